@@ -1,0 +1,24 @@
+package watermark
+
+import "github.com/storestream/storestream/schemas"
+
+// Kind of a Request.
+type Kind string
+
+// The kinds of requests.
+const (
+	Reset  Kind = "reset" // publish again every row with updated_at at or after To
+	Sweeps Kind = "sweep" // compare the whole topic with the source and repair it
+)
+
+// Request is what the command line asks of the instance that owns a resource: a record of the requests topic, under the resource's
+// name.
+type Request struct {
+	// ID is the record's offset: requests are applied in this order, each once.
+	ID       int64            `json:"-"`
+	Resource string           `json:"resource"`
+	Kind     Kind             `json:"kind"`
+	To       *schemas.Instant `json:"to,omitempty"` // of a reset
+	By       string           `json:"by"`           // user@host
+	At       schemas.Instant  `json:"at"`
+}

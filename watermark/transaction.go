@@ -1,0 +1,40 @@
+package watermark
+
+import "github.com/storestream/storestream/schemas"
+
+// Transaction is what one Kafka transaction writes: all of it becomes visible to a read_committed consumer, or none of it.
+type Transaction struct {
+	// Rows are upserts, in the order in which a consumer is to see them.
+	Rows []schemas.Record
+	// Gone are the ids to write tombstones for.
+	Gone []int64
+	// Letters go to the dead-letter topic.
+	Letters []Letter
+	// Watermark is what is true once all this is visible.
+	Watermark Watermark
+}
+
+// Letter is a record of the dead-letter topic.
+type Letter struct {
+	// Key is <resource>/<id>, or <resource>/ and the hash of the row (16 hex digits) where it has no usable id.
+	Key string
+	// Row is the row as a JSON object; nil takes the letter out.
+	Row []byte
+	// The record's headers. Field may be empty; Err never holds a value of the row.
+	Source, Field, Err string
+}
+
+// Published is a record found in the data topic while a successor rebuilds `seen`.
+type Published struct {
+	ID int64
+	// UpdatedAt is floored to the millisecond: Avro keeps no more.
+	UpdatedAt schemas.Instant
+	// Hash is schemas.Hash of the value as today's schema encodes it.
+	Hash uint64
+	// Time is the Kafka record time.
+	Time schemas.Instant
+	// Tombstone: the row is gone; the other fields but ID are 0.
+	Tombstone bool
+	// Old: it stands before the end offsets of the replay in hand, so it does not suppress an equal row.
+	Old bool
+}

@@ -1,0 +1,83 @@
+// Package watermark holds what storestream knows about how far a resource has been published: the record that is written to
+// the watermark topic in the same transaction as the rows it speaks of, and the requests that change it.
+package watermark
+
+import "github.com/storestream/storestream/schemas"
+
+// Version is the version of the JSON form. A reader refuses a higher one: it was written by a newer storestream.
+const Version = 1
+
+// Watermark is the state of one resource, JSON under the resource's name in the watermark topic. Everything that a successor
+// needs is here or in the data topic; there is no other state (K30).
+type Watermark struct {
+	Version  int    `json:"version"`
+	Resource string `json:"resource"`
+	// Settled: every row with an updated_at before it has been published, and none can appear there any more (overlap is
+	// already taken off). Reads start here. schemas.MinInstant before anything was settled.
+	Settled schemas.Instant `json:"settled"`
+	// AsOf is when the last complete pass began, by the clock of the instance that made it. MinInstant: none yet.
+	AsOf schemas.Instant `json:"as_of"`
+	// Rows counts the rows published in all, replays included.
+	Rows int64 `json:"rows"`
+	// Request is the id (the offset in the requests topic) of the last request accepted, -1 for none.
+	Request int64 `json:"request"`
+	// Instance and Group wrote this.
+	Instance string `json:"instance"`
+	Group    string `json:"group"`
+
+	// Cursor is where a pass that was cut short goes on; nil: at Settled.
+	Cursor *Cursor `json:"cursor,omitempty"`
+	// SeenFrom is the smallest Kafka record time among the rows that `seen` holds: a successor rebuilds `seen` from the first
+	// record of each partition with that time or a later one.
+	SeenFrom schemas.Instant `json:"seen_from"`
+	// Replay is the replay in hand, nil if none.
+	Replay *Replay `json:"replay,omitempty"`
+	// Sweep is the sweep asked for or in hand, nil if none.
+	Sweep *Sweep `json:"sweep,omitempty"`
+	// LastSweep is when the last sweep was finished; MinInstant: never.
+	LastSweep schemas.Instant `json:"last_sweep"`
+	// TopicID and Partitions are those of the data topic this speaks of. Another id is another topic (a first load); another
+	// count would put one key in two partitions (held).
+	TopicID    string `json:"topic_id"`
+	Partitions int32  `json:"partitions"`
+	// Written is when this was written, by the clock of Instance: tells a live neighbour from one long gone.
+	Written schemas.Instant `json:"written"`
+}
+
+// Cursor is the last row of the last published chunk of a Postgres pass, with what the settle rule needs to let the rest of that pass
+// settle what the first part read. Settled does not move by it.
+type Cursor struct {
+	UpdatedAt schemas.Instant `json:"updated_at"`
+	ID        int64           `json:"id"`
+	// Xmin is the smallest snapshot xmin among the chunks read so far; MarkTime and MarkNext are the mark noted before the
+	// first of them. All three are 0 where the source has no such thing.
+	Xmin     uint64          `json:"xmin,omitempty"`
+	MarkTime schemas.Instant `json:"mark_time,omitempty"`
+	MarkNext uint64          `json:"mark_next,omitempty"`
+	// Started is the instance's clock at the start of the pass: what AsOf becomes when it completes.
+	Started schemas.Instant `json:"started"`
+}
+
+// Replay is an accepted reset that is not finished yet.
+type Replay struct {
+	Request int64           `json:"request"`
+	From    schemas.Instant `json:"from"`
+	// At is when the replay was accepted, by the instance's clock: the first complete pass that began after it finishes the replay.
+	At schemas.Instant `json:"at"`
+	// Ends are the data partitions' end offsets when it was accepted, by partition. Only a record at or after its partition's
+	// end was published by this replay, so only such a one suppresses an equal row: a takeover in the middle would call the rest
+	// seen.
+	Ends []int64 `json:"ends"`
+}
+
+// Sweep is a sweep asked for and not finished yet.
+type Sweep struct {
+	Request int64           `json:"request"`
+	At      schemas.Instant `json:"at"`
+}
+
+// New is the watermark of a resource of which nothing is known.
+func New(resource string) Watermark {
+	return Watermark{Version: Version, Resource: resource, Settled: schemas.MinInstant, AsOf: schemas.MinInstant, Request: -1,
+		SeenFrom: schemas.MaxInstant, LastSweep: schemas.MinInstant, Written: schemas.MinInstant}
+}
