@@ -7,7 +7,7 @@ import "github.com/prometheus/client_golang/prometheus"
 // Set is all metrics of one process.
 type Set struct {
 	settled       *prometheus.GaugeVec
-	lag           *prometheus.GaugeVec
+	lags          *lags
 	rowsRead      *prometheus.CounterVec
 	rowsPublished *prometheus.CounterVec
 	suppressed    *prometheus.CounterVec
@@ -40,9 +40,11 @@ func New(reg prometheus.Registerer) *Set {
 	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "storestream", Name: "poll_duration_seconds",
 		Help: "How long a poll took, from its start to its last commit.", Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 14)}, []string{"resource"})
 	reg.MustRegister(duration)
+	lags := newLags()
+	reg.MustRegister(lags)
 	return &Set{
 		settled:       gauge("settled_timestamp_seconds", "Every row with an earlier updated_at is published, and none can appear there any more."),
-		lag:           gauge("freshness_lag_seconds", "Now minus the start of the last pass that met every change before it; grows while failing, small while idle."),
+		lags:          lags,
 		rowsRead:      counter("rows_read_total", "Rows read from the source, repetitions included."),
 		rowsPublished: counter("rows_published_total", "Rows committed to the topic."),
 		suppressed:    counter("rows_suppressed_total", "Rows read and not published.", "reason"),
@@ -63,7 +65,8 @@ func New(reg prometheus.Registerer) *Set {
 
 // Resource is the metrics of one resource, label bound.
 type Resource struct {
-	Settled, Lag, Owned, SeenBytes       prometheus.Gauge
+	Settled, Owned, SeenBytes            prometheus.Gauge
+	Lag                                  *Lag
 	RowsRead, RowsPublished, LateRows    prometheus.Counter
 	RateLimited, PagePasses, SQLTimeouts prometheus.Counter
 	PollDuration                         prometheus.Observer
@@ -74,7 +77,7 @@ type Resource struct {
 // Resource binds the label.
 func (s *Set) Resource(name string) *Resource {
 	return &Resource{
-		Settled: s.settled.WithLabelValues(name), Lag: s.lag.WithLabelValues(name), Owned: s.owned.WithLabelValues(name), SeenBytes: s.seenBytes.WithLabelValues(name),
+		Settled: s.settled.WithLabelValues(name), Lag: s.lags.of(name), Owned: s.owned.WithLabelValues(name), SeenBytes: s.seenBytes.WithLabelValues(name),
 		RowsRead: s.rowsRead.WithLabelValues(name), RowsPublished: s.rowsPublished.WithLabelValues(name), LateRows: s.late.WithLabelValues(name),
 		RateLimited: s.rateLimited.WithLabelValues(name), PagePasses: s.pagePasses.WithLabelValues(name), SQLTimeouts: s.sqlTimeouts.WithLabelValues(name),
 		PollDuration: s.pollDuration.WithLabelValues(name), set: s, name: name,
