@@ -1,0 +1,42 @@
+package servers
+
+import (
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+)
+
+// account is the unprivileged user that servers which refuse root run as.
+type account struct {
+	name     string
+	uid, gid uint32
+}
+
+// unprivileged is nil unless this process is root; then it is the user postgres or, where there is none, nobody.
+func unprivileged() (*account, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
+		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
+		if err1 == nil && err2 == nil && uid != 0 {
+			return &account{name: name, uid: uint32(uid), gid: uint32(gid)}, nil
+		}
+	}
+	return nil, fmt.Errorf("this process is root, PostgreSQL and PgBouncer refuse to run as root, and there is neither a user postgres nor " +
+		"a user nobody to run them as: run this as an ordinary user")
+}
+
+// own hands a file or folder to the account; nil leaves it as it is.
+func (a *account) own(path string) error {
+	if a == nil {
+		return nil
+	}
+	return os.Chown(path, int(a.uid), int(a.gid))
+}

@@ -1,0 +1,97 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// folder is where one server keeps its data, socket and log.
+type folder struct {
+	path      string
+	temporary bool
+	lock      *os.File // held while this process uses a temporary folder
+}
+
+// lockName is the file whose lock says that a temporary folder is in use. The kernel lets go of it when its holder dies, however that was.
+const lockName = "in-use"
+
+// openFolder returns dir, made where it is absent, or a new temporary folder where dir is empty. The account may write to it.
+func openFolder(dir, kind string, as *account) (*folder, error) {
+	f := &folder{path: dir}
+	if dir == "" {
+		sweep(kind)
+		path, err := os.MkdirTemp("", prefix(kind)+"*")
+		if err != nil {
+			return nil, fmt.Errorf("make a folder for %s: %w", kind, err)
+		}
+		f.path, f.temporary = path, true
+		if f.lock, err = lockFile(filepath.Join(path, lockName)); err != nil {
+			_ = os.RemoveAll(path)
+			return nil, fmt.Errorf("lock the folder of %s: %w", kind, err)
+		}
+	} else if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of %s: %w", kind, err)
+	}
+	if err := as.own(f.path); err != nil {
+		f.close()
+		return nil, fmt.Errorf("hand the folder of %s to %s: %w", kind, as.name, err)
+	}
+	return f, nil
+}
+
+func (f *folder) join(name string) string { return filepath.Join(f.path, name) }
+
+// close removes the folder if it is a temporary one.
+func (f *folder) close() {
+	if !f.temporary {
+		return
+	}
+	_ = os.RemoveAll(f.path) // what is still in use by nobody is swept later
+	if f.lock != nil {
+		_ = f.lock.Close()
+	}
+}
+
+func prefix(kind string) string { return "storestream-" + kind + "-" }
+
+// sweep removes the temporary folders of processes that are gone. A folder that is younger than a minute is left alone: between
+// its making and its locking it looks abandoned.
+func sweep(kind string) {
+	paths, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix(kind)+"*"))
+	for _, path := range paths {
+		info, err := os.Lstat(path)
+		if err != nil || !info.IsDir() || time.Since(info.ModTime()) < time.Minute {
+			continue
+		}
+		lock, err := os.OpenFile(filepath.Join(path, lockName), os.O_RDWR, 0)
+		if err != nil {
+			continue
+		}
+		if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+			_ = os.RemoveAll(path)
+		}
+		_ = lock.Close()
+	}
+}
+
+// lockFile makes a file where it is absent and waits for its exclusive lock. Closing the file lets go.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}

@@ -1,0 +1,38 @@
+package servers
+
+import "context"
+
+// TB is what of *testing.T, *testing.B and *rapid.T the functions below need, so that programs which import this package do not import testing.
+type TB interface {
+	Helper()
+	Cleanup(func())
+	Fatalf(format string, args ...any)
+	Errorf(format string, args ...any)
+}
+
+// forTest fails the test if start does, and stops what it started when the test ends.
+func forTest[S interface{ Stop() error }](t TB, start func() (S, error)) S {
+	t.Helper()
+	s, err := start()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Errorf("stop: %v", err)
+		}
+	})
+	return s
+}
+
+// PostgresForTest starts a PostgreSQL for the length of a test. A machine without one fails the test: `make deps` mends that.
+func PostgresForTest(t TB, c PostgresConfig) *Postgres {
+	t.Helper()
+	return forTest(t, func() (*Postgres, error) { return StartPostgres(context.Background(), c) })
+}
+
+// PgBouncerForTest starts a PgBouncer for the length of a test.
+func PgBouncerForTest(t TB, c PgBouncerConfig) *PgBouncer {
+	t.Helper()
+	return forTest(t, func() (*PgBouncer, error) { return StartPgBouncer(context.Background(), c) })
+}

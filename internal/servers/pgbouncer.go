@@ -1,0 +1,207 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// ErrNoPgBouncer says that PgBouncer is not installed. Nothing fetches it: there is no binary of it outside distributions.
+var ErrNoPgBouncer = errors.New("no PgBouncer: install it (Debian: apt-get install pgbouncer)")
+
+const pgBouncerPatience = 30 * time.Second
+
+// PgBouncerConfig says how to start a PgBouncer. Postgres is required.
+type PgBouncerConfig struct {
+	Postgres *Postgres         // every database name leads there
+	Users    map[string]string // password by user name, besides AdminUser: who may log in, and how PgBouncer logs in for them
+	PoolMode string            // "": transaction
+	PoolSize int               // server connections per user and database; 0: 20
+	Settings map[string]string // [pgbouncer], on top of the above
+	Dir      string            // "": a temporary folder, removed by Stop
+	Port     int               // 0: one that is free
+}
+
+// PgBouncer is a running PgBouncer.
+type PgBouncer struct {
+	Port int
+
+	path    string
+	config  PgBouncerConfig
+	dir     *folder
+	as      *account
+	mu      sync.Mutex
+	process *process
+}
+
+// StartPgBouncer starts a PgBouncer in front of c.Postgres and returns once it takes clients. Users need not exist in the database yet.
+// Errors: ErrNoPgBouncer, or what it said.
+func StartPgBouncer(ctx context.Context, c PgBouncerConfig) (*PgBouncer, error) {
+	path, err := pgBouncerBinary()
+	if err != nil {
+		return nil, err
+	}
+	as, err := unprivileged()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := openFolder(c.Dir, "pgbouncer", as)
+	if err != nil {
+		return nil, err
+	}
+	b := &PgBouncer{path: path, config: c, dir: dir, as: as}
+	b.Port, err = onFreePort(c.Port, func(port int) error {
+		b.Port = port
+		return b.launch(ctx)
+	})
+	if err != nil {
+		dir.close()
+		return nil, err
+	}
+	return b, nil
+}
+
+func pgBouncerBinary() (string, error) {
+	for _, name := range []string{"pgbouncer", "/usr/sbin/pgbouncer", "/opt/homebrew/bin/pgbouncer"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", ErrNoPgBouncer
+}
+
+// launch writes the configuration, starts the process and waits until its console answers.
+func (b *PgBouncer) launch(ctx context.Context) error {
+	if err := b.writeFile("userlist.txt", b.userList()); err != nil {
+		return err
+	}
+	if err := b.writeFile("pgbouncer.ini", b.ini()); err != nil {
+		return err
+	}
+	process, err := start(command{
+		name: "pgbouncer", path: b.path, args: []string{b.dir.join("pgbouncer.ini")},
+		dir: b.dir.path, log: b.dir.join("log"), as: b.as, lastWish: syscall.SIGKILL, // it keeps nothing
+	})
+	if err != nil {
+		return err
+	}
+	b.process = process
+	if err := b.ready(ctx); err != nil {
+		_ = process.stop(stopPatience, syscall.SIGQUIT)
+		return err
+	}
+	return nil
+}
+
+func (b *PgBouncer) ini() string {
+	mode, size := b.config.PoolMode, b.config.PoolSize
+	if mode == "" {
+		mode = "transaction"
+	}
+	if size == 0 {
+		size = 20
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "[databases]\n* = host=%s port=%d\n\n[pgbouncer]\n", host, b.config.Postgres.Port)
+	fmt.Fprintf(&text, "listen_addr = %s\nlisten_port = %d\nunix_socket_dir =\n", host, b.Port)
+	fmt.Fprintf(&text, "auth_type = scram-sha-256\nauth_file = %s\nadmin_users = %s\n", b.dir.join("userlist.txt"), AdminUser)
+	fmt.Fprintf(&text, "pool_mode = %s\ndefault_pool_size = %d\nmax_client_conn = 500\n", mode, size)
+	for name, value := range b.config.Settings {
+		fmt.Fprintf(&text, "%s = %s\n", name, value)
+	}
+	return text.String()
+}
+
+// userList holds passwords in clear text: only from those can PgBouncer log in to the server by SCRAM.
+func (b *PgBouncer) userList() string {
+	var text strings.Builder
+	quote := strings.NewReplacer(`"`, `""`)
+	write := func(user, password string) {
+		fmt.Fprintf(&text, "\"%s\" \"%s\"\n", quote.Replace(user), quote.Replace(password))
+	}
+	write(AdminUser, AdminPassword)
+	for user, password := range b.config.Users {
+		write(user, password)
+	}
+	return text.String()
+}
+
+func (b *PgBouncer) writeFile(name, text string) error {
+	path := b.dir.join(name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return fmt.Errorf("configure PgBouncer: %w", err)
+	}
+	if err := b.as.own(path); err != nil {
+		return fmt.Errorf("configure PgBouncer: %w", err)
+	}
+	return nil
+}
+
+// ready waits until the console, which needs no server, takes a login.
+func (b *PgBouncer) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pgBouncerPatience)
+	defer cancel()
+	for {
+		conn, err := pgconn.Connect(ctx, b.DSN(AdminUser, AdminPassword, "pgbouncer"))
+		if err == nil {
+			_ = conn.Close(ctx)
+			if b.process.alive() {
+				return nil
+			}
+		}
+		select {
+		case <-b.process.exited:
+			return b.process.ended()
+		case <-ctx.Done():
+			return fmt.Errorf("pgbouncer on port %d is not ready after %v: %w (log: %s)", b.Port, pgBouncerPatience, err, b.dir.join("log"))
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// DSN connects to a database through the pooler. The user must be AdminUser or one of the configured ones.
+func (b *PgBouncer) DSN(user, password, database string) string {
+	return dsn(b.Port, user, password, database)
+}
+
+// Stop ends it at once and removes its temporary folder. A second Stop does nothing.
+func (b *PgBouncer) Stop() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	err := b.process.stop(stopPatience, syscall.SIGQUIT)
+	b.dir.close()
+	return err
+}
+
+// Kill cuts every client and server connection off. Start brings it back.
+func (b *PgBouncer) Kill() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.process.stop(0, syscall.SIGKILL)
+}
+
+// Start starts a PgBouncer that was killed, on the same port.
+func (b *PgBouncer) Start(ctx context.Context) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.process.alive() {
+		return nil
+	}
+	return b.launch(ctx)
+}
+
+// Restart is Kill, then Start.
+func (b *PgBouncer) Restart(ctx context.Context) error {
+	if err := b.Kill(); err != nil {
+		return err
+	}
+	return b.Start(ctx)
+}

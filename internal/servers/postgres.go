@@ -1,0 +1,255 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const (
+	// AdminUser and AdminPassword are the superuser of every PostgreSQL that is started here.
+	AdminUser     = "postgres"
+	AdminPassword = "postgres"
+
+	postgresPatience = 60 * time.Second // to become ready; it takes about a second, more on a busy machine
+	stopPatience     = 10 * time.Second
+)
+
+// PostgresConfig says how to start a PostgreSQL. The zero value is good.
+type PostgresConfig struct {
+	Dir      string            // "": a temporary folder, removed by Stop; otherwise kept, and an earlier run's data there is used again
+	Port     int               // 0: one that is free
+	Settings map[string]string // postgresql.conf, on top of postgresSettings
+}
+
+// postgresSettings are for speed and a small footprint: the data of these servers is never worth a disk sync.
+var postgresSettings = map[string]string{
+	"fsync":              "off",
+	"synchronous_commit": "off",
+	"full_page_writes":   "off",
+	"listen_addresses":   host,
+	"max_connections":    "200",
+	"max_wal_size":       "512MB",
+	"timezone":           "UTC",
+	"log_timezone":       "UTC",
+	// The document's service sets 60 s on its role, not on the server: see storefake.
+}
+
+// Postgres is a running PostgreSQL. Its methods may be called from several goroutines, but Stop ends them all.
+type Postgres struct {
+	Port int
+
+	bin     string
+	dir     *folder
+	as      *account
+	mu      sync.Mutex
+	process *process
+}
+
+// StartPostgres starts a PostgreSQL and returns once it answers queries. The superuser is AdminUser; everybody, the superuser included,
+// logs in with a password (SCRAM). Errors: ErrNoPostgres where there is none to be had, or what the server said.
+func StartPostgres(ctx context.Context, c PostgresConfig) (*Postgres, error) {
+	bin, err := postgresBinaries()
+	if err != nil {
+		return nil, err
+	}
+	as, err := unprivileged()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := openFolder(c.Dir, "postgres", as)
+	if err != nil {
+		return nil, err
+	}
+	p := &Postgres{bin: bin, dir: dir, as: as}
+	if err := p.initialize(c.Settings); err != nil {
+		dir.close()
+		return nil, err
+	}
+	if err := p.startOn(ctx, c.Port); err != nil {
+		dir.close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// startOn starts the server on the port, or on a free one where it is 0.
+func (p *Postgres) startOn(ctx context.Context, port int) error {
+	var err error
+	p.Port, err = onFreePort(port, func(port int) error {
+		p.Port = port
+		return p.launch(ctx)
+	})
+	return err
+}
+
+// initialize makes the cluster, unless there is one in the folder already.
+func (p *Postgres) initialize(settings map[string]string) error {
+	if _, err := os.Stat(filepath.Join(p.data(), "PG_VERSION")); err == nil {
+		return nil
+	}
+	password := p.dir.join("password")
+	if err := os.WriteFile(password, []byte(AdminPassword+"\n"), 0o600); err != nil {
+		return fmt.Errorf("initdb: %w", err)
+	}
+	defer os.Remove(password)
+	if err := p.as.own(password); err != nil {
+		return fmt.Errorf("initdb: %w", err)
+	}
+	err := run(command{
+		name: "initdb", path: filepath.Join(p.bin, "initdb"), dir: p.dir.path, log: p.logFile(), as: p.as, lastWish: syscall.SIGKILL,
+		args: []string{"-D", p.data(), "-U", AdminUser, "--pwfile", password, "-A", "scram-sha-256", "-E", "UTF8", "--locale", "C", "--no-sync"},
+	})
+	if err != nil {
+		return err
+	}
+	return p.configure(settings)
+}
+
+// configure appends to postgresql.conf, where the last line for a setting counts.
+func (p *Postgres) configure(settings map[string]string) error {
+	var text strings.Builder
+	text.WriteString("\n")
+	for _, layer := range []map[string]string{postgresSettings, settings} {
+		for name, value := range layer {
+			fmt.Fprintf(&text, "%s = '%s'\n", name, strings.ReplaceAll(value, "'", "''"))
+		}
+	}
+	f, err := os.OpenFile(filepath.Join(p.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return fmt.Errorf("configure PostgreSQL: %w", err)
+	}
+	_, err = f.WriteString(text.String())
+	return errors.Join(err, f.Close())
+}
+
+// launch starts the process on p.Port and waits until it answers.
+func (p *Postgres) launch(ctx context.Context) error {
+	process, err := start(command{
+		name: "postgres", path: filepath.Join(p.bin, "postgres"), dir: p.dir.path, log: p.logFile(), as: p.as,
+		args: []string{"-D", p.data(), "-p", strconv.Itoa(p.Port), "-k", p.socketDir()},
+		// An immediate shutdown: the backends go too, and nothing in shared memory is left behind.
+		lastWish: syscall.SIGQUIT,
+	})
+	if err != nil {
+		return err
+	}
+	p.process = process
+	if err := p.ready(ctx); err != nil {
+		_ = process.stop(stopPatience, syscall.SIGQUIT)
+		return err
+	}
+	return nil
+}
+
+// socketDir is the private folder, unless its path is longer than a socket's may be (107 bytes): then there is no socket.
+func (p *Postgres) socketDir() string {
+	if len(p.dir.path) > 80 {
+		return ""
+	}
+	return p.dir.path
+}
+
+// ready waits until the server on the port answers and is ours: if somebody else's took the port, ours is about to end.
+func (p *Postgres) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, postgresPatience)
+	defer cancel()
+	var last error
+	for {
+		var data string
+		if data, last = p.dataDirectory(ctx); last == nil && data == p.data() {
+			return nil
+		}
+		select {
+		case <-p.process.exited:
+			return p.process.ended()
+		case <-ctx.Done():
+			return fmt.Errorf("postgres on port %d is not ready after %v: %w (log: %s)", p.Port, postgresPatience, last, p.logFile())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+func (p *Postgres) dataDirectory(ctx context.Context) (string, error) {
+	conn, err := pgconn.Connect(ctx, p.AdminDSN("postgres"))
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	results, err := conn.Exec(ctx, "SHOW data_directory").ReadAll()
+	if err != nil {
+		return "", err
+	}
+	return string(results[0].Rows[0][0]), nil
+}
+
+// AdminDSN connects to a database as the superuser.
+func (p *Postgres) AdminDSN(database string) string { return p.DSN(AdminUser, AdminPassword, database) }
+
+// DSN connects to a database as any user.
+func (p *Postgres) DSN(user, password, database string) string {
+	return dsn(p.Port, user, password, database)
+}
+
+func dsn(port int, user, password, database string) string {
+	u := url.URL{
+		Scheme: "postgres", User: url.UserPassword(user, password), Host: address(port), Path: "/" + database,
+		RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
+// Stop ends the server at once, clients or not, and removes its temporary folder. A second Stop does nothing.
+func (p *Postgres) Stop() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	err := p.process.stop(stopPatience, syscall.SIGQUIT)
+	p.dir.close()
+	return err
+}
+
+// Shutdown ends the server but keeps its data and port, for Start. Clients are cut off, what they committed is kept.
+func (p *Postgres) Shutdown() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.process.stop(stopPatience, syscall.SIGINT, syscall.SIGQUIT)
+}
+
+// Start starts a server that was shut down, on the same port and data, and returns once it answers.
+func (p *Postgres) Start(ctx context.Context) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.process.alive() {
+		return nil
+	}
+	return p.launch(ctx)
+}
+
+// Restart is Shutdown, then Start.
+func (p *Postgres) Restart(ctx context.Context) error {
+	if err := p.Shutdown(); err != nil {
+		return err
+	}
+	return p.Start(ctx)
+}
+
+// data is the cluster's folder, without symbolic links as the server itself reports it.
+func (p *Postgres) data() string {
+	real, err := filepath.EvalSymlinks(p.dir.path)
+	if err != nil {
+		real = p.dir.path
+	}
+	return filepath.Join(real, "data")
+}
+
+func (p *Postgres) logFile() string { return p.dir.join("log") }
