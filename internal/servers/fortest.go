@@ -1,6 +1,10 @@
 package servers
 
-import "context"
+import (
+	"context"
+
+	"github.com/twmb/franz-go/pkg/sr/srfake"
+)
 
 // TB is what of *testing.T, *testing.B and *rapid.T the functions below need, so that programs which import this package do not import testing.
 type TB interface {
@@ -35,4 +39,16 @@ func PostgresForTest(t TB, c PostgresConfig) *Postgres {
 func PgBouncerForTest(t TB, c PgBouncerConfig) *PgBouncer {
 	t.Helper()
 	return forTest(t, func() (*PgBouncer, error) { return StartPgBouncer(context.Background(), c) })
+}
+
+// BrokerForTest starts an embedded broker for the length of a test.
+func BrokerForTest(t TB, c BrokerConfig) *Broker {
+	t.Helper()
+	return forTest(t, func() (*Broker, error) { return StartBroker(c) })
+}
+
+// RegistryForTest starts an embedded schema registry for the length of a test.
+func RegistryForTest(t TB, options ...srfake.Option) *Registry {
+	t.Helper()
+	return forTest(t, func() (*Registry, error) { return StartRegistry(0, options...) })
 }

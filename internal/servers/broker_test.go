@@ -1,0 +1,84 @@
+package servers
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sr"
+)
+
+func TestTheEmbeddedBrokerOnAGivenPortCommitsTransactionsAndServesOtherClients(t *testing.T) {
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := BrokerForTest(t, BrokerConfig{Ports: []int{port}})
+	if got, want := b.Brokers(), []string{address(port)}; len(got) != 1 || got[0] != want[0] {
+		t.Fatalf("brokers are %v, want %v", got, want)
+	}
+	commitRecords(t, b.Brokers())
+	readWithKcat(t, b.Brokers())
+}
+
+// commitRecords creates a compacted topic and commits the keys a and b to it in one transaction.
+func commitRecords(t *testing.T, brokers []string) {
+	t.Helper()
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.TransactionalID("servers-test"), kgo.DefaultProduceTopic("things"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	compact := "compact"
+	_, err = kadm.NewClient(client).CreateTopic(t.Context(), 1, 1, map[string]*string{"cleanup.policy": &compact}, "things")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.BeginTransaction(); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"a", "b"} {
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Key: []byte(key), Value: []byte("1")}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := client.EndTransaction(t.Context(), kgo.TryCommit); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readWithKcat expects the keys of commitRecords.
+func readWithKcat(t *testing.T, brokers []string) {
+	t.Helper()
+	kcat, err := exec.LookPath("kcat")
+	if err != nil {
+		t.Fatal("kcat is missing: make deps installs it")
+	}
+	out, err := exec.CommandContext(t.Context(), kcat, "-b", strings.Join(brokers, ","), "-C", "-t", "things", "-e", "-q", "-f", "%k ",
+		"-X", "isolation.level=read_committed").CombinedOutput()
+	if err != nil || string(out) != "a b " {
+		t.Errorf("kcat read %q (%v), want the keys a and b", out, err)
+	}
+}
+
+func TestTheEmbeddedRegistryGivesOneSchemaOneID(t *testing.T) {
+	r := RegistryForTest(t)
+	client, err := sr.NewClient(sr.URLs(r.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema := sr.Schema{Schema: `{"type":"record","name":"Key","fields":[{"name":"id","type":"long"}]}`}
+	first, err := client.CreateSchema(t.Context(), "things-key", schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := client.CreateSchema(t.Context(), "other-key", schema)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.ID != second.ID {
+		t.Errorf("the same schema has ids %d and %d", first.ID, second.ID)
+	}
+}
