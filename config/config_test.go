@@ -1,0 +1,352 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// file writes a configuration file and returns its path.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func load(t *testing.T, in Input) *Config {
+	t.Helper()
+	c, err := Load(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// mistakes loads what must not load.
+func mistakes(t *testing.T, in Input) []Mistake {
+	t.Helper()
+	_, err := Load(in)
+	invalid, ok := errors.AsType[*Invalid](err)
+	if !ok {
+		t.Fatalf("error %v, expected an *Invalid", err)
+	}
+	return invalid.Mistakes
+}
+
+func entry(t *testing.T, c *Config, key string) Entry {
+	t.Helper()
+	for _, e := range c.Entries() {
+		if e.Key == key {
+			return e
+		}
+	}
+	t.Fatalf("no entry %s", key)
+	return Entry{}
+}
+
+func TestTheExampleHoldsEveryKeyAndNothingButDefaults(t *testing.T) {
+	example, nothing := load(t, Input{File: "example.yaml"}), load(t, Input{})
+	for _, e := range nothing.Entries() {
+		in := entry(t, example, e.Key)
+		if in.Value != e.Value {
+			t.Errorf("%s is %q in example.yaml, its default is %q", e.Key, in.Value, e.Value)
+		}
+		if in.From == fromDefault {
+			t.Errorf("%s is not in example.yaml", e.Key)
+		}
+	}
+	example.entries, nothing.entries = nil, nil
+	if !reflect.DeepEqual(example, nothing) {
+		t.Errorf("example.yaml loads to\n%+v\nthe defaults are\n%+v", example, nothing)
+	}
+	// The defaults before the missing DSN turns orders and order_items to REST.
+	text, err := os.ReadFile("example.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var raw map[string]any
+	if err := yaml.Unmarshal(text, &raw); err != nil {
+		t.Fatal(err)
+	}
+	for key, leaf := range knownKeys().leaves {
+		var at any = raw
+		for part := range strings.SplitSeq(key, ".") {
+			at = at.(map[string]any)[part]
+		}
+		if list, ok := at.([]any); ok {
+			at = list[0]
+		}
+		if got := fmt.Sprint(at); got != leaf.text {
+			t.Errorf("%s is %q in example.yaml, its default is %q", key, got, leaf.text)
+		}
+	}
+}
+
+func TestLaterLayersWinAndEveryValueKnowsWhereItCameFrom(t *testing.T) {
+	in := Input{
+		File: file(t, "storestream.yaml", `
+store:
+  base_url: https://shop.example/v1/
+  request_timeout: 5s
+kafka:
+  brokers: [a:9092, "b:9093"]
+  group:
+resources:
+  order_items: {interval: 3s, start: 2026-01-31}
+`),
+		Environ: []string{"STORESTREAM_STORE__REQUEST_TIMEOUT=6s", "STORESTREAM_RESOURCES__ORDER_ITEMS__INTERVAL=4s",
+			"STORESTREAM_KAFKA__PARTITIONS=12", "PATH=/bin"},
+		Set: []string{"resources.order_items.interval=5s"},
+	}
+	c := load(t, in)
+	for _, test := range []struct{ key, value, from string }{
+		{"store.base_url", "https://shop.example/v1/", "storestream.yaml:3"},
+		{"store.request_timeout", "6s", "environment STORESTREAM_STORE__REQUEST_TIMEOUT"},
+		{"kafka.brokers", "a:9092,b:9093", "storestream.yaml:6"},
+		{"kafka.partitions", "12", "environment STORESTREAM_KAFKA__PARTITIONS"},
+		{"kafka.group", "storestream", "default"}, // no value: not set
+		{"resources.order_items.interval", "5s", "flag --set"},
+		{"resources.order_items.start", "2026-01-31", "storestream.yaml:9"},
+		{"log.level", "info", "default"},
+	} {
+		if e := entry(t, c, test.key); e.Value != test.value || e.From != test.from {
+			t.Errorf("%s is %q from %q, expected %q from %q", test.key, e.Value, e.From, test.value, test.from)
+		}
+	}
+	if c.Store.BaseURL != "https://shop.example/v1" {
+		t.Errorf("base_url %q, expected it without the slash at its end", c.Store.BaseURL)
+	}
+	items := c.Resources["order_items"]
+	if want := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC); items.Interval != 5*time.Second || !items.Start.Equal(want) {
+		t.Errorf("order_items %+v, expected interval 5s and start %v", items, want)
+	}
+	if !reflect.DeepEqual(c.Kafka.Brokers, []string{"a:9092", "b:9093"}) {
+		t.Errorf("brokers %q", c.Kafka.Brokers)
+	}
+}
+
+func TestWithoutADSNOrdersAndItemsGoOverRESTAtItsPace(t *testing.T) {
+	dsn := "STORESTREAM_POSTGRES__DSN=postgres://student_ro@127.0.0.1:6432/store"
+	for _, test := range []struct {
+		name              string
+		environ, set      []string
+		source            string
+		interval, overlap time.Duration
+	}{
+		{"nothing set", nil, nil, REST, 30 * time.Second, 5 * time.Minute},
+		{"with a DSN", []string{dsn}, nil, Postgres, time.Second, 2 * time.Minute},
+		{"the defaults written out", nil, []string{"resources.orders.source=postgres", "resources.orders.interval=1s"}, REST, 30 * time.Second, 5 * time.Minute},
+		{"an interval of the user's", nil, []string{"resources.orders.interval=7s"}, REST, 7 * time.Second, 5 * time.Minute},
+		{"REST asked for", []string{dsn}, []string{"resources.orders.source=rest"}, REST, 30 * time.Second, 5 * time.Minute},
+		{"REST asked for, every second", nil, []string{"resources.orders.source=rest", "resources.orders.interval=1s"}, REST, time.Second, 5 * time.Minute},
+	} {
+		c := load(t, Input{Environ: test.environ, Set: test.set})
+		if r := c.Resources["orders"]; r.Source != test.source || r.Interval != test.interval || r.Overlap != test.overlap {
+			t.Errorf("%s: %+v, expected %s %v %v", test.name, r, test.source, test.interval, test.overlap)
+		}
+	}
+	if e := entry(t, load(t, Input{}), "resources.orders.source"); e.Value != REST || e.From != "because postgres.dsn is empty" {
+		t.Errorf("the source is shown as %+v", e)
+	}
+}
+
+func TestEveryMistakeIsReportedAtOnceWithKeyValueAndRule(t *testing.T) {
+	path := file(t, "storestream.yaml", `
+store: {base_url: shop.example, max_requests_per_second: 0}
+kafka:
+  brokers: [127.0.0.1]
+  partitions: six
+  sasl: {mechanism: MD5, password: hunter2}
+resources:
+  orders: {interval: 10ms, overlap: -1s, start: 31.1.2026}
+  users: {source: postgres}
+sweep: {deletes: maybe, interval: 5}
+log: {levle: debug}
+`)
+	_, err := Load(Input{File: path})
+	if err == nil {
+		t.Fatal("expected mistakes")
+	}
+	for _, want := range []string{
+		`configuration: 13 mistakes`,
+		`log.levle (storestream.yaml:11): unknown key; the nearest known one is log.level`,
+		`store.base_url: "shop.example" (storestream.yaml:2): expected an http or https URL with the service's version segment`,
+		`store.max_requests_per_second: "0" (storestream.yaml:2): expected a number above 0`,
+		`kafka.brokers: "127.0.0.1" (storestream.yaml:4): expected host:port`,
+		`kafka.partitions: "six" (storestream.yaml:5): expected a whole number`,
+		`kafka.sasl.mechanism: "MD5" (storestream.yaml:6): expected`,
+		`resources.orders.interval: "10ms" (storestream.yaml:8): expected 100ms or more`,
+		`resources.orders.overlap: "-1s" (storestream.yaml:8): expected 0s or more`,
+		`resources.orders.start: "31.1.2026" (storestream.yaml:8): expected a day, such as 2026-01-31`,
+		`resources.users.source: "postgres" (storestream.yaml:9): expected rest`,
+		`sweep.interval: "5" (storestream.yaml:10): expected a duration with its unit`,
+		`sweep.deletes: "maybe" (storestream.yaml:10): expected report or tombstone`,
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("the error does not say %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(err)
+	}
+	if strings.Contains(err.Error(), "hunter2") {
+		t.Error("the error shows a password")
+	}
+}
+
+func TestOneMistakeOfEachRule(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing")
+	for _, test := range []struct{ set, key, rule string }{
+		{"store.base_url=ftp://x/v1", "store.base_url", "http"},
+		{"store.base_url=http://user:pw@x/v1", "store.base_url", "http"},
+		{"store.api_key=file:" + missing, "store.api_key", "no such file"},
+		{"store.request_timeout=1", "store.request_timeout", "unit"},
+		{"store.max_requests_per_second=Inf", "store.max_requests_per_second", "above 0"},
+		{"postgres.dsn=server", "postgres.dsn", "postgres://"},
+		{"postgres.dsn=postgres://u:p@host:port/db", "postgres.dsn", "postgres://"},
+		{"postgres.dsn=host=x password=file:" + missing, "postgres.dsn", "no such file"},
+		{"postgres.max_connections=0", "postgres.max_connections", "1 or more"},
+		{"kafka.brokers=", "kafka.brokers", "host:port"},
+		{"kafka.brokers=a:9092,b", "kafka.brokers", "host:port"},
+		{"kafka.brokers=a:99999", "kafka.brokers", "host:port"},
+		{"kafka.topic_prefix=a b", "kafka.topic_prefix", "letters"},
+		{"kafka.partitions=0", "kafka.partitions", "1 or more"},
+		{"kafka.replication_factor=0", "kafka.replication_factor", "-1"},
+		{"kafka.replication_factor=70000", "kafka.replication_factor", "whole number"},
+		{"kafka.group=", "kafka.group", "a name"},
+		{"kafka.tls.ca_file=/x", "kafka.tls.enabled", "true"},
+		{"kafka.tls.enabled=yes", "kafka.tls.enabled", "true or false"},
+		{"kafka.sasl.username=u", "kafka.sasl.mechanism", "PLAIN"},
+		{"registry.url=registry:8081", "registry.url", "http"},
+		{"registry.password=p", "registry.username", "a name"},
+		{"schemas.dir=" + missing, "schemas.dir", "folder"},
+		{"resources.products.interval=99ms", "resources.products.interval", "100ms or more"},
+		{"sweep.interval=1s", "sweep.interval", "1m or more"},
+		{"http.listen=8080", "http.listen", "host:port"},
+		{"log.format=xml", "log.format", "json or console"},
+		{"resources.order.interval=1s", "resources.order.interval", "nearest known one is resources.orders.interval"},
+		{"kafka.group", "kafka.group", "key=value"},
+	} {
+		found := mistakes(t, Input{Set: []string{test.set}})
+		if len(found) != 1 || found[0].Key != test.key || !strings.Contains(found[0].Rule, test.rule) {
+			t.Errorf("--set %s gives %v, expected one mistake in %s that says %q", test.set, found, test.key, test.rule)
+		}
+	}
+}
+
+func TestAnUnknownEnvironmentVariableIsAMistakeUnlessKubernetesSetIt(t *testing.T) {
+	found := mistakes(t, Input{Environ: []string{"STORESTREAM_STORE_BASE_URL=http://x/v1", "STORESTREAM_STORE__API_KYE=geheim"}})
+	if len(found) != 2 {
+		t.Fatalf("%v, expected two mistakes", found)
+	}
+	all := fmt.Sprint(found)
+	for _, want := range []string{"STORESTREAM_STORE_BASE_URL", "nearest known one is STORESTREAM_STORE__BASE_URL", "STORESTREAM_STORE__API_KEY"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%s does not name %s", all, want)
+		}
+	}
+	if strings.Contains(all, "geheim") {
+		t.Error("the value of an unknown variable is shown: it may be a misspelled secret")
+	}
+	load(t, Input{Environ: []string{"STORESTREAM_SERVICE_HOST=10.0.0.1", "STORESTREAM_SERVICE_PORT=8080", "STORESTREAM_PORT=tcp://10.0.0.1:8080",
+		"STORESTREAM_PORT_8080_TCP_ADDR=10.0.0.1", "STORESTREAM_STATUS_PORT_8080_TCP=x", "STORESTREAM_SERVICE_PORT_HTTP=8080"}})
+}
+
+func TestAFileThatIsNotAConfigurationSaysWhy(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"store: [", "not YAML"},
+		{"- a", "expected a section with the keys"},
+		{"store: x", "expected a section with the keys base_url, api_key"},
+		{"log: {level: {a: b}}", "expected a value, found a section"},
+		{"log: {level: info, level: warn}", "set twice"},
+		{"log: {level: info}\n---\nlog: {level: warn}", "one YAML document"},
+		{"postgrs: {dsn: x}", "nearest known one is postgres"},
+		{"kafka: {brokers: [{a: b}]}", "list of plain values"},
+	} {
+		_, err := Load(Input{File: file(t, "c.yaml", test.text)})
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q gives %v, expected %q", test.text, err, test.want)
+		}
+	}
+	if _, err := Load(Input{File: "/no/such/file.yaml"}); err == nil || !strings.Contains(err.Error(), "/no/such/file.yaml") {
+		t.Errorf("a missing file gives %v", err)
+	}
+	load(t, Input{File: file(t, "empty.yaml", "# nothing\n")})
+	load(t, Input{File: file(t, "sections.yaml", "store:\nkafka: {tls: }\n")})
+}
+
+func TestAnchorsAndMergesOfYAMLWork(t *testing.T) {
+	c := load(t, Input{File: file(t, "c.yaml", `
+resources:
+  users: &slow {interval: 5m, overlap: 10m}
+  products: *slow
+  shipments: {overlap: 1m, <<: *slow}
+`)})
+	if r := c.Resources["products"]; r.Interval != 5*time.Minute || r.Overlap != 10*time.Minute {
+		t.Errorf("products %+v", r)
+	}
+	if r := c.Resources["shipments"]; r.Interval != 5*time.Minute || r.Overlap != time.Minute {
+		t.Errorf("shipments %+v", r)
+	}
+}
+
+func TestSecretsComeFromFilesAndAreNeverShown(t *testing.T) {
+	password := file(t, "password", "it's \\ secret\n")
+	key := file(t, "key", "k3y\r\n")
+	c := load(t, Input{Set: []string{"store.api_key=file:" + key, "registry.username=u", "registry.password=pa55",
+		"postgres.dsn=host=db user=student_ro password=file:" + password}})
+	if c.Store.APIKey != "k3y" {
+		t.Errorf("api_key %q, expected the file's text without its newline", string(c.Store.APIKey))
+	}
+	if want := `host=db user=student_ro password='it\'s \\ secret'`; string(c.Postgres.DSN) != want {
+		t.Errorf("dsn %q, expected %q", string(c.Postgres.DSN), want)
+	}
+	if e := entry(t, c, "store.api_key"); e.Value != "file:"+key {
+		t.Errorf("api_key is shown as %q, expected its file", e.Value)
+	}
+	if e := entry(t, c, "registry.password"); e.Value != masked {
+		t.Errorf("registry.password is shown as %q", e.Value)
+	}
+	asJSON, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, shown := range []string{fmt.Sprint(c), fmt.Sprintf("%+v %#v", c.Registry, c.Registry), string(asJSON), fmt.Sprint(c.Entries())} {
+		for _, secret := range []string{"k3y", "pa55", "it's"} {
+			if strings.Contains(shown, secret) {
+				t.Errorf("%q is shown in %s", secret, shown)
+			}
+		}
+	}
+}
+
+func TestADSNIsShownWithoutItsPassword(t *testing.T) {
+	for _, test := range []struct{ dsn, shown string }{
+		{"", ""},
+		{"file:/run/dsn", "file:/run/dsn"},
+		{"postgres://u:p%40ss@h:5432/db?sslmode=disable", "postgres://u:******@h:5432/db?sslmode=disable"},
+		{"postgres://u@h/db?password=geheim", "postgres://u@h/db?password=******"},
+		{"postgresql://u@h/db", "postgresql://u@h/db"},
+		{"postgres://u:ge heim@h:x/db", "******"},
+		{"host=h user=u password=geheim dbname=d", "host=h user=u password=****** dbname=d"},
+		{`host=h password = 'ge\'heim x' user=u`, "host=h password=****** user=u"},
+		{"host=h pasword=geheim", "host=h pasword=******"},
+		{"host=h password='geheim", "******"},
+		{"geheim", "******"},
+	} {
+		if got := maskDSN(test.dsn); got != test.shown {
+			t.Errorf("%q is shown as %q, expected %q", test.dsn, got, test.shown)
+		}
+	}
+}
