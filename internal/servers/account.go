@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -39,4 +40,14 @@ func (a *account) own(path string) error {
 		return nil
 	}
 	return os.Chown(path, int(a.uid), int(a.gid))
+}
+
+// writeFile writes text to a file of the account's, made or appended to as the flag (of os.OpenFile) says.
+func (a *account) writeFile(path, text string, flag int) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|flag, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close(), a.own(path))
 }

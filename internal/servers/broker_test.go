@@ -2,6 +2,7 @@ package servers
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,12 +12,12 @@ import (
 )
 
 func TestTheEmbeddedBrokerOnAGivenPortCommitsTransactionsAndServesOtherClients(t *testing.T) {
-	port, err := freePort()
+	ports, err := freePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := BrokerForTest(t, BrokerConfig{Ports: []int{port}})
-	if got, want := b.Brokers(), []string{address(port)}; len(got) != 1 || got[0] != want[0] {
+	b := BrokerForTest(t, BrokerConfig{Ports: ports})
+	if got, want := b.Brokers(), []string{address(ports[0])}; !slices.Equal(got, want) {
 		t.Fatalf("brokers are %v, want %v", got, want)
 	}
 	commitRecords(t, b.Brokers())

@@ -52,3 +52,15 @@ func RegistryForTest(t TB, options ...srfake.Option) *Registry {
 	t.Helper()
 	return forTest(t, func() (*Registry, error) { return StartRegistry(0, options...) })
 }
+
+// KafkaForTest starts an Apache Kafka for the length of a test.
+func KafkaForTest(t TB, c KafkaConfig) *Kafka {
+	t.Helper()
+	return forTest(t, func() (*Kafka, error) { return StartKafka(context.Background(), c) })
+}
+
+// StandbyForTest starts a streaming standby of p for the length of a test.
+func StandbyForTest(t TB, p *Postgres) *Postgres {
+	t.Helper()
+	return forTest(t, func() (*Postgres, error) { return p.Standby(context.Background()) })
+}

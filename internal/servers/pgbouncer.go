@@ -58,8 +58,8 @@ func StartPgBouncer(ctx context.Context, c PgBouncerConfig) (*PgBouncer, error) 
 		return nil, err
 	}
 	b := &PgBouncer{path: path, config: c, dir: dir, as: as}
-	b.Port, err = onFreePort(c.Port, func(port int) error {
-		b.Port = port
+	err = onFreePorts(1, c.Port, func(ports []int) error {
+		b.Port = ports[0]
 		return b.launch(ctx)
 	})
 	if err != nil {
@@ -80,11 +80,10 @@ func pgBouncerBinary() (string, error) {
 
 // launch writes the configuration, starts the process and waits until its console answers.
 func (b *PgBouncer) launch(ctx context.Context) error {
-	if err := b.writeFile("userlist.txt", b.userList()); err != nil {
-		return err
-	}
-	if err := b.writeFile("pgbouncer.ini", b.ini()); err != nil {
-		return err
+	for name, text := range map[string]string{"userlist.txt": b.userList(), "pgbouncer.ini": b.ini()} {
+		if err := b.as.writeFile(b.dir.join(name), text, os.O_CREATE|os.O_TRUNC); err != nil {
+			return fmt.Errorf("configure PgBouncer: %w", err)
+		}
 	}
 	process, err := start(command{
 		name: "pgbouncer", path: b.path, args: []string{b.dir.join("pgbouncer.ini")},
@@ -132,17 +131,6 @@ func (b *PgBouncer) userList() string {
 		write(user, password)
 	}
 	return text.String()
-}
-
-func (b *PgBouncer) writeFile(name, text string) error {
-	path := b.dir.join(name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		return fmt.Errorf("configure PgBouncer: %w", err)
-	}
-	if err := b.as.own(path); err != nil {
-		return fmt.Errorf("configure PgBouncer: %w", err)
-	}
-	return nil
 }
 
 // ready waits until the console, which needs no server, takes a login.

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"strconv"
 )
@@ -9,20 +10,65 @@ import (
 // host is the only address that anything here listens on.
 const host = "127.0.0.1"
 
-// freePort returns a port that nothing listened on a moment ago. Somebody else may take it before the server does: see attempts.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
+// Free ports are looked for below those that systems give to outgoing connections (Linux: from 32768): a port that a
+// server had, and wants again after a restart, would otherwise now and then have become the local end of somebody's connection.
+const (
+	firstPort = 12000
+	lastPort  = 31999
+)
 
-// attempts is how often a server whose port the system chose is started with another one when the port was taken meanwhile.
+// attempts is how often a server whose ports are chosen here is started with others when somebody took one meanwhile.
 const attempts = 5
 
-// taken tells whether something listens on the port now.
+// freePorts returns n different ports that nothing listens on now. Another process may take one before the server does.
+func freePorts(n int) ([]int, error) {
+	ports := make([]int, 0, n)
+	for range 1000 {
+		if len(ports) == n {
+			return ports, nil
+		}
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		l, err := net.Listen("tcp", address(port))
+		if err != nil {
+			continue
+		}
+		defer l.Close() // held until all are found, so that they differ
+		ports = append(ports, port)
+	}
+	return nil, fmt.Errorf("no %d free ports on %s between %d and %d", n, host, firstPort, lastPort)
+}
+
+// onFreePorts calls start with free ports, the first of them the wanted one unless that is 0, until it succeeds or fails for another reason
+// than that somebody else took a port.
+func onFreePorts(n, wanted int, start func(ports []int) error) error {
+	for i := 1; ; i++ {
+		ports, err := freePorts(n)
+		if err != nil {
+			return err
+		}
+		if wanted != 0 {
+			ports[0] = wanted
+		}
+		err = start(ports)
+		if err == nil || i == attempts || !anyTaken(ports) {
+			return err
+		}
+		if wanted != 0 && taken(wanted) {
+			return fmt.Errorf("port %d is in use by another program: %w", wanted, err)
+		}
+	}
+}
+
+// anyTaken tells whether something listens on one of the ports now.
+func anyTaken(ports []int) bool {
+	for _, port := range ports {
+		if taken(port) {
+			return true
+		}
+	}
+	return false
+}
+
 func taken(port int) bool {
 	l, err := net.Listen("tcp", address(port))
 	if err != nil {
@@ -30,24 +76,6 @@ func taken(port int) bool {
 	}
 	_ = l.Close()
 	return false
-}
-
-// onFreePort calls start with the wanted port or, where that is 0, with free ports until start succeeds or fails for another
-// reason than that somebody else took the port.
-func onFreePort(wanted int, start func(port int) error) (int, error) {
-	if wanted != 0 {
-		return wanted, start(wanted)
-	}
-	for i := 1; ; i++ {
-		port, err := freePort()
-		if err != nil {
-			return 0, err
-		}
-		err = start(port)
-		if err == nil || i == attempts || !taken(port) {
-			return port, err
-		}
-	}
 }
 
 func address(port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }

