@@ -150,7 +150,7 @@ func (l *loader) checkTLS(t TLS) {
 	}
 	l.require("kafka.tls.key_file", t.CertFile == "" || t.KeyFile != "", "a certificate is set: expected the file of its key")
 	l.require("kafka.tls.cert_file", t.KeyFile == "" || t.CertFile != "", "a key is set: expected the file of its certificate")
-	if key, err := t.load(nil); err != nil {
+	if key, err := t.try(); err != nil {
 		l.broken(key, err.Error())
 	}
 }

@@ -58,7 +58,7 @@ type Kafka struct {
 	SASL              SASL     `koanf:"sasl"`
 }
 
-// TLS of the connections to the brokers. Client turns it into what a client takes.
+// TLS of the connections to the brokers. The files are tried when the configuration is loaded.
 type TLS struct {
 	Enabled            bool   `koanf:"enabled"`
 	CAFile             string `koanf:"ca_file"` // empty: the system's

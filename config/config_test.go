@@ -205,6 +205,11 @@ log: {levle: debug}
 	}
 }
 
+// settings splits "a.b=1,kafka.tls.c=2" before each key of kafka.tls: elsewhere a comma is part of a value.
+func settings(text string) []string {
+	return strings.Split(strings.ReplaceAll(text, ",kafka.tls.", "\x00kafka.tls."), "\x00")
+}
+
 func TestOneMistakeOfEachRule(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing")
 	for _, test := range []struct{ set, key, rule string }{
@@ -226,6 +231,10 @@ func TestOneMistakeOfEachRule(t *testing.T) {
 		{"kafka.replication_factor=70000", "kafka.replication_factor", "whole number"},
 		{"kafka.group=", "kafka.group", "a name"},
 		{"kafka.tls.ca_file=/x", "kafka.tls.enabled", "true"},
+		{"kafka.tls.enabled=true,kafka.tls.ca_file=" + missing, "kafka.tls.ca_file", "no such file"},
+		{"kafka.tls.enabled=true,kafka.tls.ca_file=example.yaml", "kafka.tls.ca_file", "PEM"},
+		{"kafka.tls.enabled=true,kafka.tls.cert_file=/x", "kafka.tls.key_file", "its key"},
+		{"kafka.tls.enabled=true,kafka.tls.cert_file=/x,kafka.tls.key_file=/x", "kafka.tls.cert_file", "cannot be used"},
 		{"kafka.tls.enabled=yes", "kafka.tls.enabled", "true or false"},
 		{"kafka.sasl.username=u", "kafka.sasl.mechanism", "PLAIN"},
 		{"registry.url=registry:8081", "registry.url", "http"},
@@ -238,7 +247,7 @@ func TestOneMistakeOfEachRule(t *testing.T) {
 		{"resources.order.interval=1s", "resources.order.interval", "nearest known one is resources.orders.interval"},
 		{"kafka.group", "kafka.group", "key=value"},
 	} {
-		found := mistakes(t, Input{Set: []string{test.set}})
+		found := mistakes(t, Input{Set: settings(test.set)})
 		if len(found) != 1 || found[0].Key != test.key || !strings.Contains(found[0].Rule, test.rule) {
 			t.Errorf("--set %s gives %v, expected one mistake in %s that says %q", test.set, found, test.key, test.rule)
 		}
