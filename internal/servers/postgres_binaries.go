@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -66,16 +67,16 @@ func fetchedPostgres() (string, error) {
 // fetchPostgres has the library fetch and unpack. It offers no call for that alone, and its own way of starting refuses root: port 0 makes it
 // give up right after unpacking, so its error means something only if the programs are not there.
 func fetchPostgres(dir string) error {
-	server := filepath.Join(dir, "server")
+	server, unused := filepath.Join(dir, "server"), filepath.Join(dir, "unused")
 	err := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
 		Version(fetchedVersion).
 		Port(0).
 		CachePath(dir).
 		BinariesPath(server).
-		RuntimePath(filepath.Join(dir, "unused")).
+		RuntimePath(unused).
 		Logger(io.Discard)).Start()
 	if !hasPostgres(filepath.Join(server, "bin")) {
 		return err
 	}
-	return nil
+	return os.RemoveAll(unused)
 }
