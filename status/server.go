@@ -1,0 +1,152 @@
+package status
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+//go:embed page
+var page embed.FS
+
+const (
+	// maxWatchers bounds how many pages are fed at a time; each costs one goroutine and a few hundred bytes a second.
+	maxWatchers = 64
+	// writeTimeout is how long a reader may take for one answer or event before it is dropped.
+	writeTimeout = 10 * time.Second
+)
+
+// Server answers on one port: the page, /status.json, /events, /metrics, /healthz, /readyz.
+type Server struct {
+	board    *Board
+	listener net.Listener
+	http     *http.Server
+	ctx      context.Context // done when the server closes: ends the event streams, which Shutdown would wait for
+	stop     context.CancelFunc
+	watchers chan struct{}
+	ended    chan struct{}
+}
+
+// Listen takes the port ("127.0.0.1:0": one of the system's choosing, see Addr) and answers from then on.
+func Listen(addr string, board *Board, metrics prometheus.Gatherer) (*Server, error) {
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("status server: http.listen %s: %w: expected an address of this machine with a free port", addr, err)
+	}
+	s := &Server{board: board, listener: listener, watchers: make(chan struct{}, maxWatchers), ended: make(chan struct{})}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.http = &http.Server{Handler: s.routes(metrics), ReadHeaderTimeout: writeTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+	sampled := make(chan struct{})
+	go func() { defer close(sampled); board.sample(s.ctx) }()
+	go func() {
+		defer close(s.ended)
+		_ = s.http.Serve(listener) // http.ErrServerClosed: only Close ends it
+		<-sampled
+	}()
+	return s, nil
+}
+
+// Addr is where it listens.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Close ends all connections, giving answers in hand a second, and waits until nothing is left running.
+func (s *Server) Close() error {
+	s.stop()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	err := s.http.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = s.http.Close()
+	}
+	<-s.ended
+	return err
+}
+
+func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok") })
+	mux.HandleFunc("GET /readyz", s.ready)
+	mux.HandleFunc("GET /status.json", s.status)
+	mux.HandleFunc("GET /events", s.events)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	for path, file := range map[string]string{"GET /{$}": "index.html", "GET /page.js": "page.js", "GET /page.css": "page.css"} {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, page, "page/"+file) })
+	}
+	return safe(mux)
+}
+
+// safe says with every answer that the page loads nothing from elsewhere, is no one's frame, and is not to be kept.
+func safe(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; img-src data:; script-src 'self'; style-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+func answer(w http.ResponseWriter, code int, lines ...string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = fmt.Fprintln(w, strings.Join(lines, "\n")) // a reader that has gone does not matter
+}
+
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	if ok, why := s.board.Snapshot().Ready(); !ok {
+		answer(w, http.StatusServiceUnavailable, append([]string{"not ready"}, why...)...)
+		return
+	}
+	answer(w, http.StatusOK, "ready")
+}
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(s.board.Snapshot()) // a reader that has gone does not matter
+}
+
+// events feeds one page: the snapshot at once and then every second, as server-sent events.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	select {
+	case s.watchers <- struct{}{}:
+		defer func() { <-s.watchers }()
+	default:
+		answer(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open already", maxWatchers))
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	control := http.NewResponseController(w)
+	ticker := time.NewTicker(time.Second)
+	defer ticker.Stop()
+	for {
+		text, err := json.Marshal(s.board.Snapshot())
+		if err != nil {
+			return
+		}
+		if control.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
+			return
+		}
+		if _, err := fmt.Fprintf(w, "data: %s\n\n", text); err != nil || control.Flush() != nil {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-s.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package status
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func serve(t *testing.T, board *Board) string {
+	t.Helper()
+	s, err := Listen("127.0.0.1:0", board, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return "http://" + s.Addr()
+}
+
+func get(t *testing.T, url string) (int, string, http.Header) {
+	t.Helper()
+	resp, err := http.Get(url) //nolint:gosec // our own server
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body), resp.Header
+}
+
+func TestReadyMeansThatEveryOwnedResourceHasCompletedAPass(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		s     Snapshot
+		ready bool
+		why   string
+	}{
+		{"waiting for the broker", Snapshot{Waiting: "broker 127.0.0.1:9092"}, false, "broker 127.0.0.1:9092"},
+		{"a standby that owns nothing", Snapshot{Resources: []Resource{{Name: "orders"}}}, true, ""},
+		{"one of two has passed", Snapshot{Resources: []Resource{{Name: "orders", Owned: true, Passes: 3}, {Name: "users", Owned: true, Doing: "polling"}}}, false, "users: no complete pass yet: polling"},
+		{"one fails from the start", Snapshot{Resources: []Resource{{Name: "users", Owned: true, Error: "401"}}}, false, "users: no complete pass yet: 401"},
+		{"all have passed, one fails now", Snapshot{Resources: []Resource{{Name: "users", Owned: true, Passes: 1, Error: "500"}}}, true, ""},
+	} {
+		ok, why := test.s.Ready()
+		if ok != test.ready || !strings.Contains(strings.Join(why, "\n"), test.why) {
+			t.Errorf("%s: ready %v because %q, expected %v because %q", test.name, ok, why, test.ready, test.why)
+		}
+	}
+}
+
+func TestTheProbesAnswerFromTheFirstMoment(t *testing.T) {
+	board := New("a-1", "v0")
+	url := serve(t, board)
+	if code, _, _ := get(t, url+"/healthz"); code != http.StatusOK {
+		t.Errorf("/healthz %d", code)
+	}
+	if code, body, _ := get(t, url+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "starting") {
+		t.Errorf("/readyz before there is a provider: %d %q", code, body)
+	}
+	board.Provide(func() Snapshot { return Snapshot{Resources: []Resource{{Name: "orders", Owned: true, Passes: 1}}} })
+	if code, body, _ := get(t, url+"/readyz"); code != http.StatusOK {
+		t.Errorf("/readyz %d %q", code, body)
+	}
+	if code, body, _ := get(t, url+"/metrics"); code != http.StatusOK {
+		t.Errorf("/metrics %d %q", code, body)
+	}
+	if code, _, _ := get(t, url+"/nothing"); code != http.StatusNotFound {
+		t.Errorf("/nothing %d", code)
+	}
+}
+
+func TestLagGrowsWhileNothingHappensAndIsAbsentWhileUnknown(t *testing.T) {
+	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	board := New("a-1", "v0")
+	board.now = func() time.Time { return now }
+	good := now.Add(-time.Second)
+	board.Provide(func() Snapshot {
+		return Snapshot{Resources: []Resource{{Name: "orders", Owned: true, Good: good}, {Name: "users"}}}
+	})
+	now = now.Add(time.Hour)
+	s := board.Snapshot()
+	if lag := s.Resources[0].LagSeconds; lag == nil || *lag != 3601 {
+		t.Errorf("lag %v, expected 3601", lag)
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(string(text), "lag_seconds") != 1 || strings.Contains(string(text), "0001-01-01") {
+		t.Errorf("what is not known must be left out: %s", text)
+	}
+}
+
+func TestRowsPerSecondIsOverTheLastTenSecondsOfOneOwner(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	var r rate
+	if r.add(at(0), 100, true); r.perSecond() != 0 {
+		t.Error("one point is no rate")
+	}
+	for s := 1; s <= 30; s++ {
+		r.add(at(s), 100+int64(s)*50, true)
+	}
+	if got := r.perSecond(); got != 50 {
+		t.Errorf("%v rows/s, expected 50", got)
+	}
+	for s := 31; s <= 45; s++ {
+		r.add(at(s), 1600, true)
+	}
+	if got := r.perSecond(); got != 0 {
+		t.Errorf("%v rows/s after fifteen idle seconds, expected 0", got)
+	}
+	r.add(at(46), 1600, false)
+	r.add(at(47), 9_000_000, true) // taken over again: what the other instance wrote is not our rate
+	if got := r.perSecond(); got != 0 {
+		t.Errorf("%v rows/s after a handover, expected 0", got)
+	}
+}
+
+func TestThePageIsSelfContainedAndFedByEvents(t *testing.T) {
+	board := New("a-1", "v0")
+	board.Provide(func() Snapshot { return Snapshot{Resources: []Resource{{Name: "orders", Error: "<b>bold</b>"}}} })
+	url := serve(t, board)
+	for _, path := range []string{"/", "/page.js", "/page.css"} {
+		code, body, header := get(t, url+path)
+		if code != http.StatusOK || strings.Contains(body, "http://") || strings.Contains(body, "https://") {
+			t.Errorf("%s: %d, or something from elsewhere in it", path, code)
+		}
+		if !strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'") {
+			t.Errorf("%s has no content security policy", path)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read
+	lines := bufio.NewScanner(resp.Body)
+	for events := 0; events < 2 && lines.Scan(); {
+		text, ok := strings.CutPrefix(lines.Text(), "data: ")
+		if !ok {
+			continue
+		}
+		events++
+		var s Snapshot
+		if err := json.Unmarshal([]byte(text), &s); err != nil || len(s.Resources) != 1 || s.Resources[0].Error != "<b>bold</b>" {
+			t.Fatalf("event %s: %v", text, err)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestClosingEndsOpenEventStreamsAtOnce(t *testing.T) {
+	board := New("a-1", "v0")
+	s, err := Listen("127.0.0.1:0", board, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.Get("http://" + s.Addr() + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.ReadAll(resp.Body); err != nil && !strings.Contains(err.Error(), "EOF") {
+		t.Log(err) // the stream may be cut instead of ended; that it ends is what matters
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+func TestAPortInUseIsNamed(t *testing.T) {
+	url := serve(t, New("a-1", "v0"))
+	addr := strings.TrimPrefix(url, "http://")
+	if _, err := Listen(addr, New("b-1", "v0"), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "http.listen "+addr) {
+		t.Errorf("error %v, expected it to name the key and the address", err)
+	}
+}
+
+func TestTheBoardSamplesEverySecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		board := New("a-1", "v0")
+		rows := int64(0)
+		board.Provide(func() Snapshot {
+			rows += 5
+			return Snapshot{Resources: []Resource{{Name: "orders", Owned: true, Rows: rows}}}
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { defer close(ended); board.sample(ctx) }()
+		time.Sleep(5*time.Second + time.Millisecond) // the bubble's clock
+		cancel()
+		<-ended
+		if got := board.Snapshot().Resources[0].RowsPerSecond; got != 5 {
+			t.Errorf("%v rows/s, expected 5", got)
+		}
+	})
+}
