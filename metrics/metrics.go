@@ -23,6 +23,7 @@ type Set struct {
 	owned         *prometheus.GaugeVec
 	unknownFields *prometheus.CounterVec
 	seenBytes     *prometheus.GaugeVec
+	seenOverflow  *prometheus.CounterVec
 }
 
 // New declares the metrics in reg.
@@ -59,6 +60,7 @@ func New(reg prometheus.Registerer) *Set {
 		sweepDiffs:    counter("sweep_differences_total", "Differences found by sweeps: missing, stale, extra.", "kind"),
 		owned:         gauge("owned", "1 while this instance polls the resource."),
 		unknownFields: counter("unknown_fields_total", "Fields of the service that the schema does not know, once a name.", "field"),
+		seenOverflow:  counter("seen_overflow_total", "Rows published that could not be remembered within the memory allowed: an overlapping read repeats them."),
 		seenBytes:     gauge("seen_bytes", "Memory held to recognise rows that an overlapping read returns again."),
 	}
 }
@@ -69,6 +71,7 @@ type Resource struct {
 	Lag                                  *Lag
 	RowsRead, RowsPublished, LateRows    prometheus.Counter
 	RateLimited, PagePasses, SQLTimeouts prometheus.Counter
+	SeenOverflow                         prometheus.Counter
 	PollDuration                         prometheus.Observer
 	set                                  *Set
 	name                                 string
@@ -78,7 +81,8 @@ type Resource struct {
 func (s *Set) Resource(name string) *Resource {
 	return &Resource{
 		Settled: s.settled.WithLabelValues(name), Lag: s.lags.of(name), Owned: s.owned.WithLabelValues(name), SeenBytes: s.seenBytes.WithLabelValues(name),
-		RowsRead: s.rowsRead.WithLabelValues(name), RowsPublished: s.rowsPublished.WithLabelValues(name), LateRows: s.late.WithLabelValues(name),
+		SeenOverflow: s.seenOverflow.WithLabelValues(name),
+		RowsRead:     s.rowsRead.WithLabelValues(name), RowsPublished: s.rowsPublished.WithLabelValues(name), LateRows: s.late.WithLabelValues(name),
 		RateLimited: s.rateLimited.WithLabelValues(name), PagePasses: s.pagePasses.WithLabelValues(name), SQLTimeouts: s.sqlTimeouts.WithLabelValues(name),
 		PollDuration: s.pollDuration.WithLabelValues(name), set: s, name: name,
 	}

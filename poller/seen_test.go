@@ -1,0 +1,126 @@
+package poller
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/storestream/storestream/schemas"
+	"pgregory.net/rapid"
+)
+
+func TestSeenAnswersLikeAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s, model := newSeen(math.MaxInt), map[int64]version{}
+		ids := rapid.Int64Range(-40, 40)
+		if rapid.Bool().Draw(t, "wide") {
+			ids = rapid.Int64()
+		}
+		for range rapid.IntRange(0, 400).Draw(t, "steps") {
+			id := ids.Draw(t, "id")
+			switch rapid.IntRange(0, 9).Draw(t, "step") {
+			case 0, 1:
+				s.remove(id)
+				delete(model, id)
+			case 2:
+				settled := schemas.InstantOfMillis(rapid.Int64Range(-100, 100).Draw(t, "settled"))
+				s.evict(settled)
+				for id, v := range model {
+					if v.millis < settled.Millis() {
+						delete(model, id)
+					}
+				}
+			case 3:
+				s.clearOld()
+				for id, v := range model {
+					v.old = false
+					model[id] = v
+				}
+			default:
+				v := version{millis: rapid.Int64Range(-100, 100).Draw(t, "ms"), hash: rapid.Uint64().Draw(t, "hash") & hashMask, old: rapid.Bool().Draw(t, "old")}
+				s.put(id, v)
+				model[id] = v
+			}
+		}
+		if s.n != len(model) {
+			t.Fatalf("%d entries, want %d", s.n, len(model))
+		}
+		for id, want := range model {
+			if got, ok := s.get(id); !ok || got != want {
+				t.Fatalf("id %d: %+v, %v, want %+v", id, got, ok, want)
+			}
+		}
+		if _, ok := s.get(999999); ok && model[999999] == (version{}) {
+			t.Fatal("an id that was never put is there")
+		}
+	})
+}
+
+func TestSeenKeepsTheWholeRangeOfTimesAndIds(t *testing.T) {
+	s := newSeen(math.MaxInt)
+	for i, at := range []schemas.Instant{schemas.MinInstant, -1, 0, 1, schemas.MaxInstant} {
+		for _, id := range []int64{math.MinInt64 + int64(i), -1 - int64(i), int64(i), math.MaxInt64 - int64(i)} {
+			want := version{millis: at.Millis(), hash: hashMask - uint64(i), old: i%2 == 0}
+			s.put(id, want)
+			if got, ok := s.get(id); !ok || got != want {
+				t.Errorf("id %d at %v: %+v, %v, want %+v", id, at, got, ok, want)
+			}
+		}
+	}
+}
+
+// K4: state that grows without bound. Past the cap rows are repeated, never lost: a row not remembered is not suppressed.
+func TestSeenStaysWithinItsBytesAndForgetsOnlyNewRows(t *testing.T) {
+	const limit = 1 << 20
+	s := newSeen(limit)
+	refused := 0
+	for id := range int64(100_000) {
+		if !s.put(id, version{millis: 1, hash: uint64(id)}) {
+			refused++
+		}
+		if s.bytes > limit {
+			t.Fatalf("%d bytes after %d rows, over the cap of %d", s.bytes, id+1, limit)
+		}
+	}
+	if refused == 0 || s.n+refused != 100_000 {
+		t.Fatalf("%d refused, %d kept", refused, s.n)
+	}
+	for id := range int64(1000) {
+		if v, ok := s.get(id); ok && v.hash != uint64(id) {
+			t.Fatalf("id %d has another row's hash", id)
+		}
+	}
+}
+
+func TestSeenTakesAtMost24BytesARow(t *testing.T) {
+	for _, rows := range []int{100_000, 333_333, 1_000_000} {
+		s := newSeen(math.MaxInt)
+		for id := range int64(rows) {
+			s.put(id*7, version{millis: id, hash: uint64(id)})
+		}
+		if perRow := float64(s.bytes) / float64(rows); perRow > 24 {
+			t.Errorf("%d rows: %.1f bytes a row", rows, perRow)
+		}
+	}
+}
+
+func BenchmarkSeen(b *testing.B) {
+	for _, rows := range []int{10_000, 1_000_000} {
+		s := newSeen(math.MaxInt)
+		for id := range int64(rows) {
+			s.put(id, version{millis: id, hash: uint64(id)})
+		}
+		b.Run(fmt.Sprintf("met/%d", rows), func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				s.get(int64(i % rows))
+			}
+		})
+		b.Run(fmt.Sprintf("new/%d", rows), func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				s.get(int64(i%rows + rows))
+			}
+		})
+	}
+}
