@@ -1,0 +1,68 @@
+package storefake
+
+import (
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Entry is one request as it was answered.
+type Entry struct {
+	At       time.Time // by the service's clock
+	Resource string    // "key", "elsewhere", "" for an unknown path
+	Method   string
+	Path     string
+	Query    string
+	Status   int // 0: no answer was sent
+	Rows     int
+	Fault    Fault
+}
+
+// maxEntries are kept, the newest.
+const maxEntries = 20000
+
+// journal is the log of requests. Headers are not kept: they hold keys.
+type journal struct {
+	mu      sync.Mutex
+	entries []Entry
+	counts  map[string]map[int]int
+}
+
+func (j *journal) add(e Entry) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.entries) == maxEntries {
+		j.entries = append(j.entries[:0], j.entries[maxEntries/2:]...)
+	}
+	j.entries = append(j.entries, e)
+	if j.counts == nil {
+		j.counts = map[string]map[int]int{}
+	}
+	if j.counts[e.Resource] == nil {
+		j.counts[e.Resource] = map[int]int{}
+	}
+	j.counts[e.Resource][e.Status]++
+}
+
+// recorder notes what a handler answers.
+type recorder struct {
+	http.ResponseWriter
+	entry Entry
+}
+
+func (r *recorder) WriteHeader(status int) {
+	if r.entry.Status == 0 {
+		r.entry.Status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(p []byte) (int, error) {
+	if r.entry.Status == 0 {
+		r.entry.Status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(p)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

@@ -1,0 +1,99 @@
+package storefake
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// The document's limits on a page.
+const (
+	maxPageSize     = 1000
+	defaultPageSize = 1000
+)
+
+var statuses = []string{Cancelled, Complete, Processing, Returned, Shipped}
+
+// params is what a data request asks for.
+type params struct {
+	query    query
+	page     int
+	pageSize int
+}
+
+// parseParams reads the query parameters of a request for res, or says what is wrong with them. Parameters that the document does not have for
+// the resource are ignored.
+func parseParams(res *resource, values url.Values, read *Readings, words *dictionary) (params, *failure) {
+	p := params{query: query{created: anytime, updated: anytime, status: null, order: null, before: null}, pageSize: defaultPageSize}
+	if !values.Has("created_from") && !values.Has("created_to") && !values.Has("updated_from") && !values.Has("updated_to") {
+		return p, &failure{400, "missing_required_param", "one of created_from, created_to, updated_from, updated_to is required"}
+	}
+	for _, d := range []struct {
+		name string
+		to   *cell
+		days time.Duration // to_ days are in the span
+	}{
+		{"created_from", &p.query.created.from, 0}, {"created_to", &p.query.created.to, 1},
+		{"updated_from", &p.query.updated.from, 0}, {"updated_to", &p.query.updated.to, 1},
+	} {
+		if !values.Has(d.name) {
+			continue
+		}
+		date, err := time.Parse(time.DateOnly, values.Get(d.name))
+		if err != nil {
+			return p, invalid(d.name, "must be a date in the format YYYY-MM-DD")
+		}
+		*d.to = cellOf(date.Add(d.days*24*time.Hour - read.DayOffset))
+	}
+	if f := p.parsePage(values, read); f != nil {
+		return p, f
+	}
+	return p, p.parseFilter(res, values, words)
+}
+
+func (p *params) parsePage(values url.Values, read *Readings) *failure {
+	if values.Has("page") {
+		n, err := strconv.Atoi(values.Get("page"))
+		if err != nil || n < 0 {
+			return invalid("page", "must be an integer from 0 on")
+		}
+		p.page = n
+	}
+	if values.Has("page_size") {
+		n, err := strconv.Atoi(values.Get("page_size"))
+		if err != nil || n < 1 {
+			return invalid("page_size", "must be an integer from 1 to 1000")
+		}
+		if n > maxPageSize && read.Oversize == OversizeRefused {
+			return invalid("page_size", "must be at most 1000")
+		}
+		p.pageSize = min(n, maxPageSize)
+	}
+	if read.MaxPage > 0 {
+		p.pageSize = min(p.pageSize, read.MaxPage)
+	}
+	return nil
+}
+
+func (p *params) parseFilter(res *resource, values url.Values, words *dictionary) *failure {
+	if !values.Has(res.filter) {
+		return nil
+	}
+	switch value := values.Get(res.filter); res.filter {
+	case "status":
+		if !slices.Contains(statuses, value) {
+			return invalid("status", "must be one of Cancelled, Complete, Processing, Returned, Shipped")
+		}
+		p.query.status = words.number(value)
+	case "order_id":
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || n < 1 {
+			return invalid("order_id", "must be a positive integer")
+		}
+		p.query.order = cell(n)
+	}
+	return nil
+}
+
+func invalid(name, rule string) *failure { return &failure{400, "invalid_param", name + " " + rule} }

@@ -1,0 +1,163 @@
+package storefake
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Readings is one way to read what the document leaves open. The zero value is the plainest: meta.count is the total, a page past the
+// end is empty, an oversized page is capped, rows come by id, no limit, keys for ever, nothing null that need not be.
+type Readings struct {
+	Count    Count    // what meta.count counts
+	PastEnd  PastEnd  // what a page beyond the last gives
+	Oversize Oversize // what a page_size above 1000 gives
+	// MaxPage grants no more rows a page than this, whatever was asked; meta.page_size says so. 0: 1000.
+	MaxPage int
+	Order   Order
+	// PermuteTies shuffles, anew for each request, the rows whose updated_at falls into the same second; with an Order by updated_at.
+	PermuteTies bool
+	// EmptyPages and ShortPages are shares of the pages that hold nothing, or half as much as they could, though more follow. No row is
+	// lost by it: the pages after them go on where they left off.
+	EmptyPages, ShortPages float64
+
+	Limit Limit
+	Keys  Keys
+
+	MoneyForm   MoneyForm
+	ExtraFields bool // fields that the document does not know, at both ends of a row
+	// Nulls is the share of values that are null, of all fields but id, created_at and updated_at. It touches rows generated or changed
+	// while it is set.
+	Nulls float64
+	// NewStatuses is the share of order states that the document does not name, of orders generated or moved on while it is set.
+	NewStatuses float64
+	// Deletes is the share of traffic's changes that delete a row.
+	Deletes float64
+
+	NoDate bool // no Date header
+	// DayOffset moves the service's midnight: with 2h its day starts at 22:00 UTC of the day before.
+	DayOffset time.Duration
+	// Delay keeps a row from being queried until so long after its updated_at, by the service's clock. Until then it is nowhere: not in
+	// its old place either.
+	Delay time.Duration
+}
+
+// Count says what meta.count counts.
+type Count string
+
+// What meta.count may mean.
+const (
+	CountTotal Count = ""     // all matching rows
+	CountPage  Count = "page" // the rows of this page
+)
+
+// PastEnd says what a page beyond the last gives.
+type PastEnd string
+
+// Answers to a page beyond the last.
+const (
+	PastEndEmpty      PastEnd = ""    // 200 without rows
+	PastEndBadRequest PastEnd = "400" // invalid_param
+	PastEndNotFound   PastEnd = "404" // not_found
+)
+
+// Oversize says what a page_size above 1000 gives.
+type Oversize string
+
+// Answers to a page_size above 1000.
+const (
+	OversizeCapped  Oversize = ""
+	OversizeRefused Oversize = "refused" // 400 invalid_param
+)
+
+// Order is the order of rows in a listing.
+type Order string
+
+// Orders that the service may list rows in. With ties, the id decides.
+const (
+	ByID          Order = ""
+	ByUpdated     Order = "updated"      // oldest change first
+	ByUpdatedDesc Order = "updated-desc" // newest change first
+	ByHash        Order = "hash"         // arbitrary, and always the same
+	ByShuffle     Order = "shuffle"      // another on every request
+)
+
+// MoneyForm is how money is written in JSON.
+type MoneyForm string
+
+// Forms of money. The value is the same in each.
+const (
+	MoneyAsIs     MoneyForm = ""         // 49, 49.5, 59.990001678466797
+	MoneyPadded   MoneyForm = "padded"   // 49.00, 49.50
+	MoneyString   MoneyForm = "string"   // "49.00", "49.50"
+	MoneyExponent MoneyForm = "exponent" // 49e0, 495e-1
+)
+
+// Limit is the rate limit on all requests together, by the machine's clock.
+type Limit struct {
+	PerSecond  float64 // 0: none
+	Burst      int     // requests at once; 0: one second's worth
+	Status     int     // 429 or 503; 0: 429
+	RetryAfter RetryAfter
+	HTML       bool // an HTML page for a body, as a gateway in front of the service would send
+}
+
+// RetryAfter is the form of the Retry-After header.
+type RetryAfter string
+
+// Forms of Retry-After.
+const (
+	RetryAfterSeconds RetryAfter = ""
+	RetryAfterDate    RetryAfter = "date" // by the service's clock
+	RetryAfterZero    RetryAfter = "zero"
+	RetryAfterAbsent  RetryAfter = "absent"
+)
+
+// Keys says how long a key is good for. A key that is used up answers 401; the key endpoint then gives out a new one.
+type Keys struct {
+	Lifetime time.Duration // by the machine's clock; 0: for ever
+	Requests int           // data requests; 0: any number
+}
+
+func known[T ~string](what string, v T, values ...T) error {
+	if slices.Contains(values, v) {
+		return nil
+	}
+	return fmt.Errorf("%s %q: expected one of %q", what, v, values)
+}
+
+func share(what string, v float64) error {
+	if v >= 0 && v <= 1 {
+		return nil
+	}
+	return fmt.Errorf("%s %v: expected a share from 0 to 1", what, v)
+}
+
+// Check names everything in r that cannot be.
+func (r *Readings) Check() error {
+	errs := []error{
+		known("count", r.Count, CountTotal, CountPage),
+		known("past-end", r.PastEnd, PastEndEmpty, PastEndBadRequest, PastEndNotFound),
+		known("oversize", r.Oversize, OversizeCapped, OversizeRefused),
+		known("order", r.Order, ByID, ByUpdated, ByUpdatedDesc, ByHash, ByShuffle),
+		known("money", r.MoneyForm, MoneyAsIs, MoneyPadded, MoneyString, MoneyExponent),
+		known("retry-after", r.Limit.RetryAfter, RetryAfterSeconds, RetryAfterDate, RetryAfterZero, RetryAfterAbsent),
+		share("nulls", r.Nulls), share("new-statuses", r.NewStatuses), share("deletes", r.Deletes),
+		share("empty-pages", r.EmptyPages), share("short-pages", r.ShortPages),
+	}
+	if r.MaxPage < 0 || r.MaxPage > maxPageSize {
+		errs = append(errs, fmt.Errorf("max-page %d: expected 1 to %d, or 0 for the document's %d", r.MaxPage, maxPageSize, maxPageSize))
+	}
+	if r.EmptyPages+r.ShortPages > 0.9 {
+		errs = append(errs, fmt.Errorf("empty-pages and short-pages together %v: expected at most 0.9, or a listing has no end",
+			r.EmptyPages+r.ShortPages))
+	}
+	if s := r.Limit.Status; s != 0 && s != 429 && s != 503 {
+		errs = append(errs, fmt.Errorf("limit-status %d: expected 429 or 503", s))
+	}
+	if r.Limit.PerSecond < 0 || r.Limit.Burst < 0 || r.Keys.Lifetime < 0 || r.Keys.Requests < 0 || r.Delay < 0 {
+		errs = append(errs, errors.New("a limit, key lifetime or delay is negative: expected 0 for none, or more"))
+	}
+	return errors.Join(errs...)
+}

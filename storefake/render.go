@@ -1,0 +1,160 @@
+package storefake
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// renderer writes rows as JSON under the readings of one request.
+type renderer struct {
+	words   *dictionary
+	read    Readings
+	garbled func(resource string, id int64) Garbling // nil: none
+}
+
+// appendRow writes a row as the service would show it.
+func (r *renderer) appendRow(dst []byte, res *resource, row []cell) []byte {
+	garble := NotGarbled
+	if r.garbled != nil {
+		garble = r.garbled(res.name, int64(row[0]))
+	}
+	if garble == NotAnObject {
+		return append(dst, `"garbled"`...)
+	}
+	dst = append(dst, '{')
+	if r.read.ExtraFields {
+		dst = append(dst, `"object":"row","labels":{"tier":"gold","ids":[1,2]},`...)
+	}
+	for i, f := range res.fields {
+		if i == 0 && garble == NoID {
+			continue
+		}
+		dst = append(dst, f.key...)
+		if text, ok := garble.replaces(res, i); ok {
+			dst = append(append(dst, text...), ',')
+			continue
+		}
+		dst = append(r.appendCell(dst, f.kind, row[i]), ',')
+	}
+	if r.read.ExtraFields {
+		return append(dst, `"_etag":"W/\"1\"","archived":false,"note":null}`...)
+	}
+	dst[len(dst)-1] = '}'
+	return dst
+}
+
+func (r *renderer) appendCell(dst []byte, k kind, c cell) []byte {
+	if c == null {
+		return append(dst, "null"...)
+	}
+	switch k {
+	case integer:
+		return strconv.AppendInt(dst, int64(c), 10)
+	case instant:
+		dst = append(dst, '"')
+		return append(appendInstant(dst, c), '"')
+	case money:
+		return r.appendMoney(dst, c)
+	case coordinate:
+		return strconv.AppendFloat(dst, c.float(), 'f', -1, 64)
+	default:
+		return appendText(dst, r.words.text(c))
+	}
+}
+
+// appendInstant writes YYYY-MM-DDThh:mm:ssZ, the second that c lies in.
+func appendInstant(dst []byte, c cell) []byte {
+	return c.time().AppendFormat(dst, "2006-01-02T15:04:05Z")
+}
+
+func (r *renderer) appendMoney(dst []byte, c cell) []byte {
+	switch r.read.MoneyForm {
+	case MoneyPadded:
+		return appendPadded(dst, string(r.words.appendMoney(nil, c)))
+	case MoneyString:
+		return append(appendPadded(append(dst, '"'), string(r.words.appendMoney(nil, c))), '"')
+	case MoneyExponent:
+		return appendExponent(dst, string(r.words.appendMoney(nil, c)))
+	default:
+		return r.words.appendMoney(dst, c)
+	}
+}
+
+// appendPadded writes at least two decimals.
+func appendPadded(dst []byte, s string) []byte {
+	whole, fraction, _ := strings.Cut(s, ".")
+	dst = append(append(append(dst, whole...), '.'), fraction...)
+	for n := len(fraction); n < 2; n++ {
+		dst = append(dst, '0')
+	}
+	return dst
+}
+
+// appendExponent writes the digits without a point, and a power of ten.
+func appendExponent(dst []byte, s string) []byte {
+	whole, fraction, _ := strings.Cut(s, ".")
+	sign := ""
+	if whole[0] == '-' {
+		sign, whole = "-", whole[1:]
+	}
+	digits := strings.TrimLeft(whole+fraction, "0")
+	if digits == "" {
+		digits = "0"
+	}
+	dst = append(append(append(dst, sign...), digits...), 'e')
+	return strconv.AppendInt(dst, int64(-len(fraction)), 10)
+}
+
+func appendText(dst []byte, s string) []byte {
+	plain := utf8.ValidString(s)
+	for i := 0; plain && i < len(s); i++ {
+		plain = s[i] >= ' ' && s[i] != '"' && s[i] != '\\' && s[i] != 0x7f
+	}
+	if plain {
+		return append(append(append(dst, '"'), s...), '"')
+	}
+	quoted, _ := json.Marshal(s) // of a string: cannot fail
+	return append(dst, quoted...)
+}
+
+// Snapshot is every row of a resource that can be queried over REST now, by id, as the service would write it.
+func (s *Store) Snapshot(resource string) map[int64]json.RawMessage {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, ok := s.tables[resource]
+	if !ok {
+		return nil
+	}
+	r := renderer{words: s.words, read: s.read}
+	before := s.queryableBefore()
+	rows := make(map[int64]json.RawMessage, t.live)
+	for _, cells := range t.all() {
+		if before == null || cells[t.res.updated()] < before {
+			rows[int64(cells[0])] = r.appendRow(nil, t.res, cells)
+		}
+	}
+	return rows
+}
+
+// queryableBefore is the instant from which on rows cannot be queried yet, null if all can.
+func (s *Store) queryableBefore() cell {
+	if s.read.Delay == 0 {
+		return null
+	}
+	return cellOf(s.clock.Now().Add(-s.read.Delay)) + 1
+}
+
+// scatter applies the readings that are a matter of chance to a row about to be written. The first and the last two fields are never null.
+func scatter(chance *rand.Rand, nulls float64, cells []cell) {
+	if nulls == 0 {
+		return
+	}
+	for i := 1; i < len(cells)-2; i++ {
+		if chance.Float64() < nulls {
+			cells[i] = null
+		}
+	}
+}

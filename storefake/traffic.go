@@ -1,0 +1,4 @@
+package storefake
+
+type traffic struct{}
+type shop struct{}
