@@ -1,0 +1,116 @@
+package schemas
+
+import (
+	"encoding/binary"
+	"math/bits"
+)
+
+// decimal is an unscaled decimal of at most 38 digits: sign and 128-bit magnitude. (Money of scale 18 outgrows 64 bits at 9.23.)
+type decimal struct {
+	hi, lo uint64
+	neg    bool
+}
+
+// appendBytes appends Avro bytes: a length, and the value in big-endian two's complement with no byte more than needed, as
+// Java's BigInteger writes it. (-1.28 at scale 2 is 0x80, not 0xff80: two forms of one value would be two rows.)
+func (d decimal) appendBytes(dst []byte) []byte {
+	hi, lo := d.twosComplement()
+	fold := uint64(int64(hi) >> 63) // all ones for a negative value
+	width := 128 - bits.LeadingZeros64(hi^fold)
+	if hi == fold {
+		width = 64 - bits.LeadingZeros64(lo^fold)
+	}
+	n := width/8 + 1 // one more bit than the width, for the sign
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], hi)
+	binary.BigEndian.PutUint64(b[8:], lo)
+	dst = append(dst, byte(n)<<1) // the Avro long n: it is below 64, one byte
+	return append(dst, b[16-n:]...)
+}
+
+func (d decimal) twosComplement() (hi, lo uint64) {
+	if !d.neg {
+		return d.hi, d.lo
+	}
+	lo, borrow := bits.Sub64(0, d.lo, 0)
+	hi, _ = bits.Sub64(0, d.hi, borrow)
+	return hi, lo
+}
+
+// decimalOf reads two's complement of any width that fits 128 bits; no bytes at all are 0, as Java reads them.
+func decimalOf(b []byte) (decimal, bool) {
+	for len(b) > 16 && (b[0] == 0 && b[1] < 0x80 || b[0] == 0xff && b[1] >= 0x80) {
+		b = b[1:]
+	}
+	if len(b) > 16 {
+		return decimal{}, false
+	}
+	var full [16]byte
+	d := decimal{neg: len(b) > 0 && b[0] >= 0x80}
+	if d.neg {
+		for i := range full {
+			full[i] = 0xff
+		}
+	}
+	copy(full[16-len(b):], b)
+	d.hi, d.lo = binary.BigEndian.Uint64(full[:8]), binary.BigEndian.Uint64(full[8:])
+	if d.neg {
+		d.hi, d.lo = d.twosComplement() // its own inverse
+	}
+	return d, true
+}
+
+// pow10 holds 10^0 to 10^38.
+var pow10 = func() (p [maxPrecision + 1]struct{ hi, lo uint64 }) {
+	p[0].lo = 1
+	for i := 1; i < len(p); i++ {
+		hi, lo := bits.Mul64(p[i-1].lo, 10)
+		p[i].hi, p[i].lo = p[i-1].hi*10+hi, lo
+	}
+	return p
+}()
+
+// atLeast says whether d's magnitude is 10^n or more.
+func (d decimal) atLeast(n int) bool {
+	p := &pow10[n]
+	return d.hi > p.hi || d.hi == p.hi && d.lo >= p.lo
+}
+
+// mulAdd is d*10 + digit. The caller knows that d has fewer than 38 digits.
+func (d *decimal) mulAdd(digit byte) {
+	hi, lo := bits.Mul64(d.lo, 10)
+	lo, carry := bits.Add64(lo, uint64(digit), 0)
+	d.hi, d.lo = d.hi*10+hi+carry, lo
+}
+
+// appendText appends d with the point before its last scale digits, in full and without trailing zeros: 49.5, 0.01, -3.
+func (d decimal) appendText(dst []byte, scale int) []byte {
+	const e19 = 1e19
+	var digits [40]byte
+	high, low := bits.Div64(d.hi, d.lo, e19) // hi <= 2^63 < 10^19: it cannot overflow
+	end := len(digits)
+	for i := range 39 { // 2^127 has 39
+		v := &low
+		if i >= 19 {
+			v = &high
+		}
+		end--
+		digits[end] = byte('0' + *v%10)
+		*v /= 10
+	}
+	point, last := len(digits)-scale, len(digits)
+	for last > point && digits[last-1] == '0' {
+		last--
+	}
+	for end < point-1 && digits[end] == '0' {
+		end++
+	}
+	if d.neg && d.hi|d.lo != 0 {
+		dst = append(dst, '-')
+	}
+	dst = append(dst, digits[end:point]...)
+	if last > point {
+		dst = append(append(dst, '.'), digits[point:last]...)
+	}
+	return dst
+}

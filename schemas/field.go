@@ -1,0 +1,55 @@
+package schemas
+
+import "fmt"
+
+// Kind of a field's values.
+type Kind int
+
+// The kinds of fields: all that a schema file may use.
+const (
+	Long      Kind = iota // Avro long
+	Timestamp             // Avro long, timestamp-millis
+	Decimal               // Avro bytes, decimal(precision, scale)
+	Double                // Avro double
+	String                // Avro string
+)
+
+// String is the kind as a person calls it.
+func (k Kind) String() string {
+	return [...]string{"integer", "timestamp", "decimal", "double", "string"}[k]
+}
+
+// Field is one field of a resource.
+type Field struct {
+	Name     string
+	Kind     Kind
+	Nullable bool
+	PII      bool // personal data
+	Doc      string
+	// Precision and Scale are those of a Decimal: Precision digits in all, Scale of them after the point.
+	Precision, Scale int
+	// HalfEven: a Decimal with more digits after the point than Scale is rounded half to even instead of being rejected.
+	HalfEven bool
+
+	extras []attribute // attributes that storestream only hands on to the registry
+}
+
+// expected says what a value of f has to be, for Reject.Err.
+func (f *Field) expected() string {
+	switch f.Kind {
+	case Long:
+		return "expected an integer of 64 bits"
+	case Timestamp:
+		return "expected a time in RFC 3339 between " + MinInstant.String() + " and " + MaxInstant.String()
+	case Decimal:
+		s := fmt.Sprintf("expected a decimal number with at most %d digits before the point", f.Precision-f.Scale)
+		if !f.HalfEven {
+			s += fmt.Sprintf(" and %d after it", f.Scale)
+		}
+		return s
+	case Double:
+		return "expected a finite number"
+	default:
+		return "expected a string in valid UTF-8"
+	}
+}

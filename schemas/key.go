@@ -1,0 +1,41 @@
+package schemas
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// KeySchema is the text to register for keys.
+//
+// It never changes: not a doc, not an attribute. A key's bytes hold its schema's id, and compaction compares bytes: under a new id
+// the same row would have two keys, and the topic would keep both.
+func (r *Resource) KeySchema() string {
+	return `{"type":"record","name":"` + r.RecordName + `Key","namespace":"storestream","fields":[{"name":"id","type":"long"}]}`
+}
+
+// AppendKey appends HeaderSize bytes of room for the header (SetSchemaID), and the key of the row id.
+func (r *Resource) AppendKey(dst []byte, id int64) []byte {
+	return binary.AppendVarint(append(dst, 0, 0, 0, 0, 0), id)
+}
+
+var errHeader = errors.New("not in the Confluent wire format: expected a byte 0 and four bytes of schema id")
+
+// SchemaID reads the header of a key or a value. It fails on what storestream has not written, such as a tombstone's empty value.
+func SchemaID(b []byte) (int, error) {
+	if len(b) < HeaderSize || b[0] != 0 {
+		return 0, errHeader
+	}
+	return int(binary.BigEndian.Uint32(b[1:HeaderSize])), nil
+}
+
+// ReadKey reads a record's key: the id of the schema it was written under, and the row's id.
+func ReadKey(key []byte) (schemaID int, id int64, err error) {
+	if schemaID, err = SchemaID(key); err != nil {
+		return 0, 0, err
+	}
+	id, n := binary.Varint(key[HeaderSize:])
+	if n <= 0 || HeaderSize+n != len(key) {
+		return 0, 0, errors.New("not a key of storestream: expected one Avro long after the header")
+	}
+	return schemaID, id, nil
+}

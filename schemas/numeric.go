@@ -1,0 +1,137 @@
+package schemas
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"strconv"
+)
+
+// numeric is Postgres's binary numeric: groups of four decimal digits, the first of weight 10000^weight. It is what the server sends
+// for a numeric column: no text, no float.
+type numeric struct {
+	groups []byte // two bytes each
+	weight int
+	sign   uint16
+	dscale int // digits after the point that the server shows
+}
+
+// Signs of a numeric; the last three are not numbers that money can be.
+const (
+	numericPositive = 0x0000
+	numericNegative = 0x4000
+	numericNaN      = 0xC000
+	numericPlusInf  = 0xD000
+	numericMinusInf = 0xF000
+)
+
+// readNumeric takes the binary form apart; false where it is not well formed.
+func readNumeric(b []byte) (n numeric, ok bool) {
+	if len(b) < 8 || len(b) != 8+2*int(binary.BigEndian.Uint16(b)) {
+		return n, false
+	}
+	n = numeric{groups: b[8:], weight: int(int16(binary.BigEndian.Uint16(b[2:]))), sign: binary.BigEndian.Uint16(b[4:]),
+		dscale: int(binary.BigEndian.Uint16(b[6:]))}
+	for i := range n.len() {
+		if n.group(i) > 9999 {
+			return n, false
+		}
+	}
+	return n, true
+}
+
+func (n *numeric) len() int           { return len(n.groups) / 2 }
+func (n *numeric) group(i int) uint16 { return binary.BigEndian.Uint16(n.groups[2*i:]) }
+
+// decimal is n as an unscaled decimal, exactly.
+func (n *numeric) decimal(precision, scale int, halfEven bool) (decimal, bool) {
+	if n.sign != numericPositive && n.sign != numericNegative {
+		return decimal{}, false
+	}
+	if d, ok := n.short(precision, scale); ok {
+		return d, true
+	}
+	a := digits{precision: precision, keep: 4*(n.weight+1) + scale, d: decimal{neg: n.sign == numericNegative}}
+	for i := range n.len() {
+		g := n.group(i)
+		a.push(byte(g / 1000))
+		a.push(byte(g / 100 % 10))
+		a.push(byte(g / 10 % 10))
+		a.push(byte(g % 10))
+	}
+	return a.finish(halfEven)
+}
+
+// long is n as an integer of 64 bits.
+func (n *numeric) long() (int64, bool) {
+	d, ok := n.decimal(19, 0, false)
+	return d.long(ok)
+}
+
+// short is the way of nearly every price: up to 19 digits, none of them lost. ok is false where it does not apply.
+func (n *numeric) short(precision, scale int) (d decimal, ok bool) {
+	if n.len() > 5 || n.len() == 5 && n.group(0) > 999 {
+		return d, false
+	}
+	var v uint64
+	for i := range n.len() {
+		v = v*10000 + uint64(n.group(i))
+	}
+	shift := 4*(n.weight-n.len()+1) + scale
+	if shift < 0 && shift >= -19 { // the last group reaches beyond the scale, mostly with zeros
+		if v%pow10[-shift].lo != 0 {
+			return d, false
+		}
+		v, shift = v/pow10[-shift].lo, 0
+	}
+	if shift < 0 || shift > 19 {
+		return d, false
+	}
+	d.neg = n.sign == numericNegative
+	d.hi, d.lo = bits.Mul64(v, pow10[shift].lo)
+	return d, !d.atLeast(precision)
+}
+
+// appendText appends n as the server prints it.
+func (n *numeric) appendText(dst []byte) []byte {
+	switch n.sign {
+	case numericNaN:
+		return append(dst, "NaN"...)
+	case numericPlusInf:
+		return append(dst, "Infinity"...)
+	case numericMinusInf:
+		return append(dst, "-Infinity"...)
+	case numericNegative:
+		dst = append(dst, '-')
+	}
+	if n.weight < 0 {
+		dst = append(dst, '0')
+	}
+	for w := n.weight; w >= 0; w-- {
+		if w == n.weight {
+			dst = strconv.AppendUint(dst, uint64(n.groupOfWeight(w)), 10)
+		} else {
+			dst = appendGroup(dst, n.groupOfWeight(w))
+		}
+	}
+	if n.dscale == 0 {
+		return dst
+	}
+	dst = append(dst, '.')
+	end := len(dst) + n.dscale
+	for w := -1; len(dst) < end; w-- {
+		dst = appendGroup(dst, n.groupOfWeight(w))
+	}
+	return dst[:end]
+}
+
+// groupOfWeight is the group that counts 10000^w; groups that are not sent are 0.
+func (n *numeric) groupOfWeight(w int) uint16 {
+	if i := n.weight - w; i >= 0 && i < n.len() {
+		return n.group(i)
+	}
+	return 0
+}
+
+func appendGroup(dst []byte, g uint16) []byte {
+	return append(dst, byte('0'+g/1000), byte('0'+g/100%10), byte('0'+g/10%10), byte('0'+g%10))
+}
