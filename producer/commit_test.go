@@ -1,0 +1,78 @@
+package producer_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/watermark"
+)
+
+// K14: the rows, the dead letter and the watermark are there together, in the form that the contract promises.
+func TestRowsLettersAndWatermarkAreOneTransaction(t *testing.T) {
+	s := newStage(t)
+	session := s.take(s.cluster("a", nil))
+	tx := next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"), s.order(2, "2026-11-20T09:00:01Z", "Complete"))
+	tx.Letters = []watermark.Letter{{Key: "orders/3", Row: []byte(`{"id":3}`), Source: "rest", Field: "updated_at", Err: "missing"}}
+	tx.Gone = []int64{9}
+	s.commit(session, tx)
+
+	s.wantIDs(-9, 1, 2)
+	for _, r := range s.committed("store.orders") {
+		_, id, _ := schemas.ReadKey(r.Key)
+		if id == 1 && r.Timestamp.UnixMilli() != instant(t, "2026-11-20T09:00:00Z").Millis() {
+			t.Errorf("order 1 has the time %s, expected its updated_at", r.Timestamp)
+		}
+		if id == 9 {
+			continue
+		}
+		if _, err := schemas.SchemaID(r.Value); err != nil {
+			t.Error(err)
+		}
+	}
+	letters := s.committed("store.dead_letters")
+	if len(letters) != 1 || string(letters[0].Key) != "orders/3" || len(letters[0].Headers) != 4 || string(letters[0].Headers[3].Value) != "missing" {
+		t.Errorf("dead letters: %v", letters)
+	}
+	marks := s.committed("store.watermarks")
+	if len(marks) != 1 {
+		t.Fatalf("%d watermarks, expected 1", len(marks))
+	}
+	mark, err := watermark.Decode("orders", marks[0].Value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mark != session.Watermark() || mark.Rows != 2 || mark.Instance != "a" || mark.Group != "storestream" || mark.Partitions != 3 || mark.TopicID == "" {
+		t.Errorf("watermark %+v, the session has %+v", mark, session.Watermark())
+	}
+}
+
+// A row that is stamped in the future, which brokers refuse, carries the time of writing; one before 1970 carries 1970.
+func TestRecordTimesAreOnesThatABrokerTakes(t *testing.T) {
+	s := newStage(t)
+	now := time.Now().Truncate(time.Millisecond)
+	session := s.take(s.cluster("a", func(c *producer.Config) { c.Now = func() time.Time { return now } }))
+	tx := next(session, s.order(1, "2199-01-01T00:00:00Z", "Shipped"), s.order(2, "1931-01-01T00:00:00Z", "Shipped"))
+	tx.Watermark.SeenFrom = schemas.MaxInstant
+	s.commit(session, tx)
+	for _, r := range s.committed("store.orders") {
+		_, id, _ := schemas.ReadKey(r.Key)
+		if want := map[int64]int64{1: now.UnixMilli(), 2: 0}[id]; r.Timestamp.UnixMilli() != want {
+			t.Errorf("order %d has the time %d, expected %d", id, r.Timestamp.UnixMilli(), want)
+		}
+	}
+	if got := session.Watermark().SeenFrom; got > session.Watermark().Written {
+		t.Errorf("seen_from is %s, after the row that was written at %s", got, session.Watermark().Written)
+	}
+}
+
+func TestASessionThatHasEndedWritesNothing(t *testing.T) {
+	s := newStage(t)
+	session := s.take(s.cluster("a", nil))
+	session.Close()
+	if err := session.Commit(s.ctx(), next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"))); !errors.Is(err, producer.ErrLost) {
+		t.Errorf("commit after close: %v, expected ErrLost", err)
+	}
+}

@@ -1,0 +1,125 @@
+package producer
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/schemas"
+)
+
+// Config says which cluster, and how this instance behaves in it.
+type Config struct {
+	Brokers           []string // host:port
+	TopicPrefix       string   // "store.": the data topic of orders is store.orders
+	Partitions        int32    // of topics that we create
+	ReplicationFactor int16    // of topics that we create; -1: the broker's default
+	Group             string   // the consumer group whose members share the resources
+	Instance          string   // names this process in watermarks and in the group
+	TLS               TLS
+	SASL              SASL
+	Registry          *schemas.Registry
+	AutoRegister      bool // register schemas that the registry does not have
+	Log               *zap.Logger
+	// Now is the clock; nil: time.Now.
+	Now func() time.Time
+	// TransactionTimeout is how long the broker lets a transaction stay open; 0: 60 s. A broker refuses more than its
+	// transaction.max.timeout.ms (15 minutes by default). It is also how long a crash here can hide newer watermarks of other resources.
+	TransactionTimeout time.Duration
+}
+
+// TLS of the connections to the brokers. Without a CA file the system's authorities are trusted.
+type TLS struct {
+	Enabled            bool
+	CAFile             string // PEM
+	CertFile, KeyFile  string // PEM, of a client certificate; both or none
+	InsecureSkipVerify bool
+}
+
+// SASL of the connections to the brokers. Mechanism is empty (none), PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512.
+type SASL struct {
+	Mechanism, Username, Password string
+}
+
+const defaultTransactionTimeout = time.Minute
+
+// withDefaults fills in what may be left out and says everything that is wrong with the rest.
+func (c Config) withDefaults() (Config, error) {
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.TransactionTimeout == 0 {
+		c.TransactionTimeout = defaultTransactionTimeout
+	}
+	if c.ReplicationFactor == 0 {
+		c.ReplicationFactor = -1
+	}
+	var wrong []error
+	for _, rule := range []struct {
+		broken bool
+		what   string
+	}{
+		{len(c.Brokers) == 0, "no brokers: expected at least one host:port"},
+		{c.Partitions < 1, fmt.Sprintf("partitions is %d: expected 1 or more", c.Partitions)},
+		{c.Group == "", "the group is empty: expected the name of a consumer group"},
+		{c.Instance == "", "the instance has no name"},
+		{c.TransactionTimeout < time.Second, fmt.Sprintf("the transaction timeout is %s: expected 1s or more", c.TransactionTimeout)},
+		{strings.ContainsFunc(c.TopicPrefix, notInTopicNames), fmt.Sprintf("topic prefix %q: a topic's name holds letters, digits, '.', '_' and '-'", c.TopicPrefix)},
+	} {
+		if rule.broken {
+			wrong = append(wrong, errors.New(rule.what))
+		}
+	}
+	return c, errors.Join(wrong...)
+}
+
+func notInTopicNames(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
+}
+
+func (t TLS) option() (kgo.Opt, error) {
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: t.InsecureSkipVerify} //nolint:gosec // asked for by name in the configuration
+	if t.CAFile != "" {
+		pem, err := os.ReadFile(t.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the certificate authority: %w", err)
+		}
+		conf.RootCAs = x509.NewCertPool()
+		if !conf.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("certificate authority %s: expected certificates in PEM form, found none", t.CAFile)
+		}
+	}
+	if t.CertFile != "" || t.KeyFile != "" {
+		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("client certificate %q with key %q: %w", t.CertFile, t.KeyFile, err)
+		}
+		conf.Certificates = []tls.Certificate{pair}
+	}
+	return kgo.DialTLSConfig(conf), nil
+}
+
+func (s SASL) mechanism() (sasl.Mechanism, error) {
+	switch strings.ToUpper(s.Mechanism) {
+	case "PLAIN":
+		return plain.Auth{User: s.Username, Pass: s.Password}.AsMechanism(), nil
+	case "SCRAM-SHA-256":
+		return scram.Auth{User: s.Username, Pass: s.Password}.AsSha256Mechanism(), nil
+	case "SCRAM-SHA-512":
+		return scram.Auth{User: s.Username, Pass: s.Password}.AsSha512Mechanism(), nil
+	}
+	return nil, fmt.Errorf("sasl mechanism %q: expected PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", s.Mechanism)
+}

@@ -1,0 +1,229 @@
+package producer_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/watermark"
+)
+
+// A stage is a broker and a registry, and what the tests do to them.
+type stage struct {
+	t        *testing.T
+	broker   *servers.Broker
+	registry *servers.Registry
+	set      *schemas.Set
+	cl       *kgo.Client
+	admin    *kadm.Client
+}
+
+func newStage(t *testing.T, settings ...string) *stage {
+	t.Helper()
+	config := servers.BrokerConfig{Settings: map[string]string{}}
+	for i := 0; i+1 < len(settings); i += 2 {
+		config.Settings[settings[i]] = settings[i+1]
+	}
+	s := &stage{t: t, broker: servers.BrokerForTest(t, config), registry: servers.RegistryForTest(t)}
+	var err error
+	if s.set, err = schemas.Load(""); err != nil {
+		t.Fatal(err)
+	}
+	if s.cl, err = kgo.NewClient(kgo.SeedBrokers(s.broker.Brokers()...), kgo.MetadataMinAge(10*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.cl.Close)
+	s.admin = kadm.NewClient(s.cl)
+	return s
+}
+
+// cluster opens another instance on the stage. change may be nil.
+func (s *stage) cluster(instance string, change func(*producer.Config)) *producer.Cluster {
+	s.t.Helper()
+	registry, err := schemas.NewRegistry(s.registry.URL, "", "")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	config := producer.Config{Brokers: s.broker.Brokers(), TopicPrefix: "store.", Partitions: 3, Group: "storestream", Instance: instance,
+		Registry: registry, AutoRegister: true, Log: zaptest.NewLogger(s.t, zaptest.Level(zap.WarnLevel)), TransactionTimeout: 10 * time.Second}
+	if change != nil {
+		change(&config)
+	}
+	c, err := producer.Open(config)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(c.Close)
+	return c
+}
+
+func (s *stage) orders() *schemas.Resource { return s.set.Get("orders") }
+
+// take takes orders over, and closes the session when the test ends.
+func (s *stage) take(c *producer.Cluster) *producer.Session {
+	s.t.Helper()
+	session, err := c.Take(s.ctx(), s.orders())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(session.Close)
+	return session
+}
+
+// ctx ends long after anything here should.
+func (s *stage) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	s.t.Cleanup(cancel)
+	return ctx
+}
+
+func (s *stage) commit(session *producer.Session, tx watermark.Transaction) {
+	s.t.Helper()
+	if err := session.Commit(s.ctx(), tx); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// order is an order as a source hands it over.
+func (s *stage) order(id int64, updated string, status string) schemas.Record {
+	s.t.Helper()
+	row := fmt.Sprintf(`{"id":%d,"user_id":7,"status":%q,"total_amount":"49.50","created_at":"2020-01-01T00:00:00Z","updated_at":%q}`, id, status, updated)
+	record, reject := s.orders().NewRowParser().Parse([]byte(row))
+	if reject != nil {
+		s.t.Fatalf("%s: %s %s", row, reject.Field, reject.Err)
+	}
+	return record
+}
+
+// next is a transaction that goes on from the session's watermark: rows, and settled at their last.
+func next(session *producer.Session, rows ...schemas.Record) watermark.Transaction {
+	mark := session.Watermark()
+	for _, r := range rows {
+		mark.Settled = max(mark.Settled, r.UpdatedAt)
+		mark.SeenFrom = min(mark.SeenFrom, r.UpdatedAt)
+	}
+	mark.Rows += int64(len(rows))
+	return watermark.Transaction{Rows: rows, Watermark: mark}
+}
+
+// committed is what a read_committed consumer sees in topic, in the order of offsets within a partition. It reads until it has met the end
+// of each partition, by the count of records that it may see.
+func (s *stage) committed(topic string) []*kgo.Record {
+	s.t.Helper()
+	ctx := s.ctx()
+	ends, err := s.admin.ListCommittedOffsets(ctx, topic)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	starts := make(map[int32]kgo.Offset)
+	left := make(map[int32]int64)
+	ends.Each(func(o kadm.ListedOffset) {
+		starts[o.Partition] = kgo.NewOffset().AtStart()
+		if o.Offset > 0 {
+			left[o.Partition] = o.Offset
+		}
+	})
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.broker.Brokers()...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: starts}))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer cl.Close()
+	var seen []*kgo.Record
+	for len(left) > 0 {
+		fetches := cl.PollFetches(ctx)
+		if ctx.Err() != nil {
+			s.t.Fatalf("topic %s: partitions %v were not read to the end", topic, left)
+		}
+		fetches.EachRecord(func(r *kgo.Record) {
+			if !r.Attrs.IsControl() {
+				seen = append(seen, r)
+			}
+			if r.Offset+1 >= left[r.Partition] {
+				delete(left, r.Partition)
+			}
+		})
+	}
+	slices.SortFunc(seen, func(a, b *kgo.Record) int {
+		return int(a.Partition-b.Partition)*1e9 + int(a.Offset-b.Offset)
+	})
+	return seen
+}
+
+// ids are the ids of the orders in the topic that a read_committed consumer sees, tombstones as negative, sorted.
+func (s *stage) ids(topic string) []int64 {
+	s.t.Helper()
+	var ids []int64
+	for _, r := range s.committed(topic) {
+		_, id, err := schemas.ReadKey(r.Key)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if r.Value == nil {
+			id = -id
+		}
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (s *stage) wantIDs(ids ...int64) {
+	s.t.Helper()
+	if got := s.ids("store.orders"); !slices.Equal(got, ids) {
+		s.t.Errorf("store.orders holds %v, expected %v", got, ids)
+	}
+}
+
+// rebuilt is what Rebuild gives, by id.
+func (s *stage) rebuilt(session *producer.Session) map[int64]watermark.Published {
+	s.t.Helper()
+	seen := make(map[int64]watermark.Published)
+	var mu sync.Mutex
+	err := session.Rebuild(s.ctx(), func(p watermark.Published) error {
+		if !mu.TryLock() {
+			s.t.Error("two records were given at once")
+		} else {
+			defer mu.Unlock()
+		}
+		seen[p.ID] = p
+		return nil
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return seen
+}
+
+func instant(t testing.TB, text string) schemas.Instant {
+	t.Helper()
+	var i schemas.Instant
+	if err := i.UnmarshalText([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	return i
+}
+
+func wantText(t *testing.T, err error, parts ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %q does not say %q", err, part)
+		}
+	}
+}

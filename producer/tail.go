@@ -1,0 +1,126 @@
+package producer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/storestream/storestream/schemas"
+)
+
+// TailRecord is a committed record of a data topic.
+type TailRecord struct {
+	Partition int32
+	Offset    int64
+	Time      time.Time // the Kafka time
+	ID        int64
+	Tombstone bool
+	Value     schemas.Value // good until the function that got it returns; empty for a tombstone
+	Err       error         // why it could not be decoded; ID is 0 if it was the key
+}
+
+// TailFrom says where Tail starts and ends.
+type TailFrom struct {
+	// Beginning: all that the topic holds comes first. Else it starts with what is written from now on.
+	Beginning bool
+	// End: return when all that was there at the start was given, instead of waiting for more.
+	End bool
+}
+
+// Tail gives the committed records of r's topic to each, in offset order within a partition, until each returns an error (which it returns) or ctx ends.
+func (c *Cluster) Tail(ctx context.Context, r *schemas.Resource, from TailFrom, each func(TailRecord) error) error {
+	topic := c.Topic(r.Name)
+	starts := c.admin.ListEndOffsets
+	if from.Beginning {
+		starts = c.admin.ListStartOffsets
+	}
+	spans, err := c.spansFrom(ctx, topic, starts, from.End)
+	if err != nil {
+		return err
+	}
+	readers := &valueReaders{c: c, resource: r, byID: make(map[int]*schemas.ValueReader)}
+	return c.readLog(ctx, topic, spans, func(record *kgo.Record) error {
+		t := TailRecord{Partition: record.Partition, Offset: record.Offset, Time: record.Timestamp, Tombstone: record.Value == nil}
+		if _, t.ID, t.Err = schemas.ReadKey(record.Key); t.Err == nil && !t.Tombstone {
+			t.Value, t.Err = readers.read(ctx, record.Value)
+		}
+		return each(t)
+	})
+}
+
+func (c *Cluster) spansFrom(ctx context.Context, topic string, starts func(context.Context, ...string) (kadm.ListedOffsets, error), end bool) ([]span, error) {
+	from, err := c.offsets(ctx, starts, topic)
+	if err != nil {
+		return nil, err
+	}
+	to := make([]int64, len(from))
+	if end {
+		if to, err = c.offsets(ctx, c.admin.ListEndOffsets, topic); err != nil {
+			return nil, err
+		}
+	}
+	spans := make([]span, min(len(from), len(to)))
+	for p := range spans {
+		spans[p] = span{int32(p), from[p], to[p]}
+		if !end {
+			spans[p].to = forEver
+		}
+	}
+	return spans, nil
+}
+
+// Owner is a member of the group and the partitions of the watermark topic that it has.
+type Owner struct {
+	Member
+	Owned []string // of its enabled resources, those that are its own
+}
+
+// Owners asks the group who has what. Members that are no storestream are left out.
+func (c *Cluster) Owners(ctx context.Context) ([]Owner, error) {
+	groups, err := c.admin.DescribeGroups(ctx, c.cfg.Group)
+	if err == nil {
+		err = groups.Error()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("describing group %s: %w", c.cfg.Group, err)
+	}
+	info, err := c.describe(ctx, c.Watermarks(), true)
+	if err != nil {
+		return nil, err
+	}
+	var owners []Owner
+	for _, member := range groups[c.cfg.Group].Members {
+		joined, ok := member.Join.AsConsumer()
+		if !ok {
+			continue
+		}
+		card, ok := readCard(joined.UserData)
+		if !ok {
+			continue
+		}
+		owners = append(owners, Owner{Member: card, Owned: c.ownedBy(member, card, len(info.leaders))})
+	}
+	return owners, nil
+}
+
+func (c *Cluster) ownedBy(member kadm.DescribedGroupMember, card Member, partitions int) []string {
+	assigned, ok := member.Assigned.AsConsumer()
+	if !ok {
+		return nil
+	}
+	var owned []string
+	for _, resource := range card.Resources {
+		p := partitionOf(resource, partitions)
+		for _, topic := range assigned.Topics {
+			for _, has := range topic.Partitions {
+				if topic.Topic == c.Watermarks() && has == p {
+					owned = append(owned, resource)
+				}
+			}
+		}
+	}
+	return owned
+}

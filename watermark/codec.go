@@ -1,0 +1,89 @@
+package watermark
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/storestream/storestream/schemas"
+)
+
+// ErrNewer: the watermark was written by a newer storestream.
+var ErrNewer = errors.New("written by a newer version of storestream: upgrade this one, or read the topic with the other")
+
+// Encode writes w as the value of a record: one JSON object, times in RFC 3339, UTC, six digits of fraction.
+func Encode(w Watermark) ([]byte, error) {
+	w.Version = Version
+	return json.Marshal(w)
+}
+
+// Decode reads what Encode wrote. Members that it does not know it ignores; a version above its own, or a state that
+// cannot be (an unusable time, another resource than the record's key says), is an error.
+func Decode(resource string, value []byte) (Watermark, error) {
+	w := New(resource)
+	if err := json.Unmarshal(value, &w); err != nil {
+		return Watermark{}, fmt.Errorf("watermark of %s: %w", resource, err)
+	}
+	switch {
+	case w.Version > Version:
+		return Watermark{}, fmt.Errorf("watermark of %s has version %d, this program knows %d: %w", resource, w.Version, Version, ErrNewer)
+	case w.Version < 1:
+		return Watermark{}, fmt.Errorf("watermark of %s has version %d, expected 1 to %d", resource, w.Version, Version)
+	case w.Resource != resource:
+		return Watermark{}, fmt.Errorf("watermark under the key %q names resource %q", resource, w.Resource)
+	}
+	for name, at := range w.instants() {
+		if at < schemas.MinInstant || at > schemas.MaxInstant {
+			return Watermark{}, fmt.Errorf("watermark of %s: %s lies outside the years 1 to 9999", resource, name)
+		}
+	}
+	return w, nil
+}
+
+func (w Watermark) instants() map[string]schemas.Instant {
+	all := map[string]schemas.Instant{"settled": w.Settled, "as_of": w.AsOf, "seen_from": w.SeenFrom, "last_sweep": w.LastSweep, "written": w.Written}
+	if w.Cursor != nil {
+		all["cursor.updated_at"], all["cursor.mark_time"], all["cursor.started"] = w.Cursor.UpdatedAt, w.Cursor.MarkTime, w.Cursor.Started
+	}
+	if w.Replay != nil {
+		all["replay.from"], all["replay.at"] = w.Replay.From, w.Replay.At
+	}
+	if w.Sweep != nil {
+		all["sweep.at"] = w.Sweep.At
+	}
+	return all
+}
+
+// DecodeRequest reads the value of a record of the requests topic under the key resource.
+func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
+	r := Request{ID: id}
+	if err := json.Unmarshal(value, &r); err != nil {
+		return Request{}, fmt.Errorf("request %d: %w", id, err)
+	}
+	switch {
+	case r.Resource == "" || r.Resource != resource:
+		return Request{}, fmt.Errorf("request %d names resource %q under the key %q", id, r.Resource, resource)
+	case r.Kind != Reset && r.Kind != Sweeps:
+		return Request{}, fmt.Errorf("request %d is of kind %q: expected %q or %q", id, r.Kind, Reset, Sweeps)
+	case r.Kind == Reset && r.To == nil:
+		return Request{}, fmt.Errorf("request %d is a reset without a time", id)
+	case r.To != nil && (*r.To < schemas.MinInstant || *r.To > schemas.MaxInstant):
+		return Request{}, fmt.Errorf("request %d: its time lies outside the years 1 to 9999", id)
+	}
+	r.ID = id
+	return r, nil
+}
+
+// LetterHash identifies the row of a dead letter, so that an equal one is not written again.
+func LetterHash(row []byte) uint64 { return xxhash.Sum64(row) }
+
+// LetterKey is the key of the dead letter of a row: by its id where it has a usable one, else by its content.
+func LetterKey(resource string, reject schemas.Reject) string {
+	if reject.HasID {
+		return resource + "/" + strconv.FormatInt(reject.ID, 10)
+	}
+	return fmt.Sprintf("%s/%016x", resource, LetterHash(reject.Row))
+}
