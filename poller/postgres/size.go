@@ -1,0 +1,63 @@
+package postgres
+
+import "time"
+
+const (
+	// chunkTime is what a chunk's rows are to take, of the 60 s that the service grants a statement.
+	chunkTime = 3 * time.Second
+	// A chunk holds at most this many bytes of encoded rows; the one before it may be waiting for the poller, which publishes a third.
+	chunkBytes = 32 << 20
+	firstRows  = 10_000
+	leastRows  = 100
+	// forgive is after how many good chunks a size is tried again that the server cancelled.
+	forgive = 64
+)
+
+// sizer chooses how many rows the next chunk asks for.
+type sizer struct {
+	rows, limit int // limit: the caller's
+	ceiling     int // below the size that was last cancelled
+	good        int // chunks since
+	bytesPerRow int
+}
+
+func newSizer(limit int) sizer {
+	return sizer{rows: min(firstRows, limit), limit: limit, ceiling: limit}
+}
+
+func (s *sizer) next() int {
+	n := min(s.rows, s.ceiling, s.limit)
+	if s.bytesPerRow > 0 {
+		n = min(n, chunkBytes/s.bytesPerRow)
+	}
+	return max(n, min(leastRows, s.limit))
+}
+
+// took learns from a chunk of n rows: first is how long the first row took to come, total how long all took.
+//
+// Only the time after the first row counts. On a table without an index on updated_at the server scans and sorts everything before that row,
+// whatever the LIMIT: counting it would make chunks smaller, hence more of them, hence more scans, and smaller again (K21).
+func (s *sizer) took(n, bytes int, first, total time.Duration) {
+	if n == 0 {
+		return
+	}
+	s.bytesPerRow = max(1, bytes/n)
+	if s.good++; s.good >= forgive && s.ceiling < s.limit {
+		s.ceiling, s.good = min(2*s.ceiling, s.limit), 0
+	}
+	if n < s.rows/2 {
+		return // the end of the table says little
+	}
+	want := float64(n) * float64(chunkTime) / float64(max(total-first, time.Millisecond))
+	s.rows = max(min(int(min(want, float64(4*n))), s.limit), n/4, leastRows)
+}
+
+// cancelled halves after the server cancelled a chunk of n rows; false when there is nothing left to halve.
+func (s *sizer) cancelled(n int) bool {
+	if n <= leastRows {
+		return false
+	}
+	s.ceiling, s.good = max(n/2, leastRows), 0
+	s.rows = s.ceiling
+	return true
+}

@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"context"
+	"time"
+
+	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/schemas"
+	"go.uber.org/zap"
+)
+
+// SourceConfig says what to read. Resource (with a table) and Overlap are needed.
+type SourceConfig struct {
+	Resource *schemas.Resource
+	// Overlap is how long after the time that it stamps a transaction may make its first write.
+	Overlap time.Duration
+	// Start bounds every read from below; schemas.MinInstant: none.
+	Start schemas.Instant
+	// MaxRows is the most rows of a batch; 0: 100,000.
+	MaxRows int
+	Metrics *metrics.Resource // nil: nothing is counted
+	Log     *zap.Logger       // nil: nothing is logged
+}
+
+const defaultMaxRows = 100_000
+
+// Source reads one table. It belongs to one takeover and to one goroutine; see poller.Source.
+type Source struct {
+	SourceConfig
+	db *DB
+
+	table  *table // nil: look
+	looked time.Time
+	size   sizer
+	settle settler
+	// latest is the clock of the last chunk that was used; lagging is since when servers showed less than that.
+	latest  *clock
+	lagging time.Time
+	// front is there while a transaction holds settled back: reads need not go back to settled. frontFrom is the settled it is about.
+	front     *frontier
+	frontFrom schemas.Instant
+	// The last complete pass: when it ended and how long it took.
+	completed time.Time
+	cost      time.Duration
+}
+
+var _ poller.Source = (*Source)(nil)
+
+// Source makes a source for one takeover of one resource.
+func (db *DB) Source(c SourceConfig) *Source {
+	if c.MaxRows <= 0 {
+		c.MaxRows = defaultMaxRows
+	}
+	if c.Log == nil {
+		c.Log = db.log
+	}
+	return &Source{SourceConfig: c, db: db, size: newSizer(c.MaxRows), settle: settler{overlap: c.Overlap}}
+}
+
+// Read implements poller.Source.
+func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
+	s.recheck()
+	switch r.Kind {
+	case poller.Full:
+		return s.full(ctx, r, emit)
+	case poller.Lookup:
+		return s.lookup(ctx, r, emit)
+	}
+	return s.pass(ctx, r, emit)
+}
+
+// recheckEvery is how often the catalogue is asked for columns that the schema has and the table had not. Nothing else would tell:
+// a SELECT of the others goes on working when such a column is added.
+const recheckEvery = time.Minute
+
+func (s *Source) recheck() {
+	if s.table != nil && len(s.table.missing) > 0 && time.Since(s.looked) > recheckEvery {
+		s.table = nil
+	}
+}
+
+// forget drops all that was learned of the server's transactions: they are another cluster's.
+func (s *Source) forget() {
+	s.settle.reset()
+	s.latest, s.front, s.lagging = nil, nil, time.Time{}
+}

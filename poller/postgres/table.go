@@ -1,0 +1,145 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/schemas"
+)
+
+// OIDs of the built-in types that matter here, the same in every PostgreSQL.
+const (
+	oidInt8        uint32 = 20
+	oidInt2        uint32 = 21
+	oidInt4        uint32 = 23
+	oidText        uint32 = 25
+	oidXid         uint32 = 28
+	oidTimestamp   uint32 = 1114
+	oidTimestamptz uint32 = 1184
+	oidInt8Array   uint32 = 1016
+)
+
+// table is what the catalogue said: the pinned SELECT list, and the types that parameters and rows go by.
+type table struct {
+	name    string // schema-qualified and quoted: search_path is the session's, and sessions are the pooler's
+	list    string
+	columns []schemas.Column // as the server describes the list's result
+	decoder *schemas.ColumnDecoder
+	// Where the list has what the keyset goes by, and the types.
+	id, updatedAt int
+	updatedOID    uint32
+	createdOID    uint32 // 0: not a timestamp
+	hasXmin       bool
+	missing       []string // fields that the table does not have: null
+}
+
+const catalogueSQL = `SELECT n.nspname, c.relname, c.relkind::text, a.attname, has_column_privilege(c.oid, a.attnum, 'SELECT')
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+WHERE c.oid = to_regclass($1)`
+
+// errRetyped says that a result has other types than the catalogue had: ALTER TABLE while running (K28).
+var errRetyped = errors.New("the table's columns changed while it was read")
+
+// look reads the catalogue. Errors: a *poller.HoldError for a table that this program cannot read as it is, or what the server said.
+func (db *DB) look(ctx context.Context, r *schemas.Resource) (*table, error) {
+	readable := map[string]bool{} // by column
+	t := &table{}
+	q := statement{sql: catalogueSQL}
+	q.param(oidText, []byte(pgx.Identifier{r.Table}.Sanitize()))
+	_, err := db.snapshot(ctx, catalogueDeadline, &q, func(rows *pgconn.ResultReader) error {
+		for rows.NextRow() {
+			v := rows.Values()
+			t.name = pgx.Identifier{string(v[0]), string(v[1])}.Sanitize()
+			kind := string(v[2])
+			t.hasXmin = kind == "r" || kind == "p" || kind == "m"
+			readable[string(v[3])] = len(v[4]) == 1 && v[4][0] != 0
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if t.name == "" {
+		return nil, &pgconn.PgError{Severity: "ERROR", Code: codeNoTable, Message: fmt.Sprintf("relation %q does not exist", r.Table)}
+	}
+	if err := t.pin(r, readable); err != nil {
+		return nil, err
+	}
+	return t, db.describe(ctx, r, t)
+}
+
+// pin makes the SELECT list out of the schema's fields that the table has, in the schema's order. A required field that is missing is the
+// decoder's to complain about.
+func (t *table) pin(r *schemas.Resource, readable map[string]bool) error {
+	var list []string
+	for _, f := range r.Fields {
+		switch may, found := readable[f.Name]; {
+		case !found:
+			t.missing = append(t.missing, f.Name)
+		case !may:
+			return &poller.HoldError{What: fmt.Sprintf("the role may not read column %s of %s: GRANT SELECT ON %s", f.Name, t.name, t.name)}
+		default:
+			list = append(list, pgx.Identifier{f.Name}.Sanitize())
+		}
+	}
+	t.list = strings.Join(list, ", ")
+	return nil
+}
+
+// describe asks the server for the types of the list's result: domains come as what they are made of.
+func (db *DB) describe(ctx context.Context, r *schemas.Resource, t *table) error {
+	q := statement{sql: "SELECT " + t.list + " FROM " + t.name + " LIMIT 0"}
+	_, err := db.snapshot(ctx, catalogueDeadline, &q, func(rows *pgconn.ResultReader) error {
+		t.columns = nil
+		for _, f := range rows.FieldDescriptions() {
+			t.columns = append(t.columns, schemas.Column{Name: f.Name, OID: f.DataTypeOID})
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if t.decoder, err = r.NewColumnDecoder(t.columns); err != nil {
+		return &poller.HoldError{What: "read " + t.name, Err: err}
+	}
+	return t.keyset()
+}
+
+// keyset finds the columns that reads are ordered and bounded by. The decoder has seen to it that updated_at is a timestamp.
+func (t *table) keyset() error {
+	for i, c := range t.columns {
+		switch c.Name {
+		case "id":
+			t.id = i
+			if c.OID != oidInt8 && c.OID != oidInt4 && c.OID != oidInt2 {
+				return &poller.HoldError{What: fmt.Sprintf("column id of %s is of type OID %d: expected bigint, integer or smallint", t.name, c.OID)}
+			}
+		case "updated_at":
+			t.updatedAt, t.updatedOID = i, c.OID
+		case "created_at":
+			if c.OID == oidTimestamp || c.OID == oidTimestamptz {
+				t.createdOID = c.OID
+			}
+		}
+	}
+	return nil
+}
+
+// matches says whether a result still is what the catalogue said.
+func (t *table) matches(fields []pgconn.FieldDescription) bool {
+	if len(fields) != len(t.columns) {
+		return false
+	}
+	for i := range fields {
+		if fields[i].DataTypeOID != t.columns[i].OID {
+			return false
+		}
+	}
+	return true
+}
