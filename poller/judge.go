@@ -3,7 +3,6 @@ package poller
 import (
 	"fmt"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/storestream/storestream/metrics"
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/watermark"
@@ -50,8 +49,8 @@ func (p *Poller) reject(tx *watermark.Transaction, r *schemas.Reject, from schem
 		p.Metrics.Suppressed(metrics.BeforeStart).Inc()
 		return
 	}
-	key := LetterKey(p.Resource.Name, r)
-	hash := xxhash.Sum64(r.Row)
+	key := watermark.LetterKey(p.Resource.Name, *r)
+	hash := watermark.LetterHash(r.Row)
 	if was, there := p.letters[key]; there && was == hash {
 		p.Metrics.Suppressed(metrics.Seen).Inc()
 		return
@@ -78,22 +77,12 @@ func (p *Poller) letter(key string, r *schemas.Reject) watermark.Letter {
 	return watermark.Letter{Key: key, Row: row, Source: p.SourceName, Field: r.Field, Err: r.Err}
 }
 
-// LetterKey is <resource>/<id>, or <resource>/ and the hash of the row where it has no usable id.
-func LetterKey(resource string, r *schemas.Reject) string {
-	if r.HasID {
-		return idKey(resource, r.ID)
-	}
-	return fmt.Sprintf("%s/%016x", resource, xxhash.Sum64(r.Row))
-}
-
-func idKey(resource string, id int64) string { return fmt.Sprintf("%s/%d", resource, id) }
-
 // takeOut removes the row's dead letter, if it has one.
 func (p *Poller) takeOut(tx *watermark.Transaction, id int64) {
 	if len(p.letters) == 0 {
 		return
 	}
-	key := idKey(p.Resource.Name, id)
+	key := watermark.LetterKey(p.Resource.Name, schemas.Reject{ID: id, HasID: true})
 	if _, there := p.letters[key]; !there {
 		return
 	}

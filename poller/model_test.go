@@ -149,7 +149,7 @@ func (w *world) takeOver() {
 			i, _ := slices.BinarySearchFunc(w.asked, after+1, func(r watermark.Request, id int64) int { return int(r.ID - id) })
 			return w.asked[i:]
 		},
-		Now: clock, Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Log: zap.NewNop(),
+		Changed: func() <-chan struct{} { return nil }, Now: clock, Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Log: zap.NewNop(),
 	})
 	first := slices.IndexFunc(w.topic, func(r topicRecord) bool { return r.time.Millis() >= w.mark.SeenFrom.Millis() })
 	for i := max(first, 0); first >= 0 && i < len(w.topic); i++ {

@@ -48,6 +48,11 @@ func (p *Poller) read(ctx context.Context, stop <-chan struct{}, r Request, take
 	}()
 	var failed error
 	for failed == nil {
+		changed := p.Changed()
+		if len(p.Requests(p.mark.Request)) > 0 {
+			failed = errAsked
+			break
+		}
 		select {
 		case b, open := <-batches:
 			if !open {
@@ -56,10 +61,7 @@ func (p *Poller) read(ctx context.Context, stop <-chan struct{}, r Request, take
 			failed = take(b)
 		case <-stop:
 			failed = errStopped
-		case <-p.Asked:
-			if len(p.Requests(p.mark.Request)) > 0 {
-				failed = errAsked
-			}
+		case <-changed:
 		}
 	}
 	cancel(failed)

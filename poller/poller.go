@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"time"
 
@@ -36,9 +37,10 @@ type Config struct {
 	MaxRecordBytes int
 	// EndOffsets are the data topic's, by partition: what a replay notes at its start.
 	EndOffsets func(context.Context) ([]int64, error)
-	// Requests returns the requests for this resource after the one with the given id, in order. Asked receives when there may be new ones.
+	// Requests returns the requests for this resource after the one with the given id, in order. Changed's channel is closed when the next
+	// request arrives, for whichever resource.
 	Requests func(after int64) []watermark.Request
-	Asked    <-chan struct{}
+	Changed  func() <-chan struct{}
 
 	// Eager: `run --once`. Every pass is complete and every watermark is written at once.
 	Eager bool
@@ -82,10 +84,8 @@ func New(cfg Config) *Poller {
 	if cfg.SeenBytes == 0 {
 		cfg.SeenBytes = DefaultSeenBytes
 	}
-	if cfg.Letters == nil {
-		cfg.Letters = map[string]uint64{}
-	}
-	p := &Poller{Config: cfg, mark: cfg.Watermark, seen: newSeen(cfg.SeenBytes), older: older{}, letters: cfg.Letters}
+	p := &Poller{Config: cfg, mark: cfg.Watermark, seen: newSeen(cfg.SeenBytes), older: older{}, letters: map[string]uint64{}}
+	maps.Copy(p.letters, cfg.Letters)
 	p.status = Status{Doing: "starting", Since: cfg.Now(), Good: cfg.Watermark.AsOf}
 	p.show(func(*Status) {})
 	return p
@@ -116,7 +116,7 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 		p.Metrics.Lag.Since(p.Now()) // no pass yet: as far behind as we have been trying
 	}
 	defer p.Metrics.Lag.Forget()
-	failures := failures{log: p.Log, now: p.Now}
+	failures := Failures{Log: p.Log, Now: p.Now}
 	for {
 		if err := p.acceptRequests(ctx); err != nil {
 			return err
@@ -135,7 +135,7 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 			continue
 		}
 		p.observe(began, err, &failures)
-		if !p.wait(ctx, stop, p.pause(began, err, failures.n)) {
+		if !p.wait(ctx, stop, p.pause(began, err, failures.N)) {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
@@ -166,19 +166,25 @@ func (p *Poller) pause(began time.Time, err error, n int) time.Duration {
 	}
 }
 
-// wait returns false when ctx is done or stop is closed; a request ends it early.
+// wait returns false when ctx is done or stop is closed; a request for this resource ends it early.
 func (p *Poller) wait(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-stop:
-		return false
-	case <-p.Asked:
-	case <-timer.C:
+	for {
+		changed := p.Changed()
+		if len(p.Requests(p.mark.Request)) > 0 {
+			return true
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-stop:
+			return false
+		case <-changed:
+		case <-timer.C:
+			return true
+		}
 	}
-	return true
 }
 
 func isClosed(c <-chan struct{}) bool {

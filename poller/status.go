@@ -6,7 +6,6 @@ import (
 
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/watermark"
-	"go.uber.org/zap"
 )
 
 // Status is what a person may know of a poller.
@@ -55,7 +54,7 @@ func (p *Poller) show(change func(*Status)) {
 }
 
 // observe logs, counts and shows how a poll ended.
-func (p *Poller) observe(began time.Time, err error, f *failures) {
+func (p *Poller) observe(began time.Time, err error, f *Failures) {
 	p.Metrics.PollDuration.Observe(p.Now().Sub(began).Seconds())
 	var hold *HoldError
 	switch {
@@ -66,7 +65,7 @@ func (p *Poller) observe(began time.Time, err error, f *failures) {
 	default:
 		p.Metrics.Polls("failed").Inc()
 	}
-	f.note(err)
+	f.Note(err)
 	p.show(func(s *Status) {
 		s.Doing, s.Since, s.Err = "waiting", p.Now(), err
 		switch {
@@ -76,36 +75,4 @@ func (p *Poller) observe(began time.Time, err error, f *failures) {
 			s.FailedSince = p.Now()
 		}
 	})
-}
-
-// failures logs a failure when it begins, then once a minute with a count, and its end: a service that is down all night leaves some
-// hundred lines, not a hundred thousand.
-type failures struct {
-	log    *zap.Logger
-	now    func() time.Time
-	n      int // in a row
-	since  time.Time
-	logged time.Time
-	quiet  int // since the last line
-}
-
-const repeatEvery = time.Minute
-
-func (f *failures) note(err error) {
-	now := f.now()
-	if err == nil {
-		if f.n > 0 {
-			f.log.Info("polling again", zap.Int("failures", f.n), zap.Duration("after", now.Sub(f.since)))
-		}
-		f.n, f.quiet, f.logged = 0, 0, time.Time{}
-		return
-	}
-	if f.n++; f.n == 1 {
-		f.since = now
-	}
-	f.quiet++
-	if now.Sub(f.logged) >= repeatEvery {
-		f.log.Error("poll failed", zap.Error(err), zap.Int("failures", f.n), zap.Int("since_last_line", f.quiet), zap.Time("since", f.since))
-		f.quiet, f.logged = 0, now
-	}
 }
