@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// AdminUser and AdminPassword are the superuser of every PostgreSQL that is started here.
-	AdminUser     = "postgres"
+	// AdminUser is the superuser of every PostgreSQL that is started here, and may use PgBouncer's console.
+	AdminUser = "postgres"
+	// AdminPassword is the password of AdminUser.
 	AdminPassword = "postgres"
 
 	postgresPatience = 60 * time.Second // to become ready; it takes about a second, more on a busy machine
@@ -239,11 +240,11 @@ func (p *Postgres) Restart(ctx context.Context) error {
 
 // data is the cluster's folder, without symbolic links as the server itself reports it.
 func (p *Postgres) data() string {
-	real, err := filepath.EvalSymlinks(p.dir.path)
+	dir, err := filepath.EvalSymlinks(p.dir.path)
 	if err != nil {
-		real = p.dir.path
+		dir = p.dir.path
 	}
-	return filepath.Join(real, "data")
+	return filepath.Join(dir, "data")
 }
 
 func (p *Postgres) logFile() string { return p.dir.join("log") }

@@ -23,8 +23,8 @@ const fetchedVersion = embeddedpostgres.V17
 // postgresBinaries returns the folder with the programs postgres and initdb: on PATH, where distributions put them, or fetched.
 func postgresBinaries() (string, error) {
 	if path, err := exec.LookPath("postgres"); err == nil {
-		if real, err := filepath.EvalSymlinks(path); err == nil && hasPostgres(filepath.Dir(real)) {
-			return filepath.Dir(real), nil
+		if program, err := filepath.EvalSymlinks(path); err == nil && hasPostgres(filepath.Dir(program)) {
+			return filepath.Dir(program), nil
 		}
 	}
 	for _, pattern := range []string{

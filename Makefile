@@ -1,0 +1,53 @@
+GO      ?= go
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+TIME    ?= 10s
+
+# Tools are built from the Go module proxy, each version once.
+GOLANGCI_LINT_VERSION := v2.15.0
+COMPOSE_VERSION       := v2.16.2
+GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
+
+.DEFAULT_GOAL := help
+.PHONY: help demo build test test-kafka lint fmt bench fuzz compose-check deps clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## the whole thing on this machine, with live traffic; Ctrl-C ends it
+	@$(GO) run -ldflags '$(LDFLAGS)' ./cmd/demo
+
+build: ## the programs, into bin/
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+test: ## every test, with the race detector, against PostgreSQL, PgBouncer and the embedded broker (installs what is missing)
+	@build/deps
+	CGO_ENABLED=1 $(GO) test -race -timeout 10m ./...
+
+test-kafka: ## the end-to-end tests against a real Apache Kafka (needs Java; Maven fetches Kafka)
+	@build/deps kafka
+	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 20m ./internal/servers ./e2e/...
+
+lint: $(GOLANGCI_LINT) ## golangci-lint; which checks and why: .golangci.yml
+	$(GOLANGCI_LINT) run ./...
+
+fmt: $(GOLANGCI_LINT) ## format as lint wants it
+	$(GOLANGCI_LINT) fmt ./...
+
+bench: ## benchmarks
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## every fuzz test for TIME (default 10s)
+	build/fuzz $(TIME)
+
+compose-check: ## docker-compose.yml against the Compose specification
+	$(GO) run github.com/compose-spec/compose-go/v2/cmd@$(COMPOSE_VERSION) docker-compose.yml >/dev/null
+
+deps: ## install what test and test-kafka need and this machine lacks
+	@build/deps kafka
+
+clean: ## what was built here
+	rm -rf bin .cache dist
+
+$(GOLANGCI_LINT):
+	GOBIN=$(abspath $(@D)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
