@@ -30,7 +30,8 @@ type Cluster struct {
 
 	mu        sync.Mutex
 	pace      map[string]*pace // by resource: outlives sessions, or each new one would walk into the same timeout
-	requests  *requestReader   // started by the first who asks
+	topics    map[string]topicInfo
+	requests  *requestReader // started by the first who asks
 	closeOnce sync.Once
 }
 
@@ -40,7 +41,7 @@ func Open(cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	c := &Cluster{cfg: cfg, log: cfg.Log.Named("kafka"), pace: make(map[string]*pace)}
+	c := &Cluster{cfg: cfg, log: cfg.Log.Named("kafka"), pace: make(map[string]*pace), topics: make(map[string]topicInfo)}
 	c.common = []kgo.Opt{
 		kgo.SeedBrokers(cfg.Brokers...),
 		kgo.ClientID("storestream"),

@@ -16,6 +16,7 @@ type topicInfo struct {
 	name    string
 	id      [16]byte // zero where the broker is too old to have ids
 	leaders []int32
+	asked   time.Time
 }
 
 // text is the topic's id as Kafka's own tools print it; "" where there is none.
@@ -36,28 +37,46 @@ func (t topicInfo) leader(partition int32) (int32, error) {
 	return t.leaders[partition], nil
 }
 
-// describe asks for a topic's metadata. What was asked for less than 5 s ago is good enough unless fresh.
+// topicAge is how old an answer about a topic may be.
+const topicAge = 5 * time.Second
+
+// describe says what the broker says about a topic: now if fresh, else within topicAge. The client's own cache will not do: it never asks twice within
+// MetadataMinAge, so that a topic which was just created or deleted looks as it did before.
 func (c *Cluster) describe(ctx context.Context, topic string, fresh bool) (topicInfo, error) {
-	req := kmsg.NewPtrMetadataRequest()
-	t := kmsg.NewMetadataRequestTopic()
-	t.Topic = &topic
-	req.Topics = append(req.Topics, t)
-	limit := 5 * time.Second
-	if fresh {
-		limit = 0 // what the client allows: MetadataMinAge
+	c.mu.Lock()
+	known, ok := c.topics[topic]
+	c.mu.Unlock()
+	if ok && !fresh && time.Since(known.asked) < topicAge {
+		return known, nil
 	}
-	answer, err := c.cl.RequestCachedMetadata(ctx, req, limit)
+	info, err := c.askTopic(ctx, topic)
 	if err != nil {
 		return topicInfo{}, fmt.Errorf("metadata of topic %s: %w", topic, err)
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.topics[topic] = info
+	return info, nil
+}
+
+func (c *Cluster) askTopic(ctx context.Context, topic string) (topicInfo, error) {
+	t := kmsg.NewMetadataRequestTopic()
+	t.Topic = &topic
+	req := kmsg.NewPtrMetadataRequest()
+	req.Topics = append(req.Topics, t)
+	info := topicInfo{name: topic, asked: time.Now()}
+	answer, err := req.RequestWith(ctx, c.cl)
+	if err != nil {
+		return info, err
+	}
 	if len(answer.Topics) != 1 {
-		return topicInfo{}, fmt.Errorf("metadata of topic %s: %w", topic, kerr.UnknownTopicOrPartition)
+		return info, kerr.UnknownTopicOrPartition
 	}
 	found := answer.Topics[0]
 	if err := kerr.ErrorForCode(found.ErrorCode); err != nil {
-		return topicInfo{}, fmt.Errorf("metadata of topic %s: %w", topic, err)
+		return info, err
 	}
-	info := topicInfo{name: topic, id: found.TopicID, leaders: make([]int32, len(found.Partitions))}
+	info.id, info.leaders = found.TopicID, make([]int32, len(found.Partitions))
 	for _, p := range found.Partitions {
 		if int(p.Partition) < len(info.leaders) {
 			info.leaders[p.Partition] = p.Leader

@@ -61,40 +61,48 @@ func (c *Cluster) EnsureTopics(ctx context.Context, resources ...string) error {
 	for _, resource := range resources {
 		specs = append(specs, c.dataTopic(resource))
 	}
+	if err := c.createMissing(ctx, specs); err != nil {
+		return err
+	}
 	var refused []error
 	for _, spec := range specs {
-		err := c.ensure(ctx, spec)
-		if refusal := (*RefusedError)(nil); err != nil && !errors.As(err, &refusal) {
+		settings, err := c.settings(ctx, spec.name)
+		if err != nil {
 			return err
 		}
-		refused = append(refused, err)
+		info, err := c.describe(ctx, spec.name, false)
+		if err != nil {
+			return err
+		}
+		if refusal := spec.refuse(settings, len(info.leaders)); refusal != nil {
+			refused = append(refused, refusal)
+		}
 	}
 	return errors.Join(refused...)
 }
 
-func (c *Cluster) ensure(ctx context.Context, spec topicSpec) error {
-	_, err := c.describe(ctx, spec.name, true)
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
-		err = c.create(ctx, spec)
+// createMissing makes all topics first and then waits for the leaders of all: the client does not ask twice within its MetadataMinAge.
+func (c *Cluster) createMissing(ctx context.Context, specs []topicSpec) error {
+	var made []string
+	for _, spec := range specs {
+		_, err := c.describe(ctx, spec.name, true)
+		if errors.Is(err, kerr.UnknownTopicOrPartition) {
+			made = append(made, spec.name)
+			err = c.create(ctx, spec)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	settings, err := c.settings(ctx, spec.name)
-	if err != nil {
-		return err
-	}
-	info, err := c.describe(ctx, spec.name, false)
-	if err != nil {
-		return err
-	}
-	if refusal := spec.refuse(settings, len(info.leaders)); refusal != nil {
-		return refusal
+	for _, topic := range made {
+		if err := c.awaitLeaders(ctx, topic); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// create makes the topic and waits until each partition has a leader. Somebody else may make it at the same moment.
+// create makes the topic. Somebody else may make it at the same moment.
 func (c *Cluster) create(ctx context.Context, spec topicSpec) error {
 	configs := make(map[string]*string)
 	for key, value := range maps.Clone(spec.settings) {
@@ -112,12 +120,18 @@ func (c *Cluster) create(ctx context.Context, spec topicSpec) error {
 	default:
 		return fmt.Errorf("creating topic %s: %w (%s)", spec.name, err, made.ErrMessage)
 	}
+	return nil
+}
+
+// awaitLeaders waits until each partition of a new topic has a leader.
+func (c *Cluster) awaitLeaders(ctx context.Context, topic string) error {
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, time.Second) {
-		if err = c.hasLeaders(ctx, spec.name); err == nil {
+		err := c.hasLeaders(ctx, topic)
+		if err == nil {
 			return nil
 		}
 		if !sleep(ctx, wait) {
-			return fmt.Errorf("waiting for the leaders of the new topic %s: %w", spec.name, errors.Join(context.Cause(ctx), err))
+			return fmt.Errorf("waiting for the leaders of the new topic %s: %w", topic, errors.Join(context.Cause(ctx), err))
 		}
 	}
 }

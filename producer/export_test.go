@@ -1,0 +1,4 @@
+package producer
+
+// PartitionOf is the partition that a name belongs to.
+var PartitionOf = partitionOf

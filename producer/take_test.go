@@ -1,0 +1,286 @@
+package producer_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sr"
+
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/watermark"
+)
+
+// K15: an owner that was paused wakes up and would write an old row last.
+func TestTakingOverFencesThePredecessor(t *testing.T) {
+	s := newStage(t)
+	paused := s.take(s.cluster("a", nil))
+	s.commit(paused, next(paused, s.order(1, "2026-11-20T09:00:00Z", "Processing")))
+
+	successor := s.take(s.cluster("b", nil))
+	s.commit(successor, next(successor, s.order(1, "2026-11-20T10:00:00Z", "Shipped")))
+
+	err := paused.Commit(s.ctx(), next(paused, s.order(1, "2026-11-20T09:30:00Z", "Processing")))
+	if !errors.Is(err, producer.ErrLost) || errors.Is(err, producer.ErrAborted) {
+		t.Errorf("the paused owner's commit: %v, expected ErrLost", err)
+	}
+	if got := paused.Watermark().Settled; got != instant(t, "2026-11-20T09:00:00Z") {
+		t.Errorf("the paused owner believes that it settled %s", got)
+	}
+	s.wantIDs(1, 1)
+	if at := s.committed("store.orders")[1].Timestamp.UnixMilli(); at != instant(t, "2026-11-20T10:00:00Z").Millis() {
+		t.Errorf("the newest record of order 1 has the time %d", at)
+	}
+}
+
+// K30: nothing is kept but in Kafka.
+func TestASuccessorKnowsWhatItsPredecessorCommitted(t *testing.T) {
+	s := newStage(t)
+	first := s.take(s.cluster("a", nil))
+	tx := next(first, s.order(1, "2026-11-20T09:00:00.123456Z", "Shipped"), s.order(2, "2026-11-20T09:00:01Z", "Shipped"))
+	tx.Letters = []watermark.Letter{{Key: "orders/3", Row: []byte(`{"id":3}`)}, {Key: "orders/4", Row: []byte(`{"id":4}`)}, {Key: "order_items/1", Row: []byte(`{}`)}}
+	tx.Watermark.Cursor = &watermark.Cursor{UpdatedAt: instant(t, "2026-11-20T09:00:01Z"), ID: 2, Xmin: 77}
+	s.commit(first, tx)
+	tx = next(first, s.order(2, "2026-11-20T09:00:02Z", "Complete"))
+	tx.Letters = []watermark.Letter{{Key: "orders/4"}}
+	tx.Gone = []int64{1}
+	s.commit(first, tx)
+	first.Close()
+
+	second := s.take(s.cluster("b", nil))
+	if got, want := second.Watermark(), first.Watermark(); got.Settled != want.Settled || got.Cursor == nil || got.Cursor.Xmin != 77 || got.Rows != 3 {
+		t.Errorf("watermark %+v, expected %+v", got, want)
+	}
+	if got := second.Letters(); len(got) != 1 || got["orders/3"] != watermark.LetterHash([]byte(`{"id":3}`)) {
+		t.Errorf("dead letters %v, expected orders/3", got)
+	}
+	seen := s.rebuilt(second)
+	want := schemas.Hash(s.order(2, "2026-11-20T09:00:02Z", "Complete").Value)
+	if len(seen) != 2 || !seen[1].Tombstone || seen[2].Hash != want || seen[2].UpdatedAt != instant(t, "2026-11-20T09:00:02Z") {
+		t.Errorf("rebuilt %+v", seen)
+	}
+}
+
+// What the predecessor had written when it died, and not committed, is ended by taking over, and is never seen.
+func TestTakingOverEndsThePredecessorsOpenTransaction(t *testing.T) {
+	s := newStage(t)
+	first := s.take(s.cluster("a", nil))
+	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	first.Lost()
+	dead := s.transactional("storestream-store.orders")
+	half := watermark.New("orders")
+	half.Settled = instant(t, "2026-11-21T00:00:00Z")
+	value, _ := watermark.Encode(half)
+	s.write(dead, &kgo.Record{Topic: "store.watermarks", Key: []byte("orders"), Value: value})
+
+	second := s.take(s.cluster("b", nil))
+	if got := second.Watermark().Settled; got != instant(t, "2026-11-20T09:00:00Z") {
+		t.Errorf("settled is %s: an uncommitted watermark was believed, or a committed one not found", got)
+	}
+	s.wantIDs(1)
+}
+
+// A neighbour's open transaction hides whatever was committed behind it in the same partition. A successor that did not wait for it to end would go on from an
+// older watermark.
+func TestTakingOverWaitsForANeighboursOpenTransaction(t *testing.T) {
+	s := newStage(t)
+	first := s.take(s.cluster("a", nil))
+	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	neighbour := s.transactional("storestream-store.users")
+	partition := producer.PartitionOf("orders", 3)
+	s.write(neighbour, &kgo.Record{Topic: "store.watermarks", Partition: partition, Key: []byte("users"), Value: []byte("{}")})
+	s.commit(first, next(first, s.order(2, "2026-11-20T10:00:00Z", "Shipped")))
+	first.Close()
+
+	c := s.cluster("b", nil)
+	// The neighbour ends when the successor has asked for what stands behind the stable offset, and was given nothing.
+	stuck := s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "store.watermarks", Partitions: []int32{partition}, Observe: true, Count: -1,
+		When: func(req kmsg.Request) bool { return req.(*kmsg.FetchRequest).Topics[0].Partitions[0].FetchOffset >= 2 }})
+	ended := make(chan error, 1)
+	go func() {
+		err := stuck.Wait(s.ctx(), 2)
+		ended <- errors.Join(err, neighbour.EndTransaction(context.Background(), kgo.TryAbort))
+	}()
+	second := s.take(c)
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	if got := second.Watermark().Settled; got != instant(t, "2026-11-20T10:00:00Z") {
+		t.Errorf("settled is %s: the watermark behind the neighbour's transaction was not read", got)
+	}
+}
+
+// The end of a partition may be offsets at which no record is left. A reader that waits for a record there waits for ever.
+func TestALogWhoseLastOffsetsWereCompactedAwayIsReadToItsEnd(t *testing.T) {
+	s := newStage(t)
+	first := s.take(s.cluster("a", nil))
+	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	first.Close()
+	// The commit's marker at offset 1 is gone, as it is once compaction has passed.
+	s.broker.ControlKey(int16(kmsg.Fetch), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		s.broker.KeepControl()
+		req := kreq.(*kmsg.FetchRequest)
+		if req.Topics[0].Partitions[0].FetchOffset != 1 {
+			return nil, nil, false
+		}
+		answer := req.ResponseKind().(*kmsg.FetchResponse)
+		t := kmsg.NewFetchResponseTopic()
+		t.Topic, t.TopicID = req.Topics[0].Topic, req.Topics[0].TopicID
+		p := kmsg.NewFetchResponseTopicPartition()
+		p.Partition, p.HighWatermark, p.LastStableOffset = req.Topics[0].Partitions[0].Partition, 2, 2
+		t.Partitions = append(t.Partitions, p)
+		answer.Topics = append(answer.Topics, t)
+		return answer, nil, true
+	})
+	second := s.take(s.cluster("b", nil))
+	if got := second.Watermark().Rows; got != 1 {
+		t.Errorf("the watermark counts %d rows, expected 1", got)
+	}
+}
+
+// Somebody adds partitions to the watermark topic: the resource's key now belongs to another than the one its watermark is in.
+func TestAWatermarkIsFoundInWhicheverPartitionItIs(t *testing.T) {
+	s := newStage(t)
+	first := s.take(s.cluster("a", nil))
+	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	first.Close()
+	partitions := 4
+	for producer.PartitionOf("orders", partitions) == producer.PartitionOf("orders", 3) {
+		partitions++
+	}
+	if _, err := s.admin.CreatePartitions(s.ctx(), partitions-3, "store.watermarks"); err != nil {
+		t.Fatal(err)
+	}
+	for rows := int64(1); rows <= 2; rows++ {
+		session := s.take(s.cluster("b", nil))
+		if got := session.Watermark().Rows; got != rows {
+			t.Errorf("the watermark counts %d rows, expected %d", got, rows)
+		}
+		s.commit(session, next(session, s.order(2, "2026-11-20T10:00:00Z", "Shipped")))
+		session.Close()
+	}
+}
+
+// Two deployments that write the same topics: the second says so and fences nobody, until the first has been quiet.
+func TestADeploymentOfAnotherGroupIsLeftInPeace(t *testing.T) {
+	s := newStage(t)
+	first := s.take(s.cluster("a", nil))
+	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+
+	now := time.Now()
+	c := s.cluster("b", func(c *producer.Config) { c.Group, c.Now = "another", func() time.Time { return now } })
+	_, err := c.Take(s.ctx(), s.orders())
+	var neighbour *producer.NeighbourError
+	if !errors.As(err, &neighbour) || neighbour.Group != "storestream" || neighbour.Instance != "a" {
+		t.Fatalf("taking over: %v, expected a NeighbourError", err)
+	}
+	s.commit(first, next(first, s.order(2, "2026-11-20T09:00:00Z", "Shipped")))
+
+	now = now.Add(time.Minute)
+	if got := s.take(c).Watermark().Rows; got != 2 {
+		t.Errorf("the watermark counts %d rows, expected 2", got)
+	}
+}
+
+// Values of an earlier schema hash as today's would, so a schema that only gained a doc republishes nothing; what is not ours at all is forgotten.
+func TestRebuildingReadsEveryWritersValues(t *testing.T) {
+	s := newStage(t)
+	first := s.take(s.cluster("a", nil))
+	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped"), s.order(2, "2026-11-20T09:00:00Z", "Shipped")))
+	first.Close()
+	older := s.registerSchema("elsewhere-value", `{"type":"record","name":"Order","namespace":"storestream","fields":[{"name":"created_at","type":{"type":"long","logicalType":"timestamp-millis"}},`+
+		`{"name":"updated_at","type":{"type":"long","logicalType":"timestamp-millis"}},{"name":"id","type":"long"}]}`)
+	records := s.committed("store.orders")
+	value := []byte{0, 0, 0, 0, 0, 0, 2, 6} // created_at 0, updated_at 1, id 3
+	schemas.SetSchemaID(value, older)
+	keyID, _, _ := schemas.ReadKey(records[0].Key)
+	s.produce(&kgo.Record{Topic: "store.orders", Key: s.key(keyID, 3), Value: value, Timestamp: records[0].Timestamp},
+		&kgo.Record{Topic: "store.orders", Key: s.key(keyID, 2), Value: []byte("not ours"), Timestamp: records[0].Timestamp})
+
+	seen := s.rebuilt(s.take(s.cluster("b", nil)))
+	want := `{"id":3,"created_at":"1970-01-01T00:00:00Z","updated_at":"1970-01-01T00:00:00.001Z"}`
+	row, _ := s.orders().NewRowParser().Parse([]byte(want))
+	if seen[3].Hash != schemas.Hash(row.Value) || seen[3].UpdatedAt != 1000 {
+		t.Errorf("order 3 was rebuilt as %+v", seen[3])
+	}
+	if !seen[2].Tombstone {
+		t.Errorf("order 2 was rebuilt as %+v, expected to be forgotten", seen[2])
+	}
+	if seen[1].Tombstone || seen[1].Hash == 0 {
+		t.Errorf("order 1 was rebuilt as %+v", seen[1])
+	}
+}
+
+// K16: only what a running replay has published itself suppresses equal rows.
+func TestRebuildingTellsWhatAReplayHasPublished(t *testing.T) {
+	s := newStage(t)
+	session := s.take(s.cluster("a", nil))
+	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"), s.order(2, "2026-11-20T09:00:00Z", "Shipped")))
+	ends, err := session.EndOffsets(s.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := next(session, s.order(2, "2026-11-20T09:00:00Z", "Shipped"))
+	tx.Watermark.Replay = &watermark.Replay{Ends: ends, From: schemas.MinInstant}
+	s.commit(session, tx)
+	session.Close()
+
+	seen := s.rebuilt(s.take(s.cluster("b", nil)))
+	if !seen[1].Old || seen[2].Old {
+		t.Errorf("rebuilt %+v: expected order 1 to be old and order 2 not", seen)
+	}
+}
+
+// registerSchema registers text under subject and returns its id.
+func (s *stage) registerSchema(subject, text string) int {
+	s.t.Helper()
+	cl, err := sr.NewClient(sr.URLs(s.registry.URL))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	made, err := cl.CreateSchema(s.ctx(), subject, sr.Schema{Schema: text})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return made.ID
+}
+
+func (s *stage) key(schemaID int, id int64) []byte {
+	key := s.orders().AppendKey(nil, id)
+	schemas.SetSchemaID(key, schemaID)
+	return key
+}
+
+// produce writes records outside of any transaction.
+func (s *stage) produce(records ...*kgo.Record) {
+	s.t.Helper()
+	if err := s.cl.ProduceSync(s.ctx(), records...).FirstErr(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// transactional is a client of somebody else, in an open transaction.
+func (s *stage) transactional(id string) *kgo.Client {
+	s.t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.broker.Brokers()...), kgo.TransactionalID(id), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(cl.Close)
+	if err := cl.BeginTransaction(); err != nil {
+		s.t.Fatal(err)
+	}
+	return cl
+}
+
+func (s *stage) write(cl *kgo.Client, r *kgo.Record) {
+	s.t.Helper()
+	if err := cl.ProduceSync(s.ctx(), r).FirstErr(); err != nil {
+		s.t.Fatal(err)
+	}
+}

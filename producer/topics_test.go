@@ -1,0 +1,204 @@
+package producer_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/watermark"
+)
+
+func TestTopicsAreMadeToHoldStateForEver(t *testing.T) {
+	s := newStage(t)
+	c := s.cluster("a", nil)
+	if err := c.EnsureTopics(s.ctx(), "orders", "users"); err != nil {
+		t.Fatal(err)
+	}
+	for topic, want := range map[string]string{"store.orders": "compact", "store.users": "compact", "store.watermarks": "compact", "store.dead_letters": "compact", "store.requests": "delete"} {
+		settings, err := s.admin.DescribeTopicConfigs(s.ctx(), topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, config := range settings[0].Configs {
+			if config.Key == "cleanup.policy" && *config.Value != want {
+				t.Errorf("topic %s has cleanup.policy %s, expected %s", topic, *config.Value, want)
+			}
+		}
+	}
+	if err := c.EnsureTopics(s.ctx(), "orders", "users"); err != nil {
+		t.Errorf("finding what it made: %v", err)
+	}
+}
+
+func TestATopicThatWouldLoseDataIsRefusedAndLeftAsItIs(t *testing.T) {
+	for name, test := range map[string]struct {
+		topic, setting, value, expected string
+		partitions                      int32
+	}{
+		"not compacted":          {"store.orders", "cleanup.policy", "delete", "compact", 3},
+		"compacted, but deleted": {"store.orders", "cleanup.policy", "compact,delete", "compact", 3},
+		"times of the broker":    {"store.orders", "message.timestamp.type", "LogAppendTime", "CreateTime", 3},
+		"watermarks deleted":     {"store.watermarks", "cleanup.policy", "delete", "compact", 3},
+		"requests spread out":    {"store.requests", "cleanup.policy", "delete", "1 (a request's id is its offset)", 3},
+		"requests kept an hour":  {"store.requests", "retention.ms", "3600000", "604800000 or more", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			settings := map[string]*string{"cleanup.policy": kadm.StringPtr("compact")}
+			if test.topic == "store.requests" {
+				settings["cleanup.policy"] = kadm.StringPtr("delete")
+			}
+			settings[test.setting] = &test.value
+			if _, err := s.admin.CreateTopic(s.ctx(), test.partitions, 1, settings, test.topic); err != nil {
+				t.Fatal(err)
+			}
+			_, err := s.cluster("a", nil).Take(s.ctx(), s.orders())
+			var refused *producer.RefusedError
+			if !errors.As(err, &refused) {
+				t.Fatalf("taking over: %v, expected a RefusedError", err)
+			}
+			if refused.Topic != test.topic || refused.Expected != test.expected || refused.Do == "" {
+				t.Errorf("refused %+v", refused)
+			}
+			wantText(t, err, test.topic, test.expected)
+			after, err := s.admin.DescribeTopicConfigs(s.ctx(), test.topic)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, config := range after[0].Configs {
+				if config.Key == test.setting && *config.Value != test.value {
+					t.Errorf("%s is now %s", test.setting, *config.Value)
+				}
+			}
+		})
+	}
+}
+
+// A topic that was deleted and made anew holds nothing of what the watermark says was published.
+func TestADataTopicThatWasMadeAnewIsAFirstLoad(t *testing.T) {
+	s := newStage(t)
+	c := s.cluster("a", nil)
+	session := s.take(c)
+	tx := next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"))
+	tx.Watermark.Request = 5
+	s.commit(session, tx)
+	if _, err := s.admin.DeleteTopics(s.ctx(), "store.orders"); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.EnsureTopics(s.ctx(), "orders"); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := session.Commit(s.ctx(), next(session, s.order(2, "2026-11-20T10:00:00Z", "Shipped"))); !errors.Is(err, producer.ErrLost) {
+		t.Errorf("a commit to the new topic in the old session: %v, expected ErrLost", err)
+	}
+	session.Close()
+	again := s.take(c)
+	if got := again.Watermark(); got.Settled != schemas.MinInstant || got.Rows != 0 || got.Request != 5 {
+		t.Errorf("watermark %+v: expected a first load that remembers request 5", got)
+	}
+	s.commit(again, next(again, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	s.wantIDs(1)
+}
+
+func TestADataTopicWithAnotherPartitionCountIsRefused(t *testing.T) {
+	s := newStage(t)
+	session := s.take(s.cluster("a", nil))
+	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	session.Close()
+	if _, err := s.admin.CreatePartitions(s.ctx(), 2, "store.orders"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.cluster("b", nil).Take(s.ctx(), s.orders())
+	var refused *producer.RefusedError
+	if !errors.As(err, &refused) || refused.Found != "5" {
+		t.Errorf("taking over: %v, expected 5 partitions to be refused", err)
+	}
+}
+
+// Under another schema id the same row has another key, and compaction keeps both.
+func TestKeysOfAnotherSchemaIDAreRefused(t *testing.T) {
+	for name, key := range map[string]func(*stage) []byte{
+		"another id":   func(s *stage) []byte { return s.key(999, 1) },
+		"no header":    func(*stage) []byte { return []byte("1") },
+		"no key (K19)": func(*stage) []byte { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			c := s.cluster("a", nil)
+			if err := c.EnsureTopics(s.ctx(), "orders"); err != nil {
+				t.Fatal(err)
+			}
+			s.produce(&kgo.Record{Topic: "store.orders", Key: key(s), Value: s.order(1, "2026-11-20T09:00:00Z", "Shipped").Value})
+			_, err := c.Take(s.ctx(), s.orders())
+			var refused *producer.RefusedError
+			if !errors.As(err, &refused) {
+				t.Fatalf("taking over: %v, expected a RefusedError", err)
+			}
+			wantText(t, err, "store.orders", "schema id", "offset 0")
+		})
+	}
+}
+
+// K17: while the registry does not answer nothing is fenced and nothing is lost.
+func TestARegistryThatIsDownFencesNobody(t *testing.T) {
+	s := newStage(t)
+	first := s.take(s.cluster("a", nil))
+	if err := s.registry.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.cluster("b", nil).Take(s.ctx(), s.orders()); err == nil || !schemas.Retryable(err) {
+		t.Errorf("taking over without a registry: %v, expected what waiting may mend", err)
+	}
+	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	s.wantIDs(1)
+}
+
+// K18: MaxRecordBytes is what the topic takes, to the byte above which it would refuse the whole batch.
+func TestARecordOfTheLargestSizeIsTaken(t *testing.T) {
+	s := newStage(t)
+	for _, topic := range []string{"store.orders", "store.dead_letters"} {
+		if _, err := s.admin.CreateTopic(s.ctx(), 3, 1, map[string]*string{"cleanup.policy": kadm.StringPtr("compact"), "max.message.bytes": kadm.StringPtr("4096")}, topic); err != nil {
+			t.Fatal(err)
+		}
+	}
+	session := s.take(s.cluster("a", nil))
+	fits := schemas.Record{ID: 1 << 60, Value: noise(session.MaxRecordBytes())}
+	if len(fits.Value) < 3900 {
+		t.Errorf("a topic of 4096 bytes is said to take %d", len(fits.Value))
+	}
+	tx := next(session, fits)
+	tx.Letters = []watermark.Letter{{Key: "orders/1", Row: noise(9000), Err: "too large"}, {Key: "orders/2", Row: noise(3000), Err: "so so"}}
+	s.commit(session, tx)
+	letters := session.Letters()
+	session.Close()
+	again := s.take(s.cluster("b", nil))
+	for key, hash := range letters {
+		if again.Letters()[key] != hash {
+			t.Errorf("letter %s hashes to %x after a takeover, %x before", key, again.Letters()[key], hash)
+		}
+	}
+	err := again.Commit(s.ctx(), next(again, schemas.Record{ID: 1, Value: noise(5000)}))
+	if !errors.Is(err, producer.ErrAborted) {
+		t.Errorf("a record over the limit: %v, expected ErrAborted", err)
+	}
+	s.commit(again, next(again, s.order(3, "2026-11-20T09:00:00Z", "Shipped")))
+	s.wantIDs(3, 1<<60)
+}
+
+// noise is n bytes that do not compress, after the room for a header.
+func noise(n int) []byte {
+	b := make([]byte, n)
+	x := uint64(88172645463325252)
+	for i := range b {
+		x ^= x << 13
+		x ^= x >> 7
+		x ^= x << 17
+		b[i] = byte(x)
+	}
+	return b
+}
