@@ -1,0 +1,86 @@
+package schemas
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+const benchUser = `{"id": 45211, "first_name": "Kimberly", "last_name": "Rodriguez", "email": "kimberlyrodriguez@example.org", "age": 34, ` +
+	`"gender": "F", "state": "São Paulo", "street_address": "81233 Thomas Ports Suite 812", "postal_code": "08115-100", "city": "null", ` +
+	`"country": "Brasil", "latitude": -23.473987519, "longitude": -46.36498273, "traffic_source": "Search", ` +
+	`"created_at": "2023-11-21T09:12:44Z", "updated_at": "2026-11-20T17:02:31Z"}`
+
+func BenchmarkUserFromJSON(b *testing.B) {
+	p := load(b).Get("users").NewRowParser()
+	raw := []byte(benchUser)
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, rej := p.Parse(raw); rej != nil {
+			b.Fatal(rej.Field, rej.Err)
+		}
+	}
+}
+
+func BenchmarkOrderFromPostgres(b *testing.B) {
+	r := load(b).Get("orders")
+	d, err := r.NewColumnDecoder([]Column{{"id", pgtype.Int8OID}, {"user_id", pgtype.Int8OID}, {"status", pgtype.TextOID},
+		{"total_amount", pgtype.NumericOID}, {"created_at", pgtype.TimestamptzOID}, {"updated_at", pgtype.TimestamptzOID}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	values := [][]byte{binary.BigEndian.AppendUint64(nil, 123456), binary.BigEndian.AppendUint64(nil, 45211), []byte("Complete"),
+		binaryOf(b, pgtype.NumericOID, "59.990001678466797"),
+		binaryOf(b, pgtype.TimestamptzOID, time.Date(2026, 11, 20, 17, 2, 31, 0, time.UTC)),
+		binaryOf(b, pgtype.TimestamptzOID, time.Date(2026, 11, 20, 17, 2, 31, 123456000, time.UTC))}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, rej := d.Decode(values); rej != nil {
+			b.Fatal(rej.Field, rej.Err)
+		}
+	}
+}
+
+func BenchmarkMoney(b *testing.B) {
+	var buf [32]byte
+	for _, text := range []string{"49", "49.5", "59.990001678466797", "2.51874985694885", "12345678901234567890.123456789012345678"} {
+		b.Run("text/"+text, func(b *testing.B) {
+			raw := []byte(text)
+			b.ReportAllocs()
+			for b.Loop() {
+				d, _ := parseDecimal(raw, 38, 18, false)
+				_ = d.appendBytes(buf[:0])
+			}
+		})
+		b.Run("numeric/"+text, func(b *testing.B) {
+			raw := binaryOf(b, pgtype.NumericOID, text)
+			f := &Field{Kind: Decimal, Precision: 38, Scale: 18}
+			b.ReportAllocs()
+			for b.Loop() {
+				d, _ := decimalColumn(oidNumeric, raw, f)
+				_ = d.appendBytes(buf[:0])
+			}
+		})
+	}
+}
+
+func BenchmarkReadValue(b *testing.B) {
+	r := load(b).Get("users")
+	rec, rej := r.NewRowParser().Parse([]byte(benchUser))
+	if rej != nil {
+		b.Fatal(rej.Field, rej.Err)
+	}
+	v, err := r.NewValueReader("")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := v.Read(rec.Value); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package schemas
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"flag"
+	"math/big"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	hamba "github.com/hamba/avro/v2"
+	"github.com/twmb/avro"
+)
+
+var update = flag.Bool("update", false, "write testdata/golden anew; a change there is a change of what consumers get")
+
+// golden is one line of a golden file: a row as the service gives it, and what it is on the wire, headers left at zero.
+type golden struct {
+	Row   json.RawMessage `json:"row"`
+	Key   string          `json:"key"`
+	Value string          `json:"value"`
+}
+
+func readGolden(t testing.TB, r *Resource) []golden {
+	t.Helper()
+	text, err := os.ReadFile(goldenFile(r))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []golden
+	for _, line := range bytes.Split(bytes.TrimSpace(text), []byte("\n")) {
+		var g golden
+		if err := json.Unmarshal(line, &g); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, g)
+	}
+	return all
+}
+
+func goldenFile(r *Resource) string { return filepath.Join("testdata", "golden", r.Name+".jsonl") }
+
+// What a row is on the wire never changes unnoticed: consumers hold these bytes.
+func TestARowEncodesToTheBytesThatConsumersAlreadyHold(t *testing.T) {
+	for _, r := range load(t).All() {
+		all := readGolden(t, r)
+		p := r.NewRowParser()
+		var out bytes.Buffer
+		for i, g := range all {
+			rec, rej := p.Parse(g.Row)
+			if rej != nil {
+				t.Fatalf("%s row %d: %s: %s", r.Name, i, rej.Field, rej.Err)
+			}
+			key, value := hex.EncodeToString(r.AppendKey(nil, rec.ID)), hex.EncodeToString(rec.Value)
+			if !*update && (key != g.Key || value != g.Value) {
+				t.Errorf("%s row %d:\n got %s %s\nwant %s %s", r.Name, i, key, value, g.Key, g.Value)
+			}
+			out.WriteString(`{"row":` + string(g.Row) + `,"key":"` + key + `","value":"` + value + "\"}\n")
+		}
+		if *update {
+			if err := os.WriteFile(goldenFile(r), out.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Two other implementations read the golden bytes, from the schema text that is registered, and find the row.
+func TestIndependentAvroReadersFindTheRowFieldByField(t *testing.T) {
+	for _, r := range load(t).All() {
+		for i, g := range readGolden(t, r) {
+			value, err := hex.DecodeString(g.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for reader, got := range decodeElsewhere(t, r, value) {
+				compareWithRow(t, r, reader, i, g.Row, got)
+			}
+		}
+	}
+}
+
+// decodeElsewhere decodes a value by both libraries.
+func decodeElsewhere(t testing.TB, r *Resource, value []byte) map[string]map[string]any {
+	t.Helper()
+	var a, b map[string]any
+	rest, err := avro.MustParse(r.ValueSchema()).Decode(value[HeaderSize:], &a)
+	if err != nil || len(rest) > 0 {
+		t.Fatalf("twmb/avro cannot read %s %x: %v, %d bytes left", r.Name, value, err, len(rest))
+	}
+	if err := hamba.Unmarshal(hamba.MustParse(r.ValueSchema()), value[HeaderSize:], &b); err != nil {
+		t.Fatalf("hamba/avro cannot read %s %x: %v", r.Name, value, err)
+	}
+	return map[string]map[string]any{"twmb": a, "hamba": b}
+}
+
+// compareWithRow compares a decoded value with the JSON row, by other means than this package's.
+func compareWithRow(t *testing.T, r *Resource, reader string, line int, row json.RawMessage, got map[string]any) {
+	t.Helper()
+	dec := json.NewDecoder(bytes.NewReader(row))
+	dec.UseNumber()
+	var want map[string]any
+	if err := dec.Decode(&want); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) != len(r.Fields) {
+		t.Errorf("%s: %d fields in the value, %d in the schema", r.Name, len(got), len(r.Fields))
+	}
+	for _, f := range r.Fields {
+		if w := independently(t, f, want[f.Name]); !sameValue(w, got[f.Name]) {
+			t.Errorf("%s row %d, field %s, read by %s: %v, expected %v", r.Name, line, f.Name, reader, got[f.Name], w)
+		}
+	}
+}
+
+// independently is what a JSON value stands for, by the standard library.
+func independently(t *testing.T, f Field, v any) any {
+	t.Helper()
+	var text string
+	switch v := v.(type) {
+	case nil:
+		return nil
+	case json.Number:
+		text = v.String()
+	case string:
+		text = v
+	}
+	switch f.Kind {
+	case Long:
+		n, ok := new(big.Int).SetString(text, 10)
+		if !ok {
+			t.Fatalf("%s: %s is no integer", f.Name, text)
+		}
+		return n.Int64()
+	case Timestamp:
+		at, err := time.Parse(time.RFC3339Nano, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at.UTC().Truncate(time.Millisecond) // from year 1 on: it floors before 1970 too
+	case Decimal:
+		n, ok := new(big.Rat).SetString(text)
+		if !ok {
+			t.Fatalf("%s: %s is no decimal", f.Name, text)
+		}
+		return n
+	case Double:
+		var n float64
+		if err := json.Unmarshal([]byte(text), &n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	return text
+}
+
+func sameValue(want, got any) bool {
+	switch want := want.(type) {
+	case *big.Rat:
+		g, ok := got.(*big.Rat)
+		return ok && want.Cmp(g) == 0
+	case time.Time:
+		g, ok := got.(time.Time)
+		return ok && want.Equal(g)
+	}
+	return want == got
+}

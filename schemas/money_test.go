@@ -1,0 +1,230 @@
+package schemas
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgtype"
+	"pgregory.net/rapid"
+)
+
+// reference is what text is as an unscaled decimal, by math/big; nil where it does not fit.
+func reference(text string, precision, scale int, halfEven bool) *big.Int {
+	r, ok := new(big.Rat).SetString(text)
+	if !ok {
+		return nil
+	}
+	r.Mul(r, new(big.Rat).SetInt(power(scale)))
+	v := new(big.Int).Set(r.Num())
+	if !r.IsInt() {
+		if !halfEven {
+			return nil
+		}
+		twice := new(big.Int).Add(new(big.Int).Lsh(r.Num(), 1), r.Denom()) // floor(x + 1/2)
+		v.Div(twice, new(big.Int).Lsh(r.Denom(), 1))
+		half := new(big.Rat).Sub(new(big.Rat).SetInt(v), r)
+		if half.Cmp(big.NewRat(1, 2)) == 0 && v.Bit(0) == 1 {
+			v.Sub(v, big.NewInt(1))
+		}
+	}
+	if new(big.Int).Abs(v).Cmp(power(precision)) >= 0 {
+		return nil
+	}
+	return v
+}
+
+func power(n int) *big.Int { return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil) }
+
+// javaBytes is BigInteger.toByteArray: the shortest two's complement.
+func javaBytes(v *big.Int) []byte {
+	bits := v.BitLen()
+	if v.Sign() < 0 {
+		bits = new(big.Int).Not(v).BitLen()
+	}
+	n := bits/8 + 1
+	out := make([]byte, n)
+	if v.Sign() < 0 {
+		v = new(big.Int).Add(v, new(big.Int).Lsh(big.NewInt(1), uint(8*n)))
+	}
+	return v.FillBytes(out)
+}
+
+// checkMoney compares one text with the reference.
+func checkMoney(t interface{ Fatalf(string, ...any) }, text string, precision, scale int, halfEven bool) {
+	want := reference(text, precision, scale, halfEven)
+	d, ok := parseDecimal([]byte(text), precision, scale, halfEven)
+	if ok != (want != nil) {
+		t.Fatalf("%q as decimal(%d, %d), half-even %v: fits %v, expected %v", text, precision, scale, halfEven, ok, want)
+	}
+	if !ok {
+		return
+	}
+	bytes := javaBytes(want)
+	if got := d.appendBytes(nil); hex.EncodeToString(got[1:]) != hex.EncodeToString(bytes) || int(got[0]) != 2*len(bytes) {
+		t.Fatalf("%q as decimal(%d, %d) is %x, expected %x", text, precision, scale, got, bytes)
+	}
+	back, ok := decimalOf(bytes)
+	printed := string(back.appendText(nil, scale))
+	r, parsed := new(big.Rat).SetString(printed)
+	if !ok || !parsed || r.Mul(r, new(big.Rat).SetInt(power(scale))).Cmp(new(big.Rat).SetInt(want)) != 0 {
+		t.Fatalf("%q at scale %d is printed as %q", text, scale, printed)
+	}
+}
+
+// K23: money through a float or a flooring encoder loses a cent.
+func TestMoneyIsExactInEveryFormThatTheServiceGivesIt(t *testing.T) {
+	for _, c := range []struct{ text, printed, unscaled string }{
+		{"49", "49", "02a802f8630a240000"},
+		{"49.5", "49.5", "02aef353bcddd60000"},
+		{"49.50", "49.5", "02aef353bcddd60000"},
+		{"0049.50", "49.5", "02aef353bcddd60000"},
+		{"59.990001678466797", "59.990001678466797", "0340874caf9819cdc8"},
+		{"1e3", "1000", "3635c9adc5dea00000"},
+		{"1E-2", "0.01", "2386f26fc10000"},
+		{"-0.00", "0", "00"},
+		{"0e999999999", "0", "00"},
+		{"0.29", "0.29", ""},
+		{"-1.28", "-1.28", ""},
+		{"19.99", "19.99", ""},
+		{"99999999999999999999.999999999999999999", "99999999999999999999.999999999999999999", "4b3b4ca85a86c47a098a223fffffffff"},
+		{"-99999999999999999999.999999999999999999", "-99999999999999999999.999999999999999999", "b4c4b357a5793b85f675ddc000000001"},
+		{"9.223372036854775807", "9.223372036854775807", "7fffffffffffffff"},
+		{"9.223372036854775808", "9.223372036854775808", "008000000000000000"},
+		{"-9.223372036854775808", "-9.223372036854775808", "8000000000000000"},
+		{"0.0000000000000000010000", "0.000000000000000001", "01"},
+	} {
+		d, ok := parseDecimal([]byte(c.text), 38, 18, false)
+		if got := string(d.appendText(nil, 18)); !ok || got != c.printed {
+			t.Errorf("%s: %v, printed as %s, expected %s", c.text, ok, got, c.printed)
+		}
+		if got := hex.EncodeToString(d.appendBytes(nil)[1:]); c.unscaled != "" && got != c.unscaled {
+			t.Errorf("%s: %s, expected %s", c.text, got, c.unscaled)
+		}
+	}
+}
+
+// K23: every price from 0.00 to 999.99 keeps its cent at scale 2, also as the float dust that a float column makes of it.
+func TestEveryPriceKeepsItsCent(t *testing.T) {
+	f := &Field{Kind: Decimal, Precision: 38, Scale: 2}
+	for cents := range 100_000 {
+		text := fmt.Sprintf("%d.%02d", cents/100, cents%100)
+		want := javaBytes(big.NewInt(int64(cents)))
+		fromText, ok1 := parseDecimal([]byte(text), f.Precision, f.Scale, false)
+		fromFloat, ok2 := decimalColumn(oidFloat8, pgFloat8(float64(cents)/100), f)
+		if !ok1 || !ok2 || !bytes.Equal(fromText.appendBytes(nil)[1:], want) || !bytes.Equal(fromFloat.appendBytes(nil)[1:], want) {
+			t.Fatalf("%s: %v %x, %v %x, expected %x", text, ok1, fromText.appendBytes(nil), ok2, fromFloat.appendBytes(nil), want)
+		}
+	}
+}
+
+// At scale 2, two's complement needs its bytes to be minimal, or one value has two forms (hamba/avro writes -1.28 as ff80).
+func TestMoneyTakesNoMoreBytesThanItNeeds(t *testing.T) {
+	for _, text := range []string{"-1.28", "1.27", "1.28", "-1.29", "-327.68", "327.67", "0", "-0.01", "2.55", "2.56", "-2.56"} {
+		checkMoney(t, text, 38, 2, false)
+	}
+	d, _ := parseDecimal([]byte("-1.28"), 38, 2, false)
+	if got := d.appendBytes(nil); !bytes.Equal(got, []byte{2, 0x80}) {
+		t.Errorf("-1.28 is % x", got)
+	}
+}
+
+func TestMoneyThatDoesNotFitIsRejectedAndNotRounded(t *testing.T) {
+	for _, text := range []string{"100000000000000000000", "1e20", "-1e20", "0.0000000000000000001", "1e-19", "99999999999999999999.9999999999999999999",
+		"NaN", "Infinity", "-Infinity", "inf", "", "-", ".", "1.2.3", "1e", "1e+", "0x10", "1_000", " 1", "1 ", "1,5", "e5", "--1", "1e5.5"} {
+		if _, ok := parseDecimal([]byte(text), 38, 18, false); ok {
+			t.Errorf("%q was taken", text)
+		}
+	}
+}
+
+func TestMoneyIsRoundedHalfToEvenWhereTheSchemaSaysSo(t *testing.T) {
+	for text, want := range map[string]string{"2.5": "2", "3.5": "4", "2.51": "3", "2.4999999999999999999999999999999999999999": "2", "-2.5": "-2", "-3.5": "-4",
+		"0.5": "0", "0.50000000000000000000000000000000000000000000001": "1", "-0.4": "0", "1e-999999999": "0", "999.5": "", "998.5": "998", "0.05": "0", "99.95e1": ""} {
+		d, ok := parseDecimal([]byte(text), 3, 0, true)
+		if got := string(d.appendText(nil, 0)); ok != (want != "") || ok && got != want {
+			t.Errorf("%s: %v %s, expected %q", text, ok, got, want)
+		}
+	}
+}
+
+// An exponent of a billion, or a million digits, cost no more than reading them: no power of ten is ever built.
+func TestHugeExponentsAreJudgedWithoutBuildingTheNumber(t *testing.T) {
+	zeros := strings.Repeat("0", 1_000_000)
+	for text, want := range map[string]string{"1e999999999": "", "1e-999999999": "", "1e99999999999999999999999999": "", "-1e-99999999999999999999999999": "",
+		"0e99999999999999999999999999": "0", "1" + zeros + "e-1000000": "1", "0." + zeros + "1e1000001": "1", zeros + "7": "7", "7." + zeros: "7", "1" + zeros: ""} {
+		d, ok := parseDecimal([]byte(text), 38, 18, false)
+		if got := string(d.appendText(nil, 18)); ok != (want != "") || ok && got != want {
+			t.Errorf("%.30s: %v %s, expected %q", text, ok, got, want)
+		}
+	}
+}
+
+func TestMoneyAgreesWithBigArithmetic(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := drawNumber(t)
+		precision := rapid.IntRange(1, 38).Draw(t, "precision")
+		scale := rapid.IntRange(0, precision).Draw(t, "scale")
+		if rapid.Bool().Draw(t, "as declared") {
+			precision, scale = 38, 18
+		}
+		halfEven := rapid.Bool().Draw(t, "half-even")
+		checkMoney(t, text, precision, scale, halfEven)
+		checkNumeric(t, text, precision, scale, halfEven)
+	})
+}
+
+// drawNumber draws a number's text; every second one near a price.
+func drawNumber(t *rapid.T) string {
+	if rapid.Bool().Draw(t, "price") {
+		return rapid.StringMatching(`-?(0|[1-9]\d{0,7})(\.\d{1,18})?`).Draw(t, "text")
+	}
+	return rapid.StringMatching(`[+-]?\d{1,42}(\.\d{0,42})?([eE][+-]?\d{1,2})?`).Draw(t, "text")
+}
+
+// checkNumeric compares a binary numeric of the same value.
+func checkNumeric(t interface{ Fatalf(string, ...any) }, text string, precision, scale int, halfEven bool) {
+	var n pgtype.Numeric
+	if n.Scan(strings.TrimPrefix(text, "+")) != nil {
+		return
+	}
+	raw, err := pgtype.NewMap().Encode(pgtype.NumericOID, pgtype.BinaryFormatCode, n, nil)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	a, ok1 := parseDecimal([]byte(text), precision, scale, halfEven)
+	b, ok2 := decimalColumn(oidNumeric, raw, &Field{Kind: Decimal, Precision: precision, Scale: scale, HalfEven: halfEven})
+	if ok1 != ok2 || ok1 && !bytes.Equal(a.appendBytes(nil), b.appendBytes(nil)) {
+		t.Fatalf("%q as decimal(%d, %d), half-even %v: text %v %x, numeric %v %x", text, precision, scale, halfEven, ok1, a.appendBytes(nil), ok2, b.appendBytes(nil))
+	}
+	var value big.Rat
+	read, ok := readNumeric(raw)
+	if _, parsed := value.SetString(string(read.appendText(nil))); !ok || !parsed {
+		t.Fatalf("%q is printed as %q", text, read.appendText(nil))
+	}
+	if want, _ := new(big.Rat).SetString(text); want.Cmp(&value) != 0 {
+		t.Fatalf("%q is printed as %q", text, read.appendText(nil))
+	}
+}
+
+func FuzzMoney(f *testing.F) {
+	for _, text := range []string{"49", "49.5", "59.990001678466797", "1e3", "1E-2", "-0.00", "1e999999999", "NaN", "-1.28", "+.5", "99999999999999999999.999999999999999999"} {
+		f.Add(text, byte(38), byte(18), false)
+		f.Add(text, byte(9), byte(2), true)
+	}
+	f.Fuzz(func(t *testing.T, text string, precision, scale byte, halfEven bool) {
+		p := int(precision)%38 + 1
+		s := int(scale) % (p + 1)
+		n, ok := scanNumber([]byte(text))
+		if ok && n.exponent < 200 && n.exponent > -200 && len(text) < 300 {
+			checkMoney(t, text, p, s, halfEven)
+			return
+		}
+		if d, ok := parseDecimal([]byte(text), p, s, halfEven); ok && d.atLeast(p) {
+			t.Fatalf("%q is over the precision", text)
+		}
+	})
+}
