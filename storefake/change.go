@@ -56,18 +56,27 @@ func (s *Store) SetUpdatedAt(ctx context.Context, resource string, id int64, at 
 }
 
 // BulkUpdate gives all rows with from <= id <= to the same updated_at, now, by one statement: K4. It returns that instant and the number of
-// rows. It waits for no row lock of the Store, so quiesce traffic first.
+// rows. Like a database's, it waits for the transactions that hold one of the rows.
 func (s *Store) BulkUpdate(ctx context.Context, resource string, from, to int64) (time.Time, int, error) {
 	t, err := s.table(resource)
 	if err != nil {
 		return time.Time{}, 0, err
 	}
+	release, err := s.lockRange(ctx, &bulk{resource: resource, from: from, to: to, done: make(chan struct{})})
+	if err != nil {
+		return time.Time{}, 0, err
+	}
+	defer release()
 	at := s.clock.Now()
 	if s.db != nil && t.res.table != "" {
-		if err := s.db.bulkUpdate(ctx, t.res, from, to, at); err != nil {
+		if err := s.db.bulkUpdate(ctx, t.res.table, from, to, s.appendSQL(nil, instant, cellOf(at))); err != nil {
 			return at, 0, err
 		}
 	}
+	return at, s.stampRange(t, from, to, cellOf(at)), nil
+}
+
+func (s *Store) stampRange(t *table, from, to int64, at cell) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n, row := 0, make([]cell, t.res.width())
@@ -76,9 +85,9 @@ func (s *Store) BulkUpdate(ctx context.Context, resource string, from, to int64)
 			continue
 		}
 		copy(row, cells)
-		row[t.res.updated()] = cellOf(at)
+		row[t.res.updated()] = at
 		t.put(row)
 		n++
 	}
-	return at, n, nil
+	return n
 }

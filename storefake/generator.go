@@ -10,8 +10,7 @@ import (
 
 // Streams of chance, so that more users do not change the orders.
 const (
-	streamChance = iota + 1
-	streamFaults
+	streamFaults = iota + 1
 	streamUsers
 	streamProducts
 	streamOrders

@@ -120,11 +120,12 @@ type Keys struct {
 	Requests int           // data requests; 0: any number
 }
 
-func known[T ~string](what string, v T, values ...T) error {
-	if slices.Contains(values, v) {
+// known checks v, whose empty value goes by a name to people.
+func known[T ~string](what string, v T, empty string, others ...T) error {
+	if v == "" || slices.Contains(others, v) {
 		return nil
 	}
-	return fmt.Errorf("%s %q: expected one of %q", what, v, values)
+	return fmt.Errorf("%s %q: expected %s or one of %q", what, v, empty, others)
 }
 
 func share(what string, v float64) error {
@@ -137,12 +138,12 @@ func share(what string, v float64) error {
 // Check names everything in r that cannot be.
 func (r *Readings) Check() error {
 	errs := []error{
-		known("count", r.Count, CountTotal, CountPage),
-		known("past-end", r.PastEnd, PastEndEmpty, PastEndBadRequest, PastEndNotFound),
-		known("oversize", r.Oversize, OversizeCapped, OversizeRefused),
-		known("order", r.Order, ByID, ByUpdated, ByUpdatedDesc, ByHash, ByShuffle),
-		known("money", r.MoneyForm, MoneyAsIs, MoneyPadded, MoneyString, MoneyExponent),
-		known("retry-after", r.Limit.RetryAfter, RetryAfterSeconds, RetryAfterDate, RetryAfterZero, RetryAfterAbsent),
+		known("count", r.Count, "total", CountPage),
+		known("past-end", r.PastEnd, "empty", PastEndBadRequest, PastEndNotFound),
+		known("oversize", r.Oversize, "capped", OversizeRefused),
+		known("order", r.Order, "id", ByUpdated, ByUpdatedDesc, ByHash, ByShuffle),
+		known("money", r.MoneyForm, "as-is", MoneyPadded, MoneyString, MoneyExponent),
+		known("retry-after", r.Limit.RetryAfter, "seconds", RetryAfterDate, RetryAfterZero, RetryAfterAbsent),
 		share("nulls", r.Nulls), share("new-statuses", r.NewStatuses), share("deletes", r.Deletes),
 		share("empty-pages", r.EmptyPages), share("short-pages", r.ShortPages),
 	}

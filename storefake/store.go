@@ -1,9 +1,7 @@
 package storefake
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 )
 
@@ -18,9 +16,11 @@ type Store struct {
 	mu     sync.Mutex // guards what follows; never held while waiting for anything
 	tables map[string]*table
 	read   Readings
-	locks  map[rowKey]chan struct{}
-	chance *rand.Rand // nulls and new statuses of later changes
-	shop   *shop      // nil until traffic is first asked for
+	locks  locks
+	shop   *shop // nil until traffic is first asked for
+
+	failed  int   // of traffic's transactions
+	failure error // the last of them
 
 	traffic traffic
 }
@@ -33,8 +33,7 @@ type rowKey struct {
 
 // NewStore is an empty store in memory.
 func NewStore(clock *Clock, seed uint64) *Store {
-	s := &Store{clock: clock, seed: seed, words: newDictionary(), tables: map[string]*table{}, locks: map[rowKey]chan struct{}{},
-		chance: rand.New(rand.NewPCG(seed, streamChance))}
+	s := &Store{clock: clock, seed: seed, words: newDictionary(), tables: map[string]*table{}, locks: locks{rows: map[rowKey]chan struct{}{}}}
 	for _, res := range resources {
 		s.tables[res.name] = newTable(res)
 	}
@@ -79,6 +78,17 @@ func (s *Store) Count(resource string) int {
 		return t.live
 	}
 	return 0
+}
+
+// Changes is how many times a row has been inserted, changed or deleted: wait for it to grow to see traffic.
+func (s *Store) Changes() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := int64(0)
+	for _, t := range s.tables {
+		n += t.version()
+	}
+	return n
 }
 
 // Row is the row as it is now; false if there is none.
@@ -132,39 +142,4 @@ func (s *Store) page(res *resource, q query, from, n int) page {
 		p.rows = append(p.rows, cells[len(cells)-res.width():])
 	}
 	return p
-}
-
-// lock waits until no other transaction holds the row, as a database does on the second update of a row.
-func (s *Store) lock(ctx context.Context, k rowKey) error {
-	for {
-		s.mu.Lock()
-		held, busy := s.locks[k]
-		if !busy {
-			s.locks[k] = make(chan struct{})
-		}
-		s.mu.Unlock()
-		if !busy {
-			return nil
-		}
-		select {
-		case <-held:
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for another transaction to let go of %s %d: %w", k.resource, k.id, context.Cause(ctx))
-		}
-	}
-}
-
-func (s *Store) unlock(k rowKey) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	close(s.locks[k])
-	delete(s.locks, k)
-}
-
-// locked says whether some transaction holds the row.
-func (s *Store) locked(k rowKey) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, busy := s.locks[k]
-	return busy
 }

@@ -48,10 +48,9 @@ func (tx *Tx) cells(ctx context.Context, t *table, id int64) ([]cell, error) {
 		return cells, nil
 	}
 	if !tx.held[k] {
-		if err := tx.store.lock(ctx, k); err != nil {
+		if err := tx.lock(ctx, k); err != nil {
 			return nil, err
 		}
-		tx.held[k] = true
 	}
 	tx.store.mu.Lock()
 	defer tx.store.mu.Unlock()
@@ -88,7 +87,10 @@ func (tx *Tx) write(ctx context.Context, resource string, id int64, row Row) err
 		return fmt.Errorf("update %s %d: an id cannot change", resource, id)
 	}
 	if res := tx.store.tables[resource].res; res.table != "" {
-		if err := tx.sql(ctx, func(db *databaseTx) error { return db.update(ctx, res, cells) }); err != nil {
+		if err := tx.sql(ctx, func(db *databaseTx) error {
+			columns, values := tx.values(res, cells)
+			return db.update(ctx, res.table, columns, values)
+		}); err != nil {
 			return err
 		}
 	}
@@ -122,7 +124,10 @@ func (tx *Tx) Insert(ctx context.Context, resource string, row Row) (int64, erro
 		return 0, fmt.Errorf("insert %s %d: there is such a row", resource, id)
 	}
 	if t.res.table != "" {
-		if err := tx.sql(ctx, func(db *databaseTx) error { return db.insert(ctx, t.res, cells) }); err != nil {
+		if err := tx.sql(ctx, func(db *databaseTx) error {
+			columns, values := tx.values(t.res, cells)
+			return db.insert(ctx, t.res.table, columns, values)
+		}); err != nil {
 			return 0, err
 		}
 	}
@@ -142,7 +147,7 @@ func (tx *Tx) Delete(ctx context.Context, resource string, id int64) error {
 		return fmt.Errorf("delete %s %d: no such row", resource, id)
 	}
 	if t.res.table != "" {
-		if err := tx.sql(ctx, func(db *databaseTx) error { return db.delete(ctx, t.res, id) }); err != nil {
+		if err := tx.sql(ctx, func(db *databaseTx) error { return db.delete(ctx, t.res.table, id) }); err != nil {
 			return err
 		}
 	}
@@ -175,13 +180,6 @@ func (tx *Tx) Rollback(ctx context.Context) {
 		tx.db.rollback(ctx)
 	}
 	tx.release()
-}
-
-func (tx *Tx) release() {
-	tx.ended = true
-	for k := range tx.held {
-		tx.store.unlock(k)
-	}
 }
 
 func (tx *Tx) note(k rowKey, cells []cell) {

@@ -1,0 +1,99 @@
+// Command storefake stands in for the commerce data service: see package storefake.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/storestream/storestream/storefake"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal kills
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	var usage *usageError
+	switch {
+	case errors.As(err, &usage):
+		fmt.Fprintln(os.Stderr, "storefake:", err)
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "storefake:", err)
+		os.Exit(1)
+	}
+}
+
+// usageError is a wrong flag, or a setting that cannot be: exit status 2.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+const long = `storefake stands in for the commerce data service: its REST endpoints over a seeded, synthetic shop, and with --postgres the same orders and
+order_items in a real PostgreSQL, readable by role student_ro. Rows change as a shop's would while it runs. It is no place for real data: the
+tables orders and order_items are created anew when it starts.`
+
+const example = `  storefake --listen 127.0.0.1:8090 --orders 5000 --users 1000 --products 500 --traffic 20 \
+            --postgres postgres://postgres@127.0.0.1:5432/store
+
+  key=$(curl -s http://127.0.0.1:8090/v1/store-api-keys | cut -d'"' -f4)
+  curl -s -H "Authorization: Bearer $key" 'http://127.0.0.1:8090/v1/store-orders?updated_from=2026-11-01&page_size=2'
+
+  # a service that pages by newest change, grants 37 rows a page, limits to 5 requests a second and fails now and then
+  storefake --order updated-desc --max-page 37 --limit 5 --fault 500=0.02 --fault truncated=0.01`
+
+// run serves until ctx is done. Where everything listens goes to stdout.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	var s settings
+	cmd := &cobra.Command{Use: "storefake", Short: "Stand in for the commerce data service", Long: long, Example: example,
+		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), &s, stdout) }}
+	s.declare(cmd.Flags())
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
+	cmd.SetArgs(args)
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	return cmd.ExecuteContext(ctx)
+}
+
+func serve(ctx context.Context, s *settings, stdout io.Writer) error {
+	config, err := s.config()
+	if err != nil {
+		return &usageError{err}
+	}
+	fake, err := storefake.Start(ctx, config)
+	if err != nil {
+		return err
+	}
+	defer fake.Close()
+	announce(stdout, fake)
+	if s.traffic > 0 {
+		fake.StartTraffic(s.traffic)
+		fmt.Fprintf(stdout, "traffic    %v changes a second\n", s.traffic)
+	}
+	<-ctx.Done()
+	fake.Quiesce()
+	if n, last := fake.TrafficErrors(); n > 0 {
+		fmt.Fprintf(stdout, "%d of traffic's transactions failed, the last one with: %v\n", n, last)
+	}
+	fmt.Fprintln(stdout, "stopped")
+	return nil
+}
+
+func announce(w io.Writer, fake *storefake.Fake) {
+	fmt.Fprintf(w, "rest       %s\n", fake.BaseURL())
+	if dsn := fake.ReaderDSN(); dsn != "" {
+		fmt.Fprintf(w, "postgres   %s\n", dsn)
+	}
+	fmt.Fprintf(w, "clock      %s\n", fake.Clock().Now().Format("2006-01-02T15:04:05Z"))
+	for _, resource := range storefake.Names() {
+		fmt.Fprintf(w, "%-11s%d rows\n", resource, fake.Count(resource))
+	}
+}
