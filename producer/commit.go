@@ -93,7 +93,8 @@ const manyRows = 1000
 // The watermark of a large transaction comes last. What is open in the watermark topic hides the newer watermarks of all other resources in its partition from
 // those who take them over, so it should not be open while a hundred thousand rows are on their way.
 func (s *Session) produce(ctx context.Context, value []byte, written schemas.Instant) error {
-	ctx, cancel := context.WithTimeout(ctx, s.c.cfg.TransactionTimeout)
+	// Sooner than the broker gives up, so that there is a transaction left to abort.
+	ctx, cancel := context.WithTimeout(ctx, s.c.cfg.TransactionTimeout*4/5)
 	defer cancel()
 	b := &s.batch
 	rows := len(b.records)

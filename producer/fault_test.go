@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -102,8 +103,11 @@ func TestATransactionThatTimesOutIsLostAndTheNextIsSmaller(t *testing.T) {
 	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 	rows := session.MaxRows()
 	// The answer to the last record comes when the broker has ended the transaction.
+	var once atomic.Bool
 	s.broker.ControlKey(int16(kmsg.EndTxn), func(kmsg.Request) (kmsg.Response, error, bool) {
-		s.broker.DropControl()
+		if once.Swap(true) {
+			return nil, nil, false
+		}
 		s.broker.SleepControl(func() { s.awaitNoTransaction("storestream-store.orders") })
 		return nil, nil, false
 	})

@@ -1,0 +1,262 @@
+package producer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/producer"
+)
+
+var all = []string{"orders", "order_items", "products", "users", "shipments"}
+
+// ledger notes who owns what, as the owners themselves say it.
+type ledger struct {
+	t       *testing.T
+	mu      sync.Mutex
+	owners  map[string][]string // resource to instances
+	causes  map[string]error    // instance/resource to why it ended
+	changed chan struct{}
+}
+
+func newLedger(t *testing.T) *ledger {
+	return &ledger{t: t, owners: make(map[string][]string), causes: make(map[string]error), changed: make(chan struct{})}
+}
+
+// own is an owner that does nothing until it is told to stop.
+func (l *ledger) own(instance string) func(context.Context, string) {
+	return func(ctx context.Context, resource string) {
+		l.note(func() { l.owners[resource] = append(l.owners[resource], instance) })
+		<-ctx.Done()
+		l.note(func() {
+			l.owners[resource] = slices.DeleteFunc(l.owners[resource], func(i string) bool { return i == instance })
+			l.causes[instance+"/"+resource] = context.Cause(ctx)
+		})
+	}
+}
+
+func (l *ledger) note(change func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change()
+	for resource, owners := range l.owners {
+		if len(owners) > 1 {
+			l.t.Errorf("%s is owned by %v at once", resource, owners)
+		}
+	}
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// await waits until check holds.
+func (l *ledger) await(what string, check func() bool) {
+	l.t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		l.mu.Lock()
+		ok, changed := check(), l.changed
+		l.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			l.t.Fatalf("waited 30s for %s: owners are %v", what, l.owners)
+		}
+	}
+}
+
+// everythingOwned: each resource has one owner, and the instances share them in some way.
+func (l *ledger) everythingOwned(by ...string) func() bool {
+	return func() bool {
+		found := make(map[string]bool)
+		for _, resource := range all {
+			if len(l.owners[resource]) != 1 {
+				return false
+			}
+			found[l.owners[resource][0]] = true
+		}
+		return slices.Equal(slices.Sorted(maps.Keys(found)), by)
+	}
+}
+
+// run runs a member until the returned function is called or the test ends.
+func (l *ledger) run(c *producer.Cluster, instance string) (m *producer.Membership, leave func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	m = c.Member(all)
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx, l.own(instance)) }()
+	leave = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			l.t.Error(err)
+		}
+	})
+	l.t.Cleanup(leave)
+	return m, leave
+}
+
+func TestInstancesShareTheResourcesAndHandThemOn(t *testing.T) {
+	s, l := newStage(t), newLedger(t)
+	a, b := s.cluster("a", nil), s.cluster("b", nil)
+	memberA, leaveA := l.run(a, "a")
+	l.await("a alone", l.everythingOwned("a"))
+	memberB, _ := l.run(b, "b")
+	l.await("a and b", l.everythingOwned("a", "b"))
+	for _, m := range []*producer.Membership{memberA, memberB} {
+		if err := m.Confirm(s.ctx()); err != nil {
+			t.Error(err)
+		}
+	}
+	owners, err := b.Owners(s.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := make(map[string][]string)
+	for _, o := range owners {
+		told[o.Instance] = slices.Sorted(slices.Values(o.Owned))
+		if len(o.Resources) != len(all) {
+			t.Errorf("%s says that %v are enabled there", o.Instance, o.Resources)
+		}
+	}
+	if !slices.Equal(told["a"], slices.Sorted(slices.Values(memberA.Owned()))) || !slices.Equal(told["b"], slices.Sorted(slices.Values(memberB.Owned()))) {
+		t.Errorf("the group says %v, the members %v and %v", told, memberA.Owned(), memberB.Owned())
+	}
+	leaveA()
+	l.await("b alone", l.everythingOwned("b"))
+	for what, cause := range l.causes {
+		if !errors.Is(cause, producer.ErrRevoked) {
+			t.Errorf("%s ended because of %v, expected ErrRevoked", what, cause)
+		}
+	}
+	if err := memberA.Confirm(canceled()); err == nil {
+		t.Error("a member that has left was confirmed")
+	}
+}
+
+// A resource is handed on when its owner has returned, not when it was told to.
+func TestTheGroupWaitsForAnOwnerToStop(t *testing.T) {
+	s, l := newStage(t), newLedger(t)
+	ctx, leave := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	stopping, finish := make(chan struct{}, len(all)), make(chan struct{})
+	own := l.own("a")
+	m := s.cluster("a", nil).Member(all)
+	go func() {
+		done <- m.Run(ctx, func(ctx context.Context, resource string) {
+			busy, end := context.WithCancelCause(context.Background())
+			go func() {
+				<-ctx.Done()
+				stopping <- struct{}{}
+				<-finish
+				end(context.Cause(ctx))
+			}()
+			own(busy, resource)
+		})
+	}()
+	l.await("a alone", l.everythingOwned("a"))
+	l.run(s.cluster("b", nil), "b")
+	<-stopping // from here on l fails the test if b starts before a has ended
+	close(finish)
+	l.await("a and b", l.everythingOwned("a", "b"))
+	leave()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// An instance that the group has dropped learns it, and is not confirmed.
+func TestAMemberThatTheGroupHasDroppedLosesItsResources(t *testing.T) {
+	s, l := newStage(t), newLedger(t)
+	m, _ := l.run(s.cluster("a", nil), "a")
+	l.await("a alone", l.everythingOwned("a"))
+	dropped := s.broker.Fault(
+		kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Group: "storestream", TopLevel: true, Err: kerr.UnknownMemberID, Count: -1},
+		kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, TopLevel: true, Err: kerr.CoordinatorLoadInProgress, Count: -1})
+	ctx, cancel := context.WithCancel(context.Background())
+	confirmed := make(chan error, 1)
+	go func() { confirmed <- m.Confirm(ctx) }()
+	l.await("the loss of everything", func() bool { return len(l.causes) == len(all) })
+	for what, cause := range l.causes {
+		if !errors.Is(cause, producer.ErrLostOwnership) {
+			t.Errorf("%s ended because of %v, expected ErrLostOwnership", what, cause)
+		}
+	}
+	cancel()
+	if err := <-confirmed; err == nil {
+		t.Error("a member that was dropped was confirmed")
+	}
+	dropped.Remove()
+	l.await("a back", l.everythingOwned("a"))
+}
+
+func TestAMemberWaitsForABrokerThatIsDown(t *testing.T) {
+	port := freePort(t)
+	s, l := newStage(t), newLedger(t)
+	_, leave := l.run(s.cluster("early", func(c *producer.Config) { c.Brokers = []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(port))} }), "a")
+	servers.BrokerForTest(t, servers.BrokerConfig{Ports: []int{port}})
+	l.await("a alone", l.everythingOwned("a"))
+	leave()
+}
+
+func TestPartitionsAddedToTheWatermarkTopicLeaveEachResourceOneOwner(t *testing.T) {
+	s, l := newStage(t), newLedger(t)
+	a, _ := l.run(s.cluster("a", nil), "a")
+	l.await("a alone", l.everythingOwned("a"))
+	if _, err := s.admin.CreatePartitions(s.ctx(), 61, "store.watermarks"); err != nil {
+		t.Fatal(err)
+	}
+	// With 64 partitions all five names hash apart, and a has them all again when it has been given the new ones.
+	l.await("some resource to move", func() bool { return len(l.causes) > 0 })
+	l.await("a alone again", l.everythingOwned("a"))
+	if got := a.Owned(); len(got) != len(all) {
+		t.Errorf("a owns %v", got)
+	}
+}
+
+// The Java client's own vectors.
+func TestKeysArePartitionedAsByTheJavaClient(t *testing.T) {
+	for key, hash := range map[string]int32{"21": -973932308, "foobar": -790332482, "a-little-bit-long-string": -985981536, "a-little-bit-longer-string": -1486304829,
+		"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971, "abc": 479470107} {
+		if got, want := producer.PartitionOf(key, 1000), (hash&0x7fffffff)%1000; got != want {
+			t.Errorf("%q goes to partition %d, expected %d", key, got, want)
+		}
+	}
+	s := newStage(t)
+	session := s.take(s.cluster("a", nil))
+	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"), s.order(2, "2026-11-20T09:00:00Z", "Shipped"), s.order(77, "2026-11-20T09:00:00Z", "Shipped")))
+	for _, r := range s.committed("store.orders") {
+		if want := producer.PartitionOf(string(r.Key), 3); r.Partition != want {
+			t.Errorf("a record stands in partition %d, expected %d", r.Partition, want)
+		}
+	}
+}
+
+func canceled() context.Context {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(fmt.Errorf("the test asked once"))
+	return ctx
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
