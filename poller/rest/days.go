@@ -1,0 +1,124 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/storestream/storestream/schemas"
+	"go.uber.org/zap"
+)
+
+// maxStretch bounds the days of one window.
+const maxStretch = 20 * 366
+
+// closeDays closes the days from..last that can be closed, in order, and lets settled follow.
+//
+// A day that does not come clean holds settled, not the days behind it: they are closed too and remembered, and when that day comes clean
+// settled passes them all at once. A first load begins with the window of everything up to the earliest day. Where there is no row at all nothing is settled:
+// an empty service may be one that is just being filled.
+func (rd *read) closeDays(ctx context.Context, from, last day) error {
+	next := from
+	if from == past {
+		until := func(d day) window { return window{updated: span{past, d}, created: always} }
+		first, found, err := rd.earliest(ctx, until, last)
+		if err != nil || !found {
+			return err
+		}
+		next = first
+	}
+	settled := next // the days before it are closed
+	for next <= last {
+		if rd.memory.done[next] {
+			next = rd.settle(&settled, next, next)
+			continue
+		}
+		if why, waiting := rd.waiting(next); waiting {
+			rd.because(why)
+			next++
+			continue
+		}
+		days := span{next, min(next+day(rd.stretch)-1, rd.freeUntil(next, last))}
+		w := window{updated: days, created: always}
+		if from == past && next == settled && rd.settled == schemas.MinInstant {
+			w.updated.from = past
+		}
+		o, err := rd.window(ctx, w, days)
+		if err != nil {
+			return err
+		}
+		rd.adapt(days, o)
+		switch {
+		case o.overflow: // fewer days next time
+		case o.whole:
+			next = rd.settle(&settled, days.from, days.to)
+		default:
+			rd.unclosed(days, o)
+			next = days.to + 1
+		}
+		if err := rd.flushIfDue(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// window reads a window of the past: one of several days only if it fits one page, so that it is cut into days first.
+func (rd *read) window(ctx context.Context, w window, days span) (outcome, error) {
+	if days.length() > 1 {
+		return rd.reader.glance(ctx, w, shrinking)
+	}
+	return rd.reader.read(ctx, w, shrinking)
+}
+
+// adapt chooses how many days the next window has, so that it fills most of a page.
+func (rd *read) adapt(days span, o outcome) {
+	n := days.length()
+	if o.overflow {
+		rd.stretch = max(1, n/2)
+		return
+	}
+	wanted := 4 * n
+	if o.rows > 0 {
+		wanted = min(wanted, n*room(rd.reader.pageOf(pageSize))/o.rows)
+	}
+	rd.stretch = min(max(1, wanted), maxStretch)
+}
+
+// freeUntil is the last day from d to last before the next one that is closed or waits.
+func (rd *read) freeUntil(d, last day) day {
+	if len(rd.memory.done) == 0 && len(rd.hard) == 0 {
+		return last
+	}
+	for ; d < last; d++ {
+		if _, waiting := rd.waiting(d + 1); waiting || rd.memory.done[d+1] {
+			return d
+		}
+	}
+	return last
+}
+
+// settle notes that the days from..to are closed, and moves settled over all days closed without a gap. It returns the day after.
+func (rd *read) settle(settled *day, from, to day) day {
+	for d := from; d <= to; d++ {
+		rd.memory.done[d] = true
+		delete(rd.hard, d)
+	}
+	for rd.memory.done[*settled] {
+		delete(rd.memory.done, *settled)
+		*settled++
+		rd.settled = rd.settledAfter(*settled - 1)
+	}
+	return to + 1
+}
+
+// unclosed notes days that could not be closed. One with a spoiled page is tried again with the next read: it ends with an error anyway.
+func (rd *read) unclosed(days span, o outcome) {
+	why := fmt.Sprintf("%s cannot be closed: %s", days.from, o.why)
+	rd.because(why)
+	if rd.spoiled == nil {
+		for d := days.from; d <= days.to; d++ {
+			rd.hold(d, why)
+		}
+	}
+	rd.Log.Warn("a day cannot be closed yet; later days go on", zap.String("resource", rd.Resource.Name), zap.Stringer("day", days.from), zap.String("why", o.why))
+}

@@ -1,0 +1,205 @@
+package rest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// envelope is what a data endpoint answers around its rows.
+type envelope struct {
+	rows [][]byte // each row's text, in the body
+	page int      // -1 where it is not said
+	size int      // -1 where it is not said
+	// count is the number of matching rows or that of this page: the document leaves it open. -1 where it is not said.
+	count int
+	more  bool
+}
+
+var (
+	// errCut: the body ends before its JSON does. The connection broke where nothing else shows it (HTTP/1.0, some proxies).
+	errCut = errors.New("the body ends in the middle of its JSON")
+	// errNotJSON: what came is not an object.
+	errNotJSON = errors.New("the body is not a JSON object")
+)
+
+// openEnvelope finds the rows in body, whichever way round data and meta come.
+//
+// It only finds where values begin and end; whether a row is good JSON is asked row by row. A decoder for the whole body would
+// refuse all of it for one NaN in one row (Python's encoder writes such), and one row would stop the stream that belongs into the dead letters.
+func openEnvelope(body []byte, rows [][]byte) (envelope, error) {
+	e := envelope{rows: rows[:0], page: -1, size: -1, count: -1}
+	s := scanner{text: body}
+	if s.peek() != '{' {
+		if s.peek() == 0 {
+			return e, errCut
+		}
+		return e, errNotJSON
+	}
+	var meta []byte
+	hasData := false
+	err := s.members('{', '}', func(name, value []byte) (err error) {
+		switch string(name) {
+		case `"data"`:
+			hasData = value[0] == '['
+			e.rows = e.rows[:0]
+			in := scanner{text: value}
+			err = in.members('[', ']', func(_, row []byte) error { e.rows = append(e.rows, row); return nil })
+		case `"meta"`:
+			meta = value
+		}
+		return err
+	})
+	if err != nil {
+		return e, err
+	}
+	if s.peek() != 0 {
+		return e, errNotJSON
+	}
+	if !hasData {
+		return e, errors.New(`the answer has no array "data"`)
+	}
+	return e, e.readMeta(meta)
+}
+
+func (e *envelope) readMeta(meta []byte) error {
+	var m struct {
+		Page, Count *float64
+		Size        *float64 `json:"page_size"`
+		More        *bool    `json:"has_more"`
+	}
+	if err := json.Unmarshal(meta, &m); err != nil || m.More == nil {
+		return errors.New(`the answer has no boolean "meta.has_more"`)
+	}
+	number := func(p *float64) int {
+		if p == nil || *p < 0 || *p > 1e12 {
+			return -1
+		}
+		return int(*p)
+	}
+	e.page, e.size, e.count, e.more = number(m.Page), number(m.Size), number(m.Count), *m.More
+	return nil
+}
+
+// scanner walks over JSON text without judging it.
+type scanner struct {
+	text []byte
+	at   int
+}
+
+// peek is the next byte that is not white space, 0 at the end.
+func (s *scanner) peek() byte {
+	for ; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; c {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// members calls each for every member of the object or array that comes next; name is nil in an array, and quoted.
+func (s *scanner) members(opening, closing byte, each func(name, value []byte) error) error {
+	if s.peek() != opening {
+		return nil
+	}
+	s.at++
+	for first := true; ; first = false {
+		c := s.peek()
+		switch {
+		case c == closing:
+			s.at++
+			return nil
+		case c == 0:
+			return errCut
+		case !first && c != ',':
+			return fmt.Errorf("%w: expected a comma", errNotJSON)
+		case !first:
+			s.at++
+		}
+		name, value, err := s.member(opening == '{')
+		if err != nil {
+			return err
+		}
+		if err := each(name, value); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *scanner) member(named bool) (name, value []byte, err error) {
+	if named {
+		if name = s.value(); name == nil {
+			return nil, nil, errCut
+		}
+		if c := s.peek(); c == 0 {
+			return nil, nil, errCut
+		} else if c != ':' {
+			return nil, nil, fmt.Errorf("%w: expected a colon", errNotJSON)
+		}
+		s.at++
+	}
+	if value = s.value(); value == nil {
+		return nil, nil, errCut
+	}
+	if len(value) == 0 {
+		return nil, nil, fmt.Errorf("%w: expected a value", errNotJSON)
+	}
+	return name, value, nil
+}
+
+// value is the text of the value that comes next, nil where the text ends within it.
+func (s *scanner) value() []byte {
+	first := s.peek()
+	start, depth := s.at, 0
+	for s.at < len(s.text) {
+		switch s.text[s.at] {
+		case '"':
+			if !s.skipString() {
+				return nil
+			}
+			if depth == 0 && first == '"' {
+				return s.text[start:s.at]
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 { // the end of what a number or a word stands in
+				return s.text[start:s.at]
+			}
+			if depth--; depth == 0 {
+				s.at++
+				return s.text[start:s.at]
+			}
+		case ',', ':', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return s.text[start:s.at]
+			}
+		}
+		s.at++
+	}
+	return nil
+}
+
+// skipString goes past the string that begins here; false where the text ends within it.
+func (s *scanner) skipString() bool {
+	for i := s.at + 1; ; {
+		n := bytes.IndexByte(s.text[i:], '"')
+		if n < 0 {
+			s.at = len(s.text)
+			return false
+		}
+		i += n
+		back := i - 1
+		for s.text[back] == '\\' {
+			back--
+		}
+		if i++; (i-back)%2 == 0 { // an even number of backslashes before the quote
+			s.at = i
+			return true
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package rest
+
+import "context"
+
+// earliest finds the first day on which rows lie, at or before last, by bisection: some 15 requests for one row each. at makes the window of all
+// days up to one. found is false where there is no row at all.
+//
+// It only tells where to begin cutting the past into windows: the first window has no lower bound, so a wrong answer here costs requests and
+// loses nothing. The empty answer just below the result is asked for once more, because a wrong one would put all that lies before into that first window.
+func (rd *read) earliest(ctx context.Context, at func(until day) window, last day) (first day, found bool, err error) {
+	empty := func(d day) (bool, error) {
+		any, err := rd.anyRow(ctx, at(d))
+		return !any, err
+	}
+	none, err := empty(last)
+	if err == nil && none {
+		none, err = empty(last)
+	}
+	if err != nil || none {
+		return 0, false, err
+	}
+	low, high := day(0), last // rows from before 1970 end up in the first window
+	for {
+		below := low - 1
+		for low < high {
+			middle := low + (high-low)/2
+			none, err := empty(middle)
+			if err != nil {
+				return 0, false, err
+			}
+			if none {
+				low, below = middle+1, middle
+			} else {
+				high = middle
+			}
+		}
+		if below != low-1 || below < 0 {
+			return low, true, nil
+		}
+		none, err := empty(below)
+		if err != nil || none {
+			return low, true, err
+		}
+		low, high = 0, below
+	}
+}

@@ -1,0 +1,65 @@
+package rest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// keyPath is where the service hands out keys, to anyone.
+const keyPath = "/store-api-keys"
+
+// keyring holds the key that all requests send.
+type keyring struct {
+	fetch func(ctx context.Context) (string, error)
+	// configured: the operator chose the key. It is never replaced by one that the service hands out to anyone: that would be another
+	// account with other rights, and the refusal of the chosen one would stay hidden.
+	configured bool
+
+	turn chan struct{} // holds one token: who has it may look at key and replace it
+	key  string
+}
+
+func newKeyring(key string, fetch func(ctx context.Context) (string, error)) *keyring {
+	k := &keyring{fetch: fetch, configured: key != "", key: key, turn: make(chan struct{}, 1)}
+	k.turn <- struct{}{}
+	return k
+}
+
+// get returns the key, fetching the first one. refused is the key that the service has just answered 401 to ("": none): when it is still
+// the one in hand a new one is fetched. Of five workers refused at once the first to come fetches; the others find another
+// key than the one they were refused with. Fetching one each would, where a new key revokes the one before, keep four of them refused.
+func (k *keyring) get(ctx context.Context, refused string) (string, error) {
+	select {
+	case <-k.turn:
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	defer func() { k.turn <- struct{}{} }()
+	if k.key != refused {
+		return k.key, nil
+	}
+	key, err := k.fetch(ctx)
+	if err != nil {
+		return "", fmt.Errorf("fetching an API key: %w", err)
+	}
+	k.key = key
+	return key, nil
+}
+
+// readKey takes the key out of the key endpoint's answer. Its errors never hold the body.
+func readKey(body []byte) (string, error) {
+	var answer struct {
+		Key string `json:"api_key"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Key == "" {
+		return "", errors.New(`the answer has no string "api_key"`)
+	}
+	for _, c := range []byte(answer.Key) {
+		if c <= ' ' || c >= 0x7f {
+			return "", errors.New(`"api_key" holds characters that cannot stand in a header`)
+		}
+	}
+	return answer.Key, nil
+}

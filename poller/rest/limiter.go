@@ -1,0 +1,156 @@
+package rest
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+const (
+	// maxRetryAfter bounds what a Retry-After can ask for: a date in another year must not stop the stream until then.
+	maxRetryAfter = 5 * time.Minute
+	// Without a usable Retry-After the first pause is firstPause; it doubles with each refusal in a row up to lastPause.
+	firstPause = 250 * time.Millisecond
+	lastPause  = time.Minute
+	// After raiseEvery without a refusal the rate goes up by raiseBy of the ceiling: from half to full in 50 s.
+	raiseEvery = 5 * time.Second
+	raiseBy    = 0.05
+	// lowest is the smallest part of the ceiling that the rate falls to.
+	lowest = 1.0 / 64
+)
+
+// limiter holds back all requests that use one key. The service counts by key, so a refusal of one worker's request is a refusal of
+// them all: if each worker waited out its own refusals, the others would use up what it leaves, and all would be refused again.
+type limiter struct {
+	ceiling float64
+
+	mu       sync.Mutex
+	pace     *rate.Limiter
+	cut      time.Time // when the rate was last halved
+	changed  time.Time // when the rate was last changed
+	resume   time.Time // nobody sends before
+	since    time.Time // waiting since; zero while the service accepts
+	refusals int       // in a row
+}
+
+func newLimiter(ceiling float64) *limiter {
+	return &limiter{ceiling: ceiling, pace: rate.NewLimiter(rate.Limit(ceiling), 1)}
+}
+
+// wait returns when the next request may be sent. refusedFor gets the seconds that were waited because the service had refused, not
+// those that merely keep below the ceiling.
+func (l *limiter) wait(ctx context.Context, refusedFor func(seconds float64)) error {
+	for {
+		if err := l.pause(ctx, refusedFor); err != nil {
+			return err
+		}
+		if err := l.pace.Wait(ctx); err != nil {
+			return context.Cause(ctx)
+		}
+		if l.remaining() <= 0 { // else another worker was refused while this one waited for its turn
+			return nil
+		}
+	}
+}
+
+func (l *limiter) remaining() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return time.Until(l.resume)
+}
+
+func (l *limiter) pause(ctx context.Context, refusedFor func(seconds float64)) error {
+	for d := l.remaining(); d > 0; d = l.remaining() {
+		began := time.Now()
+		err := sleep(ctx, d)
+		refusedFor(time.Since(began).Seconds())
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refused notes that the service refused a request sent at sent, and asked to wait for after (0: it did not say, or said now).
+//
+// The rate is halved once an episode: of five workers refused at once four were sent before the first answer was known, and halving
+// for each would stop the stream.
+func (l *limiter) refused(sent time.Time, after time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if l.since.IsZero() {
+		l.since = now
+	}
+	if !sent.Before(l.cut) {
+		l.cut, l.changed = now, now
+		l.refusals++
+		l.pace.SetLimit(max(l.pace.Limit()/2, rate.Limit(l.ceiling*lowest)))
+	}
+	if after <= 0 {
+		after = min(firstPause<<min(l.refusals-1, 16), lastPause)
+		after += rand.N(after/4 + 1)
+	}
+	if resume := now.Add(min(after, maxRetryAfter)); resume.After(l.resume) {
+		l.resume = resume
+	}
+}
+
+// accepted notes that the service did not refuse a request sent at sent.
+func (l *limiter) accepted(sent time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sent.Before(l.cut) {
+		return
+	}
+	l.refusals, l.since = 0, time.Time{}
+	now := time.Now()
+	if full := rate.Limit(l.ceiling); l.pace.Limit() < full && now.Sub(l.changed) >= raiseEvery {
+		l.pace.SetLimit(min(full, l.pace.Limit()+full*raiseBy))
+		l.changed = now
+	}
+}
+
+// state is the rate allowed now, and since when the service has been refusing (zero: it accepts).
+func (l *limiter) state() (perSecond float64, since time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return float64(l.pace.Limit()), l.since
+}
+
+// retryAfter reads the header in both its forms, seconds and date. 0 where it is absent, 0, past or unreadable: the limiter then chooses.
+// A date is compared with the Date of the same answer where there is one: the service's clock need not be ours.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	text := h.Get("Retry-After")
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
+		if seconds >= maxRetryAfter.Seconds() {
+			return maxRetryAfter
+		}
+		return max(0, time.Duration(seconds*float64(time.Second)))
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date
+	}
+	return min(max(0, at.Sub(now)), maxRetryAfter)
+}
+
+// sleep waits for d; the cause of ctx when that ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}

@@ -1,0 +1,152 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/schemas"
+	"go.uber.org/zap"
+)
+
+const (
+	// maxBatchRows is how many rows are collected before they are handed on; flushEvery how long they wait, while windows of few rows are read.
+	maxBatchRows = 10_000
+	flushEvery   = time.Second
+	// manyRows: when this many or more stand on a page and none can be published, the fault is not in the rows.
+	manyRows = 20
+)
+
+// fetch asks for a page of w, hands its rows on, and tells what it saw.
+func (rd *read) fetch(ctx context.Context, w window, page, size int) (glimpse, error) {
+	e, err := rd.ask(ctx, w, page, size)
+	if err != nil {
+		var status *statusError
+		if !errors.As(err, &status) || status.status != http.StatusBadRequest && status.status != http.StatusNotFound {
+			return glimpse{}, err
+		}
+		if page > 0 { // page 0 of the same window was answered: what is wrong is the number of the page
+			return glimpse{beyond: true, count: -1}, nil
+		}
+		return glimpse{}, &poller.HoldError{What: fmt.Sprintf("asking for %s of %s", w, rd.Resource.Name), Err: status}
+	}
+	if page == 0 {
+		rd.pageBase = e.page
+	} else if e.page >= 0 && rd.pageBase >= 0 && e.page != rd.pageBase+page {
+		return glimpse{beyond: true, count: -1}, nil // it gives the last page instead of one past the end
+	}
+	g := glimpse{more: e.more, count: e.count, rows: make([]sighting, 0, len(e.rows))}
+	if e.more {
+		rd.largest[size] = max(rd.largest[size], len(e.rows))
+	}
+	rd.parse(&g, e.rows, e.more || page > 0)
+	if !rd.sorting.fits(g) {
+		rd.sorting = unsorted
+	}
+	if err := rd.inside(&g, w.updated); err != nil {
+		return g, err
+	}
+	if len(rd.batch.Rows)+len(rd.batch.Rejects) >= maxBatchRows {
+		return g, rd.flush(nil)
+	}
+	return g, nil
+}
+
+// ask sends the request. The rows of the envelope are good until the next request.
+func (rd *read) ask(ctx context.Context, w window, page, size int) (e envelope, err error) {
+	r := &call{path: rd.Resource.Path, query: w.query(page, size), body: &rd.body, count: counters{
+		request: func(code string) { rd.Metrics.HTTPRequests(code).Inc() },
+		refused: rd.Metrics.RateLimited.Add,
+	}}
+	r.check = func(body []byte) (err error) {
+		e, err = openEnvelope(body, rd.rows)
+		rd.rows = e.rows
+		return err
+	}
+	return e, rd.client.do(ctx, r)
+}
+
+// anyRow tells whether w has a row. It publishes nothing.
+func (rd *read) anyRow(ctx context.Context, w window) (bool, error) {
+	e, err := rd.ask(ctx, w, 0, 1)
+	var status *statusError
+	if errors.As(err, &status) && status.status < http.StatusInternalServerError {
+		err = &poller.HoldError{What: fmt.Sprintf("asking for %s of %s", w, rd.Resource.Name), Err: status}
+	}
+	return len(e.rows) > 0 || e.more, err
+}
+
+// parse turns rows into records and sightings. A page of many rows of which none can be published is not handed on: it would fill the dead letters with
+// what is one fault (a renamed field, a new format), and once that is mended the rows are read again, for its window proves nothing.
+func (rd *read) parse(g *glimpse, rows [][]byte, withCreated bool) {
+	b := &rd.batch
+	good, bad := len(b.Rows), len(b.Rejects)
+	for _, raw := range rows {
+		s := sighting{created: past}
+		rec, reject := rd.parser.Parse(raw)
+		if reject == nil {
+			s.key, s.updated = key{n: uint64(rec.ID)}, rec.UpdatedAt
+			b.Rows = append(b.Rows, rec)
+		} else {
+			s.key, s.updated = key{n: uint64(reject.ID)}, reject.UpdatedAt
+			if !reject.HasID {
+				s.key = key{n: xxhash.Sum64(raw), nameless: true}
+			}
+			b.Rejects = append(b.Rejects, *reject)
+		}
+		if withCreated {
+			s.created = createdOn(raw)
+		}
+		g.rows = append(g.rows, s)
+	}
+	for _, name := range rd.parser.Unknown() {
+		rd.Metrics.UnknownFields(name).Inc()
+		rd.Log.Info("the service sends a field that the schema does not know: it is ignored", zap.String("resource", rd.Resource.Name), zap.String("field", name))
+	}
+	if n := len(b.Rejects) - bad; n >= manyRows && len(b.Rows) == good {
+		first := b.Rejects[bad]
+		g.doubt = "no row of a page can be published"
+		if rd.spoiled == nil {
+			rd.spoiled = fmt.Errorf("%s: none of the %d rows of a page can be published; the first breaks the contract in %q: %s. "+
+				"Nothing is settled past it, and it is tried again", rd.Resource.Name, n, first.Field, first.Err)
+		}
+		b.Rejects = b.Rejects[:bad]
+	}
+}
+
+// createdOn is the day in the row's created_at as it is written. It only helps to plan: past where it is not to be had.
+func createdOn(raw []byte) day {
+	d := past
+	s := scanner{text: raw}
+	_ = s.members('{', '}', func(name, value []byte) error {
+		if string(name) != `"created_at"` || len(value) < 12 {
+			return nil
+		}
+		if t, err := time.Parse(time.DateOnly, string(value[1:11])); err == nil {
+			d = dayOf(schemas.InstantOf(t))
+		}
+		return nil
+	})
+	return d
+}
+
+// flush hands the batch on.
+func (rd *read) flush(done *poller.Done) error {
+	b := rd.batch
+	b.Settled, b.Done = rd.settled, done
+	rd.batch = poller.Batch{}
+	rd.flushed = time.Now()
+	return rd.emit(b)
+}
+
+// flushIfDue hands on what has waited long enough.
+func (rd *read) flushIfDue() error {
+	if time.Since(rd.flushed) < flushEvery {
+		return nil
+	}
+	return rd.flush(nil)
+}

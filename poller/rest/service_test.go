@@ -1,0 +1,218 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/schemas"
+)
+
+// product is a row of the service that tests speak to.
+type product struct {
+	id               int64
+	created, updated time.Time
+	cost             string
+}
+
+func (p product) json() string {
+	return fmt.Sprintf(`{"id":%d,"cost":%s,"category":"Jeans","name":"n%d","brand":"b","retail_price":49,"department":"Men","sku":"s","created_at":%q,"updated_at":%q}`,
+		p.id, cmp.Or(p.cost, "1.5"), p.id, p.created.UTC().Format(time.RFC3339), p.updated.UTC().Format(time.RFC3339))
+}
+
+// service answers as the document says, with what a test changes.
+type service struct {
+	t         *testing.T
+	mu        sync.Mutex
+	products  []product
+	now       func() time.Time // of the Date header; nil: none
+	maxPage   int
+	order     func(a, b product) int // nil: another at every request
+	zone      *time.Location
+	countPage bool // meta.count is that of the page
+	rng       *rand.Rand
+	// before is called before a data request is answered, with mu held; true: it has answered.
+	before   func(w http.ResponseWriter, q url.Values) bool
+	requests int
+	keys     int
+	key      string
+	server   *httptest.Server
+}
+
+func byID(a, b product) int { return cmp.Compare(a.id, b.id) }
+func byUpdated(a, b product) int {
+	return cmp.Or(a.updated.Compare(b.updated), cmp.Compare(a.id, b.id))
+}
+func newestFirst(a, b product) int { return byUpdated(b, a) }
+
+func newService(t *testing.T) *service {
+	s := &service{t: t, maxPage: 1000, order: byID, zone: time.UTC, rng: rand.New(rand.NewPCG(1, 2)), key: "key-0"}
+	s.server = httptest.NewServer(s)
+	t.Cleanup(s.server.Close)
+	return s
+}
+
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.Header()["Date"] = nil
+	if s.now != nil {
+		w.Header().Set("Date", s.now().UTC().Format(http.TimeFormat))
+	}
+	if r.URL.Path == "/v1/store-api-keys" {
+		s.keys++
+		fmt.Fprintf(w, `{"api_key":%q}`, s.key)
+		return
+	}
+	if r.URL.Path != "/v1/store-products" {
+		http.NotFound(w, r)
+		return
+	}
+	s.requests++
+	if r.Header.Get("Authorization") != "Bearer "+s.key {
+		refuse(w, 401, "unauthorized")
+		return
+	}
+	q := r.URL.Query()
+	if s.before != nil && s.before(w, q) {
+		return
+	}
+	s.list(w, q)
+}
+
+func refuse(w http.ResponseWriter, status int, code string) {
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"error":%q,"message":"m"}`, code)
+}
+
+func (s *service) list(w http.ResponseWriter, q url.Values) {
+	if q.Get("created_from")+q.Get("created_to")+q.Get("updated_from")+q.Get("updated_to") == "" {
+		refuse(w, 400, "missing_required_param")
+		return
+	}
+	var match []product
+	for _, p := range s.products {
+		in := func(name string, at time.Time) bool {
+			day := at.In(s.zone).Format(time.DateOnly)
+			from, to := q.Get(name+"_from"), q.Get(name+"_to")
+			return (from == "" || day >= from) && (to == "" || day <= to)
+		}
+		if in("created", p.created) && in("updated", p.updated) {
+			match = append(match, p)
+		}
+	}
+	if s.order != nil {
+		slices.SortStableFunc(match, s.order)
+	} else {
+		s.rng.Shuffle(len(match), func(i, j int) { match[i], match[j] = match[j], match[i] })
+	}
+	page, _ := strconv.Atoi(q.Get("page"))
+	size, _ := strconv.Atoi(q.Get("page_size"))
+	size = min(size, s.maxPage)
+	total := len(match)
+	match = match[min(total, page*size):]
+	more := len(match) > size
+	match = match[:min(len(match), size)]
+	rows := make([]json.RawMessage, 0, len(match))
+	for _, p := range match {
+		rows = append(rows, json.RawMessage(p.json()))
+	}
+	count := total
+	if s.countPage {
+		count = len(match)
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"data": rows, "meta": map[string]any{"page": page, "page_size": size, "count": count, "has_more": more}})
+}
+
+func (s *service) client(cfg ClientConfig) *Client {
+	s.t.Helper()
+	cfg.BaseURL = s.server.URL + "/v1"
+	cfg.MaxRequestsPerSecond = cmp.Or(cfg.MaxRequestsPerSecond, 1e6)
+	c, err := NewClient(cfg)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(c.Close)
+	return c
+}
+
+func products(t *testing.T) *schemas.Resource {
+	t.Helper()
+	set, err := schemas.Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set.Get("products")
+}
+
+func (s *service) source(c *Client) *Source {
+	return c.Source(SourceConfig{Resource: products(s.t), Overlap: 5 * time.Minute, Start: schemas.MinInstant,
+		Metrics: metrics.New(prometheus.NewRegistry()).Resource("products")})
+}
+
+// taken is what a read handed on.
+type taken struct {
+	rows    map[int64]schemas.Record
+	rejects []schemas.Reject
+	settled schemas.Instant
+	done    *poller.Done
+	batches int
+}
+
+func readAll(ctx context.Context, s poller.Source, r poller.Request) (*taken, error) {
+	got := &taken{rows: map[int64]schemas.Record{}, settled: schemas.MinInstant}
+	err := s.Read(ctx, r, func(b poller.Batch) error {
+		got.batches++
+		for _, row := range b.Rows {
+			got.rows[row.ID] = row
+		}
+		got.rejects = append(got.rejects, b.Rejects...)
+		got.settled = max(got.settled, b.Settled)
+		if b.Done != nil {
+			got.done = b.Done
+		}
+		return nil
+	})
+	return got, err
+}
+
+func at(text string) time.Time {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		panic(err)
+	}
+	return t
+}
+
+func clockAt(text string) func() time.Time { t := at(text); return func() time.Time { return t } }
+
+func pass(from schemas.Instant) poller.Request {
+	return poller.Request{Kind: poller.CompletePass, From: from, Started: schemas.InstantOf(time.Now())}
+}
+
+// has fails the test unless exactly the service's products were read.
+func (got *taken) has(t *testing.T, want []product) {
+	t.Helper()
+	for _, p := range want {
+		if r, ok := got.rows[p.id]; !ok || r.UpdatedAt != schemas.InstantOf(p.updated) {
+			t.Errorf("product %d: read %v %s, want %s", p.id, ok, r.UpdatedAt, p.updated)
+			return
+		}
+	}
+	if len(got.rows) < len(want) {
+		t.Errorf("read %d products, want %d", len(got.rows), len(want))
+	}
+}

@@ -1,0 +1,158 @@
+package rest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/schemas"
+	"go.uber.org/zap"
+)
+
+// SourceConfig is what a Source works with.
+type SourceConfig struct {
+	Resource *schemas.Resource
+	// Overlap is how long after its updated_at a row may become readable.
+	Overlap time.Duration
+	// Start bounds every read from below; schemas.MinInstant: from the earliest row.
+	Start   schemas.Instant
+	Metrics *metrics.Resource
+	Log     *zap.Logger // nil: none
+}
+
+// Source reads one resource. See poller.Source; it uses no cursor: a pass settles day by day, and one that was cut short begins at settled.
+type Source struct {
+	SourceConfig
+	client *Client
+	parser *schemas.RowParser
+	body   bytes.Buffer
+	rows   [][]byte
+	// pageBase is what meta.page says of page 0.
+	pageBase int
+
+	// What makes reads cheaper. None of it decides what is settled.
+	granted map[int]int
+	cuts    cuts
+	sorting sorting
+	stretch int // days in a window of the past
+
+	// wide: the service cuts days in another zone than UTC (see zone.go).
+	wide   bool
+	strays bool // said already that rows come from outside of what was asked for
+
+	// memory is what earlier reads came to. It is good only if all they read was published, which a Read that returned nil says.
+	memory memory
+	// hard are the days that did not come clean.
+	hard map[day]*hardDay
+}
+
+// Source returns a source of one resource.
+func (c *Client) Source(cfg SourceConfig) *Source {
+	if cfg.Log == nil {
+		cfg.Log = zap.NewNop()
+	}
+	return &Source{SourceConfig: cfg, client: c, parser: cfg.Resource.NewRowParser(), pageBase: -1,
+		granted: map[int]int{}, memory: newMemory(), hard: map[day]*hardDay{}, stretch: 1}
+}
+
+// Read implements poller.Source.
+func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
+	if r.Kind == poller.Pass || r.Kind == poller.CompletePass {
+		s.memory.seize(r.From)
+	}
+	for {
+		rd := s.begin(r, func(b poller.Batch) error {
+			if err := emit(b); err != nil {
+				return err
+			}
+			return context.Cause(ctx) // a batch handed over while the caller stops may be dropped
+		})
+		err := rd.run(ctx)
+		s.learnPages(rd.largest)
+		if errors.Is(err, errZone) {
+			s.wide = true
+			s.memory = newMemory()
+			s.Log.Warn("the service cuts days in another zone than UTC: a day is asked for with its neighbours from now on, and settles a day later",
+				zap.String("resource", s.Resource.Name))
+			continue
+		}
+		if err != nil {
+			// What was read may not be published: the batch in hand is dropped when the caller stops.
+			s.memory = newMemory()
+		}
+		return err
+	}
+}
+
+// learnPages takes over how large pages were in this read, so that a service that grants fewer from now on is noticed.
+func (s *Source) learnPages(largest map[int]int) {
+	for size, n := range largest {
+		s.granted[size] = n
+	}
+}
+
+// read is one Read in hand.
+type read struct {
+	*Source
+	reader *reader
+	req    poller.Request
+	emit   func(poller.Batch) error
+	batch  poller.Batch
+	// flushed is when the last batch was emitted.
+	flushed time.Time
+	// settled is what the next batch says; MinInstant: nothing.
+	settled schemas.Instant
+	// spoiled is the first page that could not be published at all.
+	spoiled error
+	// largest is how many rows the largest page had that was not the last, by size asked for.
+	largest map[int]int
+	// why the resource settles no further.
+	why []string
+}
+
+func (s *Source) begin(r poller.Request, emit func(poller.Batch) error) *read {
+	rd := &read{Source: s, req: r, emit: emit, flushed: time.Now(), settled: schemas.MinInstant, largest: map[int]int{}}
+	rd.reader = &reader{fetch: rd.fetch, size: pageSize, granted: s.granted, cuts: new(cuts),
+		ascending: s.sorting == ascending, now: s.client.clock.service,
+		passed: s.Metrics.PagePasses.Inc, toTheEnd: func(*walk) {}}
+	return rd
+}
+
+func (rd *read) run(ctx context.Context) error {
+	if err := rd.hearClock(ctx); err != nil {
+		return err
+	}
+	switch rd.req.Kind {
+	case poller.Full:
+		return rd.full(ctx)
+	case poller.Lookup:
+		return rd.lookup(ctx)
+	default:
+		rd.reader.cuts, rd.reader.toTheEnd = &rd.cuts, rd.seeOrder
+		return rd.pass(ctx)
+	}
+}
+
+// hearClock makes sure that the service's clock was heard before anything is planned: which days are over depends on it.
+func (rd *read) hearClock(ctx context.Context) error {
+	if rd.client.clock.known() {
+		return nil
+	}
+	today := dayOf(schemas.InstantOf(rd.client.clock.now()))
+	_, err := rd.anyRow(ctx, window{updated: span{today, future}, created: always})
+	return err
+}
+
+// finish emits what is left, with done, and returns the error that the read ends with.
+func (rd *read) finish(done *poller.Done) error {
+	if rd.spoiled != nil {
+		if err := rd.flush(nil); err != nil {
+			return err
+		}
+		return rd.spoiled
+	}
+	return rd.flush(done)
+}
