@@ -92,10 +92,14 @@ func (p *RowParser) scan(raw []byte) bool {
 		if err != nil {
 			return false
 		}
+		end := int(p.decoder.InputOffset())
+		// A value counts once what follows it is well formed: 07 would pass for a row of id 0, and a row cut off inside id 70 for row 7.
+		if follows := p.decoder.PeekKind(); follows != '"' && follows != '}' {
+			return false
+		}
 		if i < 0 {
 			continue
 		}
-		end := int(p.decoder.InputOffset())
 		p.spans[i] = span{start: end - len(value), end: end, twice: p.spans[i].end > 0}
 		next = i + 1
 	}

@@ -1,0 +1,230 @@
+package schemas
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const times = `"created_at":"2026-11-20T17:02:31Z","updated_at":"2026-11-20T17:02:31.123456Z"`
+
+// parseOne parses one row with a parser of its own.
+func parseOne(t testing.TB, resource, row string) (Record, *Reject) {
+	t.Helper()
+	return load(t).Get(resource).NewRowParser().Parse([]byte(row))
+}
+
+// mustParse is a row that must be good.
+func mustParse(t testing.TB, resource, row string) Record {
+	t.Helper()
+	rec, rej := parseOne(t, resource, row)
+	if rej != nil {
+		t.Fatalf("%s: %s: %s", row, rej.Field, rej.Err)
+	}
+	return rec
+}
+
+func TestARowKeepsItsIDAndTheMicrosecondsOfItsUpdate(t *testing.T) {
+	rec := mustParse(t, "orders", `{"id":42,`+times+`}`)
+	if rec.ID != 42 || rec.UpdatedAt.String() != "2026-11-20T17:02:31.123456Z" {
+		t.Errorf("%d, %s", rec.ID, rec.UpdatedAt)
+	}
+}
+
+func TestRowsThatSayTheSameEncodeTheSame(t *testing.T) {
+	want := mustParse(t, "orders", `{"id":1,"user_id":12,"status":"Shipped","total_amount":49.5,`+times+`}`)
+	for _, row := range []string{
+		`{` + times + `,"total_amount":"49.50","status":"Shipped","user_id":12,"id":1}`,
+		" {\n\t\"id\" : 1 , \"user_id\" : 12.0, \"status\":\"Shipped\", \"total_amount\": 4.95E+1, " + times + "}\r\n ",
+		`{"id":"1","user_id":"12","status":"\u0053hipped","total_amount":495e-1,` + times + `}`,
+		`{"i\u0064":1,"user_id":1.2e1,"status":"Shipped","total_amount":49.500000000000000000000000,"channel":{"a":[1,{"b":null}]},` + times + `}`,
+		`{"id":1,"user_id":12,"status":"Shipped","total_amount":49.5,"created_at":"2026-11-20 17:02:31","updated_at":"2026-11-20T18:02:31.123456\u002b01:00"}`,
+	} {
+		if got := mustParse(t, "orders", row); !bytes.Equal(got.Value, want.Value) || got.ID != want.ID || got.UpdatedAt != want.UpdatedAt {
+			t.Errorf("%s\n got %x\nwant %x", row, got.Value, want.Value)
+		}
+	}
+}
+
+func TestAMissingNullableFieldIsNull(t *testing.T) {
+	missing := mustParse(t, "orders", `{"id":1,`+times+`}`)
+	null := mustParse(t, "orders", `{"id":1,"user_id":null,"status":null,"total_amount":null,`+times+`}`)
+	if !bytes.Equal(missing.Value, null.Value) {
+		t.Errorf("%x and %x", missing.Value, null.Value)
+	}
+}
+
+func TestARowThatBreaksTheContractIsRejectedByItsFieldAndWithoutItsValue(t *testing.T) {
+	const good = MinInstant + 1 // stands for the row's own updated_at
+	updated := mustParse(t, "users", `{"id":1,`+times+`}`).UpdatedAt
+	for _, c := range []struct {
+		resource, row, field, err string
+		hasID                     bool
+		updatedAt                 Instant
+	}{
+		{"users", `{` + times + `}`, "id", "missing", false, good},
+		{"users", `{"id":null,` + times + `}`, "id", "found null", false, good},
+		{"users", `{"id":"secret",` + times + `}`, "id", "integer", false, good},
+		{"users", `{"id":1.5,` + times + `}`, "id", "number that does not fit", false, good},
+		{"users", `{"id":9223372036854775808,` + times + `}`, "id", "integer of 64 bits", false, good},
+		{"users", `{"id":1,"id":2,` + times + `}`, "id", "twice", false, good},
+		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z"}`, "updated_at", "missing", true, MinInstant},
+		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":null}`, "updated_at", "found null", true, MinInstant},
+		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":"2026-11-20"}`, "updated_at", "RFC 3339", true, MinInstant},
+		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":"0000-11-20T00:00:00Z"}`, "updated_at", "0001-01-01", true, MinInstant},
+		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":1795194151}`, "updated_at", "a number", true, MinInstant},
+		{"users", `{"id":7,"email":["secret"],` + times + `}`, "email", "found an array", true, good},
+		{"users", `{"id":7,"email":{"a":"secret"},` + times + `}`, "email", "found an object", true, good},
+		{"users", `{"id":7,"email":true,` + times + `}`, "email", "found a boolean", true, good},
+		{"users", `{"id":7,"postal_code":1234,` + times + `}`, "postal_code", "found a number", true, good},
+		{"users", "{\"id\":7,\"email\":\"secret\xff\"," + times + `}`, "email", "UTF-8", true, good},
+		{"users", `{"id":7,"email":"secret\ud800",` + times + `}`, "email", "UTF-8", true, good},
+		{"users", `{"id":7,"email":"secret","email":"secret",` + times + `}`, "email", "twice", true, good},
+		{"users", `{"id":7,"latitude":"secret",` + times + `}`, "latitude", "finite number", true, good},
+		{"users", `{"id":7,"latitude":1e999,` + times + `}`, "latitude", "finite number", true, good},
+		{"users", `{"id":7,"latitude":"NaN",` + times + `}`, "latitude", "finite number", true, good},
+		{"users", `{"id":7,"age":12.5,` + times + `}`, "age", "integer", true, good},
+		{"users", `{"id":7,"age":"",` + times + `}`, "age", "integer", true, good},
+		{"orders", `{"id":7,"total_amount":1e20,` + times + `}`, "total_amount", "at most 20 digits before the point and 18 after", true, good},
+		{"orders", `{"id":7,"total_amount":0.1234567890123456789,` + times + `}`, "total_amount", "18 after", true, good},
+		{"orders", `{"id":7,"total_amount":1e999999999,` + times + `}`, "total_amount", "20 digits", true, good},
+		{"orders", `{"id":7,"total_amount":"NaN",` + times + `}`, "total_amount", "decimal number", true, good},
+		{"orders", `{"id":7,"total_amount":"secret",` + times + `}`, "total_amount", "decimal number", true, good},
+		{"shipments", `{"id":7,"shipped_at":"infinity",` + times + `}`, "shipped_at", "RFC 3339", true, good},
+	} {
+		rec, rej := parseOne(t, c.resource, c.row)
+		if rej == nil {
+			t.Errorf("%s was taken as %x", c.row, rec.Value)
+			continue
+		}
+		if c.updatedAt == good {
+			c.updatedAt = updated
+		}
+		if rej.Field != c.field || !strings.Contains(rej.Err, c.err) || rej.HasID != c.hasID || rej.UpdatedAt != c.updatedAt || c.hasID && rej.ID != 7 {
+			t.Errorf("%s: field %s: %s; id %d %v, updated at %s", c.row, rej.Field, rej.Err, rej.ID, rej.HasID, rej.UpdatedAt)
+		}
+		if strings.Contains(rej.Err, "secret") || string(rej.Row) != c.row {
+			t.Errorf("%s: %s; row %s", c.row, rej.Err, rej.Row)
+		}
+	}
+}
+
+func TestWhatIsNotOneJSONObjectIsRejectedAsARow(t *testing.T) {
+	for row, hasID := range map[string]bool{``: false, `null`: false, `[]`: false, `"id"`: false, `{`: false, `{"id":7`: false, `{"id":7,`: false, `{"id":7,"status"`: true, `{"id":7,"status":"\q",` + times + `}`: true,
+		`{"id":7,` + times + `} {}`: true, `{"id":7,` + times + `}x`: true, `{"id":07,` + times + `}`: false, `{"id":7,'status':1}`: false, `{id:7}`: false, `{"id":7,"status":"a` + "\n" + `"}`: true,
+		`{"id":7,"x":` + strings.Repeat("[", 1_000_000): true, `{"id":7,"x":nul}`: true, `{"id":7,"total_amount":+1}`: true, `{"id":7,"total_amount":.5}`: true, `{"id":NaN}`: false} {
+		_, rej := parseOne(t, "orders", row)
+		if rej == nil || rej.Field != "" || rej.HasID != hasID || hasID && rej.ID != 7 {
+			t.Errorf("%.40s: %+v", row, rej)
+		}
+	}
+}
+
+// The row may be overwritten and other rows parsed while a Record is in flight.
+func TestARecordOutlivesTheBufferItCameFromAndTheRowsAfterIt(t *testing.T) {
+	p := load(t).Get("orders").NewRowParser()
+	raw := make([]byte, 0, 4096)
+	var recs []Record
+	var want []string
+	for i := range 30_000 { // more than one chunk of memory
+		raw = fmt.Appendf(raw[:0], `{"id":%d,"status":"%s",%s}`, i, strings.Repeat("x", i%50), times)
+		rec, rej := p.Parse(raw)
+		if rej != nil {
+			t.Fatal(rej.Field, rej.Err)
+		}
+		recs = append(recs, rec)
+		want = append(want, string(rec.Value))
+		SetSchemaID(rec.Value, 7)
+		if i%7 == 0 {
+			_ = append(rec.Value, "over the edge"...)
+			_, _ = p.Parse([]byte(`{"id":1,"status":"rejected","total_amount":{},` + times + `}`))
+		}
+	}
+	for i, rec := range recs {
+		if string(rec.Value[HeaderSize:]) != want[i][HeaderSize:] {
+			t.Fatalf("record %d changed", i)
+		}
+	}
+}
+
+func TestUnknownFieldsAreNamedOnceAndTheirNumberIsBounded(t *testing.T) {
+	p := load(t).Get("orders").NewRowParser()
+	for range 3 {
+		if _, rej := p.Parse([]byte(`{"id":1,"channel":"web","cha\u006enel":1,"bad` + "\xff" + `":1,` + times + `}`)); rej != nil {
+			t.Fatal(rej.Field, rej.Err)
+		}
+	}
+	if got := fmt.Sprintf("%q", p.Unknown()); got != "[\"channel\" \"bad\uFFFD\"]" {
+		t.Error(got)
+	}
+	if got := p.Unknown(); len(got) > 0 {
+		t.Errorf("drained, and %q again", got)
+	}
+	for i := range 10_000 {
+		_, _ = p.Parse(fmt.Appendf(nil, `{"id":1,"%s%d":1,%s}`, strings.Repeat("n", 10*(i%20)), i, times))
+	}
+	names := p.Unknown()
+	if len(names) == 0 || len(names) > maxUnknown {
+		t.Errorf("%d names remembered", len(names))
+	}
+	for _, name := range names {
+		if len(name) > maxUnknownName {
+			t.Errorf("a name of %d bytes remembered", len(name))
+		}
+	}
+}
+
+func TestParsingARowAllocatesNothing(t *testing.T) {
+	p := load(t).Get("users").NewRowParser()
+	raw := []byte(benchUser)
+	if n := testing.AllocsPerRun(5000, func() { _, _ = p.Parse(raw) }); n >= 1 {
+		t.Errorf("%v allocations a row", n)
+	}
+}
+
+// checkRecord checks what holds for every good Record: other readers agree, and the row printed as JSON is the same row.
+func checkRecord(t *testing.T, r *Resource, rec Record) {
+	t.Helper()
+	v, err := r.NewValueReader("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := v.Read(rec.Value)
+	if err != nil || got.ID != rec.ID || got.UpdatedAt != InstantOfMillis(rec.UpdatedAt.Millis()) || got.Hash != Hash(rec.Value) {
+		t.Fatalf("%x reads as %+v, %v; expected %+v", rec.Value, got, err, rec)
+	}
+	for reader, fields := range decodeElsewhere(t, r, rec.Value) {
+		if fields["id"] != rec.ID {
+			t.Fatalf("%s reads id %v from %x, expected %d", reader, fields["id"], rec.Value, rec.ID)
+		}
+	}
+	printed := got.AppendJSON(nil, false)
+	again, rej := r.NewRowParser().Parse(printed)
+	if rej != nil || !bytes.Equal(again.Value[HeaderSize:], rec.Value[HeaderSize:]) {
+		t.Fatalf("printed as %s, which is %x, %+v; expected %x", printed, again.Value, rej, rec.Value)
+	}
+}
+
+func FuzzRowParser(f *testing.F) {
+	set := load(f)
+	for i, r := range set.All() {
+		for _, g := range readGolden(f, r) {
+			f.Add(byte(i), []byte(g.Row))
+		}
+	}
+	f.Add(byte(0), []byte(`{"id":1,"id":2,"status":"\ud800","x":[[[[]]]],"total_amount":1e999999999}`))
+	f.Fuzz(func(t *testing.T, resource byte, row []byte) {
+		r := set.All()[int(resource)%5]
+		before := string(row)
+		rec, rej := r.NewRowParser().Parse(row)
+		if string(row) != before {
+			t.Fatal("the row was written to")
+		}
+		if rej == nil {
+			checkRecord(t, r, rec)
+		} else if string(rej.Row) != before || rej.Err == "" {
+			t.Fatalf("%+v", rej)
+		}
+	})
+}
