@@ -15,6 +15,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+	"go.uber.org/zap/zaptest"
 
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/producer"
@@ -206,7 +209,18 @@ func TestAMemberThatTheGroupHasDroppedLosesItsResources(t *testing.T) {
 func TestAMemberWaitsForABrokerThatIsDown(t *testing.T) {
 	port := freePort(t)
 	s, l := newStage(t), newLedger(t)
-	_, leave := l.run(s.cluster("early", func(c *producer.Config) { c.Brokers = []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(port))} }), "a")
+	waiting := make(chan struct{}, 1)
+	c := s.cluster("early", func(c *producer.Config) {
+		c.Brokers = []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
+		c.Log = zaptest.NewLogger(t, zaptest.WrapOptions(zap.Hooks(func(e zapcore.Entry) error {
+			if e.Message == "waiting for kafka" {
+				waiting <- struct{}{}
+			}
+			return nil
+		})))
+	})
+	_, leave := l.run(c, "a")
+	<-waiting
 	servers.BrokerForTest(t, servers.BrokerConfig{Ports: []int{port}})
 	l.await("a alone", l.everythingOwned("a"))
 	leave()

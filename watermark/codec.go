@@ -24,6 +24,7 @@ func Encode(w Watermark) ([]byte, error) {
 // cannot be (an unusable time, another resource than the record's key says), is an error.
 func Decode(resource string, value []byte) (Watermark, error) {
 	w := New(resource)
+	w.Version = 0 // so that a value without one is seen
 	if err := json.Unmarshal(value, &w); err != nil {
 		return Watermark{}, fmt.Errorf("watermark of %s: %w", resource, err)
 	}

@@ -1,0 +1,80 @@
+package producer_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/storestream/storestream/producer"
+)
+
+func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
+	s := newStage(t)
+	c := s.cluster("a", nil)
+	session := s.take(c)
+	tx := next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"))
+	tx.Gone = []int64{2}
+	s.commit(session, tx)
+
+	var got []string
+	note := func(r producer.TailRecord) error {
+		line := "gone"
+		if r.Err != nil {
+			line = r.Err.Error()
+		} else if !r.Tombstone {
+			line = string(r.Value.AppendJSON(nil, true))
+		}
+		got = append(got, line)
+		return nil
+	}
+	if err := c.Tail(s.ctx(), s.orders(), producer.TailFrom{Beginning: true, End: true}, note); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(got)
+	if len(got) != 2 || got[0] != "gone" && got[1] != "gone" || !strings.Contains(strings.Join(got, ""), `"status":"Shipped"`) {
+		t.Errorf("tail gave %q", got)
+	}
+
+	enough := errors.New("enough")
+	following := make(chan error, 1)
+	go func() {
+		following <- c.Tail(s.ctx(), s.orders(), producer.TailFrom{Beginning: true}, func(r producer.TailRecord) error {
+			if r.ID == 3 {
+				return enough
+			}
+			return nil
+		})
+	}()
+	s.commit(session, next(session, s.order(3, "2026-11-20T10:00:00Z", "Shipped")))
+	if err := <-following; !errors.Is(err, enough) {
+		t.Errorf("following ended with %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := c.Tail(ctx, s.orders(), producer.TailFrom{}, note); err == nil {
+		t.Error("tail outlived its context")
+	}
+}
+
+func TestReadWatermarksGivesTheNewestOfEachResource(t *testing.T) {
+	s := newStage(t)
+	c := s.cluster("a", nil)
+	for _, name := range []string{"orders", "users"} {
+		session, err := c.Take(s.ctx(), s.set.Get(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(session.Close)
+		for range 3 {
+			tx := next(session)
+			tx.Watermark.Rows++
+			s.commit(session, tx)
+		}
+	}
+	marks, err := c.ReadWatermarks(s.ctx())
+	if err != nil || len(marks) != 2 || marks["orders"].Rows != 3 || marks["users"].Rows != 3 {
+		t.Errorf("watermarks %+v, %v", marks, err)
+	}
+}
