@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/twmb/avro"
 )
@@ -20,12 +21,13 @@ type shape struct {
 	elements  []*shape // of a union, record (its fields), array or map (one)
 }
 
-// shapeOf compiles an Avro type. Named types are looked up in named, where a record stands before its fields are compiled, because it may hold
-// itself.
-func shapeOf(n *avro.SchemaNode, named map[string]*shape) (*shape, error) {
+// shapeOf compiles an Avro type that stands in the namespace space. Named types are looked up in named, where a record stands before its fields
+// are compiled, because it may hold itself.
+func shapeOf(n *avro.SchemaNode, space string, named map[string]*shape) (*shape, error) {
 	s := &shape{kind: n.Type, logical: n.LogicalType, scale: n.Scale, precision: n.Precision, size: n.Size, symbols: n.Symbols}
 	if n.Name != "" {
-		named[fullName(n)] = s
+		space = n.Namespace
+		named[fullName(n.Name, space)] = s
 	}
 	var parts []*avro.SchemaNode
 	switch n.Type {
@@ -44,13 +46,13 @@ func shapeOf(n *avro.SchemaNode, named map[string]*shape) (*shape, error) {
 	case "map":
 		parts = append(parts, n.Values)
 	default:
-		if s := named[n.Type]; s != nil {
+		if s := named[fullName(n.Type, space)]; s != nil {
 			return s, nil
 		}
 		return nil, fmt.Errorf("type %q is not defined before its use", n.Type)
 	}
 	for _, part := range parts {
-		e, err := shapeOf(part, named)
+		e, err := shapeOf(part, space, named)
 		if err != nil {
 			return nil, err
 		}
@@ -59,11 +61,11 @@ func shapeOf(n *avro.SchemaNode, named map[string]*shape) (*shape, error) {
 	return s, nil
 }
 
-func fullName(n *avro.SchemaNode) string {
-	if n.Namespace == "" {
-		return n.Name
+func fullName(name, space string) string {
+	if space == "" || strings.Contains(name, ".") {
+		return name
 	}
-	return n.Namespace + "." + n.Name
+	return space + "." + name
 }
 
 var (

@@ -37,7 +37,7 @@ func (r *Resource) NewValueReader(writerSchema string) (*ValueReader, error) {
 	if root.Type != "record" {
 		return nil, fmt.Errorf("schema that %s was written under is a %s: expected a record", r.Name, root.Type)
 	}
-	record, err := shapeOf(root, map[string]*shape{})
+	record, err := shapeOf(root, "", map[string]*shape{})
 	if err != nil {
 		return nil, fmt.Errorf("schema that %s was written under: %w", r.Name, err)
 	}

@@ -1,0 +1,247 @@
+package schemas
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/twmb/franz-go/pkg/sr"
+	"github.com/twmb/franz-go/pkg/sr/srfake"
+)
+
+// registryFor starts a registry and a client of it.
+func registryFor(t *testing.T) (*srfake.Registry, *Registry) {
+	t.Helper()
+	fake := srfake.New()
+	t.Cleanup(fake.Close)
+	return fake, client(t, fake.URL())
+}
+
+func client(t *testing.T, url string) *Registry {
+	t.Helper()
+	g, err := NewRegistry(url, "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// answers is a server that gives one answer to everything.
+func answers(t *testing.T, status int, contentType, body string) *Registry {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", contentType)
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}))
+	t.Cleanup(s.Close)
+	return client(t, s.URL)
+}
+
+func faultIs(t *testing.T, err error, want RegistryFault, texts ...string) {
+	t.Helper()
+	var e *RegistryError
+	if !errors.As(err, &e) || e.Fault != want {
+		t.Errorf("got %v, expected a fault that %s", err, want.advice())
+		return
+	}
+	if Retryable(err) != (want == Unreachable) {
+		t.Errorf("retryable: %v: %v", Retryable(err), err)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("%v does not say %q", err, text)
+		}
+	}
+}
+
+func TestBothSubjectsOfATopicAreRegisteredOnceAndFoundAgain(t *testing.T) {
+	fake, g := registryFor(t)
+	r := load(t).Get("orders")
+	keyID, valueID, err := g.Ensure(t.Context(), "store.orders", r, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = fake.SetMode("", sr.ModeReadOnly)
+	fake.Intercept(func(w http.ResponseWriter, req *http.Request) bool {
+		if strings.HasSuffix(req.URL.Path, "/versions") {
+			t.Error("registered again: " + req.URL.Path)
+		}
+		return false
+	})
+	for _, auto := range []bool{true, false} {
+		k, v, err := client(t, fake.URL()).Ensure(t.Context(), "store.orders", r, auto)
+		if k != keyID || v != valueID || err != nil {
+			t.Errorf("%d, %d, %v; registered as %d, %d", k, v, err, keyID, valueID)
+		}
+	}
+	text, err := g.Schema(t.Context(), valueID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.NewValueReader(text); err != nil || !strings.Contains(text, `"total_amount"`) {
+		t.Errorf("%s: %v", text, err)
+	}
+	fake.Close() // what an id means never changes: it is asked for once
+	if _, err := g.Schema(t.Context(), valueID); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNothingIsRegisteredWhereThatIsNotWanted(t *testing.T) {
+	fake, g := registryFor(t)
+	_, _, err := g.Ensure(t.Context(), "store.users", load(t).Get("users"), false)
+	faultIs(t, err, NotRegistered, "store.users-key", "storestream schema register")
+	subjects, err := g.Check(t.Context(), "store.users", load(t).Get("users"))
+	if err != nil || len(subjects) != 2 || !subjects[0].Compatible || !subjects[1].Compatible || subjects[1].ID != 0 || subjects[1].Name != "store.users-value" {
+		t.Errorf("%+v, %v", subjects, err)
+	}
+	if fake.SubjectExists("store.users-key") || fake.SubjectExists("store.users-value") {
+		t.Error("registered all the same")
+	}
+}
+
+// refuse lets the registry answer a path with an error of Confluent's form.
+func refuse(fake *srfake.Registry, method, pathEnd string, status int, body string) {
+	fake.Intercept(func(w http.ResponseWriter, req *http.Request) bool {
+		if req.Method != method || !strings.HasSuffix(req.URL.Path, pathEnd) {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/vnd.schemaregistry.v1+json")
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+		return true
+	})
+}
+
+// K17: what a registry refuses stops the resource with a reason that a person can act on; what may pass by itself is tried again.
+func TestARegistryThatRefusesIsToldApartFromOneThatIsDown(t *testing.T) {
+	r := load(t).Get("orders")
+	for _, c := range []struct {
+		status int
+		body   string
+		want   RegistryFault
+		text   string
+	}{
+		{409, `{"error_code":409,"message":"Schema being registered is incompatible with an earlier schema for subject"}`, Incompatible, "store.orders-value: refuses the schema as incompatible"},
+		{422, `{"error_code":42205,"message":"Subject store.orders-value is in read-only mode"}`, ReadOnly, "read-only"},
+		{422, `{"error_code":42201,"message":"Invalid schema"}`, Refused, "42201"},
+		{403, `{"error_code":40301,"message":"no"}`, Unauthorized, "registry.username"},
+		{500, `{"error_code":50003,"message":"Error while forwarding the request to the primary"}`, Unreachable, "50003"},
+		{503, `<html>try later</html>`, Unreachable, "503"},
+		{429, `slow down`, Unreachable, "429"},
+	} {
+		fake, g := registryFor(t)
+		refuse(fake, http.MethodPost, "/subjects/store.orders-value/versions", c.status, c.body)
+		_, _, err := g.Ensure(t.Context(), "store.orders", r, true)
+		faultIs(t, err, c.want, "store.orders-value", c.text)
+	}
+}
+
+func TestACompatibilityCheckGivesTheRegistrysReasons(t *testing.T) {
+	fake, g := registryFor(t)
+	fake.SeedSchema("store.orders-value", 1, 7, sr.Schema{Schema: oldSchema(`{"name":"status","type":"long"},`), Type: sr.TypeAvro})
+	refuse(fake, http.MethodPost, "/compatibility/subjects/store.orders-value/versions/latest", 200, `{"is_compatible":false,"messages":["status: long is no string"]}`)
+	subjects, err := g.Check(t.Context(), "store.orders", load(t).Get("orders"))
+	if err != nil || !subjects[0].Compatible || subjects[1].Compatible || strings.Join(subjects[1].Messages, "") != "status: long is no string" {
+		t.Errorf("%+v, %v", subjects, err)
+	}
+}
+
+// Registering a second key schema would be compatible to a registry, and would give every row two keys.
+func TestAKeySubjectThatHoldsAnotherSchemaIsRefused(t *testing.T) {
+	fake, g := registryFor(t)
+	fake.SeedSchema("store.orders-key", 1, 7, sr.Schema{Schema: `{"type":"record","name":"OrderKey","fields":[{"name":"id","type":"int"}]}`, Type: sr.TypeAvro})
+	_, _, err := g.Ensure(t.Context(), "store.orders", load(t).Get("orders"), true)
+	faultIs(t, err, KeyChanged, "store.orders-key", "two keys", "kafka.topic_prefix")
+	if _, ok := fake.GetSchema("store.orders-key", 2); ok {
+		t.Error("a second key schema was registered")
+	}
+	subjects, err := g.Check(t.Context(), "store.orders", load(t).Get("orders"))
+	if err != nil || subjects[0].Compatible || len(subjects[0].Messages) != 1 {
+		t.Errorf("%+v, %v", subjects, err)
+	}
+}
+
+func TestAnAddressThatIsNoRegistryIsSaidToBeNone(t *testing.T) {
+	r := load(t).Get("orders")
+	for name, g := range map[string]*Registry{
+		"a page":         answers(t, 200, "text/html; charset=utf-8", "<html><body>Welcome</body></html>"),
+		"a missing page": answers(t, 404, "text/html", "<html>not found</html>"),
+		"plain text":     answers(t, 404, "text/plain", "404 page not found"),
+		"other JSON":     answers(t, 200, "application/json", `{"status":"ok"}`),
+		"other errors":   answers(t, 404, "application/json", `{"error":"not_found"}`),
+		"an array":       answers(t, 200, "application/json", `[]`),
+		"no end":         answers(t, 200, "application/json", `"`+strings.Repeat("x", maxRegistryReply+1)),
+	} {
+		_, _, err := g.Ensure(t.Context(), "store.orders", r, true)
+		var e *RegistryError
+		if !errors.As(err, &e) || e.Fault != NotARegistry || !strings.Contains(err.Error(), "registry.url") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestARegistryThatIsDownIsTriedAgain(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	_, _, err := client(t, s.URL).Ensure(t.Context(), "store.orders", load(t).Get("orders"), true)
+	faultIs(t, err, Unreachable, s.URL)
+	_, err = answers(t, 502, "text/html", "<html>Bad Gateway</html>").Schema(t.Context(), 1)
+	faultIs(t, err, Unreachable, "502")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := client(t, s.URL).Schema(ctx, 1); !errors.Is(err, context.Canceled) || Retryable(err) {
+		t.Errorf("got %v", err)
+	}
+	if Retryable(nil) || Retryable(errors.New("other")) {
+		t.Error("every error is retryable")
+	}
+}
+
+func TestCredentialsAreSentAndStandInNoError(t *testing.T) {
+	var sent atomic.Value
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		sent.Store(req.Header.Get("Authorization"))
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, `{"error_code":40101,"message":"Unauthorized"}`)
+	}))
+	defer s.Close()
+	want := "Basic " + base64.StdEncoding.EncodeToString([]byte("reader:hunter2"))
+	inURL := strings.Replace(s.URL, "http://", "http://reader:hunter2@", 1)
+	for _, c := range [][3]string{{s.URL, "reader", "hunter2"}, {inURL, "", ""}} {
+		g, err := NewRegistry(c[0], c[1], c[2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = g.Ensure(t.Context(), "store.orders", load(t).Get("orders"), true)
+		faultIs(t, err, Unauthorized, "registry.password")
+		if sent.Load() != want || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("sent %v; %v", sent.Load(), err)
+		}
+	}
+	s.Close()
+	g, _ := NewRegistry(inURL, "", "")
+	if _, err := g.Schema(t.Context(), 1); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("got %v", err)
+	}
+	for _, bad := range []string{"", "127.0.0.1:8081", "ftp://x", "http://", "http://a:hunter2@b:port"} {
+		if _, err := NewRegistry(bad, "", ""); err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+func TestOnlyPlainAvroSchemasAreRead(t *testing.T) {
+	_, err := answers(t, 200, "application/json", `{"schemaType":"PROTOBUF","schema":"syntax = \"proto3\";"}`).Schema(t.Context(), 1)
+	faultIs(t, err, NotAvro, "schema id 1")
+	_, g := registryFor(t)
+	_, err = g.Schema(t.Context(), 12345)
+	faultIs(t, err, NotRegistered, "schema id 12345")
+}
