@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/rowset"
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/watermark"
 	"go.uber.org/zap"
@@ -16,15 +17,15 @@ const recordOverhead = 61 + 36
 // says that an older row has passed its second look. It returns whether the row was put into tx.
 func (p *Poller) judge(tx *watermark.Transaction, row *schemas.Record, settledOlder bool) bool {
 	millis, hash := row.UpdatedAt.Millis(), schemas.Hash(row.Value)
-	before, known := p.seen.get(row.ID)
+	before, known := p.seen.Get(row.ID)
 	switch {
-	case known && !before.old && before.equal(millis, hash):
+	case known && !before.Marked && before.Equal(millis, hash):
 		// A row that was a dead letter in between and is now again what the topic holds: nothing to say but that it is well.
 		p.takeOut(tx, row.ID)
 		p.older.forget(row.ID)
 		p.Metrics.Suppressed(metrics.Seen).Inc()
 		return false
-	case known && millis < before.millis && !settledOlder && !p.older.confirmed(row.ID, row.UpdatedAt, hash, p.Now(), p.Overlap):
+	case known && millis < before.Millis && !settledOlder && !p.older.confirmed(row.ID, row.UpdatedAt, hash, p.Now(), p.Overlap):
 		p.Metrics.Suppressed(metrics.Older).Inc()
 		return false
 	}
@@ -36,7 +37,7 @@ func (p *Poller) judge(tx *watermark.Transaction, row *schemas.Record, settledOl
 	p.older.forget(row.ID)
 	now := schemas.InstantOf(p.Now())
 	p.ahead.note(min(now, row.UpdatedAt), row.UpdatedAt)
-	if !p.seen.put(row.ID, version{millis: millis, hash: hash}) {
+	if !p.seen.Put(row.ID, rowset.Version{Millis: millis, Hash: hash}) {
 		p.Metrics.SeenOverflow.Inc()
 	}
 	tx.Rows = append(tx.Rows, *row)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	"github.com/storestream/storestream/metrics"
 	"github.com/storestream/storestream/schemas"
@@ -122,7 +121,7 @@ func (p *Poller) advance(b *Batch) {
 		p.mark.AsOf = max(p.mark.AsOf, b.Done.Started)
 		if r := p.mark.Replay; r != nil && b.Done.Started >= r.At {
 			p.mark.Replay = nil
-			p.seen.clearOld()
+			p.seen.Unmark()
 			p.Log.Info("replay finished", zapInstant("from", r.From), zapRequest(r.Request))
 		}
 	}
@@ -167,17 +166,8 @@ func (p *Poller) write(ctx context.Context, tx watermark.Transaction) error {
 	}
 	p.written = now
 	p.Metrics.RowsPublished.Add(float64(len(tx.Rows)))
-	p.evict(now)
+	p.seen.sweep(p.mark.Settled, now)
+	p.Metrics.SeenBytes.Set(float64(p.seen.Bytes()))
 	p.show(func(*Status) {})
 	return nil
-}
-
-// evict drops from seen what settled has passed: when there is much of it, or once a minute. Nothing depends on when.
-func (p *Poller) evict(now time.Time) {
-	const much = 1 << 16
-	if now.Sub(p.swept) >= time.Minute || p.seen.n >= much && p.seen.added >= p.seen.n/2 {
-		p.seen.evict(p.mark.Settled)
-		p.swept = now
-	}
-	p.Metrics.SeenBytes.Set(float64(p.seen.bytes))
 }

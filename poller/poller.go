@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/rowset"
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/watermark"
 	"go.uber.org/zap"
@@ -52,8 +53,6 @@ type Config struct {
 }
 
 const (
-	// DefaultSeenBytes keeps some 2.7 million rows of one resource.
-	DefaultSeenBytes = 64 << 20
 	// quietWrite is how often a watermark is written that says nothing new but the time. Kafka keeps all of them until a segment
 	// rolls: at one a second a takeover would read half a gigabyte after some months.
 	quietWrite = 10 * time.Second
@@ -69,11 +68,10 @@ type Poller struct {
 	mark    watermark.Watermark
 	written time.Time
 
-	seen    *seen
+	seen    seen
 	ahead   ahead
 	older   older
 	letters map[string]uint64
-	swept   time.Time // when seen was last evicted
 
 	mu     sync.Mutex
 	status Status
@@ -81,9 +79,6 @@ type Poller struct {
 
 // New is a poller that goes on where cfg.Watermark stands.
 func New(cfg Config) *Poller {
-	if cfg.SeenBytes == 0 {
-		cfg.SeenBytes = DefaultSeenBytes
-	}
 	p := &Poller{Config: cfg, mark: cfg.Watermark, seen: newSeen(cfg.SeenBytes), older: older{}, letters: map[string]uint64{}}
 	maps.Copy(p.letters, cfg.Letters)
 	p.status = Status{Doing: "starting", Since: cfg.Now(), Good: cfg.Watermark.AsOf}
@@ -94,16 +89,16 @@ func New(cfg Config) *Poller {
 // Fold takes a record of the data topic, in offset order within each partition, while a takeover rebuilds seen.
 func (p *Poller) Fold(r watermark.Published) {
 	if r.Tombstone {
-		p.seen.remove(r.ID)
+		p.seen.Remove(r.ID)
 		return
 	}
 	old := r.Old && p.mark.Replay != nil && r.UpdatedAt.Millis() >= p.mark.Replay.From.Millis()
 	if r.UpdatedAt.Millis() < p.mark.Settled.Millis() {
 		// What a read from settled on cannot meet need not be known; but it ends what an earlier record of this row said.
-		p.seen.remove(r.ID)
+		p.seen.Remove(r.ID)
 		return
 	}
-	p.seen.put(r.ID, version{millis: r.UpdatedAt.Millis(), hash: r.Hash, old: old})
+	p.seen.Put(r.ID, rowset.Version{Millis: r.UpdatedAt.Millis(), Hash: r.Hash, Marked: old})
 	p.ahead.note(r.Time, r.UpdatedAt)
 }
 

@@ -1,251 +1,38 @@
 package poller
 
 import (
-	"math/bits"
+	"time"
 
+	"github.com/storestream/storestream/rowset"
 	"github.com/storestream/storestream/schemas"
 )
 
 // seen remembers, for each row published with an updated_at at or after settled, what was published: so that a read that overlaps
-// the one before publishes a row again only where it changed (K9: a filter on "new since" would throw the changed ones away).
+// the one before publishes a row again only where it changed (K9: a filter on "new since" would throw the changed ones away). A
+// marked version was published before the replay in hand: it does not suppress an equal row, but still tells an older one.
 //
-// It is flat memory: entries of 20 bytes in shards of open addressing, which grow by an eighth, so 24 bytes a row at the most once a
-// shard has outgrown its first few hundred rows. It is capped in bytes. At the cap new rows are not remembered (put says so): they
-// are published again by the next overlapping read. Repeated, never lost.
+// Its memory is capped. At the cap new rows are not remembered, and the next overlapping read publishes them again: repeated and
+// counted, never lost (K4).
 type seen struct {
-	shards   [seenShards]shard
-	n        int
-	added    int // since the last evict
-	maxBytes int
-	bytes    int
+	*rowset.Set
+	swept time.Time
 }
 
-const (
-	seenShards   = 256
-	entryBytes   = 20
-	shardMinimum = 8
-)
+// DefaultSeenBytes keeps some 2.7 million rows of one resource.
+const DefaultSeenBytes = 64 << 20
 
-// entry is the id (64 bits), the updated_at in milliseconds since MinInstant (49 bits reach past MaxInstant), 45 bits of the content's
-// hash, a bit that says the entry is in use and a bit that says it stands before the replay in hand. A row is equal to what was
-// published when hash and time are: the content holds the time, so a changed row slips through only with the same millisecond and
-// the same 45 bits.
-type entry [5]uint32
-
-type shard struct {
-	entries []entry
-	n       int
-}
-
-const (
-	hashBits = 45
-	hashMask = 1<<hashBits - 1
-	usedBit  = 1 << 0
-	oldBit   = 1 << 1
-)
-
-// version is what seen knows of a row.
-type version struct {
-	millis int64 // updated_at
-	hash   uint64
-	old    bool // published before the replay in hand: it does not suppress an equal row
-}
-
-// equal says whether a row with this time and content was published as v.
-func (v version) equal(millis int64, hash uint64) bool {
-	return v.millis == millis && v.hash == hash&hashMask
-}
-
-var epochMillis = schemas.MinInstant.Millis()
-
-func pack(id int64, v version) entry {
-	t := uint64(v.millis - epochMillis)
-	h := v.hash & hashMask
-	flags := uint32(usedBit)
-	if v.old {
-		flags |= oldBit
+func newSeen(maxBytes int) seen {
+	if maxBytes == 0 {
+		maxBytes = DefaultSeenBytes
 	}
-	// 96 bits: time 49 | hash 45 | flags 2.
-	return entry{uint32(id), uint32(uint64(id) >> 32), uint32(t), uint32(t>>32) | uint32(h)<<17, uint32(h>>15)<<2 | flags}
+	return seen{Set: rowset.New(maxBytes)}
 }
 
-func (e *entry) used() bool { return e[4]&usedBit != 0 }
-func (e *entry) id() int64  { return int64(uint64(e[0]) | uint64(e[1])<<32) }
-
-func (e *entry) version() version {
-	t := uint64(e[2]) | uint64(e[3]&(1<<17-1))<<32
-	h := uint64(e[3]>>17) | uint64(e[4]>>2)<<15
-	return version{millis: int64(t) + epochMillis, hash: h, old: e[4]&oldBit != 0}
-}
-
-func newSeen(maxBytes int) *seen { return &seen{maxBytes: maxBytes} }
-
-// spread is Fibonacci hashing: ids are dense, so neighbours must not share a shard's neighbourhood.
-func spread(id int64) uint64 { return bits.RotateLeft64(uint64(id)*0x9E3779B97F4A7C15, 32) }
-
-// find returns the place of id in s, or the free place where it would go.
-func (s *shard) find(id int64, h uint64) (at int, found bool) {
-	at = s.home(h)
-	for {
-		e := &s.entries[at]
-		if !e.used() {
-			return at, false
-		}
-		if e.id() == id {
-			return at, true
-		}
-		if at++; at == len(s.entries) {
-			at = 0
-		}
-	}
-}
-
-// home maps a hash to a place without a division, for tables whose length is no power of two.
-func (s *shard) home(h uint64) int {
-	hi, _ := bits.Mul64(h<<8, uint64(len(s.entries)))
-	return int(hi)
-}
-
-func (s *seen) get(id int64) (version, bool) {
-	h := spread(id)
-	sh := &s.shards[h>>56]
-	if len(sh.entries) == 0 {
-		return version{}, false
-	}
-	at, found := sh.find(id, h)
-	if !found {
-		return version{}, false
-	}
-	return sh.entries[at].version(), true
-}
-
-// put remembers v for id; false: the cap is reached and id was not there.
-func (s *seen) put(id int64, v version) bool {
-	h := spread(id)
-	sh := &s.shards[h>>56]
-	if (sh.n+1)*16 > len(sh.entries)*15 { // at most 15 of 16 places in use
-		if !s.grow(sh) {
-			if len(sh.entries) == 0 {
-				return false
-			}
-			at, found := sh.find(id, h)
-			if found {
-				sh.entries[at] = pack(id, v)
-			}
-			return found
-		}
-	}
-	at, found := sh.find(id, h)
-	sh.entries[at] = pack(id, v)
-	if !found {
-		sh.n++
-		s.n++
-		s.added++
-	}
-	return true
-}
-
-func (s *seen) grow(sh *shard) bool {
-	size := max(shardMinimum, len(sh.entries)+len(sh.entries)/8+1)
-	more := (size - len(sh.entries)) * entryBytes
-	if s.bytes+more > s.maxBytes {
-		return false
-	}
-	s.bytes += more
-	sh.rehash(size, func(*entry) bool { return true })
-	return true
-}
-
-// rehash moves the entries that keep approves of to a table of size places.
-func (s *shard) rehash(size int, keep func(*entry) bool) {
-	old := s.entries
-	s.entries, s.n = make([]entry, size), 0
-	for i := range old {
-		e := &old[i]
-		if e.used() && keep(e) {
-			at, _ := s.find(e.id(), spread(e.id()))
-			s.entries[at] = *e
-			s.n++
-		}
-	}
-}
-
-// remove forgets id.
-func (s *seen) remove(id int64) {
-	h := spread(id)
-	sh := &s.shards[h>>56]
-	if len(sh.entries) == 0 {
-		return
-	}
-	at, found := sh.find(id, h)
-	if !found {
-		return
-	}
-	sh.n--
-	s.n--
-	// Close the gap: an entry behind it that a search reaches only across it moves into it.
-	hole := at
-	for {
-		if at++; at == len(sh.entries) {
-			at = 0
-		}
-		e := &sh.entries[at]
-		if !e.used() {
-			break
-		}
-		home := sh.home(spread(e.id()))
-		if between(hole, home, at) {
-			continue
-		}
-		sh.entries[hole], hole = *e, at
-	}
-	sh.entries[hole] = entry{}
-}
-
-// between says whether home lies after hole and at or before at, going round.
-func between(hole, home, at int) bool {
-	if hole < at {
-		return hole < home && home <= at
-	}
-	return hole < home || home <= at
-}
-
-// evict forgets the rows with an updated_at before settled. Entries keep milliseconds: one in settled's own millisecond stays, or a
-// row a few microseconds after settled would be published twice.
-func (s *seen) evict(settled schemas.Instant) {
-	limit := settled.Millis()
-	s.n, s.bytes, s.added = 0, 0, 0
-	for i := range s.shards {
-		sh := &s.shards[i]
-		live := 0
-		for j := range sh.entries {
-			if sh.entries[j].used() && sh.entries[j].version().millis >= limit {
-				live++
-			}
-		}
-		if live < sh.n {
-			size := 0
-			if live > 0 {
-				size = max(shardMinimum, live*16/15+live/16+2)
-			}
-			sh.rehash(size, func(e *entry) bool { return e.version().millis >= limit })
-		}
-		s.n += sh.n
-		s.bytes += len(sh.entries) * entryBytes
-	}
-}
-
-// clearOld ends a replay: what was published before it suppresses equal rows again.
-func (s *seen) clearOld() {
-	s.each(func(e *entry) { e[4] &^= oldBit })
-}
-
-func (s *seen) each(do func(*entry)) {
-	for i := range s.shards {
-		for j := range s.shards[i].entries {
-			if e := &s.shards[i].entries[j]; e.used() {
-				do(e)
-			}
-		}
+// sweep drops what settled has passed: when there is much of it, or once a minute. Nothing depends on when.
+func (s *seen) sweep(settled schemas.Instant, now time.Time) {
+	const much = 1 << 16
+	if now.Sub(s.swept) >= time.Minute || s.Len() >= much && s.Added() >= s.Len()/2 {
+		s.Evict(settled)
+		s.swept = now
 	}
 }

@@ -44,7 +44,7 @@ func (p *Poller) show(change func(*Status)) {
 	change(&p.status)
 	s := &p.status
 	s.Watermark, s.Replaying = p.mark, p.mark.Replay != nil
-	s.DeadLetters, s.SeenRows, s.SeenBytes = len(p.letters), p.seen.n, p.seen.bytes
+	s.DeadLetters, s.SeenRows, s.SeenBytes = len(p.letters), p.seen.Len(), p.seen.Bytes()
 	if p.mark.Settled != schemas.MinInstant {
 		p.Metrics.Settled.Set(float64(p.mark.Settled) / 1e6)
 	}

@@ -14,9 +14,10 @@ import (
 )
 
 const (
-	// A first load waits so long for the transactions in flight at its start, so that it can settle as it goes; any other pass of a new owner
+	// A first load waits so long for the transactions in flight at its start, so that it can settle as it goes (less than the minute after which
+	// `run --once` gives a resource up that makes no progress); any other pass of a new owner
 	// only as long as nobody minds.
-	firstLoadPatience = time.Minute
+	firstLoadPatience = 30 * time.Second
 	coldPatience      = 2 * time.Second
 )
 

@@ -233,3 +233,64 @@ func (r *reader) settles(at schemas.Instant) {
 }
 
 var errCrash = errors.New("crash")
+
+// until polls until done says so, for at most 30 s.
+func (r *reader) until(what string, done func(poller.Done) bool) {
+	r.t.Helper()
+	for end := time.Now().Add(30 * time.Second); ; {
+		if done(r.poll()) {
+			return
+		}
+		if time.Now().After(end) {
+			r.t.Fatalf("%s does not come about: settled %s, done %+v", what, r.settled, r.done)
+		}
+	}
+}
+
+func (s *shop) instant(sql string) schemas.Instant {
+	s.t.Helper()
+	return schemas.InstantOf(query[time.Time](s, sql))
+}
+
+// sameAs compares what was read with the table: every order, at its newest updated_at, and no other.
+func (r *reader) sameAs(s *shop) {
+	r.t.Helper()
+	rows, err := s.admin.Query(r.t.Context(), "SELECT id, updated_at AT TIME ZONE 'UTC' FROM orders WHERE updated_at IS NOT NULL")
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	n := 0
+	for rows.Next() {
+		var id int64
+		var at time.Time
+		if err := rows.Scan(&id, &at); err != nil {
+			r.t.Fatal(err)
+		}
+		n++
+		if got, ok := r.rows[id]; !ok || got.UpdatedAt != schemas.InstantOf(at) {
+			r.t.Errorf("order %d: read at %v (%v), the table has %v", id, got.UpdatedAt, ok, at)
+		}
+	}
+	if rows.Err() != nil {
+		r.t.Fatal(rows.Err())
+	}
+	if n != len(r.rows) {
+		r.t.Errorf("%d orders were read, the table has %d", len(r.rows), n)
+	}
+}
+
+// counted is the value of a counter.
+func (r *reader) counted(name string) float64 {
+	r.t.Helper()
+	families, err := r.metrics.Gather()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == name {
+			return f.GetMetric()[0].GetCounter().GetValue()
+		}
+	}
+	r.t.Fatalf("no metric %s", name)
+	return 0
+}

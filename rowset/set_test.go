@@ -1,4 +1,4 @@
-package poller
+package rowset
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestSeenAnswersLikeAMap(t *testing.T) {
+func TestASetAnswersLikeAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s, model := newSeen(math.MaxInt), map[int64]version{}
+		s, model := New(math.MaxInt), map[int64]Version{}
 		ids := rapid.Int64Range(-40, 40)
 		if rapid.Bool().Draw(t, "wide") {
 			ids = rapid.Int64()
@@ -20,25 +20,25 @@ func TestSeenAnswersLikeAMap(t *testing.T) {
 			id := ids.Draw(t, "id")
 			switch rapid.IntRange(0, 9).Draw(t, "step") {
 			case 0, 1:
-				s.remove(id)
+				s.Remove(id)
 				delete(model, id)
 			case 2:
 				settled := schemas.InstantOfMillis(rapid.Int64Range(-100, 100).Draw(t, "settled"))
-				s.evict(settled)
+				s.Evict(settled)
 				for id, v := range model {
-					if v.millis < settled.Millis() {
+					if v.Millis < settled.Millis() {
 						delete(model, id)
 					}
 				}
 			case 3:
-				s.clearOld()
+				s.Unmark()
 				for id, v := range model {
-					v.old = false
+					v.Marked = false
 					model[id] = v
 				}
 			default:
-				v := version{millis: rapid.Int64Range(-100, 100).Draw(t, "ms"), hash: rapid.Uint64().Draw(t, "hash") & hashMask, old: rapid.Bool().Draw(t, "old")}
-				s.put(id, v)
+				v := Version{Millis: rapid.Int64Range(-100, 100).Draw(t, "ms"), Hash: rapid.Uint64().Draw(t, "hash") & hashMask, Marked: rapid.Bool().Draw(t, "marked")}
+				s.Put(id, v)
 				model[id] = v
 			}
 		}
@@ -46,23 +46,23 @@ func TestSeenAnswersLikeAMap(t *testing.T) {
 			t.Fatalf("%d entries, want %d", s.n, len(model))
 		}
 		for id, want := range model {
-			if got, ok := s.get(id); !ok || got != want {
+			if got, ok := s.Get(id); !ok || got != want {
 				t.Fatalf("id %d: %+v, %v, want %+v", id, got, ok, want)
 			}
 		}
-		if _, ok := s.get(999999); ok && model[999999] == (version{}) {
+		if _, ok := s.Get(999999); ok && model[999999] == (Version{}) {
 			t.Fatal("an id that was never put is there")
 		}
 	})
 }
 
-func TestSeenKeepsTheWholeRangeOfTimesAndIds(t *testing.T) {
-	s := newSeen(math.MaxInt)
+func TestASetKeepsTheWholeRangeOfTimesAndIds(t *testing.T) {
+	s := New(math.MaxInt)
 	for i, at := range []schemas.Instant{schemas.MinInstant, -1, 0, 1, schemas.MaxInstant} {
 		for _, id := range []int64{math.MinInt64 + int64(i), -1 - int64(i), int64(i), math.MaxInt64 - int64(i)} {
-			want := version{millis: at.Millis(), hash: hashMask - uint64(i), old: i%2 == 0}
-			s.put(id, want)
-			if got, ok := s.get(id); !ok || got != want {
+			want := Version{Millis: at.Millis(), Hash: hashMask - uint64(i), Marked: i%2 == 0}
+			s.Put(id, want)
+			if got, ok := s.Get(id); !ok || got != want {
 				t.Errorf("id %d at %v: %+v, %v, want %+v", id, at, got, ok, want)
 			}
 		}
@@ -70,12 +70,12 @@ func TestSeenKeepsTheWholeRangeOfTimesAndIds(t *testing.T) {
 }
 
 // K4: state that grows without bound. Past the cap rows are repeated, never lost: a row not remembered is not suppressed.
-func TestSeenStaysWithinItsBytesAndForgetsOnlyNewRows(t *testing.T) {
+func TestASetStaysWithinItsBytesAndRefusesOnlyNewRows(t *testing.T) {
 	const limit = 1 << 20
-	s := newSeen(limit)
+	s := New(limit)
 	refused := 0
 	for id := range int64(100_000) {
-		if !s.put(id, version{millis: 1, hash: uint64(id)}) {
+		if !s.Put(id, Version{Millis: 1, Hash: uint64(id)}) {
 			refused++
 		}
 		if s.bytes > limit {
@@ -86,17 +86,17 @@ func TestSeenStaysWithinItsBytesAndForgetsOnlyNewRows(t *testing.T) {
 		t.Fatalf("%d refused, %d kept", refused, s.n)
 	}
 	for id := range int64(1000) {
-		if v, ok := s.get(id); ok && v.hash != uint64(id) {
+		if v, ok := s.Get(id); ok && v.Hash != uint64(id) {
 			t.Fatalf("id %d has another row's hash", id)
 		}
 	}
 }
 
-func TestSeenTakesAtMost24BytesARow(t *testing.T) {
+func TestASetTakesAtMost24BytesARow(t *testing.T) {
 	for _, rows := range []int{100_000, 333_333, 1_000_000} {
-		s := newSeen(math.MaxInt)
+		s := New(math.MaxInt)
 		for id := range int64(rows) {
-			s.put(id*7, version{millis: id, hash: uint64(id)})
+			s.Put(id*7, Version{Millis: id, Hash: uint64(id)})
 		}
 		if perRow := float64(s.bytes) / float64(rows); perRow > 24 {
 			t.Errorf("%d rows: %.1f bytes a row", rows, perRow)
@@ -104,22 +104,22 @@ func TestSeenTakesAtMost24BytesARow(t *testing.T) {
 	}
 }
 
-func BenchmarkSeen(b *testing.B) {
+func BenchmarkSet(b *testing.B) {
 	for _, rows := range []int{10_000, 1_000_000} {
-		s := newSeen(math.MaxInt)
+		s := New(math.MaxInt)
 		for id := range int64(rows) {
-			s.put(id, version{millis: id, hash: uint64(id)})
+			s.Put(id, Version{Millis: id, Hash: uint64(id)})
 		}
 		b.Run(fmt.Sprintf("met/%d", rows), func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				s.get(int64(i % rows))
+				s.Get(int64(i % rows))
 			}
 		})
 		b.Run(fmt.Sprintf("new/%d", rows), func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				s.get(int64(i%rows + rows))
+				s.Get(int64(i%rows + rows))
 			}
 		})
 	}

@@ -1,0 +1,267 @@
+// Package rowset remembers one Version of each of many rows in little memory: what of a resource was published.
+package rowset
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/storestream/storestream/schemas"
+)
+
+// Set holds a Version by row id.
+//
+// It is flat memory: entries of 20 bytes in shards of open addressing, which grow by an eighth, so 24 bytes a row at the most once a
+// shard has outgrown its first few hundred rows. It may be capped in bytes: at the cap Put takes no new rows, and says so.
+// A Set is for one goroutine.
+type Set struct {
+	shards   [shards]shard
+	n        int
+	added    int // since the last Evict
+	maxBytes int
+	bytes    int
+}
+
+const (
+	shards       = 256
+	entryBytes   = 20
+	shardMinimum = 8
+)
+
+// entry is the id (64 bits), the updated_at in milliseconds since MinInstant (49 bits reach past MaxInstant), 45 bits of the content's
+// hash, a bit that says the entry is in use and the mark. A row is equal to a version
+// when hash and time are: the content holds the time, so a changed row is taken for equal only with the same millisecond and the same 45
+// bits.
+type entry [5]uint32
+
+type shard struct {
+	entries []entry
+	n       int
+}
+
+const (
+	hashBits = 45
+	hashMask = 1<<hashBits - 1
+	usedBit  = 1 << 0
+	markBit  = 1 << 1
+)
+
+// Version is what is known of a row.
+type Version struct {
+	Millis int64  // updated_at, in milliseconds since the epoch: Avro keeps no more
+	Hash   uint64 // schemas.Hash, its lower 45 bits
+	Marked bool   // whatever the owner of the Set means by it
+}
+
+// Equal says whether a row with this time and content is v.
+func (v Version) Equal(millis int64, hash uint64) bool {
+	return v.Millis == millis && v.Hash == hash&hashMask
+}
+
+var epochMillis = schemas.MinInstant.Millis()
+
+func pack(id int64, v Version) entry {
+	t := uint64(v.Millis - epochMillis)
+	h := v.Hash & hashMask
+	flags := uint32(usedBit)
+	if v.Marked {
+		flags |= markBit
+	}
+	// 96 bits: time 49 | hash 45 | flags 2.
+	return entry{uint32(id), uint32(uint64(id) >> 32), uint32(t), uint32(t>>32) | uint32(h)<<17, uint32(h>>15)<<2 | flags}
+}
+
+func (e *entry) used() bool { return e[4]&usedBit != 0 }
+func (e *entry) id() int64  { return int64(uint64(e[0]) | uint64(e[1])<<32) }
+
+func (e *entry) version() Version {
+	t := uint64(e[2]) | uint64(e[3]&(1<<17-1))<<32
+	h := uint64(e[3]>>17) | uint64(e[4]>>2)<<15
+	return Version{Millis: int64(t) + epochMillis, Hash: h, Marked: e[4]&markBit != 0}
+}
+
+// New is an empty set that takes at most maxBytes; 0: no cap.
+func New(maxBytes int) *Set {
+	if maxBytes == 0 {
+		maxBytes = math.MaxInt
+	}
+	return &Set{maxBytes: maxBytes}
+}
+
+// Len is the number of rows, Added how many of them are new since the last Evict, Bytes the memory they take.
+func (s *Set) Len() int   { return s.n }
+func (s *Set) Added() int { return s.added }
+func (s *Set) Bytes() int { return s.bytes }
+
+// spread is Fibonacci hashing: ids are dense, so neighbours must not share a shard's neighbourhood.
+func spread(id int64) uint64 { return bits.RotateLeft64(uint64(id)*0x9E3779B97F4A7C15, 32) }
+
+// find returns the place of id in s, or the free place where it would go.
+func (s *shard) find(id int64, h uint64) (at int, found bool) {
+	at = s.home(h)
+	for {
+		e := &s.entries[at]
+		if !e.used() {
+			return at, false
+		}
+		if e.id() == id {
+			return at, true
+		}
+		if at++; at == len(s.entries) {
+			at = 0
+		}
+	}
+}
+
+// home maps a hash to a place without a division, for tables whose length is no power of two.
+func (s *shard) home(h uint64) int {
+	hi, _ := bits.Mul64(h<<8, uint64(len(s.entries)))
+	return int(hi)
+}
+
+// Get is the version of id.
+func (s *Set) Get(id int64) (Version, bool) {
+	h := spread(id)
+	sh := &s.shards[h>>56]
+	if len(sh.entries) == 0 {
+		return Version{}, false
+	}
+	at, found := sh.find(id, h)
+	if !found {
+		return Version{}, false
+	}
+	return sh.entries[at].version(), true
+}
+
+// Put remembers v for id; false: the cap is reached and id was not there.
+func (s *Set) Put(id int64, v Version) bool {
+	h := spread(id)
+	sh := &s.shards[h>>56]
+	if (sh.n+1)*16 > len(sh.entries)*15 { // at most 15 of 16 places in use
+		if !s.grow(sh) {
+			if len(sh.entries) == 0 {
+				return false
+			}
+			at, found := sh.find(id, h)
+			if found {
+				sh.entries[at] = pack(id, v)
+			}
+			return found
+		}
+	}
+	at, found := sh.find(id, h)
+	sh.entries[at] = pack(id, v)
+	if !found {
+		sh.n++
+		s.n++
+		s.added++
+	}
+	return true
+}
+
+func (s *Set) grow(sh *shard) bool {
+	size := max(shardMinimum, len(sh.entries)+len(sh.entries)/8+1)
+	more := (size - len(sh.entries)) * entryBytes
+	if s.bytes+more > s.maxBytes {
+		return false
+	}
+	s.bytes += more
+	sh.rehash(size, func(*entry) bool { return true })
+	return true
+}
+
+// rehash moves the entries that keep approves of to a table of size places.
+func (s *shard) rehash(size int, keep func(*entry) bool) {
+	old := s.entries
+	s.entries, s.n = make([]entry, size), 0
+	for i := range old {
+		e := &old[i]
+		if e.used() && keep(e) {
+			at, _ := s.find(e.id(), spread(e.id()))
+			s.entries[at] = *e
+			s.n++
+		}
+	}
+}
+
+// Remove forgets id.
+func (s *Set) Remove(id int64) {
+	h := spread(id)
+	sh := &s.shards[h>>56]
+	if len(sh.entries) == 0 {
+		return
+	}
+	at, found := sh.find(id, h)
+	if !found {
+		return
+	}
+	sh.n--
+	s.n--
+	// Close the gap: an entry behind it that a search reaches only across it moves into it.
+	hole := at
+	for {
+		if at++; at == len(sh.entries) {
+			at = 0
+		}
+		e := &sh.entries[at]
+		if !e.used() {
+			break
+		}
+		home := sh.home(spread(e.id()))
+		if between(hole, home, at) {
+			continue
+		}
+		sh.entries[hole], hole = *e, at
+	}
+	sh.entries[hole] = entry{}
+}
+
+// between says whether home lies after hole and at or before at, going round.
+func between(hole, home, at int) bool {
+	if hole < at {
+		return hole < home && home <= at
+	}
+	return hole < home || home <= at
+}
+
+// Evict forgets the rows with an updated_at before settled. Versions keep milliseconds: one in settled's own millisecond stays, or a
+// row a few microseconds after settled would be taken for new.
+func (s *Set) Evict(settled schemas.Instant) {
+	limit := settled.Millis()
+	s.n, s.bytes, s.added = 0, 0, 0
+	for i := range s.shards {
+		sh := &s.shards[i]
+		live := 0
+		for j := range sh.entries {
+			if sh.entries[j].used() && sh.entries[j].version().Millis >= limit {
+				live++
+			}
+		}
+		if live < sh.n {
+			size := 0
+			if live > 0 {
+				size = max(shardMinimum, live*16/15+live/16+2)
+			}
+			sh.rehash(size, func(e *entry) bool { return e.version().Millis >= limit })
+		}
+		s.n += sh.n
+		s.bytes += len(sh.entries) * entryBytes
+	}
+}
+
+// Unmark takes the mark off all rows.
+func (s *Set) Unmark() { s.each(func(e *entry) { e[4] &^= markBit }) }
+
+// Each calls do for every row, in no order. do must not change the set.
+func (s *Set) Each(do func(id int64, v Version)) {
+	s.each(func(e *entry) { do(e.id(), e.version()) })
+}
+
+func (s *Set) each(do func(*entry)) {
+	for i := range s.shards {
+		for j := range s.shards[i].entries {
+			if e := &s.shards[i].entries[j]; e.used() {
+				do(e)
+			}
+		}
+	}
+}
