@@ -13,8 +13,16 @@ import (
 
 // databaseTx is a transaction's half in PostgreSQL.
 type databaseTx struct {
-	db *database
-	tx pgx.Tx
+	db   *database
+	tx   pgx.Tx
+	last proof
+}
+
+// proof is a query that is true when the last write of a transaction has come to stay. The transaction's number is not proof enough: a
+// crash loses numbers that had left no trace on disk, and the server gives them out again.
+type proof struct {
+	sql    string
+	values [][]byte
 }
 
 func (db *database) begin(ctx context.Context) (*databaseTx, error) {
@@ -68,6 +76,7 @@ func (tx *databaseTx) exec(ctx context.Context, sql string, values ...[]byte) er
 }
 
 func (tx *databaseTx) insert(ctx context.Context, table string, columns []string, values [][]byte) error {
+	tx.last = proof{"SELECT count(*) = 1 FROM " + table + " WHERE id = $1", values[:1]}
 	places := make([]string, len(columns))
 	for i := range places {
 		places[i] = "$" + strconv.Itoa(i+1)
@@ -76,6 +85,8 @@ func (tx *databaseTx) insert(ctx context.Context, table string, columns []string
 }
 
 func (tx *databaseTx) update(ctx context.Context, table string, columns []string, values [][]byte) error {
+	tx.last = proof{"SELECT count(*) = 1 FROM " + table + " WHERE id = $1 AND updated_at IS NOT DISTINCT FROM $2",
+		[][]byte{values[0], values[len(values)-1]}}
 	var sets []string
 	for i, c := range columns[1:] {
 		sets = append(sets, c+" = $"+strconv.Itoa(i+2))
@@ -84,7 +95,9 @@ func (tx *databaseTx) update(ctx context.Context, table string, columns []string
 }
 
 func (tx *databaseTx) delete(ctx context.Context, table string, id int64) error {
-	return tx.exec(ctx, "DELETE FROM "+table+" WHERE id = $1", strconv.AppendInt(nil, id, 10))
+	key := strconv.AppendInt(nil, id, 10)
+	tx.last = proof{"SELECT count(*) = 0 FROM " + table + " WHERE id = $1", [][]byte{key}}
+	return tx.exec(ctx, "DELETE FROM "+table+" WHERE id = $1", key)
 }
 
 // maxCommit bounds the wait for a database that broke off while committing.
@@ -104,7 +117,7 @@ func (tx *databaseTx) commit(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	committed, unknown := tx.db.outcome(ctx, string(xid.Rows[0][0]))
+	committed, unknown := tx.db.outcome(ctx, xid.Rows[0][0], tx.last)
 	if unknown != nil {
 		return fmt.Errorf("commit in PostgreSQL: the outcome is unknown, memory and database may differ: %w", errors.Join(err, unknown))
 	}
@@ -115,13 +128,18 @@ func (tx *databaseTx) commit(ctx context.Context) error {
 }
 
 // outcome asks, again and again while the database is away, what became of a transaction.
-func (db *database) outcome(ctx context.Context, xid string) (committed bool, err error) {
+func (db *database) outcome(ctx context.Context, xid []byte, last proof) (committed bool, err error) {
 	const pause = 100 * time.Millisecond
 	for {
-		var status *string
-		err := db.pool.QueryRow(ctx, "SELECT txid_status($1::text::bigint)", xid).Scan(&status)
-		if err == nil && status != nil && *status != "in progress" {
-			return *status == "committed", nil
+		status, err := db.ask(ctx, "SELECT txid_status($1)", xid)
+		if err == nil && status == "aborted" {
+			return false, nil
+		}
+		if err == nil && status == "committed" {
+			var stayed string
+			if stayed, err = db.ask(ctx, last.sql, last.values...); err == nil {
+				return stayed == "t", nil
+			}
 		}
 		select {
 		case <-time.After(pause):
@@ -129,6 +147,20 @@ func (db *database) outcome(ctx context.Context, xid string) (committed bool, er
 			return false, errors.Join(context.Cause(ctx), err)
 		}
 	}
+}
+
+// ask runs a query of one value on a connection of its own.
+func (db *database) ask(ctx context.Context, sql string, values ...[]byte) (string, error) {
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Release()
+	result := conn.Conn().PgConn().ExecParams(ctx, sql, values, nil, nil, nil).Read()
+	if result.Err != nil {
+		return "", result.Err
+	}
+	return string(result.Rows[0][0]), nil
 }
 
 func (tx *databaseTx) rollback(ctx context.Context) {
