@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -16,7 +17,8 @@ type command struct {
 	name     string // what errors call it
 	path     string
 	args     []string
-	env      []string // added to this process's environment
+	env      []string // added to the environment
+	environ  []string // the environment; nil: this process's
 	dir      string   // working folder
 	log      string   // file that gets its standard output and error, appended
 	as       *account // nil: as this process's user
@@ -45,7 +47,11 @@ func start(c command) (*process, error) {
 	defer log.Close()
 	cmd := exec.Command(c.path, c.args...)
 	cmd.Dir = c.dir
-	cmd.Env = append(os.Environ(), c.env...)
+	environ := c.environ
+	if environ == nil {
+		environ = os.Environ()
+	}
+	cmd.Env = append(slices.Clip(environ), c.env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = attributes(c.as, c.lastWish)
 	p := &process{name: c.name, log: c.log, cmd: cmd, exited: make(chan struct{})}

@@ -1,0 +1,57 @@
+package servers
+
+import (
+	"syscall"
+	"time"
+)
+
+// ProgramConfig says how to start a program of this project's own as a child.
+type ProgramConfig struct {
+	Name    string // what errors call it
+	Path    string
+	Args    []string
+	Environ []string // all of it; nil: this process's
+	Dir     string   // working folder
+	Log     string   // file that gets its standard output and error, appended
+	// Patience is how long Stop waits after SIGTERM before it kills; 0: 10 s.
+	Patience time.Duration
+}
+
+// Program is a running child in a process group of its own. On Linux it is killed when this process dies.
+type Program struct {
+	patience time.Duration
+	process  *process
+}
+
+// StartProgram starts a program and returns at once. Whoever needs to know that it is ready asks it.
+func StartProgram(c ProgramConfig) (*Program, error) {
+	p, err := start(command{
+		name: c.Name, path: c.Path, args: c.Args, environ: c.Environ, dir: c.Dir, log: c.Log, lastWish: syscall.SIGKILL,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if c.Patience == 0 {
+		c.Patience = stopPatience
+	}
+	return &Program{patience: c.Patience, process: p}, nil
+}
+
+// Exited is closed once the program has ended, however that was.
+func (p *Program) Exited() <-chan struct{} { return p.process.exited }
+
+// Ended describes a program that has exited though nobody asked it to: its exit status and its last words. Only for after Exited.
+func (p *Program) Ended() error { return p.process.ended() }
+
+// Stop asks the program to end (SIGTERM), kills it when its patience is over, and returns when it is gone. A second Stop does nothing.
+func (p *Program) Stop() error { return p.process.stop(p.patience, syscall.SIGTERM) }
+
+// TemporaryFolder makes a private folder storestream-<kind>-* for files that belong to no single server. remove removes it; where this process
+// is killed before that, the next TemporaryFolder of the same kind does.
+func TemporaryFolder(kind string) (path string, remove func(), err error) {
+	f, err := openFolder("", kind, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	return f.path, f.close, nil
+}
