@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// What running Apache Kafka takes, and is not on this machine.
+// What Apache Kafka and Apicurio take, and is not on this machine.
 var (
 	ErrNoJava  = errors.New("no Java: install 17 or newer (Debian: apt-get install default-jre-headless)")
-	ErrNoMaven = errors.New("no Maven, which fetches Apache Kafka: install it (Debian: apt-get install maven)")
+	ErrNoMaven = errors.New("no Maven, which fetches what runs on Java: install it (Debian: apt-get install maven)")
 )
 
 // fetched returns the folder of this name in the user's cache, filled by fetch the first time that it is asked for on this machine.
@@ -52,22 +52,16 @@ func cacheFolder(name string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// fetchJars returns the folder with the jars that a pom.xml asks for, and theirs. Nothing but the first call needs Maven or the network.
-func fetchJars(name, pom string) (string, error) {
-	dir, err := fetched(name, func(dir string) error {
-		maven, err := exec.LookPath("mvn")
-		if err != nil {
-			return ErrNoMaven
-		}
-		if err := os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(pom), 0o644); err != nil {
-			return err
-		}
-		return run(command{
-			name: "mvn", path: maven, dir: dir, log: filepath.Join(dir, "log"), lastWish: syscall.SIGKILL,
-			args: []string{"-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=" + filepath.Join(dir, "jars")},
-		})
+// maven runs a goal whose output goes to dir. Its version is pinned where the goal names it, and in a pom.xml where there is one.
+func maven(dir string, args ...string) error {
+	path, err := exec.LookPath("mvn")
+	if err != nil {
+		return ErrNoMaven
+	}
+	return run(command{
+		name: "mvn", path: path, dir: dir, log: filepath.Join(dir, "log"), lastWish: syscall.SIGKILL,
+		args: append([]string{"-q", "-B"}, args...),
 	})
-	return filepath.Join(dir, "jars"), err
 }
 
 func javaBinary() (string, error) {
@@ -81,4 +75,9 @@ func javaBinary() (string, error) {
 		return "", ErrNoJava
 	}
 	return path, nil
+}
+
+// javaFlags are for a quick start and little memory: the short-lived servers here gain nothing from the optimizing compiler.
+func javaFlags(heap string) []string {
+	return []string{"-Xms64m", "-Xmx" + heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 }

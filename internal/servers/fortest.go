@@ -64,3 +64,9 @@ func StandbyForTest(t TB, p *Postgres) *Postgres {
 	t.Helper()
 	return forTest(t, func() (*Postgres, error) { return p.Standby(context.Background()) })
 }
+
+// ApicurioForTest starts an Apicurio Registry for the length of a test.
+func ApicurioForTest(t TB, c ApicurioConfig) *Apicurio {
+	t.Helper()
+	return forTest(t, func() (*Apicurio, error) { return StartApicurio(context.Background(), c) })
+}

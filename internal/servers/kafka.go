@@ -27,13 +27,12 @@ const (
 	kafkaCluster  = "c3RvcmVzdHJlYW0tZGV2MQ" // 16 bytes, base64
 )
 
-// kafkaSettings make one node a whole cluster, and the waits that are meant for many nodes short. docker-compose.yml has the same ones, and a
-// test compares them.
+// kafkaSettings make one node a whole cluster, and the waits that are meant for many nodes short. docker-compose.yml has the same (a test
+// compares them); only addresses differ.
 var kafkaSettings = map[string]string{
 	"process.roles":                            "broker,controller",
 	"node.id":                                  "1",
 	"controller.listener.names":                "CONTROLLER",
-	"listener.security.protocol.map":           "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
 	"auto.create.topics.enable":                "false", // a consumer must not create a topic that is not compacted
 	"offsets.topic.replication.factor":         "1",
 	"offsets.topic.num.partitions":             "5",
@@ -72,7 +71,7 @@ func StartKafka(ctx context.Context, c KafkaConfig) (*Kafka, error) {
 	if err != nil {
 		return nil, err
 	}
-	jars, err := fetchJars("kafka-"+kafkaVersion, kafkaPOM)
+	cache, err := fetched("kafka-"+kafkaVersion, fetchKafka)
 	if err != nil {
 		return nil, fmt.Errorf("fetch Apache Kafka: %w", err)
 	}
@@ -80,12 +79,20 @@ func StartKafka(ctx context.Context, c KafkaConfig) (*Kafka, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Kafka{java: java, jars: jars, config: c, dir: dir}
+	k := &Kafka{java: java, jars: filepath.Join(cache, "jars"), config: c, dir: dir}
 	if err := onFreePorts(2, c.Port, func(ports []int) error { return k.launch(ctx, ports[0], ports[1]) }); err != nil {
 		dir.close()
 		return nil, err
 	}
 	return k, nil
+}
+
+// fetchKafka has Maven copy the jars that kafka/pom.xml asks for, and theirs.
+func fetchKafka(dir string) error {
+	if err := os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(kafkaPOM), 0o644); err != nil {
+		return err
+	}
+	return maven(dir, "dependency:copy-dependencies", "-DoutputDirectory="+filepath.Join(dir, "jars"))
 }
 
 // launch formats the folder if it is new, starts the process and waits until it answers.
@@ -112,11 +119,10 @@ func (k *Kafka) launch(ctx context.Context, port, controllerPort int) error {
 }
 
 func (k *Kafka) command(class string, args ...string) command {
-	flags := []string{
-		"-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+	flags := append(javaFlags("512m"),
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
 		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
-	}
+	)
 	flags = append(flags, k.config.JavaFlags...)
 	return command{
 		name: "Apache Kafka", path: k.java, dir: k.dir.path, log: k.dir.join("log"), lastWish: syscall.SIGKILL,
@@ -130,6 +136,7 @@ func (k *Kafka) configure(controllerPort int) error {
 	settings["listeners"] = fmt.Sprintf("PLAINTEXT://%s,CONTROLLER://%s", address(k.Port), address(controllerPort))
 	settings["advertised.listeners"] = "PLAINTEXT://" + address(k.Port)
 	settings["controller.quorum.voters"] = "1@" + address(controllerPort)
+	settings["listener.security.protocol.map"] = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
 	settings["log.dirs"] = k.dir.join("data")
 	maps.Copy(settings, k.config.Settings)
 	var text strings.Builder

@@ -1,14 +1,16 @@
 package servers
 
 import (
+	"errors"
+	"net/http"
 	"os"
 	"testing"
+
+	"github.com/twmb/franz-go/pkg/sr"
 )
 
 func TestApacheKafkaKeepsWhatItAcknowledgedOverAKillAndAShutdown(t *testing.T) {
-	if os.Getenv("E2E_BROKER") != "kafka" {
-		t.Skip("make test-kafka runs it: it takes Java and Maven, which make test does not ask for")
-	}
+	needJava(t)
 	k := KafkaForTest(t, KafkaConfig{})
 	commitRecords(t, k.Brokers())
 	readWithKcat(t, k.Brokers())
@@ -23,4 +25,40 @@ func TestApacheKafkaKeepsWhatItAcknowledgedOverAKillAndAShutdown(t *testing.T) {
 		t.Fatal(err)
 	}
 	readWithKcat(t, k.Brokers())
+}
+
+func TestApicurioRefusesAnIncompatibleSchemaAndKeepsIDsOverAKill(t *testing.T) {
+	needJava(t)
+	a := ApicurioForTest(t, ApicurioConfig{})
+	client, err := sr.NewClient(sr.URLs(a.URL()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := func(id string) sr.Schema {
+		return sr.Schema{Schema: `{"type":"record","name":"Key","fields":[{"name":"id","type":"` + id + `"}]}`}
+	}
+	first, err := client.CreateSchema(t.Context(), "things-key", record("long"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refused *sr.ResponseError
+	_, err = client.CreateSchema(t.Context(), "things-key", record("string"))
+	if !errors.As(err, &refused) || refused.StatusCode != http.StatusConflict {
+		t.Errorf("an incompatible schema: %v, want 409", err)
+	}
+	if err := errors.Join(a.Kill(), a.Start(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	again, err := client.LookupSchema(t.Context(), "things-key", record("long"))
+	if err != nil || again.ID != first.ID {
+		t.Errorf("after a kill the schema has id %d (%v), want %d", again.ID, err, first.ID)
+	}
+}
+
+// needJava skips a test that takes Java and Maven, unless it was asked for.
+func needJava(t *testing.T) {
+	t.Helper()
+	if os.Getenv("E2E_BROKER") != "kafka" {
+		t.Skip("make test-kafka runs it: it takes Java and Maven, which make test does not ask for")
+	}
 }
