@@ -31,8 +31,8 @@ func readNumeric(b []byte) (n numeric, ok bool) {
 	}
 	n = numeric{groups: b[8:], weight: int(int16(binary.BigEndian.Uint16(b[2:]))), sign: binary.BigEndian.Uint16(b[4:]),
 		dscale: int(binary.BigEndian.Uint16(b[6:]))}
-	for i := range n.len() {
-		if n.group(i) > 9999 {
+	for g := n.groups; len(g) >= 2; g = g[2:] {
+		if binary.BigEndian.Uint16(g) > 9999 {
 			return n, false
 		}
 	}
@@ -73,8 +73,8 @@ func (n *numeric) short(precision, scale int) (d decimal, ok bool) {
 		return d, false
 	}
 	var v uint64
-	for i := range n.len() {
-		v = v*10000 + uint64(n.group(i))
+	for g := n.groups; len(g) >= 2; g = g[2:] {
+		v = v*10000 + uint64(binary.BigEndian.Uint16(g))
 	}
 	shift := 4*(n.weight-n.len()+1) + scale
 	if shift < 0 && shift >= -19 { // the last group reaches beyond the scale, mostly with zeros

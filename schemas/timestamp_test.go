@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"encoding/binary"
+	"strings"
 	"testing"
 	"time"
 
@@ -92,9 +93,12 @@ func FuzzTimestamp(f *testing.F) {
 				t.Fatalf("%q is %s, which reads as %v %s", text, got, ok, back)
 			}
 		}
-		// Go also takes a comma before the fraction, and an hour of one digit (go.dev/issue/54580).
+		// Go also takes a comma before the fraction, an hour of one digit, and zones of 24 hours or 60 minutes (go.dev/issue/54580).
 		want, err := time.Parse(time.RFC3339Nano, text)
-		if i := InstantOf(want); err == nil && want.Year() >= 1 && i >= MinInstant && i <= MaxInstant && len(text) >= 20 && text[13] == ':' && text[19] != ',' && (!ok || got != i) {
+		if err != nil || len(text) < 20 || text[13] != ':' || text[19] == ',' || strings.HasSuffix(text, ":60") || strings.Contains(text[19:], "24:") {
+			return
+		}
+		if i := InstantOf(want); want.Year() >= 1 && i >= MinInstant && i <= MaxInstant && (!ok || got != i) {
 			t.Fatalf("%q: %v %s, expected %s", text, ok, got, i)
 		}
 	})
