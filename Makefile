@@ -14,8 +14,8 @@ GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: ## the whole thing on this machine, with live traffic; Ctrl-C ends it
-	@$(GO) run -ldflags '$(LDFLAGS)' ./cmd/demo
+demo: build ## the whole thing on this machine, with live traffic; Ctrl-C ends it (ARGS=--help: what can be set)
+	@bin/demo $(ARGS)
 
 build: ## the programs, into bin/
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -40,8 +40,10 @@ bench: ## benchmarks
 fuzz: ## every fuzz test for TIME (default 10s)
 	build/fuzz $(TIME)
 
-compose-check: ## docker-compose.yml against the Compose specification
+# What docker compose config does, by the library that it does it with: no Docker is needed.
+compose-check: ## docker-compose.yml against the Compose specification, and the configuration that it mounts
 	$(GO) run github.com/compose-spec/compose-go/v2/cmd@$(COMPOSE_VERSION) docker-compose.yml >/dev/null
+	$(GO) run ./cmd/storestream config show --config deploy/storestream.yaml >/dev/null
 
 deps: ## install what test and test-kafka need and this machine lacks
 	@build/deps kafka

@@ -3,12 +3,12 @@ package servers
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/sr"
 )
 
 const (
@@ -68,12 +68,13 @@ func StartApicurio(ctx context.Context, c ApicurioConfig) (*Apicurio, error) {
 // URL is the root of Confluent's API.
 func (a *Apicurio) URL() string { return "http://" + address(a.Port) + "/apis/ccompat/v7" }
 
-// launch starts the process, waits until it answers and sets the rule that Confluent's registry has by default.
+// launch starts the process and waits until it answers.
 func (a *Apicurio) launch(ctx context.Context) error {
 	args := append(javaFlags("256m"),
 		"-Dquarkus.http.host="+host,
 		fmt.Sprintf("-Dquarkus.http.port=%d", a.Port),
 		"-Dquarkus.log.level=WARN",
+		"-Dregistry.rules.global.compatibility=BACKWARD",
 		// A file and not memory, so that a registry that was killed comes back with its schemas.
 		"-Dquarkus.datasource.jdbc.url=jdbc:h2:file:"+a.dir.join("schemas")+";WRITE_DELAY=0",
 		"-jar", filepath.Join(a.home, "apicurio-registry-app-"+apicurioVersion+"-runner.jar"))
@@ -91,12 +92,16 @@ func (a *Apicurio) launch(ctx context.Context) error {
 	return nil
 }
 
-// ready waits until the global rule can be set.
+// ready waits until the registry lists its subjects.
 func (a *Apicurio) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apicurioPatience)
 	defer cancel()
+	client, err := sr.NewClient(sr.URLs(a.URL()))
+	if err != nil {
+		return err
+	}
 	for {
-		err := a.setCompatibility(ctx)
+		_, err := client.Subjects(ctx)
 		if err == nil {
 			return nil
 		}
@@ -108,24 +113,6 @@ func (a *Apicurio) ready(ctx context.Context) error {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-}
-
-func (a *Apicurio) setCompatibility(ctx context.Context) error {
-	body := strings.NewReader(`{"compatibility":"BACKWARD"}`)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, a.URL()+"/config", body)
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("set the global compatibility rule: %s", response.Status)
-	}
-	return nil
 }
 
 // Stop ends the registry and removes its temporary folder. A second Stop does nothing.
