@@ -1,0 +1,72 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// invitation is a command that a user may try, and what it shows.
+type invitation struct{ shows, command string }
+
+// invite prints what to try next, every command ready to be pasted.
+func (d *demo) invite() {
+	d.screen.print("", d.screen.paint(bold, "Try in another terminal:"))
+	for _, i := range d.invitations() {
+		d.screen.print("  "+d.screen.paint(faint, "# "+i.shows), "  "+i.command)
+	}
+	d.screen.print("")
+}
+
+func (d *demo) invitations() []invitation {
+	program, config := shortest(d.program), " --config "+quote(d.config)
+	broker := " -b " + d.ports.broker.address() + " "
+	list := []invitation{
+		{"the newest orders, decoded", program + " tail orders -n 5" + config},
+		{"how far each topic is", program + " watermark list" + config},
+		{"publish everything that changed since a day again, while it runs", program + " watermark reset orders --to 2026-01-01" + config},
+	}
+	list = append(list, kcat(broker, d.registry.URL)...)
+	list = append(list, invitation{"the status page's figures; the page itself is at /", "curl -s http://" + d.ports.status.address() + "/status.json"})
+	if dsn := d.readerDSN(); dsn != "" {
+		list = append(list, invitation{"the database as storestream sees it", "psql " + quote(dsn) + " -c 'select * from orders order by updated_at desc limit 5'"})
+	}
+	return list
+}
+
+// kcat is what any Kafka client can see. Not every kcat decodes Avro (Debian's does not): one that is installed and cannot is not asked to.
+func kcat(broker, registry string) []invitation {
+	list := []invitation{
+		{"the watermarks, which are JSON", "kcat" + broker + `-C -t store.watermarks -e -q -f '%k %s\n'`},
+		{"the last orders as they come: time, partition, offset, size", "kcat" + broker + `-C -t store.orders -o -1 -f '%T  partition %p  offset %o  %S bytes\n'`},
+	}
+	version, err := exec.Command("kcat", "-V").CombinedOutput()
+	if err != nil {
+		list[0].shows += " (Debian: apt-get install kcat)"
+	}
+	if err != nil || strings.Contains(string(version), "Avro") {
+		list = append(list, invitation{"the last orders, decoded, where kcat knows Avro",
+			"kcat" + broker + "-C -t store.orders -o -1 -s key=avro -s value=avro -r " + registry})
+	}
+	return list
+}
+
+// shortest is a program's path, relative where it is within the current folder.
+func shortest(path string) string {
+	if here, err := os.Getwd(); err == nil {
+		if short, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(short) {
+			return quote(short)
+		}
+	}
+	return quote(path)
+}
+
+// quote makes text one word of a shell's command line.
+func quote(text string) string {
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,+@%"
+	if text != "" && strings.Trim(text, plain) == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
