@@ -327,6 +327,10 @@ func TestSecretsComeFromFilesAndAreNeverShown(t *testing.T) {
 	if e := entry(t, c, "registry.password"); e.Value != masked {
 		t.Errorf("registry.password is shown as %q", e.Value)
 	}
+	withDSN := load(t, Input{Set: []string{"postgres.dsn=postgres://student_ro:d5n@db/store"}})
+	if e := entry(t, withDSN, "postgres.dsn"); e.Value != "postgres://student_ro:******@db/store" {
+		t.Errorf("postgres.dsn is shown as %q", e.Value)
+	}
 	asJSON, err := json.Marshal(c)
 	if err != nil {
 		t.Fatal(err)

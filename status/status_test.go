@@ -175,7 +175,7 @@ func TestThePageIsSelfContainedAndFedByEvents(t *testing.T) {
 	}
 }
 
-func TestClosingEndsOpenEventStreamsAtOnce(t *testing.T) {
+func TestClosingEndsOpenEventStreamsCleanly(t *testing.T) {
 	board := New("a-1", "v0")
 	s, err := Listen("127.0.0.1:0", board, prometheus.NewRegistry())
 	if err != nil {
@@ -189,8 +189,8 @@ func TestClosingEndsOpenEventStreamsAtOnce(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := io.ReadAll(resp.Body); err != nil && !strings.Contains(err.Error(), "EOF") {
-		t.Log(err) // the stream may be cut instead of ended; that it ends is what matters
+	if _, err := io.ReadAll(resp.Body); err != nil {
+		t.Errorf("the stream was cut instead of ended: %v", err)
 	}
 	http.DefaultClient.CloseIdleConnections()
 }
