@@ -250,9 +250,9 @@ func (p *pass) finish() {
 
 // held says why settled stands still, if it does: a transaction has been open for longer than overlap.
 func (s *Source) held(c *clock, xmin uint64) string {
-	m, ok := s.settle.waiting(xmin)
-	if !ok || !c.known || c.time.Sub(m.time) <= s.Overlap {
+	since, ok := s.settle.waiting(xmin)
+	if !ok || !c.known || c.time.Sub(since) <= s.Overlap {
 		return ""
 	}
-	return fmt.Sprintf("a transaction (id %d) is open since about %s and may still bring rows from before: settled waits for its end", xmin, m.time)
+	return fmt.Sprintf("a transaction (id %d) is open since about %s and may still bring rows from before: settled waits for its end", xmin, since)
 }

@@ -11,6 +11,8 @@ import (
 type mark struct {
 	time schemas.Instant
 	next uint64
+	// since is when next was first seen: time moves on while nobody begins.
+	since schemas.Instant
 }
 
 // maxMarks bounds the memory of marks. At one a second and one transaction open for hours they are thinned, oldest pairs first in
@@ -42,6 +44,7 @@ func (s *settler) note(m mark) {
 	if len(s.marks) >= maxMarks {
 		s.thin()
 	}
+	m.since = m.time
 	s.marks = append(s.marks, m)
 }
 
@@ -75,13 +78,13 @@ func (s *settler) best(xmin uint64) (mark, bool) {
 	return s.marks[i-1], true
 }
 
-// waiting is the first mark that such a snapshot does not satisfy: about when the oldest transaction in the way began to write.
-func (s *settler) waiting(xmin uint64) (mark, bool) {
+// waiting is since about when a transaction has been open that such a snapshot does not show; false: none is.
+func (s *settler) waiting(xmin uint64) (schemas.Instant, bool) {
 	i := s.after(xmin)
 	if i == len(s.marks) {
-		return mark{}, false
+		return 0, false
 	}
-	return s.marks[i], true
+	return s.marks[i].since, true
 }
 
 func (s *settler) after(xmin uint64) int {

@@ -1,0 +1,206 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/postgres"
+	"github.com/storestream/storestream/schemas"
+)
+
+// K1, as most people meet it.
+func TestALateCommitWithAnEarlierStampIsRead(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "now() - interval '1 hour'"))
+	r := s.reader()
+	r.poll()
+
+	late := s.writer()
+	run(t, late, "BEGIN")
+	run(t, late, put(2, "clock_timestamp()"))
+	s.exec(put(3, "clock_timestamp()"))
+	r.poll()
+	r.has(1, 3)
+	run(t, late, "COMMIT")
+	r.poll()
+	r.has(2)
+	r.settles(s.instant("SELECT updated_at FROM orders WHERE id = 3"))
+}
+
+// K1: with nothing else going on, a snapshot's xmin and xmax stand still at the id of the writer that is open. A rule by xmax would settle past it.
+func TestAWriterOpenOnAnOtherwiseQuietDatabaseHoldsSettledBack(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "now() - interval '1 hour'"))
+	r := s.readerOf(postgres.SourceConfig{Overlap: 50 * time.Millisecond})
+	r.whole()
+
+	quiet := s.writer()
+	run(t, quiet, "BEGIN")
+	run(t, quiet, put(2, "clock_timestamp()"))
+	stamp := s.instant("SELECT clock_timestamp()")
+	for s.instant("SELECT clock_timestamp()") < stamp.Add(300*time.Millisecond) {
+		r.whole()
+	}
+	if r.settled > stamp {
+		t.Errorf("settled moved to %s, past the stamp %s of a transaction that is open", r.settled, stamp)
+	}
+	run(t, quiet, "COMMIT")
+	r.whole()
+	r.has(2)
+	r.settles(stamp)
+}
+
+// K1: B begins after A, commits before it.
+func TestTransactionsThatCommitInTheOtherOrderAreAllRead(t *testing.T) {
+	s := openShop(t, ordersTable)
+	r := s.readerOf(postgres.SourceConfig{Overlap: 500 * time.Millisecond})
+	r.poll() // a first load would wait for the first of them
+	writers := make([]interface{ commit() }, 0, 8)
+	for i := range 8 {
+		w := s.writer()
+		run(t, w, "BEGIN")
+		run(t, w, put(i+1, "clock_timestamp()"))
+		writers = append(writers, commitFunc(func() { run(t, w, "COMMIT") }))
+		r.poll()
+	}
+	for i := range writers {
+		writers[len(writers)-1-i].commit()
+		r.poll()
+		r.has(int64(len(writers) - i))
+	}
+	r.settles(s.instant("SELECT max(updated_at) FROM orders"))
+	r.sameAs(s)
+}
+
+type commitFunc func()
+
+func (f commitFunc) commit() { f() }
+
+// K1: a transaction without an id yet is in no snapshot. Its now() is from before the poll; overlap covers it.
+func TestATransactionThatBeganBeforeAPollAndWritesAfterItIsRead(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "now()"))
+	r := s.reader()
+	w := s.writer()
+	run(t, w, "BEGIN; SELECT now()")
+	r.poll()
+	run(t, w, put(2, "now()"))
+	r.poll()
+	run(t, w, "COMMIT")
+	r.poll()
+	r.has(1, 2)
+}
+
+// K1: a prepared transaction is open whoever is connected.
+func TestAPreparedTransactionHoldsSettledBackUntilItIsCommitted(t *testing.T) {
+	s := openShop(t, ordersTable)
+	r := s.readerOf(postgres.SourceConfig{Overlap: 20 * time.Millisecond})
+	r.poll()
+	w := s.writer()
+	run(t, w, "BEGIN")
+	run(t, w, put(1, "clock_timestamp()"))
+	stamp := s.instant("SELECT clock_timestamp()")
+	run(t, w, "PREPARE TRANSACTION 'forgotten'")
+	t.Cleanup(func() { _, _ = s.admin.Exec(context.Background(), "ROLLBACK PREPARED 'forgotten'") }) // no other test's load waits for it
+	r.until("holding", func(d poller.Done) bool { return d.Held != "" })
+	if r.settled > stamp {
+		t.Errorf("settled moved to %s, past %s", r.settled, stamp)
+	}
+	run(t, w, "COMMIT PREPARED 'forgotten'")
+	r.settles(stamp)
+	r.has(1)
+}
+
+func TestWhileALongTransactionIsOpenPollsReadOnlyTheNewestPartAndMissNothing(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "now() - interval '1 hour'"))
+	r := s.readerOf(postgres.SourceConfig{Overlap: 100 * time.Millisecond})
+	r.poll()
+
+	long, short := s.writer(), s.writer()
+	run(t, long, "BEGIN")
+	run(t, long, put(2, "clock_timestamp()"))
+	s.exec(put(3, "clock_timestamp()")) // visible, and held from settling
+	run(t, short, "BEGIN")
+	run(t, short, put(4, "clock_timestamp()"))
+	stamp := s.instant("SELECT clock_timestamp()")
+	newest := func(d poller.Done) bool { return !d.Complete && d.Held != "" }
+	r.until("a read of the newest part", newest)
+
+	old := func() bool {
+		for _, b := range r.batches {
+			for _, row := range b.Rows {
+				if row.ID == 3 {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	if r.until("a read without order 3", func(d poller.Done) bool { return newest(d) && !old() }); r.settled > stamp {
+		t.Errorf("settled moved to %s, past %s", r.settled, stamp)
+	}
+	run(t, short, "COMMIT")
+	if r.poll(); !newest(r.done) {
+		t.Errorf("done %+v: expected a read of the newest part, as the long transaction is open", r.done)
+	}
+	r.has(4) // though it is stamped before the newest part
+	s.exec(put(5, "clock_timestamp()"))
+	r.poll()
+	r.has(5)
+	if d := r.whole(); !d.Complete || d.Held == "" {
+		t.Errorf("a complete pass was asked for, done says %+v", d)
+	}
+	run(t, long, "COMMIT")
+	r.poll()
+	r.has(2)
+	r.settles(stamp)
+	r.until("the end of holding", func(d poller.Done) bool { return d.Complete && d.Held == "" })
+	r.sameAs(s)
+}
+
+// The server's filter by row age must let a row through that VACUUM FREEZE has frozen in between.
+func TestARowFrozenBeforeItIsReadAgainIsStillFound(t *testing.T) {
+	s := openShop(t, ordersTable)
+	r := s.readerOf(postgres.SourceConfig{Overlap: 50 * time.Millisecond})
+	r.poll()
+	long, short := s.writer(), s.writer()
+	run(t, short, "BEGIN")
+	run(t, short, put(1, "clock_timestamp()"))
+	run(t, long, "BEGIN")
+	run(t, long, "SELECT pg_current_xact_id()")
+	r.until("a read of the newest part", func(d poller.Done) bool { return !d.Complete && d.Held != "" })
+	run(t, short, "COMMIT")
+	run(t, long, "COMMIT")
+	s.exec("VACUUM FREEZE orders")
+	r.poll()
+	r.has(1)
+}
+
+// A first load waits for what is in flight, so that it can settle as it goes.
+func TestAFirstLoadUnderTrafficSettlesWithItsFirstPass(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec("INSERT INTO orders SELECT i, 1, 'Complete', 1, t, t FROM generate_series(1, 3000) i, LATERAL (SELECT now() - interval '1 day' + i * interval '1 ms' AS t) x")
+	w := s.writer()
+	run(t, w, "BEGIN")
+	run(t, w, put(1, "clock_timestamp()"))
+	stamp := s.instant("SELECT clock_timestamp()")
+	r := s.readerOf(postgres.SourceConfig{MaxRows: 500, Overlap: time.Millisecond})
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		<-time.After(200 * time.Millisecond) // the load is waiting, or about to: either way it must settle
+		_, _ = w.Exec(t.Context(), "COMMIT")
+	}()
+	r.poll()
+	<-ended
+	if len(r.batches) < 6 || r.batches[2].Settled == schemas.MinInstant {
+		t.Errorf("%d batches, the third settled to %s: expected a first load to settle as it goes", len(r.batches), r.batches[2].Settled)
+	}
+	if r.settled <= stamp {
+		t.Errorf("settled stands at %s after the first load: the transaction stamped %s had ended", r.settled, stamp)
+	}
+	r.sameAs(s)
+}
