@@ -12,7 +12,7 @@ import (
 
 // K14: the rows, the dead letter and the watermark are there together, in the form that the contract promises.
 func TestRowsLettersAndWatermarkAreOneTransaction(t *testing.T) {
-	s := newStage(t)
+	s := plainStage(t)
 	session := s.take(s.cluster("a", nil))
 	tx := next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"), s.order(2, "2026-11-20T09:00:01Z", "Complete"))
 	tx.Letters = []watermark.Letter{{Key: "orders/3", Row: []byte(`{"id":3}`), Source: "rest", Field: "updated_at", Err: "missing"}}
@@ -51,7 +51,7 @@ func TestRowsLettersAndWatermarkAreOneTransaction(t *testing.T) {
 
 // A row that is stamped in the future, which brokers refuse, carries the time of writing; one before 1970 carries 1970.
 func TestRecordTimesAreOnesThatABrokerTakes(t *testing.T) {
-	s := newStage(t)
+	s := plainStage(t)
 	now := time.Now().Truncate(time.Millisecond)
 	session := s.take(s.cluster("a", func(c *producer.Config) { c.Now = func() time.Time { return now } }))
 	tx := next(session, s.order(1, "2199-01-01T00:00:00Z", "Shipped"), s.order(2, "1931-01-01T00:00:00Z", "Shipped"))
@@ -69,7 +69,7 @@ func TestRecordTimesAreOnesThatABrokerTakes(t *testing.T) {
 }
 
 func TestASessionThatHasEndedWritesNothing(t *testing.T) {
-	s := newStage(t)
+	s := plainStage(t)
 	session := s.take(s.cluster("a", nil))
 	session.Close()
 	if err := session.Commit(s.ctx(), next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"))); !errors.Is(err, producer.ErrLost) {

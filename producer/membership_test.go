@@ -113,7 +113,7 @@ func (l *ledger) run(c *producer.Cluster, instance string) (m *producer.Membersh
 }
 
 func TestInstancesShareTheResourcesAndHandThemOn(t *testing.T) {
-	s, l := newStage(t), newLedger(t)
+	s, l := plainStage(t), newLedger(t)
 	a, b := s.cluster("a", nil), s.cluster("b", nil)
 	memberA, leaveA := l.run(a, "a")
 	l.await("a alone", l.everythingOwned("a"))
@@ -152,7 +152,7 @@ func TestInstancesShareTheResourcesAndHandThemOn(t *testing.T) {
 
 // A resource is handed on when its owner has returned, not when it was told to.
 func TestTheGroupWaitsForAnOwnerToStop(t *testing.T) {
-	s, l := newStage(t), newLedger(t)
+	s, l := plainStage(t), newLedger(t)
 	ctx, leave := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	stopping, finish := make(chan struct{}, len(all)), make(chan struct{})
@@ -208,7 +208,7 @@ func TestAMemberThatTheGroupHasDroppedLosesItsResources(t *testing.T) {
 
 func TestAMemberWaitsForABrokerThatIsDown(t *testing.T) {
 	port := freePort(t)
-	s, l := newStage(t), newLedger(t)
+	s, l := plainStage(t), newLedger(t)
 	waiting := make(chan struct{}, 1)
 	c := s.cluster("early", func(c *producer.Config) {
 		c.Brokers = []string{net.JoinHostPort("127.0.0.1", strconv.Itoa(port))}
@@ -227,7 +227,7 @@ func TestAMemberWaitsForABrokerThatIsDown(t *testing.T) {
 }
 
 func TestPartitionsAddedToTheWatermarkTopicLeaveEachResourceOneOwner(t *testing.T) {
-	s, l := newStage(t), newLedger(t)
+	s, l := plainStage(t), newLedger(t)
 	a, _ := l.run(s.cluster("a", nil), "a")
 	l.await("a alone", l.everythingOwned("a"))
 	if _, err := s.admin.CreatePartitions(s.ctx(), 61, "store.watermarks"); err != nil {
@@ -249,7 +249,7 @@ func TestKeysArePartitionedAsByTheJavaClient(t *testing.T) {
 			t.Errorf("%q goes to partition %d, expected %d", key, got, want)
 		}
 	}
-	s := newStage(t)
+	s := plainStage(t)
 	session := s.take(s.cluster("a", nil))
 	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"), s.order(2, "2026-11-20T09:00:00Z", "Shipped"), s.order(77, "2026-11-20T09:00:00Z", "Shipped")))
 	for _, r := range s.committed("store.orders") {

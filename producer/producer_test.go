@@ -23,7 +23,8 @@ import (
 // A stage is a broker and a registry, and what the tests do to them.
 type stage struct {
 	t        *testing.T
-	broker   *servers.Broker
+	broker   *servers.Broker // the embedded one, whose faults are ours to choose; nil on Apache Kafka
+	brokers  []string
 	registry *servers.Registry
 	set      *schemas.Set
 	cl       *kgo.Client
@@ -36,12 +37,21 @@ func newStage(t *testing.T, settings ...string) *stage {
 	for i := 0; i+1 < len(settings); i += 2 {
 		config.Settings[settings[i]] = settings[i+1]
 	}
-	s := &stage{t: t, broker: servers.BrokerForTest(t, config), registry: servers.RegistryForTest(t)}
+	broker := servers.BrokerForTest(t, config)
+	return setUp(t, broker, broker.Brokers())
+}
+
+// plainStage is for tests that need no faults. With the build tag kafka it is an Apache Kafka.
+var plainStage = func(t *testing.T) *stage { return newStage(t) }
+
+func setUp(t *testing.T, broker *servers.Broker, brokers []string) *stage {
+	t.Helper()
+	s := &stage{t: t, broker: broker, brokers: brokers, registry: servers.RegistryForTest(t)}
 	var err error
 	if s.set, err = schemas.Load(""); err != nil {
 		t.Fatal(err)
 	}
-	if s.cl, err = kgo.NewClient(kgo.SeedBrokers(s.broker.Brokers()...), kgo.MetadataMinAge(10*time.Millisecond)); err != nil {
+	if s.cl, err = kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.MetadataMinAge(10*time.Millisecond)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.cl.Close)
@@ -56,7 +66,7 @@ func (s *stage) cluster(instance string, change func(*producer.Config)) *produce
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	config := producer.Config{Brokers: s.broker.Brokers(), TopicPrefix: "store.", Partitions: 3, Group: "storestream", Instance: instance,
+	config := producer.Config{Brokers: s.brokers, TopicPrefix: "store.", Partitions: 3, Group: "storestream", Instance: instance,
 		Registry: registry, AutoRegister: true, Log: zaptest.NewLogger(s.t, zaptest.Level(zap.WarnLevel)), TransactionTimeout: 10 * time.Second}
 	if change != nil {
 		change(&config)
@@ -118,12 +128,12 @@ func next(session *producer.Session, rows ...schemas.Record) watermark.Transacti
 	return watermark.Transaction{Rows: rows, Watermark: mark}
 }
 
-// committed is what a read_committed consumer sees in topic, in the order of offsets within a partition. It reads until it has met the end
-// of each partition, by the count of records that it may see.
+// committed is what a read_committed consumer sees in topic, in the order of offsets within a partition. It reads to the high watermark: on a real broker a
+// commit is answered before its markers stand in every partition, so the stable offset is still behind.
 func (s *stage) committed(topic string) []*kgo.Record {
 	s.t.Helper()
 	ctx := s.ctx()
-	ends, err := s.admin.ListCommittedOffsets(ctx, topic)
+	ends, err := s.admin.ListEndOffsets(ctx, topic)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -135,7 +145,7 @@ func (s *stage) committed(topic string) []*kgo.Record {
 			left[o.Partition] = o.Offset
 		}
 	})
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.broker.Brokers()...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: starts}))
 	if err != nil {
 		s.t.Fatal(err)

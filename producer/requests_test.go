@@ -10,7 +10,7 @@ import (
 )
 
 func TestRequestsAreReadInOrderByEveryInstance(t *testing.T) {
-	s := newStage(t)
+	s := plainStage(t)
 	cli, running := s.cluster("cli", nil), s.cluster("a", nil)
 	to := instant(t, "2026-01-01T00:00:00Z")
 	if id, err := cli.Ask(s.ctx(), watermark.Request{Resource: "orders", Kind: watermark.Reset, To: &to, By: "me@here"}); err != nil || id != 0 {
@@ -38,7 +38,7 @@ func TestRequestsAreReadInOrderByEveryInstance(t *testing.T) {
 }
 
 func TestARecordThatIsNoRequestIsSkipped(t *testing.T) {
-	s := newStage(t)
+	s := plainStage(t)
 	c := s.cluster("a", nil)
 	if err := c.EnsureTopics(s.ctx()); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestARecordThatIsNoRequestIsSkipped(t *testing.T) {
 
 // Ids begin again in a topic that was made anew; a watermark that names the fifth request of the old one must not hide the first five of the new.
 func TestRequestsOfATopicThatWasMadeAnewAreNotTakenForDone(t *testing.T) {
-	s := newStage(t)
+	s := plainStage(t)
 	c := s.cluster("a", nil)
 	if _, err := c.Ask(s.ctx(), watermark.Request{Resource: "orders", Kind: watermark.Sweeps}); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestRequestsOfATopicThatWasMadeAnewAreNotTakenForDone(t *testing.T) {
 }
 
 func TestAResetNamesItsTimeInTheContractsForm(t *testing.T) {
-	s := newStage(t)
+	s := plainStage(t)
 	to := schemas.MinInstant
 	if _, err := s.cluster("a", nil).Ask(s.ctx(), watermark.Request{Resource: "orders", Kind: watermark.Reset, To: &to, By: "me@here", At: instant(t, "2026-11-20T09:00:00Z")}); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 )
 
 func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
-	s := newStage(t)
+	s := plainStage(t)
 	c := s.cluster("a", nil)
 	session := s.take(c)
 	tx := next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"))
@@ -59,7 +59,7 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 }
 
 func TestReadWatermarksGivesTheNewestOfEachResource(t *testing.T) {
-	s := newStage(t)
+	s := plainStage(t)
 	c := s.cluster("a", nil)
 	for _, name := range []string{"orders", "users"} {
 		session, err := c.Take(s.ctx(), s.set.Get(name))
@@ -73,8 +73,13 @@ func TestReadWatermarksGivesTheNewestOfEachResource(t *testing.T) {
 			s.commit(session, tx)
 		}
 	}
-	marks, err := c.ReadWatermarks(s.ctx())
-	if err != nil || len(marks) != 2 || marks["orders"].Rows != 3 || marks["users"].Rows != 3 {
-		t.Errorf("watermarks %+v, %v", marks, err)
+	for {
+		marks, err := c.ReadWatermarks(s.ctx())
+		if err != nil || len(marks) > 2 {
+			t.Fatalf("watermarks %+v, %v", marks, err)
+		}
+		if len(marks) == 2 && marks["orders"].Rows == 3 && marks["users"].Rows == 3 {
+			return // a real broker shows a commit a moment after it has answered it
+		}
 	}
 }

@@ -136,7 +136,8 @@ func (c *Cluster) lastWatermark(ctx context.Context, resource string, spans []sp
 	return nil, nil
 }
 
-// ReadWatermarks is the newest watermark of each resource.
+// ReadWatermarks is the newest watermark of each resource that every consumer can see. It waits for no transaction: one that was committed this moment, or stands behind
+// somebody's open one, may be missing.
 func (c *Cluster) ReadWatermarks(ctx context.Context) (map[string]watermark.Watermark, error) {
 	spans, err := c.settled(ctx, c.Watermarks())
 	if err != nil {

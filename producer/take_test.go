@@ -18,7 +18,7 @@ import (
 
 // K15: an owner that was paused wakes up and would write an old row last.
 func TestTakingOverFencesThePredecessor(t *testing.T) {
-	s := newStage(t)
+	s := plainStage(t)
 	paused := s.take(s.cluster("a", nil))
 	s.commit(paused, next(paused, s.order(1, "2026-11-20T09:00:00Z", "Processing")))
 
@@ -40,7 +40,7 @@ func TestTakingOverFencesThePredecessor(t *testing.T) {
 
 // K30: nothing is kept but in Kafka.
 func TestASuccessorKnowsWhatItsPredecessorCommitted(t *testing.T) {
-	s := newStage(t)
+	s := plainStage(t)
 	first := s.take(s.cluster("a", nil))
 	tx := next(first, s.order(1, "2026-11-20T09:00:00.123456Z", "Shipped"), s.order(2, "2026-11-20T09:00:01Z", "Shipped"))
 	tx.Letters = []watermark.Letter{{Key: "orders/3", Row: []byte(`{"id":3}`)}, {Key: "orders/4", Row: []byte(`{"id":4}`)}, {Key: "order_items/1", Row: []byte(`{}`)}}
@@ -68,7 +68,7 @@ func TestASuccessorKnowsWhatItsPredecessorCommitted(t *testing.T) {
 
 // What the predecessor had written when it died, and not committed, is ended by taking over, and is never seen.
 func TestTakingOverEndsThePredecessorsOpenTransaction(t *testing.T) {
-	s := newStage(t)
+	s := plainStage(t)
 	first := s.take(s.cluster("a", nil))
 	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 	first.Lost()
@@ -145,7 +145,7 @@ func TestALogWhoseLastOffsetsWereCompactedAwayIsReadToItsEnd(t *testing.T) {
 
 // Somebody adds partitions to the watermark topic: the resource's key now belongs to another than the one its watermark is in.
 func TestAWatermarkIsFoundInWhicheverPartitionItIs(t *testing.T) {
-	s := newStage(t)
+	s := plainStage(t)
 	first := s.take(s.cluster("a", nil))
 	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 	first.Close()
@@ -168,7 +168,7 @@ func TestAWatermarkIsFoundInWhicheverPartitionItIs(t *testing.T) {
 
 // Two deployments that write the same topics: the second says so and fences nobody, until the first has been quiet.
 func TestADeploymentOfAnotherGroupIsLeftInPeace(t *testing.T) {
-	s := newStage(t)
+	s := plainStage(t)
 	first := s.take(s.cluster("a", nil))
 	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 
@@ -189,7 +189,7 @@ func TestADeploymentOfAnotherGroupIsLeftInPeace(t *testing.T) {
 
 // Values of an earlier schema hash as today's would, so a schema that only gained a doc republishes nothing; what is not ours at all is forgotten.
 func TestRebuildingReadsEveryWritersValues(t *testing.T) {
-	s := newStage(t)
+	s := plainStage(t)
 	first := s.take(s.cluster("a", nil))
 	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped"), s.order(2, "2026-11-20T09:00:00Z", "Shipped")))
 	first.Close()
@@ -218,7 +218,7 @@ func TestRebuildingReadsEveryWritersValues(t *testing.T) {
 
 // K16: only what a running replay has published itself suppresses equal rows.
 func TestRebuildingTellsWhatAReplayHasPublished(t *testing.T) {
-	s := newStage(t)
+	s := plainStage(t)
 	session := s.take(s.cluster("a", nil))
 	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"), s.order(2, "2026-11-20T09:00:00Z", "Shipped")))
 	ends, err := session.EndOffsets(s.ctx())
@@ -267,7 +267,7 @@ func (s *stage) produce(records ...*kgo.Record) {
 // transactional is a client of somebody else, in an open transaction.
 func (s *stage) transactional(id string) *kgo.Client {
 	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.broker.Brokers()...), kgo.TransactionalID(id), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.TransactionalID(id), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		s.t.Fatal(err)
 	}
