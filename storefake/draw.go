@@ -62,3 +62,15 @@ func (s *Store) nulled(chance *rand.Rand, resource string, row Row) Row {
 	}
 	return row
 }
+
+// scatter is nulled for a row made of cells. Its first and its last two fields are never null.
+func scatter(chance *rand.Rand, nulls float64, cells []cell) {
+	if nulls == 0 {
+		return
+	}
+	for i := 1; i < len(cells)-2; i++ {
+		if chance.Float64() < nulls {
+			cells[i] = null
+		}
+	}
+}

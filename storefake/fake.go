@@ -17,8 +17,10 @@ type Config struct {
 	Base   string // path of the base address; empty: /v1
 	Seed   uint64
 	Size   Size
-	// Start is the instant at which the clock starts (zero: now), Speed its pace (0: 1), WholeSeconds makes it stamp whole seconds.
+	// Start is the instant at which the clock starts (zero: now), Offset comes on top of it, Speed is its pace (0: 1), and WholeSeconds
+	// makes it stamp whole seconds.
 	Start        time.Time
+	Offset       time.Duration
 	Speed        float64
 	WholeSeconds bool
 	Readings     Readings
@@ -53,6 +55,7 @@ func Start(ctx context.Context, c Config) (*Fake, error) {
 		return nil, err
 	}
 	store := NewStore(NewClock(c.Start, c.Speed, c.WholeSeconds), c.Seed)
+	store.clock.Advance(c.Offset)
 	store.read = c.Readings
 	if err := store.connect(ctx, c.Database); err != nil {
 		return nil, err

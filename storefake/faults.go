@@ -3,7 +3,6 @@ package storefake
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -38,7 +37,7 @@ var allFaults = []Fault{ServerError, ServerErrorHTML, TooMany, Unauthorized, Rev
 type Faults struct {
 	// Shares of the data requests that meet each fault, drawn from the seed.
 	Shares map[Fault]float64
-	// Choose, if set, decides before Shares do; NoFault leaves it to them. It is called from many goroutines.
+	// Choose, if set, decides before Shares do; NoFault leaves it to them. It is called from many goroutines, and may call the Fake.
 	Choose func(*http.Request) Fault
 	// SlowFor is how long a slow body takes, by the machine's clock; 0: 5 s.
 	SlowFor time.Duration
@@ -65,8 +64,8 @@ func (f *Faults) Check() error {
 	return errors.Join(errs...)
 }
 
-// draw is the fault that r meets.
-func (f *Faults) draw(r *http.Request, chance *rand.Rand) Fault {
+// draw is the fault that r meets; drawn is a number in [0, 1), drawn at most once.
+func (f *Faults) draw(r *http.Request, drawn func() float64) Fault {
 	if f.Choose != nil {
 		if fault := f.Choose(r); fault != NoFault {
 			return fault
@@ -75,7 +74,7 @@ func (f *Faults) draw(r *http.Request, chance *rand.Rand) Fault {
 	if len(f.Shares) == 0 {
 		return NoFault
 	}
-	at := chance.Float64()
+	at := drawn()
 	for _, fault := range allFaults { // in a fixed order, so that a seed means the same each time
 		if at -= f.Shares[fault]; at < 0 {
 			return fault

@@ -2,7 +2,6 @@ package storefake
 
 import (
 	"encoding/json"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -145,16 +144,4 @@ func (s *Store) queryableBefore() cell {
 		return null
 	}
 	return cellOf(s.clock.Now().Add(-s.read.Delay)) + 1
-}
-
-// scatter applies the readings that are a matter of chance to a row about to be written. The first and the last two fields are never null.
-func scatter(chance *rand.Rand, nulls float64, cells []cell) {
-	if nulls == 0 {
-		return
-	}
-	for i := 1; i < len(cells)-2; i++ {
-		if chance.Float64() < nulls {
-			cells[i] = null
-		}
-	}
 }

@@ -97,8 +97,8 @@ func (s *Server) serveData(w *recorder, r *http.Request, res *resource, read *Re
 	s.mu.Lock()
 	faults, salt := s.faults, s.served
 	s.served++
-	fault := faults.draw(r, s.chance)
 	s.mu.Unlock()
+	fault := faults.draw(r, s.draw)
 	w.entry.Fault = fault
 	if s.failFirst(w, r, fault, &faults, read) {
 		return
@@ -124,6 +124,12 @@ func (s *Server) serveData(w *recorder, r *http.Request, res *resource, read *Re
 	body := s.renderer(read, &faults).appendListing(nil, res, p, asked, more)
 	w.Header().Set("Content-Type", "application/json")
 	s.send(w, r, body, fault, &faults)
+}
+
+func (s *Server) draw() float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.chance.Float64()
 }
 
 func pastEnd(w http.ResponseWriter, form PastEnd) {
@@ -193,7 +199,7 @@ func (s *Server) OnRequest(hook func(*http.Request)) {
 	s.onRequest = hook
 }
 
-// Key is the API key that is good now.
+// Key is the API key that is good now: a new one, if the last one given out is used up.
 func (s *Server) Key() string { return s.keys.current(s.store.Readings().Keys) }
 
 // RevokeKey makes the key bad; the key endpoint gives out another.

@@ -18,7 +18,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal kills
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
 	var usage *usageError
 	switch {
 	case errors.As(err, &usage):
@@ -50,11 +50,16 @@ const example = `  storefake --listen 127.0.0.1:8090 --orders 5000 --users 1000 
   storefake --order updated-desc --max-page 37 --limit 5 --fault 500=0.02 --fault truncated=0.01`
 
 // run serves until ctx is done. Where everything listens goes to stdout.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
 	var s settings
 	cmd := &cobra.Command{Use: "storefake", Short: "Stand in for the commerce data service", Long: long, Example: example,
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
-		RunE: func(cmd *cobra.Command, _ []string) error { return serve(cmd.Context(), &s, stdout) }}
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if s.Database.DSN == "" { // it holds a password, which on the command line everybody could read
+				s.Database.DSN = getenv("STOREFAKE_POSTGRES")
+			}
+			return serve(cmd.Context(), &s, stdout)
+		}}
 	s.declare(cmd.Flags())
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &usageError{err} })
 	cmd.SetArgs(args)
@@ -69,6 +74,9 @@ func serve(ctx context.Context, s *settings, stdout io.Writer) error {
 		return &usageError{err}
 	}
 	fake, err := storefake.Start(ctx, config)
+	if ctx.Err() != nil && err != nil {
+		return nil // stopped while it was still filling its tables
+	}
 	if err != nil {
 		return err
 	}

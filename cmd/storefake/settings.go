@@ -31,6 +31,7 @@ func (s *settings) declare(f *pflag.FlagSet) {
 	f.IntVar(&s.Size.Days, "days", 1095, "days that the history covers, ending now")
 	f.Float64Var(&s.traffic, "traffic", 0, "transactions a second; 0: rows stand still")
 	f.StringVar(&s.clock, "clock", "", "RFC 3339 instant at which the service's clock starts (default now)")
+	f.DurationVar(&s.Offset, "clock-offset", 0, "how far the service's clock is ahead of that")
 	f.Float64Var(&s.Speed, "clock-speed", 1, "pace of the service's clock: 1440 makes a day last a minute")
 	f.BoolVar(&s.WholeSeconds, "whole-seconds", false, "stamp whole seconds, also in PostgreSQL (default: microseconds there, of which REST shows the second)")
 	s.declareDatabase(f)
@@ -40,7 +41,7 @@ func (s *settings) declare(f *pflag.FlagSet) {
 }
 
 func (s *settings) declareDatabase(f *pflag.FlagSet) {
-	f.StringVar(&s.Database.DSN, "postgres", "", "DSN of an administrator; orders and order_items are created there anew")
+	f.StringVar(&s.Database.DSN, "postgres", "", "DSN of an administrator; orders and order_items are created there anew (default $STOREFAKE_POSTGRES)")
 	f.StringVar(&s.Database.Password, "postgres-password", "student", "password of role student_ro")
 	f.StringVar(&s.Database.Columns.Int, "postgres-int", "int8", "type of ids: int8, int4")
 	f.StringVar(&s.Database.Columns.Money, "postgres-money", "numeric", "type of money: numeric, float8, float4, text")
