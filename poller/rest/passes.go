@@ -29,7 +29,7 @@ const (
 //
 // Both: when that does not come about, what union.go can show.
 func (r *reader) passes(ctx context.Context, p window, m motion, first *walk) (outcome, error) {
-	u := newUnion(m, r.pageOf(r.size))
+	u := newUnion(m, r.pageOf(r.size), r.chance)
 	u.start = first.began
 	u.add(first)
 	o := outcome{rows: len(u.met), requests: first.pages()}

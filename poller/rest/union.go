@@ -10,6 +10,7 @@ import (
 type union struct {
 	motion motion
 	page   int
+	chance float64
 	start  schemas.Instant // rows changed since are not held against a pass over a growing piece
 	passes int
 	met    map[key]tally
@@ -30,11 +31,11 @@ type tally struct {
 	updated schemas.Instant
 }
 
-// hidden is the chance, at most, with which a row may be hidden when a piece is taken for whole by unlikely.
-const hidden = 1e-9
+// hiddenChance is reader.chance of all reads.
+const hiddenChance = 1e-9
 
-func newUnion(m motion, page int) *union {
-	return &union{motion: m, page: page, met: map[key]tally{}, count: -1, during: map[key]struct{}{}}
+func newUnion(m motion, page int, chance float64) *union {
+	return &union{motion: m, page: page, chance: chance, met: map[key]tally{}, count: -1, during: map[key]struct{}{}}
 }
 
 // add counts a pass. fresh is how many rows it brought that no pass had, apart how many rows one of this pass and the one before it met
@@ -102,7 +103,7 @@ func (u *union) settled(w *walk, n, fresh, apart int) bool {
 }
 
 // unlikely: so many passes in a row brought nothing new that a hidden row must have been missed by each of them, which has, all rows
-// together, a chance below hidden. Assumed: a pass misses a row independently of the other passes (their page sizes differ, so that rows at
+// together, less than the chance allowed. Assumed: a pass misses a row independently of the other passes (their page sizes differ, so that rows at
 // the bounds of one are inside a page of the next), and hidden rows are missed no more often than those that were missed at all. That rate is
 // taken over the rows that some pass missed, not over all: with a thousand rows that are permuted among fifty thousand that are not, the mean
 // would make the thousand look safe.
@@ -122,5 +123,5 @@ func (u *union) unlikely() bool {
 	if rate >= 1 {
 		return false
 	}
-	return float64(max(1, len(u.met)))*math.Pow(rate, float64(u.quiet)) < hidden
+	return float64(max(1, len(u.met)))*math.Pow(rate, float64(u.quiet)) < u.chance
 }
