@@ -1,0 +1,190 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// process is a running storestream.
+type process struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	out    log
+	exited chan struct{}
+	once   sync.Once
+}
+
+// log keeps what a process writes, and tells who waits for a line.
+type log struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{}
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
+	}
+	return l.text.Write(p)
+}
+
+// read is what was written so far, and a channel that is closed when there is more.
+func (l *log) read() (string, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.changed == nil {
+		l.changed = make(chan struct{})
+	}
+	return l.text.String(), l.changed
+}
+
+// patience is how long a test waits for what must happen. It is no measure: shared machines stall.
+const patience = 2 * time.Minute
+
+// spawn starts storestream with the stack's configuration.
+func (s *stack) spawn(args ...string) *process {
+	s.t.Helper()
+	p := &process{t: s.t, exited: make(chan struct{})}
+	p.cmd = exec.Command(program, append(args, "--config", s.config)...)
+	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
+	p.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 exitcode=66")
+	if err := p.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	go func() {
+		_ = p.cmd.Wait()
+		close(p.exited)
+	}()
+	s.t.Cleanup(func() {
+		p.kill()
+		text, _ := p.out.read()
+		if strings.Contains(text, "WARNING: DATA RACE") {
+			s.t.Error("data race in storestream:\n" + text)
+		}
+		if s.t.Failed() || os.Getenv("E2E_LOG") != "" {
+			s.t.Logf("storestream %s:\n%s", strings.Join(args, " "), tail(text, 60))
+		}
+	})
+	return p
+}
+
+// kill is kill -9.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill()
+	<-p.exited
+}
+
+// stop is SIGTERM, and waits for a clean exit.
+func (p *process) stop() {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		p.t.Fatal(err)
+	}
+	if code := p.wait(); code != 0 {
+		p.t.Fatalf("storestream exited with %d after SIGTERM", code)
+	}
+}
+
+func (p *process) signal(s syscall.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// wait returns the exit status.
+func (p *process) wait() int {
+	p.t.Helper()
+	select {
+	case <-p.exited:
+		return p.cmd.ProcessState.ExitCode()
+	case <-time.After(patience):
+		p.t.Fatal("storestream did not exit")
+		return -1
+	}
+}
+
+// says waits until the process has written text.
+func (p *process) says(text string) {
+	p.t.Helper()
+	deadline := time.After(patience)
+	for {
+		said, more := p.out.read()
+		if strings.Contains(said, text) {
+			return
+		}
+		select {
+		case <-more:
+		case <-p.exited:
+			p.t.Fatalf("storestream exited (%d) without saying %q", p.cmd.ProcessState.ExitCode(), text)
+		case <-deadline:
+			p.t.Fatalf("storestream did not say %q", text)
+		}
+	}
+}
+
+// do runs a command to its end.
+func (s *stack) do(args ...string) (stdout, stderr string, code int) {
+	s.t.Helper()
+	return runProgram(s.t, nil, append(args, "--config", s.config)...)
+}
+
+func runProgram(t *testing.T, environ []string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Env = append(os.Environ(), environ...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	began := time.Now()
+	err := cmd.Run()
+	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if os.Getenv("E2E_LOG") != "" {
+		t.Logf("storestream %v: exit status %d after %s\n%s%s", args, cmd.ProcessState.ExitCode(), time.Since(began).Round(time.Millisecond), out.String(), errs.String())
+	}
+	if ctx.Err() != nil {
+		t.Fatalf("storestream %v did not end within %s", args, patience)
+	}
+	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
+}
+
+// eventually tries until ok says true.
+func eventually(t *testing.T, what string, ok func() (bool, string)) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		done, state := ok()
+		if done {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %s: %s", what, patience, state)
+		}
+		<-ticker.C
+	}
+}
+
+func tail(text string, lines int) string {
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if len(all) > lines {
+		all = append([]string{fmt.Sprintf("(%d lines before)", len(all)-lines)}, all[len(all)-lines:]...)
+	}
+	return strings.Join(all, "\n")
+}

@@ -1,0 +1,140 @@
+package e2e
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/twmb/avro"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// record is one record of a data topic, decoded by the schema that the registry has for it.
+type record struct {
+	id        int64
+	tombstone bool
+	value     map[string]any
+	updatedAt time.Time
+	partition int32
+	offset    int64
+	timestamp time.Time
+}
+
+// reader decodes Confluent's wire format with github.com/twmb/avro.
+type reader struct {
+	t        *testing.T
+	registry string
+	schemas  map[uint32]*avro.Schema
+}
+
+func (r *reader) decode(wire []byte) (map[string]any, error) {
+	if len(wire) < 5 || wire[0] != 0 {
+		return nil, fmt.Errorf("not Confluent's wire format: % x", wire[:min(len(wire), 8)])
+	}
+	id := binary.BigEndian.Uint32(wire[1:])
+	schema := r.schemas[id]
+	if schema == nil {
+		var err error
+		if schema, err = r.fetch(id); err != nil {
+			return nil, err
+		}
+		r.schemas[id] = schema
+	}
+	var value map[string]any
+	rest, err := schema.Decode(wire[5:], &value)
+	if err == nil && len(rest) > 0 {
+		err = fmt.Errorf("%d bytes after the value", len(rest))
+	}
+	return value, err
+}
+
+func (r *reader) fetch(id uint32) (*avro.Schema, error) {
+	resp, err := http.Get(fmt.Sprintf("%s/schemas/ids/%d", r.registry, id))
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	var answer struct{ Schema string }
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return nil, fmt.Errorf("schema %d: %s: %w", id, body, err)
+	}
+	return avro.Parse(answer.Schema)
+}
+
+// topic reads a whole data topic as a read_committed consumer, in offset order within each partition.
+func (s *stack) topic(resource string) []record {
+	s.t.Helper()
+	r := &reader{t: s.t, registry: s.registry, schemas: map[uint32]*avro.Schema{}}
+	var records []record
+	for _, raw := range s.read("store."+resource) {
+		key, err := r.decode(raw.Key)
+		if err != nil {
+			s.t.Fatalf("%s: key at %d/%d: %v", resource, raw.Partition, raw.Offset, err)
+		}
+		rec := record{id: key["id"].(int64), partition: raw.Partition, offset: raw.Offset, timestamp: raw.Timestamp, tombstone: raw.Value == nil}
+		if len(key) != 1 {
+			s.t.Fatalf("%s: key %v, expected id alone", resource, key)
+		}
+		if raw.Value != nil {
+			if rec.value, err = r.decode(raw.Value); err != nil {
+				s.t.Fatalf("%s: value at %d/%d: %v", resource, raw.Partition, raw.Offset, err)
+			}
+			rec.updatedAt = rec.value["updated_at"].(time.Time)
+			if rec.value["id"] != rec.id {
+				s.t.Fatalf("%s: key %d has a value with id %v", resource, rec.id, rec.value["id"])
+			}
+		}
+		records = append(records, rec)
+	}
+	return records
+}
+
+// read is every committed record of a topic up to where it ends now; nil where there is no such topic yet.
+func (s *stack) read(topic string) []*kgo.Record {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer cl.Close()
+	ends, err := kadm.NewClient(cl).ListCommittedOffsets(ctx, topic)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	left := map[int32]int64{}
+	ends.Each(func(o kadm.ListedOffset) {
+		if o.Err == nil && o.Offset > 0 {
+			left[o.Partition] = o.Offset
+		}
+	})
+	var records []*kgo.Record
+	for len(left) > 0 {
+		fetches := cl.PollFetches(ctx)
+		if err := fetches.Err0(); err != nil {
+			s.t.Fatalf("reading %s: %v", topic, err)
+		}
+		fetches.EachRecord(func(rec *kgo.Record) {
+			end, open := left[rec.Partition]
+			if open && rec.Offset < end && !rec.Attrs.IsControl() {
+				records = append(records, rec)
+			}
+			if open && rec.Offset >= end-1 {
+				delete(left, rec.Partition)
+			}
+		})
+	}
+	return records
+}
