@@ -80,9 +80,6 @@ func (g *Registry) diagnose(subject string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err // the caller's own doing says nothing about the registry
 	}
-	if errors.Is(err, errNotJSON) {
-		return g.fault(NotARegistry, subject, nil)
-	}
 	var reply *sr.ResponseError
 	if !errors.As(err, &reply) {
 		var syntax *json.SyntaxError

@@ -3,29 +3,18 @@ package schemas
 import (
 	"errors"
 	"io"
-	"mime"
 	"net/http"
 )
 
-var (
-	errNotJSON   = errors.New("the answer is a page for people, not JSON")
-	errLongReply = errors.New("the answer has no end")
-)
+var errLongReply = errors.New("the answer has no end")
 
-// boundedReplies refuses what no registry answers before the client reads it all: pages for people, and bodies without end.
+// boundedReplies ends bodies that are longer than anything a registry answers: the client reads them whole.
 type boundedReplies struct{ http.RoundTripper }
 
 func (t boundedReplies) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.RoundTripper.RoundTrip(req)
 	if err != nil {
 		return nil, err
-	}
-	// A proxy's page that says 502 is a registry that is down; with any other status, this is not the registry's address.
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if (kind == "text/html" || kind == "application/xhtml+xml") && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests &&
-		resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
-		_ = resp.Body.Close()
-		return nil, errNotJSON
 	}
 	resp.Body = &boundedBody{ReadCloser: resp.Body, left: maxRegistryReply}
 	return resp, nil

@@ -136,8 +136,8 @@ func TestARecordOutlivesTheBufferItCameFromAndTheRowsAfterIt(t *testing.T) {
 		recs = append(recs, rec)
 		want = append(want, string(rec.Value))
 		SetSchemaID(rec.Value, 7)
-		if i%7 == 0 {
-			_ = append(rec.Value, "over the edge"...)
+		if i%7 == 1 {
+			_ = append(recs[i-1].Value, "over the edge"...)
 			_, _ = p.Parse([]byte(`{"id":1,"status":"rejected","total_amount":{},` + times + `}`))
 		}
 	}
