@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -46,8 +47,8 @@ type DB struct {
 // of the DSN.
 func Open(c Config) (*DB, error) {
 	config, err := pgxpool.ParseConfig(c.DSN)
-	if err != nil {
-		// pgx's own text may hold a part of a password that it could not tell from the rest (one with a slash in it, for instance).
+	if isURL := strings.Contains(c.DSN, "://"); err != nil || isURL && strings.Contains(c.DSN, "#") {
+		// What follows a # is no part of a URL's host: a password with one would put its first half where the host belongs, and so into errors. pgx's own text may hold a part of a password that it could not tell from the rest (one with a slash in it, for instance).
 		return nil, errors.New("postgres.dsn does not parse: expected postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=MODE, " +
 			"where a password's @ : / ? # % are written %40 %3A %2F %3F %23 %25")
 	}

@@ -294,3 +294,31 @@ func (r *reader) counted(name string) float64 {
 	r.t.Fatalf("no metric %s", name)
 	return 0
 }
+
+func dialDSN(t *testing.T, dsn string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
+}
+
+// caughtUp waits until the standby has replayed what the primary has written.
+func caughtUp(t *testing.T, s *shop, standby *pgx.Conn) {
+	t.Helper()
+	position := query[string](s, "SELECT pg_current_wal_lsn()::text")
+	for end := time.Now().Add(20 * time.Second); ; {
+		var done bool
+		if err := standby.QueryRow(t.Context(), "SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn", position).Scan(&done); err != nil {
+			t.Fatal(err)
+		}
+		if done {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the standby does not reach %s", position)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package postgres_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/postgres"
+	"github.com/storestream/storestream/schemas"
+)
+
+func TestAFullReadMeetsEveryRowFromStartOnAndThoseWithoutADate(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(`INSERT INTO orders SELECT id, 1, 'Complete', 1, c::timestamptz, u::timestamptz FROM (VALUES
+		(-5, '2026-03-01Z', '2026-03-02Z'), (1, '2026-01-01Z', '2026-01-02Z'), (2, '2026-01-01Z', '2026-02-01Z'), (3, '2026-02-03Z', '2026-01-05Z'),
+		(4, '2026-01-01Z', NULL)) v (id, c, u)`)
+	r := s.readerOf(postgres.SourceConfig{MaxRows: 1})
+	from := schemas.InstantOf(query[time.Time](s, "SELECT '2026-02-01Z'::timestamptz"))
+	if err := r.read(poller.Request{Kind: poller.Full, From: from}); err != nil {
+		t.Fatal(err)
+	}
+	r.has(-5, 2, 3)
+	if _, found := r.rows[1]; found {
+		t.Error("order 1 was neither created nor updated from start on, and was read")
+	}
+	if _, found := r.rejects[4]; !found {
+		t.Error("order 4, without updated_at, was not met")
+	}
+	for _, b := range r.batches {
+		if b.Settled != schemas.MinInstant || b.Cursor != nil {
+			t.Errorf("a full read says settled %s, cursor %v", b.Settled, b.Cursor)
+		}
+	}
+	if !r.done.Complete {
+		t.Error("a full read does not say that it is complete")
+	}
+}
+
+func TestALookupReadsTheNamedRowsAsTheyAreNow(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(fmt.Sprintf(manyOrders, 100))
+	r := s.reader()
+	err := r.read(poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{{ID: 7}, {ID: 7}, {ID: 99}, {ID: 1000}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.has(7, 99); len(r.rows) != 2 {
+		t.Errorf("%d rows were read, expected 2", len(r.rows))
+	}
+	if r.done.Started == 0 {
+		t.Error("a lookup does not say that it is done")
+	}
+}
+
+// K28.
+func TestATableThatIsAlteredWhileItIsReadIsReadOn(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(fmt.Sprintf(manyOrders, 700))
+	r := s.readerOf(postgres.SourceConfig{MaxRows: 100})
+	alter := []string{
+		"ALTER TABLE orders ADD COLUMN note text DEFAULT 'new'",
+		"ALTER TABLE orders DROP COLUMN user_id",
+		"ALTER TABLE orders ALTER total_amount TYPE float8",
+		"ALTER TABLE orders ALTER id TYPE integer",
+		"ALTER TABLE orders ALTER updated_at TYPE timestamp USING updated_at AT TIME ZONE 'UTC'",
+		"ALTER TABLE orders ALTER updated_at TYPE timestamptz USING updated_at AT TIME ZONE 'UTC'",
+	}
+	n := 0
+	r.before = func(poller.Batch) error {
+		if n < len(alter) {
+			s.exec(alter[n])
+		}
+		n++
+		return nil
+	}
+	r.poll()
+	if n < len(alter) {
+		t.Fatalf("the read was over after %d batches, before every change", n)
+	}
+	r.before = nil
+	r.sameAs(s)
+	s.exec("ALTER TABLE orders ADD COLUMN user_id bigint DEFAULT 42")
+	before := r.rows[1].Value
+	if err := r.read(poller.Request{Kind: poller.Full, From: schemas.MinInstant}); err != nil {
+		t.Fatal(err)
+	}
+	if schemas.Hash(before) == schemas.Hash(r.rows[1].Value) {
+		t.Error("a column that came back is not read by a sweep")
+	}
+}

@@ -1,0 +1,322 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/postgres"
+)
+
+// K21: rows that take a millisecond each, 300 ms for a statement, and no chunk size that is told beforehand.
+func TestATableTooBigForOneStatementIsReadInSmallerOnes(t *testing.T) {
+	s := openShop(t, `CREATE TABLE slow (id bigint PRIMARY KEY, created_at timestamptz, updated_at timestamptz);
+		CREATE INDEX ON slow (updated_at, id);
+		CREATE FUNCTION wait(id bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS 'BEGIN PERFORM pg_sleep(0.001); RETURN id; END';
+		CREATE VIEW orders AS SELECT id, wait(id) AS user_id, 'Complete' AS status, 1.5 AS total_amount, created_at, updated_at FROM slow`)
+	s.exec("INSERT INTO slow SELECT i, now(), now() - interval '1 day' + i * interval '1 ms' FROM generate_series(1, 900) i")
+	s.exec(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET statement_timeout = '300ms'", role, s.name))
+	r := s.reader()
+	r.poll()
+	r.sameAs(s)
+	if n := r.counted("storestream_sql_timeouts_total"); n == 0 {
+		t.Error("no statement was cancelled: the test shows nothing")
+	}
+}
+
+// K21: without an index each chunk is a scan of the whole table.
+func TestATableWithoutAnIndexIsRead(t *testing.T) {
+	s := openShop(t, strings.Split(ordersTable, ";")[0])
+	s.exec("ALTER TABLE orders DROP CONSTRAINT orders_pkey")
+	s.exec(fmt.Sprintf(manyOrders, 50_000))
+	r := s.reader()
+	r.poll()
+	r.sameAs(s)
+}
+
+// K22: whatever breaks in the middle of a load, the load goes on.
+func TestALoadGoesOnAfterTheDatabaseOrThePoolerWasRestarted(t *testing.T) {
+	for name, restart := range map[string]func(context.Context) error{
+		"the database": func(ctx context.Context) error { return server.Restart(ctx) },
+		"the pooler":   func(ctx context.Context) error { return pooler.Restart(ctx) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, ordersTable)
+			s.exec(fmt.Sprintf(manyOrders, 1000))
+			r := s.readerOf(postgres.SourceConfig{MaxRows: 100})
+			n := 0
+			r.before = func(poller.Batch) error {
+				if n++; n == 3 {
+					return restart(t.Context())
+				}
+				return nil
+			}
+			r.poll()
+			s.admin = dial(t, s.name)
+			r.sameAs(s)
+		})
+	}
+}
+
+// gate is a TCP proxy whose way can be changed, and whose connections can be left hanging: open, and nothing comes through.
+type gate struct {
+	net.Listener
+	mu        sync.Mutex
+	to        int
+	near, far []net.Conn
+}
+
+func openGate(t *testing.T, port int) *gate {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gate{Listener: l, to: port}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			g.join(client)
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-ended; g.cut() })
+	return g
+}
+
+func (g *gate) join(client net.Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	backend, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", g.to))
+	if err != nil {
+		client.Close()
+		return
+	}
+	g.near, g.far = append(g.near, client), append(g.far, backend)
+	go relay(backend, client)
+	go relay(client, backend)
+}
+
+func relay(to, from net.Conn) {
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(buf)
+		if err == nil {
+			_, err = to.Write(buf[:n])
+		}
+		if err != nil {
+			return // the other half stays open: a peer that is gone says nothing
+		}
+	}
+}
+
+func (g *gate) port() int { return g.Addr().(*net.TCPAddr).Port }
+
+// lead changes the way of new connections and ends those there are.
+func (g *gate) lead(port int) {
+	g.mu.Lock()
+	g.to = port
+	g.mu.Unlock()
+	g.cut()
+}
+
+func (g *gate) cut() { g.hang(); g.end(&g.near) }
+
+// hang ends only the far side of each connection: the near side never learns of it.
+func (g *gate) hang() { g.end(&g.far) }
+
+func (g *gate) end(conns *[]net.Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range *conns {
+		c.Close()
+	}
+	*conns = nil
+}
+
+func through(g *gate, database string) string {
+	return strings.Replace(server.DSN(role, password, database), fmt.Sprintf(":%d/", server.Port), fmt.Sprintf(":%d/", g.port()), 1)
+}
+
+// K22: a connection whose other end is gone without a word.
+func TestAHalfOpenConnectionIsFoundOutAndReplaced(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "now()"))
+	g := openGate(t, server.Port)
+	defer g.cut() // or closing the reader would wait for an answer to its farewell
+	r := openReader(t, through(g, s.name), postgres.SourceConfig{})
+	r.poll()
+	idle := time.NewTimer(1100 * time.Millisecond) // an idle connection is asked whether it is there only after a second
+	g.hang()
+	s.exec(put(2, "clock_timestamp()"))
+	<-idle.C
+	r.poll()
+	r.has(2)
+}
+
+// A pooler in front of a primary and a standby that lags.
+func TestAServerThatLagsBehindWhatWasReadIsNotBelieved(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "clock_timestamp()"))
+	standby := startStandby(t)
+	replica := dialDSN(t, standby.AdminDSN(s.name))
+	g := openGate(t, server.Port)
+	defer g.cut() // or closing the reader would wait for an answer to its farewell
+	r := openReader(t, through(g, s.name), postgres.SourceConfig{})
+	caughtUp(t, s, replica)
+	run(t, replica, "SELECT pg_wal_replay_pause()")
+	s.exec(put(2, "clock_timestamp()"))
+	r.poll()
+	r.has(2)
+
+	g.lead(standby.Port)
+	if err := r.read(poller.Request{Kind: poller.Pass}); err == nil {
+		t.Errorf("a standby that lags was believed: %d batches", len(r.batches))
+	} else if !strings.Contains(err.Error(), "not equally up to date") {
+		t.Errorf("read from a standby that lags: %v", err)
+	}
+	run(t, replica, "SELECT pg_wal_replay_resume()")
+	s.exec(put(3, "clock_timestamp()"))
+	caughtUp(t, s, replica)
+	r.poll()
+	r.has(3)
+}
+
+// A restore, or another cluster behind the same name: ids go back, and what was known of them means nothing.
+func TestADatabaseThatWasReplacedIsReadAgainFromSettledOn(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec("DO $$ BEGIN FOR i IN 1..3000 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$")
+	s.exec(put(1, "now()"))
+	other := servers.PostgresForTest(t, servers.PostgresConfig{})
+	admin := dialDSN(t, other.AdminDSN("postgres"))
+	run(t, admin, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", role, password))
+	run(t, admin, "CREATE DATABASE "+s.name)
+	there := dialDSN(t, other.AdminDSN(s.name))
+	run(t, there, ordersTable+"; GRANT SELECT ON orders TO "+role)
+	run(t, there, put(2, "now()"))
+
+	g := openGate(t, server.Port)
+	defer g.cut() // or closing the reader would wait for an answer to its farewell
+	r := openReader(t, through(g, s.name), postgres.SourceConfig{})
+	r.poll()
+	g.lead(other.Port)
+	r.poll()
+	r.has(2)
+}
+
+// Settled on a standby goes by what it has replayed.
+func TestOnAStandbyALateCommitOfThePrimaryIsRead(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "clock_timestamp()"))
+	standby := startStandby(t)
+	replica := dialDSN(t, standby.AdminDSN(s.name))
+	caughtUp(t, s, replica)
+	r := openReader(t, standby.DSN(role, password, s.name), postgres.SourceConfig{Overlap: 100 * time.Millisecond})
+	s.exec(put(2, "clock_timestamp()"))
+	caughtUp(t, s, replica)
+	r.poll()
+	late := s.writer()
+	run(t, late, "BEGIN")
+	run(t, late, put(3, "clock_timestamp()"))
+	stamp := s.instant("SELECT clock_timestamp()")
+	for s.instant("SELECT clock_timestamp()") < stamp.Add(400*time.Millisecond) {
+		s.exec(put(4, "clock_timestamp()"))
+		r.poll()
+	}
+	if r.settled > stamp {
+		t.Errorf("settled moved to %s, past the stamp %s of an open transaction", r.settled, stamp)
+	}
+	run(t, late, "COMMIT")
+	s.exec(put(5, "clock_timestamp()"))
+	caughtUp(t, s, replica)
+	r.until("order 3", func(poller.Done) bool { _, ok := r.rows[3]; return ok })
+	s.exec(put(6, "clock_timestamp()"))
+	caughtUp(t, s, replica)
+	r.poll()
+	r.settles(stamp)
+	r.sameAs(s)
+}
+
+func startStandby(t *testing.T) *servers.Postgres {
+	t.Helper()
+	standby, err := server.Standby(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { standby.Stop() })
+	return standby
+}
+
+// Errors that a person must mend say what to do, and hold.
+func TestWhatOnlyAPersonCanMendHoldsAndSaysWhatToDo(t *testing.T) {
+	s := openShop(t, ordersTable)
+	cases := []struct{ name, dsn, change, back, want string }{
+		{"wrong password", server.DSN(role, "wr0ng", s.name), "", "", "check user and password"},
+		{"wrong password at the pooler", pooler.DSN(role, "wr0ng", s.name), "", "", "check user, password and database"},
+		{"no such database", server.DSN(role, password, "nowhere"), "", "", `no database "nowhere"`},
+		{"a startup parameter", pooler.DSN(role, password, s.name) + "&statement_timeout=5", "", "", "sets statement_timeout: remove"},
+		{"no privilege", "", "REVOKE SELECT ON orders FROM " + role, "GRANT SELECT ON orders TO " + role, "GRANT SELECT ON orders"},
+		{"no table", "", "ALTER TABLE orders RENAME TO o", "ALTER TABLE o RENAME TO orders", "no table orders"},
+		{"a date", "", "ALTER TABLE orders ALTER updated_at TYPE date", "ALTER TABLE orders ALTER updated_at TYPE timestamptz", "updated_at is date"},
+		{"a text", "", "ALTER TABLE orders ALTER updated_at TYPE text", "ALTER TABLE orders ALTER updated_at TYPE timestamptz USING updated_at::timestamptz", "updated_at is text"},
+		{"no created_at", "", "ALTER TABLE orders RENAME created_at TO made", "ALTER TABLE orders RENAME made TO created_at", "created_at is missing"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			if c.dsn == "" {
+				c.dsn = pooler.DSN(role, password, s.name)
+			}
+			r := openReader(t, c.dsn, postgres.SourceConfig{})
+			if c.change != "" {
+				r.poll()
+				s.exec(c.change)
+			}
+			err := r.read(poller.Request{Kind: poller.CompletePass})
+			var hold *poller.HoldError
+			if !errors.As(err, &hold) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("read: %v\nexpected a HoldError with %q", err, c.want)
+			}
+			if err != nil && (strings.Contains(err.Error(), password) || strings.Contains(err.Error(), "wr0ng")) {
+				t.Errorf("the error holds the password: %v", err)
+			}
+			if c.back != "" {
+				s.exec(c.back)
+				r.poll()
+			}
+		})
+	}
+}
+
+func TestADSNThatDoesNotParseIsRefusedWithoutItsPassword(t *testing.T) {
+	for _, dsn := range []string{"postgres://me:p4ss/word@host:port/db", "postgres://me:p4ss#word@host/db", "host=h password=p4ss'word port=x", "postgres://me:p4ss@h:99999999/d"} {
+		if _, err := postgres.Open(postgres.Config{DSN: dsn}); err == nil || strings.Contains(err.Error(), "p4ss") || strings.Contains(err.Error(), "word@") {
+			t.Errorf("open %s: %v", dsn, err)
+		}
+	}
+}
+
+func TestADatabaseThatIsDownIsNoErrorUntilItIsReadAndThenOneToTryAgain(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dsn := fmt.Sprintf("postgres://me:s3cret@%s/shop?sslmode=disable", l.Addr())
+	l.Close()
+	r := openReader(t, dsn, postgres.SourceConfig{})
+	err = r.read(poller.Request{Kind: poller.Pass})
+	var hold *poller.HoldError
+	if err == nil || errors.As(err, &hold) || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "is the database up") {
+		t.Errorf("read: %v", err)
+	}
+}
