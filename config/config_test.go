@@ -37,9 +37,9 @@ func load(t *testing.T, in Input) *Config {
 func mistakes(t *testing.T, in Input) []Mistake {
 	t.Helper()
 	_, err := Load(in)
-	invalid, ok := errors.AsType[*Invalid](err)
+	invalid, ok := errors.AsType[*InvalidError](err)
 	if !ok {
-		t.Fatalf("error %v, expected an *Invalid", err)
+		t.Fatalf("error %v, expected an *InvalidError", err)
 	}
 	return invalid.Mistakes
 }
@@ -172,7 +172,7 @@ resources:
   orders: {interval: 10ms, overlap: -1s, start: 31.1.2026}
   users: {source: postgres}
 sweep: {deletes: maybe, interval: 5}
-log: {levle: debug}
+log: {leve: debug}
 `)
 	_, err := Load(Input{File: path})
 	if err == nil {
@@ -180,7 +180,7 @@ log: {levle: debug}
 	}
 	for _, want := range []string{
 		`configuration: 13 mistakes`,
-		`log.levle (storestream.yaml:11): unknown key; the nearest known one is log.level`,
+		`log.leve (storestream.yaml:11): unknown key; the nearest known one is log.level`,
 		`store.base_url: "shop.example" (storestream.yaml:2): expected an http or https URL with the service's version segment`,
 		`store.max_requests_per_second: "0" (storestream.yaml:2): expected a number above 0`,
 		`kafka.brokers: "127.0.0.1" (storestream.yaml:4): expected host:port`,

@@ -27,7 +27,7 @@ type setting struct {
 // fromDefault is the origin of what nobody set.
 const fromDefault = "default"
 
-// Load reads all layers and checks them. Every error is an *Invalid.
+// Load reads all layers and checks them. Every error is an *InvalidError.
 func Load(in Input) (*Config, error) {
 	l := &loader{koanf: koanf.New("."), known: knownKeys(), settings: map[string]setting{}, wrong: map[string]bool{}}
 	l.defaults()
@@ -39,7 +39,7 @@ func Load(in Input) (*Config, error) {
 	l.pace(c)
 	l.check(c)
 	if len(l.mistakes) > 0 {
-		return nil, &Invalid{Mistakes: l.inOrder()}
+		return nil, &InvalidError{Mistakes: l.inOrder()}
 	}
 	c.entries = l.entries()
 	return c, nil
@@ -145,7 +145,7 @@ func (l *loader) typeMistakes(err error) {
 	if err == nil {
 		return
 	}
-	decode, ok := err.(*mapstructure.DecodeError)
+	decode, ok := err.(*mapstructure.DecodeError) //nolint:errorlint // this walks the tree itself, one step at a time
 	if !ok {
 		if inner := errors.Unwrap(err); inner != nil {
 			l.typeMistakes(inner)

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Invalid is a configuration that cannot be used. It holds every mistake that was found, so that one correction is enough.
-type Invalid struct {
+// InvalidError is a configuration that cannot be used. It holds every mistake that was found, so that one correction is enough.
+type InvalidError struct {
 	Mistakes []Mistake
 }
 
@@ -33,7 +33,7 @@ func (m Mistake) String() string {
 }
 
 // Error lists all mistakes, one a line.
-func (e *Invalid) Error() string {
+func (e *InvalidError) Error() string {
 	if len(e.Mistakes) == 1 {
 		return "configuration: " + e.Mistakes[0].String()
 	}

@@ -45,7 +45,7 @@ func (s Secret) resolve() (Secret, error) {
 	if err != nil {
 		return "", fileError(err)
 	}
-	defer f.Close() //nolint:errcheck // only read
+	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
 	switch {
 	case err != nil:

@@ -30,7 +30,7 @@ type Server struct {
 	board    *Board
 	listener net.Listener
 	http     *http.Server
-	ctx      context.Context // done when the server closes: ends the event streams, which Shutdown would wait for
+	closing  <-chan struct{} // ends the event streams, which Shutdown would wait for
 	stop     context.CancelFunc
 	watchers chan struct{}
 	ended    chan struct{}
@@ -43,10 +43,11 @@ func Listen(addr string, board *Board, metrics prometheus.Gatherer) (*Server, er
 		return nil, fmt.Errorf("status server: http.listen %s: %w: expected an address of this machine with a free port", addr, err)
 	}
 	s := &Server{board: board, listener: listener, watchers: make(chan struct{}, maxWatchers), ended: make(chan struct{})}
-	s.ctx, s.stop = context.WithCancel(context.Background())
+	sampling, stop := context.WithCancel(context.Background())
+	s.closing, s.stop = sampling.Done(), stop
 	s.http = &http.Server{Handler: s.routes(metrics), ReadHeaderTimeout: writeTimeout, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
 	sampled := make(chan struct{})
-	go func() { defer close(sampled); board.sample(s.ctx) }()
+	go func() { defer close(sampled); board.sample(sampling) }()
 	go func() {
 		defer close(s.ended)
 		_ = s.http.Serve(listener) // http.ErrServerClosed: only Close ends it
@@ -144,7 +145,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 			return
-		case <-s.ctx.Done():
+		case <-s.closing:
 			return
 		case <-ticker.C:
 		}

@@ -34,11 +34,11 @@ func serve(t *testing.T, board *Board) string {
 
 func get(t *testing.T, url string) (int, string, http.Header) {
 	t.Helper()
-	resp, err := http.Get(url) //nolint:gosec // our own server
+	resp, err := http.Get(url)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read
+	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +157,7 @@ func TestThePageIsSelfContainedAndFedByEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read
+	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	for events := 0; events < 2 && lines.Scan(); {
 		text, ok := strings.CutPrefix(lines.Text(), "data: ")
@@ -185,7 +185,7 @@ func TestClosingEndsOpenEventStreamsCleanly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read
+	defer resp.Body.Close()
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
@@ -214,7 +214,7 @@ func TestTheBoardSamplesEverySecond(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { defer close(ended); board.sample(ctx) }()
-		time.Sleep(5*time.Second + time.Millisecond) // the bubble's clock
+		time.Sleep(5*time.Second + time.Millisecond) //nolint:forbidigo // the bubble's clock
 		cancel()
 		<-ended
 		if got := board.Snapshot().Resources[0].RowsPerSecond; got != 5 {
