@@ -15,15 +15,15 @@ import (
 	"github.com/storestream/storestream/poller/postgres"
 )
 
-// K21: rows that take a millisecond each, 300 ms for a statement, and no chunk size that is told beforehand.
+// K21: rows that take some milliseconds each, and no chunk size that is told beforehand.
 func TestATableTooBigForOneStatementIsReadInSmallerOnes(t *testing.T) {
 	s := openShop(t, `CREATE TABLE slow (id bigint PRIMARY KEY, created_at timestamptz, updated_at timestamptz);
 		CREATE INDEX ON slow (updated_at, id);
 		CREATE FUNCTION wait(id bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS 'BEGIN PERFORM pg_sleep(0.001); RETURN id; END';
 		CREATE VIEW orders AS SELECT id, wait(id) AS user_id, 'Complete' AS status, 1.5 AS total_amount, created_at, updated_at FROM slow`)
-	s.exec("INSERT INTO slow SELECT i, now(), now() - interval '1 day' + i * interval '1 ms' FROM generate_series(1, 900) i")
-	s.exec(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET statement_timeout = '300ms'", role, s.name))
-	r := s.reader()
+	s.exec("INSERT INTO slow SELECT i, now(), now() - interval '1 day' + i * interval '1 ms' FROM generate_series(1, 600) i")
+	s.exec(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET statement_timeout = '700ms'", role, s.name))
+	r := s.readerOf(postgres.SourceConfig{MaxRows: 400})
 	r.poll()
 	r.sameAs(s)
 	if n := r.counted("storestream_sql_timeouts_total"); n == 0 {
