@@ -87,13 +87,15 @@ func (d *demo) onStop(f func() error) { d.stops = append(d.stops, f) }
 
 // stop stops everything in reverse.
 func (d *demo) stop() error {
-	d.screen.note("stopping")
+	if len(d.stops) > 1 { // more than a folder
+		d.screen.farewell("stopping")
+	}
 	var errs []error
 	for _, f := range slices.Backward(d.stops) {
 		errs = append(errs, f())
 	}
 	err := errors.Join(errs...)
-	if err == nil {
+	if err == nil && len(d.stops) > 0 {
 		d.screen.note("stopped after %s; nothing is left behind", duration(time.Since(d.started)))
 	}
 	return err

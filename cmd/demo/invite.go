@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // invitation is a command that a user may try, and what it shows.
@@ -21,16 +22,17 @@ func (d *demo) invite() {
 
 func (d *demo) invitations() []invitation {
 	program, config := shortest(d.program), " --config "+quote(d.config)
+	lastMonth := time.Now().UTC().AddDate(0, -1, 0).Format(time.DateOnly)
 	broker := " -b " + d.ports.broker.address() + " "
 	list := []invitation{
 		{"the newest orders, decoded", program + " tail orders -n 5" + config},
 		{"how far each topic is", program + " watermark list" + config},
-		{"publish everything that changed since a day again, while it runs", program + " watermark reset orders --to 2026-01-01" + config},
+		{"publish the orders of the last month once more, while everything goes on", program + " watermark reset orders --to " + lastMonth + config},
 	}
 	list = append(list, kcat(broker, d.registry.URL)...)
-	list = append(list, invitation{"the status page's figures; the page itself is at /", "curl -s http://" + d.ports.status.address() + "/status.json"})
+	list = append(list, invitation{"the figures of the status page (http://" + d.ports.status.address() + "/) as JSON", "curl -s http://" + d.ports.status.address() + "/status.json"})
 	if dsn := d.readerDSN(); dsn != "" {
-		list = append(list, invitation{"the database as storestream sees it", "psql " + quote(dsn) + " -c 'select * from orders order by updated_at desc limit 5'"})
+		list = append(list, invitation{"the database as storestream sees it", "psql " + quote(dsn) + " -c 'select status, count(*) from orders group by 1'"})
 	}
 	return list
 }
@@ -39,7 +41,7 @@ func (d *demo) invitations() []invitation {
 func kcat(broker, registry string) []invitation {
 	list := []invitation{
 		{"the watermarks, which are JSON", "kcat" + broker + `-C -t store.watermarks -e -q -f '%k %s\n'`},
-		{"the last orders as they come: time, partition, offset, size", "kcat" + broker + `-C -t store.orders -o -1 -f '%T  partition %p  offset %o  %S bytes\n'`},
+		{"the last orders as they come: time, partition, offset, size", "kcat" + broker + `-C -t store.orders -o -1 -q -f '%T  partition %p  offset %o  %S bytes\n'`},
 	}
 	version, err := exec.Command("kcat", "-V").CombinedOutput()
 	if err != nil {
@@ -47,7 +49,7 @@ func kcat(broker, registry string) []invitation {
 	}
 	if err != nil || strings.Contains(string(version), "Avro") {
 		list = append(list, invitation{"the last orders, decoded, where kcat knows Avro",
-			"kcat" + broker + "-C -t store.orders -o -1 -s key=avro -s value=avro -r " + registry})
+			"kcat" + broker + "-C -t store.orders -o -1 -q -s key=avro -s value=avro -r " + registry})
 	}
 	return list
 }

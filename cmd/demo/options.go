@@ -31,9 +31,9 @@ Nothing needs to be installed but Go. Everything listens on 127.0.0.1 only. Ctrl
 Usage:
   demo [flags]
 
-Example, a busier shop for five minutes, and its orders as Kafka's clients see them:
+Example, a busier shop for five minutes, and in another terminal its topics as any Kafka client sees them:
   make demo ARGS="--orders 100000 --traffic 200 --for 5m"
-  kcat -b 127.0.0.1:9092 -C -t store.orders -o -5 -e     # in another terminal
+  kcat -b 127.0.0.1:9092 -L
 
 Flags:
 `

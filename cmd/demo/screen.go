@@ -113,6 +113,14 @@ func (s *screen) starting(name string) {
 	}
 }
 
+// farewell is a note after an interrupt, whose ^C the terminal may have put at the start of the line.
+func (s *screen) farewell(text string) {
+	if s.terminal != nil {
+		s.write("\r\x1b[K\n")
+	}
+	s.note("%s", text)
+}
+
 func (s *screen) note(format string, args ...any) {
 	s.print("  " + s.paint(faint, fmt.Sprintf(format, args...)))
 }

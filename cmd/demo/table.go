@@ -14,19 +14,20 @@ type column struct {
 	right bool // numbers stand under each other by their last digit
 	// narrow says that it stays on a terminal of fewer than wideTerminal columns.
 	narrow bool
+	least  int // width, so that the table does not jump while figures grow
 	cell   func(r status.Resource, now time.Time) (string, style)
 }
 
 const wideTerminal = 96
 
 var columns = []column{
-	{"TOPIC", false, true, func(r status.Resource, _ time.Time) (string, style) { return "store." + r.Name, bold }},
-	{"SOURCE", false, false, func(r status.Resource, _ time.Time) (string, style) { return r.Source, faint }},
-	{"ROWS", true, true, func(r status.Resource, _ time.Time) (string, style) { return count(r.Rows), normal }},
-	{"ROWS/S", true, true, func(r status.Resource, _ time.Time) (string, style) { return pace(r.RowsPerSecond), normal }},
-	{"LAG", true, true, func(r status.Resource, _ time.Time) (string, style) { return lag(r), normal }},
-	{"SETTLED (UTC)", false, true, func(r status.Resource, _ time.Time) (string, style) { return instant(r.Settled), normal }},
-	{"STATE", false, true, state},
+	{"TOPIC", false, true, 0, func(r status.Resource, _ time.Time) (string, style) { return "store." + r.Name, bold }},
+	{"SOURCE", false, false, 8, func(r status.Resource, _ time.Time) (string, style) { return r.Source, faint }},
+	{"ROWS", true, true, 9, func(r status.Resource, _ time.Time) (string, style) { return count(r.Rows), normal }},
+	{"ROWS/S", true, true, 6, func(r status.Resource, _ time.Time) (string, style) { return pace(r.RowsPerSecond), normal }},
+	{"LAG", true, true, 7, func(r status.Resource, _ time.Time) (string, style) { return lag(r), normal }},
+	{"SETTLED (UTC)", false, true, 19, func(r status.Resource, _ time.Time) (string, style) { return instant(r.Settled), normal }},
+	{"STATE", false, true, 0, state},
 }
 
 func lag(r status.Resource) string {
@@ -68,7 +69,7 @@ func (s *screen) table(snapshot status.Snapshot, width int) []string {
 	}
 	widths := make([]int, len(shown))
 	for i, c := range shown {
-		widths[i] = len(c.head)
+		widths[i] = max(len(c.head), c.least)
 		for _, r := range snapshot.Resources {
 			text, _ := c.cell(r, snapshot.Now)
 			widths[i] = max(widths[i], utf8.RuneCountInString(text))
@@ -83,15 +84,16 @@ func (s *screen) table(snapshot status.Snapshot, width int) []string {
 
 func (s *screen) row(shown []column, widths []int, room int, cell func(column) (string, style)) string {
 	var line strings.Builder
+	const gap = "  "
 	for i, c := range shown {
-		text, as := cell(c)
-		gap := strings.Repeat(" ", 3)
-		if i == 0 {
-			gap = "  "
+		width := min(widths[i], room-len(gap))
+		if width <= 0 {
+			break
 		}
-		text = cut(text, room-len(gap))
-		room -= len(gap) + widths[i]
-		padding := strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(text)))
+		room -= len(gap) + width
+		text, as := cell(c)
+		text = cut(text, width)
+		padding := strings.Repeat(" ", width-utf8.RuneCountInString(text))
 		if text = s.paint(as, text); c.right {
 			line.WriteString(gap + padding + text)
 		} else {

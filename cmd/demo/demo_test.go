@@ -1,0 +1,159 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/config"
+)
+
+// processesIn are the processes that work in a folder or were given a path in it, by id.
+func processesIn(t *testing.T, folder string) map[string]string {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, process := range all {
+		where, _ := os.Readlink(filepath.Join(process, "cwd"))
+		line, _ := os.ReadFile(filepath.Join(process, "cmdline")) // of a process that has just ended there is neither
+		if strings.HasPrefix(where, folder) || strings.Contains(string(line), folder) {
+			found[filepath.Base(process)] = strings.ReplaceAll(string(line), "\x00", " ")
+		}
+	}
+	return found
+}
+
+// nothingLeft fails the test if a process or a file is left of a demo that has ended.
+func nothingLeft(t *testing.T, folder string) {
+	t.Helper()
+	if left := processesIn(t, folder); len(left) > 0 {
+		t.Errorf("left running: %v", left)
+	}
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) > 0 {
+		t.Errorf("left behind: %v", files)
+	}
+}
+
+func TestRowsArriveInAllFiveTopicsAndAnInterruptLeavesNothingBehind(t *testing.T) {
+	folder := isolated(t)
+	t.Setenv("STORESTREAM_KAFKA__BROKERS", "127.0.0.1:1") // somebody's own deployment is no business of the demo
+	r := start(t)
+	r.until("building storestream")
+	c, err := config.Load(config.Input{File: r.configuration()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Postgres.DSN == "" {
+		t.Error("storestream got no PostgreSQL, though this machine has one")
+	}
+	consume(t, c, map[string]int{"orders": 200, "order_items": 200, "products": 80, "users": 150, "shipments": 200})
+	for _, name := range config.Names() {
+		r.until("store." + name)
+	}
+	if n := len(processesIn(t, folder)); n < 3 {
+		t.Errorf("%d processes found, expected at least PostgreSQL, PgBouncer and storestream", n)
+	}
+	r.interrupt()
+	status, stdout, stderr := r.end()
+	if status != exitDone || !strings.Contains(stdout, "nothing is left behind") {
+		t.Errorf("exit status %d, stderr %q, stdout:\n%s", status, stderr, stdout)
+	}
+	nothingLeft(t, folder)
+}
+
+func TestWithoutPostgresOrdersComeOverRESTAndTheDemoStopsByItself(t *testing.T) {
+	program, folder := program(t), isolated(t)
+	r := start(t, "--no-postgres", "--for", "1m", "--storestream", program)
+	r.until("orders and order items go over REST too")
+	c, err := config.Load(config.Input{File: r.configuration()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if source := c.Resources["orders"].Source; source != config.REST {
+		t.Errorf("orders come from %s", source)
+	}
+	consume(t, c, map[string]int{"orders": 200, "order_items": 200, "products": 80, "users": 150, "shipments": 200})
+	r.interrupt()
+	r.end()
+	nothingLeft(t, folder)
+
+	r = start(t, "--no-postgres", "--for", "100ms", "--storestream", program)
+	if status, stdout, stderr := r.end(); status != exitDone {
+		t.Errorf("exit status %d, stderr %q, stdout:\n%s", status, stderr, stdout)
+	}
+	nothingLeft(t, folder)
+}
+
+func TestAnInterruptWhileItStartsLeavesNothingBehind(t *testing.T) {
+	program, folder := program(t), isolated(t)
+	r := start(t, "--storestream", program)
+	r.until("PostgreSQL")
+	r.interrupt()
+	status, stdout, stderr := r.end()
+	if status != exitDone || strings.Contains(stdout, "Try in another terminal") {
+		t.Errorf("exit status %d, stderr %q, stdout:\n%s", status, stderr, stdout)
+	}
+	nothingLeft(t, folder)
+}
+
+func TestAStorestreamThatEndsEndsTheDemoWithItsLastWords(t *testing.T) {
+	broken, folder := filepath.Join(t.TempDir(), "storestream"), isolated(t)
+	if err := os.WriteFile(broken, []byte("#!/bin/sh\necho out of luck\nexit 7\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	status, stdout, stderr := start(t, "--no-postgres", "--storestream", broken).end()
+	if status != exitFailed || !strings.Contains(stderr, "exit status 7") || !strings.Contains(stderr, "out of luck") {
+		t.Errorf("exit status %d, stderr %q, stdout:\n%s", status, stderr, stdout)
+	}
+	nothingLeft(t, folder)
+}
+
+func TestWhatTheDemoStartedDiesWithItWhenItIsKilled(t *testing.T) {
+	program, folder := program(t), isolated(t)
+	demo := exec.Command(os.Args[0], append(append([]string{}, small...), "--storestream", program)...)
+	demo.Env = append(os.Environ(), demoVariable+"=1")
+	stdout, err := demo.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := demo.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var seen strings.Builder
+	for lines := bufio.NewScanner(stdout); lines.Scan() && !strings.Contains(lines.Text(), "following"); {
+		seen.WriteString(lines.Text() + "\n")
+	}
+	if n := len(processesIn(t, folder)); n < 3 {
+		t.Errorf("%d processes found, expected at least PostgreSQL, PgBouncer and storestream; the demo wrote:\n%s", n, seen.String())
+	}
+	if err := demo.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = demo.Wait()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for len(processesIn(t, folder)) > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("left running: %v", processesIn(t, folder))
+		}
+	}
+}
