@@ -78,6 +78,8 @@ type reader struct {
 	cuts *cuts
 	// rows come sorted by updated_at, ascending: passes over a growing piece then go backward.
 	ascending bool
+	// steady is how many passes a piece gets to come clean before its order is held to be unstable.
+	steady int
 	// chance is with what chance, at most, a row may be hidden when a piece is taken for whole by union.unlikely; 0: that is not done.
 	chance float64
 	// light: no more than one pass over a piece that cannot be cut.

@@ -30,6 +30,7 @@ type shelf struct {
 	faults   bool
 	read     map[uint64]schemas.Instant // id -> updated_at as last read
 	answered int
+	steady   int
 	pace     int // a change after every so many answers
 	changes  int // and so many in all, so that a read comes to its end
 }
@@ -62,6 +63,7 @@ func newShelf(t *rapid.T, m motion, orders ...int) *shelf {
 	s.past = rapid.IntRange(0, 2).Draw(t, "past the end")
 	s.rng = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	s.pace, s.changes = rapid.IntRange(1, 10).Draw(t, "answers a change"), rapid.IntRange(0, 40).Draw(t, "changes in all")
+	s.steady = rapid.SampledFrom([]int{0, 1, steadyPasses}).Draw(t, "steady passes")
 	days := rapid.SampledFrom([]int{1, 1, 2, 4}).Draw(t, "created days")
 	for range rapid.IntRange(0, 30).Draw(t, "rows") + rapid.SampledFrom([]int{0, 10}).Draw(t, "more rows") {
 		updated := day(100).start() - schemas.Instant(rapid.IntRange(1, 5).Draw(t, "updated"))
@@ -151,6 +153,9 @@ func (s *shelf) fetch(_ context.Context, w window, page, size int) (glimpse, err
 	if s.faults && rapid.IntRange(0, 30).Draw(s.t, "fault") == 0 {
 		return glimpse{}, errBroken
 	}
+	if s.faults && page > 0 && rapid.IntRange(0, 20).Draw(s.t, "refused page") == 0 { // by something between us and the service
+		return glimpse{beyond: true, count: -1}, nil
+	}
 	rows := s.matching(w)
 	s.sort(rows)
 	size = min(size, s.cap)
@@ -173,7 +178,7 @@ func (s *shelf) fetch(_ context.Context, w window, page, size int) (glimpse, err
 }
 
 func (s *shelf) reader(chance float64) *reader {
-	r := &reader{fetch: s.fetch, size: pageSize, granted: map[int]int{}, cuts: new(cuts), chance: chance,
+	r := &reader{fetch: s.fetch, size: pageSize, granted: map[int]int{}, cuts: new(cuts), steady: s.steady, chance: chance,
 		now: func() schemas.Instant { return s.clock }, passed: func() {}}
 	r.toTheEnd = func(w *walk) {
 		if by, shown := sortedBy(w.seen); shown {

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// steadyPasses is how many backward passes a piece gets to come clean before the order is held to be unstable.
+	// steadyPasses is reader.steady of all reads.
 	steadyPasses = 8
 	// maxPasses bounds the passes over one piece in one read. Random order with a few pages takes about 30.
 	maxPasses = 60
@@ -25,11 +25,11 @@ const (
 //
 // Growing: the same with the directions exchanged. Rows that come push others up, so a forward pass jumps over none; where rows are sorted by
 // updated_at ascending an updated row goes to the end and its followers down, so there passes go backward. Two passes in a row that met the same
-// unchanged rows make it whole. A skip here is late, not lost: nothing is closed, and the next pass reads it all again.
+// unchanged rows, the last one to a page that said that it was the last, make it whole. A skip here is late, not lost: nothing is closed, and the next pass reads it all again.
 //
 // Both: when that does not come about, what union.go can show.
 func (r *reader) passes(ctx context.Context, p window, m motion, first *walk) (outcome, error) {
-	u := newUnion(m, r.pageOf(r.size), r.chance)
+	u := newUnion(r, m)
 	u.start = first.began
 	u.add(first)
 	o := outcome{rows: len(u.met), requests: first.pages()}
@@ -62,7 +62,7 @@ func (r *reader) passes(ctx context.Context, p window, m motion, first *walk) (o
 // lie between other rows. All requests of one pass use one size: a page's number means nothing otherwise.
 func (r *reader) sizeOf(n int) int {
 	page := r.pageOf(r.size)
-	if n <= steadyPasses || page < 4 {
+	if n <= r.steady || page < 4 {
 		return r.size
 	}
 	return page - n*37%(page/2)

@@ -10,6 +10,7 @@ import (
 type union struct {
 	motion motion
 	page   int
+	steady int
 	chance float64
 	start  schemas.Instant // rows changed since are not held against a pass over a growing piece
 	passes int
@@ -34,8 +35,8 @@ type tally struct {
 // hiddenChance is reader.chance of all reads.
 const hiddenChance = 1e-9
 
-func newUnion(m motion, page int, chance float64) *union {
-	return &union{motion: m, page: page, chance: chance, met: map[key]tally{}, count: -1, during: map[key]struct{}{}}
+func newUnion(r *reader, m motion) *union {
+	return &union{motion: m, page: r.pageOf(r.size), steady: r.steady, chance: r.chance, met: map[key]tally{}, count: -1, during: map[key]struct{}{}}
 }
 
 // add counts a pass. fresh is how many rows it brought that no pass had, apart how many rows one of this pass and the one before it met
@@ -97,9 +98,9 @@ func (u *union) counted() bool { return u.total && len(u.during) == u.count }
 // settled tells whether pass n was the last one needed.
 func (u *union) settled(w *walk, n, fresh, apart int) bool {
 	if u.motion == growing {
-		return apart == 0 || u.counted() || u.unlikely()
+		return w.exact && apart == 0 || u.counted() || u.unlikely()
 	}
-	return w.clean() && fresh == 0 || n > steadyPasses && (u.counted() || u.unlikely())
+	return w.clean() && fresh == 0 || n > u.steady && (u.counted() || u.unlikely())
 }
 
 // unlikely: so many passes in a row brought nothing new that a hidden row must have been missed by each of them, which has, all rows
