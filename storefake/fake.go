@@ -91,6 +91,7 @@ func (f *Fake) fill(ctx context.Context, c Config) (err error) {
 func (f *Fake) BaseURL() string { return "http://" + f.listener.Addr().String() + f.base }
 
 // Close stops traffic, drops every connection, and returns when all has ended. The tables in PostgreSQL stay.
+// Transactions that a test began must have ended: it would wait for them.
 func (f *Fake) Close() {
 	_ = f.http.Close() // its connections are dropped either way
 	<-f.done

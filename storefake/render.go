@@ -119,7 +119,8 @@ func appendText(dst []byte, s string) []byte {
 	return append(dst, quoted...)
 }
 
-// Snapshot is every row of a resource that can be queried over REST now, by id, as the service would write it.
+// Snapshot is every row of a resource that can be queried over REST now, by id, as the service would write it:
+// without the garblings of Garble and Faults.GarbledRows, which are no state of a row.
 func (s *Store) Snapshot(resource string) map[int64]json.RawMessage {
 	s.mu.Lock()
 	defer s.mu.Unlock()

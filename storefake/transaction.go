@@ -155,8 +155,8 @@ func (tx *Tx) Delete(ctx context.Context, resource string, id int64) error {
 	return nil
 }
 
-// Commit makes the transaction's writes visible, in PostgreSQL and then over REST. If PostgreSQL breaks off while committing it waits, as
-// long as ctx lets it, until it can ask what became of them, so that memory never differs from the database.
+// Commit makes the transaction's writes visible, in PostgreSQL and then over REST. If PostgreSQL breaks off while committing it waits,
+// up to a minute and whatever becomes of ctx, until it can ask what became of them: memory must not differ from the database.
 func (tx *Tx) Commit(ctx context.Context) error {
 	if tx.ended {
 		return errors.New("commit: the transaction has ended")
