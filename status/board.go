@@ -4,6 +4,7 @@ package status
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 )
@@ -94,7 +95,7 @@ func (b *Board) Snapshot() Snapshot {
 			r.LagSeconds = &lag
 		}
 		if rate := b.rates[r.Name]; rate != nil {
-			r.RowsPerSecond = rate.perSecond()
+			r.RowsPerSecond = math.Round(10*rate.perSecond()) / 10
 		}
 	}
 	if s.Resources == nil {
