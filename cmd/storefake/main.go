@@ -84,7 +84,7 @@ func serve(ctx context.Context, s *settings, stdout io.Writer) error {
 	announce(stdout, fake)
 	if s.traffic > 0 {
 		fake.StartTraffic(s.traffic)
-		fmt.Fprintf(stdout, "traffic    %v changes a second\n", s.traffic)
+		fmt.Fprintf(stdout, "traffic      %v changes a second\n", s.traffic)
 	}
 	<-ctx.Done()
 	fake.Quiesce()
@@ -96,12 +96,12 @@ func serve(ctx context.Context, s *settings, stdout io.Writer) error {
 }
 
 func announce(w io.Writer, fake *storefake.Fake) {
-	fmt.Fprintf(w, "rest       %s\n", fake.BaseURL())
+	fmt.Fprintf(w, "rest         %s\n", fake.BaseURL())
 	if dsn := fake.ReaderDSN(); dsn != "" {
-		fmt.Fprintf(w, "postgres   %s\n", dsn)
+		fmt.Fprintf(w, "postgres     %s\n", dsn)
 	}
-	fmt.Fprintf(w, "clock      %s\n", fake.Clock().Now().Format("2006-01-02T15:04:05Z"))
+	fmt.Fprintf(w, "clock        %s\n", fake.Clock().Now().Format("2006-01-02T15:04:05Z"))
 	for _, resource := range storefake.Names() {
-		fmt.Fprintf(w, "%-11s%d rows\n", resource, fake.Count(resource))
+		fmt.Fprintf(w, "%-13s%d rows\n", resource, fake.Count(resource))
 	}
 }
