@@ -54,7 +54,7 @@ type Version struct {
 
 // Equal says whether a row with this time and content is v.
 func (v Version) Equal(millis int64, hash uint64) bool {
-	return v.Millis == millis && v.Hash == hash&hashMask
+	return v.Millis == millis && (v.Hash^hash)&hashMask == 0
 }
 
 var epochMillis = schemas.MinInstant.Millis()

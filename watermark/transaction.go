@@ -29,6 +29,8 @@ type Published struct {
 	ID int64
 	// UpdatedAt is floored to the millisecond: Avro keeps no more.
 	UpdatedAt schemas.Instant
+	// CreatedAt is filled in where the topic is read for a comparison.
+	CreatedAt schemas.Instant
 	// Hash is schemas.Hash of the value as today's schema encodes it.
 	Hash uint64
 	// Time is the Kafka record time.

@@ -1,0 +1,60 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/watermark"
+)
+
+// ReadTopic gives the committed records of r's topic to fold, from the offsets in from (by partition; nil: all there are) to where the topic
+// ends now, in offset order within a partition, and returns those ends. Transactions that are open are waited for. A value that is not
+// ours is given as a version that equals none: whoever compares must see that something stands there. A key that is not ours is no row,
+// and passed over.
+func (c *Cluster) ReadTopic(ctx context.Context, r *schemas.Resource, from []int64, fold func(watermark.Published) error) (ends []int64, err error) {
+	topic := c.Topic(r.Name)
+	spans, err := c.whole(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	ends = make([]int64, len(spans))
+	for i := range spans {
+		ends[spans[i].partition] = spans[i].to
+		if int(spans[i].partition) < len(from) {
+			spans[i].from = max(spans[i].from, from[spans[i].partition])
+		}
+	}
+	readers := &valueReaders{c: c, resource: r, byID: make(map[int]*schemas.ValueReader)}
+	err = c.readLog(ctx, topic, spans, func(record *kgo.Record) error {
+		_, id, err := schemas.ReadKey(record.Key)
+		if err != nil {
+			return nil
+		}
+		p := watermark.Published{ID: id, Tombstone: record.Value == nil, Time: schemas.InstantOf(record.Timestamp)}
+		if !p.Tombstone {
+			value, err := readers.read(ctx, record.Value)
+			switch {
+			case errors.Is(err, errForeignValue):
+				p.UpdatedAt, p.CreatedAt = schemas.MinInstant, schemas.MinInstant
+			case err != nil:
+				return err
+			default:
+				p.UpdatedAt, p.CreatedAt, p.Hash = value.UpdatedAt, value.CreatedAt, value.Hash
+			}
+		}
+		return fold(p)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading topic %s: %w", topic, err)
+	}
+	return ends, nil
+}
+
+// Letters is the dead letters of a resource: key to watermark.LetterHash of the row.
+func (c *Cluster) Letters(ctx context.Context, resource string) (map[string]uint64, error) {
+	return c.lettersOf(ctx, resource)
+}
