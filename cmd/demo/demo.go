@@ -78,7 +78,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	d.invite()
+	d.invite(ctx)
 	return d.watch(ctx)
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,24 +13,24 @@ import (
 type invitation struct{ shows, command string }
 
 // invite prints what to try next, every command ready to be pasted.
-func (d *demo) invite() {
+func (d *demo) invite(ctx context.Context) {
 	d.screen.print("", d.screen.paint(bold, "Try in another terminal:"))
-	for _, i := range d.invitations() {
+	for _, i := range d.invitations(ctx) {
 		d.screen.print("  "+d.screen.paint(faint, "# "+i.shows), "  "+i.command)
 	}
 	d.screen.print("")
 }
 
-func (d *demo) invitations() []invitation {
+func (d *demo) invitations(ctx context.Context) []invitation {
 	program, config := shortest(d.program), " --config "+quote(d.config)
 	lastMonth := time.Now().UTC().AddDate(0, -1, 0).Format(time.DateOnly)
 	broker := " -b " + d.ports.broker.address() + " "
 	list := []invitation{
 		{"the newest orders, decoded", program + " tail orders -n 5" + config},
 		{"how far each topic is", program + " watermark list" + config},
-		{"publish the orders of the last month once more, while everything goes on", program + " watermark reset orders --to " + lastMonth + config},
+		{"publish the orders of the last month once more, while everything goes on (it asks first)", program + " watermark reset orders --to " + lastMonth + config},
 	}
-	list = append(list, kcat(broker, d.registry.URL)...)
+	list = append(list, kcat(ctx, broker, d.registry.URL)...)
 	list = append(list, invitation{"the figures of the status page (http://" + d.ports.status.address() + "/) as JSON", "curl -s http://" + d.ports.status.address() + "/status.json"})
 	if dsn := d.readerDSN(); dsn != "" {
 		list = append(list, invitation{"the database as storestream sees it", "psql " + quote(dsn) + " -c 'select status, count(*) from orders group by 1'"})
@@ -38,12 +39,12 @@ func (d *demo) invitations() []invitation {
 }
 
 // kcat is what any Kafka client can see. Not every kcat decodes Avro (Debian's does not): one that is installed and cannot is not asked to.
-func kcat(broker, registry string) []invitation {
+func kcat(ctx context.Context, broker, registry string) []invitation {
 	list := []invitation{
 		{"the watermarks, which are JSON", "kcat" + broker + `-C -t store.watermarks -e -q -f '%k %s\n'`},
 		{"the last orders as they come: time, partition, offset, size", "kcat" + broker + `-C -t store.orders -o -1 -q -f '%T  partition %p  offset %o  %S bytes\n'`},
 	}
-	version, err := exec.Command("kcat", "-V").CombinedOutput()
+	version, err := exec.CommandContext(ctx, "kcat", "-V").CombinedOutput()
 	if err != nil {
 		list[0].shows += " (Debian: apt-get install kcat)"
 	}

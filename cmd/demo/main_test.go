@@ -60,7 +60,7 @@ func program(t *testing.T) string {
 // open, because PostgreSQL may run as another user.
 func isolated(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "demo-test-")
+	folder, err := os.MkdirTemp("", "demo-test-") //nolint:usetesting // t.TempDir is closed to other users, and its path too long
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func start(t *testing.T, args ...string) *running {
 	r := &running{t: t, lines: make(chan string, 10_000), interrupt: cancel, status: make(chan int, 1)}
 	go func() {
 		r.status <- run(ctx, append(append([]string{}, small...), args...), os.Environ(), writer, &r.stderr)
-		writer.Close()
+		_ = writer.Close() // never fails
 	}()
 	read := make(chan struct{})
 	go func() {
