@@ -16,6 +16,7 @@ const (
 	// How often a chunk is tried again for each reason before Read gives up and leaves the waiting to the poller.
 	maxReconnects = 6
 	maxUnanswered = 1 // of those, after a whole chunkDeadline
+	maxRefusals   = 2 // of those, where a pooler refused the login, or was full: it does not say which
 	maxLooks      = 3
 	maxLagging    = 8
 	// lagPatience is how long a standby may lag behind what was read before; after that it is another cluster's.
@@ -110,7 +111,11 @@ func (s *Source) remedy(ctx context.Context, t *tries, limit int, err error) err
 		if errors.Is(err, context.DeadlineExceeded) {
 			t.unanswered++
 		}
-		if t.reconnects++; t.reconnects > maxReconnects || t.unanswered > maxUnanswered {
+		limit := maxReconnects
+		if refusal := new(poller.HoldError); errors.As(explained, &refusal) {
+			limit = maxRefusals
+		}
+		if t.reconnects++; t.reconnects > limit || t.unanswered > maxUnanswered {
 			return explained
 		}
 		return t.wait(ctx)

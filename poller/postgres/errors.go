@@ -62,11 +62,7 @@ func remedyFor(err error) remedy {
 	case codeBadPassword, codeNoAuth, codeNoDatabase, codeNoPrivilege, codeNoTable:
 		return hold
 	case codeProtocol:
-		var ce *pgconn.ConnectError
-		if errors.As(err, &ce) {
-			return hold
-		}
-		return reconnect
+		return reconnect // PgBouncer has this one code for a wrong login, a startup parameter, and for being full
 	}
 	switch pe.Code[:min(2, len(pe.Code))] {
 	case "08", "53", "57": // connection lost, too many connections, shutting down or starting up
@@ -112,7 +108,8 @@ func (db *DB) explain(table string, err error) error {
 			return holdWith("the pooler at %s refuses the connection: it takes no startup parameters of its own, and postgres.dsn sets %s: remove them",
 				db.where, strings.Join(db.parameters, ", "))
 		}
-		return holdWith("the pooler at %s refuses the connection: check user, password and database in postgres.dsn", db.where)
+		return holdWith("the pooler at %s refuses the connection: is it the login, check user, password and database in postgres.dsn; is it full, "+
+			"raise its max_client_conn", db.where)
 	}
 	return fmt.Errorf("read %s from %s: %w", table, db.where, said)
 }

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -202,5 +203,35 @@ func TestAFirstLoadUnderTrafficSettlesWithItsFirstPass(t *testing.T) {
 	if r.settled <= stamp {
 		t.Errorf("settled stands at %s after the first load: the transaction stamped %s had ended", r.settled, stamp)
 	}
+	r.sameAs(s)
+}
+
+// K1 with K3: the first part of the pass was read while a transaction was open, the rest after a crash, when it was over. The cursor carries what the
+// first part was read under, or the rest would settle the whole.
+func TestAPassResumedAfterACrashDoesNotSettleWhatItsFirstPartCouldNotSee(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "now() - interval '1 hour'"))
+	c := postgres.SourceConfig{MaxRows: 100, Overlap: time.Millisecond}
+	r := s.readerOf(c)
+	r.poll()
+	late := s.writer()
+	run(t, late, "BEGIN")
+	run(t, late, put(1001, "clock_timestamp()"))
+	s.exec("INSERT INTO orders SELECT i, 1, 'Complete', 1, clock_timestamp(), clock_timestamp() FROM generate_series(2, 600) i")
+	n := 0
+	r.before = func(poller.Batch) error {
+		if n++; n == 4 {
+			return errCrash
+		}
+		return nil
+	}
+	if err := r.read(poller.Request{Kind: poller.Pass}); !errors.Is(err, errCrash) || r.cursor == nil {
+		t.Fatalf("read: %v, cursor %v", err, r.cursor)
+	}
+	run(t, late, "COMMIT")
+	r.before = nil
+	r.source = s.readerOf(c).source
+	r.poll()
+	r.poll()
 	r.sameAs(s)
 }
