@@ -35,6 +35,7 @@ type Membership struct {
 	owners     map[string]*owner // of what is ours now
 	last       map[string]*owner // by resource, whether or not it has been told to stop
 	left       bool
+	waiting    string // what it waits for; "" once the group has given it a part, be it none
 	running    sync.WaitGroup
 }
 
@@ -46,7 +47,7 @@ type owner struct {
 
 // Member prepares a membership for the resources that are enabled here. Run joins.
 func (c *Cluster) Member(resources []string) *Membership {
-	return &Membership{c: c, resources: resources, assigned: make(map[int32]bool), owners: make(map[string]*owner), last: make(map[string]*owner)}
+	return &Membership{c: c, resources: resources, waiting: "kafka", assigned: make(map[int32]bool), owners: make(map[string]*owner), last: make(map[string]*owner)}
 }
 
 // Run joins the group and calls own, in a goroutine of its own, for each resource that falls to this instance, until ctx ends; it returns when the
@@ -77,6 +78,7 @@ func (m *Membership) Run(ctx context.Context, own func(ctx context.Context, reso
 	if err != nil {
 		return err
 	}
+	m.wants("the group " + m.c.cfg.Group + " to share the resources out")
 	cl.PauseFetchTopics(m.c.Watermarks()) // nothing is consumed
 	m.mu.Lock()
 	m.cl = cl
@@ -102,6 +104,7 @@ func (m *Membership) ready(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
+		m.wants("kafka: " + err.Error())
 		if !said {
 			said = true
 			m.c.log.Warn("waiting for kafka", zap.Strings("brokers", m.c.cfg.Brokers), zap.Error(err))
@@ -123,6 +126,19 @@ func (m *Membership) leave(cl *kgo.Client) {
 	m.mu.Unlock()
 	m.running.Wait()
 	cl.Close()
+}
+
+// Waiting says what this instance waits for before it can own anything, "" once it is a member of the group.
+func (m *Membership) Waiting() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.waiting
+}
+
+func (m *Membership) wants(what string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting = what
 }
 
 // Owned is the resources that are this instance's now.

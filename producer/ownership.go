@@ -16,6 +16,7 @@ func partitionOf(key string, n int) int32 {
 // assign takes in partitions that the group gave us.
 func (m *Membership) assign(ctx context.Context, parts map[string][]int32, own func(context.Context, string)) {
 	m.mu.Lock()
+	m.waiting = ""
 	for _, p := range parts[m.c.Watermarks()] {
 		m.assigned[p] = true
 	}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/postgres"
+	"github.com/storestream/storestream/poller/rest"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/status"
+	"go.uber.org/zap"
+)
+
+// instance is one running storestream: a member of the group, with an owner for each resource that falls to it.
+type instance struct {
+	cfg     *config.Config
+	set     *schemas.Set
+	metrics *metrics.Set
+	log     *zap.Logger
+	cluster *producer.Cluster
+	member  *producer.Membership
+	client  *rest.Client
+	db      *postgres.DB // nil: orders and order_items go over REST
+	eager   bool         // run --once
+	// stop is closed when the instance is to finish the batches in hand and leave.
+	stop   chan struct{}
+	owners map[string]*owner
+}
+
+// finishWithin bounds how long the batches in hand may take after SIGTERM, before they are dropped: nothing is lost by that, the next owner
+// reads them again.
+const finishWithin = 20 * time.Second
+
+// runInstance polls and publishes until ctx ends, then finishes the batch in hand of each resource, commits, and leaves. Its error is what
+// waiting cannot mend.
+func runInstance(ctx context.Context, cfg *config.Config, set *schemas.Set, cluster *producer.Cluster, m *metrics.Set, board *status.Board,
+	log *zap.Logger, eager bool) error {
+	in := &instance{cfg: cfg, set: set, metrics: m, log: log, cluster: cluster, eager: eager, stop: make(chan struct{}), owners: map[string]*owner{}}
+	if err := in.openSources(); err != nil {
+		return err
+	}
+	defer in.closeSources()
+	in.member = cluster.Member(cfg.Enabled())
+	for _, name := range cfg.Enabled() {
+		in.owners[name] = newOwner(in, name)
+	}
+	board.Provide(in.snapshot)
+
+	membership, leave := context.WithCancel(context.Background())
+	defer leave()
+	result := make(chan error, 1)
+	go func() { result <- in.member.Run(membership, in.own) }()
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+	}
+	close(in.stop)
+	if !in.idle(finishWithin) {
+		log.Warn("not every batch in hand could be finished, leaving without", zap.Duration("waited", finishWithin))
+	}
+	leave()
+	return <-result
+}
+
+// own is called by the membership for each resource that falls to this instance.
+func (in *instance) own(ctx context.Context, resource string) { in.owners[resource].run(ctx) }
+
+// idle waits until no owner is at work.
+func (in *instance) idle(limit time.Duration) bool {
+	all := make(chan struct{})
+	go func() {
+		defer close(all)
+		for _, o := range in.owners {
+			o.working.Wait()
+		}
+	}()
+	select {
+	case <-all:
+		return true
+	case <-time.After(limit):
+		return false
+	}
+}
+
+func (in *instance) openSources() error {
+	var err error
+	in.client, err = rest.NewClient(rest.ClientConfig{
+		BaseURL: in.cfg.Store.BaseURL, APIKey: string(in.cfg.Store.APIKey), MaxRequestsPerSecond: in.cfg.Store.MaxRequestsPerSecond,
+		RequestTimeout: in.cfg.Store.RequestTimeout, Log: in.log.With(zap.String("source", config.REST)),
+	})
+	if err != nil {
+		return fmt.Errorf("store: %w", err)
+	}
+	if string(in.cfg.Postgres.DSN) == "" {
+		return nil
+	}
+	in.db, err = postgres.Open(postgres.Config{
+		DSN: string(in.cfg.Postgres.DSN), MaxConnections: in.cfg.Postgres.MaxConnections, Log: in.log.With(zap.String("source", config.Postgres)),
+	})
+	return err
+}
+
+func (in *instance) closeSources() {
+	if in.db != nil {
+		in.db.Close()
+	}
+	in.client.Close()
+}
+
+// source is a new source for one takeover of r: it remembers nothing of what an earlier one read.
+func (in *instance) source(r *schemas.Resource, bound *metrics.Resource, log *zap.Logger) poller.Source {
+	c := in.cfg.Resources[r.Name]
+	if c.Source == config.Postgres {
+		return in.db.Source(postgres.SourceConfig{Resource: r, Overlap: c.Overlap, Start: start(c), Metrics: bound, Log: log})
+	}
+	return in.client.Source(rest.SourceConfig{Resource: r, Overlap: c.Overlap, Start: start(c), Metrics: bound, Log: log})
+}
+
+// start is the configured start of a resource, MinInstant where there is none.
+func start(c config.Resource) schemas.Instant {
+	if c.Start.IsZero() {
+		return schemas.MinInstant
+	}
+	return schemas.InstantOf(c.Start)
+}
+
+// snapshot is what the status page shows.
+func (in *instance) snapshot() status.Snapshot {
+	s := status.Snapshot{Group: in.cfg.Kafka.Group, Waiting: in.member.Waiting()}
+	owned := map[string]bool{}
+	for _, name := range in.member.Owned() {
+		owned[name] = true
+	}
+	for _, name := range in.cfg.Enabled() {
+		s.Resources = append(s.Resources, in.owners[name].snapshot(owned[name]))
+	}
+	return s
+}
+
+// tenure guards what an owner shows while takeovers come and go.
+type tenure struct {
+	mu     sync.Mutex
+	poller *poller.Poller
+	doing  string // while there is no poller
+	since  time.Time
+	err    error
+	failed time.Time
+}

@@ -1,0 +1,31 @@
+package main
+
+import (
+	"io"
+	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
+	"github.com/storestream/storestream/config"
+)
+
+// newLogger writes one line an event to w. cfg has been checked.
+func newLogger(cfg config.Log, w io.Writer) *zap.Logger {
+	level, err := zapcore.ParseLevel(cfg.Level)
+	if err != nil {
+		level = zapcore.InfoLevel
+	}
+	fields := zapcore.EncoderConfig{TimeKey: "time", LevelKey: "level", NameKey: "part", MessageKey: "msg", LineEnding: "\n",
+		EncodeLevel: zapcore.LowercaseLevelEncoder, EncodeDuration: zapcore.StringDurationEncoder,
+		EncodeTime: func(t time.Time, enc zapcore.PrimitiveArrayEncoder) {
+			enc.AppendString(t.UTC().Format("2006-01-02T15:04:05.000Z"))
+		}}
+	encoder := zapcore.NewJSONEncoder(fields)
+	if cfg.Format == "console" {
+		fields.EncodeLevel = zapcore.CapitalLevelEncoder
+		fields.ConsoleSeparator = "  "
+		encoder = zapcore.NewConsoleEncoder(fields)
+	}
+	return zap.New(newQuiet(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level)))
+}

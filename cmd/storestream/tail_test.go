@@ -1,0 +1,64 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/watermark"
+)
+
+func (s *stage) publishTwoOrders() {
+	s.t.Helper()
+	s.publish("orders", []schemas.Record{s.order(1, "Shipped"), s.order(2, "Complete")}, []int64{3}, func(*watermark.Watermark) {})
+}
+
+func TestTailPrintsUpsertsAndTombstonesDecoded(t *testing.T) {
+	s := newStage(t)
+	s.do("tail", "orders", "--from-beginning", "-n", "1").expect(t, exitFailed, "topic store.orders does not exist: `storestream run` creates it")
+	s.publishTwoOrders()
+	s.do("tail", "orders", "--from-beginning", "-n", "3").
+		expect(t, exitDone, `2026-11-20T09:30:00.000Z  orders/1  {"id":1,"user_id":7,"status":"Shipped","total_amount":49.5,`, "orders/2", "orders/3  gone")
+
+	c := s.do("tail", "orders", "--from-beginning", "-n", "3", "-o", "json").expect(t, exitDone)
+	found := map[int64]bool{}
+	for line := range strings.Lines(c.stdout.String()) {
+		var r struct {
+			Resource string
+			ID       int64
+			Value    *struct{ Status string }
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil || r.Resource != "orders" {
+			t.Errorf("line %q: %v", line, err)
+		}
+		found[r.ID] = r.Value != nil
+	}
+	if len(found) != 3 || !found[1] || !found[2] || found[3] {
+		t.Errorf("found %v, expected two rows and a tombstone", found)
+	}
+}
+
+func TestTailPrintsNoMoreThanWasAskedForWhenOtherPartitionsGoOn(t *testing.T) {
+	out := &buffer{}
+	tail := &tail{app: &app{stdout: out, stderr: out}, limited: true, left: 2}
+	for id := range int64(5) { // partitions are read side by side: each may bring one more after the last
+		err := tail.show("orders", producer.TailRecord{ID: id, Tombstone: true})
+		if last := id >= 1; errors.Is(err, errEnough) != last {
+			t.Errorf("record %d: %v", id, err)
+		}
+	}
+	if got := strings.Count(out.String(), "\n"); got != 2 {
+		t.Errorf("-n 2 prints %d lines:\n%s", got, out)
+	}
+}
+
+func TestInterruptingATailIsHowItEnds(t *testing.T) {
+	s := newStage(t)
+	s.publishTwoOrders()
+	out, interrupt := s.start(nil, "tail", "orders", "--from-beginning")
+	eventually(t, "the three records", func() bool { return strings.Count(out.stdout.String(), "\n") == 3 })
+	interrupt().expect(t, exitDone)
+}

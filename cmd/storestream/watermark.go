@@ -1,0 +1,212 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/watermark"
+)
+
+// brokerPatience is how long a command that answers at once waits for the broker.
+const brokerPatience = 15 * time.Second
+
+func (a *app) watermarkCommand() *cobra.Command {
+	return a.group(&cobra.Command{Use: "watermark", Short: "How far each resource is published, and replays",
+		Example: "  storestream watermark list"}, a.watermarkList(), a.watermarkReset())
+}
+
+func (a *app) watermarkList() *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Print how far each resource is published",
+		Long: `Reads the watermarks from Kafka and prints, for each resource: settled (every row with an earlier updated_at is published, and none
+can appear there any more), as of (the topic holds what was visible then), lag (now minus as of), rows published in all, the
+instance that wrote it last, and the request that it works on or that waits for it.`,
+		Example: "  storestream watermark list --config storestream.yaml\n  storestream watermark list -o json | jq '.[] | select(.lag_seconds > 60)'",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withCluster(cmd, func(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) error {
+				states, err := readStates(ctx, cfg, cluster)
+				if err != nil {
+					return err
+				}
+				if output == "json" {
+					return printJSON(a.stdout, states)
+				}
+				return stateTable(states).print(a.stdout)
+			})
+		},
+	}
+	outputFlag(cmd, &output)
+	return cmd
+}
+
+// withCluster does f with the cluster of the configuration, and explains a broker that does not answer.
+func (a *app) withCluster(cmd *cobra.Command, f func(context.Context, *config.Config, *producer.Cluster) error) error {
+	cfg, err := a.config()
+	if err != nil {
+		return err
+	}
+	cluster, err := openCluster(cfg, zap.NewNop()) // what matters comes back as an error
+	if err != nil {
+		return err
+	}
+	defer cluster.Close()
+	ctx, cancel := context.WithTimeout(cmd.Context(), brokerPatience)
+	defer cancel()
+	if err := cluster.Ping(ctx); err != nil {
+		return fmt.Errorf("%w: expected a Kafka broker at kafka.brokers (TLS and SASL as kafka.tls and kafka.sasl say)", err)
+	}
+	return f(cmd.Context(), cfg, cluster)
+}
+
+// state is a watermark as `watermark list` shows it.
+type state struct {
+	Resource   string              `json:"resource"`
+	Settled    *schemas.Instant    `json:"settled"` // null: nothing yet
+	AsOf       *schemas.Instant    `json:"as_of"`   // null: no complete pass yet
+	LagSeconds *float64            `json:"lag_seconds"`
+	Rows       int64               `json:"rows"`
+	Owner      string              `json:"owner"`    // the member of the group that has it now, "": none
+	Instance   string              `json:"instance"` // who wrote the watermark last
+	Group      string              `json:"group"`
+	Written    *schemas.Instant    `json:"written"`
+	Replay     *watermark.Replay   `json:"replay,omitempty"`
+	Sweep      *watermark.Sweep    `json:"sweep,omitempty"`
+	Pending    []watermark.Request `json:"pending"` // asked for, not accepted yet
+
+	now schemas.Instant
+}
+
+func readStates(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([]state, error) {
+	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
+	defer cancel()
+	marks, err := cluster.ReadWatermarks(ctx)
+	if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) { // no such topic: nothing has ever run
+		return nil, err
+	}
+	pending, err := readPending(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	owners, err := readOwners(ctx, cluster)
+	if err != nil {
+		return nil, err
+	}
+	now := schemas.InstantOf(time.Now())
+	states := []state{}
+	for _, name := range config.Names() {
+		mark, written := marks[name]
+		if !written {
+			if !cfg.Resources[name].Enabled {
+				continue
+			}
+			mark = watermark.New(name)
+		}
+		s := stateOf(mark, pending(name, mark.Request), now)
+		s.Owner = owners[name]
+		states = append(states, s)
+	}
+	return states, nil
+}
+
+func stateOf(mark watermark.Watermark, pending []watermark.Request, now schemas.Instant) state {
+	s := state{Resource: mark.Resource, Settled: known(mark.Settled), AsOf: known(mark.AsOf), Rows: mark.Rows, Instance: mark.Instance, Group: mark.Group,
+		Written: known(mark.Written), Replay: mark.Replay, Sweep: mark.Sweep, Pending: pending, now: now}
+	if s.AsOf != nil {
+		lag := max(0, now.Sub(mark.AsOf).Seconds())
+		s.LagSeconds = &lag
+	}
+	if s.Pending == nil {
+		s.Pending = []watermark.Request{}
+	}
+	return s
+}
+
+// readPending reads the requests and returns the function that says which of a resource's are newer than the last one accepted.
+func readPending(ctx context.Context, cluster *producer.Cluster) (func(resource string, accepted int64) []watermark.Request, error) {
+	requests := cluster.Requests()
+	err := requests.CatchUp(ctx)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return func(string, int64) []watermark.Request { return nil }, nil
+	}
+	return requests.After, err
+}
+
+// readOwners is who has each resource now, by the group's own word.
+func readOwners(ctx context.Context, cluster *producer.Cluster) (map[string]string, error) {
+	members, err := cluster.Owners(ctx)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.GroupIDNotFound) {
+		return nil, nil
+	}
+	owners := map[string]string{}
+	for _, m := range members {
+		for _, resource := range m.Owned {
+			owners[resource] = m.Instance
+		}
+	}
+	return owners, err
+}
+
+func stateTable(states []state) *table {
+	t := newTable("RESOURCE", "SETTLED", "AS OF", "LAG", "ROWS", "OWNER", "REQUEST")
+	for _, s := range states {
+		lag := "-"
+		if s.LagSeconds != nil {
+			lag = shortDuration(time.Duration(*s.LagSeconds * float64(time.Second)))
+		}
+		t.row(s.Resource, pointerText(s.Settled), pointerText(s.AsOf), lag, fmt.Sprint(s.Rows), s.owner(), s.request())
+	}
+	return t
+}
+
+func pointerText(i *schemas.Instant) string {
+	if i == nil {
+		return "-"
+	}
+	return instantText(*i)
+}
+
+// owner is who polls it, or that nobody does and who did last.
+func (s state) owner() string {
+	switch {
+	case s.Owner != "":
+		return s.Owner
+	case s.Written == nil:
+		return "none"
+	}
+	return fmt.Sprintf("none (last %s, %s ago)", s.Instance, shortDuration(s.now.Sub(*s.Written)))
+}
+
+// request is what is being done or waits, in words.
+func (s state) request() string {
+	var parts []string
+	if s.Replay != nil {
+		parts = append(parts, "replaying from "+instantText(s.Replay.From))
+	}
+	if s.Sweep != nil {
+		parts = append(parts, "sweeping")
+	}
+	for _, p := range s.Pending {
+		what := "waits: " + string(p.Kind)
+		if p.To != nil {
+			what += " to " + instantText(*p.To)
+		}
+		parts = append(parts, what+" by "+p.By)
+	}
+	if len(parts) == 0 {
+		return "-"
+	}
+	return strings.Join(parts, "; ")
+}
