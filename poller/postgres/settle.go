@@ -38,7 +38,7 @@ func (s *settler) note(m mark) {
 		if s.marks[n-1].next == m.next {
 			s.marks[n-1].time = m.time // nobody has begun since: the later moment says more
 		}
-		// A smaller next comes from a standby that lags: the mark before says the same, and more.
+		// A smaller next comes from a standby that lags: the mark before stays true, and will do.
 		return
 	}
 	if len(s.marks) >= maxMarks {
