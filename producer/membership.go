@@ -60,6 +60,7 @@ func (m *Membership) Run(ctx context.Context, own func(ctx context.Context, reso
 	if err := m.ready(ctx); err != nil {
 		return err
 	}
+	m.wants("the group " + m.c.cfg.Group + " to share the resources out")
 	balancer := newBalancer(Member{m.c.cfg.Instance, m.resources})
 	cl, err := m.c.client(
 		kgo.ClientID("storestream-"+m.c.cfg.Instance),
@@ -78,7 +79,6 @@ func (m *Membership) Run(ctx context.Context, own func(ctx context.Context, reso
 	if err != nil {
 		return err
 	}
-	m.wants("the group " + m.c.cfg.Group + " to share the resources out")
 	cl.PauseFetchTopics(m.c.Watermarks()) // nothing is consumed
 	m.mu.Lock()
 	m.cl = cl
