@@ -46,6 +46,8 @@ type glimpse struct {
 	more bool
 	// count is meta.count, -1 where it is absent.
 	count int
+	// size is meta.page_size, the rows a page has by the service's own word; -1 where it is absent.
+	size int
 	// beyond: the service refused a page above 0, or answered with another one. There is no such page now.
 	beyond bool
 	// doubt, if not empty, says why this answer proves nothing.
@@ -74,6 +76,8 @@ type reader struct {
 	// size is the page_size asked for. granted is how many rows a page then really has, learned.
 	size    int
 	granted map[int]int
+	// claimed is what the service said of that, for the sizes asked for in this read.
+	claimed map[int]int
 	// cuts is where the last windows had to be cut.
 	cuts *cuts
 	// rows come sorted by updated_at, ascending: passes over a growing piece then go backward.
@@ -130,6 +134,7 @@ func (r *reader) once(ctx context.Context, w window, m motion) (glimpse, error) 
 // learn notes how many rows a page has that is not the last.
 func (r *reader) learn(size int, g glimpse) {
 	if g.more {
+		r.claimed[size] = max(r.claimed[size], min(g.size, size))
 		r.granted[size] = max(r.granted[size], len(g.rows))
 	}
 }

@@ -87,7 +87,7 @@ func (l *limiter) refused(sent time.Time, after time.Duration) {
 	if l.since.IsZero() {
 		l.since = now
 	}
-	if !sent.Before(l.cut) {
+	if sent.After(l.cut) {
 		l.cut, l.changed = now, now
 		l.refusals++
 		l.pace.SetLimit(max(l.pace.Limit()/2, rate.Limit(l.ceiling*lowest)))
@@ -105,7 +105,7 @@ func (l *limiter) refused(sent time.Time, after time.Duration) {
 func (l *limiter) accepted(sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if sent.Before(l.cut) {
+	if !sent.After(l.cut) {
 		return
 	}
 	l.refusals, l.since = 0, time.Time{}

@@ -39,7 +39,7 @@ func (rd *read) fetch(ctx context.Context, w window, page, size int) (glimpse, e
 	} else if e.page >= 0 && rd.pageBase >= 0 && e.page != rd.pageBase+page {
 		return glimpse{beyond: true, count: -1}, nil // it gives the last page instead of one past the end
 	}
-	g := glimpse{more: e.more, count: e.count, rows: make([]sighting, 0, len(e.rows))}
+	g := glimpse{more: e.more, count: e.count, size: e.size, rows: make([]sighting, 0, len(e.rows))}
 	if e.more {
 		rd.largest[size] = max(rd.largest[size], len(e.rows))
 	}

@@ -200,12 +200,13 @@ func (w *walk) climb(ctx context.Context, guess int) (int, glimpse, error) {
 }
 
 // clean: the last page said that it was, every page below it was full, and no row was met twice. Then the pass met exactly as many rows as
-// there were when the last page was read. Full is what this service grants for this size, not what was asked for.
+// there were when the last page was read. Full is what this service grants for this size, not what was asked for: the most rows that one of its
+// pages had, or more where it says so itself. (Where all its pages are short, a row may be missing from each.)
 func (w *walk) clean() bool {
 	if !w.exact || w.twice {
 		return false
 	}
-	page := w.r.pageOf(w.size)
+	page := max(w.r.pageOf(w.size), w.r.claimed[w.size])
 	for k := range w.last {
 		if w.lengths[k] != page {
 			return false

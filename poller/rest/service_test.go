@@ -50,6 +50,7 @@ type service struct {
 	keys     int
 	key      string
 	server   *httptest.Server
+	closed   chan struct{} // when the test ends
 }
 
 func byID(a, b product) int { return cmp.Compare(a.id, b.id) }
@@ -59,9 +60,9 @@ func byUpdated(a, b product) int {
 func newestFirst(a, b product) int { return byUpdated(b, a) }
 
 func newService(t *testing.T) *service {
-	s := &service{t: t, maxPage: 1000, order: byID, zone: time.UTC, rng: rand.New(rand.NewPCG(1, 2)), key: "key-0"}
+	s := &service{t: t, maxPage: 1000, order: byID, zone: time.UTC, rng: rand.New(rand.NewPCG(1, 2)), key: "key-0", closed: make(chan struct{})}
 	s.server = httptest.NewServer(s)
-	t.Cleanup(s.server.Close)
+	t.Cleanup(func() { close(s.closed); s.server.Close() })
 	return s
 }
 

@@ -115,7 +115,7 @@ type read struct {
 
 func (s *Source) begin(r poller.Request, emit func(poller.Batch) error) *read {
 	rd := &read{Source: s, req: r, emit: emit, flushed: time.Now(), settled: schemas.MinInstant, largest: map[int]int{}}
-	rd.reader = &reader{fetch: rd.fetch, size: pageSize, steady: steadyPasses, chance: hiddenChance, granted: s.granted, cuts: new(cuts),
+	rd.reader = &reader{fetch: rd.fetch, size: pageSize, steady: steadyPasses, chance: hiddenChance, granted: s.granted, claimed: map[int]int{}, cuts: new(cuts),
 		ascending: s.sorting == ascending, now: s.client.clock.service,
 		passed: s.Metrics.PagePasses.Inc, toTheEnd: func(*walk) {}}
 	return rd

@@ -1,0 +1,380 @@
+package rest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/schemas"
+)
+
+// K12: every form of Retry-After.
+func TestRetryAfterIsReadInAllItsForms(t *testing.T) {
+	now := at("2026-11-20T12:00:00Z")
+	date := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
+	for _, c := range []struct {
+		header, date string
+		want         time.Duration
+	}{
+		{"", "", 0},
+		{"0", "", 0},
+		{"7", "", 7 * time.Second},
+		{"1.5", "", 1500 * time.Millisecond},
+		{"-3", "", 0},
+		{"NaN", "", 0},
+		{"soon", "", 0},
+		{"86400", "", maxRetryAfter},
+		{"1e300", "", maxRetryAfter},
+		{date(9 * time.Second), "", 9 * time.Second},
+		{date(-time.Hour), "", 0},
+		{date(240 * time.Hour), "", maxRetryAfter},
+		{date(time.Hour), date(time.Hour - 8*time.Second), 8 * time.Second}, // by the service's clock, an hour ahead of ours
+	} {
+		h := http.Header{"Retry-After": {c.header}, "Date": {c.date}}
+		if got := retryAfter(h, now); got != c.want {
+			t.Errorf("%q (Date %q): %s, want %s", c.header, c.date, got, c.want)
+		}
+	}
+}
+
+// K12: one worker is refused, all wait; none is sent before the time is up.
+func TestARefusalHoldsBackAllWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(10)
+		_ = l.wait(t.Context(), func(float64) {})
+		began := time.Now()
+		l.refused(began, 30*time.Second)
+		var workers sync.WaitGroup
+		var waited atomic.Int64
+		for range 3 {
+			workers.Go(func() {
+				if err := l.wait(t.Context(), func(s float64) { waited.Add(int64(s)) }); err != nil {
+					t.Error(err)
+				}
+				if d := time.Since(began); d < 30*time.Second {
+					t.Errorf("sent after %s", d)
+				}
+			})
+		}
+		workers.Wait()
+		if waited.Load() != 90 {
+			t.Errorf("counted %d s of waiting, want 90", waited.Load())
+		}
+	})
+}
+
+func TestTheRateIsHalvedOnceAnEpisodeAndComesBackSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(8)
+		sent := time.Now()
+		for range 5 { // five workers, all sent before the first refusal was known
+			l.refused(sent, 0)
+		}
+		if rate, since := l.state(); rate != 4 || since.IsZero() {
+			t.Errorf("rate %v, refused since %v", rate, since)
+		}
+		time.Sleep(time.Second)
+		l.refused(time.Now(), 0)
+		if rate, _ := l.state(); rate != 2 {
+			t.Errorf("rate %v after a second episode, want 2", rate)
+		}
+		for range 1000 {
+			time.Sleep(time.Second)
+			l.accepted(time.Now())
+			if rate, _ := l.state(); rate > 8 {
+				t.Fatalf("rate %v above the ceiling", rate)
+			}
+		}
+		if rate, since := l.state(); rate != 8 || !since.IsZero() {
+			t.Errorf("rate %v, refused since %v, want the ceiling again", rate, since)
+		}
+	})
+}
+
+// K12 over the wire: each kind of refusal is waited out, and the read goes on.
+func TestRefusedRequestsAreSentAgain(t *testing.T) {
+	for name, refusal := range map[string]func(w http.ResponseWriter){
+		"429 absent":  func(w http.ResponseWriter) { refuse(w, 429, "rate_limited") },
+		"429 zero":    func(w http.ResponseWriter) { w.Header().Set("Retry-After", "0"); refuse(w, 429, "rate_limited") },
+		"503 garbage": func(w http.ResponseWriter) { w.Header().Set("Retry-After", "soon"); refuse(w, 503, "busy") },
+		"429 html":    func(w http.ResponseWriter) { w.WriteHeader(429); fmt.Fprint(w, "<html>slow down</html>") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			s.products = someProducts(3)
+			refused := false
+			s.before = func(w http.ResponseWriter, _ url.Values) bool {
+				if refused {
+					return false
+				}
+				refused = true
+				refusal(w)
+				return true
+			}
+			c := s.client(ClientConfig{})
+			got, err := readAll(t.Context(), s.source(c), pass(schemas.MinInstant))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.has(t, s.products)
+			if rate := c.State().RequestsPerSecond; rate > 0.6e6 {
+				t.Errorf("still sends %v a second", rate)
+			}
+		})
+	}
+}
+
+func someProducts(n int) []product {
+	var rows []product
+	for i := range n {
+		created := at("2026-11-01T00:00:00Z").Add(time.Duration(i) * time.Minute)
+		rows = append(rows, product{id: int64(i + 1), created: created, updated: created})
+	}
+	return rows
+}
+
+// K12: the key expires in the middle of a pass; several workers meet it at once and one new key is fetched.
+func TestARevokedKeyIsReplacedOnceForAllWorkers(t *testing.T) {
+	s := newService(t)
+	s.products = someProducts(10)
+	c := s.client(ClientConfig{})
+	if _, err := readAll(t.Context(), s.source(c), pass(schemas.MinInstant)); err != nil {
+		t.Fatal(err)
+	}
+	s.mu.Lock()
+	s.key, s.keys = "key-1", 0
+	s.mu.Unlock()
+	var workers sync.WaitGroup
+	for range 5 {
+		workers.Go(func() {
+			if _, err := readAll(t.Context(), s.source(c), pass(schemas.MinInstant)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	workers.Wait()
+	if s.keys != 1 {
+		t.Errorf("%d keys fetched, want 1", s.keys)
+	}
+}
+
+func TestAConfiguredKeyThatIsRefusedHoldsAndNamesTheSetting(t *testing.T) {
+	s := newService(t)
+	_, err := readAll(t.Context(), s.source(s.client(ClientConfig{APIKey: "mine-1234"})), pass(schemas.MinInstant))
+	var hold *poller.HoldError
+	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "store.api_key") || strings.Contains(err.Error(), "mine-1234") {
+		t.Errorf("error %v", err)
+	}
+	if s.keys != 0 {
+		t.Error("a key was fetched in place of the configured one")
+	}
+}
+
+// K11: faults in the middle are tried again, within the request.
+func TestServerErrorsAndBrokenConnectionsAreTriedAgain(t *testing.T) {
+	for name, fault := range map[string]func(w http.ResponseWriter, s *service, q url.Values){
+		"500":           func(w http.ResponseWriter, _ *service, _ url.Values) { refuse(w, 500, "internal_error") },
+		"502 html":      func(w http.ResponseWriter, _ *service, _ url.Values) { w.WriteHeader(502); fmt.Fprint(w, "<html>") },
+		"reset":         func(http.ResponseWriter, *service, url.Values) { panic(http.ErrAbortHandler) },
+		"html with 200": func(w http.ResponseWriter, _ *service, _ url.Values) { fmt.Fprint(w, "<!doctype html><p>maintenance") },
+		"cut body":      func(w http.ResponseWriter, _ *service, _ url.Values) { fmt.Fprint(w, `{"data":[{"id":1},{"id"`) },
+		"empty body":    func(http.ResponseWriter, *service, url.Values) {},
+		"short of length": func(w http.ResponseWriter, _ *service, _ url.Values) {
+			w.Header().Set("Content-Length", "1000")
+			fmt.Fprint(w, `{"data":[]`)
+		},
+		"another object": func(w http.ResponseWriter, _ *service, _ url.Values) { fmt.Fprint(w, `{"hello":"world"}`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			s.products = someProducts(2500)
+			s.order = byUpdated
+			n := 0
+			s.before = func(w http.ResponseWriter, q url.Values) bool {
+				if n++; n != 3 && n != 20 {
+					return false
+				}
+				fault(w, s, q)
+				return true
+			}
+			got, err := readAll(t.Context(), s.source(s.client(ClientConfig{})), pass(schemas.MinInstant))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.has(t, s.products)
+		})
+	}
+}
+
+// The read keeps what it has: the days settled before a fault that does not go away stay settled.
+func TestWhatWasReadBeforeALastingFaultStaysSettled(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	for d := range 19 {
+		for i := range 1500 {
+			created := at("2026-11-01T00:00:00Z").Add(time.Duration(d)*24*time.Hour + time.Duration(i)*time.Second)
+			s.products = append(s.products, product{id: int64(d*1500 + i + 1), created: created, updated: created})
+		}
+	}
+	s.before = func(w http.ResponseWriter, q url.Values) bool {
+		if q.Get("updated_from") != "2026-11-12" || q.Get("page") == "0" {
+			return false
+		}
+		refuse(w, 403, "forbidden")
+		return true
+	}
+	got, err := readAll(t.Context(), s.source(s.client(ClientConfig{Now: s.now})), pass(schemas.MinInstant))
+	var hold *poller.HoldError
+	if !errors.As(err, &hold) {
+		t.Errorf("error %v, want it held", err)
+	}
+	if got.settled == schemas.MinInstant || got.settled > schemas.InstantOf(at("2026-11-12T00:00:00Z")) {
+		t.Errorf("settled %s", got.settled)
+	}
+}
+
+func TestABadRequestIsNotRepeatedAndNamesTheCode(t *testing.T) {
+	s := newService(t)
+	s.before = func(w http.ResponseWriter, _ url.Values) bool { refuse(w, 400, "invalid_param"); return true }
+	_, err := readAll(t.Context(), s.source(s.client(ClientConfig{})), pass(schemas.MinInstant))
+	var hold *poller.HoldError
+	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "invalid_param") || s.requests != 1 {
+		t.Errorf("%d requests, error %v", s.requests, err)
+	}
+}
+
+func TestAnotherSiteAtTheBaseAddressIsSaid(t *testing.T) {
+	site := httptest.NewServer(http.NotFoundHandler())
+	defer site.Close()
+	c, err := NewClient(ClientConfig{BaseURL: site.URL, APIKey: "k", MaxRequestsPerSecond: 1e6})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &service{t: t}
+	_, err = readAll(t.Context(), s.source(c), pass(schemas.MinInstant))
+	if err == nil || !strings.Contains(err.Error(), "store.base_url") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestTheKeyNeverGoesToAnotherHost(t *testing.T) {
+	var leaked atomic.Bool
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { leaked.Store(true) }))
+	defer other.Close()
+	s := newService(t)
+	s.before = func(w http.ResponseWriter, _ url.Values) bool {
+		w.Header().Set("Location", other.URL+"/v1/store-products")
+		w.WriteHeader(302)
+		return true
+	}
+	_, err := readAll(t.Context(), s.source(s.client(ClientConfig{})), pass(schemas.MinInstant))
+	var hold *poller.HoldError
+	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "not followed") {
+		t.Errorf("error %v", err)
+	}
+	if leaked.Load() {
+		t.Error("the redirect was followed")
+	}
+}
+
+func TestAnEndlessBodyIsBounded(t *testing.T) {
+	s := newService(t)
+	s.before = func(w http.ResponseWriter, _ url.Values) bool {
+		row := []byte(strings.Repeat(`{"id":1},`, 1<<16))
+		fmt.Fprint(w, `{"data":[`)
+		for {
+			if _, err := w.Write(row); err != nil {
+				return true
+			}
+		}
+	}
+	_, err := readAll(t.Context(), s.source(s.client(ClientConfig{})), pass(schemas.MinInstant))
+	if !errors.Is(err, errTooBig) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestASlowBodyEndsWithTheTimeoutAndIsTriedAgain(t *testing.T) {
+	s := newService(t)
+	s.products = someProducts(2)
+	slow := true
+	s.before = func(w http.ResponseWriter, _ url.Values) bool {
+		if !slow {
+			return false
+		}
+		slow = false
+		fmt.Fprint(w, `{"data":[`)
+		w.(http.Flusher).Flush()
+		s.mu.Unlock() // the client gives up, and asks again
+		defer s.mu.Lock()
+		select {
+		case <-s.closed:
+		case <-time.After(time.Second):
+		}
+		return true
+	}
+	got, err := readAll(t.Context(), s.source(s.client(ClientConfig{RequestTimeout: 200 * time.Millisecond})), pass(schemas.MinInstant))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.has(t, s.products)
+}
+
+func TestAReadThatIsCancelledWhileRefusedEndsAtOnce(t *testing.T) {
+	s := newService(t)
+	stop := errors.New("stopping")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s.before = func(w http.ResponseWriter, _ url.Values) bool {
+		w.Header().Set("Retry-After", "300")
+		refuse(w, 429, "rate_limited")
+		cancel(stop)
+		return true
+	}
+	if _, err := readAll(ctx, s.source(s.client(ClientConfig{})), pass(schemas.MinInstant)); !errors.Is(err, stop) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestRowsAreFoundWhereverTheEnvelopePutsThem(t *testing.T) {
+	for _, body := range []string{
+		`{"data":[{"id":1,"name":"a ] } \" \\"},{"id":2}],"meta":{"page":0,"page_size":2,"count":7,"has_more":true}}`,
+		`{"meta":{"has_more":true,"count":7,"page":0,"page_size":2},"data":[{"id":1,"name":"a ] } \" \\"},{"id":2}]}`,
+		"\n { \"extra\" : [1, {\"data\":[]}], \"data\" : [ {\"id\":1,\"name\":\"a ] } \\\" \\\\\"} , {\"id\":2} ] , \"meta\" : {\"page\":0.0,\"page_size\":2,\"count\":7,\"has_more\":true} }\n",
+	} {
+		e, err := openEnvelope([]byte(body), nil)
+		if err != nil || len(e.rows) != 2 || string(e.rows[0]) != `{"id":1,"name":"a ] } \" \\"}` || string(e.rows[1]) != `{"id":2}` || !e.more || e.count != 7 || e.page != 0 || e.size != 2 {
+			t.Errorf("%s: %q %+v %v", body, e.rows, e, err)
+		}
+	}
+	whole := `{"data":[{"id":1,"name":"a"},NaN,3],"meta":{"has_more":false}}`
+	if e, err := openEnvelope([]byte(whole), nil); err != nil || len(e.rows) != 3 || e.count != -1 {
+		t.Errorf("%+v %v", e, err)
+	}
+	for i := range whole {
+		if _, err := openEnvelope([]byte(whole[:i]), nil); !errors.Is(err, errCut) {
+			t.Errorf("cut at %d: %v", i, err)
+		}
+	}
+	for _, body := range []string{`<html>`, `[]`, `"x"`, `{"data":[] "meta":{}}`, `{"data":[]} x`, `{"data" []}`} {
+		if _, err := openEnvelope([]byte(body), nil); !errors.Is(err, errNotJSON) {
+			t.Errorf("%s: %v", body, err)
+		}
+	}
+	for _, body := range []string{`{}`, `{"data":[]}`, `{"data":{},"meta":{"has_more":false}}`, `{"data":[],"meta":{"has_more":"no"}}`, `{"data":[],"meta":7}`} {
+		if _, err := openEnvelope([]byte(body), nil); err == nil {
+			t.Errorf("%s was taken", body)
+		}
+	}
+}
