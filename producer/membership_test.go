@@ -152,7 +152,7 @@ func TestInstancesShareTheResourcesAndHandThemOn(t *testing.T) {
 
 // A resource is handed on when its owner has returned, not when it was told to.
 func TestTheGroupWaitsForAnOwnerToStop(t *testing.T) {
-	s, l := plainStage(t), newLedger(t)
+	s, l := newStage(t), newLedger(t)
 	ctx, leave := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	stopping, finish := make(chan struct{}, len(all)), make(chan struct{})
@@ -172,7 +172,12 @@ func TestTheGroupWaitsForAnOwnerToStop(t *testing.T) {
 	}()
 	l.await("a alone", l.everythingOwned("a"))
 	l.run(s.cluster("b", nil), "b")
-	<-stopping // from here on l fails the test if b starts before a has ended
+	<-stopping
+	// The group has time to go on without a: l fails the test if b starts before a has ended.
+	beats := s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Group: "storestream", Observe: true, Count: -1})
+	if err := beats.Wait(s.ctx(), 6); err != nil {
+		t.Fatal(err)
+	}
 	close(finish)
 	l.await("a and b", l.everythingOwned("a", "b"))
 	leave()

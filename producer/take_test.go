@@ -22,9 +22,7 @@ func TestTakingOverFencesThePredecessor(t *testing.T) {
 	paused := s.take(s.cluster("a", nil))
 	s.commit(paused, next(paused, s.order(1, "2026-11-20T09:00:00Z", "Processing")))
 
-	successor := s.take(s.cluster("b", nil))
-	s.commit(successor, next(successor, s.order(1, "2026-11-20T10:00:00Z", "Shipped")))
-
+	successor := s.take(s.cluster("b", nil)) // has written nothing yet
 	err := paused.Commit(s.ctx(), next(paused, s.order(1, "2026-11-20T09:30:00Z", "Processing")))
 	if !errors.Is(err, producer.ErrLost) || errors.Is(err, producer.ErrAborted) {
 		t.Errorf("the paused owner's commit: %v, expected ErrLost", err)
@@ -32,6 +30,7 @@ func TestTakingOverFencesThePredecessor(t *testing.T) {
 	if got := paused.Watermark().Settled; got != instant(t, "2026-11-20T09:00:00Z") {
 		t.Errorf("the paused owner believes that it settled %s", got)
 	}
+	s.commit(successor, next(successor, s.order(1, "2026-11-20T10:00:00Z", "Shipped")))
 	s.wantIDs(1, 1)
 	if at := s.committed("store.orders")[1].Timestamp.UnixMilli(); at != instant(t, "2026-11-20T10:00:00Z").Millis() {
 		t.Errorf("the newest record of order 1 has the time %d", at)
@@ -121,18 +120,23 @@ func TestALogWhoseLastOffsetsWereCompactedAwayIsReadToItsEnd(t *testing.T) {
 	first := s.take(s.cluster("a", nil))
 	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 	first.Close()
-	// The commit's marker at offset 1 is gone, as it is once compaction has passed.
+	// The watermark stands at 0, its marker at 1, and what stood at 2 is gone.
+	partition := producer.PartitionOf("orders", 3)
+	s.broker.ControlKey(int16(kmsg.ListOffsets), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		s.broker.KeepControl()
+		return listOffsets(kreq.(*kmsg.ListOffsetsRequest), "store.watermarks", partition, 3)
+	})
 	s.broker.ControlKey(int16(kmsg.Fetch), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
 		s.broker.KeepControl()
 		req := kreq.(*kmsg.FetchRequest)
-		if req.Topics[0].Partitions[0].FetchOffset != 1 {
+		if req.Topics[0].Partitions[0].FetchOffset != 2 {
 			return nil, nil, false
 		}
 		answer := req.ResponseKind().(*kmsg.FetchResponse)
 		t := kmsg.NewFetchResponseTopic()
 		t.Topic, t.TopicID = req.Topics[0].Topic, req.Topics[0].TopicID
 		p := kmsg.NewFetchResponseTopicPartition()
-		p.Partition, p.HighWatermark, p.LastStableOffset = req.Topics[0].Partitions[0].Partition, 2, 2
+		p.Partition, p.HighWatermark, p.LastStableOffset = partition, 3, 3
 		t.Partitions = append(t.Partitions, p)
 		answer.Topics = append(answer.Topics, t)
 		return answer, nil, true
@@ -143,20 +147,36 @@ func TestALogWhoseLastOffsetsWereCompactedAwayIsReadToItsEnd(t *testing.T) {
 	}
 }
 
+// listOffsets answers for topic that partition ends at end and all others at 0; it leaves requests for other topics alone.
+func listOffsets(req *kmsg.ListOffsetsRequest, topic string, partition int32, end int64) (kmsg.Response, error, bool) {
+	if len(req.Topics) != 1 || req.Topics[0].Topic != topic {
+		return nil, nil, false
+	}
+	t := kmsg.NewListOffsetsResponseTopic()
+	t.Topic = topic
+	for _, asked := range req.Topics[0].Partitions {
+		p := kmsg.NewListOffsetsResponseTopicPartition()
+		p.Partition, p.Offset, p.LeaderEpoch = asked.Partition, 0, asked.CurrentLeaderEpoch
+		if asked.Timestamp == -1 && asked.Partition == partition {
+			p.Offset = end
+		}
+		t.Partitions = append(t.Partitions, p)
+	}
+	answer := req.ResponseKind().(*kmsg.ListOffsetsResponse)
+	answer.Topics = append(answer.Topics, t)
+	return answer, nil, true
+}
+
 // Somebody adds partitions to the watermark topic: the resource's key now belongs to another than the one its watermark is in.
 func TestAWatermarkIsFoundInWhicheverPartitionItIs(t *testing.T) {
 	s := plainStage(t)
 	first := s.take(s.cluster("a", nil))
 	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 	first.Close()
-	partitions := 4
-	for producer.PartitionOf("orders", partitions) == producer.PartitionOf("orders", 3) {
-		partitions++
-	}
-	if _, err := s.admin.CreatePartitions(s.ctx(), partitions-3, "store.watermarks"); err != nil {
-		t.Fatal(err)
-	}
-	for rows := int64(1); rows <= 2; rows++ {
+	for rows := int64(1); rows <= 8; rows++ {
+		if _, err := s.admin.CreatePartitions(s.ctx(), 1, "store.watermarks"); err != nil {
+			t.Fatal(err)
+		}
 		session := s.take(s.cluster("b", nil))
 		if got := session.Watermark().Rows; got != rows {
 			t.Errorf("the watermark counts %d rows, expected %d", got, rows)
