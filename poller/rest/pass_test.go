@@ -1,41 +1,433 @@
 package rest
 
 import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 )
+
+// history makes n products created from 2019 on, each updated up to four days later.
+func history(n int) []product {
+	var rows []product
+	for i := range n {
+		created := at("2019-01-02T10:00:00Z").Add(time.Duration(i) * 13 * time.Hour)
+		rows = append(rows, product{id: int64(i + 1), created: created, updated: created.Add(time.Duration(i%5) * 24 * time.Hour)})
+	}
+	return rows
+}
+
+// oneDay makes n products that were all created and updated on the day.
+func oneDay(first int64, n int, day string) []product {
+	var rows []product
+	for i := range n {
+		when := at(day + "T00:00:00Z").Add(time.Duration(i) * 10 * time.Second)
+		rows = append(rows, product{id: first + int64(i), created: when, updated: when})
+	}
+	return rows
+}
+
+func midnight(day string) schemas.Instant { return schemas.InstantOf(at(day + "T00:00:00Z")) }
+
+func (got *taken) completely(t *testing.T, settled string) {
+	t.Helper()
+	if got.settled != midnight(settled) {
+		t.Errorf("settled %s, want %s", got.settled, settled)
+	}
+	if got.done == nil || !got.done.Complete || got.done.Held != "" {
+		t.Errorf("done %+v, want a complete pass", got.done)
+	}
+}
 
 func TestAFirstLoadSettlesAllDaysThatAreOverAndReadsTheOpenOne(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
-	for i := range 5000 {
-		created := at("2019-01-02T10:00:00Z").Add(time.Duration(i) * 13 * time.Hour)
-		updated := created.Add(time.Duration(i%5) * 24 * time.Hour)
-		if created.After(at("2026-11-20T12:00:00Z")) {
-			break
-		}
-		s.products = append(s.products, product{id: int64(i + 1), created: created, updated: updated})
-	}
+	s.products = history(5000)
 	src := s.source(s.client(ClientConfig{Now: s.now}))
 	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 	if err != nil {
 		t.Fatal(err)
 	}
 	got.has(t, s.products)
-	if want := schemas.InstantOf(at("2026-11-20T00:00:00Z")); got.settled != want {
-		t.Errorf("settled %s, want %s", got.settled, want)
+	got.completely(t, "2026-11-20")
+	if s.requests > 40 {
+		t.Errorf("%d rows over 8 years took %d requests", len(s.products), s.requests)
 	}
-	if got.done == nil || !got.done.Complete || got.done.Held != "" {
-		t.Errorf("done %+v", got.done)
-	}
-	t.Logf("%d rows, %d requests", len(s.products), s.requests)
 	s.requests = 0
 	if got, err = readAll(t.Context(), src, pass(got.settled)); err != nil || !got.done.Complete {
 		t.Fatal(err, got.done)
 	}
 	if s.requests != 1 {
 		t.Errorf("an open window of one page took %d requests, want 1", s.requests)
+	}
+}
+
+// K8, K7, K29 on the wire: every order, page sizes that are not granted, both meanings of count, more than fits one page of one created day.
+func TestADayOfManyPagesIsClosedInEveryOrder(t *testing.T) {
+	for name, order := range map[string]func(a, b product) int{"id": byID, "updated": byUpdated, "newest first": newestFirst, "shuffled": nil} {
+		for _, countPage := range []bool{false, true} {
+			for _, maxPage := range []int{1000, 37} {
+				t.Run(fmt.Sprintf("%s, count of a page %v, %d a page", name, countPage, maxPage), func(t *testing.T) {
+					t.Parallel()
+					s := newService(t)
+					s.now = clockAt("2026-11-20T12:00:00Z")
+					s.order, s.countPage, s.maxPage = order, countPage, maxPage
+					s.products = append(oneDay(1, maxPage*5/2, "2026-11-18"), oneDay(10_000, maxPage*3/2, "2026-11-20")...)
+					for i := range maxPage * 2 { // created on many days, updated on one
+						s.products = append(s.products, product{id: int64(20_000 + i), created: at("2024-01-01T00:00:00Z").Add(time.Duration(i) * 9 * time.Hour),
+							updated: at("2026-11-18T05:00:00Z").Add(time.Duration(i) * time.Second)})
+					}
+					got, err := readAll(t.Context(), s.source(s.client(ClientConfig{Now: s.now})), pass(schemas.MinInstant))
+					if err != nil {
+						t.Fatal(err)
+					}
+					got.has(t, s.products)
+					got.completely(t, "2026-11-20")
+					t.Logf("%d rows, %d requests", len(s.products), s.requests)
+				})
+			}
+		}
+	}
+}
+
+// K13: a day is over when both clocks say so, overlap included, by an answer that came before the request was sent.
+func TestADayIsOverOnlyByBothClocksAndOverlap(t *testing.T) {
+	for _, c := range []struct{ service, ours, settled string }{
+		{"2026-11-20T00:04:59Z", "2026-11-20T00:20:00Z", "2026-11-19"},
+		{"2026-11-20T00:20:00Z", "2026-11-20T00:04:59Z", "2026-11-19"},
+		{"2026-11-20T00:05:00Z", "2026-11-20T00:05:00Z", "2026-11-20"},
+		{"2026-11-19T23:00:00Z", "2026-11-25T00:00:00Z", "2026-11-19"},
+		{"", "2026-11-20T00:05:00Z", "2026-11-20"},
+	} {
+		s := newService(t)
+		if c.service != "" {
+			s.now = clockAt(c.service)
+		}
+		s.products = oneDay(1, 10, "2026-11-18")
+		got, err := readAll(t.Context(), s.source(s.client(ClientConfig{Now: clockAt(c.ours)})), pass(schemas.MinInstant))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.settled != midnight(c.settled) {
+			t.Errorf("service %s, ours %s: settled %s, want %s", c.service, c.ours, got.settled, c.settled)
+		}
+	}
+}
+
+// K13: the day turns during the read. The Date of the answer that shows it came after the request that would have closed the day was sent.
+func TestADayIsNotClosedByTheAnswerThatFirstShowsItIsOver(t *testing.T) {
+	s := newService(t)
+	ticks := []string{"2026-11-20T00:04:00Z", "2026-11-20T00:06:00Z"}
+	n := 0
+	s.now = func() time.Time { n++; return at(ticks[min(n/4, 1)]) } // the first four answers come before
+	s.products = oneDay(1, 10, "2026-11-19")
+	src := s.source(s.client(ClientConfig{Now: clockAt("2026-11-20T09:00:00Z")}))
+	got, err := readAll(t.Context(), src, pass(midnight("2026-11-19")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.settled != schemas.MinInstant {
+		t.Errorf("settled %s in the read that began before", got.settled)
+	}
+	for n < 5 {
+		if got, err = readAll(t.Context(), src, pass(midnight("2026-11-19"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err = readAll(t.Context(), src, pass(midnight("2026-11-19"))); err != nil || got.settled != midnight("2026-11-20") {
+		t.Errorf("settled %s, %v", got.settled, err)
+	}
+}
+
+// K13: whose midnight is it.
+func TestAServiceThatCutsDaysInAnotherZoneLosesNoRow(t *testing.T) {
+	for _, hours := range []int{-11, -1, 5, 14} {
+		t.Run(fmt.Sprintf("UTC%+d", hours), func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			s.zone = time.FixedZone("", hours*3600)
+			s.now = clockAt("2026-11-20T12:00:00Z")
+			for i := range 2000 {
+				when := at("2026-11-01T00:00:00Z").Add(time.Duration(i) * 13 * time.Minute)
+				s.products = append(s.products, product{id: int64(i + 1), created: when, updated: when})
+			}
+			src := s.source(s.client(ClientConfig{Now: s.now}))
+			got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got.has(t, s.products)
+			if got.settled != midnight("2026-11-18") || !src.wide {
+				t.Errorf("settled %s, wide %v", got.settled, src.wide)
+			}
+			// A row of each hour from settled on is found by the next read.
+			rest, err := readAll(t.Context(), src, pass(got.settled))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, p := range s.products {
+				if _, ok := rest.rows[p.id]; !ok && schemas.InstantOf(p.updated) >= got.settled {
+					t.Fatalf("product of %s not read from %s on", p.updated, got.settled)
+				}
+			}
+		})
+	}
+}
+
+// K25: an empty service settles nothing; it may be one that is just being filled.
+func TestAnEmptyServiceSettlesNothing(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	src := s.source(s.client(ClientConfig{Now: s.now}))
+	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
+	if err != nil || got.settled != schemas.MinInstant || !got.done.Complete {
+		t.Errorf("settled %s, %+v, %v", got.settled, got.done, err)
+	}
+	s.products = history(100)
+	if got, err = readAll(t.Context(), src, pass(schemas.MinInstant)); err != nil {
+		t.Fatal(err)
+	}
+	got.has(t, s.products)
+}
+
+// K25: one empty answer in the middle of everything is asked for again.
+func TestAnEmptyAnswerThatIsNotTrueClosesNothing(t *testing.T) {
+	for n := 1; n <= 25; n++ {
+		s := newService(t)
+		s.now = clockAt("2026-11-20T12:00:00Z")
+		s.products = history(3000)
+		s.before = func(w http.ResponseWriter, q url.Values) bool {
+			if s.requests != n {
+				return false
+			}
+			fmt.Fprintf(w, `{"data":[],"meta":{"page":%s,"page_size":1000,"count":0,"has_more":false}}`, q.Get("page"))
+			return true
+		}
+		got, err := readAll(t.Context(), s.source(s.client(ClientConfig{Now: s.now})), pass(schemas.MinInstant))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.has(t, s.products); t.Failed() {
+			t.Fatalf("with answer %d empty", n)
+		}
+	}
+}
+
+func TestADayThatDoesNotComeCleanIsHeldAndLaterDaysGoOn(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = append(oneDay(1, 10, "2026-11-15"), oneDay(100, 2500, "2026-11-16")...)
+	s.products = append(s.products, oneDay(10_000, 10, "2026-11-18")...)
+	stuck := true
+	s.before = func(w http.ResponseWriter, q url.Values) bool {
+		if !stuck || q.Get("updated_to") != "2026-11-16" || q.Get("updated_from") != q.Get("updated_to") {
+			return false
+		}
+		row := s.products[10].json()
+		fmt.Fprintf(w, `{"data":[%s],"meta":{"page":%s,"page_size":1000,"count":1,"has_more":true}}`, row, q.Get("page")) // for ever
+		return true
+	}
+	src := s.source(s.client(ClientConfig{Now: s.now}))
+	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.settled != midnight("2026-11-16") || got.done.Complete || !strings.Contains(got.done.Held, "2026-11-16") {
+		t.Errorf("settled %s, done %+v", got.settled, got.done)
+	}
+	if _, ok := got.rows[10_000]; !ok {
+		t.Error("later days were not read")
+	}
+	s.requests = 0
+	if got, err = readAll(t.Context(), src, pass(got.settled)); err != nil || got.done.Held == "" || s.requests > 5 {
+		t.Errorf("%d requests while the day waits, done %+v, %v", s.requests, got.done, err)
+	}
+	stuck = false
+	for d := range src.hard {
+		src.hard[d].next = time.Now()
+	}
+	if got, err = readAll(t.Context(), src, pass(midnight("2026-11-16"))); err != nil {
+		t.Fatal(err)
+	}
+	got.completely(t, "2026-11-20")
+	for _, p := range s.products[10:2510] {
+		if _, ok := got.rows[p.id]; !ok {
+			t.Fatalf("product %d of the held day not read", p.id)
+		}
+	}
+}
+
+func TestAPageOfWhichNothingCanBePublishedHoldsItsDayAndHealsByItself(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = append(oneDay(1, 30, "2026-11-15"), oneDay(100, 30, "2026-11-17")...)
+	s.products = append(s.products, oneDay(1000, 30, "2026-11-20")...)
+	for i := range s.products {
+		if s.products[i].id >= 100 && s.products[i].id < 1000 {
+			s.products[i].cost = `"four"`
+		}
+	}
+	src := s.source(s.client(ClientConfig{Now: s.now}))
+	src.stretch = 1
+	got, err := readAll(t.Context(), src, pass(midnight("2026-11-15")))
+	if err == nil || !strings.Contains(err.Error(), `"cost"`) || strings.Contains(err.Error(), "four") {
+		t.Errorf("error %v", err)
+	}
+	if got.settled != midnight("2026-11-16") && got.settled != midnight("2026-11-17") || len(got.rejects) != 0 || got.done != nil {
+		t.Errorf("settled %s, %d rejects, done %+v", got.settled, len(got.rejects), got.done)
+	}
+	if _, ok := got.rows[1000]; !ok {
+		t.Error("the other pages were not published")
+	}
+	for i := range s.products {
+		s.products[i].cost = ""
+	}
+	if got, err = readAll(t.Context(), src, pass(got.settled)); err != nil {
+		t.Fatal(err)
+	}
+	got.completely(t, "2026-11-20")
+}
+
+func TestABadRowAmongGoodOnesIsRejectedAndTheDayCloses(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = oneDay(1, 30, "2026-11-15")
+	s.products[3].cost = "NaN"
+	got, err := readAll(t.Context(), s.source(s.client(ClientConfig{Now: s.now})), pass(schemas.MinInstant))
+	if err != nil || len(got.rejects) == 0 || got.settled != midnight("2026-11-20") {
+		t.Errorf("%d rejects, settled %s, %v", len(got.rejects), got.settled, err)
+	}
+}
+
+// Cheap polls find every change and cost a page; they complete nothing.
+func TestCheapPollsFindChangesAtTheEndWhereTheyAppear(t *testing.T) {
+	for name, order := range map[string]func(a, b product) int{"oldest first": byUpdated, "newest first": newestFirst} {
+		t.Run(name, func(t *testing.T) {
+			s := newService(t)
+			now := at("2026-11-20T20:00:00Z")
+			clock := func() time.Time { return now }
+			s.now, s.order = clock, order
+			s.products = oneDay(1, 7000, "2026-11-20") // until 19:26
+			src := s.source(s.client(ClientConfig{Now: clock}))
+			from := midnight("2026-11-20")
+			if got, err := readAll(t.Context(), src, pass(from)); err != nil || !got.done.Complete {
+				t.Fatal(err, got.done)
+			}
+			poll := poller.Request{Kind: poller.Pass, From: from}
+			for i := range 5 {
+				now = now.Add(time.Minute)
+				s.products[i*900].updated = now.Add(-time.Second)
+				s.products = append(s.products, product{id: int64(9000 + i), created: now, updated: now.Add(-2 * time.Second)})
+				s.requests = 0
+				got, err := readAll(t.Context(), src, poll)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, id := range []int64{s.products[i*900].id, int64(9000 + i)} {
+					if _, ok := got.rows[id]; !ok {
+						t.Errorf("poll %d: product %d not read", i, id)
+					}
+				}
+				if got.done.Complete || s.requests > 3 {
+					t.Errorf("poll %d: %d requests, %+v", i, s.requests, got.done)
+				}
+			}
+			now = now.Add(wholeEvery)
+			if got, err := readAll(t.Context(), src, poll); err != nil || !got.done.Complete {
+				t.Errorf("no whole read after %s: %+v, %v", wholeEvery, got.done, err)
+			}
+			s.order = byID // the service changes its mind: the next whole read at the latest finds what cheap polls miss
+			now = now.Add(wholeEvery)
+			s.products[3500].updated = now
+			if got, err := readAll(t.Context(), src, poll); err != nil || got.rows[s.products[3500].id].UpdatedAt != schemas.InstantOf(now) {
+				t.Errorf("the change was not found in another order: %+v, %v", got.done, err)
+			}
+		})
+	}
+}
+
+// A pass that was not published is not built upon: the next one reads all again.
+func TestAReadThatWasCutShortIsForgotten(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.order = newestFirst
+	s.products = oneDay(1, 3000, "2026-11-20")
+	src := s.source(s.client(ClientConfig{Now: s.now}))
+	from := midnight("2026-11-20")
+	if _, err := readAll(t.Context(), src, pass(from)); err != nil {
+		t.Fatal(err)
+	}
+	failed := errors.New("not written")
+	if err := src.Read(t.Context(), pass(from), func(poller.Batch) error { return failed }); !errors.Is(err, failed) {
+		t.Fatal(err)
+	}
+	got, err := readAll(t.Context(), src, poller.Request{Kind: poller.Pass, From: from})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.has(t, s.products)
+	if !got.done.Complete {
+		t.Errorf("done %+v", got.done)
+	}
+}
+
+func TestAFullReadMeetsEveryRowCreatedOrUpdatedSinceItsStart(t *testing.T) {
+	for _, from := range []schemas.Instant{schemas.MinInstant, midnight("2021-06-01")} {
+		s := newService(t)
+		s.now = clockAt("2026-11-20T12:00:00Z")
+		s.products = append(history(4000), oneDay(10_000, 2500, "2026-11-10")...)
+		s.products[7].updated = at("2026-11-20T11:00:00Z") // created in 2019
+		got, err := readAll(t.Context(), s.source(s.client(ClientConfig{Now: s.now})), poller.Request{Kind: poller.Full, From: from})
+		if err != nil || !got.done.Complete || got.settled != schemas.MinInstant {
+			t.Fatal(err, got.done, got.settled)
+		}
+		for _, p := range s.products {
+			if _, ok := got.rows[p.id]; !ok && (schemas.InstantOf(p.created) >= from || schemas.InstantOf(p.updated) >= from) {
+				t.Fatalf("product %d created %s updated %s not read", p.id, p.created, p.updated)
+			}
+		}
+	}
+}
+
+func TestALookupReadsTheDaysOfTheSuspects(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = history(3000)
+	src := s.source(s.client(ClientConfig{Now: s.now}))
+	a, b := s.products[100], s.products[2000]
+	got, err := readAll(t.Context(), src, poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{
+		{ID: a.id, UpdatedAt: schemas.InstantOf(a.updated), CreatedAt: schemas.MinInstant},
+		{ID: b.id, UpdatedAt: schemas.MinInstant, CreatedAt: schemas.InstantOf(b.created)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.has(t, []product{a, b})
+}
+
+func TestAWindowOfManyPagesIsPlannedFromTheReadBefore(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	for i := range 8000 { // all updated today, created over years
+		s.products = append(s.products, product{id: int64(i + 1), created: at("2020-01-01T00:00:00Z").Add(time.Duration(i) * 7 * time.Hour),
+			updated: at("2026-11-20T00:00:00Z").Add(time.Duration(i%40_000) * time.Second)})
+	}
+	src := s.source(s.client(ClientConfig{Now: s.now}))
+	for n, most := range []int{25, 15, 15} {
+		s.requests = 0
+		got, err := readAll(t.Context(), src, pass(midnight("2026-11-20")))
+		if err != nil || !got.done.Complete {
+			t.Fatal(err, got.done)
+		}
+		got.has(t, s.products)
+		if s.requests > most {
+			t.Errorf("read %d took %d requests for 8000 rows, want at most %d", n, s.requests, most)
+		}
 	}
 }
