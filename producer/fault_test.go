@@ -126,12 +126,11 @@ func TestATransactionThatTimesOutIsLostAndTheNextIsSmaller(t *testing.T) {
 
 // awaitNoTransaction returns when the transactional id has no transaction open.
 func (s *stage) awaitNoTransaction(id string) {
-	for s.t.Context().Err() == nil {
+	for ask := time.NewTicker(10 * time.Millisecond); s.t.Context().Err() == nil; <-ask.C {
 		described, err := s.admin.DescribeTransactions(s.ctx(), id)
 		if err == nil && !slices.Contains([]string{"Ongoing", "PrepareAbort", "PrepareCommit"}, described[id].State) {
 			return
 		}
-		time.Sleep(10 * time.Millisecond) // between two questions, not for the state to come about
 	}
 }
 

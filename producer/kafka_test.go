@@ -8,11 +8,8 @@ import (
 	"github.com/storestream/storestream/internal/servers"
 )
 
-// On Apache Kafka the tests that need no faults of a broker's are run again: fencing, settings and record times are judged there, not on the
-// embedded broker.
-func init() {
-	plainStage = func(t *testing.T) *stage {
-		kafka := servers.KafkaForTest(t, servers.KafkaConfig{})
-		return setUp(t, nil, kafka.Brokers())
-	}
+// plainStage is an Apache Kafka: fencing, settings and record times are judged there, not on the embedded broker.
+func plainStage(t *testing.T) *stage {
+	t.Helper()
+	return setUp(t, nil, servers.KafkaForTest(t, servers.KafkaConfig{}).Brokers())
 }

@@ -41,9 +41,6 @@ func newStage(t *testing.T, settings ...string) *stage {
 	return setUp(t, broker, broker.Brokers())
 }
 
-// plainStage is for tests that need no faults. With the build tag kafka it is an Apache Kafka.
-var plainStage = func(t *testing.T) *stage { return newStage(t) }
-
 func setUp(t *testing.T, broker *servers.Broker, brokers []string) *stage {
 	t.Helper()
 	s := &stage{t: t, broker: broker, brokers: brokers, registry: servers.RegistryForTest(t)}
