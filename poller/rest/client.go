@@ -1,4 +1,3 @@
-// Package rest reads resources of the commerce data service over HTTP.
 package rest
 
 import (
