@@ -8,7 +8,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=unknown
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=${VERSION}" -o /out/ ./cmd/storestream ./cmd/storefake
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=${VERSION}" -o /out/ ./cmd/storestream ./cmd/storefake
 
 FROM ${BASE}
 COPY --from=build /out/ /usr/local/bin/

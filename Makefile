@@ -1,6 +1,6 @@
 GO      ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -s -w -X main.version=$(VERSION)
+LDFLAGS := -s -w -X main.release=$(VERSION)
 TIME    ?= 10s
 
 # Tools are built from the Go module proxy, each version once.
