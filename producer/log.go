@@ -71,7 +71,10 @@ type logReader struct {
 	topic string
 	span  span
 	at    int64
-	wait  time.Duration // how long the broker may wait for data
+	// wait is how long the broker may wait for data; 0: fetchWait. A broker answers one fetch of a connection after the other, so whoever lets
+	// it wait long brings a client of its own (cl; nil: the cluster's): the request reader's two seconds would stand before each fetch of a takeover.
+	wait  time.Duration
+	cl    *kgo.Client
 	moved func(at int64)
 	fresh bool // the metadata that we have may be behind: ask again
 }
@@ -84,6 +87,8 @@ const (
 	// (an unclean leader election) never reaches the old one. Longer than the broker lets any of our transactions be open.
 	noProgress = 3 * time.Minute
 	fetchBytes = 4 << 20
+	// fetchWait is short because takeovers share a connection; where it ends without data, a transaction is open, and the reader asks again.
+	fetchWait = 100 * time.Millisecond
 )
 
 func (r *logReader) run(ctx context.Context, records func([]*kgo.Record) error) error {
@@ -147,7 +152,11 @@ func (r *logReader) fetch(ctx context.Context) (records []*kgo.Record, all bool,
 	if err != nil {
 		return nil, false, err
 	}
-	answer, err := r.c.cl.Broker(int(leader)).RetriableRequest(ctx, r.request(topic.id))
+	cl := r.c.cl
+	if r.cl != nil {
+		cl = r.cl
+	}
+	answer, err := cl.Broker(int(leader)).RetriableRequest(ctx, r.request(topic.id))
 	if err != nil {
 		return nil, false, err
 	}
@@ -178,7 +187,7 @@ func (r *logReader) request(topicID [16]byte) *kmsg.FetchRequest {
 	t.Topic, t.TopicID = r.topic, topicID
 	t.Partitions = append(t.Partitions, p)
 	req := kmsg.NewPtrFetchRequest()
-	req.MaxWaitMillis = int32(max(r.wait, 500*time.Millisecond).Milliseconds())
+	req.MaxWaitMillis = int32(max(r.wait, fetchWait).Milliseconds())
 	req.MinBytes, req.MaxBytes = 1, fetchBytes
 	req.IsolationLevel = 1 // read_committed
 	req.SessionEpoch = -1  // no fetch session

@@ -28,6 +28,11 @@ func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) er
 	readers := &valueReaders{c: s.c, resource: s.resource, today: s.valueID, byID: make(map[int]*schemas.ValueReader)}
 	err = s.c.readLog(ctx, s.topic.name, spans, func(record *kgo.Record) error {
 		published, err := s.published(ctx, readers, record)
+		if errors.Is(err, errForeignKey) {
+			s.log.Warn("a record that is not ours in the data topic", zap.String("topic", record.Topic), zap.Int32("partition", record.Partition),
+				zap.Int64("offset", record.Offset), zap.Error(err))
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -82,29 +87,36 @@ func (s *Session) published(ctx context.Context, readers *valueReaders, record *
 	return watermark.Published{ID: id, UpdatedAt: value.UpdatedAt, Hash: value.Hash, Time: schemas.InstantOf(record.Timestamp), Old: old}, nil
 }
 
-// readKey is the id of a record's row. A key under another schema id is another key for the same row, and compaction would keep both.
+// errForeignKey: the bytes are no key of ours. No row has such a key, so the record says nothing about one: one stray record from somebody's console
+// producer must not hold a resource.
+var errForeignKey = errors.New("not a key of ours")
+
+// readKey is the id of a record's row. A key under another schema id is another key for the same row, and compaction would keep both: refused.
 func (s *Session) readKey(record *kgo.Record) (int64, error) {
 	schemaID, id, err := schemas.ReadKey(record.Key)
-	if err == nil && schemaID == s.keyID {
+	if err != nil {
+		return 0, &stepError{"reading a key", errors.Join(errForeignKey, err)}
+	}
+	if schemaID == s.keyID {
 		return id, nil
 	}
-	found := "schema id " + strconv.Itoa(schemaID)
-	if err != nil {
-		found = "not a key of ours (" + err.Error() + ")"
-	}
-	return 0, &RefusedError{Topic: s.topic.name, Setting: fmt.Sprintf("the key at offset %d of partition %d", record.Offset, record.Partition), Found: found,
+	return 0, &RefusedError{Topic: s.topic.name, Setting: fmt.Sprintf("the key at offset %d of partition %d", record.Offset, record.Partition), Found: "schema id " + strconv.Itoa(schemaID),
 		Expected: "schema id " + strconv.Itoa(s.keyID) + ", which subject " + s.topic.name + "-key has in the registry now (under two ids one row has two keys, and compaction keeps both)",
 		Do:       "point storestream at the registry that the topic was written with, or delete the topic: it is created anew and filled from the start"}
 }
 
-// checkKeys looks at the oldest record of each partition. The rest is looked at as Rebuild comes by.
+// checkKeys looks at the oldest record of ours in each partition. The rest is looked at as Rebuild comes by.
 func (s *Session) checkKeys(ctx context.Context) error {
 	spans, err := s.c.settled(ctx, s.topic.name)
 	if err != nil {
 		return err
 	}
 	return s.c.readLog(ctx, s.topic.name, spans, func(record *kgo.Record) error {
-		if _, err := s.readKey(record); err != nil {
+		_, err := s.readKey(record)
+		switch {
+		case errors.Is(err, errForeignKey):
+			return nil
+		case err != nil:
 			return err
 		}
 		return errStop

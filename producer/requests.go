@@ -128,9 +128,15 @@ func (r *requestReader) moved() <-chan struct{} {
 
 func (r *requestReader) run(ctx context.Context) {
 	defer close(r.done)
+	cl, err := r.c.client()
+	if err != nil {
+		r.c.log.Error("requests cannot be read", zap.Error(err)) // the options have made a client before
+		return
+	}
+	defer cl.Close()
 	said := ""
 	for ctx.Err() == nil {
-		err := r.follow(ctx)
+		err := r.follow(ctx, cl)
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
@@ -153,13 +159,13 @@ func (r *requestReader) restart() {
 	r.byResource = make(map[string][]watermark.Request)
 }
 
-func (r *requestReader) follow(ctx context.Context) error {
+func (r *requestReader) follow(ctx context.Context, cl *kgo.Client) error {
 	starts, err := r.c.offsets(ctx, r.c.admin.ListStartOffsets, r.c.RequestsTopic())
 	if err != nil {
 		return err
 	}
 	r.move(max(r.at, starts[0]))
-	reader := logReader{c: r.c, topic: r.c.RequestsTopic(), span: span{to: forEver}, at: r.at, wait: 2 * time.Second, moved: r.move}
+	reader := logReader{c: r.c, topic: r.c.RequestsTopic(), span: span{to: forEver}, at: r.at, wait: 2 * time.Second, cl: cl, moved: r.move}
 	return reader.run(ctx, func(records []*kgo.Record) error {
 		for _, record := range records {
 			r.add(record)
