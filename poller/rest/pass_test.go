@@ -219,6 +219,26 @@ func TestAnEmptyAnswerThatIsNotTrueClosesNothing(t *testing.T) {
 	}
 }
 
+// K25: the bisection is told, again and again, that there is nothing before 2023.
+func TestAWrongEarliestDayLosesNothing(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = history(3000)
+	s.before = func(w http.ResponseWriter, q url.Values) bool {
+		if q.Get("page_size") != "1" || q.Get("updated_to") >= "2023" {
+			return false
+		}
+		fmt.Fprint(w, `{"data":[],"meta":{"page":0,"page_size":1,"count":0,"has_more":false}}`)
+		return true
+	}
+	got, err := readAll(t.Context(), s.source(s.client(ClientConfig{Now: s.now})), pass(schemas.MinInstant))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.has(t, s.products)
+	got.completely(t, "2026-11-20")
+}
+
 func TestADayThatDoesNotComeCleanIsHeldAndLaterDaysGoOn(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")

@@ -43,7 +43,7 @@ func readings() []storefake.Readings {
 	ends := []storefake.PastEnd{storefake.PastEndEmpty, storefake.PastEndBadRequest, storefake.PastEndNotFound}
 	counts := []storefake.Count{storefake.CountTotal, storefake.CountPage}
 	money := []storefake.MoneyForm{storefake.MoneyAsIs, storefake.MoneyPadded, storefake.MoneyString, storefake.MoneyExponent}
-	pages := []int{0, 40, 7}
+	pages := []int{0, 40, 12}
 	var table []storefake.Readings
 	for i := range 15 {
 		order := orders[i%5]
@@ -70,7 +70,7 @@ func TestEveryReadingOfTheDocumentConvergesToTheService(t *testing.T) {
 		t.Run(fmt.Sprintf("%d %s", n, res.Name), func(t *testing.T) {
 			t.Parallel()
 			fake, err := storefake.Start(t.Context(), storefake.Config{Seed: uint64(n), Start: at("2026-10-10T00:00:00Z"), Readings: r,
-				Size: storefake.Size{Users: 150, Orders: 400, Products: 120, Days: 40}})
+				Size: storefake.Size{Users: 150, Orders: 250, Products: 120, Days: 40}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +101,7 @@ func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int) 
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 16 {
+	for i := range 10 {
 		if _, err := f.poll(t, poller.Kind(i%2)); err != nil {
 			t.Logf("poll %d: %v", i, err)
 		}
