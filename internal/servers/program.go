@@ -46,6 +46,15 @@ func (p *Program) Ended() error { return p.process.ended() }
 // Stop asks the program to end (SIGTERM), kills it when its patience is over, and returns when it is gone. A second Stop does nothing.
 func (p *Program) Stop() error { return p.process.stop(p.patience, syscall.SIGTERM) }
 
+// Signal sends the program a signal: SIGSTOP and SIGCONT freeze and wake it. One that has ended already is no error.
+func (p *Program) Signal(s syscall.Signal) error { return p.process.signal(s) }
+
+// Kill ends the program as kill -9 would, and returns when it is gone.
+func (p *Program) Kill() error { return p.process.stop(0, syscall.SIGKILL) }
+
+// ExitCode is its exit status, -1 where a signal ended it. Only for after Exited.
+func (p *Program) ExitCode() int { return p.process.cmd.ProcessState.ExitCode() }
+
 // TemporaryFolder makes a private folder storestream-<kind>-* for files that belong to no single server. remove removes it; where this process
 // is killed before that, the next TemporaryFolder of the same kind does.
 func TemporaryFolder(kind string) (path string, remove func(), err error) {
