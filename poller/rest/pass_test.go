@@ -72,7 +72,7 @@ func TestAFirstLoadSettlesAllDaysThatAreOverAndReadsTheOpenOne(t *testing.T) {
 func TestADayOfManyPagesIsClosedInEveryOrder(t *testing.T) {
 	for name, order := range map[string]func(a, b product) int{"id": byID, "updated": byUpdated, "newest first": newestFirst, "shuffled": nil} {
 		for _, countPage := range []bool{false, true} {
-			for _, maxPage := range []int{1000, 37} {
+			for _, maxPage := range []int{200, 37} {
 				t.Run(fmt.Sprintf("%s, count of a page %v, %d a page", name, countPage, maxPage), func(t *testing.T) {
 					t.Parallel()
 					s := newService(t)
@@ -201,7 +201,7 @@ func TestAnEmptyAnswerThatIsNotTrueClosesNothing(t *testing.T) {
 	for n := 1; n <= 25; n++ {
 		s := newService(t)
 		s.now = clockAt("2026-11-20T12:00:00Z")
-		s.products = history(3000)
+		s.products = history(1500)
 		s.before = func(w http.ResponseWriter, q url.Values) bool {
 			if s.requests != n {
 				return false
