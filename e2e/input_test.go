@@ -79,7 +79,7 @@ func TestWrongSurroundingsAreSaidWithTheirRemedy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := *s
 			s.t, s.config = t, good
-			args := []string{"run", "--once", "--patience", "8s"}
+			args := []string{"run", "--once", "--patience", "20s"}
 			for _, set := range c.set {
 				args = append(args, "--set", set)
 			}
@@ -92,7 +92,7 @@ func TestWrongSurroundingsAreSaidWithTheirRemedy(t *testing.T) {
 		if err := s.fake.Exec(context.Background(), "REVOKE SELECT ON orders FROM "+storefake.ReaderRole); err != nil {
 			t.Fatal(err)
 		}
-		s.expect(1, []string{"orders", "SELECT"}, "run", "--once", "--patience", "8s")
+		s.expect(1, []string{"orders", "SELECT"}, "run", "--once", "--patience", "20s")
 		if err := s.fake.Exec(context.Background(), "GRANT SELECT ON orders TO "+storefake.ReaderRole); err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +108,7 @@ func TestWrongSurroundingsAreSaidWithTheirRemedy(t *testing.T) {
 		if _, err := kadm.NewClient(cl).CreateTopic(context.Background(), 3, 1, map[string]*string{"cleanup.policy": kadm.StringPtr("delete")}, "fourth.users"); err != nil {
 			t.Fatal(err)
 		}
-		s.expect(1, []string{"fourth.users", "cleanup.policy", "compact"}, "run", "--once", "--patience", "8s", "--set", "kafka.topic_prefix=fourth.")
+		s.expect(1, []string{"fourth.users", "cleanup.policy", "compact"}, "run", "--once", "--patience", "20s", "--set", "kafka.topic_prefix=fourth.")
 	})
 	s.expect(0, nil, "run", "--once") // and all is well once it is well
 }

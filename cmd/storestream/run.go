@@ -106,6 +106,8 @@ func lastErrors(board *status.Board) func(resource string) string {
 				return r.Error
 			case r.Held != "":
 				return r.Held
+			case r.Owned && r.Doing != "":
+				return r.Doing
 			}
 		}
 		return s.Waiting
