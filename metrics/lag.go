@@ -62,7 +62,17 @@ func (l *Lag) Since(start time.Time) {
 	l.start = start
 }
 
-// Forget ends the samples: the resource is another instance's now, which tells its lag.
+// Begin counts from start where no pass is known: a resource is as far behind as somebody has been trying.
+func (l *Lag) Begin(start time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.start.IsZero() {
+		l.start = start
+	}
+}
+
+// Forget ends the samples: the resource is another instance's now, which tells its lag. Not to be called before that is known: with nobody
+// polling, somebody must go on telling how long.
 func (l *Lag) Forget() { l.Since(time.Time{}) }
 
 // Start is when the last such pass began; the zero time if none is known.

@@ -24,6 +24,10 @@ type Set struct {
 	unknownFields *prometheus.CounterVec
 	seenBytes     *prometheus.GaugeVec
 	seenOverflow  *prometheus.CounterVec
+	lettersHeld   *prometheus.GaugeVec
+	settlingHeld  *prometheus.GaugeVec
+	// Kafka is what the clients of all resources count together.
+	Kafka *Kafka
 }
 
 // New declares the metrics in reg.
@@ -62,6 +66,9 @@ func New(reg prometheus.Registerer) *Set {
 		unknownFields: counter("unknown_fields_total", "Fields of the service that the schema does not know, once a name.", "field"),
 		seenOverflow:  counter("seen_overflow_total", "Rows published that could not be remembered within the memory allowed: an overlapping read repeats them."),
 		seenBytes:     gauge("seen_bytes", "Memory held to recognise rows that an overlapping read returns again."),
+		lettersHeld:   gauge("dead_letters_held", "Rows that stand in the dead-letter topic now."),
+		settlingHeld:  gauge("settling_held", "1 while polls succeed and yet the resource settles no further; the status page says why."),
+		Kafka:         newKafka(reg),
 	}
 }
 
@@ -72,19 +79,40 @@ type Resource struct {
 	RowsRead, RowsPublished, LateRows    prometheus.Counter
 	RateLimited, PagePasses, SQLTimeouts prometheus.Counter
 	SeenOverflow                         prometheus.Counter
+	LettersHeld, SettlingHeld            prometheus.Gauge
 	PollDuration                         prometheus.Observer
 	set                                  *Set
 	name                                 string
 }
 
-// Resource binds the label.
+// Resource binds the label. What can be counted begins with 0 and not with the first event, or no rate would show that event.
 func (s *Set) Resource(name string) *Resource {
+	s.begin(name)
 	return &Resource{
 		Settled: s.settled.WithLabelValues(name), Lag: s.lags.of(name), Owned: s.owned.WithLabelValues(name), SeenBytes: s.seenBytes.WithLabelValues(name),
 		SeenOverflow: s.seenOverflow.WithLabelValues(name),
 		RowsRead:     s.rowsRead.WithLabelValues(name), RowsPublished: s.rowsPublished.WithLabelValues(name), LateRows: s.late.WithLabelValues(name),
 		RateLimited: s.rateLimited.WithLabelValues(name), PagePasses: s.pagePasses.WithLabelValues(name), SQLTimeouts: s.sqlTimeouts.WithLabelValues(name),
+		LettersHeld: s.lettersHeld.WithLabelValues(name), SettlingHeld: s.settlingHeld.WithLabelValues(name),
 		PollDuration: s.pollDuration.WithLabelValues(name), set: s, name: name,
+	}
+}
+
+// begin makes the series of one resource whose second label has values known beforehand.
+func (s *Set) begin(name string) {
+	for _, v := range []struct {
+		of     *prometheus.CounterVec
+		values []string
+	}{
+		{s.suppressed, []string{Seen, BeforeStart, Older}},
+		{s.polls, []string{"ok", "failed", "held"}},
+		{s.sweepDiffs, []string{"missing", "stale", "extra"}},
+		{s.deadLetters, []string{"row"}},
+		{s.httpRequests, []string{"200"}},
+	} {
+		for _, value := range v.values {
+			v.of.WithLabelValues(name, value)
+		}
 	}
 }
 

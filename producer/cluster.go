@@ -52,6 +52,9 @@ func Open(cfg Config) (*Cluster, error) {
 		kgo.DialTimeout(5 * time.Second),
 		kgo.DisableClientMetrics(),
 	}
+	if cfg.Metrics != nil {
+		c.common = append(c.common, kgo.WithHooks(telemetry{cfg.Metrics}))
+	}
 	if cfg.TLS.Enabled {
 		opt, err := cfg.TLS.option()
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 	"go.uber.org/zap"
 
+	"github.com/storestream/storestream/metrics"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -31,6 +32,7 @@ type Config struct {
 	Registry          *schemas.Registry
 	AutoRegister      bool // register schemas that the registry does not have
 	Log               *zap.Logger
+	Metrics           *metrics.Kafka // of the clients; nil: nothing is counted
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 	// TransactionTimeout is how long the broker lets a transaction stay open; 0: 60 s. A broker refuses more than its

@@ -1,0 +1,58 @@
+package metrics
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// A counter that appears with its first event has no value before it, and no rate shows that event: the first dead letter would raise no alert.
+func TestWhatCanBeCountedBeginsWithZero(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	New(reg).Resource("orders")
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int{}
+	for _, f := range families {
+		found[f.GetName()] = len(f.GetMetric())
+	}
+	for name, series := range map[string]int{
+		"storestream_settled_timestamp_seconds": 1, "storestream_rows_read_total": 1, "storestream_rows_published_total": 1,
+		"storestream_rows_suppressed_total": 3, "storestream_late_rows_total": 1, "storestream_dead_letters_total": 1, "storestream_polls_total": 3,
+		"storestream_poll_duration_seconds": 1, "storestream_http_requests_total": 1, "storestream_rate_limited_seconds_total": 1,
+		"storestream_page_passes_total": 1, "storestream_sql_timeouts_total": 1, "storestream_sweep_differences_total": 3, "storestream_owned": 1,
+		"storestream_dead_letters_held": 1, "storestream_settling_held": 1, "storestream_freshness_lag_seconds": 0,
+	} {
+		if found[name] != series {
+			t.Errorf("%s has %d series before anything happened, expected %d", name, found[name], series)
+		}
+	}
+}
+
+func TestRequestsAreTakenApartByResourceAndCode(t *testing.T) {
+	set := New(prometheus.NewRegistry())
+	users := set.Resource("users")
+	users.HTTPRequests("200").Add(7)
+	users.HTTPRequests("429").Inc()
+	set.Resource("orders")
+	got := set.Requests()
+	if got["users"]["200"] != 7 || got["users"]["429"] != 1 || got["orders"]["200"] != 0 || len(got) != 2 {
+		t.Errorf("%v", got)
+	}
+	users.UnknownFields("discount").Inc()
+	if fields := set.Fields(); len(fields["users"]) != 1 || fields["users"][0] != "discount" {
+		t.Errorf("%v", fields)
+	}
+}
+
+func TestAResourceThatNeverPassedIsAsFarBehindAsSomebodyHasBeenTrying(t *testing.T) {
+	lag := New(prometheus.NewRegistry()).Resource("orders").Lag
+	began := lag.Start().Add(1)
+	lag.Begin(began)
+	lag.Begin(began.Add(1)) // the next takeover
+	if !lag.Start().Equal(began) {
+		t.Error("the lag began anew with the second takeover")
+	}
+}
