@@ -108,9 +108,8 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 	p.Metrics.Owned.Set(1)
 	defer p.Metrics.Owned.Set(0)
 	if p.mark.AsOf == schemas.MinInstant {
-		p.Metrics.Lag.Since(p.Now()) // no pass yet: as far behind as we have been trying
+		p.Metrics.Lag.Begin(p.Now()) // no pass yet: as far behind as we have been trying
 	}
-	defer p.Metrics.Lag.Forget()
 	failures := Failures{Log: p.Log, Now: p.Now}
 	for {
 		if err := p.acceptRequests(ctx); err != nil {

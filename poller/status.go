@@ -37,7 +37,8 @@ func (p *Poller) Status() Status {
 	return p.status
 }
 
-// show changes the status, and puts in what can be read off the poller.
+// show changes the status, and puts in what can be read off the poller. The gauges stay when the poller ends: until another instance is known
+// to have the resource, nobody else tells them.
 func (p *Poller) show(change func(*Status)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,6 +46,12 @@ func (p *Poller) show(change func(*Status)) {
 	s := &p.status
 	s.Watermark, s.Replaying = p.mark, p.mark.Replay != nil
 	s.DeadLetters, s.SeenRows, s.SeenBytes = len(p.letters), p.seen.Len(), p.seen.Bytes()
+	p.Metrics.LettersHeld.Set(float64(len(p.letters)))
+	held := 0.0
+	if s.Held != "" {
+		held = 1
+	}
+	p.Metrics.SettlingHeld.Set(held)
 	if p.mark.Settled != schemas.MinInstant {
 		p.Metrics.Settled.Set(float64(p.mark.Settled) / 1e6)
 	}
