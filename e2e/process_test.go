@@ -20,7 +20,6 @@ type process struct {
 	cmd    *exec.Cmd
 	out    log
 	exited chan struct{}
-	once   sync.Once
 }
 
 // log keeps what a process writes, and tells who waits for a line.

@@ -9,6 +9,7 @@ import (
 	"github.com/storestream/storestream/metrics"
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/watermark"
+	"go.uber.org/zap"
 )
 
 // poll makes one pass and the second looks that are due. It returns nil, a source's error, errAsked, or a *writeError.
@@ -39,7 +40,8 @@ func (p *Poller) read(ctx context.Context, stop <-chan struct{}, r Request, take
 		result <- readSafely(rctx, p.Source, r, func(b Batch) error {
 			select {
 			case batches <- b:
-				return nil
+				// A batch that went to the drain below was dropped: the source must not take it for published.
+				return context.Cause(rctx)
 			case <-rctx.Done():
 				return context.Cause(rctx)
 			}
@@ -66,7 +68,9 @@ func (p *Poller) read(ctx context.Context, stop <-chan struct{}, r Request, take
 	cancel(failed)
 	for range batches { // the reader's goroutine ends before read returns
 	}
-	<-result
+	if err := <-result; err != nil {
+		p.Log.Debug("a read was cut short", zap.Error(err), zap.NamedError("because", failed))
+	}
 	return failed
 }
 

@@ -59,6 +59,7 @@ func BenchmarkCommit(b *testing.B) {
 
 // cpu is what this process has used.
 func cpu(b *testing.B) time.Duration {
+	b.Helper()
 	var used unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
 		b.Fatal(err)

@@ -8,10 +8,10 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// ErrAborted: the transaction was aborted and nothing of it is or will be visible. The session may be used again.
+// ErrAborted says that the transaction was aborted and nothing of it is or will be visible. The session may be used again.
 var ErrAborted = errors.New("the transaction was aborted")
 
-// ErrLost: whether the transaction was committed is unknown, or another producer has taken the topic over. Close the session, and go on with a
+// ErrLost says that whether the transaction was committed is unknown, or another producer has taken the topic over. Close the session, and go on with a
 // new one (Membership.Confirm, then Cluster.Take).
 var ErrLost = errors.New("the session is lost")
 

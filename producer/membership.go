@@ -102,7 +102,7 @@ func (m *Membership) ready(ctx context.Context) error {
 			return err
 		}
 		if ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // stopped while waiting: no failure
 		}
 		m.wants("kafka: " + err.Error())
 		if !said {

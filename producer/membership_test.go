@@ -35,6 +35,7 @@ type ledger struct {
 }
 
 func newLedger(t *testing.T) *ledger {
+	t.Helper()
 	return &ledger{t: t, owners: make(map[string][]string), causes: make(map[string]error), changed: make(chan struct{})}
 }
 

@@ -31,13 +31,9 @@ type stage struct {
 	admin    *kadm.Client
 }
 
-func newStage(t *testing.T, settings ...string) *stage {
+func newStage(t *testing.T) *stage {
 	t.Helper()
-	config := servers.BrokerConfig{Settings: map[string]string{}}
-	for i := 0; i+1 < len(settings); i += 2 {
-		config.Settings[settings[i]] = settings[i+1]
-	}
-	broker := servers.BrokerForTest(t, config)
+	broker := servers.BrokerForTest(t, servers.BrokerConfig{})
 	return setUp(t, broker, broker.Brokers())
 }
 

@@ -148,7 +148,7 @@ func TestALogWhoseLastOffsetsWereCompactedAwayIsReadToItsEnd(t *testing.T) {
 }
 
 // listOffsets answers for topic that partition ends at end and all others at 0; it leaves requests for other topics alone.
-func listOffsets(req *kmsg.ListOffsetsRequest, topic string, partition int32, end int64) (kmsg.Response, error, bool) {
+func listOffsets(req *kmsg.ListOffsetsRequest, topic string, partition int32, end int64) (kmsg.Response, error, bool) { //nolint:revive // the shape of kfake's ControlKey
 	if len(req.Topics) != 1 || req.Topics[0].Topic != topic {
 		return nil, nil, false
 	}

@@ -87,9 +87,13 @@ func New(maxBytes int) *Set {
 	return &Set{maxBytes: maxBytes}
 }
 
-// Len is the number of rows, Added how many of them are new since the last Evict, Bytes the memory they take.
-func (s *Set) Len() int   { return s.n }
+// Len is the number of rows.
+func (s *Set) Len() int { return s.n }
+
+// Added is how many rows are new since the last Evict.
 func (s *Set) Added() int { return s.added }
+
+// Bytes is the memory that the rows take.
 func (s *Set) Bytes() int { return s.bytes }
 
 // spread is Fibonacci hashing: ids are dense, so neighbours must not share a shard's neighbourhood.

@@ -32,10 +32,11 @@ func decoder(t testing.TB, cols []Column) *ColumnDecoder {
 }
 
 // orderValues is a good row for orderColumns.
-func orderValues(t testing.TB) [][]byte {
+func orderValues(tb testing.TB) [][]byte {
+	tb.Helper()
 	at := time.Date(2026, 11, 20, 17, 2, 31, 123456000, time.UTC)
-	return [][]byte{binaryOf(t, pgtype.Int8OID, 7), binaryOf(t, pgtype.Int4OID, 12), []byte("Shipped"), binaryOf(t, pgtype.NumericOID, "49.50"),
-		binaryOf(t, pgtype.TimestamptzOID, at.Truncate(time.Second)), binaryOf(t, pgtype.TimestampOID, at)}
+	return [][]byte{binaryOf(tb, pgtype.Int8OID, 7), binaryOf(tb, pgtype.Int4OID, 12), []byte("Shipped"), binaryOf(tb, pgtype.NumericOID, "49.50"),
+		binaryOf(tb, pgtype.TimestamptzOID, at.Truncate(time.Second)), binaryOf(tb, pgtype.TimestampOID, at)}
 }
 
 func TestTheSameRowFromEitherSourceIsTheSameBytes(t *testing.T) {

@@ -49,7 +49,7 @@ func table(t *testing.T, conn *pgx.Conn, name string) map[int64][]string {
 			}
 			text[i] = fmt.Sprint(v)
 		}
-		out[int64(toInt(values[0]))] = text
+		out[toInt(values[0])] = text
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)

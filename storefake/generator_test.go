@@ -182,10 +182,10 @@ func checkJourneys(t *testing.T, s *storefake.Store) {
 		last := row.Time("created_at")
 		for _, step := range []struct {
 			field string
-			days  time.Duration
-		}{{"shipped_at", 3}, {"delivered_at", 5}, {"returned_at", 3}} {
+			most  time.Duration
+		}{{"shipped_at", 3 * 24 * time.Hour}, {"delivered_at", 5 * 24 * time.Hour}, {"returned_at", 3 * 24 * time.Hour}} {
 			if at, ok := row[step.field].(time.Time); ok {
-				if d := at.Sub(last); d < 0 || d > step.days*24*time.Hour {
+				if d := at.Sub(last); d < 0 || d > step.most {
 					t.Fatalf("shipment %d: %s %v after the step before", id, step.field, d)
 				}
 				last = at

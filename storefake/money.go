@@ -29,7 +29,7 @@ func (d *dictionary) packMoney(s string) (cell, error) {
 	}
 	u, err := strconv.ParseInt(digits+fraction, 10, 64)
 	if err != nil || u >= maxUnscaled || len(fraction) >= longMoney {
-		return d.number(s)<<scaleBits | longMoney, nil
+		return d.number(s)<<scaleBits | longMoney, nil //nolint:nilerr // too long for a cell: kept as text
 	}
 	if s[0] == '-' {
 		u = -u

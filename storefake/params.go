@@ -32,10 +32,10 @@ func parseParams(res *resource, values url.Values, read *Readings, words *dictio
 	for _, d := range []struct {
 		name string
 		to   *cell
-		days time.Duration // to_ days are in the span
+		more time.Duration // a to_ day is in the span
 	}{
-		{"created_from", &p.query.created.from, 0}, {"created_to", &p.query.created.to, 1},
-		{"updated_from", &p.query.updated.from, 0}, {"updated_to", &p.query.updated.to, 1},
+		{"created_from", &p.query.created.from, 0}, {"created_to", &p.query.created.to, 24 * time.Hour},
+		{"updated_from", &p.query.updated.from, 0}, {"updated_to", &p.query.updated.to, 24 * time.Hour},
 	} {
 		if !values.Has(d.name) {
 			continue
@@ -44,7 +44,7 @@ func parseParams(res *resource, values url.Values, read *Readings, words *dictio
 		if err != nil {
 			return p, invalid(d.name, "must be a date in the format YYYY-MM-DD")
 		}
-		*d.to = cellOf(date.Add(d.days*24*time.Hour - read.DayOffset))
+		*d.to = cellOf(date.Add(d.more - read.DayOffset))
 	}
 	if f := p.parsePage(values, read); f != nil {
 		return p, f

@@ -56,7 +56,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, body []byte, fault
 	case Cut:
 		body = body[:len(body)/2]
 	case Endless:
-		sendEndless(w, body)
+		sendEndless(w)
 		return
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
@@ -73,7 +73,7 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request, body []byte, fault
 }
 
 // sendEndless repeats an object in the data array until the client hangs up.
-func sendEndless(w http.ResponseWriter, body []byte) {
+func sendEndless(w http.ResponseWriter) {
 	row := append([]byte(`{"id":1,"pad":"`), make([]byte, 0, 1024)...)
 	for len(row) < 1000 {
 		row = append(row, 'x')

@@ -11,7 +11,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// ErrNewer: the watermark was written by a newer storestream.
+// ErrNewer says that the watermark was written by a newer storestream.
 var ErrNewer = errors.New("written by a newer version of storestream: upgrade this one, or read the topic with the other")
 
 // Encode writes w as the value of a record: one JSON object, times in RFC 3339, UTC, six digits of fraction.
@@ -54,6 +54,9 @@ func (w Watermark) instants() map[string]schemas.Instant {
 	}
 	if w.Sweep != nil {
 		all["sweep.at"] = w.Sweep.At
+	}
+	if w.Swept != nil {
+		all["swept.began"] = w.Swept.Began
 	}
 	return all
 }

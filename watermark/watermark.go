@@ -36,6 +36,8 @@ type Watermark struct {
 	Sweep *Sweep `json:"sweep,omitempty"`
 	// LastSweep is when the last sweep was finished; MinInstant: never.
 	LastSweep schemas.Instant `json:"last_sweep"`
+	// Swept is what that sweep came to, nil if none was finished.
+	Swept *Swept `json:"swept,omitempty"`
 	// TopicID and Partitions are those of the data topic this speaks of. Another id is another topic (a first load); another
 	// count would put one key in two partitions (held).
 	TopicID    string `json:"topic_id"`
@@ -74,6 +76,26 @@ type Replay struct {
 type Sweep struct {
 	Request int64           `json:"request"`
 	At      schemas.Instant `json:"at"`
+}
+
+// Swept is what a finished sweep came to.
+type Swept struct {
+	// Request is the request that it carried out, -1 for a scheduled sweep.
+	Request int64           `json:"request"`
+	Began   schemas.Instant `json:"began"`
+	// SourceRows and TopicRows were compared; DeadLetters of the source's rows cannot be published.
+	SourceRows  int `json:"source_rows"`
+	TopicRows   int `json:"topic_rows"`
+	DeadLetters int `json:"dead_letters"`
+	// What differed: the topic lacked a row, had another version, had a row that the source has not.
+	Missing int `json:"missing"`
+	Stale   int `json:"stale"`
+	Extra   int `json:"extra"`
+	// Published of the missing and stale rows were published, Tombstones of the extra ones written.
+	Published  int `json:"published"`
+	Tombstones int `json:"tombstones"`
+	// Left says why some of it was left as it is, "" if nothing was.
+	Left string `json:"left,omitempty"`
 }
 
 // New is the watermark of a resource of which nothing is known.

@@ -56,32 +56,32 @@ func (c *clock) inFlight(id uint64) bool {
 	return running
 }
 
-// olderThan says whether b shows less than a did, which only another server can do (a pooler in front of replicas): a transaction that was
-// over in a is not over in b. Rows that moved ahead of the cursor between the two would be read in neither chunk.
+// olderThan says whether c shows less than before did, which only another server can do (a pooler in front of replicas): a transaction
+// that was over in before is not over in c. Rows that moved ahead of the cursor between the two would be read in neither chunk.
 //
 // Two standbys, or a primary and a standby, are compared by what each tells: the list of running transactions where both have one, the
 // replay position where both are standbys. What then is left is a race of microseconds, and costs lateness: the settle rule looks at ids alone.
-func (b *clock) olderThan(a *clock) bool {
-	if b.xmin < a.xmin || b.xmax < a.xmax {
+func (c *clock) olderThan(before *clock) bool {
+	if c.xmin < before.xmin || c.xmax < before.xmax {
 		return true
 	}
-	if a.standby && b.standby {
-		return b.position < a.position
+	if before.standby && c.standby {
+		return c.position < before.position
 	}
-	if a.standby || b.standby {
+	if before.standby || c.standby {
 		return false
 	}
-	for id := range b.running {
-		if !a.inFlight(id) {
+	for id := range c.running {
+		if !before.inFlight(id) {
 			return true
 		}
 	}
 	return false
 }
 
-// rewound says whether b cannot follow a in one history: a primary that will give out ids which were already used up. The database was
+// rewound says whether c cannot follow before in one history: a primary that will give out ids which were already used up. The database was
 // restored, or is another one, and no mark holds any more. A standby may merely lag.
-func (b *clock) rewound(a *clock) bool { return !b.standby && b.next < a.xmax }
+func (c *clock) rewound(before *clock) bool { return !c.standby && c.next < before.xmax }
 
 // parseClock reads a row of clockSQL, in binary format.
 func parseClock(v [][]byte) (clock, error) {

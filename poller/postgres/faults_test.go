@@ -254,7 +254,7 @@ func startStandby(t *testing.T) *servers.Postgres {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { standby.Stop() })
+	t.Cleanup(func() { _ = standby.Stop() })
 	return standby
 }
 

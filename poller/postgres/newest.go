@@ -57,11 +57,11 @@ func (s *Source) newest(ctx context.Context, r poller.Request, emit func(poller.
 
 // due says whether to read everything from settled on, which alone can move it.
 func (s *Source) due(c *clock, settled schemas.Instant) bool {
-	duty := time.Duration(dutyPrimary)
+	rest := dutyPrimary * s.cost
 	if c.standby {
-		duty = dutyStandby
+		rest = dutyStandby * s.cost
 	} else if s.settle.reach(c.xmin) <= settled {
 		return false
 	}
-	return time.Since(s.completed) >= max(duty*s.cost, leastRest)
+	return time.Since(s.completed) >= max(rest, leastRest)
 }

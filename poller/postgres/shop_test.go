@@ -42,12 +42,12 @@ func withServers(m *testing.M) int {
 	if server, err = servers.StartPostgres(ctx, servers.PostgresConfig{Settings: map[string]string{"max_prepared_transactions": "5"}}); err != nil {
 		return fail(err)
 	}
-	defer server.Stop()
+	defer func() { _ = server.Stop() }()
 	pooler, err = servers.StartPgBouncer(ctx, servers.PgBouncerConfig{Postgres: server, Users: map[string]string{role: password}})
 	if err != nil {
 		return fail(err)
 	}
-	defer pooler.Stop()
+	defer func() { _ = pooler.Stop() }()
 	admin, err := pgx.Connect(ctx, server.AdminDSN("postgres"))
 	if err != nil {
 		return fail(err)

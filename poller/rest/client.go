@@ -152,7 +152,7 @@ func (c *Client) do(ctx context.Context, r *call) error {
 		}
 		sent := c.clock.now()
 		began := time.Now()
-		head, err := c.attempt(ctx, r)
+		head, err := c.attempt(ctx, r) //nolint:bodyclose // attempt has read and closed it
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -83,13 +83,13 @@ func TestTheRateIsHalvedOnceAnEpisodeAndComesBackSlowly(t *testing.T) {
 		if rate, since := l.state(); rate != 4 || since.IsZero() {
 			t.Errorf("rate %v, refused since %v", rate, since)
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second) // the bubble's clock
 		l.refused(time.Now(), 0)
 		if rate, _ := l.state(); rate != 2 {
 			t.Errorf("rate %v after a second episode, want 2", rate)
 		}
 		for range 1000 {
-			time.Sleep(time.Second)
+			<-time.After(time.Second) // the bubble's clock
 			l.accepted(time.Now())
 			if rate, _ := l.state(); rate > 8 {
 				t.Fatalf("rate %v above the ceiling", rate)

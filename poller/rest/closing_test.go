@@ -205,6 +205,7 @@ func (s *shelf) everyRowRead(start schemas.Instant) {
 
 // check runs property more often than rapid does by itself: the interleavings that break a rule are rare.
 func check(t *testing.T, property func(*rapid.T)) {
+	t.Helper()
 	for range 6 {
 		rapid.Check(t, property)
 	}

@@ -9,8 +9,8 @@ import "context"
 // loses nothing. The empty answer just below the result is asked for once more, because a wrong one would put all that lies before into that first window.
 func (rd *read) earliest(ctx context.Context, at func(until day) window, last day) (first day, found bool, err error) {
 	empty := func(d day) (bool, error) {
-		any, err := rd.anyRow(ctx, at(d))
-		return !any, err
+		some, err := rd.anyRow(ctx, at(d))
+		return !some, err
 	}
 	none, err := empty(last)
 	if err == nil && none {

@@ -23,6 +23,7 @@ type follower struct {
 }
 
 func (f *follower) poll(t *testing.T, kind poller.Kind) (complete bool, err error) {
+	t.Helper()
 	from := f.settled
 	err = f.src.Read(t.Context(), poller.Request{Kind: kind, From: from, Started: schemas.InstantOf(time.Now())}, func(b poller.Batch) error {
 		for _, row := range b.Rows {
@@ -81,6 +82,7 @@ func TestEveryReadingOfTheDocumentConvergesToTheService(t *testing.T) {
 }
 
 func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int) {
+	t.Helper()
 	client, err := NewClient(ClientConfig{BaseURL: fake.BaseURL(), MaxRequestsPerSecond: 1e6, Now: fake.Clock().Now})
 	if err != nil {
 		t.Fatal(err)

@@ -60,6 +60,7 @@ func byUpdated(a, b product) int {
 func newestFirst(a, b product) int { return byUpdated(b, a) }
 
 func newService(t *testing.T) *service {
+	t.Helper()
 	s := &service{t: t, maxPage: 1000, order: byID, zone: time.UTC, rng: rand.New(rand.NewPCG(1, 2)), key: "key-0", closed: make(chan struct{})}
 	s.server = httptest.NewServer(s)
 	t.Cleanup(func() { close(s.closed); s.server.Close() })
