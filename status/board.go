@@ -9,63 +9,32 @@ import (
 	"time"
 )
 
-// Snapshot is what is known of this instance at one moment. Its JSON form is /status.json.
-type Snapshot struct {
-	Instance string    `json:"instance"`
-	Group    string    `json:"group,omitzero"`
-	Version  string    `json:"version"`
-	Started  time.Time `json:"started"`
-	Now      time.Time `json:"now"` // set by the Board
-	// Waiting says what the whole instance waits for ("broker 127.0.0.1:9092: connection refused"); empty once it is a member of its group.
-	Waiting   string     `json:"waiting,omitzero"`
-	Resources []Resource `json:"resources"`
-}
-
-// Resource is what is known of one resource. A time that is not known is zero, and left out of the JSON.
-type Resource struct {
-	Name   string `json:"name"`
-	Source string `json:"source"`
-	// Owned: this instance polls it. Otherwise the rest is what this instance last heard, if anything.
-	Owned bool `json:"owned"`
-	// Owner is the instance that last wrote its watermark, "" where nothing is known.
-	Owner string    `json:"owner,omitzero"`
-	Doing string    `json:"doing,omitzero"` // "polling", "waiting", ...
-	Since time.Time `json:"since,omitzero"` // of Doing
-	// Passes counts the complete passes since this instance took it over.
-	Passes  int       `json:"passes"`
-	Settled time.Time `json:"settled,omitzero"`
-	AsOf    time.Time `json:"as_of,omitzero"`
-	// Good is the start of the last pass that met every change before it, and LagSeconds is Now minus it (set by the Board; absent
-	// where no such pass is known).
-	Good       time.Time `json:"-"`
-	LagSeconds *float64  `json:"lag_seconds,omitempty"`
-	// Rows counts the rows published in all; RowsPerSecond is over the last ten seconds (set by the Board).
-	Rows          int64   `json:"rows"`
-	RowsPerSecond float64 `json:"rows_per_second"`
-	// Error is the failure that it is in, FailedSince when that began; Held says why it settles no further although polls succeed.
-	Error       string    `json:"error,omitzero"`
-	FailedSince time.Time `json:"failed_since,omitzero"`
-	Held        string    `json:"held,omitzero"`
-	Replaying   bool      `json:"replaying,omitzero"`
-	DeadLetters int       `json:"dead_letters"`
-	SeenBytes   int       `json:"seen_bytes"`
-}
-
 // Board asks for a Snapshot when somebody looks, and adds what follows from the clock. It is safe for concurrent use.
 type Board struct {
-	now func() time.Time
+	now  func() time.Time
+	feed feed
 
 	mu       sync.Mutex
 	provider func() Snapshot
 	base     Snapshot // until there is a provider
-	rates    map[string]*rate
+	memory   map[string]*memory
+	requests rate // of all resources
+	history  history
+}
+
+// memory is what is remembered of one resource from one second to the next.
+type memory struct {
+	rows, requests rate
+	pace           pace
 }
 
 // New is a board of an instance that is starting.
 func New(instance, version string) *Board {
 	now := time.Now
-	return &Board{now: now, rates: map[string]*rate{},
+	b := &Board{now: now, memory: map[string]*memory{}, history: newHistory(),
 		base: Snapshot{Instance: instance, Version: version, Started: now().UTC(), Waiting: "starting"}}
+	b.feed = newFeed(func() time.Time { return b.now() })
+	return b
 }
 
 // Provide sets the function that tells what is known from now on. It must be safe for concurrent use, quick, and never wait for anything
@@ -76,8 +45,38 @@ func (b *Board) Provide(provider func() Snapshot) {
 	b.provider = provider
 }
 
-// Snapshot is what is known now.
+// Snapshot is what is known now, without History and Latest.
 func (b *Board) Snapshot() Snapshot {
+	s := b.ask()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range s.Resources {
+		r := &s.Resources[i]
+		r.State = r.state()
+		if !r.Good.IsZero() {
+			lag := max(0, s.Now.Sub(r.Good).Seconds())
+			r.LagSeconds = &lag
+		}
+		m := b.memory[r.Name]
+		if m == nil {
+			continue
+		}
+		r.RowsPerSecond = tenth(m.rows.perSecond())
+		if r.Requests != nil {
+			r.Requests.PerSecond = tenth(m.requests.perSecond())
+		}
+		if r.Progress != nil {
+			r.Progress.estimate(s.Now, &m.pace)
+		}
+	}
+	if s.Service != nil {
+		s.Service.RequestsPerSecond = tenth(b.requests.perSecond())
+	}
+	return s
+}
+
+// ask is what the provider says.
+func (b *Board) ask() Snapshot {
 	b.mu.Lock()
 	provider, s := b.provider, b.base
 	b.mu.Unlock()
@@ -86,50 +85,36 @@ func (b *Board) Snapshot() Snapshot {
 		s.Instance, s.Version, s.Started = b.base.Instance, b.base.Version, b.base.Started
 	}
 	s.Now = b.now().UTC()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i := range s.Resources {
-		r := &s.Resources[i]
-		if !r.Good.IsZero() {
-			lag := max(0, s.Now.Sub(r.Good).Seconds())
-			r.LagSeconds = &lag
-		}
-		if rate := b.rates[r.Name]; rate != nil {
-			r.RowsPerSecond = math.Round(10*rate.perSecond()) / 10
-		}
-	}
 	if s.Resources == nil {
 		s.Resources = []Resource{} // [] and not null, for whoever reads the JSON
 	}
 	return s
 }
 
-// Ready says whether every resource that this instance owns has completed a pass, and if not, which has not and why.
-func (s Snapshot) Ready() (ok bool, why []string) {
-	if s.Waiting != "" {
-		return false, []string{"waiting: " + s.Waiting}
-	}
-	for _, r := range s.Resources {
-		if !r.Owned || r.Passes > 0 {
-			continue
-		}
-		reason := r.Name + ": no complete pass yet"
-		if r.Error != "" {
-			reason += ": " + r.Error
-		} else if r.Doing != "" {
-			reason += ": " + r.Doing
-		}
-		why = append(why, reason)
-	}
-	return len(why) == 0, why
+// Document is all that the page shows.
+func (b *Board) Document() Snapshot {
+	s := b.Snapshot()
+	s.Latest, _ = b.feed.latest()
+	h, _ := b.History()
+	s.History = &h
+	return s
 }
+
+// History is the last hour, and a number that changes with it.
+func (b *Board) History() (h History, version int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.history.show(), b.history.version
+}
+
+func tenth(n float64) float64 { return math.Round(10*n) / 10 }
 
 // sample notes how many rows have been published, once a second, until ctx is done.
 func (b *Board) sample(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	for {
-		b.note(b.Snapshot())
+	for seconds := 0; ; seconds++ {
+		b.note(b.ask(), seconds > 0 && seconds%historyStep == 0)
 		select {
 		case <-ctx.Done():
 			return
@@ -138,13 +123,33 @@ func (b *Board) sample(ctx context.Context) {
 	}
 }
 
-func (b *Board) note(s Snapshot) {
+// note remembers s; step: it is a point of the history too.
+func (b *Board) note(s Snapshot, step bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	requests := int64(0)
 	for _, r := range s.Resources {
-		if b.rates[r.Name] == nil {
-			b.rates[r.Name] = &rate{}
+		m := b.memory[r.Name]
+		if m == nil {
+			m = &memory{}
+			b.memory[r.Name] = m
 		}
-		b.rates[r.Name].add(s.Now, r.Rows, r.Owned)
+		m.rows.add(s.Now, r.Rows, r.Owned)
+		if r.Requests != nil {
+			m.requests.add(s.Now, r.Requests.Total, true)
+			requests += r.Requests.Total
+		}
+		if r.Progress != nil {
+			m.pace.add(s.Now, r.Progress.At)
+		} else {
+			m.pace = pace{}
+		}
+		if step {
+			b.history.add(r.Name, tenth(m.rows.perSecond()), r.Owned)
+		}
+	}
+	b.requests.add(s.Now, requests, true)
+	if step {
+		b.history.end(s.Now)
 	}
 }

@@ -19,7 +19,7 @@ import (
 var page embed.FS
 
 const (
-	// maxWatchers bounds how many pages are fed at a time; each costs one goroutine and a few hundred bytes a second.
+	// maxWatchers bounds how many pages are fed at a time; each costs one goroutine and some kilobytes a second.
 	maxWatchers = 64
 	// writeTimeout is how long a reader may take for one answer or event before it is dropped.
 	writeTimeout = 10 * time.Second
@@ -79,8 +79,9 @@ func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
 	mux.HandleFunc("GET /status.json", s.status)
 	mux.HandleFunc("GET /events", s.events)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	for path, file := range map[string]string{"GET /{$}": "index.html", "GET /page.js": "page.js", "GET /page.css": "page.css"} {
-		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, page, "page/"+file) })
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, page, "page/index.html") })
+	for _, file := range []string{"page.css", "page.js", "uplot/uPlot.min.css", "uplot/uPlot.iife.min.js", "uplot/LICENSE"} {
+		mux.HandleFunc("GET /"+file, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, page, "page/"+file) })
 	}
 	return safe(mux)
 }
@@ -115,39 +116,6 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	_ = enc.Encode(s.board.Snapshot()) // a reader that has gone does not matter
+	_ = enc.Encode(s.board.Document()) // a reader that has gone does not matter
 }
 
-// events feeds one page: the snapshot at once and then every second, as server-sent events.
-func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	select {
-	case s.watchers <- struct{}{}:
-		defer func() { <-s.watchers }()
-	default:
-		answer(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open already", maxWatchers))
-		return
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	control := http.NewResponseController(w)
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for {
-		text, err := json.Marshal(s.board.Snapshot())
-		if err != nil {
-			return
-		}
-		if control.SetWriteDeadline(time.Now().Add(writeTimeout)) != nil {
-			return
-		}
-		if _, err := fmt.Fprintf(w, "data: %s\n\n", text); err != nil || control.Flush() != nil {
-			return
-		}
-		select {
-		case <-r.Context().Done():
-			return
-		case <-s.closing:
-			return
-		case <-ticker.C:
-		}
-	}
-}

@@ -160,11 +160,11 @@ func TestThePageIsSelfContainedAndFedByEvents(t *testing.T) {
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	for events := 0; events < 2 && lines.Scan(); {
-		text, ok := strings.CutPrefix(lines.Text(), "data: ")
-		if !ok {
+		if lines.Text() != "event: status" || !lines.Scan() {
 			continue
 		}
 		events++
+		text, _ := strings.CutPrefix(lines.Text(), "data: ")
 		var s Snapshot
 		if err := json.Unmarshal([]byte(text), &s); err != nil || len(s.Resources) != 1 || s.Resources[0].Error != "<b>bold</b>" {
 			t.Fatalf("event %s: %v", text, err)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/storestream/storestream/config"
@@ -31,6 +30,9 @@ type instance struct {
 	// stop is closed when the instance is to finish the batches in hand and leave.
 	stop   chan struct{}
 	owners map[string]*owner
+	// What the page sees.
+	board   *status.Board
+	lookout *lookout
 }
 
 // finishWithin bounds how long the batches in hand may take after SIGTERM, before they are dropped: nothing is lost by that, the next owner
@@ -41,7 +43,8 @@ const finishWithin = 20 * time.Second
 // waiting cannot mend.
 func runInstance(ctx context.Context, cfg *config.Config, set *schemas.Set, cluster *producer.Cluster, m *metrics.Set, board *status.Board,
 	log *zap.Logger, eager bool) error {
-	in := &instance{cfg: cfg, set: set, metrics: m, log: log, cluster: cluster, eager: eager, stop: make(chan struct{}), owners: map[string]*owner{}}
+	in := &instance{cfg: cfg, set: set, metrics: m, log: log, cluster: cluster, eager: eager, stop: make(chan struct{}), owners: map[string]*owner{},
+		board: board}
 	if err := in.openSources(); err != nil {
 		return err
 	}
@@ -50,7 +53,9 @@ func runInstance(ctx context.Context, cfg *config.Config, set *schemas.Set, clus
 	for _, name := range cfg.Enabled() {
 		in.owners[name] = newOwner(in, name)
 	}
+	in.lookout = newLookout(in)
 	board.Provide(in.snapshot)
+	defer in.lookAround()()
 
 	membership, leave := context.WithCancel(context.Background())
 	defer leave()
@@ -67,6 +72,14 @@ func runInstance(ctx context.Context, cfg *config.Config, set *schemas.Set, clus
 	}
 	leave()
 	return <-result
+}
+
+// lookAround starts the lookout; the returned function ends it.
+func (in *instance) lookAround() (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { defer close(ended); in.lookout.run(ctx) }()
+	return func() { cancel(); <-ended }
 }
 
 // own is called by the membership for each resource that falls to this instance.
@@ -134,22 +147,19 @@ func start(c config.Resource) schemas.Instant {
 // snapshot is what the status page shows.
 func (in *instance) snapshot() status.Snapshot {
 	s := status.Snapshot{Group: in.cfg.Kafka.Group, Waiting: in.member.Waiting()}
+	overREST := false
 	owned := map[string]bool{}
 	for _, name := range in.member.Owned() {
 		owned[name] = true
 	}
 	for _, name := range in.cfg.Enabled() {
 		s.Resources = append(s.Resources, in.owners[name].snapshot(owned[name]))
+		overREST = overREST || in.cfg.Resources[name].Source == config.REST
 	}
+	if overREST {
+		s.Service = in.service()
+	}
+	counted(&s, in.metrics)
+	in.lookout.snapshot(&s)
 	return s
-}
-
-// tenure guards what an owner shows while takeovers come and go.
-type tenure struct {
-	mu     sync.Mutex
-	poller *poller.Poller
-	doing  string // while there is no poller
-	since  time.Time
-	err    error
-	failed time.Time
 }

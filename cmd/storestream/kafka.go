@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/metrics"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -23,6 +24,11 @@ var instanceName = sync.OnceValue(func() string {
 
 // openCluster prepares the Kafka cluster of a configuration. It does not wait for a broker.
 func openCluster(cfg *config.Config, log *zap.Logger) (*producer.Cluster, error) {
+	return openMeasured(cfg, log, nil)
+}
+
+// openMeasured is openCluster with clients whose work is counted; nil: it is not.
+func openMeasured(cfg *config.Config, log *zap.Logger, counts *metrics.Kafka) (*producer.Cluster, error) {
 	registry, err := newRegistry(cfg)
 	if err != nil {
 		return nil, err
@@ -31,7 +37,7 @@ func openCluster(cfg *config.Config, log *zap.Logger) (*producer.Cluster, error)
 		Brokers: cfg.Kafka.Brokers, TopicPrefix: cfg.Kafka.TopicPrefix, Partitions: cfg.Kafka.Partitions, ReplicationFactor: cfg.Kafka.ReplicationFactor,
 		Group: cfg.Kafka.Group, Instance: instanceName(), TLS: producer.TLS(cfg.Kafka.TLS),
 		SASL:     producer.SASL{Mechanism: cfg.Kafka.SASL.Mechanism, Username: cfg.Kafka.SASL.Username, Password: string(cfg.Kafka.SASL.Password)},
-		Registry: registry, AutoRegister: cfg.Registry.AutoRegister, Log: log,
+		Registry: registry, AutoRegister: cfg.Registry.AutoRegister, Log: log, Metrics: counts,
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/status"
 	"github.com/storestream/storestream/watermark"
 	"go.uber.org/zap"
 )
@@ -29,7 +28,8 @@ type owner struct {
 }
 
 func newOwner(in *instance, name string) *owner {
-	return &owner{in: in, resource: in.set.Get(name), metrics: in.metrics.Resource(name), log: in.log.With(zap.String("resource", name))}
+	return &owner{in: in, resource: in.set.Get(name), metrics: in.metrics.Resource(name), log: in.log.With(zap.String("resource", name)),
+		shown: tenure{earliest: schemas.MinInstant}}
 }
 
 // The wait after the first takeover that failed or was lost, and the longest one.
@@ -121,7 +121,7 @@ func (o *owner) takeOver(ctx context.Context) (err error) {
 	c := o.in.cfg.Resources[o.resource.Name]
 	p := poller.New(poller.Config{
 		Resource: o.resource, Source: o.in.source(o.resource, o.metrics, o.log), SourceName: c.Source, Interval: c.Interval, Overlap: c.Overlap, Start: start(c),
-		Watermark: session.Watermark(), Letters: session.Letters(), Publish: session.Commit, MaxRows: session.MaxRows,
+		Watermark: session.Watermark(), Letters: session.Letters(), Publish: o.publish(session), MaxRows: session.MaxRows,
 		MaxRecordBytes: session.MaxRecordBytes(), EndOffsets: session.EndOffsets,
 		Requests: func(after int64) []watermark.Request { return requests.After(o.resource.Name, after) }, Changed: requests.Changed,
 		Eager: o.in.eager, Now: time.Now, Metrics: o.metrics, Log: o.log,
@@ -141,53 +141,4 @@ func stopped(c <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// show replaces what the status page sees: a poller, or what is done while there is none.
-func (o *owner) show(p *poller.Poller, doing string, err error) {
-	t := &o.shown
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err == nil {
-		t.failed = time.Time{}
-	} else if t.failed.IsZero() {
-		t.failed = time.Now()
-	}
-	t.poller, t.doing, t.since, t.err = p, doing, time.Now(), err
-}
-
-func (t *tenure) failure() error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.err
-}
-
-func (o *owner) snapshot(owned bool) status.Resource {
-	r := status.Resource{Name: o.resource.Name, Source: o.in.cfg.Resources[o.resource.Name].Source, Owned: owned}
-	t := &o.shown
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.poller == nil {
-		r.Doing, r.Since, r.FailedSince = t.doing, t.since, t.failed
-		if t.err != nil {
-			r.Error = t.err.Error()
-		}
-		return r
-	}
-	s := t.poller.Status()
-	r.Doing, r.Since, r.Passes, r.Held, r.Replaying = s.Doing, s.Since, s.Complete, s.Held, s.Replaying
-	r.Settled, r.AsOf, r.Good = timeOf(s.Watermark.Settled), timeOf(s.Watermark.AsOf), timeOf(s.Good)
-	r.Rows, r.DeadLetters, r.SeenBytes, r.Owner = s.Watermark.Rows, s.DeadLetters, s.SeenBytes, s.Watermark.Instance
-	if s.Err != nil {
-		r.Error, r.FailedSince = s.Err.Error(), s.FailedSince
-	}
-	return r
-}
-
-// timeOf is the zero time for "not yet".
-func timeOf(i schemas.Instant) time.Time {
-	if i == schemas.MinInstant {
-		return time.Time{}
-	}
-	return i.Time()
 }

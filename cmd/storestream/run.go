@@ -70,7 +70,7 @@ func (a *app) start(ctx context.Context, once bool, patience time.Duration) (err
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := metrics.New(registry)
 	board := status.New(instanceName(), version())
-	cluster, err := openCluster(cfg, log)
+	cluster, err := openMeasured(cfg, log, m.Kafka)
 	if err != nil {
 		return err
 	}

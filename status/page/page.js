@@ -83,5 +83,5 @@ function notice(text) {
 }
 
 const events = new EventSource("events");
-events.onmessage = (event) => show(JSON.parse(event.data));
+events.addEventListener("status", (event) => show(JSON.parse(event.data)));
 events.onerror = () => notice("No connection to storestream: what is shown is old. Trying again.");

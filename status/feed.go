@@ -1,0 +1,126 @@
+package status
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/storestream/storestream/schemas"
+)
+
+const (
+	// feedEvery and feedRows bound what is kept of a resource: so many rows so often, whatever passes. A first load of a million rows a minute costs
+	// the same as a shop at night: a look at the clock for each transaction.
+	feedEvery = 900 * time.Millisecond
+	feedRows  = 2
+	// feedKept is how many rows are shown.
+	feedKept = 24
+)
+
+// Upsert is a row that was published, or taken out.
+type Upsert struct {
+	At       time.Time `json:"at"` // when its transaction was committed
+	Resource string    `json:"resource"`
+	ID       int64     `json:"id"`
+	Gone     bool      `json:"gone,omitzero"` // a tombstone
+	// Fields are names and values in the order of the schema, without id and without those that are null; personal ones are "***". Values are text, so
+	// that whoever reads the JSON does not make floats of money.
+	Fields [][2]string `json:"fields,omitempty"`
+}
+
+// feed keeps a sample of what is published, the newest first. Rows are kept as they were written and decoded when somebody looks.
+type feed struct {
+	now func() time.Time
+
+	mu      sync.Mutex
+	last    map[string]time.Time
+	readers map[string]*schemas.ValueReader
+	kept    []*passed
+	version int
+}
+
+type passed struct {
+	Upsert
+	resource *schemas.Resource
+	value    []byte // nil once decoded
+}
+
+func newFeed(now func() time.Time) feed {
+	return feed{now: now, last: map[string]time.Time{}, readers: map[string]*schemas.ValueReader{}}
+}
+
+// Published notes what a transaction that is committed has written. It keeps nothing of rows.
+func (b *Board) Published(r *schemas.Resource, rows []schemas.Record, gone []int64) {
+	if len(rows) > 0 || len(gone) > 0 {
+		b.feed.note(r, rows, gone)
+	}
+}
+
+func (f *feed) note(r *schemas.Resource, rows []schemas.Record, gone []int64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.now()
+	if now.Sub(f.last[r.Name]) < feedEvery {
+		return
+	}
+	f.last[r.Name] = now
+	f.version++
+	var fresh []*passed
+	for _, row := range slices.Backward(rows[max(0, len(rows)-feedRows):]) {
+		fresh = append(fresh, &passed{Upsert: Upsert{At: now.UTC(), Resource: r.Name, ID: row.ID}, resource: r, value: bytes.Clone(row.Value)})
+	}
+	for _, id := range gone[max(0, len(gone)-feedRows):] {
+		fresh = append(fresh, &passed{Upsert: Upsert{At: now.UTC(), Resource: r.Name, ID: id, Gone: true}})
+	}
+	f.kept = append(fresh, f.kept...)
+	f.kept = f.kept[:min(len(f.kept), feedKept)]
+}
+
+// latest is what was kept, the newest first, and a number that changes with it.
+func (f *feed) latest() (shown []Upsert, version int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, p := range f.kept {
+		if p.value != nil {
+			p.Fields, p.value = f.fields(p.resource, p.value), nil
+		}
+		shown = append(shown, p.Upsert)
+	}
+	return shown, f.version
+}
+
+// fields decodes a value; nil where that cannot be done: the row is shown without them.
+func (f *feed) fields(r *schemas.Resource, value []byte) [][2]string {
+	reader := f.readers[r.Name]
+	if reader == nil {
+		var err error
+		if reader, err = r.NewValueReader(""); err != nil {
+			return nil
+		}
+		f.readers[r.Name] = reader
+	}
+	decoded, err := reader.Read(value)
+	if err != nil {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(decoded.AppendJSON(nil, true)))
+	d.UseNumber()
+	var fields [][2]string
+	for t, err := d.Token(); err == nil; t, err = d.Token() {
+		name, ok := t.(string)
+		if !ok {
+			continue // the braces
+		}
+		switch v, _ := d.Token(); v := v.(type) {
+		case string:
+			fields = append(fields, [2]string{name, v})
+		case json.Number:
+			if name != "id" {
+				fields = append(fields, [2]string{name, v.String()})
+			}
+		}
+	}
+	return fields
+}

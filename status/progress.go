@@ -1,0 +1,51 @@
+package status
+
+import "time"
+
+// paceSpan is the time over which the pace of a load is measured: long enough for the chunks and days in which it moves.
+const paceSpan = 30 * time.Second
+
+// pace is how fast a load moves through time.
+type pace struct{ points []place }
+
+type place struct {
+	at       time.Time // by the clock on the wall
+	position time.Time // in the data
+}
+
+// add notes where the load is. One that has gone back began anew.
+func (p *pace) add(at, position time.Time) {
+	if n := len(p.points); n > 0 && position.Before(p.points[n-1].position) {
+		p.points = p.points[:0]
+	}
+	for len(p.points) > 1 && at.Sub(p.points[0].at) > paceSpan {
+		p.points = p.points[1:]
+	}
+	p.points = append(p.points, place{at, position})
+}
+
+// left is how long it takes to come from position to now; false where it does not get nearer.
+func (p *pace) left(now, position time.Time) (time.Duration, bool) {
+	if len(p.points) < 2 {
+		return 0, false
+	}
+	first, last := p.points[0], p.points[len(p.points)-1]
+	took, moved := last.at.Sub(first.at).Seconds(), last.position.Sub(first.position).Seconds()
+	if took < 2 || moved <= took || position.IsZero() || first.position.IsZero() {
+		return 0, false
+	}
+	// The end moves too, by a second a second.
+	return time.Duration(now.Sub(position).Seconds() / (moved/took - 1) * float64(time.Second)), true
+}
+
+// estimate fills in what follows from the clock.
+func (g *Progress) estimate(now time.Time, p *pace) {
+	if whole := now.Sub(g.From); !g.From.IsZero() && !g.At.IsZero() && whole > 0 {
+		fraction := min(max(0, float64(g.At.Sub(g.From))/float64(whole)), 1)
+		g.Fraction = &fraction
+	}
+	if left, ok := p.left(now, g.At); ok {
+		seconds := max(0, left.Seconds())
+		g.SecondsLeft = &seconds
+	}
+}
