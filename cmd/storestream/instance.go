@@ -127,13 +127,13 @@ func (in *instance) closeSources() {
 	in.client.Close()
 }
 
-// source is a new source for one takeover of r: it remembers nothing of what an earlier one read.
-func (in *instance) source(r *schemas.Resource, bound *metrics.Resource, log *zap.Logger) poller.Source {
+// source is a new source for one takeover of r: it remembers nothing of what an earlier one read. doing is told what it is at.
+func (in *instance) source(r *schemas.Resource, bound *metrics.Resource, log *zap.Logger, doing func(string)) poller.Source {
 	c := in.cfg.Resources[r.Name]
 	if c.Source == config.Postgres {
-		return in.db.Source(postgres.SourceConfig{Resource: r, Overlap: c.Overlap, Start: start(c), Metrics: bound, Log: log})
+		return in.db.Source(postgres.SourceConfig{Resource: r, Overlap: c.Overlap, Start: start(c), Metrics: bound, Log: log, Doing: doing})
 	}
-	return in.client.Source(rest.SourceConfig{Resource: r, Overlap: c.Overlap, Start: start(c), Metrics: bound, Log: log})
+	return in.client.Source(rest.SourceConfig{Resource: r, Overlap: c.Overlap, Start: start(c), Metrics: bound, Log: log, Doing: doing})
 }
 
 // start is the configured start of a resource, MinInstant where there is none.

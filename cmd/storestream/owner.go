@@ -120,7 +120,7 @@ func (o *owner) takeOver(ctx context.Context) (err error) {
 	}
 	c := o.in.cfg.Resources[o.resource.Name]
 	p := poller.New(poller.Config{
-		Resource: o.resource, Source: o.in.source(o.resource, o.metrics, o.log), SourceName: c.Source, Interval: c.Interval, Overlap: c.Overlap, Start: start(c),
+		Resource: o.resource, Source: o.in.source(o.resource, o.metrics, o.log, o.detail), SourceName: c.Source, Interval: c.Interval, Overlap: c.Overlap, Start: start(c),
 		Watermark: session.Watermark(), Letters: session.Letters(), Publish: o.publish(session), MaxRows: session.MaxRows,
 		MaxRecordBytes: session.MaxRecordBytes(), EndOffsets: session.EndOffsets,
 		Requests: func(after int64) []watermark.Request { return requests.After(o.resource.Name, after) }, Changed: requests.Changed,

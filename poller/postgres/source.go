@@ -21,6 +21,8 @@ type SourceConfig struct {
 	MaxRows int
 	Metrics *metrics.Resource // nil: nothing is counted
 	Log     *zap.Logger       // nil: nothing is logged
+	// Doing gets what a read is at, for people, "" when it ends; nil: nobody asks.
+	Doing func(string)
 }
 
 const defaultMaxRows = 100_000
@@ -55,14 +57,19 @@ func (db *DB) Source(c SourceConfig) *Source {
 	if c.Log == nil {
 		c.Log = db.log
 	}
+	if c.Doing == nil {
+		c.Doing = func(string) {}
+	}
 	return &Source{SourceConfig: c, db: db, size: newSizer(c.MaxRows), settle: settler{overlap: c.Overlap}}
 }
 
 // Read implements poller.Source.
 func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
 	s.recheck()
+	defer s.Doing("")
 	switch r.Kind {
 	case poller.Full:
+		s.Doing("reading everything, by id")
 		return s.full(ctx, r, emit)
 	case poller.Lookup:
 		return s.lookup(ctx, r, emit)

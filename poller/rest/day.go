@@ -52,6 +52,14 @@ func (s span) String() string {
 	return "from " + s.from.String() + " to " + s.to.String()
 }
 
+// bare is the days without a preposition.
+func (s span) bare() string {
+	if s.single() {
+		return s.from.String()
+	}
+	return s.from.String() + " to " + s.to.String()
+}
+
 // window is a set of rows that the service can be asked for: those updated in one span and created in another.
 type window struct{ updated, created span }
 

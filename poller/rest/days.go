@@ -42,6 +42,7 @@ func (rd *read) closeDays(ctx context.Context, from, last day) error {
 		if from == past && next == settled && rd.settled == schemas.MinInstant {
 			w.updated.from = past
 		}
+		rd.Doing("closing " + days.bare())
 		o, err := rd.window(ctx, w, days)
 		if err != nil {
 			return err

@@ -54,6 +54,7 @@ func (rd *read) createdDays(ctx context.Context, unbounded bool, next, last day)
 		if unbounded {
 			w.created.from = past
 		}
+		rd.Doing("reading everything created " + days.String())
 		o, err := rd.window(ctx, w, days)
 		if err != nil {
 			return err

@@ -32,6 +32,7 @@ func (rd *read) pass(ctx context.Context) error {
 	if err := rd.closeDays(ctx, from, last); err != nil {
 		return err
 	}
+	rd.Doing("reading what changed since " + open.String())
 	busy := time.Now()
 	rd.reader.light = mode == lightly || busy.Before(rd.memory.deepAt)
 	o, err := rd.reader.read(ctx, window{updated: span{open, future}, created: always}, growing)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +71,21 @@ func TestAFirstLoadSettlesAllDaysThatAreOverAndReadsTheOpenOne(t *testing.T) {
 }
 
 // K8, K7, K29 on the wire: every order, page sizes that are not granted, both meanings of count, more than fits one page of one created day.
+func TestAReadTellsWhichDaysItIsClosingAndWhenItEnds(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = oneDay(1, 3, "2026-11-19")
+	src := s.source(s.client(ClientConfig{Now: s.now}))
+	var told []string
+	src.Doing = func(text string) { told = append(told, text) }
+	if _, err := readAll(t.Context(), src, pass(midnight("2026-11-19"))); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"closing 2026-11-19", "reading what changed since 2026-11-20", ""}; !slices.Equal(told, want) {
+		t.Errorf("%q, expected %q", told, want)
+	}
+}
+
 func TestADayOfManyPagesIsClosedInEveryOrder(t *testing.T) {
 	for name, order := range map[string]func(a, b product) int{"id": byID, "updated": byUpdated, "newest first": newestFirst, "shuffled": nil} {
 		for _, countPage := range []bool{false, true} {

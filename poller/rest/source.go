@@ -21,6 +21,8 @@ type SourceConfig struct {
 	Start   schemas.Instant
 	Metrics *metrics.Resource
 	Log     *zap.Logger // nil: none
+	// Doing gets what a read is at, for people ("closing 2026-11-20"), "" when it ends; nil: nobody asks.
+	Doing func(string)
 }
 
 // Source reads one resource. See poller.Source; it uses no cursor: a pass settles day by day, and one that was cut short begins at settled.
@@ -54,6 +56,9 @@ func (c *Client) Source(cfg SourceConfig) *Source {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
 	}
+	if cfg.Doing == nil {
+		cfg.Doing = func(string) {}
+	}
 	return &Source{SourceConfig: cfg, client: c, parser: cfg.Resource.NewRowParser(), pageBase: -1,
 		granted: map[int]int{}, memory: newMemory(), hard: map[day]*hardDay{}, stretch: 1}
 }
@@ -63,6 +68,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Ba
 	if r.Kind == poller.Pass || r.Kind == poller.CompletePass {
 		s.memory.seize(r.From)
 	}
+	defer s.Doing("")
 	for {
 		rd := s.begin(r, func(b poller.Batch) error {
 			if err := emit(b); err != nil {
