@@ -68,6 +68,7 @@ func (g *Registry) Ensure(ctx context.Context, topic string, r *Resource, auto b
 func (g *Registry) ensure(ctx context.Context, subject, text string, isKey, auto bool) (int, error) {
 	id, state, err := g.lookUp(ctx, subject, text)
 	switch {
+	case state == noLookUp && auto:
 	case err != nil || id != 0:
 		return id, err
 	case isKey && state == otherSchema:
@@ -91,6 +92,9 @@ type subjectState int
 const (
 	noSubject subjectState = iota
 	otherSchema
+	// noLookUp: the address does not know the request. Small registries take and give schemas but do not look them up; what
+	// it really is comes out when the schema is registered.
+	noLookUp
 )
 
 // lookUp returns the id of a schema under subject, 0 if it is not there.
@@ -106,6 +110,8 @@ func (g *Registry) lookUp(ctx context.Context, subject, text string) (int, subje
 		return 0, noSubject, nil
 	case errors.As(err, &reply) && reply.ErrorCode == sr.ErrSchemaNotFound.Code:
 		return 0, otherSchema, nil
+	case errors.As(err, &reply) && (reply.StatusCode == http.StatusNotFound || reply.StatusCode == http.StatusMethodNotAllowed):
+		return 0, noLookUp, g.diagnose(subject, err)
 	}
 	return 0, noSubject, g.diagnose(subject, err)
 }

@@ -245,3 +245,22 @@ func TestOnlyPlainAvroSchemasAreRead(t *testing.T) {
 	_, err = g.Schema(t.Context(), 12345)
 	faultIs(t, err, NotRegistered, "schema id 12345")
 }
+
+// Small registries, and proxies in front of large ones, may know no more than registering and reading.
+func TestARegistryThatCannotLookSchemasUpIsRegisteredWith(t *testing.T) {
+	fake, g := registryFor(t)
+	for _, subject := range []string{"store.orders-key", "store.orders-value"} {
+		refuse(fake, http.MethodPost, "/subjects/"+subject, http.StatusNotFound, "404 page not found")
+	}
+	set, err := Load("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, value, err := g.Ensure(t.Context(), "store.orders", set.Get("orders"), true)
+	if err != nil || key == 0 || value == 0 {
+		t.Fatalf("ids %d and %d: %v", key, value, err)
+	}
+	if _, _, err := g.Ensure(t.Context(), "store.orders", set.Get("orders"), false); err == nil {
+		t.Error("without registering, a schema that cannot be looked up was taken for present")
+	}
+}
