@@ -58,3 +58,21 @@ func TestWithoutADatabaseOrdersComeOverRESTAndAreEqual(t *testing.T) {
 		inOrder(t, resource, records)
 	}
 }
+
+// An empty answer is no row, and no reason to wait: the rows come when they come.
+func TestAnEmptyServiceIsPublishedAsNothingAndFollowed(t *testing.T) {
+	s := start(t, setup{yaml: quick, fake: storefake.Config{Seed: 10}})
+	if out, errs, code := s.do("run", "--once"); code != 0 {
+		t.Fatalf("exit status %d\n%s\n%s", code, out, tail(errs, 40))
+	}
+	s.spawn("run")
+	if _, err := s.fake.Insert(t.Context(), storefake.Orders, storefake.Row{"user_id": int64(1), "status": storefake.Shipped, "total_amount": storefake.Money("12.30")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.fake.Insert(t.Context(), storefake.Products, storefake.Row{"name": "Socks", "retail_price": storefake.Money("4")}); err != nil {
+		t.Fatal(err)
+	}
+	for resource, records := range s.converge() {
+		inOrder(t, resource, records)
+	}
+}

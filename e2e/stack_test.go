@@ -19,8 +19,11 @@ type stack struct {
 	fake      *storefake.Fake
 	postgres  *servers.Postgres  // nil: none
 	pgbouncer *servers.PgBouncer // nil: none
+	broker    *servers.Broker    // nil: not the embedded one, or another stack's
 	brokers   []string
+	schemas   *servers.Registry // nil: another stack's
 	registry  string
+	prefix    string // of the topics
 	config    string // the configuration file
 }
 
@@ -33,6 +36,11 @@ type setup struct {
 	yaml string
 	// broker is started where the test needs its own settings; nil: the usual one.
 	broker servers.BrokerConfig
+	// database is started with these settings; zero: the usual ones.
+	database servers.PostgresConfig
+	// beside, if not nil, is a stack whose broker and registry serve this one too, with topics below prefix.
+	beside *stack
+	prefix string // "": store.
 }
 
 const studentPassword = "student"
@@ -40,10 +48,13 @@ const studentPassword = "student"
 // start brings a stack up; it goes when the test ends.
 func start(t *testing.T, s setup) *stack {
 	t.Helper()
-	st := &stack{t: t, dir: t.TempDir()}
+	st := &stack{t: t, dir: t.TempDir(), prefix: "store."}
+	if s.prefix != "" {
+		st.prefix = s.prefix
+	}
 	dsn := ""
 	if !s.noPostgres {
-		st.postgres = servers.PostgresForTest(t, servers.PostgresConfig{})
+		st.postgres = servers.PostgresForTest(t, s.database)
 		st.pgbouncer = servers.PgBouncerForTest(t, servers.PgBouncerConfig{Postgres: st.postgres, Users: map[string]string{storefake.ReaderRole: studentPassword}})
 		s.fake.Database.DSN, s.fake.Database.Password = st.postgres.AdminDSN("postgres"), studentPassword
 		dsn = st.pgbouncer.DSN(storefake.ReaderRole, studentPassword, "postgres")
@@ -53,21 +64,31 @@ func start(t *testing.T, s setup) *stack {
 		t.Fatal(err)
 	}
 	t.Cleanup(st.fake.Close)
-	if os.Getenv("E2E_BROKER") == "kafka" {
-		st.brokers = servers.KafkaForTest(t, servers.KafkaConfig{}).Brokers()
-	} else {
-		st.brokers = servers.BrokerForTest(t, s.broker).Brokers()
-	}
-	st.registry = servers.RegistryForTest(t).URL
+	st.openBroker(s)
 	st.config = st.write("storestream.yaml", fmt.Sprintf(`
 store: {base_url: %q, max_requests_per_second: 1000}
 postgres: {dsn: %q}
-kafka: {brokers: [%s]}
+kafka: {brokers: [%s], topic_prefix: %q, group: %q}
 registry: {url: %q}
 http: {listen: 127.0.0.1:0}
 log: {level: info}
-%s`, st.fake.BaseURL(), dsn, strings.Join(st.brokers, ","), st.registry, s.yaml))
+%s`, st.fake.BaseURL(), dsn, strings.Join(st.brokers, ","), st.prefix, "group-of-"+st.prefix, st.registry, s.yaml))
 	return st
+}
+
+func (s *stack) openBroker(c setup) {
+	switch {
+	case c.beside != nil:
+		s.brokers, s.registry = c.beside.brokers, c.beside.registry
+		return
+	case os.Getenv("E2E_BROKER") == "kafka":
+		s.brokers = servers.KafkaForTest(s.t, servers.KafkaConfig{}).Brokers()
+	default:
+		s.broker = servers.BrokerForTest(s.t, c.broker)
+		s.brokers = s.broker.Brokers()
+	}
+	s.schemas = servers.RegistryForTest(s.t)
+	s.registry = s.schemas.URL
 }
 
 // write puts a file into the stack's folder and returns its path.

@@ -76,7 +76,7 @@ func (s *stack) topic(resource string) []record {
 	s.t.Helper()
 	r := &reader{t: s.t, registry: s.registry, schemas: map[uint32]*avro.Schema{}}
 	var records []record
-	for _, raw := range s.read("store." + resource) {
+	for _, raw := range s.read(s.prefix + resource) {
 		key, err := r.decode(raw.Key)
 		if err != nil {
 			s.t.Fatalf("%s: key at %d/%d: %v", resource, raw.Partition, raw.Offset, err)
