@@ -1,0 +1,151 @@
+package postgres_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/postgres"
+)
+
+// examiner is a DB as `check` opens it.
+func examiner(t *testing.T, dsn string) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(postgres.Config{DSN: dsn, MaxConnections: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	return db
+}
+
+func examine(t *testing.T, dsn string) postgres.Server {
+	t.Helper()
+	found, err := examiner(t, dsn).Examine(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// Which pooler there is can be told from outside, whatever number of connections it has for us, and however long ago they were made.
+func TestThePoolersModeIsToldFromOutside(t *testing.T) {
+	s := openShop(t, ordersTable)
+	users := map[string]string{role: password}
+	for _, test := range []struct {
+		name string
+		dsn  func() string
+		want postgres.Pooling
+	}{
+		{"no pooler", func() string { return server.DSN(role, password, s.name) }, postgres.Direct},
+		{"transaction mode", func() string { return pooler.DSN(role, password, s.name) }, postgres.TransactionPooling},
+		{"transaction mode, one connection", func() string {
+			return servers.PgBouncerForTest(t, servers.PgBouncerConfig{Postgres: server, Users: users, PoolSize: 1}).DSN(role, password, s.name)
+		}, postgres.TransactionPooling},
+		{"transaction mode, in turns", func() string {
+			b := servers.PgBouncerForTest(t, servers.PgBouncerConfig{Postgres: server, Users: users, Settings: map[string]string{"server_round_robin": "1", "min_pool_size": "5"}})
+			return b.DSN(role, password, s.name)
+		}, postgres.TransactionPooling},
+		{"session mode", func() string {
+			return servers.PgBouncerForTest(t, servers.PgBouncerConfig{Postgres: server, Users: users, PoolMode: "session"}).DSN(role, password, s.name)
+		}, postgres.SessionPooling},
+		{"session mode, no connection left", func() string {
+			return servers.PgBouncerForTest(t, servers.PgBouncerConfig{Postgres: server, Users: users, PoolMode: "session", PoolSize: 1}).DSN(role, password, s.name)
+		}, postgres.PoolingUnknown},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if found := examine(t, test.dsn()); found.Pooling != test.want {
+				t.Errorf("found %s, expected %s", found.Pooling, test.want)
+			}
+		})
+	}
+}
+
+func TestTheServerIsDescribed(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec("ALTER ROLE " + role + " IN DATABASE " + s.name + " SET statement_timeout = '90s'")
+	found := examine(t, server.DSN(role, password, s.name))
+	if found.StatementTimeout != 90*time.Second || found.Superuser || found.Standby || found.Role != role || found.Database != s.name || found.Version == "" {
+		t.Errorf("%+v", found)
+	}
+	if found.Ahead.Abs() > 5*time.Second {
+		t.Errorf("the same machine's clock is %s ahead", found.Ahead)
+	}
+}
+
+func TestATablesIndexIsFoundOnlyWhereReadsCanGoByIt(t *testing.T) {
+	const bare = `CREATE TABLE orders (id bigint PRIMARY KEY, user_id bigint, status text, total_amount numeric(12,2), created_at timestamptz, updated_at timestamptz);`
+	for name, test := range map[string]struct {
+		ddl   string
+		index bool
+	}{
+		"none":               {bare, false},
+		"both":               {ordersTable, true},
+		"both, descending":   {bare + `CREATE INDEX ON orders (updated_at DESC, id DESC)`, true},
+		"in two directions":  {bare + `CREATE INDEX ON orders (updated_at DESC, id)`, false},
+		"updated_at alone":   {bare + `CREATE INDEX ON orders (updated_at)`, false},
+		"the other order":    {bare + `CREATE INDEX ON orders (id, updated_at)`, false},
+		"partial":            {bare + `CREATE INDEX ON orders (updated_at, id) WHERE status = 'Shipped'`, false},
+		"with more":          {bare + `CREATE INDEX ON orders (updated_at, id, status)`, true},
+		"included, not key":  {bare + `CREATE INDEX ON orders (updated_at) INCLUDE (id)`, false},
+		"a view has no need": {bare + `ALTER TABLE orders RENAME TO base; CREATE VIEW orders AS SELECT * FROM base`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, test.ddl)
+			found, err := examiner(t, pooler.DSN(role, password, s.name)).ExamineTable(t.Context(), orders)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := "CREATE INDEX CONCURRENTLY ON \"public\".\"orders\" (updated_at, id);"
+			if test.index || strings.Contains(name, "view") {
+				want = ""
+			}
+			if found.Index != test.index || found.CreateIndex != want {
+				t.Errorf("index %v, %q", found.Index, found.CreateIndex)
+			}
+			if want == "" {
+				return
+			}
+			s.exec(found.CreateIndex) // it is good for what it says
+			if found, err := examiner(t, pooler.DSN(role, password, s.name)).ExamineTable(t.Context(), orders); err != nil || !found.Index {
+				t.Errorf("after %s: %+v, %v", want, found, err)
+			}
+		})
+	}
+}
+
+func TestWhatATableLacksOrHidesIsSaid(t *testing.T) {
+	s := openShop(t, `CREATE TABLE orders (id bigint PRIMARY KEY, user_id bigint, total_amount numeric(12,2), created_at timestamptz, updated_at timestamptz)`)
+	s.exec("GRANT UPDATE ON orders TO " + role)
+	s.exec("ALTER TABLE orders ENABLE ROW LEVEL SECURITY")
+	db := examiner(t, pooler.DSN(role, password, s.name))
+	found, err := db.ExamineTable(t.Context(), orders)
+	if err != nil || !found.Writable || !found.Hidden || !slices.Equal(found.Missing, []string{"status"}) {
+		t.Errorf("%+v, %v", found, err)
+	}
+}
+
+func TestWhatOnlyAPersonCanMendIsHeldWithItsRemedy(t *testing.T) {
+	for name, test := range map[string]struct{ ddl, then, says string }{
+		"no SELECT":          {ordersTable, "REVOKE SELECT ON orders FROM " + role, "GRANT SELECT ON"},
+		"no table":           {ordersTable, "DROP TABLE orders", "has no table orders"},
+		"a column too small": {ordersTable, "ALTER TABLE orders ALTER COLUMN user_id TYPE boolean USING true", "column user_id is bool"},
+		"no updated_at":      {ordersTable, "ALTER TABLE orders DROP COLUMN updated_at", "column updated_at is missing"},
+		"a row that breaks the contract": {ordersTable, "INSERT INTO orders VALUES (1, 1, 'x', 'NaN', now(), now())",
+			`breaks the contract in "total_amount"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, test.ddl)
+			s.exec(test.then)
+			_, err := examiner(t, pooler.DSN(role, password, s.name)).ExamineTable(t.Context(), orders)
+			var held *poller.HoldError
+			if !errors.As(err, &held) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v, expected a HoldError that says %q", err, test.says)
+			}
+		})
+	}
+}
