@@ -1,0 +1,18 @@
+package servers
+
+import (
+	"syscall"
+	"time"
+)
+
+// Pid is the program's process id, for whoever measures it.
+func (p *Program) Pid() int { return p.process.cmd.Process.Pid }
+
+// CPU is what the program has used, user and system. Only for after Exited.
+func (p *Program) CPU() time.Duration {
+	u, ok := p.process.cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	if !ok {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
