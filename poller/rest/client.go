@@ -27,6 +27,9 @@ type ClientConfig struct {
 	MaxRequestsPerSecond float64
 	// RequestTimeout bounds one attempt, its body included; 0: 30 s.
 	RequestTimeout time.Duration
+	// Attempts is how often a request is tried that fails or is refused for its rate; 0: often enough to get over what passes. 1: who asks is a
+	// person, who wants the answer and not patience.
+	Attempts int
 	// Now is our clock; nil: time.Now. Waits use the real one.
 	Now func() time.Time
 	Log *zap.Logger // nil: none
@@ -48,11 +51,14 @@ const (
 type Client struct {
 	base    string
 	timeout time.Duration
-	http    *http.Client
-	limit   *limiter
-	keys    *keyring
-	clock   *clock
-	log     *zap.Logger
+	// How often a request is tried that fails, and that is refused for its rate.
+	maxFailures, maxRefusals int
+
+	http  *http.Client
+	limit *limiter
+	keys  *keyring
+	clock *clock
+	log   *zap.Logger
 }
 
 // NewClient returns a client; it sends nothing. An error means that cfg.BaseURL is not an http address.
@@ -76,12 +82,17 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxConnsPerHost, transport.MaxIdleConnsPerHost = maxConnections, maxConnections
 	c := &Client{
-		base:    strings.TrimRight(cfg.BaseURL, "/"),
-		timeout: cfg.RequestTimeout,
-		http:    &http.Client{Transport: transport, CheckRedirect: stayHere},
-		limit:   newLimiter(cfg.MaxRequestsPerSecond),
-		clock:   &clock{now: cfg.Now},
-		log:     cfg.Log,
+		base:        strings.TrimRight(cfg.BaseURL, "/"),
+		timeout:     cfg.RequestTimeout,
+		maxFailures: maxFailures,
+		maxRefusals: maxRefusals,
+		http:        &http.Client{Transport: transport, CheckRedirect: stayHere},
+		limit:       newLimiter(cfg.MaxRequestsPerSecond),
+		clock:       &clock{now: cfg.Now},
+		log:         cfg.Log,
+	}
+	if cfg.Attempts > 0 {
+		c.maxFailures, c.maxRefusals = cfg.Attempts, cfg.Attempts
 	}
 	c.clock.warn = func() {
 		c.log.Warn("the service sends no Date header: days are closed by the local clock alone, so keep it right")
@@ -251,8 +262,8 @@ func final(e *statusError) error {
 // refused notes a 429 or 503 for all workers. The wait is in the limiter, before the next attempt of anyone.
 func (c *Client) refused(r *call, head *http.Response, began time.Time) error {
 	c.limit.refused(began, retryAfter(head.Header, c.clock.now()))
-	if r.refusals++; r.refusals >= maxRefusals {
-		return fmt.Errorf("%s answered %d (too many requests, or overloaded) %d times in a row", r.path, head.StatusCode, r.refusals)
+	if r.refusals++; r.refusals >= c.maxRefusals {
+		return &RateError{Path: r.path, Status: head.StatusCode, Times: r.refusals}
 	}
 	return nil
 }
@@ -278,12 +289,17 @@ func (c *Client) failed(ctx context.Context, r *call, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errCut) {
 		err = errors.New("the connection broke in the middle of the answer")
 	}
-	if r.failures++; r.failures >= maxFailures {
+	if r.failures++; r.failures >= c.maxFailures {
 		var status *statusError
-		if errors.As(err, &status) {
+		switch {
+		case errors.As(err, &status) && r.failures > 1:
 			return fmt.Errorf("%w, %d times", err, r.failures)
+		case errors.As(err, &status):
+			return err
+		case r.failures > 1:
+			return fmt.Errorf("%s: tried %d times: %w", r.path, r.failures, err)
 		}
-		return fmt.Errorf("%s: tried %d times: %w", r.path, r.failures, err)
+		return fmt.Errorf("%s: %w", r.path, err)
 	}
 	return sleep(ctx, r.backoff.NextBackOff())
 }
