@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/storestream/storestream/config"
@@ -30,6 +31,9 @@ type instance struct {
 	// stop is closed when the instance is to finish the batches in hand and leave.
 	stop   chan struct{}
 	owners map[string]*owner
+	// door orders the owners that go to work and the stop: one that came after it would not be waited for.
+	door    sync.Mutex
+	working sync.WaitGroup
 	// What the page sees.
 	board   *status.Board
 	lookout *lookout
@@ -66,7 +70,7 @@ func runInstance(ctx context.Context, cfg *config.Config, set *schemas.Set, clus
 		return err
 	case <-ctx.Done():
 	}
-	close(in.stop)
+	in.finish()
 	if !in.idle(finishWithin) {
 		log.Warn("not every batch in hand could be finished, leaving without", zap.Duration("waited", finishWithin))
 	}
@@ -82,17 +86,39 @@ func (in *instance) lookAround() (end func()) {
 	return func() { cancel(); <-ended }
 }
 
-// own is called by the membership for each resource that falls to this instance.
-func (in *instance) own(ctx context.Context, resource string) { in.owners[resource].run(ctx) }
+// own is called by the membership for each resource that falls to this instance. What falls to it while it stops is left to the others.
+func (in *instance) own(ctx context.Context, resource string) {
+	if !in.enter() {
+		return
+	}
+	defer in.working.Done()
+	in.owners[resource].run(ctx)
+}
+
+// enter counts an owner as at work; false: the instance stops.
+func (in *instance) enter() bool {
+	in.door.Lock()
+	defer in.door.Unlock()
+	if stopped(in.stop) {
+		return false
+	}
+	in.working.Add(1)
+	return true
+}
+
+// finish asks the owners to finish the batches in hand.
+func (in *instance) finish() {
+	in.door.Lock()
+	defer in.door.Unlock()
+	close(in.stop)
+}
 
 // idle waits until no owner is at work.
 func (in *instance) idle(limit time.Duration) bool {
 	all := make(chan struct{})
 	go func() {
 		defer close(all)
-		for _, o := range in.owners {
-			o.working.Wait()
-		}
+		in.working.Wait()
 	}()
 	select {
 	case <-all:

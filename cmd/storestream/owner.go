@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/storestream/storestream/metrics"
@@ -23,7 +22,6 @@ type owner struct {
 	resource *schemas.Resource
 	metrics  *metrics.Resource
 	log      *zap.Logger
-	working  sync.WaitGroup
 	shown    tenure
 }
 
@@ -39,8 +37,6 @@ const (
 )
 
 func (o *owner) run(ctx context.Context) {
-	o.working.Add(1)
-	defer o.working.Done()
 	failures := poller.Failures{Log: o.log, Now: time.Now}
 	for {
 		began := time.Now()
