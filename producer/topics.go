@@ -53,14 +53,20 @@ func (c *Cluster) requestTopic() topicSpec {
 	}}
 }
 
-// EnsureTopics creates the topics of the resources, and those that all resources share, where they are missing. Those that it finds (another
-// instance or a consumer's auto-create made them) it leaves as they are, reads their settings and answers with a *RefusedError for the
-// first of each that would lose data.
-func (c *Cluster) EnsureTopics(ctx context.Context, resources ...string) error {
+// specs are the topics that all resources share, and those of resources.
+func (c *Cluster) specs(resources []string) []topicSpec {
 	specs := []topicSpec{c.stateTopic(c.Watermarks()), c.stateTopic(c.DeadLetters()), c.requestTopic()}
 	for _, resource := range resources {
 		specs = append(specs, c.dataTopic(resource))
 	}
+	return specs
+}
+
+// EnsureTopics creates the topics of the resources, and those that all resources share, where they are missing. Those that it finds (another
+// instance or a consumer's auto-create made them) it leaves as they are, reads their settings and answers with a *RefusedError for the
+// first of each that would lose data.
+func (c *Cluster) EnsureTopics(ctx context.Context, resources ...string) error {
+	specs := c.specs(resources)
 	if err := c.createMissing(ctx, specs); err != nil {
 		return err
 	}
@@ -113,14 +119,21 @@ func (c *Cluster) create(ctx context.Context, spec topicSpec) error {
 	case err == nil:
 		c.log.Sugar().Infof("created topic %s with %d partitions: %v", spec.name, spec.partitions, spec.settings)
 	case errors.Is(err, kerr.TopicAlreadyExists):
-	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed), errors.Is(err, kerr.PolicyViolation),
-		errors.Is(err, kerr.InvalidReplicationFactor):
-		return &RefusedError{Topic: spec.name, Setting: "its creation", Found: fmt.Sprintf("refused by the broker (%v %s)", err, made.ErrMessage), Expected: "a topic",
-			Do: fmt.Sprintf("create it with %d partitions and %v, or allow this user to", spec.partitions, spec.settings)}
 	default:
-		return fmt.Errorf("creating topic %s: %w (%s)", spec.name, err, made.ErrMessage)
+		return spec.uncreated(err, made.ErrMessage)
 	}
 	return nil
+}
+
+// uncreated explains why the broker does not make the topic.
+func (s topicSpec) uncreated(err error, message string) error {
+	switch {
+	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed), errors.Is(err, kerr.PolicyViolation),
+		errors.Is(err, kerr.InvalidReplicationFactor):
+		return &RefusedError{Topic: s.name, Setting: "its creation", Found: fmt.Sprintf("refused by the broker (%v %s)", err, message), Expected: "a topic",
+			Do: fmt.Sprintf("create it with %d partitions and %v, or allow this user to", s.partitions, s.settings)}
+	}
+	return fmt.Errorf("creating topic %s: %w (%s)", s.name, err, message)
 }
 
 // awaitLeaders waits until each partition of a new topic has a leader.
