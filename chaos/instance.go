@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/storestream/storestream/internal/servers"
+)
+
+// instance is one storestream process, again and again.
+type instance struct {
+	n      int
+	path   string // of the program
+	config string
+	dir    string
+	// failed is told what must not happen: an instance that ends by itself, or in another way than it was asked to.
+	failed func(error)
+
+	mu      sync.Mutex
+	program *servers.Program
+	expect  string // how it was asked to end, "" if it was not
+}
+
+const (
+	byKill = "kill -9"
+	byTerm = "SIGTERM"
+	// lastOrder is how long storestream may take to finish its batches and leave.
+	lastOrder = 60 * time.Second
+)
+
+func (i *instance) name() string { return fmt.Sprintf("instance-%d", i.n+1) }
+func (i *instance) log() string  { return filepath.Join(i.dir, i.name()+".log") }
+
+// start starts the process unless it runs.
+func (i *instance) start() error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.program != nil && running(i.program) {
+		return nil
+	}
+	p, err := servers.StartProgram(servers.ProgramConfig{
+		Name: i.name(), Path: i.path, Args: []string{"run", "--config", i.config}, Dir: i.dir, Log: i.log(), Patience: lastOrder,
+		Environ: environment(),
+	})
+	if err != nil {
+		return err
+	}
+	i.program, i.expect = p, ""
+	go func() {
+		<-p.Exited()
+		i.ended(p)
+	}()
+	return nil
+}
+
+// environment is ours without storestream's settings, which would win over the file. A data race ends the process at once.
+func environment() []string {
+	kept := []string{"GORACE=halt_on_error=1 exitcode=66"}
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "STORESTREAM_") {
+			kept = append(kept, variable)
+		}
+	}
+	return kept
+}
+
+func running(p *servers.Program) bool {
+	select {
+	case <-p.Exited():
+		return false
+	default:
+		return true
+	}
+}
+
+// ended judges how a process ended.
+func (i *instance) ended(p *servers.Program) {
+	i.mu.Lock()
+	expect := i.expect
+	i.mu.Unlock()
+	switch {
+	case expect == byKill:
+	case expect == byTerm && p.ExitCode() == 0:
+	case expect == byTerm:
+		i.failed(fmt.Errorf("%s did not end in good order after SIGTERM: %w", i.name(), p.Ended()))
+	default:
+		i.failed(fmt.Errorf("%s ended though nobody asked it to: %w", i.name(), p.Ended()))
+	}
+}
+
+func (i *instance) expecting(what string) *servers.Program {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.program != nil && running(i.program) {
+		i.expect = what
+		return i.program
+	}
+	return nil
+}
+
+// kill is kill -9.
+func (i *instance) kill() error {
+	if p := i.expecting(byKill); p != nil {
+		return p.Kill()
+	}
+	return nil
+}
+
+// terminate asks it to end and waits until it has; ended judges how.
+func (i *instance) terminate() {
+	if p := i.expecting(byTerm); p != nil {
+		_ = p.Stop() // that it had to be killed shows in its exit status
+	}
+}
+
+func (i *instance) signal(s syscall.Signal) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.program == nil {
+		return nil
+	}
+	return i.program.Signal(s)
+}
+
+// toTheEnd runs a command of the program that ends by itself, with its output in the instance's log.
+func (i *instance) toTheEnd(ctx context.Context, args ...string) error {
+	p, err := servers.StartProgram(servers.ProgramConfig{
+		Name: "storestream " + strings.Join(args, " "), Path: i.path, Args: append(args, "--config", i.config), Dir: i.dir, Log: i.log(), Environ: environment(),
+	})
+	if err != nil {
+		return err
+	}
+	select {
+	case <-p.Exited():
+	case <-ctx.Done():
+		return errors.Join(p.Kill(), context.Cause(ctx))
+	}
+	if p.ExitCode() != 0 {
+		return p.Ended()
+	}
+	return nil
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal kills
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+const usage = `Runs storestream where everything around it fails, and judges what its topics then hold. Exit status 1 unless nothing is lost,
+stale, twice or stepped back.
+
+Usage:
+  chaos [flags]
+
+Example, a run again whose seed was printed:
+  make chaos SEED=17 FOR=5m
+
+Flags:
+`
+
+// options is the command line.
+type options struct {
+	terms
+	planOnly, keep bool
+	program        string
+}
+
+// run does what args say and returns the exit status.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stdout)
+	if errors.Is(err, pflag.ErrHelp) {
+		return exitDone
+	}
+	if err != nil {
+		_, _ = fmt.Fprintf(stderr, "chaos: %v (see --help)\n", err) // with stderr gone there is nobody to tell
+		return exitUsage
+	}
+	p := newPlan(o.terms)
+	if o.planOnly {
+		p.write(stdout)
+		return exitDone
+	}
+	p.writeTerms(stdout)
+	if err := rehearse(ctx, p, o, stdout); err != nil {
+		_, _ = fmt.Fprintf(stderr, "chaos: seed %d: %v\n", p.seed, err)
+		return exitFailed
+	}
+	return exitDone
+}
+
+func parse(args []string, stdout io.Writer) (options, error) {
+	var o options
+	flags := pflag.NewFlagSet("chaos", pflag.ContinueOnError)
+	flags.SortFlags = false
+	flags.Usage = func() { _, _ = fmt.Fprint(stdout, usage, flags.FlagUsages()) }
+	flags.Uint64Var(&o.seed, "seed", 0, "decides the plan; 0: any, which is printed")
+	flags.DurationVar(&o.length, "for", 5*time.Minute, "how long mishaps go on")
+	flags.StringVar(&o.broker, "broker", apacheKafka, "kafka: an Apache Kafka; embedded: one without Java, which is not restarted")
+	flags.StringVar(&o.source, "source", "", "where orders and items are read from: database, or rest, where days end during the run (default: the seed chooses)")
+	flags.StringVar(&o.registry, "registry", "", "embedded, or apicurio (default: the seed chooses)")
+	flags.BoolVar(&o.planOnly, "plan", false, "print the plan and exit")
+	flags.BoolVar(&o.keep, "keep", false, "keep the run's folder also when all went well")
+	flags.StringVar(&o.program, "storestream", "", "the storestream `program` to run (default: it is built, with the race detector)")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if o.seed == 0 {
+		o.seed = 1 + rand.Uint64N(1_000_000)
+	}
+	for _, c := range []struct {
+		flag, value string
+		allowed     []string
+	}{
+		{"broker", o.broker, []string{apacheKafka, embedded}}, {"source", o.source, []string{"", fromDatabase, fromREST}},
+		{"registry", o.registry, []string{"", embedded, apicurio}},
+	} {
+		if !slices.Contains(c.allowed, c.value) {
+			return o, fmt.Errorf("--%s %q: expected one of %q", c.flag, c.value, c.allowed)
+		}
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	}
+	return o, nil
+}
+
+// rehearse sets the stage, plays the plan and prints the result. The folder of a run that failed is kept and named.
+func rehearse(ctx context.Context, p plan, o options, stdout io.Writer) error {
+	dir, err := os.MkdirTemp("", fmt.Sprintf("storestream-chaos-%d-", p.seed))
+	if err != nil {
+		return err
+	}
+	if err := os.Chmod(dir, 0o755); err != nil { // PostgreSQL may have to run as somebody else
+		return err
+	}
+	log, err := os.Create(filepath.Join(dir, "chaos.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	out := io.MultiWriter(stdout, log)
+	s := &stage{plan: p, dir: dir, out: out, program: o.program}
+	p.write(log)
+	err = s.build(ctx)
+	var r *result
+	if err == nil {
+		r, err = s.play(ctx)
+	}
+	if r != nil {
+		r.write(out)
+		if !r.ok() {
+			err = errors.Join(err, errJudged, s.dump())
+		}
+	}
+	err = errors.Join(err, s.stop())
+	if err != nil || o.keep {
+		fmt.Fprintf(out, "\nlogs, topics and plan: %s\n", dir)
+		return err
+	}
+	return os.RemoveAll(dir)
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	toxiproxy "github.com/Shopify/toxiproxy/v2"
+	"github.com/rs/zerolog"
+)
+
+// The directions of a toxic: upstream is what clients send.
+const (
+	upstream   = "upstream"
+	downstream = "downstream"
+)
+
+// toxic is what spoils a connection, by toxiproxy's names: reset_peer, timeout (bytes are lost, the connection stays), latency (amount in
+// milliseconds), bandwidth (amount in KB/s).
+type toxic struct {
+	kind, stream string
+	amount       int
+}
+
+// proxy stands before one of the parts. Clients see it keep its address whatever happens.
+type proxy struct {
+	mu    sync.Mutex
+	p     *toxiproxy.Proxy
+	toxic string // the one in force, "" if none
+}
+
+// newProxy starts a proxy on port.
+func newProxy(name string, port int, to string) (*proxy, error) {
+	zerolog.SetGlobalLevel(zerolog.Disabled) // the library's toxics log each packet
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	p := &proxy{p: toxiproxy.NewProxy(server, name, address(port), to)}
+	if err := p.p.Start(); err != nil {
+		return nil, fmt.Errorf("proxy before %s: %w", name, err)
+	}
+	return p, nil
+}
+
+func (p *proxy) address() string { return p.p.Listen }
+
+// cut refuses connections and drops those that there are.
+func (p *proxy) cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.p.Stop()
+}
+
+// poison lets all connections, new ones too, suffer from t until mend.
+func (p *proxy) poison(t toxic) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	attributes := map[string]int{"timeout": 0} // of timeout and reset_peer: at once, and until further notice
+	switch t.kind {
+	case "latency":
+		attributes = map[string]int{"latency": t.amount, "jitter": t.amount / 2}
+	case "bandwidth":
+		attributes = map[string]int{"rate": t.amount}
+	}
+	text, err := json.Marshal(map[string]any{"name": t.kind, "type": t.kind, "stream": t.stream, "attributes": attributes})
+	if err != nil {
+		return err
+	}
+	if _, err := p.p.Toxics.AddToxicJson(strings.NewReader(string(text))); err != nil {
+		return fmt.Errorf("%s before %s: %w", t.kind, p.p.Name, err)
+	}
+	p.toxic = t.kind
+	return nil
+}
+
+// mend makes everything well again. Connections that suffered are dropped.
+func (p *proxy) mend() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	// First the connections: a toxic whose peer reads nothing any more does not let itself be taken out.
+	p.p.Stop()
+	if p.toxic != "" {
+		removed := make(chan error, 1)
+		go func() { removed <- p.p.Toxics.RemoveToxic(context.Background(), p.toxic) }()
+		select {
+		case err := <-removed:
+			if err != nil {
+				return fmt.Errorf("taking %s out of the way to %s: %w", p.toxic, p.p.Name, err)
+			}
+		case <-time.After(30 * time.Second):
+			return fmt.Errorf("taking %s out of the way to %s: it takes too long", p.toxic, p.p.Name)
+		}
+		p.toxic = ""
+	}
+	return p.p.Start()
+}
+
+func (p *proxy) close() { p.cut() }
+
+// Ports are chosen below those that the system gives to outgoing connections, of which one could take a port while its server is away.
+const (
+	firstPort = 12000
+	lastPort  = 31999
+)
+
+// freePorts are n different ports that nothing listens on now.
+func freePorts(n int) ([]int, error) {
+	var ports []int
+	for range 1000 {
+		if len(ports) == n {
+			return ports, nil
+		}
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		l, err := net.Listen("tcp", address(port))
+		if err != nil {
+			continue
+		}
+		defer l.Close() // held until all are found, so that they differ
+		ports = append(ports, port)
+	}
+	return nil, errors.New("no free ports on 127.0.0.1")
+}
+
+func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
