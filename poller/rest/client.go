@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -59,6 +60,7 @@ type Client struct {
 	keys  *keyring
 	clock *clock
 	log   *zap.Logger
+	wide  atomic.Bool // the service cuts days in another zone than UTC, as a source found out
 }
 
 // NewClient returns a client; it sends nothing. An error means that cfg.BaseURL is not an http address.

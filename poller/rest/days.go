@@ -39,7 +39,7 @@ func (rd *read) closeDays(ctx context.Context, from, last day) error {
 		}
 		days := span{next, min(next+day(rd.stretch)-1, rd.freeUntil(next, last))}
 		w := window{updated: days, created: always}
-		if from == past && next == settled && rd.settled == schemas.MinInstant {
+		if from == past && next == settled && rd.closed == schemas.MinInstant {
 			w.updated.from = past
 		}
 		rd.Doing("closing " + days.bare())
@@ -48,6 +48,9 @@ func (rd *read) closeDays(ctx context.Context, from, last day) error {
 			return err
 		}
 		rd.adapt(days, o)
+		if !o.overflow {
+			rd.settled = rd.closed
+		}
 		switch {
 		case o.overflow: // fewer days next time
 		case o.whole:
@@ -98,7 +101,7 @@ func (rd *read) freeUntil(d, last day) day {
 	return last
 }
 
-// settle notes that the days from..to are closed, and moves settled over all days closed without a gap. It returns the day after.
+// settle notes that the days from..to are closed, and moves closed over all days closed without a gap. It returns the day after.
 func (rd *read) settle(settled *day, from, to day) day {
 	for d := from; d <= to; d++ {
 		rd.memory.done[d] = true
@@ -107,7 +110,7 @@ func (rd *read) settle(settled *day, from, to day) day {
 	for rd.memory.done[*settled] {
 		delete(rd.memory.done, *settled)
 		*settled++
-		rd.settled = rd.settledAfter(*settled - 1)
+		rd.closed = rd.settledAfter(*settled - 1)
 	}
 	return to + 1
 }

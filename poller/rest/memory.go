@@ -23,11 +23,13 @@ type memory struct {
 	paged    bool
 	// deepAt is when passes over a piece of the open window that did not come clean are tried again.
 	deepAt time.Time
+	// tight is the open window that took several pages when it was read together with the day before.
+	tight day
 	// end is the last page of the open window where rows are sorted ascending.
 	end int
 }
 
-func newMemory() memory { return memory{done: map[day]bool{}, from: schemas.MinInstant} }
+func newMemory() memory { return memory{done: map[day]bool{}, from: schemas.MinInstant, tight: past} }
 
 // seize begins a pass from settled. Settled going back is a replay: all from there on is to be read again.
 func (m *memory) seize(from schemas.Instant) {

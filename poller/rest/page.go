@@ -145,7 +145,7 @@ func (rd *read) flush(done *poller.Done) error {
 
 // flushIfDue hands on what has waited long enough.
 func (rd *read) flushIfDue() error {
-	if time.Since(rd.flushed) < flushEvery {
+	if time.Since(rd.flushed) < rd.linger {
 		return nil
 	}
 	return rd.flush(nil)

@@ -29,16 +29,21 @@ func (rd *read) pass(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := rd.lookBefore(ctx, from); err != nil {
+		return err
+	}
 	if err := rd.closeDays(ctx, from, last); err != nil {
 		return err
 	}
 	rd.Doing("reading what changed since " + open.String())
 	busy := time.Now()
 	rd.reader.light = mode == lightly || busy.Before(rd.memory.deepAt)
-	o, err := rd.reader.read(ctx, window{updated: span{open, future}, created: always}, growing)
+	w := window{updated: span{rd.openFrom(open), future}, created: always}
+	o, err := rd.reader.read(ctx, w, growing)
 	if err != nil {
 		return err
 	}
+	rd.settled = rd.closed
 	complete := o.whole && len(rd.why) == 0
 	if !o.whole && mode != lightly {
 		rd.because(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.why))
@@ -47,6 +52,9 @@ func (rd *read) pass(ctx context.Context) error {
 		return err
 	}
 	rd.remember(o, open, began, time.Since(busy), seen)
+	if o.paged && w.updated.from < open {
+		rd.memory.tight = open
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/storestream/storestream/metrics"
@@ -40,10 +41,11 @@ type Source struct {
 	cuts    cuts
 	sorting sorting
 	stretch int // days in a window of the past
+	linger  time.Duration
 
-	// wide: the service cuts days in another zone than UTC (see zone.go).
-	wide   bool
-	strays bool // said already that rows come from outside of what was asked for
+	// wide: the service is known to cut days in another zone than UTC (see zone.go). neighbour: a pass has looked at the day before its first.
+	wide, neighbour bool
+	strays          bool // said already that rows come from outside of what was asked for
 
 	// memory is what earlier reads came to. It is good only if all they read was published, which a Read that returned nil says.
 	memory memory
@@ -60,7 +62,7 @@ func (c *Client) Source(cfg SourceConfig) *Source {
 		cfg.Doing = func(string) {}
 	}
 	return &Source{SourceConfig: cfg, client: c, parser: cfg.Resource.NewRowParser(), pageBase: -1,
-		granted: map[int]int{}, memory: newMemory(), hard: map[day]*hardDay{}, stretch: 1}
+		granted: map[int]int{}, memory: newMemory(), hard: map[day]*hardDay{}, stretch: 1, linger: flushEvery}
 }
 
 // Read implements poller.Source.
@@ -69,8 +71,13 @@ func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Ba
 		s.memory.seize(r.From)
 	}
 	defer s.Doing("")
+	settled := schemas.MinInstant // by this Read, so far
 	for {
 		rd := s.begin(r, func(b poller.Batch) error {
+			// What this Read has settled may be read a second time (beside a neighbour, or again when the zone was found out). The caller has forgotten
+			// what it published of it, and would publish it twice.
+			b.Rows = slices.DeleteFunc(b.Rows, func(row schemas.Record) bool { return row.UpdatedAt < settled })
+			settled = max(settled, b.Settled)
 			if err := emit(b); err != nil {
 				return err
 			}
@@ -79,10 +86,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Ba
 		err := rd.run(ctx)
 		s.learnPages(rd.largest)
 		if errors.Is(err, errZone) {
-			s.wide = true
-			s.memory = newMemory()
-			s.Log.Warn("the service cuts days in another zone than UTC: a day is asked for with its neighbours from now on, and settles a day later",
-				zap.String("resource", s.Resource.Name))
+			s.client.wide.Store(true)
 			continue
 		}
 		if err != nil {
@@ -109,8 +113,8 @@ type read struct {
 	batch  poller.Batch
 	// flushed is when the last batch was emitted.
 	flushed time.Time
-	// settled is what the next batch says; MinInstant: nothing.
-	settled schemas.Instant
+	// settled is what the next batch says; MinInstant: nothing. closed is what it may say once the window after it was read (zone.go).
+	settled, closed schemas.Instant
 	// spoiled is the first page that could not be published at all.
 	spoiled error
 	// largest is how many rows the largest page had that was not the last, by size asked for.
@@ -120,7 +124,8 @@ type read struct {
 }
 
 func (s *Source) begin(r poller.Request, emit func(poller.Batch) error) *read {
-	rd := &read{Source: s, req: r, emit: emit, flushed: time.Now(), settled: schemas.MinInstant, largest: map[int]int{}}
+	s.widen()
+	rd := &read{Source: s, req: r, emit: emit, flushed: time.Now(), settled: schemas.MinInstant, closed: schemas.MinInstant, largest: map[int]int{}}
 	rd.reader = &reader{fetch: rd.fetch, size: pageSize, steady: steadyPasses, chance: hiddenChance, granted: s.granted, claimed: map[int]int{}, cuts: new(cuts),
 		ascending: s.sorting == ascending, now: s.client.clock.service,
 		passed: s.Metrics.PagePasses.Inc, toTheEnd: func(*walk) {}}

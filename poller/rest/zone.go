@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -10,8 +11,16 @@ import (
 
 // The document says that timestamps are UTC and that the filters take days. It does not say whose days. If the service cuts them in another
 // zone, the rows of one UTC day lie in two of its days: closing the one that bears the UTC day's date would lose the rows of the other. Such
-// a service gives itself away by rows outside of the UTC day that was asked for. From then on a UTC day is read as the service's day of that
-// date and both its neighbours, and a day is over a day later, so that no zone (they reach 14 hours either way) makes a difference.
+// a service gives itself away by rows outside of the UTC day that was asked for. From then on, for all resources, a UTC day is read as the service's
+// day of that date and both its neighbours, and a day is over a day later, so that no zone (they reach 14 hours either way) makes a difference.
+//
+// Until then nothing may be settled that a zone could have hidden:
+//
+//   - Days that begin early (Asia): once the days up to d are closed, the last hours of the UTC day d lie in the service's day d+1, unread. So that d is
+//     closed is only said when the window behind it was read: it would have shown them (read.closed).
+//   - Days that begin late (America): the first hours of the UTC day d lie in the service's day d-1. So a new source begins with a look at the day
+//     before the first that it reads, and the open window begins a day earlier where that makes no further page. (Where it does there are so many rows that
+//     some lie close behind a midnight, and closing any day shows them.)
 
 // errZone ends a read in which rows were met that belong to a neighbouring UTC day.
 var errZone = errors.New("the service cuts days in another zone than UTC")
@@ -79,4 +88,37 @@ func (s *Source) firstDay(i schemas.Instant) day {
 		return past
 	}
 	return dayOf(i) - s.margin()
+}
+
+// widen takes over what any source of this client has found out about the zone. That is right at any time: all before settled was read, and a read goes on
+// with the neighbours of the day in which settled lies.
+func (s *Source) widen() {
+	if s.wide || !s.client.wide.Load() {
+		return
+	}
+	s.wide = true
+	s.memory = newMemory()
+	s.Log.Warn("the service cuts days in another zone than UTC: a day is asked for with its neighbours from now on, and settles a day later",
+		zap.String("resource", s.Resource.Name))
+}
+
+// lookBefore looks at the day before the first that this source reads. What it shows is inside of that day, or errZone.
+func (rd *read) lookBefore(ctx context.Context, first day) error {
+	if first == past {
+		rd.neighbour = true // there is none, and from here on day follows day
+	}
+	if rd.wide || rd.neighbour {
+		return nil
+	}
+	_, err := rd.reader.glance(ctx, window{updated: span{first - 1, first - 1}, created: always}, growing)
+	rd.neighbour = err == nil
+	return err
+}
+
+// openFrom is where to begin to read the open window.
+func (rd *read) openFrom(open day) day {
+	if rd.wide || rd.memory.tight == open {
+		return open
+	}
+	return open - 1
 }

@@ -1,0 +1,99 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/schemas"
+)
+
+var errCrash = errors.New("crash")
+
+// sparse is a shop that changes a product at 08:00 UTC of each day, and at the end of a day now and then: the zone shows late.
+func sparse() (rows []product) {
+	for d := range 40 {
+		when := at("2026-10-01T08:00:00Z").Add(time.Duration(d) * 24 * time.Hour)
+		if d%9 == 8 {
+			when = when.Add(14 * time.Hour)
+		}
+		if d%9 == 4 {
+			when = when.Add(-6 * time.Hour)
+		}
+		rows = append(rows, product{id: int64(d + 1), created: when, updated: when})
+	}
+	return rows
+}
+
+// K13: what is settled before the zone is found out must be right too, whenever the process ends; and of what a read has settled it brings nothing again,
+// for the poller has forgotten it by then.
+func TestAZoneThatShowsLateLosesAndRepeatsNothing(t *testing.T) {
+	for _, hours := range []int{-11, -5, 0, 5, 11} {
+		for crash := range 12 {
+			t.Run(fmt.Sprintf("UTC%+d, crash after batch %d", hours, crash), func(t *testing.T) {
+				t.Parallel()
+				s := newService(t)
+				s.zone = time.FixedZone("", hours*3600)
+				s.now = clockAt("2026-11-20T12:00:00Z")
+				s.products = sparse()
+				got := map[int64]int{}
+				settled := schemas.MinInstant
+				for life := range 2 {
+					src := s.source(s.client(ClientConfig{Now: s.now}))
+					src.linger = 0
+					from, batches := settled, 0
+					err := src.Read(t.Context(), poller.Request{From: from}, func(b poller.Batch) error {
+						for _, row := range b.Rows {
+							if row.UpdatedAt >= from {
+								got[row.ID]++
+							}
+							if row.UpdatedAt < settled && row.UpdatedAt >= from {
+								t.Errorf("row %d of %s came after %s was settled", row.ID, row.UpdatedAt, settled)
+							}
+						}
+						settled = max(settled, b.Settled)
+						if batches++; life == 0 && batches > crash {
+							return errCrash
+						}
+						return nil
+					})
+					if err != nil && !errors.Is(err, errCrash) {
+						t.Fatal(err)
+					}
+				}
+				for _, p := range s.products {
+					if got[p.id] == 0 {
+						t.Errorf("row %d of %s was never read; settled %s", p.id, p.updated, settled)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Days that begin late: what a shop changes in the first hours of a UTC day lies in the service's day before, which is closed already.
+func TestWhatChangesAfterMidnightInTheServicesDayBeforeIsRead(t *testing.T) {
+	s := newService(t)
+	s.zone = time.FixedZone("", -5*3600)
+	s.now = clockAt("2026-11-20T00:10:00Z")
+	s.products = []product{{id: 1, created: at("2026-11-01T08:00:00Z"), updated: at("2026-11-10T08:00:00Z")},
+		{id: 2, created: at("2026-11-01T09:00:00Z"), updated: at("2026-11-12T09:00:00Z")}}
+	src := s.source(s.client(ClientConfig{Now: s.now}))
+	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
+	if err != nil || got.settled != midnight("2026-11-20") {
+		t.Fatal(got.settled, err)
+	}
+	s.now = clockAt("2026-11-20T02:00:10Z")
+	s.products[0].updated = at("2026-11-20T02:00:00Z")
+	again, err := readAll(t.Context(), src, pass(got.settled))
+	if err != nil || again.rows[1].UpdatedAt != schemas.InstantOf(s.products[0].updated) {
+		t.Errorf("the source that was there: %v, %v", again.rows, err)
+	}
+	s.now = clockAt("2026-11-23T12:00:00Z")
+	again, err = readAll(t.Context(), s.source(s.client(ClientConfig{Now: s.now})), pass(got.settled))
+	if err != nil || again.rows[1].UpdatedAt != schemas.InstantOf(s.products[0].updated) {
+		t.Errorf("another, days later: %v, %v", again.rows, err)
+	}
+}
