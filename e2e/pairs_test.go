@@ -10,33 +10,39 @@ type plan []int
 
 type pair struct{ a, x, b, y int } // dimension a is x, dimension b is y
 
-// allPairs makes plans such that any two values of different dimensions meet in one of them, but for those that allowed refuses: greedily, each
-// plan is the best of some drawn at random, value by value, by how many pairs it brings that no plan had yet. The same seed gives the same plans.
+// allPairs makes plans such that any two values of different dimensions meet in one of them, but for those that allowed refuses (it is asked about plans
+// that are not complete too: -1 is open): greedily, each plan is the best of some drawn at random, value by value, by how many pairs it brings
+// that no plan had yet. The same seed gives the same plans.
 func allPairs(sizes []int, allowed func(plan) bool, seed uint64) []plan {
 	chance := rand.New(rand.NewPCG(seed, 0))
+	var order []pair
 	missing := map[pair]bool{}
-	for a := range sizes {
-		for b := range sizes[:a] {
-			for x := range sizes[a] {
-				for y := range sizes[b] {
-					missing[pair{b, y, a, x}] = true
+	for b := range sizes {
+		for a := range b {
+			for y := range sizes[b] {
+				for x := range sizes[a] {
+					p := open(sizes)
+					p[a], p[b] = x, y
+					if m := (pair{a, x, b, y}); allowed(p) {
+						order, missing[m] = append(order, m), true
+					}
 				}
 			}
 		}
 	}
 	var plans []plan
-	for idle := 0; len(missing) > 0 && idle < 20; {
+	for len(missing) > 0 {
 		var best plan
-		gain := 0
+		gain := -1
 		for range 30 {
-			p := drawPlan(sizes, missing, chance)
-			if n := len(p.meets(missing)); n > gain && allowed(p) {
+			first := order[chance.IntN(len(order))]
+			for !missing[first] {
+				first = order[chance.IntN(len(order))]
+			}
+			p := drawPlan(sizes, first, missing, allowed, chance)
+			if n := len(p.meets(missing)); n > gain {
 				best, gain = p, n
 			}
-		}
-		if best == nil {
-			idle++ // what is left is refused, or was not drawn
-			continue
 		}
 		for _, m := range best.meets(missing) {
 			delete(missing, m)
@@ -46,19 +52,18 @@ func allPairs(sizes []int, allowed func(plan) bool, seed uint64) []plan {
 	return plans
 }
 
-// drawPlan begins with a pair that is missing and gives the other dimensions, in random order, the value that meets the most of what is missing.
-func drawPlan(sizes []int, missing map[pair]bool, chance *rand.Rand) plan {
+func open(sizes []int) plan {
 	p := make(plan, len(sizes))
 	for i := range p {
 		p[i] = -1
 	}
-	n := chance.IntN(len(missing))
-	for m := range missing {
-		if n--; n < 0 {
-			p[m.a], p[m.b] = m.x, m.y
-			break
-		}
-	}
+	return p
+}
+
+// drawPlan begins with a pair and gives the other dimensions, in random order, the allowed value that meets the most of what is missing.
+func drawPlan(sizes []int, first pair, missing map[pair]bool, allowed func(plan) bool, chance *rand.Rand) plan {
+	p := open(sizes)
+	p[first.a], p[first.b] = first.x, first.y
 	for _, d := range chance.Perm(len(sizes)) {
 		if p[d] >= 0 {
 			continue
@@ -66,7 +71,7 @@ func drawPlan(sizes []int, missing map[pair]bool, chance *rand.Rand) plan {
 		best, most := 0, -1
 		for _, v := range chance.Perm(sizes[d]) {
 			p[d] = v
-			if n := p.meetsWith(d, missing); n > most {
+			if n := p.meetsWith(d, missing); n > most && allowed(p) {
 				best, most = v, n
 			}
 		}
@@ -98,7 +103,7 @@ func (p plan) meets(missing map[pair]bool) (found []pair) {
 
 func TestPlansBringAnyTwoValuesTogether(t *testing.T) {
 	sizes := []int{5, 2, 3, 4, 2}
-	plans := allPairs(sizes, func(p plan) bool { return p[1] == 0 || p[4] == 0 }, 1)
+	plans := allPairs(sizes, func(p plan) bool { return p[1] != 1 || p[4] != 1 }, 1)
 	met := map[pair]bool{}
 	for _, p := range plans {
 		for a := range p {
@@ -112,8 +117,8 @@ func TestPlansBringAnyTwoValuesTogether(t *testing.T) {
 			for x := range sizes[a] {
 				for y := range sizes[b] {
 					refused := a == 1 && b == 4 && x == 1 && y == 1
-					if met[pair{a, x, b, y}] == refused {
-						t.Errorf("dimension %d at %d with dimension %d at %d: met %v, refused %v", a, x, b, y, !refused, refused)
+					if got := met[pair{a, x, b, y}]; got == refused {
+						t.Errorf("dimension %d at %d with dimension %d at %d: met %v, refused %v", a, x, b, y, got, refused)
 					}
 				}
 			}
