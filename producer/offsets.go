@@ -9,6 +9,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/storestream/storestream/schemas"
 )
 
 // topicInfo is what the broker says about a topic: its id, which a topic that was deleted and created again does not keep, and its partitions' leaders.
@@ -105,6 +107,27 @@ func (c *Cluster) offsets(ctx context.Context, list func(context.Context, ...str
 		all[p] = o.Offset
 	}
 	return all, nil
+}
+
+// RecordsSince is about how many records of a resource's topic a replay from a time on repeats: what stands at or after the first record of that time in each
+// partition. Older versions that compaction has not taken out yet are counted, and the markers that end transactions.
+func (c *Cluster) RecordsSince(ctx context.Context, resource string, from schemas.Instant) (int64, error) {
+	topic := c.Topic(resource)
+	first, err := c.offsets(ctx, func(ctx context.Context, topics ...string) (kadm.ListedOffsets, error) {
+		return c.admin.ListOffsetsAfterMilli(ctx, recordMillis(from), topics...)
+	}, topic)
+	if err != nil {
+		return 0, err
+	}
+	ends, err := c.offsets(ctx, c.admin.ListCommittedOffsets, topic)
+	if err != nil {
+		return 0, err
+	}
+	var n int64
+	for p := range min(len(first), len(ends)) {
+		n += max(0, ends[p]-first[p])
+	}
+	return n, nil
 }
 
 // whole is every partition of topic from its start to where it ends now. The end noted is the high watermark, not the stable offset: what stands between

@@ -188,3 +188,16 @@ func (g *Registry) check(ctx context.Context, subject, text string, isKey bool) 
 	s.Compatible, s.Messages = result.Is, result.Messages
 	return s, nil
 }
+
+// ReadOnly asks whether the registry takes no new schema now. A registry that has no such modes takes them (false). The error is a *RegistryError.
+func (g *Registry) ReadOnly(ctx context.Context) (bool, error) {
+	result := g.client.Mode(ctx)[0]
+	var reply *sr.ResponseError
+	if errors.As(result.Err, &reply) && (reply.StatusCode == http.StatusNotFound || reply.StatusCode == http.StatusMethodNotAllowed) {
+		return false, nil
+	}
+	if result.Err != nil {
+		return false, g.diagnose("its mode", result.Err)
+	}
+	return result.Mode == sr.ModeReadOnly, nil
+}

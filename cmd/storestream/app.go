@@ -28,6 +28,7 @@ type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	terminal       bool   // somebody is there to answer a question
+	paint          paint  // for stdout
 	engine         engine // runInstance, but in tests of what surrounds it
 
 	// The flags that every command takes.
@@ -37,7 +38,8 @@ type app struct {
 
 // run does what args say and returns the exit status.
 func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr, terminal: isTerminal(stdin) && isTerminal(stdout), engine: runInstance}
+	a := &app{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr, terminal: isTerminal(stdin) && isTerminal(stdout),
+		paint: paintFor(isTerminal(stdout), environ), engine: runInstance}
 	return a.run(ctx, args)
 }
 

@@ -88,8 +88,8 @@ func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {
 		args string
 		says string
 	}{
-		{"", "no command given: expected one of run, watermark, tail, schema, config, version"},
-		{"rnu", `unknown command "rnu": expected one of run, watermark, tail, schema, config, version; the nearest is run`},
+		{"", "no command given: expected one of run, check, "},
+		{"rnu", `the nearest is run (see`},
 		{"watermark", "no command given: expected one of list, reset"},
 		{"watermark lst", "the nearest is list"},
 		{"run --onse", "unknown flag: --onse; the nearest is --once (see `storestream run --help`)"},

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/producer"
@@ -18,14 +20,14 @@ import (
 )
 
 func (a *app) watermarkReset() *cobra.Command {
-	var to string
+	var to, output string
 	var all, yes bool
 	cmd := &cobra.Command{
 		Use:   "reset RESOURCE... --to TIME",
 		Short: "Publish rows again from a time on (replay)",
 		Long: `Asks the running instance to publish again every row with updated_at at or after TIME, each at its newest state, without a
-restart. A consumer sees those rows a second time. TIME is RFC 3339, or a day (its start in UTC). It shows what it will do
-and asks; where there is no terminal, --yes answers.`,
+restart. A consumer sees those rows a second time. TIME is RFC 3339, or a day (its start in UTC). It shows what it will publish
+again and asks; where there is no terminal, --yes answers, and with -o json, which prints the requests that it wrote.`,
 		Example: "  storestream watermark reset orders order_items --to 2026-11-20\n  storestream watermark reset --all --to 2026-11-20T09:30:00Z --yes",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := resources(cmd, args, all)
@@ -36,27 +38,31 @@ and asks; where there is no terminal, --yes answers.`,
 			if err != nil {
 				return err
 			}
-			if !yes && !a.terminal {
+			if !yes && (!a.terminal || output == "json") {
 				return usagef(cmd, "nobody can be asked here: add --yes to go on without")
 			}
 			return a.withCluster(cmd, func(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) error {
-				states, err := readStates(ctx, cfg, cluster)
+				plan, err := planReset(ctx, cfg, cluster, names, at)
 				if err != nil {
 					return err
 				}
-				a.explainReset(names, at, states)
+				if output == "json" {
+					return a.askAll(ctx, cluster, plan, func(plan []replay) error { return printJSON(a.stdout, plan) })
+				}
+				if err := a.explainReset(at, plan); err != nil {
+					return err
+				}
 				if !yes && !a.confirm("Publish these again?") {
 					return fmt.Errorf("not confirmed: nothing was asked of the running instance")
 				}
-				ctx, cancel := context.WithTimeout(ctx, brokerPatience)
-				defer cancel()
-				return a.ask(ctx, cluster, names, at)
+				return a.askAll(ctx, cluster, plan, a.acknowledge)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "`TIME` from which rows are published again: 2026-11-20T09:30:00Z or 2026-11-20")
 	cmd.Flags().BoolVar(&all, "all", false, "all resources")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	outputFlag(cmd, &output)
 	return cmd
 }
 
@@ -77,28 +83,67 @@ func resetTime(cmd *cobra.Command, text string, now time.Time) (schemas.Instant,
 	return max(schemas.InstantOf(at), schemas.MinInstant), nil
 }
 
-// explainReset says what will happen to each resource.
-func (a *app) explainReset(names []string, at schemas.Instant, states []state) {
-	byName := map[string]state{}
-	for _, s := range states {
-		byName[s.Resource] = s
+// replay is what a reset means for one resource.
+type replay struct {
+	Resource string           `json:"resource"`
+	To       schemas.Instant  `json:"to"`
+	Settled  *schemas.Instant `json:"settled"`       // now; null: nothing yet
+	Records  *int64           `json:"about_records"` // the topic holds since then; null: unknown
+	Owner    string           `json:"owner"`         // who will carry it out, "": whoever comes next
+	Request  int64            `json:"request"`       // its id
+	state    state
+}
+
+// planReset looks up what a reset will publish again.
+func planReset(ctx context.Context, cfg *config.Config, cluster *producer.Cluster, names []string, at schemas.Instant) ([]replay, error) {
+	states, err := readStates(ctx, cfg, cluster)
+	if err != nil {
+		return nil, err
 	}
-	a.print("Every row with updated_at at or after %s is published again, at its newest state:\n\n", at)
-	t := newTable("RESOURCE", "SETTLED NOW", "GOES BACK BY", "ROWS SO FAR", "OWNER")
+	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
+	defer cancel()
+	var plan []replay
 	for _, name := range names {
-		s, known := byName[name]
-		if !known || s.Settled == nil {
-			t.row(name, "-", "nothing is settled yet", fmt.Sprint(s.Rows), s.owner())
-			continue
+		r := replay{Resource: name, To: at}
+		for _, s := range states {
+			if s.Resource == name {
+				r.state, r.Settled, r.Owner = s, s.Settled, s.Owner
+			}
 		}
-		back := "nothing settled is older"
-		if *s.Settled > at {
-			back = shortDuration(s.Settled.Sub(at))
+		n, err := cluster.RecordsSince(ctx, name, at)
+		switch {
+		case err == nil:
+			r.Records = &n
+		case !errors.Is(err, kerr.UnknownTopicOrPartition):
+			return nil, err
 		}
-		t.row(name, instantText(*s.Settled), back, fmt.Sprint(s.Rows), s.owner())
+		plan = append(plan, r)
 	}
-	_ = t.print(a.stdout) // a pipe that was closed early is the reader's choice
+	return plan, nil
+}
+
+// explainReset says what will happen to each resource.
+func (a *app) explainReset(at schemas.Instant, plan []replay) error {
+	a.print("Every row with updated_at at or after %s is published again, at its newest state, and consumers see it a second time:\n\n", at)
+	t := newTable("RESOURCE", "SETTLED NOW", "GOES BACK BY", "RECORDS SINCE", "OWNER").numbers(3)
+	for _, r := range plan {
+		settled, back, records := "-", "nothing is settled yet", "-"
+		if r.Settled != nil {
+			settled, back = instantText(*r.Settled), "nothing settled is older"
+			if *r.Settled > at {
+				back = shortDuration(r.Settled.Sub(at))
+			}
+		}
+		if r.Records != nil {
+			records = "about " + grouped(*r.Records)
+		}
+		t.row(r.Resource, settled, back, records, r.state.owner())
+	}
+	if err := t.print(a.stdout); err != nil {
+		return err
+	}
 	a.print("\nWhere no instance owns a resource the request waits for one, 7 days at most.\n")
+	return nil
 }
 
 // confirm asks on the terminal; only a yes is one.
@@ -109,17 +154,28 @@ func (a *app) confirm(question string) bool {
 	return line == "y" || line == "yes"
 }
 
-func (a *app) ask(ctx context.Context, cluster *producer.Cluster, names []string, at schemas.Instant) error {
-	for i, name := range names {
-		id, err := cluster.Ask(ctx, watermark.Request{Resource: name, Kind: watermark.Reset, To: &at, By: whoAmI(), At: schemas.InstantOf(time.Now())})
+// askAll writes the requests, and has them told once all are written.
+func (a *app) askAll(ctx context.Context, cluster *producer.Cluster, plan []replay, tell func([]replay) error) error {
+	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
+	defer cancel()
+	for i := range plan {
+		r := &plan[i]
+		id, err := cluster.Ask(ctx, watermark.Request{Resource: r.Resource, Kind: watermark.Reset, To: &r.To, By: whoAmI(), At: schemas.InstantOf(time.Now())})
 		if err != nil {
 			asked := "none was asked for"
 			if i > 0 {
-				asked = "asked for already: " + strings.Join(names[:i], ", ")
+				asked = fmt.Sprintf("asked for already: the first %d", i)
 			}
-			return fmt.Errorf("asking for a replay of %s (%s): %w", name, asked, err)
+			return fmt.Errorf("asking for a replay of %s (%s): %w", r.Resource, asked, err)
 		}
-		a.print("%s: request %d: replay from %s\n", name, id, at)
+		r.Request = id
+	}
+	return tell(plan)
+}
+
+func (a *app) acknowledge(plan []replay) error {
+	for _, r := range plan {
+		a.print("%s: request %d: replay from %s\n", r.Resource, r.Request, r.To)
 	}
 	a.print("The running instance takes it from here; `storestream watermark list` shows how far it is.\n")
 	return nil

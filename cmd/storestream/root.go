@@ -23,7 +23,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage or configuration.`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-	}, a.runCommand(), a.watermarkCommand(), a.tailCommand(), a.schemaCommand(), a.configCommand(), a.versionCommand())
+	}, a.runCommand(), a.checkCommand(), a.watermarkCommand(), a.tailCommand(), a.schemaCommand(), a.configCommand(), a.versionCommand())
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.configFile, "config", "", "YAML `file` (config/example.yaml holds every key)")
 	flags.StringArrayVar(&a.set, "set", nil, "set one key of the configuration, as in --set log.level=debug; wins over file and environment")

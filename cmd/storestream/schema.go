@@ -177,7 +177,7 @@ func (a *app) printSubjects(subjects []schemas.Subject, output string) error {
 		case s.ID != 0:
 			id, what = fmt.Sprint(s.ID), "registered"
 		case !s.Compatible:
-			what = "refused: " + strings.Join(s.Messages, "; ")
+			what = a.paint.as(red, "refused: ") + strings.Join(s.Messages, "; ")
 			refused = append(refused, s.Name)
 		}
 		lines = append(lines, subjectLine{s.Name, s.ID, s.Compatible, append([]string{}, s.Messages...)})

@@ -85,7 +85,7 @@ func (t *tail) show(resource string, record producer.TailRecord) error {
 		if t.json {
 			t.line = appendRecord(t.line, resource, record)
 		} else {
-			t.line = appendLine(t.line, resource, record)
+			t.line = appendLine(t.line, t.paint, resource, record)
 		}
 		if _, err := t.stdout.Write(append(t.line, '\n')); err != nil {
 			return err
@@ -97,10 +97,11 @@ func (t *tail) show(resource string, record producer.TailRecord) error {
 	return nil
 }
 
-func appendLine(line []byte, resource string, record producer.TailRecord) []byte {
-	line = fmt.Appendf(line, "%s  %s/%d  ", record.Time.UTC().Format("2006-01-02T15:04:05.000Z"), resource, record.ID)
+func appendLine(line []byte, p paint, resource string, record producer.TailRecord) []byte {
+	line = append(line, p.as(faint, record.Time.UTC().Format("2006-01-02T15:04:05.000Z"))...)
+	line = fmt.Appendf(line, "  %s  ", p.as(bold, fmt.Sprintf("%s/%d", resource, record.ID)))
 	if record.Tombstone {
-		return append(line, "gone"...)
+		return append(line, p.as(red, "gone")...)
 	}
 	return record.Value.AppendJSON(line, false)
 }

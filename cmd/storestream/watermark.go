@@ -31,8 +31,9 @@ func (a *app) watermarkList() *cobra.Command {
 		Use:   "list",
 		Short: "Print how far each resource is published",
 		Long: `Reads the watermarks from Kafka and prints, for each resource: settled (every row with an earlier updated_at is published, and none
-can appear there any more), as of (the topic holds what was visible then), lag (now minus as of), rows published in all, the
-instance that wrote it last, and the request that it works on or that waits for it.`,
+can appear there any more), as of (the topic holds what was visible then), lag (now minus as of), rows published in all, what the last
+sweep found, the instance that polls it, and the request that it works on or that waits for it. Below stands whether everything is up to
+date, and if not, why not, and which rows cannot be published.`,
 		Example: "  storestream watermark list --config storestream.yaml\n  storestream watermark list -o json | jq '.[] | select(.lag_seconds > 60)'",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -44,7 +45,7 @@ instance that wrote it last, and the request that it works on or that waits for 
 				if output == "json" {
 					return printJSON(a.stdout, states)
 				}
-				return stateTable(states).print(a.stdout)
+				return a.printStates(cfg, states)
 			})
 		},
 	}
@@ -84,7 +85,11 @@ type state struct {
 	Written    *schemas.Instant    `json:"written"`
 	Replay     *watermark.Replay   `json:"replay,omitempty"`
 	Sweep      *watermark.Sweep    `json:"sweep,omitempty"`
+	LastSweep  *schemas.Instant    `json:"last_sweep"` // null: never
+	Swept      *watermark.Swept    `json:"swept,omitempty"`
 	Pending    []watermark.Request `json:"pending"` // asked for, not accepted yet
+	// DeadLetters are the rows that cannot be published now, by reason.
+	DeadLetters []letters `json:"dead_letters"`
 
 	now schemas.Instant
 }
@@ -94,6 +99,10 @@ func readStates(ctx context.Context, cfg *config.Config, cluster *producer.Clust
 	defer cancel()
 	marks, err := cluster.ReadWatermarks(ctx)
 	if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) { // no such topic: nothing has ever run
+		return nil, err
+	}
+	dead := cluster.Watch()
+	if err := dead.Look(ctx); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
 		return nil, err
 	}
 	pending, err := readPending(ctx, cluster)
@@ -116,6 +125,7 @@ func readStates(ctx context.Context, cfg *config.Config, cluster *producer.Clust
 		}
 		s := stateOf(mark, pending(name, mark.Request), now)
 		s.Owner = owners[name]
+		s.DeadLetters = lettersOf(dead.Letters()[name])
 		states = append(states, s)
 	}
 	return states, nil
@@ -123,7 +133,8 @@ func readStates(ctx context.Context, cfg *config.Config, cluster *producer.Clust
 
 func stateOf(mark watermark.Watermark, pending []watermark.Request, now schemas.Instant) state {
 	s := state{Resource: mark.Resource, Settled: known(mark.Settled), AsOf: known(mark.AsOf), Rows: mark.Rows, Instance: mark.Instance, Group: mark.Group,
-		Written: known(mark.Written), Replay: mark.Replay, Sweep: mark.Sweep, Pending: pending, now: now}
+		Written: known(mark.Written), Replay: mark.Replay, Sweep: mark.Sweep, LastSweep: known(mark.LastSweep), Swept: mark.Swept,
+		Pending: pending, DeadLetters: []letters{}, now: now}
 	if s.AsOf != nil {
 		lag := max(0, now.Sub(mark.AsOf).Seconds())
 		s.LagSeconds = &lag
@@ -157,25 +168,6 @@ func readOwners(ctx context.Context, cluster *producer.Cluster) (map[string]stri
 		}
 	}
 	return owners, err
-}
-
-func stateTable(states []state) *table {
-	t := newTable("RESOURCE", "SETTLED", "AS OF", "LAG", "ROWS", "OWNER", "REQUEST")
-	for _, s := range states {
-		lag := "-"
-		if s.LagSeconds != nil {
-			lag = shortDuration(time.Duration(*s.LagSeconds * float64(time.Second)))
-		}
-		t.row(s.Resource, pointerText(s.Settled), pointerText(s.AsOf), lag, fmt.Sprint(s.Rows), s.owner(), s.request())
-	}
-	return t
-}
-
-func pointerText(i *schemas.Instant) string {
-	if i == nil {
-		return "-"
-	}
-	return instantText(*i)
 }
 
 // owner is who polls it, or that nobody does and who did last.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
@@ -28,7 +27,6 @@ func (e *RateError) Error() string {
 
 // Trial is what one request for one row came to.
 type Trial struct {
-	Took time.Duration
 	// Row: there was one. Reject says why it cannot be published, nil where it can.
 	Row    bool
 	Reject *schemas.Reject
@@ -48,9 +46,8 @@ func (c *Client) Try(ctx context.Context, r *schemas.Resource) (Trial, error) {
 		rows = e.rows
 		return err
 	}
-	began := time.Now()
 	err := c.do(ctx, request)
-	trial := Trial{Took: time.Since(began)}
+	trial := Trial{}
 	var status *statusError
 	if errors.As(err, &status) && status.status < 500 {
 		err = &poller.HoldError{What: "asking for one row of " + r.Name, Err: status}

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+// letters are rows of one resource that cannot be published, for one reason. They are named by id; what they hold is in the topic alone.
+type letters struct {
+	Field string   `json:"field,omitempty"` // "": the row as a whole
+	Error string   `json:"error"`
+	Rows  int      `json:"rows"`
+	IDs   []string `json:"ids"` // a few of them, the newest first
+}
+
+func lettersOf(reasons []producer.LetterReason) []letters {
+	all := []letters{}
+	for _, r := range reasons {
+		all = append(all, letters{r.Field, r.Err, r.Count, r.IDs})
+	}
+	return all
+}
+
+// printStates is `watermark list` for a person: the table, and what follows from it.
+func (a *app) printStates(cfg *config.Config, states []state) error {
+	t := newTable("RESOURCE", "SETTLED", "", "AS OF", "LAG", "ROWS", "SWEPT", "OWNER", "REQUEST").numbers(2, 4, 5)
+	for i, header := range t.rows[0] {
+		t.rows[0][i] = a.paint.as(bold, header)
+	}
+	for _, s := range states {
+		lag, owner := "-", s.owner()
+		if s.LagSeconds != nil {
+			lag = shortDuration(s.lag())
+		}
+		if s.late(cfg) != "" {
+			lag = a.paint.as(red, lag)
+		}
+		if s.Owner == "" {
+			owner = a.paint.as(red, owner)
+		}
+		t.row(s.Resource, pointerText(s.Settled), ago(s.Settled, s.now), pointerText(s.AsOf), lag, grouped(s.Rows), s.swept(), owner, s.request())
+	}
+	if err := t.print(a.stdout); err != nil {
+		return err
+	}
+	a.print("\n%s\n", a.verdict(cfg, states))
+	for _, s := range states {
+		for _, l := range s.DeadLetters {
+			a.print("%s\n", a.paint.as(yellow, s.dead(cfg, l)))
+		}
+	}
+	return nil
+}
+
+// verdict says whether every enabled resource is up to date, and if not, why not.
+func (a *app) verdict(cfg *config.Config, states []state) string {
+	var late []string
+	var largest state
+	for _, s := range states {
+		if !cfg.Resources[s.Resource].Enabled {
+			continue
+		}
+		if why := s.late(cfg); why != "" {
+			late = append(late, s.Resource+": "+why)
+		} else if largest.LagSeconds == nil || s.lag() > largest.lag() {
+			largest = s
+		}
+	}
+	if len(late) > 0 {
+		return a.paint.as(red, "NOT up to date.") + " " + strings.Join(late, "; ") + ". `storestream check` tries what it needs; its log and status page say more."
+	}
+	if largest.LagSeconds == nil {
+		return "No resource is enabled here."
+	}
+	return a.paint.as(green, "Everything is up to date:") + fmt.Sprintf(" the largest lag is %s (%s).", shortDuration(largest.lag()), largest.Resource)
+}
+
+// lateAfter is how old the last complete pass may be. Over REST one takes its time, and between two of them cheaper passes keep up.
+const lateAfter = 2 * time.Minute
+
+// late says why the resource is not up to date, "" if it is. An unchanged watermark is written every ten seconds, so that much lag says nothing.
+func (s state) late(cfg *config.Config) string {
+	allowed := max(lateAfter, 3*cfg.Resources[s.Resource].Interval)
+	switch {
+	case s.Written == nil && s.Owner == "":
+		return "nothing is published yet, and no instance polls it"
+	case s.LagSeconds == nil:
+		return "its first load is not finished"
+	case s.Owner == "":
+		return "no instance polls it, since " + shortDuration(s.lag())
+	case s.lag() > allowed:
+		return "its last complete pass began " + shortDuration(s.lag()) + " ago"
+	}
+	return ""
+}
+
+func (s state) lag() time.Duration {
+	if s.LagSeconds == nil {
+		return 0
+	}
+	return time.Duration(*s.LagSeconds * float64(time.Second))
+}
+
+// swept is when the last sweep was and what it found.
+func (s state) swept() string {
+	if s.LastSweep == nil {
+		return "never"
+	}
+	text := ago(s.LastSweep, s.now)
+	if s.Swept == nil {
+		return text
+	}
+	if n := s.Swept.Missing + s.Swept.Stale + s.Swept.Extra; n > 0 {
+		return fmt.Sprintf("%s: %d differed", text, n)
+	}
+	return text + ": equal"
+}
+
+func (s state) dead(cfg *config.Config, l letters) string {
+	what := "the row"
+	if l.Field != "" {
+		what = "its " + l.Field
+	}
+	return fmt.Sprintf("%s: %s cannot be published, %s: %s (%s/%s in %sdead_letters)", s.Resource, plural(l.Rows, "row"), what, l.Error, s.Resource,
+		strings.Join(l.IDs, ", "), cfg.Kafka.TopicPrefix)
+}
+
+func pointerText(i *schemas.Instant) string {
+	if i == nil {
+		return "-"
+	}
+	return instantText(*i)
+}
