@@ -41,6 +41,10 @@ func TestRequestsAreTakenApartByResourceAndCode(t *testing.T) {
 	if got["users"]["200"] != 7 || got["users"]["429"] != 1 || got["orders"]["200"] != 0 || len(got) != 2 {
 		t.Errorf("%v", got)
 	}
+	users.RowsPublished.Add(12)
+	if rows := set.Published(); rows["users"] != 12 || len(rows) != 2 {
+		t.Errorf("%v", rows)
+	}
 	users.UnknownFields("discount").Inc()
 	if fields := set.Fields(); len(fields["users"]) != 1 || fields["users"][0] != "discount" {
 		t.Errorf("%v", fields)

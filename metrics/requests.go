@@ -8,7 +8,7 @@ import (
 )
 
 // Requests is how many requests were sent to the service since the start, by resource and status code ("0": no answer). It is for people to
-// look at, as Fields is.
+// look at, as Published and Fields are.
 func (s *Set) Requests() map[string]map[string]int64 {
 	sent := make(map[string]map[string]int64)
 	each(s.httpRequests, func(labels map[string]string, value float64) {
@@ -19,6 +19,13 @@ func (s *Set) Requests() map[string]map[string]int64 {
 		sent[resource][labels["code"]] = int64(value)
 	})
 	return sent
+}
+
+// Published is how many rows this process has published, by resource.
+func (s *Set) Published() map[string]int64 {
+	rows := make(map[string]int64)
+	each(s.rowsPublished, func(labels map[string]string, value float64) { rows[labels["resource"]] = int64(value) })
+	return rows
 }
 
 // Fields is the fields met that the schemas do not know, by resource.

@@ -52,11 +52,11 @@ func (b *Board) Snapshot() Snapshot {
 	defer b.mu.Unlock()
 	for i := range s.Resources {
 		r := &s.Resources[i]
-		r.State = r.state()
 		if !r.Good.IsZero() {
 			lag := max(0, s.Now.Sub(r.Good).Seconds())
 			r.LagSeconds = &lag
 		}
+		r.State = r.state()
 		m := b.memory[r.Name]
 		if m == nil {
 			continue
@@ -131,12 +131,15 @@ func (b *Board) note(s Snapshot, step bool) {
 	for _, r := range s.Resources {
 		m := b.memory[r.Name]
 		if m == nil {
+			// The process began with nothing: what was published before the first look is part of the first seconds.
 			m = &memory{}
+			m.rows.add(b.base.Started, 0)
+			m.requests.add(b.base.Started, 0)
 			b.memory[r.Name] = m
 		}
-		m.rows.add(s.Now, r.Rows, r.Owned)
+		m.rows.add(s.Now, r.Published)
 		if r.Requests != nil {
-			m.requests.add(s.Now, r.Requests.Total, true)
+			m.requests.add(s.Now, r.Requests.Total)
 			requests += r.Requests.Total
 		}
 		if r.Progress != nil {
@@ -148,7 +151,7 @@ func (b *Board) note(s Snapshot, step bool) {
 			b.history.add(r.Name, tenth(m.rows.perSecond()), r.Owned)
 		}
 	}
-	b.requests.add(s.Now, requests, true)
+	b.requests.add(s.Now, requests)
 	if step {
 		b.history.end(s.Now)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"strings"
@@ -79,11 +80,23 @@ func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
 	mux.HandleFunc("GET /status.json", s.status)
 	mux.HandleFunc("GET /events", s.events)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, page, "page/index.html") })
-	for _, file := range []string{"page.css", "page.js", "uplot/uPlot.min.css", "uplot/uPlot.iife.min.js", "uplot/LICENSE"} {
-		mux.HandleFunc("GET /"+file, func(w http.ResponseWriter, r *http.Request) { http.ServeFileFS(w, r, page, "page/"+file) })
+	files, err := fs.Sub(page, "page")
+	if err != nil {
+		panic(err) // the name is valid
 	}
+	mux.Handle("GET /", onlyFiles(http.FileServerFS(files)))
 	return safe(mux)
+}
+
+// onlyFiles answers for the page and its files, and lists no folders.
+func onlyFiles(files http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" && strings.HasSuffix(r.URL.Path, "/") {
+			http.NotFound(w, r)
+			return
+		}
+		files.ServeHTTP(w, r)
+	})
 }
 
 // safe says with every answer that the page loads nothing from elsewhere, is no one's frame, and is not to be kept.
@@ -118,4 +131,3 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 	enc.SetIndent("", "  ")
 	_ = enc.Encode(s.board.Document()) // a reader that has gone does not matter
 }
-

@@ -51,6 +51,7 @@ type State string
 // The states of a resource.
 const (
 	Following  State = "following"   // passes come to their end, nothing is wrong
+	Behind     State = "behind"      // likewise, but the last pass that met every change began long ago (see behindAfter)
 	Held       State = "held"        // likewise, but something keeps it from settling: Resource.Held
 	FirstLoad  State = "first_load"  // no pass has been completed yet, by whichever instance
 	CatchingUp State = "catching_up" // this instance took it over and has not completed a pass since
@@ -67,7 +68,9 @@ const (
 type Resource struct {
 	Name   string `json:"name"`
 	Source string `json:"source"` // postgres or rest
-	State  State  `json:"state"`  // set by the Board
+	// IntervalSeconds is the time from the start of one poll to that of the next, if the first does not take longer.
+	IntervalSeconds float64 `json:"interval_seconds"`
+	State           State   `json:"state"` // set by the Board
 	// Owned: this instance polls it. Otherwise the rest is what the topics last said.
 	Owned bool `json:"owned"`
 	// Owner is the instance that has it, "" where none is known.
@@ -89,7 +92,9 @@ type Resource struct {
 	// where no such pass is known, and where another instance has the resource and knows better).
 	Good       time.Time `json:"-"`
 	LagSeconds *float64  `json:"lag_seconds,omitempty"`
-	// RowsPerSecond is over the last ten seconds (set by the Board).
+	// Published counts the rows that this instance has published since it started; RowsPerSecond is of them, over the last ten seconds (set by the
+	// Board).
+	Published     int64   `json:"published"`
 	RowsPerSecond float64 `json:"rows_per_second"`
 	// Progress of a first load or a replay.
 	Progress *Progress `json:"progress,omitempty"`
@@ -158,7 +163,7 @@ type Sweep struct {
 	Left       string `json:"left,omitzero"`
 }
 
-// state sums up what the provider said of r.
+// state sums up what the provider said of r, and its lag.
 func (r *Resource) state() State {
 	switch {
 	case !r.Owned && r.Owner != "":
@@ -179,11 +184,16 @@ func (r *Resource) state() State {
 		return CatchingUp
 	case !r.SweepAsked.IsZero():
 		return Sweeping
+	case r.LagSeconds != nil && *r.LagSeconds > max(behindAfter.Seconds(), 3*r.IntervalSeconds):
+		return Behind
 	case r.Held != "":
 		return Held
 	}
 	return Following
 }
+
+// behindAfter is the lag from which a resource is not called up to date, or three intervals where those are longer.
+const behindAfter = time.Minute
 
 // Ready says whether every resource that this instance owns has completed a pass, and if not, which has not and why.
 func (s Snapshot) Ready() (ok bool, why []string) {

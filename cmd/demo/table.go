@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -52,7 +53,9 @@ func state(r status.Resource, now time.Time) (string, style) {
 		return "held", yellow
 	case r.Passes > 0:
 		return "following", green
-	case r.Rows > 0 || r.Doing == "polling":
+	case r.Progress != nil && r.Progress.Fraction != nil:
+		return fmt.Sprintf("first load %.0f %%", 100**r.Progress.Fraction), yellow
+	case r.Progress != nil || r.Rows > 0:
 		return "first load", yellow
 	default:
 		return r.Doing, yellow

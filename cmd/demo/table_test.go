@@ -23,7 +23,7 @@ func sample() status.Snapshot {
 		{Name: "orders", Source: "postgres", Owned: true, Passes: 7, Rows: 1234567, RowsPerSecond: 1234.4, LagSeconds: &fast, Settled: now.Add(-2 * time.Minute)},
 		{Name: "order_items", Source: "postgres", Owned: true, Passes: 7, Rows: 181000, RowsPerSecond: 4.25, LagSeconds: &slow,
 			Settled: now.Add(-time.Hour), Error: "connection refused", FailedSince: now.Add(-125 * time.Second)},
-		{Name: "products", Source: "rest", Owned: true, Doing: "polling"},
+		{Name: "products", Source: "rest", Owned: true, Doing: "polling", Progress: &status.Progress{}},
 		{Name: "users", Source: "rest", Owned: true, Passes: 1, Rows: 20000, LagSeconds: &fast, Held: "2026-11-20 does not come clean"},
 		{Name: "shipments", Source: "rest", Owner: "elsewhere-1"},
 	}}

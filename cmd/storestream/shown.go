@@ -94,7 +94,8 @@ func (t *tenure) began(rows []schemas.Record) {
 
 // snapshot is what this instance itself knows of the resource.
 func (o *owner) snapshot(owned bool) status.Resource {
-	r := status.Resource{Name: o.resource.Name, Source: o.in.cfg.Resources[o.resource.Name].Source, Owned: owned}
+	r := status.Resource{Name: o.resource.Name, Source: o.in.cfg.Resources[o.resource.Name].Source,
+		IntervalSeconds: o.in.cfg.Resources[o.resource.Name].Interval.Seconds(), Owned: owned}
 	t := &o.shown
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -169,10 +170,10 @@ func (in *instance) service() *status.Service {
 
 // counted adds what the metrics have counted.
 func counted(s *status.Snapshot, m *metrics.Set) {
-	sent, fields := m.Requests(), m.Fields()
+	sent, rows, fields := m.Requests(), m.Published(), m.Fields()
 	for i := range s.Resources {
 		r := &s.Resources[i]
-		r.UnknownFields = fields[r.Name]
+		r.Published, r.UnknownFields = rows[r.Name], fields[r.Name]
 		if r.Source == config.REST {
 			r.Requests = requests(sent[r.Name])
 		}

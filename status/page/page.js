@@ -1,87 +1,160 @@
-"use strict";
+import { Card, mood } from "./card.js";
+import { add, fill, put, shown } from "./dom.js";
+import { between, clock, count, duration, instant, names, perSecond, since } from "./format.js";
 
-const number = new Intl.NumberFormat("en");
+const $ = (id) => document.getElementById(id);
+const cards = new Map();
+let paused = false;
+let lost = false;
+const held = {}; // what came while the page was paused, by event
 
-// duration writes seconds as people say them: 0.8 s, 42 s, 3 min 5 s, 2 h 10 min, 4 d 3 h.
-function duration(seconds) {
-  if (seconds < 10) return seconds.toFixed(1) + " s";
-  if (seconds < 60) return Math.round(seconds) + " s";
-  const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
-  const i = units.findIndex(([size]) => seconds >= size);
-  const [size, name] = units[i];
-  const rest = Math.floor((seconds % size) / units[i + 1][0]);
-  return Math.floor(seconds / size) + " " + name + (rest ? " " + rest + " " + units[i + 1][1] : "");
-}
+const show = { status, history: past, latest };
 
-function instant(text) {
-  return text ? text.replace("T", " ").replace(/(\.\d+)?Z$/, "") : "not yet";
-}
-
-function ago(now, text) {
-  return duration(Math.max(0, (Date.parse(now) - Date.parse(text)) / 1000));
-}
-
-function add(parent, tag, text, className) {
-  const element = document.createElement(tag);
-  if (text !== undefined) element.textContent = text;
-  if (className) element.className = className;
-  parent.append(element);
-  return element;
-}
-
-function cell(row, label, text, className) {
-  const td = add(row, "td", undefined, className);
-  td.dataset.label = label;
-  add(td, "span", text);
-  return td;
-}
-
-// doing says what a resource does, and what is wrong with it, in words: colour only repeats it.
-function doing(row, r, now) {
-  const td = add(row, "td");
-  td.dataset.label = "Now";
-  const box = add(td, "span");
-  if (!r.owned) {
-    add(box, "span", r.owner ? "polled by " + r.owner : "not polled by this instance", "faint");
-    return;
-  }
-  if (r.error) {
-    const since = r.failed_since ? " for " + ago(now, r.failed_since) : "";
-    add(box, "span", "failing" + since, "bad");
-    add(box, "span", r.error, "reason");
-  } else {
-    add(box, "span", r.replaying ? (r.doing || "") + ", replaying" : r.doing || "", r.passes > 0 ? "good" : "wait");
-  }
-  if (r.held) add(box, "span", "settles no further: " + r.held, "reason wait");
-}
-
-function show(s) {
-  document.getElementById("about").textContent =
-    s.instance + (s.group ? ", group " + s.group : "") + ", version " + s.version + ", up " + ago(s.now, s.started) + ", times are UTC";
-  notice(s.waiting ? "Waiting: " + s.waiting : "");
-  const rows = document.createDocumentFragment();
+function status(s) {
+  put($("about"), [s.instance, s.group && "group " + s.group, "version " + s.version, "up " + duration(between(s.started, s.now)), "times are UTC"].filter(Boolean).join(" · "));
+  summary(s);
+  notices(s);
   for (const r of s.resources) {
-    const row = add(rows, "tr");
-    const name = add(row, "th", r.name + " ");
-    name.scope = "row";
-    add(name, "span", r.source, "faint");
-    doing(row, r, s.now);
-    cell(row, "Lag", r.lag_seconds === undefined ? "not known" : duration(r.lag_seconds), "n");
-    cell(row, "Settled to", instant(r.settled));
-    cell(row, "As of", instant(r.as_of));
-    cell(row, "Rows", number.format(r.rows), "n");
-    cell(row, "Rows/s", number.format(Math.round(r.rows_per_second)), "n");
-    cell(row, "Dead letters", number.format(r.dead_letters), r.dead_letters ? "n bad" : "n");
+    if (!cards.has(r.name)) cards.set(r.name, new Card($("cards"), r.name));
+    cards.get(r.name).show(r, s);
   }
-  document.getElementById("rows").replaceChildren(rows);
+  letters(s);
+  members(s);
 }
 
-function notice(text) {
-  const element = document.getElementById("notice");
-  if (element.textContent !== text) element.textContent = text;
-  element.hidden = !text;
+// summary says in a sentence how it is, and beside it what changes every second.
+function summary(s) {
+  const having = (...states) => s.resources.filter((r) => states.includes(r.state)).map((r) => r.name);
+  const are = (list) => names(list) + (list.length === 1 ? " is " : " are ");
+  const parts = [];
+  let look = "good";
+  const say = (list, text, how) => {
+    if (!list.length) return;
+    parts.push(are(list) + text);
+    if (look !== "bad") look = how;
+  };
+  say(having("nobody"), "polled by nobody", "bad");
+  say(having("failing"), "failing", "bad");
+  say(having("taking_over", "unknown"), "about to begin", "busy");
+  say(having("first_load"), "being loaded for the first time", "busy");
+  say(having("catching_up"), "catching up", "busy");
+  say(having("replaying"), "being replayed", "busy");
+  say(having("sweeping"), "being swept", "busy");
+  say(having("behind"), "behind", "busy");
+  say(having("held"), "published, but not settled", "busy");
+  const well = having("following");
+  if (!parts.length && well.length > 2) parts.push("All " + well.length + " resources polled here are up to date");
+  else if (well.length) parts.push(are(well) + "up to date");
+  const elsewhere = having("elsewhere");
+  if (elsewhere.length) parts.push(are(elsewhere) + "polled by other instances");
+  let text = parts.join("; ") || "Nothing is enabled";
+  if (s.waiting) [text, look] = ["Waiting: " + s.waiting, "bad"];
+  text = text[0].toUpperCase() + text.slice(1) + ".";
+  put($("headline"), text);
+  put($("more"), beside(s));
+  $("summary").className = look;
+  const trouble = having("failing", "nobody");
+  document.title = (s.waiting ? "Waiting - " : trouble.length ? names(trouble) + " - " : "") + "storestream";
 }
 
-const events = new EventSource("events");
-events.addEventListener("status", (event) => show(JSON.parse(event.data)));
-events.onerror = () => notice("No connection to storestream: what is shown is old. Trying again.");
+function beside(s) {
+  const parts = [];
+  const last = s.resources.filter((r) => r.lag_seconds !== undefined).sort((a, b) => b.lag_seconds - a.lag_seconds)[0];
+  if (last) parts.push("furthest behind: " + last.name + " with " + duration(last.lag_seconds));
+  const rows = s.resources.reduce((n, r) => n + (r.owned ? r.rows_per_second : 0), 0);
+  parts.push(perSecond(rows) + " rows/s");
+  if (s.service) parts.push(perSecond(s.service.requests_per_second) + " requests/s to the service, " + perSecond(s.service.allowed_per_second) + " allowed");
+  return parts.join(" · ");
+}
+
+function notices(s) {
+  const all = [...(s.notices || [])];
+  const v = s.service;
+  if (v && v.refused_since) {
+    all.unshift("The service has been refusing requests for their rate since " + since(v.refused_since, s.now) + ". " + perSecond(v.allowed_per_second) +
+      " of " + perSecond(v.ceiling_per_second) + " requests a second are tried; it rises again by itself.");
+  }
+  if (v && Math.abs(v.clock_skew_seconds || 0) >= 5) {
+    all.push("The service's clock is " + duration(Math.abs(v.clock_skew_seconds)) + (v.clock_skew_seconds > 0 ? " ahead of" : " behind") + " this machine's.");
+  }
+  if (paused) all.unshift("Paused: what is shown is of " + clock(s.now) + ".");
+  const list = $("notices");
+  if ([...list.children].map((li) => li.textContent).join("\n") !== all.join("\n")) {
+    list.replaceChildren();
+    for (const text of all) add(list, "li", text);
+  }
+  shown(list, all.length > 0);
+}
+
+function letters(s) {
+  const rows = [];
+  for (const r of s.resources) {
+    for (const l of r.letters || []) {
+      rows.push([r.name, l.field ? [l.field, "code"] : ["the row", "faint"], l.error, [count(l.rows), "n"], l.ids.join(", ") + (l.rows > l.ids.length ? ", ..." : ""), since(l.latest, s.now)]);
+    }
+  }
+  shown($("letters"), rows.length > 0);
+  fill($("letters"), rows);
+}
+
+function members(s) {
+  const all = s.members || [];
+  shown($("members"), all.length > 1);
+  fill($("members"), all.map((m) => [m.instance + (m.instance === s.instance ? " (this one)" : ""), (m.owned || []).join(", ") || ["nothing: a standby", "faint"], (m.enabled || []).join(", ")]));
+}
+
+function past(h) {
+  const end = h.end ? Date.parse(h.end) / 1000 : 0;
+  for (const [name, card] of cards) card.past(h.rows_per_second[name], end, h.step_seconds);
+}
+
+function latest(rows) {
+  fill($("latest"), (rows || []).map((u) => [clock(u.at), u.resource, [String(u.id), "n"], u.gone ? ["deleted", "busy"] : fields(u)]));
+  shown($("nothing"), !rows || !rows.length);
+  shown($("latest").querySelector("table"), Boolean(rows && rows.length));
+}
+
+function fields(u) {
+  const list = document.createElement("span");
+  list.className = "fields";
+  for (const [name, value] of u.fields || []) {
+    const pair = add(list, "span");
+    add(pair, "span", name, "faint");
+    add(pair, "span", " " + (name.endsWith("_at") ? instant(value) : value), value === "***" ? "faint" : "");
+    list.append(" ");
+  }
+  return list;
+}
+
+function receive(event) {
+  const what = JSON.parse(event.data);
+  held[event.type] = what;
+  if (lost) {
+    lost = false;
+    document.body.classList.remove("lost");
+  }
+  if (!paused) show[event.type](what);
+}
+
+$("pause").addEventListener("click", () => {
+  paused = !paused;
+  $("pause").textContent = paused ? "Go on" : "Pause";
+  $("pause").setAttribute("aria-pressed", String(paused));
+  for (const type of ["status", "history", "latest"]) if (held[type]) show[type](held[type]);
+});
+
+// An answer that is no stream (too many pages are open) ends an EventSource for good; a connection that breaks does not.
+function connect() {
+  const events = new EventSource("events");
+  for (const type of Object.keys(show)) events.addEventListener(type, receive);
+  events.onerror = () => {
+    lost = true;
+    document.body.classList.add("lost");
+    $("summary").className = "bad";
+    put($("headline"), "No connection to storestream: what is shown is old. Trying again.");
+    document.title = "No connection - storestream";
+    if (events.readyState === EventSource.CLOSED) setTimeout(connect, 5000);
+  };
+}
+
+connect();
