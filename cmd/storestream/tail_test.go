@@ -55,6 +55,34 @@ func TestTailPrintsNoMoreThanWasAskedForWhenOtherPartitionsGoOn(t *testing.T) {
 	}
 }
 
+// Partitions are read side by side, and each brings many records at once.
+func TestTailOfABusyTopicPrintsAsManyLinesAsWereAskedFor(t *testing.T) {
+	s := newStage(t)
+	var rows []schemas.Record
+	for id := range int64(40) {
+		rows = append(rows, s.order(id, "Shipped"))
+	}
+	s.publish("orders", rows, nil, func(*watermark.Watermark) {})
+	for _, form := range []string{"", "json"} {
+		for range 5 {
+			c := s.do("tail", "orders", "--from-beginning", "-n", "5", "--output="+form).expect(t, exitDone)
+			if got := strings.Count(c.stdout.String(), "\n"); got != 5 {
+				t.Errorf("-n 5 -o %q prints %d lines:\n%s", form, got, c.stdout)
+			}
+		}
+	}
+}
+
+func TestATerminalsTailIsColoredAndAFilesIsNot(t *testing.T) {
+	record := producer.TailRecord{ID: 7, Tombstone: true}
+	if got := string(appendLine(nil, true, "orders", record)); !strings.Contains(got, "\x1b[1morders/7\x1b[0m  \x1b[31mgone\x1b[0m") {
+		t.Errorf("%q", got)
+	}
+	if got := string(appendLine(nil, false, "orders", record)); !strings.HasSuffix(got, "  orders/7  gone") || strings.Contains(got, "\x1b") {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestInterruptingATailIsHowItEnds(t *testing.T) {
 	s := newStage(t)
 	s.publishTwoOrders()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/watermark"
 )
@@ -41,6 +42,84 @@ func TestWatermarkListShowsWhatIsPublishedAndWhatIsAskedFor(t *testing.T) {
 	}
 	if !strings.Contains(c.stdout.String(), `"settled": "2026-11-20T09:28:00.000123Z"`) {
 		t.Errorf("settled must keep its microseconds:\n%s", c.stdout)
+	}
+}
+
+// Whoever looks at three in the morning wants one answer first.
+func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
+	s := newStage(t)
+	s.do("watermark", "list").expect(t, exitDone, "NOT up to date. orders: nothing is published yet, and no instance polls it")
+	mark := func(name string, asOf time.Duration) state {
+		w := watermark.New(name)
+		now := schemas.InstantOf(time.Now())
+		w.AsOf, w.Settled, w.Written = now.Add(-asOf), now.Add(-asOf-time.Minute), now
+		st := stateOf(w, nil, now)
+		st.Owner = "shop-1"
+		return st
+	}
+	cfg := config.Default()
+	fresh, old, gone, first := mark("orders", 3*time.Second), mark("users", time.Hour), mark("products", 10*time.Minute), mark("shipments", time.Second)
+	gone.Owner, first.LagSeconds, first.AsOf = "", nil, nil
+	for _, test := range []struct {
+		states []state
+		says   []string
+	}{
+		{[]state{fresh}, []string{"Everything is up to date: the largest lag is 3.0s (orders)."}},
+		{[]state{fresh, old}, []string{"NOT up to date. users: its last complete pass began 1h0m ago."}},
+		{[]state{gone, first}, []string{"products: no instance polls it, since 10m0s", "shipments: its first load is not finished"}},
+	} {
+		verdict := (&app{}).verdict(&cfg, test.states)
+		for _, say := range test.says {
+			if !strings.Contains(verdict, say) {
+				t.Errorf("%q does not say %q", verdict, say)
+			}
+		}
+	}
+}
+
+func TestWatermarkListShowsTheLastSweepAndWhatCannotBePublished(t *testing.T) {
+	s := newStage(t)
+	s.publish("orders", nil, nil, func(w *watermark.Watermark) {
+		w.LastSweep = schemas.InstantOf(time.Now().Add(-2 * time.Hour))
+		w.Swept = &watermark.Swept{Missing: 1, Stale: 2}
+	})
+	ctx := t.Context()
+	session, err := s.cluster().Take(ctx, s.set.Get("orders"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tx := watermark.Transaction{Watermark: session.Watermark(), Letters: []watermark.Letter{
+		{Key: "orders/7", Row: []byte(`{"id":7,"total_amount":"geheim"}`), Source: "rest", Field: "total_amount", Err: "expected a decimal"}}}
+	err = session.Commit(ctx, tx)
+	session.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := s.do("watermark", "list").expect(t, exitDone, "2h0m ago: 3 differed", "orders: 1 row cannot be published, its total_amount: expected a decimal (orders/7 in store.dead_letters)")
+	j := s.do("watermark", "list", "-o", "json").expect(t, exitDone, `"rows": 1`, `"ids"`)
+	if strings.Contains(c.stdout.String()+j.stdout.String(), "geheim") {
+		t.Errorf("a value of a row is shown:\n%s%s", c.stdout, j.stdout)
+	}
+}
+
+func TestAResetShowsHowMuchItRepeatsAndWritesItsRequestsAsJSON(t *testing.T) {
+	s := newStage(t)
+	rows := []schemas.Record{s.order(1, "Shipped"), s.order(2, "Complete"), s.order(3, "Complete")}
+	s.publish("orders", rows, nil, func(w *watermark.Watermark) { w.Settled = instant(t, "2026-11-20T09:31:00Z") })
+	s.do("watermark", "reset", "orders", "--to", "2026-11-20T09:00:00Z", "--yes").expect(t, exitDone, "RECORDS SINCE", "about ", "31m0s")
+	s.do("watermark", "reset", "orders", "--to", "2026-11-20", "-o", "json").expect(t, exitUsage, "add --yes")
+
+	c := s.do("watermark", "reset", "orders", "users", "--to", "2026-11-20", "--yes", "-o", "json").expect(t, exitDone)
+	var plan []replay
+	if err := json.Unmarshal([]byte(c.stdout.String()), &plan); err != nil {
+		t.Fatalf("%v:\n%s", err, c.stdout)
+	}
+	if len(plan) != 2 || plan[0].Request != 1 || plan[1].Request != 2 || plan[0].Records == nil || *plan[0].Records < 3 || plan[1].Records != nil || plan[1].Settled != nil {
+		t.Errorf("%+v:\n%s", plan, c.stdout)
+	}
+	late := s.do("watermark", "reset", "orders", "--to", "2026-11-20T09:30:01Z", "--yes", "-o", "json").expect(t, exitDone)
+	if err := json.Unmarshal([]byte(late.stdout.String()), &plan); err != nil || *plan[0].Records > 2 { // markers of transactions count
+		t.Errorf("%v: no row is as new as that:\n%s", err, late.stdout)
 	}
 }
 
