@@ -2,10 +2,12 @@ package producer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/schemas"
@@ -83,6 +85,9 @@ func (c *Cluster) Owners(ctx context.Context) ([]Owner, error) {
 	groups, err := c.admin.DescribeGroups(ctx, c.cfg.Group)
 	if err == nil {
 		err = groups.Error()
+	}
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return nil, nil // nobody has ever joined it, or all have left long ago
 	}
 	if err != nil {
 		return nil, fmt.Errorf("describing group %s: %w", c.cfg.Group, err)

@@ -25,6 +25,7 @@ import (
 type lookout struct {
 	in    *instance
 	watch *producer.Watch
+	now   func() time.Time
 	began time.Time
 
 	mu      sync.Mutex
@@ -43,7 +44,7 @@ const (
 )
 
 func newLookout(in *instance) *lookout {
-	return &lookout{in: in, watch: in.cluster.Watch(), began: time.Now(), owners: map[string]string{}}
+	return &lookout{in: in, watch: in.cluster.Watch(), now: time.Now, began: time.Now(), owners: map[string]string{}}
 }
 
 // run looks until ctx ends.
@@ -73,7 +74,7 @@ func (l *lookout) look(ctx context.Context) {
 		return
 	}
 	slices.SortFunc(members, func(a, b producer.Owner) int { return strings.Compare(a.Instance, b.Instance) })
-	l.asked, l.members, l.owners = time.Now(), members, map[string]string{}
+	l.asked, l.members, l.owners = l.now(), members, map[string]string{}
 	for _, m := range members {
 		for _, resource := range m.Owned {
 			l.owners[resource] = m.Instance
@@ -85,8 +86,8 @@ func (l *lookout) look(ctx context.Context) {
 func (l *lookout) tell() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	silent := time.Since(l.asked) > doubtAfter
-	if silent && time.Since(l.began) <= doubtAfter {
+	silent := l.now().Sub(l.asked) > doubtAfter
+	if silent && l.now().Sub(l.began) <= doubtAfter {
 		return // just begun: nothing is known yet
 	}
 	for name, o := range l.in.owners {
@@ -126,7 +127,7 @@ func (l *lookout) snapshot(s *status.Snapshot) {
 		s.Members = append(s.Members, status.Member{Instance: m.Instance, Enabled: m.Resources, Owned: m.Owned})
 	}
 	s.Notices = append(s.Notices, l.differences()...)
-	if l.err != nil && s.Waiting == "" && time.Since(l.began) > 2*groupEvery {
+	if l.err != nil && s.Waiting == "" && l.now().Sub(l.began) > 2*groupEvery {
 		s.Notices = append(s.Notices, "What other instances do is not known for certain now: "+firstLine(l.err))
 	}
 	for i := range s.Resources {
@@ -146,7 +147,7 @@ func (l *lookout) resource(r *status.Resource) {
 		if r.Owner == instanceName() { // about to be ours, or no longer
 			r.Owner = ""
 		}
-		r.Abandoned = !l.asked.IsZero() && time.Since(l.asked) <= doubtAfter && l.owners[r.Name] == ""
+		r.Abandoned = !l.asked.IsZero() && l.now().Sub(l.asked) <= doubtAfter && l.owners[r.Name] == ""
 		r.DeadLetters = count(l.letters[r.Name])
 	}
 	mark, known := l.marks[r.Name]
