@@ -1,0 +1,97 @@
+package status
+
+import (
+	"testing"
+	"time"
+)
+
+func TestAResourceIsSummedUpByTheWorstThatIsKnownOfIt(t *testing.T) {
+	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	lag := func(seconds float64) *float64 { return &seconds }
+	for _, test := range []struct {
+		want State
+		r    Resource
+	}{
+		{Unknown, Resource{}},
+		{Nobody, Resource{Abandoned: true}},
+		{Elsewhere, Resource{Owner: "b-2", Error: "of a moment ago"}},
+		{TakingOver, Resource{Owned: true, Doing: "taking over"}},
+		{Failing, Resource{Owned: true, Error: "401", Settled: at, AsOf: at, Passes: 7}},
+		{FirstLoad, Resource{Owned: true, Progress: &Progress{}}},
+		{FirstLoad, Resource{Owned: true, Settled: at, Progress: &Progress{At: at}}},
+		{CatchingUp, Resource{Owned: true, Settled: at, AsOf: at}},
+		{Replaying, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, Replaying: true, Held: "so"}},
+		{Sweeping, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, SweepAsked: at}},
+		{Held, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, Held: "so", LagSeconds: lag(2)}},
+		{Following, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, LagSeconds: lag(59), IntervalSeconds: 1}},
+		// Polls that hang fail in nothing, and yet nothing arrives.
+		{Behind, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, LagSeconds: lag(61), IntervalSeconds: 1}},
+		{Following, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, LagSeconds: lag(800), IntervalSeconds: 300}},
+	} {
+		if got := test.r.state(); got != test.want {
+			t.Errorf("%q, expected %q: %+v", got, test.want, test.r)
+		}
+	}
+}
+
+func TestProgressIsAPartOfTheTimeAndTheTimeLeftFollowsThePace(t *testing.T) {
+	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	from := now.AddDate(0, 0, -100)
+	var p pace
+	at := from.AddDate(0, 0, 50)
+	for s := range 11 { // a day a second
+		p.add(now.Add(time.Duration(s-10)*time.Second), at.AddDate(0, 0, s-10))
+	}
+	g := Progress{From: from, At: at}
+	if g.estimate(now, &p); g.Fraction == nil || *g.Fraction != 0.5 {
+		t.Errorf("%v, expected half", g.Fraction)
+	}
+	if g.SecondsLeft == nil || *g.SecondsLeft < 49 || *g.SecondsLeft > 51 {
+		t.Errorf("%v s left, expected 50", *g.SecondsLeft)
+	}
+
+	unknown := Progress{At: at} // it began in another process
+	if unknown.estimate(now, &p); unknown.Fraction != nil || unknown.SecondsLeft == nil {
+		t.Errorf("%+v: expected no fraction of a span whose start is not known, but the time left", unknown)
+	}
+	p.add(now.Add(time.Second), from) // a reset in the middle
+	if begun := (Progress{From: from, At: from}); true {
+		if begun.estimate(now.Add(time.Second), &p); begun.SecondsLeft != nil || *begun.Fraction != 0 {
+			t.Errorf("%+v: a load that began anew has no pace yet", begun)
+		}
+	}
+	var still pace
+	still.add(now.Add(-20*time.Second), at)
+	still.add(now, at)
+	if stands := (Progress{From: from, At: at}); true {
+		if stands.estimate(now, &still); stands.SecondsLeft != nil {
+			t.Errorf("%v s left of a load that stands still", *stands.SecondsLeft)
+		}
+	}
+}
+
+func TestTheHistoryIsAnHourOfEveryResourceWithGapsWhereNothingIsKnown(t *testing.T) {
+	h := newHistory()
+	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	for i := range 400 {
+		h.add("orders", float64(i), i != 399)
+		if i >= 380 { // enabled later
+			h.add("users", 7, true)
+		}
+		h.end(at.Add(time.Duration(i) * historyStep * time.Second))
+	}
+	shown := h.show()
+	orders, users := shown.RowsPerSecond["orders"], shown.RowsPerSecond["users"]
+	if len(orders) != 360 || len(users) != 360 {
+		t.Fatalf("%d and %d points, expected an hour of both", len(orders), len(users))
+	}
+	if *orders[0] != 40 || *orders[358] != 398 || orders[359] != nil {
+		t.Error("the points of orders are others")
+	}
+	if users[339] != nil || *users[340] != 7 {
+		t.Error("the points of users do not begin where it was enabled")
+	}
+	if !shown.End.Equal(at.Add(399*10*time.Second)) || shown.StepSeconds != 10 {
+		t.Errorf("%v %d", shown.End, shown.StepSeconds)
+	}
+}
