@@ -60,6 +60,14 @@ func TestProgressIsAPartOfTheTimeAndTheTimeLeftFollowsThePace(t *testing.T) {
 			t.Errorf("%+v: a load that began anew has no pace yet", begun)
 		}
 	}
+	for s := range 5 {
+		p.add(now.Add(time.Duration(s+2)*time.Second), from.AddDate(0, 0, s+1))
+	}
+	if begun := (Progress{From: from, At: from.AddDate(0, 0, 5)}); true {
+		if begun.estimate(now.Add(6*time.Second), &p); begun.SecondsLeft == nil || *begun.SecondsLeft < 90 {
+			t.Errorf("%+v: the pace is that since the load began anew", begun)
+		}
+	}
 	var still pace
 	still.add(now.Add(-20*time.Second), at)
 	still.add(now, at)
