@@ -2,6 +2,8 @@ GO      ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.release=$(VERSION)
 TIME    ?= 10s
+SEED    ?= 0
+FOR     ?= 5m
 
 # Tools are built from the Go module proxy, each version once.
 GOLANGCI_LINT_VERSION := v2.15.0
@@ -9,7 +11,7 @@ COMPOSE_VERSION       := v2.16.2
 GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-kafka lint fmt bench fuzz compose-check deps clean
+.PHONY: help demo build test test-kafka chaos lint fmt bench fuzz compose-check deps clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +29,10 @@ test: ## every test, with the race detector, against PostgreSQL, PgBouncer and t
 test-kafka: ## the end-to-end and producer's tests against a real Apache Kafka (installs Java and Maven, which fetches Kafka)
 	@build/deps kafka
 	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -tags kafka -timeout 20m ./internal/servers ./producer ./e2e/...
+
+chaos: ## storestream where everything around it fails, for FOR (default 5m) by the plan of SEED (default: any, which it prints); ARGS=--help
+	@build/deps kafka
+	@$(GO) run ./chaos --seed $(SEED) --for $(FOR) $(ARGS)
 
 lint: $(GOLANGCI_LINT) ## golangci-lint; which checks and why: .golangci.yml
 	$(GOLANGCI_LINT) run ./...

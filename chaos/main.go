@@ -44,7 +44,7 @@ Flags:
 type options struct {
 	terms
 	planOnly, keep bool
-	program        string
+	race           string
 }
 
 // run does what args say and returns the exit status.
@@ -82,7 +82,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	flags.StringVar(&o.registry, "registry", "", "embedded, or apicurio (default: the seed chooses)")
 	flags.BoolVar(&o.planOnly, "plan", false, "print the plan and exit")
 	flags.BoolVar(&o.keep, "keep", false, "keep the run's folder also when all went well")
-	flags.StringVar(&o.program, "storestream", "", "the storestream `program` to run (default: it is built, with the race detector)")
+	flags.StringVar(&o.race, "race", string(raceAll), "which instances are built with the race detector: all, one, none; for runs of more than some minutes: one")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -94,7 +94,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		allowed     []string
 	}{
 		{"broker", o.broker, []string{apacheKafka, embedded}}, {"source", o.source, []string{"", fromDatabase, fromREST}},
-		{"registry", o.registry, []string{"", embedded, apicurio}},
+		{"registry", o.registry, []string{"", embedded, apicurio}}, {"race", o.race, []string{string(raceAll), string(raceOne), string(raceNone)}},
 	} {
 		if !slices.Contains(c.allowed, c.value) {
 			return o, fmt.Errorf("--%s %q: expected one of %q", c.flag, c.value, c.allowed)
@@ -121,7 +121,7 @@ func rehearse(ctx context.Context, p plan, o options, stdout io.Writer) error {
 	}
 	defer log.Close()
 	out := io.MultiWriter(stdout, log)
-	s := &stage{plan: p, dir: dir, out: out, program: o.program}
+	s := &stage{plan: p, dir: dir, out: out, race: raceMode(o.race)}
 	p.write(log)
 	err = s.build(ctx)
 	var r *result

@@ -16,8 +16,8 @@ func (p *plan) drawService(d draw) {
 	s.speed = 1
 	p.polling = polling{
 		interval: d.between(200*time.Millisecond, time.Second), restInterval: d.between(500*time.Millisecond, 2*time.Second),
-		overlap: 20 * time.Second, restOverlap: 2 * time.Minute, requestsPerSecond: oneOf(d, 30, 60, 200),
-		hold: 40 * time.Second, restHold: 5 * time.Second,
+		overlap: 40 * time.Second, restOverlap: 2 * time.Minute, requestsPerSecond: oneOf(d, 30, 60, 200),
+		hold: time.Minute, restHold: 5 * time.Second,
 	}
 	p.drawReadings(d)
 	s.columns = storefake.Columns{Int: oneOf(d, "int8", "int4"), Money: oneOf(d, "numeric", "numeric", "float8", "float4", "text"),
@@ -32,11 +32,11 @@ func (p *plan) drawService(d draw) {
 // clocks are past it.
 func (p *plan) hurryClock(d draw) {
 	s := &p.service
-	aDay := min(max(p.length/4, 40*time.Second), 100*time.Second) + d.between(0, 10*time.Second)
+	aDay := min(max(p.length/3, time.Minute), 2*time.Minute) + d.between(0, 10*time.Second)
 	s.speed = float64(wholeDay / aDay)
 	s.behind = (time.Duration(float64(p.length+30*time.Minute) * s.speed)).Round(time.Hour) + time.Duration(d.IntN(24))*time.Hour
 	p.polling.hold, p.polling.restHold = 3*time.Second, 3*time.Second
-	p.polling.restOverlap = time.Duration(12 * s.speed * float64(time.Second)).Round(time.Minute)
+	p.polling.restOverlap = time.Duration(20 * s.speed * float64(time.Second)).Round(time.Minute)
 	s.readings.NoDate = false // it would be told nothing of this clock
 	if s.readings.Delay > 0 {
 		s.readings.Delay = time.Duration(2 * s.speed * float64(time.Second))

@@ -17,7 +17,8 @@ func (r *result) ok() bool {
 func (r *result) write(w io.Writer) {
 	fmt.Fprintf(w, "\nseed %d, orders and items from %s, broker %s, registry %s, %d instances: %s of mishaps, then equal after %s\n", r.plan.seed, r.plan.source,
 		r.plan.broker, r.plan.registry, r.plan.instances, short(r.took), short(r.quiet))
-	fmt.Fprintf(w, "rows changed %d (%d late commits held open, %d changes refused by a database that was away), dead letters %d\n\n", r.changes, r.late, r.refused, r.letters)
+	fmt.Fprintf(w, "rows changed %d (%d late commits held open, %d changes refused by a database that was away), dead letters %d; this machine stood still for %s at most\n\n",
+		r.changes, r.late, r.refused, r.letters, short(r.stall))
 	r.writeTopics(w)
 	fmt.Fprintln(w)
 	r.writeMishaps(w)

@@ -30,6 +30,7 @@ type result struct {
 	probes   *probes
 	marks    map[string]mark
 	letters  int
+	stall    time.Duration // of this process, for want of a processor
 	wrong    []error
 }
 
@@ -47,6 +48,8 @@ func (s *stage) play(ctx context.Context) (*result, error) {
 		s.probes.stop()
 		s.load.finish()
 	}()
+	beat := startPulse()
+	defer beat.stop()
 	s.began = time.Now()
 	if err := s.startInstances(); err != nil {
 		return nil, err
@@ -64,6 +67,7 @@ func (s *stage) play(ctx context.Context) (*result, error) {
 	if err := s.compare(ctx, r); err != nil {
 		return nil, err
 	}
+	r.stall = beat.stop()
 	if err := s.end(ctx); err != nil {
 		return nil, err
 	}
@@ -229,7 +233,7 @@ func (s *stage) end(ctx context.Context) error {
 	before := s.counts()
 	once := &instance{n: len(s.instances), path: s.program, config: s.commands, dir: s.dir, failed: s.fail}
 	s.say("run --once, which has nothing to publish")
-	if err := once.toTheEnd(ctx, "run", "--once", "--patience", "2m"); err != nil {
+	if err := once.toTheEnd(ctx, "run", "--once", "--patience", "5m"); err != nil {
 		s.fail(err)
 	}
 	if err := s.tail.catchUp(ctx); err != nil {

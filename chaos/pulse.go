@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// pulse measures how long this process got no turn at a processor. On a machine that is not ours alone a stall of everything looks like a
+// mishap's, and one longer than the overlap lets the service's writers break what they promise: figures are to be read beside it.
+type pulse struct {
+	mu      sync.Mutex
+	longest time.Duration
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+const beat = 50 * time.Millisecond
+
+func startPulse() *pulse {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &pulse{cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		ticker := time.NewTicker(beat)
+		defer ticker.Stop()
+		for last := time.Now(); ; {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			p.mu.Lock()
+			p.longest = max(p.longest, time.Since(last)-beat)
+			p.mu.Unlock()
+			last = time.Now()
+		}
+	}()
+	return p
+}
+
+// stop ends the measuring and returns the longest stall.
+func (p *pulse) stop() time.Duration {
+	p.cancel()
+	<-p.done
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.longest
+}
