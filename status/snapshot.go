@@ -111,10 +111,10 @@ type Resource struct {
 	UnknownFields []string `json:"unknown_fields,omitempty"`
 	// Requests to the service since this instance started; nil for a resource that does not go over REST.
 	Requests *Requests `json:"requests,omitempty"`
-	// Sweep is the last one that was finished, SweepAsked when the one asked for or in hand was accepted.
-	Sweep      *Sweep    `json:"sweep,omitempty"`
-	SweepAsked time.Time `json:"sweep_asked,omitzero"`
-	SeenBytes  int       `json:"seen_bytes"`
+	// Sweep is the last one that was finished, SweepInHand one that was asked for or is in hand.
+	Sweep       *Sweep       `json:"sweep,omitempty"`
+	SweepInHand *SweepInHand `json:"sweep_in_hand,omitempty"`
+	SeenBytes   int          `json:"seen_bytes"`
 }
 
 // Progress says how far a first load or a replay has come, by time: rows are read in the order of their updated_at, and how many of them lie in a
@@ -163,6 +163,19 @@ type Sweep struct {
 	Left       string `json:"left,omitzero"`
 }
 
+// SweepInHand is a sweep that is not finished yet.
+type SweepInHand struct {
+	Asked time.Time `json:"asked,omitzero"` // when it was accepted, where somebody asked for it
+	Doing string    `json:"doing,omitzero"` // "" while it waits
+	Since time.Time `json:"since,omitzero"` // of Doing
+	// Rows of the source have been read so far, of about Of.
+	Rows int `json:"rows"`
+	Of   int `json:"of"`
+	// Error is what the last try failed with, Next when it is tried again.
+	Error string    `json:"error,omitzero"`
+	Next  time.Time `json:"next,omitzero"`
+}
+
 // state sums up what the provider said of r, and its lag.
 func (r *Resource) state() State {
 	switch {
@@ -182,7 +195,7 @@ func (r *Resource) state() State {
 		return FirstLoad
 	case r.Passes == 0:
 		return CatchingUp
-	case !r.SweepAsked.IsZero():
+	case r.SweepInHand != nil && r.SweepInHand.Doing != "":
 		return Sweeping
 	case r.LagSeconds != nil && *r.LagSeconds > max(behindAfter.Seconds(), 3*r.IntervalSeconds):
 		return Behind

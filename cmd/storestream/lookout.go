@@ -155,6 +155,7 @@ func (l *lookout) resource(r *status.Resource) {
 		return
 	}
 	r.Settled, r.AsOf, r.Rows, r.Written = timeOf(mark.Settled), timeOf(mark.AsOf), mark.Rows, timeOf(mark.Written)
+	r.Sweep, r.SweepInHand = sweeps(mark)
 	if r.Owner == "" || r.Owned {
 		r.Good = r.AsOf
 	}

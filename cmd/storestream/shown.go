@@ -110,6 +110,7 @@ func (o *owner) snapshot(owned bool) status.Resource {
 	r.Doing, r.Since, r.Passes, r.Held, r.Replaying = t.does(s), s.Since.UTC(), s.Complete, s.Held, s.Replaying
 	r.Settled, r.AsOf, r.Good = timeOf(s.Watermark.Settled), timeOf(s.Watermark.AsOf), timeOf(s.Good)
 	r.Rows, r.DeadLetters, r.SeenBytes = s.Watermark.Rows, s.DeadLetters, s.SeenBytes
+	r.Sweep, r.SweepInHand = sweeps(s.Watermark)
 	r.Progress = t.progress(s.Watermark, start(o.in.cfg.Resources[o.resource.Name]))
 	if s.Err != nil {
 		r.Error, r.FailedSince = firstLine(s.Err), s.FailedSince.UTC()
@@ -146,6 +147,18 @@ func (t *tenure) progress(w watermark.Watermark, start schemas.Instant) *status.
 		return &status.Progress{From: timeOf(max(t.earliest, start)), At: timeOf(at)}
 	}
 	return nil
+}
+
+// sweeps is the last sweep and the one asked for, nil where there is none.
+func sweeps(w watermark.Watermark) (last *status.Sweep, next *status.SweepInHand) {
+	if s := w.Swept; s != nil {
+		last = &status.Sweep{Began: timeOf(s.Began), Ended: timeOf(w.LastSweep), SourceRows: s.SourceRows, TopicRows: s.TopicRows, DeadLetters: s.DeadLetters,
+			Missing: s.Missing, Stale: s.Stale, Extra: s.Extra, Published: s.Published, Tombstones: s.Tombstones, Left: s.Left}
+	}
+	if w.Sweep != nil {
+		next = &status.SweepInHand{Asked: timeOf(w.Sweep.At)}
+	}
+	return last, next
 }
 
 // requests is what was sent to the service for a resource.

@@ -135,8 +135,14 @@ function answers(requests) {
   return count(requests.total) + " in all" + (said.length ? "; " + said.join(", ") : "");
 }
 
+function inHand(h, now) {
+  if (h.error) return ["failed", h.error + (h.next ? "; again at " + since(h.next, now) : ""), "bad"];
+  const rows = h.rows ? count(h.rows) + (h.of ? " of about " + count(h.of) : "") + " rows" : "";
+  return [h.doing || "asked for", [(h.since || h.asked) && "since " + since(h.since || h.asked, now), rows].filter(Boolean).join(", ")];
+}
+
 function sweep(r, now) {
-  if (r.sweep_asked) return ["in hand", "since " + since(r.sweep_asked, now)];
+  if (r.sweep_in_hand) return inHand(r.sweep_in_hand, now);
   const w = r.sweep;
   if (!w) return ["never"];
   const found = [[w.missing, "missing"], [w.stale, "stale"], [w.extra, "extra"]].filter(([n]) => n > 0).map(([n, kind]) => count(n) + " " + kind);
