@@ -35,8 +35,10 @@ func (p *Poller) judge(tx *watermark.Transaction, row *schemas.Record, settledOl
 	}
 	p.takeOut(tx, row.ID)
 	p.older.forget(row.ID)
-	now := schemas.InstantOf(p.Now())
-	p.ahead.note(min(now, row.UpdatedAt), row.UpdatedAt)
+	if row.UpdatedAt > p.clock { // the clock is read for the first row of a transaction, and for those that may lie ahead of it
+		p.clock = schemas.InstantOf(p.Now())
+		p.ahead.note(min(p.clock, row.UpdatedAt), row.UpdatedAt)
+	}
 	if !p.seen.Put(row.ID, rowset.Version{Millis: millis, Hash: hash}) {
 		p.Metrics.SeenOverflow.Inc()
 	}

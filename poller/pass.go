@@ -90,7 +90,8 @@ var errStopped = errors.New("stopping")
 // A batch that says nothing new waits for the next one, or for quietWrite.
 func (p *Poller) publish(ctx context.Context, b Batch, from schemas.Instant) error {
 	p.Metrics.RowsRead.Add(float64(len(b.Rows) + len(b.Rejects)))
-	var tx watermark.Transaction
+	// The rows to be published move up to the front of those that were read, and stay where they are.
+	tx := watermark.Transaction{Rows: b.Rows[:0]}
 	for i := range b.Rejects {
 		p.reject(&tx, &b.Rejects[i], from)
 	}
@@ -106,7 +107,7 @@ func (p *Poller) publish(ctx context.Context, b Batch, from schemas.Instant) err
 			if err := p.write(ctx, tx); err != nil {
 				return err
 			}
-			tx, limit = watermark.Transaction{}, p.MaxRows()
+			tx, limit = watermark.Transaction{Rows: b.Rows[i+1 : i+1]}, p.MaxRows()
 		}
 	}
 	p.advance(&b)
@@ -168,7 +169,7 @@ func (p *Poller) write(ctx context.Context, tx watermark.Transaction) error {
 	if err := p.Publish(ctx, tx); err != nil {
 		return &writeError{err}
 	}
-	p.written = now
+	p.written, p.clock = now, schemas.MinInstant
 	p.Metrics.RowsPublished.Add(float64(len(tx.Rows)))
 	p.seen.sweep(p.mark.Settled, now)
 	p.Metrics.SeenBytes.Set(float64(p.seen.Bytes()))

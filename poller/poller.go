@@ -67,6 +67,8 @@ type Poller struct {
 	// mark is what is true now; written is when a transaction last said so.
 	mark    watermark.Watermark
 	written time.Time
+	// clock is what the clock said when it was read for the transaction in hand.
+	clock schemas.Instant
 
 	seen    seen
 	ahead   ahead

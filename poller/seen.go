@@ -30,7 +30,7 @@ func newSeen(maxBytes int) seen {
 
 // sweep drops what settled has passed: when there is much of it, or once a minute. Nothing depends on when.
 func (s *seen) sweep(settled schemas.Instant, now time.Time) {
-	const much = 1 << 16
+	const much = 1 << 15
 	if now.Sub(s.swept) >= time.Minute || s.Len() >= much && s.Added() >= s.Len()/2 {
 		s.Evict(settled)
 		s.swept = now

@@ -25,6 +25,8 @@ const (
 	shards       = 256
 	entryBytes   = 20
 	shardMinimum = 8
+	// A shard doubles up to this many places, and Evict leaves it as large: a set that fills and empties all the time is not built anew each time.
+	shardSmall = 256
 )
 
 // entry is the id (64 bits), the updated_at in milliseconds since MinInstant (49 bits reach past MaxInstant), 45 bits of the content's
@@ -164,6 +166,9 @@ func (s *Set) Put(id int64, v Version) bool {
 
 func (s *Set) grow(sh *shard) bool {
 	size := max(shardMinimum, len(sh.entries)+len(sh.entries)/8+1)
+	if len(sh.entries) < shardSmall {
+		size = max(shardMinimum, 2*len(sh.entries))
+	}
 	more := (size - len(sh.entries)) * entryBytes
 	if s.bytes+more > s.maxBytes {
 		return false
@@ -240,7 +245,11 @@ func (s *Set) Evict(settled schemas.Instant) {
 				live++
 			}
 		}
-		if live < sh.n {
+		switch {
+		case live == 0 && len(sh.entries) <= shardSmall:
+			clear(sh.entries)
+			sh.n = 0
+		case live < sh.n:
 			size := 0
 			if live > 0 {
 				size = max(shardMinimum, live*16/15+live/16+2)

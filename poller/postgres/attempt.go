@@ -163,9 +163,9 @@ func (s *Source) readOnce(ctx context.Context, ask question, k key, limit int) (
 		return c, err
 	}
 	q := ask(s.table, k, limit)
-	started := time.Now()
+	started, maxBytes := time.Now(), s.size.bytes()
 	var err error
-	c.clock, err = s.db.snapshot(ctx, chunkDeadline, &q, func(rows *pgconn.ResultReader) error { return c.take(s.table, rows, limit, started) })
+	c.clock, err = s.db.snapshot(ctx, chunkDeadline, &q, func(rows *pgconn.ResultReader) error { return c.take(s.table, rows, limit, maxBytes, started) })
 	return c, err
 }
 

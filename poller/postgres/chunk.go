@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"encoding/binary"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -26,7 +27,7 @@ func (c *chunk) bad() bool { return len(c.rows) == 0 && len(c.rejects) >= 20 }
 
 // take reads rows as they come, straight from the connection's buffer into encoded records. Past maxBytes it reads on and keeps nothing: what was
 // kept is a prefix in the order of the keyset, and the next chunk goes on from its end.
-func (c *chunk) take(t *table, rows *pgconn.ResultReader, limit int, started time.Time) error {
+func (c *chunk) take(t *table, rows *pgconn.ResultReader, limit, maxBytes int, started time.Time) error {
 	if !t.matches(rows.FieldDescriptions()) {
 		return errRetyped
 	}
@@ -44,12 +45,15 @@ func (c *chunk) take(t *table, rows *pgconn.ResultReader, limit int, started tim
 			c.rejects = append(c.rejects, *reject)
 			c.bytes += len(reject.Row)
 		} else {
+			if n := len(c.rows); n == cap(c.rows) { // a quarter is garbage that way, not four times the whole
+				c.rows = slices.Grow(c.rows, max(min(3*n, limit-n), 16))
+			}
 			c.rows = append(c.rows, record)
 			c.bytes += len(record.Value)
 		}
 		c.n++
 		c.end = keyOfRow(t, v, c.end)
-		full = c.bytes >= chunkBytes
+		full = c.bytes >= maxBytes
 	}
 	c.total = time.Since(started)
 	c.last = c.n < limit && !full

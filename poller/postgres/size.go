@@ -5,10 +5,15 @@ import "time"
 const (
 	// chunkTime is what a chunk's rows are to take, of the 60 s that the service grants a statement.
 	chunkTime = 3 * time.Second
-	// A chunk holds at most this many bytes of encoded rows; the one before it may be waiting for the poller, which publishes a third.
-	chunkBytes = 32 << 20
-	firstRows  = 10_000
-	leastRows  = 100
+	// A chunk holds about this many bytes of encoded rows; the one before it may be waiting for the poller, which publishes a third. More gains
+	// nothing: it is one transaction of some ten thousand rows.
+	chunkBytes = 3 << 19
+	// Where the server scans and sorts the table for each chunk, every chunk fewer counts for more than memory does.
+	sortedBytes = 32 << 20
+	// sorting is how long the first row takes where the server sorts.
+	sorting   = 200 * time.Millisecond
+	firstRows = 10_000
+	leastRows = 100
 	// forgive is after how many good chunks a size is tried again that the server cancelled.
 	forgive = 64
 )
@@ -19,6 +24,7 @@ type sizer struct {
 	ceiling     int // below the size that was last cancelled
 	good        int // chunks since
 	bytesPerRow int
+	sorts       bool // the server was slow with the first row of the chunk before
 }
 
 func newSizer(limit int) sizer {
@@ -28,9 +34,17 @@ func newSizer(limit int) sizer {
 func (s *sizer) next() int {
 	n := min(s.rows, s.ceiling, s.limit)
 	if s.bytesPerRow > 0 {
-		n = min(n, chunkBytes/s.bytesPerRow)
+		n = min(n, s.bytes()/s.bytesPerRow)
 	}
 	return max(n, min(leastRows, s.limit))
+}
+
+// bytes is how much the next chunk may hold.
+func (s *sizer) bytes() int {
+	if s.sorts {
+		return sortedBytes
+	}
+	return chunkBytes
 }
 
 // took learns from a chunk of n rows: first is how long the first row took to come, total how long all took.
@@ -41,7 +55,7 @@ func (s *sizer) took(n, bytes int, first, total time.Duration) {
 	if n == 0 {
 		return
 	}
-	s.bytesPerRow = max(1, bytes/n)
+	s.bytesPerRow, s.sorts = max(1, bytes/n), first >= sorting
 	if s.good++; s.good >= forgive && s.ceiling < s.limit {
 		s.ceiling, s.good = min(2*s.ceiling, s.limit), 0
 	}
