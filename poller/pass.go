@@ -123,6 +123,9 @@ func (p *Poller) advance(b *Batch) {
 		return
 	}
 	if b.Done.Complete {
+		if p.mark.AsOf == schemas.MinInstant {
+			p.Log.Info("first load finished", zap.Int64("rows", p.mark.Rows), zapInstant("settled", p.mark.Settled))
+		}
 		p.mark.AsOf = max(p.mark.AsOf, b.Done.Started)
 		if r := p.mark.Replay; r != nil && b.Done.Started >= r.At {
 			p.mark.Replay = nil

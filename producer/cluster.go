@@ -46,7 +46,7 @@ func Open(cfg Config) (*Cluster, error) {
 		kgo.SeedBrokers(cfg.Brokers...),
 		kgo.ClientID("storestream"),
 		// Info of the client is a line for each transaction.
-		kgo.WithLogger(kzap.New(c.log.Named("client"), kzap.Level(kgo.LogLevelWarn))),
+		kgo.WithLogger(clientLog{kzap.New(c.log.Named("client"), kzap.Level(kgo.LogLevelWarn))}),
 		// With the default of 5 s, three answers of "I am not the leader" cost 15 s.
 		kgo.MetadataMinAge(250 * time.Millisecond),
 		kgo.DialTimeout(5 * time.Second),

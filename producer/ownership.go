@@ -92,7 +92,7 @@ func (m *Membership) stop(which func(resource string) bool, why error) []*owner 
 			o.cancel(why)
 			delete(m.owners, resource)
 			stopped = append(stopped, o)
-			m.c.log.Info("no longer owning", zap.String("resource", resource), zap.Error(why))
+			m.c.log.Info("no longer owning", zap.String("resource", resource), zap.NamedError("reason", why))
 		}
 	}
 	return stopped

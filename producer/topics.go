@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
+	"go.uber.org/zap"
 )
 
 // topicSpec is how we create a topic.
@@ -117,7 +118,7 @@ func (c *Cluster) create(ctx context.Context, spec topicSpec) error {
 	made, err := c.admin.CreateTopic(ctx, spec.partitions, c.cfg.ReplicationFactor, configs, spec.name)
 	switch {
 	case err == nil:
-		c.log.Sugar().Infof("created topic %s with %d partitions: %v", spec.name, spec.partitions, spec.settings)
+		c.log.Info("created topic", zap.String("topic", spec.name), zap.Int32("partitions", spec.partitions), zap.Any("settings", spec.settings))
 	case errors.Is(err, kerr.TopicAlreadyExists):
 	default:
 		return spec.uncreated(err, made.ErrMessage)
