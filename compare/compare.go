@@ -65,7 +65,7 @@ type Difference struct {
 	ID   int64
 	// Row is the source's row at the last look; nil for Extra.
 	Row *schemas.Record
-	// Since is from when on the source has shown Row as it is, and no other version. Of Extra it means nothing.
+	// Since is from when on the source has shown Row as it is, and no other version; of Extra: from when on it has shown none.
 	Since time.Time
 	// TopicMillis is the updated_at of the topic's newest record, in milliseconds since the epoch. Of Missing it means nothing.
 	TopicMillis int64

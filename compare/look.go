@@ -13,7 +13,7 @@ import (
 
 // suspect is a row that differed when it was last looked at.
 type suspect struct {
-	// shown are the versions that the source showed. row is the one that it showed last, since when; nil: it has no such row now.
+	// shown are the versions that the source showed. row is what it shows, since when; nil: it has no such row now.
 	shown []rowset.Version
 	row   *schemas.Record
 	since time.Time
@@ -41,7 +41,7 @@ func (c *Comparison) suspect(id int64, known bool, v rowset.Version) *suspect {
 			return nil
 		}
 		v.Marked = false
-		s = &suspect{inTopic: known, topic: v, created: schemas.MinInstant}
+		s = &suspect{inTopic: known, topic: v, created: schemas.MinInstant, since: c.cfg.Now()}
 		c.suspects[id] = s
 	}
 	return s
@@ -152,6 +152,7 @@ func (c *Comparison) ask(ctx context.Context) (found map[int64][]schemas.Record,
 		list = append(list, Suspect{ID: id, UpdatedAt: updated, CreatedAt: s.created})
 	}
 	found, unpublishable = map[int64][]schemas.Record{}, map[int64]bool{}
+	bad := map[int64]schemas.Instant{}
 	err = c.cfg.Source(ctx, list, func(rows []schemas.Record, rejects []schemas.Reject) {
 		for i := range rows {
 			if c.suspects[rows[i].ID] != nil {
@@ -161,11 +162,16 @@ func (c *Comparison) ask(ctx context.Context) (found map[int64][]schemas.Record,
 			}
 		}
 		for i := range rejects {
-			if rejects[i].HasID {
-				unpublishable[rejects[i].ID] = true
+			if r := &rejects[i]; r.HasID {
+				if newest, there := bad[r.ID]; !there || r.UpdatedAt > newest {
+					bad[r.ID] = r.UpdatedAt
+				}
 			}
 		}
 	})
+	for id, updated := range bad { // unless it is an older version, which the source showed beside the row
+		unpublishable[id] = !slices.ContainsFunc(found[id], func(row schemas.Record) bool { return row.UpdatedAt >= updated })
+	}
 	return found, unpublishable, err
 }
 
@@ -174,7 +180,9 @@ func (c *Comparison) ask(ctx context.Context) (found map[int64][]schemas.Record,
 // the pipeline will.
 func (s *suspect) update(cfg Config, found []schemas.Record) (underWay bool) {
 	if len(found) == 0 {
-		s.row = nil
+		if s.row != nil {
+			s.row, s.since = nil, cfg.Now()
+		}
 		return false
 	}
 	newest := &found[0]

@@ -29,6 +29,11 @@ func (p *Poller) judge(tx *watermark.Transaction, row *schemas.Record, settledOl
 		p.Metrics.Suppressed(metrics.Older).Inc()
 		return false
 	}
+	return p.add(tx, row, hash)
+}
+
+// add puts a row into tx and remembers that, unless it is too large for the topic: then it is a dead letter, and add returns false.
+func (p *Poller) add(tx *watermark.Transaction, row *schemas.Record, hash uint64) bool {
 	if size := len(row.Value) + schemas.HeaderSize + 10 + recordOverhead; size > p.MaxRecordBytes {
 		p.reject(tx, p.tooLarge(row, size), schemas.MinInstant)
 		return false
@@ -39,7 +44,7 @@ func (p *Poller) judge(tx *watermark.Transaction, row *schemas.Record, settledOl
 		p.clock = schemas.InstantOf(p.Now())
 		p.ahead.note(min(p.clock, row.UpdatedAt), row.UpdatedAt)
 	}
-	if !p.seen.Put(row.ID, rowset.Version{Millis: millis, Hash: hash}) {
+	if !p.seen.Put(row.ID, rowset.Version{Millis: row.UpdatedAt.Millis(), Hash: hash}) {
 		p.Metrics.SeenOverflow.Inc()
 	}
 	tx.Rows = append(tx.Rows, *row)
@@ -48,11 +53,14 @@ func (p *Poller) judge(tx *watermark.Transaction, row *schemas.Record, settledOl
 
 // reject writes a dead letter, unless the same one is there already: a restart does not repeat it (letters come with the takeover).
 func (p *Poller) reject(tx *watermark.Transaction, r *schemas.Reject, from schemas.Instant) {
+	key := watermark.LetterKey(p.Resource.Name, *r)
+	if p.sweep != nil {
+		p.sweep.met[key] = true
+	}
 	if r.UpdatedAt != schemas.MinInstant && r.UpdatedAt < from {
 		p.Metrics.Suppressed(metrics.BeforeStart).Inc()
 		return
 	}
-	key := watermark.LetterKey(p.Resource.Name, *r)
 	hash := watermark.LetterHash(r.Row)
 	if was, there := p.letters[key]; there && was == hash {
 		p.Metrics.Suppressed(metrics.Seen).Inc()

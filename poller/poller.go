@@ -47,6 +47,7 @@ type Config struct {
 	Eager bool
 	// SeenBytes caps what is kept to recognise rows; 0: DefaultSeenBytes.
 	SeenBytes int
+	Sweep     SweepConfig
 	Now       func() time.Time
 	Metrics   *metrics.Resource
 	Log       *zap.Logger
@@ -75,13 +76,19 @@ type Poller struct {
 	older   older
 	letters map[string]uint64
 
+	// sweep is the one in hand, nil if none; sweepNext is when to try again after failures.
+	sweep         *sweep
+	sweepFailures int
+	sweepNext     time.Time
+	born          time.Time
+
 	mu     sync.Mutex
 	status Status
 }
 
 // New is a poller that goes on where cfg.Watermark stands.
 func New(cfg Config) *Poller {
-	p := &Poller{Config: cfg, mark: cfg.Watermark, seen: newSeen(cfg.SeenBytes), older: older{}, letters: map[string]uint64{}}
+	p := &Poller{Config: cfg, mark: cfg.Watermark, seen: newSeen(cfg.SeenBytes), older: older{}, letters: map[string]uint64{}, born: cfg.Now()}
 	maps.Copy(p.letters, cfg.Letters)
 	p.status = Status{Doing: "starting", Since: cfg.Now(), Good: cfg.Watermark.AsOf}
 	p.show(func(*Status) {})
@@ -109,6 +116,7 @@ func (p *Poller) Fold(r watermark.Published) {
 func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 	p.Metrics.Owned.Set(1)
 	defer p.Metrics.Owned.Set(0)
+	defer p.endSweep()
 	if p.mark.AsOf == schemas.MinInstant {
 		p.Metrics.Lag.Begin(p.Now()) // no pass yet: as far behind as we have been trying
 	}
@@ -119,6 +127,10 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 		}
 		began := p.Now()
 		err := p.poll(ctx, stop)
+		if err == nil {
+			p.observe(began, nil, &failures)
+			err = p.sweepOn(ctx, stop)
+		}
 		var write *writeError
 		switch {
 		case errors.As(err, &write):
@@ -129,8 +141,10 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 			return p.flush(ctx)
 		case errors.Is(err, errAsked):
 			continue
+		case err != nil:
+			p.observe(began, err, &failures)
+			p.sweepStalled(err, failures.N)
 		}
-		p.observe(began, err, &failures)
 		if !p.wait(ctx, stop, p.pause(began, err, failures.N)) {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)

@@ -32,6 +32,7 @@ func (p *Poller) acceptRequests(ctx context.Context) error {
 			replay = replay || begins
 		case watermark.Sweeps:
 			p.mark.Sweep = &watermark.Sweep{Request: r.ID, At: schemas.InstantOf(p.Now())}
+			p.sweepNext = time.Time{}
 		default:
 			p.Log.Warn("request of an unknown kind, passed over", zapRequest(r.ID), zap.String("kind", string(r.Kind)))
 		}

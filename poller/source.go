@@ -74,7 +74,8 @@ type Done struct {
 	// Started is when the pass began (Request.Started, or Cursor.Started where it went on from a cursor).
 	Started schemas.Instant
 	// Complete: it read from Request.From to the end and held everything that was visible when it began: as_of becomes Started. A cheap
-	// pass reached back only far enough to have met every change since the pass before it: it counts for lag alone.
+	// pass reached back only far enough to have met every change since the pass before it: it counts for lag alone. Of a Full: it met every row. Of a Lookup: it
+	// looked for every suspect, also for those of which no day is known.
 	Complete bool
 	// Held, if not empty, says why the resource settles no further for now, for the log and the page: "a transaction is open since ...",
 	// "2026-11-20 does not come clean: ...".

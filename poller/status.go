@@ -28,6 +28,20 @@ type Status struct {
 	DeadLetters, SeenRows, SeenBytes int
 	// Replaying is true while a reset is being worked off.
 	Replaying bool
+	// Sweep is the sweep in hand. What the last one came to is in Watermark (LastSweep, Swept).
+	Sweep SweepStatus
+}
+
+// SweepStatus is a sweep in hand, or one that failed and is tried again.
+type SweepStatus struct {
+	// Doing says what it does now ("reading", "looking again", ...), "" if there is none; Since when.
+	Doing string
+	Since time.Time
+	// Rows of the source have been read so far, of about Of.
+	Rows, Of int
+	// Err is what the last try failed with, nil if nothing is wrong; Next is when it is tried again.
+	Err  error
+	Next time.Time
 }
 
 // Status is safe to call from any goroutine.

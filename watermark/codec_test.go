@@ -18,6 +18,7 @@ func full() watermark.Watermark {
 	w.Replay = &watermark.Replay{Request: 3, From: schemas.MinInstant, At: 1, Ends: []int64{1, 2, 3}}
 	w.Sweep = &watermark.Sweep{Request: 2, At: 3}
 	w.LastSweep = schemas.MaxInstant
+	w.Swept = &watermark.Swept{Request: 2, Began: 4, SourceRows: 5, TopicRows: 6, DeadLetters: 7, Missing: 8, Stale: 9, Extra: 10, Published: 11, Tombstones: 12, Left: "x"}
 	return w
 }
 

@@ -46,7 +46,7 @@ func (s *Source) lookup(ctx context.Context, r poller.Request, emit func(poller.
 		err := s.walk(ctx, named(some), key{id: math.MinInt64}, func(c *chunk, _ key) error {
 			b := poller.Batch{Rows: c.rows, Rejects: c.rejects, Settled: schemas.MinInstant}
 			if c.last && len(ids) == 0 {
-				b.Done = &poller.Done{Started: r.Started}
+				b.Done = &poller.Done{Started: r.Started, Complete: true}
 			}
 			return emit(b)
 		})
@@ -55,7 +55,7 @@ func (s *Source) lookup(ctx context.Context, r poller.Request, emit func(poller.
 		}
 	}
 	if len(r.Suspects) == 0 {
-		return emit(poller.Batch{Settled: schemas.MinInstant, Done: &poller.Done{Started: r.Started}})
+		return emit(poller.Batch{Settled: schemas.MinInstant, Done: &poller.Done{Started: r.Started, Complete: true}})
 	}
 	return nil
 }
