@@ -11,7 +11,7 @@ COMPOSE_VERSION       := v2.16.2
 GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-kafka chaos lint fmt bench fuzz compose-check deps clean
+.PHONY: help demo build test test-kafka chaos test-page test-alerts lint fmt bench fuzz compose-check deps clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,16 @@ test: ## every test, with the race detector, against PostgreSQL, PgBouncer and t
 test-kafka: ## the end-to-end and producer's tests against a real Apache Kafka (installs Java and Maven, which fetches Kafka)
 	@build/deps kafka
 	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -tags kafka -timeout 20m ./internal/servers ./producer ./e2e/...
+
+test-page: ## the status page in Chromium, with a real storestream behind it (installs Chromium; PAGE_SHOTS=folder leaves pictures)
+	@build/deps page
+	$(GO) test -count=1 -tags page -timeout 10m ./status/pagetest
+
+test-alerts: ## the alert rules and the dashboard's expressions, by promtool (installs it)
+	@build/deps alerts
+	promtool check rules deploy/prometheus/alerts.yml
+	promtool test rules deploy/prometheus/alerts_test.yml
+	$(GO) test -tags promtool ./deploy
 
 chaos: ## storestream where everything around it fails, for FOR (default 5m) by the plan of SEED (default: any, which it prints); ARGS=--help
 	@build/deps kafka
@@ -51,8 +61,8 @@ compose-check: ## docker-compose.yml against the Compose specification, and the 
 	$(GO) run github.com/compose-spec/compose-go/v2/cmd@$(COMPOSE_VERSION) docker-compose.yml >/dev/null
 	$(GO) run ./cmd/storestream config show --config deploy/storestream.yaml >/dev/null
 
-deps: ## install what test and test-kafka need and this machine lacks
-	@build/deps kafka
+deps: ## install what the tests need and this machine lacks
+	@build/deps kafka page alerts
 
 clean: ## what was built here
 	rm -rf bin .cache dist

@@ -95,7 +95,7 @@ func (l *lookout) tell() {
 			continue
 		}
 		mark, known := l.marks[name]
-		if known {
+		if known && mark.Settled != schemas.MinInstant {
 			o.metrics.Settled.Set(float64(mark.Settled) / 1e6)
 		}
 		o.metrics.LettersHeld.Set(float64(count(l.letters[name])))
