@@ -11,7 +11,7 @@ COMPOSE_VERSION       := v2.16.2
 GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-kafka chaos test-page test-alerts lint fmt bench fuzz compose-check deps clean
+.PHONY: help demo build test test-matrix test-kafka chaos test-page test-alerts lint fmt bench fuzz compose-check deps clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,10 @@ build: ## the programs, into bin/
 test: ## every test, with the race detector, against PostgreSQL, PgBouncer and the embedded broker (installs what is missing)
 	@build/deps
 	CGO_ENABLED=1 $(GO) test -race -timeout 10m ./...
+
+test-matrix: ## storestream through every reading of the service's document, any two of them together (a few are in test; SEED=0: other plans)
+	@build/deps
+	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 20m ./e2e -run 'TestUnderEveryReading' -parallel 4 -matrix -matrix-seed $(or $(SEED),1)
 
 test-kafka: ## the end-to-end and producer's tests against a real Apache Kafka (installs Java and Maven, which fetches Kafka)
 	@build/deps kafka
