@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/status"
@@ -155,7 +156,7 @@ func (l *lookout) resource(r *status.Resource) {
 		return
 	}
 	r.Settled, r.AsOf, r.Rows, r.Written = timeOf(mark.Settled), timeOf(mark.AsOf), mark.Rows, timeOf(mark.Written)
-	r.Sweep, r.SweepInHand = sweeps(mark)
+	r.Sweep, r.SweepInHand = sweeps(mark, poller.SweepStatus{})
 	if r.Owner == "" || r.Owned {
 		r.Good = r.AsOf
 	}

@@ -110,7 +110,7 @@ func (o *owner) snapshot(owned bool) status.Resource {
 	r.Doing, r.Since, r.Passes, r.Held, r.Replaying = t.does(s), s.Since.UTC(), s.Complete, s.Held, s.Replaying
 	r.Settled, r.AsOf, r.Good = timeOf(s.Watermark.Settled), timeOf(s.Watermark.AsOf), timeOf(s.Good)
 	r.Rows, r.DeadLetters, r.SeenBytes = s.Watermark.Rows, s.DeadLetters, s.SeenBytes
-	r.Sweep, r.SweepInHand = sweeps(s.Watermark)
+	r.Sweep, r.SweepInHand = sweeps(s.Watermark, s.Sweep)
 	r.Progress = t.progress(s.Watermark, start(o.in.cfg.Resources[o.resource.Name]))
 	if s.Err != nil {
 		r.Error, r.FailedSince = firstLine(s.Err), s.FailedSince.UTC()
@@ -149,14 +149,21 @@ func (t *tenure) progress(w watermark.Watermark, start schemas.Instant) *status.
 	return nil
 }
 
-// sweeps is the last sweep and the one asked for, nil where there is none.
-func sweeps(w watermark.Watermark) (last *status.Sweep, next *status.SweepInHand) {
+// sweeps is the last sweep and the one asked for or in hand, nil where there is none.
+func sweeps(w watermark.Watermark, now poller.SweepStatus) (last *status.Sweep, next *status.SweepInHand) {
 	if s := w.Swept; s != nil {
 		last = &status.Sweep{Began: timeOf(s.Began), Ended: timeOf(w.LastSweep), SourceRows: s.SourceRows, TopicRows: s.TopicRows, DeadLetters: s.DeadLetters,
 			Missing: s.Missing, Stale: s.Stale, Extra: s.Extra, Published: s.Published, Tombstones: s.Tombstones, Left: s.Left}
 	}
+	if w.Sweep == nil && now.Doing == "" && now.Err == nil {
+		return last, nil
+	}
+	next = &status.SweepInHand{Doing: now.Doing, Since: now.Since.UTC(), Rows: now.Rows, Of: now.Of}
 	if w.Sweep != nil {
-		next = &status.SweepInHand{Asked: timeOf(w.Sweep.At)}
+		next.Asked = timeOf(w.Sweep.At)
+	}
+	if now.Err != nil {
+		next.Error, next.Next = firstLine(now.Err), now.Next.UTC()
 	}
 	return last, next
 }
