@@ -56,7 +56,6 @@ const (
 	FirstLoad  State = "first_load"  // no pass has been completed yet, by whichever instance
 	CatchingUp State = "catching_up" // this instance took it over and has not completed a pass since
 	Replaying  State = "replaying"   // a reset is being worked off
-	Sweeping   State = "sweeping"    // a sweep is being worked off, between polls
 	TakingOver State = "taking_over" // nothing is polled yet
 	Failing    State = "failing"     // Resource.Error, since FailedSince
 	Elsewhere  State = "elsewhere"   // another instance has it: Resource.Owner
@@ -111,7 +110,7 @@ type Resource struct {
 	UnknownFields []string `json:"unknown_fields,omitempty"`
 	// Requests to the service since this instance started; nil for a resource that does not go over REST.
 	Requests *Requests `json:"requests,omitempty"`
-	// Sweep is the last one that was finished, SweepInHand one that was asked for or is in hand.
+	// Sweep is the last one that was finished, SweepInHand one that was asked for or is in hand; polls go on beside it.
 	Sweep       *Sweep       `json:"sweep,omitempty"`
 	SweepInHand *SweepInHand `json:"sweep_in_hand,omitempty"`
 	SeenBytes   int          `json:"seen_bytes"`
@@ -195,8 +194,6 @@ func (r *Resource) state() State {
 		return FirstLoad
 	case r.Passes == 0:
 		return CatchingUp
-	case r.SweepInHand != nil && r.SweepInHand.Doing != "":
-		return Sweeping
 	case r.LagSeconds != nil && *r.LagSeconds > max(behindAfter.Seconds(), 3*r.IntervalSeconds):
 		return Behind
 	case r.Held != "":

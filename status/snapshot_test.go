@@ -21,7 +21,7 @@ func TestAResourceIsSummedUpByTheWorstThatIsKnownOfIt(t *testing.T) {
 		{FirstLoad, Resource{Owned: true, Settled: at, Progress: &Progress{At: at}}},
 		{CatchingUp, Resource{Owned: true, Settled: at, AsOf: at}},
 		{Replaying, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, Replaying: true, Held: "so"}},
-		{Sweeping, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, SweepInHand: &SweepInHand{Doing: "reading"}}},
+		{Following, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, SweepInHand: &SweepInHand{Doing: "reading"}}},
 		{Held, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, Held: "so", LagSeconds: lag(2)}},
 		{Following, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, LagSeconds: lag(59), IntervalSeconds: 1}},
 		// Polls that hang fail in nothing, and yet nothing arrives.

@@ -10,7 +10,6 @@ const states = {
   first_load: ["first load", "busy"],
   catching_up: ["catching up", "busy"],
   replaying: ["replaying", "busy"],
-  sweeping: ["sweeping", "busy"],
   taking_over: ["taking over", "busy"],
   failing: ["failing", "bad"],
   elsewhere: ["polled elsewhere", "idle"],
@@ -91,7 +90,8 @@ export class Card {
     this.figure("Rows published", count(r.rows));
     this.figure("Dead letters", count(r.dead_letters), "", r.dead_letters ? "bad" : "");
     this.figure("Requests a second", r.requests && r.owned ? perSecond(r.requests.per_second) : undefined, r.requests && answers(r.requests));
-    this.figure("Last sweep", ...sweep(r, s.now));
+    this.figure(r.sweep_in_hand ? "Sweep in hand" : "Last sweep", ...sweep(r, s.now));
+    this.figure(r.sweep_in_hand ? "Last sweep" : "Sweep in hand");
     this.figure("Polled by", r.owned || !r.owner ? undefined : r.owner, r.written && "wrote at " + since(r.written, s.now));
     this.figure("Fields not in the schema", r.unknown_fields ? r.unknown_fields.join(", ") : undefined, "left out of what is published");
   }

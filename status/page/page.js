@@ -39,7 +39,6 @@ function summary(s) {
   say(having("first_load"), "being loaded for the first time", "busy");
   say(having("catching_up"), "catching up", "busy");
   say(having("replaying"), "being replayed", "busy");
-  say(having("sweeping"), "being swept", "busy");
   say(having("behind"), "behind", "busy");
   say(having("held"), "published, but not settled", "busy");
   const well = having("following");

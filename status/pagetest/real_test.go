@@ -5,6 +5,7 @@ package pagetest
 import (
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,7 @@ func TestARealInstanceShowsItsRowsAndWhatIsWrongWhenTheDatabaseStops(t *testing.
 	newest := js[string](b, `document.querySelector("#latest tbody tr").innerText`)
 	b.until("a newer row has taken the first place", `document.querySelector("#latest tbody tr").innerText !== `+quoted(newest))
 
+	checkMetrics(t, get(t, s.url+"metrics"))
 	if err := s.postgres.Stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -38,6 +40,15 @@ func TestARealInstanceShowsItsRowsAndWhatIsWrongWhenTheDatabaseStops(t *testing.
 		t.Error("the page was loaded again")
 	}
 	b.shoot("failing")
+	for deadline := time.Now().Add(patience); ; {
+		text := get(t, s.url+"metrics")
+		if orders, users := value(t, text, `storestream_freshness_lag_seconds{resource="orders"}`), value(t, text, `storestream_freshness_lag_seconds{resource="users"}`); orders > 4 && orders > users {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the lag of orders does not grow:\n%s", text)
+		}
+	}
 	for _, path := range []string{"", "status.json", "metrics", "readyz"} {
 		if text := get(t, s.url+path); strings.Contains(text, studentPassword) || strings.Contains(text, "@example") {
 			t.Errorf("/%s holds the password or an address", path)
@@ -46,6 +57,43 @@ func TestARealInstanceShowsItsRowsAndWhatIsWrongWhenTheDatabaseStops(t *testing.
 	if text := b.text("body"); strings.Contains(text, studentPassword) || strings.Contains(text, "@example") {
 		t.Error("the page shows the password or an address")
 	}
+}
+
+// checkMetrics: every promised name is there for every resource, with the labels that are promised.
+func checkMetrics(t *testing.T, text string) {
+	t.Helper()
+	for _, resource := range []string{"orders", "order_items", "products", "users", "shipments"} {
+		for _, name := range []string{"settled_timestamp_seconds{", "freshness_lag_seconds{", "rows_read_total{", "rows_published_total{", `rows_suppressed_total{reason="seen",`,
+			"late_rows_total{", `dead_letters_total{reason="row",`, `polls_total{outcome="ok",`, "poll_duration_seconds_count{", `http_requests_total{code="200",`,
+			"rate_limited_seconds_total{", "page_passes_total{", "sql_timeouts_total{", `sweep_differences_total{kind="missing",`, "owned{"} {
+			value(t, text, "storestream_"+name+`resource="`+resource+`"}`)
+		}
+		if lag := value(t, text, `storestream_freshness_lag_seconds{resource="`+resource+`"}`); lag > 20 {
+			t.Errorf("%s is up to date, and its lag is %v s", resource, lag)
+		}
+		if owned := value(t, text, `storestream_owned{resource="`+resource+`"}`); owned != 1 {
+			t.Errorf("owned of %s is %v", resource, owned)
+		}
+	}
+	value(t, text, `storestream_kafka_produce_records_total{topic="store.watermarks"}`)
+	value(t, text, "go_goroutines")
+	value(t, text, "process_resident_memory_bytes")
+}
+
+// value is that of one series.
+func value(t *testing.T, text, series string) float64 {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if rest, ok := strings.CutPrefix(line, series+" "); ok {
+			v, err := strconv.ParseFloat(strings.TrimSpace(rest), 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v
+		}
+	}
+	t.Errorf("no %s", series)
+	return 0
 }
 
 func await(t *testing.T, url string) {
