@@ -155,6 +155,7 @@ func (s *Source) readOnce(ctx context.Context, ask question, k key, limit int) (
 			return nil, err
 		}
 		s.table, s.looked = t, time.Now()
+		s.tellMissing()
 	}
 	c := &chunk{end: k, last: true}
 	if ask == nil {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/storestream/storestream/metrics"
@@ -34,6 +35,7 @@ type Source struct {
 
 	table  *table // nil: look
 	looked time.Time
+	told   string // the columns that the log was told to be missing
 	size   sizer
 	settle settler
 	// latest is the clock of the last chunk that was used; lagging is since when servers showed less than that.
@@ -85,6 +87,20 @@ func (s *Source) recheck() {
 	if s.table != nil && len(s.table.missing) > 0 && time.Since(s.looked) > recheckEvery {
 		s.table = nil
 	}
+}
+
+// tellMissing logs the columns that the table lacks, when they are others than before: what is published in their place is null.
+func (s *Source) tellMissing() {
+	now := strings.Join(s.table.missing, ", ")
+	if now == s.told {
+		return
+	}
+	if s.told = now; now == "" {
+		s.Log.Info("the table has all columns again", zap.String("table", s.table.name))
+		return
+	}
+	s.Log.Warn("the table lacks columns that the schema has: null is published in their place until they are there (noticed within a minute; a sweep mends the rows)",
+		zap.String("table", s.table.name), zap.String("columns", now))
 }
 
 // forget drops all that was learned of the server's transactions: they are another cluster's.
