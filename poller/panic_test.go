@@ -1,0 +1,69 @@
+package poller
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/watermark"
+	"go.uber.org/zap"
+)
+
+// poisoned is a source that cannot bear one of its rows: it panics after a batch, until the row is gone.
+type poisoned struct{ left int }
+
+func (s *poisoned) Read(_ context.Context, r Request, emit func(Batch) error) error {
+	row := schemas.Record{ID: 1, UpdatedAt: r.Started, Value: make([]byte, schemas.HeaderSize+8)}
+	if err := emit(Batch{Rows: []schemas.Record{row}, Settled: schemas.MinInstant}); err != nil {
+		return err
+	}
+	if s.left--; s.left >= 0 {
+		var rows []int
+		_ = rows[s.left+1]
+	}
+	return emit(Batch{Settled: r.Started, Done: &Done{Started: r.Started, Complete: true}})
+}
+
+// One input that a decoder cannot bear is the failure of its resource: shown, waited out, tried again. Nothing is settled past it, and no other resource in
+// this process hears of it.
+func TestAPanicInASourceIsTheFailureOfItsResourceAndNoMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set, err := schemas.Load("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var marks []watermark.Watermark
+		p := New(Config{
+			Resource: set.Get("orders"), Source: &poisoned{left: 3}, Interval: time.Second, Overlap: time.Second, Start: schemas.MinInstant,
+			Watermark: watermark.New("orders"), MaxRows: func() int { return 100 }, MaxRecordBytes: 1 << 20,
+			Publish:  func(_ context.Context, tx watermark.Transaction) error { marks = append(marks, tx.Watermark); return nil },
+			Requests: func(int64) []watermark.Request { return nil }, Changed: func() <-chan struct{} { return nil },
+			Now: time.Now, Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Log: zap.NewNop(),
+		})
+		stop, ended := make(chan struct{}), make(chan error)
+		go func() { ended <- p.Run(t.Context(), stop) }()
+		synctest.Wait()
+		if s := p.Status(); s.Err == nil || !strings.Contains(s.Err.Error(), "panicked") || s.FailedSince.IsZero() || s.Complete != 0 {
+			t.Errorf("status of a source that panicked: %+v", s)
+		}
+		for _, m := range marks {
+			if m.Settled != schemas.MinInstant {
+				t.Errorf("settled %s though the read panicked", m.Settled)
+			}
+		}
+		<-time.After(time.Minute) // of the bubble's clock
+		synctest.Wait()
+		if s := p.Status(); s.Err != nil || s.Complete == 0 {
+			t.Errorf("status once the row is gone: %+v", s)
+		}
+		close(stop)
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
