@@ -22,6 +22,13 @@ func lines() []line {
 	return []line{
 		{"micro", microbenchmarks},
 		{"firstload", firstLoads},
+		{"apache", apacheLoads},
+		{"rest", restLoads},
+		{"openday", openDays},
+		{"growing", growing},
+		{"idle", idleness},
+		{"latency", latencies},
+		{"start", starts},
 	}
 }
 

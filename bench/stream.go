@@ -17,6 +17,7 @@ import (
 
 // setting is how one storestream runs.
 type setting struct {
+	dsn       string            // of the database; empty: the stage's
 	base      string            // of the service; empty: the stage's
 	resources map[string]string // name to further settings in YAML's flow style, such as "interval: 100ms"
 	once      bool
@@ -40,11 +41,11 @@ func (s *stage) start(set setting) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	base, dsn := set.base, ""
+	base, dsn := set.base, set.dsn
 	if base == "" {
 		base = s.service.base
 	}
-	if s.postgres != nil {
+	if s.postgres != nil && dsn == "" {
 		dsn = s.readerDSN()
 	}
 	var text strings.Builder
@@ -90,12 +91,17 @@ func (st *stream) profiled(ctx context.Context) error {
 
 // until waits for a condition.
 func until(ctx context.Context, patience time.Duration, what string, met func() bool) error {
+	return untilEvery(ctx, 20*time.Millisecond, patience, what, met)
+}
+
+// untilEvery looks so often: a look at the metrics costs the program that is measured a millisecond.
+func untilEvery(ctx context.Context, every, patience time.Duration, what string, met func() bool) error {
 	deadline := time.Now().Add(patience)
 	for !met() {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("%s did not come about within %v", what, patience)
 		}
-		if err := rest(ctx, 20*time.Millisecond); err != nil {
+		if err := rest(ctx, every); err != nil {
 			return err
 		}
 	}

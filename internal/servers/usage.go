@@ -16,3 +16,9 @@ func (p *Program) CPU() time.Duration {
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
+
+// Pid is the broker's process id, for whoever measures it.
+func (k *Kafka) Pid() int { return k.process.cmd.Process.Pid }
+
+// Data is the folder of its topics' segments.
+func (k *Kafka) Data() string { return k.dir.join("data") }
