@@ -110,8 +110,13 @@ func (p *Poller) publish(ctx context.Context, b Batch, from schemas.Instant) err
 			tx, limit = watermark.Transaction{Rows: b.Rows[i+1 : i+1]}, p.MaxRows()
 		}
 	}
+	loading := p.mark.AsOf == schemas.MinInstant
 	p.advance(&b)
-	return p.writeIfDue(ctx, tx)
+	err := p.writeIfDue(ctx, tx)
+	if err == nil && loading && p.mark.AsOf != schemas.MinInstant {
+		p.Log.Info("first load finished", zap.Int64("rows", p.mark.Rows), zapInstant("settled", p.mark.Settled))
+	}
+	return err
 }
 
 // advance moves the watermark by what b says. Settled stays behind every row that is held back: a crash would lose the poller's memory
@@ -123,9 +128,6 @@ func (p *Poller) advance(b *Batch) {
 		return
 	}
 	if b.Done.Complete {
-		if p.mark.AsOf == schemas.MinInstant {
-			p.Log.Info("first load finished", zap.Int64("rows", p.mark.Rows), zapInstant("settled", p.mark.Settled))
-		}
 		p.mark.AsOf = max(p.mark.AsOf, b.Done.Started)
 		if r := p.mark.Replay; r != nil && b.Done.Started >= r.At {
 			p.mark.Replay = nil

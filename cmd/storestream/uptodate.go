@@ -80,8 +80,8 @@ func (a *app) verdict(cfg *config.Config, states []state) string {
 	return a.paint.as(green, "Everything is up to date:") + fmt.Sprintf(" the largest lag is %s (%s).", shortDuration(largest.lag()), largest.Resource)
 }
 
-// lateAfter is how old the last complete pass may be. Over REST one takes its time, and between two of them cheaper passes keep up.
-const lateAfter = 2 * time.Minute
+// lateAfter is how old the last complete pass may be, or three intervals where those are longer: what the status page calls behind.
+const lateAfter = time.Minute
 
 // late says why the resource is not up to date, "" if it is. An unchanged watermark is written every ten seconds, so that much lag says nothing.
 func (s state) late(cfg *config.Config) string {

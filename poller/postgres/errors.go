@@ -102,7 +102,7 @@ func (db *DB) explain(table string, err error) error {
 	case codeProtocol:
 		var ce *pgconn.ConnectError
 		if !errors.As(err, &ce) {
-			break
+			return fmt.Errorf("read %s: the pooler at %s answers, and has no server for it: is PostgreSQL up? %w", table, db.where, said)
 		}
 		if len(db.parameters) > 0 {
 			return holdWith("the pooler at %s refuses the connection: it takes no startup parameters of its own, and postgres.dsn sets %s: remove them",
