@@ -13,8 +13,11 @@ type place struct {
 	position time.Time // in the data
 }
 
-// add notes where the load is. One that has gone back began anew.
+// add notes where the load is. One that has gone back began anew. The zero position is none: nothing was read yet.
 func (p *pace) add(at, position time.Time) {
+	if position.IsZero() {
+		return
+	}
 	if n := len(p.points); n > 0 && position.Before(p.points[n-1].position) {
 		p.points = p.points[:0]
 	}
@@ -31,7 +34,7 @@ func (p *pace) left(now, position time.Time) (time.Duration, bool) {
 	}
 	first, last := p.points[0], p.points[len(p.points)-1]
 	took, moved := last.at.Sub(first.at).Seconds(), last.position.Sub(first.position).Seconds()
-	if took < 2 || moved <= took || position.IsZero() || first.position.IsZero() {
+	if took < 2 || moved <= took {
 		return 0, false
 	}
 	// The end moves too, by a second a second.

@@ -38,6 +38,7 @@ func TestProgressIsAPartOfTheTimeAndTheTimeLeftFollowsThePace(t *testing.T) {
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	from := now.AddDate(0, 0, -100)
 	var p pace
+	p.add(now.Add(-time.Minute), time.Time{}) // nothing is settled yet
 	at := from.AddDate(0, 0, 50)
 	for s := range 11 { // a day a second
 		p.add(now.Add(time.Duration(s-10)*time.Second), at.AddDate(0, 0, s-10))

@@ -21,8 +21,10 @@ type tenure struct {
 	doing  string // while there is no poller
 	detail string // of what the poller's source does; "" for nothing in particular
 	since  time.Time
-	err    error
-	failed time.Time
+	// detailed is when detail was last changed.
+	detailed time.Time
+	err      error
+	failed   time.Time
 	// earliest is the updated_at of the first row of a first load that began here; MinInstant: not known. awaited: it is to be noted.
 	earliest schemas.Instant
 	awaited  bool
@@ -58,7 +60,9 @@ func (o *owner) polls() bool {
 func (o *owner) detail(text string) {
 	o.shown.mu.Lock()
 	defer o.shown.mu.Unlock()
-	o.shown.detail = text
+	if o.shown.detail != text {
+		o.shown.detail, o.shown.detailed = text, time.Now()
+	}
 }
 
 // publish is how the poller writes: a commit, of which the page is shown a little.
@@ -107,7 +111,8 @@ func (o *owner) snapshot(owned bool) status.Resource {
 		return r
 	}
 	s := t.poller.Status()
-	r.Doing, r.Since, r.Passes, r.Held, r.Replaying = t.does(s), s.Since.UTC(), s.Complete, s.Held, s.Replaying
+	r.Passes, r.Held, r.Replaying = s.Complete, s.Held, s.Replaying
+	r.Doing, r.Since = t.does(s)
 	r.Settled, r.AsOf, r.Good = timeOf(s.Watermark.Settled), timeOf(s.Watermark.AsOf), timeOf(s.Good)
 	r.Rows, r.DeadLetters, r.SeenBytes = s.Watermark.Rows, s.DeadLetters, s.SeenBytes
 	r.Sweep, r.SweepInHand = sweeps(s.Watermark, s.Sweep)
@@ -115,23 +120,23 @@ func (o *owner) snapshot(owned bool) status.Resource {
 	if s.Err != nil {
 		r.Error, r.FailedSince = firstLine(s.Err), s.FailedSince.UTC()
 	}
-	if r.Source == config.REST && s.Doing == "polling" && !o.in.client.State().RefusedSince.IsZero() {
-		r.Doing = "waiting for the rate limit"
+	if refused := o.in.client.State().RefusedSince; r.Source == config.REST && s.Doing == "polling" && !refused.IsZero() {
+		r.Doing, r.Since = "waiting for the rate limit", refused.UTC()
 	}
 	return r
 }
 
-// does says what the poller does, as its source tells it. The caller holds t.mu.
-func (t *tenure) does(s poller.Status) string {
+// does says what the poller does and since when, as its source tells it. The caller holds t.mu.
+func (t *tenure) does(s poller.Status) (string, time.Time) {
 	switch {
 	case s.Doing == "polling" && t.detail != "":
-		return t.detail
+		return t.detail, t.detailed.UTC()
 	case s.Doing == "waiting" && s.Err != nil:
-		return "waiting to try again"
+		return "waiting to try again", s.Since.UTC()
 	case s.Doing == "waiting":
-		return "waiting for the next poll"
+		return "waiting for the next poll", s.Since.UTC()
 	}
-	return s.Doing
+	return s.Doing, s.Since.UTC()
 }
 
 // progress is how far a first load or a replay has come; nil where there is none. The caller holds t.mu.

@@ -83,7 +83,7 @@ export class Card {
   }
 
   numbers(r, s) {
-    this.figure("Lag", r.lag_seconds === undefined ? "not known" : duration(r.lag_seconds));
+    this.figure("Lag", r.state === "elsewhere" ? undefined : r.lag_seconds === undefined ? "not known" : duration(r.lag_seconds));
     this.figure("Rows a second", r.owned ? perSecond(r.rows_per_second) : undefined);
     this.figure("Settled to", r.settled ? instant(r.settled) : "not yet", r.settled && duration(between(r.settled, s.now)) + " ago");
     this.figure("As of", r.as_of ? instant(r.as_of) : "not yet", r.as_of && duration(between(r.as_of, s.now)) + " ago");
@@ -124,7 +124,7 @@ function because(r, now) {
 function load(p) {
   const parts = [];
   if (p.fraction !== undefined) parts.push(Math.floor(100 * p.fraction) + " % of the time from " + instant(p.from).slice(0, 10) + " to now");
-  if (p.at) parts.push("at " + instant(p.at));
+  if (p.at) parts.push("at " + instant(p.at).replace(" 00:00:00", ""));
   if (p.seconds_left !== undefined) parts.push("about " + roughly(p.seconds_left) + " left at this pace");
   return parts.join(", ");
 }

@@ -48,8 +48,7 @@ function summary(s) {
   if (elsewhere.length) parts.push(are(elsewhere) + "polled by other instances");
   let text = parts.join("; ") || "Nothing is enabled";
   if (s.waiting) [text, look] = ["Waiting: " + s.waiting, "bad"];
-  text = text[0].toUpperCase() + text.slice(1) + ".";
-  put($("headline"), text);
+  put($("headline"), text + ".");
   put($("more"), beside(s));
   $("summary").className = look;
   const trouble = having("failing", "nobody");

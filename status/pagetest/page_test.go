@@ -90,13 +90,13 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 	b.look(url, 1280, 900, 1, false)
 	b.until("there are five cards", `document.querySelectorAll("article").length === 5`)
 	for selector, texts := range map[string][]string{
-		"#headline":         {"Users is polled by nobody; orders is failing; shipments is being loaded for the first time; order_items is published, but not settled; products is polled by other instances."},
+		"#headline":         {"users is polled by nobody; orders is failing; shipments is being loaded for the first time; order_items is published, but not settled; products is polled by other instances."},
 		"#notices":          {"The service has been refusing requests for their rate since", "2.5 of 10 requests a second", "shop-2-99 has not enabled users", "The service's clock is 12 s ahead of this machine's."},
 		card("orders"):      {"failing", "Failed since", "(5 min", refused, "1,234,567"},
 		card("order_items"): {"does not settle", "a transaction (id 4711) is open since", "2 missing and 1 stale", "3 published", "discount, gift_note", "1,204"},
-		card("products"):    {"polled elsewhere", "by shop-2-99", "not known"},
+		card("products"):    {"polled elsewhere", "by shop-2-99", "wrote at"},
 		card("users"):       {"polled by nobody", "No instance of group storestream has it", "6 h"},
-		card("shipments"):   {"first load", "closing 2024-03-01 to 2024-03-09, for 42 s", "% of the time from 2019-01-06 to now", "at 2024-03-01 00:00:00", "1,203 in all; 429: 21, no answer: 2"},
+		card("shipments"):   {"first load", "closing 2024-03-01 to 2024-03-09, for 42 s", "% of the time from 2019-01-06 to now", "at 2024-03-01", "1,203 in all; 429: 21, no answer: 2"},
 		"#letters":          {"sale_price", "expected a decimal of at most 38 digits", "1,200", "77812, 77813", "00000000000000ff", "the row"},
 		"#members":          {"shop-1-4711 (this one)", "order_items, orders, shipments"},
 	} {
@@ -176,13 +176,13 @@ func TestAResourceThatFailsIsSaidAtOnceAndSoIsItsRecovery(t *testing.T) {
 	})
 	b := open(t)
 	b.look(url, 1280, 900, 1, false)
-	b.says("#headline", "Orders and users are up to date.")
+	b.says("#headline", "orders and users are up to date.")
 	failing.Store(true)
-	b.says("#headline", "Orders is failing; users is up to date.")
+	b.says("#headline", "orders is failing; users is up to date.")
 	b.says(card("orders")+" .reason", `: <img src=x onerror=alert(1)> 500 internal_error`)
 	b.says(card("users")+" .state", "following")
 	failing.Store(false)
-	b.says("#headline", "Orders and users are up to date.")
+	b.says("#headline", "orders and users are up to date.")
 	if b.text(card("orders")+" .reason") != "" {
 		t.Error("the reason is still shown")
 	}
