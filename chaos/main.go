@@ -82,7 +82,8 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	flags.StringVar(&o.registry, "registry", "", "embedded, or apicurio (default: the seed chooses)")
 	flags.BoolVar(&o.planOnly, "plan", false, "print the plan and exit")
 	flags.BoolVar(&o.keep, "keep", false, "keep the run's folder also when all went well")
-	flags.StringVar(&o.race, "race", string(raceAll), "which instances are built with the race detector: all, one, none; for runs of more than some minutes: one")
+	flags.StringVar(&o.only, "only", "", "only mishaps whose names hold this `text`, to look into one kind; it makes another plan of the same seed")
+	flags.StringVar(&o.race, "race", string(raceOne), "which instances are built with the race detector: all, one, none; with all, takeovers are slow after some minutes")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

@@ -17,8 +17,8 @@ type kind struct {
 	weight int
 	// hits is what it makes busy: two mishaps that hit the same do not overlap. An instance is hit by its number.
 	hits target
-	// It lasts at least, and at most. 0: it is over at once.
-	least, most time.Duration
+	// It lasts at least, and at most. 0: it is over at once. takes is how long mending it may take on top of that.
+	least, most, takes time.Duration
 	needs       func(*plan) bool // nil: nothing
 	details     func(draw, *plan, *event)
 	// do makes it happen; undo, which may be nil, mends it when its time is over. An error of either ends the run: the harness could not do
@@ -38,6 +38,7 @@ const (
 	theService
 	theRegistry
 	theTables
+	targets
 )
 
 // event is a mishap of the plan.
@@ -87,7 +88,7 @@ func kinds() []*kind {
 func (p *plan) drawEvents(d draw) {
 	var cards []*kind
 	for _, k := range kinds() {
-		if k.needs == nil || k.needs(p) {
+		if (k.needs == nil || k.needs(p)) && strings.Contains(k.name, p.only) {
 			for range k.weight {
 				cards = append(cards, k)
 			}
@@ -103,7 +104,7 @@ func (p *plan) drawEvents(d draw) {
 		deck = deck[1:]
 		return k
 	}
-	for at := d.between(2*time.Second, 5*time.Second); at < p.length; {
+	for at := d.between(2*time.Second, 5*time.Second); at < p.length && len(cards) > 0; {
 		end, busy := at, map[target]bool{}
 		for range oneOf(d, 1, 1, 2, 3) {
 			k := deal()
@@ -113,7 +114,7 @@ func (p *plan) drawEvents(d draw) {
 			}
 			busy[k.hits] = true
 			p.events = append(p.events, e)
-			end = max(end, e.at+e.length)
+			end = max(end, e.at+e.length+k.takes)
 		}
 		at = end + d.between(3*time.Second, 12*time.Second)
 	}

@@ -30,6 +30,7 @@ type terms struct {
 	broker   string
 	source   string
 	registry string
+	only     string // mishaps whose names hold this; "": all
 }
 
 // plan is everything about a run that its terms decide.

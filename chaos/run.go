@@ -92,8 +92,7 @@ func (s *stage) strike(ctx context.Context) ([]struck, error) {
 			break
 		}
 		going.Go(func() {
-			began := time.Now()
-			err := s.happen(ctx, e)
+			began, err := s.happen(ctx, e)
 			if err != nil {
 				cancel(fmt.Errorf("%s: %w", e, err))
 				return
@@ -112,19 +111,31 @@ func (s *stage) strike(ctx context.Context) ([]struck, error) {
 	return all, nil
 }
 
-// happen is one event from its beginning to its end. It is mended also when ctx is done.
-func (s *stage) happen(ctx context.Context, e event) error {
+// happen is one event from its beginning to its end. It is mended also when ctx is done. What hits the same target waits: mending may take
+// longer than the plan expects.
+func (s *stage) happen(ctx context.Context, e event) (began time.Time, err error) {
+	if t := e.kind.hits; t != nothing {
+		if t == everyInstance {
+			t = oneInstance
+		}
+		s.busy[t].Lock()
+		defer s.busy[t].Unlock()
+	}
+	began = time.Now()
+	if ctx.Err() != nil {
+		return began, nil
+	}
 	s.say("%s", e)
 	undo, err := e.kind.do(ctx, s, e)
 	if err != nil || undo == nil {
-		return err
+		return began, err
 	}
-	until(ctx, time.Now().Add(e.length))
+	until(ctx, began.Add(e.length))
 	if err := undo(); err != nil && ctx.Err() == nil {
-		return err
+		return began, err
 	}
 	s.say("over: %s", e)
-	return nil
+	return began, nil
 }
 
 // until waits for an instant; false: ctx was done first.

@@ -41,6 +41,7 @@ type stage struct {
 	instances []*instance
 
 	began time.Time // when the instances were started
+	busy  [targets]sync.Mutex
 	stops []func() error
 
 	mu    sync.Mutex
