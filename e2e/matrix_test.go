@@ -65,8 +65,8 @@ var dimensions = [][]choice{
 	{{"", nil}, reading("empty pages", func(r *storefake.Readings) { r.EmptyPages = .1 })},
 	{
 		{"", nil},
-		reading("429", func(r *storefake.Readings) { r.Limit.PerSecond, r.Limit.Burst = 100, 20 }),
-		reading("503", func(r *storefake.Readings) { r.Limit.PerSecond, r.Limit.Burst, r.Limit.Status = 100, 20, 503 }),
+		reading("429", func(r *storefake.Readings) { r.Limit.PerSecond, r.Limit.Burst = 200, 40 }),
+		reading("503", func(r *storefake.Readings) { r.Limit.PerSecond, r.Limit.Burst, r.Limit.Status = 200, 40, 503 }),
 	},
 	{
 		{"", nil}, reading("Retry-After a date", func(r *storefake.Readings) { r.Limit.RetryAfter = storefake.RetryAfterDate }),
@@ -128,7 +128,7 @@ func varietyOf(p plan, seed uint64) variety {
 	return v
 }
 
-// Whatever the document leaves open: rows change while they are read, days end, and when the shop falls silent the topics are the service, no key
+// Whatever the document leaves open: rows change while they are read, days end, storestream is killed, and when the shop falls silent the topics are the service, no key
 // has stepped back and no version is there twice. `-matrix` runs plans in which any two readings meet, otherwise a few of them.
 func TestUnderEveryReadingOfTheDocumentTheTopicsBecomeTheService(t *testing.T) {
 	sizes := make([]int, len(dimensions))
@@ -165,8 +165,12 @@ func followVariety(t *testing.T, v variety, shared *stack, prefix string) {
 	s := start(t, setup{noPostgres: true, fake: v.fake, beside: shared, prefix: prefix, yaml: yaml})
 	s.fake.StartTraffic(25)
 	p := s.spawn("run")
-	for range 3 {
+	for round := range 3 {
 		s.changes(60)
+		if round == 1 {
+			p.kill()
+			p = s.spawn("run")
+		}
 		if v.midday { // while the shop rests: an open transaction would stamp a day ago
 			s.fake.Quiesce()
 			s.fake.Clock().Advance(17 * time.Hour)

@@ -307,3 +307,42 @@ func TestTheSpansOfADividedWindowMakeItUpWithoutGapOrOverlap(t *testing.T) {
 		}
 	})
 }
+
+// What a backward pass is for. Whenever the row in question is the first of the page that is asked for, a row before it leaves: it is on the page before,
+// which a forward pass has read. No number of forward passes finds it, though each looks clean; a backward pass comes by.
+func TestARowThatEveryForwardPassJumpsOverIsFoundByABackwardPass(t *testing.T) {
+	const page, wanted = 4, 150
+	var rows []uint64
+	for id := range uint64(200) {
+		rows = append(rows, id)
+	}
+	found := false
+	r := &reader{size: page, granted: map[int]int{}, claimed: map[int]int{}, cuts: new(cuts), steady: steadyPasses, now: func() schemas.Instant { return 0 },
+		passed: func() {}, toTheEnd: func(*walk) {}}
+	r.fetch = func(_ context.Context, w window, k, size int) (glimpse, error) {
+		if w.created.from > 90 || w.created.to < 90 { // all were created on one day
+			return glimpse{count: -1, size: size}, nil
+		}
+		at := slices.Index(rows, wanted)
+		for k == 0 && at%page > 0 || at == k*page { // between passes it comes to lie at the beginning of a page
+			rows, at = rows[1:], at-1
+			if k > 0 {
+				break
+			}
+		}
+		left := rows[min(k*size, len(rows)):]
+		g := glimpse{more: len(left) > size, count: -1, size: size}
+		for _, id := range left[:min(size, len(left))] {
+			found = found || id == wanted
+			g.rows = append(g.rows, sighting{key{n: id}, day(99).start(), 90})
+		}
+		return g, nil
+	}
+	o, err := r.read(t.Context(), window{updated: span{99, 99}, created: always}, shrinking)
+	if err != nil || !o.whole {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	if !found {
+		t.Errorf("the day was closed without row %d, after %d answers", wanted, o.requests)
+	}
+}
