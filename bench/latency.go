@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // latencies measures from a commit in PostgreSQL to its row at a read_committed consumer.
@@ -129,6 +131,19 @@ func (s *stage) firstRow(ctx context.Context) (d time.Duration, err error) {
 	return time.Since(st.began), err
 }
 
+// members waits until the group has so many members and is at rest.
+func members(ctx context.Context, b *broker, n int) error {
+	cl, err := kgo.NewClient(kgo.SeedBrokers(b.addr))
+	if err != nil {
+		return err
+	}
+	defer cl.Close()
+	return until(ctx, time.Minute, "the group of two", func() bool {
+		groups, err := kadm.NewClient(cl).DescribeGroups(ctx, "storestream")
+		return err == nil && len(groups["storestream"].Members) == n && groups["storestream"].State == "Stable"
+	})
+}
+
 // handover kills the owner of two instances and changes a row at once.
 func (s *stage) handover(ctx context.Context) (d time.Duration, err error) {
 	b, err := s.embedded(ctx)
@@ -152,6 +167,9 @@ func (s *stage) handover(ctx context.Context) (d time.Duration, err error) {
 	}
 	defer a.close()
 	if err := until(ctx, 2*time.Minute, "reading the topic", func() bool { return a.count() >= s.service.orders }); err != nil {
+		return 0, err
+	}
+	if err := members(ctx, b, len(pair)); err != nil {
 		return 0, err
 	}
 	owner := pair[0]

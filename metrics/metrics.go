@@ -81,6 +81,7 @@ type Resource struct {
 	SeenOverflow                         prometheus.Counter
 	LettersHeld, SettlingHeld            prometheus.Gauge
 	PollDuration                         prometheus.Observer
+	seen                                 prometheus.Counter
 	set                                  *Set
 	name                                 string
 }
@@ -94,7 +95,7 @@ func (s *Set) Resource(name string) *Resource {
 		RowsRead:     s.rowsRead.WithLabelValues(name), RowsPublished: s.rowsPublished.WithLabelValues(name), LateRows: s.late.WithLabelValues(name),
 		RateLimited: s.rateLimited.WithLabelValues(name), PagePasses: s.pagePasses.WithLabelValues(name), SQLTimeouts: s.sqlTimeouts.WithLabelValues(name),
 		LettersHeld: s.lettersHeld.WithLabelValues(name), SettlingHeld: s.settlingHeld.WithLabelValues(name),
-		PollDuration: s.pollDuration.WithLabelValues(name), set: s, name: name,
+		PollDuration: s.pollDuration.WithLabelValues(name), set: s, name: name, seen: s.suppressed.WithLabelValues(name, Seen),
 	}
 }
 
@@ -125,6 +126,9 @@ const (
 
 // Suppressed counts rows read and not published.
 func (r *Resource) Suppressed(reason string) prometheus.Counter {
+	if reason == Seen {
+		return r.seen // an overlapping read counts one for nearly every row
+	}
 	return r.set.suppressed.WithLabelValues(r.name, reason)
 }
 
