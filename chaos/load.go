@@ -175,20 +175,15 @@ func (l *load) bulkUpdate(ctx context.Context, resource string, share float64) {
 }
 
 // alter adds a column to a table. A wait for the table's lock would hold up the shop's transactions, past the overlap maybe: so it does not wait.
-func (l *load) alter(ctx context.Context, table string, n int) error {
+func (l *load) alter(ctx context.Context, table string, n int) {
 	const tries = 20
 	var err error
 	for range tries {
 		l.commitAll()
 		err = l.s.fake.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = '300ms'; ALTER TABLE %s ADD COLUMN IF NOT EXISTS chaos_%d integer DEFAULT %d", table, n, n))
-		if err == nil || ctx.Err() != nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(200 * time.Millisecond):
+		if err == nil || !until(ctx, time.Now().Add(200*time.Millisecond)) {
+			return
 		}
 	}
 	l.s.say("ALTER TABLE: %v", err)
-	return nil
 }

@@ -19,8 +19,8 @@ type kind struct {
 	hits target
 	// It lasts at least, and at most. 0: it is over at once. takes is how long mending it may take on top of that.
 	least, most, takes time.Duration
-	needs       func(*plan) bool // nil: nothing
-	details     func(draw, *plan, *event)
+	needs              func(*plan) bool // nil: nothing
+	details            func(draw, *plan, *event)
 	// do makes it happen; undo, which may be nil, mends it when its time is over. An error of either ends the run: the harness could not do
 	// what it was to do.
 	do func(ctx context.Context, s *stage, e event) (undo func() error, err error)

@@ -29,6 +29,7 @@ var databaseKinds = []*kind{
 	{name: "ALTER TABLE", weight: 2, hits: theTables, needs: overDatabase,
 		details: func(d draw, _ *plan, e *event) { e.resources = []string{oneOf(d, "orders", "order_items")} },
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
-			return nil, s.load.alter(ctx, e.resources[0], e.number)
+			s.load.alter(ctx, e.resources[0], e.number)
+			return nil, nil
 		}},
 }
