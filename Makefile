@@ -2,6 +2,7 @@ GO      ?= go
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.release=$(VERSION)
 TIME    ?= 10s
+REV     ?= main
 SEED    ?= 0
 FOR     ?= 5m
 
@@ -11,7 +12,7 @@ COMPOSE_VERSION       := v2.16.2
 GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-matrix test-kafka chaos test-page test-alerts lint fmt bench fuzz compose-check deps clean
+.PHONY: help demo build test test-matrix test-kafka chaos test-page test-alerts lint fmt bench bench-check fuzz compose-check deps clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,8 +55,11 @@ lint: $(GOLANGCI_LINT) ## golangci-lint; which checks and why: .golangci.yml
 fmt: $(GOLANGCI_LINT) ## format as lint wants it
 	$(GOLANGCI_LINT) fmt ./...
 
-bench: ## benchmarks
-	$(GO) test -run '^$$' -bench . -benchmem ./...
+bench: ## measure the whole program and write docs/performance.md (about 20 minutes; BENCH=--help: what can be set)
+	$(GO) run ./bench --write docs/performance.md $(BENCH)
+
+bench-check: ## hot paths against REV (default main): allocations, and ratios in one interleaved run
+	$(GO) run ./bench check --against $(REV)
 
 fuzz: ## every fuzz test for TIME (default 10s)
 	build/fuzz $(TIME)

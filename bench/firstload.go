@@ -89,6 +89,9 @@ func (s *stage) copyOut(ctx context.Context, table string) (c copied, err error)
 	pg := used(s.pgPid)
 	cmd := exec.CommandContext(ctx, "psql", "-X", "-q", "-d", s.readerDSN(), "-c", fmt.Sprintf(copyQuery, copyColumns[table], table))
 	cmd.Stdout, cmd.Stderr = nowhere, os.Stderr
+	if s.pooler == nil { // one statement for everything takes longer than the reader's minute where others use the machine too
+		cmd.Env = append(os.Environ(), "PGOPTIONS=-c statement_timeout=0")
+	}
 	began := time.Now()
 	if err := cmd.Run(); err != nil {
 		return c, fmt.Errorf("psql: %w", err)

@@ -62,7 +62,7 @@ func measure(ctx context.Context, o options, stdout io.Writer) (err error) {
 		}
 	}
 	var text strings.Builder
-	describe(&text, o, time.Since(began))
+	describe(ctx, &text, o, time.Since(began))
 	t.print(&text)
 	fmt.Fprint(stdout, "\n", text.String())
 	if o.write != "" && len(failed) == 0 {
@@ -72,7 +72,7 @@ func measure(ctx context.Context, o options, stdout io.Writer) (err error) {
 }
 
 // describe says on what and of what the figures are.
-func describe(w io.Writer, o options, took time.Duration) {
+func describe(ctx context.Context, w io.Writer, o options, took time.Duration) {
 	model, memory := "unknown processor", ""
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		for l := range strings.Lines(string(text)) {
@@ -87,7 +87,7 @@ func describe(w io.Writer, o options, took time.Duration) {
 			memory = fmt.Sprintf(", %d GiB", (kb+1<<19)>>20)
 		}
 	}
-	revision, err := exec.Command("git", "describe", "--always", "--dirty").Output()
+	revision, err := exec.CommandContext(context.WithoutCancel(ctx), "git", "describe", "--always", "--dirty").Output()
 	if err != nil {
 		revision = []byte("an unknown revision")
 	}
