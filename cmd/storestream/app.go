@@ -17,9 +17,10 @@ import (
 
 // The exit statuses of CONTRACT.md.
 const (
-	exitDone   = 0
-	exitFailed = 1
-	exitUsage  = 2 // wrong usage or configuration
+	exitDone      = 0
+	exitFailed    = 1
+	exitUsage     = 2 // wrong usage or configuration
+	exitDifferent = 3 // verify found differences
 )
 
 // app is one call of the program. The environment is a list and not a lookup, because an unknown STORESTREAM_ variable is an error.
@@ -54,8 +55,11 @@ func (a *app) run(ctx context.Context, args []string) int {
 		err = errors.New("interrupted")
 	}
 	_, _ = fmt.Fprintf(a.stderr, "storestream: %v\n", err) // with stderr gone there is nobody to tell
-	if isUsage(err) {
+	switch {
+	case isUsage(err):
 		return exitUsage
+	case isDifferent(err):
+		return exitDifferent
 	}
 	return exitFailed
 }

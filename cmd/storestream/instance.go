@@ -31,6 +31,8 @@ type instance struct {
 	// stop is closed when the instance is to finish the batches in hand and leave.
 	stop   chan struct{}
 	owners map[string]*owner
+	// sweeping has room for the one resource that sweeps.
+	sweeping chan struct{}
 	// door orders the owners that go to work and the stop: one that came after it would not be waited for.
 	door    sync.Mutex
 	working sync.WaitGroup
@@ -48,7 +50,8 @@ const finishWithin = 20 * time.Second
 func runInstance(ctx context.Context, cfg *config.Config, set *schemas.Set, cluster *producer.Cluster, m *metrics.Set, board *status.Board,
 	log *zap.Logger, eager bool) error {
 	in := &instance{cfg: cfg, set: set, metrics: m, log: log, cluster: cluster, eager: eager, stop: make(chan struct{}), owners: map[string]*owner{},
-		board: board}
+		sweeping: make(chan struct{}, 1),
+		board:    board}
 	if err := in.openSources(); err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func (o *owner) takeOver(ctx context.Context) (err error) {
 		Watermark: session.Watermark(), Letters: session.Letters(), Publish: o.publish(session), MaxRows: session.MaxRows,
 		MaxRecordBytes: session.MaxRecordBytes(), EndOffsets: session.EndOffsets,
 		Requests: func(after int64) []watermark.Request { return requests.After(o.resource.Name, after) }, Changed: requests.Changed,
-		Eager: o.in.eager, Now: time.Now, Metrics: o.metrics, Log: o.log,
+		Sweep: o.sweep(), Eager: o.in.eager, Now: time.Now, Metrics: o.metrics, Log: o.log,
 	})
 	o.show(nil, "reading back what was published", o.shown.failure())
 	if err := session.Rebuild(ctx, func(r watermark.Published) error { p.Fold(r); return nil }); err != nil {

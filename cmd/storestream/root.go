@@ -18,12 +18,12 @@ func (a *app) root() *cobra.Command {
 		Long: `storestream polls a read-only commerce data service (REST, and PostgreSQL for orders and
 order items) and keeps one compacted Kafka topic per resource equal to it.
 
-Exit status: 0 done, 1 failed, 2 wrong usage or configuration.`,
+Exit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 verify found differences.`,
 		Example:           "  storestream run --config storestream.yaml",
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
-	}, a.runCommand(), a.checkCommand(), a.watermarkCommand(), a.tailCommand(), a.schemaCommand(), a.configCommand(), a.versionCommand())
+	}, a.runCommand(), a.checkCommand(), a.watermarkCommand(), a.verifyCommand(), a.sweepCommand(), a.tailCommand(), a.schemaCommand(), a.configCommand(), a.versionCommand())
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.configFile, "config", "", "YAML `file` (config/example.yaml holds every key)")
 	flags.StringArrayVar(&a.set, "set", nil, "set one key of the configuration, as in --set log.level=debug; wins over file and environment")

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/storefake"
+	"github.com/storestream/storestream/watermark"
+)
+
+// shop is a stage with a service whose rows are published.
+func openShop(t *testing.T) (*stage, *storefake.Fake) {
+	t.Helper()
+	s := newStage(t)
+	fake, err := storefake.Start(t.Context(), storefake.Config{Seed: 1, Size: storefake.Size{Users: 20, Orders: 40, Products: 20}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(fake.Close)
+	s.flags = append(s.flags, "--set", "store.base_url="+fake.BaseURL(), "--set", "store.max_requests_per_second=1000", "--set", "store.request_timeout=2s")
+	s.do("run", "--once").expect(t, exitDone)
+	return s, fake
+}
+
+func (s *stage) forget(resource string, ids ...int64) {
+	s.publish(resource, nil, ids, func(*watermark.Watermark) {})
+}
+
+func TestVerifyTellsThatTopicsAreIdentical(t *testing.T) {
+	s, _ := openShop(t)
+	c := s.do("verify").expect(t, exitDone, "RESOURCE", "SERVICE", "IN FLIGHT", "FIRST IDS", "shipments", "Identical:", "of 5 resources, row by row")
+	if c.stderr.String() != "" {
+		t.Errorf("on stderr, which is no terminal: %q", c.stderr)
+	}
+	s.do("verify", "--set", "resources.orders.enabled=false").expect(t, exitDone, "of 4 resources")
+	s.do("verify", "users", "users").expect(t, exitDone, "of 1 resource,")
+}
+
+func TestVerifyNamesTheFirstRowsThatDifferAndWhatMendsThem(t *testing.T) {
+	s, fake := openShop(t)
+	ids := slices.Sorted(maps.Keys(fake.Rows(storefake.Users)))
+	s.forget("users", ids[:7]...)
+	orders := slices.Sorted(maps.Keys(fake.Rows(storefake.Orders)))
+	s.publish("orders", []schemas.Record{s.order(orders[0], "Forged"), s.order(100_000, "Forged")}, nil, func(*watermark.Watermark) {})
+	c := s.do("verify", "users", "orders", "products").expect(t, exitDifferent, "missing 1, 2, 3, 4, 5, ...", "stale 1; extra 100000", "DIFFERENT: users, orders.",
+		"`storestream sweep users orders`", "users: no instance polls it", "storestream: different from the service: users, orders")
+	if strings.Contains(c.stdout.String(), "products: no instance") {
+		t.Errorf("products are identical, whoever polls them:\n%s", c.stdout)
+	}
+
+	c = s.do("verify", "users", "orders", "products", "-o", "json").expect(t, exitDifferent)
+	var got struct {
+		Verdict   string
+		Resources []map[string]any
+	}
+	if err := json.Unmarshal([]byte(c.stdout.String()), &got); err != nil {
+		t.Fatalf("%v:\n%s", err, c.stdout)
+	}
+	names := []string{"as_of", "dead_letters", "extra", "extra_ids", "in_flight", "missing", "missing_ids", "resource", "seconds", "source", "source_rows", "stale",
+		"stale_ids", "topic", "topic_rows", "untracked", "verdict"}
+	if keys := slices.Sorted(maps.Keys(got.Resources[2])); !slices.Equal(keys, names) {
+		t.Errorf("names %q, promised are %q", keys, names)
+	}
+	help := do(t, "verify", "--help").stdout.String()
+	for _, name := range append(names, "note", "error", "identical", "different", "unknown") {
+		if !strings.Contains(help, name) {
+			t.Errorf("--help does not tell of %q", name)
+		}
+	}
+	if users := got.Resources[0]; got.Verdict != "different" || users["verdict"] != "different" || users["missing"] != 7.0 || len(users["missing_ids"].([]any)) != 7 ||
+		users["source_rows"] != 20.0 || users["topic_rows"] != 13.0 || users["topic"] != "store.users" || users["source"] != "rest" {
+		t.Errorf("users: %v", users)
+	}
+}
+
+// A dead letter is a row of which is known that it is not there.
+func TestDeadLettersAreNoDifferences(t *testing.T) {
+	s, fake := openShop(t)
+	ids := slices.Sorted(maps.Keys(fake.Rows(storefake.Users)))
+	fake.Garble(storefake.Users, ids[3], storefake.BadTimestamp)
+	s.forget("users", ids[3])
+	s.do("verify", "users").expect(t, exitDone, "Identical: 19 rows")
+}
+
+func TestVerifySaysWhyItCouldNotTell(t *testing.T) {
+	s := newStage(t)
+	s.do("verify", "orders").expect(t, exitFailed, "could not tell", "orders: topic store.orders does not exist", "Could not tell.")
+	do(t, "verify", "--set", "kafka.brokers="+noBroker(t)).expect(t, exitFailed, "does not answer: ")
+	s.publish("users", nil, nil, func(*watermark.Watermark) {})
+	c := s.do("verify", "users", "-o", "json", "--set", "store.base_url=http://"+noBroker(t)+"/v1", "--set", "store.request_timeout=1s").expect(t, exitFailed, "connection refused")
+	if !strings.Contains(c.stdout.String(), `"verdict": "unknown"`) {
+		t.Errorf("stdout:\n%s", c.stdout)
+	}
+}
+
+func TestVerifyEndsWhenItIsInterrupted(t *testing.T) {
+	s, fake := openShop(t)
+	if err := fake.SetFaults(func(f *storefake.Faults) { f.Shares = map[storefake.Fault]float64{storefake.Hang: 1} }); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &call{args: append([]string{"verify", "users"}, append(s.flags, "--set", "store.request_timeout=1m")...)}
+	before := len(fake.Requests())
+	go func() {
+		eventually(t, "it asks the service", func() bool { return len(fake.Requests()) > before })
+		cancel()
+	}()
+	c.run(ctx).expect(t, exitFailed, "interrupted")
+}
