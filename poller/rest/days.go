@@ -78,12 +78,14 @@ func (rd *read) window(ctx context.Context, w window, days span) (outcome, error
 func (rd *read) adapt(days span, o outcome) {
 	n := days.length()
 	if o.overflow {
-		rd.stretch = max(1, n/2)
+		rd.stretch = max(1, min(n-1, n*3/4))
 		return
 	}
 	wanted := 4 * n
 	if o.rows > 0 {
-		wanted = min(wanted, n*room(rd.reader.pageOf(pageSize))/o.rows)
+		// Nearer to the page's end than a planned piece: to the past no rows come, so only days that differ make it too much, and that costs one
+		// request.
+		wanted = min(wanted, n*(rd.reader.pageOf(pageSize)*19/20)/o.rows)
 	}
 	rd.stretch = min(max(1, wanted), maxStretch)
 }
