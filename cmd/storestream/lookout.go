@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,7 +35,8 @@ type lookout struct {
 	owners  map[string]string // resource to instance
 	marks   map[string]watermark.Watermark
 	letters map[string][]producer.LetterReason
-	err     error // of the last look
+	err     error     // of the last look
+	failing time.Time // since when looks have failed; zero: the last one did not
 }
 
 const (
@@ -70,7 +71,13 @@ func (l *lookout) look(ctx context.Context) {
 	read := l.watch.Look(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.marks, l.letters, l.err = l.watch.Watermarks(), l.watch.Letters(), errors.Join(err, read)
+	l.marks, l.letters, l.err = l.watch.Watermarks(), l.watch.Letters(), cmp.Or(err, read)
+	switch {
+	case l.err == nil:
+		l.failing = time.Time{}
+	case l.failing.IsZero():
+		l.failing = l.now()
+	}
 	if err != nil {
 		return
 	}
@@ -128,12 +135,17 @@ func (l *lookout) snapshot(s *status.Snapshot) {
 		s.Members = append(s.Members, status.Member{Instance: m.Instance, Enabled: m.Resources, Owned: m.Owned})
 	}
 	s.Notices = append(s.Notices, l.differences()...)
-	if l.err != nil && s.Waiting == "" && l.now().Sub(l.began) > 2*groupEvery {
-		s.Notices = append(s.Notices, "What other instances do is not known for certain now: "+firstLine(l.err))
-	}
 	for i := range s.Resources {
 		l.resource(&s.Resources[i])
 	}
+	if l.failing.IsZero() || l.now().Sub(l.failing) < groupEvery || s.Waiting != "" {
+		return
+	}
+	if slices.ContainsFunc(s.Resources, func(r status.Resource) bool { return r.Owned }) {
+		s.Notices = append(s.Notices, "What other instances do is not known for certain now: "+firstLine(l.err))
+		return
+	}
+	s.Waiting = "kafka: " + firstLine(l.err) // a member that lost its group joins again by itself
 }
 
 // resource adds what the topics say of a resource to what its owner here says.
@@ -148,7 +160,7 @@ func (l *lookout) resource(r *status.Resource) {
 		if r.Owner == instanceName() { // about to be ours, or no longer
 			r.Owner = ""
 		}
-		r.Abandoned = !l.asked.IsZero() && l.now().Sub(l.asked) <= doubtAfter && l.owners[r.Name] == ""
+		r.Abandoned = !l.asked.IsZero() && l.failing.IsZero() && l.owners[r.Name] == ""
 		r.DeadLetters = count(l.letters[r.Name])
 	}
 	mark, known := l.marks[r.Name]

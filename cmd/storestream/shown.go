@@ -103,6 +103,9 @@ func (o *owner) snapshot(owned bool) status.Resource {
 	t := &o.shown
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.poller == nil && !owned {
+		return r
+	}
 	if t.poller == nil {
 		r.Doing, r.Since, r.FailedSince = t.doing, t.since.UTC(), t.failed.UTC()
 		if t.err != nil {

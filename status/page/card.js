@@ -14,7 +14,7 @@ const states = {
   failing: ["failing", "bad"],
   elsewhere: ["polled elsewhere", "idle"],
   nobody: ["polled by nobody", "bad"],
-  unknown: ["not known yet", "idle"],
+  unknown: ["not known", "idle"],
 };
 
 export function mood(state) {

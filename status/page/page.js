@@ -35,7 +35,8 @@ function summary(s) {
   };
   say(having("nobody"), "polled by nobody", "bad");
   say(having("failing"), "failing", "bad");
-  say(having("taking_over", "unknown"), "about to begin", "busy");
+  say(having("taking_over"), "being taken over", "busy");
+  say(having("unknown"), "waiting for the group to share them out", "busy");
   say(having("first_load"), "being loaded for the first time", "busy");
   say(having("catching_up"), "catching up", "busy");
   say(having("replaying"), "being replayed", "busy");

@@ -40,15 +40,7 @@ func TestARealInstanceShowsItsRowsAndWhatIsWrongWhenTheDatabaseStops(t *testing.
 		t.Error("the page was loaded again")
 	}
 	b.shoot("failing")
-	for deadline := time.Now().Add(patience); ; {
-		text := get(t, s.url+"metrics")
-		if orders, users := value(t, text, `storestream_freshness_lag_seconds{resource="orders"}`), value(t, text, `storestream_freshness_lag_seconds{resource="users"}`); orders > 4 && orders > users {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the lag of orders does not grow:\n%s", text)
-		}
-	}
+	lagGrows(t, s.url, "orders", "users")
 	for _, path := range []string{"", "status.json", "metrics", "readyz"} {
 		if text := get(t, s.url+path); strings.Contains(text, studentPassword) || strings.Contains(text, "@example") {
 			t.Errorf("/%s holds the password or an address", path)
@@ -57,6 +49,43 @@ func TestARealInstanceShowsItsRowsAndWhatIsWrongWhenTheDatabaseStops(t *testing.
 	if text := b.text("body"); strings.Contains(text, studentPassword) || strings.Contains(text, "@example") {
 		t.Error("the page shows the password or an address")
 	}
+}
+
+// A broker that is gone takes the group with it: nobody owns anything, and the instance must say why, and how far everything is behind.
+func TestARealInstanceSaysThatItsBrokerIsGoneAndItsLagGoesOn(t *testing.T) {
+	s := start(t)
+	await(t, s.url+"healthz")
+	b := open(t)
+	b.look(s.url, 1280, 900, 1, false)
+	b.says("#headline", "All 5 resources polled here are up to date.")
+	if err := s.broker.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	b.says("#headline", "Waiting: kafka:")
+	lagGrows(t, s.url, "orders", "")
+	lagGrows(t, s.url, "users", "")
+	if text := get(t, s.url+"readyz"); !strings.Contains(text, "waiting: kafka") {
+		t.Errorf("/readyz says %s", text)
+	}
+	b.shoot("kafka")
+}
+
+// lagGrows waits until the lag of a resource is some seconds, and more than that of another one.
+func lagGrows(t *testing.T, url, resource, other string) {
+	t.Helper()
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
+		text := get(t, url+"metrics")
+		lag, less := value(t, text, `storestream_freshness_lag_seconds{resource="`+resource+`"}`), 0.0
+		if other != "" {
+			less = value(t, text, `storestream_freshness_lag_seconds{resource="`+other+`"}`)
+		}
+		if lag > 6 && lag > less {
+			return
+		}
+	}
+	t.Fatalf("the lag of %s does not grow", resource)
 }
 
 // checkMetrics: every promised name is there for every resource, with the labels that are promised.
