@@ -10,10 +10,12 @@ const (
 	chunkBytes = 3 << 19
 	// Where the server scans and sorts the table for each chunk, every chunk fewer counts for more than memory does.
 	sortedBytes = 32 << 20
-	// sorting is how long the first row takes where the server sorts.
-	sorting   = 200 * time.Millisecond
-	firstRows = 10_000
-	leastRows = 100
+	// sorting is how long the first row takes at least where the server sorts, and sortingShare of the whole; chunk after chunk. A server that is merely
+	// busy is late with the first row now and then.
+	sorting      = 200 * time.Millisecond
+	sortingShare = .5
+	firstRows    = 10_000
+	leastRows    = 100
 	// forgive is after how many good chunks a size is tried again that the server cancelled.
 	forgive = 64
 )
@@ -24,7 +26,7 @@ type sizer struct {
 	ceiling     int // below the size that was last cancelled
 	good        int // chunks since
 	bytesPerRow int
-	sorts       bool // the server was slow with the first row of the chunk before
+	late        int // chunks in a row whose first row came late
 }
 
 func newSizer(limit int) sizer {
@@ -41,7 +43,7 @@ func (s *sizer) next() int {
 
 // bytes is how much the next chunk may hold.
 func (s *sizer) bytes() int {
-	if s.sorts {
+	if s.late > 1 {
 		return sortedBytes
 	}
 	return chunkBytes
@@ -55,7 +57,10 @@ func (s *sizer) took(n, bytes int, first, total time.Duration) {
 	if n == 0 {
 		return
 	}
-	s.bytesPerRow, s.sorts = max(1, bytes/n), first >= sorting
+	s.bytesPerRow = max(1, bytes/n)
+	if s.late++; first < sorting || float64(first) < sortingShare*float64(total) {
+		s.late = 0
+	}
 	if s.good++; s.good >= forgive && s.ceiling < s.limit {
 		s.ceiling, s.good = min(2*s.ceiling, s.limit), 0
 	}
