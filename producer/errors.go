@@ -30,6 +30,8 @@ type RefusedError struct {
 	Found    string
 	Expected string
 	Do       string // the command or step that mends it
+	// MayPass: the broker also says so for a while where nothing is wrong, so whoever waits is not wrong to go on waiting.
+	MayPass bool
 }
 
 func (e *RefusedError) Error() string {

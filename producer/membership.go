@@ -98,7 +98,7 @@ func (m *Membership) ready(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		if refused := (*RefusedError)(nil); errors.As(err, &refused) && !refused.MayPass {
 			return err
 		}
 		if ctx.Err() != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -279,4 +280,31 @@ func freePort(t *testing.T) int {
 	}
 	defer listener.Close()
 	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// A broker that is starting says of itself that it is none: its topics cannot be created. That is no reason to leave.
+func TestABrokerThatIsStartingIsWaitedFor(t *testing.T) {
+	s := newStage(t)
+	var refusals atomic.Int32
+	s.broker.ControlKey(int16(kmsg.CreateTopics), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		s.broker.KeepControl()
+		if refusals.Add(1) > 2 {
+			return nil, nil, false
+		}
+		req := kreq.(*kmsg.CreateTopicsRequest)
+		answer := req.ResponseKind().(*kmsg.CreateTopicsResponse)
+		for _, asked := range req.Topics {
+			topic := kmsg.NewCreateTopicsResponseTopic()
+			topic.Topic, topic.ErrorCode = asked.Topic, kerr.InvalidReplicationFactor.Code
+			topic.ErrorMessage = kmsg.StringPtr("All brokers are currently fenced")
+			answer.Topics = append(answer.Topics, topic)
+		}
+		return answer, nil, true
+	})
+	l := newLedger(t)
+	l.run(s.cluster("a", nil), "a")
+	l.await("everything owned", l.everythingOwned("a"))
+	if refusals.Load() < 3 {
+		t.Errorf("%d topics were asked for, expected two refusals and then more", refusals.Load())
+	}
 }

@@ -126,13 +126,15 @@ func (c *Cluster) create(ctx context.Context, spec topicSpec) error {
 	return nil
 }
 
-// uncreated explains why the broker does not make the topic.
+// uncreated explains why the broker does not make the topic. Too few brokers for the replicas may be brokers that are only just starting: a
+// controller calls them fenced until their first heartbeats have come.
 func (s topicSpec) uncreated(err error, message string) error {
 	switch {
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed), errors.Is(err, kerr.PolicyViolation),
 		errors.Is(err, kerr.InvalidReplicationFactor):
 		return &RefusedError{Topic: s.name, Setting: "its creation", Found: fmt.Sprintf("refused by the broker (%v %s)", err, message), Expected: "a topic",
-			Do: fmt.Sprintf("create it with %d partitions and %v, or allow this user to", s.partitions, s.settings)}
+			Do:      fmt.Sprintf("create it with %d partitions and %v, or allow this user to", s.partitions, s.settings),
+			MayPass: errors.Is(err, kerr.InvalidReplicationFactor)}
 	}
 	return fmt.Errorf("creating topic %s: %w (%s)", s.name, err, message)
 }

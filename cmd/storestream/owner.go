@@ -64,7 +64,7 @@ func (o *owner) run(ctx context.Context) {
 func (o *owner) backoff(err error, n int) time.Duration {
 	var refused *producer.RefusedError
 	var neighbour *producer.NeighbourError
-	if errors.As(err, &refused) || errors.As(err, &neighbour) {
+	if errors.As(err, &refused) && !refused.MayPass || errors.As(err, &neighbour) {
 		return lastRetake / 3
 	}
 	return min(firstRetake<<min(n-1, 10), lastRetake)
