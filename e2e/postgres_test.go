@@ -124,7 +124,7 @@ func TestStrangeTimesOfUpdateStopNothing(t *testing.T) {
 	set(23, time.Time{})
 	s.changes(60)
 	p.stop() // who takes over knows the rows of the future
-	p = s.spawn("run")
+	s.spawn("run")
 	s.changes(60)
 	set(20, time.Now().Add(-300*time.Millisecond)) // back, but not behind what is settled
 	set(23, time.Now())

@@ -41,7 +41,10 @@ func TestAPanicInASourceIsTheFailureOfItsResourceAndNoMore(t *testing.T) {
 		p := New(Config{
 			Resource: set.Get("orders"), Source: &poisoned{left: 3}, Interval: time.Second, Overlap: time.Second, Start: schemas.MinInstant,
 			Watermark: watermark.New("orders"), MaxRows: func() int { return 100 }, MaxRecordBytes: 1 << 20,
-			Publish:  func(_ context.Context, tx watermark.Transaction) error { marks = append(marks, tx.Watermark); return nil },
+			Publish: func(_ context.Context, tx watermark.Transaction) error {
+				marks = append(marks, tx.Watermark)
+				return nil
+			},
 			Requests: func(int64) []watermark.Request { return nil }, Changed: func() <-chan struct{} { return nil },
 			Now: time.Now, Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Log: zap.NewNop(),
 		})
