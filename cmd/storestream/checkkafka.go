@@ -42,7 +42,7 @@ func (c *checker) kafka(ctx context.Context) []finding {
 	c.transactions(ctx, f)
 	c.marks(ctx, f, reports)
 	c.group(ctx, f)
-	c.personal(ctx, f, reports)
+	c.personal(ctx, f)
 	return f.all
 }
 
@@ -177,7 +177,7 @@ func (c *checker) group(ctx context.Context, f *findings) {
 }
 
 // personal says where personal data stands in clear, and who may read it.
-func (c *checker) personal(ctx context.Context, f *findings, reports []producer.TopicReport) {
+func (c *checker) personal(ctx context.Context, f *findings) {
 	for _, name := range c.cfg.Enabled() {
 		fields := c.set.Get(name).PersonalFields()
 		if len(fields) == 0 {
