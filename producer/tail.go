@@ -89,6 +89,9 @@ func (c *Cluster) Owners(ctx context.Context) ([]Owner, error) {
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, nil // nobody has ever joined it, or all have left long ago
 	}
+	if shards := (*kadm.ShardErrors)(nil); errors.As(err, &shards) && len(shards.Errs) > 0 {
+		err = shards.Errs[0].Err // one group is asked of one broker
+	}
 	if err != nil {
 		return nil, fmt.Errorf("describing group %s: %w", c.cfg.Group, err)
 	}

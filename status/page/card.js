@@ -110,6 +110,7 @@ export class Card {
 
 function doing(r, s) {
   if (r.state === "elsewhere") return "by " + r.owner;
+  if (r.state === "unknown") return "which instance has it is not known now";
   if (r.state === "nobody") return "No instance of group " + s.group + " has it: start one, or enable it in all of them.";
   if (!r.doing) return "";
   const long = r.since ? between(r.since, s.now) : 0;

@@ -47,6 +47,9 @@ function summary(s) {
   else if (well.length) parts.push(are(well) + "up to date");
   const elsewhere = having("elsewhere");
   if (elsewhere.length) parts.push(are(elsewhere) + "polled by other instances");
+  const dead = s.resources.reduce((n, r) => n + r.dead_letters, 0);
+  if (dead) parts.push(dead === 1 ? "1 row cannot be published" : count(dead) + " rows cannot be published");
+  if (dead && look === "good") look = "busy";
   let text = parts.join("; ") || "Nothing is enabled";
   if (s.waiting) [text, look] = ["Waiting: " + s.waiting, "bad"];
   put($("headline"), text + ".");

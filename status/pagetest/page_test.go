@@ -90,7 +90,7 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 	b.look(url, 1280, 900, 1, false)
 	b.until("there are five cards", `document.querySelectorAll("article").length === 5`)
 	for selector, texts := range map[string][]string{
-		"#headline":         {"users is polled by nobody; orders is failing; shipments is being loaded for the first time; order_items is published, but not settled; products is polled by other instances."},
+		"#headline":         {"users is polled by nobody; orders is failing; shipments is being loaded for the first time; order_items is published, but not settled; products is polled by other instances; 1,204 rows cannot be published."},
 		"#notices":          {"The service has been refusing requests for their rate since", "2.5 of 10 requests a second", "shop-2-99 has not enabled users", "The service's clock is 12 s ahead of this machine's."},
 		card("orders"):      {"failing", "Failed since", "(5 min", refused, "1,234,567"},
 		card("order_items"): {"does not settle", "a transaction (id 4711) is open since", "2 missing and 1 stale", "3 published", "discount, gift_note", "1,204"},

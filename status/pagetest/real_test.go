@@ -7,15 +7,18 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/storestream/storestream/storefake"
 )
 
 // What a person on call sees of a real storestream: rows as they pass, then a database that is gone, and why.
 func TestARealInstanceShowsItsRowsAndWhatIsWrongWhenTheDatabaseStops(t *testing.T) {
-	s := start(t)
+	s := start(t, storefake.Faults{})
 	await(t, s.url+"healthz")
 	b := open(t)
 	b.look(s.url, 1280, 900, 1, false)
@@ -53,7 +56,7 @@ func TestARealInstanceShowsItsRowsAndWhatIsWrongWhenTheDatabaseStops(t *testing.
 
 // A broker that is gone takes the group with it: nobody owns anything, and the instance must say why, and how far everything is behind.
 func TestARealInstanceSaysThatItsBrokerIsGoneAndItsLagGoesOn(t *testing.T) {
-	s := start(t)
+	s := start(t, storefake.Faults{})
 	await(t, s.url+"healthz")
 	b := open(t)
 	b.look(s.url, 1280, 900, 1, false)
@@ -68,6 +71,31 @@ func TestARealInstanceSaysThatItsBrokerIsGoneAndItsLagGoesOn(t *testing.T) {
 		t.Errorf("/readyz says %s", text)
 	}
 	b.shoot("kafka")
+}
+
+// Rows that break the contract, and a service that refuses requests: both are said with their reason, and neither with a value.
+func TestARealInstanceSaysWhyRowsCannotBePublishedAndThatItWaitsForTheRateLimit(t *testing.T) {
+	var limited atomic.Bool
+	s := start(t, storefake.Faults{GarbledRows: 0.01, Choose: func(*http.Request) storefake.Fault {
+		if limited.Load() {
+			return storefake.TooMany
+		}
+		return storefake.NoFault
+	}})
+	await(t, s.url+"healthz")
+	b := open(t)
+	b.look(s.url, 1280, 900, 1, false)
+	b.says("#headline", "All 5 resources polled here are up to date; ")
+	b.says("#headline", " rows cannot be published.")
+	b.until("dead letters are shown with field, reason and rows", `[...document.querySelectorAll("#letters tbody tr")].some((tr) => tr.innerText.includes("users"))`)
+	b.until("the cards count them", `[...document.querySelectorAll("article .value.bad")].length > 0`)
+	limited.Store(true)
+	b.says("#notices", "The service has been refusing requests for their rate since")
+	b.says(card("users")+" .doing", "waiting for the rate limit")
+	b.says(card("users")+" .note", "429:")
+	b.shoot("limited")
+	limited.Store(false)
+	b.until("it goes on by itself", `document.getElementById("notices").hidden`)
 }
 
 // lagGrows waits until the lag of a resource is some seconds, and more than that of another one.

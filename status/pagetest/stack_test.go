@@ -28,12 +28,12 @@ type stack struct {
 	url      string
 }
 
-func start(t *testing.T) *stack {
+func start(t *testing.T, faults storefake.Faults) *stack {
 	t.Helper()
 	s := &stack{postgres: servers.PostgresForTest(t, servers.PostgresConfig{}), broker: servers.BrokerForTest(t, servers.BrokerConfig{})}
 	var err error
 	s.fake, err = storefake.Start(context.Background(), storefake.Config{Seed: 1, Size: storefake.Size{Users: 2000, Products: 500, Orders: 3000},
-		Database: storefake.Database{DSN: s.postgres.AdminDSN("postgres"), Password: studentPassword}})
+		Database: storefake.Database{DSN: s.postgres.AdminDSN("postgres"), Password: studentPassword}, Faults: faults})
 	if err != nil {
 		t.Fatal(err)
 	}
