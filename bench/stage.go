@@ -29,8 +29,7 @@ type stage struct {
 	pgPid    int
 	pooler   *servers.PgBouncer
 	service  *service
-	broker   *broker // of the run in hand
-	n        int     // runs so far: names of files
+	n        int // runs so far: names of files
 }
 
 // service is a stand-in service.
