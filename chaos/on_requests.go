@@ -20,6 +20,15 @@ var requestKinds = []*kind{
 		details: func(d draw, _ *plan, e *event) {
 			e.resources, e.back = storefake.Names(), oneOf(d, time.Minute, 3000*wholeDay)
 		}, do: reset},
+	{name: "sweep of", weight: 2, hits: nothing,
+		details: func(d draw, _ *plan, e *event) {
+			names := storefake.Names()
+			d.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+			e.resources = names[:1+d.IntN(len(names))]
+		},
+		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
+			return nil, s.command(ctx, append([]string{"sweep", "--yes"}, e.resources...)...)
+		}},
 }
 
 // reset asks for a replay from so long ago by the service's clock. It does not wait for the replay, nor even for an instance.
