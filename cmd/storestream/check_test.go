@@ -191,7 +191,7 @@ func TestCheckNamesWhatIsWrongWithTheService(t *testing.T) {
 	says(t, s.check(exitFailed, "store.api_key=geheim"), failing, "service", "", "does not accept store.api_key")
 	says(t, s.check(exitFailed, "store.base_url="+s.registry.URL), failing, "service", "", "store.base_url")
 
-	s = offline(t, func(c *storefake.Config) { c.Offset, c.Readings.ExtraFields = -90*time.Minute-30*time.Second, true // Date headers are good to a second })
+	s = offline(t, func(c *storefake.Config) { c.Offset, c.Readings.ExtraFields = -90*time.Minute-30*time.Second, true })
 	found := s.check(exitDone)
 	says(t, found, warning, "service", "clock", "1h30m", "behind this machine's", "NTP")
 	says(t, found, note, "service", "users", "fields that the schema does not know")
