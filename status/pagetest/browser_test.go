@@ -22,7 +22,7 @@ import (
 // browser is one page in a Chromium of its own.
 type browser struct {
 	t   *testing.T
-	ctx context.Context //nolint:containedctx // it is how chromedp knows the page
+	ctx context.Context // it is how chromedp knows the page
 }
 
 // patience is how long a test waits for what must happen. It is no measure: shared machines stall.
@@ -135,21 +135,13 @@ func (b *browser) says(selector, text string) {
 }
 
 // shoot leaves a picture of the whole page.
-func (b *browser) shoot(name string) { b.t.Helper(); b.picture(name, chromedp.FullScreenshot(100)) }
-
-// shootWindow leaves a picture of what is in the window.
-func (b *browser) shootWindow(name string) {
-	b.t.Helper()
-	b.picture(name, chromedp.CaptureScreenshot())
-}
-
-func (b *browser) picture(name string, take chromedp.Action[[]byte]) {
+func (b *browser) shoot(name string) {
 	b.t.Helper()
 	folder := os.Getenv("PAGE_SHOTS")
 	if folder == "" {
 		return
 	}
-	picture, err := chromedp.Run(b.ctx, take)
+	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
 	if err != nil {
 		b.t.Fatal(err)
 	}
