@@ -131,7 +131,9 @@ func (a *app) followSweeps(ctx context.Context, cluster *producer.Cluster, names
 }
 
 // swept says whether the request with this id was carried out, or a later one in its place.
-func swept(mark watermark.Watermark, id int64) bool { return mark.Swept != nil && mark.Swept.Request >= id }
+func swept(mark watermark.Watermark, id int64) bool {
+	return mark.Swept != nil && mark.Swept.Request >= id
+}
 
 // sweptText is what a sweep came to, in a line.
 func (a *app) sweptText(name string, mark watermark.Watermark) string {
