@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	toxiproxy "github.com/Shopify/toxiproxy/v2"
 	"github.com/rs/zerolog"
@@ -31,23 +29,29 @@ type toxic struct {
 
 // proxy stands before one of the parts. Clients see it keep its address whatever happens.
 type proxy struct {
-	mu    sync.Mutex
-	p     *toxiproxy.Proxy
-	toxic string // the one in force, "" if none
+	name, at, to string
+
+	mu sync.Mutex
+	p  *toxiproxy.Proxy
 }
 
 // newProxy starts a proxy on port.
 func newProxy(name string, port int, to string) (*proxy, error) {
 	zerolog.SetGlobalLevel(zerolog.Disabled) // the library's toxics log each packet
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	p := &proxy{p: toxiproxy.NewProxy(server, name, address(port), to)}
-	if err := p.p.Start(); err != nil {
-		return nil, fmt.Errorf("proxy before %s: %w", name, err)
-	}
-	return p, nil
+	p := &proxy{name: name, at: address(port), to: to}
+	return p, p.start()
 }
 
-func (p *proxy) address() string { return p.p.Listen }
+func (p *proxy) start() error {
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	p.p = toxiproxy.NewProxy(server, p.name, p.at, p.to)
+	if err := p.p.Start(); err != nil {
+		return fmt.Errorf("proxy before %s: %w", p.name, err)
+	}
+	return nil
+}
+
+func (p *proxy) address() string { return p.at }
 
 // cut refuses connections and drops those that there are.
 func (p *proxy) cut() {
@@ -72,32 +76,18 @@ func (p *proxy) poison(t toxic) error {
 		return err
 	}
 	if _, err := p.p.Toxics.AddToxicJson(strings.NewReader(string(text))); err != nil {
-		return fmt.Errorf("%s before %s: %w", t.kind, p.p.Name, err)
+		return fmt.Errorf("%s before %s: %w", t.kind, p.name, err)
 	}
-	p.toxic = t.kind
 	return nil
 }
 
-// mend makes everything well again. Connections that suffered are dropped.
+// mend drops all connections and begins anew with a proxy that knows no toxic. Taking a toxic out can wait for ever: one that is about to hand on bytes
+// on a connection which has just ended does not listen.
 func (p *proxy) mend() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// First the connections: a toxic whose peer reads nothing any more does not let itself be taken out.
 	p.p.Stop()
-	if p.toxic != "" {
-		removed := make(chan error, 1)
-		go func() { removed <- p.p.Toxics.RemoveToxic(context.Background(), p.toxic) }()
-		select {
-		case err := <-removed:
-			if err != nil {
-				return fmt.Errorf("taking %s out of the way to %s: %w", p.toxic, p.p.Name, err)
-			}
-		case <-time.After(30 * time.Second):
-			return fmt.Errorf("taking %s out of the way to %s: it takes too long", p.toxic, p.p.Name)
-		}
-		p.toxic = ""
-	}
-	return p.p.Start()
+	return p.start()
 }
 
 func (p *proxy) close() { p.cut() }
