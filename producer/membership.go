@@ -18,7 +18,10 @@ const (
 	sessionTimeout    = 6 * time.Second
 	heartbeatInterval = 1500 * time.Millisecond
 	// revokeTimeout is how long the group is kept waiting for owners that were told to stop. Then it goes on without: they are fenced.
-	revokeTimeout = 10 * time.Second
+	revokeTimeout = 5 * time.Second
+	// rebalanceTimeout is how long a rebalance waits for members that do not come, such as one that was killed while it joined: it stands between such a death
+	// and the handover.
+	rebalanceTimeout = 2 * revokeTimeout
 	// lookInterval is how often the watermark topic is looked at for partitions that somebody added.
 	lookInterval = 5 * time.Second
 )
@@ -69,7 +72,7 @@ func (m *Membership) Run(ctx context.Context, own func(ctx context.Context, reso
 		kgo.Balancers(balancer),
 		// The group is for assignment alone. A static member would wait for its own ghost under a new id, and fence its twin under an equal one.
 		kgo.DisableAutoCommit(),
-		kgo.SessionTimeout(sessionTimeout), kgo.HeartbeatInterval(heartbeatInterval), kgo.RebalanceTimeout(3*revokeTimeout),
+		kgo.SessionTimeout(sessionTimeout), kgo.HeartbeatInterval(heartbeatInterval), kgo.RebalanceTimeout(rebalanceTimeout),
 		kgo.MetadataMaxAge(lookInterval),
 		kgo.WithHooks(groupErrors{m}),
 		kgo.OnPartitionsAssigned(func(ctx context.Context, _ *kgo.Client, parts map[string][]int32) { m.assign(ctx, parts, own) }),
