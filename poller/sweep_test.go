@@ -36,10 +36,12 @@ type shop struct {
 	poller  *Poller
 	change  func(*Config)
 
-	full, lookups int // readings by kind
-	err           error
-	mu            sync.Mutex // of topic, where Run is at work
-	churn         *atomic.Uint64
+	full  int  // full readings
+	hangs bool // lookups do not end by themselves
+	stop  chan struct{}
+	err   error
+	mu    sync.Mutex     // of topic, where Run is at work
+	churn *atomic.Uint64 // if not nil, a row changes with every poll
 	// read, if not nil, is called when a full reading begins.
 	read func(context.Context)
 	// everywhere is what lookups say.
@@ -108,7 +110,9 @@ func (s *shop) Read(ctx context.Context, r Request, emit func(Batch) error) erro
 			s.read(ctx)
 		}
 	case Lookup:
-		s.lookups++
+		if s.hangs {
+			<-ctx.Done()
+		}
 	}
 	b := Batch{Settled: schemas.MinInstant, Done: &Done{Started: r.Started, Complete: true}}
 	for _, id := range slices.Sorted(maps.Keys(s.rows)) {
@@ -189,10 +193,10 @@ func (s *shop) poll() {
 	ctx := context.Background()
 	err := s.poller.acceptRequests(ctx)
 	if err == nil {
-		err = s.poller.poll(ctx, nil)
+		err = s.poller.poll(ctx, s.stop)
 	}
 	if err == nil {
-		err = s.poller.sweepOn(ctx, nil)
+		err = s.poller.sweepOn(ctx, s.stop)
 	}
 	if errors.Is(err, ErrReplay) {
 		s.poller.endSweep()
@@ -656,6 +660,54 @@ func TestASweepAskedForWhileOneIsInHandComesAfterIt(t *testing.T) {
 	s.wants(1, s.rows[1])
 	if s.full != 2 {
 		t.Errorf("%d full readings, want 2", s.full)
+	}
+}
+
+// A request, or the end, does not wait for the last look: it is cut short, and taken again if there is a next poll.
+func TestTheLastLookGivesWayToRequestsAndToTheEnd(t *testing.T) {
+	for want, interrupt := range map[error]func(*shop){errAsked: func(s *shop) { s.ask() }, errStopped: func(s *shop) { close(s.stop) }} {
+		s := openShop(t, 10, nil)
+		s.stop = make(chan struct{})
+		s.rows[1] = s.row(1, -time.Hour, 2)
+		first := s.ask()
+		for s.poller.sweep == nil || s.poller.sweep.step != mending {
+			s.poll()
+		}
+		records := len(s.topic)
+		s.hangs = true
+		interrupt(s)
+		if err := s.poller.sweepOn(t.Context(), s.stop); !errors.Is(err, want) {
+			t.Errorf("%v, want: %v", err, want)
+		}
+		if len(s.topic) != records || s.poller.sweep == nil {
+			t.Error("the sweep did not wait")
+		}
+		if s.hangs = false; isClosed(s.stop) {
+			continue
+		}
+		s.poll()
+		if s.mark.Swept == nil || s.mark.Swept.Request != first || s.mark.Sweep == nil {
+			t.Errorf("swept %+v, and asked for %+v", s.mark.Swept, s.mark.Sweep)
+		}
+		s.wants(1, s.rows[1])
+	}
+}
+
+// A sweep that waits for a poll makes room for others when polls fail.
+func TestASweepIsGivenUpWhilePollsFail(t *testing.T) {
+	turn := make(chan struct{}, 1)
+	s := openShop(t, 10, func(c *Config) { c.Sweep.Turn = turn })
+	s.ask()
+	s.poll()
+	down := errors.New("connection refused")
+	for n := range patientPolls {
+		if len(turn) != 1 {
+			t.Fatalf("given up after %d polls", n)
+		}
+		s.poller.sweepStalled(down, n+1)
+	}
+	if len(turn) != 0 || !errors.Is(s.poller.Status().Sweep.Err, down) || s.mark.Sweep == nil {
+		t.Errorf("status %+v, asked for %+v", s.poller.Status().Sweep, s.mark.Sweep)
 	}
 }
 
