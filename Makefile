@@ -11,6 +11,9 @@ GOLANGCI_LINT_VERSION := v2.15.0
 COMPOSE_VERSION       := v2.16.2
 GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 
+# Of the end-to-end tests, those that a broker can make a difference to. The others are in test.
+KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilling|TestAReset|TestKcat
+
 .DEFAULT_GOAL := help
 .PHONY: help demo build test test-matrix test-kafka chaos test-page test-alerts lint fmt bench bench-check fuzz compose-check deps clean
 
@@ -31,9 +34,10 @@ test-matrix: ## storestream through every reading of the service's document, any
 	@build/deps
 	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 20m ./e2e -run 'TestUnderEveryReading' -parallel 4 -matrix -matrix-seed $(or $(SEED),1)
 
-test-kafka: ## the end-to-end and producer's tests against a real Apache Kafka (installs Java and Maven, which fetches Kafka)
+test-kafka: ## producer's tests and the end-to-end tests of the promise against a real Apache Kafka (installs Java and Maven, which fetches Kafka)
 	@build/deps kafka
-	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -tags kafka -timeout 20m ./internal/servers ./producer ./e2e/...
+	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -tags kafka -timeout 20m ./internal/servers ./producer
+	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 20m ./e2e -run '$(KAFKA_TESTS)'
 
 test-page: ## the status page in Chromium, with a real storestream behind it (installs Chromium; PAGE_SHOTS=folder leaves pictures)
 	@build/deps page

@@ -24,6 +24,7 @@ func (s *stack) quiet() {
 // K15: an owner that is paused beyond the session's end wakes up with rows that it read long ago. Another has published newer ones meanwhile. It is
 // fenced, publishes nothing of that, and takes part again.
 func TestAnOwnerThatWasPausedPublishesNothingOldAndRejoins(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{yaml: quick, fake: smallShop(4)})
 	s.fake.StartTraffic(60)
 	first := s.spawn("run")
@@ -46,6 +47,7 @@ func TestAnOwnerThatWasPausedPublishesNothingOldAndRejoins(t *testing.T) {
 
 // K14, K30: killed again and again, at whatever it is doing, with a hot standby beside it.
 func TestKillingInstancesAgainAndAgainLosesAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{yaml: quick, fake: smallShop(5)})
 	s.fake.StartTraffic(60)
 	running := []*process{s.spawn("run"), s.spawn("run")}

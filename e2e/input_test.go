@@ -33,6 +33,7 @@ func (s *stack) expect(code int, words []string, args ...string) {
 }
 
 func TestWrongConfigurationIsAnsweredWithWhatIsWrongAndWhatToDo(t *testing.T) {
+	t.Parallel()
 	s := &stack{t: t, dir: t.TempDir()}
 	for name, c := range map[string]struct {
 		yaml  string
@@ -57,6 +58,7 @@ func TestWrongConfigurationIsAnsweredWithWhatIsWrongAndWhatToDo(t *testing.T) {
 
 // What is not there is waited for, and said; what a person has to mend is said with the remedy. `run --once` gives up after its patience.
 func TestWrongSurroundingsAreSaidWithTheirRemedy(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{yaml: quick, fake: smallShop(8)})
 	good := s.config
 	notTheService := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello</html>") }))
@@ -67,25 +69,29 @@ func TestWrongSurroundingsAreSaidWithTheirRemedy(t *testing.T) {
 		fmt.Fprint(w, `{"error_code":409,"message":"Schema being registered is incompatible with an earlier schema"}`)
 	}))
 	defer conflict.Close()
-	for name, c := range map[string]struct {
-		set   []string
-		words []string
-	}{
-		"a wrong password":           {[]string{"postgres.dsn=" + strings.Replace(s.pgbouncer.DSN(storefake.ReaderRole, "hunter2", "postgres"), "hunter2", "hunter2", 1)}, []string{"postgres", "password"}},
-		"a broker that is not there": {[]string{"kafka.brokers=127.0.0.1:1"}, []string{"127.0.0.1:1"}},
-		"a registry that refuses":    {[]string{"registry.url=" + conflict.URL, "kafka.topic_prefix=other."}, []string{"incompatible"}},
-		"not the service":            {[]string{"store.base_url=" + notTheService.URL, "kafka.topic_prefix=third."}, []string{"base_url"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := *s
-			s.t, s.config = t, good
-			args := []string{"run", "--once", "--patience", "20s"}
-			for _, set := range c.set {
-				args = append(args, "--set", set)
-			}
-			s.expect(1, c.words, args...)
-		})
-	}
+	t.Run("surroundings", func(t *testing.T) {
+		for name, c := range map[string]struct {
+			set   []string
+			words []string
+		}{
+			"a wrong password":           {[]string{"postgres.dsn=" + strings.Replace(s.pgbouncer.DSN(storefake.ReaderRole, "hunter2", "postgres"), "hunter2", "hunter2", 1)}, []string{"postgres", "password"}},
+			"a broker that is not there": {[]string{"kafka.brokers=127.0.0.1:1"}, []string{"127.0.0.1:1"}},
+			"a registry that refuses":    {[]string{"registry.url=" + conflict.URL}, []string{"incompatible"}},
+			"not the service":            {[]string{"store.base_url=" + notTheService.URL}, []string{"base_url"}},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s := *s
+				s.t, s.config = t, good
+				args := []string{"run", "--once", "--patience", "20s"}
+				prefix := strings.ReplaceAll(name, " ", "-")
+				for _, set := range append(c.set, "kafka.topic_prefix="+prefix+".", "kafka.group="+prefix) {
+					args = append(args, "--set", set)
+				}
+				s.expect(1, c.words, args...)
+			})
+		}
+	})
 	t.Run("a role without SELECT", func(t *testing.T) {
 		s := *s
 		s.t = t

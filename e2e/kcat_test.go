@@ -8,6 +8,7 @@ import (
 
 // kcat is somebody else's consumer, librdkafka's: it sees the committed records, and where it was built with Avro it decodes them through the registry.
 func TestKcatReadsKeysAndValues(t *testing.T) {
+	t.Parallel()
 	kcat, err := exec.LookPath("kcat")
 	if err != nil {
 		t.Fatal("kcat is not installed: make deps installs it")

@@ -9,6 +9,7 @@ import (
 
 // The main job: everything that the service has, once, equal field by field.
 func TestRunOncePublishesEveryRowOfTheServiceAndExits(t *testing.T) {
+	t.Parallel()
 	size := storefake.Size{Users: 10_000, Orders: 100_000, Products: 5_000}
 	if testing.Short() {
 		size = storefake.Size{Users: 500, Orders: 1000, Products: 300}
@@ -46,6 +47,7 @@ func TestRunOncePublishesEveryRowOfTheServiceAndExits(t *testing.T) {
 }
 
 func TestWithoutADatabaseOrdersComeOverRESTAndAreEqual(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{noPostgres: true, fake: storefake.Config{Seed: 2, Size: storefake.Size{Users: 300, Orders: 3000, Products: 200}}})
 	if out, errs, code := s.do("run", "--once"); code != 0 {
 		t.Fatalf("exit status %d\n%s\n%s", code, out, tail(errs, 40))
@@ -61,6 +63,7 @@ func TestWithoutADatabaseOrdersComeOverRESTAndAreEqual(t *testing.T) {
 
 // An empty answer is no row, and no reason to wait: the rows come when they come.
 func TestAnEmptyServiceIsPublishedAsNothingAndFollowed(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{yaml: quick, fake: storefake.Config{Seed: 10}})
 	if out, errs, code := s.do("run", "--once"); code != 0 {
 		t.Fatalf("exit status %d\n%s\n%s", code, out, tail(errs, 40))

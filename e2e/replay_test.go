@@ -11,6 +11,7 @@ import (
 
 // A reset publishes every row since its time again, by the running instance, and no key steps back (K16).
 func TestAResetPublishesEveryRowSinceItsTimeAgain(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{yaml: quick, fake: smallShop(6)})
 	s.fake.StartTraffic(40)
 	s.spawn("run")
@@ -59,6 +60,7 @@ func lastOffsets(records []record) map[int64]int64 {
 }
 
 func TestAResetIsDoneOnceByTheNextOwnerWhenTheOwnerDies(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{yaml: quick, fake: smallShop(7)})
 	first := s.spawn("run")
 	s.converge()
