@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 
@@ -54,7 +55,7 @@ func (b *bar) begin(what string, most int) {
 	b.clear()
 	b.what = what
 	b.current = progressbar.NewOptions(most, progressbar.OptionSetWriter(b.w), progressbar.OptionSetDescription(what), progressbar.OptionShowCount(),
-		progressbar.OptionShowIts(), progressbar.OptionSetItsString("rows"), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30))
+		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond))
 }
 
 // clear takes what is shown off the terminal.
