@@ -28,7 +28,7 @@ build: ## the programs, into bin/
 
 test: ## every test, with the race detector, against PostgreSQL, PgBouncer and the embedded broker (installs what is missing)
 	@build/deps
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m ./...
+	CGO_ENABLED=1 $(GO) test -race -parallel 6 -timeout 20m ./...
 
 test-matrix: ## storestream through every reading of the service's document, any two of them together (a few are in test; SEED=0: other plans)
 	@build/deps
@@ -37,7 +37,7 @@ test-matrix: ## storestream through every reading of the service's document, any
 test-kafka: ## producer's tests and the end-to-end tests of the promise against a real Apache Kafka (installs Java and Maven, which fetches Kafka)
 	@build/deps kafka
 	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -tags kafka -timeout 20m ./internal/servers ./producer
-	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 20m ./e2e -run '$(KAFKA_TESTS)'
+	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 3 -timeout 20m ./e2e -run '$(KAFKA_TESTS)'
 
 test-page: ## the status page in Chromium, with a real storestream behind it (installs Chromium; PAGE_SHOTS=folder leaves pictures)
 	@build/deps page
