@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -271,4 +273,48 @@ func TestVerifySaysWhyItCouldNotTell(t *testing.T) {
 	if v := s.verify(3, "users", "orders"); v.Verdict != "different" || v.Resources[0].Verdict != "unknown" || v.Resources[1].Missing != 1 || v.Resources[1].Note == "" {
 		t.Errorf("while the service fails and another resource differs: %+v", v)
 	}
+}
+
+// A sweep that gets no answer holds up neither polls nor the end, and the next owner goes on with it.
+func TestASweepThatHangsHoldsNothingUpAndIsDoneByTheNextOwner(t *testing.T) {
+	t.Parallel()
+	s := start(t, setup{yaml: quick, fake: smallShop(36)})
+	first := s.spawn("run")
+	first.isReady()
+	s.converge()
+	var hangs atomic.Bool
+	hangs.Store(true)
+	var asked atomic.Int64
+	err := s.fake.SetFaults(func(f *storefake.Faults) {
+		f.Choose = func(r *http.Request) storefake.Fault {
+			q := r.URL.Query()
+			if hangs.Load() && (q.Has("created_from") || q.Has("created_to")) && !q.Has("updated_from") && !q.Has("updated_to") { // so asks nobody but a full reading
+				asked.Add(1)
+				return storefake.Hang
+			}
+			return storefake.NoFault
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.unstamped(storefake.Products, 7, func(row storefake.Row) { row["brand"] = "Nobody" })
+	if out, errs, code := s.do("sweep", "products"); code != 0 {
+		t.Fatalf("sweep: exit status %d\n%s\n%s", code, out, errs)
+	}
+	eventually(t, "the sweep waits for an answer", func() (bool, string) { return asked.Load() > 0, "" })
+	if err := s.fake.Touch(context.Background(), storefake.Products, 8); err != nil {
+		t.Fatal(err)
+	}
+	want := s.fake.Rows(storefake.Products)[8].Time("updated_at")
+	eventually(t, "polls go on", func() (bool, string) {
+		return slices.ContainsFunc(s.topic(storefake.Products), func(r record) bool {
+			return r.id == 8 && r.updatedAt.Equal(s.floor(storefake.Products, want))
+		}), ""
+	})
+	first.stop()
+	hangs.Store(false)
+	second := s.spawn("run")
+	second.says(`"msg":"sweep finished"`)
+	s.converge()
 }
