@@ -23,6 +23,8 @@ type verdict struct {
 	extra   findings // rows that the topic has and the service never had, or has no longer
 	omitted findings // rows that a replay should have sent again and did not
 	broken  findings // what else the contract rules out
+
+	staleIDs []int64
 }
 
 // findings counts, and keeps the first few.
@@ -119,6 +121,7 @@ func (j *verdict) judgeRows(rows map[int64]row, newest map[int64]*record, decode
 			continue
 		}
 		if field := differs(got, want); field != "" {
+			j.staleIDs = append(j.staleIDs, id)
 			j.stale.add("%s %d (partition %d, offset %d): %s is %v, the service has %v (updated_at %v, the service's %v)", j.resource, id, r.partition, r.offset,
 				field, show(got[field]), show(want[field]), got["updated_at"], want["updated_at"])
 		}
@@ -128,6 +131,14 @@ func (j *verdict) judgeRows(rows map[int64]row, newest map[int64]*record, decode
 			j.extra.add("%s %d (partition %d, offset %d)", j.resource, id, r.partition, r.offset)
 		}
 	}
+}
+
+// difference says in what the rows differ, "" if in nothing.
+func (j *verdict) difference() string {
+	if j.lost.n+j.stale.n+j.extra.n+j.broken.n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d lost, %d stale, %d extra: %v", j.lost.n, j.stale.n, j.extra.n, slices.Concat(j.lost.first, j.stale.first, j.extra.first, j.broken.first))
 }
 
 // differs names a field in which the two differ, "" if none.

@@ -23,7 +23,8 @@ type load struct {
 	hurry chan struct{} // closed: open transactions commit now
 	// back are the instants to which updated_at was set back, by row: the only steps back that a topic may make.
 	back    map[rowAt]bool
-	late    int // transactions that were held open
+	backIDs map[rowAt]bool // the same without the instants
+	late    int            // transactions that were held open
 	skipped error
 	running sync.WaitGroup
 	stop    context.CancelFunc
@@ -44,7 +45,7 @@ const (
 )
 
 func newLoad(s *stage) *load {
-	l := &load{s: s, first: map[string]int{}, hurry: make(chan struct{}), back: map[rowAt]bool{}, stop: func() {}}
+	l := &load{s: s, first: map[string]int{}, hurry: make(chan struct{}), back: map[rowAt]bool{}, backIDs: map[rowAt]bool{}, stop: func() {}}
 	for _, name := range storefake.Names() {
 		l.first[name] = s.fake.Count(name)
 	}

@@ -80,12 +80,25 @@ func (l *load) renew(ctx context.Context, resource string, n int) (back func(con
 			to := row.at.Add(-time.Second)
 			l.mu.Lock()
 			l.back[rowAt{resource, row.id, to.UnixMilli()}] = true
+			l.backIDs[rowAt{resource: resource, id: row.id}] = true
 			l.mu.Unlock()
 			if err := l.s.fake.SetUpdatedAt(ctx, resource, row.id, to); err != nil {
 				l.note(err)
 			}
 		}
 	}
+}
+
+// onlySetBack says whether the updated_at of all these rows was set back: storestream looks at such a row twice, overlap apart, before it believes it.
+func (l *load) onlySetBack(resource string, ids []int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range ids {
+		if !l.backIDs[rowAt{resource: resource, id: id}] {
+			return false
+		}
+	}
+	return true
 }
 
 // setBack says whether the row's updated_at was ever set back to that instant.

@@ -35,7 +35,8 @@ func (r *result) writeTopics(w io.Writer) {
 	_ = t.Flush() // to a terminal or a log
 }
 
-// writeMishaps prints, for each kind, how long it took from its end until a change made after it was visible in every topic.
+// writeMishaps prints, for each kind, how long it took from its end until a change made after it was visible in every topic. Only mishaps that were alone
+// until then count: of the others the longest stall tells.
 func (r *result) writeMishaps(w io.Writer) {
 	type line struct {
 		lengths, recoveries []time.Duration
@@ -49,23 +50,40 @@ func (r *result) writeMishaps(w io.Writer) {
 			names = append(names, e.kind.name)
 		}
 		l.lengths = append(l.lengths, e.ended.Sub(e.began))
-		if at, missing := r.probes.recovered(e.ended); missing == "" {
+		if at, missing := r.probes.recovered(e.ended); missing == "" && r.alone(e, at) {
 			l.recoveries = append(l.recoveries, at.Sub(e.ended))
 		}
 	}
 	slices.Sort(names)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\tmishap\ttimes\tlongest\trecovered after: median\tlongest\t")
+	fmt.Fprintln(t, "\tmishap\ttimes\tlongest\talone\tthen recovered after: median\tlongest\t")
 	for _, name := range names {
 		l := lines[name]
-		middle, longest := "never", "never"
-		if n := len(l.recoveries); n == len(l.lengths) {
+		middle, longest := "", ""
+		if n := len(l.recoveries); n > 0 {
 			slices.Sort(l.recoveries)
 			middle, longest = short(l.recoveries[n/2]), short(l.recoveries[n-1])
 		}
-		fmt.Fprintf(t, "\t%s\t%d\t%s\t%s\t%s\t\n", name, len(l.lengths), short(slices.Max(l.lengths)), middle, longest)
+		fmt.Fprintf(t, "\t%s\t%d\t%s\t%d\t%s\t%s\t\n", name, len(l.lengths), short(slices.Max(l.lengths)), len(l.recoveries), middle, longest)
 	}
 	_ = t.Flush() // to a terminal or a log
+}
+
+// alone says whether no other mishap went on between e's beginning and the recovery from it, nor had shortly before.
+func (r *result) alone(e struck, recovered time.Time) bool {
+	for _, other := range r.struck {
+		if other.began.Equal(e.began) && other.kind == e.kind {
+			continue
+		}
+		over := other.ended
+		if at, missing := r.probes.recovered(other.ended); missing == "" {
+			over = at
+		}
+		if other.began.Before(recovered) && over.After(e.began) {
+			return false
+		}
+	}
+	return true
 }
 
 // writeFaults prints what is wrong, with the first of each.

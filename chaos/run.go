@@ -181,7 +181,7 @@ func (s *stage) compare(ctx context.Context, r *result) error {
 	patience, cancel := context.WithTimeout(ctx, equalWithin+s.realDelay())
 	defer cancel()
 	open := storefake.Names()
-	lied := map[string]bool{}
+	lied, reasons := map[string]bool{}, map[string]string{}
 	for {
 		promised := map[string]bool{}
 		for _, resource := range open {
@@ -197,13 +197,18 @@ func (s *stage) compare(ctx context.Context, r *result) error {
 			if err != nil {
 				return err
 			}
-			if v.lost.n+v.stale.n+v.extra.n == 0 && s.replayed(resource) {
+			why := v.difference()
+			if why == "" && s.replayed(resource) {
+				s.say("%s is the service's after %s", resource, short(time.Since(quiet)))
 				continue
 			}
-			still = append(still, resource)
-			if promised[resource] && v.lost.n+v.stale.n > 0 && !lied[resource] {
+			if still = append(still, resource); why == "" {
+				why = "a replay is not finished"
+			}
+			reasons[resource] = why
+			if promised[resource] && (v.lost.n > 0 || !s.load.onlySetBack(resource, v.staleIDs)) && !lied[resource] {
 				lied[resource] = true
-				s.fail(fmt.Errorf("%s claims to be as of after the last change, and is not: %v%v", resource, v.lost.first, v.stale.first))
+				s.fail(fmt.Errorf("%s claims to be as of after the last change, and is not: %s", resource, why))
 			}
 		}
 		if open = still; len(open) == 0 {
@@ -214,7 +219,9 @@ func (s *stage) compare(ctx context.Context, r *result) error {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			s.fail(fmt.Errorf("%v did not come to equal the service, or did not finish their replays, within %s", open, equalWithin))
+			for _, resource := range open {
+				s.fail(fmt.Errorf("%s did not come to equal the service within %s: %s", resource, equalWithin, reasons[resource]))
+			}
 			return nil
 		}
 	}
