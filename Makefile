@@ -3,7 +3,6 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -s -w -X main.release=$(VERSION)
 TIME    ?= 10s
 REV     ?= main
-SEED    ?= 0
 FOR     ?= 5m
 
 # Tools are built from the Go module proxy, each version once.
@@ -51,7 +50,7 @@ test-alerts: ## the alert rules and the dashboard's expressions, by promtool (in
 
 chaos: ## storestream where everything around it fails, for FOR (default 5m) by the plan of SEED (default: any, which it prints); ARGS=--help
 	@build/deps kafka
-	@$(GO) run ./chaos --seed $(SEED) --for $(FOR) $(ARGS)
+	@$(GO) run ./chaos --seed $(or $(SEED),0) --for $(FOR) $(ARGS)
 
 lint: $(GOLANGCI_LINT) ## golangci-lint; which checks and why: .golangci.yml
 	$(GOLANGCI_LINT) run ./...
