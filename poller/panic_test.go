@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,11 +38,14 @@ func TestAPanicInASourceIsTheFailureOfItsResourceAndNoMore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var mu sync.Mutex
 		var marks []watermark.Watermark
 		p := New(Config{
 			Resource: set.Get("orders"), Source: &poisoned{left: 3}, Interval: time.Second, Overlap: time.Second, Start: schemas.MinInstant,
 			Watermark: watermark.New("orders"), MaxRows: func() int { return 100 }, MaxRecordBytes: 1 << 20,
 			Publish: func(_ context.Context, tx watermark.Transaction) error {
+				mu.Lock()
+				defer mu.Unlock()
 				marks = append(marks, tx.Watermark)
 				return nil
 			},
@@ -54,11 +58,13 @@ func TestAPanicInASourceIsTheFailureOfItsResourceAndNoMore(t *testing.T) {
 		if s := p.Status(); s.Err == nil || !strings.Contains(s.Err.Error(), "panicked") || s.FailedSince.IsZero() || s.Complete != 0 {
 			t.Errorf("status of a source that panicked: %+v", s)
 		}
+		mu.Lock()
 		for _, m := range marks {
 			if m.Settled != schemas.MinInstant {
 				t.Errorf("settled %s though the read panicked", m.Settled)
 			}
 		}
+		mu.Unlock()
 		<-time.After(time.Minute) // of the bubble's clock
 		synctest.Wait()
 		if s := p.Status(); s.Err != nil || s.Complete == 0 {
