@@ -14,7 +14,7 @@ type point struct {
 }
 
 func (r *rate) add(at time.Time, n int64) {
-	for len(r.points) > 1 && at.Sub(r.points[0].at) > rateSpan {
+	for len(r.points) > 1 && at.Sub(r.points[1].at) >= rateSpan { // the oldest point is the last one that lies rateSpan back
 		r.points = r.points[1:]
 	}
 	r.points = append(r.points, point{at, n})
