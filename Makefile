@@ -33,10 +33,13 @@ test-matrix: ## storestream through every reading of the service's document, any
 	@build/deps
 	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 20m ./e2e -run 'TestUnderEveryReading' -parallel 4 -matrix -matrix-seed $(or $(SEED),1)
 
-test-kafka: ## producer's tests and the end-to-end tests of the promise against a real Apache Kafka (installs Java and Maven, which fetches Kafka)
+test-kafka: ## the end-to-end tests of the promise against a real Apache Kafka (installs Java and Maven, which fetches Kafka)
+	@build/deps kafka
+	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 3 -timeout 20m ./e2e -run '$(KAFKA_TESTS)'
+
+test-kafka-producer: ## the producer's own tests against a real Apache Kafka, one broker for each: some five minutes
 	@build/deps kafka
 	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -tags kafka -timeout 20m ./internal/servers ./producer
-	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 3 -timeout 20m ./e2e -run '$(KAFKA_TESTS)'
 
 test-page: ## the status page in Chromium, with a real storestream behind it (installs Chromium; PAGE_SHOTS=folder leaves pictures)
 	@build/deps page
