@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -234,17 +235,57 @@ func TestAMemberWaitsForABrokerThatIsDown(t *testing.T) {
 }
 
 func TestPartitionsAddedToTheWatermarkTopicLeaveEachResourceOneOwner(t *testing.T) {
+	const partitions = 64 // all five names hash apart
 	s, l := plainStage(t), newLedger(t)
 	a, _ := l.run(s.cluster("a", nil), "a")
 	l.await("a alone", l.everythingOwned("a"))
-	if _, err := s.admin.CreatePartitions(s.ctx(), 61, "store.watermarks"); err != nil {
+	b, _ := l.run(s.cluster("b", nil), "b")
+	l.await("a and b", l.everythingOwned("a", "b"))
+	if _, err := s.admin.CreatePartitions(s.ctx(), partitions-3, "store.watermarks"); err != nil {
 		t.Fatal(err)
 	}
-	// With 64 partitions all five names hash apart, and a has them all again when it has been given the new ones.
-	l.await("some resource to move", func() bool { return len(l.causes) > 0 })
-	l.await("a alone again", l.everythingOwned("a"))
-	if got := a.Owned(); len(got) != len(all) {
-		t.Errorf("a owns %v", got)
+	assigned := s.assigned(partitions)
+	l.await("the owners by the new partitions", func() bool {
+		for _, resource := range all {
+			if !slices.Equal(l.owners[resource], []string{assigned[producer.PartitionOf(resource, partitions)]}) {
+				return false
+			}
+		}
+		return true
+	})
+	if owned := slices.Sorted(slices.Values(append(a.Owned(), b.Owned()...))); !slices.Equal(owned, slices.Sorted(slices.Values(all))) {
+		t.Errorf("a and b say that they own %v", owned)
+	}
+}
+
+// assigned waits until the group has shared out n partitions of the watermark topic, and says which instance has which.
+func (s *stage) assigned(n int) map[int32]string {
+	s.t.Helper()
+	for ctx := s.ctx(); ; {
+		groups, err := s.admin.DescribeGroups(ctx, "storestream")
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		has := make(map[int32]string)
+		for _, m := range groups["storestream"].Members {
+			c, ok := m.Assigned.AsConsumer()
+			if !ok {
+				continue
+			}
+			for _, topic := range c.Topics {
+				for _, p := range topic.Partitions {
+					has[p] = strings.TrimPrefix(m.ClientID, "storestream-")
+				}
+			}
+		}
+		if groups["storestream"].State == "Stable" && len(has) == n {
+			return has
+		}
+		select {
+		case <-ctx.Done():
+			s.t.Fatalf("the group has shared out %d partitions, expected %d", len(has), n)
+		case <-time.After(50 * time.Millisecond):
+		}
 	}
 }
 
