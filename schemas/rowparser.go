@@ -29,6 +29,7 @@ type RowParser struct {
 type span struct {
 	start, end int
 	twice      bool
+	ascii      bool // a string without escapes, all of ASCII; false where that was not looked at
 }
 
 // NewRowParser returns a parser for rows of r.
@@ -43,7 +44,7 @@ func (r *Resource) NewRowParser() *RowParser {
 // Parse encodes one row, a JSON object. Either the Record is good, or the Reject is not nil and says why it is not. raw may be reused
 // afterwards.
 func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
-	whole := p.scan(raw)
+	whole := p.scanPlain(raw) || p.scanAny(raw)
 	rec := Record{UpdatedAt: MinInstant}
 	id, hasID := p.long(raw, 0)
 	updatedAt, hasUpdatedAt := p.instant(raw, p.res.updatedAt)
@@ -73,8 +74,8 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 // parser's life.
 func (p *RowParser) Unknown() []string { return p.unknown.drain() }
 
-// scan notes where the fields' values stand. false where raw is not one well-formed object; what it met before the fault stands.
-func (p *RowParser) scan(raw []byte) bool {
+// scanAny notes where the fields' values stand. false where raw is not one well-formed object; what it met before the fault stands.
+func (p *RowParser) scanAny(raw []byte) bool {
 	clear(p.spans)
 	p.input = *bytes.NewBuffer(raw)
 	p.decoder.Reset(&p.input, p.decoder.Options())
@@ -145,7 +146,7 @@ func (p *RowParser) text(raw []byte, i int) []byte {
 	}
 	switch c := v[0]; {
 	case c == '"':
-		return p.unquote(v)
+		return p.unquote(v, p.spans[i].ascii)
 	case c == '-' || c-'0' <= 9:
 		return v
 	}
@@ -181,6 +182,6 @@ func (p *RowParser) appendField(b, raw []byte, i int) ([]byte, bool) {
 		v, ok := parseDouble(p.text(raw, i))
 		return binary.LittleEndian.AppendUint64(b, math.Float64bits(v)), ok
 	default:
-		return p.appendString(b, p.value(raw, i))
+		return p.appendString(b, p.value(raw, i), p.spans[i].ascii)
 	}
 }

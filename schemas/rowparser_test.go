@@ -3,6 +3,7 @@ package schemas
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -206,6 +207,30 @@ func checkRecord(t *testing.T, r *Resource, rec Record) {
 	}
 }
 
+// checkScans: what the scan of plain rows takes, jsontext takes too, and finds the same values and the same names.
+func checkScans(t *testing.T, r *Resource, row []byte) {
+	t.Helper()
+	plain, careful := r.NewRowParser(), r.NewRowParser()
+	if !plain.scanPlain(row) {
+		return
+	}
+	if !careful.scanAny(row) {
+		t.Fatal("the scan of plain rows takes a row that is not well formed")
+	}
+	for i, s := range plain.spans {
+		if s.ascii && bytes.ContainsFunc(row[s.start+1:s.end-1], func(c rune) bool { return c < ' ' || c > '~' && c != 0x7f || c == '\\' || c == '"' }) {
+			t.Fatalf("%q is not plain ASCII", row[s.start:s.end])
+		}
+		s.ascii = false
+		if s != careful.spans[i] {
+			t.Fatalf("%s stands at %+v, expected %+v", r.Fields[i].Name, s, careful.spans[i])
+		}
+	}
+	if got, want := plain.Unknown(), careful.Unknown(); !slices.Equal(got, want) {
+		t.Fatalf("unknown fields are %q, expected %q", got, want)
+	}
+}
+
 func FuzzRowParser(f *testing.F) {
 	set := load(f)
 	for i, r := range set.All() {
@@ -214,9 +239,13 @@ func FuzzRowParser(f *testing.F) {
 		}
 	}
 	f.Add(byte(0), []byte(`{"id":1,"id":2,"status":"\ud800","x":[[[[]]]],"total_amount":1e999999999}`))
+	for _, odd := range []string{`{"id":01}`, `{"id":1.}`, `{"id":-}`, `{"id":1e+}`, `{"id":1,}`, `{"id":1 "x":2}`, `{"id":1}}`, `{"x":"\u00e9"}`, "{\"x\":\"\t\"}", `{"x":nul}`, `{"id"}`, `{,}`} {
+		f.Add(byte(0), []byte(odd))
+	}
 	f.Fuzz(func(t *testing.T, resource byte, row []byte) {
 		r := set.All()[int(resource)%5]
 		before := string(row)
+		checkScans(t, r, row)
 		rec, rej := r.NewRowParser().Parse(row)
 		if string(row) != before {
 			t.Fatal("the row was written to")

@@ -9,20 +9,24 @@ import (
 )
 
 // appendString encodes a JSON string as an Avro one; false where it is no string or not valid UTF-8.
-func (p *RowParser) appendString(b, quoted []byte) ([]byte, bool) {
+func (p *RowParser) appendString(b, quoted []byte, ascii bool) ([]byte, bool) {
 	if len(quoted) == 0 || quoted[0] != '"' {
 		return b, false
 	}
-	text := p.unquote(quoted)
+	text := p.unquote(quoted, ascii)
 	if text == nil {
 		return b, false
 	}
 	return appendText(b, text), true
 }
 
-// unquote is what stands in a JSON string, good until the next call; nil where that is not valid UTF-8.
-func (p *RowParser) unquote(quoted []byte) []byte {
+// unquote is what stands in a JSON string, good until the next call; nil where that is not valid UTF-8. ascii: it is known to hold
+// neither escapes nor anything else to check.
+func (p *RowParser) unquote(quoted []byte, ascii bool) []byte {
 	text := quoted[1 : len(quoted)-1]
+	if ascii {
+		return text
+	}
 	if bytes.IndexByte(text, '\\') >= 0 {
 		var err error
 		if p.scratch, err = jsontext.AppendUnquote(p.scratch[:0], quoted); err != nil {
