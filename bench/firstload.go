@@ -19,9 +19,9 @@ type load struct {
 	peak             int64
 }
 
-// firstLoad has a new storestream fill the topic of one resource on a new broker, and exit.
-func (s *stage) firstLoad(ctx context.Context, b *broker, resource, base string) (l load, err error) {
-	set := setting{base: base, resources: map[string]string{resource: ""}, once: true, broker: b}
+// firstLoad has a new storestream fill the topic of one resource, which is empty, and exit.
+func (s *stage) firstLoad(ctx context.Context, b *broker, resource string, set setting) (l load, err error) {
+	set.resources, set.once, set.broker = map[string]string{resource: ""}, true, b
 	if s.profile != "" {
 		if err := os.MkdirAll(s.profile, 0o700); err != nil {
 			return l, err
@@ -46,7 +46,7 @@ func (s *stage) firstLoad(ctx context.Context, b *broker, resource, base string)
 		case <-ctx.Done():
 		}
 	}()
-	mark, err := awaitLoad(ctx, b, resource)
+	mark, err := awaitLoad(ctx, b, set.topic("watermarks"), resource)
 	if err != nil {
 		select {
 		case <-st.Exited():
@@ -126,7 +126,7 @@ func (s *stage) loadsOf(ctx context.Context, t *table, resource, suffix string, 
 		if err != nil {
 			return err
 		}
-		l, err := s.firstLoad(ctx, b, resource, "")
+		l, err := s.firstLoad(ctx, b, resource, setting{})
 		if err := errors.Join(err, b.stop()); err != nil {
 			return err
 		}

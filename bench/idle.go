@@ -11,18 +11,25 @@ import (
 	"github.com/storestream/storestream/storefake"
 )
 
-// rowsSQL makes a table of orders by itself: larger ones than the stand-in service is good for.
+// threeYears is the days of history that a table of tableOf has.
+const threeYears = 1095
+
+// rowsSQL makes a table of orders by itself, spread over so many days up to an hour ago: larger ones than the stand-in service is good for.
 const rowsSQL = `CREATE TABLE orders (id int8, user_id int8, status text, total_amount numeric, created_at timestamptz, updated_at timestamptz);
 INSERT INTO orders SELECT n, n %% 100000, (ARRAY['Shipped','Complete','Processing','Cancelled','Returned'])[1 + n %% 5], (n %% 100000) / 100.0,
-  now() - interval '1000 days' + n * (interval '990 days' / %[1]d), now() - interval '999 days' + n * (interval '990 days' / %[1]d) FROM generate_series(1, %[1]d) n;
+  now() - interval '2 hours %[2]d days' + n * (interval '%[2]d days' / %[1]d), now() - interval '1 hour %[2]d days' + n * (interval '%[2]d days' / %[1]d) FROM generate_series(1, %[1]d) n;
 ALTER TABLE orders ADD PRIMARY KEY (id); CREATE INDEX ON orders (updated_at, id); GRANT SELECT ON orders TO ` + storefake.ReaderRole
 
-// database makes a database that holds n orders, once, and returns where the reader reads it.
+// tableOf makes a database that holds n orders of three years, once, and returns where the reader reads it.
 func (s *stage) tableOf(ctx context.Context, n int) (reader, admin string, err error) {
-	if err := s.shop(ctx); err != nil { // it makes the role
+	return s.tableOver(ctx, n, threeYears)
+}
+
+func (s *stage) tableOver(ctx context.Context, n, days int) (reader, admin string, err error) {
+	if err := s.database(ctx); err != nil {
 		return "", "", err
 	}
-	name := fmt.Sprintf("rows_%d", n)
+	name := tableName(n, days)
 	reader, admin = s.postgres.DSN(storefake.ReaderRole, readerPassword, name), s.postgres.AdminDSN(name)
 	var there bool
 	if err := s.query(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = '"+name+"')", &there); err != nil || there {
@@ -37,12 +44,19 @@ func (s *stage) tableOf(ctx context.Context, n int) (reader, admin string, err e
 		return "", "", err
 	}
 	defer conn.Close(ctx)
-	if _, err := conn.PgConn().Exec(ctx, fmt.Sprintf(rowsSQL, n)).ReadAll(); err != nil {
+	if _, err := conn.PgConn().Exec(ctx, fmt.Sprintf(rowsSQL, n, days)).ReadAll(); err != nil {
 		return "", "", err
 	}
 	_, err = conn.Exec(ctx, "VACUUM (FREEZE, ANALYZE) orders")
 	return reader, admin, err
 }
+
+// dropTable drops what tableOf made, for the next one to find it as new.
+func (s *stage) dropTable(ctx context.Context, n int) error {
+	return s.exec(ctx, "DROP DATABASE "+tableName(n, threeYears)+" WITH (FORCE)")
+}
+
+func tableName(n, days int) string { return fmt.Sprintf("rows_%d_%d", n, days) }
 
 // sizes are the tables that are compared with each other.
 func (s *stage) sizes() []int {
@@ -131,10 +145,7 @@ func (s *stage) onTable(ctx context.Context, n int, dsn, admin string, peak, row
 	if _, err := conn.Exec(ctx, "UPDATE orders SET updated_at = now()"); err != nil {
 		return err
 	}
-	if err := until(ctx, 2*time.Minute, "the update", func() bool {
-		rows, err := st.metric(ctx, "storestream_rows_published_total")
-		return err == nil && int(rows) >= 2*n
-	}); err != nil {
+	if err := st.awaitPublished(ctx, 2*n); err != nil {
 		return err
 	}
 	bytes, err := st.metric(ctx, "storestream_seen_bytes")

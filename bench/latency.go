@@ -46,7 +46,7 @@ func (s *stage) latency(ctx context.Context, interval string, n int) (all series
 	if err := st.awaitReady(ctx, 5*time.Minute); err != nil {
 		return nil, err
 	}
-	a, err := watch(b, "store.orders")
+	a, err := watch(b)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (s *stage) firstRow(ctx context.Context) (d time.Duration, err error) {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, b.stop()) }()
-	a, err := watch(b, "store.orders")
+	a, err := watch(b)
 	if err != nil {
 		return 0, err
 	}
@@ -161,7 +161,7 @@ func (s *stage) handover(ctx context.Context) (d time.Duration, err error) {
 			return 0, err
 		}
 	}
-	a, err := watch(b, "store.orders")
+	a, err := watch(b)
 	if err != nil {
 		return 0, err
 	}

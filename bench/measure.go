@@ -23,6 +23,7 @@ func lines() []line {
 		{"micro", microbenchmarks},
 		{"firstload", firstLoads},
 		{"apache", apacheLoads},
+		{"segments", segmentsOf},
 		{"rest", restLoads},
 		{"openday", openDays},
 		{"growing", growing},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"time"
@@ -76,19 +77,34 @@ func (s *stage) openDay(ctx context.Context, t *table, order, what, target strin
 
 // touch has the service change n rows.
 func (v *service) touch(ctx context.Context, resource string, n int) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/%s/%d", v.control, resource, n), nil)
+	_, err := v.ask(ctx, fmt.Sprintf("/%s/%d", resource, n))
+	return err
+}
+
+// answered is how many requests for rows the service has answered.
+func (v *service) answered(ctx context.Context) (int, error) {
+	text, err := v.ask(ctx, "/requests")
 	if err != nil {
-		return err
+		return 0, err
+	}
+	return strconv.Atoi(text)
+}
+
+func (v *service) ask(ctx context.Context, path string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.control+path, nil)
+	if err != nil {
+		return "", err
 	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("touch: %s", response.Status)
+	text, err := io.ReadAll(io.LimitReader(response.Body, 1<<10))
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", path, response.Status)
 	}
-	return nil
+	return string(text), err
 }
 
 // poll waits for the next poll's end and returns what it took, counted between the ends of two polls.

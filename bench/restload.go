@@ -17,7 +17,7 @@ func restLoads(ctx context.Context, s *stage, t *table) error {
 		if err != nil {
 			return err
 		}
-		l, err := s.firstLoad(ctx, b, "users", "")
+		l, err := s.firstLoad(ctx, b, "users", setting{})
 		if err := errors.Join(err, b.stop()); err != nil {
 			return err
 		}

@@ -55,9 +55,21 @@ func serveService(ctx context.Context, args []string, stdout io.Writer) error {
 	return nil
 }
 
-// touches changes n rows of a resource, spread over the table, in one transaction: GET /RESOURCE/N answers when they are visible.
+// touches changes n rows of a resource, spread over the table, in one transaction: GET /RESOURCE/N answers when they are visible. GET /requests says how
+// many requests for rows were answered so far.
 func touches(fake *storefake.Fake) http.Handler {
 	mux := http.NewServeMux()
+	mux.HandleFunc("/requests", func(w http.ResponseWriter, _ *http.Request) {
+		n := 0
+		for resource, byStatus := range fake.Counts() {
+			for _, count := range byStatus {
+				if resource != "key" {
+					n += count
+				}
+			}
+		}
+		fmt.Fprint(w, n)
+	})
 	mux.HandleFunc("/{resource}/{n}", func(w http.ResponseWriter, r *http.Request) {
 		n, err := strconv.Atoi(r.PathValue("n"))
 		if err == nil {

@@ -43,6 +43,7 @@ type service struct {
 type broker struct {
 	addr, registry string
 	pid            int
+	data           string // folder of its logs; empty: it has none
 	stop           func() error
 }
 
@@ -158,7 +159,11 @@ func (s *stage) shop(ctx context.Context) (err error) {
 	return s.exec(ctx, "VACUUM (FREEZE, ANALYZE)", "CHECKPOINT")
 }
 
+// database starts PostgreSQL with the role that may only read, once.
 func (s *stage) database(ctx context.Context) (err error) {
+	if s.postgres != nil {
+		return nil
+	}
 	if s.postgres, err = servers.StartPostgres(ctx, servers.PostgresConfig{Settings: map[string]string{"shared_buffers": "2GB", "autovacuum": "off"}}); err != nil {
 		return err
 	}
@@ -173,6 +178,11 @@ func (s *stage) database(ctx context.Context) (err error) {
 	}
 	first, _, _ := strings.Cut(string(text), "\n")
 	if s.pgPid, err = strconv.Atoi(first); err != nil {
+		return err
+	}
+	// As the service's own is: storefake finds it there and sets the same.
+	if err := s.exec(ctx, "CREATE ROLE "+storefake.ReaderRole+" LOGIN PASSWORD '"+readerPassword+"'", "ALTER ROLE "+storefake.ReaderRole+" SET statement_timeout = '60s'",
+		"ALTER ROLE "+storefake.ReaderRole+" SET default_transaction_read_only = on"); err != nil {
 		return err
 	}
 	if s.options.pooler {

@@ -23,6 +23,9 @@ type setting struct {
 	once      bool
 	broker    *broker
 	profile   string
+	// Of Kafka; empty or 0: the defaults.
+	prefix, group string
+	partitions    int
 }
 
 // stream is a running storestream.
@@ -34,23 +37,49 @@ type stream struct {
 
 var allResources = []string{"orders", "order_items", "products", "users", "shipments"}
 
-// start starts storestream.
-func (s *stage) start(set setting) (*stream, error) {
+// kafka is what differs from the defaults, in YAML's flow style.
+func (set *setting) kafka() string {
+	var text strings.Builder
+	if set.prefix != "" {
+		fmt.Fprintf(&text, ", topic_prefix: %q", set.prefix)
+	}
+	if set.group != "" {
+		fmt.Fprintf(&text, ", group: %q", set.group)
+	}
+	if set.partitions > 0 {
+		fmt.Fprintf(&text, ", partitions: %d", set.partitions)
+	}
+	return text.String()
+}
+
+// topic is the topic of a name such as "orders".
+func (set *setting) topic(name string) string {
+	if set.prefix == "" {
+		return "store." + name
+	}
+	return set.prefix + name
+}
+
+// configure writes the configuration, and says where it is and on which port the status page will be.
+func (s *stage) configure(set setting) (path string, port int, err error) {
 	s.n++
-	port, err := freePort()
-	if err != nil {
-		return nil, err
+	if port, err = freePort(); err != nil {
+		return "", 0, err
 	}
 	base, dsn := set.base, set.dsn
-	if base == "" {
+	switch {
+	case base != "":
+	case s.service != nil:
 		base = s.service.base
+	default:
+		base = "http://127.0.0.1:9/v1" // nobody asks it
 	}
 	if s.postgres != nil && dsn == "" {
 		dsn = s.readerDSN()
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "store: {base_url: %q, max_requests_per_second: 10000}\npostgres: {dsn: %q}\nkafka: {brokers: [%q]}\nregistry: {url: %q}\n",
-		base, dsn, set.broker.addr, set.broker.registry)
+	fmt.Fprintf(&text, "store: {base_url: %q, max_requests_per_second: 10000}\npostgres: {dsn: %q}\nkafka: {brokers: [%q]%s}\nregistry: {url: %q}\n",
+		base, dsn, set.broker.addr, set.kafka(), set.broker.registry)
 	fmt.Fprintf(&text, "http: {listen: \"127.0.0.1:%d\"}\nresources:\n", port)
 	for _, name := range allResources {
 		more, enabled := set.resources[name]
@@ -59,15 +88,26 @@ func (s *stage) start(set setting) (*stream, error) {
 		}
 		fmt.Fprintf(&text, "  %s: {enabled: %v%s}\n", name, enabled, more)
 	}
-	config := filepath.Join(s.dir, fmt.Sprintf("storestream-%d.yaml", s.n))
-	if err := os.WriteFile(config, []byte(text.String()), 0o600); err != nil {
+	path = filepath.Join(s.dir, fmt.Sprintf("storestream-%d.yaml", s.n))
+	return path, port, os.WriteFile(path, []byte(text.String()), 0o600)
+}
+
+// environment is this process's without what would configure storestream.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "STORESTREAM_") })
+}
+
+// start starts storestream.
+func (s *stage) start(set setting) (*stream, error) {
+	config, port, err := s.configure(set)
+	if err != nil {
 		return nil, err
 	}
 	args := []string{"run", "--config", config}
 	if set.once {
 		args = append(args, "--once")
 	}
-	program, environ := s.program, slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "STORESTREAM_") })
+	program, environ := s.program, environment()
 	if set.profile != "" {
 		if program, err = s.build(context.Background(), true); err != nil {
 			return nil, err
@@ -176,4 +216,12 @@ func (st *stream) awaitReady(ctx context.Context, patience time.Duration) error 
 	default:
 		return err
 	}
+}
+
+// awaitPublished waits until so many rows have been published since the start.
+func (st *stream) awaitPublished(ctx context.Context, n int) error {
+	return untilEvery(ctx, 100*time.Millisecond, 2*time.Minute, fmt.Sprintf("the publishing of %d rows", n), func() bool {
+		rows, err := st.metric(ctx, "storestream_rows_published_total")
+		return err == nil && int(rows) >= n
+	})
 }

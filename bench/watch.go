@@ -25,8 +25,8 @@ type loaded struct {
 }
 
 // awaitLoad waits until the watermark of a resource says that it has completed a pass, by reading the topic as any consumer would.
-func awaitLoad(ctx context.Context, b *broker, resource string) (l loaded, err error) {
-	cl, err := consumer(b, "store.watermarks")
+func awaitLoad(ctx context.Context, b *broker, topic, resource string) (l loaded, err error) {
+	cl, err := consumer(b, topic)
 	if err != nil {
 		return l, err
 	}
@@ -68,8 +68,9 @@ type arrivals struct {
 	done chan struct{}
 }
 
-func watch(b *broker, topic string) (*arrivals, error) {
-	cl, err := consumer(b, topic)
+// watch notes the arrivals of orders.
+func watch(b *broker) (*arrivals, error) {
+	cl, err := consumer(b, "store.orders")
 	if err != nil {
 		return nil, err
 	}
