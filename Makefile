@@ -14,7 +14,7 @@ GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-
 KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilling|TestAReset|TestKcat
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-matrix test-kafka chaos test-page test-alerts lint fmt bench bench-check fuzz compose-check deps clean
+.PHONY: help demo build test test-matrix test-kafka chaos test-page test-alerts lint fmt bench bench-plots bench-check fuzz compose-check deps clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,9 @@ fmt: $(GOLANGCI_LINT) ## format as lint wants it
 
 bench: ## measure the whole program and write docs/performance.md (about 20 minutes; BENCH=--help: what can be set)
 	$(GO) run ./bench --write docs/performance.md $(BENCH)
+
+bench-plots: ## measure how cost grows and draw docs/plots (about ten minutes; BENCH=--kafka --big: with Apache Kafka, to 10 million rows)
+	$(GO) run ./bench --plots docs/plots $(BENCH)
 
 bench-check: ## hot paths against REV (default main): allocations, and ratios in one interleaved run
 	$(GO) run ./bench check --against $(REV)

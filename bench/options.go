@@ -24,6 +24,7 @@ type options struct {
 	program  string
 	profile  string
 	write    string
+	plots    string
 	keep     bool
 }
 
@@ -33,6 +34,8 @@ const usage = `bench measures storestream and prints a table; with --write FILE 
   go run ./bench --only firstload --runs 9         one of them
   go run ./bench --only firstload --profile /tmp/p and a CPU and a memory profile of each run
   go run ./bench --quick                           small tables and one round: only whether everything still runs
+  go run ./bench --plots docs/plots                instead of the table: how cost grows, as figures.csv and plots of it (about ten minutes)
+  go run ./bench draw docs/plots                   the plots again, from the figures that are there
   go run ./bench check --against main              hot paths against another commit, in one interleaved run
 
 Flags:
@@ -57,6 +60,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f.StringVar(&o.program, "storestream", "", "measure this program instead of a fresh build")
 	f.StringVar(&o.profile, "profile", "", "folder for CPU and memory profiles of the first loads (of a build that can write them)")
 	f.StringVar(&o.write, "write", "", "document whose table is replaced")
+	f.StringVar(&o.plots, "plots", "", "measure how cost grows instead, once each, and draw it into this folder (--only "+strings.Join(partNames(), ", ")+")")
 	f.BoolVar(&o.keep, "keep", false, "keep the folder with logs and configurations")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -64,9 +68,13 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	if o.quick {
 		o.runs, o.orders, o.users, o.products, o.day = 1, 50_000, 5_000, 5_000, 20_000
 	}
+	names := lineNames()
+	if o.plots != "" {
+		names = partNames()
+	}
 	for _, name := range o.only {
-		if !slices.Contains(lineNames(), name) {
-			return o, fmt.Errorf("--only %s: expected one of %s", name, strings.Join(lineNames(), ", "))
+		if !slices.Contains(names, name) {
+			return o, fmt.Errorf("--only %s: expected one of %s", name, strings.Join(names, ", "))
 		}
 	}
 	if o.runs < 1 || o.orders < 1000 || o.users < 1000 || o.products < 1000 || o.day < 1000 {
