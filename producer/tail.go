@@ -21,7 +21,7 @@ type TailRecord struct {
 	ID        int64
 	Tombstone bool
 	Value     schemas.Value // good until the function that got it returns; empty for a tombstone
-	Err       error         // why it could not be decoded; ID is 0 if it was the key
+	Err       error         // why it is none of storestream's; ID is 0 if it was the key
 }
 
 // TailFrom says where Tail starts and ends.
@@ -48,6 +48,9 @@ func (c *Cluster) Tail(ctx context.Context, r *schemas.Resource, from TailFrom, 
 		t := TailRecord{Partition: record.Partition, Offset: record.Offset, Time: record.Timestamp, Tombstone: record.Value == nil}
 		if _, t.ID, t.Err = schemas.ReadKey(record.Key); t.Err == nil && !t.Tombstone {
 			t.Value, t.Err = readers.read(ctx, record.Value)
+			if t.Err != nil && !errors.Is(t.Err, errForeignValue) { // not the record's fault: a registry that does not answer
+				return fmt.Errorf("reading topic %s: %w", topic, t.Err)
+			}
 		}
 		return each(t)
 	})

@@ -110,6 +110,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {
 		{"tail", "expected the name of one resource"},
 		{"tail itmes", "the nearest is"},
 		{"tail orders -n -1", "expected 1 or more"},
+		{"tail orders -n few", "-n, --lines"},
 		{"schema show", "expected the name of one resource"},
 		{"config show --config /no/such/file.yaml", "/no/such/file.yaml: the configuration file cannot be read: no such file"},
 		{"config show --set log.levle=debug", "the nearest known one is log.level"},
@@ -134,7 +135,10 @@ func TestEveryCommandHasHelpWithAWorkedExample(t *testing.T) {
 }
 
 func TestVersionIsPrinted(t *testing.T) {
-	do(t, "version").expect(t, exitDone, "storestream ", "linux/")
+	said := do(t, "version").expect(t, exitDone, "storestream ", "linux/")
+	if flag := do(t, "--version").expect(t, exitDone); flag.stdout.String() != said.stdout.String() {
+		t.Errorf("--version says %q, version %q", flag.stdout, said.stdout)
+	}
 }
 
 func TestConfigShowTellsEachValueWithItsOriginAndMasksSecrets(t *testing.T) {

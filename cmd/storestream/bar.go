@@ -14,6 +14,7 @@ type bar struct {
 	w       io.Writer // nil: no terminal
 	current *progressbar.ProgressBar
 	what    string
+	said    bool // what is a line, and no bar
 }
 
 func newBar(w io.Writer) *bar {
@@ -41,11 +42,12 @@ func (b *bar) reading(resource string, p compare.Progress) {
 
 // say shows a line instead of a bar.
 func (b *bar) say(text string) {
-	if b.w == nil {
+	if b.w == nil || b.what == text {
 		return
 	}
-	b.begin(text, -1)
-	_ = b.current.Add(1)
+	b.clear()
+	b.what, b.said = text, true
+	_, _ = io.WriteString(b.w, text)
 }
 
 func (b *bar) begin(what string, most int) {
@@ -54,14 +56,18 @@ func (b *bar) begin(what string, most int) {
 	}
 	b.clear()
 	b.what = what
+	// Without an interval of its own: a spinner with one goes on drawing after it was cleared.
 	b.current = progressbar.NewOptions(most, progressbar.OptionSetWriter(b.w), progressbar.OptionSetDescription(what), progressbar.OptionShowCount(),
-		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond))
+		progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30), progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetSpinnerChangeInterval(0))
 }
 
 // clear takes what is shown off the terminal.
 func (b *bar) clear() {
 	if b.current != nil {
 		_ = b.current.Clear()
-		b.current = nil
 	}
+	if b.said {
+		_, _ = io.WriteString(b.w, "\r\x1b[K")
+	}
+	b.current, b.what, b.said = nil, "", false
 }

@@ -81,7 +81,7 @@ func (a *app) report(ctx context.Context, c *checker, asJSON bool) error {
 			found <- part(ctx)
 		}()
 	}
-	all, about := []finding{}, len("kafka "+c.cluster.Topic("order_items"))
+	all, about := []finding{}, max(len("registry "+c.cluster.Topic("order_items")), len("kafka "+c.cluster.DeadLetters()))
 	for _, result := range results {
 		found := <-result
 		all = append(all, found...)
@@ -89,7 +89,7 @@ func (a *app) report(ctx context.Context, c *checker, asJSON bool) error {
 			if asJSON {
 				continue
 			}
-			if err := f.print(a.stdout, a.paint, max(about, len("kafka "+c.cluster.DeadLetters()))); err != nil {
+			if err := f.print(a.stdout, a.paint, about); err != nil {
 				return err
 			}
 		}
@@ -111,10 +111,10 @@ func (a *app) sumUp(all []finding, asJSON bool) error {
 		}
 	}
 	if count[failing] > 0 {
-		return fmt.Errorf("%d of %d checks fail: `run` would wait for what waiting mends, and hold what it does not", count[failing], len(all))
+		return fmt.Errorf("%d of %d checks fail: `run` goes on by itself once they do not", count[failing], len(all))
 	}
 	if !asJSON {
-		a.print("\nNothing fails (%d checked, %d to be known, %d warnings).\n", len(all), count[note], count[warning])
+		a.print("\n%s (%d checked, %d to be known, %s).\n", a.paint.as(green, "Nothing fails"), len(all), count[note], plural(count[warning], "warning"))
 	}
 	return nil
 }

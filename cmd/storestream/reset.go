@@ -61,7 +61,7 @@ again and asks; where there is no terminal, --yes answers, and with -o json, whi
 	}
 	cmd.Flags().StringVar(&to, "to", "", "`TIME` from which rows are published again: 2026-11-20T09:30:00Z or 2026-11-20")
 	cmd.Flags().BoolVar(&all, "all", false, "all resources")
-	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	outputFlag(cmd, &output)
 	return cmd
 }

@@ -19,7 +19,12 @@ func (a *app) root() *cobra.Command {
 order items) and keeps one compacted Kafka topic per resource equal to it.
 
 Exit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 verify found differences.`,
-		Example:           "  storestream run --config storestream.yaml",
+		Example: `  storestream check --config storestream.yaml            # does it have everything that it needs?
+  storestream run --config storestream.yaml
+  storestream watermark list --config storestream.yaml   # is everything up to date?
+  storestream verify --config storestream.yaml           # are the topics the service, row by row?
+  storestream sweep orders --config storestream.yaml     # have what differs repaired`,
+		Version:           fullVersion(), // for --version
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
@@ -27,6 +32,7 @@ Exit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 verify found di
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.configFile, "config", "", "YAML `file` (config/example.yaml holds every key)")
 	flags.StringArrayVar(&a.set, "set", nil, "set one key of the configuration, as in --set log.level=debug; wins over file and environment")
+	root.SetVersionTemplate("storestream {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)

@@ -90,3 +90,16 @@ func TestInterruptingATailIsHowItEnds(t *testing.T) {
 	eventually(t, "the three records", func() bool { return strings.Count(out.stdout.String(), "\n") == 3 })
 	interrupt().expect(t, exitDone)
 }
+
+// Every record would fail by it: an error for each, and exit status 0, would say that the topic is broken.
+func TestTailEndsWhereTheRegistryDoesNotAnswer(t *testing.T) {
+	s := newStage(t)
+	s.publishTwoOrders()
+	if err := s.registry.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	c := s.do("tail", "orders", "--from-beginning", "-n", "3").expect(t, exitFailed, "reading topic store.orders", "does not answer: expected a running registry")
+	if n := strings.Count(c.stderr.String(), "\n"); n != 1 {
+		t.Errorf("%d lines on stderr:\n%s", n, c.stderr)
+	}
+}

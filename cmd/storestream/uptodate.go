@@ -59,20 +59,28 @@ func (a *app) printStates(cfg *config.Config, states []state) error {
 
 // verdict says whether every enabled resource is up to date, and if not, why not.
 func (a *app) verdict(cfg *config.Config, states []state) string {
-	var late []string
+	var reasons []string
+	resources := map[string][]string{} // by reason
 	var largest state
 	for _, s := range states {
 		if !cfg.Resources[s.Resource].Enabled {
 			continue
 		}
 		if why := s.late(cfg); why != "" {
-			late = append(late, s.Resource+": "+why)
+			if resources[why] == nil {
+				reasons = append(reasons, why)
+			}
+			resources[why] = append(resources[why], s.Resource)
 		} else if largest.LagSeconds == nil || s.lag() > largest.lag() {
 			largest = s
 		}
 	}
-	if len(late) > 0 {
-		return a.paint.as(red, "NOT up to date.") + " " + strings.Join(late, "; ") + ". `storestream check` tries what it needs; its log and status page say more."
+	if len(reasons) > 0 {
+		text := a.paint.as(red, "NOT up to date.")
+		for _, why := range reasons {
+			text += "\n  " + strings.Join(resources[why], ", ") + ": " + why
+		}
+		return text + "\n`storestream check` tries what it needs; its log and status page say more."
 	}
 	if largest.LagSeconds == nil {
 		return "No resource is enabled here."

@@ -51,6 +51,13 @@ func (v *verification) having(which verdict) []string {
 	return names
 }
 
+func (v *verification) inFlight() (n int) {
+	for _, one := range v.all {
+		n += one.InFlight
+	}
+	return n
+}
+
 func (v *verification) print(total verdict) error {
 	t := newTable("RESOURCE", "SERVICE", "TOPIC", "DEAD LETTERS", "IN FLIGHT", "MISSING", "STALE", "EXTRA", "FIRST IDS").numbers(1, 2, 3, 4, 5, 6, 7)
 	for i, header := range t.rows[0] {
@@ -88,6 +95,9 @@ func (v *verification) conclude(total verdict, rows int) {
 	switch total {
 	case identical:
 		v.app.print("\n%s %s of %s, row by row.\n", v.paint.as(green, "Identical:"), plural(rows, "row"), plural(len(v.all), "resource"))
+		if n := v.inFlight(); n > 0 {
+			v.app.print("In flight: %s changed while they were read, and were equal when looked at again.\n", plural(n, "row"))
+		}
 	case different:
 		names := strings.Join(v.having(different), " ")
 		v.app.print("\n%s %s. `storestream sweep %s` asks the running instance to repair the topic.\n", v.paint.as(red, "DIFFERENT:"), strings.Join(v.having(different), ", "), names)

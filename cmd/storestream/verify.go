@@ -147,15 +147,13 @@ func (v *verification) open() bool {
 
 // waiting is what a person sees between two looks.
 func (v *verification) waiting() string {
-	n, first := 0, ""
+	n := 0
 	for _, one := range v.all {
 		if one.open() {
-			if n += one.differing(); first == "" {
-				first = one.Resource
-			}
+			n += one.differing()
 		}
 	}
-	return fmt.Sprintf("%s for now (%s): waiting for the next poll before they are looked at again", plural(n, "row differs"), first)
+	return plural(n, "row") + " to look at again after the next poll"
 }
 
 // unowned finds out which resources nobody polls: there is no use in waiting for anybody then.

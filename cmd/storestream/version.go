@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/debug"
 
@@ -37,6 +38,11 @@ func version() string {
 	return "dev"
 }
 
+// fullVersion is the version with what it was built by and for.
+func fullVersion() string {
+	return fmt.Sprintf("%s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
@@ -44,7 +50,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Example: "  storestream version",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			a.print("storestream %s %s %s/%s\n", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			a.print("storestream %s\n", fullVersion())
 			return nil
 		},
 	}

@@ -21,15 +21,15 @@ import (
 const brokerPatience = 15 * time.Second
 
 func (a *app) watermarkCommand() *cobra.Command {
-	return a.group(&cobra.Command{Use: "watermark", Short: "How far each resource is published, and replays",
-		Example: "  storestream watermark list"}, a.watermarkList(), a.watermarkReset())
+	return a.group(&cobra.Command{Use: "watermark", Short: "Is everything up to date, and replays",
+		Example: "  storestream watermark list --config storestream.yaml"}, a.watermarkList(), a.watermarkReset())
 }
 
 func (a *app) watermarkList() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "Print how far each resource is published",
+		Short: "Say whether everything is up to date, and how far each resource is published",
 		Long: `Reads the watermarks from Kafka and prints, for each resource: settled (every row with an earlier updated_at is published, and none
 can appear there any more), as of (the topic holds what was visible then), lag (now minus as of), rows published in all, what the last
 sweep found, the instance that polls it, and the request that it works on or that waits for it. Below stands whether everything is up to

@@ -48,7 +48,7 @@ func TestWatermarkListShowsWhatIsPublishedAndWhatIsAskedFor(t *testing.T) {
 // Whoever looks at three in the morning wants one answer first.
 func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
 	s := newStage(t)
-	s.do("watermark", "list").expect(t, exitDone, "NOT up to date. orders: nothing is published yet, and no instance polls it")
+	s.do("watermark", "list").expect(t, exitDone, "NOT up to date.\n  orders, order_items, products, users, shipments: nothing is published yet, and no instance polls it\n")
 	mark := func(name string, asOf time.Duration) state {
 		w := watermark.New(name)
 		now := schemas.InstantOf(time.Now())
@@ -65,7 +65,7 @@ func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
 		says   []string
 	}{
 		{[]state{fresh}, []string{"Everything is up to date: the largest lag is 3.0s (orders)."}},
-		{[]state{fresh, old}, []string{"NOT up to date. users: its last complete pass began 1h0m ago."}},
+		{[]state{fresh, old}, []string{"NOT up to date.\n  users: its last complete pass began 1h0m ago\n"}},
 		{[]state{gone, first}, []string{"products: no instance polls it, since 10m0s", "shipments: its first load is not finished"}},
 	} {
 		verdict := (&app{}).verdict(&cfg, test.states)
