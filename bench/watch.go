@@ -11,11 +11,12 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// consumer is a read_committed consumer of topics that need not be there yet.
+// consumer is a read_committed consumer of topics that need not be there yet. Its fetches wait shortly: a partition that shows itself while one waits is fetched
+// only after that, which by the client's default would make a first load look five seconds longer now and then.
 func consumer(b *broker, topics ...string) (*kgo.Client, error) {
 	return kgo.NewClient(kgo.SeedBrokers(b.addr), kgo.ConsumeTopics(topics...), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.MetadataMinAge(20*time.Millisecond), kgo.MetadataMaxAge(100*time.Millisecond),
-		kgo.FetchMaxWait(5*time.Second), kgo.DisableClientMetrics())
+		kgo.FetchMaxWait(250*time.Millisecond), kgo.DisableClientMetrics())
 }
 
 // loaded is what the watermark topic showed of a first load.
