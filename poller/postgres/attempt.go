@@ -149,6 +149,8 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // readOnce reads one chunk in one transaction.
 func (s *Source) readOnce(ctx context.Context, ask question, k key, limit int) (*chunk, error) {
+	answered := s.await()
+	defer answered()
 	if s.table == nil {
 		t, err := s.db.look(ctx, s.Resource)
 		if err != nil {
@@ -157,7 +159,7 @@ func (s *Source) readOnce(ctx context.Context, ask question, k key, limit int) (
 		s.table, s.looked = t, time.Now()
 		s.tellMissing()
 	}
-	c := &chunk{end: k, last: true}
+	c := &chunk{end: k, last: true, answered: answered}
 	if ask == nil {
 		var err error
 		c.clock, err = s.db.snapshot(ctx, catalogueDeadline, nil, nil)

@@ -20,6 +20,8 @@ type chunk struct {
 	last bool
 	// first is how long the first row took to come, total how long all took.
 	first, total time.Duration
+	// answered is called when the first row has come.
+	answered func()
 }
 
 // bad says that every row of 20 or more cannot be published: something bigger is wrong than those rows.
@@ -35,6 +37,7 @@ func (c *chunk) take(t *table, rows *pgconn.ResultReader, limit, maxBytes int, s
 	for rows.NextRow() {
 		if c.n == 0 {
 			c.first = time.Since(started)
+			c.answered()
 		}
 		if full {
 			continue

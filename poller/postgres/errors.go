@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -79,8 +78,9 @@ func (db *DB) explain(table string, err error) error {
 	}
 	var pe *pgconn.PgError
 	if !errors.As(err, &pe) {
-		if errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("read %s: no answer from %s in %v: the connection may be cut: %w", table, db.where, chunkDeadline, err)
+		if silent := new(silentError); errors.As(err, &silent) {
+			return fmt.Errorf("read %s: no answer from %s in %v: the connection may be cut, the table locked, or the database behind a pooler down: %w",
+				table, db.where, silent.within, silent.err)
 		}
 		return fmt.Errorf("read %s from %s: is the database up, and is postgres.dsn's host and port right? %w", table, db.where, err)
 	}

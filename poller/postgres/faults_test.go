@@ -320,3 +320,39 @@ func TestADatabaseThatIsDownIsNoErrorUntilItIsReadAndThenOneToTryAgain(t *testin
 		t.Errorf("read: %v", err)
 	}
 }
+
+// A statement that waits, for a lock here, or in a pooler whose database is down, is an error only after a minute: until then people are told that it waits.
+func TestADatabaseThatDoesNotAnswerIsToldBeforeItIsAnError(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "now()"))
+	doing := make(chan string, 100)
+	r := s.readerOf(postgres.SourceConfig{Doing: func(what string) { doing <- what }})
+	r.poll()
+	owner := s.writer()
+	run(t, owner, "BEGIN")
+	run(t, owner, "LOCK TABLE orders IN ACCESS EXCLUSIVE MODE")
+	for len(doing) > 0 {
+		<-doing
+	}
+	answered := make(chan error, 1)
+	go func() { answered <- r.read(poller.Request{Kind: poller.Pass}) }()
+	select {
+	case what := <-doing:
+		if what != "waiting for the database to answer" {
+			t.Errorf("it says that it is %q", what)
+		}
+	case err := <-answered:
+		t.Fatalf("answered (%v) while the table is locked", err)
+	}
+	run(t, owner, "COMMIT")
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	last := ""
+	for len(doing) > 0 {
+		last = <-doing
+	}
+	if last != "" {
+		t.Errorf("after the answer it says that it is %q", last)
+	}
+}

@@ -120,10 +120,10 @@ func (p *pass) quiesce(ctx context.Context, c *clock) error {
 		}
 		p.s.settle.note(c.mark())
 		if c.xmin >= next || time.Since(began) > patience {
-			p.s.Doing("")
+			p.s.does("")
 			return nil
 		}
-		p.s.Doing("waiting for the transactions that were open when the load began")
+		p.s.does("waiting for the transactions that were open when the load began")
 		if err := pause(ctx, wait); err != nil {
 			return err
 		}

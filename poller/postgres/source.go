@@ -22,7 +22,7 @@ type SourceConfig struct {
 	MaxRows int
 	Metrics *metrics.Resource // nil: nothing is counted
 	Log     *zap.Logger       // nil: nothing is logged
-	// Doing gets what a read is at, for people, "" when it ends; nil: nobody asks.
+	// Doing gets what a read is at, for people, "" when it ends; nil: nobody asks. It may be called from a goroutine of the source, never by two at a time.
 	Doing func(string)
 }
 
@@ -36,6 +36,7 @@ type Source struct {
 	table  *table // nil: look
 	looked time.Time
 	told   string // the columns that the log was told to be missing
+	at     string // what Doing was told last, but for waits
 	size   sizer
 	settle settler
 	// latest is the clock of the last chunk that was used; lagging is since when servers showed less than that.
@@ -68,10 +69,10 @@ func (db *DB) Source(c SourceConfig) *Source {
 // Read implements poller.Source.
 func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
 	s.recheck()
-	defer s.Doing("")
+	defer s.does("")
 	switch r.Kind {
 	case poller.Full:
-		s.Doing("reading everything, by id")
+		s.does("reading everything, by id")
 		return s.full(ctx, r, emit)
 	case poller.Lookup:
 		return s.lookup(ctx, r, emit)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -25,8 +26,26 @@ var binaryFormat = []int16{1}
 // gets q's rows as they come off the connection. What it has taken is good only if snapshot returns nil: rows arrive before the
 // error that says they are not all.
 func (db *DB) snapshot(ctx context.Context, deadline time.Duration, q *statement, take func(*pgconn.ResultReader) error) (clock, error) {
+	asked := ctx
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
+	c, err := db.transaction(ctx, q, take)
+	if err != nil && ctx.Err() != nil && asked.Err() == nil {
+		err = &silentError{deadline, err}
+	}
+	return c, err
+}
+
+// silentError: nothing was answered in time.
+type silentError struct {
+	within time.Duration
+	err    error
+}
+
+func (e *silentError) Error() string { return fmt.Sprintf("no answer in %v: %v", e.within, e.err) }
+func (e *silentError) Unwrap() error { return e.err }
+
+func (db *DB) transaction(ctx context.Context, q *statement, take func(*pgconn.ResultReader) error) (clock, error) {
 	held, err := db.pool.Acquire(ctx)
 	if err != nil {
 		return clock{}, err
