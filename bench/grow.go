@@ -74,3 +74,19 @@ func (s *stage) someBroker(ctx context.Context) (*broker, error) {
 	}
 	return s.embedded(ctx)
 }
+
+// warmBroker is a new broker that has been written to: the first to write to an Apache Kafka waits seconds for it.
+func (s *stage) warmBroker(ctx context.Context) (*broker, error) {
+	dsn, _, err := s.tableOf(ctx, 1000)
+	if err != nil {
+		return nil, err
+	}
+	b, err := s.someBroker(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.firstLoad(ctx, b, "orders", setting{dsn: dsn, prefix: "warm.", group: "warm"}); err != nil {
+		return nil, errors.Join(err, b.stop())
+	}
+	return b, nil
+}

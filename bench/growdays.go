@@ -3,25 +3,31 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 )
 
 // growingDays measures first loads of equally many rows that are spread over more and more days: over REST, which is read by day, and from PostgreSQL, which
 // is not.
-func growingDays(ctx context.Context, s *stage, f *figures) error {
+func growingDays(ctx context.Context, s *stage, f *figures) (err error) {
 	n, days := 50_000, []int{1, 10, 100, 1000, 3650}
 	if s.quick {
 		n, days = 2_000, days[:3]
 	}
+	b, err := s.warmBroker(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.stop()) }()
 	for _, d := range days {
-		if err := s.daysOf(ctx, f, n, d); err != nil {
+		if err := s.daysOf(ctx, f, b, n, d); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *stage) daysOf(ctx context.Context, f *figures, n, days int) (err error) {
+func (s *stage) daysOf(ctx context.Context, f *figures, b *broker, n, days int) (err error) {
 	dsn, _, err := s.tableOver(ctx, n, days)
 	if err != nil {
 		return err
@@ -31,12 +37,8 @@ func (s *stage) daysOf(ctx context.Context, f *figures, n, days int) (err error)
 		return err
 	}
 	defer func() { err = errors.Join(err, v.Kill()) }()
-	b, err := s.someBroker(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.stop()) }()
-	rest, err := s.firstLoad(ctx, b, "users", setting{base: v.base, dsn: dsn, prefix: "rest.", group: "rest"})
+	name := fmt.Sprintf("days%d", days)
+	rest, err := s.firstLoad(ctx, b, "users", setting{base: v.base, dsn: dsn, prefix: name + ".", group: name})
 	if err != nil {
 		return err
 	}
@@ -44,7 +46,7 @@ func (s *stage) daysOf(ctx context.Context, f *figures, n, days int) (err error)
 	if err != nil {
 		return err
 	}
-	sql, err := s.firstLoad(ctx, b, "orders", setting{base: v.base, dsn: dsn, prefix: "sql.", group: "sql"})
+	sql, err := s.firstLoad(ctx, b, "orders", setting{base: v.base, dsn: dsn, prefix: name + "sql.", group: name + "sql"})
 	if err != nil {
 		return err
 	}

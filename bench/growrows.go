@@ -8,32 +8,32 @@ import (
 )
 
 // growingRows measures first loads, idle polls and verify of tables of a thousand rows and more.
-func growingRows(ctx context.Context, s *stage, f *figures) error {
+func growingRows(ctx context.Context, s *stage, f *figures) (err error) {
 	sizes := []int{1_000, 10_000, 100_000, 1_000_000}
 	if s.quick {
 		sizes = sizes[:2]
 	} else if s.big {
 		sizes = append(sizes, 10_000_000)
 	}
+	b, err := s.warmBroker(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.stop()) }()
 	for _, n := range sizes {
-		if err := s.rowsOf(ctx, f, n); err != nil {
+		if err := s.rowsOf(ctx, f, b, n); err != nil {
 			return fmt.Errorf("%d rows: %w", n, err)
 		}
 	}
 	return nil
 }
 
-func (s *stage) rowsOf(ctx context.Context, f *figures, n int) (err error) {
+func (s *stage) rowsOf(ctx context.Context, f *figures, b *broker, n int) error {
 	dsn, _, err := s.tableOf(ctx, n)
 	if err != nil {
 		return err
 	}
-	b, err := s.someBroker(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.stop()) }()
-	set := setting{dsn: dsn, broker: b}
+	set := setting{dsn: dsn, broker: b, prefix: fmt.Sprintf("rows%d.", n), group: fmt.Sprintf("rows%d", n)}
 	l, err := s.firstLoad(ctx, b, "orders", set)
 	if err != nil {
 		return err

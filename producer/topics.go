@@ -26,14 +26,17 @@ const (
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// dataTopic: segments roll by the time that the records carry, and a row's is its updated_at. A first load of five years of history under the default
-// segment.ms of a week makes 260 segments a partition with their files and indexes, so only size may roll one. The active segment is never
-// compacted: at the default segment.bytes of 1 GiB a topic of this kind would keep every version for ever, so 64 MiB, which is some half a million
-// rows.
+// dataTopic: the active segment is never compacted, so what ends a segment decides how long versions stay that nobody needs, personal data among them. At
+// the default segment.bytes of 1 GiB that would be some 24 million rows a partition; 64 MiB are 1.5 million. A partition that never has so many is compacted
+// because its segments end after a week too.
+//
+// Segments end by the time that records carry, and a row's is its updated_at. That would make a segment of each week of a first load's history; but the
+// record that ends a transaction carries the broker's clock. The first one ends the segment that began with old rows, the next segment begins with it, and to
+// that one all old rows are early. So a first load costs one small segment more for each 64 MiB (measured: docs/performance.md).
 func (c *Cluster) dataTopic(resource string) topicSpec {
 	return topicSpec{c.Topic(resource), c.cfg.Partitions, map[string]string{
 		"cleanup.policy": "compact", "message.timestamp.type": "CreateTime",
-		"segment.ms": millis(tenYears), "segment.bytes": strconv.Itoa(64 << 20),
+		"segment.ms": millis(week), "segment.bytes": strconv.Itoa(64 << 20),
 	}}
 }
 
