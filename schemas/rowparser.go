@@ -70,6 +70,9 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 	return rec, nil
 }
 
+// CreatedAt is the created_at of raw, which must be what Parse was called with last; false where it has none that can be read.
+func (p *RowParser) CreatedAt(raw []byte) (Instant, bool) { return p.instant(raw, p.res.createdAt) }
+
 // Unknown returns the names of fields that the schema does not know and that were met since the last call; each name once in the
 // parser's life.
 func (p *RowParser) Unknown() []string { return p.unknown.drain() }

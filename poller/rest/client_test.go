@@ -229,7 +229,7 @@ func TestWhatWasReadBeforeALastingFaultStaysSettled(t *testing.T) {
 		}
 	}
 	s.before = func(w http.ResponseWriter, q url.Values) bool {
-		if q.Get("updated_from") != "2026-11-12" || q.Get("page") == "0" {
+		if q.Get("updated_from") > "2026-11-12" || q.Get("updated_to") < "2026-11-12" || q.Get("page") == "0" {
 			return false
 		}
 		refuse(w, 403, "forbidden")

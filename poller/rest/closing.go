@@ -7,7 +7,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// This file and pieces.go, passes.go and union.go are the reading of a window in full while its rows move. They know neither
+// This file and pieces.go, passes.go, stretch.go and union.go are the reading of a window in full while its rows move. They know neither
 // HTTP nor JSON: they see the service through one function, so that property tests can put any interleaving behind it.
 //
 // The argument. Let W be the window's rows.
@@ -17,6 +17,7 @@ import (
 //     piece: it is in that piece's answer. Nothing is assumed of order or stability. (passes over pages lose rows: one that leaves moves
 //     its followers down a place, and the one that moves from page k+1 to page k after page k was read is in neither.)
 //  2. A piece that cannot be cut, because its rows were created on one day, is read in passes: passes.go.
+//  3. Days that lie further back, where little moves, are read many at once, in one backward pass that is counted: stretch.go.
 //
 // A window is either shrinking (its days are over: rows leave it, by being updated or deleted, and none comes) or growing (rows come and,
 // deletions apart, none leaves; in the open window an updated row stays, in a window by created_at alone too).
@@ -37,7 +38,7 @@ type key struct {
 type sighting struct {
 	key     key
 	updated schemas.Instant // MinInstant where it is unusable
-	created day             // of rows on pages of windows that take several; past where it is unusable
+	created day             // of rows on pages of windows that take several, UTC; past where it is unusable. It only helps to plan
 }
 
 // glimpse is what one answer told.
@@ -183,7 +184,7 @@ func (r *reader) piece(ctx context.Context, p window, m motion) (outcome, []span
 	if err != nil || !g.more {
 		return g.snapshot(), nil, err
 	}
-	w := newWalk(r, p)
+	w := newWalk(r, p, len(g.rows)*2)
 	if err := w.forward(ctx, r.size, &g); err != nil {
 		return outcome{}, nil, err
 	}

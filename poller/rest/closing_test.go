@@ -31,8 +31,10 @@ type shelf struct {
 	read     map[uint64]schemas.Instant // id -> updated_at as last read
 	answered int
 	steady   int
-	pace     int // a change after every so many answers
-	changes  int // and so many in all, so that a read comes to its end
+	pace     int  // a change after every so many answers
+	changes  int  // and so many in all, so that a read comes to its end
+	silent   bool // it does not say how many rows a page has
+	hollow   int  // so many answers say that there is nothing, which is not true
 }
 
 type shelved struct {
@@ -156,6 +158,10 @@ func (s *shelf) fetch(_ context.Context, w window, page, size int) (glimpse, err
 	if s.faults && page > 0 && rapid.IntRange(0, 20).Draw(s.t, "refused page") == 0 { // by something between us and the service
 		return glimpse{beyond: true, count: -1}, nil
 	}
+	if s.hollow > 0 && rapid.IntRange(0, 4).Draw(s.t, "hollow answer") == 0 {
+		s.hollow--
+		return glimpse{count: 0, size: -1}, nil
+	}
 	rows := s.matching(w)
 	s.sort(rows)
 	size = min(size, s.cap)
@@ -172,6 +178,9 @@ func (s *shelf) fetch(_ context.Context, w window, page, size int) (glimpse, err
 	}
 	if !s.total {
 		g.count = len(rows)
+	}
+	if s.silent {
+		g.size = -1
 	}
 	for _, r := range rows {
 		s.read[r.id] = r.updated
@@ -206,7 +215,12 @@ func (s *shelf) everyRowRead(start schemas.Instant) {
 // check runs property more often than rapid does by itself: the interleavings that break a rule are rare.
 func check(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
-	for range 6 {
+	checkTimes(t, 6, property)
+}
+
+func checkTimes(t *testing.T, times int, property func(*rapid.T)) {
+	t.Helper()
+	for range times {
 		rapid.Check(t, property)
 	}
 }
@@ -233,6 +247,58 @@ func TestADayReportedClosedHasNoMissingRowWhateverTheInterleaving(t *testing.T) 
 	t.Logf("%d of %d reads closed the day", closed, all)
 	if closed*4 < all {
 		t.Errorf("only %d of %d reads closed the day: the property says little", closed, all)
+	}
+}
+
+// K6, K7, K8. One backward pass that met as many rows as there were when it began: no order is assumed here either. Where the service grants fewer rows a page
+// than were asked for, it takes some pages to believe that.
+func TestAStretchOfDaysReportedWholeHasNoMissingRowWhateverTheInterleaving(t *testing.T) {
+	whole, paged, all := 0, 0, 0
+	checkTimes(t, 40, func(t *rapid.T) {
+		s := newShelf(t, shrinking, orderID, orderIDDown, orderUpdated, orderUpdatedDown, orderHash, orderTies, orderDrawn, orderRandom)
+		s.deletes, s.faults = true, rapid.Bool().Draw(t, "faults")
+		s.silent, s.hollow = rapid.Bool().Draw(t, "silent"), rapid.IntRange(0, 1).Draw(t, "hollow answers")
+		r := s.reader(0)
+		if rapid.IntRange(0, 3).Draw(t, "grants what is asked for") > 0 {
+			r.size = s.cap
+		}
+		start := s.clock
+		o, err := r.stretch(t.Context(), s.window(), rapid.IntRange(0, 8).Draw(t, "guess"), rapid.IntRange(1, 50).Draw(t, "limit"))
+		if errors.Is(err, errBroken) {
+			return
+		}
+		if o.whole == o.overflow {
+			t.Fatalf("%+v: expected it to be whole, or to be read again in smaller windows", o)
+		}
+		if all++; o.whole {
+			whole++
+			if o.paged {
+				paged++
+			}
+			s.everyRowRead(start)
+		}
+	})
+	t.Logf("%d of %d stretches were whole, %d of them several pages", whole, all, paged)
+	if paged*20 < all {
+		t.Errorf("only %d of %d stretches were of several pages and whole: the property says little", paged, all)
+	}
+}
+
+// K7. A page that is short because rows were left out of it is not taken for a full one of a service that grants little; pages that are all of one length are.
+func TestAFewShortPagesDoNotShowHowLongAPageIs(t *testing.T) {
+	for pages, want := range map[int]bool{2: false, telling: false, telling + 1: true} {
+		r := (&shelf{}).reader(0)
+		r.fetch = func(_ context.Context, _ window, k, _ int) (glimpse, error) {
+			g := glimpse{more: k < pages-1, count: -1, size: -1}
+			for i := range 3 {
+				g.rows = append(g.rows, sighting{key: key{n: uint64(10*k + i)}})
+			}
+			return g, nil
+		}
+		o, err := r.stretch(t.Context(), window{updated: span{99, 99}, created: always}, 0, 20)
+		if err != nil || o.whole != want || o.overflow == want {
+			t.Errorf("%d pages of 3 rows where 1000 were asked for: %+v, %v; expected whole to be %v", pages, o, err, want)
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ func (rd *read) closeDays(ctx context.Context, from, last day) error {
 			w.updated.from = past
 		}
 		rd.Doing("closing " + days.bare())
-		o, err := rd.window(ctx, w, days)
+		o, err := rd.window(ctx, w, days, last)
 		if err != nil {
 			return err
 		}
@@ -66,28 +66,56 @@ func (rd *read) closeDays(ctx context.Context, from, last day) error {
 	return nil
 }
 
-// window reads a window of the past: one of several days only if it fits one page, so that it is cut into days first.
-func (rd *read) window(ctx context.Context, w window, days span) (outcome, error) {
-	if days.length() > 1 {
+// window reads a window of the past: one of several days only if that is done in one page, or in one pass; otherwise it is cut into fewer days first. last
+// is the newest day that may be read so. It is read by itself: its rows move most, and where it has to be cut is known from when it was open.
+func (rd *read) window(ctx context.Context, w window, days span, last day) (outcome, error) {
+	switch {
+	case rd.pages > 1 && !(days.single() && days.to == last):
+		guess := max(0, int(rd.density*float64(days.length()))-1) / rd.reader.pageOf(pageSize)
+		return rd.reader.stretch(ctx, w, guess, max(2*rd.pages, guess*5/4)+2)
+	case days.length() > 1:
 		return rd.reader.glance(ctx, w, shrinking)
+	default:
+		return rd.reader.read(ctx, w, shrinking)
 	}
-	return rd.reader.read(ctx, w, shrinking)
 }
 
-// adapt chooses how many days the next window has, so that it fills most of a page.
+// adapt chooses how many days the next window has. It begins with one page and doubles while windows come whole; one that does not halves it, and
+// from there it grows by a page at a time.
 func (rd *read) adapt(days span, o outcome) {
-	n := days.length()
+	n, page := days.length(), rd.reader.pageOf(pageSize)
 	if o.overflow {
+		rd.most = max(1, rd.pages/2)
+		if rd.pages = rd.most; n == 1 { // there are no fewer days: it is to be cut by the days on which its rows were created
+			rd.pages = 1
+		}
 		rd.stretch = max(1, min(n-1, n*3/4))
+		if rd.density > 0 && rd.pages > 1 {
+			rd.stretch = min(rd.stretch, rd.daysOf(float64(rd.pages)-0.5, page))
+		}
 		return
 	}
+	rd.density = float64(o.rows) / float64(n)
+	rd.most = min(rd.most+1, widest)
+	if o.whole {
+		rd.pages = min(2*rd.pages, rd.most)
+	}
 	wanted := 4 * n
-	if o.rows > 0 {
+	switch {
+	case rd.density == 0:
+	case rd.pages == 1:
 		// Nearer to the page's end than a planned piece: to the past no rows come, so only days that differ make it too much, and that costs one
 		// request.
-		wanted = min(wanted, n*(rd.reader.pageOf(pageSize)*19/20)/o.rows)
+		wanted = min(wanted, rd.daysOf(0.95, page))
+	default: // to the middle of its last page, so that this page is guessed right
+		wanted = min(wanted, rd.daysOf(float64(rd.pages)-0.5, page))
 	}
 	rd.stretch = min(max(1, wanted), maxStretch)
+}
+
+// daysOf is how many days fill so many pages.
+func (rd *read) daysOf(pages float64, page int) int {
+	return int(min(pages*float64(page)/rd.density, maxStretch))
 }
 
 // freeUntil is the last day from d to last before the next one that is closed or waits.

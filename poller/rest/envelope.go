@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,54 +151,52 @@ func (s *scanner) member(named bool) (name, value []byte, err error) {
 
 // value is the text of the value that comes next, nil where the text ends within it.
 func (s *scanner) value() []byte {
-	first := s.peek()
+	s.peek()
 	start, depth := s.at, 0
-	for s.at < len(s.text) {
-		switch s.text[s.at] {
+	for i := start; i < len(s.text); i++ {
+		switch s.text[i] {
 		case '"':
-			if !s.skipString() {
+			if i = closingQuote(s.text, i); i < 0 {
+				s.at = len(s.text)
 				return nil
 			}
-			if depth == 0 && first == '"' {
-				return s.text[start:s.at]
+			if depth == 0 {
+				return s.upTo(start, i+1)
 			}
-			continue
 		case '{', '[':
 			depth++
 		case '}', ']':
 			if depth == 0 { // the end of what a number or a word stands in
-				return s.text[start:s.at]
+				return s.upTo(start, i)
 			}
 			if depth--; depth == 0 {
-				s.at++
-				return s.text[start:s.at]
+				return s.upTo(start, i+1)
 			}
 		case ',', ':', ' ', '\t', '\r', '\n':
 			if depth == 0 {
-				return s.text[start:s.at]
+				return s.upTo(start, i)
 			}
 		}
-		s.at++
 	}
+	s.at = len(s.text)
 	return nil
 }
 
-// skipString goes past the string that begins here; false where the text ends within it.
-func (s *scanner) skipString() bool {
-	for i := s.at + 1; ; {
-		n := bytes.IndexByte(s.text[i:], '"')
-		if n < 0 {
-			s.at = len(s.text)
-			return false
-		}
-		i += n
-		back := i - 1
-		for s.text[back] == '\\' {
-			back--
-		}
-		if i++; (i-back)%2 == 0 { // an even number of backslashes before the quote
-			s.at = i
-			return true
+func (s *scanner) upTo(start, end int) []byte {
+	s.at = end
+	return s.text[start:end]
+}
+
+// closingQuote is where the string that begins at i ends, -1 where the text ends within it. Byte by byte: most strings are shorter than a call of
+// bytes.IndexByte pays for.
+func closingQuote(text []byte, i int) int {
+	for i++; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			return i
+		case '\\':
+			i++
 		}
 	}
+	return -1
 }

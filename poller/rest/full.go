@@ -47,7 +47,7 @@ func (rd *read) full(ctx context.Context) error {
 
 // createdDays reads the rows created on the days next..last, and those before next too where unbounded.
 func (rd *read) createdDays(ctx context.Context, unbounded bool, next, last day) error {
-	rd.stretch = 1
+	rd.stretch, rd.density = 1, 0
 	for next <= last {
 		days := span{next, min(next+day(rd.stretch)-1, last)}
 		w := window{updated: always, created: days}
@@ -55,7 +55,7 @@ func (rd *read) createdDays(ctx context.Context, unbounded bool, next, last day)
 			w.created.from = past
 		}
 		rd.Doing("reading everything created " + days.String())
-		o, err := rd.window(ctx, w, days)
+		o, err := rd.window(ctx, w, days, future)
 		if err != nil {
 			return err
 		}

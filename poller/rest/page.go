@@ -9,7 +9,6 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/storestream/storestream/poller"
-	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
 )
 
@@ -99,7 +98,9 @@ func (rd *read) parse(g *glimpse, rows [][]byte, withCreated bool) {
 			b.Rejects = append(b.Rejects, *reject)
 		}
 		if withCreated {
-			s.created = createdOn(raw)
+			if created, ok := rd.parser.CreatedAt(raw); ok {
+				s.created = dayOf(created)
+			}
 		}
 		g.rows = append(g.rows, s)
 	}
@@ -116,22 +117,6 @@ func (rd *read) parse(g *glimpse, rows [][]byte, withCreated bool) {
 		}
 		b.Rejects = b.Rejects[:bad]
 	}
-}
-
-// createdOn is the day in the row's created_at as it is written. It only helps to plan: past where it is not to be had.
-func createdOn(raw []byte) day {
-	d := past
-	s := scanner{text: raw}
-	_ = s.members('{', '}', func(name, value []byte) error {
-		if string(name) != `"created_at"` || len(value) < 12 {
-			return nil
-		}
-		if t, err := time.Parse(time.DateOnly, string(value[1:11])); err == nil {
-			d = dayOf(schemas.InstantOf(t))
-		}
-		return nil
-	})
-	return d
 }
 
 // flush hands the batch on.

@@ -38,7 +38,7 @@ func (r *reader) passes(ctx context.Context, p window, m motion, first *walk) (o
 		return o, nil
 	}
 	for n := 1; n <= maxPasses; n++ {
-		w := newWalk(r, p)
+		w := newWalk(r, p, len(first.rows))
 		if err := w.again(ctx, m, r.sizeOf(n), len(first.rows)); err != nil {
 			return o, err
 		}
@@ -93,9 +93,10 @@ type walk struct {
 	size    int
 }
 
-func newWalk(r *reader, piece window) *walk {
+// newWalk begins a pass that will meet about so many rows.
+func newWalk(r *reader, piece window, rows int) *walk {
 	r.passed()
-	return &walk{r: r, piece: piece, began: r.now(), rows: map[key]sighting{}, lengths: map[int]int{}}
+	return &walk{r: r, piece: piece, began: r.now(), rows: make(map[key]sighting, rows), lengths: map[int]int{}}
 }
 
 func (w *walk) pages() int { return len(w.seen) }
@@ -120,14 +121,12 @@ func (w *walk) note(g glimpse) {
 // take counts g, page k, as part of the pass. It returns how many of its rows the pass had not met.
 func (w *walk) take(k int, g glimpse) (fresh int) {
 	w.lengths[k] = len(g.rows)
+	before := len(w.rows)
 	for _, s := range g.rows {
-		if _, met := w.rows[s.key]; met {
-			w.twice = true
-		} else {
-			fresh++
-		}
 		w.rows[s.key] = s
 	}
+	fresh = len(w.rows) - before
+	w.twice = w.twice || fresh < len(g.rows)
 	return fresh
 }
 
@@ -169,20 +168,32 @@ func (w *walk) forward(ctx context.Context, size int, begun *glimpse) (err error
 func (w *walk) backward(ctx context.Context, size, guess int) error {
 	w.size = size
 	k, g, err := w.climb(ctx, guess)
-	for ; err == nil && !w.endless; g, err = w.get(ctx, k) {
+	if err != nil || w.endless {
+		return err
+	}
+	return w.down(ctx, k, g)
+}
+
+// down reads from page k, whose answer is g, to page 0.
+func (w *walk) down(ctx context.Context, k int, g glimpse) (err error) {
+	for {
 		if g.beyond || !g.more {
 			w.last, w.exact, w.twice = k, !g.beyond, false
-			clear(w.rows)
-			clear(w.lengths)
+			if len(w.rows) > 0 {
+				clear(w.rows)
+				clear(w.lengths)
+			}
 		}
 		if !g.beyond {
 			w.take(k, g)
 		}
 		if k--; k < 0 {
-			break
+			return nil
+		}
+		if g, err = w.get(ctx, k); err != nil {
+			return err
 		}
 	}
-	return err
 }
 
 // climb asks for pages from guess upward until one says that it is the last, or is refused.

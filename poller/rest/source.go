@@ -40,8 +40,10 @@ type Source struct {
 	granted map[int]int
 	cuts    cuts
 	sorting sorting
-	stretch int // days in a window of the past
-	linger  time.Duration
+	// Of the windows of the past: how many days the next one has, how many pages it may take, how many at most for now, and how many rows a day the last had.
+	stretch, pages, most int
+	density              float64
+	linger               time.Duration
 
 	// wide: the service is known to cut days in another zone than UTC (see zone.go). neighbour: a pass has looked at the day before its first.
 	wide, neighbour bool
@@ -62,7 +64,7 @@ func (c *Client) Source(cfg SourceConfig) *Source {
 		cfg.Doing = func(string) {}
 	}
 	return &Source{SourceConfig: cfg, client: c, parser: cfg.Resource.NewRowParser(), pageBase: -1,
-		granted: map[int]int{}, memory: newMemory(), hard: map[day]*hardDay{}, stretch: 1, linger: flushEvery}
+		granted: map[int]int{}, memory: newMemory(), hard: map[day]*hardDay{}, stretch: 1, pages: 1, most: widest, linger: flushEvery}
 }
 
 // Read implements poller.Source.
