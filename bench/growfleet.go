@@ -94,6 +94,7 @@ func (s *stage) review(ctx context.Context, f *figures, teams []*team, b *broker
 	}
 	elapsed := time.Since(began).Seconds()
 	broker, database = used(b.pid)-broker, used(s.pgPid)-database
+	all := 0.
 	for _, t := range teams {
 		var cpu, memory, sockets float64
 		var owned []string
@@ -107,12 +108,16 @@ func (s *stage) review(ctx context.Context, f *figures, teams []*team, b *broker
 				return err
 			}
 			owned = append(owned, fmt.Sprintf("%.0f", n))
+			all += n
 		}
 		f.add(t.part, "%", t.series, t.x, 100*cpu/elapsed)
 		f.add(t.part, "MiB", t.series, t.x, memory)
 		f.add(t.part, "connections", t.series, t.x, sockets)
 		s.say("%s %.0f: CPU %.2f %%, %.0f MiB, %.0f connections to the broker; resources owned: %s", t.part, t.x, 100*cpu/elapsed, memory, sockets, strings.Join(owned, " "))
 	}
-	s.say("all of them: CPU of the broker %.2f %%, of PostgreSQL %.2f %%", 100*broker.Seconds()/elapsed, 100*database.Seconds()/elapsed)
+	// Not in a plot: for the arithmetic of many stores.
+	f.add("fleet", "% of a core", "broker, for so many idle resources", all, 100*broker.Seconds()/elapsed)
+	f.add("fleet", "% of a core", "PostgreSQL, for so many idle resources", all, 100*database.Seconds()/elapsed)
+	s.say("all %.0f resources: CPU of the broker %.2f %%, of PostgreSQL %.2f %%", all, 100*broker.Seconds()/elapsed, 100*database.Seconds()/elapsed)
 	return nil
 }
