@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -139,6 +140,46 @@ func TestStrangeTimesOfUpdateStopNothing(t *testing.T) {
 		return !strings.Contains(strings.Join(found, ";"), "orders 22:"), summary(found)
 	})
 	s.fake.StartTraffic(0)
+	s.converge()
+}
+
+// K9: polls reach back behind the newest row that they know. A row that changes there is published, whatever came after it; the rest is not repeated.
+func TestWhatChangesWithinTheOverlapIsPublishedAndTheRestIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	// Long enough that on a slow machine, too, what changes here keeps to it.
+	s := start(t, setup{yaml: strings.Replace(quick, "orders:      {interval: 100ms, overlap: 2s}", "orders: {interval: 100ms, overlap: 2m}", 1), fake: smallShop(47)})
+	p := s.spawn("run")
+	p.isReady()
+	before := len(s.topic(storefake.Orders))
+	published := func(n int) {
+		t.Helper()
+		eventually(t, "what changed", func() (bool, string) {
+			got := len(s.topic(storefake.Orders)) - before
+			return got == n, fmt.Sprintf("%d records more, expected %d", got, n)
+		})
+	}
+	set := func(id int64, at time.Time) {
+		t.Helper()
+		if err := s.fake.SetUpdatedAt(context.Background(), storefake.Orders, id, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newest := time.Now()
+	set(20, newest)
+	published(1)
+	for i := range int64(5) {
+		set(21+i, newest.Add(-time.Duration(i+1)*10*time.Millisecond))
+		published(int(i) + 2)
+	}
+	polls := p.metric("storestream_polls_total", storefake.Orders, `outcome="ok"`)
+	eventually(t, "more polls", func() (bool, string) {
+		n := p.metric("storestream_polls_total", storefake.Orders, `outcome="ok"`) - polls
+		return n >= 5, fmt.Sprint(n)
+	})
+	published(6)
+	if n := p.metric("storestream_rows_suppressed_total", storefake.Orders, `reason="seen"`); n == 0 {
+		t.Error("no poll met a row that it knew: nothing was shown")
+	}
 	s.converge()
 }
 
