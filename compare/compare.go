@@ -71,6 +71,9 @@ type Difference struct {
 	TopicMillis int64
 	// CreatedAt is by which day a source that is read by day looks for the row; MinInstant where that is unknown.
 	CreatedAt schemas.Instant
+	// Strays are the partitions where a record of the row lies that does not belong there (watermark.Stray). The row differs by them even where its own
+	// record is right.
+	Strays []int32
 }
 
 // Comparison compares one resource, once. It is for one goroutine at a time.
@@ -80,8 +83,10 @@ type Comparison struct {
 	// at the end of First.
 	topic, absent *rowset.Set
 	ends          []int64
-	letters       map[int64]bool
-	counted       map[int64]bool // of the source's rows, those that are dead letters
+	// strays are the partitions where a record of a row lies that does not belong there, during First; at most MaxSuspects rows.
+	strays  map[int64][]int32
+	letters map[int64]bool
+	counted map[int64]bool // of the source's rows, those that are dead letters
 
 	suspects  map[int64]*suspect
 	untracked map[Kind]int // suspects over MaxSuspects, by the kind they had
@@ -97,6 +102,8 @@ type Report struct {
 	InFlight int
 	// Untracked differed at the first look and were too many to look at again. They count as different.
 	Untracked int
+	// Foreign are the records with a key that is no row's: no difference, but consumers meet them.
+	Foreign int
 }
 
 // New prepares a comparison.
@@ -107,7 +114,7 @@ func New(cfg Config) *Comparison {
 	if cfg.Letters == nil {
 		cfg.Letters = func(context.Context) (map[int64]bool, error) { return nil, nil }
 	}
-	return &Comparison{cfg: cfg, topic: rowset.New(0), absent: rowset.New(0), counted: map[int64]bool{}, suspects: map[int64]*suspect{}, untracked: map[Kind]int{}}
+	return &Comparison{cfg: cfg, topic: rowset.New(0), absent: rowset.New(0), counted: map[int64]bool{}, suspects: map[int64]*suspect{}, untracked: map[Kind]int{}, strays: map[int64][]int32{}}
 }
 
 // Suspects is how many rows differ for now, those that are not looked at again left out.
@@ -121,7 +128,7 @@ func (c *Comparison) Differences() []Difference {
 	var found []Difference
 	for _, id := range slices.Sorted(maps.Keys(c.suspects)) {
 		s := c.suspects[id]
-		d := Difference{Kind: s.kind(), ID: id, Row: s.row, Since: s.since, CreatedAt: s.created}
+		d := Difference{Kind: s.kind(), ID: id, Row: s.row, Since: s.since, CreatedAt: s.created, Strays: slices.Clone(s.strays)}
 		if s.inTopic {
 			d.TopicMillis = s.topic.Millis
 		}

@@ -270,6 +270,41 @@ func TestRowsInFlightAreNotDifferences(t *testing.T) {
 	})
 }
 
+// A record in a partition where its key does not belong stands beside the row's own for ever: compaction looks at one partition at a time.
+func TestRecordsWhereTheirKeysDoNotBelongAreDifferencesUntilTheyAreTakenOut(t *testing.T) {
+	stray := func(id int64, partition int32, tombstone bool) watermark.Published {
+		return watermark.Published{ID: id, Partition: partition, Stray: true, Tombstone: tombstone}
+	}
+	p := &pair{source: map[int64]schemas.Record{}}
+	for id := range int64(10) {
+		p.source[id] = row(id, 1000+id, 7)
+		p.publish(p.source[id])
+	}
+	p.source[20] = row(20, 1000, 7)
+	p.source[0] = row(0, 5000, 8)
+	p.topic = append(p.topic, watermark.Published{Foreign: true}, watermark.Published{Foreign: true}, watermark.Published{Foreign: true, Tombstone: true},
+		stray(1, 2, false), stray(1, 3, false), stray(1, 3, true), stray(1, 2, false), // in 2 alone by now
+		stray(2, 4, false), stray(2, 4, true), // taken out
+		stray(20, 1, false), stray(30, 1, false)) // of a row that is missing, and of none
+	c := p.run(t, 2)
+	if got, want := kinds(c), (map[int64]Kind{0: Stale, 1: Stale, 20: Missing, 30: Extra}); !maps.Equal(got, want) {
+		t.Errorf("differences %v, want %v", got, want)
+	}
+	if d := c.Differences()[1]; !slices.Equal(d.Strays, []int32{2}) || d.Row == nil {
+		t.Errorf("%+v", d)
+	}
+	if r := c.Report(); r.Foreign != 2 {
+		t.Errorf("%d records of no row, want 2", r.Foreign)
+	}
+	p.topic = append(p.topic, stray(1, 2, true), stray(3, 2, false))
+	if err := c.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := kinds(c), (map[int64]Kind{0: Stale, 20: Missing, 30: Extra}); !maps.Equal(got, want) {
+		t.Errorf("after one was taken out: differences %v, want %v", got, want)
+	}
+}
+
 // The bound of the brief: 24 bytes a row while topic and source are compared.
 func TestComparingTakesAtMost24BytesARow(t *testing.T) {
 	const n = 1_000_000

@@ -42,16 +42,23 @@ func (c *Comparison) First(ctx context.Context, progress func(Progress)) error {
 	if err := c.unmet(ctx); err != nil {
 		return err
 	}
-	c.topic, c.absent = nil, nil // the looks need the suspects alone
+	c.topic, c.absent, c.strays = nil, nil, nil // the looks need the suspects alone
 	return nil
 }
 
 func (c *Comparison) readTopic(ctx context.Context, progress func(Progress)) (err error) {
 	n := 0
 	c.ends, err = c.cfg.Topic(ctx, nil, func(p watermark.Published) error {
-		if p.Tombstone {
+		switch {
+		case p.Foreign:
+			if !p.Tombstone {
+				c.report.Foreign++
+			}
+		case p.Stray:
+			c.noteStray(p)
+		case p.Tombstone:
 			c.topic.Remove(p.ID)
-		} else {
+		default:
 			c.topic.Put(p.ID, rowset.Version{Millis: p.UpdatedAt.Millis(), Hash: p.Hash})
 		}
 		if n++; n%progressEvery == 0 {
@@ -60,6 +67,21 @@ func (c *Comparison) readTopic(ctx context.Context, progress func(Progress)) (er
 		return nil
 	})
 	return err
+}
+
+func (c *Comparison) noteStray(p watermark.Published) {
+	before := c.strays[p.ID]
+	if len(before) == 0 && len(c.strays) >= c.cfg.MaxSuspects {
+		if !p.Tombstone {
+			c.untracked[Stale]++
+		}
+		return
+	}
+	if now := stray(before, p); len(now) > 0 {
+		c.strays[p.ID] = now
+	} else {
+		delete(c.strays, p.ID)
+	}
 }
 
 // met takes one row of the source's full reading. A source may repeat a row.
@@ -71,7 +93,7 @@ func (c *Comparison) met(row *schemas.Record) {
 	}
 	first := c.count(row.ID, inTopic, known)
 	switch {
-	case known && inTopic.Equal(version.Millis, version.Hash):
+	case known && inTopic.Equal(version.Millis, version.Hash) && len(c.strays[row.ID]) == 0:
 	case c.letters[row.ID]:
 		c.letter(row.ID) // good by its content, but not to be published: too large
 	default:
@@ -142,6 +164,15 @@ func (c *Comparison) unmet(ctx context.Context) error {
 			c.untracked[Extra]++
 		}
 	})
+	for id := range c.strays { // of rows that neither the source has nor the topic in their own partition
+		if c.suspects[id] != nil {
+			continue
+		}
+		found = true
+		if c.suspect(id, false, rowset.Version{Millis: schemas.MinInstant.Millis()}) == nil {
+			c.untracked[Extra]++
+		}
+	}
 	if !found {
 		return nil
 	}

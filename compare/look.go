@@ -21,6 +21,8 @@ type suspect struct {
 	inTopic bool
 	topic   rowset.Version
 	created schemas.Instant
+	// strays are the partitions where a record of it lies that does not belong there.
+	strays []int32
 }
 
 func (s *suspect) kind() Kind {
@@ -41,7 +43,7 @@ func (c *Comparison) suspect(id int64, known bool, v rowset.Version) *suspect {
 			return nil
 		}
 		v.Marked = false
-		s = &suspect{inTopic: known, topic: v, created: schemas.MinInstant, since: c.cfg.Now()}
+		s = &suspect{inTopic: known, topic: v, created: schemas.MinInstant, since: c.cfg.Now(), strays: c.strays[id]}
 		c.suspects[id] = s
 	}
 	return s
@@ -50,7 +52,11 @@ func (c *Comparison) suspect(id int64, known bool, v rowset.Version) *suspect {
 // fold takes a record of the topic that may be newer than what is known. A value that is not ours has no created_at: the one before it stands.
 func (c *Comparison) fold(p watermark.Published) {
 	s := c.suspects[p.ID]
-	if s == nil {
+	if s == nil || p.Foreign {
+		return
+	}
+	if p.Stray {
+		s.strays = stray(s.strays, p)
 		return
 	}
 	if s.inTopic = !p.Tombstone; !s.inTopic {
@@ -60,6 +66,18 @@ func (c *Comparison) fold(p watermark.Published) {
 	if p.CreatedAt > schemas.MinInstant && s.row == nil {
 		s.created = p.CreatedAt
 	}
+}
+
+// stray is partitions with p's in it, or without where p is a tombstone.
+func stray(partitions []int32, p watermark.Published) []int32 {
+	i := slices.Index(partitions, p.Partition)
+	switch {
+	case p.Tombstone && i >= 0:
+		return slices.Delete(partitions, i, i+1)
+	case !p.Tombstone && i < 0:
+		return append(partitions, p.Partition)
+	}
+	return partitions
 }
 
 // show notes a version that the source has shown. Of two in one reading the newer one is the row: a source may return an older one beside it.
@@ -199,11 +217,14 @@ func (s *suspect) update(cfg Config, found []schemas.Record) (underWay bool) {
 		return false
 	}
 	s.take(cfg, newest)
-	return before != nil && s.inTopic && before.UpdatedAt.Millis() <= s.topic.Millis && s.topic.Millis < newest.UpdatedAt.Millis()
+	return before != nil && s.inTopic && len(s.strays) == 0 && before.UpdatedAt.Millis() <= s.topic.Millis && s.topic.Millis < newest.UpdatedAt.Millis()
 }
 
-// delivered: the topic has what the source showed, or neither has the row.
+// delivered: the topic has what the source showed, or neither has the row; and no stray stands beside it, which no poll takes out.
 func (s *suspect) delivered() bool {
+	if len(s.strays) > 0 {
+		return false
+	}
 	if !s.inTopic {
 		return s.row == nil
 	}

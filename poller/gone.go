@@ -69,6 +69,9 @@ func (p *Poller) dropGone(ctx context.Context, tx *watermark.Transaction, left [
 			continue
 		}
 		tx.Gone = append(tx.Gone, d.ID)
+		for _, partition := range d.Strays {
+			tx.Strays = append(tx.Strays, watermark.Stray{ID: d.ID, Partition: partition})
+		}
 		p.seen.Remove(d.ID)
 		p.older.forget(d.ID)
 		p.takeOut(tx, d.ID)

@@ -38,6 +38,9 @@ func (p *Poller) mend(ctx context.Context, stop <-chan struct{}) error {
 	if s.until.IsZero() {
 		s.until = now.Add(2 * p.Overlap)
 	}
+	if err := p.clearStrays(ctx, now); err != nil {
+		return err
+	}
 	var left []compare.Difference
 	var next time.Time // when something of what is left can be dealt with
 	for _, d := range s.cmp.Differences() {
@@ -98,9 +101,31 @@ func (p *Poller) republish(tx *watermark.Transaction, d *compare.Difference) {
 	s.result.Published++
 }
 
+// clearStrays writes tombstones over the records that do not belong where they lie, of the rows that are published next. In transactions of their own, before:
+// whoever keeps rows by key, from all partitions, takes the tombstone for the row's, and is right again by the row that comes after it.
+func (p *Poller) clearStrays(ctx context.Context, now time.Time) error {
+	var tx watermark.Transaction
+	for _, d := range p.sweep.cmp.Differences() {
+		if d.Kind == compare.Extra || now.Before(p.confirmedAt(&d)) {
+			continue
+		}
+		for _, partition := range d.Strays {
+			tx.Strays = append(tx.Strays, watermark.Stray{ID: d.ID, Partition: partition})
+			p.sweep.result.Tombstones++
+			if err := p.writeIfFull(ctx, &tx); err != nil {
+				return err
+			}
+		}
+	}
+	if len(tx.Strays) == 0 {
+		return nil
+	}
+	return p.write(ctx, tx)
+}
+
 // writeIfFull writes tx when it holds as much as one transaction should.
 func (p *Poller) writeIfFull(ctx context.Context, tx *watermark.Transaction) error {
-	if len(tx.Rows)+len(tx.Gone)+len(tx.Letters) < p.MaxRows() {
+	if len(tx.Rows)+len(tx.Gone)+len(tx.Strays)+len(tx.Letters) < p.MaxRows() {
 		return nil
 	}
 	full := *tx

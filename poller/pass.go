@@ -145,7 +145,7 @@ func (p *Poller) advance(b *Batch) {
 
 // writeIfDue writes tx unless all it would say is the time.
 func (p *Poller) writeIfDue(ctx context.Context, tx watermark.Transaction) error {
-	quiet := len(tx.Rows) == 0 && len(tx.Gone) == 0 && len(tx.Letters) == 0
+	quiet := len(tx.Rows) == 0 && len(tx.Gone) == 0 && len(tx.Strays) == 0 && len(tx.Letters) == 0
 	if quiet && !p.Eager && p.mark.Replay == nil && p.Now().Sub(p.written) < quietWrite {
 		p.show(func(*Status) {})
 		return nil

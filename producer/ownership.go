@@ -10,7 +10,14 @@ import (
 
 // partitionOf is the partition that a key of the Java client's default partitioner goes to, of n.
 func partitionOf(key string, n int) int32 {
-	return int32(kgo.StickyKeyPartitioner(nil).ForTopic("").Partition(&kgo.Record{Key: []byte(key)}, n))
+	return homes(n)(&kgo.Record{Key: []byte(key)})
+}
+
+// homes returns the function that says in which partition, of n, a record with its key is written: by our own producers (newTransactional) and by the Java
+// client. It is for one goroutine.
+func homes(n int) func(*kgo.Record) int32 {
+	p := kgo.StickyKeyPartitioner(nil).ForTopic("")
+	return func(r *kgo.Record) int32 { return int32(p.Partition(r, n)) }
 }
 
 // assign takes in partitions that the group gave us.

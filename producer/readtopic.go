@@ -29,13 +29,15 @@ func (c *Cluster) ReadTopic(ctx context.Context, r *schemas.Resource, from []int
 		}
 	}
 	readers := &valueReaders{c: c, resource: r, byID: make(map[int]*schemas.ValueReader)}
+	home := homes(len(spans))
 	err = c.readLog(ctx, topic, spans, func(record *kgo.Record) error {
 		_, id, err := schemas.ReadKey(record.Key)
 		if err != nil {
-			return nil //nolint:nilerr // no row has such a key
+			return fold(watermark.Published{Foreign: true, Tombstone: record.Value == nil, Partition: record.Partition}) // no row has such a key
 		}
-		p := watermark.Published{ID: id, Tombstone: record.Value == nil, Time: schemas.InstantOf(record.Timestamp)}
-		if !p.Tombstone {
+		p := watermark.Published{ID: id, Tombstone: record.Value == nil, Time: schemas.InstantOf(record.Timestamp), Partition: record.Partition,
+			Stray: home(record) != record.Partition}
+		if !p.Tombstone && !p.Stray {
 			value, err := readers.read(ctx, record.Value)
 			switch {
 			case errors.Is(err, errForeignValue):

@@ -26,9 +26,13 @@ func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) er
 		return fmt.Errorf("rebuilding what was published of %s: %w", s.resource.Name, err)
 	}
 	readers := &valueReaders{c: s.c, resource: s.resource, today: s.valueID, byID: make(map[int]*schemas.ValueReader)}
+	home := homes(len(s.topic.leaders))
 	err = s.c.readLog(ctx, s.topic.name, spans, func(record *kgo.Record) error {
 		published, err := s.published(ctx, readers, record)
-		if errors.Is(err, errForeignKey) {
+		if err == nil && home(record) != record.Partition {
+			err = errStray
+		}
+		if errors.Is(err, errForeignKey) || errors.Is(err, errStray) {
 			s.log.Warn("a record that is not ours in the data topic", zap.String("topic", record.Topic), zap.Int32("partition", record.Partition),
 				zap.Int64("offset", record.Offset), zap.Error(err))
 			return nil
@@ -86,6 +90,9 @@ func (s *Session) published(ctx context.Context, readers *valueReaders, record *
 	}
 	return watermark.Published{ID: id, UpdatedAt: value.UpdatedAt, Hash: value.Hash, Time: schemas.InstantOf(record.Timestamp), Old: old}, nil
 }
+
+// errStray: a key of ours in a partition where it does not belong. Whoever wrote it there, it says nothing of what we published.
+var errStray = errors.New("its key does not belong in this partition")
 
 // errForeignKey: the bytes are no key of ours. No row has such a key, so the record says nothing about one: one stray record from somebody's console
 // producer must not hold a resource.

@@ -90,7 +90,7 @@ func (c *Cluster) newTransactional(resource string, limits map[string]int) (*kgo
 		kgo.TransactionalID(c.transactionalID(resource)),
 		kgo.TransactionTimeout(c.cfg.TransactionTimeout),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.RecordPartitioner(kgo.StickyKeyPartitioner(nil)), // murmur2 of the key, as the Java client
+		kgo.RecordPartitioner(placed{kgo.StickyKeyPartitioner(nil)}), // murmur2 of the key, as the Java client
 		// Of a first load's CPU lz4 took a fifth, snappy a tenth; and each of lz4's writers holds 8 MB.
 		kgo.ProducerBatchCompression(kgo.SnappyCompression(), kgo.NoCompression()),
 		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {

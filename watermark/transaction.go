@@ -8,6 +8,8 @@ type Transaction struct {
 	Rows []schemas.Record
 	// Gone are the ids to write tombstones for.
 	Gone []int64
+	// Strays are records of others in the data topic to write tombstones over.
+	Strays []Stray
 	// Letters go to the dead-letter topic.
 	Letters []Letter
 	// Watermark is what is true once all this is visible.
@@ -22,6 +24,13 @@ type Letter struct {
 	Row []byte
 	// The record's headers. Field may be empty; Err never holds a value of the row.
 	Source, Field, Err string
+}
+
+// Stray is the newest record of a row's key in a partition where that key does not belong: of another producer, for ours never write there. It stands beside
+// the row's own record for ever, because compaction looks at one partition at a time.
+type Stray struct {
+	ID        int64
+	Partition int32
 }
 
 // Published is a record found in the data topic while a successor rebuilds `seen`.
@@ -39,4 +48,9 @@ type Published struct {
 	Tombstone bool
 	// Old: it stands before the end offsets of the replay in hand, so it does not suppress an equal row.
 	Old bool
+	// Stray: it lies in Partition, where its key does not belong, so that it says nothing of the row. Only comparisons meet such records.
+	Stray     bool
+	Partition int32
+	// Foreign: its key is no row's, ID means nothing. Only comparisons meet such records.
+	Foreign bool
 }

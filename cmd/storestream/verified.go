@@ -54,6 +54,7 @@ type figures struct {
 	Stale       int `json:"stale"`
 	Extra       int `json:"extra"`
 	Untracked   int `json:"untracked"`
+	Foreign     int `json:"foreign"`
 }
 
 type verdict string
@@ -149,9 +150,13 @@ func (o *verified) conclude() {
 		return
 	}
 	r, count := o.c.Report(), o.c.Count()
-	o.figures = figures{SourceRows: r.SourceRows, TopicRows: r.TopicRows, DeadLetters: r.DeadLetters, InFlight: r.InFlight, Untracked: r.Untracked,
+	o.figures = figures{SourceRows: r.SourceRows, TopicRows: r.TopicRows, DeadLetters: r.DeadLetters, InFlight: r.InFlight, Untracked: r.Untracked, Foreign: r.Foreign,
 		Missing: count[compare.Missing], Stale: count[compare.Stale], Extra: count[compare.Extra]}
+	strays := 0
 	for _, d := range o.c.Differences() {
+		if len(d.Strays) > 0 {
+			strays++
+		}
 		if ids := o.ids(d.Kind); len(*ids) < mostIDs {
 			*ids = append(*ids, d.ID)
 		}
@@ -161,6 +166,19 @@ func (o *verified) conclude() {
 	} else {
 		o.Note = ""
 	}
+	if r.Foreign > 0 {
+		o.note(plural(r.Foreign, "record") + " in the topic with a key that is no row's: no row differs by it, but another program wrote it, and consumers that decode keys may stop there")
+	}
+	if strays > 0 {
+		o.note(plural(strays, "row") + " of those that differ: another program wrote a record into a partition where its key does not belong, and consumers may take it for the row")
+	}
+}
+
+func (o *verified) note(text string) {
+	if o.Note != "" {
+		text = o.Note + "; " + text
+	}
+	o.Note = text
 }
 
 func (o *verified) ids(kind compare.Kind) *[]int64 {

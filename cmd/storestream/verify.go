@@ -27,7 +27,7 @@ again, up to two times, each time after the running instance has polled; so rows
 instance: without one, rows that changed since it stopped do differ.
 
   missing   the service has the row, the topic has not
-  stale     both have it, with another content
+  stale     both have it, with another content; or a record of it lies in a wrong partition too
   extra     the topic has it, the service has not (it was deleted, or never there)
 
 Rows that cannot be published (dead letters) count apart and are no difference. PostgreSQL is read by id, REST by day of creation. Over REST
@@ -39,7 +39,7 @@ Exit status: 0 identical, 3 different, 1 could not tell (and none is known to di
 -o json prints one object: verdict (identical, different or unknown) and resources, for each: resource, source, topic, verdict, error (why
 it is unknown), note, as_of (of its watermark; null: none), source_rows, topic_rows, dead_letters, in_flight (differed at first, and not
 when looked at again), missing, stale, extra, missing_ids, stale_ids, extra_ids (the first 100 of each), untracked (of those that differ, how many were
-too many to be looked at again), seconds.`,
+too many to be looked at again), foreign (records whose key is no row's), seconds.`,
 		Example: "  storestream verify --config storestream.yaml\n  storestream verify orders -o json | jq '.resources[] | {resource, verdict, stale_ids}'",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, set, err := a.load()

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/storefake"
 	"github.com/storestream/storestream/watermark"
@@ -62,7 +64,7 @@ func TestVerifyNamesTheFirstRowsThatDifferAndWhatMendsThem(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.stdout.String()), &got); err != nil {
 		t.Fatalf("%v:\n%s", err, c.stdout)
 	}
-	names := []string{"as_of", "dead_letters", "extra", "extra_ids", "in_flight", "missing", "missing_ids", "resource", "seconds", "source", "source_rows", "stale",
+	names := []string{"as_of", "dead_letters", "extra", "extra_ids", "foreign", "in_flight", "missing", "missing_ids", "resource", "seconds", "source", "source_rows", "stale",
 		"stale_ids", "topic", "topic_rows", "untracked", "verdict"}
 	if keys := slices.Sorted(maps.Keys(got.Resources[2])); !slices.Equal(keys, names) {
 		t.Errorf("names %q, promised are %q", keys, names)
@@ -77,6 +79,33 @@ func TestVerifyNamesTheFirstRowsThatDifferAndWhatMendsThem(t *testing.T) {
 		users["source_rows"] != 20.0 || users["topic_rows"] != 13.0 || users["topic"] != "store.users" || users["source"] != "rest" {
 		t.Errorf("users: %v", users)
 	}
+}
+
+// Consumers meet what no row answers for, and the rows are right all the same.
+func TestRecordsOfOtherProgramsAreNamed(t *testing.T) {
+	s, fake := openShop(t)
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.broker.Brokers()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	write := func(partition int32, key, value []byte) {
+		t.Helper()
+		if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: "store.users", Partition: partition, Key: key, Value: value}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(0, []byte("by hand"), []byte("x"))
+	write(1, nil, []byte("x"))
+	s.do("verify", "users").expect(t, exitDone, "Identical: 20 rows", "users: 2 records in the topic with a key that is no row's")
+
+	id := slices.Min(slices.Collect(maps.Keys(fake.Rows(storefake.Users))))
+	key := s.set.Get("users").AppendKey(nil, id)
+	schemas.SetSchemaID(key, 1)
+	for partition := range int32(2) { // in one of the two it belongs
+		write(partition, key, []byte("x"))
+	}
+	s.do("verify", "users").expect(t, exitDifferent, fmt.Sprintf("stale %d", id), "users: no instance polls it", "; 2 records in the topic", "; 1 row of those that differ: another program wrote")
 }
 
 // A dead letter is a row of which is known that it is not there.
