@@ -2,7 +2,9 @@ package producer
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -100,7 +102,11 @@ func (c *Cluster) Close() {
 
 // Ping asks for an answer from any broker.
 func (c *Cluster) Ping(ctx context.Context) error {
-	if err := c.cl.Ping(ctx); err != nil {
+	err := c.cl.Ping(ctx)
+	if errors.Is(err, io.EOF) { // how brokers refuse a login that they do not understand
+		err = fmt.Errorf("it closed the connection (%w): kafka.tls and kafka.sasl may not be what it expects", err)
+	}
+	if err != nil {
 		return fmt.Errorf("kafka %v does not answer: %w", c.cfg.Brokers, err)
 	}
 	return nil
