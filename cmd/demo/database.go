@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -58,6 +59,33 @@ func makeDatabase(ctx context.Context, p *servers.Postgres) (version string, err
 	}
 	err = conn.QueryRow(ctx, "SELECT split_part(current_setting('server_version'), ' ', 1)").Scan(&version)
 	return version, err
+}
+
+// switchDatabase stops PostgreSQL, for somebody to see what is said of it, and starts it again the next time.
+func (d *demo) switchDatabase(ctx context.Context) {
+	if d.postgres == nil {
+		return
+	}
+	var err error
+	if d.databaseOff {
+		err = d.postgres.Start(ctx)
+	} else {
+		err = d.postgres.Shutdown()
+	}
+	if d.databaseTrouble = err; err == nil {
+		d.databaseOff = !d.databaseOff
+	}
+}
+
+// databaseState says that PostgreSQL was stopped, "" if it was not.
+func (d *demo) databaseState() string {
+	switch {
+	case d.databaseTrouble != nil:
+		return "PostgreSQL: " + d.databaseTrouble.Error()
+	case d.databaseOff:
+		return fmt.Sprintf("PostgreSQL is stopped, as you asked: kill -USR1 %d starts it again", os.Getpid())
+	}
+	return ""
 }
 
 // startPooler starts PgBouncer in front of PostgreSQL, as the real service has one. It is only found, never fetched: nobody offers binaries of it

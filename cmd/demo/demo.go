@@ -47,6 +47,10 @@ type demo struct {
 	program  string // storestream's path
 	config   string // its configuration's path
 	postgres *servers.Postgres
+	// databaseOff: somebody had it stopped; databaseTrouble is what went wrong when it was to be stopped or started.
+	databaseOff     bool
+	databaseTrouble error
+
 	pooler   *servers.PgBouncer
 	broker   *servers.Broker
 	registry *servers.Registry

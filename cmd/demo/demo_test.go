@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -72,6 +73,35 @@ func TestRowsArriveInAllFiveTopicsAndAnInterruptLeavesNothingBehind(t *testing.T
 	status, stdout, stderr := r.end()
 	if status != exitDone || !strings.Contains(stdout, "nothing is left behind") {
 		t.Errorf("exit status %d, stderr %q, stdout:\n%s", status, stderr, stdout)
+	}
+	nothingLeft(t, folder)
+}
+
+// Whoever wants to see what storestream says of a database that is down has no other way to stop this one, and none at all to start it again.
+func TestPostgreSQLIsStoppedAndStartedByASignal(t *testing.T) {
+	program, folder := program(t), isolated(t)
+	r := start(t, "--storestream", program)
+	invited := strings.Fields(r.until("kill -USR1"))
+	if pid := invited[len(invited)-1]; pid != strconv.Itoa(os.Getpid()) {
+		t.Errorf("the signal is to be sent to %s, the demo is %d", pid, os.Getpid())
+	}
+	toggle := func() {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.until("following")
+	toggle()
+	r.until("PostgreSQL is stopped, as you asked")
+	r.until("is PostgreSQL up?")
+	toggle()
+	r.until("failing")
+	for !strings.Contains(r.until("store.orders"), "following") { // until fails the test when it takes too long
+		continue
+	}
+	r.interrupt()
+	if status, stdout, stderr := r.end(); status != exitDone || !strings.Contains(stdout, "nothing is left behind") {
+		t.Errorf("exit status %d, stderr %q", status, stderr)
 	}
 	nothingLeft(t, folder)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,11 +28,16 @@ func (d *demo) invitations(ctx context.Context) []invitation {
 	broker := " -b " + d.ports.broker.address() + " "
 	list := []invitation{
 		{"the newest orders, decoded", program + " tail orders -n 5" + config},
-		{"how far each topic is", program + " watermark list" + config},
+		{"is everything up to date, and how far is each topic?", program + " watermark list" + config},
+		{"are the topics the service, row by row?", program + " verify" + config},
+		{"does it have all that it needs?", program + " check" + config},
 		{"publish the orders of the last month once more, while everything goes on (it asks first)", program + " watermark reset orders --to " + lastMonth + config},
 	}
 	list = append(list, kcat(ctx, broker, d.registry.URL)...)
 	list = append(list, invitation{"the figures of the status page (http://" + d.ports.status.address() + "/) as JSON", "curl -s http://" + d.ports.status.address() + "/status.json"})
+	if d.postgres != nil {
+		list = append(list, invitation{"stop PostgreSQL, and see what page, `check` and the log say; again starts it", fmt.Sprintf("kill -USR1 %d", os.Getpid())})
+	}
 	if dsn := d.readerDSN(); dsn != "" {
 		list = append(list, invitation{"the database as storestream sees it", "psql " + quote(dsn) + " -c 'select status, count(*) from orders group by 1'"})
 	}

@@ -11,6 +11,9 @@ import (
 // show draws the table anew on a terminal, and writes a plain line for each resource elsewhere.
 func (d *demo) show(v *view) {
 	trouble := v.trouble()
+	if text := d.databaseState(); text != "" {
+		trouble = append([]string{text}, trouble...)
+	}
 	if text := d.trafficTrouble(); text != "" {
 		trouble = append(trouble, text)
 	}

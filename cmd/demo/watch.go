@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/storestream/storestream/status"
@@ -37,6 +40,9 @@ func (d *demo) watch(ctx context.Context) error {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
 	v := &view{since: time.Now()}
+	switches := make(chan os.Signal, 1)
+	signal.Notify(switches, syscall.SIGUSR1)
+	defer signal.Stop(switches)
 	for {
 		v.look(ctx, client, "http://"+d.ports.status.address()+"/status.json")
 		if ctx.Err() == nil {
@@ -50,6 +56,8 @@ func (d *demo) watch(ctx context.Context) error {
 			return nil
 		case <-d.stream.Exited():
 			return d.stream.Ended()
+		case <-switches:
+			d.switchDatabase(ctx)
 		case <-ticker.C:
 		}
 	}
