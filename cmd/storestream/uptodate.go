@@ -98,11 +98,11 @@ func (s state) late(cfg *config.Config) string {
 	case s.Written == nil && s.Owner == "":
 		return "nothing is published yet, and no instance polls it"
 	case s.LagSeconds == nil:
-		return "its first load is not finished"
+		return "the first load is not finished"
 	case s.Owner == "":
 		return "no instance polls it, since " + shortDuration(s.lag())
 	case s.lag() > allowed:
-		return "its last complete pass began " + shortDuration(s.lag()) + " ago"
+		return "the last complete pass began " + shortDuration(s.lag()) + " ago"
 	}
 	return ""
 }

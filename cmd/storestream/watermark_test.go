@@ -65,8 +65,8 @@ func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
 		says   []string
 	}{
 		{[]state{fresh}, []string{"Everything is up to date: the largest lag is 3.0s (orders)."}},
-		{[]state{fresh, old}, []string{"NOT up to date.\n  users: its last complete pass began 1h0m ago\n"}},
-		{[]state{gone, first}, []string{"products: no instance polls it, since 10m0s", "shipments: its first load is not finished"}},
+		{[]state{fresh, old}, []string{"NOT up to date.\n  users: the last complete pass began 1h0m ago\n"}},
+		{[]state{gone, first}, []string{"products: no instance polls it, since 10m0s", "shipments: the first load is not finished"}},
 	} {
 		verdict := (&app{}).verdict(&cfg, test.states)
 		for _, say := range test.says {

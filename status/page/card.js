@@ -85,7 +85,7 @@ export class Card {
   numbers(r, s) {
     this.figure("Lag", r.state === "elsewhere" ? undefined : r.lag_seconds === undefined ? "not known" : duration(r.lag_seconds));
     this.figure("Rows a second", r.owned ? perSecond(r.rows_per_second) : undefined);
-    this.figure("Settled to", r.settled ? instant(r.settled) : "not yet", r.settled && duration(between(r.settled, s.now)) + " ago");
+    this.figure("Settled to", r.settled ? instant(r.settled) : "not yet", r.settled && duration(between(r.settled, s.now)) + " ago" + (r.source === "rest" ? ", by day" : ""));
     this.figure("As of", r.as_of ? instant(r.as_of) : "not yet", r.as_of && duration(between(r.as_of, s.now)) + " ago");
     this.figure("Rows published", count(r.rows));
     this.figure("Dead letters", count(r.dead_letters), "", r.dead_letters ? "bad" : "");
