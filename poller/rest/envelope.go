@@ -38,13 +38,19 @@ func openEnvelope(body []byte, rows [][]byte) (envelope, error) {
 	}
 	var meta []byte
 	hasData := false
-	err := s.members('{', '}', func(name, value []byte) (err error) {
+	err := s.members('{', '}', func(name []byte) (err error) {
+		if string(name) == `"data"` && s.peek() == '[' {
+			hasData, e.rows = true, e.rows[:0]
+			return s.members('[', ']', func([]byte) error {
+				row, err := s.need()
+				e.rows = append(e.rows, row)
+				return err
+			})
+		}
+		value, err := s.need()
 		switch string(name) {
 		case `"data"`:
-			hasData = value[0] == '['
-			e.rows = e.rows[:0]
-			in := scanner{text: value}
-			err = in.members('[', ']', func(_, row []byte) error { e.rows = append(e.rows, row); return nil })
+			hasData = false
 		case `"meta"`:
 			meta = value
 		}
@@ -99,12 +105,11 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// members calls each for every member of the object or array that comes next; name is nil in an array, and quoted.
-func (s *scanner) members(opening, closing byte, each func(name, value []byte) error) error {
-	if s.peek() != opening {
-		return nil
-	}
-	s.at++
+// members calls each where a member's value begins, for every member of the object or array that comes next; each goes past it. name is nil in an array,
+// and quoted.
+func (s *scanner) members(opening, closing byte, each func(name []byte) error) error {
+	s.peek()
+	s.at++ // past what opens it, which the caller has seen
 	for first := true; ; first = false {
 		c := s.peek()
 		switch {
@@ -118,35 +123,44 @@ func (s *scanner) members(opening, closing byte, each func(name, value []byte) e
 		case !first:
 			s.at++
 		}
-		name, value, err := s.member(opening == '{')
+		name, err := s.name(opening == '{')
 		if err != nil {
 			return err
 		}
-		if err := each(name, value); err != nil {
+		if err := each(name); err != nil {
 			return err
 		}
 	}
 }
 
-func (s *scanner) member(named bool) (name, value []byte, err error) {
-	if named {
-		if name = s.value(); name == nil {
-			return nil, nil, errCut
-		}
-		if c := s.peek(); c == 0 {
-			return nil, nil, errCut
-		} else if c != ':' {
-			return nil, nil, fmt.Errorf("%w: expected a colon", errNotJSON)
-		}
+// name goes past a member's name and the colon behind it, where members have names.
+func (s *scanner) name(named bool) (name []byte, err error) {
+	if !named {
+		return nil, nil
+	}
+	if name = s.value(); name == nil {
+		return nil, errCut
+	}
+	switch s.peek() {
+	case ':':
 		s.at++
+		return name, nil
+	case 0:
+		return nil, errCut
 	}
-	if value = s.value(); value == nil {
-		return nil, nil, errCut
+	return nil, fmt.Errorf("%w: expected a colon", errNotJSON)
+}
+
+// need is the value that comes next.
+func (s *scanner) need() ([]byte, error) {
+	value := s.value()
+	switch {
+	case value == nil:
+		return nil, errCut
+	case len(value) == 0:
+		return nil, fmt.Errorf("%w: expected a value", errNotJSON)
 	}
-	if len(value) == 0 {
-		return nil, nil, fmt.Errorf("%w: expected a value", errNotJSON)
-	}
-	return name, value, nil
+	return value, nil
 }
 
 // value is the text of the value that comes next, nil where the text ends within it.

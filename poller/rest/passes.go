@@ -83,6 +83,7 @@ type walk struct {
 	began schemas.Instant
 
 	rows    map[key]sighting
+	keys    []key       // instead of rows, in a pass that only counts them
 	lengths map[int]int // page -> rows
 	last    int         // the last page
 	exact   bool        // the last page said that it was
@@ -91,6 +92,8 @@ type walk struct {
 	endless bool
 	doubt   string
 	size    int
+
+	onlyCounts bool
 }
 
 // newWalk begins a pass that will meet about so many rows.
@@ -118,9 +121,15 @@ func (w *walk) note(g glimpse) {
 	}
 }
 
-// take counts g, page k, as part of the pass. It returns how many of its rows the pass had not met.
+// take counts g, page k, as part of the pass. It returns how many of its rows the pass had not met (in a pass that only counts them, how many there are).
 func (w *walk) take(k int, g glimpse) (fresh int) {
 	w.lengths[k] = len(g.rows)
+	if w.onlyCounts {
+		for _, s := range g.rows {
+			w.keys = append(w.keys, s.key)
+		}
+		return len(g.rows)
+	}
 	before := len(w.rows)
 	for _, s := range g.rows {
 		w.rows[s.key] = s
@@ -179,10 +188,9 @@ func (w *walk) down(ctx context.Context, k int, g glimpse) (err error) {
 	for {
 		if g.beyond || !g.more {
 			w.last, w.exact, w.twice = k, !g.beyond, false
-			if len(w.rows) > 0 {
-				clear(w.rows)
-				clear(w.lengths)
-			}
+			w.keys = w.keys[:0]
+			clear(w.rows)
+			clear(w.lengths)
 		}
 		if !g.beyond {
 			w.take(k, g)

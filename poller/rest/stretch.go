@@ -1,6 +1,10 @@
 package rest
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"slices"
+)
 
 // widest is how many pages a window of the past may take at most: settled moves, and a load that is cut short resumes, after each.
 const widest = 32
@@ -17,13 +21,13 @@ const widest = 32
 //
 // A forward pass proves less: the answer that counts comes last, and a row that left before it made room for one that was jumped over.
 func (r *reader) stretch(ctx context.Context, w window, guess, limit int) (outcome, error) {
-	pass := newWalk(r, w, (guess+1)*r.pageOf(r.size))
-	pass.size = r.size
+	pass := newWalk(r, w, 0)
+	pass.size, pass.onlyCounts = r.size, true
 	k, g, err := pass.end(ctx, guess, limit)
 	if err == nil && !pass.endless {
 		err = pass.down(ctx, k, g)
 	}
-	o := outcome{rows: len(pass.rows), requests: pass.pages(), paged: pass.last > 0}
+	o := outcome{rows: pass.count(), requests: pass.pages(), paged: pass.last > 0}
 	switch {
 	case err != nil:
 		return o, err
@@ -39,6 +43,25 @@ func (r *reader) stretch(ctx context.Context, w window, guess, limit int) (outco
 		o.overflow = !o.whole
 	}
 	return o, nil
+}
+
+// count is how many different rows the pass has met; it notes whether one was met twice. To sort them costs a fifth of the map that other passes need.
+func (w *walk) count() int {
+	slices.SortFunc(w.keys, func(a, b key) int {
+		switch {
+		case a.n != b.n:
+			return cmp.Compare(a.n, b.n)
+		case a.nameless == b.nameless:
+			return 0
+		case b.nameless:
+			return -1
+		}
+		return 1
+	})
+	met := len(w.keys)
+	w.keys = slices.Compact(w.keys)
+	w.twice = w.twice || len(w.keys) < met
+	return len(w.keys)
 }
 
 // telling is how many pages of one length show that it is the length of a page, where it is less than was asked for.
