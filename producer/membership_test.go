@@ -115,6 +115,35 @@ func (l *ledger) run(c *producer.Cluster, instance string) (m *producer.Membersh
 	return m, leave
 }
 
+// A broker tells nothing of the members while a group shares its resources out. Taken for an empty group, that would say that nobody polls anything.
+func TestAGroupThatIsSharingItsResourcesOutIsNotCalledEmpty(t *testing.T) {
+	s, l := plainStage(t), newLedger(t)
+	a, b := s.cluster("a", nil), s.cluster("b", nil)
+	l.run(a, "a")
+	l.await("a alone", l.everythingOwned("a"))
+	eventually := func(what string, is func([]producer.Owner, error) bool) {
+		t.Helper()
+		for ctx := s.ctx(); ; {
+			owners, err := b.Owners(ctx)
+			if is(owners, err) {
+				return
+			}
+			if errors.Is(err, producer.ErrSharing) {
+				continue
+			}
+			if err != nil || len(owners) == 0 {
+				t.Fatalf("before %s: %v, %v", what, owners, err)
+			}
+		}
+	}
+	eventually("a has all", func(owners []producer.Owner, _ error) bool { return len(owners) == 1 && len(owners[0].Owned) == len(all) })
+	l.run(b, "b")
+	eventually("b comes", func(_ []producer.Owner, err error) bool { return errors.Is(err, producer.ErrSharing) })
+	eventually("both have some", func(owners []producer.Owner, _ error) bool {
+		return len(owners) == 2 && len(owners[0].Owned) > 0 && len(owners[1].Owned) > 0
+	})
+}
+
 func TestInstancesShareTheResourcesAndHandThemOn(t *testing.T) {
 	s, l := plainStage(t), newLedger(t)
 	a, b := s.cluster("a", nil), s.cluster("b", nil)

@@ -83,7 +83,10 @@ type Owner struct {
 	Owned []string // of its enabled resources, those that are its own
 }
 
-// Owners asks the group who has what. Members that are no storestream are left out.
+// ErrSharing: the group is sharing its resources out, and nobody can say who has what.
+var ErrSharing = errors.New("the group is sharing its resources out")
+
+// Owners asks the group who has what. Members that are no storestream are left out. ErrSharing: there are members, and just now a broker tells nothing of them.
 func (c *Cluster) Owners(ctx context.Context) ([]Owner, error) {
 	groups, err := c.admin.DescribeGroups(ctx, c.cfg.Group)
 	if err == nil {
@@ -97,6 +100,9 @@ func (c *Cluster) Owners(ctx context.Context) ([]Owner, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("describing group %s: %w", c.cfg.Group, err)
+	}
+	if state := groups[c.cfg.Group].State; state == "PreparingRebalance" || state == "CompletingRebalance" {
+		return nil, fmt.Errorf("describing group %s: %w", c.cfg.Group, ErrSharing)
 	}
 	info, err := c.describe(ctx, c.Watermarks(), true)
 	if err != nil {

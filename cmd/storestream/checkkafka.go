@@ -161,6 +161,9 @@ func (c *checker) group(ctx context.Context, f *findings) {
 	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.GroupIDNotFound), err == nil && len(members) == 0:
 		f.ok("group", "%s has no members: no instance runs", c.cfg.Kafka.Group)
 		return
+	case errors.Is(err, producer.ErrSharing):
+		f.ok("group", "%s is sharing its resources out: an instance has come or gone", c.cfg.Kafka.Group)
+		return
 	case err != nil:
 		f.fail("group", err, brokerRemedy(err))
 		return

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -68,6 +69,10 @@ func (l *lookout) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*groupEvery)
 	defer cancel()
 	members, err := l.in.cluster.Owners(ctx)
+	sharing := errors.Is(err, producer.ErrSharing)
+	if sharing { // it answers, and what it said last stands
+		err = nil
+	}
 	read := l.watch.Look(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -78,7 +83,7 @@ func (l *lookout) look(ctx context.Context) {
 	case l.failing.IsZero():
 		l.failing = l.now()
 	}
-	if err != nil {
+	if err != nil || sharing {
 		return
 	}
 	slices.SortFunc(members, func(a, b producer.Owner) int { return strings.Compare(a.Instance, b.Instance) })

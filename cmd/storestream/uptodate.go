@@ -40,7 +40,7 @@ func (a *app) printStates(cfg *config.Config, states []state) error {
 		if s.late(cfg) != "" {
 			lag = a.paint.as(red, lag)
 		}
-		if s.Owner == "" {
+		if s.Owner == "" && !s.between {
 			owner = a.paint.as(red, owner)
 		}
 		t.row(s.Resource, pointerText(s.Settled), ago(s.Settled, s.now), pointerText(s.AsOf), lag, grouped(s.Rows), s.swept(), owner, s.request())
@@ -99,7 +99,7 @@ func (s state) late(cfg *config.Config) string {
 		return "nothing is published yet, and no instance polls it"
 	case s.LagSeconds == nil:
 		return "the first load is not finished"
-	case s.Owner == "":
+	case s.Owner == "" && !s.between:
 		return "no instance polls it, since " + shortDuration(s.lag())
 	case s.lag() > allowed:
 		return "the last complete pass began " + shortDuration(s.lag()) + " ago"

@@ -32,17 +32,17 @@ type verified struct {
 	AsOf       *schemas.Instant `json:"as_of"`
 	Seconds    float64          `json:"seconds"`
 
-	v         *verification
-	cfg       config.Resource
-	compare   compare.Config
-	c         *compare.Comparison
-	err       error
-	began     time.Time
-	looked    time.Time // when what it compares was last read
-	looks     int
-	anew      bool // it was compared anew already
-	abandoned bool // nobody polls it
-	asOf      *schemas.Instant
+	v       *verification
+	cfg     config.Resource
+	compare compare.Config
+	c       *compare.Comparison
+	err     error
+	began   time.Time
+	looked  time.Time // when what it compares was last read
+	looks   int
+	anew    bool // it was compared anew already
+	polled  polled
+	asOf    *schemas.Instant
 }
 
 type figures struct {
@@ -117,9 +117,19 @@ func (o *verified) open() bool {
 func (o *verified) differing() int { return o.c.Suspects() + o.c.Report().Untracked }
 
 // ready says whether the running instance has had the time to deliver what was under way: a pass that began after the last look is complete, or two
-// intervals are over and a little, for over REST only some passes are complete ones.
+// intervals of one owner are over and a little, for over REST only some passes are complete ones.
 func (o *verified) ready(now time.Time) bool {
-	return o.abandoned || o.asOf != nil && *o.asOf > schemas.InstantOf(o.looked) || now.Sub(o.looked) > 2*o.cfg.Interval+verifyPatience
+	switch {
+	case o.polled.nobody || o.asOf != nil && *o.asOf > schemas.InstantOf(o.looked):
+		return true
+	case o.polled.between():
+		return false
+	}
+	began := o.looked
+	if o.polled.since.After(began) {
+		began = o.polled.since
+	}
+	return now.Sub(began) > 2*o.cfg.Interval+verifyPatience
 }
 
 const verifyPatience = 5 * time.Second
@@ -133,7 +143,7 @@ func (o *verified) again(ctx context.Context) {
 	}
 	o.fail(o.c.Look(ctx))
 	o.looked = time.Now()
-	if o.looks++; o.abandoned {
+	if o.looks++; o.polled.nobody {
 		o.looks = mostLooks
 	}
 }
@@ -163,8 +173,9 @@ func (o *verified) conclude() {
 	}
 	if o.Verdict = identical; o.Missing+o.Stale+o.Extra > 0 {
 		o.Verdict = different
-	} else {
-		o.Note = ""
+		if o.polled.nobody {
+			o.note("no instance polls it: rows that changed since the last one did are differences")
+		}
 	}
 	if r.Foreign > 0 {
 		o.note(plural(r.Foreign, "record") + " in the topic with a key that is no row's: no row differs by it, but another program wrote it, and consumers that decode keys may stop there")

@@ -108,11 +108,15 @@ func (v *verification) lookAgain(ctx context.Context) error {
 	if !v.open() {
 		return nil
 	}
-	v.unowned(ctx)
 	watch := v.cluster.Watch()
 	ticker := time.NewTicker(verifyEvery)
 	defer ticker.Stop()
+	var asked time.Time
 	for {
+		if time.Since(asked) >= ownersEvery {
+			v.owners(ctx)
+			asked = time.Now()
+		}
 		_ = watch.Look(ctx) // who cannot be asked is waited for as long as somebody who does not answer
 		marks := watch.Watermarks()
 		for _, one := range v.all {
@@ -156,18 +160,20 @@ func (v *verification) waiting() string {
 	return plural(n, "row") + " to look at again after the next poll"
 }
 
-// unowned finds out which resources nobody polls: there is no use in waiting for anybody then.
-func (v *verification) unowned(ctx context.Context) {
+// ownersEvery is how often verify asks the group who has what.
+const ownersEvery = time.Second
+
+// owners finds out who polls what: there is no use in waiting where nobody does. What was known stays when the group cannot be asked.
+func (v *verification) owners(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
 	defer cancel()
-	owners, err := readOwners(ctx, v.cluster)
-	if err != nil {
-		return
-	}
+	members, err := readMembers(ctx, v.cluster)
 	for _, one := range v.all {
-		if owners[one.Resource] == "" {
-			one.abandoned = true
-			one.Note = "no instance polls it: rows that changed since the last one did are differences"
+		switch {
+		case errors.Is(err, producer.ErrSharing):
+			one.polled.note("", true, time.Now())
+		case err == nil:
+			one.polled.note(ownersOf(members)[one.Resource], len(members) > 0, time.Now())
 		}
 	}
 }

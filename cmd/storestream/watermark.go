@@ -92,6 +92,8 @@ type state struct {
 	DeadLetters []letters `json:"dead_letters"`
 
 	now schemas.Instant
+	// between: nobody has it, but there are instances, and it was polled a moment ago: the group shares it out.
+	between bool
 }
 
 func readStates(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([]state, error) {
@@ -109,10 +111,12 @@ func readStates(ctx context.Context, cfg *config.Config, cluster *producer.Clust
 	if err != nil {
 		return nil, err
 	}
-	owners, err := readOwners(ctx, cluster)
-	if err != nil {
+	members, err := readMembers(ctx, cluster)
+	sharing := errors.Is(err, producer.ErrSharing)
+	if err != nil && !sharing {
 		return nil, err
 	}
+	owners := ownersOf(members)
 	now := schemas.InstantOf(time.Now())
 	states := []state{}
 	for _, name := range config.Names() {
@@ -124,7 +128,7 @@ func readStates(ctx context.Context, cfg *config.Config, cluster *producer.Clust
 			mark = watermark.New(name)
 		}
 		s := stateOf(mark, pending(name, mark.Request), now)
-		s.Owner = owners[name]
+		s.Owner, s.between = owners[name], owners[name] == "" && (sharing || len(members) > 0) && s.LagSeconds != nil && s.lag() <= handoverPatience
 		s.DeadLetters = lettersOf(dead.Letters()[name])
 		states = append(states, s)
 	}
@@ -155,19 +159,13 @@ func readPending(ctx context.Context, cluster *producer.Cluster) (func(resource 
 	return requests.After, err
 }
 
-// readOwners is who has each resource now, by the group's own word.
-func readOwners(ctx context.Context, cluster *producer.Cluster) (map[string]string, error) {
+// readMembers is the instances of the group and what each has now, by the group's own word; none where nothing has ever run.
+func readMembers(ctx context.Context, cluster *producer.Cluster) ([]producer.Owner, error) {
 	members, err := cluster.Owners(ctx)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, nil
 	}
-	owners := map[string]string{}
-	for _, m := range members {
-		for _, resource := range m.Owned {
-			owners[resource] = m.Instance
-		}
-	}
-	return owners, err
+	return members, err
 }
 
 // owner is who polls it, or that nobody does and who did last.
@@ -175,6 +173,8 @@ func (s state) owner() string {
 	switch {
 	case s.Owner != "":
 		return s.Owner
+	case s.between:
+		return fmt.Sprintf("between two (last %s)", s.Instance)
 	case s.Written == nil:
 		return "none"
 	}
