@@ -72,6 +72,12 @@ func (s *stack) spawn(args ...string) *process {
 		if strings.Contains(text, "WARNING: DATA RACE") {
 			s.t.Error("data race in storestream:\n" + text)
 		}
+		for line := range strings.Lines(text) {
+			if strings.Count(line, `"resource":"`) > 1 { // what reads logs keeps one of two, or refuses the line
+				s.t.Error("a line of the log has a field twice: " + line)
+				break
+			}
+		}
 		if s.t.Failed() || os.Getenv("E2E_LOG") != "" {
 			s.t.Logf("storestream %s:\n%s", strings.Join(args, " "), tail(text, 60))
 		}

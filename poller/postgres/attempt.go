@@ -53,7 +53,7 @@ func (s *Source) read(ctx context.Context, ask question, k key) (*chunk, error) 
 		case errors.Is(err, errRewound):
 			return nil, err
 		}
-		s.Log.Debug("a chunk is tried again", zap.String("resource", s.Resource.Name), zap.Int("limit", limit), zap.Error(err))
+		s.Log.Debug("a chunk is tried again", zap.Int("limit", limit), zap.Error(err))
 		if err := s.remedy(ctx, &t, limit, err); err != nil {
 			return nil, err
 		}

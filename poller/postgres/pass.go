@@ -29,7 +29,7 @@ func (s *Source) pass(ctx context.Context, r poller.Request, emit func(poller.Ba
 	}
 	err := s.complete(ctx, r, emit)
 	if errors.Is(err, errRewound) {
-		s.Log.Warn("begin the pass again", zap.String("resource", s.Resource.Name), zap.Error(err))
+		s.Log.Warn("begin the pass again", zap.Error(err))
 		r.Cursor = nil
 		err = s.complete(ctx, r, emit)
 	}
@@ -93,7 +93,7 @@ func (p *pass) begin(ctx context.Context) (key, error) {
 	now := &c.clock
 	if cursor != nil && (cursor.UpdatedAt < p.r.From || cursor.Xmin > now.next || cursor.MarkNext > now.next) {
 		// Ids that this server has not given out: the cursor is another cluster's, and rows that it had behind it may be missing here.
-		s.Log.Warn("the pass begins again: its cursor is not of this database", zap.String("resource", s.Resource.Name))
+		s.Log.Warn("the pass begins again: its cursor is not of this database")
 		cursor, p.r.Cursor, p.cursor = nil, nil, nil
 	}
 	if cursor != nil {

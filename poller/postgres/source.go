@@ -21,7 +21,7 @@ type SourceConfig struct {
 	// MaxRows is the most rows of a batch; 0: 100,000.
 	MaxRows int
 	Metrics *metrics.Resource // nil: nothing is counted
-	Log     *zap.Logger       // nil: nothing is logged
+	Log     *zap.Logger       // names the resource; nil: nothing is logged
 	// Doing gets what a read is at, for people, "" when it ends; nil: nobody asks. It may be called from a goroutine of the source, never by two at a time.
 	Doing func(string)
 }

@@ -154,5 +154,5 @@ func (rd *read) unclosed(days span, o outcome) {
 			rd.hold(d, why)
 		}
 	}
-	rd.Log.Warn("a day cannot be closed yet; later days go on", zap.String("resource", rd.Resource.Name), zap.Stringer("day", days.from), zap.String("why", o.why))
+	rd.Log.Warn("a day cannot be closed yet; later days go on", zap.Stringer("day", days.from), zap.String("why", o.why))
 }

@@ -106,7 +106,7 @@ func (rd *read) parse(g *glimpse, rows [][]byte, withCreated bool) {
 	}
 	for _, name := range rd.parser.Unknown() {
 		rd.Metrics.UnknownFields(name).Inc()
-		rd.Log.Info("the service sends a field that the schema does not know: it is ignored", zap.String("resource", rd.Resource.Name), zap.String("field", name))
+		rd.Log.Info("the service sends a field that the schema does not know: it is ignored", zap.String("field", name))
 	}
 	if n := len(b.Rejects) - bad; n >= manyRows && len(b.Rows) == good {
 		first := b.Rejects[bad]

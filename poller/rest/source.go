@@ -21,7 +21,7 @@ type SourceConfig struct {
 	// Start bounds every read from below; schemas.MinInstant: from the earliest row.
 	Start   schemas.Instant
 	Metrics *metrics.Resource
-	Log     *zap.Logger // nil: none
+	Log     *zap.Logger // names the resource; nil: none
 	// Doing gets what a read is at, for people ("closing 2026-11-20"), "" when it ends; nil: nobody asks.
 	Doing func(string)
 }

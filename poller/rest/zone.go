@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/schemas"
-	"go.uber.org/zap"
 )
 
 // The document says that timestamps are UTC and that the filters take days. It does not say whose days. If the service cuts them in another
@@ -48,7 +47,7 @@ func (rd *read) inside(g *glimpse, asked span) error {
 			g.doubt = "the service answers with rows that were not asked for, as if it did not filter by updated_at"
 			if !rd.strays {
 				rd.strays = true
-				rd.Log.Warn(g.doubt, zap.String("resource", rd.Resource.Name))
+				rd.Log.Warn(g.doubt)
 			}
 		}
 	}
@@ -98,8 +97,7 @@ func (s *Source) widen() {
 	}
 	s.wide = true
 	s.memory = newMemory()
-	s.Log.Warn("the service cuts days in another zone than UTC: a day is asked for with its neighbours from now on, and settles a day later",
-		zap.String("resource", s.Resource.Name))
+	s.Log.Warn("the service cuts days in another zone than UTC: a day is asked for with its neighbours from now on, and settles a day later")
 }
 
 // lookBefore looks at the day before the first that this source reads. What it shows is inside of that day, or errZone.
