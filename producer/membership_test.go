@@ -136,7 +136,9 @@ func TestAGroupThatIsSharingItsResourcesOutIsNotCalledEmpty(t *testing.T) {
 			}
 		}
 	}
-	eventually("a has all", func(owners []producer.Owner, _ error) bool { return len(owners) == 1 && len(owners[0].Owned) == len(all) })
+	eventually("a has all", func(owners []producer.Owner, _ error) bool {
+		return len(owners) == 1 && len(owners[0].Owned) == len(all)
+	})
 	l.run(b, "b")
 	eventually("b comes", func(_ []producer.Owner, err error) bool { return errors.Is(err, producer.ErrSharing) })
 	eventually("both have some", func(owners []producer.Owner, _ error) bool {

@@ -83,7 +83,7 @@ type Owner struct {
 	Owned []string // of its enabled resources, those that are its own
 }
 
-// ErrSharing: the group is sharing its resources out, and nobody can say who has what.
+// ErrSharing says that the group is sharing its resources out: nobody can say who has what.
 var ErrSharing = errors.New("the group is sharing its resources out")
 
 // Owners asks the group who has what. Members that are no storestream are left out. ErrSharing: there are members, and just now a broker tells nothing of them.
