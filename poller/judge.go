@@ -105,7 +105,7 @@ func (p *Poller) takeOut(tx *watermark.Transaction, id int64) {
 // tooLarge turns a row that no broker would take into a reject (K18: elsewhere it is dropped with a warning).
 func (p *Poller) tooLarge(row *schemas.Record, size int) *schemas.Reject {
 	r := &schemas.Reject{ID: row.ID, HasID: true, UpdatedAt: row.UpdatedAt,
-		Err: fmt.Sprintf("the record takes %d bytes, the topic allows %d (max.message.bytes)", size, p.MaxRecordBytes)}
+		Err: fmt.Sprintf("the record takes %d bytes, and at most %d go into the topic (its max.message.bytes, or 8 MiB where that is more, less what is around a record)", size, p.MaxRecordBytes)}
 	if values, err := p.Resource.NewValueReader(""); err == nil {
 		if v, err := values.Read(row.Value); err == nil {
 			r.Row = v.AppendJSON(nil, false)
