@@ -111,6 +111,12 @@ func TestAStoppedDatabaseIsToldEverywhereAndComesBackByItself(t *testing.T) {
 		}
 		return false, fmt.Sprintf("%+v", p.resource(failing))
 	})
+	for _, r := range []string{storefake.Orders, storefake.OrderItems} {
+		eventually(t, r+" is not called up to date, whether its statement was refused or waits in the pooler", func() (bool, string) {
+			shown := p.resource(r)
+			return shown.State == "failing" || shown.State == "behind", fmt.Sprintf("%+v", shown)
+		})
+	}
 	if r := p.resource(failing); strings.Contains(r.Error, studentPassword+"@") {
 		t.Errorf("the error shows the password: %s", r.Error)
 	}

@@ -51,7 +51,7 @@ type State string
 // The states of a resource.
 const (
 	Following  State = "following"   // passes come to their end, nothing is wrong
-	Behind     State = "behind"      // likewise, but the last pass that met every change began long ago (see behindAfter)
+	Behind     State = "behind"      // likewise, but the last pass that met every change began long ago (see behindAfter), or the source does not answer
 	Held       State = "held"        // likewise, but something keeps it from settling: Resource.Held
 	FirstLoad  State = "first_load"  // no pass has been completed yet, by whichever instance
 	CatchingUp State = "catching_up" // this instance took it over and has not completed a pass since
@@ -79,6 +79,8 @@ type Resource struct {
 	// Doing is what it does now, for people: "polling", "closing 2026-11-20", "waiting for the rate limit".
 	Doing string    `json:"doing,omitzero"`
 	Since time.Time `json:"since,omitzero"` // of Doing
+	// Unanswered: the poll in hand has waited for some seconds for its source to begin an answer.
+	Unanswered bool `json:"unanswered,omitzero"`
 	// Passes counts the complete passes since this instance took it over.
 	Passes int `json:"passes"`
 	// Settled, AsOf and Rows are the watermark's: everything with an earlier updated_at is published; the start of the last complete pass; rows
@@ -194,7 +196,7 @@ func (r *Resource) state() State {
 		return FirstLoad
 	case r.Passes == 0:
 		return CatchingUp
-	case r.LagSeconds != nil && *r.LagSeconds > max(behindAfter.Seconds(), 3*r.IntervalSeconds):
+	case r.Unanswered || r.LagSeconds != nil && *r.LagSeconds > max(behindAfter.Seconds(), 3*r.IntervalSeconds):
 		return Behind
 	case r.Held != "":
 		return Held

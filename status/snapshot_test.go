@@ -26,6 +26,7 @@ func TestAResourceIsSummedUpByTheWorstThatIsKnownOfIt(t *testing.T) {
 		{Following, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, LagSeconds: lag(59), IntervalSeconds: 1}},
 		// Polls that hang fail in nothing, and yet nothing arrives.
 		{Behind, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, LagSeconds: lag(61), IntervalSeconds: 1}},
+		{Behind, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, LagSeconds: lag(6), IntervalSeconds: 1, Unanswered: true}},
 		{Following, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, LagSeconds: lag(800), IntervalSeconds: 300}},
 	} {
 		if got := test.r.state(); got != test.want {

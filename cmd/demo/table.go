@@ -51,6 +51,8 @@ func state(r status.Resource, now time.Time) (string, style) {
 		return "replaying", yellow
 	case r.Held != "":
 		return "held", yellow
+	case r.State == status.Behind:
+		return "behind", yellow
 	case r.Passes > 0:
 		return "following", green
 	case r.Progress != nil && r.Progress.Fraction != nil:

@@ -8,6 +8,7 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/metrics"
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/status"
@@ -116,6 +117,7 @@ func (o *owner) snapshot(owned bool) status.Resource {
 	s := t.poller.Status()
 	r.Passes, r.Held, r.Replaying = s.Complete, s.Held, s.Replaying
 	r.Doing, r.Since = t.does(s)
+	r.Unanswered = r.Doing == postgres.Unanswered
 	r.Settled, r.AsOf, r.Good = timeOf(s.Watermark.Settled), timeOf(s.Watermark.AsOf), timeOf(s.Good)
 	r.Rows, r.DeadLetters, r.SeenBytes = s.Watermark.Rows, s.DeadLetters, s.SeenBytes
 	r.Sweep, r.SweepInHand = sweeps(s.Watermark, s.Sweep)

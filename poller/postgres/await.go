@@ -10,6 +10,9 @@ import (
 // awaitAfter is how long a statement may go without an answer before people are told. A poll is answered within milliseconds where there is an index.
 const awaitAfter = 5 * time.Second
 
+// Unanswered is what Doing is told meanwhile.
+const Unanswered = "waiting for the database to answer"
+
 // does tells people what the read is at.
 func (s *Source) does(what string) {
 	s.at = what
@@ -24,7 +27,7 @@ func (s *Source) await() (answered func()) {
 	told := make(chan struct{})
 	timer := time.AfterFunc(awaitAfter, func() {
 		defer close(told)
-		s.Doing("waiting for the database to answer")
+		s.Doing(Unanswered)
 		s.Log.Warn("the database has not answered yet", zap.Duration("after", awaitAfter), zap.Duration("given_up_after", chunkDeadline))
 	})
 	return sync.OnceFunc(func() {

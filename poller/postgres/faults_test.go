@@ -338,7 +338,7 @@ func TestADatabaseThatDoesNotAnswerIsToldBeforeItIsAnError(t *testing.T) {
 	go func() { answered <- r.read(poller.Request{Kind: poller.Pass}) }()
 	select {
 	case what := <-doing:
-		if what != "waiting for the database to answer" {
+		if what != postgres.Unanswered {
 			t.Errorf("it says that it is %q", what)
 		}
 	case err := <-answered:
