@@ -91,6 +91,13 @@ func TestWhatIsNoTerminalGetsPlainLinesWithoutControlCharacters(t *testing.T) {
 	}
 }
 
+func TestAResourceThatIsBehindIsNotSaidToFollow(t *testing.T) {
+	r := status.Resource{Owned: true, Passes: 7, State: status.Behind}
+	if text, look := state(r, now); text != "behind" || look != yellow {
+		t.Errorf("%q, %q", text, look)
+	}
+}
+
 func TestTroubleIsSaidInFull(t *testing.T) {
 	v := &view{snapshot: sample()}
 	v.snapshot.Waiting = "broker 127.0.0.1:9092"
