@@ -50,7 +50,7 @@ func TestWrongRecordsWrittenByKcatAreFoundByVerifyAndMendedByASweep(t *testing.T
 	write := fmt.Sprintf("kcat -b %s -P -t %sproducts ", s.brokers[0], s.prefix)
 	for _, drill := range []struct{ kind, shell string }{
 		{"missing", read + "-o 0 -f '%k###' | " + write + "-p 0 -K '###' -Z"},
-		{"stale", "(" + read + "-o 1 -f '%k###'; " + read + "-o 2 -f '%s') | " + write + "-p 0 -K '###' -D '@@@@'"},
+		{"stale", "(" + read + "-o 2 -f '%k###'; " + read + "-o 1 -f '%s') | " + write + "-p 0 -K '###' -D '@@@@'"},
 		{"stale", "for o in 3 4 5 6; do (" + read + "-o $o -f '%k###'; " + read + "-o 2 -f '%s') | " + write + "-K '###' -D '@@@@'; done"},
 	} {
 		if out, err := exec.Command("sh", "-c", drill.shell).CombinedOutput(); err != nil {

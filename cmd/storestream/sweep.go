@@ -36,7 +36,8 @@ func (a *app) sweepCommand() *cobra.Command {
 		Long: `Asks the running instance to read the service and the topic in full, to look again at what differs after its next polls,
 and to publish every row that the topic lacks or holds wrongly. So it also mends what no poll can see: updates that did not touch updated_at,
 rows that came too late, and what somebody else wrote into the topic. Polls go on meanwhile; over REST it takes part of the rate that the
-service allows.
+service allows. Where the topic has a newer state than the service shows, the service's is published once it was shown for the resource's
+overlap: minutes more.
 
 Rows that the service no longer has are reported, or get a tombstone where sweep.deletes is tombstone: after they were looked for
 twice more, and not shown for the resource's overlap. They are never taken for deleted where the service shows no row at all, or
