@@ -125,7 +125,7 @@ func (r *logReader) run(ctx context.Context, records func([]*kgo.Record) error) 
 				r.moved(r.at)
 			}
 		} else if r.span.to != forEver && time.Since(progress) > noProgress {
-			return fmt.Errorf("reading topic %s, partition %d: stood at offset %d of %d for %s (a transaction that does not end, or a log that lost its end): %w",
+			return fmt.Errorf("reading topic %s, partition %d: stood at offset %d of %d for %s (a transaction that does not end, which kafka-transactions.sh find-hanging names, or a log that lost its end): %w",
 				r.topic, r.span.partition, r.at, r.span.to, noProgress, errors.Join(err, context.DeadlineExceeded))
 		}
 	}

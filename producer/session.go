@@ -80,7 +80,9 @@ func (s *Session) Lost() {
 
 func (s *Session) end() {
 	s.closed = true
-	s.cl.Close()
+	if s.cl != nil {
+		s.cl.Close()
+	}
 }
 
 // newTransactional makes the client that writes one resource. Everything about it is bounded in time: a transaction that cannot be finished is

@@ -67,9 +67,15 @@ func (s *Session) claim(ctx context.Context) error {
 	if s.cl, err = s.c.newTransactional(s.resource.Name, s.limits); err != nil {
 		return err
 	}
-	// Step 1. The client would ask for it with the first record, but creating it fences nobody.
-	if _, _, err := s.cl.ProducerID(ctx); err != nil {
-		return fmt.Errorf("asking for the producer id of %s: %w", s.c.transactionalID(s.resource.Name), err)
+	if err := s.fence(ctx); err != nil { // step 1
+		return err
+	}
+	open, err := s.hanging(ctx)
+	if err == nil && len(open) > 0 {
+		err = s.endHanging(ctx, open)
+	}
+	if err != nil {
+		return err
 	}
 	// Step 2: only now is the end of the watermark topic worth noting. The resource's watermark is looked for in all partitions: somebody may have
 	// added some, and then its key hashes to another than it did.
@@ -89,6 +95,14 @@ func (s *Session) claim(ctx context.Context) error {
 	}
 	s.letters, err = s.c.lettersOf(ctx, s.resource.Name)
 	return err
+}
+
+// fence asks for the producer id, which ends the predecessor. The client would ask with the first record, but creating it fences nobody.
+func (s *Session) fence(ctx context.Context) error {
+	if _, _, err := s.cl.ProducerID(ctx); err != nil {
+		return fmt.Errorf("asking for the producer id of %s: %w", s.c.transactionalID(s.resource.Name), err)
+	}
+	return nil
 }
 
 // alone refuses to go on where another deployment is at work on the same topic: with the transactional id in common, the two would fence each other
