@@ -123,11 +123,11 @@ func TestColorsAreForTerminalsOnly(t *testing.T) {
 		}
 	}
 	var b strings.Builder
-	table := newTable("A", "B").numbers(1)
+	table := newTable(true, "A", "B").numbers(1)
 	table.row(paint(true).as(red, "fünf"), "5")
 	table.row("x", "1,000")
 	_ = table.print(&b)
-	if want := "A         B\n\x1b[31mfünf\x1b[0m      5\nx     1,000\n"; b.String() != want {
+	if want := "\x1b[1mA\x1b[0m         \x1b[1mB\x1b[0m\n\x1b[31mfünf\x1b[0m      5\nx     1,000\n"; b.String() != want {
 		t.Errorf("%q, expected %q", b.String(), want)
 	}
 }

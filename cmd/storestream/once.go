@@ -22,6 +22,7 @@ type catchUp struct {
 	patience  time.Duration
 	read      func(context.Context) (map[string]watermark.Watermark, error)
 	lastError func(resource string) string
+	paint     paint
 
 	progress map[string]progress
 	readErr  error // of the last look
@@ -162,10 +163,10 @@ func (o *catchUp) why(name string) string {
 
 // summary is a line for each resource.
 func (o *catchUp) summary() *table {
-	t := newTable("RESOURCE", "ROWS", "SETTLED", "AS OF")
+	t := newTable(o.paint, "RESOURCE", "ROWS", "SETTLED", "AS OF").numbers(1)
 	for _, name := range o.enabled {
 		mark := o.progress[name].mark
-		t.row(name, fmt.Sprint(mark.Rows), instantText(mark.Settled), instantText(mark.AsOf))
+		t.row(name, grouped(mark.Rows), instantText(mark.Settled), instantText(mark.AsOf))
 	}
 	return t
 }

@@ -125,7 +125,7 @@ func planReset(ctx context.Context, cfg *config.Config, cluster *producer.Cluste
 // explainReset says what will happen to each resource.
 func (a *app) explainReset(at schemas.Instant, plan []replay) error {
 	a.print("Every row with updated_at at or after %s is published again, at its newest state, and consumers see it a second time:\n\n", at)
-	t := newTable("RESOURCE", "SETTLED NOW", "GOES BACK BY", "RECORDS SINCE", "OWNER").numbers(3)
+	t := newTable(a.paint, "RESOURCE", "SETTLED NOW", "GOES BACK BY", "RECORDS SINCE", "OWNER").numbers(3)
 	for _, r := range plan {
 		settled, back, records := "-", "nothing is settled yet", "-"
 		if r.Settled != nil {

@@ -88,7 +88,8 @@ func (a *app) start(ctx context.Context, once bool, patience time.Duration) (err
 	if !once {
 		return a.engine(ctx, cfg, set, cluster, m, board, log, false)
 	}
-	w := &catchUp{enabled: cfg.Enabled(), start: schemas.InstantOf(started), patience: patience, read: cluster.ReadWatermarks, lastError: lastErrors(board)}
+	w := &catchUp{enabled: cfg.Enabled(), start: schemas.InstantOf(started), patience: patience, read: cluster.ReadWatermarks, lastError: lastErrors(board),
+		paint: a.paint}
 	if err := w.run(ctx, func(ctx context.Context) error { return a.engine(ctx, cfg, set, cluster, m, board, log, true) }); err != nil {
 		return err
 	}

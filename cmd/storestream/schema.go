@@ -50,7 +50,7 @@ type schemaLine struct {
 
 func (a *app) printSchemas(cfg *config.Config, set *schemas.Set, output string) error {
 	lines := []schemaLine{}
-	t := newTable("RESOURCE", "RECORD", "TOPIC", "FIELDS", "PERSONAL FIELDS")
+	t := newTable(a.paint, "RESOURCE", "RECORD", "TOPIC", "FIELDS", "PERSONAL FIELDS").numbers(3)
 	for _, r := range set.All() {
 		topic := cfg.Kafka.TopicPrefix + r.Name
 		personal := append([]string{}, r.PersonalFields()...)
@@ -111,7 +111,7 @@ registry.auto_register is false. What is registered already stays as it is.`,
 			if err != nil {
 				return err
 			}
-			t := newTable("RESOURCE", "KEY SUBJECT", "ID", "VALUE SUBJECT", "ID")
+			t := newTable(a.paint, "RESOURCE", "KEY SUBJECT", "ID", "VALUE SUBJECT", "ID")
 			for _, r := range set.All() {
 				topic := cfg.Kafka.TopicPrefix + r.Name
 				keyID, valueID, err := registry.Ensure(ctx, topic, r, true)
@@ -170,7 +170,7 @@ type subjectLine struct {
 
 func (a *app) printSubjects(subjects []schemas.Subject, output string) error {
 	lines, refused := []subjectLine{}, []string{}
-	t := newTable("SUBJECT", "ID", "STATE")
+	t := newTable(a.paint, "SUBJECT", "ID", "STATE")
 	for _, s := range subjects {
 		id, what := "-", "not registered; compatible"
 		switch {

@@ -17,7 +17,7 @@ variable or a flag. Secrets are masked. Every mistake is reported, with exit sta
 			if err != nil {
 				return err
 			}
-			t := newTable("KEY", "VALUE", "FROM")
+			t := newTable(a.paint, "KEY", "VALUE", "FROM")
 			for _, e := range cfg.Entries() {
 				value := e.Value
 				if value == "" {

@@ -16,7 +16,11 @@ type table struct {
 	right map[int]bool // columns of numbers
 }
 
-func newTable(header ...string) *table {
+// newTable is a table with a header, which stands out on a terminal.
+func newTable(p paint, header ...string) *table {
+	for i, name := range header {
+		header[i] = p.as(bold, name)
+	}
 	return &table{rows: [][]string{header}, right: map[int]bool{}}
 }
 

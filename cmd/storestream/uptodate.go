@@ -28,10 +28,7 @@ func lettersOf(reasons []producer.LetterReason) []letters {
 
 // printStates is `watermark list` for a person: the table, and what follows from it.
 func (a *app) printStates(cfg *config.Config, states []state) error {
-	t := newTable("RESOURCE", "SETTLED", "", "AS OF", "LAG", "ROWS", "SWEPT", "OWNER", "REQUEST").numbers(2, 4, 5)
-	for i, header := range t.rows[0] {
-		t.rows[0][i] = a.paint.as(bold, header)
-	}
+	t := newTable(a.paint, "RESOURCE", "SETTLED", "", "AS OF", "LAG", "ROWS", "SWEPT", "OWNER", "REQUEST").numbers(2, 4, 5)
 	for _, s := range states {
 		lag, owner := "-", s.owner()
 		if s.LagSeconds != nil {

@@ -59,10 +59,7 @@ func (v *verification) inFlight() (n int) {
 }
 
 func (v *verification) print(total verdict) error {
-	t := newTable("RESOURCE", "SERVICE", "TOPIC", "DEAD LETTERS", "IN FLIGHT", "MISSING", "STALE", "EXTRA", "FIRST IDS").numbers(1, 2, 3, 4, 5, 6, 7)
-	for i, header := range t.rows[0] {
-		t.rows[0][i] = v.paint.as(bold, header)
-	}
+	t := newTable(v.paint, "RESOURCE", "SERVICE", "TOPIC", "DEAD LETTERS", "IN FLIGHT", "MISSING", "STALE", "EXTRA", "FIRST IDS").numbers(1, 2, 3, 4, 5, 6, 7)
 	rows := 0
 	for _, one := range v.all {
 		if one.Verdict == unknown {
