@@ -95,7 +95,7 @@ func TestAWatchBeginsAnewWithATopicThatWasCreatedAnew(t *testing.T) {
 }
 
 func TestAStrangersRecordsDoNotStopAWatch(t *testing.T) {
-	s := plainStage(t)
+	s := newStage(t) // Apache Kafka takes no record without a key while a topic is compacted; one from before may hold some
 	c := s.cluster("a", nil)
 	s.commit(s.take(c), watermark.Transaction{Watermark: watermark.New("orders")})
 	w := c.Watch()
