@@ -166,6 +166,8 @@ func (l *lookout) resource(r *status.Resource) {
 			r.Owner = ""
 		}
 		r.Abandoned = !l.asked.IsZero() && l.failing.IsZero() && l.owners[r.Name] == ""
+	}
+	if !l.in.owners[r.Name].polls() {
 		r.DeadLetters = count(l.letters[r.Name])
 	}
 	mark, known := l.marks[r.Name]

@@ -150,6 +150,30 @@ func TestTheLagOfAPollerThatEndedGoesOn(t *testing.T) {
 	}
 }
 
+// A takeover reads back what was published before it polls, which may take a minute. Totals that drop to nothing meanwhile would look like a loss.
+func TestWhileAResourceIsTakenOverThePageShowsWhatTheTopicsSay(t *testing.T) {
+	s := newStage(t)
+	s.publish("orders", []schemas.Record{s.order(1, "Shipped"), s.order(2, "Shipped")}, nil, hourOld)
+	session, err := s.cluster().Take(t.Context(), s.set.Get("orders"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	letters := []watermark.Letter{{Key: "orders/7", Row: []byte("{}"), Source: "rest", Field: "total_amount", Err: "expected a decimal"}}
+	if err := session.Commit(t.Context(), watermark.Transaction{Watermark: session.Watermark(), Letters: letters}); err != nil {
+		t.Fatal(err)
+	}
+	session.Close()
+	l := s.standby()
+	eventually(t, "the watermark and the letter are read", func() bool { l.look(t.Context()); return len(l.marks) == 1 && len(l.letters["orders"]) == 1 })
+	l.in.owners["orders"].show(nil, "reading back what was published", nil)
+	snapshot := status.Snapshot{Resources: []status.Resource{l.in.owners["orders"].snapshot(true)}}
+	l.snapshot(&snapshot)
+	r := snapshot.Resources[0]
+	if r.Rows != 2 || r.DeadLetters != 1 || r.Settled.IsZero() || r.AsOf.IsZero() || r.Good.IsZero() || r.Doing != "reading back what was published" {
+		t.Errorf("%+v", r)
+	}
+}
+
 func TestInstancesThatLackResourcesAreNamed(t *testing.T) {
 	s := newStage(t)
 	s.publish("orders", nil, nil, hourOld)
