@@ -34,6 +34,7 @@ type lookout struct {
 	asked   time.Time // when the group last answered
 	members []producer.Owner
 	owners  map[string]string // resource to instance
+	polled  map[string]polled // by resource: for how long nobody has had it
 	marks   map[string]watermark.Watermark
 	letters map[string][]producer.LetterReason
 	err     error     // of the last look
@@ -47,7 +48,7 @@ const (
 )
 
 func newLookout(in *instance) *lookout {
-	return &lookout{in: in, watch: in.cluster.Watch(), now: time.Now, began: time.Now(), owners: map[string]string{}}
+	return &lookout{in: in, watch: in.cluster.Watch(), now: time.Now, began: time.Now(), owners: map[string]string{}, polled: map[string]polled{}}
 }
 
 // run looks until ctx ends.
@@ -92,6 +93,11 @@ func (l *lookout) look(ctx context.Context) {
 		for _, resource := range m.Owned {
 			l.owners[resource] = m.Instance
 		}
+	}
+	for name := range l.in.owners {
+		p := l.polled[name]
+		p.note(l.owners[name], len(members) > 0, l.now())
+		l.polled[name] = p
 	}
 }
 
@@ -165,7 +171,7 @@ func (l *lookout) resource(r *status.Resource) {
 		if r.Owner == instanceName() { // about to be ours, or no longer
 			r.Owner = ""
 		}
-		r.Abandoned = !l.asked.IsZero() && l.failing.IsZero() && l.owners[r.Name] == ""
+		r.Abandoned = !l.asked.IsZero() && l.failing.IsZero() && l.polled[r.Name].nobody
 	}
 	if !l.in.owners[r.Name].polls() {
 		r.DeadLetters = count(l.letters[r.Name])

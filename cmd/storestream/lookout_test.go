@@ -150,6 +150,23 @@ func TestTheLagOfAPollerThatEndedGoesOn(t *testing.T) {
 	}
 }
 
+// In the middle of a handover nobody has a resource, for seconds, and that is not what somebody is to be alarmed by.
+func TestAResourceThatIsHandedOverIsNotCalledPolledByNobody(t *testing.T) {
+	s := newStage(t)
+	s.publish("orders", nil, nil, hourOld)
+	l := s.standby()
+	s.join("elsewhere-1", "users") // enables nothing else: orders have no owner, though there is an instance
+	eventually(t, "another instance has users", func() bool { l.look(t.Context()); return l.owners["users"] != "" })
+	if r := l.shown("orders"); r.Abandoned {
+		t.Errorf("a moment ago: %+v", r)
+	}
+	l.now = func() time.Time { return time.Now().Add(time.Minute) }
+	l.look(t.Context())
+	if r := l.shown("orders"); !r.Abandoned || r.Owner != "" {
+		t.Errorf("for a minute: %+v", r)
+	}
+}
+
 // A takeover reads back what was published before it polls, which may take a minute. Totals that drop to nothing meanwhile would look like a loss.
 func TestWhileAResourceIsTakenOverThePageShowsWhatTheTopicsSay(t *testing.T) {
 	s := newStage(t)
