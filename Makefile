@@ -11,7 +11,7 @@ COMPOSE_VERSION       := v2.16.2
 GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 
 # Of the end-to-end tests, those that a broker can make a difference to. The others are in test.
-KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilling|TestAReset|TestKcat
+KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilling|TestAReset|Kcat
 
 .DEFAULT_GOAL := help
 .PHONY: help demo build test test-matrix test-kafka chaos test-page test-alerts lint fmt bench bench-plots bench-check fuzz compose-check deps clean

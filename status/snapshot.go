@@ -12,6 +12,8 @@ type Snapshot struct {
 	Version  string    `json:"version"`
 	Started  time.Time `json:"started"`
 	Now      time.Time `json:"now"` // set by the Board, by this instance's clock
+	// DeadLettersTopic is where the rows are that cannot be published.
+	DeadLettersTopic string `json:"dead_letters_topic,omitzero"`
 	// Waiting says what the whole instance waits for ("broker 127.0.0.1:9092: connection refused"); empty once it is a member of its group.
 	Waiting string `json:"waiting,omitzero"`
 	// Notices are what somebody should know of the instance or its group, a sentence each.

@@ -175,7 +175,7 @@ func start(c config.Resource) schemas.Instant {
 
 // snapshot is what the status page shows.
 func (in *instance) snapshot() status.Snapshot {
-	s := status.Snapshot{Group: in.cfg.Kafka.Group, Waiting: in.member.Waiting()}
+	s := status.Snapshot{Group: in.cfg.Kafka.Group, DeadLettersTopic: in.cluster.DeadLetters(), Waiting: in.member.Waiting()}
 	overREST := false
 	owned := map[string]bool{}
 	for _, name := range in.member.Owned() {

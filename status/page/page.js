@@ -95,6 +95,7 @@ function letters(s) {
       rows.push([r.name, l.field ? [l.field, "code"] : ["the row", "faint"], l.error, [count(l.rows), "n"], l.ids.join(", ") + (l.rows > l.ids.length ? ", ..." : ""), since(l.latest, s.now)]);
     }
   }
+  if (s.dead_letters_topic) put($("letters-topic"), s.dead_letters_topic);
   shown($("letters"), rows.length > 0);
   fill($("letters"), rows);
 }

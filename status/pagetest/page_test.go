@@ -43,7 +43,7 @@ const refused = "read orders from 127.0.0.1:6432: is the database up, and is pos
 func trouble() status.Snapshot {
 	skew := 12.0
 	return status.Snapshot{
-		Group: "storestream",
+		Group: "storestream", DeadLettersTopic: "shop.dead_letters",
 		Notices: []string{"Instance shop-2-99 has not enabled users, which others of its group have: nobody polls what falls to it. " +
 			"Enable the same resources in all."},
 		Service: &status.Service{Allowed: 2.5, Ceiling: 10, RefusedSince: ago(4 * time.Minute), ClockSkewSeconds: &skew},
@@ -97,7 +97,7 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 		card("products"):    {"polled elsewhere", "by shop-2-99", "wrote at"},
 		card("users"):       {"polled by nobody", "No instance of group storestream has it", "6 h"},
 		card("shipments"):   {"first load", "closing 2024-03-01 to 2024-03-09, for 42 s", "% of the time from 2019-01-06 to now", "at 2024-03-01", "1,203 in all; 429: 21, no answer: 2"},
-		"#letters":          {"sale_price", "expected a decimal of at most 38 digits", "1,200", "77812, 77813", "00000000000000ff", "the row"},
+		"#letters":          {"The topic shop.dead_letters holds them", "sale_price", "expected a decimal of at most 38 digits", "1,200", "77812, 77813", "00000000000000ff", "the row"},
 		"#members":          {"shop-1-4711 (this one)", "order_items, orders, shipments"},
 	} {
 		said := b.text(selector)

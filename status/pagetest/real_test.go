@@ -88,6 +88,7 @@ func TestARealInstanceSaysWhyRowsCannotBePublishedAndThatItWaitsForTheRateLimit(
 	b.says("#headline", "All 5 resources polled here are up to date; ")
 	b.says("#headline", " rows cannot be published.")
 	b.until("dead letters are shown with field, reason and rows", `[...document.querySelectorAll("#letters tbody tr")].some((tr) => tr.innerText.includes("users"))`)
+	b.says("#letters", "The topic store.dead_letters holds them")
 	b.until("the cards count them", `[...document.querySelectorAll("article .value.bad")].length > 0`)
 	limited.Store(true)
 	b.says("#notices", "The service has been refusing requests for their rate since")
