@@ -22,7 +22,7 @@ type history struct {
 }
 
 // histories are what is compared. The topics of one partition are soon long enough to be compacted; the small ones stay below 64 MiB for ever, and a segment.ms
-// of ten seconds stands for a week; in the large ones a segment of 1 MiB stands for 64.
+// of ten seconds stands for a week; in the large ones a segment of 4 MiB, which takes some five batches, stands for 64.
 func (s *stage) histories() []history {
 	n, cleaner := 1_000_000, 20*time.Second // the cleaner rests for 15 s
 	if s.quick {
@@ -39,8 +39,8 @@ func (s *stage) histories() []history {
 			rows: n / 20, partitions: 1, rewrites: 3, pause: 11 * time.Second, patience: cleaner},
 		{settings: "64 MiB, ten years", topic: map[string]string{"segment.bytes": mebibytes(64), "segment.ms": tenYears},
 			rows: n / 20, partitions: 1, rewrites: 3, patience: cleaner},
-		{settings: "1 MiB (for 64), a week", topic: map[string]string{"segment.bytes": mebibytes(1)}, rows: n, partitions: 1},
-		{settings: "1 MiB (for 64), ten years", topic: map[string]string{"segment.bytes": mebibytes(1), "segment.ms": tenYears}, rows: n, partitions: 1},
+		{settings: "4 MiB (for 64), a week", topic: map[string]string{"segment.bytes": mebibytes(4)}, rows: n, partitions: 1},
+		{settings: "4 MiB (for 64), ten years", topic: map[string]string{"segment.bytes": mebibytes(4), "segment.ms": tenYears}, rows: n, partitions: 1},
 	}
 }
 
