@@ -92,6 +92,8 @@ type reader struct {
 	// now is the service's clock; passed hears of each pass before it begins, and of its end.
 	now    func() schemas.Instant
 	passed func()
+	// left hears how many pages a stretch still has to read.
+	left func(pages int)
 	// toTheEnd hears of each forward pass that reached the end.
 	toTheEnd func(*walk)
 }

@@ -191,7 +191,7 @@ func (s *shelf) fetch(_ context.Context, w window, page, size int) (glimpse, err
 
 func (s *shelf) reader(chance float64) *reader {
 	r := &reader{fetch: s.fetch, size: pageSize, granted: map[int]int{}, claimed: map[int]int{}, cuts: new(cuts), steady: s.steady, chance: chance,
-		now: func() schemas.Instant { return s.clock }, passed: func() {}}
+		now: func() schemas.Instant { return s.clock }, passed: func() {}, left: func(int) {}}
 	r.toTheEnd = func(w *walk) {
 		if by, shown := sortedBy(w.seen); shown {
 			r.ascending = by == ascending
@@ -384,7 +384,7 @@ func TestARowThatEveryForwardPassJumpsOverIsFoundByABackwardPass(t *testing.T) {
 	}
 	found := false
 	r := &reader{size: page, granted: map[int]int{}, claimed: map[int]int{}, cuts: new(cuts), steady: steadyPasses, now: func() schemas.Instant { return 0 },
-		passed: func() {}, toTheEnd: func(*walk) {}}
+		passed: func() {}, left: func(int) {}, toTheEnd: func(*walk) {}}
 	r.fetch = func(_ context.Context, w window, k, size int) (glimpse, error) {
 		if w.created.from > 90 || w.created.to < 90 { // all were created on one day
 			return glimpse{count: -1, size: size}, nil

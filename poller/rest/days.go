@@ -20,6 +20,7 @@ func (rd *read) closeDays(ctx context.Context, from, last day) error {
 	next := from
 	if from == past {
 		until := func(d day) window { return window{updated: span{past, d}, created: always} }
+		rd.Doing("looking for the earliest row")
 		first, found, err := rd.earliest(ctx, until, last)
 		if err != nil || !found {
 			return err
@@ -42,7 +43,7 @@ func (rd *read) closeDays(ctx context.Context, from, last day) error {
 		if from == past && next == settled && rd.closed == schemas.MinInstant {
 			w.updated.from = past
 		}
-		rd.Doing("closing " + days.bare())
+		rd.closing("closing " + days.bare())
 		o, err := rd.window(ctx, w, days, last)
 		if err != nil {
 			return err
@@ -64,6 +65,12 @@ func (rd *read) closeDays(ctx context.Context, from, last day) error {
 		}
 	}
 	return nil
+}
+
+// closing says what is read, and while a stretch is, how much of it is left: settled does not move meanwhile.
+func (rd *read) closing(what string) {
+	rd.Doing(what)
+	rd.reader.left = func(pages int) { rd.Doing(fmt.Sprintf("%s, %d pages left", what, pages)) }
 }
 
 // window reads a window of the past: one of several days only if that is done in one page, or in one pass; otherwise it is cut into fewer days first. last

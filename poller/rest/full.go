@@ -54,7 +54,7 @@ func (rd *read) createdDays(ctx context.Context, unbounded bool, next, last day)
 		if unbounded {
 			w.created.from = past
 		}
-		rd.Doing("reading everything created " + days.String())
+		rd.closing("reading everything created " + days.String())
 		o, err := rd.window(ctx, w, days, future)
 		if err != nil {
 			return err

@@ -3,6 +3,7 @@ package rest
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -84,6 +85,32 @@ func TestAReadTellsWhichDaysItIsClosingAndWhenItEnds(t *testing.T) {
 	if want := []string{"closing 2026-11-19", "reading what changed since 2026-11-20", ""}; !slices.Equal(told, want) {
 		t.Errorf("%q, expected %q", told, want)
 	}
+}
+
+// Windows of many pages move settled at their end alone: what is left of them is told.
+func TestAReadTellsHowManyPagesAStretchHasLeft(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	for d := range int64(60) {
+		s.products = append(s.products, oneDay(1000*d+1, 400, at("2026-09-01T00:00:00Z").AddDate(0, 0, int(d)).Format(time.DateOnly))...)
+	}
+	src := s.source(s.client(ClientConfig{Now: s.now}))
+	told := map[string]bool{}
+	src.Doing = func(text string) { told[text] = true }
+	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.completely(t)
+	if !told["looking for the earliest row"] {
+		t.Error("it does not say that it looks for the earliest row")
+	}
+	for text := range told {
+		if strings.HasPrefix(text, "closing ") && strings.HasSuffix(text, ", 3 pages left") {
+			return
+		}
+	}
+	t.Errorf("no stretch told how many pages it had left: %q", slices.Sorted(maps.Keys(told)))
 }
 
 func TestADayOfManyPagesIsClosedInEveryOrder(t *testing.T) {

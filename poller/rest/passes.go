@@ -198,6 +198,9 @@ func (w *walk) down(ctx context.Context, k int, g glimpse) (err error) {
 		if k--; k < 0 {
 			return nil
 		}
+		if w.onlyCounts {
+			w.r.left(k + 1)
+		}
 		if g, err = w.get(ctx, k); err != nil {
 			return err
 		}

@@ -130,7 +130,7 @@ func (s *Source) begin(r poller.Request, emit func(poller.Batch) error) *read {
 	rd := &read{Source: s, req: r, emit: emit, flushed: time.Now(), settled: schemas.MinInstant, closed: schemas.MinInstant, largest: map[int]int{}}
 	rd.reader = &reader{fetch: rd.fetch, size: pageSize, steady: steadyPasses, chance: hiddenChance, granted: s.granted, claimed: map[int]int{}, cuts: new(cuts),
 		ascending: s.sorting == ascending, now: s.client.clock.service,
-		passed: s.Metrics.PagePasses.Inc, toTheEnd: func(*walk) {}}
+		passed: s.Metrics.PagePasses.Inc, toTheEnd: func(*walk) {}, left: func(int) {}}
 	return rd
 }
 
