@@ -6,8 +6,8 @@ const (
 	// chunkTime is what a chunk's rows are to take, of the 60 s that the service grants a statement.
 	chunkTime = 3 * time.Second
 	// A chunk holds about this many bytes of encoded rows; the one before it may be waiting for the poller, which publishes a third. More gains
-	// nothing: it is one transaction of some ten thousand rows. (With 1.5 MiB a first load peaks at 75 to 84 MiB, with this at 70 to 77, at the same rate.)
-	chunkBytes = 5 << 18
+	// nothing: it is one transaction of some ten thousand rows. (Of 2M orders, 1.5 MiB peaked at 75 to 84 MiB, 1.25 MiB at 72 to 78, at the same rate.)
+	chunkBytes = 1 << 20
 	// Where the server scans and sorts the table for each chunk, every chunk fewer counts for more than memory does.
 	sortedBytes = 32 << 20
 	// sorting is how long the first row takes at least where the server sorts, and sortingShare of the whole; chunk after chunk. A server that is merely
