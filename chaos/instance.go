@@ -23,7 +23,12 @@ type instance struct {
 	// failed is told what must not happen: an instance that ends by itself, or in another way than it was asked to.
 	failed func(error)
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	*life
+}
+
+// life is a process of an instance. What it was asked is its own: the next one may have begun before it is judged how this one ended.
+type life struct {
 	program *servers.Program
 	expect  string // how it was asked to end, "" if it was not
 }
@@ -42,7 +47,7 @@ func (i *instance) log() string  { return filepath.Join(i.dir, i.name()+".log") 
 func (i *instance) start() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.program != nil && running(i.program) {
+	if i.life != nil && running(i.program) {
 		return nil
 	}
 	p, err := servers.StartProgram(servers.ProgramConfig{
@@ -52,10 +57,11 @@ func (i *instance) start() error {
 	if err != nil {
 		return err
 	}
-	i.program, i.expect = p, ""
+	l := &life{program: p}
+	i.life = l
 	go func() {
 		<-p.Exited()
-		i.ended(p)
+		i.ended(l)
 	}()
 	return nil
 }
@@ -81,9 +87,9 @@ func running(p *servers.Program) bool {
 }
 
 // ended judges how a process ended.
-func (i *instance) ended(p *servers.Program) {
+func (i *instance) ended(l *life) {
 	i.mu.Lock()
-	expect := i.expect
+	p, expect := l.program, l.expect
 	i.mu.Unlock()
 	switch {
 	case expect == byKill:
@@ -98,7 +104,7 @@ func (i *instance) ended(p *servers.Program) {
 func (i *instance) expecting(what string) *servers.Program {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.program != nil && running(i.program) {
+	if i.life != nil && running(i.program) {
 		i.expect = what
 		return i.program
 	}
@@ -123,7 +129,7 @@ func (i *instance) terminate() {
 func (i *instance) signal(s syscall.Signal) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.program == nil {
+	if i.life == nil {
 		return nil
 	}
 	return i.program.Signal(s)
