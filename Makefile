@@ -27,7 +27,7 @@ build: ## the programs, into bin/
 
 test: ## every test, with the race detector, against PostgreSQL, PgBouncer and the embedded broker (installs what is missing)
 	@build/deps
-	CGO_ENABLED=1 $(GO) test -race -parallel 6 -timeout 20m ./...
+	CGO_ENABLED=1 $(GO) test -race -p 3 -parallel 6 -timeout 20m ./...
 
 test-matrix: ## storestream through every reading of the service's document, any two of them together (a few are in test; SEED=0: other plans)
 	@build/deps
