@@ -14,7 +14,7 @@ GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-
 KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilling|TestAReset|Kcat
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-matrix test-kafka chaos test-page test-alerts lint fmt bench bench-plots bench-check fuzz compose-check deps clean
+.PHONY: help demo build test test-matrix test-kafka test-kafka-producer chaos test-page test-alerts lint fmt bench bench-plots bench-check fuzz compose-check deps clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// overlapRows is what fills the default overlap before a rate is measured: rows of the last 100 s, as if that rate had been going on.
+// overlapSeconds is how much of the default overlap is filled before a rate is measured, as if that rate had been going on.
 const overlapSeconds = 100
 
 // growingChanges measures what following costs, and how late rows are, at more and more changes a second. A poll reads the whole overlap, so the window

@@ -6,7 +6,7 @@ import (
 	"github.com/storestream/storestream/producer"
 )
 
-// polled is what verify knows of who polls a resource. The zero value: nothing yet.
+// polled is what verify and the status page know of who polls a resource. The zero value: nothing yet.
 //
 // While a group shares its resources out anew nobody has them, for seconds, and rows wait: that they are not delivered meanwhile says nothing. So
 // between two owners verify waits, and after a handover the new owner has its time from then on.
