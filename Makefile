@@ -17,7 +17,7 @@ KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilli
 .PHONY: help demo build test test-matrix test-kafka test-kafka-producer chaos test-page test-alerts lint fmt bench bench-plots bench-check fuzz compose-check deps clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: build ## the whole thing on this machine, with live traffic; Ctrl-C ends it (ARGS=--help: what can be set)
 	@bin/demo $(ARGS)
@@ -37,7 +37,7 @@ test-kafka: ## the end-to-end tests of the promise against a real Apache Kafka (
 	@build/deps kafka
 	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 3 -timeout 20m ./e2e -run '$(KAFKA_TESTS)'
 
-test-kafka-producer: ## the producer's own tests against a real Apache Kafka, one broker for each: some five minutes
+test-kafka-producer: ## the producer's own tests against a real Apache Kafka, one broker for each: some three minutes
 	@build/deps kafka
 	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -tags kafka -timeout 20m ./internal/servers ./producer
 
