@@ -19,23 +19,29 @@ KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilli
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: build ## the whole thing on this machine, with live traffic; Ctrl-C ends it (ARGS=--help: what can be set)
+demo: build bin/demo ## the whole thing on this machine, with live traffic; Ctrl-C ends it (ARGS=--help: what can be set)
 	@bin/demo $(ARGS)
 
 build: ## the programs, into bin/
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
+# What tries storestream out and measures it is a Go module of its own, in lab, so that storestream's go.mod names what storestream needs.
+.PHONY: bin/demo bin/chaos bin/bench
+bin/demo bin/chaos bin/bench:
+	cd lab && CGO_ENABLED=0 $(GO) build -trimpath -o ../bin/ ./$(@F)
+
 test: ## every test, with the race detector, against PostgreSQL, PgBouncer and the embedded broker (installs what is missing)
 	@build/deps
 	CGO_ENABLED=1 $(GO) test -race -p 3 -parallel 6 -timeout 20m ./...
+	cd lab && CGO_ENABLED=1 $(GO) test -race -p 3 -parallel 6 -timeout 20m ./...
 
 test-matrix: ## storestream through every reading of the service's document, any two of them together (a few are in test; SEED=0: other plans)
 	@build/deps
-	CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 20m ./e2e -run 'TestUnderEveryReading' -parallel 4 -matrix -matrix-seed $(or $(SEED),1)
+	cd lab && CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 20m ./e2e -run 'TestUnderEveryReading' -parallel 4 -matrix -matrix-seed $(or $(SEED),1)
 
 test-kafka: ## the end-to-end tests of the promise against a real Apache Kafka (installs Java and Maven, which fetches Kafka)
 	@build/deps kafka
-	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 3 -timeout 20m ./e2e -run '$(KAFKA_TESTS)'
+	cd lab && E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 3 -timeout 20m ./e2e -run '$(KAFKA_TESTS)'
 
 test-kafka-producer: ## the producer's own tests against a real Apache Kafka, one broker for each: some three minutes
 	@build/deps kafka
@@ -43,7 +49,7 @@ test-kafka-producer: ## the producer's own tests against a real Apache Kafka, on
 
 test-page: ## the status page in Chromium, with a real storestream behind it (installs Chromium; PAGE_SHOTS=folder leaves pictures)
 	@build/deps page
-	$(GO) test -count=1 -tags page -timeout 10m ./status/pagetest
+	cd lab && $(if $(PAGE_SHOTS),PAGE_SHOTS=$(abspath $(PAGE_SHOTS))) $(GO) test -count=1 -tags page -timeout 10m ./pagetest
 
 test-alerts: ## the alert rules and the dashboard's expressions, by promtool (installs it)
 	@build/deps alerts
@@ -51,24 +57,26 @@ test-alerts: ## the alert rules and the dashboard's expressions, by promtool (in
 	promtool test rules deploy/prometheus/alerts_test.yml
 	$(GO) test -tags promtool ./deploy
 
-chaos: ## storestream where everything around it fails, for FOR (default 5m) by the plan of SEED (default: any, which it prints); ARGS=--help
+chaos: bin/chaos ## storestream where everything around it fails, for FOR (default 5m) by the plan of SEED (default: any, which it prints); ARGS=--help
 	@build/deps kafka
-	@$(GO) run ./chaos --seed $(or $(SEED),0) --for $(FOR) $(ARGS)
+	@bin/chaos --seed $(or $(SEED),0) --for $(FOR) $(ARGS)
 
 lint: $(GOLANGCI_LINT) ## golangci-lint; which checks and why: .golangci.yml
 	$(GOLANGCI_LINT) run ./...
+	cd lab && $(abspath $(GOLANGCI_LINT)) run --config ../.golangci.yml ./...
 
 fmt: $(GOLANGCI_LINT) ## format as lint wants it
 	$(GOLANGCI_LINT) fmt ./...
+	cd lab && $(abspath $(GOLANGCI_LINT)) fmt --config ../.golangci.yml ./...
 
-bench: ## measure the whole program and write docs/performance.md (about 20 minutes; BENCH=--help: what can be set)
-	$(GO) run ./bench --write docs/performance.md $(BENCH)
+bench: bin/bench ## measure the whole program and write docs/performance.md (about 20 minutes; BENCH=--help: what can be set)
+	bin/bench --write docs/performance.md $(BENCH)
 
-bench-plots: ## measure how cost grows and draw docs/plots (about ten minutes; BENCH=--kafka --big: with Apache Kafka, to 10 million rows)
-	$(GO) run ./bench --plots docs/plots $(BENCH)
+bench-plots: bin/bench ## measure how cost grows and draw docs/plots (about ten minutes; BENCH=--kafka --big: with Apache Kafka, to 10 million rows)
+	bin/bench --plots docs/plots $(BENCH)
 
-bench-check: ## hot paths against REV (default main): allocations, and ratios in one interleaved run
-	$(GO) run ./bench check --against $(REV)
+bench-check: bin/bench ## hot paths against REV (default main): allocations, and ratios in one interleaved run
+	bin/bench check --against $(REV)
 
 fuzz: ## every fuzz test for TIME (default 10s)
 	build/fuzz $(TIME)

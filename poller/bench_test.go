@@ -9,9 +9,9 @@ import (
 	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
-	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // BenchmarkPublish judges batches of rows that are new, as a first load brings them, with a transaction that costs nothing; and the same rows again,

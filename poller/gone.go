@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/storestream/storestream/compare"
+	"github.com/storestream/storestream/internal/compare"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // Rows are taken for gone only where there are at most so many of them, or such a part of the topic: what a shop deletes in a day is little, and an

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/storestream/storestream/compare"
+	"github.com/storestream/storestream/internal/compare"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // lookNow looks at the suspects, and at the rows that could not be published, here and now.

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 	"go.uber.org/zap"
 	"pgregory.net/rapid"
 )

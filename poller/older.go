@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // older holds the rows that came with an older updated_at than was published for them. Such a row is either a lie (a replica that

@@ -7,10 +7,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/storestream/storestream/metrics"
-	"github.com/storestream/storestream/rowset"
+	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 	"go.uber.org/zap"
 )
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/storestream/storestream/compare"
+	"github.com/storestream/storestream/internal/compare"
 	"github.com/storestream/storestream/schemas"
 )
 

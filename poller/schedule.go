@@ -5,9 +5,9 @@ import (
 	"hash/fnv"
 	"time"
 
-	"github.com/storestream/storestream/compare"
+	"github.com/storestream/storestream/internal/compare"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // sweepDue: not before a first load is complete, or all of the rest would differ; not while a replay runs, which sends everything anyway; and never

@@ -3,7 +3,7 @@ package poller
 import (
 	"time"
 
-	"github.com/storestream/storestream/rowset"
+	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/schemas"
 )
 

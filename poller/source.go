@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // Source reads one resource of the service. A Source belongs to one takeover of one resource: whatever it remembers between

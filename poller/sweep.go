@@ -7,9 +7,9 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/storestream/storestream/compare"
+	"github.com/storestream/storestream/internal/compare"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 	"go.uber.org/zap"
 )
 

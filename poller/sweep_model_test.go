@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 	"pgregory.net/rapid"
 )
 

@@ -12,7 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // Commit writes tx as one transaction: a read_committed consumer sees all of it or nothing. It fills in the watermark's Version, Resource, Instance,

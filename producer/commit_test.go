@@ -7,7 +7,7 @@ import (
 
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // K14: the rows, the dead letter and the watermark are there together, in the form that the contract promises.

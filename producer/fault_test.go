@@ -14,7 +14,7 @@ import (
 
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // K27, K14: the answer to a commit is lost. Whether it was carried out or not, what the session believes does not change, and the next session finds out.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/producer"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 const secret = "correct horse battery staple"

@@ -17,7 +17,7 @@ import (
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // A stage is a broker and a registry, and what the tests do to them.

@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // Rebuild gives to fold, one at a time, each record of the data topic from the watermark's SeenFrom on, in offset order within a partition; a key stays in

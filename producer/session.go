@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // Session is the exclusive right to write one resource's topic, from Take until the first error that is ErrLost, or Close. One goroutine uses it.

@@ -10,7 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // Take makes this instance the only one that can write the topic of r, and reads what its predecessor left. The order of its steps is argued in

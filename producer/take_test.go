@@ -13,7 +13,7 @@ import (
 
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // K15: an owner that was paused wakes up and would write an old row last.

@@ -7,7 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/internal/metrics"
 )
 
 // telemetry counts what the clients do. franz-go's own plugin (kprom) keeps the counts of one client at a time: here clients come and go with every

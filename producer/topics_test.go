@@ -9,7 +9,7 @@ import (
 
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 func TestTopicsAreMadeToHoldStateForEver(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // Watch follows what the topics shared by all instances say: the newest watermark of each resource and its dead letters. It is for people and

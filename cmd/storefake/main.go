@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/storestream/storestream/storefake"
+	"github.com/storestream/storestream/internal/storefake"
 )
 
 func main() {

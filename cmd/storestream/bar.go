@@ -6,7 +6,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/storestream/storestream/compare"
+	"github.com/storestream/storestream/internal/compare"
 )
 
 // bar shows on a terminal how far a long reading is; elsewhere it shows nothing.

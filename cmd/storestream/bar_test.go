@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/storestream/storestream/compare"
+	"github.com/storestream/storestream/internal/compare"
 )
 
 // A terminal that scrolls back shows what was drawn after a bar had been taken off it: two bars that fight for one line.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/storefake"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // shop is a stage with all that stands around storestream: a service, and a database behind a pooler in transaction mode.

@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/poller/rest"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/status"
+	"github.com/storestream/storestream/internal/status"
 	"go.uber.org/zap"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/status"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // lookout learns every few seconds what the group as a whole does: which instance has which resource, and what the topics say of each. It is for

@@ -12,11 +12,11 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/status"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // standby is an instance that polls nothing: it only looks.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // lookEvery is how often `run --once` reads the watermarks.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 func TestWritingTheSameWatermarkAgainIsNoProgress(t *testing.T) {

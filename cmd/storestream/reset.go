@@ -16,7 +16,7 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 func (a *app) watermarkReset() *cobra.Command {

@@ -11,10 +11,10 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/status"
+	"github.com/storestream/storestream/internal/status"
 )
 
 // engine joins the group and polls what falls to this instance until ctx is done; then it finishes the batch in hand, commits, leaves the

@@ -13,11 +13,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/status"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // The tests here are of what surrounds the instance; what the instance does is tested end to end.

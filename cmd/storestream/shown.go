@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/status"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // tenure guards what an owner shows while takeovers come and go.

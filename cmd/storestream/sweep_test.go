@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 func TestSweepWritesOneRequestForEachResourceAndSaysHowToFollowIt(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/storestream/storestream/compare"
+	"github.com/storestream/storestream/internal/compare"
 )
 
 // report prints what came of a verification; its error is the exit status.

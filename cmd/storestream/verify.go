@@ -13,7 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )

@@ -12,8 +12,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/storefake"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // shop is a stage with a service whose rows are published.

@@ -14,7 +14,7 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // brokerPatience is how long a command that answers at once waits for the broker.

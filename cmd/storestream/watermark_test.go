@@ -8,7 +8,7 @@ import (
 
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 func TestWatermarkListShowsWhatIsPublishedAndWhatIsAskedFor(t *testing.T) {

@@ -1,4 +1,4 @@
-// Package servers starts the real parts that storestream stands between, as local processes or in this one, for cmd/demo and for
+// Package servers starts the real parts that storestream stands between, as local processes or in this one, for lab/demo and for
 // the tests: PostgreSQL (and a streaming standby), PgBouncer, an embedded Kafka-protocol broker and schema registry, and Apache Kafka.
 //
 // Everything listens on 127.0.0.1 only. Each server keeps its data in a private folder, by default a temporary one that Stop

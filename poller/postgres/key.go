@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 )
 
 // epoch is 2000-01-01T00:00:00Z, from which PostgreSQL counts microseconds.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/watermark"
+	"github.com/storestream/storestream/internal/watermark"
 	"go.uber.org/zap"
 )
 

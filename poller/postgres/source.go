@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/storestream/storestream/metrics"
+	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"

@@ -1,0 +1,347 @@
+package compare
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/internal/watermark"
+	"pgregory.net/rapid"
+)
+
+// pair is a source and a topic, and what happens to them between the steps of a comparison.
+type pair struct {
+	source  map[int64]schemas.Record
+	topic   []watermark.Published
+	letters map[int64]bool
+	rejects []schemas.Reject
+	now     time.Time
+	between func() // before each reading
+	// byDay: a suspect is found only where it is looked for, on the day of its creation or, without one, of its update, as over REST.
+	byDay bool
+	asked int // suspects that the source was asked for
+	err   error
+}
+
+// row is a row that was created on day id.
+func row(id, millis int64, content uint64) schemas.Record {
+	value := binary.BigEndian.AppendUint64(make([]byte, schemas.HeaderSize), content)
+	value = binary.BigEndian.AppendUint64(value, uint64(millis))
+	return schemas.Record{ID: id, UpdatedAt: schemas.InstantOfMillis(millis), Value: binary.BigEndian.AppendUint64(value, uint64(id))}
+}
+
+func createdAt(value []byte) schemas.Instant {
+	return schemas.InstantOfMillis(int64(binary.BigEndian.Uint64(value[schemas.HeaderSize+16:])) * 86_400_000)
+}
+
+func (p *pair) publish(r schemas.Record) {
+	p.topic = append(p.topic, watermark.Published{ID: r.ID, UpdatedAt: r.UpdatedAt, CreatedAt: createdAt(r.Value), Hash: schemas.Hash(r.Value), Time: r.UpdatedAt})
+}
+
+func (p *pair) compare() *Comparison {
+	if p.between == nil {
+		p.between = func() {}
+	}
+	return New(Config{
+		Start: schemas.MinInstant, CreatedAt: createdAt, Now: func() time.Time { return p.now },
+		Topic: func(_ context.Context, from []int64, fold func(watermark.Published) error) ([]int64, error) {
+			p.between()
+			at := int64(0)
+			if from != nil {
+				at = from[0]
+			}
+			for _, r := range p.topic[at:] {
+				if err := fold(r); err != nil {
+					return nil, err
+				}
+			}
+			return []int64{int64(len(p.topic))}, nil
+		},
+		Source: func(_ context.Context, suspects []Suspect, take func([]schemas.Record, []schemas.Reject)) error {
+			p.between()
+			var rows []schemas.Record
+			for _, id := range slices.Sorted(maps.Keys(p.source)) {
+				if r := p.source[id]; suspects == nil || slices.ContainsFunc(suspects, func(s Suspect) bool { return p.finds(s, r) }) {
+					rows = append(rows, r)
+				}
+			}
+			p.asked += len(suspects)
+			take(append(rows, rows[:min(len(rows), 2)]...), p.rejects) // a source may repeat rows
+			return p.err
+		},
+		Letters: func(context.Context) (map[int64]bool, error) { return p.letters, nil },
+	})
+}
+
+func (p *pair) finds(s Suspect, r schemas.Record) bool {
+	switch {
+	case s.ID != r.ID:
+		return false
+	case !p.byDay:
+		return true
+	case s.CreatedAt != schemas.MinInstant:
+		return s.CreatedAt.Day() == createdAt(r.Value).Day()
+	}
+	return s.UpdatedAt.Day() == r.UpdatedAt.Day()
+}
+
+func (p *pair) run(t *testing.T, looks int) *Comparison {
+	t.Helper()
+	c := p.compare()
+	if err := c.First(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	for range looks {
+		if err := c.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return c
+}
+
+func kinds(c *Comparison) map[int64]Kind {
+	found := map[int64]Kind{}
+	for _, d := range c.Differences() {
+		found[d.ID] = d.Kind
+	}
+	return found
+}
+
+func TestEachKindOfDifferenceIsFoundAndNothingElse(t *testing.T) {
+	for _, byDay := range []bool{false, true} {
+		p := &pair{source: map[int64]schemas.Record{}, byDay: byDay}
+		for id := range int64(100) {
+			p.source[id] = row(id, 1000+id, 7)
+			p.publish(row(id, 500, 1))
+			p.publish(p.source[id])
+		}
+		p.publish(row(3, 9999, 8))                                             // tampered with, and calls itself newer
+		p.publish(row(200, 1000, 7))                                           // the service never had it
+		p.topic = append(p.topic, watermark.Published{ID: 5, Tombstone: true}) // taken out by somebody
+		p.source[300] = row(300, 1000, 7)                                      // never published
+		p.source[301] = row(301, 1000, 7)                                      // too large: a dead letter
+		p.letters = map[int64]bool{301: true, 302: true, 303: true}
+		p.rejects = []schemas.Reject{{ID: 302, HasID: true}}
+		p.publish(row(302, 10, 1)) // its last good version
+		p.publish(row(303, 10, 1)) // its letter is still there, the row is not
+		want := map[int64]Kind{3: Stale, 5: Missing, 200: Extra, 300: Missing, 303: Extra}
+		c := p.run(t, 2)
+		if got := kinds(c); !maps.Equal(got, want) {
+			t.Errorf("differences %v, want %v", got, want)
+		}
+		if r := c.Report(); r.SourceRows != 102 || r.DeadLetters != 2 || r.TopicRows != 102 {
+			t.Errorf("report %+v", r)
+		}
+	}
+}
+
+// A row is looked for where it was created: its update may have moved since. Otherwise a row that was updated between two looks would be held deleted.
+func TestARowThatChangedSinceItWasLookedAtIsNotTakenForGone(t *testing.T) {
+	p := &pair{source: map[int64]schemas.Record{1: row(1, 1000, 7)}, byDay: true}
+	p.publish(row(1, 500, 1))
+	c := p.run(t, 0)
+	p.source[1] = row(1, 5*86_400_000, 8)
+	if err := c.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := kinds(c)[1]; got != Stale {
+		t.Errorf("the row is %q, want stale", got)
+	}
+}
+
+func TestALookThatFailsLeavesTheSuspectsAsTheyWere(t *testing.T) {
+	p := &pair{source: map[int64]schemas.Record{1: row(1, 1000, 7)}}
+	c := p.run(t, 0)
+	p.err = errors.New("cut short")
+	if err := c.Look(t.Context()); !errors.Is(err, p.err) {
+		t.Fatalf("look: %v", err)
+	}
+	if d := c.Differences(); len(d) != 1 || d[0].Kind != Missing || d[0].Row == nil {
+		t.Errorf("after the look that failed: %+v", d)
+	}
+}
+
+func TestWhatThePipelineDeliveredIsNotAskedForAgain(t *testing.T) {
+	p := &pair{source: map[int64]schemas.Record{1: row(1, 1000, 7)}}
+	c := p.run(t, 0)
+	p.publish(p.source[1])
+	if err := c.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := c.Report(); c.Suspects() != 0 || p.asked != 0 || r.InFlight != 1 {
+		t.Errorf("%d suspects, %d asked for, %+v", c.Suspects(), p.asked, r)
+	}
+}
+
+func TestMoreSuspectsThanCanBeLookedAtTwiceAreStillCountedOnce(t *testing.T) {
+	p := &pair{source: map[int64]schemas.Record{}}
+	for id := range int64(50) {
+		p.source[id] = row(id, 1000, 7)
+		if id >= 20 && id < 30 {
+			p.publish(row(id, 500, 1))
+		}
+		p.publish(row(1000+id, 500, 1))
+	}
+	c := p.compare()
+	c.cfg.MaxSuspects = 1 // the source repeats its first two rows
+	if err := c.First(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if n, want := c.Count(), (map[Kind]int{Missing: 40, Stale: 10, Extra: 50}); !maps.Equal(n, want) {
+		t.Errorf("%v, want %v", n, want)
+	}
+	if r := c.Report(); r.SourceRows != 50 || r.Untracked != 99 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestRowsFromBeforeTheStartAreNotCompared(t *testing.T) {
+	p := &pair{source: map[int64]schemas.Record{1: row(1, 1000, 7), 2: row(2, 3000, 7)}}
+	p.publish(row(2, 3000, 7))
+	p.publish(row(3, 1000, 7))
+	c := p.compare()
+	c.cfg.Start = schemas.InstantOfMillis(2000)
+	if err := c.First(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := kinds(c); len(got) != 0 {
+		t.Errorf("differences %v", got)
+	}
+}
+
+// Whatever rows change while the two are read and looked at, as long as a pipeline delivers between two looks what the source showed in the first of them,
+// and maybe more, nothing is reported but what truly differs. Rows that change all the time are among them.
+func TestRowsInFlightAreNotDifferences(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := &pair{source: map[int64]schemas.Record{}, byDay: rapid.Bool().Draw(t, "by day")}
+		clock, serial := int64(1000), uint64(0)
+		var queue []schemas.Record // not yet in the topic
+		change := func() {
+			clock += rapid.Int64Range(1, 50_000_000).Draw(t, "time passes")
+			serial++
+			id := rapid.Int64Range(0, 5).Draw(t, "id")
+			p.source[id] = row(id, clock, serial)
+			queue = append(queue, p.source[id])
+		}
+		deliver := func(n int) { // a poll finds the latest state alone
+			for i, r := range queue[:n] {
+				if !slices.ContainsFunc(queue[i+1:n], func(later schemas.Record) bool { return later.ID == r.ID }) || rapid.Bool().Draw(t, "met") {
+					p.publish(r)
+				}
+			}
+			queue = queue[n:]
+		}
+		for range rapid.IntRange(0, 20).Draw(t, "history") {
+			change()
+		}
+		deliver(rapid.IntRange(0, len(queue)).Draw(t, "delivered"))
+		p.between = func() {
+			for range rapid.IntRange(0, 5).Draw(t, "changes") {
+				change()
+			}
+			deliver(rapid.IntRange(0, len(queue)).Draw(t, "delivered"))
+		}
+		tampered := int64(-1)
+		c := p.compare()
+		if err := c.First(context.Background(), nil); err != nil {
+			t.Fatal(err)
+		}
+		for look := range rapid.IntRange(1, 3).Draw(t, "looks") {
+			deliver(len(queue))
+			if _, there := p.source[0]; there && look == 0 && rapid.Bool().Draw(t, "tamper") {
+				p.publish(row(0, clock+100*86_400_000, 999_999))
+				tampered = 0
+			}
+			if err := c.Look(context.Background()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, d := range c.Differences() {
+			if d.ID != tampered {
+				t.Fatalf("id %d is reported as %s", d.ID, d.Kind)
+			}
+		}
+	})
+}
+
+// A record in a partition where its key does not belong stands beside the row's own for ever: compaction looks at one partition at a time.
+func TestRecordsWhereTheirKeysDoNotBelongAreDifferencesUntilTheyAreTakenOut(t *testing.T) {
+	stray := func(id int64, partition int32, tombstone bool) watermark.Published {
+		return watermark.Published{ID: id, Partition: partition, Stray: true, Tombstone: tombstone}
+	}
+	p := &pair{source: map[int64]schemas.Record{}}
+	for id := range int64(10) {
+		p.source[id] = row(id, 1000+id, 7)
+		p.publish(p.source[id])
+	}
+	p.source[20] = row(20, 1000, 7)
+	p.source[0] = row(0, 5000, 8)
+	p.topic = append(p.topic, watermark.Published{Foreign: true}, watermark.Published{Foreign: true}, watermark.Published{Foreign: true, Tombstone: true},
+		stray(1, 2, false), stray(1, 3, false), stray(1, 3, true), stray(1, 2, false), // in 2 alone by now
+		stray(2, 4, false), stray(2, 4, true), // taken out
+		stray(20, 1, false), stray(30, 1, false)) // of a row that is missing, and of none
+	c := p.run(t, 2)
+	if got, want := kinds(c), (map[int64]Kind{0: Stale, 1: Stale, 20: Missing, 30: Extra}); !maps.Equal(got, want) {
+		t.Errorf("differences %v, want %v", got, want)
+	}
+	if d := c.Differences()[1]; !slices.Equal(d.Strays, []int32{2}) || d.Row == nil {
+		t.Errorf("%+v", d)
+	}
+	if r := c.Report(); r.Foreign != 2 {
+		t.Errorf("%d records of no row, want 2", r.Foreign)
+	}
+	p.topic = append(p.topic, stray(1, 2, true), stray(3, 2, false))
+	if err := c.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := kinds(c), (map[int64]Kind{0: Stale, 20: Missing, 30: Extra}); !maps.Equal(got, want) {
+		t.Errorf("after one was taken out: differences %v, want %v", got, want)
+	}
+}
+
+// The bound of the brief: 24 bytes a row while topic and source are compared.
+func TestComparingTakesAtMost24BytesARow(t *testing.T) {
+	const n = 1_000_000
+	value := row(0, 1000, 7).Value
+	published := watermark.Published{UpdatedAt: schemas.InstantOfMillis(1000), Hash: schemas.Hash(value)}
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before, peak := heap(), uint64(0)
+	c := New(Config{Start: schemas.MinInstant, CreatedAt: createdAt, Now: time.Now,
+		Topic: func(_ context.Context, _ []int64, fold func(watermark.Published) error) ([]int64, error) {
+			for published.ID = range n {
+				if err := fold(published); err != nil {
+					return nil, err
+				}
+			}
+			return []int64{n}, nil
+		},
+		Source: func(_ context.Context, _ []Suspect, take func([]schemas.Record, []schemas.Reject)) error {
+			for id := range int64(n) {
+				take([]schemas.Record{{ID: id, UpdatedAt: published.UpdatedAt, Value: value}}, nil)
+			}
+			peak = heap()
+			return nil
+		}})
+	if err := c.First(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if c.Suspects() != 0 || c.Report().SourceRows != n {
+		t.Fatalf("%d suspects of %d rows", c.Suspects(), c.Report().SourceRows)
+	}
+	perRow := float64(peak-before) / n
+	t.Logf("%.1f bytes a row", perRow)
+	if perRow > 24.5 { // half a byte a row for whatever else the process holds
+		t.Errorf("%.1f bytes a row", perRow)
+	}
+}

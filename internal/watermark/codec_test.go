@@ -1,0 +1,120 @@
+package watermark_test
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/internal/watermark"
+)
+
+func full() watermark.Watermark {
+	w := watermark.New("orders")
+	w.Settled, w.AsOf, w.Written, w.SeenFrom = 1795079400123456, 1795079401000000, 1795079402000001, 1795079399000000
+	w.Rows, w.Request, w.Instance, w.Group, w.TopicID, w.Partitions = 12, 3, "host-1", "storestream", "AAAAAAAAAAAAAAAAAAAAAQ", 6
+	w.Cursor = &watermark.Cursor{UpdatedAt: 1795079400123456, ID: -5, Xmin: 1 << 63, MarkTime: 7, MarkNext: 9, Started: 8}
+	w.Replay = &watermark.Replay{Request: 3, From: schemas.MinInstant, At: 1, Ends: []int64{1, 2, 3}}
+	w.Sweep = &watermark.Sweep{Request: 2, At: 3}
+	w.LastSweep = schemas.MaxInstant
+	w.Swept = &watermark.Swept{Request: 2, Began: 4, SourceRows: 5, TopicRows: 6, DeadLetters: 7, Missing: 8, Stale: 9, Extra: 10, Published: 11, Tombstones: 12, Left: "x"}
+	return w
+}
+
+// The form is public (CONTRACT.md): scripts read it.
+func TestAWatermarkIsWrittenInThePromisedForm(t *testing.T) {
+	w := watermark.New("orders")
+	w.Settled, w.AsOf, w.Rows, w.Instance, w.Group = 1795079400123456, 1795079401000000, 12, "host-1", "storestream"
+	value, err := watermark.Encode(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"version":1,"resource":"orders","settled":"2026-11-19T09:10:00.123456Z","as_of":"2026-11-19T09:10:01.000000Z","rows":12,"request":-1,` +
+		`"instance":"host-1","group":"storestream","seen_from":"9999-12-31T23:59:59.999999Z","last_sweep":"0001-01-01T00:00:00.000000Z",` +
+		`"topic_id":"","partitions":0,"written":"0001-01-01T00:00:00.000000Z"}`
+	if string(value) != want {
+		t.Errorf("got  %s\nwant %s", value, want)
+	}
+}
+
+// K5: not a microsecond is lost, nor anything else.
+func TestAWatermarkIsReadBackAsItWasWritten(t *testing.T) {
+	for _, w := range []watermark.Watermark{watermark.New("orders"), full()} {
+		value, err := watermark.Encode(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := watermark.Decode("orders", value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, w) {
+			t.Errorf("got  %+v\nwant %+v", got, w)
+		}
+	}
+}
+
+func TestAWatermarkThatCannotBeTrustedIsRefused(t *testing.T) {
+	for name, test := range map[string]struct{ value, says string }{
+		"newer":             {`{"version":2,"resource":"orders"}`, "newer version"},
+		"no version":        {`{"resource":"orders"}`, "version 0"},
+		"version 0":         {`{"version":0,"resource":"orders"}`, "version 0"},
+		"another resource":  {`{"version":1,"resource":"users"}`, "users"},
+		"not JSON":          {`settled`, "watermark of orders"},
+		"a day":             {`{"version":1,"resource":"orders","settled":"2026-11-20"}`, "RFC 3339"},
+		"before the year 1": {`{"version":1,"resource":"orders","settled":"0000-11-20T00:00:00Z"}`, "years 1 to 9999"},
+	} {
+		_, err := watermark.Decode("orders", []byte(test.value))
+		if err == nil || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: %v, expected an error that says %q", name, err, test.says)
+		}
+	}
+	if _, err := watermark.Decode("orders", []byte(`{"version":2,"resource":"orders"}`)); !errors.Is(err, watermark.ErrNewer) {
+		t.Errorf("a newer watermark: %v, expected ErrNewer", err)
+	}
+}
+
+func TestLettersAreKeyedByIDElseByContent(t *testing.T) {
+	if got := watermark.LetterKey("orders", schemas.Reject{ID: -4, HasID: true}); got != "orders/-4" {
+		t.Error(got)
+	}
+	got := watermark.LetterKey("orders", schemas.Reject{Row: []byte("{}")})
+	if len(got) != len("orders/")+16 || got == watermark.LetterKey("orders", schemas.Reject{Row: []byte("{ }")}) {
+		t.Error(got)
+	}
+}
+
+// Whatever stands in the topic, a takeover answers with a watermark or an error, and what it accepts it can write.
+func FuzzWatermark(f *testing.F) {
+	for _, w := range []watermark.Watermark{watermark.New("orders"), full()} {
+		value, _ := watermark.Encode(w)
+		f.Add(value)
+	}
+	f.Add([]byte(`{"version":1,"resource":"orders","cursor":null,"replay":{"ends":null},"settled":"9999-12-31T23:59:59-23:59"}`))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		w, err := watermark.Decode("orders", value)
+		if err != nil {
+			return
+		}
+		again, err := watermark.Encode(w)
+		if err != nil {
+			t.Fatalf("%+v was read and cannot be written: %v", w, err)
+		}
+		back, err := watermark.Decode("orders", again)
+		if err != nil || back.Settled != w.Settled || back.Rows != w.Rows || back.Request != w.Request {
+			t.Fatalf("%+v was read, written, and read as %+v, %v", w, back, err)
+		}
+	})
+}
+
+// Whatever stands in the topic of requests, a reader answers with a request or an error.
+func FuzzRequest(f *testing.F) {
+	f.Add([]byte(`{"resource":"orders","kind":"reset","to":"2026-11-20T09:00:00Z","by":"me@here","at":"2026-11-20T09:00:00Z"}`))
+	f.Fuzz(func(t *testing.T, value []byte) {
+		r, err := watermark.DecodeRequest("orders", 4, value)
+		if err == nil && (r.ID != 4 || r.Resource != "orders" || r.Kind == watermark.Reset && r.To == nil) {
+			t.Fatalf("%+v", r)
+		}
+	})
+}

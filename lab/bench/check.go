@@ -1,0 +1,144 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// hot are the packages whose benchmarks are the hot paths without a server in them.
+var hot = []string{"schemas", "rowset", "poller"}
+
+const checkUsage = `check compares the hot paths of the working tree with those of another commit: allocations, and the ratio of the two in each of many rounds that
+run one after the other. It fails where something allocates more, or is slower by more than the tolerance in nearly every round.
+
+  bin/bench check --against main --rounds 10
+
+Flags:
+`
+
+// check is bench check.
+func check(ctx context.Context, args []string, stdout io.Writer) (err error) {
+	f := pflag.NewFlagSet("check", pflag.ContinueOnError)
+	f.SetOutput(stdout)
+	against := f.String("against", "main", "commit to compare with")
+	rounds := f.Int("rounds", 10, "rounds")
+	tolerance := f.Float64("tolerance", .1, "how much slower is still the same")
+	f.Usage = func() { fmt.Fprint(stdout, checkUsage, f.FlagUsages()) }
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "storestream-check-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	theirs := filepath.Join(dir, "tree")
+	if err := os.Mkdir(theirs, 0o700); err != nil {
+		return err
+	}
+	if err := shell(ctx, ".", fmt.Sprintf("git archive %q | tar -x -C %q", *against, theirs)); err != nil {
+		return fmt.Errorf("take the sources of %s: %w", *against, err)
+	}
+	var slower []string
+	fmt.Fprintf(stdout, "| benchmark | here | %s | ratio | from, to | allocations |\n|---|---|---|---|---|---|\n", *against)
+	for _, pkg := range hot {
+		worse, err := comparePackage(ctx, stdout, pkg, dir, theirs, *rounds, *tolerance)
+		if err != nil {
+			return err
+		}
+		slower = append(slower, worse...)
+	}
+	if len(slower) > 0 {
+		return fmt.Errorf("worse than %s: %s", *against, strings.Join(slower, ", "))
+	}
+	return nil
+}
+
+// packageDir is where a package lies in a source tree: packages have moved under internal.
+func packageDir(tree, pkg string) string {
+	if dir := filepath.Join(tree, "internal", pkg); isDir(dir) {
+		return dir
+	}
+	return filepath.Join(tree, pkg)
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func shell(ctx context.Context, dir, line string) error {
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd.Dir = dir
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", line, err, text)
+	}
+	return nil
+}
+
+// comparePackage returns the benchmarks of one package that are worse here than there.
+func comparePackage(ctx context.Context, stdout io.Writer, pkg, dir, theirs string, rounds int, tolerance float64) (worse []string, err error) {
+	here, there := filepath.Join(dir, pkg+"-here"), filepath.Join(dir, pkg+"-there")
+	ourDir, theirDir := packageDir(".", pkg), packageDir(theirs, pkg)
+	err = errors.Join(shell(ctx, ourDir, fmt.Sprintf("go test -c -o %q .", here)), shell(ctx, theirDir, fmt.Sprintf("go test -c -o %q .", there)))
+	if err != nil {
+		return nil, err
+	}
+	ours, others := map[string]*benchmark{}, map[string]*benchmark{}
+	for range rounds {
+		if err := errors.Join(round(ctx, here, ourDir, ours), round(ctx, there, theirDir, others)); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(ours)) {
+		a, b := ours[name], others[name]
+		if b == nil {
+			fmt.Fprintf(stdout, "| %s | %.0f ns | new | | | %.0f |\n", name, a.wall.median(), a.allocs.median())
+			continue
+		}
+		x, y := a.cpu, b.cpu // like with like
+		if len(x) == 0 || len(y) == 0 {
+			x, y = a.wall, b.wall
+		}
+		var ratio series
+		for i := range min(len(x), len(y)) {
+			ratio.add(x[i] / y[i])
+		}
+		fmt.Fprintf(stdout, "| %s | %.0f ns | %.0f ns | %.2f | %.2f to %.2f | %.0f, %.0f |\n", name, x.median(), y.median(), ratio.median(), slices.Min(ratio),
+			slices.Max(ratio), a.allocs.median(), b.allocs.median())
+		// What a benchmark allocates once counts for more where it ran fewer times. The first quartile: three rounds in four agree.
+		if a.allocs.median() > 1.2*b.allocs.median()+.5 || ratio.quantile(.25) > 1+tolerance {
+			worse = append(worse, name)
+		}
+	}
+	return worse, nil
+}
+
+// round runs every benchmark of a test binary once.
+func round(ctx context.Context, binary, dir string, into map[string]*benchmark) error {
+	cmd := exec.CommandContext(ctx, binary, "-test.run", "^$", "-test.bench", ".", "-test.benchmem", "-test.benchtime", "50ms")
+	cmd.Dir = dir
+	text, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", filepath.Base(binary), err, text)
+	}
+	for name, b := range parseBench(string(text)) {
+		if into[name] == nil {
+			into[name] = &benchmark{}
+		}
+		into[name].wall = append(into[name].wall, b.wall...)
+		into[name].cpu = append(into[name].cpu, b.cpu...)
+		into[name].allocs = append(into[name].allocs, b.allocs...)
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/storestream/storestream/internal/storefake"
+)
+
+// kind is one thing that goes wrong, or is done to storestream by its operator.
+type kind struct {
+	name string
+	// weight is how many cards of this kind are in a deck: all of a deck happen before one happens again more often.
+	weight int
+	// hits is what it makes busy: two mishaps that hit the same do not overlap. An instance is hit by its number.
+	hits target
+	// It lasts at least, and at most. 0: it is over at once. takes is how long mending it may take on top of that.
+	least, most, takes time.Duration
+	needs              func(*plan) bool // nil: nothing
+	details            func(draw, *plan, *event)
+	// do makes it happen; undo, which may be nil, mends it when its time is over. An error of either ends the run: the harness could not do
+	// what it was to do.
+	do func(ctx context.Context, s *stage, e event) (undo func() error, err error)
+}
+
+type target int
+
+const (
+	nothing target = iota
+	oneInstance
+	everyInstance
+	theBroker
+	thePooler
+	thePostgres
+	theService
+	theRegistry
+	theTables
+	targets
+)
+
+// event is a mishap of the plan.
+type event struct {
+	kind   *kind
+	at     time.Duration // since the instances were started
+	length time.Duration
+
+	// What some kinds need to know.
+	instance  int
+	resources []string
+	fault     storefake.Fault
+	amount    float64
+	back      time.Duration
+	number    int
+}
+
+func (e event) String() string {
+	text := e.kind.name
+	if e.kind.hits == oneInstance {
+		text += fmt.Sprintf(" of instance %d", e.instance+1)
+	}
+	if len(e.resources) > 0 {
+		text += " " + strings.Join(e.resources, ", ")
+	}
+	if e.fault != storefake.NoFault {
+		text += fmt.Sprintf(" %s", e.fault)
+	}
+	if e.amount > 0 {
+		text += fmt.Sprintf(" %.4g", e.amount)
+	}
+	if e.back > 0 {
+		text += fmt.Sprintf(" back by %s", e.back)
+	}
+	if e.length > 0 {
+		text += fmt.Sprintf(" for %s", e.length)
+	}
+	return text
+}
+
+// kinds is everything that may happen.
+func kinds() []*kind {
+	return slices.Concat(instanceKinds, brokerKinds, databaseKinds, serviceKinds, registryKinds, rowKinds, requestKinds)
+}
+
+// drawEvents deals rounds of one to three mishaps at once, with a calm after each, from decks that hold every kind.
+func (p *plan) drawEvents(d draw) {
+	var cards []*kind
+	for _, k := range kinds() {
+		if (k.needs == nil || k.needs(p)) && strings.Contains(k.name, p.only) {
+			for range k.weight {
+				cards = append(cards, k)
+			}
+		}
+	}
+	var deck []*kind
+	deal := func() *kind {
+		if len(deck) == 0 {
+			deck = slices.Clone(cards)
+			d.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
+		}
+		k := deck[0]
+		deck = deck[1:]
+		return k
+	}
+	for at := d.between(2*time.Second, 5*time.Second); at < p.length && len(cards) > 0; {
+		end, busy := at, map[target]bool{}
+		for range oneOf(d, 1, 1, 2, 3) {
+			k := deal()
+			e := p.drawEvent(d, k, at)
+			if !free(busy, k.hits) {
+				continue // the card is lost: seldom, and it comes again with the next deck
+			}
+			busy[k.hits] = true
+			p.events = append(p.events, e)
+			end = max(end, e.at+e.length+k.takes)
+		}
+		at = end + d.between(3*time.Second, 12*time.Second)
+	}
+	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.at - b.at) })
+}
+
+func free(busy map[target]bool, t target) bool {
+	switch t {
+	case nothing:
+		return true
+	case oneInstance, everyInstance:
+		return !busy[oneInstance] && !busy[everyInstance]
+	default:
+		return !busy[t]
+	}
+}
+
+func (p *plan) drawEvent(d draw, k *kind, at time.Duration) event {
+	e := event{kind: k, at: at + d.between(0, 3*time.Second), length: d.between(k.least, k.most), number: len(p.events)}
+	if k.hits == oneInstance {
+		e.instance = d.IntN(p.instances)
+	}
+	if k.details != nil {
+		k.details(d, p, &e)
+	}
+	return e
+}
+
+func overDatabase(p *plan) bool  { return p.source == fromDatabase }
+func onApacheKafka(p *plan) bool { return p.broker == apacheKafka }

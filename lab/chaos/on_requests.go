@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/storestream/storestream/internal/storefake"
+)
+
+// What an operator asks for by the command line.
+var requestKinds = []*kind{
+	{name: "reset of", weight: 4, hits: nothing,
+		details: func(d draw, _ *plan, e *event) {
+			names := storefake.Names()
+			d.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+			e.resources = names[:1+d.IntN(2)]
+			e.back = oneOf(d, 10*time.Second, time.Minute, 10*time.Minute, 5*wholeDay, 3000*wholeDay)
+		}, do: reset},
+	{name: "reset of", weight: 1, hits: nothing,
+		details: func(d draw, _ *plan, e *event) {
+			e.resources, e.back = storefake.Names(), oneOf(d, time.Minute, 3000*wholeDay)
+		}, do: reset},
+	{name: "sweep of", weight: 2, hits: nothing,
+		details: func(d draw, _ *plan, e *event) {
+			names := storefake.Names()
+			d.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
+			e.resources = names[:1+d.IntN(len(names))]
+		},
+		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
+			return nil, s.command(ctx, append([]string{"sweep", "--yes"}, e.resources...)...)
+		}},
+}
+
+// reset asks for a replay from so long ago by the service's clock. It does not wait for the replay, nor even for an instance.
+func reset(ctx context.Context, s *stage, e event) (func() error, error) {
+	to := s.fake.Clock().Now().Add(-e.back).UTC().Format(time.RFC3339Nano)
+	args := append([]string{"watermark", "reset", "--yes", "--to", to}, e.resources...)
+	return nil, s.command(ctx, args...)
+}

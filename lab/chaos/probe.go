@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/storestream/storestream/internal/storefake"
+)
+
+// probes change one row of each resource, wait until the topic shows it, and change it again: how long each change was on its way says how long
+// the resource stood still, and from when on it was well again after a mishap.
+type probes struct {
+	s       *stage
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	changed chan struct{}
+	trips   map[string][]trip
+}
+
+// trip is one change's way from the service to the topic.
+type trip struct{ made, visible time.Time }
+
+// probePause is longer than the second that REST keeps of an instant.
+const probePause = 1100 * time.Millisecond
+
+func newProbes(s *stage) *probes {
+	return &probes{s: s, changed: make(chan struct{}), trips: map[string][]trip{}, cancel: func() {}}
+}
+
+func (p *probes) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	for _, resource := range storefake.Names() {
+		p.running.Go(func() { p.run(ctx, resource) })
+	}
+}
+
+func (p *probes) stop() {
+	p.cancel()
+	p.running.Wait()
+}
+
+func (p *probes) run(ctx context.Context, resource string) {
+	id := int64(0)
+	for ctx.Err() == nil {
+		made := time.Now()
+		at, err := p.change(ctx, resource, &id)
+		if err == nil && p.visible(ctx, resource, id, at) {
+			p.note(resource, trip{made, time.Now()})
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(probePause):
+		}
+	}
+}
+
+// change updates the probe's row, a new one where there is none (any more), and returns the updated_at that the topic will show.
+func (p *probes) change(ctx context.Context, resource string, id *int64) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	fake := p.s.fake
+	if _, there := fake.Row(resource, *id); !there {
+		var err error
+		if *id, err = fake.Insert(ctx, resource, p.s.load.newRow(resource)); err != nil {
+			*id = 0
+			return time.Time{}, err
+		}
+	} else if err := p.s.load.touch(ctx, resource, *id); err != nil {
+		return time.Time{}, err
+	}
+	row, there := fake.Row(resource, *id)
+	if !there {
+		return time.Time{}, context.Canceled // deleted by the shop in this moment
+	}
+	return p.s.shown(resource, row.Time("updated_at")), nil
+}
+
+// visible waits until the topic has the row with that updated_at or a later one; false where it will not: the row was deleted, or ctx is done.
+func (p *probes) visible(ctx context.Context, resource string, id int64, at time.Time) bool {
+	for {
+		more := p.s.tail.more()
+		if r, there := p.s.tail.find(resource, id); there && r.millis >= at.UnixMilli() {
+			return true
+		}
+		if _, there := p.s.fake.Row(resource, id); !there {
+			return false
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (p *probes) note(resource string, t trip) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.trips[resource] = append(p.trips[resource], t)
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// recovered is when a change made after since had become visible in every resource; false: not yet. missing is a resource that lacks one.
+func (p *probes) recovered(since time.Time) (at time.Time, missing string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, resource := range storefake.Names() {
+		visible := time.Time{}
+		for _, t := range p.trips[resource] {
+			if t.made.After(since) {
+				visible = t.visible
+				break
+			}
+		}
+		if visible.IsZero() {
+			return time.Time{}, resource
+		}
+		if visible.After(at) {
+			at = visible
+		}
+	}
+	return at, ""
+}
+
+// longest is the longest trip of a resource, the first apart: that one waits for the first load.
+func (p *probes) longest(resource string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	longest := time.Duration(0)
+	for n, t := range p.trips[resource] {
+		if n > 0 {
+			longest = max(longest, t.visible.Sub(t.made))
+		}
+	}
+	return longest
+}
+
+// wait returns nil once a change made after since is visible in every resource.
+func (p *probes) wait(ctx context.Context, since time.Time) (missing string, err error) {
+	for {
+		p.mu.Lock()
+		changed := p.changed
+		p.mu.Unlock()
+		if _, missing = p.recovered(since); missing == "" {
+			return "", nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return missing, context.Cause(ctx)
+		}
+	}
+}
+
+// shown is what the topic keeps of an instant: PostgreSQL's to the millisecond, REST's to the second.
+func (s *stage) shown(resource string, at time.Time) time.Time {
+	if s.readsTable(resource) {
+		return at.Truncate(time.Millisecond)
+	}
+	return at.Truncate(time.Second)
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/storestream/storestream/internal/storefake"
+)
+
+// topicPrefix is storestream's default.
+const topicPrefix = "store."
+
+// version is a record of a data topic.
+type version struct {
+	partition int32
+	offset    int64
+	id        int64
+	millis    int64  // updated_at
+	hash      uint64 // of the value without its header
+	gone      bool   // a tombstone
+}
+
+// mark is a watermark as CONTRACT.md has it; what the harness does not need is left out.
+type mark struct {
+	Settled  time.Time  `json:"settled"`
+	AsOf     time.Time  `json:"as_of"`
+	Rows     int64      `json:"rows"`
+	Request  int64      `json:"request"`
+	Replay   *replaying `json:"replay"`
+	Instance string     `json:"instance"`
+}
+
+// replaying is the replay in hand.
+type replaying struct {
+	Request int64     `json:"request"`
+	From    time.Time `json:"from"`
+	Ends    []int64   `json:"ends"`
+}
+
+// ask is a request of the command line.
+type ask struct {
+	id       int64
+	Resource string    `json:"resource"`
+	Kind     string    `json:"kind"`
+	To       time.Time `json:"to"`
+}
+
+// tail reads all topics as a read_committed consumer while they are written: a topic that is compacted forgets what it once held.
+type tail struct {
+	client  *kgo.Client
+	decoder *decoder
+	done    chan struct{}
+	cancel  context.CancelFunc
+
+	mu       sync.Mutex
+	changed  chan struct{} // closed when there is more
+	err      error         // the topics hold what they must not
+	next     map[place]int64
+	versions map[string][]version         // by resource; in offset order within a partition
+	newest   map[string]map[int64]*record // the newest record of each id
+	marks    map[string][]mark            // by resource
+	letters  map[string][]byte            // what dead_letters holds now, by key
+	lettered int                          // letters ever written
+	asks     []ask
+}
+
+type place struct {
+	topic     string
+	partition int32
+}
+
+// record is the newest state of a row in a topic. Value is nil for a tombstone.
+type record struct {
+	version
+	value []byte
+}
+
+func startTail(options []kgo.Opt, d *decoder) (*tail, error) {
+	topics := []string{topicPrefix + "watermarks", topicPrefix + "requests", topicPrefix + "dead_letters"}
+	t := &tail{decoder: d, done: make(chan struct{}), changed: make(chan struct{}), next: map[place]int64{}, versions: map[string][]version{},
+		newest: map[string]map[int64]*record{}, marks: map[string][]mark{}, letters: map[string][]byte{}}
+	for _, name := range storefake.Names() {
+		topics = append(topics, topicPrefix+name)
+		t.newest[name] = map[int64]*record{}
+	}
+	var err error
+	t.client, err = kgo.NewClient(append([]kgo.Opt{
+		kgo.ConsumeTopics(topics...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		kgo.MetadataMinAge(250 * time.Millisecond), kgo.MetadataMaxAge(2 * time.Second), kgo.FetchMaxWait(500 * time.Millisecond),
+	}, options...)...)
+	if err != nil {
+		return nil, fmt.Errorf("the topics' reader: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	t.cancel = cancel
+	go t.run(ctx)
+	return t, nil
+}
+
+func (t *tail) stop() error {
+	t.cancel()
+	<-t.done
+	t.client.Close()
+	return nil
+}
+
+// run reads until ctx ends. Errors of fetches are Kafka's being away, or topics' that are not there yet: the client goes on.
+func (t *tail) run(ctx context.Context) {
+	defer close(t.done)
+	for ctx.Err() == nil {
+		fetches := t.client.PollFetches(ctx)
+		t.mu.Lock()
+		fetches.EachRecord(t.take)
+		close(t.changed)
+		t.changed = make(chan struct{})
+		t.mu.Unlock()
+	}
+}
+
+// take files one record. The caller holds t.mu.
+func (t *tail) take(r *kgo.Record) {
+	at := place{r.Topic, r.Partition}
+	if r.Offset < t.next[at] {
+		t.wrong(r, fmt.Errorf("offset %d was read before: the broker took back what it had committed", t.next[at]))
+		return
+	}
+	t.next[at] = r.Offset + 1
+	if r.Attrs.IsControl() {
+		return
+	}
+	var err error
+	switch name := strings.TrimPrefix(r.Topic, topicPrefix); name {
+	case "watermarks":
+		var m mark
+		if err = json.Unmarshal(r.Value, &m); err == nil {
+			t.marks[string(r.Key)] = append(t.marks[string(r.Key)], m)
+		}
+	case "requests":
+		a := ask{id: r.Offset}
+		if err = json.Unmarshal(r.Value, &a); err == nil {
+			t.asks = append(t.asks, a)
+		}
+	case "dead_letters":
+		t.letter(r)
+	default:
+		err = t.row(name, r)
+	}
+	if err != nil {
+		t.wrong(r, err)
+	}
+}
+
+func (t *tail) letter(r *kgo.Record) {
+	if r.Value == nil {
+		delete(t.letters, string(r.Key))
+		return
+	}
+	t.letters[string(r.Key)] = r.Value
+	t.lettered++
+}
+
+func (t *tail) row(resource string, r *kgo.Record) error {
+	key, err := t.decoder.decode(r.Key)
+	if err != nil {
+		return err
+	}
+	id, ok := key["id"].(int64)
+	if !ok || len(key) != 1 {
+		return fmt.Errorf("the key is %v, expected an id alone", key)
+	}
+	v := version{partition: r.Partition, offset: r.Offset, id: id, gone: r.Value == nil}
+	if !v.gone {
+		value, err := t.decoder.decode(r.Value)
+		if err != nil {
+			return err
+		}
+		at, ok := value["updated_at"].(time.Time)
+		if !ok || value["id"] != id {
+			return fmt.Errorf("the value under key %d has id %v and updated_at %v", id, value["id"], value["updated_at"])
+		}
+		v.millis, v.hash = at.UnixMilli(), xxhash.Sum64(r.Value[5:])
+	}
+	t.versions[resource] = append(t.versions[resource], v)
+	t.newest[resource][id] = &record{v, r.Value}
+	return nil
+}
+
+// wrong notes the first record that breaks the contract of its topic.
+func (t *tail) wrong(r *kgo.Record, err error) {
+	if t.err == nil {
+		t.err = fmt.Errorf("topic %s, partition %d, offset %d: %w", r.Topic, r.Partition, r.Offset, err)
+	}
+}
+
+// more is closed when records have come in after the call.
+func (t *tail) more() <-chan struct{} {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.changed
+}
+
+// find is the newest record of a row.
+func (t *tail) find(resource string, id int64) (record, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r, there := t.newest[resource][id]
+	if !there {
+		return record{}, false
+	}
+	return *r, true
+}
+
+// lastMark is the newest watermark of a resource.
+func (t *tail) lastMark(resource string) (mark, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := t.marks[resource]
+	if len(all) == 0 {
+		return mark{}, false
+	}
+	return all[len(all)-1], true
+}
+
+// catchUp waits until everything that is committed now has been read.
+func (t *tail) catchUp(ctx context.Context) error {
+	ends, err := kadm.NewClient(t.client).ListCommittedOffsets(ctx, t.client.GetConsumeTopics()...)
+	if err != nil {
+		return fmt.Errorf("asking where the topics end: %w", err)
+	}
+	for {
+		more := t.more()
+		if t.reached(ends) {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return fmt.Errorf("reading the topics to their end: %w", context.Cause(ctx))
+		}
+	}
+}
+
+func (t *tail) reached(ends kadm.ListedOffsets) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	reached := true
+	ends.Each(func(o kadm.ListedOffset) {
+		if o.Err == nil && t.next[place{o.Topic, o.Partition}] < o.Offset {
+			reached = false
+		}
+	})
+	return reached
+}

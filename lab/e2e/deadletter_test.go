@@ -1,0 +1,189 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/storestream/storestream/internal/storefake"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// letters are the dead letters as they stand now, by key, and how many records the topic has.
+func (s *stack) letters() (map[string]*kgo.Record, int) {
+	s.t.Helper()
+	now := map[string]*kgo.Record{}
+	all := s.read(s.prefix + "dead_letters")
+	for _, rec := range all {
+		now[string(rec.Key)] = rec
+		if rec.Value == nil {
+			delete(now, string(rec.Key))
+		}
+	}
+	return now, len(all)
+}
+
+func header(rec *kgo.Record, key string) string {
+	for _, h := range rec.Headers {
+		if h.Key == key {
+			return string(h.Value)
+		}
+	}
+	return ""
+}
+
+// silent fails the test where a process wrote text that is nobody's business.
+func (p *process) silent(texts ...string) {
+	p.t.Helper()
+	said, _ := p.out.read()
+	for _, text := range texts {
+		if at := strings.Index(said, text); at >= 0 {
+			p.t.Errorf("storestream wrote %q:\n%s", text, said[max(0, at-300):min(len(said), at+len(text)+100)])
+		}
+	}
+}
+
+// Rows that break the contract, each in its way, are dead letters and nothing else; a restart does not repeat them; and once a row is good its letter is
+// taken out.
+func TestARowThatBreaksTheContractIsADeadLetterUntilItIsGood(t *testing.T) {
+	t.Parallel()
+	s := start(t, setup{noPostgres: true, yaml: quick, fake: smallShop(20)})
+	breaches := map[int64]storefake.Garbling{1: storefake.BadTimestamp, 2: storefake.NoTimestamp, 3: storefake.HugeMoney, 4: storefake.WordMoney,
+		5: storefake.NoID, 6: storefake.TextID, 7: storefake.NotAnObject}
+	fields := map[int64]string{1: "updated_at", 2: "updated_at", 3: "cost", 4: "cost"}
+	for id, g := range breaches {
+		s.fake.Garble(storefake.Products, id, g)
+	}
+	first := s.spawn("run")
+	first.isReady()
+	var found map[string]*kgo.Record
+	var records int
+	eventually(t, "a letter for each row", func() (bool, string) {
+		found, records = s.letters()
+		return len(found) == len(breaches), fmt.Sprint(len(found))
+	})
+	nameless := 0
+	for key, rec := range found {
+		var came any
+		if err := json.Unmarshal(rec.Value, &came); err != nil {
+			t.Errorf("%s is no JSON: %s", key, rec.Value)
+		}
+		row, _ := came.(map[string]any) // one of them came as something else
+		if header(rec, "resource") != "products" || header(rec, "source") != "rest" || header(rec, "error") == "" {
+			t.Errorf("headers of %s: %v", key, rec.Headers)
+		}
+		var id int64
+		if _, err := fmt.Sscanf(key, "products/%d", &id); err == nil && id < 8 && len(key) < 12 {
+			if header(rec, "field") != fields[id] {
+				t.Errorf("%s: field %q, want %q", key, header(rec, "field"), fields[id])
+			}
+			if name := s.fake.Rows(storefake.Products)[id]["name"]; row["name"] != name {
+				t.Errorf("%s: name %v, the row has %v", key, row["name"], name)
+			}
+		} else {
+			nameless++
+		}
+	}
+	if nameless != 3 {
+		t.Errorf("%d letters of rows without a usable id, want 3", nameless)
+	}
+	first.stop()
+
+	second := s.spawn("run")
+	second.isReady()
+	s.shop(30)
+	second.says(`"owning","resource":"products"`)
+	for id := range breaches {
+		s.fake.Garble(storefake.Products, id, storefake.NotGarbled)
+		if err := s.fake.Touch(context.Background(), storefake.Products, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.quiet()
+	eventually(t, "the letters of rows with an id are taken out", func() (bool, string) {
+		left, _ := s.letters()
+		return len(left) == nameless, fmt.Sprint(left)
+	})
+	if _, now := s.letters(); now != records+4 {
+		t.Errorf("%d records in dead letters, want the %d from before and 4 that take one out", now, records)
+	}
+}
+
+// A page of which nothing can be published is no matter of its rows: the resource holds and says so, the others go on, and it heals by itself.
+func TestAPageOfWhichNothingCanBePublishedHoldsItsResourceAndHealsByItself(t *testing.T) {
+	t.Parallel()
+	s := start(t, setup{noPostgres: true, yaml: quick, fake: storefake.Config{Seed: 21, Size: storefake.Size{Users: 200, Orders: 800, Products: 150, Days: 1}}})
+	for id := range s.fake.Rows(storefake.Products) {
+		s.fake.Garble(storefake.Products, id, storefake.WordMoney)
+	}
+	p := s.spawn("run")
+	eventually(t, "the others are ready, products says why not", func() (bool, string) {
+		code, why := p.get("/readyz")
+		return code == http.StatusServiceUnavailable && strings.Count(why, "\n") == 2 && strings.Contains(why, "products") && strings.Contains(why, "cost"), why
+	})
+	if left, _ := s.letters(); len(left) > 0 {
+		t.Errorf("%d letters", len(left))
+	}
+	if list, _, _ := s.do("watermark", "list", "-o", "json"); !strings.Contains(list, "products") {
+		t.Error(list)
+	}
+	for id := range s.fake.Rows(storefake.Products) {
+		s.fake.Garble(storefake.Products, id, storefake.NotGarbled)
+	}
+	p.isReady()
+	s.quiet()
+}
+
+// K18. What is too large for the topic is a dead letter, and of a letter that is too large itself the id stays. No value of a row is in the log.
+func TestARecordTooLargeForTheTopicIsADeadLetterWithoutItsRow(t *testing.T) {
+	t.Parallel()
+	s := start(t, setup{noPostgres: true, yaml: quick, fake: smallShop(22)})
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	if _, err := kadm.NewClient(cl).CreateTopic(context.Background(), 3, 1, map[string]*string{"cleanup.policy": kadm.StringPtr("compact"),
+		"max.message.bytes": kadm.StringPtr("3000")}, s.prefix+"users"); err != nil {
+		t.Fatal(err)
+	}
+	const planted = "Eulalia-Planted"
+	street := strings.Repeat(planted+" Street ", 300)
+	usual := s.fake.Rows(storefake.Users)[7]["street_address"]
+	change := func(id int64, to any) {
+		if err := s.fake.Update(context.Background(), storefake.Users, id, func(r storefake.Row) { r["first_name"], r["street_address"] = planted, to }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(7, street)
+	change(8, usual) // planted too, and published
+	s.fake.Garble(storefake.Users, 8, storefake.BadTimestamp)
+	p := s.spawn("run", "--set", "log.level=debug")
+	p.isReady()
+	var letter *kgo.Record
+	eventually(t, "its letter", func() (bool, string) {
+		left, _ := s.letters()
+		letter = left["users/7"]
+		return letter != nil && left["users/8"] != nil, fmt.Sprint(len(left))
+	})
+	if got := string(letter.Value); got != `{"id":7}` || !strings.Contains(header(letter, "error"), "max.message.bytes") {
+		t.Errorf("letter %s, headers %v", got, letter.Headers)
+	}
+	change(7, usual)
+	s.fake.Garble(storefake.Users, 8, storefake.NotGarbled)
+	s.quiet()
+	eventually(t, "both are taken out", func() (bool, string) {
+		left, _ := s.letters()
+		return len(left) == 0, fmt.Sprint(left)
+	})
+	_, status := p.get("/status.json")
+	_, metrics := p.get("/metrics")
+	if strings.Contains(status+metrics, planted) {
+		t.Error("the status page or the metrics show a personal value")
+	}
+	p.silent(planted, fmt.Sprint(usual))
+}

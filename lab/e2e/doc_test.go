@@ -1,0 +1,36 @@
+// Package e2e runs storestream as its users do, a process with a configuration file, between a stand-in of the service (storefake), a
+// real PostgreSQL behind a real PgBouncer and a broker, and judges the topics by its own reading of the contract: nothing in here but
+// the processes knows storestream's code. The decoder is another Avro library than the one that writes.
+//
+// E2E_BROKER=kafka takes a real Apache Kafka instead of the embedded broker (make test-kafka).
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/storestream/storestream/lab/product"
+)
+
+// program is the storestream binary under test, built with the race detector.
+var program string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "storestream-e2e-*")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		program = filepath.Join(dir, "storestream")
+		if err := product.Build(context.Background(), program, []string{"CGO_ENABLED=1"}, "-race"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
+	}())
+}

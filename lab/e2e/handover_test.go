@@ -1,0 +1,61 @@
+package e2e
+
+import (
+	"syscall"
+	"testing"
+
+	"github.com/storestream/storestream/internal/storefake"
+)
+
+func smallShop(seed uint64) storefake.Config {
+	return storefake.Config{Seed: seed, Size: storefake.Size{Users: 200, Orders: 800, Products: 150}}
+}
+
+// quiet ends the shop's traffic and waits until the topics are the service.
+func (s *stack) quiet() {
+	s.t.Helper()
+	s.fake.StartTraffic(0)
+	s.fake.Quiesce()
+	for resource, records := range s.converge() {
+		inOrder(s.t, resource, records)
+	}
+}
+
+// K15: an owner that is paused beyond the session's end wakes up with rows that it read long ago. Another has published newer ones meanwhile. It is
+// fenced, publishes nothing of that, and takes part again.
+func TestAnOwnerThatWasPausedPublishesNothingOldAndRejoins(t *testing.T) {
+	t.Parallel()
+	s := start(t, setup{yaml: quick, fake: smallShop(4)})
+	s.fake.StartTraffic(60)
+	first := s.spawn("run")
+	first.says(`"owning","resource":"shipments"`)
+	s.changes(200)
+	first.signal(syscall.SIGSTOP)
+	second := s.spawn("run")
+	for _, resource := range storefake.Names() {
+		second.says(`"owning","resource":"` + resource + `"`)
+	}
+	s.changes(200)
+	first.signal(syscall.SIGCONT)
+	first.says(`"no longer owning"`)
+	s.changes(200)
+	s.quiet()
+	second.stop()
+	s.shop(20)
+	s.quiet() // the first goes on alone
+}
+
+// K14, K30: killed again and again, at whatever it is doing, with a hot standby beside it.
+func TestKillingInstancesAgainAndAgainLosesAndRepeatsNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t, setup{yaml: quick, fake: smallShop(5)})
+	s.fake.StartTraffic(60)
+	running := []*process{s.spawn("run"), s.spawn("run")}
+	for round := range 6 {
+		s.changes(100)
+		victim := round % 2
+		running[victim].kill()
+		running[victim] = s.spawn("run")
+	}
+	s.quiet()
+}

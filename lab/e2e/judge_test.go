@@ -1,0 +1,136 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/internal/storefake"
+)
+
+// floor is what the contract leaves of an instant: Postgres' microseconds become milliseconds, and REST writes whole seconds.
+func (s *stack) floor(resource string, at time.Time) time.Time {
+	if s.postgres != nil && (resource == storefake.Orders || resource == storefake.OrderItems) {
+		return at.Truncate(time.Millisecond)
+	}
+	return at.Truncate(time.Second)
+}
+
+// differences compares the newest record of every id with the service's rows, field by field. nil: equal.
+func (s *stack) differences(resource string, records []record) []string {
+	newest := map[int64]record{}
+	for _, r := range records {
+		newest[r.id] = r
+	}
+	var found []string
+	rows := s.fake.Rows(resource)
+	for id, row := range rows {
+		r, there := newest[id]
+		switch {
+		case !there:
+			found = append(found, fmt.Sprintf("%s %d is missing", resource, id))
+		case r.tombstone:
+			found = append(found, fmt.Sprintf("%s %d has a tombstone", resource, id))
+		default:
+			for field, want := range row {
+				if got := r.value[field]; !s.equal(resource, got, want) {
+					found = append(found, fmt.Sprintf("%s %d: %s is %v, the service has %v", resource, id, field, got, want))
+				}
+			}
+			if len(r.value) != len(row) {
+				found = append(found, fmt.Sprintf("%s %d: %d fields, the service has %d", resource, id, len(r.value), len(row)))
+			}
+		}
+	}
+	for id, r := range newest {
+		if _, there := rows[id]; !there && !r.tombstone {
+			found = append(found, fmt.Sprintf("%s %d is not in the service", resource, id))
+		}
+	}
+	return found
+}
+
+// equal says whether a decoded Avro value is the service's.
+func (s *stack) equal(resource string, got, want any) bool {
+	switch want := want.(type) {
+	case nil:
+		return got == nil
+	case int64:
+		return got == want
+	case string:
+		return got == want
+	case float64:
+		return got == want
+	case storefake.Money:
+		exact, ok := new(big.Rat).SetString(string(want))
+		d, isDecimal := got.(*big.Rat)
+		return ok && isDecimal && d.Cmp(exact) == 0
+	case time.Time:
+		at, isTime := got.(time.Time)
+		return isTime && at.Equal(s.floor(resource, want))
+	}
+	return false
+}
+
+// converge waits until every topic equals the service, and returns the records of each.
+func (s *stack) converge() map[string][]record {
+	s.t.Helper()
+	all := map[string][]record{}
+	for _, resource := range storefake.Names() {
+		eventually(s.t, "the topic of "+resource+" equals the service", func() (bool, string) {
+			all[resource] = s.topic(resource)
+			found := s.differences(resource, all[resource])
+			return len(found) == 0, summary(found)
+		})
+	}
+	return all
+}
+
+func summary(found []string) string {
+	if len(found) > 5 {
+		return fmt.Sprintf("%d differences: %s; ...", len(found), strings.Join(found[:5], "; "))
+	}
+	return strings.Join(found, "; ")
+}
+
+// inOrder fails the test where a key steps back, or a version of a row is there twice.
+func inOrder(t *testing.T, resource string, records []record) {
+	t.Helper()
+	last := map[int64]record{}
+	versions := map[string]record{}
+	for _, r := range records {
+		if before, there := last[r.id]; there {
+			if r.partition != before.partition {
+				t.Errorf("%s %d is in partitions %d and %d", resource, r.id, before.partition, r.partition)
+			}
+			if !r.tombstone && !before.tombstone && r.updatedAt.Before(before.updatedAt) {
+				t.Errorf("%s %d steps back from %s (offset %d) to %s (offset %d)", resource, r.id, before.updatedAt, before.offset, r.updatedAt, r.offset)
+			}
+		}
+		last[r.id] = r
+		if r.tombstone {
+			continue
+		}
+		version := fmt.Sprint(r.value)
+		if before, there := versions[version]; there {
+			t.Errorf("%s %d: the version of %s is there twice, at offsets %d and %d", resource, r.id, r.updatedAt, before.offset, r.offset)
+		}
+		versions[version] = r
+		if at := r.timestamp; !at.Equal(r.updatedAt.Truncate(time.Millisecond)) && at.After(r.updatedAt) {
+			t.Errorf("%s %d: the record's time is %s, after its updated_at %s", resource, r.id, at, r.updatedAt)
+		}
+	}
+}
+
+// shop makes n of traffic's changes, one after the other.
+func (s *stack) shop(n int) {
+	s.t.Helper()
+	for range n {
+		if err := s.fake.Step(context.Background()); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/internal/storefake"
+)
+
+var (
+	matrixAll  = flag.Bool("matrix", false, "every plan of the matrix, not a sample (make test-matrix)")
+	matrixSeed = flag.Uint64("matrix-seed", 1, "chooses the plans; with 0 the sample is another each time")
+)
+
+// variety is one service: a reading of the document, and its clock.
+type variety struct {
+	fake    storefake.Config
+	overlap time.Duration
+	midday  bool // the clock is moved over midnight twice, while the shop rests
+	said    []string
+}
+
+type choice struct {
+	name  string
+	apply func(*variety)
+}
+
+func reading(name string, apply func(*storefake.Readings)) choice {
+	return choice{name, func(v *variety) { apply(&v.fake.Readings) }}
+}
+
+// The instant at which a clock of its own begins: a moment before a midnight, long ago enough that our clock, too, has seen the day end.
+func eve() time.Time {
+	return time.Now().UTC().Truncate(24 * time.Hour).Add(-60*24*time.Hour - 3*time.Second)
+}
+
+// dimensions are all that the document leaves open. The first value of each is the plainest.
+var dimensions = [][]choice{
+	{
+		reading("by id", func(r *storefake.Readings) { r.Order = storefake.ByID }),
+		reading("by updated_at", func(r *storefake.Readings) { r.Order = storefake.ByUpdated }),
+		reading("newest first", func(r *storefake.Readings) { r.Order = storefake.ByUpdatedDesc }),
+		reading("arbitrary order", func(r *storefake.Readings) { r.Order = storefake.ByHash }),
+		reading("another order each time", func(r *storefake.Readings) { r.Order = storefake.ByShuffle }),
+	},
+	{{"", nil}, reading("ties permuted", func(r *storefake.Readings) { r.PermuteTies = true })},
+	{{"", nil}, reading("count of the page", func(r *storefake.Readings) { r.Count = storefake.CountPage })},
+	{
+		{"", nil}, reading("400 past the end", func(r *storefake.Readings) { r.PastEnd = storefake.PastEndBadRequest }),
+		reading("404 past the end", func(r *storefake.Readings) { r.PastEnd = storefake.PastEndNotFound }),
+	},
+	{{"", nil}, reading("oversize refused", func(r *storefake.Readings) { r.Oversize = storefake.OversizeRefused })},
+	{
+		{"", nil}, reading("40 rows a page", func(r *storefake.Readings) { r.MaxPage = 40 }),
+		reading("15 rows a page", func(r *storefake.Readings) { r.MaxPage = 15 }),
+	},
+	{{"", nil}, reading("short pages", func(r *storefake.Readings) { r.ShortPages = .2 })},
+	{{"", nil}, reading("empty pages", func(r *storefake.Readings) { r.EmptyPages = .1 })},
+	{
+		{"", nil},
+		reading("429", func(r *storefake.Readings) { r.Limit.PerSecond, r.Limit.Burst = 200, 40 }),
+		reading("503", func(r *storefake.Readings) { r.Limit.PerSecond, r.Limit.Burst, r.Limit.Status = 200, 40, 503 }),
+	},
+	{
+		{"", nil}, reading("Retry-After a date", func(r *storefake.Readings) { r.Limit.RetryAfter = storefake.RetryAfterDate }),
+		reading("Retry-After 0", func(r *storefake.Readings) { r.Limit.RetryAfter = storefake.RetryAfterZero }),
+		reading("no Retry-After", func(r *storefake.Readings) { r.Limit.RetryAfter = storefake.RetryAfterAbsent }),
+	},
+	{{"", nil}, reading("HTML refusals", func(r *storefake.Readings) { r.Limit.HTML = true })},
+	{
+		{"", nil}, reading("keys for 2 s", func(r *storefake.Readings) { r.Keys.Lifetime = 2 * time.Second }),
+		reading("keys for 100 requests", func(r *storefake.Readings) { r.Keys.Requests = 100 }),
+	},
+	{
+		{"", nil}, reading("padded money", func(r *storefake.Readings) { r.MoneyForm = storefake.MoneyPadded }),
+		reading("money as text", func(r *storefake.Readings) { r.MoneyForm = storefake.MoneyString }),
+		reading("money with exponents", func(r *storefake.Readings) { r.MoneyForm = storefake.MoneyExponent }),
+	},
+	{{"", nil}, reading("extra fields", func(r *storefake.Readings) { r.ExtraFields = true })},
+	{{"", nil}, reading("nulls", func(r *storefake.Readings) { r.Nulls = .1 })},
+	{{"", nil}, reading("new statuses", func(r *storefake.Readings) { r.NewStatuses = .05 })},
+	{{"", nil}, reading("deletes", func(r *storefake.Readings) { r.Deletes = .05 })},
+	{{"", nil}, reading("no Date header", func(r *storefake.Readings) { r.NoDate = true })},
+	{
+		{"", nil}, reading("days 5 h early", func(r *storefake.Readings) { r.DayOffset = 5 * time.Hour }),
+		reading("days 5 h late", func(r *storefake.Readings) { r.DayOffset = -5 * time.Hour }),
+	},
+	{{"", nil}, reading("rows show a second late", func(r *storefake.Readings) { r.Delay = time.Second })},
+	{
+		{"", nil},
+		{"clock 3 h ahead", func(v *variety) { v.fake.Offset = 3 * time.Hour }},
+		{"clock 3 h behind", func(v *variety) { v.fake.Offset = -3 * time.Hour }},
+		{"clock of its own, days end", func(v *variety) { v.fake.Start, v.midday = eve(), true }},
+		{"clock of its own, 20 times as fast", func(v *variety) {
+			v.fake.Start, v.fake.Speed, v.overlap, v.midday = eve().Add(-time.Minute), 20, 15*time.Second, true
+		}},
+	},
+	{{"", nil}, {"whole seconds", func(v *variety) { v.fake.WholeSeconds = true }}},
+}
+
+// sensible leaves out what the README does not promise: a service without a Date header whose clock is hours away from ours.
+func sensible(p plan) bool {
+	v := varietyOf(p, 0)
+	return !v.fake.Readings.NoDate || v.fake.Offset == 0 && v.fake.Start.IsZero()
+}
+
+func varietyOf(p plan, seed uint64) variety {
+	v := variety{overlap: 2 * time.Second, fake: storefake.Config{Seed: seed, Size: storefake.Size{Users: 100, Orders: 200, Products: 80, Days: 30}}}
+	for d, n := range p {
+		if n < 0 {
+			continue
+		}
+		if c := dimensions[d][n]; c.apply != nil {
+			c.apply(&v)
+			v.said = append(v.said, c.name)
+		}
+	}
+	if v.fake.Readings.Limit.PerSecond == 0 {
+		v.fake.Readings.Limit = storefake.Limit{}
+	}
+	return v
+}
+
+// Whatever the document leaves open: rows change while they are read, days end, storestream is killed, and when the shop falls silent the topics are the service, no key
+// has stepped back and no version is there twice. `-matrix` runs plans in which any two readings meet, otherwise a few of them.
+func TestUnderEveryReadingOfTheDocumentTheTopicsBecomeTheService(t *testing.T) {
+	sizes := make([]int, len(dimensions))
+	for d := range dimensions {
+		sizes[d] = len(dimensions[d])
+	}
+	seed := *matrixSeed
+	if seed == 0 {
+		seed = rand.Uint64()
+	}
+	plans := allPairs(sizes, sensible, seed)
+	t.Logf("-matrix-seed %d: %d plans", seed, len(plans))
+	if !*matrixAll {
+		plans = plans[:6]
+	}
+	shared := &stack{t: t, dir: t.TempDir()}
+	shared.openBroker(setup{})
+	for n, p := range plans {
+		v := varietyOf(p, seed+uint64(n))
+		t.Run(fmt.Sprintf("%d", n), func(t *testing.T) {
+			t.Parallel()
+			t.Log(strings.Join(v.said, ", "))
+			followVariety(t, v, shared, fmt.Sprintf("plan%d.", n))
+		})
+	}
+}
+
+func followVariety(t *testing.T, v variety, shared *stack, prefix string) {
+	t.Helper()
+	yaml := "resources:\n"
+	for _, resource := range storefake.Names() {
+		yaml += fmt.Sprintf("  %s: {source: rest, interval: 200ms, overlap: %s}\n", resource, v.overlap)
+	}
+	s := start(t, setup{noPostgres: true, fake: v.fake, beside: shared, prefix: prefix, yaml: yaml})
+	s.fake.StartTraffic(25)
+	p := s.spawn("run")
+	for round := range 3 {
+		s.changes(60)
+		if round == 1 {
+			p.kill()
+			p = s.spawn("run")
+		}
+		if v.midday { // while the shop rests: an open transaction would stamp a day ago
+			s.fake.Quiesce()
+			s.fake.Clock().Advance(17 * time.Hour)
+			s.fake.StartTraffic(25)
+		}
+	}
+	s.changes(60)
+	s.fake.StartTraffic(0)
+	p.isReady()
+	for _, resource := range storefake.Names() {
+		s.becomes(resource, v.fake.Readings.Deletes > 0)
+	}
+}
+
+// becomes waits until a topic equals the service, apart from rows that the service has deleted where it deletes any, and looks at the order of its records.
+func (s *stack) becomes(resource string, deletes bool) {
+	s.t.Helper()
+	var records []record
+	eventually(s.t, "the topic of "+resource+" equals the service", func() (bool, string) {
+		records = s.topic(resource)
+		rows := s.fake.Rows(resource)
+		kept := records
+		if deletes {
+			kept = nil
+			for _, r := range records {
+				if _, there := rows[r.id]; there {
+					kept = append(kept, r)
+				}
+			}
+		}
+		found := s.differences(resource, kept)
+		return len(found) == 0, summary(found)
+	})
+	inOrder(s.t, resource, records)
+}
+
+var listens = regexp.MustCompile(`"status server listens","addr":"([^"]+)"`)
+
+// get asks the process's status server.
+func (p *process) get(path string) (code int, body string) {
+	p.t.Helper()
+	p.says(`"status server listens"`)
+	said, _ := p.out.read()
+	addr := listens.FindStringSubmatch(said)
+	if addr == nil {
+		p.t.Fatal("storestream does not say where its status server listens")
+	}
+	resp, err := http.Get("http://" + addr[1] + path)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	all, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return resp.StatusCode, string(all)
+}
+
+// isReady waits until /readyz says so.
+func (p *process) isReady() {
+	p.t.Helper()
+	eventually(p.t, "storestream is ready", func() (bool, string) {
+		code, body := p.get("/readyz")
+		return code == http.StatusOK, body
+	})
+}

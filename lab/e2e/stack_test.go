@@ -1,0 +1,115 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/storefake"
+)
+
+// stack is everything that storestream stands between.
+type stack struct {
+	t         *testing.T
+	dir       string
+	fake      *storefake.Fake
+	postgres  *servers.Postgres  // nil: none
+	pgbouncer *servers.PgBouncer // nil: none
+	broker    *servers.Broker    // nil: not the embedded one, or another stack's
+	brokers   []string
+	schemas   *servers.Registry // nil: another stack's
+	registry  string
+	prefix    string // of the topics
+	config    string // the configuration file
+}
+
+// setup says how a stack differs from the usual one.
+type setup struct {
+	fake storefake.Config
+	// noPostgres: orders and order_items go over REST.
+	noPostgres bool
+	// yaml is added to the configuration file.
+	yaml string
+	// broker is started where the test needs its own settings; nil: the usual one.
+	broker servers.BrokerConfig
+	// database is started with these settings; zero: the usual ones.
+	database servers.PostgresConfig
+	// embedded: the embedded broker, whatever E2E_BROKER says, because the test makes it fail.
+	embedded bool
+	// beside, if not nil, is a stack whose broker and registry serve this one too, with topics below prefix.
+	beside *stack
+	prefix string // "": store.
+}
+
+const studentPassword = "student"
+
+// start brings a stack up; it goes when the test ends.
+func start(t *testing.T, s setup) *stack {
+	t.Helper()
+	st := &stack{t: t, dir: t.TempDir(), prefix: "store."}
+	if s.prefix != "" {
+		st.prefix = s.prefix
+	}
+	dsn := ""
+	if !s.noPostgres {
+		st.postgres = servers.PostgresForTest(t, s.database)
+		st.pgbouncer = servers.PgBouncerForTest(t, servers.PgBouncerConfig{Postgres: st.postgres, Users: map[string]string{storefake.ReaderRole: studentPassword}})
+		s.fake.Database.DSN, s.fake.Database.Password = st.postgres.AdminDSN("postgres"), studentPassword
+		dsn = st.pgbouncer.DSN(storefake.ReaderRole, studentPassword, "postgres")
+	}
+	var err error
+	if st.fake, err = storefake.Start(context.Background(), s.fake); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(st.fake.Close)
+	st.openBroker(s)
+	st.config = st.write("storestream.yaml", fmt.Sprintf(`
+store: {base_url: %q, max_requests_per_second: 1000}
+postgres: {dsn: %q}
+kafka: {brokers: [%s], topic_prefix: %q, group: %q}
+registry: {url: %q}
+http: {listen: 127.0.0.1:0}
+log: {level: info}
+%s`, st.fake.BaseURL(), dsn, strings.Join(st.brokers, ","), st.prefix, "group-of-"+st.prefix, st.registry, s.yaml))
+	return st
+}
+
+func (s *stack) openBroker(c setup) {
+	switch {
+	case c.beside != nil:
+		s.brokers, s.registry = c.beside.brokers, c.beside.registry
+		return
+	case os.Getenv("E2E_BROKER") == "kafka" && !c.embedded:
+		s.brokers = servers.KafkaForTest(s.t, servers.KafkaConfig{}).Brokers()
+	default:
+		s.broker = servers.BrokerForTest(s.t, c.broker)
+		s.brokers = s.broker.Brokers()
+	}
+	s.schemas = servers.RegistryForTest(s.t)
+	s.registry = s.schemas.URL
+}
+
+// write puts a file into the stack's folder and returns its path.
+func (s *stack) write(name, content string) string {
+	s.t.Helper()
+	path := filepath.Join(s.dir, name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+// quick polls so often, and reaches back so little, that a test need not wait: what the tables call overlap must stay longer than
+// storefake's transactions stay open.
+const quick = `
+resources:
+  orders:      {interval: 100ms, overlap: 2s}
+  order_items: {interval: 100ms, overlap: 2s}
+  products:    {interval: 200ms, overlap: 2s}
+  users:       {interval: 200ms, overlap: 2s}
+  shipments:   {interval: 200ms, overlap: 2s}
+`
