@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // BenchmarkPublish judges batches of rows that are new, as a first load brings them, with a transaction that costs nothing; and the same rows again,

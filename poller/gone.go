@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/storestream/storestream/internal/compare"
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // Rows are taken for gone only where there are at most so many of them, or such a part of the topic: what a shop deletes in a day is little, and an

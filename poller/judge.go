@@ -5,8 +5,8 @@ import (
 
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/rowset"
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
 )
 

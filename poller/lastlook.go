@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"github.com/storestream/storestream/internal/compare"
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // lookNow looks at the suspects, and at the rows that could not be published, here and now.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // older holds the rows that came with an older updated_at than was published for them. Such a row is either a lie (a replica that

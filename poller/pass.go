@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 
 	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
 )
 

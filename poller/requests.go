@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
 )
 

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/compare"
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // sweepDue: not before a first load is complete, or all of the rest would differ; not while a replay runs, which sends everything anyway; and never

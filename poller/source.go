@@ -3,8 +3,8 @@ package poller
 import (
 	"context"
 
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // Source reads one resource of the service. A Source belongs to one takeover of one resource: whatever it remembers between

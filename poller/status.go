@@ -4,8 +4,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // Status is what a person may know of a poller.

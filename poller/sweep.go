@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/compare"
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
 )
 

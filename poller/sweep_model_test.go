@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 	"pgregory.net/rapid"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // recordOverhead is what a record and the batch around it take beside key and value: 61 bytes of batch, up to 31 of lengths and deltas, and room for our

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/internal/watermark"
 )
 
 // K14: the rows, the dead letter and the watermark are there together, in the form that the contract promises.

@@ -12,9 +12,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/internal/watermark"
 )
 
 // K27, K14: the answer to a commit is lost. Whether it was carried out or not, what the session believes does not change, and the next session finds out.

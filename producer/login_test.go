@@ -19,8 +19,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/storestream/storestream/internal/servers"
-	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
 )
 
 const secret = "correct horse battery staple"

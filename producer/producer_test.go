@@ -15,9 +15,9 @@ import (
 	"go.uber.org/zap/zaptest"
 
 	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/internal/watermark"
 )
 
 // A stage is a broker and a registry, and what the tests do to them.

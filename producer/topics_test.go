@@ -7,9 +7,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/internal/watermark"
 )
 
 func TestTopicsAreMadeToHoldStateForEver(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
 )
 
 // awaitLook looks until check holds: what was committed this moment need not be readable yet.

@@ -15,9 +15,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/internal/servers"
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/storefake"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // shop is a stage with all that stands around storestream: a service, and a database behind a pooler in transaction mode.

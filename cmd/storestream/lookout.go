@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/internal/status"
-	"github.com/storestream/storestream/internal/watermark"
 )
 
 // lookout learns every few seconds what the group as a whole does: which instance has which resource, and what the topics say of each. It is for

@@ -13,10 +13,10 @@ import (
 
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/producer"
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
 )
 
 // standby is an instance that polls nothing: it only looks.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // lookEvery is how often `run --once` reads the watermarks.

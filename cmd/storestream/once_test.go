@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 func TestWritingTheSameWatermarkAgainIsNoProgress(t *testing.T) {

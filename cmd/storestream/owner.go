@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/internal/watermark"
 	"go.uber.org/zap"
 )
 

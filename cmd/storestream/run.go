@@ -12,9 +12,9 @@ import (
 
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/internal/status"
 )
 
 // engine joins the group and polls what falls to this instance until ctx is done; then it finishes the batch in hand, commits, leaves the

@@ -14,10 +14,10 @@ import (
 
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/producer"
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
 )
 
 // The tests here are of what surrounds the instance; what the instance does is tested end to end.

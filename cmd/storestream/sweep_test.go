@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 func TestSweepWritesOneRequestForEachResourceAndSaysHowToFollowIt(t *testing.T) {

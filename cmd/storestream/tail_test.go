@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/internal/watermark"
 )
 
 func (s *stage) publishTwoOrders() {

@@ -10,11 +10,11 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
-	"github.com/storestream/storestream/internal/compare"
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/compare"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/internal/watermark"
 )
 
 // verified is the comparison of one resource, and what verify -o json says of it.

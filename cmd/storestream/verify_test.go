@@ -11,9 +11,9 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/storefake"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // shop is a stage with a service whose rows are published.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 func TestWatermarkListShowsWhatIsPublishedAndWhatIsAskedFor(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/rowset"
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // Config says what to compare. All functions but Letters are needed.

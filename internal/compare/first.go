@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/storestream/storestream/internal/rowset"
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // Progress is how far First has come: first the topic is read, then the source.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/rowset"
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // suspect is a row that differed when it was last looked at.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 func full() watermark.Watermark {

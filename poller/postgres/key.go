@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 
-	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // epoch is 2000-01-01T00:00:00Z, from which PostgreSQL counts microseconds.

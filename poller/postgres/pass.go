@@ -7,9 +7,9 @@ import (
 	"math"
 	"time"
 
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/internal/watermark"
 	"go.uber.org/zap"
 )
 

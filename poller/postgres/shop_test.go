@@ -11,12 +11,12 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/internal/watermark"
 )
 
 // The servers of this package's tests: a PostgreSQL, and a PgBouncer in transaction mode before it. Transaction ids are the whole cluster's, so

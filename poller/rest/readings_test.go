@@ -9,9 +9,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/storefake"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
-	"github.com/storestream/storestream/internal/storefake"
 )
 
 // follower does with a source's batches what the poller does, as far as a source can spoil it: it reads from settled on, and takes no row from
