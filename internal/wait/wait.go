@@ -1,0 +1,29 @@
+// Package wait has the two waits that half of storestream needs.
+package wait
+
+import (
+	"context"
+	"time"
+)
+
+// For waits for d. It returns nil after that time, or the cause of ctx when ctx ends first.
+func For(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
+
+// Over says, without waiting, whether c is closed.
+func Over(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+const (
+	module     = "github.com/storestream/storestream/"
+	maxColumns = 110
+	maxFiles   = 3
+)
+
+// house is what was found in one source tree.
+type house struct {
+	lines, files, types, dependencies int
+	packages                          map[string]bool
+	methods                           map[string]map[string]bool // type -> files that hold methods of it
+
+	long, bare, against []string
+}
+
+// inspect reads every Go file below root.
+func inspect(root string) (*house, error) {
+	h := &house{packages: map[string]bool{}, methods: map[string]map[string]bool{}}
+	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && name != root && strings.HasPrefix(entry.Name(), ".") {
+			return fs.SkipDir
+		}
+		if entry.IsDir() || !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		place, err := filepath.Rel(root, name)
+		if err != nil {
+			return err
+		}
+		return h.file(filepath.ToSlash(place), text)
+	})
+	if err != nil {
+		return nil, err
+	}
+	h.dependencies, err = directDependencies(filepath.Join(root, "go.mod"))
+	return h, err
+}
+
+func (h *house) file(place string, text []byte) error {
+	for n, line := range bytes.Split(text, []byte("\n")) {
+		if columns := utf8.RuneCount(line); columns > maxColumns {
+			h.long = append(h.long, fmt.Sprintf("%s:%d (%d)", place, n+1, columns))
+		}
+	}
+	if strings.HasPrefix(place, "lab/") || strings.HasSuffix(place, "_test.go") {
+		return nil
+	}
+	files := token.NewFileSet()
+	parsed, err := parser.ParseFile(files, place, text, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	folder := path.Dir(place)
+	h.lines += bytes.Count(text, []byte("\n"))
+	h.files++
+	h.packages[folder] = true
+	for _, spec := range parsed.Imports {
+		imported, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module)
+		if ours && !downward(folder, imported) {
+			h.against = append(h.against, fmt.Sprintf("%s imports %s", place, imported))
+		}
+	}
+	for _, decl := range parsed.Decls {
+		h.declaration(folder, place, decl, func(name string, at token.Pos) {
+			h.bare = append(h.bare, fmt.Sprintf("%s:%d %s", place, files.Position(at).Line, name))
+		})
+	}
+	return nil
+}
+
+// declaration counts types and methods, and gives undocumented exported names to bare.
+func (h *house) declaration(folder, place string, decl ast.Decl, bare func(string, token.Pos)) {
+	switch d := decl.(type) {
+	case *ast.FuncDecl:
+		receiver := receiverOf(d)
+		if receiver != "" {
+			of := folder + "." + receiver
+			if h.methods[of] == nil {
+				h.methods[of] = map[string]bool{}
+			}
+			h.methods[of][place] = true
+		}
+		visible := d.Name.IsExported() && (receiver == "" || ast.IsExported(receiver))
+		if visible && d.Doc == nil {
+			bare(d.Name.Name, d.Pos())
+		}
+	case *ast.GenDecl:
+		for _, spec := range d.Specs {
+			switch s := spec.(type) {
+			case *ast.TypeSpec:
+				h.types++
+				if s.Name.IsExported() && s.Doc == nil && d.Doc == nil {
+					bare(s.Name.Name, s.Pos())
+				}
+			case *ast.ValueSpec:
+				for _, name := range s.Names {
+					if name.IsExported() && s.Doc == nil && s.Comment == nil && d.Doc == nil {
+						bare(name.Name, name.Pos())
+					}
+				}
+			}
+		}
+	}
+}
+
+func receiverOf(d *ast.FuncDecl) string {
+	if d.Recv == nil {
+		return ""
+	}
+	t := d.Recv.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	if generic, ok := t.(*ast.IndexExpr); ok {
+		t = generic.X
+	}
+	if name, ok := t.(*ast.Ident); ok {
+		return name.Name
+	}
+	return ""
+}
+
+func (h *house) scattered() []string {
+	var found []string
+	for name, files := range h.methods {
+		if len(files) > maxFiles {
+			found = append(found, fmt.Sprintf("%s (%d files)", name, len(files)))
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+// downward says whether a package may import another by the arrows. Within poller, producer, config or cmd a package may import its
+// neighbours: the compiler keeps circles out, and depguard holds the finer rules.
+func downward(from, to string) bool {
+	a, b := layer(from), layer(to)
+	return a > b || a == b && (top(from) == top(to) || a == 2)
+}
+
+func top(folder string) string { return strings.SplitN(folder, "/", 2)[0] }
+
+func layer(folder string) int {
+	switch top(folder) {
+	case "schemas":
+		return 1
+	case "internal":
+		return 2
+	case "cmd":
+		return 4
+	}
+	return 3
+}
+
+var required = regexp.MustCompile(`(?m)^\t\S+ v\S+$`)
+
+// directDependencies counts the lines of go.mod that require a module and do not say // indirect.
+func directDependencies(goMod string) (int, error) {
+	text, err := os.ReadFile(goMod)
+	return len(required.FindAll(text, -1)), err
+}

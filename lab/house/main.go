@@ -1,0 +1,54 @@
+// Command house measures how well storestream's code can be held in the head. It prints four counts that are to be zero, with what it
+// found, and fails where one is not:
+//
+//   - types of the product whose methods lie in four files or more;
+//   - lines of Go over 110 columns, in the product and in the lab;
+//   - exported names of the product without a comment;
+//   - imports against the arrows: cmd -> poller, producer, config -> internal -> schemas, none upward and none sideways.
+//
+// It prints the sizes that go with them as well: lines, files, packages, types and direct dependencies.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+)
+
+func main() {
+	root := "."
+	if len(os.Args) > 1 {
+		root = os.Args[1]
+	}
+	found, err := inspect(root)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "house:", err)
+		os.Exit(2)
+	}
+	if !found.print(os.Stdout) {
+		os.Exit(1)
+	}
+}
+
+// print says what was found, and whether the house is in order.
+func (h *house) print(w io.Writer) bool {
+	fmt.Fprintf(w, "product: %d lines of Go without tests in %d files, %d packages, %d types, %d direct dependencies\n",
+		h.lines, h.files, len(h.packages), h.types, h.dependencies)
+	order := true
+	for _, rule := range []struct {
+		name  string
+		found []string
+	}{
+		{"types with methods in four files or more", h.scattered()},
+		{"lines over 110 columns", h.long},
+		{"exported names without a comment", h.bare},
+		{"imports against the arrows", h.against},
+	} {
+		fmt.Fprintf(w, "%5d  %s\n", len(rule.found), rule.name)
+		for _, place := range rule.found {
+			fmt.Fprintf(w, "       %s\n", place)
+		}
+		order = order && len(rule.found) == 0
+	}
+	return order
+}
