@@ -24,16 +24,36 @@ const (
 
 // house is what was found in one source tree.
 type house struct {
-	lines, files, types, dependencies int
-	packages                          map[string]bool
-	methods                           map[string]map[string]bool // type -> files that hold methods of it
+	product, standIns size
+	dependencies      int
+	methods           map[string]map[string]bool // type -> files that hold methods of it
 
 	long, bare, against []string
 }
 
+// standIns are the packages that play the service or start other people's servers, for tests and the demo.
+var standIns = []string{"cmd/storefake", "internal/storefake", "internal/servers"}
+
+// size is how large a part is, without tests.
+type size struct {
+	lines, files, types int
+	packages            map[string]bool
+}
+
+func (s *size) add(folder string, lines int) {
+	s.lines += lines
+	s.files++
+	s.packages[folder] = true
+}
+
+func (s *size) String() string {
+	return fmt.Sprintf("%d lines of Go without tests in %d files, %d packages, %d types", s.lines, s.files, len(s.packages), s.types)
+}
+
 // inspect reads every Go file below root.
 func inspect(root string) (*house, error) {
-	h := &house{packages: map[string]bool{}, methods: map[string]map[string]bool{}}
+	h := &house{methods: map[string]map[string]bool{}}
+	h.product.packages, h.standIns.packages = map[string]bool{}, map[string]bool{}
 	err := filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -76,9 +96,11 @@ func (h *house) file(place string, text []byte) error {
 		return err
 	}
 	folder := path.Dir(place)
-	h.lines += bytes.Count(text, []byte("\n"))
-	h.files++
-	h.packages[folder] = true
+	size := &h.product
+	if slices.Contains(standIns, folder) {
+		size = &h.standIns
+	}
+	size.add(folder, bytes.Count(text, []byte("\n")))
 	for _, spec := range parsed.Imports {
 		imported, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module)
 		if ours && !downward(folder, imported) {
@@ -86,7 +108,7 @@ func (h *house) file(place string, text []byte) error {
 		}
 	}
 	for _, decl := range parsed.Decls {
-		h.declaration(folder, place, decl, func(name string, at token.Pos) {
+		h.declaration(size, folder, place, decl, func(name string, at token.Pos) {
 			h.bare = append(h.bare, fmt.Sprintf("%s:%d %s", place, files.Position(at).Line, name))
 		})
 	}
@@ -94,7 +116,7 @@ func (h *house) file(place string, text []byte) error {
 }
 
 // declaration counts types and methods, and gives undocumented exported names to bare.
-func (h *house) declaration(folder, place string, decl ast.Decl, bare func(string, token.Pos)) {
+func (h *house) declaration(size *size, folder, place string, decl ast.Decl, bare func(string, token.Pos)) {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:
 		receiver := receiverOf(d)
@@ -105,7 +127,7 @@ func (h *house) declaration(folder, place string, decl ast.Decl, bare func(strin
 			}
 			h.methods[of][place] = true
 		}
-		visible := d.Name.IsExported() && (receiver == "" || ast.IsExported(receiver))
+		visible := d.Name.IsExported() && (receiver == "" || ast.IsExported(receiver)) && !universal[d.Name.Name]
 		if visible && d.Doc == nil {
 			bare(d.Name.Name, d.Pos())
 		}
@@ -113,7 +135,7 @@ func (h *house) declaration(folder, place string, decl ast.Decl, bare func(strin
 		for _, spec := range d.Specs {
 			switch s := spec.(type) {
 			case *ast.TypeSpec:
-				h.types++
+				size.types++
 				if s.Name.IsExported() && s.Doc == nil && d.Doc == nil {
 					bare(s.Name.Name, s.Pos())
 				}
@@ -127,6 +149,9 @@ func (h *house) declaration(folder, place string, decl ast.Decl, bare func(strin
 		}
 	}
 }
+
+// universal are the methods that every Go programmer knows: a comment could only read the code aloud.
+var universal = map[string]bool{"Error": true, "String": true, "Unwrap": true}
 
 func receiverOf(d *ast.FuncDecl) string {
 	if d.Recv == nil {

@@ -32,8 +32,8 @@ func main() {
 
 // print says what was found, and whether the house is in order.
 func (h *house) print(w io.Writer) bool {
-	fmt.Fprintf(w, "product: %d lines of Go without tests in %d files, %d packages, %d types, %d direct dependencies\n",
-		h.lines, h.files, len(h.packages), h.types, h.dependencies)
+	fmt.Fprintf(w, "product: %s, %d direct dependencies\n", &h.product, h.dependencies)
+	fmt.Fprintf(w, "stand-ins: %s\n", &h.standIns)
 	order := true
 	for _, rule := range []struct {
 		name  string
