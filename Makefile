@@ -14,7 +14,7 @@ GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-
 KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilling|TestAReset|Kcat
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-matrix test-kafka test-kafka-producer chaos test-page test-alerts lint fmt bench bench-plots bench-check fuzz compose-check deps clean
+.PHONY: help demo build test test-matrix test-kafka test-kafka-producer chaos test-page test-alerts lint house fmt bench bench-plots bench-check fuzz compose-check deps clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -64,6 +64,9 @@ chaos: bin/chaos ## storestream where everything around it fails, for FOR (defau
 lint: $(GOLANGCI_LINT) ## golangci-lint; which checks and why: .golangci.yml
 	$(GOLANGCI_LINT) run ./...
 	cd lab && $(abspath $(GOLANGCI_LINT)) run --config ../.golangci.yml ./...
+
+house: ## what makes code hard to hold, counted: scattered types, long lines, names without comment, imports against the arrows
+	@cd lab && $(GO) run ./house ..
 
 fmt: $(GOLANGCI_LINT) ## format as lint wants it
 	$(GOLANGCI_LINT) fmt ./...
