@@ -11,6 +11,7 @@ import (
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/schemas/registry"
 )
 
 // BenchmarkCommit writes transactions of 50,000 orders. With STORESTREAM_BENCH_BROKERS (host:port,...) it writes to those, and the CPU time shown is the
@@ -25,7 +26,7 @@ func BenchmarkCommit(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	registry, err := schemas.NewRegistry(servers.RegistryForTest(b).URL, "", "")
+	registry, err := registry.New(servers.RegistryForTest(b).URL, "", "")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/schemas/registry"
 )
 
 // Config says which cluster, and how this instance behaves in it.
@@ -29,7 +29,7 @@ type Config struct {
 	Instance          string   // names this process in watermarks and in the group
 	TLS               TLS
 	SASL              SASL
-	Registry          *schemas.Registry
+	Registry          *registry.Client
 	AutoRegister      bool // register schemas that the registry does not have
 	Log               *zap.Logger
 	Metrics           *metrics.Kafka // of the clients; nil: nothing is counted

@@ -16,7 +16,7 @@ import (
 
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/producer"
-	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/schemas/registry"
 )
 
 // guarded is a broker with access rules, where user "stream" has those that are given, and the stage's own client may do everything.
@@ -151,7 +151,7 @@ func TestTheKeysOfATopicAreKnownByTheirSchema(t *testing.T) {
 	}
 	const at = "2026-11-20T09:30:00Z"
 	s.commit(session, next(session, s.order(1, at, "Shipped"), s.order(2, at, "Shipped"), s.order(3, at, "Shipped"), s.order(4, at, "Shipped")))
-	registry, err := schemas.NewRegistry(s.registry.URL, "", "")
+	registry, err := registry.New(s.registry.URL, "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/schemas/registry"
 )
 
 // A stage is a broker and a registry, and what the tests do to them.
@@ -55,7 +56,7 @@ func setUp(t *testing.T, broker *servers.Broker, brokers []string) *stage {
 // cluster opens another instance on the stage. change may be nil.
 func (s *stage) cluster(instance string, change func(*producer.Config)) *producer.Cluster {
 	s.t.Helper()
-	registry, err := schemas.NewRegistry(s.registry.URL, "", "")
+	registry, err := registry.New(s.registry.URL, "", "")
 	if err != nil {
 		s.t.Fatal(err)
 	}

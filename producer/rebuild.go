@@ -12,6 +12,7 @@ import (
 
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/schemas/registry"
 )
 
 // Rebuild gives to fold, one at a time, each record of the data topic from the watermark's SeenFrom on, in offset order within a partition; a key stays in
@@ -165,7 +166,7 @@ func (v *valueReaders) of(ctx context.Context, id int) (*schemas.ValueReader, er
 	if id != v.today {
 		var err error
 		if writer, err = v.c.cfg.Registry.Schema(ctx, id); err != nil {
-			if schemas.Retryable(err) {
+			if registry.Retryable(err) {
 				return nil, err
 			}
 			return nil, &stepError{"decoding", errors.Join(errForeignValue, err)}

@@ -17,7 +17,7 @@ import (
 // the package's comment. The caller has asked the group just before whether it is still a member (Membership.Confirm).
 //
 // The error is a *RefusedError or *NeighbourError where only a person can mend it; anything else may pass (a broker or registry that is down), except
-// that the registry's own refusals come through as they are (schemas.Retryable tells).
+// that the registry's own refusals come through as they are (registry.Retryable tells).
 func (c *Cluster) Take(ctx context.Context, r *schemas.Resource) (*Session, error) {
 	s, err := c.prepare(ctx, r)
 	if err != nil {

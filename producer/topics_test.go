@@ -10,6 +10,7 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/schemas/registry"
 )
 
 func TestTopicsAreMadeToHoldStateForEver(t *testing.T) {
@@ -158,7 +159,7 @@ func TestARegistryThatIsDownFencesNobody(t *testing.T) {
 	if err := s.registry.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.cluster("b", nil).Take(s.ctx(), s.orders()); err == nil || !schemas.Retryable(err) {
+	if _, err := s.cluster("b", nil).Take(s.ctx(), s.orders()); err == nil || !registry.Retryable(err) {
 		t.Errorf("taking over without a registry: %v, expected what waiting may mend", err)
 	}
 	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))

@@ -14,6 +14,7 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/schemas/registry"
 )
 
 // checkPatience bounds one part of `check`: what has not answered by then does not work.
@@ -61,7 +62,7 @@ type checker struct {
 	set      *schemas.Set
 	file     string
 	cluster  *producer.Cluster
-	registry *schemas.Registry
+	registry *registry.Client
 }
 
 // parts are tried side by side and shown in this order.

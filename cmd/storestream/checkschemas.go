@@ -6,14 +6,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/schemas/registry"
 )
 
 // schemas asks the registry about the subjects of each enabled resource, and holds the keys in the topics against them.
 func (c *checker) schemas(ctx context.Context) []finding {
 	f := &findings{part: "registry"}
 	readOnly, err := c.registry.ReadOnly(ctx)
-	if err != nil && schemas.Retryable(err) {
+	if err != nil && registry.Retryable(err) {
 		f.fail("", err, "start it, or check registry.url; `run` waits for it")
 		return f.all
 	}
@@ -33,7 +33,7 @@ func (c *checker) schemas(ctx context.Context) []finding {
 }
 
 // subjects says whether both of a topic's can be used, and returns that they can.
-func (f *findings) subjects(topic string, subjects []schemas.Subject, auto, readOnly bool) bool {
+func (f *findings) subjects(topic string, subjects []registry.Subject, auto, readOnly bool) bool {
 	var ids, absent []string
 	for _, s := range subjects {
 		switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/producer"
-	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/schemas/registry"
 )
 
 // instanceName tells the processes of a deployment apart, for people: host and process id.
@@ -41,6 +41,6 @@ func openMeasured(cfg *config.Config, log *zap.Logger, counts *metrics.Kafka) (*
 	})
 }
 
-func newRegistry(cfg *config.Config) (*schemas.Registry, error) {
-	return schemas.NewRegistry(cfg.Registry.URL, cfg.Registry.Username, string(cfg.Registry.Password))
+func newRegistry(cfg *config.Config) (*registry.Client, error) {
+	return registry.New(cfg.Registry.URL, cfg.Registry.Username, string(cfg.Registry.Password))
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/schemas/registry"
 )
 
 // standby is an instance that polls nothing: it only looks.
@@ -37,7 +38,7 @@ func (s *stage) standby() *lookout {
 // join makes another instance a member of the group, which owns what falls to it, until the returned function is called.
 func (s *stage) join(instance string, resources ...string) (leave func()) {
 	s.t.Helper()
-	registry, err := schemas.NewRegistry(s.registry.URL, "", "")
+	registry, err := registry.New(s.registry.URL, "", "")
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/schemas/registry"
 )
 
 func (a *app) schemaCommand() *cobra.Command {
@@ -139,15 +140,15 @@ registry would take it. Exits 1 if one is refused.`,
 			if err != nil {
 				return err
 			}
-			registry, err := newRegistry(cfg)
+			client, err := newRegistry(cfg)
 			if err != nil {
 				return err
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), 2*brokerPatience)
 			defer cancel()
-			found := []schemas.Subject{}
+			found := []registry.Subject{}
 			for _, r := range set.All() {
-				subjects, err := registry.Check(ctx, cfg.Kafka.TopicPrefix+r.Name, r)
+				subjects, err := client.Check(ctx, cfg.Kafka.TopicPrefix+r.Name, r)
 				if err != nil {
 					return fmt.Errorf("checking the schemas of %s: %w", r.Name, err)
 				}
@@ -168,7 +169,7 @@ type subjectLine struct {
 	Messages   []string `json:"messages"`
 }
 
-func (a *app) printSubjects(subjects []schemas.Subject, output string) error {
+func (a *app) printSubjects(subjects []registry.Subject, output string) error {
 	lines, refused := []subjectLine{}, []string{}
 	t := newTable(a.paint, "SUBJECT", "ID", "STATE")
 	for _, s := range subjects {

@@ -1,0 +1,233 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/sr"
+
+	"github.com/storestream/storestream/schemas"
+)
+
+const (
+	requestTimeout   = 15 * time.Second
+	maxReply         = 4 << 20 // bytes: a hundred times the largest schema
+	maxCachedSchemas = 1000    // ids come from records, which anybody may have written
+)
+
+// Client is a client of one registry. It is safe for concurrent use.
+type Client struct {
+	client *sr.Client
+	url    string // without user and password
+
+	mu      sync.Mutex
+	schemas map[int]string // by id: what an id means never changes
+}
+
+// New returns a client of the registry at address; it makes no request yet. user and password may be empty,
+// or stand in the address instead. No error shows them.
+func New(address, user, password string) (*Client, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, errors.New("registry.url: expected an address such as http://127.0.0.1:8081")
+	}
+	if u.User != nil && user == "" {
+		user = u.User.Username()
+		password, _ = u.User.Password()
+	}
+	u.User = nil
+	transport := boundedReplies{http.DefaultTransport}
+	opts := []sr.ClientOpt{sr.URLs(u.String()), sr.UserAgent("storestream"),
+		sr.HTTPClient(&http.Client{Timeout: requestTimeout, Transport: transport})}
+	if user != "" {
+		opts = append(opts, sr.BasicAuth(user, password))
+	}
+	client, err := sr.NewClient(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("registry %s: %w", u, err)
+	}
+	return &Client{client: client, url: u.String(), schemas: map[int]string{}}, nil
+}
+
+// boundedReplies ends answers that are longer than any registry's: sr reads them whole.
+type boundedReplies struct{ next http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (t boundedReplies) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := t.next.RoundTrip(req)
+	if err == nil {
+		resp.Body = http.MaxBytesReader(nil, resp.Body, maxReply)
+	}
+	return resp, err
+}
+
+// Ensure returns the ids of both schemas of a topic. It registers one that is missing if auto is set. The
+// error is an *Error.
+func (c *Client) Ensure(
+	ctx context.Context, topic string, r *schemas.Resource, auto bool,
+) (keyID, valueID int, err error) {
+	if keyID, err = c.ensure(ctx, topic+"-key", r.KeySchema(), true, auto); err != nil {
+		return 0, 0, err
+	}
+	if valueID, err = c.ensure(ctx, topic+"-value", r.ValueSchema(), false, auto); err != nil {
+		return 0, 0, err
+	}
+	return keyID, valueID, nil
+}
+
+func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto bool) (int, error) {
+	id, state, err := c.lookUp(ctx, subject, text)
+	switch {
+	case state == noLookUp && auto:
+	case err != nil || id != 0:
+		return id, err
+	case isKey && state == otherSchema:
+		return 0, c.fault(KeyChanged, subject)
+	case !auto:
+		return 0, c.fault(NotRegistered, subject)
+	}
+	id, err = c.client.RegisterSchema(ctx, subject, sr.Schema{Schema: text, Type: sr.TypeAvro}, -1, -1)
+	if err != nil {
+		return 0, c.diagnose(subject, err)
+	}
+	if id == 0 {
+		return 0, c.fault(NotARegistry, subject)
+	}
+	return id, nil
+}
+
+// subjectState says what a subject has that does not have the schema looked for.
+type subjectState int
+
+const (
+	noSubject subjectState = iota
+	otherSchema
+	// noLookUp: the address does not know the request. Small registries take and give schemas but cannot look
+	// them up. Whether it is a registry at all comes out when the schema is registered.
+	noLookUp
+)
+
+// lookUp returns the id of a schema under subject, 0 if it is not there.
+func (c *Client) lookUp(ctx context.Context, subject, text string) (int, subjectState, error) {
+	found, err := c.client.LookupSchema(ctx, subject, sr.Schema{Schema: text, Type: sr.TypeAvro})
+	var reply *sr.ResponseError
+	switch {
+	case err == nil && found.ID == 0:
+		return 0, noSubject, c.fault(NotARegistry, subject)
+	case err == nil:
+		return found.ID, otherSchema, nil
+	case errors.As(err, &reply) && reply.ErrorCode == sr.ErrSubjectNotFound.Code:
+		return 0, noSubject, nil
+	case errors.As(err, &reply) && reply.ErrorCode == sr.ErrSchemaNotFound.Code:
+		return 0, otherSchema, nil
+	case isUnknownRequest(err):
+		return 0, noLookUp, c.diagnose(subject, err)
+	}
+	return 0, noSubject, c.diagnose(subject, err)
+}
+
+// Schema returns the text of the schema with that id. The error is an *Error.
+func (c *Client) Schema(ctx context.Context, id int) (string, error) {
+	c.mu.Lock()
+	text, ok := c.schemas[id]
+	c.mu.Unlock()
+	if ok {
+		return text, nil
+	}
+	what := fmt.Sprintf("schema id %d", id)
+	s, err := c.client.SchemaByID(ctx, id)
+	if err != nil {
+		return "", c.diagnose(what, err)
+	}
+	if s.Type != sr.TypeAvro || s.Schema == "" || len(s.References) > 0 {
+		return "", c.fault(NotAvro, what)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.schemas) >= maxCachedSchemas {
+		clear(c.schemas)
+	}
+	c.schemas[id] = s.Schema
+	return s.Schema, nil
+}
+
+// Subject is what Check found about one subject.
+type Subject struct {
+	Name string
+	// ID is the id under which our schema is registered there, 0 if it is not.
+	ID int
+	// Compatible: it is registered, or the registry would take it.
+	Compatible bool
+	// Messages are the registry's reasons why it would not.
+	Messages []string
+}
+
+// Check asks about a topic's two subjects, key first, and registers nothing. The error is an *Error.
+func (c *Client) Check(ctx context.Context, topic string, r *schemas.Resource) ([]Subject, error) {
+	key, err := c.check(ctx, topic+"-key", r.KeySchema(), true)
+	if err != nil {
+		return nil, err
+	}
+	value, err := c.check(ctx, topic+"-value", r.ValueSchema(), false)
+	if err != nil {
+		return nil, err
+	}
+	return []Subject{key, value}, nil
+}
+
+func (c *Client) check(ctx context.Context, subject, text string, isKey bool) (Subject, error) {
+	s := Subject{Name: subject}
+	id, state, err := c.lookUp(ctx, subject, text)
+	if err != nil {
+		return s, err
+	}
+	if id != 0 || state == noSubject {
+		s.ID, s.Compatible = id, true
+		return s, nil
+	}
+	if isKey {
+		s.Messages = []string{KeyChanged.advice()}
+		return s, nil
+	}
+	const latest = -1
+	verbose := sr.WithParams(ctx, sr.Verbose)
+	schema := sr.Schema{Schema: text, Type: sr.TypeAvro}
+	result, err := c.client.CheckCompatibility(verbose, subject, latest, schema)
+	if err != nil {
+		return s, c.diagnose(subject, err)
+	}
+	s.Compatible, s.Messages = result.Is, result.Messages
+	return s, nil
+}
+
+// ReadOnly asks whether the registry takes no new schema now. One that has no such modes takes them. The
+// error is an *Error.
+func (c *Client) ReadOnly(ctx context.Context) (bool, error) {
+	result := c.client.Mode(ctx)[0]
+	switch {
+	case isUnknownRequest(result.Err):
+		return false, nil
+	case result.Err != nil:
+		return false, c.diagnose("its mode", result.Err)
+	}
+	return result.Mode == sr.ModeReadOnly, nil
+}
+
+// fault is an error that says all there is to say by its kind.
+func (c *Client) fault(f Fault, subject string) error {
+	return &Error{Fault: f, Subject: subject, URL: c.url}
+}
+
+// diagnose turns an error of sr into an *Error about subject.
+func (c *Client) diagnose(subject string, err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err // the caller gave up: that says nothing about the registry
+	}
+	f, cause := faultOf(err)
+	return &Error{Fault: f, Subject: subject, URL: c.url, Err: cause}
+}

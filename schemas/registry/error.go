@@ -1,0 +1,131 @@
+package registry
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/sr"
+)
+
+// Fault is the kind of an Error.
+type Fault int
+
+// The kinds of errors. Only Unreachable goes away by waiting.
+const (
+	Unreachable   Fault = iota // no answer, or one that says "not now"
+	Incompatible               // 409: the schema breaks the subject's compatibility rule
+	KeyChanged                 // the key subject holds another schema
+	NotRegistered              // the schema or its subject is not there, and was not to be registered
+	ReadOnly                   // the registry takes no new schema
+	Unauthorized               // the registry refuses the user or the password
+	NotARegistry               // something else answers at that address
+	NotAvro                    // the id is not one plain Avro schema
+	Refused                    // any other answer: a bug of ours or theirs
+)
+
+// advice says what the fault means and what to do.
+func (f Fault) advice() string {
+	return [...]string{
+		Unreachable: "does not answer: expected a running registry; it is tried again",
+		Incompatible: "refuses the schema as incompatible with the one registered before: look at " +
+			"`storestream schema check`, then change the schema file, or the subject's compatibility",
+		KeyChanged: "holds another key schema: under a second schema id the same row would have two keys and " +
+			"compaction would keep both; publish to new topics (kafka.topic_prefix), " +
+			"or delete the topic and this subject",
+		NotRegistered: "does not hold this schema: register it (`storestream schema register`), " +
+			"or set registry.auto_register",
+		ReadOnly: "is read-only and does not hold this schema: register it where the registry can be written, " +
+			"or end the read-only mode",
+		Unauthorized: "refuses the credentials: check registry.username and registry.password",
+		NotARegistry: "is no schema registry: expected JSON of Confluent's API; check registry.url, " +
+			"with its path if it has one (Apicurio: /apis/ccompat/v7)",
+		NotAvro: "is not a plain Avro schema: expected one without references",
+		Refused: "refuses",
+	}[f]
+}
+
+// Error says why the registry did not do what we asked.
+type Error struct {
+	Fault Fault
+	// Subject is what we asked about: a subject, or a schema id.
+	Subject string
+	// URL is the registry's address, without credentials.
+	URL string
+	// Err is the cause, nil where Fault says everything.
+	Err error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	s := fmt.Sprintf("registry %s, %s: %s", e.URL, e.Subject, e.Fault.advice())
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Retryable says whether err may go away by waiting: the registry is down, overloaded or between leaders.
+func Retryable(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Fault == Unreachable
+}
+
+// isUnknownRequest says whether the address does not know the request, which small registries and proxies may
+// not.
+func isUnknownRequest(err error) bool {
+	reply, ok := errors.AsType[*sr.ResponseError](err)
+	return ok && (reply.StatusCode == http.StatusNotFound || reply.StatusCode == http.StatusMethodNotAllowed)
+}
+
+// faultOf names the kind of sr's error, and what is left to say about it.
+func faultOf(err error) (Fault, error) {
+	if reply, ok := errors.AsType[*sr.ResponseError](err); ok {
+		return replyFault(reply), answer(reply)
+	}
+	var syntax *json.SyntaxError
+	var mistyped *json.UnmarshalTypeError
+	var endless *http.MaxBytesError
+	if errors.As(err, &syntax) || errors.As(err, &mistyped) || errors.As(err, &endless) {
+		return NotARegistry, nil
+	}
+	return Unreachable, err
+}
+
+// replyFault goes by the status and the code, never by the text.
+func replyFault(reply *sr.ResponseError) Fault {
+	switch code := reply.StatusCode; {
+	case code == http.StatusConflict:
+		return Incompatible
+	case code == http.StatusUnauthorized || code == http.StatusForbidden:
+		return Unauthorized
+	case code == http.StatusTooManyRequests || code == http.StatusRequestTimeout || code >= 500:
+		return Unreachable
+	case reply.ErrorCode == sr.ErrOperationNotPermitted.Code:
+		return ReadOnly
+	case code == http.StatusNotFound && reply.ErrorCode/100 == 404:
+		return NotRegistered
+	case reply.ErrorCode == 0 || code == http.StatusNotFound:
+		return NotARegistry
+	default:
+		return Refused
+	}
+}
+
+// answer is what the registry said, cut short: it is somebody else's text.
+func answer(reply *sr.ResponseError) error {
+	const most = 600
+	text := strings.Join(strings.Fields(reply.Message), " ")
+	if reply.ErrorCode == 0 {
+		text = ""
+	}
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + " ..."
+	}
+	return fmt.Errorf("it answered %d, code %d: %s", reply.StatusCode, reply.ErrorCode, text)
+}
