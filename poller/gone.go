@@ -68,7 +68,7 @@ func (p *Poller) dropGone(ctx context.Context, tx *watermark.Transaction, left [
 			unsought++
 			continue
 		}
-		tx.Gone = append(tx.Gone, d.ID)
+		tx.Deletes = append(tx.Deletes, d.ID)
 		for _, partition := range d.Strays {
 			tx.Strays = append(tx.Strays, watermark.Stray{ID: d.ID, Partition: partition})
 		}
@@ -103,7 +103,7 @@ func (p *Poller) dropLetters(ctx context.Context, tx *watermark.Transaction, r c
 	slices.Sort(keys)
 	for _, key := range keys {
 		delete(p.letters, key)
-		tx.Letters = append(tx.Letters, watermark.Letter{Key: key, Source: p.SourceName})
+		tx.DeadLetters = append(tx.DeadLetters, watermark.DeadLetter{Key: key, Source: p.SourceName})
 		if err := p.writeIfFull(ctx, tx); err != nil {
 			return err
 		}

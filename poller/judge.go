@@ -53,7 +53,7 @@ func (p *Poller) add(tx *watermark.Transaction, row *schemas.Record, hash uint64
 
 // reject writes a dead letter, unless the same one is there already: a restart does not repeat it (letters come with the takeover).
 func (p *Poller) reject(tx *watermark.Transaction, r *schemas.Reject, from schemas.Instant) {
-	key := watermark.LetterKey(p.Resource.Name, *r)
+	key := watermark.DeadLetterKey(p.Resource.Name, *r)
 	if p.sweep != nil {
 		p.sweep.met[key] = true
 	}
@@ -61,13 +61,13 @@ func (p *Poller) reject(tx *watermark.Transaction, r *schemas.Reject, from schem
 		p.Metrics.Suppressed(metrics.BeforeStart).Inc()
 		return
 	}
-	hash := watermark.LetterHash(r.Row)
+	hash := watermark.DeadLetterHash(r.Row)
 	if was, there := p.letters[key]; there && was == hash {
 		p.Metrics.Suppressed(metrics.Seen).Inc()
 		return
 	}
 	p.letters[key] = hash
-	tx.Letters = append(tx.Letters, p.letter(key, r))
+	tx.DeadLetters = append(tx.DeadLetters, p.letter(key, r))
 	field := r.Field
 	if field == "" {
 		field = "row"
@@ -77,7 +77,7 @@ func (p *Poller) reject(tx *watermark.Transaction, r *schemas.Reject, from schem
 }
 
 // letter is the record for r. One that would itself be too large keeps the id, the field and the error.
-func (p *Poller) letter(key string, r *schemas.Reject) watermark.Letter {
+func (p *Poller) letter(key string, r *schemas.Reject) watermark.DeadLetter {
 	row := r.Row
 	if len(key)+len(row)+len(r.Err)+1024 > p.MaxRecordBytes {
 		row = []byte("{}")
@@ -85,7 +85,7 @@ func (p *Poller) letter(key string, r *schemas.Reject) watermark.Letter {
 			row = fmt.Appendf(nil, `{"id":%d}`, r.ID)
 		}
 	}
-	return watermark.Letter{Key: key, Row: row, Source: p.SourceName, Field: r.Field, Err: r.Err}
+	return watermark.DeadLetter{Key: key, Row: row, Source: p.SourceName, Field: r.Field, Err: r.Err}
 }
 
 // takeOut removes the row's dead letter, if it has one.
@@ -93,12 +93,12 @@ func (p *Poller) takeOut(tx *watermark.Transaction, id int64) {
 	if len(p.letters) == 0 {
 		return
 	}
-	key := watermark.LetterKey(p.Resource.Name, schemas.Reject{ID: id, HasID: true})
+	key := watermark.DeadLetterKey(p.Resource.Name, schemas.Reject{ID: id, HasID: true})
 	if _, there := p.letters[key]; !there {
 		return
 	}
 	delete(p.letters, key)
-	tx.Letters = append(tx.Letters, watermark.Letter{Key: key, Source: p.SourceName})
+	tx.DeadLetters = append(tx.DeadLetters, watermark.DeadLetter{Key: key, Source: p.SourceName})
 	p.Log.Info("row can be published again, taken out of dead letters", zap.String("letter", key))
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/storestream/storestream/internal/compare"
 	"github.com/storestream/storestream/internal/watermark"
@@ -88,7 +86,7 @@ func (p *Poller) toLookUp(suspects []compare.Suspect) (list []Suspect, known []s
 	}
 	for i := range s.dead {
 		r := &s.dead[i]
-		if was, there := p.letters[watermark.LetterKey(p.Resource.Name, *r)]; !r.HasID || there && was == watermark.LetterHash(r.Row) {
+		if was, there := p.letters[watermark.DeadLetterKey(p.Resource.Name, *r)]; !r.HasID || there && was == watermark.DeadLetterHash(r.Row) {
 			known = append(known, *r)
 		} else {
 			add(Suspect{ID: r.ID, UpdatedAt: r.UpdatedAt, CreatedAt: schemas.MinInstant})
@@ -115,8 +113,7 @@ func (s *sweep) bury(rejects []schemas.Reject) {
 func lettered(letters map[string]uint64) map[int64]Suspect {
 	rows := map[int64]Suspect{}
 	for key := range letters {
-		_, text, _ := strings.Cut(key, "/")
-		if id, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if id, ok := watermark.DeadLetterRow(key); ok {
 			rows[id] = Suspect{ID: id, UpdatedAt: schemas.MinInstant, CreatedAt: schemas.MinInstant}
 		}
 	}

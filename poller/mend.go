@@ -125,7 +125,7 @@ func (p *Poller) clearStrays(ctx context.Context, now time.Time) error {
 
 // writeIfFull writes tx when it holds as much as one transaction should.
 func (p *Poller) writeIfFull(ctx context.Context, tx *watermark.Transaction) error {
-	if len(tx.Rows)+len(tx.Gone)+len(tx.Strays)+len(tx.Letters) < p.MaxRows() {
+	if len(tx.Rows)+len(tx.Deletes)+len(tx.Strays)+len(tx.DeadLetters) < p.MaxRows() {
 		return nil
 	}
 	full := *tx

@@ -150,14 +150,14 @@ func (w *world) publish(_ context.Context, tx watermark.Transaction) error {
 		w.topic = append(w.topic, topicRecord{modelRow: modelRow{id: r.ID, updatedAt: r.UpdatedAt, serial: binary.BigEndian.Uint64(r.Value[schemas.HeaderSize+8:])},
 			time: schemas.InstantOfMillis(min(r.UpdatedAt, w.now).Millis())})
 	}
-	for _, id := range tx.Gone {
+	for _, id := range tx.Deletes {
 		if _, there := w.visible[id]; there {
 			w.t.Fatalf("a tombstone for row %d, which the source has", id)
 		}
 		w.topic = append(w.topic, topicRecord{modelRow: modelRow{id: id}, time: w.now, tombstone: true})
 	}
-	for _, l := range tx.Letters {
-		if w.letters[l.Key] = watermark.LetterHash(l.Row); l.Row == nil {
+	for _, l := range tx.DeadLetters {
+		if w.letters[l.Key] = watermark.DeadLetterHash(l.Row); l.Row == nil {
 			delete(w.letters, l.Key)
 		}
 	}
@@ -183,7 +183,7 @@ func (w *world) takeOver() {
 	}
 	p := New(Config{
 		Resource: &schemas.Resource{Name: "orders"}, Source: w, SourceName: "postgres", Interval: time.Second, Overlap: modelOverlap, Start: schemas.MinInstant,
-		Watermark: w.mark, Letters: w.letters, Sweep: w.sweeps.config(w), Publish: w.publish, MaxRows: func() int { return 1 + w.writing.IntN(20) },
+		Watermark: w.mark, DeadLetters: w.letters, Sweep: w.sweeps.config(w), Publish: w.publish, MaxRows: func() int { return 1 + w.writing.IntN(20) },
 		MaxRecordBytes: 1 << 20, EndOffsets: func(context.Context) ([]int64, error) { return []int64{int64(len(w.topic))}, nil },
 		Requests: func(after int64) []watermark.Request {
 			i, _ := slices.BinarySearchFunc(w.asked, after+1, func(r watermark.Request, id int64) int { return int(r.ID - id) })
@@ -191,12 +191,12 @@ func (w *world) takeOver() {
 		},
 		Changed: func() <-chan struct{} { return nil }, Now: clock, Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Log: zap.NewNop(),
 	})
-	first := slices.IndexFunc(w.topic, func(r topicRecord) bool { return r.time.Millis() >= w.mark.SeenFrom.Millis() })
+	first := slices.IndexFunc(w.topic, func(r topicRecord) bool { return r.time.Millis() >= w.mark.DedupFrom.Millis() })
 	for i := max(first, 0); first >= 0 && i < len(w.topic); i++ {
 		r := w.topic[i]
 		published := w.published(r)
 		published.Old = w.mark.Replay != nil && int64(i) < w.mark.Replay.Ends[0]
-		p.Fold(published)
+		p.RestorePublished(published)
 	}
 	w.poller = p
 }

@@ -145,7 +145,7 @@ func (p *Poller) advance(b *Batch) {
 
 // writeIfDue writes tx unless all it would say is the time.
 func (p *Poller) writeIfDue(ctx context.Context, tx watermark.Transaction) error {
-	quiet := len(tx.Rows) == 0 && len(tx.Gone) == 0 && len(tx.Strays) == 0 && len(tx.Letters) == 0
+	quiet := len(tx.Rows) == 0 && len(tx.Deletes) == 0 && len(tx.Strays) == 0 && len(tx.DeadLetters) == 0
 	if quiet && !p.Eager && p.mark.Replay == nil && p.Now().Sub(p.written) < quietWrite {
 		p.show(func(*Status) {})
 		return nil
@@ -166,8 +166,7 @@ func (p *Poller) flush(ctx context.Context) error {
 func (p *Poller) write(ctx context.Context, tx watermark.Transaction) error {
 	now := p.Now()
 	p.mark.Rows += int64(len(tx.Rows))
-	p.mark.SeenFrom = p.ahead.seenFrom(p.mark.Settled)
-	p.mark.Instance, p.mark.Group = p.Instance, p.Group
+	p.mark.DedupFrom = p.ahead.seenFrom(p.mark.Settled)
 	p.mark.Written = schemas.InstantOf(now)
 	tx.Watermark = p.mark
 	tx.Watermark.Version = watermark.Version

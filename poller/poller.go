@@ -25,11 +25,9 @@ type Config struct {
 	// Start bounds every read from below; schemas.MinInstant: none.
 	Start schemas.Instant
 
-	// Watermark, Letters: what the takeover found (letters: key to hash of its row). Rows come by Fold, before Run.
-	Watermark watermark.Watermark
-	Letters   map[string]uint64
-	// Instance and Group go into each watermark.
-	Instance, Group string
+	// Watermark, DeadLetters: what the takeover found (letters: key to hash of its row). Rows come by RestorePublished, before Run.
+	Watermark   watermark.Watermark
+	DeadLetters map[string]uint64
 
 	// Publish writes one transaction and returns nil only when it is known to be committed.
 	Publish func(context.Context, watermark.Transaction) error
@@ -89,14 +87,14 @@ type Poller struct {
 // New is a poller that goes on where cfg.Watermark stands.
 func New(cfg Config) *Poller {
 	p := &Poller{Config: cfg, mark: cfg.Watermark, seen: newSeen(cfg.SeenBytes), older: older{}, letters: map[string]uint64{}, born: cfg.Now()}
-	maps.Copy(p.letters, cfg.Letters)
+	maps.Copy(p.letters, cfg.DeadLetters)
 	p.status = Status{Doing: "starting", Since: cfg.Now(), Good: cfg.Watermark.AsOf}
 	p.show(func(*Status) {})
 	return p
 }
 
-// Fold takes a record of the data topic, in offset order within each partition, while a takeover rebuilds seen.
-func (p *Poller) Fold(r watermark.Published) {
+// RestorePublished takes a record of the data topic, in offset order within each partition, while a takeover rebuilds seen.
+func (p *Poller) RestorePublished(r watermark.Published) {
 	if r.Tombstone {
 		p.seen.Remove(r.ID)
 		return

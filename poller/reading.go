@@ -9,9 +9,9 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// ReadingOf is how a comparison reads s: in full from `from` on, or the suspects once more. It is an error if s ends without saying that it has met
+// CompareSource is how a comparison reads s: in full from `from` on, or the suspects once more. It is an error if s ends without saying that it has met
 // all there is.
-func ReadingOf(s Source, from schemas.Instant, now func() time.Time) func(context.Context, []compare.Suspect, func([]schemas.Record, []schemas.Reject)) error {
+func CompareSource(s Source, from schemas.Instant, now func() time.Time) func(context.Context, []compare.Suspect, func([]schemas.Record, []schemas.Reject)) error {
 	return func(ctx context.Context, suspects []compare.Suspect, take func([]schemas.Record, []schemas.Reject)) error {
 		r := Request{Kind: Full, From: from, Started: schemas.InstantOf(now())}
 		if suspects != nil {

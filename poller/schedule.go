@@ -44,7 +44,7 @@ func (p *Poller) beginSweep(ctx context.Context, stop <-chan struct{}) {
 	if p.mark.Sweep != nil {
 		s.request = p.mark.Sweep.Request
 	}
-	read, createdAt := ReadingOf(p.Sweep.Source(), p.Start, p.Now), CreatedAtIn(p.Resource)
+	read, createdAt := CompareSource(p.Sweep.Source(), p.Start, p.Now), CreatedAtIn(p.Resource)
 	s.cmp = compare.New(compare.Config{Start: p.Start, CreatedAt: createdAt, Now: p.Now, MaxSuspects: p.Sweep.MaxSuspects,
 		// A row that has a letter and could be published is a difference like any other: that heals it.
 		Source: func(ctx context.Context, suspects []compare.Suspect, take func([]schemas.Record, []schemas.Reject)) error {

@@ -24,8 +24,8 @@ type Status struct {
 	// Err is the failure that it is in, nil if none; FailedSince when that began.
 	Err         error
 	FailedSince time.Time
-	// DeadLetters, SeenRows and SeenBytes are what it holds.
-	DeadLetters, SeenRows, SeenBytes int
+	// DeadLetters, DedupBytes are what it holds: rows in the dead-letter topic, and memory.
+	DeadLetters, DedupBytes int
 	// Replaying is true while a reset is being worked off.
 	Replaying bool
 	// Sweep is the sweep in hand. What the last one came to is in Watermark (LastSweep, Swept).
@@ -59,7 +59,7 @@ func (p *Poller) show(change func(*Status)) {
 	change(&p.status)
 	s := &p.status
 	s.Watermark, s.Replaying = p.mark, p.mark.Replay != nil
-	s.DeadLetters, s.SeenRows, s.SeenBytes = len(p.letters), p.seen.Len(), p.seen.Bytes()
+	s.DeadLetters, s.DedupBytes = len(p.letters), p.seen.Bytes()
 	p.Metrics.LettersHeld.Set(float64(len(p.letters)))
 	held := 0.0
 	if s.Held != "" {

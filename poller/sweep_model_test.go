@@ -251,7 +251,7 @@ func (w *world) judgeSwept(t *rapid.T) {
 	want := map[string]uint64{}
 	for id, row := range w.visible {
 		if row.bad {
-			want[fmt.Sprintf("orders/%d", id)] = watermark.LetterHash(fmt.Appendf(nil, "%d", row.serial))
+			want[fmt.Sprintf("orders/%d", id)] = watermark.DeadLetterHash(fmt.Appendf(nil, "%d", row.serial))
 		}
 	}
 	if fmt.Sprint(w.letters) != fmt.Sprint(want) {

@@ -71,7 +71,7 @@ func openShop(t *testing.T, n int, change func(*Config)) *shop {
 func (s *shop) open() {
 	c := Config{
 		Resource: &schemas.Resource{Name: "orders"}, Source: s, SourceName: "postgres", Interval: time.Second, Overlap: shopOverlap, Start: schemas.MinInstant,
-		Watermark: s.mark, Letters: s.letters, Publish: s.publish, MaxRows: func() int { return 7 }, MaxRecordBytes: 1000,
+		Watermark: s.mark, DeadLetters: s.letters, Publish: s.publish, MaxRows: func() int { return 7 }, MaxRecordBytes: 1000,
 		EndOffsets: func(context.Context) ([]int64, error) { return []int64{int64(len(s.topic))}, nil },
 		Requests: func(after int64) []watermark.Request {
 			i, _ := slices.BinarySearchFunc(s.asked, after+1, func(r watermark.Request, id int64) int { return int(r.ID - id) })
@@ -85,7 +85,7 @@ func (s *shop) open() {
 	}
 	s.poller = New(c)
 	for _, r := range s.topic {
-		s.poller.Fold(r)
+		s.poller.RestorePublished(r)
 	}
 }
 
@@ -152,22 +152,22 @@ func (s *shop) wanted(r Request, id int64, updatedAt schemas.Instant) bool {
 }
 
 func (s *shop) publish(_ context.Context, tx watermark.Transaction) error {
-	if len(tx.Rows)+len(tx.Gone)+len(tx.Strays)+len(tx.Letters) > 9 {
-		s.t.Errorf("a transaction of %d rows, %d tombstones and %d letters, of at most 7 and what belongs to them", len(tx.Rows), len(tx.Gone), len(tx.Letters))
+	if len(tx.Rows)+len(tx.Deletes)+len(tx.Strays)+len(tx.DeadLetters) > 9 {
+		s.t.Errorf("a transaction of %d rows, %d tombstones and %d letters, of at most 7 and what belongs to them", len(tx.Rows), len(tx.Deletes), len(tx.DeadLetters))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, r := range tx.Rows {
 		s.forge(r)
 	}
-	for _, id := range tx.Gone {
+	for _, id := range tx.Deletes {
 		s.topic = append(s.topic, watermark.Published{ID: id, Tombstone: true})
 	}
 	for _, x := range tx.Strays {
 		s.topic = append(s.topic, watermark.Published{ID: x.ID, Partition: x.Partition, Stray: true, Tombstone: true})
 	}
-	for _, l := range tx.Letters {
-		if s.letters[l.Key] = watermark.LetterHash(l.Row); l.Row == nil {
+	for _, l := range tx.DeadLetters {
+		if s.letters[l.Key] = watermark.DeadLetterHash(l.Row); l.Row == nil {
 			delete(s.letters, l.Key)
 		}
 	}

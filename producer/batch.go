@@ -34,12 +34,12 @@ func recordMillis(t schemas.Instant) int64 { return max(t.Millis(), 0) }
 func (b *batch) fill(s *Session, tx watermark.Transaction, written schemas.Instant) (ahead bool) {
 	const keySize = schemas.HeaderSize + 10
 	b.failed = nil
-	n := len(tx.Rows) + len(tx.Gone) + len(tx.Strays) + len(tx.Letters)
+	n := len(tx.Rows) + len(tx.Deletes) + len(tx.Strays) + len(tx.DeadLetters)
 	if cap(b.records) < n+1 {
 		b.records = make([]kgo.Record, 0, n+1)
 	}
 	b.records = b.records[:0]
-	if need := (len(tx.Rows) + len(tx.Gone) + len(tx.Strays)) * keySize; cap(b.keys) < need {
+	if need := (len(tx.Rows) + len(tx.Deletes) + len(tx.Strays)) * keySize; cap(b.keys) < need {
 		b.keys = make([]byte, 0, need)
 	}
 	b.keys = b.keys[:0]
@@ -51,13 +51,13 @@ func (b *batch) fill(s *Session, tx watermark.Transaction, written schemas.Insta
 			Timestamp: time.UnixMilli(recordMillis(min(row.UpdatedAt, written)))})
 	}
 	now := time.UnixMilli(recordMillis(written))
-	for _, id := range tx.Gone {
+	for _, id := range tx.Deletes {
 		b.records = append(b.records, kgo.Record{Topic: s.topic.name, Key: b.key(s, id), Timestamp: now})
 	}
 	for _, stray := range tx.Strays {
 		b.records = append(b.records, kgo.Record{Topic: s.topic.name, Key: b.key(s, stray.ID), Timestamp: now, Partition: place(stray.Partition)})
 	}
-	for _, letter := range tx.Letters {
+	for _, letter := range tx.DeadLetters {
 		record := s.letterRecord(letter)
 		record.Timestamp = now
 		b.records = append(b.records, record)

@@ -35,7 +35,7 @@ func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 		return err
 	}
 	s.mark = mark
-	s.letters = s.lettersAfter(tx.Letters)
+	s.letters = s.lettersAfter(tx.DeadLetters)
 	return nil
 }
 
@@ -59,7 +59,7 @@ func (s *Session) write(ctx context.Context, tx watermark.Transaction) (watermar
 	mark := s.stamp(tx.Watermark)
 	if s.batch.fill(s, tx, mark.Written) {
 		// The poller took the time of writing for a little earlier than it is, or for later: its clock is read at another moment than ours.
-		mark.SeenFrom = min(mark.SeenFrom, mark.Written)
+		mark.DedupFrom = min(mark.DedupFrom, mark.Written)
 	}
 	value, err := watermark.Encode(mark)
 	if err != nil {
@@ -167,7 +167,7 @@ func deposed(err error) bool {
 }
 
 // lettersAfter is the dead letters once those of a transaction are visible.
-func (s *Session) lettersAfter(written []watermark.Letter) map[string]uint64 {
+func (s *Session) lettersAfter(written []watermark.DeadLetter) map[string]uint64 {
 	if len(written) == 0 {
 		return s.letters
 	}
@@ -176,7 +176,7 @@ func (s *Session) lettersAfter(written []watermark.Letter) map[string]uint64 {
 		if letter.Row == nil {
 			delete(letters, letter.Key)
 		} else {
-			letters[letter.Key] = watermark.LetterHash(letter.Row)
+			letters[letter.Key] = watermark.DeadLetterHash(letter.Row)
 		}
 	}
 	s.log.Debug("dead letters", zap.Int("written", len(written)), zap.Int("held", len(letters)))

@@ -15,8 +15,8 @@ func TestRowsLettersAndWatermarkAreOneTransaction(t *testing.T) {
 	s := plainStage(t)
 	session := s.take(s.cluster("a", nil))
 	tx := next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"), s.order(2, "2026-11-20T09:00:01Z", "Complete"))
-	tx.Letters = []watermark.Letter{{Key: "orders/3", Row: []byte(`{"id":3}`), Source: "rest", Field: "updated_at", Err: "missing"}}
-	tx.Gone = []int64{9}
+	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/3", Row: []byte(`{"id":3}`), Source: "rest", Field: "updated_at", Err: "missing"}}
+	tx.Deletes = []int64{9}
 	s.commit(session, tx)
 
 	s.wantIDs(-9, 1, 2)
@@ -55,7 +55,7 @@ func TestRecordTimesAreOnesThatABrokerTakes(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond)
 	session := s.take(s.cluster("a", func(c *producer.Config) { c.Now = func() time.Time { return now } }))
 	tx := next(session, s.order(1, "2199-01-01T00:00:00Z", "Shipped"), s.order(2, "1931-01-01T00:00:00Z", "Shipped"))
-	tx.Watermark.SeenFrom = schemas.MaxInstant
+	tx.Watermark.DedupFrom = schemas.MaxInstant
 	s.commit(session, tx)
 	for _, r := range s.committed("store.orders") {
 		_, id, _ := schemas.ReadKey(r.Key)
@@ -63,7 +63,7 @@ func TestRecordTimesAreOnesThatABrokerTakes(t *testing.T) {
 			t.Errorf("order %d has the time %d, expected %d", id, r.Timestamp.UnixMilli(), want)
 		}
 	}
-	if got := session.Watermark().SeenFrom; got > session.Watermark().Written {
+	if got := session.Watermark().DedupFrom; got > session.Watermark().Written {
 		t.Errorf("seen_from is %s, after the row that was written at %s", got, session.Watermark().Written)
 	}
 }

@@ -68,7 +68,7 @@ func TestARefusedRecordAbortsTheWholeTransaction(t *testing.T) {
 			s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 			s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: topic, Err: kerr.InvalidRecord})
 			tx := next(session, s.order(2, "2026-11-20T10:00:00Z", "Shipped"))
-			tx.Letters = []watermark.Letter{{Key: "orders/3", Row: []byte(`{}`)}}
+			tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/3", Row: []byte(`{}`)}}
 			err := session.Commit(s.ctx(), tx)
 			if !errors.Is(err, producer.ErrAborted) || !errors.Is(err, kerr.InvalidRecord) {
 				t.Fatalf("commit: %v, expected ErrAborted because of an invalid record", err)

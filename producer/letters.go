@@ -52,12 +52,12 @@ func hashOfLetter(record *kgo.Record) uint64 {
 			return hash
 		}
 	}
-	return watermark.LetterHash(record.Value)
+	return watermark.DeadLetterHash(record.Value)
 }
 
 // letterRecord is the record of a letter. A row that does not fit the topic keeps its key, its headers and a note in its place: the letter says that and
 // why a row is missing, and the hash of the row says when it has changed.
-func (s *Session) letterRecord(letter watermark.Letter) kgo.Record {
+func (s *Session) letterRecord(letter watermark.DeadLetter) kgo.Record {
 	record := kgo.Record{Topic: s.c.DeadLetters(), Key: []byte(letter.Key), Value: letter.Row, Headers: []kgo.RecordHeader{
 		{Key: headerResource, Value: []byte(s.resource.Name)},
 		{Key: headerSource, Value: []byte(letter.Source)},
@@ -74,7 +74,7 @@ func (s *Session) letterRecord(letter watermark.Letter) kgo.Record {
 	if len(letter.Row) > room {
 		_, id, _ := strings.Cut(letter.Key, "/")
 		record.Value, _ = json.Marshal(map[string]string{"id": id, "note": "the row is too large for this topic: " + strconv.Itoa(len(letter.Row)) + " bytes"})
-		record.Headers = append(record.Headers, kgo.RecordHeader{Key: headerHash, Value: []byte(strconv.FormatUint(watermark.LetterHash(letter.Row), 16))})
+		record.Headers = append(record.Headers, kgo.RecordHeader{Key: headerHash, Value: []byte(strconv.FormatUint(watermark.DeadLetterHash(letter.Row), 16))})
 	}
 	return record
 }

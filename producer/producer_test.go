@@ -116,7 +116,7 @@ func next(session *producer.Session, rows ...schemas.Record) watermark.Transacti
 	mark := session.Watermark()
 	for _, r := range rows {
 		mark.Settled = max(mark.Settled, r.UpdatedAt)
-		mark.SeenFrom = min(mark.SeenFrom, r.UpdatedAt)
+		mark.DedupFrom = min(mark.DedupFrom, r.UpdatedAt)
 	}
 	mark.Rows += int64(len(rows))
 	return watermark.Transaction{Rows: rows, Watermark: mark}

@@ -56,7 +56,7 @@ func (c *Cluster) ReadTopic(ctx context.Context, r *schemas.Resource, from []int
 	return ends, nil
 }
 
-// Letters is the dead letters of a resource: key to watermark.LetterHash of the row.
+// Letters is the dead letters of a resource: key to watermark.DeadLetterHash of the row.
 func (c *Cluster) Letters(ctx context.Context, resource string) (map[string]uint64, error) {
 	return c.lettersOf(ctx, resource)
 }

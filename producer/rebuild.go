@@ -15,7 +15,7 @@ import (
 	"github.com/storestream/storestream/schemas/registry"
 )
 
-// Rebuild gives to fold, one at a time, each record of the data topic from the watermark's SeenFrom on, in offset order within a partition; a key stays in
+// Rebuild gives to fold, one at a time, each record of the data topic from the watermark's DedupFrom on, in offset order within a partition; a key stays in
 // one partition. A record's Kafka time is min(updated_at, time of writing), so the first offset of that time in each partition has nothing before it that
 // `seen` held. What follows it is given whatever its own time: an old row written later may be the newest of its id.
 func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) error) error {
@@ -50,11 +50,11 @@ func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) er
 }
 
 func (s *Session) seenSpans(ctx context.Context) ([]span, error) {
-	if s.mark.SeenFrom == schemas.MaxInstant {
+	if s.mark.DedupFrom == schemas.MaxInstant {
 		return nil, nil // nothing was held
 	}
 	from, err := s.c.offsets(ctx, func(ctx context.Context, topics ...string) (kadm.ListedOffsets, error) {
-		return s.c.admin.ListOffsetsAfterMilli(ctx, recordMillis(s.mark.SeenFrom), topics...)
+		return s.c.admin.ListOffsetsAfterMilli(ctx, recordMillis(s.mark.DedupFrom), topics...)
 	}, s.topic.name)
 	if err != nil {
 		return nil, err

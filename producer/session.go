@@ -37,7 +37,7 @@ type Session struct {
 // Watermark is the last one that is known to be committed.
 func (s *Session) Watermark() watermark.Watermark { return s.mark }
 
-// Letters are the dead letters of this resource that the topic holds: key to watermark.LetterHash of the row. Commits keep it up to date;
+// Letters are the dead letters of this resource that the topic holds: key to watermark.DeadLetterHash of the row. Commits keep it up to date;
 // the caller does not change it.
 func (s *Session) Letters() map[string]uint64 { return s.letters }
 

@@ -15,7 +15,7 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 	c := s.cluster("a", nil)
 	session := s.take(c)
 	tx := next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"))
-	tx.Gone = []int64{2}
+	tx.Deletes = []int64{2}
 	s.commit(session, tx)
 
 	var got []string

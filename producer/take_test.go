@@ -42,12 +42,12 @@ func TestASuccessorKnowsWhatItsPredecessorCommitted(t *testing.T) {
 	s := plainStage(t)
 	first := s.take(s.cluster("a", nil))
 	tx := next(first, s.order(1, "2026-11-20T09:00:00.123456Z", "Shipped"), s.order(2, "2026-11-20T09:00:01Z", "Shipped"))
-	tx.Letters = []watermark.Letter{{Key: "orders/3", Row: []byte(`{"id":3}`)}, {Key: "orders/4", Row: []byte(`{"id":4}`)}, {Key: "order_items/1", Row: []byte(`{}`)}}
+	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/3", Row: []byte(`{"id":3}`)}, {Key: "orders/4", Row: []byte(`{"id":4}`)}, {Key: "order_items/1", Row: []byte(`{}`)}}
 	tx.Watermark.Cursor = &watermark.Cursor{UpdatedAt: instant(t, "2026-11-20T09:00:01Z"), ID: 2, Xmin: 77}
 	s.commit(first, tx)
 	tx = next(first, s.order(2, "2026-11-20T09:00:02Z", "Complete"))
-	tx.Letters = []watermark.Letter{{Key: "orders/4"}}
-	tx.Gone = []int64{1}
+	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/4"}}
+	tx.Deletes = []int64{1}
 	s.commit(first, tx)
 	first.Close()
 
@@ -55,7 +55,7 @@ func TestASuccessorKnowsWhatItsPredecessorCommitted(t *testing.T) {
 	if got, want := second.Watermark(), first.Watermark(); got.Settled != want.Settled || got.Cursor == nil || got.Cursor.Xmin != 77 || got.Rows != 3 {
 		t.Errorf("watermark %+v, expected %+v", got, want)
 	}
-	if got := second.Letters(); len(got) != 1 || got["orders/3"] != watermark.LetterHash([]byte(`{"id":3}`)) {
+	if got := second.Letters(); len(got) != 1 || got["orders/3"] != watermark.DeadLetterHash([]byte(`{"id":3}`)) {
 		t.Errorf("dead letters %v, expected orders/3", got)
 	}
 	seen := s.rebuilt(second)

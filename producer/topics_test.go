@@ -180,7 +180,7 @@ func TestARecordOfTheLargestSizeIsTaken(t *testing.T) {
 		t.Errorf("a topic of 4096 bytes is said to take %d", len(fits.Value))
 	}
 	tx := next(session, fits)
-	tx.Letters = []watermark.Letter{{Key: "orders/1", Row: noise(9000), Err: "too large"}, {Key: "orders/2", Row: noise(3000), Err: "fair"}}
+	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/1", Row: noise(9000), Err: "too large"}, {Key: "orders/2", Row: noise(3000), Err: "fair"}}
 	s.commit(session, tx)
 	letters := session.Letters()
 	session.Close()

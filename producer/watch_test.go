@@ -32,8 +32,8 @@ func (s *stage) awaitLook(w *producer.Watch, what string, check func() bool) {
 	}
 }
 
-func letter(key, field, text string) watermark.Letter {
-	return watermark.Letter{Key: key, Row: []byte(`{"email":"ana@example.com"}`), Source: "rest", Field: field, Err: text}
+func letter(key, field, text string) watermark.DeadLetter {
+	return watermark.DeadLetter{Key: key, Row: []byte(`{"email":"ana@example.com"}`), Source: "rest", Field: field, Err: text}
 }
 
 func TestAWatchFollowsWatermarksAndGroupsDeadLettersByReason(t *testing.T) {
@@ -45,7 +45,7 @@ func TestAWatchFollowsWatermarksAndGroupsDeadLettersByReason(t *testing.T) {
 		t.Fatalf("%v %v %v, expected nothing", err, w.Watermarks(), w.Letters())
 	}
 	tx := next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"))
-	tx.Letters = []watermark.Letter{letter("orders/7", "total_amount", "expected a number"), letter("orders/8", "total_amount", "expected a number"),
+	tx.DeadLetters = []watermark.DeadLetter{letter("orders/7", "total_amount", "expected a number"), letter("orders/8", "total_amount", "expected a number"),
 		letter("orders/00000000000000ff", "id", "expected an integer")}
 	s.commit(session, tx)
 	s.awaitLook(w, "one row and three letters", func() bool { return w.Watermarks()["orders"].Rows == 1 && len(w.Letters()["orders"]) == 2 })
@@ -59,7 +59,7 @@ func TestAWatchFollowsWatermarksAndGroupsDeadLettersByReason(t *testing.T) {
 	}
 
 	tx = next(session)
-	tx.Letters = []watermark.Letter{{Key: "orders/7", Source: "rest"}} // it is well again
+	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/7", Source: "rest"}} // it is well again
 	tx.Watermark.Rows = 5
 	s.commit(session, tx)
 	s.awaitLook(w, "five rows and one letter less", func() bool { return w.Watermarks()["orders"].Rows == 5 && w.Letters()["orders"][0].Count == 1 })

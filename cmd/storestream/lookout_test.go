@@ -176,8 +176,8 @@ func TestWhileAResourceIsTakenOverThePageShowsWhatTheTopicsSay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	letters := []watermark.Letter{{Key: "orders/7", Row: []byte("{}"), Source: "rest", Field: "total_amount", Err: "expected a decimal"}}
-	if err := session.Commit(t.Context(), watermark.Transaction{Watermark: session.Watermark(), Letters: letters}); err != nil {
+	letters := []watermark.DeadLetter{{Key: "orders/7", Row: []byte("{}"), Source: "rest", Field: "total_amount", Err: "expected a decimal"}}
+	if err := session.Commit(t.Context(), watermark.Transaction{Watermark: session.Watermark(), DeadLetters: letters}); err != nil {
 		t.Fatal(err)
 	}
 	session.Close()
@@ -213,7 +213,7 @@ func TestTheReasonsOfDeadLettersAreShownWithoutTheirRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	tx := watermark.Transaction{Watermark: session.Watermark(), Letters: []watermark.Letter{{Key: "users/7", Row: []byte(`{"email":"ana@example.com"}`),
+	tx := watermark.Transaction{Watermark: session.Watermark(), DeadLetters: []watermark.DeadLetter{{Key: "users/7", Row: []byte(`{"email":"ana@example.com"}`),
 		Source: "rest", Field: "age", Err: "expected an integer"}}}
 	if err := session.Commit(t.Context(), tx); err != nil {
 		t.Fatal(err)

@@ -117,13 +117,13 @@ func (o *owner) takeOver(ctx context.Context) (err error) {
 	c := o.in.cfg.Resources[o.resource.Name]
 	p := poller.New(poller.Config{
 		Resource: o.resource, Source: o.in.source(o.resource, o.metrics, o.log, o.detail), SourceName: c.Source, Interval: c.Interval, Overlap: c.Overlap, Start: start(c),
-		Watermark: session.Watermark(), Letters: session.Letters(), Publish: o.publish(session), MaxRows: session.MaxRows,
+		Watermark: session.Watermark(), DeadLetters: session.Letters(), Publish: o.publish(session), MaxRows: session.MaxRows,
 		MaxRecordBytes: session.MaxRecordBytes(), EndOffsets: session.EndOffsets,
 		Requests: func(after int64) []watermark.Request { return requests.After(o.resource.Name, after) }, Changed: requests.Changed,
 		Sweep: o.sweep(), Eager: o.in.eager, Now: time.Now, Metrics: o.metrics, Log: o.log,
 	})
 	o.show(nil, "reading back what was published", o.shown.failure())
-	if err := session.Rebuild(ctx, func(r watermark.Published) error { p.Fold(r); return nil }); err != nil {
+	if err := session.Rebuild(ctx, func(r watermark.Published) error { p.RestorePublished(r); return nil }); err != nil {
 		return err
 	}
 	o.show(p, "", nil)

@@ -78,7 +78,7 @@ func (o *owner) publish(session *producer.Session) func(context.Context, waterma
 		if err := session.Commit(ctx, tx); err != nil {
 			return err
 		}
-		o.in.board.Published(o.resource, tx.Rows, tx.Gone)
+		o.in.board.Published(o.resource, tx.Rows, tx.Deletes)
 		o.shown.began(tx.Rows)
 		return nil
 	}
@@ -119,7 +119,7 @@ func (o *owner) snapshot(owned bool) status.Resource {
 	r.Doing, r.Since = t.does(s)
 	r.Unanswered = r.Doing == postgres.Unanswered
 	r.Settled, r.AsOf, r.Good = timeOf(s.Watermark.Settled), timeOf(s.Watermark.AsOf), timeOf(s.Good)
-	r.Rows, r.DeadLetters, r.SeenBytes = s.Watermark.Rows, s.DeadLetters, s.SeenBytes
+	r.Rows, r.DeadLetters, r.SeenBytes = s.Watermark.Rows, s.DeadLetters, s.DedupBytes
 	r.Sweep, r.SweepInHand = sweeps(s.Watermark, s.Sweep)
 	r.Progress = t.progress(s.Watermark, start(o.in.cfg.Resources[o.resource.Name]))
 	if s.Err != nil {

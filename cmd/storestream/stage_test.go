@@ -64,7 +64,7 @@ func (s *stage) publish(resource string, rows []schemas.Record, gone []int64, ch
 		s.t.Fatal(err)
 	}
 	defer session.Close()
-	tx := watermark.Transaction{Rows: rows, Gone: gone, Watermark: session.Watermark()}
+	tx := watermark.Transaction{Rows: rows, Deletes: gone, Watermark: session.Watermark()}
 	tx.Watermark.Rows += int64(len(rows))
 	tx.Watermark.Written = schemas.InstantOf(time.Now())
 	change(&tx.Watermark)

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -74,8 +72,8 @@ func newVerified(v *verification, in *instance, name string) *verified {
 		Topic: func(ctx context.Context, from []int64, fold func(watermark.Published) error) ([]int64, error) {
 			return v.cluster.ReadTopic(ctx, r, from, fold)
 		},
-		Source:  poller.ReadingOf(in.source(r, in.metrics.Resource(name), in.log, nil), start(c), time.Now),
-		Letters: func(ctx context.Context) (map[int64]bool, error) { return lettered(ctx, v, name) },
+		Source:      poller.CompareSource(in.source(r, in.metrics.Resource(name), in.log, nil), start(c), time.Now),
+		DeadLetters: func(ctx context.Context) (map[int64]bool, error) { return lettered(ctx, v, name) },
 	}
 	return one
 }
@@ -88,8 +86,7 @@ func lettered(ctx context.Context, v *verification, resource string) (map[int64]
 	}
 	ids := map[int64]bool{}
 	for key := range letters {
-		_, text, _ := strings.Cut(key, "/")
-		if id, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if id, ok := watermark.DeadLetterRow(key); ok {
 			ids[id] = true
 		}
 	}

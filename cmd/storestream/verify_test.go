@@ -121,8 +121,8 @@ func TestDeadLettersAreNoDifferences(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer session.Close()
-	letter := watermark.Letter{Key: fmt.Sprintf("users/%d", ids[4]), Row: []byte("{}"), Source: "rest", Err: "the record takes 2000000 bytes"}
-	if err := session.Commit(t.Context(), watermark.Transaction{Gone: ids[4:5], Letters: []watermark.Letter{letter}, Watermark: session.Watermark()}); err != nil {
+	letter := watermark.DeadLetter{Key: fmt.Sprintf("users/%d", ids[4]), Row: []byte("{}"), Source: "rest", Err: "the record takes 2000000 bytes"}
+	if err := session.Commit(t.Context(), watermark.Transaction{Deletes: ids[4:5], DeadLetters: []watermark.DeadLetter{letter}, Watermark: session.Watermark()}); err != nil {
 		t.Fatal(err)
 	}
 	s.do("verify", "users").expect(t, exitDone, "Identical: 19 rows")

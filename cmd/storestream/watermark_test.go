@@ -88,7 +88,7 @@ func TestWatermarkListShowsTheLastSweepAndWhatCannotBePublished(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tx := watermark.Transaction{Watermark: session.Watermark(), Letters: []watermark.Letter{
+	tx := watermark.Transaction{Watermark: session.Watermark(), DeadLetters: []watermark.DeadLetter{
 		{Key: "orders/7", Row: []byte(`{"id":7,"total_amount":"geheim"}`), Source: "rest", Field: "total_amount", Err: "expected a decimal"}}}
 	err = session.Commit(ctx, tx)
 	session.Close()

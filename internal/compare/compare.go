@@ -33,9 +33,9 @@ type Config struct {
 	Source func(ctx context.Context, suspects []Suspect, take func(rows []schemas.Record, rejects []schemas.Reject)) error
 	// CreatedAt is the created_at in a row's value, MinInstant where it cannot be read.
 	CreatedAt func(value []byte) schemas.Instant
-	// Letters is the ids that have a dead letter. A row that differs and has one counts as a dead letter. nil: none has.
-	Letters func(ctx context.Context) (map[int64]bool, error)
-	Now     func() time.Time
+	// DeadLetters is the ids that have a dead letter. A row that differs and has one counts as a dead letter. nil: none has.
+	DeadLetters func(ctx context.Context) (map[int64]bool, error)
+	Now         func() time.Time
 	// MaxSuspects bounds what is looked at twice; 0: 100,000.
 	MaxSuspects int
 }
@@ -111,8 +111,8 @@ func New(cfg Config) *Comparison {
 	if cfg.MaxSuspects == 0 {
 		cfg.MaxSuspects = 100_000
 	}
-	if cfg.Letters == nil {
-		cfg.Letters = func(context.Context) (map[int64]bool, error) { return nil, nil }
+	if cfg.DeadLetters == nil {
+		cfg.DeadLetters = func(context.Context) (map[int64]bool, error) { return nil, nil }
 	}
 	return &Comparison{cfg: cfg, topic: rowset.New(0), absent: rowset.New(0), counted: map[int64]bool{}, suspects: map[int64]*suspect{}, untracked: map[Kind]int{}, strays: map[int64][]int32{}}
 }

@@ -75,7 +75,7 @@ func (p *pair) compare() *Comparison {
 			take(append(rows, rows[:min(len(rows), 2)]...), p.rejects) // a source may repeat rows
 			return p.err
 		},
-		Letters: func(context.Context) (map[int64]bool, error) { return p.letters, nil },
+		DeadLetters: func(context.Context) (map[int64]bool, error) { return p.letters, nil },
 	})
 }
 

@@ -20,7 +20,7 @@ func (c *Comparison) First(ctx context.Context, progress func(Progress)) error {
 		progress = func(Progress) {}
 	}
 	var err error
-	if c.letters, err = c.cfg.Letters(ctx); err != nil {
+	if c.letters, err = c.cfg.DeadLetters(ctx); err != nil {
 		return err
 	}
 	if err := c.readTopic(ctx, progress); err != nil {

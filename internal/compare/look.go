@@ -130,7 +130,7 @@ func (c *Comparison) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.letters, err = c.cfg.Letters(ctx); err != nil {
+	if c.letters, err = c.cfg.DeadLetters(ctx); err != nil {
 		return err
 	}
 	moved := map[*suspect]bool{}

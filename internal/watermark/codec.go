@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -45,7 +46,7 @@ func Decode(resource string, value []byte) (Watermark, error) {
 }
 
 func (w Watermark) instants() map[string]schemas.Instant {
-	all := map[string]schemas.Instant{"settled": w.Settled, "as_of": w.AsOf, "seen_from": w.SeenFrom, "last_sweep": w.LastSweep, "written": w.Written}
+	all := map[string]schemas.Instant{"settled": w.Settled, "as_of": w.AsOf, "seen_from": w.DedupFrom, "last_sweep": w.LastSweep, "written": w.Written}
 	if w.Cursor != nil {
 		all["cursor.updated_at"], all["cursor.mark_time"], all["cursor.started"] = w.Cursor.UpdatedAt, w.Cursor.MarkTime, w.Cursor.Started
 	}
@@ -81,13 +82,20 @@ func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
 	return r, nil
 }
 
-// LetterHash identifies the row of a dead letter, so that an equal one is not written again.
-func LetterHash(row []byte) uint64 { return xxhash.Sum64(row) }
+// DeadLetterHash identifies the row of a dead letter, so that an equal one is not written again.
+func DeadLetterHash(row []byte) uint64 { return xxhash.Sum64(row) }
 
-// LetterKey is the key of the dead letter of a row: by its id where it has a usable one, else by its content.
-func LetterKey(resource string, reject schemas.Reject) string {
+// DeadLetterKey is the key of the dead letter of a row: by its id where it has a usable one, else by its content.
+func DeadLetterKey(resource string, reject schemas.Reject) string {
 	if reject.HasID {
 		return resource + "/" + strconv.FormatInt(reject.ID, 10)
 	}
-	return fmt.Sprintf("%s/%016x", resource, LetterHash(reject.Row))
+	return fmt.Sprintf("%s/%016x", resource, DeadLetterHash(reject.Row))
+}
+
+// DeadLetterRow is the id of the row that the dead letter with this key stands for; false: the row has no usable id.
+func DeadLetterRow(key string) (id int64, ok bool) {
+	_, text, _ := strings.Cut(key, "/")
+	id, err := strconv.ParseInt(text, 10, 64)
+	return id, err == nil
 }

@@ -12,7 +12,7 @@ import (
 
 func full() watermark.Watermark {
 	w := watermark.New("orders")
-	w.Settled, w.AsOf, w.Written, w.SeenFrom = 1795079400123456, 1795079401000000, 1795079402000001, 1795079399000000
+	w.Settled, w.AsOf, w.Written, w.DedupFrom = 1795079400123456, 1795079401000000, 1795079402000001, 1795079399000000
 	w.Rows, w.Request, w.Instance, w.Group, w.TopicID, w.Partitions = 12, 3, "host-1", "storestream", "AAAAAAAAAAAAAAAAAAAAAQ", 6
 	w.Cursor = &watermark.Cursor{UpdatedAt: 1795079400123456, ID: -5, Xmin: 1 << 63, MarkTime: 7, MarkNext: 9, Started: 8}
 	w.Replay = &watermark.Replay{Request: 3, From: schemas.MinInstant, At: 1, Ends: []int64{1, 2, 3}}
@@ -76,11 +76,11 @@ func TestAWatermarkThatCannotBeTrustedIsRefused(t *testing.T) {
 }
 
 func TestLettersAreKeyedByIDElseByContent(t *testing.T) {
-	if got := watermark.LetterKey("orders", schemas.Reject{ID: -4, HasID: true}); got != "orders/-4" {
+	if got := watermark.DeadLetterKey("orders", schemas.Reject{ID: -4, HasID: true}); got != "orders/-4" {
 		t.Error(got)
 	}
-	got := watermark.LetterKey("orders", schemas.Reject{Row: []byte("{}")})
-	if len(got) != len("orders/")+16 || got == watermark.LetterKey("orders", schemas.Reject{Row: []byte("{ }")}) {
+	got := watermark.DeadLetterKey("orders", schemas.Reject{Row: []byte("{}")})
+	if len(got) != len("orders/")+16 || got == watermark.DeadLetterKey("orders", schemas.Reject{Row: []byte("{ }")}) {
 		t.Error(got)
 	}
 }

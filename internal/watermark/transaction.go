@@ -6,18 +6,18 @@ import "github.com/storestream/storestream/schemas"
 type Transaction struct {
 	// Rows are upserts, in the order in which a consumer is to see them.
 	Rows []schemas.Record
-	// Gone are the ids to write tombstones for.
-	Gone []int64
+	// Deletes are the ids to write tombstones for.
+	Deletes []int64
 	// Strays are records of others in the data topic to write tombstones over.
 	Strays []Stray
-	// Letters go to the dead-letter topic.
-	Letters []Letter
+	// DeadLetters go to the dead-letter topic.
+	DeadLetters []DeadLetter
 	// Watermark is what is true once all this is visible.
 	Watermark Watermark
 }
 
-// Letter is a record of the dead-letter topic.
-type Letter struct {
+// DeadLetter is a record of the dead-letter topic.
+type DeadLetter struct {
 	// Key is <resource>/<id>, or <resource>/ and the hash of the row (16 hex digits) where it has no usable id.
 	Key string
 	// Row is the row as a JSON object; nil takes the letter out.

@@ -27,9 +27,9 @@ type Watermark struct {
 
 	// Cursor is where a pass that was cut short goes on; nil: at Settled.
 	Cursor *Cursor `json:"cursor,omitempty"`
-	// SeenFrom is the smallest Kafka record time among the rows that `seen` holds: a successor rebuilds `seen` from the first
+	// DedupFrom is the smallest Kafka record time among the rows that `seen` holds: a successor rebuilds `seen` from the first
 	// record of each partition with that time or a later one.
-	SeenFrom schemas.Instant `json:"seen_from"`
+	DedupFrom schemas.Instant `json:"seen_from"`
 	// Replay is the replay in hand, nil if none.
 	Replay *Replay `json:"replay,omitempty"`
 	// Sweep is the sweep asked for or in hand, nil if none.
@@ -101,5 +101,5 @@ type Swept struct {
 // New is the watermark of a resource of which nothing is known.
 func New(resource string) Watermark {
 	return Watermark{Version: Version, Resource: resource, Settled: schemas.MinInstant, AsOf: schemas.MinInstant, Request: -1,
-		SeenFrom: schemas.MaxInstant, LastSweep: schemas.MinInstant, Written: schemas.MinInstant}
+		DedupFrom: schemas.MaxInstant, LastSweep: schemas.MinInstant, Written: schemas.MinInstant}
 }
