@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
-	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -28,9 +27,9 @@ type app struct {
 	environ        []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	terminal       bool   // somebody is there to answer a question
-	paint          paint  // for stdout
-	engine         engine // runInstance, but in tests of what surrounds it
+	terminal       bool           // somebody is there to answer a question
+	paint          terminal.Paint // for stdout
+	engine         engine         // runInstance, but in tests of what surrounds it
 
 	// The flags that every command takes.
 	configFile string
@@ -39,8 +38,8 @@ type app struct {
 
 // run does what args say and returns the exit status.
 func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr, terminal: isTerminal(stdin) && isTerminal(stdout),
-		paint: paintFor(isTerminal(stdout), environ), engine: runInstance}
+	a := &app{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr, terminal: terminal.Is(stdin) && terminal.Is(stdout),
+		paint: terminal.PaintFor(terminal.Is(stdout), environ), engine: runInstance}
 	return a.run(ctx, args)
 }
 
@@ -82,11 +81,6 @@ func isUsage(err error) bool {
 	}
 	_, ok := errors.AsType[*schemas.MistakesError](err)
 	return ok
-}
-
-func isTerminal(stream any) bool {
-	f, ok := stream.(*os.File)
-	return ok && isatty.IsTerminal(f.Fd())
 }
 
 // config loads the configuration that the global flags and the environment give.

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/schemas/registry"
@@ -115,7 +116,7 @@ func (a *app) sumUp(all []finding, asJSON bool) error {
 		return fmt.Errorf("%d of %d checks fail: `run` goes on by itself once they do not", count[failing], len(all))
 	}
 	if !asJSON {
-		a.print("\n%s (%d checked, %d to be known, %s).\n", a.paint.as(green, "Nothing fails"), len(all), count[note], plural(count[warning], "warning"))
+		a.print("\n%s (%d checked, %d to be known, %s).\n", a.paint.As(terminal.Green, "Nothing fails"), len(all), count[note], terminal.Plural(count[warning], "warning"))
 	}
 	return nil
 }

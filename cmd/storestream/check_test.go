@@ -111,27 +111,6 @@ func TestCheckFindsNothingWrongWhereAllIsWellAndChangesNothing(t *testing.T) {
 	}
 }
 
-// A terminal gets colors, unless NO_COLOR says otherwise.
-func TestColorsAreForTerminalsOnly(t *testing.T) {
-	for _, test := range []struct {
-		terminal bool
-		environ  string
-		want     paint
-	}{{true, "TERM=xterm", true}, {false, "TERM=xterm", false}, {true, "NO_COLOR=1", false}, {true, "NO_COLOR=", true}, {true, "TERM=dumb", false}} {
-		if got := paintFor(test.terminal, []string{test.environ}); got != test.want {
-			t.Errorf("terminal %v, %s: %v", test.terminal, test.environ, got)
-		}
-	}
-	var b strings.Builder
-	table := newTable(true, "A", "B").numbers(1)
-	table.row(paint(true).as(red, "fünf"), "5")
-	table.row("x", "1,000")
-	_ = table.print(&b)
-	if want := "\x1b[1mA\x1b[0m         \x1b[1mB\x1b[0m\n\x1b[31mfünf\x1b[0m      5\nx     1,000\n"; b.String() != want {
-		t.Errorf("%q, expected %q", b.String(), want)
-	}
-}
-
 func TestCheckNamesWhatIsWrongWithTheDatabase(t *testing.T) {
 	s := newShop(t, func(c *storefake.Config) { c.Database.NoIndex, c.Database.StatementTimeout = true, 3*time.Second })
 	found := s.check(exitDone)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/schemas"
@@ -71,7 +72,7 @@ func (f *findings) server(s postgres.Server, connections int) {
 	if s.Standby && s.Clock.IsZero() {
 		f.add(warning, "standby", "wait for the primary to commit something, or read from the primary", "it has replayed no transaction since it started, so nothing can settle")
 	} else if s.Standby {
-		f.add(note, "standby", "", "it has replayed what was committed until %s ago: settled follows that", shortDuration(time.Since(s.Clock)))
+		f.add(note, "standby", "", "it has replayed what was committed until %s ago: settled follows that", terminal.Duration(time.Since(s.Clock)))
 	}
 	if s.Ahead.Abs() > skewLimit {
 		f.add(warning, "clock", "find out which clock is wrong (NTP); rows are settled by the database's, lag is told by this machine's",
@@ -94,7 +95,7 @@ func (f *findings) table(ctx context.Context, db *postgres.DB, r *schemas.Resour
 	}
 	rows := "rows not counted by ANALYZE yet"
 	if t.Rows >= 0 {
-		rows = "about " + grouped(t.Rows) + " rows"
+		rows = "about " + terminal.Count(t.Rows) + " rows"
 	}
 	bad := len(f.all)
 	if !t.Index && t.CreateIndex != "" {

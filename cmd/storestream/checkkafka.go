@@ -10,6 +10,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -34,7 +35,7 @@ func (c *checker) kafka(ctx context.Context) []finding {
 		f.fail("", err, brokerRemedy(err))
 		return f.all
 	}
-	f.ok("", "%s at %s", plural(brokers, "broker"), strings.Join(c.cfg.Kafka.Brokers, ", "))
+	f.ok("", "%s at %s", terminal.Plural(brokers, "broker"), strings.Join(c.cfg.Kafka.Brokers, ", "))
 	reports := c.cluster.InspectTopics(ctx, c.cfg.Enabled()...)
 	for _, r := range reports {
 		f.topic(r, brokers, int(c.cfg.Kafka.Partitions))
@@ -68,7 +69,7 @@ func (f *findings) topic(r producer.TopicReport, brokers, partitions int) {
 		f.fail(r.Topic, r.Err, brokerRemedy(r.Err))
 		return
 	case r.Missing:
-		f.ok(r.Topic, "is not there yet, and `run` can create it with %s", plural(newPartitions(r.Topic, partitions), "partition"))
+		f.ok(r.Topic, "is not there yet, and `run` can create it with %s", terminal.Plural(newPartitions(r.Topic, partitions), "partition"))
 		return
 	case len(r.Lacking) > 0:
 		f.add(failing, r.Topic, "kafka-acls.sh --add --allow-principal User:NAME --operation All --topic "+r.Topic, "this user lacks %s on it", strings.Join(r.Lacking, ", "))
@@ -77,7 +78,7 @@ func (f *findings) topic(r producer.TopicReport, brokers, partitions int) {
 	sound := true
 	if r.Replicas < r.InSync {
 		f.add(failing, r.Topic, fmt.Sprintf("raise its replication factor, or set min.insync.replicas=%d", r.Replicas),
-			"it has %s and min.insync.replicas is %d: every write is refused", plural(r.Replicas, "replica"), r.InSync)
+			"it has %s and min.insync.replicas is %d: every write is refused", terminal.Plural(r.Replicas, "replica"), r.InSync)
 		sound = false
 	}
 	if r.Replicas < 2 && brokers > 1 {
@@ -86,11 +87,11 @@ func (f *findings) topic(r producer.TopicReport, brokers, partitions int) {
 	}
 	if r.MaxBytes > 0 && r.MaxBytes < smallRecords {
 		f.add(warning, r.Topic, "kafka-configs.sh --alter --topic "+r.Topic+" --add-config max.message.bytes=1048588",
-			"max.message.bytes is %s: a larger row becomes a dead letter", byteSize(r.MaxBytes))
+			"max.message.bytes is %s: a larger row becomes a dead letter", terminal.Bytes(r.MaxBytes))
 		sound = false
 	}
 	if sound {
-		f.ok(r.Topic, "%s, %s, records up to %s, settings as needed", plural(r.Partitions, "partition"), plural(r.Replicas, "replica"), byteSize(r.MaxBytes))
+		f.ok(r.Topic, "%s, %s, records up to %s, settings as needed", terminal.Plural(r.Partitions, "partition"), terminal.Plural(r.Replicas, "replica"), terminal.Bytes(r.MaxBytes))
 	}
 }
 
@@ -141,7 +142,7 @@ func (c *checker) marks(ctx context.Context, f *findings, reports []producer.Top
 		}
 		if age := now.Sub(mark.Written); mark.Group != c.cfg.Kafka.Group && age < alive {
 			f.add(failing, c.cluster.Topic(name), "stop one of the two deployments, or give this one another kafka.topic_prefix",
-				"it is being published by group %q (instance %s, %s ago)", mark.Group, mark.Instance, shortDuration(age))
+				"it is being published by group %q (instance %s, %s ago)", mark.Group, mark.Instance, terminal.Duration(age))
 		}
 		at := slices.IndexFunc(reports, func(r producer.TopicReport) bool { return r.Topic == c.cluster.Topic(name) })
 		if r := reports[at]; !r.Missing && r.Partitions > 0 && int(mark.Partitions) != r.Partitions {
@@ -176,7 +177,7 @@ func (c *checker) group(ctx context.Context, f *findings) {
 		}
 		who = append(who, m.Instance+" has "+owned)
 	}
-	f.ok("group", "%s has %s: %s", c.cfg.Kafka.Group, plural(len(members), "member"), strings.Join(who, "; "))
+	f.ok("group", "%s has %s: %s", c.cfg.Kafka.Group, terminal.Plural(len(members), "member"), strings.Join(who, "; "))
 }
 
 // personal says where personal data stands in clear, and who may read it.

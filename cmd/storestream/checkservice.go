@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest"
 	"github.com/storestream/storestream/schemas"
@@ -106,9 +107,9 @@ func (f *findings) clock(s rest.State) {
 // beside says on which side of another clock one is.
 func beside(ahead time.Duration) string {
 	if ahead < 0 {
-		return shortDuration(-ahead) + " behind"
+		return terminal.Duration(-ahead) + " behind"
 	}
-	return shortDuration(ahead) + " ahead of"
+	return terminal.Duration(ahead) + " ahead of"
 }
 
 func (f *findings) endpoint(t trial) {

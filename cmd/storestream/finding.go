@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/storestream/storestream/internal/terminal"
 )
 
 // level says how much a finding matters.
@@ -44,11 +46,11 @@ func (f *findings) fail(about string, err error, do string) {
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // print writes the finding as one line; about is as wide as the widest of all parts.
-func (f finding) print(w io.Writer, p paint, about int) error {
-	colors := map[level]string{fine: green, note: bold, warning: yellow, failing: red}
-	line := p.as(colors[f.Level], pad(string(f.Level), 4, false)) + "  " + pad(strings.TrimSpace(f.Part+" "+f.About), about, false) + "  " + f.Found
+func (f finding) print(w io.Writer, p terminal.Paint, about int) error {
+	colors := map[level]terminal.Style{fine: terminal.Green, note: terminal.Bold, warning: terminal.Yellow, failing: terminal.Red}
+	line := p.As(colors[f.Level], terminal.Pad(string(f.Level), 4)) + "  " + terminal.Pad(strings.TrimSpace(f.Part+" "+f.About), about) + "  " + f.Found
 	if f.Do != "" {
-		line += p.as(bold, " -> ") + f.Do
+		line += p.As(terminal.Bold, " -> ") + f.Do
 	}
 	_, err := fmt.Fprintln(w, line)
 	return err

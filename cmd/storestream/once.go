@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -22,7 +23,7 @@ type catchUp struct {
 	patience  time.Duration
 	read      func(context.Context) (map[string]watermark.Watermark, error)
 	lastError func(resource string) string
-	paint     paint
+	paint     terminal.Paint
 
 	progress map[string]progress
 	readErr  error // of the last look
@@ -162,11 +163,11 @@ func (o *catchUp) why(name string) string {
 }
 
 // summary is a line for each resource.
-func (o *catchUp) summary() *table {
-	t := newTable(o.paint, "RESOURCE", "ROWS", "SETTLED", "AS OF").numbers(1)
+func (o *catchUp) summary() *terminal.Table {
+	t := terminal.NewTable(o.paint, "RESOURCE", "ROWS", "SETTLED", "AS OF").Numbers(1)
 	for _, name := range o.enabled {
 		mark := o.progress[name].mark
-		t.row(name, grouped(mark.Rows), instantText(mark.Settled), instantText(mark.AsOf))
+		t.Row(name, terminal.Count(mark.Rows), instantText(mark.Settled), instantText(mark.AsOf))
 	}
 	return t
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -125,21 +126,21 @@ func planReset(ctx context.Context, cfg *config.Config, cluster *producer.Cluste
 // explainReset says what will happen to each resource.
 func (a *app) explainReset(at schemas.Instant, plan []replay) error {
 	a.print("Every row with updated_at at or after %s is published again, at its newest state, and consumers see it a second time:\n\n", at)
-	t := newTable(a.paint, "RESOURCE", "SETTLED NOW", "GOES BACK BY", "RECORDS SINCE", "OWNER").numbers(3)
+	t := terminal.NewTable(a.paint, "RESOURCE", "SETTLED NOW", "GOES BACK BY", "RECORDS SINCE", "OWNER").Numbers(3)
 	for _, r := range plan {
 		settled, back, records := "-", "nothing is settled yet", "-"
 		if r.Settled != nil {
 			settled, back = instantText(*r.Settled), "nothing settled is older"
 			if *r.Settled > at {
-				back = shortDuration(r.Settled.Sub(at))
+				back = terminal.Duration(r.Settled.Sub(at))
 			}
 		}
 		if r.Records != nil {
-			records = "about " + grouped(*r.Records)
+			records = "about " + terminal.Count(*r.Records)
 		}
-		t.row(r.Resource, settled, back, records, r.state.owner())
+		t.Row(r.Resource, settled, back, records, r.state.owner())
 	}
-	if err := t.print(a.stdout); err != nil {
+	if err := t.Print(a.stdout); err != nil {
 		return err
 	}
 	a.print("\nWhere no instance owns a resource the request waits for one, 7 days at most.\n")

@@ -93,7 +93,7 @@ func (a *app) start(ctx context.Context, once bool, patience time.Duration) (err
 	if err := w.run(ctx, func(ctx context.Context) error { return a.engine(ctx, cfg, set, cluster, m, board, log, true) }); err != nil {
 		return err
 	}
-	return w.summary().print(a.stdout)
+	return w.summary().Print(a.stdout)
 }
 
 // lastErrors tells from the board what a resource fails with, "" if nothing is known.

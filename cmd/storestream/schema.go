@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/schemas/registry"
 )
@@ -51,17 +52,17 @@ type schemaLine struct {
 
 func (a *app) printSchemas(cfg *config.Config, set *schemas.Set, output string) error {
 	lines := []schemaLine{}
-	t := newTable(a.paint, "RESOURCE", "RECORD", "TOPIC", "FIELDS", "PERSONAL FIELDS").numbers(3)
+	t := terminal.NewTable(a.paint, "RESOURCE", "RECORD", "TOPIC", "FIELDS", "PERSONAL FIELDS").Numbers(3)
 	for _, r := range set.All() {
 		topic := cfg.Kafka.TopicPrefix + r.Name
 		personal := append([]string{}, r.PersonalFields()...)
 		lines = append(lines, schemaLine{r.Name, r.RecordName, topic, topic + "-key", topic + "-value", r.Columns(), personal})
-		t.row(r.Name, "storestream."+r.RecordName, topic, fmt.Sprint(len(r.Fields)), strings.Join(personal, ", "))
+		t.Row(r.Name, "storestream."+r.RecordName, topic, fmt.Sprint(len(r.Fields)), strings.Join(personal, ", "))
 	}
 	if output == "json" {
 		return printJSON(a.stdout, lines)
 	}
-	return t.print(a.stdout)
+	return t.Print(a.stdout)
 }
 
 func (a *app) schemaShow() *cobra.Command {
@@ -112,16 +113,16 @@ registry.auto_register is false. What is registered already stays as it is.`,
 			if err != nil {
 				return err
 			}
-			t := newTable(a.paint, "RESOURCE", "KEY SUBJECT", "ID", "VALUE SUBJECT", "ID")
+			t := terminal.NewTable(a.paint, "RESOURCE", "KEY SUBJECT", "ID", "VALUE SUBJECT", "ID")
 			for _, r := range set.All() {
 				topic := cfg.Kafka.TopicPrefix + r.Name
 				keyID, valueID, err := registry.Ensure(ctx, topic, r, true)
 				if err != nil {
 					return fmt.Errorf("registering the schemas of %s: %w", r.Name, err)
 				}
-				t.row(r.Name, topic+"-key", fmt.Sprint(keyID), topic+"-value", fmt.Sprint(valueID))
+				t.Row(r.Name, topic+"-key", fmt.Sprint(keyID), topic+"-value", fmt.Sprint(valueID))
 			}
-			return t.print(a.stdout)
+			return t.Print(a.stdout)
 		},
 	}
 }
@@ -171,20 +172,20 @@ type subjectLine struct {
 
 func (a *app) printSubjects(subjects []registry.Subject, output string) error {
 	lines, refused := []subjectLine{}, []string{}
-	t := newTable(a.paint, "SUBJECT", "ID", "STATE")
+	t := terminal.NewTable(a.paint, "SUBJECT", "ID", "STATE")
 	for _, s := range subjects {
 		id, what := "-", "not registered; compatible"
 		switch {
 		case s.ID != 0:
 			id, what = fmt.Sprint(s.ID), "registered"
 		case !s.Compatible:
-			what = a.paint.as(red, "refused: ") + strings.Join(s.Messages, "; ")
+			what = a.paint.As(terminal.Red, "refused: ") + strings.Join(s.Messages, "; ")
 			refused = append(refused, s.Name)
 		}
 		lines = append(lines, subjectLine{s.Name, s.ID, s.Compatible, append([]string{}, s.Messages...)})
-		t.row(s.Name, id, what)
+		t.Row(s.Name, id, what)
 	}
-	show := func() error { return t.print(a.stdout) }
+	show := func() error { return t.Print(a.stdout) }
 	if output == "json" {
 		show = func() error { return printJSON(a.stdout, lines) }
 	}

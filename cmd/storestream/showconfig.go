@@ -2,6 +2,8 @@ package main
 
 import (
 	"github.com/spf13/cobra"
+
+	"github.com/storestream/storestream/internal/terminal"
 )
 
 func (a *app) configCommand() *cobra.Command {
@@ -17,15 +19,15 @@ variable or a flag. Secrets are masked. Every mistake is reported, with exit sta
 			if err != nil {
 				return err
 			}
-			t := newTable(a.paint, "KEY", "VALUE", "FROM")
+			t := terminal.NewTable(a.paint, "KEY", "VALUE", "FROM")
 			for _, e := range cfg.Entries() {
 				value := e.Value
 				if value == "" {
 					value = `""`
 				}
-				t.row(e.Key, value, e.From)
+				t.Row(e.Key, value, e.From)
 			}
-			return t.print(a.stdout)
+			return t.Print(a.stdout)
 		},
 	}
 	return a.group(&cobra.Command{Use: "config", Short: "The configuration", Example: "  storestream config show"}, show)

@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/producer"
@@ -139,18 +140,18 @@ func swept(mark watermark.Watermark, id int64) bool {
 // sweptText is what a sweep came to, in a line.
 func (a *app) sweptText(name string, mark watermark.Watermark) string {
 	s := mark.Swept
-	text := fmt.Sprintf("%s: swept %s: ", name, plural(s.SourceRows, "row"))
+	text := fmt.Sprintf("%s: swept %s: ", name, terminal.Plural(s.SourceRows, "row"))
 	if s.Missing+s.Stale+s.Extra == 0 {
-		text += a.paint.as(green, "the topic was right")
+		text += a.paint.As(terminal.Green, "the topic was right")
 	} else {
-		text += fmt.Sprintf("%s missing, %s stale, %s extra; %s published, %s", grouped(int64(s.Missing)), grouped(int64(s.Stale)), grouped(int64(s.Extra)),
-			grouped(int64(s.Published)), plural(s.Tombstones, "tombstone"))
+		text += fmt.Sprintf("%s missing, %s stale, %s extra; %s published, %s", terminal.Count(s.Missing), terminal.Count(s.Stale), terminal.Count(s.Extra),
+			terminal.Count(s.Published), terminal.Plural(s.Tombstones, "tombstone"))
 	}
 	if s.DeadLetters > 0 {
-		text += "; " + plural(s.DeadLetters, "row") + " cannot be published (dead letters)"
+		text += "; " + terminal.Plural(s.DeadLetters, "row") + " cannot be published (dead letters)"
 	}
 	if s.Left != "" {
-		text += ". " + a.paint.as(yellow, "Left: "+s.Left)
+		text += ". " + a.paint.As(terminal.Yellow, "Left: "+s.Left)
 	}
 	return text
 }

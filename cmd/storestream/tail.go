@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -97,11 +98,11 @@ func (t *tail) show(resource string, record producer.TailRecord) error {
 	return nil
 }
 
-func appendLine(line []byte, p paint, resource string, record producer.TailRecord) []byte {
-	line = append(line, p.as(faint, record.Time.UTC().Format("2006-01-02T15:04:05.000Z"))...)
-	line = fmt.Appendf(line, "  %s  ", p.as(bold, fmt.Sprintf("%s/%d", resource, record.ID)))
+func appendLine(line []byte, p terminal.Paint, resource string, record producer.TailRecord) []byte {
+	line = append(line, p.As(terminal.Faint, record.Time.UTC().Format("2006-01-02T15:04:05.000Z"))...)
+	line = fmt.Appendf(line, "  %s  ", p.As(terminal.Bold, fmt.Sprintf("%s/%d", resource, record.ID)))
 	if record.Tombstone {
-		return append(line, p.as(red, "gone")...)
+		return append(line, p.As(terminal.Red, "gone")...)
 	}
 	return record.Value.AppendJSON(line, false)
 }

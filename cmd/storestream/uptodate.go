@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -28,27 +29,27 @@ func lettersOf(reasons []producer.LetterReason) []letters {
 
 // printStates is `watermark list` for a person: the table, and what follows from it.
 func (a *app) printStates(cfg *config.Config, states []state) error {
-	t := newTable(a.paint, "RESOURCE", "SETTLED", "", "AS OF", "LAG", "ROWS", "SWEPT", "OWNER", "REQUEST").numbers(2, 4, 5)
+	t := terminal.NewTable(a.paint, "RESOURCE", "SETTLED", "", "AS OF", "LAG", "ROWS", "SWEPT", "OWNER", "REQUEST").Numbers(2, 4, 5)
 	for _, s := range states {
 		lag, owner := "-", s.owner()
 		if s.LagSeconds != nil {
-			lag = shortDuration(s.lag())
+			lag = terminal.Duration(s.lag())
 		}
 		if s.late(cfg) != "" {
-			lag = a.paint.as(red, lag)
+			lag = a.paint.As(terminal.Red, lag)
 		}
 		if s.Owner == "" && !s.between {
-			owner = a.paint.as(red, owner)
+			owner = a.paint.As(terminal.Red, owner)
 		}
-		t.row(s.Resource, pointerText(s.Settled), ago(s.Settled, s.now), pointerText(s.AsOf), lag, grouped(s.Rows), s.swept(), owner, s.request())
+		t.Row(s.Resource, pointerText(s.Settled), ago(s.Settled, s.now), pointerText(s.AsOf), lag, terminal.Count(s.Rows), s.swept(), owner, s.request())
 	}
-	if err := t.print(a.stdout); err != nil {
+	if err := t.Print(a.stdout); err != nil {
 		return err
 	}
 	a.print("\n%s\n", a.verdict(cfg, states))
 	for _, s := range states {
 		for _, l := range s.DeadLetters {
-			a.print("%s\n", a.paint.as(yellow, s.dead(cfg, l)))
+			a.print("%s\n", a.paint.As(terminal.Yellow, s.dead(cfg, l)))
 		}
 	}
 	return nil
@@ -73,7 +74,7 @@ func (a *app) verdict(cfg *config.Config, states []state) string {
 		}
 	}
 	if len(reasons) > 0 {
-		text := a.paint.as(red, "NOT up to date.")
+		text := a.paint.As(terminal.Red, "NOT up to date.")
 		for _, why := range reasons {
 			text += "\n  " + strings.Join(resources[why], ", ") + ": " + why
 		}
@@ -82,7 +83,7 @@ func (a *app) verdict(cfg *config.Config, states []state) string {
 	if largest.LagSeconds == nil {
 		return "No resource is enabled here."
 	}
-	return a.paint.as(green, "Everything is up to date:") + fmt.Sprintf(" the largest lag is %s (%s).", shortDuration(largest.lag()), largest.Resource)
+	return a.paint.As(terminal.Green, "Everything is up to date:") + fmt.Sprintf(" the largest lag is %s (%s).", terminal.Duration(largest.lag()), largest.Resource)
 }
 
 // lateAfter is how old the last complete pass may be, or three intervals where those are longer: what the status page calls behind.
@@ -97,9 +98,9 @@ func (s state) late(cfg *config.Config) string {
 	case s.LagSeconds == nil:
 		return "the first load is not finished"
 	case s.Owner == "" && !s.between:
-		return "no instance polls it, since " + shortDuration(s.lag())
+		return "no instance polls it, since " + terminal.Duration(s.lag())
 	case s.lag() > allowed:
-		return "the last complete pass began " + shortDuration(s.lag()) + " ago"
+		return "the last complete pass began " + terminal.Duration(s.lag()) + " ago"
 	}
 	return ""
 }
@@ -131,7 +132,7 @@ func (s state) dead(cfg *config.Config, l letters) string {
 	if l.Field != "" {
 		what = "its " + l.Field
 	}
-	return fmt.Sprintf("%s: %s cannot be published, %s: %s (%s/%s in %sdead_letters)", s.Resource, plural(l.Rows, "row"), what, l.Error, s.Resource,
+	return fmt.Sprintf("%s: %s cannot be published, %s: %s (%s/%s in %sdead_letters)", s.Resource, terminal.Plural(l.Rows, "row"), what, l.Error, s.Resource,
 		strings.Join(l.IDs, ", "), cfg.Kafka.TopicPrefix)
 }
 

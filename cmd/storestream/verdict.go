@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/storestream/storestream/internal/compare"
+	"github.com/storestream/storestream/internal/terminal"
 )
 
 // report prints what came of a verification; its error is the exit status.
@@ -59,28 +60,28 @@ func (v *verification) inFlight() (n int) {
 }
 
 func (v *verification) print(total verdict) error {
-	t := newTable(v.paint, "RESOURCE", "SERVICE", "TOPIC", "DEAD LETTERS", "IN FLIGHT", "MISSING", "STALE", "EXTRA", "FIRST IDS").numbers(1, 2, 3, 4, 5, 6, 7)
+	t := terminal.NewTable(v.paint, "RESOURCE", "SERVICE", "TOPIC", "DEAD LETTERS", "IN FLIGHT", "MISSING", "STALE", "EXTRA", "FIRST IDS").Numbers(1, 2, 3, 4, 5, 6, 7)
 	rows := 0
 	for _, one := range v.all {
 		if one.Verdict == unknown {
-			t.row(one.Resource, "-", "-", "-", "-", "-", "-", "-", v.paint.as(yellow, "could not tell"))
+			t.Row(one.Resource, "-", "-", "-", "-", "-", "-", "-", v.paint.As(terminal.Yellow, "could not tell"))
 			continue
 		}
 		rows += one.SourceRows
 		cells := []string{one.Resource}
 		for _, n := range []int{one.SourceRows, one.TopicRows, one.DeadLetters, one.InFlight} {
-			cells = append(cells, grouped(int64(n)))
+			cells = append(cells, terminal.Count(n))
 		}
 		for _, n := range []int{one.Missing, one.Stale, one.Extra} {
-			text := grouped(int64(n))
+			text := terminal.Count(n)
 			if n > 0 {
-				text = v.paint.as(red, text)
+				text = v.paint.As(terminal.Red, text)
 			}
 			cells = append(cells, text)
 		}
-		t.row(append(cells, one.firstIDs())...)
+		t.Row(append(cells, one.firstIDs())...)
 	}
-	if err := t.print(v.stdout); err != nil {
+	if err := t.Print(v.stdout); err != nil {
 		return err
 	}
 	v.conclude(total, rows)
@@ -91,15 +92,15 @@ func (v *verification) print(total verdict) error {
 func (v *verification) conclude(total verdict, rows int) {
 	switch total {
 	case identical:
-		v.app.print("\n%s %s of %s, row by row.\n", v.paint.as(green, "Identical:"), plural(rows, "row"), plural(len(v.all), "resource"))
+		v.app.print("\n%s %s of %s, row by row.\n", v.paint.As(terminal.Green, "Identical:"), terminal.Plural(rows, "row"), terminal.Plural(len(v.all), "resource"))
 		if n := v.inFlight(); n > 0 {
-			v.app.print("In flight: %s changed while they were read, and were equal when looked at again.\n", plural(n, "row"))
+			v.app.print("In flight: %s changed while they were read, and were equal when looked at again.\n", terminal.Plural(n, "row"))
 		}
 	case different:
 		names := strings.Join(v.having(different), " ")
-		v.app.print("\n%s %s. `storestream sweep %s` asks the running instance to repair the topic.\n", v.paint.as(red, "DIFFERENT:"), strings.Join(v.having(different), ", "), names)
+		v.app.print("\n%s %s. `storestream sweep %s` asks the running instance to repair the topic.\n", v.paint.As(terminal.Red, "DIFFERENT:"), strings.Join(v.having(different), ", "), names)
 	case unknown:
-		v.app.print("\n%s\n", v.paint.as(yellow, "Could not tell."))
+		v.app.print("\n%s\n", v.paint.As(terminal.Yellow, "Could not tell."))
 	}
 	for _, one := range v.all {
 		if one.Error != "" {
@@ -109,7 +110,7 @@ func (v *verification) conclude(total verdict, rows int) {
 			v.app.print("%s: %s\n", one.Resource, one.Note)
 		}
 		if one.Untracked > 0 {
-			v.app.print("%s: %s differed and were too many to look at again: some may be under way\n", one.Resource, plural(one.Untracked, "row"))
+			v.app.print("%s: %s differed and were too many to look at again: some may be under way\n", one.Resource, terminal.Plural(one.Untracked, "row"))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/compare"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
@@ -96,8 +97,17 @@ func lettered(ctx context.Context, v *verification, resource string) (map[int64]
 // first reads both in full.
 func (o *verified) first(ctx context.Context) {
 	o.c = compare.New(o.compare)
-	o.fail(o.c.First(ctx, func(p compare.Progress) { o.v.bar.reading(o.Resource, p) }))
+	o.fail(o.c.First(ctx, func(p compare.Progress) { o.progress(p) }))
 	o.looked = time.Now()
+}
+
+// progress shows how far it is. The rows of the topic are the best guess of how many the service has.
+func (o *verified) progress(p compare.Progress) {
+	if p.SourceRows == 0 {
+		o.v.bar.Show(o.Resource+": reading the topic", p.TopicRows, 0)
+	} else {
+		o.v.bar.Show(o.Resource+": reading the service", p.SourceRows, max(p.TopicRows, 1))
+	}
 }
 
 func (o *verified) fail(err error) {
@@ -175,10 +185,10 @@ func (o *verified) conclude() {
 		}
 	}
 	if r.Foreign > 0 {
-		o.note(plural(r.Foreign, "record") + " in the topic with a key that is no row's: no row differs by it, but another program wrote it, and consumers that decode keys may stop there")
+		o.note(terminal.Plural(r.Foreign, "record") + " in the topic with a key that is no row's: no row differs by it, but another program wrote it, and consumers that decode keys may stop there")
 	}
 	if strays > 0 {
-		o.note(plural(strays, "row") + " of those that differ: another program wrote a record into a partition where its key does not belong, and consumers may take it for the row")
+		o.note(terminal.Plural(strays, "row") + " of those that differ: another program wrote a record into a partition where its key does not belong, and consumers may take it for the row")
 	}
 }
 

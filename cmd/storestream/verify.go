@@ -14,6 +14,7 @@ import (
 
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -60,8 +61,8 @@ too many to be looked at again), foreign (records whose key is no row's), second
 				// What is held is one table without pointers, so a collection costs next to nothing however large it is; at the usual 100 percent
 				// the garbage of reading would be let grow to its size first.
 				defer debug.SetGCPercent(debug.SetGCPercent(verifyGC))
-				v := &verification{app: a, cfg: cfg, set: set, cluster: cluster, bar: newBar(a.stderr)}
-				defer v.bar.clear()
+				v := &verification{app: a, cfg: cfg, set: set, cluster: cluster, bar: terminal.NewProgress(a.stderr)}
+				defer v.bar.Clear()
 				return v.run(ctx, names, output == "json")
 			})
 		},
@@ -76,7 +77,7 @@ type verification struct {
 	cfg     *config.Config
 	set     *schemas.Set
 	cluster *producer.Cluster
-	bar     *bar
+	bar     *terminal.Progress
 	all     []*verified
 }
 
@@ -100,7 +101,7 @@ func (v *verification) run(ctx context.Context, names []string, asJSON bool) err
 	if err := v.lookAgain(ctx); err != nil {
 		return err
 	}
-	v.bar.clear()
+	v.bar.Clear()
 	for _, one := range v.all {
 		one.conclude()
 	}
@@ -138,7 +139,7 @@ func (v *verification) lookAgain(ctx context.Context) error {
 		if !v.open() {
 			return nil
 		}
-		v.bar.say(v.waiting())
+		v.bar.Say(v.waiting())
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -164,7 +165,7 @@ func (v *verification) waiting() string {
 			n += one.differing()
 		}
 	}
-	return plural(n, "row") + " to look at again after the next poll"
+	return terminal.Plural(n, "row") + " to look at again after the next poll"
 }
 
 // ownersEvery is how often verify asks the group who has what.

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -178,7 +179,7 @@ func (s state) owner() string {
 	case s.Written == nil:
 		return "none"
 	}
-	return fmt.Sprintf("none (last %s, %s ago)", s.Instance, shortDuration(s.now.Sub(*s.Written)))
+	return fmt.Sprintf("none (last %s, %s ago)", s.Instance, terminal.Duration(s.now.Sub(*s.Written)))
 }
 
 // request is what is being done or waits, in words.

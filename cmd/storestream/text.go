@@ -1,0 +1,44 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/schemas"
+)
+
+// printJSON writes v, indented.
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// ago is how long before now an instant was, in words; "-" where it is not known.
+func ago(i *schemas.Instant, now schemas.Instant) string {
+	switch {
+	case i == nil:
+		return "-"
+	case *i > now:
+		return "in " + terminal.Duration(i.Sub(now))
+	}
+	return terminal.Duration(now.Sub(*i)) + " ago"
+}
+
+// instantText is i to the second, "-" where it is not known.
+func instantText(i schemas.Instant) string {
+	if i == schemas.MinInstant {
+		return "-"
+	}
+	return i.Time().Format("2006-01-02T15:04:05Z")
+}
+
+// known is i, nil where it is not known: for JSON.
+func known(i schemas.Instant) *schemas.Instant {
+	if i == schemas.MinInstant {
+		return nil
+	}
+	return &i
+}

@@ -1,0 +1,98 @@
+// Package terminal prints for people: colored text, aligned tables, a progress line, and numbers, times and sizes
+// as people write them. What goes to a pipe or a file gets the same text without colors and without progress.
+//
+// It knows nothing of storestream. Whoever prints says what is worth a color.
+package terminal
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mattn/go-isatty"
+)
+
+// Is says whether a stream is a terminal.
+func Is(stream any) bool {
+	f, ok := stream.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
+// Style is a color or an emphasis: the number of an ANSI SGR code.
+type Style string
+
+// The styles in use.
+const (
+	Normal Style = ""
+	Bold   Style = "1"
+	Faint  Style = "2"
+	Red    Style = "31"
+	Green  Style = "32"
+	Yellow Style = "33"
+	Cyan   Style = "36"
+)
+
+// Paint gives text a style. False leaves every text as it is: for pipes, files, and terminals without colors.
+type Paint bool
+
+// PaintFor is the Paint for a stream that is a terminal or not. It is false where NO_COLOR is set to anything but the
+// empty string (https://no-color.org) or TERM is dumb. Of several values of a variable the last counts.
+func PaintFor(terminal bool, environ []string) Paint {
+	return Paint(terminal && variable(environ, "NO_COLOR") == "" && variable(environ, "TERM") != "dumb")
+}
+
+func variable(environ []string, name string) string {
+	for _, v := range slices.Backward(environ) {
+		if value, ok := strings.CutPrefix(v, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// As returns text in a style.
+func (p Paint) As(s Style, text string) string {
+	if !p || s == Normal || text == "" {
+		return text
+	}
+	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+}
+
+var painted = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// Width is how many columns text takes. Styles take none.
+func Width(text string) int { return utf8.RuneCountInString(painted.ReplaceAllString(text, "")) }
+
+// Pad fills text up with spaces, on its right, to so many columns.
+func Pad(text string, columns int) string { return text + space(text, columns) }
+
+// PadLeft fills text up with spaces, on its left, to so many columns.
+func PadLeft(text string, columns int) string { return space(text, columns) + text }
+
+func space(text string, columns int) string { return strings.Repeat(" ", max(0, columns-Width(text))) }
+
+// Cut shortens text to so many columns, the last of which says that something is missing. Styles stay and end as in
+// text.
+func Cut(text string, columns int) string {
+	if Width(text) <= columns {
+		return text
+	}
+	var b strings.Builder
+	for used := 0; text != ""; {
+		if at := painted.FindStringIndex(text); at != nil && at[0] == 0 {
+			b.WriteString(text[:at[1]])
+			text = text[at[1]:]
+			continue
+		}
+		_, size := utf8.DecodeRuneInString(text)
+		if used++; used < columns {
+			b.WriteString(text[:size])
+		} else if used == columns {
+			b.WriteString("…")
+		}
+		text = text[size:]
+	}
+	return b.String()
+}

@@ -1,0 +1,72 @@
+package terminal
+
+import (
+	"io"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// Progress is one line of a terminal that says what a command is at: a bar, or a text. Elsewhere it shows nothing. A
+// terminal that has gone does not matter to it: no method fails.
+type Progress struct {
+	w    io.Writer // nil: no terminal
+	what string    // is shown now; "": nothing
+	bar  *progressbar.ProgressBar
+}
+
+// NewProgress is the progress line of w, usually stderr.
+func NewProgress(w io.Writer) *Progress {
+	if !Is(w) {
+		return &Progress{}
+	}
+	return &Progress{w: w}
+}
+
+// Show draws a bar: done of about total. A total of 0 is unknown. A bar that reaches a guessed total waits just before
+// its end.
+func (p *Progress) Show(what string, done, total int) {
+	if p.w == nil {
+		return
+	}
+	if p.bar == nil || p.what != what {
+		p.begin(what, total)
+	}
+	if total > 0 && done >= p.bar.GetMax() {
+		p.bar.ChangeMax(done + 1)
+	}
+	_ = p.bar.Set(done)
+}
+
+func (p *Progress) begin(what string, total int) {
+	p.Clear()
+	if total == 0 {
+		total = -1 // the library's word for unknown
+	}
+	p.what = what
+	p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(what),
+		progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionSetSpinnerChangeInterval(0)) // a spinner with an interval draws on after Clear
+}
+
+// Say writes a text in place of what was shown.
+func (p *Progress) Say(text string) {
+	if p.w == nil || p.what == text {
+		return
+	}
+	p.Clear()
+	p.what = text
+	_, _ = io.WriteString(p.w, text)
+}
+
+// Clear takes off the terminal what is shown.
+func (p *Progress) Clear() {
+	switch {
+	case p.bar != nil:
+		_ = p.bar.Clear()
+	case p.what != "":
+		_, _ = io.WriteString(p.w, "\r\x1b[K")
+	}
+	p.bar, p.what = nil, ""
+}
