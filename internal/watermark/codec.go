@@ -48,7 +48,7 @@ func Decode(resource string, value []byte) (Watermark, error) {
 func (w Watermark) instants() map[string]schemas.Instant {
 	all := map[string]schemas.Instant{"settled": w.Settled, "as_of": w.AsOf, "seen_from": w.DedupFrom, "last_sweep": w.LastSweep, "written": w.Written}
 	if w.Cursor != nil {
-		all["cursor.updated_at"], all["cursor.mark_time"], all["cursor.started"] = w.Cursor.UpdatedAt, w.Cursor.MarkTime, w.Cursor.Started
+		all["cursor.updated_at"], all["cursor.mark_time"], all["cursor.started"] = w.Cursor.UpdatedAt, w.Cursor.HorizonTime, w.Cursor.Started
 	}
 	if w.Replay != nil {
 		all["replay.from"], all["replay.at"] = w.Replay.From, w.Replay.At

@@ -14,7 +14,7 @@ func full() watermark.Watermark {
 	w := watermark.New("orders")
 	w.Settled, w.AsOf, w.Written, w.DedupFrom = 1795079400123456, 1795079401000000, 1795079402000001, 1795079399000000
 	w.Rows, w.Request, w.Instance, w.Group, w.TopicID, w.Partitions = 12, 3, "host-1", "storestream", "AAAAAAAAAAAAAAAAAAAAAQ", 6
-	w.Cursor = &watermark.Cursor{UpdatedAt: 1795079400123456, ID: -5, Xmin: 1 << 63, MarkTime: 7, MarkNext: 9, Started: 8}
+	w.Cursor = &watermark.Cursor{UpdatedAt: 1795079400123456, ID: -5, Xmin: 1 << 63, HorizonTime: 7, HorizonNext: 9, Started: 8}
 	w.Replay = &watermark.Replay{Request: 3, From: schemas.MinInstant, At: 1, Ends: []int64{1, 2, 3}}
 	w.Sweep = &watermark.Sweep{Request: 2, At: 3}
 	w.LastSweep = schemas.MaxInstant

@@ -51,11 +51,11 @@ type Watermark struct {
 type Cursor struct {
 	UpdatedAt schemas.Instant `json:"updated_at"`
 	ID        int64           `json:"id"`
-	// Xmin is the smallest snapshot xmin among the chunks read so far; MarkTime and MarkNext are the mark noted before the
+	// Xmin is the smallest snapshot xmin among the chunks read so far; HorizonTime and HorizonNext are the horizon noted before the
 	// first of them. All three are 0 where the source has no such thing.
-	Xmin     uint64          `json:"xmin,omitempty"`
-	MarkTime schemas.Instant `json:"mark_time,omitempty"`
-	MarkNext uint64          `json:"mark_next,omitempty"`
+	Xmin        uint64          `json:"xmin,omitempty"`
+	HorizonTime schemas.Instant `json:"mark_time,omitempty"`
+	HorizonNext uint64          `json:"mark_next,omitempty"`
 	// Started is the instance's clock at the start of the pass: what AsOf becomes when it completes.
 	Started schemas.Instant `json:"started"`
 }

@@ -91,15 +91,15 @@ func (p *pass) begin(ctx context.Context) (key, error) {
 		return key{}, err
 	}
 	now := &c.clock
-	if cursor != nil && (cursor.UpdatedAt < p.r.From || cursor.Xmin > now.next || cursor.MarkNext > now.next) {
+	if cursor != nil && (cursor.UpdatedAt < p.r.From || cursor.Xmin > now.next || cursor.HorizonNext > now.next) {
 		// Ids that this server has not given out: the cursor is another cluster's, and rows that it had behind it may be missing here.
 		s.Log.Warn("the pass begins again: its cursor is not of this database")
 		cursor, p.r.Cursor, p.cursor = nil, nil, nil
 	}
 	if cursor != nil {
 		p.resumed, p.xmin = true, cursor.Xmin
-		if cold && cursor.MarkNext > 0 {
-			s.settle.note(mark{time: cursor.MarkTime, next: cursor.MarkNext})
+		if cold && cursor.HorizonNext > 0 {
+			s.settle.note(mark{time: cursor.HorizonTime, next: cursor.HorizonNext})
 		}
 		return keyOf(cursor), nil
 	}
@@ -187,7 +187,7 @@ func (p *pass) place(c *chunk) *watermark.Cursor {
 	}
 	p.cursor = &watermark.Cursor{UpdatedAt: instantOf(c.end.at), ID: c.end.id, Xmin: p.xmin, Started: p.started()}
 	if m, ok := p.s.settle.best(p.xmin); ok {
-		p.cursor.MarkTime, p.cursor.MarkNext = m.time, m.next
+		p.cursor.HorizonTime, p.cursor.HorizonNext = m.time, m.next
 	}
 	return p.cursor
 }

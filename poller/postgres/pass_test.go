@@ -92,7 +92,7 @@ func TestACursorOfAnotherClusterIsNotTrusted(t *testing.T) {
 	}
 	_ = r.read(poller.Request{Kind: poller.Pass})
 	r.before = nil
-	r.cursor.MarkNext += 1 << 30
+	r.cursor.HorizonNext += 1 << 30
 	r.cursor.Xmin += 1 << 30
 	r.settled = schemas.MinInstant
 	clear(r.rows)
