@@ -30,7 +30,7 @@ func (c *checker) database(ctx context.Context) []finding {
 		return f.all
 	}
 	defer db.Close()
-	server, err := db.Examine(ctx)
+	server, err := postgres.CheckServer(ctx, db)
 	if err != nil {
 		f.fail("", err, databaseRemedy(err))
 		return f.all
@@ -88,7 +88,7 @@ func (f *findings) server(s postgres.Server, connections int) {
 }
 
 func (f *findings) table(ctx context.Context, db *postgres.DB, r *schemas.Resource) {
-	t, err := db.ExamineTable(ctx, r)
+	t, err := postgres.CheckTable(ctx, db, r)
 	if err != nil {
 		f.fail(r.Name, err, databaseRemedy(err))
 		return

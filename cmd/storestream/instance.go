@@ -144,7 +144,7 @@ func (in *instance) openSources() error {
 		return nil
 	}
 	in.db, err = postgres.Open(postgres.Config{
-		DSN: string(in.cfg.Postgres.DSN), MaxConnections: in.cfg.Postgres.MaxConnections, Log: in.log.With(zap.String("source", config.Postgres)),
+		DSN: string(in.cfg.Postgres.DSN), MaxConnections: in.cfg.Postgres.MaxConnections,
 	})
 	return err
 }
@@ -160,7 +160,7 @@ func (in *instance) closeSources() {
 func (in *instance) source(r *schemas.Resource, bound *metrics.Resource, log *zap.Logger, doing func(string)) poller.Source {
 	c := in.cfg.Resources[r.Name]
 	if c.Source == config.Postgres {
-		return in.db.Source(postgres.SourceConfig{Resource: r, Overlap: c.Overlap, Start: start(c), Metrics: bound, Log: log, Doing: doing})
+		return postgres.NewSource(in.db, postgres.SourceConfig{Resource: r, Overlap: c.Overlap, Start: start(c), Metrics: bound, Log: log, Doing: doing})
 	}
 	return in.client.Source(rest.SourceConfig{Resource: r, Overlap: c.Overlap, Start: start(c), Metrics: bound, Log: log, Doing: doing})
 }

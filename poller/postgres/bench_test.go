@@ -47,7 +47,7 @@ func BenchmarkFirstLoad(b *testing.B) {
 	runtime.ReadMemStats(&before)
 	used, n, peak := cpu(), 0, uint64(0)
 	for b.Loop() {
-		s := db.Source(postgres.SourceConfig{Resource: orders, Overlap: time.Minute, Start: schemas.MinInstant})
+		s := postgres.NewSource(db, postgres.SourceConfig{Resource: orders, Overlap: time.Minute, Start: schemas.MinInstant})
 		err := s.Read(ctx, poller.Request{Kind: poller.Pass, From: schemas.MinInstant}, func(batch poller.Batch) error {
 			n += len(batch.Rows)
 			runtime.ReadMemStats(&after)

@@ -12,7 +12,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Server is what Examine found of the database server.
+// Server is what CheckServer found of the database server.
 type Server struct {
 	Where, Database, Role, Version string
 	Standby                        bool
@@ -27,7 +27,7 @@ type Server struct {
 	Pooling          Pooling
 }
 
-// Table is what ExamineTable found of a resource's table.
+// Table is what CheckTable found of a resource's table.
 type Table struct {
 	Name    string   // qualified and quoted
 	Rows    int64    // the planner's estimate, -1: never analysed
@@ -43,8 +43,8 @@ type Table struct {
 const serverSQL = `SELECT current_setting('server_version'), (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint,
 	(SELECT rolsuper FROM pg_roles WHERE rolname = current_user)`
 
-// Examine asks the server what matters for polling, once and without retries. It changes nothing. The error is explained like those of Source.Read.
-func (db *DB) Examine(ctx context.Context) (Server, error) {
+// CheckServer asks the server what matters for polling, once and without retries. It changes nothing. The error is explained like those of Source.Read.
+func CheckServer(ctx context.Context, db *DB) (Server, error) {
 	s := Server{Where: db.where, Database: db.database, Role: db.user}
 	q := statement{sql: serverSQL}
 	asked := time.Now()
@@ -85,9 +85,9 @@ JOIN pg_attribute u ON u.attrelid = c.oid AND u.attname = 'updated_at'
 JOIN pg_attribute k ON k.attrelid = c.oid AND k.attname = 'id'
 WHERE c.oid = to_regclass($1)`
 
-// ExamineTable looks at what reading r needs of its table: that the role may SELECT it, and that its columns can hold the fields, which are errors as those
+// CheckTable looks at what reading r needs of its table: that the role may SELECT it, and that its columns can hold the fields, which are errors as those
 // of Source.Read; and at what only costs time. It changes nothing.
-func (db *DB) ExamineTable(ctx context.Context, r *schemas.Resource) (Table, error) {
+func CheckTable(ctx context.Context, db *DB, r *schemas.Resource) (Table, error) {
 	t, err := db.look(ctx, r)
 	if err != nil {
 		return Table{}, db.explain(r.Table, err)

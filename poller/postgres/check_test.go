@@ -25,7 +25,7 @@ func examiner(t *testing.T, dsn string) *postgres.DB {
 
 func examine(t *testing.T, dsn string) postgres.Server {
 	t.Helper()
-	found, err := examiner(t, dsn).Examine(t.Context())
+	found, err := postgres.CheckServer(t.Context(), examiner(t, dsn))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestATablesIndexIsFoundOnlyWhereReadsCanGoByIt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openShop(t, test.ddl)
-			found, err := examiner(t, pooler.DSN(role, password, s.name)).ExamineTable(t.Context(), orders)
+			found, err := postgres.CheckTable(t.Context(), examiner(t, pooler.DSN(role, password, s.name)), orders)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +111,7 @@ func TestATablesIndexIsFoundOnlyWhereReadsCanGoByIt(t *testing.T) {
 				return
 			}
 			s.exec(found.CreateIndex) // it is good for what it says
-			if found, err := examiner(t, pooler.DSN(role, password, s.name)).ExamineTable(t.Context(), orders); err != nil || !found.Index {
+			if found, err := postgres.CheckTable(t.Context(), examiner(t, pooler.DSN(role, password, s.name)), orders); err != nil || !found.Index {
 				t.Errorf("after %s: %+v, %v", want, found, err)
 			}
 		})
@@ -123,7 +123,7 @@ func TestWhatATableLacksOrHidesIsSaid(t *testing.T) {
 	s.exec("GRANT UPDATE ON orders TO " + role)
 	s.exec("ALTER TABLE orders ENABLE ROW LEVEL SECURITY")
 	db := examiner(t, pooler.DSN(role, password, s.name))
-	found, err := db.ExamineTable(t.Context(), orders)
+	found, err := postgres.CheckTable(t.Context(), db, orders)
 	if err != nil || !found.Writable || !found.Hidden || !slices.Equal(found.Missing, []string{"status"}) {
 		t.Errorf("%+v, %v", found, err)
 	}
@@ -141,7 +141,7 @@ func TestWhatOnlyAPersonCanMendIsHeldWithItsRemedy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openShop(t, test.ddl)
 			s.exec(test.then)
-			_, err := examiner(t, pooler.DSN(role, password, s.name)).ExamineTable(t.Context(), orders)
+			_, err := postgres.CheckTable(t.Context(), examiner(t, pooler.DSN(role, password, s.name)), orders)
 			var held *poller.HoldError
 			if !errors.As(err, &held) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v, expected a HoldError that says %q", err, test.says)

@@ -13,7 +13,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"go.uber.org/zap"
 )
 
 const (
@@ -31,13 +30,11 @@ const (
 type Config struct {
 	DSN            string
 	MaxConnections int // 0: 4
-	Log            *zap.Logger
 }
 
 // DB is the connections to one database, shared by the sources made from it.
 type DB struct {
 	pool *pgxpool.Pool
-	log  *zap.Logger
 	// For errors: host:port, and what of the DSN is no secret.
 	where, user, database string
 	parameters            []string
@@ -80,11 +77,7 @@ func Open(c Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: make the connection pool: %w", err)
 	}
-	log := c.Log
-	if log == nil {
-		log = zap.NewNop()
-	}
-	return &DB{pool: pool, log: log, where: net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port))), user: cc.User, database: cc.Database,
+	return &DB{pool: pool, where: net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port))), user: cc.User, database: cc.Database,
 		parameters: parameters}, nil
 }
 

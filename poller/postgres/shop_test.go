@@ -159,7 +159,7 @@ func openReader(t *testing.T, dsn string, c postgres.SourceConfig) *reader {
 	if c.Overlap == 0 {
 		c.Overlap = overlap
 	}
-	r.source = db.Source(c)
+	r.source = postgres.NewSource(db, c)
 	return r
 }
 

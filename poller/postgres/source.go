@@ -52,13 +52,13 @@ type Source struct {
 
 var _ poller.Source = (*Source)(nil)
 
-// Source makes a source for one takeover of one resource.
-func (db *DB) Source(c SourceConfig) *Source {
+// NewSource makes a source for one takeover of one resource.
+func NewSource(db *DB, c SourceConfig) *Source {
 	if c.MaxRows <= 0 {
 		c.MaxRows = defaultMaxRows
 	}
 	if c.Log == nil {
-		c.Log = db.log
+		c.Log = zap.NewNop()
 	}
 	if c.Doing == nil {
 		c.Doing = func(string) {}
