@@ -36,7 +36,7 @@ func BenchmarkCommit(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer c.Close()
-	session, err := c.Take(b.Context(), set.Get("orders"))
+	session, err := producer.Take(b.Context(), c, set.Get("orders"))
 	if err != nil {
 		b.Fatal(err)
 	}

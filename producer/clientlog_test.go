@@ -17,7 +17,7 @@ func TestABrokerThatIsDownIsOneKindOfLine(t *testing.T) {
 	s := newStage(t)
 	core, seen := observer.New(zap.WarnLevel)
 	c := s.cluster("a", func(config *producer.Config) { config.Log = zap.New(core) })
-	if err := c.EnsureTopics(s.ctx()); err != nil {
+	if err := producer.EnsureTopics(s.ctx(), c); err != nil {
 		t.Fatal(err)
 	}
 	_ = s.broker.Stop()

@@ -33,7 +33,7 @@ type Cluster struct {
 	mu        sync.Mutex
 	pace      map[string]*pace // by resource: outlives sessions, or each new one would walk into the same timeout
 	topics    map[string]topicInfo
-	requests  *requestReader // started by the first who asks
+	requests  *Requests
 	closeOnce sync.Once
 }
 
@@ -75,6 +75,7 @@ func Open(cfg Config) (*Cluster, error) {
 		return nil, err
 	}
 	c.admin = kadm.NewClient(c.cl)
+	c.requests = newRequests(c)
 	return c, nil
 }
 
@@ -90,12 +91,7 @@ func (c *Cluster) client(opts ...kgo.Opt) (*kgo.Client, error) {
 // Close ends what Open and the calls since have started. Sessions and memberships are closed by whoever has them.
 func (c *Cluster) Close() {
 	c.closeOnce.Do(func() {
-		c.mu.Lock()
-		requests := c.requests
-		c.mu.Unlock()
-		if requests != nil {
-			requests.close()
-		}
+		c.requests.close()
 		c.cl.Close()
 	})
 }
@@ -111,6 +107,9 @@ func (c *Cluster) Ping(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Requests gives access to the topic of requests.
+func (c *Cluster) Requests() *Requests { return c.requests }
 
 // Topic is the name of the data topic of a resource.
 func (c *Cluster) Topic(resource string) string { return c.cfg.TopicPrefix + resource }

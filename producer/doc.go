@@ -21,6 +21,6 @@
 //  4. Only then read the source.
 //
 // A commit whose outcome is unknown, or a producer id that is refused, ends the session (ErrLost): what is true is then read again, by
-// the same four steps. Before that the caller asks the group whether it is still a member (Membership.Confirm): a zombie would otherwise
+// the same four steps. Before that the caller asks the group whether it is still a member (Group.Confirm): a zombie would otherwise
 // fence its successor.
 package producer

@@ -12,7 +12,7 @@ import (
 var ErrAborted = errors.New("the transaction was aborted")
 
 // ErrLost says that whether the transaction was committed is unknown, or another producer has taken the topic over. Close the session, and go on with a
-// new one (Membership.Confirm, then Cluster.Take).
+// new one (Group.Confirm, then Take).
 var ErrLost = errors.New("the session is lost")
 
 // Reasons for which the context of an owner is cancelled.

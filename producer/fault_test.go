@@ -73,8 +73,8 @@ func TestARefusedRecordAbortsTheWholeTransaction(t *testing.T) {
 			if !errors.Is(err, producer.ErrAborted) || !errors.Is(err, kerr.InvalidRecord) {
 				t.Fatalf("commit: %v, expected ErrAborted because of an invalid record", err)
 			}
-			if session.Watermark().Rows != 1 || len(session.Letters()) != 0 {
-				t.Errorf("the session believes that the aborted transaction happened: %+v, %v", session.Watermark(), session.Letters())
+			if session.Watermark().Rows != 1 || len(session.DeadLetters()) != 0 {
+				t.Errorf("the session believes that the aborted transaction happened: %+v, %v", session.Watermark(), session.DeadLetters())
 			}
 			s.wantIDs(1)
 			s.commit(session, tx)

@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/producer"
 )
 
 // A record of a transaction that the coordinator knows nothing of hides all that comes after it from every read_committed consumer, of all resources, and neither a
@@ -34,7 +35,7 @@ func TestTakingOverEndsATransactionThatTheBrokerHasForgotten(t *testing.T) {
 	s.commit(successor, next(successor, s.order(2, "2026-11-20T10:00:00Z", "Shipped")))
 	s.wantIDs(1, 2)
 	// The watermark topic is everybody's: it can be read to its end again.
-	if _, err := s.cluster("c", nil).Take(s.ctx(), s.set.Get("users")); err != nil {
+	if _, err := producer.Take(s.ctx(), s.cluster("c", nil), s.set.Get("users")); err != nil {
 		t.Error(err)
 	}
 }

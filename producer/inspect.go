@@ -16,7 +16,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// TopicReport is what InspectTopics found of one topic.
+// TopicReport is what Inspector.Topics found of one topic.
 type TopicReport struct {
 	Topic string
 	// Missing: it is not there, and the broker would make it (else Err says why not).
@@ -31,26 +31,32 @@ type TopicReport struct {
 	Err error
 }
 
-// InspectTopics looks at each topic that polling resources needs, and asks for those that are missing whether the broker would make them. It changes nothing.
-func (c *Cluster) InspectTopics(ctx context.Context, resources ...string) []TopicReport {
+// Inspector asks what `storestream check` tells. It changes nothing.
+type Inspector struct{ c *Cluster }
+
+// Inspect asks about the cluster.
+func Inspect(c *Cluster) Inspector { return Inspector{c} }
+
+// Topics looks at each topic that polling resources needs, and asks for those that are missing whether the broker would make them. It changes nothing.
+func (i Inspector) Topics(ctx context.Context, resources ...string) []TopicReport {
 	var reports []TopicReport
-	for _, spec := range c.specs(resources) {
-		reports = append(reports, c.inspectTopic(ctx, spec))
+	for _, spec := range i.c.specs(resources) {
+		reports = append(reports, i.inspectTopic(ctx, spec))
 	}
 	return reports
 }
 
-func (c *Cluster) inspectTopic(ctx context.Context, spec topicSpec) TopicReport {
+func (i Inspector) inspectTopic(ctx context.Context, spec topicSpec) TopicReport {
 	report := TopicReport{Topic: spec.name}
-	report.Err = c.askRights(ctx, &report)
+	report.Err = i.askRights(ctx, &report)
 	if errors.Is(report.Err, kerr.UnknownTopicOrPartition) {
-		report.Missing, report.Err = true, c.wouldCreate(ctx, spec)
+		report.Missing, report.Err = true, i.wouldCreate(ctx, spec)
 		return report
 	}
 	if report.Err != nil {
 		return report
 	}
-	settings, err := c.settings(ctx, spec.name)
+	settings, err := i.c.settings(ctx, spec.name)
 	if err != nil {
 		report.Err = err
 		return report
@@ -70,13 +76,13 @@ var neededRights = []struct {
 }{{kmsg.ACLOperationRead, "READ"}, {kmsg.ACLOperationWrite, "WRITE"}, {kmsg.ACLOperationDescribeConfigs, "DESCRIBE_CONFIGS"}}
 
 // askRights fills in partitions, replicas and rights from one answer of the broker.
-func (c *Cluster) askRights(ctx context.Context, report *TopicReport) error {
+func (i Inspector) askRights(ctx context.Context, report *TopicReport) error {
 	t := kmsg.NewMetadataRequestTopic()
 	t.Topic = &report.Topic
 	req := kmsg.NewPtrMetadataRequest()
 	req.IncludeTopicAuthorizedOperations = true
 	req.Topics = append(req.Topics, t)
-	answer, err := req.RequestWith(ctx, c.cl)
+	answer, err := req.RequestWith(ctx, i.c.cl)
 	if err != nil {
 		return fmt.Errorf("metadata of topic %s: %w", report.Topic, err)
 	}
@@ -107,12 +113,12 @@ func (c *Cluster) askRights(ctx context.Context, report *TopicReport) error {
 }
 
 // wouldCreate asks the broker whether it would make the topic: rights, replication factor and policies are checked, and nothing is made.
-func (c *Cluster) wouldCreate(ctx context.Context, spec topicSpec) error {
+func (i Inspector) wouldCreate(ctx context.Context, spec topicSpec) error {
 	configs := make(map[string]*string)
 	for key, value := range spec.settings {
 		configs[key] = &value
 	}
-	answer, err := c.admin.ValidateCreateTopics(ctx, spec.partitions, c.cfg.ReplicationFactor, configs, spec.name)
+	answer, err := i.c.admin.ValidateCreateTopics(ctx, spec.partitions, i.c.cfg.ReplicationFactor, configs, spec.name)
 	if err != nil {
 		return fmt.Errorf("asking whether topic %s could be created: %w", spec.name, err)
 	}
@@ -127,19 +133,19 @@ func (c *Cluster) wouldCreate(ctx context.Context, spec topicSpec) error {
 }
 
 // Brokers is how many brokers the cluster has.
-func (c *Cluster) Brokers(ctx context.Context) (int, error) {
-	brokers, err := c.admin.ListBrokers(ctx)
+func (i Inspector) Brokers(ctx context.Context) (int, error) {
+	brokers, err := i.c.admin.ListBrokers(ctx)
 	return len(brokers), err
 }
 
-// CheckTransactionalID asks whether this user may look at the transactional id of a resource, which whoever may write with it may. It changes nothing: to ask for a producer id
+// TransactionalID asks whether this user may look at the transactional id of a resource, which whoever may write with it may. It changes nothing: to ask for a producer id
 // would fence the instance that is running. nil: it may. The error is a *RefusedError, or what failed.
-func (c *Cluster) CheckTransactionalID(ctx context.Context, resource string) error {
-	id := c.transactionalID(resource)
-	described, err := c.admin.DescribeTransactions(ctx, id)
+func (i Inspector) TransactionalID(ctx context.Context, resource string) error {
+	id := i.c.transactionalID(resource)
+	described, err := i.c.admin.DescribeTransactions(ctx, id)
 	var denied *kadm.AuthError
 	if errors.As(err, &denied) || errors.Is(err, kerr.TransactionalIDAuthorizationFailed) {
-		return &RefusedError{Topic: c.Topic(resource), Setting: "the right of this user to WRITE with the transactional id " + id, Found: "missing", Expected: "granted",
+		return &RefusedError{Topic: i.c.Topic(resource), Setting: "the right of this user to WRITE with the transactional id " + id, Found: "missing", Expected: "granted",
 			Do: "kafka-acls.sh --add --allow-principal User:NAME --operation Write --operation Describe --transactional-id " + id}
 	}
 	if err == nil {
@@ -152,13 +158,13 @@ func (c *Cluster) CheckTransactionalID(ctx context.Context, resource string) err
 }
 
 // KeyIDs are the schema ids of the oldest key in each partition of a resource's topic: one, if all is well; none where it is empty.
-func (c *Cluster) KeyIDs(ctx context.Context, resource string) ([]int, error) {
-	spans, err := c.settled(ctx, c.Topic(resource))
+func (i Inspector) KeyIDs(ctx context.Context, resource string) ([]int, error) {
+	spans, err := i.c.settled(ctx, i.c.Topic(resource))
 	if err != nil {
 		return nil, err
 	}
 	var ids []int
-	err = c.readLog(ctx, c.Topic(resource), spans, func(record *kgo.Record) error {
+	err = i.c.readLog(ctx, i.c.Topic(resource), spans, func(record *kgo.Record) error {
 		id, _, err := schemas.ReadKey(record.Key)
 		if err != nil {
 			return nil //nolint:nilerr // a stray record: no row has such a key, so it says nothing
@@ -181,9 +187,9 @@ type Audience struct {
 }
 
 // Readers is who may read topic. It never includes super users, who are in no rule.
-func (c *Cluster) Readers(ctx context.Context, topic string) (Audience, error) {
+func (i Inspector) Readers(ctx context.Context, topic string) (Audience, error) {
 	rules := kadm.NewACLs().Topics(topic).ResourcePatternType(kadm.ACLPatternMatch).Operations(kadm.OpAny).Allow().AllowHosts().Deny().DenyHosts()
-	results, err := c.admin.DescribeACLs(ctx, rules)
+	results, err := i.c.admin.DescribeACLs(ctx, rules)
 	if err != nil {
 		return Audience{}, err
 	}

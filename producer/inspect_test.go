@@ -56,13 +56,13 @@ func reportOf(t *testing.T, reports []producer.TopicReport, topic string) produc
 
 func TestInspectingTopicsMakesNone(t *testing.T) {
 	s := newStage(t)
-	for _, r := range s.cluster("a", nil).InspectTopics(s.ctx(), "orders", "users") {
+	for _, r := range producer.Inspect(s.cluster("a", nil)).Topics(s.ctx(), "orders", "users") {
 		if !r.Missing || r.Err != nil {
 			t.Errorf("%+v", r)
 		}
 	}
 	tooMany := func(c *producer.Config) { c.ReplicationFactor = 3 }
-	for _, r := range s.cluster("b", tooMany).InspectTopics(s.ctx(), "orders") {
+	for _, r := range producer.Inspect(s.cluster("b", tooMany)).Topics(s.ctx(), "orders") {
 		var refused *producer.RefusedError
 		if !r.Missing || !errors.As(r.Err, &refused) || !strings.Contains(refused.Found, "INVALID_REPLICATION_FACTOR") {
 			t.Errorf("three replicas on one broker: %+v", r)
@@ -81,11 +81,11 @@ func TestInspectedTopicsAreJudgedAsATakeoverJudgesThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := s.cluster("a", nil)
-	found := reportOf(t, c.InspectTopics(s.ctx(), "orders"), "store.orders")
+	found := reportOf(t, producer.Inspect(c).Topics(s.ctx(), "orders"), "store.orders")
 	if found.Partitions != 3 || found.Replicas != 1 || found.MaxBytes != 5000 || found.Missing || len(found.Lacking) > 0 {
 		t.Errorf("%+v", found)
 	}
-	_, taken := c.Take(s.ctx(), s.orders())
+	_, taken := producer.Take(s.ctx(), c, s.orders())
 	if found.Err == nil || taken == nil || !strings.Contains(taken.Error(), found.Err.Error()) {
 		t.Errorf("inspected: %v; taken over: %v", found.Err, taken)
 	}
@@ -99,7 +99,7 @@ func TestRightsThatAreMissingAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := s.cluster("a", asStream)
-	reports := c.InspectTopics(s.ctx(), "orders", "users")
+	reports := producer.Inspect(c).Topics(s.ctx(), "orders", "users")
 	if found := reportOf(t, reports, "store.orders"); !slices.Equal(found.Lacking, []string{"WRITE"}) || found.Err != nil {
 		t.Errorf("%+v", found)
 	}
@@ -107,13 +107,13 @@ func TestRightsThatAreMissingAreNamed(t *testing.T) {
 	if found := reportOf(t, reports, "store.users"); !errors.As(found.Err, &refused) || !strings.Contains(refused.Do, "allow this user") {
 		t.Errorf("a topic that is missing, and that this user may not make: %+v", found)
 	}
-	if err := c.CheckTransactionalID(s.ctx(), "users"); err != nil {
+	if err := producer.Inspect(c).TransactionalID(s.ctx(), "users"); err != nil {
 		t.Errorf("allowed: %v", err)
 	}
-	if err := c.CheckTransactionalID(s.ctx(), "orders"); !errors.As(err, &refused) || !strings.Contains(refused.Do, "--transactional-id storestream-store.orders") {
+	if err := producer.Inspect(c).TransactionalID(s.ctx(), "orders"); !errors.As(err, &refused) || !strings.Contains(refused.Do, "--transactional-id storestream-store.orders") {
 		t.Errorf("not allowed: %v", err)
 	}
-	if a, err := c.Readers(s.ctx(), "store.orders"); err != nil || !a.Unknown {
+	if a, err := producer.Inspect(c).Readers(s.ctx(), "store.orders"); err != nil || !a.Unknown {
 		t.Errorf("who may read, asked by one who may not know: %+v, %v", a, err)
 	}
 }
@@ -132,7 +132,7 @@ func TestWhoMayReadATopicIsToldFromItsRules(t *testing.T) {
 	add(kadm.NewACLs().Topics("store.users").Operations(kadm.OpWrite).Allow("User:writer").AllowHosts("*"))
 	add(kadm.NewACLs().Topics("store.orders").Operations(kadm.OpRead).Allow("User:elsewhere").AllowHosts("*"))
 	add(kadm.NewACLs().Topics("store.users").Operations(kadm.OpRead).Deny("User:former").DenyHosts("*"))
-	a, err := s.cluster("a", asStream).Readers(s.ctx(), "store.users")
+	a, err := producer.Inspect(s.cluster("a", asStream)).Readers(s.ctx(), "store.users")
 	if want := []string{"User:billing", "User:stream"}; err != nil || a.Open || a.Unknown || !slices.Equal(a.Principals, want) {
 		t.Errorf("%+v, %v; expected %v", a, err, want)
 	}
@@ -142,7 +142,7 @@ func TestTheKeysOfATopicAreKnownByTheirSchema(t *testing.T) {
 	s := newStage(t)
 	c := s.cluster("a", nil)
 	session := s.take(c)
-	if ids, err := c.KeyIDs(s.ctx(), "orders"); err != nil || len(ids) > 0 {
+	if ids, err := producer.Inspect(c).KeyIDs(s.ctx(), "orders"); err != nil || len(ids) > 0 {
 		t.Errorf("an empty topic: %v, %v", ids, err)
 	}
 	stray := &kgo.Record{Topic: "store.orders", Partition: 0, Key: []byte("by hand"), Value: []byte("x")}
@@ -159,7 +159,7 @@ func TestTheKeysOfATopicAreKnownByTheirSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ids, err := c.KeyIDs(s.ctx(), "orders"); err != nil || !slices.Equal(ids, []int{subjects[0].ID}) {
+	if ids, err := producer.Inspect(c).KeyIDs(s.ctx(), "orders"); err != nil || !slices.Equal(ids, []int{subjects[0].ID}) {
 		t.Errorf("%v, %v; expected %d", ids, err, subjects[0].ID)
 	}
 }

@@ -117,7 +117,7 @@ func TestABrokerBehindTLSAndAPasswordIsWrittenToAndReadFrom(t *testing.T) {
 			if seen := s.rebuilt(s.take(s.cluster("b", login))); len(seen) != 1 || seen[1].ID != 1 {
 				t.Errorf("read back %+v, expected order 1", seen)
 			}
-			if _, err := cluster.Ask(s.ctx(), watermark.Request{Resource: "users", Kind: watermark.Sweeps}); err != nil {
+			if _, err := cluster.Requests().Ask(s.ctx(), watermark.Request{Resource: "users", Kind: watermark.Sweeps}); err != nil {
 				t.Error(err)
 			}
 			if err := cluster.Requests().CatchUp(s.ctx()); err != nil {

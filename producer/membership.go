@@ -26,10 +26,11 @@ const (
 	lookInterval = 5 * time.Second
 )
 
-// Membership is this instance's place in the group that shares the resources out. Run it once.
-type Membership struct {
+// Group is this instance's place in the group that shares the resources out. Run it once.
+type Group struct {
 	c         *Cluster
 	resources []string
+	own       func(ctx context.Context, resource string)
 
 	mu         sync.Mutex
 	cl         *kgo.Client // nil before the group was joined and after it was left
@@ -48,9 +49,9 @@ type owner struct {
 	done   chan struct{}
 }
 
-// Member prepares a membership for the resources that are enabled here. Run joins.
-func (c *Cluster) Member(resources []string) *Membership {
-	return &Membership{c: c, resources: resources, waiting: "kafka", assigned: make(map[int32]bool), owners: make(map[string]*owner), last: make(map[string]*owner)}
+// NewGroup prepares a member of the group for the resources that are enabled here. Run joins, and calls own.
+func NewGroup(c *Cluster, resources []string, own func(ctx context.Context, resource string)) *Group {
+	return &Group{c: c, resources: resources, own: own, waiting: "kafka", assigned: make(map[int32]bool), owners: make(map[string]*owner), last: make(map[string]*owner)}
 }
 
 // Run joins the group and calls own, in a goroutine of its own, for each resource that falls to this instance, until ctx ends; it returns when the
@@ -59,7 +60,7 @@ func (c *Cluster) Member(resources []string) *Membership {
 // A resource belongs to whoever is assigned the partition of the watermark topic that its name hashes to. own is called again whenever the resource
 // comes back; it returns when its context ends, whose cause is ErrRevoked (abort, close, within seconds: the group waits) or ErrLostOwnership (close
 // without an abort). When own returns of itself it is not called again before the resource has been elsewhere.
-func (m *Membership) Run(ctx context.Context, own func(ctx context.Context, resource string)) error {
+func (m *Group) Run(ctx context.Context) error {
 	if err := m.ready(ctx); err != nil {
 		return err
 	}
@@ -75,7 +76,7 @@ func (m *Membership) Run(ctx context.Context, own func(ctx context.Context, reso
 		kgo.SessionTimeout(sessionTimeout), kgo.HeartbeatInterval(heartbeatInterval), kgo.RebalanceTimeout(rebalanceTimeout),
 		kgo.MetadataMaxAge(lookInterval),
 		kgo.WithHooks(groupErrors{m}),
-		kgo.OnPartitionsAssigned(func(ctx context.Context, _ *kgo.Client, parts map[string][]int32) { m.assign(ctx, parts, own) }),
+		kgo.OnPartitionsAssigned(func(ctx context.Context, _ *kgo.Client, parts map[string][]int32) { m.assign(ctx, parts) }),
 		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, parts map[string][]int32) { m.remove(parts, ErrRevoked) }),
 		kgo.OnPartitionsLost(func(_ context.Context, _ *kgo.Client, parts map[string][]int32) { m.remove(parts, ErrLostOwnership) }),
 	)
@@ -87,17 +88,17 @@ func (m *Membership) Run(ctx context.Context, own func(ctx context.Context, reso
 	m.cl = cl
 	m.mu.Unlock()
 	for sleep(ctx, lookInterval) {
-		m.look(ctx, own)
+		m.look(ctx)
 	}
 	m.leave(cl)
 	return nil
 }
 
 // ready waits for a broker, and for the watermark topic in it.
-func (m *Membership) ready(ctx context.Context) error {
+func (m *Group) ready(ctx context.Context) error {
 	said := false
 	for {
-		err := m.c.EnsureTopics(ctx)
+		err := EnsureTopics(ctx, m.c)
 		if err == nil {
 			return nil
 		}
@@ -117,7 +118,7 @@ func (m *Membership) ready(ctx context.Context) error {
 }
 
 // leave gives everything back and waits for the owners. The group is told, so that the others need not wait for the session to time out.
-func (m *Membership) leave(cl *kgo.Client) {
+func (m *Group) leave(cl *kgo.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), revokeTimeout+closeTimeout)
 	defer cancel()
 	if err := cl.LeaveGroupContext(ctx); err != nil {
@@ -132,20 +133,20 @@ func (m *Membership) leave(cl *kgo.Client) {
 }
 
 // Waiting says what this instance waits for before it can own anything, "" once it is a member of the group.
-func (m *Membership) Waiting() string {
+func (m *Group) Waiting() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.waiting
 }
 
-func (m *Membership) wants(what string) {
+func (m *Group) wants(what string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.waiting = what
 }
 
 // Owned is the resources that are this instance's now.
-func (m *Membership) Owned() []string {
+func (m *Group) Owned() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var owned []string
@@ -160,7 +161,7 @@ func (m *Membership) Owned() []string {
 // Confirm returns nil when the group has just answered a heartbeat of the current generation: this instance is a member now, not merely in its own
 // opinion. To be called right before every Take: a process that was stopped for a minute believes that it owns what its successor owns, and Take
 // fences whoever is there. While the group is being rebalanced it waits, until ctx ends.
-func (m *Membership) Confirm(ctx context.Context) error {
+func (m *Group) Confirm(ctx context.Context) error {
 	for wait := 20 * time.Millisecond; ; wait = min(2*wait, 500*time.Millisecond) {
 		err := m.heartbeat(ctx)
 		if err == nil {
@@ -172,7 +173,7 @@ func (m *Membership) Confirm(ctx context.Context) error {
 	}
 }
 
-func (m *Membership) heartbeat(ctx context.Context) error {
+func (m *Group) heartbeat(ctx context.Context) error {
 	m.mu.Lock()
 	cl := m.cl
 	m.mu.Unlock()
@@ -193,7 +194,7 @@ func (m *Membership) heartbeat(ctx context.Context) error {
 }
 
 // groupErrors logs what ends a session of the group; the client joins again by itself.
-type groupErrors struct{ m *Membership }
+type groupErrors struct{ m *Group }
 
 func (g groupErrors) OnGroupManageError(err error) {
 	g.m.c.log.Warn("out of the group, joining again", zap.String("group", g.m.c.cfg.Group), zap.Error(err))

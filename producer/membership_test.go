@@ -100,11 +100,11 @@ func (l *ledger) everythingOwned(by ...string) func() bool {
 }
 
 // run runs a member until the returned function is called or the test ends.
-func (l *ledger) run(c *producer.Cluster, instance string) (m *producer.Membership, leave func()) {
+func (l *ledger) run(c *producer.Cluster, instance string) (m *producer.Group, leave func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	m = c.Member(all)
+	m = producer.NewGroup(c, all, l.own(instance))
 	done := make(chan error, 1)
-	go func() { done <- m.Run(ctx, l.own(instance)) }()
+	go func() { done <- m.Run(ctx) }()
 	leave = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -124,7 +124,7 @@ func TestAGroupThatIsSharingItsResourcesOutIsNotCalledEmpty(t *testing.T) {
 	eventually := func(what string, is func([]producer.Owner, error) bool) {
 		t.Helper()
 		for ctx := s.ctx(); ; {
-			owners, err := b.Owners(ctx)
+			owners, err := producer.Owners(ctx, b)
 			if is(owners, err) {
 				return
 			}
@@ -153,12 +153,12 @@ func TestInstancesShareTheResourcesAndHandThemOn(t *testing.T) {
 	l.await("a alone", l.everythingOwned("a"))
 	memberB, _ := l.run(b, "b")
 	l.await("a and b", l.everythingOwned("a", "b"))
-	for _, m := range []*producer.Membership{memberA, memberB} {
+	for _, m := range []*producer.Group{memberA, memberB} {
 		if err := m.Confirm(s.ctx()); err != nil {
 			t.Error(err)
 		}
 	}
-	owners, err := b.Owners(s.ctx())
+	owners, err := producer.Owners(s.ctx(), b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,19 +191,17 @@ func TestTheGroupWaitsForAnOwnerToStop(t *testing.T) {
 	done := make(chan error, 1)
 	stopping, finish := make(chan struct{}, len(all)), make(chan struct{})
 	own := l.own("a")
-	m := s.cluster("a", nil).Member(all)
-	go func() {
-		done <- m.Run(ctx, func(ctx context.Context, resource string) {
-			busy, end := context.WithCancelCause(context.Background())
-			go func() {
-				<-ctx.Done()
-				stopping <- struct{}{}
-				<-finish
-				end(context.Cause(ctx))
-			}()
-			own(busy, resource)
-		})
-	}()
+	m := producer.NewGroup(s.cluster("a", nil), all, func(ctx context.Context, resource string) {
+		busy, end := context.WithCancelCause(context.Background())
+		go func() {
+			<-ctx.Done()
+			stopping <- struct{}{}
+			<-finish
+			end(context.Cause(ctx))
+		}()
+		own(busy, resource)
+	})
+	go func() { done <- m.Run(ctx) }()
 	l.await("a alone", l.everythingOwned("a"))
 	l.run(s.cluster("b", nil), "b")
 	<-stopping

@@ -111,7 +111,7 @@ func (c *Cluster) offsets(ctx context.Context, list func(context.Context, ...str
 
 // RecordsSince is about how many records of a resource's topic a replay from a time on repeats: what stands at or after the first record of that time in each
 // partition. Older versions that compaction has not taken out yet are counted, and the markers that end transactions.
-func (c *Cluster) RecordsSince(ctx context.Context, resource string, from schemas.Instant) (int64, error) {
+func RecordsSince(ctx context.Context, c *Cluster, resource string, from schemas.Instant) (int64, error) {
 	topic := c.Topic(resource)
 	first, err := c.offsets(ctx, func(ctx context.Context, topics ...string) (kadm.ListedOffsets, error) {
 		return c.admin.ListOffsetsAfterMilli(ctx, recordMillis(from), topics...)

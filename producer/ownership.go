@@ -21,20 +21,20 @@ func homes(n int) func(*kgo.Record) int32 {
 }
 
 // assign takes in partitions that the group gave us.
-func (m *Membership) assign(ctx context.Context, parts map[string][]int32, own func(context.Context, string)) {
+func (m *Group) assign(ctx context.Context, parts map[string][]int32) {
 	m.mu.Lock()
 	m.waiting = ""
 	for _, p := range parts[m.c.Watermarks()] {
 		m.assigned[p] = true
 	}
 	m.mu.Unlock()
-	m.look(ctx, own)
+	m.look(ctx)
 }
 
 // look compares what should run here with what does, with the number of partitions that the watermark topic has now. When somebody adds partitions the
 // names hash anew at once and the group follows some seconds later: meanwhile a resource may have no owner here, or for a moment two
 // instances that count differently, of which one fences the other.
-func (m *Membership) look(ctx context.Context, own func(context.Context, string)) {
+func (m *Group) look(ctx context.Context) {
 	ask, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	info, err := m.c.describe(ask, m.c.Watermarks(), false)
@@ -45,17 +45,17 @@ func (m *Membership) look(ctx context.Context, own func(context.Context, string)
 	moved := m.stop(func(resource string) bool { return !m.ours(resource) }, ErrRevoked)
 	m.mu.Unlock()
 	m.wait(moved)
-	m.start(own)
+	m.start()
 }
 
 // ours says whether resource falls to this instance. The caller holds m.mu.
-func (m *Membership) ours(resource string) bool {
+func (m *Group) ours(resource string) bool {
 	return m.partitions > 0 && m.assigned[partitionOf(resource, m.partitions)]
 }
 
 // start runs an owner for each resource that is ours and has none. One that is still busy stopping is waited for: a process does not fence itself. Nothing is
 // started once the group was left.
-func (m *Membership) start(own func(context.Context, string)) {
+func (m *Group) start() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, resource := range m.resources {
@@ -74,14 +74,14 @@ func (m *Membership) start(own func(context.Context, string)) {
 				<-before.done
 			}
 			if ctx.Err() == nil {
-				own(ctx, resource)
+				m.own(ctx, resource)
 			}
 		})
 	}
 }
 
 // remove gives up partitions: cancels their owners and waits for them, so that the group hands the resources on when they are free.
-func (m *Membership) remove(parts map[string][]int32, why error) {
+func (m *Group) remove(parts map[string][]int32, why error) {
 	m.mu.Lock()
 	for _, p := range parts[m.c.Watermarks()] {
 		delete(m.assigned, p)
@@ -92,7 +92,7 @@ func (m *Membership) remove(parts map[string][]int32, why error) {
 }
 
 // stop cancels the owners of the resources that which names. The caller holds m.mu.
-func (m *Membership) stop(which func(resource string) bool, why error) []*owner {
+func (m *Group) stop(which func(resource string) bool, why error) []*owner {
 	var stopped []*owner
 	for resource, o := range m.owners {
 		if which(resource) {
@@ -106,7 +106,7 @@ func (m *Membership) stop(which func(resource string) bool, why error) []*owner 
 }
 
 // wait gives owners revokeTimeout to return. What is still at work then is fenced by its successor.
-func (m *Membership) wait(owners []*owner) {
+func (m *Group) wait(owners []*owner) {
 	timeout := time.NewTimer(revokeTimeout)
 	defer timeout.Stop()
 	for _, o := range owners {

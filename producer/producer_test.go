@@ -78,7 +78,7 @@ func (s *stage) orders() *schemas.Resource { return s.set.Get("orders") }
 // take takes orders over, and closes the session when the test ends.
 func (s *stage) take(c *producer.Cluster) *producer.Session {
 	s.t.Helper()
-	session, err := c.Take(s.ctx(), s.orders())
+	session, err := producer.Take(s.ctx(), c, s.orders())
 	if err != nil {
 		s.t.Fatal(err)
 	}

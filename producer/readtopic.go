@@ -15,7 +15,7 @@ import (
 // ends now, in offset order within a partition, and returns those ends. Transactions that are open are waited for. A value that is not
 // ours is given as a version that equals none: whoever compares must see that something stands there. A key that is not ours is no row,
 // and passed over.
-func (c *Cluster) ReadTopic(ctx context.Context, r *schemas.Resource, from []int64, fold func(watermark.Published) error) (ends []int64, err error) {
+func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int64, fold func(watermark.Published) error) (ends []int64, err error) {
 	topic := c.Topic(r.Name)
 	spans, err := c.whole(ctx, topic)
 	if err != nil {
@@ -56,7 +56,7 @@ func (c *Cluster) ReadTopic(ctx context.Context, r *schemas.Resource, from []int
 	return ends, nil
 }
 
-// Letters is the dead letters of a resource: key to watermark.DeadLetterHash of the row.
-func (c *Cluster) Letters(ctx context.Context, resource string) (map[string]uint64, error) {
+// ReadDeadLetters is the dead letters of a resource: key to watermark.DeadLetterHash of the row.
+func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[string]uint64, error) {
 	return c.lettersOf(ctx, resource)
 }

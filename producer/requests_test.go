@@ -6,6 +6,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -13,7 +14,7 @@ func TestRequestsAreReadInOrderByEveryInstance(t *testing.T) {
 	s := plainStage(t)
 	cli, running := s.cluster("cli", nil), s.cluster("a", nil)
 	to := instant(t, "2026-01-01T00:00:00Z")
-	if id, err := cli.Ask(s.ctx(), watermark.Request{Resource: "orders", Kind: watermark.Reset, To: &to, By: "me@here"}); err != nil || id != 0 {
+	if id, err := cli.Requests().Ask(s.ctx(), watermark.Request{Resource: "orders", Kind: watermark.Reset, To: &to, By: "me@here"}); err != nil || id != 0 {
 		t.Fatal(id, err)
 	}
 	requests := running.Requests()
@@ -25,7 +26,7 @@ func TestRequestsAreReadInOrderByEveryInstance(t *testing.T) {
 		t.Fatalf("requests %+v", got)
 	}
 	changed := requests.Changed()
-	if _, err := cli.Ask(s.ctx(), watermark.Request{Resource: "users", Kind: watermark.Sweeps}); err != nil {
+	if _, err := cli.Requests().Ask(s.ctx(), watermark.Request{Resource: "users", Kind: watermark.Sweeps}); err != nil {
 		t.Fatal(err)
 	}
 	<-changed
@@ -40,7 +41,7 @@ func TestRequestsAreReadInOrderByEveryInstance(t *testing.T) {
 func TestARecordThatIsNoRequestIsSkipped(t *testing.T) {
 	s := plainStage(t)
 	c := s.cluster("a", nil)
-	if err := c.EnsureTopics(s.ctx()); err != nil {
+	if err := producer.EnsureTopics(s.ctx(), c); err != nil {
 		t.Fatal(err)
 	}
 	for _, value := range []string{"", "{", "[]", `{"resource":"users","kind":"sweep"}`, `{"resource":"orders","kind":"explode"}`, `{"resource":"orders","kind":"reset"}`,
@@ -48,7 +49,7 @@ func TestARecordThatIsNoRequestIsSkipped(t *testing.T) {
 		s.produce(&kgo.Record{Topic: "store.requests", Key: []byte("orders"), Value: []byte(value)})
 	}
 	s.produce(&kgo.Record{Topic: "store.requests", Value: nil})
-	id, err := c.Ask(s.ctx(), watermark.Request{Resource: "orders", Kind: watermark.Sweeps})
+	id, err := c.Requests().Ask(s.ctx(), watermark.Request{Resource: "orders", Kind: watermark.Sweeps})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func TestARecordThatIsNoRequestIsSkipped(t *testing.T) {
 	if got := requests.After("orders", -1); len(got) != 1 || got[0].ID != id {
 		t.Errorf("requests %+v, expected the one with id %d", got, id)
 	}
-	if _, err := c.Ask(s.ctx(), watermark.Request{Resource: "orders", Kind: watermark.Reset}); err == nil {
+	if _, err := c.Requests().Ask(s.ctx(), watermark.Request{Resource: "orders", Kind: watermark.Reset}); err == nil {
 		t.Error("a reset without a time was asked for")
 	}
 }
@@ -68,7 +69,7 @@ func TestARecordThatIsNoRequestIsSkipped(t *testing.T) {
 func TestRequestsOfATopicThatWasMadeAnewAreNotTakenForDone(t *testing.T) {
 	s := plainStage(t)
 	c := s.cluster("a", nil)
-	if _, err := c.Ask(s.ctx(), watermark.Request{Resource: "orders", Kind: watermark.Sweeps}); err != nil {
+	if _, err := c.Requests().Ask(s.ctx(), watermark.Request{Resource: "orders", Kind: watermark.Sweeps}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Requests().CatchUp(s.ctx()); err != nil {
@@ -85,7 +86,7 @@ func TestRequestsOfATopicThatWasMadeAnewAreNotTakenForDone(t *testing.T) {
 func TestAResetNamesItsTimeInTheContractsForm(t *testing.T) {
 	s := plainStage(t)
 	to := schemas.MinInstant
-	if _, err := s.cluster("a", nil).Ask(s.ctx(), watermark.Request{Resource: "orders", Kind: watermark.Reset, To: &to, By: "me@here", At: instant(t, "2026-11-20T09:00:00Z")}); err != nil {
+	if _, err := s.cluster("a", nil).Requests().Ask(s.ctx(), watermark.Request{Resource: "orders", Kind: watermark.Reset, To: &to, By: "me@here", At: instant(t, "2026-11-20T09:00:00Z")}); err != nil {
 		t.Fatal(err)
 	}
 	want := `{"resource":"orders","kind":"reset","to":"0001-01-01T00:00:00.000000Z","by":"me@here","at":"2026-11-20T09:00:00.000000Z"}`

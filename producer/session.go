@@ -39,7 +39,7 @@ func (s *Session) Watermark() watermark.Watermark { return s.mark }
 
 // Letters are the dead letters of this resource that the topic holds: key to watermark.DeadLetterHash of the row. Commits keep it up to date;
 // the caller does not change it.
-func (s *Session) Letters() map[string]uint64 { return s.letters }
+func (s *Session) DeadLetters() map[string]uint64 { return s.letters }
 
 // MaxRows is the most rows that a transaction should hold: fewer after one that took too long.
 func (s *Session) MaxRows() int { return s.pace.rows() }

@@ -7,6 +7,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -39,7 +40,7 @@ func TestARecordInAPartitionWhereItsKeyDoesNotBelongIsNotTheRowsAndCanBeTakenOut
 
 	read := func() (rows map[int64]watermark.Published, strays []watermark.Published) {
 		rows = map[int64]watermark.Published{}
-		if _, err := c.ReadTopic(s.ctx(), s.orders(), nil, func(p watermark.Published) error {
+		if _, err := producer.ReadTopic(s.ctx(), c, s.orders(), nil, func(p watermark.Published) error {
 			if p.Stray {
 				strays = append(strays, p)
 			} else {

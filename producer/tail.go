@@ -24,24 +24,22 @@ type TailRecord struct {
 	Err       error         // why it is none of storestream's; ID is 0 if it was the key
 }
 
-// TailFrom says where Tail starts and ends.
-type TailFrom struct {
-	// Beginning: all that the topic holds comes first. Else it starts with what is written from now on.
-	Beginning bool
-	// End: return when all that was there at the start was given, instead of waiting for more.
-	End bool
-}
-
-// Tail gives the committed records of r's topic to each, in offset order within a partition, until each returns an error (which it returns) or ctx ends.
-func (c *Cluster) Tail(ctx context.Context, r *schemas.Resource, from TailFrom, each func(TailRecord) error) error {
+// Tail gives the committed records of r's topic to each, in offset order within a partition, until each returns an
+// error (which it returns) or ctx ends: all that the topic holds comes first (fromBeginning), or only what is written
+// from now on.
+func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, fromBeginning bool, each func(TailRecord) error) error {
 	topic := c.Topic(r.Name)
 	starts := c.admin.ListEndOffsets
-	if from.Beginning {
+	if fromBeginning {
 		starts = c.admin.ListStartOffsets
 	}
-	spans, err := c.spansFrom(ctx, topic, starts, from.End)
+	from, err := c.offsets(ctx, starts, topic)
 	if err != nil {
 		return err
+	}
+	spans := make([]span, len(from))
+	for p := range spans {
+		spans[p] = span{int32(p), from[p], forEver}
 	}
 	readers := &valueReaders{c: c, resource: r, byID: make(map[int]*schemas.ValueReader)}
 	return c.readLog(ctx, topic, spans, func(record *kgo.Record) error {
@@ -56,27 +54,6 @@ func (c *Cluster) Tail(ctx context.Context, r *schemas.Resource, from TailFrom, 
 	})
 }
 
-func (c *Cluster) spansFrom(ctx context.Context, topic string, starts func(context.Context, ...string) (kadm.ListedOffsets, error), end bool) ([]span, error) {
-	from, err := c.offsets(ctx, starts, topic)
-	if err != nil {
-		return nil, err
-	}
-	to := make([]int64, len(from))
-	if end {
-		if to, err = c.offsets(ctx, c.admin.ListEndOffsets, topic); err != nil {
-			return nil, err
-		}
-	}
-	spans := make([]span, min(len(from), len(to)))
-	for p := range spans {
-		spans[p] = span{int32(p), from[p], to[p]}
-		if !end {
-			spans[p].to = forEver
-		}
-	}
-	return spans, nil
-}
-
 // Owner is a member of the group and the partitions of the watermark topic that it has.
 type Owner struct {
 	Member
@@ -87,7 +64,7 @@ type Owner struct {
 var ErrSharing = errors.New("the group is sharing its resources out")
 
 // Owners asks the group who has what. Members that are no storestream are left out. ErrSharing: there are members, and just now a broker tells nothing of them.
-func (c *Cluster) Owners(ctx context.Context) ([]Owner, error) {
+func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 	groups, err := c.admin.DescribeGroups(ctx, c.cfg.Group)
 	if err == nil {
 		err = groups.Error()

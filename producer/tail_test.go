@@ -18,6 +18,7 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 	tx.Deletes = []int64{2}
 	s.commit(session, tx)
 
+	enough := errors.New("enough")
 	var got []string
 	note := func(r producer.TailRecord) error {
 		line := "gone"
@@ -27,9 +28,12 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 			line = string(r.Value.AppendJSON(nil, true))
 		}
 		got = append(got, line)
+		if len(got) == 2 {
+			return enough
+		}
 		return nil
 	}
-	if err := c.Tail(s.ctx(), s.orders(), producer.TailFrom{Beginning: true, End: true}, note); err != nil {
+	if err := producer.Tail(s.ctx(), c, s.orders(), true, note); !errors.Is(err, enough) {
 		t.Fatal(err)
 	}
 	slices.Sort(got)
@@ -37,10 +41,9 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 		t.Errorf("tail gave %q", got)
 	}
 
-	enough := errors.New("enough")
 	following := make(chan error, 1)
 	go func() {
-		following <- c.Tail(s.ctx(), s.orders(), producer.TailFrom{Beginning: true}, func(r producer.TailRecord) error {
+		following <- producer.Tail(s.ctx(), c, s.orders(), true, func(r producer.TailRecord) error {
 			if r.ID == 3 {
 				return enough
 			}
@@ -53,7 +56,7 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := c.Tail(ctx, s.orders(), producer.TailFrom{}, note); err == nil {
+	if err := producer.Tail(ctx, c, s.orders(), false, note); err == nil {
 		t.Error("tail outlived its context")
 	}
 }
@@ -62,7 +65,7 @@ func TestReadWatermarksGivesTheNewestOfEachResource(t *testing.T) {
 	s := plainStage(t)
 	c := s.cluster("a", nil)
 	for _, name := range []string{"orders", "users"} {
-		session, err := c.Take(s.ctx(), s.set.Get(name))
+		session, err := producer.Take(s.ctx(), c, s.set.Get(name))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +77,7 @@ func TestReadWatermarksGivesTheNewestOfEachResource(t *testing.T) {
 		}
 	}
 	for {
-		marks, err := c.ReadWatermarks(s.ctx())
+		marks, err := producer.ReadWatermarks(s.ctx(), c)
 		if err != nil || len(marks) > 2 {
 			t.Fatalf("watermarks %+v, %v", marks, err)
 		}

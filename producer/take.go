@@ -14,11 +14,11 @@ import (
 )
 
 // Take makes this instance the only one that can write the topic of r, and reads what its predecessor left. The order of its steps is argued in
-// the package's comment. The caller has asked the group just before whether it is still a member (Membership.Confirm).
+// the package's comment. The caller has asked the group just before whether it is still a member (Group.Confirm).
 //
 // The error is a *RefusedError or *NeighbourError where only a person can mend it; anything else may pass (a broker or registry that is down), except
 // that the registry's own refusals come through as they are (registry.Retryable tells).
-func (c *Cluster) Take(ctx context.Context, r *schemas.Resource) (*Session, error) {
+func Take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error) {
 	s, err := c.prepare(ctx, r)
 	if err != nil {
 		return nil, fmt.Errorf("taking over %s: %w", r.Name, err)
@@ -32,7 +32,7 @@ func (c *Cluster) Take(ctx context.Context, r *schemas.Resource) (*Session, erro
 
 // prepare does what can be done without disturbing a predecessor, so that what cannot be polled does not fence anybody.
 func (c *Cluster) prepare(ctx context.Context, r *schemas.Resource) (*Session, error) {
-	if err := c.EnsureTopics(ctx, r.Name); err != nil {
+	if err := EnsureTopics(ctx, c, r.Name); err != nil {
 		return nil, err
 	}
 	s := &Session{c: c, resource: r, log: c.log.With(zap.String("resource", r.Name)), pace: c.paceOf(r.Name)}
@@ -152,7 +152,7 @@ func (c *Cluster) lastWatermark(ctx context.Context, resource string, spans []sp
 
 // ReadWatermarks is the newest watermark of each resource that every consumer can see. It waits for no transaction: one that was committed this moment, or stands behind
 // somebody's open one, may be missing.
-func (c *Cluster) ReadWatermarks(ctx context.Context) (map[string]watermark.Watermark, error) {
+func ReadWatermarks(ctx context.Context, c *Cluster) (map[string]watermark.Watermark, error) {
 	spans, err := c.settled(ctx, c.Watermarks())
 	if err != nil {
 		return nil, err

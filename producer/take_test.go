@@ -55,7 +55,7 @@ func TestASuccessorKnowsWhatItsPredecessorCommitted(t *testing.T) {
 	if got, want := second.Watermark(), first.Watermark(); got.Settled != want.Settled || got.Cursor == nil || got.Cursor.Xmin != 77 || got.Rows != 3 {
 		t.Errorf("watermark %+v, expected %+v", got, want)
 	}
-	if got := second.Letters(); len(got) != 1 || got["orders/3"] != watermark.DeadLetterHash([]byte(`{"id":3}`)) {
+	if got := second.DeadLetters(); len(got) != 1 || got["orders/3"] != watermark.DeadLetterHash([]byte(`{"id":3}`)) {
 		t.Errorf("dead letters %v, expected orders/3", got)
 	}
 	seen := s.rebuilt(second)
@@ -194,7 +194,7 @@ func TestADeploymentOfAnotherGroupIsLeftInPeace(t *testing.T) {
 
 	now := time.Now()
 	c := s.cluster("b", func(c *producer.Config) { c.Group, c.Now = "another", func() time.Time { return now } })
-	_, err := c.Take(s.ctx(), s.orders())
+	_, err := producer.Take(s.ctx(), c, s.orders())
 	var neighbour *producer.NeighbourError
 	if !errors.As(err, &neighbour) || neighbour.Group != "storestream" || neighbour.Instance != "a" {
 		t.Fatalf("taking over: %v, expected a NeighbourError", err)

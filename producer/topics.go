@@ -69,7 +69,7 @@ func (c *Cluster) specs(resources []string) []topicSpec {
 // EnsureTopics creates the topics of the resources, and those that all resources share, where they are missing. Those that it finds (another
 // instance or a consumer's auto-create made them) it leaves as they are, reads their settings and answers with a *RefusedError for the
 // first of each that would lose data.
-func (c *Cluster) EnsureTopics(ctx context.Context, resources ...string) error {
+func EnsureTopics(ctx context.Context, c *Cluster, resources ...string) error {
 	specs := c.specs(resources)
 	if err := c.createMissing(ctx, specs); err != nil {
 		return err

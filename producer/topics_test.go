@@ -16,7 +16,7 @@ import (
 func TestTopicsAreMadeToHoldStateForEver(t *testing.T) {
 	s := plainStage(t)
 	c := s.cluster("a", nil)
-	if err := c.EnsureTopics(s.ctx(), "orders", "users"); err != nil {
+	if err := producer.EnsureTopics(s.ctx(), c, "orders", "users"); err != nil {
 		t.Fatal(err)
 	}
 	for topic, want := range map[string]string{"store.orders": "compact", "store.users": "compact", "store.watermarks": "compact", "store.dead_letters": "compact", "store.requests": "delete"} {
@@ -30,7 +30,7 @@ func TestTopicsAreMadeToHoldStateForEver(t *testing.T) {
 			}
 		}
 	}
-	if err := c.EnsureTopics(s.ctx(), "orders", "users"); err != nil {
+	if err := producer.EnsureTopics(s.ctx(), c, "orders", "users"); err != nil {
 		t.Errorf("finding what it made: %v", err)
 	}
 }
@@ -57,7 +57,7 @@ func TestATopicThatWouldLoseDataIsRefusedAndLeftAsItIs(t *testing.T) {
 			if _, err := s.admin.CreateTopic(s.ctx(), test.partitions, 1, settings, test.topic); err != nil {
 				t.Fatal(err)
 			}
-			_, err := s.cluster("a", nil).Take(s.ctx(), s.orders())
+			_, err := producer.Take(s.ctx(), s.cluster("a", nil), s.orders())
 			var refused *producer.RefusedError
 			if !errors.As(err, &refused) {
 				t.Fatalf("taking over: %v, expected a RefusedError", err)
@@ -90,7 +90,7 @@ func TestADataTopicThatWasMadeAnewIsAFirstLoad(t *testing.T) {
 	if _, err := s.admin.DeleteTopics(s.ctx(), "store.orders"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.EnsureTopics(s.ctx(), "orders"); err != nil {
+	if err := producer.EnsureTopics(s.ctx(), c, "orders"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -114,7 +114,7 @@ func TestADataTopicWithAnotherPartitionCountIsRefused(t *testing.T) {
 	if _, err := s.admin.CreatePartitions(s.ctx(), 2, "store.orders"); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.cluster("b", nil).Take(s.ctx(), s.orders())
+	_, err := producer.Take(s.ctx(), s.cluster("b", nil), s.orders())
 	var refused *producer.RefusedError
 	if !errors.As(err, &refused) || refused.Found != "5" {
 		t.Errorf("taking over: %v, expected 5 partitions to be refused", err)
@@ -134,11 +134,11 @@ func TestKeysOfAnotherSchemaIDAreRefusedAndStrayRecordsPassedOver(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t) // Apache Kafka itself refuses a null key in a compacted topic
 			cluster := s.cluster("a", nil)
-			if err := cluster.EnsureTopics(s.ctx(), "orders"); err != nil {
+			if err := producer.EnsureTopics(s.ctx(), cluster, "orders"); err != nil {
 				t.Fatal(err)
 			}
 			s.produce(&kgo.Record{Topic: "store.orders", Key: c.key(s), Value: s.order(1, "2026-11-20T09:00:00Z", "Shipped").Value})
-			_, err := cluster.Take(s.ctx(), s.orders())
+			_, err := producer.Take(s.ctx(), cluster, s.orders())
 			var refused *producer.RefusedError
 			switch {
 			case !c.refused && err != nil:
@@ -159,7 +159,7 @@ func TestARegistryThatIsDownFencesNobody(t *testing.T) {
 	if err := s.registry.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.cluster("b", nil).Take(s.ctx(), s.orders()); err == nil || !registry.Retryable(err) {
+	if _, err := producer.Take(s.ctx(), s.cluster("b", nil), s.orders()); err == nil || !registry.Retryable(err) {
 		t.Errorf("taking over without a registry: %v, expected what waiting may mend", err)
 	}
 	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
@@ -182,12 +182,12 @@ func TestARecordOfTheLargestSizeIsTaken(t *testing.T) {
 	tx := next(session, fits)
 	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/1", Row: noise(9000), Err: "too large"}, {Key: "orders/2", Row: noise(3000), Err: "fair"}}
 	s.commit(session, tx)
-	letters := session.Letters()
+	letters := session.DeadLetters()
 	session.Close()
 	again := s.take(s.cluster("b", nil))
 	for key, hash := range letters {
-		if again.Letters()[key] != hash {
-			t.Errorf("letter %s hashes to %x after a takeover, %x before", key, again.Letters()[key], hash)
+		if again.DeadLetters()[key] != hash {
+			t.Errorf("letter %s hashes to %x after a takeover, %x before", key, again.DeadLetters()[key], hash)
 		}
 	}
 	err := again.Commit(s.ctx(), next(again, schemas.Record{ID: 1, Value: noise(5000)}))

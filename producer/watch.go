@@ -18,13 +18,13 @@ import (
 // metrics. It waits for no transaction, so what was committed this moment may be missing; nothing may be decided by it. One goroutine uses it.
 type Watch struct {
 	marks, letters follower
-	reasons        map[string][]LetterReason
+	reasons        map[string][]DeadLetterReason
 	seen           int // changes of letters when reasons were made
 }
 
 // Watch begins with nothing known: the first Look reads the topics in full.
-func (c *Cluster) Watch() *Watch {
-	return &Watch{marks: follower{c: c, topic: c.Watermarks()}, letters: follower{c: c, topic: c.DeadLetters(), bare: true}, reasons: map[string][]LetterReason{}}
+func NewWatch(c *Cluster) *Watch {
+	return &Watch{marks: follower{c: c, topic: c.Watermarks()}, letters: follower{c: c, topic: c.DeadLetters(), bare: true}, reasons: map[string][]DeadLetterReason{}}
 }
 
 // Look reads what was written since the last look. What it has read stays known when it fails.
@@ -43,8 +43,8 @@ func (w *Watch) Watermarks() map[string]watermark.Watermark {
 	return marks
 }
 
-// LetterReason is the dead letters of one resource that have the same reason.
-type LetterReason struct {
+// DeadLetterReason is the dead letters of one resource that have the same reason.
+type DeadLetterReason struct {
 	Field string // that breaks the contract; "" for the row as a whole
 	Err   string // what was expected, never a value
 	Count int
@@ -54,18 +54,18 @@ type LetterReason struct {
 	Latest time.Time
 }
 
-// maxIDs bounds LetterReason.IDs.
+// maxIDs bounds DeadLetterReason.IDs.
 const maxIDs = 5
 
 // Letters is the dead letters of each resource, by reason, the reason with the most first. The caller does not change it.
-func (w *Watch) Letters() map[string][]LetterReason {
+func (w *Watch) DeadLetters() map[string][]DeadLetterReason {
 	if w.seen == w.letters.changes {
 		return w.reasons
 	}
 	w.seen = w.letters.changes
 	type reason struct{ resource, field, err string }
 	type found struct {
-		LetterReason
+		DeadLetterReason
 		keys []string
 	}
 	byReason := map[reason]*found{}
@@ -76,7 +76,7 @@ func (w *Watch) Letters() map[string][]LetterReason {
 		}
 		r := reason{resource, n.field, n.err}
 		if byReason[r] == nil {
-			byReason[r] = &found{LetterReason: LetterReason{Field: r.field, Err: r.err}}
+			byReason[r] = &found{DeadLetterReason: DeadLetterReason{Field: r.field, Err: r.err}}
 		}
 		f := byReason[r]
 		f.Count++
@@ -85,7 +85,7 @@ func (w *Watch) Letters() map[string][]LetterReason {
 		}
 		f.keys = append(f.keys, key)
 	}
-	w.reasons = map[string][]LetterReason{}
+	w.reasons = map[string][]DeadLetterReason{}
 	for r, f := range byReason {
 		slices.SortFunc(f.keys, func(a, b string) int {
 			if c := w.letters.newest[b].time.Compare(w.letters.newest[a].time); c != 0 {
@@ -96,10 +96,10 @@ func (w *Watch) Letters() map[string][]LetterReason {
 		for _, key := range f.keys[:min(len(f.keys), maxIDs)] {
 			f.IDs = append(f.IDs, key[len(r.resource)+1:])
 		}
-		w.reasons[r.resource] = append(w.reasons[r.resource], f.LetterReason)
+		w.reasons[r.resource] = append(w.reasons[r.resource], f.DeadLetterReason)
 	}
 	for _, all := range w.reasons {
-		slices.SortFunc(all, func(a, b LetterReason) int {
+		slices.SortFunc(all, func(a, b DeadLetterReason) int {
 			if a.Count != b.Count {
 				return b.Count - a.Count
 			}

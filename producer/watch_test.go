@@ -27,7 +27,7 @@ func (s *stage) awaitLook(w *producer.Watch, what string, check func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			s.t.Fatalf("not within 30s: %s; watermarks %v, letters %v", what, w.Watermarks(), w.Letters())
+			s.t.Fatalf("not within 30s: %s; watermarks %v, letters %v", what, w.Watermarks(), w.DeadLetters())
 		}
 	}
 }
@@ -40,19 +40,19 @@ func TestAWatchFollowsWatermarksAndGroupsDeadLettersByReason(t *testing.T) {
 	s := plainStage(t)
 	c := s.cluster("a", nil)
 	session := s.take(c)
-	w := c.Watch()
-	if err := w.Look(s.ctx()); err != nil || len(w.Watermarks()) != 0 || len(w.Letters()) != 0 {
-		t.Fatalf("%v %v %v, expected nothing", err, w.Watermarks(), w.Letters())
+	w := producer.NewWatch(c)
+	if err := w.Look(s.ctx()); err != nil || len(w.Watermarks()) != 0 || len(w.DeadLetters()) != 0 {
+		t.Fatalf("%v %v %v, expected nothing", err, w.Watermarks(), w.DeadLetters())
 	}
 	tx := next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"))
 	tx.DeadLetters = []watermark.DeadLetter{letter("orders/7", "total_amount", "expected a number"), letter("orders/8", "total_amount", "expected a number"),
 		letter("orders/00000000000000ff", "id", "expected an integer")}
 	s.commit(session, tx)
-	s.awaitLook(w, "one row and three letters", func() bool { return w.Watermarks()["orders"].Rows == 1 && len(w.Letters()["orders"]) == 2 })
+	s.awaitLook(w, "one row and three letters", func() bool { return w.Watermarks()["orders"].Rows == 1 && len(w.DeadLetters()["orders"]) == 2 })
 	if got := w.Watermarks()["orders"]; got.Instance != "a" || got.Settled != tx.Watermark.Settled {
 		t.Errorf("watermark %+v", got)
 	}
-	money := w.Letters()["orders"][0]
+	money := w.DeadLetters()["orders"][0]
 	slices.Sort(money.IDs)
 	if money.Field != "total_amount" || money.Err != "expected a number" || money.Count != 2 || !slices.Equal(money.IDs, []string{"7", "8"}) || money.Latest.IsZero() {
 		t.Errorf("%+v", money)
@@ -62,7 +62,7 @@ func TestAWatchFollowsWatermarksAndGroupsDeadLettersByReason(t *testing.T) {
 	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/7", Source: "rest"}} // it is well again
 	tx.Watermark.Rows = 5
 	s.commit(session, tx)
-	s.awaitLook(w, "five rows and one letter less", func() bool { return w.Watermarks()["orders"].Rows == 5 && w.Letters()["orders"][0].Count == 1 })
+	s.awaitLook(w, "five rows and one letter less", func() bool { return w.Watermarks()["orders"].Rows == 5 && w.DeadLetters()["orders"][0].Count == 1 })
 }
 
 // Otherwise it would go on showing what the old one said of resources of which the new one says nothing.
@@ -71,11 +71,11 @@ func TestAWatchBeginsAnewWithATopicThatWasCreatedAnew(t *testing.T) {
 	one := func(config *producer.Config) { config.Partitions = 1 }
 	c := s.cluster("a", one)
 	session := s.take(c)
-	w := c.Watch()
+	w := producer.NewWatch(c)
 	for range 3 {
 		s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 	}
-	users, err := c.Take(s.ctx(), s.set.Get("users"))
+	users, err := producer.Take(s.ctx(), c, s.set.Get("users"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,12 +98,12 @@ func TestAStrangersRecordsDoNotStopAWatch(t *testing.T) {
 	s := newStage(t) // Apache Kafka takes no record without a key while a topic is compacted; one from before may hold some
 	c := s.cluster("a", nil)
 	s.commit(s.take(c), watermark.Transaction{Watermark: watermark.New("orders")})
-	w := c.Watch()
+	w := producer.NewWatch(c)
 	s.awaitLook(w, "a watermark", func() bool { return len(w.Watermarks()) == 1 })
 	s.produce(&kgo.Record{Topic: "store.watermarks", Key: []byte("users"), Value: []byte("?")},
 		&kgo.Record{Topic: "store.dead_letters", Key: []byte("no slash"), Value: []byte("?")}, &kgo.Record{Topic: "store.dead_letters"})
-	if err := w.Look(s.ctx()); err != nil || len(w.Watermarks()) != 1 || len(w.Letters()) != 0 {
-		t.Errorf("%v %v %v", err, w.Watermarks(), w.Letters())
+	if err := w.Look(s.ctx()); err != nil || len(w.Watermarks()) != 1 || len(w.DeadLetters()) != 0 {
+		t.Errorf("%v %v %v", err, w.Watermarks(), w.DeadLetters())
 	}
 }
 

@@ -30,13 +30,13 @@ func (c *checker) kafka(ctx context.Context) []finding {
 		f.fail("", err, brokerRemedy(err))
 		return f.all
 	}
-	brokers, err := c.cluster.Brokers(ctx)
+	brokers, err := producer.Inspect(c.cluster).Brokers(ctx)
 	if err != nil {
 		f.fail("", err, brokerRemedy(err))
 		return f.all
 	}
 	f.ok("", "%s at %s", terminal.Plural(brokers, "broker"), strings.Join(c.cfg.Kafka.Brokers, ", "))
-	reports := c.cluster.InspectTopics(ctx, c.cfg.Enabled()...)
+	reports := producer.Inspect(c.cluster).Topics(ctx, c.cfg.Enabled()...)
 	for _, r := range reports {
 		f.topic(r, brokers, int(c.cfg.Kafka.Partitions))
 	}
@@ -107,7 +107,7 @@ func newPartitions(topic string, partitions int) int {
 func (c *checker) transactions(ctx context.Context, f *findings) {
 	allowed := true
 	for _, name := range c.cfg.Enabled() {
-		err := c.cluster.CheckTransactionalID(ctx, name)
+		err := producer.Inspect(c.cluster).TransactionalID(ctx, name)
 		var refused *producer.RefusedError
 		switch {
 		case err == nil:
@@ -126,7 +126,7 @@ func (c *checker) transactions(ctx context.Context, f *findings) {
 
 // marks holds the watermarks against the topics: what they speak of must be what is there.
 func (c *checker) marks(ctx context.Context, f *findings, reports []producer.TopicReport) {
-	marks, err := c.cluster.ReadWatermarks(ctx)
+	marks, err := producer.ReadWatermarks(ctx, c.cluster)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
 		return // nothing has run yet
 	}
@@ -154,7 +154,7 @@ func (c *checker) marks(ctx context.Context, f *findings, reports []producer.Top
 
 // group says who shares the resources out now.
 func (c *checker) group(ctx context.Context, f *findings) {
-	members, err := c.cluster.Owners(ctx)
+	members, err := producer.Owners(ctx, c.cluster)
 	switch {
 	case errors.Is(err, kerr.GroupAuthorizationFailed):
 		f.fail("group", err, "kafka-acls.sh --add --allow-principal User:NAME --operation All --group "+c.cfg.Kafka.Group)
@@ -194,7 +194,7 @@ func (c *checker) personal(ctx context.Context, f *findings) {
 }
 
 func (c *checker) audience(ctx context.Context, topic string) string {
-	a, err := c.cluster.Readers(ctx, topic)
+	a, err := producer.Inspect(c.cluster).Readers(ctx, topic)
 	switch {
 	case err != nil:
 		return "cannot tell who may read it: " + err.Error()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas/registry"
 )
 
@@ -64,7 +65,7 @@ func (f *findings) subjects(topic string, subjects []registry.Subject, auto, rea
 // keys holds the schema id of the keys that the topic has against the registry's: under two ids one row would have two keys.
 func (c *checker) keys(ctx context.Context, f *findings, resource string, want int) {
 	topic := c.cluster.Topic(resource)
-	ids, err := c.cluster.KeyIDs(ctx, resource)
+	ids, err := producer.Inspect(c.cluster).KeyIDs(ctx, resource)
 	if err != nil || len(ids) == 0 || slices.Equal(ids, []int{want}) {
 		return // what is wrong with the topic is Kafka's part to say
 	}

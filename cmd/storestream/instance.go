@@ -24,7 +24,7 @@ type instance struct {
 	metrics *metrics.Set
 	log     *zap.Logger
 	cluster *producer.Cluster
-	member  *producer.Membership
+	member  *producer.Group
 	client  *rest.Client
 	db      *postgres.DB // nil: orders and order_items go over REST
 	eager   bool         // run --once
@@ -56,7 +56,7 @@ func runInstance(ctx context.Context, cfg *config.Config, set *schemas.Set, clus
 		return err
 	}
 	defer in.closeSources()
-	in.member = cluster.Member(cfg.Enabled())
+	in.member = producer.NewGroup(cluster, cfg.Enabled(), in.own)
 	for _, name := range cfg.Enabled() {
 		in.owners[name] = newOwner(in, name)
 	}
@@ -67,7 +67,7 @@ func runInstance(ctx context.Context, cfg *config.Config, set *schemas.Set, clus
 	membership, leave := context.WithCancel(context.Background())
 	defer leave()
 	result := make(chan error, 1)
-	go func() { result <- in.member.Run(membership, in.own) }()
+	go func() { result <- in.member.Run(membership) }()
 	select {
 	case err := <-result:
 		return err

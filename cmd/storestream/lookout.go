@@ -36,7 +36,7 @@ type lookout struct {
 	owners  map[string]string // resource to instance
 	polled  map[string]polled // by resource: for how long nobody has had it
 	marks   map[string]watermark.Watermark
-	letters map[string][]producer.LetterReason
+	letters map[string][]producer.DeadLetterReason
 	err     error     // of the last look
 	failing time.Time // since when looks have failed; zero: the last one did not
 }
@@ -48,7 +48,7 @@ const (
 )
 
 func newLookout(in *instance) *lookout {
-	return &lookout{in: in, watch: in.cluster.Watch(), now: time.Now, began: time.Now(), owners: map[string]string{}, polled: map[string]polled{}}
+	return &lookout{in: in, watch: producer.NewWatch(in.cluster), now: time.Now, began: time.Now(), owners: map[string]string{}, polled: map[string]polled{}}
 }
 
 // run looks until ctx ends.
@@ -69,7 +69,7 @@ func (l *lookout) run(ctx context.Context) {
 func (l *lookout) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*groupEvery)
 	defer cancel()
-	members, err := l.in.cluster.Owners(ctx)
+	members, err := producer.Owners(ctx, l.in.cluster)
 	sharing := errors.Is(err, producer.ErrSharing)
 	if sharing { // it answers, and what it said last stands
 		err = nil
@@ -77,7 +77,7 @@ func (l *lookout) look(ctx context.Context) {
 	read := l.watch.Look(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.marks, l.letters, l.err = l.watch.Watermarks(), l.watch.Letters(), cmp.Or(err, read)
+	l.marks, l.letters, l.err = l.watch.Watermarks(), l.watch.DeadLetters(), cmp.Or(err, read)
 	switch {
 	case l.err == nil:
 		l.failing = time.Time{}
@@ -131,7 +131,7 @@ func (l *lookout) tell() {
 	}
 }
 
-func count(letters []producer.LetterReason) (n int) {
+func count(letters []producer.DeadLetterReason) (n int) {
 	for _, r := range letters {
 		n += r.Count
 	}

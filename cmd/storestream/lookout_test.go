@@ -51,7 +51,7 @@ func (s *stage) join(instance string, resources ...string) (leave func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	left := make(chan error, 1)
 	go func() {
-		left <- cluster.Member(resources).Run(ctx, func(ctx context.Context, _ string) { <-ctx.Done() })
+		left <- producer.NewGroup(cluster, resources, func(ctx context.Context, _ string) { <-ctx.Done() }).Run(ctx)
 	}()
 	leave = func() {
 		if cancel(); left != nil {
@@ -172,7 +172,7 @@ func TestAResourceThatIsHandedOverIsNotCalledPolledByNobody(t *testing.T) {
 func TestWhileAResourceIsTakenOverThePageShowsWhatTheTopicsSay(t *testing.T) {
 	s := newStage(t)
 	s.publish("orders", []schemas.Record{s.order(1, "Shipped"), s.order(2, "Shipped")}, nil, hourOld)
-	session, err := s.cluster().Take(t.Context(), s.set.Get("orders"))
+	session, err := producer.Take(t.Context(), s.cluster(), s.set.Get("orders"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func TestInstancesThatLackResourcesAreNamed(t *testing.T) {
 
 func TestTheReasonsOfDeadLettersAreShownWithoutTheirRows(t *testing.T) {
 	s := newStage(t)
-	session, err := s.cluster().Take(t.Context(), s.set.Get("users"))
+	session, err := producer.Take(t.Context(), s.cluster(), s.set.Get("users"))
 	if err != nil {
 		t.Fatal(err)
 	}

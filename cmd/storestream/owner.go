@@ -99,7 +99,7 @@ func (o *owner) takeOver(ctx context.Context) (err error) {
 	if err := o.in.member.Confirm(ctx); err != nil {
 		return err
 	}
-	session, err := o.in.cluster.Take(ctx, o.resource)
+	session, err := producer.Take(ctx, o.in.cluster, o.resource)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (o *owner) takeOver(ctx context.Context) (err error) {
 	c := o.in.cfg.Resources[o.resource.Name]
 	p := poller.New(poller.Config{
 		Resource: o.resource, Source: o.in.source(o.resource, o.metrics, o.log, o.detail), SourceName: c.Source, Interval: c.Interval, Overlap: c.Overlap, Start: start(c),
-		Watermark: session.Watermark(), DeadLetters: session.Letters(), Publish: o.publish(session), MaxRows: session.MaxRows,
+		Watermark: session.Watermark(), DeadLetters: session.DeadLetters(), Publish: o.publish(session), MaxRows: session.MaxRows,
 		MaxRecordBytes: session.MaxRecordBytes(), EndOffsets: session.EndOffsets,
 		Requests: func(after int64) []watermark.Request { return requests.After(o.resource.Name, after) }, Changed: requests.Changed,
 		Sweep: o.sweep(), Eager: o.in.eager, Now: time.Now, Metrics: o.metrics, Log: o.log,

@@ -111,7 +111,7 @@ func planReset(ctx context.Context, cfg *config.Config, cluster *producer.Cluste
 				r.state, r.Settled, r.Owner = s, s.Settled, s.Owner
 			}
 		}
-		n, err := cluster.RecordsSince(ctx, name, at)
+		n, err := producer.RecordsSince(ctx, cluster, name, at)
 		switch {
 		case err == nil:
 			r.Records = &n
@@ -161,7 +161,7 @@ func (a *app) askAll(ctx context.Context, cluster *producer.Cluster, plan []repl
 	defer cancel()
 	for i := range plan {
 		r := &plan[i]
-		id, err := cluster.Ask(ctx, watermark.Request{Resource: r.Resource, Kind: watermark.Reset, To: &r.To, By: whoAmI(), At: schemas.InstantOf(time.Now())})
+		id, err := cluster.Requests().Ask(ctx, watermark.Request{Resource: r.Resource, Kind: watermark.Reset, To: &r.To, By: whoAmI(), At: schemas.InstantOf(time.Now())})
 		if err != nil {
 			asked := "none was asked for"
 			if i > 0 {

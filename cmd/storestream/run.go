@@ -13,6 +13,7 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -88,7 +89,9 @@ func (a *app) start(ctx context.Context, once bool, patience time.Duration) (err
 	if !once {
 		return a.engine(ctx, cfg, set, cluster, m, board, log, false)
 	}
-	w := &catchUp{enabled: cfg.Enabled(), start: schemas.InstantOf(started), patience: patience, read: cluster.ReadWatermarks, lastError: lastErrors(board),
+	w := &catchUp{enabled: cfg.Enabled(), start: schemas.InstantOf(started), patience: patience, read: func(ctx context.Context) (map[string]watermark.Watermark, error) {
+		return producer.ReadWatermarks(ctx, cluster)
+	}, lastError: lastErrors(board),
 		paint: a.paint}
 	if err := w.run(ctx, func(ctx context.Context) error { return a.engine(ctx, cfg, set, cluster, m, board, log, true) }); err != nil {
 		return err

@@ -59,7 +59,7 @@ func (s *stage) publish(resource string, rows []schemas.Record, gone []int64, ch
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 30*time.Second)
 	defer cancel()
-	session, err := s.cluster().Take(ctx, s.set.Get(resource))
+	session, err := producer.Take(ctx, s.cluster(), s.set.Get(resource))
 	if err != nil {
 		s.t.Fatal(err)
 	}

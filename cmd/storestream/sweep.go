@@ -24,7 +24,7 @@ func (o *owner) sweep() poller.SweepConfig {
 		Interval: o.in.cfg.Sweep.Interval, Tombstone: o.in.cfg.Sweep.Deletes == config.Tombstone, Turn: o.in.sweeping,
 		Source: func() poller.Source { return o.in.source(o.resource, o.metrics, o.log, nil) },
 		Topic: func(ctx context.Context, from []int64, fold func(watermark.Published) error) ([]int64, error) {
-			return o.in.cluster.ReadTopic(ctx, o.resource, from, fold)
+			return producer.ReadTopic(ctx, o.in.cluster, o.resource, from, fold)
 		},
 	}
 }
@@ -83,7 +83,7 @@ func (a *app) askSweeps(ctx context.Context, cluster *producer.Cluster, names []
 	defer cancel()
 	ids := map[string]int64{}
 	for i, name := range names {
-		id, err := cluster.Ask(ctx, watermark.Request{Resource: name, Kind: watermark.Sweeps, By: whoAmI(), At: schemas.InstantOf(time.Now())})
+		id, err := cluster.Requests().Ask(ctx, watermark.Request{Resource: name, Kind: watermark.Sweeps, By: whoAmI(), At: schemas.InstantOf(time.Now())})
 		if err != nil {
 			asked := "none was asked for"
 			if i > 0 {
@@ -108,7 +108,7 @@ func (a *app) followSweeps(ctx context.Context, cluster *producer.Cluster, names
 	var last error
 	for open := len(names); open > 0; {
 		look, cancel := context.WithTimeout(ctx, brokerPatience)
-		marks, err := cluster.ReadWatermarks(look)
+		marks, err := producer.ReadWatermarks(look, cluster)
 		cancel()
 		if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
 			last = err // it may come back; whoever waits can interrupt

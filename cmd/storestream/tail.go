@@ -60,7 +60,7 @@ type tail struct {
 }
 
 func (t *tail) run(ctx context.Context, cluster *producer.Cluster, r *schemas.Resource, beginning bool) error {
-	err := cluster.Tail(ctx, r, producer.TailFrom{Beginning: beginning}, func(record producer.TailRecord) error { return t.show(r.Name, record) })
+	err := producer.Tail(ctx, cluster, r, beginning, func(record producer.TailRecord) error { return t.show(r.Name, record) })
 	if errors.Is(err, errEnough) {
 		return nil
 	}

@@ -19,7 +19,7 @@ type letters struct {
 	IDs   []string `json:"ids"` // a few of them, the newest first
 }
 
-func lettersOf(reasons []producer.LetterReason) []letters {
+func lettersOf(reasons []producer.DeadLetterReason) []letters {
 	all := []letters{}
 	for _, r := range reasons {
 		all = append(all, letters{r.Field, r.Err, r.Count, r.IDs})

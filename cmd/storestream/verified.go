@@ -13,6 +13,7 @@ import (
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -71,7 +72,7 @@ func newVerified(v *verification, in *instance, name string) *verified {
 	one.compare = compare.Config{
 		Start: start(c), CreatedAt: poller.CreatedAtIn(r), Now: time.Now,
 		Topic: func(ctx context.Context, from []int64, fold func(watermark.Published) error) ([]int64, error) {
-			return v.cluster.ReadTopic(ctx, r, from, fold)
+			return producer.ReadTopic(ctx, v.cluster, r, from, fold)
 		},
 		Source:      poller.CompareSource(in.source(r, in.metrics.Resource(name), in.log, nil), start(c), time.Now),
 		DeadLetters: func(ctx context.Context) (map[int64]bool, error) { return lettered(ctx, v, name) },
@@ -81,7 +82,7 @@ func newVerified(v *verification, in *instance, name string) *verified {
 
 // lettered is the rows of a resource that have a dead letter. Letters of rows without a usable id are no row's.
 func lettered(ctx context.Context, v *verification, resource string) (map[int64]bool, error) {
-	letters, err := v.cluster.Letters(ctx, resource)
+	letters, err := producer.ReadDeadLetters(ctx, v.cluster, resource)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
 		return nil, nil
 	}

@@ -116,7 +116,7 @@ func (v *verification) lookAgain(ctx context.Context) error {
 	if !v.open() {
 		return nil
 	}
-	watch := v.cluster.Watch()
+	watch := producer.NewWatch(v.cluster)
 	ticker := time.NewTicker(verifyEvery)
 	defer ticker.Stop()
 	var asked time.Time

@@ -13,6 +13,7 @@ import (
 
 	"github.com/storestream/storestream/internal/storefake"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -116,7 +117,7 @@ func TestDeadLettersAreNoDifferences(t *testing.T) {
 	s.forget("users", ids[3])
 	s.do("verify", "users").expect(t, exitDone, "Identical: 19 rows")
 
-	session, err := s.cluster().Take(t.Context(), s.set.Get("users")) // good by what it says, and too large for the topic
+	session, err := producer.Take(t.Context(), s.cluster(), s.set.Get("users")) // good by what it says, and too large for the topic
 	if err != nil {
 		t.Fatal(err)
 	}

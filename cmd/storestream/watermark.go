@@ -100,11 +100,11 @@ type state struct {
 func readStates(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([]state, error) {
 	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
 	defer cancel()
-	marks, err := cluster.ReadWatermarks(ctx)
+	marks, err := producer.ReadWatermarks(ctx, cluster)
 	if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) { // no such topic: nothing has ever run
 		return nil, err
 	}
-	dead := cluster.Watch()
+	dead := producer.NewWatch(cluster)
 	if err := dead.Look(ctx); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func readStates(ctx context.Context, cfg *config.Config, cluster *producer.Clust
 		}
 		s := stateOf(mark, pending(name, mark.Request), now)
 		s.Owner, s.between = owners[name], owners[name] == "" && (sharing || len(members) > 0) && s.LagSeconds != nil && s.lag() <= handoverPatience
-		s.DeadLetters = lettersOf(dead.Letters()[name])
+		s.DeadLetters = lettersOf(dead.DeadLetters()[name])
 		states = append(states, s)
 	}
 	return states, nil
@@ -162,7 +162,7 @@ func readPending(ctx context.Context, cluster *producer.Cluster) (func(resource 
 
 // readMembers is the instances of the group and what each has now, by the group's own word; none where nothing has ever run.
 func readMembers(ctx context.Context, cluster *producer.Cluster) ([]producer.Owner, error) {
-	members, err := cluster.Owners(ctx)
+	members, err := producer.Owners(ctx, cluster)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -84,7 +85,7 @@ func TestWatermarkListShowsTheLastSweepAndWhatCannotBePublished(t *testing.T) {
 		w.Swept = &watermark.Swept{Missing: 1, Stale: 2}
 	})
 	ctx := t.Context()
-	session, err := s.cluster().Take(ctx, s.set.Get("orders"))
+	session, err := producer.Take(ctx, s.cluster(), s.set.Get("orders"))
 	if err != nil {
 		t.Fatal(err)
 	}
