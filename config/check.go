@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/storestream/storestream/schemas"
 )
 
 const (
@@ -49,10 +51,10 @@ func (l *loader) resolve(c *Config) {
 // out, and one second is not what anyone wants of whole days over REST. Who does want it says `source: rest`.
 func (l *loader) pace(c *Config) {
 	interval, overlap := pace(Postgres)
-	for _, d := range declared {
-		r, path := c.Resources[d.name], "resources."+d.name
+	for _, d := range schemas.Declared() {
+		r, path := c.Resources[d.Name], "resources."+d.Name
 		from, fallback := fromDefault, false
-		if r.Source == Postgres && d.database && c.Postgres.DSN == "" && !l.wrong[keyDSN] {
+		if r.Source == Postgres && d.Table != "" && c.Postgres.DSN == "" && !l.wrong[keyDSN] {
 			r.Source, fallback, from = REST, true, "because postgres.dsn is empty"
 			l.settings[path+".source"] = setting{REST, from}
 		}
@@ -66,7 +68,7 @@ func (l *loader) pace(c *Config) {
 				l.settings[path+".overlap"] = setting{durationText(r.Overlap), from}
 			}
 		}
-		c.Resources[d.name] = r
+		c.Resources[d.Name] = r
 	}
 }
 
@@ -156,9 +158,9 @@ func (l *loader) checkTLS(t TLS) {
 }
 
 func (l *loader) checkResources(c *Config) {
-	for _, d := range declared {
-		r, path := c.Resources[d.name], "resources."+d.name
-		if d.database {
+	for _, d := range schemas.Declared() {
+		r, path := c.Resources[d.Name], "resources."+d.Name
+		if d.Table != "" {
 			l.oneOf(path+".source", r.Source, Postgres, REST)
 		} else {
 			l.require(path+".source", r.Source == REST, "expected rest: the database offers orders and order_items only")

@@ -3,7 +3,11 @@
 // error, and all mistakes are reported at once. Only cmd reads it.
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/storestream/storestream/schemas"
+)
 
 // Where a resource is read from.
 const (
@@ -114,26 +118,10 @@ type Log struct {
 	Format string `koanf:"format"` // json, console
 }
 
-// declared is every resource, in the order in which people read them; a database resource may be read from Postgres too. A test of
-// cmd/storestream holds it against the schemas.
-var declared = []struct {
-	name     string
-	database bool
-}{{"orders", true}, {"order_items", true}, {"products", false}, {"users", false}, {"shipments", false}}
-
-// Names is every resource, enabled or not, in the order in which people read them.
-func Names() []string {
-	names := make([]string, 0, len(declared))
-	for _, d := range declared {
-		names = append(names, d.name)
-	}
-	return names
-}
-
-// Enabled is the names of the resources that this configuration polls, in the order of Names.
+// Enabled is the names of the resources that this configuration polls, in the order in which they are declared.
 func (c *Config) Enabled() []string {
 	var names []string
-	for _, name := range Names() {
+	for _, name := range schemas.Names() {
 		if c.Resources[name].Enabled {
 			names = append(names, name)
 		}
@@ -155,13 +143,13 @@ func Default() Config {
 		HTTP:      HTTP{Listen: "127.0.0.1:8080"},
 		Log:       Log{Level: "info", Format: "json"},
 	}
-	for _, d := range declared {
+	for _, d := range schemas.Declared() {
 		source := REST
-		if d.database {
+		if d.Table != "" {
 			source = Postgres
 		}
 		interval, overlap := pace(source)
-		c.Resources[d.name] = Resource{Enabled: true, Source: source, Interval: interval, Overlap: overlap}
+		c.Resources[d.Name] = Resource{Enabled: true, Source: source, Interval: interval, Overlap: overlap}
 	}
 	return c
 }

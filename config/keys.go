@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/agnivade/levenshtein"
+
+	"github.com/storestream/storestream/schemas"
 )
 
 // envPrefix is how the name of every environment variable of storestream begins.
@@ -34,7 +36,7 @@ func walk(path string, v reflect.Value, found *[]leaf) {
 		*found = append(*found, leaf{path, text(v), v.Type()})
 		return
 	case map[string]Resource:
-		for _, name := range Names() {
+		for _, name := range schemas.Names() {
 			walk(join(path, name), v.MapIndex(reflect.ValueOf(name)), found)
 		}
 		return

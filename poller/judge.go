@@ -106,7 +106,7 @@ func (p *Poller) takeOut(tx *watermark.Transaction, id int64) {
 func (p *Poller) tooLarge(row *schemas.Record, size int) *schemas.Reject {
 	r := &schemas.Reject{ID: row.ID, HasID: true, UpdatedAt: row.UpdatedAt,
 		Err: fmt.Sprintf("the record takes %d bytes, and at most %d go into the topic (its max.message.bytes, or 8 MiB where that is more, less what is around a record)", size, p.MaxRecordBytes)}
-	if values, err := p.Resource.NewValueReader(""); err == nil {
+	if values, err := schemas.NewValueReader(p.Resource, ""); err == nil {
 		if v, err := values.Read(row.Value); err == nil {
 			r.Row = v.AppendJSON(nil, false)
 		}

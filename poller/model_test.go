@@ -182,7 +182,7 @@ func (w *world) takeOver() {
 		w.poller.endSweep()
 	}
 	p := New(Config{
-		Resource: &schemas.Resource{Name: "orders"}, Source: w, SourceName: "postgres", Interval: time.Second, Overlap: modelOverlap, Start: schemas.MinInstant,
+		Resource: &schemas.Resource{Declaration: schemas.Declaration{Name: "orders"}}, Source: w, SourceName: "postgres", Interval: time.Second, Overlap: modelOverlap, Start: schemas.MinInstant,
 		Watermark: w.mark, DeadLetters: w.letters, Sweep: w.sweeps.config(w), Publish: w.publish, MaxRows: func() int { return 1 + w.writing.IntN(20) },
 		MaxRecordBytes: 1 << 20, EndOffsets: func(context.Context) ([]int64, error) { return []int64{int64(len(w.topic))}, nil },
 		Requests: func(after int64) []watermark.Request {

@@ -40,7 +40,7 @@ func suspectsOf(list []compare.Suspect) []Suspect {
 
 // CreatedAtIn returns what reads created_at in a value of r, as a source encodes it; MinInstant where there is none. It is for one goroutine at a time.
 func CreatedAtIn(r *schemas.Resource) func(value []byte) schemas.Instant {
-	values, err := r.NewValueReader("")
+	values, err := schemas.NewValueReader(r, "")
 	return func(value []byte) schemas.Instant {
 		if err != nil { // today's schema reads today's values
 			return schemas.MinInstant

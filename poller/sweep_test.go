@@ -70,7 +70,7 @@ func openShop(t *testing.T, n int, change func(*Config)) *shop {
 // open begins a new tenure, with what the topic says.
 func (s *shop) open() {
 	c := Config{
-		Resource: &schemas.Resource{Name: "orders"}, Source: s, SourceName: "postgres", Interval: time.Second, Overlap: shopOverlap, Start: schemas.MinInstant,
+		Resource: &schemas.Resource{Declaration: schemas.Declaration{Name: "orders"}}, Source: s, SourceName: "postgres", Interval: time.Second, Overlap: shopOverlap, Start: schemas.MinInstant,
 		Watermark: s.mark, DeadLetters: s.letters, Publish: s.publish, MaxRows: func() int { return 7 }, MaxRecordBytes: 1000,
 		EndOffsets: func(context.Context) ([]int64, error) { return []int64{int64(len(s.topic))}, nil },
 		Requests: func(after int64) []watermark.Request {

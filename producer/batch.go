@@ -67,7 +67,7 @@ func (b *batch) fill(s *Session, tx watermark.Transaction, written schemas.Insta
 
 func (b *batch) key(s *Session, id int64) []byte {
 	start := len(b.keys)
-	b.keys = s.resource.AppendKey(b.keys, id)
+	b.keys = schemas.AppendKey(b.keys, id)
 	key := b.keys[start:len(b.keys):len(b.keys)]
 	schemas.SetSchemaID(key, s.keyID)
 	return key

@@ -104,7 +104,7 @@ func (s *stage) commit(session *producer.Session, tx watermark.Transaction) {
 func (s *stage) order(id int64, updated string, status string) schemas.Record {
 	s.t.Helper()
 	row := fmt.Sprintf(`{"id":%d,"user_id":7,"status":%q,"total_amount":"49.50","created_at":"2020-01-01T00:00:00Z","updated_at":%q}`, id, status, updated)
-	record, reject := s.orders().NewRowParser().Parse([]byte(row))
+	record, reject := schemas.NewRowParser(s.orders()).Parse([]byte(row))
 	if reject != nil {
 		s.t.Fatalf("%s: %s %s", row, reject.Field, reject.Err)
 	}

@@ -172,7 +172,7 @@ func (v *valueReaders) of(ctx context.Context, id int) (*schemas.ValueReader, er
 			return nil, &stepError{"decoding", errors.Join(errForeignValue, err)}
 		}
 	}
-	reader, err := v.resource.NewValueReader(writer)
+	reader, err := schemas.NewValueReader(v.resource, writer)
 	if err != nil {
 		return nil, &stepError{"decoding", errors.Join(errForeignValue, err)}
 	}

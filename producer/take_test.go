@@ -224,7 +224,7 @@ func TestRebuildingReadsEveryWritersValues(t *testing.T) {
 
 	seen := s.rebuilt(s.take(s.cluster("b", nil)))
 	want := `{"id":3,"created_at":"1970-01-01T00:00:00Z","updated_at":"1970-01-01T00:00:00.001Z"}`
-	row, _ := s.orders().NewRowParser().Parse([]byte(want))
+	row, _ := schemas.NewRowParser(s.orders()).Parse([]byte(want))
 	if seen[3].Hash != schemas.Hash(row.Value) || seen[3].UpdatedAt != 1000 {
 		t.Errorf("order 3 was rebuilt as %+v", seen[3])
 	}
@@ -271,7 +271,7 @@ func (s *stage) registerSchema(subject, text string) int {
 }
 
 func (s *stage) key(schemaID int, id int64) []byte {
-	key := s.orders().AppendKey(nil, id)
+	key := schemas.AppendKey(nil, id)
 	schemas.SetSchemaID(key, schemaID)
 	return key
 }

@@ -100,7 +100,7 @@ func (s *avsc) parseRecord(o object) {
 	if space != namespace {
 		s.wrong("", "namespace is %q: expected %q", space, namespace)
 	}
-	if !slices.ContainsFunc(declared, func(r Resource) bool { return r.RecordName == s.name }) {
+	if !slices.ContainsFunc(declared, func(r Declaration) bool { return r.RecordName == s.name }) {
 		s.wrong("", "record %q: expected one of %s", s.name, recordNames())
 	}
 	if len(fields) > maxFields {

@@ -29,7 +29,7 @@ const benchUser = `{"id": 45211, "first_name": "Kimberly", "last_name": "Rodrigu
 	`"created_at": "2023-11-21T09:12:44Z", "updated_at": "2026-11-20T17:02:31Z"}`
 
 func BenchmarkUserFromJSON(b *testing.B) {
-	p := load(b).Get("users").NewRowParser()
+	p := NewRowParser(load(b).Get("users"))
 	raw := []byte(benchUser)
 	b.SetBytes(int64(len(raw)))
 	b.ReportAllocs()
@@ -43,7 +43,7 @@ func BenchmarkUserFromJSON(b *testing.B) {
 
 func BenchmarkOrderFromPostgres(b *testing.B) {
 	r := load(b).Get("orders")
-	d, err := r.NewColumnDecoder([]Column{{"id", pgtype.Int8OID}, {"user_id", pgtype.Int8OID}, {"status", pgtype.TextOID},
+	d, err := NewColumnDecoder(r, []Column{{"id", pgtype.Int8OID}, {"user_id", pgtype.Int8OID}, {"status", pgtype.TextOID},
 		{"total_amount", pgtype.NumericOID}, {"created_at", pgtype.TimestamptzOID}, {"updated_at", pgtype.TimestamptzOID}})
 	if err != nil {
 		b.Fatal(err)
@@ -86,11 +86,11 @@ func BenchmarkMoney(b *testing.B) {
 
 func BenchmarkReadValue(b *testing.B) {
 	r := load(b).Get("users")
-	rec, rej := r.NewRowParser().Parse([]byte(benchUser))
+	rec, rej := NewRowParser(r).Parse([]byte(benchUser))
 	if rej != nil {
 		b.Fatal(rej.Field, rej.Err)
 	}
-	v, err := r.NewValueReader("")
+	v, err := NewValueReader(r, "")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -17,7 +17,7 @@ type ColumnDecoder struct {
 
 // NewColumnDecoder checks that the columns can hold r's fields: id, created_at and updated_at must be there, a nullable field without a column
 // is null. The error names every column that will not do, and does not go away by itself.
-func (r *Resource) NewColumnDecoder(cols []Column) (*ColumnDecoder, error) {
+func NewColumnDecoder(r *Resource, cols []Column) (*ColumnDecoder, error) {
 	places, err := r.checkColumns(cols)
 	if err != nil {
 		return nil, err

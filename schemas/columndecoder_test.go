@@ -24,7 +24,7 @@ var orderColumns = []Column{{"id", pgtype.Int8OID}, {"user_id", pgtype.Int4OID},
 // decoder is a decoder for orders.
 func decoder(t testing.TB, cols []Column) *ColumnDecoder {
 	t.Helper()
-	d, err := load(t).Get("orders").NewColumnDecoder(cols)
+	d, err := NewColumnDecoder(load(t).Get("orders"), cols)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestRowsFromEitherSourceAreTheSameBytesWhateverTheColumnTypes(t *testing.T)
 			amountOID, amountText = pgtype.Float4OID, strconv.FormatFloat(float, 'g', -1, 32)
 			amountBytes = encode(pgtype.Float4OID, float32(float))
 		}
-		d, err := r.NewColumnDecoder([]Column{{"updated_at", pgtype.TimestampOID}, {"id", pgtype.Int8OID}, {"quantity", quantityOID},
+		d, err := NewColumnDecoder(r, []Column{{"updated_at", pgtype.TimestampOID}, {"id", pgtype.Int8OID}, {"quantity", quantityOID},
 			{"sale_price", pgtype.NumericOID}, {"amount", amountOID}, {"created_at", pgtype.TimestamptzOID}, {"order_id", pgtype.Int8OID}})
 		if err != nil {
 			t.Fatal(err)
@@ -100,7 +100,7 @@ func TestRowsFromEitherSourceAreTheSameBytesWhateverTheColumnTypes(t *testing.T)
 		fromPostgres, rej1 := d.Decode([][]byte{encode(pgtype.TimestampOID, at.Time()), encode(pgtype.Int8OID, id), quantityBytes,
 			encode(pgtype.NumericOID, numeric), amountBytes, encode(pgtype.TimestamptzOID, at.Time()), nil})
 		row := fmt.Sprintf(`{"id":%d,"order_id":null,"sale_price":%s,"quantity":%d,"amount":%s,"created_at":"%s","updated_at":"%s"}`, id, price, quantity, amountText, at, at)
-		fromREST, rej2 := r.NewRowParser().Parse([]byte(row))
+		fromREST, rej2 := NewRowParser(r).Parse([]byte(row))
 		if (rej1 == nil) != (rej2 == nil) || rej1 != nil && rej1.Field != rej2.Field {
 			t.Fatalf("%s: rejected by one: %+v, %+v", row, rej1, rej2)
 		}
@@ -198,7 +198,7 @@ func TestAFloatColumnsMoneyIsTheDecimalThatPostgresPrints(t *testing.T) {
 
 func TestATableThatCannotHoldTheResourceIsNamedColumnByColumn(t *testing.T) {
 	r := load(t).Get("orders")
-	_, err := r.NewColumnDecoder([]Column{{"id", pgtype.TextOID}, {"status", pgtype.BoolOID}, {"total_amount", 790}, {"updated_at", pgtype.TextOID}, {"user_id", enumOID},
+	_, err := NewColumnDecoder(r, []Column{{"id", pgtype.TextOID}, {"status", pgtype.BoolOID}, {"total_amount", 790}, {"updated_at", pgtype.TextOID}, {"user_id", enumOID},
 		{"channel", pgtype.TextOID}})
 	for _, want := range []string{"column id is text: expected one of int2, int4, int8, numeric for its integer", "column status is bool: expected one of text, varchar",
 		"column total_amount is money", "column updated_at is text: expected one of timestamp, timestamptz for its timestamp", "column user_id is of OID 16999",
@@ -207,7 +207,7 @@ func TestATableThatCannotHoldTheResourceIsNamedColumnByColumn(t *testing.T) {
 			t.Errorf("not named: %s in %v", want, err)
 		}
 	}
-	d, err := r.NewColumnDecoder([]Column{{"id", pgtype.Int8OID}, {"updated_at", pgtype.TimestampOID}, {"created_at", pgtype.TextOID}})
+	d, err := NewColumnDecoder(r, []Column{{"id", pgtype.Int8OID}, {"updated_at", pgtype.TimestampOID}, {"created_at", pgtype.TextOID}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func FuzzColumnDecoder(f *testing.F) {
 			}
 			values = append(values, v)
 		}
-		d, err := r.NewColumnDecoder(cols)
+		d, err := NewColumnDecoder(r, cols)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -47,14 +47,14 @@ func goldenFile(r *Resource) string { return filepath.Join("testdata", "golden",
 func TestARowEncodesToTheBytesThatConsumersAlreadyHold(t *testing.T) {
 	for _, r := range load(t).All() {
 		all := readGolden(t, r)
-		p := r.NewRowParser()
+		p := NewRowParser(r)
 		var out bytes.Buffer
 		for i, g := range all {
 			rec, rej := p.Parse(g.Row)
 			if rej != nil {
 				t.Fatalf("%s row %d: %s: %s", r.Name, i, rej.Field, rej.Err)
 			}
-			key, value := hex.EncodeToString(r.AppendKey(nil, rec.ID)), hex.EncodeToString(rec.Value)
+			key, value := hex.EncodeToString(AppendKey(nil, rec.ID)), hex.EncodeToString(rec.Value)
 			if !*update && (key != g.Key || value != g.Value) {
 				t.Errorf("%s row %d:\n got %s %s\nwant %s %s", r.Name, i, key, value, g.Key, g.Value)
 			}

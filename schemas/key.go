@@ -5,16 +5,8 @@ import (
 	"errors"
 )
 
-// KeySchema is the text to register for keys.
-//
-// It never changes: not a doc, not an attribute. A key's bytes hold its schema's id, and compaction compares bytes: under a new id
-// the same row would have two keys, and the topic would keep both.
-func (r *Resource) KeySchema() string {
-	return `{"type":"record","name":"` + r.RecordName + `Key","namespace":"storestream","fields":[{"name":"id","type":"long"}]}`
-}
-
 // AppendKey appends HeaderSize bytes of room for the header (SetSchemaID), and the key of the row id.
-func (r *Resource) AppendKey(dst []byte, id int64) []byte {
+func AppendKey(dst []byte, id int64) []byte {
 	return binary.AppendVarint(append(dst, 0, 0, 0, 0, 0), id)
 }
 

@@ -64,7 +64,7 @@ func Load(dir string) (*Set, error) {
 	}
 	set := &Set{}
 	for _, r := range declared {
-		set.resources = append(set.resources, r.with(found[r.RecordName]))
+		set.resources = append(set.resources, newResource(r, found[r.RecordName]))
 	}
 	return set, nil
 }

@@ -62,7 +62,7 @@ func TestTheKeySchemaNeverChanges(t *testing.T) {
 		if r.KeySchema() != want {
 			t.Errorf("%s: the key schema is %s; under a new id every row would have a second key", r.Name, r.KeySchema())
 		}
-		key := r.AppendKey(nil, -12345678901)
+		key := AppendKey(nil, -12345678901)
 		SetSchemaID(key, 77)
 		schemaID, id, err := ReadKey(key)
 		if schemaID != 77 || id != -12345678901 || err != nil {

@@ -2,12 +2,38 @@ package schemas
 
 import "slices"
 
-// Resource is one of the service's kinds of row.
-type Resource struct {
+// Declaration is the line by which a resource is declared. Its fields are in avsc/<RecordName>.avsc.
+type Declaration struct {
 	Name       string // "orders": configuration, metrics, the end of the topic's name
 	RecordName string // "Order": the Avro record
 	Path       string // "/store-orders": the REST endpoint below base_url
 	Table      string // "orders"; "" where the database does not offer it
+}
+
+// declared is every resource. To add one, add its line here and its .avsc file.
+var declared = []Declaration{
+	{Name: "orders", RecordName: "Order", Path: "/store-orders", Table: "orders"},
+	{Name: "order_items", RecordName: "OrderItem", Path: "/store-order-items", Table: "order_items"},
+	{Name: "products", RecordName: "Product", Path: "/store-products"},
+	{Name: "users", RecordName: "User", Path: "/store-users"},
+	{Name: "shipments", RecordName: "Shipment", Path: "/store-shipments"},
+}
+
+// Declared returns every resource's declaration, in the order in which people read them.
+func Declared() []Declaration { return slices.Clone(declared) }
+
+// Names returns every resource's name, in the order of Declared.
+func Names() []string {
+	names := make([]string, len(declared))
+	for i, d := range declared {
+		names[i] = d.Name
+	}
+	return names
+}
+
+// Resource is one of the service's kinds of row.
+type Resource struct {
+	Declaration
 
 	// Fields in the order of the schema. Fields[0] is id.
 	Fields []Field
@@ -18,33 +44,28 @@ type Resource struct {
 	createdAt   int
 }
 
-// declared is where a resource is declared: one line each. Its fields are in avsc/<RecordName>.avsc.
-var declared = []Resource{
-	{Name: "orders", RecordName: "Order", Path: "/store-orders", Table: "orders"},
-	{Name: "order_items", RecordName: "OrderItem", Path: "/store-order-items", Table: "order_items"},
-	{Name: "products", RecordName: "Product", Path: "/store-products"},
-	{Name: "users", RecordName: "User", Path: "/store-users"},
-	{Name: "shipments", RecordName: "Shipment", Path: "/store-shipments"},
-}
-
-// Set is the resources in force, in the order in which they are declared.
-type Set struct{ resources []*Resource }
-
-// Get returns the resource of that name, nil if there is none.
-func (s *Set) Get(name string) *Resource {
-	for _, r := range s.resources {
-		if r.Name == name {
-			return r
-		}
+// newResource is the resource that d declares, with the fields of s.
+func newResource(d Declaration, s *avsc) *Resource {
+	r := &Resource{Declaration: d, Fields: s.fields, valueSchema: s.text(), index: map[string]int{}}
+	for i := range r.Fields {
+		r.index[r.Fields[i].Name] = i
 	}
-	return nil
+	r.updatedAt, r.createdAt = r.index["updated_at"], r.index["created_at"]
+	return r
 }
 
-// All returns every resource.
-func (s *Set) All() []*Resource { return slices.Clone(s.resources) }
-
-// ValueSchema is the text to register for values. It is deterministic: the same schema file gives the same text, whatever its layout.
+// ValueSchema is the text to register for values. The same schema file always gives the same text, whatever its
+// layout.
 func (r *Resource) ValueSchema() string { return r.valueSchema }
+
+// KeySchema is the text to register for keys.
+//
+// It never changes: not a doc, not an attribute. A key's bytes hold its schema's id, and compaction compares bytes:
+// under a new id the same row would have two keys, and the topic would keep both.
+func (r *Resource) KeySchema() string {
+	return `{"type":"record","name":"` + r.RecordName + `Key","namespace":"` + namespace +
+		`","fields":[{"name":"id","type":"long"}]}`
+}
 
 // Columns are the names to select, in the order of the schema.
 func (r *Resource) Columns() []string {
@@ -64,16 +85,4 @@ func (r *Resource) PersonalFields() []string {
 		}
 	}
 	return names
-}
-
-// with is r with these fields.
-func (r Resource) with(s *avsc) *Resource {
-	r.Fields = s.fields
-	r.valueSchema = s.text()
-	r.index = make(map[string]int, len(r.Fields))
-	for i := range r.Fields {
-		r.index[r.Fields[i].Name] = i
-	}
-	r.updatedAt, r.createdAt = r.index["updated_at"], r.index["created_at"]
-	return &r
 }

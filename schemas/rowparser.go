@@ -33,7 +33,7 @@ type span struct {
 }
 
 // NewRowParser returns a parser for rows of r.
-func (r *Resource) NewRowParser() *RowParser {
+func NewRowParser(r *Resource) *RowParser {
 	p := &RowParser{res: r, spans: make([]span, len(r.Fields))}
 	// The two checks that jsontext would make are made here for the fields that count, so that a fault can be blamed on its field and the
 	// row keeps its id.

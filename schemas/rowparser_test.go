@@ -13,7 +13,7 @@ const times = `"created_at":"2026-11-20T17:02:31Z","updated_at":"2026-11-20T17:0
 // parseOne parses one row with a parser of its own.
 func parseOne(t testing.TB, resource, row string) (Record, *Reject) {
 	t.Helper()
-	return load(t).Get(resource).NewRowParser().Parse([]byte(row))
+	return NewRowParser(load(t).Get(resource)).Parse([]byte(row))
 }
 
 // mustParse is a row that must be good.
@@ -124,7 +124,7 @@ func TestWhatIsNotOneJSONObjectIsRejectedAsARow(t *testing.T) {
 
 // The row may be overwritten and other rows parsed while a Record is in flight.
 func TestARecordOutlivesTheBufferItCameFromAndTheRowsAfterIt(t *testing.T) {
-	p := load(t).Get("orders").NewRowParser()
+	p := NewRowParser(load(t).Get("orders"))
 	raw := make([]byte, 0, 4096)
 	var recs []Record
 	var want []string
@@ -150,7 +150,7 @@ func TestARecordOutlivesTheBufferItCameFromAndTheRowsAfterIt(t *testing.T) {
 }
 
 func TestUnknownFieldsAreNamedOnceAndTheirNumberIsBounded(t *testing.T) {
-	p := load(t).Get("orders").NewRowParser()
+	p := NewRowParser(load(t).Get("orders"))
 	for range 3 {
 		if _, rej := p.Parse([]byte(`{"id":1,"channel":"web","cha\u006enel":1,"bad` + "\xff" + `":1,` + times + `}`)); rej != nil {
 			t.Fatal(rej.Field, rej.Err)
@@ -177,7 +177,7 @@ func TestUnknownFieldsAreNamedOnceAndTheirNumberIsBounded(t *testing.T) {
 }
 
 func TestParsingARowAllocatesNothing(t *testing.T) {
-	p := load(t).Get("users").NewRowParser()
+	p := NewRowParser(load(t).Get("users"))
 	raw := []byte(benchUser)
 	if n := testing.AllocsPerRun(5000, func() { _, _ = p.Parse(raw) }); n >= 1 {
 		t.Errorf("%v allocations a row", n)
@@ -187,7 +187,7 @@ func TestParsingARowAllocatesNothing(t *testing.T) {
 // checkRecord checks what holds for every good Record: other readers agree, and the row printed as JSON is the same row.
 func checkRecord(t *testing.T, r *Resource, rec Record) {
 	t.Helper()
-	v, err := r.NewValueReader("")
+	v, err := NewValueReader(r, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func checkRecord(t *testing.T, r *Resource, rec Record) {
 		}
 	}
 	printed := got.AppendJSON(nil, false)
-	again, rej := r.NewRowParser().Parse(printed)
+	again, rej := NewRowParser(r).Parse(printed)
 	if rej != nil || !bytes.Equal(again.Value[HeaderSize:], rec.Value[HeaderSize:]) {
 		t.Fatalf("printed as %s, which is %x, %+v; expected %x", printed, again.Value, rej, rec.Value)
 	}
@@ -210,7 +210,7 @@ func checkRecord(t *testing.T, r *Resource, rec Record) {
 // checkScans: what the scan of plain rows takes, jsontext takes too, and finds the same values and the same names.
 func checkScans(t *testing.T, r *Resource, row []byte) {
 	t.Helper()
-	plain, careful := r.NewRowParser(), r.NewRowParser()
+	plain, careful := NewRowParser(r), NewRowParser(r)
 	if !plain.scanPlain(row) {
 		return
 	}
@@ -246,7 +246,7 @@ func FuzzRowParser(f *testing.F) {
 		r := set.All()[int(resource)%5]
 		before := string(row)
 		checkScans(t, r, row)
-		rec, rej := r.NewRowParser().Parse(row)
+		rec, rej := NewRowParser(r).Parse(row)
 		if string(row) != before {
 			t.Fatal("the row was written to")
 		}

@@ -24,7 +24,7 @@ type writerField struct {
 
 // NewValueReader returns a reader of values written under writerSchema; "" is today's schema. It fails where a value of that schema cannot be
 // one of today's: where a field of today that is not nullable is missing, or has a type that does not convert without loss.
-func (r *Resource) NewValueReader(writerSchema string) (*ValueReader, error) {
+func NewValueReader(r *Resource, writerSchema string) (*ValueReader, error) {
 	v := &ValueReader{res: r}
 	if writerSchema == "" || writerSchema == r.valueSchema {
 		return v, nil

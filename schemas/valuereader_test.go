@@ -21,7 +21,7 @@ func TestAValueIsReadBackAsItsRow(t *testing.T) {
 
 func TestPersonalValuesAreMaskedAndMoneyIsPrintedExactly(t *testing.T) {
 	read := func(resource, row string) Value {
-		v, err := load(t).Get(resource).NewValueReader("")
+		v, err := NewValueReader(load(t).Get(resource), "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestAValueOfAnOlderSchemaHasTheHashOfTheSameRowToday(t *testing.T) {
 		for k, v := range c.row {
 			row[k] = v
 		}
-		v, err := r.NewValueReader(c.schema)
+		v, err := NewValueReader(r, c.schema)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -118,7 +118,7 @@ func TestASchemaThatTodaysCannotReadIsRefusedByItsField(t *testing.T) {
 		`{"type":"record","name":"Order","fields":[{"name":"id","type":["null","long"]},` + timeFields + `]}`:         "field id",
 		`{"type":"record","name":"Order","fields":[{"name":"created_at","type":"long"},{"name":"id","type":"long"}]}`: "field created_at",
 	} {
-		if _, err := r.NewValueReader(schema); err == nil || !strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "field created_at: it has none") {
+		if _, err := NewValueReader(r, schema); err == nil || !strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "field created_at: it has none") {
 			t.Errorf("%s: %v", schema, err)
 		}
 	}
@@ -160,7 +160,7 @@ func TestAValueThatIsNoneIsAnErrorWhateverItClaims(t *testing.T) {
 
 func mustReader(t testing.TB, r *Resource, schema string) *ValueReader {
 	t.Helper()
-	v, err := r.NewValueReader(schema)
+	v, err := NewValueReader(r, schema)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,7 +100,7 @@ func (a *app) load() (*config.Config, *schemas.Set, error) {
 
 // resources checks the names of resources on a command line; none are all of them where all is set.
 func resources(cmd *cobra.Command, args []string, all bool) ([]string, error) {
-	names := config.Names()
+	names := schemas.Names()
 	switch {
 	case all && len(args) > 0:
 		return nil, usagef(cmd, "--all and %s: expected one or the other", strings.Join(args, " "))
@@ -125,7 +125,7 @@ func resources(cmd *cobra.Command, args []string, all bool) ([]string, error) {
 
 // resource checks the name of one resource.
 func resource(cmd *cobra.Command, arg string) error {
-	names := config.Names()
+	names := schemas.Names()
 	for _, name := range names {
 		if name == arg {
 			return nil

@@ -12,9 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/schemas"
 )
 
 // call is one call of the program and what came of it.
@@ -170,23 +167,6 @@ func TestAllMistakesOfAConfigurationAreSaidAtOnceWithExitStatusTwo(t *testing.T)
 	for _, command := range [][]string{{"run"}, {"run", "--once"}, {"watermark", "list"}, {"tail", "orders"}, {"config", "show"}, {"schema", "register"}} {
 		do(t, append(command, "--set", "postgres.dsn=geheim", "--set", "kafka.brokers=localhost", "--set", "log.level=loud")...).
 			expect(t, exitUsage, "configuration: 3 mistakes", `postgres.dsn: "******" (flag --set): not a connection string`, `kafka.brokers: "localhost"`, `log.level: "loud"`)
-	}
-}
-
-func TestTheConfigurationKnowsTheResourcesOfTheSchemas(t *testing.T) {
-	set, err := schemas.Load("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, r := range set.All() {
-		names = append(names, r.Name)
-		if want := r.Table != ""; (config.Default().Resources[r.Name].Source == config.Postgres) != want {
-			t.Errorf("%s: the schemas say that the database offers it: %v, the configuration does not agree", r.Name, want)
-		}
-	}
-	if !slices.Equal(names, config.Names()) {
-		t.Errorf("the configuration has %q, the schemas %q", config.Names(), names)
 	}
 }
 

@@ -154,7 +154,7 @@ func (c *checker) configuration(context.Context) []finding {
 		}
 	}
 	f.ok("", "%s: %s", from, strings.Join(parts, "; "))
-	for _, name := range config.Names() {
+	for _, name := range schemas.Names() {
 		if r := c.cfg.Resources[name]; r.Enabled && r.Overlap == 0 {
 			f.add(warning, name, "set resources."+name+".overlap to longer than any transaction takes from the time that it stamps to its first write",
 				"overlap is 0: a row that becomes visible later than its updated_at is missed until a sweep finds it")

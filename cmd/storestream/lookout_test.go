@@ -101,7 +101,7 @@ func TestALagIsToldByWhoeverHasTheResourceAndByEveryInstanceWhereNobodyHasIt(t *
 		t.Errorf("%+v", r)
 	}
 
-	leave := s.join("elsewhere-1", config.Names()...)
+	leave := s.join("elsewhere-1", schemas.Names()...)
 	eventually(t, "another instance has orders", func() bool { l.look(t.Context()); return l.owners["orders"] == "elsewhere-1" })
 	l.tell()
 	if lag, told := l.lag("orders"); told {
@@ -122,7 +122,7 @@ func TestALagIsToldByWhoeverHasTheResourceAndByEveryInstanceWhereNobodyHasIt(t *
 func TestAnInstanceThatCannotAskTheGroupForAMinuteTellsTheLag(t *testing.T) {
 	s := newStage(t)
 	s.publish("orders", nil, nil, hourOld)
-	s.join("elsewhere-1", config.Names()...)
+	s.join("elsewhere-1", schemas.Names()...)
 	l := s.standby()
 	eventually(t, "another instance has orders", func() bool { l.look(t.Context()); return l.owners["orders"] == "elsewhere-1" })
 	l.now = func() time.Time { return time.Now().Add(50 * time.Second) }
@@ -195,7 +195,7 @@ func TestWhileAResourceIsTakenOverThePageShowsWhatTheTopicsSay(t *testing.T) {
 func TestInstancesThatLackResourcesAreNamed(t *testing.T) {
 	s := newStage(t)
 	s.publish("orders", nil, nil, hourOld)
-	s.join("elsewhere-1", config.Names()...)
+	s.join("elsewhere-1", schemas.Names()...)
 	s.join("elsewhere-2", "orders", "users")
 	l := s.standby()
 	eventually(t, "both are members", func() bool { l.look(t.Context()); return len(l.members) == 2 })

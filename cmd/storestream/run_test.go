@@ -140,7 +140,7 @@ func asOfNow(w *watermark.Watermark) {
 
 func TestOnceWaitsForAPassThatBeganAfterItsStart(t *testing.T) {
 	s := newStage(t)
-	for _, name := range config.Names() {
+	for _, name := range schemas.Names() {
 		s.publish(name, nil, nil, asOfNow) // everything is up to date, but as of a moment ago
 	}
 	c := (&call{args: append([]string{"run", "--once", "--patience", "1500ms"}, s.flags...), app: app{engine: idle}}).run(t.Context())

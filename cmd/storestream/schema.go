@@ -198,7 +198,7 @@ func (a *app) printSubjects(subjects []registry.Subject, output string) error {
 // oneResource wants the name of one resource.
 func oneResource(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usagef(cmd, "expected the name of one resource: %s", strings.Join(config.Names(), ", "))
+		return usagef(cmd, "expected the name of one resource: %s", strings.Join(schemas.Names(), ", "))
 	}
 	return resource(cmd, args[0])
 }

@@ -76,7 +76,7 @@ func (s *stage) publish(resource string, rows []schemas.Record, gone []int64, ch
 func (s *stage) order(id int64, status string) schemas.Record {
 	s.t.Helper()
 	row := fmt.Sprintf(`{"id":%d,"user_id":7,"status":%q,"total_amount":"49.50","created_at":"2020-01-01T00:00:00Z","updated_at":"2026-11-20T09:30:00Z"}`, id, status)
-	record, reject := s.set.Get("orders").NewRowParser().Parse([]byte(row))
+	record, reject := schemas.NewRowParser(s.set.Get("orders")).Parse([]byte(row))
 	if reject != nil {
 		s.t.Fatalf("%s: %s", reject.Field, reject.Err)
 	}

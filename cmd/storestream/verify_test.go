@@ -101,7 +101,7 @@ func TestRecordsOfOtherProgramsAreNamed(t *testing.T) {
 	s.do("verify", "users").expect(t, exitDone, "Identical: 20 rows", "users: 2 records in the topic with a key that is no row's")
 
 	id := slices.Min(slices.Collect(maps.Keys(fake.Rows(storefake.Users))))
-	key := s.set.Get("users").AppendKey(nil, id)
+	key := schemas.AppendKey(nil, id)
 	schemas.SetSchemaID(key, 1)
 	for partition := range int32(2) { // in one of the two it belongs
 		write(partition, key, []byte("x"))

@@ -120,7 +120,7 @@ func readStates(ctx context.Context, cfg *config.Config, cluster *producer.Clust
 	owners := ownersOf(members)
 	now := schemas.InstantOf(time.Now())
 	states := []state{}
-	for _, name := range config.Names() {
+	for _, name := range schemas.Names() {
 		mark, written := marks[name]
 		if !written {
 			if !cfg.Resources[name].Enabled {

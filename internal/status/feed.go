@@ -96,7 +96,7 @@ func (f *feed) fields(r *schemas.Resource, value []byte) [][2]string {
 	reader := f.readers[r.Name]
 	if reader == nil {
 		var err error
-		if reader, err = r.NewValueReader(""); err != nil {
+		if reader, err = schemas.NewValueReader(r, ""); err != nil {
 			return nil
 		}
 		f.readers[r.Name] = reader

@@ -13,7 +13,7 @@ import (
 
 func user(t *testing.T, r *schemas.Resource, id int) schemas.Record {
 	t.Helper()
-	record, reject := r.NewRowParser().Parse(fmt.Appendf(nil, `{"id":%d,"first_name":"Ana","last_name":"Ng","email":"ana@example.com","age":40,"city":"Łódź","latitude":51.7,
+	record, reject := schemas.NewRowParser(r).Parse(fmt.Appendf(nil, `{"id":%d,"first_name":"Ana","last_name":"Ng","email":"ana@example.com","age":40,"city":"Łódź","latitude":51.7,
 		"street_address":"1 High Street","created_at":"2020-01-01T00:00:00Z","updated_at":"2026-11-20T09:30:00Z"}`, id))
 	if reject != nil {
 		t.Fatal(reject.Err)

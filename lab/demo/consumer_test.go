@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/schemas"
 )
 
 // decoder reads Confluent's wire format by the schemas at a registry, with another Avro library than the one that writes it.
@@ -51,7 +52,7 @@ func consume(t *testing.T, c *config.Config, want map[string]int) {
 	}
 	resources := map[string]string{}
 	var topics []string
-	for _, name := range config.Names() {
+	for _, name := range schemas.Names() {
 		topic := c.Kafka.TopicPrefix + name
 		topics, resources[topic] = append(topics, topic), name
 	}

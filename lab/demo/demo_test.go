@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/schemas"
 )
 
 // processesIn are the processes that work in a folder or were given a path in it, by id.
@@ -63,7 +64,7 @@ func TestRowsArriveInAllFiveTopicsAndAnInterruptLeavesNothingBehind(t *testing.T
 		t.Error("storestream got no PostgreSQL, though this machine has one")
 	}
 	consume(t, c, map[string]int{"orders": 200, "order_items": 200, "products": 80, "users": 150, "shipments": 200})
-	for _, name := range config.Names() {
+	for _, name := range schemas.Names() {
 		r.until("store." + name)
 	}
 	if n := len(processesIn(t, folder)); n < 3 {

@@ -125,7 +125,7 @@ func TestRowsAppearAsTheyPassWithoutAReloadAndWithoutPersonalData(t *testing.T) 
 	b.do(chromedp.Evaluate[chromedp.Void](`window.mark = "not reloaded"`))
 	users := set.Get("users")
 	for i, first := range []string{"Anastasia", "<b>Bartholomew</b>"} {
-		row, reject := users.NewRowParser().Parse(fmt.Appendf(nil, `{"id":%d,"first_name":%q,"last_name":"Ng","email":"ng@example.com","age":40,"street_address":"1 High Street",
+		row, reject := schemas.NewRowParser(users).Parse(fmt.Appendf(nil, `{"id":%d,"first_name":%q,"last_name":"Ng","email":"ng@example.com","age":40,"street_address":"1 High Street",
 			"city":"<i>Łódź</i>","created_at":"2020-01-01T00:00:00Z","updated_at":"2026-11-20T09:30:00Z"}`, 7001+i, first))
 		if reject != nil {
 			t.Fatal(reject.Err)

@@ -105,7 +105,7 @@ func (db *DB) describe(ctx context.Context, r *schemas.Resource, t *table) error
 	if err != nil {
 		return err
 	}
-	if t.decoder, err = r.NewColumnDecoder(t.columns); err != nil {
+	if t.decoder, err = schemas.NewColumnDecoder(r, t.columns); err != nil {
 		return &poller.HoldError{What: "read " + t.name, Err: err}
 	}
 	return t.keyset()

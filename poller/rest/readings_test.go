@@ -133,7 +133,7 @@ func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int) 
 
 func (f *follower) equals(t *testing.T, res *schemas.Resource, fake *storefake.Fake) {
 	t.Helper()
-	parser := res.NewRowParser()
+	parser := schemas.NewRowParser(res)
 	missing, stale, unfit := 0, 0, 0
 	for id, raw := range fake.Snapshot(res.Name) {
 		want, reject := parser.Parse(raw)

@@ -63,7 +63,7 @@ func (c *Client) Source(cfg SourceConfig) *Source {
 	if cfg.Doing == nil {
 		cfg.Doing = func(string) {}
 	}
-	return &Source{SourceConfig: cfg, client: c, parser: cfg.Resource.NewRowParser(), pageBase: -1,
+	return &Source{SourceConfig: cfg, client: c, parser: schemas.NewRowParser(cfg.Resource), pageBase: -1,
 		granted: map[int]int{}, memory: newMemory(), hard: map[day]*hardDay{}, stretch: 1, pages: 1, most: widest, linger: flushEvery}
 }
 

@@ -56,7 +56,7 @@ func (c *Client) Try(ctx context.Context, r *schemas.Resource) (Trial, error) {
 		return trial, err
 	}
 	trial.Row = true
-	parser := r.NewRowParser()
+	parser := schemas.NewRowParser(r)
 	_, trial.Reject = parser.Parse(rows[0])
 	trial.Unknown = parser.Unknown()
 	return trial, nil

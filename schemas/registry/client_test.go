@@ -97,7 +97,7 @@ func TestBothSubjectsOfATopicAreRegisteredOnceAndFoundAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.NewValueReader(text); err != nil || !strings.Contains(text, `"total_amount"`) {
+	if _, err := schemas.NewValueReader(r, text); err != nil || !strings.Contains(text, `"total_amount"`) {
 		t.Errorf("%s: %v", text, err)
 	}
 	fake.Close() // what an id means never changes: it is asked for once
