@@ -10,7 +10,7 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/poller"
-	"github.com/storestream/storestream/poller/rest"
+	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -23,7 +23,7 @@ const (
 
 // trial is what one endpoint answered.
 type trial struct {
-	rest.Trial
+	client.Trial
 	resource *schemas.Resource
 	err      error
 }
@@ -35,14 +35,14 @@ func (c *checker) service(ctx context.Context) []finding {
 	if len(resources) == 0 {
 		return nil
 	}
-	client, err := rest.NewClient(rest.ClientConfig{BaseURL: c.cfg.Store.BaseURL, APIKey: string(c.cfg.Store.APIKey), Attempts: 1,
+	service, err := client.New(client.Config{BaseURL: c.cfg.Store.BaseURL, APIKey: string(c.cfg.Store.APIKey), Attempts: 1,
 		MaxRequestsPerSecond: c.cfg.Store.MaxRequestsPerSecond, RequestTimeout: min(trialTimeout, c.cfg.Store.RequestTimeout)})
 	if err != nil {
 		f.fail("", err, "")
 		return f.all
 	}
-	defer client.Close()
-	trials := tryAll(ctx, client, resources)
+	defer service.Close()
+	trials := tryAll(ctx, service, resources)
 	if err := common(trials); err != nil {
 		f.fail("", err, serviceRemedy(err))
 		return f.all
@@ -52,19 +52,19 @@ func (c *checker) service(ctx context.Context) []finding {
 		key = "store.api_key is accepted"
 	}
 	f.ok("", "%s answers, and %s", c.cfg.Store.BaseURL, key)
-	f.clock(client.State())
+	f.clock(service.State())
 	for _, t := range trials {
 		f.endpoint(t)
 	}
 	return f.all
 }
 
-func tryAll(ctx context.Context, client *rest.Client, resources []*schemas.Resource) []trial {
+func tryAll(ctx context.Context, service *client.Client, resources []*schemas.Resource) []trial {
 	trials := make([]trial, len(resources))
 	var group sync.WaitGroup
 	for i, r := range resources {
 		group.Go(func() {
-			found, err := client.Try(ctx, r)
+			found, err := service.Try(ctx, r)
 			trials[i] = trial{found, r, err}
 		})
 	}
@@ -75,7 +75,7 @@ func tryAll(ctx context.Context, client *rest.Client, resources []*schemas.Resou
 // common is an error where no endpoint answered with a page: then the service is the matter, and not its endpoints one by one. A service that only asks for
 // fewer requests is there.
 func common(trials []trial) error {
-	var rate *rest.RateError
+	var rate *client.RateError
 	for _, t := range trials {
 		if t.err == nil || errors.As(t.err, &rate) {
 			return nil
@@ -92,7 +92,7 @@ func serviceRemedy(err error) string {
 	return "is the service up, and is store.base_url right? `run` waits for it"
 }
 
-func (f *findings) clock(s rest.State) {
+func (f *findings) clock(s client.State) {
 	switch {
 	case !s.HasClock:
 		f.add(note, "clock", "keep this machine's clock right (NTP)", "the service sends no Date header, so days are closed by this machine's clock alone")
@@ -114,7 +114,7 @@ func beside(ahead time.Duration) string {
 
 func (f *findings) endpoint(t trial) {
 	name := t.resource.Name
-	var rate *rest.RateError
+	var rate *client.RateError
 	switch {
 	case errors.As(t.err, &rate):
 		f.add(warning, name, "somebody uses the key at the limit of its rate: a running instance that is catching up, or another program; "+

@@ -12,6 +12,7 @@ import (
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/poller/rest"
+	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
@@ -25,7 +26,8 @@ type instance struct {
 	log     *zap.Logger
 	cluster *producer.Cluster
 	member  *producer.Group
-	client  *rest.Client
+	client  *client.Client
+	zone    rest.Zone    // in which the service cuts days, as any source found out
 	db      *postgres.DB // nil: orders and order_items go over REST
 	eager   bool         // run --once
 	// stop is closed when the instance is to finish the batches in hand and leave.
@@ -133,7 +135,7 @@ func (in *instance) idle(limit time.Duration) bool {
 
 func (in *instance) openSources() error {
 	var err error
-	in.client, err = rest.NewClient(rest.ClientConfig{
+	in.client, err = client.New(client.Config{
 		BaseURL: in.cfg.Store.BaseURL, APIKey: string(in.cfg.Store.APIKey), MaxRequestsPerSecond: in.cfg.Store.MaxRequestsPerSecond,
 		RequestTimeout: in.cfg.Store.RequestTimeout, Log: in.log.With(zap.String("source", config.REST)),
 	})
@@ -162,7 +164,8 @@ func (in *instance) source(r *schemas.Resource, bound *metrics.Resource, log *za
 	if c.Source == config.Postgres {
 		return postgres.NewSource(in.db, postgres.SourceConfig{Resource: r, Overlap: c.Overlap, Start: start(c), Metrics: bound, Log: log, Doing: doing})
 	}
-	return in.client.Source(rest.SourceConfig{Resource: r, Overlap: c.Overlap, Start: start(c), Metrics: bound, Log: log, Doing: doing})
+	return rest.NewSource(rest.SourceConfig{Resource: r, Client: in.client, Zone: &in.zone, Overlap: c.Overlap,
+		Start: start(c), Metrics: bound, Log: log, Doing: doing})
 }
 
 // start is the configured start of a resource, MinInstant where there is none.

@@ -15,7 +15,7 @@ import (
 func (rd *read) full(ctx context.Context) error {
 	from := rd.firstDay(max(rd.req.From, rd.Start))
 	// The last day for which rows can still be created, in any zone, is tomorrow's at most: the days before yesterday's only lose rows.
-	past1 := dayOf(rd.client.clock.over().Add(-rd.Overlap)) - 2
+	past1 := dayOf(rd.clock.Over().Add(-rd.Overlap)) - 2
 	if from != past {
 		// Rows created before From and updated since. Their number grows: rows come in by being updated.
 		if err := rd.complete(ctx, window{updated: span{from, future}, created: span{past, from - 1}}, growing); err != nil {

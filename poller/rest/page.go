@@ -2,13 +2,13 @@ package rest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/client"
 	"go.uber.org/zap"
 )
 
@@ -23,26 +23,24 @@ const (
 // fetch asks for a page of w, hands its rows on, and tells what it saw.
 func (rd *read) fetch(ctx context.Context, w window, page, size int) (glimpse, error) {
 	e, err := rd.ask(ctx, w, page, size)
+	if status := client.Refusal(err); page > 0 && status != nil &&
+		(status.Status == http.StatusBadRequest || status.Status == http.StatusNotFound) {
+		// The service answered page 0 of the same window, so it refuses the number of the page.
+		return glimpse{beyond: true, count: -1}, nil
+	}
 	if err != nil {
-		var status *statusError
-		if !errors.As(err, &status) || status.status != http.StatusBadRequest && status.status != http.StatusNotFound {
-			return glimpse{}, err
-		}
-		if page > 0 { // page 0 of the same window was answered: what is wrong is the number of the page
-			return glimpse{beyond: true, count: -1}, nil
-		}
-		return glimpse{}, &poller.HoldError{What: fmt.Sprintf("asking for %s of %s", w, rd.Resource.Name), Err: status}
+		return glimpse{}, rd.refused(err, w)
 	}
 	if page == 0 {
-		rd.pageBase = e.page
-	} else if e.page >= 0 && rd.pageBase >= 0 && e.page != rd.pageBase+page {
+		rd.pageBase = e.Number
+	} else if e.Number >= 0 && rd.pageBase >= 0 && e.Number != rd.pageBase+page {
 		return glimpse{beyond: true, count: -1}, nil // it gives the last page instead of one past the end
 	}
-	g := glimpse{more: e.more, count: e.count, size: e.size, rows: make([]sighting, 0, len(e.rows))}
-	if e.more {
-		rd.largest[size] = max(rd.largest[size], len(e.rows))
+	g := glimpse{more: e.More, count: e.Count, size: e.Size, rows: make([]sighting, 0, len(e.Rows))}
+	if e.More {
+		rd.largest[size] = max(rd.largest[size], len(e.Rows))
 	}
-	rd.parse(&g, e.rows, e.more || page > 0)
+	rd.parse(&g, e.Rows, e.More || page > 0)
 	if !rd.sorting.fits(g) {
 		rd.sorting = unsorted
 	}
@@ -55,28 +53,23 @@ func (rd *read) fetch(ctx context.Context, w window, page, size int) (glimpse, e
 	return g, nil
 }
 
-// ask sends the request. The rows of the envelope are good until the next request.
-func (rd *read) ask(ctx context.Context, w window, page, size int) (e envelope, err error) {
-	r := &call{path: rd.Resource.Path, query: w.query(page, size), body: &rd.body, count: counters{
-		request: func(code string) { rd.Metrics.HTTPRequests(code).Inc() },
-		refused: rd.Metrics.RateLimited.Add,
-	}}
-	r.check = func(body []byte) (err error) {
-		e, err = openEnvelope(body, rd.rows)
-		rd.rows = e.rows
-		return err
+// ask sends the request. The rows of the answer are good until the next request.
+func (rd *read) ask(ctx context.Context, w window, page, size int) (client.Page, error) {
+	return rd.endpoint.Page(ctx, w.query(page, size))
+}
+
+// refused says what was asked for where err is the service's refusal of it.
+func (rd *read) refused(err error, w window) error {
+	if status := client.Refusal(err); status != nil {
+		return &poller.HoldError{What: fmt.Sprintf("asking for %s of %s", w, rd.Resource.Name), Err: status}
 	}
-	return e, rd.client.do(ctx, r)
+	return err
 }
 
 // anyRow tells whether w has a row. It publishes nothing.
 func (rd *read) anyRow(ctx context.Context, w window) (bool, error) {
 	e, err := rd.ask(ctx, w, 0, 1)
-	var status *statusError
-	if errors.As(err, &status) && status.status < http.StatusInternalServerError {
-		err = &poller.HoldError{What: fmt.Sprintf("asking for %s of %s", w, rd.Resource.Name), Err: status}
-	}
-	return len(e.rows) > 0 || e.more, err
+	return len(e.Rows) > 0 || e.More, rd.refused(err, w)
 }
 
 // parse turns rows into records and sightings. A page of many rows of which none can be published is not handed on: it would fill the dead letters with

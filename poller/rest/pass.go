@@ -18,8 +18,7 @@ const wholeEvery = 10 * time.Minute
 // pass closes the days that are over and reads the open window: everything updated since, without an end, so that a row that is updated while
 // midnight passes stays in it. Rows that leave a closed day while it is read have been updated, so they are in the open window, which is read after.
 func (rd *read) pass(ctx context.Context) error {
-	clock := rd.client.clock
-	began, seen := clock.now(), clock.service()
+	began, seen := rd.clock.Now(), rd.clock.Service()
 	from := rd.firstDay(max(rd.req.From, rd.Start))
 	last := rd.lastOver()
 	open := max(from, last+1)
@@ -74,7 +73,7 @@ func (rd *read) plan(from, last, open day) manner {
 	if rd.req.Kind != poller.Pass || !m.whole || !m.paged || m.open != open || rd.toClose(from, last) {
 		return wholly
 	}
-	if rd.client.clock.now().Sub(m.wholeAt) >= max(wholeEvery, 10*m.took) {
+	if rd.clock.Now().Sub(m.wholeAt) >= max(wholeEvery, 10*m.took) {
 		return wholly
 	}
 	if rd.sorting == unsorted {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -52,7 +53,7 @@ func TestAFirstLoadSettlesAllDaysThatAreOverAndReadsTheOpenOne(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	s.products = history(5000)
-	src := s.source(s.client(ClientConfig{Now: s.now}))
+	src := s.source(s.client(client.Config{Now: s.now}))
 	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +77,7 @@ func TestAReadTellsWhichDaysItIsClosingAndWhenItEnds(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	s.products = oneDay(1, 3, "2026-11-19")
-	src := s.source(s.client(ClientConfig{Now: s.now}))
+	src := s.source(s.client(client.Config{Now: s.now}))
 	var told []string
 	src.Doing = func(text string) { told = append(told, text) }
 	if _, err := readAll(t.Context(), src, pass(midnight("2026-11-19"))); err != nil {
@@ -94,7 +95,7 @@ func TestAReadTellsHowManyPagesAStretchHasLeft(t *testing.T) {
 	for d := range int64(60) {
 		s.products = append(s.products, oneDay(1000*d+1, 400, at("2026-09-01T00:00:00Z").AddDate(0, 0, int(d)).Format(time.DateOnly))...)
 	}
-	src := s.source(s.client(ClientConfig{Now: s.now}))
+	src := s.source(s.client(client.Config{Now: s.now}))
 	told := map[string]bool{}
 	src.Doing = func(text string) { told[text] = true }
 	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
@@ -127,7 +128,7 @@ func TestADayOfManyPagesIsClosedInEveryOrder(t *testing.T) {
 						s.products = append(s.products, product{id: int64(20_000 + i), created: at("2024-01-01T00:00:00Z").Add(time.Duration(i) * 9 * time.Hour),
 							updated: at("2026-11-18T05:00:00Z").Add(time.Duration(i) * time.Second)})
 					}
-					got, err := readAll(t.Context(), s.source(s.client(ClientConfig{Now: s.now})), pass(schemas.MinInstant))
+					got, err := readAll(t.Context(), s.source(s.client(client.Config{Now: s.now})), pass(schemas.MinInstant))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -154,7 +155,7 @@ func TestADayIsOverOnlyByBothClocksAndOverlap(t *testing.T) {
 			s.now = clockAt(c.service)
 		}
 		s.products = oneDay(1, 10, "2026-11-18")
-		got, err := readAll(t.Context(), s.source(s.client(ClientConfig{Now: clockAt(c.ours)})), pass(schemas.MinInstant))
+		got, err := readAll(t.Context(), s.source(s.client(client.Config{Now: clockAt(c.ours)})), pass(schemas.MinInstant))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +172,7 @@ func TestADayIsNotClosedByTheAnswerThatFirstShowsItIsOver(t *testing.T) {
 	n := 0
 	s.now = func() time.Time { n++; return at(ticks[min(n/4, 1)]) } // the first four answers come before
 	s.products = oneDay(1, 10, "2026-11-19")
-	src := s.source(s.client(ClientConfig{Now: clockAt("2026-11-20T09:00:00Z")}))
+	src := s.source(s.client(client.Config{Now: clockAt("2026-11-20T09:00:00Z")}))
 	got, err := readAll(t.Context(), src, pass(midnight("2026-11-19")))
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +202,7 @@ func TestAServiceThatCutsDaysInAnotherZoneLosesNoRow(t *testing.T) {
 				when := at("2026-11-01T00:00:00Z").Add(time.Duration(i) * 13 * time.Minute)
 				s.products = append(s.products, product{id: int64(i + 1), created: when, updated: when})
 			}
-			src := s.source(s.client(ClientConfig{Now: s.now}))
+			src := s.source(s.client(client.Config{Now: s.now}))
 			got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 			if err != nil {
 				t.Fatal(err)
@@ -228,7 +229,7 @@ func TestAServiceThatCutsDaysInAnotherZoneLosesNoRow(t *testing.T) {
 func TestAnEmptyServiceSettlesNothing(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
-	src := s.source(s.client(ClientConfig{Now: s.now}))
+	src := s.source(s.client(client.Config{Now: s.now}))
 	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 	if err != nil || got.settled != schemas.MinInstant || !got.done.Complete {
 		t.Errorf("settled %s, %+v, %v", got.settled, got.done, err)
@@ -253,7 +254,7 @@ func TestAnEmptyAnswerThatIsNotTrueClosesNothing(t *testing.T) {
 			fmt.Fprintf(w, `{"data":[],"meta":{"page":%s,"page_size":1000,"count":0,"has_more":false}}`, q.Get("page"))
 			return true
 		}
-		got, err := readAll(t.Context(), s.source(s.client(ClientConfig{Now: s.now})), pass(schemas.MinInstant))
+		got, err := readAll(t.Context(), s.source(s.client(client.Config{Now: s.now})), pass(schemas.MinInstant))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -275,7 +276,7 @@ func TestAWrongEarliestDayLosesNothing(t *testing.T) {
 		fmt.Fprint(w, `{"data":[],"meta":{"page":0,"page_size":1,"count":0,"has_more":false}}`)
 		return true
 	}
-	got, err := readAll(t.Context(), s.source(s.client(ClientConfig{Now: s.now})), pass(schemas.MinInstant))
+	got, err := readAll(t.Context(), s.source(s.client(client.Config{Now: s.now})), pass(schemas.MinInstant))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +298,7 @@ func TestADayThatDoesNotComeCleanIsHeldAndLaterDaysGoOn(t *testing.T) {
 		fmt.Fprintf(w, `{"data":[%s],"meta":{"page":%s,"page_size":1000,"count":1,"has_more":true}}`, row, q.Get("page")) // for ever
 		return true
 	}
-	src := s.source(s.client(ClientConfig{Now: s.now}))
+	src := s.source(s.client(client.Config{Now: s.now}))
 	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 	if err != nil {
 		t.Fatal(err)
@@ -337,7 +338,7 @@ func TestAPageOfWhichNothingCanBePublishedHoldsItsDayAndHealsByItself(t *testing
 			s.products[i].cost = `"four"`
 		}
 	}
-	src := s.source(s.client(ClientConfig{Now: s.now}))
+	src := s.source(s.client(client.Config{Now: s.now}))
 	src.stretch = 1
 	got, err := readAll(t.Context(), src, pass(midnight("2026-11-15")))
 	if err == nil || !strings.Contains(err.Error(), `"cost"`) || strings.Contains(err.Error(), "four") {
@@ -363,7 +364,7 @@ func TestABadRowAmongGoodOnesIsRejectedAndTheDayCloses(t *testing.T) {
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	s.products = oneDay(1, 30, "2026-11-15")
 	s.products[3].cost = "NaN"
-	got, err := readAll(t.Context(), s.source(s.client(ClientConfig{Now: s.now})), pass(schemas.MinInstant))
+	got, err := readAll(t.Context(), s.source(s.client(client.Config{Now: s.now})), pass(schemas.MinInstant))
 	if err != nil || len(got.rejects) == 0 || got.settled != midnight("2026-11-20") {
 		t.Errorf("%d rejects, settled %s, %v", len(got.rejects), got.settled, err)
 	}
@@ -378,7 +379,7 @@ func TestCheapPollsFindChangesAtTheEndWhereTheyAppear(t *testing.T) {
 			clock := func() time.Time { return now }
 			s.now, s.order = clock, order
 			s.products = oneDay(1, 7000, "2026-11-20") // until 19:26
-			src := s.source(s.client(ClientConfig{Now: clock}))
+			src := s.source(s.client(client.Config{Now: clock}))
 			from := midnight("2026-11-20")
 			if got, err := readAll(t.Context(), src, pass(from)); err != nil || !got.done.Complete {
 				t.Fatal(err, got.done)
@@ -422,7 +423,7 @@ func TestAReadThatWasCutShortIsForgotten(t *testing.T) {
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	s.order = newestFirst
 	s.products = oneDay(1, 3000, "2026-11-20")
-	src := s.source(s.client(ClientConfig{Now: s.now}))
+	src := s.source(s.client(client.Config{Now: s.now}))
 	from := midnight("2026-11-20")
 	if _, err := readAll(t.Context(), src, pass(from)); err != nil {
 		t.Fatal(err)
@@ -447,7 +448,7 @@ func TestAFullReadMeetsEveryRowCreatedOrUpdatedSinceItsStart(t *testing.T) {
 		s.now = clockAt("2026-11-20T12:00:00Z")
 		s.products = append(history(4000), oneDay(10_000, 2500, "2026-11-10")...)
 		s.products[7].updated = at("2026-11-20T11:00:00Z") // created in 2019
-		got, err := readAll(t.Context(), s.source(s.client(ClientConfig{Now: s.now})), poller.Request{Kind: poller.Full, From: from})
+		got, err := readAll(t.Context(), s.source(s.client(client.Config{Now: s.now})), poller.Request{Kind: poller.Full, From: from})
 		if err != nil || !got.done.Complete || got.settled != schemas.MinInstant {
 			t.Fatal(err, got.done, got.settled)
 		}
@@ -463,7 +464,7 @@ func TestALookupReadsTheDaysOfTheSuspects(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	s.products = history(3000)
-	src := s.source(s.client(ClientConfig{Now: s.now}))
+	src := s.source(s.client(client.Config{Now: s.now}))
 	a, b := s.products[100], s.products[2000]
 	got, err := readAll(t.Context(), src, poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{
 		{ID: a.id, UpdatedAt: schemas.InstantOf(a.updated), CreatedAt: schemas.MinInstant},
@@ -482,7 +483,7 @@ func TestAWindowOfManyPagesIsPlannedFromTheReadBefore(t *testing.T) {
 		s.products = append(s.products, product{id: int64(i + 1), created: at("2020-01-01T00:00:00Z").Add(time.Duration(i) * 7 * time.Hour),
 			updated: at("2026-11-20T00:00:00Z").Add(time.Duration(i%40_000) * time.Second)})
 	}
-	src := s.source(s.client(ClientConfig{Now: s.now}))
+	src := s.source(s.client(client.Config{Now: s.now}))
 	for n, most := range []int{25, 15, 15} {
 		s.requests = 0
 		got, err := readAll(t.Context(), src, pass(midnight("2026-11-20")))

@@ -11,6 +11,7 @@ import (
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/storefake"
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -83,13 +84,14 @@ func TestEveryReadingOfTheDocumentConvergesToTheService(t *testing.T) {
 
 func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int) {
 	t.Helper()
-	client, err := NewClient(ClientConfig{BaseURL: fake.BaseURL(), MaxRequestsPerSecond: 1e6, Now: fake.Clock().Now})
+	c, err := client.New(client.Config{BaseURL: fake.BaseURL(), MaxRequestsPerSecond: 1e6, Now: fake.Clock().Now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer client.Close()
-	f := &follower{settled: schemas.MinInstant, rows: map[int64]schemas.Record{}, src: client.Source(SourceConfig{Resource: res, Overlap: 5 * time.Minute,
-		Start: schemas.MinInstant, Metrics: metrics.New(prometheus.NewRegistry()).Resource(res.Name)})}
+	defer c.Close()
+	f := &follower{settled: schemas.MinInstant, rows: map[int64]schemas.Record{}, src: NewSource(SourceConfig{
+		Resource: res, Client: c, Zone: new(Zone), Overlap: 5 * time.Minute, Start: schemas.MinInstant,
+		Metrics: metrics.New(prometheus.NewRegistry()).Resource(res.Name)})}
 	var requests atomic.Int64
 	fake.OnRequest(func(*http.Request) {
 		fake.Clock().Advance(time.Second)
@@ -152,34 +154,29 @@ func (f *follower) equals(t *testing.T, res *schemas.Resource, fake *storefake.F
 	}
 }
 
-// One page of 1000 users, from the envelope to encoded rows, as a source does it.
-func BenchmarkAPageOfUsers(b *testing.B) {
+// The rows of one page of 1000 users, from their texts to encoded rows, as a source does it.
+func BenchmarkTheRowsOfAPage(b *testing.B) {
 	set, err := schemas.Load("")
 	if err != nil {
 		b.Fatal(err)
 	}
-	body := []byte(`{"data":[`)
+	var rows [][]byte
+	size := 0
 	for i := range 1000 {
-		if i > 0 {
-			body = append(body, ',')
-		}
-		body = fmt.Appendf(body, `{"id":%d,"first_name":"Anna","last_name":"Example","email":"anna%d@example.org","age":41,"gender":"F","state":"Minas Gerais",`+
-			`"street_address":"%d Example Avenue Suite 7","postal_code":"31110-000","city":"Belo Horizonte","country":"Brasil","latitude":-19.9026,`+
-			`"longitude":-43.9642,"traffic_source":"Search","created_at":"2021-03-04T05:06:07Z","updated_at":"2026-11-20T10:%02d:%02dZ"}`, i+1, i, i, i/60%60, i%60)
+		row := fmt.Appendf(nil, `{"id":%d,"first_name":"Anna","last_name":"Example","email":"anna%d@example.org","age":41,`+
+			`"gender":"F","state":"Minas Gerais","street_address":"%d Example Avenue Suite 7","postal_code":"31110-000",`+
+			`"city":"Belo Horizonte","country":"Brasil","latitude":-19.9026,"longitude":-43.9642,"traffic_source":"Search",`+
+			`"created_at":"2021-03-04T05:06:07Z","updated_at":"2026-11-20T10:%02d:%02dZ"}`, i+1, i, i, i/60%60, i%60)
+		rows = append(rows, row)
+		size += len(row)
 	}
-	body = append(body, `],"meta":{"page":0,"page_size":1000,"count":1000,"has_more":false}}`...)
-	src := (&Client{}).Source(SourceConfig{Resource: set.Get("users")})
-	rd := &read{Source: src}
-	b.SetBytes(int64(len(body)))
+	rd := &read{Source: &Source{SourceConfig: SourceConfig{Resource: set.Get("users")},
+		parser: schemas.NewRowParser(set.Get("users"))}}
+	b.SetBytes(int64(size))
 	b.ReportAllocs()
 	for b.Loop() {
-		e, err := openEnvelope(body, src.rows)
-		if err != nil {
-			b.Fatal(err)
-		}
-		src.rows = e.rows
-		g := glimpse{rows: make([]sighting, 0, len(e.rows))}
-		rd.parse(&g, e.rows, false)
+		g := glimpse{rows: make([]sighting, 0, len(rows))}
+		rd.parse(&g, rows, false)
 		if len(rd.batch.Rows) != 1000 {
 			b.Fatal(len(rd.batch.Rows))
 		}

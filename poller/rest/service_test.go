@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -139,11 +140,11 @@ func (s *service) list(w http.ResponseWriter, q url.Values) {
 	fmt.Fprintf(w, `{"data":[%s],"meta":{"page":%d,"page_size":%d,"count":%d,"has_more":%v}}`, strings.Join(rows, ","), page, size, count, more)
 }
 
-func (s *service) client(cfg ClientConfig) *Client {
+func (s *service) client(cfg client.Config) *client.Client {
 	s.t.Helper()
 	cfg.BaseURL = s.server.URL + "/v1"
 	cfg.MaxRequestsPerSecond = cmp.Or(cfg.MaxRequestsPerSecond, 1e6)
-	c, err := NewClient(cfg)
+	c, err := client.New(cfg)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -160,9 +161,9 @@ func products(t *testing.T) *schemas.Resource {
 	return set.Get("products")
 }
 
-func (s *service) source(c *Client) *Source {
-	return c.Source(SourceConfig{Resource: products(s.t), Overlap: 5 * time.Minute, Start: schemas.MinInstant,
-		Metrics: metrics.New(prometheus.NewRegistry()).Resource("products")})
+func (s *service) source(c *client.Client) *Source {
+	return NewSource(SourceConfig{Resource: products(s.t), Client: c, Zone: new(Zone), Overlap: 5 * time.Minute,
+		Start: schemas.MinInstant, Metrics: metrics.New(prometheus.NewRegistry()).Resource("products")})
 }
 
 // taken is what a read handed on.

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
 )
@@ -16,6 +16,9 @@ import (
 // SourceConfig is what a Source works with.
 type SourceConfig struct {
 	Resource *schemas.Resource
+	// Client is the way to the service, and Zone what the sources of one process know of its days; they share both.
+	Client *client.Client
+	Zone   *Zone
 	// Overlap is how long after its updated_at a row may become readable.
 	Overlap time.Duration
 	// Start bounds every read from below; schemas.MinInstant: from the earliest row.
@@ -29,10 +32,9 @@ type SourceConfig struct {
 // Source reads one resource. See poller.Source; it uses no cursor: a pass settles day by day, and one that was cut short begins at settled.
 type Source struct {
 	SourceConfig
-	client *Client
-	parser *schemas.RowParser
-	body   bytes.Buffer
-	rows   [][]byte
+	endpoint *client.Endpoint
+	clock    *client.Clock
+	parser   *schemas.RowParser
 	// pageBase is what meta.page says of page 0.
 	pageBase int
 
@@ -55,15 +57,19 @@ type Source struct {
 	hard map[day]*hardDay
 }
 
-// Source returns a source of one resource.
-func (c *Client) Source(cfg SourceConfig) *Source {
+// NewSource returns a source of one resource.
+func NewSource(cfg SourceConfig) *Source {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
 	}
 	if cfg.Doing == nil {
 		cfg.Doing = func(string) {}
 	}
-	return &Source{SourceConfig: cfg, client: c, parser: schemas.NewRowParser(cfg.Resource), pageBase: -1,
+	count := client.Counters{
+		Request: func(code string) { cfg.Metrics.HTTPRequests(code).Inc() },
+		Refused: cfg.Metrics.RateLimited.Add,
+	}
+	return &Source{SourceConfig: cfg, endpoint: cfg.Client.Endpoint(cfg.Resource.Path, count), clock: cfg.Client.Clock(), parser: schemas.NewRowParser(cfg.Resource), pageBase: -1,
 		granted: map[int]int{}, memory: newMemory(), hard: map[day]*hardDay{}, stretch: 1, pages: 1, most: widest, linger: flushEvery}
 }
 
@@ -88,7 +94,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Ba
 		err := rd.run(ctx)
 		s.learnPages(rd.largest)
 		if errors.Is(err, errZone) {
-			s.client.wide.Store(true)
+			s.Zone.notUTC.Store(true)
 			continue
 		}
 		if err != nil {
@@ -129,7 +135,7 @@ func (s *Source) begin(r poller.Request, emit func(poller.Batch) error) *read {
 	s.widen()
 	rd := &read{Source: s, req: r, emit: emit, flushed: time.Now(), settled: schemas.MinInstant, closed: schemas.MinInstant, largest: map[int]int{}}
 	rd.reader = &reader{fetch: rd.fetch, size: pageSize, steady: steadyPasses, chance: hiddenChance, granted: s.granted, claimed: map[int]int{}, cuts: new(cuts),
-		ascending: s.sorting == ascending, now: s.client.clock.service,
+		ascending: s.sorting == ascending, now: s.clock.Service,
 		passed: s.Metrics.PagePasses.Inc, toTheEnd: func(*walk) {}, left: func(int) {}}
 	return rd
 }
@@ -151,10 +157,10 @@ func (rd *read) run(ctx context.Context) error {
 
 // hearClock makes sure that the service's clock was heard before anything is planned: which days are over depends on it.
 func (rd *read) hearClock(ctx context.Context) error {
-	if rd.client.clock.known() {
+	if rd.clock.Heard() {
 		return nil
 	}
-	today := dayOf(schemas.InstantOf(rd.client.clock.now()))
+	today := dayOf(schemas.InstantOf(rd.clock.Now()))
 	_, err := rd.anyRow(ctx, window{updated: span{today, future}, created: always})
 	return err
 }

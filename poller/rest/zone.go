@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/storestream/storestream/schemas"
@@ -20,6 +21,12 @@ import (
 //   - Days that begin late (America): the first hours of the UTC day d lie in the service's day d-1. So a new source begins with a look at the day
 //     before the first that it reads, and the open window begins a day earlier where that makes no further page. (Where it does there are so many rows that
 //     some lie close behind a midnight, and closing any day shows them.)
+
+// Zone is what is known of the zone in which the service cuts days. The sources of one process share it, because one
+// service answers all of them.
+type Zone struct {
+	notUTC atomic.Bool // a source has found out
+}
 
 // errZone ends a read in which rows were met that belong to a neighbouring UTC day.
 var errZone = errors.New("the service cuts days in another zone than UTC")
@@ -75,7 +82,7 @@ func (s *Source) margin() day {
 
 // lastOver is the newest of the service's days that is over: by both clocks its end, and overlap, have passed.
 func (s *Source) lastOver() day {
-	return dayOf(s.client.clock.over().Add(-s.Overlap)) - 1 - s.margin()
+	return dayOf(s.clock.Over().Add(-s.Overlap)) - 1 - s.margin()
 }
 
 // settledAfter is what is settled once the service's days up to d are closed.
@@ -89,10 +96,10 @@ func (s *Source) firstDay(i schemas.Instant) day {
 	return dayOf(i) - s.margin()
 }
 
-// widen takes over what any source of this client has found out about the zone. That is right at any time: all before settled was read, and a read goes on
+// widen takes over what any source of this process has found out about the zone. That is right at any time: all before settled was read, and a read goes on
 // with the neighbours of the day in which settled lies.
 func (s *Source) widen() {
-	if s.wide || !s.client.wide.Load() {
+	if s.wide || !s.Zone.notUTC.Load() {
 		return
 	}
 	s.wide = true

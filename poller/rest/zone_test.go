@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -49,7 +50,7 @@ func (s *service) twoLives(which string, crash int) {
 	got := map[int64]int{}
 	settled := schemas.MinInstant
 	for life := range 2 {
-		src := s.source(s.client(ClientConfig{Now: s.now}))
+		src := s.source(s.client(client.Config{Now: s.now}))
 		src.linger = 0
 		from, batches := settled, 0
 		err := src.Read(s.t.Context(), poller.Request{From: from}, func(b poller.Batch) error {
@@ -85,7 +86,7 @@ func TestWhatChangesAfterMidnightInTheServicesDayBeforeIsRead(t *testing.T) {
 	s.now = clockAt("2026-11-20T00:10:00Z")
 	s.products = []product{{id: 1, created: at("2026-11-01T08:00:00Z"), updated: at("2026-11-10T08:00:00Z")},
 		{id: 2, created: at("2026-11-01T09:00:00Z"), updated: at("2026-11-12T09:00:00Z")}}
-	src := s.source(s.client(ClientConfig{Now: s.now}))
+	src := s.source(s.client(client.Config{Now: s.now}))
 	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 	if err != nil || got.settled != midnight("2026-11-20") {
 		t.Fatal(got.settled, err)
@@ -97,7 +98,7 @@ func TestWhatChangesAfterMidnightInTheServicesDayBeforeIsRead(t *testing.T) {
 		t.Errorf("the source that was there: %v, %v", again.rows, err)
 	}
 	s.now = clockAt("2026-11-23T12:00:00Z")
-	again, err = readAll(t.Context(), s.source(s.client(ClientConfig{Now: s.now})), pass(got.settled))
+	again, err = readAll(t.Context(), s.source(s.client(client.Config{Now: s.now})), pass(got.settled))
 	if err != nil || again.rows[1].UpdatedAt != schemas.InstantOf(s.products[0].updated) {
 		t.Errorf("another, days later: %v, %v", again.rows, err)
 	}

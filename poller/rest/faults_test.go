@@ -11,95 +11,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/schemas"
 )
-
-// K12: every form of Retry-After.
-func TestRetryAfterIsReadInAllItsForms(t *testing.T) {
-	now := at("2026-11-20T12:00:00Z")
-	date := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
-	for _, c := range []struct {
-		header, date string
-		want         time.Duration
-	}{
-		{"", "", 0},
-		{"0", "", 0},
-		{"7", "", 7 * time.Second},
-		{"1.5", "", 1500 * time.Millisecond},
-		{"-3", "", 0},
-		{"NaN", "", 0},
-		{"soon", "", 0},
-		{"86400", "", maxRetryAfter},
-		{"1e300", "", maxRetryAfter},
-		{date(9 * time.Second), "", 9 * time.Second},
-		{date(-time.Hour), "", 0},
-		{date(240 * time.Hour), "", maxRetryAfter},
-		{date(time.Hour), date(time.Hour - 8*time.Second), 8 * time.Second}, // by the service's clock, an hour ahead of ours
-	} {
-		h := http.Header{"Retry-After": {c.header}, "Date": {c.date}}
-		if got := retryAfter(h, now); got != c.want {
-			t.Errorf("%q (Date %q): %s, want %s", c.header, c.date, got, c.want)
-		}
-	}
-}
-
-// K12: one worker is refused, all wait; none is sent before the time is up.
-func TestARefusalHoldsBackAllWorkers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(10)
-		_ = l.wait(t.Context(), func(float64) {})
-		began := time.Now()
-		l.refused(began, 30*time.Second)
-		var workers sync.WaitGroup
-		var waited atomic.Int64
-		for range 3 {
-			workers.Go(func() {
-				if err := l.wait(t.Context(), func(s float64) { waited.Add(int64(s)) }); err != nil {
-					t.Error(err)
-				}
-				if d := time.Since(began); d < 30*time.Second {
-					t.Errorf("sent after %s", d)
-				}
-			})
-		}
-		workers.Wait()
-		if waited.Load() != 90 {
-			t.Errorf("counted %d s of waiting, want 90", waited.Load())
-		}
-	})
-}
-
-func TestTheRateIsHalvedOnceAnEpisodeAndComesBackSlowly(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(8)
-		sent := time.Now()
-		for range 5 { // five workers, all sent before the first refusal was known
-			l.refused(sent, 0)
-		}
-		if rate, since := l.state(); rate != 4 || since.IsZero() {
-			t.Errorf("rate %v, refused since %v", rate, since)
-		}
-		<-time.After(time.Second) // the bubble's clock
-		l.refused(time.Now(), 0)
-		if rate, _ := l.state(); rate != 2 {
-			t.Errorf("rate %v after a second episode, want 2", rate)
-		}
-		for range 1000 {
-			<-time.After(time.Second) // the bubble's clock
-			l.accepted(time.Now())
-			if rate, _ := l.state(); rate > 8 {
-				t.Fatalf("rate %v above the ceiling", rate)
-			}
-		}
-		if rate, since := l.state(); rate != 8 || !since.IsZero() {
-			t.Errorf("rate %v, refused since %v, want the ceiling again", rate, since)
-		}
-	})
-}
 
 // K12 over the wire: each kind of refusal is waited out, and the read goes on.
 func TestRefusedRequestsAreSentAgain(t *testing.T) {
@@ -122,7 +39,7 @@ func TestRefusedRequestsAreSentAgain(t *testing.T) {
 				refusal(w)
 				return true
 			}
-			c := s.client(ClientConfig{})
+			c := s.client(client.Config{})
 			got, err := readAll(t.Context(), s.source(c), pass(schemas.MinInstant))
 			if err != nil {
 				t.Fatal(err)
@@ -148,7 +65,7 @@ func someProducts(n int) []product {
 func TestARevokedKeyIsReplacedOnceForAllWorkers(t *testing.T) {
 	s := newService(t)
 	s.products = someProducts(10)
-	c := s.client(ClientConfig{})
+	c := s.client(client.Config{})
 	if _, err := readAll(t.Context(), s.source(c), pass(schemas.MinInstant)); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +88,7 @@ func TestARevokedKeyIsReplacedOnceForAllWorkers(t *testing.T) {
 
 func TestAConfiguredKeyThatIsRefusedHoldsAndNamesTheSetting(t *testing.T) {
 	s := newService(t)
-	_, err := readAll(t.Context(), s.source(s.client(ClientConfig{APIKey: "mine-1234"})), pass(schemas.MinInstant))
+	_, err := readAll(t.Context(), s.source(s.client(client.Config{APIKey: "mine-1234"})), pass(schemas.MinInstant))
 	var hold *poller.HoldError
 	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "store.api_key") || strings.Contains(err.Error(), "mine-1234") {
 		t.Errorf("error %v", err)
@@ -209,7 +126,7 @@ func TestServerErrorsAndBrokenConnectionsAreTriedAgain(t *testing.T) {
 				fault(w, s, q)
 				return true
 			}
-			got, err := readAll(t.Context(), s.source(s.client(ClientConfig{})), pass(schemas.MinInstant))
+			got, err := readAll(t.Context(), s.source(s.client(client.Config{})), pass(schemas.MinInstant))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -235,7 +152,7 @@ func TestWhatWasReadBeforeALastingFaultStaysSettled(t *testing.T) {
 		refuse(w, 403, "forbidden")
 		return true
 	}
-	got, err := readAll(t.Context(), s.source(s.client(ClientConfig{Now: s.now})), pass(schemas.MinInstant))
+	got, err := readAll(t.Context(), s.source(s.client(client.Config{Now: s.now})), pass(schemas.MinInstant))
 	var hold *poller.HoldError
 	if !errors.As(err, &hold) {
 		t.Errorf("error %v, want it held", err)
@@ -248,7 +165,7 @@ func TestWhatWasReadBeforeALastingFaultStaysSettled(t *testing.T) {
 func TestABadRequestIsNotRepeatedAndNamesTheCode(t *testing.T) {
 	s := newService(t)
 	s.before = func(w http.ResponseWriter, _ url.Values) bool { refuse(w, 400, "invalid_param"); return true }
-	_, err := readAll(t.Context(), s.source(s.client(ClientConfig{})), pass(schemas.MinInstant))
+	_, err := readAll(t.Context(), s.source(s.client(client.Config{})), pass(schemas.MinInstant))
 	var hold *poller.HoldError
 	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "invalid_param") || s.requests != 1 {
 		t.Errorf("%d requests, error %v", s.requests, err)
@@ -258,7 +175,7 @@ func TestABadRequestIsNotRepeatedAndNamesTheCode(t *testing.T) {
 func TestAnotherSiteAtTheBaseAddressIsSaid(t *testing.T) {
 	site := httptest.NewServer(http.NotFoundHandler())
 	defer site.Close()
-	c, err := NewClient(ClientConfig{BaseURL: site.URL, APIKey: "k", MaxRequestsPerSecond: 1e6})
+	c, err := client.New(client.Config{BaseURL: site.URL, APIKey: "k", MaxRequestsPerSecond: 1e6})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +196,7 @@ func TestTheKeyNeverGoesToAnotherHost(t *testing.T) {
 		w.WriteHeader(302)
 		return true
 	}
-	_, err := readAll(t.Context(), s.source(s.client(ClientConfig{})), pass(schemas.MinInstant))
+	_, err := readAll(t.Context(), s.source(s.client(client.Config{})), pass(schemas.MinInstant))
 	var hold *poller.HoldError
 	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "not followed") {
 		t.Errorf("error %v", err)
@@ -300,8 +217,9 @@ func TestAnEndlessBodyIsBounded(t *testing.T) {
 			}
 		}
 	}
-	_, err := readAll(t.Context(), s.source(s.client(ClientConfig{})), pass(schemas.MinInstant))
-	if !errors.Is(err, errTooBig) {
+	_, err := readAll(t.Context(), s.source(s.client(client.Config{})), pass(schemas.MinInstant))
+	var hold *poller.HoldError
+	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "larger than") {
 		t.Errorf("error %v", err)
 	}
 }
@@ -325,7 +243,7 @@ func TestASlowBodyEndsWithTheTimeoutAndIsTriedAgain(t *testing.T) {
 		}
 		return true
 	}
-	got, err := readAll(t.Context(), s.source(s.client(ClientConfig{RequestTimeout: 200 * time.Millisecond})), pass(schemas.MinInstant))
+	got, err := readAll(t.Context(), s.source(s.client(client.Config{RequestTimeout: 200 * time.Millisecond})), pass(schemas.MinInstant))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,39 +260,7 @@ func TestAReadThatIsCancelledWhileRefusedEndsAtOnce(t *testing.T) {
 		cancel(stop)
 		return true
 	}
-	if _, err := readAll(ctx, s.source(s.client(ClientConfig{})), pass(schemas.MinInstant)); !errors.Is(err, stop) {
+	if _, err := readAll(ctx, s.source(s.client(client.Config{})), pass(schemas.MinInstant)); !errors.Is(err, stop) {
 		t.Errorf("error %v", err)
-	}
-}
-
-func TestRowsAreFoundWhereverTheEnvelopePutsThem(t *testing.T) {
-	for _, body := range []string{
-		`{"data":[{"id":1,"name":"a ] } \" \\"},{"id":2}],"meta":{"page":0,"page_size":2,"count":7,"has_more":true}}`,
-		`{"meta":{"has_more":true,"count":7,"page":0,"page_size":2},"data":[{"id":1,"name":"a ] } \" \\"},{"id":2}]}`,
-		"\n { \"extra\" : [1, {\"data\":[]}], \"data\" : [ {\"id\":1,\"name\":\"a ] } \\\" \\\\\"} , {\"id\":2} ] , \"meta\" : {\"page\":0.0,\"page_size\":2,\"count\":7,\"has_more\":true} }\n",
-	} {
-		e, err := openEnvelope([]byte(body), nil)
-		if err != nil || len(e.rows) != 2 || string(e.rows[0]) != `{"id":1,"name":"a ] } \" \\"}` || string(e.rows[1]) != `{"id":2}` || !e.more || e.count != 7 || e.page != 0 || e.size != 2 {
-			t.Errorf("%s: %q %+v %v", body, e.rows, e, err)
-		}
-	}
-	whole := `{"data":[{"id":1,"name":"a"},NaN,3],"meta":{"has_more":false}}`
-	if e, err := openEnvelope([]byte(whole), nil); err != nil || len(e.rows) != 3 || e.count != -1 {
-		t.Errorf("%+v %v", e, err)
-	}
-	for i := range whole {
-		if _, err := openEnvelope([]byte(whole[:i]), nil); !errors.Is(err, errCut) {
-			t.Errorf("cut at %d: %v", i, err)
-		}
-	}
-	for _, body := range []string{`<html>`, `[]`, `"x"`, `{"data":[] "meta":{}}`, `{"data":[]} x`, `{"data" []}`} {
-		if _, err := openEnvelope([]byte(body), nil); !errors.Is(err, errNotJSON) {
-			t.Errorf("%s: %v", body, err)
-		}
-	}
-	for _, body := range []string{`{}`, `{"data":[]}`, `{"data":{},"meta":{"has_more":false}}`, `{"data":[],"meta":{"has_more":"no"}}`, `{"data":[],"meta":7}`} {
-		if _, err := openEnvelope([]byte(body), nil); err == nil {
-			t.Errorf("%s was taken", body)
-		}
 	}
 }

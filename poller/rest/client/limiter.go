@@ -1,4 +1,4 @@
-package rest
+package client
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/storestream/storestream/internal/wait"
 	"golang.org/x/time/rate"
 )
 
@@ -24,8 +25,9 @@ const (
 	lowest = 1.0 / 64
 )
 
-// limiter holds back all requests that use one key. The service counts by key, so a refusal of one worker's request is a refusal of
-// them all: if each worker waited out its own refusals, the others would use up what it leaves, and all would be refused again.
+// limiter holds back all requests that use one key. The service counts by key, so to refuse one resource's request is to
+// refuse them all: if each resource waited out its own refusals, the others would use up what it leaves, and the service
+// would refuse all of them again.
 type limiter struct {
 	ceiling float64
 
@@ -42,7 +44,7 @@ func newLimiter(ceiling float64) *limiter {
 	return &limiter{ceiling: ceiling, pace: rate.NewLimiter(rate.Limit(ceiling), 1)}
 }
 
-// wait returns when the next request may be sent. refusedFor gets the seconds that were waited because the service had refused, not
+// wait returns when the next request may be sent. refusedFor gets the seconds waited because the service had refused, not
 // those that merely keep below the ceiling.
 func (l *limiter) wait(ctx context.Context, refusedFor func(seconds float64)) error {
 	for {
@@ -52,7 +54,7 @@ func (l *limiter) wait(ctx context.Context, refusedFor func(seconds float64)) er
 		if err := l.pace.Wait(ctx); err != nil {
 			return context.Cause(ctx)
 		}
-		if l.remaining() <= 0 { // else another worker was refused while this one waited for its turn
+		if l.remaining() <= 0 { // else the service refused another request while this one waited for its turn
 			return nil
 		}
 	}
@@ -67,7 +69,7 @@ func (l *limiter) remaining() time.Duration {
 func (l *limiter) pause(ctx context.Context, refusedFor func(seconds float64)) error {
 	for d := l.remaining(); d > 0; d = l.remaining() {
 		began := time.Now()
-		err := sleep(ctx, d)
+		err := wait.For(ctx, d)
 		refusedFor(time.Since(began).Seconds())
 		if err != nil {
 			return err
@@ -76,10 +78,11 @@ func (l *limiter) pause(ctx context.Context, refusedFor func(seconds float64)) e
 	return nil
 }
 
-// refused notes that the service refused a request sent at sent, and asked to wait for after (0: it did not say, or said now).
+// refused notes that the service refused a request sent at sent, and asked to wait for after (0: it did not say, or
+// said now).
 //
-// The rate is halved once an episode: of five workers refused at once four were sent before the first answer was known, and halving
-// for each would stop the stream.
+// The rate is halved once an episode: of five requests refused at once, four were sent before the first answer was
+// known, and to halve the rate for each would stop the stream.
 func (l *limiter) refused(sent time.Time, after time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,8 +126,9 @@ func (l *limiter) state() (perSecond float64, since time.Time) {
 	return float64(l.pace.Limit()), l.since
 }
 
-// retryAfter reads the header in both its forms, seconds and date. 0 where it is absent, 0, past or unreadable: the limiter then chooses.
-// A date is compared with the Date of the same answer where there is one: the service's clock need not be ours.
+// retryAfter reads the header in both its forms, seconds and date. 0 where it is absent, 0, past or unreadable: the
+// limiter then chooses. A date is compared with the Date of the same answer where there is one, because the service's
+// clock need not be ours.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
@@ -141,16 +145,4 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 		now = date
 	}
 	return min(max(0, at.Sub(now)), maxRetryAfter)
-}
-
-// sleep waits for d; the cause of ctx when that ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
 }

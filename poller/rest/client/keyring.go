@@ -1,4 +1,4 @@
-package rest
+package client
 
 import (
 	"context"
@@ -13,11 +13,11 @@ const keyPath = "/store-api-keys"
 // keyring holds the key that all requests send.
 type keyring struct {
 	fetch func(ctx context.Context) (string, error)
-	// configured: the operator chose the key. It is never replaced by one that the service hands out to anyone: that would be another
-	// account with other rights, and the refusal of the chosen one would stay hidden.
+	// configured: the operator chose the key. It is never replaced by one that the service hands out to anyone: that
+	// would be another account with other rights, and nobody would see that the chosen key is refused.
 	configured bool
 
-	turn chan struct{} // holds one token: who has it may look at key and replace it
+	turn chan struct{} // holds one token: its holder may look at key and replace it
 	key  string
 }
 
@@ -27,9 +27,10 @@ func newKeyring(key string, fetch func(ctx context.Context) (string, error)) *ke
 	return k
 }
 
-// get returns the key, fetching the first one. refused is the key that the service has just answered 401 to ("": none): when it is still
-// the one in hand a new one is fetched. Of five workers refused at once the first to come fetches; the others find another
-// key than the one they were refused with. Fetching one each would, where a new key revokes the one before, keep four of them refused.
+// get returns the key, and fetches the first one. refused is the key that the service has just answered 401 to ("":
+// none): while that is still the key in hand, get fetches a new one. When five resources are refused at once, the first
+// to come fetches, and the others find another key than the one they were refused with. If each fetched its own, and a
+// new key revoked the one before, four of them would stay refused.
 func (k *keyring) get(ctx context.Context, refused string) (string, error) {
 	select {
 	case <-k.turn:
@@ -48,7 +49,7 @@ func (k *keyring) get(ctx context.Context, refused string) (string, error) {
 	return key, nil
 }
 
-// readKey takes the key out of the key endpoint's answer. Its errors never hold the body.
+// readKey takes the key out of the key endpoint's answer. Its errors never quote the body.
 func readKey(body []byte) (string, error) {
 	var answer struct {
 		Key string `json:"api_key"`

@@ -1,4 +1,4 @@
-package rest
+package client
 
 import (
 	"bytes"
@@ -10,26 +10,26 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/poller"
 	"go.uber.org/zap"
 )
 
-// ClientConfig is what a Client works with.
-type ClientConfig struct {
-	// BaseURL is the service's address with its version segment, without a slash at the end (one is taken off).
+// Config is what a Client works with.
+type Config struct {
+	// BaseURL is the service's address with its version segment. A slash at its end is dropped.
 	BaseURL string
-	// APIKey is sent as it is; "": fetched from the service, and again when it is refused.
+	// APIKey is sent as it is; "": fetched from the service, and again when the service refuses it.
 	APIKey string
 	// MaxRequestsPerSecond is the ceiling for all resources together; 0: 10.
 	MaxRequestsPerSecond float64
 	// RequestTimeout bounds one attempt, its body included; 0: 30 s.
 	RequestTimeout time.Duration
-	// Attempts is how often a request is tried that fails or is refused for its rate; 0: often enough to get over what passes. 1: who asks is a
-	// person, who wants the answer and not patience.
+	// Attempts is how often a request that fails or is refused for its rate is tried; 0: often enough to outlast what
+	// passes by itself. `check` sets 1, because a person waits for its answer.
 	Attempts int
 	// Now is our clock; nil: time.Now. Waits use the real one.
 	Now func() time.Time
@@ -37,34 +37,33 @@ type ClientConfig struct {
 }
 
 const (
-	// maxFailures is how often one request is tried when the service fails or does not answer: some 15 s with the waits between.
-	// Then the read ends; what it has read stays published.
+	// maxFailures is how often one request is tried when the service fails or does not answer: some 15 s with the
+	// waits between. Then the read ends; what it has read stays published.
 	maxFailures = 6
-	// maxRefusals is how often one request may be refused for the rate before the read ends with an error that says so.
+	// maxRefusals is how often one request may be refused for the rate before the read ends with a RateError.
 	maxRefusals = 12
-	// maxRenewals is how many new keys one request may ask for: one that expired, and one more that was revoked while it waited.
+	// maxRenewals is how many new keys one request may ask for: one after an expiry, and one more if that key is
+	// revoked while the request waits.
 	maxRenewals = 2
 	// maxConnections is enough for one request of each resource.
 	maxConnections = 8
 )
 
-// Client is the one way to the service: one key, one limiter, one comparison of clocks for all resources. It is safe for concurrent use.
+// Client sends the requests of all resources. It is safe for concurrent use.
 type Client struct {
-	base    string
-	timeout time.Duration
-	// How often a request is tried that fails, and that is refused for its rate.
+	base                     string
+	timeout                  time.Duration
 	maxFailures, maxRefusals int
+	log                      *zap.Logger
 
 	http  *http.Client
 	limit *limiter
 	keys  *keyring
-	clock *clock
-	log   *zap.Logger
-	wide  atomic.Bool // the service cuts days in another zone than UTC, as a source found out
+	clock *Clock
 }
 
-// NewClient returns a client; it sends nothing. An error means that cfg.BaseURL is not an http address.
-func NewClient(cfg ClientConfig) (*Client, error) {
+// New returns a client; it sends nothing. An error means that cfg.BaseURL is not an http address.
+func New(cfg Config) (*Client, error) {
 	base, err := url.Parse(cfg.BaseURL)
 	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" {
 		return nil, fmt.Errorf("store.base_url: expected an address such as https://store.example/v1")
@@ -88,16 +87,13 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 		timeout:     cfg.RequestTimeout,
 		maxFailures: maxFailures,
 		maxRefusals: maxRefusals,
+		log:         cfg.Log,
 		http:        &http.Client{Transport: transport, CheckRedirect: stayHere},
 		limit:       newLimiter(cfg.MaxRequestsPerSecond),
-		clock:       &clock{now: cfg.Now},
-		log:         cfg.Log,
+		clock:       newClock(cfg.Now, cfg.Log),
 	}
 	if cfg.Attempts > 0 {
 		c.maxFailures, c.maxRefusals = cfg.Attempts, cfg.Attempts
-	}
-	c.clock.warn = func() {
-		c.log.Warn("the service sends no Date header: days are closed by the local clock alone, so keep it right")
 	}
 	c.keys = newKeyring(cfg.APIKey, c.fetchKey)
 	return c, nil
@@ -105,10 +101,10 @@ func NewClient(cfg ClientConfig) (*Client, error) {
 
 // State is what the status page shows of the way to the service.
 type State struct {
-	// RequestsPerSecond is the rate allowed now, RefusedSince since when the service has been refusing requests for their rate (zero: it
-	// is not).
+	// RequestsPerSecond is the rate allowed now.
 	RequestsPerSecond float64
-	RefusedSince      time.Time
+	// RefusedSince is since when the service has been refusing requests for their rate; zero: it accepts them.
+	RefusedSince time.Time
 	// ClockSkew is the service's clock minus ours, to about a second. HasClock is false where the service sends no Date.
 	ClockSkew time.Duration
 	HasClock  bool
@@ -122,25 +118,32 @@ func (c *Client) State() State {
 	return s
 }
 
+// Clock compares the service's clock with ours.
+func (c *Client) Clock() *Clock { return c.clock }
+
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// counters is what one resource counts of its requests.
-type counters struct {
-	request func(code string)
-	refused func(seconds float64)
+// Counters count the requests of one resource. Each may be called from any goroutine that sends.
+type Counters struct {
+	// Request gets the status of each answer, "0" where none came.
+	Request func(code string)
+	// Refused gets the seconds waited because the service had refused for the rate.
+	Refused func(seconds float64)
 }
+
+var uncounted = Counters{Request: func(string) {}, Refused: func(float64) {}}
 
 // call is one request with its retries.
 type call struct {
 	path, query string
 	open        bool // needs no key
-	// check judges a 200; an error that is errCut is a broken connection. nil: no check.
+	count       Counters
+	body        *bytes.Buffer // receives the body of each answer
+	// check looks at the body of a 200. An error is a failed attempt.
 	check func(body []byte) error
-	count counters
-	body  *bytes.Buffer // receives the body
 
-	key      string // the key in use
+	key      string // the key that the attempt in hand sends
 	refusals int
 	failures int
 	renewals int
@@ -149,21 +152,23 @@ type call struct {
 
 // do sends the request until it is answered, and leaves the body of the 200 in r.body.
 //
-// It returns a *statusError for a 400 or a 404, which the caller may understand; a *poller.HoldError for what only a person can mend;
-// the cause of ctx; or what kept going wrong.
+// It returns a *StatusError for a 4xx, which the caller may understand; a *poller.HoldError for what only a person can
+// mend; a *RateError; the cause of ctx; or what kept going wrong.
 func (c *Client) do(ctx context.Context, r *call) error {
 	r.backoff = backoff.NewExponentialBackOff()
 	r.backoff.InitialInterval, r.backoff.MaxInterval = 250*time.Millisecond, 20*time.Second
 	r.backoff.Multiplier = 2
 	for {
-		if err := c.limit.wait(ctx, r.count.refused); err != nil {
+		if err := c.limit.wait(ctx, r.count.Refused); err != nil {
 			return err
 		}
-		// The key is looked up after the wait: it may have expired and been replaced meanwhile.
-		if err := c.useKey(ctx, r); err != nil {
-			return err
+		if !r.open { // after the wait, during which the key may have expired and been replaced
+			var err error
+			if r.key, err = c.keys.get(ctx, ""); err != nil {
+				return err
+			}
 		}
-		sent := c.clock.now()
+		sent := c.clock.Now()
 		began := time.Now()
 		head, err := c.attempt(ctx, r) //nolint:bodyclose // attempt has read and closed it
 		if ctx.Err() != nil {
@@ -172,21 +177,15 @@ func (c *Client) do(ctx context.Context, r *call) error {
 		if head != nil {
 			c.clock.observe(head.Header, sent)
 		}
-		done, err := c.judge(ctx, r, head, err, began)
+		done, err := c.understand(ctx, r, head, err, began)
 		if done || err != nil {
 			return err
 		}
 	}
 }
 
-func (c *Client) useKey(ctx context.Context, r *call) (err error) {
-	if !r.open {
-		r.key, err = c.keys.get(ctx, "")
-	}
-	return err
-}
-
-// attempt sends the request once. head is nil where there was no answer; err is what went wrong before the body was read whole.
+// attempt sends the request once. head is nil where there was no answer; err is what went wrong before the body was
+// read whole.
 func (c *Client) attempt(ctx context.Context, r *call) (head *http.Response, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -208,16 +207,19 @@ func (c *Client) attempt(ctx context.Context, r *call) (head *http.Response, err
 		if head != nil { // a redirect that is not followed
 			head.Body.Close()
 		}
-		r.count.request("0")
+		r.count.Request("0")
 		return nil, reason(err)
 	}
 	defer head.Body.Close()
-	r.count.request(strconv.Itoa(head.StatusCode))
+	r.count.Request(strconv.Itoa(head.StatusCode))
 	return head, readBody(r.body, head.Body)
 }
 
-// judge decides what an answer means. done: r.body holds what was asked for. Neither done nor an error: send again.
-func (c *Client) judge(ctx context.Context, r *call, head *http.Response, err error, began time.Time) (done bool, _ error) {
+// understand decides what an answer means. done: r.body holds what was asked for. Neither done nor an error: send the
+// request again.
+func (c *Client) understand(
+	ctx context.Context, r *call, head *http.Response, err error, began time.Time,
+) (done bool, _ error) {
 	var elsewhere *redirectError
 	if errors.As(err, &elsewhere) {
 		return false, &poller.HoldError{What: r.path, Err: elsewhere}
@@ -225,20 +227,21 @@ func (c *Client) judge(ctx context.Context, r *call, head *http.Response, err er
 	if head == nil {
 		return false, c.failed(ctx, r, err)
 	}
-	switch status := head.StatusCode; {
+	status := head.StatusCode
+	switch {
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
 		return false, c.refused(r, head, began)
 	case status == http.StatusUnauthorized && !r.open:
 		c.limit.accepted(began)
 		return false, c.renew(ctx, r)
 	case status == http.StatusRequestTimeout || status == http.StatusTooEarly || status >= 500:
-		return false, c.failed(ctx, r, &statusError{status: status, code: errorCode(r.body.Bytes()), path: r.path})
-	case status != http.StatusOK:
-		c.limit.accepted(began)
-		return false, final(&statusError{status: status, code: errorCode(r.body.Bytes()), path: r.path})
+		return false, c.failed(ctx, r, &StatusError{Status: status, Code: errorCode(r.body.Bytes()), Path: r.path})
 	}
 	c.limit.accepted(began)
-	if err == nil && r.check != nil {
+	if status != http.StatusOK {
+		return false, &StatusError{Status: status, Code: errorCode(r.body.Bytes()), Path: r.path}
+	}
+	if err == nil {
 		err = r.check(r.body.Bytes())
 	}
 	switch {
@@ -247,23 +250,16 @@ func (c *Client) judge(ctx context.Context, r *call, head *http.Response, err er
 	case errors.Is(err, errTooBig):
 		return false, &poller.HoldError{What: r.path, Err: err}
 	case errors.Is(err, errNotJSON):
-		// A gateway's error page with status 200 goes away by itself; another site's home page does not. Both are tried again.
+		// A gateway's error page with status 200 goes away by itself; another site's home page does not. Nothing tells
+		// them apart, so both are tried again.
 		return false, c.failed(ctx, r, fmt.Errorf("status 200, but %w: store.base_url may not be the service", err))
 	}
 	return false, c.failed(ctx, r, err)
 }
 
-// final is the error for a status that will not change: 400 and 404 are left to the caller.
-func final(e *statusError) error {
-	if e.status == http.StatusBadRequest || e.status == http.StatusNotFound {
-		return e
-	}
-	return &poller.HoldError{What: e.Error()}
-}
-
-// refused notes a 429 or 503 for all workers. The wait is in the limiter, before the next attempt of anyone.
+// refused notes a 429 or 503 for all resources. The limiter waits before anyone's next attempt.
 func (c *Client) refused(r *call, head *http.Response, began time.Time) error {
-	c.limit.refused(began, retryAfter(head.Header, c.clock.now()))
+	c.limit.refused(began, retryAfter(head.Header, c.clock.Now()))
 	if r.refusals++; r.refusals >= c.maxRefusals {
 		return &RateError{Path: r.path, Status: head.StatusCode, Times: r.refusals}
 	}
@@ -274,7 +270,7 @@ func (c *Client) refused(r *call, head *http.Response, began time.Time) error {
 func (c *Client) renew(ctx context.Context, r *call) error {
 	if c.keys.configured {
 		return &poller.HoldError{What: r.path + " answered 401: the service does not accept store.api_key. " +
-			"Set a valid key, or leave it empty and one is fetched"}
+			"Set a valid key, or leave it empty and storestream fetches one"}
 	}
 	if r.renewals++; r.renewals > maxRenewals {
 		return fmt.Errorf("%s answered 401 to a key that %s had just given", r.path, keyPath)
@@ -291,34 +287,29 @@ func (c *Client) failed(ctx context.Context, r *call, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errCut) {
 		err = errors.New("the connection broke in the middle of the answer")
 	}
-	if r.failures++; r.failures >= c.maxFailures {
-		var status *statusError
-		switch {
-		case errors.As(err, &status) && r.failures > 1:
-			return fmt.Errorf("%w, %d times", err, r.failures)
-		case errors.As(err, &status):
-			return err
-		case r.failures > 1:
-			return fmt.Errorf("%s: tried %d times: %w", r.path, r.failures, err)
-		}
-		return fmt.Errorf("%s: %w", r.path, err)
+	if r.failures++; r.failures < c.maxFailures {
+		return wait.For(ctx, r.backoff.NextBackOff())
 	}
-	return sleep(ctx, r.backoff.NextBackOff())
+	var status *StatusError
+	if !errors.As(err, &status) { // which names the path itself
+		err = fmt.Errorf("%s: %w", r.path, err)
+	}
+	if r.failures > 1 {
+		err = fmt.Errorf("%w (tried %d times)", err, r.failures)
+	}
+	return err
 }
 
 // fetchKey asks the service for a key.
 func (c *Client) fetchKey(ctx context.Context) (key string, err error) {
-	r := &call{path: keyPath, open: true, body: new(bytes.Buffer), count: counters{func(string) {}, func(float64) {}}}
+	r := &call{path: keyPath, open: true, body: new(bytes.Buffer), count: uncounted}
 	r.check = func(body []byte) error {
 		key, err = readKey(body)
 		return err
 	}
-	if err := c.do(ctx, r); err != nil {
-		var status *statusError
-		if errors.As(err, &status) && status.status < 500 {
-			return "", &poller.HoldError{What: "no API key could be fetched", Err: err}
-		}
-		return "", err
+	err = c.do(ctx, r)
+	if status := Refusal(err); status != nil {
+		err = &poller.HoldError{What: "no API key could be fetched", Err: status}
 	}
-	return key, nil
+	return key, err
 }

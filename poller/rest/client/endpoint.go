@@ -1,0 +1,62 @@
+package client
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/schemas"
+)
+
+// Endpoint asks one data endpoint for pages. It reuses its memory from one answer to the next, so each reader has its
+// own.
+type Endpoint struct {
+	client *Client
+	path   string
+	count  Counters
+	body   bytes.Buffer
+	rows   [][]byte
+}
+
+// Endpoint of the path that follows the base address.
+func (c *Client) Endpoint(path string, count Counters) *Endpoint {
+	return &Endpoint{client: c, path: path, count: count}
+}
+
+// Page sends a request and finds the rows in its answer. They are good until the next call. A *StatusError says that
+// the service refuses this request; the other errors are those of any request (see the package's comment).
+func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
+	r := &call{path: e.path, query: query, body: &e.body, count: e.count}
+	r.check = func(body []byte) error {
+		p, err = openPage(body, e.rows)
+		e.rows = p.Rows
+		return err
+	}
+	err = e.client.do(ctx, r)
+	return p, err
+}
+
+// Trial is what one request for one row came to.
+type Trial struct {
+	// Row: there was one. Reject says why it cannot be published, nil where it can.
+	Row    bool
+	Reject *schemas.Reject
+	// Unknown are fields that the row has and the schema has not.
+	Unknown []string
+}
+
+// Try asks for one row of r, as polling does. That shows whether the address, the key, the endpoint and the shape of the
+// answer are right. Errors: *RateError, *poller.HoldError for what only a person can mend, or what went wrong on the way.
+func (c *Client) Try(ctx context.Context, r *schemas.Resource) (Trial, error) {
+	tomorrow := c.clock.Now().AddDate(0, 0, 1).UTC().Format("2006-01-02") // whatever the service's clock says
+	page, err := c.Endpoint(r.Path, uncounted).Page(ctx, "updated_to="+tomorrow+"&page=0&page_size=1")
+	if status := Refusal(err); status != nil {
+		err = &poller.HoldError{What: "asking for one row of " + r.Name, Err: status}
+	}
+	if err != nil || len(page.Rows) == 0 {
+		return Trial{}, err
+	}
+	parser := schemas.NewRowParser(r)
+	_, reject := parser.Parse(page.Rows[0])
+	return Trial{Row: true, Reject: reject, Unknown: parser.Unknown()}, nil
+}

@@ -1,0 +1,108 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/storestream/storestream/poller"
+)
+
+// StatusError is an answer with a status that says no. A 4xx will say so again if the request is repeated unchanged.
+type StatusError struct {
+	Status int
+	// Code is the service's machine-readable error code, "" where the body has none.
+	Code string
+	Path string
+}
+
+func (e *StatusError) Error() string {
+	switch {
+	case e.Code != "":
+		return fmt.Sprintf("%s answered %d %s", e.Path, e.Status, e.Code)
+	case e.Status == http.StatusNotFound:
+		return fmt.Sprintf("%s answered 404: store.base_url may not be the service (it ends with the version, such as /v1)",
+			e.Path)
+	}
+	return fmt.Sprintf("%s answered %d %s", e.Path, e.Status, http.StatusText(e.Status))
+}
+
+// Refusal is the 4xx that err stands for; nil where it is another error. A HoldError may have a 4xx as its cause, but
+// that one refused another request: the one for a key.
+func Refusal(err error) *StatusError {
+	var held *poller.HoldError
+	var status *StatusError
+	if errors.As(err, &held) || !errors.As(err, &status) || status.Status >= http.StatusInternalServerError {
+		return nil
+	}
+	return status
+}
+
+// RateError says that the service went on refusing a request for the rate of requests, or because it is overloaded.
+// That passes.
+type RateError struct {
+	Path   string
+	Status int // 429 or 503
+	Times  int // in a row
+}
+
+func (e *RateError) Error() string {
+	times := ""
+	if e.Times > 1 {
+		times = fmt.Sprintf(" %d times in a row", e.Times)
+	}
+	return fmt.Sprintf("%s answered %d (too many requests, or overloaded)%s", e.Path, e.Status, times)
+}
+
+// errorCode takes the service's code out of an error body. It takes only what looks like a code: nothing else of a body
+// may get into a log.
+func errorCode(body []byte) string {
+	var e struct {
+		Error string `json:"error"`
+	}
+	if json.Unmarshal(body, &e) != nil || len(e.Error) > 64 {
+		return ""
+	}
+	if strings.Trim(e.Error, "abcdefghijklmnopqrstuvwxyz0123456789_") != "" {
+		return ""
+	}
+	return e.Error
+}
+
+// maxRedirects bounds how often one request is sent on, within the service's own host.
+const maxRedirects = 3
+
+// redirectError is a redirect that is not followed.
+type redirectError struct{ to string }
+
+func (e *redirectError) Error() string {
+	return fmt.Sprintf("the service redirects to %s, which is not followed: the API key would go with the request. "+
+		"If that is where the service now lives, set store.base_url to it", e.to)
+}
+
+// stayHere follows a redirect only within the service's own host, a few times, and never from TLS to plain text.
+func stayHere(req *http.Request, via []*http.Request) error {
+	from := via[0].URL
+	if req.URL.Host != from.Host || req.URL.Scheme != from.Scheme {
+		upgrade := req.URL.Hostname() == from.Hostname() && from.Scheme == "http" && req.URL.Scheme == "https"
+		if !upgrade {
+			return &redirectError{to: req.URL.Scheme + "://" + req.URL.Host}
+		}
+	}
+	if len(via) > maxRedirects {
+		return &redirectError{to: fmt.Sprintf("itself more than %d times", maxRedirects)}
+	}
+	return nil
+}
+
+// reason is err without the address that net/http puts before it: whoever wraps it names the path.
+func reason(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		return u.Err
+	}
+	return err
+}

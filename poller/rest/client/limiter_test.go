@@ -1,0 +1,93 @@
+package client
+
+import (
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// K12: every form of Retry-After.
+func TestRetryAfterIsReadInAllItsForms(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	date := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
+	for _, c := range []struct {
+		header, date string
+		want         time.Duration
+	}{
+		{"", "", 0},
+		{"0", "", 0},
+		{"7", "", 7 * time.Second},
+		{"1.5", "", 1500 * time.Millisecond},
+		{"-3", "", 0},
+		{"NaN", "", 0},
+		{"soon", "", 0},
+		{"86400", "", maxRetryAfter},
+		{"1e300", "", maxRetryAfter},
+		{date(9 * time.Second), "", 9 * time.Second},
+		{date(-time.Hour), "", 0},
+		{date(240 * time.Hour), "", maxRetryAfter},
+		{date(time.Hour), date(time.Hour - 8*time.Second), 8 * time.Second}, // by the service's clock, an hour ahead of ours
+	} {
+		h := http.Header{"Retry-After": {c.header}, "Date": {c.date}}
+		if got := retryAfter(h, now); got != c.want {
+			t.Errorf("%q (Date %q): %s, want %s", c.header, c.date, got, c.want)
+		}
+	}
+}
+
+// K12: one worker is refused, all wait; none is sent before the time is up.
+func TestARefusalHoldsBackAllWorkers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(10)
+		_ = l.wait(t.Context(), func(float64) {})
+		began := time.Now()
+		l.refused(began, 30*time.Second)
+		var workers sync.WaitGroup
+		var waited atomic.Int64
+		for range 3 {
+			workers.Go(func() {
+				if err := l.wait(t.Context(), func(s float64) { waited.Add(int64(s)) }); err != nil {
+					t.Error(err)
+				}
+				if d := time.Since(began); d < 30*time.Second {
+					t.Errorf("sent after %s", d)
+				}
+			})
+		}
+		workers.Wait()
+		if waited.Load() != 90 {
+			t.Errorf("counted %d s of waiting, want 90", waited.Load())
+		}
+	})
+}
+
+func TestTheRateIsHalvedOnceAnEpisodeAndComesBackSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(8)
+		sent := time.Now()
+		for range 5 { // five workers, all sent before the first refusal was known
+			l.refused(sent, 0)
+		}
+		if rate, since := l.state(); rate != 4 || since.IsZero() {
+			t.Errorf("rate %v, refused since %v", rate, since)
+		}
+		<-time.After(time.Second) // the bubble's clock
+		l.refused(time.Now(), 0)
+		if rate, _ := l.state(); rate != 2 {
+			t.Errorf("rate %v after a second episode, want 2", rate)
+		}
+		for range 1000 {
+			<-time.After(time.Second) // the bubble's clock
+			l.accepted(time.Now())
+			if rate, _ := l.state(); rate > 8 {
+				t.Fatalf("rate %v above the ceiling", rate)
+			}
+		}
+		if rate, since := l.state(); rate != 8 || !since.IsZero() {
+			t.Errorf("rate %v, refused since %v, want the ceiling again", rate, since)
+		}
+	})
+}

@@ -1,0 +1,111 @@
+package client
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// maxBody bounds one answer. A page of 1000 rows takes about 400 KiB.
+const maxBody = 64 << 20
+
+// Page is one answer of a data endpoint: its rows and the envelope around them. A number is -1 where the answer does not
+// say it.
+type Page struct {
+	// Rows are the texts of the rows. They lie in the body of the answer.
+	Rows [][]byte
+	// Number is the page's own number, Size the rows per page in effect.
+	Number, Size int
+	// Count is the number of matching rows or that of this page: the service's document leaves it open.
+	Count int
+	// More: more pages follow.
+	More bool
+}
+
+var (
+	// errTooBig: the body has more than maxBody.
+	errTooBig = fmt.Errorf("the body is larger than %d MiB", maxBody>>20)
+	// errCut: the body ends before its JSON does. The connection broke where nothing else shows it (HTTP/1.0, some
+	// proxies).
+	errCut = errors.New("the body ends in the middle of its JSON")
+	// errNotJSON: the body is not an object.
+	errNotJSON = errors.New("the body is not a JSON object")
+)
+
+// readBody reads r whole into buf. A connection that ends before the announced length is an error here
+// (io.ErrUnexpectedEOF).
+func readBody(buf *bytes.Buffer, r io.Reader) error {
+	buf.Reset()
+	n, err := buf.ReadFrom(io.LimitReader(r, maxBody+1))
+	if err == nil && n > maxBody {
+		return errTooBig
+	}
+	return err
+}
+
+// openPage finds the rows in body, whichever way round data and meta come. It appends them to rows[:0].
+//
+// It only finds where values begin and end; the parser of each row decides whether that row is good JSON. A decoder for
+// the whole body would refuse all of it for one NaN in one row (Python's encoder writes such), and a row that belongs in
+// the dead letters would stop the stream.
+func openPage(body []byte, rows [][]byte) (Page, error) {
+	p := Page{Rows: rows[:0], Number: -1, Size: -1, Count: -1}
+	s := scanner{text: body}
+	if s.peek() != '{' {
+		if s.peek() == 0 {
+			return p, errCut
+		}
+		return p, errNotJSON
+	}
+	var meta []byte
+	hasData := false
+	err := s.members('{', '}', func(name []byte) (err error) {
+		if string(name) == `"data"` && s.peek() == '[' {
+			hasData, p.Rows = true, p.Rows[:0]
+			return s.members('[', ']', func([]byte) error {
+				row, err := s.need()
+				p.Rows = append(p.Rows, row)
+				return err
+			})
+		}
+		value, err := s.need()
+		switch string(name) {
+		case `"data"`:
+			hasData = false
+		case `"meta"`:
+			meta = value
+		}
+		return err
+	})
+	if err != nil {
+		return p, err
+	}
+	if s.peek() != 0 {
+		return p, errNotJSON
+	}
+	if !hasData {
+		return p, errors.New(`the answer has no array "data"`)
+	}
+	return p, p.readMeta(meta)
+}
+
+func (p *Page) readMeta(meta []byte) error {
+	var m struct {
+		Page, Count *float64
+		Size        *float64 `json:"page_size"`
+		More        *bool    `json:"has_more"`
+	}
+	if err := json.Unmarshal(meta, &m); err != nil || m.More == nil {
+		return errors.New(`the answer has no boolean "meta.has_more"`)
+	}
+	number := func(n *float64) int {
+		if n == nil || *n < 0 || *n > 1e12 {
+			return -1
+		}
+		return int(*n)
+	}
+	p.Number, p.Size, p.Count, p.More = number(m.Page), number(m.Size), number(m.Count), *m.More
+	return nil
+}
