@@ -96,29 +96,31 @@ type program struct {
 	path string
 }
 
-// build makes the program, once for all tests, in a folder of its own.
-var build = sync.OnceValues(func() (folder string, err error) {
-	if folder, err = os.MkdirTemp("", "storestream-docs-"); err != nil {
-		return "", err
+// folder holds the program while the tests run.
+var folder string
+
+// build makes the program, once for all tests.
+var build = sync.OnceValue(func() error {
+	out, err := exec.Command("go", "build", "-o", folder, "../cmd/storestream").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
-	if out, err := exec.Command("go", "build", "-o", folder, "../cmd/storestream").CombinedOutput(); err != nil {
-		return folder, fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return folder, nil
+	return nil
 })
 
 func TestMain(m *testing.M) {
-	status := m.Run()
-	if folder, _ := build(); folder != "" {
-		os.RemoveAll(folder)
+	var err error
+	if folder, err = os.MkdirTemp("", "storestream-docs-"); err != nil {
+		panic(err)
 	}
+	status := m.Run()
+	os.RemoveAll(folder)
 	os.Exit(status)
 }
 
 func buildProgram(t *testing.T) *program {
 	t.Helper()
-	folder, err := build()
-	if err != nil {
+	if err := build(); err != nil {
 		t.Fatal(err)
 	}
 	return &program{t, filepath.Join(folder, "storestream")}
@@ -511,7 +513,7 @@ func members(path string, of reflect.Type, into map[string][]string) {
 
 var quoted = regexp.MustCompile("`([^`]+)`")
 
-// firstColumn is what stands in backticks in the first column of the table that text begins with, but its head.
+// firstColumn is what stands in backticks in the first column of the table at the start of text.
 func firstColumn(text string) (names []string) {
 	n := 0
 	for line := range strings.Lines(text) {

@@ -13,11 +13,34 @@ import (
 var (
 	testName = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`")
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Za-z0-9]+)\(`)
-	caseRow  = regexp.MustCompile(`(?m)^\| (K\d+) `)
+	fileName = regexp.MustCompile("`([a-zA-Z0-9_./-]+\\.(?:go|md|yaml|yml|csv|avsc|svg))`")
+	link     = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	caseHead = regexp.MustCompile(`(?m)^### (.+)$`)
 )
 
-// The table of cases is a promise about tests: each case of the field has one, and each that is named is there.
-func TestTheCasesNameTestsThatExist(t *testing.T) {
+// documents are the pages of the project, by path from this folder.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	for _, pattern := range []string{"*.md", "../*.md"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts[path] = string(text)
+		}
+	}
+	return texts
+}
+
+// tests are the names of all tests, the lab's too.
+func tests(t *testing.T) map[string]bool {
+	t.Helper()
 	defined := map[string]bool{}
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
@@ -32,25 +55,61 @@ func TestTheCasesNameTestsThatExist(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, document := range []string{"reliability.md", "design.md"} {
-		text, err := os.ReadFile(document)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range testName.FindAllSubmatch(text, -1) {
-			if !defined[string(m[1])] {
-				t.Errorf("%s names %s, which is no test", document, m[1])
+	return defined
+}
+
+func TestTheDocumentsNameTestsThatExist(t *testing.T) {
+	defined := tests(t)
+	for path, text := range documents(t) {
+		for _, m := range testName.FindAllStringSubmatch(text, -1) {
+			if !defined[m[1]] {
+				t.Errorf("%s names %s, which is no test", path, m[1])
 			}
 		}
-		if document != "reliability.md" {
+	}
+}
+
+// A case without a test is a claim.
+func TestEveryCaseNamesATest(t *testing.T) {
+	text, err := os.ReadFile("cases.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	heads := caseHead.FindAllStringSubmatchIndex(string(text), -1)
+	if len(heads) < 30 {
+		t.Errorf("cases.md has %d cases, expected 30 or more", len(heads))
+	}
+	for i, head := range heads {
+		end := len(text)
+		if i+1 < len(heads) {
+			end = heads[i+1][0]
+		}
+		if !testName.Match(text[head[0]:end]) {
+			t.Errorf("cases.md: no test is named for %q", text[head[2]:head[3]])
+		}
+	}
+}
+
+// history is not held against today's tree: it speaks of files that are gone.
+var history = map[string]bool{"decisions.md": true, "../CHANGELOG.md": true}
+
+func TestTheDocumentsNameFilesThatExist(t *testing.T) {
+	for path, text := range documents(t) {
+		if history[path] {
 			continue
 		}
-		covered := map[string]bool{}
-		for _, m := range caseRow.FindAllSubmatch(text, -1) {
-			covered[string(m[1])] = true
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", path, m[1])
+			}
 		}
-		if len(covered) != 30 {
-			t.Errorf("%s has %d cases, expected K1 to K30", document, len(covered))
+		for _, m := range fileName.FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(m[1], "/") { // a file by its bare name, such as a user's configuration
+				continue
+			}
+			if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
+				t.Errorf("%s names the file %s, which is not there", path, m[1])
+			}
 		}
 	}
 }
