@@ -14,7 +14,7 @@ GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-
 KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilling|TestAReset|Kcat
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-matrix test-kafka test-kafka-producer chaos test-page test-alerts lint house fmt bench bench-plots bench-check fuzz compose-check deps clean
+.PHONY: help demo build test test-matrix test-kafka test-kafka-producer chaos test-page test-alerts lint house fmt bench bench-check fuzz compose-check deps clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,9 +74,6 @@ fmt: $(GOLANGCI_LINT) ## format as lint wants it
 
 bench: bin/bench ## measure the whole program and write docs/performance.md (about 20 minutes; BENCH=--help: what can be set)
 	bin/bench --write docs/performance.md $(BENCH)
-
-bench-plots: bin/bench ## measure how cost grows and draw docs/plots (about ten minutes; BENCH=--kafka --big: with Apache Kafka, to 10 million rows)
-	bin/bench --plots docs/plots $(BENCH)
 
 bench-check: bin/bench ## hot paths against REV (default main): allocations, and ratios in one interleaved run
 	bin/bench check --against $(REV)

@@ -18,8 +18,9 @@ import (
 // hot are the packages whose benchmarks are the hot paths without a server in them.
 var hot = []string{"schemas", "rowset", "poller"}
 
-const checkUsage = `check compares the hot paths of the working tree with those of another commit: allocations, and the ratio of the two in each of many rounds that
-run one after the other. It fails where something allocates more, or is slower by more than the tolerance in nearly every round.
+const checkUsage = `check compares the hot paths of the working tree with those of another commit: allocations,
+and the ratio of the two in each of many rounds that run one after the other. It fails where something
+allocates more, or is slower by more than the tolerance in nearly every round.
 
   bin/bench check --against main --rounds 10
 
@@ -49,10 +50,12 @@ func check(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	if err := shell(ctx, ".", fmt.Sprintf("git archive %q | tar -x -C %q", *against, theirs)); err != nil {
 		return fmt.Errorf("take the sources of %s: %w", *against, err)
 	}
+	c := comparison{stdout: stdout, dir: dir, theirs: theirs, rounds: *rounds, tolerance: *tolerance}
 	var slower []string
-	fmt.Fprintf(stdout, "| benchmark | here | %s | ratio | from, to | allocations |\n|---|---|---|---|---|---|\n", *against)
+	fmt.Fprintf(stdout,
+		"| benchmark | here | %s | ratio | from, to | allocations |\n|---|---|---|---|---|---|\n", *against)
 	for _, pkg := range hot {
-		worse, err := comparePackage(ctx, stdout, pkg, dir, theirs, *rounds, *tolerance)
+		worse, err := c.compare(ctx, pkg)
 		if err != nil {
 			return err
 		}
@@ -86,16 +89,26 @@ func shell(ctx context.Context, dir, line string) error {
 	return nil
 }
 
-// comparePackage returns the benchmarks of one package that are worse here than there.
-func comparePackage(ctx context.Context, stdout io.Writer, pkg, dir, theirs string, rounds int, tolerance float64) (worse []string, err error) {
-	here, there := filepath.Join(dir, pkg+"-here"), filepath.Join(dir, pkg+"-there")
-	ourDir, theirDir := packageDir(".", pkg), packageDir(theirs, pkg)
-	err = errors.Join(shell(ctx, ourDir, fmt.Sprintf("go test -c -o %q .", here)), shell(ctx, theirDir, fmt.Sprintf("go test -c -o %q .", there)))
+// comparison is a run of bench check.
+type comparison struct {
+	stdout    io.Writer
+	dir       string // for binaries
+	theirs    string // the other commit's sources
+	rounds    int
+	tolerance float64
+}
+
+// compare returns the benchmarks of one package that are worse here than there.
+func (c *comparison) compare(ctx context.Context, pkg string) (worse []string, err error) {
+	here, there := filepath.Join(c.dir, pkg+"-here"), filepath.Join(c.dir, pkg+"-there")
+	ourDir, theirDir := packageDir(".", pkg), packageDir(c.theirs, pkg)
+	err = errors.Join(shell(ctx, ourDir, fmt.Sprintf("go test -c -o %q .", here)),
+		shell(ctx, theirDir, fmt.Sprintf("go test -c -o %q .", there)))
 	if err != nil {
 		return nil, err
 	}
 	ours, others := map[string]*benchmark{}, map[string]*benchmark{}
-	for range rounds {
+	for range c.rounds {
 		if err := errors.Join(round(ctx, here, ourDir, ours), round(ctx, there, theirDir, others)); err != nil {
 			return nil, err
 		}
@@ -103,7 +116,7 @@ func comparePackage(ctx context.Context, stdout io.Writer, pkg, dir, theirs stri
 	for _, name := range slices.Sorted(maps.Keys(ours)) {
 		a, b := ours[name], others[name]
 		if b == nil {
-			fmt.Fprintf(stdout, "| %s | %.0f ns | new | | | %.0f |\n", name, a.wall.median(), a.allocs.median())
+			fmt.Fprintf(c.stdout, "| %s | %.0f ns | new | | | %.0f |\n", name, a.wall.median(), a.allocs.median())
 			continue
 		}
 		x, y := a.cpu, b.cpu // like with like
@@ -114,10 +127,12 @@ func comparePackage(ctx context.Context, stdout io.Writer, pkg, dir, theirs stri
 		for i := range min(len(x), len(y)) {
 			ratio.add(x[i] / y[i])
 		}
-		fmt.Fprintf(stdout, "| %s | %.0f ns | %.0f ns | %.2f | %.2f to %.2f | %.0f, %.0f |\n", name, x.median(), y.median(), ratio.median(), slices.Min(ratio),
-			slices.Max(ratio), a.allocs.median(), b.allocs.median())
-		// What a benchmark allocates once counts for more where it ran fewer times. The first quartile: three rounds in four agree.
-		if a.allocs.median() > 1.2*b.allocs.median()+.5 || ratio.quantile(.25) > 1+tolerance {
+		fmt.Fprintf(c.stdout, "| %s | %.0f ns | %.0f ns | %.2f | %.2f to %.2f | %.0f, %.0f |\n", name, x.median(),
+			y.median(),
+			ratio.median(), slices.Min(ratio), slices.Max(ratio), a.allocs.median(), b.allocs.median())
+		// What a benchmark allocates once counts for more where it ran fewer times. The first quartile: three
+		// rounds in four agree.
+		if a.allocs.median() > 1.2*b.allocs.median()+.5 || ratio.quantile(.25) > 1+c.tolerance {
 			worse = append(worse, name)
 		}
 	}
@@ -126,7 +141,8 @@ func comparePackage(ctx context.Context, stdout io.Writer, pkg, dir, theirs stri
 
 // round runs every benchmark of a test binary once.
 func round(ctx context.Context, binary, dir string, into map[string]*benchmark) error {
-	cmd := exec.CommandContext(ctx, binary, "-test.run", "^$", "-test.bench", ".", "-test.benchmem", "-test.benchtime", "50ms")
+	cmd := exec.CommandContext(ctx, binary, "-test.run", "^$", "-test.bench", ".", "-test.benchmem",
+		"-test.benchtime", "50ms")
 	cmd.Dir = dir
 	text, err := cmd.CombinedOutput()
 	if err != nil {

@@ -22,11 +22,15 @@ type child struct {
 	peak  atomic.Int64 // VmHWM in bytes, as of the last look
 }
 
-// spawn starts a program. Its memory is looked at until it ends: the kernel's own maximum (ru_maxrss) would count what its parent held at the fork.
+// spawn starts a program and watches its memory until it ends. The kernel's own maximum (ru_maxrss) would
+// count what the parent held at the fork.
 func spawn(dir, name, path string, environ []string, args ...string) (*child, error) {
 	c := &child{log: filepath.Join(dir, name+".log"), began: time.Now()}
 	var err error
-	if c.Program, err = servers.StartProgram(servers.ProgramConfig{Name: name, Path: path, Args: args, Environ: environ, Dir: dir, Log: c.log}); err != nil {
+	c.Program, err = servers.StartProgram(servers.ProgramConfig{Name: name, Path: path, Args: args,
+		Environ: environ,
+		Dir:     dir, Log: c.log})
+	if err != nil {
 		return nil, err
 	}
 	go func() {
@@ -94,7 +98,8 @@ func (c *child) done(ctx context.Context) error {
 // clockTick is the unit of /proc/PID/stat on every Linux that Go runs on.
 const clockTick = 10 * time.Millisecond
 
-// used is the CPU time of a running process and of all below it, also of those that have ended and were waited for.
+// used is the CPU time of a running process and of all below it, also of those that have ended and were
+// waited for.
 func used(pid int) time.Duration {
 	children := map[int][]int{}
 	ticks := map[int]int64{}
@@ -119,7 +124,8 @@ func used(pid int) time.Duration {
 	return time.Duration(sum(pid)) * clockTick
 }
 
-// parseStat reads pid, parent, and the ticks of a process and its children that ended. The name, in parentheses, may hold anything.
+// parseStat reads pid, parent, and the ticks of a process and its children that ended. The name, in
+// parentheses, may hold anything.
 func parseStat(text string) (pid, parent int, ticks int64) {
 	head, rest, _ := strings.Cut(text, " (")
 	f := strings.Fields(rest[strings.LastIndexByte(rest, ')')+1:])

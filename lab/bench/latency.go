@@ -11,99 +11,85 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/wait"
 )
 
 // latencies measures from a commit in PostgreSQL to its row at a read_committed consumer.
 func latencies(ctx context.Context, s *stage, t *table) error {
-	if err := s.shop(ctx); err != nil {
-		return err
-	}
-	for _, of := range []struct {
-		interval, target string
-	}{{"1s", "p99 < 1.15 s"}, {"100ms", "p99 < 250 ms"}} {
-		all, err := s.latency(ctx, of.interval, 100*s.runs)
+	for _, of := range []struct{ interval, target string }{{"1s", "p99 < 1.15 s"}, {"100ms", "p99 < 250 ms"}} {
+		all, err := latency(ctx, s, of.interval, 100*s.runs)
 		if err != nil {
 			return err
 		}
-		s.say("interval %s: %d commits, median %.0f ms, p99 %.0f ms, most %.0f ms", of.interval, len(all), all.median(), all.quantile(.99), all.quantile(1))
-		t.rows = append(t.rows, row{what: "commit in PostgreSQL to a read_committed consumer, interval " + of.interval, target: of.target,
-			median: fmt.Sprintf("p99 %.0f ms", all.quantile(.99)), spread: fmt.Sprintf("median %.0f ms, most %.0f ms, of %d", all.median(), all.quantile(1), len(all))})
+		middle, p99, most := all.median(), all.quantile(.99), all.quantile(1)
+		s.say("interval %s: %d commits, median %.0f ms, p99 %.0f ms, most %.0f ms", of.interval, len(all), middle,
+			p99, most)
+		t.rows = append(t.rows, row{
+			what:   "commit in PostgreSQL to a read_committed consumer, interval " + of.interval,
+			target: of.target,
+			median: fmt.Sprintf("p99 %.0f ms", p99),
+			spread: fmt.Sprintf("median %.0f ms, most %.0f ms, of %d", middle, most, len(all)),
+		})
 	}
 	return nil
 }
 
-func (s *stage) latency(ctx context.Context, interval string, n int) (all series, err error) {
-	b, err := s.embedded(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, b.stop()) }()
-	st, err := s.start(setting{broker: b, resources: map[string]string{"orders": "interval: " + interval}})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, st.Kill()) }()
-	if err := st.awaitReady(ctx, 5*time.Minute); err != nil {
-		return nil, err
-	}
-	a, err := watch(b)
-	if err != nil {
-		return nil, err
-	}
-	defer a.close()
-	if err := until(ctx, 2*time.Minute, "reading the topic", func() bool { return a.count() >= s.service.orders }); err != nil {
-		return nil, err
-	}
-	conn, err := pgx.Connect(ctx, s.postgres.AdminDSN("postgres"))
-	if err != nil {
-		return nil, err
-	}
-	defer conn.Close(ctx)
-	committed := map[int64]time.Time{}
-	for i := range n {
-		id := int64(1 + i*(s.service.orders/n))
-		if err := change(ctx, conn, id); err != nil {
-			return nil, err
+// latency is the milliseconds that each of n commits took.
+func latency(ctx context.Context, s *stage, interval string, n int) (all series, err error) {
+	set := setting{resources: map[string]string{storefake.Orders: "interval: " + interval}}
+	err = s.running(ctx, set, func(b *broker, st *stream) error {
+		if err := st.awaitReady(ctx, 5*time.Minute); err != nil {
+			return err
 		}
-		committed[id] = time.Now()
-		if err := rest(ctx, time.Duration(rand.IntN(80))*time.Millisecond); err != nil {
-			return nil, err
+		a, err := watchAll(ctx, b, s.shop.orders)
+		if err != nil {
+			return err
 		}
-	}
-	for id, at := range committed {
-		if err := until(ctx, 30*time.Second, "a changed row", func() bool { t, ok := a.of(id); return ok && t.After(at.Add(-time.Second)) }); err != nil {
-			return nil, err
+		defer a.close()
+		conn, err := pgx.Connect(ctx, s.pg.server.AdminDSN("postgres"))
+		if err != nil {
+			return err
 		}
-		seen, _ := a.of(id)
-		all.add(seen.Sub(at).Seconds() * 1000)
-	}
-	return all, nil
-}
-
-func change(ctx context.Context, conn *pgx.Conn, id int64) error {
-	_, err := conn.Exec(ctx, "UPDATE orders SET user_id = user_id + 1, updated_at = now() WHERE id = $1", id)
-	return err
+		defer conn.Close(ctx)
+		committed := map[int64]time.Time{}
+		for i := range n {
+			id := int64(1 + i*(s.shop.orders/n))
+			if err := touchOrder(ctx, conn, id); err != nil {
+				return err
+			}
+			committed[id] = time.Now()
+			if err := wait.For(ctx, time.Duration(rand.IntN(80))*time.Millisecond); err != nil {
+				return err
+			}
+		}
+		for id, at := range committed {
+			arrived, err := a.after(ctx, id, at.Add(-time.Second), 30*time.Second)
+			if err != nil {
+				return err
+			}
+			all.add(arrived.Sub(at).Seconds() * 1000)
+		}
+		return nil
+	})
+	return all, err
 }
 
 // starts measures how long a start and a handover take.
 func starts(ctx context.Context, s *stage, t *table) error {
-	if err := s.shop(ctx); err != nil {
-		return err
-	}
 	var first, over series
-	for range s.runs {
-		d, err := s.firstRow(ctx)
-		if err != nil {
-			return err
+	for _, of := range []struct {
+		measure func(context.Context, *stage) (time.Duration, error)
+		into    *series
+	}{{firstRow, &first}, {handover, &over}} {
+		for range s.runs {
+			d, err := of.measure(ctx, s)
+			if err != nil {
+				return err
+			}
+			of.into.add(d.Seconds())
 		}
-		first.add(d.Seconds())
-	}
-	for range s.runs {
-		d, err := s.handover(ctx)
-		if err != nil {
-			return err
-		}
-		over.add(d.Seconds())
 	}
 	s.say("start to first row %.2f s, handover %.2f s", first.median(), over.median())
 	t.add("start to first published row (topics and subjects are made)", "< 1 s", first, "%.2f s")
@@ -111,8 +97,13 @@ func starts(ctx context.Context, s *stage, t *table) error {
 	return nil
 }
 
-func (s *stage) firstRow(ctx context.Context) (d time.Duration, err error) {
-	b, err := s.embedded(ctx)
+// firstRow is from the start of storestream to its first row at a consumer that waits for it.
+func firstRow(ctx context.Context, s *stage) (d time.Duration, err error) {
+	db, shop, err := s.openShop(ctx)
+	if err != nil {
+		return 0, err
+	}
+	b, err := startEmbedded(ctx, s)
 	if err != nil {
 		return 0, err
 	}
@@ -122,7 +113,8 @@ func (s *stage) firstRow(ctx context.Context) (d time.Duration, err error) {
 		return 0, err
 	}
 	defer a.close()
-	st, err := s.start(setting{broker: b, resources: map[string]string{"orders": ""}})
+	resources := map[string]string{storefake.Orders: ""}
+	st, err := s.program.start(setting{broker: b, dsn: db.reader("postgres"), base: shop.base, resources: resources})
 	if err != nil {
 		return 0, err
 	}
@@ -145,40 +137,49 @@ func members(ctx context.Context, b *broker, n int) error {
 }
 
 // handover kills the owner of two instances and changes a row at once.
-func (s *stage) handover(ctx context.Context) (d time.Duration, err error) {
-	b, err := s.embedded(ctx)
+func handover(ctx context.Context, s *stage) (d time.Duration, err error) {
+	db, shop, err := s.openShop(ctx)
 	if err != nil {
 		return 0, err
 	}
-	defer func() { err = errors.Join(err, b.stop()) }()
-	var pair [2]*stream
-	for i := range pair {
-		if pair[i], err = s.start(setting{broker: b, resources: map[string]string{"orders": ""}}); err != nil {
-			return 0, err
+	set := setting{dsn: db.reader("postgres"), base: shop.base,
+		resources: map[string]string{storefake.Orders: ""}}
+	err = s.running(ctx, set, func(b *broker, one *stream) (err error) {
+		if err := one.awaitReady(ctx, 5*time.Minute); err != nil {
+			return err
 		}
-		defer func() { err = errors.Join(err, pair[i].Kill()) }()
-		if err := pair[i].awaitReady(ctx, 5*time.Minute); err != nil {
-			return 0, err
+		set.broker = b
+		other, err := s.program.start(set)
+		if err != nil {
+			return err
 		}
-	}
-	a, err := watch(b)
-	if err != nil {
-		return 0, err
-	}
-	defer a.close()
-	if err := until(ctx, 2*time.Minute, "reading the topic", func() bool { return a.count() >= s.service.orders }); err != nil {
-		return 0, err
-	}
-	if err := members(ctx, b, len(pair)); err != nil {
-		return 0, err
-	}
-	owner := pair[0]
-	if owned, err := pair[1].metric(ctx, "storestream_owned"); err != nil {
-		return 0, err
-	} else if owned > 0 {
-		owner = pair[1]
-	}
-	conn, err := pgx.Connect(ctx, s.postgres.AdminDSN("postgres"))
+		defer func() { err = errors.Join(err, other.Kill()) }()
+		if err := other.awaitReady(ctx, 5*time.Minute); err != nil {
+			return err
+		}
+		a, err := watchAll(ctx, b, shop.orders)
+		if err != nil {
+			return err
+		}
+		defer a.close()
+		if err := members(ctx, b, 2); err != nil {
+			return err
+		}
+		owner := one
+		if owned, err := other.metric(ctx, "storestream_owned"); err != nil {
+			return err
+		} else if owned > 0 {
+			owner = other
+		}
+		d, err = takeover(ctx, s, owner, a)
+		return err
+	})
+	return d, err
+}
+
+// takeover is from the owner's death to the first row that its successor publishes.
+func takeover(ctx context.Context, s *stage, owner *stream, a *arrivals) (time.Duration, error) {
+	conn, err := pgx.Connect(ctx, s.pg.server.AdminDSN("postgres"))
 	if err != nil {
 		return 0, err
 	}
@@ -187,12 +188,9 @@ func (s *stage) handover(ctx context.Context) (d time.Duration, err error) {
 		return 0, err
 	}
 	killed := time.Now()
-	if err := change(ctx, conn, 1); err != nil {
+	if err := touchOrder(ctx, conn, 1); err != nil {
 		return 0, err
 	}
-	if err := until(ctx, time.Minute, "the handover", func() bool { at, ok := a.of(1); return ok && at.After(killed) }); err != nil {
-		return 0, err
-	}
-	at, _ := a.of(1)
-	return at.Sub(killed), nil
+	arrived, err := a.after(ctx, 1, killed, time.Minute)
+	return arrived.Sub(killed), err
 }

@@ -33,19 +33,11 @@ func run(ctx context.Context, args []string, stdout io.Writer) error {
 			return serveService(ctx, args[1:], stdout)
 		case "check":
 			return check(ctx, args[1:], stdout)
-		case "draw":
-			if len(args) != 2 {
-				return errors.New("draw: expected a folder with figures, such as docs/plots")
-			}
-			return drawAll(args[1])
 		}
 	}
 	o, err := parse(args, stdout)
 	if err != nil {
 		return err
-	}
-	if o.plots != "" {
-		return grow(ctx, o, stdout)
 	}
 	return measure(ctx, o, stdout)
 }

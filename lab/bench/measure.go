@@ -23,7 +23,6 @@ func lines() []line {
 		{"micro", microbenchmarks},
 		{"firstload", firstLoads},
 		{"apache", apacheLoads},
-		{"segments", segmentsOf},
 		{"rest", restLoads},
 		{"openday", openDays},
 		{"growing", growing},
@@ -41,15 +40,14 @@ func lineNames() []string {
 	return names
 }
 
-// measure measures what was asked for, prints the table, and writes it where it belongs. A line that fails does not take the others with it.
+// measure measures what was asked for, prints the table, and writes it where it belongs. A line that fails
+// does not take the others with it.
 func measure(ctx context.Context, o options, stdout io.Writer) (err error) {
 	s, err := open(ctx, o, stdout)
-	if s != nil {
-		defer func() { err = errors.Join(err, s.close()) }()
-	}
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, s.close()) }()
 	var t table
 	var failed []error
 	began := time.Now()
@@ -88,20 +86,14 @@ func describe(ctx context.Context, w io.Writer, o options, took time.Duration) {
 			memory = fmt.Sprintf(", %d GiB", (kb+1<<19)>>20)
 		}
 	}
-	revision, err := exec.CommandContext(context.WithoutCancel(ctx), "git", "describe", "--always", "--dirty").Output()
+	revision, err := exec.CommandContext(context.WithoutCancel(ctx), "git", "describe", "--always",
+		"--dirty").Output()
 	if err != nil {
 		revision = []byte("an unknown revision")
 	}
 	load, _, _ := strings.Cut(firstLine("/proc/loadavg"), " ")
-	fmt.Fprintf(w, "%s: %d x %s%s, %s, load %s at the end; storestream %s, %s; %d rounds, %s in all.\n\n", time.Now().UTC().Format("2006-01-02"), runtime.NumCPU(), model, memory,
-		firstLine("/proc/sys/kernel/osrelease"), load, strings.TrimSpace(string(revision)), runtime.Version(), o.runs, took.Round(time.Second))
-}
-
-func firstLine(path string) string {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	l, _, _ := strings.Cut(string(text), "\n")
-	return l
+	fmt.Fprintf(w, "%s: %d x %s%s, %s, load %s at the end; storestream %s, %s; %d rounds, %s in all.\n\n",
+		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), model, memory,
+		firstLine("/proc/sys/kernel/osrelease"),
+		load, strings.TrimSpace(string(revision)), runtime.Version(), o.runs, took.Round(time.Second))
 }

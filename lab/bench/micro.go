@@ -27,7 +27,8 @@ func microbenchmarks(ctx context.Context, s *stage, t *table) error {
 	return nil
 }
 
-// benchmark is what a Go benchmark gave, run after run: wall time, CPU time where it reports that, allocations.
+// benchmark is what a Go benchmark gave, run after run: wall time, CPU time where it reports that,
+// allocations.
 type benchmark struct{ wall, cpu, allocs series }
 
 var (
@@ -37,7 +38,8 @@ var (
 
 // goBench runs the benchmarks of a package in a source tree.
 func goBench(ctx context.Context, dir, pkg, pattern string, count int) (map[string]*benchmark, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", pattern, "-benchmem", "-count", strconv.Itoa(count), pkg)
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", pattern, "-benchmem", "-count",
+		strconv.Itoa(count), pkg)
 	cmd.Dir = dir
 	text, err := cmd.CombinedOutput()
 	if err != nil {

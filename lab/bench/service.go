@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -15,7 +16,52 @@ import (
 	"github.com/storestream/storestream/internal/storefake"
 )
 
-// serveService is the process of the stand-in service, without any limit, with a second port over which rows are changed.
+// service is a stand-in service in a process of its own.
+type service struct {
+	*child
+	base, control string
+	orders, items int
+}
+
+func startService(ctx context.Context, s *stage, args ...string) (*service, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c, err := spawn(s.dir, s.name("service"), self, nil, append([]string{"service"}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	line, err := c.ready(ctx)
+	if err != nil {
+		return nil, errors.Join(err, c.Kill())
+	}
+	orders, err1 := strconv.Atoi(line[2])
+	items, err2 := strconv.Atoi(line[3])
+	return &service{child: c, base: line[0], control: line[1], orders: orders, items: items},
+		errors.Join(err1, err2)
+}
+
+// touch has the service change n rows.
+func (v *service) touch(ctx context.Context, resource string, n int) error {
+	url := fmt.Sprintf("%s/%s/%d", v.control, resource, n)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return nil
+}
+
+// serveService is the process of the stand-in service, without any limit, with a second port over which rows
+// are changed.
 func serveService(ctx context.Context, args []string, stdout io.Writer) error {
 	var c storefake.Config
 	var clock, order string
@@ -28,13 +74,11 @@ func serveService(ctx context.Context, args []string, stdout io.Writer) error {
 	f.StringVar(&clock, "clock", "", "")
 	f.StringVar(&order, "order", "", "")
 	err := f.Parse(args)
+	if err == nil && clock != "" {
+		c.Start, err = time.Parse(time.RFC3339, clock)
+	}
 	if err != nil {
 		return err
-	}
-	if clock != "" {
-		if c.Start, err = time.Parse(time.RFC3339, clock); err != nil {
-			return err
-		}
 	}
 	c.Readings.Order = storefake.Order(order)
 	fake, err := storefake.Start(ctx, c)
@@ -48,28 +92,19 @@ func serveService(ctx context.Context, args []string, stdout io.Writer) error {
 	}
 	control := &http.Server{Handler: touches(fake), ReadHeaderTimeout: time.Second}
 	context.AfterFunc(ctx, func() { _ = control.Close() })
-	fmt.Fprintf(stdout, "ready %s http://%s %d %d\n", fake.BaseURL(), listener.Addr(), fake.Count(storefake.Orders), fake.Count(storefake.OrderItems))
+	fmt.Fprintf(stdout, "ready %s http://%s %d %d\n", fake.BaseURL(), listener.Addr(),
+		fake.Count(storefake.Orders),
+		fake.Count(storefake.OrderItems))
 	if err := control.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
 }
 
-// touches changes n rows of a resource, spread over the table, in one transaction: GET /RESOURCE/N answers when they are visible. GET /requests says how
-// many requests for rows were answered so far.
+// touches changes n rows of a resource, spread over the table, in one transaction: GET /RESOURCE/N answers
+// when they are visible.
 func touches(fake *storefake.Fake) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("/requests", func(w http.ResponseWriter, _ *http.Request) {
-		n := 0
-		for resource, byStatus := range fake.Counts() {
-			for _, count := range byStatus {
-				if resource != "key" {
-					n += count
-				}
-			}
-		}
-		fmt.Fprint(w, n)
-	})
 	mux.HandleFunc("/{resource}/{n}", func(w http.ResponseWriter, r *http.Request) {
 		n, err := strconv.Atoi(r.PathValue("n"))
 		if err == nil {

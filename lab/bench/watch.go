@@ -11,23 +11,26 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// consumer is a read_committed consumer of topics that need not be there yet. Its fetches wait shortly: a partition that shows itself while one waits is fetched
-// only after that, which by the client's default would make a first load look five seconds longer now and then.
-func consumer(b *broker, topics ...string) (*kgo.Client, error) {
-	return kgo.NewClient(kgo.SeedBrokers(b.addr), kgo.ConsumeTopics(topics...), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.MetadataMinAge(20*time.Millisecond), kgo.MetadataMaxAge(100*time.Millisecond),
+// consumer is a read_committed consumer of a topic that need not be there yet. Its fetches wait only shortly:
+// the client fetches a partition that shows itself during such a wait only when the wait is over, and its
+// default of five seconds would make a first load look that much longer now and then.
+func consumer(b *broker, topic string) (*kgo.Client, error) {
+	return kgo.NewClient(kgo.SeedBrokers(b.addr), kgo.ConsumeTopics(topic),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.MetadataMinAge(20*time.Millisecond), kgo.MetadataMaxAge(100*time.Millisecond),
 		kgo.FetchMaxWait(250*time.Millisecond), kgo.DisableClientMetrics())
 }
 
 // loaded is what the watermark topic showed of a first load.
 type loaded struct {
-	first, done time.Time // when the first watermark, and the one that said "complete", could be read
-	rows        int64
+	done time.Time // when the watermark that said "complete" could be read
+	rows int64
 }
 
-// awaitLoad waits until the watermark of a resource says that it has completed a pass, by reading the topic as any consumer would.
-func awaitLoad(ctx context.Context, b *broker, topic, resource string) (l loaded, err error) {
-	cl, err := consumer(b, topic)
+// awaitLoad waits until the watermark of a resource says that it has completed a pass, by reading the topic
+// as any consumer would.
+func awaitLoad(ctx context.Context, b *broker, resource string) (l loaded, err error) {
+	cl, err := consumer(b, "store.watermarks")
 	if err != nil {
 		return l, err
 	}
@@ -49,27 +52,36 @@ func awaitLoad(ctx context.Context, b *broker, topic, resource string) (l loaded
 			if err := json.Unmarshal(r.Value, &mark); err != nil {
 				return l, fmt.Errorf("watermark: %w", err)
 			}
-			if l.first.IsZero() && mark.Rows > 0 {
-				l.first = now
-			}
-			if l.rows = mark.Rows; mark.AsOf != "" && mark.AsOf[0] == '2' {
-				l.done = now
-				return l, nil
+			if mark.AsOf != "" && mark.AsOf[0] == '2' {
+				return loaded{done: now, rows: mark.Rows}, nil
 			}
 		}
 	}
 }
 
-// arrivals notes when records of a data topic became visible, by row id: the last time for each.
+// arrivals knows when records of a data topic became visible, by row id: the last time for each.
 type arrivals struct {
 	cl   *kgo.Client
+	done chan struct{}
 	mu   sync.Mutex
 	at   map[int64]time.Time
 	n    int
-	done chan struct{}
 }
 
-// watch notes the arrivals of orders.
+// watchAll watches the arrivals of orders, and returns when n have arrived.
+func watchAll(ctx context.Context, b *broker, n int) (*arrivals, error) {
+	a, err := watch(b)
+	if err != nil {
+		return nil, err
+	}
+	if err := until(ctx, 2*time.Minute, "reading the topic", func() bool { return a.count() >= n }); err != nil {
+		a.close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// watch watches the arrivals of orders.
 func watch(b *broker) (*arrivals, error) {
 	cl, err := consumer(b, "store.orders")
 	if err != nil {
@@ -102,11 +114,16 @@ func (a *arrivals) close() {
 	<-a.done
 }
 
-func (a *arrivals) of(id int64) (time.Time, bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	t, ok := a.at[id]
-	return t, ok
+// after waits for a row to arrive after an instant, and returns when it did.
+func (a *arrivals) after(ctx context.Context, id int64, at time.Time,
+	patience time.Duration) (arrived time.Time, err error) {
+	err = until(ctx, patience, fmt.Sprintf("order %d", id), func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		arrived = a.at[id]
+		return arrived.After(at)
+	})
+	return arrived, err
 }
 
 func (a *arrivals) count() int {
