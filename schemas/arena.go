@@ -1,10 +1,11 @@
 package schemas
 
-// arenaChunk is how much memory is taken at a time: some ten thousand rows.
+// arenaChunk is how much memory the arena takes at a time, in bytes: enough for some ten thousand rows.
 const arenaChunk = 1 << 20
 
-// arena hands out the memory that encoded rows live in, a chunk at a time, so that a row costs no allocation. A chunk is never written
-// again once it is full: it goes when the last Record in it does. So a Record that is kept long keeps 1 MiB; who keeps one copies it.
+// arena hands out the memory that encoded rows live in, a chunk at a time, so that a row costs no allocation.
+// It never writes to a full chunk again, and the chunk goes when the last Record in it does. So whoever keeps
+// one Record for long keeps 1 MiB, and had better copy it.
 type arena struct{ buf []byte }
 
 // room returns the chunk to append at most n bytes to.
@@ -15,8 +16,8 @@ func (a *arena) room(n int) []byte {
 	return a.buf
 }
 
-// take keeps what was appended to the chunk since room returned it, and returns that alone. An append to the result copies it instead of
-// running into the next row.
+// take keeps what was appended to the chunk since room returned it, and returns that alone. An append to the
+// result copies it instead of running into the next row.
 func (a *arena) take(b []byte) []byte {
 	start := len(a.buf)
 	a.buf = b

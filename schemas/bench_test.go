@@ -77,7 +77,7 @@ func BenchmarkMoney(b *testing.B) {
 			f := &Field{Kind: Decimal, Precision: 38, Scale: 18}
 			b.ReportAllocs()
 			for b.Loop() {
-				d, _ := decimalColumn(oidNumeric, raw, f)
+				d, _ := columnValue{oidNumeric, raw}.decimal(f)
 				_ = d.appendBytes(buf[:0])
 			}
 		})

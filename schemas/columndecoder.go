@@ -3,11 +3,13 @@ package schemas
 import (
 	"encoding/binary"
 	"math"
-	"strconv"
+	"slices"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ColumnDecoder turns rows of a Postgres result in binary format into Records. It belongs to one goroutine, and holds for one description of
-// the columns: after an ALTER TABLE (K28) a new one is due.
+// ColumnDecoder turns rows of a PostgreSQL result in binary format into Records. It belongs to one goroutine,
+// and holds for one description of the columns: after an ALTER TABLE you need a new one.
 type ColumnDecoder struct {
 	res    *Resource
 	cols   []Column
@@ -15,21 +17,22 @@ type ColumnDecoder struct {
 	arena  arena
 }
 
-// NewColumnDecoder checks that the columns can hold r's fields: id, created_at and updated_at must be there, a nullable field without a column
-// is null. The error names every column that will not do, and does not go away by itself.
+// NewColumnDecoder checks that the columns can hold r's fields. Those of id, created_at and updated_at must
+// be there; a nullable field without a column is null. The error names every column that will not do. Waiting
+// does not help.
 func NewColumnDecoder(r *Resource, cols []Column) (*ColumnDecoder, error) {
-	places, err := r.checkColumns(cols)
+	places, err := matchColumns(r, cols)
 	if err != nil {
 		return nil, err
 	}
-	return &ColumnDecoder{res: r, cols: append([]Column(nil), cols...), places: places}, nil
+	return &ColumnDecoder{res: r, cols: slices.Clone(cols), places: places}, nil
 }
 
-// Decode encodes one row, a value for each column, nil for NULL. Either the Record is good, or the Reject is not nil and says why it is not.
-// The values may be reused afterwards.
+// Decode encodes one row: a value for each column, nil for NULL. Either the Record is good, or the Reject is
+// not nil and says why it is not. The caller may reuse the values afterwards.
 func (d *ColumnDecoder) Decode(values [][]byte) (Record, *Reject) {
 	if len(values) != len(d.cols) {
-		return d.reject(values, -1)
+		return Record{}, &Reject{UpdatedAt: MinInstant, Row: []byte("{}"), Err: "expected a value for each column"}
 	}
 	size := HeaderSize + 24*len(d.places)
 	for _, v := range values {
@@ -37,13 +40,20 @@ func (d *ColumnDecoder) Decode(values [][]byte) (Record, *Reject) {
 	}
 	b := append(d.arena.room(size), 0, 0, 0, 0, 0)
 	for i, place := range d.places {
-		var v []byte
-		var ok bool
-		if place >= 0 {
-			v = values[place]
+		f := &d.res.Fields[i]
+		if place < 0 || values[place] == nil {
+			if !f.Nullable {
+				return Record{}, d.reject(values, i)
+			}
+			b = append(b, 0)
+			continue
 		}
-		if b, ok = d.appendField(b, i, place, v); !ok {
-			return d.reject(values, i)
+		if f.Nullable {
+			b = append(b, 2)
+		}
+		var ok bool
+		if b, ok = appendColumn(b, f, columnValue{d.cols[place].OID, values[place]}); !ok {
+			return Record{}, d.reject(values, i)
 		}
 	}
 	id, _ := d.id(values)
@@ -53,150 +63,68 @@ func (d *ColumnDecoder) Decode(values [][]byte) (Record, *Reject) {
 
 func (d *ColumnDecoder) id(values [][]byte) (int64, bool) {
 	place := d.places[0]
-	return longColumn(d.cols[place].OID, values[place])
+	return columnValue{d.cols[place].OID, values[place]}.long()
 }
 
 func (d *ColumnDecoder) updatedAt(values [][]byte) (Instant, bool) {
 	return readTimestamp(values[d.places[d.res.updatedAt]])
 }
 
-// appendField encodes field i from its column; false where the value breaks the contract.
-func (d *ColumnDecoder) appendField(b []byte, i, place int, v []byte) ([]byte, bool) {
-	f := &d.res.Fields[i]
-	if f.Nullable {
-		if v == nil {
-			return append(b, 0), true
-		}
-		b = append(b, 2)
-	} else if v == nil {
-		return b, false
-	}
-	oid := d.cols[place].OID
+// appendColumn encodes v as f; false where it breaks the contract.
+func appendColumn(b []byte, f *Field, v columnValue) ([]byte, bool) {
 	switch f.Kind {
 	case Long:
-		n, ok := longColumn(oid, v)
+		n, ok := v.long()
 		return binary.AppendVarint(b, n), ok
 	case Timestamp:
-		t, ok := instantColumn(oid, v)
+		t, ok := v.instant()
 		return binary.AppendVarint(b, t.Millis()), ok
 	case Decimal:
-		n, ok := decimalColumn(oid, v, f)
+		n, ok := v.decimal(f)
 		return n.appendBytes(b), ok
 	case Double:
-		n, ok := doubleColumn(oid, v)
+		n, ok := v.double()
 		return binary.LittleEndian.AppendUint64(b, math.Float64bits(n)), ok
 	default:
-		return appendText(b, v), textColumn(oid, v)
+		return appendText(b, v.b), v.isText()
 	}
 }
 
-func instantColumn(oid uint32, v []byte) (Instant, bool) {
-	if oid == oidTimestamp || oid == oidTimestamptz {
-		return readTimestamp(v)
-	}
-	return parseInstant(v)
+// appendText encodes an Avro string: its length and itself.
+func appendText(b, text []byte) []byte {
+	return append(binary.AppendVarint(b, int64(len(text))), text...)
 }
 
-// intColumn reads the integer types.
-func intColumn(v []byte) (int64, bool) {
-	switch len(v) {
-	case 2:
-		return int64(int16(binary.BigEndian.Uint16(v))), true
-	case 4:
-		return int64(int32(binary.BigEndian.Uint32(v))), true
-	case 8:
-		return int64(binary.BigEndian.Uint64(v)), true
+// reject says that field i breaks the contract. It has a column: a field without one is null, and may be.
+func (d *ColumnDecoder) reject(values [][]byte, i int) *Reject {
+	f, place := &d.res.Fields[i], d.places[i]
+	rej := &Reject{UpdatedAt: MinInstant, Field: f.Name, Err: f.expected() + ", found null", Row: d.row(values)}
+	if id, ok := d.id(values); ok {
+		rej.ID, rej.HasID = id, true
 	}
-	return 0, false
+	if t, ok := d.updatedAt(values); ok {
+		rej.UpdatedAt = t
+	}
+	if values[place] != nil {
+		rej.Err = f.expected() + ", found a value of type " + typeName(d.cols[place].OID) + " that does not fit"
+	}
+	return rej
 }
 
-func longColumn(oid uint32, v []byte) (int64, bool) {
-	switch oid {
-	case oidInt2, oidInt4, oidInt8:
-		return intColumn(v)
-	case oidNumeric:
-		n, ok := readNumeric(v)
-		if !ok {
-			return 0, false
+// row is the row as a JSON object, columns in the result's order, each value its text.
+func (d *ColumnDecoder) row(values [][]byte) []byte {
+	dst := []byte{'{'}
+	for i, c := range d.cols {
+		if i > 0 {
+			dst = append(dst, ',')
 		}
-		return n.long()
-	default:
-		var buf [maxFloatText]byte
-		text, ok := columnText(buf[:0], oid, v)
-		if !ok {
-			return 0, false
+		dst, _ = jsontext.AppendQuote(dst, c.Name)
+		dst = append(dst, ':')
+		if values[i] == nil {
+			dst = append(dst, "null"...)
+			continue
 		}
-		return parseLong(text)
+		dst, _ = jsontext.AppendQuote(dst, columnValue{c.OID, values[i]}.legible()) // replaces what is not UTF-8
 	}
-}
-
-func decimalColumn(oid uint32, v []byte, f *Field) (decimal, bool) {
-	switch oid {
-	case oidNumeric:
-		n, ok := readNumeric(v)
-		if !ok {
-			return decimal{}, false
-		}
-		return n.decimal(f.Precision, f.Scale, f.HalfEven)
-	case oidInt2, oidInt4, oidInt8:
-		n, ok := intColumn(v)
-		d, fits := decimalOfInt(n, f.Precision, f.Scale)
-		return d, ok && fits
-	default:
-		var buf [maxFloatText]byte
-		text, ok := columnText(buf[:0], oid, v)
-		if !ok {
-			return decimal{}, false
-		}
-		return parseDecimal(text, f.Precision, f.Scale, f.HalfEven)
-	}
-}
-
-func doubleColumn(oid uint32, v []byte) (float64, bool) {
-	switch oid {
-	case oidFloat8:
-		if len(v) != 8 {
-			return 0, false
-		}
-		n := math.Float64frombits(binary.BigEndian.Uint64(v))
-		return n, !math.IsNaN(n) && !math.IsInf(n, 0)
-	case oidInt2, oidInt4, oidInt8:
-		n, ok := intColumn(v)
-		return float64(n), ok
-	default:
-		var buf [maxFloatText]byte
-		text, ok := columnText(buf[:0], oid, v)
-		if !ok {
-			return 0, false
-		}
-		return parseDouble(text)
-	}
-}
-
-// maxFloatText is enough for the shortest text of any float: -2.2250738585072014e-308.
-const maxFloatText = 32
-
-// columnText is a value of a float, numeric or text column as text. A float is the shortest decimal that reads back as that float, which is
-// what Postgres prints and so what the service's JSON holds: the same row gives the same bytes from either.
-func columnText(buf []byte, oid uint32, v []byte) ([]byte, bool) {
-	switch oid {
-	case oidFloat8:
-		if len(v) != 8 {
-			return nil, false
-		}
-		return strconv.AppendFloat(buf, math.Float64frombits(binary.BigEndian.Uint64(v)), 'e', -1, 64), true
-	case oidFloat4:
-		if len(v) != 4 {
-			return nil, false
-		}
-		return strconv.AppendFloat(buf, float64(math.Float32frombits(binary.BigEndian.Uint32(v))), 'e', -1, 32), true
-	case oidNumeric:
-		n, ok := readNumeric(v)
-		if !ok {
-			return nil, false
-		}
-		return n.appendText(buf), true
-	default:
-		return v, true
-	}
+	return append(dst, '}')
 }

@@ -178,20 +178,21 @@ func TestAFloatColumnsMoneyIsTheDecimalThatPostgresPrints(t *testing.T) {
 		{pgtype.Int2OID, int16(-5), "-5"},
 		{pgtype.TextOID, "49.50", "49.5"},
 	} {
-		d, ok := decimalColumn(c.oid, binaryOf(t, c.oid, c.value), &Field{Kind: Decimal, Precision: 38, Scale: 18})
+		d, ok := columnValue{c.oid, binaryOf(t, c.oid, c.value)}.decimal(&Field{Kind: Decimal, Precision: 38, Scale: 18})
 		if got := string(d.appendText(nil, 18)); !ok || got != c.want {
 			t.Errorf("%v: %v %s, expected %s", c.value, ok, got, c.want)
 		}
 	}
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e20, 1e-19, 5e-324} {
-		if d, ok := decimalColumn(oidFloat8, pgFloat8(v), &Field{Kind: Decimal, Precision: 38, Scale: 18}); ok {
+		if d, ok := (columnValue{oidFloat8, pgFloat8(v)}).decimal(&Field{Kind: Decimal, Precision: 38, Scale: 18}); ok {
 			t.Errorf("%v was taken as %+v", v, d)
 		}
-		if _, ok := longColumn(oidFloat8, pgFloat8(v)); ok && v != 1e20 {
+		if _, ok := (columnValue{oidFloat8, pgFloat8(v)}).long(); ok && v != 1e20 {
 			t.Errorf("%v was taken as an integer", v)
 		}
 	}
-	if v, ok := doubleColumn(oidFloat4, binaryOf(t, pgtype.Float4OID, float32(0.1))); !ok || v != 0.1 {
+	float4 := columnValue{oidFloat4, binaryOf(t, pgtype.Float4OID, float32(0.1))}
+	if v, ok := float4.double(); !ok || v != 0.1 {
 		t.Errorf("float4 0.1 is the double %v", v) // REST prints 0.1
 	}
 }
@@ -218,7 +219,7 @@ func TestATableThatCannotHoldTheResourceIsNamedColumnByColumn(t *testing.T) {
 	}
 }
 
-// The numbers of types in columntype.go are pgx's too.
+// The numbers of types in column.go are pgx's too.
 func TestTypeNumbersAreThoseOfPostgres(t *testing.T) {
 	m := pgtype.NewMap()
 	for oid, name := range typeNames {
@@ -244,11 +245,11 @@ func FuzzColumnDecoder(f *testing.F) {
 	f.Add(byte(0), uint64(0), seed)
 	f.Add(byte(1), uint64(0x123456789), append(seed, 255))
 	f.Fuzz(func(t *testing.T, resource byte, types uint64, data []byte) {
-		r := set.All()[int(resource)%5]
+		r := pick(set, resource)
 		var cols []Column
 		var values [][]byte
 		for i := range r.Fields {
-			choice := r.types(i)
+			choice := typesFor(r, i)
 			cols = append(cols, Column{r.Fields[i].Name, choice[types%uint64(len(choice))]})
 			types = types/3 + 1
 			var v []byte

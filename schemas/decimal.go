@@ -5,14 +5,27 @@ import (
 	"math/bits"
 )
 
-// decimal is an unscaled decimal of at most 38 digits: sign and 128-bit magnitude. (Money of scale 18 outgrows 64 bits at 9.23.)
+// decimal is an unscaled decimal of at most 38 digits: a sign and a magnitude of 128 bits. (Money of scale 18
+// outgrows 64 bits at 9.23.)
 type decimal struct {
 	hi, lo uint64
 	neg    bool
 }
 
-// appendBytes appends Avro bytes: a length, and the value in big-endian two's complement with no byte more than needed, as
-// Java's BigInteger writes it. (-1.28 at scale 2 is 0x80, not 0xff80: two forms of one value would be two rows.)
+// shortDecimal is v followed by 0 to 19 zeros; false where that has more than precision digits, or zeros is
+// none of these.
+func shortDecimal(neg bool, v uint64, zeros, precision int) (decimal, bool) {
+	if zeros < 0 || zeros > 19 {
+		return decimal{}, false
+	}
+	d := decimal{neg: neg}
+	d.hi, d.lo = bits.Mul64(v, pow10[zeros].lo)
+	return d, !d.atLeast(precision)
+}
+
+// appendBytes appends Avro bytes: a length, and the value in big-endian two's complement with no byte more
+// than needed, as Java's BigInteger writes it. (-1.28 at scale 2 is 0x80, not 0xff80: two forms of one value
+// would be two rows.)
 func (d decimal) appendBytes(dst []byte) []byte {
 	hi, lo := d.twosComplement()
 	fold := uint64(int64(hi) >> 63) // all ones for a negative value
@@ -37,7 +50,8 @@ func (d decimal) twosComplement() (hi, lo uint64) {
 	return hi, lo
 }
 
-// decimalOf reads two's complement of any width that fits 128 bits; no bytes at all are 0, as Java reads them.
+// decimalOf reads two's complement of any width that fits 128 bits; no bytes at all are 0, as Java reads
+// them.
 func decimalOf(b []byte) (decimal, bool) {
 	for len(b) > 16 && (b[0] == 0 && b[1] < 0x80 || b[0] == 0xff && b[1] >= 0x80) {
 		b = b[1:]
@@ -83,7 +97,8 @@ func (d *decimal) mulAdd(digit byte) {
 	d.hi, d.lo = d.hi*10+hi+carry, lo
 }
 
-// appendText appends d with the point before its last scale digits, in full and without trailing zeros: 49.5, 0.01, -3.
+// appendText appends d with the point before its last scale digits, in full and without trailing zeros: 49.5,
+// 0.01, -3.
 func (d decimal) appendText(dst []byte, scale int) []byte {
 	const e19 = 1e19
 	var digits [40]byte
@@ -113,4 +128,78 @@ func (d decimal) appendText(dst []byte, scale int) []byte {
 		dst = append(append(dst, '.'), digits[point:last]...)
 	}
 	return dst
+}
+
+// long is d, of scale 0, as an integer of 64 bits.
+func (d decimal) long() (int64, bool) {
+	switch {
+	case d.hi != 0:
+		return 0, false
+	case d.neg && d.lo <= 1<<63:
+		return -int64(d.lo), true
+	default:
+		return int64(d.lo), !d.neg && d.lo < 1<<63
+	}
+}
+
+// digits turns the digits of a number, first to last, into a decimal of a given precision and scale. It takes
+// any number, and keeps nothing but sums: a million digits, or an exponent of 10^9, cost no more than reading
+// them.
+type digits struct {
+	d         decimal
+	precision int
+	// keep is how many more digits belong to the unscaled value; once it is 0 they are dropped.
+	keep     int
+	overflow bool
+	// What was dropped: its first digit, and whether any digit after that was not 0.
+	dropping bool
+	first    byte
+	rest     bool
+}
+
+// push takes the next digit, 0 to 9.
+func (a *digits) push(digit byte) {
+	switch {
+	case a.keep > 0:
+		a.keep--
+		a.add(digit)
+	case a.keep < 0: // before the first dropped place stand zeros: 0.004 at scale 0
+		a.keep++
+		a.rest = a.rest || digit != 0
+		a.dropping = true
+	case !a.dropping:
+		a.dropping, a.first = true, digit
+	default:
+		a.rest = a.rest || digit != 0
+	}
+}
+
+func (a *digits) add(digit byte) {
+	if a.overflow = a.overflow || a.d.atLeast(a.precision-1); !a.overflow {
+		a.d.mulAdd(digit)
+	}
+}
+
+// finish returns the value. It fails where the value has more than precision digits, or more than scale
+// places after the point and halfEven does not allow to round them.
+func (a *digits) finish(halfEven bool) (decimal, bool) {
+	for a.keep > 0 && a.d.hi|a.d.lo != 0 && !a.overflow { // 5e3: three more places, never more than 38
+		a.keep--
+		a.add(0)
+	}
+	if a.overflow {
+		return decimal{}, false
+	}
+	if a.first == 0 && !a.rest {
+		return a.d, true
+	}
+	if !halfEven {
+		return decimal{}, false
+	}
+	if a.first > 5 || a.first == 5 && (a.rest || a.d.lo&1 == 1) {
+		var carry uint64
+		a.d.lo, carry = bits.Add64(a.d.lo, 1, 0)
+		a.d.hi += carry
+	}
+	return a.d, !a.d.atLeast(a.precision)
 }

@@ -1,6 +1,9 @@
 package schemas
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Kind of a field's values.
 type Kind int
@@ -28,10 +31,27 @@ type Field struct {
 	Doc      string
 	// Precision and Scale are those of a Decimal: Precision digits in all, Scale of them after the point.
 	Precision, Scale int
-	// HalfEven: a Decimal with more digits after the point than Scale is rounded half to even instead of being rejected.
+	// HalfEven: a Decimal with more digits after the point than Scale is rounded half to even, not rejected.
 	HalfEven bool
 
 	extras []attribute // attributes that storestream only hands on to the registry
+}
+
+// avroType is the Avro type of a value that is not null, in the form in which it is registered.
+func (f *Field) avroType() string {
+	switch f.Kind {
+	case Long:
+		return `"long"`
+	case Timestamp:
+		return `{"type":"long","logicalType":"timestamp-millis"}`
+	case Decimal:
+		return `{"type":"bytes","logicalType":"decimal","precision":` + strconv.Itoa(f.Precision) +
+			`,"scale":` + strconv.Itoa(f.Scale) + `}`
+	case Double:
+		return `"double"`
+	default:
+		return `"string"`
+	}
 }
 
 // expected says what a value of f has to be, for Reject.Err.

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Instant is a UTC instant in microseconds since 1970-01-01T00:00:00Z: the finest that the service's database keeps, and so
-// what watermarks keep (K5: a watermark that loses the microseconds skips rows, or sends the last one for ever). Avro values hold
-// milliseconds, floored.
+// Instant is a UTC instant in microseconds since 1970-01-01T00:00:00Z. That is the finest that the service's
+// database keeps, so watermarks keep it too: one that lost the microseconds would skip rows, or send the last
+// one for ever. Avro values hold milliseconds, floored.
 type Instant int64
 
 const (
@@ -45,14 +45,9 @@ func (i Instant) Sub(j Instant) time.Duration {
 	return time.Duration(us) * time.Microsecond
 }
 
-// Millis is i in milliseconds since the epoch, floored (also before 1970): the unit of Avro values and of Kafka's record times.
-func (i Instant) Millis() int64 {
-	ms := int64(i) / 1000
-	if int64(i)%1000 < 0 {
-		ms--
-	}
-	return ms
-}
+// Millis is i in milliseconds since the epoch, floored (also before 1970): the unit of Avro values and of
+// Kafka's record times.
+func (i Instant) Millis() int64 { return int64(i.floor(1000)) }
 
 // InstantOfMillis is the instant ms milliseconds after the epoch.
 func InstantOfMillis(ms int64) Instant { return Instant(ms * 1000) }
@@ -60,11 +55,15 @@ func InstantOfMillis(ms int64) Instant { return Instant(ms * 1000) }
 // Day is the start of i's UTC day.
 func (i Instant) Day() Instant {
 	const day = 24 * 60 * 60 * 1e6
-	d := i / day
-	if i%day < 0 {
-		d--
+	return i.floor(day) * day
+}
+
+// floor is i in units, floored.
+func (i Instant) floor(unit Instant) Instant {
+	if i%unit < 0 {
+		return i/unit - 1
 	}
-	return d * day
+	return i / unit
 }
 
 // String is RFC 3339 in UTC with six digits of fraction.
@@ -73,7 +72,7 @@ func (i Instant) String() string { return i.Time().Format(instantLayout) }
 // MarshalText writes what String returns.
 func (i Instant) MarshalText() ([]byte, error) { return []byte(i.String()), nil }
 
-// UnmarshalText reads any RFC 3339 time within [MinInstant, MaxInstant] and floors it to the microsecond.
+// UnmarshalText reads a time in RFC 3339, and floors it to the microsecond.
 func (i *Instant) UnmarshalText(text []byte) error {
 	t, err := time.Parse(time.RFC3339Nano, string(text))
 	if err != nil {

@@ -10,16 +10,6 @@ func AppendKey(dst []byte, id int64) []byte {
 	return binary.AppendVarint(append(dst, 0, 0, 0, 0, 0), id)
 }
 
-var errHeader = errors.New("not in the Confluent wire format: expected a byte 0 and four bytes of schema id")
-
-// SchemaID reads the header of a key or a value. It fails on what storestream has not written, such as a tombstone's empty value.
-func SchemaID(b []byte) (int, error) {
-	if len(b) < HeaderSize || b[0] != 0 {
-		return 0, errHeader
-	}
-	return int(binary.BigEndian.Uint32(b[1:HeaderSize])), nil
-}
-
 // ReadKey reads a record's key: the id of the schema it was written under, and the row's id.
 func ReadKey(key []byte) (schemaID int, id int64, err error) {
 	if schemaID, err = SchemaID(key); err != nil {

@@ -11,7 +11,9 @@ import (
 	"github.com/twmb/avro"
 )
 
-// The specification's fields in its order, "?" for nullable, "!" for personal data. It is written out here a second time on purpose.
+// What the service's document says of its resources: their fields in its order, "?" for nullable, "!" for personal data.
+// It stands here a second time on purpose, for a slip in an .avsc is a change of what consumers get. A resource that is
+// added later need not be in it.
 var specified = map[string]string{
 	"orders":      "Order /store-orders orders: id long, user_id long?, status string?, total_amount decimal?, created_at timestamp, updated_at timestamp",
 	"order_items": "OrderItem /store-order-items order_items: id long, order_id long?, product_id long?, sale_price decimal?, quantity long?, amount decimal?, created_at timestamp, updated_at timestamp",
@@ -23,12 +25,13 @@ var specified = map[string]string{
 
 func TestTheBuiltInSchemasAreTheSpecification(t *testing.T) {
 	set := load(t)
-	if len(set.All()) != len(specified) {
-		t.Fatalf("%d resources, %d specified", len(set.All()), len(specified))
-	}
 	kinds := map[Kind]string{Long: "long", Timestamp: "timestamp", Decimal: "decimal", Double: "double", String: "string"}
 	for name, want := range specified {
 		r := set.Get(name)
+		if r == nil {
+			t.Errorf("%s is not declared", name)
+			continue
+		}
 		var fields []string
 		for _, f := range r.Fields {
 			s := f.Name + " " + kinds[f.Kind]
@@ -56,9 +59,11 @@ func TestTheBuiltInSchemasAreTheSpecification(t *testing.T) {
 }
 
 func TestTheKeySchemaNeverChanges(t *testing.T) {
-	for _, r := range load(t).All() {
-		want := `{"type":"record","name":"` + map[string]string{"orders": "OrderKey", "order_items": "OrderItemKey", "products": "ProductKey",
-			"users": "UserKey", "shipments": "ShipmentKey"}[r.Name] + `","namespace":"storestream","fields":[{"name":"id","type":"long"}]}`
+	for name, record := range map[string]string{"orders": "OrderKey", "order_items": "OrderItemKey",
+		"products": "ProductKey", "users": "UserKey", "shipments": "ShipmentKey"} {
+		r := load(t).Get(name)
+		want := `{"type":"record","name":"` + record +
+			`","namespace":"storestream","fields":[{"name":"id","type":"long"}]}`
 		if r.KeySchema() != want {
 			t.Errorf("%s: the key schema is %s; under a new id every row would have a second key", r.Name, r.KeySchema())
 		}

@@ -1,9 +1,6 @@
 package schemas
 
-import (
-	"math/bits"
-	"strconv"
-)
+import "strconv"
 
 // number is the text of a decimal number taken apart: digits before and after the point, and the exponent.
 type number struct {
@@ -12,11 +9,13 @@ type number struct {
 	neg             bool
 }
 
-// maxExponent holds an exponent's value: far above what any text of digits can make up for, far below overflow.
+// maxExponent holds an exponent's value: far above what any text of digits can make up for, far below
+// overflow.
 const maxExponent = 1 << 40
 
-// scanNumber takes a number apart: an optional sign, digits with or without a point, an optional exponent. That is JSON's grammar and what
-// Postgres prints, and also "+1", "007" and ".5", which mean one thing only. NaN, Infinity, spaces and separators are not numbers.
+// scanNumber takes a number apart: an optional sign, digits with or without a point, an optional exponent.
+// That covers JSON and what PostgreSQL prints, and also "+1", "007" and ".5", which mean one thing only. NaN,
+// Infinity, spaces and separators are not numbers.
 func scanNumber(text []byte) (n number, ok bool) {
 	i := 0
 	if i < len(text) && (text[i] == '-' || text[i] == '+') {
@@ -62,7 +61,7 @@ func (n *number) scanExponent(text []byte) bool {
 	return len(text) > 0
 }
 
-// parseDecimal reads a number as an unscaled decimal, exactly (K23: no float on the way, nothing floored).
+// parseDecimal reads a number as an unscaled decimal, exactly: no float on the way, nothing floored.
 func parseDecimal(text []byte, precision, scale int, halfEven bool) (decimal, bool) {
 	n, ok := scanNumber(text)
 	if !ok {
@@ -81,10 +80,10 @@ func parseDecimal(text []byte, precision, scale int, halfEven bool) (decimal, bo
 	return a.finish(halfEven)
 }
 
-// short is the way of nearly every price: up to 19 digits, no exponent, no more places than the scale. ok is false where it does not apply.
+// short is the way of nearly every price: up to 19 digits, no exponent, no more places than the scale. ok is
+// false where it does not apply.
 func (n *number) short(precision, scale int) (d decimal, ok bool) {
-	zeros := scale - len(n.fraction)
-	if len(n.whole)+len(n.fraction) > 19 || n.exponent != 0 || zeros < 0 || zeros > 19 {
+	if len(n.whole)+len(n.fraction) > 19 || n.exponent != 0 {
 		return d, false
 	}
 	var v uint64
@@ -94,9 +93,7 @@ func (n *number) short(precision, scale int) (d decimal, ok bool) {
 	for _, c := range n.fraction {
 		v = v*10 + uint64(c-'0')
 	}
-	d.neg = n.neg
-	d.hi, d.lo = bits.Mul64(v, pow10[zeros].lo)
-	return d, !d.atLeast(precision)
+	return shortDecimal(n.neg, v, scale-len(n.fraction), precision)
 }
 
 // decimalOfInt is v at a scale.
@@ -111,7 +108,10 @@ func parseLong(text []byte) (int64, bool) {
 		return v, true
 	}
 	d, ok := parseDecimal(text, 19, 0, false)
-	return d.long(ok)
+	if !ok {
+		return 0, false
+	}
+	return d.long()
 }
 
 func parseShortLong(text []byte) (int64, bool) {
@@ -128,20 +128,8 @@ func parseShortLong(text []byte) (int64, bool) {
 	return v, true
 }
 
-// long is d, of scale 0, as an integer of 64 bits.
-func (d decimal) long(ok bool) (int64, bool) {
-	switch {
-	case !ok || d.hi != 0:
-		return 0, false
-	case d.neg && d.lo <= 1<<63:
-		return -int64(d.lo), true
-	default:
-		return int64(d.lo), !d.neg && d.lo < 1<<63
-	}
-}
-
-// parseDouble reads a number in JSON's grammar, rounded to the nearest double as every JSON and SQL reader does. It fails on what no double
-// comes near (1e999).
+// parseDouble reads a number as the nearest double, as every JSON and SQL reader does. It fails on what no
+// double comes near (1e999).
 func parseDouble(text []byte) (float64, bool) {
 	if _, ok := scanNumber(text); !ok { // ParseFloat takes Inf, NaN, hexadecimal and underscores too
 		return 0, false

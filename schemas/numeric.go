@@ -2,12 +2,11 @@ package schemas
 
 import (
 	"encoding/binary"
-	"math/bits"
 	"strconv"
 )
 
-// numeric is Postgres's binary numeric: groups of four decimal digits, the first of weight 10000^weight. It is what the server sends
-// for a numeric column: no text, no float.
+// numeric is a numeric column in PostgreSQL's binary format: groups of four decimal digits, the first of
+// weight 10000^weight.
 type numeric struct {
 	groups []byte // two bytes each
 	weight int
@@ -29,8 +28,8 @@ func readNumeric(b []byte) (n numeric, ok bool) {
 	if len(b) < 8 || len(b) != 8+2*int(binary.BigEndian.Uint16(b)) {
 		return n, false
 	}
-	n = numeric{groups: b[8:], weight: int(int16(binary.BigEndian.Uint16(b[2:]))), sign: binary.BigEndian.Uint16(b[4:]),
-		dscale: int(binary.BigEndian.Uint16(b[6:]))}
+	n = numeric{groups: b[8:], weight: int(int16(binary.BigEndian.Uint16(b[2:]))),
+		sign: binary.BigEndian.Uint16(b[4:]), dscale: int(binary.BigEndian.Uint16(b[6:]))}
 	for g := n.groups; len(g) >= 2; g = g[2:] {
 		if binary.BigEndian.Uint16(g) > 9999 {
 			return n, false
@@ -64,10 +63,14 @@ func (n *numeric) decimal(precision, scale int, halfEven bool) (decimal, bool) {
 // long is n as an integer of 64 bits.
 func (n *numeric) long() (int64, bool) {
 	d, ok := n.decimal(19, 0, false)
-	return d.long(ok)
+	if !ok {
+		return 0, false
+	}
+	return d.long()
 }
 
-// short is the way of nearly every price: up to 19 digits, none of them lost. ok is false where it does not apply.
+// short is the way of nearly every price: up to 19 digits, none of them lost. ok is false where it does not
+// apply.
 func (n *numeric) short(precision, scale int) (d decimal, ok bool) {
 	if n.len() > 5 || n.len() == 5 && n.group(0) > 999 {
 		return d, false
@@ -83,12 +86,7 @@ func (n *numeric) short(precision, scale int) (d decimal, ok bool) {
 		}
 		v, shift = v/pow10[-shift].lo, 0
 	}
-	if shift < 0 || shift > 19 {
-		return d, false
-	}
-	d.neg = n.sign == numericNegative
-	d.hi, d.lo = bits.Mul64(v, pow10[shift].lo)
-	return d, !d.atLeast(precision)
+	return shortDecimal(n.sign == numericNegative, v, shift, precision)
 }
 
 // appendText appends n as the server prints it.

@@ -45,8 +45,8 @@ type Resource struct {
 }
 
 // newResource is the resource that d declares, with the fields of s.
-func newResource(d Declaration, s *avsc) *Resource {
-	r := &Resource{Declaration: d, Fields: s.fields, valueSchema: s.text(), index: map[string]int{}}
+func newResource(d Declaration, s *schemaFile) *Resource {
+	r := &Resource{Declaration: d, Fields: s.fields, valueSchema: schemaText(s), index: map[string]int{}}
 	for i := range r.Fields {
 		r.index[r.Fields[i].Name] = i
 	}
@@ -54,14 +54,14 @@ func newResource(d Declaration, s *avsc) *Resource {
 	return r
 }
 
-// ValueSchema is the text to register for values. The same schema file always gives the same text, whatever its
-// layout.
+// ValueSchema is the text to register for values. The same schema file always gives the same text, whatever
+// its layout.
 func (r *Resource) ValueSchema() string { return r.valueSchema }
 
 // KeySchema is the text to register for keys.
 //
-// It never changes: not a doc, not an attribute. A key's bytes hold its schema's id, and compaction compares bytes:
-// under a new id the same row would have two keys, and the topic would keep both.
+// It never changes: not a doc, not an attribute. A key's bytes hold its schema's id, and compaction compares
+// bytes: under a new id the same row would have two keys, and the topic would keep both.
 func (r *Resource) KeySchema() string {
 	return `{"type":"record","name":"` + r.RecordName + `Key","namespace":"` + namespace +
 		`","fields":[{"name":"id","type":"long"}]}`

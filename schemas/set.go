@@ -1,9 +1,98 @@
 package schemas
 
-import "slices"
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+)
+
+//go:embed avsc/*.avsc
+var embedded embed.FS
+
+// maxSchemaFile bounds a schema file, in bytes: a hundred times the largest built-in one.
+const maxSchemaFile = 256 << 10
 
 // Set is the resources in force, in the order in which they are declared.
 type Set struct{ resources []*Resource }
+
+// Load reads the built-in schemas. Where dir is not "", each .avsc file in it (not below it) replaces the
+// built-in schema of the same record name. The error is a *MistakesError, or says why dir cannot be read.
+func Load(dir string) (*Set, error) {
+	files, mistakes, err := readFolder(embedded, "avsc")
+	if err != nil {
+		return nil, err
+	}
+	if dir != "" {
+		own, more, err := readFolder(os.DirFS(dir), ".")
+		if err != nil {
+			return nil, fmt.Errorf("schemas: folder %s: %w", dir, err)
+		}
+		mistakes = append(mistakes, more...)
+		maps.Copy(files, own)
+	}
+	set := &Set{}
+	for _, d := range declared {
+		if s := files[d.RecordName]; s != nil {
+			set.resources = append(set.resources, newResource(d, s))
+			continue
+		}
+		rule := d.Name + " is declared: expected its schema"
+		mistakes = append(mistakes, Mistake{File: d.RecordName + ".avsc", Rule: rule})
+	}
+	if len(mistakes) > 0 {
+		return nil, &MistakesError{mistakes}
+	}
+	return set, nil
+}
+
+// readFolder parses a folder's .avsc files. It returns them by record name, and what is wrong with them.
+func readFolder(fsys fs.FS, folder string) (map[string]*schemaFile, []Mistake, error) {
+	entries, err := fs.ReadDir(fsys, folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	found, files := map[string]*schemaFile{}, 0
+	var mistakes []Mistake
+	for _, e := range entries {
+		if e.IsDir() || path.Ext(e.Name()) != ".avsc" {
+			continue
+		}
+		files++
+		text, err := readFile(fsys, path.Join(folder, e.Name()))
+		if err != nil {
+			return nil, nil, err
+		}
+		s := parseSchemaFile(e.Name(), text)
+		mistakes = append(mistakes, s.mistakes...)
+		if other := found[s.name]; other != nil {
+			rule := fmt.Sprintf("record %s is in %s too: expected it once", s.name, other.file)
+			mistakes = append(mistakes, Mistake{File: e.Name(), Rule: rule})
+		} else if s.name != "" {
+			found[s.name] = s
+		}
+	}
+	if files == 0 {
+		err = fmt.Errorf("no .avsc file in it: expected one for each schema to replace, such as Order.avsc")
+	}
+	return found, mistakes, err
+}
+
+// readFile reads a file of bounded size.
+func readFile(fsys fs.FS, name string) ([]byte, error) {
+	info, err := fs.Stat(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	if info.Size() > maxSchemaFile {
+		return nil, fmt.Errorf("%s has %d bytes: expected a schema file of at most %d",
+			name, info.Size(), maxSchemaFile)
+	}
+	return fs.ReadFile(fsys, name)
+}
 
 // Get returns the resource of that name, nil if there is none.
 func (s *Set) Get(name string) *Resource {

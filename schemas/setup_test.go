@@ -18,6 +18,9 @@ func load(t testing.TB) *Set {
 	return s
 }
 
+// pick is one of the set's resources, for fuzz tests.
+func pick(s *Set, i byte) *Resource { return s.All()[int(i)%len(declared)] }
+
 // binaryOf is a value as a Postgres server sends it, by pgx's encoder. A numeric is given as text.
 func binaryOf(t testing.TB, oid uint32, v any) []byte {
 	t.Helper()

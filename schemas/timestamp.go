@@ -2,10 +2,13 @@ package schemas
 
 import "encoding/binary"
 
-// parseInstant reads a time as the service writes it (2026-01-02T03:04:05Z) and as databases and other services write the same instant: any
-// RFC 3339 offset (also +00 and +0000), a space instead of the T, a fraction of any length, floored to the microsecond, and no zone at
-// all, which means UTC (the document: "ISO 8601 UTC strings"). A date alone is not an instant. Leap seconds and 24:00 have no instant
-// of their own and are refused, like anything outside [MinInstant, MaxInstant].
+// parseInstant reads a time as the service writes it (2026-01-02T03:04:05Z), and as databases and other
+// services write the same instant: with any RFC 3339 offset (also +00 and +0000), a space instead of the T, a
+// fraction of any length, floored to the microsecond, and without a zone, which means UTC (the service
+// promises "ISO 8601 UTC strings").
+//
+// A date alone is not an instant. Neither are leap seconds and 24:00, nor anything outside [MinInstant,
+// MaxInstant].
 func parseInstant(text []byte) (Instant, bool) {
 	const shortest = len("2026-01-02T03:04:05")
 	if len(text) < shortest {
@@ -26,7 +29,8 @@ func parseInstant(text []byte) (Instant, bool) {
 
 // parseSeconds reads 2006-01-02T15:04:05 as seconds since 1970.
 func parseSeconds(t []byte) (int64, bool) {
-	if t[4] != '-' || t[7] != '-' || t[10] != 'T' && t[10] != ' ' && t[10] != 't' || t[13] != ':' || t[16] != ':' {
+	between := t[10] == 'T' || t[10] == ' ' || t[10] == 't'
+	if t[4] != '-' || t[7] != '-' || !between || t[13] != ':' || t[16] != ':' {
 		return 0, false
 	}
 	century, ok1 := twoDigits(t[0:])
@@ -37,8 +41,8 @@ func parseSeconds(t []byte) (int64, bool) {
 	minute, ok6 := twoDigits(t[14:])
 	second, ok7 := twoDigits(t[17:])
 	year := century*100 + years
-	if !(ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && ok7) || month < 1 || month > 12 || day < 1 || day > daysIn(year, month) ||
-		hour > 23 || minute > 59 || second > 59 {
+	if !(ok1 && ok2 && ok3 && ok4 && ok5 && ok6 && ok7) || month < 1 || month > 12 ||
+		day < 1 || day > daysIn(year, month) || hour > 23 || minute > 59 || second > 59 {
 		return 0, false
 	}
 	return daysSince1970(year, month, day)*86400 + hour*3600 + minute*60 + second, true
@@ -56,21 +60,16 @@ func daysIn(year, month int64) int64 {
 	return int64([...]byte{31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}[month-1])
 }
 
-// daysSince1970 counts the days of the proleptic Gregorian calendar, with years that begin in March so that the leap day is the last.
+// daysSince1970 counts in the proleptic Gregorian calendar. Years begin in March, so that the leap day is the
+// last.
 func daysSince1970(year, month, day int64) int64 {
 	if month <= 2 {
 		year--
 		month += 12
 	}
-	const before1970 = 719468 // days from 0000-03-01 to 1970-01-01
-	return year*365 + floorDiv(year, 4) - floorDiv(year, 100) + floorDiv(year, 400) + (153*(month-3)+2)/5 + day - 1 - before1970
-}
-
-func floorDiv(a, b int64) int64 {
-	if a < 0 {
-		return (a - b + 1) / b
-	}
-	return a / b
+	const before1970 = 719468                // days from 0000-03-01 to 1970-01-01
+	leapDays := year/4 - year/100 + year/400 // floored, but for the year 0, which is before every Instant
+	return year*365 + leapDays + (153*(month-3)+2)/5 + day - 1 - before1970
 }
 
 // parseFraction reads .5 as 500000 and leaves what follows; digits beyond the sixth are dropped.
@@ -117,11 +116,12 @@ func parseZone(t []byte) (offset int64, ok bool) {
 	return offset, true
 }
 
-// postgresEpoch is 2000-01-01T00:00:00Z, from which Postgres counts.
+// postgresEpoch is 2000-01-01T00:00:00Z, from which PostgreSQL counts.
 const postgresEpoch Instant = 946684800 * 1e6
 
-// readTimestamp reads a binary timestamp or timestamptz: microseconds since 2000, the first taken as UTC whatever the role's zone.
-// 'infinity', '-infinity' and what lies outside [MinInstant, MaxInstant] is not an instant.
+// readTimestamp reads a binary timestamp or timestamptz: microseconds since 2000. A timestamp counts as UTC,
+// whatever the role's zone. 'infinity', '-infinity' and what lies outside [MinInstant, MaxInstant] are not
+// instants.
 func readTimestamp(b []byte) (Instant, bool) {
 	if len(b) != 8 {
 		return 0, false

@@ -3,95 +3,61 @@ package schemas
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
-
-	"github.com/twmb/avro"
 )
 
 // ValueReader decodes record values that were written under one schema. It belongs to one goroutine.
 type ValueReader struct {
 	res *Resource
-	// writer is nil where the writer's fields are today's.
-	writer []writerField
+	// writer is the record that the writer's schema describes, nil where its bytes are today's.
+	writer *avroType
+	places []int // by today's field: its place in writer, -1 where that does not have it
 	arena  arena
 }
 
-// writerField is one field as the writer wrote it.
-type writerField struct {
-	shape  *shape
-	target int // the place of today's field of that name, -1 where there is none
-}
-
-// NewValueReader returns a reader of values written under writerSchema; "" is today's schema. It fails where a value of that schema cannot be
-// one of today's: where a field of today that is not nullable is missing, or has a type that does not convert without loss.
+// NewValueReader returns a reader of values written under writerSchema; "" is today's schema. It fails where
+// a value of that schema cannot be one of today's: a field of today that is not nullable is missing, or a
+// field has a type that does not convert without loss.
 func NewValueReader(r *Resource, writerSchema string) (*ValueReader, error) {
 	v := &ValueReader{res: r}
 	if writerSchema == "" || writerSchema == r.valueSchema {
 		return v, nil
 	}
-	parsed, err := avro.Parse(writerSchema)
+	writer, err := parseAvroType(writerSchema)
 	if err != nil {
 		return nil, fmt.Errorf("schema that %s was written under: %w", r.Name, err)
 	}
-	root := parsed.Root()
-	if root.Type != "record" {
-		return nil, fmt.Errorf("schema that %s was written under is a %s: expected a record", r.Name, root.Type)
+	if writer.kind != "record" {
+		return nil, fmt.Errorf("schema that %s was written under is a %s: expected a record", r.Name, writer.kind)
 	}
-	record, err := shapeOf(root, "", map[string]*shape{})
-	if err != nil {
-		return nil, fmt.Errorf("schema that %s was written under: %w", r.Name, err)
+	if today, err := parseAvroType(r.valueSchema); err == nil && reflect.DeepEqual(today, writer) {
+		return v, nil // only docs differ, or other attributes that say nothing about bytes
 	}
-	if err := v.plan(root, record); err != nil {
-		return nil, fmt.Errorf("schema that %s was written under cannot be read as today's: %w", r.Name, err)
+	v.writer = writer
+	for i := range r.Fields {
+		f := &r.Fields[i]
+		place := slices.Index(writer.names, f.Name)
+		if place < 0 && !f.Nullable {
+			err = fmt.Errorf("field %s: it has none", f.Name)
+		} else if place >= 0 && !converts(writer.elements[place], f) {
+			err = fmt.Errorf("field %s: expected what converts to %s", f.Name, f.avroType())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("schema that %s was written under cannot be read as today's: %w", r.Name, err)
+		}
+		v.places = append(v.places, place)
 	}
 	return v, nil
 }
 
-// plan matches the writer's fields with today's.
-func (v *ValueReader) plan(root *avro.SchemaNode, record *shape) error {
-	found := make([]bool, len(v.res.Fields))
-	same := len(root.Fields) == len(v.res.Fields)
-	for i, f := range root.Fields {
-		w := writerField{shape: record.elements[i], target: -1}
-		if t, ok := v.res.index[f.Name]; ok {
-			today := &v.res.Fields[t]
-			if !today.takes(w.shape) {
-				return fmt.Errorf("field %s: expected what converts to %s", f.Name, today.typeText())
-			}
-			w.target, found[t] = t, true
-			same = same && t == i && today.isLike(w.shape)
-		} else {
-			same = false
-		}
-		v.writer = append(v.writer, w)
-	}
-	for i, ok := range found {
-		if !ok && !v.res.Fields[i].Nullable {
-			return fmt.Errorf("field %s: it has none", v.res.Fields[i].Name)
-		}
-	}
-	if same {
-		v.writer = nil
-	}
-	return nil
-}
+var (
+	errTrailing = errors.New("bytes follow the last field")
+	errFit      = errors.New("the value does not fit today's schema")
+)
 
-// Value is a decoded record value.
-type Value struct {
-	ID int64
-	// UpdatedAt and CreatedAt are floored to the millisecond: Avro keeps no more.
-	UpdatedAt, CreatedAt Instant
-	// Hash is schemas.Hash of the value as today's schema encodes it.
-	Hash uint64
-
-	res  *Resource
-	body []byte // as today's schema encodes it
-}
-
-var errTrailing = errors.New("bytes follow the last field")
-
-// Read decodes a value, header included. The Value refers to those bytes, so it is good as long as they are. It fails on bytes that are no
-// such value, and on one that today's schema cannot hold.
+// Read decodes a value, header included. The Value refers to those bytes, so it is good as long as they are.
+// It fails on bytes that are no such value, and on one that today's schema cannot hold.
 func (v *ValueReader) Read(value []byte) (Value, error) {
 	if _, err := SchemaID(value); err != nil {
 		return Value{}, err
@@ -110,95 +76,32 @@ func (v *ValueReader) Read(value []byte) (Value, error) {
 	return out, nil
 }
 
-// readFixed reads the fields that every row has, and steps over the others.
-func (v *Value) readFixed() error {
-	c := cursor{b: v.body}
-	for i := range v.res.Fields {
+// translate encodes a body of the writer's schema as today's schema does. It leaves out fields that today's
+// schema does not have; those that the writer did not have are null.
+func (v *ValueReader) translate(body []byte) ([]byte, error) {
+	c := cursor{b: body, budget: 1024 + len(body)}
+	starts := make([][]byte, len(v.writer.elements)) // the body from where each of the writer's fields begins
+	for i, t := range v.writer.elements {
+		starts[i] = c.b
+		c.skip(t, 0)
+	}
+	if c.err != nil {
+		return nil, c.err
+	}
+	if len(c.b) > 0 {
+		return nil, errTrailing
+	}
+	b := v.arena.room(len(body) + 32*len(v.res.Fields))
+	for i, place := range v.places {
 		f := &v.res.Fields[i]
-		if f.Nullable && c.isNull() {
-			continue
+		from, value := nullType, cursor{}
+		if place >= 0 {
+			from, value.b = v.writer.elements[place], starts[place]
 		}
-		switch f.Kind {
-		case Long:
-			if n := c.long(); i == 0 {
-				v.ID = n
-			}
-		case Timestamp:
-			t := c.instant()
-			if i == v.res.updatedAt {
-				v.UpdatedAt = t
-			} else if i == v.res.createdAt {
-				v.CreatedAt = t
-			}
-		case Double:
-			c.take(8)
-		default:
-			c.bytes()
+		var ok bool
+		if b, ok = appendConverted(b, f, from, &value); !ok {
+			return nil, fmt.Errorf("field %s: %w", f.Name, errFit)
 		}
 	}
-	if c.err == nil && len(c.b) > 0 {
-		return errTrailing
-	}
-	return c.err
-}
-
-// isNull reads the branch of ["null", T].
-func (c *cursor) isNull() bool {
-	i := c.long()
-	if i < 0 || i > 1 {
-		c.fail(errors.New("the value names a branch that its union does not have"))
-	}
-	return i == 0
-}
-
-// instant reads a timestamp-millis.
-func (c *cursor) instant() Instant {
-	ms := c.long()
-	if ms < MinInstant.Millis() || ms > MaxInstant.Millis() {
-		c.fail(errors.New("a timestamp lies outside the years 1 to 9999"))
-		return 0
-	}
-	return InstantOfMillis(ms)
-}
-
-// isLike says whether a writer's type encodes f exactly as today's.
-func (f *Field) isLike(s *shape) bool {
-	if f.Nullable {
-		return s.kind == "union" && len(s.elements) == 2 && s.elements[0].kind == "null" && f.isLikePlain(s.elements[1])
-	}
-	return f.isLikePlain(s)
-}
-
-func (f *Field) isLikePlain(s *shape) bool {
-	switch f.Kind {
-	case Long:
-		return s.kind == "long" && s.logical == ""
-	case Timestamp:
-		return s.kind == "long" && s.logical == "timestamp-millis"
-	case Decimal:
-		return s.kind == "bytes" && s.logical == "decimal" && s.scale == f.Scale && s.precision <= f.Precision
-	case Double:
-		return s.kind == "double"
-	default:
-		return s.kind == "string"
-	}
-}
-
-// takes says whether values of a writer's type can be values of f. Whether each one fits is seen when it is read.
-func (f *Field) takes(s *shape) bool {
-	if s.kind == "union" {
-		return !slices.ContainsFunc(s.elements, func(e *shape) bool { return !f.takes(e) })
-	}
-	switch f.Kind {
-	case Long:
-		return s.kind == "int" || s.kind == "long" || f.Nullable && s.kind == "null"
-	case Timestamp:
-		return s.kind == "long" && (s.logical == "timestamp-millis" || s.logical == "timestamp-micros") || f.Nullable && s.kind == "null"
-	case Decimal:
-		return (s.kind == "bytes" || s.kind == "fixed") && s.logical == "decimal" || f.Nullable && s.kind == "null"
-	case Double:
-		return s.kind == "double" || s.kind == "float" || s.kind == "int" || s.kind == "long" || f.Nullable && s.kind == "null"
-	default:
-		return s.kind == "string" || s.kind == "enum" || s.kind == "bytes" && s.logical == "" || f.Nullable && s.kind == "null"
-	}
+	return v.arena.take(b), nil
 }

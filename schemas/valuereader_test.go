@@ -177,17 +177,18 @@ func FuzzReadValue(f *testing.F) {
 			f.Add(byte(i), mustParse(f, r.Name, string(g.Row)).Value)
 		}
 	}
-	today := make([]*avro.Schema, 5)
-	for i, r := range set.All() {
-		today[i] = avro.MustParse(r.ValueSchema())
+	today := map[string]*avro.Schema{}
+	for _, r := range set.All() {
+		today[r.Name] = avro.MustParse(r.ValueSchema())
 	}
 	f.Fuzz(func(t *testing.T, resource byte, value []byte) {
-		i := int(resource) % 5
-		r := set.All()[i]
+		r := pick(set, resource)
 		got, err := mustReader(t, r, "").Read(value)
 		if err == nil {
 			var fields map[string]any
-			if rest, err := today[i].Decode(value[HeaderSize:], &fields); err != nil && !strings.Contains(err.Error(), "UTF-8") || err == nil && (len(rest) > 0 || fields["id"] != got.ID) {
+			rest, err := today[r.Name].Decode(value[HeaderSize:], &fields)
+			if err != nil && !strings.Contains(err.Error(), "UTF-8") ||
+				err == nil && (len(rest) > 0 || fields["id"] != got.ID) {
 				t.Fatalf("%x: twmb/avro reads %v, %v", value, fields, err)
 			}
 			if !json.Valid(got.AppendJSON(nil, true)) {

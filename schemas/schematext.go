@@ -1,14 +1,11 @@
 package schemas
 
-import (
-	"strconv"
+import "github.com/go-json-experiment/json/jsontext"
 
-	"github.com/go-json-experiment/json/jsontext"
-)
-
-// text is the schema as it is registered: one line, attributes in a fixed order, with docs and "pii" so that whoever reads the
-// registry has them. A change of this form is a new schema id in every registry: it changes only on purpose.
-func (s *avsc) text() string {
+// schemaText is the schema as it is registered: one line, attributes in a fixed order, with docs and "pii"
+// for whoever reads the registry. A change of this form is a new schema id in every registry, so make it on
+// purpose only.
+func schemaText(s *schemaFile) string {
 	b := []byte(`{"type":"record","name":"` + s.name + `","namespace":"` + namespace + `"`)
 	b = appendAttribute(b, "doc", s.doc)
 	b = appendExtras(b, s.extras)
@@ -17,17 +14,17 @@ func (s *avsc) text() string {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = s.fields[i].appendText(b)
+		b = appendFieldText(b, &s.fields[i])
 	}
 	return string(append(b, `]}`...))
 }
 
-func (f *Field) appendText(b []byte) []byte {
+func appendFieldText(b []byte, f *Field) []byte {
 	b = append(b, `{"name":"`+f.Name+`","type":`...)
 	if f.Nullable {
-		b = append(b, `["null",`+f.typeText()+`]`...)
+		b = append(b, `["null",`+f.avroType()+`]`...)
 	} else {
-		b = append(b, f.typeText()...)
+		b = append(b, f.avroType()...)
 	}
 	b = appendAttribute(b, "doc", f.Doc)
 	if f.Nullable {
@@ -42,23 +39,7 @@ func (f *Field) appendText(b []byte) []byte {
 	return append(appendExtras(b, f.extras), '}')
 }
 
-// typeText is the type without its union.
-func (f *Field) typeText() string {
-	switch f.Kind {
-	case Long:
-		return `"long"`
-	case Timestamp:
-		return `{"type":"long","logicalType":"timestamp-millis"}`
-	case Decimal:
-		return `{"type":"bytes","logicalType":"decimal","precision":` + strconv.Itoa(f.Precision) + `,"scale":` + strconv.Itoa(f.Scale) + `}`
-	case Double:
-		return `"double"`
-	default:
-		return `"string"`
-	}
-}
-
-// appendAttribute appends a text that is not empty. A text that came out of JSON goes back into it.
+// appendAttribute appends a text that is not empty. It came out of JSON, so it goes back into it.
 func appendAttribute(b []byte, name, text string) []byte {
 	if text == "" {
 		return b

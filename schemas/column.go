@@ -1,0 +1,118 @@
+package schemas
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Column is one column of a PostgreSQL result: its name, and its type as the server numbers it.
+type Column struct {
+	Name string
+	OID  uint32
+}
+
+// The types that columns may have (src/include/catalog/pg_type.dat of PostgreSQL).
+const (
+	oidInt8        = 20
+	oidInt2        = 21
+	oidInt4        = 23
+	oidText        = 25
+	oidFloat4      = 700
+	oidFloat8      = 701
+	oidBPChar      = 1042
+	oidVarchar     = 1043
+	oidTimestamp   = 1114
+	oidTimestamptz = 1184
+	oidNumeric     = 1700
+	oidName        = 19
+
+	// firstUserOID is where types begin that users create: an enum or citext, whose binary form is its text, and
+	// others.
+	firstUserOID = 16384
+)
+
+var typeNames = map[uint32]string{
+	oidInt8: "int8", oidInt2: "int2", oidInt4: "int4", oidText: "text", oidFloat4: "float4", oidFloat8: "float8",
+	oidBPChar: "char", oidVarchar: "varchar", oidTimestamp: "timestamp", oidTimestamptz: "timestamptz",
+	oidNumeric: "numeric", oidName: "name",
+	16: "bool", 17: "bytea", 114: "json", 790: "money", 1082: "date", 1083: "time", 1266: "timetz",
+	1186: "interval", 2950: "uuid", 3802: "jsonb",
+}
+
+func typeName(oid uint32) string {
+	if name, ok := typeNames[oid]; ok {
+		return name
+	}
+	return fmt.Sprintf("of OID %d", oid)
+}
+
+func typeList(oids []uint32) string {
+	names := make([]string, len(oids))
+	for i, oid := range oids {
+		names[i] = typeName(oid)
+	}
+	return strings.Join(names, ", ")
+}
+
+var (
+	numberTypes = []uint32{oidInt2, oidInt4, oidInt8, oidNumeric, oidFloat4, oidFloat8,
+		oidText, oidVarchar, oidBPChar}
+
+	// columnTypes are the column types that can hold a field's values. Integers also come as float8 where a data
+	// frame library loaded the table, and times as text likewise.
+	columnTypes = map[Kind][]uint32{
+		Long:      numberTypes,
+		Decimal:   numberTypes,
+		Double:    numberTypes,
+		Timestamp: {oidTimestamp, oidTimestamptz, oidText, oidVarchar, oidBPChar},
+		String:    {oidText, oidVarchar, oidBPChar, oidName},
+	}
+	// The database compares and sorts by these two, so text will not do.
+	idTypes        = []uint32{oidInt2, oidInt4, oidInt8, oidNumeric}
+	updatedAtTypes = []uint32{oidTimestamp, oidTimestamptz}
+)
+
+// typesFor are the column types that can hold r's field i.
+func typesFor(r *Resource, i int) []uint32 {
+	switch i {
+	case 0:
+		return idTypes
+	case r.updatedAt:
+		return updatedAtTypes
+	default:
+		return columnTypes[r.Fields[i].Kind]
+	}
+}
+
+// matchColumns finds the column of each field of r, -1 where it has none. The error names everything that is
+// wrong.
+func matchColumns(r *Resource, cols []Column) ([]int, error) {
+	places := slices.Repeat([]int{-1}, len(r.Fields))
+	var wrong []string
+	for place, c := range cols {
+		i, ok := r.index[c.Name]
+		if !ok || places[i] >= 0 {
+			wrong = append(wrong, fmt.Sprintf("column %s: expected one column for each field of record %s",
+				c.Name, r.RecordName))
+			continue
+		}
+		places[i] = place
+		kind, types := r.Fields[i].Kind, typesFor(r, i)
+		if !slices.Contains(types, c.OID) && (kind != String || c.OID < firstUserOID) {
+			wrong = append(wrong, fmt.Sprintf("column %s is %s: expected one of %s for its %s",
+				c.Name, typeName(c.OID), typeList(types), kind))
+		}
+	}
+	for i, f := range r.Fields {
+		if places[i] < 0 && !f.Nullable {
+			wrong = append(wrong, fmt.Sprintf("column %s is missing: expected it as one of %s",
+				f.Name, typeList(typesFor(r, i))))
+		}
+	}
+	if len(wrong) > 0 {
+		return nil, fmt.Errorf("table of %s: %s; change the table, or the field in %s.avsc in schemas.dir",
+			r.Name, strings.Join(wrong, "; "), r.RecordName)
+	}
+	return places, nil
+}

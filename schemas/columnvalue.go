@@ -1,0 +1,160 @@
+package schemas
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// columnValue is one value of a column in PostgreSQL's binary format. It is not NULL.
+type columnValue struct {
+	oid uint32
+	b   []byte
+}
+
+// maxFloatText is enough for the shortest text of any float: -2.2250738585072014e-308.
+const maxFloatText = 32
+
+// integer reads the integer types.
+func (v columnValue) integer() (int64, bool) {
+	switch len(v.b) {
+	case 2:
+		return int64(int16(binary.BigEndian.Uint16(v.b))), true
+	case 4:
+		return int64(int32(binary.BigEndian.Uint32(v.b))), true
+	case 8:
+		return int64(binary.BigEndian.Uint64(v.b)), true
+	}
+	return 0, false
+}
+
+// long reads a number as an integer of 64 bits.
+func (v columnValue) long() (int64, bool) {
+	switch v.oid {
+	case oidInt2, oidInt4, oidInt8:
+		return v.integer()
+	case oidNumeric:
+		n, ok := readNumeric(v.b)
+		if !ok {
+			return 0, false
+		}
+		return n.long()
+	default:
+		var buf [maxFloatText]byte
+		return parseLong(v.text(buf[:0]))
+	}
+}
+
+// decimal reads a number as f's.
+func (v columnValue) decimal(f *Field) (decimal, bool) {
+	switch v.oid {
+	case oidNumeric:
+		n, ok := readNumeric(v.b)
+		if !ok {
+			return decimal{}, false
+		}
+		return n.decimal(f.Precision, f.Scale, f.HalfEven)
+	case oidInt2, oidInt4, oidInt8:
+		n, ok := v.integer()
+		d, fits := decimalOfInt(n, f.Precision, f.Scale)
+		return d, ok && fits
+	default:
+		var buf [maxFloatText]byte
+		return parseDecimal(v.text(buf[:0]), f.Precision, f.Scale, f.HalfEven)
+	}
+}
+
+// double reads a finite number.
+func (v columnValue) double() (float64, bool) {
+	switch v.oid {
+	case oidFloat8:
+		if len(v.b) != 8 {
+			return 0, false
+		}
+		n := math.Float64frombits(binary.BigEndian.Uint64(v.b))
+		return n, !math.IsNaN(n) && !math.IsInf(n, 0)
+	case oidInt2, oidInt4, oidInt8:
+		n, ok := v.integer()
+		return float64(n), ok
+	default:
+		var buf [maxFloatText]byte
+		return parseDouble(v.text(buf[:0]))
+	}
+}
+
+func (v columnValue) instant() (Instant, bool) {
+	if v.oid == oidTimestamp || v.oid == oidTimestamptz {
+		return readTimestamp(v.b)
+	}
+	return parseInstant(v.b)
+}
+
+// isText says whether v can be a string's text. The binary form of some types that users create is no text.
+// Their zero bytes give them away: PostgreSQL has none in any text.
+func (v columnValue) isText() bool {
+	return utf8.Valid(v.b) && (v.oid < firstUserOID || bytes.IndexByte(v.b, 0) < 0)
+}
+
+// text is a value of a float, numeric or text column as text, nil where it is not well formed. A float
+// becomes the shortest decimal that reads back as that float. That is what PostgreSQL prints, and so what the
+// service's JSON holds: the same row gives the same bytes from either source.
+func (v columnValue) text(buf []byte) []byte {
+	switch v.oid {
+	case oidFloat8:
+		if len(v.b) != 8 {
+			return nil
+		}
+		return strconv.AppendFloat(buf, math.Float64frombits(binary.BigEndian.Uint64(v.b)), 'e', -1, 64)
+	case oidFloat4:
+		if len(v.b) != 4 {
+			return nil
+		}
+		return strconv.AppendFloat(buf, float64(math.Float32frombits(binary.BigEndian.Uint32(v.b))), 'e', -1, 32)
+	case oidNumeric:
+		n, ok := readNumeric(v.b)
+		if !ok {
+			return nil
+		}
+		return n.appendText(buf)
+	default:
+		return v.b
+	}
+}
+
+// legible is the value for a person to read. What is not well formed is shown as bytea is, in hexadecimal.
+func (v columnValue) legible() []byte {
+	switch v.oid {
+	case oidInt2, oidInt4, oidInt8:
+		if n, ok := v.integer(); ok {
+			return strconv.AppendInt(nil, n, 10)
+		}
+	case oidTimestamp, oidTimestamptz:
+		if len(v.b) == 8 {
+			return v.legibleTime()
+		}
+	default:
+		if text := v.text([]byte{}); text != nil && utf8.Valid(text) {
+			return text
+		}
+	}
+	return append([]byte(`\x`), hex.EncodeToString(v.b)...)
+}
+
+// legibleTime is a timestamp in RFC 3339, or what PostgreSQL calls the two that are not instants. What lies
+// outside the years 1 to 9999 is given as PostgreSQL counts it.
+func (v columnValue) legibleTime() []byte {
+	if t, ok := readTimestamp(v.b); ok {
+		return []byte(t.String())
+	}
+	switch n, _ := v.integer(); n {
+	case math.MaxInt64:
+		return []byte("infinity")
+	case math.MinInt64:
+		return []byte("-infinity")
+	default:
+		return strconv.AppendInt(nil, n, 10)
+	}
+}

@@ -1,0 +1,143 @@
+package schemas
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+var (
+	errShort  = errors.New("the value ends in the middle of a field")
+	errDeep   = errors.New("the value is nested too deeply, or its arrays claim more items than it can hold")
+	errBranch = errors.New("the value names a branch that its union does not have")
+	errYears  = errors.New("a timestamp lies outside the years 1 to 9999")
+)
+
+// cursor reads an Avro value front to back. The first fault sticks, and everything after it reads as zero. It
+// allocates nothing, whatever lengths the bytes claim (hamba/avro's decoder does: GO-2026-5048).
+type cursor struct {
+	b      []byte
+	err    error
+	budget int // steps that skip may still take: items of no bytes must not keep it busy for ever
+}
+
+func (c *cursor) fail(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+	c.b = nil
+}
+
+func (c *cursor) long() int64 {
+	v, n := binary.Varint(c.b)
+	if n <= 0 {
+		c.fail(errShort)
+		return 0
+	}
+	c.b = c.b[n:]
+	return v
+}
+
+// take returns the next n bytes of the value itself.
+func (c *cursor) take(n int64) []byte {
+	if n < 0 || n > int64(len(c.b)) {
+		c.fail(errShort)
+		return nil
+	}
+	v := c.b[:n:n]
+	c.b = c.b[n:]
+	return v
+}
+
+func (c *cursor) bytes() []byte { return c.take(c.long()) }
+
+// double is the next double's bits; 0 after a fault.
+func (c *cursor) double() uint64 {
+	if v := c.take(8); v != nil {
+		return binary.LittleEndian.Uint64(v)
+	}
+	return 0
+}
+
+// isNull reads the branch of ["null", T].
+func (c *cursor) isNull() bool {
+	i := c.long()
+	if i < 0 || i > 1 {
+		c.fail(errBranch)
+	}
+	return i == 0
+}
+
+// instant reads a timestamp-millis.
+func (c *cursor) instant() Instant {
+	ms := c.long()
+	if ms < MinInstant.Millis() || ms > MaxInstant.Millis() {
+		c.fail(errYears)
+		return 0
+	}
+	return InstantOfMillis(ms)
+}
+
+// branch is the type that the union t holds next; t itself where it is no union.
+func (c *cursor) branch(t *avroType) *avroType {
+	if t.kind != "union" {
+		return t
+	}
+	i := c.long()
+	if c.err == nil && (i < 0 || i >= int64(len(t.elements))) {
+		c.fail(errBranch)
+	}
+	if c.err != nil {
+		return nullType
+	}
+	return t.elements[i]
+}
+
+// skip steps over a value of type t.
+func (c *cursor) skip(t *avroType, depth int) {
+	c.budget--
+	if c.budget < 0 || depth > 32 {
+		c.fail(errDeep)
+	}
+	if c.err != nil {
+		return
+	}
+	switch t.kind {
+	case "null":
+	case "boolean":
+		c.take(1)
+	case "int", "long", "enum":
+		c.long()
+	case "float":
+		c.take(4)
+	case "double":
+		c.take(8)
+	case "string", "bytes":
+		c.bytes()
+	case "fixed":
+		c.take(int64(t.size))
+	case "union":
+		c.skip(c.branch(t), depth+1)
+	case "record":
+		for _, e := range t.elements {
+			c.skip(e, depth+1)
+		}
+	default:
+		c.skipBlocks(t, depth)
+	}
+}
+
+// skipBlocks steps over an array or a map.
+func (c *cursor) skipBlocks(t *avroType, depth int) {
+	for n := c.long(); n != 0 && c.err == nil; n = c.long() {
+		if n < 0 { // -n items in as many bytes as the next long says
+			c.bytes()
+			continue
+		}
+		for ; n > 0 && c.err == nil; n-- {
+			if t.kind == "map" {
+				c.bytes()
+			}
+			c.skip(t.elements[0], depth+1)
+		}
+	}
+}

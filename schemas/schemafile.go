@@ -1,0 +1,245 @@
+package schemas
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	json "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/twmb/avro"
+)
+
+const (
+	namespace    = "storestream"
+	maxPrecision = 38  // the most digits that 128 bits hold whatever they are
+	maxFields    = 256 // more is not a table of this service
+
+	// fieldTypes says what every field's type may be.
+	fieldTypes = `"long", "double", "string", {"type": "long", "logicalType": "timestamp-millis"} or ` +
+		`{"type": "bytes", "logicalType": "decimal", "precision": P, "scale": S}, or ["null", one of these]`
+)
+
+// avroName is what the Avro specification allows for a name. In lower case it also needs no quotes in SQL.
+var avroName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// schemaFile is one parsed .avsc file, and what is wrong with it.
+type schemaFile struct {
+	file, name, doc string
+	fields          []Field
+	extras          []attribute
+	mistakes        []Mistake
+}
+
+// attribute is one that storestream hands on to the registry as it is. Its name holds a colon
+// ("confluent:tags").
+type attribute struct {
+	name  string
+	value jsontext.Value
+}
+
+// object is a JSON object, before we know what may stand in it. The JSON library refuses names that appear
+// twice.
+type object map[string]jsontext.Value
+
+// parseSchemaFile parses a schema file and collects what is wrong with it. Without mistakes the result is a
+// schema that every part of this package can work with, and that any Avro library reads.
+func parseSchemaFile(file string, text []byte) *schemaFile {
+	s := &schemaFile{file: file}
+	var o object
+	if err := json.Unmarshal(text, &o); err != nil {
+		s.wrong("", "expected a JSON object: %v", err)
+		return s
+	}
+	s.parseRecord(o)
+	s.checkRows()
+	if len(s.mistakes) > 0 {
+		return s
+	}
+	if _, err := avro.Parse(schemaText(s)); err != nil {
+		s.wrong("", "not a schema that Avro accepts: %v", err)
+	}
+	return s
+}
+
+func (s *schemaFile) wrong(field, format string, args ...any) {
+	s.mistakes = append(s.mistakes, Mistake{File: s.file, Field: field, Rule: fmt.Sprintf(format, args...)})
+}
+
+// take removes the attribute name from o and decodes it into v. An absent one leaves v alone.
+func (s *schemaFile) take(field string, o object, name string, v any, what string) {
+	raw, ok := o[name]
+	delete(o, name)
+	if ok && json.Unmarshal(raw, v) != nil {
+		s.wrong(field, "%s is %s: expected %s", name, raw, what)
+	}
+}
+
+// takeExtras takes what is left in o. Attributes with a colon go to the registry; any other is a mistake,
+// because a misspelt "pii" that nobody notices shows personal data.
+func (s *schemaFile) takeExtras(field string, o object, known string) []attribute {
+	var extras []attribute
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if strings.Contains(name, ":") {
+			extras = append(extras, attribute{name, o[name]})
+			continue
+		}
+		s.wrong(field, "attribute %q is not known: expected %s, "+
+			"or a name with a colon, which goes to the registry", name, known)
+	}
+	return extras
+}
+
+func (s *schemaFile) parseRecord(o object) {
+	var kind, space string
+	var fields []object
+	s.take("", o, "type", &kind, `"record"`)
+	s.take("", o, "name", &s.name, "a record's name")
+	s.take("", o, "namespace", &space, `"`+namespace+`"`)
+	s.take("", o, "doc", &s.doc, "a text")
+	s.take("", o, "fields", &fields, "an array of objects")
+	s.extras = s.takeExtras("", o, "type, name, namespace, doc, fields")
+	if kind != "record" {
+		s.wrong("", `type is %q: expected "record"`, kind)
+	}
+	if space != namespace {
+		s.wrong("", "namespace is %q: expected %q", space, namespace)
+	}
+	var records []string
+	for _, d := range declared {
+		records = append(records, d.RecordName)
+	}
+	if !slices.Contains(records, s.name) {
+		s.wrong("", "record %q: expected one of %s", s.name, strings.Join(records, ", "))
+	}
+	if len(fields) > maxFields {
+		s.wrong("", "%d fields: expected at most %d", len(fields), maxFields)
+		return
+	}
+	for i, f := range fields {
+		s.fields = append(s.fields, s.parseField(i, f))
+	}
+}
+
+// parseField parses the i-th field.
+func (s *schemaFile) parseField(i int, o object) Field {
+	f := Field{}
+	label := fmt.Sprintf("number %d", i+1)
+	s.take(label, o, "name", &f.Name, "a name")
+	if avroName.MatchString(f.Name) {
+		label = f.Name
+	} else {
+		s.wrong(label, "name %q: expected letters, digits and _, not beginning with a digit", f.Name)
+	}
+	var raw, rounding, standard jsontext.Value
+	s.take(label, o, "type", &raw, fieldTypes)
+	s.take(label, o, "default", &standard, "null")
+	s.take(label, o, "rounding", &rounding, `"half-even"`)
+	s.take(label, o, "doc", &f.Doc, "a text")
+	s.take(label, o, "pii", &f.PII, "true or false")
+	f.extras = s.takeExtras(label, o, "name, type, doc, default, pii, rounding")
+	switch {
+	case raw == nil:
+		s.wrong(label, "no type: expected %s", fieldTypes)
+	case !parseType(&f, raw):
+		s.wrong(label, "type %s: expected %s", compact(raw), fieldTypes)
+	case f.Kind == Decimal && (f.Precision < 1 || f.Precision > maxPrecision):
+		s.wrong(label, "precision %d: expected 1 to %d", f.Precision, maxPrecision)
+	case f.Kind == Decimal && (f.Scale < 0 || f.Scale > f.Precision):
+		s.wrong(label, "scale %d: expected 0 to the precision, %d", f.Scale, f.Precision)
+	}
+	if f.Nullable && standard.Kind() != 'n' { // without a default, adding a field breaks every reader
+		s.wrong(label, `nullable: expected "default": null`)
+	} else if !f.Nullable && standard != nil {
+		s.wrong(label, "has a default and is not nullable: expected none, because the service always gives it")
+	}
+	if f.HalfEven = rounding != nil; f.HalfEven && (f.Kind != Decimal || string(rounding) != `"half-even"`) {
+		s.wrong(label, `rounding is %s: expected "half-even", on a decimal`, compact(rounding))
+	}
+	return f
+}
+
+// parseType fills in what a field's type says; false where it is none of fieldTypes.
+func parseType(f *Field, raw jsontext.Value) bool {
+	if raw.Kind() == '[' {
+		var union []jsontext.Value
+		if json.Unmarshal(raw, &union) != nil || len(union) != 2 || string(union[0]) != `"null"` {
+			return false
+		}
+		f.Nullable, raw = true, union[1]
+	}
+	if raw = raw.Clone(); raw.Canonicalize() != nil { // which puts names in order
+		return false
+	}
+	switch string(raw) {
+	case `"long"`:
+		f.Kind = Long
+		return true
+	case `"double"`:
+		f.Kind = Double
+		return true
+	case `"string"`:
+		f.Kind = String
+		return true
+	case `{"logicalType":"timestamp-millis","type":"long"}`:
+		f.Kind = Timestamp
+		return true
+	}
+	var t struct {
+		Type        string `json:"type"`
+		LogicalType string `json:"logicalType"`
+		Precision   *int   `json:"precision"`
+		Scale       int    `json:"scale"`
+	}
+	if json.Unmarshal(raw, &t, json.RejectUnknownMembers(true)) != nil ||
+		t.Type != "bytes" || t.LogicalType != "decimal" || t.Precision == nil {
+		return false
+	}
+	f.Kind, f.Precision, f.Scale = Decimal, *t.Precision, t.Scale
+	return true
+}
+
+// compact is raw on one line, without its text where that is long.
+func compact(raw jsontext.Value) string {
+	raw = raw.Clone()
+	if raw.Compact() != nil || len(raw) > 120 {
+		return "given"
+	}
+	return string(raw)
+}
+
+// checkRows checks what every row of the service has.
+func (s *schemaFile) checkRows() {
+	seen := map[string]*Field{}
+	for i := range s.fields {
+		f := &s.fields[i]
+		if seen[f.Name] != nil {
+			s.wrong(f.Name, "listed twice: expected once")
+		}
+		seen[f.Name] = f
+	}
+	s.mustHave(seen["id"], "id", Long)
+	s.mustHave(seen["created_at"], "created_at", Timestamp)
+	s.mustHave(seen["updated_at"], "updated_at", Timestamp)
+	if len(s.fields) > 0 && s.fields[0].Name != "id" && seen["id"] != nil {
+		s.wrong("id", "stands after %s: expected it first", s.fields[0].Name)
+	}
+	for i := range s.fields {
+		f := &s.fields[i]
+		if f.Name != "id" && f.Name != "created_at" && f.Name != "updated_at" && !f.Nullable {
+			s.wrong(f.Name, `not nullable: expected ["null", ...] with default null, `+
+				`because the service does not say what may be null`)
+		}
+	}
+}
+
+func (s *schemaFile) mustHave(f *Field, name string, k Kind) {
+	want := (&Field{Kind: k}).avroType()
+	if f == nil {
+		s.wrong(name, "missing: expected it with type %s", want)
+	} else if f.Kind != k || f.Nullable {
+		s.wrong(name, "expected type %s, not nullable", want)
+	}
+}
