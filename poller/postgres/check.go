@@ -16,10 +16,11 @@ import (
 type Server struct {
 	Where, Database, Role, Version string
 	Standby                        bool
-	// Clock is the clock that settles: now on a primary, the commit of the last transaction replayed on a standby. Zero on a standby that has
-	// replayed none since it started: nothing can settle there.
+	// Clock is the clock that settles: now on a primary, the commit of the last transaction replayed on a standby.
+	// Zero on a standby that has replayed none since it started: nothing can settle there.
 	Clock time.Time
-	// Ahead is the server's clock minus ours, to half of what the question took. Nothing is known of a standby's (0).
+	// Ahead is the server's clock minus ours, give or take half of what the question took. 0 for a standby: its own
+	// clock is not known.
 	Ahead time.Duration
 	// StatementTimeout is the role's; 0: none.
 	StatementTimeout time.Duration
@@ -32,20 +33,23 @@ type Table struct {
 	Name    string   // qualified and quoted
 	Rows    int64    // the planner's estimate, -1: never analysed
 	Missing []string // fields of the schema that it does not have, so null
-	// Index: there is one that reads go by. Where not, CreateIndex is the statement for the owner of the table, "" for a view, which has none.
+	// Index says whether an index has the order that reads go by. If not, CreateIndex is the statement for the owner
+	// of the table, "" for a view, which can have none.
 	Index       bool
 	CreateIndex string
-	// Writable: the role may change rows, which it never needs. Hidden: row security may keep rows from the role, and what it hides is
-	// missing in the topic without a sign.
+	// Writable: the role may change rows, which it never needs. Hidden: row security may hide rows from the role, and
+	// they would be missing in the topic without a sign.
 	Writable, Hidden bool
 }
 
-const serverSQL = `SELECT current_setting('server_version'), (extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint,
+const serverSQL = `SELECT current_setting('server_version'),
+	(extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint,
 	(SELECT rolsuper FROM pg_roles WHERE rolname = current_user)`
 
-// CheckServer asks the server what matters for polling, once and without retries. It changes nothing. The error is explained like those of Source.Read.
+// CheckServer asks the server what matters for polling, once and without retries. It changes nothing. Its errors are
+// those of Source.Read.
 func CheckServer(ctx context.Context, db *DB) (Server, error) {
-	s := Server{Where: db.where, Database: db.database, Role: db.user}
+	s := Server{Where: db.endpoint.address, Database: db.endpoint.database, Role: db.endpoint.user}
 	q := statement{sql: serverSQL}
 	asked := time.Now()
 	c, err := db.snapshot(ctx, catalogueDeadline, &q, func(rows *pgconn.ResultReader) error {
@@ -59,7 +63,7 @@ func CheckServer(ctx context.Context, db *DB) (Server, error) {
 		return nil
 	})
 	if err != nil {
-		return s, db.explain("the server's settings", err)
+		return s, db.endpoint.explain("the server's settings", err)
 	}
 	s.Standby = c.standby
 	if c.known {
@@ -68,53 +72,57 @@ func CheckServer(ctx context.Context, db *DB) (Server, error) {
 	if !c.standby {
 		s.Ahead = s.Clock.Sub(asked.Add(time.Since(asked) / 2))
 	}
-	s.Pooling = db.pooling(ctx)
+	s.Pooling = findPooling(ctx, db.pool.Config().ConnConfig)
 	return s, nil
 }
 
-// tableSQL tells of the table whether an index leads with updated_at and then has id, both in the same direction, which a scan can follow either way.
-// A partial index does not do, nor does one that is invalid, or that another access method made.
+// CheckTable looks at what reading r needs of its table. Errors are those of Source.Read: the role may not SELECT, or
+// a column cannot hold its field. What only costs time is in the Table. It changes nothing.
+func CheckTable(ctx context.Context, db *DB, r *schemas.Resource) (Table, error) {
+	t, err := readTable(ctx, db, r)
+	if err != nil {
+		return Table{}, db.endpoint.explain(r.Table, err)
+	}
+	found := Table{Name: t.name, Missing: t.missing}
+	if err := found.checkIndex(ctx, db); err != nil {
+		return found, db.endpoint.explain(r.Table, err)
+	}
+	// The role may have SELECT on the table and yet no rows come: a view over what it may not read, a policy that
+	// fails.
+	one := statement{sql: fmt.Sprintf("SELECT %s FROM %s LIMIT 1", t.list, t.name)}
+	_, err = db.snapshot(ctx, catalogueDeadline, &one, func(rows *pgconn.ResultReader) error {
+		for rows.NextRow() {
+			if _, reject := t.decoder.Decode(rows.Values()); reject != nil {
+				return &poller.HoldError{What: fmt.Sprintf("the first row of %s that came breaks the contract in %q: %s",
+					t.name, reject.Field, reject.Err)}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return found, db.endpoint.explain(r.Table, err)
+	}
+	return found, nil
+}
+
+// tableSQL asks, among others, for an index that leads with updated_at and then has id, both in the same direction: a
+// scan can follow it either way. A partial index will not do, nor one that is invalid or of another access method.
 const tableSQL = `SELECT c.relkind::text, c.reltuples::bigint,
 	EXISTS (SELECT FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid JOIN pg_am am ON am.oid = ic.relam
-		WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL AND am.amname = 'btree' AND i.indnkeyatts >= 2
+		WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL AND am.amname = 'btree'
+		AND i.indnkeyatts >= 2
 		AND i.indkey[0] = u.attnum AND i.indkey[1] = k.attnum AND i.indoption[0] = i.indoption[1]),
-	has_table_privilege(c.oid, 'INSERT') OR has_table_privilege(c.oid, 'UPDATE') OR has_table_privilege(c.oid, 'DELETE'),
+	has_table_privilege(c.oid, 'INSERT') OR has_table_privilege(c.oid, 'UPDATE')
+		OR has_table_privilege(c.oid, 'DELETE'),
 	c.relrowsecurity AND row_security_active(c.oid)
 FROM pg_class c
 JOIN pg_attribute u ON u.attrelid = c.oid AND u.attname = 'updated_at'
 JOIN pg_attribute k ON k.attrelid = c.oid AND k.attname = 'id'
 WHERE c.oid = to_regclass($1)`
 
-// CheckTable looks at what reading r needs of its table: that the role may SELECT it, and that its columns can hold the fields, which are errors as those
-// of Source.Read; and at what only costs time. It changes nothing.
-func CheckTable(ctx context.Context, db *DB, r *schemas.Resource) (Table, error) {
-	t, err := db.look(ctx, r)
-	if err != nil {
-		return Table{}, db.explain(r.Table, err)
-	}
-	found := Table{Name: t.name, Missing: t.missing}
-	if err := db.examineIndex(ctx, t, &found); err != nil {
-		return found, db.explain(r.Table, err)
-	}
-	// The role may have SELECT on the table and yet no rows come: a view over what it may not read, a policy that fails.
-	one := statement{sql: fmt.Sprintf("SELECT %s FROM %s LIMIT 1", t.list, t.name)}
-	_, err = db.snapshot(ctx, catalogueDeadline, &one, func(rows *pgconn.ResultReader) error {
-		for rows.NextRow() {
-			if _, reject := t.decoder.Decode(rows.Values()); reject != nil {
-				return &poller.HoldError{What: fmt.Sprintf("the first row of %s that came breaks the contract in %q: %s", t.name, reject.Field, reject.Err)}
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return found, db.explain(r.Table, err)
-	}
-	return found, nil
-}
-
-func (db *DB) examineIndex(ctx context.Context, t *table, found *Table) error {
+func (t *Table) checkIndex(ctx context.Context, db *DB) error {
 	q := statement{sql: tableSQL}
-	q.param(oidText, []byte(t.name))
+	q.param(oidText, []byte(t.Name))
 	kind := ""
 	_, err := db.snapshot(ctx, catalogueDeadline, &q, func(rows *pgconn.ResultReader) error {
 		for rows.NextRow() {
@@ -122,20 +130,18 @@ func (db *DB) examineIndex(ctx context.Context, t *table, found *Table) error {
 			if len(v) != 5 || len(v[1]) != 8 {
 				return errors.New("read the catalogue: an answer of another shape than PostgreSQL's")
 			}
-			kind, found.Rows = string(v[0]), int64(binary.BigEndian.Uint64(v[1]))
-			found.Index, found.Writable, found.Hidden = isTrue(v[2]), isTrue(v[3]), isTrue(v[4])
+			kind, t.Rows = string(v[0]), int64(binary.BigEndian.Uint64(v[1]))
+			t.Index, t.Writable, t.Hidden = isTrue(v[2]), isTrue(v[3]), isTrue(v[4])
 		}
 		return nil
 	})
 	switch {
-	case err != nil || found.Index:
+	case err != nil || t.Index:
 		return err
 	case kind == "r" || kind == "m":
-		found.CreateIndex = "CREATE INDEX CONCURRENTLY ON " + t.name + " (updated_at, id);"
+		t.CreateIndex = "CREATE INDEX CONCURRENTLY ON " + t.Name + " (updated_at, id);"
 	case kind == "p": // no CONCURRENTLY on a partitioned table
-		found.CreateIndex = "CREATE INDEX ON " + t.name + " (updated_at, id);"
+		t.CreateIndex = "CREATE INDEX ON " + t.Name + " (updated_at, id);"
 	}
 	return nil
 }
-
-func isTrue(v []byte) bool { return len(v) == 1 && v[0] != 0 }

@@ -12,17 +12,19 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 const (
-	// chunkDeadline is for one chunk as a whole, waiting for a connection included: the service cancels a statement after 60 s, so that what
-	// has not answered by then never will (K22: a half-open connection answers nothing for hours).
+	// chunkDeadline is for one chunk as a whole, including the wait for a connection. The service cancels a
+	// statement after 60 s, so an answer that has not come by then never will. A half-open connection answers
+	// nothing for hours.
 	chunkDeadline = 75 * time.Second
 	// catalogueDeadline is for the small queries.
 	catalogueDeadline = 20 * time.Second
 	connectTimeout    = 10 * time.Second
-	// pingTimeout is for asking an idle connection whether it is still there, before it is used.
+	// pingTimeout is for the check whether an idle connection still works, before it is used.
 	pingTimeout = 5 * time.Second
 )
 
@@ -32,21 +34,21 @@ type Config struct {
 	MaxConnections int // 0: 4
 }
 
-// DB is the connections to one database, shared by the sources made from it.
+// DB is the connections to one database. All sources of a process share them.
 type DB struct {
-	pool *pgxpool.Pool
-	// For errors: host:port, and what of the DSN is no secret.
-	where, user, database string
-	parameters            []string
+	pool     *pgxpool.Pool
+	endpoint endpoint
 }
 
-// Open checks the DSN and connects to nothing yet: a database that is down is an error of the first read, which is tried again. An error holds nothing
-// of the DSN.
+// Open checks the DSN and connects to nothing yet. If the database is down, the first read fails, and is tried
+// again. No error contains any part of the DSN.
 func Open(c Config) (*DB, error) {
 	config, err := pgxpool.ParseConfig(c.DSN)
 	if isURL := strings.Contains(c.DSN, "://"); err != nil || isURL && strings.Contains(c.DSN, "#") {
-		// What follows a # is no part of a URL's host: a password with one would put its first half where the host belongs, and so into errors. pgx's own text may hold a part of a password that it could not tell from the rest (one with a slash in it, for instance).
-		return nil, errors.New("postgres.dsn does not parse: expected postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=MODE, " +
+		// A URL's host ends at a #. A password with a # would put its first half where the host belongs, and so
+		// into errors. Nor is pgx's own text safe: it may hold a part of a password with a slash in it.
+		return nil, errors.New("postgres.dsn does not parse: expected " +
+			"postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=MODE, " +
 			"where a password's @ : / ? # % are written %40 %3A %2F %3F %23 %25")
 	}
 	config.MaxConns = 4
@@ -59,27 +61,127 @@ func Open(c Config) (*DB, error) {
 	config.PingTimeout = pingTimeout
 
 	cc := config.ConnConfig
-	// Nothing that lives longer than a transaction: the next one is on another server connection (K20).
+	parameters := slices.Sorted(maps.Keys(cc.RuntimeParams)) // those of the DSN
+	configureConnection(cc)
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: make the connection pool: %w", err)
+	}
+	return &DB{pool: pool, endpoint: endpoint{
+		address:    net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port))),
+		user:       cc.User,
+		database:   cc.Database,
+		parameters: parameters,
+	}}, nil
+}
+
+func configureConnection(cc *pgx.ConnConfig) {
+	// Nothing may live longer than a transaction: the next one may run on another connection of the pooler.
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0
 	if cc.ConnectTimeout <= 0 {
 		cc.ConnectTimeout = connectTimeout
 	}
-	cc.DialFunc = (&net.Dialer{
-		Timeout:         connectTimeout,
-		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 4},
-	}).DialContext
-	parameters := slices.Sorted(maps.Keys(cc.RuntimeParams))
+	keepAlive := net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 4}
+	cc.DialFunc = (&net.Dialer{Timeout: connectTimeout, KeepAliveConfig: keepAlive}).DialContext
 	if _, set := cc.RuntimeParams["application_name"]; !set {
 		cc.RuntimeParams["application_name"] = "storestream"
 	}
-	pool, err := pgxpool.NewWithConfig(context.Background(), config)
-	if err != nil {
-		return nil, fmt.Errorf("postgres: make the connection pool: %w", err)
-	}
-	return &DB{pool: pool, where: net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port))), user: cc.User, database: cc.Database,
-		parameters: parameters}, nil
 }
 
 // Close waits for the reads in hand and closes the connections.
 func (db *DB) Close() { db.pool.Close() }
+
+// dropIdle closes the idle connections after err broke one: after a restart of the server all of them are dead, and
+// each would cost a try.
+func (db *DB) dropIdle(err error) {
+	var refused *pgconn.ConnectError
+	if !errors.As(err, &refused) {
+		db.pool.Reset()
+	}
+}
+
+type takeRows func(*pgconn.ResultReader) error
+
+// snapshot runs q (nil: nothing) in one short transaction, in one round trip. It returns the clock of the snapshot
+// that q was read under. take gets q's rows as they come off the connection. What take has kept is good only if
+// snapshot returns no error: rows arrive before the error that says they are not all.
+func (db *DB) snapshot(ctx context.Context, deadline time.Duration, q *statement, take takeRows) (*clock, error) {
+	limited, cancel := context.WithTimeout(ctx, deadline)
+	defer cancel()
+	c, err := db.transaction(limited, q, take)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = &silentError{deadline, err}
+	}
+	return c, err
+}
+
+func (db *DB) transaction(ctx context.Context, q *statement, take takeRows) (*clock, error) {
+	held, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer held.Release()
+	conn := held.Conn().PgConn()
+
+	var batch pgconn.Batch
+	batch.ExecParams("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", nil, nil, nil, nil)
+	batch.ExecParams(clockSQL, nil, nil, nil, binaryFormat)
+	if q != nil {
+		batch.ExecParams(q.sql, q.values, q.oids, binaryFormat, binaryFormat)
+	}
+	batch.ExecParams("COMMIT", nil, nil, nil, nil)
+
+	results := conn.ExecBatch(ctx, &batch)
+	c, err := readResults(results, q != nil, take)
+	if closed := results.Close(); closed != nil {
+		err = closed // it has the server's own message; err may only say that an answer was missing
+	}
+	if !conn.IsClosed() && conn.TxStatus() != 'I' {
+		// The transaction failed before COMMIT. A pooler that gets the connection back like that has to close its
+		// own connection to the server.
+		_, _ = conn.Exec(ctx, "ROLLBACK").ReadAll()
+	}
+	return c, err
+}
+
+// binaryFormat is the format of all parameters, and of all columns of a result.
+var binaryFormat = []int16{1}
+
+var errShort = errors.New("the server answered fewer statements than it was sent")
+
+// readResults reads the answers of transaction's batch in order.
+func readResults(results *pgconn.MultiResultReader, query bool, take takeRows) (*clock, error) {
+	if !results.NextResult() || !results.NextResult() { // BEGIN, clockSQL
+		return nil, errShort
+	}
+	row := results.ResultReader()
+	if !row.NextRow() {
+		_, err := row.Close()
+		return nil, errors.Join(errShort, err)
+	}
+	c, err := parseClock(row.Values())
+	if err != nil {
+		return nil, err
+	}
+	if _, err := row.Close(); err != nil {
+		return nil, err
+	}
+	if query {
+		if !results.NextResult() {
+			return nil, errShort
+		}
+		rows := results.ResultReader()
+		err := take(rows)
+		if _, closed := rows.Close(); closed != nil {
+			err = closed
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if !results.NextResult() { // COMMIT
+		return nil, errShort
+	}
+	return c, nil
+}

@@ -1,9 +1,12 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/storestream/storestream/poller"
@@ -33,25 +36,48 @@ const (
 type remedy int
 
 const (
-	giveUp    remedy = iota // return it: the poller tries again later
-	hold                    // only a person can mend it
-	smaller                 // the server cancelled it: ask for fewer rows
-	lookAgain               // the table is not what the catalogue said
-	reconnect               // the connection broke: try another
+	giveUp           remedy = iota // return the error: the poller tries again later
+	hold                           // only a person can fix it
+	smaller                        // the server cancelled it: ask for fewer rows
+	lookAgain                      // the table is not what the catalogue said
+	reconnect                      // the connection broke: try another
+	reconnectRefused               // a pooler refused the login, or was full: it does not say which
+	reconnectSilent                // no answer came within the deadline
+	waitForReplay                  // a standby lags: it may catch up
 )
 
-// remedyFor branches on types and codes, never on text.
+// remedies says how often a chunk is tried again, and whether after a pause. Then Read gives up, and leaves the
+// waiting to the poller.
+var remedies = [...]struct {
+	tries int
+	pause bool
+}{
+	smaller:          {tries: math.MaxInt},
+	lookAgain:        {tries: 3},
+	reconnect:        {tries: 6, pause: true},
+	reconnectRefused: {tries: 2, pause: true},
+	reconnectSilent:  {tries: 1, pause: true},
+	waitForReplay:    {tries: 8, pause: true},
+}
+
+// remedyFor goes by types and codes, never by text.
 func remedyFor(err error) remedy {
 	var held *poller.HoldError
-	if errors.As(err, &held) {
-		return hold
-	}
-	if errors.Is(err, errRetyped) {
-		return lookAgain
-	}
 	var pe *pgconn.PgError
-	if !errors.As(err, &pe) {
-		return reconnect // it never came to an answer: refused, reset, timed out, cut off
+	var connecting *pgconn.ConnectError
+	switch {
+	case errors.Is(err, errLagging):
+		return waitForReplay
+	case errors.As(err, &held):
+		return hold
+	case errors.Is(err, errRetyped):
+		return lookAgain
+	case !errors.As(err, &pe) && errors.Is(err, context.DeadlineExceeded):
+		return reconnectSilent
+	case pe == nil:
+		return reconnect // refused, reset, cut off
+	case pe.Code == codeProtocol && errors.As(err, &connecting):
+		return reconnectRefused
 	}
 	switch pe.Code {
 	case codeCanceled, codeSerialization, codeOutOfMemory, codeDiskFull, codeTempFileLimit:
@@ -60,8 +86,6 @@ func remedyFor(err error) remedy {
 		return lookAgain
 	case codeBadPassword, codeNoAuth, codeNoDatabase, codeNoPrivilege, codeNoTable:
 		return hold
-	case codeProtocol:
-		return reconnect // PgBouncer has this one code for a wrong login, a startup parameter, and for being full
 	}
 	switch pe.Code[:min(2, len(pe.Code))] {
 	case "08", "53", "57": // connection lost, too many connections, shutting down or starting up
@@ -70,46 +94,70 @@ func remedyFor(err error) remedy {
 	return giveUp
 }
 
-// explain makes err say what failed, on what, and what to do. The password is in none of pgx's errors about connecting, and none is added.
-func (db *DB) explain(table string, err error) error {
+// silentError: no answer came in time.
+type silentError struct {
+	within time.Duration
+	err    error
+}
+
+func (e *silentError) Error() string { return fmt.Sprintf("no answer in %v: %v", e.within, e.err) }
+func (e *silentError) Unwrap() error { return e.err }
+
+// endpoint is where the DSN leads: that part of it which is no secret, for errors.
+type endpoint struct {
+	address, user, database string
+	parameters              []string // names of the startup parameters that the DSN sets
+}
+
+// explain makes err say what failed, on what, and what to do. pgx's errors about connecting hold no password, and
+// explain adds none.
+func (e *endpoint) explain(table string, err error) error {
 	var held *poller.HoldError
-	if errors.As(err, &held) {
-		return err
-	}
+	var silent *silentError
 	var pe *pgconn.PgError
-	if !errors.As(err, &pe) {
-		if silent := new(silentError); errors.As(err, &silent) {
-			return fmt.Errorf("read %s: no answer from %s in %v: the connection may be cut, the table locked, or the database behind a pooler down: %w",
-				table, db.where, silent.within, silent.err)
-		}
-		return fmt.Errorf("read %s from %s: is the database up, and is postgres.dsn's host and port right? %w", table, db.where, err)
+	switch {
+	case errors.As(err, &held):
+		return err
+	case errors.As(err, &pe):
+		return e.explainCode(table, err, pe)
+	case errors.Is(err, errLagging), errors.Is(err, errRetyped):
+		return fmt.Errorf("read %s: %w", table, err)
+	case errors.As(err, &silent):
+		return fmt.Errorf("read %s: no answer from %s in %v: the connection may be cut, the table locked, "+
+			"or the database behind a pooler down: %w", table, e.address, silent.within, silent.err)
 	}
+	return fmt.Errorf("read %s from %s: is the database up, and is postgres.dsn's host and port right? %w",
+		table, e.address, err)
+}
+
+func (e *endpoint) explainCode(table string, err error, pe *pgconn.PgError) error {
 	// The server's own sentence, without the values that a detail may hold.
 	said := fmt.Errorf("%s (SQLSTATE %s)", pe.Message, pe.Code)
-	holdWith := func(format string, args ...any) error {
+	hold := func(format string, args ...any) error {
 		return &poller.HoldError{What: fmt.Sprintf(format, args...), Err: said}
 	}
 	switch pe.Code {
 	case codeBadPassword, codeNoAuth:
-		return holdWith("%s refuses the login of role %q: check user and password in postgres.dsn", db.where, db.user)
+		return hold("%s refuses the login of role %q: check user and password in postgres.dsn", e.address, e.user)
 	case codeNoDatabase:
-		return holdWith("%s has no database %q: check postgres.dsn", db.where, db.database)
+		return hold("%s has no database %q: check postgres.dsn", e.address, e.database)
 	case codeNoPrivilege:
-		return holdWith("role %q may not read %s: GRANT SELECT ON %s TO %q", db.user, table, table, db.user)
+		return hold("role %q may not read %s: GRANT SELECT ON %s TO %q", e.user, table, table, e.user)
 	case codeNoTable:
-		return holdWith("database %q has no table %s that role %q can see: check postgres.dsn, or take the resource over REST (source: rest)",
-			db.database, table, db.user)
-	case codeProtocol:
-		var ce *pgconn.ConnectError
-		if !errors.As(err, &ce) {
-			return fmt.Errorf("read %s: the pooler at %s answers, and has no server for it: is PostgreSQL up? %w", table, db.where, said)
-		}
-		if len(db.parameters) > 0 {
-			return holdWith("the pooler at %s refuses the connection: it takes no startup parameters of its own, and postgres.dsn sets %s: remove them",
-				db.where, strings.Join(db.parameters, ", "))
-		}
-		return holdWith("the pooler at %s refuses the connection: is it the login, check user, password and database in postgres.dsn; is it full, "+
-			"raise its max_client_conn", db.where)
+		return hold("database %q has no table %s that role %q can see: check postgres.dsn, or take the resource "+
+			"over REST (source: rest)", e.database, table, e.user)
 	}
-	return fmt.Errorf("read %s from %s: %w", table, db.where, said)
+	var connecting *pgconn.ConnectError
+	switch refused := errors.As(err, &connecting); {
+	case pe.Code != codeProtocol:
+		return fmt.Errorf("read %s from %s: %w", table, e.address, said)
+	case !refused:
+		return fmt.Errorf("read %s: the pooler at %s answers, and has no server for it: is PostgreSQL up? %w",
+			table, e.address, said)
+	case len(e.parameters) > 0:
+		return hold("the pooler at %s refuses the connection: it takes no startup parameters of its own, "+
+			"and postgres.dsn sets %s: remove them", e.address, strings.Join(e.parameters, ", "))
+	}
+	return hold("the pooler at %s refuses the connection: is it the login, check user, password and database "+
+		"in postgres.dsn; is it full, raise its max_client_conn", e.address)
 }

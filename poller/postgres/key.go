@@ -11,14 +11,38 @@ import (
 // epoch is 2000-01-01T00:00:00Z, from which PostgreSQL counts microseconds.
 const epoch schemas.Instant = 946684800 * 1e6
 
-// key is a place in the order (updated_at, id): the last row read, or where to begin. at is in PostgreSQL's own microseconds, not an
-// Instant: -infinity, infinity and years that RFC 3339 cannot write are places in the order too.
+// key is a place in the order of a read, (updated_at, id) or id: the last row read, or where to begin. at is in
+// PostgreSQL's own microseconds and no Instant, because -infinity, infinity and years that RFC 3339 cannot write are
+// places in the order too.
 type key struct{ at, id int64 }
 
-// keyAt is the place before every row stamped from or later (an id of the smallest int64 apart). MinInstant is before everything, -infinity included.
+// beforeAll is the place before every row.
+var beforeAll = key{at: math.MinInt64, id: math.MinInt64}
+
+// keyAt is the place before every row stamped from or later, except a row of the smallest int64 as its id.
+// MinInstant is before everything, -infinity included.
 func keyAt(from schemas.Instant) key { return key{at: microsOf(from), id: math.MinInt64} }
 
-// microsOf is i as PostgreSQL's microseconds, naive or not: a naive timestamp means UTC here, whatever the session's zone. MinInstant becomes -infinity.
+// keyOf is where a pass goes on after a crash. A stamp that no Instant can hold was clamped when the cursor was
+// written. Such a place is entered from its beginning, which repeats rows and skips none.
+func keyOf(c *watermark.Cursor) key {
+	k := key{at: microsOf(c.UpdatedAt), id: c.ID}
+	if c.UpdatedAt <= schemas.MinInstant || c.UpdatedAt >= schemas.MaxInstant {
+		k.id = math.MinInt64
+	}
+	return k
+}
+
+// instant is k's stamp: all rows with an earlier one lie before k.
+func (k key) instant() schemas.Instant {
+	if k.at < int64(schemas.MinInstant-epoch) {
+		return schemas.MinInstant
+	}
+	return instantOf(k.at)
+}
+
+// microsOf is i in PostgreSQL's microseconds. It is the same for a naive timestamp, which means UTC here whatever the
+// session's zone. MinInstant becomes -infinity.
 func microsOf(i schemas.Instant) int64 {
 	if i <= schemas.MinInstant {
 		return math.MinInt64
@@ -34,24 +58,6 @@ func instantOf(micros int64) schemas.Instant {
 	return max(schemas.Instant(micros)+epoch, schemas.MinInstant)
 }
 
-// instant is the stamp up to which everything before k has been read, k's own stamp not included.
-func (k key) instant() schemas.Instant {
-	if k.at < int64(schemas.MinInstant-epoch) {
-		return schemas.MinInstant
-	}
-	return instantOf(k.at)
-}
-
-// keyOf is where a pass goes on after a crash. A stamp that no Instant holds was clamped when the cursor was written: such a place is entered
-// from its beginning, which repeats rows and skips none.
-func keyOf(c *watermark.Cursor) key {
-	k := key{at: microsOf(c.UpdatedAt), id: c.ID}
-	if c.UpdatedAt <= schemas.MinInstant || c.UpdatedAt >= schemas.MaxInstant {
-		k.id = math.MinInt64
-	}
-	return k
-}
-
 // idOf reads an integer of 2, 4 or 8 bytes; false for NULL.
 func idOf(v []byte) (int64, bool) {
 	switch len(v) {
@@ -63,22 +69,4 @@ func idOf(v []byte) (int64, bool) {
 		return int64(int16(binary.BigEndian.Uint16(v))), true
 	}
 	return 0, false
-}
-
-func int8Param(v int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(v)) }
-
-// xidParam is a transaction id as the server's own 32 bits: the epoch is dropped, age() compares modulo 2^32.
-func xidParam(id uint64) []byte { return binary.BigEndian.AppendUint32(nil, uint32(id)) }
-
-// int8ArrayParam is an int8[] in binary format.
-func int8ArrayParam(ids []int64) []byte {
-	b := make([]byte, 0, 20+12*len(ids))
-	for _, word := range []uint32{1, 0, oidInt8, uint32(len(ids)), 1} { // dimensions, has nulls, element type, length, lower bound
-		b = binary.BigEndian.AppendUint32(b, word)
-	}
-	for _, id := range ids {
-		b = binary.BigEndian.AppendUint32(b, 8)
-		b = binary.BigEndian.AppendUint64(b, uint64(id))
-	}
-	return b
 }

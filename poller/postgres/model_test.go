@@ -115,7 +115,7 @@ func (w *world) snapshot() (*clock, map[int64]version) {
 // model reads a world as Source does, in chunks, with the same settler and frontier.
 type model struct {
 	w       *world
-	settle  settler
+	horizons horizons
 	settled schemas.Instant
 	front   *frontier
 	topic   map[int64]version
@@ -164,24 +164,24 @@ func (m *model) complete() {
 		if first == nil {
 			first = c
 		}
-		m.settle.note(c.mark())
+		m.horizons.note(c.horizon())
 		xmin = min(xmin, c.xmin)
-		m.settled = max(m.settled, min(end, m.settle.reach(xmin)))
+		m.settled = max(m.settled, min(end, m.horizons.reach(xmin)))
 	})
-	m.settle.forget(xmin)
+	m.horizons.prune(xmin)
 	m.front = newFrontier(modelOverlap, first, m.settled)
 }
 
 // newest is Source.newest, and checks that it met all that was visible when it began.
 func (m *model) newest() {
 	c, rows := m.w.snapshot()
-	m.settle.note(c.mark())
-	from, newest, oldest := m.front.reach(c)
-	m.scan(max(from, m.settled), func(v version) bool { return v.xmin >= oldest || v.stamp >= newest }, func(*clock, schemas.Instant) {})
+	m.horizons.note(c.horizon())
+	from, filter := m.front.reach(c)
+	m.scan(max(from, m.settled), func(v version) bool { return v.xmin >= filter.writer || v.stamp >= filter.newest }, func(*clock, schemas.Instant) {})
 	m.front.advance(c)
 	for id, v := range rows {
 		if stayed := m.w.rows[id] == v; stayed && v.stamp >= m.settled && m.topic[id] != v {
-			m.w.t.Fatalf("a read of the newest part, from %d on (below %d: of %d on) missed row %d %v, has %v", from, newest, oldest, id, v, m.topic[id])
+			m.w.t.Fatalf("a read of the newest part, from %d on (below %d: of %d on) missed row %d %v, has %v", from, filter.newest, filter.writer, id, v, m.topic[id])
 		}
 	}
 }
@@ -200,7 +200,7 @@ func (m *model) check() {
 func TestWhateverCommitsWhenNothingBeforeSettledIsMissed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		m := &model{w: w, settle: settler{overlap: modelOverlap}, settled: schemas.MinInstant, topic: map[int64]version{}}
+		m := &model{w: w, horizons: horizons{overlap: modelOverlap}, settled: schemas.MinInstant, topic: map[int64]version{}}
 		for range rapid.IntRange(1, 25).Draw(t, "polls") {
 			w.stir("between polls")
 			if m.front != nil && rapid.IntRange(0, 2).Draw(t, "kind") > 0 {

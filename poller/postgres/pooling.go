@@ -9,13 +9,13 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Pooling is what stands between us and the server, as far as that can be told.
+// Pooling is what stands between us and the server, as far as it shows.
 type Pooling int
 
-// The kinds of pooling. Which one it is matters little for what is published: all of them work. A session pooler costs the server a
-// connection for each of ours, for as long as we are connected.
+// The kinds of pooling. All of them work, so what is published hardly depends on it. A session pooler costs the server
+// a connection for each of ours, for as long as we are connected.
 const (
-	PoolingUnknown     Pooling = iota // there may be a pooler; what it does could not be told
+	PoolingUnknown     Pooling = iota // there may be a pooler; its mode did not show
 	Direct                            // no pooler, or one that does not show
 	TransactionPooling                // one connection of the server serves several of ours
 	SessionPooling                    // each of our connections keeps one of the server's
@@ -26,21 +26,23 @@ const (
 	poolingRounds  = 8
 )
 
-// pooling finds out by which process of the server each of two connections is served, in turns. The pooler's own console would say it, but not to this role.
+// findPooling asks each of two connections in turn which process of the server serves it. The pooler's own console
+// would say more, but not to this role.
 //
-// A pooler makes up the process id that a client gets at login (it is the key to cancel with), so that pg_backend_pid() is another one. If then
-// both of our connections, open at the same time, meet one process, or one of ours meets two, server connections are handed out by transaction. If through all
-// rounds each keeps its own, they are bound to sessions; a transaction pooler with other clients on it would have to give each of ours
-// the same one of several by chance, round after round.
-func (db *DB) pooling(ctx context.Context) Pooling {
+// A pooler makes up the process id that a client gets at login (it is the key to cancel with), so pg_backend_pid() is
+// another one. If both of our connections, open at the same time, meet one process, or one of ours meets two, the
+// pooler hands out server connections by transaction. If each keeps its own through all rounds, they are bound to
+// sessions. A transaction pooler with other clients would have to give each of ours the same one of several by chance,
+// round after round.
+func findPooling(ctx context.Context, config *pgx.ConnConfig) Pooling {
 	ctx, cancel := context.WithTimeout(ctx, poolingTimeout)
 	defer cancel()
 	var served [2]map[uint32]bool
 	var conns [2]*pgx.Conn
 	for i := range conns {
-		conn, err := pgx.ConnectConfig(ctx, db.pool.Config().ConnConfig)
+		conn, err := pgx.ConnectConfig(ctx, config)
 		if err != nil {
-			return PoolingUnknown // a full pooler, or a session pooler without a free connection: the two look alike
+			return PoolingUnknown // a full pooler, or a session pooler without a free connection: they look alike
 		}
 		defer conn.Close(context.WithoutCancel(ctx))
 		conns[i], served[i] = conn, map[uint32]bool{}
@@ -57,8 +59,8 @@ func (db *DB) pooling(ctx context.Context) Pooling {
 	return poolingOf(served, [2]uint32{conns[0].PgConn().PID(), conns[1].PgConn().PID()})
 }
 
-// poolingOf judges which processes served which connection, given the process that each was told at login.
-func poolingOf(served [2]map[uint32]bool, told [2]uint32) Pooling {
+// poolingOf concludes from the processes that served each connection, and the process that each got at login.
+func poolingOf(served [2]map[uint32]bool, login [2]uint32) Pooling {
 	for pid := range served[0] {
 		if served[1][pid] {
 			return TransactionPooling
@@ -67,9 +69,9 @@ func poolingOf(served [2]map[uint32]bool, told [2]uint32) Pooling {
 	switch {
 	case len(served[0]) > 1 || len(served[1]) > 1:
 		return TransactionPooling
-	case served[0][told[0]] && served[1][told[1]]:
+	case served[0][login[0]] && served[1][login[1]]:
 		return Direct
-	case served[0][told[0]] || served[1][told[1]] || len(served[0]) == 0 || len(served[1]) == 0:
+	case served[0][login[0]] || served[1][login[1]]:
 		return PoolingUnknown
 	}
 	return SessionPooling
@@ -86,8 +88,12 @@ func backend(ctx context.Context, conn *pgx.Conn) (uint32, error) {
 	return binary.BigEndian.Uint32(result.Rows[0][0]), nil
 }
 
-// String is what a person calls it.
+// String names it in words.
 func (p Pooling) String() string {
-	return [...]string{PoolingUnknown: "a pooler whose mode could not be told", Direct: "no pooler", TransactionPooling: "a pooler in transaction mode",
-		SessionPooling: "a pooler in session mode"}[p]
+	return [...]string{
+		PoolingUnknown:     "a pooler whose mode does not show",
+		Direct:             "no pooler",
+		TransactionPooling: "a pooler in transaction mode",
+		SessionPooling:     "a pooler in session mode",
+	}[p]
 }

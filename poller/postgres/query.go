@@ -1,80 +1,122 @@
 package postgres
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/storestream/storestream/schemas"
 )
 
-// question makes the statement for the next chunk of a read: at most limit rows after k.
-type question func(t *table, k key, limit int) statement
+// statement is one query with typed parameters in binary format.
+type statement struct {
+	sql    string
+	values [][]byte
+	oids   []uint32
+}
 
-// noFilter is for changed: no row is left out.
-const noFilter uint64 = math.MaxUint64
+func (s *statement) param(oid uint32, value []byte) {
+	s.oids, s.values = append(s.oids, oid), append(s.values, value)
+}
 
-// changed asks for rows in the order (updated_at, id) after k. A row that is updated meanwhile moves ahead of the cursor, so none is skipped.
+// query makes the statement for the next chunk of a read: at most limit rows after k.
+type query func(t *table, k key, limit int) statement
+
+// rowFilter leaves out the rows that an earlier read has met: those stamped before newest, unless writer or a later
+// transaction wrote them.
+type rowFilter struct {
+	newest schemas.Instant
+	writer uint64
+}
+
+// noWriter is later than every transaction.
+const noWriter uint64 = math.MaxUint64
+
+// everything leaves out no row.
+var everything = rowFilter{newest: schemas.MinInstant, writer: noWriter}
+
+// changed asks for rows after k in the order (updated_at, id). A row that is updated meanwhile moves ahead of the
+// key, so no row is skipped.
 //
-// Where oldest is not noFilter, rows stamped before newest are left out unless a transaction with that id or a later one wrote them. The filter lets more
-// pass than it must, never less: age(xmin) counts down modulo 2^32 from the next id, so a row that a transaction since oldest
-// has written has at most the age of oldest. Freezing does not hide such a row: since PostgreSQL 9.4 VACUUM FREEZE and COPY FREEZE leave
-// xmin in place and only mark it. A row with xmin 2, FrozenTransactionId, has the greatest age there is and is left out: such rows come from
-// pg_upgrade of an older server, so nobody has written them since. A row frozen for more than 2^31 transactions has a negative age, and passes. A savepoint's id is
-// later than its transaction's, so it passes.
-func changed(newest schemas.Instant, oldest uint64) question {
+// The filter lets more pass than it must, never less. age(xmin) counts down from the next id, modulo 2^32, so a row
+// that the filter's writer or a later transaction has written is at most as old as that writer. Freezing does not
+// hide such a row: since PostgreSQL 9.4 VACUUM FREEZE and COPY FREEZE leave xmin in place and only flag it. A row
+// with xmin 2, FrozenTransactionId, has the greatest age there is and is left out: such rows come from pg_upgrade of
+// an older server, so no transaction has written them since. A row frozen for more than 2^31 transactions has a
+// negative age, and passes. A savepoint's id is later than its transaction's, so it passes.
+func changed(filter rowFilter) query {
 	return func(t *table, k key, limit int) statement {
 		s := statement{}
 		s.param(t.updatedOID, int8Param(k.at))
 		s.param(oidInt8, int8Param(k.id))
 		s.param(oidInt8, int8Param(int64(limit)))
-		filter := ""
-		if oldest != noFilter && t.hasXmin {
-			s.param(oidXid, xidParam(oldest))
-			s.param(t.updatedOID, int8Param(microsOf(newest)))
-			filter = ` AND (age(xmin) <= age($4) OR updated_at >= $5)`
+		more := ""
+		if filter.writer != noWriter && t.hasXmin {
+			s.param(oidXid, xidParam(filter.writer))
+			s.param(t.updatedOID, int8Param(microsOf(filter.newest)))
+			more = ` AND (age(xmin) <= age($4) OR updated_at >= $5)`
 		}
-		s.sql = fmt.Sprintf(`SELECT %s FROM %s WHERE (updated_at, id) > ($1, $2)%s ORDER BY updated_at, id LIMIT $3`, t.list, t.name, filter)
+		s.sql = fmt.Sprintf(`SELECT %s FROM %s WHERE (updated_at, id) > ($1, $2)%s ORDER BY updated_at, id LIMIT $3`,
+			t.list, t.name, more)
 		return s
 	}
 }
 
 // undated asks for the rows that the order (updated_at, id) never meets: those without updated_at.
-func undated(t *table, k key, limit int) statement {
-	s := statement{sql: fmt.Sprintf(`SELECT %s FROM %s WHERE updated_at IS NULL AND id > $1 ORDER BY id LIMIT $2`, t.list, t.name)}
-	s.param(oidInt8, int8Param(k.id))
-	s.param(oidInt8, int8Param(int64(limit)))
-	return s
-}
+func undated(t *table, k key, limit int) statement { return byID(t, "updated_at IS NULL", k, limit) }
 
-// byID asks for every row created or updated at or after from, or without updated_at, in the order of id, which never changes.
-func byID(from schemas.Instant) question {
+// since asks for every row created or updated at or after from, or without updated_at.
+func since(from schemas.Instant) query {
 	return func(t *table, k key, limit int) statement {
-		s := statement{}
-		s.param(oidInt8, int8Param(k.id))
-		s.param(oidInt8, int8Param(int64(limit)))
-		where := []string{"id > $1"}
-		if from > schemas.MinInstant {
-			s.param(t.updatedOID, int8Param(microsOf(from)))
-			either := "updated_at >= $3 OR updated_at IS NULL"
-			if t.createdOID != 0 {
-				s.param(t.createdOID, int8Param(microsOf(from)))
-				either += " OR created_at >= $4"
-			}
-			where = append(where, "("+either+")")
+		if from <= schemas.MinInstant {
+			return byID(t, "true", k, limit)
 		}
-		s.sql = fmt.Sprintf(`SELECT %s FROM %s WHERE %s ORDER BY id LIMIT $2`, t.list, t.name, strings.Join(where, " AND "))
+		where := "(updated_at >= $3 OR updated_at IS NULL)"
+		if t.createdOID != 0 {
+			where = "(updated_at >= $3 OR updated_at IS NULL OR created_at >= $4)"
+		}
+		s := byID(t, where, k, limit)
+		s.param(t.updatedOID, int8Param(microsOf(from)))
+		if t.createdOID != 0 {
+			s.param(t.createdOID, int8Param(microsOf(from)))
+		}
 		return s
 	}
 }
 
 // named asks for the rows with these ids.
-func named(ids []int64) question {
+func named(ids []int64) query {
 	return func(t *table, k key, limit int) statement {
-		s := statement{sql: fmt.Sprintf(`SELECT %s FROM %s WHERE id = ANY($1) AND id > $2 ORDER BY id LIMIT $3`, t.list, t.name)}
+		s := byID(t, "id = ANY($3)", k, limit)
 		s.param(oidInt8Array, int8ArrayParam(ids))
-		s.param(oidInt8, int8Param(k.id))
-		s.param(oidInt8, int8Param(int64(limit)))
 		return s
 	}
+}
+
+// byID asks for rows in the order of id, which never changes. Parameters of where begin with $3.
+func byID(t *table, where string, k key, limit int) statement {
+	const sql = `SELECT %s FROM %s WHERE id > $1 AND %s ORDER BY id LIMIT $2`
+	s := statement{sql: fmt.Sprintf(sql, t.list, t.name, where)}
+	s.param(oidInt8, int8Param(k.id))
+	s.param(oidInt8, int8Param(int64(limit)))
+	return s
+}
+
+func int8Param(v int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(v)) }
+
+// xidParam is a transaction id in the server's own 32 bits, without the epoch: age() compares modulo 2^32.
+func xidParam(id uint64) []byte { return binary.BigEndian.AppendUint32(nil, uint32(id)) }
+
+// int8ArrayParam is an int8[] in binary format.
+func int8ArrayParam(ids []int64) []byte {
+	b := make([]byte, 0, 20+12*len(ids))
+	// dimensions, has nulls, element type, length, lower bound
+	for _, word := range []uint32{1, 0, oidInt8, uint32(len(ids)), 1} {
+		b = binary.BigEndian.AppendUint32(b, word)
+	}
+	for _, id := range ids {
+		b = binary.BigEndian.AppendUint32(b, 8)
+		b = binary.BigEndian.AppendUint64(b, uint64(id))
+	}
+	return b
 }

@@ -2,7 +2,8 @@ package postgres
 
 import (
 	"context"
-	"strings"
+	"errors"
+	"slices"
 	"time"
 
 	"github.com/storestream/storestream/internal/metrics"
@@ -11,7 +12,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// SourceConfig says what to read. Resource (with a table) and Overlap are needed.
+// SourceConfig says what to read. Resource (with a table), Overlap and Metrics are needed.
 type SourceConfig struct {
 	Resource *schemas.Resource
 	// Overlap is how long after the time that it stamps a transaction may make its first write.
@@ -20,34 +21,30 @@ type SourceConfig struct {
 	Start schemas.Instant
 	// MaxRows is the most rows of a batch; 0: 100,000.
 	MaxRows int
-	Metrics *metrics.Resource // nil: nothing is counted
-	Log     *zap.Logger       // names the resource; nil: nothing is logged
-	// Doing gets what a read is at, for people, "" when it ends; nil: nobody asks. It may be called from a goroutine of the source, never by two at a time.
+	Metrics *metrics.Resource
+	Log     *zap.Logger // names the resource; nil: nothing is logged
+	// Doing gets what a read is doing, for people, and "" when the read ends; nil: nobody asks. Calls come one at a
+	// time, but maybe from a goroutine of the source.
 	Doing func(string)
 }
 
-const defaultMaxRows = 100_000
+const (
+	defaultMaxRows = 100_000
+	// namedAtOnce bounds the array of ids in one statement.
+	namedAtOnce = 10_000
+)
 
 // Source reads one table. It belongs to one takeover and to one goroutine; see poller.Source.
 type Source struct {
-	SourceConfig
-	db *DB
-
-	table  *table // nil: look
-	looked time.Time
-	told   string // the columns that the log was told to be missing
-	at     string // what Doing was told last, but for waits
-	size   sizer
-	settle settler
-	// latest is the clock of the last chunk that was used; lagging is since when servers showed less than that.
-	latest  *clock
-	lagging time.Time
-	// front is there while a transaction holds settled back: reads need not go back to settled. frontFrom is the settled it is about.
-	front     *frontier
-	frontFrom schemas.Instant
-	// The last complete pass: when it ended and how long it took.
-	completed time.Time
-	cost      time.Duration
+	// For the takeover.
+	resource *schemas.Resource
+	start    schemas.Instant
+	log      *zap.Logger
+	chunks   *chunkReader
+	// Until the database turns out to be another one.
+	horizons horizons
+	// From a complete pass that a transaction held back to the next complete pass; nil otherwise.
+	cheap *cheapPasses
 }
 
 var _ poller.Source = (*Source)(nil)
@@ -63,49 +60,92 @@ func NewSource(db *DB, c SourceConfig) *Source {
 	if c.Doing == nil {
 		c.Doing = func(string) {}
 	}
-	return &Source{SourceConfig: c, db: db, size: newSizer(c.MaxRows), settle: settler{overlap: c.Overlap}}
+	return &Source{
+		resource: c.Resource,
+		start:    c.Start,
+		log:      c.Log,
+		chunks:   newChunkReader(db, c),
+		horizons: horizons{overlap: c.Overlap},
+	}
 }
 
 // Read implements poller.Source.
 func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
-	s.recheck()
-	defer s.does("")
+	defer s.chunks.activity.says("")
+	r.From = max(r.From, s.start)
+	read := s.pass
 	switch r.Kind {
 	case poller.Full:
-		s.does("reading everything, by id")
-		return s.full(ctx, r, emit)
+		read = s.full
 	case poller.Lookup:
-		return s.lookup(ctx, r, emit)
+		read = s.lookup
 	}
-	return s.pass(ctx, r, emit)
+	err := read(ctx, r, emit)
+	if again := r.Kind == poller.Pass || r.Kind == poller.CompletePass; again && errors.Is(err, errRewound) {
+		s.log.Warn("begin the pass again", zap.Error(err))
+		s.forgetTransactions()
+		r.Cursor = nil
+		err = read(ctx, r, emit)
+	}
+	if errors.Is(err, errRewound) {
+		s.forgetTransactions()
+	}
+	return err
 }
 
-// recheckEvery is how often the catalogue is asked for columns that the schema has and the table had not. Nothing else would tell:
-// a SELECT of the others goes on working when such a column is added.
-const recheckEvery = time.Minute
+// forgetTransactions drops what was learned of the server's transactions: they are another database's.
+func (s *Source) forgetTransactions() { s.horizons.noted, s.cheap = nil, nil }
 
-func (s *Source) recheck() {
-	if s.table != nil && len(s.table.missing) > 0 && time.Since(s.looked) > recheckEvery {
-		s.table = nil
+// pass reads what may have changed since r.From: cheaply while that meets every change, else completely.
+func (s *Source) pass(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
+	if s.cheap != nil && r.Kind == poller.Pass && r.Cursor == nil {
+		if done, err := s.cheap.read(ctx, r, emit); done || err != nil {
+			return err
+		}
 	}
+	s.cheap = nil
+	began := time.Now()
+	p, err := newCompletePass(ctx, s, r)
+	if err != nil {
+		return err
+	}
+	if err := p.read(ctx, emit); err != nil {
+		return err
+	}
+	s.horizons.prune(p.xmin)
+	if p.first.known && p.held() != "" {
+		s.cheap = newCheapPasses(s, p, time.Since(began))
+	}
+	return nil
 }
 
-// tellMissing logs the columns that the table lacks, when they are others than before: what is published in their place is null.
-func (s *Source) tellMissing() {
-	now := strings.Join(s.table.missing, ", ")
-	if now == s.told {
-		return
-	}
-	if s.told = now; now == "" {
-		s.Log.Info("the table has all columns again", zap.String("table", s.table.name))
-		return
-	}
-	s.Log.Warn("the table lacks columns that the schema has: null is published in their place until they are there (noticed within a minute; a sweep mends the rows)",
-		zap.String("table", s.table.name), zap.String("columns", now))
+// full reads every row from r.From on by id.
+func (s *Source) full(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
+	s.chunks.activity.says("reading everything, by id")
+	s.chunks.catalogue.forget() // a sweep sees a column that was added
+	done := &poller.Done{Started: r.Started, Complete: true}
+	return s.chunks.unsettled(ctx, since(r.From), beforeAll, done, emit)
 }
 
-// forget drops all that was learned of the server's transactions: they are another cluster's.
-func (s *Source) forget() {
-	s.settle.reset()
-	s.latest, s.front, s.lagging = nil, nil, time.Time{}
+// lookup reads the suspects that are still there. Bad chunks are not left out: a row that cannot be published may be
+// a suspect for just that reason.
+func (s *Source) lookup(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
+	ids := make([]int64, len(r.Suspects))
+	for i, x := range r.Suspects {
+		ids[i] = x.ID
+	}
+	slices.Sort(ids)
+	for some := range slices.Chunk(slices.Compact(ids), namedAtOnce) {
+		for c, err := range s.chunks.read(ctx, named(some), beforeAll) {
+			if err != nil {
+				return err
+			}
+			b := poller.Batch{Rows: c.rows, Rejects: c.rejects, Settled: schemas.MinInstant}
+			if err := emit(b); err != nil {
+				return err
+			}
+		}
+	}
+	done := &poller.Done{Started: r.Started, Complete: true}
+	return emit(poller.Batch{Settled: schemas.MinInstant, Done: done})
 }

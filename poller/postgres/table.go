@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -24,30 +23,29 @@ const (
 	oidInt8Array   uint32 = 1016
 )
 
-// table is what the catalogue said: the pinned SELECT list, and the types that parameters and rows go by.
+// table is what the server's catalogue said of a resource's table at one moment. It never changes.
 type table struct {
-	name    string // schema-qualified and quoted: search_path is the session's, and sessions are the pooler's
-	list    string
-	columns []schemas.Column // as the server describes the list's result
+	name    string // schema-qualified and quoted: search_path belongs to the session, and sessions to the pooler
+	list    string // the SELECT list
+	columns []schemas.Column
 	decoder *schemas.ColumnDecoder
-	// Where the list has what the keyset goes by, and the types.
+	// Where the list has the columns of the key, and the types of parameters.
 	id, updatedAt int
 	updatedOID    uint32
 	createdOID    uint32 // 0: not a timestamp
 	hasXmin       bool
-	missing       []string // fields that the table does not have: null
+	missing       []string // fields of the schema that the table does not have: null
 }
 
-const catalogueSQL = `SELECT n.nspname, c.relname, c.relkind::text, a.attname, has_column_privilege(c.oid, a.attnum, 'SELECT')
+const catalogueSQL = `SELECT n.nspname, c.relname, c.relkind::text, a.attname,
+	has_column_privilege(c.oid, a.attnum, 'SELECT')
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.oid = to_regclass($1)`
 
-// errRetyped says that a result has other types than the catalogue had: ALTER TABLE while running (K28).
-var errRetyped = errors.New("the table's columns changed while it was read")
-
-// look reads the catalogue. Errors: a *poller.HoldError for a table that this program cannot read as it is, or what the server said.
-func (db *DB) look(ctx context.Context, r *schemas.Resource) (*table, error) {
+// readTable asks the server for the table of r. Its error is a *poller.HoldError for a table that cannot be read as
+// it is, or what the server said.
+func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error) {
 	readable := map[string]bool{} // by column
 	t := &table{}
 	q := statement{sql: catalogueSQL}
@@ -58,7 +56,7 @@ func (db *DB) look(ctx context.Context, r *schemas.Resource) (*table, error) {
 			t.name = pgx.Identifier{string(v[0]), string(v[1])}.Sanitize()
 			kind := string(v[2])
 			t.hasXmin = kind == "r" || kind == "p" || kind == "m"
-			readable[string(v[3])] = len(v[4]) == 1 && v[4][0] != 0
+			readable[string(v[3])] = isTrue(v[4])
 		}
 		return nil
 	})
@@ -66,24 +64,26 @@ func (db *DB) look(ctx context.Context, r *schemas.Resource) (*table, error) {
 		return nil, err
 	}
 	if t.name == "" {
-		return nil, &pgconn.PgError{Severity: "ERROR", Code: codeNoTable, Message: fmt.Sprintf("relation %q does not exist", r.Table)}
+		message := fmt.Sprintf("relation %q does not exist", r.Table)
+		return nil, &pgconn.PgError{Severity: "ERROR", Code: codeNoTable, Message: message}
 	}
-	if err := t.pin(r, readable); err != nil {
+	if err := t.selectFields(r, readable); err != nil {
 		return nil, err
 	}
-	return t, db.describe(ctx, r, t)
+	return t, t.describe(ctx, db, r)
 }
 
-// pin makes the SELECT list out of the schema's fields that the table has, in the schema's order. A required field that is missing is the
-// decoder's to complain about.
-func (t *table) pin(r *schemas.Resource, readable map[string]bool) error {
+// selectFields makes the SELECT list: the schema's fields that the table has, in the schema's order. The decoder
+// complains about a required field that is missing.
+func (t *table) selectFields(r *schemas.Resource, readable map[string]bool) error {
 	var list []string
 	for _, f := range r.Fields {
 		switch may, found := readable[f.Name]; {
 		case !found:
 			t.missing = append(t.missing, f.Name)
 		case !may:
-			return &poller.HoldError{What: fmt.Sprintf("the role may not read column %s of %s: GRANT SELECT ON %s", f.Name, t.name, t.name)}
+			return &poller.HoldError{What: fmt.Sprintf("the role may not read column %s of %s: GRANT SELECT ON %s",
+				f.Name, t.name, t.name)}
 		default:
 			list = append(list, pgx.Identifier{f.Name}.Sanitize())
 		}
@@ -92,11 +92,10 @@ func (t *table) pin(r *schemas.Resource, readable map[string]bool) error {
 	return nil
 }
 
-// describe asks the server for the types of the list's result: domains come as what they are made of.
-func (db *DB) describe(ctx context.Context, r *schemas.Resource, t *table) error {
+// describe asks the server for the types of the list's result. It reports a domain as the type beneath it.
+func (t *table) describe(ctx context.Context, db *DB, r *schemas.Resource) error {
 	q := statement{sql: "SELECT " + t.list + " FROM " + t.name + " LIMIT 0"}
 	_, err := db.snapshot(ctx, catalogueDeadline, &q, func(rows *pgconn.ResultReader) error {
-		t.columns = nil
 		for _, f := range rows.FieldDescriptions() {
 			t.columns = append(t.columns, schemas.Column{Name: f.Name, OID: f.DataTypeOID})
 		}
@@ -108,17 +107,18 @@ func (db *DB) describe(ctx context.Context, r *schemas.Resource, t *table) error
 	if t.decoder, err = schemas.NewColumnDecoder(r, t.columns); err != nil {
 		return &poller.HoldError{What: "read " + t.name, Err: err}
 	}
-	return t.keyset()
+	return t.findKey()
 }
 
-// keyset finds the columns that reads are ordered and bounded by. The decoder has seen to it that updated_at is a timestamp.
-func (t *table) keyset() error {
+// findKey finds the columns that order and bound reads. The decoder has made sure that updated_at is a timestamp.
+func (t *table) findKey() error {
 	for i, c := range t.columns {
 		switch c.Name {
 		case "id":
 			t.id = i
 			if c.OID != oidInt8 && c.OID != oidInt4 && c.OID != oidInt2 {
-				return &poller.HoldError{What: fmt.Sprintf("column id of %s is of type OID %d: expected bigint, integer or smallint", t.name, c.OID)}
+				return &poller.HoldError{What: fmt.Sprintf(
+					"column id of %s is of type OID %d: expected bigint, integer or smallint", t.name, c.OID)}
 			}
 		case "updated_at":
 			t.updatedAt, t.updatedOID = i, c.OID
@@ -131,7 +131,7 @@ func (t *table) keyset() error {
 	return nil
 }
 
-// matches says whether a result still is what the catalogue said.
+// matches says whether a result still has the types that the server described.
 func (t *table) matches(fields []pgconn.FieldDescription) bool {
 	if len(fields) != len(t.columns) {
 		return false
@@ -143,3 +143,6 @@ func (t *table) matches(fields []pgconn.FieldDescription) bool {
 	}
 	return true
 }
+
+// isTrue reads a boolean; NULL is false.
+func isTrue(v []byte) bool { return len(v) == 1 && v[0] != 0 }

@@ -1,0 +1,178 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/storestream/storestream/internal/wait"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/schemas"
+	"go.uber.org/zap"
+)
+
+// chunkReader reads chunks, and tries again where trying again at once may help. It lives as long as its Source.
+type chunkReader struct {
+	db        *DB
+	resource  *schemas.Resource
+	log       *zap.Logger
+	cancelled prometheus.Counter // chunks that the server cancelled
+
+	activity  activity
+	catalogue catalogue
+	size      batchSizer
+	lineage   lineage
+}
+
+func newChunkReader(db *DB, c SourceConfig) *chunkReader {
+	return &chunkReader{
+		db:        db,
+		resource:  c.Resource,
+		log:       c.Log,
+		cancelled: c.Metrics.SQLTimeouts,
+		activity:  activity{tell: c.Doing, log: c.Log},
+		catalogue: catalogue{db: db, resource: c.Resource, log: c.Log},
+		size:      newBatchSizer(c.MaxRows),
+	}
+}
+
+// read returns the chunks of q after k, one by one to the end. The last pair may be an error. No connection is in use
+// while the caller has a chunk.
+func (r *chunkReader) read(ctx context.Context, q query, k key) iter.Seq2[*chunk, error] {
+	return func(yield func(*chunk, error) bool) {
+		for {
+			c, err := r.next(ctx, q, k)
+			if !yield(c, err) || err != nil || c.last {
+				return
+			}
+			k = c.end
+		}
+	}
+}
+
+// unsettled reads all chunks of q after k and emits them as batches that settle nothing, the last one with done. It
+// leaves out bad chunks, and then ends in a HoldError instead of done.
+func (r *chunkReader) unsettled(
+	ctx context.Context, q query, k key, done *poller.Done, emit func(poller.Batch) error,
+) error {
+	var bad *chunk
+	for c, err := range r.read(ctx, q, k) {
+		if err != nil {
+			return err
+		}
+		if c.bad() {
+			bad = cmp.Or(bad, c)
+			continue
+		}
+		b := poller.Batch{Rows: c.rows, Rejects: c.rejects, Settled: schemas.MinInstant}
+		if c.last && bad == nil {
+			b.Done = done
+		}
+		if err := emit(b); err != nil {
+			return err
+		}
+	}
+	if bad != nil {
+		return bad.hold(r.resource.Table)
+	}
+	return nil
+}
+
+// next reads one chunk.
+func (r *chunkReader) next(ctx context.Context, q query, k key) (*chunk, error) {
+	var c *chunk
+	err := r.retry(ctx, func(t *table, size chunkSize, answered func()) (*clock, error) {
+		var err error
+		c, err = readChunk(ctx, r.db, t, q, k, size, answered)
+		return c.clock, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.size.learn(c)
+	return c, nil
+}
+
+// clock reads the clock alone.
+func (r *chunkReader) clock(ctx context.Context) (*clock, error) {
+	var c *clock
+	err := r.retry(ctx, func(*table, chunkSize, func()) (*clock, error) {
+		var err error
+		c, err = r.db.snapshot(ctx, catalogueDeadline, nil, nil)
+		return c, err
+	})
+	return c, err
+}
+
+// attempt reads one transaction and returns its clock.
+type attempt func(t *table, size chunkSize, answered func()) (*clock, error)
+
+// retry attempts until a transaction succeeds whose clock follows those before it.
+func (r *chunkReader) retry(ctx context.Context, attempt attempt) error {
+	pauses := backoff.NewExponentialBackOff()
+	pauses.InitialInterval, pauses.MaxInterval = 50*time.Millisecond, 3*time.Second
+	failed := map[remedy]int{}
+	for {
+		size := r.size.next()
+		err := r.try(ctx, attempt, size)
+		switch {
+		case err == nil || errors.Is(err, errRewound):
+			return err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+		r.log.Debug("a chunk failed", zap.Int("limit", size.rows), zap.Error(err))
+		remedy := remedyFor(err)
+		failed[remedy]++
+		if again := r.apply(remedy, err, size); !again || failed[remedy] > remedies[remedy].tries {
+			return r.explain(remedy, err, size)
+		}
+		if remedies[remedy].pause {
+			if err := wait.For(ctx, pauses.NextBackOff()); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (r *chunkReader) try(ctx context.Context, attempt attempt, size chunkSize) error {
+	answered := r.activity.await()
+	defer answered()
+	t, err := r.catalogue.get(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := attempt(t, size, answered)
+	if err != nil {
+		return err
+	}
+	return r.lineage.follow(c)
+}
+
+// apply prepares another try; false: none will help.
+func (r *chunkReader) apply(remedy remedy, err error, size chunkSize) bool {
+	switch remedy {
+	case smaller:
+		r.cancelled.Inc()
+		return r.size.cancelled(size.rows)
+	case lookAgain, hold: // whoever resolves a hold may change the table
+		r.catalogue.forget()
+	case reconnect, reconnectRefused, reconnectSilent:
+		r.db.dropIdle(err)
+	}
+	return true
+}
+
+func (r *chunkReader) explain(remedy remedy, err error, size chunkSize) error {
+	err = r.db.endpoint.explain(r.resource.Table, err)
+	if remedy == smaller {
+		return fmt.Errorf("%w: even %d rows take longer than the server allows: is there an index on "+
+			"(updated_at, id) of %s?", err, size.rows, r.resource.Table)
+	}
+	return err
+}

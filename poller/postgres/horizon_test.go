@@ -1,0 +1,39 @@
+package postgres
+
+import (
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/schemas"
+)
+
+func TestAClockThatIsSetBackTakesItsHorizonsAlong(t *testing.T) {
+	hs := horizons{overlap: 10 * time.Microsecond}
+	hs.note(horizon{time: 100, next: 5})
+	hs.note(horizon{time: 200, next: 6})
+	hs.note(horizon{time: 150, next: 7})
+	if got := hs.reach(6); got != 90 {
+		t.Errorf("settled reaches %d by the horizons of a clock that was set back from 200 to 150, expected 90", got)
+	}
+}
+
+func TestHorizonsAreBoundedAndThinningNeverSettlesFurther(t *testing.T) {
+	hs := horizons{overlap: 0}
+	exact := map[uint64]schemas.Instant{}
+	for i := range 50_000 {
+		h := horizon{time: schemas.Instant(10 * i), next: uint64(i)}
+		hs.note(h)
+		exact[h.next] = h.time
+	}
+	if len(hs.noted) > maxHorizons {
+		t.Errorf("%d horizons are kept, the bound is %d", len(hs.noted), maxHorizons)
+	}
+	for xmin := uint64(0); xmin < 50_000; xmin += 37 {
+		if got := hs.reach(xmin); got > exact[xmin] {
+			t.Fatalf("with xmin %d settled reaches %d, without thinning %d", xmin, got, exact[xmin])
+		}
+	}
+	if got := hs.reach(49_999); got != exact[49_999] {
+		t.Errorf("the newest horizon was thinned away: reach %d", got)
+	}
+}
