@@ -114,11 +114,11 @@ func (w *world) snapshot() (*clock, map[int64]version) {
 
 // model reads a world as Source does, in chunks, with the same settler and frontier.
 type model struct {
-	w       *world
+	w        *world
 	horizons horizons
-	settled schemas.Instant
-	front   *frontier
-	topic   map[int64]version
+	settled  schemas.Instant
+	front    *frontier
+	topic    map[int64]version
 }
 
 // scan reads the rows after (at, id) in the order of the keyset, chunk by chunk, other things happening in between.
