@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Clock is the service's clock: it stamps rows, says which day is today, and is what the Date header carries. It runs at Speed times
-// the pace of the machine's clock from a chosen instant on, so that days end during a test. Pauses, rates and timeouts keep to the
-// machine's clock.
+// Clock is the service's clock: it stamps rows, says which day is today, and is what the Date header carries.
+// It runs at Speed times the pace of the machine's clock from a chosen instant on, so that days end during a
+// test. Pauses, rates and timeouts keep to the machine's clock.
 //
-// PostgreSQL has its own clock, now(): with a start or a speed of its own this clock leaves that one behind, which a reader that settles by
-// the server's now() cannot bear. Use both only over REST.
+// PostgreSQL has its own clock, now(): with a start or a speed of its own this clock leaves that one behind,
+// which a reader that settles by the server's now() cannot bear. Use both only over REST.
 type Clock struct {
 	mu    sync.Mutex
 	base  time.Time // of this clock, at real
@@ -19,8 +19,9 @@ type Clock struct {
 	whole bool // to the second, else to the microsecond
 }
 
-// NewClock starts a clock at start (zero: now), speed times as fast as the machine's (0: as fast).
-func NewClock(start time.Time, speed float64, wholeSeconds bool) *Clock {
+// newClock starts a clock at start (zero: now) plus offset, speed times as fast as the machine's (0: as
+// fast).
+func newClock(start time.Time, offset time.Duration, speed float64, wholeSeconds bool) *Clock {
 	now := time.Now()
 	if start.IsZero() {
 		start = now
@@ -28,10 +29,11 @@ func NewClock(start time.Time, speed float64, wholeSeconds bool) *Clock {
 	if speed == 0 {
 		speed = 1
 	}
-	return &Clock{base: start.UTC(), real: now, speed: speed, whole: wholeSeconds}
+	return &Clock{base: start.UTC().Add(offset), real: now, speed: speed, whole: wholeSeconds}
 }
 
-// Now is the instant in UTC, floored to the microsecond, or to the second where the clock counts whole seconds.
+// Now is the instant in UTC, floored to the microsecond, or to the second where the clock counts whole
+// seconds.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

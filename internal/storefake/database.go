@@ -4,12 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"slices"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,7 +16,8 @@ const ReaderRole = "student_ro"
 
 // Database says which PostgreSQL holds orders and order_items, and how.
 type Database struct {
-	// DSN of a role that may create roles and tables, in a database of storefake's own; empty: none, rows are in memory only.
+	// DSN of a role that may create roles and tables, in a database of storefake's own; empty: none, rows are in
+	// memory only.
 	DSN      string
 	Password string // of ReaderRole; empty: "student"
 	Columns  Columns
@@ -30,7 +26,8 @@ type Database struct {
 	StatementTimeout time.Duration
 }
 
-// Columns are the types of the tables' columns, which the document leaves open. Empty strings: the first of each.
+// Columns are the types of the tables' columns, which the document leaves open. Empty strings: the first of
+// each.
 type Columns struct {
 	Int    string // int8, int4
 	Money  string // numeric, float8, float4, text; a float keeps less, and REST then shows what it kept
@@ -67,105 +64,135 @@ func (d *Database) Check() error {
 	}
 	if d.DSN != "" {
 		if _, err := pgxpool.ParseConfig(d.DSN); err != nil {
-			errs = append(errs, fmt.Errorf("postgres DSN: expected postgres://user:password@host:port/database: %w", err))
+			errs = append(errs, fmt.Errorf("postgres DSN: expected postgres://user:password@host:port/database: %w",
+				err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// database is PostgreSQL as its administrator sees it.
-type database struct {
-	Database
-	columns Columns
-	pool    *pgxpool.Pool
-	// present are the columns that each table has now, by the resource's name.
-	present atomic.Pointer[map[string][]string]
-}
-
 // maxWriters bounds the transactions open at once, traffic's and tests'.
 const maxWriters = 24
 
-// connect opens the database, if there is one. Nothing is written yet.
-func (s *Store) connect(ctx context.Context, d Database) error {
+// connect opens the database; nil where there is none. Nothing is written yet.
+func (d *Database) connect(ctx context.Context) (*pgxpool.Pool, error) {
 	if d.DSN == "" {
-		return nil
+		return nil, nil
 	}
 	config, err := pgxpool.ParseConfig(d.DSN)
 	if err != nil {
-		return fmt.Errorf("postgres DSN: %w", err)
+		return nil, fmt.Errorf("postgres DSN: %w", err)
 	}
 	config.MaxConns = maxWriters
-	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // no cached statements: tests alter the tables
+	// No cached statements: tests alter the tables.
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
-		return fmt.Errorf("open PostgreSQL: %w", err)
+		return nil, fmt.Errorf("open PostgreSQL: %w", err)
 	}
 	if err := pool.Ping(ctx); err != nil {
 		pool.Close()
-		return fmt.Errorf("reach PostgreSQL: %w", err)
+		return nil, fmt.Errorf("reach PostgreSQL: %w", err)
 	}
-	d.Password = orElse(d.Password, "student")
-	s.db = &database{Database: d, columns: d.Columns, pool: pool}
+	return pool, nil
+}
+
+func (d *Database) password() string { return orElse(d.Password, "student") }
+
+// mark is the comment on the tables that storefake created, and so may drop.
+const mark = "made by storefake: synthetic rows, dropped and created anew when it starts"
+
+// createTables makes the empty tables anew.
+func (d *Database) createTables(ctx context.Context, pool *pgxpool.Pool) error {
+	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		for _, res := range mirroredResources() {
+			if err := dropOwn(ctx, tx, res.table); err != nil {
+				return err
+			}
+			var columns []string
+			for _, f := range res.fields {
+				columns = append(columns, f.name+" "+d.Columns.ofKind(f.kind))
+			}
+			// names and types from this package
+			create := fmt.Sprintf("CREATE TABLE %s (%s)", res.table, strings.Join(columns, ", "))
+			if _, err := tx.Exec(ctx, create); err != nil {
+				return fmt.Errorf("create table %s: %w", res.table, err)
+			}
+			if _, err := tx.Exec(ctx, "COMMENT ON TABLE "+res.table+" IS '"+mark+"'"); err != nil {
+				return fmt.Errorf("comment on table %s: %w", res.table, err)
+			}
+		}
+		return nil
+	})
+}
+
+// dropOwn drops a table that storefake made, and refuses to touch another's.
+func dropOwn(ctx context.Context, tx pgx.Tx, table string) error {
+	var exists, own bool
+	const sql = `SELECT to_regclass($1) IS NOT NULL,
+coalesce(obj_description(to_regclass($1), 'pg_class') = $2, false)`
+	err := tx.QueryRow(ctx, sql, table, mark).Scan(&exists, &own)
+	if err != nil {
+		return fmt.Errorf("look for table %s: %w", table, err)
+	}
+	if !exists {
+		return nil
+	}
+	if !own {
+		return fmt.Errorf("table %s is there and is not storefake's: give it a database of its own, "+
+			"or drop the table yourself", table)
+	}
+	if _, err := tx.Exec(ctx, "DROP TABLE "+table); err != nil {
+		return fmt.Errorf("drop table %s: %w", table, err)
+	}
 	return nil
 }
 
-// ReaderDSN is where ReaderRole reads, "" without PostgreSQL.
-func (s *Store) ReaderDSN() string {
-	if s.db == nil {
-		return ""
-	}
-	c := s.db.pool.Config().ConnConfig
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(ReaderRole, s.db.Password), Path: "/" + c.Database, RawQuery: "sslmode=disable"}
-	if strings.HasPrefix(c.Host, "/") {
-		u.RawQuery += "&host=" + url.QueryEscape(c.Host) + "&port=" + strconv.Itoa(int(c.Port))
-	} else {
-		u.Host = net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
-	}
-	return u.String()
-}
-
-// Exec runs one SQL statement as the administrator and then looks at the tables' columns again: for a test that alters them. Rows that it
-// changes are not changed in memory.
-func (s *Store) Exec(ctx context.Context, sql string) error {
-	if s.db == nil {
-		return errors.New("exec: this store has no PostgreSQL")
-	}
-	if _, err := s.db.pool.Exec(ctx, sql); err != nil {
-		return fmt.Errorf("exec: %w", err)
-	}
-	return s.db.look(ctx)
-}
-
-// look notes which columns the tables have.
-func (db *database) look(ctx context.Context) error {
-	present := map[string][]string{}
-	for _, res := range resources {
-		if res.table == "" {
-			continue
+// finishTables adds keys and indexes after the rows, which is several times faster than before them.
+func (d *Database) finishTables(ctx context.Context, pool *pgxpool.Pool) error {
+	for _, res := range mirroredResources() {
+		statements := []string{"ALTER TABLE " + res.table + " ADD PRIMARY KEY (id)"}
+		if !d.NoIndex {
+			statements = append(statements, fmt.Sprintf("CREATE INDEX %[1]s_updated ON %[1]s (updated_at, id)",
+				res.table))
 		}
-		rows, err := db.pool.Query(ctx, `SELECT attname FROM pg_attribute WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped`, res.table)
-		if err != nil {
-			return fmt.Errorf("look at the columns of %s: %w", res.table, err)
+		for _, sql := range append(statements, "ANALYZE "+res.table) {
+			if _, err := pool.Exec(ctx, sql); err != nil {
+				return fmt.Errorf("%s: %w", sql, err)
+			}
 		}
-		names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			return fmt.Errorf("look at the columns of %s: %w", res.table, err)
-		}
-		present[res.name] = names
 	}
-	db.present.Store(&present)
 	return nil
 }
 
-// has says whether the table has that column now.
-func (db *database) has(res *resource, column string) bool {
-	return slices.Contains((*db.present.Load())[res.name], column)
-}
-
-// Close stops traffic and closes the connections to PostgreSQL.
-func (s *Store) Close() {
-	s.Quiesce()
-	if s.db != nil {
-		s.db.pool.Close()
+// createReader makes the role that may read the two tables and nothing else, each statement within the time
+// limit.
+func (d *Database) createReader(ctx context.Context, pool *pgxpool.Pool) error {
+	timeout := d.StatementTimeout
+	if timeout == 0 {
+		timeout = 60 * time.Second
 	}
+	var names []string
+	for _, res := range mirroredResources() {
+		names = append(names, res.table)
+	}
+	statements := []string{
+		`DO $$ BEGIN CREATE ROLE ` + ReaderRole + `; EXCEPTION WHEN duplicate_object THEN NULL; END $$`,
+		fmt.Sprintf("ALTER ROLE %s SET statement_timeout = %d", ReaderRole, timeout.Milliseconds()),
+		"ALTER ROLE " + ReaderRole + " SET default_transaction_read_only = on",
+		"GRANT USAGE ON SCHEMA public TO " + ReaderRole,
+		"GRANT SELECT ON " + strings.Join(names, ", ") + " TO " + ReaderRole,
+	}
+	var password string
+	const quoted = `SELECT format('ALTER ROLE %I LOGIN PASSWORD %L', $1::text, $2::text)`
+	err := pool.QueryRow(ctx, quoted, ReaderRole, d.password()).Scan(&password)
+	if err != nil {
+		return fmt.Errorf("quote the password of %s: %w", ReaderRole, err)
+	}
+	for _, sql := range append(statements, password) {
+		if _, err := pool.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("set up role %s: %w", ReaderRole, err) // not the statement: it may hold the password
+		}
+	}
+	return nil
 }

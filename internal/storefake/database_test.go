@@ -67,8 +67,9 @@ func toInt(v any) int64 {
 // memory is the same rows as the fake serves them over REST.
 func memory(f *storefake.Fake, name string) map[int64][]string {
 	fields := map[string][]string{
-		"orders":      {"id", "user_id", "status", "total_amount", "created_at", "updated_at"},
-		"order_items": {"id", "order_id", "product_id", "sale_price", "quantity", "amount", "created_at", "updated_at"},
+		"orders": {"id", "user_id", "status", "total_amount", "created_at", "updated_at"},
+		"order_items": {"id", "order_id", "product_id", "sale_price", "quantity", "amount", "created_at",
+			"updated_at"},
 	}
 	out := map[int64][]string{}
 	for id, row := range f.Rows(name) {
@@ -99,9 +100,10 @@ func requireSame(t *testing.T, f *storefake.Fake, conn *pgx.Conn) {
 func TestBothPathsShowTheSameRows(t *testing.T) {
 	pg := servers.PostgresForTest(t, servers.PostgresConfig{})
 	variants := map[string]storefake.Database{
-		"numeric":          {},
-		"float8, naive":    {Columns: storefake.Columns{Money: "float8", Time: "timestamp"}},
-		"float4, int4":     {Columns: storefake.Columns{Money: "float4", Int: "int4", Status: "varchar"}, NoIndex: true},
+		"numeric":       {},
+		"float8, naive": {Columns: storefake.Columns{Money: "float8", Time: "timestamp"}},
+		"float4, int4": {Columns: storefake.Columns{Money: "float4", Int: "int4", Status: "varchar"},
+			NoIndex: true},
 		"text, with nulls": {Columns: storefake.Columns{Money: "text"}},
 	}
 	for name, database := range variants {
@@ -126,7 +128,8 @@ func TestBothPathsShowTheSameRows(t *testing.T) {
 
 func TestConcurrentTrafficLeavesBothPathsEqual(t *testing.T) {
 	pg := servers.PostgresForTest(t, servers.PostgresConfig{})
-	f := start(t, storefake.Config{Seed: 4, Size: small, Database: storefake.Database{DSN: pg.AdminDSN("postgres")},
+	f := start(t, storefake.Config{Seed: 4, Size: small,
+		Database: storefake.Database{DSN: pg.AdminDSN("postgres")},
 		Readings: storefake.Readings{Deletes: .05}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -147,14 +150,16 @@ func TestConcurrentTrafficLeavesBothPathsEqual(t *testing.T) {
 	requireSame(t, f, reader(t, f))
 }
 
-// K1: a transaction held open commits rows with an updated_at long past, on both paths at once.
+// A transaction held open commits rows with an updated_at long past, on both paths at once.
 func TestAnOpenTransactionIsSeenByNobodyAndKeepsItsFirstInstant(t *testing.T) {
 	pg := servers.PostgresForTest(t, servers.PostgresConfig{})
-	f := start(t, storefake.Config{Seed: 5, Size: small, Database: storefake.Database{DSN: pg.AdminDSN("postgres")}})
+	f := start(t, storefake.Config{Seed: 5, Size: small,
+		Database: storefake.Database{DSN: pg.AdminDSN("postgres")}})
 	conn, ctx := reader(t, f), t.Context()
 	before := f.Rows(storefake.Orders)[1].Time("updated_at")
 	tx := f.Begin()
-	if err := tx.Update(ctx, storefake.Orders, 1, func(r storefake.Row) { r["user_id"] = int64(77) }); err != nil {
+	if err := tx.Update(ctx, storefake.Orders, 1,
+		func(r storefake.Row) { r["user_id"] = int64(77) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Touch(ctx, storefake.Orders, 2); err != nil { // begins later, commits earlier
@@ -170,22 +175,26 @@ func TestAnOpenTransactionIsSeenByNobodyAndKeepsItsFirstInstant(t *testing.T) {
 	requireSame(t, f, conn)
 	rows := f.Rows(storefake.Orders)
 	if got := rows[1].Time("updated_at"); !got.Equal(tx.At) || !got.Before(rows[2].Time("updated_at")) {
-		t.Errorf("updated_at %v: expected the begin of the transaction, %v, before %v", got, tx.At, rows[2].Time("updated_at"))
+		t.Errorf("updated_at %v: expected the begin of the transaction, %v, before %v", got, tx.At,
+			rows[2].Time("updated_at"))
 	}
 }
 
 func TestStudentMayReadTwoTablesAndNothingElse(t *testing.T) {
 	pg := servers.PostgresForTest(t, servers.PostgresConfig{})
-	f := start(t, storefake.Config{Size: small, Database: storefake.Database{DSN: pg.AdminDSN("postgres"), Password: "it's \"secret\""}})
+	f := start(t, storefake.Config{Size: small, Database: storefake.Database{DSN: pg.AdminDSN("postgres"),
+		Password: "it's \"secret\""}})
 	if err := f.Exec(t.Context(), "CREATE TABLE IF NOT EXISTS private (n int)"); err != nil {
 		t.Fatal(err)
 	}
 	conn := reader(t, f)
 	var timeout string
-	if err := conn.QueryRow(t.Context(), "SHOW statement_timeout").Scan(&timeout); err != nil || timeout != "1min" {
+	if err := conn.QueryRow(t.Context(), "SHOW statement_timeout").Scan(&timeout); err != nil ||
+		timeout != "1min" {
 		t.Errorf("statement_timeout %q, %v: expected 1min", timeout, err)
 	}
-	for _, sql := range []string{"SELECT * FROM private", "UPDATE orders SET user_id = 1", "DELETE FROM order_items"} {
+	for _, sql := range []string{"SELECT * FROM private", "UPDATE orders SET user_id = 1",
+		"DELETE FROM order_items"} {
 		_, err := conn.Exec(t.Context(), sql)
 		var pgErr *pgconn.PgError
 		if !errors.As(err, &pgErr) || pgErr.Code != "42501" && pgErr.Code != "25006" {
@@ -209,10 +218,12 @@ func TestATableThatIsNotOursIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = conn.Close(context.Background()) }()
-	if _, err := conn.Exec(t.Context(), "CREATE TABLE orders (precious int); INSERT INTO orders VALUES (1)"); err != nil {
+	if _, err := conn.Exec(t.Context(),
+		"CREATE TABLE orders (precious int); INSERT INTO orders VALUES (1)"); err != nil {
 		t.Fatal(err)
 	}
-	if f, err := storefake.Start(t.Context(), storefake.Config{Database: storefake.Database{DSN: pg.AdminDSN("postgres")}}); err == nil {
+	if f, err := storefake.Start(t.Context(),
+		storefake.Config{Database: storefake.Database{DSN: pg.AdminDSN("postgres")}}); err == nil {
 		f.Close()
 		t.Fatal("storefake dropped somebody's table")
 	}
@@ -222,11 +233,12 @@ func TestATableThatIsNotOursIsLeftAlone(t *testing.T) {
 	}
 }
 
-// K28: a column that a test drops is no longer written.
+// A column that a test drops is no longer written.
 func TestRowsAreWrittenOnAfterAColumnWasDropped(t *testing.T) {
 	pg := servers.PostgresForTest(t, servers.PostgresConfig{})
 	f := start(t, storefake.Config{Size: small, Database: storefake.Database{DSN: pg.AdminDSN("postgres")}})
-	for _, sql := range []string{"ALTER TABLE orders DROP COLUMN total_amount", "ALTER TABLE orders ADD COLUMN note text DEFAULT 'x'"} {
+	for _, sql := range []string{"ALTER TABLE orders DROP COLUMN total_amount",
+		"ALTER TABLE orders ADD COLUMN note text DEFAULT 'x'"} {
 		if err := f.Exec(t.Context(), sql); err != nil {
 			t.Fatal(err)
 		}
@@ -242,7 +254,8 @@ func TestRowsAreWrittenOnAfterAColumnWasDropped(t *testing.T) {
 // The outcome of a commit whose connection breaks is asked for, so memory and database agree after a crash.
 func TestMemoryAndDatabaseAgreeAfterPostgresWasKilledUnderTraffic(t *testing.T) {
 	pg := servers.PostgresForTest(t, servers.PostgresConfig{})
-	f := start(t, storefake.Config{Seed: 6, Size: small, Database: storefake.Database{DSN: pg.AdminDSN("postgres")}})
+	f := start(t, storefake.Config{Seed: 6, Size: small,
+		Database: storefake.Database{DSN: pg.AdminDSN("postgres")}})
 	f.StartTraffic(2000)
 	for range 3 {
 		waitForChanges(t, f, 100)

@@ -1,12 +1,28 @@
-// Package storefake is a stand-in for the commerce data service: an independent reading of spec/commerce-data-service.md, so it shares no
-// code with what reads the service (a wrong field name would then be wrong on both sides, and pass).
+// Package storefake stands in for the commerce data service. It is an independent reading of the service's
+// document and shares no code with what reads the service: a wrong field name would then be wrong on both
+// sides, and pass. So it must not import package schemas.
 //
-// It has one set of rows in memory, served over HTTP, and where a PostgreSQL is given the same orders and order_items in its tables. Every
-// change goes through a Tx, which writes PostgreSQL first and memory once that has committed. What the document leaves open is a
-// Readings, what goes wrong is a Faults; both may be changed while it runs.
+//	                 Tx (transaction.go), row locks (locks.go)
+//	Shop  ----------+
+//	tests ----------+--> Store ---> PostgreSQL: orders and order_items (mirror.go)
+//	                       |
+//	                       +------> Tables: all rows, in memory
+//	                                  |
+//	clients <---- Server <------------+
+//	                ^
+//	                Behaviour: Readings (what the document leaves open) and Faults (what goes wrong)
 //
-// Instants are kept in microseconds, as a real service's database would: PostgreSQL shows all of it, REST the whole second it lies in
-// (the document's form has no fraction). Config.WholeSeconds stamps whole seconds, so that both paths print the same instant.
+// Every change goes through a Tx. It writes to PostgreSQL first, where there is one, and to memory once
+// PostgreSQL has committed. Readings and faults may be changed while the service runs.
 //
-// Invented persons only: every address ends in example.com, example.org or example.net.
+// Instants are kept in microseconds, as a real service's database would keep them. PostgreSQL shows all of
+// it, REST the whole second it lies in, because the document's form has no fraction. Config.WholeSeconds
+// stamps whole seconds, so that both paths print the same instant.
+//
+// Where further behaviour belongs: another reading of the document is a field of Readings, something that
+// goes wrong is a Fault, and exchange.go obeys both. Replicas of different age are several Tables that
+// Store.apply brings up to date one after the other, of which an exchange reads one; a restore replaces the
+// rows of Tables and mirror; a clock that steps is Clock.Advance.
+//
+// All persons are invented: every address ends in example.com, example.org or example.net.
 package storefake

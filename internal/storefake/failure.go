@@ -14,7 +14,8 @@ type failure struct {
 }
 
 var (
-	unauthorized     = &failure{401, "unauthorized", "a valid API key is required: Authorization: Bearer <API_KEY>"}
+	unauthorized = &failure{401, "unauthorized",
+		"a valid API key is required: Authorization: Bearer <API_KEY>"}
 	notFound         = &failure{404, "not_found", "there is no such endpoint"}
 	methodNotAllowed = &failure{405, "method_not_allowed", "only GET is allowed"}
 	internalError    = &failure{500, "internal_error", "the request could not be served"}
@@ -31,6 +32,15 @@ func (f *failure) write(w http.ResponseWriter) {
 func (f *failure) writeHTML(w http.ResponseWriter) {
 	w.Header().Set("Content-Type", "text/html")
 	w.WriteHeader(f.status)
-	_, _ = fmt.Fprintf(w, "<html><head><title>%d %s</title></head><body><center><h1>%[1]d %[2]s</h1></center></body></html>\n",
+	_, _ = fmt.Fprintf(w,
+		"<html><head><title>%d %s</title></head><body><center><h1>%[1]d %[2]s</h1></center></body></html>\n",
 		f.status, http.StatusText(f.status))
+}
+
+func pastEnd(w http.ResponseWriter, form PastEnd) {
+	if form == PastEndNotFound {
+		(&failure{404, "not_found", "there is no such page"}).write(w)
+		return
+	}
+	invalid("page", "is beyond the last page").write(w)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"net"
 	"net/http"
@@ -17,8 +18,8 @@ type Config struct {
 	Base   string // path of the base address; empty: /v1
 	Seed   uint64
 	Size   Size
-	// Start is the instant at which the clock starts (zero: now), Offset comes on top of it, Speed is its pace (0: 1), and WholeSeconds
-	// makes it stamp whole seconds.
+	// Start is the instant at which the clock starts (zero: now), Offset comes on top of it, Speed is its pace
+	// (0: 1), and WholeSeconds makes it stamp whole seconds.
 	Start        time.Time
 	Offset       time.Duration
 	Speed        float64
@@ -40,33 +41,44 @@ func (c *Config) Check() error {
 	return errors.Join(errs...)
 }
 
-// Fake is a running service: its rows, and what answers for them.
+// Fake is a running service. Its parts are there to be used by tests: rows are read through Tables, changed
+// through Store and Shop, requests are looked at through Server, and Behaviour says how it answers.
 type Fake struct {
+	*Tables
 	*Store
+	*Shop
+	*Behaviour
 	*Server
 	http     *http.Server
 	listener net.Listener
 	done     chan struct{} // the HTTP server has returned
 }
 
-// Start generates history, sets PostgreSQL up where there is one, and answers requests when it returns. Close ends it.
+// Start generates history, sets PostgreSQL up where there is one, and answers requests when it returns. Close
+// ends it.
 func Start(ctx context.Context, c Config) (*Fake, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	store := NewStore(NewClock(c.Start, c.Speed, c.WholeSeconds), c.Seed)
-	store.clock.Advance(c.Offset)
-	store.read = c.Readings
-	if err := store.connect(ctx, c.Database); err != nil {
+	listener, err := net.Listen("tcp", orElse(c.Listen, "127.0.0.1:0"))
+	if err != nil {
+		return nil, fmt.Errorf("listen for HTTP: %w", err)
+	}
+	clock := newClock(c.Start, c.Offset, c.Speed, c.WholeSeconds)
+	store, err := newStore(ctx, &c, clock)
+	if err != nil {
+		_ = listener.Close() // nothing has been accepted yet
 		return nil, err
 	}
-	f := &Fake{Store: store, Server: NewServer(store, orElse(c.Base, "/v1")), done: make(chan struct{})}
-	f.faults = c.Faults
-	if err := f.fill(ctx, c); err != nil {
-		store.Close()
-		return nil, err
+	behaviour := newBehaviour(c.Seed, c.Readings, c.Faults)
+	server := newServer(store.tables, behaviour, clock, c.Seed, orElse(c.Base, "/v1"))
+	f := &Fake{
+		Tables: store.tables, Store: store, Shop: newShop(store, behaviour, c.Seed), Behaviour: behaviour,
+		Server: server,
+		http: &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second,
+			ErrorLog: log.New(io.Discard, "", 0)}, // of connections that faults broke off
+		listener: listener, done: make(chan struct{}),
 	}
-	f.http = &http.Server{Handler: f.Server, ReadHeaderTimeout: 10 * time.Second, ErrorLog: log.New(quiet{}, "", 0)}
 	go func() {
 		defer close(f.done)
 		_ = f.http.Serve(f.listener) // http.ErrServerClosed, from Close
@@ -74,18 +86,8 @@ func Start(ctx context.Context, c Config) (*Fake, error) {
 	return f, nil
 }
 
-func (f *Fake) fill(ctx context.Context, c Config) (err error) {
-	if f.listener, err = net.Listen("tcp", orElse(c.Listen, "127.0.0.1:0")); err != nil {
-		return fmt.Errorf("listen for HTTP: %w", err)
-	}
-	if err = f.Generate(c.Size); err == nil {
-		err = f.load(ctx)
-	}
-	if err != nil {
-		_ = f.listener.Close() // nothing has been accepted yet
-	}
-	return err
-}
+// Clock is the clock that stamps the rows.
+func (f *Fake) Clock() *Clock { return f.Server.clock }
 
 // BaseURL is the service's base address, with its version segment.
 func (f *Fake) BaseURL() string { return "http://" + f.listener.Addr().String() + f.base }
@@ -95,7 +97,10 @@ func (f *Fake) BaseURL() string { return "http://" + f.listener.Addr().String() 
 func (f *Fake) Close() {
 	_ = f.http.Close() // its connections are dropped either way
 	<-f.done
-	f.Store.Close()
+	f.Quiesce()
+	if f.mirror != nil {
+		f.mirror.pool.Close()
+	}
 }
 
 func orElse(s, other string) string {
@@ -104,8 +109,3 @@ func orElse(s, other string) string {
 	}
 	return s
 }
-
-// quiet is where net/http's complaints about aborted connections go: they are the faults that were asked for.
-type quiet struct{}
-
-func (quiet) Write(p []byte) (int, error) { return len(p), nil }

@@ -66,8 +66,12 @@ func ask(t *testing.T, f *storefake.Fake, method, path, authorization string) an
 	if authorization != "" {
 		r.Header.Set("Authorization", authorization)
 	}
-	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{DisableKeepAlives: true}} // no connection of an earlier request that could be closed
+	client := http.Client{CheckRedirect: func(*http.Request,
+		[]*http.Request) error {
+		return http.ErrUseLastResponse
+	},
+		// no connection of an earlier request that could be closed
+		Transport: &http.Transport{DisableKeepAlives: true}}
 	response, err := client.Do(r)
 	if err != nil {
 		return answer{err: err}

@@ -30,20 +30,24 @@ const (
 	MoreForever     Fault = "more-forever" // the right rows, and has_more: true
 )
 
-var allFaults = []Fault{ServerError, ServerErrorHTML, TooMany, Unauthorized, Revoke, Truncated, Cut, Endless, Slow, Hang, Reset, Redirect,
+var allFaults = []Fault{ServerError, ServerErrorHTML, TooMany, Unauthorized, Revoke, Truncated, Cut, Endless,
+	Slow, Hang, Reset, Redirect,
 	MoreForever}
 
 // Faults says what goes wrong. The zero value: nothing.
 type Faults struct {
 	// Shares of the data requests that meet each fault, drawn from the seed.
 	Shares map[Fault]float64
-	// Choose, if set, decides before Shares do; NoFault leaves it to them. It is called from many goroutines, and may call the Fake.
+	// Choose, if set, decides before Shares do; NoFault leaves it to them. It is called from many goroutines,
+	// and may call the Fake.
 	Choose func(*http.Request) Fault
 	// SlowFor is how long a slow body takes, by the machine's clock; 0: 5 s.
 	SlowFor time.Duration
-	// RedirectTo is where a redirect leads; empty: /elsewhere on this server, an HTML page that counts as a request for "elsewhere".
+	// RedirectTo is where a redirect leads; empty: /elsewhere on this server, an HTML page that counts as a
+	// request for "elsewhere".
 	RedirectTo string
-	// GarbledRows is the share of rows, by id, that break the document's contract, each in one way and always in the same.
+	// GarbledRows is the share of rows, by id, that break the document's contract, each in one way and always in
+	// the same.
 	GarbledRows float64
 }
 
@@ -83,7 +87,8 @@ func (f *Faults) draw(r *http.Request, drawn func() float64) Fault {
 	return NoFault
 }
 
-// Garbling is a way in which a row over REST breaks the document's contract. The row in PostgreSQL stays good: break that by Update.
+// Garbling is a way in which a row over REST breaks the document's contract. The row in PostgreSQL stays
+// good: break that by Update.
 type Garbling string
 
 // Garblings of a row.
@@ -94,7 +99,7 @@ const (
 	BadTimestamp Garbling = "bad-timestamp" // updated_at is not a timestamp
 	NoTimestamp  Garbling = "no-timestamp"  // updated_at is null
 	HugeMoney    Garbling = "huge-money"    // more digits than any decimal type has
-	WordMoney    Garbling = "word-money"    // money that is no number; on a resource without money like BadTimestamp
+	WordMoney    Garbling = "word-money"    // money that is no number; BadTimestamp where there is none
 	NotAnObject  Garbling = "not-an-object"
 )
 

@@ -27,18 +27,34 @@ func always(t *testing.T, f *storefake.Fake, fault storefake.Fault) {
 func TestEachFaultLooksAsItShould(t *testing.T) {
 	f := start(t, storefake.Config{Size: small})
 	for fault, right := range map[storefake.Fault]func(answer) bool{
-		storefake.ServerError:     func(a answer) bool { return a.status == 500 && a.Error == "internal_error" },
-		storefake.ServerErrorHTML: func(a answer) bool { return a.status == 500 && strings.HasPrefix(string(a.body), "<html>") },
-		storefake.TooMany:         func(a answer) bool { return a.status == 429 && a.header.Get("Retry-After") == "1" },
-		storefake.Unauthorized:    func(a answer) bool { return a.status == 401 },
-		storefake.Revoke:          func(a answer) bool { return a.status == 401 },
-		storefake.Truncated:       func(a answer) bool { return a.status == 200 && errors.Is(a.err, io.ErrUnexpectedEOF) },
-		storefake.Cut:             func(a answer) bool { var e *json.SyntaxError; return a.status == 200 && errors.As(a.err, &e) },
-		storefake.Endless:         func(a answer) bool { return a.status == 200 && len(a.body) == 4<<20 },
-		storefake.Slow:            func(a answer) bool { return a.err == nil && len(a.Data) == small.Users },
-		storefake.Reset:           func(a answer) bool { return errors.Is(a.err, syscall.ECONNRESET) },
-		storefake.Redirect:        func(a answer) bool { return a.status == 302 && a.header.Get("Location") == "/elsewhere" },
-		storefake.MoreForever:     func(a answer) bool { return len(a.Data) == small.Users && a.Meta.HasMore },
+		storefake.ServerError: func(a answer) bool { return a.status == 500 && a.Error == "internal_error" },
+		storefake.ServerErrorHTML: func(a answer) bool {
+			return a.status == 500 &&
+				strings.HasPrefix(string(a.body), "<html>")
+		},
+		storefake.TooMany: func(a answer) bool {
+			return a.status == 429 &&
+				a.header.Get("Retry-After") == "1"
+		},
+		storefake.Unauthorized: func(a answer) bool { return a.status == 401 },
+		storefake.Revoke:       func(a answer) bool { return a.status == 401 },
+		storefake.Truncated: func(a answer) bool {
+			return a.status == 200 &&
+				errors.Is(a.err, io.ErrUnexpectedEOF)
+		},
+		storefake.Cut: func(a answer) bool {
+			var e *json.SyntaxError
+			return a.status == 200 &&
+				errors.As(a.err, &e)
+		},
+		storefake.Endless: func(a answer) bool { return a.status == 200 && len(a.body) == 4<<20 },
+		storefake.Slow:    func(a answer) bool { return a.err == nil && len(a.Data) == small.Users },
+		storefake.Reset:   func(a answer) bool { return errors.Is(a.err, syscall.ECONNRESET) },
+		storefake.Redirect: func(a answer) bool {
+			return a.status == 302 &&
+				a.header.Get("Location") == "/elsewhere"
+		},
+		storefake.MoreForever: func(a answer) bool { return len(a.Data) == small.Users && a.Meta.HasMore },
 	} {
 		always(t, f, fault)
 		key := f.Key()
@@ -57,7 +73,8 @@ func TestEachFaultLooksAsItShould(t *testing.T) {
 func TestAHangingRequestEndsWithItsClient(t *testing.T) {
 	f := start(t, storefake.Config{Size: small})
 	always(t, f, storefake.Hang)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.BaseURL()+"/store-users?"+everything, nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.BaseURL()+"/store-users?"+everything,
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +88,8 @@ func TestAHangingRequestEndsWithItsClient(t *testing.T) {
 func TestFaultsAreDrawnFromTheSeedAndChosenByTests(t *testing.T) {
 	draw := func(seed uint64) (statuses []int) {
 		f := start(t, storefake.Config{Seed: seed, Size: small,
-			Faults: storefake.Faults{Shares: map[storefake.Fault]float64{storefake.ServerError: .3, storefake.TooMany: .3}}})
+			Faults: storefake.Faults{Shares: map[storefake.Fault]float64{storefake.ServerError: .3,
+				storefake.TooMany: .3}}})
 		for range 40 {
 			statuses = append(statuses, get(t, f, "/store-products?"+everything).status)
 		}
@@ -113,7 +131,8 @@ func equal(a, b []int) bool {
 
 func TestGarbledRowsBreakTheContractInTheirWay(t *testing.T) {
 	f := start(t, storefake.Config{Size: small})
-	for id, g := range map[int64]storefake.Garbling{1: storefake.NoID, 2: storefake.TextID, 3: storefake.BadTimestamp, 4: storefake.NoTimestamp,
+	for id, g := range map[int64]storefake.Garbling{1: storefake.NoID, 2: storefake.TextID,
+		3: storefake.BadTimestamp, 4: storefake.NoTimestamp,
 		5: storefake.HugeMoney, 6: storefake.WordMoney, 7: storefake.NotAnObject} {
 		f.Garble(storefake.Orders, id, g)
 	}
@@ -121,7 +140,8 @@ func TestGarbledRowsBreakTheContractInTheirWay(t *testing.T) {
 	if err := json.Unmarshal(get(t, f, "/store-orders?"+everything+"&page_size=8").body, &listing); err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{`{"user_id":`, `{"id":"abc",`, `"updated_at":"yesterday"}`, `"updated_at":null}`,
+	for i, want := range []string{
+		`{"user_id":`, `{"id":"abc",`, `"updated_at":"yesterday"}`, `"updated_at":null}`,
 		`"total_amount":` + strings.Repeat("9", 60), `"total_amount":"a lot"`, `"garbled"`, `{"id":8,`} {
 		if !strings.Contains(string(listing.Data[i]), want) {
 			t.Errorf("row %d: %s, expected %s in it", i+1, listing.Data[i], want)
@@ -130,7 +150,8 @@ func TestGarbledRowsBreakTheContractInTheirWay(t *testing.T) {
 	if err := f.SetFaults(func(s *storefake.Faults) { s.GarbledRows = .5 }); err != nil {
 		t.Fatal(err)
 	}
-	if body := string(get(t, f, "/store-users?"+everything).body); !strings.Contains(body, "yesterday") || !strings.Contains(body, `"abc"`) {
+	body := string(get(t, f, "/store-users?"+everything).body)
+	if !strings.Contains(body, "yesterday") || !strings.Contains(body, `"abc"`) {
 		t.Error("half of the rows should be garbled, none is")
 	}
 }

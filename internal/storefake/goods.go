@@ -10,13 +10,18 @@ import (
 )
 
 var (
-	categories = []string{"Accessories", "Active", "Blazers & Jackets", "Clothing Sets", "Dresses", "Fashion Hoodies & Sweatshirts",
-		"Intimates", "Jeans", "Jumpsuits & Rompers", "Leggings", "Maternity", "Outerwear & Coats", "Pants", "Pants & Capris", "Plus",
-		"Shorts", "Skirts", "Sleep & Lounge", "Socks", "Socks & Hosiery", "Suits", "Suits & Sport Coats", "Sweaters", "Swim",
+	categories = []string{"Accessories", "Active", "Blazers & Jackets", "Clothing Sets", "Dresses",
+		"Fashion Hoodies & Sweatshirts",
+		"Intimates", "Jeans", "Jumpsuits & Rompers", "Leggings", "Maternity", "Outerwear & Coats", "Pants",
+		"Pants & Capris", "Plus",
+		"Shorts", "Skirts", "Sleep & Lounge", "Socks", "Socks & Hosiery", "Suits", "Suits & Sport Coats",
+		"Sweaters", "Swim",
 		"Tops & Tees", "Underwear"}
-	brands = []string{"Alder & Co", "Brightwater", "Café Nord", "Dune", "Everline", "Fjällmark", "Granit", "Harbor 9", "Ivo", "Juniper \"J\"",
+	brands = []string{"Alder & Co", "Brightwater", "Café Nord", "Dune", "Everline", "Fjällmark", "Granit",
+		"Harbor 9", "Ivo", "Juniper \"J\"",
 		"Kestrel", "Lumen", "Maple/Row", "Nøva"}
-	styles      = []string{"Classic", "Slim", "Vintage", "Stretch", "Organic", "Ribbed", "Men's", "Women's 2-Pack"}
+	styles = []string{"Classic", "Slim", "Vintage", "Stretch", "Organic", "Ribbed", "Men's",
+		"Women's 2-Pack"}
 	departments = []string{"Men", "Women"}
 )
 
@@ -25,11 +30,14 @@ func newProduct(chance *rand.Rand, id int64, created, updated time.Time) Row {
 	category, brand := one(chance, categories), one(chance, brands)
 	retail, price := newPrice(chance)
 	return Row{"id": id, "cost": Money(dusty15(price * (.35 + .3*chance.Float64()))), "category": category,
-		"name": one(chance, styles) + " " + category + " " + strconv.FormatInt(id, 10), "brand": brand, "retail_price": retail,
-		"department": one(chance, departments), "sku": fmt.Sprintf("%016X", uint64(mix(id, 7))), "created_at": created, "updated_at": updated}
+		"name": one(chance, styles) + " " + category + " " + strconv.FormatInt(id, 10), "brand": brand,
+		"retail_price": retail,
+		"department":   one(chance, departments), "sku": fmt.Sprintf("%016X", uint64(mix(id, 7))),
+		"created_at": created, "updated_at": updated}
 }
 
-// newPrice is a price of 2 to about 1000 in one of the set's forms: whole without a point, a clean decimal, or a float with its dust.
+// newPrice is a price of 2 to about 1000 in one of the set's forms: whole without a point, a clean decimal,
+// or a float with its dust.
 func newPrice(chance *rand.Rand) (Money, float64) {
 	price := min(2+math.Exp(3.4+.8*chance.NormFloat64()), 999)
 	switch at := chance.Float64(); {

@@ -31,8 +31,9 @@ func (l *placeList) set(n int64, p place) {
 	l.dense[n] = p
 }
 
-// dayIndex is the places of the rows by the UTC day of one of their instants. A place is left behind in the day that its row leaves, and
-// swept out when that day is next read: a bulk update of a million rows then costs no search.
+// dayIndex is the places of the rows by the UTC day of one of their instants. A place is left behind in the
+// day that its row leaves, and swept out when that day is next read: a bulk update of a million rows then
+// costs no search.
 type dayIndex map[cell]*bucket
 
 type bucket struct {
@@ -92,7 +93,8 @@ func (x dayIndex) read(t *table, field int, s span, dst []place) []place {
 	return dst
 }
 
-// sweep drops the places whose rows are gone or elsewhere, and those that are in it twice because a row left and came back.
+// sweep drops the places whose rows are gone or elsewhere, and those that are in it twice because a row left
+// and came back.
 func (b *bucket) sweep(t *table, field int, d cell) {
 	kept := b.places[:0]
 	for _, p := range b.places {
@@ -105,7 +107,8 @@ func (b *bucket) sweep(t *table, field int, d cell) {
 	b.places, b.stale = slices.Compact(kept), false
 }
 
-// orderIndex lists the rows of each order: head is the last place + 1 by order id, next the place + 1 before it.
+// orderIndex lists the rows of each order: head is the last place + 1 by order id, next the place + 1 before
+// it.
 type orderIndex struct {
 	head placeList
 	next []place

@@ -1,7 +1,9 @@
 package storefake
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 )
@@ -42,6 +44,24 @@ func (j *journal) add(e Entry) {
 		j.counts[e.Resource] = map[int]int{}
 	}
 	j.counts[e.Resource][e.Status]++
+}
+
+// newest are the entries that are kept, the oldest first.
+func (j *journal) newest() []Entry {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.entries)
+}
+
+// totals is the number of answers by resource and status.
+func (j *journal) totals() map[string]map[int]int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	counts := map[string]map[int]int{}
+	for resource, byStatus := range j.counts {
+		counts[resource] = maps.Clone(byStatus)
+	}
+	return counts
 }
 
 // recorder notes what a handler answers.

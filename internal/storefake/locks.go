@@ -3,11 +3,13 @@ package storefake
 import (
 	"context"
 	"fmt"
+	"sync"
 )
 
-// locks are the rows that transactions hold, as a database's are: without them two transactions could commit a row in one order to PostgreSQL
-// and in the other to memory. The Store's mutex guards them.
+// locks are the rows that transactions hold, as in a database. Without them two transactions could commit a
+// row in one order to PostgreSQL and in the other to memory.
 type locks struct {
+	mu   sync.Mutex
 	rows map[rowKey]chan struct{} // closed when the row is let go of
 	bulk *bulk                    // nil: none
 }
@@ -23,34 +25,40 @@ func (b *bulk) covers(k rowKey) bool {
 	return b != nil && k.resource == b.resource && b.from <= k.id && k.id <= b.to
 }
 
-// lock waits until nobody else holds the row.
-func (tx *Tx) lock(ctx context.Context, k rowKey) error {
-	s := tx.store
+// take waits until nobody else holds the row, and adds it to held, the rows of one transaction.
+func (l *locks) take(ctx context.Context, k rowKey, held map[rowKey]bool) error {
 	for {
-		s.mu.Lock()
-		wait, busy := s.locks.rows[k]
-		// A transaction that holds a row of the range already goes on: the bulk statement is waiting for it.
-		if b := s.locks.bulk; !busy && b.covers(k) && !tx.holdsIn(b) {
-			wait, busy = b.done, true
-		}
-		if !busy {
-			s.locks.rows[k] = make(chan struct{})
-			tx.held[k] = true
-		}
-		s.mu.Unlock()
-		if !busy {
+		wait := l.try(k, held)
+		if wait == nil {
 			return nil
 		}
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return fmt.Errorf("waiting for another transaction to let go of %s %d: %w", k.resource, k.id, context.Cause(ctx))
+			return fmt.Errorf("waiting for another transaction to let go of %s %d: %w", k.resource, k.id,
+				context.Cause(ctx))
 		}
 	}
 }
 
-func (tx *Tx) holdsIn(b *bulk) bool {
-	for k := range tx.held {
+// try takes the row, or returns what to wait for.
+func (l *locks) try(k rowKey, held map[rowKey]bool) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if wait, busy := l.rows[k]; busy {
+		return wait
+	}
+	// A transaction that already holds a row of the range goes on: the bulk statement is waiting for it.
+	if l.bulk.covers(k) && !l.bulk.coversAny(held) {
+		return l.bulk.done
+	}
+	l.rows[k] = make(chan struct{})
+	held[k] = true
+	return nil
+}
+
+func (b *bulk) coversAny(held map[rowKey]bool) bool {
+	for k := range held {
 		if b.covers(k) {
 			return true
 		}
@@ -58,36 +66,37 @@ func (tx *Tx) holdsIn(b *bulk) bool {
 	return false
 }
 
-func (tx *Tx) release() {
-	s := tx.store
-	tx.ended = true
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for k := range tx.held {
-		close(s.locks.rows[k])
-		delete(s.locks.rows, k)
+// release lets go of the rows of a transaction.
+func (l *locks) release(held map[rowKey]bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for k := range held {
+		close(l.rows[k])
+		delete(l.rows, k)
 	}
 }
 
-// locked says whether some transaction holds the row.
-func (s *Store) locked(k rowKey) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, busy := s.locks.rows[k]
-	return busy || s.locks.bulk.covers(k)
+// taken says whether a transaction or a bulk statement holds the row.
+func (l *locks) taken(k rowKey) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, busy := l.rows[k]
+	return busy || l.bulk.covers(k)
 }
 
-// lockRange waits until no transaction holds a row of the range, and keeps others from taking one until release is called.
-func (s *Store) lockRange(ctx context.Context, b *bulk) (release func(), err error) {
+// takeRange waits until no transaction holds a row of the range, and keeps others from taking one until
+// release is called.
+func (l *locks) takeRange(ctx context.Context, resource string, from, to int64) (release func(), err error) {
+	b := &bulk{resource: resource, from: from, to: to, done: make(chan struct{})}
 	announced := false
 	release = func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.locks.bulk = nil
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.bulk = nil
 		close(b.done)
 	}
 	for {
-		wait := s.blocking(b, &announced)
+		wait := l.blocking(b, &announced)
 		if wait == nil {
 			return release, nil
 		}
@@ -97,20 +106,21 @@ func (s *Store) lockRange(ctx context.Context, b *bulk) (release func(), err err
 			if announced {
 				release()
 			}
-			return nil, fmt.Errorf("waiting for transactions on %s: %w", b.resource, context.Cause(ctx))
+			return nil, fmt.Errorf("waiting for transactions on %s: %w", resource, context.Cause(ctx))
 		}
 	}
 }
 
-// blocking is something that b must wait for, nil if nothing. It announces b as soon as no other bulk statement runs.
-func (s *Store) blocking(b *bulk, announced *bool) <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if other := s.locks.bulk; other != nil && other != b {
+// blocking is something that b must wait for, nil if nothing. It announces b as soon as no other bulk
+// statement runs.
+func (l *locks) blocking(b *bulk, announced *bool) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if other := l.bulk; other != nil && other != b {
 		return other.done
 	}
-	s.locks.bulk, *announced = b, true
-	for k, held := range s.locks.rows {
+	l.bulk, *announced = b, true
+	for k, held := range l.rows {
 		if b.covers(k) {
 			return held
 		}

@@ -9,14 +9,17 @@ import (
 )
 
 // filled is a store of synthetic rows in memory.
-func filled(t *testing.T) *Store {
+func filled(t *testing.T, c Config) *Fake {
 	t.Helper()
-	s := NewStore(NewClock(time.Time{}, 1, false), 1)
-	if err := s.Generate(Size{Users: 20, Orders: 50, Products: 10}); err != nil {
+	s, err := Start(t.Context(), c)
+	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(s.Close)
 	return s
 }
+
+var few = Config{Seed: 1, Size: Size{Users: 20, Orders: 50, Products: 10}}
 
 // until waits for another goroutine to get there.
 func until(t *testing.T, there func() bool) {
@@ -29,7 +32,7 @@ func until(t *testing.T, there func() bool) {
 }
 
 func TestABulkStatementWaitsForTheRowsOthersHoldAndKeepsThemOut(t *testing.T) {
-	s, ctx := filled(t), t.Context()
+	s, ctx := filled(t, few), t.Context()
 	tx := s.Begin()
 	if err := tx.Update(ctx, Orders, 5, func(r Row) { r["user_id"] = int64(7) }); err != nil {
 		t.Fatal(err)
@@ -42,7 +45,7 @@ func TestABulkStatementWaitsForTheRowsOthersHoldAndKeepsThemOut(t *testing.T) {
 		}
 		stamped <- at
 	}()
-	until(t, func() bool { return s.locked(rowKey{Orders, 6}) })
+	until(t, func() bool { return s.locks.taken(rowKey{Orders, 6}) })
 	other, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 	defer cancel()
 	if err := s.Touch(other, Orders, 6); !errors.Is(err, context.DeadlineExceeded) {
@@ -51,7 +54,8 @@ func TestABulkStatementWaitsForTheRowsOthersHoldAndKeepsThemOut(t *testing.T) {
 	if err := s.Touch(ctx, Orders, 11); err != nil {
 		t.Errorf("a row outside of the range: %v", err)
 	}
-	if err := tx.Update(ctx, Orders, 6, func(Row) {}); err != nil { // the bulk statement waits for this transaction, not the other way round
+	// the bulk statement waits for this transaction, not the other way round
+	if err := tx.Update(ctx, Orders, 6, func(Row) {}); err != nil {
 		t.Error(err)
 	}
 	if err := tx.Commit(ctx); err != nil {
@@ -64,7 +68,7 @@ func TestABulkStatementWaitsForTheRowsOthersHoldAndKeepsThemOut(t *testing.T) {
 }
 
 func TestTheSecondTransactionOnARowWaitsForTheFirst(t *testing.T) {
-	s, ctx := filled(t), t.Context()
+	s, ctx := filled(t, few), t.Context()
 	first := s.Begin()
 	if err := first.Update(ctx, Users, 1, func(r Row) { r["age"] = int64(30) }); err != nil {
 		t.Fatal(err)
@@ -87,7 +91,7 @@ func TestTheSecondTransactionOnARowWaitsForTheFirst(t *testing.T) {
 }
 
 func TestWhatIsTakenBackIsNotSeen(t *testing.T) {
-	s, ctx := filled(t), t.Context()
+	s, ctx := filled(t, few), t.Context()
 	failed := errors.New("changed its mind")
 	err := s.Do(ctx, func(tx *Tx) error {
 		if err := tx.Delete(ctx, Users, 1); err != nil {
@@ -120,7 +124,7 @@ func TestWhatIsTakenBackIsNotSeen(t *testing.T) {
 
 func TestTheClockRunsAtItsOwnPace(t *testing.T) {
 	at := time.Date(2026, 11, 20, 23, 59, 0, 0, time.UTC)
-	c := NewClock(at, 1e6, true)
+	c := newClock(at, 0, 1e6, true)
 	until(t, func() bool { return c.Now().After(at.Add(time.Hour)) }) // within milliseconds
 	if c.Now().Nanosecond() != 0 {
 		t.Error("a clock of whole seconds shows a fraction")

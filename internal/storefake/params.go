@@ -22,12 +22,15 @@ type params struct {
 	pageSize int
 }
 
-// parseParams reads the query parameters of a request for res, or says what is wrong with them. Parameters that the document does not have for
-// the resource are ignored.
+// parseParams reads the query parameters of a request for res, or says what is wrong with them. Parameters
+// that the document does not have for the resource are ignored.
 func parseParams(res *resource, values url.Values, read *Readings, words *dictionary) (params, *failure) {
-	p := params{query: query{created: anytime, updated: anytime, status: null, order: null, before: null}, pageSize: defaultPageSize}
-	if !values.Has("created_from") && !values.Has("created_to") && !values.Has("updated_from") && !values.Has("updated_to") {
-		return p, &failure{400, "missing_required_param", "one of created_from, created_to, updated_from, updated_to is required"}
+	p := params{query: query{created: anytime, updated: anytime, status: null, order: null, before: null},
+		pageSize: defaultPageSize}
+	if !values.Has("created_from") && !values.Has("created_to") && !values.Has("updated_from") &&
+		!values.Has("updated_to") {
+		return p, &failure{400, "missing_required_param",
+			"one of created_from, created_to, updated_from, updated_to is required"}
 	}
 	for _, d := range []struct {
 		name string
@@ -97,3 +100,33 @@ func (p *params) parseFilter(res *resource, values url.Values, words *dictionary
 }
 
 func invalid(name, rule string) *failure { return &failure{400, "invalid_param", name + " " + rule} }
+
+// bounds is the part of a listing that a page holds. After a short or an empty page the next one goes on
+// where it left off, so every row is on some page.
+type bounds struct{ from, rows int }
+
+// boundsOf page number n. Which pages fall short is the same on every request.
+func boundsOf(read *Readings, seed uint64, n, size int) bounds {
+	if read.EmptyPages == 0 && read.ShortPages == 0 {
+		if n > maxPageNumber {
+			return bounds{maxPageNumber, size}
+		}
+		return bounds{n * size, size}
+	}
+	s := bounds{}
+	for i := 0; i <= min(n, maxPageNumber); i++ {
+		s.from += s.rows
+		switch at := unit(int64(i), seed); {
+		case at < read.EmptyPages:
+			s.rows = 0
+		case at < read.EmptyPages+read.ShortPages:
+			s.rows = size / 2
+		default:
+			s.rows = size
+		}
+	}
+	return s
+}
+
+// maxPageNumber bounds the arithmetic; no listing has that many pages.
+const maxPageNumber = 1 << 22

@@ -8,47 +8,45 @@ import (
 )
 
 var (
-	maleNames = []string{"Adam", "Ben", "Carlos", "David", "Émile", "Felix", "George", "Hiroshi", "Ivan", "Jörg", "Kofi", "Luis", "Marek",
+	maleNames = []string{"Adam", "Ben", "Carlos", "David", "Émile", "Felix", "George", "Hiroshi", "Ivan", "Jörg",
+		"Kofi", "Luis", "Marek",
 		"Noah", "Omar", "Paul", "Søren", "Thomas", "Víctor", "Wei"}
-	femaleNames = []string{"Anna", "Beatriz", "Chloé", "Dana", "Elena", "Fatima", "Grace", "Hannah", "Inês", "Julia", "Keiko", "Lucía",
+	femaleNames = []string{"Anna", "Beatriz", "Chloé", "Dana", "Elena", "Fatima", "Grace", "Hannah", "Inês",
+		"Julia", "Keiko", "Lucía",
 		"Maria", "Nadia", "Olga", "Priya", "Rosa", "Sofia", "Yuki", "Zoë"}
-	lastNames = []string{"Almeida", "Brown", "Chen", "Davis", "Evans", "Fischer", "García", "Hansen", "Ito", "Johnson", "Kim", "López",
-		"Müller", "Nguyen", "O'Brien", "Popov", "Quinn", "Rossi", "Smith", "Šimek", "Tanaka", "Usman", "Vega", "Williams", "Yılmaz", "Zhang"}
-	streets     = []string{"Oak Street", "Main Road", "Hill Lane", "Station Avenue", "Park Way", "Mill Court", "Lake Drive", "Church Row"}
+	lastNames = []string{"Almeida", "Brown", "Chen", "Davis", "Evans", "Fischer", "García", "Hansen", "Ito",
+		"Johnson", "Kim", "López",
+		"Müller", "Nguyen", "O'Brien", "Popov", "Quinn", "Rossi", "Smith", "Šimek", "Tanaka", "Usman", "Vega",
+		"Williams", "Yılmaz", "Zhang"}
+	streets = []string{"Oak Street", "Main Road", "Hill Lane", "Station Avenue", "Park Way", "Mill Court",
+		"Lake Drive", "Church Row"}
 	mailDomains = []string{"example.com", "example.org", "example.net"}
 )
 
-// home is a place where people live. The oddities are the real set's: a city that is the text "null", one country under two names.
+// home is a place where people live. The oddities are the real set's: a city that is the text "null", one
+// country under two names.
 type home struct {
 	city, state, country string
 	latitude, longitude  float64
 }
 
 var homes = []home{
-	{"São Paulo", "São Paulo", "Brasil", -23.5505, -46.6333}, {"Rio Branco", "Acre", "Brasil", -9.9754, -67.8249},
+	{"São Paulo", "São Paulo", "Brasil", -23.5505, -46.6333},
+	{"Rio Branco", "Acre", "Brasil", -9.9754, -67.8249},
 	{"Shanghai", "Shanghai", "China", 31.2304, 121.4737}, {"北京", "Beijing", "China", 39.9042, 116.4074},
 	{"null", "Guangdong", "China", 22.5431, 114.0579}, {"null", "Mie", "Japan", 34.7303, 136.5086},
-	{"New York", "New York", "United States", 40.7128, -74.006}, {"Houston", "Texas", "United States", 29.7604, -95.3698},
-	{"Cañon City", "Colorado", "United States", 38.441, -105.2424}, {"Orléans", "Centre-Val de Loire", "France", 47.9029, 1.9039},
-	{"Saint-Étienne", "Auvergne-Rhône-Alpes", "France", 45.4397, 4.3872}, {"Seoul", "Seoul", "South Korea", 37.5665, 126.978},
-	{"London", "England", "United Kingdom", 51.5074, -0.1278}, {"Nürnberg", "Bayern", "Germany", 49.4521, 11.0767},
+	{"New York", "New York", "United States", 40.7128, -74.006},
+	{"Houston", "Texas", "United States", 29.7604, -95.3698},
+	{"Cañon City", "Colorado", "United States", 38.441, -105.2424},
+	{"Orléans", "Centre-Val de Loire", "France", 47.9029, 1.9039},
+	{"Saint-Étienne", "Auvergne-Rhône-Alpes", "France", 45.4397, 4.3872},
+	{"Seoul", "Seoul", "South Korea", 37.5665, 126.978},
+	{"London", "England", "United Kingdom", 51.5074, -0.1278},
+	{"Nürnberg", "Bayern", "Germany", 49.4521, 11.0767},
 	{"Berlin", "Berlin", "Deutschland", 52.52, 13.405}, {"A Coruña", "Galicia", "Spain", 43.3623, -8.4115},
 	{"Málaga", "Andalucía", "España", 36.7213, -4.4214}, {"Łódź", "Łódzkie", "Poland", 51.7592, 19.456},
 	{"Bogotá", "Bogotá", "Colombia", 4.711, -74.0721}, {"東京", "Tokyo", "Japan", 35.6762, 139.6503},
 }
-
-// pick draws one of values with the given odds, which add up to 1.
-func pick[T any](chance *rand.Rand, values []T, odds []float64) T {
-	at := chance.Float64()
-	for i, odd := range odds {
-		if at -= odd; at < 0 {
-			return values[i]
-		}
-	}
-	return values[len(odds)-1]
-}
-
-func one[T any](chance *rand.Rand, values []T) T { return values[chance.IntN(len(values))] }
 
 var (
 	trafficSources = []string{"Search", "Organic", "Facebook", "Email", "Display"}

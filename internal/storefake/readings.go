@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Readings is one way to read what the document leaves open. The zero value is the plainest: meta.count is the total, a page past the
-// end is empty, an oversized page is capped, rows come by id, no limit, keys for ever, nothing null that need not be.
+// Readings is one way to read what the document leaves open. The zero value is the plainest: meta.count is
+// the total, a page past the end is empty, an oversized page is capped, rows come by id, no limit, keys for
+// ever, nothing null that need not be.
 type Readings struct {
 	Count    Count    // what meta.count counts
 	PastEnd  PastEnd  // what a page beyond the last gives
@@ -16,10 +17,11 @@ type Readings struct {
 	// MaxPage grants no more rows a page than this, whatever was asked; meta.page_size says so. 0: 1000.
 	MaxPage int
 	Order   Order
-	// PermuteTies shuffles, anew for each request, the rows whose updated_at falls into the same second; with an Order by updated_at.
+	// PermuteTies shuffles, anew for each request, the rows whose updated_at falls into the same second; with an
+	// Order by updated_at.
 	PermuteTies bool
-	// EmptyPages and ShortPages are shares of the pages that hold nothing, or half as much as they could, though more follow. No row is
-	// lost by it: the pages after them go on where they left off.
+	// EmptyPages and ShortPages are shares of the pages that hold nothing, or half as much as they could, though
+	// more follow. No row is lost by it: the pages after them go on where they left off.
 	EmptyPages, ShortPages float64
 
 	Limit Limit
@@ -27,10 +29,11 @@ type Readings struct {
 
 	MoneyForm   MoneyForm
 	ExtraFields bool // fields that the document does not know, at both ends of a row
-	// Nulls is the share of values that are null, of all fields but id, created_at and updated_at. It touches rows generated or changed
-	// while it is set.
+	// Nulls is the share of values that are null, of all fields but id, created_at and updated_at. It touches
+	// rows generated or changed while it is set.
 	Nulls float64
-	// NewStatuses is the share of order states that the document does not name, of orders generated or moved on while it is set.
+	// NewStatuses is the share of order states that the document does not name, of orders generated or moved on
+	// while it is set.
 	NewStatuses float64
 	// Deletes is the share of traffic's changes that delete a row.
 	Deletes float64
@@ -38,8 +41,8 @@ type Readings struct {
 	NoDate bool // no Date header
 	// DayOffset moves the service's midnight: with 2h its day starts at 22:00 UTC of the day before.
 	DayOffset time.Duration
-	// Delay keeps a row from being queried until so long after its updated_at, by the service's clock. Until then it is nowhere: not in
-	// its old place either.
+	// Delay keeps a row from being queried until so long after its updated_at, by the service's clock. Until
+	// then it is nowhere: not in its old place either.
 	Delay time.Duration
 }
 
@@ -114,7 +117,8 @@ const (
 	RetryAfterAbsent  RetryAfter = "absent"
 )
 
-// Keys says how long a key is good for. A key that is used up answers 401; the key endpoint then gives out a new one.
+// Keys says how long a key is good for. A key that is used up answers 401; the key endpoint then gives out a
+// new one.
 type Keys struct {
 	Lifetime time.Duration // by the machine's clock; 0: for ever
 	Requests int           // data requests; 0: any number
@@ -148,11 +152,13 @@ func (r *Readings) Check() error {
 		share("empty-pages", r.EmptyPages), share("short-pages", r.ShortPages),
 	}
 	if r.MaxPage < 0 || r.MaxPage > maxPageSize {
-		errs = append(errs, fmt.Errorf("max-page %d: expected 1 to %d, or 0 for the document's %d", r.MaxPage, maxPageSize, maxPageSize))
+		errs = append(errs, fmt.Errorf("max-page %d: expected 1 to %d, or 0 for the document's %d", r.MaxPage,
+			maxPageSize, maxPageSize))
 	}
 	if r.EmptyPages+r.ShortPages > 0.9 {
-		errs = append(errs, fmt.Errorf("empty-pages and short-pages together %v: expected at most 0.9, or a listing has no end",
-			r.EmptyPages+r.ShortPages))
+		errs = append(errs,
+			fmt.Errorf("empty-pages and short-pages together %v: expected at most 0.9, or a listing has no end",
+				r.EmptyPages+r.ShortPages))
 	}
 	if s := r.Limit.Status; s != 0 && s != 429 && s != 503 {
 		errs = append(errs, fmt.Errorf("limit-status %d: expected 429 or 503", s))

@@ -68,12 +68,13 @@ func TestEachReadingOfPaging(t *testing.T) {
 		t.Errorf("page_size 1001: %d, expected 400", a.status)
 	}
 	set(t, f, func(r *storefake.Readings) { r.MaxPage = 37 })
-	if a := get(t, f, "/store-users?"+everything); a.Meta.PageSize != 37 || len(a.Data) != 37 || !a.Meta.HasMore {
+	if a := get(t, f, "/store-users?"+everything); a.Meta.PageSize != 37 || len(a.Data) != 37 ||
+		!a.Meta.HasMore {
 		t.Errorf("37 rows granted: meta %+v with %d rows", a.Meta, len(a.Data))
 	}
 }
 
-// K7: pages fall short in the middle, and no row is lost by it.
+// Pages fall short in the middle, and no row is lost by it.
 func TestShortAndEmptyPagesLoseNothing(t *testing.T) {
 	f := start(t, storefake.Config{Size: small, Readings: storefake.Readings{EmptyPages: .3, ShortPages: .3}})
 	ids, read := pages(t, f, "/store-users?"+everything+"&page_size=10")
@@ -98,7 +99,8 @@ func TestShortAndEmptyPagesLoseNothing(t *testing.T) {
 func TestEachOrderListsEveryRowOnce(t *testing.T) {
 	f := start(t, storefake.Config{Size: small, WholeSeconds: true})
 	for _, id := range []int64{5, 6, 7, 8, 9} { // ties
-		if err := f.SetUpdatedAt(t.Context(), storefake.Users, id, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)); err != nil {
+		if err := f.SetUpdatedAt(t.Context(), storefake.Users, id,
+			time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -113,12 +115,19 @@ func TestEachOrderListsEveryRowOnce(t *testing.T) {
 		stable bool
 		sorted func([]int64) bool
 	}{
-		"id":           {storefake.ByID, false, true, slices.IsSorted[[]int64]},
-		"updated":      {storefake.ByUpdated, false, true, ascending},
-		"updated-desc": {storefake.ByUpdatedDesc, false, true, func(ids []int64) bool { slices.Reverse(ids); return ascending(ids) }},
-		"hash":         {storefake.ByHash, false, true, func(ids []int64) bool { return !slices.IsSorted(ids) && !ascending(ids) }},
-		"shuffle":      {storefake.ByShuffle, false, false, func(ids []int64) bool { return !slices.IsSorted(ids) && !ascending(ids) }},
-		"ties":         {storefake.ByUpdated, true, false, ascending},
+		"id":      {storefake.ByID, false, true, slices.IsSorted[[]int64]},
+		"updated": {storefake.ByUpdated, false, true, ascending},
+		"updated-desc": {storefake.ByUpdatedDesc, false, true,
+			func(ids []int64) bool { slices.Reverse(ids); return ascending(ids) }},
+		"hash": {storefake.ByHash, false, true, func(ids []int64) bool {
+			return !slices.IsSorted(ids) &&
+				!ascending(ids)
+		}},
+		"shuffle": {storefake.ByShuffle, false, false, func(ids []int64) bool {
+			return !slices.IsSorted(ids) &&
+				!ascending(ids)
+		}},
+		"ties": {storefake.ByUpdated, true, false, ascending},
 	} {
 		set(t, f, func(r *storefake.Readings) { r.Order, r.PermuteTies = c.order, c.ties })
 		first := list()
@@ -142,15 +151,18 @@ func TestEachOrderListsEveryRowOnce(t *testing.T) {
 func TestMoneyMeansTheSameInEveryForm(t *testing.T) {
 	f := start(t, storefake.Config{})
 	for _, c := range []struct{ stored, asIs, padded, exponent string }{
-		{"49", "49", "49.00", "49e0"}, {"49.5", "49.5", "49.50", "495e-1"}, {"59.990001678466797", "59.990001678466797", "59.990001678466797", "59990001678466797e-15"},
+		{"49", "49", "49.00", "49e0"}, {"49.5", "49.5", "49.50", "495e-1"},
+		{"59.990001678466797", "59.990001678466797", "59.990001678466797", "59990001678466797e-15"},
 		{"0.05", "0.05", "0.05", "5e-2"}, {"-3.70", "-3.70", "-3.70", "-370e-2"}, {"0", "0", "0.00", "0e0"},
-		{"123456789012345678901.5", "123456789012345678901.5", "123456789012345678901.50", "1234567890123456789015e-1"},
+		{"123456789012345678901.5", "123456789012345678901.5", "123456789012345678901.50",
+			"1234567890123456789015e-1"},
 	} {
 		id, err := f.Insert(t.Context(), storefake.Orders, storefake.Row{"total_amount": storefake.Money(c.stored)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for form, want := range map[storefake.MoneyForm]string{storefake.MoneyAsIs: c.asIs, storefake.MoneyPadded: c.padded,
+		for form, want := range map[storefake.MoneyForm]string{storefake.MoneyAsIs: c.asIs,
+			storefake.MoneyPadded: c.padded,
 			storefake.MoneyString: `"` + c.padded + `"`, storefake.MoneyExponent: c.exponent} {
 			set(t, f, func(r *storefake.Readings) { r.MoneyForm = form })
 			var row struct {
@@ -165,13 +177,15 @@ func TestMoneyMeansTheSameInEveryForm(t *testing.T) {
 			}
 		}
 	}
-	if _, err := f.Insert(t.Context(), storefake.Orders, storefake.Row{"total_amount": storefake.Money("1e5")}); err == nil {
+	if _, err := f.Insert(t.Context(), storefake.Orders,
+		storefake.Row{"total_amount": storefake.Money("1e5")}); err == nil {
 		t.Error("money with an exponent was taken")
 	}
 }
 
 func TestNullsNewStatusesAndExtraFieldsAppearWhereTheyMay(t *testing.T) {
-	f := start(t, storefake.Config{Size: small, Readings: storefake.Readings{Nulls: .2, NewStatuses: .2, ExtraFields: true}})
+	f := start(t, storefake.Config{Size: small, Readings: storefake.Readings{Nulls: .2, NewStatuses: .2,
+		ExtraFields: true}})
 	nulls, fresh := 0, 0
 	for _, resource := range storefake.Names() {
 		for id, row := range f.Rows(resource) {
@@ -183,7 +197,8 @@ func TestNullsNewStatusesAndExtraFieldsAppearWhereTheyMay(t *testing.T) {
 					t.Fatalf("%s %d: %s is null", resource, id, field)
 				}
 			}
-			if status, _ := row["status"].(string); slices.Contains([]string{"Backordered", "On Hold", "Partially Shipped"}, status) {
+			if status, _ := row["status"].(string); slices.Contains([]string{"Backordered", "On Hold",
+				"Partially Shipped"}, status) {
 				fresh++
 			}
 		}
@@ -196,7 +211,7 @@ func TestNullsNewStatusesAndExtraFieldsAppearWhereTheyMay(t *testing.T) {
 	}
 }
 
-// K12: the limit answers in every form.
+// The limit answers in every form.
 func TestTheRateLimitAnswersInEachForm(t *testing.T) {
 	f := start(t, storefake.Config{Size: small})
 	for name, c := range map[string]struct {
@@ -204,16 +219,25 @@ func TestTheRateLimitAnswersInEachForm(t *testing.T) {
 		status int
 		check  func(answer) bool
 	}{
-		"seconds": {storefake.Limit{}, 429, func(a answer) bool { n, err := strconv.Atoi(a.header.Get("Retry-After")); return err == nil && n >= 1 }},
+		"seconds": {storefake.Limit{}, 429, func(a answer) bool {
+			n,
+				err := strconv.Atoi(a.header.Get("Retry-After"))
+			return err == nil && n >= 1
+		}},
 		"date": {storefake.Limit{RetryAfter: storefake.RetryAfterDate}, 429, func(a answer) bool {
 			at, err := http.ParseTime(a.header.Get("Retry-After"))
 			now, _ := http.ParseTime(a.header.Get("Date"))
 			return err == nil && at.After(now)
 		}},
-		"zero":   {storefake.Limit{RetryAfter: storefake.RetryAfterZero}, 429, func(a answer) bool { return a.header.Get("Retry-After") == "0" }},
-		"absent": {storefake.Limit{RetryAfter: storefake.RetryAfterAbsent}, 429, func(a answer) bool { return len(a.header["Retry-After"]) == 0 }},
-		"503":    {storefake.Limit{Status: 503}, 503, func(a answer) bool { return a.Error == "unavailable" }},
-		"html":   {storefake.Limit{HTML: true}, 429, func(a answer) bool { return strings.HasPrefix(string(a.body), "<html>") }},
+		"zero": {storefake.Limit{RetryAfter: storefake.RetryAfterZero}, 429,
+			func(a answer) bool { return a.header.Get("Retry-After") == "0" }},
+		"absent": {storefake.Limit{RetryAfter: storefake.RetryAfterAbsent}, 429,
+			func(a answer) bool { return len(a.header["Retry-After"]) == 0 }},
+		"503": {storefake.Limit{Status: 503}, 503, func(a answer) bool { return a.Error == "unavailable" }},
+		"html": {storefake.Limit{HTML: true}, 429, func(a answer) bool {
+			return strings.HasPrefix(string(a.body),
+				"<html>")
+		}},
 	} {
 		c.limit.PerSecond, c.limit.Burst = .001, 3
 		set(t, f, func(r *storefake.Readings) { r.Limit = c.limit })
@@ -260,7 +284,7 @@ func TestKeysAreUsedUpByRequestsTimeAndRevocation(t *testing.T) {
 	}
 }
 
-// K13, K10: whose midnight is it, and when can a row be queried.
+// Whose midnight is it, and when can a row be queried.
 func TestTheServicesDayClockAndDelay(t *testing.T) {
 	begin := time.Date(2026, 5, 1, 23, 0, 0, 0, time.UTC)
 	f := start(t, storefake.Config{Start: begin, Speed: 1e-9}) // as good as standing still
@@ -268,7 +292,10 @@ func TestTheServicesDayClockAndDelay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on := func(day string) int { return len(get(t, f, "/store-users?updated_from="+day+"&updated_to="+day).Data) }
+	on := func(day string) int {
+		return len(get(t, f,
+			"/store-users?updated_from="+day+"&updated_to="+day).Data)
+	}
 	if on("2026-05-01") != 1 || on("2026-05-02") != 0 {
 		t.Error("the row is not on its UTC day")
 	}
@@ -300,13 +327,15 @@ func TestTheServicesDayClockAndDelay(t *testing.T) {
 
 func TestReadingsThatCannotBeAreNamedAtOnce(t *testing.T) {
 	err := (&storefake.Config{Speed: -1, Size: storefake.Size{Orders: 1},
-		Readings: storefake.Readings{Order: "sideways", Count: "some", Nulls: 2, MaxPage: 1001, Limit: storefake.Limit{Status: 418}},
+		Readings: storefake.Readings{Order: "sideways", Count: "some", Nulls: 2, MaxPage: 1001,
+			Limit: storefake.Limit{Status: 418}},
 		Faults:   storefake.Faults{Shares: map[storefake.Fault]float64{"hiccup": .1}},
 		Database: storefake.Database{DSN: "postgres://[", Columns: storefake.Columns{Money: "money"}}}).Check()
 	if err == nil {
 		t.Fatal("everything was taken")
 	}
-	for _, want := range []string{"sideways", "some", "nulls", "max-page", "418", "hiccup", "DSN", "money column", "user", "speed"} {
+	for _, want := range []string{"sideways", "some", "nulls", "max-page", "418", "hiccup", "DSN",
+		"money column", "user", "speed"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not named in: %v", want, err)
 		}

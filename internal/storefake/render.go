@@ -10,8 +10,28 @@ import (
 // renderer writes rows as JSON under the readings of one request.
 type renderer struct {
 	words   *dictionary
-	read    Readings
+	read    *Readings
 	garbled func(resource string, id int64) Garbling // nil: none
+}
+
+// appendListing writes the body of a data endpoint's answer.
+func (r *renderer) appendListing(dst []byte, res *resource, p page, asked params, more bool) []byte {
+	dst = append(dst, `{"data":[`...)
+	for i, row := range p.rows {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = r.appendRow(dst, res, row)
+	}
+	count := p.total
+	if r.read.Count == CountPage {
+		count = len(p.rows)
+	}
+	dst = strconv.AppendInt(append(dst, `],"meta":{"page":`...), int64(asked.page), 10)
+	dst = strconv.AppendInt(append(dst, `,"page_size":`...), int64(asked.pageSize), 10)
+	dst = strconv.AppendInt(append(dst, `,"count":`...), int64(count), 10)
+	dst = strconv.AppendBool(append(dst, `,"has_more":`...), more)
+	return append(dst, "}}\n"...)
 }
 
 // appendRow writes a row as the service would show it.
@@ -117,32 +137,4 @@ func appendText(dst []byte, s string) []byte {
 	}
 	quoted, _ := json.Marshal(s) // of a string: cannot fail
 	return append(dst, quoted...)
-}
-
-// Snapshot is every row of a resource that can be queried over REST now, by id, as the service would write it:
-// without the garblings of Garble and Faults.GarbledRows, which are no state of a row.
-func (s *Store) Snapshot(resource string) map[int64]json.RawMessage {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, ok := s.tables[resource]
-	if !ok {
-		return nil
-	}
-	r := renderer{words: s.words, read: s.read}
-	before := s.queryableBefore()
-	rows := make(map[int64]json.RawMessage, t.live)
-	for _, cells := range t.all() {
-		if before == null || cells[t.res.updated()] < before {
-			rows[int64(cells[0])] = r.appendRow(nil, t.res, cells)
-		}
-	}
-	return rows
-}
-
-// queryableBefore is the instant from which on rows cannot be queried yet, null if all can.
-func (s *Store) queryableBefore() cell {
-	if s.read.Delay == 0 {
-		return null
-	}
-	return cellOf(s.clock.Now().Add(-s.read.Delay)) + 1
 }

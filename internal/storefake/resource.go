@@ -1,5 +1,7 @@
 package storefake
 
+import "slices"
+
 // The resources, by the names that the rest of this package takes.
 const (
 	Orders     = "orders"
@@ -37,7 +39,8 @@ type field struct {
 	key  string // the name as it stands in a JSON object: quoted, with its colon
 }
 
-// resource is what the document says of one kind of row. The first field is id, the last two are created_at and updated_at.
+// resource is what the document says of one kind of row. The first field is id, the last two are created_at
+// and updated_at.
 type resource struct {
 	name   string
 	path   string // below the base address
@@ -54,12 +57,7 @@ func (r *resource) updated() int { return len(r.fields) - 1 }
 
 // index is the place of a field, -1 if there is none.
 func (r *resource) index(name string) int {
-	for i, f := range r.fields {
-		if f.name == name {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(r.fields, func(f field) bool { return f.name == name })
 }
 
 // Places of fields that the code needs by name.
@@ -116,6 +114,11 @@ var resources = []*resource{
 		field{name: "shipped_at", kind: instant},
 		field{name: "delivered_at", kind: instant},
 		field{name: "returned_at", kind: instant}),
+}
+
+// mirroredResources are those that PostgreSQL has too.
+func mirroredResources() []*resource {
+	return slices.DeleteFunc(slices.Clone(resources), func(r *resource) bool { return r.table == "" })
 }
 
 // Names of all resources.

@@ -60,16 +60,21 @@ func TestEveryRuleOnParameters(t *testing.T) {
 
 func TestTheKeyEndpointNeedsNoKeyAndTheOthersDo(t *testing.T) {
 	f := start(t, storefake.Config{Size: small})
-	if a := ask(t, f, http.MethodGet, "/store-api-keys", ""); a.status != 200 || a.APIKey != f.Key() || a.APIKey == "" {
+	if a := ask(t, f, http.MethodGet, "/store-api-keys", ""); a.status != 200 || a.APIKey != f.Key() ||
+		a.APIKey == "" {
 		t.Errorf("key endpoint: %d %q, expected the key", a.status, a.body)
 	}
-	for _, path := range []string{"/store-orders", "/store-users", "/store-products", "/store-order-items", "/store-shipments"} {
-		for _, authorization := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + f.Key(), f.Key()} {
-			if a := ask(t, f, http.MethodGet, path+"?"+everything, authorization); a.status != 401 || a.Error != "unauthorized" {
+	for _, path := range []string{"/store-orders", "/store-users", "/store-products", "/store-order-items",
+		"/store-shipments"} {
+		for _, authorization := range []string{"", "Bearer", "Bearer ", "Bearer wrong", "Basic " + f.Key(),
+			f.Key()} {
+			if a := ask(t, f, http.MethodGet, path+"?"+everything, authorization); a.status != 401 ||
+				a.Error != "unauthorized" {
 				t.Errorf("%s with %q: %d %q, expected 401 unauthorized", path, authorization, a.status, a.Error)
 			}
 		}
-		if a := ask(t, f, http.MethodPost, path+"?"+everything, "Bearer "+f.Key()); a.status != 405 || a.header.Get("Allow") != "GET" {
+		if a := ask(t, f, http.MethodPost, path+"?"+everything, "Bearer "+f.Key()); a.status != 405 ||
+			a.header.Get("Allow") != "GET" {
 			t.Errorf("POST %s: %d, expected 405", path, a.status)
 		}
 	}
@@ -82,7 +87,8 @@ func TestRowsHaveTheFieldsOfTheDocument(t *testing.T) {
 		"/store-orders":      "id user_id status total_amount created_at updated_at",
 		"/store-order-items": "id order_id product_id sale_price quantity amount created_at updated_at",
 		"/store-products":    "id cost category name brand retail_price department sku created_at updated_at",
-		"/store-users": "id first_name last_name email age gender state street_address postal_code city country latitude longitude traffic_source " +
+		"/store-users": "id first_name last_name email age gender state street_address postal_code city country latitude longitude " +
+			"traffic_source " +
 			"created_at updated_at",
 		"/store-shipments": "id order_id shipped_at delivered_at returned_at created_at updated_at",
 	} {
@@ -110,11 +116,13 @@ func TestPagesHoldEveryRowOnceAndTheLastSaysSo(t *testing.T) {
 	for _, c := range []struct {
 		query            string
 		size, last, rows int
-	}{{"", 1000, 2, 500}, {"&page_size=1000", 1000, 2, 500}, {"&page_size=5000", 1000, 2, 500}, {"&page_size=500", 500, 4, 500}, {"&page_size=7", 7, 357, 1}} {
+	}{{"", 1000, 2, 500}, {"&page_size=1000", 1000, 2, 500}, {"&page_size=5000", 1000, 2, 500},
+		{"&page_size=500", 500, 4, 500}, {"&page_size=7", 7, 357, 1}} {
 		seen := map[int64]bool{}
 		for n := range c.last + 1 {
 			a := get(t, f, "/store-users?"+everything+c.query+"&page="+itoa(n))
-			if a.Meta.Page != n || a.Meta.PageSize != c.size || a.Meta.Count != 2500 || a.Meta.HasMore != (n < c.last) {
+			if a.Meta.Page != n || a.Meta.PageSize != c.size || a.Meta.Count != 2500 ||
+				a.Meta.HasMore != (n < c.last) {
 				t.Fatalf("%s page %d: meta %+v", c.query, n, a.Meta)
 			}
 			for _, id := range a.ids() {
@@ -149,7 +157,8 @@ func TestDatesAreUTCDaysInclusiveAndCombineWithAnd(t *testing.T) {
 		{"2026-03-02T12:00:00Z", "2026-03-03T00:00:00Z"},
 		{"2026-03-04T12:00:00Z", "2026-03-03T12:00:00Z"}, // created after it was updated
 	} {
-		_, err := f.Insert(t.Context(), storefake.Orders, storefake.Row{"id": int64(id + 1), "status": storefake.Shipped,
+		_, err := f.Insert(t.Context(), storefake.Orders, storefake.Row{"id": int64(id + 1),
+			"status":     storefake.Shipped,
 			"created_at": at(row.created), "updated_at": at(row.updated)})
 		if err != nil {
 			t.Fatal(err)
@@ -194,7 +203,8 @@ func TestRowsOfAnOrderAreFound(t *testing.T) {
 			break
 		}
 	}
-	if err := f.Update(t.Context(), storefake.Shipments, 3, func(r storefake.Row) { r["order_id"] = int64(4) }); err != nil {
+	if err := f.Update(t.Context(), storefake.Shipments, 3,
+		func(r storefake.Row) { r["order_id"] = int64(4) }); err != nil {
 		t.Fatal(err)
 	}
 	if got := get(t, f, "/store-shipments?"+everything+"&order_id=4").ids(); !slices.Equal(got, []int64{3, 4}) {
@@ -231,10 +241,12 @@ func TestTheHookRunsBetweenPagesAndTheJournalTellsThem(t *testing.T) {
 	first := get(t, f, "/store-products?"+everything+"&page_size=10")
 	second := get(t, f, "/store-products?"+everything+"&page_size=10&page=1")
 	if first.ids()[0] != 1 || second.ids()[0] != 12 {
-		t.Errorf("pages begin with ids %d and %d, expected 1, and 12 because a row left in between", first.ids()[0], second.ids()[0])
+		t.Errorf("pages begin with ids %d and %d, expected 1, and 12 because a row left in between", first.ids()[0],
+			second.ids()[0])
 	}
 	requests := f.Requests()
-	if len(requests) != 2 || requests[1].Resource != storefake.Products || requests[1].Rows != 10 || requests[1].Status != 200 {
+	if len(requests) != 2 || requests[1].Resource != storefake.Products || requests[1].Rows != 10 ||
+		requests[1].Status != 200 {
 		t.Errorf("journal: %+v", requests)
 	}
 	if n := f.Counts()[storefake.Products][200]; n != 2 {

@@ -5,103 +5,130 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/storestream/storestream/internal/wait"
 )
 
-// shop is what goes on in the shop: it knows which orders wait for what.
-type shop struct {
-	store *Store
+// trafficWriters are the transactions that traffic has open at once at most.
+const trafficWriters = 6
 
-	mu         sync.Mutex
-	processing []int64 // orders to be shipped or cancelled
-	shipped    []int64 // orders to arrive
-	complete   []int64 // orders that may come back
-	chance     *rand.Rand
-	stepping   sync.Mutex // Step makes one change at a time
+// Some of traffic's transactions pause between their writes and the commit, so that commits come in another
+// order than the stamps: a share of them, and for how long at most, by the machine's clock.
+const (
+	lingerShare = .1
+	lingerFor   = 400 * time.Millisecond
+)
+
+// Shop changes rows as a shop would: traffic.
+type Shop struct {
+	store     *Store
+	behaviour *Behaviour
+	seed      uint64
+	book      func() *orderBook // opened when traffic is first asked for
+
+	stepping sync.Mutex // Step makes one change at a time
+	chance   *rand.Rand // Step's
+
+	mu      sync.Mutex         // guards what StartTraffic started
+	stop    context.CancelFunc // nil: nothing runs
+	stopped chan struct{}
+
+	errors  sync.Mutex // guards what follows
+	failed  int        // transactions
+	failure error      // the last of them
 }
 
-// openShop looks through the orders, once.
-func (s *Store) openShop() *shop {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.shop != nil {
-		return s.shop
-	}
-	s.shop = &shop{store: s, chance: rand.New(rand.NewPCG(s.seed, streamTraffic))}
-	for _, row := range s.tables[Orders].all() {
-		if status := row[orderStatus]; status != null {
-			s.shop.file(int64(row[0]), s.words.text(status))
-		}
-	}
-	return s.shop
+func newShop(store *Store, behaviour *Behaviour, seed uint64) *Shop {
+	return &Shop{store: store, behaviour: behaviour, seed: seed,
+		book:   sync.OnceValue(func() *orderBook { return openBook(store.tables) }),
+		chance: rand.New(rand.NewPCG(seed, streamTraffic))}
 }
 
-// file notes what an order waits for now.
-func (sh *shop) file(order int64, status string) {
+// Traffic makes so many changes a second of the machine's clock, until ctx is done; it returns when the last
+// of them has ended. What PostgreSQL refuses is left out and counted (TrafficErrors), and traffic goes on.
+func (sh *Shop) Traffic(ctx context.Context, perSecond float64) {
+	pace := rate.NewLimiter(rate.Limit(perSecond), max(1, int(perSecond/20)))
+	var writers sync.WaitGroup
+	for n := range uint64(trafficWriters) {
+		chance := rand.New(rand.NewPCG(sh.seed, streamTraffic<<32+n))
+		writers.Go(func() {
+			for pace.Wait(ctx) == nil {
+				if err := sh.change(ctx, chance, lingerShare); err != nil {
+					sh.errors.Lock()
+					sh.failed, sh.failure = sh.failed+1, err
+					sh.errors.Unlock()
+				}
+			}
+		})
+	}
+	writers.Wait()
+}
+
+// StartTraffic begins Traffic, or changes its rate; 0 stops it.
+func (sh *Shop) StartTraffic(perSecond float64) {
+	sh.Quiesce()
+	if perSecond <= 0 {
+		return
+	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	switch status {
-	case Processing:
-		sh.processing = append(sh.processing, order)
-	case Shipped:
-		sh.shipped = append(sh.shipped, order)
-	case Complete:
-		sh.complete = append(sh.complete, order)
-	}
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan struct{})
+	sh.stop, sh.stopped = cancel, stopped
+	go func() {
+		defer close(stopped)
+		sh.Traffic(ctx, perSecond)
+	}()
 }
 
-// take draws an order that waits and takes it off the list; 0 if none waits.
-func (sh *shop) take(chance *rand.Rand, list *[]int64) int64 {
+// Quiesce stops what StartTraffic started and returns when no transaction of it is open.
+func (sh *Shop) Quiesce() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	waiting := *list
-	if len(waiting) == 0 {
-		return 0
+	if sh.stop == nil {
+		return
 	}
-	n, last := chance.IntN(len(waiting)), len(waiting)-1
-	order := waiting[n]
-	waiting[n] = waiting[last]
-	*list = waiting[:last]
-	return order
+	sh.stop()
+	<-sh.stopped
+	sh.stop = nil
 }
 
-func (sh *shop) alone(ctx context.Context) error {
+// Step makes one of traffic's changes, whole, and returns when it is committed. With the same seed, the same
+// history and nobody else changing rows, the n-th call makes the same change, but for its instants.
+func (sh *Shop) Step(ctx context.Context) error {
 	sh.stepping.Lock()
 	defer sh.stepping.Unlock()
-	return sh.step(ctx, sh.chance, 0)
+	return sh.change(ctx, sh.chance, 0)
 }
 
-// deed is one kind of change: it writes into the transaction, and returns what to do once that is committed.
-type deed func(ctx context.Context, tx *Tx, chance *rand.Rand) (after func(), err error)
+// TrafficErrors is how many of traffic's transactions failed, and the last error.
+func (sh *Shop) TrafficErrors() (int, error) {
+	sh.errors.Lock()
+	defer sh.errors.Unlock()
+	return sh.failed, sh.failure
+}
 
-// step makes one change. ctx ends only the pause before the commit: a transaction once begun is ended in good order.
-func (sh *shop) step(ctx context.Context, chance *rand.Rand, linger float64) error {
-	tx := sh.store.Begin()
+// change makes one change. ctx ends only the pause before the commit: a transaction that has begun ends in
+// good order.
+func (sh *Shop) change(ctx context.Context, chance *rand.Rand, linger float64) error {
+	c := &clerk{store: sh.store, book: sh.book(), read: sh.behaviour.Readings(), chance: chance,
+		tx: sh.store.Begin()}
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxCommit)
 	defer cancel()
-	defer tx.Rollback(work)
-	after, err := sh.choose(chance)(work, tx, chance)
-	if err != nil {
+	defer c.tx.Rollback(work)
+	if err := c.choose()(c, work); err != nil {
 		return err
 	}
 	if chance.Float64() < linger {
-		select {
-		case <-time.After(time.Duration(chance.Float64() * float64(lingerFor))):
-		case <-ctx.Done():
-		}
+		_ = wait.For(ctx, time.Duration(chance.Float64()*float64(lingerFor))) // it commits either way
 	}
-	if err := tx.Commit(work); err != nil {
+	if err := c.tx.Commit(work); err != nil {
 		return err
 	}
-	if after != nil {
-		after()
+	if c.after != nil {
+		c.after()
 	}
 	return nil
-}
-
-func (sh *shop) choose(chance *rand.Rand) deed {
-	if share := sh.store.Readings().Deletes; share > 0 && chance.Float64() < share {
-		return sh.deleteRow
-	}
-	return pick(chance, []deed{sh.placeOrder, sh.ship, sh.deliver, sh.cancel, sh.comeBack, sh.changePrice, sh.moveHouse, sh.signUp, sh.addProduct},
-		[]float64{.28, .20, .18, .04, .05, .10, .10, .03, .02})
 }

@@ -1,145 +1,127 @@
 package storefake
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"sync"
+	"time"
 )
 
-// Store is the service's rows: in memory, and orders and order_items in PostgreSQL too where it has one. All methods may be called at
-// once.
+// Store is where rows are changed: in Tables, and orders and order_items in PostgreSQL too where there is
+// one. All methods may be called at once.
 type Store struct {
-	clock *Clock
-	seed  uint64
-	words *dictionary
-	db    *database // nil: in memory only
-
-	mu     sync.Mutex // guards what follows; never held while waiting for anything
-	tables map[string]*table
-	read   Readings
+	clock  *Clock
+	tables *Tables
+	mirror *mirror // nil: in memory only
 	locks  locks
-	shop   *shop // nil until traffic is first asked for
-
-	failed  int   // of traffic's transactions
-	failure error // the last of them
-
-	traffic traffic
 }
 
-// rowKey names a row.
-type rowKey struct {
-	resource string
-	id       int64
-}
-
-// NewStore is an empty store in memory.
-func NewStore(clock *Clock, seed uint64) *Store {
-	s := &Store{clock: clock, seed: seed, words: newDictionary(), tables: map[string]*table{}, locks: locks{rows: map[rowKey]chan struct{}{}}}
-	for _, res := range resources {
-		s.tables[res.name] = newTable(res)
+// newStore fills tables with history and copies orders and order_items to PostgreSQL, where there is one.
+func newStore(ctx context.Context, c *Config, clock *Clock) (*Store, error) {
+	s := &Store{clock: clock, tables: newTables(), locks: locks{rows: map[rowKey]chan struct{}{}}}
+	pool, err := c.Database.connect(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return s
+	generate(s.tables, clock, c)
+	if pool == nil {
+		return s, nil
+	}
+	if s.mirror, err = newMirror(ctx, c.Database, pool, s.tables); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return s, nil
 }
 
-// Clock is the clock that stamps the rows.
-func (s *Store) Clock() *Clock { return s.clock }
-
-// Readings in force.
-func (s *Store) Readings() Readings {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.read
+// Begin starts a transaction and reads the clock.
+func (s *Store) Begin() *Tx {
+	return &Tx{store: s, At: s.clock.Now(), held: map[rowKey]bool{}, writes: map[rowKey][]cell{}}
 }
 
-// SetReadings changes the readings in force from the next request on.
-func (s *Store) SetReadings(change func(*Readings)) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r := s.read
-	change(&r)
-	if err := r.Check(); err != nil {
+// Do runs f in a transaction and commits it, or takes it back if f fails.
+func (s *Store) Do(ctx context.Context, f func(*Tx) error) error {
+	tx := s.Begin()
+	defer tx.Rollback(ctx)
+	if err := f(tx); err != nil {
 		return err
 	}
-	s.read = r
-	return nil
+	return tx.Commit(ctx)
 }
 
-func (s *Store) table(resource string) (*table, error) {
-	if t, ok := s.tables[resource]; ok {
-		return t, nil
-	}
-	return nil, fmt.Errorf("no resource %q: expected one of %q", resource, Names())
+// Touch sets a row's updated_at to now.
+func (s *Store) Touch(ctx context.Context, resource string, id int64) error {
+	return s.Update(ctx, resource, id, func(Row) {})
 }
 
-// Count is the number of rows of a resource, 0 for a resource that there is not.
-func (s *Store) Count(resource string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if t, ok := s.tables[resource]; ok {
-		return t.live
-	}
-	return 0
+// Update changes a row, in a transaction of its own.
+func (s *Store) Update(ctx context.Context, resource string, id int64, change func(Row)) error {
+	return s.Do(ctx, func(tx *Tx) error { return tx.Update(ctx, resource, id, change) })
 }
 
-// Changes is how many times a row has been inserted, changed or deleted: wait for it to grow to see traffic.
-func (s *Store) Changes() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	n := int64(0)
-	for _, t := range s.tables {
-		n += t.version()
-	}
-	return n
+// Insert adds a row, in a transaction of its own.
+func (s *Store) Insert(ctx context.Context, resource string, row Row) (id int64, err error) {
+	err = s.Do(ctx, func(tx *Tx) error { id, err = tx.Insert(ctx, resource, row); return err })
+	return id, err
 }
 
-// Row is the row as it is now; false if there is none.
-func (s *Store) Row(resource string, id int64) (Row, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, ok := s.tables[resource]
-	if !ok {
-		return nil, false
-	}
-	p, ok := t.find(id)
-	if !ok {
-		return nil, false
-	}
-	return s.words.rowOf(t.res, t.at(p)), true
+// Delete removes a row, in a transaction of its own.
+func (s *Store) Delete(ctx context.Context, resource string, id int64) error {
+	return s.Do(ctx, func(tx *Tx) error { return tx.Delete(ctx, resource, id) })
 }
 
-// Rows is every row of a resource by id, with instants to the microsecond.
-func (s *Store) Rows(resource string) map[int64]Row {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t, ok := s.tables[resource]
-	if !ok {
-		return nil
-	}
-	rows := make(map[int64]Row, t.live)
-	for _, cells := range t.all() {
-		rows[int64(cells[0])] = s.words.rowOf(t.res, cells)
-	}
-	return rows
+// SetUpdatedAt sets a row's updated_at, backwards or into the future too; the zero time makes it null.
+func (s *Store) SetUpdatedAt(ctx context.Context, resource string, id int64, at time.Time) error {
+	return s.Do(ctx, func(tx *Tx) error {
+		row, ok, err := tx.Get(ctx, resource, id)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return fmt.Errorf("set updated_at of %s %d: no such row", resource, id)
+		}
+		row["updated_at"] = at
+		if at.IsZero() {
+			row["updated_at"] = nil
+		}
+		return tx.write(ctx, resource, id, row)
+	})
 }
 
-// page is part of a listing, copied out of the table so that it can be rendered without holding the Store up.
-type page struct {
-	rows  [][]cell
-	total int
+// BulkUpdate gives all rows with from <= id <= to the same updated_at, now, by one statement. It returns that
+// instant and the number of rows. Like a database's, it waits for the transactions that hold one of the rows.
+func (s *Store) BulkUpdate(ctx context.Context, resource string, from, to int64) (time.Time, int, error) {
+	t, err := s.tables.table(resource)
+	if err != nil {
+		return time.Time{}, 0, err
+	}
+	release, err := s.locks.takeRange(ctx, resource, from, to)
+	if err != nil {
+		return time.Time{}, 0, err
+	}
+	defer release()
+	at := s.clock.Now()
+	if s.mirror != nil && t.res.table != "" {
+		if err := s.mirror.bulkUpdate(ctx, t.res.table, from, to, cellOf(at)); err != nil {
+			return at, 0, err
+		}
+	}
+	return at, s.tables.stamp(t, from, to, cellOf(at)), nil
 }
 
-// page is the rows [from, from+n) of the listing that q asks for.
-func (s *Store) page(res *resource, q query, from, n int) page {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.tables[res.name]
-	places := t.list(q)
-	p := page{total: len(places)}
-	places = places[min(from, len(places)):]
-	places = places[:min(n, len(places))]
-	cells := make([]cell, 0, len(places)*res.width())
-	for _, at := range places {
-		cells = append(cells, t.at(at)...)
-		p.rows = append(p.rows, cells[len(cells)-res.width():])
+// ReaderDSN is where ReaderRole reads, "" without PostgreSQL.
+func (s *Store) ReaderDSN() string {
+	if s.mirror == nil {
+		return ""
 	}
-	return p
+	return s.mirror.readerDSN()
+}
+
+// Exec runs one SQL statement as the administrator and then looks at the tables' columns again: for a test
+// that alters them. Rows that it changes are not changed in memory.
+func (s *Store) Exec(ctx context.Context, sql string) error {
+	if s.mirror == nil {
+		return errors.New("exec: this store has no PostgreSQL")
+	}
+	return s.mirror.exec(ctx, sql)
 }

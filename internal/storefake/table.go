@@ -5,10 +5,11 @@ import "iter"
 // Rows lie in blocks that never move, so that growing a table copies nothing.
 const blockRows = 4096
 
-// place is where a row lies in its table. The place of a deleted row is not given out again, so an id that is used again has another one.
+// place is where a row lies in its table. The place of a deleted row is not given out again, so an id that is
+// used again has another one.
 type place = int32
 
-// table is the rows of one resource and its indexes. The Store's mutex guards it.
+// table is the rows of one resource and its indexes. The mutex of Tables guards it.
 type table struct {
 	res     *resource
 	blocks  [][]cell
@@ -19,18 +20,19 @@ type table struct {
 	updated dayIndex
 	created dayIndex
 	orders  *orderIndex // nil where rows belong to no order
-	windows windowCache
+	lists   listings
 
 	// changes are the places changed since version base; the table's version is base + len(changes).
 	changes []place
 	base    int64
 }
 
-// Changes that a cached window can be brought up to date from.
+// Changes from which a kept listing can be brought up to date.
 const maxChanges = 1 << 16
 
 func newTable(res *resource) *table {
 	t := &table{res: res, nextID: 1, updated: dayIndex{}, created: dayIndex{}}
+	t.lists.table = t
 	if res.filter == "order_id" {
 		t.orders = &orderIndex{}
 	}

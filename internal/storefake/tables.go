@@ -1,188 +1,193 @@
 package storefake
 
 import (
-	"context"
 	"fmt"
-	"io"
-	"strings"
-	"time"
-
-	"github.com/jackc/pgx/v5"
+	"math/rand/v2"
+	"sync"
 )
 
-// mark is the comment on the tables that storefake created, and so may drop.
-const mark = "made by storefake: synthetic rows, dropped and created anew when it starts"
+// Tables are the rows that are committed, of all resources, in memory. All methods may be called at once.
+type Tables struct {
+	words  *dictionary
+	byName map[string]*table // the map does not change
 
-// load makes the tables and the role, and copies the store's rows into them. The role can read them only when they are complete.
-func (s *Store) load(ctx context.Context) error {
-	if s.db == nil {
-		return nil
-	}
-	if err := s.db.createTables(ctx); err != nil {
-		return err
-	}
+	mu sync.Mutex // guards the tables; never held while waiting for anything
+}
+
+// rowKey names a row.
+type rowKey struct {
+	resource string
+	id       int64
+}
+
+func newTables() *Tables {
+	ts := &Tables{words: &dictionary{numbers: map[string]cell{}}, byName: map[string]*table{}}
 	for _, res := range resources {
-		if res.table == "" {
+		ts.byName[res.name] = newTable(res)
+	}
+	return ts
+}
+
+func (ts *Tables) table(resource string) (*table, error) {
+	if t, ok := ts.byName[resource]; ok {
+		return t, nil
+	}
+	return nil, fmt.Errorf("no resource %q: expected one of %q", resource, Names())
+}
+
+// Count is the number of rows of a resource, 0 for one that does not exist.
+func (ts *Tables) Count(resource string) int {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if t, ok := ts.byName[resource]; ok {
+		return t.live
+	}
+	return 0
+}
+
+// Changes is how many times a row has been inserted, changed or deleted. It grows while there is traffic.
+func (ts *Tables) Changes() int64 {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	n := int64(0)
+	for _, t := range ts.byName {
+		n += t.version()
+	}
+	return n
+}
+
+// Row is the row as it is now; false if there is none.
+func (ts *Tables) Row(resource string, id int64) (Row, bool) {
+	t, err := ts.table(resource)
+	if err != nil {
+		return nil, false
+	}
+	cells := ts.cells(t, id)
+	if cells == nil {
+		return nil, false
+	}
+	return ts.words.rowOf(t.res, cells), true
+}
+
+// Rows is every row of a resource by id, with instants to the microsecond.
+func (ts *Tables) Rows(name string) map[int64]Row {
+	rows := map[int64]Row{}
+	ts.each(name, func(res *resource, cells []cell) { rows[int64(cells[0])] = ts.words.rowOf(res, cells) })
+	return rows
+}
+
+// each calls do with every row of a resource, in no order that means anything. do must not keep the cells.
+func (ts *Tables) each(name string, do func(*resource, []cell)) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t, ok := ts.byName[name]
+	if !ok {
+		return
+	}
+	for _, cells := range t.all() {
+		do(t.res, cells)
+	}
+}
+
+// cells is a copy of the row with that id, nil if there is none.
+func (ts *Tables) cells(t *table, id int64) []cell {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if p, ok := t.find(id); ok {
+		return append([]cell(nil), t.at(p)...)
+	}
+	return nil
+}
+
+// page is part of a listing, copied out of the table so that it can be rendered without holding up anybody.
+type page struct {
+	rows  [][]cell
+	total int
+}
+
+// page is the rows [from, from+n) of the listing that q asks for.
+func (ts *Tables) page(res *resource, q query, from, n int) page {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.byName[res.name]
+	places := t.lists.list(q)
+	p := page{total: len(places)}
+	places = places[min(from, len(places)):]
+	places = places[:min(n, len(places))]
+	cells := make([]cell, 0, len(places)*res.width())
+	for _, at := range places {
+		cells = append(cells, t.at(at)...)
+		p.rows = append(p.rows, cells[len(cells)-res.width():])
+	}
+	return p
+}
+
+// belonging are the ids of the rows of an order.
+func (ts *Tables) belonging(resource string, order int64) []int64 {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.byName[resource]
+	q := query{created: anytime, updated: anytime, status: null, order: cell(order), before: null}
+	var ids []int64
+	for _, p := range t.lists.build(q) {
+		ids = append(ids, int64(t.at(p)[0]))
+	}
+	return ids
+}
+
+// any is a row drawn at random; false where there is hardly one.
+func (ts *Tables) any(chance *rand.Rand, resource string) (Row, bool) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.byName[resource]
+	const tries = 20 // of places whose row may be deleted
+	for range tries {
+		if t.size == 0 {
+			break
+		}
+		if p := place(chance.IntN(int(t.size))); t.alive(p) {
+			return ts.words.rowOf(t.res, t.at(p)), true
+		}
+	}
+	return nil, false
+}
+
+// newID takes the next id, as a sequence does: for good, whether or not the row is ever committed.
+func (ts *Tables) newID(resource string) int64 {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.byName[resource]
+	t.nextID++
+	return t.nextID - 1
+}
+
+// apply makes a transaction's writes visible, all at once. nil deletes a row.
+func (ts *Tables) apply(order []rowKey, writes map[rowKey][]cell) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	for _, k := range order {
+		t := ts.byName[k.resource]
+		if cells := writes[k]; cells != nil {
+			t.put(cells)
+		} else {
+			t.remove(k.id)
+		}
+	}
+}
+
+// stamp gives all rows with from <= id <= to one updated_at, and returns their number.
+func (ts *Tables) stamp(t *table, from, to int64, at cell) int {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	n, row := 0, make([]cell, t.res.width())
+	for _, cells := range t.all() {
+		if id := int64(cells[0]); id < from || id > to {
 			continue
 		}
-		if err := s.copyRows(ctx, res); err != nil {
-			return err
-		}
+		copy(row, cells)
+		row[t.res.updated()] = at
+		t.put(row)
+		n++
 	}
-	if err := s.db.finishTables(ctx); err != nil {
-		return err
-	}
-	if err := s.db.createReader(ctx); err != nil {
-		return err
-	}
-	return s.db.look(ctx)
-}
-
-func (db *database) createTables(ctx context.Context) error {
-	return pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-		for _, res := range resources {
-			if res.table == "" {
-				continue
-			}
-			if err := dropOwn(ctx, tx, res.table); err != nil {
-				return err
-			}
-			var columns []string
-			for _, f := range res.fields {
-				columns = append(columns, f.name+" "+db.columns.ofKind(f.kind))
-			}
-			create := fmt.Sprintf("CREATE TABLE %s (%s)", res.table, strings.Join(columns, ", ")) // names and types from this package
-			if _, err := tx.Exec(ctx, create); err != nil {
-				return fmt.Errorf("create table %s: %w", res.table, err)
-			}
-			if _, err := tx.Exec(ctx, "COMMENT ON TABLE "+res.table+" IS '"+mark+"'"); err != nil {
-				return fmt.Errorf("comment on table %s: %w", res.table, err)
-			}
-		}
-		return nil
-	})
-}
-
-// dropOwn drops a table that storefake made, and refuses to touch another's.
-func dropOwn(ctx context.Context, tx pgx.Tx, table string) error {
-	var exists, own bool
-	err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL, coalesce(obj_description(to_regclass($1), 'pg_class') = $2, false)`,
-		table, mark).Scan(&exists, &own)
-	if err != nil {
-		return fmt.Errorf("look for table %s: %w", table, err)
-	}
-	if !exists {
-		return nil
-	}
-	if !own {
-		return fmt.Errorf("table %s is there and is not storefake's: give it a database of its own, or drop the table yourself", table)
-	}
-	if _, err := tx.Exec(ctx, "DROP TABLE "+table); err != nil {
-		return fmt.Errorf("drop table %s: %w", table, err)
-	}
-	return nil
-}
-
-// finishTables adds keys and indexes after the rows, which is several times faster than before them.
-func (db *database) finishTables(ctx context.Context) error {
-	for _, res := range resources {
-		if res.table == "" {
-			continue
-		}
-		statements := []string{"ALTER TABLE " + res.table + " ADD PRIMARY KEY (id)"}
-		if !db.NoIndex {
-			statements = append(statements, fmt.Sprintf("CREATE INDEX %[1]s_updated ON %[1]s (updated_at, id)", res.table))
-		}
-		for _, sql := range append(statements, "ANALYZE "+res.table) {
-			if _, err := db.pool.Exec(ctx, sql); err != nil {
-				return fmt.Errorf("%s: %w", sql, err)
-			}
-		}
-	}
-	return nil
-}
-
-// createReader makes the role that may read the two tables and nothing else, each statement within the time limit.
-func (db *database) createReader(ctx context.Context) error {
-	timeout := db.StatementTimeout
-	if timeout == 0 {
-		timeout = 60 * time.Second
-	}
-	statements := []string{
-		`DO $$ BEGIN CREATE ROLE ` + ReaderRole + `; EXCEPTION WHEN duplicate_object THEN NULL; END $$`,
-		fmt.Sprintf("ALTER ROLE %s SET statement_timeout = %d", ReaderRole, timeout.Milliseconds()),
-		"ALTER ROLE " + ReaderRole + " SET default_transaction_read_only = on",
-		"GRANT USAGE ON SCHEMA public TO " + ReaderRole,
-		"GRANT SELECT ON orders, order_items TO " + ReaderRole,
-	}
-	var password string
-	err := db.pool.QueryRow(ctx, `SELECT format('ALTER ROLE %I LOGIN PASSWORD %L', $1::text, $2::text)`, ReaderRole, db.Password).Scan(&password)
-	if err != nil {
-		return fmt.Errorf("quote the password of %s: %w", ReaderRole, err)
-	}
-	for _, sql := range append(statements, password) {
-		if _, err := db.pool.Exec(ctx, sql); err != nil {
-			return fmt.Errorf("set up role %s: %w", ReaderRole, err) // not the statement: it may hold the password
-		}
-	}
-	return nil
-}
-
-func (s *Store) copyRows(ctx context.Context, res *resource) error {
-	conn, err := s.db.pool.Acquire(ctx)
-	if err != nil {
-		return fmt.Errorf("copy %s: %w", res.table, err)
-	}
-	defer conn.Release()
-	rows := &rowReader{store: s, table: s.tables[res.name]}
-	if _, err := conn.Conn().PgConn().CopyFrom(ctx, rows, "COPY "+res.table+" FROM STDIN"); err != nil {
-		return fmt.Errorf("copy %s: %w", res.table, err)
-	}
-	return nil
-}
-
-// rowReader is a table in COPY's text format.
-type rowReader struct {
-	store *Store
-	table *table
-	next  place
-	rest  []byte
-	buf   []byte
-}
-
-func (r *rowReader) Read(p []byte) (int, error) {
-	if len(r.rest) == 0 {
-		r.fill()
-	}
-	if len(r.rest) == 0 {
-		return 0, io.EOF
-	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
-}
-
-// fill writes the next block of rows.
-func (r *rowReader) fill() {
-	r.store.mu.Lock()
-	defer r.store.mu.Unlock()
-	r.buf = r.buf[:0]
-	for end := min(r.next+blockRows, r.table.size); r.next < end; r.next++ {
-		row := r.table.at(r.next)
-		if row[0] == null {
-			continue
-		}
-		for i, f := range r.table.res.fields {
-			if i > 0 {
-				r.buf = append(r.buf, '\t')
-			}
-			if row[i] == null {
-				r.buf = append(r.buf, `\N`...)
-				continue
-			}
-			r.buf = r.store.appendSQL(r.buf, f.kind, row[i]) // states and numbers: nothing that COPY would want escaped
-		}
-		r.buf = append(r.buf, '\n')
-	}
-	r.rest = r.buf
+	return n
 }

@@ -8,10 +8,8 @@ import (
 )
 
 func TestTrafficBehavesLikeAShop(t *testing.T) {
-	s := storefake.NewStore(storefake.NewClock(begin, 3600, true), 9)
-	if err := s.Generate(storefake.Size{Users: 300, Orders: 800, Products: 80}); err != nil {
-		t.Fatal(err)
-	}
+	s := start(t, storefake.Config{Start: begin, Speed: 3600, WholeSeconds: true, Seed: 9,
+		Size: storefake.Size{Users: 300, Orders: 800, Products: 80}})
 	before := map[string]map[int64]storefake.Row{}
 	for _, name := range storefake.Names() {
 		before[name] = s.Rows(name)
@@ -41,7 +39,8 @@ func TestTrafficBehavesLikeAShop(t *testing.T) {
 			}
 		}
 	}
-	for _, want := range []string{"placed", "Processing to Shipped", "Processing to Cancelled", "Shipped to Complete", "Complete to Returned"} {
+	for _, want := range []string{"placed", "Processing to Shipped", "Processing to Cancelled",
+		"Shipped to Complete", "Complete to Returned"} {
 		if !seen[want] {
 			t.Errorf("in 4000 changes no order was %s; seen: %v", want, seen)
 		}
@@ -49,7 +48,8 @@ func TestTrafficBehavesLikeAShop(t *testing.T) {
 	if seen["Cancelled to Shipped"] || seen["Returned to Complete"] || seen["Complete to Processing"] {
 		t.Errorf("orders moved as in no shop: %v", seen)
 	}
-	if !differ(before[storefake.Users], s.Rows(storefake.Users), "city") || !differ(before[storefake.Products], s.Rows(storefake.Products), "retail_price") {
+	if !differ(before[storefake.Users], s.Rows(storefake.Users), "city") ||
+		!differ(before[storefake.Products], s.Rows(storefake.Products), "retail_price") {
 		t.Error("nobody moved house, or no price changed")
 	}
 }
@@ -78,13 +78,13 @@ func TestTrafficStopsAndStartsAgain(t *testing.T) {
 	f.StartTraffic(5000)
 	waitForChanges(t, f, 200)
 	f.Quiesce()
-	checkInvariants(t, f.Store)
+	checkInvariants(t, f)
 	if n, err := f.TrafficErrors(); n != 0 {
 		t.Errorf("%d of traffic's transactions failed: %v", n, err)
 	}
 }
 
-// K1: some transactions linger, so rows appear in another order than they are stamped in.
+// Some transactions linger, so rows appear in another order than they are stamped in.
 func TestCommitsComeInAnotherOrderThanTheirStamps(t *testing.T) {
 	f := start(t, storefake.Config{Size: small})
 	f.StartTraffic(2000)

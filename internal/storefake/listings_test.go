@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// A listing that is kept and brought up to date must be the one that a look at every row gives, whatever changed in between.
+// A listing that is kept and brought up to date must be the one that a look at every row gives, whatever
+// changed in between.
 func TestAKeptListingIsWhatALookAtEveryRowGives(t *testing.T) {
 	begin := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
-	s := NewStore(NewClock(begin, 86400, false), 1) // a day a second, so that rows change days
-	if err := s.Generate(Size{Users: 50, Orders: 400, Products: 20, Days: 12}); err != nil {
-		t.Fatal(err)
-	}
+	s := filled(t, Config{Start: begin, Speed: 86400, Seed: 1, // a day a second, so that rows change days
+		Size: Size{Users: 50, Orders: 400, Products: 20, Days: 12}})
 	chance := rand.New(rand.NewPCG(1, 1))
 	queries := randomQueries(s, chance)
 	for round := range 1500 {
 		changeSomething(t, s, chance)
 		q := one(chance, queries)
-		s.mu.Lock()
-		table := s.tables[Shipments]
-		got, want := slices.Clone(table.list(q)), lookAtEveryRow(table, q)
-		s.mu.Unlock()
+		s.Tables.mu.Lock()
+		table := s.byName[Shipments]
+		got, want := slices.Clone(table.lists.list(q)), lookAtEveryRow(table, q)
+		s.Tables.mu.Unlock()
 		if !slices.Equal(got, want) {
-			t.Fatalf("round %d, %+v: the kept listing has %d rows, expected %d, or another order", round, q, len(got), len(want))
+			t.Fatalf("round %d, %+v: the kept listing has %d rows, expected %d, or another order", round, q, len(got),
+				len(want))
 		}
 	}
 }
@@ -44,8 +44,8 @@ func lookAtEveryRow(t *table, q query) []place {
 	return places
 }
 
-func randomQueries(s *Store, chance *rand.Rand) []query {
-	now := cellOf(s.clock.Now())
+func randomQueries(s *Fake, chance *rand.Rand) []query {
+	now := cellOf(s.Clock().Now())
 	var queries []query
 	for range 12 {
 		q := query{created: anytime, updated: anytime, status: null, order: null, before: null, salt: 5,
@@ -67,11 +67,12 @@ func randomQueries(s *Store, chance *rand.Rand) []query {
 	return queries
 }
 
-func changeSomething(t *testing.T, s *Store, chance *rand.Rand) {
+func changeSomething(t *testing.T, s *Fake, chance *rand.Rand) {
 	t.Helper()
 	ctx, id := t.Context(), int64(1+chance.IntN(400))
 	if _, ok := s.Row(Shipments, id); !ok {
-		if _, err := s.Insert(ctx, Shipments, Row{"id": id, "order_id": int64(1 + chance.IntN(20))}); err != nil { // an id used again
+		// an id used again
+		if _, err := s.Insert(ctx, Shipments, Row{"id": id, "order_id": int64(1 + chance.IntN(20))}); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -81,7 +82,7 @@ func changeSomething(t *testing.T, s *Store, chance *rand.Rand) {
 	case 0:
 		err = s.Delete(ctx, Shipments, id)
 	case 1:
-		err = s.SetUpdatedAt(ctx, Shipments, id, s.clock.Now().AddDate(0, 0, -chance.IntN(20)))
+		err = s.SetUpdatedAt(ctx, Shipments, id, s.Clock().Now().AddDate(0, 0, -chance.IntN(20)))
 	case 2:
 		err = s.SetUpdatedAt(ctx, Shipments, id, time.Time{})
 	case 3:
@@ -97,12 +98,14 @@ func changeSomething(t *testing.T, s *Store, chance *rand.Rand) {
 }
 
 func BenchmarkAPageOfAMillionRowsUnderTraffic(b *testing.B) {
-	s := NewStore(NewClock(time.Time{}, 1, false), 1)
-	if err := s.Generate(Size{Users: 1000, Orders: 1_000_000, Products: 1000}); err != nil {
+	s, err := Start(b.Context(), Config{Seed: 1, Size: Size{Users: 1000, Orders: 1_000_000, Products: 1000}})
+	if err != nil {
 		b.Fatal(err)
 	}
-	res, q := s.tables[Orders].res, query{created: anytime, updated: span{0, null}, status: null, order: null, before: null}
-	r := renderer{words: s.words}
+	defer s.Close()
+	res, q := s.byName[Orders].res, query{created: anytime, updated: span{0, null}, status: null, order: null,
+		before: null}
+	r := renderer{words: s.words, read: &Readings{}}
 	var body []byte
 	b.ResetTimer()
 	for n := range b.N {

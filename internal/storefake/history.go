@@ -8,15 +8,6 @@ import (
 	"time"
 )
 
-// Streams of chance, so that more users do not change the orders.
-const (
-	streamFaults = iota + 1
-	streamUsers
-	streamProducts
-	streamOrders
-	streamTraffic
-)
-
 // Size is how much history to generate.
 type Size struct {
 	Users, Orders, Products int
@@ -27,7 +18,8 @@ type Size struct {
 func (s Size) Check() error {
 	var errs []error
 	if s.Users < 0 || s.Orders < 0 || s.Products < 0 || s.Days < 0 {
-		errs = append(errs, fmt.Errorf("users %d, orders %d, products %d, days %d: expected 0 or more", s.Users, s.Orders, s.Products, s.Days))
+		errs = append(errs, fmt.Errorf("users %d, orders %d, products %d, days %d: expected 0 or more", s.Users,
+			s.Orders, s.Products, s.Days))
 	}
 	if s.Orders > 0 && (s.Users == 0 || s.Products == 0) {
 		errs = append(errs, fmt.Errorf("orders %d: expected at least 1 user and 1 product to order", s.Orders))
@@ -35,34 +27,37 @@ func (s Size) Check() error {
 	return errors.Join(errs...)
 }
 
-// generator writes history straight into the tables. The same seed, size, readings and instant of now give the same rows.
+// generator writes history straight into the tables. The same seed, size, readings and instant of now give
+// the same rows.
 type generator struct {
-	store  *Store
-	from   cell // the first instant of history
-	now    cell
-	unit   cell // of instants: a microsecond or a second
-	prices []cell
+	tables    *Tables
+	read      *Readings
+	seed      uint64
+	moneyBits int  // of the floats that PostgreSQL keeps money in; 0: it is exact
+	from      cell // the first instant of history
+	now       cell
+	unit      cell // of instants: a microsecond or a second
+	prices    []cell
 }
 
-// Generate fills an empty store with a shop's history up to now. It does not write to PostgreSQL: give the store one afterwards.
-func (s *Store) Generate(size Size) error {
-	if err := size.Check(); err != nil {
-		return err
+// generate fills empty tables with a shop's history up to now.
+func generate(tables *Tables, clock *Clock, c *Config) {
+	days := c.Size.Days
+	if days == 0 {
+		days = 1095
 	}
-	if size.Days == 0 {
-		size.Days = 1095
-	}
-	now := s.clock.Now()
-	g := &generator{store: s, now: cellOf(now), from: cellOf(now.AddDate(0, 0, -size.Days)), unit: 1}
-	if s.clock.whole {
+	now := clock.Now()
+	g := &generator{tables: tables, read: &c.Readings, seed: c.Seed, now: cellOf(now),
+		from: cellOf(now.AddDate(0, 0, -days)), unit: 1}
+	if c.WholeSeconds {
 		g.unit = second
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g.products(size.Products)
-	g.users(size.Users)
-	g.orders(size.Orders, size.Users)
-	return nil
+	if c.Database.DSN != "" {
+		g.moneyBits = c.Database.Columns.floatBits()
+	}
+	g.products(c.Size.Products)
+	g.users(c.Size.Users)
+	g.orders(c.Size.Orders, c.Size.Users)
 }
 
 // after is an instant within d after at, but not after now.
@@ -76,7 +71,7 @@ func (g *generator) between(chance *rand.Rand, from cell) cell {
 }
 
 func (g *generator) products(n int) {
-	chance := rand.New(rand.NewPCG(g.store.seed, streamProducts))
+	chance := rand.New(rand.NewPCG(g.seed, streamProducts))
 	for id := range int64(n) {
 		created := g.after(chance, g.from, time.Duration(g.now-g.from)*time.Microsecond/4)
 		updated := created
@@ -84,12 +79,12 @@ func (g *generator) products(n int) {
 			updated = g.between(chance, created)
 		}
 		cells := g.enter(chance, Products, newProduct(chance, id+1, created.time(), updated.time()))
-		g.prices = append(g.prices, cells[g.store.tables[Products].res.index("retail_price")])
+		g.prices = append(g.prices, cells[g.tables.byName[Products].res.index("retail_price")])
 	}
 }
 
 func (g *generator) users(n int) {
-	chance := rand.New(rand.NewPCG(g.store.seed, streamUsers))
+	chance := rand.New(rand.NewPCG(g.seed, streamUsers))
 	for id := range int64(n) {
 		created := g.between(chance, g.from)
 		updated := created
@@ -102,8 +97,8 @@ func (g *generator) users(n int) {
 
 // enter adds one row made of Go values.
 func (g *generator) enter(chance *rand.Rand, resource string, row Row) []cell {
-	t := g.store.tables[resource]
-	made, err := g.store.words.cellsOf(t.res, row)
+	t := g.tables.byName[resource]
+	made, err := g.tables.words.cellsOf(t.res, row)
 	if err != nil {
 		panic(err) // of rows that this file makes: a mistake in it
 	}
@@ -114,8 +109,8 @@ func (g *generator) enter(chance *rand.Rand, resource string, row Row) []cell {
 func (g *generator) add(chance *rand.Rand, t *table, made ...cell) []cell {
 	p, cells := t.grow()
 	copy(cells, made)
-	scatter(chance, g.store.read.Nulls, cells)
-	g.store.conform(t.res, cells)
+	scatter(chance, g.read.Nulls, cells)
+	g.tables.words.conform(t.res, cells, g.moneyBits)
 	t.enter(p)
 	return cells
 }
@@ -130,7 +125,8 @@ var (
 // journey is where an order's parcel has got to.
 type journey struct{ shipped, delivered, returned, last cell }
 
-// travel makes up the journey of an order that has come to state, or to the state before it where that lies after now.
+// travel makes up the journey of an order that has come to state, or to the state before it where that lies
+// after now.
 func (g *generator) travel(chance *rand.Rand, state string, created cell) (string, journey) {
 	const days = 24 * time.Hour
 	j := journey{shipped: null, delivered: null, returned: null}
@@ -172,24 +168,24 @@ func (g *generator) travel(chance *rand.Rand, state string, created cell) (strin
 }
 
 func (g *generator) orders(n, users int) {
-	chance := rand.New(rand.NewPCG(g.store.seed, streamOrders))
-	orders, shipments := g.store.tables[Orders], g.store.tables[Shipments]
+	chance := rand.New(rand.NewPCG(g.seed, streamOrders))
+	orders, shipments := g.tables.byName[Orders], g.tables.byName[Shipments]
 	for id := range cell(n) {
 		id++
 		created := g.between(chance, g.from)
 		state, j := g.travel(chance, pick(chance, states, stateOdds), created)
-		if share := g.store.read.NewStatuses; share > 0 && chance.Float64() < share {
+		if share := g.read.NewStatuses; share > 0 && chance.Float64() < share {
 			state = one(chance, newStatuses)
 		}
 		total := g.items(chance, id, created, j.last, state)
-		g.add(chance, orders, id, cell(1+chance.IntN(users)), g.store.words.number(state), total, created, j.last)
+		g.add(chance, orders, id, cell(1+chance.IntN(users)), g.tables.words.number(state), total, created, j.last)
 		g.add(chance, shipments, id, id, j.shipped, j.delivered, j.returned, created, j.last)
 	}
 }
 
 // items adds the items of an order and returns what they come to.
 func (g *generator) items(chance *rand.Rand, order, created, updated cell, state string) cell {
-	items, words := g.store.tables[OrderItems], g.store.words
+	items, words := g.tables.byName[OrderItems], g.tables.words
 	if state != Cancelled && state != Returned {
 		updated = created
 	}
@@ -199,7 +195,20 @@ func (g *generator) items(chance *rand.Rand, order, created, updated cell, state
 		quantity := pick(chance, upToFour, itemOdds)
 		amount := words.times(g.prices[product], int64(quantity))
 		total = words.plus(total, amount)
-		g.add(chance, items, cell(items.nextID), order, cell(product+1), g.prices[product], cell(quantity), amount, created, updated)
+		g.add(chance, items, cell(items.nextID), order, cell(product+1), g.prices[product], cell(quantity), amount,
+			created, updated)
 	}
 	return total
+}
+
+// scatter makes values null, a share of them. A row's first and its last two fields are never null.
+func scatter(chance *rand.Rand, nulls float64, cells []cell) {
+	if nulls == 0 {
+		return
+	}
+	for i := 1; i < len(cells)-2; i++ {
+		if chance.Float64() < nulls {
+			cells[i] = null
+		}
+	}
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/storestream/storestream/internal/storefake"
 )
 
-// breaker stands between a client and PostgreSQL and breaks the connection at the next commit that it is armed for.
+// breaker stands between a client and PostgreSQL and breaks the connection at the next commit that it is
+// armed for.
 type breaker struct {
 	armed atomic.Int32 // one of the constants below
 }
@@ -94,7 +95,10 @@ func TestABrokenCommitIsTakenForWhatBecameOfIt(t *testing.T) {
 			"update": func(tx *storefake.Tx) error {
 				return tx.Update(t.Context(), storefake.Orders, 1, func(storefake.Row) {})
 			},
-			"delete": func(tx *storefake.Tx) error { return tx.Delete(t.Context(), storefake.Orders, int64(10+c.armed)) },
+			"delete": func(tx *storefake.Tx) error {
+				return tx.Delete(t.Context(), storefake.Orders,
+					int64(10+c.armed))
+			},
 		} {
 			b.armed.Store(c.armed)
 			if err := f.Do(t.Context(), change); (err == nil) != c.committed {

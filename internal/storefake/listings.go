@@ -73,74 +73,69 @@ func compareRanks(a, b rank) int {
 	return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.second, b.second), cmp.Compare(a.place, b.place))
 }
 
-// mix scatters (splitmix64).
-func mix(n int64, salt uint64) int64 {
-	z := uint64(n) + salt*0x9e3779b97f4a7c15 + 0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return int64(z ^ z>>31)
-}
-
-// unit is a number in [0, 1) for n under salt.
-func unit(n int64, salt uint64) float64 { return float64(uint64(mix(n, salt))>>11) / (1 << 53) }
-
-// window is the sorted places of a query at a version of the table.
-type window struct {
+// listing is the sorted places of a query at a version of the table.
+type listing struct {
 	query   query
 	version int64
 	places  []place
 }
 
-// windowCache holds the last windows, newest first. A client pages through a few at a time.
-type windowCache []*window
-
-const maxWindows = 8
-
-// list is the places of the rows that match q, in its order. The caller must not change it, nor keep it beyond the Store's mutex.
-func (t *table) list(q query) []place {
-	if !q.kept() {
-		return t.build(q)
-	}
-	for i, w := range t.windows {
-		if w.query != q {
-			continue
-		}
-		copy(t.windows[1:i+1], t.windows[:i])
-		t.windows[0] = w
-		t.refresh(w)
-		return w.places
-	}
-	if len(t.windows) < maxWindows {
-		t.windows = append(t.windows, nil)
-	}
-	copy(t.windows[1:], t.windows)
-	t.windows[0] = &window{query: q, version: t.version(), places: t.build(q)}
-	return t.windows[0].places
+// listings answers queries on one table. It keeps the last answers, the newest first: a client pages through
+// a few at a time.
+type listings struct {
+	table *table
+	kept  []*listing
 }
 
-// refresh brings a window up to date: in one pass over it where little has changed, which for a million rows under traffic is a hundred times
-// cheaper than sorting them again for each page.
-func (t *table) refresh(w *window) {
-	changes, ok := t.since(w.version)
-	if w.version = t.version(); ok && len(changes) == 0 {
+const maxListings = 8
+
+// list is the places of the rows that match q, in its order. The caller must not change it, nor keep it
+// beyond the mutex of Tables.
+func (l *listings) list(q query) []place {
+	if !q.kept() {
+		return l.build(q)
+	}
+	for i, one := range l.kept {
+		if one.query != q {
+			continue
+		}
+		copy(l.kept[1:i+1], l.kept[:i])
+		l.kept[0] = one
+		l.refresh(one)
+		return one.places
+	}
+	if len(l.kept) < maxListings {
+		l.kept = append(l.kept, nil)
+	}
+	copy(l.kept[1:], l.kept)
+	l.kept[0] = &listing{query: q, version: l.table.version(), places: l.build(q)}
+	return l.kept[0].places
+}
+
+// refresh brings a listing up to date. Where little has changed one pass over it does: for a million rows
+// under traffic that is a hundred times cheaper than sorting them again for each page.
+func (l *listings) refresh(one *listing) {
+	changes, ok := l.table.since(one.version)
+	if one.version = l.table.version(); ok && len(changes) == 0 {
 		return
 	}
-	if !ok || len(changes) > 256+len(w.places)/8 {
-		w.places = t.build(w.query)
+	if !ok || len(changes) > 256+len(one.places)/8 {
+		one.places = l.build(one.query)
 		return
 	}
 	moved := slices.Clone(changes)
 	slices.Sort(moved)
 	moved = slices.Compact(moved)
-	kept := slices.DeleteFunc(w.places, func(p place) bool {
+	kept := slices.DeleteFunc(one.places, func(p place) bool {
 		_, found := slices.BinarySearch(moved, p)
 		return found
 	})
-	w.places = t.merge(w.query, kept, t.sorted(w.query, moved))
+	one.places = l.merge(one.query, kept, l.sorted(one.query, moved))
 }
 
 // build finds the rows by whichever index leaves the fewest to look at.
-func (t *table) build(q query) []place {
+func (l *listings) build(q query) []place {
+	t := l.table
 	var places []place
 	switch created, updated := t.created.size(q.created), t.updated.size(q.updated); {
 	case q.order != null:
@@ -150,15 +145,15 @@ func (t *table) build(q query) []place {
 	default:
 		places = t.created.read(t, t.res.created(), q.created, make([]place, 0, created))
 	}
-	return t.sorted(q, places)
+	return l.sorted(q, places)
 }
 
 // sorted is those of places that match q, in its order. It overwrites places.
-func (t *table) sorted(q query, places []place) []place {
+func (l *listings) sorted(q query, places []place) []place {
 	ranks := make([]rank, 0, len(places))
 	for _, p := range places {
-		if q.matches(t.res, t.at(p)) {
-			ranks = append(ranks, q.rank(t, p))
+		if q.matches(l.table.res, l.table.at(p)) {
+			ranks = append(ranks, q.rank(l.table, p))
 		}
 	}
 	slices.SortFunc(ranks, compareRanks)
@@ -170,14 +165,17 @@ func (t *table) sorted(q query, places []place) []place {
 }
 
 // merge is a and b, both in q's order, in q's order.
-func (t *table) merge(q query, a, b []place) []place {
+func (l *listings) merge(q query, a, b []place) []place {
 	if len(b) == 0 {
 		return a
 	}
 	out := make([]place, 0, len(a)+len(b))
 	for _, p := range b {
-		r := q.rank(t, p)
-		n, _ := slices.BinarySearchFunc(a, r, func(p place, r rank) int { return compareRanks(q.rank(t, p), r) })
+		r := q.rank(l.table, p)
+		n, _ := slices.BinarySearchFunc(a, r, func(p place, r rank) int {
+			return compareRanks(q.rank(l.table, p),
+				r)
+		})
 		out = append(append(out, a[:n]...), p)
 		a = a[n:]
 	}

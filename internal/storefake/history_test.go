@@ -17,10 +17,8 @@ var begin = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 
 func TestTheSameSeedGivesTheSameHistoryAndTheSameChanges(t *testing.T) {
 	rows := func(seed uint64, users int) map[string]map[int64]storefake.Row {
-		s := storefake.NewStore(storefake.NewClock(begin, 1e-9, false), seed)
-		if err := s.Generate(storefake.Size{Users: users, Orders: 300, Products: 50}); err != nil {
-			t.Fatal(err)
-		}
+		s := start(t, storefake.Config{Start: begin, Speed: 1e-9, Seed: seed,
+			Size: storefake.Size{Users: users, Orders: 300, Products: 50}})
 		for range 300 {
 			if err := s.Step(t.Context()); err != nil {
 				t.Fatal(err)
@@ -41,15 +39,15 @@ func TestTheSameSeedGivesTheSameHistoryAndTheSameChanges(t *testing.T) {
 	}
 }
 
-// The shapes of CASES.md.
+// The shapes of the public data set that the service is modelled on.
 func TestTheHistoryLooksLikeTheRealSet(t *testing.T) {
-	s := storefake.NewStore(storefake.NewClock(begin, 1e-9, false), 1)
-	if err := s.Generate(storefake.Size{Users: 10000, Orders: 12500, Products: 2900}); err != nil {
-		t.Fatal(err)
-	}
+	s := start(t, storefake.Config{Start: begin, Speed: 1e-9, Seed: 1,
+		Size: storefake.Size{Users: 10000, Orders: 12500, Products: 2900}})
 	orders, users := s.Rows(storefake.Orders), s.Rows(storefake.Users)
-	near(t, "state", shares(orders, "status"), map[string]float64{"Shipped": .30, "Complete": .25, "Processing": .20, "Cancelled": .15, "Returned": .10})
-	near(t, "traffic source", shares(users, "traffic_source"), map[string]float64{"Search": .70, "Organic": .15, "Facebook": .06, "Email": .05, "Display": .04})
+	near(t, "state", shares(orders, "status"), map[string]float64{"Shipped": .30, "Complete": .25,
+		"Processing": .20, "Cancelled": .15, "Returned": .10})
+	near(t, "traffic source", shares(users, "traffic_source"),
+		map[string]float64{"Search": .70, "Organic": .15, "Facebook": .06, "Email": .05, "Display": .04})
 	near(t, "gender", shares(users, "gender"), map[string]float64{"M": .5, "F": .5})
 	perOrder := map[int64]int{}
 	for _, row := range s.Rows(storefake.OrderItems) {
@@ -61,18 +59,21 @@ func TestTheHistoryLooksLikeTheRealSet(t *testing.T) {
 	}
 	near(t, "items an order", items, map[string]float64{"1": .70, "2": .20, "3": .05, "4": .05})
 	departments := slices.Sorted(maps.Keys(shares(s.Rows(storefake.Products), "department")))
-	if n := len(shares(s.Rows(storefake.Products), "category")); n != 26 || !slices.Equal(departments, []string{"Men", "Women"}) {
+	if n := len(shares(s.Rows(storefake.Products), "category")); n != 26 ||
+		!slices.Equal(departments, []string{"Men", "Women"}) {
 		t.Errorf("%d categories and departments %v, expected 26 categories, Men and Women", n, departments)
 	}
 	emails, ages := map[string]bool{}, map[int64]bool{}
 	for _, row := range users {
 		email := row["email"].(string)
 		emails[email], ages[row["age"].(int64)] = true, true
-		if domain := email[strings.Index(email, "@")+1:]; !slices.Contains([]string{"example.com", "example.org", "example.net"}, domain) {
+		if domain := email[strings.Index(email, "@")+1:]; !slices.Contains([]string{"example.com", "example.org",
+			"example.net"}, domain) {
 			t.Fatalf("%s might be somebody's", email)
 		}
 	}
-	if lowest, highest := slices.Min(slices.Collect(maps.Keys(ages))), slices.Max(slices.Collect(maps.Keys(ages))); lowest != 12 || highest != 70 {
+	if lowest, highest := slices.Min(slices.Collect(maps.Keys(ages))),
+		slices.Max(slices.Collect(maps.Keys(ages))); lowest != 12 || highest != 70 {
 		t.Errorf("ages %d to %d, expected 12 to 70", lowest, highest)
 	}
 	if len(emails) == len(users) {
@@ -107,7 +108,8 @@ func near(t *testing.T, what string, got, want map[string]float64) {
 	}
 }
 
-// checkMoney looks for the forms of the real set: whole, clean, and dust of both lengths; and that a decimal of 18 places holds each.
+// checkMoney looks for the forms of the real set: whole, clean, and dust of both lengths; and that a decimal
+// of 18 places holds each.
 func checkMoney(t *testing.T, products map[int64]storefake.Row) {
 	t.Helper()
 	whole, clean, dust := 0, 0, 0
@@ -130,7 +132,7 @@ func checkMoney(t *testing.T, products map[int64]storefake.Row) {
 }
 
 // checkInvariants are true at every moment, of history and of traffic.
-func checkInvariants(t *testing.T, s *storefake.Store) {
+func checkInvariants(t *testing.T, s *storefake.Fake) {
 	t.Helper()
 	now := s.Clock().Now()
 	totals := map[int64]*big.Rat{}
@@ -154,7 +156,8 @@ func checkInvariants(t *testing.T, s *storefake.Store) {
 	}
 	for id, row := range s.Rows(storefake.Shipments) {
 		status := orders[row["order_id"].(int64)]["status"].(string)
-		want := map[string]string{storefake.Processing: "---", storefake.Cancelled: "---", storefake.Shipped: "s--", storefake.Complete: "sd-", storefake.Returned: "sdr"}
+		want := map[string]string{storefake.Processing: "---", storefake.Cancelled: "---", storefake.Shipped: "s--",
+			storefake.Complete: "sd-", storefake.Returned: "sdr"}
 		got := ""
 		for field, letter := range []string{"s", "d", "r"} {
 			if row[[]string{"shipped_at", "delivered_at", "returned_at"}[field]] == nil {
@@ -175,15 +178,17 @@ func checkInvariants(t *testing.T, s *storefake.Store) {
 	}
 }
 
-// checkJourneys are true of history: shipped 0 to 3 days after the order, delivered 0 to 5 after that, returned 0 to 3 after that.
-func checkJourneys(t *testing.T, s *storefake.Store) {
+// checkJourneys are true of history: shipped 0 to 3 days after the order, delivered 0 to 5 after that,
+// returned 0 to 3 after that.
+func checkJourneys(t *testing.T, s *storefake.Fake) {
 	t.Helper()
 	for id, row := range s.Rows(storefake.Shipments) {
 		last := row.Time("created_at")
 		for _, step := range []struct {
 			field string
 			most  time.Duration
-		}{{"shipped_at", 3 * 24 * time.Hour}, {"delivered_at", 5 * 24 * time.Hour}, {"returned_at", 3 * 24 * time.Hour}} {
+		}{{"shipped_at", 3 * 24 * time.Hour}, {"delivered_at", 5 * 24 * time.Hour},
+			{"returned_at", 3 * 24 * time.Hour}} {
 			if at, ok := row[step.field].(time.Time); ok {
 				if d := at.Sub(last); d < 0 || d > step.most {
 					t.Fatalf("shipment %d: %s %v after the step before", id, step.field, d)

@@ -1,0 +1,120 @@
+package storefake
+
+import (
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+)
+
+// Behaviour is how the service behaves, as far as it may be changed while it runs: how it reads the document,
+// and what goes wrong. All methods may be called at once.
+type Behaviour struct {
+	seed uint64
+
+	mu        sync.Mutex // guards what follows
+	readings  Readings
+	faults    Faults
+	garbled   map[rowKey]Garbling
+	onRequest func(*http.Request)
+	chance    *rand.Rand
+	served    uint64 // data requests, to salt what differs on each
+}
+
+func newBehaviour(seed uint64, readings Readings, faults Faults) *Behaviour {
+	return &Behaviour{seed: seed, readings: readings, faults: faults, garbled: map[rowKey]Garbling{},
+		chance: rand.New(rand.NewPCG(seed, streamFaults))}
+}
+
+// Readings in force.
+func (b *Behaviour) Readings() Readings {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.readings
+}
+
+// SetReadings changes the readings in force from the next request on.
+func (b *Behaviour) SetReadings(change func(*Readings)) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.readings
+	change(&r)
+	if err := r.Check(); err != nil {
+		return err
+	}
+	b.readings = r
+	return nil
+}
+
+// SetFaults changes what goes wrong from the next request on.
+func (b *Behaviour) SetFaults(change func(*Faults)) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f := b.faults
+	f.Shares = maps.Clone(f.Shares)
+	change(&f)
+	if err := f.Check(); err != nil {
+		return err
+	}
+	b.faults = f
+	return nil
+}
+
+// Garble breaks a row over REST; NotGarbled shows it as it is, whatever Faults.GarbledRows says.
+func (b *Behaviour) Garble(resource string, id int64, g Garbling) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.garbled[rowKey{resource, id}] = g
+}
+
+// OnRequest calls hook with every request before anything is done with it, and the request waits for hook:
+// rows that hook changes have changed between two pages. nil: none. It is called from many goroutines.
+func (b *Behaviour) OnRequest(hook func(*http.Request)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.onRequest = hook
+}
+
+// announce calls the hook for a request.
+func (b *Behaviour) announce(r *http.Request) {
+	b.mu.Lock()
+	hook := b.onRequest
+	b.mu.Unlock()
+	if hook != nil {
+		hook(r)
+	}
+}
+
+// draw is what a data request meets, and its number. Faults.Choose may call the Fake, so no lock is held
+// meanwhile.
+func (b *Behaviour) draw(r *http.Request) (Fault, Faults, uint64) {
+	b.mu.Lock()
+	faults, number := b.faults, b.served
+	b.served++
+	b.mu.Unlock()
+	fault := faults.draw(r, func() float64 {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.chance.Float64()
+	})
+	return fault, faults, number
+}
+
+// garbling says how each row is garbled; nil: none is.
+func (b *Behaviour) garbling(share float64) func(resource string, id int64) Garbling {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if share == 0 && len(b.garbled) == 0 {
+		return nil
+	}
+	garbled := maps.Clone(b.garbled)
+	return func(resource string, id int64) Garbling {
+		if g, ok := garbled[rowKey{resource, id}]; ok {
+			return g
+		}
+		if unit(id, b.seed) < share {
+			return allGarblings[int(uint64(mix(id, b.seed+1))%uint64(len(allGarblings)))]
+		}
+		return NotGarbled
+	}
+}

@@ -1,0 +1,194 @@
+package storefake
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/storestream/storestream/internal/wait"
+)
+
+// exchange is one request and its answer.
+type exchange struct {
+	server *Server
+	w      *recorder
+	r      *http.Request
+	read   Readings // in force when the request came
+
+	// Of a data request.
+	fault  Fault
+	faults Faults
+	number uint64 // of the request
+}
+
+func (x *exchange) route() {
+	res, data := x.server.paths[x.r.URL.Path]
+	key := x.r.URL.Path == x.server.base+"/store-api-keys"
+	switch {
+	case x.r.URL.Path == "/elsewhere":
+		x.w.entry.Resource = "elsewhere"
+		x.w.Header().Set("Content-Type", "text/html")
+		_, _ = x.w.Write([]byte("<html><body>Please sign in.</body></html>\n"))
+		return
+	case !key && !data:
+		notFound.write(x.w)
+		return
+	case key:
+		x.w.entry.Resource = "key"
+	default:
+		x.w.entry.Resource = res.name
+	}
+	if x.r.Method != http.MethodGet {
+		x.w.Header().Set("Allow", http.MethodGet)
+		methodNotAllowed.write(x.w)
+		return
+	}
+	if d := x.server.limit.wait(x.read.Limit); d > 0 {
+		refuse(x.w, x.read.Limit, d, x.server.clock.Now())
+		return
+	}
+	if key {
+		x.serveKey()
+		return
+	}
+	x.serveData(res)
+}
+
+func (x *exchange) serveKey() {
+	key := x.server.keys.current(x.read.Keys)
+	body, _ := json.Marshal(map[string]string{"api_key": key}) // of strings: cannot fail
+	x.w.Header().Set("Content-Type", "application/json")
+	_, _ = x.w.Write(append(body, '\n'))
+}
+
+func (x *exchange) serveData(res *resource) {
+	s := x.server
+	x.fault, x.faults, x.number = s.behaviour.draw(x.r)
+	x.w.entry.Fault = x.fault
+	if x.failFirst() {
+		return
+	}
+	if !s.keys.admit(x.r) {
+		unauthorized.write(x.w)
+		return
+	}
+	asked, f := parseParams(res, x.r.URL.Query(), &x.read, s.tables.words)
+	if f != nil {
+		f.write(x.w)
+		return
+	}
+	x.complete(&asked.query)
+	at := boundsOf(&x.read, s.seed, asked.page, asked.pageSize)
+	p := s.tables.page(res, asked.query, at.from, at.rows)
+	if asked.page > 0 && at.from >= p.total && x.read.PastEnd != PastEndEmpty && x.fault != MoreForever {
+		pastEnd(x.w, x.read.PastEnd)
+		return
+	}
+	x.w.entry.Rows = len(p.rows)
+	more := at.from+at.rows < p.total || x.fault == MoreForever
+	r := renderer{words: s.tables.words, read: &x.read, garbled: s.behaviour.garbling(x.faults.GarbledRows)}
+	body := r.appendListing(nil, res, p, asked, more)
+	x.w.Header().Set("Content-Type", "application/json")
+	x.send(body)
+}
+
+// complete adds what the readings say to what the client asked for.
+func (x *exchange) complete(q *query) {
+	q.sort, q.before, q.salt = x.read.Order, x.server.queryableBefore(&x.read), x.server.seed
+	q.ties = x.read.PermuteTies && (q.sort == ByUpdated || q.sort == ByUpdatedDesc)
+	if q.ties || q.sort == ByShuffle {
+		q.salt = x.server.seed ^ uint64(mix(int64(x.number), 1))
+	}
+}
+
+// failFirst answers a request whose fault leaves nothing of it to serve.
+func (x *exchange) failFirst() bool {
+	w := x.w
+	switch x.fault {
+	case ServerError:
+		internalError.write(w)
+	case ServerErrorHTML:
+		internalError.writeHTML(w)
+	case TooMany:
+		refuse(w, x.read.Limit, time.Second, x.server.clock.Now())
+	case Unauthorized:
+		unauthorized.write(w)
+	case Revoke:
+		x.server.keys.revoke()
+		unauthorized.write(w)
+	case Redirect:
+		http.Redirect(w, x.r, orElse(x.faults.RedirectTo, "/elsewhere"), http.StatusFound)
+	case Hang:
+		<-x.r.Context().Done()
+		panic(http.ErrAbortHandler)
+	case Reset:
+		reset(w)
+	default:
+		return false
+	}
+	return true
+}
+
+// reset closes the connection so that the client sees it reset, not ended.
+func reset(w http.ResponseWriter) {
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // without it the connection ends in good order, which is a fault too
+	}
+	_ = conn.Close()
+}
+
+// send writes a body, or what the fault leaves of it.
+func (x *exchange) send(body []byte) {
+	w := x.w
+	switch x.fault {
+	case Cut:
+		body = body[:len(body)/2]
+	case Endless:
+		sendEndless(w)
+		return
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	switch x.fault {
+	case Truncated:
+		_, _ = w.Write(body[:len(body)/2])
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	case Slow:
+		x.sendSlowly(body)
+	default:
+		_, _ = w.Write(body)
+	}
+}
+
+// sendEndless repeats an object in the data array until the client hangs up.
+func sendEndless(w http.ResponseWriter) {
+	row := []byte(`{"id":1,"pad":"` + strings.Repeat("x", 1000) + `"},`)
+	_, err := w.Write([]byte(`{"data":[`))
+	for err == nil {
+		_, err = w.Write(row)
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// sendSlowly writes a body in twenty drops over a time of the machine's clock.
+func (x *exchange) sendSlowly(body []byte) {
+	over := x.faults.SlowFor
+	if over == 0 {
+		over = 5 * time.Second
+	}
+	const drops = 20
+	for i := range drops {
+		_, err := x.w.Write(body[len(body)*i/drops : len(body)*(i+1)/drops])
+		if err != nil || http.NewResponseController(x.w).Flush() != nil ||
+			wait.For(x.r.Context(), over/drops) != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package storefake
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// mirror is the tables of PostgreSQL that hold the same rows as Tables, as their administrator sees them.
+type mirror struct {
+	Database
+	pool  *pgxpool.Pool
+	words *dictionary
+	// present are the columns that each table has now, by the resource's name. Tests alter the tables.
+	present atomic.Pointer[map[string][]string]
+}
+
+// newMirror makes the tables and the role, and copies the rows into them. The role can read the tables only
+// when they are complete.
+func newMirror(ctx context.Context, d Database, pool *pgxpool.Pool, tables *Tables) (*mirror, error) {
+	m := &mirror{Database: d, pool: pool, words: tables.words}
+	if err := d.createTables(ctx, pool); err != nil {
+		return nil, err
+	}
+	for _, res := range mirroredResources() {
+		if err := m.copyRows(ctx, res, tables); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.finishTables(ctx, pool); err != nil {
+		return nil, err
+	}
+	if err := d.createReader(ctx, pool); err != nil {
+		return nil, err
+	}
+	return m, m.look(ctx)
+}
+
+func (m *mirror) copyRows(ctx context.Context, res *resource, tables *Tables) error {
+	conn, err := m.pool.Acquire(ctx)
+	if err != nil {
+		return fmt.Errorf("copy %s: %w", res.table, err)
+	}
+	defer conn.Release()
+	rows := &rowReader{tables: tables, table: tables.byName[res.name]}
+	if _, err := conn.Conn().PgConn().CopyFrom(ctx, rows, "COPY "+res.table+" FROM STDIN"); err != nil {
+		return fmt.Errorf("copy %s: %w", res.table, err)
+	}
+	return nil
+}
+
+// look finds out which columns the tables have.
+func (m *mirror) look(ctx context.Context) error {
+	const sql = `SELECT attname FROM pg_attribute
+WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped`
+	present := map[string][]string{}
+	for _, res := range mirroredResources() {
+		rows, err := m.pool.Query(ctx, sql, res.table)
+		if err != nil {
+			return fmt.Errorf("look at the columns of %s: %w", res.table, err)
+		}
+		names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err != nil {
+			return fmt.Errorf("look at the columns of %s: %w", res.table, err)
+		}
+		present[res.name] = names
+	}
+	m.present.Store(&present)
+	return nil
+}
+
+// values are the columns that the table has now and a row's values for them, nil for null, the id first.
+func (m *mirror) values(res *resource, cells []cell) (columns []string, values [][]byte) {
+	present := (*m.present.Load())[res.name]
+	for i, f := range res.fields {
+		if !slices.Contains(present, f.name) {
+			continue
+		}
+		var value []byte
+		if cells[i] != null {
+			value = m.words.appendSQL([]byte{}, f.kind, cells[i])
+		}
+		columns, values = append(columns, f.name), append(values, value)
+	}
+	return columns, values
+}
+
+// readerDSN is where ReaderRole reads.
+func (m *mirror) readerDSN() string {
+	c := m.pool.Config().ConnConfig
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(ReaderRole, m.password()), Path: "/" + c.Database,
+		RawQuery: "sslmode=disable"}
+	if strings.HasPrefix(c.Host, "/") {
+		u.RawQuery += "&host=" + url.QueryEscape(c.Host) + "&port=" + strconv.Itoa(int(c.Port))
+	} else {
+		u.Host = net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
+	}
+	return u.String()
+}
+
+func (m *mirror) exec(ctx context.Context, sql string) error {
+	if _, err := m.pool.Exec(ctx, sql); err != nil {
+		return fmt.Errorf("exec: %w", err)
+	}
+	return m.look(ctx)
+}
+
+func (m *mirror) begin(ctx context.Context) (*mirrorTx, error) {
+	tx, err := m.pool.Begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("begin in PostgreSQL: %w", err)
+	}
+	return &mirrorTx{mirror: m, tx: tx}, nil
+}
+
+// ask runs a query of one value on a connection of its own. Parameters are text.
+func (m *mirror) ask(ctx context.Context, sql string, values ...[]byte) (string, error) {
+	conn, err := m.pool.Acquire(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Release()
+	result := conn.Conn().PgConn().ExecParams(ctx, sql, values, nil, nil, nil).Read()
+	if result.Err != nil || len(result.Rows) == 0 {
+		return "", result.Err
+	}
+	return string(result.Rows[0][0]), nil
+}
+
+// bulkUpdate stamps a range of ids by one statement.
+func (m *mirror) bulkUpdate(ctx context.Context, table string, from, to int64, at cell) error {
+	sql := "UPDATE " + table + " SET updated_at = $3 WHERE id BETWEEN $1 AND $2"
+	_, err := m.ask(ctx, sql, strconv.AppendInt(nil, from, 10), strconv.AppendInt(nil, to, 10),
+		m.words.appendSQL(nil, instant, at))
+	if err != nil {
+		return fmt.Errorf("bulk update of %s: %w", table, err)
+	}
+	return nil
+}
+
+// rowReader is a table in COPY's text format.
+type rowReader struct {
+	tables *Tables
+	table  *table
+	next   place
+	rest   []byte
+	buf    []byte
+}
+
+func (r *rowReader) Read(p []byte) (int, error) {
+	if len(r.rest) == 0 {
+		r.fill()
+	}
+	if len(r.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// fill writes the next block of rows.
+func (r *rowReader) fill() {
+	r.tables.mu.Lock()
+	defer r.tables.mu.Unlock()
+	r.buf = r.buf[:0]
+	for end := min(r.next+blockRows, r.table.size); r.next < end; r.next++ {
+		row := r.table.at(r.next)
+		if row[0] == null {
+			continue
+		}
+		for i, f := range r.table.res.fields {
+			if i > 0 {
+				r.buf = append(r.buf, '\t')
+			}
+			if row[i] == null {
+				r.buf = append(r.buf, `\N`...)
+				continue
+			}
+			// States and numbers: nothing that COPY would want escaped.
+			r.buf = r.tables.words.appendSQL(r.buf, f.kind, row[i])
+		}
+		r.buf = append(r.buf, '\n')
+	}
+	r.rest = r.buf
+}
