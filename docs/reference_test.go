@@ -7,9 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"go/ast"
-	"go/parser"
-	"go/token"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -562,26 +559,12 @@ func TestTheReferenceHasEveryPathOfTheStatusServer(t *testing.T) {
 // literals is what pattern finds in the literals of the Go files in and below folder, tests apart.
 func literals(t *testing.T, folder string, pattern *regexp.Regexp) (found []string) {
 	t.Helper()
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			return err
-		}
-		ast.Inspect(file, func(n ast.Node) bool {
-			if lit, ok := n.(*ast.BasicLit); ok {
-				for _, m := range pattern.FindAllStringSubmatch(lit.Value, -1) {
-					found = append(found, m[1])
-				}
+	inspect(t, folder, func(_ string, n ast.Node) {
+		if lit, ok := n.(*ast.BasicLit); ok {
+			for _, m := range pattern.FindAllStringSubmatch(lit.Value, -1) {
+				found = append(found, m[1])
 			}
-			return true
-		})
-		return nil
+		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return found
 }
