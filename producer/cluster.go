@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,86 +15,88 @@ import (
 	"go.uber.org/zap"
 )
 
-// Names of the topics that all resources share, without the prefix.
-const (
-	watermarksTopic = "watermarks"
-	requestsTopic   = "requests"
-	lettersTopic    = "dead_letters"
-)
-
-// Cluster is the Kafka cluster as storestream uses it. It is safe for concurrent use.
+// Cluster is the connection to a Kafka cluster: where it is, how to sign in, how its topics are called, and
+// what the whole process shares of it. It is safe for concurrent use.
 type Cluster struct {
-	cfg    Config
-	log    *zap.Logger
-	common []kgo.Opt // of every client: where, and how to sign in
+	cfg     Config
+	log     *zap.Logger
+	options []kgo.Opt // of every client: where the brokers are, and how to sign in
 
-	cl    *kgo.Client // for everything but transactions and the group
-	admin *kadm.Client
-
-	mu        sync.Mutex
-	pace      map[string]*pace // by resource: outlives sessions, or each new one would walk into the same timeout
-	topics    map[string]topicInfo
-	requests  *Requests
-	closeOnce sync.Once
+	cl       *kgo.Client // for everything but transactions, the group and the requests
+	admin    *kadm.Client
+	meta     *metadata
+	requests *Requests
+	// sizers are *batchSizer by resource. They outlive sessions, or each new one would walk into the same
+	// timeout.
+	sizers sync.Map
 }
 
-// Open checks cfg and prepares the clients. It does not need the broker to be there: the first call that does waits or says so.
+// Open checks cfg and prepares the clients. It does not need the broker to be there: the first call that does
+// waits or returns an error.
 func Open(cfg Config) (*Cluster, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	c := &Cluster{cfg: cfg, log: cfg.Log.Named("kafka"), pace: make(map[string]*pace), topics: make(map[string]topicInfo)}
-	c.common = []kgo.Opt{
+	c := &Cluster{cfg: cfg, log: cfg.Log.Named("kafka")}
+	if c.options, err = clientOptions(cfg, c.log); err != nil {
+		return nil, fmt.Errorf("kafka: %w", err)
+	}
+	if c.cl, err = c.client(kgo.RecordDeliveryTimeout(30 * time.Second)); err != nil {
+		return nil, err
+	}
+	c.admin = kadm.NewClient(c.cl)
+	c.meta = newMetadata(c.cl, c.admin)
+	c.requests = newRequests(c)
+	return c, nil
+}
+
+// clientOptions are those that every client has.
+func clientOptions(cfg Config, log *zap.Logger) ([]kgo.Opt, error) {
+	options := []kgo.Opt{
 		kgo.SeedBrokers(cfg.Brokers...),
 		kgo.ClientID("storestream"),
 		// Info of the client is a line for each transaction.
-		kgo.WithLogger(clientLog{kzap.New(c.log.Named("client"), kzap.Level(kgo.LogLevelWarn))}),
+		kgo.WithLogger(clientLog{kzap.New(log.Named("client"), kzap.Level(kgo.LogLevelWarn))}),
 		// With the default of 5 s, three answers of "I am not the leader" cost 15 s.
 		kgo.MetadataMinAge(250 * time.Millisecond),
 		kgo.DialTimeout(5 * time.Second),
 		kgo.DisableClientMetrics(),
 	}
 	if cfg.Metrics != nil {
-		c.common = append(c.common, kgo.WithHooks(telemetry{cfg.Metrics}))
+		options = append(options, kgo.WithHooks(telemetry{cfg.Metrics}))
 	}
 	if cfg.TLS.Enabled {
-		opt, err := cfg.TLS.option()
+		option, err := cfg.TLS.option()
 		if err != nil {
-			return nil, fmt.Errorf("kafka: %w", err)
+			return nil, err
 		}
-		c.common = append(c.common, opt)
+		options = append(options, option)
 	}
 	if cfg.SASL.Mechanism != "" {
 		mechanism, err := cfg.SASL.mechanism()
 		if err != nil {
-			return nil, fmt.Errorf("kafka: %w", err)
+			return nil, err
 		}
-		c.common = append(c.common, kgo.SASL(mechanism))
+		options = append(options, kgo.SASL(mechanism))
 	}
-	if c.cl, err = c.client(kgo.RecordDeliveryTimeout(30 * time.Second)); err != nil {
-		return nil, err
-	}
-	c.admin = kadm.NewClient(c.cl)
-	c.requests = newRequests(c)
-	return c, nil
+	return options, nil
 }
 
-// client makes a client with the common options and opts.
+// client makes a client with the options of every client, and opts.
 func (c *Cluster) client(opts ...kgo.Opt) (*kgo.Client, error) {
-	cl, err := kgo.NewClient(append(append([]kgo.Opt(nil), c.common...), opts...)...)
+	cl, err := kgo.NewClient(slices.Concat(c.options, opts)...)
 	if err != nil {
 		return nil, fmt.Errorf("kafka client: %w", err)
 	}
 	return cl, nil
 }
 
-// Close ends what Open and the calls since have started. Sessions and memberships are closed by whoever has them.
+// Close ends what Open has started, and the reading of requests. Sessions and groups are ended by whoever has
+// them.
 func (c *Cluster) Close() {
-	c.closeOnce.Do(func() {
-		c.requests.close()
-		c.cl.Close()
-	})
+	c.requests.close()
+	c.cl.Close()
 }
 
 // Ping asks for an answer from any broker.
@@ -115,16 +118,16 @@ func (c *Cluster) Requests() *Requests { return c.requests }
 func (c *Cluster) Topic(resource string) string { return c.cfg.TopicPrefix + resource }
 
 // Watermarks is the name of the watermark topic.
-func (c *Cluster) Watermarks() string { return c.cfg.TopicPrefix + watermarksTopic }
+func (c *Cluster) Watermarks() string { return c.cfg.TopicPrefix + "watermarks" }
 
-// RequestsTopic is the name of the topic of requests.
-func (c *Cluster) RequestsTopic() string { return c.cfg.TopicPrefix + requestsTopic }
+// requestsTopic is the name of the topic of requests.
+func (c *Cluster) requestsTopic() string { return c.cfg.TopicPrefix + "requests" }
 
 // DeadLetters is the name of the topic of what cannot be published.
-func (c *Cluster) DeadLetters() string { return c.cfg.TopicPrefix + lettersTopic }
+func (c *Cluster) DeadLetters() string { return c.cfg.TopicPrefix + "dead_letters" }
 
-// transactionalID belongs to the topic, whatever the group: two deployments that write the same topics fence each other instead
-// of mixing.
+// transactionalID belongs to the topic, whatever the group: two deployments that write the same topics fence
+// each other instead of mixing.
 func (c *Cluster) transactionalID(resource string) string {
 	return "storestream-" + c.cfg.TopicPrefix + resource
 }

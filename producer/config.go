@@ -35,8 +35,9 @@ type Config struct {
 	Metrics           *metrics.Kafka // of the clients; nil: nothing is counted
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
-	// TransactionTimeout is how long the broker lets a transaction stay open; 0: 60 s. A broker refuses more than its
-	// transaction.max.timeout.ms (15 minutes by default). It is also how long a crash here can hide newer watermarks of other resources.
+	// TransactionTimeout is how long the broker lets a transaction stay open; 0: 60 s. A broker refuses more
+	// than its transaction.max.timeout.ms (15 minutes by default). It is also how long a crash here can hide
+	// newer watermarks of other resources.
 	TransactionTimeout time.Duration
 }
 
@@ -55,7 +56,8 @@ type SASL struct {
 
 const defaultTransactionTimeout = time.Minute
 
-// withDefaults fills in what may be left out and says everything that is wrong with the rest.
+// withDefaults fills in what may be left out, and returns everything that is wrong with the rest as one
+// error.
 func (c Config) withDefaults() (Config, error) {
 	if c.Log == nil {
 		c.Log = zap.NewNop()
@@ -70,30 +72,31 @@ func (c Config) withDefaults() (Config, error) {
 		c.ReplicationFactor = -1
 	}
 	var wrong []error
-	for _, rule := range []struct {
-		broken bool
-		what   string
-	}{
-		{len(c.Brokers) == 0, "no brokers: expected at least one host:port"},
-		{c.Partitions < 1, fmt.Sprintf("partitions is %d: expected 1 or more", c.Partitions)},
-		{c.Group == "", "the group is empty: expected the name of a consumer group"},
-		{c.Instance == "", "the instance has no name"},
-		{c.TransactionTimeout < time.Second, fmt.Sprintf("the transaction timeout is %s: expected 1s or more", c.TransactionTimeout)},
-		{strings.ContainsFunc(c.TopicPrefix, notInTopicNames), fmt.Sprintf("topic prefix %q: a topic's name holds letters, digits, '.', '_' and '-'", c.TopicPrefix)},
-	} {
-		if rule.broken {
-			wrong = append(wrong, errors.New(rule.what))
+	expect := func(holds bool, format string, values ...any) {
+		if !holds {
+			wrong = append(wrong, fmt.Errorf(format, values...))
 		}
 	}
+	expect(len(c.Brokers) > 0, "no brokers: expected at least one host:port")
+	expect(c.Partitions > 0, "partitions is %d: expected 1 or more", c.Partitions)
+	expect(c.Group != "", "the group is empty: expected the name of a consumer group")
+	expect(c.Instance != "", "the instance has no name")
+	expect(c.TransactionTimeout >= time.Second,
+		"the transaction timeout is %s: expected 1s or more", c.TransactionTimeout)
+	expect(!strings.ContainsFunc(c.TopicPrefix, notInTopicNames),
+		"topic prefix %q: a topic's name holds letters, digits, '.', '_' and '-'", c.TopicPrefix)
 	return c, errors.Join(wrong...)
 }
 
 func notInTopicNames(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '.' && r != '_' && r != '-'
+	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", r)
 }
 
 func (t TLS) option() (kgo.Opt, error) {
-	conf := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: t.InsecureSkipVerify} //nolint:gosec // asked for by name in the configuration
+	conf := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // asked for by name in the configuration
+	}
 	if t.CAFile != "" {
 		pem, err := os.ReadFile(t.CAFile)
 		if err != nil {

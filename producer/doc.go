@@ -1,26 +1,60 @@
-// Package producer is everything that storestream does in Kafka: the topics, the transactions that write them, the watermarks and requests
-// that are kept in them, and who owns which resource. It knows nothing of sources.
+// Package producer is everything that storestream does in Kafka: the topics, the transactions that write
+// them, the watermarks and requests that are kept in them, and who owns which resource. It knows nothing of
+// sources.
+//
+// A Cluster is the connection. Everything else is given one:
+//
+//	Group      which resources this instance owns           group.go, owners.go
+//	Take       makes it the only one that writes a topic    take.go
+//	Session    writes that topic, one transaction a batch   session.go, batch.go
+//	Requests   what the command line asks of the owners     requests.go
+//	Watch      what people and metrics are shown            watch.go
+//	Inspector  what `storestream check` asks                inspect.go
+//
+// They stand on three things: what topics there must be (topics.go), what the brokers say about a topic
+// (metadata.go), and how to read a topic up to a point that was noted before (readlog.go).
 //
 // # One transaction
 //
-// A batch's rows, its dead letters and the watermark that speaks of them are one transaction (Session.Commit), so there is no moment when
-// one is there and another is not. A crash between publishing and noting progress, which loses rows or sends them twice elsewhere,
-// cannot happen: there is no between.
+// A batch's rows, its dead letters and the watermark that speaks of them are one transaction
+// (Session.Commit). So no moment exists when one of them is there and another is not. Elsewhere a crash
+// between publishing and noting the progress loses rows or sends them twice; here there is no between.
 //
 // # One owner
 //
-// Who polls a resource is decided by the consumer group protocol (Join), but a group decides late: an owner that was paused
-// still believes what it believed. So the thing that is exclusive is the transactional id, one for each data topic. Take claims it, in an order in
-// which every step needs the one before it:
+// The consumer group decides who polls a resource (Group). But a group decides late: an owner that was paused
+// still believes that it owns what its successor owns by now. So the thing that is exclusive is a
+// transactional id, one for each data topic. A takeover claims it, in an order in which every step needs the
+// one before it:
 //
-//  1. Ask for the id's producer id. The broker ends the predecessor's open transaction and refuses it from now on. Creating a client
-//     alone does neither. Whatever was read from a source before this moment is thrown away: an owner that slept between reading and
-//     writing would otherwise send an old row under a new epoch.
-//  2. Only then note where the watermark topic ends, and read to there. Noted earlier, the predecessor could still commit behind the note.
-//  3. Rebuild what was published from the data topic (Session.Rebuild), read the dead letters and the requests.
-//  4. Only then read the source.
+//  1. Confirm with the group that this instance is still a member (Group.Confirm). Otherwise a zombie would
+//     fence its own successor.
+//  2. Look, without disturbing anybody: are the topics and their settings as they must be, does the registry
+//     answer, are the keys in the topic ours, does another deployment write it? An instance that could not
+//     poll does not stop one that can.
+//  3. Fence: ask for the id's producer id. The broker aborts the predecessor's open transaction and refuses
+//     it from now on. Creating a client alone does neither. Nothing that was read from a source before this
+//     moment may be published: an owner that slept between reading and writing would send an old row under a
+//     new epoch.
+//  4. End hanging transactions: records of this id that no coordinator knows of (takeover.hanging).
+//  5. Only now note where the watermark topic ends, and read up to there. Noted earlier, the predecessor
+//     could still commit behind the note. Read the dead letters and the requests (Requests.CatchUp).
+//  6. Rebuild what was published from the data topic (Session.Rebuild).
+//  7. Only now read the source.
 //
-// A commit whose outcome is unknown, or a producer id that is refused, ends the session (ErrLost): what is true is then read again, by
-// the same four steps. Before that the caller asks the group whether it is still a member (Group.Confirm): a zombie would otherwise
-// fence its successor.
+// Take is steps 2 to 5. A commit whose outcome is unknown, or a producer id that the broker refuses, ends the
+// session (ErrLost). What is true is then found out by the same seven steps.
+//
+// # What a successor finds
+//
+//	the owner died          the successor finds
+//	before step 3           the predecessor still at work, or as it died
+//	after step 3            the predecessor's last committed watermark; its open transaction is aborted
+//	within step 4           perhaps an open transaction without a record. The coordinator knows it, so fencing
+//	                        aborts it, and its markers end the hanging records too
+//	after steps 4 to 7      the same watermark: these steps write nothing
+//	while writing a batch   an open transaction: fencing aborts it. The watermark has not moved, so the rows
+//	                        are read again
+//	while committing        the new watermark if the coordinator has noted the commit, whether or not the owner
+//	                        heard so: fencing waits until it is carried out. Else an open transaction, as above
 package producer

@@ -44,7 +44,7 @@ func TestACommitOfUnknownOutcomeIsFoundOutByTakingOver(t *testing.T) {
 					t.Fatal(answer, err)
 				}
 			}
-			session.Lost()
+			session.Abandon()
 
 			again := s.take(c)
 			if want := map[bool]int64{true: 2, false: 1}[carriedOut]; again.Watermark().Rows != want {

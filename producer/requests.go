@@ -49,7 +49,7 @@ func (q *Requests) Ask(ctx context.Context, request watermark.Request) (int64, e
 	if _, err := watermark.DecodeRequest(request.Resource, 0, value); err != nil {
 		return 0, err // an owner would skip it
 	}
-	record := &kgo.Record{Topic: q.c.RequestsTopic(), Key: []byte(request.Resource), Value: value}
+	record := &kgo.Record{Topic: q.c.requestsTopic(), Key: []byte(request.Resource), Value: value}
 	if err := q.c.cl.ProduceSync(ctx, record).FirstErr(); err != nil {
 		return 0, fmt.Errorf("writing a request to topic %s: %w", record.Topic, err)
 	}
@@ -60,7 +60,7 @@ func (q *Requests) Ask(ctx context.Context, request watermark.Request) (int64, e
 // would miss what was asked of its predecessor a moment ago.
 func (q *Requests) CatchUp(ctx context.Context) error {
 	q.start()
-	ends, err := q.c.offsets(ctx, q.c.admin.ListEndOffsets, q.c.RequestsTopic())
+	ends, err := q.c.meta.offsets(ctx, q.c.requestsTopic(), q.c.admin.ListEndOffsets)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,8 @@ func (q *Requests) CatchUp(ctx context.Context) error {
 }
 
 // After returns the requests for resource with an id greater than id, in order. Where the topic ends at or
-// before id, that id comes from another topic (this one was deleted and created again): then all are returned.
+// before id, that id comes from another topic (this one was deleted and created again): then all are
+// returned.
 func (q *Requests) After(resource string, id int64) []watermark.Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -96,8 +97,8 @@ func (q *Requests) After(resource string, id int64) []watermark.Request {
 	return slices.Clone(all[i:])
 }
 
-// Changed is closed when the next request arrives, for whichever resource. Ask for it before After, or one can
-// come between.
+// Changed is closed when the next request arrives, for whichever resource. Ask for it before After, or one
+// can come between.
 func (q *Requests) Changed() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -160,17 +161,19 @@ func (q *Requests) forget() {
 }
 
 func (q *Requests) follow(ctx context.Context, cl *kgo.Client) error {
-	topic := q.c.RequestsTopic()
-	starts, err := q.c.offsets(ctx, q.c.admin.ListStartOffsets, topic)
+	topic := q.c.requestsTopic()
+	starts, err := q.c.meta.offsets(ctx, topic, q.c.admin.ListStartOffsets)
 	if err != nil {
 		return err
 	}
 	q.move(max(q.at, starts[0]))
-	reader := logReader{c: q.c, topic: topic, span: span{to: forEver}, at: q.at, wait: 2 * time.Second, cl: cl, moved: q.move}
+	reader := logReader{meta: q.c.meta, cl: cl, topic: topic, span: span{to: forEver}, at: q.at,
+		fetchWait: 2 * time.Second}
 	return reader.run(ctx, func(records []*kgo.Record) error {
 		for _, record := range records {
 			q.add(record)
 		}
+		q.move(reader.at)
 		return nil
 	})
 }
@@ -183,8 +186,8 @@ func (q *Requests) move(at int64) {
 	q.moved = make(chan struct{})
 }
 
-// add takes in one record. It skips what is not a request that we can carry out: anybody can write to the topic,
-// and one bad record must not stop the good ones behind it.
+// add takes in one record. It skips what is not a request that we can carry out: anybody can write to the
+// topic, and one bad record must not stop the good ones behind it.
 func (q *Requests) add(record *kgo.Record) {
 	request, err := watermark.DecodeRequest(string(record.Key), record.Offset, record.Value)
 	if err != nil {

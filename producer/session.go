@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 
@@ -13,103 +15,269 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Session is the exclusive right to write one resource's topic, from Take until the first error that is ErrLost, or Close. One goroutine uses it.
-type Session struct {
-	c        *Cluster
-	log      *zap.Logger
-	resource *schemas.Resource
-	topic    topicInfo
-	keyID    int
-	valueID  int
-	limits   map[string]int // largest batch in bytes, by topic
-	pace     *pace
+// ErrAborted says that the transaction was aborted and nothing of it is or will be visible. The session may
+// be used again.
+var ErrAborted = errors.New("the transaction was aborted")
 
-	cl     *kgo.Client
-	batch  batch
+// ErrLost says that nobody knows whether the transaction was committed, or that another producer has taken
+// the topic over. Close the session, and go on with a new one (Group.Confirm, then Take).
+var ErrLost = errors.New("the session is lost")
+
+// Session is the exclusive right to write one resource's topic, from Take until the first error that is
+// ErrLost, or Close. One goroutine uses it. All its fields are of one takeover, but sizer, which outlives it.
+type Session struct {
+	c      *Cluster
+	log    *zap.Logger
+	target target
+	cl     *kgo.Client // writes transactions
+	batch  batch       // of the transaction in hand
+	sizer  *batchSizer
+
+	// What is known to be committed.
+	mark        watermark.Watermark
+	deadLetters map[string]uint64
+
 	open   bool // a transaction has begun and not ended
 	lost   bool
 	closed bool
-
-	mark    watermark.Watermark
-	letters map[string]uint64
 }
 
 // Watermark is the last one that is known to be committed.
 func (s *Session) Watermark() watermark.Watermark { return s.mark }
 
-// Letters are the dead letters of this resource that the topic holds: key to watermark.DeadLetterHash of the row. Commits keep it up to date;
-// the caller does not change it.
-func (s *Session) DeadLetters() map[string]uint64 { return s.letters }
+// DeadLetters are those of this resource that the topic holds: key to watermark.DeadLetterHash of the row.
+// Commits keep it up to date; the caller does not change it.
+func (s *Session) DeadLetters() map[string]uint64 { return s.deadLetters }
 
 // MaxRows is the most rows that a transaction should hold: fewer after one that took too long.
-func (s *Session) MaxRows() int { return s.pace.rows() }
+func (s *Session) MaxRows() int { return s.sizer.rows() }
 
 // MaxRecordBytes is the longest value, header included, that the data topic takes.
-func (s *Session) MaxRecordBytes() int { return s.limits[s.topic.name] - recordOverhead }
+func (s *Session) MaxRecordBytes() int { return s.target.limits[s.target.topic.name] - recordOverhead }
 
 // EndOffsets are where the data topic's partitions end now, by partition.
 func (s *Session) EndOffsets(ctx context.Context) ([]int64, error) {
-	return s.c.offsets(ctx, s.c.admin.ListEndOffsets, s.topic.name)
+	return s.c.meta.offsets(ctx, s.target.topic.name, s.c.admin.ListEndOffsets)
 }
 
-// closeTimeout bounds Close: the group waits for a resource that it takes away.
-const closeTimeout = 5 * time.Second
-
-// Close gives the right back: it ends an open transaction by aborting it, so that what it hides from readers of the watermark topic shows at once and
-// not after the transaction's timeout. It takes seconds at most, and may be called again.
-func (s *Session) Close() {
-	if s.closed {
-		return
+// Rebuild gives to fold, one at a time, each record of the data topic from the watermark's DedupFrom on, in
+// offset order within a partition; a key stays in one partition. A record's Kafka time is min(updated_at,
+// time of writing). So nothing before the first offset of that time, in each partition, was held by the
+// predecessor's dedup. What follows that offset is given whatever its own time: an old row written later may
+// be the newest of its id.
+func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) error) error {
+	if err := s.usable(); err != nil {
+		return err
 	}
-	if s.open && !s.lost {
-		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-		defer cancel()
-		if err := s.abort(ctx); err != nil {
-			s.log.Warn("an open transaction could not be aborted: the broker does so after its timeout", zap.Error(err))
+	if s.mark.DedupFrom == schemas.MaxInstant {
+		return nil // nothing was held
+	}
+	topic, from := s.target.topic, s.c.meta.firstSince(s.mark.DedupFrom)
+	spans, err := s.c.meta.spans(ctx, topic.name, from, s.c.admin.ListEndOffsets)
+	if err == nil {
+		rows := newRowReader(s.c, s.target, len(topic.leaders))
+		err = readLog(ctx, s.c, topic.name, spans, func(record *kgo.Record) error {
+			p, err := rows.read(ctx, record)
+			p.Old = s.beforeReplay(record)
+			if err != nil && !p.Foreign && !p.Stray && !errors.Is(err, errForeignValue) {
+				return err
+			}
+			if err != nil {
+				s.log.Warn("a record that is not ours in the data topic", zap.String("topic", record.Topic),
+					zap.Int32("partition", record.Partition), zap.Int64("offset", record.Offset), zap.Error(err))
+			}
+			if p.Foreign || p.Stray {
+				return nil // it says nothing of what we published
+			}
+			// To forget the row of a value that is not ours is safe: it is published again when it is next read.
+			p.Tombstone = p.Tombstone || err != nil
+			return fold(p)
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("rebuilding what was published of %s: %w", s.target.resource.Name, err)
+	}
+	return nil
+}
+
+// beforeReplay says that the replay in hand has not published the record.
+func (s *Session) beforeReplay(record *kgo.Record) bool {
+	replay, p := s.mark.Replay, int(record.Partition)
+	return replay != nil && p < len(replay.Ends) && record.Offset < replay.Ends[p]
+}
+
+// Commit writes tx as one transaction: a read_committed consumer sees all of it or nothing. It fills in the
+// watermark's Version, Resource, Instance, Group, TopicID, Partitions and Written, and stamps the schema ids
+// into the rows' values, which the caller leaves alone until it returns.
+//
+// nil: committed, and Watermark and DeadLetters say so. ErrAborted: nothing is visible nor will be, and the
+// session may be used again. ErrLost: close it and take over anew. Watermark and DeadLetters change on a
+// known commit alone. When ctx ends before the last step the transaction is aborted. The last step cannot be
+// taken back: it is bounded in time, and ctx does not interrupt it.
+func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
+	if err := s.usable(); err != nil {
+		return err
+	}
+	if err := s.sameTopic(ctx); err != nil {
+		return err
+	}
+	started := time.Now()
+	mark, err := s.transact(ctx, tx)
+	s.sizer.adapt(len(tx.Rows), time.Since(started), s.c.cfg.TransactionTimeout, err != nil)
+	if err != nil {
+		return err
+	}
+	s.mark = mark
+	s.noteDeadLetters(tx.DeadLetters)
+	return nil
+}
+
+// sameTopic notices that the data topic was deleted and created again, or given more partitions, while we
+// were writing it. Then its earlier rows are gone, or its keys move, and a watermark that went on would hide
+// it.
+func (s *Session) sameTopic(ctx context.Context) error {
+	topic := s.target.topic
+	step := "looking at topic " + topic.name
+	now, err := s.c.meta.describe(ctx, topic.name, false)
+	switch {
+	case err != nil && passing(err):
+		return fmt.Errorf("%s: %w: %w", step, ErrAborted, err)
+	case err != nil:
+		return s.lose(step, err)
+	case now.id != topic.id || len(now.leaders) != len(topic.leaders):
+		return s.lose(step, errors.New("it was created anew, or its partitions were changed"))
+	}
+	return nil
+}
+
+// transact begins, writes and commits, and returns the watermark that it wrote.
+func (s *Session) transact(ctx context.Context, tx watermark.Transaction) (watermark.Watermark, error) {
+	mark := s.stamp(tx.Watermark)
+	if s.batch.fill(tx, mark.Written) {
+		// The poller's clock was read at another moment than ours: it may have taken the time of writing for
+		// another.
+		mark.DedupFrom = min(mark.DedupFrom, mark.Written)
+	}
+	value, err := watermark.Encode(mark)
+	if err != nil {
+		return mark, fmt.Errorf("encoding the watermark: %w: %w", ErrAborted, err)
+	}
+	if err := s.cl.BeginTransaction(); err != nil {
+		return mark, s.lose("beginning a transaction", err)
+	}
+	s.open = true
+	if err := s.write(ctx, value, mark.Written); err != nil {
+		return mark, s.giveUp(err)
+	}
+	return mark, s.finish()
+}
+
+// stamp fills in what the producer knows. Written grows from one watermark to the next whatever the clock
+// does: it orders them.
+func (s *Session) stamp(mark watermark.Watermark) watermark.Watermark {
+	mark.Version, mark.Resource = watermark.Version, s.target.resource.Name
+	mark.Instance, mark.Group = s.c.cfg.Instance, s.c.cfg.Group
+	mark.TopicID, mark.Partitions = s.target.topic.idText(), int32(len(s.target.topic.leaders))
+	mark.Written = max(schemas.InstantOf(s.c.cfg.Now()), s.mark.Written.Add(time.Millisecond))
+	return mark
+}
+
+// manyRows is from where on the watermark is written after the rows have been, at the price of one more round
+// trip.
+const manyRows = 1000
+
+// write sends the batch and the watermark.
+//
+// The watermark of a large transaction comes last. What is open in the watermark topic hides the newer
+// watermarks of all other resources in its partition from those who take them over, so it should not be open
+// while a hundred thousand rows are on their way.
+func (s *Session) write(ctx context.Context, value []byte, written schemas.Instant) error {
+	// Sooner than the broker gives up, so that there is a transaction left to abort.
+	ctx, cancel := context.WithTimeout(ctx, s.c.cfg.TransactionTimeout*4/5)
+	defer cancel()
+	b := &s.batch
+	rows := len(b.records)
+	b.records = append(b.records, kgo.Record{Topic: s.c.Watermarks(), Key: []byte(s.target.resource.Name),
+		Value: value, Timestamp: time.UnixMilli(recordMillis(written))})
+	if rows <= manyRows {
+		return b.send(ctx, s.cl, b.records)
+	}
+	if err := b.send(ctx, s.cl, b.records[:rows]); err != nil {
+		return err
+	}
+	return b.send(ctx, s.cl, b.records[rows:])
+}
+
+// finish commits. Every failure here leaves the outcome unknown: even a refusal may be the answer to the
+// client's second try, after a first that was carried out.
+func (s *Session) finish() error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.c.cfg.TransactionTimeout)
+	defer cancel()
+	s.open = false
+	if err := s.cl.EndTransaction(ctx, kgo.TryCommit); err != nil {
+		return s.lose("committing", err)
+	}
+	return nil
+}
+
+// giveUp aborts after err. The transaction is known to be aborted when the broker says so to a producer that
+// it still knows.
+func (s *Session) giveUp(err error) error {
+	if deposed(err) {
+		return s.lose("writing", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	if aborting := s.abort(ctx); aborting != nil {
+		return s.lose("writing", fmt.Errorf("%w; aborting: %w", err, aborting))
+	}
+	return fmt.Errorf("writing: %w: %w", ErrAborted, err)
+}
+
+func (s *Session) abort(ctx context.Context) error {
+	if err := s.cl.AbortBufferedRecords(ctx); err != nil {
+		return err
+	}
+	s.open = false
+	if err := s.cl.EndTransaction(ctx, kgo.TryAbort); err != nil {
+		return err
+	}
+	// The client may have healed itself under a new epoch or given up; only an id without an error is worth
+	// keeping.
+	_, _, err := s.cl.ProducerID(ctx)
+	return err
+}
+
+// deposed says that the broker no longer takes this producer for the owner of its transactional id, or has
+// ended its transaction, or has lost track of it. The client can recover from some of them by asking for a
+// new epoch, but then it would go on without having read what happened meanwhile.
+func deposed(err error) bool {
+	for _, code := range []error{kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.InvalidTxnState,
+		kerr.InvalidProducerIDMapping, kerr.UnknownProducerID, kerr.OutOfOrderSequenceNumber,
+		kerr.OperationNotAttempted, kerr.FencedInstanceID, kerr.TransactionalIDAuthorizationFailed,
+		kgo.ErrClientClosed} {
+		if errors.Is(err, code) {
+			return true
 		}
 	}
-	s.end()
+	return false
 }
 
-// Lost ends the session without a word to the broker: another may own the topic already.
-func (s *Session) Lost() {
-	if !s.closed {
-		s.end()
+// noteDeadLetters brings the dead letters up to date with those of a transaction that was committed. It
+// changes a copy: the caller holds what DeadLetters returned before.
+func (s *Session) noteDeadLetters(written []watermark.DeadLetter) {
+	if len(written) == 0 {
+		return
 	}
-}
-
-func (s *Session) end() {
-	s.closed = true
-	if s.cl != nil {
-		s.cl.Close()
+	s.deadLetters = maps.Clone(s.deadLetters)
+	for _, letter := range written {
+		if letter.Row == nil {
+			delete(s.deadLetters, letter.Key)
+		} else {
+			s.deadLetters[letter.Key] = watermark.DeadLetterHash(letter.Row)
+		}
 	}
-}
-
-// newTransactional makes the client that writes one resource. Everything about it is bounded in time: a transaction that cannot be finished is
-// better known as failed than hoped for.
-func (c *Cluster) newTransactional(resource string, limits map[string]int) (*kgo.Client, error) {
-	return c.client(
-		kgo.TransactionalID(c.transactionalID(resource)),
-		kgo.TransactionTimeout(c.cfg.TransactionTimeout),
-		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.RecordPartitioner(placed{kgo.StickyKeyPartitioner(nil)}), // murmur2 of the key, as the Java client
-		// Of a first load's CPU lz4 took a fifth, snappy a tenth; and each of lz4's writers holds 8 MB.
-		kgo.ProducerBatchCompression(kgo.SnappyCompression(), kgo.NoCompression()),
-		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {
-			if limit, ok := limits[topic]; ok {
-				return int32(limit)
-			}
-			return 1 << 20
-		}),
-		// A transaction is flushed whole, so lingering delays nothing; full batches go out at once.
-		kgo.ProducerLinger(50*time.Millisecond),
-		kgo.MaxBufferedRecords(1<<20),
-		kgo.MaxBufferedBytes(128<<20),
-		// Not RecordDeliveryTimeout: the client counts it from the record's own time, which is a row's updated_at, so that every row of history
-		// would have timed out before it was sent. Commit bounds its writing by a context.
-		kgo.ProduceRequestTimeout(10*time.Second),
-		kgo.UnknownTopicRetries(2),
-	)
+	s.log.Debug("dead letters", zap.Int("written", len(written)), zap.Int("held", len(s.deadLetters)))
 }
 
 // usable says why the session cannot be used any more.
@@ -120,28 +288,34 @@ func (s *Session) usable() error {
 	return nil
 }
 
-// lose marks the session as lost and says why.
+// lose marks the session as lost, and says why. Whatever is open is left to the successor or the broker.
 func (s *Session) lose(step string, err error) error {
-	s.lost = true
-	return &stepError{step, errors.Join(ErrLost, err)}
+	s.lost, s.open = true, false
+	return fmt.Errorf("%s: %w: %w", step, ErrLost, err)
 }
 
-// stepError reads "<step>: <cause>" for a cause that was joined to a sentinel.
-type stepError struct {
-	step string
-	err  error
-}
+// closeTimeout bounds Close: the group waits for a resource that it takes away.
+const closeTimeout = 5 * time.Second
 
-func (e *stepError) Error() string {
-	joined, ok := e.err.(interface{ Unwrap() []error })
-	if !ok {
-		return e.step + ": " + e.err.Error()
+// Close gives the right back. It aborts an open transaction, so that what it hides from readers of the
+// watermark topic shows at once and not after the transaction's timeout. It takes seconds at most, and may be
+// called again.
+func (s *Session) Close() {
+	if s.open {
+		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+		defer cancel()
+		if err := s.abort(ctx); err != nil {
+			s.log.Warn("an open transaction could not be aborted: the broker does so after its timeout",
+				zap.Error(err))
+		}
 	}
-	text := e.step
-	for _, err := range joined.Unwrap() {
-		text += ": " + err.Error()
-	}
-	return text
+	s.Abandon()
 }
 
-func (e *stepError) Unwrap() error { return e.err }
+// Abandon ends the session without a word to the broker: another may own the topic already.
+func (s *Session) Abandon() {
+	if !s.closed {
+		s.closed, s.open = true, false
+		s.cl.Close()
+	}
+}

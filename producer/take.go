@@ -1,198 +1,341 @@
 package producer
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
-// Take makes this instance the only one that can write the topic of r, and reads what its predecessor left. The order of its steps is argued in
-// the package's comment. The caller has asked the group just before whether it is still a member (Group.Confirm).
+// NeighbourError holds a resource because another group is publishing it to the same topic. Nothing was
+// fenced.
+type NeighbourError struct {
+	Resource, Topic, Group, Instance string
+	Written                          schemas.Instant
+}
+
+func (e *NeighbourError) Error() string {
+	return fmt.Sprintf("%s is being published to topic %s by group %q (instance %q, last at %s): "+
+		"stop one of the two deployments, or give this one another kafka.topic_prefix; "+
+		"it takes over once the other has been quiet for %s",
+		e.Resource, e.Topic, e.Group, e.Instance, e.Written, neighbourQuiet)
+}
+
+// neighbourQuiet is how long a watermark of another group keeps us away: three of the 10 s within which a
+// living owner writes one.
+const neighbourQuiet = 30 * time.Second
+
+// takeover is what the steps of Take hand on from one to the next.
+type takeover struct {
+	c      *Cluster
+	log    *zap.Logger
+	id     string // the transactional id
+	target target
+}
+
+// Take makes this instance the only one that can write the topic of r, and reads what its predecessor left.
+// The numbers of its steps are those of the package's comment, which argues their order.
 //
-// The error is a *RefusedError or *NeighbourError where only a person can mend it; anything else may pass (a broker or registry that is down), except
-// that the registry's own refusals come through as they are (registry.Retryable tells).
+// The error is a *RefusedError or *NeighbourError where only a person can put it right. Anything else may
+// pass (a broker or registry that is down), except that the registry's own refusals come through as they are
+// (registry.Retryable tells).
 func Take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error) {
-	s, err := c.prepare(ctx, r)
+	s, err := take(ctx, c, r)
 	if err != nil {
-		return nil, fmt.Errorf("taking over %s: %w", r.Name, err)
-	}
-	if err := s.claim(ctx); err != nil {
-		s.Lost()
 		return nil, fmt.Errorf("taking over %s: %w", r.Name, err)
 	}
 	return s, nil
 }
 
-// prepare does what can be done without disturbing a predecessor, so that what cannot be polled does not fence anybody.
-func (c *Cluster) prepare(ctx context.Context, r *schemas.Resource) (*Session, error) {
+func take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error) {
+	target, err := findTarget(ctx, c, r)
+	if err != nil {
+		return nil, err
+	}
+	t := takeover{c, c.log.With(zap.String("resource", r.Name)), c.transactionalID(r.Name), target}
+	if err := t.look(ctx); err != nil { // step 2
+		return nil, err
+	}
+	cl, err := t.fence(ctx) // steps 3 and 4
+	if err != nil {
+		return nil, err
+	}
+	mark, letters, err := t.readState(ctx) // step 5
+	if err != nil {
+		cl.Close()
+		return nil, err
+	}
+	sizer, _ := c.sizers.LoadOrStore(r.Name, newBatchSizer())
+	return &Session{c: c, log: t.log, target: target, cl: cl, sizer: sizer.(*batchSizer),
+		batch: batch{target: target, deadLetters: c.DeadLetters()}, mark: mark, deadLetters: letters}, nil
+}
+
+// findTarget makes the topics, and finds the schema ids and what the topics take.
+func findTarget(ctx context.Context, c *Cluster, r *schemas.Resource) (t target, err error) {
 	if err := EnsureTopics(ctx, c, r.Name); err != nil {
-		return nil, err
+		return t, err
 	}
-	s := &Session{c: c, resource: r, log: c.log.With(zap.String("resource", r.Name)), pace: c.paceOf(r.Name)}
-	var err error
-	if s.keyID, s.valueID, err = c.cfg.Registry.Ensure(ctx, c.Topic(r.Name), r, c.cfg.AutoRegister); err != nil {
-		return nil, err
+	t = target{resource: r, limits: make(map[string]int)}
+	topic := c.Topic(r.Name)
+	if t.keyID, t.valueID, err = c.cfg.Registry.Ensure(ctx, topic, r, c.cfg.AutoRegister); err != nil {
+		return t, err
 	}
-	if s.limits, err = c.batchLimits(ctx, r.Name); err != nil {
-		return nil, err
+	for _, topic := range []string{topic, c.DeadLetters(), c.Watermarks()} {
+		settings, err := c.meta.settings(ctx, topic)
+		if err != nil {
+			return t, err
+		}
+		limit, err := strconv.Atoi(settings["max.message.bytes"])
+		if err != nil {
+			limit = 1000012 // what the client assumes: the broker's default
+		}
+		t.limits[topic] = min(max(limit, 1024), 8<<20)
 	}
-	if s.topic, err = c.describe(ctx, c.Topic(r.Name), true); err != nil {
-		return nil, err
+	t.topic, err = c.meta.describe(ctx, topic, true)
+	return t, err
+}
+
+// look finds out, without disturbing anybody, whether the topic is ours to take. It reads the oldest key of
+// each partition; Rebuild looks at the rest as it comes by.
+func (t *takeover) look(ctx context.Context) error {
+	oldest, err := oldestKeys(ctx, t.c, t.target.topic.name)
+	if err != nil {
+		return err
 	}
-	if err := s.checkKeys(ctx); err != nil {
-		return nil, err
+	for _, record := range oldest {
+		if _, err := t.target.id(record); err != nil {
+			return err
+		}
 	}
 	// Without waiting for open transactions: a living neighbour has written within the last seconds anyway.
-	spans, err := c.settled(ctx, c.Watermarks())
+	spans, err := t.c.meta.toStableOffset(ctx, t.c.Watermarks())
+	if err != nil {
+		return err
+	}
+	mark, err := lastWatermark(ctx, t.c, t.target.resource.Name, spans)
+	if err != nil {
+		return err
+	}
+	return t.refuseNeighbour(mark)
+}
+
+// refuseNeighbour refuses to go on where another deployment is at work on the same topic: with the
+// transactional id in common, the two would fence each other in turns.
+func (t *takeover) refuseNeighbour(mark *watermark.Watermark) error {
+	if mark == nil || mark.Group == t.c.cfg.Group {
+		return nil
+	}
+	if age := schemas.InstantOf(t.c.cfg.Now()).Sub(mark.Written); age > neighbourQuiet || age < -neighbourQuiet {
+		return nil
+	}
+	return &NeighbourError{Resource: t.target.resource.Name, Topic: t.target.topic.name, Group: mark.Group,
+		Instance: mark.Instance, Written: mark.Written}
+}
+
+// fence ends the predecessor, and a transaction of its that hangs. It returns the client that writes from now
+// on.
+func (t *takeover) fence(ctx context.Context) (*kgo.Client, error) {
+	cl, producerID, err := t.claim(ctx)
 	if err != nil {
 		return nil, err
 	}
-	mark, err := c.lastWatermark(ctx, r.Name, spans)
+	open, err := t.hanging(ctx, producerID)
+	if err == nil && len(open) == 0 {
+		return cl, nil
+	}
+	cl.Close()
 	if err != nil {
 		return nil, err
 	}
-	return s, s.alone(mark)
+	if err := t.abortIn(ctx, open); err != nil {
+		return nil, fmt.Errorf("ending a hanging transaction of %s: %w", t.id, err)
+	}
+	cl, _, err = t.claim(ctx)
+	return cl, err
 }
 
-// claim fences the predecessor and reads what it left.
-func (s *Session) claim(ctx context.Context) error {
-	var err error
-	if s.cl, err = s.c.newTransactional(s.resource.Name, s.limits); err != nil {
-		return err
+// claim makes a client and asks for the producer id, which ends the predecessor. The client would ask with
+// its first record, but creating it fences nobody.
+func (t *takeover) claim(ctx context.Context) (cl *kgo.Client, producerID int64, err error) {
+	if cl, err = t.writer(); err != nil {
+		return nil, 0, err
 	}
-	if err := s.fence(ctx); err != nil { // step 1
-		return err
+	if producerID, _, err = cl.ProducerID(ctx); err != nil {
+		cl.Close()
+		return nil, 0, fmt.Errorf("asking for the producer id of %s: %w", t.id, err)
 	}
-	open, err := s.hanging(ctx)
-	if err == nil && len(open) > 0 {
-		err = s.endHanging(ctx, open)
+	return cl, producerID, nil
+}
+
+// writer makes the client that writes one resource. Everything about it is bounded in time: a transaction
+// that cannot be finished is better known as failed than hoped for.
+func (t *takeover) writer() (*kgo.Client, error) {
+	return t.c.client(
+		kgo.TransactionalID(t.id),
+		kgo.TransactionTimeout(t.c.cfg.TransactionTimeout),
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.RecordPartitioner(partitioner()),
+		// Of a first load's CPU lz4 took a fifth, snappy a tenth; and each of lz4's writers holds 8 MB.
+		kgo.ProducerBatchCompression(kgo.SnappyCompression(), kgo.NoCompression()),
+		// The client also asks for topics that we never write.
+		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {
+			return int32(cmp.Or(t.target.limits[topic], 1<<20))
+		}),
+		// A transaction is flushed whole, so lingering delays nothing; full batches go out at once.
+		kgo.ProducerLinger(50*time.Millisecond),
+		kgo.MaxBufferedRecords(1<<20),
+		kgo.MaxBufferedBytes(128<<20),
+		// Not RecordDeliveryTimeout: the client counts it from the record's own time, which is a row's updated_at,
+		// so that every row of history would have timed out before it was sent. Commit bounds its writing by a
+		// context.
+		kgo.ProduceRequestTimeout(10*time.Second),
+		kgo.UnknownTopicRetries(2),
+	)
+}
+
+// hanging finds the partitions in which a transaction of a predecessor is open although the coordinator says
+// that it has ended: a hanging transaction. Nothing behind it is shown to any read_committed consumer, for
+// ever: neither the broker's timeout nor fencing ends what the coordinator does not know of.
+//
+// It was met on Apache Kafka 4.3.1, whose brokers are meant to refuse it (KIP-890). The sequence: a broker
+// stands still for eight seconds with a produce request in hand. Its owner's session in the group ends
+// meanwhile. Awake, the broker writes the record. The coordinator was never told that the partition is part
+// of the transaction, so it answers the successor's request for a producer id with nothing to abort. All five
+// resources then waited for one record in the watermark topic, through every takeover, for three quarters of
+// an hour.
+//
+// It is asked right after the producer id was given, when nothing of this id can be open. A broker before
+// 2.8, or one that does not let us ask, is believed to have none.
+func (t *takeover) hanging(ctx context.Context, producerID int64) (open kadm.TopicsSet, err error) {
+	ours := make(kadm.TopicsSet)
+	for _, topic := range []string{t.target.topic.name, t.c.Watermarks(), t.c.DeadLetters()} {
+		info, err := t.c.meta.describe(ctx, topic, false)
+		if err != nil {
+			return nil, err
+		}
+		for p := range info.leaders {
+			ours.Add(topic, int32(p))
+		}
 	}
+	described, err := t.c.admin.DescribeProducers(ctx, ours)
+	if len(described) == 0 && err != nil {
+		t.log.Debug("cannot ask whether transactions hang: older brokers do not know the question", zap.Error(err))
+		return nil, nil
+	}
+	open = make(kadm.TopicsSet)
+	described.EachProducer(func(p kadm.DescribedProducer) {
+		if p.ProducerID == producerID && p.CurrentTxnStartOffset >= 0 {
+			open.Add(p.Topic, p.Partition)
+		}
+	})
+	for _, o := range open.Sorted() {
+		t.log.Warn("ending a transaction that the broker left open in the log although its coordinator has "+
+			"forgotten it", zap.String("topic", o.Topic), zap.Int32s("partitions", o.Partitions))
+	}
+	return open, nil
+}
+
+// abortIn begins a transaction, adds the partitions, writes nothing and aborts it. The markers end whatever
+// of its producer id is open in a partition, so they take the old records with them. (Had nobody aborted
+// those, the next commit of this session would have ended their transaction, and published what no
+// predecessor has committed.)
+//
+// The requests are of the versions from before brokers added partitions by themselves: with newer ones a
+// transaction without a record would have no partitions.
+func (t *takeover) abortIn(ctx context.Context, partitions kadm.TopicsSet) error {
+	cl, err := t.c.client(kgo.TransactionalID(t.id), kgo.TransactionTimeout(t.c.cfg.TransactionTimeout),
+		kgo.MaxVersions(kversion.V3_5_0()))
 	if err != nil {
 		return err
 	}
-	// Step 2: only now is the end of the watermark topic worth noting. The resource's watermark is looked for in all partitions: somebody may have
-	// added some, and then its key hashes to another than it did.
-	spans, err := s.c.whole(ctx, s.c.Watermarks())
+	defer cl.Close()
+	producerID, epoch, err := cl.ProducerID(ctx)
 	if err != nil {
 		return err
 	}
-	mark, err := s.c.lastWatermark(ctx, s.resource.Name, spans)
+	add := kmsg.NewPtrAddPartitionsToTxnRequest()
+	add.TransactionalID, add.ProducerID, add.ProducerEpoch = t.id, producerID, epoch
+	for _, p := range partitions.Sorted() {
+		topic := kmsg.NewAddPartitionsToTxnRequestTopic()
+		topic.Topic, topic.Partitions = p.Topic, p.Partitions
+		add.Topics = append(add.Topics, topic)
+	}
+	added, err := add.RequestWith(ctx, cl)
 	if err != nil {
 		return err
 	}
-	if err := s.alone(mark); err != nil {
+	for _, topic := range added.Topics {
+		for _, p := range topic.Partitions {
+			if err := kerr.ErrorForCode(p.ErrorCode); err != nil {
+				return fmt.Errorf("adding partition %d of %s: %w", p.Partition, topic.Topic, err)
+			}
+		}
+	}
+	end := kmsg.NewPtrEndTxnRequest()
+	end.TransactionalID, end.ProducerID, end.ProducerEpoch = t.id, producerID, epoch
+	ended, err := end.RequestWith(ctx, cl)
+	if err != nil {
 		return err
 	}
-	if s.mark, err = s.judge(mark); err != nil {
-		return err
-	}
-	s.letters, err = s.c.lettersOf(ctx, s.resource.Name)
-	return err
+	return kerr.ErrorForCode(ended.ErrorCode)
 }
 
-// fence asks for the producer id, which ends the predecessor. The client would ask with the first record, but creating it fences nobody.
-func (s *Session) fence(ctx context.Context) error {
-	if _, _, err := s.cl.ProducerID(ctx); err != nil {
-		return fmt.Errorf("asking for the producer id of %s: %w", s.c.transactionalID(s.resource.Name), err)
+// readState reads what the predecessor committed. Only now, after fencing, is the end of the watermark topic
+// worth noting. It looks in all partitions: where somebody has added some, the resource's key hashes to
+// another than it did.
+func (t *takeover) readState(ctx context.Context) (
+	mark watermark.Watermark, deadLetters map[string]uint64, err error) {
+	spans, err := t.c.meta.toHighWatermark(ctx, t.c.Watermarks())
+	if err != nil {
+		return mark, nil, err
 	}
-	return nil
+	found, err := lastWatermark(ctx, t.c, t.target.resource.Name, spans)
+	if err != nil {
+		return mark, nil, err
+	}
+	if err := t.refuseNeighbour(found); err != nil {
+		return mark, nil, err
+	}
+	if mark, err = t.resumePoint(found); err != nil {
+		return mark, nil, err
+	}
+	deadLetters, err = ReadDeadLetters(ctx, t.c, t.target.resource.Name)
+	return mark, deadLetters, err
 }
 
-// alone refuses to go on where another deployment is at work on the same topic: with the transactional id in common, the two would fence each other
-// in turns.
-func (s *Session) alone(mark *watermark.Watermark) error {
-	if mark == nil || mark.Group == s.c.cfg.Group {
-		return nil
-	}
-	if age := schemas.InstantOf(s.c.cfg.Now()).Sub(mark.Written); age > neighbourQuiet || age < -neighbourQuiet {
-		return nil
-	}
-	return &NeighbourError{Resource: s.resource.Name, Topic: s.topic.name, Group: mark.Group, Instance: mark.Instance, Written: mark.Written}
-}
-
-// judge says what the watermark that was found means for the topic that is there now.
-func (s *Session) judge(found *watermark.Watermark) (watermark.Watermark, error) {
+// resumePoint says where to go on in the topic that is there now, when found is the last watermark.
+func (t *takeover) resumePoint(found *watermark.Watermark) (watermark.Watermark, error) {
+	topic := t.target.topic
 	if found == nil {
-		return watermark.New(s.resource.Name), nil
+		return watermark.New(t.target.resource.Name), nil
 	}
-	if found.TopicID != s.topic.text() {
-		// Another topic than the one the watermark speaks of: what was published is not in it. The requests done stay done.
-		s.log.Warn("the data topic was created anew since the last watermark: publishing everything from the start",
-			zap.String("topic", s.topic.name), zap.String("topic_id", s.topic.text()), zap.String("watermark_topic_id", found.TopicID))
-		fresh := watermark.New(s.resource.Name)
+	if found.TopicID != topic.idText() {
+		// The watermark speaks of another topic: what was published is not in this one. The requests done stay
+		// done.
+		t.log.Warn("the data topic was created anew since the last watermark: publishing everything from the start",
+			zap.String("topic", topic.name), zap.String("topic_id", topic.idText()),
+			zap.String("watermark_topic_id", found.TopicID))
+		fresh := watermark.New(t.target.resource.Name)
 		fresh.Request = found.Request
 		return fresh, nil
 	}
-	if int(found.Partitions) != len(s.topic.leaders) {
-		return watermark.Watermark{}, &RefusedError{Topic: s.topic.name, Setting: "the number of partitions", Found: strconv.Itoa(len(s.topic.leaders)),
-			Expected: strconv.Itoa(int(found.Partitions)) + " (with another count a key hashes to another partition, and its old record stays beside the new one)",
-			Do:       "delete the topic: it is created anew and filled from the start"}
+	if int(found.Partitions) != len(topic.leaders) {
+		return watermark.Watermark{}, &RefusedError{Topic: topic.name, Setting: "the number of partitions",
+			Found: strconv.Itoa(len(topic.leaders)),
+			Expected: fmt.Sprintf("%d (with another count a key hashes to another partition, and its old record "+
+				"stays beside the new one)", found.Partitions),
+			Do: "delete the topic: it is created anew and filled from the start"}
 	}
 	return *found, nil
-}
-
-// lastWatermark reads the spans of the watermark topic for the newest watermark of resource, nil if there is none.
-func (c *Cluster) lastWatermark(ctx context.Context, resource string, spans []span) (*watermark.Watermark, error) {
-	all, err := c.watermarksIn(ctx, spans, func(name string) bool { return name == resource })
-	if err != nil {
-		return nil, err
-	}
-	if mark, ok := all[resource]; ok {
-		return &mark, nil
-	}
-	return nil, nil
-}
-
-// ReadWatermarks is the newest watermark of each resource that every consumer can see. It waits for no transaction: one that was committed this moment, or stands behind
-// somebody's open one, may be missing.
-func ReadWatermarks(ctx context.Context, c *Cluster) (map[string]watermark.Watermark, error) {
-	spans, err := c.settled(ctx, c.Watermarks())
-	if err != nil {
-		return nil, err
-	}
-	return c.watermarksIn(ctx, spans, func(string) bool { return true })
-}
-
-func (c *Cluster) watermarksIn(ctx context.Context, spans []span, wanted func(resource string) bool) (map[string]watermark.Watermark, error) {
-	newest := make(map[string]*kgo.Record)
-	err := c.readLog(ctx, c.Watermarks(), spans, func(record *kgo.Record) error {
-		name := string(record.Key)
-		if last := newest[name]; wanted(name) && (last == nil || later(record, last)) {
-			newest[name] = record
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	marks := make(map[string]watermark.Watermark)
-	var wrong []error
-	for name, record := range newest {
-		if record.Value == nil {
-			continue // taken out by hand
-		}
-		mark, err := watermark.Decode(name, record.Value)
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("topic %s, partition %d, offset %d: %w", record.Topic, record.Partition, record.Offset, err))
-			continue
-		}
-		marks[name] = mark
-	}
-	return marks, errors.Join(wrong...)
-}
-
-// later orders two records of one key: by offset within a partition, and between two (see claim) by record time, which is the watermark's Written and grows from
-// one watermark of a resource to the next.
-func later(a, b *kgo.Record) bool {
-	if a.Partition == b.Partition {
-		return a.Offset > b.Offset
-	}
-	return a.Timestamp.After(b.Timestamp)
 }

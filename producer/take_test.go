@@ -70,7 +70,7 @@ func TestTakingOverEndsThePredecessorsOpenTransaction(t *testing.T) {
 	s := plainStage(t)
 	first := s.take(s.cluster("a", nil))
 	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
-	first.Lost()
+	first.Abandon()
 	dead := s.transactional("storestream-store.orders")
 	half := watermark.New("orders")
 	half.Settled = instant(t, "2026-11-21T00:00:00Z")

@@ -10,8 +10,8 @@ import (
 	"github.com/storestream/storestream/internal/metrics"
 )
 
-// telemetry counts what the clients do. franz-go's own plugin (kprom) keeps the counts of one client at a time: here clients come and go with every
-// takeover.
+// telemetry counts what the clients do. franz-go's own plugin (kprom) keeps the counts of one client at a
+// time; here clients come and go with every takeover.
 type telemetry struct{ m *metrics.Kafka }
 
 var (
@@ -49,7 +49,8 @@ func (t telemetry) OnBrokerThrottle(meta kgo.BrokerMetadata, interval time.Durat
 	t.m.Throttled.WithLabelValues(kgo.NodeName(meta.NodeID)).Add(interval.Seconds())
 }
 
-func (t telemetry) OnProduceBatchWritten(_ kgo.BrokerMetadata, topic string, _ int32, batch kgo.ProduceBatchMetrics) {
+func (t telemetry) OnProduceBatchWritten(_ kgo.BrokerMetadata, topic string, _ int32,
+	batch kgo.ProduceBatchMetrics) {
 	t.m.ProduceRecords.WithLabelValues(topic).Add(float64(batch.NumRecords))
 	t.m.ProduceBytes.WithLabelValues(topic).Add(float64(batch.CompressedBytes))
 }

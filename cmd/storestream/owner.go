@@ -105,7 +105,7 @@ func (o *owner) takeOver(ctx context.Context) (err error) {
 	}
 	defer func() {
 		if errors.Is(context.Cause(ctx), producer.ErrLostOwnership) {
-			session.Lost()
+			session.Abandon()
 		} else {
 			session.Close()
 		}

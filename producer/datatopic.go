@@ -1,0 +1,237 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/schemas/registry"
+)
+
+// target is what a session writes, as its takeover found it.
+type target struct {
+	resource *schemas.Resource
+	topic    topicInfo
+	// The schema ids of keys and values in the registry.
+	keyID, valueID int
+	// The largest batch, in bytes, that the resource's topic, the dead letters' and the watermarks' take.
+	limits map[string]int
+}
+
+// Records of the data topic that are not ours. Anybody may write to it, and one stray record from somebody's
+// console producer must not hold a resource.
+var (
+	errForeignKey   = errors.New("not a key of ours")            // no row has such a key
+	errForeignValue = errors.New("not a value of this resource") // under any schema
+	errStray        = errors.New("its key does not belong in this partition")
+)
+
+// id is the id of a record's row. A key under another schema id is another key for the same row, and
+// compaction would keep both: refused.
+func (t target) id(record *kgo.Record) (int64, error) {
+	schemaID, id, err := schemas.ReadKey(record.Key)
+	if err != nil {
+		return 0, fmt.Errorf("reading a key: %w: %w", errForeignKey, err)
+	}
+	if schemaID == t.keyID || t.keyID == 0 {
+		return id, nil
+	}
+	return 0, &RefusedError{Topic: t.topic.name,
+		Setting: fmt.Sprintf("the key at offset %d of partition %d", record.Offset, record.Partition),
+		Found:   "schema id " + strconv.Itoa(schemaID),
+		Expected: fmt.Sprintf("schema id %d, which subject %s-key has in the registry now (under two ids one row "+
+			"has two keys, and compaction keeps both)", t.keyID, t.topic.name),
+		Do: "point storestream at the registry that the topic was written with, or delete the topic: " +
+			"it is created anew and filled from the start"}
+}
+
+// oldestKeys returns the oldest record in each partition of topic whose key is one of ours, under whichever
+// schema id.
+func oldestKeys(ctx context.Context, c *Cluster, topic string) ([]*kgo.Record, error) {
+	spans, err := c.meta.toStableOffset(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	var oldest []*kgo.Record
+	err = readLog(ctx, c, topic, spans, func(record *kgo.Record) error {
+		if _, _, err := schemas.ReadKey(record.Key); err != nil {
+			return nil //nolint:nilerr // no row has such a key, so it says nothing
+		}
+		oldest = append(oldest, record)
+		return errStop
+	})
+	return oldest, err
+}
+
+// rowReader decodes records by the schema that they were written with, and hashes their values as today's
+// schema encodes them. It is for one goroutine.
+type rowReader struct {
+	registry *registry.Client
+	target   target // its ids are 0 where they are unknown
+	home     func(*kgo.Record) int32
+	byID     map[int]*schemas.ValueReader
+}
+
+func newRowReader(c *Cluster, t target, partitions int) *rowReader {
+	return &rowReader{c.cfg.Registry, t, partitionsOf(partitions), make(map[int]*schemas.ValueReader)}
+}
+
+// read decodes a record as far as it is ours. The error is errForeignKey, errStray or errForeignValue, and
+// the first two are said in p too; or it is a *RefusedError for the key, or the registry's, which may pass.
+func (r *rowReader) read(ctx context.Context, record *kgo.Record) (p watermark.Published, err error) {
+	p = watermark.Published{Tombstone: record.Value == nil, Time: schemas.InstantOf(record.Timestamp),
+		Partition: record.Partition}
+	if p.ID, err = r.target.id(record); err != nil {
+		p.Foreign = errors.Is(err, errForeignKey)
+		return p, err
+	}
+	if r.home(record) != record.Partition {
+		p.Stray = true
+		return p, errStray
+	}
+	if p.Tombstone {
+		return p, nil
+	}
+	value, err := r.value(ctx, record.Value)
+	p.UpdatedAt, p.CreatedAt, p.Hash = value.UpdatedAt, value.CreatedAt, value.Hash
+	return p, err
+}
+
+// value decodes a value. The error is errForeignValue, or the registry's.
+func (r *rowReader) value(ctx context.Context, value []byte) (schemas.Value, error) {
+	id, err := schemas.SchemaID(value)
+	if err != nil {
+		return schemas.Value{}, foreignValue(err)
+	}
+	reader, err := r.of(ctx, id)
+	if err != nil {
+		return schemas.Value{}, err
+	}
+	decoded, err := reader.Read(value)
+	if err != nil {
+		return schemas.Value{}, foreignValue(err)
+	}
+	return decoded, nil
+}
+
+// of is the reader of values under the schema with that id.
+func (r *rowReader) of(ctx context.Context, id int) (*schemas.ValueReader, error) {
+	if reader, ok := r.byID[id]; ok {
+		return reader, nil
+	}
+	writer := "" // today's schema
+	if id != r.target.valueID {
+		var err error
+		if writer, err = r.registry.Schema(ctx, id); err != nil {
+			if registry.Retryable(err) {
+				return nil, err
+			}
+			return nil, foreignValue(err)
+		}
+	}
+	reader, err := schemas.NewValueReader(r.target.resource, writer)
+	if err != nil {
+		return nil, foreignValue(err)
+	}
+	r.byID[id] = reader
+	return reader, nil
+}
+
+func foreignValue(err error) error { return fmt.Errorf("decoding: %w: %w", errForeignValue, err) }
+
+// ReadTopic gives the committed records of r's topic to fold, from the offsets in from (by partition; nil:
+// all there are) to where the topic ends now, in offset order within a partition, and returns those ends. It
+// waits for open transactions. A value that is not ours is given as a version that equals none: a comparison
+// must see that something stands there. Keys that are not ours, or not in their partition, are given as
+// Foreign and Stray.
+func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int64,
+	fold func(watermark.Published) error) (ends []int64, err error) {
+	topic := c.Topic(r.Name)
+	spans, err := c.meta.toHighWatermark(ctx, topic)
+	if err != nil {
+		return nil, err
+	}
+	ends = make([]int64, len(spans))
+	for p := range spans {
+		ends[p] = spans[p].to
+		if p < len(from) {
+			spans[p].from = max(spans[p].from, from[p])
+		}
+	}
+	rows := newRowReader(c, target{resource: r}, len(spans))
+	err = readLog(ctx, c, topic, spans, func(record *kgo.Record) error {
+		p, err := rows.read(ctx, record)
+		switch {
+		case errors.Is(err, errForeignValue):
+			p.UpdatedAt, p.CreatedAt, p.Hash = schemas.MinInstant, schemas.MinInstant, 0
+		case err != nil && !p.Foreign && !p.Stray:
+			return err
+		}
+		return fold(p)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading topic %s: %w", topic, err)
+	}
+	return ends, nil
+}
+
+// TailRecord is a committed record of a data topic.
+type TailRecord struct {
+	Partition int32
+	Offset    int64
+	Time      time.Time // the Kafka time
+	ID        int64
+	Tombstone bool
+	Value     schemas.Value // good until the function that got it returns; empty for a tombstone
+	Err       error         // why it is none of storestream's; ID is 0 if the key is why
+}
+
+// Tail gives the committed records of r's topic to each, in offset order within a partition, until each
+// returns an error (which it returns) or ctx ends: all that the topic holds comes first (fromBeginning), or
+// only what is written from now on.
+func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, fromBeginning bool,
+	each func(TailRecord) error) error {
+	topic := c.Topic(r.Name)
+	starts := c.admin.ListEndOffsets
+	if fromBeginning {
+		starts = c.admin.ListStartOffsets
+	}
+	from, err := c.meta.offsets(ctx, topic, starts)
+	if err != nil {
+		return err
+	}
+	spans := make([]span, len(from))
+	for p := range spans {
+		spans[p] = span{int32(p), from[p], forEver}
+	}
+	rows := newRowReader(c, target{resource: r}, len(spans))
+	return readLog(ctx, c, topic, spans, func(record *kgo.Record) error {
+		t := TailRecord{Partition: record.Partition, Offset: record.Offset, Time: record.Timestamp,
+			Tombstone: record.Value == nil}
+		if _, t.ID, t.Err = schemas.ReadKey(record.Key); t.Err == nil && !t.Tombstone {
+			t.Value, t.Err = rows.value(ctx, record.Value)
+			if t.Err != nil && !errors.Is(t.Err, errForeignValue) { // a registry that does not answer
+				return fmt.Errorf("reading topic %s: %w", topic, t.Err)
+			}
+		}
+		return each(t)
+	})
+}
+
+// RecordsSince is about how many records of a resource's topic a replay from a time on repeats: what stands
+// at or after the first record of that time in each partition. It counts older versions that compaction has
+// not taken out yet, and the markers that end transactions.
+func RecordsSince(ctx context.Context, c *Cluster, resource string, from schemas.Instant) (int64, error) {
+	spans, err := c.meta.spans(ctx, c.Topic(resource), c.meta.firstSince(from), c.admin.ListCommittedOffsets)
+	var n int64
+	for _, s := range spans {
+		n += max(0, s.to-s.from)
+	}
+	return n, err
+}

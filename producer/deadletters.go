@@ -1,0 +1,76 @@
+package producer
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/storestream/storestream/internal/watermark"
+)
+
+// Headers of a dead letter. headerHash is there only where the row itself did not fit.
+const (
+	headerResource = "resource"
+	headerSource   = "source"
+	headerField    = "field"
+	headerError    = "error"
+	headerHash     = "row_hash"
+)
+
+// ReadDeadLetters returns the dead letters of a resource: key to watermark.DeadLetterHash of the row. It
+// reads the whole topic, which is small, and waits for open transactions.
+func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[string]uint64, error) {
+	spans, err := c.meta.toHighWatermark(ctx, c.DeadLetters())
+	if err != nil {
+		return nil, err
+	}
+	ofResource := func(key string) bool { return strings.HasPrefix(key, resource+"/") }
+	found, err := readNewest(ctx, c, c.DeadLetters(), spans, ofResource, hashOfDeadLetter)
+	if err != nil {
+		return nil, err
+	}
+	hashes := make(map[string]uint64)
+	for key, record := range found.all() {
+		hashes[key] = record.kept
+	}
+	return hashes, nil
+}
+
+func hashOfDeadLetter(record *kgo.Record) uint64 {
+	for _, h := range record.Headers {
+		if hash, err := strconv.ParseUint(string(h.Value), 16, 64); h.Key == headerHash && err == nil {
+			return hash
+		}
+	}
+	return watermark.DeadLetterHash(record.Value)
+}
+
+// deadLetterRecord is the record of a dead letter in a topic that takes batches of limit bytes. A row that
+// does not fit keeps its key and its headers, and a note takes its place: the letter says that a row is
+// missing and why, and the hash of the row says when it has changed.
+func deadLetterRecord(topic string, limit int, resource string, letter watermark.DeadLetter) kgo.Record {
+	record := kgo.Record{Topic: topic, Key: []byte(letter.Key), Value: letter.Row, Headers: []kgo.RecordHeader{
+		{Key: headerResource, Value: []byte(resource)},
+		{Key: headerSource, Value: []byte(letter.Source)},
+		{Key: headerField, Value: []byte(letter.Field)},
+		{Key: headerError, Value: []byte(letter.Err)},
+	}}
+	if letter.Row == nil {
+		return record
+	}
+	room := limit - recordOverhead - len(letter.Key) - 64
+	for _, h := range record.Headers {
+		room -= len(h.Key) + len(h.Value) + 10
+	}
+	if len(letter.Row) > room {
+		_, id, _ := strings.Cut(letter.Key, "/")
+		note := "the row is too large for this topic: " + strconv.Itoa(len(letter.Row)) + " bytes"
+		record.Value, _ = json.Marshal(map[string]string{"id": id, "note": note})
+		hash := strconv.FormatUint(watermark.DeadLetterHash(letter.Row), 16)
+		record.Headers = append(record.Headers, kgo.RecordHeader{Key: headerHash, Value: []byte(hash)})
+	}
+	return record
+}

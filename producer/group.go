@@ -1,0 +1,331 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/internal/wait"
+)
+
+// Reasons for which the context of an owner is cancelled.
+var (
+	// ErrRevoked: the group hands the resource to another member, or this one leaves. Abort, close, return
+	// within seconds.
+	ErrRevoked = errors.New("the group takes the resource away")
+	// ErrLostOwnership: the group went on without this member, and another may be writing already. Close without
+	// an abort (Session.Abandon).
+	ErrLostOwnership = errors.New("this instance is no longer a member of the group")
+)
+
+const (
+	// sessionTimeout is how long the group waits for a sign of life before it hands an instance's resources on.
+	// A takeover after kill -9 took 5.5 s with it.
+	sessionTimeout    = 6 * time.Second
+	heartbeatInterval = 1500 * time.Millisecond
+	// revokeTimeout is how long we keep the group waiting for owners that are to stop. Then it goes on without
+	// them: their successors fence them.
+	revokeTimeout = 5 * time.Second
+	// rebalanceTimeout is how long a rebalance waits for members that do not come, such as one that was killed
+	// while it joined: it stands between such a death and the handover.
+	rebalanceTimeout = 2 * revokeTimeout
+	// lookInterval is how often we look whether somebody has added partitions to the watermark topic.
+	lookInterval = 5 * time.Second
+)
+
+// Group is this instance's membership in the consumer group that shares the resources out. Run it once.
+//
+// A resource belongs to whoever is assigned the partition of the watermark topic that its name hashes to.
+type Group struct {
+	c         *Cluster
+	resources []string // that are enabled here
+	own       func(ctx context.Context, resource string)
+
+	mu         sync.Mutex
+	cl         *kgo.Client // nil before the group was joined and after it was left
+	left       bool
+	waiting    string // what it waits for; "" once the group has given it a part, be it none
+	assigned   map[int32]bool
+	partitions int               // of the watermark topic
+	owners     map[string]*owner // of what is ours now
+	last       map[string]*owner // by resource, also those that are to stop
+	running    sync.WaitGroup
+}
+
+// owner is a running own function.
+type owner struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+}
+
+// NewGroup prepares a member of the group for the resources that are enabled here. Run joins.
+//
+// It calls own, in a goroutine, for each resource that falls to this instance, and again whenever the
+// resource comes back. own returns when its context ends, whose cause is ErrRevoked (abort, close, within
+// seconds: the group waits) or ErrLostOwnership (close without an abort). When own returns of itself it is
+// not called again before the resource has been elsewhere.
+func NewGroup(c *Cluster, resources []string, own func(ctx context.Context, resource string)) *Group {
+	return &Group{c: c, resources: resources, own: own, waiting: "kafka",
+		assigned: make(map[int32]bool), owners: make(map[string]*owner), last: make(map[string]*owner)}
+}
+
+// Run is a member of the group until ctx ends; it returns when the group is left and every own has returned.
+// It waits for a broker that is not there. Its error is a *RefusedError for a watermark topic that cannot be
+// used.
+func (g *Group) Run(ctx context.Context) error {
+	if err := g.ready(ctx); err != nil {
+		return err
+	}
+	g.waitFor("the group " + g.c.cfg.Group + " to share the resources out")
+	cl, err := g.join()
+	if err != nil {
+		return err
+	}
+	for wait.For(ctx, lookInterval) == nil {
+		g.look(ctx)
+	}
+	g.leave(cl)
+	return nil
+}
+
+// ready waits for a broker, and for the watermark topic in it.
+func (g *Group) ready(ctx context.Context) error {
+	said := false
+	for {
+		err := EnsureTopics(ctx, g.c)
+		if err == nil {
+			return nil
+		}
+		if refused := (*RefusedError)(nil); errors.As(err, &refused) && !refused.MayPass {
+			return err
+		}
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // stopped while waiting: no failure
+		}
+		g.waitFor("kafka: " + err.Error())
+		if !said {
+			said = true
+			g.c.log.Warn("waiting for kafka", zap.Strings("brokers", g.c.cfg.Brokers), zap.Error(err))
+		}
+		_ = wait.For(ctx, time.Second)
+	}
+}
+
+func (g *Group) join() (*kgo.Client, error) {
+	type byTopic = map[string][]int32
+	cl, err := g.c.client(
+		kgo.ClientID("storestream-"+g.c.cfg.Instance),
+		kgo.ConsumerGroup(g.c.cfg.Group),
+		kgo.ConsumeTopics(g.c.Watermarks()),
+		kgo.Balancers(newBalancer(Member{g.c.cfg.Instance, g.resources})),
+		// The group is for assignment alone. A static member would wait for its own ghost under a new id, and fence
+		// its twin under an equal one.
+		kgo.DisableAutoCommit(),
+		kgo.SessionTimeout(sessionTimeout), kgo.HeartbeatInterval(heartbeatInterval),
+		kgo.RebalanceTimeout(rebalanceTimeout), kgo.MetadataMaxAge(lookInterval),
+		kgo.WithHooks(groupErrors{g.c.log, g.c.cfg.Group}),
+		kgo.OnPartitionsAssigned(func(ctx context.Context, _ *kgo.Client, p byTopic) { g.assign(ctx, p) }),
+		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, p byTopic) { g.remove(p, ErrRevoked) }),
+		kgo.OnPartitionsLost(func(_ context.Context, _ *kgo.Client, p byTopic) { g.remove(p, ErrLostOwnership) }),
+	)
+	if err != nil {
+		return nil, err
+	}
+	cl.PauseFetchTopics(g.c.Watermarks()) // nothing is consumed
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.cl = cl
+	return cl, nil
+}
+
+// leave gives everything back and waits for the owners. It tells the group, so that the others need not wait
+// for the session to time out.
+func (g *Group) leave(cl *kgo.Client) {
+	ctx, cancel := context.WithTimeout(context.Background(), revokeTimeout+closeTimeout)
+	defer cancel()
+	if err := cl.LeaveGroupContext(ctx); err != nil {
+		g.c.log.Info("left the group without an answer", zap.Error(err))
+	}
+	g.mu.Lock()
+	g.cl, g.left = nil, true
+	g.stop(ErrRevoked)
+	g.mu.Unlock()
+	g.running.Wait()
+	cl.Close()
+}
+
+// Waiting says what this instance waits for before it can own anything, "" once it is a member of the group.
+func (g *Group) Waiting() string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.waiting
+}
+
+func (g *Group) waitFor(what string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = what
+}
+
+// Owned is the resources that are this instance's now.
+func (g *Group) Owned() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var owned []string
+	for _, r := range g.resources {
+		if g.owners[r] != nil {
+			owned = append(owned, r)
+		}
+	}
+	return owned
+}
+
+// Confirm returns nil when the group has just answered a heartbeat of the current generation: this instance
+// is a member now, not merely in its own opinion. Call it right before every Take: a process that was stopped
+// for a minute believes that it owns what its successor owns, and Take fences whoever is there. While the
+// group is being rebalanced it waits, until ctx ends.
+func (g *Group) Confirm(ctx context.Context) error {
+	err := retry(ctx, 20*time.Millisecond, 500*time.Millisecond, func() error { return g.heartbeat(ctx) })
+	if err != nil {
+		return fmt.Errorf("asking group %s whether this instance is still a member: %w", g.c.cfg.Group, err)
+	}
+	return nil
+}
+
+func (g *Group) heartbeat(ctx context.Context) error {
+	g.mu.Lock()
+	cl := g.cl
+	g.mu.Unlock()
+	if cl == nil {
+		return kerr.UnknownMemberID
+	}
+	req := kmsg.NewPtrHeartbeatRequest()
+	req.Group = g.c.cfg.Group
+	req.MemberID, req.Generation = cl.GroupMetadata()
+	if req.Generation < 0 {
+		return kerr.UnknownMemberID
+	}
+	answer, err := req.RequestWith(ctx, cl)
+	if err != nil {
+		return err
+	}
+	return kerr.ErrorForCode(answer.ErrorCode)
+}
+
+// assign takes in partitions that the group gave us.
+func (g *Group) assign(ctx context.Context, given map[string][]int32) {
+	g.mu.Lock()
+	g.waiting = ""
+	for _, p := range given[g.c.Watermarks()] {
+		g.assigned[p] = true
+	}
+	g.mu.Unlock()
+	g.look(ctx)
+}
+
+// remove gives up partitions. It cancels their owners and waits for them, so that the group hands the
+// resources on when they are free.
+func (g *Group) remove(taken map[string][]int32, why error) {
+	g.mu.Lock()
+	for _, p := range taken[g.c.Watermarks()] {
+		delete(g.assigned, p)
+	}
+	stopped := g.stop(why)
+	g.mu.Unlock()
+	g.await(stopped)
+}
+
+// look starts and stops owners by the number of partitions that the watermark topic has now. When somebody
+// adds partitions the names hash anew at once, and the group follows some seconds later. Meanwhile a resource
+// may have no owner here, or for a moment two instances that count differently, of which one fences the
+// other.
+func (g *Group) look(ctx context.Context) {
+	ask, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	info, err := g.c.meta.describe(ask, g.c.Watermarks(), false)
+	g.mu.Lock()
+	if err == nil {
+		g.partitions = len(info.leaders)
+	}
+	stopped := g.stop(ErrRevoked)
+	g.mu.Unlock()
+	g.await(stopped)
+	g.start()
+}
+
+// ours says whether resource falls to this instance. The caller holds g.mu.
+func (g *Group) ours(resource string) bool {
+	return !g.left && g.partitions > 0 && g.assigned[partitionOf(resource, g.partitions)]
+}
+
+// start runs an owner for each resource that is ours and has none. It waits for one that is still busy
+// stopping: a process does not fence itself.
+func (g *Group) start() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, resource := range g.resources {
+		if !g.ours(resource) || g.owners[resource] != nil {
+			continue
+		}
+		ctx, cancel := context.WithCancelCause(context.Background())
+		o := &owner{cancel: cancel, done: make(chan struct{})}
+		before := g.last[resource]
+		g.owners[resource], g.last[resource] = o, o
+		g.c.log.Info("owning", zap.String("resource", resource))
+		g.running.Go(func() {
+			defer close(o.done)
+			defer cancel(nil)
+			if before != nil {
+				<-before.done
+			}
+			if ctx.Err() == nil {
+				g.own(ctx, resource)
+			}
+		})
+	}
+}
+
+// stop cancels the owners of resources that are not ours any more. The caller holds g.mu.
+func (g *Group) stop(why error) []*owner {
+	var stopped []*owner
+	for resource, o := range g.owners {
+		if !g.ours(resource) {
+			o.cancel(why)
+			delete(g.owners, resource)
+			stopped = append(stopped, o)
+			g.c.log.Info("no longer owning", zap.String("resource", resource), zap.NamedError("reason", why))
+		}
+	}
+	return stopped
+}
+
+// await gives owners revokeTimeout to return. Whoever is still at work then is fenced by its successor.
+func (g *Group) await(owners []*owner) {
+	timeout := time.NewTimer(revokeTimeout)
+	defer timeout.Stop()
+	for _, o := range owners {
+		select {
+		case <-o.done:
+		case <-timeout.C:
+			g.c.log.Warn("an owner did not stop in time: going on without it", zap.Duration("waited", revokeTimeout))
+			return
+		}
+	}
+}
+
+// groupErrors logs what ends a session of the group; the client joins again by itself.
+type groupErrors struct {
+	log   *zap.Logger
+	group string
+}
+
+func (g groupErrors) OnGroupManageError(err error) {
+	g.log.Warn("out of the group, joining again", zap.String("group", g.group), zap.Error(err))
+}

@@ -1,0 +1,219 @@
+package producer
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/storestream/storestream/internal/wait"
+	"github.com/storestream/storestream/schemas"
+)
+
+// metadata is what the brokers say about topics: ids and leaders, settings, offsets. One serves the whole
+// process.
+type metadata struct {
+	cl    *kgo.Client
+	admin *kadm.Client
+
+	mu    sync.Mutex
+	known map[string]topicInfo
+}
+
+// topicInfo is a topic's id, which a topic that was deleted and created again does not keep, and its
+// partitions' leaders.
+type topicInfo struct {
+	name    string
+	id      [16]byte // zero where the broker is too old to have ids
+	leaders []int32
+	asked   time.Time
+}
+
+// maxTopicAge is how old an answer about a topic may be.
+const maxTopicAge = 5 * time.Second
+
+func newMetadata(cl *kgo.Client, admin *kadm.Client) *metadata {
+	return &metadata{cl: cl, admin: admin, known: make(map[string]topicInfo)}
+}
+
+// idText is the topic's id as Kafka's own tools print it; "" where there is none.
+func (t topicInfo) idText() string {
+	if t.id == ([16]byte{}) {
+		return ""
+	}
+	return base64.RawURLEncoding.EncodeToString(t.id[:])
+}
+
+func (t topicInfo) leader(partition int32) (int32, error) {
+	if int(partition) >= len(t.leaders) {
+		return 0, fmt.Errorf("topic %s has %d partitions, none with number %d: %w",
+			t.name, len(t.leaders), partition, kerr.UnknownTopicOrPartition)
+	}
+	if t.leaders[partition] < 0 {
+		return 0, kerr.LeaderNotAvailable
+	}
+	return t.leaders[partition], nil
+}
+
+// describe asks about a topic: now if fresh, else the answer may be as old as maxTopicAge. The client's own
+// cache will not do: it never asks twice within MetadataMinAge, so a topic that was just created or deleted
+// looks as it did before.
+func (m *metadata) describe(ctx context.Context, topic string, fresh bool) (topicInfo, error) {
+	m.mu.Lock()
+	known, ok := m.known[topic]
+	m.mu.Unlock()
+	if ok && !fresh && time.Since(known.asked) < maxTopicAge {
+		return known, nil
+	}
+	info := topicInfo{name: topic, asked: time.Now()}
+	found, err := m.ask(ctx, topic, false)
+	if err != nil {
+		return topicInfo{}, fmt.Errorf("metadata of topic %s: %w", topic, err)
+	}
+	info.id, info.leaders = found.TopicID, make([]int32, len(found.Partitions))
+	for _, p := range found.Partitions {
+		if int(p.Partition) < len(info.leaders) {
+			info.leaders[p.Partition] = p.Leader
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.known[topic] = info
+	return info, nil
+}
+
+// ask returns a broker's answer about one topic, with what this user may do to it if rights.
+func (m *metadata) ask(ctx context.Context, topic string, rights bool) (kmsg.MetadataResponseTopic, error) {
+	t := kmsg.NewMetadataRequestTopic()
+	t.Topic = &topic
+	req := kmsg.NewPtrMetadataRequest()
+	req.IncludeTopicAuthorizedOperations = rights
+	req.Topics = append(req.Topics, t)
+	answer, err := req.RequestWith(ctx, m.cl)
+	if err != nil {
+		return kmsg.MetadataResponseTopic{}, err
+	}
+	if len(answer.Topics) != 1 {
+		return kmsg.MetadataResponseTopic{}, kerr.UnknownTopicOrPartition
+	}
+	return answer.Topics[0], kerr.ErrorForCode(answer.Topics[0].ErrorCode)
+}
+
+// awaitLeaders waits until each partition of a new topic has a leader.
+func (m *metadata) awaitLeaders(ctx context.Context, topic string) error {
+	err := retry(ctx, 20*time.Millisecond, time.Second, func() error {
+		info, err := m.describe(ctx, topic, true)
+		for p := range info.leaders {
+			if err == nil {
+				_, err = info.leader(int32(p))
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the leaders of the new topic %s: %w", topic, err)
+	}
+	return nil
+}
+
+// retry calls do until it succeeds or ctx ends, after pauses that double from first to longest.
+func retry(ctx context.Context, first, longest time.Duration, do func() error) error {
+	for pause := first; ; pause = min(2*pause, longest) {
+		err := do()
+		if err == nil {
+			return nil
+		}
+		if ended := wait.For(ctx, pause); ended != nil {
+			return fmt.Errorf("%w: %w", ended, err)
+		}
+	}
+}
+
+// settings are the topic's settings in force.
+func (m *metadata) settings(ctx context.Context, topic string) (map[string]string, error) {
+	answer, err := m.admin.DescribeTopicConfigs(ctx, topic)
+	var found kadm.ResourceConfig
+	if err == nil {
+		found, err = answer.On(topic, nil)
+	}
+	if err == nil {
+		err = found.Err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the settings of topic %s: %w", topic, err)
+	}
+	settings := make(map[string]string)
+	for _, s := range found.Configs {
+		if s.Value != nil {
+			settings[s.Key] = *s.Value
+		}
+	}
+	return settings, nil
+}
+
+// lister is one of kadm.Client's ways to list an offset of each partition.
+type lister func(context.Context, ...string) (kadm.ListedOffsets, error)
+
+// firstSince lists, in each partition, the first record with time t or a later one.
+func (m *metadata) firstSince(t schemas.Instant) lister {
+	return func(ctx context.Context, topics ...string) (kadm.ListedOffsets, error) {
+		return m.admin.ListOffsetsAfterMilli(ctx, recordMillis(t), topics...)
+	}
+}
+
+// offsets lists one offset for each partition of topic, by partition.
+func (m *metadata) offsets(ctx context.Context, topic string, list lister) ([]int64, error) {
+	listed, err := list(ctx, topic)
+	if err == nil {
+		err = listed.Error()
+	}
+	if err == nil && len(listed[topic]) == 0 {
+		err = kerr.UnknownTopicOrPartition
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing the offsets of topic %s: %w", topic, err)
+	}
+	all := make([]int64, len(listed[topic]))
+	for p, o := range listed[topic] {
+		if int(p) >= len(all) {
+			return nil, fmt.Errorf("listing the offsets of topic %s: found partition %d of %d", topic, p, len(all))
+		}
+		all[p] = o.Offset
+	}
+	return all, nil
+}
+
+// toHighWatermark is every partition of topic from its start to its high watermark now. What stands between
+// the last stable offset and there may be about to be committed: readLog waits for it.
+func (m *metadata) toHighWatermark(ctx context.Context, topic string) ([]span, error) {
+	return m.spans(ctx, topic, m.admin.ListStartOffsets, m.admin.ListEndOffsets)
+}
+
+// toStableOffset is every partition of topic from its start to its last stable offset now, where every
+// transaction has ended: reading it waits for nobody.
+func (m *metadata) toStableOffset(ctx context.Context, topic string) ([]span, error) {
+	return m.spans(ctx, topic, m.admin.ListStartOffsets, m.admin.ListCommittedOffsets)
+}
+
+// spans are the offsets of every partition of topic between two that are listed now.
+func (m *metadata) spans(ctx context.Context, topic string, from, to lister) ([]span, error) {
+	ends, err := m.offsets(ctx, topic, to)
+	if err != nil {
+		return nil, err
+	}
+	starts, err := m.offsets(ctx, topic, from)
+	if err != nil {
+		return nil, err
+	}
+	spans := make([]span, min(len(starts), len(ends)))
+	for p := range spans {
+		spans[p] = span{int32(p), starts[p], ends[p]}
+	}
+	return spans, nil
+}

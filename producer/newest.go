@@ -1,0 +1,142 @@
+package producer
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// newest folds the records of a topic into the newest of each key, of which it keeps what keep takes from it.
+type newest[T any] struct {
+	keep  func(*kgo.Record) T
+	byKey map[string]newestRecord[T]
+}
+
+// newestRecord is what is kept of a record.
+type newestRecord[T any] struct {
+	partition int32
+	offset    int64
+	time      time.Time
+	tombstone bool // kept as well, because an older record may come after it from another partition
+	kept      T
+}
+
+func newNewest[T any](keep func(*kgo.Record) T) newest[T] {
+	return newest[T]{keep, make(map[string]newestRecord[T])}
+}
+
+// add takes in a record, unless a newer one of its key is known: by offset within a partition, and between
+// two by record time. (A key is found in two partitions where somebody has added some to the topic.) A
+// watermark's time is its Written, which grows from one watermark of a resource to the next.
+func (n newest[T]) add(r *kgo.Record) {
+	known, ok := n.byKey[string(r.Key)]
+	switch {
+	case !ok:
+	case known.partition == r.Partition && known.offset >= r.Offset,
+		known.partition != r.Partition && !r.Timestamp.After(known.time):
+		return
+	}
+	found := newestRecord[T]{r.Partition, r.Offset, r.Timestamp, r.Value == nil, *new(T)}
+	if !found.tombstone {
+		found.kept = n.keep(r)
+	}
+	n.byKey[string(r.Key)] = found
+}
+
+// all is the newest record of each key, without those of which the newest is a tombstone.
+func (n newest[T]) all() iter.Seq2[string, newestRecord[T]] {
+	return func(yield func(string, newestRecord[T]) bool) {
+		for key, record := range n.byKey {
+			if !record.tombstone && !yield(key, record) {
+				return
+			}
+		}
+	}
+}
+
+// readNewest reads spans of topic for the newest record of each key that is wanted.
+func readNewest[T any](ctx context.Context, c *Cluster, topic string, spans []span,
+	wanted func(key string) bool, keep func(*kgo.Record) T) (newest[T], error) {
+	n := newNewest(keep)
+	err := readLog(ctx, c, topic, spans, func(r *kgo.Record) error {
+		if wanted(string(r.Key)) {
+			n.add(r)
+		}
+		return nil
+	})
+	return n, err
+}
+
+// follower keeps the newest record of each key of a topic, from one look to the next.
+type follower[T any] struct {
+	c      *Cluster
+	topic  string
+	newest newest[T]
+
+	id   [16]byte // of the topic that was read; the next look begins anew with another
+	next []int64  // by partition, where the next look begins
+}
+
+// maxFollowed bounds what a follower keeps. There are five resources, and a topic with more dead letters is
+// past listing.
+const maxFollowed = 100_000
+
+func newFollower[T any](c *Cluster, topic string, keep func(*kgo.Record) T) *follower[T] {
+	return &follower[T]{c: c, topic: topic, newest: newNewest(keep)}
+}
+
+// look reads up to the last stable offset what was written since the last look. changed: it has read
+// something, or forgotten what another topic held. It may say so beside an error.
+func (f *follower[T]) look(ctx context.Context) (changed bool, err error) {
+	info, err := f.c.meta.describe(ctx, f.topic, false)
+	if err != nil {
+		return false, err
+	}
+	spans, err := f.c.meta.toStableOffset(ctx, f.topic)
+	if err != nil {
+		return false, err
+	}
+	if f.id != info.id || f.shrunk(spans) {
+		f.id, f.next, changed = info.id, nil, true
+		clear(f.newest.byKey)
+	}
+	for len(f.next) < len(spans) {
+		f.next = append(f.next, 0)
+	}
+	for i := range spans {
+		spans[i].from = max(spans[i].from, f.next[i])
+	}
+	err = readLog(ctx, f.c, f.topic, spans, func(r *kgo.Record) error {
+		changed = true
+		f.add(r)
+		return nil
+	})
+	if err != nil {
+		return changed, err
+	}
+	for i := range spans {
+		f.next[i] = max(f.next[i], spans[i].to)
+	}
+	return changed, nil
+}
+
+// shrunk says that the topic lost its end, or partitions: it is not the log that was read.
+func (f *follower[T]) shrunk(spans []span) bool {
+	return len(spans) < len(f.next) || slices.ContainsFunc(spans, func(s span) bool {
+		return int(s.partition) < len(f.next) && s.to < f.next[s.partition]
+	})
+}
+
+func (f *follower[T]) add(r *kgo.Record) {
+	if _, known := f.newest.byKey[string(r.Key)]; !known && len(f.newest.byKey) >= maxFollowed {
+		maps.DeleteFunc(f.newest.byKey, func(_ string, n newestRecord[T]) bool { return n.tombstone })
+		if len(f.newest.byKey) >= maxFollowed {
+			return
+		}
+	}
+	f.newest.add(r)
+}

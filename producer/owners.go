@@ -1,0 +1,126 @@
+package producer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Member is what an instance tells the others about itself.
+type Member struct {
+	Instance  string   `json:"instance"`
+	Resources []string `json:"resources"` // enabled there, sorted
+}
+
+// Owner is a member of the group and what it owns.
+type Owner struct {
+	Member
+	Owned []string // of its enabled resources, those that are its own
+}
+
+// ErrSharing says that the group is sharing its resources out: nobody can say who has what.
+var ErrSharing = errors.New("the group is sharing its resources out")
+
+// Owners asks the group who has what. It leaves out members that are no storestream. ErrSharing: there are
+// members, and just now a broker tells nothing of them.
+func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
+	groups, err := c.admin.DescribeGroups(ctx, c.cfg.Group)
+	if err == nil {
+		err = groups.Error()
+	}
+	if errors.Is(err, kerr.GroupIDNotFound) {
+		return nil, nil // nobody has ever joined it, or all have left long ago
+	}
+	if shards := (*kadm.ShardErrors)(nil); errors.As(err, &shards) && len(shards.Errs) > 0 {
+		err = shards.Errs[0].Err // one group is asked of one broker
+	}
+	if state := groups[c.cfg.Group].State; err == nil &&
+		(state == "PreparingRebalance" || state == "CompletingRebalance") {
+		err = ErrSharing
+	}
+	if err != nil {
+		return nil, fmt.Errorf("describing group %s: %w", c.cfg.Group, err)
+	}
+	info, err := c.meta.describe(ctx, c.Watermarks(), true)
+	if err != nil {
+		return nil, err
+	}
+	var owners []Owner
+	for _, member := range groups[c.cfg.Group].Members {
+		joined, ok := member.Join.AsConsumer()
+		if !ok {
+			continue
+		}
+		if card, ok := readCard(joined.UserData); ok {
+			owned := ownedBy(member, card.Resources, c.Watermarks(), len(info.leaders))
+			owners = append(owners, Owner{card, owned})
+		}
+	}
+	return owners, nil
+}
+
+// ownedBy is which of resources belong to member, when topic, whose partitions the group shares out, has so
+// many.
+func ownedBy(member kadm.DescribedGroupMember, resources []string, topic string, partitions int) []string {
+	assigned, ok := member.Assigned.AsConsumer()
+	if !ok {
+		return nil
+	}
+	var owned []string
+	for _, resource := range resources {
+		p := partitionOf(resource, partitions)
+		for _, t := range assigned.Topics {
+			if t.Topic == topic && slices.Contains(t.Partitions, p) {
+				owned = append(owned, resource)
+			}
+		}
+	}
+	return owned
+}
+
+// balancer is cooperative-sticky, and adds the member's card to what the group keeps of each member. Nobody
+// balances by the card: it is for `watermark list` and the page, which say when instances differ in what they
+// would poll.
+type balancer struct {
+	kgo.GroupBalancer
+	card []byte
+}
+
+// cardMark introduces a member's card in its metadata, behind what the balancer keeps there.
+var cardMark = []byte("\x00storestream:")
+
+func newBalancer(m Member) balancer {
+	m.Resources = slices.Sorted(slices.Values(m.Resources))
+	card, _ := json.Marshal(m)
+	return balancer{kgo.CooperativeStickyBalancer(), append(bytes.Clone(cardMark), card...)}
+}
+
+// JoinGroupMetadata is kgo.GroupBalancer's.
+func (b balancer) JoinGroupMetadata(topics []string, current map[string][]int32, generation int32) []byte {
+	plain := b.GroupBalancer.JoinGroupMetadata(topics, current, generation)
+	var meta kmsg.ConsumerMemberMetadata
+	if err := meta.ReadFrom(plain); err != nil {
+		return plain
+	}
+	meta.UserData = append(meta.UserData, b.card...)
+	return meta.AppendTo(nil)
+}
+
+// readCard finds the Member in a group member's metadata; false where it is not one of ours.
+func readCard(userData []byte) (Member, bool) {
+	i := bytes.LastIndex(userData, cardMark)
+	if i < 0 {
+		return Member{}, false
+	}
+	var m Member
+	err := json.Unmarshal(userData[i+len(cardMark):], &m)
+	return m, err == nil
+}

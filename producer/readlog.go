@@ -1,0 +1,243 @@
+package producer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/storestream/storestream/internal/wait"
+)
+
+// span is a part of one partition: offsets from (inclusive) to (exclusive).
+type span struct {
+	partition int32
+	from, to  int64
+}
+
+// forEver is the end of a span that is read until the context ends.
+const forEver = int64(1) << 62
+
+// errStop, returned by the function given to readLog, ends the reading of that partition without an error.
+var errStop = errors.New("enough")
+
+// readLog gives what was committed in the spans of topic to each, partition by partition in offset order, one
+// record at a time.
+//
+// It is done when every partition's position has reached the end of its span, which the caller noted before.
+// Two things would make the simpler loop, "until a record at end-1 has come", wait for ever:
+//   - The last offset of a partition is hardly ever a record: it is the marker that ended a transaction, and
+//     after compaction it may be nothing at all. So the position counts, which moves over markers and aborted
+//     records too. And where it cannot move, a broker that says "nothing here" while its stable offset is at
+//     or past the end of the span ends the reading.
+//   - Somebody's open transaction hides everything behind it until it ends. The stable offset stands still
+//     then, so an empty answer alone does not mean the end. It is waited for; the broker ends a transaction
+//     after its timeout.
+//
+// It asks one partition a request: in an answer that is shared, an empty partition may only mean that the
+// others filled it.
+func readLog(ctx context.Context, c *Cluster, topic string, spans []span,
+	each func(*kgo.Record) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	// Partitions are fetched at the same time, and folded one record at a time.
+	turn := make(chan struct{}, 1)
+	group.SetLimit(8)
+	for _, s := range spans {
+		if s.from >= s.to {
+			continue
+		}
+		group.Go(func() error {
+			r := logReader{meta: c.meta, cl: c.cl, topic: topic, span: s, at: s.from, fetchWait: fetchWait}
+			err := r.run(ctx, func(records []*kgo.Record) error {
+				turn <- struct{}{}
+				defer func() { <-turn }()
+				for _, record := range records {
+					if err := each(record); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if errors.Is(err, errStop) {
+				return nil
+			}
+			return err
+		})
+	}
+	return group.Wait()
+}
+
+// logReader reads one span.
+type logReader struct {
+	meta  *metadata
+	cl    *kgo.Client
+	topic string
+	span  span
+	at    int64 // the offset that it asks for next
+	// fetchWait is how long the broker may wait for data. A broker answers one fetch of a connection after the
+	// other, so whoever lets it wait long brings a client of its own: the two seconds of Requests would stand
+	// before each fetch of a takeover.
+	fetchWait time.Duration
+}
+
+// errSpoilt is what waiting does not mend: a log that lost its end, or records that cannot be read.
+var errSpoilt = errors.New("unreadable")
+
+const (
+	// noProgress is how long a reader waits for a span's end before it gives up, so that its caller notes the
+	// end anew: a log that lost its tail (an unclean leader election) never reaches the old one. It is longer
+	// than the broker lets any of our transactions be open.
+	noProgress = 3 * time.Minute
+	// fetchBytes is of one answer. Compressed orders of 4 MiB unpack to 100,000 records, and with eight
+	// partitions at a time to 200 MiB. With this much, reading 725,000 rows holds 5 MiB beside what is kept of
+	// them (with a mebibyte, 30), in the same time. A larger batch comes whole.
+	fetchBytes = 1 << 18
+	// fetchWait is short because takeovers share a connection. Where it ends without data a transaction is open,
+	// and the reader asks again.
+	fetchWait = 100 * time.Millisecond
+)
+
+// run gives what it reads to records, in the order of offsets. It gives an empty slice where only r.at moved.
+func (r *logReader) run(ctx context.Context, records func([]*kgo.Record) error) error {
+	retry, failed := time.Duration(0), false
+	progress := time.Now()
+	for r.at < r.span.to {
+		before := r.at
+		got, all, err := r.fetch(ctx, failed)
+		failed = err != nil
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && !passing(err):
+			return fmt.Errorf("reading topic %s, partition %d at offset %d: %w", r.topic, r.span.partition, r.at, err)
+		case err != nil:
+			retry = min(max(2*retry, 50*time.Millisecond), 2*time.Second)
+			if err := wait.For(ctx, retry); err != nil {
+				return err
+			}
+		default:
+			retry = 0
+			if err := records(within(got, r.span.to)); err != nil {
+				return err
+			}
+			if all {
+				return nil
+			}
+		}
+		if r.at > before {
+			progress = time.Now()
+		} else if r.span.to != forEver && time.Since(progress) > noProgress {
+			return fmt.Errorf("reading topic %s, partition %d: stood at offset %d of %d for %s (a transaction that "+
+				"does not end, which kafka-transactions.sh find-hanging names, or a log that lost its end): %w",
+				r.topic, r.span.partition, r.at, r.span.to, noProgress, errors.Join(err, context.DeadlineExceeded))
+		}
+	}
+	return nil
+}
+
+// within cuts off what stands at or after the end of the span, and the markers: they have moved the position,
+// which is all they are for.
+func within(records []*kgo.Record, to int64) []*kgo.Record {
+	kept := records[:0]
+	for _, record := range records {
+		if record.Offset < to && !record.Attrs.IsControl() {
+			kept = append(kept, record)
+		}
+	}
+	return kept
+}
+
+// fetch asks for what stands at r.at and moves r.at past what it got: records, but also markers and aborted
+// records. After a failure it asks for the topic's leaders anew. all: the broker has the whole span, no
+// transaction in it is open, and nothing of it is left at or after this position.
+func (r *logReader) fetch(ctx context.Context, failed bool) (records []*kgo.Record, all bool, err error) {
+	topic, err := r.meta.describe(ctx, r.topic, failed)
+	if err != nil {
+		return nil, false, err
+	}
+	leader, err := topic.leader(r.span.partition)
+	if err != nil {
+		return nil, false, err
+	}
+	answer, err := r.cl.Broker(int(leader)).RetriableRequest(ctx, r.request(topic.id))
+	if err != nil {
+		return nil, false, err
+	}
+	part, err := onlyPartition(answer.(*kmsg.FetchResponse))
+	if errors.Is(err, kerr.OffsetOutOfRange) {
+		return nil, false, r.skipToStart(ctx)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	fp, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{KeepControlRecords: true, Offset: r.at,
+		IsolationLevel: kgo.ReadCommitted(), Topic: r.topic, Partition: r.span.partition},
+		part, kgo.DefaultDecompressor(), nil)
+	if fp.Err != nil {
+		return nil, false, fmt.Errorf("%w: %w", errSpoilt, fp.Err)
+	}
+	size := len(part.RecordBatches)
+	if size > 0 && next == r.at {
+		return nil, false, fmt.Errorf("%w: an answer of %d bytes without one whole batch", errSpoilt, size)
+	}
+	r.at = next
+	all = size == 0 && min(part.LastStableOffset, part.HighWatermark) >= r.span.to
+	return fp.Records, all, nil
+}
+
+func (r *logReader) request(topicID [16]byte) *kmsg.FetchRequest {
+	p := kmsg.NewFetchRequestTopicPartition()
+	p.Partition, p.FetchOffset, p.PartitionMaxBytes = r.span.partition, r.at, fetchBytes
+	t := kmsg.NewFetchRequestTopic()
+	t.Topic, t.TopicID = r.topic, topicID
+	t.Partitions = append(t.Partitions, p)
+	req := kmsg.NewPtrFetchRequest()
+	req.MaxWaitMillis = int32(r.fetchWait.Milliseconds())
+	req.MinBytes, req.MaxBytes = 1, fetchBytes
+	req.IsolationLevel = 1 // read_committed
+	req.SessionEpoch = -1  // no fetch session
+	req.Topics = append(req.Topics, t)
+	return req
+}
+
+func onlyPartition(answer *kmsg.FetchResponse) (*kmsg.FetchResponseTopicPartition, error) {
+	if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
+		return nil, err
+	}
+	if len(answer.Topics) != 1 || len(answer.Topics[0].Partitions) != 1 {
+		return nil, errors.New("the broker's answer does not hold the one partition that was asked for")
+	}
+	part := &answer.Topics[0].Partitions[0]
+	return part, kerr.ErrorForCode(part.ErrorCode)
+}
+
+// skipToStart moves to where the log begins now: records were deleted (kafka-delete-records) while we read. A
+// log that ends before our position has lost its end, which is an error: its caller notes the end anew.
+func (r *logReader) skipToStart(ctx context.Context) error {
+	starts, err := r.meta.offsets(ctx, r.topic, r.meta.admin.ListStartOffsets)
+	if err != nil {
+		return err
+	}
+	if int(r.span.partition) >= len(starts) || starts[r.span.partition] <= r.at {
+		return fmt.Errorf("%w: the log no longer reaches this offset", errSpoilt)
+	}
+	r.at = starts[r.span.partition]
+	return nil
+}
+
+// passing says whether waiting may mend err. A topic that is unknown may be a broker that has just started,
+// but it may have been deleted as well: the caller begins again and looks.
+func passing(err error) bool {
+	if errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.UnknownTopicID) {
+		return false
+	}
+	if broker, ok := errors.AsType[*kerr.Error](err); ok {
+		return broker.Retriable
+	}
+	return !errors.Is(err, errSpoilt) && !errors.Is(err, kgo.ErrClientClosed)
+}
