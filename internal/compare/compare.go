@@ -1,13 +1,17 @@
 // Package compare finds where a topic and its source differ, while rows go on changing in both.
 //
-// It reads the topic in full, then the source in full along a dimension that never changes, and holds one against the other: First. What
-// differs then is a suspect, because most of it is only under way: read from the source before its upsert came, or published between
-// the two readings. So suspects are looked at again, in the topic and in the source (Look), with some time for the pipeline in between.
-// A suspect is cleared when the topic's newest record is a version that the source showed in any look: then the pipeline has
-// delivered it. What is left after a few looks differs. A record that somebody put into the topic is never such a version, however new it
-// calls itself.
+//	First   reads the topic in full, then the source in full, along a dimension that never changes. What differs is a suspect.
+//	        Most suspects are only under way: read from the source before their upsert came, or published between the readings.
+//	  |     the pipeline gets some time
+//	Look    reads the topic on, then looks the suspects up in the source. A suspect is cleared when the topic's newest record is
+//	        a version that the source showed in any reading: then the pipeline has delivered it.
+//	  |     ... again, as often as the caller wants
+//	Differences: what is left
 //
-// Comparing changes nothing. The memory it takes is 24 bytes a row during First, and what the suspects take.
+// A record that somebody else put into the topic is never such a version, however new it calls itself: so it
+// is found.
+//
+// Comparing changes nothing. It takes 24 bytes a row during First, and later what the suspects take.
 package compare
 
 import (
@@ -21,26 +25,29 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Config says what to compare. All functions but Letters are needed.
+// Config says what to compare. Everything is needed but DeadLetters and MaxSuspects.
 type Config struct {
-	// Start is from where on the source is compared: rows updated before it are not in the topic. MinInstant: all.
+	// Start is where the topic begins: it holds no row with an earlier updated_at. MinInstant: it holds all
+	// rows.
 	Start schemas.Instant
-	// Topic gives the newest committed records to fold, from the offsets given (nil: all of them) to where the topic ends now, and returns
-	// those ends.
+	// Topic folds the newest committed records from the given offsets on (nil: all of them), and returns where
+	// the topic ends.
 	Topic func(ctx context.Context, from []int64, fold func(watermark.Published) error) ([]int64, error)
-	// Source gives every row (suspects nil), or at least those of the suspects that there are; in batches that are good until take returns.
-	// It returns an error where it cannot be sure to have met every row.
+	// Source gives to take every row (suspects is nil), or at least those suspects that exist. The rows are
+	// valid until take returns. It fails where it cannot be sure to have met every row.
 	Source func(ctx context.Context, suspects []Suspect, take func(rows []schemas.Record, rejects []schemas.Reject)) error
 	// CreatedAt is the created_at in a row's value, MinInstant where it cannot be read.
 	CreatedAt func(value []byte) schemas.Instant
-	// DeadLetters is the ids that have a dead letter. A row that differs and has one counts as a dead letter. nil: none has.
+	// DeadLetters returns the ids that have a dead letter. A row that differs and has one counts as a dead
+	// letter. nil: none has.
 	DeadLetters func(ctx context.Context) (map[int64]bool, error)
 	Now         func() time.Time
-	// MaxSuspects bounds what is looked at twice; 0: 100,000.
+	// MaxSuspects bounds how many rows are looked at again; 0: 100,000.
 	MaxSuspects int
 }
 
-// Suspect is a row to look at again, and the days on which a source that is read by day finds it; MinInstant where unknown.
+// Suspect is a row to look at again. A source that is read by day finds it on one of these days; MinInstant:
+// unknown.
 type Suspect struct {
 	ID                   int64
 	UpdatedAt, CreatedAt schemas.Instant
@@ -56,54 +63,51 @@ const (
 	Extra   Kind = "extra"   // the topic has it, the source has not
 )
 
-// Kinds is all kinds, in the order in which people read them.
+// Kinds returns all kinds, in the order in which people read them.
 func Kinds() []Kind { return []Kind{Missing, Stale, Extra} }
 
 // Difference is one row that differs.
 type Difference struct {
 	Kind Kind
 	ID   int64
-	// Row is the source's row at the last look; nil for Extra.
+	// Row is the row as the source showed it last; nil for Extra.
 	Row *schemas.Record
-	// Since is from when on the source has shown Row as it is, and no other version; of Extra: from when on it has shown none.
+	// Since is when the source began to show Row as it is, and no other version. Of Extra: when it ceased to
+	// show the row.
 	Since time.Time
-	// TopicMillis is the updated_at of the topic's newest record, in milliseconds since the epoch. Of Missing it means nothing.
+	// TopicMillis is the updated_at of the topic's newest record, in milliseconds since the epoch. Of Missing it
+	// means nothing.
 	TopicMillis int64
-	// CreatedAt is by which day a source that is read by day looks for the row; MinInstant where that is unknown.
+	// CreatedAt is the day on which a source that is read by day finds the row; MinInstant where that is
+	// unknown.
 	CreatedAt schemas.Instant
-	// Strays are the partitions where a record of the row lies that does not belong there (watermark.Stray). The row differs by them even where its own
-	// record is right.
+	// Strays are the partitions with a record of the row that does not belong there (watermark.Stray). They make
+	// the row differ even where its own record is right.
 	Strays []int32
-}
-
-// Comparison compares one resource, once. It is for one goroutine at a time.
-type Comparison struct {
-	cfg Config
-	// topic is the newest record of each id; marked: met in the source. absent is the rows of the source that it has not. Both are dropped
-	// at the end of First.
-	topic, absent *rowset.Set
-	ends          []int64
-	// strays are the partitions where a record of a row lies that does not belong there, during First; at most MaxSuspects rows.
-	strays  map[int64][]int32
-	letters map[int64]bool
-	counted map[int64]bool // of the source's rows, those that are dead letters
-
-	suspects  map[int64]*suspect
-	untracked map[Kind]int // suspects over MaxSuspects, by the kind they had
-	report    Report
 }
 
 // Report is the figures of a comparison.
 type Report struct {
-	// SourceRows and TopicRows were compared; DeadLetters of the source's rows cannot be published. Nameless of those have no usable id, so that
-	// nobody can say which row of the topic each is.
+	// SourceRows and TopicRows were compared. DeadLetters of the source's rows cannot be published; Nameless of
+	// those have no usable id, so nobody can say which row of the topic each is.
 	SourceRows, TopicRows, DeadLetters, Nameless int
-	// InFlight differed at first and did not at a later look.
+	// InFlight rows differed in the first reading and no longer at a later look.
 	InFlight int
-	// Untracked differed at the first look and were too many to look at again. They count as different.
+	// Untracked rows differed in the first reading and were too many to look at again. They count as different.
 	Untracked int
-	// Foreign are the records with a key that is no row's: no difference, but consumers meet them.
+	// Foreign records have a key that is no row's. They are no difference, but consumers meet them.
 	Foreign int
+}
+
+// Comparison compares one resource, once. It is for one goroutine at a time.
+type Comparison struct {
+	cfg         Config
+	ends        []int64 // how far the topic was read
+	deadLetters map[int64]bool
+	counted     map[int64]bool // rows of the source that are counted as dead letters
+	suspects    map[int64]*suspect
+	untracked   map[Kind]int // rows beyond MaxSuspects, by how they differed
+	report      Report
 }
 
 // New prepares a comparison.
@@ -114,30 +118,132 @@ func New(cfg Config) *Comparison {
 	if cfg.DeadLetters == nil {
 		cfg.DeadLetters = func(context.Context) (map[int64]bool, error) { return nil, nil }
 	}
-	return &Comparison{cfg: cfg, topic: rowset.New(0), absent: rowset.New(0), counted: map[int64]bool{}, suspects: map[int64]*suspect{}, untracked: map[Kind]int{}, strays: map[int64][]int32{}}
+	return &Comparison{cfg: cfg, counted: map[int64]bool{}, suspects: map[int64]*suspect{}, untracked: map[Kind]int{}}
 }
 
-// Suspects is how many rows differ for now, those that are not looked at again left out.
+// First reads both in full. It calls progress now and then; nil: it does not.
+func (c *Comparison) First(ctx context.Context, progress func(Progress)) (err error) {
+	if progress == nil {
+		progress = func(Progress) {}
+	}
+	if c.deadLetters, err = c.cfg.DeadLetters(ctx); err != nil {
+		return err
+	}
+	return newFirstReading(c, progress).read(ctx)
+}
+
+// Look looks at the suspects again: in the topic, then those that differ still in the source.
+//
+// In this order, because then the pipeline has had all the time since the last look to deliver what the
+// source showed there, and what the source shows now needs no delivery. The other way round, a row that
+// changes all the time might be published between the two readings, in a version that no look has met, again
+// and again.
+//
+// A look that fails leaves the suspects as they were. It may be tried again.
+func (c *Comparison) Look(ctx context.Context) error {
+	suspects, err := c.CatchUp(ctx)
+	if err != nil || len(suspects) == 0 {
+		return err
+	}
+	found := NewLookup(suspects, nil)
+	if err := c.cfg.Source(ctx, suspects, found.Take); err != nil {
+		return err
+	}
+	return c.Apply(ctx, found)
+}
+
+// CatchUp is the first half of Look, for a caller that asks the source itself: it reads the topic on and
+// returns the suspects that remain. Apply is the second half.
+func (c *Comparison) CatchUp(ctx context.Context) ([]Suspect, error) {
+	if len(c.suspects) == 0 {
+		return nil, nil
+	}
+	ends, err := c.cfg.Topic(ctx, c.ends, c.fold)
+	if err != nil {
+		return nil, err
+	}
+	c.ends = ends
+	c.clear((*suspect).delivered)
+	var list []Suspect
+	for _, id := range slices.Sorted(maps.Keys(c.suspects)) {
+		list = append(list, c.suspects[id].toLookUp(id))
+	}
+	return list, nil
+}
+
+// Apply takes what the source showed of the suspects that CatchUp returned.
+func (c *Comparison) Apply(ctx context.Context, found *Lookup) (err error) {
+	if c.deadLetters, err = c.cfg.DeadLetters(ctx); err != nil {
+		return err
+	}
+	underWay := map[*suspect]bool{}
+	for id, s := range c.suspects {
+		rows := found.rows[id]
+		if found.unpublishable(id) || c.deadLetters[id] && len(rows) > 0 {
+			c.countDeadLetter(id)
+			delete(c.suspects, id)
+		} else {
+			underWay[s] = s.update(c.cfg, rows)
+		}
+	}
+	c.clear(func(s *suspect) bool { return s.delivered() || underWay[s] })
+	return nil
+}
+
+// fold takes a record of the topic that may be newer than what is known. A value that is not ours has no
+// created_at: then the one before it stands.
+func (c *Comparison) fold(p watermark.Published) error {
+	if s := c.suspects[p.ID]; s != nil && !p.Foreign {
+		s.fold(p)
+	}
+	return nil
+}
+
+// clear drops the suspects that need no more looking at.
+func (c *Comparison) clear(which func(*suspect) bool) {
+	for id, s := range c.suspects {
+		if which(s) {
+			c.report.InFlight++
+			delete(c.suspects, id)
+		}
+	}
+}
+
+// suspect returns the suspect id, and makes it if there is room; nil: there is none.
+func (c *Comparison) suspect(id int64, inTopic bool, v rowset.Version, strays []int32) *suspect {
+	s := c.suspects[id]
+	if s == nil && len(c.suspects) < c.cfg.MaxSuspects {
+		v.Marked = false
+		s = &suspect{inTopic: inTopic, topic: v, created: schemas.MinInstant, since: c.cfg.Now(), strays: strays}
+		c.suspects[id] = s
+	}
+	return s
+}
+
+// countDeadLetter counts a row once.
+func (c *Comparison) countDeadLetter(id int64) {
+	if !c.counted[id] {
+		c.counted[id] = true
+		c.report.DeadLetters++
+	}
+}
+
+// Suspects is how many rows differ for now, without those that are too many to look at again.
 func (c *Comparison) Suspects() int { return len(c.suspects) }
 
-// Forget ends the looking at a row: whoever compares has dealt with it.
+// Forget drops a suspect that the caller has dealt with.
 func (c *Comparison) Forget(id int64) { delete(c.suspects, id) }
 
-// Differences is what differs still, by id.
+// Differences returns what differs still, by id.
 func (c *Comparison) Differences() []Difference {
 	var found []Difference
 	for _, id := range slices.Sorted(maps.Keys(c.suspects)) {
-		s := c.suspects[id]
-		d := Difference{Kind: s.kind(), ID: id, Row: s.row, Since: s.since, CreatedAt: s.created, Strays: slices.Clone(s.strays)}
-		if s.inTopic {
-			d.TopicMillis = s.topic.Millis
-		}
-		found = append(found, d)
+		found = append(found, c.suspects[id].difference(id))
 	}
 	return found
 }
 
-// Count is how many rows differ, by kind, those included that were too many to look at again.
+// Count is how many rows differ, by kind. It includes those that were too many to look at again.
 func (c *Comparison) Count() map[Kind]int {
 	count := maps.Clone(c.untracked)
 	for _, s := range c.suspects {
@@ -146,7 +252,7 @@ func (c *Comparison) Count() map[Kind]int {
 	return count
 }
 
-// Report is the figures so far.
+// Report returns the figures so far.
 func (c *Comparison) Report() Report {
 	r := c.report
 	for _, n := range c.untracked {

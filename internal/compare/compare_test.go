@@ -23,7 +23,8 @@ type pair struct {
 	rejects []schemas.Reject
 	now     time.Time
 	between func() // before each reading
-	// byDay: a suspect is found only where it is looked for, on the day of its creation or, without one, of its update, as over REST.
+	// byDay: a suspect is found only where it is looked for, on the day of its creation or, without one, of its
+	// update, as over REST.
 	byDay bool
 	asked int // suspects that the source was asked for
 	err   error
@@ -141,7 +142,8 @@ func TestEachKindOfDifferenceIsFoundAndNothingElse(t *testing.T) {
 	}
 }
 
-// A row is looked for where it was created: its update may have moved since. Otherwise a row that was updated between two looks would be held deleted.
+// A row is looked for where it was created: its update may have moved since. Otherwise a row that was updated
+// between two looks would be held deleted.
 func TestARowThatChangedSinceItWasLookedAtIsNotTakenForGone(t *testing.T) {
 	p := &pair{source: map[int64]schemas.Record{1: row(1, 1000, 7)}, byDay: true}
 	p.publish(row(1, 500, 1))
@@ -215,8 +217,9 @@ func TestRowsFromBeforeTheStartAreNotCompared(t *testing.T) {
 	}
 }
 
-// Whatever rows change while the two are read and looked at, as long as a pipeline delivers between two looks what the source showed in the first of them,
-// and maybe more, nothing is reported but what truly differs. Rows that change all the time are among them.
+// Whatever rows change while the two are read and looked at, as long as a pipeline delivers between two looks
+// what the source showed in the first of them, and maybe more, nothing is reported but what truly differs.
+// Rows that change all the time are among them.
 func TestRowsInFlightAreNotDifferences(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := &pair{source: map[int64]schemas.Record{}, byDay: rapid.Bool().Draw(t, "by day")}
@@ -270,7 +273,8 @@ func TestRowsInFlightAreNotDifferences(t *testing.T) {
 	})
 }
 
-// A record in a partition where its key does not belong stands beside the row's own for ever: compaction looks at one partition at a time.
+// A record in a partition where its key does not belong stands beside the row's own for ever: compaction
+// looks at one partition at a time.
 func TestRecordsWhereTheirKeysDoNotBelongAreDifferencesUntilTheyAreTakenOut(t *testing.T) {
 	stray := func(id int64, partition int32, tombstone bool) watermark.Published {
 		return watermark.Published{ID: id, Partition: partition, Stray: true, Tombstone: tombstone}

@@ -8,96 +8,101 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Progress is how far First has come: first the topic is read, then the source.
+// Progress is how far First has come: it reads the topic, then the source.
 type Progress struct{ TopicRows, SourceRows int }
 
 // progressEvery is how many records of the topic pass between two reports of progress.
 const progressEvery = 10_000
 
-// First reads both in full. progress hears how far it is; nil: nobody does.
-func (c *Comparison) First(ctx context.Context, progress func(Progress)) error {
-	if progress == nil {
-		progress = func(Progress) {}
-	}
-	var err error
-	if c.letters, err = c.cfg.DeadLetters(ctx); err != nil {
-		return err
-	}
-	if err := c.readTopic(ctx, progress); err != nil {
-		return err
-	}
-	c.report.TopicRows = c.topic.Len()
-	err = c.cfg.Source(ctx, nil, func(rows []schemas.Record, rejects []schemas.Reject) {
-		for i := range rows {
-			c.met(&rows[i])
+// firstReading is the first reading of both sides in full. What it knows of each row goes when it is over:
+// the looks need only the suspects.
+type firstReading struct {
+	c        *Comparison
+	progress func(Progress)
+	// topic has the newest record of each id, marked where the source has the row too. absent has the source's
+	// other rows.
+	topic, absent *rowset.Set
+	// strays are the partitions with a record that does not belong there, for at most MaxSuspects rows.
+	strays map[int64][]int32
+}
+
+func newFirstReading(c *Comparison, progress func(Progress)) *firstReading {
+	return &firstReading{c: c, progress: progress, topic: rowset.New(0), absent: rowset.New(0), strays: map[int64][]int32{}}
+}
+
+func (f *firstReading) read(ctx context.Context) (err error) {
+	c := f.c
+	n := 0
+	c.ends, err = c.cfg.Topic(ctx, nil, func(p watermark.Published) error {
+		f.fold(p)
+		if n++; n%progressEvery == 0 {
+			f.progress(Progress{TopicRows: f.topic.Len()})
 		}
-		for i := range rejects {
-			c.dead(&rejects[i])
-		}
-		progress(Progress{c.report.TopicRows, c.report.SourceRows})
+		return nil
 	})
 	if err != nil {
 		return err
 	}
-	if err := c.unmet(ctx); err != nil {
+	c.report.TopicRows = f.topic.Len()
+	err = c.cfg.Source(ctx, nil, func(rows []schemas.Record, rejects []schemas.Reject) {
+		for i := range rows {
+			f.meet(&rows[i])
+		}
+		for i := range rejects {
+			f.meetReject(&rejects[i])
+		}
+		f.progress(Progress{c.report.TopicRows, c.report.SourceRows})
+	})
+	if err != nil {
 		return err
 	}
-	c.topic, c.absent, c.strays = nil, nil, nil // the looks need the suspects alone
-	return nil
+	return f.suspectUnmet(ctx)
 }
 
-func (c *Comparison) readTopic(ctx context.Context, progress func(Progress)) (err error) {
-	n := 0
-	c.ends, err = c.cfg.Topic(ctx, nil, func(p watermark.Published) error {
-		switch {
-		case p.Foreign:
-			if !p.Tombstone {
-				c.report.Foreign++
-			}
-		case p.Stray:
-			c.noteStray(p)
-		case p.Tombstone:
-			c.topic.Remove(p.ID)
-		default:
-			c.topic.Put(p.ID, rowset.Version{Millis: p.UpdatedAt.Millis(), Hash: p.Hash})
-		}
-		if n++; n%progressEvery == 0 {
-			progress(Progress{TopicRows: c.topic.Len()})
-		}
-		return nil
-	})
-	return err
-}
-
-func (c *Comparison) noteStray(p watermark.Published) {
-	before := c.strays[p.ID]
-	if len(before) == 0 && len(c.strays) >= c.cfg.MaxSuspects {
+func (f *firstReading) fold(p watermark.Published) {
+	switch {
+	case p.Foreign:
 		if !p.Tombstone {
-			c.untracked[Stale]++
+			f.c.report.Foreign++
+		}
+	case p.Stray:
+		f.foldStray(p)
+	case p.Tombstone:
+		f.topic.Remove(p.ID)
+	default:
+		f.topic.Put(p.ID, rowset.Version{Millis: p.UpdatedAt.Millis(), Hash: p.Hash})
+	}
+}
+
+func (f *firstReading) foldStray(p watermark.Published) {
+	before := f.strays[p.ID]
+	if len(before) == 0 && len(f.strays) >= f.c.cfg.MaxSuspects {
+		if !p.Tombstone {
+			f.c.untracked[Stale]++
 		}
 		return
 	}
-	if now := stray(before, p); len(now) > 0 {
-		c.strays[p.ID] = now
+	if now := foldStray(before, p); len(now) > 0 {
+		f.strays[p.ID] = now
 	} else {
-		delete(c.strays, p.ID)
+		delete(f.strays, p.ID)
 	}
 }
 
-// met takes one row of the source's full reading. A source may repeat a row.
-func (c *Comparison) met(row *schemas.Record) {
-	version := versionOf(row)
-	inTopic, known := c.topic.Get(row.ID)
+// meet takes one row of the source. A source may repeat a row.
+func (f *firstReading) meet(row *schemas.Record) {
+	c, version := f.c, versionOf(row)
+	inTopic, known := f.topic.Get(row.ID)
 	if !known && row.UpdatedAt < c.cfg.Start {
-		return // by its created_at in the reading, and by its updated_at not in the topic
+		return // the reading includes it by its created_at; by its updated_at the topic does not
 	}
-	first := c.count(row.ID, inTopic, known)
+	first := f.count(row.ID, inTopic, known)
 	switch {
-	case known && inTopic.Equal(version.Millis, version.Hash) && len(c.strays[row.ID]) == 0:
-	case c.letters[row.ID]:
-		c.letter(row.ID) // good by its content, but not to be published: too large
+	case known && inTopic.Equal(version.Millis, version.Hash) && len(f.strays[row.ID]) == 0:
+	case c.deadLetters[row.ID]:
+		c.countDeadLetter(row.ID) // its content is good, but it is too large to publish
 	default:
-		if s := c.suspect(row.ID, known, inTopic); s != nil {
+		if s := c.suspect(row.ID, known, inTopic, f.strays[row.ID]); s != nil {
 			s.show(c.cfg, row)
 		} else if first && known {
 			c.untracked[Stale]++
@@ -107,79 +112,68 @@ func (c *Comparison) met(row *schemas.Record) {
 	}
 }
 
-// count counts a row of the source, once.
-func (c *Comparison) count(id int64, inTopic rowset.Version, known bool) (first bool) {
+// count counts a row of the source once.
+func (f *firstReading) count(id int64, inTopic rowset.Version, known bool) (first bool) {
 	if known {
 		first = !inTopic.Marked
-		c.mark(id, inTopic)
-	} else if _, again := c.absent.Get(id); !again {
+		f.mark(id, inTopic)
+	} else if _, again := f.absent.Get(id); !again {
 		first = true
-		c.absent.Put(id, rowset.Version{})
+		f.absent.Put(id, rowset.Version{})
 	}
 	if first {
-		c.report.SourceRows++
+		f.c.report.SourceRows++
 	}
 	return first
 }
 
-// mark says that the source has id.
-func (c *Comparison) mark(id int64, v rowset.Version) {
+// mark notes that the source has id.
+func (f *firstReading) mark(id int64, v rowset.Version) {
 	if !v.Marked {
 		v.Marked = true
-		c.topic.Put(id, v)
+		f.topic.Put(id, v)
 	}
 }
 
-// dead takes a row that cannot be published: it counts apart, whatever the topic still holds of it.
-func (c *Comparison) dead(r *schemas.Reject) {
+// meetReject takes a row of the source that cannot be published: a dead letter, whatever the topic still
+// holds of it.
+func (f *firstReading) meetReject(r *schemas.Reject) {
 	if !r.HasID {
-		c.report.DeadLetters++
-		c.report.Nameless++
+		f.c.report.DeadLetters++
+		f.c.report.Nameless++
 		return
 	}
-	c.letter(r.ID)
-	if v, known := c.topic.Get(r.ID); known {
-		c.mark(r.ID, v)
+	f.c.countDeadLetter(r.ID)
+	if v, known := f.topic.Get(r.ID); known {
+		f.mark(r.ID, v)
 	}
 }
 
-// letter counts a dead letter, once.
-func (c *Comparison) letter(id int64) {
-	if !c.counted[id] {
-		c.counted[id] = true
-		c.report.DeadLetters++
-	}
-}
-
-// unmet makes suspects of what the source did not have, and finds out on which day the service would look for them. That takes the topic once more: to keep
-// the day of each row would have cost everybody half as much memory again, for rows that are hardly ever there.
-func (c *Comparison) unmet(ctx context.Context) error {
-	found := false
-	c.topic.Each(func(id int64, v rowset.Version) {
-		if v.Marked || v.Millis < c.cfg.Start.Millis() {
-			return
-		}
+// suspectUnmet makes suspects of the rows that the source did not show, and finds the day on which the source
+// would have each. For that it reads the topic once more: keeping the day of every row would take half as
+// much memory again, for rows that hardly ever exist.
+func (f *firstReading) suspectUnmet(ctx context.Context) error {
+	c, found := f.c, false
+	suspect := func(id int64, inTopic bool, v rowset.Version) {
 		found = true
-		if c.suspect(id, true, v) == nil {
+		if c.suspect(id, inTopic, v, f.strays[id]) == nil {
 			c.untracked[Extra]++
+		}
+	}
+	f.topic.Each(func(id int64, v rowset.Version) {
+		if !v.Marked && v.Millis >= c.cfg.Start.Millis() {
+			suspect(id, true, v)
 		}
 	})
-	for id := range c.strays { // of rows that neither the source has nor the topic in their own partition
-		if c.suspects[id] != nil {
-			continue
-		}
-		found = true
-		if c.suspect(id, false, rowset.Version{Millis: schemas.MinInstant.Millis()}) == nil {
-			c.untracked[Extra]++
+	for id := range f.strays { // of rows that neither the source has nor their own partition
+		if c.suspects[id] == nil {
+			suspect(id, false, rowset.Version{Millis: schemas.MinInstant.Millis()})
 		}
 	}
 	if !found {
 		return nil
 	}
-	ends, err := c.cfg.Topic(ctx, nil, func(p watermark.Published) error {
-		c.fold(p)
-		return nil
-	})
+	ends, err := c.cfg.Topic(ctx, nil, c.fold)
 	if err == nil {
 		c.ends = ends
 	}

@@ -1,0 +1,153 @@
+package compare
+
+import (
+	"slices"
+	"time"
+
+	"github.com/storestream/storestream/internal/rowset"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// suspect is a row that differed when it was last looked at.
+type suspect struct {
+	// shown are the versions that the source showed. row is the one that it shows, since when; nil: it does not
+	// show the row.
+	shown []rowset.Version
+	row   *schemas.Record
+	since time.Time
+	// topic is the topic's newest record, if there is one (inTopic).
+	inTopic bool
+	topic   rowset.Version
+	created schemas.Instant
+	// strays are the partitions with a record of the row that does not belong there.
+	strays []int32
+}
+
+func (s *suspect) kind() Kind {
+	switch {
+	case s.row == nil:
+		return Extra
+	case !s.inTopic:
+		return Missing
+	}
+	return Stale
+}
+
+func (s *suspect) difference(id int64) Difference {
+	d := Difference{Kind: s.kind(), ID: id, Row: s.row, Since: s.since, CreatedAt: s.created, Strays: slices.Clone(s.strays)}
+	if s.inTopic {
+		d.TopicMillis = s.topic.Millis
+	}
+	return d
+}
+
+// toLookUp says where the source may have the row.
+func (s *suspect) toLookUp(id int64) Suspect {
+	updated := schemas.MinInstant
+	if s.row != nil {
+		updated = s.row.UpdatedAt
+	} else if s.topic.Millis != schemas.MinInstant.Millis() {
+		updated = schemas.InstantOfMillis(s.topic.Millis)
+	}
+	return Suspect{ID: id, UpdatedAt: updated, CreatedAt: s.created}
+}
+
+// fold takes a newer record of the topic.
+func (s *suspect) fold(p watermark.Published) {
+	if p.Stray {
+		s.strays = foldStray(s.strays, p)
+		return
+	}
+	if s.inTopic = !p.Tombstone; !s.inTopic {
+		return
+	}
+	s.topic = rowset.Version{Millis: p.UpdatedAt.Millis(), Hash: p.Hash}
+	if p.CreatedAt > schemas.MinInstant && s.row == nil {
+		s.created = p.CreatedAt
+	}
+}
+
+// foldStray adds the partition of the stray p, or takes it out where p is a tombstone.
+func foldStray(partitions []int32, p watermark.Published) []int32 {
+	i := slices.Index(partitions, p.Partition)
+	switch {
+	case p.Tombstone && i >= 0:
+		return slices.Delete(partitions, i, i+1)
+	case !p.Tombstone && i < 0:
+		return append(partitions, p.Partition)
+	}
+	return partitions
+}
+
+// show notes a version from the first reading of the source. Of two versions the newer one is the row: a
+// source may show an older one beside it.
+func (s *suspect) show(cfg Config, row *schemas.Record) {
+	v := s.note(row)
+	if s.row == nil || row.UpdatedAt >= s.row.UpdatedAt && versionOf(s.row) != v {
+		s.become(cfg, row)
+	}
+}
+
+// update takes what the source showed of the row in one look: nothing where it has no such row.
+//
+// It says whether the row is under way: it changed since the look before, and the topic has a version from
+// between the two. No look has met that version, but the source has moved on since, and the pipeline will
+// follow.
+func (s *suspect) update(cfg Config, found []schemas.Record) (underWay bool) {
+	if len(found) == 0 {
+		if s.row != nil {
+			s.row, s.since = nil, cfg.Now()
+		}
+		return false
+	}
+	newest := &found[0]
+	for i := range found {
+		s.note(&found[i])
+		if found[i].UpdatedAt >= newest.UpdatedAt {
+			newest = &found[i]
+		}
+	}
+	before := s.row
+	if before != nil && versionOf(before) == versionOf(newest) {
+		return false
+	}
+	s.become(cfg, newest)
+	return before != nil && s.inTopic && len(s.strays) == 0 &&
+		before.UpdatedAt.Millis() <= s.topic.Millis && s.topic.Millis < newest.UpdatedAt.Millis()
+}
+
+// note remembers that the source showed this version.
+func (s *suspect) note(row *schemas.Record) rowset.Version {
+	v := versionOf(row)
+	if !slices.Contains(s.shown, v) {
+		s.shown = append(s.shown, v)
+	}
+	return v
+}
+
+// become makes row the version that the source shows.
+func (s *suspect) become(cfg Config, row *schemas.Record) {
+	kept := *row
+	kept.Value = slices.Clone(row.Value)
+	s.row, s.since = &kept, cfg.Now()
+	if created := cfg.CreatedAt(kept.Value); created > schemas.MinInstant {
+		s.created = created
+	}
+}
+
+// delivered says that the topic has a version that the source showed, or that neither has the row. A stray
+// beside it is still a difference: no poll takes it out.
+func (s *suspect) delivered() bool {
+	if len(s.strays) > 0 {
+		return false
+	}
+	if !s.inTopic {
+		return s.row == nil
+	}
+	return slices.ContainsFunc(s.shown, func(v rowset.Version) bool { return s.topic.Equal(v.Millis, v.Hash) })
+}
+
+func versionOf(row *schemas.Record) rowset.Version {
+	return rowset.Version{Millis: row.UpdatedAt.Millis(), Hash: schemas.Hash(row.Value)}
+}
