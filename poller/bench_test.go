@@ -14,8 +14,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// BenchmarkPublish judges batches of rows that are new, as a first load brings them, with a transaction that costs nothing; and the same rows again,
-// as an overlapping read brings them.
+// BenchmarkPublish judges batches of rows that are new, as a first load brings them, with a transaction that
+// costs nothing; and the same rows again, as an overlapping read brings them.
 func BenchmarkPublish(b *testing.B) {
 	const rows = 20_000
 	set, err := schemas.Load("")
@@ -30,9 +30,13 @@ func BenchmarkPublish(b *testing.B) {
 	for _, settles := range []bool{true, false} {
 		name := map[bool]string{true: "new", false: "again"}[settles]
 		b.Run(name, func(b *testing.B) {
-			p := New(Config{Resource: set.Get("orders"), Watermark: watermark.New("orders"), MaxRows: func() int { return 100_000 }, MaxRecordBytes: 1 << 20,
-				Publish: func(context.Context, watermark.Transaction) error { return nil }, Now: time.Now, Log: zap.NewNop(),
-				Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Changed: func() <-chan struct{} { return nil }})
+			p := New(Config{
+				Resource: set.Get("orders"), Watermark: watermark.New("orders"),
+				MaxRows: func() int { return 100_000 }, MaxRecordBytes: 1 << 20,
+				Publish: func(context.Context, watermark.Transaction) error { return nil },
+				Changed: func() <-chan struct{} { return nil }, Now: time.Now,
+				Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Log: zap.NewNop(),
+			})
 			batch := make([]schemas.Record, rows)
 			at := schemas.InstantOf(start)
 			b.ReportAllocs()
@@ -47,7 +51,8 @@ func BenchmarkPublish(b *testing.B) {
 					settled = batch[rows-1].UpdatedAt
 					at = settled
 				}
-				if err := p.publish(b.Context(), Batch{Rows: batch, Settled: settled}, schemas.MinInstant); err != nil {
+				read := Batch{Rows: batch, Settled: settled}
+				if err := p.publisher.publish(b.Context(), read, schemas.MinInstant); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -1,15 +1,40 @@
-// Package poller turns repeated reads of one resource into a stream of upserts in which nothing is lost, stale or sent twice.
+// Package poller turns repeated reads of one resource into a stream of upserts in which nothing is lost,
+// stale or sent twice.
 //
-// A Poller owns time: when to read, from where, what has been seen, and when the watermark may move. It knows neither Kafka nor HTTP
-// nor SQL: a Source reads, and a function writes one transaction.
+// A Poller owns time: when to read, from where, what is new, and when the watermark may move. It knows
+// neither Kafka nor HTTP nor SQL: a Source reads, and a function writes one transaction.
 //
-// The idea, once. A polled table shows the latest state of each row and nothing else; reads overlap because a row may become visible
-// later than its updated_at says. So a read starts at `settled`, the instant before which nothing can appear any more, and `seen`
-// knows what was published at or after it. A row is published when seen has no such row, or has another content with the same or an
-// older updated_at; it is suppressed when it is equal; it is held back when it is older (see older.go). The rows, the dead letters and
-// the watermark that says so become visible in one transaction. What the poller remembers therefore never differs from what the
-// topic says, and a successor rebuilds it from there.
+// A polled table shows the latest state of each row and nothing else, and a row may become visible later than
+// its updated_at says. So reads overlap:
 //
-// A Poller whose write failed is finished: Run returns, what it remembered is thrown away with it, and a new one begins with
-// a takeover. That is why it may change what it remembers while it puts a transaction together.
+//	               settled                     now
+//	---------------|---------------------------|-----------> updated_at
+//	published, and | what every pass reads;    | future rows: a clock
+//	nothing can    | dedup knows what was      | ahead of ours wrote
+//	appear here    | published of it           | them
+//
+// A pass begins at settled and meets most rows again. What becomes of a row:
+//
+//	row                                      outcome                                      where
+//	new: dedup does not know it              published                                    publisher.decide
+//	changed: other content, not older        published                                    publisher.decide
+//	equal to what was published              suppressed as a repeat                       publisher.decide
+//	older than what was published            held back for a second look                  heldBack
+//	older, and the same an overlap later     published                                    heldBack.confirmed
+//	before settled, or before the start      suppressed: dedup knows nothing from there   publisher.publish
+//	cannot be published, or is too large     dead letter, unless it is there already      deadLetters.write
+//	can be published again                   its dead letter is taken out                 deadLetters.takeOut
+//	the source has it, the topic does not    published by a sweep                         repair
+//	deleted: the source no longer shows it   reported or deleted by a sweep               repair.deleteRows
+//
+// The rows, the dead letters and the watermark that says so become visible in one transaction. So what the
+// poller remembers never differs from what the topic says, and a successor rebuilds it from there.
+//
+// The peers: Poller is the loop. reader reads the source. publisher decides about rows and owns the
+// watermark, with dedup, heldBack and deadLetters. sweeper compares the whole topic with the whole source
+// beside the polls; repair writes what it found. board is what people may see.
+//
+// All of them live from one takeover to the next. When a write fails the Poller is finished: Run returns,
+// what was remembered is thrown away, and a new Poller begins with a takeover. That is why a publisher may
+// change what it remembers while it puts a transaction together.
 package poller

@@ -6,8 +6,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// Failures counts failures in a row, and logs each and the end of them. It does not thin them out: that is the logger's, which does it for every warning of the
-// program alike and says how many it swallowed (see newQuiet of cmd/storestream).
+// Failures counts failures in a row, and logs each and the end of them. It does not thin them out: that is
+// the logger's, which does it for every warning of the program alike and says how many it swallowed (see
+// newQuiet of cmd/storestream).
 type Failures struct {
 	Log *zap.Logger
 	Now func() time.Time

@@ -30,8 +30,8 @@ func (s *poisoned) Read(_ context.Context, r Request, emit func(Batch) error) er
 	return emit(Batch{Settled: r.Started, Done: &Done{Started: r.Started, Complete: true}})
 }
 
-// One input that a decoder cannot bear is the failure of its resource: shown, waited out, tried again. Nothing is settled past it, and no other resource in
-// this process hears of it.
+// One input that a decoder cannot bear is the failure of its resource: shown, waited out, tried again.
+// Nothing is settled past it, and no other resource in this process hears of it.
 func TestAPanicInASourceIsTheFailureOfItsResourceAndNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set, err := schemas.Load("")
@@ -41,7 +41,8 @@ func TestAPanicInASourceIsTheFailureOfItsResourceAndNoMore(t *testing.T) {
 		var mu sync.Mutex
 		var marks []watermark.Watermark
 		p := New(Config{
-			Resource: set.Get("orders"), Source: &poisoned{left: 3}, Interval: time.Second, Overlap: time.Second, Start: schemas.MinInstant,
+			Resource: set.Get("orders"), Source: &poisoned{left: 3}, Interval: time.Second, Overlap: time.Second,
+			Start:     schemas.MinInstant,
 			Watermark: watermark.New("orders"), MaxRows: func() int { return 100 }, MaxRecordBytes: 1 << 20,
 			Publish: func(_ context.Context, tx watermark.Transaction) error {
 				mu.Lock()
@@ -55,7 +56,9 @@ func TestAPanicInASourceIsTheFailureOfItsResourceAndNoMore(t *testing.T) {
 		stop, ended := make(chan struct{}), make(chan error)
 		go func() { ended <- p.Run(t.Context(), stop) }()
 		synctest.Wait()
-		if s := p.Status(); s.Err == nil || !strings.Contains(s.Err.Error(), "panicked") || s.FailedSince.IsZero() || s.Complete != 0 {
+		s := p.Status()
+		panicked := s.Err != nil && strings.Contains(s.Err.Error(), "panicked")
+		if !panicked || s.FailedSince.IsZero() || s.Complete != 0 {
 			t.Errorf("status of a source that panicked: %+v", s)
 		}
 		mu.Lock()

@@ -3,15 +3,15 @@ package poller
 import (
 	"context"
 	"errors"
-	"maps"
-	"sync"
 	"time"
 
+	"github.com/cenkalti/backoff/v5"
+	"go.uber.org/zap"
+
 	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/internal/rowset"
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
-	"go.uber.org/zap"
 )
 
 // Config is what a Poller works with. All fields are needed unless they say otherwise.
@@ -25,109 +25,97 @@ type Config struct {
 	// Start bounds every read from below; schemas.MinInstant: none.
 	Start schemas.Instant
 
-	// Watermark, DeadLetters: what the takeover found (letters: key to hash of its row). Rows come by RestorePublished, before Run.
+	// Watermark is what the takeover found, DeadLetters those in the topic: the hash of each row by the letter's
+	// key.
 	Watermark   watermark.Watermark
 	DeadLetters map[string]uint64
 
-	// Publish writes one transaction and returns nil only when it is known to be committed.
+	// Publish writes one transaction. It returns nil only when the transaction is known to be committed.
 	Publish func(context.Context, watermark.Transaction) error
-	// MaxRows and MaxRecordBytes bound the next transaction and each record in it (key and value, without the batch around them).
+	// MaxRows and MaxRecordBytes bound the next transaction and each record in it (key and value, without the
+	// batch around them).
 	MaxRows        func() int
 	MaxRecordBytes int
-	// EndOffsets are the data topic's, by partition: what a replay notes at its start.
+	// EndOffsets are the data topic's, by partition: a replay notes them when it begins.
 	EndOffsets func(context.Context) ([]int64, error)
-	// Requests returns the requests for this resource after the one with the given id, in order. Changed's channel is closed when the next
-	// request arrives, for whichever resource.
+	// Requests returns the requests for this resource after the one with the given id, in order. Changed returns
+	// a channel that is closed when the next request arrives, for whichever resource.
 	Requests func(after int64) []watermark.Request
 	Changed  func() <-chan struct{}
 
-	// Eager: `run --once`. Every pass is complete and every watermark is written at once.
+	// Eager is for `run --once`: every pass is complete, every watermark is written at once, and nothing is
+	// swept.
 	Eager bool
-	// SeenBytes caps what is kept to recognise rows; 0: DefaultSeenBytes.
-	SeenBytes int
-	Sweep     SweepConfig
-	Now       func() time.Time
-	Metrics   *metrics.Resource
-	Log       *zap.Logger
+	// DedupBytes caps what is kept to recognize rows; 0: 64 MiB, some 2.7 million rows.
+	DedupBytes int
+	Sweep      SweepConfig
+	Now        func() time.Time
+	Metrics    *metrics.Resource
+	Log        *zap.Logger
 }
 
+// The wait after the first poll that failed, and the longest. After a HoldError the longest comes at once.
 const (
-	// quietWrite is how often a watermark is written that says nothing new but the time. Kafka keeps all of them until a segment
-	// rolls: at one a second a takeover would read half a gigabyte after some months.
-	quietWrite = 10 * time.Second
-	// The wait after the first failure, and the longest; HoldErrors wait the longest at once.
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 30 * time.Second
 )
 
-// Poller polls one resource for as long as this instance owns it.
+// Poller polls one resource from one takeover to the next.
 type Poller struct {
-	Config
-	// mark is what is true now; written is when a transaction last said so.
-	mark    watermark.Watermark
-	written time.Time
-	// clock is what the clock said when it was read for the transaction in hand.
-	clock schemas.Instant
-
-	seen    seen
-	ahead   ahead
-	older   older
-	letters map[string]uint64
-
-	// sweep is the one in hand, nil if none; sweepNext is when to try again after failures.
-	sweep         *sweep
-	sweepFailures int
-	sweepNext     time.Time
-	born          time.Time
-
-	mu     sync.Mutex
-	status Status
+	cfg       *Config
+	board     *board
+	publisher *publisher
+	reader    *reader
+	sweeper   *sweeper
+	failures  Failures
+	retry     backoff.BackOff
 }
 
-// New is a poller that goes on where cfg.Watermark stands.
+// New makes a poller that goes on where cfg.Watermark stands. Rows come by RestorePublished, before Run.
 func New(cfg Config) *Poller {
-	p := &Poller{Config: cfg, mark: cfg.Watermark, seen: newSeen(cfg.SeenBytes), older: older{}, letters: map[string]uint64{}, born: cfg.Now()}
-	maps.Copy(p.letters, cfg.DeadLetters)
-	p.status = Status{Doing: "starting", Since: cfg.Now(), Good: cfg.Watermark.AsOf}
-	p.show(func(*Status) {})
+	p := &Poller{cfg: &cfg, board: newBoard(&cfg), failures: Failures{Log: cfg.Log, Now: cfg.Now},
+		retry: doubling(firstRetry, lastRetry)}
+	p.publisher = newPublisher(&cfg, p.board)
+	p.reader = &reader{source: cfg.Source, log: cfg.Log, changed: cfg.Changed, asked: p.asked}
+	p.sweeper = newSweeper(&cfg, p.board)
 	return p
 }
 
-// RestorePublished takes a record of the data topic, in offset order within each partition, while a takeover rebuilds seen.
-func (p *Poller) RestorePublished(r watermark.Published) {
-	if r.Tombstone {
-		p.seen.Remove(r.ID)
-		return
-	}
-	old := r.Old && p.mark.Replay != nil && r.UpdatedAt.Millis() >= p.mark.Replay.From.Millis()
-	if r.UpdatedAt.Millis() < p.mark.Settled.Millis() {
-		// What a read from settled on cannot meet need not be known; but it ends what an earlier record of this row said.
-		p.seen.Remove(r.ID)
-		return
-	}
-	p.seen.Put(r.ID, rowset.Version{Millis: r.UpdatedAt.Millis(), Hash: r.Hash, Marked: old})
-	p.ahead.note(r.Time, r.UpdatedAt)
+// doubling is the waits first, 2*first, 4*first and so on, up to last.
+func doubling(first, last time.Duration) backoff.BackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval, b.Multiplier, b.RandomizationFactor = first, last, 2, 0
+	return b
 }
 
-// Run polls until ctx is done (drop everything: ownership is gone), stop is closed (finish the batch in hand, return nil) or a write
-// fails (its error; the Poller is finished). What goes wrong with the source is shown, waited out and tried again.
+// RestorePublished takes a record of the data topic, in offset order within each partition, while a takeover
+// rebuilds what was published lately.
+func (p *Poller) RestorePublished(r watermark.Published) {
+	p.publisher.dedup.restore(r, &p.publisher.mark)
+}
+
+// Status is safe to call from any goroutine.
+func (p *Poller) Status() Status { return p.board.get() }
+
+// Run polls until ctx is done (it drops everything: the resource is another's now), stop is closed (it
+// finishes the batch in hand and returns nil) or a write fails (it returns the error; the Poller is
+// finished). What goes wrong with the source it shows, waits out and tries again.
 func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
-	p.Metrics.Owned.Set(1)
-	defer p.Metrics.Owned.Set(0)
-	defer p.endSweep()
-	if p.mark.AsOf == schemas.MinInstant {
-		p.Metrics.Lag.Begin(p.Now()) // no pass yet: as far behind as we have been trying
+	p.cfg.Metrics.Owned.Set(1)
+	defer p.cfg.Metrics.Owned.Set(0)
+	defer p.sweeper.end()
+	if p.publisher.mark.AsOf == schemas.MinInstant {
+		p.cfg.Metrics.Lag.Begin(p.cfg.Now()) // no pass yet: as far behind as we have been trying
 	}
-	failures := Failures{Log: p.Log, Now: p.Now}
 	for {
 		if err := p.acceptRequests(ctx); err != nil {
 			return err
 		}
-		began := p.Now()
+		began := p.cfg.Now()
 		err := p.poll(ctx, stop)
 		if err == nil {
-			p.observe(began, nil, &failures)
-			err = p.sweepOn(ctx, stop)
+			p.ended(began, nil)
+			err = p.sweep(ctx, stop)
 		}
 		var write *writeError
 		switch {
@@ -135,52 +123,111 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 			return write.err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case isClosed(stop):
-			return p.flush(ctx)
+		case wait.Over(stop):
+			return p.publisher.flush(ctx)
 		case errors.Is(err, errAsked):
 			continue
 		case err != nil:
-			p.observe(began, err, &failures)
-			p.sweepStalled(err, failures.N)
+			p.ended(began, err)
+			p.sweeper.pollFailed(err, p.failures.N)
 		}
-		if !p.wait(ctx, stop, p.pause(began, err, failures.N)) {
+		if !p.wait(ctx, stop, p.pause(began, err)) {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return p.flush(ctx)
+			return p.publisher.flush(ctx)
 		}
 	}
 }
 
-// writeError marks an error of Publish on its way through a source's emit.
-type writeError struct{ err error }
+// poll makes one pass and the second looks that are due. It returns nil, a source's error, errAsked,
+// errStopped or a *writeError.
+func (p *Poller) poll(ctx context.Context, stop <-chan struct{}) error {
+	p.board.doing("polling")
+	r := p.publisher.nextPass()
+	err := p.reader.read(ctx, stop, r, func(b Batch) error { return p.publisher.publish(ctx, b, r.From) })
+	if err != nil {
+		return err
+	}
+	return p.secondLook(ctx, stop)
+}
 
-func (e *writeError) Error() string { return e.err.Error() }
-func (e *writeError) Unwrap() error { return e.err }
+// secondLook looks at the rows that have been held back for an overlap.
+func (p *Poller) secondLook(ctx context.Context, stop <-chan struct{}) error {
+	due := p.publisher.heldBack.due(p.cfg.Now())
+	if len(due) == 0 {
+		return nil
+	}
+	wanted := make(map[int64]bool, len(due))
+	for _, s := range due {
+		wanted[s.ID] = true
+	}
+	r := Request{Kind: Lookup, Suspects: due, Started: schemas.InstantOf(p.cfg.Now())}
+	err := p.reader.read(ctx, stop, r, func(b Batch) error { return p.publisher.publishOnly(ctx, b, wanted) })
+	if err == nil {
+		p.publisher.heldBack.giveUp(due, p.cfg.Now())
+	}
+	return err
+}
 
-// errAsked ends a pass early because a request came in.
-var errAsked = errors.New("a request came in")
+// sweep takes the sweep a step further, after a poll that went well. It returns what poll returns but for
+// errors of a source: with those the sweeper deals, and polls go on.
+func (p *Poller) sweep(ctx context.Context, stop <-chan struct{}) error {
+	found := p.sweeper.step(ctx, &p.publisher.mark, p.publisher.deadLetters)
+	if found == nil {
+		return nil
+	}
+	p.board.sweeping("repairing")
+	result, err := newRepair(p.cfg, p.publisher, p.reader, found).run(ctx, stop)
+	var write *writeError
+	switch {
+	case err == nil:
+		p.sweeper.repaired(result)
+		return nil
+	case errors.As(err, &write), ctx.Err() != nil, wait.Over(stop), errors.Is(err, errAsked):
+		return err
+	}
+	p.sweeper.fail(err)
+	return nil
+}
 
-// pause is how long to wait after a poll that began at began and ended with err, the n-th failure in a row.
-func (p *Poller) pause(began time.Time, err error, n int) time.Duration {
+// ended logs, counts and shows how a poll ended.
+func (p *Poller) ended(began time.Time, err error) {
+	p.cfg.Metrics.PollDuration.Observe(p.cfg.Now().Sub(began).Seconds())
 	var hold *HoldError
 	switch {
 	case err == nil:
-		return max(0, p.Interval-p.Now().Sub(began))
+		p.cfg.Metrics.Polls("ok").Inc()
+		p.retry.Reset()
 	case errors.As(err, &hold):
-		return lastRetry
+		p.cfg.Metrics.Polls("held").Inc()
 	default:
-		return max(p.Interval, min(firstRetry<<min(n-1, 10), lastRetry))
+		p.cfg.Metrics.Polls("failed").Inc()
 	}
+	p.failures.Note(err)
+	p.board.polled(err, p.failures.Since)
 }
 
-// wait returns false when ctx is done or stop is closed; a request for this resource ends it early.
+// pause is how long to wait after a poll that began at began and ended with err.
+func (p *Poller) pause(began time.Time, err error) time.Duration {
+	if err == nil {
+		return max(0, p.cfg.Interval-p.cfg.Now().Sub(began))
+	}
+	pause := max(p.cfg.Interval, p.retry.NextBackOff())
+	var hold *HoldError
+	if errors.As(err, &hold) {
+		return lastRetry
+	}
+	return pause
+}
+
+// wait returns false when ctx is done or stop is closed. A request for this resource ends it early.
 func (p *Poller) wait(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	for {
-		changed := p.Changed()
-		if len(p.Requests(p.mark.Request)) > 0 {
+		changed := p.cfg.Changed()
+		if p.asked() {
 			return true
 		}
 		select {
@@ -195,11 +242,52 @@ func (p *Poller) wait(ctx context.Context, stop <-chan struct{}, d time.Duration
 	}
 }
 
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
+// asked says whether a request for this resource came in that was not accepted yet.
+func (p *Poller) asked() bool { return len(p.cfg.Requests(p.publisher.mark.Request)) > 0 }
+
+// ErrReplay ends Run when a reset was accepted: the watermark says so, and a takeover goes on with it.
+var ErrReplay = errors.New("a replay begins")
+
+// resetAhead allows for the difference between the clock of whoever asks and ours.
+const resetAhead = time.Minute
+
+// acceptRequests applies the requests that came in since the last one accepted, in order, with one
+// transaction. From then on the watermark carries them, and a successor goes on with them.
+func (p *Poller) acceptRequests(ctx context.Context) error {
+	asked := p.cfg.Requests(p.publisher.mark.Request)
+	if len(asked) == 0 {
+		return nil
 	}
+	replay := false
+	for _, r := range asked {
+		p.publisher.mark.Request = r.ID
+		now := schemas.InstantOf(p.cfg.Now())
+		switch {
+		case r.Kind == watermark.Sweeps:
+			p.publisher.mark.Sweep = &watermark.Sweep{Request: r.ID, At: now}
+			p.sweeper.hurry()
+		case r.Kind != watermark.Reset:
+			p.cfg.Log.Warn("request of an unknown kind, ignored", zapRequest(r.ID), zap.String("kind", string(r.Kind)))
+		case r.To == nil || *r.To > now.Add(resetAhead):
+			p.cfg.Log.Warn("reset refused: it has no time, or one in the future", zapRequest(r.ID),
+				zap.String("by", r.By))
+		default:
+			ends, err := p.cfg.EndOffsets(ctx)
+			if err != nil {
+				return err
+			}
+			p.publisher.beginReplay(r, now, ends)
+			replay = true
+		}
+	}
+	if err := p.publisher.flush(ctx); err != nil {
+		return err
+	}
+	if replay {
+		return ErrReplay
+	}
+	return nil
 }
+
+func zapInstant(key string, i schemas.Instant) zap.Field { return zap.Stringer(key, i) }
+func zapRequest(id int64) zap.Field                      { return zap.Int64("request", id) }

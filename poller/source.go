@@ -3,20 +3,24 @@ package poller
 import (
 	"context"
 
+	"github.com/storestream/storestream/internal/compare"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
-// Source reads one resource of the service. A Source belongs to one takeover of one resource: whatever it remembers between
-// reads (marks, snapshots, the order the service was seen to sort in) starts empty with a new owner.
+// Source reads one resource of the service. A Source belongs to one takeover of one resource: whatever it
+// remembers between reads (marks, snapshots, the order the service was seen to sort in) starts empty with a
+// new owner.
 //
-// Its contract: Read may repeat a row, never omits one that stayed visible throughout the read, and says with each batch up to
-// which instant the resource is now settled. It calls emit for one batch at a time, in the order in which the batches were read, from
-// the goroutine that called Read. emit takes the batch over, and blocks while the batch before it is being published; when it
-// returns an error, Read returns that error and what was read is forgotten.
+// Its contract: Read may repeat a row, never omits one that stayed visible throughout the read, and says with
+// each batch up to which instant the resource is now settled. It calls emit for one batch at a time, in the
+// order in which the batches were read, from the goroutine that called Read. emit takes the batch over, and
+// blocks while the batch before it is being published; when it returns an error, Read returns that error and
+// what was read is forgotten.
 //
-// Read returns nil when the read is complete, ctx's cause when it was cancelled, a *HoldError for what only a person can mend, and any
-// other error for what trying again may mend: by then it has made its own immediate retries (the poller waits and calls again).
+// Read returns nil when the read is complete, ctx's cause when it was cancelled, a *HoldError for what only a
+// person can mend, and any other error for what trying again may mend: by then it has made its own immediate
+// retries (the poller waits and calls again).
 type Source interface {
 	Read(ctx context.Context, r Request, emit func(Batch) error) error
 }
@@ -25,12 +29,13 @@ type Source interface {
 type Kind int
 
 const (
-	// Pass reads what may have changed: every row with updated_at at or after From. It may be cheap (see Done.Complete).
+	// Pass reads what may have changed: every row with updated_at at or after From. It may be cheap (see
+	// Done.Complete).
 	Pass Kind = iota
 	// CompletePass is a Pass that must reach back to From.
 	CompletePass
-	// Full reads every row created or updated at or after From along a dimension that never changes (Postgres: id; REST: created_*). It
-	// settles nothing. Rows without a usable updated_at are in it.
+	// Full reads every row created or updated at or after From along a dimension that never changes (Postgres:
+	// id; REST: created_*). It settles nothing. Rows without a usable updated_at are in it.
 	Full
 	// Lookup reads the rows named in Suspects once more, and maybe others. It settles nothing.
 	Lookup
@@ -49,19 +54,16 @@ type Request struct {
 	Suspects []Suspect
 }
 
-// Suspect is a row to be looked at again.
-type Suspect struct {
-	ID int64
-	// UpdatedAt and CreatedAt are days on which a source that is read by day finds the row; MinInstant where unknown.
-	UpdatedAt, CreatedAt schemas.Instant
-}
+// Suspect is a row to look at again: its id, and days on which a source that is read by day finds it
+// (UpdatedAt, CreatedAt; MinInstant where unknown).
+type Suspect = compare.Suspect
 
 // Batch is a part of a read: what one transaction publishes, or less.
 type Batch struct {
 	Rows    []schemas.Record
 	Rejects []schemas.Reject
-	// Settled: once this batch and those before it are published, no row with an earlier updated_at can appear any more.
-	// MinInstant: says nothing. It never exceeds what was read.
+	// Settled: once this batch and those before it are published, no row with an earlier updated_at can appear
+	// any more. MinInstant: says nothing. It never exceeds what was read.
 	Settled schemas.Instant
 	// Cursor is where this pass goes on after this batch; nil: at Settled.
 	Cursor *watermark.Cursor
@@ -73,16 +75,18 @@ type Batch struct {
 type Done struct {
 	// Started is when the pass began (Request.Started, or Cursor.Started where it went on from a cursor).
 	Started schemas.Instant
-	// Complete: it read from Request.From to the end and held everything that was visible when it began: as_of becomes Started. A cheap
-	// pass reached back only far enough to have met every change since the pass before it: it counts for lag alone. Of a Full: it met every row. Of a Lookup: it
-	// looked for every suspect, also for those of which no day is known.
+	// Complete: it read from Request.From to the end and held everything that was visible when it began: as_of
+	// becomes Started. A cheap pass reached back only far enough to have met every change since the pass before
+	// it: it counts for lag alone. Of a Full: it met every row. Of a Lookup: it looked for every suspect, also
+	// for those of which no day is known.
 	Complete bool
-	// Held, if not empty, says why the resource settles no further for now, for the log and the page: "a transaction is open since ...",
-	// "2026-11-20 does not come clean: ...".
+	// Held, if not empty, says why the resource settles no further for now, for the log and the page: "a
+	// transaction is open since ...", "2026-11-20 does not come clean: ...".
 	Held string
 }
 
-// HoldError stops a resource until a person has mended what it says. The poller shows it and tries again, seldom.
+// HoldError stops a resource until a person has mended what it says. The poller shows it and tries again,
+// seldom.
 type HoldError struct {
 	What string // what is wrong, on which thing, what was expected, what to do
 	Err  error  // the cause, may be nil

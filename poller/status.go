@@ -1,33 +1,33 @@
 package poller
 
 import (
-	"errors"
+	"sync"
 	"time"
 
+	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
-// Status is what a person may know of a poller.
+// Status is what people may know of a poller.
 type Status struct {
 	// Doing says what it does now ("polling", "waiting", ...), Since when.
 	Doing string
 	Since time.Time
-	// Watermark is what is true now; a transaction says so soon.
+	// Watermark is what is true now. A transaction says so soon.
 	Watermark watermark.Watermark
-	// Good is the start of the last pass that met every change before it: what lag is counted from. MinInstant: none yet.
+	// Good is the start of the last pass that met every change before it: lag is counted from it. MinInstant:
+	// none yet.
 	Good schemas.Instant
 	// Complete counts the complete passes of this poller.
 	Complete int
-	// Held says why the resource does not settle further, "" if it does.
+	// Held says why the resource settles no further, "" if it does.
 	Held string
 	// Err is the failure that it is in, nil if none; FailedSince when that began.
 	Err         error
 	FailedSince time.Time
-	// DeadLetters, DedupBytes are what it holds: rows in the dead-letter topic, and memory.
+	// DeadLetters is how many rows stand in the dead-letter topic. DedupBytes is what dedup takes.
 	DeadLetters, DedupBytes int
-	// Replaying is true while a reset is being worked off.
-	Replaying bool
 	// Sweep is the sweep in hand. What the last one came to is in Watermark (LastSweep, Swept).
 	Sweep SweepStatus
 }
@@ -44,56 +44,67 @@ type SweepStatus struct {
 	Next time.Time
 }
 
-// Status is safe to call from any goroutine.
-func (p *Poller) Status() Status {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.status
+// board holds the status, safe for concurrent use, and sets the gauges by it. The gauges stay when the poller
+// ends: until another instance is known to have the resource, nobody else tells them.
+type board struct {
+	now     func() time.Time
+	metrics *metrics.Resource
+	mu      sync.Mutex
+	status  Status
 }
 
-// show changes the status, and puts in what can be read off the poller. The gauges stay when the poller ends: until another instance is known
-// to have the resource, nobody else tells them.
-func (p *Poller) show(change func(*Status)) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	change(&p.status)
-	s := &p.status
-	s.Watermark, s.Replaying = p.mark, p.mark.Replay != nil
-	s.DeadLetters, s.DedupBytes = len(p.letters), p.seen.Bytes()
-	p.Metrics.LettersHeld.Set(float64(len(p.letters)))
+func newBoard(cfg *Config) *board {
+	return &board{now: cfg.Now, metrics: cfg.Metrics,
+		status: Status{Doing: "starting", Since: cfg.Now(), Good: cfg.Watermark.AsOf}}
+}
+
+func (b *board) get() Status {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.status
+}
+
+func (b *board) change(change func(*Status)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := &b.status
+	change(s)
+	b.metrics.LettersHeld.Set(float64(s.DeadLetters))
+	b.metrics.SeenBytes.Set(float64(s.DedupBytes))
 	held := 0.0
 	if s.Held != "" {
 		held = 1
 	}
-	p.Metrics.SettlingHeld.Set(held)
-	if p.mark.Settled != schemas.MinInstant {
-		p.Metrics.Settled.Set(float64(p.mark.Settled) / 1e6)
+	b.metrics.SettlingHeld.Set(held)
+	if settled := s.Watermark.Settled; settled != schemas.MinInstant {
+		b.metrics.Settled.Set(float64(settled) / 1e6)
 	}
 	if s.Good != schemas.MinInstant {
-		p.Metrics.Lag.Since(s.Good.Time())
+		b.metrics.Lag.Since(s.Good.Time())
 	}
 }
 
-// observe logs, counts and shows how a poll ended.
-func (p *Poller) observe(began time.Time, err error, f *Failures) {
-	p.Metrics.PollDuration.Observe(p.Now().Sub(began).Seconds())
-	var hold *HoldError
-	switch {
-	case err == nil:
-		p.Metrics.Polls("ok").Inc()
-	case errors.As(err, &hold):
-		p.Metrics.Polls("held").Inc()
-	default:
-		p.Metrics.Polls("failed").Inc()
-	}
-	f.Note(err)
-	p.show(func(s *Status) {
-		s.Doing, s.Since, s.Err = "waiting", p.Now(), err
-		switch {
-		case err == nil:
-			s.FailedSince = time.Time{}
-		case s.FailedSince.IsZero():
-			s.FailedSince = p.Now()
+func (b *board) doing(what string) {
+	b.change(func(s *Status) { s.Doing, s.Since = what, b.now() })
+}
+
+// polled shows how a poll ended; failedSince is when the failures began, if it failed.
+func (b *board) polled(err error, failedSince time.Time) {
+	b.change(func(s *Status) {
+		s.Doing, s.Since, s.Err, s.FailedSince = "waiting", b.now(), err, time.Time{}
+		if err != nil {
+			s.FailedSince = failedSince
+		}
+	})
+}
+
+// sweeping shows what the sweep in hand does; "": there is none.
+func (b *board) sweeping(doing string) {
+	b.change(func(s *Status) {
+		if doing == "" {
+			s.Sweep = SweepStatus{}
+		} else if s.Sweep.Doing != doing {
+			s.Sweep = SweepStatus{Doing: doing, Since: b.now(), Rows: s.Sweep.Rows, Of: s.Sweep.Of}
 		}
 	})
 }

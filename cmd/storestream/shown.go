@@ -115,7 +115,7 @@ func (o *owner) snapshot(owned bool) status.Resource {
 		return r
 	}
 	s := t.poller.Status()
-	r.Passes, r.Held, r.Replaying = s.Complete, s.Held, s.Replaying
+	r.Passes, r.Held, r.Replaying = s.Complete, s.Held, s.Watermark.Replay != nil
 	r.Doing, r.Since = t.does(s)
 	r.Unanswered = r.Doing == postgres.Unanswered
 	r.Settled, r.AsOf, r.Good = timeOf(s.Watermark.Settled), timeOf(s.Watermark.AsOf), timeOf(s.Good)

@@ -1,12 +1,14 @@
 // Package compare finds where a topic and its source differ, while rows go on changing in both.
 //
-//	First   reads the topic in full, then the source in full, along a dimension that never changes. What differs is a suspect.
-//	        Most suspects are only under way: read from the source before their upsert came, or published between the readings.
-//	  |     the pipeline gets some time
-//	Look    reads the topic on, then looks the suspects up in the source. A suspect is cleared when the topic's newest record is
-//	        a version that the source showed in any reading: then the pipeline has delivered it.
-//	  |     ... again, as often as the caller wants
-//	Differences: what is left
+//	First    reads the topic in full, then the source in full, along a dimension that never changes. What
+//	         differs is a suspect. Most suspects are only under way: read from the source before their upsert
+//	         came, or published between the two readings.
+//	  |      (the pipeline gets some time)
+//	Look     reads the topic on, then looks the suspects up in the source. A suspect is cleared when the
+//	         topic's newest record is a version that the source showed in any reading: the pipeline
+//	         delivered it.
+//	  |      (again, as often as the caller wants)
+//	Differences returns what is left.
 //
 // A record that somebody else put into the topic is never such a version, however new it calls itself: so it
 // is found.
@@ -29,13 +31,9 @@ import (
 type Config struct {
 	// Start is where the topic begins: it holds no row with an earlier updated_at. MinInstant: it holds all
 	// rows.
-	Start schemas.Instant
-	// Topic folds the newest committed records from the given offsets on (nil: all of them), and returns where
-	// the topic ends.
-	Topic func(ctx context.Context, from []int64, fold func(watermark.Published) error) ([]int64, error)
-	// Source gives to take every row (suspects is nil), or at least those suspects that exist. The rows are
-	// valid until take returns. It fails where it cannot be sure to have met every row.
-	Source func(ctx context.Context, suspects []Suspect, take func(rows []schemas.Record, rejects []schemas.Reject)) error
+	Start  schemas.Instant
+	Topic  TopicReader
+	Source SourceReader
 	// CreatedAt is the created_at in a row's value, MinInstant where it cannot be read.
 	CreatedAt func(value []byte) schemas.Instant
 	// DeadLetters returns the ids that have a dead letter. A row that differs and has one counts as a dead
@@ -45,6 +43,16 @@ type Config struct {
 	// MaxSuspects bounds how many rows are looked at again; 0: 100,000.
 	MaxSuspects int
 }
+
+// TopicReader folds the newest committed records of the topic, from the given offsets on (nil: all of them),
+// and returns where the topic ends.
+type TopicReader func(ctx context.Context, from []int64,
+	fold func(watermark.Published) error) (ends []int64, err error)
+
+// SourceReader gives to take every row of the source (suspects is nil), or at least those suspects that
+// exist. The rows are valid until take returns. It fails where it cannot be sure to have met every row.
+type SourceReader func(ctx context.Context, suspects []Suspect,
+	take func(rows []schemas.Record, rejects []schemas.Reject)) error
 
 // Suspect is a row to look at again. A source that is read by day finds it on one of these days; MinInstant:
 // unknown.
@@ -118,7 +126,8 @@ func New(cfg Config) *Comparison {
 	if cfg.DeadLetters == nil {
 		cfg.DeadLetters = func(context.Context) (map[int64]bool, error) { return nil, nil }
 	}
-	return &Comparison{cfg: cfg, counted: map[int64]bool{}, suspects: map[int64]*suspect{}, untracked: map[Kind]int{}}
+	return &Comparison{cfg: cfg, counted: map[int64]bool{}, suspects: map[int64]*suspect{},
+		untracked: map[Kind]int{}}
 }
 
 // First reads both in full. It calls progress now and then; nil: it does not.

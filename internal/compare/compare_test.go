@@ -34,7 +34,8 @@ type pair struct {
 func row(id, millis int64, content uint64) schemas.Record {
 	value := binary.BigEndian.AppendUint64(make([]byte, schemas.HeaderSize), content)
 	value = binary.BigEndian.AppendUint64(value, uint64(millis))
-	return schemas.Record{ID: id, UpdatedAt: schemas.InstantOfMillis(millis), Value: binary.BigEndian.AppendUint64(value, uint64(id))}
+	value = binary.BigEndian.AppendUint64(value, uint64(id))
+	return schemas.Record{ID: id, UpdatedAt: schemas.InstantOfMillis(millis), Value: value}
 }
 
 func createdAt(value []byte) schemas.Instant {
@@ -42,7 +43,8 @@ func createdAt(value []byte) schemas.Instant {
 }
 
 func (p *pair) publish(r schemas.Record) {
-	p.topic = append(p.topic, watermark.Published{ID: r.ID, UpdatedAt: r.UpdatedAt, CreatedAt: createdAt(r.Value), Hash: schemas.Hash(r.Value), Time: r.UpdatedAt})
+	p.topic = append(p.topic, watermark.Published{ID: r.ID, UpdatedAt: r.UpdatedAt,
+		CreatedAt: createdAt(r.Value), Hash: schemas.Hash(r.Value), Time: r.UpdatedAt})
 }
 
 func (p *pair) compare() *Comparison {
@@ -68,7 +70,9 @@ func (p *pair) compare() *Comparison {
 			p.between()
 			var rows []schemas.Record
 			for _, id := range slices.Sorted(maps.Keys(p.source)) {
-				if r := p.source[id]; suspects == nil || slices.ContainsFunc(suspects, func(s Suspect) bool { return p.finds(s, r) }) {
+				r := p.source[id]
+				found := func(s Suspect) bool { return p.finds(s, r) }
+				if suspects == nil || slices.ContainsFunc(suspects, found) {
 					rows = append(rows, r)
 				}
 			}
@@ -122,11 +126,12 @@ func TestEachKindOfDifferenceIsFoundAndNothingElse(t *testing.T) {
 			p.publish(row(id, 500, 1))
 			p.publish(p.source[id])
 		}
-		p.publish(row(3, 9999, 8))                                             // tampered with, and calls itself newer
-		p.publish(row(200, 1000, 7))                                           // the service never had it
-		p.topic = append(p.topic, watermark.Published{ID: 5, Tombstone: true}) // taken out by somebody
-		p.source[300] = row(300, 1000, 7)                                      // never published
-		p.source[301] = row(301, 1000, 7)                                      // too large: a dead letter
+		// One was tampered with and calls itself newer, one the service never had, and somebody took one out.
+		p.publish(row(3, 9999, 8))
+		p.publish(row(200, 1000, 7))
+		p.topic = append(p.topic, watermark.Published{ID: 5, Tombstone: true})
+		p.source[300] = row(300, 1000, 7) // never published
+		p.source[301] = row(301, 1000, 7) // too large: a dead letter
 		p.letters = map[int64]bool{301: true, 302: true, 303: true}
 		p.rejects = []schemas.Reject{{ID: 302, HasID: true}}
 		p.publish(row(302, 10, 1)) // its last good version
@@ -234,7 +239,8 @@ func TestRowsInFlightAreNotDifferences(t *testing.T) {
 		}
 		deliver := func(n int) { // a poll finds the latest state alone
 			for i, r := range queue[:n] {
-				if !slices.ContainsFunc(queue[i+1:n], func(later schemas.Record) bool { return later.ID == r.ID }) || rapid.Bool().Draw(t, "met") {
+				changedAgain := func(later schemas.Record) bool { return later.ID == r.ID }
+				if !slices.ContainsFunc(queue[i+1:n], changedAgain) || rapid.Bool().Draw(t, "met") {
 					p.publish(r)
 				}
 			}
@@ -286,12 +292,14 @@ func TestRecordsWhereTheirKeysDoNotBelongAreDifferencesUntilTheyAreTakenOut(t *t
 	}
 	p.source[20] = row(20, 1000, 7)
 	p.source[0] = row(0, 5000, 8)
-	p.topic = append(p.topic, watermark.Published{Foreign: true}, watermark.Published{Foreign: true}, watermark.Published{Foreign: true, Tombstone: true},
+	p.topic = append(p.topic, watermark.Published{Foreign: true}, watermark.Published{Foreign: true},
+		watermark.Published{Foreign: true, Tombstone: true},
 		stray(1, 2, false), stray(1, 3, false), stray(1, 3, true), stray(1, 2, false), // in 2 alone by now
 		stray(2, 4, false), stray(2, 4, true), // taken out
 		stray(20, 1, false), stray(30, 1, false)) // of a row that is missing, and of none
 	c := p.run(t, 2)
-	if got, want := kinds(c), (map[int64]Kind{0: Stale, 1: Stale, 20: Missing, 30: Extra}); !maps.Equal(got, want) {
+	want := map[int64]Kind{0: Stale, 1: Stale, 20: Missing, 30: Extra}
+	if got := kinds(c); !maps.Equal(got, want) {
 		t.Errorf("differences %v, want %v", got, want)
 	}
 	if d := c.Differences()[1]; !slices.Equal(d.Strays, []int32{2}) || d.Row == nil {
@@ -309,7 +317,7 @@ func TestRecordsWhereTheirKeysDoNotBelongAreDifferencesUntilTheyAreTakenOut(t *t
 	}
 }
 
-// The bound of the brief: 24 bytes a row while topic and source are compared.
+// The bound is 24 bytes a row while topic and source are compared.
 func TestComparingTakesAtMost24BytesARow(t *testing.T) {
 	const n = 1_000_000
 	value := row(0, 1000, 7).Value

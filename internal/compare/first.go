@@ -27,7 +27,8 @@ type firstReading struct {
 }
 
 func newFirstReading(c *Comparison, progress func(Progress)) *firstReading {
-	return &firstReading{c: c, progress: progress, topic: rowset.New(0), absent: rowset.New(0), strays: map[int64][]int32{}}
+	return &firstReading{c: c, progress: progress, topic: rowset.New(0), absent: rowset.New(0),
+		strays: map[int64][]int32{}}
 }
 
 func (f *firstReading) read(ctx context.Context) (err error) {

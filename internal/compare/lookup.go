@@ -18,7 +18,8 @@ type Lookup struct {
 // NewLookup collects the versions of the suspects. Of the others it only finds out whether they can be
 // published.
 func NewLookup(suspects, others []Suspect) *Lookup {
-	l := &Lookup{wanted: map[int64]bool{}, rows: map[int64][]schemas.Record{}, reject: map[int64]schemas.Reject{}}
+	l := &Lookup{wanted: map[int64]bool{}, rows: map[int64][]schemas.Record{},
+		reject: map[int64]schemas.Reject{}}
 	for _, s := range others {
 		l.wanted[s.ID] = false
 	}
@@ -64,5 +65,6 @@ func (l *Lookup) Rejects() (list []schemas.Reject) {
 // that it can: the source showed an older version beside the row.
 func (l *Lookup) unpublishable(id int64) bool {
 	r, bad := l.reject[id]
-	return bad && !slices.ContainsFunc(l.rows[id], func(row schemas.Record) bool { return row.UpdatedAt >= r.UpdatedAt })
+	asNew := func(row schemas.Record) bool { return row.UpdatedAt >= r.UpdatedAt }
+	return bad && !slices.ContainsFunc(l.rows[id], asNew)
 }

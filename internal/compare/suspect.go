@@ -35,7 +35,8 @@ func (s *suspect) kind() Kind {
 }
 
 func (s *suspect) difference(id int64) Difference {
-	d := Difference{Kind: s.kind(), ID: id, Row: s.row, Since: s.since, CreatedAt: s.created, Strays: slices.Clone(s.strays)}
+	d := Difference{Kind: s.kind(), ID: id, Row: s.row, Since: s.since, CreatedAt: s.created,
+		Strays: slices.Clone(s.strays)}
 	if s.inTopic {
 		d.TopicMillis = s.topic.Millis
 	}

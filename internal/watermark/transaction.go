@@ -16,6 +16,11 @@ type Transaction struct {
 	Watermark Watermark
 }
 
+// Len is how many records t writes beside the watermark.
+func (t *Transaction) Len() int {
+	return len(t.Rows) + len(t.Deletes) + len(t.Strays) + len(t.DeadLetters)
+}
+
 // DeadLetter is a record of the dead-letter topic.
 type DeadLetter struct {
 	// Key is <resource>/<id>, or <resource>/ and the hash of the row (16 hex digits) where it has no usable id.

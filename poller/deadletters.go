@@ -1,0 +1,141 @@
+package poller
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// deadLetters are the dead letters of one resource: what the topic holds of them, and what is to be written.
+type deadLetters struct {
+	cfg  *Config
+	held map[string]deadLetter // by key
+	// round counts the sweeps: a sweep takes out the letters that nobody met since it began.
+	round int
+}
+
+type deadLetter struct {
+	hash uint64 // of the row
+	met  int    // in which round a read last met the row as one that cannot be published
+}
+
+func newDeadLetters(cfg *Config) *deadLetters {
+	d := &deadLetters{cfg: cfg, held: make(map[string]deadLetter, len(cfg.DeadLetters))}
+	for key, hash := range cfg.DeadLetters {
+		d.held[key] = deadLetter{hash: hash}
+	}
+	return d
+}
+
+func (d *deadLetters) len() int { return len(d.held) }
+
+func (d *deadLetters) key(r *schemas.Reject) string {
+	return watermark.DeadLetterKey(d.cfg.Resource.Name, *r)
+}
+
+// write puts the dead letter of a row into tx, unless the same one is there already: a restart does not
+// repeat it.
+func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) {
+	if d.has(r) {
+		d.meet(r)
+		d.cfg.Metrics.Suppressed(metrics.Seen).Inc()
+		return
+	}
+	key := d.key(r)
+	d.held[key] = deadLetter{hash: watermark.DeadLetterHash(r.Row), met: d.round}
+	tx.DeadLetters = append(tx.DeadLetters, d.letter(key, r))
+	field := r.Field
+	if field == "" {
+		field = "row"
+	}
+	d.cfg.Metrics.DeadLetters(field).Inc()
+	d.cfg.Log.Warn("row cannot be published, written to dead letters", zap.String("letter", key),
+		zap.String("field", field), zap.String("why", r.Err))
+}
+
+// writeTooLarge puts the dead letter of a row into tx whose record of the given size no broker would take.
+func (d *deadLetters) writeTooLarge(tx *watermark.Transaction, row *schemas.Record, size int) {
+	r := &schemas.Reject{ID: row.ID, HasID: true, UpdatedAt: row.UpdatedAt,
+		Err: fmt.Sprintf("the record takes %d bytes, and at most %d go into the topic (its max.message.bytes, or "+
+			"8 MiB where that is more, less what is around a record)", size, d.cfg.MaxRecordBytes)}
+	if values, err := schemas.NewValueReader(d.cfg.Resource, ""); err == nil {
+		if v, err := values.Read(row.Value); err == nil {
+			r.Row = v.AppendJSON(nil, false)
+		}
+	}
+	d.write(tx, r)
+}
+
+// letter is the record for r. One that would itself be too large keeps the id, the field and the error.
+func (d *deadLetters) letter(key string, r *schemas.Reject) watermark.DeadLetter {
+	row := r.Row
+	if len(key)+len(row)+len(r.Err)+1024 > d.cfg.MaxRecordBytes {
+		row = []byte("{}")
+		if r.HasID {
+			row = fmt.Appendf(nil, `{"id":%d}`, r.ID)
+		}
+	}
+	return watermark.DeadLetter{Key: key, Row: row, Source: d.cfg.SourceName, Field: r.Field, Err: r.Err}
+}
+
+// has says whether the topic holds just this dead letter.
+func (d *deadLetters) has(r *schemas.Reject) bool {
+	held, there := d.held[d.key(r)]
+	return there && held.hash == watermark.DeadLetterHash(r.Row)
+}
+
+// meet notes that a row which has a dead letter was met and cannot be published still.
+func (d *deadLetters) meet(r *schemas.Reject) {
+	key := d.key(r)
+	if held, there := d.held[key]; there {
+		held.met = d.round
+		d.held[key] = held
+	}
+}
+
+// takeOut removes the dead letter of a row that can be published again, if it has one.
+func (d *deadLetters) takeOut(tx *watermark.Transaction, id int64) {
+	if len(d.held) == 0 {
+		return
+	}
+	key := d.key(&schemas.Reject{ID: id, HasID: true})
+	if _, there := d.held[key]; there {
+		d.remove(tx, key)
+		d.cfg.Log.Info("row can be published again, taken out of dead letters", zap.String("letter", key))
+	}
+}
+
+func (d *deadLetters) remove(tx *watermark.Transaction, key string) {
+	delete(d.held, key)
+	tx.DeadLetters = append(tx.DeadLetters, watermark.DeadLetter{Key: key, Source: d.cfg.SourceName})
+}
+
+// beginRound begins a sweep, and returns the rows that have a dead letter, by id. Nobody knows yet on which
+// day they are.
+func (d *deadLetters) beginRound() map[int64]Suspect {
+	d.round++
+	rows := map[int64]Suspect{}
+	for key := range d.held {
+		if id, ok := watermark.DeadLetterRow(key); ok {
+			rows[id] = Suspect{ID: id, UpdatedAt: schemas.MinInstant, CreatedAt: schemas.MinInstant}
+		}
+	}
+	return rows
+}
+
+// unmet returns the keys of the dead letters whose rows nobody met since the round began.
+func (d *deadLetters) unmet() []string {
+	var keys []string
+	for _, key := range slices.Sorted(maps.Keys(d.held)) {
+		if d.held[key].met < d.round {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}

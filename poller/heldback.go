@@ -1,0 +1,81 @@
+package poller
+
+import (
+	"time"
+
+	"github.com/storestream/storestream/schemas"
+)
+
+// heldBack keeps the rows that came with an older updated_at than was published of them.
+//
+// Such a row is either a lie (a replica lags, a cache kept a page) or the truth (two transactions committed
+// in the other order, somebody corrected a date). Published at once, a lie would put an old state over a new
+// one for ever: compaction keeps the last record. Thrown away, the truth would be lost. So the row is looked
+// at again after the overlap. The same older state, met twice and that far apart, is published.
+type heldBack struct {
+	overlap time.Duration
+	rows    map[int64]heldRow
+}
+
+type heldRow struct {
+	updatedAt schemas.Instant
+	hash      uint64
+	since     time.Time
+}
+
+// maxHeldBack bounds the memory and the second looks. Rows beyond it are held back without being noted: a
+// sweep finds them.
+const maxHeldBack = 10_000
+
+func newHeldBack(overlap time.Duration) *heldBack {
+	return &heldBack{overlap: overlap, rows: map[int64]heldRow{}}
+}
+
+// confirmed notes an older state of a row. It is true when the same state was noted at least overlap ago.
+func (h *heldBack) confirmed(row *schemas.Record, hash uint64, now time.Time) bool {
+	held, there := h.rows[row.ID]
+	if there && held.updatedAt == row.UpdatedAt && held.hash == hash {
+		return now.Sub(held.since) >= h.overlap
+	}
+	if there || len(h.rows) < maxHeldBack {
+		h.rows[row.ID] = heldRow{row.UpdatedAt, hash, now}
+	}
+	return false
+}
+
+func (h *heldBack) forget(id int64) {
+	if len(h.rows) > 0 {
+		delete(h.rows, id)
+	}
+}
+
+// earliest is the smallest updated_at held back, MaxInstant if there is none: settled must not pass it, or a
+// successor would not read that row.
+func (h *heldBack) earliest() schemas.Instant {
+	e := schemas.MaxInstant
+	for _, held := range h.rows {
+		e = min(e, held.updatedAt)
+	}
+	return e
+}
+
+// due returns the rows to be looked at again now.
+func (h *heldBack) due(now time.Time) []Suspect {
+	var rows []Suspect
+	for id, held := range h.rows {
+		if now.Sub(held.since) >= h.overlap {
+			rows = append(rows, Suspect{ID: id, UpdatedAt: held.updatedAt, CreatedAt: schemas.MinInstant})
+		}
+	}
+	return rows
+}
+
+// giveUp forgets the rows that were looked at again and are still due: the source no longer shows that state.
+// If there is another one, a pass meets it.
+func (h *heldBack) giveUp(lookedAt []Suspect, now time.Time) {
+	for _, s := range lookedAt {
+		if held, there := h.rows[s.ID]; there && now.Sub(held.since) >= h.overlap {
+			delete(h.rows, s.ID)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/internal/compare"
+	"github.com/storestream/storestream/schemas"
+)
+
+// What ends a read early.
+var (
+	errAsked   = errors.New("a request came in")
+	errStopped = errors.New("stopping")
+)
+
+// reader reads the poller's source.
+type reader struct {
+	source Source
+	log    *zap.Logger
+	// asked says whether a request waits to be accepted. The channel that changed returns is closed when the
+	// next one comes.
+	asked   func() bool
+	changed func() <-chan struct{}
+}
+
+// read runs one read in a goroutine of its own, so that the source reads the next batch while take publishes
+// this one. take gets the batches in order. When stop is closed or a request comes in, read finishes the
+// batch in hand and ends with errStopped or errAsked.
+func (r *reader) read(ctx context.Context, stop <-chan struct{}, what Request, take func(Batch) error) error {
+	rctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	batches := make(chan Batch)
+	result := make(chan error, 1)
+	go func() {
+		defer close(batches)
+		result <- readSafely(rctx, r.source, what, func(b Batch) error {
+			select {
+			case batches <- b:
+				// A batch that went to the drain below was dropped: the source must not take it for published.
+				return context.Cause(rctx)
+			case <-rctx.Done():
+				return context.Cause(rctx)
+			}
+		})
+	}()
+	var failed error
+	for failed == nil {
+		changed := r.changed()
+		if r.asked() {
+			failed = errAsked
+			break
+		}
+		select {
+		case b, open := <-batches:
+			if !open {
+				return <-result
+			}
+			failed = take(b)
+		case <-stop:
+			failed = errStopped
+		case <-changed:
+		}
+	}
+	cancel(failed)
+	for range batches { // the goroutine ends before read returns
+	}
+	if err := <-result; err != nil {
+		r.log.Debug("a read was cut short", zap.Error(err), zap.NamedError("because", failed))
+	}
+	return failed
+}
+
+// readSafely turns a panic of the source into an error: one row that a decoder cannot bear must not take the
+// other resources of this process down.
+func readSafely(ctx context.Context, s Source, r Request, emit func(Batch) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("a defect in storestream: reading panicked: %v\n%s", v, debug.Stack())
+		}
+	}()
+	return s.Read(ctx, r, emit)
+}
+
+// CompareSource returns how a comparison reads s: in full from `from` on, or the
+// suspects once more.
+func CompareSource(s Source, from schemas.Instant, now func() time.Time) compare.SourceReader {
+	return func(ctx context.Context, suspects []Suspect, take func([]schemas.Record, []schemas.Reject)) error {
+		r := Request{Kind: Full, From: from, Started: schemas.InstantOf(now())}
+		if suspects != nil {
+			r.Kind, r.Suspects = Lookup, suspects
+		}
+		done := false
+		err := readSafely(ctx, s, r, func(b Batch) error {
+			take(b.Rows, b.Rejects)
+			done = done || b.Done != nil && (r.Kind == Lookup || b.Done.Complete)
+			return nil
+		})
+		if err == nil && !done {
+			err = errors.New("a defect in storestream: the source ended without saying that it read everything")
+		}
+		return err
+	}
+}
+
+// CreatedAtIn returns a function that reads created_at in a value of r, as a source encodes it; MinInstant
+// where there is none. The function is for one goroutine at a time.
+func CreatedAtIn(r *schemas.Resource) func(value []byte) schemas.Instant {
+	values, err := schemas.NewValueReader(r, "")
+	return func(value []byte) schemas.Instant {
+		if err != nil { // never: today's schema reads today's values
+			return schemas.MinInstant
+		}
+		v, err := values.Read(value)
+		if err != nil {
+			return schemas.MinInstant
+		}
+		return v.CreatedAt
+	}
+}

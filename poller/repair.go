@@ -1,0 +1,353 @@
+package poller
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/storestream/storestream/internal/compare"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// repair is one round of the repair of what a sweep found: a last look, and transactions for what differs
+// still.
+//
+// It works in the poller's goroutine because nothing else writes the topic. (Whoever wrote with the same
+// transactional id has fenced us, and our transaction fails.) So between the last look and the repair nobody
+// publishes a newer version of a row, over which the repair would put an older one. The looks before are
+// beside the polls because over REST they take minutes.
+//
+// Missing and stale rows are published as the look showed them, whatever dedup says: it knows what was
+// published and not what somebody did to the topic since. Two things need confirmation by time. A row that is
+// older than what the topic or dedup has is published when the service has shown that state for an overlap,
+// as any row that is held back. And a row is taken for deleted when the service has not shown it for as long:
+// over REST an updated row may be nowhere for a while. Until then the repair waits for another round.
+type repair struct {
+	cfg       *Config
+	publisher *publisher
+	reader    *reader
+	found     *finding
+	// tx is the transaction in hand.
+	tx watermark.Transaction
+}
+
+// outcome is how a round ended.
+type outcome struct {
+	// again is when the next round is due; the zero time: the sweep is over.
+	again time.Time
+	// more: the sweep is over, but there were too many differences for one. The next one begins at once.
+	more bool
+}
+
+func newRepair(cfg *Config, p *publisher, r *reader, found *finding) *repair {
+	return &repair{cfg: cfg, publisher: p, reader: r, found: found}
+}
+
+// run makes the round. Its error is a *writeError, or that of a look, which may be taken again.
+func (r *repair) run(ctx context.Context, stop <-chan struct{}) (outcome, error) {
+	rejects, everywhere, err := r.recheck(ctx, stop)
+	if err != nil {
+		return outcome{}, err
+	}
+	for i := range rejects {
+		r.publisher.deadLetters.write(&r.tx, &rejects[i])
+	}
+	r.found.rejects = nil
+	now := r.cfg.Now()
+	if r.found.until.IsZero() {
+		r.found.until = now.Add(2 * r.cfg.Overlap)
+	}
+	var ready, left []compare.Difference
+	var next time.Time // when the first of those that are left can be dealt with
+	for _, d := range r.found.cmp.Differences() {
+		due := r.confirmedAt(&d)
+		waits := now.Before(due)
+		if waits && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+		if d.Kind == compare.Extra || waits {
+			left = append(left, d)
+		} else {
+			ready = append(ready, d)
+		}
+	}
+	if err := r.publishRows(ctx, ready); err != nil {
+		return outcome{}, err
+	}
+	if !next.IsZero() && now.Before(r.found.until) {
+		return outcome{again: next}, r.publisher.commitIfDue(ctx, r.tx)
+	}
+	return r.finish(ctx, left, everywhere)
+}
+
+// recheck looks once more at the suspects, here and now. It returns the rows that cannot be published, and
+// whether the source looked everywhere, also for rows of which no day is known.
+//
+// It also looks at rows that the sweep met a while ago and could not publish: one may be well by now, and its
+// dead letter would stay until somebody changes the row. And, the other way round, at rows that have a dead
+// letter and seemed to be well, or deleted.
+func (r *repair) recheck(ctx context.Context, stop <-chan struct{}) (rejects []schemas.Reject,
+	everywhere bool, err error) {
+	ctx, cancel := until(ctx, stop)
+	defer cancel()
+	suspects, err := r.found.cmp.CatchUp(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	others, known := r.others(suspects)
+	looked, everywhere := compare.NewLookup(suspects, others), true
+	if list := slices.Concat(suspects, others); len(list) > 0 {
+		request := Request{Kind: Lookup, Suspects: list, Started: schemas.InstantOf(r.cfg.Now())}
+		err = r.reader.read(ctx, stop, request, func(b Batch) error {
+			looked.Take(b.Rows, b.Rejects)
+			everywhere = b.Done == nil || b.Done.Complete
+			return nil
+		})
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	if err := r.found.cmp.Apply(ctx, looked); err != nil {
+		return nil, false, err
+	}
+	if !everywhere {
+		// Nobody looked for those of which no day is known, so nobody can say that they are well.
+		for _, reject := range r.found.rejects {
+			if reject.HasID && reject.UpdatedAt == schemas.MinInstant {
+				known = append(known, reject)
+			}
+		}
+	}
+	return append(known, looked.Rejects()...), everywhere, nil
+}
+
+// others returns the rows to look up beside the suspects, and the rejects that need no look: those without an
+// id, and those whose dead letter is there already.
+func (r *repair) others(suspects []Suspect) (others []Suspect, known []schemas.Reject) {
+	listed := map[int64]bool{}
+	for _, s := range suspects {
+		listed[s.ID] = true
+	}
+	add := func(s Suspect) {
+		if !listed[s.ID] {
+			listed[s.ID] = true
+			others = append(others, s)
+		}
+	}
+	for i := range r.found.rejects {
+		if reject := &r.found.rejects[i]; !reject.HasID || r.publisher.deadLetters.has(reject) {
+			known = append(known, *reject)
+		} else {
+			add(Suspect{ID: reject.ID, UpdatedAt: reject.UpdatedAt, CreatedAt: schemas.MinInstant})
+		}
+	}
+	for _, s := range r.found.lettered {
+		add(s)
+	}
+	return others, known
+}
+
+// confirmedAt is from when on a difference may be repaired; the zero time: at once.
+func (r *repair) confirmedAt(d *compare.Difference) time.Time {
+	if d.Kind == compare.Extra && !r.cfg.Sweep.Tombstone {
+		return time.Time{}
+	}
+	if d.Kind != compare.Extra {
+		newest := int64(math.MinInt64)
+		if d.Kind == compare.Stale {
+			newest = d.TopicMillis
+		}
+		if before, known := r.publisher.dedup.rows.Get(d.ID); known {
+			newest = max(newest, before.Millis)
+		}
+		if d.Row.UpdatedAt.Millis() >= newest {
+			return time.Time{}
+		}
+	}
+	return d.Since.Add(r.cfg.Overlap)
+}
+
+// publishRows publishes missing and stale rows. Before that, in transactions of their own, it writes
+// tombstones over the strays among their records. A consumer that keeps rows by key, from all partitions,
+// takes such a tombstone for the row's own, and is right again by the row that comes after it.
+func (r *repair) publishRows(ctx context.Context, rows []compare.Difference) error {
+	var strays watermark.Transaction
+	for _, d := range rows {
+		for _, partition := range d.Strays {
+			strays.Strays = append(strays.Strays, watermark.Stray{ID: d.ID, Partition: partition})
+			r.found.result.Tombstones++
+			if err := r.publisher.commitIfFull(ctx, &strays); err != nil {
+				return err
+			}
+		}
+	}
+	if len(strays.Strays) > 0 {
+		if err := r.publisher.commit(ctx, strays); err != nil {
+			return err
+		}
+	}
+	for _, d := range rows {
+		r.found.cmp.Forget(d.ID)
+		if !r.publisher.add(&r.tx, d.Row, schemas.Hash(d.Row.Value)) {
+			r.found.result.DeadLetters++
+			continue
+		}
+		if d.Kind == compare.Missing {
+			r.found.result.Missing++
+		} else {
+			r.found.result.Stale++
+		}
+		r.found.result.Published++
+		if err := r.publisher.commitIfFull(ctx, &r.tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish deals with what is left, and says in the last transaction that the sweep is over.
+func (r *repair) finish(ctx context.Context, left []compare.Difference, everywhere bool) (outcome, error) {
+	f := r.found
+	report, count := f.cmp.Report(), f.cmp.Count()
+	extra, result := count[compare.Extra], &f.result
+	result.Request, result.Began = f.request, f.began
+	result.SourceRows, result.TopicRows = report.SourceRows, report.TopicRows
+	result.DeadLetters += report.DeadLetters
+	result.Missing, result.Stale = result.Missing+count[compare.Missing], result.Stale+count[compare.Stale]
+	result.Extra = extra
+	var why []string
+	left = slices.DeleteFunc(left, func(d compare.Difference) bool { return d.Kind != compare.Extra })
+	if n := f.cmp.Suspects() - len(left); n > 0 {
+		why = append(why, fmt.Sprintf("%d rows are older than what the topic has, and the service did not show "+
+			"them the same for %s", n, r.cfg.Overlap))
+	}
+	reason, err := r.deleteRows(ctx, left, report, extra, everywhere)
+	if err != nil {
+		return outcome{}, err
+	}
+	if reason != "" {
+		why = append(why, reason)
+	}
+	if report.Untracked > 0 {
+		why = append(why, fmt.Sprintf("%d rows more differ than one sweep takes in", report.Untracked))
+	}
+	result.Left = strings.Join(why, "; ")
+	if err := r.takeOutLetters(ctx, report, extra); err != nil {
+		return outcome{}, err
+	}
+	// With too many rows to take in at once a sweep begins anew, as long as that brings anything.
+	more := report.Untracked > 0 && result.Published+result.Tombstones > 0
+	if !more {
+		r.publisher.endSweep(*result)
+	}
+	return outcome{more: more}, r.publisher.commit(ctx, r.tx)
+}
+
+// Rows are taken for deleted only where there are at most this many, or this part of the topic. What a shop
+// deletes in a day is little. An answer that lacks more is more likely a broken answer (a replica half
+// filled, a filter that changed, a table restored empty) than the truth. In a topic of up to 1000 rows the
+// count decides, so that a small one can be tidied at all.
+const (
+	maxDeletes      = 100
+	maxDeletesShare = 10 // percent of the topic's rows
+)
+
+func tooManyDeletes(c compare.Report, extra int) bool {
+	return extra > max(maxDeletes, c.TopicRows*maxDeletesShare/100)
+}
+
+// doubtDeletes says why the extra rows are not taken for deleted, "" if they may be.
+func doubtDeletes(c compare.Report, extra int) string {
+	switch {
+	case c.SourceRows == 0:
+		return fmt.Sprintf("the service showed no row at all, the topic has %d: an empty answer is not taken for "+
+			"deletion", c.TopicRows)
+	case tooManyDeletes(c, extra):
+		return fmt.Sprintf("the service does not have %d of the topic's %d rows, more than %d and more than %d "+
+			"%%: that is not taken for deletion (if it is right, delete the topic: it is filled anew)",
+			extra, c.TopicRows, maxDeletes, maxDeletesShare)
+	case c.Nameless > 0:
+		return fmt.Sprintf("%d rows of the service have no usable id, and may be some of the %d that it seems not "+
+			"to have: they are not taken for deleted", c.Nameless, extra)
+	}
+	return ""
+}
+
+// deleteRows writes tombstones for extra rows, where it may. It returns why it left some, "" if it left none.
+func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c compare.Report, extra int,
+	everywhere bool) (reason string, err error) {
+	if extra == 0 {
+		return "", nil
+	}
+	if doubt := doubtDeletes(c, extra); doubt != "" {
+		return doubt, nil
+	}
+	if !r.cfg.Sweep.Tombstone {
+		return fmt.Sprintf("%d rows that the service does not have stay in the topic (sweep.deletes: report)",
+			extra), nil
+	}
+	unsought, now := 0, r.cfg.Now()
+	for _, d := range rows {
+		switch {
+		case now.Before(r.confirmedAt(&d)):
+			reason = "rows that came and went while they were looked for stay in the topic"
+			continue
+		case d.CreatedAt == schemas.MinInstant && !everywhere:
+			// Not a record of ours, so nobody knows the day on which the service would have the row: nobody looked
+			// again.
+			unsought++
+			continue
+		}
+		r.publisher.delete(&r.tx, d.ID)
+		for _, partition := range d.Strays {
+			r.tx.Strays = append(r.tx.Strays, watermark.Stray{ID: d.ID, Partition: partition})
+		}
+		r.found.result.Tombstones++
+		if err := r.publisher.commitIfFull(ctx, &r.tx); err != nil {
+			return "", err
+		}
+	}
+	if unsought > 0 {
+		reason = fmt.Sprintf("%d records are not storestream's and have no row in the service, but no day to look "+
+			"for it by: they stay in the topic", unsought)
+	}
+	return reason, nil
+}
+
+// takeOutLetters takes out the dead letters of rows that nobody has met since the sweep began as rows that
+// cannot be published: they are deleted, or well. Not where there is a doubt about what the sweep met.
+func (r *repair) takeOutLetters(ctx context.Context, c compare.Report, extra int) error {
+	empty := c.SourceRows == 0 && (c.TopicRows > 0 || c.DeadLetters == 0)
+	if r.found.manyRejects || c.Untracked > 0 || empty || tooManyDeletes(c, extra) {
+		return nil
+	}
+	for _, key := range r.publisher.deadLetters.unmet() {
+		r.publisher.deadLetters.remove(&r.tx, key)
+		if err := r.publisher.commitIfFull(ctx, &r.tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// until is ctx, which ends also when stop is closed.
+func until(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-stop:
+			cancel(errStopped)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel(nil)
+		<-ended
+	}
+}

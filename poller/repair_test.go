@@ -1,0 +1,354 @@
+package poller
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+func TestASweepFindsEachKindOfDifferenceCountsItAndRepairsIt(t *testing.T) {
+	s := openShop(t, 50, func(c *Config) { c.Sweep.Tombstone = true })
+	s.rows[1] = s.row(1, -time.Hour, 2)                // an update that did not touch updated_at
+	s.rows[100] = s.row(100, -2*time.Hour, 1)          // it came far too late
+	s.forge(s.published(s.row(2, -30*time.Minute, 9))) // somebody wrote what is not so
+	s.forge(s.published(s.row(3, 24*time.Hour, 9)))    // and from the future
+	s.forge(s.published(s.row(200, -time.Hour, 9)))    // and what never was
+	delete(s.rows, 4)                                  // deleted
+	s.forge(s.tombstone(5))                            // somebody took it out
+	for id := range int64(20) {
+		s.rows[300+id] = s.row(300+id, -3*time.Hour, 1) // more than one transaction takes
+	}
+	before := len(s.topic)
+	got := *s.sweep()
+	want := watermark.Swept{Request: 1, Began: got.Began, SourceRows: 70, TopicRows: 50,
+		Missing: 22, Stale: 3, Extra: 2, Published: 25, Tombstones: 2}
+	if got != want {
+		t.Errorf("swept %+v, want %+v", got, want)
+	}
+	for _, row := range s.rows {
+		s.wants(row)
+	}
+	for _, id := range []int64{4, 200} {
+		if _, there := s.newest(id); there {
+			t.Errorf("row %d is still in the topic", id)
+		}
+	}
+	if n := len(s.topic) - before; n != 27 {
+		t.Errorf("%d records written, want 27", n)
+	}
+	m := s.metrics.Resource("orders")
+	for what, n := range map[prometheus.Counter]float64{
+		m.LateRows: 25, m.SweepDifferences("missing"): 22, m.SweepDifferences("stale"): 3,
+		m.SweepDifferences("extra"): 2,
+	} {
+		if got := testutil.ToFloat64(what); got != n {
+			t.Errorf("%s: %v, want %v", what.Desc(), got, n)
+		}
+	}
+	if got := s.sweep(); got.Missing+got.Stale+got.Extra != 0 || len(s.topic)-before != 27 {
+		t.Errorf("the next sweep finds %+v", got)
+	}
+}
+
+// The tombstone over such a record reads like the row's own to whoever keeps rows by key: so the row comes
+// after it, in another transaction.
+func TestARecordWhereItsKeyDoesNotBelongIsTakenOutAndItsRowPublishedAfterIt(t *testing.T) {
+	s := openShop(t, 20, nil)
+	for id := range int64(12) { // more than one transaction takes
+		s.forge(record{Published: watermark.Published{ID: id, Partition: 3, Stray: true}})
+	}
+	// One of no row at all. It stays: sweep.deletes is report.
+	s.forge(record{Published: watermark.Published{ID: 99, Partition: 3, Stray: true}})
+	before := len(s.topic)
+	got := s.sweep()
+	if got.Stale != 12 || got.Published != 12 || got.Tombstones != 12 || got.Missing != 0 || got.Extra != 1 {
+		t.Errorf("%+v", got)
+	}
+	last := map[int64]int{}
+	for i, r := range s.topic[before:] {
+		switch {
+		case r.Stray && r.Tombstone && r.Partition == 3 && r.ID != 99:
+			last[r.ID] = i
+		case !r.Stray && last[r.ID] == 0 && r.ID != 0 && r.ID < 12:
+			t.Errorf("row %d is published before the record in its wrong place is taken out", r.ID)
+		}
+	}
+	for id := range int64(12) {
+		s.wants(s.rows[id])
+	}
+	if len(last) != 12 {
+		t.Errorf("%d are taken out, want 12", len(last))
+	}
+	if got := s.sweep(); got.Stale+got.Missing != 0 || got.Extra != 1 {
+		t.Errorf("the next sweep finds %+v", got)
+	}
+
+	s.poller.cfg.Sweep.Tombstone = true
+	if got := s.sweep(); got.Extra != 1 || got.Tombstones != 1 {
+		t.Errorf("with tombstones asked for: %+v", got)
+	}
+	if got := s.sweep(); got.Extra != 0 {
+		t.Errorf("the next sweep finds %+v", got)
+	}
+}
+
+func TestAnOlderStateIsPublishedOnlyWhenTheServiceHasShownItForAnOverlap(t *testing.T) {
+	s := openShop(t, 10, nil)
+	truth := s.rows[1]
+	s.rows[1] = s.row(1, -2*time.Hour, 0) // a replica lags
+	began, records := s.now, len(s.topic)
+	s.askSweep()
+	for s.now.Sub(began) < shopOverlap/2 {
+		s.poll()
+		s.now = s.now.Add(time.Second)
+	}
+	s.rows[1] = truth
+	if got := s.sweep(); got.Published != 0 || len(s.topic) != records {
+		t.Errorf("swept %+v, and %d records written", got, len(s.topic)-records)
+	}
+
+	s.forge(s.published(s.row(1, time.Minute, 9))) // now it is the topic that lies
+	began = s.now
+	if got := s.sweep(); got.Stale != 1 || got.Published != 1 {
+		t.Errorf("swept %+v", got)
+	}
+	if waited := s.now.Sub(began); waited < shopOverlap {
+		t.Errorf("published after %s", waited)
+	}
+	s.wants(truth)
+}
+
+// Somebody's record with an old stamp lies over ours: a lagging replica's row is newer than that one and yet
+// older than what was published.
+func TestAStateOlderThanWhatWasPublishedIsNotPublishedBecauseTheTopicWasTamperedWith(t *testing.T) {
+	s := openShop(t, 10, nil)
+	s.rows[1] = s.row(1, 0, 2)
+	truth := s.rows[1]
+	s.poll()
+	s.forge(s.published(s.row(1, -5*time.Hour, 9)))
+	s.rows[1] = s.row(1, -time.Hour, 1) // a replica lags
+	id := s.askSweep()
+	for range 10 {
+		s.poll()
+		s.now = s.now.Add(time.Second)
+	}
+	if r, _ := s.newest(1); r.Hash == s.rows[1].hash() {
+		t.Error("an older state than was published before is in the topic")
+	}
+	s.rows[1] = truth
+	s.await(id)
+	s.wants(truth)
+}
+
+// A state that changes all the time is never confirmed: the sweep ends all the same, and says so.
+func TestASweepDoesNotWaitForEverForAnOlderStateToRest(t *testing.T) {
+	s := openShop(t, 10, nil)
+	s.forge(s.published(s.row(1, time.Hour, 9)))
+	id := s.askSweep()
+	for n := uint64(2); s.mark.Request < id || s.mark.Sweep != nil; n++ {
+		s.rows[1] = s.row(1, -time.Hour, n)
+		s.poll()
+		if s.now = s.now.Add(10 * time.Second); n > 1000 {
+			t.Fatal("the sweep does not end")
+		}
+	}
+	got := s.mark.Swept
+	if got.Stale != 1 || got.Published != 0 || !strings.Contains(got.Left, "1 rows are older") {
+		t.Errorf("swept %+v", got)
+	}
+}
+
+// Over REST a row that was updated may be nowhere for as long as overlap. A tombstone would say that it is
+// gone.
+func TestARowIsTakenForGoneOnlyWhenItWasNotShownForAnOverlap(t *testing.T) {
+	s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
+	row := s.rows[1]
+	delete(s.rows, 1)
+	began := s.now
+	s.askSweep()
+	for s.now.Sub(began) < shopOverlap {
+		s.poll()
+		s.now = s.now.Add(time.Second)
+	}
+	s.rows[1] = row
+	for s.mark.Sweep != nil {
+		s.poll()
+	}
+	if got := s.mark.Swept; got.Tombstones != 0 || got.Extra != 0 {
+		t.Errorf("swept %+v", got)
+	}
+	delete(s.rows, 1)
+	if got := s.sweep(); got.Tombstones != 1 || got.Extra != 1 || got.Left != "" {
+		t.Errorf("swept %+v", got)
+	}
+}
+
+// What was published of it before does not count any more.
+func TestARowThatComesBackAfterItsTombstoneIsPublished(t *testing.T) {
+	s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
+	s.rows[1] = s.row(1, 10*time.Minute, 2) // stamped ahead, so that the poller remembers it all the while
+	s.poll()
+	row := s.rows[1]
+	delete(s.rows, 1)
+	if got := s.sweep(); got.Tombstones != 1 {
+		t.Fatalf("swept %+v", got)
+	}
+	s.rows[1] = row
+	s.poll()
+	s.wants(row)
+}
+
+func TestWhatTheServiceDoesNotShowIsNotAlwaysTakenForDeleted(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		rows   int
+		change func(*shop)
+		says   string
+	}{
+		{"an empty answer", 5, func(s *shop) { clear(s.rows) }, "no row at all"},
+		{"nothing but rows that cannot be published", 5, func(s *shop) {
+			clear(s.rows)
+			s.rows[900] = row{id: 900, updatedAt: s.now, bad: true}
+		}, "no row at all"},
+		{"more than a hundred of a small topic", 200, func(s *shop) { drop(s.rows, 101) },
+			"does not have 101 of the topic's 200 rows"},
+		{"more than a tenth of a large topic", 2000, func(s *shop) { drop(s.rows, 201) },
+			"does not have 201 of the topic's 2000 rows"},
+		{"a row without a usable id", 50, func(s *shop) {
+			s.rows[1] = row{id: 1, updatedAt: schemas.MinInstant, bad: true, nameless: true}
+		}, "have no usable id"},
+		{"a record that is not ours, and no day to look for it by", 50, func(s *shop) {
+			s.forge(record{Published: watermark.Published{ID: 700, UpdatedAt: schemas.MinInstant,
+				CreatedAt: schemas.MinInstant, Hash: 5}})
+			s.incomplete = true
+		}, "no day to look for it by"},
+		{"sweep.deletes: report", 50, func(s *shop) {
+			delete(s.rows, 1)
+			s.poller.cfg.Sweep.Tombstone = false
+		}, "sweep.deletes: report"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := openShop(t, test.rows, func(c *Config) { c.Sweep.Tombstone = true })
+			test.change(s)
+			got := s.sweep()
+			if got.Extra == 0 || got.Tombstones != 0 || !strings.Contains(got.Left, test.says) {
+				t.Errorf("swept %+v, want %q", got, test.says)
+			}
+			for _, r := range s.topic {
+				if r.Tombstone {
+					t.Fatalf("row %d has a tombstone", r.ID)
+				}
+			}
+		})
+	}
+}
+
+func drop(rows map[int64]row, n int) {
+	for id := range int64(n) {
+		delete(rows, id)
+	}
+}
+
+func TestAsManyAsAHundredOrATenthAreTakenForDeleted(t *testing.T) {
+	for rows, gone := range map[int]int{101: 100, 2000: 200} {
+		s := openShop(t, rows, func(c *Config) { c.Sweep.Tombstone = true })
+		drop(s.rows, gone)
+		if got := s.sweep(); got.Tombstones != gone || got.Left != "" {
+			t.Errorf("%d of %d rows: swept %+v", gone, rows, got)
+		}
+	}
+}
+
+func TestRowsThatTheSweepMeetsAndCannotPublishBecomeDeadLetters(t *testing.T) {
+	s := openShop(t, 10, nil)
+	s.rows[50] = row{id: 50, updatedAt: schemas.MinInstant, bad: true}
+	s.rows[51] = row{id: 51, updatedAt: schemas.MinInstant, bad: true, nameless: true}
+	s.rows[60] = s.row(60, -time.Hour, 1)
+	huge := s.rows[60]
+	huge.padding = 2000
+	s.rows[60] = huge
+	got := s.sweep()
+	if got.DeadLetters != 3 || len(s.letters) != 3 || got.Published != 0 {
+		t.Errorf("swept %+v, letters %v", got, s.letters)
+	}
+	if got := s.sweep(); got.DeadLetters != 3 || len(s.letters) != 3 {
+		t.Errorf("the next one: swept %+v, letters %v", got, s.letters)
+	}
+}
+
+// Over REST a row is looked for by its day. One without any cannot be, and yet it cannot be published.
+func TestARowThatNoDayFindsBecomesADeadLetter(t *testing.T) {
+	s := openShop(t, 10, nil)
+	s.incomplete, s.byDay = true, true
+	s.rows[50] = row{id: 50, updatedAt: schemas.MinInstant, bad: true}
+	for range 2 {
+		if s.sweep(); len(s.letters) != 1 {
+			t.Errorf("letters %v", s.letters)
+		}
+	}
+}
+
+// What could not be published when it was read in full may be well by now.
+func TestARowThatIsWellAtTheLastLookBecomesNoDeadLetter(t *testing.T) {
+	s := openShop(t, 10, nil)
+	s.rows[50] = row{id: 50, updatedAt: s.now.Add(-time.Hour), bad: true}
+	id := s.askSweep()
+	s.poll()
+	s.rows[50] = s.row(50, 0, 1)
+	s.await(id)
+	if len(s.letters) != 0 {
+		t.Errorf("letters %v", s.letters)
+	}
+	s.wants(s.rows[50])
+}
+
+func TestASweepTakesOutTheLettersOfRowsThatAreGoneOrWell(t *testing.T) {
+	s := openShop(t, 10, nil)
+	hourAgo := s.now.Add(-time.Hour)
+	for id := int64(20); id < 25; id++ {
+		s.rows[id] = row{id: id, updatedAt: hourAgo, bad: true}
+	}
+	if s.sweep(); len(s.letters) != 5 {
+		t.Fatalf("letters %v", s.letters)
+	}
+	delete(s.rows, 20)
+	s.rows[21] = s.row(21, -time.Hour, 1) // well, and its update did not touch updated_at
+	// The full read shows it well, and the last look does not: a replica lagged.
+	s.rows[22] = s.row(22, -2*time.Hour, 1)
+	s.forge(s.published(s.rows[22]))
+	id := s.askSweep()
+	s.poll()
+	s.rows[22] = row{id: 22, updatedAt: hourAgo, bad: true}
+	s.await(id)
+	want := []string{"orders/22", "orders/23", "orders/24"}
+	if got := slices.Sorted(maps.Keys(s.letters)); !slices.Equal(got, want) {
+		t.Errorf("letters %v", got)
+	}
+	s.wants(s.rows[21])
+
+	clear(s.rows) // an answer that is no answer says nothing of letters either
+	if s.sweep(); len(s.letters) != 3 {
+		t.Errorf("after an empty answer: letters %v", s.letters)
+	}
+}
+
+// A letter that a poll writes while the sweep goes on is not one of a row that the sweep did not meet.
+func TestALetterWrittenDuringASweepStays(t *testing.T) {
+	s := openShop(t, 10, nil)
+	id := s.askSweep()
+	s.forge(s.published(s.row(1, -30*time.Minute, 9))) // something to look at
+	s.poll()
+	s.rows[2] = row{id: 2, updatedAt: s.now, bad: true}
+	s.await(id)
+	if len(s.letters) != 1 {
+		t.Errorf("letters %v", s.letters)
+	}
+}

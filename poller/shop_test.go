@@ -1,0 +1,357 @@
+package poller
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// shop is a table and a topic, and a poller between them that a test drives poll by poll. It is the poller's
+// source as well, one that shows the table as it is. The models are shops to which anything may happen
+// (world).
+type shop struct {
+	t       tester
+	now     schemas.Instant
+	rows    map[int64]row
+	topic   []record
+	letters map[string]uint64
+	mark    watermark.Watermark
+	asked   []watermark.Request
+	metrics *metrics.Set
+	config  Config // of the next takeover
+	poller  *Poller
+	stop    chan struct{}
+	mu      sync.Mutex // of topic, where Run is at work
+
+	// What the source does. read, if not nil, is called when a full read begins, err is how full reads end, and
+	// full counts them. A lookup that hangs does not end by itself; incomplete ones did not look for rows
+	// without a day, and byDay says that they find none of those.
+	read              func(context.Context)
+	err               error
+	full              int
+	hangs             bool
+	incomplete, byDay bool
+	churn             *atomic.Uint64 // if not nil, a row changes with every poll
+}
+
+// tester is *testing.T or *rapid.T.
+type tester interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// row is a version of a row. Two are equal when they are the same version.
+type row struct {
+	id        int64
+	updatedAt schemas.Instant
+	content   uint64
+	padding   int  // bytes of content beside
+	bad       bool // it cannot be published
+	nameless  bool // it has no usable id
+}
+
+func (r row) record() schemas.Record {
+	v := make([]byte, schemas.HeaderSize, schemas.HeaderSize+16+r.padding)
+	v = binary.BigEndian.AppendUint64(v, uint64(r.updatedAt.Millis()))
+	v = binary.BigEndian.AppendUint64(v, r.content)
+	return schemas.Record{ID: r.id, UpdatedAt: r.updatedAt, Value: append(v, make([]byte, r.padding)...)}
+}
+
+func (r row) hash() uint64 { return schemas.Hash(r.record().Value) }
+
+func (r row) put(b *Batch) {
+	if r.bad {
+		b.Rejects = append(b.Rejects, r.reject())
+	} else {
+		b.Rows = append(b.Rows, r.record())
+	}
+}
+
+func rowOf(r schemas.Record) row {
+	value := r.Value[schemas.HeaderSize:]
+	content := binary.BigEndian.Uint64(value[8:])
+	return row{id: r.ID, updatedAt: r.UpdatedAt, content: content, padding: len(value) - 16}
+}
+
+func (r row) reject() schemas.Reject {
+	reject := schemas.Reject{ID: r.id, HasID: true, UpdatedAt: r.updatedAt, Row: fmt.Append(nil, r.content)}
+	if r.nameless {
+		reject.ID, reject.HasID = 0, false
+	}
+	return reject
+}
+
+// record is a record of the topic.
+type record struct {
+	watermark.Published
+	row     row  // as it was published, or forged
+	foreign bool // somebody else wrote it
+}
+
+const shopOverlap = time.Minute
+
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// newShop is an empty shop whose poller is still to be opened.
+func newShop(t tester, now time.Time) *shop {
+	s := &shop{t: t, now: schemas.InstantOf(now), rows: map[int64]row{}, letters: map[string]uint64{},
+		mark: watermark.New("orders"), metrics: metrics.New(prometheus.NewRegistry())}
+	s.config = Config{
+		Resource: &schemas.Resource{Declaration: schemas.Declaration{Name: "orders"}}, Source: s,
+		SourceName: "postgres", Interval: time.Second,
+		Overlap: shopOverlap, Start: schemas.MinInstant, Publish: s.publish, MaxRows: func() int { return 7 },
+		MaxRecordBytes: 1000, Now: func() time.Time { return s.now.Time() }, Metrics: s.metrics.Resource("orders"),
+		Log: zap.NewNop(), Changed: func() <-chan struct{} { return nil },
+		EndOffsets: func(context.Context) ([]int64, error) { return []int64{int64(len(s.topic))}, nil },
+		Requests: func(after int64) []watermark.Request {
+			older := func(r watermark.Request, id int64) int { return int(r.ID - id) }
+			i, _ := slices.BinarySearchFunc(s.asked, after+1, older)
+			return s.asked[i:]
+		},
+		Sweep: SweepConfig{Source: func() Source { return s }, Topic: s.readTopic, Turn: make(chan struct{}, 1)},
+	}
+	return s
+}
+
+// openShop has n rows, all of them published, and a poller that has made a complete pass.
+func openShop(t *testing.T, n int, change func(*Config)) *shop {
+	t.Helper()
+	s := newShop(t, noon)
+	if change != nil {
+		change(&s.config)
+	}
+	for id := range int64(n) {
+		s.rows[id] = s.row(id, -time.Hour, 1)
+	}
+	s.takeOver()
+	t.Cleanup(func() { s.poller.sweeper.end() })
+	s.poll()
+	return s
+}
+
+// takeOver begins with a new poller from what the topic says, as the producer does it.
+func (s *shop) takeOver() {
+	if s.poller != nil {
+		s.poller.sweeper.end()
+	}
+	c := s.config
+	c.Watermark, c.DeadLetters = s.mark, s.letters
+	s.poller = New(c)
+	from := s.mark.DedupFrom.Millis()
+	first := slices.IndexFunc(s.topic, func(r record) bool { return r.Time.Millis() >= from })
+	for i := max(first, 0); first >= 0 && i < len(s.topic); i++ {
+		r := s.topic[i].Published
+		if r.Stray {
+			continue
+		}
+		r.Old = s.mark.Replay != nil && int64(i) < s.mark.Replay.Ends[0]
+		s.poller.RestorePublished(r)
+	}
+}
+
+// row is row id as it was updated `age` after noon, with some content.
+func (s *shop) row(id int64, age time.Duration, content uint64) row {
+	return row{id: id, updatedAt: schemas.InstantOf(noon.Add(age)), content: content}
+}
+
+func (s *shop) published(r row) record {
+	millis := func(i schemas.Instant) schemas.Instant { return schemas.InstantOfMillis(i.Millis()) }
+	return record{row: r, Published: watermark.Published{ID: r.id, UpdatedAt: millis(r.updatedAt),
+		CreatedAt: schemas.InstantOf(noon), Hash: r.hash(), Time: millis(min(r.updatedAt, s.now))}}
+}
+
+func (s *shop) tombstone(id int64) record {
+	return record{row: row{id: id}, Published: watermark.Published{ID: id, Time: s.now, Tombstone: true}}
+}
+
+// forge writes into the topic as somebody else.
+func (s *shop) forge(r record) {
+	r.foreign = true
+	s.topic = append(s.topic, r)
+}
+
+// Read is Source's.
+func (s *shop) Read(ctx context.Context, r Request, emit func(Batch) error) error {
+	switch r.Kind {
+	case Full:
+		if s.full++; s.read != nil {
+			s.read(ctx)
+		}
+	case Lookup:
+		if s.hangs {
+			<-ctx.Done()
+		}
+	}
+	b := Batch{Settled: schemas.MinInstant, Done: &Done{Started: r.Started, Complete: true}}
+	for _, id := range slices.Sorted(maps.Keys(s.rows)) {
+		if row := s.rows[id]; s.wanted(r, row) {
+			row.put(&b)
+		}
+	}
+	if s.churn != nil && r.Kind != Full {
+		s.row(1<<40, time.Hour, s.churn.Add(1)).put(&b)
+	}
+	if r.Kind == Lookup {
+		b.Done.Complete = !s.incomplete
+	} else if r.Kind != Full {
+		b.Settled = s.now.Add(-shopOverlap)
+	} else if s.err != nil {
+		return s.err
+	}
+	return emit(b)
+}
+
+func (s *shop) wanted(r Request, row row) bool {
+	switch r.Kind {
+	case Full:
+		return true
+	case Lookup:
+		return slices.ContainsFunc(r.Suspects, func(x Suspect) bool {
+			return x.ID == row.id && (!s.byDay || max(x.UpdatedAt, x.CreatedAt) > schemas.MinInstant)
+		})
+	}
+	return row.updatedAt >= r.From
+}
+
+// publish commits a transaction.
+func (s *shop) publish(_ context.Context, tx watermark.Transaction) error {
+	if tx.Len() > 9 { // 7, and what belongs to them
+		s.t.Errorf("a transaction of %d rows, %d tombstones, %d strays and %d letters",
+			len(tx.Rows), len(tx.Deletes), len(tx.Strays), len(tx.DeadLetters))
+	}
+	return s.commit(tx)
+}
+
+func (s *shop) commit(tx watermark.Transaction) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range tx.Rows {
+		s.topic = append(s.topic, s.published(rowOf(r)))
+	}
+	for _, id := range tx.Deletes {
+		s.topic = append(s.topic, s.tombstone(id))
+	}
+	for _, x := range tx.Strays {
+		r := s.tombstone(x.ID)
+		r.Partition, r.Stray = x.Partition, true
+		s.topic = append(s.topic, r)
+	}
+	for _, l := range tx.DeadLetters {
+		if s.letters[l.Key] = watermark.DeadLetterHash(l.Row); l.Row == nil {
+			delete(s.letters, l.Key)
+		}
+	}
+	s.mark = tx.Watermark
+	return nil
+}
+
+func (s *shop) readTopic(_ context.Context, from []int64,
+	fold func(watermark.Published) error) ([]int64, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := int64(0)
+	if from != nil {
+		at = from[0]
+	}
+	for _, r := range s.topic[at:] {
+		if err := fold(r.Published); err != nil {
+			return nil, err
+		}
+	}
+	return []int64{int64(len(s.topic))}, nil
+}
+
+// work is what Run does between two waits.
+func (s *shop) work() error {
+	ctx := context.Background()
+	err := s.poller.acceptRequests(ctx)
+	if err == nil {
+		err = s.poller.poll(ctx, s.stop)
+	}
+	if err == nil {
+		err = s.poller.sweep(ctx, s.stop)
+	}
+	return err
+}
+
+// poll works once, and lets what the sweep does beside it come to its end.
+func (s *shop) poll() {
+	s.t.Helper()
+	if err := s.work(); errors.Is(err, ErrReplay) {
+		s.takeOver()
+	} else if err != nil {
+		s.t.Fatalf("%v", err)
+	}
+	if s.read == nil {
+		s.awaitSweep()
+	}
+}
+
+// awaitSweep waits until no goroutine of the sweep is at work.
+func (s *shop) awaitSweep() {
+	if w := s.poller.sweeper.inHand; w != nil && w.working != nil {
+		w.working <- <-w.working
+	}
+}
+
+// ask puts a request and returns its id.
+func (s *shop) ask(r watermark.Request) int64 {
+	r.ID, r.Resource = int64(len(s.asked)+1), "orders"
+	s.asked = append(s.asked, r)
+	return r.ID
+}
+
+func (s *shop) askSweep() int64 { return s.ask(watermark.Request{Kind: watermark.Sweeps}) }
+
+// sweep asks for a sweep and polls until it is done.
+func (s *shop) sweep() *watermark.Swept {
+	s.t.Helper()
+	s.await(s.askSweep())
+	return s.mark.Swept
+}
+
+// await polls every second until the sweep that was asked for by request id is done.
+func (s *shop) await(id int64) {
+	s.t.Helper()
+	for range 1000 {
+		s.poll()
+		s.now = s.now.Add(time.Second)
+		if s.mark.Request >= id && s.mark.Sweep == nil {
+			return
+		}
+	}
+	s.t.Fatalf("the sweep does not end: %+v", s.poller.Status().Sweep)
+}
+
+// newest is the topic's newest record of id.
+func (s *shop) newest(id int64) (r record, there bool) {
+	for _, r := range slices.Backward(s.topic) {
+		if r.ID == id && !r.Stray {
+			return r, !r.Tombstone
+		}
+	}
+	return record{}, false
+}
+
+// wants fails unless the topic's newest record of the row is this version.
+func (s *shop) wants(row row) {
+	s.t.Helper()
+	if r, there := s.newest(row.id); !there || r.Hash != row.hash() {
+		s.t.Errorf("the topic's newest record of row %d is %+v, want %+v", row.id, r, row)
+	}
+}

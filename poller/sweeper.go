@@ -1,0 +1,313 @@
+package poller
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"runtime/debug"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/internal/compare"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// SweepConfig is what a Poller sweeps with. The zero value: it never sweeps.
+type SweepConfig struct {
+	// Interval is from one sweep to the next; 0: only on request.
+	Interval time.Duration
+	// Tombstone: a sweep deletes from the topic what the source no longer has. Otherwise it only reports it.
+	Tombstone bool
+	// Source makes the source for the readings of one sweep that go on beside the polls.
+	Source func() Source
+	// Topic reads the data topic.
+	Topic compare.TopicReader
+	// Turn is shared by the pollers of a process: whoever sweeps has a place in it. Its capacity bounds the
+	// memory for sweeps, and what they ask of the service at once.
+	Turn chan struct{}
+	// MaxSuspects bounds what one sweep repairs; 0: compare.Config's.
+	MaxSuspects int
+}
+
+// The wait after the first sweep that failed, and the longest.
+const (
+	firstSweepRetry = 5 * time.Second
+	lastSweepRetry  = 30 * time.Minute
+)
+
+// patientPolls is how many polls in a row may fail before a sweep that waits for one makes room for others.
+const patientPolls = 5
+
+// sweeper compares the whole topic with the whole source beside the polls, and returns what it found. It
+// finds what polls cannot: rows that came later than the overlap, updates that did not touch updated_at,
+// deleted rows, and what others wrote into the topic.
+//
+//	reading        topic and source in full, in a goroutine and with a source of its own, while polls go on
+//	a poll         that begins after it: it delivers what was under way
+//	looking again  at what differed, in the same way
+//	a poll
+//	repairing      in the poller's goroutine: one more look, and the repair of what differs still (repair)
+//
+// A sweep that fails is asked for still, or due still: the sweeper waits, and begins it anew. Polls go on.
+type sweeper struct {
+	cfg   *Config
+	board *board
+
+	born     time.Time
+	failures int
+	retry    backoff.BackOff
+	next     time.Time // not before this, after a failure
+	inHand   *sweep    // nil: none
+}
+
+// sweep is a sweep in hand.
+type sweep struct {
+	found *finding
+	// working gets the error of the goroutine at work; nil: there is none. cancel ends it.
+	working chan error
+	cancel  context.CancelFunc
+	looked  bool      // it looked again, or there was nothing to look at
+	due     time.Time // the repair goes on then
+}
+
+// finding is what a sweep found, and what became of it so far.
+type finding struct {
+	cmp *compare.Comparison
+	// request is the one that the sweep carries out; -1: it was scheduled.
+	request int64
+	began   schemas.Instant
+	// rejects are the rows that the sweep met and that cannot be published; manyRejects: there were more than
+	// maxRejects.
+	rejects     []schemas.Reject
+	manyRejects bool
+	// lettered are the rows that had a dead letter when the sweep began, with the days on which the source
+	// showed good versions of them.
+	lettered map[int64]Suspect
+
+	// until is when the repair ceases to wait for states to be confirmed; the zero time before it began.
+	until  time.Time
+	result watermark.Swept
+}
+
+// maxRejects bounds the rejects kept. With more, something bigger is wrong, and the poller's own reads say
+// so.
+const maxRejects = 10_000
+
+func newSweeper(cfg *Config, b *board) *sweeper {
+	return &sweeper{cfg: cfg, board: b, born: cfg.Now(), retry: doubling(firstSweepRetry, lastSweepRetry)}
+}
+
+// step takes the sweep a step further, after a poll that went well. It returns what is to be repaired now,
+// nil if nothing.
+func (s *sweeper) step(ctx context.Context, mark *watermark.Watermark, letters *deadLetters) *finding {
+	w := s.inHand
+	switch {
+	case w == nil:
+		if s.due(mark) {
+			s.begin(ctx, mark, letters)
+		}
+		return nil
+	case w.working != nil:
+		select {
+		case err := <-w.working:
+			return s.worked(err)
+		default:
+			return nil
+		}
+	case !w.looked:
+		w.looked = true
+		s.board.sweeping("looking again")
+		s.work(ctx, w.found.cmp.Look)
+		return nil
+	case s.cfg.Now().Before(w.due):
+		return nil
+	}
+	return w.found
+}
+
+// worked ends a part of the sweep that went on beside the polls.
+func (s *sweeper) worked(err error) *finding {
+	w := s.inHand
+	w.working = nil
+	if err != nil {
+		s.fail(err)
+		return nil
+	}
+	if w.found.cmp.Suspects() > 0 || len(w.found.rejects) > 0 {
+		return nil // the next poll begins later than what was read, and may deliver it
+	}
+	w.looked = true // there is nothing to look at
+	return w.found
+}
+
+// due says whether to begin a sweep. Not before a first load is complete: all of the rest would differ. Not
+// while a replay runs: it publishes everything anyway. And never with `run --once`, which would not stay to
+// the end.
+func (s *sweeper) due(mark *watermark.Watermark) bool {
+	now, c := s.cfg.Now(), &s.cfg.Sweep
+	switch {
+	case c.Source == nil, s.cfg.Eager, mark.Replay != nil, mark.AsOf == schemas.MinInstant, now.Before(s.next):
+		return false
+	case mark.Sweep != nil:
+		return true
+	}
+	return c.Interval > 0 && !now.Before(nextSweep(s.cfg.Resource.Name, mark.LastSweep, s.born, c.Interval))
+}
+
+// nextSweep is when the next scheduled sweep is due. Sweeps stand at fixed times, so that restarts do not put
+// them off, and at another time for each resource. A sweep on request replaces the scheduled one if that is
+// less than half an interval away.
+func nextSweep(resource string, last schemas.Instant, born time.Time, interval time.Duration) time.Time {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(resource)) // never fails
+	phase := time.Duration(h.Sum64() % uint64(interval))
+	after := born
+	if last > schemas.MinInstant {
+		after = last.Time().Add(interval / 2)
+	}
+	return after.Add(-phase).Truncate(interval).Add(interval + phase)
+}
+
+// begin begins a sweep, if it is this resource's turn.
+func (s *sweeper) begin(ctx context.Context, mark *watermark.Watermark, letters *deadLetters) {
+	select {
+	case s.cfg.Sweep.Turn <- struct{}{}:
+	default:
+		s.board.sweeping("waiting for the sweep of another resource")
+		return
+	}
+	f := &finding{request: -1, began: schemas.InstantOf(s.cfg.Now()), lettered: letters.beginRound()}
+	if mark.Sweep != nil {
+		f.request = mark.Sweep.Request
+	}
+	f.cmp = s.newComparison(f)
+	s.inHand = &sweep{found: f}
+	s.cfg.Log.Info("sweep begins", zapRequest(f.request))
+	s.board.sweeping("reading")
+	s.work(ctx, func(ctx context.Context) error {
+		return f.cmp.First(ctx, func(at compare.Progress) {
+			s.board.change(func(s *Status) { s.Sweep.Rows, s.Sweep.Of = at.SourceRows, at.TopicRows })
+		})
+	})
+}
+
+// newComparison compares with a source of its own, and notes in f the rows that cannot be published. It knows
+// no dead letters: a row that has one and could be published is a difference like any other, so the sweep
+// heals it.
+func (s *sweeper) newComparison(f *finding) *compare.Comparison {
+	c := s.cfg
+	read, createdAt := CompareSource(c.Sweep.Source(), c.Start, c.Now), CreatedAtIn(c.Resource)
+	return compare.New(compare.Config{
+		Start: c.Start, CreatedAt: createdAt, Now: c.Now, MaxSuspects: c.Sweep.MaxSuspects, Topic: c.Sweep.Topic,
+		Source: func(ctx context.Context, suspects []Suspect, take func([]schemas.Record, []schemas.Reject)) error {
+			return read(ctx, suspects, func(rows []schemas.Record, rejects []schemas.Reject) {
+				c.Metrics.RowsRead.Add(float64(len(rows) + len(rejects)))
+				f.note(rows, rejects, createdAt)
+				take(rows, rejects)
+			})
+		},
+	})
+}
+
+// note keeps the rejects, and the days on which rows with a dead letter are found.
+func (f *finding) note(rows []schemas.Record, rejects []schemas.Reject,
+	createdAt func([]byte) schemas.Instant) {
+	room := min(len(rejects), maxRejects-len(f.rejects))
+	f.manyRejects = f.manyRejects || room < len(rejects)
+	f.rejects = append(f.rejects, rejects[:room]...)
+	if len(f.lettered) == 0 {
+		return
+	}
+	for i := range rows {
+		row := &rows[i]
+		if _, has := f.lettered[row.ID]; has {
+			f.lettered[row.ID] = Suspect{ID: row.ID, UpdatedAt: row.UpdatedAt, CreatedAt: createdAt(row.Value)}
+		}
+	}
+}
+
+// work does a part of the sweep beside the polls. One row that it cannot bear must not take the process down.
+func (s *sweeper) work(ctx context.Context, part func(context.Context) error) {
+	ctx, s.inHand.cancel = context.WithCancel(ctx)
+	working := make(chan error, 1)
+	s.inHand.working = working
+	go func() {
+		var err error
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("a defect in storestream: the sweep panicked: %v\n%s", v, debug.Stack())
+			}
+			working <- err
+		}()
+		err = part(ctx)
+	}()
+}
+
+// hurry makes a sweep that failed before begin at once: somebody asked.
+func (s *sweeper) hurry() { s.next = time.Time{} }
+
+// pollFailed gives the sweep up after the n-th poll in a row that failed, if it waited long enough for one to
+// succeed.
+func (s *sweeper) pollFailed(err error, n int) {
+	if s.inHand != nil && n >= patientPolls {
+		s.fail(fmt.Errorf("polls fail: %w", err))
+	}
+}
+
+// fail gives the sweep up for now.
+func (s *sweeper) fail(err error) {
+	s.end()
+	pause := max(s.cfg.Interval, s.retry.NextBackOff())
+	s.failures++
+	s.next = s.cfg.Now().Add(pause)
+	s.cfg.Log.Warn("sweep failed, it is tried again", zap.Error(err), zap.Duration("in", pause),
+		zap.Int("failures", s.failures))
+	s.board.change(func(status *Status) { status.Sweep.Err, status.Sweep.Next = err, s.next })
+}
+
+// repaired takes what the repair came to: it is to go on later, or the sweep is over.
+func (s *sweeper) repaired(o outcome) {
+	if !o.again.IsZero() {
+		s.inHand.due = o.again
+		s.board.sweeping("waiting to look again")
+		return
+	}
+	s.failures, s.next = 0, time.Time{}
+	s.retry.Reset()
+	r := s.inHand.found.result
+	s.cfg.Metrics.LateRows.Add(float64(r.Published))
+	differ := map[compare.Kind]int{compare.Missing: r.Missing, compare.Stale: r.Stale, compare.Extra: r.Extra}
+	for kind, n := range differ {
+		s.cfg.Metrics.SweepDifferences(string(kind)).Add(float64(n))
+	}
+	say, what := s.cfg.Log.Info, "sweep finished"
+	if r.Left != "" {
+		say = s.cfg.Log.Warn
+	}
+	if o.more {
+		what = "sweep begins anew, for there is more to repair"
+	}
+	say(what, zapRequest(r.Request), zap.Int("source_rows", r.SourceRows), zap.Int("topic_rows", r.TopicRows),
+		zap.Int("dead_letters", r.DeadLetters), zap.Int("missing", r.Missing), zap.Int("stale", r.Stale),
+		zap.Int("extra", r.Extra), zap.Int("published", r.Published), zap.Int("tombstones", r.Tombstones),
+		zap.String("left", r.Left))
+	s.end()
+}
+
+// end waits until nothing of the sweep runs any more.
+func (s *sweeper) end() {
+	w := s.inHand
+	if w == nil {
+		return
+	}
+	w.cancel()
+	if w.working != nil {
+		s.cfg.Log.Debug("sweep cut short", zap.Error(<-w.working))
+	}
+	<-s.cfg.Sweep.Turn
+	s.inHand = nil
+	s.board.sweeping("")
+}
