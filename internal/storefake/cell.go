@@ -10,7 +10,7 @@ import (
 //
 //	integer     itself
 //	instant     microseconds since 1970
-//	money       see money.go
+//	money       unscaled<<5 | scale, see below
 //	coordinate  the bits of a float64
 //	text        the place in a dictionary
 type cell int64

@@ -50,19 +50,3 @@ func (c *Clock) Advance(d time.Duration) {
 	defer c.mu.Unlock()
 	c.base = c.base.Add(d)
 }
-
-// Set moves the clock to t.
-func (c *Clock) Set(t time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.base, c.real = t.UTC(), time.Now()
-}
-
-// SetSpeed changes the pace from now on.
-func (c *Clock) SetSpeed(speed float64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := time.Now()
-	c.base, c.real = c.base.Add(time.Duration(float64(now.Sub(c.real))*c.speed)), now
-	c.speed = speed
-}

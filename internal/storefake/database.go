@@ -51,7 +51,7 @@ func (c Columns) ofKind(k kind) string {
 // floatBits is the size of the floats that money is kept in, 0 where it is exact.
 func (c Columns) floatBits() int { return map[string]int{"float8": 64, "float4": 32}[c.Money] }
 
-// Check names everything in d that cannot be.
+// Check reports every impossible setting of d, all at once.
 func (d *Database) Check() error {
 	errs := []error{
 		known("int column", d.Columns.Int, "int8", "int8", "int4"),

@@ -29,7 +29,7 @@ type Config struct {
 	Database     Database // empty DSN: in memory only
 }
 
-// Check names everything in c that cannot be.
+// Check reports every impossible setting of c, all at once.
 func (c *Config) Check() error {
 	errs := []error{c.Size.Check(), c.Readings.Check(), c.Faults.Check(), c.Database.Check()}
 	if c.Base != "" && !strings.HasPrefix(c.Base, "/") {

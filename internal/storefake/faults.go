@@ -51,7 +51,7 @@ type Faults struct {
 	GarbledRows float64
 }
 
-// Check names everything in f that cannot be.
+// Check reports every impossible setting of f, all at once.
 func (f *Faults) Check() error {
 	errs := []error{share("garbled rows", f.GarbledRows)}
 	sum := 0.0

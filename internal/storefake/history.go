@@ -14,7 +14,7 @@ type Size struct {
 	Days                    int // from the first row to now, by the clock; 0: 1095
 }
 
-// Check names everything in s that cannot be.
+// Check reports every impossible setting of s, all at once.
 func (s Size) Check() error {
 	var errs []error
 	if s.Users < 0 || s.Orders < 0 || s.Products < 0 || s.Days < 0 {

@@ -1,7 +1,6 @@
 package storefake
 
 import (
-	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -27,7 +26,6 @@ const maxEntries = 20000
 type journal struct {
 	mu      sync.Mutex
 	entries []Entry
-	counts  map[string]map[int]int
 }
 
 func (j *journal) add(e Entry) {
@@ -37,13 +35,6 @@ func (j *journal) add(e Entry) {
 		j.entries = append(j.entries[:0], j.entries[maxEntries/2:]...)
 	}
 	j.entries = append(j.entries, e)
-	if j.counts == nil {
-		j.counts = map[string]map[int]int{}
-	}
-	if j.counts[e.Resource] == nil {
-		j.counts[e.Resource] = map[int]int{}
-	}
-	j.counts[e.Resource][e.Status]++
 }
 
 // newest are the entries that are kept, the oldest first.
@@ -51,17 +42,6 @@ func (j *journal) newest() []Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.entries)
-}
-
-// totals is the number of answers by resource and status.
-func (j *journal) totals() map[string]map[int]int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	counts := map[string]map[int]int{}
-	for resource, byStatus := range j.counts {
-		counts[resource] = maps.Clone(byStatus)
-	}
-	return counts
 }
 
 // recorder notes what a handler answers.

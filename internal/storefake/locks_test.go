@@ -129,8 +129,7 @@ func TestTheClockRunsAtItsOwnPace(t *testing.T) {
 	if c.Now().Nanosecond() != 0 {
 		t.Error("a clock of whole seconds shows a fraction")
 	}
-	c.SetSpeed(1e-9)
-	c.Set(at)
+	c = newClock(at, 0, 1e-9, true)
 	c.Advance(-time.Minute)
 	if got := c.Now(); !got.Equal(at.Add(-time.Minute)) {
 		t.Errorf("%v, expected a minute before %v", got, at)

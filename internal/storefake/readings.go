@@ -139,7 +139,7 @@ func share(what string, v float64) error {
 	return fmt.Errorf("%s %v: expected a share from 0 to 1", what, v)
 }
 
-// Check names everything in r that cannot be.
+// Check reports every impossible setting of r, all at once.
 func (r *Readings) Check() error {
 	errs := []error{
 		known("count", r.Count, "total", CountPage),

@@ -51,9 +51,6 @@ func (s *Server) RevokeKey() { s.keys.revoke() }
 // Requests are the newest requests that have been answered, the oldest first.
 func (s *Server) Requests() []Entry { return s.journal.newest() }
 
-// Counts is the number of answers by resource ("key" for the key endpoint) and status.
-func (s *Server) Counts() map[string]map[int]int { return s.journal.totals() }
-
 // Snapshot is every row of a resource that can be queried over REST now, by id, as the service would write
 // it: without the garblings of Garble and Faults.GarbledRows, which are no state of a row.
 func (s *Server) Snapshot(name string) map[int64]json.RawMessage {
