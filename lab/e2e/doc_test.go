@@ -1,6 +1,7 @@
-// Package e2e runs storestream as its users do, a process with a configuration file, between a stand-in of the service (storefake), a
-// real PostgreSQL behind a real PgBouncer and a broker, and judges the topics by its own reading of the contract: nothing in here but
-// the processes knows storestream's code. The decoder is another Avro library than the one that writes.
+// Package e2e runs storestream as its users do, a process with a configuration file, between a stand-in of
+// the service (storefake), a real PostgreSQL behind a real PgBouncer and a broker, and judges the topics by
+// its own reading of the contract: nothing in here but the processes knows storestream's code. The decoder is
+// another Avro library than the one that writes.
 //
 // E2E_BROKER=kafka takes a real Apache Kafka instead of the embedded broker (make test-kafka).
 package e2e
@@ -14,6 +15,17 @@ import (
 
 	"github.com/storestream/storestream/lab/product"
 )
+
+// all says whether every scenario runs (E2E=all, make test-e2e), or one of each promise (make test).
+var all = os.Getenv("E2E") == "all"
+
+// furtherScenario skips a test unless all scenarios run.
+func furtherScenario(t *testing.T) {
+	t.Helper()
+	if !all {
+		t.Skip("make test-e2e runs it: another test shows the same promise in make test")
+	}
+}
 
 // program is the storestream binary under test, built with the race detector.
 var program string

@@ -8,7 +8,7 @@ import (
 	"github.com/storestream/storestream/internal/storefake"
 )
 
-// K11, K12, K22: whatever a request meets, the topics become the service; while it lasts nothing is lost, stale or twice.
+// Whatever a request meets, the topics become the service; while it lasts nothing is lost, stale or twice.
 func TestWhateverRequestsMeetTheTopicsBecomeTheService(t *testing.T) {
 	t.Parallel()
 	shared := &stack{t: t, dir: t.TempDir()}
@@ -22,15 +22,22 @@ func TestWhateverRequestsMeetTheTopicsBecomeTheService(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(shares), func(t *testing.T) {
 			t.Parallel()
+			if n > 1 {
+				furtherScenario(t)
+			}
 			fake := smallShop(uint64(30 + n))
 			fake.Readings.MaxPage = 100
-			s := start(t, setup{noPostgres: true, yaml: quick, fake: fake, beside: shared, prefix: fmt.Sprintf("faults%d.", n)})
-			if err := s.fake.SetFaults(func(f *storefake.Faults) { f.Shares, f.SlowFor = shares, 3*time.Second }); err != nil {
+			s := start(t, setup{noPostgres: true, yaml: quick, fake: fake, beside: shared,
+				prefix: fmt.Sprintf("faults%d.", n)})
+			if err := s.fake.SetFaults(func(f *storefake.Faults) {
+				f.Shares, f.SlowFor = shares,
+					3*time.Second
+			}); err != nil {
 				t.Fatal(err)
 			}
 			s.fake.StartTraffic(30)
 			p := s.spawn("run", "--set", "store.request_timeout=1s")
-			p.says(`"owning","resource":"users"`)
+			p.owns(storefake.Users)
 			s.changes(400)
 			if err := s.fake.SetFaults(func(f *storefake.Faults) { f.Shares = nil }); err != nil {
 				t.Fatal(err)

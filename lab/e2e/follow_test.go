@@ -6,11 +6,13 @@ import (
 	"github.com/storestream/storestream/internal/storefake"
 )
 
-// Rows change while they are read, storestream is stopped and started anew without any local state, and is killed. When the shop falls silent the
-// topics are the service; no key has stepped back and no version is there twice.
+// Rows change while they are read, storestream is stopped and started anew without any local state, and is
+// killed. When the shop falls silent the topics are the service; no key has stepped back and no version is
+// there twice.
 func TestTopicsConvergeThroughTrafficRestartsAndCrashes(t *testing.T) {
 	t.Parallel()
-	s := start(t, setup{yaml: quick, fake: storefake.Config{Seed: 3, Size: storefake.Size{Users: 300, Orders: 1500, Products: 200}}})
+	s := start(t, setup{yaml: quick, fake: storefake.Config{Seed: 3,
+		Size: storefake.Size{Users: 300, Orders: 1500, Products: 200}}})
 	s.fake.StartTraffic(60)
 	for round := range 3 {
 		p := s.spawn("run")

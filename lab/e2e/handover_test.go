@@ -21,23 +21,21 @@ func (s *stack) quiet() {
 	}
 }
 
-// K15: an owner that is paused beyond the session's end wakes up with rows that it read long ago. Another has published newer ones meanwhile. It is
-// fenced, publishes nothing of that, and takes part again.
+// An owner that is paused beyond the session's end wakes up with rows that it read long ago. Another has
+// published newer ones meanwhile. It is fenced, publishes nothing of that, and takes part again.
 func TestAnOwnerThatWasPausedPublishesNothingOldAndRejoins(t *testing.T) {
 	t.Parallel()
 	s := start(t, setup{yaml: quick, fake: smallShop(4)})
 	s.fake.StartTraffic(60)
 	first := s.spawn("run")
-	first.says(`"owning","resource":"shipments"`)
+	first.owns(storefake.Shipments)
 	s.changes(200)
 	first.signal(syscall.SIGSTOP)
 	second := s.spawn("run")
-	for _, resource := range storefake.Names() {
-		second.says(`"owning","resource":"` + resource + `"`)
-	}
+	second.owns(storefake.Names()...)
 	s.changes(200)
 	first.signal(syscall.SIGCONT)
-	first.says(`"no longer owning"`)
+	share(first, second) // the first has understood that it is no longer the owner of all
 	s.changes(200)
 	s.quiet()
 	second.stop()
@@ -45,9 +43,10 @@ func TestAnOwnerThatWasPausedPublishesNothingOldAndRejoins(t *testing.T) {
 	s.quiet() // the first goes on alone
 }
 
-// K14, K30: killed again and again, at whatever it is doing, with a hot standby beside it.
+// Killed again and again, at whatever it is doing, with a hot standby beside it.
 func TestKillingInstancesAgainAndAgainLosesAndRepeatsNothing(t *testing.T) {
 	t.Parallel()
+	furtherScenario(t)
 	s := start(t, setup{yaml: quick, fake: smallShop(5)})
 	s.fake.StartTraffic(60)
 	running := []*process{s.spawn("run"), s.spawn("run")}

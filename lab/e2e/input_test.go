@@ -39,10 +39,13 @@ func TestWrongConfigurationIsAnsweredWithWhatIsWrongAndWhatToDo(t *testing.T) {
 		yaml  string
 		words []string
 	}{
-		"an unknown key names the nearest known one": {"kafka: {broker: [127.0.0.1:9092]}", []string{"kafka.broker", "kafka.brokers"}},
-		"all mistakes at once":                       {"store: {base_url: nonsense}\nresources: {orders: {interval: 1ms}}", []string{"store.base_url", "resources.orders.interval"}},
-		"a DSN that is none":                         {"postgres: {dsn: 'postgres://student_ro:hunter2@[broken'}", []string{"postgres.dsn"}},
-		"an unknown resource":                        {"resources: {order: {enabled: true}}", []string{"resources.order", "orders"}},
+		"an unknown key names the nearest known one": {"kafka: {broker: [127.0.0.1:9092]}",
+			[]string{"kafka.broker", "kafka.brokers"}},
+		"all mistakes at once": {"store: {base_url: nonsense}\nresources: {orders: {interval: 1ms}}", []string{"store.base_url", "resources.orders.interval"}},
+		"a DSN that is none": {"postgres: {dsn: 'postgres://student_ro:hunter2@[broken'}",
+			[]string{"postgres.dsn"}},
+		"an unknown resource": {"resources: {order: {enabled: true}}",
+			[]string{"resources.order", "orders"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &stack{t: t, dir: s.dir}
@@ -56,12 +59,17 @@ func TestWrongConfigurationIsAnsweredWithWhatIsWrongAndWhatToDo(t *testing.T) {
 	s.expect(2, nil, "watermark", "reset", "orders")
 }
 
-// What is not there is waited for, and said; what a person has to mend is said with the remedy. `run --once` gives up after its patience.
+// What is not there is waited for, and said; what a person has to mend is said with the remedy. `run --once`
+// gives up after its patience.
 func TestWrongSurroundingsAreSaidWithTheirRemedy(t *testing.T) {
 	t.Parallel()
+	furtherScenario(t)
 	s := start(t, setup{yaml: quick, fake: smallShop(8)})
 	good := s.config
-	notTheService := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello</html>") }))
+	notTheService := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter,
+		_ *http.Request) {
+		fmt.Fprint(w, "<html>hello</html>")
+	}))
 	defer notTheService.Close()
 	conflict := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/vnd.schemaregistry.v1+json")
@@ -74,7 +82,9 @@ func TestWrongSurroundingsAreSaidWithTheirRemedy(t *testing.T) {
 			set   []string
 			words []string
 		}{
-			"a wrong password":           {[]string{"postgres.dsn=" + strings.Replace(s.pgbouncer.DSN(storefake.ReaderRole, "hunter2", "postgres"), "hunter2", "hunter2", 1)}, []string{"postgres", "password"}},
+			"a wrong password": {[]string{"postgres.dsn=" +
+				strings.Replace(s.pgbouncer.DSN(storefake.ReaderRole, "hunter2", "postgres"), "hunter2", "hunter2", 1)},
+				[]string{"postgres", "password"}},
 			"a broker that is not there": {[]string{"kafka.brokers=127.0.0.1:1"}, []string{"127.0.0.1:1"}},
 			"a registry that refuses":    {[]string{"registry.url=" + conflict.URL}, []string{"incompatible"}},
 			"not the service":            {[]string{"store.base_url=" + notTheService.URL}, []string{"base_url"}},
@@ -95,7 +105,8 @@ func TestWrongSurroundingsAreSaidWithTheirRemedy(t *testing.T) {
 	t.Run("a role without SELECT", func(t *testing.T) {
 		s := *s
 		s.t = t
-		if err := s.fake.Exec(context.Background(), "REVOKE SELECT ON orders FROM "+storefake.ReaderRole); err != nil {
+		if err := s.fake.Exec(context.Background(),
+			"REVOKE SELECT ON orders FROM "+storefake.ReaderRole); err != nil {
 			t.Fatal(err)
 		}
 		s.expect(1, []string{"orders", "SELECT"}, "run", "--once", "--patience", "20s")
@@ -111,10 +122,12 @@ func TestWrongSurroundingsAreSaidWithTheirRemedy(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer cl.Close()
-		if _, err := kadm.NewClient(cl).CreateTopic(context.Background(), 3, 1, map[string]*string{"cleanup.policy": kadm.StringPtr("delete")}, "fourth.users"); err != nil {
+		if _, err := kadm.NewClient(cl).CreateTopic(context.Background(), 3, 1,
+			map[string]*string{"cleanup.policy": kadm.StringPtr("delete")}, "fourth.users"); err != nil {
 			t.Fatal(err)
 		}
-		s.expect(1, []string{"fourth.users", "cleanup.policy", "compact"}, "run", "--once", "--patience", "20s", "--set", "kafka.topic_prefix=fourth.")
+		s.expect(1, []string{"fourth.users", "cleanup.policy", "compact"}, "run", "--once", "--patience", "20s",
+			"--set", "kafka.topic_prefix=fourth.")
 	})
 	s.expect(0, nil, "run", "--once") // and all is well once it is well
 }

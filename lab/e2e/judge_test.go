@@ -11,7 +11,8 @@ import (
 	"github.com/storestream/storestream/internal/storefake"
 )
 
-// floor is what the contract leaves of an instant: Postgres' microseconds become milliseconds, and REST writes whole seconds.
+// floor is what the contract leaves of an instant: Postgres' microseconds become milliseconds, and REST
+// writes whole seconds.
 func (s *stack) floor(resource string, at time.Time) time.Time {
 	if s.postgres != nil && (resource == storefake.Orders || resource == storefake.OrderItems) {
 		return at.Truncate(time.Millisecond)
@@ -41,7 +42,8 @@ func (s *stack) differences(resource string, records []record) []string {
 				}
 			}
 			if len(r.value) != len(row) {
-				found = append(found, fmt.Sprintf("%s %d: %d fields, the service has %d", resource, id, len(r.value), len(row)))
+				found = append(found, fmt.Sprintf("%s %d: %d fields, the service has %d", resource, id, len(r.value),
+					len(row)))
 			}
 		}
 	}
@@ -107,7 +109,8 @@ func inOrder(t *testing.T, resource string, records []record) {
 				t.Errorf("%s %d is in partitions %d and %d", resource, r.id, before.partition, r.partition)
 			}
 			if !r.tombstone && !before.tombstone && r.updatedAt.Before(before.updatedAt) {
-				t.Errorf("%s %d steps back from %s (offset %d) to %s (offset %d)", resource, r.id, before.updatedAt, before.offset, r.updatedAt, r.offset)
+				t.Errorf("%s %d steps back from %s (offset %d) to %s (offset %d)", resource, r.id, before.updatedAt,
+					before.offset, r.updatedAt, r.offset)
 			}
 		}
 		last[r.id] = r
@@ -116,7 +119,8 @@ func inOrder(t *testing.T, resource string, records []record) {
 		}
 		version := fmt.Sprint(r.value)
 		if before, there := versions[version]; there {
-			t.Errorf("%s %d: the version of %s is there twice, at offsets %d and %d", resource, r.id, r.updatedAt, before.offset, r.offset)
+			t.Errorf("%s %d: the version of %s is there twice, at offsets %d and %d", resource, r.id, r.updatedAt,
+				before.offset, r.offset)
 		}
 		versions[version] = r
 		if at := r.timestamp; !at.Equal(r.updatedAt.Truncate(time.Millisecond)) && at.After(r.updatedAt) {

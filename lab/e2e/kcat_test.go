@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// kcat is somebody else's consumer, librdkafka's: it sees the committed records, and where it was built with Avro it decodes them through the registry.
+// kcat is somebody else's consumer, librdkafka's: it sees the committed records, and where it was built with
+// Avro it decodes them through the registry.
 func TestKcatReadsKeysAndValues(t *testing.T) {
 	t.Parallel()
 	kcat, err := exec.LookPath("kcat")
@@ -18,7 +19,8 @@ func TestKcatReadsKeysAndValues(t *testing.T) {
 	if _, errs, code := s.do("run", "--once"); code != 0 {
 		t.Fatal(errs)
 	}
-	args := []string{"-b", s.brokers[0], "-t", "store.products", "-C", "-e", "-q", "-X", "isolation.level=read_committed", "-f", "%k|%s\n"}
+	args := []string{"-b", s.brokers[0], "-t", "store.products", "-C", "-e", "-q", "-X",
+		"isolation.level=read_committed", "-f", "%k|%s\n"}
 	if about, _ := exec.Command(kcat, "-V").CombinedOutput(); strings.Contains(string(about), "Avro") {
 		args = append(args, "-s", "avro", "-r", s.registry)
 	}
@@ -35,10 +37,11 @@ func TestKcatReadsKeysAndValues(t *testing.T) {
 	}
 }
 
-// The drills of docs/operations.md, as they stand there: a wrong record by kcat, in the row's own partition and, as kcat has another partitioner, most
-// likely in one where the key does not belong.
+// The drills of docs/operations.md, as they stand there: a wrong record by kcat, in the row's own partition
+// and, as kcat has another partitioner, most likely in one where the key does not belong.
 func TestWrongRecordsWrittenByKcatAreFoundByVerifyAndMendedByASweep(t *testing.T) {
 	t.Parallel()
+	furtherScenario(t)
 	if _, err := exec.LookPath("kcat"); err != nil {
 		t.Fatal("kcat is not installed: make deps installs it")
 	}
@@ -51,7 +54,8 @@ func TestWrongRecordsWrittenByKcatAreFoundByVerifyAndMendedByASweep(t *testing.T
 	for _, drill := range []struct{ kind, shell string }{
 		{"missing", read + "-o 0 -f '%k###' | " + write + "-p 0 -K '###' -Z"},
 		{"stale", "(" + read + "-o 2 -f '%k###'; " + read + "-o 1 -f '%s') | " + write + "-p 0 -K '###' -D '@@@@'"},
-		{"stale", "for o in 3 4 5 6; do (" + read + "-o $o -f '%k###'; " + read + "-o 2 -f '%s') | " + write + "-K '###' -D '@@@@'; done"},
+		{"stale", "for o in 3 4 5 6; do (" + read + "-o $o -f '%k###'; " + read + "-o 2 -f '%s') | " + write +
+			"-K '###' -D '@@@@'; done"},
 	} {
 		if out, err := exec.Command("sh", "-c", drill.shell).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", drill.shell, err, out)

@@ -11,8 +11,8 @@ import (
 func TestRunOncePublishesEveryRowOfTheServiceAndExits(t *testing.T) {
 	t.Parallel()
 	size := storefake.Size{Users: 10_000, Orders: 100_000, Products: 5_000}
-	if testing.Short() {
-		size = storefake.Size{Users: 500, Orders: 1000, Products: 300}
+	if !all {
+		size = storefake.Size{Users: 1000, Orders: 10_000, Products: 500}
 	}
 	s := start(t, setup{fake: storefake.Config{Seed: 1, Size: size}})
 	out, errs, code := s.do("run", "--once")
@@ -31,7 +31,7 @@ func TestRunOncePublishesEveryRowOfTheServiceAndExits(t *testing.T) {
 		t.Errorf("watermark list: exit status %d\n%s", code, list)
 	}
 
-	// A second run on a machine without any state (K30) publishes nothing again.
+	// A second run, on a machine without any state, publishes nothing again.
 	before := map[string]int{}
 	for _, resource := range storefake.Names() {
 		before[resource] = len(s.topic(resource))
@@ -48,7 +48,8 @@ func TestRunOncePublishesEveryRowOfTheServiceAndExits(t *testing.T) {
 
 func TestWithoutADatabaseOrdersComeOverRESTAndAreEqual(t *testing.T) {
 	t.Parallel()
-	s := start(t, setup{noPostgres: true, fake: storefake.Config{Seed: 2, Size: storefake.Size{Users: 300, Orders: 3000, Products: 200}}})
+	s := start(t, setup{noPostgres: true, fake: storefake.Config{Seed: 2,
+		Size: storefake.Size{Users: 300, Orders: 3000, Products: 200}}})
 	if out, errs, code := s.do("run", "--once"); code != 0 {
 		t.Fatalf("exit status %d\n%s\n%s", code, out, tail(errs, 40))
 	}
@@ -69,10 +70,13 @@ func TestAnEmptyServiceIsPublishedAsNothingAndFollowed(t *testing.T) {
 		t.Fatalf("exit status %d\n%s\n%s", code, out, tail(errs, 40))
 	}
 	s.spawn("run")
-	if _, err := s.fake.Insert(t.Context(), storefake.Orders, storefake.Row{"user_id": int64(1), "status": storefake.Shipped, "total_amount": storefake.Money("12.30")}); err != nil {
+	if _, err := s.fake.Insert(t.Context(), storefake.Orders,
+		storefake.Row{"user_id": int64(1), "status": storefake.Shipped,
+			"total_amount": storefake.Money("12.30")}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.fake.Insert(t.Context(), storefake.Products, storefake.Row{"name": "Socks", "retail_price": storefake.Money("4")}); err != nil {
+	if _, err := s.fake.Insert(t.Context(), storefake.Products,
+		storefake.Row{"name": "Socks", "retail_price": storefake.Money("4")}); err != nil {
 		t.Fatal(err)
 	}
 	for resource, records := range s.converge() {

@@ -5,14 +5,16 @@ import (
 	"testing"
 )
 
-// A dimension is what may be one thing or another: its number of values. A plan is one value of each dimension.
+// A dimension is what may be one thing or another: its number of values. A plan is one value of each
+// dimension.
 type plan []int
 
 type pair struct{ a, x, b, y int } // dimension a is x, dimension b is y
 
-// allPairs makes plans such that any two values of different dimensions meet in one of them, but for those that allowed refuses (it is asked about plans
-// that are not complete too: -1 is open): greedily, each plan is the best of some drawn at random, value by value, by how many pairs it brings
-// that no plan had yet. The same seed gives the same plans.
+// allPairs makes plans such that any two values of different dimensions meet in one of them, but for those
+// that allowed refuses (it is asked about plans that are not complete too: -1 is open): greedily, each plan
+// is the best of some drawn at random, value by value, by how many pairs it brings that no plan had yet. The
+// same seed gives the same plans.
 func allPairs(sizes []int, allowed func(plan) bool, seed uint64) []plan {
 	chance := rand.New(rand.NewPCG(seed, 0))
 	var order []pair
@@ -60,8 +62,10 @@ func open(sizes []int) plan {
 	return p
 }
 
-// drawPlan begins with a pair and gives the other dimensions, in random order, the allowed value that meets the most of what is missing.
-func drawPlan(sizes []int, first pair, missing map[pair]bool, allowed func(plan) bool, chance *rand.Rand) plan {
+// drawPlan begins with a pair and gives the other dimensions, in random order, the allowed value that meets
+// the most of what is missing.
+func drawPlan(sizes []int, first pair, missing map[pair]bool, allowed func(plan) bool,
+	chance *rand.Rand) plan {
 	p := open(sizes)
 	p[first.a], p[first.b] = first.x, first.y
 	for _, d := range chance.Perm(len(sizes)) {

@@ -11,7 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 
-// K22: the pooler and the database go away and come back, in good order and not.
+// The pooler and the database go away and come back, in good order and not.
 func TestRestartsOfThePoolerAndTheDatabaseAreWaitedOut(t *testing.T) {
 	t.Parallel()
 	s := start(t, setup{yaml: quick, fake: smallShop(40)})
@@ -38,9 +38,11 @@ func TestRestartsOfThePoolerAndTheDatabaseAreWaitedOut(t *testing.T) {
 	p.isReady()
 }
 
-// K28: columns come, go, and change their type; one that storestream needs goes, which holds the resource and is named, and comes back.
+// Columns come, go, and change their type; one that storestream needs goes, which holds the resource and is
+// named, and comes back.
 func TestATableThatIsAlteredWhileStorestreamRunsIsReadOn(t *testing.T) {
 	t.Parallel()
+	furtherScenario(t)
 	s := start(t, setup{yaml: quick, fake: smallShop(41)})
 	s.fake.StartTraffic(30)
 	p := s.spawn("run")
@@ -52,7 +54,8 @@ func TestATableThatIsAlteredWhileStorestreamRunsIsReadOn(t *testing.T) {
 		}
 	}
 	for _, sql := range []string{
-		"ALTER TABLE orders ADD COLUMN note text DEFAULT 'x'", "ALTER TABLE order_items ALTER COLUMN quantity TYPE int4",
+		"ALTER TABLE orders ADD COLUMN note text DEFAULT 'x'",
+		"ALTER TABLE order_items ALTER COLUMN quantity TYPE int4",
 		"ALTER TABLE orders DROP COLUMN note", "ALTER TABLE orders ALTER COLUMN total_amount TYPE text",
 		"ALTER TABLE orders ALTER COLUMN updated_at TYPE timestamp USING updated_at AT TIME ZONE 'UTC'",
 	} {
@@ -65,13 +68,14 @@ func TestATableThatIsAlteredWhileStorestreamRunsIsReadOn(t *testing.T) {
 	alter("ALTER TABLE orders RENAME COLUMN state TO status")
 	p.stop() // the next source looks at the table anew at once; this one would within a minute
 	s.spawn("run")
-	if _, _, err := s.fake.BulkUpdate(context.Background(), storefake.Orders, 1, 1<<40); err != nil { // what was read without it
+	// what was read without it
+	if _, _, err := s.fake.BulkUpdate(context.Background(), storefake.Orders, 1, 1<<40); err != nil {
 		t.Fatal(err)
 	}
 	s.converge()
 }
 
-// K1: transactions that are open for longer than the overlap, and commit in another order than they began.
+// Transactions that are open for longer than the overlap, and commit in another order than they began.
 func TestTransactionsThatCommitLateAreAllPublished(t *testing.T) {
 	t.Parallel()
 	s := start(t, setup{yaml: quick, fake: smallShop(42)})
@@ -82,10 +86,14 @@ func TestTransactionsThatCommitLateAreAllPublished(t *testing.T) {
 	var open []*storefake.Tx
 	for n := range int64(3) {
 		tx := s.fake.Begin()
-		if err := tx.Update(ctx, storefake.Orders, 10+n, func(r storefake.Row) { r["user_id"] = n + 1 }); err != nil {
+		if err := tx.Update(ctx, storefake.Orders, 10+n, func(r storefake.Row) {
+			r["user_id"] = n +
+				1
+		}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := tx.Insert(ctx, storefake.OrderItems, storefake.Row{"order_id": 10 + n, "quantity": int64(1)}); err != nil {
+		if _, err := tx.Insert(ctx, storefake.OrderItems, storefake.Row{"order_id": 10 + n,
+			"quantity": int64(1)}); err != nil {
 			t.Fatal(err)
 		}
 		open = append(open, tx)
@@ -101,9 +109,10 @@ func TestTransactionsThatCommitLateAreAllPublished(t *testing.T) {
 	s.quiet()
 }
 
-// K24: updated_at goes back, is null, lies in the far future.
+// Updated_at goes back, is null, lies in the far future.
 func TestStrangeTimesOfUpdateStopNothing(t *testing.T) {
 	t.Parallel()
+	furtherScenario(t)
 	s := start(t, setup{yaml: quick, fake: smallShop(43)})
 	s.fake.StartTraffic(30)
 	p := s.spawn("run")
@@ -143,11 +152,13 @@ func TestStrangeTimesOfUpdateStopNothing(t *testing.T) {
 	s.converge()
 }
 
-// K9: polls reach back behind the newest row that they know. A row that changes there is published, whatever came after it; the rest is not repeated.
+// Polls reach back behind the newest row that they know. A row that changes there is published, whatever came
+// after it; the rest is not repeated.
 func TestWhatChangesWithinTheOverlapIsPublishedAndTheRestIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	// Long enough that on a slow machine, too, what changes here keeps to it.
-	s := start(t, setup{yaml: strings.Replace(quick, "orders:      {interval: 100ms, overlap: 2s}", "orders: {interval: 100ms, overlap: 2m}", 1), fake: smallShop(47)})
+	s := start(t, setup{yaml: strings.Replace(quick, "orders:      {interval: 100ms, overlap: 2s}",
+		"orders: {interval: 100ms, overlap: 2m}", 1), fake: smallShop(47)})
 	p := s.spawn("run")
 	p.isReady()
 	before := len(s.topic(storefake.Orders))
@@ -183,9 +194,10 @@ func TestWhatChangesWithinTheOverlapIsPublishedAndTheRestIsNotRepeated(t *testin
 	s.converge()
 }
 
-// K3, K4, K14: one statement gives 20 000 rows the same updated_at, and storestream is killed while it writes them, twice.
+// One statement gives 20 000 rows the same updated_at, and storestream is killed while it writes them, twice.
 func TestABulkUpdateWithACrashInTheMiddleIsPublishedOnce(t *testing.T) {
 	t.Parallel()
+	furtherScenario(t)
 	fake := storefake.Config{Seed: 44, Size: storefake.Size{Users: 500, Orders: 20_000, Products: 200}}
 	s := start(t, setup{yaml: quick, fake: fake})
 	p := s.spawn("run")
@@ -207,7 +219,8 @@ func TestABulkUpdateWithACrashInTheMiddleIsPublishedOnce(t *testing.T) {
 	for range 2 {
 		eventually(t, "some of it is written", func() (bool, string) { return written() > was+10, "" })
 		p.kill()
-		t.Logf("killed with %d of %d rows written, %d of them committed", written()-was, rows, len(s.read(s.prefix+"orders"))-first)
+		t.Logf("killed with %d of %d rows written, %d of them committed", written()-was, rows,
+			len(s.read(s.prefix+"orders"))-first)
 		was = written()
 		p = s.spawn("run")
 		if len(s.read(s.prefix+"orders"))-first >= rows {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -121,21 +122,27 @@ func (p *process) wait() int {
 	}
 }
 
-// says waits until the process has written text.
+// says waits until the process has written text, where only its output tells what a test waits for.
 func (p *process) says(text string) {
+	p.t.Helper()
+	p.saysThat(strconv.Quote(text), func(said string) bool { return strings.Contains(said, text) })
+}
+
+// saysThat waits until what the process has written fits.
+func (p *process) saysThat(what string, fits func(said string) bool) {
 	p.t.Helper()
 	deadline := time.After(patience)
 	for {
 		said, more := p.out.read()
-		if strings.Contains(said, text) {
+		if fits(said) {
 			return
 		}
 		select {
 		case <-more:
 		case <-p.exited:
-			p.t.Fatalf("storestream exited (%d) without saying %q", p.cmd.ProcessState.ExitCode(), text)
+			p.t.Fatalf("storestream exited (%d) without saying %s", p.cmd.ProcessState.ExitCode(), what)
 		case <-deadline:
-			p.t.Fatalf("storestream did not say %q", text)
+			p.t.Fatalf("storestream did not say %s", what)
 		}
 	}
 }
@@ -160,7 +167,8 @@ func runProgram(t *testing.T, environ []string, args ...string) (stdout, stderr 
 		t.Fatal(err)
 	}
 	if os.Getenv("E2E_LOG") != "" {
-		t.Logf("storestream %v: exit status %d after %s\n%s%s", args, cmd.ProcessState.ExitCode(), time.Since(began).Round(time.Millisecond), out.String(), errs.String())
+		t.Logf("storestream %v: exit status %d after %s\n%s%s", args, cmd.ProcessState.ExitCode(),
+			time.Since(began).Round(time.Millisecond), out.String(), errs.String())
 	}
 	if ctx.Err() != nil {
 		t.Fatalf("storestream %v did not end within %s", args, patience)

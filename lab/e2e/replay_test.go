@@ -9,7 +9,7 @@ import (
 	"github.com/storestream/storestream/internal/storefake"
 )
 
-// A reset publishes every row since its time again, by the running instance, and no key steps back (K16).
+// A reset publishes every row since its time again, by the running instance, and no key steps back.
 func TestAResetPublishesEveryRowSinceItsTimeAgain(t *testing.T) {
 	t.Parallel()
 	s := start(t, setup{yaml: quick, fake: smallShop(6)})
@@ -21,7 +21,8 @@ func TestAResetPublishesEveryRowSinceItsTimeAgain(t *testing.T) {
 	for _, resource := range []string{storefake.Orders, storefake.Products} {
 		before[resource] = lastOffsets(s.topic(resource))
 	}
-	if out, errs, code := s.do("watermark", "reset", "orders", "products", "--to", since.Format(time.DateOnly), "--yes"); code != 0 {
+	if out, errs, code := s.do("watermark", "reset", "orders", "products", "--to", since.Format(time.DateOnly),
+		"--yes"); code != 0 {
 		t.Fatalf("reset: exit status %d\n%s\n%s", code, out, errs)
 	}
 	s.changes(100)
@@ -61,6 +62,7 @@ func lastOffsets(records []record) map[int64]int64 {
 
 func TestAResetIsDoneOnceByTheNextOwnerWhenTheOwnerDies(t *testing.T) {
 	t.Parallel()
+	furtherScenario(t)
 	s := start(t, setup{yaml: quick, fake: smallShop(7)})
 	first := s.spawn("run")
 	s.converge()
@@ -94,12 +96,14 @@ func TestAResetIsDoneOnceByTheNextOwnerWhenTheOwnerDies(t *testing.T) {
 // reset asks for a replay of the resources.
 func (s *stack) reset(to string, resources ...string) {
 	s.t.Helper()
-	if out, errs, code := s.do(append([]string{"watermark", "reset", "--to", to, "--yes"}, resources...)...); code != 0 {
+	if out, errs, code := s.do(append([]string{"watermark", "reset", "--to", to, "--yes"},
+		resources...)...); code != 0 {
 		s.t.Fatalf("reset: exit status %d\n%s\n%s", code, out, tail(errs, 20))
 	}
 }
 
-// replayed waits until every row has a record behind the offsets in before, and looks whether a key stepped back.
+// replayed waits until every row has a record behind the offsets in before, and looks whether a key stepped
+// back.
 func (s *stack) replayed(before map[string]map[int64]int64) {
 	s.t.Helper()
 	for resource, last := range before {
@@ -133,26 +137,29 @@ func (s *stack) offsets() map[string]map[int64]int64 {
 	return all
 }
 
-// K16: all resources, to a time before the first row; again at once; and again while that is running, with another owner in the middle; all under traffic.
+// All resources, to a time before the first row; again at once; and again while that is running, with another
+// owner in the middle; all under traffic.
 func TestResetsOfAllResourcesTwiceAndWhileOneRunsSendEveryRowAgain(t *testing.T) {
 	t.Parallel()
+	furtherScenario(t)
 	s := start(t, setup{yaml: quick, fake: smallShop(60)})
 	s.fake.StartTraffic(30)
 	p := s.spawn("run")
 	p.isReady()
-	before := s.offsets()
+	before, mark := s.offsets(), s.mark(storefake.Orders)
 	s.reset("1999-12-31", "--all")
 	s.reset("1999-12-31", "--all")
 	s.replayed(before)
-	p.says(`"replay finished"`)
+	s.done(storefake.Orders, mark)
 
-	before = s.offsets()
+	before, mark = s.offsets(), s.mark(storefake.Orders)
 	s.reset("2000-01-01T00:00:00Z", "orders", "users")
-	p.says(`"replay begins"`)
+	s.accepted(storefake.Orders, mark)
 	s.reset("2001-01-01T00:00:00Z", "orders", "users") // later, so it takes nothing back
 	p.kill()
 	p = s.spawn("run")
-	s.replayed(map[string]map[int64]int64{storefake.Orders: before[storefake.Orders], storefake.Users: before[storefake.Users]})
+	s.replayed(map[string]map[int64]int64{storefake.Orders: before[storefake.Orders],
+		storefake.Users: before[storefake.Users]})
 	s.fake.StartTraffic(0)
 	s.converge()
 	eventually(t, "no replay is left", func() (bool, string) {
@@ -178,7 +185,8 @@ func TestResetsOfAllResourcesTwiceAndWhileOneRunsSendEveryRowAgain(t *testing.T)
 func TestAResetToTheFutureIsRefused(t *testing.T) {
 	t.Parallel()
 	s := start(t, setup{noPostgres: true, fake: smallShop(61)})
-	s.expect(2, []string{"future"}, "watermark", "reset", "--all", "--yes", "--to", time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	s.expect(2, []string{"future"}, "watermark", "reset", "--all", "--yes", "--to",
+		time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 	s.expect(2, []string{"wibble"}, "watermark", "reset", "wibble", "--yes", "--to", "2026-01-01")
 	s.expect(2, []string{"tomorrow"}, "watermark", "reset", "orders", "--yes", "--to", "tomorrow")
 }

@@ -25,21 +25,7 @@ func (s *stack) admin() *kadm.Client {
 	return kadm.NewClient(cl)
 }
 
-// reports waits until /status.json holds all of the words.
-func (p *process) reports(words ...string) {
-	p.t.Helper()
-	eventually(p.t, "/status.json says "+strings.Join(words, ", "), func() (bool, string) {
-		_, status := p.get("/status.json")
-		for _, word := range words {
-			if !strings.Contains(status, word) {
-				return false, status
-			}
-		}
-		return true, ""
-	})
-}
-
-// K27: answers to commits are lost, whether they were carried out or not, again and again.
+// Answers to commits are lost, whether they were carried out or not, again and again.
 func TestCommitsOfUnknownOutcomeLoseAndRepeatNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t, setup{embedded: true, yaml: quick, fake: smallShop(50)})
@@ -66,7 +52,8 @@ func TestCommitsOfUnknownOutcomeLoseAndRepeatNothing(t *testing.T) {
 // A producer whose writes are refused for a while, in the ways that a broker in trouble has.
 func TestABrokerThatRefusesWritesForAWhileIsWaitedOut(t *testing.T) {
 	t.Parallel()
-	for _, refusal := range []*kerr.Error{kerr.KafkaStorageError, kerr.NotEnoughReplicas, kerr.InvalidTxnState, kerr.InvalidProducerEpoch} {
+	for _, refusal := range []*kerr.Error{kerr.KafkaStorageError, kerr.NotEnoughReplicas, kerr.InvalidTxnState,
+		kerr.InvalidProducerEpoch} {
 		t.Run(refusal.Message, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, setup{embedded: true, noPostgres: true, yaml: quick, fake: smallShop(51)})
@@ -100,9 +87,11 @@ func TestABrokerThatRefusesWritesForAWhileIsWaitedOut(t *testing.T) {
 	}
 }
 
-// K17: the registry is away when storestream starts, and later when a resource changes hands; what runs goes on without it.
+// The registry is away when storestream starts, and later when a resource changes hands; what runs goes on
+// without it.
 func TestARegistryThatIsAwayIsWaitedForAndSaid(t *testing.T) {
 	t.Parallel()
+	furtherScenario(t)
 	s := start(t, setup{embedded: true, noPostgres: true, yaml: quick, fake: smallShop(52)})
 	var away atomic.Bool
 	away.Store(true)
@@ -122,7 +111,10 @@ func TestARegistryThatIsAwayIsWaitedForAndSaid(t *testing.T) {
 	p.isReady()
 	away.Store(true)
 	rows := len(s.read(s.prefix + "shipments"))
-	eventually(t, "what runs goes on", func() (bool, string) { return len(s.read(s.prefix+"shipments")) > rows, "" })
+	eventually(t, "what runs goes on", func() (bool, string) {
+		return len(s.read(s.prefix+"shipments")) > rows,
+			""
+	})
 	p.kill()
 	p = s.spawn("run")
 	eventually(t, "the successor waits", func() (bool, string) {
@@ -149,9 +141,11 @@ func TestATopicThatIsDeletedWhileStorestreamRunsIsFilledAgain(t *testing.T) {
 	p.isReady()
 }
 
-// Partitions that somebody adds to a data topic would put one key into two of them: the resource holds and says what to do, the others go on.
+// Partitions that somebody adds to a data topic would put one key into two of them: the resource holds and
+// says what to do, the others go on.
 func TestPartitionsAddedToADataTopicHoldItsResourceAndAreExplained(t *testing.T) {
 	t.Parallel()
+	furtherScenario(t)
 	s := start(t, setup{embedded: true, noPostgres: true, yaml: quick, fake: smallShop(54)})
 	s.fake.StartTraffic(30)
 	p := s.spawn("run")
@@ -164,17 +158,21 @@ func TestPartitionsAddedToADataTopicHoldItsResourceAndAreExplained(t *testing.T)
 	p.reports(s.prefix+"products", "partitions")
 	s.changes(60)
 	s.fake.StartTraffic(0)
-	for _, resource := range []string{storefake.Orders, storefake.OrderItems, storefake.Users, storefake.Shipments} {
+	for _, resource := range []string{storefake.Orders, storefake.OrderItems, storefake.Users,
+		storefake.Shipments} {
 		s.becomes(resource, false)
 	}
-	if code, why := p.get("/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(why, "products") {
+	if code, why := p.get("/readyz"); code != http.StatusServiceUnavailable ||
+		!strings.Contains(why, "products") {
 		t.Errorf("/readyz: %d %s", code, why)
 	}
 }
 
-// The same while it runs: what was read goes into the partitions that the keys have always been in, or nowhere.
+// The same while it runs: what was read goes into the partitions that the keys have always been in, or
+// nowhere.
 func TestPartitionsAddedWhileStorestreamWritesSplitNoKey(t *testing.T) {
 	t.Parallel()
+	furtherScenario(t)
 	s := start(t, setup{embedded: true, noPostgres: true, yaml: quick, fake: smallShop(55)})
 	s.fake.StartTraffic(40)
 	p := s.spawn("run")
@@ -187,7 +185,8 @@ func TestPartitionsAddedWhileStorestreamWritesSplitNoKey(t *testing.T) {
 	p.reports(s.prefix+"shipments", "partitions")
 	s.changes(100)
 	s.fake.StartTraffic(0)
-	for _, resource := range []string{storefake.Orders, storefake.OrderItems, storefake.Users, storefake.Products} {
+	for _, resource := range []string{storefake.Orders, storefake.OrderItems, storefake.Users,
+		storefake.Products} {
 		s.becomes(resource, false)
 	}
 	inOrder(t, storefake.Shipments, s.topic(storefake.Shipments))

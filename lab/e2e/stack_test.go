@@ -57,7 +57,8 @@ func start(t *testing.T, s setup) *stack {
 	dsn := ""
 	if !s.noPostgres {
 		st.postgres = servers.PostgresForTest(t, s.database)
-		st.pgbouncer = servers.PgBouncerForTest(t, servers.PgBouncerConfig{Postgres: st.postgres, Users: map[string]string{storefake.ReaderRole: studentPassword}})
+		st.pgbouncer = servers.PgBouncerForTest(t, servers.PgBouncerConfig{Postgres: st.postgres,
+			Users: map[string]string{storefake.ReaderRole: studentPassword}})
 		s.fake.Database.DSN, s.fake.Database.Password = st.postgres.AdminDSN("postgres"), studentPassword
 		dsn = st.pgbouncer.DSN(storefake.ReaderRole, studentPassword, "postgres")
 	}
@@ -103,8 +104,8 @@ func (s *stack) write(name, content string) string {
 	return path
 }
 
-// quick polls so often, and reaches back so little, that a test need not wait: what the tables call overlap must stay longer than
-// storefake's transactions stay open.
+// quick polls so often, and reaches back so little, that a test need not wait: what the tables call overlap
+// must stay longer than storefake's transactions stay open.
 const quick = `
 resources:
   orders:      {interval: 100ms, overlap: 2s}

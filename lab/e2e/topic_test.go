@@ -81,7 +81,8 @@ func (s *stack) topic(resource string) []record {
 		if err != nil {
 			s.t.Fatalf("%s: key at %d/%d: %v", resource, raw.Partition, raw.Offset, err)
 		}
-		rec := record{id: key["id"].(int64), partition: raw.Partition, offset: raw.Offset, timestamp: raw.Timestamp, tombstone: raw.Value == nil}
+		rec := record{id: key["id"].(int64), partition: raw.Partition, offset: raw.Offset, timestamp: raw.Timestamp,
+			tombstone: raw.Value == nil}
 		if len(key) != 1 {
 			s.t.Fatalf("%s: key %v, expected id alone", resource, key)
 		}
@@ -104,7 +105,8 @@ func (s *stack) read(topic string) []*kgo.Record {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(),
 		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
 	if err != nil {
 		s.t.Fatal(err)
