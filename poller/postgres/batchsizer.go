@@ -5,15 +5,15 @@ import "time"
 const (
 	// chunkTime is how long a chunk's rows should take, of the 60 s that the service grants a statement.
 	chunkTime = 3 * time.Second
-	// chunkBytes is about how many bytes of encoded rows a chunk holds. The chunk before it may be waiting for the
-	// poller, which publishes a third one. More gains nothing: it is one transaction of some ten thousand rows. (Of
-	// 2M orders, 1.5 MiB peaked at 75 to 84 MiB, 1.25 MiB at 72 to 78, at the same rate.)
+	// chunkBytes is about how many bytes of encoded rows a chunk holds. The chunk before it may be waiting for
+	// the poller, which publishes a third one. More gains nothing: it is one transaction of some ten thousand
+	// rows. (Of 2M orders, 1.5 MiB peaked at 75 to 84 MiB, 1.25 MiB at 72 to 78, at the same rate.)
 	chunkBytes = 1 << 20
-	// sortedBytes is for a server that scans and sorts the table for each chunk. There fewer chunks are worth more
-	// than memory.
+	// sortedBytes is for a server that scans and sorts the table for each chunk. There fewer chunks are worth
+	// more than memory.
 	sortedBytes = 32 << 20
-	// A server sorts if the first row takes sorting or longer, and sortingShare of the whole or more, chunk after
-	// chunk. A server that is merely busy is late with the first row now and then.
+	// A server sorts if the first row takes sorting or longer, and sortingShare of the whole or more, chunk
+	// after chunk. A server that is merely busy is late with the first row now and then.
 	sorting      = 200 * time.Millisecond
 	sortingShare = .5
 	firstRows    = 10_000
@@ -49,9 +49,9 @@ func (s *batchSizer) next() chunkSize {
 
 // learn takes the measure of a chunk that was read.
 //
-// Only the time after the first row counts. On a table without an index on updated_at the server scans and sorts
-// everything before that row, whatever the LIMIT. If that time counted, chunks would get smaller, hence more of them,
-// hence more scans, and smaller again.
+// Only the time after the first row counts. On a table without an index on updated_at the server scans and
+// sorts everything before that row, whatever the LIMIT. If that time counted, chunks would get smaller, hence
+// more of them, hence more scans, and smaller again.
 func (s *batchSizer) learn(c *chunk) {
 	if c.n == 0 {
 		return
@@ -70,7 +70,8 @@ func (s *batchSizer) learn(c *chunk) {
 	s.rows = max(min(int(min(want, float64(4*c.n))), s.limit), c.n/4, leastRows)
 }
 
-// cancelled halves the size after the server cancelled a chunk of n rows; false when nothing is left to halve.
+// cancelled halves the size after the server cancelled a chunk of n rows; false when nothing is left to
+// halve.
 func (s *batchSizer) cancelled(n int) bool {
 	if n <= leastRows {
 		return false

@@ -9,8 +9,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// missingAgain is how often the server is asked for columns that the schema has and the table had not. Nothing else
-// would notice: a SELECT of the other columns goes on working when such a column is added.
+// missingAgain is how often the server is asked for columns that the schema has and the table had not.
+// Nothing else would notice: a SELECT of the other columns goes on working when such a column is added.
 const missingAgain = time.Minute
 
 // catalogue knows the table of a resource, and asks the server for it again when that may have changed.

@@ -10,15 +10,16 @@ import (
 
 const (
 	// While a transaction holds settled back, complete passes take at most one part in so many of the time. On a
-	// primary one begins once settled could move. A standby does not say what has ended: there one begins whenever
-	// this time is over.
+	// primary one begins once settled could move. A standby does not say what has ended: there one begins
+	// whenever this time is over.
 	dutyPrimary = 4
 	dutyStandby = 10
 	leastRest   = time.Second
 )
 
-// cheapPasses read only what can have become visible since the read before, while a long transaction holds settled
-// back; see frontier. They begin with the complete pass that found this out, and live until the next complete pass.
+// cheapPasses read only what can have become visible since the read before, while a long transaction holds
+// settled back; see frontier. They begin with the complete pass that found this out, and live until the next
+// complete pass.
 type cheapPasses struct {
 	chunks   *chunkReader
 	horizons *horizons
@@ -38,7 +39,9 @@ func newCheapPasses(s *Source, p *completePass, cost time.Duration) *cheapPasses
 }
 
 // read makes one cheap pass. False: it read nothing, a complete pass is due.
-func (p *cheapPasses) read(ctx context.Context, r poller.Request, emit func(poller.Batch) error) (bool, error) {
+func (p *cheapPasses) read(
+	ctx context.Context, r poller.Request, emit func(poller.Batch) error,
+) (done bool, err error) {
 	if r.From != p.settled {
 		return false, nil
 	}
@@ -51,8 +54,8 @@ func (p *cheapPasses) read(ctx context.Context, r poller.Request, emit func(poll
 	}
 	p.horizons.note(c.horizon())
 	from, filter := p.frontier.reach(c)
-	done := &poller.Done{Started: r.Started, Held: p.horizons.held(c, c.xmin)}
-	if err := p.chunks.unsettled(ctx, changed(filter), keyAt(max(from, r.From)), done, emit); err != nil {
+	end := &poller.Done{Started: r.Started, Held: p.horizons.held(c, c.xmin)}
+	if err := p.chunks.unsettled(ctx, changed(filter), keyAt(max(from, r.From)), end, emit); err != nil {
 		return false, err
 	}
 	p.frontier.advance(c) // not before every batch was taken over

@@ -47,9 +47,9 @@ func readChunk(
 	return c, err
 }
 
-// decode reads rows as they come, straight from the connection's buffer into encoded records. Past size.bytes it
-// reads on and keeps nothing. What it has kept is a prefix in the order of the key, so the next chunk goes on from its
-// end.
+// decode reads rows as they come, straight from the connection's buffer into encoded records. Past size.bytes
+// it reads on and keeps nothing. What it has kept is a prefix in the order of the key, so the next chunk goes
+// on from its end.
 func (c *chunk) decode(t *table, rows *pgconn.ResultReader, size chunkSize, first func()) error {
 	if !t.matches(rows.FieldDescriptions()) {
 		return errRetyped
@@ -82,7 +82,8 @@ func (c *chunk) decode(t *table, rows *pgconn.ResultReader, size chunkSize, firs
 	return nil
 }
 
-// keyOfRow is the row's place. A NULL leaves that half as it was: updated_at is only NULL where id is the order.
+// keyOfRow is the row's place. A NULL leaves that half as it was: updated_at is only NULL where id is the
+// order.
 func keyOfRow(t *table, v [][]byte, k key) key {
 	if len(v[t.updatedAt]) == 8 {
 		k.at = int64(binary.BigEndian.Uint64(v[t.updatedAt]))
@@ -99,7 +100,7 @@ func (c *chunk) bad() bool { return len(c.rows) == 0 && len(c.rejects) >= 20 }
 // hold is what a bad chunk stops the resource with.
 func (c *chunk) hold(table string) *poller.HoldError {
 	reject := c.rejects[0]
-	return &poller.HoldError{What: fmt.Sprintf("table %s: none of %d rows read together can be published, the first "+
-		"because of %s (%s): something bigger is wrong than those rows; they stay unpublished, and it goes on by "+
-		"itself once they are good", table, len(c.rejects), reject.Field, reject.Err)}
+	return &poller.HoldError{What: fmt.Sprintf("table %s: none of %d rows read together can be published, "+
+		"the first because of %s (%s): something bigger is wrong than those rows; they stay unpublished, "+
+		"and it goes on by itself once they are good", table, len(c.rejects), reject.Field, reject.Err)}
 }

@@ -16,7 +16,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// chunkReader reads chunks, and tries again where trying again at once may help. It lives as long as its Source.
+// chunkReader reads chunks, and tries again where trying again at once may help. It lives as long as its
+// Source.
 type chunkReader struct {
 	db        *DB
 	resource  *schemas.Resource
@@ -41,8 +42,8 @@ func newChunkReader(db *DB, c SourceConfig) *chunkReader {
 	}
 }
 
-// read returns the chunks of q after k, one by one to the end. The last pair may be an error. No connection is in use
-// while the caller has a chunk.
+// read returns the chunks of q after k, one by one to the end. The last pair may be an error. No connection
+// is in use while the caller has a chunk.
 func (r *chunkReader) read(ctx context.Context, q query, k key) iter.Seq2[*chunk, error] {
 	return func(yield func(*chunk, error) bool) {
 		for {
@@ -55,8 +56,8 @@ func (r *chunkReader) read(ctx context.Context, q query, k key) iter.Seq2[*chunk
 	}
 }
 
-// unsettled reads all chunks of q after k and emits them as batches that settle nothing, the last one with done. It
-// leaves out bad chunks, and then ends in a HoldError instead of done.
+// unsettled reads all chunks of q after k and emits them as batches that settle nothing, the last one with
+// done. It leaves out bad chunks, and then ends in a HoldError instead of done.
 func (r *chunkReader) unsettled(
 	ctx context.Context, q query, k key, done *poller.Done, emit func(poller.Batch) error,
 ) error {

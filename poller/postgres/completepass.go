@@ -13,15 +13,16 @@ import (
 )
 
 const (
-	// firstLoadPatience is how long a first load waits for the transactions in flight at its start, so that it can
-	// settle as it goes. It is less than a minute: then `run --once` gives up on a resource without progress.
+	// firstLoadPatience is how long a first load waits for the transactions in flight at its start, so that it
+	// can settle as it goes. It is less than a minute: then `run --once` gives up on a resource without
+	// progress.
 	firstLoadPatience = 30 * time.Second
 	// coldPatience is how long any other first pass of a new owner waits.
 	coldPatience = 2 * time.Second
 )
 
-// completePass is one read of everything that may have changed since settled, in the order (updated_at, id), or the
-// rest of a pass that a crash cut short.
+// completePass is one read of everything that may have changed since settled, in the order (updated_at, id),
+// or the rest of a pass that a crash cut short.
 type completePass struct {
 	chunks   *chunkReader
 	horizons *horizons
@@ -33,7 +34,8 @@ type completePass struct {
 	firstLoad bool // from is before every row
 	started   schemas.Instant
 
-	// xmin is the smallest one of the chunks read so far, including those before a crash: what horizons judge by.
+	// xmin is the smallest one of the chunks read so far, including those before a crash: what horizons judge
+	// by.
 	xmin  uint64
 	first *clock // of this read's first chunk; nil: none yet
 	good  int    // rows
@@ -44,7 +46,8 @@ type completePass struct {
 	settled schemas.Instant
 }
 
-// newCompletePass decides where to begin. With a new owner it makes sure that there is a horizon to settle by.
+// newCompletePass decides where to begin. With a new owner it makes sure that there is a horizon to settle
+// by.
 func newCompletePass(ctx context.Context, s *Source, r poller.Request) (*completePass, error) {
 	p := &completePass{
 		chunks: s.chunks, horizons: &s.horizons, table: s.resource.Table,
@@ -64,15 +67,15 @@ func newCompletePass(ctx context.Context, s *Source, r poller.Request) (*complet
 			p.resume(cursor, cold)
 			return p, nil
 		}
-		// The server has not given out such ids: the cursor is another cluster's. Rows that lay behind it there may be
-		// missing here.
+		// The server has not given out such ids: the cursor is another cluster's. Rows that lay behind it there may
+		// be missing here.
 		s.log.Warn("the pass begins again: its cursor does not come from this database")
 	}
 	return p, p.quiesce(ctx, c)
 }
 
-// resume goes on at cursor. It carries the xmin and the horizon of the part before the crash: that part may have been
-// read while a transaction was open that is over by now, and the rest alone would settle the whole.
+// resume goes on at cursor. It carries the xmin and the horizon of the part before the crash: that part may
+// have been read while a transaction was open that is over by now, and the rest alone would settle the whole.
 func (p *completePass) resume(cursor *watermark.Cursor, cold bool) {
 	p.resumed, p.at, p.started = true, keyOf(cursor), cursor.Started
 	p.cursor, p.xmin = cursor, cursor.Xmin
@@ -81,9 +84,9 @@ func (p *completePass) resume(cursor *watermark.Cursor, cold bool) {
 	}
 }
 
-// quiesce notes a horizon and waits until the transactions before it are over. Otherwise, on a busy database, no
-// horizon would count for the first chunk of this pass: those noted during the pass come too late for it. A first
-// load of an hour would be read twice.
+// quiesce notes a horizon and waits until the transactions before it are over. Otherwise, on a busy database,
+// no horizon would count for the first chunk of this pass: those noted during the pass come too late for it.
+// A first load of an hour would be read twice.
 func (p *completePass) quiesce(ctx context.Context, c *clock) error {
 	patience := coldPatience
 	if p.firstLoad {
@@ -109,8 +112,8 @@ func (p *completePass) quiesce(ctx context.Context, c *clock) error {
 	return nil
 }
 
-// read hands over everything from where the pass begins to the end. A bad chunk is left out. The pass goes on behind
-// it, is not complete then, and ends in a HoldError.
+// read hands over everything from where the pass begins to the end. A bad chunk is left out. The pass goes on
+// behind it, is not complete then, and ends in a HoldError.
 func (p *completePass) read(ctx context.Context, emit func(poller.Batch) error) error {
 	// A pass that was cut short by a crash may have begun at the first row.
 	readUndated := p.firstLoad || p.resumed
@@ -154,7 +157,8 @@ func (p *completePass) observe(c *clock) {
 	p.xmin = min(p.xmin, c.xmin)
 }
 
-// settle is what the range read so far, with c at its end, lets the resource settle to. MinInstant: no further.
+// settle is what the range read so far, with c at its end, lets the resource settle to. MinInstant: no
+// further.
 func (p *completePass) settle(c *chunk) schemas.Instant {
 	end := schemas.MaxInstant
 	if !c.last {
@@ -171,7 +175,8 @@ func (p *completePass) settle(c *chunk) schemas.Instant {
 	return settled
 }
 
-// moveCursor moves the cursor behind c, with the horizon that lets the rest of the pass settle what came before it.
+// moveCursor moves the cursor behind c, with the horizon that lets the rest of the pass settle what came
+// before it.
 func (p *completePass) moveCursor(c *chunk) *watermark.Cursor {
 	if p.bad != nil {
 		return p.cursor
@@ -189,8 +194,8 @@ func (p *completePass) undated(ctx context.Context, emit func(poller.Batch) erro
 		if err != nil {
 			return err
 		}
-		// A chunk of bad rows is what this read is for, as long as there are good rows beside them. If there are none,
-		// no row of the table can be published.
+		// A chunk of bad rows is what this read is for, as long as there are good rows beside them. If there are
+		// none, no row of the table can be published.
 		if c.bad() && (p.good == 0 || p.bad != nil) {
 			p.bad = cmp.Or(p.bad, c)
 			continue

@@ -40,8 +40,8 @@ type DB struct {
 	endpoint endpoint
 }
 
-// Open checks the DSN and connects to nothing yet. If the database is down, the first read fails, and is tried
-// again. No error contains any part of the DSN.
+// Open checks the DSN and connects to nothing yet. If the database is down, the first read fails, and is
+// tried again. No error contains any part of the DSN.
 func Open(c Config) (*DB, error) {
 	config, err := pgxpool.ParseConfig(c.DSN)
 	if isURL := strings.Contains(c.DSN, "://"); err != nil || isURL && strings.Contains(c.DSN, "#") {
@@ -92,8 +92,8 @@ func configureConnection(cc *pgx.ConnConfig) {
 // Close waits for the reads in hand and closes the connections.
 func (db *DB) Close() { db.pool.Close() }
 
-// dropIdle closes the idle connections after err broke one: after a restart of the server all of them are dead, and
-// each would cost a try.
+// dropIdle closes the idle connections after err broke one: after a restart of the server all of them are
+// dead, and each would cost a try.
 func (db *DB) dropIdle(err error) {
 	var refused *pgconn.ConnectError
 	if !errors.As(err, &refused) {
@@ -103,15 +103,17 @@ func (db *DB) dropIdle(err error) {
 
 type takeRows func(*pgconn.ResultReader) error
 
-// snapshot runs q (nil: nothing) in one short transaction, in one round trip. It returns the clock of the snapshot
-// that q was read under. take gets q's rows as they come off the connection. What take has kept is good only if
-// snapshot returns no error: rows arrive before the error that says they are not all.
-func (db *DB) snapshot(ctx context.Context, deadline time.Duration, q *statement, take takeRows) (*clock, error) {
-	limited, cancel := context.WithTimeout(ctx, deadline)
+// snapshot runs q (nil: nothing) in one short transaction, in one round trip. It returns the clock of the
+// snapshot that q was read under. take gets q's rows as they come off the connection. What take has kept is
+// good only if snapshot returns no error: rows arrive before the error that says they are not all.
+func (db *DB) snapshot(
+	ctx context.Context, limit time.Duration, q *statement, take takeRows,
+) (*clock, error) {
+	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	c, err := db.transaction(limited, q, take)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = &silentError{deadline, err}
+		err = &silentError{limit, err}
 	}
 	return c, err
 }

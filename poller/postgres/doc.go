@@ -1,16 +1,19 @@
 // Package postgres is a poller.Source over a read-only PostgreSQL role behind a transaction pooler.
 //
 // A row's updated_at is stamped when its transaction starts or writes, and others see the row when the
-// transaction commits. A reader that goes by the largest updated_at it has met never sees a row that commits later
-// with an earlier stamp. This package says when a stretch of time can no longer bring such a row: when it settles.
+// transaction commits. A reader that goes by the largest updated_at it has met never sees a row that commits
+// later with an earlier stamp. This package says when a stretch of time can no longer bring such a row: when
+// it settles.
 //
 // # Terms
 //
-//   - A chunk is one short snapshot transaction that reads the next rows by key. A read is a sequence of chunks.
-//   - xmin, of a snapshot: all transactions with a smaller id are over, and the snapshot shows what they committed.
-//     (The hidden column xmin of a row is another thing: the id of the transaction that wrote it.)
+//   - A chunk is one short snapshot transaction that reads the next rows by key. A read is a sequence of
+//     chunks.
+//   - xmin, of a snapshot: all transactions with a smaller id are over, and the snapshot shows what they
+//     committed. (The hidden column xmin of a row is another thing: the id of the transaction that wrote it.)
 //   - A horizon is a moment of the server: (its clock, the next transaction id).
-//   - overlap is the longest time from a stamp to the first write of its transaction. It is the one assumption.
+//   - overlap is the longest time from a stamp to the first write of its transaction. It is the one
+//     assumption.
 //
 // # Settling
 //
@@ -23,28 +26,30 @@
 //
 // Each chunk notes a horizon H. What was read settles by this argument:
 //
-//   - A transaction with an id of H.next or more had not written anything at H.time. Its first write comes within
-//     overlap of its stamp, so its rows carry H.time - overlap or later.
-//   - A transaction with an id less than H.next is over, and its rows are visible, in every snapshot whose xmin is
-//     H.next or more.
+//   - A transaction with an id of H.next or more had not written anything at H.time. Its first write comes
+//     within overlap of its stamp, so its rows carry H.time - overlap or later.
+//   - A transaction with an id less than H.next is over, and its rows are visible, in every snapshot whose
+//     xmin is H.next or more.
 //
-// So once every chunk of a contiguous range was read under such snapshots, nothing before H.time - overlap can
-// appear in that range any more. Above, chunk A saw nothing of transaction 7, so a range with A in it settles by H1.
-// H2 settles only what was read like chunk B. That is the rule of horizons (horizon.go). clock.go says where the
-// clock and the ids come from, completepass.go reads such a range from settled to the end.
+// So once every chunk of a contiguous range was read under such snapshots, nothing before H.time - overlap
+// can appear in that range any more. Above, chunk A saw nothing of transaction 7, so a range with A in it
+// settles by H1. H2 settles only what was read like chunk B. That is the rule of horizons (horizon.go).
+// clock.go says where the clock and the ids come from, completepass.go reads such a range from settled to the
+// end.
 //
 // # The frontier
 //
-// While a transaction stays open, xmin stands still and so does settled. A complete pass from settled on would
-// publish nothing new from most of what it reads, and more of it with every poll. So when a complete pass has found
-// that a transaction holds settled back, cheap passes follow it (cheappasses.go). They begin at the frontier: the
-// earliest stamp that a row can have which became visible since the read before (frontier.go). They settle nothing.
-// Once the horizons let settled move, a complete pass follows, and drops the frontier.
+// While a transaction stays open, xmin stands still and so does settled. A complete pass from settled on
+// would publish nothing new from most of what it reads, and more of it with every poll. So when a complete
+// pass has found that a transaction holds settled back, cheap passes follow it (cheappasses.go). They begin
+// at the frontier: the earliest stamp that a row can have which became visible since the read before
+// (frontier.go). They settle nothing. Once the horizons let settled move, a complete pass follows, and drops
+// the frontier.
 //
 // A rowFilter (query.go) is how the server leaves out what was met before, by the id in a row's own xmin.
 //
 // # No session state
 //
-// A chunk is one REPEATABLE READ READ ONLY transaction in one round trip, with unnamed statements: a pooler may give
-// each one another connection to the server.
+// A chunk is one REPEATABLE READ READ ONLY transaction in one round trip, with unnamed statements: a pooler
+// may give each one another connection to the server.
 package postgres

@@ -46,8 +46,8 @@ const (
 	waitForReplay                  // a standby lags: it may catch up
 )
 
-// remedies says how often a chunk is tried again, and whether after a pause. Then Read gives up, and leaves the
-// waiting to the poller.
+// remedies says how often a chunk is tried again, and whether after a pause. Then Read gives up, and leaves
+// the waiting to the poller.
 var remedies = [...]struct {
 	tries int
 	pause bool
@@ -109,8 +109,8 @@ type endpoint struct {
 	parameters              []string // names of the startup parameters that the DSN sets
 }
 
-// explain makes err say what failed, on what, and what to do. pgx's errors about connecting hold no password, and
-// explain adds none.
+// explain makes err say what failed, on what, and what to do. pgx's errors about connecting hold no password,
+// and explain adds none.
 func (e *endpoint) explain(table string, err error) error {
 	var held *poller.HoldError
 	var silent *silentError

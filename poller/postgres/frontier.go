@@ -6,29 +6,31 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// frontier says where a read may begin, later than settled, and still meet every row that has become visible since
-// the read before it. It is for the time in which one long transaction holds settled back. Without it, every poll
-// would read again everything since then.
+// frontier says where a read may begin, later than settled, and still meet every row that has become visible
+// since the read before it. It is for the time in which one long transaction holds settled back. Without it,
+// every poll would read again everything since then.
 //
 // Take a row that the polls so far have not met, written by transaction x. There are two cases:
-//   - x had no id when the poll before noted its horizon. Then the row's stamp is that horizon's time - overlap or
-//     later.
-//   - x was in flight then, and is over now. So for each id in flight the frontier remembers from where on its rows
-//     can be: from the lower bound of the first poll that met it in flight.
+//   - x had no id when the poll before noted its horizon. Then the row's stamp is that horizon's time -
+//     overlap or later.
+//   - x was in flight then, and is over now. So for each id in flight the frontier remembers from where on
+//     its rows can be: from the lower bound of the first poll that met it in flight.
 //
-// The next read therefore begins at the lowest of these. What it reads settles nothing: settled moves only over a
-// range that was read in one piece from settled on. So a batch that was read here and never published cannot be lost.
+// The next read therefore begins at the lowest of these. What it reads settles nothing: settled moves only
+// over a range that was read in one piece from settled on. So a batch that was read here and never published
+// cannot be lost.
 type frontier struct {
 	overlap time.Duration
 	prev    horizon // of the read before
-	// low is by id of a transaction in flight. The server does not list ids from xmax to prev.next one by one: they
-	// share tail.
+	// low is by id of a transaction in flight. The server does not list ids from xmax to prev.next one by one:
+	// they share tail.
 	low  map[uint64]schemas.Instant
 	xmax uint64
 	tail schemas.Instant
 }
 
-// newFrontier begins after a read of everything from settled on. c is the clock of that read's first snapshot.
+// newFrontier begins after a read of everything from settled on. c is the clock of that read's first
+// snapshot.
 func newFrontier(overlap time.Duration, c *clock, settled schemas.Instant) *frontier {
 	low := map[uint64]schemas.Instant{}
 	for id := range c.running {
@@ -37,8 +39,8 @@ func newFrontier(overlap time.Duration, c *clock, settled schemas.Instant) *fron
 	return &frontier{overlap: overlap, prev: c.horizon(), low: low, xmax: c.xmax, tail: settled}
 }
 
-// reach says where a read under c, or later snapshots, has to begin, and which rows it looks for from there on: the
-// others were met before.
+// reach says where a read under c, or later snapshots, has to begin, and which rows it looks for from there
+// on: the others were met before.
 func (f *frontier) reach(c *clock) (schemas.Instant, rowFilter) {
 	newest := f.prev.time.Add(-f.overlap)
 	from, filter := newest, rowFilter{newest: newest, writer: noWriter}

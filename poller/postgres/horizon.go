@@ -8,8 +8,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// horizon is a moment of the server: transactions with an id of next or more made their first write at time or
-// later.
+// horizon is a moment of the server: transactions with an id of next or more made their first write at time
+// or later.
 type horizon struct {
 	time schemas.Instant
 	next uint64
@@ -17,12 +17,12 @@ type horizon struct {
 	since schemas.Instant
 }
 
-// maxHorizons bounds memory. At one horizon a second and one transaction open for hours they are thinned. Settling
-// then stops a little short of what was possible, never beyond it.
+// maxHorizons bounds memory. At one horizon a second and one transaction open for hours they are thinned.
+// Settling then stops a little short of what was possible, never beyond it.
 const maxHorizons = 1024
 
-// horizons says how far a range may settle: the rule of doc.go, and nothing else. It lives as long as its Source, or
-// until the database turns out to be another one. Its zero value with an overlap is ready.
+// horizons says how far a range may settle: the rule of doc.go, and nothing else. It lives as long as its
+// Source, or until the database turns out to be another one. Its zero value with an overlap is ready.
 type horizons struct {
 	overlap time.Duration
 	noted   []horizon // in order: neither time nor next ever falls
@@ -30,8 +30,9 @@ type horizons struct {
 
 // note remembers a moment.
 //
-// When the clock has been set back, the horizons of a later time are worthless: a transaction with an id past such a
-// horizon stamps by the new clock, before the horizon by as much as the clock was set back. They are dropped.
+// When the clock has been set back, the horizons of a later time are worthless: a transaction with an id past
+// such a horizon stamps by the new clock, before the horizon by as much as the clock was set back. They are
+// dropped.
 func (hs *horizons) note(h horizon) {
 	for len(hs.noted) > 0 && hs.noted[len(hs.noted)-1].time > h.time {
 		hs.noted = hs.noted[:len(hs.noted)-1]
@@ -61,8 +62,8 @@ func (hs *horizons) thin() {
 	hs.noted = kept
 }
 
-// reach says how far a range may settle of which every part was read under a snapshot with this xmin or a larger
-// one: no row with an earlier updated_at can appear in it any more. MinInstant: it may not settle.
+// reach says how far a range may settle of which every part was read under a snapshot with this xmin or a
+// larger one: no row with an earlier updated_at can appear in it any more. MinInstant: it may not settle.
 func (hs *horizons) reach(xmin uint64) schemas.Instant {
 	h, ok := hs.best(xmin)
 	if !ok {
@@ -80,15 +81,15 @@ func (hs *horizons) best(xmin uint64) (horizon, bool) {
 	return hs.noted[i-1], true
 }
 
-// held says why settled stands still for such snapshots: a transaction has been open for longer than overlap. "": it
-// does not stand still. c is the first of their clocks.
+// held says why settled stands still for such snapshots: a transaction has been open for longer than overlap.
+// "": it does not stand still. c is the first of their clocks.
 func (hs *horizons) held(c *clock, xmin uint64) string {
 	i := hs.after(xmin)
 	if i == len(hs.noted) || !c.known || c.time.Sub(hs.noted[i].since) <= hs.overlap {
 		return ""
 	}
-	return fmt.Sprintf("a transaction (id %d) has been open since about %s and may still bring rows from before: "+
-		"settled waits for its end", xmin, hs.noted[i].since)
+	return fmt.Sprintf("a transaction (id %d) is open since about %s and may still bring rows from "+
+		"before: settled waits for its end", xmin, hs.noted[i].since)
 }
 
 // after counts the horizons that count for a snapshot with this xmin. They are the first ones.
@@ -102,7 +103,8 @@ func (hs *horizons) after(xmin uint64) int {
 	return i
 }
 
-// prune drops the horizons that a better one has replaced for snapshots with this xmin, and so for all later ones.
+// prune drops the horizons that a better one has replaced for snapshots with this xmin, and so for all later
+// ones.
 func (hs *horizons) prune(xmin uint64) {
 	if i := hs.after(xmin); i > 1 {
 		hs.noted = slices.Delete(hs.noted, 0, i-1)

@@ -13,7 +13,7 @@ func TestAClockThatIsSetBackTakesItsHorizonsAlong(t *testing.T) {
 	hs.note(horizon{time: 200, next: 6})
 	hs.note(horizon{time: 150, next: 7})
 	if got := hs.reach(6); got != 90 {
-		t.Errorf("settled reaches %d by the horizons of a clock that was set back from 200 to 150, expected 90", got)
+		t.Errorf("settled reaches %d by horizons of a clock that was set back from 200 to 150, expected 90", got)
 	}
 }
 

@@ -11,9 +11,9 @@ import (
 // epoch is 2000-01-01T00:00:00Z, from which PostgreSQL counts microseconds.
 const epoch schemas.Instant = 946684800 * 1e6
 
-// key is a place in the order of a read, (updated_at, id) or id: the last row read, or where to begin. at is in
-// PostgreSQL's own microseconds and no Instant, because -infinity, infinity and years that RFC 3339 cannot write are
-// places in the order too.
+// key is a place in the order of a read, (updated_at, id) or id: the last row read, or where to begin. at is
+// in PostgreSQL's own microseconds and no Instant, because -infinity, infinity and years that RFC 3339 cannot
+// write are places in the order too.
 type key struct{ at, id int64 }
 
 // beforeAll is the place before every row.
@@ -23,8 +23,8 @@ var beforeAll = key{at: math.MinInt64, id: math.MinInt64}
 // MinInstant is before everything, -infinity included.
 func keyAt(from schemas.Instant) key { return key{at: microsOf(from), id: math.MinInt64} }
 
-// keyOf is where a pass goes on after a crash. A stamp that no Instant can hold was clamped when the cursor was
-// written. Such a place is entered from its beginning, which repeats rows and skips none.
+// keyOf is where a pass goes on after a crash. A stamp that no Instant can hold was clamped when the cursor
+// was written. Such a place is entered from its beginning, which repeats rows and skips none.
 func keyOf(c *watermark.Cursor) key {
 	k := key{at: microsOf(c.UpdatedAt), id: c.ID}
 	if c.UpdatedAt <= schemas.MinInstant || c.UpdatedAt >= schemas.MaxInstant {
@@ -41,8 +41,8 @@ func (k key) instant() schemas.Instant {
 	return instantOf(k.at)
 }
 
-// microsOf is i in PostgreSQL's microseconds. It is the same for a naive timestamp, which means UTC here whatever the
-// session's zone. MinInstant becomes -infinity.
+// microsOf is i in PostgreSQL's microseconds. It is the same for a naive timestamp, which means UTC here
+// whatever the session's zone. MinInstant becomes -infinity.
 func microsOf(i schemas.Instant) int64 {
 	if i <= schemas.MinInstant {
 		return math.MinInt64

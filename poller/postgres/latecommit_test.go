@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,11 +12,10 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// K1, as most people meet it.
 func TestALateCommitWithAnEarlierStampIsRead(t *testing.T) {
 	s := openShop(t, ordersTable)
 	s.exec(put(1, "now() - interval '1 hour'"))
-	r := s.reader()
+	r := s.readerOf(postgres.SourceConfig{Overlap: 500 * time.Millisecond})
 	r.poll()
 
 	late := s.writer()
@@ -30,7 +30,8 @@ func TestALateCommitWithAnEarlierStampIsRead(t *testing.T) {
 	r.settles(s.instant("SELECT updated_at FROM orders WHERE id = 3"))
 }
 
-// K1: with nothing else going on, a snapshot's xmin and xmax stand still at the id of the writer that is open. A rule by xmax would settle past it.
+// With nothing else going on, a snapshot's xmin and xmax stand still at the id of the open writer. A rule
+// that goes by xmax would settle past it.
 func TestAWriterOpenOnAnOtherwiseQuietDatabaseHoldsSettledBack(t *testing.T) {
 	s := openShop(t, ordersTable)
 	s.exec(put(1, "now() - interval '1 hour'"))
@@ -53,7 +54,6 @@ func TestAWriterOpenOnAnOtherwiseQuietDatabaseHoldsSettledBack(t *testing.T) {
 	r.settles(stamp)
 }
 
-// K1: B begins after A, commits before it.
 func TestTransactionsThatCommitInTheOtherOrderAreAllRead(t *testing.T) {
 	s := openShop(t, ordersTable)
 	r := s.readerOf(postgres.SourceConfig{Overlap: 500 * time.Millisecond})
@@ -79,7 +79,7 @@ type commitFunc func()
 
 func (f commitFunc) commit() { f() }
 
-// K1: a transaction without an id yet is in no snapshot. Its now() is from before the poll; overlap covers it.
+// A transaction without an id is in no snapshot. Its now() is from before the poll. overlap covers it.
 func TestATransactionThatBeganBeforeAPollAndWritesAfterItIsRead(t *testing.T) {
 	s := openShop(t, ordersTable)
 	s.exec(put(1, "now()"))
@@ -94,7 +94,7 @@ func TestATransactionThatBeganBeforeAPollAndWritesAfterItIsRead(t *testing.T) {
 	r.has(1, 2)
 }
 
-// K1: a prepared transaction is open whoever is connected.
+// A prepared transaction stays open after its client has gone.
 func TestAPreparedTransactionHoldsSettledBackUntilItIsCommitted(t *testing.T) {
 	s := openShop(t, ordersTable)
 	r := s.readerOf(postgres.SourceConfig{Overlap: 20 * time.Millisecond})
@@ -104,7 +104,9 @@ func TestAPreparedTransactionHoldsSettledBackUntilItIsCommitted(t *testing.T) {
 	run(t, w, put(1, "clock_timestamp()"))
 	stamp := s.instant("SELECT clock_timestamp()")
 	run(t, w, "PREPARE TRANSACTION 'forgotten'")
-	t.Cleanup(func() { _, _ = s.admin.Exec(context.Background(), "ROLLBACK PREPARED 'forgotten'") }) // no other test's load waits for it
+	t.Cleanup(func() { // or the loads of other tests would wait for it
+		_, _ = s.admin.Exec(context.Background(), "ROLLBACK PREPARED 'forgotten'")
+	})
 	r.until("holding", func(d poller.Done) bool { return d.Held != "" })
 	if r.settled > stamp {
 		t.Errorf("settled moved to %s, past %s", r.settled, stamp)
@@ -140,7 +142,8 @@ func TestWhileALongTransactionIsOpenPollsReadOnlyTheNewestPartAndMissNothing(t *
 		}
 		return false
 	}
-	if r.until("a read without order 3", func(d poller.Done) bool { return newest(d) && !old() }); r.settled > stamp {
+	r.until("a read without order 3", func(d poller.Done) bool { return newest(d) && !old() })
+	if r.settled > stamp {
 		t.Errorf("settled moved to %s, past %s", r.settled, stamp)
 	}
 	run(t, short, "COMMIT")
@@ -183,7 +186,7 @@ func TestARowFrozenBeforeItIsReadAgainIsStillFound(t *testing.T) {
 // A first load waits for what is in flight, so that it can settle as it goes.
 func TestAFirstLoadUnderTrafficSettlesWithItsFirstPass(t *testing.T) {
 	s := openShop(t, ordersTable)
-	s.exec("INSERT INTO orders SELECT i, 1, 'Complete', 1, t, t FROM generate_series(1, 3000) i, LATERAL (SELECT now() - interval '1 day' + i * interval '1 ms' AS t) x")
+	s.exec(fmt.Sprintf(manyOrders, 3000))
 	w := s.writer()
 	run(t, w, "BEGIN")
 	run(t, w, put(1, "clock_timestamp()"))
@@ -198,16 +201,17 @@ func TestAFirstLoadUnderTrafficSettlesWithItsFirstPass(t *testing.T) {
 	r.poll()
 	<-ended
 	if len(r.batches) < 6 || r.batches[2].Settled == schemas.MinInstant {
-		t.Errorf("%d batches, the third settled to %s: expected a first load to settle as it goes", len(r.batches), r.batches[2].Settled)
+		t.Errorf("%d batches, the third settled to %s: expected a first load to settle as it goes",
+			len(r.batches), r.batches[2].Settled)
 	}
 	if r.settled <= stamp {
-		t.Errorf("settled stands at %s after the first load: the transaction stamped %s had ended", r.settled, stamp)
+		t.Errorf("settled stands at %s after the first load: the transaction of %s had ended", r.settled, stamp)
 	}
 	r.sameAs(s)
 }
 
-// K1 with K3: the first part of the pass was read while a transaction was open, the rest after a crash, when it was over. The cursor carries what the
-// first part was read under, or the rest would settle the whole.
+// The first part of the pass is read while a transaction is open, the rest after a crash, when it is over.
+// The cursor carries what the first part was read under, or the rest would settle the whole.
 func TestAPassResumedAfterACrashDoesNotSettleWhatItsFirstPartCouldNotSee(t *testing.T) {
 	s := openShop(t, ordersTable)
 	s.exec(put(1, "now() - interval '1 hour'"))
@@ -217,7 +221,8 @@ func TestAPassResumedAfterACrashDoesNotSettleWhatItsFirstPartCouldNotSee(t *test
 	late := s.writer()
 	run(t, late, "BEGIN")
 	run(t, late, put(1001, "clock_timestamp()"))
-	s.exec("INSERT INTO orders SELECT i, 1, 'Complete', 1, clock_timestamp(), clock_timestamp() FROM generate_series(2, 600) i")
+	s.exec(`INSERT INTO orders SELECT i, 1, 'Complete', 1, clock_timestamp(), clock_timestamp()
+		FROM generate_series(2, 600) i`)
 	n := 0
 	r.before = func(poller.Batch) error {
 		if n++; n == 4 {

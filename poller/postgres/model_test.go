@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is a model of the server, as far as late commits go: transactions that start, write, open savepoints, commit and roll back in any order.
+// world is a model of the server, as far as late commits go: transactions that start, write, open savepoints,
+// commit and roll back in any order.
 type world struct {
 	t         *rapid.T
 	now       schemas.Instant
@@ -35,7 +36,9 @@ type version struct {
 const modelOverlap = 20 * time.Microsecond
 
 func newWorld(t *rapid.T) *world {
-	return &world{t: t, now: 1000, next: 100, completed: 99, open: map[uint64]*transaction{}, rows: map[int64]version{}}
+	return &world{
+		t: t, now: 1000, next: 100, completed: 99, open: map[uint64]*transaction{}, rows: map[int64]version{},
+	}
 }
 
 // stir lets some things happen.
@@ -64,7 +67,8 @@ func (w *world) step() {
 	}
 }
 
-// begin starts a transaction that makes its first write now, and may have started up to overlap ago: the one thing that is assumed of writers.
+// begin starts a transaction that makes its first write now, and may have started up to overlap ago: the one
+// thing that is assumed of writers.
 func (w *world) begin() {
 	ago := schemas.Instant(rapid.IntRange(0, int(modelOverlap.Microseconds())).Draw(w.t, "started"))
 	tx := &transaction{started: w.now - ago, ids: []uint64{w.next}, writes: map[int64]version{}}
@@ -94,7 +98,8 @@ func (w *world) end(id uint64, commit bool) {
 	}
 }
 
-// snapshot is a transaction's first statement: the clock stands since BEGIN, and things go on before the next id is read.
+// snapshot is a transaction's first statement: the clock stands since BEGIN, and things go on before the next
+// id is read.
 func (w *world) snapshot() (*clock, map[int64]version) {
 	c := &clock{time: w.now, known: true}
 	w.stir("between BEGIN and the snapshot")
@@ -112,7 +117,7 @@ func (w *world) snapshot() (*clock, map[int64]version) {
 	return c, seen
 }
 
-// model reads a world as Source does, in chunks, with the same settler and frontier.
+// model reads a world as Source does, in chunks, with the same horizons and frontier.
 type model struct {
 	w        *world
 	horizons horizons
@@ -121,8 +126,9 @@ type model struct {
 	topic    map[int64]version
 }
 
-// scan reads the rows after (at, id) in the order of the keyset, chunk by chunk, other things happening in between.
-func (m *model) scan(from schemas.Instant, keep func(version) bool, each func(c *clock, end schemas.Instant)) {
+// scan reads the rows after (at, id) in the order of the keyset, chunk by chunk, other things happening in
+// between.
+func (m *model) scan(from schemas.Instant, keep func(version) bool, each func(*clock, schemas.Instant)) {
 	place := version{stamp: from}
 	after := int64(0)
 	for {
@@ -155,7 +161,7 @@ func (m *model) scan(from schemas.Instant, keep func(version) bool, each func(c 
 	}
 }
 
-// complete is Source.complete.
+// complete is a completePass.
 func (m *model) complete() {
 	xmin := uint64(math.MaxUint64)
 	var first *clock
@@ -172,16 +178,17 @@ func (m *model) complete() {
 	m.front = newFrontier(modelOverlap, first, m.settled)
 }
 
-// newest is Source.newest, and checks that it met all that was visible when it began.
-func (m *model) newest() {
+// cheap is a cheap pass. It checks that it met all that was visible when it began.
+func (m *model) cheap() {
 	c, rows := m.w.snapshot()
 	m.horizons.note(c.horizon())
 	from, filter := m.front.reach(c)
-	m.scan(max(from, m.settled), func(v version) bool { return v.xmin >= filter.writer || v.stamp >= filter.newest }, func(*clock, schemas.Instant) {})
+	keep := func(v version) bool { return v.xmin >= filter.writer || v.stamp >= filter.newest }
+	m.scan(max(from, m.settled), keep, func(*clock, schemas.Instant) {})
 	m.front.advance(c)
 	for id, v := range rows {
 		if stayed := m.w.rows[id] == v; stayed && v.stamp >= m.settled && m.topic[id] != v {
-			m.w.t.Fatalf("a read of the newest part, from %d on (below %d: of %d on) missed row %d %v, has %v", from, filter.newest, filter.writer, id, v, m.topic[id])
+			m.w.t.Fatalf("a cheap pass from %d on (%+v) missed row %d %v, has %v", from, filter, id, v, m.topic[id])
 		}
 	}
 }
@@ -195,16 +202,18 @@ func (m *model) check() {
 	}
 }
 
-// K1: whenever settled moves to X, no row with updated_at before X that was not read is there then or later, whatever commits when. And
-// while settled is held back, the short reads miss nothing either.
+// Whenever settled moves to X, there is no unread row with an updated_at before X then or later, whatever
+// commits when. And while settled is held back, cheap passes miss nothing either.
 func TestWhateverCommitsWhenNothingBeforeSettledIsMissed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
-		m := &model{w: w, horizons: horizons{overlap: modelOverlap}, settled: schemas.MinInstant, topic: map[int64]version{}}
+		m := &model{
+			w: w, horizons: horizons{overlap: modelOverlap}, settled: schemas.MinInstant, topic: map[int64]version{},
+		}
 		for range rapid.IntRange(1, 25).Draw(t, "polls") {
 			w.stir("between polls")
 			if m.front != nil && rapid.IntRange(0, 2).Draw(t, "kind") > 0 {
-				m.newest()
+				m.cheap()
 			} else {
 				m.complete()
 			}
@@ -216,7 +225,8 @@ func TestWhateverCommitsWhenNothingBeforeSettledIsMissed(t *testing.T) {
 		}
 		last := w.now
 		w.now += schemas.Instant(modelOverlap.Microseconds())
-		for m.settled <= last-schemas.Instant(modelOverlap.Microseconds()) { // all is quiet: it settles up to the clock
+		// All is quiet: it settles up to the clock.
+		for m.settled <= last-schemas.Instant(modelOverlap.Microseconds()) {
 			before := m.settled
 			m.complete()
 			m.check()

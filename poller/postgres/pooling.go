@@ -12,8 +12,8 @@ import (
 // Pooling is what stands between us and the server, as far as it shows.
 type Pooling int
 
-// The kinds of pooling. All of them work, so what is published hardly depends on it. A session pooler costs the server
-// a connection for each of ours, for as long as we are connected.
+// The kinds of pooling. All of them work, so what is published hardly depends on it. A session pooler costs
+// the server a connection for each of ours, for as long as we are connected.
 const (
 	PoolingUnknown     Pooling = iota // there may be a pooler; its mode did not show
 	Direct                            // no pooler, or one that does not show
@@ -26,14 +26,14 @@ const (
 	poolingRounds  = 8
 )
 
-// findPooling asks each of two connections in turn which process of the server serves it. The pooler's own console
-// would say more, but not to this role.
+// findPooling asks each of two connections in turn which process of the server serves it. The pooler's own
+// console would say more, but not to this role.
 //
-// A pooler makes up the process id that a client gets at login (it is the key to cancel with), so pg_backend_pid() is
-// another one. If both of our connections, open at the same time, meet one process, or one of ours meets two, the
-// pooler hands out server connections by transaction. If each keeps its own through all rounds, they are bound to
-// sessions. A transaction pooler with other clients would have to give each of ours the same one of several by chance,
-// round after round.
+// A pooler makes up the process id that a client gets at login (it is the key to cancel with), so
+// pg_backend_pid() is another one. If both of our connections, open at the same time, meet one process, or
+// one of ours meets two, the pooler hands out server connections by transaction. If each keeps its own
+// through all rounds, they are bound to sessions. A transaction pooler with other clients would have to give
+// each of ours the same one of several by chance, round after round.
 func findPooling(ctx context.Context, config *pgx.ConnConfig) Pooling {
 	ctx, cancel := context.WithTimeout(ctx, poolingTimeout)
 	defer cancel()

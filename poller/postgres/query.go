@@ -22,8 +22,8 @@ func (s *statement) param(oid uint32, value []byte) {
 // query makes the statement for the next chunk of a read: at most limit rows after k.
 type query func(t *table, k key, limit int) statement
 
-// rowFilter leaves out the rows that an earlier read has met: those stamped before newest, unless writer or a later
-// transaction wrote them.
+// rowFilter leaves out the rows that an earlier read has met: those stamped before newest, unless writer or a
+// later transaction wrote them.
 type rowFilter struct {
 	newest schemas.Instant
 	writer uint64
@@ -35,15 +35,16 @@ const noWriter uint64 = math.MaxUint64
 // everything leaves out no row.
 var everything = rowFilter{newest: schemas.MinInstant, writer: noWriter}
 
-// changed asks for rows after k in the order (updated_at, id). A row that is updated meanwhile moves ahead of the
-// key, so no row is skipped.
+// changed asks for rows after k in the order (updated_at, id). A row that is updated meanwhile moves ahead of
+// the key, so no row is skipped.
 //
-// The filter lets more pass than it must, never less. age(xmin) counts down from the next id, modulo 2^32, so a row
-// that the filter's writer or a later transaction has written is at most as old as that writer. Freezing does not
-// hide such a row: since PostgreSQL 9.4 VACUUM FREEZE and COPY FREEZE leave xmin in place and only flag it. A row
-// with xmin 2, FrozenTransactionId, has the greatest age there is and is left out: such rows come from pg_upgrade of
-// an older server, so no transaction has written them since. A row frozen for more than 2^31 transactions has a
-// negative age, and passes. A savepoint's id is later than its transaction's, so it passes.
+// The filter lets more pass than it must, never less. age(xmin) counts down from the next id, modulo 2^32, so
+// a row that the filter's writer or a later transaction has written is at most as old as that writer.
+// Freezing does not hide such a row: since PostgreSQL 9.4 VACUUM FREEZE and COPY FREEZE leave xmin in place
+// and only flag it. A row with xmin 2, FrozenTransactionId, has the greatest age there is and is left out:
+// such rows come from pg_upgrade of an older server, so no transaction has written them since. A row frozen
+// for more than 2^31 transactions has a negative age, and passes. A savepoint's id is later than its
+// transaction's, so it passes.
 func changed(filter rowFilter) query {
 	return func(t *table, k key, limit int) statement {
 		s := statement{}
@@ -56,8 +57,8 @@ func changed(filter rowFilter) query {
 			s.param(t.updatedOID, int8Param(microsOf(filter.newest)))
 			more = ` AND (age(xmin) <= age($4) OR updated_at >= $5)`
 		}
-		s.sql = fmt.Sprintf(`SELECT %s FROM %s WHERE (updated_at, id) > ($1, $2)%s ORDER BY updated_at, id LIMIT $3`,
-			t.list, t.name, more)
+		const sql = `SELECT %s FROM %s WHERE (updated_at, id) > ($1, $2)%s ORDER BY updated_at, id LIMIT $3`
+		s.sql = fmt.Sprintf(sql, t.list, t.name, more)
 		return s
 	}
 }

@@ -23,8 +23,8 @@ type SourceConfig struct {
 	MaxRows int
 	Metrics *metrics.Resource
 	Log     *zap.Logger // names the resource; nil: nothing is logged
-	// Doing gets what a read is doing, for people, and "" when the read ends; nil: nobody asks. Calls come one at a
-	// time, but maybe from a goroutine of the source.
+	// Doing gets what a read is doing, for people, and "" when the read ends; nil: nobody asks. Calls come one
+	// at a time, but maybe from a goroutine of the source.
 	Doing func(string)
 }
 
@@ -127,8 +127,8 @@ func (s *Source) full(ctx context.Context, r poller.Request, emit func(poller.Ba
 	return s.chunks.unsettled(ctx, since(r.From), beforeAll, done, emit)
 }
 
-// lookup reads the suspects that are still there. Bad chunks are not left out: a row that cannot be published may be
-// a suspect for just that reason.
+// lookup reads the suspects that are still there. Bad chunks are not left out: a row that cannot be published
+// may be a suspect for just that reason.
 func (s *Source) lookup(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
 	ids := make([]int64, len(r.Suspects))
 	for i, x := range r.Suspects {

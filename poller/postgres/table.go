@@ -43,8 +43,8 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.oid = to_regclass($1)`
 
-// readTable asks the server for the table of r. Its error is a *poller.HoldError for a table that cannot be read as
-// it is, or what the server said.
+// readTable asks the server for the table of r. Its error is a *poller.HoldError for a table that cannot be
+// read as it is, or what the server said.
 func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error) {
 	readable := map[string]bool{} // by column
 	t := &table{}
@@ -73,8 +73,8 @@ func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error)
 	return t, t.describe(ctx, db, r)
 }
 
-// selectFields makes the SELECT list: the schema's fields that the table has, in the schema's order. The decoder
-// complains about a required field that is missing.
+// selectFields makes the SELECT list: the schema's fields that the table has, in the schema's order. The
+// decoder complains about a required field that is missing.
 func (t *table) selectFields(r *schemas.Resource, readable map[string]bool) error {
 	var list []string
 	for _, f := range r.Fields {
@@ -110,7 +110,8 @@ func (t *table) describe(ctx context.Context, db *DB, r *schemas.Resource) error
 	return t.findKey()
 }
 
-// findKey finds the columns that order and bound reads. The decoder has made sure that updated_at is a timestamp.
+// findKey finds the columns that order and bound reads. The decoder has made sure that updated_at is a
+// timestamp.
 func (t *table) findKey() error {
 	for i, c := range t.columns {
 		switch c.Name {

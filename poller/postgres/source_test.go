@@ -13,8 +13,8 @@ import (
 func TestAFullReadMeetsEveryRowFromStartOnAndThoseWithoutADate(t *testing.T) {
 	s := openShop(t, ordersTable)
 	s.exec(`INSERT INTO orders SELECT id, 1, 'Complete', 1, c::timestamptz, u::timestamptz FROM (VALUES
-		(-5, '2026-03-01Z', '2026-03-02Z'), (1, '2026-01-01Z', '2026-01-02Z'), (2, '2026-01-01Z', '2026-02-01Z'), (3, '2026-02-03Z', '2026-01-05Z'),
-		(4, '2026-01-01Z', NULL)) v (id, c, u)`)
+		(-5, '2026-03-01Z', '2026-03-02Z'), (1, '2026-01-01Z', '2026-01-02Z'), (2, '2026-01-01Z', '2026-02-01Z'),
+		(3, '2026-02-03Z', '2026-01-05Z'), (4, '2026-01-01Z', NULL)) v (id, c, u)`)
 	r := s.readerOf(postgres.SourceConfig{MaxRows: 1})
 	from := schemas.InstantOf(query[time.Time](s, "SELECT '2026-02-01Z'::timestamptz"))
 	if err := r.read(poller.Request{Kind: poller.Full, From: from}); err != nil {
@@ -41,8 +41,8 @@ func TestALookupReadsTheNamedRowsAsTheyAreNow(t *testing.T) {
 	s := openShop(t, ordersTable)
 	s.exec(fmt.Sprintf(manyOrders, 100))
 	r := s.reader()
-	err := r.read(poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{{ID: 7}, {ID: 7}, {ID: 99}, {ID: 1000}}})
-	if err != nil {
+	suspects := []poller.Suspect{{ID: 7}, {ID: 7}, {ID: 99}, {ID: 1000}}
+	if err := r.read(poller.Request{Kind: poller.Lookup, Suspects: suspects}); err != nil {
 		t.Fatal(err)
 	}
 	if r.has(7, 99); len(r.rows) != 2 {
@@ -53,7 +53,6 @@ func TestALookupReadsTheNamedRowsAsTheyAreNow(t *testing.T) {
 	}
 }
 
-// K28.
 func TestATableThatIsAlteredWhileItIsReadIsReadOn(t *testing.T) {
 	s := openShop(t, ordersTable)
 	s.exec(fmt.Sprintf(manyOrders, 700))

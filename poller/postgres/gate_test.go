@@ -1,0 +1,99 @@
+package postgres_test
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// gate is a TCP proxy on the way to a server. The way can change, and connections can be left hanging: they
+// stay open, and nothing comes through.
+type gate struct {
+	net.Listener
+	// open is locked while the gate is closed: what is sent arrives when it opens again.
+	open sync.RWMutex
+
+	mu        sync.Mutex
+	to        int
+	near, far []net.Conn
+}
+
+func openGate(t *testing.T, port int) *gate {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gate{Listener: l, to: port}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			g.join(client)
+		}
+	}()
+	t.Cleanup(func() { l.Close(); <-ended; g.cut() })
+	return g
+}
+
+func (g *gate) join(client net.Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	backend, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", g.to))
+	if err != nil {
+		client.Close()
+		return
+	}
+	g.near, g.far = append(g.near, client), append(g.far, backend)
+	go g.relay(backend, client)
+	go g.relay(client, backend)
+}
+
+func (g *gate) relay(to, from net.Conn) {
+	buf := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(buf)
+		if err == nil {
+			g.open.RLock()
+			_, err = to.Write(buf[:n])
+			g.open.RUnlock()
+		}
+		if err != nil {
+			return // the other half stays open: a peer that is gone says nothing
+		}
+	}
+}
+
+// dsn is the way to a database through the gate.
+func (g *gate) dsn(database string) string {
+	direct, here := fmt.Sprintf(":%d/", server.Port), fmt.Sprintf(":%d/", g.Addr().(*net.TCPAddr).Port)
+	return strings.Replace(server.DSN(role, password, database), direct, here, 1)
+}
+
+// lead changes the way of new connections and ends those there are.
+func (g *gate) lead(port int) {
+	g.mu.Lock()
+	g.to = port
+	g.mu.Unlock()
+	g.cut()
+}
+
+func (g *gate) cut() { g.hang(); g.end(&g.near) }
+
+// hang ends only the far side of each connection: the near side never learns of it.
+func (g *gate) hang() { g.end(&g.far) }
+
+func (g *gate) end(conns *[]net.Conn) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, c := range *conns {
+		c.Close()
+	}
+	*conns = nil
+}
