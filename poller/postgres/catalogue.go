@@ -44,9 +44,10 @@ func (c *catalogue) forget() { c.table = nil }
 func (c *catalogue) logMissing() {
 	before := c.missing
 	c.missing = strings.Join(c.table.missing, ", ")
-	switch table := zap.String("table", c.table.name); {
-	case c.missing == before:
-	case c.missing == "":
+	table := zap.String("table", c.table.name)
+	switch c.missing {
+	case before:
+	case "":
 		c.log.Info("the table has all columns again", table)
 	default:
 		c.log.Warn("the table lacks columns of the schema: null is published in their place until they are there "+

@@ -154,7 +154,10 @@ var errShort = errors.New("the server answered fewer statements than it was sent
 
 // readResults reads the answers of transaction's batch in order.
 func readResults(results *pgconn.MultiResultReader, query bool, take takeRows) (*clock, error) {
-	if !results.NextResult() || !results.NextResult() { // BEGIN, clockSQL
+	if !results.NextResult() { // BEGIN
+		return nil, errShort
+	}
+	if !results.NextResult() { // clockSQL
 		return nil, errShort
 	}
 	row := results.ResultReader()

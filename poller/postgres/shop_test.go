@@ -47,10 +47,9 @@ func TestMain(m *testing.M) {
 
 // setFlags multiplies the rounds of property tests by STORESTREAM_TEST_ROUNDS.
 func setFlags() error {
-	rounds := 1
 	if text := os.Getenv("STORESTREAM_TEST_ROUNDS"); text != "" {
-		var err error
-		if rounds, err = strconv.Atoi(text); err != nil || rounds < 1 {
+		rounds, err := strconv.Atoi(text)
+		if err != nil || rounds < 1 {
 			return fmt.Errorf("STORESTREAM_TEST_ROUNDS is %q: expected a number of 1 or more", text)
 		}
 		if err := flag.Set("rapid.checks", strconv.Itoa(100*rounds)); err != nil {
