@@ -1,9 +1,7 @@
-// Package config is what a user may set: the keys of CONTRACT.md, where their values may come from (defaults, then a YAML file, then the
-// environment, then flags; later wins), and the rules they keep. A configuration is taken whole or not at all: an unknown key is an
-// error, and all mistakes are reported at once. Only cmd reads it.
 package config
 
 import (
+	"slices"
 	"time"
 
 	"github.com/storestream/storestream/schemas"
@@ -21,8 +19,8 @@ const (
 	Tombstone = "tombstone"
 )
 
-// Config is a configuration that keeps every rule (see check.go). The koanf tags are the keys; the table of known keys, the names of the
-// environment's variables and `config show` are derived from them.
+// Config is a configuration that keeps every rule (rules.go). The koanf tags are the keys, the default tags
+// what they are where nobody sets them, as a user would write it.
 type Config struct {
 	Store     Store               `koanf:"store"`
 	Postgres  PostgreSQL          `koanf:"postgres"`
@@ -39,36 +37,38 @@ type Config struct {
 
 // Store is the REST service.
 type Store struct {
-	BaseURL              string        `koanf:"base_url"` // with its version segment, without a slash at the end
-	APIKey               Secret        `koanf:"api_key"`  // empty: fetched from the service
-	MaxRequestsPerSecond float64       `koanf:"max_requests_per_second"`
-	RequestTimeout       time.Duration `koanf:"request_timeout"`
+	// BaseURL has the service's version segment, and no slash at the end.
+	BaseURL string `koanf:"base_url" default:"http://127.0.0.1:8090/v1"`
+	// APIKey is empty where it is fetched from the service.
+	APIKey               Secret        `koanf:"api_key"`
+	MaxRequestsPerSecond float64       `koanf:"max_requests_per_second" default:"10"`
+	RequestTimeout       time.Duration `koanf:"request_timeout" default:"30s"`
 }
 
 // PostgreSQL is the database behind the transaction pooler.
 type PostgreSQL struct {
 	DSN            Secret `koanf:"dsn"` // empty: there is none
-	MaxConnections int    `koanf:"max_connections"`
+	MaxConnections int    `koanf:"max_connections" default:"4"`
 }
 
 // Kafka is the broker that topics are written to.
 type Kafka struct {
-	Brokers           []string `koanf:"brokers"` // host:port
-	TopicPrefix       string   `koanf:"topic_prefix"`
-	Partitions        int32    `koanf:"partitions"`
-	ReplicationFactor int16    `koanf:"replication_factor"` // -1: the broker's default
-	Group             string   `koanf:"group"`
+	Brokers           []string `koanf:"brokers" default:"127.0.0.1:9092"` // host:port
+	TopicPrefix       string   `koanf:"topic_prefix" default:"store."`
+	Partitions        int32    `koanf:"partitions" default:"6"`
+	ReplicationFactor int16    `koanf:"replication_factor" default:"-1"` // -1: the broker's default
+	Group             string   `koanf:"group" default:"storestream"`
 	TLS               TLS      `koanf:"tls"`
 	SASL              SASL     `koanf:"sasl"`
 }
 
 // TLS of the connections to the brokers. The files are tried when the configuration is loaded.
 type TLS struct {
-	Enabled            bool   `koanf:"enabled"`
+	Enabled            bool   `koanf:"enabled" default:"false"`
 	CAFile             string `koanf:"ca_file"` // empty: the system's
 	CertFile           string `koanf:"cert_file"`
 	KeyFile            string `koanf:"key_file"`
-	InsecureSkipVerify bool   `koanf:"insecure_skip_verify"`
+	InsecureSkipVerify bool   `koanf:"insecure_skip_verify" default:"false"`
 }
 
 // SASL is how storestream logs on to the brokers.
@@ -80,10 +80,10 @@ type SASL struct {
 
 // Registry is the schema registry.
 type Registry struct {
-	URL          string `koanf:"url"`
+	URL          string `koanf:"url" default:"http://127.0.0.1:8081"`
 	Username     string `koanf:"username"`
 	Password     Secret `koanf:"password"`
-	AutoRegister bool   `koanf:"auto_register"`
+	AutoRegister bool   `koanf:"auto_register" default:"true"`
 }
 
 // Schemas says where the Avro schemas are.
@@ -91,10 +91,11 @@ type Schemas struct {
 	Dir string `koanf:"dir"` // replaces the built-in ones by name; empty: the built-in ones
 }
 
-// Resource is how one resource is polled.
+// Resource is how one resource is polled. Its other defaults are in paces.
 type Resource struct {
-	Enabled bool `koanf:"enabled"`
-	// Source is where it is really read from: REST where postgres.dsn is empty, whatever was asked for.
+	Enabled bool `koanf:"enabled" default:"true"`
+	// Source is where the resource is really read from: REST where postgres.dsn is empty, whatever the user
+	// asked for.
 	Source   string        `koanf:"source"`
 	Interval time.Duration `koanf:"interval"`
 	Overlap  time.Duration `koanf:"overlap"`
@@ -103,22 +104,23 @@ type Resource struct {
 
 // Sweep is the scheduled comparison of topic and source.
 type Sweep struct {
-	Interval time.Duration `koanf:"interval"` // 0: only on request
-	Deletes  string        `koanf:"deletes"`
+	Interval time.Duration `koanf:"interval" default:"24h"` // 0: only on request
+	Deletes  string        `koanf:"deletes" default:"report"`
 }
 
 // HTTP is the status server.
 type HTTP struct {
-	Listen string `koanf:"listen"`
+	Listen string `koanf:"listen" default:"127.0.0.1:8080"`
 }
 
 // Log is what storestream says while it runs.
 type Log struct {
-	Level  string `koanf:"level"`  // debug, info, warn, error
-	Format string `koanf:"format"` // json, console
+	Level  string `koanf:"level" default:"info"`  // debug, info, warn, error
+	Format string `koanf:"format" default:"json"` // json, console
 }
 
-// Enabled is the names of the resources that this configuration polls, in the order in which they are declared.
+// Enabled is the names of the resources that this configuration polls, in the order in which they are
+// declared.
 func (c *Config) Enabled() []string {
 	var names []string
 	for _, name := range schemas.Names() {
@@ -129,36 +131,12 @@ func (c *Config) Enabled() []string {
 	return names
 }
 
-// Default is the configuration where nothing is set. Its orders and order_items ask for Postgres, which needs a DSN: Load turns them to
-// REST where there is none.
-func Default() Config {
-	c := Config{
-		Store:    Store{BaseURL: "http://127.0.0.1:8090/v1", MaxRequestsPerSecond: 10, RequestTimeout: 30 * time.Second},
-		Postgres: PostgreSQL{MaxConnections: 4},
-		Kafka: Kafka{Brokers: []string{"127.0.0.1:9092"}, TopicPrefix: "store.", Partitions: 6, ReplicationFactor: -1,
-			Group: "storestream"},
-		Registry:  Registry{URL: "http://127.0.0.1:8081", AutoRegister: true},
-		Resources: map[string]Resource{},
-		Sweep:     Sweep{Interval: 24 * time.Hour, Deletes: Report},
-		HTTP:      HTTP{Listen: "127.0.0.1:8080"},
-		Log:       Log{Level: "info", Format: "json"},
-	}
-	for _, d := range schemas.Declared() {
-		source := REST
-		if d.Table != "" {
-			source = Postgres
-		}
-		interval, overlap := pace(source)
-		c.Resources[d.Name] = Resource{Enabled: true, Source: source, Interval: interval, Overlap: overlap}
-	}
-	return c
-}
+// Entries is every key in force, in the order in which they are documented.
+func (c *Config) Entries() []Entry { return slices.Clone(c.entries) }
 
-// pace is how often a source is polled, and how far back, unless the user says otherwise: a database answers "what is new" from an
-// index, the service only with whole days.
-func pace(source string) (interval, overlap time.Duration) {
-	if source == Postgres {
-		return time.Second, 2 * time.Minute
-	}
-	return 30 * time.Second, 5 * time.Minute
+// Default is the configuration where nothing is set. In it every resource that the database offers is read
+// from PostgreSQL, which needs a DSN: Load turns them to REST where there is none.
+func Default() Config {
+	v := newValues()
+	return *decode(v, &mistakes{values: v, broken: map[string]bool{}})
 }

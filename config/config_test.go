@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/storestream/storestream/schemas"
 )
 
 // file writes a configuration file and returns its path.
@@ -33,8 +35,8 @@ func load(t *testing.T, in Input) *Config {
 	return c
 }
 
-// mistakes loads what must not load.
-func mistakes(t *testing.T, in Input) []Mistake {
+// mistakesOf loads what must not load.
+func mistakesOf(t *testing.T, in Input) []Mistake {
 	t.Helper()
 	_, err := Load(in)
 	invalid, ok := errors.AsType[*InvalidError](err)
@@ -56,22 +58,8 @@ func entry(t *testing.T, c *Config, key string) Entry {
 }
 
 func TestTheExampleHoldsEveryKeyAndNothingButDefaults(t *testing.T) {
-	example, nothing := load(t, Input{File: "example.yaml"}), load(t, Input{})
-	for _, e := range nothing.Entries() {
-		in := entry(t, example, e.Key)
-		if in.Value != e.Value {
-			t.Errorf("%s is %q in example.yaml, its default is %q", e.Key, in.Value, e.Value)
-		}
-		if in.From == fromDefault {
-			t.Errorf("%s is not in example.yaml", e.Key)
-		}
-	}
-	example.entries, nothing.entries = nil, nil
-	if !reflect.DeepEqual(example, nothing) {
-		t.Errorf("example.yaml loads to\n%+v\nthe defaults are\n%+v", example, nothing)
-	}
-	// The defaults before the missing DSN turns orders and order_items to REST.
-	text, err := os.ReadFile("example.yaml")
+	const file = "example.yaml"
+	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,16 +67,38 @@ func TestTheExampleHoldsEveryKeyAndNothingButDefaults(t *testing.T) {
 	if err := yaml.Unmarshal(text, &raw); err != nil {
 		t.Fatal(err)
 	}
+	resources, _ := raw["resources"].(map[string]any)
+	for _, name := range schemas.Names() {
+		if resources[name] == nil {
+			t.Fatalf("resources in %s lacks %s: copy the section of one like it, with its defaults", file, name)
+		}
+	}
+	example, nothing := load(t, Input{File: file}), load(t, Input{})
+	for _, e := range nothing.Entries() {
+		in := entry(t, example, e.Key)
+		if in.Value != e.Value {
+			t.Errorf("%s is %q in %s, its default is %q", e.Key, in.Value, file, e.Value)
+		}
+		if in.From == fromDefault {
+			t.Errorf("%s is not in %s: add it with its default %q", e.Key, file, e.Value)
+		}
+	}
+	example.entries, nothing.entries = nil, nil
+	if !reflect.DeepEqual(example, nothing) {
+		t.Errorf("%s loads to\n%+v\nthe defaults are\n%+v", file, example, nothing)
+	}
+	// The same as written: loading turned the resources of the database to REST, for there is no DSN.
 	for key, leaf := range knownKeys().leaves {
 		var at any = raw
 		for part := range strings.SplitSeq(key, ".") {
-			at = at.(map[string]any)[part]
+			section, _ := at.(map[string]any)
+			at = section[part]
 		}
 		if list, ok := at.([]any); ok {
 			at = list[0]
 		}
 		if got := fmt.Sprint(at); got != leaf.text {
-			t.Errorf("%s is %q in example.yaml, its default is %q", key, got, leaf.text)
+			t.Errorf("%s is %q in %s, its default is %q", key, got, file, leaf.text)
 		}
 	}
 }
@@ -105,7 +115,8 @@ kafka:
 resources:
   order_items: {interval: 3s, start: 2026-01-31}
 `),
-		Environ: []string{"STORESTREAM_STORE__REQUEST_TIMEOUT=6s", "STORESTREAM_RESOURCES__ORDER_ITEMS__INTERVAL=4s",
+		Environ: []string{"STORESTREAM_STORE__REQUEST_TIMEOUT=6s",
+			"STORESTREAM_RESOURCES__ORDER_ITEMS__INTERVAL=4s",
 			"STORESTREAM_KAFKA__PARTITIONS=12", "PATH=/bin"},
 		Set: []string{"resources.order_items.interval=5s"},
 	}
@@ -128,7 +139,8 @@ resources:
 		t.Errorf("base_url %q, expected it without the slash at its end", c.Store.BaseURL)
 	}
 	items := c.Resources["order_items"]
-	if want := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC); items.Interval != 5*time.Second || !items.Start.Equal(want) {
+	if want := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC); items.Interval != 5*time.Second ||
+		!items.Start.Equal(want) {
 		t.Errorf("order_items %+v, expected interval 5s and start %v", items, want)
 	}
 	if !reflect.DeepEqual(c.Kafka.Brokers, []string{"a:9092", "b:9093"}) {
@@ -146,17 +158,25 @@ func TestWithoutADSNOrdersAndItemsGoOverRESTAtItsPace(t *testing.T) {
 	}{
 		{"nothing set", nil, nil, REST, 30 * time.Second, 5 * time.Minute},
 		{"with a DSN", []string{dsn}, nil, Postgres, time.Second, 2 * time.Minute},
-		{"the defaults written out", nil, []string{"resources.orders.source=postgres", "resources.orders.interval=1s"}, REST, 30 * time.Second, 5 * time.Minute},
-		{"an interval of the user's", nil, []string{"resources.orders.interval=7s"}, REST, 7 * time.Second, 5 * time.Minute},
-		{"REST asked for", []string{dsn}, []string{"resources.orders.source=rest"}, REST, 30 * time.Second, 5 * time.Minute},
-		{"REST asked for, every second", nil, []string{"resources.orders.source=rest", "resources.orders.interval=1s"}, REST, time.Second, 5 * time.Minute},
+		{"the defaults written out", nil,
+			[]string{"resources.orders.source=postgres", "resources.orders.interval=1s"},
+			REST, 30 * time.Second, 5 * time.Minute},
+		{"an interval of the user's", nil, []string{"resources.orders.interval=7s"},
+			REST, 7 * time.Second, 5 * time.Minute},
+		{"REST asked for", []string{dsn}, []string{"resources.orders.source=rest"},
+			REST, 30 * time.Second, 5 * time.Minute},
+		{"REST asked for, every second", nil,
+			[]string{"resources.orders.source=rest", "resources.orders.interval=1s"},
+			REST, time.Second, 5 * time.Minute},
 	} {
 		c := load(t, Input{Environ: test.environ, Set: test.set})
-		if r := c.Resources["orders"]; r.Source != test.source || r.Interval != test.interval || r.Overlap != test.overlap {
+		if r := c.Resources["orders"]; r.Source != test.source || r.Interval != test.interval ||
+			r.Overlap != test.overlap {
 			t.Errorf("%s: %+v, expected %s %v %v", test.name, r, test.source, test.interval, test.overlap)
 		}
 	}
-	if e := entry(t, load(t, Input{}), "resources.orders.source"); e.Value != REST || e.From != "because postgres.dsn is empty" {
+	if e := entry(t, load(t, Input{}), "resources.orders.source"); e.Value != REST ||
+		e.From != "because postgres.dsn is empty" {
 		t.Errorf("the source is shown as %+v", e)
 	}
 }
@@ -181,7 +201,7 @@ log: {leve: debug}
 	for _, want := range []string{
 		`configuration: 13 mistakes`,
 		`log.leve (storestream.yaml:11): unknown key; the nearest known one is log.level`,
-		`store.base_url: "shop.example" (storestream.yaml:2): expected an http or https URL with the service's version segment`,
+		`store.base_url: "shop.example" (storestream.yaml:2): expected an http or https URL`,
 		`store.max_requests_per_second: "0" (storestream.yaml:2): expected a number above 0`,
 		`kafka.brokers: "127.0.0.1" (storestream.yaml:4): expected host:port`,
 		`kafka.partitions: "six" (storestream.yaml:5): expected a whole number`,
@@ -234,7 +254,8 @@ func TestOneMistakeOfEachRule(t *testing.T) {
 		{"kafka.tls.enabled=true,kafka.tls.ca_file=" + missing, "kafka.tls.ca_file", "no such file"},
 		{"kafka.tls.enabled=true,kafka.tls.ca_file=example.yaml", "kafka.tls.ca_file", "PEM"},
 		{"kafka.tls.enabled=true,kafka.tls.cert_file=/x", "kafka.tls.key_file", "its key"},
-		{"kafka.tls.enabled=true,kafka.tls.cert_file=/x,kafka.tls.key_file=/x", "kafka.tls.cert_file", "cannot be used"},
+		{"kafka.tls.enabled=true,kafka.tls.cert_file=/x,kafka.tls.key_file=/x", "kafka.tls.cert_file",
+			"cannot be used"},
 		{"kafka.tls.enabled=yes", "kafka.tls.enabled", "true or false"},
 		{"kafka.sasl.username=u", "kafka.sasl.mechanism", "PLAIN"},
 		{"registry.url=registry:8081", "registry.url", "http"},
@@ -244,23 +265,27 @@ func TestOneMistakeOfEachRule(t *testing.T) {
 		{"sweep.interval=1s", "sweep.interval", "1m or more"},
 		{"http.listen=8080", "http.listen", "host:port"},
 		{"log.format=xml", "log.format", "json or console"},
-		{"resources.order.interval=1s", "resources.order.interval", "nearest known one is resources.orders.interval"},
+		{"resources.order.interval=1s", "resources.order.interval",
+			"nearest known one is resources.orders.interval"},
 		{"kafka.group", "kafka.group", "key=value"},
 	} {
-		found := mistakes(t, Input{Set: settings(test.set)})
+		found := mistakesOf(t, Input{Set: settings(test.set)})
 		if len(found) != 1 || found[0].Key != test.key || !strings.Contains(found[0].Rule, test.rule) {
-			t.Errorf("--set %s gives %v, expected one mistake in %s that says %q", test.set, found, test.key, test.rule)
+			t.Errorf("--set %s gives %v, expected one mistake in %s that says %q", test.set, found, test.key,
+				test.rule)
 		}
 	}
 }
 
 func TestAnUnknownEnvironmentVariableIsAMistakeUnlessKubernetesSetIt(t *testing.T) {
-	found := mistakes(t, Input{Environ: []string{"STORESTREAM_STORE_BASE_URL=http://x/v1", "STORESTREAM_STORE__API_KYE=geheim"}})
+	found := mistakesOf(t, Input{Environ: []string{"STORESTREAM_STORE_BASE_URL=http://x/v1",
+		"STORESTREAM_STORE__API_KYE=geheim"}})
 	if len(found) != 2 {
 		t.Fatalf("%v, expected two mistakes", found)
 	}
 	all := fmt.Sprint(found)
-	for _, want := range []string{"STORESTREAM_STORE_BASE_URL", "nearest known one is STORESTREAM_STORE__BASE_URL", "STORESTREAM_STORE__API_KEY"} {
+	for _, want := range []string{"STORESTREAM_STORE_BASE_URL",
+		"nearest known one is STORESTREAM_STORE__BASE_URL", "STORESTREAM_STORE__API_KEY"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%s does not name %s", all, want)
 		}
@@ -268,8 +293,9 @@ func TestAnUnknownEnvironmentVariableIsAMistakeUnlessKubernetesSetIt(t *testing.
 	if strings.Contains(all, "geheim") {
 		t.Error("the value of an unknown variable is shown: it may be a misspelled secret")
 	}
-	load(t, Input{Environ: []string{"STORESTREAM_SERVICE_HOST=10.0.0.1", "STORESTREAM_SERVICE_PORT=8080", "STORESTREAM_PORT=tcp://10.0.0.1:8080",
-		"STORESTREAM_PORT_8080_TCP_ADDR=10.0.0.1", "STORESTREAM_STATUS_PORT_8080_TCP=x", "STORESTREAM_SERVICE_PORT_HTTP=8080"}})
+	load(t, Input{Environ: []string{"STORESTREAM_SERVICE_HOST=10.0.0.1", "STORESTREAM_SERVICE_PORT=8080",
+		"STORESTREAM_PORT=tcp://10.0.0.1:8080", "STORESTREAM_PORT_8080_TCP_ADDR=10.0.0.1",
+		"STORESTREAM_STATUS_PORT_8080_TCP=x", "STORESTREAM_SERVICE_PORT_HTTP=8080"}})
 }
 
 func TestAFileThatIsNotAConfigurationSaysWhy(t *testing.T) {
@@ -288,7 +314,8 @@ func TestAFileThatIsNotAConfigurationSaysWhy(t *testing.T) {
 			t.Errorf("%q gives %v, expected %q", test.text, err, test.want)
 		}
 	}
-	if _, err := Load(Input{File: "/no/such/file.yaml"}); err == nil || !strings.Contains(err.Error(), "/no/such/file.yaml") {
+	const missing = "/no/such/file.yaml"
+	if _, err := Load(Input{File: missing}); err == nil || !strings.Contains(err.Error(), missing) {
 		t.Errorf("a missing file gives %v", err)
 	}
 	load(t, Input{File: file(t, "empty.yaml", "# nothing\n")})
@@ -313,7 +340,8 @@ resources:
 func TestSecretsComeFromFilesAndAreNeverShown(t *testing.T) {
 	password := file(t, "password", "it's \\ secret\n")
 	key := file(t, "key", "k3y\r\n")
-	c := load(t, Input{Set: []string{"store.api_key=file:" + key, "registry.username=u", "registry.password=pa55",
+	c := load(t, Input{Set: []string{"store.api_key=file:" + key, "registry.username=u",
+		"registry.password=pa55",
 		"postgres.dsn=host=db user=student_ro password=file:" + password}})
 	if c.Store.APIKey != "k3y" {
 		t.Errorf("api_key %q, expected the file's text without its newline", string(c.Store.APIKey))
@@ -335,7 +363,8 @@ func TestSecretsComeFromFilesAndAreNeverShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, shown := range []string{fmt.Sprint(c), fmt.Sprintf("%+v %#v", c.Registry, c.Registry), string(asJSON), fmt.Sprint(c.Entries())} {
+	for _, shown := range []string{fmt.Sprint(c), fmt.Sprintf("%+v %#v", c.Registry, c.Registry), string(asJSON),
+		fmt.Sprint(c.Entries())} {
 		for _, secret := range []string{"k3y", "pa55", "it's"} {
 			if strings.Contains(shown, secret) {
 				t.Errorf("%q is shown in %s", secret, shown)

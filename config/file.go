@@ -12,42 +12,47 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// file reads the layer of a YAML file. It goes over YAML's nodes, because they know their lines and their text as it was written; a key
-// with no value (null) is not set.
-func (l *loader) file(path string) {
+// loadFile lays a YAML file over v. It goes over YAML's nodes, because they know their lines and their text
+// as it was written. A key without a value (null) is not set.
+func loadFile(path string, v *values, m *mistakes) {
 	if path == "" {
 		return
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		l.mistake(Mistake{Key: path, Rule: fmt.Sprintf("the configuration file cannot be read: %v", fileError(err))})
+		m.add(Mistake{Key: path, Rule: fmt.Sprintf("the configuration file cannot be read: %v", fileError(err))})
 		return
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, second yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		if !errors.Is(err, io.EOF) { // an empty file sets nothing
-			l.mistake(Mistake{Key: path, Rule: "not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")})
+			m.add(Mistake{Key: path, Rule: "not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")})
 		}
 		return
 	}
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
-		l.mistake(Mistake{Key: path, Rule: "expected one YAML document, found more"})
+		m.add(Mistake{Key: path, Rule: "expected one YAML document, found more"})
 		return
 	}
-	f := &yamlFile{name: filepath.Base(path), loader: l, given: map[string]setting{}}
+	f := &yamlFile{name: filepath.Base(path), known: v.known, mistakes: m, given: layer{}}
 	f.section("", doc.Content[0])
-	l.layer(f.given)
+	v.lay(f.given)
 }
 
 // yamlFile collects what a file sets.
 type yamlFile struct {
-	name   string
-	loader *loader
-	given  map[string]setting
+	name     string
+	known    *keys
+	mistakes *mistakes
+	given    layer
 }
 
 func (f *yamlFile) at(n *yaml.Node) string { return fmt.Sprintf("%s:%d", f.name, n.Line) }
+
+func (f *yamlFile) mistake(key string, n *yaml.Node, rule string) {
+	f.mistakes.add(Mistake{Key: key, From: f.at(n), Rule: rule})
+}
 
 // section goes over a mapping whose key is path ("" for the whole file).
 func (f *yamlFile) section(path string, n *yaml.Node) {
@@ -60,10 +65,10 @@ func (f *yamlFile) section(path string, n *yaml.Node) {
 		if what == "" {
 			what = f.name
 		}
-		f.loader.mistake(Mistake{Key: what, From: f.at(n), Rule: "expected a section with the keys " + f.loader.known.inSection(path)})
+		f.mistake(what, n, "expected a section with the keys "+f.known.inSection(path))
 		return
 	}
-	for i := 0; i+1 < len(n.Content); i += 2 { // first, because a key of the mapping itself wins over a merged one
+	for i := 0; i+1 < len(n.Content); i += 2 { // first: a key of the mapping itself wins over a merged one
 		if n.Content[i].ShortTag() == "!!merge" {
 			f.section(path, n.Content[i+1])
 		}
@@ -75,7 +80,7 @@ func (f *yamlFile) section(path string, n *yaml.Node) {
 			continue
 		}
 		if first, twice := lines[name.Value]; twice {
-			f.loader.mistake(Mistake{Key: join(path, name.Value), From: f.at(name), Rule: fmt.Sprintf("set twice, first in line %d", first)})
+			f.mistake(join(path, name.Value), name, fmt.Sprintf("set twice, first in line %d", first))
 			continue
 		}
 		lines[name.Value] = name.Line
@@ -84,28 +89,28 @@ func (f *yamlFile) section(path string, n *yaml.Node) {
 }
 
 func (f *yamlFile) key(key string, name, value *yaml.Node) {
-	if f.loader.known.sections[key] {
+	if f.known.sections[key] {
 		f.section(key, value)
 		return
 	}
-	if _, ok := f.loader.known.leaves[key]; !ok {
-		f.loader.mistake(Mistake{Key: key, From: f.at(name), Rule: "unknown key; the nearest known one is " + f.loader.known.nearest(key)})
+	if !f.known.has(key) {
+		f.mistakes.unknown(key, f.at(name))
 		return
 	}
 	value = target(value)
 	if value.ShortTag() == "!!null" {
 		return
 	}
-	text, err := f.text(value)
+	text, err := scalar(value)
 	if err != nil {
-		f.loader.mistake(Mistake{Key: key, From: f.at(value), Rule: err.Error()})
+		f.mistake(key, value, err.Error())
 		return
 	}
-	f.given[key] = setting{text: text, from: f.at(value)}
+	f.given[key] = setting{text, f.at(value)}
 }
 
-// text is a scalar as it was written, or a list's elements between commas.
-func (f *yamlFile) text(n *yaml.Node) (string, error) {
+// scalar is a value as it was written, or a list's elements between commas.
+func scalar(n *yaml.Node) (string, error) {
 	if n.Kind == yaml.ScalarNode {
 		return n.Value, nil
 	}

@@ -1,10 +1,9 @@
 package config
 
 import (
-	"fmt"
 	"math"
+	"net/url"
 	"reflect"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,37 +18,41 @@ const envPrefix = "STORESTREAM_"
 // leaf is one key that takes a value.
 type leaf struct {
 	key  string // "resources.orders.interval"
-	text string // its value, as a user would write it
+	text string // its default, as a user would write it
 	typ  reflect.Type
 }
 
-// leaves is every key of c, in the order in which Config declares them.
-func leaves(c Config) []leaf {
-	var found []leaf
-	walk("", reflect.ValueOf(c), &found)
+// leaves appends every key of a section of type t, in the order in which it declares them.
+func leaves(path string, t reflect.Type, found []leaf) []leaf {
+	for f := range t.Fields() {
+		key := join(path, f.Tag.Get("koanf"))
+		switch {
+		case !f.IsExported():
+		case f.Type.Kind() == reflect.Map:
+			for _, d := range schemas.Declared() {
+				found = append(found, resourceLeaves(join(key, d.Name), d)...)
+			}
+		case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[time.Time]():
+			found = leaves(key, f.Type, found)
+		default:
+			found = append(found, leaf{key, f.Tag.Get("default"), f.Type})
+		}
+	}
 	return found
 }
 
-func walk(path string, v reflect.Value, found *[]leaf) {
-	switch v.Interface().(type) {
-	case time.Time:
-		*found = append(*found, leaf{path, text(v), v.Type()})
-		return
-	case map[string]Resource:
-		for _, name := range schemas.Names() {
-			walk(join(path, name), v.MapIndex(reflect.ValueOf(name)), found)
-		}
-		return
+func resourceLeaves(path string, d schemas.Declaration) []leaf {
+	source := REST
+	if d.Table != "" {
+		source = Postgres
 	}
-	if v.Kind() != reflect.Struct {
-		*found = append(*found, leaf{path, text(v), v.Type()})
-		return
-	}
-	for i := range v.NumField() {
-		if tag := v.Type().Field(i).Tag.Get("koanf"); tag != "" {
-			walk(join(path, tag), v.Field(i), found)
+	found := leaves(path, reflect.TypeFor[Resource](), nil)
+	for i := range found {
+		if text, ok := paces[source][strings.TrimPrefix(found[i].key, path+".")]; ok {
+			found[i].text = text
 		}
 	}
+	return found
 }
 
 func join(path, name string) string {
@@ -57,38 +60,6 @@ func join(path, name string) string {
 		return name
 	}
 	return path + "." + name
-}
-
-// text writes a leaf's value as a user would: the opposite of parse. It does not mask.
-func text(v reflect.Value) string {
-	switch x := v.Interface().(type) {
-	case Secret:
-		return string(x)
-	case time.Duration:
-		return durationText(x)
-	case time.Time:
-		if x.IsZero() {
-			return ""
-		}
-		return x.Format(time.DateOnly)
-	case []string:
-		return strings.Join(x, ",")
-	case float64:
-		return strconv.FormatFloat(x, 'g', -1, 64)
-	}
-	return fmt.Sprint(v.Interface())
-}
-
-// durationText is Go's, without the zeros at its end: 24h for 24h0m0s.
-func durationText(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
 }
 
 // keys answers questions about names.
@@ -100,7 +71,7 @@ type keys struct {
 
 func knownKeys() *keys {
 	k := &keys{leaves: map[string]leaf{}, sections: map[string]bool{}}
-	for _, l := range leaves(Default()) {
+	for _, l := range leaves("", reflect.TypeFor[Config](), nil) {
 		for i, r := range l.key {
 			if section := l.key[:i]; r == '.' && !k.sections[section] {
 				k.sections[section] = true
@@ -111,6 +82,12 @@ func knownKeys() *keys {
 		k.ordered = append(k.ordered, l.key)
 	}
 	return k
+}
+
+// has says whether key takes a value.
+func (k *keys) has(key string) bool {
+	_, ok := k.leaves[key]
+	return ok
 }
 
 // inSection is the names directly within a section, for a message.
@@ -131,7 +108,7 @@ func (k *keys) nearest(unknown string) string { return Nearest(unknown, k.ordere
 func (k *keys) nearestEnv(unknown string) string {
 	var names []string
 	for _, key := range k.ordered {
-		if _, ok := k.leaves[key]; ok {
+		if k.has(key) {
 			names = append(names, envName(key))
 		}
 	}
@@ -152,4 +129,24 @@ func Nearest(unknown string, known []string) string {
 		}
 	}
 	return best
+}
+
+// mask is the text of key's value without what must not be shown: secrets, and passwords within a URL.
+func (k *keys) mask(key, text string) string {
+	switch {
+	case key == keyDSN:
+		return maskDSN(text)
+	case k.leaves[key].typ == reflect.TypeFor[Secret]():
+		if strings.HasPrefix(text, secretFile) {
+			return text
+		}
+		return Secret(text).String()
+	case !strings.Contains(text, "@"):
+		return text
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return masked
+	}
+	return maskUserinfo(u)
 }

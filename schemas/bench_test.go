@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onCPU reports the CPU time of an operation beside its wall time, which on a machine that others use too says little.
+// onCPU reports the CPU time of an operation beside its wall time, which on a machine that others use too
+// says little.
 func onCPU(b *testing.B) (report func()) {
 	b.Helper()
 	used := func() int64 {
@@ -23,8 +24,9 @@ func onCPU(b *testing.B) (report func()) {
 	return func() { b.ReportMetric(float64(used()-before)/float64(b.N), "cpu-ns/op") }
 }
 
-const benchUser = `{"id": 45211, "first_name": "Kimberly", "last_name": "Rodriguez", "email": "kimberlyrodriguez@example.org", "age": 34, ` +
-	`"gender": "F", "state": "São Paulo", "street_address": "81233 Thomas Ports Suite 812", "postal_code": "08115-100", "city": "null", ` +
+const benchUser = `{"id": 45211, "first_name": "Kimberly", "last_name": "Rodriguez", ` +
+	`"email": "kimberlyrodriguez@example.org", "age": 34, "gender": "F", "state": "São Paulo", ` +
+	`"street_address": "81233 Thomas Ports Suite 812", "postal_code": "08115-100", "city": "null", ` +
 	`"country": "Brasil", "latitude": -23.473987519, "longitude": -46.36498273, "traffic_source": "Search", ` +
 	`"created_at": "2023-11-21T09:12:44Z", "updated_at": "2026-11-20T17:02:31Z"}`
 
@@ -43,12 +45,14 @@ func BenchmarkUserFromJSON(b *testing.B) {
 
 func BenchmarkOrderFromPostgres(b *testing.B) {
 	r := load(b).Get("orders")
-	d, err := NewColumnDecoder(r, []Column{{"id", pgtype.Int8OID}, {"user_id", pgtype.Int8OID}, {"status", pgtype.TextOID},
-		{"total_amount", pgtype.NumericOID}, {"created_at", pgtype.TimestamptzOID}, {"updated_at", pgtype.TimestamptzOID}})
+	d, err := NewColumnDecoder(r, []Column{{"id", pgtype.Int8OID}, {"user_id", pgtype.Int8OID},
+		{"status", pgtype.TextOID}, {"total_amount", pgtype.NumericOID},
+		{"created_at", pgtype.TimestamptzOID}, {"updated_at", pgtype.TimestamptzOID}})
 	if err != nil {
 		b.Fatal(err)
 	}
-	values := [][]byte{binary.BigEndian.AppendUint64(nil, 123456), binary.BigEndian.AppendUint64(nil, 45211), []byte("Complete"),
+	values := [][]byte{binary.BigEndian.AppendUint64(nil, 123456), binary.BigEndian.AppendUint64(nil, 45211),
+		[]byte("Complete"),
 		binaryOf(b, pgtype.NumericOID, "59.990001678466797"),
 		binaryOf(b, pgtype.TimestamptzOID, time.Date(2026, 11, 20, 17, 2, 31, 0, time.UTC)),
 		binaryOf(b, pgtype.TimestamptzOID, time.Date(2026, 11, 20, 17, 2, 31, 123456000, time.UTC))}
@@ -63,7 +67,8 @@ func BenchmarkOrderFromPostgres(b *testing.B) {
 
 func BenchmarkMoney(b *testing.B) {
 	var buf [32]byte
-	for _, text := range []string{"49", "49.5", "59.990001678466797", "2.51874985694885", "12345678901234567890.123456789012345678"} {
+	for _, text := range []string{"49", "49.5", "59.990001678466797", "2.51874985694885",
+		"12345678901234567890.123456789012345678"} {
 		b.Run("text/"+text, func(b *testing.B) {
 			raw := []byte(text)
 			b.ReportAllocs()

@@ -18,7 +18,8 @@ import (
 const enumOID = 16999 // a type that a user created
 
 // orderColumns are a table of orders as one would declare it.
-var orderColumns = []Column{{"id", pgtype.Int8OID}, {"user_id", pgtype.Int4OID}, {"status", enumOID}, {"total_amount", pgtype.NumericOID},
+var orderColumns = []Column{{"id", pgtype.Int8OID}, {"user_id", pgtype.Int4OID}, {"status", enumOID},
+	{"total_amount", pgtype.NumericOID},
 	{"created_at", pgtype.TimestamptzOID}, {"updated_at", pgtype.TimestampOID}}
 
 // decoder is a decoder for orders.
@@ -35,7 +36,8 @@ func decoder(t testing.TB, cols []Column) *ColumnDecoder {
 func orderValues(tb testing.TB) [][]byte {
 	tb.Helper()
 	at := time.Date(2026, 11, 20, 17, 2, 31, 123456000, time.UTC)
-	return [][]byte{binaryOf(tb, pgtype.Int8OID, 7), binaryOf(tb, pgtype.Int4OID, 12), []byte("Shipped"), binaryOf(tb, pgtype.NumericOID, "49.50"),
+	return [][]byte{binaryOf(tb, pgtype.Int8OID, 7), binaryOf(tb, pgtype.Int4OID, 12), []byte("Shipped"),
+		binaryOf(tb, pgtype.NumericOID, "49.50"),
 		binaryOf(tb, pgtype.TimestamptzOID, at.Truncate(time.Second)), binaryOf(tb, pgtype.TimestampOID, at)}
 }
 
@@ -46,13 +48,14 @@ func TestTheSameRowFromEitherSourceIsTheSameBytes(t *testing.T) {
 	}
 	want := mustParse(t, "orders", `{"id":7,"user_id":12,"status":"Shipped","total_amount":49.5,`+times+`}`)
 	if !bytes.Equal(got.Value, want.Value) || got.ID != want.ID || got.UpdatedAt != want.UpdatedAt {
-		t.Errorf("Postgres %d %s %x\nREST     %d %s %x", got.ID, got.UpdatedAt, got.Value, want.ID, want.UpdatedAt, want.Value)
+		t.Errorf("Postgres %d %s %x\nREST     %d %s %x", got.ID, got.UpdatedAt, got.Value, want.ID, want.UpdatedAt,
+			want.Value)
 	}
 	checkRecord(t, load(t).Get("orders"), got)
 }
 
-// The same row, whatever it holds and whatever types the table has: floats as the shortest text that reads back, which is what
-// Postgres and its JSON print.
+// The same row, whatever it holds and whatever types the table has: floats as the shortest text that reads
+// back, which is what Postgres and its JSON print.
 func TestRowsFromEitherSourceAreTheSameBytesWhateverTheColumnTypes(t *testing.T) {
 	r := load(t).Get("order_items")
 	rapid.Check(t, func(t *rapid.T) {
@@ -68,7 +71,8 @@ func TestRowsFromEitherSourceAreTheSameBytesWhateverTheColumnTypes(t *testing.T)
 			}
 			return b
 		}
-		quantityOID := rapid.SampledFrom([]uint32{pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.NumericOID, pgtype.Float8OID, pgtype.TextOID}).Draw(t, "quantity type")
+		quantityOID := rapid.SampledFrom([]uint32{pgtype.Int2OID, pgtype.Int4OID, pgtype.Int8OID, pgtype.NumericOID,
+			pgtype.Float8OID, pgtype.TextOID}).Draw(t, "quantity type")
 		var quantityBytes []byte
 		switch quantityOID {
 		case pgtype.TextOID:
@@ -92,19 +96,23 @@ func TestRowsFromEitherSourceAreTheSameBytesWhateverTheColumnTypes(t *testing.T)
 			amountOID, amountText = pgtype.Float4OID, strconv.FormatFloat(float, 'g', -1, 32)
 			amountBytes = encode(pgtype.Float4OID, float32(float))
 		}
-		d, err := NewColumnDecoder(r, []Column{{"updated_at", pgtype.TimestampOID}, {"id", pgtype.Int8OID}, {"quantity", quantityOID},
-			{"sale_price", pgtype.NumericOID}, {"amount", amountOID}, {"created_at", pgtype.TimestamptzOID}, {"order_id", pgtype.Int8OID}})
+		d, err := NewColumnDecoder(r, []Column{{"updated_at", pgtype.TimestampOID}, {"id", pgtype.Int8OID},
+			{"quantity", quantityOID}, {"sale_price", pgtype.NumericOID}, {"amount", amountOID},
+			{"created_at", pgtype.TimestamptzOID}, {"order_id", pgtype.Int8OID}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		fromPostgres, rej1 := d.Decode([][]byte{encode(pgtype.TimestampOID, at.Time()), encode(pgtype.Int8OID, id), quantityBytes,
+		fromPostgres, rej1 := d.Decode([][]byte{encode(pgtype.TimestampOID, at.Time()), encode(pgtype.Int8OID, id),
+			quantityBytes,
 			encode(pgtype.NumericOID, numeric), amountBytes, encode(pgtype.TimestamptzOID, at.Time()), nil})
-		row := fmt.Sprintf(`{"id":%d,"order_id":null,"sale_price":%s,"quantity":%d,"amount":%s,"created_at":"%s","updated_at":"%s"}`, id, price, quantity, amountText, at, at)
+		row := fmt.Sprintf(`{"id":%d,"order_id":null,"sale_price":%s,"quantity":%d,"amount":%s,`+
+			`"created_at":"%s","updated_at":"%s"}`, id, price, quantity, amountText, at, at)
 		fromREST, rej2 := NewRowParser(r).Parse([]byte(row))
 		if (rej1 == nil) != (rej2 == nil) || rej1 != nil && rej1.Field != rej2.Field {
 			t.Fatalf("%s: rejected by one: %+v, %+v", row, rej1, rej2)
 		}
-		if rej1 == nil && (!bytes.Equal(fromPostgres.Value, fromREST.Value) || fromPostgres.UpdatedAt != fromREST.UpdatedAt || fromPostgres.ID != fromREST.ID) {
+		if rej1 == nil && (!bytes.Equal(fromPostgres.Value, fromREST.Value) ||
+			fromPostgres.UpdatedAt != fromREST.UpdatedAt || fromPostgres.ID != fromREST.ID) {
 			t.Fatalf("%s:\n%x\n%x", row, fromPostgres.Value, fromREST.Value)
 		}
 	})
@@ -125,11 +133,15 @@ func TestADatabaseValueThatBreaksTheContractIsRejectedByItsField(t *testing.T) {
 		{0, nil, "id", "found null", false, false, `"id":null`},
 		{0, []byte{1}, "id", "int8 that does not fit", false, false, `"id":"\\x01"`},
 		{2, []byte("\xffsecret"), "status", "UTF-8", true, false, `"status":"\\xff736563726574"`},
-		{2, []byte("se\x00cret"), "status", "of OID 16999 that does not fit", true, false, `"status":"se\u0000cret"`},
+		{2, []byte("se\x00cret"), "status", "of OID 16999 that does not fit", true, false,
+			`"status":"se\u0000cret"`},
 		{3, nan, "total_amount", "numeric that does not fit", true, false, `"total_amount":"NaN"`},
-		{3, binaryOf(t, pgtype.NumericOID, "123456789012345678901.5"), "total_amount", "20 digits", true, false, `"total_amount":"123456789012345678901.5"`},
-		{3, binaryOf(t, pgtype.NumericOID, "-0.0000000000000000001"), "total_amount", "18 after", true, false, `"total_amount":"-0.0000000000000000001"`},
-		{3, []byte{0, 1, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, "total_amount", "decimal", true, false, `"total_amount":"\\x`},
+		{3, binaryOf(t, pgtype.NumericOID, "123456789012345678901.5"), "total_amount", "20 digits", true, false,
+			`"total_amount":"123456789012345678901.5"`},
+		{3, binaryOf(t, pgtype.NumericOID, "-0.0000000000000000001"), "total_amount", "18 after", true, false,
+			`"total_amount":"-0.0000000000000000001"`},
+		{3, []byte{0, 1, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, "total_amount", "decimal", true, false,
+			`"total_amount":"\\x`},
 		{4, infinity, "created_at", "RFC 3339", true, false, `"created_at":"infinity"`},
 		{5, infinity, "updated_at", "RFC 3339", true, true, `"updated_at":"infinity"`},
 		{5, nil, "updated_at", "found null", true, true, `"updated_at":null`},
@@ -141,10 +153,12 @@ func TestADatabaseValueThatBreaksTheContractIsRejectedByItsField(t *testing.T) {
 			t.Errorf("%s: taken as %x", c.field, rec.Value)
 			continue
 		}
-		if rej.Field != c.field || !strings.Contains(rej.Err, c.err) || rej.HasID != c.hasID || c.hasID && rej.ID != 7 || (rej.UpdatedAt == MinInstant) != c.noTime {
+		if rej.Field != c.field || !strings.Contains(rej.Err, c.err) || rej.HasID != c.hasID ||
+			c.hasID && rej.ID != 7 || (rej.UpdatedAt == MinInstant) != c.noTime {
 			t.Errorf("%s: %+v", c.field, rej)
 		}
-		if !json.Valid(rej.Row) || !strings.Contains(string(rej.Row), c.rowHold) || strings.Contains(rej.Err, "secret") {
+		if !json.Valid(rej.Row) || !strings.Contains(string(rej.Row), c.rowHold) ||
+			strings.Contains(rej.Err, "secret") {
 			t.Errorf("%s: %s; row %s", c.field, rej.Err, rej.Row)
 		}
 	}
@@ -154,7 +168,8 @@ func TestARejectedRowIsAnObjectOfTexts(t *testing.T) {
 	values := orderValues(t)
 	values[4] = binary.BigEndian.AppendUint64(nil, 1<<63)
 	_, rej := decoder(t, orderColumns).Decode(values)
-	const want = `{"id":"7","user_id":"12","status":"Shipped","total_amount":"49.50","created_at":"-infinity","updated_at":"2026-11-20T17:02:31.123456Z"}`
+	const want = `{"id":"7","user_id":"12","status":"Shipped","total_amount":"49.50",` +
+		`"created_at":"-infinity","updated_at":"2026-11-20T17:02:31.123456Z"}`
 	if rej == nil || string(rej.Row) != want {
 		t.Errorf("got  %s\nwant %s", rej.Row, want)
 	}
@@ -164,6 +179,7 @@ func TestARejectedRowIsAnObjectOfTexts(t *testing.T) {
 }
 
 func TestAFloatColumnsMoneyIsTheDecimalThatPostgresPrints(t *testing.T) {
+	money := &Field{Kind: Decimal, Precision: 38, Scale: 18}
 	for _, c := range []struct {
 		oid   uint32
 		value any
@@ -178,13 +194,13 @@ func TestAFloatColumnsMoneyIsTheDecimalThatPostgresPrints(t *testing.T) {
 		{pgtype.Int2OID, int16(-5), "-5"},
 		{pgtype.TextOID, "49.50", "49.5"},
 	} {
-		d, ok := columnValue{c.oid, binaryOf(t, c.oid, c.value)}.decimal(&Field{Kind: Decimal, Precision: 38, Scale: 18})
+		d, ok := columnValue{c.oid, binaryOf(t, c.oid, c.value)}.decimal(money)
 		if got := string(d.appendText(nil, 18)); !ok || got != c.want {
 			t.Errorf("%v: %v %s, expected %s", c.value, ok, got, c.want)
 		}
 	}
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e20, 1e-19, 5e-324} {
-		if d, ok := (columnValue{oidFloat8, pgFloat8(v)}).decimal(&Field{Kind: Decimal, Precision: 38, Scale: 18}); ok {
+		if d, ok := (columnValue{oidFloat8, pgFloat8(v)}).decimal(money); ok {
 			t.Errorf("%v was taken as %+v", v, d)
 		}
 		if _, ok := (columnValue{oidFloat8, pgFloat8(v)}).long(); ok && v != 1e20 {
@@ -199,16 +215,21 @@ func TestAFloatColumnsMoneyIsTheDecimalThatPostgresPrints(t *testing.T) {
 
 func TestATableThatCannotHoldTheResourceIsNamedColumnByColumn(t *testing.T) {
 	r := load(t).Get("orders")
-	_, err := NewColumnDecoder(r, []Column{{"id", pgtype.TextOID}, {"status", pgtype.BoolOID}, {"total_amount", 790}, {"updated_at", pgtype.TextOID}, {"user_id", enumOID},
+	_, err := NewColumnDecoder(r, []Column{{"id", pgtype.TextOID}, {"status", pgtype.BoolOID},
+		{"total_amount", 790}, {"updated_at", pgtype.TextOID}, {"user_id", enumOID},
 		{"channel", pgtype.TextOID}})
-	for _, want := range []string{"column id is text: expected one of int2, int4, int8, numeric for its integer", "column status is bool: expected one of text, varchar",
-		"column total_amount is money", "column updated_at is text: expected one of timestamp, timestamptz for its timestamp", "column user_id is of OID 16999",
+	for _, want := range []string{"column id is text: expected one of int2, int4, int8, numeric for its integer",
+		"column status is bool: expected one of text, varchar",
+		"column total_amount is money",
+		"column updated_at is text: expected one of timestamp, timestamptz for its timestamp",
+		"column user_id is of OID 16999",
 		"column created_at is missing", "column channel: expected one column for each field of record Order"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("not named: %s in %v", want, err)
 		}
 	}
-	d, err := NewColumnDecoder(r, []Column{{"id", pgtype.Int8OID}, {"updated_at", pgtype.TimestampOID}, {"created_at", pgtype.TextOID}})
+	d, err := NewColumnDecoder(r, []Column{{"id", pgtype.Int8OID}, {"updated_at", pgtype.TimestampOID},
+		{"created_at", pgtype.TextOID}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,9 +16,11 @@ import (
 	"github.com/twmb/avro"
 )
 
-var update = flag.Bool("update", false, "write testdata/golden anew; a change there is a change of what consumers get")
+var update = flag.Bool("update", false,
+	"write testdata/golden anew; a change there is a change of what consumers get")
 
-// golden is one line of a golden file: a row as the service gives it, and what it is on the wire, headers left at zero.
+// golden is one line of a golden file: a row as the service gives it, and what it is on the wire, headers
+// left at zero.
 type golden struct {
 	Row   json.RawMessage `json:"row"`
 	Key   string          `json:"key"`
@@ -29,7 +31,8 @@ func readGolden(t testing.TB, r *Resource) []golden {
 	t.Helper()
 	text, err := os.ReadFile(goldenFile(r))
 	if errors.Is(err, os.ErrNotExist) && specified[r.Name] == "" {
-		t.Logf("%s has no golden file yet: write {\"row\": ...} lines to %s, then run with -update", r.Name, goldenFile(r))
+		t.Logf("%s has no golden file yet: write {\"row\": ...} lines to %s, then run with -update", r.Name,
+			goldenFile(r))
 		return nil
 	} else if err != nil {
 		t.Fatal(err)
@@ -102,7 +105,8 @@ func decodeElsewhere(t testing.TB, r *Resource, value []byte) map[string]map[str
 }
 
 // compareWithRow compares a decoded value with the JSON row, by other means than this package's.
-func compareWithRow(t *testing.T, r *Resource, reader string, line int, row json.RawMessage, got map[string]any) {
+func compareWithRow(t *testing.T, r *Resource, reader string, line int, row json.RawMessage,
+	got map[string]any) {
 	t.Helper()
 	dec := json.NewDecoder(bytes.NewReader(row))
 	dec.UseNumber()

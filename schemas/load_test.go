@@ -11,21 +11,29 @@ import (
 	"github.com/twmb/avro"
 )
 
-// What the service's document says of its resources: their fields in its order, "?" for nullable, "!" for personal data.
-// It stands here a second time on purpose, for a slip in an .avsc is a change of what consumers get. A resource that is
-// added later need not be in it.
+// What the service's document says of its resources: their fields in its order, "?" for nullable, "!" for
+// personal data. It stands here a second time on purpose, for a slip in an .avsc is a change of what
+// consumers get. A resource that is added later need not be in it.
 var specified = map[string]string{
-	"orders":      "Order /store-orders orders: id long, user_id long?, status string?, total_amount decimal?, created_at timestamp, updated_at timestamp",
-	"order_items": "OrderItem /store-order-items order_items: id long, order_id long?, product_id long?, sale_price decimal?, quantity long?, amount decimal?, created_at timestamp, updated_at timestamp",
-	"products":    "Product /store-products : id long, cost decimal?, category string?, name string?, brand string?, retail_price decimal?, department string?, sku string?, created_at timestamp, updated_at timestamp",
-	"users": "User /store-users : id long, first_name string?!, last_name string?!, email string?!, age long?, gender string?, state string?, street_address string?!, " +
-		"postal_code string?, city string?, country string?, latitude double?, longitude double?, traffic_source string?, created_at timestamp, updated_at timestamp",
-	"shipments": "Shipment /store-shipments : id long, order_id long?, shipped_at timestamp?, delivered_at timestamp?, returned_at timestamp?, created_at timestamp, updated_at timestamp",
+	"orders": "Order /store-orders orders: id long, user_id long?, status string?, total_amount decimal?, " +
+		"created_at timestamp, updated_at timestamp",
+	"order_items": "OrderItem /store-order-items order_items: id long, order_id long?, product_id long?, " +
+		"sale_price decimal?, quantity long?, amount decimal?, created_at timestamp, updated_at timestamp",
+	"products": "Product /store-products : id long, cost decimal?, category string?, name string?, " +
+		"brand string?, retail_price decimal?, department string?, sku string?, " +
+		"created_at timestamp, updated_at timestamp",
+	"users": "User /store-users : id long, first_name string?!, last_name string?!, email string?!, " +
+		"age long?, gender string?, state string?, street_address string?!, postal_code string?, city string?, " +
+		"country string?, latitude double?, longitude double?, traffic_source string?, " +
+		"created_at timestamp, updated_at timestamp",
+	"shipments": "Shipment /store-shipments : id long, order_id long?, shipped_at timestamp?, " +
+		"delivered_at timestamp?, returned_at timestamp?, created_at timestamp, updated_at timestamp",
 }
 
 func TestTheBuiltInSchemasAreTheSpecification(t *testing.T) {
 	set := load(t)
-	kinds := map[Kind]string{Long: "long", Timestamp: "timestamp", Decimal: "decimal", Double: "double", String: "string"}
+	kinds := map[Kind]string{Long: "long", Timestamp: "timestamp", Decimal: "decimal", Double: "double",
+		String: "string"}
 	for name, want := range specified {
 		r := set.Get(name)
 		if r == nil {
@@ -65,7 +73,8 @@ func TestTheKeySchemaNeverChanges(t *testing.T) {
 		want := `{"type":"record","name":"` + record +
 			`","namespace":"storestream","fields":[{"name":"id","type":"long"}]}`
 		if r.KeySchema() != want {
-			t.Errorf("%s: the key schema is %s; under a new id every row would have a second key", r.Name, r.KeySchema())
+			t.Errorf("%s: the key schema is %s; under a new id every row would have a second key", r.Name,
+				r.KeySchema())
 		}
 		key := AppendKey(nil, -12345678901)
 		SetSchemaID(key, 77)
@@ -74,11 +83,13 @@ func TestTheKeySchemaNeverChanges(t *testing.T) {
 			t.Errorf("read %d, %d, %v", schemaID, id, err)
 		}
 		var got map[string]any
-		if rest, err := avro.MustParse(r.KeySchema()).Decode(key[HeaderSize:], &got); err != nil || len(rest) > 0 || got["id"] != id {
+		if rest, err := avro.MustParse(r.KeySchema()).Decode(key[HeaderSize:], &got); err != nil || len(rest) > 0 ||
+			got["id"] != id {
 			t.Errorf("twmb/avro reads %v, %v from the key", got, err)
 		}
 	}
-	for _, bad := range [][]byte{nil, {0, 0, 0, 0}, {1, 0, 0, 0, 1, 2}, {0, 0, 0, 0, 1}, {0, 0, 0, 0, 1, 2, 2}, {0, 0, 0, 0, 1, 0x80}} {
+	for _, bad := range [][]byte{nil, {0, 0, 0, 0}, {1, 0, 0, 0, 1, 2}, {0, 0, 0, 0, 1}, {0, 0, 0, 0, 1, 2, 2},
+		{0, 0, 0, 0, 1, 0x80}} {
 		if _, _, err := ReadKey(bad); err == nil {
 			t.Errorf("% x was read as a key", bad)
 		}
@@ -87,18 +98,23 @@ func TestTheKeySchemaNeverChanges(t *testing.T) {
 
 func TestTheRegistryLearnsDocsAndPersonalData(t *testing.T) {
 	text := load(t).Get("users").ValueSchema()
-	if !strings.Contains(text, `{"name":"email","type":["null","string"],"doc":"Email address; not unique.","default":null,"pii":true}`) {
+	const email = `{"name":"email","type":["null","string"],"doc":"Email address; not unique.",` +
+		`"default":null,"pii":true}`
+	if !strings.Contains(text, email) {
 		t.Error(text)
 	}
-	if got := load(t).Get("users").PersonalFields(); !slices.Equal(got, []string{"first_name", "last_name", "email", "street_address"}) {
+	if got := load(t).Get("users").PersonalFields(); !slices.Equal(got,
+		[]string{"first_name", "last_name", "email", "street_address"}) {
 		t.Error(got)
 	}
-	if got := load(t).Get("orders").Columns(); !slices.Equal(got, []string{"id", "user_id", "status", "total_amount", "created_at", "updated_at"}) {
+	if got := load(t).Get("orders").Columns(); !slices.Equal(got,
+		[]string{"id", "user_id", "status", "total_amount", "created_at", "updated_at"}) {
 		t.Error(got)
 	}
 }
 
-const head = `{"type": "record", "name": "Order", "namespace": "storestream", "fields": [{"name": "id", "type": "long"}, `
+const head = `{"type": "record", "name": "Order", "namespace": "storestream", "fields": [
+	{"name": "id", "type": "long"}, `
 
 const tail = `{"name": "created_at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
 	{"name": "updated_at", "type": {"type": "long", "logicalType": "timestamp-millis"}}]}`
@@ -117,8 +133,10 @@ func folder(t *testing.T, files map[string]string) string {
 
 func TestAFileInTheFolderReplacesTheBuiltInSchemaOfItsRecord(t *testing.T) {
 	set, err := Load(folder(t, map[string]string{"mine.avsc": head + `
-		{"name": "total_amount", "default": null, "rounding": "half-even", "confluent:tags": ["MONEY", {"b": 1, "a": 2}],
-		 "type": ["null", {"scale": 2, "precision": 9, "logicalType": "decimal", "type": "bytes"}]},` + tail, "README": "not a schema"}))
+		{"name": "total_amount", "default": null, "rounding": "half-even",
+		 "confluent:tags": ["MONEY", {"b": 1, "a": 2}],
+		 "type": ["null", {"scale": 2, "precision": 9, "logicalType": "decimal", "type": "bytes"}]},` + tail,
+		"README": "not a schema"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,9 +144,11 @@ func TestAFileInTheFolderReplacesTheBuiltInSchemaOfItsRecord(t *testing.T) {
 	if got := r.Columns(); !slices.Equal(got, []string{"id", "total_amount", "created_at", "updated_at"}) {
 		t.Error(got)
 	}
-	const want = `{"type":"record","name":"Order","namespace":"storestream","fields":[{"name":"id","type":"long"},{"name":"total_amount",` +
-		`"type":["null",{"type":"bytes","logicalType":"decimal","precision":9,"scale":2}],"default":null,"rounding":"half-even",` +
-		`"confluent:tags":["MONEY",{"a":2,"b":1}]},{"name":"created_at","type":{"type":"long","logicalType":"timestamp-millis"}},` +
+	const want = `{"type":"record","name":"Order","namespace":"storestream","fields":[` +
+		`{"name":"id","type":"long"},{"name":"total_amount",` +
+		`"type":["null",{"type":"bytes","logicalType":"decimal","precision":9,"scale":2}],` +
+		`"default":null,"rounding":"half-even","confluent:tags":["MONEY",{"a":2,"b":1}]},` +
+		`{"name":"created_at","type":{"type":"long","logicalType":"timestamp-millis"}},` +
 		`{"name":"updated_at","type":{"type":"long","logicalType":"timestamp-millis"}}]}`
 	if r.ValueSchema() != want {
 		t.Errorf("the text to register depends on the file's layout:\n got %s\nwant %s", r.ValueSchema(), want)
@@ -143,8 +163,10 @@ func TestEveryMistakeInTheSchemaFilesIsNamedAtOnce(t *testing.T) {
 		"Order.avsc": `{"type": "record", "name": "Order", "namespace": "shop", "fields": [
 			{"name": "user_id", "type": ["null", "long"], "default": null, "pi": true},
 			{"name": "id", "type": ["null", "long"], "default": null},
-			{"name": "total_amount", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 39, "scale": 18}], "default": null, "rounding": "up"},
-			{"name": "fee", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 10}], "default": null},
+			{"name": "total_amount", "default": null, "rounding": "up",
+			 "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 39, "scale": 18}]},
+			{"name": "fee", "default": null,
+			 "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 10}]},
 			{"name": "status", "type": "string"},
 			{"name": "status", "type": ["string", "null"], "default": "", "pii": "yes"},
 			{"name": "9lives", "type": ["null", "int"]},
@@ -159,11 +181,16 @@ func TestEveryMistakeInTheSchemaFilesIsNamedAtOnce(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	for _, want := range []string{
-		`Order.avsc: namespace is "shop"`, `Order.avsc: field user_id: attribute "pi" is not known`, "Order.avsc: field id: expected type \"long\", not nullable",
-		"Order.avsc: field id: stands after user_id", "Order.avsc: field total_amount: precision 39", `Order.avsc: field total_amount: rounding is "up"`,
-		"Order.avsc: field fee: scale 10", "Order.avsc: field status: not nullable", "Order.avsc: field status: listed twice", `Order.avsc: field status: pii is "yes"`,
-		`Order.avsc: field number 7: name "9lives"`, `Order.avsc: field number 7: type ["null","int"]: expected "long"`,
-		"Order.avsc: field created_at: type", "Order.avsc: field updated_at: missing", "broken.avsc: expected a JSON object", `Cart.avsc: record "Cart"`, "again.avsc: field id: missing",
+		`Order.avsc: namespace is "shop"`, `Order.avsc: field user_id: attribute "pi" is not known`,
+		"Order.avsc: field id: expected type \"long\", not nullable",
+		"Order.avsc: field id: stands after user_id", "Order.avsc: field total_amount: precision 39",
+		`Order.avsc: field total_amount: rounding is "up"`,
+		"Order.avsc: field fee: scale 10", "Order.avsc: field status: not nullable",
+		"Order.avsc: field status: listed twice", `Order.avsc: field status: pii is "yes"`,
+		`Order.avsc: field number 7: name "9lives"`,
+		`Order.avsc: field number 7: type ["null","int"]: expected "long"`,
+		"Order.avsc: field created_at: type", "Order.avsc: field updated_at: missing",
+		"broken.avsc: expected a JSON object", `Cart.avsc: record "Cart"`, "again.avsc: field id: missing",
 		"again.avsc: record Order is in Order.avsc too",
 	} {
 		if !strings.Contains(err.Error(), want) {

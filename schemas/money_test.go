@@ -58,13 +58,15 @@ func checkMoney(t interface{ Fatalf(string, ...any) }, text string, precision, s
 	want := reference(text, precision, scale, halfEven)
 	d, ok := parseDecimal([]byte(text), precision, scale, halfEven)
 	if ok != (want != nil) {
-		t.Fatalf("%q as decimal(%d, %d), half-even %v: fits %v, expected %v", text, precision, scale, halfEven, ok, want)
+		t.Fatalf("%q as decimal(%d, %d), half-even %v: fits %v, expected %v", text, precision, scale, halfEven, ok,
+			want)
 	}
 	if !ok {
 		return
 	}
 	bytes := javaBytes(want)
-	if got := d.appendBytes(nil); hex.EncodeToString(got[1:]) != hex.EncodeToString(bytes) || int(got[0]) != 2*len(bytes) {
+	if got := d.appendBytes(nil); hex.EncodeToString(got[1:]) != hex.EncodeToString(bytes) ||
+		int(got[0]) != 2*len(bytes) {
 		t.Fatalf("%q as decimal(%d, %d) is %x, expected %x", text, precision, scale, got, bytes)
 	}
 	back, ok := decimalOf(bytes)
@@ -90,8 +92,10 @@ func TestMoneyIsExactInEveryFormThatTheServiceGivesIt(t *testing.T) {
 		{"0.29", "0.29", ""},
 		{"-1.28", "-1.28", ""},
 		{"19.99", "19.99", ""},
-		{"99999999999999999999.999999999999999999", "99999999999999999999.999999999999999999", "4b3b4ca85a86c47a098a223fffffffff"},
-		{"-99999999999999999999.999999999999999999", "-99999999999999999999.999999999999999999", "b4c4b357a5793b85f675ddc000000001"},
+		{"99999999999999999999.999999999999999999", "99999999999999999999.999999999999999999",
+			"4b3b4ca85a86c47a098a223fffffffff"},
+		{"-99999999999999999999.999999999999999999", "-99999999999999999999.999999999999999999",
+			"b4c4b357a5793b85f675ddc000000001"},
 		{"9.223372036854775807", "9.223372036854775807", "7fffffffffffffff"},
 		{"9.223372036854775808", "9.223372036854775808", "008000000000000000"},
 		{"-9.223372036854775808", "-9.223372036854775808", "8000000000000000"},
@@ -107,7 +111,8 @@ func TestMoneyIsExactInEveryFormThatTheServiceGivesIt(t *testing.T) {
 	}
 }
 
-// K23: every price from 0.00 to 999.99 keeps its cent at scale 2, also as the float dust that a float column makes of it.
+// K23: every price from 0.00 to 999.99 keeps its cent at scale 2, also as the float dust that a float column
+// makes of it.
 func TestEveryPriceKeepsItsCent(t *testing.T) {
 	f := &Field{Kind: Decimal, Precision: 38, Scale: 2}
 	for cents := range 100_000 {
@@ -115,15 +120,19 @@ func TestEveryPriceKeepsItsCent(t *testing.T) {
 		want := javaBytes(big.NewInt(int64(cents)))
 		fromText, ok1 := parseDecimal([]byte(text), f.Precision, f.Scale, false)
 		fromFloat, ok2 := columnValue{oidFloat8, pgFloat8(float64(cents) / 100)}.decimal(f)
-		if !ok1 || !ok2 || !bytes.Equal(fromText.appendBytes(nil)[1:], want) || !bytes.Equal(fromFloat.appendBytes(nil)[1:], want) {
-			t.Fatalf("%s: %v %x, %v %x, expected %x", text, ok1, fromText.appendBytes(nil), ok2, fromFloat.appendBytes(nil), want)
+		if !ok1 || !ok2 || !bytes.Equal(fromText.appendBytes(nil)[1:], want) ||
+			!bytes.Equal(fromFloat.appendBytes(nil)[1:], want) {
+			t.Fatalf("%s: %v %x, %v %x, expected %x", text, ok1, fromText.appendBytes(nil), ok2,
+				fromFloat.appendBytes(nil), want)
 		}
 	}
 }
 
-// At scale 2, two's complement needs its bytes to be minimal, or one value has two forms (hamba/avro writes -1.28 as ff80).
+// At scale 2, two's complement needs its bytes to be minimal, or one value has two forms (hamba/avro writes
+// -1.28 as ff80).
 func TestMoneyTakesNoMoreBytesThanItNeeds(t *testing.T) {
-	for _, text := range []string{"-1.28", "1.27", "1.28", "-1.29", "-327.68", "327.67", "0", "-0.01", "2.55", "2.56", "-2.56"} {
+	for _, text := range []string{"-1.28", "1.27", "1.28", "-1.29", "-327.68", "327.67", "0", "-0.01", "2.55",
+		"2.56", "-2.56"} {
 		checkMoney(t, text, 38, 2, false)
 	}
 	d, _ := parseDecimal([]byte("-1.28"), 38, 2, false)
@@ -133,8 +142,10 @@ func TestMoneyTakesNoMoreBytesThanItNeeds(t *testing.T) {
 }
 
 func TestMoneyThatDoesNotFitIsRejectedAndNotRounded(t *testing.T) {
-	for _, text := range []string{"100000000000000000000", "1e20", "-1e20", "0.0000000000000000001", "1e-19", "99999999999999999999.9999999999999999999",
-		"NaN", "Infinity", "-Infinity", "inf", "", "-", ".", "1.2.3", "1e", "1e+", "0x10", "1_000", " 1", "1 ", "1,5", "e5", "--1", "1e5.5"} {
+	for _, text := range []string{"100000000000000000000", "1e20", "-1e20", "0.0000000000000000001", "1e-19",
+		"99999999999999999999.9999999999999999999",
+		"NaN", "Infinity", "-Infinity", "inf", "", "-", ".", "1.2.3", "1e", "1e+", "0x10", "1_000", " 1", "1 ",
+		"1,5", "e5", "--1", "1e5.5"} {
 		if _, ok := parseDecimal([]byte(text), 38, 18, false); ok {
 			t.Errorf("%q was taken", text)
 		}
@@ -142,8 +153,10 @@ func TestMoneyThatDoesNotFitIsRejectedAndNotRounded(t *testing.T) {
 }
 
 func TestMoneyIsRoundedHalfToEvenWhereTheSchemaSaysSo(t *testing.T) {
-	for text, want := range map[string]string{"2.5": "2", "3.5": "4", "2.51": "3", "2.4999999999999999999999999999999999999999": "2", "-2.5": "-2", "-3.5": "-4",
-		"0.5": "0", "0.50000000000000000000000000000000000000000000001": "1", "-0.4": "0", "1e-999999999": "0", "999.5": "", "998.5": "998", "0.05": "0", "99.95e1": ""} {
+	for text, want := range map[string]string{"2.5": "2", "3.5": "4", "2.51": "3",
+		"2.4999999999999999999999999999999999999999": "2", "-2.5": "-2", "-3.5": "-4",
+		"0.5": "0", "0.50000000000000000000000000000000000000000000001": "1", "-0.4": "0", "1e-999999999": "0",
+		"999.5": "", "998.5": "998", "0.05": "0", "99.95e1": ""} {
 		d, ok := parseDecimal([]byte(text), 3, 0, true)
 		if got := string(d.appendText(nil, 0)); ok != (want != "") || ok && got != want {
 			t.Errorf("%s: %v %s, expected %q", text, ok, got, want)
@@ -151,11 +164,15 @@ func TestMoneyIsRoundedHalfToEvenWhereTheSchemaSaysSo(t *testing.T) {
 	}
 }
 
-// An exponent of a billion, or a million digits, cost no more than reading them: no power of ten is ever built.
+// An exponent of a billion, or a million digits, cost no more than reading them: no power of ten is ever
+// built.
 func TestHugeExponentsAreJudgedWithoutBuildingTheNumber(t *testing.T) {
 	zeros := strings.Repeat("0", 1_000_000)
-	for text, want := range map[string]string{"1e999999999": "", "1e-999999999": "", "1e18446744073709551616": "", "1e-18446744073709551616": "", "1e99999999999999999999999999": "", "-1e-99999999999999999999999999": "",
-		"0e99999999999999999999999999": "0", "1" + zeros + "e-1000000": "1", "0." + zeros + "1e1000001": "1", zeros + "7": "7", "7." + zeros: "7", "1" + zeros: ""} {
+	for text, want := range map[string]string{"1e999999999": "", "1e-999999999": "",
+		"1e18446744073709551616": "", "1e-18446744073709551616": "", "1e99999999999999999999999999": "",
+		"-1e-99999999999999999999999999": "",
+		"0e99999999999999999999999999":   "0", "1" + zeros + "e-1000000": "1", "0." + zeros + "1e1000001": "1",
+		zeros + "7": "7", "7." + zeros: "7", "1" + zeros: ""} {
 		d, ok := parseDecimal([]byte(text), 38, 18, false)
 		if got := string(d.appendText(nil, 18)); ok != (want != "") || ok && got != want {
 			t.Errorf("%.30s: %v %s, expected %q", text, ok, got, want)
@@ -196,9 +213,11 @@ func checkNumeric(t interface{ Fatalf(string, ...any) }, text string, precision,
 		t.Fatalf("%v", err)
 	}
 	a, ok1 := parseDecimal([]byte(text), precision, scale, halfEven)
-	b, ok2 := columnValue{oidNumeric, raw}.decimal(&Field{Kind: Decimal, Precision: precision, Scale: scale, HalfEven: halfEven})
+	b, ok2 := columnValue{oidNumeric, raw}.decimal(&Field{Kind: Decimal, Precision: precision, Scale: scale,
+		HalfEven: halfEven})
 	if ok1 != ok2 || ok1 && !bytes.Equal(a.appendBytes(nil), b.appendBytes(nil)) {
-		t.Fatalf("%q as decimal(%d, %d), half-even %v: text %v %x, numeric %v %x", text, precision, scale, halfEven, ok1, a.appendBytes(nil), ok2, b.appendBytes(nil))
+		t.Fatalf("%q as decimal(%d, %d), half-even %v: text %v %x, numeric %v %x", text, precision, scale, halfEven,
+			ok1, a.appendBytes(nil), ok2, b.appendBytes(nil))
 	}
 	var value big.Rat
 	read, ok := readNumeric(raw)
@@ -211,7 +230,8 @@ func checkNumeric(t interface{ Fatalf(string, ...any) }, text string, precision,
 }
 
 func FuzzMoney(f *testing.F) {
-	for _, text := range []string{"49", "49.5", "59.990001678466797", "1e3", "1E-2", "-0.00", "1e999999999", "NaN", "-1.28", "+.5", "99999999999999999999.999999999999999999"} {
+	for _, text := range []string{"49", "49.5", "59.990001678466797", "1e3", "1E-2", "-0.00", "1e999999999",
+		"NaN", "-1.28", "+.5", "99999999999999999999.999999999999999999"} {
 		f.Add(text, byte(38), byte(18), false)
 		f.Add(text, byte(9), byte(2), true)
 	}

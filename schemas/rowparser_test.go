@@ -37,12 +37,16 @@ func TestRowsThatSayTheSameEncodeTheSame(t *testing.T) {
 	want := mustParse(t, "orders", `{"id":1,"user_id":12,"status":"Shipped","total_amount":49.5,`+times+`}`)
 	for _, row := range []string{
 		`{` + times + `,"total_amount":"49.50","status":"Shipped","user_id":12,"id":1}`,
-		" {\n\t\"id\" : 1 , \"user_id\" : 12.0, \"status\":\"Shipped\", \"total_amount\": 4.95E+1, " + times + "}\r\n ",
+		" {\n\t\"id\" : 1 , \"user_id\" : 12.0, \"status\":\"Shipped\", \"total_amount\": 4.95E+1, " + times +
+			"}\r\n ",
 		`{"id":"1","user_id":"12","status":"\u0053hipped","total_amount":495e-1,` + times + `}`,
-		`{"i\u0064":1,"user_id":1.2e1,"status":"Shipped","total_amount":49.500000000000000000000000,"channel":{"a":[1,{"b":null}]},` + times + `}`,
-		`{"id":1,"user_id":12,"status":"Shipped","total_amount":49.5,"created_at":"2026-11-20 17:02:31","updated_at":"2026-11-20T18:02:31.123456\u002b01:00"}`,
+		`{"i\u0064":1,"user_id":1.2e1,"status":"Shipped","total_amount":49.500000000000000000000000,` +
+			`"channel":{"a":[1,{"b":null}]},` + times + `}`,
+		`{"id":1,"user_id":12,"status":"Shipped","total_amount":49.5,` +
+			`"created_at":"2026-11-20 17:02:31","updated_at":"2026-11-20T18:02:31.123456\u002b01:00"}`,
 	} {
-		if got := mustParse(t, "orders", row); !bytes.Equal(got.Value, want.Value) || got.ID != want.ID || got.UpdatedAt != want.UpdatedAt {
+		if got := mustParse(t, "orders", row); !bytes.Equal(got.Value, want.Value) || got.ID != want.ID ||
+			got.UpdatedAt != want.UpdatedAt {
 			t.Errorf("%s\n got %x\nwant %x", row, got.Value, want.Value)
 		}
 	}
@@ -71,10 +75,14 @@ func TestARowThatBreaksTheContractIsRejectedByItsFieldAndWithoutItsValue(t *test
 		{"users", `{"id":9223372036854775808,` + times + `}`, "id", "integer of 64 bits", false, good},
 		{"users", `{"id":1,"id":2,` + times + `}`, "id", "twice", false, good},
 		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z"}`, "updated_at", "missing", true, MinInstant},
-		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":null}`, "updated_at", "found null", true, MinInstant},
-		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":"2026-11-20"}`, "updated_at", "RFC 3339", true, MinInstant},
-		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":"0000-11-20T00:00:00Z"}`, "updated_at", "0001-01-01", true, MinInstant},
-		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":1795194151}`, "updated_at", "a number", true, MinInstant},
+		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":null}`, "updated_at", "found null",
+			true, MinInstant},
+		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":"2026-11-20"}`, "updated_at",
+			"RFC 3339", true, MinInstant},
+		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":"0000-11-20T00:00:00Z"}`, "updated_at",
+			"0001-01-01", true, MinInstant},
+		{"users", `{"id":7,"created_at":"2026-11-20T17:02:31Z","updated_at":1795194151}`, "updated_at", "a number",
+			true, MinInstant},
 		{"users", `{"id":7,"email":["secret"],` + times + `}`, "email", "found an array", true, good},
 		{"users", `{"id":7,"email":{"a":"secret"},` + times + `}`, "email", "found an object", true, good},
 		{"users", `{"id":7,"email":true,` + times + `}`, "email", "found a boolean", true, good},
@@ -87,8 +95,10 @@ func TestARowThatBreaksTheContractIsRejectedByItsFieldAndWithoutItsValue(t *test
 		{"users", `{"id":7,"latitude":"NaN",` + times + `}`, "latitude", "finite number", true, good},
 		{"users", `{"id":7,"age":12.5,` + times + `}`, "age", "integer", true, good},
 		{"users", `{"id":7,"age":"",` + times + `}`, "age", "integer", true, good},
-		{"orders", `{"id":7,"total_amount":1e20,` + times + `}`, "total_amount", "at most 20 digits before the point and 18 after", true, good},
-		{"orders", `{"id":7,"total_amount":0.1234567890123456789,` + times + `}`, "total_amount", "18 after", true, good},
+		{"orders", `{"id":7,"total_amount":1e20,` + times + `}`, "total_amount",
+			"at most 20 digits before the point and 18 after", true, good},
+		{"orders", `{"id":7,"total_amount":0.1234567890123456789,` + times + `}`, "total_amount", "18 after", true,
+			good},
 		{"orders", `{"id":7,"total_amount":1e999999999,` + times + `}`, "total_amount", "20 digits", true, good},
 		{"orders", `{"id":7,"total_amount":"NaN",` + times + `}`, "total_amount", "decimal number", true, good},
 		{"orders", `{"id":7,"total_amount":"secret",` + times + `}`, "total_amount", "decimal number", true, good},
@@ -102,8 +112,10 @@ func TestARowThatBreaksTheContractIsRejectedByItsFieldAndWithoutItsValue(t *test
 		if c.updatedAt == good {
 			c.updatedAt = updated
 		}
-		if rej.Field != c.field || !strings.Contains(rej.Err, c.err) || rej.HasID != c.hasID || rej.UpdatedAt != c.updatedAt || c.hasID && rej.ID != 7 {
-			t.Errorf("%s: field %s: %s; id %d %v, updated at %s", c.row, rej.Field, rej.Err, rej.ID, rej.HasID, rej.UpdatedAt)
+		if rej.Field != c.field || !strings.Contains(rej.Err, c.err) || rej.HasID != c.hasID ||
+			rej.UpdatedAt != c.updatedAt || c.hasID && rej.ID != 7 {
+			t.Errorf("%s: field %s: %s; id %d %v, updated at %s", c.row, rej.Field, rej.Err, rej.ID, rej.HasID,
+				rej.UpdatedAt)
 		}
 		if strings.Contains(rej.Err, "secret") || string(rej.Row) != c.row {
 			t.Errorf("%s: %s; row %s", c.row, rej.Err, rej.Row)
@@ -112,9 +124,12 @@ func TestARowThatBreaksTheContractIsRejectedByItsFieldAndWithoutItsValue(t *test
 }
 
 func TestWhatIsNotOneJSONObjectIsRejectedAsARow(t *testing.T) {
-	for row, hasID := range map[string]bool{``: false, `null`: false, `[]`: false, `"id"`: false, `{`: false, `{"id":7`: false, `{"id":7,`: false, `{"id":7,"status"`: true, `{"id":7,"status":"\q",` + times + `}`: true,
-		`{"id":7,` + times + `} {}`: true, `{"id":7,` + times + `}x`: true, `{"id":07,` + times + `}`: false, `{"id":7,'status':1}`: false, `{id:7}`: false, `{"id":7,"status":"a` + "\n" + `"}`: true,
-		`{"id":7,"x":` + strings.Repeat("[", 1_000_000): true, `{"id":7,"x":nul}`: true, `{"id":7,"total_amount":+1}`: true, `{"id":7,"total_amount":.5}`: true, `{"id":NaN}`: false} {
+	for row, hasID := range map[string]bool{``: false, `null`: false, `[]`: false, `"id"`: false, `{`: false,
+		`{"id":7`: false, `{"id":7,`: false, `{"id":7,"status"`: true, `{"id":7,"status":"\q",` + times + `}`: true,
+		`{"id":7,` + times + `} {}`: true, `{"id":7,` + times + `}x`: true, `{"id":07,` + times + `}`: false,
+		`{"id":7,'status':1}`: false, `{id:7}`: false, `{"id":7,"status":"a` + "\n" + `"}`: true,
+		`{"id":7,"x":` + strings.Repeat("[", 1_000_000): true, `{"id":7,"x":nul}`: true,
+		`{"id":7,"total_amount":+1}`: true, `{"id":7,"total_amount":.5}`: true, `{"id":NaN}`: false} {
 		_, rej := parseOne(t, "orders", row)
 		if rej == nil || rej.Field != "" || rej.HasID != hasID || hasID && rej.ID != 7 {
 			t.Errorf("%.40s: %+v", row, rej)
@@ -152,7 +167,8 @@ func TestARecordOutlivesTheBufferItCameFromAndTheRowsAfterIt(t *testing.T) {
 func TestUnknownFieldsAreNamedOnceAndTheirNumberIsBounded(t *testing.T) {
 	p := NewRowParser(load(t).Get("orders"))
 	for range 3 {
-		if _, rej := p.Parse([]byte(`{"id":1,"channel":"web","cha\u006enel":1,"bad` + "\xff" + `":1,` + times + `}`)); rej != nil {
+		if _, rej := p.Parse([]byte(`{"id":1,"channel":"web","cha\u006enel":1,"bad` + "\xff" + `":1,` + times +
+			`}`)); rej != nil {
 			t.Fatal(rej.Field, rej.Err)
 		}
 	}
@@ -184,7 +200,8 @@ func TestParsingARowAllocatesNothing(t *testing.T) {
 	}
 }
 
-// checkRecord checks what holds for every good Record: other readers agree, and the row printed as JSON is the same row.
+// checkRecord checks what holds for every good Record: other readers agree, and the row printed as JSON is
+// the same row.
 func checkRecord(t *testing.T, r *Resource, rec Record) {
 	t.Helper()
 	v, err := NewValueReader(r, "")
@@ -192,7 +209,8 @@ func checkRecord(t *testing.T, r *Resource, rec Record) {
 		t.Fatal(err)
 	}
 	got, err := v.Read(rec.Value)
-	if err != nil || got.ID != rec.ID || got.UpdatedAt != InstantOfMillis(rec.UpdatedAt.Millis()) || got.Hash != Hash(rec.Value) {
+	if err != nil || got.ID != rec.ID || got.UpdatedAt != InstantOfMillis(rec.UpdatedAt.Millis()) ||
+		got.Hash != Hash(rec.Value) {
 		t.Fatalf("%x reads as %+v, %v; expected %+v", rec.Value, got, err, rec)
 	}
 	for reader, fields := range decodeElsewhere(t, r, rec.Value) {
@@ -207,7 +225,8 @@ func checkRecord(t *testing.T, r *Resource, rec Record) {
 	}
 }
 
-// checkScans: what the scan of plain rows takes, jsontext takes too, and finds the same values and the same names.
+// checkScans: what the scan of plain rows takes, jsontext takes too, and finds the same values and the same
+// names.
 func checkScans(t *testing.T, r *Resource, row []byte) {
 	t.Helper()
 	plain, careful := newRowScanner(r), newRowScanner(r)
@@ -218,7 +237,8 @@ func checkScans(t *testing.T, r *Resource, row []byte) {
 		t.Fatal("the scan of plain rows takes a row that is not well formed")
 	}
 	for i, s := range plain.spans {
-		if s.ascii && bytes.ContainsFunc(row[s.start+1:s.end-1], func(c rune) bool { return c < ' ' || c > '~' && c != 0x7f || c == '\\' || c == '"' }) {
+		if s.ascii && bytes.ContainsFunc(row[s.start+1:s.end-1],
+			func(c rune) bool { return c < ' ' || c > '~' && c != 0x7f || c == '\\' || c == '"' }) {
 			t.Fatalf("%q is not plain ASCII", row[s.start:s.end])
 		}
 		s.ascii = false
@@ -239,7 +259,8 @@ func FuzzRowParser(f *testing.F) {
 		}
 	}
 	f.Add(byte(0), []byte(`{"id":1,"id":2,"status":"\ud800","x":[[[[]]]],"total_amount":1e999999999}`))
-	for _, odd := range []string{`{"id":01}`, `{"id":1.}`, `{"id":-}`, `{"id":1e+}`, `{"id":1,}`, `{"id":1 "x":2}`, `{"id":1}}`, `{"x":"\u00e9"}`, "{\"x\":\"\t\"}", `{"x":nul}`, `{"id"}`, `{,}`} {
+	for _, odd := range []string{`{"id":01}`, `{"id":1.}`, `{"id":-}`, `{"id":1e+}`, `{"id":1,}`,
+		`{"id":1 "x":2}`, `{"id":1}}`, `{"x":"\u00e9"}`, "{\"x\":\"\t\"}", `{"x":nul}`, `{"id"}`, `{,}`} {
 		f.Add(byte(0), []byte(odd))
 	}
 	f.Fuzz(func(t *testing.T, resource byte, row []byte) {

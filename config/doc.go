@@ -1,0 +1,22 @@
+// Package config is what a user may set: the keys, where their values may come from, and the rules that they
+// keep.
+//
+//	defaults < a YAML file < the environment < flags       later wins
+//	    |          |              |              |
+//	    +----------+------+-------+--------------+
+//	                      v
+//	      values: the text of every key, and where it was given
+//	                      |  complete: defaults that depend on other keys
+//	                      |  decode: texts become a Config
+//	                      |  rules
+//	                      v
+//	      a Config, or an InvalidError with every mistake
+//
+// A configuration is taken whole or not at all. An unknown key is an error that names the nearest known one,
+// and all mistakes are reported at once, each with its key, its value and where it was given. No secret is
+// ever shown.
+//
+// The keys are the koanf tags of Config: the known keys, the names of the environment's variables and what
+// `config show` prints are all derived from them. To add a key, add its field with its default, its rule if
+// it has one, and its line in example.yaml.
+package config
