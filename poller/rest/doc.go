@@ -1,9 +1,20 @@
-// Package rest reads resources of the commerce data service over HTTP.
+// Package rest reads resources of the commerce data service over HTTP. It decides which days to read, and how cheaply.
 //
-// The service filters by day, pages in an order that it does not promise, and its rows move between pages while they are read. A Source
-// therefore settles whole days. A day that is over is closed when every row that stayed in it was read: by answers that hold a whole window at one
-// instant, or by passes over pages that can be shown to have met every row (closing.go, which is apart from HTTP so that it can be checked against
-// drawn interleavings). Everything updated since is read again and again (pass.go), cheaply where the service's order allows it (newest.go).
+// The service filters by day and pages in an order that it does not promise, and its rows move between pages while they
+// are read. So a Source settles whole days. A day that is over is closed when every row that stayed in it was read
+// (package paging shows when that is so); everything updated since is the open window, which every pass reads again:
 //
-// A Client is the one way to the service: one key, one rate and one comparison of clocks for all resources.
+//	... ----------|----------|----------|----------|-------------------->  updated_at
+//	    closed    |  past days, closed in batches  |  open window, no end
+//	              settled                          the last day that is over by both clocks, and overlap
+//
+// A row that leaves a past day has been updated, so it is in the open window, which is read after. Cheap polls read only
+// the end of the open window where changes appear, if the service sorts by updates; every ten minutes all of it.
+//
+//	Source    what is known from one read to the next: the plan for the past, the days held, the last whole read
+//	read      a Read in hand: pages become batches
+//	closing   the past days of one pass
+//	calendar  which of the service's days are over, and in whose zone
+//
+// The way to the service is package client: one key, one rate and one comparison of clocks for all resources.
 package rest

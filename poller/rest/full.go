@@ -3,70 +3,76 @@ package rest
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 )
 
-// full reads every row created or updated at or after From, by the day it was created on, which never changes: a row is in one window
-// however often it is updated meanwhile. It returns an error where that could not be done completely, so that a row that was not met is not
-// taken for deleted.
-func (rd *read) full(ctx context.Context) error {
-	from := rd.firstDay(max(rd.req.From, rd.Start))
-	// The last day for which rows can still be created, in any zone, is tomorrow's at most: the days before yesterday's only lose rows.
-	past1 := dayOf(rd.clock.Over().Add(-rd.Overlap)) - 2
-	if from != past {
-		// Rows created before From and updated since. Their number grows: rows come in by being updated.
-		if err := rd.complete(ctx, window{updated: span{from, future}, created: span{past, from - 1}}, growing); err != nil {
-			return err
-		}
-	}
+// full reads every row created or updated at or after From, by the day it was created on, which never changes: a row is
+// in one window however often it is updated meanwhile. It returns an error where that could not be done completely, so
+// that nobody takes a row that was not met for deleted.
+func (s *Source) full(ctx context.Context, rd *read) error {
+	from := s.calendar.firstDay(max(rd.req.From, s.cfg.Start))
+	// Rows can still be created on tomorrow's day at most, in any zone. The days before yesterday's only lose rows.
+	last := dayOf(s.clock.Over().Add(-s.cfg.Overlap)) - 2
 	next := from
 	if from == past {
-		first, found, err := rd.earliest(ctx, func(d day) window { return window{updated: always, created: span{past, d}} }, past1)
+		first, found, err := earliest(func(until day) (bool, error) {
+			some, err := rd.anyRow(ctx, window{updated: always, created: span{From: past, To: until}})
+			return !some, err
+		}, last)
 		if err != nil {
 			return err
 		}
 		if next = first; !found {
-			next = past1 + 1
+			next = last + 1
+		}
+	} else {
+		// Rows created before From and updated since. They become more: rows come in by being updated.
+		w := window{updated: span{From: from, To: future}, created: span{From: past, To: from - 1}}
+		if err := s.complete(ctx, rd, w, paging.Growing); err != nil {
+			return err
 		}
 	}
-	if err := rd.createdDays(ctx, from == past, next, past1); err != nil {
+	if err := s.createdDays(ctx, rd, from == past, next, last); err != nil {
 		return err
 	}
-	rest := span{max(next, past1+1), future}
-	if from == past && next > past1 {
-		rest = always
+	open := span{From: max(next, last+1), To: future}
+	if from == past && next > last {
+		open = always
 	}
-	if err := rd.complete(ctx, window{updated: always, created: rest}, growing); err != nil {
+	if err := s.complete(ctx, rd, window{updated: always, created: open}, paging.Growing); err != nil {
 		return err
 	}
 	return rd.finish(&poller.Done{Started: rd.req.Started, Complete: true})
 }
 
 // createdDays reads the rows created on the days next..last, and those before next too where unbounded.
-func (rd *read) createdDays(ctx context.Context, unbounded bool, next, last day) error {
-	rd.stretch, rd.density = 1, 0
+func (s *Source) createdDays(ctx context.Context, rd *read, unbounded bool, next, last day) error {
+	batch := newBatchOfDays()
 	for next <= last {
-		days := span{next, min(next+day(rd.stretch)-1, last)}
+		days := span{From: next, To: min(next+day(batch.days)-1, last)}
 		w := window{updated: always, created: days}
 		if unbounded {
-			w.created.from = past
+			w.created.From = past
 		}
-		rd.closing("reading everything created " + days.String())
-		o, err := rd.window(ctx, w, days, future)
-		if err != nil {
+		doing := "reading everything created " + days.String()
+		s.cfg.Doing(doing)
+		set := rd.set(w, paging.Shrinking)
+		set.Left = s.pagesLeft(doing)
+		o, again, err := batch.read(ctx, s.reader, set, days.Length(), false)
+		switch {
+		case err != nil:
 			return err
-		}
-		rd.adapt(days, o)
-		if o.overflow {
+		case again:
 			continue
+		case !o.Whole:
+			return rd.incomplete(w, o)
 		}
-		if !o.whole {
-			return rd.cannot(w, o)
-		}
-		unbounded, next = false, days.to+1
+		unbounded, next = false, days.To+1
 		if err := rd.flushIfDue(); err != nil {
 			return err
 		}
@@ -75,31 +81,32 @@ func (rd *read) createdDays(ctx context.Context, unbounded bool, next, last day)
 }
 
 // complete reads w, and returns an error if that could not be done completely.
-func (rd *read) complete(ctx context.Context, w window, m motion) error {
-	o, err := rd.reader.read(ctx, w, m)
-	if err == nil && !o.whole {
-		err = rd.cannot(w, o)
+func (s *Source) complete(ctx context.Context, rd *read, w window, motion paging.Motion) error {
+	o, err := s.reader.Read(ctx, rd.set(w, motion))
+	if err == nil && !o.Whole {
+		err = rd.incomplete(w, o)
 	}
 	return err
 }
 
-func (rd *read) cannot(w window, o outcome) error {
+// incomplete hands on what was read of w, and is the error of a read that has no other way to say that this was not all.
+func (rd *read) incomplete(w window, o paging.Outcome) error {
 	if err := rd.finish(nil); err != nil {
 		return err
 	}
-	return o.incomplete(w)
+	return fmt.Errorf("%s could not be read completely: %s", w, o.Why)
 }
 
-// lookup reads the days on which the suspects are: those on which they were created where that is known, for a row stays there; else those on which
-// they were updated.
-func (rd *read) lookup(ctx context.Context) error {
+// lookup reads the days on which the suspects are: those on which they were created where that is known, for a row stays
+// there; else those on which they were updated.
+func (s *Source) lookup(ctx context.Context, rd *read) error {
 	wanted := map[window]bool{}
-	for _, s := range rd.req.Suspects {
+	for _, suspect := range rd.req.Suspects {
 		switch {
-		case s.CreatedAt != schemas.MinInstant:
-			wanted[window{updated: always, created: rd.around(s.CreatedAt)}] = true
-		case s.UpdatedAt != schemas.MinInstant:
-			wanted[window{updated: rd.around(s.UpdatedAt), created: always}] = true
+		case suspect.CreatedAt != schemas.MinInstant:
+			wanted[window{updated: always, created: s.calendar.around(suspect.CreatedAt)}] = true
+		case suspect.UpdatedAt != schemas.MinInstant:
+			wanted[window{updated: s.calendar.around(suspect.UpdatedAt), created: always}] = true
 		}
 	}
 	windows := make([]window, 0, len(wanted))
@@ -107,23 +114,17 @@ func (rd *read) lookup(ctx context.Context) error {
 		windows = append(windows, w)
 	}
 	slices.SortFunc(windows, func(a, b window) int {
-		return cmp.Or(cmp.Compare(a.created.from, b.created.from), cmp.Compare(a.updated.from, b.updated.from))
+		return cmp.Or(cmp.Compare(a.created.From, b.created.From), cmp.Compare(a.updated.From, b.updated.From))
 	})
-	last := rd.lastOver()
+	last := s.calendar.lastOver()
 	for _, w := range windows {
-		m := shrinking
-		if w.updated.to > last && w.created.to > last {
-			m = growing
+		motion := paging.Shrinking
+		if w.updated.To > last && w.created.To > last {
+			motion = paging.Growing
 		}
-		if err := rd.complete(ctx, w, m); err != nil {
+		if err := s.complete(ctx, rd, w, motion); err != nil {
 			return err
 		}
 	}
 	return rd.finish(&poller.Done{Started: rd.req.Started})
-}
-
-// around is the service's days in which the UTC day of i lies.
-func (rd *read) around(i schemas.Instant) span {
-	d := dayOf(i)
-	return span{d - rd.margin(), d + rd.margin()}
 }

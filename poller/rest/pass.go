@@ -3,132 +3,145 @@ package rest
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 )
 
-// wholeEvery is how often the open window is read whole where cheap polls would do: they show only what the service's order shows. With the
-// default ceiling a window of 60 000 rows then takes one percent of the requests. A window that takes long is read whole less often: at most
-// a tenth of the time.
+// wholeEvery is how often the open window is read whole where cheap polls would do: they show only what the service's
+// order shows. With the default ceiling a window of 60 000 rows then takes one percent of the requests. A window that
+// takes long is read whole less often: at most a tenth of the time.
 const wholeEvery = 10 * time.Minute
 
-// pass closes the days that are over and reads the open window: everything updated since, without an end, so that a row that is updated while
-// midnight passes stays in it. Rows that leave a closed day while it is read have been updated, so they are in the open window, which is read after.
-func (rd *read) pass(ctx context.Context) error {
-	began, seen := rd.clock.Now(), rd.clock.Service()
-	from := rd.firstDay(max(rd.req.From, rd.Start))
-	last := rd.lastOver()
-	open := max(from, last+1)
-	mode := rd.plan(from, last, open)
-	if mode == cheaply {
-		if done, err := rd.newest(ctx, open); done || err != nil {
-			return err
-		}
-	}
-	if err := rd.lookBefore(ctx, from); err != nil {
-		return err
-	}
-	if err := rd.closeDays(ctx, from, last); err != nil {
-		return err
-	}
-	rd.Doing("reading what changed since " + open.String())
-	busy := time.Now()
-	rd.reader.light = mode == lightly || busy.Before(rd.memory.deepAt)
-	w := window{updated: span{rd.openFrom(open), future}, created: always}
-	o, err := rd.reader.read(ctx, w, growing)
-	if err != nil {
-		return err
-	}
-	rd.settled = rd.closed
-	complete := o.whole && len(rd.why) == 0
-	if !o.whole && mode != lightly {
-		rd.because(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.why))
-	}
-	if err := rd.finish(&poller.Done{Started: rd.req.Started, Complete: complete, Held: rd.held()}); err != nil {
-		return err
-	}
-	rd.remember(o, open, began, time.Since(busy), seen)
-	if o.paged && w.updated.from < open {
-		rd.memory.tight = open
-	}
-	return nil
+// openWindow is what earlier passes came to over the open window, the rows updated since the last day that is over. It is
+// good only while all that they read is published.
+type openWindow struct {
+	// The last whole read: which day it began on, when (by our clock), how long it was busy, how many requests it took,
+	// and whether the window took more than a page. known is false where there was none.
+	known    bool
+	from     day
+	began    time.Time
+	took     time.Duration
+	requests int
+	paged    bool
+	// reach is the updated_at to which a cheap poll must get back: whatever became visible since that read is newer.
+	reach schemas.Instant
+	// last is the window's last page, where rows are sorted ascending.
+	last int
+	// deepAt is when the window is read in passes again, after they did not show all its rows.
+	deepAt time.Time
+	// tight is the open day whose window took several pages when it was read together with the day before.
+	tight day
 }
 
-// How to read the open window.
+func newOpenWindow() openWindow { return openWindow{tight: past} }
+
+// manner is how the open window is read.
 type manner int
 
 const (
 	wholly  manner = iota
-	lightly        // once, even where that does not prove that nothing was skipped
+	once           // in one pass, even where that does not show that it skipped no row
 	cheaply        // only the end where changes appear
 )
 
-// plan chooses how to read. Only a Pass may be anything but whole, and only when nothing is to be closed, a whole read is not long ago, and one
-// page would not do.
-func (rd *read) plan(from, last, open day) manner {
-	m := &rd.memory
-	if rd.req.Kind != poller.Pass || !m.whole || !m.paged || m.open != open || rd.toClose(from, last) {
-		return wholly
+// pass closes the days that are over and reads the open window: everything updated since, without an end, so that a row
+// that is updated while midnight passes stays in it. Rows that leave a past day while it is read have been updated, so
+// they are in the open window, which is read after.
+func (s *Source) pass(ctx context.Context, rd *read) error {
+	began, reach := s.clock.Now(), s.clock.Service().Add(-s.cfg.Overlap)
+	from := s.calendar.firstDay(max(rd.req.From, s.cfg.Start))
+	last := s.calendar.lastOver()
+	open := max(from, last+1)
+	c := &closing{rd: rd, src: s, proved: schemas.MinInstant}
+	how := s.manner(c, from, last, open)
+	if how == cheaply {
+		if ok, err := s.newest(ctx, rd, open); err != nil {
+			return err
+		} else if ok {
+			return rd.finish(&poller.Done{Started: rd.req.Started, Held: c.why.held()})
+		}
 	}
-	if rd.clock.Now().Sub(m.wholeAt) >= max(wholeEvery, 10*m.took) {
-		return wholly
+	if err := s.lookBefore(ctx, rd, from); err != nil {
+		return err
 	}
-	if rd.sorting == unsorted {
-		return lightly
+	if err := c.run(ctx, from, last); err != nil {
+		return err
+	}
+	s.cfg.Doing("reading what changed since " + open.String())
+	busy := time.Now()
+	w := window{updated: span{From: s.openFrom(open), To: future}, created: always}
+	set := rd.set(w, paging.Growing)
+	set.Like, set.Once = w.updated.From, how == once || busy.Before(s.open.deepAt)
+	o, err := s.reader.Read(ctx, set)
+	if err != nil {
+		return err
+	}
+	rd.settled = c.proved
+	complete := o.Whole && len(c.why) == 0
+	if !o.Whole && how != once {
+		c.why.add(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
+	}
+	if err := rd.finish(&poller.Done{Started: rd.req.Started, Complete: complete, Held: c.why.held()}); err != nil {
+		return err
+	}
+	took := time.Since(busy)
+	switch m := &s.open; {
+	case o.Whole:
+		m.known, m.from, m.began, m.took, m.requests, m.paged = true, open, began, took, o.Requests, o.Paged
+		m.reach, m.last = reach, o.Rows/s.reader.Page()
+	case !set.Once:
+		m.deepAt = time.Now().Add(max(firstHold, 3*took))
+	}
+	if o.Paged && w.updated.From < open {
+		s.open.tight = open
+	}
+	return nil
+}
+
+// manner chooses how to read the open window. Only a Pass may be anything but whole, and only when there is nothing to
+// close, a whole read is not long ago, and one page would not do.
+func (s *Source) manner(c *closing, from, last, open day) manner {
+	m := &s.open
+	switch {
+	case c.rd.req.Kind != poller.Pass || !m.known || !m.paged || m.from != open || c.anything(from, last):
+		return wholly
+	case s.clock.Now().Sub(m.began) >= max(wholeEvery, 10*m.took):
+		return wholly
+	case s.reader.Order() == paging.Unknown:
+		return once
 	}
 	return cheaply
 }
 
-// toClose tells whether a day in from..last can be tried now.
-func (rd *read) toClose(from, last day) bool {
-	if from == past {
-		return true
-	}
-	for d := from; d <= last; d++ {
-		if _, waiting := rd.waiting(d); !waiting && !rd.memory.done[d] {
-			return true
-		}
-	}
-	for d := from; d <= last; d++ {
-		if why, waiting := rd.waiting(d); waiting {
-			rd.because(why)
-		}
-	}
-	return false
+// newest is a cheap poll: it reads the end of the open window where changes appear, back to what the last whole read must
+// have met. It closes nothing. ok is false where the service does not sort as it did, or where this would cost as much as
+// to read all.
+func (s *Source) newest(ctx context.Context, rd *read, open day) (ok bool, err error) {
+	m := &s.open
+	set := rd.set(window{updated: span{From: open, To: future}, created: always}, paging.Growing)
+	last, ok, err := s.reader.Newest(ctx, set, int64(m.reach), m.last, max(3, m.requests/2))
+	m.last = last
+	return ok, err
 }
 
-// remember what a read of the open window that is now published came to.
-func (rd *read) remember(o outcome, open day, began time.Time, took time.Duration, seen schemas.Instant) {
-	m := &rd.memory
-	if !o.whole {
-		if !rd.reader.light {
-			m.deepAt = time.Now().Add(max(firstHold, 3*took))
-		}
-		return
+// lookBefore looks at the day before the first that this source reads (see calendar). What it shows is inside of that
+// day, or errZone.
+func (s *Source) lookBefore(ctx context.Context, rd *read, first day) (err error) {
+	if first != past && !s.calendar.wide && !s.calendar.neighbor {
+		before := window{updated: span{From: first - 1, To: first - 1}, created: always}
+		_, err = rd.page(ctx, before, 0, paging.PageSize)
 	}
-	m.whole, m.open, m.wholeAt, m.reach = true, open, began, seen.Add(-rd.Overlap)
-	m.took, m.requests, m.paged = took, o.requests, o.paged
-	m.end = o.rows / rd.reader.pageOf(pageSize)
+	s.calendar.neighbor = s.calendar.neighbor || err == nil // where there is no first day, day follows day from here on
+	return err
 }
 
-// because notes why nothing settles further, each reason once.
-func (rd *read) because(why string) {
-	if !slices.Contains(rd.why, why) {
-		rd.why = append(rd.why, why)
+// openFrom is where to begin to read the open window (see calendar).
+func (s *Source) openFrom(open day) day {
+	if s.calendar.wide || s.open.tight == open {
+		return open
 	}
-}
-
-// held is what Done says of the reasons: the first, and how many more there are.
-func (rd *read) held() string {
-	switch n := len(rd.why); n {
-	case 0:
-		return ""
-	case 1:
-		return rd.why[0]
-	default:
-		return fmt.Sprintf("%s (and %d more)", rd.why[0], n-1)
-	}
+	return open - 1
 }

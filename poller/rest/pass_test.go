@@ -79,7 +79,7 @@ func TestAReadTellsWhichDaysItIsClosingAndWhenItEnds(t *testing.T) {
 	s.products = oneDay(1, 3, "2026-11-19")
 	src := s.source(s.client(client.Config{Now: s.now}))
 	var told []string
-	src.Doing = func(text string) { told = append(told, text) }
+	src.cfg.Doing = func(text string) { told = append(told, text) }
 	if _, err := readAll(t.Context(), src, pass(midnight("2026-11-19"))); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestAReadTellsHowManyPagesAStretchHasLeft(t *testing.T) {
 	}
 	src := s.source(s.client(client.Config{Now: s.now}))
 	told := map[string]bool{}
-	src.Doing = func(text string) { told[text] = true }
+	src.cfg.Doing = func(text string) { told[text] = true }
 	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 	if err != nil {
 		t.Fatal(err)
@@ -116,13 +116,13 @@ func TestAReadTellsHowManyPagesAStretchHasLeft(t *testing.T) {
 
 func TestADayOfManyPagesIsClosedInEveryOrder(t *testing.T) {
 	for name, order := range map[string]func(a, b product) int{"id": byID, "updated": byUpdated, "newest first": newestFirst, "shuffled": nil} {
-		for _, countPage := range []bool{false, true} {
+		for _, count := range []counting{countTotal, countPage} {
 			for _, maxPage := range []int{200, 37} {
-				t.Run(fmt.Sprintf("%s, count of a page %v, %d a page", name, countPage, maxPage), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s, count %d, %d a page", name, count, maxPage), func(t *testing.T) {
 					t.Parallel()
 					s := newService(t)
 					s.now = clockAt("2026-11-20T12:00:00Z")
-					s.order, s.countPage, s.maxPage = order, countPage, maxPage
+					s.order, s.count, s.maxPage = order, count, maxPage
 					s.products = append(oneDay(1, maxPage*5/2, "2026-11-18"), oneDay(10_000, maxPage*3/2, "2026-11-20")...)
 					for i := range maxPage * 2 { // created on many days, updated on one
 						s.products = append(s.products, product{id: int64(20_000 + i), created: at("2024-01-01T00:00:00Z").Add(time.Duration(i) * 9 * time.Hour),
@@ -208,8 +208,8 @@ func TestAServiceThatCutsDaysInAnotherZoneLosesNoRow(t *testing.T) {
 				t.Fatal(err)
 			}
 			got.has(t, s.products)
-			if got.settled != midnight("2026-11-18") || !src.wide {
-				t.Errorf("settled %s, wide %v", got.settled, src.wide)
+			if got.settled != midnight("2026-11-18") || !src.calendar.wide {
+				t.Errorf("settled %s, wide %v", got.settled, src.calendar.wide)
 			}
 			// A row of each hour from settled on is found by the next read.
 			rest, err := readAll(t.Context(), src, pass(got.settled))
@@ -314,8 +314,8 @@ func TestADayThatDoesNotComeCleanIsHeldAndLaterDaysGoOn(t *testing.T) {
 		t.Errorf("%d requests while the day waits, done %+v, %v", s.requests, got.done, err)
 	}
 	stuck = false
-	for d := range src.hard {
-		src.hard[d].next = time.Now()
+	for _, d := range src.days.held {
+		d.next = time.Now()
 	}
 	if got, err = readAll(t.Context(), src, pass(midnight("2026-11-16"))); err != nil {
 		t.Fatal(err)
@@ -339,7 +339,6 @@ func TestAPageOfWhichNothingCanBePublishedHoldsItsDayAndHealsByItself(t *testing
 		}
 	}
 	src := s.source(s.client(client.Config{Now: s.now}))
-	src.stretch = 1
 	got, err := readAll(t.Context(), src, pass(midnight("2026-11-15")))
 	if err == nil || !strings.Contains(err.Error(), `"cost"`) || strings.Contains(err.Error(), "four") {
 		t.Errorf("error %v", err)

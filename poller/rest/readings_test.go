@@ -12,6 +12,7 @@ import (
 	"github.com/storestream/storestream/internal/storefake"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
+	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -120,8 +121,8 @@ func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int) 
 	}
 	complete := false
 	for i := 0; i < 3 && !complete; i++ {
-		clear(f.src.hard)
-		f.src.memory.deepAt = time.Time{}
+		clear(f.src.days.held)
+		f.src.open.deepAt = time.Time{}
 		if complete, err = f.poll(t, poller.CompletePass); err != nil {
 			t.Fatal(err)
 		}
@@ -170,13 +171,11 @@ func BenchmarkTheRowsOfAPage(b *testing.B) {
 		rows = append(rows, row)
 		size += len(row)
 	}
-	rd := &read{Source: &Source{SourceConfig: SourceConfig{Resource: set.Get("users")},
-		parser: schemas.NewRowParser(set.Get("users"))}}
+	rd := &read{src: &Source{parser: schemas.NewRowParser(set.Get("users"))}}
 	b.SetBytes(int64(size))
 	b.ReportAllocs()
 	for b.Loop() {
-		g := glimpse{rows: make([]sighting, 0, len(rows))}
-		rd.parse(&g, rows, false)
+		rd.parse(new(paging.Answer), rows, false)
 		if len(rd.batch.Rows) != 1000 {
 			b.Fatal(len(rd.batch.Rows))
 		}

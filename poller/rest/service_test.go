@@ -34,17 +34,26 @@ func (p product) json() string {
 		p.id, cmp.Or(p.cost, "1.5"), p.id, p.created.UTC().Format(time.RFC3339), p.updated.UTC().Format(time.RFC3339))
 }
 
+// counting is what meta.count is.
+type counting int
+
+const (
+	countTotal counting = iota
+	countPage
+	countNone // it is absent
+)
+
 // service answers as the document says, with what a test changes.
 type service struct {
-	t         *testing.T
-	mu        sync.Mutex
-	products  []product
-	now       func() time.Time // of the Date header; nil: none
-	maxPage   int
-	order     func(a, b product) int // nil: another at every request
-	zone      *time.Location
-	countPage bool // meta.count is that of the page
-	rng       *rand.Rand
+	t        *testing.T
+	mu       sync.Mutex
+	products []product
+	now      func() time.Time // of the Date header; nil: none
+	maxPage  int
+	order    func(a, b product) int // nil: another at every request
+	zone     *time.Location
+	count    counting
+	rng      *rand.Rand
 	// before is called before a data request is answered, with mu held; true: it has answered.
 	before   func(w http.ResponseWriter, q url.Values) bool
 	requests int
@@ -133,11 +142,11 @@ func (s *service) list(w http.ResponseWriter, q url.Values) {
 	for _, p := range match {
 		rows = append(rows, p.json())
 	}
-	count := total
-	if s.countPage {
-		count = len(match)
-	}
-	fmt.Fprintf(w, `{"data":[%s],"meta":{"page":%d,"page_size":%d,"count":%d,"has_more":%v}}`, strings.Join(rows, ","), page, size, count, more)
+	count := map[counting]string{
+		countTotal: fmt.Sprintf(`"count":%d,`, total), countPage: fmt.Sprintf(`"count":%d,`, len(match)),
+	}[s.count]
+	fmt.Fprintf(w, `{"data":[%s],"meta":{"page":%d,"page_size":%d,%s"has_more":%v}}`, strings.Join(rows, ","),
+		page, size, count, more)
 }
 
 func (s *service) client(cfg client.Config) *client.Client {

@@ -3,12 +3,14 @@ package rest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
+	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
 )
@@ -25,36 +27,29 @@ type SourceConfig struct {
 	Start   schemas.Instant
 	Metrics *metrics.Resource
 	Log     *zap.Logger // names the resource; nil: none
-	// Doing gets what a read is at, for people ("closing 2026-11-20"), "" when it ends; nil: nobody asks.
+	// Doing gets what a read is doing, for people ("closing 2026-11-20"), and "" when it ends; nil: nobody asks.
 	Doing func(string)
 }
 
-// Source reads one resource. See poller.Source; it uses no cursor: a pass settles day by day, and one that was cut short begins at settled.
+// Source reads one resource. See poller.Source; it uses no cursor: a pass settles day by day, and one that was cut short
+// begins at settled.
 type Source struct {
-	SourceConfig
+	cfg      SourceConfig
 	endpoint *client.Endpoint
 	clock    *client.Clock
 	parser   *schemas.RowParser
-	// pageBase is what meta.page says of page 0.
-	pageBase int
+	linger   time.Duration // how long rows wait for a batch to fill
 
-	// What makes reads cheaper. None of it decides what is settled.
-	granted map[int]int
-	cuts    cuts
-	sorting sorting
-	// Of the windows of the past: how many days the next one has, how many pages it may take, how many at most for now, and how many rows a day the last had.
-	stretch, pages, most int
-	density              float64
-	linger               time.Duration
+	// What was learned of the service. Apart from the calendar none of it decides what is settled.
+	calendar  calendar
+	reader    *paging.Reader
+	firstPage int // what the service calls page 0; -1: not known
+	past      batchOfDays
 
-	// wide: the service is known to cut days in another zone than UTC (see zone.go). neighbour: a pass has looked at the day before its first.
-	wide, neighbour bool
-	strays          bool // said already that rows come from outside of what was asked for
-
-	// memory is what earlier reads came to. It is good only if all they read was published, which a Read that returned nil says.
-	memory memory
-	// hard are the days that did not come clean.
-	hard map[day]*hardDay
+	// What earlier reads came to.
+	from schemas.Instant // where the last pass began
+	days days
+	open openWindow
 }
 
 // NewSource returns a source of one resource.
@@ -69,109 +64,96 @@ func NewSource(cfg SourceConfig) *Source {
 		Request: func(code string) { cfg.Metrics.HTTPRequests(code).Inc() },
 		Refused: cfg.Metrics.RateLimited.Add,
 	}
-	return &Source{SourceConfig: cfg, endpoint: cfg.Client.Endpoint(cfg.Resource.Path, count), clock: cfg.Client.Clock(), parser: schemas.NewRowParser(cfg.Resource), pageBase: -1,
-		granted: map[int]int{}, memory: newMemory(), hard: map[day]*hardDay{}, stretch: 1, pages: 1, most: widest, linger: flushEvery}
+	clock := cfg.Client.Clock()
+	s := &Source{
+		cfg: cfg, endpoint: cfg.Client.Endpoint(cfg.Resource.Path, count), clock: clock,
+		parser: schemas.NewRowParser(cfg.Resource), linger: flushEvery,
+		calendar: calendar{clock: clock, overlap: cfg.Overlap}, firstPage: -1, past: newBatchOfDays(), days: newDays(),
+		reader: paging.NewReader(func() int64 { return int64(clock.Service()) }, cfg.Metrics.PagePasses.Inc),
+	}
+	s.forget()
+	return s
+}
+
+// forget drops what earlier reads came to. The days that are held stay so.
+func (s *Source) forget() {
+	s.from, s.open = schemas.MinInstant, newOpenWindow()
+	clear(s.days.closed)
 }
 
 // Read implements poller.Source.
 func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
 	if r.Kind == poller.Pass || r.Kind == poller.CompletePass {
-		s.memory.seize(r.From)
+		if r.From < s.from { // a replay: all from there on is to be read again
+			s.forget()
+		}
+		s.from = r.From
 	}
-	defer s.Doing("")
+	defer s.cfg.Doing("")
 	settled := schemas.MinInstant // by this Read, so far
 	for {
-		rd := s.begin(r, func(b poller.Batch) error {
-			// What this Read has settled may be read a second time (beside a neighbour, or again when the zone was found out). The caller has forgotten
-			// what it published of it, and would publish it twice.
+		s.adoptZone()
+		s.reader.NewRead()
+		rd := &read{src: s, req: r, flushed: time.Now(), settled: schemas.MinInstant}
+		rd.emit = func(b poller.Batch) error {
+			// What this Read has settled may be read a second time (beside a neighbor, or again when the zone was found
+			// out). The caller has forgotten what it published of it, and would publish it twice.
 			b.Rows = slices.DeleteFunc(b.Rows, func(row schemas.Record) bool { return row.UpdatedAt < settled })
 			settled = max(settled, b.Settled)
 			if err := emit(b); err != nil {
 				return err
 			}
 			return context.Cause(ctx) // a batch handed over while the caller stops may be dropped
-		})
-		err := rd.run(ctx)
-		s.learnPages(rd.largest)
+		}
+		err := s.read(ctx, rd)
 		if errors.Is(err, errZone) {
-			s.Zone.notUTC.Store(true)
+			s.cfg.Zone.notUTC.Store(true)
 			continue
 		}
 		if err != nil {
-			// What was read may not be published: the batch in hand is dropped when the caller stops.
-			s.memory = newMemory()
+			s.forget() // what was read may not be published: the batch in hand is dropped when the caller stops
 		}
 		return err
 	}
 }
 
-// learnPages takes over how large pages were in this read, so that a service that grants fewer from now on is noticed.
-func (s *Source) learnPages(largest map[int]int) {
-	for size, n := range largest {
-		s.granted[size] = n
-	}
-}
-
-// read is one Read in hand.
-type read struct {
-	*Source
-	reader *reader
-	req    poller.Request
-	emit   func(poller.Batch) error
-	batch  poller.Batch
-	// flushed is when the last batch was emitted.
-	flushed time.Time
-	// settled is what the next batch says; MinInstant: nothing. closed is what it may say once the window after it was read (zone.go).
-	settled, closed schemas.Instant
-	// spoiled is the first page that could not be published at all.
-	spoiled error
-	// largest is how many rows the largest page had that was not the last, by size asked for.
-	largest map[int]int
-	// why the resource settles no further.
-	why []string
-}
-
-func (s *Source) begin(r poller.Request, emit func(poller.Batch) error) *read {
-	s.widen()
-	rd := &read{Source: s, req: r, emit: emit, flushed: time.Now(), settled: schemas.MinInstant, closed: schemas.MinInstant, largest: map[int]int{}}
-	rd.reader = &reader{fetch: rd.fetch, size: pageSize, steady: steadyPasses, chance: hiddenChance, granted: s.granted, claimed: map[int]int{}, cuts: new(cuts),
-		ascending: s.sorting == ascending, now: s.clock.Service,
-		passed: s.Metrics.PagePasses.Inc, toTheEnd: func(*walk) {}, left: func(int) {}}
-	return rd
-}
-
-func (rd *read) run(ctx context.Context) error {
-	if err := rd.hearClock(ctx); err != nil {
+func (s *Source) read(ctx context.Context, rd *read) error {
+	if err := s.hearClock(ctx, rd); err != nil {
 		return err
 	}
 	switch rd.req.Kind {
 	case poller.Full:
-		return rd.full(ctx)
+		return s.full(ctx, rd)
 	case poller.Lookup:
-		return rd.lookup(ctx)
+		return s.lookup(ctx, rd)
 	default:
-		rd.reader.cuts, rd.reader.toTheEnd = &rd.cuts, rd.seeOrder
-		return rd.pass(ctx)
+		return s.pass(ctx, rd)
 	}
 }
 
 // hearClock makes sure that the service's clock was heard before anything is planned: which days are over depends on it.
-func (rd *read) hearClock(ctx context.Context) error {
-	if rd.clock.Heard() {
+func (s *Source) hearClock(ctx context.Context, rd *read) error {
+	if s.clock.Heard() {
 		return nil
 	}
-	today := dayOf(schemas.InstantOf(rd.clock.Now()))
-	_, err := rd.anyRow(ctx, window{updated: span{today, future}, created: always})
+	today := dayOf(schemas.InstantOf(s.clock.Now()))
+	_, err := rd.anyRow(ctx, window{updated: span{From: today, To: future}, created: always})
 	return err
 }
 
-// finish emits what is left, with done, and returns the error that the read ends with.
-func (rd *read) finish(done *poller.Done) error {
-	if rd.spoiled != nil {
-		if err := rd.flush(nil); err != nil {
-			return err
-		}
-		return rd.spoiled
+// adoptZone takes over what any source of this process has found out about the zone. That is right at any time: all
+// before settled was read, and a read goes on with the neighbors of the day in which settled lies.
+func (s *Source) adoptZone() {
+	if s.calendar.wide || !s.cfg.Zone.notUTC.Load() {
+		return
 	}
-	return rd.flush(done)
+	s.calendar.wide = true
+	s.forget()
+	s.cfg.Log.Warn("the service cuts days in another zone than UTC: from now on a day is asked for with its neighbors, " +
+		"and settles a day later")
+}
+
+// pagesLeft tells people how much of a window is left: settled does not move meanwhile.
+func (s *Source) pagesLeft(doing string) func(pages int) {
+	return func(pages int) { s.cfg.Doing(fmt.Sprintf("%s, %d pages left", doing, pages)) }
 }

@@ -1,0 +1,78 @@
+package rest
+
+import (
+	"context"
+
+	"github.com/storestream/storestream/poller/rest/paging"
+)
+
+const (
+	// maxDays bounds the days of one window.
+	maxDays = 20 * 366
+	// maxPages is how many pages a window of the past may take at most. After each window settled moves, and a load that
+	// is cut short goes on from there.
+	maxPages = 32
+)
+
+// batchOfDays plans how many past days the next window has. It begins with what fits one page and doubles while windows
+// come out whole. Where rows move too much, it halves, and from there on it grows by a page at a time.
+type batchOfDays struct {
+	days  int // of the next window
+	pages int // that it may take
+	most  int // to which pages may grow for now
+	// perDay is how many rows the days of the last window had.
+	perDay float64
+}
+
+func newBatchOfDays() batchOfDays { return batchOfDays{days: 1, pages: 1, most: maxPages} }
+
+// read reads the rows of some days: several days only if one page or one counted pass shows them all. again: it does not,
+// and there are fewer days next time, or one that is read in parts. A day that is alone is always read in parts: the
+// newest, because its rows move most, and because it is known from when it was open where to cut it.
+func (b *batchOfDays) read(
+	ctx context.Context, r *paging.Reader, set paging.Set, days int, alone bool,
+) (o paging.Outcome, again bool, err error) {
+	switch {
+	case b.pages > 1 && !alone:
+		guess := max(0, int(b.perDay*float64(days))-1) / r.Page()
+		o, err = r.Count(ctx, set, guess, max(2*b.pages, guess*5/4)+2)
+		again = !o.Whole
+	case days > 1:
+		o, err = r.Count(ctx, set, 0, 0)
+		again = !o.Whole
+	default:
+		o, err = r.Read(ctx, set)
+	}
+	if err == nil {
+		b.adapt(days, o, again, float64(r.Page()))
+	}
+	return o, again, err
+}
+
+func (b *batchOfDays) adapt(days int, o paging.Outcome, again bool, page float64) {
+	wanted := 4 * days
+	if again {
+		b.most = max(1, b.pages/2)
+		b.pages = b.most
+		if days == 1 { // there are no fewer: it is to be read in parts
+			b.pages = 1
+		}
+		wanted = min(days-1, days*3/4)
+	} else {
+		b.perDay = float64(o.Rows) / float64(days)
+		b.most = min(b.most+1, maxPages)
+		if o.Whole {
+			b.pages = min(2*b.pages, b.most)
+		}
+	}
+	if b.perDay > 0 {
+		// To the middle of the last page, so that this page is guessed right. One page is filled further than a part of a
+		// day: no rows come to the past, so only days that differ make it too much, and that costs one request.
+		full := float64(b.pages) - 0.5
+		if b.pages == 1 {
+			full = 0.95
+		}
+		wanted = min(wanted, int(min(full*page/b.perDay, maxDays)))
+	}
+	b.days = min(max(1, wanted), maxDays)
+}

@@ -1,0 +1,64 @@
+package rest
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/poller/rest/client"
+)
+
+// What it costs to close five days of 3000 rows, however the service sorts and counts, and while rows leave. Rows that
+// were created on many days can be read in parts that fit a page; in an order that holds, one counted pass shows a day.
+func TestDaysOfManyPagesAreClosedInABoundedNumberOfRequests(t *testing.T) {
+	orders := map[string]func(a, b product) int{"by id": byID, "newest first": newestFirst, "another each time": nil}
+	for name, order := range orders {
+		for _, oneDay := range []bool{true, false} {
+			most := 60
+			if order == nil && oneDay {
+				most = 330
+			}
+			for _, leave := range []int{0, 5} {
+				for _, count := range []counting{countTotal, countNone} {
+					t.Run(fmt.Sprintf("%s, created on one day %v, a row in %d leaves, count %d", name, oneDay, leave, count),
+						func(t *testing.T) {
+							t.Parallel()
+							s := newService(t)
+							s.now = clockAt("2026-11-20T12:00:00Z")
+							s.order, s.count = order, count
+							s.products = fiveDays(oneDay)
+							s.before = func(http.ResponseWriter, url.Values) bool {
+								if leave > 0 && s.requests%leave == 0 {
+									s.products[s.rng.IntN(len(s.products))].updated = s.now()
+								}
+								return false
+							}
+							got, err := readAll(t.Context(), s.source(s.client(client.Config{Now: s.now})), pass(midnight("2026-11-14")))
+							if err != nil || got.settled != midnight("2026-11-20") || s.requests > most {
+								t.Errorf("settled %s with %d requests, expected at most %d; %v", got.settled, s.requests, most, err)
+							}
+							got.has(t, s.products)
+						})
+				}
+			}
+		}
+	}
+}
+
+// fiveDays are 3000 rows updated on each of five days, and created on the same day, or on the twenty days up to it.
+func fiveDays(oneDay bool) (rows []product) {
+	for d := range 5 {
+		day := at("2026-11-14T00:00:00Z").AddDate(0, 0, d)
+		for i := range 3000 {
+			updated := day.Add(time.Duration(i) * 28 * time.Second)
+			created := day
+			if !oneDay {
+				created = updated.AddDate(0, 0, -(i % 20))
+			}
+			rows = append(rows, product{id: int64(len(rows) + 1), created: created, updated: updated})
+		}
+	}
+	return rows
+}

@@ -1,0 +1,88 @@
+package paging
+
+import (
+	"maps"
+	"slices"
+)
+
+// cuts is where sets had to be cut, in days relative to the day that each is like. A shop's days look alike: of today's
+// rows so many were created today, so many yesterday. So the next day is cut from the start where this one had to be,
+// and a day that was read while it was today is closed without finding its parts again.
+type cuts []Day
+
+// of is the parts of created for a set that is like day.
+func (c cuts) of(created Span, like Day) []Span {
+	if like == Past {
+		return []Span{created}
+	}
+	ends := make([]Day, len(c))
+	for i, e := range c {
+		ends[i] = like + e
+	}
+	return created.split(ends)
+}
+
+// part is a span of created days and the rows that a set has in it.
+type part struct {
+	Span
+	rows int
+}
+
+// learn keeps the cuts between parts, leaving out those between neighbors that have room in one page together.
+func (c *cuts) learn(parts []part, like Day, page int) {
+	if like == Past {
+		return
+	}
+	ends, fill := (*c)[:0:0], 0
+	for i, p := range parts {
+		if i > 0 && fill+p.rows > room(page)*3/4 { // not as full as divide makes them, or they would be cut again at once
+			ends = append(ends, parts[i-1].To-like)
+			fill = 0
+		}
+		fill += p.rows
+	}
+	*c = ends
+}
+
+// room is how much of a page a planned part fills: rows come between the plan and the reading.
+func room(page int) int { return max(1, page*8/10) }
+
+// divide cuts s, whose rows take several pages, into spans that fit one each by what is known of the rows: how many were
+// created on each day. One span back means that it cannot be cut. What is known decides only how many requests it takes:
+// the spans make up s without gap or overlap whatever it says.
+func divide(s Span, known map[Day]int, page int) []Span {
+	counts := map[Day]int{}
+	for d, n := range known {
+		counts[s.clamp(d)] += n // a service that cuts days in another zone puts some rows a day off
+	}
+	days := slices.Sorted(maps.Keys(counts))
+	if s.Single() || len(days) == 0 {
+		return []Span{s}
+	}
+	var ends []Day // each cut is after such a day
+	fill := 0
+	for _, d := range days {
+		n := counts[d]
+		if fill > 0 && fill+n > room(page) {
+			ends = append(ends, d-1)
+			fill = 0
+		}
+		if fill += n; n > room(page) {
+			// A day that is too much by itself stands alone: its neighbors would only be read again with it.
+			if d != s.From && (len(ends) == 0 || ends[len(ends)-1] != d-1) {
+				ends = append(ends, d-1)
+			}
+			ends = append(ends, d)
+			fill = 0
+		}
+	}
+	if parts := s.split(ends); len(parts) > 1 {
+		return parts
+	}
+	// Rows have left: what is known would fit. The set did not, so it is cut in the middle of what is known.
+	d := days[len(days)/2]
+	if d > s.From {
+		d--
+	}
+	return s.split([]Day{d})
+}

@@ -1,0 +1,221 @@
+package paging
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Every order is drawn, even one that does the most harm at each request, beside short pages, refused pages, empty
+// answers that are not true, and pages that say for ever that more follow. The rule of chance, which assumes more, is off.
+func TestADayReportedClosedHasNoMissingRowWhateverTheInterleaving(t *testing.T) {
+	closed, all := 0, 0
+	check(t, 6, func(t *rapid.T) {
+		s := newShelf(t, Shrinking, everyOrder...)
+		s.deletes, s.faults = true, rapid.Bool().Draw(t, "faults")
+		s.silent, s.hollow = rapid.Bool().Draw(t, "silent"), rapid.IntRange(0, 1).Draw(t, "hollow answers")
+		r := s.reader(0)
+		for range rapid.IntRange(1, 2).Draw(t, "reads") { // the second begins with the cuts of the first
+			start := s.clock
+			o, err := r.Read(t.Context(), s.set())
+			if errors.Is(err, errBroken) {
+				return
+			}
+			if all++; o.Whole {
+				closed++
+				s.everyRowRead(start)
+			}
+		}
+	})
+	t.Logf("%d of %d reads closed the day", closed, all)
+	if closed*4 < all {
+		t.Errorf("only %d of %d reads closed the day: the property says little", closed, all)
+	}
+}
+
+// One backward pass that met as many rows as there were when it began. Where the service grants fewer rows a page than
+// were asked for, it takes some pages to believe that.
+func TestACountedPassThatIsWholeHasNoMissingRowWhateverTheInterleaving(t *testing.T) {
+	whole, paged, all := 0, 0, 0
+	check(t, 40, func(t *rapid.T) {
+		s := newShelf(t, Shrinking, everyOrder...)
+		s.deletes, s.faults = true, rapid.Bool().Draw(t, "faults")
+		s.silent, s.hollow = rapid.Bool().Draw(t, "silent"), rapid.IntRange(0, 1).Draw(t, "hollow answers")
+		r := s.reader(0)
+		if rapid.IntRange(0, 3).Draw(t, "grants what is asked for") > 0 {
+			r.size = s.cap
+		}
+		start := s.clock
+		guess, limit := rapid.IntRange(0, 8).Draw(t, "guess"), rapid.IntRange(0, 50).Draw(t, "limit")
+		o, err := r.Count(t.Context(), s.set(), guess, limit)
+		if errors.Is(err, errBroken) {
+			return
+		}
+		if all++; o.Whole {
+			whole++
+			if o.Paged {
+				paged++
+			}
+			s.everyRowRead(start)
+		}
+	})
+	t.Logf("%d of %d counted passes were whole, %d of them over several pages", whole, all, paged)
+	if paged*20 < all {
+		t.Errorf("only %d of %d passes were of several pages and whole: the property says little", paged, all)
+	}
+}
+
+// A page that is short because rows were left out of it is not taken for a full one of a service that grants little;
+// several pages of one length are.
+func TestAFewShortPagesDoNotShowHowLongAPageIs(t *testing.T) {
+	for pages, want := range map[int]bool{2: false, telling: false, telling + 1: true} {
+		ask := func(_ context.Context, _ Span, k, _ int) (Answer, error) {
+			a := Answer{More: k < pages-1, Count: -1, Size: -1}
+			for i := range 3 {
+				a.Rows = append(a.Rows, Row{ID: uint64(10*k + i)})
+			}
+			return a, nil
+		}
+		r := NewReader(func() int64 { return 0 }, func() {})
+		o, err := r.Count(t.Context(), Set{Ask: ask, Created: Always}, 0, 20)
+		if err != nil || o.Whole != want {
+			t.Errorf("%d pages of 3 rows where 1000 were asked for: %+v, %v; expected whole to be %v", pages, o, err, want)
+		}
+	}
+}
+
+// A service that counts the whole table whatever it is asked for sends the search for the last page far past the end. The
+// pass is read all the same.
+func TestACountOfOtherRowsDoesNotHideTheLastPage(t *testing.T) {
+	ask := func(_ context.Context, _ Span, k, size int) (Answer, error) {
+		a := Answer{More: k < 2, Count: 20 * size, Size: size}
+		for i := range size {
+			if k < 3 {
+				a.Rows = append(a.Rows, Row{ID: uint64(size*k + i)})
+			}
+		}
+		return a, nil
+	}
+	r := NewReader(func() int64 { return 0 }, func() {})
+	o, err := r.Count(t.Context(), Set{Ask: ask, Created: Always}, 0, 50)
+	if err != nil || !o.Whole || o.Rows != 3*PageSize || o.Requests > 7 {
+		t.Errorf("%+v, %v", o, err)
+	}
+}
+
+// Independent random order, the assumption of the rule of chance, where nothing is counted: the day is closed in the end,
+// and nothing is missing.
+func TestADayInRandomOrderIsClosedByChanceBelowTheBound(t *testing.T) {
+	closed, all := 0, 0
+	check(t, 6, func(t *rapid.T) {
+		s := newShelf(t, Shrinking, byChance)
+		s.total = false
+		o, err := s.reader(hiddenChance).Read(t.Context(), s.set())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all++; o.Whole {
+			closed++
+			s.everyRowRead(s.clock)
+		}
+	})
+	t.Logf("%d of %d reads closed the day", closed, all)
+}
+
+// The open window: rows come and are updated at every moment. Orders whose relative order holds, and those by updated_at.
+func TestAReadOfTheOpenWindowReportedWholeHeldAllThatWasVisibleWhenItBegan(t *testing.T) {
+	whole, all := 0, 0
+	check(t, 6, func(t *rapid.T) {
+		s := newShelf(t, Growing, byID, byIDDown, byUpdated, byUpdatedDown, byHash)
+		s.faults = rapid.Bool().Draw(t, "faults")
+		r := s.reader(0)
+		start := s.clock
+		o, err := r.Read(t.Context(), s.set())
+		if errors.Is(err, errBroken) {
+			return
+		}
+		if s.order == byUpdated && r.Order() != Ascending {
+			return // the order has not shown itself: a skip is then late (the next pass reads all again), not lost
+		}
+		if all++; o.Whole {
+			whole++
+			s.everyRowRead(start)
+		}
+	})
+	t.Logf("%d of %d reads were whole", whole, all)
+	if whole*2 < all {
+		t.Errorf("only %d of %d reads were whole: the property says little", whole, all)
+	}
+}
+
+func TestTheSpansOfADividedSetMakeItUpWithoutGapOrOverlap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		bound := func(name string, open Day) Day {
+			if rapid.Bool().Draw(t, name+" is open") {
+				return open
+			}
+			return Day(rapid.IntRange(0, 40).Draw(t, name))
+		}
+		s := Span{bound("from", Past), bound("to", Future)}
+		if s.From > s.To {
+			s.From, s.To = s.To, s.From
+		}
+		day := rapid.Custom(func(t *rapid.T) Day { return Day(rapid.IntRange(-5, 45).Draw(t, "day")) })
+		known := rapid.MapOf(day, rapid.IntRange(1, 30)).Draw(t, "known")
+		parts := divide(s, known, rapid.IntRange(1, 20).Draw(t, "page"))
+		if parts[0].From != s.From || parts[len(parts)-1].To != s.To {
+			t.Fatalf("%v of %v", parts, s)
+		}
+		for i, p := range parts {
+			if p.From > p.To || i > 0 && parts[i-1].To+1 != p.From {
+				t.Fatalf("%v of %v", parts, s)
+			}
+		}
+		if len(parts) == 1 && !s.Single() && len(known) > 0 {
+			t.Fatalf("%v could be cut", s)
+		}
+	})
+}
+
+// What a backward pass is for. Whenever the row in question is the first of the page that is asked for, a row before it
+// leaves: then it is on the page before, which a forward pass has read. No number of forward passes finds it, though each
+// looks complete; a backward pass comes by.
+func TestARowThatEveryForwardPassJumpsOverIsFoundByABackwardPass(t *testing.T) {
+	const page, wanted = 4, 150
+	var rows []uint64
+	for id := range uint64(200) {
+		rows = append(rows, id)
+	}
+	found := false
+	ask := func(_ context.Context, created Span, k, size int) (Answer, error) {
+		if created.From > 90 || created.To < 90 { // all were created on one day
+			return Answer{Count: -1, Size: size}, nil
+		}
+		at := slices.Index(rows, wanted)
+		for k == 0 && at%page > 0 || at == k*page { // between passes it comes to lie at the beginning of a page
+			rows, at = rows[1:], at-1
+			if k > 0 {
+				break
+			}
+		}
+		left := rows[min(k*size, len(rows)):]
+		a := Answer{More: len(left) > size, Count: -1, Size: size}
+		for _, id := range left[:min(size, len(left))] {
+			found = found || id == wanted
+			a.Rows = append(a.Rows, Row{ID: id, Created: 90})
+		}
+		return a, nil
+	}
+	r := NewReader(func() int64 { return 0 }, func() {})
+	r.size = page
+	o, err := r.Read(t.Context(), Set{Ask: ask, Created: Always, Like: 99})
+	if err != nil || !o.Whole {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	if !found {
+		t.Errorf("the day was closed without row %d, after %d answers", wanted, o.Requests)
+	}
+}

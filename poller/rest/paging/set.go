@@ -1,0 +1,116 @@
+package paging
+
+import (
+	"cmp"
+	"context"
+	"math"
+)
+
+// Motion is how a set may change while it is read.
+type Motion int
+
+const (
+	// Shrinking sets have rows that leave (they are updated, or deleted), and none that comes: what was updated on a day
+	// that is over.
+	Shrinking Motion = iota
+	// Growing sets have rows that come and, deletions apart, none that leaves: what was updated since a day.
+	Growing
+)
+
+// Set is a set of rows that the service can be asked for, page by page.
+type Set struct {
+	// Ask asks for one page of the part of the set that was created in a span. An error ends the reading.
+	Ask func(ctx context.Context, created Span, page, size int) (Answer, error)
+	// Created is when the rows of the set were created: the set is cut along it where pages do not suffice.
+	Created Span
+	Motion  Motion
+	// Like is the day of which this set has the rows, for cuts that suit one day often suit the next; Past: it is like no
+	// other.
+	Like Day
+	// Once: the set is read in one pass, even where that does not show that the pass met every row.
+	Once bool
+	// Left hears how many pages a counted pass still has to read; nil: nobody asks.
+	Left func(pages int)
+}
+
+// Answer is what the service said to one request.
+type Answer struct {
+	Rows []Row
+	// More: more pages follow.
+	More bool
+	// Count is how many rows the set has, or this page: services differ. -1 where it is absent.
+	Count int
+	// Size is how many rows a page has by the service's own word; -1 where it is absent.
+	Size int
+	// Beyond: the service refused a page above 0, or answered with another one. There is no such page now.
+	Beyond bool
+	// Doubt, if not empty, says why this answer proves nothing.
+	Doubt string
+
+	page int
+}
+
+// oldest is the earliest time on the page; the end of time where it has none.
+func (a Answer) oldest() int64 {
+	least := int64(math.MaxInt64)
+	for _, row := range a.Rows {
+		if row.Updated != NoTime {
+			least = min(least, row.Updated)
+		}
+	}
+	return least
+}
+
+// Row is what paging looks at in a row.
+type Row struct {
+	// ID is the row's name, or a hash of its text where it has none (Nameless). A row keeps it while it stays in the set.
+	ID       uint64
+	Nameless bool
+	// Created is the day on which it was created, as far as known (else Past). It only helps to plan cuts.
+	Created Day
+	// Updated is when it was last changed, in any unit that orders; NoTime where it is unusable.
+	Updated int64
+}
+
+type key struct {
+	id       uint64
+	nameless bool
+}
+
+func (r Row) key() key { return key{r.ID, r.Nameless} }
+
+// byName orders rows by what tells them apart.
+func byName(a, b Row) int {
+	switch {
+	case a.ID != b.ID:
+		return cmp.Compare(a.ID, b.ID)
+	case a.Nameless == b.Nameless:
+		return 0
+	case b.Nameless:
+		return -1
+	}
+	return 1
+}
+
+// NoTime is Updated of a row that has no usable time.
+const NoTime = -1 << 63
+
+// Outcome is what the reading of a set came to.
+type Outcome struct {
+	// Whole: every row that stayed in the set throughout was read. Why says why not, for people.
+	Whole bool
+	Why   string
+	// Rows is how many different rows were met, Requests how many answers it took.
+	Rows, Requests int
+	// Paged: the set did not fit one page.
+	Paged bool
+}
+
+func (o *Outcome) add(part Outcome) {
+	o.Rows += part.Rows
+	o.Requests += part.Requests
+	o.Paged = o.Paged || part.Paged
+	if !part.Whole && o.Whole {
+		o.Whole, o.Why = false, part.Why
+	}
+}

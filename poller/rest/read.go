@@ -1,0 +1,164 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/client"
+	"github.com/storestream/storestream/poller/rest/paging"
+	"github.com/storestream/storestream/schemas"
+	"go.uber.org/zap"
+)
+
+const (
+	// maxBatchRows is how many rows are collected before they are handed on.
+	maxBatchRows = 10_000
+	// flushEvery is how long rows wait for that, while windows of few rows are read.
+	flushEvery = time.Second
+	// manyRows: when at least so many rows stand on a page and none can be published, the fault is not in the rows.
+	manyRows = 20
+)
+
+// read is one Read in hand: it asks for pages, hands their rows on in batches, and shows paging what it needs of them.
+type read struct {
+	src  *Source
+	req  poller.Request
+	emit func(poller.Batch) error
+
+	batch   poller.Batch
+	flushed time.Time // when the last batch was emitted
+	// settled is what the next batch says; MinInstant: nothing.
+	settled schemas.Instant
+	// spoiled is the first page of which nothing could be published.
+	spoiled error
+}
+
+// set is w for paging, which asks for the pages of its parts here.
+func (rd *read) set(w window, motion paging.Motion) paging.Set {
+	return paging.Set{Created: w.created, Motion: motion, Like: past,
+		Ask: func(ctx context.Context, created span, page, size int) (paging.Answer, error) {
+			return rd.page(ctx, window{w.updated, created}, page, size)
+		}}
+}
+
+// page asks for a page of w and hands its rows on.
+func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answer, error) {
+	p, err := rd.src.endpoint.Page(ctx, w.query(page, size))
+	if status := client.Refusal(err); page > 0 && status != nil &&
+		(status.Status == http.StatusBadRequest || status.Status == http.StatusNotFound) {
+		// The service answers page 0 of this window, so it refuses the number of the page.
+		return paging.Answer{Beyond: true, Count: -1}, nil
+	}
+	if err != nil {
+		return paging.Answer{}, rd.refused(err, w)
+	}
+	if page == 0 {
+		rd.src.firstPage = p.Number
+	} else if p.Number >= 0 && rd.src.firstPage >= 0 && p.Number != rd.src.firstPage+page {
+		return paging.Answer{Beyond: true, Count: -1}, nil // the service gives the last page instead of one past the end
+	}
+	a := paging.Answer{More: p.More, Count: p.Count, Size: p.Size}
+	rd.parse(&a, p.Rows, p.More || page > 0)
+	if err := rd.src.calendar.check(&a, w.updated, rd.src.cfg.Log); err != nil {
+		return a, err
+	}
+	if len(rd.batch.Rows)+len(rd.batch.Rejects) >= maxBatchRows {
+		return a, rd.flush(nil)
+	}
+	return a, nil
+}
+
+// anyRow tells whether w has a row. It publishes nothing.
+func (rd *read) anyRow(ctx context.Context, w window) (bool, error) {
+	p, err := rd.src.endpoint.Page(ctx, w.query(0, 1))
+	return len(p.Rows) > 0 || p.More, rd.refused(err, w)
+}
+
+// refused says what was asked for where err is the service's refusal of it.
+func (rd *read) refused(err error, w window) error {
+	if status := client.Refusal(err); status != nil {
+		return &poller.HoldError{What: fmt.Sprintf("asking for %s of %s", w, rd.src.cfg.Resource.Name), Err: status}
+	}
+	return err
+}
+
+// parse turns rows into records and rejects for the batch, and into what paging looks at.
+//
+// It does not hand on a page of many rows of which none can be published: that would fill the dead letters with what is
+// one fault (a renamed field, a new format). Its window proves nothing, so once the fault is mended the rows are read again.
+func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
+	b := &rd.batch
+	parser := rd.src.parser
+	good, bad := len(b.Rows), len(b.Rejects)
+	a.Rows = make([]paging.Row, 0, len(rows))
+	for _, raw := range rows {
+		row := paging.Row{Created: past}
+		rec, reject := parser.Parse(raw)
+		if reject == nil {
+			row.ID, row.Updated = uint64(rec.ID), int64(rec.UpdatedAt)
+			b.Rows = append(b.Rows, rec)
+		} else {
+			row.ID, row.Updated = uint64(reject.ID), int64(reject.UpdatedAt)
+			if reject.UpdatedAt == schemas.MinInstant {
+				row.Updated = paging.NoTime
+			}
+			if !reject.HasID {
+				row.ID, row.Nameless = xxhash.Sum64(raw), true
+			}
+			b.Rejects = append(b.Rejects, *reject)
+		}
+		if withCreated {
+			if created, ok := parser.CreatedAt(raw); ok {
+				row.Created = dayOf(created)
+			}
+		}
+		a.Rows = append(a.Rows, row)
+	}
+	for _, name := range parser.Unknown() {
+		rd.src.cfg.Metrics.UnknownFields(name).Inc()
+		rd.src.cfg.Log.Info("the service sends a field that the schema does not know: it is ignored",
+			zap.String("field", name))
+	}
+	if n := len(b.Rejects) - bad; n >= manyRows && len(b.Rows) == good {
+		first := b.Rejects[bad]
+		a.Doubt = "no row of a page can be published"
+		if rd.spoiled == nil {
+			rd.spoiled = fmt.Errorf("%s: none of the %d rows of a page can be published; the first breaks the contract "+
+				"in %q: %s. Nothing is settled past that page, and it is tried again",
+				rd.src.cfg.Resource.Name, n, first.Field, first.Err)
+		}
+		b.Rejects = b.Rejects[:bad]
+	}
+}
+
+// flush hands the batch on.
+func (rd *read) flush(done *poller.Done) error {
+	b := rd.batch
+	b.Settled, b.Done = rd.settled, done
+	rd.batch = poller.Batch{}
+	rd.flushed = time.Now()
+	return rd.emit(b)
+}
+
+// flushIfDue hands on what has waited long enough.
+func (rd *read) flushIfDue() error {
+	if time.Since(rd.flushed) < rd.src.linger {
+		return nil
+	}
+	return rd.flush(nil)
+}
+
+// finish emits what is left, with done, and returns the error that the read ends with.
+func (rd *read) finish(done *poller.Done) error {
+	if rd.spoiled == nil {
+		return rd.flush(done)
+	}
+	if err := rd.flush(nil); err != nil {
+		return err
+	}
+	return rd.spoiled
+}
