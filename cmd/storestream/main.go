@@ -1,16 +1,83 @@
-// Command storestream polls a read-only commerce data service and publishes what it reads to Kafka. Its commands, exit codes and
-// configuration are a contract with those who run it.
+// Command storestream polls a read-only commerce data service and publishes what it reads to Kafka. People
+// and scripts rely on its commands, flags, outputs and exit statuses: docs/reference.md lists them.
+//
+// This package has the wording: flags, texts, tables and exit statuses, one file a command. What is decided
+// lies in the packages of cmd/storestream/internal, where it can be tested without flags.
 package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/schemas"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the first signal ends the work in hand in good order, a second one kills
 	os.Exit(run(ctx, os.Args[1:], os.Environ(), os.Stdin, os.Stdout, os.Stderr))
+}
+
+// The exit statuses.
+const (
+	exitDone      = 0
+	exitFailed    = 1
+	exitUsage     = 2 // wrong usage or configuration
+	exitDifferent = 3 // verify found differences
+)
+
+// run does what args say and returns the exit status.
+func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	return execute(ctx, args, &environment{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr,
+		terminal: terminal.Is(stdin) && terminal.Is(stdout),
+		paint:    terminal.PaintFor(terminal.Is(stdout), environ)})
+}
+
+func execute(ctx context.Context, args []string, env *environment) int {
+	root := rootCommand(env)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitDone
+	}
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
+		err = errors.New("interrupted")
+	}
+	_, _ = fmt.Fprintf(env.stderr, "storestream: %v\n", err) // with stderr gone there is nobody to tell
+	return exitStatus(err)
+}
+
+// usageError is wrong usage.
+type usageError struct{ error }
+
+// usagef says what is wrong with the command line, and ends with what to do.
+func usagef(cmd *cobra.Command, format string, args ...any) error {
+	return usageError{fmt.Errorf("%w (see `%s --help`)", fmt.Errorf(format, args...), cmd.CommandPath())}
+}
+
+// differentError says that verify found differences.
+type differentError struct{ error }
+
+func exitStatus(err error) int {
+	switch {
+	case is[usageError](err), is[*config.InvalidError](err), is[*schemas.MistakesError](err):
+		return exitUsage
+	case is[differentError](err):
+		return exitDifferent
+	}
+	return exitFailed
+}
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }

@@ -9,34 +9,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/schemas/registry"
 )
 
-func (a *app) schemaCommand() *cobra.Command {
-	return a.group(&cobra.Command{Use: "schema", Short: "The Avro schemas of the topics", Example: "  storestream schema show orders"},
-		a.schemaList(), a.schemaShow(), a.schemaCheck(), a.schemaRegister())
-}
-
-func (a *app) schemaList() *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
-		Use:     "list",
-		Short:   "Print the schema of each resource: its topic, fields and personal fields",
-		Example: "  storestream schema list",
-		Args:    noArgs,
-		RunE: func(*cobra.Command, []string) error {
-			cfg, set, err := a.load()
-			if err != nil {
-				return err
-			}
-			return a.printSchemas(cfg, set, output)
-		},
-	}
-	outputFlag(cmd, &output)
-	return cmd
+func schemaCommand(env *environment) *cobra.Command {
+	return group(env, &cobra.Command{Use: "schema", Short: "The Avro schemas of the topics",
+		Example: "  storestream schema show orders"},
+		schemaList(env), schemaShow(env), schemaCheck(env), schemaRegister(env))
 }
 
 // schemaLine is a resource as `schema list` shows it.
@@ -50,22 +32,37 @@ type schemaLine struct {
 	Personal     []string `json:"personal"`
 }
 
-func (a *app) printSchemas(cfg *config.Config, set *schemas.Set, output string) error {
-	lines := []schemaLine{}
-	t := terminal.NewTable(a.paint, "RESOURCE", "RECORD", "TOPIC", "FIELDS", "PERSONAL FIELDS").Numbers(3)
-	for _, r := range set.All() {
-		topic := cfg.Kafka.TopicPrefix + r.Name
-		personal := append([]string{}, r.PersonalFields()...)
-		lines = append(lines, schemaLine{r.Name, r.RecordName, topic, topic + "-key", topic + "-value", r.Columns(), personal})
-		t.Row(r.Name, "storestream."+r.RecordName, topic, fmt.Sprint(len(r.Fields)), strings.Join(personal, ", "))
+func schemaList(env *environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "Print the schema of each resource: its topic, fields and personal fields",
+		Example: "  storestream schema list",
+		Args:    noArgs,
 	}
-	if output == "json" {
-		return printJSON(a.stdout, lines)
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = func(*cobra.Command, []string) error {
+		cfg, set, err := env.load()
+		if err != nil {
+			return err
+		}
+		lines := []schemaLine{}
+		t := env.table("RESOURCE", "RECORD", "TOPIC", "FIELDS", "PERSONAL FIELDS").Numbers(3)
+		for _, r := range set.All() {
+			topic := cfg.Kafka.TopicPrefix + r.Name
+			personal := append([]string{}, r.PersonalFields()...)
+			lines = append(lines,
+				schemaLine{r.Name, r.RecordName, topic, topic + "-key", topic + "-value", r.Columns(), personal})
+			t.Row(r.Name, "storestream."+r.RecordName, topic, fmt.Sprint(len(r.Fields)), strings.Join(personal, ", "))
+		}
+		if *asJSON {
+			return env.printJSON(lines)
+		}
+		return t.Print(env.stdout)
 	}
-	return t.Print(a.stdout)
+	return cmd
 }
 
-func (a *app) schemaShow() *cobra.Command {
+func schemaShow(env *environment) *cobra.Command {
 	var key bool
 	cmd := &cobra.Command{
 		Use:     "show RESOURCE",
@@ -73,7 +70,7 @@ func (a *app) schemaShow() *cobra.Command {
 		Example: "  storestream schema show orders > Order.avsc",
 		Args:    oneResource,
 		RunE: func(_ *cobra.Command, args []string) error {
-			_, set, err := a.load()
+			_, set, err := env.load()
 			if err != nil {
 				return err
 			}
@@ -86,7 +83,7 @@ func (a *app) schemaShow() *cobra.Command {
 			if err := json.Indent(&indented, []byte(text), "", "  "); err != nil {
 				return fmt.Errorf("schema of %s: %w", r.Name, err)
 			}
-			a.print("%s\n", indented.String())
+			env.print("%s\n", indented.String())
 			return nil
 		},
 	}
@@ -94,72 +91,31 @@ func (a *app) schemaShow() *cobra.Command {
 	return cmd
 }
 
-func (a *app) schemaRegister() *cobra.Command {
+func schemaRegister(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "register",
 		Short: "Register the schemas of all resources at the registry",
-		Long: `Registers the key and value schemas of every resource under <topic>-key and <topic>-value, for a deployment where
-registry.auto_register is false. What is registered already stays as it is.`,
+		Long: `Registers the key and value schemas of every resource under <topic>-key and <topic>-value, for a
+deployment where registry.auto_register is false. What is registered already stays as it is.`,
 		Example: "  storestream schema register --config storestream.yaml",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, set, err := a.load()
-			if err != nil {
-				return err
-			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), 2*brokerPatience)
-			defer cancel()
-			registry, err := newRegistry(cfg)
-			if err != nil {
-				return err
-			}
-			t := terminal.NewTable(a.paint, "RESOURCE", "KEY SUBJECT", "ID", "VALUE SUBJECT", "ID")
-			for _, r := range set.All() {
-				topic := cfg.Kafka.TopicPrefix + r.Name
-				keyID, valueID, err := registry.Ensure(ctx, topic, r, true)
+			t := env.table("RESOURCE", "KEY SUBJECT", "ID", "VALUE SUBJECT", "ID")
+			err := eachSubject(cmd.Context(), env, func(ctx context.Context, client *registry.Client, topic string,
+				r *schemas.Resource) error {
+				keyID, valueID, err := client.Ensure(ctx, topic, r, true)
 				if err != nil {
 					return fmt.Errorf("registering the schemas of %s: %w", r.Name, err)
 				}
 				t.Row(r.Name, topic+"-key", fmt.Sprint(keyID), topic+"-value", fmt.Sprint(valueID))
-			}
-			return t.Print(a.stdout)
-		},
-	}
-}
-
-func (a *app) schemaCheck() *cobra.Command {
-	var output string
-	cmd := &cobra.Command{
-		Use:   "check",
-		Short: "Ask the registry whether the schemas are compatible; register nothing",
-		Long: `Asks about the key and value subject of every resource: whether our schema is registered there, and if not, whether the
-registry would take it. Exits 1 if one is refused.`,
-		Example: "  storestream schema check --config storestream.yaml",
-		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, set, err := a.load()
+				return nil
+			})
 			if err != nil {
 				return err
 			}
-			client, err := newRegistry(cfg)
-			if err != nil {
-				return err
-			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), 2*brokerPatience)
-			defer cancel()
-			found := []registry.Subject{}
-			for _, r := range set.All() {
-				subjects, err := client.Check(ctx, cfg.Kafka.TopicPrefix+r.Name, r)
-				if err != nil {
-					return fmt.Errorf("checking the schemas of %s: %w", r.Name, err)
-				}
-				found = append(found, subjects...)
-			}
-			return a.printSubjects(found, output)
+			return t.Print(env.stdout)
 		},
 	}
-	outputFlag(cmd, &output)
-	return cmd
 }
 
 // subjectLine is a subject as `schema check -o json` shows it.
@@ -170,35 +126,80 @@ type subjectLine struct {
 	Messages   []string `json:"messages"`
 }
 
-func (a *app) printSubjects(subjects []registry.Subject, output string) error {
+func schemaCheck(env *environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Ask the registry whether the schemas are compatible; register nothing",
+		Long: `Asks about the key and value subject of every resource: whether our schema is registered there,
+and if not, whether the registry would take it. Exits 1 if one is refused.`,
+		Example: "  storestream schema check --config storestream.yaml",
+		Args:    noArgs,
+	}
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		var found []registry.Subject
+		err := eachSubject(cmd.Context(), env, func(ctx context.Context, client *registry.Client, topic string,
+			r *schemas.Resource) error {
+			subjects, err := client.Check(ctx, topic, r)
+			if err != nil {
+				return fmt.Errorf("checking the schemas of %s: %w", r.Name, err)
+			}
+			found = append(found, subjects...)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		return printSubjects(env, found, *asJSON)
+	}
+	return cmd
+}
+
+// eachSubject does f for the topic of each resource.
+func eachSubject(ctx context.Context, env *environment,
+	f func(ctx context.Context, client *registry.Client, topic string, r *schemas.Resource) error) error {
+	cfg, set, err := env.load()
+	if err != nil {
+		return err
+	}
+	client, err := connect.Registry(cfg)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*connect.BrokerPatience)
+	defer cancel()
+	for _, r := range set.All() {
+		if err := f(ctx, client, cfg.Kafka.TopicPrefix+r.Name, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func printSubjects(env *environment, subjects []registry.Subject, asJSON bool) error {
 	lines, refused := []subjectLine{}, []string{}
-	t := terminal.NewTable(a.paint, "SUBJECT", "ID", "STATE")
+	t := env.table("SUBJECT", "ID", "STATE")
 	for _, s := range subjects {
 		id, what := "-", "not registered; compatible"
 		switch {
 		case s.ID != 0:
 			id, what = fmt.Sprint(s.ID), "registered"
 		case !s.Compatible:
-			what = a.paint.As(terminal.Red, "refused: ") + strings.Join(s.Messages, "; ")
+			what = env.paint.As(terminal.Red, "refused: ") + strings.Join(s.Messages, "; ")
 			refused = append(refused, s.Name)
 		}
 		lines = append(lines, subjectLine{s.Name, s.ID, s.Compatible, append([]string{}, s.Messages...)})
 		t.Row(s.Name, id, what)
 	}
-	show := func() error { return t.Print(a.stdout) }
-	if output == "json" {
-		show = func() error { return printJSON(a.stdout, lines) }
+	var err error
+	if asJSON {
+		err = env.printJSON(lines)
+	} else {
+		err = t.Print(env.stdout)
 	}
-	if err := show(); err != nil || len(refused) == 0 {
+	if err != nil || len(refused) == 0 {
 		return err
 	}
-	return fmt.Errorf("the registry would refuse %s: change the schema file, or the subject's compatibility", strings.Join(refused, ", "))
-}
-
-// oneResource wants the name of one resource.
-func oneResource(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usagef(cmd, "expected the name of one resource: %s", strings.Join(schemas.Names(), ", "))
-	}
-	return resource(cmd, args[0])
+	return fmt.Errorf("the registry would refuse %s: change the schema file, or the subject's compatibility",
+		strings.Join(refused, ", "))
 }

@@ -5,11 +5,15 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 )
 
 func TestSchemasAreListedAndShown(t *testing.T) {
-	do(t, "schema", "list").expect(t, exitDone, "store.order_items", "storestream.OrderItem", "first_name, last_name, email, street_address")
-	for _, args := range [][]string{{"schema", "show", "orders"}, {"schema", "show", "orders", "--key"}, {"schema", "list", "-o", "json"}} {
+	do(t, "schema", "list").expect(t, exitDone, "store.order_items", "storestream.OrderItem",
+		"first_name, last_name, email, street_address")
+	for _, args := range [][]string{{"schema", "show", "orders"}, {"schema", "show", "orders", "--key"},
+		{"schema", "list", "-o", "json"}} {
 		if c := do(t, args...).expect(t, exitDone); !json.Valid([]byte(c.stdout.String())) {
 			t.Errorf("%q is not JSON:\n%s", args, c.stdout)
 		}
@@ -17,28 +21,31 @@ func TestSchemasAreListedAndShown(t *testing.T) {
 }
 
 func TestSchemasAreCheckedWithoutBeingRegistered(t *testing.T) {
-	s := newStage(t)
+	s := newScene(t)
 	s.do("schema", "check").expect(t, exitDone, "store.orders-value", "not registered; compatible")
 	s.do("schema", "check").expect(t, exitDone, "not registered; compatible") // still
 	s.do("schema", "register").expect(t, exitDone, "store.orders-key", "store.shipments-value")
-	if c := s.do("schema", "check").expect(t, exitDone, "registered"); strings.Contains(c.stdout.String(), "not registered") {
+	if c := s.do("schema", "check").expect(t, exitDone, "registered"); strings.Contains(c.stdout.String(),
+		"not registered") {
 		t.Errorf("after registering:\n%s", c.stdout)
 	}
 }
 
-func TestARegistryThatRefusesIsNamedWithItsReason(t *testing.T) { // K17
-	s := newStage(t)
-	s.registry.Fake.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+func TestARegistryThatRefusesIsNamedWithItsReason(t *testing.T) {
+	s := newScene(t)
+	s.Registry.Fake.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/versions") {
 			return false
 		}
 		w.WriteHeader(http.StatusConflict)
-		_, _ = w.Write([]byte(`{"error_code":409,"message":"Schema being registered is incompatible with an earlier schema"}`))
+		_, _ = w.Write([]byte(`{"error_code":409,"message":"Schema is incompatible with an earlier schema"}`))
 		return true
 	})
-	s.do("schema", "register").expect(t, exitFailed, "registering the schemas of orders", s.registry.URL, "incompatible")
+	s.do("schema", "register").expect(t, exitFailed, "registering the schemas of orders", s.Registry.URL,
+		"incompatible")
 }
 
 func TestARegistryThatIsNotThereIsNamed(t *testing.T) {
-	do(t, "schema", "register", "--set", "registry.url=http://"+noBroker(t)).expect(t, exitFailed, "does not answer: expected a running registry")
+	do(t, "schema", "register", "--set", "registry.url=http://"+stage.Nowhere(t)).expect(t, exitFailed,
+		"does not answer: expected a running registry")
 }

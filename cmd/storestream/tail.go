@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,110 +9,104 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kerr"
 
-	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
-	"github.com/storestream/storestream/schemas"
 )
 
-// errEnough ends a tail that has shown what was asked for.
-var errEnough = errors.New("enough")
-
-func (a *app) tailCommand() *cobra.Command {
-	var output string
+func tailCommand(env *environment) *cobra.Command {
 	var beginning bool
 	var n int
 	cmd := &cobra.Command{
 		Use:   "tail RESOURCE",
 		Short: "Print upserts and tombstones as they are published",
-		Long: `Reads the topic of a resource as a read_committed consumer and prints one record a line, decoded through the registry, until it is
-interrupted. It shows values as they are, personal data too.`,
-		Example: "  storestream tail orders\n  storestream tail users --from-beginning -n 10 -o json | jq .value.city",
-		Args:    oneResource,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if n < 0 {
-				return usagef(cmd, "-n %d: expected 1 or more, or 0 for no end", n)
-			}
-			_, set, err := a.load()
-			if err != nil {
-				return err
-			}
-			return a.withCluster(cmd, func(ctx context.Context, _ *config.Config, cluster *producer.Cluster) error {
-				t := &tail{app: a, json: output == "json", left: n, limited: n > 0}
-				return t.run(ctx, cluster, set.Get(args[0]), beginning)
-			})
-		},
+		Long: `Reads the topic of a resource as a read_committed consumer and prints one record a line, decoded
+through the registry, until it is interrupted. It shows values as they are, personal data too.`,
+		Example: "  storestream tail orders\n" +
+			"  storestream tail users --from-beginning -n 10 -o json | jq .value.city",
+		Args: oneResource,
 	}
 	cmd.Flags().BoolVar(&beginning, "from-beginning", false, "everything that the topic holds first")
 	cmd.Flags().IntVarP(&n, "lines", "n", 0, "stop after this `many` records")
-	outputFlag(cmd, &output)
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if n < 0 {
+			return usagef(cmd, "-n %d: expected 1 or more, or 0 for no end", n)
+		}
+		cfg, set, err := env.load()
+		if err != nil {
+			return err
+		}
+		p := &tailPrinter{env: env, resource: args[0], asJSON: *asJSON, limited: n > 0, left: n}
+		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
+			err := producer.Tail(cmd.Context(), cluster, set.Get(p.resource), beginning, p.print)
+			switch {
+			case errors.Is(err, errEnough):
+				return nil
+			case errors.Is(err, kerr.UnknownTopicOrPartition):
+				return fmt.Errorf("topic %s does not exist: `storestream run` creates it", cluster.Topic(p.resource))
+			case cmd.Context().Err() != nil: // interrupting it is how one ends it
+				return nil
+			}
+			return err
+		})
+	}
 	return cmd
 }
 
-// tail prints records.
-type tail struct {
-	*app
-	json    bool
-	limited bool
-	left    int
-	line    []byte
+// errEnough ends a tail that has printed what was asked for.
+var errEnough = errors.New("enough")
+
+// tailPrinter prints the records of one resource.
+type tailPrinter struct {
+	env      *environment
+	resource string
+	asJSON   bool
+	limited  bool
+	left     int // records to print, where it is limited
 }
 
-func (t *tail) run(ctx context.Context, cluster *producer.Cluster, r *schemas.Resource, beginning bool) error {
-	err := producer.Tail(ctx, cluster, r, beginning, func(record producer.TailRecord) error { return t.show(r.Name, record) })
-	if errors.Is(err, errEnough) {
-		return nil
-	}
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
-		return fmt.Errorf("topic %s does not exist: `storestream run` creates it", cluster.Topic(r.Name))
-	}
-	if err != nil && ctx.Err() == nil { // interrupting it is how one ends it
-		return err
-	}
-	return nil
-}
-
-// show prints one record. One that cannot be decoded is told on stderr, and the rest goes on. It is called some times more after errEnough: each partition
-// has a reader of its own, and learns late that another had the last record.
-func (t *tail) show(resource string, record producer.TailRecord) error {
-	if t.limited && t.left == 0 {
+// print prints one record. One that cannot be decoded is named on stderr, and the rest goes on. It is called
+// some times more after errEnough: each partition has a reader of its own, and learns late that another had
+// the last record.
+func (p *tailPrinter) print(record producer.TailRecord) error {
+	if p.limited && p.left == 0 {
 		return errEnough
 	}
 	if record.Err != nil {
-		_, _ = fmt.Fprintf(t.stderr, "storestream: %s, partition %d, offset %d: %v\n", resource, record.Partition, record.Offset, record.Err)
+		_, _ = fmt.Fprintf(p.env.stderr, "storestream: %s, partition %d, offset %d: %v\n",
+			p.resource, record.Partition, record.Offset, record.Err)
 	} else {
-		t.line = t.line[:0]
-		if t.json {
-			t.line = appendRecord(t.line, resource, record)
-		} else {
-			t.line = appendLine(t.line, t.paint, resource, record)
+		line := recordText(p.env.paint, p.resource, record)
+		if p.asJSON {
+			line = recordJSON(p.resource, record)
 		}
-		if _, err := t.stdout.Write(append(t.line, '\n')); err != nil {
+		if _, err := p.env.stdout.Write(append(line, '\n')); err != nil {
 			return err
 		}
 	}
-	if t.left--; t.limited && t.left == 0 {
+	if p.left--; p.limited && p.left == 0 {
 		return errEnough
 	}
 	return nil
 }
 
-func appendLine(line []byte, p terminal.Paint, resource string, record producer.TailRecord) []byte {
-	line = append(line, p.As(terminal.Faint, record.Time.UTC().Format("2006-01-02T15:04:05.000Z"))...)
-	line = fmt.Appendf(line, "  %s  ", p.As(terminal.Bold, fmt.Sprintf("%s/%d", resource, record.ID)))
+func recordText(paint terminal.Paint, resource string, record producer.TailRecord) []byte {
+	line := fmt.Appendf(nil, "%s  %s  ",
+		paint.As(terminal.Faint, record.Time.UTC().Format("2006-01-02T15:04:05.000Z")),
+		paint.As(terminal.Bold, fmt.Sprintf("%s/%d", resource, record.ID)))
 	if record.Tombstone {
-		return append(line, p.As(terminal.Red, "gone")...)
+		return append(line, paint.As(terminal.Red, "gone")...)
 	}
 	return record.Value.AppendJSON(line, false)
 }
 
-// appendRecord is the line of -o json; value is null for a tombstone.
-func appendRecord(line []byte, resource string, record producer.TailRecord) []byte {
+// recordJSON is the line of -o json; value is null for a tombstone.
+func recordJSON(resource string, record producer.TailRecord) []byte {
 	value := json.RawMessage("null")
 	if !record.Tombstone {
 		value = record.Value.AppendJSON(nil, false)
 	}
-	text, err := json.Marshal(struct {
+	line, err := json.Marshal(struct {
 		Resource  string          `json:"resource"`
 		ID        int64           `json:"id"`
 		Partition int32           `json:"partition"`
@@ -122,7 +115,7 @@ func appendRecord(line []byte, resource string, record producer.TailRecord) []by
 		Value     json.RawMessage `json:"value"`
 	}{resource, record.ID, record.Partition, record.Offset, record.Time.UTC(), value})
 	if err != nil { // AppendJSON writes valid JSON
-		return fmt.Appendf(line, `{"resource":%q,"id":%d,"error":%q}`, resource, record.ID, err)
+		return fmt.Appendf(nil, `{"resource":%q,"id":%d,"error":%q}`, resource, record.ID, err)
 	}
-	return append(line, text...)
+	return line
 }

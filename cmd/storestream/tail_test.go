@@ -6,22 +6,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
-func (s *stage) publishTwoOrders() {
+func (s *scene) publishTwoOrders() {
 	s.t.Helper()
-	s.publish("orders", []schemas.Record{s.order(1, "Shipped"), s.order(2, "Complete")}, []int64{3}, func(*watermark.Watermark) {})
+	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped"), s.Order(2, "Complete")}, []int64{3}, nil)
 }
 
 func TestTailPrintsUpsertsAndTombstonesDecoded(t *testing.T) {
-	s := newStage(t)
-	s.do("tail", "orders", "--from-beginning", "-n", "1").expect(t, exitFailed, "topic store.orders does not exist: `storestream run` creates it")
+	s := newScene(t)
+	s.do("tail", "orders", "--from-beginning", "-n", "1").expect(t, exitFailed,
+		"topic store.orders does not exist: `storestream run` creates it")
 	s.publishTwoOrders()
 	s.do("tail", "orders", "--from-beginning", "-n", "3").
-		expect(t, exitDone, `2026-11-20T09:30:00.000Z  orders/1  {"id":1,"user_id":7,"status":"Shipped","total_amount":49.5,`, "orders/2", "orders/3  gone")
+		expect(t, exitDone, "orders/2", "orders/3  gone",
+			`2026-11-20T09:30:00.000Z  orders/1  {"id":1,"user_id":7,"status":"Shipped","total_amount":49.5,`)
 
 	c := s.do("tail", "orders", "--from-beginning", "-n", "3", "-o", "json").expect(t, exitDone)
 	found := map[int64]bool{}
@@ -43,9 +45,9 @@ func TestTailPrintsUpsertsAndTombstonesDecoded(t *testing.T) {
 
 func TestTailPrintsNoMoreThanWasAskedForWhenOtherPartitionsGoOn(t *testing.T) {
 	out := &buffer{}
-	tail := &tail{app: &app{stdout: out, stderr: out}, limited: true, left: 2}
+	tail := &tailPrinter{env: &environment{stdout: out, stderr: out}, resource: "orders", limited: true, left: 2}
 	for id := range int64(5) { // partitions are read side by side: each may bring one more after the last
-		err := tail.show("orders", producer.TailRecord{ID: id, Tombstone: true})
+		err := tail.print(producer.TailRecord{ID: id, Tombstone: true})
 		if last := id >= 1; errors.Is(err, errEnough) != last {
 			t.Errorf("record %d: %v", id, err)
 		}
@@ -57,12 +59,12 @@ func TestTailPrintsNoMoreThanWasAskedForWhenOtherPartitionsGoOn(t *testing.T) {
 
 // Partitions are read side by side, and each brings many records at once.
 func TestTailOfABusyTopicPrintsAsManyLinesAsWereAskedFor(t *testing.T) {
-	s := newStage(t)
+	s := newScene(t)
 	var rows []schemas.Record
 	for id := range int64(40) {
-		rows = append(rows, s.order(id, "Shipped"))
+		rows = append(rows, s.Order(id, "Shipped"))
 	}
-	s.publish("orders", rows, nil, func(*watermark.Watermark) {})
+	s.Publish("orders", rows, nil, nil)
 	for _, form := range []string{"", "json"} {
 		for range 5 {
 			c := s.do("tail", "orders", "--from-beginning", "-n", "5", "--output="+form).expect(t, exitDone)
@@ -75,30 +77,36 @@ func TestTailOfABusyTopicPrintsAsManyLinesAsWereAskedFor(t *testing.T) {
 
 func TestATerminalsTailIsColoredAndAFilesIsNot(t *testing.T) {
 	record := producer.TailRecord{ID: 7, Tombstone: true}
-	if got := string(appendLine(nil, true, "orders", record)); !strings.Contains(got, "\x1b[1morders/7\x1b[0m  \x1b[31mgone\x1b[0m") {
+	if got := string(recordText(true, "orders", record)); !strings.Contains(got,
+		"\x1b[1morders/7\x1b[0m  \x1b[31mgone\x1b[0m") {
 		t.Errorf("%q", got)
 	}
-	if got := string(appendLine(nil, false, "orders", record)); !strings.HasSuffix(got, "  orders/7  gone") || strings.Contains(got, "\x1b") {
+	if got := string(recordText(false, "orders", record)); !strings.HasSuffix(got, "  orders/7  gone") ||
+		strings.Contains(got, "\x1b") {
 		t.Errorf("%q", got)
 	}
 }
 
 func TestInterruptingATailIsHowItEnds(t *testing.T) {
-	s := newStage(t)
+	s := newScene(t)
 	s.publishTwoOrders()
-	out, interrupt := s.start(nil, "tail", "orders", "--from-beginning")
-	eventually(t, "the three records", func() bool { return strings.Count(out.stdout.String(), "\n") == 3 })
+	out, interrupt := s.start("tail", "orders", "--from-beginning")
+	stage.Eventually(t, "the three records", func() bool {
+		return strings.Count(out.stdout.String(),
+			"\n") == 3
+	})
 	interrupt().expect(t, exitDone)
 }
 
 // Every record would fail by it: an error for each, and exit status 0, would say that the topic is broken.
 func TestTailEndsWhereTheRegistryDoesNotAnswer(t *testing.T) {
-	s := newStage(t)
+	s := newScene(t)
 	s.publishTwoOrders()
-	if err := s.registry.Stop(); err != nil {
+	if err := s.Registry.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	c := s.do("tail", "orders", "--from-beginning", "-n", "3").expect(t, exitFailed, "reading topic store.orders", "does not answer: expected a running registry")
+	c := s.do("tail", "orders", "--from-beginning", "-n", "3").expect(t, exitFailed,
+		"reading topic store.orders", "does not answer: expected a running registry")
 	if n := strings.Count(c.stderr.String(), "\n"); n != 1 {
 		t.Errorf("%d lines on stderr:\n%s", n, c.stderr)
 	}

@@ -1,20 +1,9 @@
 package main
 
 import (
-	"encoding/json"
-	"io"
-
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/schemas"
 )
-
-// printJSON writes v, indented.
-func printJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
-}
 
 // ago is how long before now an instant was, in words; "-" where it is not known.
 func ago(i *schemas.Instant, now schemas.Instant) string {
@@ -33,12 +22,4 @@ func instantText(i schemas.Instant) string {
 		return "-"
 	}
 	return i.Time().Format("2006-01-02T15:04:05Z")
-}
-
-// known is i, nil where it is not known: for JSON.
-func known(i schemas.Instant) *schemas.Instant {
-	if i == schemas.MinInstant {
-		return nil
-	}
-	return &i
 }

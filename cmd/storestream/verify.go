@@ -1,198 +1,187 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"runtime/debug"
-	"time"
+	"slices"
+	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
-	"github.com/twmb/franz-go/pkg/kerr"
-	"go.uber.org/zap"
 
-	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/cmd/storestream/internal/verify"
+	"github.com/storestream/storestream/internal/compare"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
-	"github.com/storestream/storestream/schemas"
 )
 
-// verifyGC is the percentage by which the heap may grow before it is collected.
-const verifyGC = 25
-
-func (a *app) verifyCommand() *cobra.Command {
-	var output string
+func verifyCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify [RESOURCE...]",
 		Short: "Compare topics with the service row by row, and say whether they are equal",
-		Long: `Reads the topic and the service in full, all enabled resources or those that are named, and compares row by row. What differs is looked at
-again, up to two times, each time after the running instance has polled; so rows under way do not count. It changes nothing, and needs no running
-instance: without one, rows that changed since it stopped do differ.
+		Long: `Reads the topic and the service in full, all enabled resources or those that are named, and
+compares row by row. What differs is looked at again, up to two times, each time after the running
+instance has polled; so rows under way do not count. It changes nothing, and needs no running instance:
+without one, rows that changed since it stopped do differ.
 
   missing   the service has the row, the topic has not
   stale     both have it, with another content; or a record of it lies in a wrong partition too
   extra     the topic has it, the service has not (it was deleted, or never there)
 
-Rows that cannot be published (dead letters) count apart and are no difference. PostgreSQL is read by id, REST by day of creation. Over REST
-it sends at most store.max_requests_per_second, beside what the running instance sends: both share the rate that the service allows
-the key. It takes 24 bytes of memory a row.
+Rows that cannot be published (dead letters) count apart and are no difference. PostgreSQL is read by id,
+REST by day of creation. Over REST it sends at most store.max_requests_per_second, beside what the running
+instance sends: both share the rate that the service allows the key. It takes 24 bytes of memory a row.
 
-Exit status: 0 identical, 3 different, 1 could not tell (and none is known to differ), 2 wrong usage or configuration.
+Exit status: 0 identical, 3 different, 1 could not tell (and none is known to differ), 2 wrong usage or
+configuration.
 
--o json prints one object: verdict (identical, different or unknown) and resources, for each: resource, source, topic, verdict, error (why
-it is unknown), note, as_of (of its watermark; null: none), source_rows, topic_rows, dead_letters, in_flight (differed at first, and not
-when looked at again), missing, stale, extra, missing_ids, stale_ids, extra_ids (the first 100 of each), untracked (of those that differ, how many were
-too many to be looked at again), foreign (records whose key is no row's), seconds.`,
-		Example: "  storestream verify --config storestream.yaml\n  storestream verify orders -o json | jq '.resources[] | {resource, verdict, stale_ids}'",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			_, set, err := a.load()
+-o json prints one object: verdict (identical, different or unknown) and resources, for each: resource,
+source, topic, verdict, error (why it is unknown), note, as_of (of its watermark; null: none), source_rows,
+topic_rows, dead_letters, in_flight (differed at first, and not when looked at again), missing, stale, extra,
+missing_ids, stale_ids, extra_ids (the first 100 of each), untracked (of those that differ, how many were too
+many to be looked at again), foreign (records whose key is no row's), seconds.`,
+		Example: "  storestream verify --config storestream.yaml\n" +
+			"  storestream verify orders -o json | jq '.resources[] | {resource, verdict, stale_ids}'",
+	}
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		cfg, set, err := env.load()
+		if err != nil {
+			return err
+		}
+		names := cfg.Enabled()
+		if len(args) > 0 {
+			if names, err = chooseResources(cmd, args, false); err != nil {
+				return err
+			}
+		}
+		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
+			progress := terminal.NewProgress(env.stderr)
+			defer progress.Clear()
+			result, err := verify.Run(cmd.Context(), verify.Config{
+				Settings: cfg, Schemas: set, Cluster: cluster, Resources: names,
+				Reading: func(resource string, p compare.Progress) { showReading(progress, resource, p) },
+				Waiting: func(rows int) {
+					progress.Say(terminal.Plural(rows, "row") + " to look at again after the next poll")
+				},
+			})
 			if err != nil {
 				return err
 			}
-			return a.withCluster(cmd, func(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) error {
-				names := cfg.Enabled()
-				if len(args) > 0 {
-					if names, err = resources(cmd, args, false); err != nil {
-						return err
-					}
-				}
-				// What is held is one table without pointers, so a collection costs next to nothing however large it is; at the usual 100 percent
-				// the garbage of reading would be let grow to its size first.
-				defer debug.SetGCPercent(debug.SetGCPercent(verifyGC))
-				v := &verification{app: a, cfg: cfg, set: set, cluster: cluster, bar: terminal.NewProgress(a.stderr)}
-				defer v.bar.Clear()
-				return v.run(ctx, names, output == "json")
-			})
-		},
+			progress.Clear()
+			return printResult(env, result, *asJSON)
+		})
 	}
-	outputFlag(cmd, &output)
 	return cmd
 }
 
-// verification is one call of verify.
-type verification struct {
-	*app
-	cfg     *config.Config
-	set     *schemas.Set
-	cluster *producer.Cluster
-	bar     *terminal.Progress
-	all     []*verified
+// showReading shows how far the comparison of a resource is. The rows of the topic are the best guess of how
+// many the service has.
+func showReading(progress *terminal.Progress, resource string, p compare.Progress) {
+	if p.SourceRows == 0 {
+		progress.Show(resource+": reading the topic", p.TopicRows, 0)
+	} else {
+		progress.Show(resource+": reading the service", p.SourceRows, max(p.TopicRows, 1))
+	}
 }
 
-// mostLooks is how often what differs is looked at again.
-const mostLooks = 2
-
-func (v *verification) run(ctx context.Context, names []string, asJSON bool) error {
-	in := &instance{cfg: v.cfg, set: v.set, metrics: metrics.New(prometheus.NewRegistry()), log: zap.NewNop(), cluster: v.cluster}
-	if err := in.openSources(); err != nil {
-		return err
-	}
-	defer in.closeSources()
-	for _, name := range names {
-		one := newVerified(v, in, name)
-		v.all = append(v.all, one)
-		one.first(ctx)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+// printResult prints what came of it. Its error is the exit status.
+func printResult(env *environment, result *verify.Result, asJSON bool) error {
+	if asJSON {
+		if err := env.printJSON(result); err != nil {
+			return err
 		}
+	} else {
+		if err := reportTable(env, result).Print(env.stdout); err != nil {
+			return err
+		}
+		printVerdict(env, result)
 	}
-	if err := v.lookAgain(ctx); err != nil {
-		return err
+	switch result.Verdict {
+	case verify.Different:
+		names := strings.Join(result.Names(verify.Different), ", ")
+		return differentError{fmt.Errorf("different from the service: %s", names)}
+	case verify.Unknown:
+		return fmt.Errorf("could not tell: %s", strings.Join(result.Names(verify.Unknown), ", "))
 	}
-	v.bar.Clear()
-	for _, one := range v.all {
-		one.conclude()
-	}
-	return v.report(asJSON)
+	return nil
 }
 
-// verifyEvery is how often the watermarks are read while verify waits for the running instance.
-const verifyEvery = 300 * time.Millisecond
-
-// lookAgain gives every resource with differences its looks, side by side: what takes time is to wait for the polls in between.
-func (v *verification) lookAgain(ctx context.Context) error {
-	if !v.open() {
-		return nil
-	}
-	watch := producer.NewWatch(v.cluster)
-	ticker := time.NewTicker(verifyEvery)
-	defer ticker.Stop()
-	var asked time.Time
-	for {
-		if time.Since(asked) >= ownersEvery {
-			v.owners(ctx)
-			asked = time.Now()
+func reportTable(env *environment, result *verify.Result) *terminal.Table {
+	t := env.table("RESOURCE", "SERVICE", "TOPIC", "DEAD LETTERS", "IN FLIGHT", "MISSING", "STALE", "EXTRA",
+		"FIRST IDS").Numbers(1, 2, 3, 4, 5, 6, 7)
+	for _, r := range result.Resources {
+		if r.Verdict == verify.Unknown {
+			cells := append([]string{r.Resource}, slices.Repeat([]string{"-"}, 7)...)
+			t.Row(append(cells, env.paint.As(terminal.Yellow, "could not tell"))...)
+			continue
 		}
-		_ = watch.Look(ctx) // who cannot be asked is waited for as long as somebody who does not answer
-		marks := watch.Watermarks()
-		for _, one := range v.all {
-			one.asOf = known(marks[one.Resource].AsOf)
-			if one.open() && one.ready(time.Now()) {
-				one.again(ctx)
+		cells := []string{r.Resource}
+		for _, n := range []int{r.SourceRows, r.TopicRows, r.DeadLetters, r.InFlight} {
+			cells = append(cells, terminal.Count(n))
+		}
+		for _, n := range []int{r.Missing, r.Stale, r.Extra} {
+			text := terminal.Count(n)
+			if n > 0 {
+				text = env.paint.As(terminal.Red, text)
+			}
+			cells = append(cells, text)
+		}
+		t.Row(append(cells, firstIDs(r))...)
+	}
+	return t
+}
+
+// fewIDs is how many ids of each kind a person is shown.
+const fewIDs = 5
+
+func firstIDs(r *verify.Report) string {
+	var parts []string
+	for _, kind := range compare.Kinds() {
+		ids := r.IDs(kind)
+		if len(ids) == 0 {
+			continue
+		}
+		var text []string
+		for _, id := range ids[:min(fewIDs, len(ids))] {
+			text = append(text, fmt.Sprint(id))
+		}
+		if len(ids) > fewIDs {
+			text = append(text, "...")
+		}
+		parts = append(parts, string(kind)+" "+strings.Join(text, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// printVerdict prints the verdict, and what is to be said beside the table.
+func printVerdict(env *environment, result *verify.Result) {
+	switch result.Verdict {
+	case verify.Identical:
+		rows, inFlight := 0, 0
+		for _, r := range result.Resources {
+			rows, inFlight = rows+r.SourceRows, inFlight+r.InFlight
+		}
+		env.print("\n%s %s of %s, row by row.\n", env.paint.As(terminal.Green, "Identical:"),
+			terminal.Plural(rows, "row"), terminal.Plural(len(result.Resources), "resource"))
+		if inFlight > 0 {
+			env.print("In flight: %s changed while they were read, and were equal when looked at again.\n",
+				terminal.Plural(inFlight, "row"))
+		}
+	case verify.Different:
+		names := result.Names(verify.Different)
+		env.print("\n%s %s. `storestream sweep %s` asks the running instance to repair the topic.\n",
+			env.paint.As(terminal.Red, "DIFFERENT:"), strings.Join(names, ", "), strings.Join(names, " "))
+	case verify.Unknown:
+		env.print("\n%s\n", env.paint.As(terminal.Yellow, "Could not tell."))
+	}
+	for _, r := range result.Resources {
+		for _, text := range []string{r.Error, r.Note} {
+			if text != "" {
+				env.print("%s: %s\n", r.Resource, text)
 			}
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		if !v.open() {
-			return nil
-		}
-		v.bar.Say(v.waiting())
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-ticker.C:
+		if r.Untracked > 0 {
+			env.print("%s: %s differed and were too many to look at again: some may be under way\n",
+				r.Resource, terminal.Plural(r.Untracked, "row"))
 		}
 	}
-}
-
-func (v *verification) open() bool {
-	for _, one := range v.all {
-		if one.open() {
-			return true
-		}
-	}
-	return false
-}
-
-// waiting is what a person sees between two looks.
-func (v *verification) waiting() string {
-	n := 0
-	for _, one := range v.all {
-		if one.open() {
-			n += one.differing()
-		}
-	}
-	return terminal.Plural(n, "row") + " to look at again after the next poll"
-}
-
-// ownersEvery is how often verify asks the group who has what.
-const ownersEvery = time.Second
-
-// owners finds out who polls what: there is no use in waiting where nobody does. What was known stays when the group cannot be asked.
-func (v *verification) owners(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
-	defer cancel()
-	members, err := readMembers(ctx, v.cluster)
-	for _, one := range v.all {
-		switch {
-		case errors.Is(err, producer.ErrSharing):
-			one.polled.note("", true, time.Now())
-		case err == nil:
-			one.polled.note(ownersOf(members)[one.Resource], len(members) > 0, time.Now())
-		}
-	}
-}
-
-// differentError is exit status 3.
-type differentError struct{ error }
-
-// explain says what to do about why a resource could not be compared.
-func (v *verification) explain(resource string, err error) error {
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
-		return fmt.Errorf("topic %s does not exist: `storestream run` creates and fills it", v.cluster.Topic(resource))
-	}
-	return err
 }

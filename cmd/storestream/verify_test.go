@@ -11,33 +11,28 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 	"github.com/storestream/storestream/internal/storefake"
 	"github.com/storestream/storestream/internal/watermark"
-	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
-// shop is a stage with a service whose rows are published.
-func openShop(t *testing.T) (*stage, *storefake.Fake) {
+// loaded is a scene with a service whose rows are published.
+func loaded(t *testing.T) (*scene, *storefake.Fake) {
 	t.Helper()
-	s := newStage(t)
-	fake, err := storefake.Start(t.Context(), storefake.Config{Seed: 1, Size: storefake.Size{Users: 20, Orders: 40, Products: 20}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(fake.Close)
-	s.flags = append(s.flags, "--set", "store.base_url="+fake.BaseURL(), "--set", "store.max_requests_per_second=1000", "--set", "store.request_timeout=2s")
+	s := newScene(t)
+	fake := s.Serve(nil)
+	s.Settings = append(s.Settings, "store.max_requests_per_second=1000")
 	s.do("run", "--once").expect(t, exitDone)
 	return s, fake
 }
 
-func (s *stage) forget(resource string, ids ...int64) {
-	s.publish(resource, nil, ids, func(*watermark.Watermark) {})
-}
+func (s *scene) forget(resource string, ids ...int64) { s.Publish(resource, nil, ids, nil) }
 
-func TestVerifyTellsThatTopicsAreIdentical(t *testing.T) {
-	s, _ := openShop(t)
-	c := s.do("verify").expect(t, exitDone, "RESOURCE", "SERVICE", "IN FLIGHT", "FIRST IDS", "shipments", "Identical:", "of 5 resources, row by row")
+func TestVerifySaysThatTopicsAreIdentical(t *testing.T) {
+	s, _ := loaded(t)
+	c := s.do("verify").expect(t, exitDone, "RESOURCE", "SERVICE", "IN FLIGHT", "FIRST IDS", "shipments",
+		"Identical:", "of 5 resources, row by row")
 	if c.stderr.String() != "" {
 		t.Errorf("on stderr, which is no terminal: %q", c.stderr)
 	}
@@ -45,14 +40,16 @@ func TestVerifyTellsThatTopicsAreIdentical(t *testing.T) {
 	s.do("verify", "users", "users").expect(t, exitDone, "of 1 resource,")
 }
 
-func TestVerifyNamesTheFirstRowsThatDifferAndWhatMendsThem(t *testing.T) {
-	s, fake := openShop(t)
+func TestVerifyNamesTheFirstRowsThatDifferAndWhatRepairsThem(t *testing.T) {
+	s, fake := loaded(t)
 	ids := slices.Sorted(maps.Keys(fake.Rows(storefake.Users)))
 	s.forget("users", ids[:7]...)
 	orders := slices.Sorted(maps.Keys(fake.Rows(storefake.Orders)))
-	s.publish("orders", []schemas.Record{s.order(orders[0], "Forged"), s.order(100_000, "Forged")}, nil, func(*watermark.Watermark) {})
-	c := s.do("verify", "users", "orders", "products").expect(t, exitDifferent, "missing 1, 2, 3, 4, 5, ...", "stale 1; extra 100000", "DIFFERENT: users, orders.",
-		"`storestream sweep users orders`", "users: no instance polls it", "storestream: different from the service: users, orders")
+	s.Publish("orders", []schemas.Record{s.Order(orders[0], "Forged"), s.Order(100_000, "Forged")}, nil, nil)
+	c := s.do("verify", "users", "orders", "products").expect(t, exitDifferent, "missing 1, 2, 3, 4, 5, ...",
+		"stale 1; extra 100000", "DIFFERENT: users, orders.",
+		"`storestream sweep users orders`", "users: no instance polls it",
+		"storestream: different from the service: users, orders")
 	if strings.Contains(c.stdout.String(), "products: no instance") {
 		t.Errorf("products are identical, whoever polls them:\n%s", c.stdout)
 	}
@@ -65,7 +62,8 @@ func TestVerifyNamesTheFirstRowsThatDifferAndWhatMendsThem(t *testing.T) {
 	if err := json.Unmarshal([]byte(c.stdout.String()), &got); err != nil {
 		t.Fatalf("%v:\n%s", err, c.stdout)
 	}
-	names := []string{"as_of", "dead_letters", "extra", "extra_ids", "foreign", "in_flight", "missing", "missing_ids", "resource", "seconds", "source", "source_rows", "stale",
+	names := []string{"as_of", "dead_letters", "extra", "extra_ids", "foreign", "in_flight", "missing",
+		"missing_ids", "resource", "seconds", "source", "source_rows", "stale",
 		"stale_ids", "topic", "topic_rows", "untracked", "verdict"}
 	if keys := slices.Sorted(maps.Keys(got.Resources[2])); !slices.Equal(keys, names) {
 		t.Errorf("names %q, promised are %q", keys, names)
@@ -76,29 +74,34 @@ func TestVerifyNamesTheFirstRowsThatDifferAndWhatMendsThem(t *testing.T) {
 			t.Errorf("--help does not tell of %q", name)
 		}
 	}
-	if users := got.Resources[0]; got.Verdict != "different" || users["verdict"] != "different" || users["missing"] != 7.0 || len(users["missing_ids"].([]any)) != 7 ||
-		users["source_rows"] != 20.0 || users["topic_rows"] != 13.0 || users["topic"] != "store.users" || users["source"] != "rest" {
+	if users := got.Resources[0]; got.Verdict != "different" || users["verdict"] != "different" ||
+		users["missing"] != 7.0 || len(users["missing_ids"].([]any)) != 7 ||
+		users["source_rows"] != 20.0 || users["topic_rows"] != 13.0 || users["topic"] != "store.users" ||
+		users["source"] != "rest" {
 		t.Errorf("users: %v", users)
 	}
 }
 
 // Consumers meet what no row answers for, and the rows are right all the same.
 func TestRecordsOfOtherProgramsAreNamed(t *testing.T) {
-	s, fake := openShop(t)
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.broker.Brokers()...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	s, fake := loaded(t)
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.Broker.Brokers()...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer cl.Close()
 	write := func(partition int32, key, value []byte) {
 		t.Helper()
-		if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: "store.users", Partition: partition, Key: key, Value: value}).FirstErr(); err != nil {
+		if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: "store.users", Partition: partition, Key: key,
+			Value: value}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	write(0, []byte("by hand"), []byte("x"))
 	write(1, nil, []byte("x"))
-	s.do("verify", "users").expect(t, exitDone, "Identical: 20 rows", "users: 2 records in the topic with a key that is no row's")
+	s.do("verify", "users").expect(t, exitDone, "Identical: 20 rows",
+		"users: 2 records in the topic with a key that is no row's")
 
 	id := slices.Min(slices.Collect(maps.Keys(fake.Rows(storefake.Users))))
 	key := schemas.AppendKey(nil, id)
@@ -106,50 +109,50 @@ func TestRecordsOfOtherProgramsAreNamed(t *testing.T) {
 	for partition := range int32(2) { // in one of the two it belongs
 		write(partition, key, []byte("x"))
 	}
-	s.do("verify", "users").expect(t, exitDifferent, fmt.Sprintf("stale %d", id), "users: no instance polls it", "; 2 records in the topic", "; 1 row of those that differ: another program wrote")
+	s.do("verify", "users").expect(t, exitDifferent, fmt.Sprintf("stale %d", id), "users: no instance polls it",
+		"; 2 records in the topic", "; 1 row of those that differ: another program wrote")
 }
 
 // A dead letter is a row of which is known that it is not there.
 func TestDeadLettersAreNoDifferences(t *testing.T) {
-	s, fake := openShop(t)
+	s, fake := loaded(t)
 	ids := slices.Sorted(maps.Keys(fake.Rows(storefake.Users)))
 	fake.Garble(storefake.Users, ids[3], storefake.BadTimestamp)
 	s.forget("users", ids[3])
 	s.do("verify", "users").expect(t, exitDone, "Identical: 19 rows")
 
-	session, err := producer.Take(t.Context(), s.cluster(), s.set.Get("users")) // good by what it says, and too large for the topic
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer session.Close()
-	letter := watermark.DeadLetter{Key: fmt.Sprintf("users/%d", ids[4]), Row: []byte("{}"), Source: "rest", Err: "the record takes 2000000 bytes"}
-	if err := session.Commit(t.Context(), watermark.Transaction{Deletes: ids[4:5], DeadLetters: []watermark.DeadLetter{letter}, Watermark: session.Watermark()}); err != nil {
-		t.Fatal(err)
-	}
+	// Good by what it says, and too large for the topic.
+	letter := watermark.DeadLetter{Key: fmt.Sprintf("users/%d", ids[4]), Row: []byte("{}"), Source: "rest",
+		Err: "the record takes 2000000 bytes"}
+	s.Commit("users", watermark.Transaction{Deletes: ids[4:5], DeadLetters: []watermark.DeadLetter{letter}}, nil)
 	s.do("verify", "users").expect(t, exitDone, "Identical: 19 rows")
 }
 
 func TestVerifySaysWhyItCouldNotTell(t *testing.T) {
-	s := newStage(t)
-	s.do("verify", "orders").expect(t, exitFailed, "could not tell", "orders: topic store.orders does not exist", "Could not tell.")
-	do(t, "verify", "--set", "kafka.brokers="+noBroker(t)).expect(t, exitFailed, "does not answer: ")
-	s.publish("users", nil, nil, func(*watermark.Watermark) {})
-	c := s.do("verify", "users", "-o", "json", "--set", "store.base_url=http://"+noBroker(t)+"/v1", "--set", "store.request_timeout=1s").expect(t, exitFailed, "connection refused")
+	s := newScene(t)
+	s.do("verify", "orders").expect(t, exitFailed, "could not tell", "orders: topic store.orders does not exist",
+		"Could not tell.")
+	do(t, "verify", "--set", "kafka.brokers="+stage.Nowhere(t)).expect(t, exitFailed, "does not answer: ")
+	s.Publish("users", nil, nil, nil)
+	c := s.do("verify", "users", "-o", "json", "--set", "store.base_url=http://"+stage.Nowhere(t)+"/v1", "--set",
+		"store.request_timeout=1s").expect(t, exitFailed, "connection refused")
 	if !strings.Contains(c.stdout.String(), `"verdict": "unknown"`) {
 		t.Errorf("stdout:\n%s", c.stdout)
 	}
 }
 
 func TestVerifyEndsWhenItIsInterrupted(t *testing.T) {
-	s, fake := openShop(t)
-	if err := fake.SetFaults(func(f *storefake.Faults) { f.Shares = map[storefake.Fault]float64{storefake.Hang: 1} }); err != nil {
+	s, fake := loaded(t)
+	hang := func(f *storefake.Faults) { f.Shares = map[storefake.Fault]float64{storefake.Hang: 1} }
+	if err := fake.SetFaults(hang); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	c := &call{args: append([]string{"verify", "users"}, append(s.flags, "--set", "store.request_timeout=1m")...)}
+	c := s.call("verify", "users")
+	c.args = append(c.args, "--set", "store.request_timeout=1m")
 	before := len(fake.Requests())
 	go func() {
-		eventually(t, "it asks the service", func() bool { return len(fake.Requests()) > before })
+		stage.Eventually(t, "it asks the service", func() bool { return len(fake.Requests()) > before })
 		cancel()
 	}()
 	c.run(ctx).expect(t, exitFailed, "interrupted")

@@ -43,14 +43,14 @@ func fullVersion() string {
 	return fmt.Sprintf("%s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version",
 		Example: "  storestream version",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			a.print("storestream %s\n", fullVersion())
+			env.print("storestream %s\n", fullVersion())
 			return nil
 		},
 	}

@@ -1,197 +1,155 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/twmb/franz-go/pkg/kerr"
-	"go.uber.org/zap"
 
-	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/internal/terminal"
-	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
-// brokerPatience is how long a command that answers at once waits for the broker.
-const brokerPatience = 15 * time.Second
-
-func (a *app) watermarkCommand() *cobra.Command {
-	return a.group(&cobra.Command{Use: "watermark", Short: "Is everything up to date, and replays",
-		Example: "  storestream watermark list --config storestream.yaml"}, a.watermarkList(), a.watermarkReset())
+func watermarkCommand(env *environment) *cobra.Command {
+	return group(env, &cobra.Command{Use: "watermark", Short: "Is everything up to date, and replays",
+		Example: "  storestream watermark list --config storestream.yaml"}, watermarkList(env), watermarkReset(env))
 }
 
-func (a *app) watermarkList() *cobra.Command {
-	var output string
+func watermarkList(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Say whether everything is up to date, and how far each resource is published",
-		Long: `Reads the watermarks from Kafka and prints, for each resource: settled (every row with an earlier updated_at is published, and none
-can appear there any more), as of (the topic holds what was visible then), lag (now minus as of), rows published in all, what the last
-sweep found, the instance that polls it, and the request that it works on or that waits for it. Below stands whether everything is up to
-date, and if not, why not, and which rows cannot be published.`,
-		Example: "  storestream watermark list --config storestream.yaml\n  storestream watermark list -o json | jq '.[] | select(.lag_seconds > 60)'",
-		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withCluster(cmd, func(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) error {
-				states, err := readStates(ctx, cfg, cluster)
-				if err != nil {
-					return err
-				}
-				if output == "json" {
-					return printJSON(a.stdout, states)
-				}
-				return a.printStates(cfg, states)
-			})
-		},
+		Long: `Reads the watermarks from Kafka and prints, for each resource: settled (every row with an
+earlier updated_at is published, and none can appear there any more), as of (the topic holds what was
+visible then), lag (now minus as of), rows published in all, what the last sweep found, the instance that
+polls it, and the request that it works on or that waits for it. Below the table stands whether
+everything is up to date, and if not, why not, and which rows cannot be published.`,
+		Example: "  storestream watermark list --config storestream.yaml\n" +
+			"  storestream watermark list -o json | jq '.[] | select(.lag_seconds > 60)'",
+		Args: noArgs,
 	}
-	outputFlag(cmd, &output)
+	asJSON := jsonFlag(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, err := env.config()
+		if err != nil {
+			return err
+		}
+		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
+			resources, err := overview.Read(cmd.Context(), cfg, cluster)
+			if err != nil {
+				return err
+			}
+			if *asJSON {
+				return env.printJSON(resources)
+			}
+			return printOverview(env, cluster.DeadLetters(), resources)
+		})
+	}
 	return cmd
 }
 
-// withCluster does f with the cluster of the configuration, and explains a broker that does not answer.
-func (a *app) withCluster(cmd *cobra.Command, f func(context.Context, *config.Config, *producer.Cluster) error) error {
-	cfg, err := a.config()
-	if err != nil {
-		return err
-	}
-	cluster, err := openCluster(cfg, zap.NewNop()) // what matters comes back as an error
-	if err != nil {
-		return err
-	}
-	defer cluster.Close()
-	ctx, cancel := context.WithTimeout(cmd.Context(), brokerPatience)
-	defer cancel()
-	if err := cluster.Ping(ctx); err != nil {
-		return fmt.Errorf("%w: expected a Kafka broker at kafka.brokers (TLS and SASL as kafka.tls and kafka.sasl say)", err)
-	}
-	return f(cmd.Context(), cfg, cluster)
-}
-
-// state is a watermark as `watermark list` shows it.
-type state struct {
-	Resource   string              `json:"resource"`
-	Settled    *schemas.Instant    `json:"settled"` // null: nothing yet
-	AsOf       *schemas.Instant    `json:"as_of"`   // null: no complete pass yet
-	LagSeconds *float64            `json:"lag_seconds"`
-	Rows       int64               `json:"rows"`
-	Owner      string              `json:"owner"`    // the member of the group that has it now, "": none
-	Instance   string              `json:"instance"` // who wrote the watermark last
-	Group      string              `json:"group"`
-	Written    *schemas.Instant    `json:"written"`
-	Replay     *watermark.Replay   `json:"replay,omitempty"`
-	Sweep      *watermark.Sweep    `json:"sweep,omitempty"`
-	LastSweep  *schemas.Instant    `json:"last_sweep"` // null: never
-	Swept      *watermark.Swept    `json:"swept,omitempty"`
-	Pending    []watermark.Request `json:"pending"` // asked for, not accepted yet
-	// DeadLetters are the rows that cannot be published now, by reason.
-	DeadLetters []letters `json:"dead_letters"`
-
-	now schemas.Instant
-	// between: nobody has it, but there are instances, and it was polled a moment ago: the group shares it out.
-	between bool
-}
-
-func readStates(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([]state, error) {
-	ctx, cancel := context.WithTimeout(ctx, brokerPatience)
-	defer cancel()
-	marks, err := producer.ReadWatermarks(ctx, cluster)
-	if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) { // no such topic: nothing has ever run
-		return nil, err
-	}
-	dead := producer.NewWatch(cluster)
-	if err := dead.Look(ctx); err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) {
-		return nil, err
-	}
-	pending, err := readPending(ctx, cluster)
-	if err != nil {
-		return nil, err
-	}
-	members, err := readMembers(ctx, cluster)
-	sharing := errors.Is(err, producer.ErrSharing)
-	if err != nil && !sharing {
-		return nil, err
-	}
-	owners := ownersOf(members)
-	now := schemas.InstantOf(time.Now())
-	states := []state{}
-	for _, name := range schemas.Names() {
-		mark, written := marks[name]
-		if !written {
-			if !cfg.Resources[name].Enabled {
-				continue
-			}
-			mark = watermark.New(name)
+// printOverview prints the table, and what follows from it.
+func printOverview(env *environment, deadLetters string, resources []overview.Resource) error {
+	t := env.table("RESOURCE", "SETTLED", "", "AS OF", "LAG", "ROWS", "SWEPT", "OWNER", "REQUEST").
+		Numbers(2, 4, 5)
+	for _, r := range resources {
+		lag, owner := "-", ownerText(r)
+		if r.LagSeconds != nil {
+			lag = terminal.Duration(r.Lag())
 		}
-		s := stateOf(mark, pending(name, mark.Request), now)
-		s.Owner, s.between = owners[name], owners[name] == "" && (sharing || len(members) > 0) && s.LagSeconds != nil && s.lag() <= handoverPatience
-		s.DeadLetters = lettersOf(dead.DeadLetters()[name])
-		states = append(states, s)
+		if r.Late() != "" {
+			lag = env.paint.As(terminal.Red, lag)
+		}
+		if r.Owner == "" && !r.Between {
+			owner = env.paint.As(terminal.Red, owner)
+		}
+		t.Row(r.Resource, pointerText(r.Settled), ago(r.Settled, r.Now), pointerText(r.AsOf), lag,
+			terminal.Count(r.Rows), sweptText(r), owner, requestText(r))
 	}
-	return states, nil
+	if err := t.Print(env.stdout); err != nil {
+		return err
+	}
+	env.print("\n%s\n", upToDateText(env.paint, resources))
+	for _, r := range resources {
+		for _, d := range r.DeadLetters {
+			env.print("%s\n", env.paint.As(terminal.Yellow, deadLettersText(r.Resource, d, deadLetters)))
+		}
+	}
+	return nil
 }
 
-func stateOf(mark watermark.Watermark, pending []watermark.Request, now schemas.Instant) state {
-	s := state{Resource: mark.Resource, Settled: known(mark.Settled), AsOf: known(mark.AsOf), Rows: mark.Rows, Instance: mark.Instance, Group: mark.Group,
-		Written: known(mark.Written), Replay: mark.Replay, Sweep: mark.Sweep, LastSweep: known(mark.LastSweep), Swept: mark.Swept,
-		Pending: pending, DeadLetters: []letters{}, now: now}
-	if s.AsOf != nil {
-		lag := max(0, now.Sub(mark.AsOf).Seconds())
-		s.LagSeconds = &lag
+// upToDateText says whether every enabled resource is up to date, and if not, why not.
+func upToDateText(paint terminal.Paint, resources []overview.Resource) string {
+	var reasons []string
+	late := map[string][]string{} // resources by reason
+	var largest overview.Resource
+	for _, r := range resources {
+		if !r.Enabled {
+			continue
+		}
+		if why := r.Late(); why != "" {
+			if late[why] == nil {
+				reasons = append(reasons, why)
+			}
+			late[why] = append(late[why], r.Resource)
+		} else if largest.LagSeconds == nil || r.Lag() > largest.Lag() {
+			largest = r
+		}
 	}
-	if s.Pending == nil {
-		s.Pending = []watermark.Request{}
-	}
-	return s
-}
-
-// readPending reads the requests and returns the function that says which of a resource's are newer than the last one accepted.
-func readPending(ctx context.Context, cluster *producer.Cluster) (func(resource string, accepted int64) []watermark.Request, error) {
-	requests := cluster.Requests()
-	err := requests.CatchUp(ctx)
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
-		return func(string, int64) []watermark.Request { return nil }, nil
-	}
-	return requests.After, err
-}
-
-// readMembers is the instances of the group and what each has now, by the group's own word; none where nothing has ever run.
-func readMembers(ctx context.Context, cluster *producer.Cluster) ([]producer.Owner, error) {
-	members, err := producer.Owners(ctx, cluster)
-	if errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.GroupIDNotFound) {
-		return nil, nil
-	}
-	return members, err
-}
-
-// owner is who polls it, or that nobody does and who did last.
-func (s state) owner() string {
 	switch {
-	case s.Owner != "":
-		return s.Owner
-	case s.between:
-		return fmt.Sprintf("between two (last %s)", s.Instance)
-	case s.Written == nil:
+	case len(reasons) > 0:
+		text := paint.As(terminal.Red, "NOT up to date.")
+		for _, why := range reasons {
+			text += "\n  " + strings.Join(late[why], ", ") + ": " + why
+		}
+		return text + "\n`storestream check` tries what it needs; its log and status page say more."
+	case largest.LagSeconds == nil:
+		return "No resource is enabled here."
+	}
+	return fmt.Sprintf("%s the largest lag is %s (%s).", paint.As(terminal.Green, "Everything is up to date:"),
+		terminal.Duration(largest.Lag()), largest.Resource)
+}
+
+// sweptText is when the last sweep was and what it found.
+func sweptText(r overview.Resource) string {
+	if r.LastSweep == nil {
+		return "never"
+	}
+	text := ago(r.LastSweep, r.Now)
+	if r.Swept == nil {
+		return text
+	}
+	if n := r.Swept.Missing + r.Swept.Stale + r.Swept.Extra; n > 0 {
+		return fmt.Sprintf("%s: %d differed", text, n)
+	}
+	return text + ": equal"
+}
+
+// ownerText is who polls it, or that nobody does and who did last.
+func ownerText(r overview.Resource) string {
+	switch {
+	case r.Owner != "":
+		return r.Owner
+	case r.Between:
+		return fmt.Sprintf("between two (last %s)", r.Instance)
+	case r.Written == nil:
 		return "none"
 	}
-	return fmt.Sprintf("none (last %s, %s ago)", s.Instance, terminal.Duration(s.now.Sub(*s.Written)))
+	return fmt.Sprintf("none (last %s, %s)", r.Instance, ago(r.Written, r.Now))
 }
 
-// request is what is being done or waits, in words.
-func (s state) request() string {
+// requestText is what is being done, or waits to be.
+func requestText(r overview.Resource) string {
 	var parts []string
-	if s.Replay != nil {
-		parts = append(parts, "replaying from "+instantText(s.Replay.From))
+	if r.Replay != nil {
+		parts = append(parts, "replaying from "+instantText(r.Replay.From))
 	}
-	if s.Sweep != nil {
+	if r.Sweep != nil {
 		parts = append(parts, "sweeping")
 	}
-	for _, p := range s.Pending {
+	for _, p := range r.Pending {
 		what := "waits: " + string(p.Kind)
 		if p.To != nil {
 			what += " to " + instantText(*p.To)
@@ -202,4 +160,21 @@ func (s state) request() string {
 		return "-"
 	}
 	return strings.Join(parts, "; ")
+}
+
+// deadLettersText names rows that cannot be published, and the topic that has them.
+func deadLettersText(resource string, d overview.DeadLetters, topic string) string {
+	what := "the row"
+	if d.Field != "" {
+		what = "its " + d.Field
+	}
+	return fmt.Sprintf("%s: %s cannot be published, %s: %s (%s/%s in %s)", resource,
+		terminal.Plural(d.Rows, "row"), what, d.Error, resource, strings.Join(d.IDs, ", "), topic)
+}
+
+func pointerText(i *schemas.Instant) string {
+	if i == nil {
+		return "-"
+	}
+	return instantText(*i)
 }

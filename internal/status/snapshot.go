@@ -1,6 +1,9 @@
 package status
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Snapshot is what is known of this instance at one moment. Its JSON form is /status.json, which is all that the page shows. Members are added to
 // it over time and keep their meaning. What is not known, or not so, is left out. Times are RFC 3339 in UTC, durations are seconds.
@@ -227,4 +230,17 @@ func (s Snapshot) Ready() (ok bool, why []string) {
 		why = append(why, reason)
 	}
 	return len(why) == 0, why
+}
+
+// FirstLine is the text of err for a Snapshot: one line of at most some 600 bytes. A stack or a list is for the log.
+func FirstLine(err error) string {
+	const longest = 600
+	line, _, more := strings.Cut(err.Error(), "\n")
+	if len(line) > longest {
+		line, more = strings.ToValidUTF8(line[:longest], ""), true
+	}
+	if more {
+		line += " ... (the log has the rest)"
+	}
+	return line
 }

@@ -1,5 +1,6 @@
-// Package terminal prints for people: colored text, aligned tables, a progress line, and numbers, times and sizes
-// as people write them. What goes to a pipe or a file gets the same text without colors and without progress.
+// Package terminal prints for people: colored text, aligned tables, a progress line, and numbers, times and
+// sizes as people write them. What goes to a pipe or a file gets the same text without colors and without
+// progress.
 //
 // It knows nothing of storestream. Whoever prints says what is worth a color.
 package terminal
@@ -37,8 +38,9 @@ const (
 // Paint gives text a style. False leaves every text as it is: for pipes, files, and terminals without colors.
 type Paint bool
 
-// PaintFor is the Paint for a stream that is a terminal or not. It is false where NO_COLOR is set to anything but the
-// empty string (https://no-color.org) or TERM is dumb. Of several values of a variable the last counts.
+// PaintFor is the Paint for a stream that is a terminal or not. It is false where NO_COLOR is set to anything
+// but the empty string (https://no-color.org) or TERM is dumb. Of several values of a variable the last
+// counts.
 func PaintFor(terminal bool, environ []string) Paint {
 	return Paint(terminal && variable(environ, "NO_COLOR") == "" && variable(environ, "TERM") != "dumb")
 }
@@ -73,8 +75,8 @@ func PadLeft(text string, columns int) string { return space(text, columns) + te
 
 func space(text string, columns int) string { return strings.Repeat(" ", max(0, columns-Width(text))) }
 
-// Cut shortens text to so many columns, the last of which says that something is missing. Styles stay and end as in
-// text.
+// Cut shortens text to so many columns, the last of which says that something is missing. Styles stay and end
+// as in text.
 func Cut(text string, columns int) string {
 	if Width(text) <= columns {
 		return text

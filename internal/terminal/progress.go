@@ -7,8 +7,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// Progress is one line of a terminal that says what a command is at: a bar, or a text. Elsewhere it shows nothing. A
-// terminal that has gone does not matter to it: no method fails.
+// Progress is one line of a terminal that says what a command is at: a bar, or a text. Elsewhere it shows
+// nothing. A terminal that has gone does not matter to it: no method fails.
 type Progress struct {
 	w    io.Writer // nil: no terminal
 	what string    // is shown now; "": nothing
@@ -23,8 +23,8 @@ func NewProgress(w io.Writer) *Progress {
 	return &Progress{w: w}
 }
 
-// Show draws a bar: done of about total. A total of 0 is unknown. A bar that reaches a guessed total waits just before
-// its end.
+// Show draws a bar: done of about total. A total of 0 is unknown. A bar that reaches a guessed total waits
+// just before its end.
 func (p *Progress) Show(what string, done, total int) {
 	if p.w == nil {
 		return
@@ -44,8 +44,9 @@ func (p *Progress) begin(what string, total int) {
 		total = -1 // the library's word for unknown
 	}
 	p.what = what
-	p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.w), progressbar.OptionSetDescription(what),
-		progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(), progressbar.OptionSetWidth(30),
+	p.bar = progressbar.NewOptions(total, progressbar.OptionSetWriter(p.w),
+		progressbar.OptionSetDescription(what), progressbar.OptionSetWidth(30),
+		progressbar.OptionShowCount(), progressbar.OptionClearOnFinish(),
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionSetSpinnerChangeInterval(0)) // a spinner with an interval draws on after Clear
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Table is aligned columns under a header. (The standard library's tabwriter counts the bytes of a style as width, and
-// aligns all columns to the same side.)
+// Table is aligned columns under a header. (The standard library's tabwriter counts the bytes of a style as
+// width, and aligns all columns to the same side.)
 type Table struct {
 	rows  [][]string
 	right map[int]bool // columns of numbers
@@ -32,8 +32,8 @@ func (t *Table) Numbers(columns ...int) *Table {
 	return t
 }
 
-// AtLeast makes a column no narrower than width: a table that is drawn again and again does not jump while its
-// figures grow. It returns the table.
+// AtLeast makes a column no narrower than width: a table that is drawn again and again does not jump while
+// its figures grow. It returns the table.
 func (t *Table) AtLeast(column, width int) *Table {
 	t.least[column] = width
 	return t
@@ -42,8 +42,8 @@ func (t *Table) AtLeast(column, width int) *Table {
 // Row adds a row. Cells may be painted.
 func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// Lines is the table, a line each, without spaces at their ends. Where room is more than 0, no line is wider: what
-// does not fit is cut from the right.
+// Lines is the table, a line each, without spaces at their ends. Where room is more than 0, no line is wider:
+// what does not fit is cut from the right.
 func (t *Table) Lines(room int) []string {
 	widths := t.widths()
 	lines := make([]string, 0, len(t.rows))

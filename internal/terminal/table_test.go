@@ -59,7 +59,8 @@ func TestUnitsAreWrittenAsPeopleDo(t *testing.T) {
 		Bytes(512), Bytes(2000), Bytes(3 << 20),
 		Duration(-time.Second), Duration(840 * time.Millisecond), Duration(42 * time.Second),
 		Duration(185 * time.Second), Duration(130 * time.Minute), Duration(99 * time.Hour),
-		Cut("abcdef", 4), Cut("abcd", 4), Cut("\x1b[1mabc\x1b[0m", 2), Cut("ab", 0), PadLeft("7", 3) + "|", Pad("7", 3) + "|",
+		Cut("abcdef", 4), Cut("abcd", 4), Cut("\x1b[1mabc\x1b[0m", 2), Cut("ab", 0),
+		PadLeft("7", 3) + "|", Pad("7", 3) + "|",
 	}
 	want := []string{
 		"0", "999", "1,000", "-1,234,567", "1 row", "1,000 rows",

@@ -1,0 +1,31 @@
+package main
+
+import "github.com/spf13/cobra"
+
+func configCommand(env *environment) *cobra.Command {
+	show := &cobra.Command{
+		Use:   "show",
+		Short: "Print the configuration in force and where each value came from",
+		Long: `Prints every key with its value and where that was given: the default, a line of the file, an
+environment variable or a flag. Secrets are masked. Every mistake is reported, with exit status 2.`,
+		Example: "  STORESTREAM_LOG__LEVEL=debug storestream config show --config storestream.yaml",
+		Args:    noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			cfg, err := env.config()
+			if err != nil {
+				return err
+			}
+			t := env.table("KEY", "VALUE", "FROM")
+			for _, e := range cfg.Entries() {
+				value := e.Value
+				if value == "" {
+					value = `""`
+				}
+				t.Row(e.Key, value, e.From)
+			}
+			return t.Print(env.stdout)
+		},
+	}
+	return group(env, &cobra.Command{Use: "config", Short: "The configuration",
+		Example: "  storestream config show"}, show)
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/cmd/storestream/internal/instance"
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+// environment is what one call of the program gets from outside. The variables are a list and not a lookup,
+// because an unknown STORESTREAM_ variable is an error.
+type environment struct {
+	environ        []string
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	terminal       bool           // somebody is there to answer a question
+	paint          terminal.Paint // for stdout
+
+	// The flags that every command takes.
+	configFile string
+	set        []string
+}
+
+// config loads the configuration that the flags and the variables give.
+func (e *environment) config() (*config.Config, error) {
+	return config.Load(config.Input{File: e.configFile, Environ: e.environ, Set: e.set})
+}
+
+// load is the configuration and the schemas that it names.
+func (e *environment) load() (*config.Config, *schemas.Set, error) {
+	cfg, err := e.config()
+	if err != nil {
+		return nil, nil, err
+	}
+	set, err := schemas.Load(cfg.Schemas.Dir)
+	return cfg, set, err
+}
+
+// withCluster does f with the cluster of a configuration, once a broker has answered.
+func (e *environment) withCluster(ctx context.Context, cfg *config.Config,
+	f func(*producer.Cluster) error) error {
+	cluster, err := connect.Kafka(cfg, instance.Name(), zap.NewNop(), nil) // what matters comes back as an error
+	if err != nil {
+		return err
+	}
+	defer cluster.Close()
+	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+	defer cancel()
+	if err := cluster.Ping(ctx); err != nil {
+		return fmt.Errorf("%w: expected a Kafka broker at kafka.brokers (TLS and SASL as kafka.tls and kafka.sasl "+
+			"say)", err)
+	}
+	return f(cluster)
+}
+
+// print writes to stdout. Where a pipe was closed early, that is the reader's choice.
+func (e *environment) print(format string, args ...any) {
+	_, _ = fmt.Fprintf(e.stdout, format, args...)
+}
+
+// printJSON writes v to stdout, indented.
+func (e *environment) printJSON(v any) error {
+	enc := json.NewEncoder(e.stdout)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+// table is a table for stdout.
+func (e *environment) table(header ...string) *terminal.Table {
+	return terminal.NewTable(e.paint, header...)
+}
+
+// confirm asks on the terminal. Only a yes is one.
+func (e *environment) confirm(question string) bool {
+	e.print("%s [y/N] ", question)
+	line, _ := bufio.NewReader(e.stdin).ReadString('\n') // an end without an answer is no
+	line = strings.ToLower(strings.TrimSpace(line))
+	return line == "y" || line == "yes"
+}
+
+// jsonFlag adds -o, and returns whether it asks for JSON. Without it the output is for a person to read.
+func jsonFlag(cmd *cobra.Command) *bool {
+	var form string
+	asJSON := new(bool)
+	cmd.Flags().StringVarP(&form, "output", "o", "",
+		"`form` of the output: json (default: for a person to read)")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
+		if form != "" && form != "json" {
+			return usagef(cmd, "-o %s: expected json", form)
+		}
+		*asJSON = form == "json"
+		return nil
+	}
+	return asJSON
+}

@@ -1,0 +1,217 @@
+// Package catchup is `run --once`: it runs an instance until everything that was visible at one moment is
+// published.
+//
+// It goes by the watermarks in Kafka, not by what this process does: a running instance may own some of the
+// resources, or all of them. A resource is done when its watermark is as of the moment or later, that is,
+// when a complete pass that began after it is published.
+package catchup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// Config says what to wait for. All of it is needed.
+type Config struct {
+	// Resources are those to wait for.
+	Resources []string
+	// Moment is when what is to be published was visible.
+	Moment schemas.Instant
+	// Patience is how long a resource may stand still.
+	Patience time.Duration
+	// Instance is the name of the one that runs here.
+	Instance string
+	// Watermarks reads the watermarks from Kafka.
+	Watermarks func(context.Context) (map[string]watermark.Watermark, error)
+	// Status is what the instance here knows, for the reason why a resource stands still.
+	Status func() status.Snapshot
+}
+
+// lookEvery is how often the watermarks are read.
+const lookEvery = 500 * time.Millisecond
+
+// errStopped: the instance ended before it was asked to.
+var errStopped = errors.New("the instance stopped by itself")
+
+// Run runs the instance until every resource is done, and then stops it in good order. It returns the
+// watermarks. Its error names the resources that made no progress for too long, and why; or it is the
+// instance's.
+func Run(ctx context.Context, c Config, instance func(context.Context) error) (
+	map[string]watermark.Watermark, error) {
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- instance(running) }()
+	watching, unwatch := context.WithCancel(ctx)
+	defer unwatch()
+	w := newWatch(c)
+	watched := make(chan error, 1)
+	go func() { watched <- w.wait(watching) }()
+
+	select {
+	case err := <-watched:
+		stop()
+		return w.watermarks(), errors.Join(err, <-ended)
+	case err := <-ended:
+		unwatch()
+		if done := <-watched; done == nil { // in the same moment
+			return w.watermarks(), err
+		}
+		if err == nil {
+			err = errStopped
+		}
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, err
+	}
+}
+
+// watch follows the watermarks.
+type watch struct {
+	c        Config
+	progress map[string]progress // of each resource
+}
+
+// progress is the last watermark of a resource that differed from the one before it, and when it was seen.
+type progress struct {
+	mark watermark.Watermark
+	at   time.Time
+}
+
+func newWatch(c Config) *watch {
+	w := &watch{c: c, progress: map[string]progress{}}
+	for _, name := range c.Resources {
+		w.progress[name] = progress{watermark.New(name), time.Now()}
+	}
+	return w
+}
+
+// wait returns nil when every resource is done. A broker that does not answer is no progress, and no more
+// than that: it may come back.
+func (w *watch) wait(ctx context.Context) error {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		marks, readErr := w.read(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		w.note(marks, time.Now())
+		open := w.open()
+		if len(open) == 0 {
+			return nil
+		}
+		if err := w.stalled(open, readErr, time.Now()); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-ticker.C:
+		}
+	}
+}
+
+func (w *watch) read(ctx context.Context) (map[string]watermark.Watermark, error) {
+	ctx, cancel := context.WithTimeout(ctx, w.c.Patience)
+	defer cancel()
+	return w.c.Watermarks(ctx)
+}
+
+func (w *watch) note(marks map[string]watermark.Watermark, now time.Time) {
+	for name, last := range w.progress {
+		if mark, ok := marks[name]; ok && moved(last.mark, mark) {
+			w.progress[name] = progress{mark, now}
+		}
+	}
+}
+
+// moved says whether b is further than a. A watermark that was written again is no progress: a poller that
+// meets the same rows for ever writes one every ten seconds.
+func moved(a, b watermark.Watermark) bool {
+	if (a.Cursor == nil) != (b.Cursor == nil) || (a.Cursor != nil && *a.Cursor != *b.Cursor) {
+		return true
+	}
+	return a.Settled != b.Settled || a.Rows != b.Rows || a.AsOf != b.AsOf
+}
+
+// open is the resources that are not done.
+func (w *watch) open() []string {
+	var open []string
+	for _, name := range w.c.Resources {
+		if w.progress[name].mark.AsOf < w.c.Moment {
+			open = append(open, name)
+		}
+	}
+	return open
+}
+
+// stalled is an error that names every open resource which has stood still for too long. readErr is why the
+// last look at the watermarks failed.
+func (w *watch) stalled(open []string, readErr error, now time.Time) error {
+	var still []string
+	for _, name := range open {
+		if now.Sub(w.progress[name].at) >= w.c.Patience {
+			still = append(still, name+": "+w.why(name, readErr))
+		}
+	}
+	if len(still) == 0 {
+		return nil
+	}
+	return fmt.Errorf("no progress for %s (--patience): %s", w.c.Patience, strings.Join(still, "; "))
+}
+
+func (w *watch) why(name string, readErr error) string {
+	if readErr != nil && !errors.Is(readErr, context.DeadlineExceeded) {
+		return readErr.Error()
+	}
+	if text := w.knownHere(name); text != "" {
+		return text
+	}
+	mark := w.progress[name].mark
+	stands := "nothing of it is settled yet"
+	if mark.Settled != schemas.MinInstant {
+		stands = "it stands at " + mark.Settled.Time().Format(time.RFC3339)
+	}
+	if mark.Instance != "" && mark.Instance != w.c.Instance {
+		return stands + ", last written by instance " + mark.Instance + ", whose log says more"
+	}
+	if readErr != nil {
+		return "the broker does not answer: " + readErr.Error()
+	}
+	return stands + " and no error is known; the log may say more"
+}
+
+// knownHere is what the instance here knows of a resource that stands still, "" where it knows nothing.
+func (w *watch) knownHere(name string) string {
+	s := w.c.Status()
+	for _, r := range s.Resources {
+		switch {
+		case r.Name != name:
+		case r.Error != "":
+			return r.Error
+		case r.Held != "":
+			return r.Held
+		case r.Owned && r.Doing != "":
+			return r.Doing
+		}
+	}
+	return s.Waiting
+}
+
+// watermarks is the last one of each resource.
+func (w *watch) watermarks() map[string]watermark.Watermark {
+	marks := map[string]watermark.Watermark{}
+	for name, p := range w.progress {
+		marks[name] = p.mark
+	}
+	return marks
+}

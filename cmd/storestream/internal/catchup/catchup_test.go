@@ -1,0 +1,199 @@
+package catchup
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// kafka is watermarks that change with the time: each is there from so long after the start on.
+type kafka struct {
+	start time.Time
+	marks []markAt
+}
+
+type markAt struct {
+	after time.Duration
+	mark  watermark.Watermark
+}
+
+func (k *kafka) read(context.Context) (map[string]watermark.Watermark, error) {
+	marks := map[string]watermark.Watermark{}
+	for _, m := range k.marks {
+		if time.Since(k.start) >= m.after {
+			marks[m.mark.Resource] = m.mark
+		}
+	}
+	return marks, nil
+}
+
+// at is a watermark of another instance as of so long after the start.
+func (k *kafka) at(after time.Duration, resource string, rows int64, asOf time.Duration) {
+	w := watermark.New(resource)
+	w.Rows, w.Instance, w.AsOf = rows, "other-1", schemas.InstantOf(k.start.Add(asOf))
+	k.marks = append(k.marks, markAt{after, w})
+}
+
+// standby is an instance that owns nothing.
+func standby(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+func configOf(k *kafka) Config {
+	return Config{Resources: []string{"orders", "users"}, Moment: schemas.InstantOf(k.start),
+		Patience: time.Minute, Instance: "here-1", Watermarks: k.read,
+		Status: func() status.Snapshot { return status.Snapshot{} }}
+}
+
+// inBubble runs f with a fake clock.
+func inBubble(t *testing.T, f func(t *testing.T, k *kafka)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, &kafka{start: time.Now()}) })
+}
+
+func TestItEndsWhenEveryResourceIsPublishedWhoeverDoesIt(t *testing.T) {
+	inBubble(t, func(t *testing.T, k *kafka) {
+		k.at(2*time.Second, "orders", 7, time.Second)
+		k.at(20*time.Second, "users", 9, 19*time.Second)
+		k.at(20*time.Second, "shipments", 1, -time.Hour) // is not enabled
+		marks, err := Run(t.Context(), configOf(k), standby)
+		if err != nil || marks["orders"].Rows != 7 || marks["users"].Rows != 9 || len(marks) != 2 {
+			t.Errorf("%v, %+v", err, marks)
+		}
+		if took := time.Since(k.start); took < 20*time.Second || took > 21*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+func TestAPassThatBeganBeforeTheMomentIsNotEnough(t *testing.T) {
+	inBubble(t, func(t *testing.T, k *kafka) {
+		k.at(0, "orders", 7, -time.Second)
+		k.at(0, "users", 7, -time.Second)
+		_, err := Run(t.Context(), configOf(k), standby)
+		if err == nil || !strings.Contains(err.Error(), "no progress for 1m0s (--patience): orders: ") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestPatienceBeginsAnewWithEveryStepOfAResource(t *testing.T) {
+	inBubble(t, func(t *testing.T, k *kafka) {
+		for s := range 3 {
+			k.at(time.Duration(50*s)*time.Second, "orders", int64(s), -time.Hour)
+		}
+		k.at(59*time.Second, "users", 1, -time.Hour)
+		k.at(105*time.Second, "users", 2, -time.Hour)
+		_, err := Run(t.Context(), configOf(k), standby)
+		if err == nil || !strings.Contains(err.Error(), "orders: ") || strings.Contains(err.Error(), "users") {
+			t.Errorf("%v, expected it to name orders alone", err)
+		}
+		if took := time.Since(k.start); took < 160*time.Second || took > 161*time.Second {
+			t.Errorf("it gave up after %s, expected a minute after the last step of orders", took)
+		}
+		if !strings.Contains(err.Error(), "instance other-1") {
+			t.Errorf("%v, expected it to name the instance whose log says more", err)
+		}
+	})
+}
+
+func TestTheReasonWhyAResourceStandsStillIsNamed(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(*Config)
+		says   string
+	}{
+		{"nothing is known", func(*Config) {}, "users: nothing of it is settled yet and no error is known"},
+		{"it fails here", func(c *Config) {
+			c.Status = statusOf(status.Resource{Name: "users", Owned: true, Doing: "waiting",
+				Error: "GET /store-users: 500"})
+		}, "users: GET /store-users: 500"},
+		{"it is held here", func(c *Config) {
+			c.Status = statusOf(status.Resource{Name: "users", Held: "2026-11-20 is not closed"})
+		}, "users: 2026-11-20 is not closed"},
+		{"it does something here", func(c *Config) {
+			c.Status = statusOf(status.Resource{Name: "users", Owned: true, Doing: "waiting for the rate limit"})
+		}, "users: waiting for the rate limit"},
+		{"the instance waits", func(c *Config) {
+			c.Status = func() status.Snapshot { return status.Snapshot{Waiting: "kafka: no broker"} }
+		}, "users: kafka: no broker"},
+		{"the broker is refused", func(c *Config) {
+			c.Watermarks = func(context.Context) (map[string]watermark.Watermark, error) {
+				return nil, errors.New("kafka [b:9092] does not answer")
+			}
+		}, "users: kafka [b:9092] does not answer"},
+		{"the broker is silent", func(c *Config) {
+			c.Watermarks = func(ctx context.Context) (map[string]watermark.Watermark, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+		}, "users: the broker does not answer: context deadline exceeded"},
+	} {
+		inBubble(t, func(t *testing.T, k *kafka) {
+			c := configOf(k)
+			test.change(&c)
+			if _, err := Run(t.Context(), c, standby); err == nil || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%s: %v, expected %q", test.name, err, test.says)
+			}
+		})
+	}
+}
+
+func statusOf(r status.Resource) func() status.Snapshot {
+	return func() status.Snapshot {
+		return status.Snapshot{Waiting: "", Resources: []status.Resource{{Name: "orders"}, r}}
+	}
+}
+
+func TestAnInstanceThatEndsByItselfIsAFailure(t *testing.T) {
+	inBubble(t, func(t *testing.T, k *kafka) {
+		refused := errors.New("topic store.watermarks: cleanup.policy is delete, expected compact")
+		for returned, expected := range map[error]error{refused: refused, nil: errStopped} {
+			_, err := Run(t.Context(), configOf(k), func(context.Context) error { return returned })
+			if !errors.Is(err, expected) {
+				t.Errorf("%v, expected %v", err, expected)
+			}
+		}
+		ctx, interrupt := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, interrupt)
+		if _, err := Run(ctx, configOf(k), standby); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestWritingTheSameWatermarkAgainIsNoProgress(t *testing.T) {
+	base := watermark.New("orders")
+	base.Settled, base.Rows = stage.Instant(t, "2026-11-20T09:00:00Z"), 7
+	base.Cursor = &watermark.Cursor{ID: 5}
+	for _, test := range []struct {
+		name   string
+		change func(*watermark.Watermark)
+		moved  bool
+	}{
+		{"written again", func(w *watermark.Watermark) {
+			w.Written, w.Instance = w.Settled, "b"
+			w.Cursor = &watermark.Cursor{ID: 5}
+		}, false},
+		{"settled", func(w *watermark.Watermark) { w.Settled++ }, true},
+		{"rows", func(w *watermark.Watermark) { w.Rows++ }, true},
+		{"as of", func(w *watermark.Watermark) { w.AsOf = w.Settled }, true},
+		{"the cursor", func(w *watermark.Watermark) { w.Cursor = &watermark.Cursor{ID: 6} }, true},
+		{"the end of the pass", func(w *watermark.Watermark) { w.Cursor = nil }, true},
+	} {
+		next := base
+		test.change(&next)
+		if got := moved(base, next); got != test.moved {
+			t.Errorf("%s: moved %v, expected %v", test.name, got, test.moved)
+		}
+	}
+}

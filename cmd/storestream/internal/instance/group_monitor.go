@@ -1,0 +1,235 @@
+package instance
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
+	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+// groupMonitor learns every few seconds what the group as a whole does: which instance has which resource,
+// and what the topics say of each. It tells the page, and the metrics of the resources that are not polled
+// here.
+//
+// Which instance reports a resource's lag: the one that polls it, or polled it last, and every instance that
+// does not know another one to have it. With an owner there is one lag. Without one, each instance computes
+// the same from the watermark. So the maximum over the instances is right in both cases. An instance that
+// cannot ask the group for a minute reports the lag too, by what it knows. While the brokers are down nobody
+// owns anything, and somebody must say how long. If just this instance is cut off, it reports too much and
+// never too little.
+type groupMonitor struct {
+	// For the whole process.
+	name    string // of this instance
+	cluster *producer.Cluster
+	owners  map[string]*owner // of the resources that are enabled here
+	watch   *producer.Watch
+	now     func() time.Time
+	began   time.Time
+
+	mu sync.Mutex
+	// As of the last answer of the group.
+	asked     time.Time // zero: it has not answered yet
+	members   []producer.Owner
+	ownership map[string]*ownership.Resource
+	// As of the last look at the topics.
+	marks       map[string]watermark.Watermark
+	deadLetters map[string][]producer.DeadLetterReason
+	// Of the last try of either.
+	err     error
+	failing time.Time // since when tries have failed; zero: the last one did not
+}
+
+const (
+	// monitorEvery is how often the group is asked.
+	monitorEvery = 5 * time.Second
+	// doubtAfter is how long what the group said last is believed.
+	doubtAfter = time.Minute
+)
+
+func newGroupMonitor(c Config, owners map[string]*owner) *groupMonitor {
+	m := &groupMonitor{name: c.Name, cluster: c.Cluster, owners: owners, watch: producer.NewWatch(c.Cluster),
+		now: time.Now, began: time.Now(), ownership: map[string]*ownership.Resource{}}
+	for name := range owners {
+		m.ownership[name] = &ownership.Resource{}
+	}
+	return m
+}
+
+// start monitors until the returned function is called, which waits for the end.
+func (m *groupMonitor) start() (end func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(monitorEvery)
+		defer ticker.Stop()
+		for ctx.Err() == nil {
+			m.look(ctx)
+			m.setMetrics()
+			select {
+			case <-ctx.Done():
+			case <-ticker.C:
+			}
+		}
+	}()
+	return func() { cancel(); <-ended }
+}
+
+// look asks the group, and reads what the topics have got since the last look. What it learned before stays
+// where it fails now.
+func (m *groupMonitor) look(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*monitorEvery)
+	defer cancel()
+	members, err := producer.Owners(ctx, m.cluster)
+	sharing := errors.Is(err, producer.ErrSharing)
+	if sharing { // the group answers, and what it said last stands
+		err = nil
+	}
+	read := m.watch.Look(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.marks, m.deadLetters, m.err = m.watch.Watermarks(), m.watch.DeadLetters(), cmp.Or(err, read)
+	switch {
+	case m.err == nil:
+		m.failing = time.Time{}
+	case m.failing.IsZero():
+		m.failing = m.now()
+	}
+	if err != nil || sharing {
+		return
+	}
+	slices.SortFunc(members, func(a, b producer.Owner) int { return strings.Compare(a.Instance, b.Instance) })
+	m.asked, m.members = m.now(), members
+	owners := ownership.ByResource(members)
+	for name, o := range m.ownership {
+		o.Note(owners[name], len(members) > 0, m.now())
+	}
+}
+
+// setMetrics sets the metrics of the resources that are not polled here.
+func (m *groupMonitor) setMetrics() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	silent := m.now().Sub(m.asked) > doubtAfter
+	if silent && m.now().Sub(m.began) <= doubtAfter {
+		return // just begun: nothing is known yet
+	}
+	for name, o := range m.owners {
+		if o.status.polling() {
+			continue
+		}
+		mark, known := m.marks[name]
+		if known && mark.Settled != schemas.MinInstant {
+			o.metrics.Settled.Set(float64(mark.Settled) / 1e6)
+		}
+		o.metrics.LettersHeld.Set(float64(rows(m.deadLetters[name])))
+		o.metrics.SettlingHeld.Set(0)
+		o.metrics.SeenBytes.Set(0)
+		switch owner := m.ownership[name].Owner; {
+		case !silent && owner != "" && owner != m.name:
+			o.metrics.Lag.Forget()
+		case known && mark.AsOf != schemas.MinInstant && mark.AsOf.Time().After(o.metrics.Lag.Start()):
+			o.metrics.Lag.Since(mark.AsOf.Time())
+		default:
+			o.metrics.Lag.Begin(m.began)
+		}
+	}
+}
+
+// rows counts the rows that have a dead letter.
+func rows(reasons []producer.DeadLetterReason) (n int) {
+	for _, r := range reasons {
+		n += r.Count
+	}
+	return n
+}
+
+// addTo adds what is known of the group to what this instance knows itself.
+func (m *groupMonitor) addTo(s *status.Snapshot) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, member := range m.members {
+		s.Members = append(s.Members,
+			status.Member{Instance: member.Instance, Enabled: member.Resources, Owned: member.Owned})
+	}
+	s.Notices = append(s.Notices, m.differences()...)
+	for i := range s.Resources {
+		m.addResource(&s.Resources[i])
+	}
+	if m.failing.IsZero() || m.now().Sub(m.failing) < monitorEvery || s.Waiting != "" {
+		return
+	}
+	if slices.ContainsFunc(s.Resources, func(r status.Resource) bool { return r.Owned }) {
+		s.Notices = append(s.Notices,
+			"What other instances do is not known for certain now: "+status.FirstLine(m.err))
+		return
+	}
+	s.Waiting = "kafka: " + status.FirstLine(m.err) // a member that lost its group joins again by itself
+}
+
+// addResource adds what the group and the topics say of a resource to what its owner here says.
+func (m *groupMonitor) addResource(r *status.Resource) {
+	for _, reason := range m.deadLetters[r.Name] {
+		r.Letters = append(r.Letters, status.Letter{Field: reason.Field, Error: reason.Err, Rows: reason.Count,
+			IDs: reason.IDs, Latest: reason.Latest.UTC()})
+	}
+	group := m.ownership[r.Name]
+	switch {
+	case r.Owned:
+		r.Owner = m.name
+	case group.Owner != m.name: // else it is about to be ours, or no longer is
+		r.Owner = group.Owner
+	}
+	r.Abandoned = !r.Owned && m.failing.IsZero() && group.Abandoned
+	if !m.owners[r.Name].status.polling() {
+		r.DeadLetters = rows(m.deadLetters[r.Name])
+	}
+	mark, known := m.marks[r.Name]
+	if !known || !r.Settled.IsZero() || !r.AsOf.IsZero() {
+		return
+	}
+	r.Settled, r.AsOf, r.Written = timeOf(mark.Settled), timeOf(mark.AsOf), timeOf(mark.Written)
+	r.Rows = mark.Rows
+	r.Sweep, r.SweepInHand = lastSweep(mark), sweepInHand(mark, poller.SweepStatus{})
+	if r.Owner == "" || r.Owned {
+		r.Good = r.AsOf
+	}
+}
+
+// differences names the instances that lack resources which others have. The group shares out all of them,
+// and nobody polls what falls to an instance that has not enabled it.
+func (m *groupMonitor) differences() []string {
+	all := map[string]bool{}
+	for _, member := range m.members {
+		for _, resource := range member.Resources {
+			all[resource] = true
+		}
+	}
+	var notices []string
+	for _, member := range m.members {
+		var lacks []string
+		for resource := range all {
+			if !slices.Contains(member.Resources, resource) {
+				lacks = append(lacks, resource)
+			}
+		}
+		if len(lacks) > 0 {
+			slices.Sort(lacks)
+			notices = append(notices, fmt.Sprintf("Instance %s has not enabled %s, which others of its group have: "+
+				"nobody polls what falls to it. Enable the same resources in all.",
+				member.Instance, strings.Join(lacks, ", ")))
+		}
+	}
+	return notices
+}

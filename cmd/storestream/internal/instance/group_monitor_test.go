@@ -1,0 +1,203 @@
+package instance
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// standby is the monitor of an instance that polls nothing: it does not join the group.
+func standby(t *testing.T, s *stage.Stage) *groupMonitor {
+	t.Helper()
+	const name = "here-1"
+	in, err := newInstance(Config{Name: name, Settings: s.Config(), Schemas: s.Schemas, Cluster: s.Cluster(name),
+		Metrics: metrics.New(prometheus.NewRegistry()), Board: status.New(name, "test"), Log: zaptest.NewLogger(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(in.sources.Close)
+	return in.monitor
+}
+
+// lag is what the metrics say of a resource; false: they say nothing.
+func (m *groupMonitor) lag(resource string) (time.Duration, bool) {
+	start := m.owners[resource].metrics.Lag.Start()
+	return time.Since(start), !start.IsZero()
+}
+
+// shown is what the page says of a resource.
+func (m *groupMonitor) shown(resource string, owned bool) status.Resource {
+	r := m.owners[resource].status.snapshot(owned, time.Time{})
+	s := status.Snapshot{Resources: []status.Resource{r}}
+	m.addTo(&s)
+	return s.Resources[0]
+}
+
+// until looks until f says true.
+func (m *groupMonitor) until(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	stage.Eventually(t, what, func() bool { m.look(t.Context()); return f() })
+}
+
+func hourOld(w *watermark.Watermark) {
+	w.AsOf = schemas.InstantOf(time.Now().Add(-time.Hour))
+	w.Settled = w.AsOf.Add(-time.Minute)
+}
+
+func TestTheLagIsReportedByTheOwnerOrByEveryInstanceWhereThereIsNone(t *testing.T) {
+	s := stage.New(t)
+	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, hourOld)
+	m := standby(t, s)
+	m.until(t, "the watermark is read", func() bool { return len(m.marks) == 1 })
+	m.setMetrics()
+	if lag, reported := m.lag("orders"); !reported || lag < time.Hour || lag > time.Hour+time.Minute {
+		t.Errorf("nobody polls orders, whose last pass began an hour ago: lag %s, reported: %v", lag, reported)
+	}
+	if lag, reported := m.lag("users"); !reported || lag > time.Minute {
+		t.Errorf("nobody has ever polled users: lag %s, reported: %v, expected it from our start on", lag, reported)
+	}
+	if got := testutil.ToFloat64(m.owners["orders"].metrics.Settled); got < 1e9 {
+		t.Errorf("settled %v", got)
+	}
+	if r := m.shown("orders", false); !r.Abandoned || r.Rows != 1 || r.Good.IsZero() || r.Settled.IsZero() {
+		t.Errorf("%+v", r)
+	}
+
+	leave := s.Join("elsewhere-1", schemas.Names()...)
+	m.until(t, "another instance has orders", func() bool {
+		return m.ownership["orders"].Owner == "elsewhere-1"
+	})
+	m.setMetrics()
+	if lag, reported := m.lag("orders"); reported {
+		t.Errorf("both report the lag, and the larger, here %s, would be believed", lag)
+	}
+	r := m.shown("orders", false)
+	if r.Owner != "elsewhere-1" || r.Abandoned || !r.Good.IsZero() || r.Rows != 1 {
+		t.Errorf("%+v", r)
+	}
+
+	leave()
+	m.until(t, "nobody has orders", func() bool { return m.ownership["orders"].Owner == "" })
+	m.setMetrics()
+	if lag, reported := m.lag("orders"); !reported || lag < time.Hour {
+		t.Errorf("nobody polls orders any more: lag %s, reported: %v", lag, reported)
+	}
+}
+
+func TestAnInstanceThatCannotAskTheGroupForAMinuteReportsTheLag(t *testing.T) {
+	s := stage.New(t)
+	s.Publish("orders", nil, nil, hourOld)
+	s.Join("elsewhere-1", schemas.Names()...)
+	m := standby(t, s)
+	m.until(t, "another instance has orders", func() bool {
+		return m.ownership["orders"].Owner == "elsewhere-1"
+	})
+	m.now = func() time.Time { return time.Now().Add(50 * time.Second) }
+	m.setMetrics()
+	if lag, reported := m.lag("orders"); reported {
+		t.Errorf("lag %s: what the group said is still good", lag)
+	}
+	m.now = func() time.Time { return time.Now().Add(70 * time.Second) }
+	m.setMetrics() // as if every look had failed since
+	if lag, reported := m.lag("orders"); !reported || lag < time.Hour {
+		t.Errorf("lag %s, reported: %v: nobody may be left who reports it", lag, reported)
+	}
+}
+
+// A poller that has ended, because its brokers are down or the group took the resource away, leaves its lag,
+// which must go on and not begin anew.
+func TestTheLagOfAPollerThatEndedGoesOn(t *testing.T) {
+	s := stage.New(t)
+	s.Publish("orders", nil, nil, hourOld)
+	m := standby(t, s)
+	last := time.Now().Add(-time.Minute) // cheap polls have come nearer than the last complete pass
+	m.owners["orders"].metrics.Lag.Since(last)
+	m.until(t, "the watermark is read", func() bool { return len(m.marks) == 1 })
+	m.setMetrics()
+	if start := m.owners["orders"].metrics.Lag.Start(); !start.Equal(last) {
+		t.Errorf("the lag is counted from %s, expected %s", start, last)
+	}
+}
+
+// In the middle of a handover nobody has a resource, for seconds, and that is not what somebody is to be
+// alarmed by.
+func TestAResourceThatIsHandedOverIsNotCalledAbandoned(t *testing.T) {
+	s := stage.New(t)
+	s.Publish("orders", nil, nil, hourOld)
+	m := standby(t, s)
+	s.Join("elsewhere-1", "users") // enables nothing else: orders have no owner, though there is an instance
+	m.until(t, "another instance has users", func() bool { return m.ownership["users"].Owner != "" })
+	if r := m.shown("orders", false); r.Abandoned {
+		t.Errorf("a moment ago: %+v", r)
+	}
+	m.now = func() time.Time { return time.Now().Add(time.Minute) }
+	m.look(t.Context())
+	if r := m.shown("orders", false); !r.Abandoned || r.Owner != "" {
+		t.Errorf("for a minute: %+v", r)
+	}
+}
+
+// A takeover reads back what was published before it polls, which may take a minute. Totals that drop to
+// nothing meanwhile would look like a loss.
+func TestWhileAResourceIsTakenOverThePageShowsWhatTheTopicsSay(t *testing.T) {
+	s := stage.New(t)
+	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped"), s.Order(2, "Shipped")}, nil, hourOld)
+	tx := watermark.Transaction{DeadLetters: []watermark.DeadLetter{
+		{Key: "orders/7", Row: []byte("{}"), Source: "rest", Field: "total_amount", Err: "expected a decimal"}}}
+	s.Commit("orders", tx, nil)
+	m := standby(t, s)
+	m.until(t, "the watermark and the dead letter are read", func() bool {
+		return len(m.marks) == 1 && len(m.deadLetters["orders"]) == 1
+	})
+	m.owners["orders"].status.does("reading back what was published", nil)
+	r := m.shown("orders", true)
+	if r.Rows != 2 || r.DeadLetters != 1 || r.Settled.IsZero() || r.AsOf.IsZero() || r.Good.IsZero() ||
+		r.Doing != "reading back what was published" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestInstancesThatLackResourcesAreNamed(t *testing.T) {
+	s := stage.New(t)
+	s.Publish("orders", nil, nil, hourOld)
+	s.Join("elsewhere-1", schemas.Names()...)
+	s.Join("elsewhere-2", "orders", "users")
+	m := standby(t, s)
+	m.until(t, "both are members", func() bool { return len(m.members) == 2 })
+	var shown status.Snapshot
+	m.addTo(&shown)
+	const wanted = "Instance elsewhere-2 has not enabled order_items, products, shipments,"
+	if len(shown.Notices) != 1 || !strings.HasPrefix(shown.Notices[0], wanted) {
+		t.Errorf("%q", shown.Notices)
+	}
+}
+
+func TestTheReasonsOfDeadLettersAreShownWithoutTheirRows(t *testing.T) {
+	s := stage.New(t)
+	tx := watermark.Transaction{DeadLetters: []watermark.DeadLetter{{Key: "users/7", Source: "rest",
+		Row: []byte(`{"email":"ana@example.com"}`), Field: "age", Err: "expected an integer"}}}
+	s.Commit("users", tx, nil)
+	m := standby(t, s)
+	m.until(t, "the letter is read", func() bool { return len(m.deadLetters["users"]) == 1 })
+	m.setMetrics()
+	r := m.shown("users", false)
+	if r.DeadLetters != 1 || len(r.Letters) != 1 {
+		t.Fatalf("%+v", r)
+	}
+	if l := r.Letters[0]; l.Field != "age" || l.Error != "expected an integer" || l.IDs[0] != "7" {
+		t.Errorf("%+v", l)
+	}
+	if got := testutil.ToFloat64(m.owners["users"].metrics.LettersHeld); got != 1 {
+		t.Errorf("%v dead letters are counted", got)
+	}
+}

@@ -1,0 +1,152 @@
+package instance
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+// Config is what an instance works with. All of it is needed.
+type Config struct {
+	// Name tells this instance from the others of its group.
+	Name     string
+	Settings *config.Config
+	Schemas  *schemas.Set
+	// Cluster was opened for an instance of this name.
+	Cluster *producer.Cluster
+	Metrics *metrics.Set
+	Board   *status.Board
+	Log     *zap.Logger
+	// Eager is for `run --once`: every pass is complete, and every watermark is written at once.
+	Eager bool
+}
+
+// Name is what this process is called in its group, for people: host and process id.
+func Name() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s-%d", host, os.Getpid())
+}
+
+// Instance is one running storestream. Every field lives as long as the process.
+type Instance struct {
+	c       Config
+	sources *connect.Sources
+	group   *producer.Group
+	shift   *shift
+	owners  map[string]*owner // of each enabled resource, whoever has it now
+	monitor *groupMonitor
+}
+
+// finishWithin bounds how long the batches in hand may take after SIGTERM. Then they are dropped, and nothing
+// is lost by that: the next owner reads them again.
+const finishWithin = 20 * time.Second
+
+// Run polls and publishes until ctx ends. Then it finishes the batch in hand of each resource, commits it,
+// leaves the group and returns nil. Whatever is down is waited for; the error is what waiting cannot mend.
+func Run(ctx context.Context, c Config) error {
+	in, err := newInstance(c)
+	if err != nil {
+		return err
+	}
+	defer in.sources.Close()
+	c.Board.Provide(in.snapshot)
+	defer in.monitor.start()()
+	return in.run(ctx)
+}
+
+func newInstance(c Config) (*Instance, error) {
+	sources, err := connect.OpenSources(c.Settings, c.Log)
+	if err != nil {
+		return nil, err
+	}
+	in := &Instance{c: c, sources: sources, shift: newShift(), owners: map[string]*owner{}}
+	enabled := c.Settings.Enabled()
+	in.group = producer.NewGroup(c.Cluster, enabled, in.own)
+	sweeping := make(chan struct{}, 1) // room for the one resource that sweeps
+	for _, name := range enabled {
+		in.owners[name] = newOwner(c, name, sources, in.group, in.shift.stop, sweeping)
+	}
+	in.monitor = newGroupMonitor(c, in.owners)
+	return in, nil
+}
+
+func (in *Instance) run(ctx context.Context) error {
+	membership, leave := context.WithCancel(context.Background())
+	defer leave()
+	result := make(chan error, 1)
+	go func() { result <- in.group.Run(membership) }()
+	select {
+	case err := <-result:
+		return err
+	case <-ctx.Done():
+	}
+	if !in.shift.end(finishWithin) {
+		in.c.Log.Warn("not every batch in hand could be finished, leaving without",
+			zap.Duration("waited", finishWithin))
+	}
+	leave()
+	return <-result
+}
+
+// own is called by the group for each resource that falls to this instance. What falls to it while it stops
+// is left to the others.
+func (in *Instance) own(ctx context.Context, resource string) {
+	in.shift.work(func() { in.owners[resource].run(ctx) })
+}
+
+// snapshot is what the status page shows.
+func (in *Instance) snapshot() status.Snapshot {
+	s := status.Snapshot{Group: in.c.Settings.Kafka.Group, DeadLettersTopic: in.c.Cluster.DeadLetters(),
+		Waiting: in.group.Waiting()}
+	owned := map[string]bool{}
+	for _, name := range in.group.Owned() {
+		owned[name] = true
+	}
+	refused := in.sources.Service().RefusedSince
+	sent, rows, fields := in.c.Metrics.Requests(), in.c.Metrics.Published(), in.c.Metrics.Fields()
+	for _, name := range in.c.Settings.Enabled() {
+		r := in.owners[name].status.snapshot(owned[name], refused)
+		r.Published, r.UnknownFields = rows[name], fields[name]
+		if r.Source == config.REST {
+			r.Requests = requests(sent[name])
+			s.Service = in.service()
+		}
+		s.Resources = append(s.Resources, r)
+	}
+	in.monitor.addTo(&s)
+	return s
+}
+
+// requests is what was sent to the service for a resource, by status code.
+func requests(codes map[string]int64) *status.Requests {
+	r := &status.Requests{Codes: codes}
+	for _, n := range codes {
+		r.Total += n
+	}
+	return r
+}
+
+// service is how the REST service is reached.
+func (in *Instance) service() *status.Service {
+	state := in.sources.Service()
+	s := &status.Service{Allowed: state.RequestsPerSecond, Ceiling: in.c.Settings.Store.MaxRequestsPerSecond,
+		RefusedSince: state.RefusedSince.UTC()}
+	if state.HasClock {
+		skew := state.ClockSkew.Seconds()
+		s.ClockSkewSeconds = &skew
+	}
+	return s
+}

@@ -1,0 +1,196 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/wait"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+// owner keeps one resource polled while it belongs to this instance: takeover after takeover, until the group
+// takes it away or the instance stops. Every field lives as long as the process; what lives for one takeover
+// is local to takeOver.
+type owner struct {
+	resource *schemas.Resource
+	settings config.Resource
+	sweep    poller.SweepConfig
+	eager    bool
+
+	cluster *producer.Cluster
+	group   *producer.Group
+	sources *connect.Sources
+	stop    <-chan struct{} // closed when the batch in hand is to be finished
+
+	status  *ownerStatus
+	board   *status.Board
+	metrics *metrics.Resource
+	log     *zap.Logger
+}
+
+// newOwner is the owner of the resource called name. sweeping has room for the one resource that sweeps.
+func newOwner(c Config, name string, sources *connect.Sources, group *producer.Group, stop <-chan struct{},
+	sweeping chan struct{}) *owner {
+	o := &owner{
+		resource: c.Schemas.Get(name), settings: c.Settings.Resources[name], eager: c.Eager,
+		cluster: c.Cluster, group: group, sources: sources, stop: stop,
+		status: newOwnerStatus(name, c.Settings.Resources[name]), board: c.Board,
+		metrics: c.Metrics.Resource(name), log: c.Log.With(zap.String("resource", name)),
+	}
+	// A sweep reads by a source of its own beside the one that polls, and the topic as everybody sees it.
+	o.sweep = poller.SweepConfig{
+		Interval: c.Settings.Sweep.Interval, Turn: sweeping,
+		Tombstone: c.Settings.Sweep.Deletes == config.Tombstone,
+		Source:    func() poller.Source { return sources.New(o.resource, o.metrics, o.log, nil) },
+		Topic: func(ctx context.Context, from []int64, take func(watermark.Published) error) ([]int64, error) {
+			return producer.ReadTopic(ctx, c.Cluster, o.resource, from, take)
+		},
+	}
+	return o
+}
+
+// The wait after the first takeover that failed or was lost, and the longest one.
+const (
+	firstRetake = 200 * time.Millisecond
+	lastRetake  = 30 * time.Second
+)
+
+func (o *owner) run(ctx context.Context) {
+	failures := poller.Failures{Log: o.log, Now: time.Now}
+	for {
+		began := time.Now()
+		err := o.takeOver(ctx)
+		switch {
+		case ctx.Err() != nil || err == nil:
+			o.status.does("not ours", nil)
+			return
+		case errors.Is(err, poller.ErrReplay):
+			failures.Note(nil)
+			continue
+		}
+		if time.Since(began) > lastRetake {
+			failures.N = 0 // it worked for a while: this is another failure
+		}
+		failures.Note(err)
+		o.status.does("waiting to take over again", err)
+		if !o.pause(ctx, retakeAfter(err, failures.N)) {
+			return
+		}
+	}
+}
+
+// retakeAfter is how long to wait after the n-th failure in a row: not long for what passes, ten seconds for
+// what a person has to mend.
+func retakeAfter(err error, n int) time.Duration {
+	var refused *producer.RefusedError
+	var neighbour *producer.NeighbourError
+	if errors.As(err, &refused) && !refused.MayPass || errors.As(err, &neighbour) {
+		return lastRetake / 3
+	}
+	return min(firstRetake<<min(n-1, 10), lastRetake)
+}
+
+// pause says whether to go on after d.
+func (o *owner) pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-o.stop:
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// takeOver makes this instance the only writer of the resource, reads back what was published, and polls
+// until that ends. Package producer argues for the order: confirm, fence, read state, rebuild. Only then is
+// the source read, by a source that remembers nothing. nil: the instance stops. A panic in here is a failure
+// of this resource, not of the others.
+func (o *owner) takeOver(ctx context.Context) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("a defect in storestream: polling panicked: %v\n%s", v, debug.Stack())
+		}
+	}()
+	o.status.goesOn("taking over")
+	if wait.Over(o.stop) {
+		return nil
+	}
+	if err := o.group.Confirm(ctx); err != nil {
+		return err
+	}
+	session, err := producer.Take(ctx, o.cluster, o.resource)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if errors.Is(context.Cause(ctx), producer.ErrLostOwnership) {
+			session.Abandon()
+		} else {
+			session.Close()
+		}
+	}()
+	requests := o.cluster.Requests()
+	if err := requests.CatchUp(ctx); err != nil {
+		return err
+	}
+	p := o.newPoller(session, requests)
+	o.status.goesOn("reading back what was published")
+	err = session.Rebuild(ctx, func(r watermark.Published) error { p.RestorePublished(r); return nil })
+	if err != nil {
+		return err
+	}
+	o.status.polls(p)
+	return p.Run(ctx, o.stop)
+}
+
+func (o *owner) newPoller(session *producer.Session, requests *producer.Requests) *poller.Poller {
+	return poller.New(poller.Config{
+		Resource: o.resource, Source: o.sources.New(o.resource, o.metrics, o.log, o.status.sourceDoes),
+		SourceName: o.settings.Source, Interval: o.settings.Interval, Overlap: o.settings.Overlap,
+		Start: connect.Start(o.settings), Watermark: session.Watermark(), DeadLetters: session.DeadLetters(),
+		Publish: o.publish(session), MaxRows: session.MaxRows, MaxRecordBytes: session.MaxRecordBytes(),
+		EndOffsets: session.EndOffsets, Changed: requests.Changed,
+		Requests: func(after int64) []watermark.Request { return requests.After(o.resource.Name, after) },
+		Sweep:    o.sweep, Eager: o.eager, Now: time.Now, Metrics: o.metrics, Log: o.log,
+	})
+}
+
+// publish is how the poller writes: a commit, of which the page is shown a sample. Where nothing was
+// published before this takeover, the first rows tell where the first load begins: they are the oldest.
+func (o *owner) publish(session *producer.Session) func(context.Context, watermark.Transaction) error {
+	mark := session.Watermark()
+	first := mark.Settled == schemas.MinInstant && mark.Cursor == nil
+	if first {
+		o.status.loadsFrom(schemas.MinInstant)
+	}
+	return func(ctx context.Context, tx watermark.Transaction) error {
+		if err := session.Commit(ctx, tx); err != nil {
+			return err
+		}
+		o.board.Published(o.resource, tx.Rows, tx.Deletes)
+		if first && len(tx.Rows) > 0 {
+			first = false
+			earliest := schemas.MaxInstant
+			for i := range tx.Rows {
+				earliest = min(earliest, tx.Rows[i].UpdatedAt)
+			}
+			o.status.loadsFrom(earliest)
+		}
+		return nil
+	}
+}

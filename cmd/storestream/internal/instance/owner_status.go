@@ -1,0 +1,187 @@
+package instance
+
+import (
+	"sync"
+	"time"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/postgres"
+	"github.com/storestream/storestream/schemas"
+)
+
+// ownerStatus is what the page and the metrics see of an owner while takeovers come and go. It is safe for
+// concurrent use.
+type ownerStatus struct {
+	name  string
+	c     config.Resource
+	start schemas.Instant // the configured one
+
+	mu     sync.Mutex
+	poller *poller.Poller // nil: nothing is polled now
+	doing  string         // what is done instead of polling, since when
+	since  time.Time
+	err    error     // the failure that the owner is in, nil if none
+	failed time.Time // since when
+	// detail is what the poller's source is at, "" for nothing in particular, and since when.
+	detail      string
+	detailSince time.Time
+	// earliest is the updated_at of the first row of a first load that began here; MinInstant: not known.
+	earliest schemas.Instant
+}
+
+func newOwnerStatus(name string, c config.Resource) *ownerStatus {
+	return &ownerStatus{name: name, c: c, start: connect.Start(c), earliest: schemas.MinInstant}
+}
+
+// does says what the owner does instead of polling, and the failure that it is in.
+func (s *ownerStatus) does(doing string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.show(nil, doing, err)
+}
+
+// goesOn says what the owner does next. Until it polls, the failure that it was in stays.
+func (s *ownerStatus) goesOn(doing string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.show(nil, doing, s.err)
+}
+
+// polls says that p polls from now on.
+func (s *ownerStatus) polls(p *poller.Poller) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.show(p, "", nil)
+}
+
+func (s *ownerStatus) show(p *poller.Poller, doing string, err error) {
+	if err == nil {
+		s.failed = time.Time{}
+	} else if s.failed.IsZero() {
+		s.failed = time.Now()
+	}
+	s.poller, s.doing, s.since, s.err, s.detail = p, doing, time.Now(), err, ""
+}
+
+// sourceDoes takes from the poller's source what it is at, in words for people; "" for nothing in particular.
+func (s *ownerStatus) sourceDoes(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.detail != text {
+		s.detail, s.detailSince = text, time.Now()
+	}
+}
+
+// loadsFrom says where a first load that began here begins.
+func (s *ownerStatus) loadsFrom(earliest schemas.Instant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.earliest = earliest
+}
+
+// polling says whether there is a poller, which then sets the resource's metrics.
+func (s *ownerStatus) polling() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.poller != nil
+}
+
+// snapshot is what this instance itself knows of the resource. refused is since when the service has refused
+// requests for their rate; zero: it does not.
+func (s *ownerStatus) snapshot(owned bool, refused time.Time) status.Resource {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := status.Resource{Name: s.name, Source: s.c.Source, IntervalSeconds: s.c.Interval.Seconds(), Owned: owned}
+	switch {
+	case s.poller != nil:
+		s.addPoller(&r, s.poller.Status(), refused)
+	case owned:
+		r.Doing, r.Since, r.FailedSince = s.doing, s.since.UTC(), s.failed.UTC()
+		if s.err != nil {
+			r.Error = status.FirstLine(s.err)
+		}
+	}
+	return r
+}
+
+func (s *ownerStatus) addPoller(r *status.Resource, p poller.Status, refused time.Time) {
+	r.Passes, r.Held, r.Replaying = p.Complete, p.Held, p.Watermark.Replay != nil
+	r.Doing, r.Since = s.pollerDoes(p)
+	r.Unanswered = r.Doing == postgres.Unanswered
+	r.Settled, r.AsOf, r.Good = timeOf(p.Watermark.Settled), timeOf(p.Watermark.AsOf), timeOf(p.Good)
+	r.Rows, r.DeadLetters, r.SeenBytes = p.Watermark.Rows, p.DeadLetters, p.DedupBytes
+	r.Sweep, r.SweepInHand = lastSweep(p.Watermark), sweepInHand(p.Watermark, p.Sweep)
+	r.Progress = s.progress(p.Watermark)
+	if p.Err != nil {
+		r.Error, r.FailedSince = status.FirstLine(p.Err), p.FailedSince.UTC()
+	}
+	if r.Source == config.REST && p.Doing == "polling" && !refused.IsZero() {
+		r.Doing, r.Since = "waiting for the rate limit", refused.UTC()
+	}
+}
+
+// pollerDoes is what the poller does and since when, as its source says it.
+func (s *ownerStatus) pollerDoes(p poller.Status) (string, time.Time) {
+	switch {
+	case p.Doing == "polling" && s.detail != "":
+		return s.detail, s.detailSince.UTC()
+	case p.Doing == "waiting" && p.Err != nil:
+		return "waiting to try again", p.Since.UTC()
+	case p.Doing == "waiting":
+		return "waiting for the next poll", p.Since.UTC()
+	}
+	return p.Doing, p.Since.UTC()
+}
+
+// progress is how far a first load or a replay has come; nil where there is none.
+func (s *ownerStatus) progress(w watermark.Watermark) *status.Progress {
+	at := w.Settled
+	if w.Cursor != nil {
+		at = max(at, w.Cursor.UpdatedAt)
+	}
+	switch {
+	case w.Replay != nil:
+		return &status.Progress{From: timeOf(max(w.Replay.From, s.start)), At: timeOf(max(at, s.start))}
+	case w.AsOf == schemas.MinInstant:
+		return &status.Progress{From: timeOf(max(s.earliest, s.start)), At: timeOf(at)}
+	}
+	return nil
+}
+
+// lastSweep is the last sweep that was finished, nil where there is none.
+func lastSweep(w watermark.Watermark) *status.Sweep {
+	s := w.Swept
+	if s == nil {
+		return nil
+	}
+	return &status.Sweep{Began: timeOf(s.Began), Ended: timeOf(w.LastSweep), SourceRows: s.SourceRows,
+		TopicRows: s.TopicRows, DeadLetters: s.DeadLetters, Missing: s.Missing, Stale: s.Stale, Extra: s.Extra,
+		Published: s.Published, Tombstones: s.Tombstones, Left: s.Left}
+}
+
+// sweepInHand is the sweep that was asked for or goes on, nil where there is none.
+func sweepInHand(w watermark.Watermark, now poller.SweepStatus) *status.SweepInHand {
+	if w.Sweep == nil && now.Doing == "" && now.Err == nil {
+		return nil
+	}
+	s := &status.SweepInHand{Doing: now.Doing, Since: now.Since.UTC(), Rows: now.Rows, Of: now.Of}
+	if w.Sweep != nil {
+		s.Asked = timeOf(w.Sweep.At)
+	}
+	if now.Err != nil {
+		s.Error, s.Next = status.FirstLine(now.Err), now.Next.UTC()
+	}
+	return s
+}
+
+// timeOf is i as a time; the zero time for "not yet".
+func timeOf(i schemas.Instant) time.Time {
+	if i == schemas.MinInstant {
+		return time.Time{}
+	}
+	return i.Time()
+}

@@ -1,0 +1,37 @@
+package preflight
+
+import (
+	"context"
+	"strings"
+
+	"github.com/storestream/storestream/config"
+)
+
+// tryConfiguration says what is polled and how. The rules for settings were checked when they were loaded:
+// what was wrong with them ended the command.
+func tryConfiguration(_ context.Context, c Config) []Finding {
+	f := findings{part: "configuration"}
+	from := c.File
+	if from == "" {
+		from = "no file (--config), so defaults, environment and flags"
+	}
+	var sources []string
+	for _, source := range []string{config.Postgres, config.REST} {
+		var names []string
+		for _, r := range c.over(source) {
+			names = append(names, r.Name)
+		}
+		if len(names) > 0 {
+			sources = append(sources, strings.Join(names, ", ")+" over "+source)
+		}
+	}
+	f.ok("", "%s: %s", from, strings.Join(sources, "; "))
+	for _, name := range c.Settings.Enabled() {
+		if c.Settings.Resources[name].Overlap == 0 {
+			f.add(Warning, name, "set resources."+name+".overlap to longer than any transaction takes from the time "+
+				"that it stamps to its first write",
+				"overlap is 0: a row that becomes visible later than its updated_at is missed until a sweep finds it")
+		}
+	}
+	return f.all
+}

@@ -1,0 +1,150 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/postgres"
+	"github.com/storestream/storestream/schemas"
+)
+
+const (
+	// shortTimeout is a statement_timeout under which reads become many and small: a chunk aims at a few
+	// seconds.
+	shortTimeout = 5 * time.Second
+	readOnly     = "use a role that may only SELECT, such as student_ro"
+)
+
+// database looks at PostgreSQL, and at each table that is polled there.
+type database struct {
+	found findings
+	db    *postgres.DB
+}
+
+func tryDatabase(ctx context.Context, c Config) []Finding {
+	d := database{found: findings{part: "database"}}
+	tables := c.over(config.Postgres)
+	if len(tables) == 0 {
+		return nil
+	}
+	var err error
+	d.db, err = postgres.Open(postgres.Config{DSN: string(c.Settings.Postgres.DSN), MaxConnections: 1})
+	if err != nil {
+		d.found.fail("", err, "")
+		return d.found.all
+	}
+	defer d.db.Close()
+	server, err := postgres.CheckServer(ctx, d.db)
+	if err != nil {
+		d.found.fail("", err, databaseRemedy(err))
+		return d.found.all
+	}
+	d.server(server)
+	d.pooler(server, c.Settings.Postgres.MaxConnections)
+	d.clock(server)
+	d.role(server)
+	for _, r := range tables {
+		d.table(ctx, r)
+	}
+	return d.found.all
+}
+
+// databaseRemedy is what to do where the error does not say it.
+func databaseRemedy(err error) string {
+	var held *poller.HoldError
+	if errors.As(err, &held) {
+		return "" // it says what to do
+	}
+	return "start the database or its pooler; `run` waits for it"
+}
+
+func (d *database) server(s postgres.Server) {
+	kind, timeout := "primary", "no statement_timeout"
+	if s.Standby {
+		kind = "standby"
+	}
+	if s.StatementTimeout > 0 {
+		timeout = "statement_timeout " + s.StatementTimeout.String()
+	}
+	d.found.ok("", "PostgreSQL %s at %s, a %s: role %s, database %s, %s",
+		strings.Fields(s.Version + " ?")[0], s.Where, kind, s.Role, s.Database, timeout)
+}
+
+func (d *database) pooler(s postgres.Server, connections int) {
+	switch s.Pooling {
+	case postgres.SessionPooling:
+		d.found.add(Warning, "pooler", "ask for the address of the pooler in transaction mode, or set "+
+			"pool_mode=transaction", "%s: each connection of storestream keeps one of the server's for itself, up to "+
+			"%d (postgres.max_connections), also while idle", s.Pooling, connections)
+	case postgres.PoolingUnknown:
+		d.found.add(Note, "pooler", "", "cannot tell the pooler's mode: it gave no second connection in time, or "+
+			"is of another kind; every mode works")
+	default:
+		d.found.ok("pooler", "%s", s.Pooling)
+	}
+}
+
+func (d *database) clock(s postgres.Server) {
+	switch {
+	case s.Standby && s.Clock.IsZero():
+		d.found.add(Warning, "standby", "wait for the primary to commit something, or read from the primary",
+			"it has replayed no transaction since it started, so nothing can settle")
+	case s.Standby:
+		d.found.add(Note, "standby", "", "it has replayed what was committed until %s ago: settled follows that",
+			terminal.Duration(time.Since(s.Clock)))
+	}
+	if s.Ahead.Abs() > skewLimit {
+		d.found.add(Warning, "clock", "find out which clock is wrong (NTP); rows are settled by the database's, "+
+			"lag is measured by this machine's", "the database's clock is %s this machine's", beside(s.Ahead))
+	}
+}
+
+func (d *database) role(s postgres.Server) {
+	if s.StatementTimeout > 0 && s.StatementTimeout < shortTimeout {
+		d.found.add(Warning, "timeout",
+			fmt.Sprintf("ask for a longer one: ALTER ROLE %s SET statement_timeout = '60s'", s.Role),
+			"statement_timeout is %s: reads are cut into small ones, and a table without an index may not be "+
+				"readable at all", s.StatementTimeout)
+	}
+	if s.Superuser {
+		d.found.add(Warning, "role", readOnly, "role %s is a superuser, and storestream only reads", s.Role)
+	}
+}
+
+func (d *database) table(ctx context.Context, r *schemas.Resource) {
+	t, err := postgres.CheckTable(ctx, d.db, r)
+	if err != nil {
+		d.found.fail(r.Name, err, databaseRemedy(err))
+		return
+	}
+	rows := "rows not counted by ANALYZE yet"
+	if t.Rows >= 0 {
+		rows = "about " + terminal.Count(t.Rows) + " rows"
+	}
+	before := len(d.found.all)
+	if !t.Index && t.CreateIndex != "" {
+		d.found.add(Warning, r.Name, "give this to the owner of the database: "+t.CreateIndex,
+			"%s has no index on (updated_at, id): each poll reads the whole table (%s)", t.Name, rows)
+	}
+	if len(t.Missing) > 0 {
+		d.found.add(Note, r.Name, "", "%s has no column for %s: published as null",
+			t.Name, strings.Join(t.Missing, ", "))
+	}
+	if t.Hidden {
+		d.found.add(Warning, r.Name, "ask the owner for a policy that shows all rows, or for BYPASSRLS",
+			"%s has row security: rows that its policies hide from this role are missing in the topic", t.Name)
+	}
+	if t.Writable {
+		d.found.add(Warning, r.Name, readOnly,
+			"this role may change rows of %s, and storestream only reads", t.Name)
+	}
+	if len(d.found.all) == before {
+		d.found.ok(r.Name, "%s can be read, has the types and the index that reads go by, %s", t.Name, rows)
+	}
+}

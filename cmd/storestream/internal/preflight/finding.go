@@ -1,0 +1,42 @@
+package preflight
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Level says how much a finding matters.
+type Level string
+
+// The levels.
+const (
+	OK      Level = "ok"
+	Note    Level = "note" // to be known
+	Warning Level = "warn" // works, and costs something
+	Failure Level = "FAIL" // `run` will not work so
+)
+
+// Finding is one thing that was tried.
+type Finding struct {
+	Level Level  `json:"level"`
+	Part  string `json:"part"`            // configuration, service, database, kafka, registry, status
+	About string `json:"about,omitempty"` // a resource, topic or subject; "" for the part as a whole
+	Found string `json:"found"`           // one line
+	Do    string `json:"do,omitempty"`    // the remedy
+}
+
+// findings are those of one part, in order.
+type findings struct {
+	part string
+	all  []Finding
+}
+
+// add adds a finding about a resource, topic or subject; "" for the part as a whole. do is the remedy.
+func (f *findings) add(l Level, about, do, format string, args ...any) {
+	line := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ") // joined errors have several lines
+	f.all = append(f.all, Finding{Level: l, Part: f.part, About: about, Found: line, Do: do})
+}
+
+func (f *findings) ok(about, format string, args ...any) { f.add(OK, about, "", format, args...) }
+
+func (f *findings) fail(about string, err error, do string) { f.add(Failure, about, do, "%s", err) }

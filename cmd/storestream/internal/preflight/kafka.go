@@ -1,0 +1,236 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
+	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+const (
+	// smallRecords is a max.message.bytes under which ordinary rows become dead letters.
+	smallRecords = 100 << 10
+	// alive is how fresh another group's watermark is while its instance runs: it writes one every ten seconds.
+	alive = 30 * time.Second
+)
+
+// kafka tries the brokers, and looks at the topics, this user's rights, the watermarks and the group.
+type kafka struct {
+	c       Config
+	found   findings
+	inspect producer.Inspector
+	topics  []producer.TopicReport
+}
+
+func tryKafka(ctx context.Context, c Config) []Finding {
+	k := kafka{c: c, found: findings{part: "kafka"}, inspect: producer.Inspect(c.Cluster)}
+	ping, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+	defer cancel()
+	err := c.Cluster.Ping(ping)
+	brokers := 0
+	if err == nil {
+		brokers, err = k.inspect.Brokers(ctx)
+	}
+	if err != nil {
+		k.found.fail("", err, brokerRemedy(err))
+		return k.found.all
+	}
+	k.found.ok("", "%s at %s", terminal.Plural(brokers, "broker"), strings.Join(c.Settings.Kafka.Brokers, ", "))
+	k.topics = k.inspect.Topics(ctx, c.Settings.Enabled()...)
+	for _, r := range k.topics {
+		k.topic(r, brokers)
+	}
+	k.transactions(ctx)
+	k.watermarks(ctx)
+	k.group(ctx)
+	k.personal(ctx)
+	return k.found.all
+}
+
+func brokerRemedy(err error) string {
+	switch {
+	case errors.Is(err, kerr.SaslAuthenticationFailed):
+		return "check kafka.sasl: the broker refuses the user or the password"
+	case errors.Is(err, kerr.UnsupportedSaslMechanism):
+		return "set kafka.sasl.mechanism to one that the broker has"
+	case errors.Is(err, kerr.ClusterAuthorizationFailed):
+		return "allow this user to DESCRIBE the cluster"
+	}
+	return "is a broker up, are kafka.brokers right, and kafka.tls and kafka.sasl as it wants them? " +
+		"`run` waits for it"
+}
+
+// allow is the command that gives a user the rights to a topic or a group.
+func allow(kind, name string) string {
+	return fmt.Sprintf("kafka-acls.sh --add --allow-principal User:NAME --operation All --%s %s", kind, name)
+}
+
+func (k *kafka) topic(r producer.TopicReport, brokers int) {
+	f := &k.found
+	var refused *producer.RefusedError
+	switch {
+	case errors.As(r.Err, &refused):
+		f.add(Failure, r.Topic, refused.Do, "%s is %s, expected %s",
+			refused.Setting, refused.Found, refused.Expected)
+		return
+	case r.Err != nil:
+		f.fail(r.Topic, r.Err, brokerRemedy(r.Err))
+		return
+	case r.Missing:
+		f.ok(r.Topic, "is not there yet, and `run` can create it with %s",
+			terminal.Plural(k.newPartitions(r.Topic), "partition"))
+		return
+	case len(r.Lacking) > 0:
+		f.add(Failure, r.Topic, allow("topic", r.Topic), "this user lacks %s on it", strings.Join(r.Lacking, ", "))
+		return
+	}
+	before := len(f.all)
+	if r.Replicas < r.InSync {
+		f.add(Failure, r.Topic,
+			fmt.Sprintf("raise its replication factor, or set min.insync.replicas=%d", r.Replicas),
+			"it has %s and min.insync.replicas is %d: every write is refused",
+			terminal.Plural(r.Replicas, "replica"), r.InSync)
+	}
+	if r.Replicas < 2 && brokers > 1 {
+		f.add(Warning, r.Topic, "raise its replication factor to 3 (kafka-reassign-partitions.sh)",
+			"it has 1 replica: what it holds is lost with that broker")
+	}
+	if r.MaxBytes > 0 && r.MaxBytes < smallRecords {
+		f.add(Warning, r.Topic,
+			"kafka-configs.sh --alter --topic "+r.Topic+" --add-config max.message.bytes=1048588",
+			"max.message.bytes is %s: a larger row becomes a dead letter", terminal.Bytes(r.MaxBytes))
+	}
+	if len(f.all) == before {
+		f.ok(r.Topic, "%s, %s, records up to %s, settings as needed", terminal.Plural(r.Partitions, "partition"),
+			terminal.Plural(r.Replicas, "replica"), terminal.Bytes(r.MaxBytes))
+	}
+}
+
+// newPartitions: the topic of requests has one, whatever the others have.
+func (k *kafka) newPartitions(topic string) int {
+	if topic == k.c.Settings.Kafka.TopicPrefix+"requests" {
+		return 1
+	}
+	return int(k.c.Settings.Kafka.Partitions)
+}
+
+// transactions says whether this user may write in transactions: in one line, if so for all resources.
+func (k *kafka) transactions(ctx context.Context) {
+	before := len(k.found.all)
+	for _, name := range k.c.Settings.Enabled() {
+		err := k.inspect.TransactionalID(ctx, name)
+		var refused *producer.RefusedError
+		switch {
+		case errors.As(err, &refused):
+			k.found.add(Failure, "transactions", refused.Do, "%s is %s", refused.Setting, refused.Found)
+		case err != nil:
+			k.found.add(Note, "transactions", "",
+				"cannot tell whether the transactional id of %s is allowed: %s", name, err)
+		}
+	}
+	if len(k.found.all) == before {
+		k.found.ok("transactions", "the transactional ids storestream-%s<resource> are allowed",
+			k.c.Settings.Kafka.TopicPrefix)
+	}
+}
+
+// watermarks holds the watermarks against the topics: what they speak of must be what is there.
+func (k *kafka) watermarks(ctx context.Context) {
+	marks, err := producer.ReadWatermarks(ctx, k.c.Cluster)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return // nothing has run yet
+	}
+	if err != nil {
+		k.found.fail(k.c.Cluster.Watermarks(), err, "if a record there is not storestream's, find out who wrote "+
+			"it; if it is of a newer version, run that one")
+		return
+	}
+	now := schemas.InstantOf(time.Now())
+	for _, name := range k.c.Settings.Enabled() {
+		mark, written := marks[name]
+		if !written {
+			continue
+		}
+		topic := k.c.Cluster.Topic(name)
+		if age := now.Sub(mark.Written); mark.Group != k.c.Settings.Kafka.Group && age < alive {
+			k.found.add(Failure, topic,
+				"stop one of the two deployments, or give this one another kafka.topic_prefix",
+				"it is being published by group %q (instance %s, %s ago)",
+				mark.Group, mark.Instance, terminal.Duration(age))
+		}
+		at := slices.IndexFunc(k.topics, func(r producer.TopicReport) bool { return r.Topic == topic })
+		if r := k.topics[at]; !r.Missing && r.Partitions > 0 && int(mark.Partitions) != r.Partitions {
+			k.found.add(Failure, topic, "delete the topic: it is created anew and filled from the start",
+				"it has %d partitions, and was filled when it had %d: the same key would be in two of them",
+				r.Partitions, mark.Partitions)
+		}
+	}
+}
+
+// group says who shares the resources out now.
+func (k *kafka) group(ctx context.Context) {
+	name := k.c.Settings.Kafka.Group
+	members, err := ownership.Members(ctx, k.c.Cluster)
+	switch {
+	case errors.Is(err, kerr.GroupAuthorizationFailed):
+		k.found.fail("group", err, allow("group", name))
+		return
+	case errors.Is(err, producer.ErrSharing):
+		k.found.ok("group", "%s is sharing its resources out: an instance has come or gone", name)
+		return
+	case err != nil:
+		k.found.fail("group", err, brokerRemedy(err))
+		return
+	case len(members) == 0:
+		k.found.ok("group", "%s has no members: no instance runs", name)
+		return
+	}
+	var who []string
+	for _, m := range members {
+		owned := "nothing (standby)"
+		if len(m.Owned) > 0 {
+			owned = strings.Join(m.Owned, ", ")
+		}
+		who = append(who, m.Instance+" has "+owned)
+	}
+	k.found.ok("group", "%s has %s: %s", name, terminal.Plural(len(members), "member"), strings.Join(who, "; "))
+}
+
+// personal says where personal data stands in clear, and who may read it.
+func (k *kafka) personal(ctx context.Context) {
+	for _, name := range k.c.Settings.Enabled() {
+		fields := k.c.Schemas.Get(name).PersonalFields()
+		if len(fields) == 0 {
+			continue
+		}
+		topic := k.c.Cluster.Topic(name)
+		k.found.add(Note, topic, "see that only those read it who need to (kafka-acls.sh), and "+
+			k.c.Cluster.DeadLetters()+" too, which holds rows as they came",
+			"holds personal data in clear: %s; %s", strings.Join(fields, ", "), k.readers(ctx, topic))
+	}
+}
+
+func (k *kafka) readers(ctx context.Context, topic string) string {
+	r, err := k.inspect.Readers(ctx, topic)
+	switch {
+	case err != nil:
+		return "cannot tell who may read it: " + err.Error()
+	case r.Open:
+		return "whoever reaches the broker may read it (it has no access rules)"
+	case r.Unknown:
+		return "cannot tell who may read it: this user may not read the access rules"
+	case len(r.Principals) == 0:
+		return "no access rule names it: who may read it is the broker's default (allow.everyone.if.no.acl.found)"
+	}
+	return "may be read by " + strings.Join(r.Principals, ", ")
+}

@@ -1,0 +1,68 @@
+// Package preflight tries everything that `run` needs, and says what is wrong and what to do: the
+// configuration, the service, the database, Kafka, the schema registry, and the port of the status page. It
+// changes nothing: it makes no topic, registers no schema and disturbs no running instance.
+//
+// Each part is tried by a type of its own, whole in one file. All parts run side by side, for one that does
+// not answer must not keep the others waiting.
+package preflight
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+	"github.com/storestream/storestream/schemas/registry"
+)
+
+// Config is what is tried. All of it but File is needed.
+type Config struct {
+	File     string // where the settings come from; "": from no file
+	Settings *config.Config
+	Schemas  *schemas.Set
+	Cluster  *producer.Cluster
+	Registry *registry.Client
+}
+
+// patience bounds one part: what has not answered by then does not work.
+const patience = 30 * time.Second
+
+// Try yields what each part finds, as soon as the parts before it are done.
+func Try(ctx context.Context, c Config) iter.Seq[Finding] {
+	return func(yield func(Finding) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var results []chan []Finding
+		for _, part := range []func(context.Context, Config) []Finding{
+			tryConfiguration, tryService, tryDatabase, tryKafka, tryRegistry, tryStatusPort,
+		} {
+			found := make(chan []Finding, 1)
+			results = append(results, found)
+			go func() {
+				ctx, cancel := context.WithTimeout(ctx, patience)
+				defer cancel()
+				found <- part(ctx, c)
+			}()
+		}
+		for _, result := range results {
+			for _, f := range <-result {
+				if !yield(f) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// over is the enabled resources that are read from a source.
+func (c Config) over(source string) []*schemas.Resource {
+	var found []*schemas.Resource
+	for _, name := range c.Settings.Enabled() {
+		if c.Settings.Resources[name].Source == source {
+			found = append(found, c.Schemas.Get(name))
+		}
+	}
+	return found
+}

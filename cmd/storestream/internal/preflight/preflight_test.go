@@ -1,0 +1,301 @@
+package preflight
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/schemas"
+)
+
+// try tries what the settings of a stage name, and of more.
+func try(t *testing.T, s *stage.Stage, more ...string) []Finding {
+	t.Helper()
+	cfg := s.Config(more...)
+	client, err := connect.Registry(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{Settings: cfg, Schemas: s.Schemas, Registry: client, Cluster: s.Cluster("checker", more...)}
+	return slices.Collect(Try(t.Context(), c))
+}
+
+// passing is try where nothing fails.
+func passing(t *testing.T, s *stage.Stage, more ...string) []Finding {
+	t.Helper()
+	found := try(t, s, more...)
+	for _, f := range found {
+		if f.Level == Failure {
+			t.Errorf("with %q: %+v", more, f)
+		}
+	}
+	return found
+}
+
+// failing is try where something fails.
+func failing(t *testing.T, s *stage.Stage, more ...string) []Finding {
+	t.Helper()
+	found := try(t, s, more...)
+	if !slices.ContainsFunc(found, func(f Finding) bool { return f.Level == Failure }) {
+		t.Errorf("with %q nothing fails", more)
+	}
+	return found
+}
+
+// says wants one finding of a part about something, at a level, whose text and remedy hold the words.
+func says(t *testing.T, found []Finding, l Level, part, about string, words ...string) {
+	t.Helper()
+	for _, f := range found {
+		lacks := func(w string) bool { return !strings.Contains(f.Found+" -> "+f.Do, w) }
+		if f.Level == l && f.Part == part && f.About == about && !slices.ContainsFunc(words, lacks) {
+			return
+		}
+	}
+	var b strings.Builder
+	for _, f := range found {
+		fmt.Fprintf(&b, "%s  %s %s  %s -> %s\n", f.Level, f.Part, f.About, f.Found, f.Do)
+	}
+	t.Errorf("no %s of %s %s with %q among:\n%s", l, part, about, words, &b)
+}
+
+// database is a stage with a service, and a database behind a pooler in transaction mode.
+type databaseStage struct {
+	*stage.Stage
+	fake     *storefake.Fake
+	postgres *servers.Postgres
+	pooler   *servers.PgBouncer
+}
+
+var readers = map[string]string{storefake.ReaderRole: "student"}
+
+// withDatabase starts it. change may be nil.
+func withDatabase(t *testing.T, change func(*storefake.Config)) *databaseStage {
+	t.Helper()
+	s := &databaseStage{Stage: stage.New(t), postgres: servers.PostgresForTest(t, servers.PostgresConfig{})}
+	s.pooler = servers.PgBouncerForTest(t, servers.PgBouncerConfig{Postgres: s.postgres, Users: readers})
+	s.fake = s.Serve(func(c *storefake.Config) {
+		c.Database.DSN = s.postgres.AdminDSN("postgres")
+		if change != nil {
+			change(c)
+		}
+	})
+	s.Settings = append(s.Settings, "postgres.dsn="+s.pooler.DSN(storefake.ReaderRole, "student", "postgres"))
+	return s
+}
+
+func TestNothingIsWrongWhereAllIsWellAndNothingIsChanged(t *testing.T) {
+	s := withDatabase(t, nil)
+	found := try(t, s.Stage)
+	for _, f := range found {
+		if f.Level == Failure || f.Level == Warning {
+			t.Errorf("%+v", f)
+		}
+		if strings.Contains(f.Found, "student@") {
+			t.Errorf("a secret is shown: %+v", f)
+		}
+	}
+	says(t, found, OK, "configuration", "",
+		"orders, order_items over postgres; products, users, shipments over rest")
+	says(t, found, OK, "service", "products")
+	says(t, found, OK, "database", "pooler", "a pooler in transaction mode")
+	says(t, found, OK, "database", "orders")
+	says(t, found, OK, "kafka", "store.orders", "is not there yet, and `run` can create it with 2 partitions")
+	says(t, found, OK, "kafka", "store.requests", "can create it with 1 partition")
+	says(t, found, Note, "kafka", "store.users",
+		"personal data in clear: first_name, last_name, email, street_address")
+	says(t, found, OK, "registry", "", s.Registry.URL)
+	says(t, found, OK, "registry", "store.order_items", "store.order_items-key",
+		"not registered yet; compatible")
+	says(t, found, OK, "status", "", "127.0.0.1:0 is free")
+
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.Broker.Brokers()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	topics, err := kadm.NewClient(cl).ListTopics(t.Context())
+	if err != nil || len(topics) > 0 {
+		t.Errorf("it made topics %v (%v)", topics.Names(), err)
+	}
+	for _, f := range try(t, s.Stage) {
+		if f.Part == "registry" && f.About != "" && !strings.Contains(f.Found, "not registered yet") {
+			t.Errorf("it registered schemas: %+v", f)
+		}
+	}
+}
+
+func TestWhatIsWrongWithTheDatabaseIsNamed(t *testing.T) {
+	s := withDatabase(t, func(c *storefake.Config) {
+		c.Database.NoIndex, c.Database.StatementTimeout = true,
+			3*time.Second
+	})
+	found := passing(t, s.Stage)
+	says(t, found, Warning, "database", "orders", "each poll reads the whole table",
+		`CREATE INDEX CONCURRENTLY ON "public"."orders" (updated_at, id);`)
+	says(t, found, Warning, "database", "timeout", "statement_timeout is 3s", "ALTER ROLE student_ro")
+
+	session := servers.PgBouncerForTest(t, servers.PgBouncerConfig{Postgres: s.postgres, PoolMode: "session",
+		Users: map[string]string{storefake.ReaderRole: "student"}})
+	says(t, passing(t, s.Stage, "postgres.dsn="+session.DSN(storefake.ReaderRole, "student", "postgres")),
+		Warning, "database", "pooler", "a pooler in session mode", "pool_mode=transaction")
+	direct := passing(t, s.Stage, "postgres.dsn="+s.postgres.AdminDSN("postgres"))
+	says(t, direct, Warning, "database", "role", "is a superuser", "student_ro")
+	says(t, direct, Warning, "database", "orders", "may change rows")
+	says(t, failing(t, s.Stage, "postgres.dsn="+s.pooler.DSN(storefake.ReaderRole, "geheim", "postgres")),
+		Failure, "database", "", "check user, password")
+	says(t, failing(t, s.Stage, "postgres.dsn="+s.pooler.DSN(storefake.ReaderRole, "student", "nowhere")),
+		Failure, "database", "", "nowhere")
+
+	s.exec(t, "REVOKE SELECT ON orders FROM "+storefake.ReaderRole)
+	s.exec(t, "ALTER TABLE order_items ALTER COLUMN quantity TYPE boolean USING true")
+	found = failing(t, s.Stage)
+	says(t, found, Failure, "database", "orders", "may not read", "GRANT SELECT ON")
+	says(t, found, Failure, "database", "order_items", "column quantity is bool")
+	says(t, found, OK, "service", "products") // the rest is tried all the same
+
+	if err := s.postgres.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.pooler.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	says(t, failing(t, s.Stage), Failure, "database", "", "is the database up", "`run` waits for it")
+}
+
+func (s *databaseStage) exec(t *testing.T, sql string) {
+	t.Helper()
+	if err := s.fake.Exec(t.Context(), sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// withService is a stage with a service and no database.
+func withService(t *testing.T, change func(*storefake.Config)) *stage.Stage {
+	t.Helper()
+	s := stage.New(t)
+	s.Serve(change)
+	return s
+}
+
+func TestWhatIsWrongWithTheServiceIsNamed(t *testing.T) {
+	s := withService(t, nil)
+	says(t, failing(t, s, "store.base_url=http://"+stage.Nowhere(t)+"/v1"), Failure, "service", "",
+		"is the service up", "store.base_url")
+	says(t, failing(t, s, "store.api_key=geheim"), Failure, "service", "", "does not accept store.api_key")
+	says(t, failing(t, s, "store.base_url="+s.Registry.URL), Failure, "service", "", "store.base_url")
+
+	s = withService(t, func(c *storefake.Config) {
+		c.Offset,
+			c.Readings.ExtraFields = -90*time.Minute-30*time.Second, true
+	})
+	found := passing(t, s)
+	says(t, found, Warning, "service", "clock", "1h30m", "behind this machine's", "NTP")
+	says(t, found, Note, "service", "users", "fields that the schema does not know")
+
+	s = withService(t, func(c *storefake.Config) {
+		c.Readings.NoDate = true
+		c.Faults.Choose = func(r *http.Request) storefake.Fault {
+			if strings.HasSuffix(r.URL.Path, "store-users") {
+				return storefake.TooMany
+			}
+			return storefake.NoFault
+		}
+	})
+	found = passing(t, s)
+	says(t, found, Note, "service", "clock", "sends no Date header")
+	says(t, found, Warning, "service", "users", "answered 429", "max_requests_per_second")
+}
+
+func TestWhatIsWrongWithKafkaIsNamed(t *testing.T) {
+	s := withService(t, nil)
+	says(t, failing(t, s, "kafka.brokers="+stage.Nowhere(t)), Failure, "kafka", "", "does not answer",
+		"kafka.tls")
+	says(t, failing(t, s, "kafka.replication_factor=3"), Failure, "kafka", "store.orders",
+		"INVALID_REPLICATION_FACTOR")
+
+	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, nil)
+	says(t, failing(t, s, "kafka.group=others"), Failure, "kafka", "store.orders",
+		`published by group "storestream"`, "kafka.topic_prefix")
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.Broker.Brokers()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	s.Publish("users", nil, nil, nil)
+	if _, err := kadm.NewClient(cl).CreatePartitions(t.Context(), 1, "store.users"); err != nil {
+		t.Fatal(err)
+	}
+	says(t, failing(t, s), Failure, "kafka", "store.users", "it has 3 partitions, and was filled when it had 2",
+		"delete the topic")
+
+	settings := map[string]*string{"cleanup.policy": kadm.StringPtr("delete")}
+	small := map[string]*string{"cleanup.policy": kadm.StringPtr("compact"),
+		"max.message.bytes": kadm.StringPtr("2000"), "min.insync.replicas": kadm.StringPtr("2")}
+	for topic, with := range map[string]map[string]*string{"other.orders": settings, "other.users": small} {
+		if _, err := kadm.NewClient(cl).CreateTopic(t.Context(), 2, 1, with, topic); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := failing(t, s, "kafka.topic_prefix=other.")
+	says(t, found, Failure, "kafka", "other.orders", "cleanup.policy is delete, expected compact",
+		"kafka-configs.sh --alter")
+	says(t, found, Warning, "kafka", "other.users", "max.message.bytes is 2.0 KiB", "dead letter")
+	says(t, found, Failure, "kafka", "other.users", "min.insync.replicas is 2")
+
+	// Another registry: the topic's keys carry an id that this one does not know.
+	anew := servers.RegistryForTest(t)
+	says(t, failing(t, s, "registry.url="+anew.URL), Failure, "registry", "store.orders",
+		"the same row would have two keys", "point registry.url at")
+}
+
+func TestWhatIsWrongWithTheRegistryIsNamed(t *testing.T) {
+	s := withService(t, nil)
+	says(t, failing(t, s, "registry.auto_register=false"), Failure, "registry", "store.users",
+		"lacks store.users-key", "storestream schema register")
+	says(t, failing(t, s, "registry.url=http://"+stage.Nowhere(t)), Failure, "registry", "", "does not answer",
+		"registry.url")
+	s.Registry.Fake.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Content-Type", "application/vnd.schemaregistry.v1+json")
+		switch {
+		case r.URL.Path == "/mode":
+			fmt.Fprint(w, `{"mode":"READONLY"}`)
+		// Something is there, and it is not ours.
+		case strings.HasSuffix(r.URL.Path, "/subjects/store.orders-value"):
+			w.WriteHeader(http.StatusNotFound)
+			fmt.Fprint(w, `{"error_code":40403,"message":"Schema not found"}`)
+		case strings.HasPrefix(r.URL.Path, "/compatibility/subjects/store.orders-value"):
+			fmt.Fprint(w, `{"is_compatible":false,"messages":["status: type changed"]}`)
+		default:
+			return false
+		}
+		return true
+	})
+	found := failing(t, s)
+	says(t, found, Failure, "registry", "store.orders", "refuses store.orders-value: status: type changed",
+		"compatibility")
+	says(t, found, Failure, "registry", "store.users", "is read-only and lacks store.users-key")
+}
+
+func TestAPortThatIsTakenIsOnlyWrongWhereNoStorestreamHasIt(t *testing.T) {
+	s := withService(t, nil)
+	var lc net.ListenConfig
+	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() { _ = http.Serve(l, http.NotFoundHandler()) }() //nolint:gosec // a test's
+	says(t, failing(t, s, "http.listen="+l.Addr().String()), Failure, "status", "", "address already in use",
+		"http.listen")
+}

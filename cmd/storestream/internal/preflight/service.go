@@ -1,0 +1,149 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/client"
+	"github.com/storestream/storestream/schemas"
+)
+
+const (
+	// skewLimit is how far two clocks may differ before it is worth a word. Date headers are good to a second,
+	// and overlaps are minutes.
+	skewLimit = 5 * time.Second
+	// trialTimeout bounds the one request that a person waits for.
+	trialTimeout = 15 * time.Second
+)
+
+// service tries each endpoint that is polled: it asks for one row.
+type service struct {
+	found  findings
+	rest   *client.Client
+	trials []trial
+}
+
+// trial is what one endpoint answered.
+type trial struct {
+	resource *schemas.Resource
+	answer   client.Trial
+	err      error
+}
+
+func tryService(ctx context.Context, c Config) []Finding {
+	s := service{found: findings{part: "service"}}
+	resources := c.over(config.REST)
+	if len(resources) == 0 {
+		return nil
+	}
+	store := c.Settings.Store
+	var err error
+	s.rest, err = client.New(client.Config{BaseURL: store.BaseURL, APIKey: string(store.APIKey),
+		MaxRequestsPerSecond: store.MaxRequestsPerSecond, Attempts: 1,
+		RequestTimeout: min(trialTimeout, store.RequestTimeout)})
+	if err != nil {
+		s.found.fail("", err, "")
+		return s.found.all
+	}
+	defer s.rest.Close()
+	s.tryAll(ctx, resources)
+	if err := s.noPage(); err != nil {
+		s.found.fail("", err, serviceRemedy(err))
+		return s.found.all
+	}
+	key := "its key was fetched"
+	if store.APIKey != "" {
+		key = "store.api_key is accepted"
+	}
+	s.found.ok("", "%s answers, and %s", store.BaseURL, key)
+	s.clock()
+	for _, t := range s.trials {
+		s.endpoint(t)
+	}
+	return s.found.all
+}
+
+func (s *service) tryAll(ctx context.Context, resources []*schemas.Resource) {
+	s.trials = make([]trial, len(resources))
+	var group sync.WaitGroup
+	for i, r := range resources {
+		group.Go(func() {
+			answer, err := s.rest.Try(ctx, r)
+			s.trials[i] = trial{r, answer, err}
+		})
+	}
+	group.Wait()
+}
+
+// noPage is an error where no endpoint answered with a page: then the service is the matter, and not its
+// endpoints one by one. A service that only asks for fewer requests is there.
+func (s *service) noPage() error {
+	var rate *client.RateError
+	for _, t := range s.trials {
+		if t.err == nil || errors.As(t.err, &rate) {
+			return nil
+		}
+	}
+	return s.trials[0].err
+}
+
+func serviceRemedy(err error) string {
+	var held *poller.HoldError
+	if errors.As(err, &held) { // what is wrong says the rest
+		return "check store.base_url (with its version, such as /v1) and store.api_key"
+	}
+	return "is the service up, and is store.base_url right? `run` waits for it"
+}
+
+func (s *service) clock() {
+	state := s.rest.State()
+	switch {
+	case !state.HasClock:
+		s.found.add(Note, "clock", "keep this machine's clock right (NTP)",
+			"the service sends no Date header, so days are closed by this machine's clock alone")
+	case state.ClockSkew.Abs() > skewLimit:
+		s.found.add(Warning, "clock", "find out which clock is wrong (NTP): a day is closed when both say so, and "+
+			"what is newer than its overlap may be late by the difference",
+			"the service's clock is %s this machine's", beside(state.ClockSkew))
+	default:
+		s.found.ok("clock", "the service's clock and this machine's differ by less than %s", skewLimit)
+	}
+}
+
+// beside says on which side of another clock one is.
+func beside(ahead time.Duration) string {
+	if ahead < 0 {
+		return terminal.Duration(-ahead) + " behind"
+	}
+	return terminal.Duration(ahead) + " ahead of"
+}
+
+func (s *service) endpoint(t trial) {
+	f, name := &s.found, t.resource.Name
+	var rate *client.RateError
+	switch {
+	case errors.As(t.err, &rate):
+		f.add(Warning, name, "somebody uses the key at the limit of its rate: a running instance that is catching "+
+			"up, or another program; lower store.max_requests_per_second if it goes on", "%s", t.err)
+	case t.err != nil:
+		f.fail(name, t.err, serviceRemedy(t.err))
+	case t.answer.Reject != nil:
+		f.add(Warning, name, "look at that row at its source: it will be a dead letter, and if all rows are so "+
+			"the resource is held", "the one row that came breaks the contract in %q: %s",
+			t.answer.Reject.Field, t.answer.Reject.Err)
+	case !t.answer.Row:
+		f.add(Note, name, "", "%s answers, and has no rows", t.resource.Path)
+	case len(t.answer.Unknown) > 0:
+		f.add(Note, name, "to publish them, add them to "+t.resource.RecordName+".avsc in schemas.dir",
+			"%s has fields that the schema does not know, and that are left out: %s",
+			t.resource.Path, strings.Join(t.answer.Unknown, ", "))
+	default:
+		f.ok(name, "%s gave a row, as the schema has it", t.resource.Path)
+	}
+}

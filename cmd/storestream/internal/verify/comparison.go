@@ -1,0 +1,179 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/compare"
+	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+const (
+	// mostLooks is how often what differs is looked at again.
+	mostLooks = 2
+	// deliverWithin is how long an instance takes at most from the end of a poll until its rows can be read.
+	deliverWithin = 5 * time.Second
+)
+
+// comparison is the comparison of one resource.
+type comparison struct {
+	resource *schemas.Resource
+	settings config.Resource
+	topic    string
+	compare  compare.Config
+	reading  func(resource string, p compare.Progress)
+	began    time.Time
+
+	compared *compare.Comparison // of the last reading in full
+	looked   time.Time           // when what it compares was last read
+	looks    int                 // since the first reading
+	again    bool                // it was read in full a second time
+	err      error               // why it cannot be compared
+
+	// What is known of the running instance.
+	ownership ownership.Resource
+	mark      watermark.Watermark
+}
+
+func newComparison(c Config, r *schemas.Resource, source poller.Source) *comparison {
+	settings := c.Settings.Resources[r.Name]
+	start := connect.Start(settings)
+	return &comparison{
+		resource: r, settings: settings, topic: c.Cluster.Topic(r.Name), reading: c.Reading, began: time.Now(),
+		mark: watermark.New(r.Name),
+		compare: compare.Config{
+			Start: start, CreatedAt: poller.CreatedAtIn(r), Now: time.Now,
+			Source: poller.CompareSource(source, start, time.Now),
+			Topic: func(ctx context.Context, from []int64, take func(watermark.Published) error) ([]int64, error) {
+				return producer.ReadTopic(ctx, c.Cluster, r, from, take)
+			},
+			DeadLetters: func(ctx context.Context) (map[int64]bool, error) {
+				return deadLetters(ctx, c.Cluster, r.Name)
+			},
+		},
+	}
+}
+
+// deadLetters is the rows of a resource that have a dead letter. One without a usable id is no row's.
+func deadLetters(ctx context.Context, cluster *producer.Cluster, resource string) (map[int64]bool, error) {
+	letters, err := producer.ReadDeadLetters(ctx, cluster, resource)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return nil, nil
+	}
+	ids := map[int64]bool{}
+	for key := range letters {
+		if id, ok := watermark.DeadLetterRow(key); ok {
+			ids[id] = true
+		}
+	}
+	return ids, err
+}
+
+// readAll reads topic and service in full.
+func (o *comparison) readAll(ctx context.Context) {
+	o.compared = compare.New(o.compare)
+	o.read(o.compared.First(ctx, func(p compare.Progress) { o.reading(o.resource.Name, p) }))
+}
+
+// read notes how a reading ended.
+func (o *comparison) read(err error) {
+	o.looked = time.Now()
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		err = fmt.Errorf("topic %s does not exist: `storestream run` creates and fills it", o.topic)
+	}
+	if err != nil {
+		o.err = err
+	}
+}
+
+// open says whether there is something to look at again.
+func (o *comparison) open() bool {
+	return o.err == nil && o.looks < mostLooks &&
+		(o.compared.Suspects() > 0 || o.compared.Report().Untracked > 0 && !o.again)
+}
+
+// ready says whether the running instance has had the time to deliver what was under way: a pass that began
+// after the last look is complete; or two intervals of one owner are over and a little, for over REST only
+// some passes are complete ones.
+func (o *comparison) ready(now time.Time) bool {
+	switch {
+	case o.ownership.Abandoned || o.mark.AsOf > schemas.InstantOf(o.looked):
+		return true
+	case o.ownership.Between():
+		return false
+	}
+	began := o.looked
+	if o.ownership.Since.After(began) {
+		began = o.ownership.Since
+	}
+	return now.Sub(began) > 2*o.settings.Interval+deliverWithin
+}
+
+// look takes one look at what differs. Where more rows differed than can be looked at again, as while
+// everything is updated at once, it reads both in full once more.
+func (o *comparison) look(ctx context.Context) {
+	if o.compared.Report().Untracked > 0 && !o.again {
+		o.again = true
+		o.readAll(ctx)
+		return
+	}
+	o.read(o.compared.Look(ctx))
+	if o.looks++; o.ownership.Abandoned {
+		o.looks = mostLooks
+	}
+}
+
+// report says what came of it.
+func (o *comparison) report() *Report {
+	r := &Report{Resource: o.resource.Name, Source: o.settings.Source, Topic: o.topic, Verdict: Identical,
+		MissingIDs: []int64{}, StaleIDs: []int64{}, ExtraIDs: []int64{},
+		Seconds: math.Round(time.Since(o.began).Seconds()*10) / 10}
+	if o.mark.AsOf > schemas.MinInstant {
+		r.AsOf = &o.mark.AsOf
+	}
+	if o.err != nil {
+		r.Verdict, r.Error = Unknown, status.FirstLine(o.err)
+		return r
+	}
+	figures, count := o.compared.Report(), o.compared.Count()
+	r.SourceRows, r.TopicRows, r.DeadLetters = figures.SourceRows, figures.TopicRows, figures.DeadLetters
+	r.InFlight, r.Untracked, r.Foreign = figures.InFlight, figures.Untracked, figures.Foreign
+	r.Missing, r.Stale, r.Extra = count[compare.Missing], count[compare.Stale], count[compare.Extra]
+	strays := 0
+	for _, d := range o.compared.Differences() {
+		if len(d.Strays) > 0 {
+			strays++
+		}
+		if ids := r.idsOf(d.Kind); len(*ids) < mostIDs {
+			*ids = append(*ids, d.ID)
+		}
+	}
+	if r.Missing+r.Stale+r.Extra > 0 {
+		r.Verdict = Different
+		if o.ownership.Abandoned {
+			r.note("no instance polls it: rows that changed since the last one did are differences")
+		}
+	}
+	if r.Foreign > 0 {
+		r.note(terminal.Plural(r.Foreign, "record") + " in the topic with a key that is no row's: no row differs " +
+			"by it, but another program wrote it, and consumers that decode keys may stop there")
+	}
+	if strays > 0 {
+		r.note(terminal.Plural(strays, "row") + " of those that differ: another program wrote a record into a " +
+			"partition where its key does not belong, and consumers may take it for the row")
+	}
+	return r
+}

@@ -1,0 +1,68 @@
+package verify
+
+import (
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/compare"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/schemas"
+)
+
+// neverRead is the source of a comparison that reads nothing.
+var neverRead poller.Source
+
+func newTestComparison(t *testing.T, looked time.Time) *comparison {
+	t.Helper()
+	s := stage.New(t)
+	c := Config{Settings: s.Config("resources.users.interval=1s"), Schemas: s.Schemas,
+		Cluster: s.Cluster("verifier"), Reading: func(string, compare.Progress) {}}
+	o := newComparison(c, s.Schemas.Get("users"), neverRead)
+	o.looked = looked
+	return o
+}
+
+// While a group shares its resources out anew, what is not delivered is under way: verify waits for the next
+// owner's polls.
+func TestVerifyWaitsForTheNextOwnerDuringAHandover(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	o := newTestComparison(t, at)
+	for _, step := range []struct {
+		after     time.Duration // since it was looked at
+		owner     string
+		instances bool
+		asOf      time.Duration // of the watermark, before or after that
+		ready     bool
+	}{
+		{time.Second, "a", true, -time.Second, false},
+		{4 * time.Second, "", true, -time.Second, false},
+		{15 * time.Second, "", true, -time.Second, false}, // however long
+		{20 * time.Second, "b", true, -time.Second, false},
+		{26 * time.Second, "b", true, -time.Second, false},
+		{28 * time.Second, "b", true, -time.Second, true}, // two polls of b are over, none of them complete
+		{28 * time.Second, "b", true, time.Second, true},
+		{29 * time.Second, "", true, -time.Second, false},
+		{60 * time.Second, "", true, -time.Second, true}, // nobody takes it
+		{61 * time.Second, "", false, -time.Second, true},
+		{62 * time.Second, "c", true, -time.Second, false},
+	} {
+		now := at.Add(step.after)
+		o.ownership.Note(step.owner, step.instances, now)
+		o.mark.AsOf = schemas.InstantOf(at.Add(step.asOf))
+		if got := o.ready(now); got != step.ready {
+			t.Errorf("after %s: ready %v, expected %v (%+v)", step.after, got, step.ready, o.ownership)
+		}
+	}
+}
+
+func TestVerifyDoesNotWaitWhereNoInstanceRunsNorLongForAGroupThatCannotBeAsked(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	o := newTestComparison(t, at)
+	if o.ready(at.Add(time.Second)) || !o.ready(at.Add(8*time.Second)) {
+		t.Error("two intervals and a little are what an instance of which nothing is known takes")
+	}
+	if o.ownership.Note("", false, at); !o.ready(at) {
+		t.Error("it waits where no instance runs")
+	}
+}

@@ -1,0 +1,151 @@
+// Package verify compares topics with the service row by row, and says whether they are equal. It changes
+// nothing.
+//
+// Topic and service both change while they are read, so most of what differs at first is only under way. It
+// is looked at again, up to twice, each time after the running instance has had the time to deliver it:
+//
+//	read both in full -- a poll goes by -- look again -- a poll goes by -- look again
+//	   equal: done                      equal: was in flight            differs: different
+//
+// While a group shares its resources out anew nobody polls, and rows wait. So between two owners verify
+// waits, and a new owner has its time from then on. Where nobody polls at all there is no use in waiting:
+// what changed since the last instance stopped does differ.
+package verify
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/compare"
+	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/wait"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+// Config says what to compare. All of it is needed.
+type Config struct {
+	Settings  *config.Config
+	Schemas   *schemas.Set
+	Cluster   *producer.Cluster
+	Resources []string
+	// Reading hears how far the comparison of a resource has read.
+	Reading func(resource string, p compare.Progress)
+	// Waiting hears how many rows wait to be looked at again.
+	Waiting func(rows int)
+}
+
+const (
+	// gcPercent is by how much the heap may grow before it is collected. What is held is one table without
+	// pointers, so a collection costs next to nothing however large it is. At the usual 100 percent the garbage
+	// of reading could grow to its size first.
+	gcPercent = 25
+	// lookEvery is how often the watermarks are read while the running instance polls, askEvery how often its
+	// group is asked who has what.
+	lookEvery = 300 * time.Millisecond
+	askEvery  = time.Second
+)
+
+// Run compares. Its error is the end of ctx, or a source that cannot be opened. What could not be compared is
+// in the result.
+func Run(ctx context.Context, c Config) (*Result, error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	sources, err := connect.OpenSources(c.Settings, zap.NewNop())
+	if err != nil {
+		return nil, err
+	}
+	defer sources.Close()
+	counts := metrics.New(prometheus.NewRegistry())
+	var all comparisons
+	for _, name := range c.Resources {
+		r := c.Schemas.Get(name)
+		one := newComparison(c, r, sources.New(r, counts.Resource(name), zap.NewNop(), nil))
+		all = append(all, one)
+		one.readAll(ctx)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+	if err := all.lookAgain(ctx, c); err != nil {
+		return nil, err
+	}
+	result := &Result{}
+	for _, one := range all {
+		result.Resources = append(result.Resources, one.report())
+	}
+	result.Verdict = result.verdict()
+	return result, nil
+}
+
+// comparisons are those of one Run.
+type comparisons []*comparison
+
+// lookAgain gives every resource with differences its looks, side by side: what takes time is to wait for the
+// polls between them.
+func (all comparisons) lookAgain(ctx context.Context, c Config) error {
+	watch := producer.NewWatch(c.Cluster)
+	var asked time.Time
+	for all.open() {
+		if time.Since(asked) >= askEvery {
+			all.askGroup(ctx, c.Cluster)
+			asked = time.Now()
+		}
+		_ = watch.Look(ctx) // a broker that does not answer is waited for as long as an instance that does not poll
+		marks := watch.Watermarks()
+		for _, one := range all {
+			if mark, ok := marks[one.resource.Name]; ok {
+				one.mark = mark
+			}
+			if one.open() && one.ready(time.Now()) {
+				one.look(ctx)
+			}
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !all.open() {
+			return nil
+		}
+		c.Waiting(all.differing())
+		if err := wait.For(ctx, lookEvery); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (all comparisons) open() bool { return slices.ContainsFunc(all, (*comparison).open) }
+
+// differing is how many rows wait to be looked at again.
+func (all comparisons) differing() (n int) {
+	for _, one := range all {
+		if one.open() {
+			n += one.compared.Suspects() + one.compared.Report().Untracked
+		}
+	}
+	return n
+}
+
+// askGroup finds out who polls what. What was known stays where the group cannot be asked.
+func (all comparisons) askGroup(ctx context.Context, cluster *producer.Cluster) {
+	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+	defer cancel()
+	members, err := ownership.Members(ctx, cluster)
+	sharing := errors.Is(err, producer.ErrSharing)
+	if err != nil && !sharing {
+		return
+	}
+	owners := ownership.ByResource(members)
+	for _, one := range all {
+		one.ownership.Note(owners[one.resource.Name], sharing || len(members) > 0, time.Now())
+	}
+}

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+)
+
+// call is one call of the program and what came of it.
+type call struct {
+	args    []string
+	environ []string
+	// terminal says that somebody is there, who types answer.
+	terminal bool
+	answer   string
+
+	code           int
+	stdout, stderr *buffer
+}
+
+// buffer is a bytes.Buffer that a test may read while the program writes.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+func (c *call) run(ctx context.Context) *call { return c.runInto(ctx, &buffer{}, &buffer{}) }
+
+// runInto interrupts a program that should long have ended.
+func (c *call) runInto(ctx context.Context, stdout, stderr *buffer) *call {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	c.stdout, c.stderr = stdout, stderr
+	c.code = execute(ctx, c.args, &environment{environ: c.environ, stdin: strings.NewReader(c.answer),
+		stdout: c.stdout,
+		stderr: c.stderr, terminal: c.terminal})
+	return c
+}
+
+// do runs the program with args.
+func do(t *testing.T, args ...string) *call {
+	t.Helper()
+	return (&call{args: args}).run(t.Context())
+}
+
+// expect fails the test unless the exit status is code and all of the texts are in stdout or stderr.
+func (c *call) expect(t *testing.T, code int, texts ...string) *call {
+	t.Helper()
+	all := c.stdout.String() + c.stderr.String()
+	if c.code != code {
+		t.Errorf("%q exits %d, expected %d:\n%s", c.args, c.code, code, all)
+	}
+	for _, text := range texts {
+		if !strings.Contains(all, text) {
+			t.Errorf("%q does not say %q:\n%s", c.args, text, all)
+		}
+	}
+	return c
+}
+
+// scene is a stage on which the program runs.
+type scene struct {
+	*stage.Stage
+	t *testing.T
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	return &scene{stage.New(t), t}
+}
+
+// call prepares a call with the configuration of the stage.
+func (s *scene) call(args ...string) *call {
+	for _, setting := range s.Settings {
+		args = append(args, "--set", setting)
+	}
+	return &call{args: args}
+}
+
+func (s *scene) do(args ...string) *call { return s.call(args...).run(s.t.Context()) }
+
+// answer runs the program on a terminal, where somebody types.
+func (s *scene) answer(answer string, args ...string) *call {
+	c := s.call(args...)
+	c.terminal, c.answer = true, answer
+	return c.run(s.t.Context())
+}
+
+// start runs the program until the test ends or the returned function interrupts it.
+func (s *scene) start(args ...string) (out *call, interrupt func() *call) {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	c, ended := s.call(args...), make(chan struct{})
+	out = &call{stdout: &buffer{}, stderr: &buffer{}}
+	go func() { defer close(ended); c.runInto(ctx, out.stdout, out.stderr) }()
+	wait := func() *call {
+		select {
+		case <-ended:
+		case <-time.After(30 * time.Second):
+			s.t.Fatalf("%q does not end:\n%s", args, out.stderr)
+		}
+		return c
+	}
+	s.t.Cleanup(func() { cancel(); wait() })
+	return out, func() *call { cancel(); return wait() }
+}
+
+func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {
+	const every = "orders, order_items, products, users, shipments"
+	for _, test := range []struct {
+		args string
+		says string
+	}{
+		{"", "no command given: expected one of run, check, "},
+		{"rnu", `the nearest is run (see`},
+		{"watermark", "no command given: expected one of list, reset"},
+		{"watermark lst", "the nearest is list"},
+		{"run --onse", "unknown flag: --onse; the nearest is --once (see `storestream run --help`)"},
+		{"run now", `unexpected argument "now"`},
+		{"run --once --patience soon", "--patience"},
+		{"run --once --patience 0s", "expected more than 0s"},
+		{"run --patience 5m", "without --once"},
+		{"version -x", "unknown shorthand flag"},
+		{"watermark list -o yaml", "-o yaml: expected json"},
+		{"watermark reset --to 2026-11-20", "no resource given: expected one or more of " + every + ", or --all"},
+		{"watermark reset order --to 2026-11-20",
+			`unknown resource "order": expected one of ` + every + "; the nearest is orders"},
+		{"watermark reset orders --all --to 2026-11-20", "--all and orders"},
+		{"watermark reset orders", "--to is missing"},
+		{"watermark reset orders --to yesterday", `--to "yesterday": expected RFC 3339`},
+		{"watermark reset orders --to 2026-11-20T09:30:00", "expected RFC 3339 with a zone"},
+		{"watermark reset orders --to 2999-01-01", "--to 2999-01-01 lies in the future"},
+		{"watermark reset orders --to 2026-11-20", "add --yes"},
+		{"tail", "expected the name of one resource"},
+		{"tail itmes", "the nearest is"},
+		{"tail orders -n -1", "expected 1 or more"},
+		{"tail orders -n few", "-n, --lines"},
+		{"schema show", "expected the name of one resource"},
+		{"config show --config /no/such/file.yaml",
+			"/no/such/file.yaml: the configuration file cannot be read: no such file"},
+		{"config show --set log.levle=debug", "the nearest known one is log.level"},
+	} {
+		c := do(t, strings.Fields(test.args)...).expect(t, exitUsage, test.says)
+		if c.stdout.String() != "" {
+			t.Errorf("%q writes its error to stdout", test.args)
+		}
+	}
+}
+
+func TestEveryCommandHasHelpWithAWorkedExample(t *testing.T) {
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		args := append(strings.Fields(cmd.CommandPath())[1:], "--help")
+		do(t, args...).expect(t, exitDone, "Examples:\n  ", "storestream ")
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(rootCommand(&environment{}))
+}
+
+func TestVersionIsPrinted(t *testing.T) {
+	said := do(t, "version").expect(t, exitDone, "storestream ", "linux/")
+	if flag := do(t, "--version").expect(t, exitDone); flag.stdout.String() != said.stdout.String() {
+		t.Errorf("--version says %q, version %q", flag.stdout, said.stdout)
+	}
+}
+
+func TestConfigShowTellsEachValueWithItsOriginAndMasksSecrets(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "storestream.yaml")
+	text := "store: {base_url: http://shop/v1}\npostgres:\n  dsn: postgres://student_ro:geheim@db:6432/store\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := &call{args: []string{"config", "show", "--config", path, "--set", "kafka.group=g2"},
+		environ: []string{"STORESTREAM_STORE__API_KEY=geheim"}}
+	c.run(t.Context()).expect(t, exitDone, "postgres://student_ro:******@db:6432/store", "storestream.yaml:3",
+		"environment STORESTREAM_STORE__API_KEY",
+		"flag --set", "default")
+	if strings.Contains(c.stdout.String(), "geheim") {
+		t.Errorf("a secret is shown:\n%s", c.stdout)
+	}
+	fields := map[string][]string{}
+	for line := range strings.Lines(c.stdout.String()) {
+		f := strings.Fields(line)
+		fields[f[0]] = f[1:]
+	}
+	if got := fields["kafka.group"]; !slices.Equal(got, []string{"g2", "flag", "--set"}) {
+		t.Errorf("kafka.group is shown as %q", got)
+	}
+	if got := fields["store.api_key"]; got[0] != "******" {
+		t.Errorf("store.api_key is shown as %q", got)
+	}
+}
+
+func TestAllMistakesOfAConfigurationAreSaidAtOnceWithExitStatusTwo(t *testing.T) {
+	for _, command := range [][]string{{"run"}, {"run", "--once"}, {"watermark", "list"}, {"tail", "orders"},
+		{"config", "show"}, {"schema", "register"}} {
+		do(t, append(command, "--set", "postgres.dsn=geheim", "--set", "kafka.brokers=localhost", "--set",
+			"log.level=loud")...).
+			expect(t, exitUsage, "configuration: 3 mistakes",
+				`postgres.dsn: "******" (flag --set): not a connection string`, `kafka.brokers: "localhost"`,
+				`log.level: "loud"`)
+	}
+}
+
+func TestASchemaFileThatIsNotOneIsAMistakeOfTheConfiguration(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "Order.avsc"), []byte(`{"type":"record"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	do(t, "schema", "list", "--set", "schemas.dir="+dir).expect(t, exitUsage, "Order.avsc")
+}
