@@ -8,7 +8,7 @@ import (
 
 // Failures counts failures in a row, and logs each and the end of them. It does not thin them out: that is
 // the logger's, which does it for every warning of the program alike and says how many it swallowed (see
-// newQuiet of cmd/storestream).
+// cmd/storestream/internal/logging).
 type Failures struct {
 	Log *zap.Logger
 	Now func() time.Time
