@@ -22,14 +22,15 @@ type broker struct {
 	options []kgo.Opt
 }
 
-// startBroker starts what kind says, with a proxy before it whose address the broker gives out to the clients that come through it: a client
-// that asked one address and were sent to another would go past the proxy.
+// startBroker starts what kind says, with a proxy before it whose address the broker gives out to the clients
+// that come through it: a client that asked one address and were sent to another would go past the proxy.
 func startBroker(ctx context.Context, kind, dir string) (*broker, error) {
 	ports, err := freePorts(4)
 	if err != nil {
 		return nil, err
 	}
-	front, direct, behind, controller := address(ports[0]), address(ports[1]), address(ports[2]), address(ports[3])
+	front, direct, behind, controller := address(ports[0]), address(ports[1]), address(ports[2]),
+		address(ports[3])
 	b := &broker{direct: direct}
 	if kind == embedded {
 		behind = direct
@@ -41,13 +42,15 @@ func startBroker(ctx context.Context, kind, dir string) (*broker, error) {
 		err = b.startEmbedded(ports[1], front)
 	} else {
 		b.options = []kgo.Opt{kgo.SeedBrokers(direct)}
-		b.kafka, err = servers.StartKafka(ctx, servers.KafkaConfig{Dir: filepath.Join(dir, "kafka"), Port: ports[1], Settings: map[string]string{
-			"listeners":                      fmt.Sprintf("PLAINTEXT://%s,PROXIED://%s,CONTROLLER://%s", direct, behind, controller),
-			"advertised.listeners":           fmt.Sprintf("PLAINTEXT://%s,PROXIED://%s", direct, front),
-			"controller.quorum.voters":       "1@" + controller,
-			"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
-			"inter.broker.listener.name":     "PLAINTEXT",
-		}})
+		b.kafka, err = servers.StartKafka(ctx, servers.KafkaConfig{Dir: filepath.Join(dir, "kafka"), Port: ports[1],
+			Settings: map[string]string{
+				"listeners": fmt.Sprintf("PLAINTEXT://%s,PROXIED://%s,CONTROLLER://%s", direct,
+					behind, controller),
+				"advertised.listeners":           fmt.Sprintf("PLAINTEXT://%s,PROXIED://%s", direct, front),
+				"controller.quorum.voters":       "1@" + controller,
+				"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT,CONTROLLER:PLAINTEXT",
+				"inter.broker.listener.name":     "PLAINTEXT",
+			}})
 	}
 	if err != nil {
 		b.proxy.close()
@@ -56,8 +59,8 @@ func startBroker(ctx context.Context, kind, dir string) (*broker, error) {
 	return b, nil
 }
 
-// startEmbedded starts the embedded broker, which can give out one address only: the proxy's. The harness's clients go to the broker
-// when they are sent there.
+// startEmbedded starts the embedded broker, which can give out one address only: the proxy's. The harness's
+// clients go to the broker when they are sent there.
 func (b *broker) startEmbedded(port int, front string) error {
 	var err error
 	b.embedded, err = servers.StartBroker(servers.BrokerConfig{Ports: []int{port}, Options: []kfake.Opt{
@@ -66,7 +69,8 @@ func (b *broker) startEmbedded(port int, front string) error {
 			return advertised{l, front}, err
 		}),
 	}})
-	b.options = []kgo.Opt{kgo.SeedBrokers(b.direct), kgo.Dialer(func(ctx context.Context, network, to string) (net.Conn, error) {
+	b.options = []kgo.Opt{kgo.SeedBrokers(b.direct), kgo.Dialer(func(ctx context.Context, network,
+		to string) (net.Conn, error) {
 		if to == front {
 			to = b.direct
 		}

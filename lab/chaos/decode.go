@@ -11,7 +11,8 @@ import (
 	"github.com/twmb/avro"
 )
 
-// decoder reads Confluent's wire format by the schemas that the registry has, with another Avro library than storestream's own code.
+// decoder reads Confluent's wire format by the schemas that the registry has, with another Avro library than
+// storestream's own code.
 type decoder struct {
 	registry string
 	schemas  map[uint32]*avro.Schema
@@ -44,7 +45,8 @@ func (d *decoder) decode(wire []byte) (map[string]any, error) {
 }
 
 func (d *decoder) fetch(id uint32) (*avro.Schema, error) {
-	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet, fmt.Sprintf("%s/schemas/ids/%d", d.registry, id), nil)
+	req, err := http.NewRequestWithContext(context.Background(), http.MethodGet,
+		fmt.Sprintf("%s/schemas/ids/%d", d.registry, id), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/wait"
 )
 
 // instance is one storestream process, again and again.
@@ -20,14 +21,16 @@ type instance struct {
 	path   string // of the program
 	config string
 	dir    string
-	// failed is told what must not happen: an instance that ends by itself, or in another way than it was asked to.
+	// failed is told what must not happen: an instance that ends by itself, or in another way than it was asked
+	// to.
 	failed func(error)
 
 	mu sync.Mutex
 	*life
 }
 
-// life is a process of an instance. What it was asked is its own: the next one may have begun before it is judged how this one ended.
+// life is a process of an instance. What it was asked is its own: the next one may have begun before it is
+// judged how this one ended.
 type life struct {
 	program *servers.Program
 	expect  string // how it was asked to end, "" if it was not
@@ -47,12 +50,13 @@ func (i *instance) log() string  { return filepath.Join(i.dir, i.name()+".log") 
 func (i *instance) start() error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.life != nil && running(i.program) {
+	if i.life != nil && !wait.Over(i.program.Exited()) {
 		return nil
 	}
 	p, err := servers.StartProgram(servers.ProgramConfig{
-		Name: i.name(), Path: i.path, Args: []string{"run", "--config", i.config}, Dir: i.dir, Log: i.log(), Patience: lastOrder,
-		Environ: environment(),
+		Name: i.name(), Path: i.path, Args: []string{"run", "--config", i.config}, Dir: i.dir, Log: i.log(),
+		Patience: lastOrder,
+		Environ:  environment(),
 	})
 	if err != nil {
 		return err
@@ -66,7 +70,8 @@ func (i *instance) start() error {
 	return nil
 }
 
-// environment is ours without storestream's settings, which would win over the file. A data race ends the process at once.
+// environment is ours without storestream's settings, which would win over the file. A data race ends the
+// process at once.
 func environment() []string {
 	kept := []string{"GORACE=halt_on_error=1 exitcode=66"}
 	for _, variable := range os.Environ() {
@@ -75,15 +80,6 @@ func environment() []string {
 		}
 	}
 	return kept
-}
-
-func running(p *servers.Program) bool {
-	select {
-	case <-p.Exited():
-		return false
-	default:
-		return true
-	}
 }
 
 // ended judges how a process ended.
@@ -104,7 +100,7 @@ func (i *instance) ended(l *life) {
 func (i *instance) expecting(what string) *servers.Program {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.life != nil && running(i.program) {
+	if i.life != nil && !wait.Over(i.program.Exited()) {
 		i.expect = what
 		return i.program
 	}
@@ -138,7 +134,8 @@ func (i *instance) signal(s syscall.Signal) error {
 // toTheEnd runs a command of the program that ends by itself, with its output in the instance's log.
 func (i *instance) toTheEnd(ctx context.Context, args ...string) error {
 	p, err := servers.StartProgram(servers.ProgramConfig{
-		Name: "storestream " + strings.Join(args, " "), Path: i.path, Args: append(args, "--config", i.config), Dir: i.dir, Log: i.log(), Environ: environment(),
+		Name: "storestream " + strings.Join(args, " "), Path: i.path, Args: append(args, "--config", i.config),
+		Dir: i.dir, Log: i.log(), Environ: environment(),
 	})
 	if err != nil {
 		return err

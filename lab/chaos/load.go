@@ -11,12 +11,14 @@ import (
 	"github.com/storestream/storestream/internal/storefake"
 )
 
-// load changes rows in ways that the shop's own traffic does not: transactions that stay open, rows that break the contract, times that are not
-// now. What it picks is left to chance that no seed decides: when it gets to pick does not, either.
+// load changes rows in ways that the shop's own traffic does not: transactions that stay open, rows that
+// break the contract, times that are not now. What it picks is left to chance that no seed decides: when it
+// gets to pick does not, either.
 type load struct {
-	s *stage
-	// first is how many rows each resource had at the start: ids 1 to that. Rows from the future are new ones, so that none of
-	// the others is ever changed back to an earlier updated_at.
+	around  *surroundings
+	journal *journal
+	// first is how many rows each resource had at the start: ids 1 to that. Rows from the future are new ones,
+	// so that none of the others is ever changed back to an earlier updated_at.
 	first map[string]int
 
 	mu    sync.Mutex
@@ -44,23 +46,30 @@ const (
 	lockPatience = 5 * time.Second
 )
 
-func newLoad(s *stage) *load {
-	l := &load{s: s, first: map[string]int{}, hurry: make(chan struct{}), back: map[rowAt]bool{}, backIDs: map[rowAt]bool{}, stop: func() {}}
+func newLoad(around *surroundings, j *journal) *load {
+	l := &load{around: around, journal: j, first: map[string]int{}, hurry: make(chan struct{}),
+		back: map[rowAt]bool{}, backIDs: map[rowAt]bool{}, stop: func() {}}
 	for _, name := range storefake.Names() {
-		l.first[name] = s.fake.Count(name)
+		l.first[name] = around.fake.Count(name)
 	}
 	return l
 }
 
 // start begins the shop's traffic and the late commits.
 func (l *load) start() {
-	l.s.fake.StartTraffic(l.s.plan.traffic)
+	l.around.fake.StartTraffic(l.around.plan.traffic)
 	ctx, cancel := context.WithCancel(context.Background())
 	l.stop = cancel
-	p := l.s.plan.polling
-	tables, listed := []string{storefake.Orders, storefake.OrderItems}, []string{storefake.Products, storefake.Users, storefake.Shipments}
-	if l.s.postgres == nil {
-		listed = storefake.Names()
+	p := l.around.plan.polling
+	var tables, listed []string
+	for _, name := range storefake.Names() {
+		if l.around.readsTable(name) {
+			tables = append(tables, name)
+		} else {
+			listed = append(listed, name)
+		}
+	}
+	if len(tables) == 0 {
 		tables = listed
 	}
 	for range longHolders {
@@ -75,13 +84,14 @@ func (l *load) start() {
 func (l *load) finish() {
 	l.stop()
 	l.running.Wait()
-	l.s.fake.StartTraffic(0)
-	l.s.fake.Quiesce()
+	l.around.fake.StartTraffic(0)
+	l.around.fake.Quiesce()
 }
 
 func (l *load) holdAgain(ctx context.Context, resources []string, most time.Duration) {
 	for ctx.Err() == nil {
-		if err := l.hold(ctx, resources, time.Duration(rand.Float64()*rand.Float64()*float64(most))); err != nil && ctx.Err() == nil {
+		if err := l.hold(ctx, resources, time.Duration(rand.Float64()*rand.Float64()*float64(most))); err != nil &&
+			ctx.Err() == nil {
 			l.note(err)
 		}
 		select {
@@ -98,12 +108,13 @@ func (l *load) note(err error) {
 	l.skipped = err
 }
 
-// hold makes a transaction that writes at once, stays open, and commits rows with an updated_at long past (K1). Where its first write does
-// not come at once it is dropped: storestream promises nothing of a transaction that writes later than overlap after its stamp.
+// hold makes a transaction that writes at once, stays open, and commits rows with an updated_at long past.
+// Where its first write does not come at once it is dropped: storestream promises nothing of a transaction
+// that writes later than overlap after its stamp.
 func (l *load) hold(ctx context.Context, resources []string, length time.Duration) error {
 	work, cancel := context.WithTimeout(context.Background(), lockPatience)
 	defer cancel()
-	tx := l.s.fake.Begin()
+	tx := l.around.fake.Begin()
 	defer tx.Rollback(context.Background())
 	began := time.Now()
 	resource := resources[rand.IntN(len(resources))]
@@ -145,7 +156,7 @@ func (l *load) anyID(resource string) int64 { return 1 + rand.Int64N(int64(l.fir
 
 // newRow is a row like one that there is, without id and times.
 func (l *load) newRow(resource string) storefake.Row {
-	row, there := l.s.fake.Row(resource, l.anyID(resource))
+	row, there := l.around.fake.Row(resource, l.anyID(resource))
 	if !there {
 		return storefake.Row{}
 	}
@@ -167,24 +178,130 @@ func (l *load) commitAll() {
 func (l *load) bulkUpdate(ctx context.Context, resource string, share float64) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
-	_, n, err := l.s.fake.BulkUpdate(ctx, resource, 1, int64(float64(l.first[resource])*share))
+	_, n, err := l.around.fake.BulkUpdate(ctx, resource, 1, int64(float64(l.first[resource])*share))
 	if err != nil {
-		l.s.say("bulk UPDATE: %v", err)
+		l.journal.say("bulk UPDATE: %v", err)
 		return
 	}
-	l.s.say("bulk UPDATE changed %d rows", n)
+	l.journal.say("bulk UPDATE changed %d rows", n)
 }
 
-// alter adds a column to a table. A wait for the table's lock would hold up the shop's transactions, past the overlap maybe: so it does not wait.
+// alter adds a column to a table. A wait for the table's lock would hold up the shop's transactions, past the
+// overlap maybe: so it does not wait.
 func (l *load) alter(ctx context.Context, table string, n int) {
 	const tries = 20
 	var err error
 	for range tries {
 		l.commitAll()
-		err = l.s.fake.Exec(ctx, fmt.Sprintf("SET LOCAL lock_timeout = '300ms'; ALTER TABLE %s ADD COLUMN IF NOT EXISTS chaos_%d integer DEFAULT %d", table, n, n))
+		err = l.around.fake.Exec(ctx,
+			fmt.Sprintf("SET LOCAL lock_timeout = '300ms'; "+
+				"ALTER TABLE %s ADD COLUMN IF NOT EXISTS chaos_%d integer DEFAULT %d", table, n, n))
 		if err == nil || !until(ctx, time.Now().Add(200*time.Millisecond)) {
 			return
 		}
 	}
-	l.s.say("ALTER TABLE: %v", err)
+	l.journal.say("ALTER TABLE: %v", err)
+}
+
+// garble breaks n rows over REST. heal shows them as they are again and changes each, as whoever repairs a
+// row does: one that was repaired without a trace in updated_at is for a sweep to find.
+func (l *load) garble(resource string, n int) (heal func(context.Context) error) {
+	ways := []storefake.Garbling{storefake.NoID, storefake.TextID, storefake.BadTimestamp, storefake.NoTimestamp,
+		storefake.HugeMoney, storefake.WordMoney,
+		storefake.NotAnObject}
+	var ids []int64
+	for range n {
+		id := l.anyID(resource)
+		ids = append(ids, id)
+		l.around.fake.Garble(resource, id, ways[rand.IntN(len(ways))])
+		if err := l.touch(context.Background(), resource, id); err != nil {
+			l.note(err)
+		}
+	}
+	return func(ctx context.Context) error {
+		for _, id := range ids {
+			l.around.fake.Garble(resource, id, storefake.NotGarbled)
+		}
+		for _, id := range ids {
+			if err := l.touch(ctx, resource, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// touch changes updated_at alone. A row that is gone is left alone.
+func (l *load) touch(ctx context.Context, resource string, id int64) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return l.around.fake.Do(ctx, func(tx *storefake.Tx) error {
+		_, there, err := tx.Get(ctx, resource, id)
+		if err != nil || !there {
+			return err
+		}
+		return tx.Update(ctx, resource, id, func(storefake.Row) {})
+	})
+}
+
+// foresee inserts n rows whose updated_at has yet to come.
+func (l *load) foresee(ctx context.Context, resource string, n int) {
+	for range n {
+		ctx, cancel := context.WithTimeout(ctx, lockPatience)
+		row := l.newRow(resource)
+		row["updated_at"] = l.around.fake.Clock().Now().Add(time.Duration(rand.Int64N(int64(2 * time.Hour))))
+		if _, err := l.around.fake.Insert(ctx, resource, row); err != nil {
+			l.note(err)
+		}
+		cancel()
+	}
+}
+
+// renew inserts n rows. back sets their updated_at back by less than the overlap: further is more than
+// storestream promises to see without a sweep.
+func (l *load) renew(ctx context.Context, resource string, n int) (back func(context.Context)) {
+	type newborn struct {
+		id int64
+		at time.Time
+	}
+	var rows []newborn
+	for range n {
+		if id, err := l.around.fake.Insert(ctx, resource, l.newRow(resource)); err != nil {
+			l.note(err)
+		} else if row, there := l.around.fake.Row(resource, id); there {
+			rows = append(rows, newborn{id, row.Time("updated_at")})
+		}
+	}
+	return func(ctx context.Context) {
+		for _, row := range rows {
+			to := row.at.Add(-time.Second)
+			l.mu.Lock()
+			l.back[rowAt{resource, row.id, to.UnixMilli()}] = true
+			l.backIDs[rowAt{resource: resource, id: row.id}] = true
+			l.mu.Unlock()
+			if err := l.around.fake.SetUpdatedAt(ctx, resource, row.id, to); err != nil {
+				l.note(err)
+			}
+		}
+	}
+}
+
+// onlySetBack says whether the updated_at of all these rows was set back: storestream looks at such a row
+// twice, overlap apart, before it believes it.
+func (l *load) onlySetBack(resource string, ids []int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, id := range ids {
+		if !l.backIDs[rowAt{resource: resource, id: id}] {
+			return false
+		}
+	}
+	return true
+}
+
+// setBack says whether the row's updated_at was ever set back to that instant.
+func (l *load) setBack(resource string, id, millis int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.back[rowAt{resource, id, millis}]
 }

@@ -28,8 +28,8 @@ const (
 	exitUsage  = 2
 )
 
-const usage = `Runs storestream where everything around it fails, and judges what its topics then hold. Exit status 1 unless nothing is lost,
-stale, twice or stepped back.
+const usage = `Runs storestream where everything around it fails, and judges what its topics then hold. Exit
+status 1 unless nothing is lost, stale, twice or stepped back.
 
 Usage:
   chaos [flags]
@@ -77,13 +77,19 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	flags.Usage = func() { _, _ = fmt.Fprint(stdout, usage, flags.FlagUsages()) }
 	flags.Uint64Var(&o.seed, "seed", 0, "decides the plan; 0: any, which is printed")
 	flags.DurationVar(&o.length, "for", 5*time.Minute, "how long mishaps go on")
-	flags.StringVar(&o.broker, "broker", apacheKafka, "kafka: an Apache Kafka; embedded: one without Java, which is not restarted")
-	flags.StringVar(&o.source, "source", "", "where orders and items are read from: database, or rest, where days end during the run (default: the seed chooses)")
+	flags.StringVar(&o.broker, "broker", apacheKafka,
+		"kafka: an Apache Kafka; embedded: one without Java, which is not restarted")
+	flags.StringVar(&o.source, "source", "",
+		"where orders and items are read from: database, or rest, where days end during the run "+
+			"(default: the seed chooses)")
 	flags.StringVar(&o.registry, "registry", "", "embedded, or apicurio (default: the seed chooses)")
 	flags.BoolVar(&o.planOnly, "plan", false, "print the plan and exit")
 	flags.BoolVar(&o.keep, "keep", false, "keep the run's folder also when all went well")
-	flags.StringVar(&o.only, "only", "", "only mishaps whose names hold this `text`, to look into one kind; it makes another plan of the same seed")
-	flags.StringVar(&o.race, "race", string(raceOne), "which instances are built with the race detector: all, one, none; with all, takeovers are slow after some minutes")
+	flags.StringVar(&o.only, "only", "",
+		"only mishaps whose names hold this `text`, to look into one kind; it makes another plan of the same seed")
+	flags.StringVar(&o.race, "race", string(raceOne),
+		"which instances are built with the race detector: all, one, none; with all, takeovers are slow after "+
+			"some minutes")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -94,8 +100,10 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		flag, value string
 		allowed     []string
 	}{
-		{"broker", o.broker, []string{apacheKafka, embedded}}, {"source", o.source, []string{"", fromDatabase, fromREST}},
-		{"registry", o.registry, []string{"", embedded, apicurio}}, {"race", o.race, []string{string(raceAll), string(raceOne), string(raceNone)}},
+		{"broker", o.broker, []string{apacheKafka, embedded}},
+		{"source", o.source, []string{"", fromDatabase, fromREST}},
+		{"registry", o.registry, []string{"", embedded, apicurio}},
+		{"race", o.race, []string{string(raceAll), string(raceOne), string(raceNone)}},
 	} {
 		if !slices.Contains(c.allowed, c.value) {
 			return o, fmt.Errorf("--%s %q: expected one of %q", c.flag, c.value, c.allowed)
@@ -107,7 +115,8 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	return o, nil
 }
 
-// rehearse sets the stage, plays the plan and prints the result. The folder of a run that failed is kept and named.
+// rehearse sets the stage, plays the plan and prints the result. The folder of a run that failed is kept and
+// named.
 func rehearse(ctx context.Context, p plan, o options, stdout io.Writer) error {
 	dir, err := os.MkdirTemp("", fmt.Sprintf("storestream-chaos-%d-", p.seed))
 	if err != nil {
@@ -122,23 +131,29 @@ func rehearse(ctx context.Context, p plan, o options, stdout io.Writer) error {
 	}
 	defer log.Close()
 	out := io.MultiWriter(stdout, log)
-	s := &stage{plan: p, dir: dir, out: out, race: raceMode(o.race)}
 	p.write(log)
-	err = s.build(ctx)
-	var r *result
-	if err == nil {
-		r, err = s.play(ctx)
-	}
-	if r != nil {
-		r.write(out)
-		if !r.ok() {
-			err = errors.Join(err, errJudged, s.dump())
-		}
-	}
-	err = errors.Join(err, s.stop())
+	err = perform(ctx, &p, dir, raceMode(o.race), out)
 	if err != nil || o.keep {
 		fmt.Fprintf(out, "\nlogs, topics and plan: %s\n", dir)
 		return err
 	}
 	return os.RemoveAll(dir)
+}
+
+// perform sets the stage, plays the plan, and takes the stage down. Result and verdict go to out.
+func perform(ctx context.Context, p *plan, dir string, race raceMode, out io.Writer) (err error) {
+	s, err := newStage(ctx, p, dir, race, out)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	r, err := play(ctx, s)
+	if err != nil {
+		return err
+	}
+	r.write(out)
+	if !r.ok() {
+		return errors.Join(errJudged, s.tail.dump(dir))
+	}
+	return nil
 }

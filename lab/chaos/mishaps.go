@@ -13,16 +13,19 @@ import (
 // kind is one thing that goes wrong, or is done to storestream by its operator.
 type kind struct {
 	name string
-	// weight is how many cards of this kind are in a deck: all of a deck happen before one happens again more often.
+	// weight is how many cards of this kind are in a deck: all of a deck happen before one happens again more
+	// often.
 	weight int
-	// hits is what it makes busy: two mishaps that hit the same do not overlap. An instance is hit by its number.
+	// hits is what it makes busy: two mishaps that hit the same do not overlap. An instance is hit by its
+	// number.
 	hits target
-	// It lasts at least, and at most. 0: it is over at once. takes is how long mending it may take on top of that.
+	// It lasts at least, and at most. 0: it is over at once. takes is how long mending it may take on top of
+	// that.
 	least, most, takes time.Duration
 	needs              func(*plan) bool // nil: nothing
 	details            func(draw, *plan, *event)
-	// do makes it happen; undo, which may be nil, mends it when its time is over. An error of either ends the run: the harness could not do
-	// what it was to do.
+	// do makes it happen; undo, which may be nil, mends it when its time is over. An error of either ends the
+	// run: the harness could not do what it was to do.
 	do func(ctx context.Context, s *stage, e event) (undo func() error, err error)
 }
 
@@ -81,10 +84,12 @@ func (e event) String() string {
 
 // kinds is everything that may happen.
 func kinds() []*kind {
-	return slices.Concat(instanceKinds, brokerKinds, databaseKinds, serviceKinds, registryKinds, rowKinds, requestKinds)
+	return slices.Concat(instanceKinds, brokerKinds, databaseKinds, serviceKinds, registryKinds, rowKinds,
+		requestKinds)
 }
 
-// drawEvents deals rounds of one to three mishaps at once, with a calm after each, from decks that hold every kind.
+// drawEvents deals rounds of one to three mishaps at once, with a calm after each, from decks that hold every
+// kind.
 func (p *plan) drawEvents(d draw) {
 	var cards []*kind
 	for _, k := range kinds() {
@@ -133,7 +138,8 @@ func free(busy map[target]bool, t target) bool {
 }
 
 func (p *plan) drawEvent(d draw, k *kind, at time.Duration) event {
-	e := event{kind: k, at: at + d.between(0, 3*time.Second), length: d.between(k.least, k.most), number: len(p.events)}
+	e := event{kind: k, at: at + d.between(0, 3*time.Second), length: d.between(k.least, k.most),
+		number: len(p.events)}
 	if k.hits == oneInstance {
 		e.instance = d.IntN(p.instances)
 	}

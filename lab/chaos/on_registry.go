@@ -2,25 +2,32 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 )
 
-// What the schema registry does. It is asked when a resource is taken over, so what it does shows where an instance dies meanwhile (K17).
+// What the schema registry does. It is asked when a resource is taken over, so what it does shows where an
+// instance dies meanwhile.
 var registryKinds = []*kind{
-	{name: "registry cut off", weight: 2, hits: theRegistry, least: 5 * time.Second, most: 20 * time.Second, do: cut(toRegistry)},
-	{name: "registry silent", weight: 1, hits: theRegistry, least: 5 * time.Second, most: 15 * time.Second, do: poison(toRegistry, toxic{"timeout", downstream, 0})},
-	{name: "registry answers", weight: 2, hits: theRegistry, least: 5 * time.Second, most: 15 * time.Second, needs: func(p *plan) bool { return p.registry == embedded },
+	{name: "registry cut off", weight: 2, hits: theRegistry, least: 5 * time.Second, most: 20 * time.Second,
+		do: cut(toRegistry)},
+	{name: "registry silent", weight: 1, hits: theRegistry, least: 5 * time.Second, most: 15 * time.Second,
+		do: poison(toRegistry, toxic{"timeout", downstream, 0})},
+	{name: "registry answers", weight: 2, hits: theRegistry, least: 5 * time.Second, most: 15 * time.Second,
+		needs: func(p *plan) bool { return p.registry == embedded },
 		details: func(d draw, _ *plan, e *event) {
-			e.number = oneOf(d, http.StatusInternalServerError, http.StatusConflict, http.StatusServiceUnavailable, http.StatusForbidden)
+			e.number = oneOf(d, http.StatusInternalServerError, http.StatusConflict, http.StatusServiceUnavailable,
+				http.StatusForbidden)
 			e.amount = float64(e.number)
 		},
 		do: func(_ context.Context, s *stage, e event) (func() error, error) {
-			fake := s.registry.embedded.Fake
+			fake := s.around.registry.embedded.Fake
 			fake.Intercept(func(w http.ResponseWriter, _ *http.Request) bool {
 				w.Header().Set("Content-Type", "application/vnd.schemaregistry.v1+json")
 				w.WriteHeader(e.number)
-				_, _ = w.Write([]byte(`{"error_code":` + http.StatusText(e.number) + `,"message":"refused by chaos"}`)) // no JSON, as from something in front of it
+				// No JSON, as from something in front of it.
+				_, _ = fmt.Fprintf(w, `{"error_code":%s,"message":"refused by chaos"}`, http.StatusText(e.number))
 				return true
 			})
 			return func() error { fake.ClearInterceptors(); return nil }, nil

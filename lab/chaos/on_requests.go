@@ -27,13 +27,16 @@ var requestKinds = []*kind{
 			e.resources = names[:1+d.IntN(len(names))]
 		},
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
-			return nil, s.command(ctx, append([]string{"sweep", "--yes"}, e.resources...)...)
+			s.fleet.command(ctx, append([]string{"sweep", "--yes"}, e.resources...)...)
+			return nil, nil
 		}},
 }
 
-// reset asks for a replay from so long ago by the service's clock. It does not wait for the replay, nor even for an instance.
+// reset asks for a replay from so long ago by the service's clock. It does not wait for the replay, nor even
+// for an instance.
 func reset(ctx context.Context, s *stage, e event) (func() error, error) {
-	to := s.fake.Clock().Now().Add(-e.back).UTC().Format(time.RFC3339Nano)
+	to := s.around.fake.Clock().Now().Add(-e.back).UTC().Format(time.RFC3339Nano)
 	args := append([]string{"watermark", "reset", "--yes", "--to", to}, e.resources...)
-	return nil, s.command(ctx, args...)
+	s.fleet.command(ctx, args...)
+	return nil, nil
 }

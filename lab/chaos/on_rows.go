@@ -9,7 +9,6 @@ import (
 
 // What happens to the rows, beside the shop's traffic and the late commits that load makes all the time.
 var rowKinds = []*kind{
-	// K4.
 	{name: "bulk UPDATE of", weight: 3, hits: theTables,
 		details: func(d draw, _ *plan, e *event) {
 			e.resources, e.amount = []string{oneOf(d, storefake.Names()...)}, oneOf(d, .1, .5, 1)
@@ -20,10 +19,11 @@ var rowKinds = []*kind{
 		}},
 	{name: "burst of traffic", weight: 2, hits: nothing, least: 3 * time.Second, most: 10 * time.Second,
 		do: func(_ context.Context, s *stage, _ event) (func() error, error) {
-			s.fake.StartTraffic(5 * s.plan.traffic)
-			return func() error { s.fake.StartTraffic(s.plan.traffic); return nil }, nil
+			s.around.fake.StartTraffic(5 * s.plan.traffic)
+			return func() error { s.around.fake.StartTraffic(s.plan.traffic); return nil }, nil
 		}},
-	{name: "rows that break the contract:", weight: 2, hits: nothing, least: 4 * time.Second, most: 15 * time.Second,
+	{name: "rows that break the contract:", weight: 2, hits: nothing, least: 4 * time.Second,
+		most: 15 * time.Second,
 		details: func(d draw, p *plan, e *event) {
 			names := []string{storefake.Products, storefake.Users, storefake.Shipments}
 			if p.source == fromREST {
@@ -35,8 +35,9 @@ var rowKinds = []*kind{
 			heal := s.load.garble(e.resources[0], e.number)
 			return func() error { return heal(ctx) }, nil
 		}},
-	// K24. A row that is not readable before its time has come would outlast the run.
-	{name: "rows from the future", weight: 1, hits: nothing, needs: func(p *plan) bool { return p.service.readings.Delay == 0 },
+	// A row that is not readable before its time has come would outlast the run.
+	{name: "rows from the future", weight: 1, hits: nothing,
+		needs: func(p *plan) bool { return p.service.readings.Delay == 0 },
 		details: func(d draw, _ *plan, e *event) {
 			e.resources, e.number = []string{oneOf(d, storefake.Names()...)}, 1+d.IntN(5)
 		},
@@ -44,7 +45,8 @@ var rowKinds = []*kind{
 			s.load.foresee(ctx, e.resources[0], e.number)
 			return nil, nil
 		}},
-	{name: "updated_at going back", weight: 1, hits: nothing, least: 3 * time.Second, most: 4 * time.Second, needs: overDatabase,
+	{name: "updated_at going back", weight: 1, hits: nothing, least: 3 * time.Second, most: 4 * time.Second,
+		needs: overDatabase,
 		details: func(d draw, _ *plan, e *event) {
 			e.resources, e.number = []string{oneOf(d, storefake.Orders, storefake.OrderItems)}, 1+d.IntN(3)
 		},

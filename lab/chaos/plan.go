@@ -60,8 +60,8 @@ type polling struct {
 	interval, restInterval time.Duration
 	overlap, restOverlap   time.Duration
 	requestsPerSecond      int
-	// hold is how long a transaction is held open at most after its first write, restHold one whose rows are read over REST: REST promises
-	// nothing of a row that can be read later than overlap.
+	// hold is how long a transaction is held open at most after its first write, restHold one whose rows are
+	// read over REST: REST promises nothing of a row that can be read later than overlap.
 	hold, restHold time.Duration
 }
 
@@ -77,7 +77,8 @@ const (
 func newPlan(t terms) plan {
 	d := draw{rand.New(rand.NewPCG(t.seed, streamTerms))}
 	p := plan{terms: t}
-	source, registry := oneOf(d, fromDatabase, fromDatabase, fromREST), oneOf(d, embedded, embedded, embedded, apicurio)
+	source, registry := oneOf(d, fromDatabase, fromDatabase, fromREST),
+		oneOf(d, embedded, embedded, embedded, apicurio)
 	if p.source == "" {
 		p.source = source
 	}
@@ -105,7 +106,8 @@ func (p *plan) write(w io.Writer) {
 
 // writeTerms prints what does not change during the run.
 func (p *plan) writeTerms(w io.Writer) {
-	fmt.Fprintf(w, "seed %d for %s: orders and items from %s, broker %s, registry %s, %d instances, %d partitions, %.0f changes a second\n",
+	fmt.Fprintf(w, "seed %d for %s: orders and items from %s, broker %s, registry %s, %d instances, "+
+		"%d partitions, %.0f changes a second\n",
 		p.seed, p.length, p.source, p.broker, p.registry, p.instances, p.partitions, p.traffic)
 	s := &p.service
 	fmt.Fprintf(w, "service    %+v\n", s.size)
@@ -113,9 +115,11 @@ func (p *plan) writeTerms(w io.Writer) {
 	if p.source == fromDatabase {
 		fmt.Fprintf(w, "database   %+v, no index on updated_at: %v\n", s.columns, s.noIndex)
 	}
-	fmt.Fprintf(w, "clock      %.0f times as fast as ours, %s behind it, whole seconds: %v\n", s.speed, s.behind, s.wholeSeconds)
+	fmt.Fprintf(w, "clock      %.0f times as fast as ours, %s behind it, whole seconds: %v\n", s.speed, s.behind,
+		s.wholeSeconds)
 	o := &p.polling
-	fmt.Fprintf(w, "polling    tables every %s with overlap %s, REST every %s with overlap %s and %d requests a second; transactions stay open for %s, those over REST for %s\n",
+	fmt.Fprintf(w, "polling    tables every %s with overlap %s, REST every %s with overlap %s and %d requests "+
+		"a second; transactions stay open for %s, those over REST for %s\n",
 		o.interval, o.overlap, o.restInterval, o.restOverlap, o.requestsPerSecond, o.hold, o.restHold)
 }
 

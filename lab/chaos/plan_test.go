@@ -30,7 +30,8 @@ func TestASeedDecidesThePlanAndAnotherSeedAnotherPlan(t *testing.T) {
 func TestPlansKeepToWhatTheyMayAskFor(t *testing.T) {
 	met := map[*kind]bool{}
 	for seed := range uint64(300) {
-		p := newPlan(terms{seed: seed + 1, length: 10 * time.Minute, broker: []string{apacheKafka, embedded}[seed%2]})
+		p := newPlan(terms{seed: seed + 1, length: 10 * time.Minute,
+			broker: []string{apacheKafka, embedded}[seed%2]})
 		if err := p.service.readings.Check(); err != nil {
 			t.Errorf("seed %d: %v", seed+1, err)
 		}
@@ -40,13 +41,16 @@ func TestPlansKeepToWhatTheyMayAskFor(t *testing.T) {
 				t.Errorf("seed %d: %s cannot be on this stage", seed+1, e)
 			}
 			for _, other := range p.events[:i] {
-				if together(e, other) && e.kind.hits != nothing && (e.kind.hits == other.kind.hits || bothInstances(e, other)) {
+				if together(e, other) && e.kind.hits != nothing && (e.kind.hits == other.kind.hits ||
+					bothInstances(e, other)) {
 					t.Errorf("seed %d: %s at %s and %s at %s hit the same", seed+1, e, e.at, other, other.at)
 				}
 			}
 		}
-		if o := p.polling; p.service.speed > 1 && time.Duration(float64(o.restHold)*p.service.speed)*2 > o.restOverlap {
-			t.Errorf("seed %d: transactions stay open for %s of the service's clock, the overlap is %s", seed+1, time.Duration(float64(o.restHold)*p.service.speed), o.restOverlap)
+		if o := p.polling; p.service.speed > 1 &&
+			time.Duration(float64(o.restHold)*p.service.speed)*2 > o.restOverlap {
+			t.Errorf("seed %d: transactions stay open for %s of the service's clock, the overlap is %s", seed+1,
+				time.Duration(float64(o.restHold)*p.service.speed), o.restOverlap)
 		}
 	}
 	for _, k := range kinds() {
@@ -59,7 +63,8 @@ func TestPlansKeepToWhatTheyMayAskFor(t *testing.T) {
 func together(a, b event) bool { return a.at < b.at+b.length && b.at < a.at+a.length }
 
 func bothInstances(a, b event) bool {
-	return (a.kind.hits == oneInstance || a.kind.hits == everyInstance) && (b.kind.hits == oneInstance || b.kind.hits == everyInstance)
+	return (a.kind.hits == oneInstance || a.kind.hits == everyInstance) &&
+		(b.kind.hits == oneInstance || b.kind.hits == everyInstance)
 }
 
 // The service's clock must not overtake ours: no day would be closed.

@@ -22,7 +22,8 @@ type pooler struct {
 
 func startPooler(ctx context.Context, p *servers.Postgres, dir string) (*pooler, error) {
 	bouncer, err := servers.StartPgBouncer(ctx, servers.PgBouncerConfig{
-		Postgres: p, Users: map[string]string{storefake.ReaderRole: readerPassword}, Dir: filepath.Join(dir, "pgbouncer"),
+		Postgres: p, Users: map[string]string{storefake.ReaderRole: readerPassword},
+		Dir: filepath.Join(dir, "pgbouncer"),
 	})
 	if err != nil {
 		return nil, err
@@ -37,7 +38,8 @@ func startPooler(ctx context.Context, p *servers.Postgres, dir string) (*pooler,
 
 // dsn is where storestream reads: through the proxy.
 func (p *pooler) dsn() string {
-	u := url.URL{Scheme: "postgres", User: url.UserPassword(storefake.ReaderRole, readerPassword), Host: p.proxy.address(), Path: "/" + databaseName,
+	u := url.URL{Scheme: "postgres", User: url.UserPassword(storefake.ReaderRole, readerPassword),
+		Host: p.proxy.address(), Path: "/" + databaseName,
 		RawQuery: "sslmode=disable"}
 	return u.String()
 }

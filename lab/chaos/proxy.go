@@ -20,8 +20,8 @@ const (
 	downstream = "downstream"
 )
 
-// toxic is what spoils a connection, by toxiproxy's names: reset_peer, timeout (bytes are lost, the connection stays), latency (amount in
-// milliseconds), bandwidth (amount in KB/s).
+// toxic is what spoils a connection, by toxiproxy's names: reset_peer, timeout (bytes are lost, the
+// connection stays), latency (amount in milliseconds), bandwidth (amount in KB/s).
 type toxic struct {
 	kind, stream string
 	amount       int
@@ -71,7 +71,8 @@ func (p *proxy) poison(t toxic) error {
 	case "bandwidth":
 		attributes = map[string]int{"rate": t.amount}
 	}
-	text, err := json.Marshal(map[string]any{"name": t.kind, "type": t.kind, "stream": t.stream, "attributes": attributes})
+	text, err := json.Marshal(map[string]any{"name": t.kind, "type": t.kind, "stream": t.stream,
+		"attributes": attributes})
 	if err != nil {
 		return err
 	}
@@ -81,8 +82,8 @@ func (p *proxy) poison(t toxic) error {
 	return nil
 }
 
-// mend drops all connections and begins anew with a proxy that knows no toxic. Taking a toxic out can wait for ever: one that is about to hand on bytes
-// on a connection which has just ended does not listen.
+// mend drops all connections and begins anew with a proxy that knows no toxic. Taking a toxic out can wait
+// for ever: one that is about to hand on bytes on a connection which has just ended does not listen.
 func (p *proxy) mend() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +93,8 @@ func (p *proxy) mend() error {
 
 func (p *proxy) close() { p.cut() }
 
-// Ports are chosen below those that the system gives to outgoing connections, of which one could take a port while its server is away.
+// Ports are chosen below those that the system gives to outgoing connections, of which one could take a port
+// while its server is away.
 const (
 	firstPort = 12000
 	lastPort  = 31999

@@ -2,15 +2,14 @@ package main
 
 import (
 	"context"
-	"sync"
 	"time"
 )
 
-// pulse measures how long this process got no turn at a processor. On a machine that is not ours alone a stall of everything looks like a
-// mishap's, and one longer than the overlap lets the service's writers break what they promise: figures are to be read beside it.
+// pulse measures how long this process got no turn at a processor. On a machine that is not ours alone a
+// stall of everything looks like a mishap's, and one longer than the overlap lets the service's writers break
+// what they promise: figures are to be read beside it.
 type pulse struct {
-	mu      sync.Mutex
-	longest time.Duration
+	longest time.Duration // to be read when done is closed
 	cancel  context.CancelFunc
 	done    chan struct{}
 }
@@ -30,9 +29,7 @@ func startPulse() *pulse {
 				return
 			case <-ticker.C:
 			}
-			p.mu.Lock()
 			p.longest = max(p.longest, time.Since(last)-beat)
-			p.mu.Unlock()
 			last = time.Now()
 		}
 	}()
@@ -43,7 +40,5 @@ func startPulse() *pulse {
 func (p *pulse) stop() time.Duration {
 	p.cancel()
 	<-p.done
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	return p.longest
 }

@@ -11,30 +11,34 @@ const wholeDay = 24 * time.Hour
 // drawService decides which reading of its document the service plays, and how storestream polls it.
 func (p *plan) drawService(d draw) {
 	s := &p.service
-	s.size = storefake.Size{Users: 200 + d.IntN(1000), Orders: 500 + d.IntN(3000), Products: 100 + d.IntN(500), Days: 30 + d.IntN(370)}
+	s.size = storefake.Size{Users: 200 + d.IntN(1000), Orders: 500 + d.IntN(3000), Products: 100 + d.IntN(500),
+		Days: 30 + d.IntN(370)}
 	s.wholeSeconds = d.likely(.2)
 	s.speed = 1
 	p.polling = polling{
-		interval: d.between(200*time.Millisecond, time.Second), restInterval: d.between(500*time.Millisecond, 2*time.Second),
-		overlap: 40 * time.Second, restOverlap: 2 * time.Minute, requestsPerSecond: oneOf(d, 30, 60, 200),
+		interval:     d.between(200*time.Millisecond, time.Second),
+		restInterval: d.between(500*time.Millisecond, 2*time.Second),
+		overlap:      40 * time.Second, restOverlap: 2 * time.Minute, requestsPerSecond: oneOf(d, 30, 60, 200),
 		hold: time.Minute, restHold: 5 * time.Second,
 	}
 	p.drawReadings(d)
-	s.columns = storefake.Columns{Int: oneOf(d, "int8", "int4"), Money: oneOf(d, "numeric", "numeric", "float8", "float4", "text"),
-		Time: oneOf(d, "timestamptz", "timestamp"), Status: oneOf(d, "text", "varchar")}
+	s.columns = storefake.Columns{Int: oneOf(d, "int8", "int4"),
+		Money: oneOf(d, "numeric", "numeric", "float8", "float4", "text"),
+		Time:  oneOf(d, "timestamptz", "timestamp"), Status: oneOf(d, "text", "varchar")}
 	s.noIndex = d.likely(.15)
 	if p.source == fromREST {
 		p.hurryClock(d)
 	}
 }
 
-// hurryClock makes days end during the run. The service's clock stays behind ours to the end: storestream closes no day before both
-// clocks are past it.
+// hurryClock makes days end during the run. The service's clock stays behind ours to the end: storestream
+// closes no day before both clocks are past it.
 func (p *plan) hurryClock(d draw) {
 	s := &p.service
 	aDay := min(max(p.length/3, time.Minute), 2*time.Minute) + d.between(0, 10*time.Second)
 	s.speed = float64(wholeDay / aDay)
-	s.behind = (time.Duration(float64(p.length+30*time.Minute) * s.speed)).Round(time.Hour) + time.Duration(d.IntN(24))*time.Hour
+	s.behind = (time.Duration(float64(p.length+30*time.Minute) * s.speed)).Round(time.Hour) +
+		time.Duration(d.IntN(24))*time.Hour
 	p.polling.hold, p.polling.restHold = 3*time.Second, 3*time.Second
 	p.polling.restOverlap = time.Duration(20 * s.speed * float64(time.Second)).Round(time.Minute)
 	s.readings.NoDate = false // it would be told nothing of this clock
@@ -49,7 +53,8 @@ func (p *plan) drawReadings(d draw) {
 	r.Count = oneOf(d, storefake.CountTotal, storefake.CountPage)
 	r.PastEnd = oneOf(d, storefake.PastEndEmpty, storefake.PastEndBadRequest, storefake.PastEndNotFound)
 	r.Oversize = oneOf(d, storefake.OversizeCapped, storefake.OversizeRefused)
-	r.Order = oneOf(d, storefake.ByID, storefake.ByUpdated, storefake.ByUpdatedDesc, storefake.ByHash, storefake.ByShuffle)
+	r.Order = oneOf(d, storefake.ByID, storefake.ByUpdated, storefake.ByUpdatedDesc, storefake.ByHash,
+		storefake.ByShuffle)
 	r.PermuteTies = d.likely(.3)
 	r.MaxPage = oneOf(d, 0, 0, 50+d.IntN(400))
 	if r.Order == storefake.ByShuffle {
@@ -59,9 +64,11 @@ func (p *plan) drawReadings(d draw) {
 		r.EmptyPages, r.ShortPages = .05, .1
 	}
 	r.Limit = drawLimit(d)
-	r.Keys = oneOf(d, storefake.Keys{}, storefake.Keys{}, storefake.Keys{Lifetime: d.between(10*time.Second, time.Minute)},
+	r.Keys = oneOf(d, storefake.Keys{}, storefake.Keys{}, storefake.Keys{Lifetime: d.between(10*time.Second,
+		time.Minute)},
 		storefake.Keys{Requests: 100 + d.IntN(900)})
-	r.MoneyForm = oneOf(d, storefake.MoneyAsIs, storefake.MoneyPadded, storefake.MoneyString, storefake.MoneyExponent)
+	r.MoneyForm = oneOf(d, storefake.MoneyAsIs, storefake.MoneyPadded, storefake.MoneyString,
+		storefake.MoneyExponent)
 	r.ExtraFields = d.likely(.3)
 	r.Nulls = oneOf(d, 0, 0, .05)
 	r.NewStatuses = oneOf(d, 0, 0, .1)
@@ -73,7 +80,9 @@ func (p *plan) drawReadings(d draw) {
 
 func drawLimit(d draw) storefake.Limit {
 	return storefake.Limit{
-		PerSecond: oneOf(d, 0., 0, 25, 60), Burst: oneOf(d, 0, 5, 20), Status: oneOf(d, 429, 503), HTML: d.likely(.3),
-		RetryAfter: oneOf(d, storefake.RetryAfterSeconds, storefake.RetryAfterDate, storefake.RetryAfterZero, storefake.RetryAfterAbsent),
+		PerSecond: oneOf(d, 0., 0, 25, 60), Burst: oneOf(d, 0, 5, 20), Status: oneOf(d, 429, 503),
+		HTML: d.likely(.3),
+		RetryAfter: oneOf(d, storefake.RetryAfterSeconds, storefake.RetryAfterDate, storefake.RetryAfterZero,
+			storefake.RetryAfterAbsent),
 	}
 }

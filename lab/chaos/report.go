@@ -2,107 +2,261 @@ package main
 
 import (
 	"fmt"
-	"io"
+	"math/big"
 	"slices"
-	"text/tabwriter"
 	"time"
 )
 
-// ok is whether the run may exit 0.
-func (r *result) ok() bool {
-	return len(r.wrong) == 0 && !slices.ContainsFunc(r.verdicts, func(v *verdict) bool { return !v.ok() })
+// report is what is to be said of one resource's topic. The lists name the first offenders.
+type report struct {
+	resource string
+	rows     int // of the service
+	versions int // records of the topic, tombstones apart
+	repeated int // by replays that were asked for
+
+	lost    findings // rows of the service that the topic does not have
+	stale   findings // rows of which the topic's newest record is another than the service's
+	twice   findings // versions that are there again, and no replay that covers them began in between
+	back    findings // records older than the one before it of the same key
+	extra   findings // rows that the topic has and the service never had, or has no longer
+	omitted findings // rows that a replay should have sent again and did not
+	broken  findings // what else the contract rules out
+
+	staleIDs []int64
 }
 
-// write prints the result.
-func (r *result) write(w io.Writer) {
-	fmt.Fprintf(w, "\nseed %d, orders and items from %s, broker %s, registry %s, %d instances: %s of mishaps, then equal after %s\n", r.plan.seed, r.plan.source,
-		r.plan.broker, r.plan.registry, r.plan.instances, short(r.took), short(r.quiet))
-	fmt.Fprintf(w, "rows changed %d (%d late commits held open, %d changes refused by a database that was away), dead letters %d; this machine stood still for %s at most\n\n",
-		r.changes, r.late, r.refused, r.letters, short(r.stall))
-	r.writeTopics(w)
-	fmt.Fprintln(w)
-	r.writeMishaps(w)
-	r.writeFaults(w)
+// findings counts, and keeps the first few.
+type findings struct {
+	n     int
+	first []string
 }
 
-func (r *result) writeTopics(w io.Writer) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\ttopic\trows\tversions published\tof these by replays\tlost\tstale\ttwice\tstepped back\tlongest stall\tsettled, by the service's clock\t")
-	for _, v := range r.verdicts {
-		fmt.Fprintf(t, "\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t\n", v.resource, v.rows, v.versions, v.repeated, v.lost.n, v.stale.n, v.twice.n, v.back.n,
-			short(r.probes.longest(v.resource)), r.marks[v.resource].Settled.UTC().Format("2006-01-02 15:04:05"))
+const keptFindings = 5
+
+func (f *findings) add(format string, args ...any) {
+	if f.n++; len(f.first) < keptFindings {
+		f.first = append(f.first, fmt.Sprintf(format, args...))
 	}
-	_ = t.Flush() // to a terminal or a log
 }
 
-// writeMishaps prints, for each kind, how long it took from its end until a change made after it was visible in every topic. Only mishaps that were alone
-// until then count: of the others the longest stall tells.
-func (r *result) writeMishaps(w io.Writer) {
-	type line struct {
-		lengths, recoveries []time.Duration
-	}
-	lines, names := map[string]*line{}, []string{}
-	for _, e := range r.struck {
-		l := lines[e.kind.name]
-		if l == nil {
-			l = &line{}
-			lines[e.kind.name] = l
-			names = append(names, e.kind.name)
+// row is a row of the service as a topic shows it: field to int64, float64, string, *big.Rat, time.Time or
+// nil.
+type row map[string]any
+
+// replay is a reset that an owner accepted: watermark.replay.
+type replay struct {
+	request int64
+	from    time.Time
+	ends    []int64 // of the data topic's partitions at that time
+}
+
+// covers says whether the replay explains that a version which stands at first stands again at second.
+func (r *replay) covers(v version, first int64) bool {
+	return int(v.partition) < len(r.ends) && v.millis >= r.from.UnixMilli() && first < r.ends[v.partition] &&
+		r.ends[v.partition] <= v.offset
+}
+
+// replaysOf lists the replays that a resource's watermarks speak of.
+func replaysOf(marks []mark) []replay {
+	var all []replay
+	for _, m := range marks {
+		if r := m.Replay; r != nil && (len(all) == 0 || all[len(all)-1].request != r.Request) {
+			all = append(all, replay{r.Request, r.From, r.Ends})
 		}
-		l.lengths = append(l.lengths, e.ended.Sub(e.began))
-		if at, missing := r.probes.recovered(e.ended); missing == "" && r.alone(e, at) {
-			l.recoveries = append(l.recoveries, at.Sub(e.ended))
-		}
 	}
-	slices.Sort(names)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\tmishap\ttimes\tlongest\talone\tthen recovered after: median\tlongest\t")
-	for _, name := range names {
-		l := lines[name]
-		middle, longest := "", ""
-		if n := len(l.recoveries); n > 0 {
-			slices.Sort(l.recoveries)
-			middle, longest = short(l.recoveries[n/2]), short(l.recoveries[n-1])
-		}
-		fmt.Fprintf(t, "\t%s\t%d\t%s\t%d\t%s\t%s\t\n", name, len(l.lengths), short(slices.Max(l.lengths)), len(l.recoveries), middle, longest)
-	}
-	_ = t.Flush() // to a terminal or a log
+	return all
 }
 
-// alone says whether no other mishap went on between e's beginning and the recovery from it, nor had shortly before.
-func (r *result) alone(e struck, recovered time.Time) bool {
-	for _, other := range r.struck {
-		if other.began.Equal(e.began) && other.kind == e.kind {
+// judgeOrder goes through a topic's records, in offset order within each partition. setBack says whether the
+// service itself has set a row's updated_at back to that instant.
+func (j *report) judgeOrder(versions []version, replays []replay, setBack func(id, millis int64) bool) {
+	type content struct {
+		id   int64
+		hash uint64
+	}
+	last, seen := map[int64]version{}, map[content]version{}
+	for _, v := range versions {
+		before, known := last[v.id]
+		last[v.id] = v
+		if known && before.partition != v.partition {
+			j.broken.add("%s %d is in partitions %d and %d", j.resource, v.id, before.partition, v.partition)
+		}
+		if v.gone {
 			continue
 		}
-		over := other.ended
-		if at, missing := r.probes.recovered(other.ended); missing == "" {
-			over = at
+		j.versions++
+		if known && !before.gone && v.millis < before.millis && !setBack(v.id, v.millis) {
+			j.back.add("%s %d steps back from %s (offset %d) to %s (partition %d, offset %d)", j.resource, v.id,
+				instant(before.millis), before.offset,
+				instant(v.millis), v.partition, v.offset)
 		}
-		if other.began.Before(recovered) && over.After(e.began) {
+		c := content{v.id, v.hash}
+		first, again := seen[c]
+		seen[c] = v
+		switch {
+		case !again:
+		case slices.ContainsFunc(replays, func(r replay) bool { return r.covers(v, first.offset) }):
+			j.repeated++
+		default:
+			j.twice.add("%s %d: the version of %s is there twice, at offsets %d and %d of partition %d", j.resource,
+				v.id, instant(v.millis), first.offset,
+				v.offset, v.partition)
+		}
+	}
+}
+
+func instant(millis int64) string { return time.UnixMilli(millis).UTC().Format(time.RFC3339Nano) }
+
+// judgeRows compares the newest record of every id with the service, field by field. decode decodes a value;
+// deletes says that the service deletes rows now and then, which its document says nobody is told.
+func (j *report) judgeRows(rows map[int64]row, newest map[int64]*record,
+	decode func([]byte) (map[string]any, error), deletes bool) {
+	j.rows = len(rows)
+	for id, want := range rows {
+		r, there := newest[id]
+		if !there || r.gone {
+			j.lost.add("%s %d of %v", j.resource, id, want["updated_at"])
+			continue
+		}
+		got, err := decode(r.value)
+		if err != nil {
+			j.broken.add("%s %d: %v", j.resource, id, err)
+			continue
+		}
+		if field := differs(got, want); field != "" {
+			j.staleIDs = append(j.staleIDs, id)
+			j.stale.add("%s %d (partition %d, offset %d): %s is %v, the service has %v "+
+				"(updated_at %v, the service's %v)",
+				j.resource, id, r.partition, r.offset,
+				field, show(got[field]), show(want[field]), got["updated_at"], want["updated_at"])
+		}
+	}
+	for id, r := range newest {
+		if _, there := rows[id]; !there && !r.gone && !deletes {
+			j.extra.add("%s %d (partition %d, offset %d)", j.resource, id, r.partition, r.offset)
+		}
+	}
+}
+
+// difference says in what the rows differ, "" if in nothing.
+func (j *report) difference() string {
+	if j.lost.n+j.stale.n+j.extra.n+j.broken.n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d lost, %d stale, %d extra: %v", j.lost.n, j.stale.n, j.extra.n,
+		slices.Concat(j.lost.first, j.stale.first, j.extra.first, j.broken.first))
+}
+
+// differs names a field in which the two differ, "" if none.
+func differs(got map[string]any, want row) string {
+	for field, w := range want {
+		if !equal(got[field], w) {
+			return field
+		}
+	}
+	for field := range got {
+		if _, there := want[field]; !there {
+			return field
+		}
+	}
+	return ""
+}
+
+func equal(got, want any) bool {
+	switch w := want.(type) {
+	case *big.Rat:
+		g, ok := got.(*big.Rat)
+		return ok && g.Cmp(w) == 0
+	case time.Time:
+		g, ok := got.(time.Time)
+		return ok && g.Equal(w)
+	}
+	return got == want
+}
+
+func show(v any) any {
+	if r, ok := v.(*big.Rat); ok && r != nil {
+		return r.FloatString(18)
+	}
+	return v
+}
+
+// judgeReplays looks whether each reset that was asked for has sent every row since its time again. Newest is
+// the topic's, rows the service's.
+func (j *report) judgeReplays(asks []ask, marks []mark, rows map[int64]row, newest map[int64]*record) {
+	for _, a := range asks {
+		if a.Resource != j.resource || a.Kind != "reset" {
+			continue
+		}
+		i := slices.IndexFunc(marks, func(m mark) bool { return m.Request >= a.id })
+		if i < 0 {
+			j.broken.add("%s: request %d was never accepted", j.resource, a.id)
+			continue
+		}
+		if marks[i].Replay == nil {
+			j.broken.add("%s: request %d was accepted without a replay", j.resource, a.id)
+			continue
+		}
+		ends := marks[i].Replay.Ends
+		for id, r := range newest {
+			if _, there := rows[id]; there && !r.gone && r.millis > a.To.UnixMilli() && r.offset < ends[r.partition] {
+				j.omitted.add("%s %d (updated_at %s, partition %d, offset %d) was not sent again by request %d, "+
+					"to %s, accepted at offset %d", j.resource, id,
+					instant(r.millis), r.partition, r.offset, a.id, a.To, ends[r.partition])
+			}
+		}
+	}
+}
+
+// judgeMarks looks at what the watermarks say of themselves.
+func (j *report) judgeMarks(marks []mark) {
+	replaying := int64(-1)
+	for i, m := range marks {
+		begins := m.Replay != nil && m.Replay.Request != replaying
+		if begins {
+			replaying = m.Replay.Request
+		}
+		if i > 0 && m.Settled.Before(marks[i-1].Settled) && !begins {
+			j.broken.add("%s: settled went back from %s to %s, and no reset was accepted", j.resource,
+				marks[i-1].Settled, m.Settled)
+		}
+	}
+	if n := len(marks); n == 0 {
+		j.broken.add("%s: there is no watermark", j.resource)
+	} else if marks[n-1].Rows != int64(j.versions) {
+		j.broken.add("%s: the watermark counts %d rows published, the topic has %d: they are not one transaction",
+			j.resource, marks[n-1].Rows, j.versions)
+	}
+}
+
+// judgeLetters looks for dead letters of rows that are well: everything is repaired when it is called. A
+// letter without an id stays until a sweep.
+func (j *report) judgeLetters(letters map[string][]byte, rows map[int64]row) {
+	for key := range letters {
+		var id int64
+		var rest string
+		if n, _ := fmt.Sscanf(key, j.resource+"/%d%s", &id, &rest); n != 1 ||
+			key != fmt.Sprintf("%s/%d", j.resource, id) || len(rest) > 0 {
+			continue
+		}
+		if _, there := rows[id]; there {
+			j.broken.add("%s %d can be published, and its dead letter is still there", j.resource, id)
+		}
+	}
+}
+
+// ok is what the run is for.
+func (j *report) ok() bool {
+	for _, f := range j.faults() {
+		if f.n > 0 {
 			return false
 		}
 	}
 	return true
 }
 
-// writeFaults prints what is wrong, with the first of each.
-func (r *result) writeFaults(w io.Writer) {
-	for _, v := range r.verdicts {
-		faults := v.faults()
-		for _, name := range []string{"lost", "stale", "twice", "stepped back", "extra", "not sent again", "broken"} {
-			f := faults[name]
-			for n, text := range f.first {
-				if n == 0 {
-					fmt.Fprintf(w, "\n%s: %d %s\n", v.resource, f.n, name)
-				}
-				fmt.Fprintf(w, "  %s\n", text)
-			}
-		}
-	}
-	for _, err := range r.wrong {
-		fmt.Fprintf(w, "\nWRONG: %v\n", err)
-	}
+func (j *report) faults() map[string]findings {
+	return map[string]findings{"lost": j.lost, "stale": j.stale, "twice": j.twice, "stepped back": j.back,
+		"extra": j.extra, "not sent again": j.omitted,
+		"broken": j.broken}
 }
-
-func short(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }

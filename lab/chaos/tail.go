@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -28,7 +33,7 @@ type version struct {
 	gone      bool   // a tombstone
 }
 
-// mark is a watermark as CONTRACT.md has it; what the harness does not need is left out.
+// mark is a watermark, as far as chaos looks at it.
 type mark struct {
 	Settled  time.Time  `json:"settled"`
 	AsOf     time.Time  `json:"as_of"`
@@ -53,7 +58,8 @@ type ask struct {
 	To       time.Time `json:"to"`
 }
 
-// tail reads all topics as a read_committed consumer while they are written: a topic that is compacted forgets what it once held.
+// tail reads all topics as a read_committed consumer while they are written: a topic that is compacted
+// forgets what it once held.
 type tail struct {
 	client  *kgo.Client
 	decoder *decoder
@@ -85,16 +91,19 @@ type record struct {
 
 func startTail(options []kgo.Opt, d *decoder) (*tail, error) {
 	topics := []string{topicPrefix + "watermarks", topicPrefix + "requests", topicPrefix + "dead_letters"}
-	t := &tail{decoder: d, done: make(chan struct{}), changed: make(chan struct{}), next: map[place]int64{}, versions: map[string][]version{},
-		newest: map[string]map[int64]*record{}, marks: map[string][]mark{}, letters: map[string][]byte{}}
+	t := &tail{decoder: d, done: make(chan struct{}), changed: make(chan struct{}), next: map[place]int64{},
+		versions: map[string][]version{},
+		newest:   map[string]map[int64]*record{}, marks: map[string][]mark{}, letters: map[string][]byte{}}
 	for _, name := range storefake.Names() {
 		topics = append(topics, topicPrefix+name)
 		t.newest[name] = map[int64]*record{}
 	}
 	var err error
 	t.client, err = kgo.NewClient(append([]kgo.Opt{
-		kgo.ConsumeTopics(topics...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
-		kgo.MetadataMinAge(250 * time.Millisecond), kgo.MetadataMaxAge(2 * time.Second), kgo.FetchMaxWait(500 * time.Millisecond),
+		kgo.ConsumeTopics(topics...), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
+		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		kgo.MetadataMinAge(250 * time.Millisecond), kgo.MetadataMaxAge(2 * time.Second),
+		kgo.FetchMaxWait(500 * time.Millisecond),
 	}, options...)...)
 	if err != nil {
 		return nil, fmt.Errorf("the topics' reader: %w", err)
@@ -112,7 +121,8 @@ func (t *tail) stop() error {
 	return nil
 }
 
-// run reads until ctx ends. Errors of fetches are Kafka's being away, or topics' that are not there yet: the client goes on.
+// run reads until ctx ends. Errors of fetches are Kafka's being away, or topics' that are not there yet: the
+// client goes on.
 func (t *tail) run(ctx context.Context) {
 	defer close(t.done)
 	for ctx.Err() == nil {
@@ -184,7 +194,8 @@ func (t *tail) row(resource string, r *kgo.Record) error {
 		}
 		at, ok := value["updated_at"].(time.Time)
 		if !ok || value["id"] != id {
-			return fmt.Errorf("the value under key %d has id %v and updated_at %v", id, value["id"], value["updated_at"])
+			return fmt.Errorf("the value under key %d has id %v and updated_at %v", id, value["id"],
+				value["updated_at"])
 		}
 		v.millis, v.hash = at.UnixMilli(), xxhash.Sum64(r.Value[5:])
 	}
@@ -258,4 +269,76 @@ func (t *tail) reached(ends kadm.ListedOffsets) bool {
 		}
 	})
 	return reached
+}
+
+// counts is how many records each resource's topic has had.
+func (t *tail) counts() map[string]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := map[string]int{}
+	for _, resource := range storefake.Names() {
+		n[resource] = len(t.versions[resource])
+	}
+	return n
+}
+
+// replayed says that no request of a resource waits and no replay is in hand.
+func (t *tail) replayed(resource string) bool {
+	m, there := t.lastMark(resource)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	waits := func(a ask) bool { return a.Resource == resource && a.id > m.Request }
+	return there && m.Replay == nil && !slices.ContainsFunc(t.asks, waits)
+}
+
+// judge fills in what the topic's history says. setBack is that of load.
+func (t *tail) judge(r *report, rows map[int64]row, setBack func(resource string, id, millis int64) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	marks := t.marks[r.resource]
+	r.judgeOrder(t.versions[r.resource], replaysOf(marks),
+		func(id, millis int64) bool { return setBack(r.resource, id, millis) })
+	r.judgeReplays(t.asks, marks, rows, t.newest[r.resource])
+	r.judgeMarks(marks)
+	r.judgeLetters(t.letters, rows)
+}
+
+// dump writes what was read of each topic into the run's folder, a record or a watermark a line, for whoever
+// looks into a failure.
+func (t *tail) dump(dir string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var errs []error
+	for _, resource := range storefake.Names() {
+		errs = append(errs, writeLines(filepath.Join(dir, "topic-"+resource+".txt"), func(w *bufio.Writer) {
+			for _, v := range t.versions[resource] {
+				fmt.Fprintf(w, "%d/%d id %d updated_at %s value %016x tombstone %v\n", v.partition, v.offset, v.id,
+					instant(v.millis), v.hash, v.gone)
+			}
+		}), writeLines(filepath.Join(dir, "watermarks-"+resource+".txt"), func(w *bufio.Writer) {
+			for _, m := range t.marks[resource] {
+				fmt.Fprintf(w, "%+v", m)
+				if m.Replay != nil {
+					fmt.Fprintf(w, " replay %+v", *m.Replay)
+				}
+				fmt.Fprintln(w)
+			}
+		}))
+	}
+	errs = append(errs, writeLines(filepath.Join(dir, "requests.txt"), func(w *bufio.Writer) {
+		for _, a := range t.asks {
+			fmt.Fprintf(w, "%+v\n", a)
+		}
+	}))
+	return errors.Join(errs...)
+}
+
+func writeLines(path string, write func(*bufio.Writer)) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriter(f)
+	write(w)
+	return errors.Join(w.Flush(), f.Close())
 }

@@ -8,10 +8,13 @@ import (
 	"github.com/storestream/storestream/internal/storefake"
 )
 
-// probes change one row of each resource, wait until the topic shows it, and change it again: how long each change was on its way says how long
-// the resource stood still, and from when on it was well again after a mishap.
+// probes change one row of each resource, wait until the topic shows it, and change it again: how long each
+// change was on its way says how long the resource stood still, and from when on it was well again after a
+// mishap.
 type probes struct {
-	s       *stage
+	around  *surroundings
+	load    *load
+	tail    *tail
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 
@@ -26,8 +29,9 @@ type trip struct{ made, visible time.Time }
 // probePause is longer than the second that REST keeps of an instant.
 const probePause = 1100 * time.Millisecond
 
-func newProbes(s *stage) *probes {
-	return &probes{s: s, changed: make(chan struct{}), trips: map[string][]trip{}, cancel: func() {}}
+func newProbes(around *surroundings, l *load, t *tail) *probes {
+	return &probes{around: around, load: l, tail: t, changed: make(chan struct{}), trips: map[string][]trip{},
+		cancel: func() {}}
 }
 
 func (p *probes) start() {
@@ -58,35 +62,37 @@ func (p *probes) run(ctx context.Context, resource string) {
 	}
 }
 
-// change updates the probe's row, a new one where there is none (any more), and returns the updated_at that the topic will show.
+// change updates the probe's row, a new one where there is none (any more), and returns the updated_at that
+// the topic will show.
 func (p *probes) change(ctx context.Context, resource string, id *int64) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
-	fake := p.s.fake
+	fake := p.around.fake
 	if _, there := fake.Row(resource, *id); !there {
 		var err error
-		if *id, err = fake.Insert(ctx, resource, p.s.load.newRow(resource)); err != nil {
+		if *id, err = fake.Insert(ctx, resource, p.load.newRow(resource)); err != nil {
 			*id = 0
 			return time.Time{}, err
 		}
-	} else if err := p.s.load.touch(ctx, resource, *id); err != nil {
+	} else if err := p.load.touch(ctx, resource, *id); err != nil {
 		return time.Time{}, err
 	}
 	row, there := fake.Row(resource, *id)
 	if !there {
 		return time.Time{}, context.Canceled // deleted by the shop in this moment
 	}
-	return p.s.shown(resource, row.Time("updated_at")), nil
+	return p.around.shown(resource, row.Time("updated_at")), nil
 }
 
-// visible waits until the topic has the row with that updated_at or a later one; false where it will not: the row was deleted, or ctx is done.
+// visible waits until the topic has the row with that updated_at or a later one; false where it will not: the
+// row was deleted, or ctx is done.
 func (p *probes) visible(ctx context.Context, resource string, id int64, at time.Time) bool {
 	for {
-		more := p.s.tail.more()
-		if r, there := p.s.tail.find(resource, id); there && r.millis >= at.UnixMilli() {
+		more := p.tail.more()
+		if r, there := p.tail.find(resource, id); there && r.millis >= at.UnixMilli() {
 			return true
 		}
-		if _, there := p.s.fake.Row(resource, id); !there {
+		if _, there := p.around.fake.Row(resource, id); !there {
 			return false
 		}
 		select {
@@ -105,7 +111,8 @@ func (p *probes) note(resource string, t trip) {
 	p.changed = make(chan struct{})
 }
 
-// recovered is when a change made after since had become visible in every resource; false: not yet. missing is a resource that lacks one.
+// recovered is when a change made after since had become visible in every resource; false: not yet. missing
+// is a resource that lacks one.
 func (p *probes) recovered(since time.Time) (at time.Time, missing string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,12 +162,4 @@ func (p *probes) wait(ctx context.Context, since time.Time) (missing string, err
 			return missing, context.Cause(ctx)
 		}
 	}
-}
-
-// shown is what the topic keeps of an instant: PostgreSQL's to the millisecond, REST's to the second.
-func (s *stage) shown(resource string, at time.Time) time.Time {
-	if s.readsTable(resource) {
-		return at.Truncate(time.Millisecond)
-	}
-	return at.Truncate(time.Second)
 }

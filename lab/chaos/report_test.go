@@ -14,7 +14,8 @@ func at(second int) int64 { return time.Date(2026, 11, 20, 12, 0, second, 0, tim
 func never(int64, int64) bool { return false }
 
 func TestJudgeFindsAVersionThatIsThereTwiceUnlessAReplayCoversIt(t *testing.T) {
-	versions := []version{{offset: 3, id: 1, millis: at(10), hash: 7}, {offset: 8, id: 1, millis: at(10), hash: 7}}
+	versions := []version{{offset: 3, id: 1, millis: at(10), hash: 7},
+		{offset: 8, id: 1, millis: at(10), hash: 7}}
 	from := func(second int) time.Time { return time.UnixMilli(at(second)) }
 	for name, c := range map[string]struct {
 		replays []replay
@@ -27,7 +28,7 @@ func TestJudgeFindsAVersionThatIsThereTwiceUnlessAReplayCoversIt(t *testing.T) {
 		"a replay accepted before both":   {[]replay{{1, from(5), []int64{3}}}, 1},
 		"a replay accepted after both":    {[]replay{{1, from(5), []int64{9}}}, 1},
 	} {
-		j := verdict{resource: "orders"}
+		j := report{resource: "orders"}
 		j.judgeOrder(versions, c.replays, never)
 		if j.twice.n != c.twice || j.repeated != 1-c.twice {
 			t.Errorf("%s: %d twice and %d by replays, want %d twice", name, j.twice.n, j.repeated, c.twice)
@@ -36,12 +37,13 @@ func TestJudgeFindsAVersionThatIsThereTwiceUnlessAReplayCoversIt(t *testing.T) {
 }
 
 func TestJudgeFindsAStepBackUnlessTheServiceMadeIt(t *testing.T) {
-	versions := []version{{offset: 1, id: 1, millis: at(10), hash: 1}, {offset: 2, id: 2, millis: at(2), hash: 2}, {offset: 3, id: 1, millis: at(9), hash: 3}}
-	j := verdict{resource: "orders"}
+	versions := []version{{offset: 1, id: 1, millis: at(10), hash: 1},
+		{offset: 2, id: 2, millis: at(2), hash: 2}, {offset: 3, id: 1, millis: at(9), hash: 3}}
+	j := report{resource: "orders"}
 	if j.judgeOrder(versions, nil, never); j.back.n != 1 {
 		t.Errorf("%d steps back, want 1", j.back.n)
 	}
-	j = verdict{resource: "orders"}
+	j = report{resource: "orders"}
 	j.judgeOrder(versions, nil, func(id, millis int64) bool { return id == 1 && millis == at(9) })
 	if j.back.n != 0 {
 		t.Errorf("%d steps back that the service did not make, want none", j.back.n)
@@ -49,8 +51,9 @@ func TestJudgeFindsAStepBackUnlessTheServiceMadeIt(t *testing.T) {
 }
 
 func TestJudgeFindsAKeyInTwoPartitions(t *testing.T) {
-	j := verdict{resource: "orders"}
-	j.judgeOrder([]version{{offset: 1, id: 1, millis: at(1), hash: 1}, {partition: 2, offset: 1, id: 1, millis: at(2), hash: 2}}, nil, never)
+	j := report{resource: "orders"}
+	j.judgeOrder([]version{{offset: 1, id: 1, millis: at(1), hash: 1},
+		{partition: 2, offset: 1, id: 1, millis: at(2), hash: 2}}, nil, never)
 	if j.broken.n != 1 {
 		t.Errorf("%d broken, want 1", j.broken.n)
 	}
@@ -62,14 +65,17 @@ func TestJudgeFindsLostStaleAndInventedRows(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(row)
 		missing bool
-		want    verdict
+		want    report
 	}{
-		"the same row":                     {func(row) {}, false, verdict{}},
-		"a field that differs":             {func(r row) { r["amount"] = big.NewRat(4998, 100) }, false, verdict{stale: findings{n: 1}}},
-		"a null that was something":        {func(r row) { r["note"] = "" }, false, verdict{stale: findings{n: 1}}},
-		"a field that is not there":        {func(r row) { delete(r, "note"); r["other"] = nil }, false, verdict{stale: findings{n: 1}}},
-		"a field that the service has not": {func(r row) { r["more"] = int64(1) }, false, verdict{stale: findings{n: 1}}},
-		"a row that is not there":          {func(row) {}, true, verdict{lost: findings{n: 1}}},
+		"the same row": {func(row) {}, false, report{}},
+		"a field that differs": {func(r row) { r["amount"] = big.NewRat(4998, 100) }, false,
+			report{stale: findings{n: 1}}},
+		"a null that was something": {func(r row) { r["note"] = "" }, false, report{stale: findings{n: 1}}},
+		"a field that is not there": {func(r row) { delete(r, "note"); r["other"] = nil }, false,
+			report{stale: findings{n: 1}}},
+		"a field that the service has not": {func(r row) { r["more"] = int64(1) }, false,
+			report{stale: findings{n: 1}}},
+		"a row that is not there": {func(row) {}, true, report{lost: findings{n: 1}}},
 	} {
 		published := maps.Clone(good)
 		c.change(published)
@@ -78,9 +84,11 @@ func TestJudgeFindsLostStaleAndInventedRows(t *testing.T) {
 			newest = map[int64]*record{2: {}}
 			c.want.extra.n = 1
 		}
-		j := verdict{resource: "orders"}
-		j.judgeRows(map[int64]row{1: good}, newest, func([]byte) (map[string]any, error) { return published, nil }, false)
-		if j.lost.n != c.want.lost.n || j.stale.n != c.want.stale.n || j.extra.n != c.want.extra.n || j.broken.n != 0 {
+		j := report{resource: "orders"}
+		j.judgeRows(map[int64]row{1: good}, newest, func([]byte) (map[string]any, error) { return published, nil },
+			false)
+		if j.lost.n != c.want.lost.n || j.stale.n != c.want.stale.n || j.extra.n != c.want.extra.n ||
+			j.broken.n != 0 {
 			t.Errorf("%s: %+v", name, j)
 		}
 	}
@@ -97,11 +105,12 @@ func TestJudgeFindsRowsThatAReplayLeftOut(t *testing.T) {
 	asked := []ask{{id: 7, Resource: "orders", Kind: "reset", To: time.UnixMilli(at(5))}}
 	accepted := mark{Request: 7}
 	accepted.Replay = &replaying{Request: 7, From: time.UnixMilli(at(5)), Ends: []int64{10}}
-	j := verdict{resource: "orders"}
-	if j.judgeReplays(asked, []mark{{Request: -1}, accepted}, rows, newest); j.omitted.n != 1 || j.broken.n != 0 {
+	j := report{resource: "orders"}
+	if j.judgeReplays(asked, []mark{{Request: -1}, accepted}, rows, newest); j.omitted.n != 1 ||
+		j.broken.n != 0 {
 		t.Errorf("%+v, want one left out", j)
 	}
-	j = verdict{resource: "orders"}
+	j = report{resource: "orders"}
 	if j.judgeReplays(asked, []mark{{Request: -1}}, rows, newest); j.broken.n != 1 {
 		t.Errorf("a request that nobody accepted: %+v", j)
 	}
@@ -110,16 +119,16 @@ func TestJudgeFindsRowsThatAReplayLeftOut(t *testing.T) {
 func TestJudgeFindsWatermarksThatCannotBeTrue(t *testing.T) {
 	when := time.UnixMilli(at(20))
 	back := []mark{{Settled: when, Rows: 1}, {Settled: when.Add(-time.Second), Rows: 1}}
-	j := verdict{resource: "orders", versions: 1}
+	j := report{resource: "orders", versions: 1}
 	if j.judgeMarks(back); j.broken.n != 1 {
 		t.Errorf("settled went back: %+v", j)
 	}
 	back[1].Replay = &replaying{Request: 0}
-	j = verdict{resource: "orders", versions: 1}
+	j = report{resource: "orders", versions: 1}
 	if j.judgeMarks(back); j.broken.n != 0 {
 		t.Errorf("a reset takes settled back: %+v", j)
 	}
-	j = verdict{resource: "orders", versions: 2}
+	j = report{resource: "orders", versions: 2}
 	if j.judgeMarks(back); j.broken.n != 1 {
 		t.Errorf("more rows than the watermark knows of: %+v", j)
 	}
@@ -127,8 +136,9 @@ func TestJudgeFindsWatermarksThatCannotBeTrue(t *testing.T) {
 
 func TestJudgeFindsADeadLetterOfARowThatIsWell(t *testing.T) {
 	rows := map[int64]row{1: {}}
-	letters := map[string][]byte{"orders/1": {1}, "orders/2": {1}, "orders/00000000000000ff": {1}, "users/1": {1}}
-	j := verdict{resource: "orders"}
+	letters := map[string][]byte{"orders/1": {1}, "orders/2": {1}, "orders/00000000000000ff": {1},
+		"users/1": {1}}
+	j := report{resource: "orders"}
 	if j.judgeLetters(letters, rows); j.broken.n != 1 {
 		t.Errorf("%+v, want the letter of order 1 alone", j)
 	}

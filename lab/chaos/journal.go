@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// journal prints what happens, and keeps what must not happen and did.
+type journal struct {
+	out io.Writer
+
+	mu    sync.Mutex
+	began time.Time // when the instances were started; zero: not yet
+	wrong []error
+}
+
+func (j *journal) begin(at time.Time) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.began = at
+}
+
+// say prints a line with the time since the instances were started.
+func (j *journal) say(format string, args ...any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	at := ""
+	if !j.began.IsZero() {
+		at = clockText(time.Since(j.began))
+	}
+	fmt.Fprintf(j.out, "%7s  "+format+"\n", append([]any{at}, args...)...)
+}
+
+// fail keeps and prints what must not happen.
+func (j *journal) fail(err error) {
+	j.say("WRONG: %v", err)
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.wrong = append(j.wrong, err)
+}
+
+func (j *journal) mistakes() []error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.wrong
+}
