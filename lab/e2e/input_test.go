@@ -41,7 +41,10 @@ func TestWrongConfigurationIsAnsweredWithWhatIsWrongAndWhatToDo(t *testing.T) {
 	}{
 		"an unknown key names the nearest known one": {"kafka: {broker: [127.0.0.1:9092]}",
 			[]string{"kafka.broker", "kafka.brokers"}},
-		"all mistakes at once": {"store: {base_url: nonsense}\nresources: {orders: {interval: 1ms}}", []string{"store.base_url", "resources.orders.interval"}},
+		"all mistakes at once": {
+			"store: {base_url: nonsense}\nresources: {orders: {interval: 1ms}}",
+			[]string{"store.base_url", "resources.orders.interval"},
+		},
 		"a DSN that is none": {"postgres: {dsn: 'postgres://student_ro:hunter2@[broken'}",
 			[]string{"postgres.dsn"}},
 		"an unknown resource": {"resources: {order: {enabled: true}}",
@@ -74,7 +77,8 @@ func TestWrongSurroundingsAreSaidWithTheirRemedy(t *testing.T) {
 	conflict := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/vnd.schemaregistry.v1+json")
 		w.WriteHeader(http.StatusConflict)
-		fmt.Fprint(w, `{"error_code":409,"message":"Schema being registered is incompatible with an earlier schema"}`)
+		const message = "Schema being registered is incompatible with an earlier schema"
+		fmt.Fprintf(w, `{"error_code":409,"message":%q}`, message)
 	}))
 	defer conflict.Close()
 	t.Run("surroundings", func(t *testing.T) {

@@ -20,7 +20,9 @@ func TestWhetherEverythingIsUpToDateCanBeFoundOut(t *testing.T) {
 	s := start(t, setup{yaml: quick, fake: smallShop(21)})
 	s.expect(0, []string{"NOT up to date", "nothing is published yet, and no instance polls it"}, "watermark",
 		"list")
-	s.expect(0, []string{"is not there yet, and `run` can create it", "no instance runs", "Nothing fails"}, "check")
+	s.expect(0, []string{
+		"is not there yet, and `run` can create it", "no instance runs", "Nothing fails",
+	}, "check")
 	p := s.spawn("run")
 	p.isReady()
 	s.eventuallySays("Everything is up to date", "watermark", "list")
@@ -136,10 +138,13 @@ func TestAStoppedDatabaseIsToldEverywhereAndComesBackByItself(t *testing.T) {
 	if r := p.resource(failing); strings.Contains(r.Error, studentPassword+"@") {
 		t.Errorf("the error shows the password: %s", r.Error)
 	}
-	if said, _ := p.out.read(); !regexp.MustCompile(`"level":"(warn|error)".*"resource":"` + failing + `"`).MatchString(said) {
+	warning := regexp.MustCompile(`"level":"(warn|error)".*"resource":"` + failing + `"`)
+	if said, _ := p.out.read(); !warning.MatchString(said) {
 		t.Errorf("the log does not warn of %s", failing)
 	}
-	s.expect(1, []string{"FAIL  database", "start the database or its pooler; `run` waits for it", "ok    service products"}, "check")
+	s.expect(1, []string{
+		"FAIL  database", "start the database or its pooler; `run` waits for it", "ok    service products",
+	}, "check")
 	eventually(t, "its lag grows", func() (bool, string) {
 		lag := p.metric("storestream_freshness_lag_seconds", failing)
 		return lag > 3, fmt.Sprint(lag)

@@ -75,7 +75,8 @@ kafka: {brokers: [%s], topic_prefix: %q, group: %q}
 registry: {url: %q}
 http: {listen: 127.0.0.1:0}
 log: {level: info}
-%s`, st.fake.BaseURL(), dsn, strings.Join(st.brokers, ","), st.prefix, "group-of-"+st.prefix, st.registry, s.yaml))
+%s`, st.fake.BaseURL(), dsn, strings.Join(st.brokers, ","), st.prefix, "group-of-"+st.prefix, st.registry,
+		s.yaml))
 	return st
 }
 

@@ -280,7 +280,8 @@ func TestVerifySaysWhyItCouldNotTell(t *testing.T) {
 	if v := s.verify(0); v.Verdict != "identical" {
 		t.Errorf("after run --once, and without a running instance: %+v", v)
 	}
-	if err := s.fake.SetFaults(func(f *storefake.Faults) { f.Shares = map[storefake.Fault]float64{storefake.ServerError: 1} }); err != nil {
+	failing := map[storefake.Fault]float64{storefake.ServerError: 1}
+	if err := s.fake.SetFaults(func(f *storefake.Faults) { f.Shares = failing }); err != nil {
 		t.Fatal(err)
 	}
 	if v := s.verify(1, "users", "orders"); v.Verdict != "unknown" ||
