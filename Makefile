@@ -4,6 +4,7 @@ LDFLAGS := -s -w -X main.release=$(VERSION)
 TIME    ?= 10s
 REV     ?= main
 FOR     ?= 5m
+ROUNDS  ?= 10
 
 # Tools are built from the Go module proxy, each version once.
 GOLANGCI_LINT_VERSION := v2.15.0
@@ -14,7 +15,7 @@ GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-
 KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilling|TestAReset|Kcat
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-matrix test-kafka test-kafka-producer chaos test-page test-alerts lint house fmt bench bench-check fuzz compose-check deps clean
+.PHONY: help demo build test test-e2e test-long test-matrix test-kafka test-kafka-producer chaos test-page test-alerts lint house fmt bench bench-check fuzz compose-check deps clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +35,15 @@ test: ## every test, with the race detector, against PostgreSQL, PgBouncer and t
 	@build/deps
 	CGO_ENABLED=1 $(GO) test -race -p 3 -parallel 6 -timeout 20m ./...
 	cd lab && CGO_ENABLED=1 $(GO) test -race -p 3 -parallel 6 -timeout 20m ./...
+
+test-e2e: ## every end-to-end scenario (test has one of each promise)
+	@build/deps
+	cd lab && E2E=all CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 6 -timeout 20m ./e2e
+
+test-long: ## the property tests with ROUNDS (default 10) times the rounds of make test
+	@build/deps
+	STORESTREAM_TEST_ROUNDS=$(ROUNDS) $(GO) test -count=1 -parallel 6 -timeout 50m \
+		./poller/... ./internal/compare ./internal/rowset ./schemas
 
 test-matrix: ## storestream through every reading of the service's document, any two of them together (a few are in test; SEED=0: other plans)
 	@build/deps
