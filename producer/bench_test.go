@@ -14,8 +14,9 @@ import (
 	"github.com/storestream/storestream/schemas/registry"
 )
 
-// BenchmarkCommit writes transactions of 50,000 orders. With STORESTREAM_BENCH_BROKERS (host:port,...) it writes to those, and the CPU time shown is the
-// program's alone; else the embedded broker's, in the same process, is in it.
+// BenchmarkCommit writes transactions of 50,000 orders. With STORESTREAM_BENCH_BROKERS (host:port,...) it
+// writes to those, and the CPU time shown is the program's alone; else the embedded broker's, in the same
+// process, is in it.
 func BenchmarkCommit(b *testing.B) {
 	const rows = 50_000
 	brokers := strings.Split(os.Getenv("STORESTREAM_BENCH_BROKERS"), ",")
@@ -30,7 +31,8 @@ func BenchmarkCommit(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c, err := producer.Open(producer.Config{Brokers: brokers, TopicPrefix: "bench" + time.Now().Format("150405."), Partitions: 6, Group: "bench", Instance: "bench",
+	c, err := producer.Open(producer.Config{Brokers: brokers,
+		TopicPrefix: "bench" + time.Now().Format("150405."), Partitions: 6, Group: "bench", Instance: "bench",
 		Registry: registry, AutoRegister: true})
 	if err != nil {
 		b.Fatal(err)

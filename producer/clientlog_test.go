@@ -11,8 +11,8 @@ import (
 	"github.com/storestream/storestream/producer"
 )
 
-// A broker that is down: the client has a connection to the seed and one to the broker, of one address, and tries both. Whoever counts equal lines must see that
-// they are.
+// A broker that is down: the client has a connection to the seed and one to the broker, of one address, and
+// tries both. Whoever counts equal lines must see that they are.
 func TestABrokerThatIsDownIsOneKindOfLine(t *testing.T) {
 	s := newStage(t)
 	core, seen := observer.New(zap.WarnLevel)

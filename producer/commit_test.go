@@ -10,12 +10,15 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// K14: the rows, the dead letter and the watermark are there together, in the form that the contract promises.
+// The rows, the dead letter and the watermark are there together, in the form that docs/reference.md
+// promises.
 func TestRowsLettersAndWatermarkAreOneTransaction(t *testing.T) {
 	s := plainStage(t)
 	session := s.take(s.cluster("a", nil))
-	tx := next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"), s.order(2, "2026-11-20T09:00:01Z", "Complete"))
-	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/3", Row: []byte(`{"id":3}`), Source: "rest", Field: "updated_at", Err: "missing"}}
+	tx := next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"),
+		s.order(2, "2026-11-20T09:00:01Z", "Complete"))
+	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/3", Row: []byte(`{"id":3}`), Source: "rest",
+		Field: "updated_at", Err: "missing"}}
 	tx.Deletes = []int64{9}
 	s.commit(session, tx)
 
@@ -33,7 +36,8 @@ func TestRowsLettersAndWatermarkAreOneTransaction(t *testing.T) {
 		}
 	}
 	letters := s.committed("store.dead_letters")
-	if len(letters) != 1 || string(letters[0].Key) != "orders/3" || len(letters[0].Headers) != 4 || string(letters[0].Headers[3].Value) != "missing" {
+	if len(letters) != 1 || string(letters[0].Key) != "orders/3" || len(letters[0].Headers) != 4 ||
+		string(letters[0].Headers[3].Value) != "missing" {
 		t.Errorf("dead letters: %v", letters)
 	}
 	marks := s.committed("store.watermarks")
@@ -44,17 +48,20 @@ func TestRowsLettersAndWatermarkAreOneTransaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if mark != session.Watermark() || mark.Rows != 2 || mark.Instance != "a" || mark.Group != "storestream" || mark.Partitions != 3 || mark.TopicID == "" {
+	if mark != session.Watermark() || mark.Rows != 2 || mark.Instance != "a" || mark.Group != "storestream" ||
+		mark.Partitions != 3 || mark.TopicID == "" {
 		t.Errorf("watermark %+v, the session has %+v", mark, session.Watermark())
 	}
 }
 
-// A row that is stamped in the future, which brokers refuse, carries the time of writing; one before 1970 carries 1970.
+// A row that is stamped in the future, which brokers refuse, carries the time of writing; one before 1970
+// carries 1970.
 func TestRecordTimesAreOnesThatABrokerTakes(t *testing.T) {
 	s := plainStage(t)
 	now := time.Now().Truncate(time.Millisecond)
 	session := s.take(s.cluster("a", func(c *producer.Config) { c.Now = func() time.Time { return now } }))
-	tx := next(session, s.order(1, "2199-01-01T00:00:00Z", "Shipped"), s.order(2, "1931-01-01T00:00:00Z", "Shipped"))
+	tx := next(session, s.order(1, "2199-01-01T00:00:00Z", "Shipped"),
+		s.order(2, "1931-01-01T00:00:00Z", "Shipped"))
 	tx.Watermark.DedupFrom = schemas.MaxInstant
 	s.commit(session, tx)
 	for _, r := range s.committed("store.orders") {
@@ -72,7 +79,8 @@ func TestASessionThatHasEndedWritesNothing(t *testing.T) {
 	s := plainStage(t)
 	session := s.take(s.cluster("a", nil))
 	session.Close()
-	if err := session.Commit(s.ctx(), next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"))); !errors.Is(err, producer.ErrLost) {
+	err := session.Commit(s.ctx(), next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	if !errors.Is(err, producer.ErrLost) {
 		t.Errorf("commit after close: %v, expected ErrLost", err)
 	}
 }

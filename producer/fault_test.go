@@ -17,7 +17,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// K27, K14: the answer to a commit is lost. Whether it was carried out or not, what the session believes does not change, and the next session finds out.
+// The answer to a commit is lost. Whether it was carried out or not, what the session believes does not
+// change, and the next session finds out.
 func TestACommitOfUnknownOutcomeIsFoundOutByTakingOver(t *testing.T) {
 	for name, carriedOut := range map[string]bool{"carried out": true, "not carried out": false} {
 		t.Run(name, func(t *testing.T) {
@@ -58,8 +59,9 @@ func TestACommitOfUnknownOutcomeIsFoundOutByTakingOver(t *testing.T) {
 	}
 }
 
-// K14: a record that the broker refuses takes the whole transaction with it, and the session goes on. Ending a transaction says nothing about its
-// records, so without a look at every promise the rest would be committed.
+// A record that the broker refuses takes the whole transaction with it, and the session goes on. Ending
+// a transaction says nothing about its records, so without a look at every promise the rest would be
+// committed.
 func TestARefusedRecordAbortsTheWholeTransaction(t *testing.T) {
 	for _, topic := range []string{"store.orders", "store.dead_letters", "store.watermarks"} {
 		t.Run(topic, func(t *testing.T) {
@@ -74,7 +76,8 @@ func TestARefusedRecordAbortsTheWholeTransaction(t *testing.T) {
 				t.Fatalf("commit: %v, expected ErrAborted because of an invalid record", err)
 			}
 			if session.Watermark().Rows != 1 || len(session.DeadLetters()) != 0 {
-				t.Errorf("the session believes that the aborted transaction happened: %+v, %v", session.Watermark(), session.DeadLetters())
+				t.Errorf("the session believes that the aborted transaction happened: %+v, %v", session.Watermark(),
+					session.DeadLetters())
 			}
 			s.wantIDs(1)
 			s.commit(session, tx)
@@ -95,7 +98,7 @@ func TestACommitOutlivesACoordinatorThatMoves(t *testing.T) {
 	s.wantIDs(1)
 }
 
-// K27: the broker ends a transaction that takes too long. The next one is smaller, also in the session after.
+// The broker ends a transaction that takes too long. The next one is smaller, also in the session after.
 func TestATransactionThatTimesOutIsLostAndTheNextIsSmaller(t *testing.T) {
 	s := newStage(t)
 	c := s.cluster("a", func(c *producer.Config) { c.TransactionTimeout = time.Second })
@@ -118,7 +121,8 @@ func TestATransactionThatTimesOutIsLostAndTheNextIsSmaller(t *testing.T) {
 	session.Close()
 	again := s.take(c)
 	if again.Watermark().Rows != 1 || again.MaxRows() >= rows {
-		t.Errorf("after a timeout the watermark counts %d rows (expected 1) and the next transaction may hold %d (had been %d)", again.Watermark().Rows, again.MaxRows(), rows)
+		t.Errorf("after a timeout the watermark counts %d rows (expected 1) and the next transaction may hold %d "+
+			"(had been %d)", again.Watermark().Rows, again.MaxRows(), rows)
 	}
 	s.commit(again, next(again, s.order(2, "2026-11-20T10:00:00Z", "Shipped")))
 	s.wantIDs(1, 2)
@@ -128,7 +132,8 @@ func TestATransactionThatTimesOutIsLostAndTheNextIsSmaller(t *testing.T) {
 func (s *stage) awaitNoTransaction(id string) {
 	for ask := time.NewTicker(10 * time.Millisecond); s.t.Context().Err() == nil; <-ask.C {
 		described, err := s.admin.DescribeTransactions(s.ctx(), id)
-		if err == nil && !slices.Contains([]string{"Ongoing", "PrepareAbort", "PrepareCommit"}, described[id].State) {
+		open := []string{"Ongoing", "PrepareAbort", "PrepareCommit"}
+		if err == nil && !slices.Contains(open, described[id].State) {
 			return
 		}
 	}
@@ -139,10 +144,11 @@ func TestACommitWhoseContextEndsIsAborted(t *testing.T) {
 	session := s.take(s.cluster("a", nil))
 	ctx, cancel := context.WithCancelCause(context.Background())
 	// The broker has the row's batch in hand when the resource is taken away.
-	s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "store.orders", Err: kerr.NotEnoughReplicas, When: func(kmsg.Request) bool {
-		cancel(producer.ErrRevoked)
-		return true
-	}})
+	s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "store.orders",
+		Err: kerr.NotEnoughReplicas, When: func(kmsg.Request) bool {
+			cancel(producer.ErrRevoked)
+			return true
+		}})
 	err := session.Commit(ctx, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 	if !errors.Is(err, producer.ErrRevoked) || !errors.Is(err, producer.ErrAborted) {
 		t.Fatalf("commit: %v, expected ErrAborted because of ErrRevoked", err)
@@ -160,7 +166,8 @@ func TestALargeTransactionIsOneTransaction(t *testing.T) {
 	for id := range int64(5000) {
 		rows = append(rows, s.order(id, "2026-11-20T09:00:00Z", "Shipped"))
 	}
-	s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "store.watermarks", Err: kerr.InvalidRecord})
+	s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: "store.watermarks",
+		Err: kerr.InvalidRecord})
 	if err := session.Commit(s.ctx(), next(session, rows...)); !errors.Is(err, producer.ErrAborted) {
 		t.Fatalf("commit: %v, expected ErrAborted", err)
 	}

@@ -17,11 +17,13 @@ import (
 	"github.com/storestream/storestream/producer"
 )
 
-// A record of a transaction that the coordinator knows nothing of hides all that comes after it from every read_committed consumer, of all resources, and neither a
-// timeout nor fencing ends it. An Apache Kafka made one by itself (hanging.go); here a broker that does not verify writes is made to. Whoever
-// takes the resource over ends it, without publishing the record.
+// A record of a transaction that the coordinator knows nothing of hides all that comes after it from every
+// read_committed consumer, of all resources, and neither a timeout nor fencing ends it. An Apache Kafka made
+// one by itself (takeover.hanging); here a broker that does not verify writes is made to. Whoever takes the
+// resource over ends it, without publishing the record.
 func TestTakingOverEndsATransactionThatTheBrokerHasForgotten(t *testing.T) {
-	broker := servers.KafkaForTest(t, servers.KafkaConfig{Settings: map[string]string{"transaction.partition.verification.enable": "false"}})
+	settings := map[string]string{"transaction.partition.verification.enable": "false"}
+	broker := servers.KafkaForTest(t, servers.KafkaConfig{Settings: settings})
 	s := setUp(t, nil, broker.Brokers())
 	a := s.cluster("a", nil)
 	session := s.take(a)
@@ -40,11 +42,13 @@ func TestTakingOverEndsATransactionThatTheBrokerHasForgotten(t *testing.T) {
 	}
 }
 
-// hang writes a record to each partition of topic as the producer that the transactional id stands for, outside of any transaction that its coordinator knows.
+// hang writes a record to each partition of topic as the producer that the transactional id stands for,
+// outside of any transaction that its coordinator knows.
 func (s *stage) hang(transactionalID, topic string) {
 	s.t.Helper()
 	ctx := s.ctx()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.TransactionalID(transactionalID), kgo.MaxVersions(kversion.V3_5_0()))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.TransactionalID(transactionalID),
+		kgo.MaxVersions(kversion.V3_5_0()))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -82,7 +86,8 @@ func transactional(id int64, epoch int16) []byte {
 	record.Length = int32(len(record.AppendTo(nil)) - 1)
 	records := record.AppendTo(nil)
 	now := time.Now().UnixMilli()
-	batch := kmsg.RecordBatch{PartitionLeaderEpoch: -1, Magic: 2, Attributes: 0x10, FirstTimestamp: now, MaxTimestamp: now,
+	batch := kmsg.RecordBatch{PartitionLeaderEpoch: -1, Magic: 2, Attributes: 0x10,
+		FirstTimestamp: now, MaxTimestamp: now,
 		ProducerID: id, ProducerEpoch: epoch, NumRecords: 1, Records: records}
 	batch.Length = int32(len(batch.AppendTo(nil)) - 12)
 	raw := batch.AppendTo(nil)

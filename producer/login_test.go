@@ -19,7 +19,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kfake"
 
 	"github.com/storestream/storestream/internal/servers"
-	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 )
 
@@ -42,7 +41,8 @@ func newAuthority(t *testing.T) *authority {
 }
 
 // issue signs a certificate for name, which is also good for 127.0.0.1; the authority's own is the first.
-func (a *authority) issue(name string) (cert *x509.Certificate, key *ecdsa.PrivateKey, certFile, keyFile string) {
+func (a *authority) issue(name string) (
+	cert *x509.Certificate, key *ecdsa.PrivateKey, certFile, keyFile string) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -51,8 +51,10 @@ func (a *authority) issue(name string) (cert *x509.Certificate, key *ecdsa.Priva
 	text := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, IsCA: a.cert == nil, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		IsCA:        a.cert == nil, BasicConstraintsValid: true,
 	}
 	parent, signer := a.cert, a.key
 	if parent == nil {
@@ -81,7 +83,8 @@ func (a *authority) write(name, kind string, der []byte) string {
 	return path
 }
 
-// behindLogin is a stage whose broker speaks TLS alone, asks for a client's certificate, and for a name and a password.
+// behindLogin is a stage whose broker speaks TLS alone, asks for a client's certificate, and for a name and a
+// password.
 func behindLogin(t *testing.T, a *authority, mechanism string) *stage {
 	t.Helper()
 	_, _, cert, key := a.issue("broker")
@@ -92,13 +95,15 @@ func behindLogin(t *testing.T, a *authority, mechanism string) *stage {
 	trusted := x509.NewCertPool()
 	trusted.AddCert(a.cert)
 	broker := servers.BrokerForTest(t, servers.BrokerConfig{Options: []kfake.Opt{
-		kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: trusted, MinVersion: tls.VersionTLS12}),
+		kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert,
+			ClientCAs: trusted, MinVersion: tls.VersionTLS12}),
 		kfake.EnableSASL(), kfake.Superuser(mechanism, "poller", secret),
 	}})
 	return setUp(t, broker, broker.Brokers())
 }
 
-// Every connection goes the guarded way: of the takeover, of transactions, of reading the log back, of the group and of the requests.
+// Every connection goes the guarded way: of the takeover, of transactions, of reading the log back, of the
+// group and of the requests.
 func TestABrokerBehindTLSAndAPasswordIsWrittenToAndReadFrom(t *testing.T) {
 	for _, mechanism := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"} {
 		t.Run(mechanism, func(t *testing.T) {
@@ -117,7 +122,7 @@ func TestABrokerBehindTLSAndAPasswordIsWrittenToAndReadFrom(t *testing.T) {
 			if seen := s.rebuilt(s.take(s.cluster("b", login))); len(seen) != 1 || seen[1].ID != 1 {
 				t.Errorf("read back %+v, expected order 1", seen)
 			}
-			if _, err := cluster.Requests().Ask(s.ctx(), watermark.Request{Resource: "users", Kind: watermark.Sweeps}); err != nil {
+			if _, err := cluster.Requests().Ask(s.ctx(), sweepOf("users")); err != nil {
 				t.Error(err)
 			}
 			if err := cluster.Requests().CatchUp(s.ctx()); err != nil {
@@ -138,10 +143,13 @@ func TestALoginThatTheBrokerRefusesIsSaidWithoutThePassword(t *testing.T) {
 		change func(*producer.Config)
 		says   string
 	}{
-		"another password":         {func(c *producer.Config) { c.SASL.Password = secret + "r" }, "kafka.sasl may not be"},
-		"an authority not trusted": {func(c *producer.Config) { c.TLS.CAFile = stranger.file }, "unknown authority"},
+		"another password":      {func(c *producer.Config) { c.SASL.Password += "r" }, "kafka.sasl may not be"},
+		"authority not trusted": {func(c *producer.Config) { c.TLS.CAFile = stranger.file }, "unknown authority"},
 	} {
-		err := s.cluster("a", func(c *producer.Config) { c.TLS, c.SASL = good.TLS, good.SASL; wrong.change(c) }).Ping(s.ctx())
+		err := s.cluster("a", func(c *producer.Config) {
+			c.TLS, c.SASL = good.TLS, good.SASL
+			wrong.change(c)
+		}).Ping(s.ctx())
 		if wantText(t, err, wrong.says); strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: %v tells the password", name, err)
 		}

@@ -45,7 +45,8 @@ func setUp(t *testing.T, broker *servers.Broker, brokers []string) *stage {
 	if s.set, err = schemas.Load(""); err != nil {
 		t.Fatal(err)
 	}
-	if s.cl, err = kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.MetadataMinAge(10*time.Millisecond)); err != nil {
+	s.cl, err = kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.MetadataMinAge(10*time.Millisecond))
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.cl.Close)
@@ -60,8 +61,9 @@ func (s *stage) cluster(instance string, change func(*producer.Config)) *produce
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	config := producer.Config{Brokers: s.brokers, TopicPrefix: "store.", Partitions: 3, Group: "storestream", Instance: instance,
-		Registry: registry, AutoRegister: true, Log: zaptest.NewLogger(s.t, zaptest.Level(zap.WarnLevel)), TransactionTimeout: 10 * time.Second}
+	config := producer.Config{Brokers: s.brokers, TopicPrefix: "store.", Partitions: 3, Group: "storestream",
+		Instance: instance, Registry: registry, AutoRegister: true, TransactionTimeout: 10 * time.Second,
+		Log: zaptest.NewLogger(s.t, zaptest.Level(zap.WarnLevel))}
 	if change != nil {
 		change(&config)
 	}
@@ -103,7 +105,8 @@ func (s *stage) commit(session *producer.Session, tx watermark.Transaction) {
 // order is an order as a source hands it over.
 func (s *stage) order(id int64, updated string, status string) schemas.Record {
 	s.t.Helper()
-	row := fmt.Sprintf(`{"id":%d,"user_id":7,"status":%q,"total_amount":"49.50","created_at":"2020-01-01T00:00:00Z","updated_at":%q}`, id, status, updated)
+	row := fmt.Sprintf(`{"id":%d,"user_id":7,"status":%q,"total_amount":"49.50",`+
+		`"created_at":"2020-01-01T00:00:00Z","updated_at":%q}`, id, status, updated)
 	record, reject := schemas.NewRowParser(s.orders()).Parse([]byte(row))
 	if reject != nil {
 		s.t.Fatalf("%s: %s %s", row, reject.Field, reject.Err)
@@ -122,8 +125,9 @@ func next(session *producer.Session, rows ...schemas.Record) watermark.Transacti
 	return watermark.Transaction{Rows: rows, Watermark: mark}
 }
 
-// committed is what a read_committed consumer sees in topic, in the order of offsets within a partition. It reads to the high watermark: on a real broker a
-// commit is answered before its markers stand in every partition, so the stable offset is still behind.
+// committed is what a read_committed consumer sees in topic, in the order of offsets within a partition. It
+// reads to the high watermark: on a real broker a commit is answered before its markers stand in every
+// partition, so the stable offset is still behind.
 func (s *stage) committed(topic string) []*kgo.Record {
 	s.t.Helper()
 	ctx := s.ctx()
@@ -139,7 +143,8 @@ func (s *stage) committed(topic string) []*kgo.Record {
 			left[o.Partition] = o.Offset
 		}
 	})
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
+		kgo.KeepControlRecords(),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: starts}))
 	if err != nil {
 		s.t.Fatal(err)
@@ -166,7 +171,8 @@ func (s *stage) committed(topic string) []*kgo.Record {
 	return seen
 }
 
-// ids are the ids of the orders in the topic that a read_committed consumer sees, tombstones as negative, sorted.
+// ids are the ids of the orders in the topic that a read_committed consumer sees, tombstones as negative,
+// sorted.
 func (s *stage) ids(topic string) []int64 {
 	s.t.Helper()
 	var ids []int64

@@ -11,8 +11,9 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// What another program writes with the key of a row and without Java's partitioner, as kcat does, lies beside the row's own record for ever. It is told
-// apart from that, says nothing of what we published, and can be taken out where it lies.
+// What another program writes with the key of a row and without Java's partitioner, as kcat does, lies beside
+// the row's own record for ever. It is told apart from that, says nothing of what we published, and can be
+// taken out where it lies.
 func TestARecordInAPartitionWhereItsKeyDoesNotBelongIsNotTheRowsAndCanBeTakenOut(t *testing.T) {
 	s := plainStage(t)
 	c := s.cluster("a", nil)
@@ -34,7 +35,8 @@ func TestARecordInAPartitionWhereItsKeyDoesNotBelongIsNotTheRowsAndCanBeTakenOut
 	forged := s.order(1, "2026-11-21T00:00:00Z", "Forged")
 	value := slices.Clone(own.Value[:schemas.HeaderSize])
 	value = append(value, forged.Value[schemas.HeaderSize:]...)
-	if err := cl.ProduceSync(s.ctx(), &kgo.Record{Topic: "store.orders", Partition: wrong, Key: own.Key, Value: value}).FirstErr(); err != nil {
+	stray := &kgo.Record{Topic: "store.orders", Partition: wrong, Key: own.Key, Value: value}
+	if err := cl.ProduceSync(s.ctx(), stray).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
 

@@ -37,7 +37,8 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 		t.Fatal(err)
 	}
 	slices.Sort(got)
-	if len(got) != 2 || got[0] != "gone" && got[1] != "gone" || !strings.Contains(strings.Join(got, ""), `"status":"Shipped"`) {
+	if len(got) != 2 || got[0] != "gone" && got[1] != "gone" ||
+		!strings.Contains(strings.Join(got, ""), `"status":"Shipped"`) {
 		t.Errorf("tail gave %q", got)
 	}
 

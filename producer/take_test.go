@@ -16,7 +16,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// K15: an owner that was paused wakes up and would write an old row last.
+// An owner that was paused wakes up and would write an old row last.
 func TestTakingOverFencesThePredecessor(t *testing.T) {
 	s := plainStage(t)
 	paused := s.take(s.cluster("a", nil))
@@ -32,17 +32,20 @@ func TestTakingOverFencesThePredecessor(t *testing.T) {
 	}
 	s.commit(successor, next(successor, s.order(1, "2026-11-20T10:00:00Z", "Shipped")))
 	s.wantIDs(1, 1)
-	if at := s.committed("store.orders")[1].Timestamp.UnixMilli(); at != instant(t, "2026-11-20T10:00:00Z").Millis() {
+	at := s.committed("store.orders")[1].Timestamp.UnixMilli()
+	if at != instant(t, "2026-11-20T10:00:00Z").Millis() {
 		t.Errorf("the newest record of order 1 has the time %d", at)
 	}
 }
 
-// K30: nothing is kept but in Kafka.
+// Nothing is kept but in Kafka.
 func TestASuccessorKnowsWhatItsPredecessorCommitted(t *testing.T) {
 	s := plainStage(t)
 	first := s.take(s.cluster("a", nil))
-	tx := next(first, s.order(1, "2026-11-20T09:00:00.123456Z", "Shipped"), s.order(2, "2026-11-20T09:00:01Z", "Shipped"))
-	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/3", Row: []byte(`{"id":3}`)}, {Key: "orders/4", Row: []byte(`{"id":4}`)}, {Key: "order_items/1", Row: []byte(`{}`)}}
+	tx := next(first, s.order(1, "2026-11-20T09:00:00.123456Z", "Shipped"),
+		s.order(2, "2026-11-20T09:00:01Z", "Shipped"))
+	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/3", Row: []byte(`{"id":3}`)},
+		{Key: "orders/4", Row: []byte(`{"id":4}`)}, {Key: "order_items/1", Row: []byte(`{}`)}}
 	tx.Watermark.Cursor = &watermark.Cursor{UpdatedAt: instant(t, "2026-11-20T09:00:01Z"), ID: 2, Xmin: 77}
 	s.commit(first, tx)
 	tx = next(first, s.order(2, "2026-11-20T09:00:02Z", "Complete"))
@@ -52,20 +55,23 @@ func TestASuccessorKnowsWhatItsPredecessorCommitted(t *testing.T) {
 	first.Close()
 
 	second := s.take(s.cluster("b", nil))
-	if got, want := second.Watermark(), first.Watermark(); got.Settled != want.Settled || got.Cursor == nil || got.Cursor.Xmin != 77 || got.Rows != 3 {
+	if got, want := second.Watermark(), first.Watermark(); got.Settled != want.Settled || got.Cursor == nil ||
+		got.Cursor.Xmin != 77 || got.Rows != 3 {
 		t.Errorf("watermark %+v, expected %+v", got, want)
 	}
-	if got := second.DeadLetters(); len(got) != 1 || got["orders/3"] != watermark.DeadLetterHash([]byte(`{"id":3}`)) {
+	if got := second.DeadLetters(); len(got) != 1 ||
+		got["orders/3"] != watermark.DeadLetterHash([]byte(`{"id":3}`)) {
 		t.Errorf("dead letters %v, expected orders/3", got)
 	}
 	seen := s.rebuilt(second)
 	want := schemas.Hash(s.order(2, "2026-11-20T09:00:02Z", "Complete").Value)
-	if len(seen) != 2 || !seen[1].Tombstone || seen[2].Hash != want || seen[2].UpdatedAt != instant(t, "2026-11-20T09:00:02Z") {
+	if len(seen) != 2 || !seen[1].Tombstone || seen[2].Hash != want ||
+		seen[2].UpdatedAt != instant(t, "2026-11-20T09:00:02Z") {
 		t.Errorf("rebuilt %+v", seen)
 	}
 }
 
-// What the predecessor had written when it died, and not committed, is ended by taking over, and is never seen.
+// Taking over ends what the predecessor had written when it died, and not committed. Nobody ever sees it.
 func TestTakingOverEndsThePredecessorsOpenTransaction(t *testing.T) {
 	s := plainStage(t)
 	first := s.take(s.cluster("a", nil))
@@ -84,22 +90,26 @@ func TestTakingOverEndsThePredecessorsOpenTransaction(t *testing.T) {
 	s.wantIDs(1)
 }
 
-// A neighbour's open transaction hides whatever was committed behind it in the same partition. A successor that did not wait for it to end would go on from an
-// older watermark.
+// A neighbour's open transaction hides whatever was committed behind it in the same partition. A successor
+// that did not wait for it to end would go on from an older watermark.
 func TestTakingOverWaitsForANeighboursOpenTransaction(t *testing.T) {
 	s := newStage(t)
 	first := s.take(s.cluster("a", nil))
 	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 	neighbour := s.transactional("storestream-store.users")
 	partition := producer.PartitionOf("orders", 3)
-	s.write(neighbour, &kgo.Record{Topic: "store.watermarks", Partition: partition, Key: []byte("users"), Value: []byte("{}")})
+	s.write(neighbour, &kgo.Record{Topic: "store.watermarks", Partition: partition, Key: []byte("users"),
+		Value: []byte("{}")})
 	s.commit(first, next(first, s.order(2, "2026-11-20T10:00:00Z", "Shipped")))
 	first.Close()
 
 	c := s.cluster("b", nil)
-	// The neighbour ends when the successor has asked for what stands behind the stable offset, and was given nothing.
-	stuck := s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "store.watermarks", Partitions: []int32{partition}, Observe: true, Count: -1,
-		When: func(req kmsg.Request) bool { return req.(*kmsg.FetchRequest).Topics[0].Partitions[0].FetchOffset >= 2 }})
+	// The neighbour ends when the successor has asked for what stands behind the stable offset, and was given
+	// nothing.
+	stuck := s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Fetch}, Topic: "store.watermarks",
+		Partitions: []int32{partition}, Observe: true, Count: -1, When: func(req kmsg.Request) bool {
+			return req.(*kmsg.FetchRequest).Topics[0].Partitions[0].FetchOffset >= 2
+		}})
 	ended := make(chan error, 1)
 	go func() {
 		err := stuck.Wait(s.ctx(), 2)
@@ -114,7 +124,8 @@ func TestTakingOverWaitsForANeighboursOpenTransaction(t *testing.T) {
 	}
 }
 
-// The end of a partition may be offsets at which no record is left. A reader that waits for a record there waits for ever.
+// The end of a partition may be offsets at which no record is left. A reader that waits for a record there
+// waits for ever.
 func TestALogWhoseLastOffsetsWereCompactedAwayIsReadToItsEnd(t *testing.T) {
 	s := newStage(t)
 	first := s.take(s.cluster("a", nil))
@@ -147,8 +158,12 @@ func TestALogWhoseLastOffsetsWereCompactedAwayIsReadToItsEnd(t *testing.T) {
 	}
 }
 
-// listOffsets answers for topic that partition ends at end and all others at 0; it leaves requests for other topics alone.
-func listOffsets(req *kmsg.ListOffsetsRequest, topic string, partition int32, end int64) (kmsg.Response, error, bool) { //nolint:revive // the shape of kfake's ControlKey
+// listOffsets answers for topic that partition ends at end and all others at 0; it leaves requests for other
+// topics alone.
+//
+//nolint:revive // the shape of kfake's ControlKey
+func listOffsets(req *kmsg.ListOffsetsRequest, topic string, partition int32, end int64) (
+	kmsg.Response, error, bool) {
 	if len(req.Topics) != 1 || req.Topics[0].Topic != topic {
 		return nil, nil, false
 	}
@@ -167,7 +182,8 @@ func listOffsets(req *kmsg.ListOffsetsRequest, topic string, partition int32, en
 	return answer, nil, true
 }
 
-// Somebody adds partitions to the watermark topic: the resource's key now belongs to another than the one its watermark is in.
+// Somebody adds partitions to the watermark topic: the resource's key now belongs to another than the one its
+// watermark is in.
 func TestAWatermarkIsFoundInWhicheverPartitionItIs(t *testing.T) {
 	s := plainStage(t)
 	first := s.take(s.cluster("a", nil))
@@ -186,7 +202,8 @@ func TestAWatermarkIsFoundInWhicheverPartitionItIs(t *testing.T) {
 	}
 }
 
-// Two deployments that write the same topics: the second says so and fences nobody, until the first has been quiet.
+// Two deployments that write the same topics: the second says so and fences nobody, until the first has been
+// quiet.
 func TestADeploymentOfAnotherGroupIsLeftInPeace(t *testing.T) {
 	s := plainStage(t)
 	first := s.take(s.cluster("a", nil))
@@ -207,20 +224,26 @@ func TestADeploymentOfAnotherGroupIsLeftInPeace(t *testing.T) {
 	}
 }
 
-// Values of an earlier schema hash as today's would, so a schema that only gained a doc republishes nothing; what is not ours at all is forgotten.
+// Values of an earlier schema hash as today's would, so a schema that only gained a doc republishes nothing;
+// what is not ours at all is forgotten.
 func TestRebuildingReadsEveryWritersValues(t *testing.T) {
 	s := plainStage(t)
 	first := s.take(s.cluster("a", nil))
-	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped"), s.order(2, "2026-11-20T09:00:00Z", "Shipped")))
+	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped"),
+		s.order(2, "2026-11-20T09:00:00Z", "Shipped")))
 	first.Close()
-	older := s.registerSchema("elsewhere-value", `{"type":"record","name":"Order","namespace":"storestream","fields":[{"name":"created_at","type":{"type":"long","logicalType":"timestamp-millis"}},`+
-		`{"name":"updated_at","type":{"type":"long","logicalType":"timestamp-millis"}},{"name":"id","type":"long"}]}`)
+	older := s.registerSchema("elsewhere-value",
+		`{"type":"record","name":"Order","namespace":"storestream","fields":[`+
+			`{"name":"created_at","type":{"type":"long","logicalType":"timestamp-millis"}},`+
+			`{"name":"updated_at","type":{"type":"long","logicalType":"timestamp-millis"}},`+
+			`{"name":"id","type":"long"}]}`)
 	records := s.committed("store.orders")
 	value := []byte{0, 0, 0, 0, 0, 0, 2, 6} // created_at 0, updated_at 1, id 3
 	schemas.SetSchemaID(value, older)
 	keyID, _, _ := schemas.ReadKey(records[0].Key)
-	s.produce(&kgo.Record{Topic: "store.orders", Key: s.key(keyID, 3), Value: value, Timestamp: records[0].Timestamp},
-		&kgo.Record{Topic: "store.orders", Key: s.key(keyID, 2), Value: []byte("not ours"), Timestamp: records[0].Timestamp})
+	at := records[0].Timestamp
+	s.produce(&kgo.Record{Topic: "store.orders", Key: s.key(keyID, 3), Value: value, Timestamp: at},
+		&kgo.Record{Topic: "store.orders", Key: s.key(keyID, 2), Value: []byte("not ours"), Timestamp: at})
 
 	seen := s.rebuilt(s.take(s.cluster("b", nil)))
 	want := `{"id":3,"created_at":"1970-01-01T00:00:00Z","updated_at":"1970-01-01T00:00:00.001Z"}`
@@ -236,11 +259,12 @@ func TestRebuildingReadsEveryWritersValues(t *testing.T) {
 	}
 }
 
-// K16: only what a running replay has published itself suppresses equal rows.
+// Only what a running replay has published itself suppresses equal rows.
 func TestRebuildingTellsWhatAReplayHasPublished(t *testing.T) {
 	s := plainStage(t)
 	session := s.take(s.cluster("a", nil))
-	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"), s.order(2, "2026-11-20T09:00:00Z", "Shipped")))
+	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"),
+		s.order(2, "2026-11-20T09:00:00Z", "Shipped")))
 	ends, err := session.EndOffsets(s.ctx())
 	if err != nil {
 		t.Fatal(err)
@@ -287,7 +311,8 @@ func (s *stage) produce(records ...*kgo.Record) {
 // transactional is a client of somebody else, in an open transaction.
 func (s *stage) transactional(id string) *kgo.Client {
 	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.TransactionalID(id), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.TransactionalID(id),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		s.t.Fatal(err)
 	}

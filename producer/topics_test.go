@@ -19,7 +19,8 @@ func TestTopicsAreMadeToHoldStateForEver(t *testing.T) {
 	if err := producer.EnsureTopics(s.ctx(), c, "orders", "users"); err != nil {
 		t.Fatal(err)
 	}
-	for topic, want := range map[string]string{"store.orders": "compact", "store.users": "compact", "store.watermarks": "compact", "store.dead_letters": "compact", "store.requests": "delete"} {
+	for topic, want := range map[string]string{"store.orders": "compact", "store.users": "compact",
+		"store.watermarks": "compact", "store.dead_letters": "compact", "store.requests": "delete"} {
 		settings, err := s.admin.DescribeTopicConfigs(s.ctx(), topic)
 		if err != nil {
 			t.Fatal(err)
@@ -36,6 +37,7 @@ func TestTopicsAreMadeToHoldStateForEver(t *testing.T) {
 }
 
 func TestATopicThatWouldLoseDataIsRefusedAndLeftAsItIs(t *testing.T) {
+	const onePartition = "1 (a request's id is its offset)"
 	for name, test := range map[string]struct {
 		topic, setting, value, expected string
 		partitions                      int32
@@ -44,7 +46,7 @@ func TestATopicThatWouldLoseDataIsRefusedAndLeftAsItIs(t *testing.T) {
 		"compacted, but deleted": {"store.orders", "cleanup.policy", "compact,delete", "compact", 3},
 		"times of the broker":    {"store.orders", "message.timestamp.type", "LogAppendTime", "CreateTime", 3},
 		"watermarks deleted":     {"store.watermarks", "cleanup.policy", "delete", "compact", 3},
-		"requests spread out":    {"store.requests", "cleanup.policy", "delete", "1 (a request's id is its offset)", 3},
+		"requests spread out":    {"store.requests", "cleanup.policy", "delete", onePartition, 3},
 		"requests kept an hour":  {"store.requests", "retention.ms", "3600000", "604800000 or more", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +96,8 @@ func TestADataTopicThatWasMadeAnewIsAFirstLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if err := session.Commit(s.ctx(), next(session, s.order(2, "2026-11-20T10:00:00Z", "Shipped"))); !errors.Is(err, producer.ErrLost) {
+	err := session.Commit(s.ctx(), next(session, s.order(2, "2026-11-20T10:00:00Z", "Shipped")))
+	if !errors.Is(err, producer.ErrLost) {
 		t.Errorf("a commit to the new topic in the old session: %v, expected ErrLost", err)
 	}
 	session.Close()
@@ -121,15 +124,16 @@ func TestADataTopicWithAnotherPartitionCountIsRefused(t *testing.T) {
 	}
 }
 
-// Under another schema id the same row has another key, and compaction keeps both. What is no key of ours is no row: a stray record holds nothing.
+// Under another schema id the same row has another key, and compaction keeps both. What is no key of ours is
+// no row: a stray record holds nothing.
 func TestKeysOfAnotherSchemaIDAreRefusedAndStrayRecordsPassedOver(t *testing.T) {
 	for name, c := range map[string]struct {
 		key     func(*stage) []byte
 		refused bool
 	}{
-		"another id":   {func(s *stage) []byte { return s.key(999, 1) }, true},
-		"no header":    {func(*stage) []byte { return []byte("1") }, false},
-		"no key (K19)": {func(*stage) []byte { return nil }, false},
+		"another id": {func(s *stage) []byte { return s.key(999, 1) }, true},
+		"no header":  {func(*stage) []byte { return []byte("1") }, false},
+		"no key":     {func(*stage) []byte { return nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t) // Apache Kafka itself refuses a null key in a compacted topic
@@ -137,7 +141,8 @@ func TestKeysOfAnotherSchemaIDAreRefusedAndStrayRecordsPassedOver(t *testing.T) 
 			if err := producer.EnsureTopics(s.ctx(), cluster, "orders"); err != nil {
 				t.Fatal(err)
 			}
-			s.produce(&kgo.Record{Topic: "store.orders", Key: c.key(s), Value: s.order(1, "2026-11-20T09:00:00Z", "Shipped").Value})
+			s.produce(&kgo.Record{Topic: "store.orders", Key: c.key(s),
+				Value: s.order(1, "2026-11-20T09:00:00Z", "Shipped").Value})
 			_, err := producer.Take(s.ctx(), cluster, s.orders())
 			var refused *producer.RefusedError
 			switch {
@@ -152,25 +157,28 @@ func TestKeysOfAnotherSchemaIDAreRefusedAndStrayRecordsPassedOver(t *testing.T) 
 	}
 }
 
-// K17: while the registry does not answer nothing is fenced and nothing is lost.
+// While the registry does not answer nothing is fenced and nothing is lost.
 func TestARegistryThatIsDownFencesNobody(t *testing.T) {
 	s := plainStage(t)
 	first := s.take(s.cluster("a", nil))
 	if err := s.registry.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := producer.Take(s.ctx(), s.cluster("b", nil), s.orders()); err == nil || !registry.Retryable(err) {
+	_, err := producer.Take(s.ctx(), s.cluster("b", nil), s.orders())
+	if err == nil || !registry.Retryable(err) {
 		t.Errorf("taking over without a registry: %v, expected what waiting may mend", err)
 	}
 	s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 	s.wantIDs(1)
 }
 
-// K18: MaxRecordBytes is what the topic takes, to the byte above which it would refuse the whole batch.
+// MaxRecordBytes is what the topic takes, to the byte above which it would refuse the whole batch.
 func TestARecordOfTheLargestSizeIsTaken(t *testing.T) {
 	s := plainStage(t)
 	for _, topic := range []string{"store.orders", "store.dead_letters"} {
-		if _, err := s.admin.CreateTopic(s.ctx(), 3, 1, map[string]*string{"cleanup.policy": kadm.StringPtr("compact"), "max.message.bytes": kadm.StringPtr("4096")}, topic); err != nil {
+		settings := map[string]*string{"cleanup.policy": kadm.StringPtr("compact"),
+			"max.message.bytes": kadm.StringPtr("4096")}
+		if _, err := s.admin.CreateTopic(s.ctx(), 3, 1, settings, topic); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -180,7 +188,8 @@ func TestARecordOfTheLargestSizeIsTaken(t *testing.T) {
 		t.Errorf("a topic of 4096 bytes is said to take %d", len(fits.Value))
 	}
 	tx := next(session, fits)
-	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/1", Row: noise(9000), Err: "too large"}, {Key: "orders/2", Row: noise(3000), Err: "fair"}}
+	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/1", Row: noise(9000), Err: "too large"},
+		{Key: "orders/2", Row: noise(3000), Err: "fair"}}
 	s.commit(session, tx)
 	letters := session.DeadLetters()
 	session.Close()

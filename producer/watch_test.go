@@ -33,7 +33,8 @@ func (s *stage) awaitLook(w *producer.Watch, what string, check func() bool) {
 }
 
 func letter(key, field, text string) watermark.DeadLetter {
-	return watermark.DeadLetter{Key: key, Row: []byte(`{"email":"ana@example.com"}`), Source: "rest", Field: field, Err: text}
+	return watermark.DeadLetter{Key: key, Row: []byte(`{"email":"ana@example.com"}`), Source: "rest",
+		Field: field, Err: text}
 }
 
 func TestAWatchFollowsWatermarksAndGroupsDeadLettersByReason(t *testing.T) {
@@ -45,16 +46,20 @@ func TestAWatchFollowsWatermarksAndGroupsDeadLettersByReason(t *testing.T) {
 		t.Fatalf("%v %v %v, expected nothing", err, w.Watermarks(), w.DeadLetters())
 	}
 	tx := next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"))
-	tx.DeadLetters = []watermark.DeadLetter{letter("orders/7", "total_amount", "expected a number"), letter("orders/8", "total_amount", "expected a number"),
+	tx.DeadLetters = []watermark.DeadLetter{letter("orders/7", "total_amount", "expected a number"),
+		letter("orders/8", "total_amount", "expected a number"),
 		letter("orders/00000000000000ff", "id", "expected an integer")}
 	s.commit(session, tx)
-	s.awaitLook(w, "one row and three letters", func() bool { return w.Watermarks()["orders"].Rows == 1 && len(w.DeadLetters()["orders"]) == 2 })
+	s.awaitLook(w, "one row and three letters", func() bool {
+		return w.Watermarks()["orders"].Rows == 1 && len(w.DeadLetters()["orders"]) == 2
+	})
 	if got := w.Watermarks()["orders"]; got.Instance != "a" || got.Settled != tx.Watermark.Settled {
 		t.Errorf("watermark %+v", got)
 	}
 	money := w.DeadLetters()["orders"][0]
 	slices.Sort(money.IDs)
-	if money.Field != "total_amount" || money.Err != "expected a number" || money.Count != 2 || !slices.Equal(money.IDs, []string{"7", "8"}) || money.Latest.IsZero() {
+	if money.Field != "total_amount" || money.Err != "expected a number" || money.Count != 2 ||
+		!slices.Equal(money.IDs, []string{"7", "8"}) || money.Latest.IsZero() {
 		t.Errorf("%+v", money)
 	}
 
@@ -62,7 +67,9 @@ func TestAWatchFollowsWatermarksAndGroupsDeadLettersByReason(t *testing.T) {
 	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/7", Source: "rest"}} // it is well again
 	tx.Watermark.Rows = 5
 	s.commit(session, tx)
-	s.awaitLook(w, "five rows and one letter less", func() bool { return w.Watermarks()["orders"].Rows == 5 && w.DeadLetters()["orders"][0].Count == 1 })
+	s.awaitLook(w, "five rows and one letter less", func() bool {
+		return w.Watermarks()["orders"].Rows == 5 && w.DeadLetters()["orders"][0].Count == 1
+	})
 }
 
 // Otherwise it would go on showing what the old one said of resources of which the new one says nothing.
@@ -91,17 +98,21 @@ func TestAWatchBeginsAnewWithATopicThatWasCreatedAnew(t *testing.T) {
 	for range 9 { // more than the old one held
 		s.commit(session, next(session))
 	}
-	s.awaitLook(w, "what the new topic says and no more", func() bool { return w.Watermarks()["orders"].Instance == "b" && len(w.Watermarks()) == 1 })
+	s.awaitLook(w, "what the new topic says and no more", func() bool {
+		return w.Watermarks()["orders"].Instance == "b" && len(w.Watermarks()) == 1
+	})
 }
 
 func TestAStrangersRecordsDoNotStopAWatch(t *testing.T) {
-	s := newStage(t) // Apache Kafka takes no record without a key while a topic is compacted; one from before may hold some
+	// Apache Kafka takes no record without a key while a topic is compacted; one from before may hold some.
+	s := newStage(t)
 	c := s.cluster("a", nil)
 	s.commit(s.take(c), watermark.Transaction{Watermark: watermark.New("orders")})
 	w := producer.NewWatch(c)
 	s.awaitLook(w, "a watermark", func() bool { return len(w.Watermarks()) == 1 })
 	s.produce(&kgo.Record{Topic: "store.watermarks", Key: []byte("users"), Value: []byte("?")},
-		&kgo.Record{Topic: "store.dead_letters", Key: []byte("no slash"), Value: []byte("?")}, &kgo.Record{Topic: "store.dead_letters"})
+		&kgo.Record{Topic: "store.dead_letters", Key: []byte("no slash"), Value: []byte("?")},
+		&kgo.Record{Topic: "store.dead_letters"})
 	if err := w.Look(s.ctx()); err != nil || len(w.Watermarks()) != 1 || len(w.DeadLetters()) != 0 {
 		t.Errorf("%v %v %v", err, w.Watermarks(), w.DeadLetters())
 	}
@@ -119,7 +130,8 @@ func TestTheClientsOfAllTakeoversAreCountedTogether(t *testing.T) {
 	if got := testutil.ToFloat64(m.ProduceRecords.WithLabelValues("store.orders")); got != 2 {
 		t.Errorf("%v records, expected 2", got)
 	}
-	if testutil.CollectAndCount(m.RequestDuration) == 0 || testutil.CollectAndCount(m.Connects) == 0 || testutil.CollectAndCount(m.WriteBytes) == 0 {
+	if testutil.CollectAndCount(m.RequestDuration) == 0 || testutil.CollectAndCount(m.Connects) == 0 ||
+		testutil.CollectAndCount(m.WriteBytes) == 0 {
 		t.Error("no requests, connections or bytes were counted")
 	}
 }

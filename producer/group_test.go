@@ -38,7 +38,8 @@ type ledger struct {
 
 func newLedger(t *testing.T) *ledger {
 	t.Helper()
-	return &ledger{t: t, owners: make(map[string][]string), causes: make(map[string]error), changed: make(chan struct{})}
+	return &ledger{t: t, owners: make(map[string][]string), causes: make(map[string]error),
+		changed: make(chan struct{})}
 }
 
 // own is an owner that does nothing until it is told to stop.
@@ -115,7 +116,8 @@ func (l *ledger) run(c *producer.Cluster, instance string) (m *producer.Group, l
 	return m, leave
 }
 
-// A broker tells nothing of the members while a group shares its resources out. Taken for an empty group, that would say that nobody polls anything.
+// While a group shares its resources out a broker answers without its members. Taken for an empty group, that
+// would say that nobody polls anything.
 func TestAGroupThatIsSharingItsResourcesOutIsNotCalledEmpty(t *testing.T) {
 	s, l := plainStage(t), newLedger(t)
 	a, b := s.cluster("a", nil), s.cluster("b", nil)
@@ -140,7 +142,9 @@ func TestAGroupThatIsSharingItsResourcesOutIsNotCalledEmpty(t *testing.T) {
 		return len(owners) == 1 && len(owners[0].Owned) == len(all)
 	})
 	l.run(b, "b")
-	eventually("b comes", func(_ []producer.Owner, err error) bool { return errors.Is(err, producer.ErrSharing) })
+	eventually("b comes", func(_ []producer.Owner, err error) bool {
+		return errors.Is(err, producer.ErrSharing)
+	})
 	eventually("both have some", func(owners []producer.Owner, _ error) bool {
 		return len(owners) == 2 && len(owners[0].Owned) > 0 && len(owners[1].Owned) > 0
 	})
@@ -164,12 +168,12 @@ func TestInstancesShareTheResourcesAndHandThemOn(t *testing.T) {
 	}
 	told := make(map[string][]string)
 	for _, o := range owners {
-		told[o.Instance] = slices.Sorted(slices.Values(o.Owned))
+		told[o.Instance] = sorted(o.Owned)
 		if len(o.Resources) != len(all) {
 			t.Errorf("%s says that %v are enabled there", o.Instance, o.Resources)
 		}
 	}
-	if !slices.Equal(told["a"], slices.Sorted(slices.Values(memberA.Owned()))) || !slices.Equal(told["b"], slices.Sorted(slices.Values(memberB.Owned()))) {
+	if !slices.Equal(told["a"], sorted(memberA.Owned())) || !slices.Equal(told["b"], sorted(memberB.Owned())) {
 		t.Errorf("the group says %v, the members %v and %v", told, memberA.Owned(), memberB.Owned())
 	}
 	leaveA()
@@ -206,7 +210,8 @@ func TestTheGroupWaitsForAnOwnerToStop(t *testing.T) {
 	l.run(s.cluster("b", nil), "b")
 	<-stopping
 	// The group has time to go on without a: l fails the test if b starts before a has ended.
-	beats := s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Group: "storestream", Observe: true, Count: -1})
+	beats := s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Group: "storestream",
+		Observe: true, Count: -1})
 	if err := beats.Wait(s.ctx(), 6); err != nil {
 		t.Fatal(err)
 	}
@@ -218,14 +223,16 @@ func TestTheGroupWaitsForAnOwnerToStop(t *testing.T) {
 	}
 }
 
-// An instance that the group has dropped learns it, and is not confirmed.
+// An instance that the group has dropped finds out, and is not confirmed.
 func TestAMemberThatTheGroupHasDroppedLosesItsResources(t *testing.T) {
 	s, l := newStage(t), newLedger(t)
 	m, _ := l.run(s.cluster("a", nil), "a")
 	l.await("a alone", l.everythingOwned("a"))
 	dropped := s.broker.Fault(
-		kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Group: "storestream", TopLevel: true, Err: kerr.UnknownMemberID, Count: -1},
-		kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, TopLevel: true, Err: kerr.CoordinatorLoadInProgress, Count: -1})
+		kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Group: "storestream", TopLevel: true,
+			Err: kerr.UnknownMemberID, Count: -1},
+		kfake.Fault{Keys: []kmsg.Key{kmsg.JoinGroup}, TopLevel: true,
+			Err: kerr.CoordinatorLoadInProgress, Count: -1})
 	ctx, cancel := context.WithCancel(context.Background())
 	confirmed := make(chan error, 1)
 	go func() { confirmed <- m.Confirm(ctx) }()
@@ -282,12 +289,13 @@ func TestPartitionsAddedToTheWatermarkTopicLeaveEachResourceOneOwner(t *testing.
 		}
 		return true
 	})
-	if owned := slices.Sorted(slices.Values(append(a.Owned(), b.Owned()...))); !slices.Equal(owned, slices.Sorted(slices.Values(all))) {
+	if owned := sorted(append(a.Owned(), b.Owned()...)); !slices.Equal(owned, sorted(all)) {
 		t.Errorf("a and b say that they own %v", owned)
 	}
 }
 
-// assigned waits until the group has shared out n partitions of the watermark topic, and says which instance has which.
+// assigned waits until the group has shared out n partitions of the watermark topic, and says which instance
+// has which.
 func (s *stage) assigned(n int) map[int32]string {
 	s.t.Helper()
 	for ctx := s.ctx(); ; {
@@ -320,7 +328,8 @@ func (s *stage) assigned(n int) map[int32]string {
 
 // The Java client's own vectors.
 func TestKeysArePartitionedAsByTheJavaClient(t *testing.T) {
-	for key, hash := range map[string]int32{"21": -973932308, "foobar": -790332482, "a-little-bit-long-string": -985981536, "a-little-bit-longer-string": -1486304829,
+	for key, hash := range map[string]int32{"21": -973932308, "foobar": -790332482,
+		"a-little-bit-long-string": -985981536, "a-little-bit-longer-string": -1486304829,
 		"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8": -58897971, "abc": 479470107} {
 		if got, want := producer.PartitionOf(key, 1000), (hash&0x7fffffff)%1000; got != want {
 			t.Errorf("%q goes to partition %d, expected %d", key, got, want)
@@ -328,13 +337,16 @@ func TestKeysArePartitionedAsByTheJavaClient(t *testing.T) {
 	}
 	s := plainStage(t)
 	session := s.take(s.cluster("a", nil))
-	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"), s.order(2, "2026-11-20T09:00:00Z", "Shipped"), s.order(77, "2026-11-20T09:00:00Z", "Shipped")))
+	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"),
+		s.order(2, "2026-11-20T09:00:00Z", "Shipped"), s.order(77, "2026-11-20T09:00:00Z", "Shipped")))
 	for _, r := range s.committed("store.orders") {
 		if want := producer.PartitionOf(string(r.Key), 3); r.Partition != want {
 			t.Errorf("a record stands in partition %d, expected %d", r.Partition, want)
 		}
 	}
 }
+
+func sorted(texts []string) []string { return slices.Sorted(slices.Values(texts)) }
 
 func canceled() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -352,7 +364,8 @@ func freePort(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// A broker that is starting says of itself that it is none: its topics cannot be created. That is no reason to leave.
+// A broker that is starting says of itself that it is none: its topics cannot be created. That is no reason
+// to leave.
 func TestABrokerThatIsStartingIsWaitedFor(t *testing.T) {
 	s := newStage(t)
 	var refusals atomic.Int32
