@@ -66,21 +66,12 @@ func clientOptions(cfg Config, log *zap.Logger) ([]kgo.Opt, error) {
 	if cfg.Metrics != nil {
 		options = append(options, kgo.WithHooks(telemetry{cfg.Metrics}))
 	}
-	if cfg.TLS.Enabled {
-		option, err := cfg.TLS.option()
-		if err != nil {
-			return nil, err
-		}
-		options = append(options, option)
+	encryption, err := cfg.TLS.options()
+	if err != nil {
+		return nil, err
 	}
-	if cfg.SASL.Mechanism != "" {
-		mechanism, err := cfg.SASL.mechanism()
-		if err != nil {
-			return nil, err
-		}
-		options = append(options, kgo.SASL(mechanism))
-	}
-	return options, nil
+	login, err := cfg.SASL.options()
+	return slices.Concat(options, encryption, login), err
 }
 
 // client makes a client with the options of every client, and opts.

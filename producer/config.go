@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/sasl"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 	"go.uber.org/zap"
@@ -92,7 +91,11 @@ func notInTopicNames(r rune) bool {
 	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-", r)
 }
 
-func (t TLS) option() (kgo.Opt, error) {
+// options are those of a client that connects so; none where it is not enabled.
+func (t TLS) options() ([]kgo.Opt, error) {
+	if !t.Enabled {
+		return nil, nil
+	}
 	conf := &tls.Config{
 		MinVersion:         tls.VersionTLS12,
 		InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // asked for by name in the configuration
@@ -114,17 +117,21 @@ func (t TLS) option() (kgo.Opt, error) {
 		}
 		conf.Certificates = []tls.Certificate{pair}
 	}
-	return kgo.DialTLSConfig(conf), nil
+	return []kgo.Opt{kgo.DialTLSConfig(conf)}, nil
 }
 
-func (s SASL) mechanism() (sasl.Mechanism, error) {
+// options are those of a client that signs in so; none without a mechanism.
+func (s SASL) options() ([]kgo.Opt, error) {
+	scram := scram.Auth{User: s.Username, Pass: s.Password}
 	switch strings.ToUpper(s.Mechanism) {
+	case "":
+		return nil, nil
 	case "PLAIN":
-		return plain.Auth{User: s.Username, Pass: s.Password}.AsMechanism(), nil
+		return []kgo.Opt{kgo.SASL(plain.Auth{User: s.Username, Pass: s.Password}.AsMechanism())}, nil
 	case "SCRAM-SHA-256":
-		return scram.Auth{User: s.Username, Pass: s.Password}.AsSha256Mechanism(), nil
+		return []kgo.Opt{kgo.SASL(scram.AsSha256Mechanism())}, nil
 	case "SCRAM-SHA-512":
-		return scram.Auth{User: s.Username, Pass: s.Password}.AsSha512Mechanism(), nil
+		return []kgo.Opt{kgo.SASL(scram.AsSha512Mechanism())}, nil
 	}
 	return nil, fmt.Errorf("sasl mechanism %q: expected PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512", s.Mechanism)
 }

@@ -27,8 +27,13 @@ func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[stri
 	if err != nil {
 		return nil, err
 	}
-	ofResource := func(key string) bool { return strings.HasPrefix(key, resource+"/") }
-	found, err := readNewest(ctx, c, c.DeadLetters(), spans, ofResource, hashOfDeadLetter)
+	found := newNewest(hashOfDeadLetter)
+	err = readLog(ctx, c, c.DeadLetters(), spans, func(r *kgo.Record) error {
+		if strings.HasPrefix(string(r.Key), resource+"/") {
+			found.add(r)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}

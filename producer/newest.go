@@ -58,19 +58,6 @@ func (n newest[T]) all() iter.Seq2[string, newestRecord[T]] {
 	}
 }
 
-// readNewest reads spans of topic for the newest record of each key that is wanted.
-func readNewest[T any](ctx context.Context, c *Cluster, topic string, spans []span,
-	wanted func(key string) bool, keep func(*kgo.Record) T) (newest[T], error) {
-	n := newNewest(keep)
-	err := readLog(ctx, c, topic, spans, func(r *kgo.Record) error {
-		if wanted(string(r.Key)) {
-			n.add(r)
-		}
-		return nil
-	})
-	return n, err
-}
-
 // follower keeps the newest record of each key of a topic, from one look to the next.
 type follower[T any] struct {
 	c      *Cluster

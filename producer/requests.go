@@ -22,9 +22,11 @@ import (
 type Requests struct {
 	c *Cluster
 
+	start   func() // the reading goroutine, once
+	stop    context.CancelFunc
+	running sync.WaitGroup
+
 	mu       sync.Mutex
-	stop     context.CancelFunc // of the reading goroutine; nil until CatchUp starts it
-	stopped  chan struct{}
 	at       int64 // the next offset to read
 	caughtUp bool  // at has been at the topic's end once
 	// moved is closed, and made anew, when at changes; changed when a request arrives.
@@ -33,8 +35,11 @@ type Requests struct {
 }
 
 func newRequests(c *Cluster) *Requests {
-	return &Requests{c: c, moved: make(chan struct{}), changed: make(chan struct{}),
+	ctx, cancel := context.WithCancel(context.Background())
+	q := &Requests{c: c, stop: cancel, moved: make(chan struct{}), changed: make(chan struct{}),
 		byResource: make(map[string][]watermark.Request)}
+	q.start = sync.OnceFunc(func() { q.running.Go(func() { q.run(ctx) }) })
+	return q
 }
 
 // Ask writes a request and returns its id. It returns when the brokers have it, not when it is carried out.
@@ -105,29 +110,13 @@ func (q *Requests) Changed() <-chan struct{} {
 	return q.changed
 }
 
-func (q *Requests) start() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.stop == nil {
-		ctx, cancel := context.WithCancel(context.Background())
-		q.stop, q.stopped = cancel, make(chan struct{})
-		go q.run(ctx)
-	}
-}
-
 func (q *Requests) close() {
-	q.mu.Lock()
-	stop, stopped := q.stop, q.stopped
-	q.mu.Unlock()
-	if stop != nil {
-		stop()
-		<-stopped
-	}
+	q.stop()
+	q.running.Wait()
 }
 
 // run reads the topic until ctx ends, and begins again after whatever fails.
 func (q *Requests) run(ctx context.Context) {
-	defer close(q.stopped)
 	// A client of its own, because the reader lets the broker wait for two seconds (see logReader).
 	cl, err := q.c.client()
 	if err != nil {

@@ -25,32 +25,31 @@ func ReadWatermarks(ctx context.Context, c *Cluster) (map[string]watermark.Water
 // none.
 func lastWatermark(ctx context.Context, c *Cluster, resource string, spans []span) (
 	*watermark.Watermark, error) {
-	all, err := readWatermarks(ctx, c, spans, func(name string) bool { return name == resource })
-	if err != nil {
-		return nil, err
-	}
-	if mark, ok := all[resource]; ok {
+	marks, err := readWatermarks(ctx, c, spans, func(name string) bool { return name == resource })
+	if mark, ok := marks[resource]; ok && err == nil {
 		return &mark, nil
 	}
-	return nil, nil
+	return nil, err
 }
 
 func readWatermarks(ctx context.Context, c *Cluster, spans []span, wanted func(resource string) bool) (
 	map[string]watermark.Watermark, error) {
-	found, err := readNewest(ctx, c, c.Watermarks(), spans, wanted, copyValue)
+	found := newNewest(copyValue)
+	err := readLog(ctx, c, c.Watermarks(), spans, func(r *kgo.Record) error { found.add(r); return nil })
 	if err != nil {
 		return nil, err
 	}
 	marks := make(map[string]watermark.Watermark)
 	var wrong []error
 	for name, record := range found.all() {
-		mark, err := watermark.Decode(name, record.kept)
-		if err != nil {
-			wrong = append(wrong, fmt.Errorf("topic %s, partition %d, offset %d: %w",
-				c.Watermarks(), record.partition, record.offset, err))
+		if !wanted(name) {
 			continue
 		}
-		marks[name] = mark
+		if marks[name], err = watermark.Decode(name, record.kept); err != nil {
+			delete(marks, name)
+			wrong = append(wrong, fmt.Errorf("topic %s, partition %d, offset %d: %w",
+				c.Watermarks(), record.partition, record.offset, err))
+		}
 	}
 	return marks, errors.Join(wrong...)
 }
