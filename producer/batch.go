@@ -1,9 +1,11 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -38,7 +40,11 @@ func recordMillis(t schemas.Instant) int64 { return max(t.Millis(), 0) }
 // fill prepares everything but the watermark. future: a row carries the time of writing because its
 // updated_at lies ahead of it.
 func (b *batch) fill(tx watermark.Transaction, written schemas.Instant) (future bool) {
-	b.reset(len(tx.Rows)+len(tx.Deletes)+len(tx.Strays), len(tx.DeadLetters))
+	const keySize = schemas.HeaderSize + 10
+	b.failed = nil
+	rows := len(tx.Rows) + len(tx.Deletes) + len(tx.Strays)
+	b.records = slices.Grow(b.records[:0], rows+len(tx.DeadLetters)+1) // and the watermark
+	b.keys = slices.Grow(b.keys[:0], rows*keySize)                     // in one piece: keys are parts of it
 	topic := b.target.topic.name
 	for i := range tx.Rows {
 		row := &tx.Rows[i]
@@ -62,20 +68,6 @@ func (b *batch) fill(tx watermark.Transaction, written schemas.Instant) (future 
 		b.records = append(b.records, record)
 	}
 	return future
-}
-
-// reset makes room for records of rows, dead letters and a watermark.
-func (b *batch) reset(rows, letters int) {
-	const keySize = schemas.HeaderSize + 10
-	b.failed = nil
-	if n := rows + letters + 1; cap(b.records) < n {
-		b.records = make([]kgo.Record, 0, n)
-	}
-	b.records = b.records[:0]
-	if need := rows * keySize; cap(b.keys) < need {
-		b.keys = make([]byte, 0, need)
-	}
-	b.keys = b.keys[:0]
 }
 
 func (b *batch) key(id int64) []byte {
@@ -120,16 +112,10 @@ const (
 
 // batchSizer says how many rows a transaction of one resource should hold.
 type batchSizer struct {
-	max atomic.Int64
+	max atomic.Int64 // 0: mostRows
 }
 
-func newBatchSizer() *batchSizer {
-	s := &batchSizer{}
-	s.max.Store(mostRows)
-	return s
-}
-
-func (s *batchSizer) rows() int { return int(s.max.Load()) }
+func (s *batchSizer) rows() int { return int(cmp.Or(s.max.Load(), mostRows)) }
 
 // adapt takes in how long a transaction of rows took. One that took a third of the timeout halves the next:
 // the broker's clock and ours differ, and a transaction that times out was for nothing. With each that had

@@ -26,8 +26,7 @@ type Cluster struct {
 	admin    *kadm.Client
 	meta     *metadata
 	requests *Requests
-	// sizers are *batchSizer by resource. They outlive sessions, or each new one would walk into the same
-	// timeout.
+	// *batchSizer by resource: they outlive sessions, or each new one would walk into the same timeout.
 	sizers sync.Map
 }
 
@@ -119,6 +118,4 @@ func (c *Cluster) DeadLetters() string { return c.cfg.TopicPrefix + "dead_letter
 
 // transactionalID belongs to the topic, whatever the group: two deployments that write the same topics fence
 // each other instead of mixing.
-func (c *Cluster) transactionalID(resource string) string {
-	return "storestream-" + c.cfg.TopicPrefix + resource
-}
+func (c *Cluster) transactionalID(resource string) string { return "storestream-" + c.Topic(resource) }

@@ -53,8 +53,6 @@ type SASL struct {
 	Mechanism, Username, Password string
 }
 
-const defaultTransactionTimeout = time.Minute
-
 // withDefaults fills in what may be left out, and returns everything that is wrong with the rest as one
 // error.
 func (c Config) withDefaults() (Config, error) {
@@ -65,7 +63,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Now = time.Now
 	}
 	if c.TransactionTimeout == 0 {
-		c.TransactionTimeout = defaultTransactionTimeout
+		c.TransactionTimeout = time.Minute
 	}
 	if c.ReplicationFactor == 0 {
 		c.ReplicationFactor = -1

@@ -24,20 +24,17 @@ type target struct {
 	limits map[string]int
 }
 
-// Records of the data topic that are not ours. Anybody may write to it, and one stray record from somebody's
-// console producer must not hold a resource.
-var (
-	errForeignKey   = errors.New("not a key of ours")            // no row has such a key
-	errForeignValue = errors.New("not a value of this resource") // under any schema
-	errStray        = errors.New("its key does not belong in this partition")
-)
+// errNotOurs: the record's key is no row's, or does not belong in its partition, or its value is none of this
+// resource under any schema. Anybody may write to the topic, and one stray record from somebody's console
+// producer must not hold a resource.
+var errNotOurs = errors.New("not a record of ours")
 
 // id is the id of a record's row. A key under another schema id is another key for the same row, and
 // compaction would keep both: refused.
 func (t target) id(record *kgo.Record) (int64, error) {
 	schemaID, id, err := schemas.ReadKey(record.Key)
 	if err != nil {
-		return 0, fmt.Errorf("reading a key: %w: %w", errForeignKey, err)
+		return 0, fmt.Errorf("%w: %w", errNotOurs, err)
 	}
 	if schemaID == t.keyID || t.keyID == 0 {
 		return id, nil
@@ -82,45 +79,44 @@ func newRowReader(c *Cluster, t target, partitions int) *rowReader {
 	return &rowReader{c.cfg.Registry, t, partitionsOf(partitions), make(map[int]*schemas.ValueReader)}
 }
 
-// read decodes a record as far as it is ours. The error is errForeignKey, errStray or errForeignValue, and
-// the first two are said in p too; or it is a *RefusedError for the key, or the registry's, which may pass.
+// read decodes a record as far as it is ours. The error is errNotOurs for its key (p.Foreign), its partition
+// (p.Stray) or else its value; or a *RefusedError for its key; or the registry's, which may pass.
 func (r *rowReader) read(ctx context.Context, record *kgo.Record) (p watermark.Published, err error) {
 	p = watermark.Published{Tombstone: record.Value == nil, Time: schemas.InstantOf(record.Timestamp),
 		Partition: record.Partition}
 	if p.ID, err = r.target.id(record); err != nil {
-		p.Foreign = errors.Is(err, errForeignKey)
+		p.Foreign = errors.Is(err, errNotOurs)
 		return p, err
 	}
 	if r.home(record) != record.Partition {
 		p.Stray = true
-		return p, errStray
+		return p, fmt.Errorf("%w: its key does not belong in this partition", errNotOurs)
 	}
 	if p.Tombstone {
 		return p, nil
 	}
 	value, err := r.value(ctx, record.Value)
-	p.UpdatedAt, p.CreatedAt, p.Hash = value.UpdatedAt, value.CreatedAt, value.Hash
+	if err == nil {
+		p.UpdatedAt, p.CreatedAt, p.Hash = value.UpdatedAt, value.CreatedAt, value.Hash
+	}
 	return p, err
 }
 
-// value decodes a value. The error is errForeignValue, or the registry's.
-func (r *rowReader) value(ctx context.Context, value []byte) (schemas.Value, error) {
+// value decodes a value. The error is errNotOurs, or the registry's.
+func (r *rowReader) value(ctx context.Context, value []byte) (decoded schemas.Value, err error) {
 	id, err := schemas.SchemaID(value)
-	if err != nil {
-		return schemas.Value{}, foreignValue(err)
+	if err == nil {
+		var reader *schemas.ValueReader
+		if reader, err = r.of(ctx, id); err == nil {
+			decoded, err = reader.Read(value)
+		}
 	}
-	reader, err := r.of(ctx, id)
-	if err != nil {
-		return schemas.Value{}, err
+	if err != nil && !registry.Retryable(err) {
+		err = fmt.Errorf("%w: its value: %w", errNotOurs, err)
 	}
-	decoded, err := reader.Read(value)
-	if err != nil {
-		return schemas.Value{}, foreignValue(err)
-	}
-	return decoded, nil
+	return decoded, err
 }
 
-// of is the reader of values under the schema with that id.
 func (r *rowReader) of(ctx context.Context, id int) (*schemas.ValueReader, error) {
 	if reader, ok := r.byID[id]; ok {
 		return reader, nil
@@ -129,21 +125,15 @@ func (r *rowReader) of(ctx context.Context, id int) (*schemas.ValueReader, error
 	if id != r.target.valueID {
 		var err error
 		if writer, err = r.registry.Schema(ctx, id); err != nil {
-			if registry.Retryable(err) {
-				return nil, err
-			}
-			return nil, foreignValue(err)
+			return nil, err
 		}
 	}
 	reader, err := schemas.NewValueReader(r.target.resource, writer)
-	if err != nil {
-		return nil, foreignValue(err)
+	if err == nil {
+		r.byID[id] = reader
 	}
-	r.byID[id] = reader
-	return reader, nil
+	return reader, err
 }
-
-func foreignValue(err error) error { return fmt.Errorf("decoding: %w: %w", errForeignValue, err) }
 
 // ReadTopic gives the committed records of r's topic to fold, from the offsets in from (by partition; nil:
 // all there are) to where the topic ends now, in offset order within a partition, and returns those ends. It
@@ -168,9 +158,10 @@ func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int6
 	err = readLog(ctx, c, topic, spans, func(record *kgo.Record) error {
 		p, err := rows.read(ctx, record)
 		switch {
-		case errors.Is(err, errForeignValue):
-			p.UpdatedAt, p.CreatedAt, p.Hash = schemas.MinInstant, schemas.MinInstant, 0
-		case err != nil && !p.Foreign && !p.Stray:
+		case err == nil, p.Foreign, p.Stray:
+		case errors.Is(err, errNotOurs):
+			p.UpdatedAt, p.CreatedAt = schemas.MinInstant, schemas.MinInstant
+		default:
 			return err
 		}
 		return fold(p)
@@ -202,13 +193,12 @@ func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, fromBeginning bo
 	if fromBeginning {
 		starts = c.admin.ListStartOffsets
 	}
-	from, err := c.meta.offsets(ctx, topic, starts)
+	spans, err := c.meta.spans(ctx, topic, starts, starts)
 	if err != nil {
 		return err
 	}
-	spans := make([]span, len(from))
 	for p := range spans {
-		spans[p] = span{int32(p), from[p], forEver}
+		spans[p].to = forEver
 	}
 	rows := newRowReader(c, target{resource: r}, len(spans))
 	return readLog(ctx, c, topic, spans, func(record *kgo.Record) error {
@@ -216,7 +206,7 @@ func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, fromBeginning bo
 			Tombstone: record.Value == nil}
 		if _, t.ID, t.Err = schemas.ReadKey(record.Key); t.Err == nil && !t.Tombstone {
 			t.Value, t.Err = rows.value(ctx, record.Value)
-			if t.Err != nil && !errors.Is(t.Err, errForeignValue) { // a registry that does not answer
+			if t.Err != nil && !errors.Is(t.Err, errNotOurs) { // a registry that does not answer
 				return fmt.Errorf("reading topic %s: %w", topic, t.Err)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -40,18 +41,19 @@ const (
 	lookInterval = 5 * time.Second
 )
 
-// Group is this instance's membership in the consumer group that shares the resources out. Run it once.
-//
-// A resource belongs to whoever is assigned the partition of the watermark topic that its name hashes to.
+// Group is this instance's membership in the consumer group that shares the resources out: a resource belongs
+// to whoever is assigned the partition of the watermark topic that its name hashes to. Run it once.
 type Group struct {
 	c         *Cluster
 	resources []string // that are enabled here
 	own       func(ctx context.Context, resource string)
 
+	// waiting, a string, is what it waits for; "" once the group has given it a part, be it none.
+	waiting atomic.Value
+
 	mu         sync.Mutex
 	cl         *kgo.Client // nil before the group was joined and after it was left
 	left       bool
-	waiting    string // what it waits for; "" once the group has given it a part, be it none
 	assigned   map[int32]bool
 	partitions int               // of the watermark topic
 	owners     map[string]*owner // of what is ours now
@@ -72,18 +74,19 @@ type owner struct {
 // seconds: the group waits) or ErrLostOwnership (close without an abort). When own returns of itself it is
 // not called again before the resource has been elsewhere.
 func NewGroup(c *Cluster, resources []string, own func(ctx context.Context, resource string)) *Group {
-	return &Group{c: c, resources: resources, own: own, waiting: "kafka",
+	g := &Group{c: c, resources: resources, own: own,
 		assigned: make(map[int32]bool), owners: make(map[string]*owner), last: make(map[string]*owner)}
+	g.waiting.Store("kafka")
+	return g
 }
 
-// Run is a member of the group until ctx ends; it returns when the group is left and every own has returned.
-// It waits for a broker that is not there. Its error is a *RefusedError for a watermark topic that cannot be
-// used.
+// Run joins the group, and leaves it when ctx ends; it returns when every own has returned. It waits for a
+// broker that is not there. Its error is a *RefusedError for a watermark topic that cannot be used.
 func (g *Group) Run(ctx context.Context) error {
 	if err := g.ready(ctx); err != nil {
 		return err
 	}
-	g.waitFor("the group " + g.c.cfg.Group + " to share the resources out")
+	g.waiting.Store("the group " + g.c.cfg.Group + " to share the resources out")
 	cl, err := g.join()
 	if err != nil {
 		return err
@@ -109,7 +112,7 @@ func (g *Group) ready(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // stopped while waiting: no failure
 		}
-		g.waitFor("kafka: " + err.Error())
+		g.waiting.Store("kafka: " + err.Error())
 		if !said {
 			said = true
 			g.c.log.Warn("waiting for kafka", zap.Strings("brokers", g.c.cfg.Brokers), zap.Error(err))
@@ -162,17 +165,7 @@ func (g *Group) leave(cl *kgo.Client) {
 }
 
 // Waiting says what this instance waits for before it can own anything, "" once it is a member of the group.
-func (g *Group) Waiting() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.waiting
-}
-
-func (g *Group) waitFor(what string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.waiting = what
-}
+func (g *Group) Waiting() string { return g.waiting.Load().(string) }
 
 // Owned is the resources that are this instance's now.
 func (g *Group) Owned() []string {
@@ -221,8 +214,8 @@ func (g *Group) heartbeat(ctx context.Context) error {
 
 // assign takes in partitions that the group gave us.
 func (g *Group) assign(ctx context.Context, given map[string][]int32) {
+	g.waiting.Store("")
 	g.mu.Lock()
-	g.waiting = ""
 	for _, p := range given[g.c.Watermarks()] {
 		g.assigned[p] = true
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,8 +36,7 @@ type topicInfo struct {
 	asked   time.Time
 }
 
-// maxTopicAge is how old an answer about a topic may be.
-const maxTopicAge = 5 * time.Second
+const maxTopicAge = 5 * time.Second // of an answer about a topic that is used again
 
 func newMetadata(cl *kgo.Client, admin *kadm.Client) *metadata {
 	return &metadata{cl: cl, admin: admin, known: make(map[string]topicInfo)}
@@ -109,10 +109,8 @@ func (m *metadata) ask(ctx context.Context, topic string, rights bool) (kmsg.Met
 func (m *metadata) awaitLeaders(ctx context.Context, topic string) error {
 	err := retry(ctx, 20*time.Millisecond, time.Second, func() error {
 		info, err := m.describe(ctx, topic, true)
-		for p := range info.leaders {
-			if err == nil {
-				_, err = info.leader(int32(p))
-			}
+		if slices.ContainsFunc(info.leaders, func(leader int32) bool { return leader < 0 }) {
+			err = kerr.LeaderNotAvailable
 		}
 		return err
 	})

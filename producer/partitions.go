@@ -28,6 +28,4 @@ func partitionsOf(n int) func(*kgo.Record) int32 {
 }
 
 // partitionOf is the partition, of n, that a key belongs in.
-func partitionOf(key string, n int) int32 {
-	return partitionsOf(n)(&kgo.Record{Key: []byte(key)})
-}
+func partitionOf(key string, n int) int32 { return partitionsOf(n)(&kgo.Record{Key: []byte(key)}) }

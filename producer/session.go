@@ -72,38 +72,38 @@ func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) er
 	if s.mark.DedupFrom == schemas.MaxInstant {
 		return nil // nothing was held
 	}
-	topic, from := s.target.topic, s.c.meta.firstSince(s.mark.DedupFrom)
-	spans, err := s.c.meta.spans(ctx, topic.name, from, s.c.admin.ListEndOffsets)
-	if err == nil {
-		rows := newRowReader(s.c, s.target, len(topic.leaders))
-		err = readLog(ctx, s.c, topic.name, spans, func(record *kgo.Record) error {
-			p, err := rows.read(ctx, record)
-			p.Old = s.beforeReplay(record)
-			if err != nil && !p.Foreign && !p.Stray && !errors.Is(err, errForeignValue) {
-				return err
-			}
-			if err != nil {
-				s.log.Warn("a record that is not ours in the data topic", zap.String("topic", record.Topic),
-					zap.Int32("partition", record.Partition), zap.Int64("offset", record.Offset), zap.Error(err))
-			}
-			if p.Foreign || p.Stray {
-				return nil // it says nothing of what we published
-			}
-			// To forget the row of a value that is not ours is safe: it is published again when it is next read.
-			p.Tombstone = p.Tombstone || err != nil
-			return fold(p)
-		})
-	}
-	if err != nil {
+	if err := s.rebuild(ctx, fold); err != nil {
 		return fmt.Errorf("rebuilding what was published of %s: %w", s.target.resource.Name, err)
 	}
 	return nil
 }
 
-// beforeReplay says that the replay in hand has not published the record.
-func (s *Session) beforeReplay(record *kgo.Record) bool {
-	replay, p := s.mark.Replay, int(record.Partition)
-	return replay != nil && p < len(replay.Ends) && record.Offset < replay.Ends[p]
+func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) error) error {
+	topic, from := s.target.topic, s.c.meta.firstSince(s.mark.DedupFrom)
+	spans, err := s.c.meta.spans(ctx, topic.name, from, s.c.admin.ListEndOffsets)
+	if err != nil {
+		return err
+	}
+	rows := newRowReader(s.c, s.target, len(topic.leaders))
+	return readLog(ctx, s.c, topic.name, spans, func(record *kgo.Record) error {
+		p, err := rows.read(ctx, record)
+		if err != nil && !errors.Is(err, errNotOurs) {
+			return err
+		}
+		if err != nil {
+			s.log.Warn("a record that is not ours in the data topic", zap.String("topic", record.Topic),
+				zap.Int32("partition", record.Partition), zap.Int64("offset", record.Offset), zap.Error(err))
+			// To forget a row whose value is not ours is safe: it is published again when it is next read.
+			p.Tombstone = true
+		}
+		if p.Foreign || p.Stray {
+			return nil // it says nothing of what we published
+		}
+		if replay := s.mark.Replay; replay != nil && int(record.Partition) < len(replay.Ends) {
+			p.Old = record.Offset < replay.Ends[record.Partition]
+		}
+		return fold(p)
+	})
 }
 
 // Commit writes tx as one transaction: a read_committed consumer sees all of it or nothing. It fills in the

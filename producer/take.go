@@ -76,7 +76,7 @@ func take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error
 		cl.Close()
 		return nil, err
 	}
-	sizer, _ := c.sizers.LoadOrStore(r.Name, newBatchSizer())
+	sizer, _ := c.sizers.LoadOrStore(r.Name, new(batchSizer))
 	return &Session{c: c, log: t.log, target: target, cl: cl, sizer: sizer.(*batchSizer),
 		batch: batch{target: target, deadLetters: c.DeadLetters()}, mark: mark, deadLetters: letters}, nil
 }
@@ -143,8 +143,7 @@ func (t *takeover) refuseNeighbour(mark *watermark.Watermark) error {
 		Instance: mark.Instance, Written: mark.Written}
 }
 
-// fence ends the predecessor, and a transaction of its that hangs. It returns the client that writes from now
-// on.
+// fence ends the predecessor, and whatever of it hangs. It returns the client that writes from now on.
 func (t *takeover) fence(ctx context.Context) (*kgo.Client, error) {
 	cl, producerID, err := t.claim(ctx)
 	if err != nil {

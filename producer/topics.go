@@ -86,10 +86,9 @@ func requestTopic(c *Cluster) topicSpec {
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// EnsureTopics creates the topics of the resources, and those that all resources share, where they are
-// missing. Others may have made them before: another instance, or a consumer's auto-create. Those it leaves
-// as they are, and reads their settings: for each that would lose data the error holds a *RefusedError, which
-// names the first such setting.
+// EnsureTopics creates the topics of the resources, and those that all share, where they are missing. Another
+// instance or a consumer's auto-create may have made them: it leaves them as they are, and reads their
+// settings. For each topic that would lose data the error holds a *RefusedError for the first such setting.
 func EnsureTopics(ctx context.Context, c *Cluster, resources ...string) error {
 	specs := topicSpecs(c, resources)
 	if err := createMissing(ctx, c, specs); err != nil {

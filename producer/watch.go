@@ -37,8 +37,7 @@ type DeadLetterReason struct {
 	Latest time.Time
 }
 
-// maxIDs bounds DeadLetterReason.IDs.
-const maxIDs = 5
+const maxIDs = 5 // of a DeadLetterReason
 
 // NewWatch begins with nothing known: the first Look reads the topics in full.
 func NewWatch(c *Cluster) *Watch {
