@@ -4,6 +4,12 @@ go 1.26.0
 
 require github.com/storestream/storestream v0.0.0
 
+require (
+	github.com/mitchellh/colorstring v0.0.0-20190213212951-d06e56a500db // indirect
+	github.com/rivo/uniseg v0.4.7 // indirect
+	github.com/schollz/progressbar/v3 v3.19.1 // indirect
+)
+
 replace github.com/storestream/storestream => ../
 
 require (

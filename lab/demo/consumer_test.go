@@ -14,7 +14,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// decoder reads Confluent's wire format by the schemas at a registry, with another Avro library than the one that writes it.
+// decoder reads Confluent's wire format by the schemas at a registry, with another Avro library than the one
+// that writes it.
 type decoder struct {
 	registry *sr.Client
 	schemas  map[int]*avro.Schema
@@ -56,7 +57,8 @@ func consume(t *testing.T, c *config.Config, want map[string]int) {
 		topic := c.Kafka.TopicPrefix + name
 		topics, resources[topic] = append(topics, topic), name
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(c.Kafka.Brokers...), kgo.ConsumeTopics(topics...), kgo.UnknownTopicRetries(-1),
+	client, err := kgo.NewClient(kgo.SeedBrokers(c.Kafka.Brokers...), kgo.ConsumeTopics(topics...),
+		kgo.UnknownTopicRetries(-1),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	if err != nil {
 		t.Fatal(err)

@@ -11,153 +11,132 @@ import (
 
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/terminal"
 )
 
 const (
-	// database is the one that storefake has to itself.
-	database = "store"
+	// databaseName is the one that storefake has to itself.
+	databaseName = "store"
 	// readerPassword is that of storefake.ReaderRole. It guards invented rows on 127.0.0.1, so it may be shown.
 	readerPassword = "student"
 )
 
-// startPostgres starts PostgreSQL with an empty database. A machine on which that cannot be had takes orders over REST, and is told why.
-func (d *demo) startPostgres(ctx context.Context) error {
-	if d.noPostgres {
-		d.screen.part("PostgreSQL", "none", "--no-postgres: orders and order items go over REST too")
-		return nil
-	}
-	d.screen.starting("PostgreSQL")
-	began := time.Now()
-	p, err := servers.StartPostgres(ctx, servers.PostgresConfig{Port: d.ports.postgres.number})
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	if err != nil {
-		d.screen.part("PostgreSQL", "none", "orders and order items go over REST too, because:")
-		d.screen.reason(err)
-		return nil
-	}
-	d.onStop(p.Stop)
-	version, err := makeDatabase(ctx, p)
-	if err != nil {
-		return err
-	}
-	d.postgres = p
-	d.screen.part("PostgreSQL "+version, local(p.Port), fmt.Sprintf("private, ready after %s", duration(time.Since(began))), d.ports.postgres.remark())
-	return nil
+// database is PostgreSQL, with PgBouncer in front of it where this machine has one. Of none (nil) orders and
+// order items go over REST.
+type database struct {
+	postgres *servers.Postgres
+	pooler   *servers.PgBouncer // nil: none
+	off      bool               // the user has had it stopped
+	trouble  error              // of the last attempt to stop or start it
 }
 
-// makeDatabase makes the empty database and returns the server's version.
-func makeDatabase(ctx context.Context, p *servers.Postgres) (version string, err error) {
-	conn, err := pgx.Connect(ctx, p.AdminDSN("postgres"))
+// startDatabase starts PostgreSQL with an empty database, and PgBouncer. Where PostgreSQL cannot be had there
+// is none, and the screen says why.
+func startDatabase(ctx context.Context, s *screen, ports *ports, without bool) (*database, error) {
+	if without {
+		s.part("PostgreSQL", "none", "--no-postgres: orders and order items go over REST too")
+		return nil, nil
+	}
+	s.starting("PostgreSQL")
+	began := time.Now()
+	p, err := servers.StartPostgres(ctx, servers.PostgresConfig{Port: ports.postgres.number})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
-		return "", fmt.Errorf("make the database %s: %w", database, err)
+		s.part("PostgreSQL", "none", "orders and order items go over REST too, because:")
+		s.reason(err)
+		return nil, nil
+	}
+	db := &database{postgres: p}
+	version, err := db.make(ctx)
+	if err != nil {
+		return db, err
+	}
+	ready := "private, ready after " + terminal.Duration(time.Since(began))
+	s.part("PostgreSQL "+version, local(p.Port), ready, ports.postgres.remark())
+	return db, db.startPooler(ctx, s, &ports.pooler)
+}
+
+// make makes the empty database and returns the server's version.
+func (db *database) make(ctx context.Context) (version string, err error) {
+	conn, err := pgx.Connect(ctx, db.postgres.AdminDSN("postgres"))
+	if err != nil {
+		return "", fmt.Errorf("make the database %s: %w", databaseName, err)
 	}
 	defer conn.Close(ctx)
-	if _, err := conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{database}.Sanitize()); err != nil {
-		return "", fmt.Errorf("make the database %s: %w", database, err)
+	if _, err := conn.Exec(ctx, "CREATE DATABASE "+pgx.Identifier{databaseName}.Sanitize()); err != nil {
+		return "", fmt.Errorf("make the database %s: %w", databaseName, err)
 	}
 	err = conn.QueryRow(ctx, "SELECT split_part(current_setting('server_version'), ' ', 1)").Scan(&version)
 	return version, err
 }
 
-// switchDatabase stops PostgreSQL, for somebody to see what is said of it, and starts it again the next time.
-func (d *demo) switchDatabase(ctx context.Context) {
-	if d.postgres == nil {
-		return
-	}
-	var err error
-	if d.databaseOff {
-		err = d.postgres.Start(ctx)
-	} else {
-		err = d.postgres.Shutdown()
-	}
-	if d.databaseTrouble = err; err == nil {
-		d.databaseOff = !d.databaseOff
-	}
-}
-
-// databaseState says that PostgreSQL was stopped, "" if it was not.
-func (d *demo) databaseState() string {
-	switch {
-	case d.databaseTrouble != nil:
-		return "PostgreSQL: " + d.databaseTrouble.Error()
-	case d.databaseOff:
-		return fmt.Sprintf("PostgreSQL is stopped, as you asked: kill -USR1 %d starts it again", os.Getpid())
-	}
-	return ""
-}
-
-// startPooler starts PgBouncer in front of PostgreSQL, as the real service has one. It is only found, never fetched: nobody offers binaries of it
-// outside distributions.
-func (d *demo) startPooler(ctx context.Context) error {
-	if d.postgres == nil {
-		return nil
-	}
-	d.screen.starting("PgBouncer")
+// startPooler starts PgBouncer in front of PostgreSQL, as the real service has one. It is only found, never
+// fetched: nobody offers binaries of it outside distributions.
+func (db *database) startPooler(ctx context.Context, s *screen, at *port) error {
+	s.starting("PgBouncer")
 	b, err := servers.StartPgBouncer(ctx, servers.PgBouncerConfig{
-		Postgres: d.postgres, Users: map[string]string{storefake.ReaderRole: readerPassword}, Port: d.ports.pooler.number,
+		Postgres: db.postgres, Users: map[string]string{storefake.ReaderRole: readerPassword}, Port: at.number,
 	})
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
-		d.screen.part("PgBouncer", "none", "storestream reads straight from PostgreSQL, because:")
-		d.screen.reason(err)
+		s.part("PgBouncer", "none", "storestream reads straight from PostgreSQL, because:")
+		s.reason(err)
 		return nil
 	}
-	d.pooler = b
-	d.onStop(b.Stop)
-	d.screen.part("PgBouncer", local(b.Port), "transaction mode, in front of PostgreSQL", d.ports.pooler.remark())
+	db.pooler = b
+	s.part("PgBouncer", local(b.Port), "transaction mode, in front of PostgreSQL", at.remark())
 	return nil
+}
+
+func (db *database) stop() error {
+	var err error
+	if db.pooler != nil {
+		err = db.pooler.Stop()
+	}
+	return errors.Join(err, db.postgres.Stop())
 }
 
 // readerDSN is where storestream reads orders and order items: "" where only REST has them.
-func (d *demo) readerDSN() string {
+func (db *database) readerDSN() string {
 	switch {
-	case d.postgres == nil:
+	case db == nil:
 		return ""
-	case d.pooler == nil:
-		return d.postgres.DSN(storefake.ReaderRole, readerPassword, database)
+	case db.pooler == nil:
+		return db.postgres.DSN(storefake.ReaderRole, readerPassword, databaseName)
 	default:
-		return d.pooler.DSN(storefake.ReaderRole, readerPassword, database)
+		return db.pooler.DSN(storefake.ReaderRole, readerPassword, databaseName)
 	}
 }
 
-// startStore starts the stand-in for the service, with its history.
-func (d *demo) startStore(ctx context.Context) error {
-	d.screen.starting("data service")
-	began := time.Now()
-	c := storefake.Config{Listen: d.ports.service.address(), Seed: d.seed, Size: d.size}
-	if d.postgres != nil {
-		c.Database = storefake.Database{DSN: d.postgres.AdminDSN(database), Password: readerPassword}
+// toggle stops PostgreSQL, so that the user sees what storestream says then, and starts it again the next
+// time.
+func (db *database) toggle(ctx context.Context) {
+	if db == nil {
+		return
 	}
-	s, err := storefake.Start(ctx, c)
-	if err != nil {
-		return fmt.Errorf("data service: %w", err)
+	if db.off {
+		db.trouble = db.postgres.Start(ctx)
+	} else {
+		db.trouble = db.postgres.Shutdown()
 	}
-	d.store = s
-	d.onStop(func() error { s.Close(); return nil })
-	rows := 0
-	for _, name := range storefake.Names() {
-		rows += s.Count(name)
+	if db.trouble == nil {
+		db.off = !db.off
 	}
-	d.screen.part("data service", s.BaseURL(),
-		fmt.Sprintf("storefake, %s rows made in %s", count(int64(rows)), duration(time.Since(began))), d.ports.service.remark())
-	return nil
 }
 
-func (d *demo) startTraffic(context.Context) error {
-	d.store.StartTraffic(d.traffic)
-	d.onStop(func() error { d.store.Quiesce(); return nil })
-	return nil
-}
-
-// trafficTrouble says which changes of the traffic failed, "" if none.
-func (d *demo) trafficTrouble() string {
-	n, err := d.store.TrafficErrors()
-	if n == 0 || errors.Is(err, context.Canceled) {
+// state says that PostgreSQL was stopped, "" if it was not.
+func (db *database) state() string {
+	switch {
+	case db == nil:
 		return ""
+	case db.trouble != nil:
+		return "PostgreSQL: " + db.trouble.Error()
+	case db.off:
+		return fmt.Sprintf("PostgreSQL is stopped, as you asked: kill -USR1 %d starts it again", os.Getpid())
 	}
-	return fmt.Sprintf("%s changes of the shop failed, the last one: %v", count(int64(n)), err)
+	return ""
 }

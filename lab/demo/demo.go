@@ -12,6 +12,7 @@ import (
 
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/terminal"
 )
 
 const (
@@ -37,26 +38,11 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	return exitFailed
 }
 
-// demo is what has been started so far. Nil where a part is not there.
+// demo starts all parts, and stops what it has started.
 type demo struct {
 	options
 	environ []string
 	screen  *screen
-
-	folder   string
-	program  string // storestream's path
-	config   string // its configuration's path
-	postgres *servers.Postgres
-	// databaseOff: somebody had it stopped; databaseTrouble is what went wrong when it was to be stopped or started.
-	databaseOff     bool
-	databaseTrouble error
-
-	pooler   *servers.PgBouncer
-	broker   *servers.Broker
-	registry *servers.Registry
-	store    *storefake.Fake
-	stream   *servers.Program
-
 	started time.Time
 	stops   []func() error
 }
@@ -65,25 +51,94 @@ func newDemo(o options, environ []string, stdout io.Writer) *demo {
 	return &demo{options: o, environ: environ, screen: newScreen(stdout, environ), started: time.Now()}
 }
 
-// run starts the parts one after the other, shows what they do until ctx is done, the time is over or something ends that should not, and
-// stops them in reverse. An interrupt is no error.
+// run starts the parts one after the other, shows what they do until ctx is done, the time is over or
+// something ends that should not, and stops them in reverse. An interrupt is no error.
 func (d *demo) run(ctx context.Context) (err error) {
-	d.screen.title("storestream demo", "everything on this machine and in one process tree; Ctrl-C ends it and leaves nothing behind")
+	d.screen.print(d.screen.paint.As(terminal.Bold, "storestream demo")+
+		": everything on this machine and in one process tree; Ctrl-C ends it and leaves nothing behind", "")
 	defer func() { err = errors.Join(err, d.stop()) }()
-	for _, start := range []func(context.Context) error{
-		d.makeFolder, d.settlePorts, d.findProgram,
-		d.startPostgres, d.startPooler, d.startBroker, d.startRegistry, d.startStore, d.startTraffic, d.startStorestream,
-	} {
-		err := start(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	w, err := d.start(ctx)
+	if ctx.Err() != nil {
+		return nil
 	}
-	d.invite(ctx)
-	return d.watch(ctx)
+	if err != nil {
+		return err
+	}
+	w.invite(ctx)
+	return w.run(ctx)
+}
+
+// start starts everything.
+func (d *demo) start(ctx context.Context) (*watch, error) {
+	// The folder of what belongs to no single server: storestream's configuration, log, and maybe program.
+	folder, remove, err := servers.TemporaryFolder("demo")
+	if err != nil {
+		return nil, err
+	}
+	d.onStop(func() error { remove(); return nil })
+	if err := d.ports.settle(); err != nil {
+		return nil, err
+	}
+	program, err := findProgram(ctx, d.screen, d.storestream, folder)
+	if err != nil {
+		return nil, err
+	}
+	db, err := startDatabase(ctx, d.screen, &d.ports, d.noPostgres)
+	if db != nil {
+		d.onStop(db.stop)
+	}
+	if err != nil {
+		return nil, err
+	}
+	broker, err := servers.StartBroker(servers.BrokerConfig{Ports: []int{d.ports.broker.number}})
+	if err != nil {
+		return nil, err
+	}
+	d.onStop(broker.Stop)
+	d.screen.part("Kafka broker", d.ports.broker.address(), "embedded (kfake), in memory",
+		d.ports.broker.remark())
+	registry, err := servers.StartRegistry(d.ports.registry.number)
+	if err != nil {
+		return nil, err
+	}
+	d.onStop(registry.Stop)
+	d.screen.part("schema registry", registry.URL, "embedded (srfake), in memory", d.ports.registry.remark())
+	shop, err := d.startShop(ctx, db)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := startStorestream(d.screen, &d.ports, d.environ, program, folder,
+		configuration(shop, db, &d.ports, registry.URL))
+	if err != nil {
+		return nil, err
+	}
+	d.onStop(stream.Stop)
+	return &watch{screen: d.screen, ports: &d.ports, length: d.length, db: db, shop: shop, stream: stream,
+		registry: registry.URL, since: time.Now()}, nil
+}
+
+// startShop starts the stand-in for the service, with its history and its traffic.
+func (d *demo) startShop(ctx context.Context, db *database) (*storefake.Fake, error) {
+	d.screen.starting("data service")
+	began := time.Now()
+	c := storefake.Config{Listen: d.ports.service.address(), Seed: d.seed, Size: d.size}
+	if db != nil {
+		c.Database = storefake.Database{DSN: db.postgres.AdminDSN(databaseName), Password: readerPassword}
+	}
+	shop, err := storefake.Start(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("data service: %w", err)
+	}
+	d.onStop(func() error { shop.Close(); return nil })
+	rows := 0
+	for _, name := range storefake.Names() {
+		rows += shop.Count(name)
+	}
+	made := fmt.Sprintf("storefake, %s rows made in %s", terminal.Count(rows),
+		terminal.Duration(time.Since(began)))
+	d.screen.part("data service", shop.BaseURL(), made, d.ports.service.remark())
+	shop.StartTraffic(d.traffic)
+	return shop, nil
 }
 
 // onStop has f called when all ends, before what was started earlier is stopped.
@@ -100,42 +155,7 @@ func (d *demo) stop() error {
 	}
 	err := errors.Join(errs...)
 	if err == nil && len(d.stops) > 0 {
-		d.screen.note("stopped after %s; nothing is left behind", duration(time.Since(d.started)))
+		d.screen.note("stopped after %s; nothing is left behind", terminal.Duration(time.Since(d.started)))
 	}
 	return err
-}
-
-// makeFolder makes the folder for what belongs to no single server: storestream's configuration and log, and its binary where it is built here.
-func (d *demo) makeFolder(context.Context) error {
-	path, remove, err := servers.TemporaryFolder("demo")
-	if err != nil {
-		return err
-	}
-	d.folder = path
-	d.onStop(func() error { remove(); return nil })
-	return nil
-}
-
-func (d *demo) settlePorts(context.Context) error { return d.ports.settle() }
-
-func (d *demo) startBroker(context.Context) error {
-	b, err := servers.StartBroker(servers.BrokerConfig{Ports: []int{d.ports.broker.number}})
-	if err != nil {
-		return err
-	}
-	d.broker = b
-	d.onStop(b.Stop)
-	d.screen.part("Kafka broker", d.ports.broker.address(), "embedded (kfake), in memory", d.ports.broker.remark())
-	return nil
-}
-
-func (d *demo) startRegistry(context.Context) error {
-	r, err := servers.StartRegistry(d.ports.registry.number)
-	if err != nil {
-		return err
-	}
-	d.registry = r
-	d.onStop(r.Stop)
-	d.screen.part("schema registry", r.URL, "embedded (srfake), in memory", d.ports.registry.remark())
-	return nil
 }

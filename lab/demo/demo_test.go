@@ -28,7 +28,8 @@ func processesIn(t *testing.T, folder string) map[string]string {
 	found := map[string]string{}
 	for _, process := range all {
 		where, _ := os.Readlink(filepath.Join(process, "cwd"))
-		line, _ := os.ReadFile(filepath.Join(process, "cmdline")) // of a process that has just ended there is neither
+		// of a process that has just ended there is neither
+		line, _ := os.ReadFile(filepath.Join(process, "cmdline"))
 		if strings.HasPrefix(where, folder) || strings.Contains(string(line), folder) {
 			found[filepath.Base(process)] = strings.ReplaceAll(string(line), "\x00", " ")
 		}
@@ -63,7 +64,8 @@ func TestRowsArriveInAllFiveTopicsAndAnInterruptLeavesNothingBehind(t *testing.T
 	if c.Postgres.DSN == "" {
 		t.Error("storestream got no PostgreSQL, though this machine has one")
 	}
-	consume(t, c, map[string]int{"orders": 200, "order_items": 200, "products": 80, "users": 150, "shipments": 200})
+	consume(t, c, map[string]int{"orders": 200, "order_items": 200, "products": 80, "users": 150,
+		"shipments": 200})
 	for _, name := range schemas.Names() {
 		r.until("store." + name)
 	}
@@ -78,7 +80,8 @@ func TestRowsArriveInAllFiveTopicsAndAnInterruptLeavesNothingBehind(t *testing.T
 	nothingLeft(t, folder)
 }
 
-// Whoever wants to see what storestream says of a database that is down has no other way to stop this one, and none at all to start it again.
+// Whoever wants to see what storestream says of a database that is down has no other way to stop this one,
+// and none at all to start it again.
 func TestPostgreSQLIsStoppedAndStartedByASignal(t *testing.T) {
 	program, folder := program(t), isolated(t)
 	r := start(t, "--storestream", program)
@@ -101,7 +104,8 @@ func TestPostgreSQLIsStoppedAndStartedByASignal(t *testing.T) {
 		continue
 	}
 	r.interrupt()
-	if status, stdout, stderr := r.end(); status != exitDone || !strings.Contains(stdout, "nothing is left behind") {
+	if status, stdout, stderr := r.end(); status != exitDone ||
+		!strings.Contains(stdout, "nothing is left behind") {
 		t.Errorf("exit status %d, stderr %q", status, stderr)
 	}
 	nothingLeft(t, folder)
@@ -118,7 +122,8 @@ func TestWithoutPostgresOrdersComeOverRESTAndTheDemoStopsByItself(t *testing.T) 
 	if source := c.Resources["orders"].Source; source != config.REST {
 		t.Errorf("orders come from %s", source)
 	}
-	consume(t, c, map[string]int{"orders": 200, "order_items": 200, "products": 80, "users": 150, "shipments": 200})
+	consume(t, c, map[string]int{"orders": 200, "order_items": 200, "products": 80, "users": 150,
+		"shipments": 200})
 	r.interrupt()
 	r.end()
 	nothingLeft(t, folder)
@@ -148,7 +153,8 @@ func TestAStorestreamThatEndsEndsTheDemoWithItsLastWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, stdout, stderr := start(t, "--no-postgres", "--storestream", broken).end()
-	if status != exitFailed || !strings.Contains(stderr, "exit status 7") || !strings.Contains(stderr, "out of luck") {
+	if status != exitFailed || !strings.Contains(stderr, "exit status 7") ||
+		!strings.Contains(stderr, "out of luck") {
 		t.Errorf("exit status %d, stderr %q, stdout:\n%s", status, stderr, stdout)
 	}
 	nothingLeft(t, folder)
@@ -170,7 +176,8 @@ func TestWhatTheDemoStartedDiesWithItWhenItIsKilled(t *testing.T) {
 		seen.WriteString(lines.Text() + "\n")
 	}
 	if n := len(processesIn(t, folder)); n < 3 {
-		t.Errorf("%d processes found, expected at least PostgreSQL, PgBouncer and storestream; the demo wrote:\n%s", n, seen.String())
+		t.Errorf("%d processes found, expected at least PostgreSQL, PgBouncer and storestream; the demo wrote:\n%s",
+			n, seen.String())
 	}
 	if err := demo.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)

@@ -13,42 +13,43 @@ import (
 // invitation is a command that a user may try, and what it shows.
 type invitation struct{ shows, command string }
 
-// invite prints what to try next, every command ready to be pasted.
-func (d *demo) invite(ctx context.Context) {
-	d.screen.print("", d.screen.paint(bold, "Try in another terminal:"))
-	for _, i := range d.invitations(ctx) {
-		d.screen.print("  "+d.screen.paint(faint, "# "+i.shows), "  "+i.command)
-	}
-	d.screen.print("")
-}
-
-func (d *demo) invitations(ctx context.Context) []invitation {
-	program, config := shortest(d.program), " --config "+quote(d.config)
+// invitations are what to try next, every command ready to be pasted.
+func invitations(ctx context.Context, stream *stream, ports *ports, db *database,
+	registry string) []invitation {
+	program, config := shortest(stream.path), " --config "+quote(stream.config)
 	lastMonth := time.Now().UTC().AddDate(0, -1, 0).Format(time.DateOnly)
-	broker := " -b " + d.ports.broker.address() + " "
+	broker := " -b " + ports.broker.address() + " "
 	list := []invitation{
 		{"the newest orders, decoded", program + " tail orders -n 5" + config},
 		{"is everything up to date, and how far is each topic?", program + " watermark list" + config},
 		{"are the topics the service, row by row?", program + " verify" + config},
 		{"does it have all that it needs?", program + " check" + config},
-		{"publish the orders of the last month once more, while everything goes on (it asks first)", program + " watermark reset orders --to " + lastMonth + config},
+		{"publish the orders of the last month once more, while everything goes on (it asks first)",
+			program + " watermark reset orders --to " + lastMonth + config},
 	}
-	list = append(list, kcat(ctx, broker, d.registry.URL)...)
-	list = append(list, invitation{"the figures of the status page (http://" + d.ports.status.address() + "/) as JSON", "curl -s http://" + d.ports.status.address() + "/status.json"})
-	if d.postgres != nil {
-		list = append(list, invitation{"stop PostgreSQL, and see what page, `check` and the log say; again starts it", fmt.Sprintf("kill -USR1 %d", os.Getpid())})
+	list = append(list, kcat(ctx, broker, registry)...)
+	list = append(list, invitation{"the figures of the status page (http://" + ports.status.address() +
+		"/) as JSON", "curl -s http://" + ports.status.address() + "/status.json"})
+	if db != nil {
+		list = append(list, invitation{
+			"stop PostgreSQL, and see what page, `check` and the log say; again starts it",
+			fmt.Sprintf("kill -USR1 %d", os.Getpid()),
+		})
 	}
-	if dsn := d.readerDSN(); dsn != "" {
-		list = append(list, invitation{"the database as storestream sees it", "psql " + quote(dsn) + " -c 'select status, count(*) from orders group by 1'"})
+	if dsn := db.readerDSN(); dsn != "" {
+		list = append(list, invitation{"the database as storestream sees it",
+			"psql " + quote(dsn) + " -c 'select status, count(*) from orders group by 1'"})
 	}
 	return list
 }
 
-// kcat is what any Kafka client can see. Not every kcat decodes Avro (Debian's does not): one that is installed and cannot is not asked to.
+// kcat is what any Kafka client can see. Not every kcat decodes Avro (Debian's does not): one that is
+// installed and cannot is not asked to.
 func kcat(ctx context.Context, broker, registry string) []invitation {
 	list := []invitation{
 		{"the watermarks, which are JSON", "kcat" + broker + `-C -t store.watermarks -e -q -f '%k %s\n'`},
-		{"the last orders as they come: time, partition, offset, size", "kcat" + broker + `-C -t store.orders -o -1 -q -f '%T  partition %p  offset %o  %S bytes\n'`},
+		{"the last orders as they come: time, partition, offset, size",
+			"kcat" + broker + `-C -t store.orders -o -1 -q -f '%T  partition %p  offset %o  %S bytes\n'`},
 	}
 	version, err := exec.CommandContext(ctx, "kcat", "-V").CombinedOutput()
 	if err != nil {

@@ -52,11 +52,12 @@ func program(t *testing.T) string {
 	return path
 }
 
-// isolated has all temporary folders made in one of the test's own, and returns it. It is short, because PostgreSQL's socket is in it, and
-// open, because PostgreSQL may run as another user.
+// isolated has all temporary folders made in one of the test's own, and returns it. It is short, because
+// PostgreSQL's socket is in it, and open, because PostgreSQL may run as another user.
 func isolated(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "demo-test-") //nolint:usetesting // t.TempDir is closed to other users, and its path too long
+	// t.TempDir is closed to other users, and its path too long
+	folder, err := os.MkdirTemp("", "demo-test-") //nolint:usetesting
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,8 @@ func (r *running) until(part string) string {
 		select {
 		case line, open := <-r.lines:
 			if !open {
-				r.t.Fatalf("the demo ended without a line %q. It wrote:\n%s\n%s", part, strings.Join(r.text, "\n"), r.stderr.String())
+				r.t.Fatalf("the demo ended without a line %q. It wrote:\n%s\n%s", part, strings.Join(r.text, "\n"),
+					r.stderr.String())
 			}
 			r.text = append(r.text, line)
 			if strings.Contains(line, part) {

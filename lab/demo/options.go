@@ -24,9 +24,10 @@ type options struct {
 	ports       ports
 }
 
-const usage = `Runs all of storestream on this machine: PostgreSQL behind PgBouncer, an embedded Kafka broker and schema registry on
-real ports, a stand-in for the commerce data service with live traffic, and storestream, which publishes it all.
-Nothing needs to be installed but Go. Everything listens on 127.0.0.1 only. Ctrl-C ends it and leaves nothing behind.
+const usage = `Runs all of storestream on this machine: PostgreSQL behind PgBouncer, an embedded Kafka broker and
+schema registry on real ports, a stand-in for the commerce data service with live traffic, and storestream,
+which publishes it all. Nothing needs to be installed but Go. Everything listens on 127.0.0.1 only. Ctrl-C ends
+it and leaves nothing behind.
 
 Usage:
   demo [flags]
@@ -47,16 +48,21 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	flags := pflag.NewFlagSet("demo", pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.Usage = func() { _, _ = fmt.Fprint(stdout, usage, flags.FlagUsages()) }
-	flags.IntVar(&o.size.Orders, "orders", 25_000, "orders at the start, each with one to four items and a shipment")
+	flags.IntVar(&o.size.Orders, "orders", 25_000,
+		"orders at the start, each with one to four items and a shipment")
 	flags.IntVar(&o.size.Users, "users", 20_000, "users at the start")
 	flags.IntVar(&o.size.Products, "products", 5_000, "products")
 	flags.Float64Var(&o.traffic, "traffic", 20, "changes a second that the shop makes; 0: none")
 	flags.Uint64Var(&o.seed, "seed", 1, "the same seed makes the same shop")
-	flags.DurationVar(&o.length, "for", 0, "stop by itself after this `duration`, such as 90s or 5m; 0: run until Ctrl-C")
-	flags.BoolVar(&o.noPostgres, "no-postgres", false, "leave PostgreSQL out: orders and order items go over REST like the rest")
-	flags.StringVar(&o.storestream, "storestream", "", "the storestream `program` to run (default: next to this program, else it is built)")
+	flags.DurationVar(&o.length, "for", 0,
+		"stop by itself after this `duration`, such as 90s or 5m; 0: run until Ctrl-C")
+	flags.BoolVar(&o.noPostgres, "no-postgres", false,
+		"leave PostgreSQL out: orders and order items go over REST like the rest")
+	flags.StringVar(&o.storestream, "storestream", "",
+		"the storestream `program` to run (default: next to this program, else it is built)")
 	o.ports.flags(flags)
-	flags.BoolVar(&o.freePorts, "free-ports", false, "take any free ports where none is given, so that several demos run side by side")
+	flags.BoolVar(&o.freePorts, "free-ports", false,
+		"take any free ports where none is given, so that several demos run side by side")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
 			return o, err

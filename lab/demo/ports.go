@@ -30,7 +30,8 @@ func (p *ports) flags(flags *pflag.FlagSet) {
 		p.flag = "port-" + part
 		flags.IntVar(&p.number, p.flag, usual, what)
 	}
-	add(&p.broker, "broker", 9092, "`port` of the Kafka broker; where a usual port is taken, a free one is found and shown, and 0 is any free one")
+	add(&p.broker, "broker", 9092, "`port` of the Kafka broker; "+
+		"where a usual port is taken, a free one is found and shown, and 0 is any free one")
 	add(&p.registry, "registry", 8081, "`port` of the schema registry")
 	add(&p.service, "service", 8090, "`port` of the commerce data service")
 	add(&p.status, "status", 8080, "`port` of storestream's status page")
@@ -48,10 +49,12 @@ func (p *ports) check(flags *pflag.FlagSet, anyFree bool) (wrong []string) {
 			port.number = 0
 		}
 		if port.number < 0 || port.number > lastPort {
-			wrong = append(wrong, fmt.Sprintf("--%s %d: expected 1 to 65535, or 0 for any free one", port.flag, port.number))
+			wrong = append(wrong, fmt.Sprintf("--%s %d: expected 1 to 65535, or 0 for any free one", port.flag,
+				port.number))
 		}
 		if other := taken[port.number]; port.chosen && other != "" {
-			wrong = append(wrong, fmt.Sprintf("--%s and --%s are both %d: expected different ports", other, port.flag, port.number))
+			wrong = append(wrong, fmt.Sprintf("--%s and --%s are both %d: expected different ports", other, port.flag,
+				port.number))
 		}
 		if port.chosen {
 			taken[port.number] = port.flag
@@ -66,7 +69,8 @@ const (
 	lastPort = 65535
 )
 
-// settle finds a free port for each part. It holds every port found until all are, so that they differ; what is to listen there must come soon.
+// settle finds a free port for each part. It holds every port found until all are, so that they differ; what
+// is to listen there must come soon.
 func (p *ports) settle() error {
 	var taken []string
 	var held []net.Listener
@@ -76,7 +80,8 @@ func (p *ports) settle() error {
 		}
 	}()
 	all := p.all()
-	for _, port := range append(filter(all, true), filter(all, false)...) { // another part must not take what the user has chosen
+	// another part must not take what the user has chosen
+	for _, port := range append(filter(all, true), filter(all, false)...) {
 		l, err := port.settle()
 		if err != nil {
 			taken = append(taken, fmt.Sprintf("--%s %d: %v", port.flag, port.number, err))

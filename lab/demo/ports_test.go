@@ -27,7 +27,8 @@ func TestAUsualPortThatIsTakenIsReplacedAndSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p.broker.number == taken || !strings.Contains(p.broker.remark(), strconv.Itoa(taken)) {
-		t.Errorf("the broker got port %d instead of %d, and the remark %q", p.broker.number, taken, p.broker.remark())
+		t.Errorf("the broker got port %d instead of %d, and the remark %q", p.broker.number, taken,
+			p.broker.remark())
 	}
 	var numbers []int
 	for _, port := range p.all() {
@@ -50,12 +51,15 @@ func TestAPortThatTheUserChoseIsTakenOrTheDemoEnds(t *testing.T) {
 
 func TestWrongUsageIsNamedWholeWithExitStatusTwo(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	status := run(t.Context(), []string{"now", "--traffic", "-1", "--for", "-1s", "--users", "0", "--port-broker", "70000",
+	status := run(t.Context(), []string{"now", "--traffic", "-1", "--for", "-1s", "--users", "0",
+		"--port-broker", "70000",
 		"--port-registry", "8090", "--port-service", "8090"}, nil, &stdout, &stderr)
 	if status != exitUsage || stdout.Len() > 0 {
 		t.Errorf("exit status %d, stdout %q", status, stdout.String())
 	}
-	for _, want := range []string{`"now"`, "--traffic -1", "--for -1s", "1 user", "--port-broker 70000", "both 8090"} {
+	for _, want := range []string{
+		`"now"`, "--traffic -1", "--for -1s", "1 user", "--port-broker 70000", "both 8090",
+	} {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("%q is not in %q", want, stderr.String())
 		}
@@ -64,10 +68,12 @@ func TestWrongUsageIsNamedWholeWithExitStatusTwo(t *testing.T) {
 
 func TestHelpShowsEveryFlagAndAnExample(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	if status := run(t.Context(), []string{"--help"}, nil, &stdout, &stderr); status != exitDone || stderr.Len() > 0 {
+	if status := run(t.Context(), []string{"--help"}, nil, &stdout, &stderr); status != exitDone ||
+		stderr.Len() > 0 {
 		t.Errorf("exit status %d, stderr %q", status, stderr.String())
 	}
-	for _, want := range []string{"make demo ARGS=", "--orders", "--users", "--products", "--traffic", "--seed", "--for", "--port-broker"} {
+	for _, want := range []string{"make demo ARGS=", "--orders", "--users", "--products", "--traffic", "--seed",
+		"--for", "--port-broker"} {
 		if !strings.Contains(stdout.String(), want) {
 			t.Errorf("%q is not in\n%s", want, stdout.String())
 		}

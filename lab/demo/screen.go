@@ -8,26 +8,16 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/storestream/storestream/internal/terminal"
 )
 
-// style is the number of an ANSI colour or emphasis.
-type style string
-
-const (
-	normal style = ""
-	bold   style = "1"
-	faint  style = "2"
-	red    style = "31"
-	green  style = "32"
-	yellow style = "33"
-	cyan   style = "36"
-)
-
-// screen is where the demo writes: a terminal, on which the last lines can be drawn anew, or anything else, which gets plain lines.
+// screen is where the demo writes: a terminal, on which the last lines can be drawn anew, or anything else,
+// which gets plain lines.
 type screen struct {
 	out      io.Writer
 	terminal *os.File // nil: out is none that can move its cursor
-	colours  bool
+	paint    terminal.Paint
 	drawn    int   // lines of the block at the end that draw draws anew
 	passing  bool  // that block goes when something else is written
 	err      error // of the first write that failed
@@ -35,21 +25,10 @@ type screen struct {
 
 func newScreen(out io.Writer, environ []string) *screen {
 	s := &screen{out: out}
-	if f, ok := out.(*os.File); ok && term.IsTerminal(int(f.Fd())) && variable(environ, "TERM") != "dumb" {
-		s.terminal = f
-		s.colours = variable(environ, "NO_COLOR") == "" // https://no-color.org: any value but the empty one
+	if f, ok := out.(*os.File); ok && terminal.Is(f) && !slices.Contains(environ, "TERM=dumb") {
+		s.terminal, s.paint = f, terminal.PaintFor(true, environ)
 	}
 	return s
-}
-
-// variable is the value of an environment variable, "" where it is not set. Of several the last counts, as everywhere.
-func variable(environ []string, name string) string {
-	for _, v := range slices.Backward(environ) {
-		if value, ok := strings.CutPrefix(v, name+"="); ok {
-			return value
-		}
-	}
-	return ""
 }
 
 // size is the terminal's, in columns and lines.
@@ -59,14 +38,6 @@ func (s *screen) size() (width, height int) {
 		return 80, 24
 	}
 	return width, height
-}
-
-// paint gives text a style, where there are colours.
-func (s *screen) paint(as style, text string) string {
-	if !s.colours || as == normal || text == "" {
-		return text
-	}
-	return "\x1b[" + string(as) + "m" + text + "\x1b[0m"
 }
 
 // print writes lines below everything that was written before.
@@ -84,16 +55,12 @@ func (s *screen) write(text string) {
 	}
 }
 
-func (s *screen) title(name, text string) {
-	s.print(s.paint(bold, name)+": "+text, "")
-}
-
 // part writes what a part is called, where it is, and what else is to say of it; empty remarks are left out.
 func (s *screen) part(name, where string, remarks ...string) {
 	remark := strings.Join(slices.DeleteFunc(remarks, func(r string) bool { return r == "" }), "; ")
-	line := "  " + s.paint(bold, fmt.Sprintf("%-17s", name)) + " " + s.paint(cyan, where)
+	line := "  " + s.paint.As(terminal.Bold, fmt.Sprintf("%-17s", name)) + " " + s.paint.As(terminal.Cyan, where)
 	if remark != "" {
-		line += strings.Repeat(" ", max(0, 27-len(where))) + " " + s.paint(faint, remark)
+		line += strings.Repeat(" ", max(0, 27-len(where))) + " " + s.paint.As(terminal.Faint, remark)
 	}
 	s.print(line)
 }
@@ -101,14 +68,15 @@ func (s *screen) part(name, where string, remarks ...string) {
 // reason writes below a part why it is as it is.
 func (s *screen) reason(err error) {
 	for line := range strings.SplitSeq(err.Error(), "\n") {
-		s.print("    " + s.paint(yellow, line))
+		s.print("    " + s.paint.As(terminal.Yellow, line))
 	}
 }
 
 // starting says on a terminal what is being waited for, until the next line takes its place.
 func (s *screen) starting(name string) {
 	if s.terminal != nil {
-		s.draw([]string{"  " + s.paint(bold, fmt.Sprintf("%-17s", name)) + " " + s.paint(faint, "starting")})
+		s.draw([]string{"  " + s.paint.As(terminal.Bold, fmt.Sprintf("%-17s", name)) + " " +
+			s.paint.As(terminal.Faint, "starting")})
 		s.passing = true
 	}
 }
@@ -122,10 +90,11 @@ func (s *screen) farewell(text string) {
 }
 
 func (s *screen) note(format string, args ...any) {
-	s.print("  " + s.paint(faint, fmt.Sprintf(format, args...)))
+	s.print("  " + s.paint.As(terminal.Faint, fmt.Sprintf(format, args...)))
 }
 
-// draw replaces the lines that it wrote last, as long as nothing else was written since. On what is no terminal it adds them.
+// draw replaces the lines that it wrote last, as long as nothing else was written since. On what is no
+// terminal it adds them.
 func (s *screen) draw(lines []string) {
 	if s.terminal == nil {
 		s.print(lines...)

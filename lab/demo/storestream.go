@@ -6,112 +6,103 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/lab/product"
 )
 
 // patience is how long storestream may take to finish and commit the batches in hand.
 const patience = 15 * time.Second
 
-// findProgram finds storestream next to this program, where make puts both, or builds it into the private folder.
-func (d *demo) findProgram(ctx context.Context) error {
-	if d.program = d.storestream; d.program != "" {
-		path, err := exec.LookPath(d.program)
+// findProgram finds the storestream that the user named, or the one next to this program, where make puts
+// both, or builds one into folder.
+func findProgram(ctx context.Context, s *screen, named, folder string) (string, error) {
+	if named != "" {
+		path, err := exec.LookPath(named)
 		if err != nil {
-			return fmt.Errorf("--storestream: %w", err)
+			return "", fmt.Errorf("--storestream: %w", err)
 		}
-		d.program, err = filepath.Abs(path)
-		return err
+		return filepath.Abs(path)
 	}
 	if own, err := os.Executable(); err == nil {
-		d.program = filepath.Join(filepath.Dir(own), "storestream")
-		if _, err := exec.LookPath(d.program); err == nil {
-			return nil
+		beside := filepath.Join(filepath.Dir(own), "storestream")
+		if _, err := exec.LookPath(beside); err == nil {
+			return beside, nil
 		}
 	}
-	return d.build(ctx)
+	s.note("building storestream into %s", folder)
+	began, path := time.Now(), filepath.Join(folder, "storestream")
+	if err := product.Build(ctx, path, nil); err != nil {
+		return "", fmt.Errorf("there is no storestream next to this program (--storestream names one elsewhere): %w",
+			err)
+	}
+	s.note("built in %s", terminal.Duration(time.Since(began)))
+	return path, nil
 }
 
-func (d *demo) build(ctx context.Context) error {
-	d.program = filepath.Join(d.folder, "storestream")
-	d.screen.note("building storestream into %s", d.folder)
-	began := time.Now()
-	if err := product.Build(ctx, d.program, nil); err != nil {
-		return fmt.Errorf("there is no storestream next to this program (--storestream names one elsewhere): %w", err)
-	}
-	d.screen.note("built in %s", duration(time.Since(began)))
-	return nil
+// stream is the running storestream.
+type stream struct {
+	*servers.Program
+	path   string // of the program
+	config string // path of its configuration
 }
 
 // startStorestream starts the product as anybody would: a program with a configuration file.
-func (d *demo) startStorestream(context.Context) error {
-	d.config = filepath.Join(d.folder, "storestream.yaml")
-	if err := os.WriteFile(d.config, []byte(d.configuration()), 0o600); err != nil {
-		return fmt.Errorf("write storestream's configuration: %w", err)
+func startStorestream(s *screen, ports *ports, environ []string, program, folder,
+	configuration string) (*stream, error) {
+	config, log := filepath.Join(folder, "storestream.yaml"), filepath.Join(folder, "storestream.log")
+	if err := os.WriteFile(config, []byte(configuration), 0o600); err != nil {
+		return nil, fmt.Errorf("write storestream's configuration: %w", err)
 	}
+	// Settings in the environment would win over the file, and lead it to another broker.
+	environ = slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
+		return strings.HasPrefix(v,
+			"STORESTREAM_")
+	})
 	p, err := servers.StartProgram(servers.ProgramConfig{
-		Name: "storestream", Path: d.program, Args: []string{"run", "--config", d.config}, Environ: withoutSettings(d.environ),
-		Dir: d.folder, Log: d.log(), Patience: patience,
+		Name: "storestream", Path: program, Args: []string{"run", "--config", config}, Environ: environ,
+		Dir: folder, Log: log, Patience: patience,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	d.stream = p
-	d.onStop(p.Stop)
-	d.screen.part("storestream", "http://"+d.ports.status.address(), "status page", d.ports.status.remark())
-	d.screen.part("  configuration", d.config)
-	d.screen.part("  log", d.log())
-	return nil
+	s.part("storestream", "http://"+ports.status.address(), "status page", ports.status.remark())
+	s.part("  configuration", config)
+	s.part("  log", log)
+	return &stream{Program: p, path: program, config: config}, nil
 }
 
-func (d *demo) log() string { return filepath.Join(d.folder, "storestream.log") }
-
-// withoutSettings is the environment without storestream's settings: they would win over the file, and lead it to another broker.
-func withoutSettings(environ []string) []string {
-	kept := []string{}
-	for _, variable := range environ {
-		if !strings.HasPrefix(variable, "STORESTREAM_") {
-			kept = append(kept, variable)
-		}
-	}
-	return kept
-}
-
-// configuration is storestream's, all that differs from the defaults. Quoted strings are YAML's double-quoted ones: nothing in them is special to it.
-func (d *demo) configuration() string {
+// configuration is storestream's, all that differs from the defaults. Quoted strings are YAML's double-quoted
+// ones: nothing in them is special to it.
+func configuration(shop *storefake.Fake, db *database, ports *ports, registry string) string {
 	var text strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
 	p("# Written by the demo. What is not here has its default, see config/example.yaml.")
 	p("store:")
-	p("  base_url: %q", d.store.BaseURL())
+	p("  base_url: %q", shop.BaseURL())
 	p("  max_requests_per_second: 50  # the stand-in bears it; a real service should get fewer")
-	if dsn := d.readerDSN(); dsn != "" {
+	if dsn := db.readerDSN(); dsn != "" {
 		p("postgres:")
 		p("  dsn: %q", dsn)
 	}
 	p("kafka:")
-	p("  brokers: [%q]", d.ports.broker.address())
+	p("  brokers: [%q]", ports.broker.address())
 	p("registry:")
-	p("  url: %q", d.registry.URL)
-	p("resources:  # whoever watches does not want to wait half a minute")
-	for _, name := range d.restResources() {
-		p("  %s: {interval: 2s}", name)
+	p("  url: %q", registry)
+	p("resources:  # nobody who watches wants to wait half a minute")
+	for _, name := range storefake.Names() {
+		if table := name == storefake.Orders || name == storefake.OrderItems; db == nil || !table {
+			p("  %s: {interval: 2s}", name)
+		}
 	}
 	p("http:")
-	p("  listen: %q", d.ports.status.address())
+	p("  listen: %q", ports.status.address())
 	p("log:")
 	p("  format: console")
 	return text.String()
-}
-
-// restResources is what goes over REST.
-func (d *demo) restResources() []string {
-	names := []string{"products", "users", "shipments"}
-	if d.postgres == nil {
-		names = append([]string{"orders", "order_items"}, names...)
-	}
-	return names
 }

@@ -2,121 +2,111 @@ package main
 
 import (
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/terminal"
 )
 
-// column is one of the table's. The last one takes what is left of the line.
-type column struct {
-	head  string
-	right bool // numbers stand under each other by their last digit
-	// narrow says that it stays on a terminal of fewer than wideTerminal columns.
-	narrow bool
-	least  int // width, so that the table does not jump while figures grow
-	cell   func(r status.Resource, now time.Time) (string, style)
-}
-
+// wideTerminal is from how many columns on the table has room for the source.
 const wideTerminal = 96
 
-var columns = []column{
-	{"TOPIC", false, true, 0, func(r status.Resource, _ time.Time) (string, style) { return "store." + r.Name, bold }},
-	{"SOURCE", false, false, 8, func(r status.Resource, _ time.Time) (string, style) { return r.Source, faint }},
-	{"ROWS", true, true, 9, func(r status.Resource, _ time.Time) (string, style) { return count(r.Rows), normal }},
-	{"ROWS/S", true, true, 6, func(r status.Resource, _ time.Time) (string, style) { return pace(r.RowsPerSecond), normal }},
-	{"LAG", true, true, 7, func(r status.Resource, _ time.Time) (string, style) { return lag(r), normal }},
-	{"SETTLED (UTC)", false, true, 19, func(r status.Resource, _ time.Time) (string, style) { return instant(r.Settled), normal }},
-	{"STATE", false, true, 0, state},
+// table is what is known of every resource in at most width columns, so that no line wraps.
+func table(s status.Snapshot, paint terminal.Paint, width int) []string {
+	const margin = "  "
+	if width <= len(margin) {
+		return nil
+	}
+	rows := 2 // the column of this name; the source stands before it
+	fit := func(cells ...string) []string { return cells }
+	if width < wideTerminal {
+		rows = 1
+		fit = func(cells ...string) []string { return slices.Delete(cells, 1, 2) }
+	}
+	t := terminal.NewTable(paint, fit("TOPIC", "SOURCE", "ROWS", "ROWS/S", "LAG", "SETTLED (UTC)", "STATE")...)
+	t.Numbers(rows, rows+1, rows+2)
+	t.AtLeast(rows-1, 8).AtLeast(rows, 9).AtLeast(rows+1, 6).AtLeast(rows+2, 7).AtLeast(rows+3, 19)
+	for _, r := range s.Resources {
+		text, style := state(r, s.Now)
+		t.Row(fit(paint.As(terminal.Bold, "store."+r.Name), paint.As(terminal.Faint, r.Source),
+			terminal.Count(r.Rows), perSecond(r.RowsPerSecond), lag(r), instant(r.Settled), paint.As(style, text))...)
+	}
+	lines := t.Lines(width - len(margin))
+	for i := range lines {
+		lines[i] = margin + lines[i]
+	}
+	return lines
+}
+
+// plain is one line a resource for what is no terminal.
+func plain(s status.Snapshot, trouble []string) []string {
+	now := s.Now
+	if now.IsZero() {
+		now = time.Now()
+	}
+	at := now.UTC().Format("15:04:05Z")
+	var lines []string
+	for _, r := range s.Resources {
+		text, _ := state(r, s.Now)
+		lines = append(lines, fmt.Sprintf("%s  %-17s %11s rows  %7s rows/s  lag %-8s  settled %-19s  %s", at,
+			"store."+r.Name, terminal.Count(r.Rows), perSecond(r.RowsPerSecond), lag(r), instant(r.Settled), text))
+	}
+	for _, text := range trouble {
+		lines = append(lines, at+"  "+strings.ReplaceAll(text, "\n", " "))
+	}
+	return lines
+}
+
+// state is what a resource does, in a word or two.
+func state(r status.Resource, now time.Time) (string, terminal.Style) {
+	switch {
+	case !r.Owned && r.Owner != "":
+		return "polled by " + r.Owner, terminal.Faint
+	case !r.Owned:
+		return "waiting for its turn", terminal.Faint
+	case r.Error != "":
+		return "failing for " + terminal.Duration(now.Sub(r.FailedSince)), terminal.Red
+	case r.Replaying:
+		return "replaying", terminal.Yellow
+	case r.Held != "":
+		return "held", terminal.Yellow
+	case r.State == status.Behind:
+		return "behind", terminal.Yellow
+	case r.Passes > 0:
+		return "following", terminal.Green
+	case r.Progress != nil && r.Progress.Fraction != nil:
+		return fmt.Sprintf("first load %.0f %%", 100**r.Progress.Fraction), terminal.Yellow
+	case r.Progress != nil || r.Rows > 0:
+		return "first load", terminal.Yellow
+	default:
+		return r.Doing, terminal.Yellow
+	}
 }
 
 func lag(r status.Resource) string {
 	if r.LagSeconds == nil {
 		return "-"
 	}
-	return duration(time.Duration(*r.LagSeconds * float64(time.Second)))
+	return terminal.Duration(time.Duration(*r.LagSeconds * float64(time.Second)))
 }
 
-// state is what a resource does, in a word or two.
-func state(r status.Resource, now time.Time) (string, style) {
-	switch {
-	case !r.Owned && r.Owner != "":
-		return "polled by " + r.Owner, faint
-	case !r.Owned:
-		return "waiting for its turn", faint
-	case r.Error != "":
-		return "failing for " + duration(now.Sub(r.FailedSince)), red
-	case r.Replaying:
-		return "replaying", yellow
-	case r.Held != "":
-		return "held", yellow
-	case r.State == status.Behind:
-		return "behind", yellow
-	case r.Passes > 0:
-		return "following", green
-	case r.Progress != nil && r.Progress.Fraction != nil:
-		return fmt.Sprintf("first load %.0f %%", 100**r.Progress.Fraction), yellow
-	case r.Progress != nil || r.Rows > 0:
-		return "first load", yellow
-	default:
-		return r.Doing, yellow
+// perSecond writes rows a second: 0, 0.4, 12, 1,234.
+func perSecond(rows float64) string {
+	if rows > 0 && rows < 9.95 {
+		return strconv.FormatFloat(rows, 'f', 1, 64)
 	}
+	return terminal.Count(int64(rows + 0.5))
 }
 
-// table draws what is known of every resource in at most width columns, so that no line wraps.
-func (s *screen) table(snapshot status.Snapshot, width int) []string {
-	var shown []column
-	for _, c := range columns {
-		if c.narrow || width >= wideTerminal {
-			shown = append(shown, c)
-		}
+// instant writes a time in UTC to the second, "not yet" where it is not known.
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return "not yet"
 	}
-	widths := make([]int, len(shown))
-	for i, c := range shown {
-		widths[i] = max(len(c.head), c.least)
-		for _, r := range snapshot.Resources {
-			text, _ := c.cell(r, snapshot.Now)
-			widths[i] = max(widths[i], utf8.RuneCountInString(text))
-		}
-	}
-	lines := []string{s.row(shown, widths, width, func(c column) (string, style) { return c.head, faint })}
-	for _, r := range snapshot.Resources {
-		lines = append(lines, s.row(shown, widths, width, func(c column) (string, style) { return c.cell(r, snapshot.Now) }))
-	}
-	return lines
-}
-
-func (s *screen) row(shown []column, widths []int, room int, cell func(column) (string, style)) string {
-	var line strings.Builder
-	const gap = "  "
-	for i, c := range shown {
-		width := min(widths[i], room-len(gap))
-		if width <= 0 {
-			break
-		}
-		room -= len(gap) + width
-		text, as := cell(c)
-		text = cut(text, width)
-		padding := strings.Repeat(" ", width-utf8.RuneCountInString(text))
-		if text = s.paint(as, text); c.right {
-			line.WriteString(gap + padding + text)
-		} else {
-			line.WriteString(gap + text + padding)
-		}
-	}
-	return strings.TrimRight(line.String(), " ")
-}
-
-// cut shortens text to so many columns.
-func cut(text string, columns int) string {
-	if utf8.RuneCountInString(text) <= columns {
-		return text
-	}
-	if columns < 1 {
-		return ""
-	}
-	return string([]rune(text)[:columns-1]) + "…"
+	return t.UTC().Format(time.DateTime)
 }
 
 // wrap breaks text at spaces into lines of so many columns; a longer word is cut.
@@ -124,11 +114,11 @@ func wrap(text string, columns int) []string {
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(text) {
-		word = cut(word, columns)
+		word = terminal.Cut(word, columns)
 		switch {
 		case line == "":
 			line = word
-		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= columns:
+		case terminal.Width(line)+1+terminal.Width(word) <= columns:
 			line += " " + word
 		default:
 			lines = append(lines, line)

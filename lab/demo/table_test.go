@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/terminal"
 )
 
 var (
@@ -20,11 +21,14 @@ var (
 // sample has a resource in every state.
 func sample() status.Snapshot {
 	return status.Snapshot{Now: now, Started: now, Resources: []status.Resource{
-		{Name: "orders", Source: "postgres", Owned: true, Passes: 7, Rows: 1234567, RowsPerSecond: 1234.4, LagSeconds: &fast, Settled: now.Add(-2 * time.Minute)},
-		{Name: "order_items", Source: "postgres", Owned: true, Passes: 7, Rows: 181000, RowsPerSecond: 4.25, LagSeconds: &slow,
-			Settled: now.Add(-time.Hour), Error: "connection refused", FailedSince: now.Add(-125 * time.Second)},
+		{Name: "orders", Source: "postgres", Owned: true, Passes: 7, Rows: 1234567, RowsPerSecond: 1234.4,
+			LagSeconds: &fast, Settled: now.Add(-2 * time.Minute)},
+		{Name: "order_items", Source: "postgres", Owned: true, Passes: 7, Rows: 181000, RowsPerSecond: 4.25,
+			LagSeconds: &slow,
+			Settled:    now.Add(-time.Hour), Error: "connection refused", FailedSince: now.Add(-125 * time.Second)},
 		{Name: "products", Source: "rest", Owned: true, Doing: "polling", Progress: &status.Progress{}},
-		{Name: "users", Source: "rest", Owned: true, Passes: 1, Rows: 20000, LagSeconds: &fast, Held: "2026-11-20 does not come clean"},
+		{Name: "users", Source: "rest", Owned: true, Passes: 1, Rows: 20000, LagSeconds: &fast,
+			Held: "2026-11-20 does not come clean"},
 		{Name: "shipments", Source: "rest", Owner: "elsewhere-1"},
 	}}
 }
@@ -32,18 +36,18 @@ func sample() status.Snapshot {
 func TestTheTableIsAlignedAndLeavesOutTheSourceWhereThereIsNoRoom(t *testing.T) {
 	for width, want := range map[int]string{
 		100: `
-  TOPIC              SOURCE         ROWS  ROWS/S        LAG  SETTLED (UTC)        STATE
-  store.orders       postgres  1,234,567   1,234      0.4 s  2026-11-21 10:51:02  following
-  store.order_items  postgres    181,000     4.2  2 min 5 s  2026-11-21 09:53:02  failing for 2 min…`,
+  TOPIC              SOURCE         ROWS  ROWS/S      LAG  SETTLED (UTC)        STATE
+  store.orders       postgres  1,234,567   1,234     0.4s  2026-11-21 10:51:02  following
+  store.order_items  postgres    181,000     4.2     2m5s  2026-11-21 09:53:02  failing for 2m5s`,
 		80: `
-  TOPIC                   ROWS  ROWS/S        LAG  SETTLED (UTC)        STATE
-  store.orders       1,234,567   1,234      0.4 s  2026-11-21 10:51:02  followi…
-  store.order_items    181,000     4.2  2 min 5 s  2026-11-21 09:53:02  failing…
-  store.products             0       0          -  not yet              first l…
-  store.users           20,000       0      0.4 s  not yet              held
-  store.shipments            0       0          -  not yet              polled …`,
+  TOPIC                   ROWS  ROWS/S      LAG  SETTLED (UTC)        STATE
+  store.orders       1,234,567   1,234     0.4s  2026-11-21 10:51:02  following
+  store.order_items    181,000     4.2     2m5s  2026-11-21 09:53:02  failing f…
+  store.products             0       0        -  not yet              first load
+  store.users           20,000       0     0.4s  not yet              held
+  store.shipments            0       0        -  not yet              polled by…`,
 	} {
-		got := (&screen{}).table(sample(), width)
+		got := table(sample(), false, width)
 		if wanted := strings.Split(want, "\n")[1:]; !slices.Equal(got[:len(wanted)], wanted) {
 			t.Errorf("%d columns:\n%s\nexpected:%s", width, strings.Join(got, "\n"), want)
 		}
@@ -52,7 +56,7 @@ func TestTheTableIsAlignedAndLeavesOutTheSourceWhereThereIsNoRoom(t *testing.T) 
 
 func TestNoLineOfTheTableIsWiderThanTheTerminal(t *testing.T) {
 	for width := range 140 {
-		for _, line := range (&screen{}).table(sample(), width) {
+		for _, line := range table(sample(), false, width) {
 			if n := utf8.RuneCountInString(line); n > width {
 				t.Fatalf("%d columns on a terminal of %d: %q", n, width, line)
 			}
@@ -61,9 +65,10 @@ func TestNoLineOfTheTableIsWiderThanTheTerminal(t *testing.T) {
 }
 
 func TestColoursChangeNoAlignment(t *testing.T) {
-	coloured := (&screen{colours: true}).table(sample(), 100)
-	strip := strings.NewReplacer("\x1b[0m", "", "\x1b[1m", "", "\x1b[2m", "", "\x1b[31m", "", "\x1b[32m", "", "\x1b[33m", "")
-	for i, line := range (&screen{}).table(sample(), 100) {
+	coloured := table(sample(), true, 100)
+	strip := strings.NewReplacer("\x1b[0m", "", "\x1b[1m", "", "\x1b[2m", "", "\x1b[31m", "", "\x1b[32m", "",
+		"\x1b[33m", "")
+	for i, line := range table(sample(), false, 100) {
 		if got := strings.TrimRight(strip.Replace(coloured[i]), " "); got != line {
 			t.Errorf("with colours:\n%q\nwithout:\n%q", got, line)
 		}
@@ -73,7 +78,7 @@ func TestColoursChangeNoAlignment(t *testing.T) {
 func TestWhatIsNoTerminalGetsPlainLinesWithoutControlCharacters(t *testing.T) {
 	var out bytes.Buffer
 	d := newDemo(options{}, []string{"TERM=xterm"}, &out)
-	d.screen.title("demo", "text")
+	d.screen.print("demo: text", "")
 	d.screen.starting("PostgreSQL")
 	d.screen.part("PostgreSQL", "127.0.0.1:5432", "remark", "")
 	d.screen.draw(plain(sample(), []string{"users settles no further"}))
@@ -82,7 +87,8 @@ func TestWhatIsNoTerminalGetsPlainLinesWithoutControlCharacters(t *testing.T) {
 		t.Errorf("%q", out.String())
 	}
 	for _, want := range []string{
-		"\n10:53:02Z  store.orders        1,234,567 rows    1,234 rows/s  lag 0.4 s     settled 2026-11-21 10:51:02  following\n",
+		"\n10:53:02Z  store.orders        1,234,567 rows    1,234 rows/s  lag 0.4s      " +
+			"settled 2026-11-21 10:51:02  following\n",
 		"\n10:53:02Z  users settles no further\n",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -93,13 +99,13 @@ func TestWhatIsNoTerminalGetsPlainLinesWithoutControlCharacters(t *testing.T) {
 
 func TestAResourceThatIsBehindIsNotSaidToFollow(t *testing.T) {
 	r := status.Resource{Owned: true, Passes: 7, State: status.Behind}
-	if text, look := state(r, now); text != "behind" || look != yellow {
+	if text, look := state(r, now); text != "behind" || look != terminal.Yellow {
 		t.Errorf("%q, %q", text, look)
 	}
 }
 
 func TestTroubleIsSaidInFull(t *testing.T) {
-	v := &view{snapshot: sample()}
+	v := &watch{snapshot: sample()}
 	v.snapshot.Waiting = "broker 127.0.0.1:9092"
 	v.snapshot.Resources[0].DeadLetters = 1200
 	want := []string{
@@ -113,15 +119,13 @@ func TestTroubleIsSaidInFull(t *testing.T) {
 	}
 }
 
-func TestUnitsAreThoseOfThePage(t *testing.T) {
+func TestFiguresAndCommandsAreWrittenForPeople(t *testing.T) {
 	for _, test := range []struct{ got, want string }{
-		{count(0), "0"}, {count(999), "999"}, {count(1000), "1,000"}, {count(-1234567), "-1,234,567"},
-		{pace(0), "0"}, {pace(0.04), "0.0"}, {pace(9.94), "9.9"}, {pace(9.96), "10"}, {pace(1234.5), "1,235"},
-		{duration(-time.Second), "0.0 s"}, {duration(840 * time.Millisecond), "0.8 s"}, {duration(42 * time.Second), "42 s"},
-		{duration(185 * time.Second), "3 min 5 s"}, {duration(130 * time.Minute), "2 h 10 min"}, {duration(99 * time.Hour), "4 d 3 h"},
+		{perSecond(0), "0"}, {perSecond(0.04), "0.0"}, {perSecond(9.94), "9.9"}, {perSecond(9.96), "10"},
+		{perSecond(1234.5), "1,235"},
 		{instant(time.Time{}), "not yet"}, {instant(now), "2026-11-21 10:53:02"},
 		{quote("/tmp/a-b_c.yaml"), "/tmp/a-b_c.yaml"}, {quote("it's"), `'it'\''s'`}, {quote(""), "''"},
-		{strings.Join(wrap("one two  three four", 9), "|"), "one two|three|four"}, {cut("abcdef", 4), "abc…"},
+		{strings.Join(wrap("one two  three four", 9), "|"), "one two|three|four"},
 	} {
 		if test.got != test.want {
 			t.Errorf("%q, expected %q", test.got, test.want)

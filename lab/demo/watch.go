@@ -9,74 +9,129 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/terminal"
 )
 
 // lookPatience bounds one look at storestream's status.
 const lookPatience = 2 * time.Second
 
-// maxStatus bounds what is read of a status: five resources take a few kilobytes.
+// maxStatus bounds what is read of a status, which takes a few kilobytes.
 const maxStatus = 1 << 20
 
-// view is what was last seen of storestream.
-type view struct {
+// watch shows what storestream does.
+type watch struct {
+	screen   *screen
+	ports    *ports
+	length   time.Duration // 0: until ctx is done
+	db       *database     // nil: none
+	shop     *storefake.Fake
+	stream   *stream
+	registry string
+
 	since    time.Time // storestream was started
 	snapshot status.Snapshot
 	silent   error         // why there is no newer one, nil if there is
 	allAfter time.Duration // until every topic had rows, 0: not yet
 }
 
-// watch shows once a second what storestream does, until ctx is done, the time is over, storestream ends or nobody reads any more.
-func (d *demo) watch(ctx context.Context) error {
-	if d.length > 0 {
+// invite prints what to try next.
+func (w *watch) invite(ctx context.Context) {
+	w.screen.print("", w.screen.paint.As(terminal.Bold, "Try in another terminal:"))
+	for _, i := range invitations(ctx, w.stream, w.ports, w.db, w.registry) {
+		w.screen.print("  "+w.screen.paint.As(terminal.Faint, "# "+i.shows), "  "+i.command)
+	}
+	w.screen.print("")
+}
+
+// run shows once a second what storestream does, until ctx is done, the time is over, storestream ends or
+// nobody reads any more.
+func (w *watch) run(ctx context.Context) error {
+	if w.length > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.length)
+		ctx, cancel = context.WithTimeout(ctx, w.length)
 		defer cancel()
 	}
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: lookPatience}
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	v := &view{since: time.Now()}
-	switches := make(chan os.Signal, 1)
-	signal.Notify(switches, syscall.SIGUSR1)
-	defer signal.Stop(switches)
+	toggles := make(chan os.Signal, 1)
+	signal.Notify(toggles, syscall.SIGUSR1)
+	defer signal.Stop(toggles)
 	for {
-		v.look(ctx, client, "http://"+d.ports.status.address()+"/status.json")
+		w.look(ctx, client)
 		if ctx.Err() == nil {
-			d.show(v)
+			w.show()
 		}
-		if d.screen.err != nil {
-			return fmt.Errorf("writing what is going on: %w", d.screen.err)
+		if w.screen.err != nil {
+			return fmt.Errorf("writing what is going on: %w", w.screen.err)
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-d.stream.Exited():
-			return d.stream.Ended()
-		case <-switches:
-			d.switchDatabase(ctx)
+		case <-w.stream.Exited():
+			return w.stream.Ended()
+		case <-toggles:
+			w.db.toggle(ctx)
 		case <-ticker.C:
 		}
 	}
 }
 
-// look asks storestream how it is.
-func (v *view) look(ctx context.Context, client *http.Client, url string) {
-	snapshot, err := fetch(ctx, client, url)
-	if v.silent = err; err != nil {
+// show draws the table anew on a terminal, and writes a plain line for each resource elsewhere.
+func (w *watch) show() {
+	trouble := w.trouble()
+	if text := w.trafficTrouble(); text != "" {
+		trouble = append(trouble, text)
+	}
+	if w.screen.terminal == nil {
+		w.screen.draw(plain(w.snapshot, trouble))
 		return
 	}
-	v.snapshot = snapshot
-	if v.allAfter == 0 && len(snapshot.Resources) > 0 {
+	width, height := w.screen.size()
+	lines := table(w.snapshot, w.screen.paint, width)
+	for _, text := range trouble {
+		for _, line := range wrap(text, width-2) {
+			lines = append(lines, "  "+w.screen.paint.As(terminal.Yellow, line))
+		}
+	}
+	lines = append(lines, "", "  "+w.screen.paint.As(terminal.Faint, terminal.Cut(w.footer(), width-2)))
+	// The cursor cannot go back up to a line that has left the screen.
+	w.screen.draw(lines[:min(len(lines), max(1, height-1))])
+}
+
+// footer sums up.
+func (w *watch) footer() string {
+	parts := []string{"up " + terminal.Duration(time.Since(w.since)),
+		terminal.Plural(w.rows(), "row") + " published"}
+	if w.allAfter > 0 {
+		parts = append(parts, "rows in all topics after "+terminal.Duration(w.allAfter))
+	}
+	if w.length > 0 {
+		parts = append(parts, "stops after "+terminal.Duration(w.length))
+	}
+	return strings.Join(append(parts, "Ctrl-C stops"), ", ")
+}
+
+// look asks storestream how it is.
+func (w *watch) look(ctx context.Context, client *http.Client) {
+	snapshot, err := fetch(ctx, client, "http://"+w.ports.status.address()+"/status.json")
+	if w.silent = err; err != nil {
+		return
+	}
+	w.snapshot = snapshot
+	if w.allAfter == 0 && len(snapshot.Resources) > 0 {
 		for _, r := range snapshot.Resources {
 			if r.Rows == 0 {
 				return
 			}
 		}
-		v.allAfter = time.Since(v.since)
+		w.allAfter = time.Since(w.since)
 	}
 }
 
@@ -100,27 +155,30 @@ func fetch(ctx context.Context, client *http.Client, url string) (s status.Snaps
 }
 
 // rows is how many rows were published in all.
-func (v *view) rows() (n int64) {
-	for _, r := range v.snapshot.Resources {
+func (w *watch) rows() (n int64) {
+	for _, r := range w.snapshot.Resources {
 		n += r.Rows
 	}
 	return n
 }
 
 // trouble is what is not as it should be, a line each.
-func (v *view) trouble() []string {
+func (w *watch) trouble() []string {
 	var lines []string
-	if v.silent != nil {
-		text := "storestream does not answer: " + v.silent.Error()
-		if errors.Is(v.silent, context.DeadlineExceeded) || v.snapshot.Started.IsZero() {
+	if text := w.db.state(); text != "" {
+		lines = append(lines, text)
+	}
+	if w.silent != nil {
+		text := "storestream does not answer: " + w.silent.Error()
+		if errors.Is(w.silent, context.DeadlineExceeded) || w.snapshot.Started.IsZero() {
 			text = "storestream is starting"
 		}
 		lines = append(lines, text)
 	}
-	if v.snapshot.Waiting != "" {
-		lines = append(lines, "storestream waits: "+v.snapshot.Waiting)
+	if w.snapshot.Waiting != "" {
+		lines = append(lines, "storestream waits: "+w.snapshot.Waiting)
 	}
-	for _, r := range v.snapshot.Resources {
+	for _, r := range w.snapshot.Resources {
 		if r.Error != "" {
 			lines = append(lines, r.Name+": "+r.Error)
 		}
@@ -128,8 +186,18 @@ func (v *view) trouble() []string {
 			lines = append(lines, r.Name+" settles no further: "+r.Held)
 		}
 		if r.DeadLetters > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %s rows could not be published, see store.dead_letters", r.Name, count(int64(r.DeadLetters))))
+			lines = append(lines, fmt.Sprintf("%s: %s rows could not be published, see store.dead_letters", r.Name,
+				terminal.Count(r.DeadLetters)))
 		}
 	}
 	return lines
+}
+
+// trafficTrouble says which changes of the traffic failed, "" if none.
+func (w *watch) trafficTrouble() string {
+	n, err := w.shop.TrafficErrors()
+	if n == 0 || errors.Is(err, context.Canceled) {
+		return ""
+	}
+	return fmt.Sprintf("%s of the shop failed, the last one: %v", terminal.Plural(n, "change"), err)
 }
