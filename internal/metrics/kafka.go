@@ -2,8 +2,8 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Kafka is what the Kafka clients of a process count, all of them together: each takeover opens a client of its own and closes it again, and counters
-// that came and went with it would say little.
+// Kafka is what the Kafka clients of a process count together. Each takeover opens a client of its own and
+// closes it again, and counters that came and went with it would say little.
 type Kafka struct {
 	Connects, Disconnects, ConnectErrors *prometheus.CounterVec // by node_id
 	WriteBytes, ReadBytes                *prometheus.CounterVec // by node_id
@@ -15,23 +15,29 @@ type Kafka struct {
 
 func newKafka(reg prometheus.Registerer) *Kafka {
 	counter := func(name, help, label string) *prometheus.CounterVec {
-		v := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "storestream", Subsystem: "kafka", Name: name, Help: help}, []string{label})
+		opts := prometheus.CounterOpts{Namespace: "storestream", Subsystem: "kafka", Name: name, Help: help}
+		v := prometheus.NewCounterVec(opts, []string{label})
 		reg.MustRegister(v)
 		return v
 	}
-	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: "storestream", Subsystem: "kafka", Name: "request_duration_seconds",
-		Help: "From the writing of a request to the end of its answer, by kind of request.", Buckets: prometheus.ExponentialBuckets(0.001, 4, 8)}, []string{"request"})
+	duration := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: "storestream", Subsystem: "kafka", Name: "request_duration_seconds",
+		Help:    "From the writing of a request to the end of its answer, by kind of request.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
+	}, []string{"request"})
 	reg.MustRegister(duration)
 	return &Kafka{
-		Connects:        counter("connects_total", "Connections opened to a broker.", "node_id"),
-		Disconnects:     counter("disconnects_total", "Connections to a broker that ended.", "node_id"),
-		ConnectErrors:   counter("connect_errors_total", "Connections to a broker that could not be opened.", "node_id"),
-		WriteBytes:      counter("write_bytes_total", "Bytes written to a broker.", "node_id"),
-		ReadBytes:       counter("read_bytes_total", "Bytes read from a broker.", "node_id"),
-		Throttled:       counter("throttled_seconds_total", "Seconds for which a broker asked to be left alone.", "node_id"),
-		RequestErrors:   counter("request_errors_total", "Requests that got no whole answer, by kind of request.", "request"),
+		Connects:      counter("connects_total", "Connections opened to a broker.", "node_id"),
+		Disconnects:   counter("disconnects_total", "Connections to a broker that ended.", "node_id"),
+		ConnectErrors: counter("connect_errors_total", "Connections to a broker that failed to open.", "node_id"),
+		WriteBytes:    counter("write_bytes_total", "Bytes written to a broker.", "node_id"),
+		ReadBytes:     counter("read_bytes_total", "Bytes read from a broker.", "node_id"),
+		Throttled:     counter("throttled_seconds_total", "Seconds of silence that a broker asked for.", "node_id"),
+		RequestErrors: counter("request_errors_total",
+			"Requests that got no whole answer, by kind of request.", "request"),
 		RequestDuration: duration,
-		ProduceRecords:  counter("produce_records_total", "Records written, those of transactions that were aborted included.", "topic"),
-		ProduceBytes:    counter("produce_bytes_total", "Bytes of records written, compressed.", "topic"),
+		ProduceRecords: counter("produce_records_total",
+			"Records written, including those of aborted transactions.", "topic"),
+		ProduceBytes: counter("produce_bytes_total", "Bytes of records written, compressed.", "topic"),
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A counter that appears with its first event has no value before it, and no rate shows that event: the first dead letter would raise no alert.
+// A counter that appears with its first event has no value before it, and no rate shows that event: the first
+// dead letter would raise no alert.
 func TestWhatCanBeCountedBeginsWithZero(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	New(reg).Resource("orders")
@@ -19,11 +20,23 @@ func TestWhatCanBeCountedBeginsWithZero(t *testing.T) {
 		found[f.GetName()] = len(f.GetMetric())
 	}
 	for name, series := range map[string]int{
-		"storestream_settled_timestamp_seconds": 1, "storestream_rows_read_total": 1, "storestream_rows_published_total": 1,
-		"storestream_rows_suppressed_total": 3, "storestream_late_rows_total": 1, "storestream_dead_letters_total": 1, "storestream_polls_total": 3,
-		"storestream_poll_duration_seconds": 1, "storestream_http_requests_total": 1, "storestream_rate_limited_seconds_total": 1,
-		"storestream_page_passes_total": 1, "storestream_sql_timeouts_total": 1, "storestream_sweep_differences_total": 3, "storestream_owned": 1,
-		"storestream_dead_letters_held": 1, "storestream_settling_held": 1, "storestream_freshness_lag_seconds": 0,
+		"storestream_dead_letters_held":          1,
+		"storestream_dead_letters_total":         1,
+		"storestream_freshness_lag_seconds":      0,
+		"storestream_http_requests_total":        1,
+		"storestream_late_rows_total":            1,
+		"storestream_owned":                      1,
+		"storestream_page_passes_total":          1,
+		"storestream_poll_duration_seconds":      1,
+		"storestream_polls_total":                3,
+		"storestream_rate_limited_seconds_total": 1,
+		"storestream_rows_published_total":       1,
+		"storestream_rows_read_total":            1,
+		"storestream_rows_suppressed_total":      3,
+		"storestream_settled_timestamp_seconds":  1,
+		"storestream_settling_held":              1,
+		"storestream_sql_timeouts_total":         1,
+		"storestream_sweep_differences_total":    3,
 	} {
 		if found[name] != series {
 			t.Errorf("%s has %d series before anything happened, expected %d", name, found[name], series)
