@@ -1,5 +1,6 @@
-// Package status is what a person looks at: the status page, /status.json, /metrics, /healthz and /readyz. It only observes: whoever
-// knows something hands in a function that tells it, and nothing here decides anything.
+// Package status shows an instance to a person: the status page, /status.json, /metrics, /healthz and
+// /readyz. It only observes. Whoever knows something hands in a function that says it, and nothing here
+// decides anything.
 package status
 
 import (
@@ -7,9 +8,12 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/storestream/storestream/schemas"
 )
 
-// Board asks for a Snapshot when somebody looks, and adds what follows from the clock. It is safe for concurrent use.
+// Board asks for a Snapshot when somebody looks, and adds what follows from the clock. It is safe for
+// concurrent use. It lives as long as the process.
 type Board struct {
 	now  func() time.Time
 	feed feed
@@ -22,7 +26,7 @@ type Board struct {
 	history  history
 }
 
-// memory is what is remembered of one resource from one second to the next.
+// memory is what the board keeps of one resource from one second to the next.
 type memory struct {
 	rows, requests rate
 	pace           pace
@@ -30,19 +34,26 @@ type memory struct {
 
 // New is a board of an instance that is starting.
 func New(instance, version string) *Board {
-	now := time.Now
-	b := &Board{now: now, memory: map[string]*memory{}, history: newHistory(),
-		base: Snapshot{Instance: instance, Version: version, Started: now().UTC(), Waiting: "starting"}}
-	b.feed = newFeed(func() time.Time { return b.now() })
-	return b
+	return &Board{
+		now: time.Now, feed: newFeed(), memory: map[string]*memory{}, history: newHistory(),
+		base: Snapshot{Instance: instance, Version: version, Started: time.Now().UTC(), Waiting: "starting"},
+	}
 }
 
-// Provide sets the function that tells what is known from now on. It must be safe for concurrent use, quick, and never wait for anything
-// that may hang: /readyz asks it. Instance, Version, Started and Now may be left empty.
+// Provide sets the function that says what is known from now on. It must be safe for concurrent use, quick,
+// and never wait for anything that may hang: /readyz asks it. Instance, Version, Started and Now may be left
+// empty.
 func (b *Board) Provide(provider func() Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.provider = provider
+}
+
+// Published notes what a committed transaction has written. It keeps no memory of rows.
+func (b *Board) Published(r *schemas.Resource, rows []schemas.Record, deleted []int64) {
+	if len(rows) > 0 || len(deleted) > 0 {
+		b.feed.note(b.now(), r, rows, deleted)
+	}
 }
 
 // Snapshot is what is known now, without History and Latest.
@@ -107,9 +118,7 @@ func (b *Board) History() (h History, version int) {
 	return b.history.show(), b.history.version
 }
 
-func tenth(n float64) float64 { return math.Round(10*n) / 10 }
-
-// sample notes how many rows have been published, once a second, until ctx is done.
+// sample asks the provider once a second, for rates, pace and history, until ctx is done.
 func (b *Board) sample(ctx context.Context) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -123,7 +132,7 @@ func (b *Board) sample(ctx context.Context) {
 	}
 }
 
-// note remembers s; step: it is a point of the history too.
+// note remembers s. With step it is a point of the history too.
 func (b *Board) note(s Snapshot, step bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +140,7 @@ func (b *Board) note(s Snapshot, step bool) {
 	for _, r := range s.Resources {
 		m := b.memory[r.Name]
 		if m == nil {
-			// The process began with nothing: what was published before the first look is part of the first seconds.
+			// The process began with nothing: what it published before the first look belongs to the first seconds.
 			m = &memory{}
 			m.rows.add(b.base.Started, 0)
 			m.requests.add(b.base.Started, 0)
@@ -156,3 +165,5 @@ func (b *Board) note(s Snapshot, step bool) {
 		b.history.end(s.Now)
 	}
 }
+
+func tenth(n float64) float64 { return math.Round(10*n) / 10 }

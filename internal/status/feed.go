@@ -11,74 +11,68 @@ import (
 )
 
 const (
-	// feedEvery and feedRows bound what is kept of a resource: so many rows so often, whatever passes. A first load of a million rows a minute costs
-	// the same as a shop at night: a look at the clock for each transaction.
+	// feedEvery and feedRows bound what is kept of a resource: so many rows so often, whatever passes. A first
+	// load of a million rows a minute costs the same as a shop at night: a look at the clock for each
+	// transaction.
 	feedEvery = 900 * time.Millisecond
 	feedRows  = 2
 	// feedKept is how many rows are shown.
 	feedKept = 24
 )
 
-// Upsert is a row that was published, or taken out.
+// Upsert is a row that was published, or deleted.
 type Upsert struct {
 	At       time.Time `json:"at"` // when its transaction was committed
 	Resource string    `json:"resource"`
 	ID       int64     `json:"id"`
 	Gone     bool      `json:"gone,omitzero"` // a tombstone
-	// Fields are names and values in the order of the schema, without id and without those that are null; personal ones are "***". Values are text, so
-	// that whoever reads the JSON does not make floats of money.
+	// Fields are names and values in the order of the schema, without id and null values. Personal values are
+	// "***". Values are text, so that whoever reads the JSON does not make floats of money.
 	Fields [][2]string `json:"fields,omitempty"`
 }
 
-// feed keeps a sample of what is published, the newest first. Rows are kept as they were written and decoded when somebody looks.
+// feed keeps a sample of what is published, the newest first. It keeps rows as they were written, and decodes
+// them when somebody looks.
 type feed struct {
-	now func() time.Time
-
 	mu      sync.Mutex
 	last    map[string]time.Time
 	readers map[string]*schemas.ValueReader
-	kept    []*passed
+	kept    []*sample
 	version int
 }
 
-type passed struct {
+type sample struct {
 	Upsert
 	resource *schemas.Resource
 	value    []byte // nil once decoded
 }
 
-func newFeed(now func() time.Time) feed {
-	return feed{now: now, last: map[string]time.Time{}, readers: map[string]*schemas.ValueReader{}}
+func newFeed() feed {
+	return feed{last: map[string]time.Time{}, readers: map[string]*schemas.ValueReader{}}
 }
 
-// Published notes what a transaction that is committed has written. It keeps nothing of rows.
-func (b *Board) Published(r *schemas.Resource, rows []schemas.Record, gone []int64) {
-	if len(rows) > 0 || len(gone) > 0 {
-		b.feed.note(r, rows, gone)
-	}
-}
-
-func (f *feed) note(r *schemas.Resource, rows []schemas.Record, gone []int64) {
+func (f *feed) note(now time.Time, r *schemas.Resource, rows []schemas.Record, deleted []int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := f.now()
 	if now.Sub(f.last[r.Name]) < feedEvery {
 		return
 	}
 	f.last[r.Name] = now
 	f.version++
-	var fresh []*passed
+	var fresh []*sample
 	for _, row := range slices.Backward(rows[max(0, len(rows)-feedRows):]) {
-		fresh = append(fresh, &passed{Upsert: Upsert{At: now.UTC(), Resource: r.Name, ID: row.ID}, resource: r, value: bytes.Clone(row.Value)})
+		u := Upsert{At: now.UTC(), Resource: r.Name, ID: row.ID}
+		fresh = append(fresh, &sample{Upsert: u, resource: r, value: bytes.Clone(row.Value)})
 	}
-	for _, id := range gone[max(0, len(gone)-feedRows):] {
-		fresh = append(fresh, &passed{Upsert: Upsert{At: now.UTC(), Resource: r.Name, ID: id, Gone: true}})
+	for _, id := range deleted[max(0, len(deleted)-feedRows):] {
+		u := Upsert{At: now.UTC(), Resource: r.Name, ID: id, Gone: true}
+		fresh = append(fresh, &sample{Upsert: u})
 	}
 	f.kept = append(fresh, f.kept...)
 	f.kept = f.kept[:min(len(f.kept), feedKept)]
 }
 
-// latest is what was kept, the newest first, and a number that changes with it.
+// latest is the sample, the newest first, and a number that changes with it.
 func (f *feed) latest() (shown []Upsert, version int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -91,7 +85,7 @@ func (f *feed) latest() (shown []Upsert, version int) {
 	return shown, f.version
 }
 
-// fields decodes a value; nil where that cannot be done: the row is shown without them.
+// fields decodes a value. If that fails, the page shows the row without them.
 func (f *feed) fields(r *schemas.Resource, value []byte) [][2]string {
 	reader := f.readers[r.Name]
 	if reader == nil {

@@ -13,8 +13,10 @@ import (
 
 func user(t *testing.T, r *schemas.Resource, id int) schemas.Record {
 	t.Helper()
-	record, reject := schemas.NewRowParser(r).Parse(fmt.Appendf(nil, `{"id":%d,"first_name":"Ana","last_name":"Ng","email":"ana@example.com","age":40,"city":"Łódź","latitude":51.7,
-		"street_address":"1 High Street","created_at":"2020-01-01T00:00:00Z","updated_at":"2026-11-20T09:30:00Z"}`, id))
+	record, reject := schemas.NewRowParser(r).Parse(fmt.Appendf(nil, `{"id":%d,"first_name":"Ana",
+		"last_name":"Ng","email":"ana@example.com","age":40,"city":"Łódź","latitude":51.7,
+		"street_address":"1 High Street","created_at":"2020-01-01T00:00:00Z",
+		"updated_at":"2026-11-20T09:30:00Z"}`, id))
 	if reject != nil {
 		t.Fatal(reject.Err)
 	}
@@ -47,8 +49,11 @@ func TestTheFeedIsASampleWithoutPersonalDataAndKeepsNothingOfTheRows(t *testing.
 	if !slices.Equal(ids, []int64{999, 998, 5}) || !shown[2].Gone || shown[0].Gone {
 		t.Fatalf("shown %v, expected the newest two rows and the tombstone", ids)
 	}
-	want := [][2]string{{"first_name", "***"}, {"last_name", "***"}, {"email", "***"}, {"age", "40"}, {"street_address", "***"}, {"city", "Łódź"}, {"latitude", "51.7"},
-		{"created_at", "2020-01-01T00:00:00Z"}, {"updated_at", "2026-11-20T09:30:00Z"}}
+	want := [][2]string{
+		{"first_name", "***"}, {"last_name", "***"}, {"email", "***"}, {"age", "40"}, {"street_address", "***"},
+		{"city", "Łódź"}, {"latitude", "51.7"},
+		{"created_at", "2020-01-01T00:00:00Z"}, {"updated_at", "2026-11-20T09:30:00Z"},
+	}
 	if !slices.Equal(shown[0].Fields, want) {
 		t.Errorf("%v, expected %v", shown[0].Fields, want)
 	}
@@ -66,7 +71,8 @@ func TestTheFeedIsASampleWithoutPersonalDataAndKeepsNothingOfTheRows(t *testing.
 	}
 }
 
-// What a first load of a hundred thousand rows a second pays for the page: a look at the clock for each transaction, whether somebody looks or not.
+// A first load of a hundred thousand rows a second pays for the page with a look at the clock for each
+// transaction, whether somebody looks or not.
 func BenchmarkPublishedWithinTheSameSecond(b *testing.B) {
 	set, err := schemas.Load("")
 	if err != nil {

@@ -2,7 +2,32 @@ package status
 
 import "time"
 
-// paceSpan is the time over which the pace of a load is measured: long enough for the chunks and days in which it moves.
+// Progress says how far a first load or a replay has come, by time. Reads go in the order of updated_at, and
+// how many rows a day holds is not known beforehand. So Fraction is a part of the time span and not of the
+// rows.
+type Progress struct {
+	From time.Time `json:"from,omitzero"` // where it began; absent if this instance does not know
+	At   time.Time `json:"at,omitzero"`   // up to where it has come; its end is now
+	// Fraction is (At - From) / (Now - From); absent without From. SecondsLeft is how long the rest takes at the
+	// pace of the last half minute; absent without a pace. The Board sets both.
+	Fraction    *float64 `json:"fraction,omitempty"`
+	SecondsLeft *float64 `json:"seconds_left,omitempty"`
+}
+
+// estimate sets Fraction and SecondsLeft.
+func (g *Progress) estimate(now time.Time, p *pace) {
+	if whole := now.Sub(g.From); !g.From.IsZero() && !g.At.IsZero() && whole > 0 {
+		fraction := min(max(0, float64(g.At.Sub(g.From))/float64(whole)), 1)
+		g.Fraction = &fraction
+	}
+	if left, ok := p.left(now, g.At); ok {
+		seconds := max(0, left.Seconds())
+		g.SecondsLeft = &seconds
+	}
+}
+
+// paceSpan is the time over which pace is measured: long enough for the chunks and days in which a load
+// moves.
 const paceSpan = 30 * time.Second
 
 // pace is how fast a load moves through time.
@@ -13,7 +38,8 @@ type place struct {
 	position time.Time // in the data
 }
 
-// add notes where the load is. One that has gone back began anew. The zero position is none: nothing was read yet.
+// add notes where the load is. If it has gone back, it began anew. The zero position says that it has read
+// nothing yet.
 func (p *pace) add(at, position time.Time) {
 	if position.IsZero() {
 		return
@@ -27,7 +53,7 @@ func (p *pace) add(at, position time.Time) {
 	p.points = append(p.points, place{at, position})
 }
 
-// left is how long it takes to come from position to now; false where it does not get nearer.
+// left is how long it takes to come from position to now; false if it does not get nearer.
 func (p *pace) left(now, position time.Time) (time.Duration, bool) {
 	if len(p.points) < 2 {
 		return 0, false
@@ -39,16 +65,4 @@ func (p *pace) left(now, position time.Time) (time.Duration, bool) {
 	}
 	// The end moves too, by a second a second.
 	return time.Duration(now.Sub(position).Seconds() / (moved/took - 1) * float64(time.Second)), true
-}
-
-// estimate fills in what follows from the clock.
-func (g *Progress) estimate(now time.Time, p *pace) {
-	if whole := now.Sub(g.From); !g.From.IsZero() && !g.At.IsZero() && whole > 0 {
-		fraction := min(max(0, float64(g.At.Sub(g.From))/float64(whole)), 1)
-		g.Fraction = &fraction
-	}
-	if left, ok := p.left(now, g.At); ok {
-		seconds := max(0, left.Seconds())
-		g.SecondsLeft = &seconds
-	}
 }

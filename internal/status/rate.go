@@ -2,7 +2,8 @@ package status
 
 import "time"
 
-// rateSpan is the time over which rows and requests a second are counted: long enough that a resource polled every second does not flicker.
+// rateSpan is the time over which a rate is measured: long enough that a resource polled every second does
+// not flicker.
 const rateSpan = 10 * time.Second
 
 // rate is how fast a count grew over the last rateSpan.
@@ -14,7 +15,8 @@ type point struct {
 }
 
 func (r *rate) add(at time.Time, n int64) {
-	for len(r.points) > 1 && at.Sub(r.points[1].at) >= rateSpan { // the oldest point is the last one that lies rateSpan back
+	// The oldest point that stays is the last one that lies rateSpan back.
+	for len(r.points) > 1 && at.Sub(r.points[1].at) >= rateSpan {
 		r.points = r.points[1:]
 	}
 	r.points = append(r.points, point{at, n})

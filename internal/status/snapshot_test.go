@@ -8,6 +8,10 @@ import (
 func TestAResourceIsSummedUpByTheWorstThatIsKnownOfIt(t *testing.T) {
 	at := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	lag := func(seconds float64) *float64 { return &seconds }
+	polled := func(r Resource) Resource {
+		r.Owned, r.Settled, r.AsOf, r.Passes = true, at, at, 7
+		return r
+	}
 	for _, test := range []struct {
 		want State
 		r    Resource
@@ -16,18 +20,18 @@ func TestAResourceIsSummedUpByTheWorstThatIsKnownOfIt(t *testing.T) {
 		{Nobody, Resource{Abandoned: true}},
 		{Elsewhere, Resource{Owner: "b-2", Error: "of a moment ago"}},
 		{TakingOver, Resource{Owned: true, Doing: "taking over"}},
-		{Failing, Resource{Owned: true, Error: "401", Settled: at, AsOf: at, Passes: 7}},
+		{Failing, polled(Resource{Error: "401"})},
 		{FirstLoad, Resource{Owned: true, Progress: &Progress{}}},
 		{FirstLoad, Resource{Owned: true, Settled: at, Progress: &Progress{At: at}}},
 		{CatchingUp, Resource{Owned: true, Settled: at, AsOf: at}},
-		{Replaying, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, Replaying: true, Held: "so"}},
-		{Following, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, SweepInHand: &SweepInHand{Doing: "reading"}}},
-		{Held, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, Held: "so", LagSeconds: lag(2)}},
-		{Following, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, LagSeconds: lag(59), IntervalSeconds: 1}},
-		// Polls that hang fail in nothing, and yet nothing arrives.
-		{Behind, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, LagSeconds: lag(61), IntervalSeconds: 1}},
-		{Behind, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, LagSeconds: lag(6), IntervalSeconds: 1, Unanswered: true}},
-		{Following, Resource{Owned: true, Settled: at, AsOf: at, Passes: 7, LagSeconds: lag(800), IntervalSeconds: 300}},
+		{Replaying, polled(Resource{Replaying: true, Held: "so"})},
+		{Following, polled(Resource{SweepInHand: &SweepInHand{Doing: "reading"}})},
+		{Held, polled(Resource{Held: "so", LagSeconds: lag(2)})},
+		{Following, polled(Resource{LagSeconds: lag(59), IntervalSeconds: 1})},
+		// Polls that hang do not fail, and yet nothing arrives.
+		{Behind, polled(Resource{LagSeconds: lag(61), IntervalSeconds: 1})},
+		{Behind, polled(Resource{LagSeconds: lag(6), IntervalSeconds: 1, Unanswered: true})},
+		{Following, polled(Resource{LagSeconds: lag(800), IntervalSeconds: 300})},
 	} {
 		if got := test.r.state(); got != test.want {
 			t.Errorf("%q, expected %q: %+v", got, test.want, test.r)

@@ -55,9 +55,15 @@ func TestReadyMeansThatEveryOwnedResourceHasCompletedAPass(t *testing.T) {
 	}{
 		{"waiting for the broker", Snapshot{Waiting: "broker 127.0.0.1:9092"}, false, "broker 127.0.0.1:9092"},
 		{"a standby that owns nothing", Snapshot{Resources: []Resource{{Name: "orders"}}}, true, ""},
-		{"one of two has passed", Snapshot{Resources: []Resource{{Name: "orders", Owned: true, Passes: 3}, {Name: "users", Owned: true, Doing: "polling"}}}, false, "users: no complete pass yet: polling"},
-		{"one fails from the start", Snapshot{Resources: []Resource{{Name: "users", Owned: true, Error: "401"}}}, false, "users: no complete pass yet: 401"},
-		{"all have passed, one fails now", Snapshot{Resources: []Resource{{Name: "users", Owned: true, Passes: 1, Error: "500"}}}, true, ""},
+		{"one of two has passed", Snapshot{Resources: []Resource{
+			{Name: "orders", Owned: true, Passes: 3}, {Name: "users", Owned: true, Doing: "polling"},
+		}}, false, "users: no complete pass yet: polling"},
+		{"one fails from the start", Snapshot{Resources: []Resource{
+			{Name: "users", Owned: true, Error: "401"},
+		}}, false, "users: no complete pass yet: 401"},
+		{"all have passed, one fails now", Snapshot{Resources: []Resource{
+			{Name: "users", Owned: true, Passes: 1, Error: "500"},
+		}}, true, ""},
 	} {
 		ok, why := test.s.Ready()
 		if ok != test.ready || !strings.Contains(strings.Join(why, "\n"), test.why) {
@@ -72,10 +78,13 @@ func TestTheProbesAnswerFromTheFirstMoment(t *testing.T) {
 	if code, _, _ := get(t, url+"/healthz"); code != http.StatusOK {
 		t.Errorf("/healthz %d", code)
 	}
-	if code, body, _ := get(t, url+"/readyz"); code != http.StatusServiceUnavailable || !strings.Contains(body, "starting") {
+	code, body, _ := get(t, url+"/readyz")
+	if code != http.StatusServiceUnavailable || !strings.Contains(body, "starting") {
 		t.Errorf("/readyz before there is a provider: %d %q", code, body)
 	}
-	board.Provide(func() Snapshot { return Snapshot{Resources: []Resource{{Name: "orders", Owned: true, Passes: 1}}} })
+	board.Provide(func() Snapshot {
+		return Snapshot{Resources: []Resource{{Name: "orders", Owned: true, Passes: 1}}}
+	})
 	if code, body, _ := get(t, url+"/readyz"); code != http.StatusOK {
 		t.Errorf("/readyz %d %q", code, body)
 	}
@@ -131,7 +140,8 @@ func TestRowsPerSecondIsOverTheLastTenSeconds(t *testing.T) {
 
 func TestThePageIsSelfContainedAndFedByEvents(t *testing.T) {
 	board := New("a-1", "v0")
-	board.Provide(func() Snapshot { return Snapshot{Resources: []Resource{{Name: "orders", Error: "<b>bold</b>"}}} })
+	const bold = "<b>bold</b>"
+	board.Provide(func() Snapshot { return Snapshot{Resources: []Resource{{Name: "orders", Error: bold}}} })
 	url := serve(t, board)
 	for _, path := range []string{"/", "/page.js", "/page.css"} {
 		code, body, header := get(t, url+path)
@@ -161,7 +171,8 @@ func TestThePageIsSelfContainedAndFedByEvents(t *testing.T) {
 		events++
 		text, _ := strings.CutPrefix(lines.Text(), "data: ")
 		var s Snapshot
-		if err := json.Unmarshal([]byte(text), &s); err != nil || len(s.Resources) != 1 || s.Resources[0].Error != "<b>bold</b>" {
+		err := json.Unmarshal([]byte(text), &s)
+		if err != nil || len(s.Resources) != 1 || s.Resources[0].Error != bold {
 			t.Fatalf("event %s: %v", text, err)
 		}
 	}
@@ -193,7 +204,8 @@ func TestClosingEndsOpenEventStreamsCleanly(t *testing.T) {
 func TestAPortInUseIsNamed(t *testing.T) {
 	url := serve(t, New("a-1", "v0"))
 	addr := strings.TrimPrefix(url, "http://")
-	if _, err := Listen(addr, New("b-1", "v0"), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "http.listen "+addr) {
+	_, err := Listen(addr, New("b-1", "v0"), prometheus.NewRegistry())
+	if err == nil || !strings.Contains(err.Error(), "http.listen "+addr) {
 		t.Errorf("error %v, expected it to name the key and the address", err)
 	}
 }

@@ -1,0 +1,171 @@
+package status
+
+import "time"
+
+// State sums up a resource in a word.
+type State string
+
+// The states of a resource.
+const (
+	// Following: passes complete, nothing is wrong.
+	Following State = "following"
+	// Behind is Following, but the source does not answer, or the last pass that met every change began longer
+	// ago than behindAfter.
+	Behind State = "behind"
+	// Held is Following, but something keeps it from settling: Resource.Held.
+	Held State = "held"
+	// FirstLoad: no instance has completed a pass yet.
+	FirstLoad State = "first_load"
+	// CatchingUp: this instance took it over and has not completed a pass since.
+	CatchingUp State = "catching_up"
+	// Replaying: it publishes again from a time on.
+	Replaying State = "replaying"
+	// TakingOver: the takeover is not over, nothing polls yet.
+	TakingOver State = "taking_over"
+	// Failing: Resource.Error, since FailedSince.
+	Failing State = "failing"
+	// Elsewhere: another instance has it, Resource.Owner.
+	Elsewhere State = "elsewhere"
+	// Nobody: no instance of the group has it.
+	Nobody State = "nobody"
+	// Unknown: not ours, and the group has not said yet whose.
+	Unknown State = "unknown"
+)
+
+// Resource is what is known of one resource.
+type Resource struct {
+	Name   string `json:"name"`
+	Source string `json:"source"` // postgres or rest
+	// IntervalSeconds is the time from the start of one poll to that of the next, if the first does not take
+	// longer.
+	IntervalSeconds float64 `json:"interval_seconds"`
+	State           State   `json:"state"` // set by the Board
+	// Owned: this instance polls it. If not, the rest is what the topics last said.
+	Owned bool `json:"owned"`
+	// Owner is the instance that has it, "" where none is known.
+	Owner string `json:"owner,omitzero"`
+	// Abandoned: the group says that no instance has it.
+	Abandoned bool `json:"abandoned,omitzero"`
+	// Doing is what it does now, for people: "polling", "closing 2026-11-20", "waiting for the rate limit".
+	Doing string    `json:"doing,omitzero"`
+	Since time.Time `json:"since,omitzero"` // of Doing
+	// Unanswered: the current poll has waited some seconds for its source to begin an answer.
+	Unanswered bool `json:"unanswered,omitzero"`
+	// Passes counts the complete passes since this instance took it over.
+	Passes int `json:"passes"`
+	// Settled, AsOf and Rows are the watermark's: no row with an earlier updated_at can still appear; the start
+	// of the last complete pass; rows published in all. Written is when another instance wrote it.
+	Settled time.Time `json:"settled,omitzero"`
+	AsOf    time.Time `json:"as_of,omitzero"`
+	Rows    int64     `json:"rows"`
+	Written time.Time `json:"written,omitzero"`
+	// Good is the start of the last pass that met every change before it. LagSeconds is Now minus Good, set by
+	// the Board. It is absent if no such pass is known, and if another instance has the resource and knows
+	// better.
+	Good       time.Time `json:"-"`
+	LagSeconds *float64  `json:"lag_seconds,omitempty"`
+	// Published counts the rows that this instance has published since it started. RowsPerSecond is their rate
+	// over the last ten seconds, set by the Board.
+	Published     int64   `json:"published"`
+	RowsPerSecond float64 `json:"rows_per_second"`
+	// Progress of a first load or a replay.
+	Progress *Progress `json:"progress,omitempty"`
+	// Error is the current failure, FailedSince when it began. Held says why the resource settles no further
+	// although polls succeed.
+	Error       string    `json:"error,omitzero"`
+	FailedSince time.Time `json:"failed_since,omitzero"`
+	Held        string    `json:"held,omitzero"`
+	Replaying   bool      `json:"replaying,omitzero"`
+	// DeadLetters counts the rows that cannot be published. Letters are the same by reason, read from the topic
+	// every few seconds, so they may be that much behind.
+	DeadLetters int      `json:"dead_letters"`
+	Letters     []Letter `json:"letters,omitempty"`
+	// UnknownFields are fields of the service that the schema does not know. They are not published.
+	UnknownFields []string `json:"unknown_fields,omitempty"`
+	// Requests to the service since this instance started; nil for a resource that does not go over REST.
+	Requests *Requests `json:"requests,omitempty"`
+	// Sweep is the last one that finished, SweepInHand one that waits or runs. Polls go on beside it.
+	Sweep       *Sweep       `json:"sweep,omitempty"`
+	SweepInHand *SweepInHand `json:"sweep_in_hand,omitempty"`
+	SeenBytes   int          `json:"seen_bytes"` // memory of dedup
+}
+
+// state sums up what the provider said of r, and its lag, by the worst of it.
+func (r *Resource) state() State {
+	switch {
+	case !r.Owned && r.Owner != "":
+		return Elsewhere
+	case !r.Owned && r.Abandoned:
+		return Nobody
+	case !r.Owned:
+		return Unknown
+	case r.Error != "":
+		return Failing
+	case r.Settled.IsZero() && r.AsOf.IsZero() && r.Passes == 0 && r.Progress == nil:
+		return TakingOver
+	case r.Replaying:
+		return Replaying
+	case r.AsOf.IsZero():
+		return FirstLoad
+	case r.Passes == 0:
+		return CatchingUp
+	case r.Unanswered:
+		return Behind
+	case r.LagSeconds != nil && *r.LagSeconds > max(behindAfter.Seconds(), 3*r.IntervalSeconds):
+		return Behind
+	case r.Held != "":
+		return Held
+	}
+	return Following
+}
+
+// behindAfter is the lag from which a resource is behind, or three intervals if those are longer.
+const behindAfter = time.Minute
+
+// Letter is the dead letters of a resource that have the same reason.
+type Letter struct {
+	Field string `json:"field,omitzero"` // "" for the row as a whole
+	Error string `json:"error"`          // never holds a value
+	Rows  int    `json:"rows"`
+	// IDs are a few of the rows, the newest first: an id, or 16 hash digits for a row without a usable one.
+	IDs    []string  `json:"ids"`
+	Latest time.Time `json:"latest"`
+}
+
+// Requests to the service for one resource.
+type Requests struct {
+	PerSecond float64 `json:"per_second"` // over the last ten seconds; set by the Board
+	Total     int64   `json:"total"`
+	// Codes counts them by status code; "0" is no answer.
+	Codes map[string]int64 `json:"codes"`
+}
+
+// Sweep is what a finished sweep came to.
+type Sweep struct {
+	Began       time.Time `json:"began"`
+	Ended       time.Time `json:"ended,omitzero"`
+	SourceRows  int       `json:"source_rows"`
+	TopicRows   int       `json:"topic_rows"`
+	DeadLetters int       `json:"dead_letters"`
+	// What differed: the topic lacked a row, had another version, had a row that the source lacks.
+	Missing int `json:"missing"`
+	Stale   int `json:"stale"`
+	Extra   int `json:"extra"`
+	// What the sweep repaired, and why it left some of it as it is ("" if it left nothing).
+	Published  int    `json:"published"`
+	Tombstones int    `json:"tombstones"`
+	Left       string `json:"left,omitzero"`
+}
+
+// SweepInHand is a sweep that is not finished yet.
+type SweepInHand struct {
+	Asked time.Time `json:"asked,omitzero"` // when it was accepted, if somebody asked for it
+	Doing string    `json:"doing,omitzero"` // "" while it waits
+	Since time.Time `json:"since,omitzero"` // of Doing
+	// Rows is how many rows of the source it has read, of about Of.
+	Rows int `json:"rows"`
+	Of   int `json:"of"`
+	// Error is what the last try failed with, Next when it tries again.
+	Error string    `json:"error,omitzero"`
+	Next  time.Time `json:"next,omitzero"`
+}

@@ -1,0 +1,49 @@
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// stream sends events to one page.
+type stream struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	board   *Board
+	// The versions that the page has.
+	history, latest int
+}
+
+// round sends what is new. An error says that the reader has gone, or is too slow.
+func (t *stream) round() error {
+	if err := t.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return err
+	}
+	if err := t.send("status", t.board.Snapshot()); err != nil {
+		return err
+	}
+	if history, version := t.board.History(); version != t.history {
+		if err := t.send("history", history); err != nil {
+			return err
+		}
+		t.history = version
+	}
+	if latest, version := t.board.feed.latest(); version != t.latest {
+		if err := t.send("latest", latest); err != nil {
+			return err
+		}
+		t.latest = version
+	}
+	return t.control.Flush()
+}
+
+func (t *stream) send(event string, what any) error {
+	text, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(t.w, "event: %s\ndata: %s\n\n", event, text)
+	return err
+}
