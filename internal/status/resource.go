@@ -7,29 +7,17 @@ type State string
 
 // The states of a resource.
 const (
-	// Following: passes complete, nothing is wrong.
-	Following State = "following"
-	// Behind is Following, but the source does not answer, or the last pass that met every change began longer
-	// ago than behindAfter.
-	Behind State = "behind"
-	// Held is Following, but something keeps it from settling: Resource.Held.
-	Held State = "held"
-	// FirstLoad: no instance has completed a pass yet.
-	FirstLoad State = "first_load"
-	// CatchingUp: this instance took it over and has not completed a pass since.
-	CatchingUp State = "catching_up"
-	// Replaying: it publishes again from a time on.
-	Replaying State = "replaying"
-	// TakingOver: the takeover is not over, nothing polls yet.
-	TakingOver State = "taking_over"
-	// Failing: Resource.Error, since FailedSince.
-	Failing State = "failing"
-	// Elsewhere: another instance has it, Resource.Owner.
-	Elsewhere State = "elsewhere"
-	// Nobody: no instance of the group has it.
-	Nobody State = "nobody"
-	// Unknown: not ours, and the group has not said yet whose.
-	Unknown State = "unknown"
+	Following  State = "following"   // passes complete, nothing is wrong
+	Behind     State = "behind"      // the source does not answer, or no pass met every change for behindAfter
+	Held       State = "held"        // passes complete, but it does not settle: Resource.Held
+	FirstLoad  State = "first_load"  // no instance has completed a pass yet
+	CatchingUp State = "catching_up" // this instance has not completed a pass since it took over
+	Replaying  State = "replaying"   // it publishes again from a time on
+	TakingOver State = "taking_over" // the takeover is not over, nothing polls yet
+	Failing    State = "failing"     // Resource.Error, since FailedSince
+	Elsewhere  State = "elsewhere"   // another instance has it: Resource.Owner
+	Nobody     State = "nobody"      // no instance of the group has it
+	Unknown    State = "unknown"     // not ours, and the group has not said yet whose
 )
 
 // Resource is what is known of one resource.

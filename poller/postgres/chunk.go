@@ -32,14 +32,19 @@ type chunk struct {
 // chunkSize bounds a chunk.
 type chunkSize struct{ rows, bytes int }
 
-// readChunk reads the next rows of q after from. It calls answered when the first row has come.
+// readChunk reads the next rows of q after from, or with a nil q the clock alone. It calls answered when the
+// first row has come.
 func readChunk(
 	ctx context.Context, db *DB, t *table, q query, from key, size chunkSize, answered func(),
 ) (*chunk, error) {
 	c := &chunk{from: from, end: from}
+	var err error
+	if q == nil {
+		c.clock, err = db.snapshot(ctx, catalogueDeadline, nil, nil)
+		return c, err
+	}
 	s := q(t, from, size.rows)
 	asked := time.Now()
-	var err error
 	c.clock, err = db.snapshot(ctx, chunkDeadline, &s, func(rows *pgconn.ResultReader) error {
 		defer func() { c.total = time.Since(asked) }()
 		return c.decode(t, rows, size, func() { c.first = time.Since(asked); answered() })

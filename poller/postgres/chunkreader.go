@@ -84,75 +84,59 @@ func (r *chunkReader) unsettled(
 	return nil
 }
 
-// next reads one chunk.
-func (r *chunkReader) next(ctx context.Context, q query, k key) (*chunk, error) {
-	var c *chunk
-	err := r.retry(ctx, func(t *table, size chunkSize, answered func()) (*clock, error) {
-		var err error
-		c, err = readChunk(ctx, r.db, t, q, k, size, answered)
-		return c.clock, err
-	})
+// clock reads the clock alone.
+func (r *chunkReader) clock(ctx context.Context) (*clock, error) {
+	c, err := r.next(ctx, nil, key{})
 	if err != nil {
 		return nil, err
 	}
-	r.size.learn(c)
-	return c, nil
+	return c.clock, nil
 }
 
-// clock reads the clock alone.
-func (r *chunkReader) clock(ctx context.Context) (*clock, error) {
-	var c *clock
-	err := r.retry(ctx, func(*table, chunkSize, func()) (*clock, error) {
-		var err error
-		c, err = r.db.snapshot(ctx, catalogueDeadline, nil, nil)
-		return c, err
-	})
-	return c, err
-}
-
-// attempt reads one transaction and returns its clock.
-type attempt func(t *table, size chunkSize, answered func()) (*clock, error)
-
-// retry attempts until a transaction succeeds whose clock follows those before it.
-func (r *chunkReader) retry(ctx context.Context, attempt attempt) error {
+// next reads one chunk whose clock follows those before it.
+func (r *chunkReader) next(ctx context.Context, q query, k key) (*chunk, error) {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = 50*time.Millisecond, 3*time.Second
 	failed := map[remedy]int{}
 	for {
 		size := r.size.next()
-		err := r.try(ctx, attempt, size)
+		c, err := r.try(ctx, q, k, size)
 		switch {
 		case err == nil || errors.Is(err, errRewound):
-			return err
+			return c, err
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
 		r.log.Debug("a chunk failed", zap.Int("limit", size.rows), zap.Error(err))
 		remedy := remedyFor(err)
 		failed[remedy]++
 		if again := r.apply(remedy, err, size); !again || failed[remedy] > remedies[remedy].tries {
-			return r.explain(remedy, err, size)
+			return nil, r.explain(remedy, err, size)
 		}
 		if remedies[remedy].pause {
 			if err := wait.For(ctx, pauses.NextBackOff()); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
 }
 
-func (r *chunkReader) try(ctx context.Context, attempt attempt, size chunkSize) error {
+func (r *chunkReader) try(ctx context.Context, q query, k key, size chunkSize) (*chunk, error) {
 	answered := r.activity.await()
 	defer answered()
 	t, err := r.catalogue.get(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c, err := attempt(t, size, answered)
+	c, err := readChunk(ctx, r.db, t, q, k, size, answered)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return r.lineage.follow(c)
+	if err := r.lineage.follow(c.clock); err != nil {
+		return nil, err
+	}
+	r.size.learn(c)
+	return c, nil
 }
 
 // apply prepares another try; false: none will help.

@@ -27,15 +27,11 @@ type lineage struct {
 // follow takes c for the latest clock, or says why no chunk may be used that was read under it: errLagging,
 // or errRewound, after which the lineage begins anew.
 func (l *lineage) follow(c *clock) error {
-	if l.latest != nil && c.rewound(l.latest) {
-		*l = lineage{}
-		return errRewound
-	}
-	if l.latest != nil && c.olderThan(l.latest) {
+	if before := l.latest; before != nil && (c.rewound(before) || c.olderThan(before)) {
 		if l.lagging.IsZero() {
 			l.lagging = time.Now()
 		}
-		if time.Since(l.lagging) < lagPatience {
+		if !c.rewound(before) && time.Since(l.lagging) < lagPatience {
 			return errLagging
 		}
 		*l = lineage{}

@@ -2,8 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -49,8 +47,8 @@ func findPooling(ctx context.Context, config *pgx.ConnConfig) Pooling {
 	}
 	for range poolingRounds {
 		for i, conn := range conns {
-			pid, err := backend(ctx, conn)
-			if err != nil {
+			var pid uint32
+			if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
 				return PoolingUnknown
 			}
 			served[i][pid] = true
@@ -75,17 +73,6 @@ func poolingOf(served [2]map[uint32]bool, login [2]uint32) Pooling {
 		return PoolingUnknown
 	}
 	return SessionPooling
-}
-
-func backend(ctx context.Context, conn *pgx.Conn) (uint32, error) {
-	result := conn.PgConn().ExecParams(ctx, "SELECT pg_backend_pid()", nil, nil, nil, binaryFormat).Read()
-	if result.Err != nil {
-		return 0, result.Err
-	}
-	if len(result.Rows) != 1 || len(result.Rows[0]) != 1 || len(result.Rows[0][0]) != 4 {
-		return 0, errors.New("pg_backend_pid: an answer of another shape than PostgreSQL's")
-	}
-	return binary.BigEndian.Uint32(result.Rows[0][0]), nil
 }
 
 // String names it in words.

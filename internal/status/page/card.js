@@ -2,7 +2,8 @@ import { Chart } from "./chart.js";
 import { add, put, shown } from "./dom.js";
 import { between, count, duration, instant, names, perSecond, roughly, since } from "./format.js";
 
-// What a state is called, and how it is to be looked at: good, busy, bad or idle. The word says it; the colour and the mark only repeat it.
+// The word for each state, and its look: good, busy, bad or idle. The colour and the mark only repeat the
+// word.
 const states = {
   following: ["following", "good"],
   behind: ["behind", "busy"],
@@ -17,9 +18,14 @@ const states = {
   unknown: ["not known", "idle"],
 };
 
-export function mood(state) {
-  return (states[state] || ["", "idle"])[1];
-}
+// What the name of a figure does not say by itself.
+const glosses = {
+  "Lag": "The time since the last poll that met every change began",
+  "Settled to": "No row with an earlier updated_at can still appear",
+  "As of": "When the last complete pass over the source began",
+  "Dead letters": "Rows that cannot be published as they stand",
+  "Last sweep": "A sweep compares the whole topic with the whole source and repairs what differs",
+};
 
 // Card shows one resource.
 export class Card {
@@ -50,9 +56,11 @@ export class Card {
     let f = this.figures[name];
     if (!f) {
       const box = add(this.list, "div");
-      add(box, "dt", name);
+      const term = add(box, "dt", name);
+      if (glosses[name]) term.title = glosses[name];
       const value = add(box, "dd");
-      f = this.figures[name] = { box, value: add(value, "span", "", "value"), note: add(value, "span", "", "note faint") };
+      f = { box, value: add(value, "span", "", "value"), note: add(value, "span", "", "note faint") };
+      this.figures[name] = f;
     }
     shown(f.box, text !== undefined);
     put(f.value, text === undefined ? "" : text);
@@ -83,24 +91,33 @@ export class Card {
   }
 
   numbers(r, s) {
-    this.figure("Lag", r.state === "elsewhere" ? undefined : r.lag_seconds === undefined ? "not known" : duration(r.lag_seconds));
+    const lag = r.lag_seconds === undefined ? "not known" : duration(r.lag_seconds);
+    const ago = (time) => time && duration(between(time, s.now)) + " ago";
+    const byDay = r.settled && r.source === "rest" ? ", by day" : "";
+    this.figure("Lag", r.state === "elsewhere" ? undefined : lag);
     this.figure("Rows a second", r.owned ? perSecond(r.rows_per_second) : undefined);
-    this.figure("Settled to", r.settled ? instant(r.settled) : "not yet", r.settled && duration(between(r.settled, s.now)) + " ago" + (r.source === "rest" ? ", by day" : ""));
-    this.figure("As of", r.as_of ? instant(r.as_of) : "not yet", r.as_of && duration(between(r.as_of, s.now)) + " ago");
+    this.figure("Settled to", r.settled ? instant(r.settled) : "not yet", (ago(r.settled) || "") + byDay);
+    this.figure("As of", r.as_of ? instant(r.as_of) : "not yet", ago(r.as_of));
     this.figure("Rows published", count(r.rows));
     this.figure("Dead letters", count(r.dead_letters), "", r.dead_letters ? "bad" : "");
-    this.figure("Requests a second", r.requests && r.owned ? perSecond(r.requests.per_second) : undefined, r.requests && answers(r.requests));
-    this.figure(r.sweep_in_hand ? "Sweep in hand" : "Last sweep", ...sweep(r, s.now));
-    this.figure(r.sweep_in_hand ? "Last sweep" : "Sweep in hand");
-    this.figure("Polled by", r.owned || !r.owner ? undefined : r.owner, r.written && "wrote at " + since(r.written, s.now));
-    this.figure("Fields not in the schema", r.unknown_fields ? r.unknown_fields.join(", ") : undefined, "left out of what is published");
+    const requests = r.requests && r.owned ? perSecond(r.requests.per_second) : undefined;
+    this.figure("Requests a second", requests, r.requests && answers(r.requests));
+    this.figure(r.sweep_in_hand ? "Current sweep" : "Last sweep", ...sweep(r, s.now));
+    this.figure(r.sweep_in_hand ? "Last sweep" : "Current sweep");
+    const written = r.written && "wrote at " + since(r.written, s.now);
+    this.figure("Polled by", r.owned || !r.owner ? undefined : r.owner, written);
+    this.figure("Fields not in the schema", r.unknown_fields && r.unknown_fields.join(", "), "not published");
   }
 
   // past shows the last hour.
   past(points, end, step) {
     const known = (points || []).filter((n) => n !== null);
     shown(this.chartBox, known.length > 1);
-    const text = known.length > 1 ? "Rows a second in the last hour, at most " + perSecond(Math.max(...known)) : "";
+    let text = "";
+    if (known.length > 1) {
+      const most = perSecond(Math.max(...known));
+      text = "Rows a second in the last hour, at most " + most + " (logarithmic scale)";
+    }
     put(this.caption, text);
     shown(this.caption, text !== "");
     this.chartBox.setAttribute("aria-label", text);
@@ -111,27 +128,35 @@ export class Card {
 function doing(r, s) {
   if (r.state === "elsewhere") return "by " + r.owner;
   if (r.state === "unknown") return "which instance has it is not known now";
-  if (r.state === "nobody") return "No instance of group " + s.group + " has it: start one, or enable it in all of them.";
+  if (r.state === "nobody") {
+    return "No instance of group " + s.group + " has it: start one, or enable it in all of them.";
+  }
   if (!r.doing) return "";
   const long = r.since ? between(r.since, s.now) : 0;
   return r.doing + (long >= 10 ? ", for " + duration(long) : "");
 }
 
 function because(r, now) {
-  return "Failed since " + since(r.failed_since || r.since, now) + " (" + duration(between(r.failed_since || r.since, now)) + "): " + r.error;
+  const from = r.failed_since || r.since;
+  return "Failed since " + since(from, now) + " (" + duration(between(from, now)) + "): " + r.error;
 }
 
-// load says how far a load is. It is by time: how many rows a day holds nobody knows beforehand.
+// load says how far a load is, by time: how many rows a day holds is not known beforehand.
 function load(p) {
   const parts = [];
-  if (p.fraction !== undefined) parts.push(Math.floor(100 * p.fraction) + " % of the time from " + instant(p.from).slice(0, 10) + " to now");
+  if (p.fraction !== undefined) {
+    const day = instant(p.from).slice(0, 10);
+    parts.push(Math.floor(100 * p.fraction) + " % of the time from " + day + " to now");
+  }
   if (p.at) parts.push("at " + instant(p.at).replace(" 00:00:00", ""));
   if (p.seconds_left !== undefined) parts.push("about " + roughly(p.seconds_left) + " left at this pace");
   return parts.join(", ");
 }
 
 function answers(requests) {
-  const other = Object.entries(requests.codes || {}).filter(([code, n]) => code !== "200" && n > 0).sort(([a], [b]) => Number(b) - Number(a));
+  const other = Object.entries(requests.codes || {})
+    .filter(([code, n]) => code !== "200" && n > 0)
+    .sort(([a], [b]) => Number(b) - Number(a));
   const said = other.map(([code, n]) => (code === "0" ? "no answer" : code) + ": " + count(n));
   return count(requests.total) + " in all" + (said.length ? "; " + said.join(", ") : "");
 }
@@ -139,17 +164,19 @@ function answers(requests) {
 function inHand(h, now) {
   if (h.error) return ["failed", h.error + (h.next ? "; again at " + since(h.next, now) : ""), "bad"];
   const rows = h.rows ? count(h.rows) + (h.of ? " of about " + count(h.of) : "") + " rows" : "";
-  return [h.doing || "asked for", [(h.since || h.asked) && "since " + since(h.since || h.asked, now), rows].filter(Boolean).join(", ")];
+  const from = h.since || h.asked;
+  return [h.doing || "waiting", [from && "since " + since(from, now), rows].filter(Boolean).join(", ")];
 }
 
 function sweep(r, now) {
   if (r.sweep_in_hand) return inHand(r.sweep_in_hand, now);
   const w = r.sweep;
   if (!w) return ["never"];
-  const found = [[w.missing, "missing"], [w.stale, "stale"], [w.extra, "extra"]].filter(([n]) => n > 0).map(([n, kind]) => count(n) + " " + kind);
-  const mended = [[w.published, "published"], [w.tombstones, "taken out"]].filter(([n]) => n > 0).map(([n, what]) => count(n) + " " + what);
+  const counts = (list) => list.filter(([n]) => n > 0).map(([n, what]) => count(n) + " " + what);
+  const found = counts([[w.missing, "missing"], [w.stale, "stale"], [w.extra, "extra"]]);
+  const repaired = counts([[w.published, "published"], [w.tombstones, "deleted"]]);
   const when = since(w.ended || w.began, now) + ", " + count(w.source_rows) + " rows";
   if (!found.length) return ["no differences", when];
-  return [names(found), when + (mended.length ? "; " + names(mended) : "") + (w.left ? "; " + w.left : ""), "busy"];
+  return [names(found), [when, names(repaired), w.left].filter(Boolean).join("; "), "busy"];
 }
 

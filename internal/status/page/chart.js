@@ -1,5 +1,5 @@
-// Chart is rows a second of one resource over the last hour. Its scale is a logarithm that knows 0, so that a first load and a quiet night are
-// both to be seen.
+// Chart is rows a second of one resource over the last hour. Its scale is a logarithm that has a 0, so that
+// it shows both a first load and a quiet night.
 export class Chart {
   constructor(box) {
     this.box = box;
@@ -8,11 +8,13 @@ export class Chart {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
 
-  // show takes the points, oldest first (null: not known), the time of the last one in seconds, and the seconds between two. An instance that is young
-  // gets a narrower window: its few points would be a line of their own in an hour.
+  // show takes the points, oldest first (null: not known), the time of the last one in seconds, and the
+  // seconds between two. A young instance gets a narrower window: in an hour its few points would be a stroke
+  // at the edge.
   show(points, end, step) {
     const known = points.length - points.findIndex((n) => n !== null);
-    const slots = [12, 24, 60].map((minutes) => (minutes * 60) / step).find((n) => n >= known) || 3600 / step;
+    const windows = [12, 24, 60].map((minutes) => (minutes * 60) / step);
+    const slots = windows.find((n) => n >= known) || 3600 / step;
     const padded = Array(Math.max(0, slots - points.length)).fill(null).concat(points).slice(-slots);
     this.data = [padded.map((_, i) => end - (padded.length - 1 - i) * step), padded];
     if (this.plot) this.plot.setData(this.data);
@@ -20,7 +22,8 @@ export class Chart {
   }
 
   resize() {
-    if (this.plot && this.box.clientWidth > 0) this.plot.setSize({ width: this.box.clientWidth, height: height });
+    const width = this.box.clientWidth;
+    if (this.plot && width > 0) this.plot.setSize({ width, height });
   }
 
   draw() {
@@ -34,20 +37,32 @@ export class Chart {
 const height = 96;
 
 function options(width, style) {
-  const ink = style.color;
-  const axis = { stroke: style.columnRuleColor, grid: { stroke: style.borderTopColor, width: 1 }, ticks: { show: false }, font: "11px system-ui, sans-serif" };
+  const axis = {
+    stroke: style.columnRuleColor,
+    grid: { stroke: style.borderTopColor, width: 1 },
+    ticks: { show: false },
+    font: "11px system-ui, sans-serif",
+  };
+  const ago = (u, splits) => splits.map((t) => label(u.scales.x.max - t));
+  const short = (_, splits) => splits.map(abbreviated);
   return {
     width,
     height,
     padding: [6, 14, 0, 0],
     legend: { show: false },
     cursor: { show: false },
-    scales: { x: { time: true }, y: { distr: 4, range: (_, _low, high) => [0, Math.max(10, (high || 0) * 1.15)] } },
+    scales: {
+      x: { time: true },
+      y: { distr: 4, range: (_, _low, high) => [0, Math.max(10, (high || 0) * 1.15)] },
+    },
     axes: [
-      { ...axis, size: 20, gap: 2, splits: (u) => quarters(u.scales.x), values: (u, splits) => splits.map((t) => label(u.scales.x.max - t)) },
-      { ...axis, size: 34, gap: 3, splits: (u) => powers(u.scales.y.max), filter: (_, splits) => splits, values: (_, splits) => splits.map(short) },
+      { ...axis, size: 20, gap: 2, splits: (u) => quarters(u.scales.x), values: ago },
+      { ...axis, size: 34, gap: 3, splits: (u) => powers(u.scales.y.max), filter: (_, all) => all, values: short },
     ],
-    series: [{}, { stroke: ink, width: 1.5, fill: style.caretColor, points: { show: false }, spanGaps: false }],
+    series: [
+      {},
+      { stroke: style.color, width: 1.5, fill: style.caretColor, points: { show: false }, spanGaps: false },
+    ],
   };
 }
 
@@ -63,10 +78,11 @@ function label(ago) {
 
 function powers(max) {
   const all = [0];
-  for (let n = max < 50 ? 1 : 10; n <= max; n *= 10) all.push(n); // near 0 the lines would lie on each other
-  return all.length > 5 ? all.filter((n, i) => n === 0 || (all.length - 1 - i) % 2 === 0) : all;
+  for (let n = max < 50 ? 1 : 10; n <= max; n *= 10) all.push(n); // lines near 0 would lie on each other
+  if (all.length <= 5) return all;
+  return all.filter((n, i) => n === 0 || (all.length - 1 - i) % 2 === 0);
 }
 
-function short(n) {
+function abbreviated(n) {
   return n >= 1e6 ? n / 1e6 + "M" : n >= 1e3 ? n / 1e3 + "k" : String(n);
 }

@@ -7,7 +7,8 @@ export function add(parent, tag, text, className) {
   return element;
 }
 
-// put changes the text of an element if it is another: what does not change keeps a reader's selection, and is not read out again.
+// put changes the text of an element only if it differs. A text that stays keeps the reader's selection, and
+// a screen reader does not read it again.
 export function put(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
@@ -17,7 +18,8 @@ export function shown(element, yes) {
   if (element.hidden === yes) element.hidden = !yes;
 }
 
-// fill replaces the rows of the table within section; each row is a list of cells: a text, or [text, class], or an element.
+// fill replaces the rows of the table within section. A row is a list of cells: a text, [text, class], or an
+// element.
 export function fill(section, rows) {
   const head = [...section.querySelectorAll("thead th")].map((th) => th.textContent);
   const body = document.createDocumentFragment();

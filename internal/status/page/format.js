@@ -1,4 +1,4 @@
-// How figures are written. The command line writes them likewise.
+// How figures are written. The command line writes them the same way.
 
 const number = new Intl.NumberFormat("en");
 
@@ -46,7 +46,7 @@ export function between(from, to) {
   return (Date.parse(to) - Date.parse(from)) / 1000;
 }
 
-// since writes a time for a sentence: the time of day, with its date if that is another than now's.
+// since writes a time for a sentence: the time of day, and the date if it is not today's.
 export function since(text, now) {
   return text.slice(0, 10) === now.slice(0, 10) ? clock(text) : instant(text);
 }

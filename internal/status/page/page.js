@@ -1,4 +1,4 @@
-import { Card, mood } from "./card.js";
+import { Card } from "./card.js";
 import { add, fill, put, shown } from "./dom.js";
 import { between, clock, count, duration, instant, names, perSecond, since } from "./format.js";
 
@@ -11,7 +11,9 @@ const held = {}; // what came while the page was paused, by event
 const show = { status, history: past, latest };
 
 function status(s) {
-  put($("about"), [s.instance, s.group && "group " + s.group, "version " + s.version, "up " + duration(between(s.started, s.now)), "times are UTC"].filter(Boolean).join(" · "));
+  const up = "up " + duration(between(s.started, s.now));
+  const about = [s.instance, s.group && "group " + s.group, "version " + s.version, up, "times are UTC"];
+  put($("about"), about.filter(Boolean).join(" · "));
   summary(s);
   notices(s);
   for (const r of s.resources) {
@@ -22,7 +24,7 @@ function status(s) {
   members(s);
 }
 
-// summary says in a sentence how it is, and beside it what changes every second.
+// summary says in a sentence how the instance is, and below it what changes every second.
 function summary(s) {
   const having = (...states) => s.resources.filter((r) => states.includes(r.state)).map((r) => r.name);
   const are = (list) => names(list) + (list.length === 1 ? " is " : " are ");
@@ -43,7 +45,8 @@ function summary(s) {
   say(having("behind"), "behind", "busy");
   say(having("held"), "published, but not settled", "busy");
   const well = having("following");
-  if (!parts.length && well.length > 2) parts.push("All " + well.length + " resources polled here are up to date");
+  const all = !parts.length && well.length > 2;
+  if (all) parts.push("All " + well.length + " resources polled here are up to date");
   else if (well.length) parts.push(are(well) + "up to date");
   const elsewhere = having("elsewhere");
   if (elsewhere.length) parts.push(are(elsewhere) + "polled by other instances");
@@ -56,16 +59,22 @@ function summary(s) {
   put($("more"), beside(s));
   $("summary").className = look;
   const trouble = having("failing", "nobody");
-  document.title = (s.waiting ? "Waiting - " : trouble.length ? names(trouble) + " - " : "") + "storestream";
+  const lead = s.waiting ? "Waiting - " : trouble.length ? names(trouble) + " - " : "";
+  document.title = lead + "storestream";
 }
 
 function beside(s) {
   const parts = [];
-  const last = s.resources.filter((r) => r.lag_seconds !== undefined).sort((a, b) => b.lag_seconds - a.lag_seconds)[0];
+  const known = s.resources.filter((r) => r.lag_seconds !== undefined);
+  const last = known.sort((a, b) => b.lag_seconds - a.lag_seconds)[0];
   if (last) parts.push("furthest behind: " + last.name + " with " + duration(last.lag_seconds));
   const rows = s.resources.reduce((n, r) => n + (r.owned ? r.rows_per_second : 0), 0);
   parts.push(perSecond(rows) + " rows/s");
-  if (s.service) parts.push(perSecond(s.service.requests_per_second) + " requests/s to the service, " + perSecond(s.service.allowed_per_second) + " allowed");
+  const v = s.service;
+  if (v) {
+    const allowed = perSecond(v.allowed_per_second) + " allowed";
+    parts.push(perSecond(v.requests_per_second) + " requests/s to the service, " + allowed);
+  }
   return parts.join(" · ");
 }
 
@@ -73,13 +82,15 @@ function notices(s) {
   const all = [...(s.notices || [])];
   const v = s.service;
   if (v && v.refused_since) {
-    all.unshift("The service has been refusing requests for their rate since " + since(v.refused_since, s.now) + ". " + perSecond(v.allowed_per_second) +
-      " of " + perSecond(v.ceiling_per_second) + " requests a second are tried; it rises again by itself.");
+    const rate = perSecond(v.allowed_per_second) + " of " + perSecond(v.ceiling_per_second);
+    all.unshift("The service has been refusing requests for their rate since " + since(v.refused_since, s.now) +
+      ". storestream now sends " + rate + " requests a second; the rate rises again by itself.");
   }
   if (v && Math.abs(v.clock_skew_seconds || 0) >= 5) {
-    all.push("The service's clock is " + duration(Math.abs(v.clock_skew_seconds)) + (v.clock_skew_seconds > 0 ? " ahead of" : " behind") + " this machine's.");
+    const way = v.clock_skew_seconds > 0 ? " ahead of" : " behind";
+    all.push("The service's clock is " + duration(Math.abs(v.clock_skew_seconds)) + way + " this machine's.");
   }
-  if (paused) all.unshift("Paused: what is shown is of " + clock(s.now) + ".");
+  if (paused) all.unshift("Paused: the page shows the state of " + clock(s.now) + ".");
   const list = $("notices");
   if ([...list.children].map((li) => li.textContent).join("\n") !== all.join("\n")) {
     list.replaceChildren();
@@ -92,7 +103,9 @@ function letters(s) {
   const rows = [];
   for (const r of s.resources) {
     for (const l of r.letters || []) {
-      rows.push([r.name, l.field ? [l.field, "code"] : ["the row", "faint"], l.error, [count(l.rows), "n"], l.ids.join(", ") + (l.rows > l.ids.length ? ", ..." : ""), since(l.latest, s.now)]);
+      const field = l.field ? [l.field, "code"] : ["the row", "faint"];
+      const ids = l.ids.join(", ") + (l.rows > l.ids.length ? ", ..." : "");
+      rows.push([r.name, field, l.error, [count(l.rows), "n"], ids, since(l.latest, s.now)]);
     }
   }
   if (s.dead_letters_topic) put($("letters-topic"), s.dead_letters_topic);
@@ -103,7 +116,11 @@ function letters(s) {
 function members(s) {
   const all = s.members || [];
   shown($("members"), all.length > 1);
-  fill($("members"), all.map((m) => [m.instance + (m.instance === s.instance ? " (this one)" : ""), (m.owned || []).join(", ") || ["nothing: a standby", "faint"], (m.enabled || []).join(", ")]));
+  fill($("members"), all.map((m) => [
+    m.instance + (m.instance === s.instance ? " (this one)" : ""),
+    (m.owned || []).join(", ") || ["nothing: a standby", "faint"],
+    (m.enabled || []).join(", "),
+  ]));
 }
 
 function past(h) {
@@ -112,7 +129,8 @@ function past(h) {
 }
 
 function latest(rows) {
-  fill($("latest"), (rows || []).map((u) => [clock(u.at), u.resource, [String(u.id), "n"], u.gone ? ["deleted", "busy"] : fields(u)]));
+  const row = (u) => (u.gone ? ["deleted", "busy"] : fields(u));
+  fill($("latest"), (rows || []).map((u) => [clock(u.at), u.resource, [String(u.id), "n"], row(u)]));
   shown($("nothing"), !rows || !rows.length);
   shown($("latest").querySelector("table"), Boolean(rows && rows.length));
 }
@@ -146,7 +164,8 @@ $("pause").addEventListener("click", () => {
   for (const type of ["status", "history", "latest"]) if (held[type]) show[type](held[type]);
 });
 
-// An answer that is no stream (too many pages are open) ends an EventSource for good; a connection that breaks does not.
+// An answer that is no stream (too many pages are open) ends an EventSource for good. A broken connection
+// does not.
 function connect() {
   const events = new EventSource("events");
   for (const type of Object.keys(show)) events.addEventListener(type, receive);
