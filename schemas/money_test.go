@@ -77,7 +77,7 @@ func checkMoney(t interface{ Fatalf(string, ...any) }, text string, precision, s
 	}
 }
 
-// K23: money through a float or a flooring encoder loses a cent.
+// Money that passes through a float, or an encoder that floors, loses a cent.
 func TestMoneyIsExactInEveryFormThatTheServiceGivesIt(t *testing.T) {
 	for _, c := range []struct{ text, printed, unscaled string }{
 		{"49", "49", "02a802f8630a240000"},
@@ -111,7 +111,7 @@ func TestMoneyIsExactInEveryFormThatTheServiceGivesIt(t *testing.T) {
 	}
 }
 
-// K23: every price from 0.00 to 999.99 keeps its cent at scale 2, also as the float dust that a float column
+// Every price from 0.00 to 999.99 keeps its cent at scale 2, also as the float dust that a float column
 // makes of it.
 func TestEveryPriceKeepsItsCent(t *testing.T) {
 	f := &Field{Kind: Decimal, Precision: 38, Scale: 2}
