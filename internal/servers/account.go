@@ -2,7 +2,6 @@ package servers
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/user"
 	"strconv"
@@ -14,7 +13,8 @@ type account struct {
 	uid, gid uint32
 }
 
-// unprivileged is nil unless this process is root; then it is the user postgres or, where there is none, nobody.
+// unprivileged is nil unless this process is root; then it is the user postgres or, where there is none,
+// nobody.
 func unprivileged() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -30,8 +30,8 @@ func unprivileged() (*account, error) {
 			return &account{name: name, uid: uint32(uid), gid: uint32(gid)}, nil
 		}
 	}
-	return nil, fmt.Errorf("this process is root, PostgreSQL and PgBouncer refuse to run as root, and there is neither a user postgres nor " +
-		"a user nobody to run them as: run this as an ordinary user")
+	return nil, errors.New("this process is root, PostgreSQL and PgBouncer refuse to run as root, and there " +
+		"is neither a user postgres nor a user nobody to run them as: run this as an ordinary user")
 }
 
 // own hands a file or folder to the account; nil leaves it as it is.

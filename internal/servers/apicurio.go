@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 
@@ -19,24 +18,25 @@ const (
 
 // ApicurioConfig says how to start an Apicurio Registry. The zero value is good.
 type ApicurioConfig struct {
-	Dir  string // "": a temporary folder, removed by Stop; otherwise kept, and an earlier run's schemas there are used again
-	Port int    // 0: one that is free
+	// Dir keeps the schemas of an earlier run. "" is a temporary folder, which Stop removes.
+	Dir  string
+	Port int // 0: one that is free
 }
 
-// Apicurio is a running Apicurio Registry, a real schema registry behind Confluent's paths: unlike the embedded one it parses schemas and refuses
-// incompatible ones with 409 (the global rule is BACKWARD, as Confluent's is by default). Its /mode is not supported.
+// Apicurio is a running Apicurio Registry, a real schema registry behind Confluent's paths: unlike the
+// embedded one it parses schemas and refuses incompatible ones with 409 (the global rule is BACKWARD, as
+// Confluent's is by default). Its /mode is not supported.
 type Apicurio struct {
 	Port int
 
-	java    string
-	home    string
-	dir     *folder
-	mu      sync.Mutex
-	process *process
+	java string
+	home string
+	dir  *folder
+	run  *daemon
 }
 
-// StartApicurio starts an Apicurio Registry and returns once it answers. The first time on a machine Maven fetches it (142 MB).
-// Errors: ErrNoJava, ErrNoMaven, or what it said.
+// StartApicurio starts an Apicurio Registry and returns once it answers. The first time on a machine Maven
+// fetches it (142 MB). Errors: ErrNoJava, ErrNoMaven, or what it said.
 func StartApicurio(ctx context.Context, c ApicurioConfig) (*Apicurio, error) {
 	java, err := javaBinary()
 	if err != nil {
@@ -44,7 +44,8 @@ func StartApicurio(ctx context.Context, c ApicurioConfig) (*Apicurio, error) {
 	}
 	home, err := fetched("apicurio-"+apicurioVersion, func(dir string) error {
 		return maven(dir, "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack",
-			"-Dartifact=io.apicurio:apicurio-registry-app:"+apicurioVersion+":tar.gz:all", "-DoutputDirectory="+filepath.Join(dir, "app"))
+			"-Dartifact=io.apicurio:apicurio-registry-app:"+apicurioVersion+":tar.gz:all",
+			"-DoutputDirectory="+filepath.Join(dir, "app"))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("fetch Apicurio: %w", err)
@@ -54,9 +55,10 @@ func StartApicurio(ctx context.Context, c ApicurioConfig) (*Apicurio, error) {
 		return nil, err
 	}
 	a := &Apicurio{java: java, home: filepath.Join(home, "app"), dir: dir}
+	a.run = &daemon{launch: a.launch}
 	err = onFreePorts(1, c.Port, func(ports []int) error {
 		a.Port = ports[0]
-		return a.launch(ctx)
+		return a.run.start(ctx)
 	})
 	if err != nil {
 		dir.close()
@@ -69,7 +71,7 @@ func StartApicurio(ctx context.Context, c ApicurioConfig) (*Apicurio, error) {
 func (a *Apicurio) URL() string { return "http://" + address(a.Port) + "/apis/ccompat/v7" }
 
 // launch starts the process and waits until it answers.
-func (a *Apicurio) launch(ctx context.Context) error {
+func (a *Apicurio) launch(ctx context.Context) (*process, error) {
 	args := append(javaFlags("256m"),
 		"-Dquarkus.http.host="+host,
 		fmt.Sprintf("-Dquarkus.http.port=%d", a.Port),
@@ -78,64 +80,30 @@ func (a *Apicurio) launch(ctx context.Context) error {
 		// A file and not memory, so that a registry that was killed comes back with its schemas.
 		"-Dquarkus.datasource.jdbc.url=jdbc:h2:file:"+a.dir.join("schemas")+";WRITE_DELAY=0",
 		"-jar", filepath.Join(a.home, "apicurio-registry-app-"+apicurioVersion+"-runner.jar"))
-	process, err := start(command{
-		name: "Apicurio", path: a.java, args: args, dir: a.dir.path, log: a.dir.join("log"), lastWish: syscall.SIGKILL,
-	})
-	if err != nil {
-		return err
-	}
-	a.process = process
-	if err := a.ready(ctx); err != nil {
-		_ = process.stop(0, syscall.SIGKILL)
-		return err
-	}
-	return nil
+	return startReady(ctx, command{
+		name: "Apicurio", path: a.java, args: args, dir: a.dir.path, log: a.dir.join("log"),
+		lastWish: syscall.SIGKILL,
+	}, apicurioPatience, a.answers)
 }
 
-// ready waits until the registry lists its subjects.
-func (a *Apicurio) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, apicurioPatience)
-	defer cancel()
+// answers succeeds where the registry lists its subjects.
+func (a *Apicurio) answers(ctx context.Context) error {
 	client, err := sr.NewClient(sr.URLs(a.URL()))
 	if err != nil {
 		return err
 	}
-	for {
-		_, err := client.Subjects(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-a.process.exited:
-			return a.process.ended()
-		case <-ctx.Done():
-			return fmt.Errorf("apicurio on port %d is not ready after %v: %w (log: %s)", a.Port, apicurioPatience, err, a.dir.join("log"))
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+	_, err = client.Subjects(ctx)
+	return err
 }
 
 // Stop ends the registry and removes its temporary folder. A second Stop does nothing.
 func (a *Apicurio) Stop() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
 	defer a.dir.close()
-	return a.process.stop(stopPatience, syscall.SIGTERM)
+	return a.run.stop(stopPatience, syscall.SIGTERM)
 }
 
 // Kill ends the registry as kill -9 would and keeps its schemas and port, for Start.
-func (a *Apicurio) Kill() error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.process.stop(0, syscall.SIGKILL)
-}
+func (a *Apicurio) Kill() error { return a.run.stop(0, syscall.SIGKILL) }
 
 // Start starts a registry that was killed, on the same port and schemas.
-func (a *Apicurio) Start(ctx context.Context) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.process.alive() {
-		return nil
-	}
-	return a.launch(ctx)
-}
+func (a *Apicurio) Start(ctx context.Context) error { return a.run.start(ctx) }

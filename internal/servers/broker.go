@@ -2,37 +2,33 @@ package servers
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 )
 
 // BrokerConfig says how to start an embedded Kafka-protocol broker. The zero value is good.
 type BrokerConfig struct {
-	Ports    []int             // one broker for each; none: one broker on a free port
-	Settings map[string]string // broker configuration, on top of brokerSettings
-	Options  []kfake.Opt       // more of kfake's own, such as kfake.SleepOutOfOrder
+	Ports   []int       // one broker for each; none: one broker on a free port
+	Options []kfake.Opt // more of kfake's own, such as kfake.SleepOutOfOrder
 }
 
-// brokerSettings keep kfake from compacting, for ten years. Its compaction does not know open transactions: a committed watermark can vanish,
-// and the log start moves past records that are still there.
+// brokerSettings keep kfake from compacting, for ten years. Its compaction does not know open transactions: a
+// committed watermark can vanish, and the log start moves past records that are still there.
 var brokerSettings = map[string]string{
 	"log.cleaner.backoff.ms": "315360000000",
 }
 
-// Broker is an embedded broker, all in this process's memory: about 100 MB for a million records of 120 bytes, and nothing is freed before Stop.
-// It does not check topic settings, and a write that it refuses to a fenced producer opens a transaction for the new owner: judge fencing
-// on Apache Kafka. Its methods for injecting failures are kfake's.
+// Broker is an embedded broker, all in this process's memory: about 100 MB for a million records of 120
+// bytes. Nothing is freed before Stop. It does not check topic settings. A write that it refuses to a fenced
+// producer opens a transaction for the new owner, so test fencing on Apache Kafka. Its methods for injecting
+// failures are kfake's.
 type Broker struct{ *kfake.Cluster }
 
-// StartBroker starts an embedded broker. Kafka's clients, kcat included, can join at Brokers. Topics are not created by asking for them.
+// StartBroker starts an embedded broker. Kafka's clients, kcat included, can join at Brokers. Asking for a
+// topic does not create it.
 func StartBroker(c BrokerConfig) (*Broker, error) {
-	settings := make(map[string]string)
-	for _, layer := range []map[string]string{brokerSettings, c.Settings} {
-		for name, value := range layer {
-			settings[name] = value
-		}
-	}
-	options := []kfake.Opt{kfake.NumBrokers(1), kfake.BrokerConfigs(settings)}
+	options := []kfake.Opt{kfake.NumBrokers(1), kfake.BrokerConfigs(maps.Clone(brokerSettings))}
 	if len(c.Ports) > 0 {
 		options = append(options, kfake.Ports(c.Ports...))
 	}

@@ -27,13 +27,15 @@ func TestTheEmbeddedBrokerOnAGivenPortCommitsTransactionsAndServesOtherClients(t
 // commitRecords creates a compacted topic and commits the keys a and b to it in one transaction.
 func commitRecords(t *testing.T, brokers []string) {
 	t.Helper()
-	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.TransactionalID("servers-test"), kgo.DefaultProduceTopic("things"))
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.TransactionalID("servers-test"),
+		kgo.DefaultProduceTopic("things"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
 	compact := "compact"
-	_, err = kadm.NewClient(client).CreateTopic(t.Context(), 1, 1, map[string]*string{"cleanup.policy": &compact}, "things")
+	_, err = kadm.NewClient(client).CreateTopic(t.Context(), 1, 1,
+		map[string]*string{"cleanup.policy": &compact}, "things")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,8 @@ func commitRecords(t *testing.T, brokers []string) {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"a", "b"} {
-		if err := client.ProduceSync(t.Context(), &kgo.Record{Key: []byte(key), Value: []byte("1")}).FirstErr(); err != nil {
+		if err := client.ProduceSync(t.Context(), &kgo.Record{Key: []byte(key),
+			Value: []byte("1")}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -57,7 +60,8 @@ func readWithKcat(t *testing.T, brokers []string) {
 	if err != nil {
 		t.Fatal("kcat is missing: make deps installs it")
 	}
-	out, err := exec.CommandContext(t.Context(), kcat, "-b", strings.Join(brokers, ","), "-C", "-t", "things", "-e", "-q", "-f", "%k ",
+	out, err := exec.CommandContext(t.Context(), kcat, "-b", strings.Join(brokers, ","), "-C", "-t", "things",
+		"-e", "-q", "-f", "%k ",
 		"-X", "isolation.level=read_committed").CombinedOutput()
 	if err != nil || string(out) != "a b " {
 		t.Errorf("kcat read %q (%v), want the keys a and b", out, err)

@@ -17,8 +17,8 @@ type composeService struct {
 	Command     []string
 }
 
-// composeServices reads docker-compose.yml. Nothing here runs containers: `make compose-check` checks the file's form, these tests that its
-// services are set up as the ones that all other tests ran with.
+// composeServices reads docker-compose.yml. Nothing here runs containers: `make compose-check` checks the
+// file's form, these tests that its services are set up as the ones that all other tests ran with.
 func composeServices(t *testing.T) map[string]composeService {
 	t.Helper()
 	text, err := os.ReadFile("../../docker-compose.yml")
@@ -43,7 +43,8 @@ func TestComposeRunsApacheKafkaWithTheSettingsOfTheTests(t *testing.T) {
 	got := maps.Clone(kafka.Environment)
 	maps.DeleteFunc(got, func(name, _ string) bool {
 		return !strings.HasPrefix(name, "KAFKA_") || name == "KAFKA_HEAP_OPTS" ||
-			strings.Contains(name, "LISTENER") && name != "KAFKA_CONTROLLER_LISTENER_NAMES" || strings.HasSuffix(name, "_VOTERS")
+			strings.Contains(name, "LISTENER") && name != "KAFKA_CONTROLLER_LISTENER_NAMES" ||
+			strings.HasSuffix(name, "_VOTERS")
 	})
 	want := make(map[string]string)
 	for name, value := range kafkaSettings {

@@ -9,19 +9,21 @@ import (
 	"syscall"
 )
 
-// What Apache Kafka and Apicurio take, and is not on this machine.
+// What Apache Kafka and Apicurio need, and this machine does not have.
 var (
 	ErrNoJava  = errors.New("no Java: install 17 or newer (Debian: apt-get install default-jre-headless)")
-	ErrNoMaven = errors.New("no Maven, which fetches what runs on Java: install it (Debian: apt-get install maven)")
+	ErrNoMaven = errors.New("no Maven, which fetches what runs on Java: install it " +
+		"(Debian: apt-get install maven)")
 )
 
-// fetched returns the folder of this name in the user's cache, filled by fetch the first time that it is asked for on this machine.
+// fetched returns the folder of this name in the user's cache. The first time on a machine, fetch fills it.
 func fetched(name string, fetch func(dir string) error) (string, error) {
 	dir, err := cacheFolder(name)
 	if err != nil {
 		return "", err
 	}
-	// Packages' tests run side by side, and fetching fills the folder in place: without the lock one would run what another has half fetched.
+	// Packages' tests run side by side, and fetching fills the folder in place. Without the lock one would run
+	// what another has half fetched.
 	lock, err := lockFile(filepath.Join(dir, "lock"))
 	if err != nil {
 		return "", fmt.Errorf("lock %s: %w", dir, err)
@@ -38,8 +40,8 @@ func fetched(name string, fetch func(dir string) error) (string, error) {
 	return dir, os.WriteFile(complete, nil, 0o644)
 }
 
-// cacheFolder is a folder in the user's cache, made where absent. Root's home is closed to the unprivileged user that runs the
-// servers, so root's cache is /var/cache.
+// cacheFolder is a folder in the user's cache. The unprivileged user that runs the servers may not enter
+// root's home, so root's cache is /var/cache.
 func cacheFolder(name string) (string, error) {
 	base := "/var/cache"
 	if os.Geteuid() != 0 {
@@ -52,7 +54,7 @@ func cacheFolder(name string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// maven runs a goal whose output goes to dir. Its version is pinned where the goal names it, and in a pom.xml where there is one.
+// maven runs a goal whose output goes to dir. The goal's name pins its version, or else the pom.xml in dir.
 func maven(dir string, args ...string) error {
 	path, err := exec.LookPath("mvn")
 	if err != nil {
@@ -77,7 +79,8 @@ func javaBinary() (string, error) {
 	return path, nil
 }
 
-// javaFlags are for a quick start and little memory: the short-lived servers here gain nothing from the optimizing compiler.
+// javaFlags are for a quick start and little memory. Servers that live so short gain nothing from the
+// optimizing compiler.
 func javaFlags(heap string) []string {
 	return []string{"-Xms64m", "-Xmx" + heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
 }

@@ -16,10 +16,12 @@ type folder struct {
 	lock      *os.File // held while this process uses a temporary folder
 }
 
-// lockName is the file whose lock says that a temporary folder is in use. The kernel lets go of it when its holder dies, however that was.
+// lockName is the file whose lock says that a temporary folder is in use. The kernel lets go of it when its
+// holder dies, however it dies.
 const lockName = "in-use"
 
-// openFolder returns dir, made where it is absent, or a new temporary folder where dir is empty. The account may write to it.
+// openFolder returns dir, which it makes if need be, or a new temporary folder where dir is "". The account
+// may write to it.
 func openFolder(dir, kind string, as *account) (*folder, error) {
 	f := &folder{path: dir}
 	if dir == "" {
@@ -43,6 +45,17 @@ func openFolder(dir, kind string, as *account) (*folder, error) {
 	return f, nil
 }
 
+// TemporaryFolder makes a private folder storestream-<kind>-* for files that belong to no single server.
+// remove removes it. Where something kills this process before that, the next TemporaryFolder of the kind
+// does.
+func TemporaryFolder(kind string) (path string, remove func(), err error) {
+	f, err := openFolder("", kind, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	return f.path, f.close, nil
+}
+
 func (f *folder) join(name string) string { return filepath.Join(f.path, name) }
 
 // close removes the folder if it is a temporary one.
@@ -50,7 +63,7 @@ func (f *folder) close() {
 	if !f.temporary {
 		return
 	}
-	_ = os.RemoveAll(f.path) // what is still in use by nobody is swept later
+	_ = os.RemoveAll(f.path) // what stays behind is swept later
 	if f.lock != nil {
 		_ = f.lock.Close()
 	}
@@ -58,8 +71,8 @@ func (f *folder) close() {
 
 func prefix(kind string) string { return "storestream-" + kind + "-" }
 
-// sweep removes the temporary folders of processes that are gone. A folder that is younger than a minute is left alone: between
-// its making and its locking it looks abandoned.
+// sweep removes the temporary folders of processes that are gone. It leaves folders alone that are younger
+// than a minute: before its owner locks it, a new folder looks abandoned.
 func sweep(kind string) {
 	paths, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix(kind)+"*"))
 	for _, path := range paths {

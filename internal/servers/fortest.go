@@ -2,11 +2,10 @@ package servers
 
 import (
 	"context"
-
-	"github.com/twmb/franz-go/pkg/sr/srfake"
 )
 
-// TB is what of *testing.T, *testing.B and *rapid.T the functions below need, so that programs which import this package do not import testing.
+// TB is what the functions below need of *testing.T, *testing.B and *rapid.T. With it, programs that import
+// this package do not import testing.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -29,7 +28,8 @@ func forTest[S interface{ Stop() error }](t TB, start func() (S, error)) S {
 	return s
 }
 
-// PostgresForTest starts a PostgreSQL for the length of a test. A machine without one fails the test: `make deps` mends that.
+// PostgresForTest starts a PostgreSQL for the length of a test. A machine without one fails the test; `make
+// deps` installs it.
 func PostgresForTest(t TB, c PostgresConfig) *Postgres {
 	t.Helper()
 	return forTest(t, func() (*Postgres, error) { return StartPostgres(context.Background(), c) })
@@ -48,9 +48,9 @@ func BrokerForTest(t TB, c BrokerConfig) *Broker {
 }
 
 // RegistryForTest starts an embedded schema registry for the length of a test.
-func RegistryForTest(t TB, options ...srfake.Option) *Registry {
+func RegistryForTest(t TB) *Registry {
 	t.Helper()
-	return forTest(t, func() (*Registry, error) { return StartRegistry(0, options...) })
+	return forTest(t, func() (*Registry, error) { return StartRegistry(0) })
 }
 
 // KafkaForTest starts an Apache Kafka for the length of a test.

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -27,45 +26,47 @@ const (
 	kafkaCluster  = "c3RvcmVzdHJlYW0tZGV2MQ" // 16 bytes, base64
 )
 
-// kafkaSettings make one node a whole cluster, and the waits that are meant for many nodes short. docker-compose.yml has the same (a test
-// compares them); only addresses differ.
+// kafkaSettings make one node a whole cluster, and the waits that are meant for many nodes short.
+// docker-compose.yml has the same (a test compares them); only addresses differ.
 var kafkaSettings = map[string]string{
-	"process.roles":                            "broker,controller",
-	"node.id":                                  "1",
-	"controller.listener.names":                "CONTROLLER",
-	"auto.create.topics.enable":                "false", // a consumer must not create a topic that is not compacted
+	"process.roles":             "broker,controller",
+	"node.id":                   "1",
+	"controller.listener.names": "CONTROLLER",
+	// A consumer must not create a topic that is not compacted.
+	"auto.create.topics.enable":                "false",
 	"offsets.topic.replication.factor":         "1",
 	"offsets.topic.num.partitions":             "5",
 	"transaction.state.log.replication.factor": "1",
 	"transaction.state.log.min.isr":            "1",
 	"transaction.state.log.num.partitions":     "5",
 	"group.initial.rebalance.delay.ms":         "0",
-	"broker.session.timeout.ms":                "3000", // a broker that was killed may register again after this; 9 s by default
-	"broker.heartbeat.interval.ms":             "500",
+	// A broker that was killed may register again after this. The default is 9 s.
+	"broker.session.timeout.ms":    "3000",
+	"broker.heartbeat.interval.ms": "500",
 }
 
 // KafkaConfig says how to start an Apache Kafka. The zero value is good.
 type KafkaConfig struct {
-	Dir       string            // "": a temporary folder, removed by Stop; otherwise kept, and an earlier run's data there is used again
-	Port      int               // 0: one that is free
-	Settings  map[string]string // server.properties, on top of kafkaSettings
-	JavaFlags []string          // on top of a heap of 512 MB
+	// Dir keeps the data of an earlier run. "" is a temporary folder, which Stop removes.
+	Dir      string
+	Port     int               // 0: one that is free
+	Settings map[string]string // server.properties, on top of kafkaSettings
 }
 
-// Kafka is a running Apache Kafka, one node, without ZooKeeper. Its methods may be called from several goroutines, but Stop ends them all.
+// Kafka is a running Apache Kafka, one node, without ZooKeeper. Its methods may be called from several
+// goroutines, but Stop ends them all.
 type Kafka struct {
 	Port int
 
-	java    string
-	jars    string
-	config  KafkaConfig
-	dir     *folder
-	mu      sync.Mutex
-	process *process
+	java   string
+	jars   string
+	config KafkaConfig
+	dir    *folder
+	run    *daemon
 }
 
-// StartKafka starts an Apache Kafka and returns once it answers. The first time on a machine Maven fetches it (44 MB).
-// Errors: ErrNoJava, ErrNoMaven, or what it said.
+// StartKafka starts an Apache Kafka and returns once it answers. The first time on a machine Maven fetches it
+// (44 MB). Errors: ErrNoJava, ErrNoMaven, or what it said.
 func StartKafka(ctx context.Context, c KafkaConfig) (*Kafka, error) {
 	java, err := javaBinary()
 	if err != nil {
@@ -79,8 +80,9 @@ func StartKafka(ctx context.Context, c KafkaConfig) (*Kafka, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &Kafka{java: java, jars: filepath.Join(cache, "jars"), config: c, dir: dir}
-	if err := onFreePorts(2, c.Port, func(ports []int) error { return k.launch(ctx, ports[0], ports[1]) }); err != nil {
+	k := &Kafka{Port: c.Port, java: java, jars: filepath.Join(cache, "jars"), config: c, dir: dir}
+	k.run = &daemon{launch: k.launch}
+	if err := k.run.start(ctx); err != nil {
 		dir.close()
 		return nil, err
 	}
@@ -95,27 +97,18 @@ func fetchKafka(dir string) error {
 	return maven(dir, "dependency:copy-dependencies", "-DoutputDirectory="+filepath.Join(dir, "jars"))
 }
 
-// launch formats the folder if it is new, starts the process and waits until it answers.
-func (k *Kafka) launch(ctx context.Context, port, controllerPort int) error {
-	k.Port = port
-	if err := k.configure(controllerPort); err != nil {
-		return err
-	}
-	if _, err := os.Stat(k.dir.join("data/meta.properties")); errors.Is(err, os.ErrNotExist) {
-		if err := run(k.command("kafka.tools.StorageTool", "format", "-t", kafkaCluster, "-c", k.properties())); err != nil {
+// launch starts the process, on k.Port unless that is 0, and waits until it answers. The controller's port
+// may differ from start to start: it is not part of the data.
+func (k *Kafka) launch(ctx context.Context) (started *process, err error) {
+	err = onFreePorts(2, k.Port, func(ports []int) error {
+		k.Port = ports[0]
+		if err := k.configure(ports[1]); err != nil {
 			return err
 		}
-	}
-	process, err := start(k.command("kafka.Kafka", k.properties()))
-	if err != nil {
+		started, err = startReady(ctx, k.command("kafka.Kafka", k.properties()), kafkaPatience, k.answers)
 		return err
-	}
-	k.process = process
-	if err := k.ready(ctx); err != nil {
-		_ = process.stop(0, syscall.SIGKILL)
-		return err
-	}
-	return nil
+	})
+	return started, err
 }
 
 func (k *Kafka) command(class string, args ...string) command {
@@ -123,21 +116,21 @@ func (k *Kafka) command(class string, args ...string) command {
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
 		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
 	)
-	flags = append(flags, k.config.JavaFlags...)
 	return command{
 		name: "Apache Kafka", path: k.java, dir: k.dir.path, log: k.dir.join("log"), lastWish: syscall.SIGKILL,
 		args: append(append(flags, "-cp", filepath.Join(k.jars, "*"), class), args...),
 	}
 }
 
-// configure writes server.properties. The controller's port may differ from start to start: it is not part of the data.
+// configure writes server.properties, and formats the folder if it is new.
 func (k *Kafka) configure(controllerPort int) error {
 	settings := maps.Clone(kafkaSettings)
-	settings["listeners"] = fmt.Sprintf("PLAINTEXT://%s,CONTROLLER://%s", address(k.Port), address(controllerPort))
+	settings["listeners"] = fmt.Sprintf("PLAINTEXT://%s,CONTROLLER://%s", address(k.Port),
+		address(controllerPort))
 	settings["advertised.listeners"] = "PLAINTEXT://" + address(k.Port)
 	settings["controller.quorum.voters"] = "1@" + address(controllerPort)
 	settings["listener.security.protocol.map"] = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
-	settings["log.dirs"] = k.dir.join("data")
+	settings["log.dirs"] = k.Data()
 	maps.Copy(settings, k.config.Settings)
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
@@ -146,72 +139,51 @@ func (k *Kafka) configure(controllerPort int) error {
 	if err := os.WriteFile(k.properties(), []byte(text.String()), 0o600); err != nil {
 		return fmt.Errorf("configure Apache Kafka: %w", err)
 	}
-	return nil
+	if _, err := os.Stat(filepath.Join(k.Data(), "meta.properties")); !errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return run(k.command("kafka.tools.StorageTool", "format", "-t", kafkaCluster, "-c", k.properties()))
 }
 
 func (k *Kafka) properties() string { return k.dir.join("server.properties") }
 
-// ready waits until the broker names itself as the cluster's only one and is not held back by its controller.
-func (k *Kafka) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, kafkaPatience)
-	defer cancel()
+// answers succeeds where the broker names itself as the cluster's only one, and its controller does not hold
+// it back.
+func (k *Kafka) answers(ctx context.Context) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(k.Brokers()...), kgo.RequestRetries(0))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	for {
-		brokers, err := kadm.NewClient(client).ListBrokers(ctx)
-		if err == nil && len(brokers) == 1 && brokers[0].Port == int32(k.Port) {
-			return nil
-		}
-		select {
-		case <-k.process.exited:
-			return k.process.ended()
-		case <-ctx.Done():
-			return fmt.Errorf("kafka on port %d is not ready after %v: %w (log: %s)", k.Port, kafkaPatience, err, k.dir.join("log"))
-		case <-time.After(50 * time.Millisecond):
-		}
+	brokers, err := kadm.NewClient(client).ListBrokers(ctx)
+	if err == nil && (len(brokers) != 1 || brokers[0].Port != int32(k.Port)) {
+		err = fmt.Errorf("expected one broker, on port %d, found %v", k.Port, brokers)
 	}
+	return err
 }
 
 // Brokers are the addresses to bootstrap from.
 func (k *Kafka) Brokers() []string { return []string{address(k.Port)} }
 
-// Stop ends the broker and removes its temporary folder; data in a folder that was given is closed in order. A second Stop does nothing.
+// Stop ends the broker and removes its temporary folder; data in a folder that was given is closed in order.
+// A second Stop does nothing.
 func (k *Kafka) Stop() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
 	defer k.dir.close()
 	if k.dir.temporary {
-		return k.process.stop(0, syscall.SIGKILL)
+		return k.Kill()
 	}
-	return k.process.stop(kafkaPatience, syscall.SIGTERM)
+	return k.Shutdown()
 }
 
 // Shutdown ends the broker in order and keeps its data and port, for Start.
-func (k *Kafka) Shutdown() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.process.stop(kafkaPatience, syscall.SIGTERM)
-}
+func (k *Kafka) Shutdown() error { return k.run.stop(kafkaPatience, syscall.SIGTERM) }
 
-// Kill ends the broker as kill -9 would and keeps its data and port, for Start. What it had acknowledged is kept, by the page cache.
-func (k *Kafka) Kill() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.process.stop(0, syscall.SIGKILL)
-}
+// Kill ends the broker as kill -9 would and keeps its data and port, for Start. The page cache keeps what it
+// had acknowledged.
+func (k *Kafka) Kill() error { return k.run.stop(0, syscall.SIGKILL) }
 
 // Start starts a broker that was shut down or killed, on the same port and data, and returns once it answers.
-func (k *Kafka) Start(ctx context.Context) error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.process.alive() {
-		return nil
-	}
-	return onFreePorts(2, k.Port, func(ports []int) error { return k.launch(ctx, ports[0], ports[1]) })
-}
+func (k *Kafka) Start(ctx context.Context) error { return k.run.start(ctx) }
 
 // Restart is Shutdown, then Start.
 func (k *Kafka) Restart(ctx context.Context) error {
@@ -221,8 +193,15 @@ func (k *Kafka) Restart(ctx context.Context) error {
 	return k.Start(ctx)
 }
 
-// Pause freezes the broker: connections stay open and nothing answers, as with a machine that hangs. Resume ends it.
-func (k *Kafka) Pause() error { return k.process.signal(syscall.SIGSTOP) }
+// Pause freezes the broker: connections stay open and nothing answers, as with a machine that hangs. Resume
+// ends it.
+func (k *Kafka) Pause() error { return k.run.process.signal(syscall.SIGSTOP) }
 
 // Resume wakes a broker that was paused.
-func (k *Kafka) Resume() error { return k.process.signal(syscall.SIGCONT) }
+func (k *Kafka) Resume() error { return k.run.process.signal(syscall.SIGCONT) }
+
+// Pid is the broker's process id, for whoever measures it.
+func (k *Kafka) Pid() int { return k.run.process.cmd.Process.Pid }
+
+// Data is the folder of its topics' segments.
+func (k *Kafka) Data() string { return k.dir.join("data") }

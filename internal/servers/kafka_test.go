@@ -59,6 +59,6 @@ func TestApicurioRefusesAnIncompatibleSchemaAndKeepsIDsOverAKill(t *testing.T) {
 func needJava(t *testing.T) {
 	t.Helper()
 	if os.Getenv("E2E_BROKER") != "kafka" {
-		t.Skip("make test-kafka-producer runs it, and CI that: it takes Java and Maven, which make test does not ask for")
+		t.Skip("make test-kafka-producer runs it, in CI too: make test needs neither Java nor Maven")
 	}
 }

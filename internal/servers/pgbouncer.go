@@ -7,22 +7,23 @@ import (
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ErrNoPgBouncer says that PgBouncer is not installed. Nothing fetches it: there is no binary of it outside distributions.
+// ErrNoPgBouncer says that PgBouncer is not installed. Nothing fetches it: there is no binary of it outside
+// distributions.
 var ErrNoPgBouncer = errors.New("no PgBouncer: install it (Debian: apt-get install pgbouncer)")
 
 const pgBouncerPatience = 30 * time.Second
 
 // PgBouncerConfig says how to start a PgBouncer. Postgres is required.
 type PgBouncerConfig struct {
-	Postgres *Postgres         // every database name leads there
-	Users    map[string]string // password by user name, besides AdminUser: who may log in, and how PgBouncer logs in for them
+	Postgres *Postgres // every database name leads there
+	// Users are passwords by user name: who may log in besides AdminUser, and how PgBouncer logs in for them.
+	Users    map[string]string
 	PoolMode string            // "": transaction
 	PoolSize int               // server connections per user and database; 0: 20
 	Settings map[string]string // [pgbouncer], on top of the above
@@ -34,16 +35,15 @@ type PgBouncerConfig struct {
 type PgBouncer struct {
 	Port int
 
-	path    string
-	config  PgBouncerConfig
-	dir     *folder
-	as      *account
-	mu      sync.Mutex
-	process *process
+	path   string
+	config PgBouncerConfig
+	dir    *folder
+	as     *account
+	run    *daemon
 }
 
-// StartPgBouncer starts a PgBouncer in front of c.Postgres and returns once it takes clients. Users need not exist in the database yet.
-// Errors: ErrNoPgBouncer, or what it said.
+// StartPgBouncer starts a PgBouncer in front of c.Postgres and returns once it takes clients. Users need not
+// exist in the database yet. Errors: ErrNoPgBouncer, or what it said.
 func StartPgBouncer(ctx context.Context, c PgBouncerConfig) (*PgBouncer, error) {
 	path, err := pgBouncerBinary()
 	if err != nil {
@@ -58,9 +58,10 @@ func StartPgBouncer(ctx context.Context, c PgBouncerConfig) (*PgBouncer, error) 
 		return nil, err
 	}
 	b := &PgBouncer{path: path, config: c, dir: dir, as: as}
+	b.run = &daemon{launch: b.launch}
 	err = onFreePorts(1, c.Port, func(ports []int) error {
 		b.Port = ports[0]
-		return b.launch(ctx)
+		return b.run.start(ctx)
 	})
 	if err != nil {
 		dir.close()
@@ -79,25 +80,25 @@ func pgBouncerBinary() (string, error) {
 }
 
 // launch writes the configuration, starts the process and waits until its console answers.
-func (b *PgBouncer) launch(ctx context.Context) error {
+func (b *PgBouncer) launch(ctx context.Context) (*process, error) {
 	for name, text := range map[string]string{"userlist.txt": b.userList(), "pgbouncer.ini": b.ini()} {
 		if err := b.as.writeFile(b.dir.join(name), text, os.O_CREATE|os.O_TRUNC); err != nil {
-			return fmt.Errorf("configure PgBouncer: %w", err)
+			return nil, fmt.Errorf("configure PgBouncer: %w", err)
 		}
 	}
-	process, err := start(command{
+	return startReady(ctx, command{
 		name: "pgbouncer", path: b.path, args: []string{b.dir.join("pgbouncer.ini")},
 		dir: b.dir.path, log: b.dir.join("log"), as: b.as, lastWish: syscall.SIGKILL, // it keeps nothing
-	})
+	}, pgBouncerPatience, b.answers)
+}
+
+// answers succeeds where the console, which needs no server, takes a login.
+func (b *PgBouncer) answers(ctx context.Context) error {
+	conn, err := pgconn.Connect(ctx, b.DSN(AdminUser, AdminPassword, "pgbouncer"))
 	if err != nil {
 		return err
 	}
-	b.process = process
-	if err := b.ready(ctx); err != nil {
-		_ = process.stop(stopPatience, syscall.SIGQUIT)
-		return err
-	}
-	return nil
+	return conn.Close(ctx)
 }
 
 func (b *PgBouncer) ini() string {
@@ -111,7 +112,8 @@ func (b *PgBouncer) ini() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "[databases]\n* = host=%s port=%d\n\n[pgbouncer]\n", host, b.config.Postgres.Port)
 	fmt.Fprintf(&text, "listen_addr = %s\nlisten_port = %d\nunix_socket_dir =\n", host, b.Port)
-	fmt.Fprintf(&text, "auth_type = scram-sha-256\nauth_file = %s\nadmin_users = %s\n", b.dir.join("userlist.txt"), AdminUser)
+	fmt.Fprintf(&text, "auth_type = scram-sha-256\nauth_file = %s\nadmin_users = %s\n",
+		b.dir.join("userlist.txt"), AdminUser)
 	fmt.Fprintf(&text, "pool_mode = %s\ndefault_pool_size = %d\nmax_client_conn = 500\n", mode, size)
 	for name, value := range b.config.Settings {
 		fmt.Fprintf(&text, "%s = %s\n", name, value)
@@ -133,28 +135,6 @@ func (b *PgBouncer) userList() string {
 	return text.String()
 }
 
-// ready waits until the console, which needs no server, takes a login.
-func (b *PgBouncer) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, pgBouncerPatience)
-	defer cancel()
-	for {
-		conn, err := pgconn.Connect(ctx, b.DSN(AdminUser, AdminPassword, "pgbouncer"))
-		if err == nil {
-			_ = conn.Close(ctx)
-			if b.process.alive() {
-				return nil
-			}
-		}
-		select {
-		case <-b.process.exited:
-			return b.process.ended()
-		case <-ctx.Done():
-			return fmt.Errorf("pgbouncer on port %d is not ready after %v: %w (log: %s)", b.Port, pgBouncerPatience, err, b.dir.join("log"))
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
-}
-
 // DSN connects to a database through the pooler. The user must be AdminUser or one of the configured ones.
 func (b *PgBouncer) DSN(user, password, database string) string {
 	return dsn(b.Port, user, password, database)
@@ -162,29 +142,15 @@ func (b *PgBouncer) DSN(user, password, database string) string {
 
 // Stop ends it at once and removes its temporary folder. A second Stop does nothing.
 func (b *PgBouncer) Stop() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	err := b.process.stop(stopPatience, syscall.SIGQUIT)
-	b.dir.close()
-	return err
+	defer b.dir.close()
+	return b.run.stop(stopPatience, syscall.SIGQUIT)
 }
 
 // Kill cuts every client and server connection off. Start brings it back.
-func (b *PgBouncer) Kill() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.process.stop(0, syscall.SIGKILL)
-}
+func (b *PgBouncer) Kill() error { return b.run.stop(0, syscall.SIGKILL) }
 
 // Start starts a PgBouncer that was killed, on the same port.
-func (b *PgBouncer) Start(ctx context.Context) error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.process.alive() {
-		return nil
-	}
-	return b.launch(ctx)
-}
+func (b *PgBouncer) Start(ctx context.Context) error { return b.run.start(ctx) }
 
 // Restart is Kill, then Start.
 func (b *PgBouncer) Restart(ctx context.Context) error {

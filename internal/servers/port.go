@@ -10,17 +10,18 @@ import (
 // host is the only address that anything here listens on.
 const host = "127.0.0.1"
 
-// Free ports are looked for below those that systems give to outgoing connections (Linux: from 32768): a port that a
-// server had, and wants again after a restart, would otherwise now and then have become the local end of somebody's connection.
+// Free ports lie below those that systems give to outgoing connections (Linux: from 32768). Otherwise a port
+// that a server wants again after a restart could have become the local end of somebody's connection.
 const (
 	firstPort = 12000
 	lastPort  = 31999
 )
 
-// attempts is how often a server whose ports are chosen here is started with others when somebody took one meanwhile.
+// attempts is how often a server is started, each time on other ports, when somebody took one of them.
 const attempts = 5
 
-// freePorts returns n different ports that nothing listens on now. Another process may take one before the server does.
+// freePorts returns n different ports that nothing listens on now. Another process may take one before the
+// server does.
 func freePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	for range 1000 {
@@ -38,8 +39,8 @@ func freePorts(n int) ([]int, error) {
 	return nil, fmt.Errorf("no %d free ports on %s between %d and %d", n, host, firstPort, lastPort)
 }
 
-// onFreePorts calls start with free ports, the first of them the wanted one unless that is 0, until it succeeds or fails for another reason
-// than that somebody else took a port.
+// onFreePorts calls start with n free ports until it succeeds, or fails though nobody else took a port. The
+// first port is the wanted one, unless that is 0.
 func onFreePorts(n, wanted int, start func(ports []int) error) error {
 	for i := 1; ; i++ {
 		ports, err := freePorts(n)
@@ -59,7 +60,7 @@ func onFreePorts(n, wanted int, start func(ports []int) error) error {
 	}
 }
 
-// anyTaken tells whether something listens on one of the ports now.
+// anyTaken says whether something listens on one of the ports now.
 func anyTaken(ports []int) bool {
 	for _, port := range ports {
 		if taken(port) {

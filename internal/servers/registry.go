@@ -10,8 +10,9 @@ import (
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 )
 
-// Registry is an embedded schema registry on a port, all in memory. It answers on the paths of Confluent's, but never finds schemas incompatible and
-// accepts what is not Avro: where that matters, use Fake.Intercept or a real one.
+// Registry is an embedded schema registry on a port, all in memory. It answers on the paths of Confluent's,
+// but never finds schemas incompatible and accepts what is not Avro: where that matters, use Fake.Intercept
+// or a real one.
 type Registry struct {
 	URL  string
 	Fake *srfake.Registry
@@ -21,12 +22,12 @@ type Registry struct {
 }
 
 // StartRegistry starts an embedded registry on a port; 0: one that is free.
-func StartRegistry(port int, options ...srfake.Option) (*Registry, error) {
+func StartRegistry(port int) (*Registry, error) {
 	listener, err := net.Listen("tcp", address(port))
 	if err != nil {
 		return nil, fmt.Errorf("start the embedded schema registry: %w", err)
 	}
-	fake := srfake.NewRegistry(options...)
+	fake := srfake.NewRegistry()
 	r := &Registry{
 		URL:    "http://" + listener.Addr().String(),
 		Fake:   fake,

@@ -13,42 +13,19 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Standby starts a streaming standby of p, a PostgreSQL of its own with the same users and passwords. It answers (read-only) when Standby returns,
-// but need not have caught up: compare pg_last_wal_replay_lsn() with the primary's pg_current_wal_lsn(). The caller stops it, before p.
-//
-// The copy is made here and not by pg_basebackup, which the PostgreSQL that is fetched does not bring.
-func (p *Postgres) Standby(ctx context.Context) (*Postgres, error) {
-	dir, err := openFolder("", "postgres", p.as)
-	if err != nil {
-		return nil, err
-	}
-	standby := &Postgres{bin: p.bin, dir: dir, as: p.as}
-	if err := p.backup(ctx, standby); err != nil {
-		dir.close()
-		return nil, fmt.Errorf("copy the primary for a standby: %w", err)
-	}
-	err = onFreePorts(1, 0, func(ports []int) error {
-		standby.Port = ports[0]
-		return standby.launch(ctx)
-	})
-	if err != nil {
-		dir.close()
-		return nil, err
-	}
-	return standby, nil
-}
-
-// backup copies p's cluster into the standby's folder while p goes on writing. What the server writes between the two calls is
-// torn in the copy and made whole by the log, which the standby streams from where the label says.
-func (p *Postgres) backup(ctx context.Context, standby *Postgres) error {
+// backup copies p's cluster into the standby's folder while p goes on writing. What the server writes between
+// the two calls is torn in the copy. The log makes it whole: the standby streams it from where the label
+// says. pg_basebackup would do all this, but the PostgreSQL that we fetch does not bring it.
+func backup(ctx context.Context, p, standby *Postgres) error {
 	conn, err := pgx.Connect(ctx, p.AdminDSN("postgres"))
 	if err != nil {
 		return err
 	}
 	defer conn.Close(ctx)
 	begin, end := "SELECT pg_backup_start('standby', true)", "SELECT labelfile FROM pg_backup_stop(false)"
-	if major := conn.PgConn().ParameterStatus("server_version"); major < "15" { // 13 and 14 are the older ones that we run on
-		begin, end = "SELECT pg_start_backup('standby', true, false)", "SELECT labelfile FROM pg_stop_backup(false, false)"
+	if conn.PgConn().ParameterStatus("server_version") < "15" { // 13 and 14 are the older ones that we run on
+		begin, end = "SELECT pg_start_backup('standby', true, false)",
+			"SELECT labelfile FROM pg_stop_backup(false, false)"
 	}
 	// A slot keeps the log that the standby will ask for, however fast the primary writes meanwhile.
 	slot := slotName(filepath.Base(standby.dir.path))
@@ -84,8 +61,10 @@ func slotName(folder string) string {
 	return string(name)
 }
 
-// notCopied belongs to the primary alone: its process, and the log and slots. Of a folder only the content is left out.
-var notCopied = []string{"postmaster.pid", "postmaster.opts", "pg_wal", "pg_replslot", "pg_dynshmem", "pg_stat_tmp", "pg_subtrans"}
+// notCopied belongs to the primary alone: its process, and the log and slots. Of a folder only the content is
+// left out.
+var notCopied = []string{"postmaster.pid", "postmaster.opts", "pg_wal", "pg_replslot", "pg_dynshmem",
+	"pg_stat_tmp", "pg_subtrans"}
 
 // copyCluster copies a cluster's files. Those that vanish meanwhile (temporary tables) are not missed.
 func copyCluster(from, to string, as *account) error {
