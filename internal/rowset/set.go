@@ -1,4 +1,5 @@
-// Package rowset remembers one Version of each of many rows in little memory: what of a resource was published.
+// Package rowset remembers one Version of each of many rows in little memory: what was published of a
+// resource.
 package rowset
 
 import (
@@ -10,9 +11,9 @@ import (
 
 // Set holds a Version by row id.
 //
-// It is flat memory: entries of 20 bytes in shards of open addressing, which grow by an eighth, so 24 bytes a row at the most once a
-// shard has outgrown its first few hundred rows. It may be capped in bytes: at the cap Put takes no new rows, and says so.
-// A Set is for one goroutine.
+// It is flat memory: entries of 20 bytes in hash tables with open addressing (shards) that grow by an eighth.
+// So it takes at most 24 bytes a row, once the shards have outgrown their first few hundred rows. It may be
+// capped in bytes: at the cap Put takes no new rows, and says so. A Set is for one goroutine.
 type Set struct {
 	shards   [shards]shard
 	n        int
@@ -25,14 +26,16 @@ const (
 	shards       = 256
 	entryBytes   = 20
 	shardMinimum = 8
-	// A shard doubles up to this many places, and Evict leaves it as large: a set that fills and empties all the time is not built anew each time.
+	// A shard doubles up to this many places, and Evict leaves it that large: a set that fills and empties all
+	// the time is not built anew each time.
 	shardSmall = 256
 )
 
-// entry is the id (64 bits), the updated_at in milliseconds since MinInstant (49 bits reach past MaxInstant), 45 bits of the content's
-// hash, a bit that says the entry is in use and the mark. A row is equal to a version
-// when hash and time are: the content holds the time, so a changed row is taken for equal only with the same millisecond and the same 45
-// bits.
+// entry is 160 bits: the id (64), the updated_at in milliseconds since MinInstant (49, which reach past
+// MaxInstant), 45 bits of the content's hash, a bit that says the entry is in use, and the mark.
+//
+// A row is equal to a version when hash and time are. So a changed row is taken for equal only if it has the
+// same millisecond and the same 45 bits.
 type entry [5]uint32
 
 type shard struct {
@@ -68,8 +71,9 @@ func pack(id int64, v Version) entry {
 	if v.Marked {
 		flags |= markBit
 	}
-	// 96 bits: time 49 | hash 45 | flags 2.
-	return entry{uint32(id), uint32(uint64(id) >> 32), uint32(t), uint32(t>>32) | uint32(h)<<17, uint32(h>>15)<<2 | flags}
+	// The last 96 bits: time 49 | hash 45 | flags 2.
+	return entry{uint32(id), uint32(uint64(id) >> 32),
+		uint32(t), uint32(t>>32) | uint32(h)<<17, uint32(h>>15)<<2 | flags}
 }
 
 func (e *entry) used() bool { return e[4]&usedBit != 0 }
@@ -81,7 +85,7 @@ func (e *entry) version() Version {
 	return Version{Millis: int64(t) + epochMillis, Hash: h, Marked: e[4]&markBit != 0}
 }
 
-// New is an empty set that takes at most maxBytes; 0: no cap.
+// New returns an empty set that takes at most maxBytes; 0: no cap.
 func New(maxBytes int) *Set {
 	if maxBytes == 0 {
 		maxBytes = math.MaxInt
@@ -98,10 +102,10 @@ func (s *Set) Added() int { return s.added }
 // Bytes is the memory that the rows take.
 func (s *Set) Bytes() int { return s.bytes }
 
-// spread is Fibonacci hashing: ids are dense, so neighbours must not share a shard's neighbourhood.
+// spread is Fibonacci hashing. Ids are dense, so neighbours must not come to lie side by side.
 func spread(id int64) uint64 { return bits.RotateLeft64(uint64(id)*0x9E3779B97F4A7C15, 32) }
 
-// find returns the place of id in s, or the free place where it would go.
+// find returns the place of id in s, or the free place where it would go. s has places.
 func (s *shard) find(id int64, h uint64) (at int, found bool) {
 	at = s.home(h)
 	for {
@@ -124,7 +128,7 @@ func (s *shard) home(h uint64) int {
 	return int(hi)
 }
 
-// Get is the version of id.
+// Get returns the version of id.
 func (s *Set) Get(id int64) (Version, bool) {
 	h := spread(id)
 	sh := &s.shards[h>>56]
@@ -142,19 +146,14 @@ func (s *Set) Get(id int64) (Version, bool) {
 func (s *Set) Put(id int64, v Version) bool {
 	h := spread(id)
 	sh := &s.shards[h>>56]
-	if (sh.n+1)*16 > len(sh.entries)*15 { // at most 15 of 16 places in use
-		if !s.grow(sh) {
-			if len(sh.entries) == 0 {
-				return false
-			}
-			at, found := sh.find(id, h)
-			if found {
-				sh.entries[at] = pack(id, v)
-			}
-			return found
-		}
+	full := (sh.n+1)*16 > len(sh.entries)*15 && !s.grow(sh) // at most 15 of 16 places are in use
+	if len(sh.entries) == 0 {
+		return false
 	}
 	at, found := sh.find(id, h)
+	if full && !found {
+		return false
+	}
 	sh.entries[at] = pack(id, v)
 	if !found {
 		sh.n++
@@ -164,6 +163,7 @@ func (s *Set) Put(id int64, v Version) bool {
 	return true
 }
 
+// grow makes sh larger, unless the set would then exceed its cap.
 func (s *Set) grow(sh *shard) bool {
 	size := max(shardMinimum, len(sh.entries)+len(sh.entries)/8+1)
 	if len(sh.entries) < shardSmall {
@@ -205,7 +205,7 @@ func (s *Set) Remove(id int64) {
 	}
 	sh.n--
 	s.n--
-	// Close the gap: an entry behind it that a search reaches only across it moves into it.
+	// Close the gap: an entry behind it moves into it if a search would reach that entry only across the gap.
 	hole := at
 	for {
 		if at++; at == len(sh.entries) {
@@ -232,8 +232,8 @@ func between(hole, home, at int) bool {
 	return hole < home || home <= at
 }
 
-// Evict forgets the rows with an updated_at before settled. Versions keep milliseconds: one in settled's own millisecond stays, or a
-// row a few microseconds after settled would be taken for new.
+// Evict forgets the rows with an updated_at before settled. Versions keep milliseconds: one in settled's own
+// millisecond stays, or a row a few microseconds after settled would be taken for new.
 func (s *Set) Evict(settled schemas.Instant) {
 	limit := settled.Millis()
 	s.n, s.bytes, s.added = 0, 0, 0

@@ -37,7 +37,8 @@ func TestASetAnswersLikeAMap(t *testing.T) {
 					model[id] = v
 				}
 			default:
-				v := Version{Millis: rapid.Int64Range(-100, 100).Draw(t, "ms"), Hash: rapid.Uint64().Draw(t, "hash") & hashMask, Marked: rapid.Bool().Draw(t, "marked")}
+				v := Version{Millis: rapid.Int64Range(-100, 100).Draw(t, "ms"),
+					Hash: rapid.Uint64().Draw(t, "hash") & hashMask, Marked: rapid.Bool().Draw(t, "marked")}
 				s.Put(id, v)
 				model[id] = v
 			}
@@ -69,7 +70,7 @@ func TestASetKeepsTheWholeRangeOfTimesAndIds(t *testing.T) {
 	}
 }
 
-// K4: state that grows without bound. Past the cap rows are repeated, never lost: a row not remembered is not suppressed.
+// Past the cap rows are repeated, never lost: a row that is not remembered is not suppressed.
 func TestASetStaysWithinItsBytesAndRefusesOnlyNewRows(t *testing.T) {
 	const limit = 1 << 20
 	s := New(limit)

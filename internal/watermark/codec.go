@@ -12,17 +12,19 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// ErrNewer says that the watermark was written by a newer storestream.
-var ErrNewer = errors.New("written by a newer version of storestream: upgrade this one, or read the topic with the other")
+// ErrNewer says that a newer storestream wrote the watermark.
+var ErrNewer = errors.New(
+	"written by a newer version of storestream: upgrade this one, or read the topic with the other")
 
-// Encode writes w as the value of a record: one JSON object, times in RFC 3339, UTC, six digits of fraction.
+// Encode returns w as the value of a record: a JSON object, its times in RFC 3339, UTC, with six digits of
+// fraction.
 func Encode(w Watermark) ([]byte, error) {
 	w.Version = Version
 	return json.Marshal(w)
 }
 
-// Decode reads what Encode wrote. Members that it does not know it ignores; a version above its own, or a state that
-// cannot be (an unusable time, another resource than the record's key says), is an error.
+// Decode reads what Encode wrote. It ignores members that it does not know. A version above its own is an
+// error, and so is a state that cannot be: an unusable time, or another resource than the record's key says.
 func Decode(resource string, value []byte) (Watermark, error) {
 	w := New(resource)
 	w.Version = 0 // so that a value without one is seen
@@ -31,9 +33,11 @@ func Decode(resource string, value []byte) (Watermark, error) {
 	}
 	switch {
 	case w.Version > Version:
-		return Watermark{}, fmt.Errorf("watermark of %s has version %d, this program knows %d: %w", resource, w.Version, Version, ErrNewer)
+		return Watermark{}, fmt.Errorf("watermark of %s has version %d, this program knows %d: %w",
+			resource, w.Version, Version, ErrNewer)
 	case w.Version < 1:
-		return Watermark{}, fmt.Errorf("watermark of %s has version %d, expected 1 to %d", resource, w.Version, Version)
+		return Watermark{}, fmt.Errorf("watermark of %s has version %d, expected 1 to %d",
+			resource, w.Version, Version)
 	case w.Resource != resource:
 		return Watermark{}, fmt.Errorf("watermark under the key %q names resource %q", resource, w.Resource)
 	}
@@ -45,10 +49,13 @@ func Decode(resource string, value []byte) (Watermark, error) {
 	return w, nil
 }
 
+// instants returns the times of w under their names in the JSON.
 func (w Watermark) instants() map[string]schemas.Instant {
-	all := map[string]schemas.Instant{"settled": w.Settled, "as_of": w.AsOf, "seen_from": w.DedupFrom, "last_sweep": w.LastSweep, "written": w.Written}
-	if w.Cursor != nil {
-		all["cursor.updated_at"], all["cursor.mark_time"], all["cursor.started"] = w.Cursor.UpdatedAt, w.Cursor.HorizonTime, w.Cursor.Started
+	all := map[string]schemas.Instant{"settled": w.Settled, "as_of": w.AsOf, "seen_from": w.DedupFrom,
+		"last_sweep": w.LastSweep, "written": w.Written}
+	if c := w.Cursor; c != nil {
+		all["cursor.updated_at"], all["cursor.mark_time"] = c.UpdatedAt, c.HorizonTime
+		all["cursor.started"] = c.Started
 	}
 	if w.Replay != nil {
 		all["replay.from"], all["replay.at"] = w.Replay.From, w.Replay.At
@@ -62,7 +69,7 @@ func (w Watermark) instants() map[string]schemas.Instant {
 	return all
 }
 
-// DecodeRequest reads the value of a record of the requests topic under the key resource.
+// DecodeRequest reads the value of a record of the requests topic: its offset is id, its key is resource.
 func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
 	r := Request{ID: id}
 	if err := json.Unmarshal(value, &r); err != nil {
@@ -82,10 +89,11 @@ func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
 	return r, nil
 }
 
-// DeadLetterHash identifies the row of a dead letter, so that an equal one is not written again.
+// DeadLetterHash identifies the row of a dead letter, so that nobody writes an equal one again.
 func DeadLetterHash(row []byte) uint64 { return xxhash.Sum64(row) }
 
-// DeadLetterKey is the key of the dead letter of a row: by its id where it has a usable one, else by its content.
+// DeadLetterKey is the key of a row's dead letter: by the row's id, or by its content where it has no usable
+// id.
 func DeadLetterKey(resource string, reject schemas.Reject) string {
 	if reject.HasID {
 		return resource + "/" + strconv.FormatInt(reject.ID, 10)
@@ -93,7 +101,7 @@ func DeadLetterKey(resource string, reject schemas.Reject) string {
 	return fmt.Sprintf("%s/%016x", resource, DeadLetterHash(reject.Row))
 }
 
-// DeadLetterRow is the id of the row that the dead letter with this key stands for; false: the row has no usable id.
+// DeadLetterRow is the id in a dead letter's key; false: its row has no usable id.
 func DeadLetterRow(key string) (id int64, ok bool) {
 	_, text, _ := strings.Cut(key, "/")
 	id, err := strconv.ParseInt(text, 10, 64)

@@ -11,8 +11,8 @@ const (
 	Sweeps Kind = "sweep" // compare the whole topic with the source and repair it
 )
 
-// Request is what the command line asks of the instance that owns a resource: a record of the requests topic, under the resource's
-// name.
+// Request is what the command line asks of the instance that owns a resource: a record of the requests topic,
+// under the resource's name.
 type Request struct {
 	// ID is the record's offset: requests are applied in this order, each once.
 	ID       int64            `json:"-"`

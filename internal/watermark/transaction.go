@@ -2,7 +2,7 @@ package watermark
 
 import "github.com/storestream/storestream/schemas"
 
-// Transaction is what one Kafka transaction writes: all of it becomes visible to a read_committed consumer, or none of it.
+// Transaction is what one Kafka transaction writes: a read_committed consumer sees all of it, or nothing.
 type Transaction struct {
 	// Rows are upserts, in the order in which a consumer is to see them.
 	Rows []schemas.Record
@@ -23,39 +23,41 @@ func (t *Transaction) Len() int {
 
 // DeadLetter is a record of the dead-letter topic.
 type DeadLetter struct {
-	// Key is <resource>/<id>, or <resource>/ and the hash of the row (16 hex digits) where it has no usable id.
+	// Key is DeadLetterKey's.
 	Key string
-	// Row is the row as a JSON object; nil takes the letter out.
+	// Row is the row as a JSON object; nil takes the dead letter out.
 	Row []byte
 	// The record's headers. Field may be empty; Err never holds a value of the row.
 	Source, Field, Err string
 }
 
-// Stray is the newest record of a row's key in a partition where that key does not belong: of another producer, for ours never write there. It stands beside
-// the row's own record for ever, because compaction looks at one partition at a time.
+// Stray is the newest record with a row's key in a partition where that key does not belong. Another producer
+// wrote it, for ours never write there. It stands beside the row's own record for ever, because compaction
+// looks at one partition at a time.
 type Stray struct {
 	ID        int64
 	Partition int32
 }
 
-// Published is a record found in the data topic while a successor rebuilds `seen`.
+// Published is a record found in the data topic: by a takeover, or by a comparison.
 type Published struct {
 	ID int64
 	// UpdatedAt is floored to the millisecond: Avro keeps no more.
 	UpdatedAt schemas.Instant
-	// CreatedAt is filled in where the topic is read for a comparison.
+	// CreatedAt is there for comparisons only.
 	CreatedAt schemas.Instant
 	// Hash is schemas.Hash of the value as today's schema encodes it.
 	Hash uint64
 	// Time is the Kafka record time.
 	Time schemas.Instant
-	// Tombstone: the row is gone; the other fields but ID are 0.
+	// Tombstone: the row is deleted. The other fields but ID are 0.
 	Tombstone bool
 	// Old: it stands before the end offsets of the replay in hand, so it does not suppress an equal row.
 	Old bool
-	// Stray: it lies in Partition, where its key does not belong, so that it says nothing of the row. Only comparisons meet such records.
+	// Stray: it lies in Partition, where its key does not belong, and says nothing of the row. Only comparisons
+	// get such records.
 	Stray     bool
 	Partition int32
-	// Foreign: its key is no row's, ID means nothing. Only comparisons meet such records.
+	// Foreign: its key is no row's, and ID means nothing. Only comparisons get such records.
 	Foreign bool
 }

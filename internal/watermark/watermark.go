@@ -1,21 +1,22 @@
-// Package watermark holds what storestream knows about how far a resource has been published: the record that is written to
-// the watermark topic in the same transaction as the rows it speaks of, and the requests that change it.
+// Package watermark holds what storestream knows about how far a resource has been published: the record that
+// is written in the same transaction as the rows it speaks of, and the requests that change it.
 package watermark
 
 import "github.com/storestream/storestream/schemas"
 
-// Version is the version of the JSON form. A reader refuses a higher one: it was written by a newer storestream.
+// Version is the version of the JSON form. A reader refuses a higher one: a newer storestream wrote it.
 const Version = 1
 
-// Watermark is the state of one resource, JSON under the resource's name in the watermark topic. Everything that a successor
-// needs is here or in the data topic; there is no other state (K30).
+// Watermark is the state of one resource: JSON under the resource's name in the watermark topic. Everything
+// that a successor needs is here or in the data topic. There is no other state.
 type Watermark struct {
 	Version  int    `json:"version"`
 	Resource string `json:"resource"`
-	// Settled: every row with an updated_at before it has been published, and none can appear there any more (overlap is
-	// already taken off). Reads start here. schemas.MinInstant before anything was settled.
+	// Settled: every row with an earlier updated_at has been published, and none can appear there any more (the
+	// overlap is already taken off). Reads start here. schemas.MinInstant before anything was settled.
 	Settled schemas.Instant `json:"settled"`
-	// AsOf is when the last complete pass began, by the clock of the instance that made it. MinInstant: none yet.
+	// AsOf is when the last complete pass began, by the clock of the instance that made it. MinInstant: none
+	// yet.
 	AsOf schemas.Instant `json:"as_of"`
 	// Rows counts the rows published in all, replays included.
 	Rows int64 `json:"rows"`
@@ -27,8 +28,8 @@ type Watermark struct {
 
 	// Cursor is where a pass that was cut short goes on; nil: at Settled.
 	Cursor *Cursor `json:"cursor,omitempty"`
-	// DedupFrom is the smallest Kafka record time among the rows that `seen` holds: a successor rebuilds `seen` from the first
-	// record of each partition with that time or a later one.
+	// DedupFrom is the smallest Kafka record time among the rows that dedup holds. A successor rebuilds dedup
+	// from the first record of each partition with that time or a later one.
 	DedupFrom schemas.Instant `json:"seen_from"`
 	// Replay is the replay in hand, nil if none.
 	Replay *Replay `json:"replay,omitempty"`
@@ -38,25 +39,25 @@ type Watermark struct {
 	LastSweep schemas.Instant `json:"last_sweep"`
 	// Swept is what that sweep came to, nil if none was finished.
 	Swept *Swept `json:"swept,omitempty"`
-	// TopicID and Partitions are those of the data topic this speaks of. Another id is another topic (a first load); another
-	// count would put one key in two partitions (held).
+	// TopicID and Partitions are those of the data topic that this speaks of. Another id is another topic: a
+	// first load begins. Another count would put one key into two partitions: the resource is held.
 	TopicID    string `json:"topic_id"`
 	Partitions int32  `json:"partitions"`
-	// Written is when this was written, by the clock of Instance: tells a live neighbour from one long gone.
+	// Written is when this was written, by the clock of Instance. It tells a live neighbour from one long gone.
 	Written schemas.Instant `json:"written"`
 }
 
-// Cursor is the last row of the last published chunk of a Postgres pass, with what the settle rule needs to let the rest of that pass
-// settle what the first part read. Settled does not move by it.
+// Cursor is the last row of the last published chunk of a Postgres pass, and what the settle rule needs so
+// that the rest of the pass settles what the first part read. Settled does not move by it.
 type Cursor struct {
 	UpdatedAt schemas.Instant `json:"updated_at"`
 	ID        int64           `json:"id"`
-	// Xmin is the smallest snapshot xmin among the chunks read so far; HorizonTime and HorizonNext are the horizon noted before the
-	// first of them. All three are 0 where the source has no such thing.
+	// Xmin is the smallest snapshot xmin among the chunks read so far. HorizonTime and HorizonNext are the
+	// horizon noted before the first of them. All three are 0 where the source has no such thing.
 	Xmin        uint64          `json:"xmin,omitempty"`
 	HorizonTime schemas.Instant `json:"mark_time,omitempty"`
 	HorizonNext uint64          `json:"mark_next,omitempty"`
-	// Started is the instance's clock at the start of the pass: what AsOf becomes when it completes.
+	// Started is the instance's clock at the start of the pass: AsOf becomes it when the pass completes.
 	Started schemas.Instant `json:"started"`
 }
 
@@ -64,11 +65,12 @@ type Cursor struct {
 type Replay struct {
 	Request int64           `json:"request"`
 	From    schemas.Instant `json:"from"`
-	// At is when the replay was accepted, by the instance's clock: the first complete pass that began after it finishes the replay.
+	// At is when the replay was accepted, by the instance's clock. The first complete pass that began after it
+	// finishes the replay.
 	At schemas.Instant `json:"at"`
-	// Ends are the data partitions' end offsets when it was accepted, by partition. Only a record at or after its partition's
-	// end was published by this replay, so only such a one suppresses an equal row: a takeover in the middle would call the rest
-	// seen.
+	// Ends are the data partitions' end offsets when it was accepted, by partition. The replay published only
+	// the records from there on, so only those suppress an equal row. Else, after a takeover in the middle, the
+	// rest would count as published.
 	Ends []int64 `json:"ends"`
 }
 
@@ -100,6 +102,6 @@ type Swept struct {
 
 // New is the watermark of a resource of which nothing is known.
 func New(resource string) Watermark {
-	return Watermark{Version: Version, Resource: resource, Settled: schemas.MinInstant, AsOf: schemas.MinInstant, Request: -1,
-		DedupFrom: schemas.MaxInstant, LastSweep: schemas.MinInstant, Written: schemas.MinInstant}
+	return Watermark{Version: Version, Resource: resource, Settled: schemas.MinInstant, AsOf: schemas.MinInstant,
+		Request: -1, DedupFrom: schemas.MaxInstant, LastSweep: schemas.MinInstant, Written: schemas.MinInstant}
 }
