@@ -33,8 +33,6 @@ func newDeadLetters(cfg *Config) *deadLetters {
 	return d
 }
 
-func (d *deadLetters) len() int { return len(d.held) }
-
 func (d *deadLetters) key(r *schemas.Reject) string {
 	return watermark.DeadLetterKey(d.cfg.Resource.Name, *r)
 }

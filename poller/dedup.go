@@ -25,14 +25,11 @@ type dedup struct {
 	evicted time.Time
 }
 
-// defaultDedupBytes keeps some 2.7 million rows.
-const defaultDedupBytes = 64 << 20
+// maxDedupBytes keeps some 2.7 million rows.
+const maxDedupBytes = 64 << 20
 
-func newDedup(maxBytes int, now func() time.Time) dedup {
-	if maxBytes == 0 {
-		maxBytes = defaultDedupBytes
-	}
-	return dedup{rows: rowset.New(maxBytes), now: now, clock: schemas.MinInstant}
+func newDedup(now func() time.Time) dedup {
+	return dedup{rows: rowset.New(maxDedupBytes), now: now, clock: schemas.MinInstant}
 }
 
 // restore takes a record of the data topic during a takeover, which goes on at mark.
@@ -58,10 +55,6 @@ func (d *dedup) remember(row *schemas.Record, hash uint64) bool {
 	}
 	return d.rows.Put(row.ID, rowset.Version{Millis: row.UpdatedAt.Millis(), Hash: hash})
 }
-
-// from is the smallest record time that a row with an updated_at at or after settled can have in the data
-// topic: from there a takeover must read it back.
-func (d *dedup) from(settled schemas.Instant) schemas.Instant { return d.future.from(settled) }
 
 // committed ends a transaction, and drops what settled has passed: when there is much of it, or once a
 // minute. Nothing depends on when.
@@ -110,7 +103,8 @@ func (f *futureRows) note(recordTime, updatedAt schemas.Instant) {
 	f.spans = append(f.spans, futureSpan{recordTime, updatedAt})
 }
 
-// from is dedup.from's. It drops the spans that settled has passed.
+// from is the smallest record time that a row with an updated_at at or after settled can have in the data topic: a
+// takeover must read back from there. The spans that settled has passed go.
 func (f *futureRows) from(settled schemas.Instant) schemas.Instant {
 	from, kept := settled, f.spans[:0]
 	for _, s := range f.spans {

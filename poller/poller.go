@@ -45,13 +45,11 @@ type Config struct {
 
 	// Eager is for `run --once`: every pass is complete, every watermark is written at once, and nothing is
 	// swept.
-	Eager bool
-	// DedupBytes caps what is kept to recognize rows; 0: 64 MiB, some 2.7 million rows.
-	DedupBytes int
-	Sweep      SweepConfig
-	Now        func() time.Time
-	Metrics    *metrics.Resource
-	Log        *zap.Logger
+	Eager   bool
+	Sweep   SweepConfig
+	Now     func() time.Time
+	Metrics *metrics.Resource
+	Log     *zap.Logger
 }
 
 // The wait after the first poll that failed, and the longest. After a HoldError the longest comes at once.
@@ -108,42 +106,40 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 		p.cfg.Metrics.Lag.Begin(p.cfg.Now()) // no pass yet: as far behind as we have been trying
 	}
 	for {
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case wait.Over(stop):
+			return p.publisher.commit(ctx, watermark.Transaction{}) // what is known: a successor begins there
+		}
 		if err := p.acceptRequests(ctx); err != nil {
 			return err
 		}
 		began := p.cfg.Now()
+		next := began
 		err := p.poll(ctx, stop)
 		if err == nil {
-			p.ended(began, nil)
+			next = p.ended(began, nil)
 			err = p.sweep(ctx, stop)
 		}
 		var write *writeError
 		switch {
 		case errors.As(err, &write):
-			return write.err
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case wait.Over(stop):
-			return p.publisher.flush(ctx)
-		case errors.Is(err, errAsked):
+			return err
+		case errors.Is(err, errAsked), ctx.Err() != nil, wait.Over(stop):
 			continue
 		case err != nil:
-			p.ended(began, err)
+			next = p.ended(began, err)
 			p.sweeper.pollFailed(err, p.failures.N)
 		}
-		if !p.wait(ctx, stop, p.pause(began, err)) {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			return p.publisher.flush(ctx)
-		}
+		p.wait(ctx, stop, next)
 	}
 }
 
 // poll makes one pass and the second looks that are due. It returns nil, a source's error, errAsked,
 // errStopped or a *writeError.
 func (p *Poller) poll(ctx context.Context, stop <-chan struct{}) error {
-	p.board.doing("polling")
+	p.board.change(func(s *Status) { s.Doing, s.Since = "polling", p.cfg.Now() })
 	r := p.publisher.nextPass()
 	err := p.reader.read(ctx, stop, r, func(b Batch) error { return p.publisher.publish(ctx, b, r.From) })
 	if err != nil {
@@ -178,66 +174,60 @@ func (p *Poller) sweep(ctx context.Context, stop <-chan struct{}) error {
 		return nil
 	}
 	p.board.sweeping("repairing")
-	result, err := newRepair(p.cfg, p.publisher, p.reader, found).run(ctx, stop)
+	r := &repair{cfg: p.cfg, publisher: p.publisher, reader: p.reader, found: found}
+	again, more, err := r.run(ctx, stop)
 	var write *writeError
 	switch {
+	case err == nil && !again.IsZero():
+		p.sweeper.resumeAt(again)
 	case err == nil:
-		p.sweeper.repaired(result)
-		return nil
+		p.sweeper.finish(more)
 	case errors.As(err, &write), ctx.Err() != nil, wait.Over(stop), errors.Is(err, errAsked):
 		return err
+	default:
+		p.sweeper.fail(err)
 	}
-	p.sweeper.fail(err)
 	return nil
 }
 
-// ended logs, counts and shows how a poll ended.
-func (p *Poller) ended(began time.Time, err error) {
-	p.cfg.Metrics.PollDuration.Observe(p.cfg.Now().Sub(began).Seconds())
-	var hold *HoldError
-	switch {
-	case err == nil:
-		p.cfg.Metrics.Polls("ok").Inc()
-		p.retry.Reset()
-	case errors.As(err, &hold):
-		p.cfg.Metrics.Polls("held").Inc()
-	default:
-		p.cfg.Metrics.Polls("failed").Inc()
-	}
+// ended logs, counts and shows how a poll ended, and says when the next one begins.
+func (p *Poller) ended(began time.Time, err error) (next time.Time) {
+	now := p.cfg.Now()
+	p.cfg.Metrics.PollDuration.Observe(now.Sub(began).Seconds())
 	p.failures.Note(err)
 	p.board.polled(err, p.failures.Since)
-}
-
-// pause is how long to wait after a poll that began at began and ended with err.
-func (p *Poller) pause(began time.Time, err error) time.Duration {
 	if err == nil {
-		return max(0, p.cfg.Interval-p.cfg.Now().Sub(began))
+		p.cfg.Metrics.Polls("ok").Inc()
+		p.retry.Reset()
+		return began.Add(p.cfg.Interval)
 	}
 	pause := max(p.cfg.Interval, p.retry.NextBackOff())
 	var hold *HoldError
 	if errors.As(err, &hold) {
-		return lastRetry
+		p.cfg.Metrics.Polls("held").Inc()
+		return now.Add(lastRetry)
 	}
-	return pause
+	p.cfg.Metrics.Polls("failed").Inc()
+	return now.Add(pause)
 }
 
-// wait returns false when ctx is done or stop is closed. A request for this resource ends it early.
-func (p *Poller) wait(ctx context.Context, stop <-chan struct{}, d time.Duration) bool {
-	timer := time.NewTimer(d)
+// wait waits until next, or until ctx is done, stop is closed or a request for this resource comes in.
+func (p *Poller) wait(ctx context.Context, stop <-chan struct{}, next time.Time) {
+	timer := time.NewTimer(next.Sub(p.cfg.Now()))
 	defer timer.Stop()
 	for {
 		changed := p.cfg.Changed()
 		if p.asked() {
-			return true
+			return
 		}
 		select {
 		case <-ctx.Done():
-			return false
+			return
 		case <-stop:
-			return false
+			return
 		case <-changed:
 		case <-timer.C:
-			return true
+			return
 		}
 	}
 }
@@ -280,7 +270,7 @@ func (p *Poller) acceptRequests(ctx context.Context) error {
 			replay = true
 		}
 	}
-	if err := p.publisher.flush(ctx); err != nil {
+	if err := p.publisher.commit(ctx, watermark.Transaction{}); err != nil {
 		return err
 	}
 	if replay {

@@ -2,7 +2,6 @@ package poller
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"go.uber.org/zap"
@@ -38,7 +37,7 @@ type publisher struct {
 }
 
 func newPublisher(cfg *Config, b *board) *publisher {
-	p := &publisher{cfg: cfg, board: b, mark: cfg.Watermark, dedup: newDedup(cfg.DedupBytes, cfg.Now),
+	p := &publisher{cfg: cfg, board: b, mark: cfg.Watermark, dedup: newDedup(cfg.Now),
 		heldBack: newHeldBack(cfg.Overlap), deadLetters: newDeadLetters(cfg)}
 	p.show()
 	return p
@@ -225,20 +224,11 @@ func (p *publisher) commitIfFull(ctx context.Context, tx *watermark.Transaction)
 	return p.commit(ctx, full)
 }
 
-// flush writes what is known and was not written yet, for a successor to begin there.
-func (p *publisher) flush(ctx context.Context) error {
-	var write *writeError
-	if err := p.commit(ctx, watermark.Transaction{}); errors.As(err, &write) {
-		return write.err
-	}
-	return nil
-}
-
 // commit writes tx with the watermark as it is now. Its error is a *writeError.
 func (p *publisher) commit(ctx context.Context, tx watermark.Transaction) error {
 	now := p.cfg.Now()
 	p.mark.Rows += int64(len(tx.Rows))
-	p.mark.DedupFrom = p.dedup.from(p.mark.Settled)
+	p.mark.DedupFrom = p.dedup.future.from(p.mark.Settled)
 	p.mark.Written = schemas.InstantOf(now)
 	tx.Watermark = p.mark
 	if err := p.cfg.Publish(ctx, tx); err != nil {
@@ -255,6 +245,6 @@ func (p *publisher) commit(ctx context.Context, tx watermark.Transaction) error 
 func (p *publisher) show() {
 	p.board.change(func(s *Status) {
 		s.Watermark, s.Complete = p.mark, p.passes
-		s.DeadLetters, s.DedupBytes = p.deadLetters.len(), p.dedup.rows.Bytes()
+		s.DeadLetters, s.DedupBytes = len(p.deadLetters.held), p.dedup.rows.Bytes()
 	})
 }

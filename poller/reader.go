@@ -39,15 +39,15 @@ func (r *reader) read(ctx context.Context, stop <-chan struct{}, what Request, t
 	result := make(chan error, 1)
 	go func() {
 		defer close(batches)
-		result <- readSafely(rctx, r.source, what, func(b Batch) error {
+		emit := func(b Batch) error {
 			select {
 			case batches <- b:
 				// A batch that went to the drain below was dropped: the source must not take it for published.
-				return context.Cause(rctx)
 			case <-rctx.Done():
-				return context.Cause(rctx)
 			}
-		})
+			return context.Cause(rctx)
+		}
+		result <- safely("reading", func() error { return r.source.Read(rctx, what, emit) })
 	}()
 	var failed error
 	for failed == nil {
@@ -76,15 +76,15 @@ func (r *reader) read(ctx context.Context, stop <-chan struct{}, what Request, t
 	return failed
 }
 
-// readSafely turns a panic of the source into an error: one row that a decoder cannot bear must not take the
-// other resources of this process down.
-func readSafely(ctx context.Context, s Source, r Request, emit func(Batch) error) (err error) {
+// safely turns a panic into an error: one row that a decoder cannot bear must not take the other resources of this
+// process down.
+func safely(what string, do func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("a defect in storestream: reading panicked: %v\n%s", v, debug.Stack())
+			err = fmt.Errorf("a defect in storestream: %s panicked: %v\n%s", what, v, debug.Stack())
 		}
 	}()
-	return s.Read(ctx, r, emit)
+	return do()
 }
 
 // CompareSource returns how a comparison reads s: in full from `from` on, or the
@@ -96,11 +96,12 @@ func CompareSource(s Source, from schemas.Instant, now func() time.Time) compare
 			r.Kind, r.Suspects = Lookup, suspects
 		}
 		done := false
-		err := readSafely(ctx, s, r, func(b Batch) error {
+		emit := func(b Batch) error {
 			take(b.Rows, b.Rejects)
 			done = done || b.Done != nil && (r.Kind == Lookup || b.Done.Complete)
 			return nil
-		})
+		}
+		err := safely("reading", func() error { return s.Read(ctx, r, emit) })
 		if err == nil && !done {
 			err = errors.New("a defect in storestream: the source ended without saying that it read everything")
 		}

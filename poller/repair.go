@@ -35,23 +35,13 @@ type repair struct {
 	tx watermark.Transaction
 }
 
-// outcome is how a round ended.
-type outcome struct {
-	// again is when the next round is due; the zero time: the sweep is over.
-	again time.Time
-	// more: the sweep is over, but there were too many differences for one. The next one begins at once.
-	more bool
-}
-
-func newRepair(cfg *Config, p *publisher, r *reader, found *finding) *repair {
-	return &repair{cfg: cfg, publisher: p, reader: r, found: found}
-}
-
-// run makes the round. Its error is a *writeError, or that of a look, which may be taken again.
-func (r *repair) run(ctx context.Context, stop <-chan struct{}) (outcome, error) {
+// run makes the round. It returns when the next one is due; the zero time: the sweep is over. more: there were too
+// many differences for one sweep, and the next one begins at once. An error is a *writeError, or that of a look,
+// which may be taken again.
+func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time, more bool, err error) {
 	rejects, everywhere, err := r.recheck(ctx, stop)
 	if err != nil {
-		return outcome{}, err
+		return time.Time{}, false, err
 	}
 	for i := range rejects {
 		r.publisher.deadLetters.write(&r.tx, &rejects[i])
@@ -61,27 +51,27 @@ func (r *repair) run(ctx context.Context, stop <-chan struct{}) (outcome, error)
 	if r.found.until.IsZero() {
 		r.found.until = now.Add(2 * r.cfg.Overlap)
 	}
-	var ready, left []compare.Difference
-	var next time.Time // when the first of those that are left can be dealt with
+	var ready, extra []compare.Difference
 	for _, d := range r.found.cmp.Differences() {
 		due := r.confirmedAt(&d)
 		waits := now.Before(due)
-		if waits && (next.IsZero() || due.Before(next)) {
-			next = due
+		if waits && (again.IsZero() || due.Before(again)) {
+			again = due
 		}
-		if d.Kind == compare.Extra || waits {
-			left = append(left, d)
-		} else {
+		if d.Kind == compare.Extra {
+			extra = append(extra, d)
+		} else if !waits {
 			ready = append(ready, d)
 		}
 	}
 	if err := r.publishRows(ctx, ready); err != nil {
-		return outcome{}, err
+		return time.Time{}, false, err
 	}
-	if !next.IsZero() && now.Before(r.found.until) {
-		return outcome{again: next}, r.publisher.commitIfDue(ctx, r.tx)
+	if !again.IsZero() && now.Before(r.found.until) {
+		return again, false, r.publisher.commitIfDue(ctx, r.tx)
 	}
-	return r.finish(ctx, left, everywhere)
+	more, err = r.finish(ctx, extra, everywhere)
+	return time.Time{}, more, err
 }
 
 // recheck looks once more at the suspects, here and now. It returns the rows that cannot be published, and
@@ -209,42 +199,41 @@ func (r *repair) publishRows(ctx context.Context, rows []compare.Difference) err
 	return nil
 }
 
-// finish deals with what is left, and says in the last transaction that the sweep is over.
-func (r *repair) finish(ctx context.Context, left []compare.Difference, everywhere bool) (outcome, error) {
+// finish deletes what may be deleted, and says in the last transaction that the sweep is over and what is left.
+func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywhere bool) (more bool, err error) {
 	f := r.found
-	report, count := f.cmp.Report(), f.cmp.Count()
-	extra, result := count[compare.Extra], &f.result
-	result.Request, result.Began = f.request, f.began
-	result.SourceRows, result.TopicRows = report.SourceRows, report.TopicRows
-	result.DeadLetters += report.DeadLetters
-	result.Missing, result.Stale = result.Missing+count[compare.Missing], result.Stale+count[compare.Stale]
-	result.Extra = extra
-	var why []string
-	left = slices.DeleteFunc(left, func(d compare.Difference) bool { return d.Kind != compare.Extra })
-	if n := f.cmp.Suspects() - len(left); n > 0 {
-		why = append(why, fmt.Sprintf("%d rows are older than what the topic has, and the service did not show "+
+	c, count := f.cmp.Report(), f.cmp.Count()
+	result := &f.result
+	result.Request, result.Began, result.SourceRows, result.TopicRows = f.request, f.began, c.SourceRows, c.TopicRows
+	result.DeadLetters += c.DeadLetters
+	result.Missing += count[compare.Missing]
+	result.Stale += count[compare.Stale]
+	result.Extra = count[compare.Extra]
+	var left []string
+	if n := f.cmp.Suspects() - len(extra); n > 0 {
+		left = append(left, fmt.Sprintf("%d rows are older than what the topic has, and the service did not show "+
 			"them the same for %s", n, r.cfg.Overlap))
 	}
-	reason, err := r.deleteRows(ctx, left, report, extra, everywhere)
+	reason, err := r.deleteRows(ctx, extra, c, everywhere)
 	if err != nil {
-		return outcome{}, err
+		return false, err
 	}
 	if reason != "" {
-		why = append(why, reason)
+		left = append(left, reason)
 	}
-	if report.Untracked > 0 {
-		why = append(why, fmt.Sprintf("%d rows more differ than one sweep takes in", report.Untracked))
+	if c.Untracked > 0 {
+		left = append(left, fmt.Sprintf("%d rows more differ than one sweep takes in", c.Untracked))
 	}
-	result.Left = strings.Join(why, "; ")
-	if err := r.takeOutLetters(ctx, report, extra); err != nil {
-		return outcome{}, err
+	result.Left = strings.Join(left, "; ")
+	if err := r.takeOutLetters(ctx, c); err != nil {
+		return false, err
 	}
 	// With too many rows to take in at once a sweep begins anew, as long as that brings anything.
-	more := report.Untracked > 0 && result.Published+result.Tombstones > 0
+	more = c.Untracked > 0 && result.Published+result.Tombstones > 0
 	if !more {
 		r.publisher.endSweep(*result)
 	}
-	return outcome{more: more}, r.publisher.commit(ctx, r.tx)
+	return more, r.publisher.commit(ctx, r.tx)
 }
 
 // Rows are taken for deleted only where there are at most this many, or this part of the topic. What a shop
@@ -278,8 +267,9 @@ func doubtDeletes(c compare.Report, extra int) string {
 }
 
 // deleteRows writes tombstones for extra rows, where it may. It returns why it left some, "" if it left none.
-func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c compare.Report, extra int,
+func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c compare.Report,
 	everywhere bool) (reason string, err error) {
+	extra := r.found.result.Extra
 	if extra == 0 {
 		return "", nil
 	}
@@ -320,9 +310,9 @@ func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c co
 
 // takeOutLetters takes out the dead letters of rows that nobody has met since the sweep began as rows that
 // cannot be published: they are deleted, or well. Not where there is a doubt about what the sweep met.
-func (r *repair) takeOutLetters(ctx context.Context, c compare.Report, extra int) error {
+func (r *repair) takeOutLetters(ctx context.Context, c compare.Report) error {
 	empty := c.SourceRows == 0 && (c.TopicRows > 0 || c.DeadLetters == 0)
-	if r.found.manyRejects || c.Untracked > 0 || empty || tooManyDeletes(c, extra) {
+	if r.found.manyRejects || c.Untracked > 0 || empty || tooManyDeletes(c, r.found.result.Extra) {
 		return nil
 	}
 	for _, key := range r.publisher.deadLetters.unmet() {

@@ -84,10 +84,6 @@ func (b *board) change(change func(*Status)) {
 	}
 }
 
-func (b *board) doing(what string) {
-	b.change(func(s *Status) { s.Doing, s.Since = what, b.now() })
-}
-
 // polled shows how a poll ended; failedSince is when the failures began, if it failed.
 func (b *board) polled(err error, failedSince time.Time) {
 	b.change(func(s *Status) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"runtime/debug"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -234,16 +233,7 @@ func (s *sweeper) work(ctx context.Context, part func(context.Context) error) {
 	ctx, s.inHand.cancel = context.WithCancel(ctx)
 	working := make(chan error, 1)
 	s.inHand.working = working
-	go func() {
-		var err error
-		defer func() {
-			if v := recover(); v != nil {
-				err = fmt.Errorf("a defect in storestream: the sweep panicked: %v\n%s", v, debug.Stack())
-			}
-			working <- err
-		}()
-		err = part(ctx)
-	}()
+	go func() { working <- safely("the sweep", func() error { return part(ctx) }) }()
 }
 
 // hurry makes a sweep that failed before begin at once: somebody asked.
@@ -268,13 +258,14 @@ func (s *sweeper) fail(err error) {
 	s.board.change(func(status *Status) { status.Sweep.Err, status.Sweep.Next = err, s.next })
 }
 
-// repaired takes what the repair came to: it is to go on later, or the sweep is over.
-func (s *sweeper) repaired(o outcome) {
-	if !o.again.IsZero() {
-		s.inHand.due = o.again
-		s.board.sweeping("waiting to look again")
-		return
-	}
+// resumeAt lets the repair go on at a later poll.
+func (s *sweeper) resumeAt(due time.Time) {
+	s.inHand.due = due
+	s.board.sweeping("waiting to look again")
+}
+
+// finish ends a sweep that was repaired. more: the next one begins at once.
+func (s *sweeper) finish(more bool) {
 	s.failures, s.next = 0, time.Time{}
 	s.retry.Reset()
 	r := s.inHand.found.result
@@ -287,7 +278,7 @@ func (s *sweeper) repaired(o outcome) {
 	if r.Left != "" {
 		say = s.cfg.Log.Warn
 	}
-	if o.more {
+	if more {
 		what = "sweep begins anew, for there is more to repair"
 	}
 	say(what, zapRequest(r.Request), zap.Int("source_rows", r.SourceRows), zap.Int("topic_rows", r.TopicRows),

@@ -138,7 +138,9 @@ func (c *Comparison) First(ctx context.Context, progress func(Progress)) (err er
 	if c.deadLetters, err = c.cfg.DeadLetters(ctx); err != nil {
 		return err
 	}
-	return newFirstReading(c, progress).read(ctx)
+	first := firstReading{c: c, progress: progress, topic: rowset.New(0), absent: rowset.New(0),
+		strays: map[int64][]int32{}}
+	return first.read(ctx)
 }
 
 // Look looks at the suspects again: in the topic, then those that differ still in the source.

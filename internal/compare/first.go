@@ -26,11 +26,6 @@ type firstReading struct {
 	strays map[int64][]int32
 }
 
-func newFirstReading(c *Comparison, progress func(Progress)) *firstReading {
-	return &firstReading{c: c, progress: progress, topic: rowset.New(0), absent: rowset.New(0),
-		strays: map[int64][]int32{}}
-}
-
 func (f *firstReading) read(ctx context.Context) (err error) {
 	c := f.c
 	n := 0
