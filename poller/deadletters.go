@@ -45,10 +45,16 @@ func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) {
 		d.cfg.Metrics.Suppressed(metrics.Seen).Inc()
 		return
 	}
-	key := d.key(r)
-	d.held[key] = deadLetter{hash: watermark.DeadLetterHash(r.Row), met: d.round}
-	tx.DeadLetters = append(tx.DeadLetters, d.letter(key, r))
-	field := r.Field
+	key, row, field := d.key(r), r.Row, r.Field
+	d.held[key] = deadLetter{hash: watermark.DeadLetterHash(row), met: d.round}
+	if len(key)+len(row)+len(r.Err)+1024 > d.cfg.MaxRecordBytes { // the letter itself would be too large
+		row = []byte("{}")
+		if r.HasID {
+			row = fmt.Appendf(nil, `{"id":%d}`, r.ID)
+		}
+	}
+	letter := watermark.DeadLetter{Key: key, Row: row, Source: d.cfg.SourceName, Field: field, Err: r.Err}
+	tx.DeadLetters = append(tx.DeadLetters, letter)
 	if field == "" {
 		field = "row"
 	}
@@ -68,18 +74,6 @@ func (d *deadLetters) writeTooLarge(tx *watermark.Transaction, row *schemas.Reco
 		}
 	}
 	d.write(tx, r)
-}
-
-// letter is the record for r. One that would itself be too large keeps the id, the field and the error.
-func (d *deadLetters) letter(key string, r *schemas.Reject) watermark.DeadLetter {
-	row := r.Row
-	if len(key)+len(row)+len(r.Err)+1024 > d.cfg.MaxRecordBytes {
-		row = []byte("{}")
-		if r.HasID {
-			row = fmt.Appendf(nil, `{"id":%d}`, r.ID)
-		}
-	}
-	return watermark.DeadLetter{Key: key, Row: row, Source: d.cfg.SourceName, Field: r.Field, Err: r.Err}
 }
 
 // has says whether the topic holds just this dead letter.

@@ -9,9 +9,8 @@ import (
 )
 
 // dedup knows what was published of each row with an updated_at at or after settled. So a read that overlaps
-// the one before publishes a row again only where it changed. (A filter on "new since" would throw the
-// changed rows away.) A marked version was published before the replay in hand: it does not suppress an equal
-// row, but it still exposes an older one.
+// the one before publishes a row again only where it changed. A marked version was published before the
+// replay in hand: it does not suppress an equal row, but it still exposes an older one.
 //
 // Its memory is capped. At the cap new rows are not remembered, and the next read that overlaps publishes
 // them again: repeated and counted, never lost.
@@ -19,8 +18,7 @@ type dedup struct {
 	rows   *rowset.Set
 	future futureRows
 	now    func() time.Time
-	// clock is what the clock said when it was read for the transaction in hand.
-	clock schemas.Instant
+	clock  schemas.Instant // when it was read for the transaction in hand
 	// evicted is when rows were last dropped.
 	evicted time.Time
 }
@@ -36,8 +34,7 @@ func newDedup(now func() time.Time) dedup {
 func (d *dedup) restore(r watermark.Published, mark *watermark.Watermark) {
 	millis := r.UpdatedAt.Millis()
 	if r.Tombstone || millis < mark.Settled.Millis() {
-		// No read meets such a row, so nobody needs to know it. But the record replaces what an earlier one said of
-		// the row.
+		// No read meets such a row, but its record replaces what an earlier one said of it.
 		d.rows.Remove(r.ID)
 		return
 	}
@@ -70,10 +67,9 @@ func (d *dedup) committed(settled schemas.Instant, now time.Time) {
 // futureRows knows the rows whose updated_at was in the future when they were written: the service's clock
 // runs ahead, or somebody stamped a date far off. Brokers refuse record times in the future, so such a record
 // carries the time of its writing. A takeover that read the topic from settled on would not find it, and the
-// row would be published a second time.
+// row would be published twice.
 //
-// They are kept by spans of record time and not one by one: when the service's clock runs ahead, every row is
-// such a row.
+// They are kept by spans of record time: when the service's clock runs ahead, every row is such a row.
 type futureRows struct{ spans []futureSpan }
 
 type futureSpan struct {
@@ -103,8 +99,8 @@ func (f *futureRows) note(recordTime, updatedAt schemas.Instant) {
 	f.spans = append(f.spans, futureSpan{recordTime, updatedAt})
 }
 
-// from is the smallest record time that a row with an updated_at at or after settled can have in the data topic: a
-// takeover must read back from there. The spans that settled has passed go.
+// from is the smallest record time that a row with an updated_at at or after settled can have in the data
+// topic: a takeover must read back from there. The spans that settled has passed go.
 func (f *futureRows) from(settled schemas.Instant) schemas.Instant {
 	from, kept := settled, f.spans[:0]
 	for _, s := range f.spans {

@@ -30,11 +30,11 @@
 // The rows, the dead letters and the watermark that says so become visible in one transaction. So what the
 // poller remembers never differs from what the topic says, and a successor rebuilds it from there.
 //
-// The peers: Poller is the loop. reader reads the source. publisher decides about rows and owns the
-// watermark, with dedup, heldBack and deadLetters. sweeper compares the whole topic with the whole source
-// beside the polls; repair writes what it found. board is what people may see.
+// Poller is the loop. reader reads the source. publisher decides about rows and owns the watermark, with
+// dedup, heldBack and deadLetters. sweeper compares the whole topic with the whole source beside the polls;
+// repair writes what it found. board is what people may see.
 //
-// All of them live from one takeover to the next. When a write fails the Poller is finished: Run returns,
-// what was remembered is thrown away, and a new Poller begins with a takeover. That is why a publisher may
-// change what it remembers while it puts a transaction together.
+// All of them live from one takeover to the next. When a write fails, Run returns, what was remembered is
+// thrown away, and a new Poller begins with a takeover. That is why a publisher may change what it remembers
+// before the commit.
 package poller

@@ -6,13 +6,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// Failures counts failures in a row, and logs each and the end of them. It does not thin them out: that is
-// the logger's, which does it for every warning of the program alike and says how many it swallowed (see
-// cmd/storestream/internal/logging).
+// Failures counts failures in a row, and logs each of them and their end. It does not thin them out: the
+// logger does that, for every warning of the program alike, and says how many it swallowed.
 type Failures struct {
 	Log *zap.Logger
 	Now func() time.Time
-	// N counts the failures in a row, Since is when they began.
+	// N is how many there were in a row; Since is when they began, the zero time if there are none.
 	N     int
 	Since time.Time
 }
@@ -24,7 +23,7 @@ func (f *Failures) Note(err error) {
 		if f.N > 0 {
 			f.Log.Info("working again", zap.Int("failures", f.N), zap.Duration("after", now.Sub(f.Since)))
 		}
-		f.N = 0
+		f.N, f.Since = 0, time.Time{}
 		return
 	}
 	if f.N++; f.N == 1 {

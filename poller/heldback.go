@@ -49,8 +49,7 @@ func (h *heldBack) forget(id int64) {
 	}
 }
 
-// earliest is the smallest updated_at held back, MaxInstant if there is none: settled must not pass it, or a
-// successor would not read that row.
+// earliest is the smallest updated_at held back, MaxInstant if there is none.
 func (h *heldBack) earliest() schemas.Instant {
 	e := schemas.MaxInstant
 	for _, held := range h.rows {

@@ -43,7 +43,7 @@ func newPublisher(cfg *Config, b *board) *publisher {
 	return p
 }
 
-// writeError marks an error of Config.Publish on its way through a source's emit.
+// writeError is an error of Config.Publish, which ends the poller.
 type writeError struct{ err error }
 
 func (e *writeError) Error() string { return e.err.Error() }
@@ -157,8 +157,8 @@ func (p *publisher) delete(tx *watermark.Transaction, id int64) {
 	p.deadLetters.takeOut(tx, id)
 }
 
-// advance moves the watermark by what b says. Settled stays behind every row that is held back: after a crash
-// nobody remembers that row, and a successor reads only from settled on.
+// advance moves the watermark by what b says. Settled stays behind every row that is held back: a successor
+// does not know of that row, and reads only from settled on.
 func (p *publisher) advance(b *Batch) {
 	p.mark.Settled = max(p.mark.Settled, min(b.Settled, p.heldBack.earliest()))
 	p.mark.Cursor = b.Cursor
@@ -175,16 +175,15 @@ func (p *publisher) advance(b *Batch) {
 		}
 	}
 	p.board.change(func(s *Status) { s.Good, s.Held = max(s.Good, b.Done.Started), b.Done.Held })
-	p.show()
 }
 
 // beginReplay makes every row with updated_at at or after r.To be published again.
 //
-// Settled goes back, never forward: a reset to a later time than settled would skip what lies between. The
-// end offsets say which records are of this replay: only those suppress an equal row, also after a takeover
-// in the middle. And the caller begins the replay with a takeover: dedup has forgotten the rows between the
-// reset's time and settled. Without them an old state that a lagging service still returns would be published
-// over the newer one in the topic.
+// Settled goes back, never forward: a reset to a later time would skip what lies between. The end offsets say
+// which records are of this replay: only those suppress an equal row, also after a takeover in the middle.
+// And the caller begins with a takeover: dedup has forgotten the rows between the reset's time and settled.
+// Without them an old state that a lagging service still returns would be published over the newer one in the
+// topic.
 func (p *publisher) beginReplay(r watermark.Request, now schemas.Instant, ends []int64) {
 	from := *r.To
 	if running := p.mark.Replay; running != nil {

@@ -76,8 +76,8 @@ func (r *reader) read(ctx context.Context, stop <-chan struct{}, what Request, t
 	return failed
 }
 
-// safely turns a panic into an error: one row that a decoder cannot bear must not take the other resources of this
-// process down.
+// safely turns a panic into an error: one row that a decoder cannot bear must not take the other resources of
+// this process down.
 func safely(what string, do func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -87,8 +87,7 @@ func safely(what string, do func() error) (err error) {
 	return do()
 }
 
-// CompareSource returns how a comparison reads s: in full from `from` on, or the
-// suspects once more.
+// CompareSource returns how a comparison reads s: in full from `from` on, or the suspects once more.
 func CompareSource(s Source, from schemas.Instant, now func() time.Time) compare.SourceReader {
 	return func(ctx context.Context, suspects []Suspect, take func([]schemas.Record, []schemas.Reject)) error {
 		r := Request{Kind: Full, From: from, Started: schemas.InstantOf(now())}
@@ -114,13 +113,11 @@ func CompareSource(s Source, from schemas.Instant, now func() time.Time) compare
 func CreatedAtIn(r *schemas.Resource) func(value []byte) schemas.Instant {
 	values, err := schemas.NewValueReader(r, "")
 	return func(value []byte) schemas.Instant {
-		if err != nil { // never: today's schema reads today's values
-			return schemas.MinInstant
+		if err == nil { // always: today's schema reads today's values
+			if v, err := values.Read(value); err == nil {
+				return v.CreatedAt
+			}
 		}
-		v, err := values.Read(value)
-		if err != nil {
-			return schemas.MinInstant
-		}
-		return v.CreatedAt
+		return schemas.MinInstant
 	}
 }

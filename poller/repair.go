@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,16 +15,16 @@ import (
 // repair is one round of the repair of what a sweep found: a last look, and transactions for what differs
 // still.
 //
-// It works in the poller's goroutine because nothing else writes the topic. (Whoever wrote with the same
-// transactional id has fenced us, and our transaction fails.) So between the last look and the repair nobody
-// publishes a newer version of a row, over which the repair would put an older one. The looks before are
-// beside the polls because over REST they take minutes.
+// It works in the poller's goroutine because nothing else writes the topic. (Whoever writes with our
+// transactional id has fenced us.) So between the last look and the repair nobody publishes a newer version
+// of a row, over which the repair would put an older one. The looks before are beside the polls because over
+// REST they take minutes.
 //
-// Missing and stale rows are published as the look showed them, whatever dedup says: it knows what was
-// published and not what somebody did to the topic since. Two things need confirmation by time. A row that is
-// older than what the topic or dedup has is published when the service has shown that state for an overlap,
-// as any row that is held back. And a row is taken for deleted when the service has not shown it for as long:
-// over REST an updated row may be nowhere for a while. Until then the repair waits for another round.
+// Missing and stale rows are published as the look showed them: dedup knows what was published, and not what
+// somebody did to the topic since. A row that is older than what the topic or dedup has waits until the
+// service has shown that state for an overlap, as any row that is held back. An extra row is deleted when the
+// service has not shown it for as long: over REST an updated row may be nowhere for a while. For these the
+// repair takes more rounds.
 type repair struct {
 	cfg       *Config
 	publisher *publisher
@@ -35,9 +34,9 @@ type repair struct {
 	tx watermark.Transaction
 }
 
-// run makes the round. It returns when the next one is due; the zero time: the sweep is over. more: there were too
-// many differences for one sweep, and the next one begins at once. An error is a *writeError, or that of a look,
-// which may be taken again.
+// run makes the round. It returns when the next one is due; the zero time: the sweep is over, and if there
+// were more differences than one sweep takes in, the next one begins. An error is a *writeError, or that of
+// the look.
 func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time, more bool, err error) {
 	rejects, everywhere, err := r.recheck(ctx, stop)
 	if err != nil {
@@ -74,12 +73,12 @@ func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time
 	return time.Time{}, more, err
 }
 
-// recheck looks once more at the suspects, here and now. It returns the rows that cannot be published, and
-// whether the source looked everywhere, also for rows of which no day is known.
+// recheck looks once more at the suspects. It returns the rows that cannot be published, and whether the
+// source looked everywhere, also for rows of which no day is known.
 //
-// It also looks at rows that the sweep met a while ago and could not publish: one may be well by now, and its
-// dead letter would stay until somebody changes the row. And, the other way round, at rows that have a dead
-// letter and seemed to be well, or deleted.
+// It looks at the sweep's rejects too: one may be well by now, and its dead letter would stay until somebody
+// changes the row. And, the other way round, at rows that have a dead letter and seemed to be well, or
+// deleted.
 func (r *repair) recheck(ctx context.Context, stop <-chan struct{}) (rejects []schemas.Reject,
 	everywhere bool, err error) {
 	ctx, cancel := until(ctx, stop)
@@ -88,10 +87,10 @@ func (r *repair) recheck(ctx context.Context, stop <-chan struct{}) (rejects []s
 	if err != nil {
 		return nil, false, err
 	}
-	others, known := r.others(suspects)
-	looked, everywhere := compare.NewLookup(suspects, others), true
-	if list := slices.Concat(suspects, others); len(list) > 0 {
-		request := Request{Kind: Lookup, Suspects: list, Started: schemas.InstantOf(r.cfg.Now())}
+	looked, everywhere := compare.NewLookup(suspects), true
+	known := r.lookUpToo(looked)
+	if len(looked.Rows) > 0 {
+		request := Request{Kind: Lookup, Suspects: looked.Rows, Started: schemas.InstantOf(r.cfg.Now())}
 		err = r.reader.read(ctx, stop, request, func(b Batch) error {
 			looked.Take(b.Rows, b.Rejects)
 			everywhere = b.Done == nil || b.Done.Complete
@@ -115,30 +114,20 @@ func (r *repair) recheck(ctx context.Context, stop <-chan struct{}) (rejects []s
 	return append(known, looked.Rejects()...), everywhere, nil
 }
 
-// others returns the rows to look up beside the suspects, and the rejects that need no look: those without an
-// id, and those whose dead letter is there already.
-func (r *repair) others(suspects []Suspect) (others []Suspect, known []schemas.Reject) {
-	listed := map[int64]bool{}
-	for _, s := range suspects {
-		listed[s.ID] = true
-	}
-	add := func(s Suspect) {
-		if !listed[s.ID] {
-			listed[s.ID] = true
-			others = append(others, s)
-		}
-	}
+// lookUpToo adds the rows to look at beside the suspects, and returns the rejects that need no look: those
+// without an id, and those whose dead letter is there already.
+func (r *repair) lookUpToo(l *compare.Lookup) (known []schemas.Reject) {
 	for i := range r.found.rejects {
 		if reject := &r.found.rejects[i]; !reject.HasID || r.publisher.deadLetters.has(reject) {
 			known = append(known, *reject)
 		} else {
-			add(Suspect{ID: reject.ID, UpdatedAt: reject.UpdatedAt, CreatedAt: schemas.MinInstant})
+			l.Also(Suspect{ID: reject.ID, UpdatedAt: reject.UpdatedAt, CreatedAt: schemas.MinInstant})
 		}
 	}
 	for _, s := range r.found.lettered {
-		add(s)
+		l.Also(s)
 	}
-	return others, known
+	return known
 }
 
 // confirmedAt is from when on a difference may be repaired; the zero time: at once.
@@ -161,9 +150,9 @@ func (r *repair) confirmedAt(d *compare.Difference) time.Time {
 	return d.Since.Add(r.cfg.Overlap)
 }
 
-// publishRows publishes missing and stale rows. Before that, in transactions of their own, it writes
-// tombstones over the strays among their records. A consumer that keeps rows by key, from all partitions,
-// takes such a tombstone for the row's own, and is right again by the row that comes after it.
+// publishRows publishes missing and stale rows. Tombstones over their strays come before, in transactions of
+// their own: a consumer that keeps rows by key, from all partitions, takes such a tombstone for the row's own
+// until the row comes.
 func (r *repair) publishRows(ctx context.Context, rows []compare.Difference) error {
 	var strays watermark.Transaction
 	for _, d := range rows {
@@ -199,7 +188,8 @@ func (r *repair) publishRows(ctx context.Context, rows []compare.Difference) err
 	return nil
 }
 
-// finish deletes what may be deleted, and says in the last transaction that the sweep is over and what is left.
+// finish deletes what may be deleted, and says in the last transaction that the sweep is over and what is
+// left.
 func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywhere bool) (more bool, err error) {
 	f := r.found
 	c, count := f.cmp.Report(), f.cmp.Count()
@@ -236,10 +226,10 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywh
 	return more, r.publisher.commit(ctx, r.tx)
 }
 
-// Rows are taken for deleted only where there are at most this many, or this part of the topic. What a shop
-// deletes in a day is little. An answer that lacks more is more likely a broken answer (a replica half
-// filled, a filter that changed, a table restored empty) than the truth. In a topic of up to 1000 rows the
-// count decides, so that a small one can be tidied at all.
+// At most this many rows, or this part of the topic, are taken for deleted. A shop deletes few rows in a day.
+// An answer that lacks more is more likely broken (a replica half filled, a filter that changed, a table
+// restored empty) than true. In a topic of up to 1000 rows the count decides, so that a small one can be
+// tidied at all.
 const (
 	maxDeletes      = 100
 	maxDeletesShare = 10 // percent of the topic's rows
@@ -249,9 +239,11 @@ func tooManyDeletes(c compare.Report, extra int) bool {
 	return extra > max(maxDeletes, c.TopicRows*maxDeletesShare/100)
 }
 
-// doubtDeletes says why the extra rows are not taken for deleted, "" if they may be.
-func doubtDeletes(c compare.Report, extra int) string {
+// keepReason says why the extra rows stay in the topic, "" if they may go.
+func (r *repair) keepReason(c compare.Report, extra int) string {
 	switch {
+	case extra == 0:
+		return ""
 	case c.SourceRows == 0:
 		return fmt.Sprintf("the service showed no row at all, the topic has %d: an empty answer is not taken for "+
 			"deletion", c.TopicRows)
@@ -262,6 +254,8 @@ func doubtDeletes(c compare.Report, extra int) string {
 	case c.Nameless > 0:
 		return fmt.Sprintf("%d rows of the service have no usable id, and may be some of the %d that it seems not "+
 			"to have: they are not taken for deleted", c.Nameless, extra)
+	case !r.cfg.Sweep.Tombstone:
+		return fmt.Sprintf("%d rows that the service does not have stay in the topic (sweep.deletes: report)", extra)
 	}
 	return ""
 }
@@ -269,16 +263,8 @@ func doubtDeletes(c compare.Report, extra int) string {
 // deleteRows writes tombstones for extra rows, where it may. It returns why it left some, "" if it left none.
 func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c compare.Report,
 	everywhere bool) (reason string, err error) {
-	extra := r.found.result.Extra
-	if extra == 0 {
-		return "", nil
-	}
-	if doubt := doubtDeletes(c, extra); doubt != "" {
-		return doubt, nil
-	}
-	if !r.cfg.Sweep.Tombstone {
-		return fmt.Sprintf("%d rows that the service does not have stay in the topic (sweep.deletes: report)",
-			extra), nil
+	if reason := r.keepReason(c, r.found.result.Extra); reason != "" {
+		return reason, nil
 	}
 	unsought, now := 0, r.cfg.Now()
 	for _, d := range rows {
@@ -287,8 +273,7 @@ func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c co
 			reason = "rows that came and went while they were looked for stay in the topic"
 			continue
 		case d.CreatedAt == schemas.MinInstant && !everywhere:
-			// Not a record of ours, so nobody knows the day on which the service would have the row: nobody looked
-			// again.
+			// Not a record of ours, so nobody knows the day of the row: nobody looked for it again.
 			unsought++
 			continue
 		}

@@ -9,18 +9,18 @@ import (
 )
 
 // Source reads one resource of the service. A Source belongs to one takeover of one resource: whatever it
-// remembers between reads (marks, snapshots, the order the service was seen to sort in) starts empty with a
-// new owner.
+// remembers between reads (horizons, snapshots, the order in which the service sorts) starts empty with a new
+// owner.
 //
-// Its contract: Read may repeat a row, never omits one that stayed visible throughout the read, and says with
-// each batch up to which instant the resource is now settled. It calls emit for one batch at a time, in the
-// order in which the batches were read, from the goroutine that called Read. emit takes the batch over, and
-// blocks while the batch before it is being published; when it returns an error, Read returns that error and
-// what was read is forgotten.
+// Read may repeat a row, never omits one that stayed visible throughout the read, and says with each batch up
+// to which instant the resource is now settled. It calls emit for one batch at a time, in the order in which
+// it read them, from the goroutine that called Read. emit takes the batch over, and blocks while the batch
+// before it is being published. When emit returns an error, Read returns that error, and what was read is
+// forgotten.
 //
 // Read returns nil when the read is complete, ctx's cause when it was cancelled, a *HoldError for what only a
-// person can mend, and any other error for what trying again may mend: by then it has made its own immediate
-// retries (the poller waits and calls again).
+// person can put right, and any other error for what trying again may cure: by then it has made its own
+// immediate retries.
 type Source interface {
 	Read(ctx context.Context, r Request, emit func(Batch) error) error
 }
@@ -63,7 +63,7 @@ type Batch struct {
 	Rows    []schemas.Record
 	Rejects []schemas.Reject
 	// Settled: once this batch and those before it are published, no row with an earlier updated_at can appear
-	// any more. MinInstant: says nothing. It never exceeds what was read.
+	// any more. MinInstant: it says nothing. It never exceeds what was read.
 	Settled schemas.Instant
 	// Cursor is where this pass goes on after this batch; nil: at Settled.
 	Cursor *watermark.Cursor
@@ -71,21 +71,21 @@ type Batch struct {
 	Done *Done
 }
 
-// Done says how far a read reached that is now complete.
+// Done says how far a complete read reached.
 type Done struct {
 	// Started is when the pass began (Request.Started, or Cursor.Started where it went on from a cursor).
 	Started schemas.Instant
-	// Complete: it read from Request.From to the end and held everything that was visible when it began: as_of
-	// becomes Started. A cheap pass reached back only far enough to have met every change since the pass before
-	// it: it counts for lag alone. Of a Full: it met every row. Of a Lookup: it looked for every suspect, also
-	// for those of which no day is known.
+	// Complete, of a pass: it read from Request.From to the end and met everything that was visible when it
+	// began, so as_of becomes Started. A cheap pass reached back only far enough to have met every change since
+	// the pass before it, and counts for lag alone. Of a Full: it met every row. Of a Lookup: it looked for
+	// every suspect, also for those of which no day is known.
 	Complete bool
-	// Held, if not empty, says why the resource settles no further for now, for the log and the page: "a
+	// Held, if not empty, says for the log and the page why the resource settles no further for now: "a
 	// transaction is open since ...", "2026-11-20 does not come clean: ...".
 	Held string
 }
 
-// HoldError stops a resource until a person has mended what it says. The poller shows it and tries again,
+// HoldError stops a resource until a person has put right what it says. The poller shows it and tries again,
 // seldom.
 type HoldError struct {
 	What string // what is wrong, on which thing, what was expected, what to do

@@ -84,13 +84,10 @@ func (b *board) change(change func(*Status)) {
 	}
 }
 
-// polled shows how a poll ended; failedSince is when the failures began, if it failed.
+// polled shows how a poll ended, and since when polls have failed.
 func (b *board) polled(err error, failedSince time.Time) {
 	b.change(func(s *Status) {
-		s.Doing, s.Since, s.Err, s.FailedSince = "waiting", b.now(), err, time.Time{}
-		if err != nil {
-			s.FailedSince = failedSince
-		}
+		s.Doing, s.Since, s.Err, s.FailedSince = "waiting", b.now(), err, failedSince
 	})
 }
 

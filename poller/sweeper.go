@@ -25,7 +25,7 @@ type SweepConfig struct {
 	// Topic reads the data topic.
 	Topic compare.TopicReader
 	// Turn is shared by the pollers of a process: whoever sweeps has a place in it. Its capacity bounds the
-	// memory for sweeps, and what they ask of the service at once.
+	// memory for sweeps, and what they ask of the service.
 	Turn chan struct{}
 	// MaxSuspects bounds what one sweep repairs; 0: compare.Config's.
 	MaxSuspects int
@@ -40,9 +40,9 @@ const (
 // patientPolls is how many polls in a row may fail before a sweep that waits for one makes room for others.
 const patientPolls = 5
 
-// sweeper compares the whole topic with the whole source beside the polls, and returns what it found. It
-// finds what polls cannot: rows that came later than the overlap, updates that did not touch updated_at,
-// deleted rows, and what others wrote into the topic.
+// sweeper compares the whole topic with the whole source beside the polls, and returns what it found: rows
+// that came later than the overlap, updates that did not touch updated_at, deleted rows, and what others
+// wrote into the topic.
 //
 //	reading        topic and source in full, in a goroutine and with a source of its own, while polls go on
 //	a poll         that begins after it: it delivers what was under way
@@ -50,7 +50,7 @@ const patientPolls = 5
 //	a poll
 //	repairing      in the poller's goroutine: one more look, and the repair of what differs still (repair)
 //
-// A sweep that fails is asked for still, or due still: the sweeper waits, and begins it anew. Polls go on.
+// A sweep that fails is due still: the sweeper waits, and begins it anew. Polls go on.
 type sweeper struct {
 	cfg   *Config
 	board *board
@@ -78,29 +78,25 @@ type finding struct {
 	// request is the one that the sweep carries out; -1: it was scheduled.
 	request int64
 	began   schemas.Instant
-	// rejects are the rows that the sweep met and that cannot be published; manyRejects: there were more than
-	// maxRejects.
+	// rejects cannot be published; manyRejects: there were more than maxRejects.
 	rejects     []schemas.Reject
 	manyRejects bool
-	// lettered are the rows that had a dead letter when the sweep began, with the days on which the source
-	// showed good versions of them.
+	// lettered are the rows that had a dead letter when the sweep began, and the days of good versions of them.
 	lettered map[int64]Suspect
 
-	// until is when the repair ceases to wait for states to be confirmed; the zero time before it began.
-	until  time.Time
+	until  time.Time // the repair waits no longer for confirmation; zero: it did not begin yet
 	result watermark.Swept
 }
 
-// maxRejects bounds the rejects kept. With more, something bigger is wrong, and the poller's own reads say
-// so.
+// maxRejects bounds the rejects kept. With more, something bigger is wrong, and polls say so.
 const maxRejects = 10_000
 
 func newSweeper(cfg *Config, b *board) *sweeper {
 	return &sweeper{cfg: cfg, board: b, born: cfg.Now(), retry: doubling(firstSweepRetry, lastSweepRetry)}
 }
 
-// step takes the sweep a step further, after a poll that went well. It returns what is to be repaired now,
-// nil if nothing.
+// step takes the sweep a step further, after a poll that went well. It returns what to repair now, nil if
+// nothing.
 func (s *sweeper) step(ctx context.Context, mark *watermark.Watermark, letters *deadLetters) *finding {
 	w := s.inHand
 	switch {
@@ -193,9 +189,8 @@ func (s *sweeper) begin(ctx context.Context, mark *watermark.Watermark, letters 
 	})
 }
 
-// newComparison compares with a source of its own, and notes in f the rows that cannot be published. It knows
-// no dead letters: a row that has one and could be published is a difference like any other, so the sweep
-// heals it.
+// newComparison compares with a source of its own, and notes in f what that source shows. It knows no dead
+// letters: a row that has one and could be published is a difference like any other, so the sweep heals it.
 func (s *sweeper) newComparison(f *finding) *compare.Comparison {
 	c := s.cfg
 	read, createdAt := CompareSource(c.Sweep.Source(), c.Start, c.Now), CreatedAtIn(c.Resource)
@@ -239,8 +234,7 @@ func (s *sweeper) work(ctx context.Context, part func(context.Context) error) {
 // hurry makes a sweep that failed before begin at once: somebody asked.
 func (s *sweeper) hurry() { s.next = time.Time{} }
 
-// pollFailed gives the sweep up after the n-th poll in a row that failed, if it waited long enough for one to
-// succeed.
+// pollFailed gives the sweep up if it waits for a poll in vain: n failed in a row.
 func (s *sweeper) pollFailed(err error, n int) {
 	if s.inHand != nil && n >= patientPolls {
 		s.fail(fmt.Errorf("polls fail: %w", err))

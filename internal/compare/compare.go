@@ -130,11 +130,8 @@ func New(cfg Config) *Comparison {
 		untracked: map[Kind]int{}}
 }
 
-// First reads both in full. It calls progress now and then; nil: it does not.
+// First reads both in full. It calls progress now and then.
 func (c *Comparison) First(ctx context.Context, progress func(Progress)) (err error) {
-	if progress == nil {
-		progress = func(Progress) {}
-	}
 	if c.deadLetters, err = c.cfg.DeadLetters(ctx); err != nil {
 		return err
 	}
@@ -156,7 +153,7 @@ func (c *Comparison) Look(ctx context.Context) error {
 	if err != nil || len(suspects) == 0 {
 		return err
 	}
-	found := NewLookup(suspects, nil)
+	found := NewLookup(suspects)
 	if err := c.cfg.Source(ctx, suspects, found.Take); err != nil {
 		return err
 	}
@@ -189,7 +186,7 @@ func (c *Comparison) Apply(ctx context.Context, found *Lookup) (err error) {
 	}
 	underWay := map[*suspect]bool{}
 	for id, s := range c.suspects {
-		rows := found.rows[id]
+		rows := found.versions[id]
 		if found.unpublishable(id) || c.deadLetters[id] && len(rows) > 0 {
 			c.countDeadLetter(id)
 			delete(c.suspects, id)

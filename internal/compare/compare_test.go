@@ -99,7 +99,7 @@ func (p *pair) finds(s Suspect, r schemas.Record) bool {
 func (p *pair) run(t *testing.T, looks int) *Comparison {
 	t.Helper()
 	c := p.compare()
-	if err := c.First(t.Context(), nil); err != nil {
+	if err := c.First(t.Context(), unheard); err != nil {
 		t.Fatal(err)
 	}
 	for range looks {
@@ -109,6 +109,8 @@ func (p *pair) run(t *testing.T, looks int) *Comparison {
 	}
 	return c
 }
+
+func unheard(Progress) {}
 
 func kinds(c *Comparison) map[int64]Kind {
 	found := map[int64]Kind{}
@@ -197,7 +199,7 @@ func TestMoreSuspectsThanCanBeLookedAtTwiceAreStillCountedOnce(t *testing.T) {
 	}
 	c := p.compare()
 	c.cfg.MaxSuspects = 1 // the source repeats its first two rows
-	if err := c.First(t.Context(), nil); err != nil {
+	if err := c.First(t.Context(), unheard); err != nil {
 		t.Fatal(err)
 	}
 	if n, want := c.Count(), (map[Kind]int{Missing: 40, Stale: 10, Extra: 50}); !maps.Equal(n, want) {
@@ -214,7 +216,7 @@ func TestRowsFromBeforeTheStartAreNotCompared(t *testing.T) {
 	p.publish(row(3, 1000, 7))
 	c := p.compare()
 	c.cfg.Start = schemas.InstantOfMillis(2000)
-	if err := c.First(t.Context(), nil); err != nil {
+	if err := c.First(t.Context(), unheard); err != nil {
 		t.Fatal(err)
 	}
 	if got := kinds(c); len(got) != 0 {
@@ -258,7 +260,7 @@ func TestRowsInFlightAreNotDifferences(t *testing.T) {
 		}
 		tampered := int64(-1)
 		c := p.compare()
-		if err := c.First(context.Background(), nil); err != nil {
+		if err := c.First(context.Background(), unheard); err != nil {
 			t.Fatal(err)
 		}
 		for look := range rapid.IntRange(1, 3).Draw(t, "looks") {
@@ -345,7 +347,7 @@ func TestComparingTakesAtMost24BytesARow(t *testing.T) {
 			peak = heap()
 			return nil
 		}})
-	if err := c.First(t.Context(), nil); err != nil {
+	if err := c.First(t.Context(), unheard); err != nil {
 		t.Fatal(err)
 	}
 	if c.Suspects() != 0 || c.Report().SourceRows != n {

@@ -9,53 +9,55 @@ import (
 
 // Lookup collects what the source shows of named rows.
 type Lookup struct {
-	// wanted rows are in here; true: their content is kept.
-	wanted map[int64]bool
-	rows   map[int64][]schemas.Record // every version shown
-	reject map[int64]schemas.Reject   // the newest version shown that cannot be published
+	// Rows are to be looked up.
+	Rows []Suspect
+	// wanted has their ids; true: of a suspect, so its versions are kept.
+	wanted   map[int64]bool
+	versions map[int64][]schemas.Record
+	rejects  map[int64]schemas.Reject // the newest version that cannot be published
 }
 
-// NewLookup collects the versions of the suspects. Of the others it only finds out whether they can be
-// published.
-func NewLookup(suspects, others []Suspect) *Lookup {
-	l := &Lookup{wanted: map[int64]bool{}, rows: map[int64][]schemas.Record{},
-		reject: map[int64]schemas.Reject{}}
-	for _, s := range others {
-		l.wanted[s.ID] = false
-	}
+// NewLookup collects the versions of the suspects.
+func NewLookup(suspects []Suspect) *Lookup {
+	l := &Lookup{wanted: map[int64]bool{}, versions: map[int64][]schemas.Record{}, rejects: map[int64]schemas.Reject{}}
 	for _, s := range suspects {
+		l.Also(s)
 		l.wanted[s.ID] = true
 	}
 	return l
 }
 
+// Also looks up another row, to find out whether it can be published.
+func (l *Lookup) Also(s Suspect) {
+	if _, listed := l.wanted[s.ID]; !listed {
+		l.wanted[s.ID] = false
+		l.Rows = append(l.Rows, s)
+	}
+}
+
 // Take takes a batch of what the source shows. Rows that nobody asked for it passes over.
 func (l *Lookup) Take(rows []schemas.Record, rejects []schemas.Reject) {
 	for _, row := range rows {
-		content, wanted := l.wanted[row.ID]
-		if !wanted {
-			continue
-		}
-		if content {
+		if suspect, wanted := l.wanted[row.ID]; suspect {
 			row.Value = slices.Clone(row.Value)
-		} else {
-			row.Value = nil
+			l.versions[row.ID] = append(l.versions[row.ID], row)
+		} else if wanted {
+			l.versions[row.ID] = append(l.versions[row.ID], schemas.Record{UpdatedAt: row.UpdatedAt})
 		}
-		l.rows[row.ID] = append(l.rows[row.ID], row)
 	}
 	for _, r := range rejects {
-		before, there := l.reject[r.ID]
+		before, there := l.rejects[r.ID]
 		if _, wanted := l.wanted[r.ID]; wanted && r.HasID && (!there || r.UpdatedAt >= before.UpdatedAt) {
-			l.reject[r.ID] = r
+			l.rejects[r.ID] = r
 		}
 	}
 }
 
 // Rejects returns the rows that cannot be published.
 func (l *Lookup) Rejects() (list []schemas.Reject) {
-	for _, id := range slices.Sorted(maps.Keys(l.reject)) {
+	for _, id := range slices.Sorted(maps.Keys(l.rejects)) {
 		if l.unpublishable(id) {
-			list = append(list, l.reject[id])
+			list = append(list, l.rejects[id])
 		}
 	}
 	return list
@@ -64,7 +66,7 @@ func (l *Lookup) Rejects() (list []schemas.Reject) {
 // unpublishable says whether the row cannot be published. A good version at least as new as the bad one means
 // that it can: the source showed an older version beside the row.
 func (l *Lookup) unpublishable(id int64) bool {
-	r, bad := l.reject[id]
+	r, bad := l.rejects[id]
 	asNew := func(row schemas.Record) bool { return row.UpdatedAt >= r.UpdatedAt }
-	return bad && !slices.ContainsFunc(l.rows[id], asNew)
+	return bad && !slices.ContainsFunc(l.versions[id], asNew)
 }
