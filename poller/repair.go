@@ -190,17 +190,16 @@ func (r *repair) publishRows(ctx context.Context, rows []compare.Difference) err
 
 // finish deletes what may be deleted, and says in the last transaction that the sweep is over and what is
 // left.
-func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywhere bool) (more bool, err error) {
-	f := r.found
-	c, count := f.cmp.Report(), f.cmp.Count()
-	result := &f.result
-	result.Request, result.Began, result.SourceRows, result.TopicRows = f.request, f.began, c.SourceRows, c.TopicRows
+func (r *repair) finish(ctx context.Context, extra []compare.Difference,
+	everywhere bool) (more bool, err error) {
+	result, c, count := &r.found.result, r.found.cmp.Report(), r.found.cmp.Count()
+	result.SourceRows, result.TopicRows = c.SourceRows, c.TopicRows
 	result.DeadLetters += c.DeadLetters
 	result.Missing += count[compare.Missing]
 	result.Stale += count[compare.Stale]
 	result.Extra = count[compare.Extra]
 	var left []string
-	if n := f.cmp.Suspects() - len(extra); n > 0 {
+	if n := r.found.cmp.Suspects() - len(extra); n > 0 {
 		left = append(left, fmt.Sprintf("%d rows are older than what the topic has, and the service did not show "+
 			"them the same for %s", n, r.cfg.Overlap))
 	}
@@ -255,7 +254,8 @@ func (r *repair) keepReason(c compare.Report, extra int) string {
 		return fmt.Sprintf("%d rows of the service have no usable id, and may be some of the %d that it seems not "+
 			"to have: they are not taken for deleted", c.Nameless, extra)
 	case !r.cfg.Sweep.Tombstone:
-		return fmt.Sprintf("%d rows that the service does not have stay in the topic (sweep.deletes: report)", extra)
+		return fmt.Sprintf("%d rows that the service does not have stay in the topic (sweep.deletes: report)",
+			extra)
 	}
 	return ""
 }

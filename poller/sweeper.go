@@ -75,9 +75,6 @@ type sweep struct {
 // finding is what a sweep found, and what became of it so far.
 type finding struct {
 	cmp *compare.Comparison
-	// request is the one that the sweep carries out; -1: it was scheduled.
-	request int64
-	began   schemas.Instant
 	// rejects cannot be published; manyRejects: there were more than maxRejects.
 	rejects     []schemas.Reject
 	manyRejects bool
@@ -174,13 +171,14 @@ func (s *sweeper) begin(ctx context.Context, mark *watermark.Watermark, letters 
 		s.board.sweeping("waiting for the sweep of another resource")
 		return
 	}
-	f := &finding{request: -1, began: schemas.InstantOf(s.cfg.Now()), lettered: letters.beginRound()}
+	f := &finding{lettered: letters.beginRound()}
+	f.result = watermark.Swept{Request: -1, Began: schemas.InstantOf(s.cfg.Now())}
 	if mark.Sweep != nil {
-		f.request = mark.Sweep.Request
+		f.result.Request = mark.Sweep.Request
 	}
 	f.cmp = s.newComparison(f)
 	s.inHand = &sweep{found: f}
-	s.cfg.Log.Info("sweep begins", zapRequest(f.request))
+	s.cfg.Log.Info("sweep begins", zapRequest(f.result.Request))
 	s.board.sweeping("reading")
 	s.work(ctx, func(ctx context.Context) error {
 		return f.cmp.First(ctx, func(at compare.Progress) {

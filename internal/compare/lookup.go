@@ -19,7 +19,8 @@ type Lookup struct {
 
 // NewLookup collects the versions of the suspects.
 func NewLookup(suspects []Suspect) *Lookup {
-	l := &Lookup{wanted: map[int64]bool{}, versions: map[int64][]schemas.Record{}, rejects: map[int64]schemas.Reject{}}
+	l := &Lookup{wanted: map[int64]bool{}, versions: map[int64][]schemas.Record{},
+		rejects: map[int64]schemas.Reject{}}
 	for _, s := range suspects {
 		l.Also(s)
 		l.wanted[s.ID] = true

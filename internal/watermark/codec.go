@@ -41,32 +41,7 @@ func Decode(resource string, value []byte) (Watermark, error) {
 	case w.Resource != resource:
 		return Watermark{}, fmt.Errorf("watermark under the key %q names resource %q", resource, w.Resource)
 	}
-	for name, at := range w.instants() {
-		if at < schemas.MinInstant || at > schemas.MaxInstant {
-			return Watermark{}, fmt.Errorf("watermark of %s: %s lies outside the years 1 to 9999", resource, name)
-		}
-	}
 	return w, nil
-}
-
-// instants returns the times of w under their names in the JSON.
-func (w Watermark) instants() map[string]schemas.Instant {
-	all := map[string]schemas.Instant{"settled": w.Settled, "as_of": w.AsOf, "seen_from": w.DedupFrom,
-		"last_sweep": w.LastSweep, "written": w.Written}
-	if c := w.Cursor; c != nil {
-		all["cursor.updated_at"], all["cursor.mark_time"] = c.UpdatedAt, c.HorizonTime
-		all["cursor.started"] = c.Started
-	}
-	if w.Replay != nil {
-		all["replay.from"], all["replay.at"] = w.Replay.From, w.Replay.At
-	}
-	if w.Sweep != nil {
-		all["sweep.at"] = w.Sweep.At
-	}
-	if w.Swept != nil {
-		all["swept.began"] = w.Swept.Began
-	}
-	return all
 }
 
 // DecodeRequest reads the value of a record of the requests topic: its offset is id, its key is resource.
@@ -82,8 +57,6 @@ func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
 		return Request{}, fmt.Errorf("request %d is of kind %q: expected %q or %q", id, r.Kind, Reset, Sweeps)
 	case r.Kind == Reset && r.To == nil:
 		return Request{}, fmt.Errorf("request %d is a reset without a time", id)
-	case r.To != nil && (*r.To < schemas.MinInstant || *r.To > schemas.MaxInstant):
-		return Request{}, fmt.Errorf("request %d: its time lies outside the years 1 to 9999", id)
 	}
 	r.ID = id
 	return r, nil
