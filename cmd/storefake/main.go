@@ -36,26 +36,28 @@ type usageError struct{ err error }
 func (e *usageError) Error() string { return e.err.Error() }
 func (e *usageError) Unwrap() error { return e.err }
 
-const long = `storefake stands in for the commerce data service: its REST endpoints over a seeded, synthetic shop, and with --postgres the same orders and
-order_items in a real PostgreSQL, readable by role student_ro. Rows change as a shop's would while it runs. It is no place for real data: the
-tables orders and order_items are created anew when it starts.`
+const long = `storefake stands in for the commerce data service: its REST endpoints over a seeded, synthetic
+shop, and with --postgres the same orders and order_items in a real PostgreSQL, readable by role student_ro.
+Rows change as a shop's would while it runs. It is no place for real data: it creates the tables orders and
+order_items anew when it starts.`
 
 const example = `  storefake --listen 127.0.0.1:8090 --orders 5000 --users 1000 --products 500 --traffic 20 \
             --postgres postgres://postgres@127.0.0.1:5432/store
 
   key=$(curl -s http://127.0.0.1:8090/v1/store-api-keys | cut -d'"' -f4)
-  curl -s -H "Authorization: Bearer $key" 'http://127.0.0.1:8090/v1/store-orders?updated_from=2026-11-01&page_size=2'
+  curl -s -H "Authorization: Bearer $key" \
+       'http://127.0.0.1:8090/v1/store-orders?updated_from=2026-11-01&page_size=2'
 
-  # a service that pages by newest change, grants 37 rows a page, limits to 5 requests a second and fails now and then
+  # a service that pages by newest change, grants 37 rows a page, limits requests and fails now and then
   storefake --order updated-desc --max-page 37 --limit 5 --fault 500=0.02 --fault truncated=0.01`
 
 // run serves until ctx is done. Where everything listens goes to stdout.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
 	var s settings
-	cmd := &cobra.Command{Use: "storefake", Short: "Stand in for the commerce data service", Long: long, Example: example,
-		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+	cmd := &cobra.Command{Use: "storefake", Short: "Stand in for the commerce data service", Long: long,
+		Example: example, Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if s.Database.DSN == "" { // it holds a password, which on the command line everybody could read
+			if s.Database.DSN == "" { // it holds a password, and everybody can read a command line
 				s.Database.DSN = getenv("STOREFAKE_POSTGRES")
 			}
 			return serve(cmd.Context(), &s, stdout)

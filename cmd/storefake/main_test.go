@@ -21,7 +21,8 @@ func TestItSaysWhereItListensServesAndStopsCleanly(t *testing.T) {
 	out, in := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		done <- run(ctx, []string{"--listen", "127.0.0.1:0", "--users", "20", "--orders", "30", "--products", "5", "--traffic", "50"}, noEnv, in, io.Discard)
+		done <- run(ctx, []string{"--listen", "127.0.0.1:0", "--users", "20", "--orders", "30", "--products", "5",
+			"--traffic", "50"}, noEnv, in, io.Discard)
 		_ = in.Close()
 	}()
 	lines := bufio.NewScanner(out)
@@ -47,7 +48,8 @@ func TestItSaysWhereItListensServesAndStopsCleanly(t *testing.T) {
 }
 
 func TestAllWrongSettingsAreNamedAtOnce(t *testing.T) {
-	err := run(t.Context(), []string{"--order", "sideways", "--clock", "noon", "--fault", "hiccup=0.1", "--fault", "500=x", "--nulls", "3",
+	err := run(t.Context(), []string{"--order", "sideways", "--clock", "noon", "--fault", "hiccup=0.1",
+		"--fault", "500=x", "--nulls", "3",
 		"--traffic", "-1", "--postgres", "nonsense"}, noEnv, io.Discard, io.Discard)
 	var usage *usageError
 	if !errors.As(err, &usage) {
@@ -58,7 +60,8 @@ func TestAllWrongSettingsAreNamedAtOnce(t *testing.T) {
 			t.Errorf("%q is not named in: %v", want, err)
 		}
 	}
-	if err := run(t.Context(), []string{"--ordr", "id"}, noEnv, io.Discard, io.Discard); !errors.As(err, &usage) {
+	if err := run(t.Context(), []string{"--ordr", "id"}, noEnv, io.Discard, io.Discard); !errors.As(err,
+		&usage) {
 		t.Errorf("an unknown flag: %v, expected a usage error", err)
 	}
 }
@@ -78,7 +81,8 @@ func TestDefaultsMayBeNamed(t *testing.T) {
 	var s settings
 	flags := pflag.NewFlagSet("storefake", pflag.ContinueOnError)
 	s.declare(flags)
-	for flag, name := range map[string]string{"count": "total", "past-end": "empty", "oversize": "capped", "order": "id", "money": "as-is", "retry-after": "seconds"} {
+	for flag, name := range map[string]string{"count": "total", "past-end": "empty", "oversize": "capped",
+		"order": "id", "money": "as-is", "retry-after": "seconds"} {
 		if err := flags.Set(flag, name); err != nil {
 			t.Fatal(err)
 		}

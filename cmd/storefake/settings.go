@@ -33,7 +33,8 @@ func (s *settings) declare(f *pflag.FlagSet) {
 	f.StringVar(&s.clock, "clock", "", "RFC 3339 instant at which the service's clock starts (default now)")
 	f.DurationVar(&s.Offset, "clock-offset", 0, "how far the service's clock is ahead of that")
 	f.Float64Var(&s.Speed, "clock-speed", 1, "pace of the service's clock: 1440 makes a day last a minute")
-	f.BoolVar(&s.WholeSeconds, "whole-seconds", false, "stamp whole seconds, also in PostgreSQL (default: microseconds there, of which REST shows the second)")
+	f.BoolVar(&s.WholeSeconds, "whole-seconds", false,
+		"stamp whole seconds, also in PostgreSQL (default: microseconds there, of which REST shows the second)")
 	s.declareDatabase(f)
 	s.declareReadings(f, &s.Readings)
 	s.declareLimits(f, &s.Readings)
@@ -41,11 +42,14 @@ func (s *settings) declare(f *pflag.FlagSet) {
 }
 
 func (s *settings) declareDatabase(f *pflag.FlagSet) {
-	f.StringVar(&s.Database.DSN, "postgres", "", "DSN of an administrator; orders and order_items are created there anew (default $STOREFAKE_POSTGRES)")
+	f.StringVar(&s.Database.DSN, "postgres", "",
+		"DSN of an administrator; orders and order_items are created there anew (default $STOREFAKE_POSTGRES)")
 	f.StringVar(&s.Database.Password, "postgres-password", "student", "password of role student_ro")
 	f.StringVar(&s.Database.Columns.Int, "postgres-int", "int8", "type of ids: int8, int4")
-	f.StringVar(&s.Database.Columns.Money, "postgres-money", "numeric", "type of money: numeric, float8, float4, text")
-	f.StringVar(&s.Database.Columns.Time, "postgres-time", "timestamptz", "type of instants: timestamptz, timestamp (UTC)")
+	f.StringVar(&s.Database.Columns.Money, "postgres-money", "numeric",
+		"type of money: numeric, float8, float4, text")
+	f.StringVar(&s.Database.Columns.Time, "postgres-time", "timestamptz",
+		"type of instants: timestamptz, timestamp (UTC)")
 	f.StringVar(&s.Database.Columns.Status, "postgres-status", "text", "type of status: text, varchar")
 	f.BoolVar(&s.Database.NoIndex, "postgres-no-index", false, "leave out the indexes on (updated_at, id)")
 	f.DurationVar(&s.Database.StatementTimeout, "postgres-statement-timeout", time.Minute, "of role student_ro")
@@ -57,18 +61,24 @@ func (s *settings) declareReadings(f *pflag.FlagSet, r *storefake.Readings) {
 	f.Var(text(&r.PastEnd), "past-end", "a page beyond the last: empty, 400, 404")
 	f.Var(text(&r.Oversize), "oversize", "a page_size above 1000: capped, refused")
 	f.IntVar(&r.MaxPage, "max-page", 0, "grant no more rows a page than this")
-	f.Var(text(&r.Order), "order", "order of rows: id, updated, updated-desc, hash (arbitrary), shuffle (another on every request)")
-	f.BoolVar(&r.PermuteTies, "permute-ties", false, "with --order updated or updated-desc: rows of one second in another order on every request")
-	f.Float64Var(&r.EmptyPages, "empty-pages", 0, "share of the pages that are empty though more follow (no row is lost by it)")
+	f.Var(text(&r.Order), "order",
+		"order of rows: id, updated, updated-desc, hash (arbitrary), shuffle (another on every request)")
+	f.BoolVar(&r.PermuteTies, "permute-ties", false,
+		"with --order updated or updated-desc: rows of one second in another order on every request")
+	f.Float64Var(&r.EmptyPages, "empty-pages", 0,
+		"share of the pages that are empty though more follow (no row is lost by it)")
 	f.Float64Var(&r.ShortPages, "short-pages", 0, "share of the pages that are half full though more follow")
-	f.Var(text(&r.MoneyForm), "money", "form of money: as-is (49, 59.990001678466797), padded (49.00), string (\"49.00\"), exponent (49e0)")
+	f.Var(text(&r.MoneyForm), "money",
+		"form of money: as-is (49, 59.990001678466797), padded (49.00), string (\"49.00\"), exponent (49e0)")
 	f.BoolVar(&r.ExtraFields, "extra-fields", false, "fields that the document does not know")
-	f.Float64Var(&r.Nulls, "nulls", 0, "share of values that are null, in all fields but id, created_at and updated_at")
+	f.Float64Var(&r.Nulls, "nulls", 0,
+		"share of values that are null, in all fields but id, created_at and updated_at")
 	f.Float64Var(&r.NewStatuses, "new-statuses", 0, "share of order states that the document does not name")
 	f.Float64Var(&r.Deletes, "deletes", 0, "share of traffic's changes that delete a row")
 	f.BoolVar(&r.NoDate, "no-date", false, "no Date header")
 	f.DurationVar(&r.DayOffset, "day-offset", 0, "days are cut in a zone so far east of UTC")
-	f.DurationVar(&r.Delay, "delay", 0, "a row can be queried only so long after its updated_at, by the service's clock")
+	f.DurationVar(&r.Delay, "delay", 0,
+		"a row can be queried only so long after its updated_at, by the service's clock")
 }
 
 func (s *settings) declareLimits(f *pflag.FlagSet, r *storefake.Readings) {
@@ -82,11 +92,14 @@ func (s *settings) declareLimits(f *pflag.FlagSet, r *storefake.Readings) {
 }
 
 func (s *settings) declareFaults(f *pflag.FlagSet) {
-	f.StringToStringVar(&s.faults, "fault", nil, "share of data requests that go wrong, such as 500=0.02; again for each of: 500, 500-html, limited, 401,\n"+
+	f.StringToStringVar(&s.faults, "fault", nil, "share of data requests that go wrong, such as 500=0.02; "+
+		"again for each of: 500, 500-html, limited, 401,\n"+
 		"revoke, truncated, cut, endless, slow, hang, reset, redirect, more-forever")
 	f.DurationVar(&s.Faults.SlowFor, "slow-for", 5*time.Second, "how long a slow body takes")
-	f.StringVar(&s.Faults.RedirectTo, "redirect-to", "", "where a redirect leads (default: an HTML page of this server)")
-	f.Float64Var(&s.Faults.GarbledRows, "garbled-rows", 0, "share of rows that break the document's contract over REST")
+	f.StringVar(&s.Faults.RedirectTo, "redirect-to", "",
+		"where a redirect leads (default: an HTML page of this server)")
+	f.Float64Var(&s.Faults.GarbledRows, "garbled-rows", 0,
+		"share of rows that break the document's contract over REST")
 }
 
 // config is the settings as a Config, or all that is wrong with them at once.
@@ -113,13 +126,14 @@ func (s *settings) config() (storefake.Config, error) {
 	return s.Config, errors.Join(append(errs, s.Check())...)
 }
 
-// textValue is a flag whose first value, the default, has a name on the command line and is empty in the Readings.
+// textValue is a flag whose default has a name on the command line, and is empty in the Readings.
 type textValue[T ~string] struct{ to *T }
 
 func text[T ~string](to *T) pflag.Value { return textValue[T]{to} }
 
 // defaults are the names of the empty values.
-var defaults = map[string]bool{"total": true, "empty": true, "capped": true, "id": true, "as-is": true, "seconds": true}
+var defaults = map[string]bool{"total": true, "empty": true, "capped": true, "id": true, "as-is": true,
+	"seconds": true}
 
 func (v textValue[T]) String() string { return string(*v.to) }
 func (v textValue[T]) Type() string   { return "string" }

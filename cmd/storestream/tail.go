@@ -36,16 +36,17 @@ through the registry, until it is interrupted. It shows values as they are, pers
 		if err != nil {
 			return err
 		}
-		p := &tailPrinter{env: env, resource: args[0], asJSON: *asJSON, limited: n > 0, left: n}
+		p := &tailPrinter{env: env, resource: args[0], asJSON: *asJSON, left: n}
+		if n == 0 {
+			p.left = -1
+		}
 		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
 			err := producer.Tail(cmd.Context(), cluster, set.Get(p.resource), beginning, p.print)
-			switch {
-			case errors.Is(err, errEnough):
-				return nil
-			case errors.Is(err, kerr.UnknownTopicOrPartition):
+			if errors.Is(err, kerr.UnknownTopicOrPartition) {
 				return fmt.Errorf("topic %s does not exist: `storestream run` creates it", cluster.Topic(p.resource))
-			case cmd.Context().Err() != nil: // interrupting it is how one ends it
-				return nil
+			}
+			if errors.Is(err, errEnough) || cmd.Context().Err() != nil { // interrupting it is how one ends it
+				err = nil
 			}
 			return err
 		})
@@ -61,15 +62,14 @@ type tailPrinter struct {
 	env      *environment
 	resource string
 	asJSON   bool
-	limited  bool
-	left     int // records to print, where it is limited
+	left     int // records to print, -1: no end
 }
 
 // print prints one record. One that cannot be decoded is named on stderr, and the rest goes on. It is called
 // some times more after errEnough: each partition has a reader of its own, and learns late that another had
 // the last record.
 func (p *tailPrinter) print(record producer.TailRecord) error {
-	if p.limited && p.left == 0 {
+	if p.left == 0 {
 		return errEnough
 	}
 	if record.Err != nil {
@@ -84,7 +84,10 @@ func (p *tailPrinter) print(record producer.TailRecord) error {
 			return err
 		}
 	}
-	if p.left--; p.limited && p.left == 0 {
+	if p.left > 0 {
+		p.left--
+	}
+	if p.left == 0 {
 		return errEnough
 	}
 	return nil

@@ -7,6 +7,7 @@
 package catchup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,49 +48,33 @@ func Run(ctx context.Context, c Config, instance func(context.Context) error) (
 	map[string]watermark.Watermark, error) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
+	watching, unwatch := context.WithCancelCause(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- instance(running) }()
-	watching, unwatch := context.WithCancel(ctx)
-	defer unwatch()
+	go func() {
+		err := instance(running)
+		unwatch(cmp.Or(err, errStopped))
+		ended <- err
+	}()
 	w := newWatch(c)
-	watched := make(chan error, 1)
-	go func() { watched <- w.wait(watching) }()
-
-	select {
-	case err := <-watched:
-		stop()
-		return w.watermarks(), errors.Join(err, <-ended)
-	case err := <-ended:
-		unwatch()
-		if done := <-watched; done == nil { // in the same moment
-			return w.watermarks(), err
-		}
-		if err == nil {
-			err = errStopped
-		}
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return nil, err
+	err := w.wait(watching)
+	stop()
+	if failed := <-ended; failed != nil && !errors.Is(err, failed) {
+		err = errors.Join(err, failed)
 	}
+	return w.marks, err
 }
 
 // watch follows the watermarks.
 type watch struct {
-	c        Config
-	progress map[string]progress // of each resource
-}
-
-// progress is the last watermark of a resource that differed from the one before it, and when it was seen.
-type progress struct {
-	mark watermark.Watermark
-	at   time.Time
+	c     Config
+	marks map[string]watermark.Watermark // of each resource the last one that was a step further
+	moved map[string]time.Time           // when that was seen
 }
 
 func newWatch(c Config) *watch {
-	w := &watch{c: c, progress: map[string]progress{}}
+	w := &watch{c: c, marks: map[string]watermark.Watermark{}, moved: map[string]time.Time{}}
 	for _, name := range c.Resources {
-		w.progress[name] = progress{watermark.New(name), time.Now()}
+		w.marks[name], w.moved[name] = watermark.New(name), time.Now()
 	}
 	return w
 }
@@ -127,16 +112,16 @@ func (w *watch) read(ctx context.Context) (map[string]watermark.Watermark, error
 }
 
 func (w *watch) note(marks map[string]watermark.Watermark, now time.Time) {
-	for name, last := range w.progress {
-		if mark, ok := marks[name]; ok && moved(last.mark, mark) {
-			w.progress[name] = progress{mark, now}
+	for name, last := range w.marks {
+		if mark, ok := marks[name]; ok && further(last, mark) {
+			w.marks[name], w.moved[name] = mark, now
 		}
 	}
 }
 
-// moved says whether b is further than a. A watermark that was written again is no progress: a poller that
+// further says whether b is further than a. A watermark that was written again is no progress: a poller that
 // meets the same rows for ever writes one every ten seconds.
-func moved(a, b watermark.Watermark) bool {
+func further(a, b watermark.Watermark) bool {
 	if (a.Cursor == nil) != (b.Cursor == nil) || (a.Cursor != nil && *a.Cursor != *b.Cursor) {
 		return true
 	}
@@ -147,7 +132,7 @@ func moved(a, b watermark.Watermark) bool {
 func (w *watch) open() []string {
 	var open []string
 	for _, name := range w.c.Resources {
-		if w.progress[name].mark.AsOf < w.c.Moment {
+		if w.marks[name].AsOf < w.c.Moment {
 			open = append(open, name)
 		}
 	}
@@ -159,7 +144,7 @@ func (w *watch) open() []string {
 func (w *watch) stalled(open []string, readErr error, now time.Time) error {
 	var still []string
 	for _, name := range open {
-		if now.Sub(w.progress[name].at) >= w.c.Patience {
+		if now.Sub(w.moved[name]) >= w.c.Patience {
 			still = append(still, name+": "+w.why(name, readErr))
 		}
 	}
@@ -176,7 +161,7 @@ func (w *watch) why(name string, readErr error) string {
 	if text := w.knownHere(name); text != "" {
 		return text
 	}
-	mark := w.progress[name].mark
+	mark := w.marks[name]
 	stands := "nothing of it is settled yet"
 	if mark.Settled != schemas.MinInstant {
 		stands = "it stands at " + mark.Settled.Time().Format(time.RFC3339)
@@ -205,13 +190,4 @@ func (w *watch) knownHere(name string) string {
 		}
 	}
 	return s.Waiting
-}
-
-// watermarks is the last one of each resource.
-func (w *watch) watermarks() map[string]watermark.Watermark {
-	marks := map[string]watermark.Watermark{}
-	for name, p := range w.progress {
-		marks[name] = p.mark
-	}
-	return marks
 }

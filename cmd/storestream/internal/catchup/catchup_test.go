@@ -54,14 +54,9 @@ func configOf(k *kafka) Config {
 		Status: func() status.Snapshot { return status.Snapshot{} }}
 }
 
-// inBubble runs f with a fake clock.
-func inBubble(t *testing.T, f func(t *testing.T, k *kafka)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) { f(t, &kafka{start: time.Now()}) })
-}
-
 func TestItEndsWhenEveryResourceIsPublishedWhoeverDoesIt(t *testing.T) {
-	inBubble(t, func(t *testing.T, k *kafka) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &kafka{start: time.Now()}
 		k.at(2*time.Second, "orders", 7, time.Second)
 		k.at(20*time.Second, "users", 9, 19*time.Second)
 		k.at(20*time.Second, "shipments", 1, -time.Hour) // is not enabled
@@ -76,7 +71,8 @@ func TestItEndsWhenEveryResourceIsPublishedWhoeverDoesIt(t *testing.T) {
 }
 
 func TestAPassThatBeganBeforeTheMomentIsNotEnough(t *testing.T) {
-	inBubble(t, func(t *testing.T, k *kafka) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &kafka{start: time.Now()}
 		k.at(0, "orders", 7, -time.Second)
 		k.at(0, "users", 7, -time.Second)
 		_, err := Run(t.Context(), configOf(k), standby)
@@ -87,7 +83,8 @@ func TestAPassThatBeganBeforeTheMomentIsNotEnough(t *testing.T) {
 }
 
 func TestPatienceBeginsAnewWithEveryStepOfAResource(t *testing.T) {
-	inBubble(t, func(t *testing.T, k *kafka) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &kafka{start: time.Now()}
 		for s := range 3 {
 			k.at(time.Duration(50*s)*time.Second, "orders", int64(s), -time.Hour)
 		}
@@ -138,7 +135,8 @@ func TestTheReasonWhyAResourceStandsStillIsNamed(t *testing.T) {
 			}
 		}, "users: the broker does not answer: context deadline exceeded"},
 	} {
-		inBubble(t, func(t *testing.T, k *kafka) {
+		synctest.Test(t, func(t *testing.T) {
+			k := &kafka{start: time.Now()}
 			c := configOf(k)
 			test.change(&c)
 			if _, err := Run(t.Context(), c, standby); err == nil || !strings.Contains(err.Error(), test.says) {
@@ -155,7 +153,8 @@ func statusOf(r status.Resource) func() status.Snapshot {
 }
 
 func TestAnInstanceThatEndsByItselfIsAFailure(t *testing.T) {
-	inBubble(t, func(t *testing.T, k *kafka) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &kafka{start: time.Now()}
 		refused := errors.New("topic store.watermarks: cleanup.policy is delete, expected compact")
 		for returned, expected := range map[error]error{refused: refused, nil: errStopped} {
 			_, err := Run(t.Context(), configOf(k), func(context.Context) error { return returned })
@@ -176,9 +175,9 @@ func TestWritingTheSameWatermarkAgainIsNoProgress(t *testing.T) {
 	base.Settled, base.Rows = stage.Instant(t, "2026-11-20T09:00:00Z"), 7
 	base.Cursor = &watermark.Cursor{ID: 5}
 	for _, test := range []struct {
-		name   string
-		change func(*watermark.Watermark)
-		moved  bool
+		name    string
+		change  func(*watermark.Watermark)
+		further bool
 	}{
 		{"written again", func(w *watermark.Watermark) {
 			w.Written, w.Instance = w.Settled, "b"
@@ -192,8 +191,8 @@ func TestWritingTheSameWatermarkAgainIsNoProgress(t *testing.T) {
 	} {
 		next := base
 		test.change(&next)
-		if got := moved(base, next); got != test.moved {
-			t.Errorf("%s: moved %v, expected %v", test.name, got, test.moved)
+		if got := further(base, next); got != test.further {
+			t.Errorf("%s: further %v, expected %v", test.name, got, test.further)
 		}
 	}
 }

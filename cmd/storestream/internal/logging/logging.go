@@ -3,6 +3,9 @@ package logging
 
 import (
 	"io"
+	"maps"
+	"strings"
+	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -29,4 +32,121 @@ func New(cfg config.Log, w io.Writer) *zap.Logger {
 		encoder = zapcore.NewConsoleEncoder(fields)
 	}
 	return zap.New(suppressRepeats(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level)))
+}
+
+const (
+	// repeatAfter is how long the same warning is not repeated. It is a little less than a minute: a loop that
+	// keeps to one line a minute by itself must not lose every second line to a timer that fired early.
+	repeatAfter = 55 * time.Second
+	// mostWarnings bounds how many different warnings are remembered.
+	mostWarnings = 1024
+)
+
+// repeatSuppression is a zapcore.Core that lets the first of equal warnings through at once, and then one a
+// minute with the number that it swallowed ("repeated"). A broker that is down all night leaves hundreds of
+// lines, not a hundred thousand. (zap's sampler drops lines likewise, but keeps the number to itself.)
+// Information always passes: it says each time that something happened.
+type repeatSuppression struct {
+	zapcore.Core
+	bound    string // the text of the fields bound by With
+	warnings *warnings
+}
+
+func suppressRepeats(core zapcore.Core) zapcore.Core {
+	return &repeatSuppression{Core: core, warnings: &warnings{byText: map[string]*warning{}}}
+}
+
+// With binds fields, which become part of what makes two warnings equal: orders failing says nothing of
+// users.
+func (s *repeatSuppression) With(fields []zap.Field) zapcore.Core {
+	bound := s.bound + fieldText(fields)
+	return &repeatSuppression{Core: s.Core.With(fields), bound: bound, warnings: s.warnings}
+}
+
+// Check is zapcore's.
+func (s *repeatSuppression) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapcore.CheckedEntry {
+	if s.Enabled(entry.Level) {
+		return checked.AddCore(entry, s)
+	}
+	return checked
+}
+
+// Write is zapcore's.
+func (s *repeatSuppression) Write(entry zapcore.Entry, fields []zap.Field) error {
+	if entry.Level < zapcore.WarnLevel {
+		return s.Core.Write(entry, fields)
+	}
+	text := entry.LoggerName + "\x00" + entry.Message + s.bound + fieldText(fields)
+	swallowed, write := s.warnings.add(text, entry.Time)
+	if !write {
+		return nil
+	}
+	if swallowed > 0 {
+		fields = append(fields[:len(fields):len(fields)], zap.Int("repeated", swallowed))
+	}
+	return s.Core.Write(entry, fields)
+}
+
+// warnings is what was written lately, shared by a logger and all that were made from it.
+type warnings struct {
+	mu     sync.Mutex
+	byText map[string]*warning
+}
+
+type warning struct {
+	written   time.Time
+	swallowed int // since then
+}
+
+// add takes a warning. It says whether to write it, and how many like it were swallowed since the last one.
+func (w *warnings) add(text string, now time.Time) (swallowed int, write bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := w.byText[text]
+	switch {
+	case last == nil:
+		w.makeRoom(now)
+		w.byText[text] = &warning{written: now}
+		return 0, true
+	case now.Sub(last.written) < repeatAfter:
+		last.swallowed++
+		return 0, false
+	}
+	swallowed, last.swallowed, last.written = last.swallowed, 0, now
+	return swallowed, true
+}
+
+// makeRoom forgets the warnings that ended. If none has, it forgets all of them: that repeats lines, and
+// bounds memory.
+func (w *warnings) makeRoom(now time.Time) {
+	if len(w.byText) < mostWarnings {
+		return
+	}
+	over := func(_ string, last *warning) bool { return now.Sub(last.written) >= 2*repeatAfter }
+	maps.DeleteFunc(w.byText, over)
+	if len(w.byText) >= mostWarnings {
+		clear(w.byText)
+	}
+}
+
+// fieldText is what tells warnings apart: the texts and errors among the fields. Every digit is replaced, so
+// that counts, times and port numbers do not make each line a different one.
+func fieldText(fields []zap.Field) string {
+	var b strings.Builder
+	for _, f := range fields {
+		switch f.Type {
+		case zapcore.StringType:
+			b.WriteString("\x00" + f.Key + "=" + f.String)
+		case zapcore.ErrorType:
+			if err, ok := f.Interface.(error); ok && err != nil {
+				b.WriteString("\x00" + f.Key + "=" + err.Error())
+			}
+		}
+	}
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return '#'
+		}
+		return r
+	}, b.String())
 }

@@ -9,8 +9,7 @@ import (
 
 // tryConfiguration says what is polled and how. The rules for settings were checked when they were loaded:
 // what was wrong with them ended the command.
-func tryConfiguration(_ context.Context, c Config) []Finding {
-	f := findings{part: "configuration"}
+func tryConfiguration(_ context.Context, c Config, f *findings) {
 	from := c.File
 	if from == "" {
 		from = "no file (--config), so defaults, environment and flags"
@@ -33,5 +32,4 @@ func tryConfiguration(_ context.Context, c Config) []Finding {
 				"overlap is 0: a row that becomes visible later than its updated_at is missed until a sweep finds it")
 		}
 	}
-	return f.all
 }

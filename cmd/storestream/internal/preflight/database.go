@@ -23,27 +23,27 @@ const (
 
 // database looks at PostgreSQL, and at each table that is polled there.
 type database struct {
-	found findings
+	found *findings
 	db    *postgres.DB
 }
 
-func tryDatabase(ctx context.Context, c Config) []Finding {
-	d := database{found: findings{part: "database"}}
+func tryDatabase(ctx context.Context, c Config, f *findings) {
+	d := database{found: f}
 	tables := c.over(config.Postgres)
 	if len(tables) == 0 {
-		return nil
+		return
 	}
 	var err error
 	d.db, err = postgres.Open(postgres.Config{DSN: string(c.Settings.Postgres.DSN), MaxConnections: 1})
 	if err != nil {
 		d.found.fail("", err, "")
-		return d.found.all
+		return
 	}
 	defer d.db.Close()
 	server, err := postgres.CheckServer(ctx, d.db)
 	if err != nil {
 		d.found.fail("", err, databaseRemedy(err))
-		return d.found.all
+		return
 	}
 	d.server(server)
 	d.pooler(server, c.Settings.Postgres.MaxConnections)
@@ -52,7 +52,6 @@ func tryDatabase(ctx context.Context, c Config) []Finding {
 	for _, r := range tables {
 		d.table(ctx, r)
 	}
-	return d.found.all
 }
 
 // databaseRemedy is what to do where the error does not say it.

@@ -27,13 +27,13 @@ const (
 // kafka tries the brokers, and looks at the topics, this user's rights, the watermarks and the group.
 type kafka struct {
 	c       Config
-	found   findings
+	found   *findings
 	inspect producer.Inspector
 	topics  []producer.TopicReport
 }
 
-func tryKafka(ctx context.Context, c Config) []Finding {
-	k := kafka{c: c, found: findings{part: "kafka"}, inspect: producer.Inspect(c.Cluster)}
+func tryKafka(ctx context.Context, c Config, f *findings) {
+	k := kafka{c: c, found: f, inspect: producer.Inspect(c.Cluster)}
 	ping, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
 	err := c.Cluster.Ping(ping)
@@ -43,7 +43,7 @@ func tryKafka(ctx context.Context, c Config) []Finding {
 	}
 	if err != nil {
 		k.found.fail("", err, brokerRemedy(err))
-		return k.found.all
+		return
 	}
 	k.found.ok("", "%s at %s", terminal.Plural(brokers, "broker"), strings.Join(c.Settings.Kafka.Brokers, ", "))
 	k.topics = k.inspect.Topics(ctx, c.Settings.Enabled()...)
@@ -54,7 +54,6 @@ func tryKafka(ctx context.Context, c Config) []Finding {
 	k.watermarks(ctx)
 	k.group(ctx)
 	k.personal(ctx)
-	return k.found.all
 }
 
 func brokerRemedy(err error) string {
@@ -76,7 +75,7 @@ func allow(kind, name string) string {
 }
 
 func (k *kafka) topic(r producer.TopicReport, brokers int) {
-	f := &k.found
+	f := k.found
 	var refused *producer.RefusedError
 	switch {
 	case errors.As(r.Err, &refused):

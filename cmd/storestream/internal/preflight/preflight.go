@@ -29,21 +29,30 @@ type Config struct {
 // patience bounds one part: what has not answered by then does not work.
 const patience = 30 * time.Second
 
+// parts are tried side by side, and yielded in this order.
+var parts = []struct {
+	name string
+	try  func(context.Context, Config, *findings)
+}{
+	{"configuration", tryConfiguration}, {"service", tryService}, {"database", tryDatabase},
+	{"kafka", tryKafka}, {"registry", tryRegistry}, {"status", tryStatusPort},
+}
+
 // Try yields what each part finds, as soon as the parts before it are done.
 func Try(ctx context.Context, c Config) iter.Seq[Finding] {
 	return func(yield func(Finding) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		var results []chan []Finding
-		for _, part := range []func(context.Context, Config) []Finding{
-			tryConfiguration, tryService, tryDatabase, tryKafka, tryRegistry, tryStatusPort,
-		} {
-			found := make(chan []Finding, 1)
-			results = append(results, found)
+		for _, part := range parts {
+			result := make(chan []Finding, 1)
+			results = append(results, result)
 			go func() {
 				ctx, cancel := context.WithTimeout(ctx, patience)
 				defer cancel()
-				found <- part(ctx, c)
+				found := &findings{part: part.name}
+				part.try(ctx, c, found)
+				result <- found.all
 			}()
 		}
 		for _, result := range results {

@@ -14,17 +14,17 @@ import (
 // against them.
 type subjects struct {
 	c        Config
-	found    findings
+	found    *findings
 	readOnly bool // the registry registers nothing
 }
 
-func tryRegistry(ctx context.Context, c Config) []Finding {
-	s := subjects{c: c, found: findings{part: "registry"}}
+func tryRegistry(ctx context.Context, c Config, f *findings) {
+	s := subjects{c: c, found: f}
 	var err error
 	s.readOnly, err = c.Registry.ReadOnly(ctx)
 	if err != nil && registry.Retryable(err) {
 		s.found.fail("", err, "start it, or check registry.url; `run` waits for it")
-		return s.found.all
+		return
 	}
 	s.found.ok("", "%s answers", c.Settings.Registry.URL)
 	for _, name := range c.Settings.Enabled() {
@@ -38,7 +38,6 @@ func tryRegistry(ctx context.Context, c Config) []Finding {
 			s.keys(ctx, name, both[0].ID)
 		}
 	}
-	return s.found.all
 }
 
 // usable says whether both subjects of a topic can be used, and returns that they can.

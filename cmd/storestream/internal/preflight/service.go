@@ -24,7 +24,7 @@ const (
 
 // service tries each endpoint that is polled: it asks for one row.
 type service struct {
-	found  findings
+	found  *findings
 	rest   *client.Client
 	trials []trial
 }
@@ -36,11 +36,11 @@ type trial struct {
 	err      error
 }
 
-func tryService(ctx context.Context, c Config) []Finding {
-	s := service{found: findings{part: "service"}}
+func tryService(ctx context.Context, c Config, f *findings) {
+	s := service{found: f}
 	resources := c.over(config.REST)
 	if len(resources) == 0 {
-		return nil
+		return
 	}
 	store := c.Settings.Store
 	var err error
@@ -49,13 +49,13 @@ func tryService(ctx context.Context, c Config) []Finding {
 		RequestTimeout: min(trialTimeout, store.RequestTimeout)})
 	if err != nil {
 		s.found.fail("", err, "")
-		return s.found.all
+		return
 	}
 	defer s.rest.Close()
 	s.tryAll(ctx, resources)
 	if err := s.noPage(); err != nil {
 		s.found.fail("", err, serviceRemedy(err))
-		return s.found.all
+		return
 	}
 	key := "its key was fetched"
 	if store.APIKey != "" {
@@ -66,7 +66,6 @@ func tryService(ctx context.Context, c Config) []Finding {
 	for _, t := range s.trials {
 		s.endpoint(t)
 	}
-	return s.found.all
 }
 
 func (s *service) tryAll(ctx context.Context, resources []*schemas.Resource) {
@@ -125,7 +124,7 @@ func beside(ahead time.Duration) string {
 }
 
 func (s *service) endpoint(t trial) {
-	f, name := &s.found, t.resource.Name
+	f, name := s.found, t.resource.Name
 	var rate *client.RateError
 	switch {
 	case errors.As(t.err, &rate):

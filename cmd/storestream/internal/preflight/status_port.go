@@ -9,22 +9,20 @@ import (
 
 // tryStatusPort tries the port of the status page. Where a running storestream has it, that is as it should
 // be.
-func tryStatusPort(ctx context.Context, c Config) []Finding {
-	f := findings{part: "status"}
+func tryStatusPort(ctx context.Context, c Config, f *findings) {
 	listen := c.Settings.HTTP.Listen
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", listen)
 	if err == nil {
 		_ = l.Close() // it was only tried
 		f.ok("", "%s is free for the status page", listen)
-		return f.all
+		return
 	}
 	if _, port, splitErr := net.SplitHostPort(listen); splitErr == nil && isStorestream(ctx, port) {
 		f.ok("", "%s is a running storestream's", listen)
-		return f.all
+		return
 	}
 	f.fail("", err, "stop what has the port, or set http.listen to another one")
-	return f.all
 }
 
 // isStorestream asks who answers at a port of this machine.
