@@ -7,8 +7,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// unansweredAfter is how long a statement may go without an answer before the page and the log say so. Where
-// there is an index the answer to a poll comes within milliseconds.
+// unansweredAfter is how long a statement may go unanswered before the page and the log say so. With an index
+// a poll is answered within milliseconds.
 const unansweredAfter = 5 * time.Second
 
 // Unanswered is what SourceConfig.Doing gets while the database has not begun to answer for some seconds.
@@ -26,12 +26,12 @@ func (a *activity) says(what string) {
 	a.tell(what)
 }
 
-// await says Unanswered when the database does not begin to answer in time. The returned function ends that,
-// and may be called twice.
+// await says Unanswered when no answer begins in time. The returned function ends that; it may be called
+// twice.
 //
 // Most errors come at once. But a pooler whose database has gone lets a statement wait for it (PgBouncer: two
-// minutes). A lock on the table or a connection that was cut say nothing either. Until chunkDeadline nobody
-// could tell such a poll from one that goes well.
+// minutes), and a locked table or a cut connection say nothing either. Until chunkDeadline such a poll would
+// look like one that goes well.
 func (a *activity) await() (answered func()) {
 	said := make(chan struct{})
 	timer := time.AfterFunc(unansweredAfter, func() {

@@ -9,8 +9,7 @@ const (
 	// the poller, which publishes a third one. More gains nothing: it is one transaction of some ten thousand
 	// rows. (Of 2M orders, 1.5 MiB peaked at 75 to 84 MiB, 1.25 MiB at 72 to 78, at the same rate.)
 	chunkBytes = 1 << 20
-	// sortedBytes is for a server that scans and sorts the table for each chunk. There fewer chunks are worth
-	// more than memory.
+	// sortedBytes is for a server that sorts the table for each chunk: fewer chunks are worth the memory.
 	sortedBytes = 32 << 20
 	// A server sorts if the first row takes sorting or longer, and sortingShare of the whole or more, chunk
 	// after chunk. A server that is merely busy is late with the first row now and then.
@@ -70,8 +69,7 @@ func (s *batchSizer) learn(c *chunk) {
 	s.rows = max(min(int(min(want, float64(4*c.n))), s.limit), c.n/4, leastRows)
 }
 
-// cancelled halves the size after the server cancelled a chunk of n rows; false when nothing is left to
-// halve.
+// cancelled halves the size after the server cancelled n rows; false if nothing is left to halve.
 func (s *batchSizer) cancelled(n int) bool {
 	if n <= leastRows {
 		return false

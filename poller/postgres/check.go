@@ -19,8 +19,7 @@ type Server struct {
 	// Clock is the clock that settles: now on a primary, the commit of the last transaction replayed on a
 	// standby. Zero on a standby that has replayed none since it started: nothing can settle there.
 	Clock time.Time
-	// Ahead is the server's clock minus ours, give or take half of what the question took. 0 for a standby: its
-	// own clock is not known.
+	// Ahead is the server's clock minus ours, give or take half of what the question took; 0 for a standby.
 	Ahead time.Duration
 	// StatementTimeout is the role's; 0: none.
 	StatementTimeout time.Duration
@@ -46,8 +45,7 @@ const serverSQL = `SELECT current_setting('server_version'),
 	(extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint,
 	(SELECT rolsuper FROM pg_roles WHERE rolname = current_user)`
 
-// CheckServer asks the server what matters for polling, once and without retries. It changes nothing. Its
-// errors are those of Source.Read.
+// CheckServer asks the server once what matters for polling. Its errors are those of Source.Read.
 func CheckServer(ctx context.Context, db *DB) (Server, error) {
 	s := Server{Where: db.endpoint.address, Database: db.endpoint.database, Role: db.endpoint.user}
 	q := statement{sql: serverSQL}
@@ -76,8 +74,8 @@ func CheckServer(ctx context.Context, db *DB) (Server, error) {
 	return s, nil
 }
 
-// CheckTable looks at what reading r needs of its table. Errors are those of Source.Read: the role may not
-// SELECT, or a column cannot hold its field. What only costs time is in the Table. It changes nothing.
+// CheckTable looks at what reading r needs of its table. Its errors are those of Source.Read: the role may
+// not SELECT, or a column cannot hold its field. What only costs time is in the Table.
 func CheckTable(ctx context.Context, db *DB, r *schemas.Resource) (Table, error) {
 	t, err := readTable(ctx, db, r)
 	if err != nil {
@@ -87,8 +85,7 @@ func CheckTable(ctx context.Context, db *DB, r *schemas.Resource) (Table, error)
 	if err := found.checkIndex(ctx, db); err != nil {
 		return found, db.endpoint.explain(r.Table, err)
 	}
-	// The role may have SELECT on the table and yet no rows come: a view over what it may not read, a policy
-	// that fails.
+	// Rows may fail although the role has SELECT: a view over what it may not read, a policy.
 	one := statement{sql: fmt.Sprintf("SELECT %s FROM %s LIMIT 1", t.list, t.name)}
 	_, err = db.snapshot(ctx, catalogueDeadline, &one, func(rows *pgconn.ResultReader) error {
 		for rows.NextRow() {
@@ -105,9 +102,8 @@ func CheckTable(ctx context.Context, db *DB, r *schemas.Resource) (Table, error)
 	return found, nil
 }
 
-// tableSQL asks, among others, for an index that leads with updated_at and then has id, both in the same
-// direction: a scan can follow it either way. A partial index will not do, nor one that is invalid or of
-// another access method.
+// tableSQL asks, among others, for an index that begins with updated_at and id, both in the same direction: a
+// scan can follow it either way. It must be valid, whole and a B-tree.
 const tableSQL = `SELECT c.relkind::text, c.reltuples::bigint,
 	EXISTS (SELECT FROM pg_index i JOIN pg_class ic ON ic.oid = i.indexrelid JOIN pg_am am ON am.oid = ic.relam
 		WHERE i.indrelid = c.oid AND i.indisvalid AND i.indpred IS NULL AND am.amname = 'btree'

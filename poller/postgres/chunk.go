@@ -99,6 +99,11 @@ func keyOfRow(t *table, v [][]byte, k key) key {
 	return k
 }
 
+// batch holds the chunk's rows and settles nothing.
+func (c *chunk) batch() *poller.Batch {
+	return &poller.Batch{Rows: c.rows, Rejects: c.rejects, Settled: schemas.MinInstant}
+}
+
 // bad says that none of 20 rows or more can be published: something bigger is wrong than those rows.
 func (c *chunk) bad() bool { return len(c.rows) == 0 && len(c.rejects) >= 20 }
 

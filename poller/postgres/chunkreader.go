@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -32,56 +31,56 @@ type chunkReader struct {
 
 func newChunkReader(db *DB, c SourceConfig) *chunkReader {
 	return &chunkReader{
-		db:        db,
-		resource:  c.Resource,
-		log:       c.Log,
-		cancelled: c.Metrics.SQLTimeouts,
+		db: db, resource: c.Resource, log: c.Log, cancelled: c.Metrics.SQLTimeouts,
 		activity:  activity{tell: c.Doing, log: c.Log},
 		catalogue: catalogue{db: db, resource: c.Resource, log: c.Log},
 		size:      newBatchSizer(c.MaxRows),
 	}
 }
 
-// read returns the chunks of q after k, one by one to the end. The last pair may be an error. No connection
-// is in use while the caller has a chunk.
-func (r *chunkReader) read(ctx context.Context, q query, k key) iter.Seq2[*chunk, error] {
-	return func(yield func(*chunk, error) bool) {
-		for {
-			c, err := r.next(ctx, q, k)
-			if !yield(c, err) || err != nil || c.last {
-				return
-			}
-			k = c.end
+// handOver reads the chunks of q after k, one by one to the end, and emits what batchOf makes of each; nil:
+// nothing. No connection is in use while emit has a batch.
+func (r *chunkReader) handOver(
+	ctx context.Context, q query, k key, emit func(poller.Batch) error, batchOf func(*chunk) *poller.Batch,
+) error {
+	for {
+		c, err := r.next(ctx, q, k)
+		if err != nil {
+			return err
 		}
+		if b := batchOf(c); b != nil {
+			if err := emit(*b); err != nil {
+				return err
+			}
+		}
+		if c.last {
+			return nil
+		}
+		k = c.end
 	}
 }
 
-// unsettled reads all chunks of q after k and emits them as batches that settle nothing, the last one with
-// done. It leaves out bad chunks, and then ends in a HoldError instead of done.
+// unsettled hands over all chunks of q after k. Its batches settle nothing, and done goes with the last one.
+// It leaves out bad chunks, and then ends in a HoldError instead of done.
 func (r *chunkReader) unsettled(
 	ctx context.Context, q query, k key, done *poller.Done, emit func(poller.Batch) error,
 ) error {
 	var bad *chunk
-	for c, err := range r.read(ctx, q, k) {
-		if err != nil {
-			return err
-		}
+	err := r.handOver(ctx, q, k, emit, func(c *chunk) *poller.Batch {
 		if c.bad() {
 			bad = cmp.Or(bad, c)
-			continue
+			return nil
 		}
-		b := poller.Batch{Rows: c.rows, Rejects: c.rejects, Settled: schemas.MinInstant}
+		b := c.batch()
 		if c.last && bad == nil {
 			b.Done = done
 		}
-		if err := emit(b); err != nil {
-			return err
-		}
-	}
-	if bad != nil {
+		return b
+	})
+	if err == nil && bad != nil {
 		return bad.hold(r.resource.Table)
 	}
-	return nil
+	return err
 }
 
 // clock reads the clock alone.

@@ -14,8 +14,7 @@ import (
 
 const (
 	// firstLoadPatience is how long a first load waits for the transactions in flight at its start, so that it
-	// can settle as it goes. It is less than a minute: then `run --once` gives up on a resource without
-	// progress.
+	// can settle as it goes. After a minute `run --once` gives up on a resource without progress.
 	firstLoadPatience = 30 * time.Second
 	// coldPatience is how long any other first pass of a new owner waits.
 	coldPatience = 2 * time.Second
@@ -34,8 +33,7 @@ type completePass struct {
 	firstLoad bool // from is before every row
 	started   schemas.Instant
 
-	// xmin is the smallest one of the chunks read so far, including those before a crash: what horizons judge
-	// by.
+	// xmin is the smallest of the chunks so far, including those before a crash.
 	xmin  uint64
 	first *clock // of this read's first chunk; nil: none yet
 	good  int    // rows
@@ -46,8 +44,7 @@ type completePass struct {
 	settled schemas.Instant
 }
 
-// newCompletePass decides where to begin. With a new owner it makes sure that there is a horizon to settle
-// by.
+// newCompletePass decides where to begin. A new owner has no horizon yet: then it notes one.
 func newCompletePass(ctx context.Context, s *Source, r poller.Request) (*completePass, error) {
 	p := &completePass{
 		chunks: s.chunks, horizons: &s.horizons, table: s.resource.Table,
@@ -67,8 +64,7 @@ func newCompletePass(ctx context.Context, s *Source, r poller.Request) (*complet
 			p.resume(cursor, cold)
 			return p, nil
 		}
-		// The server has not given out such ids: the cursor is another cluster's. Rows that lay behind it there may
-		// be missing here.
+		// The server has not given out such ids: rows that lay behind the cursor elsewhere may be missing here.
 		s.log.Warn("the pass begins again: its cursor does not come from this database")
 	}
 	return p, p.quiesce(ctx, c)
@@ -112,31 +108,14 @@ func (p *completePass) quiesce(ctx context.Context, c *clock) error {
 	return nil
 }
 
-// read hands over everything from where the pass begins to the end. A bad chunk is left out. The pass goes on
+// read hands over everything from where the pass begins to the end. A bad chunk is left out: the pass goes on
 // behind it, is not complete then, and ends in a HoldError.
 func (p *completePass) read(ctx context.Context, emit func(poller.Batch) error) error {
-	// A pass that was cut short by a crash may have begun at the first row.
-	readUndated := p.firstLoad || p.resumed
-	for c, err := range p.chunks.read(ctx, changed(everything), p.at) {
-		if err != nil {
-			return err
-		}
-		p.observe(c.clock)
-		if c.bad() {
-			p.bad = cmp.Or(p.bad, c)
-			continue
-		}
-		p.good += len(c.rows)
-		b := poller.Batch{Rows: c.rows, Rejects: c.rejects, Settled: p.settle(c), Cursor: p.moveCursor(c)}
-		if c.last && !readUndated {
-			p.complete(&b)
-		}
-		if err := emit(b); err != nil {
-			return err
-		}
+	if err := p.chunks.handOver(ctx, changed(everything), p.at, emit, p.batch); err != nil {
+		return err
 	}
-	if readUndated {
-		if err := p.undated(ctx, emit); err != nil {
+	if p.readsUndated() {
+		if err := p.chunks.handOver(ctx, undated, beforeAll, emit, p.undatedBatch); err != nil {
 			return err
 		}
 	}
@@ -146,19 +125,45 @@ func (p *completePass) read(ctx context.Context, emit func(poller.Batch) error) 
 	return nil
 }
 
-// observe takes note of the snapshot that a chunk was read under.
-func (p *completePass) observe(c *clock) {
-	if p.first == nil {
-		p.first = c
+func (p *completePass) batch(c *chunk) *poller.Batch {
+	p.first = cmp.Or(p.first, c.clock)
+	if c.clock.known {
+		p.horizons.note(c.clock.horizon())
 	}
-	if c.known {
-		p.horizons.note(c.horizon())
+	p.xmin = min(p.xmin, c.clock.xmin)
+	if c.bad() {
+		p.bad = cmp.Or(p.bad, c)
+		return nil
 	}
-	p.xmin = min(p.xmin, c.xmin)
+	p.good += len(c.rows)
+	b := c.batch()
+	b.Settled, b.Cursor = p.settle(c), p.moveCursor(c)
+	if c.last && !p.readsUndated() {
+		p.complete(b)
+	}
+	return b
 }
 
-// settle is what the range read so far, with c at its end, lets the resource settle to. MinInstant: no
-// further.
+// readsUndated says whether the pass ends with the rows that the order (updated_at, id) never meets. A pass
+// that a crash cut short does: it may have been a first load.
+func (p *completePass) readsUndated() bool { return p.firstLoad || p.resumed }
+
+// undatedBatch takes a chunk of bad rows as what it is there for, if there are good rows beside them. If
+// there are none, no row of the table can be published.
+func (p *completePass) undatedBatch(c *chunk) *poller.Batch {
+	if c.bad() && (p.good == 0 || p.bad != nil) {
+		p.bad = cmp.Or(p.bad, c)
+		return nil
+	}
+	b := c.batch()
+	b.Cursor = p.cursor
+	if c.last {
+		p.complete(b)
+	}
+	return b
+}
+
+// settle is what the range up to c lets the resource settle to; MinInstant: no further.
 func (p *completePass) settle(c *chunk) schemas.Instant {
 	end := schemas.MaxInstant
 	if !c.last {
@@ -175,8 +180,7 @@ func (p *completePass) settle(c *chunk) schemas.Instant {
 	return settled
 }
 
-// moveCursor moves the cursor behind c, with the horizon that lets the rest of the pass settle what came
-// before it.
+// moveCursor moves the cursor behind c. The horizon in it lets the rest of the pass settle what came before.
 func (p *completePass) moveCursor(c *chunk) *watermark.Cursor {
 	if p.bad != nil {
 		return p.cursor
@@ -186,29 +190,6 @@ func (p *completePass) moveCursor(c *chunk) *watermark.Cursor {
 		p.cursor.HorizonTime, p.cursor.HorizonNext = h.time, h.next
 	}
 	return p.cursor
-}
-
-// undated reads the rows that the order (updated_at, id) never meets, and so ends a first load.
-func (p *completePass) undated(ctx context.Context, emit func(poller.Batch) error) error {
-	for c, err := range p.chunks.read(ctx, undated, beforeAll) {
-		if err != nil {
-			return err
-		}
-		// A chunk of bad rows is what this read is for, as long as there are good rows beside them. If there are
-		// none, no row of the table can be published.
-		if c.bad() && (p.good == 0 || p.bad != nil) {
-			p.bad = cmp.Or(p.bad, c)
-			continue
-		}
-		b := poller.Batch{Rows: c.rows, Rejects: c.rejects, Settled: schemas.MinInstant, Cursor: p.cursor}
-		if c.last {
-			p.complete(&b)
-		}
-		if err := emit(b); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // complete makes b the last batch of the pass. A pass with a bad chunk is not complete, whatever it read.

@@ -67,12 +67,8 @@ func Open(c Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: make the connection pool: %w", err)
 	}
-	return &DB{pool: pool, endpoint: endpoint{
-		address:    net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port))),
-		user:       cc.User,
-		database:   cc.Database,
-		parameters: parameters,
-	}}, nil
+	address := net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port)))
+	return &DB{pool: pool, endpoint: endpoint{address, cc.User, cc.Database, parameters}}, nil
 }
 
 func configureConnection(cc *pgx.ConnConfig) {
@@ -101,6 +97,7 @@ func (db *DB) dropIdle(err error) {
 	}
 }
 
+// takeRows gets the rows of a result.
 type takeRows func(*pgconn.ResultReader) error
 
 // snapshot runs q (nil: nothing) in one short transaction, in one round trip. It returns the clock of the
@@ -160,16 +157,15 @@ func readResults(results *pgconn.MultiResultReader, query bool, take takeRows) (
 	if !results.NextResult() { // clockSQL
 		return nil, errShort
 	}
-	row := results.ResultReader()
-	if !row.NextRow() {
-		_, err := row.Close()
-		return nil, errors.Join(errShort, err)
+	answer := results.ResultReader().Read()
+	if answer.Err != nil {
+		return nil, answer.Err
 	}
-	c, err := parseClock(row.Values())
+	if len(answer.Rows) != 1 {
+		return nil, errShort
+	}
+	c, err := parseClock(answer.Rows[0])
 	if err != nil {
-		return nil, err
-	}
-	if _, err := row.Close(); err != nil {
 		return nil, err
 	}
 	if query {

@@ -2,18 +2,16 @@
 //
 // A row's updated_at is stamped when its transaction starts or writes, and others see the row when the
 // transaction commits. A reader that goes by the largest updated_at it has met never sees a row that commits
-// later with an earlier stamp. This package says when a stretch of time can no longer bring such a row: when
+// later with an earlier stamp. This package says when a range of time can no longer bring such a row: when
 // it settles.
 //
 // # Terms
 //
-//   - A chunk is one short snapshot transaction that reads the next rows by key. A read is a sequence of
-//     chunks.
+//   - A chunk is one short snapshot transaction that reads the next rows by key.
 //   - xmin, of a snapshot: all transactions with a smaller id are over, and the snapshot shows what they
 //     committed. (The hidden column xmin of a row is another thing: the id of the transaction that wrote it.)
 //   - A horizon is a moment of the server: (its clock, the next transaction id).
-//   - overlap is the longest time from a stamp to the first write of its transaction. It is the one
-//     assumption.
+//   - overlap is the longest time from a stamp to the first write of its transaction: the one assumption.
 //
 // # Settling
 //
@@ -39,14 +37,11 @@
 //
 // # The frontier
 //
-// While a transaction stays open, xmin stands still and so does settled. A complete pass from settled on
-// would publish nothing new from most of what it reads, and more of it with every poll. So when a complete
-// pass has found that a transaction holds settled back, cheap passes follow it (cheappasses.go). They begin
-// at the frontier: the earliest stamp that a row can have which became visible since the read before
-// (frontier.go). They settle nothing. Once the horizons let settled move, a complete pass follows, and drops
-// the frontier.
-//
-// A rowFilter (query.go) is how the server leaves out what was met before, by the id in a row's own xmin.
+// While a transaction stays open, xmin and settled stand still, and every complete pass reads more that is
+// old. So when a complete pass was held back, cheap passes follow (cheappasses.go). They begin at the
+// frontier (frontier.go): the earliest stamp of a row that can have become visible since the read before. A
+// rowFilter (query.go) lets the server leave out what was met before, by the id in a row's own xmin. Cheap
+// passes settle nothing. Once the horizons let settled move, a complete pass follows, and drops the frontier.
 //
 // # No session state
 //

@@ -45,14 +45,15 @@ func findPooling(ctx context.Context, config *pgx.ConnConfig) Pooling {
 		defer conn.Close(context.WithoutCancel(ctx))
 		conns[i], served[i] = conn, map[uint32]bool{}
 	}
-	for range poolingRounds {
-		for i, conn := range conns {
-			var pid uint32
-			if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
-				return PoolingUnknown
-			}
-			served[i][pid] = true
+	for n := range 2 * poolingRounds {
+		// Each twice in turn: if they took strict turns, a pooler in round robin with two connections to the server
+		// would give each of ours its own, as in session mode.
+		i := n / 2 % 2
+		var pid uint32
+		if err := conns[i].QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+			return PoolingUnknown
 		}
+		served[i][pid] = true
 	}
 	return poolingOf(served, [2]uint32{conns[0].PgConn().PID(), conns[1].PgConn().PID()})
 }

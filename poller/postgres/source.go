@@ -61,11 +61,8 @@ func NewSource(db *DB, c SourceConfig) *Source {
 		c.Doing = func(string) {}
 	}
 	return &Source{
-		resource: c.Resource,
-		start:    c.Start,
-		log:      c.Log,
-		chunks:   newChunkReader(db, c),
-		horizons: horizons{overlap: c.Overlap},
+		resource: c.Resource, start: c.Start, log: c.Log,
+		chunks: newChunkReader(db, c), horizons: horizons{overlap: c.Overlap},
 	}
 }
 
@@ -136,14 +133,8 @@ func (s *Source) lookup(ctx context.Context, r poller.Request, emit func(poller.
 	}
 	slices.Sort(ids)
 	for some := range slices.Chunk(slices.Compact(ids), namedAtOnce) {
-		for c, err := range s.chunks.read(ctx, named(some), beforeAll) {
-			if err != nil {
-				return err
-			}
-			b := poller.Batch{Rows: c.rows, Rejects: c.rejects, Settled: schemas.MinInstant}
-			if err := emit(b); err != nil {
-				return err
-			}
+		if err := s.chunks.handOver(ctx, named(some), beforeAll, emit, (*chunk).batch); err != nil {
+			return err
 		}
 	}
 	done := &poller.Done{Started: r.Started, Complete: true}

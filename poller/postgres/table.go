@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -110,8 +111,7 @@ func (t *table) describe(ctx context.Context, db *DB, r *schemas.Resource) error
 	return t.findKey()
 }
 
-// findKey finds the columns that order and bound reads. The decoder has made sure that updated_at is a
-// timestamp.
+// findKey finds the columns of the key. The decoder has made sure that updated_at is a timestamp.
 func (t *table) findKey() error {
 	for i, c := range t.columns {
 		switch c.Name {
@@ -134,15 +134,9 @@ func (t *table) findKey() error {
 
 // matches says whether a result still has the types that the server described.
 func (t *table) matches(fields []pgconn.FieldDescription) bool {
-	if len(fields) != len(t.columns) {
-		return false
-	}
-	for i := range fields {
-		if fields[i].DataTypeOID != t.columns[i].OID {
-			return false
-		}
-	}
-	return true
+	return slices.EqualFunc(fields, t.columns, func(f pgconn.FieldDescription, c schemas.Column) bool {
+		return f.DataTypeOID == c.OID
+	})
 }
 
 // isTrue reads a boolean; NULL is false.

@@ -116,7 +116,7 @@ export class Card {
     let text = "";
     if (known.length > 1) {
       const most = perSecond(Math.max(...known));
-      text = "Rows a second in the last hour, at most " + most + " (logarithmic scale)";
+      text = "Rows a second in the last hour, at most " + most + ", log scale";
     }
     put(this.caption, text);
     shown(this.caption, text !== "");
