@@ -139,8 +139,8 @@ resources:
 		t.Errorf("base_url %q, expected it without the slash at its end", c.Store.BaseURL)
 	}
 	items := c.Resources["order_items"]
-	if want := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC); items.Interval != 5*time.Second ||
-		!items.Start.Equal(want) {
+	want := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)
+	if items.Interval != 5*time.Second || !items.Start.Equal(want) {
 		t.Errorf("order_items %+v, expected interval 5s and start %v", items, want)
 	}
 	if !reflect.DeepEqual(c.Kafka.Brokers, []string{"a:9092", "b:9093"}) {
@@ -170,13 +170,13 @@ func TestWithoutADSNOrdersAndItemsGoOverRESTAtItsPace(t *testing.T) {
 			REST, time.Second, 5 * time.Minute},
 	} {
 		c := load(t, Input{Environ: test.environ, Set: test.set})
-		if r := c.Resources["orders"]; r.Source != test.source || r.Interval != test.interval ||
-			r.Overlap != test.overlap {
+		r := c.Resources["orders"]
+		if r.Source != test.source || r.Interval != test.interval || r.Overlap != test.overlap {
 			t.Errorf("%s: %+v, expected %s %v %v", test.name, r, test.source, test.interval, test.overlap)
 		}
 	}
-	if e := entry(t, load(t, Input{}), "resources.orders.source"); e.Value != REST ||
-		e.From != "because postgres.dsn is empty" {
+	e := entry(t, load(t, Input{}), "resources.orders.source")
+	if e.Value != REST || e.From != "because postgres.dsn is empty" {
 		t.Errorf("the source is shown as %+v", e)
 	}
 }
@@ -201,7 +201,8 @@ log: {leve: debug}
 	for _, want := range []string{
 		`configuration: 13 mistakes`,
 		`log.leve (storestream.yaml:11): unknown key; the nearest known one is log.level`,
-		`store.base_url: "shop.example" (storestream.yaml:2): expected an http or https URL`,
+		`store.base_url: "shop.example" (storestream.yaml:2): expected an http or https URL ` +
+			`with the service's version segment`,
 		`store.max_requests_per_second: "0" (storestream.yaml:2): expected a number above 0`,
 		`kafka.brokers: "127.0.0.1" (storestream.yaml:4): expected host:port`,
 		`kafka.partitions: "six" (storestream.yaml:5): expected a whole number`,

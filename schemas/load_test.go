@@ -103,12 +103,12 @@ func TestTheRegistryLearnsDocsAndPersonalData(t *testing.T) {
 	if !strings.Contains(text, email) {
 		t.Error(text)
 	}
-	if got := load(t).Get("users").PersonalFields(); !slices.Equal(got,
-		[]string{"first_name", "last_name", "email", "street_address"}) {
+	personal := []string{"first_name", "last_name", "email", "street_address"}
+	if got := load(t).Get("users").PersonalFields(); !slices.Equal(got, personal) {
 		t.Error(got)
 	}
-	if got := load(t).Get("orders").Columns(); !slices.Equal(got,
-		[]string{"id", "user_id", "status", "total_amount", "created_at", "updated_at"}) {
+	columns := []string{"id", "user_id", "status", "total_amount", "created_at", "updated_at"}
+	if got := load(t).Get("orders").Columns(); !slices.Equal(got, columns) {
 		t.Error(got)
 	}
 }

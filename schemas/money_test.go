@@ -164,9 +164,8 @@ func TestMoneyIsRoundedHalfToEvenWhereTheSchemaSaysSo(t *testing.T) {
 	}
 }
 
-// An exponent of a billion, or a million digits, cost no more than reading them: no power of ten is ever
-// built.
-func TestHugeExponentsAreJudgedWithoutBuildingTheNumber(t *testing.T) {
+// An exponent of a billion, or a million digits, cost no more than reading them: nothing builds a power of ten.
+func TestHugeExponentsAreReadWithoutBuildingTheNumber(t *testing.T) {
 	zeros := strings.Repeat("0", 1_000_000)
 	for text, want := range map[string]string{"1e999999999": "", "1e-999999999": "",
 		"1e18446744073709551616": "", "1e-18446744073709551616": "", "1e99999999999999999999999999": "",
@@ -213,8 +212,8 @@ func checkNumeric(t interface{ Fatalf(string, ...any) }, text string, precision,
 		t.Fatalf("%v", err)
 	}
 	a, ok1 := parseDecimal([]byte(text), precision, scale, halfEven)
-	b, ok2 := columnValue{oidNumeric, raw}.decimal(&Field{Kind: Decimal, Precision: precision, Scale: scale,
-		HalfEven: halfEven})
+	f := &Field{Kind: Decimal, Precision: precision, Scale: scale, HalfEven: halfEven}
+	b, ok2 := columnValue{oidNumeric, raw}.decimal(f)
 	if ok1 != ok2 || ok1 && !bytes.Equal(a.appendBytes(nil), b.appendBytes(nil)) {
 		t.Fatalf("%q as decimal(%d, %d), half-even %v: text %v %x, numeric %v %x", text, precision, scale, halfEven,
 			ok1, a.appendBytes(nil), ok2, b.appendBytes(nil))

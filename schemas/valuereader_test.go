@@ -41,13 +41,13 @@ func TestPersonalValuesAreMaskedAndMoneyIsPrintedExactly(t *testing.T) {
 	if got := string(user.AppendJSON(nil, true)); got != masked {
 		t.Errorf("got  %s\nwant %s", got, masked)
 	}
-	if got := string(user.AppendJSON([]byte("x"), false)); !strings.HasPrefix(got,
-		`x{"id":1,"first_name":"Ana","last_name":null,"email":"",`) {
+	const shown = `x{"id":1,"first_name":"Ana","last_name":null,"email":"",`
+	if got := string(user.AppendJSON([]byte("x"), false)); !strings.HasPrefix(got, shown) {
 		t.Error(got)
 	}
 	order := read("orders", `{"id":1,"total_amount":-12345678901234567890.12345678901234567800,`+times+`}`)
-	if got := string(order.AppendJSON(nil, true)); !strings.Contains(got,
-		`"total_amount":-12345678901234567890.123456789012345678,`) {
+	const amount = `"total_amount":-12345678901234567890.123456789012345678,`
+	if got := string(order.AppendJSON(nil, true)); !strings.Contains(got, amount) {
 		t.Error(got)
 	}
 }

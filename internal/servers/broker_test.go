@@ -43,8 +43,8 @@ func commitRecords(t *testing.T, brokers []string) {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"a", "b"} {
-		if err := client.ProduceSync(t.Context(), &kgo.Record{Key: []byte(key),
-			Value: []byte("1")}).FirstErr(); err != nil {
+		record := &kgo.Record{Key: []byte(key), Value: []byte("1")}
+		if err := client.ProduceSync(t.Context(), record).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
