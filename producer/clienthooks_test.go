@@ -11,8 +11,8 @@ import (
 	"github.com/storestream/storestream/producer"
 )
 
-// A broker that is down: the client has a connection to the seed and one to the broker, of one address, and
-// tries both. Whoever counts equal lines must see that they are.
+// While a broker is down the client tries two connections to one address, the seed's and the broker's. Their
+// lines must be equal, so that a logger can count them as one.
 func TestABrokerThatIsDownIsOneKindOfLine(t *testing.T) {
 	s := newStage(t)
 	core, seen := observer.New(zap.WarnLevel)

@@ -42,7 +42,7 @@ func newLedger(t *testing.T) *ledger {
 		changed: make(chan struct{})}
 }
 
-// own is an owner that does nothing until it is told to stop.
+// own is an owner that does nothing until its context ends.
 func (l *ledger) own(instance string) func(context.Context, string) {
 	return func(ctx context.Context, resource string) {
 		l.note(func() { l.owners[resource] = append(l.owners[resource], instance) })
@@ -166,15 +166,16 @@ func TestInstancesShareTheResourcesAndHandThemOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told := make(map[string][]string)
+	reported := make(map[string][]string)
 	for _, o := range owners {
-		told[o.Instance] = sorted(o.Owned)
+		reported[o.Instance] = sorted(o.Owned)
 		if len(o.Resources) != len(all) {
 			t.Errorf("%s says that %v are enabled there", o.Instance, o.Resources)
 		}
 	}
-	if !slices.Equal(told["a"], sorted(memberA.Owned())) || !slices.Equal(told["b"], sorted(memberB.Owned())) {
-		t.Errorf("the group says %v, the members %v and %v", told, memberA.Owned(), memberB.Owned())
+	if !slices.Equal(reported["a"], sorted(memberA.Owned())) ||
+		!slices.Equal(reported["b"], sorted(memberB.Owned())) {
+		t.Errorf("the group says %v, the members %v and %v", reported, memberA.Owned(), memberB.Owned())
 	}
 	leaveA()
 	l.await("b alone", l.everythingOwned("b"))
@@ -188,7 +189,7 @@ func TestInstancesShareTheResourcesAndHandThemOn(t *testing.T) {
 	}
 }
 
-// A resource is handed on when its owner has returned, not when it was told to.
+// A resource is handed on when its owner has returned, not when its context ended.
 func TestTheGroupWaitsForAnOwnerToStop(t *testing.T) {
 	s, l := newStage(t), newLedger(t)
 	ctx, leave := context.WithCancel(context.Background())
@@ -364,7 +365,7 @@ func freePort(t *testing.T) int {
 	return listener.Addr().(*net.TCPAddr).Port
 }
 
-// A broker that is starting says of itself that it is none: its topics cannot be created. That is no reason
+// A controller does not count a broker that is only starting, so no topic can be created. That is no reason
 // to leave.
 func TestABrokerThatIsStartingIsWaitedFor(t *testing.T) {
 	s := newStage(t)

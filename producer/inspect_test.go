@@ -131,7 +131,7 @@ func TestRightsThatAreMissingAreNamed(t *testing.T) {
 	}
 }
 
-func TestWhoMayReadATopicIsToldFromItsRules(t *testing.T) {
+func TestWhoMayReadATopicIsReadFromItsRules(t *testing.T) {
 	const topic, cluster = kmsg.ACLResourceTypeTopic, kmsg.ACLResourceTypeCluster
 	s := guarded(t, kfake.ACL{Resource: cluster, Name: "kafka-cluster",
 		Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: kmsg.ACLOperationDescribe, Allow: true},

@@ -151,7 +151,7 @@ func TestALoginThatTheBrokerRefusesIsSaidWithoutThePassword(t *testing.T) {
 			wrong.change(c)
 		}).Ping(s.ctx())
 		if wantText(t, err, wrong.says); strings.Contains(err.Error(), secret) {
-			t.Errorf("%s: %v tells the password", name, err)
+			t.Errorf("%s: %v contains the password", name, err)
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// What another program writes with the key of a row and without Java's partitioner, as kcat does, lies beside
-// the row's own record for ever. It is told apart from that, says nothing of what we published, and can be
-// taken out where it lies.
+// Another program, such as kcat, may write with the key of a row and without Java's partitioner. Then its
+// record lies beside the row's own for ever. It says nothing of what we published, and a tombstone can take
+// it out where it lies.
 func TestARecordInAPartitionWhereItsKeyDoesNotBelongIsNotTheRowsAndCanBeTakenOut(t *testing.T) {
 	s := plainStage(t)
 	c := s.cluster("a", nil)

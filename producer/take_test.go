@@ -38,7 +38,7 @@ func TestTakingOverFencesThePredecessor(t *testing.T) {
 	}
 }
 
-// Nothing is kept but in Kafka.
+// All that a successor needs is in Kafka.
 func TestASuccessorKnowsWhatItsPredecessorCommitted(t *testing.T) {
 	s := plainStage(t)
 	first := s.take(s.cluster("a", nil))

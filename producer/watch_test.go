@@ -72,7 +72,7 @@ func TestAWatchFollowsWatermarksAndGroupsDeadLettersByReason(t *testing.T) {
 	})
 }
 
-// Otherwise it would go on showing what the old one said of resources of which the new one says nothing.
+// Otherwise it would go on showing the old topic's watermarks of resources that the new one does not hold.
 func TestAWatchBeginsAnewWithATopicThatWasCreatedAnew(t *testing.T) {
 	s := plainStage(t)
 	one := func(config *producer.Config) { config.Partitions = 1 }
