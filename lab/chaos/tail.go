@@ -114,11 +114,10 @@ func startTail(options []kgo.Opt, d *decoder) (*tail, error) {
 	return t, nil
 }
 
-func (t *tail) stop() error {
+func (t *tail) stop() {
 	t.cancel()
 	<-t.done
 	t.client.Close()
-	return nil
 }
 
 // run reads until ctx ends. Errors of fetches are Kafka's being away, or topics' that are not there yet: the
