@@ -16,11 +16,11 @@
 // # Settling
 //
 //	server's clock   :00        :10        :20        :30        :40
-//	transaction 7    stamp  write ................. commit
-//	                 |<---->|  no longer than overlap
-//	horizons               H1 (:05, 7)   H2 (:20, 8)
-//	chunk A                              xmin 7: only H1 counts
-//	chunk B                                             xmin 8: H1 and H2 count
+//	transaction 7    stamp  first write ..............commit
+//	                 |<--->|  no longer than overlap
+//	horizons              H1 (:05, next 7)  H2 (:21, next 8)
+//	chunk A                                 xmin 7: only H1 counts
+//	chunk B                                                  xmin 8: H2 counts too
 //
 // Each chunk notes a horizon H. What was read settles by this argument:
 //
