@@ -114,8 +114,7 @@ func firstRow(ctx context.Context, s *stage) (d time.Duration, err error) {
 	}
 	defer a.close()
 	resources := map[string]string{storefake.Orders: ""}
-	set := setting{broker: b, dsn: db.reader("postgres"), base: shop.base, resources: resources}
-	st, err := s.program.start(set)
+	st, err := s.program.start(setting{broker: b, dsn: db.reader("postgres"), base: shop.base, resources: resources})
 	if err != nil {
 		return 0, err
 	}

@@ -114,10 +114,11 @@ func startTail(options []kgo.Opt, d *decoder) (*tail, error) {
 	return t, nil
 }
 
-func (t *tail) stop() {
+func (t *tail) stop() error {
 	t.cancel()
 	<-t.done
 	t.client.Close()
+	return nil
 }
 
 // run reads until ctx ends. Errors of fetches are Kafka's being away, or topics' that are not there yet: the

@@ -157,7 +157,8 @@ func TestStrangeTimesOfUpdateStopNothing(t *testing.T) {
 func TestWhatChangesWithinTheOverlapIsPublishedAndTheRestIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	// Long enough that on a slow machine, too, what changes here keeps to it.
-	s := start(t, setup{yaml: resources("2m"), fake: smallShop(47)})
+	s := start(t, setup{yaml: strings.Replace(quick, "orders:      {interval: 100ms, overlap: 2s}",
+		"orders: {interval: 100ms, overlap: 2m}", 1), fake: smallShop(47)})
 	p := s.spawn("run")
 	p.isReady()
 	before := len(s.topic(storefake.Orders))
