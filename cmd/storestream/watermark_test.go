@@ -164,3 +164,16 @@ func TestResetOfAllResourcesWritesOneRequestForEach(t *testing.T) {
 		}
 	}
 }
+
+func TestAResourceBetweenTwoOwnersIsNotCalledOwnedByNobody(t *testing.T) {
+	now := stage.Instant(t, "2026-11-21T03:00:00Z")
+	written := now.Add(-12 * time.Second)
+	r := overview.Resource{Resource: "orders", Instance: "a", Written: &written, Now: now, Between: true}
+	if got := ownerText(r); got != "between two (last a)" {
+		t.Error(got)
+	}
+	r.Between = false
+	if got := ownerText(r); got != "none (last a, 12s ago)" {
+		t.Error(got)
+	}
+}

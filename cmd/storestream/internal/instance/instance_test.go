@@ -1,0 +1,100 @@
+package instance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap/zaptest"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
+	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/producer"
+)
+
+func configOf(t *testing.T, s *stage.Stage, name string) Config {
+	t.Helper()
+	return Config{Name: name, Settings: s.Config("store.max_requests_per_second=1000"), Schemas: s.Schemas,
+		Cluster: s.Cluster(name), Metrics: metrics.New(prometheus.NewRegistry()),
+		Board: status.New(name, "test"), Log: zaptest.NewLogger(t)}
+}
+
+// begin runs an instance until the returned function is called, which returns its error.
+func begin(t *testing.T, c Config) (end func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	result := make(chan error, 1)
+	go func() { result <- Run(ctx, c) }()
+	ended := false
+	end = func() error {
+		if cancel(); ended {
+			return nil
+		}
+		ended = true
+		return <-result
+	}
+	t.Cleanup(func() { _ = end() })
+	return end
+}
+
+func TestAnInstanceHandsItsResourcesOnWhenItStops(t *testing.T) {
+	s := stage.New(t)
+	fake := s.Serve(nil)
+	first, second := configOf(t, s, "first"), configOf(t, s, "second")
+	endFirst := begin(t, first)
+	stage.Eventually(t, "first has completed a pass of every resource", func() bool {
+		snapshot := first.Board.Snapshot()
+		ready, _ := snapshot.Ready()
+		return ready && len(snapshot.Resources) == 5 &&
+			!slices.ContainsFunc(snapshot.Resources, func(r status.Resource) bool { return !r.Owned || r.Passes == 0 })
+	})
+	begin(t, second)
+	if err := endFirst(); err != nil {
+		t.Fatalf("first ends with %v", err)
+	}
+	stage.Eventually(t, "second has all that first had", func() bool {
+		members, err := ownership.Members(t.Context(), second.Cluster)
+		return err == nil && len(members) == 1 && len(members[0].Owned) == 5
+	})
+	marks, err := producer.ReadWatermarks(t.Context(), second.Cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range storefake.Names() {
+		if rows := int64(fake.Count(name)); marks[name].Rows != rows {
+			t.Errorf("%s: %d rows are published in all, the service has %d", name, marks[name].Rows, rows)
+		}
+	}
+}
+
+func TestTakeoversThatPassAreTriedAgainSoonerThanThoseThatAPersonMustMend(t *testing.T) {
+	passing := errors.New("kafka does not answer")
+	refused := fmt.Errorf("take over: %w", &producer.RefusedError{})
+	mayPass := fmt.Errorf("take over: %w", &producer.RefusedError{MayPass: true})
+	for _, test := range []struct {
+		err   error
+		n     int
+		after time.Duration
+	}{
+		{passing, 1, 200 * time.Millisecond},
+		{passing, 2, 400 * time.Millisecond},
+		{passing, 8, 25600 * time.Millisecond},
+		{passing, 9, 30 * time.Second},
+		{passing, 1000, 30 * time.Second},
+		{mayPass, 1, 200 * time.Millisecond},
+		{refused, 1, 10 * time.Second},
+		{refused, 1000, 10 * time.Second},
+		{&producer.NeighbourError{}, 1, 10 * time.Second},
+	} {
+		if got := retakeAfter(test.err, test.n); got != test.after {
+			t.Errorf("%v, failure %d: after %s, expected %s", test.err, test.n, got, test.after)
+		}
+	}
+}
