@@ -52,7 +52,7 @@ func execute(ctx context.Context, args []string, env *environment) int {
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = errors.New("interrupted")
 	}
-	_, _ = fmt.Fprintf(env.stderr, "storestream: %v\n", err) // with stderr gone there is nobody to tell
+	_, _ = fmt.Fprintf(env.stderr, "storestream: %v\n", err) // where stderr is gone, nobody reads it
 	return exitStatus(err)
 }
 

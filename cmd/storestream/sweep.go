@@ -122,7 +122,7 @@ func followSweeps(ctx context.Context, env *environment, cluster *producer.Clust
 			return nil
 		}
 		if err := wait.For(ctx, followEvery); err != nil {
-			return errors.Join(err, failed) // a broker that fails may come back; whoever waits can interrupt
+			return errors.Join(err, failed) // a broker that fails may come back: until an interrupt it goes on
 		}
 	}
 }

@@ -130,7 +130,7 @@ func reportTable(env *environment, result *verify.Result) *terminal.Table {
 	return t
 }
 
-// fewIDs is how many ids of each kind a person is shown.
+// fewIDs is how many ids of each kind the table shows.
 const fewIDs = 5
 
 func firstIDs(r *verify.Report) string {

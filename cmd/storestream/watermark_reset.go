@@ -88,7 +88,7 @@ type replay struct {
 	To       schemas.Instant  `json:"to"`
 	Settled  *schemas.Instant `json:"settled"`       // now; null: nothing yet
 	Records  *int64           `json:"about_records"` // the topic holds since then; null: unknown
-	Owner    string           `json:"owner"`         // who will carry it out, "": whoever comes next
+	Owner    string           `json:"owner"`         // the instance that will do it, "": the next one that comes
 	Request  int64            `json:"request"`       // its id
 
 	now overview.Resource

@@ -26,7 +26,6 @@ type Style string
 
 // The styles in use.
 const (
-	Normal Style = ""
 	Bold   Style = "1"
 	Faint  Style = "2"
 	Red    Style = "31"
@@ -54,9 +53,9 @@ func variable(environ []string, name string) string {
 	return ""
 }
 
-// As returns text in a style.
+// As returns text in a style; "" is none.
 func (p Paint) As(s Style, text string) string {
-	if !p || s == Normal || text == "" {
+	if !p || s == "" || text == "" {
 		return text
 	}
 	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
@@ -69,9 +68,6 @@ func Width(text string) int { return utf8.RuneCountInString(painted.ReplaceAllSt
 
 // Pad fills text up with spaces, on its right, to so many columns.
 func Pad(text string, columns int) string { return text + space(text, columns) }
-
-// PadLeft fills text up with spaces, on its left, to so many columns.
-func PadLeft(text string, columns int) string { return space(text, columns) + text }
 
 func space(text string, columns int) string { return strings.Repeat(" ", max(0, columns-Width(text))) }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Progress is one line of a terminal that says what a command is at: a bar, or a text. Elsewhere it shows
-// nothing. A terminal that has gone does not matter to it: no method fails.
+// nothing. No method fails: a terminal that is gone shows nothing either.
 type Progress struct {
 	w    io.Writer // nil: no terminal
 	what string    // is shown now; "": nothing

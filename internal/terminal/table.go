@@ -54,10 +54,9 @@ func (t *Table) Lines(room int) []string {
 				line.WriteString(gap)
 			}
 			if t.right[i] {
-				line.WriteString(PadLeft(cell, widths[i]))
-			} else {
-				line.WriteString(Pad(cell, widths[i]))
+				cell = space(cell, widths[i]) + cell
 			}
+			line.WriteString(Pad(cell, widths[i]))
 		}
 		text := strings.TrimRight(line.String(), " ")
 		if room > 0 {

@@ -60,14 +60,14 @@ func TestUnitsAreWrittenAsPeopleDo(t *testing.T) {
 		Duration(-time.Second), Duration(840 * time.Millisecond), Duration(42 * time.Second),
 		Duration(185 * time.Second), Duration(130 * time.Minute), Duration(99 * time.Hour),
 		Cut("abcdef", 4), Cut("abcd", 4), Cut("\x1b[1mabc\x1b[0m", 2), Cut("ab", 0),
-		PadLeft("7", 3) + "|", Pad("7", 3) + "|",
+		Pad("7", 3) + "|",
 	}
 	want := []string{
 		"0", "999", "1,000", "-1,234,567", "1 row", "1,000 rows",
 		"512 bytes", "2.0 KiB", "3.0 MiB",
 		"0.0s", "0.8s", "42s",
 		"3m5s", "2h10m", "4d3h",
-		"abc…", "abcd", "\x1b[1ma…\x1b[0m", "", "  7|", "7  |",
+		"abc…", "abcd", "\x1b[1ma…\x1b[0m", "", "7  |",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q\nexpected %q", got, want)

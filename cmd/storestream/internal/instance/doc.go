@@ -8,7 +8,7 @@
 //
 // An owner keeps its resource polled while it belongs to this instance: takeover after takeover, until the
 // group takes the resource away or the instance stops. The groupMonitor learns what the other instances do,
-// and tells the metrics of the resources that nobody polls here.
+// and sets the metrics of the resources that are not polled here.
 //
 // Order of the start: sources, membership, owners, monitor, and then the group is joined. The stop is the
 // reverse, in three steps, so that nothing is dropped which a moment more would have committed:

@@ -19,8 +19,8 @@ import (
 )
 
 // groupMonitor learns every few seconds what the group as a whole does: which instance has which resource,
-// and what the topics say of each. It tells the page, and the metrics of the resources that are not polled
-// here.
+// and what the topics say of each. Its findings go to the page, and to the metrics of the resources that are
+// not polled here.
 //
 // Which instance reports a resource's lag: the one that polls it, or polled it last, and every instance that
 // does not know another one to have it. With an owner there is one lag. Without one, each instance computes

@@ -18,7 +18,7 @@ import (
 
 // Config is what an instance works with. All of it is needed.
 type Config struct {
-	// Name tells this instance from the others of its group.
+	// Name distinguishes this instance from the others of its group.
 	Name     string
 	Settings *config.Config
 	Schemas  *schemas.Set
@@ -46,7 +46,7 @@ type Instance struct {
 	sources *connect.Sources
 	group   *producer.Group
 	shift   *shift
-	owners  map[string]*owner // of each enabled resource, whoever has it now
+	owners  map[string]*owner // of each enabled resource, also while another instance has it
 	monitor *groupMonitor
 }
 
@@ -55,7 +55,8 @@ type Instance struct {
 const finishWithin = 20 * time.Second
 
 // Run polls and publishes until ctx ends. Then it finishes the batch in hand of each resource, commits it,
-// leaves the group and returns nil. Whatever is down is waited for; the error is what waiting cannot mend.
+// leaves the group and returns nil. Whatever is down is waited for; its error is what waiting does not
+// repair.
 func Run(ctx context.Context, c Config) error {
 	in, err := newInstance(c)
 	if err != nil {

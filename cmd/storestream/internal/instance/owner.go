@@ -91,8 +91,8 @@ func (o *owner) run(ctx context.Context) {
 	}
 }
 
-// retakeAfter is how long to wait after the n-th failure in a row: not long for what passes, ten seconds for
-// what a person has to mend.
+// retakeAfter is how long to wait after the n-th failure in a row: a growing time for what may pass, ten
+// seconds for what a person has to repair.
 func retakeAfter(err error, n int) time.Duration {
 	var refused *producer.RefusedError
 	var neighbour *producer.NeighbourError
@@ -170,8 +170,8 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 	})
 }
 
-// publish is how the poller writes: a commit, of which the page is shown a sample. Where nothing was
-// published before this takeover, the first rows tell where the first load begins: they are the oldest.
+// publish is how the poller writes: a commit, of which the page gets a sample. Where nothing was published
+// before this takeover, the first rows say where the first load begins, for the oldest come first.
 func (o *owner) publish(session *producer.Session) func(context.Context, watermark.Transaction) error {
 	mark := session.Watermark()
 	first := mark.Settled == schemas.MinInstant && mark.Cursor == nil

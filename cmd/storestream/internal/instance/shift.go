@@ -8,7 +8,7 @@ import (
 )
 
 // shift is the work that the instance waits for before it leaves. The group may hand a resource over in the
-// very moment in which the instance is told to stop: that work either counts as begun, and is waited for, or
+// very moment in which the instance stops: that work either counts as begun, and is waited for, or
 // is not begun.
 type shift struct {
 	stop chan struct{} // closed when work in hand is to be finished

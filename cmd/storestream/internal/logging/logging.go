@@ -129,8 +129,8 @@ func (w *warnings) makeRoom(now time.Time) {
 	}
 }
 
-// fieldText is what tells warnings apart: the texts and errors among the fields. Every digit is replaced, so
-// that counts, times and port numbers do not make each line a different one.
+// fieldText is what makes warnings different: the texts and errors among the fields. Every digit is replaced,
+// so that counts, times and port numbers do not make each line a different one.
 func fieldText(fields []zap.Field) string {
 	var b strings.Builder
 	for _, f := range fields {

@@ -30,7 +30,7 @@ type Resource struct {
 	Owner string
 	// Since is when Owner got it; zero: nobody has it.
 	Since time.Time
-	// Abandoned: nobody has it, and nobody will take it by itself.
+	// Abandoned: nobody has it, and no instance is about to take it.
 	Abandoned bool
 
 	free time.Time // since when nobody has had it; zero: somebody has it, or nothing is known

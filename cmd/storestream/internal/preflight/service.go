@@ -80,8 +80,8 @@ func (s *service) tryAll(ctx context.Context, resources []*schemas.Resource) {
 	group.Wait()
 }
 
-// noPage is an error where no endpoint answered with a page: then the service is the matter, and not its
-// endpoints one by one. A service that only asks for fewer requests is there.
+// noPage is an error where no endpoint answered with a page: then the service as a whole is wrong, and not
+// its endpoints one by one. A service that only asks for fewer requests is there.
 func (s *service) noPage() error {
 	var rate *client.RateError
 	for _, t := range s.trials {
