@@ -40,8 +40,7 @@ func (d *deadLetters) key(r *schemas.Reject) string {
 // write puts the dead letter of a row into tx, unless the same one is there already: a restart does not
 // repeat it.
 func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) {
-	if d.has(r) {
-		d.meet(r)
+	if d.met(r) {
 		d.cfg.Metrics.Suppressed(metrics.Seen).Inc()
 		return
 	}
@@ -76,19 +75,15 @@ func (d *deadLetters) writeTooLarge(tx *watermark.Transaction, row *schemas.Reco
 	d.write(tx, r)
 }
 
-// has says whether the topic holds just this dead letter.
-func (d *deadLetters) has(r *schemas.Reject) bool {
-	held, there := d.held[d.key(r)]
-	return there && held.hash == watermark.DeadLetterHash(r.Row)
-}
-
-// meet notes that a row which has a dead letter was met and cannot be published still.
-func (d *deadLetters) meet(r *schemas.Reject) {
+// met notes that a read met a row which cannot be published, and says whether the topic holds just this dead letter.
+func (d *deadLetters) met(r *schemas.Reject) bool {
 	key := d.key(r)
-	if held, there := d.held[key]; there {
+	held, there := d.held[key]
+	if there {
 		held.met = d.round
 		d.held[key] = held
 	}
+	return there && held.hash == watermark.DeadLetterHash(r.Row)
 }
 
 // takeOut removes the dead letter of a row that can be published again, if it has one.

@@ -27,10 +27,6 @@ type heldRow struct {
 // sweep finds them.
 const maxHeldBack = 10_000
 
-func newHeldBack(overlap time.Duration) *heldBack {
-	return &heldBack{overlap: overlap, rows: map[int64]heldRow{}}
-}
-
 // confirmed notes an older state of a row. It is true when the same state was noted at least overlap ago.
 func (h *heldBack) confirmed(row *schemas.Record, hash uint64, now time.Time) bool {
 	held, there := h.rows[row.ID]
@@ -58,12 +54,12 @@ func (h *heldBack) earliest() schemas.Instant {
 	return e
 }
 
-// due returns the rows to be looked at again now.
-func (h *heldBack) due(now time.Time) []Suspect {
-	var rows []Suspect
+// due returns the rows to be looked at again now, by id.
+func (h *heldBack) due(now time.Time) map[int64]Suspect {
+	rows := map[int64]Suspect{}
 	for id, held := range h.rows {
 		if now.Sub(held.since) >= h.overlap {
-			rows = append(rows, Suspect{ID: id, UpdatedAt: held.updatedAt, CreatedAt: schemas.MinInstant})
+			rows[id] = Suspect{ID: id, UpdatedAt: held.updatedAt, CreatedAt: schemas.MinInstant}
 		}
 	}
 	return rows
@@ -71,10 +67,10 @@ func (h *heldBack) due(now time.Time) []Suspect {
 
 // giveUp forgets the rows that were looked at again and are still due: the source no longer shows that state.
 // If there is another one, a pass meets it.
-func (h *heldBack) giveUp(lookedAt []Suspect, now time.Time) {
-	for _, s := range lookedAt {
-		if held, there := h.rows[s.ID]; there && now.Sub(held.since) >= h.overlap {
-			delete(h.rows, s.ID)
+func (h *heldBack) giveUp(lookedAt map[int64]Suspect, now time.Time) {
+	for id := range lookedAt {
+		if held, there := h.rows[id]; there && now.Sub(held.since) >= h.overlap {
+			delete(h.rows, id)
 		}
 	}
 }

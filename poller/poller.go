@@ -3,6 +3,8 @@ package poller
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -25,15 +27,13 @@ type Config struct {
 	// Start bounds every read from below; schemas.MinInstant: none.
 	Start schemas.Instant
 
-	// Watermark is what the takeover found, DeadLetters those in the topic: the hash of each row by the letter's
-	// key.
+	// Watermark is what the takeover found, DeadLetters those in the topic (key to the row's hash).
 	Watermark   watermark.Watermark
 	DeadLetters map[string]uint64
 
 	// Publish writes one transaction. It returns nil only when the transaction is known to be committed.
 	Publish func(context.Context, watermark.Transaction) error
-	// MaxRows and MaxRecordBytes bound the next transaction and each record in it (key and value, without the
-	// batch around them).
+	// MaxRows and MaxRecordBytes bound the next transaction and the key and value of each record in it.
 	MaxRows        func() int
 	MaxRecordBytes int
 	// EndOffsets are the data topic's, by partition: a replay notes them when it begins.
@@ -43,8 +43,7 @@ type Config struct {
 	Requests func(after int64) []watermark.Request
 	Changed  func() <-chan struct{}
 
-	// Eager is for `run --once`: every pass is complete, every watermark is written at once, and nothing is
-	// swept.
+	// Eager, for `run --once`: every pass is complete, every watermark is written at once, and nothing is swept.
 	Eager   bool
 	Sweep   SweepConfig
 	Now     func() time.Time
@@ -154,12 +153,9 @@ func (p *Poller) secondLook(ctx context.Context, stop <-chan struct{}) error {
 	if len(due) == 0 {
 		return nil
 	}
-	wanted := make(map[int64]bool, len(due))
-	for _, s := range due {
-		wanted[s.ID] = true
-	}
-	r := Request{Kind: Lookup, Suspects: due, Started: schemas.InstantOf(p.cfg.Now())}
-	err := p.reader.read(ctx, stop, r, func(b Batch) error { return p.publisher.publishOnly(ctx, b, wanted) })
+	suspects := slices.Collect(maps.Values(due))
+	r := Request{Kind: Lookup, Suspects: suspects, Started: schemas.InstantOf(p.cfg.Now())}
+	err := p.reader.read(ctx, stop, r, func(b Batch) error { return p.publisher.publishOnly(ctx, b, due) })
 	if err == nil {
 		p.publisher.heldBack.giveUp(due, p.cfg.Now())
 	}
@@ -195,7 +191,9 @@ func (p *Poller) ended(began time.Time, err error) (next time.Time) {
 	now := p.cfg.Now()
 	p.cfg.Metrics.PollDuration.Observe(now.Sub(began).Seconds())
 	p.failures.Note(err)
-	p.board.polled(err, p.failures.Since)
+	p.board.change(func(s *Status) {
+		s.Doing, s.Since, s.Err, s.FailedSince = "waiting", now, err, p.failures.Since
+	})
 	if err == nil {
 		p.cfg.Metrics.Polls("ok").Inc()
 		p.retry.Reset()

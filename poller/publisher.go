@@ -25,29 +25,25 @@ type publisher struct {
 	cfg   *Config
 	board *board
 
-	// mark is the watermark in hand: what is true now. written is when a transaction last said so.
-	mark    watermark.Watermark
-	written time.Time
-	// passes counts the complete passes since the takeover.
-	passes int
-
+	mark        watermark.Watermark // what is true now
+	written     time.Time           // when a transaction last said so
+	passes      int                 // complete ones since the takeover
 	dedup       dedup
-	heldBack    *heldBack
+	heldBack    heldBack
 	deadLetters *deadLetters
 }
 
 func newPublisher(cfg *Config, b *board) *publisher {
 	p := &publisher{cfg: cfg, board: b, mark: cfg.Watermark, dedup: newDedup(cfg.Now),
-		heldBack: newHeldBack(cfg.Overlap), deadLetters: newDeadLetters(cfg)}
+		heldBack: heldBack{cfg.Overlap, map[int64]heldRow{}}, deadLetters: newDeadLetters(cfg)}
 	p.show()
 	return p
 }
 
 // writeError is an error of Config.Publish, which ends the poller.
-type writeError struct{ err error }
+type writeError struct{ error }
 
-func (e *writeError) Error() string { return e.err.Error() }
-func (e *writeError) Unwrap() error { return e.err }
+func (e *writeError) Unwrap() error { return e.error }
 
 // nextPass is the pass that comes next. The first one after a takeover is complete.
 func (p *publisher) nextPass() Request {
@@ -63,11 +59,11 @@ func (p *publisher) nextPass() Request {
 // moves the watermark.
 func (p *publisher) publish(ctx context.Context, b Batch, from schemas.Instant) error {
 	p.cfg.Metrics.RowsRead.Add(float64(len(b.Rows) + len(b.Rejects)))
-	// The rows to publish move to the front of the slice that was read, and are never copied out of it.
+	// The rows to publish move to the front of the slice that was read.
 	tx := watermark.Transaction{Rows: b.Rows[:0]}
 	for i := range b.Rejects {
 		if r := &b.Rejects[i]; r.UpdatedAt != schemas.MinInstant && r.UpdatedAt < from {
-			p.deadLetters.meet(r)
+			p.deadLetters.met(r)
 			p.cfg.Metrics.Suppressed(metrics.BeforeStart).Inc()
 		} else {
 			p.deadLetters.write(&tx, r)
@@ -98,15 +94,17 @@ func (p *publisher) publish(ctx context.Context, b Batch, from schemas.Instant) 
 }
 
 // publishOnly writes what is new of the wanted rows in a batch of a lookup.
-func (p *publisher) publishOnly(ctx context.Context, b Batch, wanted map[int64]bool) error {
+func (p *publisher) publishOnly(ctx context.Context, b Batch, wanted map[int64]Suspect) error {
 	var tx watermark.Transaction
 	for i := range b.Rejects {
-		if r := &b.Rejects[i]; r.HasID && wanted[r.ID] {
+		r := &b.Rejects[i]
+		if _, ok := wanted[r.ID]; ok && r.HasID {
 			p.deadLetters.write(&tx, r)
 		}
 	}
 	for i := range b.Rows {
-		if row := &b.Rows[i]; wanted[row.ID] {
+		row := &b.Rows[i]
+		if _, ok := wanted[row.ID]; ok {
 			p.decide(&tx, row)
 		}
 	}

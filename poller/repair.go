@@ -30,8 +30,7 @@ type repair struct {
 	publisher *publisher
 	reader    *reader
 	found     *finding
-	// tx is the transaction in hand.
-	tx watermark.Transaction
+	tx        watermark.Transaction // in hand
 }
 
 // run makes the round. It returns when the next one is due; the zero time: the sweep is over, and if there
@@ -118,7 +117,7 @@ func (r *repair) recheck(ctx context.Context, stop <-chan struct{}) (rejects []s
 // without an id, and those whose dead letter is there already.
 func (r *repair) lookUpToo(l *compare.Lookup) (known []schemas.Reject) {
 	for i := range r.found.rejects {
-		if reject := &r.found.rejects[i]; !reject.HasID || r.publisher.deadLetters.has(reject) {
+		if reject := &r.found.rejects[i]; !reject.HasID || r.publisher.deadLetters.met(reject) {
 			known = append(known, *reject)
 		} else {
 			l.Also(Suspect{ID: reject.ID, UpdatedAt: reject.UpdatedAt, CreatedAt: schemas.MinInstant})

@@ -84,13 +84,6 @@ func (b *board) change(change func(*Status)) {
 	}
 }
 
-// polled shows how a poll ended, and since when polls have failed.
-func (b *board) polled(err error, failedSince time.Time) {
-	b.change(func(s *Status) {
-		s.Doing, s.Since, s.Err, s.FailedSince = "waiting", b.now(), err, failedSince
-	})
-}
-
 // sweeping shows what the sweep in hand does; "": there is none.
 func (b *board) sweeping(doing string) {
 	b.change(func(s *Status) {

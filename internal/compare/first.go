@@ -111,8 +111,7 @@ func (f *firstReading) meet(row *schemas.Record) {
 // count counts a row of the source once.
 func (f *firstReading) count(id int64, inTopic rowset.Version, known bool) (first bool) {
 	if known {
-		first = !inTopic.Marked
-		f.mark(id, inTopic)
+		first = f.mark(id, inTopic)
 	} else if _, again := f.absent.Get(id); !again {
 		first = true
 		f.absent.Put(id, rowset.Version{})
@@ -123,12 +122,13 @@ func (f *firstReading) count(id int64, inTopic rowset.Version, known bool) (firs
 	return first
 }
 
-// mark notes that the source has id.
-func (f *firstReading) mark(id int64, v rowset.Version) {
-	if !v.Marked {
+// mark notes that the source has id, which is in the topic. It says whether this is new.
+func (f *firstReading) mark(id int64, v rowset.Version) (first bool) {
+	if first = !v.Marked; first {
 		v.Marked = true
 		f.topic.Put(id, v)
 	}
+	return first
 }
 
 // meetReject takes a row of the source that cannot be published: a dead letter, whatever the topic still

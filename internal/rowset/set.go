@@ -105,10 +105,10 @@ func (s *Set) Bytes() int { return s.bytes }
 // spread is Fibonacci hashing. Ids are dense, so neighbours must not come to lie side by side.
 func spread(id int64) uint64 { return bits.RotateLeft64(uint64(id)*0x9E3779B97F4A7C15, 32) }
 
-// find returns the place of id in s, or the free place where it would go. s has places.
+// find returns the place of id in s, or the free place where it would go, if there is any place.
 func (s *shard) find(id int64, h uint64) (at int, found bool) {
 	at = s.home(h)
-	for {
+	for len(s.entries) > 0 {
 		e := &s.entries[at]
 		if !e.used() {
 			return at, false
@@ -120,6 +120,7 @@ func (s *shard) find(id int64, h uint64) (at int, found bool) {
 			at = 0
 		}
 	}
+	return 0, false
 }
 
 // home maps a hash to a place without a division, for tables whose length is no power of two.
@@ -132,9 +133,6 @@ func (s *shard) home(h uint64) int {
 func (s *Set) Get(id int64) (Version, bool) {
 	h := spread(id)
 	sh := &s.shards[h>>56]
-	if len(sh.entries) == 0 {
-		return Version{}, false
-	}
 	at, found := sh.find(id, h)
 	if !found {
 		return Version{}, false
@@ -147,9 +145,6 @@ func (s *Set) Put(id int64, v Version) bool {
 	h := spread(id)
 	sh := &s.shards[h>>56]
 	full := (sh.n+1)*16 > len(sh.entries)*15 && !s.grow(sh) // at most 15 of 16 places are in use
-	if len(sh.entries) == 0 {
-		return false
-	}
 	at, found := sh.find(id, h)
 	if full && !found {
 		return false
@@ -196,9 +191,6 @@ func (s *shard) rehash(size int, keep func(*entry) bool) {
 func (s *Set) Remove(id int64) {
 	h := spread(id)
 	sh := &s.shards[h>>56]
-	if len(sh.entries) == 0 {
-		return
-	}
 	at, found := sh.find(id, h)
 	if !found {
 		return

@@ -58,7 +58,6 @@ func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
 	case r.Kind == Reset && r.To == nil:
 		return Request{}, fmt.Errorf("request %d is a reset without a time", id)
 	}
-	r.ID = id
 	return r, nil
 }
 
