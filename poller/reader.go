@@ -95,12 +95,13 @@ func CompareSource(s Source, from schemas.Instant, now func() time.Time) compare
 			r.Kind, r.Suspects = Lookup, suspects
 		}
 		done := false
-		emit := func(b Batch) error {
-			take(b.Rows, b.Rejects)
-			done = done || b.Done != nil && (r.Kind == Lookup || b.Done.Complete)
-			return nil
-		}
-		err := safely("reading", func() error { return s.Read(ctx, r, emit) })
+		err := safely("reading", func() error {
+			return s.Read(ctx, r, func(b Batch) error {
+				take(b.Rows, b.Rejects)
+				done = done || b.Done != nil && (r.Kind == Lookup || b.Done.Complete)
+				return nil
+			})
+		})
 		if err == nil && !done {
 			err = errors.New("a defect in storestream: the source ended without saying that it read everything")
 		}
