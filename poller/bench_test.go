@@ -14,7 +14,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// BenchmarkPublish judges batches of rows that are new, as a first load brings them, with a transaction that
+// BenchmarkPublish decides about batches of new rows, as a first load brings them, with a transaction that
 // costs nothing; and the same rows again, as an overlapping read brings them.
 func BenchmarkPublish(b *testing.B) {
 	const rows = 20_000

@@ -16,7 +16,7 @@ import (
 type deadLetters struct {
 	cfg  *Config
 	held map[string]deadLetter // by key
-	// round counts the sweeps: a sweep takes out the letters that nobody met since it began.
+	// round counts the sweeps: a sweep takes out the letters that nobody has met since it began.
 	round int
 }
 
@@ -75,7 +75,8 @@ func (d *deadLetters) writeTooLarge(tx *watermark.Transaction, row *schemas.Reco
 	d.write(tx, r)
 }
 
-// met notes that a read met a row which cannot be published, and says whether the topic holds just this dead letter.
+// met notes that a read met a row which cannot be published, and says whether the topic holds just this dead
+// letter.
 func (d *deadLetters) met(r *schemas.Reject) bool {
 	key := d.key(r)
 	held, there := d.held[key]
@@ -116,7 +117,7 @@ func (d *deadLetters) beginRound() map[int64]Suspect {
 	return rows
 }
 
-// unmet returns the keys of the dead letters whose rows nobody met since the round began.
+// unmet returns the keys of the dead letters whose rows nobody has met since the round began.
 func (d *deadLetters) unmet() []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(d.held)) {

@@ -18,7 +18,7 @@ type dedup struct {
 	rows   *rowset.Set
 	future futureRows
 	now    func() time.Time
-	clock  schemas.Instant // when it was read for the transaction in hand
+	clock  schemas.Instant // as it was read for the transaction in hand: it may step back between two
 	// evicted is when rows were last dropped.
 	evicted time.Time
 }
@@ -40,7 +40,7 @@ func (d *dedup) restore(r watermark.Published, mark *watermark.Watermark) {
 	}
 	old := r.Old && mark.Replay != nil && millis >= mark.Replay.From.Millis()
 	d.rows.Put(r.ID, rowset.Version{Millis: millis, Hash: r.Hash, Marked: old})
-	d.future.note(r.Time, r.UpdatedAt)
+	d.future.add(r.Time, r.UpdatedAt)
 }
 
 // remember notes that the transaction in hand publishes row; false: the cap is reached.
@@ -48,7 +48,7 @@ func (d *dedup) remember(row *schemas.Record, hash uint64) bool {
 	// The clock is read for the first row of a transaction, and for rows that may lie in its future.
 	if row.UpdatedAt > d.clock {
 		d.clock = schemas.InstantOf(d.now())
-		d.future.note(min(d.clock, row.UpdatedAt), row.UpdatedAt)
+		d.future.add(min(d.clock, row.UpdatedAt), row.UpdatedAt)
 	}
 	return d.rows.Put(row.ID, rowset.Version{Millis: row.UpdatedAt.Millis(), Hash: hash})
 }
@@ -80,12 +80,12 @@ type futureSpan struct {
 const (
 	maxFutureSpans  = 256
 	futureSpanWidth = time.Minute
-	// futureMargin allows for a step back of the writer's clock between this note and the producer's stamp.
+	// futureMargin allows for a step back of the writer's clock between this and the producer's stamp.
 	futureMargin = time.Minute
 )
 
-// note notes a row written with the given record time, if that is not its updated_at.
-func (f *futureRows) note(recordTime, updatedAt schemas.Instant) {
+// add notes a row that is written with this record time, unless that is its updated_at.
+func (f *futureRows) add(recordTime, updatedAt schemas.Instant) {
 	if recordTime.Millis() >= updatedAt.Millis() {
 		return
 	}

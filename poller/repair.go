@@ -123,7 +123,7 @@ func (r *repair) lookUpToo(l *compare.Lookup) (known []schemas.Reject) {
 			l.Also(Suspect{ID: reject.ID, UpdatedAt: reject.UpdatedAt, CreatedAt: schemas.MinInstant})
 		}
 	}
-	for _, s := range r.found.lettered {
+	for _, s := range r.found.hadDeadLetter {
 		l.Also(s)
 	}
 	return known
@@ -213,7 +213,7 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference,
 		left = append(left, fmt.Sprintf("%d rows more differ than one sweep takes in", c.Untracked))
 	}
 	result.Left = strings.Join(left, "; ")
-	if err := r.takeOutLetters(ctx, c); err != nil {
+	if err := r.takeOutDeadLetters(ctx, c); err != nil {
 		return false, err
 	}
 	// With too many rows to take in at once a sweep begins anew, as long as that brings anything.
@@ -292,9 +292,9 @@ func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c co
 	return reason, nil
 }
 
-// takeOutLetters takes out the dead letters of rows that nobody has met since the sweep began as rows that
-// cannot be published: they are deleted, or well. Not where there is a doubt about what the sweep met.
-func (r *repair) takeOutLetters(ctx context.Context, c compare.Report) error {
+// takeOutDeadLetters takes out the dead letters of rows that nobody has met since the sweep began as rows
+// that cannot be published: they are deleted, or well. Not where there is a doubt about what the sweep met.
+func (r *repair) takeOutDeadLetters(ctx context.Context, c compare.Report) error {
 	empty := c.SourceRows == 0 && (c.TopicRows > 0 || c.DeadLetters == 0)
 	if r.found.manyRejects || c.Untracked > 0 || empty || tooManyDeletes(c, r.found.result.Extra) {
 		return nil

@@ -166,9 +166,8 @@ func TestASweepDoesNotWaitForEverForAnOlderStateToRest(t *testing.T) {
 	}
 }
 
-// Over REST a row that was updated may be nowhere for as long as overlap. A tombstone would say that it is
-// gone.
-func TestARowIsTakenForGoneOnlyWhenItWasNotShownForAnOverlap(t *testing.T) {
+// Over REST a row that was updated may be nowhere for as long as the overlap. A tombstone would be a lie.
+func TestARowIsTakenForDeletedOnlyWhenItWasNotShownForAnOverlap(t *testing.T) {
 	s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
 	row := s.rows[1]
 	delete(s.rows, 1)
@@ -258,11 +257,11 @@ func drop(rows map[int64]row, n int) {
 }
 
 func TestAsManyAsAHundredOrATenthAreTakenForDeleted(t *testing.T) {
-	for rows, gone := range map[int]int{101: 100, 2000: 200} {
+	for rows, deleted := range map[int]int{101: 100, 2000: 200} {
 		s := openShop(t, rows, func(c *Config) { c.Sweep.Tombstone = true })
-		drop(s.rows, gone)
-		if got := s.sweep(); got.Tombstones != gone || got.Left != "" {
-			t.Errorf("%d of %d rows: swept %+v", gone, rows, got)
+		drop(s.rows, deleted)
+		if got := s.sweep(); got.Tombstones != deleted || got.Left != "" {
+			t.Errorf("%d of %d rows: swept %+v", deleted, rows, got)
 		}
 	}
 }
@@ -277,10 +276,10 @@ func TestRowsThatTheSweepMeetsAndCannotPublishBecomeDeadLetters(t *testing.T) {
 	s.rows[60] = huge
 	got := s.sweep()
 	if got.DeadLetters != 3 || len(s.letters) != 3 || got.Published != 0 {
-		t.Errorf("swept %+v, letters %v", got, s.letters)
+		t.Errorf("swept %+v, dead letters %v", got, s.letters)
 	}
 	if got := s.sweep(); got.DeadLetters != 3 || len(s.letters) != 3 {
-		t.Errorf("the next one: swept %+v, letters %v", got, s.letters)
+		t.Errorf("the next one: swept %+v, dead letters %v", got, s.letters)
 	}
 }
 
@@ -291,7 +290,7 @@ func TestARowThatNoDayFindsBecomesADeadLetter(t *testing.T) {
 	s.rows[50] = row{id: 50, updatedAt: schemas.MinInstant, bad: true}
 	for range 2 {
 		if s.sweep(); len(s.letters) != 1 {
-			t.Errorf("letters %v", s.letters)
+			t.Errorf("dead letters %v", s.letters)
 		}
 	}
 }
@@ -305,19 +304,19 @@ func TestARowThatIsWellAtTheLastLookBecomesNoDeadLetter(t *testing.T) {
 	s.rows[50] = s.row(50, 0, 1)
 	s.await(id)
 	if len(s.letters) != 0 {
-		t.Errorf("letters %v", s.letters)
+		t.Errorf("dead letters %v", s.letters)
 	}
 	s.wants(s.rows[50])
 }
 
-func TestASweepTakesOutTheLettersOfRowsThatAreGoneOrWell(t *testing.T) {
+func TestASweepTakesOutTheDeadLettersOfRowsThatAreDeletedOrWell(t *testing.T) {
 	s := openShop(t, 10, nil)
 	hourAgo := s.now.Add(-time.Hour)
 	for id := int64(20); id < 25; id++ {
 		s.rows[id] = row{id: id, updatedAt: hourAgo, bad: true}
 	}
 	if s.sweep(); len(s.letters) != 5 {
-		t.Fatalf("letters %v", s.letters)
+		t.Fatalf("dead letters %v", s.letters)
 	}
 	delete(s.rows, 20)
 	s.rows[21] = s.row(21, -time.Hour, 1) // well, and its update did not touch updated_at
@@ -330,18 +329,18 @@ func TestASweepTakesOutTheLettersOfRowsThatAreGoneOrWell(t *testing.T) {
 	s.await(id)
 	want := []string{"orders/22", "orders/23", "orders/24"}
 	if got := slices.Sorted(maps.Keys(s.letters)); !slices.Equal(got, want) {
-		t.Errorf("letters %v", got)
+		t.Errorf("dead letters %v", got)
 	}
 	s.wants(s.rows[21])
 
-	clear(s.rows) // an answer that is no answer says nothing of letters either
+	clear(s.rows) // an answer that is no answer says nothing of dead letters either
 	if s.sweep(); len(s.letters) != 3 {
 		t.Errorf("after an empty answer: letters %v", s.letters)
 	}
 }
 
 // A letter that a poll writes while the sweep goes on is not one of a row that the sweep did not meet.
-func TestALetterWrittenDuringASweepStays(t *testing.T) {
+func TestADeadLetterWrittenDuringASweepStays(t *testing.T) {
 	s := openShop(t, 10, nil)
 	id := s.askSweep()
 	s.forge(s.published(s.row(1, -30*time.Minute, 9))) // something to look at
@@ -349,6 +348,6 @@ func TestALetterWrittenDuringASweepStays(t *testing.T) {
 	s.rows[2] = row{id: 2, updatedAt: s.now, bad: true}
 	s.await(id)
 	if len(s.letters) != 1 {
-		t.Errorf("letters %v", s.letters)
+		t.Errorf("dead letters %v", s.letters)
 	}
 }

@@ -231,7 +231,7 @@ func (s *shop) wanted(r Request, row row) bool {
 // publish commits a transaction.
 func (s *shop) publish(_ context.Context, tx watermark.Transaction) error {
 	if tx.Len() > 9 { // 7, and what belongs to them
-		s.t.Errorf("a transaction of %d rows, %d tombstones, %d strays and %d letters",
+		s.t.Errorf("a transaction of %d rows, %d tombstones, %d strays and %d dead letters",
 			len(tx.Rows), len(tx.Deletes), len(tx.Strays), len(tx.DeadLetters))
 	}
 	return s.commit(tx)

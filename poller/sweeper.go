@@ -78,8 +78,9 @@ type finding struct {
 	// rejects cannot be published; manyRejects: there were more than maxRejects.
 	rejects     []schemas.Reject
 	manyRejects bool
-	// lettered are the rows that had a dead letter when the sweep began, and the days of good versions of them.
-	lettered map[int64]Suspect
+	// hadDeadLetter are the rows that had a dead letter when the sweep began, and the days of good versions of
+	// them.
+	hadDeadLetter map[int64]Suspect
 
 	until  time.Time // the repair waits no longer for confirmation; zero: it did not begin yet
 	result watermark.Swept
@@ -171,7 +172,7 @@ func (s *sweeper) begin(ctx context.Context, mark *watermark.Watermark, letters 
 		s.board.sweeping("waiting for the sweep of another resource")
 		return
 	}
-	f := &finding{lettered: letters.beginRound()}
+	f := &finding{hadDeadLetter: letters.beginRound()}
 	f.result = watermark.Swept{Request: -1, Began: schemas.InstantOf(s.cfg.Now())}
 	if mark.Sweep != nil {
 		f.result.Request = mark.Sweep.Request
@@ -210,13 +211,13 @@ func (f *finding) note(rows []schemas.Record, rejects []schemas.Reject,
 	room := min(len(rejects), maxRejects-len(f.rejects))
 	f.manyRejects = f.manyRejects || room < len(rejects)
 	f.rejects = append(f.rejects, rejects[:room]...)
-	if len(f.lettered) == 0 {
+	if len(f.hadDeadLetter) == 0 {
 		return
 	}
 	for i := range rows {
 		row := &rows[i]
-		if _, has := f.lettered[row.ID]; has {
-			f.lettered[row.ID] = Suspect{ID: row.ID, UpdatedAt: row.UpdatedAt, CreatedAt: createdAt(row.Value)}
+		if _, has := f.hadDeadLetter[row.ID]; has {
+			f.hadDeadLetter[row.ID] = Suspect{ID: row.ID, UpdatedAt: row.UpdatedAt, CreatedAt: createdAt(row.Value)}
 		}
 	}
 }

@@ -40,7 +40,7 @@ func TestWhatAPollDeliversMeanwhileIsNoDifference(t *testing.T) {
 	}
 }
 
-func TestMoreDifferencesThanOneSweepTakesInAreMendedByTheNextOnes(t *testing.T) {
+func TestMoreDifferencesThanOneSweepTakesInAreRepairedByTheNextOnes(t *testing.T) {
 	s := openShop(t, 10, nil)
 	for id := range int64(95) {
 		s.rows[100+id] = s.row(100+id, -2*time.Hour, 1)
@@ -51,7 +51,7 @@ func TestMoreDifferencesThanOneSweepTakesInAreMendedByTheNextOnes(t *testing.T) 
 		s.wants(row)
 	}
 	if s.full != 5 {
-		t.Errorf("%d full readings, want 5", s.full)
+		t.Errorf("%d full reads, want 5", s.full)
 	}
 }
 
@@ -94,7 +94,7 @@ func TestASweepThatWasAskedForGoesOnWithTheNextOwner(t *testing.T) {
 	s.await(id)
 	s.wants(s.rows[1])
 	if s.mark.Swept.Request != id || s.full != 2 {
-		t.Errorf("swept %+v, %d full readings", s.mark.Swept, s.full)
+		t.Errorf("swept %+v, %d full reads", s.mark.Swept, s.full)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestASweepAskedForWhileOneIsInHandComesAfterIt(t *testing.T) {
 	s.sweep()
 	s.wants(s.rows[1])
 	if s.full != 2 {
-		t.Errorf("%d full readings, want 2", s.full)
+		t.Errorf("%d full reads, want 2", s.full)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestSweepsOfOneInstanceTakeTurns(t *testing.T) {
 	id := s.askSweep()
 	s.poll()
 	if doing := s.poller.Status().Sweep.Doing; s.full != 0 || !strings.Contains(doing, "waiting") {
-		t.Fatalf("%d readings, doing %q", s.full, doing)
+		t.Fatalf("%d full reads, doing %q", s.full, doing)
 	}
 	<-turn
 	s.await(id)
@@ -251,7 +251,7 @@ func TestRunOnceDoesNotSweep(t *testing.T) {
 		s.poll()
 	}
 	if s.full != 0 || s.mark.Sweep == nil {
-		t.Errorf("%d full readings, sweep %v", s.full, s.mark.Sweep)
+		t.Errorf("%d full reads, sweep %v", s.full, s.mark.Sweep)
 	}
 }
 
