@@ -82,8 +82,7 @@ func (c *Cluster) client(opts ...kgo.Opt) (*kgo.Client, error) {
 	return cl, nil
 }
 
-// Close ends what Open has started, and the reading of requests. Sessions and groups are ended by whoever has
-// them.
+// Close ends what Open has started, and the reading of requests. Whoever has sessions and groups ends them.
 func (c *Cluster) Close() {
 	c.requests.close()
 	c.cl.Close()

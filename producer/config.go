@@ -53,8 +53,7 @@ type SASL struct {
 	Mechanism, Username, Password string
 }
 
-// withDefaults fills in what may be left out, and returns everything that is wrong with the rest as one
-// error.
+// withDefaults fills in what may be left out. Its error says everything that is wrong with the rest.
 func (c Config) withDefaults() (Config, error) {
 	if c.Log == nil {
 		c.Log = zap.NewNop()

@@ -48,8 +48,7 @@ func (t target) id(record *kgo.Record) (int64, error) {
 			"it is created anew and filled from the start"}
 }
 
-// oldestKeys returns the oldest record in each partition of topic whose key is one of ours, under whichever
-// schema id.
+// oldestKeys returns the oldest record in each partition of topic whose key is ours, under any schema id.
 func oldestKeys(ctx context.Context, c *Cluster, topic string) ([]*kgo.Record, error) {
 	spans, err := c.meta.toStableOffset(ctx, topic)
 	if err != nil {

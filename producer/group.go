@@ -18,8 +18,7 @@ import (
 
 // Reasons for which the context of an owner is cancelled.
 var (
-	// ErrRevoked: the group hands the resource to another member, or this one leaves. Abort, close, return
-	// within seconds.
+	// ErrRevoked: another member gets the resource, or this one leaves. Abort, close, return within seconds.
 	ErrRevoked = errors.New("the group takes the resource away")
 	// ErrLostOwnership: the group went on without this member, and another may be writing already. Close without
 	// an abort (Session.Abandon).

@@ -17,8 +17,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// metadata is what the brokers say about topics: ids and leaders, settings, offsets. One serves the whole
-// process.
+// metadata is what the brokers say about topics, for the whole process: ids and leaders, settings, offsets.
 type metadata struct {
 	cl    *kgo.Client
 	admin *kadm.Client

@@ -68,8 +68,7 @@ type follower[T any] struct {
 	next []int64  // by partition, where the next look begins
 }
 
-// maxFollowed bounds what a follower keeps. There are five resources, and a topic with more dead letters is
-// past listing.
+// maxFollowed bounds what a follower keeps: a topic with more dead letters is past listing.
 const maxFollowed = 100_000
 
 func newFollower[T any](c *Cluster, topic string, keep func(*kgo.Record) T) *follower[T] {

@@ -67,8 +67,7 @@ func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 	return owners, nil
 }
 
-// ownedBy is which of resources belong to member, when topic, whose partitions the group shares out, has so
-// many.
+// ownedBy is which of resources belong to member. The group shares out topic, which has so many partitions.
 func ownedBy(member kadm.DescribedGroupMember, resources []string, topic string, partitions int) []string {
 	assigned, ok := member.Assigned.AsConsumer()
 	if !ok {

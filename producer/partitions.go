@@ -2,8 +2,7 @@ package producer
 
 import "github.com/twmb/franz-go/pkg/kgo"
 
-// partitioner takes murmur2 of the key, as the Java client does, and leaves a pinned record where it is
-// pinned.
+// partitioner takes murmur2 of the key, as the Java client does, but leaves a pinned record where it is.
 func partitioner() kgo.Partitioner {
 	return kgo.BasicConsistentPartitioner(func(topic string) func(*kgo.Record, int) int {
 		byKey := kgo.StickyKeyPartitioner(nil).ForTopic(topic)

@@ -132,9 +132,8 @@ func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 	return nil
 }
 
-// sameTopic notices that the data topic was deleted and created again, or given more partitions, while we
-// were writing it. Then its earlier rows are gone, or its keys move, and a watermark that went on would hide
-// it.
+// sameTopic notices that somebody deleted the data topic and created it again, or gave it more partitions.
+// Then its earlier rows are gone, or its keys move, and a watermark that went on would hide it.
 func (s *Session) sameTopic(ctx context.Context) error {
 	topic := s.target.topic
 	step := "looking at topic " + topic.name
@@ -154,8 +153,7 @@ func (s *Session) sameTopic(ctx context.Context) error {
 func (s *Session) transact(ctx context.Context, tx watermark.Transaction) (watermark.Watermark, error) {
 	mark := s.stamp(tx.Watermark)
 	if s.batch.fill(tx, mark.Written) {
-		// The poller's clock was read at another moment than ours: it may have taken the time of writing for
-		// another.
+		// The poller read its clock at another moment, so it may have expected another time of writing.
 		mark.DedupFrom = min(mark.DedupFrom, mark.Written)
 	}
 	value, err := watermark.Encode(mark)
@@ -182,8 +180,7 @@ func (s *Session) stamp(mark watermark.Watermark) watermark.Watermark {
 	return mark
 }
 
-// manyRows is from where on the watermark is written after the rows have been, at the price of one more round
-// trip.
+// manyRows is from where on the watermark follows the rows, at the price of one more round trip.
 const manyRows = 1000
 
 // write sends the batch and the watermark.
@@ -242,8 +239,7 @@ func (s *Session) abort(ctx context.Context) error {
 	if err := s.cl.EndTransaction(ctx, kgo.TryAbort); err != nil {
 		return err
 	}
-	// The client may have healed itself under a new epoch or given up; only an id without an error is worth
-	// keeping.
+	// The client may have healed itself under a new epoch or given up: only an id without an error will do.
 	_, _, err := s.cl.ProducerID(ctx)
 	return err
 }

@@ -18,8 +18,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// NeighbourError holds a resource because another group is publishing it to the same topic. Nothing was
-// fenced.
+// NeighbourError holds a resource because another group publishes it to the same topic. Nothing was fenced.
 type NeighbourError struct {
 	Resource, Topic, Group, Instance string
 	Written                          schemas.Instant
@@ -320,8 +319,8 @@ func (t *takeover) resumePoint(found *watermark.Watermark) (watermark.Watermark,
 		return watermark.New(t.target.resource.Name), nil
 	}
 	if found.TopicID != topic.idText() {
-		// The watermark speaks of another topic: what was published is not in this one. The requests done stay
-		// done.
+		// The watermark speaks of another topic: what was published is not in this one. But what was asked for
+		// and done stays done.
 		t.log.Warn("the data topic was created anew since the last watermark: publishing everything from the start",
 			zap.String("topic", topic.name), zap.String("topic_id", topic.idText()),
 			zap.String("watermark_topic_id", found.TopicID))

@@ -30,8 +30,7 @@ type DeadLetterReason struct {
 	Field string // that breaks the contract; "" for the row as a whole
 	Err   string // what was expected, never a value
 	Count int
-	// IDs are a few of the rows, the newest letters first: an id, or a hash of 16 digits of a row that has no
-	// usable one.
+	// IDs are a few of the rows, the newest letters first: the id, or 16 digits of hash where it is unusable.
 	IDs []string
 	// Latest is when the newest of them was written.
 	Latest time.Time

@@ -21,8 +21,7 @@ func ReadWatermarks(ctx context.Context, c *Cluster) (map[string]watermark.Water
 	return readWatermarks(ctx, c, spans, func(string) bool { return true })
 }
 
-// lastWatermark reads the spans of the watermark topic for the newest watermark of resource, nil if there is
-// none.
+// lastWatermark reads the spans of the watermark topic for the newest watermark of resource, nil if none.
 func lastWatermark(ctx context.Context, c *Cluster, resource string, spans []span) (
 	*watermark.Watermark, error) {
 	marks, err := readWatermarks(ctx, c, spans, func(name string) bool { return name == resource })
