@@ -38,7 +38,7 @@ func (d *ColumnDecoder) Decode(values [][]byte) (Record, *Reject) {
 	for _, v := range values {
 		size += len(v)
 	}
-	b := append(d.arena.room(size), 0, 0, 0, 0, 0)
+	b := appendHeader(d.arena.room(size))
 	for i, place := range d.places {
 		f := &d.res.Fields[i]
 		if place < 0 || values[place] == nil {

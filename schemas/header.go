@@ -13,6 +13,9 @@ const HeaderSize = 5
 
 var errHeader = errors.New("not in the Confluent wire format: expected a byte 0 and four bytes of schema id")
 
+// appendHeader appends room for a header.
+func appendHeader(b []byte) []byte { return append(b, 0, 0, 0, 0, 0) }
+
 // SetSchemaID writes the header into the room at the start of a key or a value.
 func SetSchemaID(b []byte, id int) {
 	b[0] = 0

@@ -7,7 +7,7 @@ import (
 
 // AppendKey appends HeaderSize bytes of room for the header (SetSchemaID), and the key of the row id.
 func AppendKey(dst []byte, id int64) []byte {
-	return binary.AppendVarint(append(dst, 0, 0, 0, 0, 0), id)
+	return binary.AppendVarint(appendHeader(dst), id)
 }
 
 // ReadKey reads a record's key: the id of the schema it was written under, and the row's id.

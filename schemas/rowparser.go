@@ -41,8 +41,7 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 	if !whole {
 		return reject("", "expected one well-formed JSON object")
 	}
-	b := p.arena.room(HeaderSize + len(raw) + 24*len(p.res.Fields))
-	b = append(b, 0, 0, 0, 0, 0)
+	b := appendHeader(p.arena.room(HeaderSize + len(raw) + 24*len(p.res.Fields)))
 	for i := range p.res.Fields {
 		var ok bool
 		if b, ok = p.appendField(b, raw, i); !ok {

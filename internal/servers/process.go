@@ -48,7 +48,11 @@ func start(c command) (*process, error) {
 	cmd.Dir = c.dir
 	cmd.Env = c.environ
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = attributes(c.as, c.lastWish)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if c.as != nil {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: c.as.uid, Gid: c.as.gid}
+	}
+	tieToOwner(cmd.SysProcAttr, c.lastWish)
 	p := &process{name: c.name, log: c.log, cmd: cmd, exited: make(chan struct{})}
 
 	started := make(chan error)
