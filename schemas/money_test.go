@@ -164,7 +164,7 @@ func TestMoneyIsRoundedHalfToEvenWhereTheSchemaSaysSo(t *testing.T) {
 	}
 }
 
-// An exponent of a billion, or a million digits, cost no more than reading them: nothing builds a power of ten.
+// An exponent of a billion, or a million digits, cost no more than reading them: no power of ten is built.
 func TestHugeExponentsAreReadWithoutBuildingTheNumber(t *testing.T) {
 	zeros := strings.Repeat("0", 1_000_000)
 	for text, want := range map[string]string{"1e999999999": "", "1e-999999999": "",
