@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -29,9 +28,14 @@ type product struct {
 	cost             string
 }
 
-func (p product) json() string {
-	return fmt.Sprintf(`{"id":%d,"cost":%s,"category":"Jeans","name":"n%d","brand":"b","retail_price":49,"department":"Men","sku":"s","created_at":%q,"updated_at":%q}`,
-		p.id, cmp.Or(p.cost, "1.5"), p.id, p.created.UTC().Format(time.RFC3339), p.updated.UTC().Format(time.RFC3339))
+func (p product) appendJSON(b []byte) []byte {
+	b = strconv.AppendInt(append(b, `{"id":`...), p.id, 10)
+	b = append(append(b, `,"cost":`...), cmp.Or(p.cost, "1.5")...)
+	b = append(b, `,"category":"Jeans","brand":"b","retail_price":49,"department":"Men","sku":"s","name":"n`...)
+	b = strconv.AppendInt(b, p.id, 10)
+	b = p.created.UTC().AppendFormat(append(b, `","created_at":"`...), time.RFC3339)
+	b = p.updated.UTC().AppendFormat(append(b, `","updated_at":"`...), time.RFC3339)
+	return append(b, `"}`...)
 }
 
 // counting is what meta.count is.
@@ -71,7 +75,8 @@ func newestFirst(a, b product) int { return byUpdated(b, a) }
 
 func newService(t *testing.T) *service {
 	t.Helper()
-	s := &service{t: t, maxPage: 1000, order: byID, zone: time.UTC, rng: rand.New(rand.NewPCG(1, 2)), key: "key-0", closed: make(chan struct{})}
+	s := &service{t: t, maxPage: 1000, order: byID, zone: time.UTC, rng: rand.New(rand.NewPCG(1, 2)), key: "key-0",
+		closed: make(chan struct{})}
 	s.server = httptest.NewServer(s)
 	t.Cleanup(func() { close(s.closed); s.server.Close() })
 	return s
@@ -115,14 +120,10 @@ func (s *service) list(w http.ResponseWriter, q url.Values) {
 		refuse(w, 400, "missing_required_param")
 		return
 	}
+	created, updated := s.bounds(q, "created"), s.bounds(q, "updated")
 	var match []product
 	for _, p := range s.products {
-		in := func(name string, at time.Time) bool {
-			day := at.In(s.zone).Format(time.DateOnly)
-			from, to := q.Get(name+"_from"), q.Get(name+"_to")
-			return (from == "" || day >= from) && (to == "" || day <= to)
-		}
-		if in("created", p.created) && in("updated", p.updated) {
+		if created(p.created) && updated(p.updated) {
 			match = append(match, p)
 		}
 	}
@@ -138,15 +139,30 @@ func (s *service) list(w http.ResponseWriter, q url.Values) {
 	match = match[min(total, page*size):]
 	more := len(match) > size
 	match = match[:min(len(match), size)]
-	rows := make([]string, 0, len(match))
-	for _, p := range match {
-		rows = append(rows, p.json())
+	body := []byte(`{"data":[`)
+	for i, p := range match {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = p.appendJSON(body)
 	}
 	count := map[counting]string{
 		countTotal: fmt.Sprintf(`"count":%d,`, total), countPage: fmt.Sprintf(`"count":%d,`, len(match)),
 	}[s.count]
-	fmt.Fprintf(w, `{"data":[%s],"meta":{"page":%d,"page_size":%d,%s"has_more":%v}}`, strings.Join(rows, ","),
-		page, size, count, more)
+	body = fmt.Appendf(body, `],"meta":{"page":%d,"page_size":%d,%s"has_more":%v}}`, page, size, count, more)
+	_, _ = w.Write(body)
+}
+
+// bounds reads a filter by day: it takes what lies on the days of the service's zone.
+func (s *service) bounds(q url.Values, name string) (in func(time.Time) bool) {
+	day := func(bound string, unbounded time.Time) time.Time {
+		if d, err := time.ParseInLocation(time.DateOnly, q.Get(name+bound), s.zone); err == nil {
+			return d
+		}
+		return unbounded
+	}
+	from, to := day("_from", time.Time{}), day("_to", time.Unix(1<<40, 0)).AddDate(0, 0, 1)
+	return func(at time.Time) bool { return !at.Before(from) && at.Before(to) }
 }
 
 func (s *service) client(cfg client.Config) *client.Client {
@@ -161,9 +177,11 @@ func (s *service) client(cfg client.Config) *client.Client {
 	return c
 }
 
+var loadSchemas = sync.OnceValues(func() (*schemas.Set, error) { return schemas.Load("") })
+
 func products(t *testing.T) *schemas.Resource {
 	t.Helper()
-	set, err := schemas.Load("")
+	set, err := loadSchemas()
 	if err != nil {
 		t.Fatal(err)
 	}

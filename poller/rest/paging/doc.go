@@ -38,8 +38,9 @@
 // how many passes. For a growing set the same holds of rows met until t, as long as none leaves.
 //
 // Where n comes from. If no page has more than P rows, and page k has m > 0 rows and no more to follow, then S(t) has at
-// most n = kP + m rows. P is the number of rows asked for, or what each of several pages had (pass.atMost). Or the service
-// counts: n is meta.count, if that is the total and not the number of rows on the page (which shows once it is more).
+// most n = kP + m rows. P is the number of rows asked for, or what the service says that it grants (pass.atMost); where it
+// grants less and does not say so, the next pass asks for what it grants. Or the service counts: n is its count, if that
+// is the total and not the number of rows on the page (which shows once it is more).
 //
 // So one backward pass can be enough: it begins at the last page, which says what n is, and if it then meets n different
 // rows, no page was short, no row was met twice, none was missed (Reader.Count). A forward pass proves less. The page that
@@ -67,7 +68,7 @@
 //
 //	claim                 needs                                        fails when
 //	one answer            a set, or parts, of one page                 two empty answers in a row are both untrue
-//	counting, by pages    full pages; P as asked for, or shown         telling pages are all short by the same number
+//	counting, by pages    full pages; P as asked for, or as said       the service grants more than it says
 //	counting, by count    the total of the set                         the count is an estimate (so it is believed late)
 //	counting, growing     no deletions                                 one row is deleted and another missed: it is late
 //	agreement             an order that holds, no deletions            the missed row is late

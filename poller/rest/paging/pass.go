@@ -13,8 +13,6 @@ const (
 	maxIdle = 10
 	// maxPages bounds one pass.
 	maxPages = 50_000
-	// telling is how many pages of one length show that a page has that length, where it is less than was asked for.
-	telling = 5
 )
 
 // pass is one traversal of the pages of a set, or of a part of it.
@@ -186,7 +184,8 @@ func distinct(answers []Answer) []Row {
 
 // atMost is how many rows the set can have had at most when its last page was read; -1 where the pass does not show it.
 // It counts the pages below the last as full, so it must know how many rows a full page has: as many as were asked for,
-// or as many as each of several pages had, unless the service says itself that a page has more.
+// or as many as the service says itself, if a page had so many. That pages are all of one length does not show it: each
+// may have left out as many.
 func (p *pass) atMost() int {
 	if !p.exact {
 		return -1
@@ -201,7 +200,7 @@ func (p *pass) atMost() int {
 			full, claimed = max(full, len(a.Rows)), max(claimed, min(a.Size, p.size))
 		}
 	}
-	last, known := len(end.Rows), full >= p.size || p.last >= telling && full >= claimed
+	last, known := len(end.Rows), full >= p.size || full == claimed
 	switch {
 	case p.last == 0:
 		return last
