@@ -13,7 +13,7 @@ import (
 // answers that are not true, and pages that say for ever that more follow. The rule of chance, which assumes more, is off.
 func TestADayReportedClosedHasNoMissingRowWhateverTheInterleaving(t *testing.T) {
 	closed, all := 0, 0
-	check(t, 6, func(t *rapid.T) {
+	check(t, 40, func(t *rapid.T) {
 		s := newShelf(t, Shrinking, everyOrder...)
 		s.deletes, s.faults = true, rapid.Bool().Draw(t, "faults")
 		s.silent, s.hollow = rapid.Bool().Draw(t, "silent"), rapid.IntRange(0, 1).Draw(t, "hollow answers")
@@ -39,7 +39,7 @@ func TestADayReportedClosedHasNoMissingRowWhateverTheInterleaving(t *testing.T) 
 // One backward pass that met as many rows as there were when it began.
 func TestACountedPassThatIsWholeHasNoMissingRowWhateverTheInterleaving(t *testing.T) {
 	whole, paged, all := 0, 0, 0
-	check(t, 40, func(t *rapid.T) {
+	check(t, 80, func(t *rapid.T) {
 		s := newShelf(t, Shrinking, everyOrder...)
 		s.deletes, s.faults = true, rapid.Bool().Draw(t, "faults")
 		s.silent, s.hollow = rapid.Bool().Draw(t, "silent"), rapid.IntRange(0, 1).Draw(t, "hollow answers")
@@ -127,7 +127,7 @@ func TestADayInRandomOrderIsClosedByChanceBelowTheBound(t *testing.T) {
 // The open window: rows come and are updated at every moment. Orders whose relative order holds, and those by updated_at.
 func TestAReadOfTheOpenWindowReportedWholeHeldAllThatWasVisibleWhenItBegan(t *testing.T) {
 	whole, all := 0, 0
-	check(t, 6, func(t *rapid.T) {
+	check(t, 12, func(t *rapid.T) {
 		s := newShelf(t, Growing, byID, byIDDown, byUpdated, byUpdatedDown, byHash)
 		s.faults = rapid.Bool().Draw(t, "faults")
 		r := s.reader(0)
@@ -214,7 +214,7 @@ func TestARowThatEveryForwardPassJumpsOverIsFoundByABackwardPass(t *testing.T) {
 	if err != nil || !o.Whole {
 		t.Fatalf("%+v, %v", o, err)
 	}
-	if !found {
-		t.Errorf("the day was closed without row %d, after %d answers", wanted, o.Requests)
+	if !found || o.Requests > 110 { // a forward pass over 50 pages and a backward one; it has shrunk meanwhile
+		t.Errorf("the day was closed after %d answers; row %d was met: %v", o.Requests, wanted, found)
 	}
 }
