@@ -22,8 +22,8 @@ type broker struct {
 	options []kgo.Opt
 }
 
-// startBroker starts what kind says, with a proxy before it whose address the broker gives out to the clients
-// that come through it: a client that asked one address and were sent to another would go past the proxy.
+// startBroker starts a broker of that kind behind a proxy. To clients that come through the proxy the broker
+// gives out the proxy's address: with its own they would go past the proxy from then on.
 func startBroker(ctx context.Context, kind, dir string) (*broker, error) {
 	ports, err := freePorts(4)
 	if err != nil {
@@ -79,7 +79,7 @@ func (b *broker) startEmbedded(port int, front string) error {
 	return err
 }
 
-// advertised is a listener that says that it is elsewhere.
+// advertised is a listener that reports another address than its own.
 type advertised struct {
 	net.Listener
 	at string

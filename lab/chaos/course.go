@@ -19,8 +19,9 @@ type struck struct {
 }
 
 const (
-	// wellWithin is how long everything may take to be well again once nothing is broken any more; equalWithin
-	// how long the topics may then take to equal the service. Neither is a measure: the figures are printed.
+	// wellWithin bounds the time until changes flow again once everything is repaired, equalWithin the time
+	// until the topics then equal the service. They only end a run that is stuck: the result prints how long it
+	// took.
 	wellWithin  = 4 * time.Minute
 	equalWithin = 4 * time.Minute
 )
@@ -79,7 +80,7 @@ func play(ctx context.Context, s *stage) (*result, error) {
 	return r, nil
 }
 
-// strike lets the plan's events happen, and returns when all are over and mended.
+// strike makes the plan's events happen, and returns when all are over and repaired.
 func (c *course) strike(ctx context.Context) ([]struck, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -110,8 +111,8 @@ func (c *course) strike(ctx context.Context) ([]struck, error) {
 	return all, nil
 }
 
-// happen is one event from its beginning to its end. It is mended also when ctx is done. What hits the same
-// target waits: mending may take longer than the plan expects.
+// happen makes one event happen, from beginning to end. It repairs the damage also when ctx is done. An event
+// that hits a busy target waits: a repair may take longer than the plan expects.
 func (c *course) happen(ctx context.Context, e event) (began time.Time, err error) {
 	if t := e.kind.hits; t != nothing {
 		if t == everyInstance {
@@ -145,14 +146,14 @@ func (c *course) recover(ctx context.Context, r *result) error {
 	if err := c.stage.fleet.start(); err != nil {
 		return err
 	}
-	c.stage.journal.say("all is mended; waiting until changes flow again")
+	c.stage.journal.say("all is repaired; waiting until changes flow again")
 	well, cancel := context.WithTimeout(ctx, wellWithin)
 	defer cancel()
 	if missing, err := c.stage.probes.wait(well, time.Now()); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		c.stage.journal.fail(fmt.Errorf("%s did not recover within %s after all was mended", missing, wellWithin))
+		c.stage.journal.fail(fmt.Errorf("%s did not recover within %s after all was repaired", missing, wellWithin))
 	}
 	c.stage.probes.stop()
 	c.stage.load.finish()
@@ -165,7 +166,7 @@ func (c *course) recover(ctx context.Context, r *result) error {
 }
 
 // converge waits until every topic equals the service. A watermark whose as_of lies after the last change
-// says that it does: if it does not, it lies.
+// claims that its topic does, and that claim must be true.
 func (c *course) converge(ctx context.Context, r *result) error {
 	quiet := time.Now()
 	c.stage.journal.say("all is quiet; waiting until the topics are the service")
@@ -226,8 +227,8 @@ func (c *course) realDelay() time.Duration {
 	return time.Duration(float64(c.stage.plan.service.readings.Delay) / c.stage.plan.service.speed)
 }
 
-// end stops the instances in good order. Then a new one, on a machine without any state, publishes what is
-// missing: nothing. And storestream's own word is to be the judge's.
+// end stops the instances in good order. Then a new one, on a machine without any state, must find nothing to
+// publish, and storestream's own verify must agree that all is well.
 func (c *course) end(ctx context.Context) error {
 	s := c.stage
 	s.fleet.terminate()
@@ -244,7 +245,7 @@ func (c *course) end(ctx context.Context) error {
 			s.journal.fail(fmt.Errorf("run --once published %d records of %s again", n-before[resource], resource))
 		}
 	}
-	// rows that the service deleted differ, and nobody was to take them out
+	// Rows that the service deleted stay in the topics, and verify reports them.
 	if s.plan.service.readings.Deletes == 0 {
 		s.fleet.finish(ctx, "verify")
 	}

@@ -5,11 +5,11 @@
 // registry, and two or three storestream processes, some of them built with the race detector. The instances
 // reach Kafka, PgBouncer and the registry through proxies. Then mishaps happen to all of them, one after the
 // other and at once, as a plan says that is a pure function of the seed (--plan prints it). In the end
-// everything is mended, traffic stops, and every topic is compared with the service.
+// everything is repaired, traffic stops, and every topic is compared with the service.
 //
-// What judges knows storestream by its contract alone: topics, headers of records, the JSON of watermarks,
-// the command line. Values are decoded by another Avro library than the one that writes them. The order in
-// which to read:
+// The judging code knows only what storestream's users know: topics, headers of records, the JSON of
+// watermarks, the command line. It decodes values with another Avro library than the one that writes them.
+// Read in this order:
 //
 //	plan.go, readings.go, mishaps.go, on_*.go   what a seed decides, and what may happen
 //	surroundings.go, broker.go, proxy.go        what storestream stands between

@@ -15,22 +15,21 @@ import (
 	"github.com/storestream/storestream/internal/wait"
 )
 
-// instance is one storestream process, again and again.
+// instance is one storestream, whose process ends and starts again and again.
 type instance struct {
 	n      int
 	path   string // of the program
 	config string
 	dir    string
-	// failed is told what must not happen: an instance that ends by itself, or in another way than it was asked
-	// to.
+	// failed takes what must not happen: an instance that ends by itself, or not as it was asked to.
 	failed func(error)
 
 	mu sync.Mutex
 	*life
 }
 
-// life is a process of an instance. What it was asked is its own: the next one may have begun before it is
-// judged how this one ended.
+// life is one process of an instance. expect belongs to the process: the next one may have started before
+// ended judges this one.
 type life struct {
 	program *servers.Program
 	expect  string // how it was asked to end, "" if it was not

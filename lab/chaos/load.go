@@ -12,8 +12,8 @@ import (
 )
 
 // load changes rows in ways that the shop's own traffic does not: transactions that stay open, rows that
-// break the contract, times that are not now. What it picks is left to chance that no seed decides: when it
-// gets to pick does not, either.
+// break the contract, times that are not now. No seed decides what it picks: the times at which it picks
+// depend on the machine anyway.
 type load struct {
 	around  *surroundings
 	journal *journal
@@ -101,16 +101,16 @@ func (l *load) holdAgain(ctx context.Context, resources []string, most time.Dura
 	}
 }
 
-// note keeps the last of the changes that did not come about: a database that is away refuses them.
+// note keeps the last error of a change that failed: a database that is away refuses changes.
 func (l *load) note(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.skipped = err
 }
 
-// hold makes a transaction that writes at once, stays open, and commits rows with an updated_at long past.
-// Where its first write does not come at once it is dropped: storestream promises nothing of a transaction
-// that writes later than overlap after its stamp.
+// hold makes a transaction that writes at once, stays open, and commits rows with an updated_at long past. It
+// gives up where its first write has to wait: storestream promises nothing for a transaction that writes
+// later than overlap after its stamp.
 func (l *load) hold(ctx context.Context, resources []string, length time.Duration) error {
 	work, cancel := context.WithTimeout(context.Background(), lockPatience)
 	defer cancel()
@@ -186,8 +186,8 @@ func (l *load) bulkUpdate(ctx context.Context, resource string, share float64) {
 	l.journal.say("bulk UPDATE changed %d rows", n)
 }
 
-// alter adds a column to a table. A wait for the table's lock would hold up the shop's transactions, past the
-// overlap maybe: so it does not wait.
+// alter adds a column to a table. It does not wait for the table's lock: that would hold up the shop's
+// transactions, maybe past the overlap.
 func (l *load) alter(ctx context.Context, table string, n int) {
 	const tries = 20
 	var err error
@@ -203,8 +203,8 @@ func (l *load) alter(ctx context.Context, table string, n int) {
 	l.journal.say("ALTER TABLE: %v", err)
 }
 
-// garble breaks n rows over REST. heal shows them as they are again and changes each, as whoever repairs a
-// row does: one that was repaired without a trace in updated_at is for a sweep to find.
+// garble breaks n rows over REST. heal shows them as they are again and touches each, as a repair at the
+// service would. (Only a sweep finds a row that was repaired without a trace in updated_at.)
 func (l *load) garble(resource string, n int) (heal func(context.Context) error) {
 	ways := []storefake.Garbling{storefake.NoID, storefake.TextID, storefake.BadTimestamp, storefake.NoTimestamp,
 		storefake.HugeMoney, storefake.WordMoney,
@@ -257,8 +257,8 @@ func (l *load) foresee(ctx context.Context, resource string, n int) {
 	}
 }
 
-// renew inserts n rows. back sets their updated_at back by less than the overlap: further is more than
-// storestream promises to see without a sweep.
+// renew inserts n rows. back sets their updated_at back by less than the overlap: without a sweep storestream
+// does not promise to notice a larger step.
 func (l *load) renew(ctx context.Context, resource string, n int) (back func(context.Context)) {
 	type newborn struct {
 		id int64

@@ -13,19 +13,18 @@ import (
 // kind is one thing that goes wrong, or is done to storestream by its operator.
 type kind struct {
 	name string
-	// weight is how many cards of this kind are in a deck: all of a deck happen before one happens again more
-	// often.
+	// weight is how many cards of this kind a deck holds. A deck is played to its end before the next one is
+	// dealt.
 	weight int
 	// hits is what it makes busy: two mishaps that hit the same do not overlap. An instance is hit by its
 	// number.
 	hits target
-	// It lasts at least, and at most. 0: it is over at once. takes is how long mending it may take on top of
-	// that.
+	// It lasts from least to most. 0: it is over at once. takes is how long its repair may take on top of that.
 	least, most, takes time.Duration
 	needs              func(*plan) bool // nil: nothing
 	details            func(draw, *plan, *event)
-	// do makes it happen; undo, which may be nil, mends it when its time is over. An error of either ends the
-	// run: the harness could not do what it was to do.
+	// do makes it happen; undo, which may be nil, repairs it when its time is over. An error of either ends the
+	// run: chaos itself failed.
 	do func(ctx context.Context, s *stage, e event) (undo func() error, err error)
 }
 

@@ -29,7 +29,7 @@ var brokerKinds = []*kind{
 		do: cut(toBroker)},
 	{name: "Kafka's connections reset", weight: 1, hits: theBroker, least: time.Second, most: 8 * time.Second,
 		do: poison(toBroker, toxic{"reset_peer", downstream, 0})},
-	// Requests arrive and are carried out, and nobody is told: a commit's outcome is unknown.
+	// The broker carries out requests, and its answers get lost: the outcome of a commit is unknown.
 	{name: "Kafka's answers lost", weight: 2, hits: theBroker, least: 3 * time.Second, most: 20 * time.Second,
 		do: poison(toBroker, toxic{"timeout", downstream, 0})},
 	{name: "requests to Kafka lost", weight: 1, hits: theBroker, least: 3 * time.Second, most: 20 * time.Second,
@@ -53,7 +53,7 @@ func cut(to way) func(context.Context, *stage, event) (func() error, error) {
 	return func(_ context.Context, s *stage, _ event) (func() error, error) {
 		p := to(s)
 		p.cut()
-		return p.mend, nil
+		return p.repair, nil
 	}
 }
 
@@ -64,6 +64,6 @@ func poison(to way, t toxic) func(context.Context, *stage, event) (func() error,
 		if t.kind == "latency" || t.kind == "bandwidth" {
 			t.amount = e.number
 		}
-		return p.mend, p.poison(t)
+		return p.repair, p.poison(t)
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// What happens to PostgreSQL and PgBouncer. PostgreSQL is never away for long: while it is, transactions of
-// the shop wait whose shipments are read over REST, and REST promises nothing of rows that come later than
-// the overlap.
+// What happens to PostgreSQL and PgBouncer. PostgreSQL is never away for long. While it is, transactions of
+// the shop wait that also write shipments. Those are read over REST, and REST promises nothing for rows that
+// appear later than the overlap.
 var databaseKinds = []*kind{
 	{name: "PgBouncer killed", weight: 2, hits: thePooler, least: 0, most: 8 * time.Second, needs: overDatabase,
 		do: func(ctx context.Context, s *stage, _ event) (func() error, error) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// What the schema registry does. It is asked when a resource is taken over, so what it does shows where an
-// instance dies meanwhile.
+// What happens to the schema registry. Owners ask it when they take over a resource, so its mishaps matter
+// when an instance dies meanwhile.
 var registryKinds = []*kind{
 	{name: "registry cut off", weight: 2, hits: theRegistry, least: 5 * time.Second, most: 20 * time.Second,
 		do: cut(toRegistry)},

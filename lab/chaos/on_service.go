@@ -32,10 +32,10 @@ var serviceKinds = []*kind{
 }
 
 func failRequests(_ context.Context, s *stage, e event) (func() error, error) {
-	mend := func() error {
+	repair := func() error {
 		return s.around.fake.SetFaults(func(f *storefake.Faults) { f.Shares = nil })
 	}
-	return mend, s.around.fake.SetFaults(func(f *storefake.Faults) {
+	return repair, s.around.fake.SetFaults(func(f *storefake.Faults) {
 		f.Shares, f.SlowFor = map[storefake.Fault]float64{e.fault: e.amount}, 3*time.Second
 	})
 }

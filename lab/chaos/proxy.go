@@ -60,7 +60,7 @@ func (p *proxy) cut() {
 	p.p.Stop()
 }
 
-// poison lets all connections, new ones too, suffer from t until mend.
+// poison lets all connections, new ones too, suffer from t until repair.
 func (p *proxy) poison(t toxic) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,9 +82,9 @@ func (p *proxy) poison(t toxic) error {
 	return nil
 }
 
-// mend drops all connections and begins anew with a proxy that knows no toxic. Taking a toxic out can wait
+// repair drops all connections and begins anew with a proxy that knows no toxic. Taking a toxic out can wait
 // for ever: one that is about to hand on bytes on a connection which has just ended does not listen.
-func (p *proxy) mend() error {
+func (p *proxy) repair() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.p.Stop()

@@ -50,7 +50,7 @@ type replay struct {
 	ends    []int64 // of the data topic's partitions at that time
 }
 
-// covers says whether the replay explains that a version which stands at first stands again at second.
+// covers says whether the replay explains that the version at offset first is there again as v.
 func (r *replay) covers(v version, first int64) bool {
 	return int(v.partition) < len(r.ends) && v.millis >= r.from.UnixMilli() && first < r.ends[v.partition] &&
 		r.ends[v.partition] <= v.offset
@@ -108,7 +108,7 @@ func (j *report) judgeOrder(versions []version, replays []replay, setBack func(i
 func instant(millis int64) string { return time.UnixMilli(millis).UTC().Format(time.RFC3339Nano) }
 
 // judgeRows compares the newest record of every id with the service, field by field. decode decodes a value;
-// deletes says that the service deletes rows now and then, which its document says nobody is told.
+// deletes says that the service deletes rows now and then, and nothing in its document reports that.
 func (j *report) judgeRows(rows map[int64]row, newest map[int64]*record,
 	decode func([]byte) (map[string]any, error), deletes bool) {
 	j.rows = len(rows)
@@ -181,8 +181,8 @@ func show(v any) any {
 	return v
 }
 
-// judgeReplays looks whether each reset that was asked for has sent every row since its time again. Newest is
-// the topic's, rows the service's.
+// judgeReplays checks that each reset has sent every row since its time again. newest is from the topic, rows
+// from the service.
 func (j *report) judgeReplays(asks []ask, marks []mark, rows map[int64]row, newest map[int64]*record) {
 	for _, a := range asks {
 		if a.Resource != j.resource || a.Kind != "reset" {
@@ -208,7 +208,7 @@ func (j *report) judgeReplays(asks []ask, marks []mark, rows map[int64]row, newe
 	}
 }
 
-// judgeMarks looks at what the watermarks say of themselves.
+// judgeMarks checks the watermarks against each other and against the records.
 func (j *report) judgeMarks(marks []mark) {
 	replaying := int64(-1)
 	for i, m := range marks {
@@ -229,7 +229,7 @@ func (j *report) judgeMarks(marks []mark) {
 	}
 }
 
-// judgeLetters looks for dead letters of rows that are well: everything is repaired when it is called. A
+// judgeLetters finds dead letters of rows that can be published. Everything is repaired when it is called. A
 // letter without an id stays until a sweep.
 func (j *report) judgeLetters(letters map[string][]byte, rows map[int64]row) {
 	for key := range letters {

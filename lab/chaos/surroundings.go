@@ -17,7 +17,7 @@ import (
 	"github.com/storestream/storestream/internal/storefake"
 )
 
-// surroundings is everything that storestream stands between. They live as long as the run.
+// surroundings are everything that storestream stands between. They live as long as the run.
 type surroundings struct {
 	plan     *plan
 	postgres *servers.Postgres // nil: orders and items are read over REST
@@ -106,8 +106,9 @@ func (s *surroundings) shown(resource string, at time.Time) time.Time {
 	return at.Truncate(time.Second)
 }
 
-// rowsOf is what the service has of a resource now, as a topic shows it. Tables are asked, and not the
-// stand-in's memory: a bulk UPDATE whose connection broke may have come to stay without its knowing.
+// rowsOf is what the service has of a resource now, as a topic shows it. It reads the tables, and not the
+// stand-in's memory: a bulk UPDATE whose connection broke may have been committed without the stand-in's
+// knowing.
 func (s *surroundings) rowsOf(ctx context.Context, resource string) (map[int64]row, error) {
 	rows := map[int64]row{}
 	if !s.readsTable(resource) {

@@ -121,8 +121,8 @@ func (t *tail) stop() error {
 	return nil
 }
 
-// run reads until ctx ends. Errors of fetches are Kafka's being away, or topics' that are not there yet: the
-// client goes on.
+// run reads until ctx ends. A fetch fails while Kafka is away or a topic does not exist yet, and the client
+// tries again.
 func (t *tail) run(ctx context.Context) {
 	defer close(t.done)
 	for ctx.Err() == nil {
@@ -204,7 +204,7 @@ func (t *tail) row(resource string, r *kgo.Record) error {
 	return nil
 }
 
-// wrong notes the first record that breaks the contract of its topic.
+// wrong keeps the first record that breaks the rules of its topic.
 func (t *tail) wrong(r *kgo.Record, err error) {
 	if t.err == nil {
 		t.err = fmt.Errorf("topic %s, partition %d, offset %d: %w", r.Topic, r.Partition, r.Offset, err)

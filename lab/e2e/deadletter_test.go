@@ -36,7 +36,7 @@ func header(rec *kgo.Record, key string) string {
 	return ""
 }
 
-// silent fails the test where a process wrote text that is nobody's business.
+// silent fails the test where a process wrote something that must stay private.
 func (p *process) silent(texts ...string) {
 	p.t.Helper()
 	said, _ := p.out.read()
@@ -47,8 +47,8 @@ func (p *process) silent(texts ...string) {
 	}
 }
 
-// Rows that break the contract, each in its way, are dead letters and nothing else; a restart does not repeat
-// them; and once a row is good its letter is taken out.
+// Each row that breaks the contract becomes a dead letter and nothing else. A restart does not repeat it.
+// Once the row is good its letter is taken out.
 func TestARowThatBreaksTheContractIsADeadLetterUntilItIsGood(t *testing.T) {
 	t.Parallel()
 	s := start(t, setup{noPostgres: true, yaml: quick, fake: smallShop(20)})
@@ -114,7 +114,7 @@ func TestARowThatBreaksTheContractIsADeadLetterUntilItIsGood(t *testing.T) {
 	}
 }
 
-// A page of which nothing can be published is no matter of its rows: the resource holds and says so, the
+// Where nothing of a page can be published the cause is not in its rows. The resource holds and says so, the
 // others go on, and it heals by itself.
 func TestAPageOfWhichNothingCanBePublishedHoldsItsResourceAndHealsByItself(t *testing.T) {
 	t.Parallel()
@@ -142,8 +142,8 @@ func TestAPageOfWhichNothingCanBePublishedHoldsItsResourceAndHealsByItself(t *te
 	s.quiet()
 }
 
-// What is too large for the topic is a dead letter, and of a letter that is too large itself the id stays. No
-// value of a row is in the log.
+// A row too large for the topic becomes a dead letter. Of a letter that is too large itself the id stays. The
+// log holds no value of a row.
 func TestARecordTooLargeForTheTopicIsADeadLetterWithoutItsRow(t *testing.T) {
 	t.Parallel()
 	s := start(t, setup{noPostgres: true, yaml: quick, fake: smallShop(22)})

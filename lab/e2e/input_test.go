@@ -13,7 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// expect runs a command and wants its exit status, and all of the words in what it says.
+// expect runs a command and checks its exit status and that its output holds all of the words.
 func (s *stack) expect(code int, words []string, args ...string) {
 	s.t.Helper()
 	out, errs, got := s.do(args...)
@@ -62,8 +62,8 @@ func TestWrongConfigurationIsAnsweredWithWhatIsWrongAndWhatToDo(t *testing.T) {
 	s.expect(2, nil, "watermark", "reset", "orders")
 }
 
-// What is not there is waited for, and said; what a person has to mend is said with the remedy. `run --once`
-// gives up after its patience.
+// storestream says what it waits for, and what a person has to repair, with the remedy. `run --once` gives up
+// after its patience.
 func TestWrongSurroundingsAreSaidWithTheirRemedy(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)

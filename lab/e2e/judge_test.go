@@ -11,8 +11,8 @@ import (
 	"github.com/storestream/storestream/internal/storefake"
 )
 
-// floor is what the contract leaves of an instant: Postgres' microseconds become milliseconds, and REST
-// writes whole seconds.
+// floor is how a topic shows an instant of the service: PostgreSQL's to the millisecond, REST's to the
+// second.
 func (s *stack) floor(resource string, at time.Time) time.Time {
 	if s.postgres != nil && (resource == storefake.Orders || resource == storefake.OrderItems) {
 		return at.Truncate(time.Millisecond)

@@ -40,7 +40,7 @@ func TestKcatReadsKeysAndValues(t *testing.T) {
 
 // The drills of docs/operations.md, as they stand there: a wrong record by kcat, in the row's own partition
 // and, as kcat has another partitioner, most likely in one where the key does not belong.
-func TestWrongRecordsWrittenByKcatAreFoundByVerifyAndMendedByASweep(t *testing.T) {
+func TestWrongRecordsWrittenByKcatAreFoundByVerifyAndRepairedByASweep(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
 	if _, err := exec.LookPath("kcat"); err != nil {

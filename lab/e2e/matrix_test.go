@@ -33,8 +33,8 @@ func reading(name string, apply func(*storefake.Readings)) choice {
 	return choice{name, func(v *variety) { apply(&v.fake.Readings) }}
 }
 
-// The instant at which a clock of its own begins: a moment before a midnight, long ago enough that our clock,
-// too, has seen the day end.
+// eve is where a clock of its own begins: a moment before a midnight so long ago that by our clock, too, the
+// day is over.
 func eve() time.Time {
 	return time.Now().UTC().Truncate(24 * time.Hour).Add(-60*24*time.Hour - 3*time.Second)
 }
@@ -134,8 +134,8 @@ func varietyOf(p plan, seed uint64) variety {
 	return v
 }
 
-// Whatever the document leaves open: rows change while they are read, days end, storestream is killed, and
-// when the shop falls silent the topics are the service, no key has stepped back and no version is there
+// Whatever the document leaves open, rows change while they are read, days end, and storestream is killed.
+// When the shop falls silent the topics equal the service, no key has stepped back and no version is there
 // twice. `-matrix` runs plans in which any two readings meet; without it a few of them run.
 func TestUnderEveryReadingOfTheDocumentTheTopicsBecomeTheService(t *testing.T) {
 	sizes := make([]int, len(dimensions))

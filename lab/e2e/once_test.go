@@ -62,7 +62,7 @@ func TestWithoutADatabaseOrdersComeOverRESTAndAreEqual(t *testing.T) {
 	}
 }
 
-// An empty answer is no row, and no reason to wait: the rows come when they come.
+// An empty answer means no rows yet. storestream does not wait for some, and publishes them when they come.
 func TestAnEmptyServiceIsPublishedAsNothingAndFollowed(t *testing.T) {
 	t.Parallel()
 	s := start(t, setup{yaml: quick, fake: storefake.Config{Seed: 10}})

@@ -117,8 +117,8 @@ func TestAStoppedDatabaseIsToldEverywhereAndComesBackByItself(t *testing.T) {
 	if err := s.postgres.Shutdown(); err != nil {
 		t.Fatal(err)
 	}
-	// PgBouncer lets a statement wait for the server before it refuses it, so that the first of the two
-	// resources to say so is either.
+	// PgBouncer lets a statement wait for the server before it refuses it, so either resource may be the first
+	// to fail.
 	var failing string
 	eventually(t, "/status.json says that a resource of the database fails", func() (bool, string) {
 		for _, failing = range []string{storefake.Orders, storefake.OrderItems} {

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// A dimension is what may be one thing or another: its number of values. A plan is one value of each
-// dimension.
+// A dimension is given by the number of its values. A plan has one value of each dimension.
 type plan []int
 
 type pair struct{ a, x, b, y int } // dimension a is x, dimension b is y

@@ -38,8 +38,8 @@ func TestRestartsOfThePoolerAndTheDatabaseAreWaitedOut(t *testing.T) {
 	p.isReady()
 }
 
-// Columns come, go, and change their type; one that storestream needs goes, which holds the resource and is
-// named, and comes back.
+// Columns come, go, and change their type. When one goes that storestream needs, storestream names it; then
+// it comes back.
 func TestATableThatIsAlteredWhileStorestreamRunsIsReadOn(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
@@ -109,7 +109,7 @@ func TestTransactionsThatCommitLateAreAllPublished(t *testing.T) {
 	s.quiet()
 }
 
-// Updated_at goes back, is null, lies in the far future.
+// updated_at goes back, is null, or lies in the far future.
 func TestStrangeTimesOfUpdateStopNothing(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
@@ -153,12 +153,11 @@ func TestStrangeTimesOfUpdateStopNothing(t *testing.T) {
 }
 
 // Polls reach back behind the newest row that they know. A row that changes there is published, whatever came
-// after it; the rest is not repeated.
+// after it. The other rows are not repeated.
 func TestWhatChangesWithinTheOverlapIsPublishedAndTheRestIsNotRepeated(t *testing.T) {
 	t.Parallel()
-	// Long enough that on a slow machine, too, what changes here keeps to it.
-	s := start(t, setup{yaml: strings.Replace(quick, "orders:      {interval: 100ms, overlap: 2s}",
-		"orders: {interval: 100ms, overlap: 2m}", 1), fake: smallShop(47)})
+	// So long that all changes of this test fall within it, on a slow machine too.
+	s := start(t, setup{yaml: resources("2m"), fake: smallShop(47)})
 	p := s.spawn("run")
 	p.isReady()
 	before := len(s.topic(storefake.Orders))
@@ -194,7 +193,7 @@ func TestWhatChangesWithinTheOverlapIsPublishedAndTheRestIsNotRepeated(t *testin
 	s.converge()
 }
 
-// One statement gives 20 000 rows the same updated_at, and storestream is killed while it writes them, twice.
+// One statement gives 20,000 rows the same updated_at, and storestream is killed while it writes them, twice.
 func TestABulkUpdateWithACrashInTheMiddleIsPublishedOnce(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)

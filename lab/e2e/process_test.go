@@ -23,7 +23,7 @@ type process struct {
 	exited chan struct{}
 }
 
-// log keeps what a process writes, and tells who waits for a line.
+// log keeps what a process writes, and wakes up who waits for more.
 type log struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
@@ -50,7 +50,7 @@ func (l *log) read() (string, <-chan struct{}) {
 	return l.text.String(), l.changed
 }
 
-// patience is how long a test waits for what must happen. It is no measure: shared machines stall.
+// patience is how long a test waits for what must happen. It judges nothing: shared machines stall.
 const patience = 2 * time.Minute
 
 // spawn starts storestream with the stack's configuration.

@@ -25,7 +25,7 @@ func (s *stack) admin() *kadm.Client {
 	return kadm.NewClient(cl)
 }
 
-// Answers to commits are lost, whether they were carried out or not, again and again.
+// Answers to commits get lost again and again, whether the broker carried the commit out or not.
 func TestCommitsOfUnknownOutcomeLoseAndRepeatNothing(t *testing.T) {
 	t.Parallel()
 	s := start(t, setup{embedded: true, yaml: quick, fake: smallShop(50)})
@@ -87,8 +87,8 @@ func TestABrokerThatRefusesWritesForAWhileIsWaitedOut(t *testing.T) {
 	}
 }
 
-// The registry is away when storestream starts, and later when a resource changes hands; what runs goes on
-// without it.
+// The registry is away when storestream starts, and later when a resource gets a new owner. A running owner
+// goes on without it.
 func TestARegistryThatIsAwayIsWaitedForAndSaid(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
@@ -168,8 +168,7 @@ func TestPartitionsAddedToADataTopicHoldItsResourceAndAreExplained(t *testing.T)
 	}
 }
 
-// The same while it runs: what was read goes into the partitions that the keys have always been in, or
-// nowhere.
+// The same while it runs: rows go into the partitions that their keys have always been in, or nowhere.
 func TestPartitionsAddedWhileStorestreamWritesSplitNoKey(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)

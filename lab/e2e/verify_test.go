@@ -63,7 +63,7 @@ func (v verdict) differing() map[string][]int64 {
 	return found
 }
 
-// newest is the newest record of each row, as it is: what others wrote may be no value at all.
+// newest is the newest record of each row, not decoded: what others wrote may not be Avro at all.
 func (s *stack) newest(resource string) map[int64]*kgo.Record {
 	s.t.Helper()
 	r := &reader{t: s.t, registry: s.registry, schemas: map[uint32]*avro.Schema{}}
@@ -94,8 +94,8 @@ func (s *stack) forge(resource string, id int64, value []byte) {
 	}
 }
 
-// mended waits until the newest records of a resource are the service's rows.
-func (s *stack) mended(resource string) {
+// repaired waits until the newest records of a resource are the service's rows.
+func (s *stack) repaired(resource string) {
 	s.t.Helper()
 	r := &reader{t: s.t, registry: s.registry, schemas: map[uint32]*avro.Schema{}}
 	eventually(s.t, "the newest records of "+resource+" equal the service", func() (bool, string) {
@@ -132,7 +132,7 @@ func (s *stack) unstamped(resource string, id int64, change func(storefake.Row))
 	}
 }
 
-// Nothing rests while it reads, and yet nothing differs but what truly does.
+// Both sides change while verify reads, and yet it reports only what truly differs.
 func TestVerifySaysIdenticalWhileTrafficGoesOn(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
@@ -156,9 +156,9 @@ func TestVerifySaysIdenticalWhileTrafficGoesOn(t *testing.T) {
 	}
 }
 
-// What no poll can see is found, row by row, and mended by one command, with traffic going on; and then it is
-// identical.
-func TestVerifyFindsWhatDiffersAndASweepMendsIt(t *testing.T) {
+// verify finds, row by row, what no poll can see. One command repairs it while traffic goes on, and then both
+// sides are identical.
+func TestVerifyFindsWhatDiffersAndASweepRepairsIt(t *testing.T) {
 	t.Parallel()
 	s := start(t, setup{yaml: quick + "sweep: {deletes: tombstone}", fake: smallShop(32)})
 	p := s.spawn("run")
@@ -197,7 +197,7 @@ func TestVerifyFindsWhatDiffersAndASweepMendsIt(t *testing.T) {
 	s.fake.StartTraffic(0)
 	s.fake.Quiesce()
 	for _, resource := range storefake.Names() {
-		s.mended(resource)
+		s.repaired(resource)
 	}
 	if v := s.verify(0); v.Verdict != "identical" {
 		t.Errorf("after the sweep: %+v", v)
@@ -231,7 +231,7 @@ func TestDeletedRowsAreReportedAndStayUnlessTombstonesAreAskedFor(t *testing.T) 
 	}
 }
 
-// A service that shows nothing any more, or much less, has not deleted everything.
+// A service that suddenly shows nothing, or much less, has not deleted everything.
 func TestAnEmptyServiceNeverMakesTombstones(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
