@@ -1,8 +1,12 @@
-// Package e2e runs storestream as its users do, a process with a configuration file, between a stand-in of
-// the service (storefake), a real PostgreSQL behind a real PgBouncer and a broker, and judges the topics by
-// its own reading of the contract: nothing in here but the processes knows storestream's code. The decoder is
-// another Avro library than the one that writes.
+// Package e2e runs storestream as its users do: a process with a configuration file, between a stand-in of
+// the service (storefake), a real PostgreSQL behind a real PgBouncer, and a broker. It judges the topics by
+// what the documents promise. Only the processes know storestream's code, and the decoder is another Avro
+// library than the one that writes.
 //
+// A test waits for states: what /status.json, /metrics and /readyz say, what the topics and the watermarks
+// hold. It does not wait for the wording of log messages.
+//
+// By itself the package runs one scenario of each promise; E2E=all runs every one (make test-e2e).
 // E2E_BROKER=kafka takes a real Apache Kafka instead of the embedded broker (make test-kafka).
 package e2e
 
