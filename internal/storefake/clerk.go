@@ -17,19 +17,19 @@ type clerk struct {
 }
 
 // deed is one kind of change: it writes into the clerk's transaction.
-type deed func(*clerk, context.Context) error
+type deed func(context.Context) error
 
 // choose draws a kind of change.
 func (c *clerk) choose() deed {
 	if share := c.read.Deletes; share > 0 && c.chance.Float64() < share {
-		return (*clerk).deleteRow
+		return c.deleteRow
 	}
-	return pick(c.chance, []deed{(*clerk).placeOrder, step{from: Processing, to: Shipped,
-		stamp: "shipped_at"}.make,
-		step{from: Shipped, to: Complete, stamp: "delivered_at"}.make,
-		step{from: Processing, to: Cancelled, items: true}.make,
-		step{from: Complete, to: Returned, stamp: "returned_at", items: true}.make,
-		(*clerk).changePrice, (*clerk).moveHouse, (*clerk).signUp, (*clerk).addProduct},
+	move := func(s step) deed { return func(ctx context.Context) error { return c.move(ctx, s) } }
+	return pick(c.chance, []deed{c.placeOrder, move(step{from: Processing, to: Shipped, stamp: "shipped_at"}),
+		move(step{from: Shipped, to: Complete, stamp: "delivered_at"}),
+		move(step{from: Processing, to: Cancelled, items: true}),
+		move(step{from: Complete, to: Returned, stamp: "returned_at", items: true}),
+		c.changePrice, c.moveHouse, c.signUp, c.addProduct},
 		[]float64{.28, .20, .18, .04, .05, .10, .10, .03, .02})
 }
 
@@ -93,8 +93,8 @@ type step struct {
 	items    bool
 }
 
-// make moves an order that waits for this step.
-func (s step) make(c *clerk, ctx context.Context) error {
+// move moves an order that waits for this step.
+func (c *clerk) move(ctx context.Context, s step) error {
 	order := c.book.take(c.chance, s.from)
 	if order == 0 {
 		return nil

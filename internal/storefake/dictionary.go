@@ -17,8 +17,6 @@ type dictionary struct {
 	texts   []string
 }
 
-func newDictionary() *dictionary { return &dictionary{numbers: map[string]cell{}} }
-
 func (d *dictionary) number(s string) cell {
 	d.mu.RLock()
 	n, ok := d.numbers[s]

@@ -87,8 +87,8 @@ func TestRowsHaveTheFieldsOfTheDocument(t *testing.T) {
 		"/store-orders":      "id user_id status total_amount created_at updated_at",
 		"/store-order-items": "id order_id product_id sale_price quantity amount created_at updated_at",
 		"/store-products":    "id cost category name brand retail_price department sku created_at updated_at",
-		"/store-users": "id first_name last_name email age gender state street_address postal_code city country latitude longitude " +
-			"traffic_source " +
+		"/store-users": "id first_name last_name email age gender state street_address postal_code city country " +
+			"latitude longitude traffic_source " +
 			"created_at updated_at",
 		"/store-shipments": "id order_id shipped_at delivered_at returned_at created_at updated_at",
 	} {

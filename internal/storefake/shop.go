@@ -118,7 +118,7 @@ func (sh *Shop) change(ctx context.Context, chance *rand.Rand, linger float64) e
 	work, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxCommit)
 	defer cancel()
 	defer c.tx.Rollback(work)
-	if err := c.choose()(c, work); err != nil {
+	if err := c.choose()(work); err != nil {
 		return err
 	}
 	if chance.Float64() < linger {

@@ -18,9 +18,9 @@ import (
 // hot are the packages whose benchmarks are the hot paths without a server in them.
 var hot = []string{"schemas", "rowset", "poller"}
 
-const checkUsage = `check compares the hot paths of the working tree with those of another commit: allocations,
-and the ratio of the two in each of many rounds that run one after the other. It fails where something
-allocates more, or is slower by more than the tolerance in nearly every round.
+const checkUsage = `check compares the hot paths of the working tree with those of another commit:
+allocations, and the ratio of the two in each of many rounds that run one after the other. It fails where
+something allocates more, or is slower by more than the tolerance in nearly every round.
 
   bin/bench check --against main --rounds 10
 

@@ -114,7 +114,8 @@ func firstRow(ctx context.Context, s *stage) (d time.Duration, err error) {
 	}
 	defer a.close()
 	resources := map[string]string{storefake.Orders: ""}
-	st, err := s.program.start(setting{broker: b, dsn: db.reader("postgres"), base: shop.base, resources: resources})
+	set := setting{broker: b, dsn: db.reader("postgres"), base: shop.base, resources: resources}
+	st, err := s.program.start(set)
 	if err != nil {
 		return 0, err
 	}

@@ -50,7 +50,7 @@ func (s *stage) stop() error {
 		errs = append(errs, s.fleet.kill())
 	}
 	if s.tail != nil {
-		errs = append(errs, s.tail.stop())
+		s.tail.stop()
 	}
 	return errors.Join(append(errs, s.around.stop())...)
 }

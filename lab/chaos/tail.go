@@ -114,11 +114,10 @@ func startTail(options []kgo.Opt, d *decoder) (*tail, error) {
 	return t, nil
 }
 
-func (t *tail) stop() error {
+func (t *tail) stop() {
 	t.cancel()
 	<-t.done
 	t.client.Close()
-	return nil
 }
 
 // run reads until ctx ends. A fetch fails while Kafka is away or a topic does not exist yet, and the client

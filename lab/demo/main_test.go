@@ -56,8 +56,7 @@ func program(t *testing.T) string {
 // PostgreSQL's socket is in it, and open, because PostgreSQL may run as another user.
 func isolated(t *testing.T) string {
 	t.Helper()
-	// t.TempDir is closed to other users, and its path too long
-	folder, err := os.MkdirTemp("", "demo-test-") //nolint:usetesting
+	folder, err := os.MkdirTemp("", "demo-test-") //nolint:usetesting // t.TempDir is too long, and closed to others
 	if err != nil {
 		t.Fatal(err)
 	}

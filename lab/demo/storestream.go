@@ -38,8 +38,8 @@ func findProgram(ctx context.Context, s *screen, named, folder string) (string, 
 	s.note("building storestream into %s", folder)
 	began, path := time.Now(), filepath.Join(folder, "storestream")
 	if err := product.Build(ctx, path, nil); err != nil {
-		return "", fmt.Errorf("there is no storestream next to this program (--storestream names one elsewhere): %w",
-			err)
+		return "", fmt.Errorf("there is no storestream next to this program "+
+			"(--storestream names one elsewhere): %w", err)
 	}
 	s.note("built in %s", terminal.Duration(time.Since(began)))
 	return path, nil

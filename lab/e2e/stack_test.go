@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,13 +106,27 @@ func (s *stack) write(name, content string) string {
 	return path
 }
 
-// quick polls so often, and reaches back so little, that a test need not wait: what the tables call overlap
-// must stay longer than storefake's transactions stay open.
-const quick = `
-resources:
-  orders:      {interval: 100ms, overlap: 2s}
-  order_items: {interval: 100ms, overlap: 2s}
-  products:    {interval: 200ms, overlap: 2s}
-  users:       {interval: 200ms, overlap: 2s}
-  shipments:   {interval: 200ms, overlap: 2s}
-`
+// quick polls so often, and reaches back so little, that a test need not wait. The overlap must stay longer than
+// storefake's transactions stay open.
+var quick = resources("2s")
+
+// resources are settings of all resources that poll quickly. The tables' are read more often.
+func resources(overlapOfOrders string) string {
+	yaml := "\nresources:\n"
+	for _, name := range storefake.Names() {
+		interval, overlap := "200ms", "2s"
+		if name == storefake.Orders || name == storefake.OrderItems {
+			interval = "100ms"
+		}
+		if name == storefake.Orders {
+			overlap = overlapOfOrders
+		}
+		yaml += fmt.Sprintf("  %s: {interval: %s, overlap: %s}\n", name, interval, overlap)
+	}
+	return yaml
+}
+
+// without are all resources but one.
+func without(resource string) []string {
+	return slices.DeleteFunc(storefake.Names(), func(name string) bool { return name == resource })
+}

@@ -1,7 +1,7 @@
 //go:build page
 
-// Package pagetest looks at the status page as people do: in Chromium, fed by the real server over HTTP. make test-page runs it. Screenshots are
-// left in the folder that PAGE_SHOTS names, for somebody to look at.
+// Package pagetest looks at the status page as people do: in Chromium, fed by the real server over HTTP. make
+// test-page runs it. Screenshots are left in the folder that PAGE_SHOTS names, for somebody to look at.
 package pagetest
 
 import (
@@ -28,12 +28,14 @@ type browser struct {
 // patience is how long a test waits for what must happen. It is no measure: shared machines stall.
 const patience = time.Minute
 
-// open starts Chromium, which ends with the test. Whatever the page writes to the console as an error fails the test: the content security policy
-// speaks there too.
+// open starts Chromium, which ends with the test. Whatever the page writes to the console as an error fails
+// the test: the content security policy speaks there too.
 func open(t *testing.T) *browser {
 	t.Helper()
-	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
-		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.UserDataDir(t.TempDir()),
+		chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("disable-sync", true), chromedp.Flag("hide-scrollbars", false))
 	for _, path := range []string{"/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"} {
 		if _, err := os.Stat(path); err == nil {
@@ -52,9 +54,12 @@ func open(t *testing.T) *browser {
 	err := chromedp.Listen(ctx, func(event any) {
 		switch e := event.(type) {
 		case *runtime.EventExceptionThrown:
-			t.Errorf("the page threw: %s line %d: %+v", e.ExceptionDetails.Text, e.ExceptionDetails.LineNumber, e.ExceptionDetails.Exception)
+			t.Errorf("the page threw: %s line %d: %+v", e.ExceptionDetails.Text, e.ExceptionDetails.LineNumber,
+				e.ExceptionDetails.Exception)
 		case *log.EventEntryAdded:
-			if e.Entry.Level == log.EntryLevelError && !strings.Contains(e.Entry.Text, "net::ERR") && !strings.Contains(e.Entry.Text, "503") { // a server that was stopped, or is full
+			// a server that was stopped, or is full
+			if e.Entry.Level == log.EntryLevelError && !strings.Contains(e.Entry.Text, "net::ERR") &&
+				!strings.Contains(e.Entry.Text, "503") {
 				t.Errorf("the page complained: %s %s", e.Entry.Text, e.Entry.URL)
 			}
 		}
@@ -81,8 +86,8 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// look loads the page in a window of so many CSS pixels; scale is how many device pixels each has: a zoom of 200 % of a window is half its width at
-// twice the scale.
+// look loads the page in a window of so many CSS pixels; scale is how many device pixels each has: a zoom of
+// 200 % of a window is half its width at twice the scale.
 func (b *browser) look(url string, width, height int64, scale float64, dark bool) {
 	b.t.Helper()
 	b.window(width, height, scale, dark)
@@ -96,8 +101,11 @@ func (b *browser) window(width, height int64, scale float64, dark bool) {
 	if dark {
 		scheme = "dark"
 	}
-	b.do(order(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: scale, Mobile: width < 500}),
-		order(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}))
+	b.do(order(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width,
+		Height: height, DeviceScaleFactor: scale, Mobile: width < 500}),
+		order(emulation.SetEmulatedMedia,
+			emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme",
+				Value: scheme}}}))
 }
 
 // js is what an expression comes to.
@@ -112,7 +120,8 @@ func js[T any](b *browser, expression string) T {
 
 func (b *browser) text(selector string) string {
 	b.t.Helper()
-	return js[string](b, `[...document.querySelectorAll(`+quoted(selector)+`)].filter((e) => e.checkVisibility()).map((e) => e.innerText).join("\n")`)
+	return js[string](b, `[...document.querySelectorAll(`+quoted(selector)+`)].filter((e) => e.checkVisibility())
+		.map((e) => e.innerText).join("\n")`)
 }
 
 func quoted(text string) string { return "`" + strings.ReplaceAll(text, "`", "") + "`" }
@@ -122,7 +131,9 @@ func (b *browser) until(what, expression string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, patience)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool](expression, chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(0))); err != nil {
+	poll := chromedp.Poll[bool](expression, chromedp.WithPollingInterval(50*time.Millisecond),
+		chromedp.WithPollingTimeout(0))
+	if _, err := chromedp.Run(ctx, poll); err != nil {
 		b.shoot("failed")
 		b.t.Fatalf("%s: %v; the page says:\n%s", what, err, b.text("body"))
 	}
@@ -131,7 +142,8 @@ func (b *browser) until(what, expression string) {
 // says waits for a text to be seen in what selector selects.
 func (b *browser) says(selector, text string) {
 	b.t.Helper()
-	b.until(selector+" says "+text, `[...document.querySelectorAll(`+quoted(selector)+`)].some((e) => e.checkVisibility() && e.innerText.includes(`+quoted(text)+`))`)
+	b.until(selector+" says "+text, `[...document.querySelectorAll(`+quoted(selector)+`)]
+		.some((e) => e.checkVisibility() && e.innerText.includes(`+quoted(text)+`))`)
 }
 
 // shoot leaves a picture of the whole page.
@@ -148,7 +160,8 @@ func (b *browser) shoot(name string) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		b.t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(folder, strings.ReplaceAll(b.t.Name(), "/", "-")+"-"+name+".png"), picture, 0o644); err != nil {
+	path := filepath.Join(folder, strings.ReplaceAll(b.t.Name(), "/", "-")+"-"+name+".png")
+	if err := os.WriteFile(path, picture, 0o644); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -156,7 +169,8 @@ func (b *browser) shoot(name string) {
 // noSideways fails the test where the page must be moved sideways to be read.
 func (b *browser) noSideways() {
 	b.t.Helper()
-	if over := js[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
+	over := js[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`)
+	if over > 0 {
 		b.shoot("sideways")
 		b.t.Errorf("the page is %d pixels wider than its window", over)
 	}

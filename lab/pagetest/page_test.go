@@ -37,35 +37,52 @@ func listen(t *testing.T, addr string, board *status.Board) *status.Server {
 
 func ago(d time.Duration) time.Time { return time.Now().UTC().Add(-d) }
 
-const refused = "read orders from 127.0.0.1:6432: is the database up, and is postgres.dsn's host and port right? dial tcp 127.0.0.1:6432: connect: connection refused"
+const refused = "read orders from 127.0.0.1:6432: is the database up, and is postgres.dsn's host and port " +
+	"right? dial tcp 127.0.0.1:6432: connect: connection refused"
 
 // trouble is an instance with a resource in every kind of it.
 func trouble() status.Snapshot {
 	skew := 12.0
 	return status.Snapshot{
 		Group: "storestream", DeadLettersTopic: "shop.dead_letters",
-		Notices: []string{"Instance shop-2-99 has not enabled users, which others of its group have: nobody polls what falls to it. " +
+		Notices: []string{"Instance shop-2-99 has not enabled users, which others of its group have: " +
+			"nobody polls what falls to it. " +
 			"Enable the same resources in all."},
-		Service: &status.Service{Allowed: 2.5, Ceiling: 10, RefusedSince: ago(4 * time.Minute), ClockSkewSeconds: &skew},
-		Members: []status.Member{{Instance: "shop-1-4711", Enabled: []string{"order_items", "orders", "shipments", "users"}, Owned: []string{"order_items", "orders", "shipments"}},
-			{Instance: "shop-2-99", Enabled: []string{"order_items", "orders", "products", "shipments"}, Owned: []string{"products"}}},
+		Service: &status.Service{Allowed: 2.5, Ceiling: 10, RefusedSince: ago(4 * time.Minute),
+			ClockSkewSeconds: &skew},
+		Members: []status.Member{{Instance: "shop-1-4711", Enabled: []string{"order_items", "orders", "shipments",
+			"users"}, Owned: []string{"order_items", "orders", "shipments"}},
+			{Instance: "shop-2-99", Enabled: []string{"order_items", "orders", "products", "shipments"},
+				Owned: []string{"products"}}},
 		Resources: []status.Resource{
-			{Name: "orders", Source: "postgres", Owned: true, Owner: "shop-1-4711", Doing: "waiting to try again", Since: ago(3 * time.Second), Passes: 812,
-				Settled: ago(7 * time.Minute), AsOf: ago(5 * time.Minute), Good: ago(5 * time.Minute), Rows: 1234567, FailedSince: ago(5 * time.Minute),
+			{Name: "orders", Source: "postgres", Owned: true, Owner: "shop-1-4711", Doing: "waiting to try again",
+				Since: ago(3 * time.Second), Passes: 812,
+				Settled: ago(7 * time.Minute), AsOf: ago(5 * time.Minute), Good: ago(5 * time.Minute), Rows: 1234567,
+				FailedSince:     ago(5 * time.Minute),
 				IntervalSeconds: 1, Error: refused},
-			{Name: "order_items", Source: "postgres", Owned: true, Owner: "shop-1-4711", Doing: "waiting for the next poll", Since: ago(time.Second), Passes: 811,
-				Settled: ago(3 * time.Hour), AsOf: ago(time.Second), Good: ago(time.Second), Rows: 181000, IntervalSeconds: 1, DeadLetters: 1204,
-				Held: "a transaction (id 4711) is open since about 2026-11-20T09:00:00Z and may still bring rows from before: settled waits for its end",
-				Letters: []status.Letter{{Field: "sale_price", Error: "expected a decimal of at most 38 digits, 18 of them after the point", Rows: 1200,
+			{Name: "order_items", Source: "postgres", Owned: true, Owner: "shop-1-4711",
+				Doing: "waiting for the next poll", Since: ago(time.Second), Passes: 811,
+				Settled: ago(3 * time.Hour), AsOf: ago(time.Second), Good: ago(time.Second), Rows: 181000,
+				IntervalSeconds: 1, DeadLetters: 1204,
+				Held: "a transaction (id 4711) is open since about 2026-11-20T09:00:00Z and may still bring rows " +
+					"from before: settled waits for its end",
+				Letters: []status.Letter{{Field: "sale_price",
+					Error: "expected a decimal of at most 38 digits, 18 of them after the point", Rows: 1200,
 					IDs: []string{"77812", "77813", "77815", "77820", "78001"}, Latest: ago(time.Minute)},
-					{Error: "expected a JSON object", Rows: 4, IDs: []string{"00000000000000ff"}, Latest: ago(26 * time.Hour)}},
+					{Error: "expected a JSON object", Rows: 4, IDs: []string{"00000000000000ff"},
+						Latest: ago(26 * time.Hour)}},
 				UnknownFields: []string{"discount", "gift_note"},
-				Sweep:         &status.Sweep{Began: ago(5 * time.Hour), Ended: ago(4 * time.Hour), SourceRows: 181000, TopicRows: 180998, Missing: 2, Stale: 1, Published: 3}},
-			{Name: "products", Source: "rest", Owner: "shop-2-99", Settled: ago(20 * time.Hour), AsOf: ago(40 * time.Second), Written: ago(8 * time.Second), Rows: 29120},
-			{Name: "users", Source: "rest", Abandoned: true, Settled: ago(30 * time.Hour), AsOf: ago(6 * time.Hour), Good: ago(6 * time.Hour), Rows: 100000},
-			{Name: "shipments", Source: "rest", Owned: true, Owner: "shop-1-4711", Doing: "closing 2024-03-01 to 2024-03-09", Since: ago(42 * time.Second),
+				Sweep: &status.Sweep{Began: ago(5 * time.Hour), Ended: ago(4 * time.Hour), SourceRows: 181000,
+					TopicRows: 180998, Missing: 2, Stale: 1, Published: 3}},
+			{Name: "products", Source: "rest", Owner: "shop-2-99", Settled: ago(20 * time.Hour),
+				AsOf: ago(40 * time.Second), Written: ago(8 * time.Second), Rows: 29120},
+			{Name: "users", Source: "rest", Abandoned: true, Settled: ago(30 * time.Hour), AsOf: ago(6 * time.Hour),
+				Good: ago(6 * time.Hour), Rows: 100000},
+			{Name: "shipments", Source: "rest", Owned: true, Owner: "shop-1-4711",
+				Doing: "closing 2024-03-01 to 2024-03-09", Since: ago(42 * time.Second),
 				Settled: time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC), Rows: 54000, IntervalSeconds: 30,
-				Progress: &status.Progress{From: time.Date(2019, 1, 6, 0, 0, 0, 0, time.UTC), At: time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC)},
+				Progress: &status.Progress{From: time.Date(2019, 1, 6, 0, 0, 0, 0, time.UTC),
+					At: time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC)},
 				Requests: &status.Requests{Total: 1203, Codes: map[string]int64{"200": 1180, "429": 21, "0": 2}}},
 		},
 	}
@@ -75,8 +92,10 @@ func trouble() status.Snapshot {
 func quiet() status.Snapshot {
 	s := status.Snapshot{Group: "storestream", Service: &status.Service{Allowed: 10, Ceiling: 10}}
 	for _, name := range []string{"orders", "users"} {
-		s.Resources = append(s.Resources, status.Resource{Name: name, Source: "rest", Owned: true, Doing: "waiting for the next poll", Since: ago(time.Second), Passes: 4,
-			Settled: ago(time.Hour), AsOf: ago(time.Second), Good: ago(time.Second), Rows: 12, Requests: &status.Requests{}})
+		s.Resources = append(s.Resources, status.Resource{Name: name, Source: "rest", Owned: true,
+			Doing: "waiting for the next poll", Since: ago(time.Second), Passes: 4,
+			Settled: ago(time.Hour), AsOf: ago(time.Second), Good: ago(time.Second), Rows: 12,
+			Requests: &status.Requests{}})
 	}
 	return s
 }
@@ -90,15 +109,22 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 	b.look(url, 1280, 900, 1, false)
 	b.until("there are five cards", `document.querySelectorAll("article").length === 5`)
 	for selector, texts := range map[string][]string{
-		"#headline":         {"users is polled by nobody; orders is failing; shipments is being loaded for the first time; order_items is published, but not settled; products is polled by other instances; 1,204 rows cannot be published."},
-		"#notices":          {"The service has been refusing requests for their rate since", "2.5 of 10 requests a second", "shop-2-99 has not enabled users", "The service's clock is 12 s ahead of this machine's."},
-		card("orders"):      {"failing", "Failed since", "(5 min", refused, "1,234,567"},
-		card("order_items"): {"does not settle", "a transaction (id 4711) is open since", "2 missing and 1 stale", "3 published", "discount, gift_note", "1,204"},
-		card("products"):    {"polled elsewhere", "by shop-2-99", "wrote at"},
-		card("users"):       {"polled by nobody", "No instance of group storestream has it", "6 h"},
-		card("shipments"):   {"first load", "closing 2024-03-01 to 2024-03-09, for 42 s", "% of the time from 2019-01-06 to now", "at 2024-03-01", "1,203 in all; 429: 21, no answer: 2"},
-		"#letters":          {"The topic shop.dead_letters holds them", "sale_price", "expected a decimal of at most 38 digits", "1,200", "77812, 77813", "00000000000000ff", "the row"},
-		"#members":          {"shop-1-4711 (this one)", "order_items, orders, shipments"},
+		"#headline": {"users is polled by nobody; orders is failing; " +
+			"shipments is being loaded for the first time; order_items is published, but not settled; products is polled by other instances; " +
+			"1,204 rows cannot be published."},
+		"#notices": {"The service has been refusing requests for their rate since",
+			"2.5 of 10 requests a second", "shop-2-99 has not enabled users",
+			"The service's clock is 12 s ahead of this machine's."},
+		card("orders"): {"failing", "Failed since", "(5 min", refused, "1,234,567"},
+		card("order_items"): {"does not settle", "a transaction (id 4711) is open since", "2 missing and 1 stale",
+			"3 published", "discount, gift_note", "1,204"},
+		card("products"): {"polled elsewhere", "by shop-2-99", "wrote at"},
+		card("users"):    {"polled by nobody", "No instance of group storestream has it", "6 h"},
+		card("shipments"): {"first load", "closing 2024-03-01 to 2024-03-09, for 42 s",
+			"% of the time from 2019-01-06 to now", "at 2024-03-01", "1,203 in all; 429: 21, no answer: 2"},
+		"#letters": {"The topic shop.dead_letters holds them", "sale_price",
+			"expected a decimal of at most 38 digits", "1,200", "77812, 77813", "00000000000000ff", "the row"},
+		"#members": {"shop-1-4711 (this one)", "order_items, orders, shipments"},
 	} {
 		said := b.text(selector)
 		for _, text := range texts {
@@ -125,8 +151,10 @@ func TestRowsAppearAsTheyPassWithoutAReloadAndWithoutPersonalData(t *testing.T) 
 	b.do(chromedp.Evaluate[chromedp.Void](`window.mark = "not reloaded"`))
 	users := set.Get("users")
 	for i, first := range []string{"Anastasia", "<b>Bartholomew</b>"} {
-		row, reject := schemas.NewRowParser(users).Parse(fmt.Appendf(nil, `{"id":%d,"first_name":%q,"last_name":"Ng","email":"ng@example.com","age":40,"street_address":"1 High Street",
-			"city":"<i>Łódź</i>","created_at":"2020-01-01T00:00:00Z","updated_at":"2026-11-20T09:30:00Z"}`, 7001+i, first))
+		row, reject := schemas.NewRowParser(users).Parse(fmt.Appendf(nil, `{"id":%d,"first_name":%q,
+			"last_name":"Ng","email":"ng@example.com","age":40,"street_address":"1 High Street",
+			"city":"<i>Łódź</i>","created_at":"2020-01-01T00:00:00Z","updated_at":"2026-11-20T09:30:00Z"}`,
+			7001+i, first))
 		if reject != nil {
 			t.Fatal(reject.Err)
 		}
@@ -139,7 +167,8 @@ func TestRowsAppearAsTheyPassWithoutAReloadAndWithoutPersonalData(t *testing.T) 
 			t.Errorf("%q is on the page", secret)
 		}
 	}
-	for _, text := range []string{"first_name ***", "email ***", "age 40", "city <i>Łódź</i>", "updated_at 2026-11-20 09:30:00"} {
+	for _, text := range []string{"first_name ***", "email ***", "age 40", "city <i>Łódź</i>",
+		"updated_at 2026-11-20 09:30:00"} {
 		if !strings.Contains(said, text) {
 			t.Errorf("%q is not in:\n%s", text, said)
 		}
@@ -170,7 +199,8 @@ func TestAResourceThatFailsIsSaidAtOnceAndSoIsItsRecovery(t *testing.T) {
 	_, url := serve(t, func() status.Snapshot {
 		s := quiet()
 		if failing.Load() {
-			s.Resources[0].Error, s.Resources[0].FailedSince = `<img src=x onerror=alert(1)> 500 internal_error`, ago(3*time.Second)
+			s.Resources[0].Error = `<img src=x onerror=alert(1)> 500 internal_error`
+			s.Resources[0].FailedSince = ago(3 * time.Second)
 		}
 		return s
 	})
@@ -212,7 +242,8 @@ func TestAPausedPageStandsStillUntilItIsToldToGoOn(t *testing.T) {
 	b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById("pause").click()`))
 	b.says("#notices", "Paused")
 	before := js[string](b, value)
-	b.until("three more events have come", `new Promise((done) => { let n = 0; new EventSource("events").addEventListener("status", () => { if (++n === 3) done(true); }); })`)
+	b.until("three more events have come", `new Promise((done) => { let n = 0;
+		new EventSource("events").addEventListener("status", () => { if (++n === 3) done(true); }); })`)
 	if after := js[string](b, value); after != before {
 		t.Errorf("a paused page changed from\n%s\nto\n%s", before, after)
 	}
@@ -222,7 +253,8 @@ func TestAPausedPageStandsStillUntilItIsToldToGoOn(t *testing.T) {
 
 func TestTheLastHourIsDrawn(t *testing.T) {
 	published := atomic.Int64{}
-	_, url := serve(t, func() status.Snapshot { s := quiet(); s.Resources[0].Published = published.Add(30); return s })
+	_, url := serve(t,
+		func() status.Snapshot { s := quiet(); s.Resources[0].Published = published.Add(30); return s })
 	b := open(t)
 	b.look(url, 1280, 900, 1, false)
 	b.says(card("orders")+" .caption", "Rows a second in the last hour, at most")
@@ -231,7 +263,8 @@ func TestTheLastHourIsDrawn(t *testing.T) {
 		if (!canvas) return false;
 		const want = getComputedStyle(canvas.closest(".chart")).color.match(/\d+/g).map(Number);
 		const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-		for (let i = 0; i < pixels.length; i += 4) if (pixels[i + 3] > 200 && want.every((c, k) => Math.abs(c - pixels[i + k]) < 40)) return true;
+		for (let i = 0; i < pixels.length; i += 4) if (pixels[i + 3] > 200 && want
+		.every((c, k) => Math.abs(c - pixels[i + k]) < 40)) return true;
 		return false;
 	})()`)
 	b.shoot("chart")

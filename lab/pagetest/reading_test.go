@@ -17,21 +17,33 @@ var views = []struct {
 	scale         float64
 	dark          bool
 }{
-	{"desk", 1280, 900, 1, false}, {"desk-dark", 1280, 900, 1, true}, {"phone", 390, 844, 2, false}, {"phone-dark", 390, 844, 2, true},
-	{"narrow", 320, 568, 2, false}, {"zoomed-200", 640, 450, 2, false}, {"zoomed-400", 320, 225, 4, true}, {"wide", 1920, 1080, 1, false},
+	{"desk", 1280, 900, 1, false}, {"desk-dark", 1280, 900, 1, true}, {"phone", 390, 844, 2, false},
+	{"phone-dark", 390, 844, 2, true},
+	{"narrow", 320, 568, 2, false}, {"zoomed-200", 640, 450, 2, false}, {"zoomed-400", 320, 225, 4, true},
+	{"wide", 1920, 1080, 1, false},
 }
 
-// WCAG's contrast of each text that is seen with what is behind it; the least of them, and where. Faded text (of a page that has lost its server) is not
-// looked at.
+// WCAG's contrast of each text that is seen with what is behind it; the least of them, and where. Faded text
+// (of a page that has lost its server) is not looked at.
 const leastContrast = `(() => {
 	const channels = (c) => c.match(/[\d.]+/g).map(Number);
-	const luminance = (c) => { const [r, g, b] = c.map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4)); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
-	const behind = (e) => { for (; e; e = e.parentElement) { const c = channels(getComputedStyle(e).backgroundColor); if (c.length === 3 || c[3] === 1) return c; } return channels(getComputedStyle(document.body).backgroundColor); };
+	const luminance = (c) => {
+		const [r, g, b] = c.map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
+		return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+	};
+	const behind = (e) => {
+		for (; e; e = e.parentElement) {
+			const c = channels(getComputedStyle(e).backgroundColor);
+			if (c.length === 3 || c[3] === 1) return c;
+		}
+		return channels(getComputedStyle(document.body).backgroundColor);
+	};
 	let least = [99, ""];
 	for (const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); walker.nextNode();) {
 		const e = walker.currentNode.parentElement;
 		if (!walker.currentNode.data.trim() || !e.checkVisibility()) continue;
-		const [a, b] = [luminance(channels(getComputedStyle(e).color).slice(0, 3)), luminance(behind(e).slice(0, 3))];
+		const a = luminance(channels(getComputedStyle(e).color).slice(0, 3));
+		const b = luminance(behind(e).slice(0, 3));
 		const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 		if (contrast < least[0]) least = [contrast, walker.currentNode.data.trim().slice(0, 60)];
 	}
@@ -39,7 +51,8 @@ const leastContrast = `(() => {
 })()`
 
 // What is cut off, or laid over something else.
-const cutOff = `[...document.querySelectorAll("body *")].filter((e) => e.checkVisibility() && !e.closest(".chart, thead, svg") && e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0)
+const cutOff = `[...document.querySelectorAll("body *")].filter((e) => e.checkVisibility()
+	&& !e.closest(".chart, thead, svg") && e.scrollWidth > e.clientWidth + 1 && e.clientWidth > 0)
 	.map((e) => e.tagName + "." + e.className + ": " + e.textContent.slice(0, 40))`
 
 func TestThePageIsReadInEveryWindowByDayAndByNight(t *testing.T) {
@@ -84,27 +97,36 @@ func TestTheKeyboardReachesEverythingInTheOrderInWhichItIsRead(t *testing.T) {
 	}
 	b.says("#notices", "Paused")
 	b.do(chromedp.KeyEvent(kb.Enter))
-	b.until("it goes on, and the button keeps the focus", `document.activeElement.id === "pause" && document.activeElement.getAttribute("aria-pressed") === "false"`)
+	b.until("it goes on, and the button keeps the focus", `document.activeElement.id === "pause"
+		&& document.activeElement.getAttribute("aria-pressed") === "false"`)
 }
 
 func TestTheStructureIsTheOneThatAScreenReaderReads(t *testing.T) {
 	_, url := serve(t, trouble)
 	b := open(t)
 	b.look(url, 1280, 900, 1, false)
-	headings := js[[]string](b, `[...document.querySelectorAll("h1, h2, h3")].filter((e) => e.checkVisibility()).map((e) => e.tagName + " " + e.textContent)`)
-	want := []string{"H1 storestream", "H2 Resources", "H3 orders", "H3 order_items", "H3 products", "H3 users", "H3 shipments", "H2 Dead letters", "H2 Instances of the group", "H2 Latest upserts"}
+	headings := js[[]string](b, `[...document.querySelectorAll("h1, h2, h3")].filter((e) => e.checkVisibility())
+		.map((e) => e.tagName + " " + e.textContent)`)
+	want := []string{"H1 storestream", "H2 Resources", "H3 orders", "H3 order_items", "H3 products", "H3 users",
+		"H3 shipments", "H2 Dead letters", "H2 Instances of the group", "H2 Latest upserts"}
 	if !slices.Equal(headings, want) {
 		t.Errorf("headings %q, expected %q", headings, want)
 	}
 	for what, expression := range map[string]string{
-		"the language is said":                      `document.documentElement.lang === "en"`,
-		"there is one main part":                    `document.querySelectorAll("main").length === 1`,
-		"every section and card has a name":         `[...document.querySelectorAll("section, article")].every((e) => document.getElementById(e.getAttribute("aria-labelledby")))`,
-		"every chart and bar has a name":            `[...document.querySelectorAll("[role=img], progress")].filter((e) => e.checkVisibility()).every((e) => e.getAttribute("aria-label"))`,
-		"only the headline is read out by itself":   `document.querySelectorAll("[role=status], [aria-live]").length === 1`,
-		"every cell has a header":                   `[...document.querySelectorAll("tbody tr")].every((tr) => tr.querySelector("th[scope=row]"))`,
-		"nothing comes from elsewhere":              `performance.getEntriesByType("resource").every((r) => r.name.startsWith(location.origin))`,
-		"the headline changes only with the states": `!/[0-9.]+ s/.test(document.getElementById("headline").textContent)`,
+		"the language is said":   `document.documentElement.lang === "en"`,
+		"there is one main part": `document.querySelectorAll("main").length === 1`,
+		"every section and card has a name": `[...document.querySelectorAll("section, article")]
+			.every((e) => document.getElementById(e.getAttribute("aria-labelledby")))`,
+		"every chart and bar has a name": `[...document.querySelectorAll("[role=img], progress")]
+			.filter((e) => e.checkVisibility()).every((e) => e.getAttribute("aria-label"))`,
+		"only the headline is read out by itself": `
+			document.querySelectorAll("[role=status], [aria-live]").length === 1`,
+		"every cell has a header": `[...document.querySelectorAll("tbody tr")]
+			.every((tr) => tr.querySelector("th[scope=row]"))`,
+		"nothing comes from elsewhere": `performance.getEntriesByType("resource")
+			.every((r) => r.name.startsWith(location.origin))`,
+		"the headline changes only with the states": `
+			!/[0-9.]+ s/.test(document.getElementById("headline").textContent)`,
 	} {
 		if !js[bool](b, expression) {
 			t.Errorf("not so: %s", what)

@@ -27,9 +27,11 @@ func TestARealInstanceShowsItsRowsAndWhatIsWrongWhenTheDatabaseStops(t *testing.
 	for _, resource := range []string{"orders", "order_items", "users", "shipments"} {
 		b.says("#latest tbody", resource)
 	}
-	b.until("users come with their personal fields masked", `[...document.querySelectorAll("#latest tbody tr")].some((tr) => tr.innerText.includes("email ***"))`)
+	b.until("users come with their personal fields masked", `[...document.querySelectorAll("#latest tbody tr")]
+		.some((tr) => tr.innerText.includes("email ***"))`)
 	newest := js[string](b, `document.querySelector("#latest tbody tr").innerText`)
-	b.until("a newer row has taken the first place", `document.querySelector("#latest tbody tr").innerText !== `+quoted(newest))
+	b.until("a newer row has taken the first place",
+		`document.querySelector("#latest tbody tr").innerText !== `+quoted(newest))
 
 	checkMetrics(t, get(t, s.url+"metrics"))
 	if err := s.postgres.Stop(); err != nil {
@@ -45,7 +47,8 @@ func TestARealInstanceShowsItsRowsAndWhatIsWrongWhenTheDatabaseStops(t *testing.
 	b.shoot("failing")
 	lagGrows(t, s.url, "orders", "users")
 	for _, path := range []string{"", "status.json", "metrics", "readyz"} {
-		if text := get(t, s.url+path); strings.Contains(text, studentPassword) || strings.Contains(text, "@example") {
+		if text := get(t, s.url+path); strings.Contains(text, studentPassword) ||
+			strings.Contains(text, "@example") {
 			t.Errorf("/%s holds the password or an address", path)
 		}
 	}
@@ -54,7 +57,8 @@ func TestARealInstanceShowsItsRowsAndWhatIsWrongWhenTheDatabaseStops(t *testing.
 	}
 }
 
-// A broker that is gone takes the group with it: nobody owns anything, and the instance must say why, and how far everything is behind.
+// A broker that is gone takes the group with it: nobody owns anything, and the instance must say why, and how
+// far everything is behind.
 func TestARealInstanceSaysThatItsBrokerIsGoneAndItsLagGoesOn(t *testing.T) {
 	s := start(t, storefake.Faults{})
 	await(t, s.url+"healthz")
@@ -73,7 +77,8 @@ func TestARealInstanceSaysThatItsBrokerIsGoneAndItsLagGoesOn(t *testing.T) {
 	b.shoot("kafka")
 }
 
-// Rows that break the contract, and a service that refuses requests: both are said with their reason, and neither with a value.
+// Rows that break the contract, and a service that refuses requests: both are said with their reason, and
+// neither with a value.
 func TestARealInstanceSaysWhyRowsCannotBePublishedAndThatItWaitsForTheRateLimit(t *testing.T) {
 	var limited atomic.Bool
 	s := start(t, storefake.Faults{GarbledRows: 0.01, Choose: func(*http.Request) storefake.Fault {
@@ -87,7 +92,8 @@ func TestARealInstanceSaysWhyRowsCannotBePublishedAndThatItWaitsForTheRateLimit(
 	b.look(s.url, 1280, 900, 1, false)
 	b.says("#headline", "All 5 resources polled here are up to date; ")
 	b.says("#headline", " rows cannot be published.")
-	b.until("dead letters are shown with field, reason and rows", `[...document.querySelectorAll("#letters tbody tr")].some((tr) => tr.innerText.includes("users"))`)
+	b.until("dead letters are shown with field, reason and rows",
+		`[...document.querySelectorAll("#letters tbody tr")].some((tr) => tr.innerText.includes("users"))`)
 	b.says("#letters", "The topic store.dead_letters holds them")
 	b.until("the cards count them", `[...document.querySelectorAll("article .value.bad")].length > 0`)
 	limited.Store(true)
@@ -121,9 +127,13 @@ func lagGrows(t *testing.T, url, resource, other string) {
 func checkMetrics(t *testing.T, text string) {
 	t.Helper()
 	for _, resource := range []string{"orders", "order_items", "products", "users", "shipments"} {
-		for _, name := range []string{"settled_timestamp_seconds{", "freshness_lag_seconds{", "rows_read_total{", "rows_published_total{", `rows_suppressed_total{reason="seen",`,
-			"late_rows_total{", `dead_letters_total{reason="row",`, `polls_total{outcome="ok",`, "poll_duration_seconds_count{", `http_requests_total{code="200",`,
-			"rate_limited_seconds_total{", "page_passes_total{", "sql_timeouts_total{", `sweep_differences_total{kind="missing",`, "owned{"} {
+		for _, name := range []string{
+			"settled_timestamp_seconds{", "freshness_lag_seconds{", "rows_read_total{", "rows_published_total{",
+			`rows_suppressed_total{reason="seen",`, "late_rows_total{", `dead_letters_total{reason="row",`,
+			`polls_total{outcome="ok",`, "poll_duration_seconds_count{", `http_requests_total{code="200",`,
+			"rate_limited_seconds_total{", "page_passes_total{", "sql_timeouts_total{",
+			`sweep_differences_total{kind="missing",`, "owned{",
+		} {
 			value(t, text, "storestream_"+name+`resource="`+resource+`"}`)
 		}
 		if lag := value(t, text, `storestream_freshness_lag_seconds{resource="`+resource+`"}`); lag > 20 {

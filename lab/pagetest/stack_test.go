@@ -31,10 +31,13 @@ type stack struct {
 
 func start(t *testing.T, faults storefake.Faults) *stack {
 	t.Helper()
-	s := &stack{postgres: servers.PostgresForTest(t, servers.PostgresConfig{}), broker: servers.BrokerForTest(t, servers.BrokerConfig{})}
+	s := &stack{postgres: servers.PostgresForTest(t, servers.PostgresConfig{}),
+		broker: servers.BrokerForTest(t, servers.BrokerConfig{})}
 	var err error
-	s.fake, err = storefake.Start(context.Background(), storefake.Config{Seed: 1, Size: storefake.Size{Users: 2000, Products: 500, Orders: 3000},
-		Database: storefake.Database{DSN: s.postgres.AdminDSN("postgres"), Password: studentPassword}, Faults: faults})
+	s.fake, err = storefake.Start(context.Background(), storefake.Config{Seed: 1,
+		Size:     storefake.Size{Users: 2000, Products: 500, Orders: 3000},
+		Database: storefake.Database{DSN: s.postgres.AdminDSN("postgres"), Password: studentPassword},
+		Faults:   faults})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +56,8 @@ resources:
   products:    {interval: 500ms, overlap: 2s}
   users:       {interval: 500ms, overlap: 2s}
   shipments:   {interval: 500ms, overlap: 2s}
-`, s.fake.BaseURL(), s.postgres.DSN(storefake.ReaderRole, studentPassword, "postgres"), strings.Join(s.broker.Brokers(), ","),
+`, s.fake.BaseURL(), s.postgres.DSN(storefake.ReaderRole, studentPassword, "postgres"),
+		strings.Join(s.broker.Brokers(), ","),
 		servers.RegistryForTest(t).URL, strings.TrimSuffix(strings.TrimPrefix(s.url, "http://"), "/"))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -1,4 +1,5 @@
-// Package product builds the programs of storestream, as they stand in this clone, for the experiments of the lab.
+// Package product builds the programs of storestream, as they stand in this clone, for the experiments of the
+// lab.
 package product
 
 import (
@@ -12,12 +13,14 @@ import (
 
 const module = "github.com/storestream/storestream"
 
-// root is the folder of storestream's own module. The go command says where it is, in the lab's module and in storestream's.
+// root is the folder of storestream's own module. The go command says where it is, in the lab's module and in
+// storestream's.
 var root = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
 	dir := strings.TrimSpace(string(out))
 	if err != nil || dir == "" {
-		return "", fmt.Errorf("expected to be in a clone of storestream, with Go installed: go list -m %s: %w", module, err)
+		return "", fmt.Errorf("expected to be in a clone of storestream, with Go installed: go list -m %s: %w",
+			module, err)
 	}
 	return dir, nil
 })
@@ -25,10 +28,11 @@ var root = sync.OnceValues(func() (string, error) {
 // Root is the folder of storestream's own module.
 func Root() (string, error) { return root() }
 
-// Build compiles cmd/storestream to the file path, with the given flags of go build and variables such as CGO_ENABLED=1.
+// Build compiles cmd/storestream to the file path, with the given flags of go build and variables such as
+// CGO_ENABLED=1.
 //
-// It builds in storestream's own module, so that the program has the dependencies of a release. In the lab's module it would have those that the
-// lab has raised.
+// It builds in storestream's own module, so that the program has the dependencies of a release. In the lab's
+// module it would have those that the lab has raised.
 func Build(ctx context.Context, path string, environ []string, flags ...string) error {
 	dir, err := Root()
 	if err != nil {
