@@ -14,8 +14,11 @@ var (
 	testName = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`")
 	testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)[A-Za-z0-9]+)\(`)
 	fileName = regexp.MustCompile("`([a-zA-Z0-9_./-]+\\.(?:go|md|yaml|yml|csv|avsc|svg))`")
-	link     = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
+	link     = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
+	heading  = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	notInIt  = regexp.MustCompile(`[^a-z0-9 _-]`) // an anchor
 	caseHead = regexp.MustCompile(`(?m)^### (.+)$`)
+	made     = regexp.MustCompile("`make ([a-z-]+)[^`]*`")
 )
 
 // documents are the pages of the project, by path from this folder.
@@ -98,17 +101,52 @@ func TestTheDocumentsNameFilesThatExist(t *testing.T) {
 		if history[path] {
 			continue
 		}
-		for _, m := range link.FindAllStringSubmatch(text, -1) {
-			if _, err := os.Stat(filepath.Join(filepath.Dir(path), m[1])); err != nil {
-				t.Errorf("%s links to %s, which is not there", path, m[1])
-			}
-		}
 		for _, m := range fileName.FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(m[1], "/") { // a file by its bare name, such as a user's configuration
 				continue
 			}
 			if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
 				t.Errorf("%s names the file %s, which is not there", path, m[1])
+			}
+		}
+	}
+}
+
+func TestTheDocumentsLinksLeadSomewhere(t *testing.T) {
+	texts := documents(t)
+	for path, text := range texts {
+		for _, m := range link.FindAllStringSubmatch(text, -1) {
+			to := path
+			if m[1] != "" {
+				to = strings.TrimPrefix(filepath.Join(filepath.Dir(path), m[1]), "../docs/")
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s links to %s, which is not there", path, m[1])
+			} else if m[2] != "" && !anchors(texts[to])[m[2]] {
+				t.Errorf("%s links to %s#%s, which has no such heading", path, m[1], m[2])
+			}
+		}
+	}
+}
+
+// anchors are the names by which a page's headings can be linked to.
+func anchors(text string) map[string]bool {
+	names := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		names[strings.ReplaceAll(notInIt.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-")] = true
+	}
+	return names
+}
+
+func TestTheDocumentsNameTargetsOfMake(t *testing.T) {
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range documents(t) {
+		for _, m := range made.FindAllStringSubmatch(text, -1) {
+			if !history[path] && !strings.Contains(string(makefile), "\n"+m[1]+": ") {
+				t.Errorf("%s names make %s, which there is not", path, m[1])
 			}
 		}
 	}
