@@ -9,13 +9,14 @@ import (
 const (
 	// maxDays bounds the days of one window.
 	maxDays = 20 * 366
-	// maxPages is how many pages a window of the past may take at most. After each window settled moves, and a load that
-	// is cut short goes on from there.
+	// maxPages is how many pages a window of the past may take at most. After each window settled moves, and a
+	// load that is cut short goes on from there.
 	maxPages = 32
 )
 
-// batchOfDays plans how many past days the next window has. It begins with what fits one page and doubles while windows
-// come out whole. Where rows move too much, it halves, and from there on it grows by a page at a time.
+// batchOfDays plans how many past days the next window has. It begins with what fits one page and doubles
+// while windows come out whole. Where rows move too much, it halves, and from there on it grows by a page at
+// a time.
 type batchOfDays struct {
 	days  int // of the next window
 	pages int // that it may take
@@ -26,9 +27,10 @@ type batchOfDays struct {
 
 func newBatchOfDays() batchOfDays { return batchOfDays{days: 1, pages: 1, most: maxPages} }
 
-// read reads the rows of some days: several days only if one page or one counted pass shows them all. again: it does not,
-// and there are fewer days next time, or one that is read in parts. A day that is alone is always read in parts: the
-// newest, because its rows move most, and because it is known from when it was open where to cut it.
+// read reads the rows of some days: several days only if one page or one counted pass shows them all. again:
+// it does not, and there are fewer days next time, or one that is read in parts. A day that is alone is
+// always read in parts: the newest, because its rows move most, and because it is known from when it was open
+// where to cut it.
 func (b *batchOfDays) read(
 	ctx context.Context, r *paging.Reader, set paging.Set, days int, alone bool,
 ) (o paging.Outcome, again bool, err error) {
@@ -66,8 +68,9 @@ func (b *batchOfDays) adapt(days int, o paging.Outcome, again bool, page float64
 		}
 	}
 	if b.perDay > 0 {
-		// To the middle of the last page, so that this page is guessed right. One page is filled further than a part of a
-		// day: no rows come to the past, so only days that differ make it too much, and that costs one request.
+		// To the middle of the last page, so that this page is guessed right. One page is filled further than a
+		// part of a day: no rows come to the past, so only days that differ make it too much, and that costs one
+		// request.
 		full := float64(b.pages) - 0.5
 		if b.pages == 1 {
 			full = 0.95

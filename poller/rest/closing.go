@@ -11,8 +11,8 @@ import (
 
 // closing closes the past days of a pass, in order.
 //
-// A day that cannot be closed holds settled, not the days behind it: they are closed too and remembered, and when that
-// day can be closed, settled passes them all at once.
+// A day that cannot be closed holds settled, not the days behind it: they are closed too and remembered, and
+// when that day can be closed, settled passes them all at once.
 type closing struct {
 	rd  *read
 	src *Source
@@ -24,9 +24,9 @@ type closing struct {
 	why reasons
 }
 
-// run closes the days from..last that can be closed, and lets settled follow. A first load begins with the window of
-// everything up to the earliest day. Where there is no row at all nothing is settled: an empty service may be one that is
-// just being filled.
+// run closes the days from..last that can be closed, and lets settled follow. A first load begins with the
+// window of everything up to the earliest day. Where there is no row at all nothing is settled: an empty
+// service may be one that is just being filled.
 func (c *closing) run(ctx context.Context, from, last day) error {
 	next := from
 	if from == past {
@@ -72,8 +72,8 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 	return nil
 }
 
-// window reads the rows updated on the days asked and closes days, or holds them. done is false where these were too many
-// days at once.
+// window reads the rows updated on the days asked and closes days, or holds them. done is false where these
+// were too many days at once.
 func (c *closing) window(ctx context.Context, days, asked span, newest bool) (done bool, err error) {
 	doing := "closing " + days.From.String()
 	if !days.Single() {

@@ -6,15 +6,13 @@ import (
 	"net/url"
 	"testing"
 	"time"
-
-	"github.com/storestream/storestream/poller/rest/client"
 )
 
-// What it costs to close five days of 3000 rows, however the service sorts and counts, and while rows leave. Rows that
-// were created on many days can be read in parts that fit a page; in an order that holds, one counted pass shows a day.
+// What it costs to close five days of 3000 rows, however the service sorts and counts, and while rows leave.
+// Rows that were created on many days can be read in parts that fit a page; in an order that holds, one
+// counted pass shows a day.
 func TestDaysOfManyPagesAreClosedInABoundedNumberOfRequests(t *testing.T) {
-	orders := map[string]func(a, b product) int{"by id": byID, "newest first": newestFirst, "another each time": nil}
-	for name, order := range orders {
+	for name, order := range map[string]func(a, b product) int{"by id": byID, "another each time": nil} {
 		for _, oneDay := range []bool{true, false} {
 			most := 60
 			if order == nil && oneDay {
@@ -35,7 +33,7 @@ func TestDaysOfManyPagesAreClosedInABoundedNumberOfRequests(t *testing.T) {
 								}
 								return false
 							}
-							got, err := readAll(t.Context(), s.source(s.client(client.Config{Now: s.now})), pass(midnight("2026-11-14")))
+							got, err := readAll(t.Context(), s.fresh(), pass(midnight("2026-11-14")))
 							if err != nil || got.settled != midnight("2026-11-20") || s.requests > most {
 								t.Errorf("settled %s with %d requests, expected at most %d; %v", got.settled, s.requests, most, err)
 							}
@@ -47,7 +45,8 @@ func TestDaysOfManyPagesAreClosedInABoundedNumberOfRequests(t *testing.T) {
 	}
 }
 
-// fiveDays are 3000 rows updated on each of five days, and created on the same day, or on the twenty days up to it.
+// fiveDays are 3000 rows updated on each of five days, and created on the same day, or on the twenty days up
+// to it.
 func fiveDays(oneDay bool) (rows []product) {
 	for d := range 5 {
 		day := at("2026-11-14T00:00:00Z").AddDate(0, 0, d)

@@ -3,16 +3,16 @@ package rest
 import "time"
 
 const (
-	// A day that cannot be closed costs hundreds of requests. It is tried again after firstHold, then after twice as long
-	// each time, at most lastHold.
+	// A day that cannot be closed costs hundreds of requests. It is tried again after firstHold, then after
+	// twice as long each time, at most lastHold.
 	firstHold = 30 * time.Second
 	lastHold  = time.Hour
 )
 
 // days is what is known of the past days from settled on.
 type days struct {
-	// closed are the days that were closed behind one that is held. This is good only while all that was read of them is
-	// published.
+	// closed are the days that were closed behind one that is held. This is good only while all that was read of
+	// them is published.
 	closed map[day]bool
 	held   map[day]*heldDay
 }

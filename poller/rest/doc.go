@@ -1,17 +1,20 @@
-// Package rest reads resources of the commerce data service over HTTP. It decides which days to read, and how cheaply.
+// Package rest reads resources of the commerce data service over HTTP. It decides which days to read, and how
+// cheaply.
 //
-// The service filters by day and pages in an order that it does not promise, and its rows move between pages while they
-// are read. So a Source settles whole days. A day that is over is closed when every row that stayed in it was read
-// (package paging shows when that is so); everything updated since is the open window, which every pass reads again:
+// The service filters by day and pages in an order that it does not promise, and its rows move between pages
+// while they are read. So a Source settles whole days. A day that is over is closed when every row that
+// stayed in it was read (package paging shows when that is so); everything updated since is the open window,
+// which every pass reads again:
 //
 //	... ----------|----------|----------|----------|-------------------->  updated_at
 //	    closed    |  past days, closed in batches  |  open window, no end
 //	              settled                          the last day that is over by both clocks, and overlap
 //
-// A row that leaves a past day has been updated, so it is in the open window, which is read after. Cheap polls read only
-// the end of the open window where changes appear, if the service sorts by updates; every ten minutes all of it.
+// A row that leaves a past day has been updated, so it is in the open window, which is read after. Cheap
+// polls read only the end of the open window where changes appear, if the service sorts by updates; every ten
+// minutes all of it.
 //
-//	Source    what is known from one read to the next: the plan for the past, the days held, the last whole read
+//	Source    what is known from one read to the next: the plan for the past, the days held, ...
 //	read      a Read in hand: pages become batches
 //	closing   the past days of one pass
 //	calendar  which of the service's days are over, and in whose zone

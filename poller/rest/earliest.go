@@ -1,11 +1,12 @@
 package rest
 
-// earliest finds the first day up to which there are rows, at or before last, by bisection: some 15 requests for one row
-// each. empty tells whether there is no row up to a day. found is false where there is no row at all.
+// earliest finds the first day up to which there are rows, at or before last, by bisection: some 15 requests
+// for one row each. empty tells whether there is no row up to a day. found is false where there is no row at
+// all.
 //
-// It only says where to begin to cut the past into windows: the first window has no lower bound, so a wrong answer here
-// costs requests and loses nothing. The empty answer just below the result is asked for once more, because if it were
-// wrong, all that lies before would be in that first window.
+// It only says where to begin to cut the past into windows: the first window has no lower bound, so a wrong
+// answer here costs requests and loses nothing. The empty answer just below the result is asked for once
+// more, because if it were wrong, all that lies before would be in that first window.
 func earliest(empty func(until day) (bool, error), last day) (first day, found bool, err error) {
 	none, err := empty(last)
 	if err == nil && none {

@@ -18,13 +18,19 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// K12 over the wire: each kind of refusal is waited out, and the read goes on.
+// Each kind of refusal is waited out, and the read goes on.
 func TestRefusedRequestsAreSentAgain(t *testing.T) {
 	for name, refusal := range map[string]func(w http.ResponseWriter){
-		"429 absent":  func(w http.ResponseWriter) { refuse(w, 429, "rate_limited") },
-		"429 zero":    func(w http.ResponseWriter) { w.Header().Set("Retry-After", "0"); refuse(w, 429, "rate_limited") },
-		"503 garbage": func(w http.ResponseWriter) { w.Header().Set("Retry-After", "soon"); refuse(w, 503, "busy") },
-		"429 html":    func(w http.ResponseWriter) { w.WriteHeader(429); fmt.Fprint(w, "<html>slow down</html>") },
+		"429 absent": func(w http.ResponseWriter) { refuse(w, 429, "rate_limited") },
+		"429 zero": func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "0")
+			refuse(w, 429, "rate_limited")
+		},
+		"503 garbage": func(w http.ResponseWriter) {
+			w.Header().Set("Retry-After", "soon")
+			refuse(w, 503, "busy")
+		},
+		"429 html": func(w http.ResponseWriter) { w.WriteHeader(429); fmt.Fprint(w, "<html>slow down</html>") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,7 +67,7 @@ func someProducts(n int) []product {
 	return rows
 }
 
-// K12: the key expires in the middle of a pass; several workers meet it at once and one new key is fetched.
+// The key expires in the middle of a pass; several workers meet it at once and one new key is fetched.
 func TestARevokedKeyIsReplacedOnceForAllWorkers(t *testing.T) {
 	s := newService(t)
 	s.products = someProducts(10)
@@ -88,9 +94,11 @@ func TestARevokedKeyIsReplacedOnceForAllWorkers(t *testing.T) {
 
 func TestAConfiguredKeyThatIsRefusedHoldsAndNamesTheSetting(t *testing.T) {
 	s := newService(t)
-	_, err := readAll(t.Context(), s.source(s.client(client.Config{APIKey: "mine-1234"})), pass(schemas.MinInstant))
+	src := s.source(s.client(client.Config{APIKey: "mine-1234"}))
+	_, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 	var hold *poller.HoldError
-	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "store.api_key") || strings.Contains(err.Error(), "mine-1234") {
+	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "store.api_key") ||
+		strings.Contains(err.Error(), "mine-1234") {
 		t.Errorf("error %v", err)
 	}
 	if s.keys != 0 {
@@ -98,20 +106,20 @@ func TestAConfiguredKeyThatIsRefusedHoldsAndNamesTheSetting(t *testing.T) {
 	}
 }
 
-// K11: faults in the middle are tried again, within the request.
+// Faults in the middle are tried again, within the request.
 func TestServerErrorsAndBrokenConnectionsAreTriedAgain(t *testing.T) {
-	for name, fault := range map[string]func(w http.ResponseWriter, s *service, q url.Values){
-		"500":           func(w http.ResponseWriter, _ *service, _ url.Values) { refuse(w, 500, "internal_error") },
-		"502 html":      func(w http.ResponseWriter, _ *service, _ url.Values) { w.WriteHeader(502); fmt.Fprint(w, "<html>") },
-		"reset":         func(http.ResponseWriter, *service, url.Values) { panic(http.ErrAbortHandler) },
-		"html with 200": func(w http.ResponseWriter, _ *service, _ url.Values) { fmt.Fprint(w, "<!doctype html><p>maintenance") },
-		"cut body":      func(w http.ResponseWriter, _ *service, _ url.Values) { fmt.Fprint(w, `{"data":[{"id":1},{"id"`) },
-		"empty body":    func(http.ResponseWriter, *service, url.Values) {},
-		"short of length": func(w http.ResponseWriter, _ *service, _ url.Values) {
+	for name, fault := range map[string]func(w http.ResponseWriter){
+		"500":           func(w http.ResponseWriter) { refuse(w, 500, "internal_error") },
+		"502 html":      func(w http.ResponseWriter) { w.WriteHeader(502); fmt.Fprint(w, "<html>") },
+		"reset":         func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"html with 200": func(w http.ResponseWriter) { fmt.Fprint(w, "<!doctype html><p>maintenance") },
+		"cut body":      func(w http.ResponseWriter) { fmt.Fprint(w, `{"data":[{"id":1},{"id"`) },
+		"empty body":    func(http.ResponseWriter) {},
+		"short of length": func(w http.ResponseWriter) {
 			w.Header().Set("Content-Length", "1000")
 			fmt.Fprint(w, `{"data":[]`)
 		},
-		"another object": func(w http.ResponseWriter, _ *service, _ url.Values) { fmt.Fprint(w, `{"hello":"world"}`) },
+		"another object": func(w http.ResponseWriter) { fmt.Fprint(w, `{"hello":"world"}`) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +131,7 @@ func TestServerErrorsAndBrokenConnectionsAreTriedAgain(t *testing.T) {
 				if n++; n != 3 && n != 20 {
 					return false
 				}
-				fault(w, s, q)
+				fault(w)
 				return true
 			}
 			got, err := readAll(t.Context(), s.source(s.client(client.Config{})), pass(schemas.MinInstant))
@@ -152,7 +160,7 @@ func TestWhatWasReadBeforeALastingFaultStaysSettled(t *testing.T) {
 		refuse(w, 403, "forbidden")
 		return true
 	}
-	got, err := readAll(t.Context(), s.source(s.client(client.Config{Now: s.now})), pass(schemas.MinInstant))
+	got, err := readAll(t.Context(), s.fresh(), pass(schemas.MinInstant))
 	var hold *poller.HoldError
 	if !errors.As(err, &hold) {
 		t.Errorf("error %v, want it held", err)
@@ -188,7 +196,8 @@ func TestAnotherSiteAtTheBaseAddressIsSaid(t *testing.T) {
 
 func TestTheKeyNeverGoesToAnotherHost(t *testing.T) {
 	var leaked atomic.Bool
-	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { leaked.Store(true) }))
+	leak := func(http.ResponseWriter, *http.Request) { leaked.Store(true) }
+	other := httptest.NewServer(http.HandlerFunc(leak))
 	defer other.Close()
 	s := newService(t)
 	s.before = func(w http.ResponseWriter, _ url.Values) bool {
@@ -243,7 +252,8 @@ func TestASlowBodyEndsWithTheTimeoutAndIsTriedAgain(t *testing.T) {
 		}
 		return true
 	}
-	got, err := readAll(t.Context(), s.source(s.client(client.Config{RequestTimeout: 200 * time.Millisecond})), pass(schemas.MinInstant))
+	src := s.source(s.client(client.Config{RequestTimeout: 200 * time.Millisecond}))
+	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +270,8 @@ func TestAReadThatIsCancelledWhileRefusedEndsAtOnce(t *testing.T) {
 		cancel(stop)
 		return true
 	}
-	if _, err := readAll(ctx, s.source(s.client(client.Config{})), pass(schemas.MinInstant)); !errors.Is(err, stop) {
+	_, err := readAll(ctx, s.source(s.client(client.Config{})), pass(schemas.MinInstant))
+	if !errors.Is(err, stop) {
 		t.Errorf("error %v", err)
 	}
 }

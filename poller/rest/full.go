@@ -11,12 +11,13 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// full reads every row created or updated at or after From, by the day it was created on, which never changes: a row is
-// in one window however often it is updated meanwhile. It returns an error where that could not be done completely, so
-// that nobody takes a row that was not met for deleted.
+// full reads every row created or updated at or after From, by the day it was created on, which never
+// changes: a row is in one window however often it is updated meanwhile. It returns an error where that could
+// not be done completely, so that nobody takes a row that was not met for deleted.
 func (s *Source) full(ctx context.Context, rd *read) error {
 	from := s.calendar.firstDay(max(rd.req.From, s.cfg.Start))
-	// Rows can still be created on tomorrow's day at most, in any zone. The days before yesterday's only lose rows.
+	// Rows can still be created on tomorrow's day at most, in any zone. The days before yesterday's only lose
+	// rows.
 	last := dayOf(s.clock.Over().Add(-s.cfg.Overlap)) - 2
 	next := from
 	if from == past {
@@ -89,7 +90,8 @@ func (s *Source) complete(ctx context.Context, rd *read, w window, motion paging
 	return err
 }
 
-// incomplete hands on what was read of w, and is the error of a read that has no other way to say that this was not all.
+// incomplete hands on what was read of w, and is the error of a read that has no other way to say that this
+// was not all.
 func (rd *read) incomplete(w window, o paging.Outcome) error {
 	if err := rd.finish(nil); err != nil {
 		return err
@@ -97,8 +99,8 @@ func (rd *read) incomplete(w window, o paging.Outcome) error {
 	return fmt.Errorf("%s could not be read completely: %s", w, o.Why)
 }
 
-// lookup reads the days on which the suspects are: those on which they were created where that is known, for a row stays
-// there; else those on which they were updated.
+// lookup reads the days on which the suspects are: those on which they were created where that is known, for
+// a row stays there; else those on which they were updated.
 func (s *Source) lookup(ctx context.Context, rd *read) error {
 	wanted := map[window]bool{}
 	for _, suspect := range rd.req.Suspects {

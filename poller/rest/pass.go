@@ -10,23 +10,24 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// wholeEvery is how often the open window is read whole where cheap polls would do: they show only what the service's
-// order shows. With the default ceiling a window of 60 000 rows then takes one percent of the requests. A window that
-// takes long is read whole less often: at most a tenth of the time.
+// wholeEvery is how often the open window is read whole where cheap polls would do: they show only what the
+// service's order shows. With the default ceiling a window of 60 000 rows then takes one percent of the
+// requests. A window that takes long is read whole less often: at most a tenth of the time.
 const wholeEvery = 10 * time.Minute
 
-// openWindow is what earlier passes came to over the open window, the rows updated since the last day that is over. It is
-// good only while all that they read is published.
+// openWindow is what earlier passes came to over the open window, the rows updated since the last day that is
+// over. It is good only while all that they read is published.
 type openWindow struct {
-	// The last whole read: which day it began on, when (by our clock), how long it was busy, how many requests it took,
-	// and whether the window took more than a page. known is false where there was none.
+	// The last whole read: which day it began on, when (by our clock), how long it was busy, how many requests
+	// it took, and whether the window took more than a page. known is false where there was none.
 	known    bool
 	from     day
 	began    time.Time
 	took     time.Duration
 	requests int
 	paged    bool
-	// reach is the updated_at to which a cheap poll must get back: whatever became visible since that read is newer.
+	// reach is the updated_at to which a cheap poll must get back: whatever became visible since that read is
+	// newer.
 	reach schemas.Instant
 	// last is the window's last page, where rows are sorted ascending.
 	last int
@@ -47,9 +48,9 @@ const (
 	cheaply        // only the end where changes appear
 )
 
-// pass closes the days that are over and reads the open window: everything updated since, without an end, so that a row
-// that is updated while midnight passes stays in it. Rows that leave a past day while it is read have been updated, so
-// they are in the open window, which is read after.
+// pass closes the days that are over and reads the open window: everything updated since, without an end, so
+// that a row that is updated while midnight passes stays in it. Rows that leave a past day while it is read
+// have been updated, so they are in the open window, which is read after.
 func (s *Source) pass(ctx context.Context, rd *read) error {
 	began, reach := s.clock.Now(), s.clock.Service().Add(-s.cfg.Overlap)
 	from := s.calendar.firstDay(max(rd.req.From, s.cfg.Start))
@@ -84,7 +85,8 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	if !o.Whole && how != once {
 		c.why.add(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
 	}
-	if err := rd.finish(&poller.Done{Started: rd.req.Started, Complete: complete, Held: c.why.held()}); err != nil {
+	done := &poller.Done{Started: rd.req.Started, Complete: complete, Held: c.why.held()}
+	if err := rd.finish(done); err != nil {
 		return err
 	}
 	took := time.Since(busy)
@@ -101,8 +103,8 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	return nil
 }
 
-// manner chooses how to read the open window. Only a Pass may be anything but whole, and only when there is nothing to
-// close, a whole read is not long ago, and one page would not do.
+// manner chooses how to read the open window. Only a Pass may be anything but whole, and only when there is
+// nothing to close, a whole read is not long ago, and one page would not do.
 func (s *Source) manner(c *closing, from, last, open day) manner {
 	m := &s.open
 	switch {
@@ -116,9 +118,9 @@ func (s *Source) manner(c *closing, from, last, open day) manner {
 	return cheaply
 }
 
-// newest is a cheap poll: it reads the end of the open window where changes appear, back to what the last whole read must
-// have met. It closes nothing. ok is false where the service does not sort as it did, or where this would cost as much as
-// to read all.
+// newest is a cheap poll: it reads the end of the open window where changes appear, back to what the last
+// whole read must have met. It closes nothing. ok is false where the service does not sort as it did, or
+// where this would cost as much as to read all.
 func (s *Source) newest(ctx context.Context, rd *read, open day) (ok bool, err error) {
 	m := &s.open
 	set := rd.set(window{updated: span{From: open, To: future}, created: always}, paging.Growing)
@@ -127,14 +129,15 @@ func (s *Source) newest(ctx context.Context, rd *read, open day) (ok bool, err e
 	return ok, err
 }
 
-// lookBefore looks at the day before the first that this source reads (see calendar). What it shows is inside of that
-// day, or errZone.
+// lookBefore looks at the day before the first that this source reads (see calendar). What it shows is inside
+// of that day, or errZone.
 func (s *Source) lookBefore(ctx context.Context, rd *read, first day) (err error) {
 	if first != past && !s.calendar.wide && !s.calendar.neighbor {
 		before := window{updated: span{From: first - 1, To: first - 1}, created: always}
 		_, err = rd.page(ctx, before, 0, paging.PageSize)
 	}
-	s.calendar.neighbor = s.calendar.neighbor || err == nil // where there is no first day, day follows day from here on
+	// Where there is no first day, day follows day from here on.
+	s.calendar.neighbor = s.calendar.neighbor || err == nil
 	return err
 }
 

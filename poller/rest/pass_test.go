@@ -21,7 +21,8 @@ func history(n int) []product {
 	var rows []product
 	for i := range n {
 		created := at("2019-01-02T10:00:00Z").Add(time.Duration(i) * 13 * time.Hour)
-		rows = append(rows, product{id: int64(i + 1), created: created, updated: created.Add(time.Duration(i%5) * 24 * time.Hour)})
+		updated := created.Add(time.Duration(i%5) * 24 * time.Hour)
+		rows = append(rows, product{id: int64(i + 1), created: created, updated: updated})
 	}
 	return rows
 }
@@ -53,7 +54,7 @@ func TestAFirstLoadSettlesAllDaysThatAreOverAndReadsTheOpenOne(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	s.products = history(5000)
-	src := s.source(s.client(client.Config{Now: s.now}))
+	src := s.fresh()
 	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 	if err != nil {
 		t.Fatal(err)
@@ -72,18 +73,18 @@ func TestAFirstLoadSettlesAllDaysThatAreOverAndReadsTheOpenOne(t *testing.T) {
 	}
 }
 
-// K8, K7, K29 on the wire: every order, page sizes that are not granted, both meanings of count, more than fits one page of one created day.
 func TestAReadTellsWhichDaysItIsClosingAndWhenItEnds(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	s.products = oneDay(1, 3, "2026-11-19")
-	src := s.source(s.client(client.Config{Now: s.now}))
+	src := s.fresh()
 	var told []string
 	src.cfg.Doing = func(text string) { told = append(told, text) }
 	if _, err := readAll(t.Context(), src, pass(midnight("2026-11-19"))); err != nil {
 		t.Fatal(err)
 	}
-	if want := []string{"closing 2026-11-19", "reading what changed since 2026-11-20", ""}; !slices.Equal(told, want) {
+	want := []string{"closing 2026-11-19", "reading what changed since 2026-11-20", ""}
+	if !slices.Equal(told, want) {
 		t.Errorf("%q, expected %q", told, want)
 	}
 }
@@ -92,10 +93,11 @@ func TestAReadTellsWhichDaysItIsClosingAndWhenItEnds(t *testing.T) {
 func TestAReadTellsHowManyPagesAStretchHasLeft(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
-	for d := range int64(60) {
-		s.products = append(s.products, oneDay(1000*d+1, 400, at("2026-09-01T00:00:00Z").AddDate(0, 0, int(d)).Format(time.DateOnly))...)
+	for d := range 60 {
+		day := at("2026-09-01T00:00:00Z").AddDate(0, 0, d).Format(time.DateOnly)
+		s.products = append(s.products, oneDay(int64(1000*d+1), 400, day)...)
 	}
-	src := s.source(s.client(client.Config{Now: s.now}))
+	src := s.fresh()
 	told := map[string]bool{}
 	src.cfg.Doing = func(text string) { told[text] = true }
 	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
@@ -114,8 +116,12 @@ func TestAReadTellsHowManyPagesAStretchHasLeft(t *testing.T) {
 	t.Errorf("no stretch told how many pages it had left: %q", slices.Sorted(maps.Keys(told)))
 }
 
+// Every order, page sizes that are not granted, both meanings of count, more rows of one created day than fit
+// a page.
 func TestADayOfManyPagesIsClosedInEveryOrder(t *testing.T) {
-	for name, order := range map[string]func(a, b product) int{"id": byID, "updated": byUpdated, "newest first": newestFirst, "shuffled": nil} {
+	for name, order := range map[string]func(a, b product) int{
+		"id": byID, "updated": byUpdated, "newest first": newestFirst, "shuffled": nil,
+	} {
 		for _, count := range []counting{countTotal, countPage} {
 			for _, maxPage := range []int{200, 37} {
 				t.Run(fmt.Sprintf("%s, count %d, %d a page", name, count, maxPage), func(t *testing.T) {
@@ -125,10 +131,11 @@ func TestADayOfManyPagesIsClosedInEveryOrder(t *testing.T) {
 					s.order, s.count, s.maxPage = order, count, maxPage
 					s.products = append(oneDay(1, maxPage*5/2, "2026-11-18"), oneDay(10_000, maxPage*3/2, "2026-11-20")...)
 					for i := range maxPage * 2 { // created on many days, updated on one
-						s.products = append(s.products, product{id: int64(20_000 + i), created: at("2024-01-01T00:00:00Z").Add(time.Duration(i) * 9 * time.Hour),
+						s.products = append(s.products, product{id: int64(20_000 + i),
+							created: at("2024-01-01T00:00:00Z").Add(time.Duration(i) * 9 * time.Hour),
 							updated: at("2026-11-18T05:00:00Z").Add(time.Duration(i) * time.Second)})
 					}
-					got, err := readAll(t.Context(), s.source(s.client(client.Config{Now: s.now})), pass(schemas.MinInstant))
+					got, err := readAll(t.Context(), s.fresh(), pass(schemas.MinInstant))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -141,7 +148,8 @@ func TestADayOfManyPagesIsClosedInEveryOrder(t *testing.T) {
 	}
 }
 
-// K13: a day is over when both clocks say so, overlap included, by an answer that came before the request was sent.
+// A day is over when both clocks say so, overlap included, by an answer that came before the request was
+// sent.
 func TestADayIsOverOnlyByBothClocksAndOverlap(t *testing.T) {
 	for _, c := range []struct{ service, ours, settled string }{
 		{"2026-11-20T00:04:59Z", "2026-11-20T00:20:00Z", "2026-11-19"},
@@ -155,7 +163,8 @@ func TestADayIsOverOnlyByBothClocksAndOverlap(t *testing.T) {
 			s.now = clockAt(c.service)
 		}
 		s.products = oneDay(1, 10, "2026-11-18")
-		got, err := readAll(t.Context(), s.source(s.client(client.Config{Now: clockAt(c.ours)})), pass(schemas.MinInstant))
+		src := s.source(s.client(client.Config{Now: clockAt(c.ours)}))
+		got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -165,7 +174,8 @@ func TestADayIsOverOnlyByBothClocksAndOverlap(t *testing.T) {
 	}
 }
 
-// K13: the day turns during the read. The Date of the answer that shows it came after the request that would have closed the day was sent.
+// The day turns during the read. The Date of the answer that shows it came after the request that would have
+// closed the day was sent.
 func TestADayIsNotClosedByTheAnswerThatFirstShowsItIsOver(t *testing.T) {
 	s := newService(t)
 	ticks := []string{"2026-11-20T00:04:00Z", "2026-11-20T00:06:00Z"}
@@ -185,12 +195,12 @@ func TestADayIsNotClosedByTheAnswerThatFirstShowsItIsOver(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got, err = readAll(t.Context(), src, pass(midnight("2026-11-19"))); err != nil || got.settled != midnight("2026-11-20") {
+	got, err = readAll(t.Context(), src, pass(midnight("2026-11-19")))
+	if err != nil || got.settled != midnight("2026-11-20") {
 		t.Errorf("settled %s, %v", got.settled, err)
 	}
 }
 
-// K13: whose midnight is it.
 func TestAServiceThatCutsDaysInAnotherZoneLosesNoRow(t *testing.T) {
 	for _, hours := range []int{-11, -1, 5, 14} {
 		t.Run(fmt.Sprintf("UTC%+d", hours), func(t *testing.T) {
@@ -202,7 +212,7 @@ func TestAServiceThatCutsDaysInAnotherZoneLosesNoRow(t *testing.T) {
 				when := at("2026-11-01T00:00:00Z").Add(time.Duration(i) * 13 * time.Minute)
 				s.products = append(s.products, product{id: int64(i + 1), created: when, updated: when})
 			}
-			src := s.source(s.client(client.Config{Now: s.now}))
+			src := s.fresh()
 			got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 			if err != nil {
 				t.Fatal(err)
@@ -225,11 +235,11 @@ func TestAServiceThatCutsDaysInAnotherZoneLosesNoRow(t *testing.T) {
 	}
 }
 
-// K25: an empty service settles nothing; it may be one that is just being filled.
+// An empty service settles nothing; it may be one that is just being filled.
 func TestAnEmptyServiceSettlesNothing(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
-	src := s.source(s.client(client.Config{Now: s.now}))
+	src := s.fresh()
 	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 	if err != nil || got.settled != schemas.MinInstant || !got.done.Complete {
 		t.Errorf("settled %s, %+v, %v", got.settled, got.done, err)
@@ -241,7 +251,7 @@ func TestAnEmptyServiceSettlesNothing(t *testing.T) {
 	got.has(t, s.products)
 }
 
-// K25: one empty answer in the middle of everything is asked for again.
+// One empty answer in the middle of everything is asked for again.
 func TestAnEmptyAnswerThatIsNotTrueClosesNothing(t *testing.T) {
 	for n := 1; n <= 25; n++ {
 		s := newService(t)
@@ -254,7 +264,7 @@ func TestAnEmptyAnswerThatIsNotTrueClosesNothing(t *testing.T) {
 			fmt.Fprintf(w, `{"data":[],"meta":{"page":%s,"page_size":1000,"count":0,"has_more":false}}`, q.Get("page"))
 			return true
 		}
-		got, err := readAll(t.Context(), s.source(s.client(client.Config{Now: s.now})), pass(schemas.MinInstant))
+		got, err := readAll(t.Context(), s.fresh(), pass(schemas.MinInstant))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,7 +274,7 @@ func TestAnEmptyAnswerThatIsNotTrueClosesNothing(t *testing.T) {
 	}
 }
 
-// K25: the bisection is told, again and again, that there is nothing before 2023.
+// Again and again the service says that there is nothing before 2023.
 func TestAWrongEarliestDayLosesNothing(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
@@ -276,7 +286,7 @@ func TestAWrongEarliestDayLosesNothing(t *testing.T) {
 		fmt.Fprint(w, `{"data":[],"meta":{"page":0,"page_size":1,"count":0,"has_more":false}}`)
 		return true
 	}
-	got, err := readAll(t.Context(), s.source(s.client(client.Config{Now: s.now})), pass(schemas.MinInstant))
+	got, err := readAll(t.Context(), s.fresh(), pass(schemas.MinInstant))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,26 +301,30 @@ func TestADayThatDoesNotComeCleanIsHeldAndLaterDaysGoOn(t *testing.T) {
 	s.products = append(s.products, oneDay(10_000, 10, "2026-11-18")...)
 	stuck := true
 	s.before = func(w http.ResponseWriter, q url.Values) bool {
-		if !stuck || q.Get("updated_to") < "2026-11-16" || q.Get("updated_from") > "2026-11-16" || q.Get("updated_from") == "" {
+		from, to := q.Get("updated_from"), q.Get("updated_to")
+		if !stuck || to < "2026-11-16" || from > "2026-11-16" || from == "" {
 			return false
 		}
 		row := s.products[10].appendJSON(nil)
-		fmt.Fprintf(w, `{"data":[%s],"meta":{"page":%s,"page_size":1000,"count":1,"has_more":true}}`, row, q.Get("page")) // for ever
+		const forEver = `{"data":[%s],"meta":{"page":%s,"page_size":1000,"count":1,"has_more":true}}`
+		fmt.Fprintf(w, forEver, row, q.Get("page"))
 		return true
 	}
-	src := s.source(s.client(client.Config{Now: s.now}))
+	src := s.fresh()
 	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got.settled != midnight("2026-11-16") || got.done.Complete || !strings.Contains(got.done.Held, "2026-11-16") {
+	if got.settled != midnight("2026-11-16") || got.done.Complete ||
+		!strings.Contains(got.done.Held, "2026-11-16") {
 		t.Errorf("settled %s, done %+v", got.settled, got.done)
 	}
 	if _, ok := got.rows[10_000]; !ok {
 		t.Error("later days were not read")
 	}
 	s.requests = 0
-	if got, err = readAll(t.Context(), src, pass(got.settled)); err != nil || got.done.Held == "" || s.requests > 5 {
+	got, err = readAll(t.Context(), src, pass(got.settled))
+	if err != nil || got.done.Held == "" || s.requests > 5 {
 		t.Errorf("%d requests while the day waits, done %+v, %v", s.requests, got.done, err)
 	}
 	stuck = false
@@ -338,12 +352,13 @@ func TestAPageOfWhichNothingCanBePublishedHoldsItsDayAndHealsByItself(t *testing
 			s.products[i].cost = `"four"`
 		}
 	}
-	src := s.source(s.client(client.Config{Now: s.now}))
+	src := s.fresh()
 	got, err := readAll(t.Context(), src, pass(midnight("2026-11-15")))
 	if err == nil || !strings.Contains(err.Error(), `"cost"`) || strings.Contains(err.Error(), "four") {
 		t.Errorf("error %v", err)
 	}
-	if got.settled != midnight("2026-11-16") && got.settled != midnight("2026-11-17") || len(got.rejects) != 0 || got.done != nil {
+	between := got.settled == midnight("2026-11-16") || got.settled == midnight("2026-11-17")
+	if !between || len(got.rejects) != 0 || got.done != nil {
 		t.Errorf("settled %s, %d rejects, done %+v", got.settled, len(got.rejects), got.done)
 	}
 	if _, ok := got.rows[1000]; !ok {
@@ -363,7 +378,7 @@ func TestABadRowAmongGoodOnesIsRejectedAndTheDayCloses(t *testing.T) {
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	s.products = oneDay(1, 30, "2026-11-15")
 	s.products[3].cost = "NaN"
-	got, err := readAll(t.Context(), s.source(s.client(client.Config{Now: s.now})), pass(schemas.MinInstant))
+	got, err := readAll(t.Context(), s.fresh(), pass(schemas.MinInstant))
 	if err != nil || len(got.rejects) == 0 || got.settled != midnight("2026-11-20") {
 		t.Errorf("%d rejects, settled %s, %v", len(got.rejects), got.settled, err)
 	}
@@ -371,7 +386,8 @@ func TestABadRowAmongGoodOnesIsRejectedAndTheDayCloses(t *testing.T) {
 
 // Cheap polls find every change and cost a page; they complete nothing.
 func TestCheapPollsFindChangesAtTheEndWhereTheyAppear(t *testing.T) {
-	for name, order := range map[string]func(a, b product) int{"oldest first": byUpdated, "newest first": newestFirst} {
+	orders := map[string]func(a, b product) int{"oldest first": byUpdated, "newest first": newestFirst}
+	for name, order := range orders {
 		t.Run(name, func(t *testing.T) {
 			s := newService(t)
 			now := at("2026-11-20T20:00:00Z")
@@ -387,7 +403,8 @@ func TestCheapPollsFindChangesAtTheEndWhereTheyAppear(t *testing.T) {
 			for i := range 5 {
 				now = now.Add(time.Minute)
 				s.products[i*900].updated = now.Add(-time.Second)
-				s.products = append(s.products, product{id: int64(9000 + i), created: now, updated: now.Add(-2 * time.Second)})
+				created := product{id: int64(9000 + i), created: now, updated: now.Add(-2 * time.Second)}
+				s.products = append(s.products, created)
 				s.requests = 0
 				got, err := readAll(t.Context(), src, poll)
 				if err != nil {
@@ -406,10 +423,11 @@ func TestCheapPollsFindChangesAtTheEndWhereTheyAppear(t *testing.T) {
 			if got, err := readAll(t.Context(), src, poll); err != nil || !got.done.Complete {
 				t.Errorf("no whole read after %s: %+v, %v", wholeEvery, got.done, err)
 			}
-			s.order = byID // the service changes its mind: the next whole read at the latest finds what cheap polls miss
+			s.order = byID // now only a whole read finds what cheap polls miss
 			now = now.Add(wholeEvery)
 			s.products[3500].updated = now
-			if got, err := readAll(t.Context(), src, poll); err != nil || got.rows[s.products[3500].id].UpdatedAt != schemas.InstantOf(now) {
+			got, err := readAll(t.Context(), src, poll)
+			if err != nil || got.rows[s.products[3500].id].UpdatedAt != schemas.InstantOf(now) {
 				t.Errorf("the change was not found in another order: %+v, %v", got.done, err)
 			}
 		})
@@ -422,13 +440,14 @@ func TestAReadThatWasCutShortIsForgotten(t *testing.T) {
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	s.order = newestFirst
 	s.products = oneDay(1, 3000, "2026-11-20")
-	src := s.source(s.client(client.Config{Now: s.now}))
+	src := s.fresh()
 	from := midnight("2026-11-20")
 	if _, err := readAll(t.Context(), src, pass(from)); err != nil {
 		t.Fatal(err)
 	}
 	failed := errors.New("not written")
-	if err := src.Read(t.Context(), pass(from), func(poller.Batch) error { return failed }); !errors.Is(err, failed) {
+	err := src.Read(t.Context(), pass(from), func(poller.Batch) error { return failed })
+	if !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
 	got, err := readAll(t.Context(), src, poller.Request{Kind: poller.Pass, From: from})
@@ -447,12 +466,13 @@ func TestAFullReadMeetsEveryRowCreatedOrUpdatedSinceItsStart(t *testing.T) {
 		s.now = clockAt("2026-11-20T12:00:00Z")
 		s.products = append(history(4000), oneDay(10_000, 2500, "2026-11-10")...)
 		s.products[7].updated = at("2026-11-20T11:00:00Z") // created in 2019
-		got, err := readAll(t.Context(), s.source(s.client(client.Config{Now: s.now})), poller.Request{Kind: poller.Full, From: from})
+		got, err := readAll(t.Context(), s.fresh(), poller.Request{Kind: poller.Full, From: from})
 		if err != nil || !got.done.Complete || got.settled != schemas.MinInstant {
 			t.Fatal(err, got.done, got.settled)
 		}
 		for _, p := range s.products {
-			if _, ok := got.rows[p.id]; !ok && (schemas.InstantOf(p.created) >= from || schemas.InstantOf(p.updated) >= from) {
+			since := schemas.InstantOf(p.created) >= from || schemas.InstantOf(p.updated) >= from
+			if _, ok := got.rows[p.id]; !ok && since {
 				t.Fatalf("product %d created %s updated %s not read", p.id, p.created, p.updated)
 			}
 		}
@@ -463,7 +483,7 @@ func TestALookupReadsTheDaysOfTheSuspects(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	s.products = history(3000)
-	src := s.source(s.client(client.Config{Now: s.now}))
+	src := s.fresh()
 	a, b := s.products[100], s.products[2000]
 	got, err := readAll(t.Context(), src, poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{
 		{ID: a.id, UpdatedAt: schemas.InstantOf(a.updated), CreatedAt: schemas.MinInstant},
@@ -479,10 +499,11 @@ func TestAWindowOfManyPagesIsPlannedFromTheReadBefore(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	for i := range 8000 { // all updated today, created over years
-		s.products = append(s.products, product{id: int64(i + 1), created: at("2020-01-01T00:00:00Z").Add(time.Duration(i) * 7 * time.Hour),
+		s.products = append(s.products, product{id: int64(i + 1),
+			created: at("2020-01-01T00:00:00Z").Add(time.Duration(i) * 7 * time.Hour),
 			updated: at("2026-11-20T00:00:00Z").Add(time.Duration(i%40_000) * time.Second)})
 	}
-	src := s.source(s.client(client.Config{Now: s.now}))
+	src := s.fresh()
 	for n, most := range []int{25, 15, 15} {
 		s.requests = 0
 		got, err := readAll(t.Context(), src, pass(midnight("2026-11-20")))

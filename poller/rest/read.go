@@ -19,11 +19,13 @@ const (
 	maxBatchRows = 10_000
 	// flushEvery is how long rows wait for that, while windows of few rows are read.
 	flushEvery = time.Second
-	// manyRows: when at least so many rows stand on a page and none can be published, the fault is not in the rows.
+	// manyRows: when at least so many rows stand on a page and none can be published, the fault is not in the
+	// rows.
 	manyRows = 20
 )
 
-// read is one Read in hand: it asks for pages, hands their rows on in batches, and shows paging what it needs of them.
+// read is one Read in hand: it asks for pages, hands their rows on in batches, and shows paging what it needs
+// of them.
 type read struct {
 	src  *Source
 	req  poller.Request
@@ -59,7 +61,8 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 	if page == 0 {
 		rd.src.firstPage = p.Number
 	} else if p.Number >= 0 && rd.src.firstPage >= 0 && p.Number != rd.src.firstPage+page {
-		return paging.Answer{Beyond: true, Count: -1}, nil // the service gives the last page instead of one past the end
+		// The service gives the last page instead of one past the end.
+		return paging.Answer{Beyond: true, Count: -1}, nil
 	}
 	a := paging.Answer{More: p.More, Count: p.Count, Size: p.Size}
 	rd.parse(&a, p.Rows, p.More || page > 0)
@@ -88,8 +91,9 @@ func (rd *read) refused(err error, w window) error {
 
 // parse turns rows into records and rejects for the batch, and into what paging looks at.
 //
-// It does not hand on a page of many rows of which none can be published: that would fill the dead letters with what is
-// one fault (a renamed field, a new format). Its window proves nothing, so once the fault is mended the rows are read again.
+// It does not hand on a page of many rows of which none can be published: that would fill the dead letters
+// with what is one fault (a renamed field, a new format). Its window proves nothing, so once the fault is
+// mended the rows are read again.
 func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 	b := &rd.batch
 	parser := rd.src.parser
@@ -127,8 +131,8 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 		first := b.Rejects[bad]
 		a.Doubt = "no row of a page can be published"
 		if rd.spoiled == nil {
-			rd.spoiled = fmt.Errorf("%s: none of the %d rows of a page can be published; the first breaks the contract "+
-				"in %q: %s. Nothing is settled past that page, and it is tried again",
+			rd.spoiled = fmt.Errorf("%s: none of the %d rows of a page can be published; the first breaks the "+
+				"contract in %q: %s. Nothing is settled past that page, and it is tried again",
 				rd.src.cfg.Resource.Name, n, first.Field, first.Err)
 		}
 		b.Rejects = b.Rejects[:bad]

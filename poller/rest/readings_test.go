@@ -16,8 +16,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// follower does with a source's batches what the poller does, as far as a source can spoil it: it reads from settled on, and takes no row from
-// before that.
+// follower does with a source's batches what the poller does, as far as a source can spoil it: it reads from
+// settled on, and takes no row from before that.
 type follower struct {
 	src     *Source
 	settled schemas.Instant
@@ -27,7 +27,8 @@ type follower struct {
 func (f *follower) poll(t *testing.T, kind poller.Kind) (complete bool, err error) {
 	t.Helper()
 	from := f.settled
-	err = f.src.Read(t.Context(), poller.Request{Kind: kind, From: from, Started: schemas.InstantOf(time.Now())}, func(b poller.Batch) error {
+	request := poller.Request{Kind: kind, From: from, Started: schemas.InstantOf(time.Now())}
+	err = f.src.Read(t.Context(), request, func(b poller.Batch) error {
 		for _, row := range b.Rows {
 			if row.UpdatedAt >= from {
 				f.rows[row.ID] = row
@@ -40,18 +41,22 @@ func (f *follower) poll(t *testing.T, kind poller.Kind) (complete bool, err erro
 	return complete, err
 }
 
-// readings are rows of a table in which every two values of different columns meet at least once or nearly so.
+// readings are rows of a table in which every two values of different columns meet at least once or nearly
+// so.
 func readings() []storefake.Readings {
-	orders := []storefake.Order{storefake.ByID, storefake.ByUpdated, storefake.ByUpdatedDesc, storefake.ByHash, storefake.ByShuffle}
+	orders := []storefake.Order{storefake.ByID, storefake.ByUpdated, storefake.ByUpdatedDesc, storefake.ByHash,
+		storefake.ByShuffle}
 	ends := []storefake.PastEnd{storefake.PastEndEmpty, storefake.PastEndBadRequest, storefake.PastEndNotFound}
 	counts := []storefake.Count{storefake.CountTotal, storefake.CountPage}
-	money := []storefake.MoneyForm{storefake.MoneyAsIs, storefake.MoneyPadded, storefake.MoneyString, storefake.MoneyExponent}
+	money := []storefake.MoneyForm{storefake.MoneyAsIs, storefake.MoneyPadded, storefake.MoneyString,
+		storefake.MoneyExponent}
 	pages := []int{0, 40, 12}
 	var table []storefake.Readings
 	for i := range 15 {
 		order := orders[i%5]
 		table = append(table, storefake.Readings{
-			Order: order, PastEnd: ends[i%3], Count: counts[(i+i/5)%2], MoneyForm: money[(i+i/3)%4], MaxPage: pages[(i/2)%3],
+			Order: order, PastEnd: ends[i%3], Count: counts[(i+i/5)%2], MoneyForm: money[(i+i/3)%4],
+			MaxPage:     pages[(i/2)%3],
 			PermuteTies: i%2 == 0 && (order == storefake.ByUpdated || order == storefake.ByUpdatedDesc),
 			ExtraFields: i%2 == 1, Nulls: float64(i%3) * .05, NewStatuses: float64(i%2) * .02,
 			NoDate: i%7 == 3, DayOffset: time.Duration((i+1)%4-1) % 2 * 5 * time.Hour,
@@ -61,8 +66,9 @@ func readings() []storefake.Readings {
 	return table
 }
 
-// K6 to K13 against the whole of the stand-in: rows change between any two requests, requests fail now and then, days end, and in the end every row that
-// the service has was read in its last state, though nothing from before settled was taken.
+// Every reading of the document, played by the stand-in: rows change between any two requests, requests fail
+// now and then, days end, and in the end every row that the service has was read in its last state, though
+// nothing from before settled was taken.
 func TestEveryReadingOfTheDocumentConvergesToTheService(t *testing.T) {
 	set, err := schemas.Load("")
 	if err != nil {
@@ -72,8 +78,9 @@ func TestEveryReadingOfTheDocumentConvergesToTheService(t *testing.T) {
 		res := set.All()[n%len(set.All())]
 		t.Run(fmt.Sprintf("%d %s", n, res.Name), func(t *testing.T) {
 			t.Parallel()
-			fake, err := storefake.Start(t.Context(), storefake.Config{Seed: uint64(n), Start: at("2026-10-10T00:00:00Z"), Readings: r,
-				Size: storefake.Size{Users: 150, Orders: 250, Products: 120, Days: 40}})
+			fake, err := storefake.Start(t.Context(), storefake.Config{Seed: uint64(n), Readings: r,
+				Start: at("2026-10-10T00:00:00Z"),
+				Size:  storefake.Size{Users: 150, Orders: 250, Products: 120, Days: 40}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +92,8 @@ func TestEveryReadingOfTheDocumentConvergesToTheService(t *testing.T) {
 
 func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int) {
 	t.Helper()
-	c, err := client.New(client.Config{BaseURL: fake.BaseURL(), MaxRequestsPerSecond: 1e6, Now: fake.Clock().Now})
+	cfg := client.Config{BaseURL: fake.BaseURL(), MaxRequestsPerSecond: 1e6, Now: fake.Clock().Now}
+	c, err := client.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +108,8 @@ func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int) 
 			_ = fake.Step(t.Context())
 		}
 	})
-	faults := []storefake.Fault{storefake.ServerError, storefake.Truncated, storefake.Cut, storefake.Revoke, storefake.TooMany, storefake.Reset}
+	faults := []storefake.Fault{storefake.ServerError, storefake.Truncated, storefake.Cut, storefake.Revoke,
+		storefake.TooMany, storefake.Reset}
 	if err := fake.SetFaults(func(c *storefake.Faults) {
 		c.Shares = map[storefake.Fault]float64{faults[n%6]: .004, faults[(n+1)%6]: .004}
 	}); err != nil {
@@ -164,10 +173,11 @@ func BenchmarkTheRowsOfAPage(b *testing.B) {
 	var rows [][]byte
 	size := 0
 	for i := range 1000 {
-		row := fmt.Appendf(nil, `{"id":%d,"first_name":"Anna","last_name":"Example","email":"anna%d@example.org","age":41,`+
-			`"gender":"F","state":"Minas Gerais","street_address":"%d Example Avenue Suite 7","postal_code":"31110-000",`+
-			`"city":"Belo Horizonte","country":"Brasil","latitude":-19.9026,"longitude":-43.9642,"traffic_source":"Search",`+
-			`"created_at":"2021-03-04T05:06:07Z","updated_at":"2026-11-20T10:%02d:%02dZ"}`, i+1, i, i, i/60%60, i%60)
+		row := fmt.Appendf(nil, `{"id":%d,"first_name":"Anna","last_name":"Example","email":"anna%d@example.org",`+
+			`"age":41,"gender":"F","state":"Minas Gerais","street_address":"%d Example Avenue Suite 7",`+
+			`"postal_code":"31110-000","city":"Belo Horizonte","country":"Brasil","latitude":-19.9026,`+
+			`"longitude":-43.9642,"traffic_source":"Search","created_at":"2021-03-04T05:06:07Z",`+
+			`"updated_at":"2026-11-20T10:%02d:%02dZ"}`, i+1, i, i, i/60%60, i%60)
 		rows = append(rows, row)
 		size += len(row)
 	}

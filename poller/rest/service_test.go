@@ -75,8 +75,8 @@ func newestFirst(a, b product) int { return byUpdated(b, a) }
 
 func newService(t *testing.T) *service {
 	t.Helper()
-	s := &service{t: t, maxPage: 1000, order: byID, zone: time.UTC, rng: rand.New(rand.NewPCG(1, 2)), key: "key-0",
-		closed: make(chan struct{})}
+	s := &service{t: t, maxPage: 1000, order: byID, zone: time.UTC, key: "key-0",
+		rng: rand.New(rand.NewPCG(1, 2)), closed: make(chan struct{})}
 	s.server = httptest.NewServer(s)
 	t.Cleanup(func() { close(s.closed); s.server.Close() })
 	return s
@@ -186,6 +186,12 @@ func products(t *testing.T) *schemas.Resource {
 		t.Fatal(err)
 	}
 	return set.Get("products")
+}
+
+// fresh is a new source with a client of its own, by the service's clock.
+func (s *service) fresh() *Source {
+	s.t.Helper()
+	return s.source(s.client(client.Config{Now: s.now}))
 }
 
 func (s *service) source(c *client.Client) *Source {

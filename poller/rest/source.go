@@ -18,7 +18,8 @@ import (
 // SourceConfig is what a Source works with.
 type SourceConfig struct {
 	Resource *schemas.Resource
-	// Client is the way to the service, and Zone what the sources of one process know of its days; they share both.
+	// Client is the way to the service, and Zone what the sources of one process know of its days; they share
+	// both.
 	Client *client.Client
 	Zone   *Zone
 	// Overlap is how long after its updated_at a row may become readable.
@@ -31,8 +32,8 @@ type SourceConfig struct {
 	Doing func(string)
 }
 
-// Source reads one resource. See poller.Source; it uses no cursor: a pass settles day by day, and one that was cut short
-// begins at settled.
+// Source reads one resource. See poller.Source; it uses no cursor: a pass settles day by day, and one that
+// was cut short begins at settled.
 type Source struct {
 	cfg      SourceConfig
 	endpoint *client.Endpoint
@@ -68,7 +69,8 @@ func NewSource(cfg SourceConfig) *Source {
 	s := &Source{
 		cfg: cfg, endpoint: cfg.Client.Endpoint(cfg.Resource.Path, count), clock: clock,
 		parser: schemas.NewRowParser(cfg.Resource), linger: flushEvery,
-		calendar: calendar{clock: clock, overlap: cfg.Overlap}, firstPage: -1, past: newBatchOfDays(), days: newDays(),
+		calendar: calendar{clock: clock, overlap: cfg.Overlap}, firstPage: -1,
+		past: newBatchOfDays(), days: newDays(),
 		reader: paging.NewReader(func() int64 { return int64(clock.Service()) }, cfg.Metrics.PagePasses.Inc),
 	}
 	s.forget()
@@ -96,8 +98,8 @@ func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Ba
 		s.reader.NewRead()
 		rd := &read{src: s, req: r, flushed: time.Now(), settled: schemas.MinInstant}
 		rd.emit = func(b poller.Batch) error {
-			// What this Read has settled may be read a second time (beside a neighbor, or again when the zone was found
-			// out). The caller has forgotten what it published of it, and would publish it twice.
+			// What this Read has settled may be read a second time (beside a neighbor, or again when the zone was
+			// found out). The caller has forgotten what it published of it, and would publish it twice.
 			b.Rows = slices.DeleteFunc(b.Rows, func(row schemas.Record) bool { return row.UpdatedAt < settled })
 			settled = max(settled, b.Settled)
 			if err := emit(b); err != nil {
@@ -131,7 +133,8 @@ func (s *Source) read(ctx context.Context, rd *read) error {
 	}
 }
 
-// hearClock makes sure that the service's clock was heard before anything is planned: which days are over depends on it.
+// hearClock makes sure that the service's clock was heard before anything is planned: which days are over
+// depends on it.
 func (s *Source) hearClock(ctx context.Context, rd *read) error {
 	if s.clock.Heard() {
 		return nil
@@ -141,16 +144,16 @@ func (s *Source) hearClock(ctx context.Context, rd *read) error {
 	return err
 }
 
-// adoptZone takes over what any source of this process has found out about the zone. That is right at any time: all
-// before settled was read, and a read goes on with the neighbors of the day in which settled lies.
+// adoptZone takes over what any source of this process has found out about the zone. That is right at any
+// time: all before settled was read, and a read goes on with the neighbors of the day in which settled lies.
 func (s *Source) adoptZone() {
 	if s.calendar.wide || !s.cfg.Zone.notUTC.Load() {
 		return
 	}
 	s.calendar.wide = true
 	s.forget()
-	s.cfg.Log.Warn("the service cuts days in another zone than UTC: from now on a day is asked for with its neighbors, " +
-		"and settles a day later")
+	s.cfg.Log.Warn("the service cuts days in another zone than UTC: from now on a day is asked for with its " +
+		"neighbors, and settles a day later")
 }
 
 // pagesLeft tells people how much of a window is left: settled does not move meanwhile.

@@ -25,7 +25,8 @@ func dayOf(i schemas.Instant) day { return day(i.Day() / dayLength) }
 
 func startOf(d day) schemas.Instant { return schemas.Instant(d) * dayLength }
 
-// window is a set of rows that the service can be asked for: those updated in one span and created in another.
+// window is a set of rows that the service can be asked for: those updated in one span and created in
+// another.
 type window struct{ updated, created span }
 
 func (w window) String() string {
@@ -38,8 +39,8 @@ func (w window) String() string {
 	return "rows updated " + w.updated.String() + " and created " + w.created.String()
 }
 
-// query is the request for one page of w. The service refuses a request without any date, so a window without bounds
-// asks for everything until the last day that can be written.
+// query is the request for one page of w. The service refuses a request without any date, so a window without
+// bounds asks for everything until the last day that can be written.
 func (w window) query(page, size int) string {
 	b := make([]byte, 0, 160)
 	add := func(name, value string) {

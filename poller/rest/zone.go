@@ -11,29 +11,30 @@ import (
 	"go.uber.org/zap"
 )
 
-// Zone is what is known of the zone in which the service cuts days. The sources of one process share it, because one
-// service answers all of them.
+// Zone is what is known of the zone in which the service cuts days. The sources of one process share it,
+// because one service answers all of them.
 type Zone struct {
 	notUTC atomic.Bool // a source has found out
 }
 
 // calendar knows which of the service's days are over, and which of them the rows of a UTC day can be in.
 //
-// The document says that timestamps are UTC and that the filters take days. It does not say whose days. If the service
-// cuts them in another zone, the rows of one UTC day lie in two of its days: to close the one that bears the UTC day's
-// date would lose the rows of the other. Such a service gives itself away by rows outside of the UTC day that was asked
-// for. From then on, for all resources, a UTC day is read as the service's day of that date and both its neighbors, and a
-// day is over a day later, so that no zone (they reach 14 hours either way) makes a difference.
+// The document says that timestamps are UTC and that the filters take days. It does not say whose days. If
+// the service cuts them in another zone, the rows of one UTC day lie in two of its days: to close the one
+// that bears the UTC day's date would lose the rows of the other. Such a service gives itself away by rows
+// outside of the UTC day that was asked for. From then on, for all resources, a UTC day is read as the
+// service's day of that date and both its neighbors, and a day is over a day later, so that no zone (they
+// reach 14 hours either way) makes a difference.
 //
 // Until then nothing may be settled that a zone could have hidden:
 //
-//   - Days that begin early (Asia): once the days up to d are closed, the last hours of the UTC day d lie in the service's
-//     day d+1, unread. So a batch says that d is closed only when the window behind it was read, which would have shown
-//     them (closing.proved).
-//   - Days that begin late (America): the first hours of the UTC day d lie in the service's day d-1. So a new source begins
-//     with a look at the day before the first that it reads, and the open window begins a day earlier where that makes no
-//     further page. (Where it does there are so many rows that some lie close behind a midnight, and closing any day shows
-//     them.)
+//   - Days that begin early (Asia): once the days up to d are closed, the last hours of the UTC day d lie in
+//     the service's day d+1, unread. So a batch says that d is closed only when the window behind it was
+//     read, which would have shown them (closing.proved).
+//   - Days that begin late (America): the first hours of the UTC day d lie in the service's day d-1. So a new
+//     source begins with a look at the day before the first that it reads, and the open window begins a day
+//     earlier where that makes no further page. (Where it does there are so many rows that some lie close
+//     behind a midnight, and closing any day shows them.)
 type calendar struct {
 	clock   *client.Clock
 	overlap time.Duration
@@ -48,15 +49,15 @@ type calendar struct {
 var errZone = errors.New("the service cuts days in another zone than UTC")
 
 const (
-	// grace allows for a service that filters by finer times than it writes: it writes 23:59:59.9 as the next day's
-	// 00:00:00.
+	// grace allows for a service that filters by finer times than it writes: it writes 23:59:59.9 as the next
+	// day's 00:00:00.
 	grace = time.Second
 	// zoneReach is more than any zone differs from UTC.
 	zoneReach = 24 * time.Hour
 )
 
-// check looks for rows that were not asked for. errZone: the service cuts days elsewhere. Rows further off say that it
-// does not filter as we ask, so its answer proves nothing.
+// check looks for rows that were not asked for. errZone: the service cuts days elsewhere. Rows further off
+// say that it does not filter as we ask, so its answer proves nothing.
 func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) error {
 	for _, row := range a.Rows {
 		if row.Updated == paging.NoTime {
@@ -97,7 +98,8 @@ func (c *calendar) margin() day {
 	return 0
 }
 
-// lastOver is the newest of the service's days that is over: by both clocks its end, and overlap, have passed.
+// lastOver is the newest of the service's days that is over: by both clocks its end, and overlap, have
+// passed.
 func (c *calendar) lastOver() day { return dayOf(c.clock.Over().Add(-c.overlap)) - 1 - c.margin() }
 
 // settledBefore is what is settled once the service's days before d are closed.

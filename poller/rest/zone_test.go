@@ -7,13 +7,13 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/poller"
-	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/schemas"
 )
 
 var errCrash = errors.New("crash")
 
-// sparse is a shop that changes a product at 08:00 UTC of each day, but by shift later on one day: only there the zone shows.
+// sparse is a shop that changes a product at 08:00 UTC of each day, but by shift later on one day: only there
+// the zone shows.
 func sparse(odd int, shift time.Duration) (rows []product) {
 	for d := range 30 {
 		when := at("2026-10-01T08:00:00Z").Add(time.Duration(d) * 24 * time.Hour)
@@ -25,10 +25,11 @@ func sparse(odd int, shift time.Duration) (rows []product) {
 	return rows
 }
 
-// K13: what is settled before the zone is found out must be right too, whenever the process ends; and of what a read has settled it brings nothing again,
-// for the poller has forgotten it by then.
+// What is settled before the zone is found out must be right too, whenever the process ends; and of what a
+// read has settled it brings nothing again, for the poller has forgotten it by then.
 func TestAZoneThatShowsLateLosesAndRepeatsNothing(t *testing.T) {
-	for hours, shift := range map[int]time.Duration{-11: -6 * time.Hour, -5: -6 * time.Hour, 0: 14 * time.Hour, 5: 14 * time.Hour, 11: 14 * time.Hour} {
+	const back, on = -6 * time.Hour, 14 * time.Hour
+	for hours, shift := range map[int]time.Duration{-11: back, -5: back, 0: on, 5: on, 11: on} {
 		t.Run(fmt.Sprintf("UTC%+d", hours), func(t *testing.T) {
 			t.Parallel()
 			for odd := range 22 {
@@ -44,13 +45,14 @@ func TestAZoneThatShowsLateLosesAndRepeatsNothing(t *testing.T) {
 	}
 }
 
-// twoLives reads with two sources, the second from what the first had settled when it crashed after so many batches.
+// twoLives reads with two sources, the second from what the first had settled when it crashed after so many
+// batches.
 func (s *service) twoLives(which string, crash int) {
 	s.t.Helper()
 	got := map[int64]int{}
 	settled := schemas.MinInstant
 	for life := range 2 {
-		src := s.source(s.client(client.Config{Now: s.now}))
+		src := s.fresh()
 		src.linger = 0
 		from, batches := settled, 0
 		err := src.Read(s.t.Context(), poller.Request{From: from}, func(b poller.Batch) error {
@@ -79,14 +81,15 @@ func (s *service) twoLives(which string, crash int) {
 	}
 }
 
-// Days that begin late: what a shop changes in the first hours of a UTC day lies in the service's day before, which is closed already.
+// Days that begin late: what a shop changes in the first hours of a UTC day lies in the service's day before,
+// which is closed already.
 func TestWhatChangesAfterMidnightInTheServicesDayBeforeIsRead(t *testing.T) {
 	s := newService(t)
 	s.zone = time.FixedZone("", -5*3600)
 	s.now = clockAt("2026-11-20T00:10:00Z")
 	s.products = []product{{id: 1, created: at("2026-11-01T08:00:00Z"), updated: at("2026-11-10T08:00:00Z")},
 		{id: 2, created: at("2026-11-01T09:00:00Z"), updated: at("2026-11-12T09:00:00Z")}}
-	src := s.source(s.client(client.Config{Now: s.now}))
+	src := s.fresh()
 	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 	if err != nil || got.settled != midnight("2026-11-20") {
 		t.Fatal(got.settled, err)
@@ -98,7 +101,7 @@ func TestWhatChangesAfterMidnightInTheServicesDayBeforeIsRead(t *testing.T) {
 		t.Errorf("the source that was there: %v, %v", again.rows, err)
 	}
 	s.now = clockAt("2026-11-23T12:00:00Z")
-	again, err = readAll(t.Context(), s.source(s.client(client.Config{Now: s.now})), pass(got.settled))
+	again, err = readAll(t.Context(), s.fresh(), pass(got.settled))
 	if err != nil || again.rows[1].UpdatedAt != schemas.InstantOf(s.products[0].updated) {
 		t.Errorf("another, days later: %v, %v", again.rows, err)
 	}

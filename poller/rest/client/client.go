@@ -28,8 +28,8 @@ type Config struct {
 	MaxRequestsPerSecond float64
 	// RequestTimeout bounds one attempt, its body included; 0: 30 s.
 	RequestTimeout time.Duration
-	// Attempts is how often a request that fails or is refused for its rate is tried; 0: often enough to outlast what
-	// passes by itself. `check` sets 1, because a person waits for its answer.
+	// Attempts is how often a request that fails or is refused for its rate is tried; 0: often enough to outlast
+	// what passes by itself. `check` sets 1, because a person waits for its answer.
 	Attempts int
 	// Now is our clock; nil: time.Now. Waits use the real one.
 	Now func() time.Time
@@ -37,8 +37,8 @@ type Config struct {
 }
 
 const (
-	// maxFailures is how often one request is tried when the service fails or does not answer: some 15 s with the
-	// waits between. Then the read ends; what it has read stays published.
+	// maxFailures is how often one request is tried when the service fails or does not answer: some 15 s with
+	// the waits between. Then the read ends; what it has read stays published.
 	maxFailures = 6
 	// maxRefusals is how often one request may be refused for the rate before the read ends with a RateError.
 	maxRefusals = 12
@@ -105,7 +105,8 @@ type State struct {
 	RequestsPerSecond float64
 	// RefusedSince is since when the service has been refusing requests for their rate; zero: it accepts them.
 	RefusedSince time.Time
-	// ClockSkew is the service's clock minus ours, to about a second. HasClock is false where the service sends no Date.
+	// ClockSkew is the service's clock minus ours, to about a second. HasClock is false where the service sends
+	// no Date.
 	ClockSkew time.Duration
 	HasClock  bool
 }
@@ -152,8 +153,8 @@ type call struct {
 
 // do sends the request until it is answered, and leaves the body of the 200 in r.body.
 //
-// It returns a *StatusError for a 4xx, which the caller may understand; a *poller.HoldError for what only a person can
-// mend; a *RateError; the cause of ctx; or what kept going wrong.
+// It returns a *StatusError for a 4xx, which the caller may understand; a *poller.HoldError for what only a
+// person can mend; a *RateError; the cause of ctx; or what kept going wrong.
 func (c *Client) do(ctx context.Context, r *call) error {
 	r.backoff = backoff.NewExponentialBackOff()
 	r.backoff.InitialInterval, r.backoff.MaxInterval = 250*time.Millisecond, 20*time.Second
@@ -184,8 +185,8 @@ func (c *Client) do(ctx context.Context, r *call) error {
 	}
 }
 
-// attempt sends the request once. head is nil where there was no answer; err is what went wrong before the body was
-// read whole.
+// attempt sends the request once. head is nil where there was no answer; err is what went wrong before the
+// body was read whole.
 func (c *Client) attempt(ctx context.Context, r *call) (head *http.Response, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -215,8 +216,8 @@ func (c *Client) attempt(ctx context.Context, r *call) (head *http.Response, err
 	return head, readBody(r.body, head.Body)
 }
 
-// understand decides what an answer means. done: r.body holds what was asked for. Neither done nor an error: send the
-// request again.
+// understand decides what an answer means. done: r.body holds what was asked for. Neither done nor an error:
+// send the request again.
 func (c *Client) understand(
 	ctx context.Context, r *call, head *http.Response, err error, began time.Time,
 ) (done bool, _ error) {
@@ -250,8 +251,8 @@ func (c *Client) understand(
 	case errors.Is(err, errTooBig):
 		return false, &poller.HoldError{What: r.path, Err: err}
 	case errors.Is(err, errNotJSON):
-		// A gateway's error page with status 200 goes away by itself; another site's home page does not. Nothing tells
-		// them apart, so both are tried again.
+		// A gateway's error page with status 200 goes away by itself; another site's home page does not. Nothing
+		// tells them apart, so both are tried again.
 		return false, c.failed(ctx, r, fmt.Errorf("status 200, but %w: store.base_url may not be the service", err))
 	}
 	return false, c.failed(ctx, r, err)

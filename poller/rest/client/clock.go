@@ -9,14 +9,14 @@ import (
 	"go.uber.org/zap"
 )
 
-// Clock compares the service's clock, which stamps the rows, with ours. The service's is the Date header of its answers:
-// whole seconds, rounded down, so it is never ahead of the truth.
+// Clock compares the service's clock, which stamps the rows, with ours. The service's is the Date header of
+// its answers: whole seconds, rounded down, so it is never ahead of the truth.
 //
-// A day may be closed only by requests sent after its end plus overlap. The Date of a request's own answer cannot show
-// that: the service may have read its tables at 23:59:59 and written the header after midnight, and no answer would hold
-// a row of the last second. So only the Date of an answer that came before the request was sent counts: a source plans
-// with Over, then sends. Both clocks must agree: ours may be fast, and so may a Date from a cache or from one of several
-// servers.
+// A day may be closed only by requests sent after its end plus overlap. The Date of a request's own answer
+// cannot show that: the service may have read its tables at 23:59:59 and written the header after midnight,
+// and no answer would hold a row of the last second. So only the Date of an answer that came before the
+// request was sent counts: a source plans with Over, then sends. Both clocks must agree: ours may be fast,
+// and so may a Date from a cache or from one of several servers.
 type Clock struct {
 	now func() time.Time
 	log *zap.Logger
@@ -44,7 +44,8 @@ func (c *Clock) observe(h http.Header, sent time.Time) {
 		return
 	}
 	c.heard, c.dated, c.date = true, true, date
-	// The header was written between sent and received, and rounded down: half a second is the mean of what that takes.
+	// The header was written between sent and received, and rounded down: half a second is the mean of what that
+	// takes.
 	middle := sent.Add(received.Sub(sent) / 2)
 	c.skew = date.Add(500 * time.Millisecond).Sub(middle)
 }
@@ -64,8 +65,8 @@ func (c *Clock) Over() schemas.Instant {
 	return min(schemas.InstantOf(c.now()), c.Service())
 }
 
-// Service is the time by the clock that stamps the rows, not later than the truth; our clock where the service sends no
-// Date.
+// Service is the time by the clock that stamps the rows, not later than the truth; our clock where the
+// service sends no Date.
 func (c *Clock) Service() schemas.Instant {
 	c.mu.Lock()
 	defer c.mu.Unlock()

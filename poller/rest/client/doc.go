@@ -1,14 +1,14 @@
-// Package client is the HTTP way to the commerce data service. It knows requests and answers: not which days to
-// ask for, nor when.
+// Package client is the HTTP way to the commerce data service. It knows requests and answers: not which days
+// to ask for, nor when.
 //
 // A Client is shared by all resources of a process, because the service counts requests by key:
 //
-//	Endpoint (orders)    --+                                        +-- keyring: one key, fetched again when refused
-//	Endpoint (products)  --+--> Client: limiter, attempts, retries --+-- limiter: one rate, halved when refused
-//	Endpoint (users)     --+                                        +-- Clock: how the service's clock and ours compare
+//	Endpoint (orders)    --+                                  +-- keyring: one key, fetched again when refused
+//	Endpoint (products)  --+--> Client: attempts, retries ---+-- limiter: one rate, halved when refused
+//	Endpoint (users)     --+                                  +-- Clock: the service's clock beside ours
 //
-// A request is tried again after what passes by itself: a broken connection, a timeout, a 5xx, a refusal for the rate,
-// an expired key, a body that is not JSON (a gateway's error page). What does not pass ends it: *StatusError for a 4xx,
-// which the caller may understand, and *poller.HoldError for what only a person can mend. Bodies are bounded and never
-// reach an error or a log: a row may hold personal data.
+// A request is tried again after what passes by itself: a broken connection, a timeout, a 5xx, a refusal for
+// the rate, an expired key, a body that is not JSON (a gateway's error page). What does not pass ends it:
+// *StatusError for a 4xx, which the caller may understand, and *poller.HoldError for what only a person can
+// mend. Bodies are bounded and never reach an error or a log: a row may hold personal data.
 package client

@@ -8,8 +8,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Endpoint asks one data endpoint for pages. It reuses its memory from one answer to the next, so each reader has its
-// own.
+// Endpoint asks one data endpoint for pages. It reuses its memory from one answer to the next, so each reader
+// has its own.
 type Endpoint struct {
 	client *Client
 	path   string
@@ -23,8 +23,9 @@ func (c *Client) Endpoint(path string, count Counters) *Endpoint {
 	return &Endpoint{client: c, path: path, count: count}
 }
 
-// Page sends a request and finds the rows in its answer. They are good until the next call. A *StatusError says that
-// the service refuses this request; the other errors are those of any request (see the package's comment).
+// Page sends a request and finds the rows in its answer. They are good until the next call. A *StatusError
+// says that the service refuses this request; the other errors are those of any request (see the package's
+// comment).
 func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 	r := &call{path: e.path, query: query, body: &e.body, count: e.count}
 	r.check = func(body []byte) error {
@@ -45,8 +46,9 @@ type Trial struct {
 	Unknown []string
 }
 
-// Try asks for one row of r, as polling does. That shows whether the address, the key, the endpoint and the shape of the
-// answer are right. Errors: *RateError, *poller.HoldError for what only a person can mend, or what went wrong on the way.
+// Try asks for one row of r, as polling does. That shows whether the address, the key, the endpoint and the
+// shape of the answer are right. Errors: *RateError, *poller.HoldError for what only a person can mend, or
+// what went wrong on the way.
 func (c *Client) Try(ctx context.Context, r *schemas.Resource) (Trial, error) {
 	tomorrow := c.clock.Now().AddDate(0, 0, 1).UTC().Format("2006-01-02") // whatever the service's clock says
 	page, err := c.Endpoint(r.Path, uncounted).Page(ctx, "updated_to="+tomorrow+"&page=0&page_size=1")

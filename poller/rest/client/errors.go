@@ -11,7 +11,8 @@ import (
 	"github.com/storestream/storestream/poller"
 )
 
-// StatusError is an answer with a status that says no. A 4xx will say so again if the request is repeated unchanged.
+// StatusError is an answer with a status that says no. A 4xx will say so again if the request is repeated
+// unchanged.
 type StatusError struct {
 	Status int
 	// Code is the service's machine-readable error code, "" where the body has none.
@@ -24,14 +25,14 @@ func (e *StatusError) Error() string {
 	case e.Code != "":
 		return fmt.Sprintf("%s answered %d %s", e.Path, e.Status, e.Code)
 	case e.Status == http.StatusNotFound:
-		return fmt.Sprintf("%s answered 404: store.base_url may not be the service (it ends with the version, such as /v1)",
-			e.Path)
+		return e.Path + " answered 404: store.base_url may not be the service " +
+			"(it ends with the version, such as /v1)"
 	}
 	return fmt.Sprintf("%s answered %d %s", e.Path, e.Status, http.StatusText(e.Status))
 }
 
-// Refusal is the 4xx that err stands for; nil where it is another error. A HoldError may have a 4xx as its cause, but
-// that one refused another request: the one for a key.
+// Refusal is the 4xx that err stands for; nil where it is another error. A HoldError may have a 4xx as its
+// cause, but that one refused another request: the one for a key.
 func Refusal(err error) *StatusError {
 	var held *poller.HoldError
 	var status *StatusError
@@ -41,8 +42,8 @@ func Refusal(err error) *StatusError {
 	return status
 }
 
-// RateError says that the service went on refusing a request for the rate of requests, or because it is overloaded.
-// That passes.
+// RateError says that the service went on refusing a request for the rate of requests, or because it is
+// overloaded. That passes.
 type RateError struct {
 	Path   string
 	Status int // 429 or 503
@@ -57,8 +58,8 @@ func (e *RateError) Error() string {
 	return fmt.Sprintf("%s answered %d (too many requests, or overloaded)%s", e.Path, e.Status, times)
 }
 
-// errorCode takes the service's code out of an error body. It takes only what looks like a code: nothing else of a body
-// may get into a log.
+// errorCode takes the service's code out of an error body. It takes only what looks like a code: nothing else
+// of a body may get into a log.
 func errorCode(body []byte) string {
 	var e struct {
 		Error string `json:"error"`
@@ -79,11 +80,12 @@ const maxRedirects = 3
 type redirectError struct{ to string }
 
 func (e *redirectError) Error() string {
-	return fmt.Sprintf("the service redirects to %s, which is not followed: the API key would go with the request. "+
-		"If that is where the service now lives, set store.base_url to it", e.to)
+	return fmt.Sprintf("the service redirects to %s, which is not followed: the API key would go with the "+
+		"request. If that is where the service now lives, set store.base_url to it", e.to)
 }
 
-// stayHere follows a redirect only within the service's own host, a few times, and never from TLS to plain text.
+// stayHere follows a redirect only within the service's own host, a few times, and never from TLS to plain
+// text.
 func stayHere(req *http.Request, via []*http.Request) error {
 	from := via[0].URL
 	if req.URL.Host != from.Host || req.URL.Scheme != from.Scheme {

@@ -13,8 +13,8 @@ const keyPath = "/store-api-keys"
 // keyring holds the key that all requests send.
 type keyring struct {
 	fetch func(ctx context.Context) (string, error)
-	// configured: the operator chose the key. It is never replaced by one that the service hands out to anyone: that
-	// would be another account with other rights, and nobody would see that the chosen key is refused.
+	// configured: the operator chose the key. It is never replaced by one that the service hands out to anyone:
+	// that would be another account with other rights, and nobody would see that the chosen key is refused.
 	configured bool
 
 	turn chan struct{} // holds one token: its holder may look at key and replace it
@@ -27,10 +27,10 @@ func newKeyring(key string, fetch func(ctx context.Context) (string, error)) *ke
 	return k
 }
 
-// get returns the key, and fetches the first one. refused is the key that the service has just answered 401 to ("":
-// none): while that is still the key in hand, get fetches a new one. When five resources are refused at once, the first
-// to come fetches, and the others find another key than the one they were refused with. If each fetched its own, and a
-// new key revoked the one before, four of them would stay refused.
+// get returns the key, and fetches the first one. refused is the key that the service has just answered 401
+// to ("": none): while that is still the key in hand, get fetches a new one. When five resources are refused
+// at once, the first to come fetches, and the others find another key than the one they were refused with. If
+// each fetched its own, and a new key revoked the one before, four of them would stay refused.
 func (k *keyring) get(ctx context.Context, refused string) (string, error) {
 	select {
 	case <-k.turn:

@@ -13,9 +13,11 @@ import (
 )
 
 const (
-	// maxRetryAfter bounds what a Retry-After can ask for: a date in another year must not stop the stream until then.
+	// maxRetryAfter bounds what a Retry-After can ask for: a date in another year must not stop the stream until
+	// then.
 	maxRetryAfter = 5 * time.Minute
-	// Without a usable Retry-After the first pause is firstPause; it doubles with each refusal in a row up to lastPause.
+	// Without a usable Retry-After the first pause is firstPause; it doubles with each refusal in a row up to
+	// lastPause.
 	firstPause = 250 * time.Millisecond
 	lastPause  = time.Minute
 	// After raiseEvery without a refusal the rate goes up by raiseBy of the ceiling: from half to full in 50 s.
@@ -25,9 +27,9 @@ const (
 	lowest = 1.0 / 64
 )
 
-// limiter holds back all requests that use one key. The service counts by key, so to refuse one resource's request is to
-// refuse them all: if each resource waited out its own refusals, the others would use up what it leaves, and the service
-// would refuse all of them again.
+// limiter holds back all requests that use one key. The service counts by key, so to refuse one resource's
+// request is to refuse them all: if each resource waited out its own refusals, the others would use up what
+// it leaves, and the service would refuse all of them again.
 type limiter struct {
 	ceiling float64
 
@@ -44,8 +46,8 @@ func newLimiter(ceiling float64) *limiter {
 	return &limiter{ceiling: ceiling, pace: rate.NewLimiter(rate.Limit(ceiling), 1)}
 }
 
-// wait returns when the next request may be sent. refusedFor gets the seconds waited because the service had refused, not
-// those that merely keep below the ceiling.
+// wait returns when the next request may be sent. refusedFor gets the seconds waited because the service had
+// refused, not those that merely keep below the ceiling.
 func (l *limiter) wait(ctx context.Context, refusedFor func(seconds float64)) error {
 	for {
 		if err := l.pause(ctx, refusedFor); err != nil {
@@ -78,11 +80,11 @@ func (l *limiter) pause(ctx context.Context, refusedFor func(seconds float64)) e
 	return nil
 }
 
-// refused notes that the service refused a request sent at sent, and asked to wait for after (0: it did not say, or
-// said now).
+// refused notes that the service refused a request sent at sent, and asked to wait for after (0: it did not
+// say, or said now).
 //
-// The rate is halved once an episode: of five requests refused at once, four were sent before the first answer was
-// known, and to halve the rate for each would stop the stream.
+// The rate is halved once an episode: of five requests refused at once, four were sent before the first
+// answer was known, and to halve the rate for each would stop the stream.
 func (l *limiter) refused(sent time.Time, after time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,9 +128,9 @@ func (l *limiter) state() (perSecond float64, since time.Time) {
 	return float64(l.pace.Limit()), l.since
 }
 
-// retryAfter reads the header in both its forms, seconds and date. 0 where it is absent, 0, past or unreadable: the
-// limiter then chooses. A date is compared with the Date of the same answer where there is one, because the service's
-// clock need not be ours.
+// retryAfter reads the header in both its forms, seconds and date. 0 where it is absent, 0, past or
+// unreadable: the limiter then chooses. A date is compared with the Date of the same answer where there is
+// one, because the service's clock need not be ours.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil {

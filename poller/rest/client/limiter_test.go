@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// K12: every form of Retry-After.
 func TestRetryAfterIsReadInAllItsForms(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	date := func(d time.Duration) string { return now.Add(d).Format(http.TimeFormat) }
@@ -29,7 +28,7 @@ func TestRetryAfterIsReadInAllItsForms(t *testing.T) {
 		{date(9 * time.Second), "", 9 * time.Second},
 		{date(-time.Hour), "", 0},
 		{date(240 * time.Hour), "", maxRetryAfter},
-		{date(time.Hour), date(time.Hour - 8*time.Second), 8 * time.Second}, // by the service's clock, an hour ahead of ours
+		{date(time.Hour), date(time.Hour - 8*time.Second), 8 * time.Second}, // its clock is an hour ahead
 	} {
 		h := http.Header{"Retry-After": {c.header}, "Date": {c.date}}
 		if got := retryAfter(h, now); got != c.want {
@@ -38,7 +37,7 @@ func TestRetryAfterIsReadInAllItsForms(t *testing.T) {
 	}
 }
 
-// K12: one worker is refused, all wait; none is sent before the time is up.
+// The service refuses one request: all wait, and none is sent before the time is up.
 func TestARefusalHoldsBackAllWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLimiter(10)

@@ -11,8 +11,8 @@ import (
 // maxBody bounds one answer. A page of 1000 rows takes about 400 KiB.
 const maxBody = 64 << 20
 
-// Page is one answer of a data endpoint: its rows and the envelope around them. A number is -1 where the answer does not
-// say it.
+// Page is one answer of a data endpoint: its rows and the envelope around them. A number is -1 where the
+// answer does not say it.
 type Page struct {
 	// Rows are the texts of the rows. They lie in the body of the answer.
 	Rows [][]byte
@@ -27,8 +27,8 @@ type Page struct {
 var (
 	// errTooBig: the body has more than maxBody.
 	errTooBig = fmt.Errorf("the body is larger than %d MiB", maxBody>>20)
-	// errCut: the body ends before its JSON does. The connection broke where nothing else shows it (HTTP/1.0, some
-	// proxies).
+	// errCut: the body ends before its JSON does. The connection broke where nothing else shows it (HTTP/1.0,
+	// some proxies).
 	errCut = errors.New("the body ends in the middle of its JSON")
 	// errNotJSON: the body is not an object.
 	errNotJSON = errors.New("the body is not a JSON object")
@@ -47,9 +47,9 @@ func readBody(buf *bytes.Buffer, r io.Reader) error {
 
 // openPage finds the rows in body, whichever way round data and meta come. It appends them to rows[:0].
 //
-// It only finds where values begin and end; the parser of each row decides whether that row is good JSON. A decoder for
-// the whole body would refuse all of it for one NaN in one row (Python's encoder writes such), and a row that belongs in
-// the dead letters would stop the stream.
+// It only finds where values begin and end; the parser of each row decides whether that row is good JSON. A
+// decoder for the whole body would refuse all of it for one NaN in one row (Python's encoder writes such),
+// and a row that belongs in the dead letters would stop the stream.
 func openPage(body []byte, rows [][]byte) (Page, error) {
 	p := Page{Rows: rows[:0], Number: -1, Size: -1, Count: -1}
 	s := scanner{text: body}

@@ -20,8 +20,8 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// members calls each where a member's value begins, for every member of the object or array that comes next; each steps
-// over the value. name is quoted, and nil in an array.
+// members calls each where a member's value begins, for every member of the object or array that comes next;
+// each steps over the value. name is quoted, and nil in an array.
 func (s *scanner) members(opening, closing byte, each func(name []byte) error) error {
 	s.peek()
 	s.at++ // the caller has seen the bracket that opens it
@@ -116,8 +116,8 @@ func (s *scanner) upTo(start, end int) []byte {
 	return s.text[start:end]
 }
 
-// closingQuote is where the string that begins at i ends, -1 where the text ends within it. It goes byte by byte: most
-// strings are too short for a call of bytes.IndexByte to pay off.
+// closingQuote is where the string that begins at i ends, -1 where the text ends within it. It goes byte by
+// byte: most strings are too short for a call of bytes.IndexByte to pay off.
 func closingQuote(text []byte, i int) int {
 	for i++; i < len(text); i++ {
 		switch text[i] {

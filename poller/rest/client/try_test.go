@@ -34,7 +34,9 @@ func tryProducts(t *testing.T, base string) (Trial, *Client, error) {
 func service(t *testing.T, products http.HandlerFunc) (base string) {
 	t.Helper()
 	mux := http.NewServeMux()
-	mux.HandleFunc("/v1"+keyPath, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"api_key":"k"}`) })
+	mux.HandleFunc("/v1"+keyPath, func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, `{"api_key":"k"}`)
+	})
 	mux.HandleFunc("/v1/store-products", products)
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -42,8 +44,8 @@ func service(t *testing.T, products http.HandlerFunc) (base string) {
 }
 
 func product(cost string) string {
-	return `{"id":1,"cost":` + cost + `,"category":"Jeans","name":"n","brand":"b","retail_price":49,"department":"Men",` +
-		`"sku":"s","created_at":"2020-01-01T00:00:00Z","updated_at":"2020-01-01T00:00:00Z"}`
+	return `{"id":1,"cost":` + cost + `,"category":"Jeans","name":"n","brand":"b","retail_price":49,` +
+		`"department":"Men","sku":"s","created_at":"2020-01-01T00:00:00Z","updated_at":"2020-01-01T00:00:00Z"}`
 }
 
 func TestATrialAsksForOneRowAndLooksAtIt(t *testing.T) {
@@ -65,12 +67,14 @@ func TestATrialAsksForOneRowAndLooksAtIt(t *testing.T) {
 		t.Errorf("the service's clock is an hour ahead, found %s, %v", state.ClockSkew, state.HasClock)
 	}
 	data = product("1.5")
-	if trial, _, err := tryProducts(t, base); err != nil || !trial.Row || trial.Reject != nil || len(trial.Unknown) > 0 {
+	trial, _, err = tryProducts(t, base)
+	if err != nil || !trial.Row || trial.Reject != nil || len(trial.Unknown) > 0 {
 		t.Errorf("a good row: %+v, %v", trial, err)
 	}
 	data = product(`"dear","color":"red"`)
 	trial, _, err = tryProducts(t, base)
-	if err != nil || trial.Reject == nil || trial.Reject.Field != "cost" || !slices.Equal(trial.Unknown, []string{"color"}) {
+	if err != nil || trial.Reject == nil || trial.Reject.Field != "cost" ||
+		!slices.Equal(trial.Unknown, []string{"color"}) {
 		t.Errorf("a bad row: %+v, %v", trial, err)
 	}
 }
@@ -113,14 +117,16 @@ func TestATrialThatFailsSaysSoAtOnce(t *testing.T) {
 }
 
 func TestATrialOfAnotherSiteIsNotTakenForTheService(t *testing.T) {
-	site := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello") }))
+	hello := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>hello") }
+	site := httptest.NewServer(http.HandlerFunc(hello))
 	defer site.Close()
 	if _, _, err := tryProducts(t, site.URL); err == nil || !strings.Contains(err.Error(), "api_key") {
 		t.Errorf("%v", err)
 	}
 }
 
-// The key endpoint's refusal is not the data endpoint's: a page that could not be asked for is no page past the end.
+// The key endpoint's refusal is not the data endpoint's: a page that could not be asked for is no page past
+// the end.
 func TestAKeyThatCannotBeFetchedIsNoRefusalOfThePage(t *testing.T) {
 	site := httptest.NewServer(http.NotFoundHandler())
 	defer site.Close()

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// cuts is where sets had to be cut, in days relative to the day that each is like. A shop's days look alike: of today's
-// rows so many were created today, so many yesterday. So the next day is cut from the start where this one had to be,
-// and a day that was read while it was today is closed without finding its parts again.
+// cuts is where sets had to be cut, in days relative to the day that each is like. A shop's days look alike:
+// of today's rows so many were created today, so many yesterday. So the next day is cut from the start where
+// this one had to be, and a day that was read while it was today is closed without finding its parts again.
 type cuts []Day
 
 // of is the parts of created for a set that is like day.
@@ -28,14 +28,16 @@ type part struct {
 	rows int
 }
 
-// learn keeps the cuts between parts, leaving out those between neighbors that have room in one page together.
+// learn keeps the cuts between parts, leaving out those between neighbors that have room in one page
+// together.
 func (c *cuts) learn(parts []part, like Day, page int) {
 	if like == Past {
 		return
 	}
 	ends, fill := (*c)[:0:0], 0
 	for i, p := range parts {
-		if i > 0 && fill+p.rows > room(page)*3/4 { // not as full as divide makes them, or they would be cut again at once
+		// Not as full as divide makes them, or they would be cut again at once.
+		if i > 0 && fill+p.rows > room(page)*3/4 {
 			ends = append(ends, parts[i-1].To-like)
 			fill = 0
 		}
@@ -47,9 +49,9 @@ func (c *cuts) learn(parts []part, like Day, page int) {
 // room is how much of a page a planned part fills: rows come between the plan and the reading.
 func room(page int) int { return max(1, page*8/10) }
 
-// divide cuts s, whose rows take several pages, into spans that fit one each by what is known of the rows: how many were
-// created on each day. One span back means that it cannot be cut. What is known decides only how many requests it takes:
-// the spans make up s without gap or overlap whatever it says.
+// divide cuts s, whose rows take several pages, into spans that fit one each by what is known of the rows:
+// how many were created on each day. One span back means that it cannot be cut. What is known decides only
+// how many requests it takes: the spans make up s without gap or overlap whatever it says.
 func divide(s Span, known map[Day]int, page int) []Span {
 	counts := map[Day]int{}
 	for d, n := range known {

@@ -2,11 +2,12 @@
 //
 // # The problem
 //
-// A service hands out a set of rows in pages: page 3 of what was updated on a day, a thousand rows a page. It promises no
-// order, and while we page, rows leave the set and come to it. When a row leaves from a page that we have read, all rows
-// behind it move down a place, and the first row of the next page slips onto a page where we no longer look. So a pass
-// that read every page without an error can have missed rows. More passes alone prove nothing, for each can miss the
-// same row: TestARowThatEveryForwardPassJumpsOverIsFoundByABackwardPass plays a set in which every one does.
+// A service hands out a set of rows in pages: page 3 of what was updated on a day, a thousand rows a page. It
+// promises no order, and while we page, rows leave the set and come to it. When a row leaves from a page that
+// we have read, all rows behind it move down a place, and the first row of the next page slips onto a page
+// where we no longer look. So a pass that read every page without an error can have missed rows. More passes
+// alone prove nothing, for each can miss the same row:
+// TestARowThatEveryForwardPassJumpsOverIsFoundByABackwardPass plays a set in which every one does.
 //
 //	forward            page 0     page 1     page 2       backward           page 0     page 1     page 2
 //	we read page 0    [a b c]     d e f      g h i        we read page 2      a b c      d e f    [g h i]
@@ -16,69 +17,74 @@
 //
 // # The model
 //
-// S(t) is the set at the instant t. It is shrinking (S(t) includes S(u) for t < u: the rows updated on a day that is over,
-// which leave when they are updated again) or growing (S(u) includes S(t): the rows updated since a day, in which an
-// updated row stays). A row that is in the set from the first answer to the last has stayed. A set is whole when every
-// row that stayed was met. We assume of the service:
+// S(t) is the set at the instant t. It is shrinking (S(t) includes S(u) for t < u: the rows updated on a day
+// that is over, which leave when they are updated again) or growing (S(u) includes S(t): the rows updated
+// since a day, in which an updated row stays). A row that is in the set from the first answer to the last has
+// stayed. A set is whole when every row that stayed was met. We assume of the service:
 //
-//   - An answer is true of one instant: its rows are those at their places of S(t), and More says whether S(t) has places
-//     behind them. The places may be in another order at each request.
+//   - An answer is true of one instant: its rows are those at their places of S(t), and More says whether
+//     S(t) has places behind them. The places may be in another order at each request.
 //   - A row keeps its ID, and no other row has it.
 //   - A row keeps the day on which it was created, and it has one.
 //
 // # Claims
 //
-// One answer. Page 0 without more to follow is S(t), whatever the order. Nothing is shorter, and so a set of several pages
-// is cut by the days on which its rows were created (divide) into parts that fit a page. Each row is in one part and stays
-// in it, so the set is whole when each part is.
+// One answer. Page 0 without more to follow is S(t), whatever the order. Nothing is shorter, and so a set of
+// several pages is cut by the days on which its rows were created (divide) into parts that fit a page. Each
+// row is in one part and stays in it, so the set is whole when each part is.
 //
-// Counting. Let a shrinking set have had at most n rows at t, and let n different rows have been met at t or later. Then
-// it is whole. For no row has come since t, so all that were met were in S(t); they are n, and S(t) has no more, so they
-// are S(t); and whatever stayed is in S(t). It does not matter in which order the rows came, how often one was met, or in
-// how many passes. For a growing set the same holds of rows met until t, as long as none leaves.
+// Counting. Let a shrinking set have had at most n rows at t, and let n different rows have been met at t or
+// later. Then it is whole. For no row has come since t, so all that were met were in S(t); they are n, and
+// S(t) has no more, so they are S(t); and whatever stayed is in S(t). It does not matter in which order the
+// rows came, how often one was met, or in how many passes. For a growing set the same holds of rows met until
+// t, as long as none leaves.
 //
-// Where n comes from. If no page has more than P rows, and page k has m > 0 rows and no more to follow, then S(t) has at
-// most n = kP + m rows. P is the number of rows asked for, or what the service says that it grants (pass.atMost); where it
-// grants less and does not say so, the next pass asks for what it grants. Or the service counts: n is its count, if that
-// is the total and not the number of rows on the page (which shows once it is more).
+// Where n comes from. If no page has more than P rows, and page k has m > 0 rows and no more to follow, then
+// S(t) has at most n = kP + m rows. P is the number of rows asked for, or what the service says that it
+// grants (pass.atMost); where it grants less and does not say so, the next pass asks for what it grants. Or
+// the service counts: n is its count, if that is the total and not the number of rows on the page (which
+// shows once it is more).
 //
-// So one backward pass can be enough: it begins at the last page, which says what n is, and if it then meets n different
-// rows, no page was short, no row was met twice, none was missed (Reader.Count). A forward pass proves less. The page that
-// says n comes last, and a row met before may have left and have made room for one that was missed. Passes that fall short
-// of n add up: rows that any of them met since n was last seen to change count (ledger).
+// So one backward pass can be enough: it begins at the last page, which says what n is, and if it then meets
+// n different rows, no page was short, no row was met twice, none was missed (Reader.Count). A forward pass
+// proves less. The page that says n comes last, and a row met before may have left and have made room for one
+// that was missed. Passes that fall short of n add up: rows that any of them met since n was last seen to
+// change count (ledger).
 //
-// Direction. If the relative order holds while we read, a backward pass over a shrinking set misses no row that stayed.
-// The place of such a row only goes down. Had the pass missed it, the row would have been below the page asked for at one
-// request and above it at the next, whose page is lower: its place would have gone up. By the same argument a forward
-// pass over a growing set misses none, and where rows are sorted by update, oldest first, so that an updated row leaves
-// its place for the end, a backward one. That an order holds cannot be seen, so this proves nothing. It says in which
-// direction n will be met soon.
+// Direction. If the relative order holds while we read, a backward pass over a shrinking set misses no row
+// that stayed. The place of such a row only goes down. Had the pass missed it, the row would have been below
+// the page asked for at one request and above it at the next, whose page is lower: its place would have gone
+// up. By the same argument a forward pass over a growing set misses none, and where rows are sorted by
+// update, oldest first, so that an updated row leaves its place for the end, a backward one. That an order
+// holds cannot be seen, so this proves nothing. It says in which direction n will be met soon.
 //
-// Agreement. Two passes in a row over a growing set that met the same unchanged rows are taken for whole. That is no
-// proof: it may miss a row when rows are deleted meanwhile, or when the order is not one that holds. A row that is missed
-// here is late and not lost, for nothing is closed on it: the set is read again, and when its day is over it shrinks.
+// Agreement. Two passes in a row over a growing set that met the same unchanged rows are taken for whole.
+// That is no proof: it may miss a row when rows are deleted meanwhile, or when the order is not one that
+// holds. A row that is missed here is late and not lost, for nothing is closed on it: the set is read again,
+// and when its day is over it shrinks.
 //
-// Chance. If p passes in a row met no row for the first time, then a row that none met was missed by all of these. Let a
-// pass miss it with a probability of at most r, independently of the others; then this happens to some row with one of at
-// most |S| r^p. A shrinking set is taken for whole when that is below 1e-9. It is believed last, when the service does
-// not say n: its pages are short and it counts by the page. (That r is what the passes say of rows that they did miss, and
-// no less than a tenth, is an estimate: see ledger.hidden.)
+// Chance. If p passes in a row met no row for the first time, then a row that none met was missed by all of
+// these. Let a pass miss it with a probability of at most r, independently of the others; then this happens
+// to some row with one of at most |S| r^p. A shrinking set is taken for whole when that is below 1e-9. It is
+// believed last, when the service does not say n: its pages are short and it counts by the page. (That r is
+// what the passes say of rows that they did miss, and no less than a tenth, is an estimate: see
+// ledger.hidden.)
 //
 // # What a claim needs, and what is left to chance
 //
-//	claim                 needs                                        fails when
-//	one answer            a set, or parts, of one page                 two empty answers in a row are both untrue
-//	counting, by pages    full pages; P as asked for, or as said       the service grants more than it says
-//	counting, by count    the total of the set                         the count is an estimate (so it is believed late)
-//	counting, growing     no deletions                                 one row is deleted and another missed: it is late
-//	agreement             an order that holds, no deletions            the missed row is late
-//	chance                passes independent of each other             once in 1e9, if they are
+//	claim               needs                                      fails when
+//	one answer          a set, or parts, of one page               two empty answers in a row are both untrue
+//	counting, by pages  full pages; P as asked for, or as said     the service grants more than it says
+//	counting, by count  the total of the set                       it is an estimate: so it is believed late
+//	counting, growing   no deletions                               a row is deleted and one missed: it is late
+//	agreement           an order that holds, no deletions          the missed row is late
+//	chance              passes independent of each other           once in 1e9, if they are
 //
-// The first assumption has a sharp edge. A service that reads the rows, then counts them all, and works More out from that
-// count answers of two instants. Suppose that page k is full and a few rows follow it. As many rows leave between the two
-// steps, one of them from page k: the answer says that page k is the last, though it shows a row that is gone in place of
-// one that has moved up. It takes an exactly full page, and just these microseconds. A service that counts first, or in
-// the same statement, errs to the safe side.
+// The first assumption has a sharp edge. A service that reads the rows, then counts them all, and works More
+// out from that count answers of two instants. Suppose that page k is full and a few rows follow it. As many
+// rows leave between the two steps, one of them from page k: the answer says that page k is the last, though
+// it shows a row that is gone in place of one that has moved up. It takes an exactly full page, and just
+// these microseconds. A service that counts first, or in the same statement, errs to the safe side.
 //
 // # How a set is read
 //
@@ -90,6 +96,6 @@
 //	                                      chance               -> whole
 //	       maxPasses                                           -> not whole, and why
 //
-// The package sees the service through one function (Set.Ask) and knows neither HTTP nor schemas, so that the model tests
-// put any interleaving of answers and changes behind it.
+// The package sees the service through one function (Set.Ask) and knows neither HTTP nor schemas, so that the
+// model tests put any interleaving of answers and changes behind it.
 package paging

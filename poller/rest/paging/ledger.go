@@ -22,16 +22,16 @@ type tally struct {
 	passes, last int // how many passes met it, and which one last
 }
 
-// bound says that the set had at most so many rows (-1: unknown) at an instant, and that the rows which the passes from
-// since on met were in it then.
+// bound says that the set had at most so many rows (-1: unknown) at an instant, and that the rows which the
+// passes from since on met were in it then.
 type bound struct{ rows, since int }
 
 func newLedger(motion Motion, began int64) *ledger {
 	return &ledger{motion: motion, began: began, pages: bound{rows: -1}, count: bound{rows: -1}}
 }
 
-// add enters a pass. apart is how many rows either this pass or the one before it met, and the other did not; rows
-// changed since the beginning do not count.
+// add enters a pass. apart is how many rows either this pass or the one before it met, and the other did not;
+// rows changed since the beginning do not count.
 func (l *ledger) add(p *pass) (apart int) {
 	fresh := 0
 	l.passes++
@@ -82,8 +82,8 @@ func (l *ledger) limit(p *pass) {
 		}
 		return
 	}
-	// Of a shrinking set those count that were met after. A bound that stays the same holds since it was first known,
-	// for no row can have left.
+	// Of a shrinking set those count that were met after. A bound that stays the same holds since it was first
+	// known, for no row can have left.
 	if pages, since := p.atMost(), l.passes; pages >= 0 && pages != l.pages.rows {
 		if !p.backward { // its bound came last
 			since++
@@ -114,13 +114,13 @@ func (l *ledger) proven(b bound) bool {
 	return met == b.rows
 }
 
-// hidden is a bound of the chance that some row was missed by all passes: so many passes in a row brought nothing new
-// that each of them would have had to miss it.
+// hidden is a bound of the chance that some row was missed by all passes: so many passes in a row brought
+// nothing new that each of them would have had to miss it.
 //
-// Assumed: a pass misses a row independently of the other passes (their page sizes differ, so that rows at the edges of
-// pages in one are inside of a page in the next), and hidden rows are missed no more often than those that some pass
-// missed. The rate is taken over these rows and not over all: with a thousand rows that are permuted among fifty thousand
-// that are not, the mean would make the thousand look safe.
+// Assumed: a pass misses a row independently of the other passes (their page sizes differ, so that rows at
+// the edges of pages in one are inside of a page in the next), and hidden rows are missed no more often than
+// those that some pass missed. The rate is taken over these rows and not over all: with a thousand rows that
+// are permuted among fifty thousand that are not, the mean would make the thousand look safe.
 func (l *ledger) hidden() float64 {
 	missed, misses := 0, 0
 	for _, t := range l.rows {

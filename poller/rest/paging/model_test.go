@@ -9,8 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Every order is drawn, even one that does the most harm at each request, beside short pages, refused pages, empty
-// answers that are not true, and pages that say for ever that more follow. The rule of chance, which assumes more, is off.
+// Every order is drawn, even one that does the most harm at each request, beside short pages, refused pages,
+// empty answers that are not true, and pages that say for ever that more follow. The rule of chance, which
+// assumes more, is off.
 func TestADayReportedClosedHasNoMissingRowWhateverTheInterleaving(t *testing.T) {
 	closed, all := 0, 0
 	check(t, 40, func(t *rapid.T) {
@@ -67,8 +68,8 @@ func TestACountedPassThatIsWholeHasNoMissingRowWhateverTheInterleaving(t *testin
 	}
 }
 
-// Pages that are all short, because the same number of rows was left out of each, are not taken for full ones of a service
-// that grants little. If it says that it grants so many, they are.
+// Pages that are all short, because the same number of rows was left out of each, are not taken for full ones
+// of a service that grants little. If it says that it grants so many, they are.
 func TestShortPagesDoNotShowHowLongAPageIs(t *testing.T) {
 	for said, want := range map[int]bool{-1: false, PageSize: false, 3: true, 5: false} {
 		ask := func(_ context.Context, _ Span, k, _ int) (Answer, error) {
@@ -86,8 +87,8 @@ func TestShortPagesDoNotShowHowLongAPageIs(t *testing.T) {
 	}
 }
 
-// A service that counts the whole table whatever it is asked for sends the search for the last page far past the end. The
-// pass is read all the same.
+// A service that counts the whole table whatever it is asked for sends the search for the last page far past
+// the end. The pass is read all the same.
 func TestACountOfOtherRowsDoesNotHideTheLastPage(t *testing.T) {
 	ask := func(_ context.Context, _ Span, k, size int) (Answer, error) {
 		a := Answer{More: k < 2, Count: 20 * size, Size: size}
@@ -105,8 +106,8 @@ func TestACountOfOtherRowsDoesNotHideTheLastPage(t *testing.T) {
 	}
 }
 
-// Independent random order, the assumption of the rule of chance, where nothing is counted: the day is closed in the end,
-// and nothing is missing.
+// Independent random order, the assumption of the rule of chance, where nothing is counted: the day is closed
+// in the end, and nothing is missing.
 func TestADayInRandomOrderIsClosedByChanceBelowTheBound(t *testing.T) {
 	closed, all := 0, 0
 	check(t, 6, func(t *rapid.T) {
@@ -124,7 +125,8 @@ func TestADayInRandomOrderIsClosedByChanceBelowTheBound(t *testing.T) {
 	t.Logf("%d of %d reads closed the day", closed, all)
 }
 
-// The open window: rows come and are updated at every moment. Orders whose relative order holds, and those by updated_at.
+// The open window: rows come and are updated at every moment. Orders whose relative order holds, and those by
+// updated_at.
 func TestAReadOfTheOpenWindowReportedWholeHeldAllThatWasVisibleWhenItBegan(t *testing.T) {
 	whole, all := 0, 0
 	check(t, 12, func(t *rapid.T) {
@@ -179,9 +181,9 @@ func TestTheSpansOfADividedSetMakeItUpWithoutGapOrOverlap(t *testing.T) {
 	})
 }
 
-// What a backward pass is for. Whenever the row in question is the first of the page that is asked for, a row before it
-// leaves: then it is on the page before, which a forward pass has read. No number of forward passes finds it, though each
-// looks complete; a backward pass comes by.
+// What a backward pass is for. Whenever the row in question is the first of the page that is asked for, a row
+// before it leaves: then it is on the page before, which a forward pass has read. No number of forward passes
+// finds it, though each looks complete; a backward pass comes by.
 func TestARowThatEveryForwardPassJumpsOverIsFoundByABackwardPass(t *testing.T) {
 	const page, wanted = 4, 150
 	var rows []uint64

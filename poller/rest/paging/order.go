@@ -27,9 +27,9 @@ func (o Order) fits(rows []Row) bool {
 	return true
 }
 
-// orderOf finds the order in the answers of a forward pass. It leaves out rows that the pass had met already: a row that
-// is updated while we page pushes others onto the next page. shown is false where the pages do not tell: there is one
-// alone, or all rows have one time.
+// orderOf finds the order in the answers of a forward pass. It leaves out rows that the pass had met already:
+// a row that is updated while we page pushes others onto the next page. shown is false where the pages do not
+// tell: there is one alone, or all rows have one time.
 func orderOf(answers []Answer) (by Order, shown bool) {
 	least, most := int64(math.MaxInt64), int64(math.MinInt64)
 	met := map[key]bool{}

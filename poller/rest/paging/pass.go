@@ -23,7 +23,8 @@ type pass struct {
 	size    int // asked for, in every request: a page's number means nothing otherwise
 	began   int64
 
-	// answers in the order in which they came. Those from begin on are the pass: before them it looked for the last page.
+	// answers in the order in which they came. Those from begin on are the pass: before them it looked for the
+	// last page.
 	answers []Answer
 	begin   int
 	// last is the number of the last page; exact: that page said itself that it is.
@@ -36,8 +37,8 @@ type pass struct {
 
 // ask asks for a page and notes what came.
 //
-// An empty page 0 closes a day only if a second answer says the same: a service that has just lost its tables, or a
-// gateway that has nothing to say, answers like this too.
+// An empty page 0 closes a day only if a second answer says the same: a service that has just lost its
+// tables, or a gateway that has nothing to say, answers like this too.
 func (p *pass) ask(ctx context.Context, page int) (Answer, error) {
 	a, err := p.set.Ask(ctx, p.created, page, p.size)
 	if err == nil && page == 0 && len(a.Rows) == 0 && !a.More && p.set.Motion == Shrinking {
@@ -66,8 +67,8 @@ func (p *pass) count() {
 	}
 }
 
-// forward reads from page 0 until no more pages follow. A short or empty page is not the end. When the service refuses a
-// page although it said at the one before that more follow, rows have left meanwhile.
+// forward reads from page 0 until no more pages follow. A short or empty page is not the end. When the
+// service refuses a page although it said at the one before that more follow, rows have left meanwhile.
 func (p *pass) forward(ctx context.Context) error {
 	defer p.count()
 	a, err := p.ask(ctx, 0)
@@ -88,8 +89,8 @@ func (p *pass) forward(ctx context.Context) error {
 	return err
 }
 
-// idle tells whether the last maxIdle answers brought nothing that the pass had not met. It looks ever less often,
-// because it sorts all that was met.
+// idle tells whether the last maxIdle answers brought nothing that the pass had not met. It looks ever less
+// often, because it sorts all that was met.
 func (p *pass) idle() bool {
 	n := len(p.answers)
 	if n > maxPages {
@@ -101,8 +102,9 @@ func (p *pass) idle() bool {
 	return len(distinct(p.answers)) == len(distinct(p.answers[:n-maxIdle]))
 }
 
-// findLast asks for the last page, first at guess. It gives up behind limit (endless). What the service says of the
-// number of rows only shortens the search: one jump, and if that goes past the end, the search goes on from where it was.
+// findLast asks for the last page, first at guess. It gives up behind limit (endless). What the service says
+// of the number of rows only shortens the search: one jump, and if that goes past the end, the search goes on
+// from where it was.
 func (p *pass) findLast(ctx context.Context, guess, limit int) (Answer, error) {
 	a, err := p.ask(ctx, guess)
 	low, jumped := -1, false // low is the highest page of which we know that more follow
@@ -135,8 +137,8 @@ func (p *pass) findLast(ctx context.Context, guess, limit int) (Answer, error) {
 	return a, err
 }
 
-// back reads from the last page, for which it looks from guess to limit, to page 0. Each page that says that it is the last
-// begins the pass anew: what stood above it was read, but is no part of the pass.
+// back reads from the last page, for which it looks from guess to limit, to page 0. Each page that says that
+// it is the last begins the pass anew: what stood above it was read, but is no part of the pass.
 func (p *pass) back(ctx context.Context, guess, limit int) error {
 	defer p.count()
 	p.backward = true
@@ -167,8 +169,8 @@ func (p *pass) snapshot() bool { return p.exact && p.last == 0 }
 // rows are the different rows that the pass met, sorted by name.
 func (p *pass) rows() []Row { return distinct(p.answers[p.begin:]) }
 
-// distinct sorts the rows of answers by name and drops all but the newest of each. Sorting takes a fifth of the time that
-// a map of them would.
+// distinct sorts the rows of answers by name and drops all but the newest of each. Sorting takes a fifth of
+// the time that a map of them would.
 func distinct(answers []Answer) []Row {
 	n := 0
 	for _, a := range answers {
@@ -182,10 +184,10 @@ func distinct(answers []Answer) []Row {
 	return slices.CompactFunc(rows, func(a, b Row) bool { return byName(a, b) == 0 })
 }
 
-// atMost is how many rows the set can have had at most when its last page was read; -1 where the pass does not show it.
-// It counts the pages below the last as full, so it must know how many rows a full page has: as many as were asked for,
-// or as many as the service says itself, if a page had so many. That pages are all of one length does not show it: each
-// may have left out as many.
+// atMost is how many rows the set can have had at most when its last page was read; -1 where the pass does
+// not show it. It counts the pages below the last as full, so it must know how many rows a full page has: as
+// many as were asked for, or as many as the service says itself, if a page had so many. That pages are all of
+// one length does not show it: each may have left out as many.
 func (p *pass) atMost() int {
 	if !p.exact {
 		return -1
@@ -204,7 +206,7 @@ func (p *pass) atMost() int {
 	switch {
 	case p.last == 0:
 		return last
-	case !known, last > full, last == 0: // an empty last page, below which another says that more follows, contradicts it
+	case !known, last > full, last == 0: // empty: it contradicts the page below, which says that more follows
 		return -1
 	}
 	return p.last*full + last

@@ -8,8 +8,8 @@ import (
 const (
 	// PageSize is how many rows are asked for: what the service's document allows.
 	PageSize = 1000
-	// steadyPasses is how many passes go by the same page size, because the order may be stable, before what rests on
-	// the service's own count or on chance is believed.
+	// steadyPasses is how many passes go by the same page size, because the order may be stable, before what
+	// rests on the service's own count or on chance is believed.
 	steadyPasses = 8
 	// maxPasses bounds the passes over one part of a set. Random order with a few pages takes about ten.
 	maxPasses = 60
@@ -19,7 +19,8 @@ const (
 	hiddenChance = 1e-9
 )
 
-// Reader reads sets of one service. It belongs to one goroutine. What it learns makes reads cheaper and decides nothing.
+// Reader reads sets of one service. It belongs to one goroutine. What it learns makes reads cheaper and
+// decides nothing.
 type Reader struct {
 	now    func() int64
 	onPass func()
@@ -27,16 +28,16 @@ type Reader struct {
 	size, steady int
 	chance       float64
 
-	// Learned, for as long as the Reader lives. full is how many rows a page has that is not the last, 0 where no such
-	// page was seen; stale: by an earlier read than the one in hand.
+	// Learned, for as long as the Reader lives. full is how many rows a page has that is not the last, 0 where
+	// no such page was seen; stale: by an earlier read than the one in hand.
 	full  int
 	stale bool
 	order Order
 	cuts  cuts
 }
 
-// NewReader returns a Reader. now is the clock that stamps the rows, in the unit of Row.Updated; onPass hears of each
-// pass that took several pages.
+// NewReader returns a Reader. now is the clock that stamps the rows, in the unit of Row.Updated; onPass hears
+// of each pass that took several pages.
 func NewReader(now func() int64, onPass func()) *Reader {
 	return &Reader{now: now, onPass: onPass, size: PageSize, steady: steadyPasses, chance: hiddenChance}
 }
@@ -80,9 +81,10 @@ func (r *Reader) newPass(set *Set, created Span, size int) *pass {
 	return &pass{r: r, set: set, created: created, size: size, began: r.now()}
 }
 
-// Count reads a shrinking set in one backward pass, and says that it is whole if the pass met as many rows as there were
-// when it began: some n/1000 requests and one more. It looks for the last page at guess first, and gives up behind limit.
-// With limit 0 it reads the set only if it fits one page. What is not whole was still read.
+// Count reads a shrinking set in one backward pass, and says that it is whole if the pass met as many rows as
+// there were when it began: some n/1000 requests and one more. It looks for the last page at guess first, and
+// gives up behind limit. With limit 0 it reads the set only if it fits one page. What is not whole was still
+// read.
 func (r *Reader) Count(ctx context.Context, set Set, guess, limit int) (Outcome, error) {
 	p := r.newPass(&set, set.Created, r.size)
 	err := p.back(ctx, guess, limit)
@@ -119,12 +121,13 @@ func (r *Reader) Read(ctx context.Context, set Set) (Outcome, error) {
 	return total, nil
 }
 
-// part reads the part of set that was created in a span if it fits one page or cannot be cut; otherwise it returns the
-// parts to read instead.
+// part reads the part of set that was created in a span if it fits one page or cannot be cut; otherwise it
+// returns the parts to read instead.
 //
-// It reads a part that does not fit to its end all the same. Only then does it know where its rows were created, so that
-// the parts fit, and the rows are published meanwhile. So a set of n rows takes some 2n/1000 requests the first time and
-// n/800 from then on. To halve it blindly would take a full page at each level, and learn nothing from it of the rest.
+// It reads a part that does not fit to its end all the same. Only then does it know where its rows were
+// created, so that the parts fit, and the rows are published meanwhile. So a set of n rows takes some 2n/1000
+// requests the first time and n/800 from then on. To halve it blindly would take a full page at each level,
+// and learn nothing from it of the rest.
 func (r *Reader) part(ctx context.Context, set *Set, created Span) (Outcome, []Span, error) {
 	p := r.newPass(set, created, r.size)
 	if err := p.forward(ctx); err != nil {
@@ -152,11 +155,11 @@ func (r *Reader) part(ctx context.Context, set *Set, created Span) (Outcome, []S
 	return o, nil, err
 }
 
-// repeat reads a part that cannot be cut until it is whole; first is the forward pass that found it too big. What makes
-// it whole, and why, stands in the package's comment.
+// repeat reads a part that cannot be cut until it is whole; first is the forward pass that found it too big.
+// What makes it whole, and why, stands in the package's comment.
 //
-// Passes over a shrinking set go backward. Over a growing one they go forward, or backward where rows are sorted by
-// updated_at ascending: an updated row then goes to the end, and its followers move down.
+// Passes over a shrinking set go backward. Over a growing one they go forward, or backward where rows are
+// sorted by updated_at ascending: an updated row then goes to the end, and its followers move down.
 func (r *Reader) repeat(ctx context.Context, first *pass) (o Outcome, err error) {
 	set := first.set
 	l := newLedger(set.Motion, first.began)
@@ -188,8 +191,8 @@ func (r *Reader) repeat(ctx context.Context, first *pass) (o Outcome, err error)
 			return o, nil
 		}
 	}
-	o.Why = fmt.Sprintf("%d passes over %d rows created %s never showed them all (the order changes between requests)",
-		maxPasses, o.Rows, first.created)
+	o.Why = fmt.Sprintf("%d passes over %d rows created %s never showed them all "+
+		"(the order changes between requests)", maxPasses, o.Rows, first.created)
 	return o, nil
 }
 
@@ -202,8 +205,8 @@ func (r *Reader) enough(l *ledger, p *pass, n, apart int) bool {
 	return l.proven(l.pages) || n > r.steady && (counted || l.hidden() < r.chance)
 }
 
-// sizeOf is the page size of pass n: what the service grants, while the order may be stable; then another each time, so
-// that the edges of pages lie between other rows.
+// sizeOf is the page size of pass n: what the service grants, while the order may be stable; then another
+// each time, so that the edges of pages lie between other rows.
 func (r *Reader) sizeOf(n int) int {
 	page := r.Page()
 	if n <= r.steady || page < 4 {
@@ -212,16 +215,19 @@ func (r *Reader) sizeOf(n int) int {
 	return page - n*37%(page/2)
 }
 
-// Newest reads the end of a growing set where changes appear: page by page, until one has a row that was updated before
-// since. It closes nothing. ok is false where the service no longer sorts by updates, or where more than limit pages
-// would be needed. Where rows are sorted ascending, it looks for the last page at guess first, and returns where it was.
-func (r *Reader) Newest(ctx context.Context, set Set, since int64, guess, limit int) (last int, ok bool, err error) {
+// Newest reads the end of a growing set where changes appear: page by page, until one has a row that was
+// updated before since. It closes nothing. ok is false where the service no longer sorts by updates, or where
+// more than limit pages would be needed. Where rows are sorted ascending, it looks for the last page at guess
+// first, and returns where it was.
+func (r *Reader) Newest(
+	ctx context.Context, set Set, since int64, guess, limit int,
+) (last int, ok bool, err error) {
 	p := &pass{r: r, set: &set, created: set.Created, size: r.size}
 	var a Answer
 	step := 1
 	if r.order == Ascending {
-		// From the last page down: a row that is updated meanwhile leaves its place for the end, and its followers move
-		// toward the pages that are read after.
+		// From the last page down: a row that is updated meanwhile leaves its place for the end, and its followers
+		// move toward the pages that are read after.
 		step = -1
 		a, err = p.findLast(ctx, guess, maxPages)
 		last = a.page

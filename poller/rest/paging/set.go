@@ -10,8 +10,8 @@ import (
 type Motion int
 
 const (
-	// Shrinking sets have rows that leave (they are updated, or deleted), and none that comes: what was updated on a day
-	// that is over.
+	// Shrinking sets have rows that leave (they are updated, or deleted), and none that comes: what was updated
+	// on a day that is over.
 	Shrinking Motion = iota
 	// Growing sets have rows that come and, deletions apart, none that leaves: what was updated since a day.
 	Growing
@@ -24,8 +24,8 @@ type Set struct {
 	// Created is when the rows of the set were created: the set is cut along it where pages do not suffice.
 	Created Span
 	Motion  Motion
-	// Like is the day of which this set has the rows, for cuts that suit one day often suit the next; Past: it is like no
-	// other.
+	// Like is the day of which this set has the rows, for cuts that suit one day often suit the next; Past: it
+	// is like no other.
 	Like Day
 	// Once: the set is read in one pass, even where that does not show that the pass met every row.
 	Once bool
@@ -63,7 +63,8 @@ func (a Answer) oldest() int64 {
 
 // Row is what paging looks at in a row.
 type Row struct {
-	// ID is the row's name, or a hash of its text where it has none (Nameless). A row keeps it while it stays in the set.
+	// ID is the row's name, or a hash of its text where it has none (Nameless). A row keeps it while it stays in
+	// the set.
 	ID       uint64
 	Nameless bool
 	// Created is the day on which it was created, as far as known (else Past). It only helps to plan cuts.

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// shelf is a service whose rows change between any two answers, as rapid draws it. Its clock begins at 1, and a row that
-// was updated before 0 was updated on the day before.
+// shelf is a service whose rows change between any two answers, as rapid draws it. Its clock begins at 1, and
+// a row that was updated before 0 was updated on the day before.
 type shelf struct {
 	t     *rapid.T
 	rows  []Row
@@ -64,7 +64,8 @@ func newShelf(t *rapid.T, m Motion, orders ...order) *shelf {
 	s.lying = rapid.Bool().Draw(t, "a full page says more")
 	s.past = rapid.IntRange(0, 2).Draw(t, "past the end")
 	s.rng = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-	s.pace, s.changes = rapid.IntRange(1, 10).Draw(t, "answers a change"), rapid.IntRange(0, 40).Draw(t, "changes in all")
+	s.pace = rapid.IntRange(1, 10).Draw(t, "answers a change")
+	s.changes = rapid.IntRange(0, 40).Draw(t, "changes in all")
 	s.steady = rapid.SampledFrom([]int{0, 1, steadyPasses}).Draw(t, "steady passes")
 	days := rapid.SampledFrom([]int{1, 1, 2, 4}).Draw(t, "created days")
 	for range rapid.IntRange(0, 30).Draw(t, "rows") + rapid.SampledFrom([]int{0, 10}).Draw(t, "more rows") {
@@ -150,7 +151,7 @@ func (s *shelf) ask(_ context.Context, created Span, page, size int) (Answer, er
 	if s.faults && rapid.IntRange(0, 30).Draw(s.t, "fault") == 0 {
 		return Answer{}, errBroken
 	}
-	if s.faults && page > 0 && rapid.IntRange(0, 20).Draw(s.t, "refused page") == 0 { // by something between us and the service
+	if s.faults && page > 0 && rapid.IntRange(0, 20).Draw(s.t, "refused page") == 0 { // by a proxy
 		return Answer{Beyond: true, Count: -1}, nil
 	}
 	if s.hollow > 0 && rapid.IntRange(0, 4).Draw(s.t, "hollow answer") == 0 {
@@ -191,7 +192,8 @@ func (s *shelf) reader(chance float64) *Reader {
 	return r
 }
 
-// everyRowRead fails unless all rows that are in the set now, and have been unchanged since start, were read as they are.
+// everyRowRead fails unless all rows that are in the set now, and have been unchanged since start, were read
+// as they are.
 func (s *shelf) everyRowRead(start int64) {
 	for _, r := range s.matching(Always) {
 		if r.Updated > start {
@@ -204,8 +206,8 @@ func (s *shelf) everyRowRead(start int64) {
 	}
 }
 
-// check tries property 100 times and as often again as times says, because the interleavings that break a rule are rare.
-// STORESTREAM_TEST_ROUNDS multiplies that (make test-long).
+// check tries property 100 times and as often again as times says, because the interleavings that break a
+// rule are rare. STORESTREAM_TEST_ROUNDS multiplies that (make test-long).
 func check(t *testing.T, times int, property func(*rapid.T)) {
 	t.Helper()
 	if n, err := strconv.Atoi(os.Getenv("STORESTREAM_TEST_ROUNDS")); err == nil {
