@@ -56,7 +56,7 @@ func program(t *testing.T) string {
 // PostgreSQL's socket is in it, and open, because PostgreSQL may run as another user.
 func isolated(t *testing.T) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "demo-test-") //nolint:usetesting // t.TempDir is too long, and closed to others
+	folder, err := os.MkdirTemp("", "demo-test-") //nolint:usetesting // TempDir is too long and closed
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,8 @@ type options struct {
 
 const usage = `Runs all of storestream on this machine: PostgreSQL behind PgBouncer, an embedded Kafka broker
 and schema registry on real ports, a stand-in for the commerce data service with live traffic, and
-storestream, which publishes it all. Nothing needs to be installed but Go. Everything listens on 127.0.0.1 only.
-Ctrl-C ends it and leaves nothing behind.
+storestream, which publishes it all. Nothing needs to be installed but Go. Everything listens on 127.0.0.1
+only. Ctrl-C ends it and leaves nothing behind.
 
 Usage:
   demo [flags]

@@ -106,8 +106,8 @@ func (s *stack) write(name, content string) string {
 	return path
 }
 
-// quick polls so often, and reaches back so little, that a test need not wait. The overlap must stay longer than
-// storefake's transactions stay open.
+// quick polls so often, and reaches back so little, that a test need not wait. The overlap must stay longer
+// than storefake's transactions stay open.
 var quick = resources("2s")
 
 // resources are settings of all resources that poll quickly. The tables' are read more often.

@@ -110,7 +110,8 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 	b.until("there are five cards", `document.querySelectorAll("article").length === 5`)
 	for selector, texts := range map[string][]string{
 		"#headline": {"users is polled by nobody; orders is failing; " +
-			"shipments is being loaded for the first time; order_items is published, but not settled; products is polled by other instances; " +
+			"shipments is being loaded for the first time; order_items is published, but not settled; " +
+			"products is polled by other instances; " +
 			"1,204 rows cannot be published."},
 		"#notices": {"The service has been refusing requests for their rate since",
 			"2.5 of 10 requests a second", "shop-2-99 has not enabled users",
