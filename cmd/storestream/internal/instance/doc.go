@@ -1,7 +1,7 @@
 // Package instance is a running storestream: a member of the group, which polls and publishes the resources
 // that fall to it.
 //
-//	the group ──gives a resource──> Instance ──runs──> owner (one of each resource)
+//	the group ──gives a resource──> instance ──runs──> owner (one of each resource)
 //	                                                     | confirm, take, rebuild, then poll
 //	groupMonitor ──asks the group, reads the topics──>   v
 //	     \───────────────> the page and the metrics <── ownerStatus

@@ -40,8 +40,8 @@ func Name() string {
 	return fmt.Sprintf("%s-%d", host, os.Getpid())
 }
 
-// Instance is one running storestream. Every field lives as long as the process.
-type Instance struct {
+// instance is one running storestream. Every field lives as long as the process.
+type instance struct {
 	c       Config
 	sources *connect.Sources
 	group   *producer.Group
@@ -68,12 +68,12 @@ func Run(ctx context.Context, c Config) error {
 	return in.run(ctx)
 }
 
-func newInstance(c Config) (*Instance, error) {
+func newInstance(c Config) (*instance, error) {
 	sources, err := connect.OpenSources(c.Settings, c.Log)
 	if err != nil {
 		return nil, err
 	}
-	in := &Instance{c: c, sources: sources, shift: newShift(), owners: map[string]*owner{}}
+	in := &instance{c: c, sources: sources, shift: newShift(), owners: map[string]*owner{}}
 	enabled := c.Settings.Enabled()
 	in.group = producer.NewGroup(c.Cluster, enabled, in.own)
 	sweeping := make(chan struct{}, 1) // room for the one resource that sweeps
@@ -84,7 +84,7 @@ func newInstance(c Config) (*Instance, error) {
 	return in, nil
 }
 
-func (in *Instance) run(ctx context.Context) error {
+func (in *instance) run(ctx context.Context) error {
 	membership, leave := context.WithCancel(context.Background())
 	defer leave()
 	result := make(chan error, 1)
@@ -104,12 +104,12 @@ func (in *Instance) run(ctx context.Context) error {
 
 // own is called by the group for each resource that falls to this instance. What falls to it while it stops
 // is left to the others.
-func (in *Instance) own(ctx context.Context, resource string) {
+func (in *instance) own(ctx context.Context, resource string) {
 	in.shift.work(func() { in.owners[resource].run(ctx) })
 }
 
 // snapshot is what the status page shows.
-func (in *Instance) snapshot() status.Snapshot {
+func (in *instance) snapshot() status.Snapshot {
 	s := status.Snapshot{Group: in.c.Settings.Kafka.Group, DeadLettersTopic: in.c.Cluster.DeadLetters(),
 		Waiting: in.group.Waiting()}
 	owned := map[string]bool{}
@@ -141,7 +141,7 @@ func requests(codes map[string]int64) *status.Requests {
 }
 
 // service is how the REST service is reached.
-func (in *Instance) service() *status.Service {
+func (in *instance) service() *status.Service {
 	state := in.sources.Service()
 	s := &status.Service{Allowed: state.RequestsPerSecond, Ceiling: in.c.Settings.Store.MaxRequestsPerSecond,
 		RefusedSince: state.RefusedSince.UTC()}
