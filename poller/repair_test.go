@@ -351,3 +351,23 @@ func TestADeadLetterWrittenDuringASweepStays(t *testing.T) {
 		t.Errorf("dead letters %v", s.letters)
 	}
 }
+
+// A row that is shown now and then, and never rests, is neither published nor taken for deleted.
+func TestARowThatComesAndGoesIsNotTakenForDeleted(t *testing.T) {
+	s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
+	s.forge(s.published(s.row(1, time.Hour, 9)))
+	id := s.askSweep()
+	for n := 0; s.mark.Request < id || s.mark.Sweep != nil; n++ {
+		// A round comes an overlap after the one before: every other one meets the row.
+		if delete(s.rows, 1); int(s.now.Sub(schemas.InstantOf(noon))/shopOverlap)%2 == 0 {
+			s.rows[1] = s.row(1, -time.Hour, 5)
+		}
+		s.poll()
+		if s.now = s.now.Add(10 * time.Second); n > 1000 {
+			t.Fatal("the sweep does not end")
+		}
+	}
+	if got := s.mark.Swept; got.Tombstones != 0 || !strings.Contains(got.Left, "came and went") {
+		t.Errorf("swept %+v", got)
+	}
+}
