@@ -14,7 +14,7 @@ import (
 // assumes more, is off.
 func TestADayReportedClosedHasNoMissingRowWhateverTheInterleaving(t *testing.T) {
 	closed, all := 0, 0
-	check(t, 40, func(t *rapid.T) {
+	check(t, 24, func(t *rapid.T) {
 		s := newShelf(t, Shrinking, everyOrder...)
 		s.deletes, s.faults = true, rapid.Bool().Draw(t, "faults")
 		s.silent, s.hollow = rapid.Bool().Draw(t, "silent"), rapid.IntRange(0, 1).Draw(t, "hollow answers")
@@ -40,7 +40,7 @@ func TestADayReportedClosedHasNoMissingRowWhateverTheInterleaving(t *testing.T) 
 // One backward pass that met as many rows as there were when it began.
 func TestACountedPassThatIsWholeHasNoMissingRowWhateverTheInterleaving(t *testing.T) {
 	whole, paged, all := 0, 0, 0
-	check(t, 80, func(t *rapid.T) {
+	check(t, 40, func(t *rapid.T) {
 		s := newShelf(t, Shrinking, everyOrder...)
 		s.deletes, s.faults = true, rapid.Bool().Draw(t, "faults")
 		s.silent, s.hollow = rapid.Bool().Draw(t, "silent"), rapid.IntRange(0, 1).Draw(t, "hollow answers")
@@ -129,7 +129,7 @@ func TestADayInRandomOrderIsClosedByChanceBelowTheBound(t *testing.T) {
 // updated_at.
 func TestAReadOfTheOpenWindowReportedWholeHeldAllThatWasVisibleWhenItBegan(t *testing.T) {
 	whole, all := 0, 0
-	check(t, 12, func(t *rapid.T) {
+	check(t, 6, func(t *rapid.T) {
 		s := newShelf(t, Growing, byID, byIDDown, byUpdated, byUpdatedDown, byHash)
 		s.faults = rapid.Bool().Draw(t, "faults")
 		r := s.reader(0)
