@@ -78,6 +78,9 @@ func (db *database) startPooler(ctx context.Context, s *screen, at *port) error 
 	s.starting("PgBouncer")
 	b, err := servers.StartPgBouncer(ctx, servers.PgBouncerConfig{
 		Postgres: db.postgres, Users: map[string]string{storefake.ReaderRole: readerPassword}, Port: at.number,
+		// Whoever stops PostgreSQL to see what happens should not have to wait for two minutes, PgBouncer's
+		// default.
+		Settings: map[string]string{"query_wait_timeout": "10"},
 	})
 	if ctx.Err() != nil {
 		return ctx.Err()
