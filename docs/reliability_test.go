@@ -18,7 +18,7 @@ var (
 	heading  = regexp.MustCompile(`(?m)^#+ (.+)$`)
 	notInIt  = regexp.MustCompile(`[^a-z0-9 _-]`) // an anchor
 	caseHead = regexp.MustCompile(`(?m)^### (.+)$`)
-	made     = regexp.MustCompile("`make ([a-z-]+)[^`]*`")
+	made     = regexp.MustCompile("`make\\s+([a-z0-9-]+)[^`]*`")
 )
 
 // documents are the pages of the project, by path from this folder.
