@@ -17,20 +17,20 @@ var paces = map[string]map[string]string{
 // the source that it is really read from. Without a DSN a value that equals PostgreSQL's default counts as
 // not set: a copy of example.yaml has every default written out, and nobody wants whole days over REST every
 // second. Whoever does says `source: rest`.
-func complete(v *values) {
+func complete(s *settings) {
 	for _, d := range schemas.Declared() {
 		path, from := "resources."+d.Name+".", fromDefault
-		source := v.of(path + "source").Text
-		fallback := source == Postgres && d.Table != "" && v.of(keyDSN).Text == ""
+		source := s.byKey[path+"source"].text
+		fallback := source == Postgres && d.Table != "" && s.byKey[keyDSN].text == ""
 		if fallback {
 			source, from = REST, "because postgres.dsn is empty"
-			v.lay(layer{path + "source": {source, from}})
+			s.set(path+"source", source, from)
 		}
-		for _, key := range []string{"interval", "overlap"} {
-			given := v.of(path + key)
-			unset := given.From == fromDefault || fallback && sameDuration(given.Text, paces[Postgres][key])
+		for _, name := range []string{"interval", "overlap"} {
+			given := s.byKey[path+name]
+			unset := given.from == fromDefault || fallback && sameDuration(given.text, paces[Postgres][name])
 			if source == REST && unset {
-				v.lay(layer{path + key: {paces[REST][key], from}})
+				given.text, given.from = paces[REST][name], from
 			}
 		}
 	}

@@ -12,46 +12,43 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// loadFile lays a YAML file over v. It goes over YAML's nodes, because they know their lines and their text
+// loadFile lays a YAML file over s. It goes over YAML's nodes, because they know their lines and their text
 // as it was written. A key without a value (null) is not set.
-func loadFile(path string, v *values, m *mistakes) {
+func loadFile(path string, s *settings) {
 	if path == "" {
 		return
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		m.add(Mistake{Key: path, Rule: fmt.Sprintf("the configuration file cannot be read: %v", fileError(err))})
+		s.mistake(path, "", fmt.Sprintf("the configuration file cannot be read: %v", fileError(err)))
 		return
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, second yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		if !errors.Is(err, io.EOF) { // an empty file sets nothing
-			m.add(Mistake{Key: path, Rule: "not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")})
+			s.mistake(path, "", "not YAML: "+strings.TrimPrefix(err.Error(), "yaml: "))
 		}
 		return
 	}
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
-		m.add(Mistake{Key: path, Rule: "expected one YAML document, found more"})
+		s.mistake(path, "", "expected one YAML document, found more")
 		return
 	}
-	f := &yamlFile{name: filepath.Base(path), known: v.known, mistakes: m, given: layer{}}
+	f := &yamlFile{name: filepath.Base(path), settings: s}
 	f.section("", doc.Content[0])
-	v.lay(f.given)
 }
 
-// yamlFile collects what a file sets.
+// yamlFile is the file while it is read into settings.
 type yamlFile struct {
 	name     string
-	known    *keys
-	mistakes *mistakes
-	given    layer
+	settings *settings
 }
 
 func (f *yamlFile) at(n *yaml.Node) string { return fmt.Sprintf("%s:%d", f.name, n.Line) }
 
 func (f *yamlFile) mistake(key string, n *yaml.Node, rule string) {
-	f.mistakes.add(Mistake{Key: key, From: f.at(n), Rule: rule})
+	f.settings.mistake(key, f.at(n), rule)
 }
 
 // section goes over a mapping whose key is path ("" for the whole file).
@@ -65,7 +62,7 @@ func (f *yamlFile) section(path string, n *yaml.Node) {
 		if what == "" {
 			what = f.name
 		}
-		f.mistake(what, n, "expected a section with the keys "+f.known.inSection(path))
+		f.mistake(what, n, "expected a section with the keys "+f.settings.inSection(path))
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 { // first: a key of the mapping itself wins over a merged one
@@ -89,12 +86,12 @@ func (f *yamlFile) section(path string, n *yaml.Node) {
 }
 
 func (f *yamlFile) key(key string, name, value *yaml.Node) {
-	if f.known.sections[key] {
+	if f.settings.isSection(key) {
 		f.section(key, value)
 		return
 	}
-	if !f.known.has(key) {
-		f.mistakes.unknown(key, f.at(name))
+	if f.settings.byKey[key] == nil {
+		f.settings.unknown(key, f.at(name))
 		return
 	}
 	value = target(value)
@@ -106,7 +103,7 @@ func (f *yamlFile) key(key string, name, value *yaml.Node) {
 		f.mistake(key, value, err.Error())
 		return
 	}
-	f.given[key] = setting{text, f.at(value)}
+	f.settings.set(key, text, f.at(value))
 }
 
 // scalar is a value as it was written, or a list's elements between commas.

@@ -1,9 +1,7 @@
 package config
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -51,52 +49,4 @@ func (e *InvalidError) Error() string {
 		b.WriteString("\n  " + m.String())
 	}
 	return b.String()
-}
-
-// mistakes collects what is wrong while a configuration is loaded.
-type mistakes struct {
-	values *values
-	found  []Mistake
-	broken map[string]bool // keys whose value is a mistake: one of each is enough
-}
-
-func (m *mistakes) add(one Mistake) { m.found = append(m.found, one) }
-
-// unknown adds a key that nobody knows.
-func (m *mistakes) unknown(key, from string) {
-	nearest := m.values.known.nearest(key)
-	m.add(Mistake{Key: key, From: from, Rule: "unknown key; the nearest known one is " + nearest})
-}
-
-// value adds a mistake in the value of a known key.
-func (m *mistakes) value(key, rule string) {
-	if m.broken[key] {
-		return
-	}
-	m.broken[key] = true
-	m.add(Mistake{Key: key, Value: m.values.shown(key), From: m.values.of(key).From, Rule: rule})
-}
-
-// require is a rule: what key was expected to be, unless ok.
-func (m *mistakes) require(key string, ok bool, rule string) {
-	if !ok {
-		m.value(key, rule)
-	}
-}
-
-func (m *mistakes) oneOf(key, value string, allowed ...string) {
-	names := strings.Join(allowed, " or ")
-	if allowed[0] == "" {
-		names = "nothing" + names
-	}
-	m.require(key, slices.Contains(allowed, value), "expected "+names)
-}
-
-// inOrder sorts the mistakes as the keys are declared; what is not a known key comes first.
-func (m *mistakes) inOrder() []Mistake {
-	known := m.values.known.ordered
-	slices.SortStableFunc(m.found, func(a, b Mistake) int {
-		return cmp.Compare(slices.Index(known, a.Key), slices.Index(known, b.Key))
-	})
-	return m.found
 }
