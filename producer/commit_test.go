@@ -1,6 +1,7 @@
 package producer_test
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // The rows, the dead letter and the watermark are there together, in the form that docs/reference.md
@@ -82,5 +84,25 @@ func TestASessionThatHasEndedWritesNothing(t *testing.T) {
 	err := session.Commit(s.ctx(), next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 	if !errors.Is(err, producer.ErrLost) {
 		t.Errorf("commit after close: %v, expected ErrLost", err)
+	}
+}
+
+// A client that has not published a topic's partitions to itself takes a transaction that wrote to them
+// for an empty one: it aborts it and says that it was committed.
+func TestNothingIsCommittedBeforeTheClientShowsThePartitionsThatItWrote(t *testing.T) {
+	s := plainStage(t)
+	ctx, cancel := context.WithCancelCause(s.ctx())
+	stopped := errors.New("stopped")
+	waiting := make(chan error, 1)
+	go func() { waiting <- producer.AwaitPartitions(ctx, s.cl, "store.watermarks") }()
+	cancel(stopped)
+	if err := <-waiting; !errors.Is(err, stopped) {
+		t.Errorf("a client that has never written to the topic: %v", err)
+	}
+	session := s.take(s.cluster("a", nil))
+	s.commit(session, next(session)) // a watermark alone
+	s.produce(&kgo.Record{Topic: "store.watermarks", Key: []byte("other"), Value: []byte("{}")})
+	if err := producer.AwaitPartitions(s.ctx(), s.cl, "store.watermarks"); err != nil {
+		t.Error(err)
 	}
 }

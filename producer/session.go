@@ -11,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap"
 
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -196,13 +197,38 @@ func (s *Session) write(ctx context.Context, value []byte, written schemas.Insta
 	rows := len(b.records)
 	b.records = append(b.records, kgo.Record{Topic: s.c.Watermarks(), Key: []byte(s.target.resource.Name),
 		Value: value, Timestamp: time.UnixMilli(recordMillis(written))})
-	if rows <= manyRows {
-		return b.send(ctx, s.cl, b.records)
+	last := b.records
+	if rows > manyRows {
+		if err := b.send(ctx, s.cl, b.records[:rows]); err != nil {
+			return err
+		}
+		last = b.records[rows:]
 	}
-	if err := b.send(ctx, s.cl, b.records[:rows]); err != nil {
+	if err := b.send(ctx, s.cl, last); err != nil {
 		return err
 	}
-	return b.send(ctx, s.cl, b.records[rows:])
+	return awaitPartitions(ctx, s.cl, s.c.Watermarks())
+}
+
+// awaitPartitions waits until EndTransaction will see what the client has written to topic. Without it a
+// commit can be an abort that returns nil.
+//
+// When a client writes to a topic for the first time, its metadata loop (franz-go 1.22,
+// storePartitionsUpdate) hands the records to the partitions first and publishes the partitions after. Let
+// the machine be busy, and the loop stand still between the two for as long as a produce request takes.
+// Then every promise is kept, Flush returns, and EndTransaction finds no partition that was written. It
+// takes the transaction for an empty one, aborts it, and says nothing. A transaction of two topics is
+// safe: the first was published before the second got its records. The one that is not is a watermark
+// alone, which every session may begin with.
+func awaitPartitions(ctx context.Context, cl *kgo.Client, topic string) error {
+	for {
+		if leader, _, err := cl.PartitionLeader(topic, 0); leader >= 0 || err != nil {
+			return nil //nolint:nilerr // an error of the partition's is published with it
+		}
+		if err := wait.For(ctx, time.Millisecond); err != nil {
+			return fmt.Errorf("the client does not show the partitions of topic %s: %w", topic, err)
+		}
+	}
 }
 
 // finish commits. Every failure here leaves the outcome unknown: even a refusal may be the answer to the
