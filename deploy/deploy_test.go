@@ -41,13 +41,16 @@ func readDashboard(t *testing.T) (d dashboard) {
 func exported(t *testing.T) map[string]bool {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	process := collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})
+	reg.MustRegister(collectors.NewGoCollector(), process)
 	set := metrics.New(reg)
 	orders, kafka := set.Resource("orders"), set.Kafka
 	orders.Lag.Since(orders.Lag.Start().Add(1))
 	orders.UnknownFields("discount").Inc()
-	for _, v := range []*prometheus.CounterVec{kafka.Connects, kafka.Disconnects, kafka.ConnectErrors, kafka.WriteBytes, kafka.ReadBytes, kafka.Throttled, kafka.RequestErrors,
-		kafka.ProduceRecords, kafka.ProduceBytes} {
+	for _, v := range []*prometheus.CounterVec{
+		kafka.Connects, kafka.Disconnects, kafka.ConnectErrors, kafka.WriteBytes, kafka.ReadBytes,
+		kafka.Throttled, kafka.RequestErrors, kafka.ProduceRecords, kafka.ProduceBytes,
+	} {
 		v.WithLabelValues("x")
 	}
 	kafka.RequestDuration.WithLabelValues("x")
@@ -86,7 +89,8 @@ func TestTheDashboardAndTheAlertsSpeakOfMetricsThatThereAre(t *testing.T) {
 		}
 	}
 	for name := range names {
-		if _, ours := strings.CutPrefix(name, "storestream_"); ours && !asked[name] && !strings.HasSuffix(name, "connects_total") && !strings.HasSuffix(name, "throttled_seconds_total") {
+		unseen := strings.HasSuffix(name, "connects_total") || strings.HasSuffix(name, "throttled_seconds_total")
+		if strings.HasPrefix(name, "storestream_") && !asked[name] && !unseen {
 			t.Errorf("nothing shows %s", name)
 		}
 	}

@@ -24,7 +24,8 @@ func TestPrometheusUnderstandsEveryExpressionOfTheDashboard(t *testing.T) {
 			rules = append(rules, rule{"panel:" + strings.Repeat("x", len(rules)+1), variables.Replace(target.Expr)})
 		}
 	}
-	text, err := json.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}}) // JSON is YAML
+	group := map[string]any{"name": "dashboard", "rules": rules}
+	text, err := json.Marshal(map[string]any{"groups": []any{group}}) // JSON is YAML
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,8 @@ func (s Snapshot) Ready() (ok bool, why []string) {
 	return len(why) == 0, why
 }
 
-// FirstLine is the text of err for a Snapshot: one line of at most some 600 bytes. A stack or a list is for the log.
+// FirstLine is the text of err for a Snapshot: one line of at most some 600 bytes. A stack or a list is for
+// the log.
 func FirstLine(err error) string {
 	const longest = 600
 	line, _, more := strings.Cut(err.Error(), "\n")

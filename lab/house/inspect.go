@@ -48,7 +48,8 @@ func (s *size) add(folder string, lines int) {
 }
 
 func (s *size) String() string {
-	return fmt.Sprintf("%d lines of Go without tests in %d files, %d packages, %d types", s.lines, s.files, len(s.packages), s.types)
+	return fmt.Sprintf("%d lines of Go without tests in %d files, %d packages, %d types",
+		s.lines, s.files, len(s.packages), s.types)
 }
 
 // inspect reads every Go file below root.
@@ -182,8 +183,8 @@ func (h *house) scattered() []string {
 	return found
 }
 
-// downward says whether a package may import another by the arrows. Within poller, producer, config or cmd a package may import its
-// neighbours: the compiler keeps circles out, and depguard holds the finer rules.
+// downward says whether a package may import another by the arrows. Within poller, producer, config or cmd a
+// package may import its neighbours: the compiler keeps circles out, and depguard holds the finer rules.
 func downward(from, to string) bool {
 	a, b := layer(from), layer(to)
 	return a > b || a == b && (top(from) == top(to) || a == 2)
