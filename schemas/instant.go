@@ -2,7 +2,6 @@ package schemas
 
 import (
 	"fmt"
-	"math"
 	"time"
 )
 
@@ -34,16 +33,7 @@ func (i Instant) Add(d time.Duration) Instant {
 }
 
 // Sub is i - j, held within what a time.Duration can say (292 years).
-func (i Instant) Sub(j Instant) time.Duration {
-	us := int64(i - j)
-	if us > math.MaxInt64/1000 {
-		return math.MaxInt64
-	}
-	if us < math.MinInt64/1000 {
-		return math.MinInt64
-	}
-	return time.Duration(us) * time.Microsecond
-}
+func (i Instant) Sub(j Instant) time.Duration { return i.Time().Sub(j.Time()) }
 
 // Millis is i in milliseconds since the epoch, floored (also before 1970): the unit of Avro values and of
 // Kafka's record times.
