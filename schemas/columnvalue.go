@@ -50,39 +50,25 @@ func (v columnValue) long() (int64, bool) {
 
 // decimal reads a number as f's.
 func (v columnValue) decimal(f *Field) (decimal, bool) {
-	switch v.oid {
-	case oidNumeric:
+	if v.oid == oidNumeric {
 		n, ok := readNumeric(v.b)
 		if !ok {
 			return decimal{}, false
 		}
 		return n.decimal(f.Precision, f.Scale, f.HalfEven)
-	case oidInt2, oidInt4, oidInt8:
-		n, ok := v.integer()
-		d, fits := decimalOfInt(n, f.Precision, f.Scale)
-		return d, ok && fits
-	default:
-		var buf [maxFloatText]byte
-		return parseDecimal(v.text(buf[:0]), f.Precision, f.Scale, f.HalfEven)
 	}
+	var buf [maxFloatText]byte
+	return parseDecimal(v.text(buf[:0]), f.Precision, f.Scale, f.HalfEven)
 }
 
 // double reads a finite number.
 func (v columnValue) double() (float64, bool) {
-	switch v.oid {
-	case oidFloat8:
-		if len(v.b) != 8 {
-			return 0, false
-		}
+	if v.oid == oidFloat8 && len(v.b) == 8 {
 		n := math.Float64frombits(binary.BigEndian.Uint64(v.b))
 		return n, !math.IsNaN(n) && !math.IsInf(n, 0)
-	case oidInt2, oidInt4, oidInt8:
-		n, ok := v.integer()
-		return float64(n), ok
-	default:
-		var buf [maxFloatText]byte
-		return parseDouble(v.text(buf[:0]))
 	}
+	var buf [maxFloatText]byte
+	return parseDouble(v.text(buf[:0])) // text is nil for a float8 of any other length
 }
 
 func (v columnValue) instant() (Instant, bool) {
@@ -98,11 +84,17 @@ func (v columnValue) isText() bool {
 	return utf8.Valid(v.b) && (v.oid < firstUserOID || bytes.IndexByte(v.b, 0) < 0)
 }
 
-// text is a value of a float, numeric or text column as text, nil where it is not well formed. A float
+// text is a value of a number or text column as text, nil where it is not well formed. A float
 // becomes the shortest decimal that reads back as that float. That is what PostgreSQL prints, and so what the
 // service's JSON holds: the same row gives the same bytes from either source.
 func (v columnValue) text(buf []byte) []byte {
 	switch v.oid {
+	case oidInt2, oidInt4, oidInt8:
+		n, ok := v.integer()
+		if !ok {
+			return nil
+		}
+		return strconv.AppendInt(buf, n, 10)
 	case oidFloat8:
 		if len(v.b) != 8 {
 			return nil
@@ -127,10 +119,6 @@ func (v columnValue) text(buf []byte) []byte {
 // legible is the value for a person to read. What is not well formed is shown as bytea is, in hexadecimal.
 func (v columnValue) legible() []byte {
 	switch v.oid {
-	case oidInt2, oidInt4, oidInt8:
-		if n, ok := v.integer(); ok {
-			return strconv.AppendInt(nil, n, 10)
-		}
 	case oidTimestamp, oidTimestamptz:
 		if len(v.b) == 8 {
 			return v.legibleTime()

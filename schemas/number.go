@@ -96,12 +96,6 @@ func (n *number) short(precision, scale int) (d decimal, ok bool) {
 	return shortDecimal(n.neg, v, scale-len(n.fraction), precision)
 }
 
-// decimalOfInt is v at a scale.
-func decimalOfInt(v int64, precision, scale int) (decimal, bool) {
-	var text [20]byte
-	return parseDecimal(strconv.AppendInt(text[:0], v, 10), precision, scale, false)
-}
-
 // parseLong reads an integer of 64 bits: also 12.0 and 1.2e1, which are integers, and not 12.5.
 func parseLong(text []byte) (int64, bool) {
 	if v, ok := parseShortLong(text); ok {

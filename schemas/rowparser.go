@@ -61,7 +61,11 @@ func (p *RowParser) CreatedAt(raw []byte) (Instant, bool) {
 
 // Unknown returns the names of fields that the schema does not know and that the parser met since the last
 // call. It returns each name once in its life.
-func (p *RowParser) Unknown() []string { return p.scan.unknown.drain() }
+func (p *RowParser) Unknown() []string {
+	fresh := p.scan.fresh
+	p.scan.fresh = nil
+	return fresh
+}
 
 // appendField encodes field i; false where it breaks the contract.
 func (p *RowParser) appendField(b, raw []byte, i int) ([]byte, bool) {

@@ -14,9 +14,17 @@ type rowScanner struct {
 	decoder *jsontext.Decoder
 	input   bytes.Buffer // what decoder reads
 	spans   []span       // by field
-	unknown unknownNames
 	scratch []byte
+
+	// The names of fields that the schema does not know: those met ever, and those met since unknown was called.
+	met   map[string]bool
+	fresh []string
 }
+
+const (
+	maxUnknown     = 256 // names remembered; a service that invents a name for each row must not fill the memory
+	maxUnknownName = 100 // bytes of a name
+)
 
 // span is a value's place in the row; end is 0 where the row does not have the field.
 type span struct {
@@ -26,7 +34,7 @@ type span struct {
 }
 
 func newRowScanner(r *Resource) *rowScanner {
-	s := &rowScanner{res: r, spans: make([]span, len(r.Fields))}
+	s := &rowScanner{res: r, spans: make([]span, len(r.Fields)), met: map[string]bool{}}
 	// The decoder leaves two checks to us, which makes them for the fields that count alone: so a fault can be
 	// blamed on its field, and the row keeps its id.
 	lenient := []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
@@ -132,8 +140,18 @@ func (s *rowScanner) lookUp(quoted []byte, next int) int {
 	if i, ok := s.res.index[string(name)]; ok {
 		return i
 	}
-	s.unknown.add(name)
+	s.meet(name)
 	return -1
+}
+
+// meet remembers an unknown name, in valid UTF-8 whatever came: it becomes a metric's label.
+func (s *rowScanner) meet(name []byte) {
+	name = name[:min(len(name), maxUnknownName)]
+	if s.met[string(name)] || len(s.met) >= maxUnknown {
+		return
+	}
+	s.met[string(name)] = true
+	s.fresh = append(s.fresh, string(bytes.ToValidUTF8(name, []byte("\uFFFD"))))
 }
 
 // value is the JSON value of field i, nil where there is none or more than one.
@@ -181,4 +199,93 @@ func (s *rowScanner) str(raw []byte, i int) []byte {
 		return nil
 	}
 	return text
+}
+
+// at is the byte at i, 0 behind the end.
+func at(raw []byte, i int) byte {
+	if i < len(raw) {
+		return raw[i]
+	}
+	return 0
+}
+
+func skipSpace(raw []byte, i int) int {
+	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\n' || raw[i] == '\t' || raw[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// plainValue is the string, number or literal that begins at i.
+func plainValue(raw []byte, i int) (span, bool) {
+	switch c := at(raw, i); {
+	case c == '"':
+		return plainString(raw, i)
+	case c == '-' || c-'0' <= 9:
+		return plainNumber(raw, i)
+	case c == 'n':
+		return literal(raw, i, "null")
+	case c == 't':
+		return literal(raw, i, "true")
+	case c == 'f':
+		return literal(raw, i, "false")
+	}
+	return span{}, false
+}
+
+// plainString is the string that begins at i, quotes included; false where it has a backslash, or a control
+// character, which JSON does not allow.
+func plainString(raw []byte, i int) (span, bool) {
+	s := span{start: i}
+	if at(raw, i) != '"' {
+		return s, false
+	}
+	var all byte
+	for i++; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case c == '"':
+			s.end, s.ascii = i+1, all < 0x80
+			return s, true
+		case c == '\\' || c < ' ':
+			return s, false
+		default:
+			all |= c
+		}
+	}
+	return s, false
+}
+
+// plainNumber is the number that begins at i, in JSON's grammar: no leading zeros, digits on both sides of a
+// point.
+func plainNumber(raw []byte, i int) (span, bool) {
+	s := span{start: i}
+	if raw[i] == '-' {
+		i++
+	}
+	whole, i := scanDigits(raw, i)
+	if len(whole) == 0 || len(whole) > 1 && whole[0] == '0' {
+		return s, false
+	}
+	if at(raw, i) == '.' {
+		var fraction []byte
+		if fraction, i = scanDigits(raw, i+1); len(fraction) == 0 {
+			return s, false
+		}
+	}
+	if c := at(raw, i); c == 'e' || c == 'E' {
+		if i++; at(raw, i) == '+' || at(raw, i) == '-' {
+			i++
+		}
+		var exponent []byte
+		if exponent, i = scanDigits(raw, i); len(exponent) == 0 {
+			return s, false
+		}
+	}
+	s.end = i
+	return s, true
+}
+
+func literal(raw []byte, i int, word string) (span, bool) {
+	end := i + len(word)
+	return span{start: i, end: end}, end <= len(raw) && string(raw[i:end]) == word
 }
