@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/schemas"
 )
 
 // call is one call of the program and what came of it.
@@ -126,7 +128,7 @@ func (s *scene) start(args ...string) (out *call, interrupt func() *call) {
 }
 
 func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {
-	const every = "orders, order_items, products, users, shipments"
+	every := strings.Join(schemas.Names(), ", ")
 	for _, test := range []struct {
 		args string
 		says string

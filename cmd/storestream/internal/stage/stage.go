@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -31,13 +32,19 @@ type Stage struct {
 	t *testing.T
 }
 
-// New starts a broker and a registry. The topics have two partitions.
+// New starts a broker and a registry. The topics have two partitions. Resources that storefake does not have
+// are not enabled: a new one needs no change of any test.
 func New(t *testing.T) *Stage {
 	t.Helper()
 	broker := servers.BrokerForTest(t, servers.BrokerConfig{})
 	s := &Stage{t: t, Broker: broker, Registry: servers.RegistryForTest(t)}
 	s.Settings = []string{"kafka.brokers=" + s.Broker.Brokers()[0], "registry.url=" + s.Registry.URL,
 		"http.listen=127.0.0.1:0", "kafka.partitions=2"}
+	for _, name := range schemas.Names() {
+		if !slices.Contains(storefake.Names(), name) {
+			s.Settings = append(s.Settings, "resources."+name+".enabled=false")
+		}
+	}
 	var err error
 	if s.Schemas, err = schemas.Load(""); err != nil {
 		t.Fatal(err)
