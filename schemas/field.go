@@ -34,7 +34,7 @@ type Field struct {
 	// HalfEven: a Decimal with more digits after the point than Scale is rounded half to even, not rejected.
 	HalfEven bool
 
-	extras []attribute // attributes that storestream only hands on to the registry
+	extras string // attributes that storestream only hands on to the registry, as they stand in its text
 }
 
 // avroType is the Avro type of a value that is not null, in the form in which it is registered.

@@ -29,15 +29,8 @@ var avroName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 type schemaFile struct {
 	file, name, doc string
 	fields          []Field
-	extras          []attribute
+	extras          string // see takeExtras
 	mistakes        []Mistake
-}
-
-// attribute is one that storestream hands on to the registry as it is. Its name holds a colon
-// ("confluent:tags").
-type attribute struct {
-	name  string
-	value jsontext.Value
 }
 
 // object is a JSON object, before we know what may stand in it. The JSON library refuses names that appear
@@ -77,19 +70,23 @@ func (s *schemaFile) take(field string, o object, name string, v any, what strin
 	}
 }
 
-// takeExtras takes what is left in o. Attributes with a colon go to the registry; any other is a mistake,
-// because a misspelt "pii" that nobody notices shows personal data.
-func (s *schemaFile) takeExtras(field string, o object, known string) []attribute {
-	var extras []attribute
+// takeExtras takes what is left in o. Attributes with a colon ("confluent:tags") go to the registry, and are
+// returned as they stand in its text; any other is a mistake, because a misspelt "pii" that nobody notices
+// shows personal data.
+func (s *schemaFile) takeExtras(field string, o object, known string) string {
+	var extras []byte
 	for _, name := range slices.Sorted(maps.Keys(o)) {
-		if strings.Contains(name, ":") {
-			extras = append(extras, attribute{name, o[name]})
+		if !strings.Contains(name, ":") {
+			s.wrong(field, "attribute %q is not known: expected %s, "+
+				"or a name with a colon, which goes to the registry", name, known)
 			continue
 		}
-		s.wrong(field, "attribute %q is not known: expected %s, "+
-			"or a name with a colon, which goes to the registry", name, known)
+		value := o[name]
+		_ = value.Canonicalize() // it was parsed out of a valid document
+		extras, _ = jsontext.AppendQuote(append(extras, ','), name)
+		extras = append(append(extras, ':'), value...)
 	}
-	return extras
+	return string(extras)
 }
 
 func (s *schemaFile) parseRecord(o object) {
@@ -242,4 +239,47 @@ func (s *schemaFile) mustHave(f *Field, name string, k Kind) {
 	} else if f.Kind != k || f.Nullable {
 		s.wrong(name, "expected type %s, not nullable", want)
 	}
+}
+
+// schemaText is the schema as it is registered: one line, attributes in a fixed order, with docs and "pii"
+// for whoever reads the registry. A change of this form is a new schema id in every registry, so make it on
+// purpose only.
+func schemaText(s *schemaFile) string {
+	b := []byte(`{"type":"record","name":"` + s.name + `","namespace":"` + namespace + `"`)
+	b = appendDoc(b, s.doc)
+	b = append(b, s.extras+`,"fields":[`...)
+	for i := range s.fields {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendFieldText(b, &s.fields[i])
+	}
+	return string(append(b, `]}`...))
+}
+
+func appendFieldText(b []byte, f *Field) []byte {
+	b = append(b, `{"name":"`+f.Name+`","type":`...)
+	if f.Nullable {
+		b = append(b, `["null",`+f.avroType()+`]`...)
+	} else {
+		b = append(b, f.avroType()...)
+	}
+	b = appendDoc(b, f.Doc)
+	if f.Nullable {
+		b = append(b, `,"default":null`...)
+	}
+	if f.PII {
+		b = append(b, `,"pii":true`...)
+	}
+	if f.HalfEven {
+		b = append(b, `,"rounding":"half-even"`...)
+	}
+	return append(b, f.extras+"}"...)
+}
+
+func appendDoc(b []byte, doc string) []byte {
+	if doc != "" {
+		b, _ = jsontext.AppendQuote(append(b, `,"doc":`...), doc) // it came out of JSON, so it goes back into it
+	}
+	return b
 }
