@@ -5,7 +5,45 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/storestream/storestream/schemas"
 )
+
+// paces are the defaults of a resource by where it is read from. A database answers "what is new" from an
+// index, the service only with whole days.
+var paces = map[string]map[string]string{
+	Postgres: {"source": Postgres, "interval": "1s", "overlap": "2m"},
+	REST:     {"source": REST, "interval": "30s", "overlap": "5m"},
+}
+
+// complete turns resources whose database is not there to REST, and gives each the interval and overlap of
+// the source that it is really read from. Without a DSN a value that equals PostgreSQL's default counts as
+// not set: a copy of example.yaml has every default written out, and nobody wants whole days over REST every
+// second. Whoever does says `source: rest`.
+func complete(s *settings) {
+	for _, d := range schemas.Declared() {
+		path, from := "resources."+d.Name+".", fromDefault
+		source := s.byKey[path+"source"].text
+		fallback := source == Postgres && d.Table != "" && s.byKey[keyDSN].text == ""
+		if fallback {
+			source, from = REST, "because postgres.dsn is empty"
+			s.set(path+"source", source, from)
+		}
+		for _, name := range []string{"interval", "overlap"} {
+			given := s.byKey[path+name]
+			unset := given.from == fromDefault || fallback && sameDuration(given.text, paces[Postgres][name])
+			if source == REST && unset {
+				given.text, given.from = paces[REST][name], from
+			}
+		}
+	}
+}
+
+func sameDuration(a, b string) bool {
+	x, err := time.ParseDuration(a)
+	y, _ := time.ParseDuration(b)
+	return err == nil && x == y
+}
 
 // decode turns the texts into a Config. A value that is not of its key's type is a mistake and gives way to
 // its default, so that the rules are held against everything else.
