@@ -1,11 +1,11 @@
-// Command house measures how well storestream's code can be held in the head. It prints four counts that are to
-// be zero, with what it found, and fails where one is not:
+// Command house measures how well storestream's code can be held in the head. It prints four counts that are
+// to be zero, with what it found, and fails where one is not:
 //
 //   - types of the product whose methods lie in four files or more;
 //   - lines of Go over 110 columns, in the product and in the lab;
 //   - exported names of the product without a comment;
-//   - imports against the arrows: cmd -> poller, producer, config -> internal -> schemas, none upward and none
-//     sideways.
+//   - imports against the arrows: cmd -> poller, producer, config -> internal -> schemas, none upward and
+//     none sideways.
 //
 // It prints the sizes that go with them as well: lines, files, packages, types and direct dependencies.
 package main
