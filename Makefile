@@ -51,7 +51,7 @@ test-matrix: ## storestream through every reading of the service's document, any
 
 test-kafka: ## the end-to-end tests of the promise against a real Apache Kafka (installs Java and Maven, which fetches Kafka)
 	@build/deps kafka
-	cd lab && E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 3 -timeout 20m ./e2e -run '$(KAFKA_TESTS)'
+	cd lab && E2E=all E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 3 -timeout 20m ./e2e -run '$(KAFKA_TESTS)'
 
 test-kafka-producer: ## the producer's own tests against a real Apache Kafka, one broker for each: some three minutes
 	@build/deps kafka
