@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // ValueReader decodes record values that were written under one schema. It belongs to one goroutine.
@@ -69,7 +71,7 @@ func (v *ValueReader) Read(value []byte) (Value, error) {
 			return Value{}, fmt.Errorf("value of %s: %w", v.res.Name, err)
 		}
 	}
-	out := Value{res: v.res, body: body, Hash: hashBody(body)}
+	out := Value{res: v.res, body: body, Hash: xxhash.Sum64(body)}
 	if err := out.readFixed(); err != nil {
 		return Value{}, fmt.Errorf("value of %s: %w", v.res.Name, err)
 	}

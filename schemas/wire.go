@@ -31,8 +31,23 @@ func SchemaID(b []byte) (int, error) {
 	return int(binary.BigEndian.Uint32(b[1:HeaderSize])), nil
 }
 
+// AppendKey appends HeaderSize bytes of room for the header (SetSchemaID), and the key of the row id.
+func AppendKey(dst []byte, id int64) []byte {
+	return binary.AppendVarint(appendHeader(dst), id)
+}
+
+// ReadKey reads a record's key: the id of the schema it was written under, and the row's id.
+func ReadKey(key []byte) (schemaID int, id int64, err error) {
+	if schemaID, err = SchemaID(key); err != nil {
+		return 0, 0, err
+	}
+	id, n := binary.Varint(key[HeaderSize:])
+	if n <= 0 || HeaderSize+n != len(key) {
+		return 0, 0, errors.New("not a key of storestream: expected one Avro long after the header")
+	}
+	return schemaID, id, nil
+}
+
 // Hash identifies the content of an encoded row. It leaves the header out: two rows are equal when their
 // bodies are, whatever schema id each was written under.
-func Hash(value []byte) uint64 { return hashBody(value[HeaderSize:]) }
-
-func hashBody(body []byte) uint64 { return xxhash.Sum64(body) }
+func Hash(value []byte) uint64 { return xxhash.Sum64(value[HeaderSize:]) }
