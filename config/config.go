@@ -19,18 +19,18 @@ const (
 	Tombstone = "tombstone"
 )
 
-// Config is a configuration that keeps every rule (rules.go). The key tags are the keys, the default tags
+// Config is a configuration that keeps every rule (rules.go). The koanf tags are the keys, the default tags
 // what they are where nobody sets them, as a user would write it.
 type Config struct {
-	Store     Store               `key:"store"`
-	Postgres  PostgreSQL          `key:"postgres"`
-	Kafka     Kafka               `key:"kafka"`
-	Registry  Registry            `key:"registry"`
-	Schemas   Schemas             `key:"schemas"`
-	Resources map[string]Resource `key:"resources"` // every declared resource is in it, disabled ones too
-	Sweep     Sweep               `key:"sweep"`
-	HTTP      HTTP                `key:"http"`
-	Log       Log                 `key:"log"`
+	Store     Store               `koanf:"store"`
+	Postgres  PostgreSQL          `koanf:"postgres"`
+	Kafka     Kafka               `koanf:"kafka"`
+	Registry  Registry            `koanf:"registry"`
+	Schemas   Schemas             `koanf:"schemas"`
+	Resources map[string]Resource `koanf:"resources"` // every declared resource is in it, disabled ones too
+	Sweep     Sweep               `koanf:"sweep"`
+	HTTP      HTTP                `koanf:"http"`
+	Log       Log                 `koanf:"log"`
 
 	entries []Entry
 }
@@ -38,85 +38,85 @@ type Config struct {
 // Store is the REST service.
 type Store struct {
 	// BaseURL has the service's version segment, and no slash at the end.
-	BaseURL string `key:"base_url" default:"http://127.0.0.1:8090/v1"`
+	BaseURL string `koanf:"base_url" default:"http://127.0.0.1:8090/v1"`
 	// APIKey is empty where it is fetched from the service.
-	APIKey               Secret        `key:"api_key"`
-	MaxRequestsPerSecond float64       `key:"max_requests_per_second" default:"10"`
-	RequestTimeout       time.Duration `key:"request_timeout" default:"30s"`
+	APIKey               Secret        `koanf:"api_key"`
+	MaxRequestsPerSecond float64       `koanf:"max_requests_per_second" default:"10"`
+	RequestTimeout       time.Duration `koanf:"request_timeout" default:"30s"`
 }
 
 // PostgreSQL is the database behind the transaction pooler.
 type PostgreSQL struct {
-	DSN            Secret `key:"dsn"` // empty: there is none
-	MaxConnections int    `key:"max_connections" default:"4"`
+	DSN            Secret `koanf:"dsn"` // empty: there is none
+	MaxConnections int    `koanf:"max_connections" default:"4"`
 }
 
 // Kafka is the broker that topics are written to.
 type Kafka struct {
-	Brokers           []string `key:"brokers" default:"127.0.0.1:9092"` // host:port
-	TopicPrefix       string   `key:"topic_prefix" default:"store."`
-	Partitions        int32    `key:"partitions" default:"6"`
-	ReplicationFactor int16    `key:"replication_factor" default:"-1"` // -1: the broker's default
-	Group             string   `key:"group" default:"storestream"`
-	TLS               TLS      `key:"tls"`
-	SASL              SASL     `key:"sasl"`
+	Brokers           []string `koanf:"brokers" default:"127.0.0.1:9092"` // host:port
+	TopicPrefix       string   `koanf:"topic_prefix" default:"store."`
+	Partitions        int32    `koanf:"partitions" default:"6"`
+	ReplicationFactor int16    `koanf:"replication_factor" default:"-1"` // -1: the broker's default
+	Group             string   `koanf:"group" default:"storestream"`
+	TLS               TLS      `koanf:"tls"`
+	SASL              SASL     `koanf:"sasl"`
 }
 
 // TLS of the connections to the brokers. The files are tried when the configuration is loaded.
 type TLS struct {
-	Enabled            bool   `key:"enabled" default:"false"`
-	CAFile             string `key:"ca_file"` // empty: the system's
-	CertFile           string `key:"cert_file"`
-	KeyFile            string `key:"key_file"`
-	InsecureSkipVerify bool   `key:"insecure_skip_verify" default:"false"`
+	Enabled            bool   `koanf:"enabled" default:"false"`
+	CAFile             string `koanf:"ca_file"` // empty: the system's
+	CertFile           string `koanf:"cert_file"`
+	KeyFile            string `koanf:"key_file"`
+	InsecureSkipVerify bool   `koanf:"insecure_skip_verify" default:"false"`
 }
 
 // SASL is how storestream logs on to the brokers.
 type SASL struct {
-	Mechanism string `key:"mechanism"` // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512; empty: none
-	Username  string `key:"username"`
-	Password  Secret `key:"password"`
+	Mechanism string `koanf:"mechanism"` // PLAIN, SCRAM-SHA-256, SCRAM-SHA-512; empty: none
+	Username  string `koanf:"username"`
+	Password  Secret `koanf:"password"`
 }
 
 // Registry is the schema registry.
 type Registry struct {
-	URL          string `key:"url" default:"http://127.0.0.1:8081"`
-	Username     string `key:"username"`
-	Password     Secret `key:"password"`
-	AutoRegister bool   `key:"auto_register" default:"true"`
+	URL          string `koanf:"url" default:"http://127.0.0.1:8081"`
+	Username     string `koanf:"username"`
+	Password     Secret `koanf:"password"`
+	AutoRegister bool   `koanf:"auto_register" default:"true"`
 }
 
 // Schemas says where the Avro schemas are.
 type Schemas struct {
-	Dir string `key:"dir"` // replaces the built-in ones by name; empty: the built-in ones
+	Dir string `koanf:"dir"` // replaces the built-in ones by name; empty: the built-in ones
 }
 
 // Resource is how one resource is polled. Its other defaults are in paces.
 type Resource struct {
-	Enabled bool `key:"enabled" default:"true"`
+	Enabled bool `koanf:"enabled" default:"true"`
 	// Source is where the resource is really read from: REST where postgres.dsn is empty, whatever the user
 	// asked for.
-	Source   string        `key:"source"`
-	Interval time.Duration `key:"interval"`
-	Overlap  time.Duration `key:"overlap"`
-	Start    time.Time     `key:"start"` // a UTC day; zero: the earliest row
+	Source   string        `koanf:"source"`
+	Interval time.Duration `koanf:"interval"`
+	Overlap  time.Duration `koanf:"overlap"`
+	Start    time.Time     `koanf:"start"` // a UTC day; zero: the earliest row
 }
 
 // Sweep is the scheduled comparison of topic and source.
 type Sweep struct {
-	Interval time.Duration `key:"interval" default:"24h"` // 0: only on request
-	Deletes  string        `key:"deletes" default:"report"`
+	Interval time.Duration `koanf:"interval" default:"24h"` // 0: only on request
+	Deletes  string        `koanf:"deletes" default:"report"`
 }
 
 // HTTP is the status server.
 type HTTP struct {
-	Listen string `key:"listen" default:"127.0.0.1:8080"`
+	Listen string `koanf:"listen" default:"127.0.0.1:8080"`
 }
 
 // Log is what storestream says while it runs.
 type Log struct {
-	Level  string `key:"level" default:"info"`  // debug, info, warn, error
-	Format string `key:"format" default:"json"` // json, console
+	Level  string `koanf:"level" default:"info"`  // debug, info, warn, error
+	Format string `koanf:"format" default:"json"` // json, console
 }
 
 // Enabled is the names of the resources that this configuration polls, in the order in which they are
@@ -133,3 +133,10 @@ func (c *Config) Enabled() []string {
 
 // Entries is every key in force, in the order in which they are documented.
 func (c *Config) Entries() []Entry { return slices.Clone(c.entries) }
+
+// Default is the configuration where nothing is set. In it every resource that the database offers is read
+// from PostgreSQL, which needs a DSN: Load turns them to REST where there is none.
+func Default() Config {
+	v := newValues()
+	return *decode(v, &mistakes{values: v, broken: map[string]bool{}})
+}

@@ -88,7 +88,7 @@ func TestTheExampleHoldsEveryKeyAndNothingButDefaults(t *testing.T) {
 		t.Errorf("%s loads to\n%+v\nthe defaults are\n%+v", file, example, nothing)
 	}
 	// The same as written: loading turned the resources of the database to REST, for there is no DSN.
-	for key, of := range newSettings().byKey {
+	for key, leaf := range knownKeys().leaves {
 		var at any = raw
 		for part := range strings.SplitSeq(key, ".") {
 			section, _ := at.(map[string]any)
@@ -97,8 +97,8 @@ func TestTheExampleHoldsEveryKeyAndNothingButDefaults(t *testing.T) {
 		if list, ok := at.([]any); ok {
 			at = list[0]
 		}
-		if got := fmt.Sprint(at); got != of.standard {
-			t.Errorf("%s is %q in %s, its default is %q", key, got, file, of.standard)
+		if got := fmt.Sprint(at); got != leaf.text {
+			t.Errorf("%s is %q in %s, its default is %q", key, got, file, leaf.text)
 		}
 	}
 }
@@ -226,9 +226,8 @@ log: {leve: debug}
 	}
 }
 
-// assignments splits "a.b=1,kafka.tls.c=2" before each key of kafka.tls: elsewhere a comma is part of a
-// value.
-func assignments(text string) []string {
+// settings splits "a.b=1,kafka.tls.c=2" before each key of kafka.tls: elsewhere a comma is part of a value.
+func settings(text string) []string {
 	return strings.Split(strings.ReplaceAll(text, ",kafka.tls.", "\x00kafka.tls."), "\x00")
 }
 
@@ -271,7 +270,7 @@ func TestOneMistakeOfEachRule(t *testing.T) {
 			"nearest known one is resources.orders.interval"},
 		{"kafka.group", "kafka.group", "key=value"},
 	} {
-		found := mistakesOf(t, Input{Set: assignments(test.set)})
+		found := mistakesOf(t, Input{Set: settings(test.set)})
 		if len(found) != 1 || found[0].Key != test.key || !strings.Contains(found[0].Rule, test.rule) {
 			t.Errorf("--set %s gives %v, expected one mistake in %s that says %q", test.set, found, test.key,
 				test.rule)

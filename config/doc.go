@@ -5,7 +5,7 @@
 //	    |          |              |              |
 //	    +----------+------+-------+--------------+
 //	                      v
-//	      settings: the text of every key, and where it was given
+//	      values: the text of every key, and where it was given
 //	                      |  complete: defaults that depend on other keys
 //	                      |  decode: texts become a Config
 //	                      |  rules
@@ -16,7 +16,7 @@
 // and all mistakes are reported at once, each with its key, its value and where it was given. No secret is
 // ever shown.
 //
-// The keys are the key tags of Config: the known keys, the names of the environment's variables and what
+// The keys are the koanf tags of Config: the known keys, the names of the environment's variables and what
 // `config show` prints are all derived from them. To add a key, add its field with its default, its rule if
 // it has one, and its line in example.yaml.
 package config

@@ -12,43 +12,46 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// loadFile lays a YAML file over s. It goes over YAML's nodes, because they know their lines and their text
+// loadFile lays a YAML file over v. It goes over YAML's nodes, because they know their lines and their text
 // as it was written. A key without a value (null) is not set.
-func loadFile(path string, s *settings) {
+func loadFile(path string, v *values, m *mistakes) {
 	if path == "" {
 		return
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		s.mistake(path, "", fmt.Sprintf("the configuration file cannot be read: %v", fileError(err)))
+		m.add(Mistake{Key: path, Rule: fmt.Sprintf("the configuration file cannot be read: %v", fileError(err))})
 		return
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, second yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		if !errors.Is(err, io.EOF) { // an empty file sets nothing
-			s.mistake(path, "", "not YAML: "+strings.TrimPrefix(err.Error(), "yaml: "))
+			m.add(Mistake{Key: path, Rule: "not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")})
 		}
 		return
 	}
 	if err := dec.Decode(&second); !errors.Is(err, io.EOF) {
-		s.mistake(path, "", "expected one YAML document, found more")
+		m.add(Mistake{Key: path, Rule: "expected one YAML document, found more"})
 		return
 	}
-	f := &yamlFile{name: filepath.Base(path), settings: s}
+	f := &yamlFile{name: filepath.Base(path), known: v.known, mistakes: m, given: layer{}}
 	f.section("", doc.Content[0])
+	v.lay(f.given)
 }
 
-// yamlFile is the file while it is read into settings.
+// yamlFile collects what a file sets.
 type yamlFile struct {
 	name     string
-	settings *settings
+	known    *keys
+	mistakes *mistakes
+	given    layer
 }
 
 func (f *yamlFile) at(n *yaml.Node) string { return fmt.Sprintf("%s:%d", f.name, n.Line) }
 
 func (f *yamlFile) mistake(key string, n *yaml.Node, rule string) {
-	f.settings.mistake(key, f.at(n), rule)
+	f.mistakes.add(Mistake{Key: key, From: f.at(n), Rule: rule})
 }
 
 // section goes over a mapping whose key is path ("" for the whole file).
@@ -62,7 +65,7 @@ func (f *yamlFile) section(path string, n *yaml.Node) {
 		if what == "" {
 			what = f.name
 		}
-		f.mistake(what, n, "expected a section with the keys "+f.settings.inSection(path))
+		f.mistake(what, n, "expected a section with the keys "+f.known.inSection(path))
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 { // first: a key of the mapping itself wins over a merged one
@@ -86,12 +89,12 @@ func (f *yamlFile) section(path string, n *yaml.Node) {
 }
 
 func (f *yamlFile) key(key string, name, value *yaml.Node) {
-	if f.settings.isSection(key) {
+	if f.known.sections[key] {
 		f.section(key, value)
 		return
 	}
-	if f.settings.byKey[key] == nil {
-		f.settings.unknown(key, f.at(name))
+	if !f.known.has(key) {
+		f.mistakes.unknown(key, f.at(name))
 		return
 	}
 	value = target(value)
@@ -103,7 +106,7 @@ func (f *yamlFile) key(key string, name, value *yaml.Node) {
 		f.mistake(key, value, err.Error())
 		return
 	}
-	f.settings.set(key, text, f.at(value))
+	f.given[key] = setting{text, f.at(value)}
 }
 
 // scalar is a value as it was written, or a list's elements between commas.

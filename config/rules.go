@@ -30,93 +30,93 @@ const (
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]*$`)
 
 // checkRules holds c against every rule.
-func checkRules(c *Config, s *settings) {
-	checkSources(c, s)
-	checkKafka(c.Kafka, s)
-	checkResources(c, s)
-	s.require("registry.url", isHTTP(c.Registry.URL), "expected an http or https URL without credentials "+
+func checkRules(c *Config, m *mistakes) {
+	checkSources(c, m)
+	checkKafka(c.Kafka, m)
+	checkResources(c, m)
+	m.require("registry.url", isHTTP(c.Registry.URL), "expected an http or https URL without credentials "+
 		"(registry.username, registry.password), such as http://127.0.0.1:8081")
-	s.require("registry.username", c.Registry.Password == "" || c.Registry.Username != "",
+	m.require("registry.username", c.Registry.Password == "" || c.Registry.Username != "",
 		"registry.password is set: expected a name with it")
 	if dir := c.Schemas.Dir; dir != "" {
 		info, err := os.Stat(dir)
-		s.require("schemas.dir", err == nil && info.IsDir(),
+		m.require("schemas.dir", err == nil && info.IsDir(),
 			"expected a folder of .avsc files, or nothing for the built-in schemas")
 	}
-	s.require("sweep.interval", c.Sweep.Interval == 0 || c.Sweep.Interval >= minSweep,
+	m.require("sweep.interval", c.Sweep.Interval == 0 || c.Sweep.Interval >= minSweep,
 		"expected 1m or more, or 0s to sweep only on request")
-	s.oneOf("sweep.deletes", c.Sweep.Deletes, Report, Tombstone)
-	s.require("http.listen", isHostPort(c.HTTP.Listen, 0),
+	m.oneOf("sweep.deletes", c.Sweep.Deletes, Report, Tombstone)
+	m.require("http.listen", isHostPort(c.HTTP.Listen, 0),
 		"expected host:port, such as 127.0.0.1:8080, or :8080 for every address")
-	s.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
-	s.oneOf("log.format", c.Log.Format, "json", "console")
+	m.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
+	m.oneOf("log.format", c.Log.Format, "json", "console")
 }
 
-func checkSources(c *Config, s *settings) {
-	s.require("store.base_url", isHTTP(c.Store.BaseURL),
+func checkSources(c *Config, m *mistakes) {
+	m.require("store.base_url", isHTTP(c.Store.BaseURL),
 		"expected an http or https URL with the service's version segment, such as http://127.0.0.1:8090/v1")
-	s.require("store.api_key", !strings.ContainsAny(string(c.Store.APIKey), "\r\n"),
+	m.require("store.api_key", !strings.ContainsAny(string(c.Store.APIKey), "\r\n"),
 		"expected a key of one line")
 	rate := c.Store.MaxRequestsPerSecond
-	s.require("store.max_requests_per_second", rate > 0 && !math.IsInf(rate, 0), "expected a number above 0")
-	s.require("store.request_timeout", c.Store.RequestTimeout >= minInterval, "expected 100ms or more")
-	s.require("postgres.max_connections", c.Postgres.MaxConnections >= 1, "expected 1 or more")
+	m.require("store.max_requests_per_second", rate > 0 && !math.IsInf(rate, 0), "expected a number above 0")
+	m.require("store.request_timeout", c.Store.RequestTimeout >= minInterval, "expected 100ms or more")
+	m.require("postgres.max_connections", c.Postgres.MaxConnections >= 1, "expected 1 or more")
 	if c.Postgres.DSN != "" {
 		_, err := pgconn.ParseConfig(string(c.Postgres.DSN)) // its error may hold the DSN, so nobody sees it
-		s.require(keyDSN, err == nil, "not a connection string: expected "+
+		m.require(keyDSN, err == nil, "not a connection string: expected "+
 			"postgres://student_ro:PASSWORD@host:5432/database, "+
 			"or host=... port=... user=... password=... dbname=...")
 	}
 }
 
-func checkKafka(k Kafka, s *settings) {
+func checkKafka(k Kafka, m *mistakes) {
 	brokers := len(k.Brokers) > 0
 	for _, broker := range k.Brokers {
 		brokers = brokers && isHostPort(broker, 1)
 	}
-	s.require("kafka.brokers", brokers, "expected host:port, or a list of them")
-	s.require("kafka.topic_prefix", topicName.MatchString(k.TopicPrefix) && len(k.TopicPrefix) <= maxTopicPrefix,
+	m.require("kafka.brokers", brokers, "expected host:port, or a list of them")
+	m.require("kafka.topic_prefix", topicName.MatchString(k.TopicPrefix) && len(k.TopicPrefix) <= maxTopicPrefix,
 		"expected letters, digits, dots, dashes and underscores, 200 at most")
-	s.require("kafka.partitions", k.Partitions >= 1, "expected 1 or more")
-	s.require("kafka.replication_factor", k.ReplicationFactor == -1 || k.ReplicationFactor >= 1,
+	m.require("kafka.partitions", k.Partitions >= 1, "expected 1 or more")
+	m.require("kafka.replication_factor", k.ReplicationFactor == -1 || k.ReplicationFactor >= 1,
 		"expected 1 or more, or -1 for the broker's default")
-	s.require("kafka.group", k.Group != "", "expected a name")
-	checkTLS(k.TLS, s)
-	s.oneOf("kafka.sasl.mechanism", k.SASL.Mechanism, "", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+	m.require("kafka.group", k.Group != "", "expected a name")
+	checkTLS(k.TLS, m)
+	m.oneOf("kafka.sasl.mechanism", k.SASL.Mechanism, "", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 	if k.SASL.Mechanism == "" {
-		s.require("kafka.sasl.mechanism", k.SASL.Username == "" && k.SASL.Password == "",
+		m.require("kafka.sasl.mechanism", k.SASL.Username == "" && k.SASL.Password == "",
 			"a user name or password is set: expected PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
 		return
 	}
-	s.require("kafka.sasl.username", k.SASL.Username != "", "a mechanism is set: expected the user's name")
-	s.require("kafka.sasl.password", k.SASL.Password != "", "a mechanism is set: expected the user's password")
+	m.require("kafka.sasl.username", k.SASL.Username != "", "a mechanism is set: expected the user's name")
+	m.require("kafka.sasl.password", k.SASL.Password != "", "a mechanism is set: expected the user's password")
 }
 
 // checkTLS tries the files that t names.
-func checkTLS(t TLS, s *settings) {
+func checkTLS(t TLS, m *mistakes) {
 	if !t.Enabled {
-		s.require("kafka.tls.enabled", t == TLS{}, "another key of kafka.tls is set: expected true")
+		m.require("kafka.tls.enabled", t == TLS{}, "another key of kafka.tls is set: expected true")
 		return
 	}
-	s.require("kafka.tls.key_file", t.CertFile == "" || t.KeyFile != "",
+	m.require("kafka.tls.key_file", t.CertFile == "" || t.KeyFile != "",
 		"a certificate is set: expected the file of its key")
-	s.require("kafka.tls.cert_file", t.KeyFile == "" || t.CertFile != "",
+	m.require("kafka.tls.cert_file", t.KeyFile == "" || t.CertFile != "",
 		"a key is set: expected the file of its certificate")
 	if t.CAFile != "" {
 		if pem, err := os.ReadFile(t.CAFile); err != nil {
-			s.wrong("kafka.tls.ca_file", fmt.Sprintf("the file cannot be read: %v", fileError(err)))
+			m.value("kafka.tls.ca_file", fmt.Sprintf("the file cannot be read: %v", fileError(err)))
 		} else if !x509.NewCertPool().AppendCertsFromPEM(pem) {
-			s.wrong("kafka.tls.ca_file", "expected certificates in PEM form, found none")
+			m.value("kafka.tls.ca_file", "expected certificates in PEM form, found none")
 		}
 	}
 	if t.CertFile != "" && t.KeyFile != "" {
 		if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
-			s.wrong("kafka.tls.cert_file", fmt.Sprintf("certificate and key cannot be used: %v", err))
+			m.value("kafka.tls.cert_file", fmt.Sprintf("certificate and key cannot be used: %v", err))
 		}
 	}
 }
 
-func checkResources(c *Config, s *settings) {
+func checkResources(c *Config, m *mistakes) {
 	var inDatabase []string
 	for _, d := range schemas.Declared() {
 		if d.Table != "" {
@@ -126,16 +126,16 @@ func checkResources(c *Config, s *settings) {
 	for _, d := range schemas.Declared() {
 		r, path := c.Resources[d.Name], "resources."+d.Name
 		if d.Table != "" {
-			s.oneOf(path+".source", r.Source, Postgres, REST)
+			m.oneOf(path+".source", r.Source, Postgres, REST)
 		} else {
-			s.require(path+".source", r.Source == REST,
+			m.require(path+".source", r.Source == REST,
 				"expected rest: the database offers only "+strings.Join(inDatabase, ", "))
 		}
-		s.require(path+".interval", r.Interval >= minInterval, "expected 100ms or more")
-		s.require(path+".overlap", r.Overlap >= 0, "expected 0s or more")
+		m.require(path+".interval", r.Interval >= minInterval, "expected 100ms or more")
+		m.require(path+".overlap", r.Overlap >= 0, "expected 0s or more")
 	}
-	if len(c.Enabled()) == 0 && len(s.found) == 0 {
-		s.mistake("resources", "", "none is enabled: expected at least one with enabled: true")
+	if len(c.Enabled()) == 0 && len(m.found) == 0 {
+		m.add(Mistake{Key: "resources", Rule: "none is enabled: expected at least one with enabled: true"})
 	}
 }
 
