@@ -111,7 +111,7 @@ func jsonFlag(cmd *cobra.Command) *bool {
 	return asJSON
 }
 
-// ask asks the running instance for the same of each resource, and returns the ids of the requests.
+// ask sends the running instance one request per resource, and returns the ids of the requests.
 func ask(ctx context.Context, cluster *producer.Cluster, resources []string, r watermark.Request) (
 	[]int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// While a transaction holds settled back, complete passes take at most one part in so many of the time. On a
+	// While a transaction holds settled back, complete passes take at most 1/n of the time, n being this. On a
 	// primary one begins once settled could move. A standby does not say what has ended: there one begins
 	// whenever this time is over.
 	dutyPrimary = 4

@@ -18,8 +18,9 @@ type closing struct {
 	src *Source
 	// settled: the days before it are closed.
 	settled day
-	// proved is what may be settled once the window after it was read (see calendar); MinInstant: nothing.
-	proved schemas.Instant
+	// earned settles once the window behind it was read, in case days are another zone's (see calendar).
+	// MinInstant: nothing.
+	earned schemas.Instant
 	// why the resource settles no further, each reason once.
 	why reasons
 }
@@ -55,7 +56,7 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 		until := min(next+day(c.src.past.days)-1, c.src.days.freeUntil(next, last))
 		days := span{From: next, To: until}
 		asked := days
-		if from == past && next == c.settled && c.proved == schemas.MinInstant {
+		if from == past && next == c.settled && c.earned == schemas.MinInstant {
 			asked.From = past
 		}
 		closed, err := c.window(ctx, days, asked, days == span{From: last, To: last})
@@ -87,7 +88,7 @@ func (c *closing) window(ctx context.Context, days, asked span, newest bool) (do
 	if err != nil || again {
 		return false, err
 	}
-	c.rd.settled = c.proved
+	c.rd.settled = c.earned
 	if o.Whole {
 		c.close(days)
 		return true, nil
@@ -106,7 +107,7 @@ func (c *closing) window(ctx context.Context, days, asked span, newest bool) (do
 func (c *closing) close(days span) {
 	settled := c.src.days.close(days, c.settled)
 	if settled > c.settled {
-		c.settled, c.proved = settled, c.src.calendar.settledBefore(settled)
+		c.settled, c.earned = settled, c.src.calendar.settledBefore(settled)
 	}
 }
 

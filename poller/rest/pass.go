@@ -56,7 +56,7 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	from := s.calendar.firstDay(max(rd.req.From, s.cfg.Start))
 	last := s.calendar.lastOver()
 	open := max(from, last+1)
-	c := &closing{rd: rd, src: s, proved: schemas.MinInstant}
+	c := &closing{rd: rd, src: s, earned: schemas.MinInstant}
 	how := s.manner(c, from, last, open)
 	if how == cheaply {
 		if ok, err := s.newest(ctx, rd, open); err != nil {
@@ -80,7 +80,7 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	if err != nil {
 		return err
 	}
-	rd.settled = c.proved
+	rd.settled = c.earned
 	complete := o.Whole && len(c.why) == 0
 	if !o.Whole && how != once {
 		c.why.add(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
@@ -132,7 +132,7 @@ func (s *Source) newest(ctx context.Context, rd *read, open day) (ok bool, err e
 // lookBefore looks at the day before the first that this source reads (see calendar). What it shows is inside
 // of that day, or errZone.
 func (s *Source) lookBefore(ctx context.Context, rd *read, first day) (err error) {
-	if first != past && !s.calendar.wide && !s.calendar.neighbor {
+	if first != past && !s.calendar.notUTC && !s.calendar.neighbor {
 		before := window{updated: span{From: first - 1, To: first - 1}, created: always}
 		_, err = rd.page(ctx, before, 0, paging.PageSize)
 	}
@@ -143,7 +143,7 @@ func (s *Source) lookBefore(ctx context.Context, rd *read, first day) (err error
 
 // openFrom is where to begin to read the open window (see calendar).
 func (s *Source) openFrom(open day) day {
-	if s.calendar.wide || s.open.tight == open {
+	if s.calendar.notUTC || s.open.tight == open {
 		return open
 	}
 	return open - 1

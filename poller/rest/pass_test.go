@@ -218,8 +218,8 @@ func TestAServiceThatCutsDaysInAnotherZoneLosesNoRow(t *testing.T) {
 				t.Fatal(err)
 			}
 			got.has(t, s.products)
-			if got.settled != midnight("2026-11-18") || !src.calendar.wide {
-				t.Errorf("settled %s, wide %v", got.settled, src.calendar.wide)
+			if got.settled != midnight("2026-11-18") || !src.calendar.notUTC {
+				t.Errorf("settled %s, notUTC %v", got.settled, src.calendar.notUTC)
 			}
 			// A row of each hour from settled on is found by the next read.
 			rest, err := readAll(t.Context(), src, pass(got.settled))

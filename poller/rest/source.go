@@ -147,10 +147,10 @@ func (s *Source) hearClock(ctx context.Context, rd *read) error {
 // adoptZone takes over what any source of this process has found out about the zone. That is right at any
 // time: all before settled was read, and a read goes on with the neighbors of the day in which settled lies.
 func (s *Source) adoptZone() {
-	if s.calendar.wide || !s.cfg.Zone.notUTC.Load() {
+	if s.calendar.notUTC || !s.cfg.Zone.notUTC.Load() {
 		return
 	}
-	s.calendar.wide = true
+	s.calendar.notUTC = true
 	s.forget()
 	s.cfg.Log.Warn("the service cuts days in another zone than UTC: from now on a day is asked for with its " +
 		"neighbors, and settles a day later")

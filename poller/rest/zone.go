@@ -30,7 +30,7 @@ type Zone struct {
 //
 //   - Days that begin early (Asia): once the days up to d are closed, the last hours of the UTC day d lie in
 //     the service's day d+1, unread. So a batch says that d is closed only when the window behind it was
-//     read, which would have shown them (closing.proved).
+//     read, which would have shown them (closing.earned).
 //   - Days that begin late (America): the first hours of the UTC day d lie in the service's day d-1. So a new
 //     source begins with a look at the day before the first that it reads, and the open window begins a day
 //     earlier where that makes no further page. (Where it does there are so many rows that some lie close
@@ -38,8 +38,8 @@ type Zone struct {
 type calendar struct {
 	clock   *client.Clock
 	overlap time.Duration
-	// wide: the service is known to cut days in another zone than UTC.
-	wide bool
+	// notUTC: the service is known to cut days in another zone than UTC.
+	notUTC bool
 	// neighbor: the source has looked at the day before its first.
 	neighbor bool
 	strays   bool // the log has said that rows come that were not asked for
@@ -66,7 +66,7 @@ func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) error {
 		off := outside(schemas.Instant(row.Updated), asked)
 		switch {
 		case off <= grace:
-		case off <= zoneReach && !c.wide:
+		case off <= zoneReach && !c.notUTC:
 			return errZone
 		case off > zoneReach:
 			a.Doubt = "the service answers with rows that were not asked for, as if it did not filter by updated_at"
@@ -92,7 +92,7 @@ func outside(i schemas.Instant, s span) time.Duration {
 
 // margin is how many days around a UTC day are asked for.
 func (c *calendar) margin() day {
-	if c.wide {
+	if c.notUTC {
 		return 1
 	}
 	return 0

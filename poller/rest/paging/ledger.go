@@ -30,9 +30,9 @@ func newLedger(motion Motion, began int64) *ledger {
 	return &ledger{motion: motion, began: began, pages: bound{rows: -1}, count: bound{rows: -1}}
 }
 
-// add enters a pass. apart is how many rows either this pass or the one before it met, and the other did not;
+// add enters a pass. metByOneOnly is how many rows either this pass or the one before it met, and the other did not;
 // rows changed since the beginning do not count.
-func (l *ledger) add(p *pass) (apart int) {
+func (l *ledger) add(p *pass) (metByOneOnly int) {
 	fresh := 0
 	l.passes++
 	met := p.rows()
@@ -44,7 +44,7 @@ func (l *ledger) add(p *pass) (apart int) {
 		case len(met) == 0 || len(old) > 0 && byName(old[0].Row, met[0]) < 0: // not met by this pass
 			t, old = old[0], old[1:]
 			if t.last == l.passes-1 && !l.changed(t.Row) {
-				apart++
+				metByOneOnly++
 			}
 			merged = append(merged, t)
 			continue
@@ -54,7 +54,7 @@ func (l *ledger) add(p *pass) (apart int) {
 			fresh++
 		}
 		if t.last != l.passes-1 && !l.changed(met[0]) {
-			apart++
+			metByOneOnly++
 		}
 		merged = append(merged, tally{met[0], t.passes + 1, l.passes})
 		met = met[1:]
@@ -64,7 +64,7 @@ func (l *ledger) add(p *pass) (apart int) {
 		l.quiet = 0
 	}
 	l.limit(p)
-	return apart
+	return metByOneOnly
 }
 
 func (l *ledger) changed(row Row) bool { return l.motion == Growing && row.Updated >= l.began }

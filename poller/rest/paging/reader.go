@@ -184,9 +184,9 @@ func (r *Reader) repeat(ctx context.Context, first *pass) (o Outcome, err error)
 			o.Why = p.complaint()
 			return o, nil
 		}
-		apart := l.add(p)
+		metByOneOnly := l.add(p)
 		o.Rows = len(l.rows)
-		if p.snapshot() || r.enough(l, p, n, apart) {
+		if p.snapshot() || r.enough(l, p, n, metByOneOnly) {
 			o.Whole = true
 			return o, nil
 		}
@@ -197,10 +197,10 @@ func (r *Reader) repeat(ctx context.Context, first *pass) (o Outcome, err error)
 }
 
 // enough tells whether pass n was the last one needed.
-func (r *Reader) enough(l *ledger, p *pass, n, apart int) bool {
+func (r *Reader) enough(l *ledger, p *pass, n, metByOneOnly int) bool {
 	counted := l.total && l.proven(l.count)
 	if l.motion == Growing {
-		return p.exact && apart == 0 || counted || l.proven(l.pages) || l.hidden() < r.chance
+		return p.exact && metByOneOnly == 0 || counted || l.proven(l.pages) || l.hidden() < r.chance
 	}
 	return l.proven(l.pages) || n > r.steady && (counted || l.hidden() < r.chance)
 }
