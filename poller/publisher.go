@@ -25,7 +25,7 @@ type publisher struct {
 	cfg   *Config
 	board *board
 
-	mark        watermark.Watermark // what is true now
+	mark        watermark.Watermark // the one that the next commit writes
 	written     time.Time           // when a transaction last said so
 	passes      int                 // complete ones since the takeover
 	dedup       dedup

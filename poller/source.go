@@ -81,7 +81,7 @@ type Done struct {
 	// every suspect, also for those of which no day is known.
 	Complete bool
 	// Held, if not empty, says for the log and the page why the resource settles no further for now: "a
-	// transaction is open since ...", "2026-11-20 does not come clean: ...".
+	// transaction is open since ...", "2026-11-20 cannot be closed: ...".
 	Held string
 }
 

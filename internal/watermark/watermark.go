@@ -53,7 +53,8 @@ type Cursor struct {
 	UpdatedAt schemas.Instant `json:"updated_at"`
 	ID        int64           `json:"id"`
 	// Xmin is the smallest snapshot xmin among the chunks read so far. HorizonTime and HorizonNext are the
-	// horizon noted before the first of them. All three are 0 where the source has no such thing.
+	// best horizon that counts for all of them (in the JSON it is still called a mark, as it once was). All
+	// three are 0 where the source has no such thing.
 	Xmin        uint64          `json:"xmin,omitempty"`
 	HorizonTime schemas.Instant `json:"mark_time,omitempty"`
 	HorizonNext uint64          `json:"mark_next,omitempty"`

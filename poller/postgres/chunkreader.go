@@ -25,7 +25,7 @@ type chunkReader struct {
 
 	activity  activity
 	catalogue catalogue
-	size      batchSizer
+	size      chunkSizer
 	lineage   lineage
 }
 
@@ -34,7 +34,7 @@ func newChunkReader(db *DB, c SourceConfig) *chunkReader {
 		db: db, resource: c.Resource, log: c.Log, cancelled: c.Metrics.SQLTimeouts,
 		activity:  activity{tell: c.Doing, log: c.Log},
 		catalogue: catalogue{db: db, resource: c.Resource, log: c.Log},
-		size:      newBatchSizer(c.MaxRows),
+		size:      newChunkSizer(c.MaxRows),
 	}
 }
 

@@ -148,8 +148,8 @@ func (p *completePass) batch(c *chunk) *poller.Batch {
 // that a crash cut short does: it may have been a first load.
 func (p *completePass) readsUndated() bool { return p.firstLoad || p.resumed }
 
-// undatedBatch takes a chunk of bad rows as what it is there for, if there are good rows beside them. If
-// there are none, no row of the table can be published.
+// undatedBatch lets a chunk of bad rows pass if the table has good ones too: rows without updated_at are
+// expected to be bad, and become dead letters. If there are none, no row of the table can be published.
 func (p *completePass) undatedBatch(c *chunk) *poller.Batch {
 	if c.bad() && (p.good == 0 || p.bad != nil) {
 		p.bad = cmp.Or(p.bad, c)

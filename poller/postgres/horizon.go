@@ -74,7 +74,7 @@ func (hs *horizons) reach(xmin uint64) schemas.Instant {
 
 // best is the latest horizon that counts for such a snapshot: the transactions before it are all over there.
 func (hs *horizons) best(xmin uint64) (horizon, bool) {
-	i := hs.after(xmin)
+	i := hs.countUpTo(xmin)
 	if i == 0 {
 		return horizon{}, false
 	}
@@ -84,7 +84,7 @@ func (hs *horizons) best(xmin uint64) (horizon, bool) {
 // held says why settled stands still for such snapshots: a transaction has been open for longer than overlap.
 // "": it does not stand still. c is the first of their clocks.
 func (hs *horizons) held(c *clock, xmin uint64) string {
-	i := hs.after(xmin)
+	i := hs.countUpTo(xmin)
 	if i == len(hs.noted) || !c.known || c.time.Sub(hs.noted[i].since) <= hs.overlap {
 		return ""
 	}
@@ -93,7 +93,7 @@ func (hs *horizons) held(c *clock, xmin uint64) string {
 }
 
 // after counts the horizons that count for a snapshot with this xmin. They are the first ones.
-func (hs *horizons) after(xmin uint64) int {
+func (hs *horizons) countUpTo(xmin uint64) int {
 	i, _ := slices.BinarySearchFunc(hs.noted, xmin, func(h horizon, xmin uint64) int {
 		if h.next <= xmin {
 			return -1
@@ -106,7 +106,7 @@ func (hs *horizons) after(xmin uint64) int {
 // prune drops the horizons that a better one has replaced for snapshots with this xmin, and so for all later
 // ones.
 func (hs *horizons) prune(xmin uint64) {
-	if i := hs.after(xmin); i > 1 {
+	if i := hs.countUpTo(xmin); i > 1 {
 		hs.noted = slices.Delete(hs.noted, 0, i-1)
 	}
 }

@@ -9,9 +9,9 @@ import (
 const (
 	// maxDays bounds the days of one window.
 	maxDays = 20 * 366
-	// maxPages is how many pages a window of the past may take at most. After each window settled moves, and a
-	// load that is cut short goes on from there.
-	maxPages = 32
+	// maxBatchPages is about how many pages a window of the past may take at most. After each window settled
+	// moves, and a load that is cut short goes on from there.
+	maxBatchPages = 32
 )
 
 // batchOfDays plans how many past days the next window has. It begins with what fits one page and doubles
@@ -25,7 +25,7 @@ type batchOfDays struct {
 	perDay float64
 }
 
-func newBatchOfDays() batchOfDays { return batchOfDays{days: 1, pages: 1, most: maxPages} }
+func newBatchOfDays() batchOfDays { return batchOfDays{days: 1, pages: 1, most: maxBatchPages} }
 
 // read reads the rows of some days: several days only if one page or one counted pass shows them all. again:
 // it does not, and there are fewer days next time, or one that is read in parts. A day that is alone is
@@ -62,7 +62,7 @@ func (b *batchOfDays) adapt(days int, o paging.Outcome, again bool, page float64
 		wanted = min(days-1, days*3/4)
 	} else {
 		b.perDay = float64(o.Rows) / float64(days)
-		b.most = min(b.most+1, maxPages)
+		b.most = min(b.most+1, maxBatchPages)
 		if o.Whole {
 			b.pages = min(2*b.pages, b.most)
 		}

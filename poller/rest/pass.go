@@ -31,13 +31,14 @@ type openWindow struct {
 	reach schemas.Instant
 	// last is the window's last page, where rows are sorted ascending.
 	last int
-	// deepAt is when the window is read in passes again, after they did not show all its rows.
-	deepAt time.Time
-	// tight is the open day whose window took several pages when it was read together with the day before.
-	tight day
+	// nextRepeatedRead is when the window is read in passes again, after they did not show all its rows.
+	nextRepeatedRead time.Time
+	// tightWithDayBefore is the open day whose window took several pages when it was read together with the
+	// day before.
+	tightWithDayBefore day
 }
 
-func newOpenWindow() openWindow { return openWindow{tight: past} }
+func newOpenWindow() openWindow { return openWindow{tightWithDayBefore: past} }
 
 // manner is how the open window is read.
 type manner int
@@ -75,7 +76,7 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	busy := time.Now()
 	w := window{updated: span{From: s.openFrom(open), To: future}, created: always}
 	set := rd.set(w, paging.Growing)
-	set.Like, set.Once = w.updated.From, how == once || busy.Before(s.open.deepAt)
+	set.Like, set.Once = w.updated.From, how == once || busy.Before(s.open.nextRepeatedRead)
 	o, err := s.reader.Read(ctx, set)
 	if err != nil {
 		return err
@@ -95,10 +96,10 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 		m.known, m.from, m.began, m.took, m.requests, m.paged = true, open, began, took, o.Requests, o.Paged
 		m.reach, m.last = reach, o.Rows/s.reader.Page()
 	case !set.Once:
-		m.deepAt = time.Now().Add(max(firstHold, 3*took))
+		m.nextRepeatedRead = time.Now().Add(max(firstHold, 3*took))
 	}
 	if o.Paged && w.updated.From < open {
-		s.open.tight = open
+		s.open.tightWithDayBefore = open
 	}
 	return nil
 }
@@ -143,7 +144,7 @@ func (s *Source) lookBefore(ctx context.Context, rd *read, first day) (err error
 
 // openFrom is where to begin to read the open window (see calendar).
 func (s *Source) openFrom(open day) day {
-	if s.calendar.notUTC || s.open.tight == open {
+	if s.calendar.notUTC || s.open.tightWithDayBefore == open {
 		return open
 	}
 	return open - 1

@@ -131,7 +131,7 @@ func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int) 
 	complete := false
 	for i := 0; i < 3 && !complete; i++ {
 		clear(f.src.days.held)
-		f.src.open.deepAt = time.Time{}
+		f.src.open.nextRepeatedRead = time.Time{}
 		if complete, err = f.poll(t, poller.CompletePass); err != nil {
 			t.Fatal(err)
 		}

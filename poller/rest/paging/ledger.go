@@ -30,8 +30,8 @@ func newLedger(motion Motion, began int64) *ledger {
 	return &ledger{motion: motion, began: began, pages: bound{rows: -1}, count: bound{rows: -1}}
 }
 
-// add enters a pass. metByOneOnly is how many rows either this pass or the one before it met, and the other did not;
-// rows changed since the beginning do not count.
+// add enters a pass. metByOneOnly is how many rows either this pass or the one before it met, and the other
+// did not. Rows changed since the beginning do not count.
 func (l *ledger) add(p *pass) (metByOneOnly int) {
 	fresh := 0
 	l.passes++

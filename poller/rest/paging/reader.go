@@ -8,8 +8,8 @@ import (
 const (
 	// PageSize is how many rows are asked for: what the service's document allows.
 	PageSize = 1000
-	// steadyPasses is how many passes go by the same page size, because the order may be stable, before what
-	// rests on the service's own count or on chance is believed.
+	// steadyPasses is how many passes over a past day use one page size, because the order may be stable.
+	// After them the page size varies, and the service's own count and chance are believed.
 	steadyPasses = 8
 	// maxPasses bounds the passes over one part of a set. Random order with a few pages takes about ten.
 	maxPasses = 60

@@ -117,9 +117,9 @@ func (o *owner) pause(ctx context.Context, d time.Duration) bool {
 }
 
 // takeOver makes this instance the only writer of the resource, reads back what was published, and polls
-// until that ends. Package producer argues for the order: confirm, fence, read state, rebuild. Only then is
-// the source read, by a source that remembers nothing. nil: the instance stops. A panic in here is a failure
-// of this resource, not of the others.
+// until that ends. Package producer argues for the order: confirm, look, fence, read state, rebuild. Only
+// then is the source read, by a source that remembers nothing. nil: the instance stops. A panic in here is a
+// failure of this resource, not of the others.
 func (o *owner) takeOver(ctx context.Context) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

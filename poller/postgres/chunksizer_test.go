@@ -12,7 +12,7 @@ func read(n, bytes int, first, total time.Duration) *chunk {
 }
 
 func TestAChunkSizeFollowsTheTimeOfItsRowsAndNotThatOfTheScanBeforeThem(t *testing.T) {
-	s := newBatchSizer(100_000)
+	s := newChunkSizer(100_000)
 	for range 20 { // no index: a whole scan before the first row
 		n := s.next().rows
 		s.learn(read(n, 100*n, 40*time.Second, 40*time.Second+time.Duration(n)*time.Microsecond))
@@ -45,7 +45,7 @@ func TestAChunkSizeFollowsTheTimeOfItsRowsAndNotThatOfTheScanBeforeThem(t *testi
 // Large chunks cost memory. They are for a server that sorts the whole table for each chunk.
 func TestOnlyAServerThatSortsForEachChunkGetsLargeOnes(t *testing.T) {
 	const rows, width = 20_000, 70
-	s := newBatchSizer(math.MaxInt)
+	s := newChunkSizer(math.MaxInt)
 	const second = time.Second
 	for _, chunk := range []struct {
 		name         string

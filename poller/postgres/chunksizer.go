@@ -21,8 +21,8 @@ const (
 	forgive = 64
 )
 
-// batchSizer chooses how large the next chunk may be. It learns for as long as its Source lives.
-type batchSizer struct {
+// chunkSizer chooses how large the next chunk may be. It learns for as long as its Source lives.
+type chunkSizer struct {
 	rows, limit int // limit: the caller's
 	ceiling     int // below the size that was last cancelled
 	good        int // chunks since
@@ -30,11 +30,11 @@ type batchSizer struct {
 	late        int // chunks in a row whose first row came late
 }
 
-func newBatchSizer(limit int) batchSizer {
-	return batchSizer{rows: min(firstRows, limit), limit: limit, ceiling: limit}
+func newChunkSizer(limit int) chunkSizer {
+	return chunkSizer{rows: min(firstRows, limit), limit: limit, ceiling: limit}
 }
 
-func (s *batchSizer) next() chunkSize {
+func (s *chunkSizer) next() chunkSize {
 	size := chunkSize{rows: min(s.rows, s.ceiling, s.limit), bytes: chunkBytes}
 	if s.late > 1 {
 		size.bytes = sortedBytes
@@ -51,7 +51,7 @@ func (s *batchSizer) next() chunkSize {
 // Only the time after the first row counts. On a table without an index on updated_at the server scans and
 // sorts everything before that row, whatever the LIMIT. If that time counted, chunks would get smaller, hence
 // more of them, hence more scans, and smaller again.
-func (s *batchSizer) learn(c *chunk) {
+func (s *chunkSizer) learn(c *chunk) {
 	if c.n == 0 {
 		return
 	}
@@ -70,7 +70,7 @@ func (s *batchSizer) learn(c *chunk) {
 }
 
 // cancelled halves the size after the server cancelled n rows; false if nothing is left to halve.
-func (s *batchSizer) cancelled(n int) bool {
+func (s *chunkSizer) cancelled(n int) bool {
 	if n <= leastRows {
 		return false
 	}
