@@ -48,6 +48,9 @@ type Request struct {
 	From schemas.Instant
 	// Cursor is where a Pass that was cut short goes on (as a batch of that pass said); nil: at From.
 	Cursor *watermark.Cursor
+	// Floor, of a pass, says what need not be read again (as Done said of the pass before); nil: everything
+	// does.
+	Floor *watermark.Floor
 	// Started is the caller's clock at the start of this read.
 	Started schemas.Instant
 	// Suspects are the rows of a Lookup.
@@ -62,6 +65,9 @@ type Suspect = compare.Suspect
 type Batch struct {
 	Rows    []schemas.Record
 	Rejects []schemas.Reject
+	// Final says of each row that no later pass meets this version of it again, so that nobody needs to
+	// remember it; nil: of none.
+	Final []bool
 	// Settled: once this batch and those before it are published, no row with an earlier updated_at can appear
 	// any more. MinInstant: it says nothing. It never exceeds what was read.
 	Settled schemas.Instant
@@ -80,6 +86,9 @@ type Done struct {
 	// the pass before it, and counts for lag alone. Of a Full: it met every row. Of a Lookup: it looked for
 	// every suspect, also for those of which no day is known.
 	Complete bool
+	// Floor, of a pass, says what it and those before it have met: for the next Request. nil: the source has no
+	// such thing.
+	Floor *watermark.Floor
 	// Held, if not empty, says for the log and the page why the resource settles no further for now: "a
 	// transaction is open since ...", "2026-11-20 cannot be closed: ...".
 	Held string

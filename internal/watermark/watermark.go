@@ -28,6 +28,9 @@ type Watermark struct {
 
 	// Cursor is where a pass that was cut short goes on; nil: at Settled.
 	Cursor *Cursor `json:"cursor,omitempty"`
+	// Floor says what the passes so far have met, by the database's transactions; nil: read everything from
+	// Settled.
+	Floor *Floor `json:"floor,omitempty"`
 	// DedupFrom is the smallest Kafka record time among the rows that dedup holds. A successor rebuilds dedup
 	// from the first record of each partition with that time or a later one.
 	DedupFrom schemas.Instant `json:"seen_from"`
@@ -60,6 +63,20 @@ type Cursor struct {
 	HorizonNext uint64          `json:"mark_next,omitempty"`
 	// Started is the instance's clock at the start of the pass: AsOf becomes it when the pass completes.
 	Started schemas.Instant `json:"started"`
+}
+
+// Floor says what has been met of one PostgreSQL table: every row stamped From or later whose writer is over in
+// Snapshot. What a pass reads above it is what changed since. It belongs to one table of one database, and is
+// dropped where either is another one.
+type Floor struct {
+	// Snapshot is a pg_snapshot in its text form, xmin:xmax:running, with 64-bit ids. Where the server does not
+	// list what runs (a standby), it is xmin:xmin: and so shows less than it could.
+	Snapshot string          `json:"snapshot"`
+	From     schemas.Instant `json:"from"`
+	// Table is the table's oid. System and Timeline identify the database and its history.
+	Table    uint32 `json:"table"`
+	System   string `json:"system"`
+	Timeline uint32 `json:"timeline"`
 }
 
 // Replay is an accepted reset that is not finished yet.
