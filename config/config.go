@@ -106,6 +106,8 @@ type Resource struct {
 type Sweep struct {
 	Interval time.Duration `koanf:"interval" default:"24h"` // 0: only on request
 	Deletes  string        `koanf:"deletes" default:"report"`
+	// Memory bounds one comparison, a sweep's or `verify`'s. One runs at a time.
+	Memory Size `koanf:"memory" default:"128MiB"`
 }
 
 // HTTP is the status server.

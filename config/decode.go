@@ -79,6 +79,8 @@ func parse(_, to reflect.Type, data any) (any, error) {
 			return nil, ruleError("expected a duration with its unit, such as 30s, 2m or 24h")
 		}
 		return d, nil
+	case Size:
+		return parseSize(s)
 	case time.Time:
 		return parseDay(s)
 	case []string:

@@ -23,6 +23,8 @@ const (
 
 	minInterval    = 100 * time.Millisecond
 	minSweep       = time.Minute
+	minSweepMemory = 16 * MiB
+	maxSweepMemory = 1024 * GiB
 	maxTopicPrefix = 200 // a topic's name has at most 249 characters
 )
 
@@ -46,6 +48,8 @@ func checkRules(c *Config, m *mistakes) {
 	m.require("sweep.interval", c.Sweep.Interval == 0 || c.Sweep.Interval >= minSweep,
 		"expected 1m or more, or 0s to sweep only on request")
 	m.oneOf("sweep.deletes", c.Sweep.Deletes, Report, Tombstone)
+	m.require("sweep.memory", c.Sweep.Memory >= minSweepMemory && c.Sweep.Memory <= maxSweepMemory,
+		"expected 16MiB to 1024GiB")
 	m.require("http.listen", isHostPort(c.HTTP.Listen, 0),
 		"expected host:port, such as 127.0.0.1:8080, or :8080 for every address")
 	m.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
