@@ -65,9 +65,9 @@ type Cursor struct {
 	Started schemas.Instant `json:"started"`
 }
 
-// Floor says what has been met of one PostgreSQL table: every row stamped From or later whose writer is over in
-// Snapshot. What a pass reads above it is what changed since. It belongs to one table of one database, and is
-// dropped where either is another one.
+// Floor says what has been met of one PostgreSQL table: every row stamped From or later whose writer is over
+// in Snapshot. What a pass reads above it is what changed since. It belongs to one table of one database, and
+// is dropped where either is another one.
 type Floor struct {
 	// Snapshot is a pg_snapshot in its text form, xmin:xmax:running, with 64-bit ids. Where the server does not
 	// list what runs (a standby), it is xmin:xmin: and so shows less than it could.
