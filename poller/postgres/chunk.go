@@ -16,7 +16,7 @@ import (
 // errRetyped says that a result has other types than the table had: ALTER TABLE in the middle of a read.
 var errRetyped = errors.New("the table's columns changed while it was read")
 
-// chunk is what one transaction read: whole, in memory, the connection free again.
+// chunk is a part of what one transaction read, in memory.
 type chunk struct {
 	clock   *clock
 	rows    []schemas.Record
@@ -24,67 +24,122 @@ type chunk struct {
 	// from is where it began, end is the place of its last row; last says that no row came after it.
 	from, end key
 	last      bool
-	// For the batch sizer: how many rows and bytes came, how long the first row took, how long all took.
-	n, bytes     int
+	bytes     int // of its rows, encoded
+}
+
+// chunkSize bounds what one transaction reads.
+type chunkSize struct {
+	rows  int // of the transaction: its LIMIT
+	bytes int // of one chunk, about
+}
+
+// chunkCost is what the rows of one transaction took, for the chunkSizer.
+type chunkCost struct {
+	rows, bytes int
+	// first is how long the first row took, total how long all took, without the time in which others had them.
 	first, total time.Duration
 }
 
-// chunkSize bounds a chunk.
-type chunkSize struct{ rows, bytes int }
-
-// readChunk reads the next rows of q after from, or with a nil q the clock alone. It calls answered when the
-// first row has come.
-func readChunk(
+// readChunks reads the next rows of q after from in one transaction, or with a nil q the clock alone. It
+// calls answered when the first row has come.
+//
+// hand gets the rows as one chunk, when the transaction is over and the connection free. But nobody knows
+// beforehand how wide rows are. If they turn out wider than those before, hand gets several chunks, all but
+// the last one while the server waits with the rest: so no row is read twice, and memory is bounded by bytes.
+func readChunks(
 	ctx context.Context, db *DB, t *table, q query, from key, size chunkSize, answered func(),
-) (*chunk, error) {
-	c := &chunk{from: from, end: from}
-	var err error
+	hand func(*chunk) error,
+) (chunkCost, error) {
 	if q == nil {
-		c.clock, err = db.snapshot(ctx, catalogueDeadline, nil, nil)
-		return c, err
+		clock, err := db.snapshot(ctx, catalogueDeadline, nil, nil)
+		if err != nil {
+			return chunkCost{}, err
+		}
+		return chunkCost{}, hand(&chunk{clock: clock, from: from, end: from})
 	}
+	d := chunkDecoder{table: t, size: size, hand: hand, answered: answered, chunk: &chunk{from: from, end: from}}
 	s := q(t, from, size.rows)
 	asked := time.Now()
-	c.clock, err = db.snapshot(ctx, chunkDeadline, &s, func(rows *pgconn.ResultReader) error {
-		defer func() { c.total = time.Since(asked) }()
-		return c.decode(t, rows, size, func() { c.first = time.Since(asked); answered() })
+	_, err := db.snapshot(ctx, chunkDeadline, &s, func(c *clock, rows *pgconn.ResultReader) error {
+		d.chunk.clock = c
+		err := d.decode(rows, asked)
+		d.cost.total = time.Since(asked) - d.waited
+		return err
 	})
-	return c, err
+	if err == nil {
+		err = hand(d.chunk)
+	}
+	return d.cost, err
 }
 
-// decode reads rows as they come, straight from the connection's buffer into encoded records. Past size.bytes
-// it reads on and keeps nothing. What it has kept is a prefix in the order of the key, so the next chunk goes
-// on from its end.
-func (c *chunk) decode(t *table, rows *pgconn.ResultReader, size chunkSize, first func()) error {
-	if !t.matches(rows.FieldDescriptions()) {
+// chunkDecoder makes chunks of the rows of one transaction.
+type chunkDecoder struct {
+	table    *table
+	size     chunkSize
+	hand     func(*chunk) error
+	answered func()
+
+	chunk  *chunk // in hand
+	cost   chunkCost
+	waited time.Duration // in hand
+}
+
+// decode reads rows as they come, straight from the connection's buffer into encoded records. They come in
+// the order of the key, and each is good by itself: a chunk holds if the statement fails later.
+func (d *chunkDecoder) decode(rows *pgconn.ResultReader, asked time.Time) error {
+	if !d.table.matches(rows.FieldDescriptions()) {
 		return errRetyped
 	}
-	full := false
+	c := d.chunk
 	for rows.NextRow() {
-		if c.n == 0 {
-			first()
+		if d.cost.rows == 0 {
+			d.cost.first = time.Since(asked)
+			d.answered()
 		}
-		if full {
-			continue
+		if d.full() {
+			if err := d.handOver(); err != nil {
+				return err
+			}
+			c = d.chunk
 		}
-		v := rows.Values()
-		record, reject := t.decoder.Decode(v)
+		v, before := rows.Values(), c.bytes
+		record, reject := d.table.decoder.Decode(v)
 		if reject != nil {
 			c.rejects = append(c.rejects, *reject)
 			c.bytes += len(reject.Row)
 		} else {
 			if n := len(c.rows); n == cap(c.rows) { // a quarter is garbage that way, not four times the whole
-				c.rows = slices.Grow(c.rows, max(min(3*n, size.rows-n), 16))
+				c.rows = slices.Grow(c.rows, max(min(3*n, d.size.rows-n), 16))
 			}
 			c.rows = append(c.rows, record)
 			c.bytes += len(record.Value)
 		}
-		c.n++
-		c.end = keyOfRow(t, v, c.end)
-		full = c.bytes >= size.bytes
+		d.cost.rows++
+		d.cost.bytes += c.bytes - before
+		c.end = keyOfRow(d.table, v, c.end)
 	}
-	c.last = c.n < size.rows && !full
+	c.last = d.cost.rows < d.size.rows
 	return nil
+}
+
+// full says that no further row belongs into the chunk in hand. Somewhat more than its size may go in: else
+// every second chunk would have a small one behind it. And bad rows may be more, so that it shows when all of
+// them are bad.
+func (d *chunkDecoder) full() bool {
+	c := d.chunk
+	if len(c.rows) == 0 && len(c.rejects) < leastBad && c.bytes < 4*d.size.bytes {
+		return false
+	}
+	return c.bytes >= d.size.bytes+d.size.bytes/2
+}
+
+// handOver hands the chunk in hand over, and begins the next one.
+func (d *chunkDecoder) handOver() error {
+	began, c := time.Now(), d.chunk
+	err := d.hand(c)
+	d.waited += time.Since(began)
+	d.chunk = &chunk{clock: c.clock, from: c.end, end: c.end}
+	return err
 }
 
 // keyOfRow is the row's place. A NULL leaves that half as it was: updated_at is only NULL where id is the
@@ -104,8 +159,11 @@ func (c *chunk) batch() *poller.Batch {
 	return &poller.Batch{Rows: c.rows, Rejects: c.rejects, Settled: schemas.MinInstant}
 }
 
-// bad says that none of 20 rows or more can be published: something bigger is wrong than those rows.
-func (c *chunk) bad() bool { return len(c.rows) == 0 && len(c.rejects) >= 20 }
+// leastBad is how many rows in a row that cannot be published are no accident.
+const leastBad = 20
+
+// bad says that none of leastBad rows or more can be published: something bigger is wrong than those rows.
+func (c *chunk) bad() bool { return len(c.rows) == 0 && len(c.rejects) >= leastBad }
 
 // hold is what a bad chunk stops the resource with.
 func (c *chunk) hold(table string) *poller.HoldError {

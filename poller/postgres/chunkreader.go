@@ -39,25 +39,23 @@ func newChunkReader(db *DB, c SourceConfig) *chunkReader {
 }
 
 // handOver reads the chunks of q after k, one by one to the end, and emits what batchOf makes of each; nil:
-// nothing. No connection is in use while emit has a batch.
+// nothing. While emit has a batch a connection is in use only where rows are wider than was expected.
 func (r *chunkReader) handOver(
 	ctx context.Context, q query, k key, emit func(poller.Batch) error, batchOf func(*chunk) *poller.Batch,
 ) error {
-	for {
-		c, err := r.next(ctx, q, k)
+	for last := false; !last; {
+		err := r.next(ctx, q, k, func(c *chunk) error {
+			k, last = c.end, c.last
+			if b := batchOf(c); b != nil {
+				return emit(*b)
+			}
+			return nil
+		})
 		if err != nil {
 			return err
 		}
-		if b := batchOf(c); b != nil {
-			if err := emit(*b); err != nil {
-				return err
-			}
-		}
-		if c.last {
-			return nil
-		}
-		k = c.end
 	}
+	return nil
 }
 
 // unsettled hands over all chunks of q after k. Its batches settle nothing, and done goes with the last one.
@@ -85,57 +83,72 @@ func (r *chunkReader) unsettled(
 
 // clock reads the clock alone.
 func (r *chunkReader) clock(ctx context.Context) (*clock, error) {
-	c, err := r.next(ctx, nil, key{})
-	if err != nil {
-		return nil, err
-	}
-	return c.clock, nil
+	var clock *clock
+	err := r.next(ctx, nil, key{}, func(c *chunk) error { clock = c.clock; return nil })
+	return clock, err
 }
 
-// next reads one chunk whose clock follows those before it.
-func (r *chunkReader) next(ctx context.Context, q query, k key) (*chunk, error) {
+// next reads what one transaction gives, and calls hand with each chunk of it. The chunks' clocks follow
+// those before them.
+func (r *chunkReader) next(ctx context.Context, q query, k key, hand func(*chunk) error) error {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.InitialInterval, pauses.MaxInterval = 50*time.Millisecond, 3*time.Second
 	failed := map[remedy]int{}
 	for {
 		size := r.size.next()
-		c, err := r.try(ctx, q, k, size)
+		var refused error
+		handed := false
+		err := r.try(ctx, q, k, size, func(c *chunk) error {
+			handed = true
+			refused = hand(c)
+			return refused
+		})
 		switch {
+		case refused != nil:
+			return refused
 		case err == nil || errors.Is(err, errRewound):
-			return c, err
+			return err
 		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
+			return context.Cause(ctx)
 		}
 		r.log.Debug("a chunk failed", zap.Int("limit", size.rows), zap.Error(err))
 		remedy := remedyFor(err)
 		failed[remedy]++
-		if again := r.apply(remedy, err, size); !again || failed[remedy] > remedies[remedy].tries {
-			return nil, r.explain(remedy, err, size)
+		again := r.apply(remedy, err, size)
+		if handed {
+			return nil // the caller goes on behind it
+		}
+		if !again || failed[remedy] > remedies[remedy].tries {
+			return r.explain(remedy, err, size)
 		}
 		if remedies[remedy].pause {
 			if err := wait.For(ctx, pauses.NextBackOff()); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
 }
 
-func (r *chunkReader) try(ctx context.Context, q query, k key, size chunkSize) (*chunk, error) {
+func (r *chunkReader) try(
+	ctx context.Context, q query, k key, size chunkSize, hand func(*chunk) error,
+) error {
 	answered := r.activity.await()
 	defer answered()
 	t, err := r.catalogue.get(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c, err := readChunk(ctx, r.db, t, q, k, size, answered)
-	if err != nil {
-		return nil, err
+	cost, err := readChunks(ctx, r.db, t, q, k, size, answered, func(c *chunk) error {
+		if err := r.lineage.follow(c.clock); err != nil {
+			return err
+		}
+		r.size.widths(len(c.rows)+len(c.rejects), c.bytes)
+		return hand(c)
+	})
+	if err == nil {
+		r.size.learn(cost)
 	}
-	if err := r.lineage.follow(c.clock); err != nil {
-		return nil, err
-	}
-	r.size.learn(c)
-	return c, nil
+	return err
 }
 
 // apply prepares another try; false: none will help.

@@ -5,11 +5,13 @@ import "time"
 const (
 	// chunkTime is how long a chunk's rows should take, of the 60 s that the service grants a statement.
 	chunkTime = 3 * time.Second
-	// chunkBytes is about how many bytes of encoded rows a chunk holds. The chunk before it may be waiting for
-	// the poller, which publishes a third one. More gains nothing: it is one transaction of some ten thousand
-	// rows. (Of 2M orders, 1.5 MiB peaked at 75 to 84 MiB, 1.25 MiB at 72 to 78, at the same rate.)
+	// chunkBytes is about how many bytes of encoded rows a chunk holds, and at most half as many again and a
+	// row. The chunk before it may be waiting for the poller, which publishes a third one. More gains nothing:
+	// it is one transaction of some ten thousand rows. (Of 2M orders, 1.5 MiB peaked at 75 to 84 MiB, 1.25 MiB
+	// at 72 to 78, at the same rate.)
 	chunkBytes = 1 << 20
-	// sortedBytes is for a server that sorts the table for each chunk: fewer chunks are worth the memory.
+	// sortedBytes is how much one transaction reads of a server that sorts the table for each: as chunks of
+	// chunkBytes, while the server waits with the rest.
 	sortedBytes = 32 << 20
 	// A server sorts if the first row takes sorting or longer, and sortingShare of the whole or more, chunk
 	// after chunk. A server that is merely busy is late with the first row now and then.
@@ -35,38 +37,44 @@ func newChunkSizer(limit int) chunkSizer {
 }
 
 func (s *chunkSizer) next() chunkSize {
-	size := chunkSize{rows: min(s.rows, s.ceiling, s.limit), bytes: chunkBytes}
+	rows, bytes := min(max(s.rows, leastRows), s.ceiling, s.limit), chunkBytes
 	if s.late > 1 {
-		size.bytes = sortedBytes
+		bytes = sortedBytes
 	}
 	if s.bytesPerRow > 0 {
-		size.rows = min(size.rows, size.bytes/s.bytesPerRow)
+		rows = min(rows, max(bytes/s.bytesPerRow, 1))
 	}
-	size.rows = max(size.rows, min(leastRows, s.limit))
-	return size
+	return chunkSize{rows: rows, bytes: chunkBytes}
 }
 
-// learn takes the measure of a chunk that was read.
+// widths takes the measure of rows at once, also of those whose transaction fails later.
+func (s *chunkSizer) widths(rows, bytes int) {
+	if rows > 0 {
+		s.bytesPerRow = max(1, bytes/rows)
+	}
+}
+
+// learn takes the measure of a transaction whose rows were all read.
 //
 // Only the time after the first row counts. On a table without an index on updated_at the server scans and
 // sorts everything before that row, whatever the LIMIT. If that time counted, chunks would get smaller, hence
 // more of them, hence more scans, and smaller again.
-func (s *chunkSizer) learn(c *chunk) {
-	if c.n == 0 {
+func (s *chunkSizer) learn(c chunkCost) {
+	if c.rows == 0 {
 		return
 	}
-	s.bytesPerRow = max(1, c.bytes/c.n)
+	s.widths(c.rows, c.bytes)
 	if s.late++; c.first < sorting || float64(c.first) < sortingShare*float64(c.total) {
 		s.late = 0
 	}
 	if s.good++; s.good >= forgive && s.ceiling < s.limit {
 		s.ceiling, s.good = min(2*s.ceiling, s.limit), 0
 	}
-	if c.n < s.rows/2 {
+	if c.rows < s.rows/2 {
 		return // the end of the table says little
 	}
-	want := float64(c.n) * float64(chunkTime) / float64(max(c.total-c.first, time.Millisecond))
-	s.rows = max(min(int(min(want, float64(4*c.n))), s.limit), c.n/4, leastRows)
+	want := float64(c.rows) * float64(chunkTime) / float64(max(c.total-c.first, time.Millisecond))
+	s.rows = max(min(int(min(want, float64(4*c.rows))), s.limit), c.rows/4)
 }
 
 // cancelled halves the size after the server cancelled n rows; false if nothing is left to halve.

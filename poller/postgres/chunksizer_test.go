@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// read is a chunk of n rows that took this long.
-func read(n, bytes int, first, total time.Duration) *chunk {
-	return &chunk{n: n, bytes: bytes, first: first, total: total}
+// read is what n rows of one transaction took.
+func read(n, bytes int, first, total time.Duration) chunkCost {
+	return chunkCost{rows: n, bytes: bytes, first: first, total: total}
 }
 
 func TestAChunkSizeFollowsTheTimeOfItsRowsAndNotThatOfTheScanBeforeThem(t *testing.T) {
@@ -32,9 +32,10 @@ func TestAChunkSizeFollowsTheTimeOfItsRowsAndNotThatOfTheScanBeforeThem(t *testi
 		t.Errorf("rows of a millisecond are read %d at a time, expected about 3 s of them", got)
 	}
 	s.learn(read(s.next().rows, s.next().rows<<20, 0, time.Millisecond))
-	if got := s.next().rows; got > 2*leastRows {
+	if got := s.next().rows; got != 1 {
 		t.Errorf("rows of a MiB are read %d at a time", got)
 	}
+	s.widths(1000, 70_000)
 	for s.cancelled(s.next().rows) {
 	}
 	if got := s.next().rows; got != leastRows {

@@ -97,12 +97,12 @@ func (db *DB) dropIdle(err error) {
 	}
 }
 
-// takeRows gets the rows of a result.
-type takeRows func(*pgconn.ResultReader) error
+// takeRows gets the rows of a result, and the clock of the snapshot that they were read under.
+type takeRows func(*clock, *pgconn.ResultReader) error
 
 // snapshot runs q (nil: nothing) in one short transaction, in one round trip. It returns the clock of the
-// snapshot that q was read under. take gets q's rows as they come off the connection. What take has kept is
-// good only if snapshot returns no error: rows arrive before the error that says they are not all.
+// snapshot that q was read under. take gets q's rows as they come off the connection. What it got is all
+// there is only if snapshot returns no error: rows arrive before the error that says they are not all.
 func (db *DB) snapshot(
 	ctx context.Context, limit time.Duration, q *statement, take takeRows,
 ) (*clock, error) {
@@ -173,7 +173,7 @@ func readResults(results *pgconn.MultiResultReader, query bool, take takeRows) (
 			return nil, errShort
 		}
 		rows := results.ResultReader()
-		err := take(rows)
+		err := take(c, rows)
 		if _, closed := rows.Close(); closed != nil {
 			err = closed
 		}

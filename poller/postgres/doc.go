@@ -7,7 +7,8 @@
 //
 // # Terms
 //
-//   - A chunk is one short snapshot transaction that reads the next rows by key.
+//   - A chunk is what one short snapshot transaction read of the next rows by key. Where rows turn out wider
+//     than expected, one transaction hands over several.
 //   - xmin, of a snapshot: all transactions with a smaller id are over, and the snapshot shows what they
 //     committed. (The hidden column xmin of a row is another thing: the id of the transaction that wrote it.)
 //   - A horizon is a moment of the server: (its clock, the next transaction id).
@@ -45,6 +46,6 @@
 //
 // # No session state
 //
-// A chunk is one REPEATABLE READ READ ONLY transaction in one round trip, with unnamed statements: a pooler
-// may give each one another connection to the server.
+// Chunks are read in a REPEATABLE READ READ ONLY transaction in one round trip, with unnamed statements: a
+// pooler may give each one another connection to the server.
 package postgres

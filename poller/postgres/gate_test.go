@@ -17,6 +17,7 @@ type gate struct {
 
 	mu        sync.Mutex
 	to        int
+	answered  func() func([]byte) // nil: nobody looks
 	near, far []net.Conn
 }
 
@@ -51,15 +52,20 @@ func (g *gate) join(client net.Conn) {
 		return
 	}
 	g.near, g.far = append(g.near, client), append(g.far, backend)
-	go g.relay(backend, client)
-	go g.relay(client, backend)
+	look := func([]byte) {}
+	if g.answered != nil {
+		look = g.answered()
+	}
+	go g.relay(backend, client, func([]byte) {})
+	go g.relay(client, backend, look)
 }
 
-func (g *gate) relay(to, from net.Conn) {
+func (g *gate) relay(to, from net.Conn, look func([]byte)) {
 	buf := make([]byte, 1<<16)
 	for {
 		n, err := from.Read(buf)
 		if err == nil {
+			look(buf[:n])
 			g.open.RLock()
 			_, err = to.Write(buf[:n])
 			g.open.RUnlock()
@@ -74,6 +80,13 @@ func (g *gate) relay(to, from net.Conn) {
 func (g *gate) dsn(database string) string {
 	direct, here := fmt.Sprintf(":%d/", server.Port), fmt.Sprintf(":%d/", g.Addr().(*net.TCPAddr).Port)
 	return strings.Replace(server.DSN(role, password, database), direct, here, 1)
+}
+
+// watch makes look, once for each new connection, the function that gets what its server sends.
+func (g *gate) watch(look func() func([]byte)) {
+	g.mu.Lock()
+	g.answered = look
+	g.mu.Unlock()
 }
 
 // lead changes the way of new connections and ends those there are.

@@ -51,7 +51,7 @@ func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error)
 	t := &table{}
 	q := statement{sql: catalogueSQL}
 	q.param(oidText, []byte(pgx.Identifier{r.Table}.Sanitize()))
-	_, err := db.snapshot(ctx, catalogueDeadline, &q, func(rows *pgconn.ResultReader) error {
+	_, err := db.snapshot(ctx, catalogueDeadline, &q, func(_ *clock, rows *pgconn.ResultReader) error {
 		for rows.NextRow() {
 			v := rows.Values()
 			t.name = pgx.Identifier{string(v[0]), string(v[1])}.Sanitize()
@@ -96,7 +96,7 @@ func (t *table) selectFields(r *schemas.Resource, readable map[string]bool) erro
 // describe asks the server for the types of the list's result. It reports a domain as the type beneath it.
 func (t *table) describe(ctx context.Context, db *DB, r *schemas.Resource) error {
 	q := statement{sql: "SELECT " + t.list + " FROM " + t.name + " LIMIT 0"}
-	_, err := db.snapshot(ctx, catalogueDeadline, &q, func(rows *pgconn.ResultReader) error {
+	_, err := db.snapshot(ctx, catalogueDeadline, &q, func(_ *clock, rows *pgconn.ResultReader) error {
 		for _, f := range rows.FieldDescriptions() {
 			t.columns = append(t.columns, schemas.Column{Name: f.Name, OID: f.DataTypeOID})
 		}
