@@ -53,8 +53,10 @@ func (l *limiter) wait(ctx context.Context, refusedFor func(seconds float64)) er
 		if err := l.pause(ctx, refusedFor); err != nil {
 			return err
 		}
-		if err := l.pace.Wait(ctx); err != nil {
-			return context.Cause(ctx)
+		turn := l.pace.Reserve() // not Wait: that refuses a turn past ctx's deadline, before ctx has ended
+		if err := wait.For(ctx, turn.Delay()); err != nil {
+			turn.Cancel()
+			return err
 		}
 		if l.remaining() <= 0 { // else the service refused another request while this one waited for its turn
 			return nil

@@ -1,6 +1,8 @@
 package client
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -59,6 +61,30 @@ func TestARefusalHoldsBackAllWorkers(t *testing.T) {
 		workers.Wait()
 		if waited.Load() != 90 {
 			t.Errorf("counted %d s of waiting, want 90", waited.Load())
+		}
+	})
+}
+
+// Whoever has a deadline that ends before its turn is not let through early.
+func TestADeadlineIsNoReasonToSendSooner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(2)
+		ctx, cancel := context.WithTimeout(t.Context(), 1200*time.Millisecond)
+		defer cancel()
+		granted := 0
+		for range 20 {
+			if err := l.wait(ctx, func(float64) {}); err == nil {
+				granted++
+			} else if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("refused: %v", err)
+			}
+		}
+		if granted != 3 {
+			t.Errorf("granted %d within 1.2 s at 2 a second", granted)
+		}
+		began := time.Now()
+		if err := l.wait(t.Context(), func(float64) {}); err != nil || time.Since(began) > time.Second {
+			t.Errorf("the next one waited %s for those that were not let through: %v", time.Since(began), err)
 		}
 	})
 }
