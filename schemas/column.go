@@ -32,6 +32,12 @@ const (
 	firstUserOID = 16384
 )
 
+// IsText says whether the column's values are texts of any length.
+func (c Column) IsText() bool { return c.OID == oidText || c.OID == oidVarchar || c.OID == oidBPChar }
+
+// IsUserType says whether the column is of a type that a user created, of which nothing is known.
+func (c Column) IsUserType() bool { return c.OID >= firstUserOID }
+
 var typeNames = map[uint32]string{
 	oidInt8: "int8", oidInt2: "int2", oidInt4: "int4", oidText: "text", oidFloat4: "float4", oidFloat8: "float8",
 	oidBPChar: "char", oidVarchar: "varchar", oidTimestamp: "timestamp", oidTimestamptz: "timestamptz",

@@ -1,9 +1,12 @@
 package schemas
 
 import (
+	"cmp"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -98,21 +101,59 @@ func appendText(b, text []byte) []byte {
 // reject says that field i breaks the contract. It has a column: a field without one is null, and may be.
 func (d *ColumnDecoder) reject(values [][]byte, i int) *Reject {
 	f, place := &d.res.Fields[i], d.places[i]
-	rej := &Reject{UpdatedAt: MinInstant, Field: f.Name, Err: f.expected() + ", found null", Row: d.row(values)}
-	if id, ok := d.id(values); ok {
-		rej.ID, rej.HasID = id, true
-	}
-	if t, ok := d.updatedAt(values); ok {
-		rej.UpdatedAt = t
-	}
+	rej := &Reject{UpdatedAt: MinInstant, Field: f.Name, Err: f.expected() + ", found null",
+		Row: d.row(values, make([]int, len(values)))}
+	d.name(rej, values)
 	if values[place] != nil {
 		rej.Err = f.expected() + ", found a value of type " + typeName(d.cols[place].OID) + " that does not fit"
 	}
 	return rej
 }
 
-// row is the row as a JSON object, columns in the result's order, each value its text.
-func (d *ColumnDecoder) row(values [][]byte) []byte {
+// TooLong is the Reject of a row that takes more than limit bytes and was not read whole. left says by column
+// how many bytes of it were left out, 0 where the value is there. The Reject's Row has these numbers in their
+// place.
+func (d *ColumnDecoder) TooLong(values [][]byte, left []int, limit int) *Reject {
+	rej := &Reject{UpdatedAt: MinInstant, Row: d.row(values, left)}
+	var long []string
+	for i, n := range left {
+		if n > 0 {
+			rej.Field = cmp.Or(rej.Field, d.cols[i].Name)
+			long = append(long, fmt.Sprintf("%s has %d bytes", d.cols[i].Name, n))
+		}
+	}
+	rej.Err = fmt.Sprintf("expected a row of at most %d bytes; %s", limit, strings.Join(long, ", "))
+	d.name(rej, values)
+	return rej
+}
+
+// name gives rej the row's id and time, where they are usable.
+func (d *ColumnDecoder) name(rej *Reject, values [][]byte) {
+	if id, ok := d.id(values); ok {
+		rej.ID, rej.HasID = id, true
+	}
+	if t, ok := d.updatedAt(values); ok {
+		rej.UpdatedAt = t
+	}
+}
+
+const (
+	// longRow is from how many bytes on a rejected row is shown without its long values. Its letter may have no
+	// more than a record, and JSON can make six bytes of one.
+	longRow   = 512 << 10
+	longValue = 64 << 10
+)
+
+// row is the row as a JSON object, columns in the result's order, each value its text. left says by column
+// how many bytes of it were not read.
+func (d *ColumnDecoder) row(values [][]byte, left []int) []byte {
+	size, most := 0, math.MaxInt // of the row, and what a value may have
+	for _, v := range values {
+		size += len(v)
+	}
+	if size > longRow {
+		most = longValue
+	}
 	dst := []byte{'{'}
 	for i, c := range d.cols {
 		if i > 0 {
@@ -120,6 +161,10 @@ func (d *ColumnDecoder) row(values [][]byte) []byte {
 		}
 		dst, _ = jsontext.AppendQuote(dst, c.Name)
 		dst = append(dst, ':')
+		if left[i] > 0 || len(values[i]) > most {
+			dst = fmt.Appendf(dst, `"(%d bytes, left out)"`, max(left[i], len(values[i])))
+			continue
+		}
 		if values[i] == nil {
 			dst = append(dst, "null"...)
 			continue

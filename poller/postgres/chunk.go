@@ -38,6 +38,7 @@ type chunkCost struct {
 	rows, bytes int
 	// first is how long the first row took, total how long all took, without the time in which others had them.
 	first, total time.Duration
+	cut          bool // a row was too long, and was not read whole
 }
 
 // readChunks reads the next rows of q after from in one transaction, or with a nil q the clock alone. It
@@ -103,8 +104,9 @@ func (d *chunkDecoder) decode(rows *pgconn.ResultReader, asked time.Time) error 
 			c = d.chunk
 		}
 		v, before := rows.Values(), c.bytes
-		record, reject := d.table.decoder.Decode(v)
+		record, reject, cut := d.table.decode(v)
 		if reject != nil {
+			d.cost.cut = d.cost.cut || cut
 			c.rejects = append(c.rejects, *reject)
 			c.bytes += len(reject.Row)
 		} else {

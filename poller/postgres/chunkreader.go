@@ -27,6 +27,8 @@ type chunkReader struct {
 	catalogue catalogue
 	size      chunkSizer
 	lineage   lineage
+	// longRows is until when rows may be met that are too long to be read whole.
+	longRows time.Time
 }
 
 func newChunkReader(db *DB, c SourceConfig) *chunkReader {
@@ -138,6 +140,9 @@ func (r *chunkReader) try(
 	if err != nil {
 		return err
 	}
+	if time.Now().Before(r.longRows) {
+		t = t.cutLong()
+	}
 	cost, err := readChunks(ctx, r.db, t, q, k, size, answered, func(c *chunk) error {
 		if err := r.lineage.follow(c.clock); err != nil {
 			return err
@@ -145,6 +150,9 @@ func (r *chunkReader) try(
 		r.size.widths(len(c.rows)+len(c.rejects), c.bytes)
 		return hand(c)
 	})
+	if cost.cut {
+		r.longRows = time.Now().Add(guardTime)
+	}
 	if err == nil {
 		r.size.learn(cost)
 	}
@@ -157,6 +165,10 @@ func (r *chunkReader) apply(remedy remedy, err error, size chunkSize) bool {
 	case smaller:
 		r.cancelled.Inc()
 		return r.size.cancelled(size.rows)
+	case withoutLong:
+		r.log.Warn("a row is too long to be read whole: what is too long is left out, and the row becomes a dead "+
+			"letter", zap.Error(err))
+		r.longRows = time.Now().Add(guardTime)
 	case lookAgain, hold: // whoever resolves a hold may change the table
 		r.catalogue.forget()
 	case reconnect, reconnectRefused, reconnectSilent:

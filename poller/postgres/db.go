@@ -75,6 +75,7 @@ func configureConnection(cc *pgx.ConnConfig) {
 	// Nothing may live longer than a transaction: the next one may run on another connection of the pooler.
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0
+	cc.MaxProtocolMessageBodyLen = maxMessage
 	if cc.ConnectTimeout <= 0 {
 		cc.ConnectTimeout = connectTimeout
 	}

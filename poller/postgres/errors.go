@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/storestream/storestream/poller"
 )
 
@@ -29,6 +30,7 @@ const (
 	codeDiskFull       = "53100" // of a sort's temporary files
 	codeTempFileLimit  = "53400" // configuration_limit_exceeded: temp_file_limit
 	codeCanceled       = "57014" // statement_timeout
+	codeTooLong        = "54000" // program_limit_exceeded: a row of more than 1 GB cannot be sent
 	codeUnknownRelkind = "42809"
 )
 
@@ -44,6 +46,7 @@ const (
 	reconnectRefused               // a pooler refused the login, or was full: it does not say which
 	reconnectSilent                // no answer came within the deadline
 	waitForReplay                  // a standby lags: it may catch up
+	withoutLong                    // a row is too long: read it without what is
 )
 
 // remedies says how often a chunk is tried again, and whether after a pause. Then Read gives up, and leaves
@@ -58,6 +61,7 @@ var remedies = [...]struct {
 	reconnectRefused: {tries: 2, pause: true},
 	reconnectSilent:  {tries: 1, pause: true},
 	waitForReplay:    {tries: 8, pause: true},
+	withoutLong:      {tries: 1},
 }
 
 // remedyFor goes by types and codes, never by text.
@@ -65,7 +69,10 @@ func remedyFor(err error) remedy {
 	var held *poller.HoldError
 	var pe *pgconn.PgError
 	var connecting *pgconn.ConnectError
+	var long *pgproto3.ExceededMaxBodyLenErr
 	switch {
+	case errors.As(err, &long):
+		return withoutLong
 	case errors.Is(err, errLagging):
 		return waitForReplay
 	case errors.As(err, &held):
@@ -82,6 +89,8 @@ func remedyFor(err error) remedy {
 	switch pe.Code {
 	case codeCanceled, codeSerialization, codeOutOfMemory, codeDiskFull, codeTempFileLimit:
 		return smaller
+	case codeTooLong:
+		return withoutLong
 	case codeCannotCache, codeNoColumn, codeMismatch, codeNoOperator, codeUnknownRelkind:
 		return lookAgain
 	case codeBadPassword, codeNoAuth, codeNoDatabase, codeNoPrivilege, codeNoTable:
@@ -115,9 +124,13 @@ func (e *endpoint) explain(table string, err error) error {
 	var held *poller.HoldError
 	var silent *silentError
 	var pe *pgconn.PgError
+	var long *pgproto3.ExceededMaxBodyLenErr
 	switch {
 	case errors.As(err, &held):
 		return err
+	case errors.As(err, &long):
+		return fmt.Errorf("read %s: the server sent a message of %d bytes, and none of more than %d is taken: "+
+			"a row is too long", table, long.ActualBodyLen, long.MaxExpectedBodyLen)
 	case errors.As(err, &pe):
 		return e.explainCode(table, err, pe)
 	case errors.Is(err, errLagging), errors.Is(err, errRetyped):

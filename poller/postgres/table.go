@@ -35,6 +35,7 @@ type table struct {
 	updatedOID    uint32
 	createdOID    uint32 // 0: not a timestamp
 	hasXmin       bool
+	cuts          bool     // the list leaves out what is too long, and its last column says what
 	missing       []string // fields of the schema that the table does not have: null
 }
 

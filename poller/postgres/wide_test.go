@@ -2,12 +2,16 @@ package postgres_test
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
+	"runtime"
+	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
+	"github.com/storestream/storestream/schemas"
 )
 
 // rowsSent counts the rows that servers send through a gate.
@@ -78,6 +82,68 @@ func TestRowsAreReadOnceHoweverWideTheyAre(t *testing.T) {
 			if n := sent.n.Load(); n > rows+rows/5 {
 				t.Errorf("the server sent %d rows for %d", n, rows)
 			}
+		})
+	}
+}
+
+// A value may have 1 GB. Its row becomes a dead letter, the others are published, and the memory of it is
+// never taken.
+func TestARowThatIsTooLongIsCutInTheDatabase(t *testing.T) {
+	const table = `CREATE TYPE shade AS (name text, code text);
+		CREATE TABLE orders (id bigint PRIMARY KEY, user_id text, status %s, total_amount text,
+		created_at varchar, updated_at timestamptz); CREATE INDEX ON orders (updated_at, id)`
+	const stamps = "'2026-01-02T03:04:05Z', now() - interval '1 day' + i * interval '1 s'"
+	for name, c := range map[string]struct{ kind, change, want string }{
+		"one value, compressed": {"text", "status = repeat('x', 200000000)", "status has 200000000 bytes"},
+		"one value, as it is":   {"text", "status = repeat('y', 40000000)", "status has 40000000 bytes"},
+		"several, none of them too long by itself": {"varchar",
+			"user_id = repeat('7', 4000000), status = repeat('x', 3000000), total_amount = repeat('1', 3000000)",
+			"user_id has 4000000 bytes, status has 3000000 bytes, total_amount has 3000000 bytes"},
+		"a type of the user's": {"shade", "status = ROW(repeat('x', 5000000), repeat('y', 5000000))",
+			"status has 10000003 bytes"},
+		"a time": {"text", "created_at = repeat('2', 10000000)", "created_at has 10000000 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, fmt.Sprintf(table, c.kind))
+			if name == "one value, as it is" {
+				s.exec("ALTER TABLE orders ALTER status SET STORAGE EXTERNAL")
+			}
+			status := "'Shipped'"
+			if c.kind == "shade" {
+				status = "NULL"
+			}
+			s.exec("INSERT INTO orders SELECT i, '1', " + status + ", '9.99', " + stamps +
+				" FROM generate_series(1, 60) i")
+			s.exec("UPDATE orders SET " + c.change + " WHERE id = 20")
+			r := s.reader()
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			r.poll()
+			runtime.ReadMemStats(&after)
+			if n := after.TotalAlloc - before.TotalAlloc; n > 20<<20 {
+				t.Errorf("reading took %d MiB", n>>20)
+			}
+			if len(r.rows) != 59 || len(r.rejects) != 1 {
+				t.Fatalf("%d rows and %d rejects", len(r.rows), len(r.rejects))
+			}
+			x := r.rejects[20]
+			if !strings.HasSuffix(x.Err, c.want) || !x.HasID || x.UpdatedAt == schemas.MinInstant ||
+				!json.Valid(x.Row) || len(x.Row) > 1000 || !strings.Contains(string(x.Row), "left out)") {
+				t.Errorf("%+v %.1000s", x.Err, x.Row)
+			}
+			for _, kind := range []poller.Kind{poller.Full, poller.Lookup, poller.CompletePass} {
+				clear(r.rejects)
+				if err := r.read(poller.Request{Kind: kind, Suspects: []poller.Suspect{{ID: 20}}}); err != nil {
+					t.Fatal(err)
+				}
+				if kind != poller.CompletePass && len(r.rejects) != 1 {
+					t.Errorf("a read of kind %v rejects %d", kind, len(r.rejects))
+				}
+			}
+			s.exec("UPDATE orders SET user_id = '1', status = " + status + ", total_amount = '9.99', " +
+				"created_at = '2026-01-02T03:04:05Z', updated_at = now() WHERE id = 20")
+			r.poll()
+			r.sameAs(s)
 		})
 	}
 }
