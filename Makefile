@@ -3,6 +3,7 @@ VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -s -w -X main.release=$(VERSION)
 TIME    ?= 10s
 REV     ?= main
+BEFORE  ?= 4c260e9
 FOR     ?= 5m
 ROUNDS  ?= 10
 
@@ -15,7 +16,7 @@ GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-
 KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilling|TestAReset|Kcat
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-e2e test-long test-matrix test-kafka test-kafka-producer chaos test-page test-alerts lint house fmt bench bench-check fuzz compose-check deps clean
+.PHONY: help demo build test test-e2e test-long test-matrix test-kafka test-kafka-producer chaos test-page test-alerts lint house fmt bench bench-quick bench-check fuzz compose-check deps clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,8 +83,13 @@ fmt: $(GOLANGCI_LINT) ## format as lint wants it
 	$(GOLANGCI_LINT) fmt ./...
 	cd lab && $(abspath $(GOLANGCI_LINT)) fmt --config ../.golangci.yml ./...
 
-bench: bin/bench ## measure the whole program and write docs/performance.md (about 20 minutes; BENCH=--help: what can be set)
-	bin/bench --write docs/performance.md $(BENCH)
+bench: bin/bench ## measure the whole program beside the version BEFORE, and write docs/performance.md's tables and plots (some two hours; BENCH=--help)
+	@build/deps kafka
+	bin/bench --kafka --against $(BEFORE) --write docs/performance.md $(BENCH)
+
+bench-quick: bin/bench ## everything that bench measures, with small numbers: only whether it still runs (some minutes)
+	@build/deps
+	bin/bench --quick --against $(BEFORE) $(BENCH)
 
 bench-check: bin/bench ## hot paths against REV (default main): allocations, and ratios in one interleaved run
 	bin/bench check --against $(REV)

@@ -44,11 +44,8 @@ func check(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	}
 	defer os.RemoveAll(dir)
 	theirs := filepath.Join(dir, "tree")
-	if err := os.Mkdir(theirs, 0o700); err != nil {
+	if err := sources(ctx, *against, theirs); err != nil {
 		return err
-	}
-	if err := shell(ctx, ".", fmt.Sprintf("git archive %q | tar -x -C %q", *against, theirs)); err != nil {
-		return fmt.Errorf("take the sources of %s: %w", *against, err)
 	}
 	c := comparison{stdout: stdout, dir: dir, theirs: theirs, rounds: *rounds, tolerance: *tolerance}
 	var slower []string
@@ -109,7 +106,7 @@ func (c *comparison) compare(ctx context.Context, pkg string) (worse []string, e
 	}
 	ours, others := map[string]*benchmark{}, map[string]*benchmark{}
 	for range c.rounds {
-		if err := errors.Join(round(ctx, here, ourDir, ours), round(ctx, there, theirDir, others)); err != nil {
+		if err := errors.Join(runAll(ctx, here, ourDir, ours), runAll(ctx, there, theirDir, others)); err != nil {
 			return nil, err
 		}
 	}
@@ -139,8 +136,8 @@ func (c *comparison) compare(ctx context.Context, pkg string) (worse []string, e
 	return worse, nil
 }
 
-// round runs every benchmark of a test binary once.
-func round(ctx context.Context, binary, dir string, into map[string]*benchmark) error {
+// runAll runs every benchmark of a test binary once.
+func runAll(ctx context.Context, binary, dir string, into map[string]*benchmark) error {
 	cmd := exec.CommandContext(ctx, binary, "-test.run", "^$", "-test.bench", ".", "-test.benchmem",
 		"-test.benchtime", "50ms")
 	cmd.Dir = dir

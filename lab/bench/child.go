@@ -109,9 +109,9 @@ func used(pid int) time.Duration {
 		if err != nil {
 			continue
 		}
-		id, parent, n := parseStat(string(text))
+		id, parent, own, reaped := parseStat(string(text))
 		children[parent] = append(children[parent], id)
-		ticks[id] = n
+		ticks[id] = own + reaped
 	}
 	var sum func(int) int64
 	sum = func(id int) int64 {
@@ -124,16 +124,16 @@ func used(pid int) time.Duration {
 	return time.Duration(sum(pid)) * clockTick
 }
 
-// parseStat reads pid, parent, and the ticks of a process and its children that ended. The name, in
+// parseStat reads pid, parent, and the ticks of a process and of its children that ended. The name, in
 // parentheses, may hold anything.
-func parseStat(text string) (pid, parent int, ticks int64) {
+func parseStat(text string) (pid, parent int, own, reaped int64) {
 	head, rest, _ := strings.Cut(text, " (")
 	f := strings.Fields(rest[strings.LastIndexByte(rest, ')')+1:])
 	pid, _ = strconv.Atoi(head)
 	parent, _ = strconv.Atoi(f[1])
-	for _, i := range []int{11, 12, 13, 14} { // utime stime cutime cstime
-		n, _ := strconv.ParseInt(f[i], 10, 64)
-		ticks += n
+	for i, into := range []*int64{&own, &own, &reaped, &reaped} { // utime stime cutime cstime
+		n, _ := strconv.ParseInt(f[11+i], 10, 64)
+		*into += n
 	}
-	return pid, parent, ticks
+	return pid, parent, own, reaped
 }

@@ -98,19 +98,19 @@ func (db *database) query(ctx context.Context, sql string, into any) error {
 	return conn.QueryRow(ctx, sql).Scan(into)
 }
 
-// Statements that make a table of n orders over three years up to an hour ago: more than the stand-in service
-// is good for.
+// Statements that make a table of orders, and n rows in it that changed over three years up to eight days
+// ago: more than the stand-in service is good for.
 const (
 	createSQL = `CREATE TABLE orders (id int8, user_id int8, status text, total_amount numeric,
   created_at timestamptz, updated_at timestamptz)`
 	fillSQL = `INSERT INTO orders SELECT n, n %% 100000,
   (ARRAY['Shipped','Complete','Processing','Cancelled','Returned'])[1 + n %% 5], (n %% 100000) / 100.0,
-  now() - interval '2 hours 1095 days' + n * (interval '1095 days' / %[1]d),
-  now() - interval '1 hour 1095 days' + n * (interval '1095 days' / %[1]d)
+  now() - interval '1104 days' + n * (interval '1095 days' / %[1]d),
+  now() - interval '1103 days' + n * (interval '1095 days' / %[1]d)
 FROM generate_series(1, %[1]d) n`
 )
 
-// tableOf makes a database that holds n orders, once, and returns its name.
+// tableOf makes a database that holds n orders, once, and returns its name. Nobody changes it.
 func (db *database) tableOf(ctx context.Context, n int) (name string, err error) {
 	name = fmt.Sprintf("rows_%d", n)
 	var there bool
@@ -118,13 +118,44 @@ func (db *database) tableOf(ctx context.Context, n int) (name string, err error)
 	if err != nil || there {
 		return name, err
 	}
-	if err := db.exec(ctx, "postgres", "CREATE DATABASE "+name); err != nil {
-		return "", err
+	return name, db.freshTable(ctx, name, n)
+}
+
+// freshTable makes a database of that name with n orders in place of the one that is there. Statements that
+// add to the orders follow.
+func (db *database) freshTable(ctx context.Context, name string, n int, further ...string) error {
+	err := db.exec(ctx, "postgres", "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)", "CREATE DATABASE "+name)
+	if err != nil {
+		return err
 	}
-	return name, db.exec(ctx, name, createSQL, fmt.Sprintf(fillSQL, n),
-		"ALTER TABLE orders ADD PRIMARY KEY (id)",
-		"CREATE INDEX ON orders (updated_at, id)", "GRANT SELECT ON orders TO "+storefake.ReaderRole,
-		"VACUUM (FREEZE, ANALYZE) orders")
+	return db.exec(ctx, name, append([]string{createSQL, fmt.Sprintf(fillSQL, n),
+		"ALTER TABLE orders ADD PRIMARY KEY (id)", "CREATE INDEX ON orders (updated_at, id)",
+		"GRANT SELECT ON orders TO " + storefake.ReaderRole, "VACUUM (FREEZE, ANALYZE) orders", "CHECKPOINT"},
+		further...)...)
+}
+
+// drop takes a database of freshTable away.
+func (db *database) drop(ctx context.Context, name string) error {
+	return db.exec(ctx, "postgres", "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)", "CHECKPOINT")
+}
+
+// readersCPU is what the sessions of storestream's role have used, by their processes.
+func (db *database) readersCPU(ctx context.Context) (map[int]time.Duration, error) {
+	conn, err := pgx.Connect(ctx, db.server.AdminDSN("postgres"))
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx)
+	rows, err := conn.Query(ctx, "SELECT pid FROM pg_stat_activity WHERE usename = $1", storefake.ReaderRole)
+	if err != nil {
+		return nil, err
+	}
+	pids, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	spent := map[int]time.Duration{}
+	for _, pid := range pids {
+		spent[pid] = used(pid)
+	}
+	return spent, err
 }
 
 // copyQuery is what storestream asks for, as one statement.
@@ -136,10 +167,10 @@ var copyColumns = map[string]string{
 	storefake.OrderItems: "id, order_id, product_id, sale_price, quantity, amount, created_at, updated_at",
 }
 
-// copied is one psql COPY to nowhere.
+// copied is one psql COPY of a table to nowhere.
 type copied struct{ elapsed, cpu, pgCPU time.Duration }
 
-func (db *database) copyOut(ctx context.Context, table string) (c copied, err error) {
+func (db *database) copyOut(ctx context.Context, name, table string) (c copied, err error) {
 	nowhere, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	if err != nil {
 		return c, err
@@ -147,7 +178,7 @@ func (db *database) copyOut(ctx context.Context, table string) (c copied, err er
 	defer nowhere.Close()
 	before := used(db.pid)
 	sql := fmt.Sprintf(copyQuery, copyColumns[table], table)
-	cmd := exec.CommandContext(ctx, "psql", "-X", "-q", "-d", db.reader("postgres"), "-c", sql)
+	cmd := exec.CommandContext(ctx, "psql", "-X", "-q", "-d", db.reader(name), "-c", sql)
 	cmd.Stdout, cmd.Stderr = nowhere, os.Stderr
 	if db.pooler == nil {
 		// One statement for everything takes longer than the reader's minute where others use the machine too.

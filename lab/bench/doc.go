@@ -1,12 +1,16 @@
 // Command bench measures the whole program as a user runs it: a release build in a process of its own,
 // between a broker, a PostgreSQL and a stand-in service that are processes of their own. `make bench` runs it
-// and writes docs/performance.md; `bin/bench --help` says what can be set.
+// and writes the tables and plots of docs/performance.md; `bin/bench --help` says what can be set.
 //
 // On a machine that others use too, wall time says little. So the figures are, where that is possible, CPU
 // time of the child that is measured (user and system, by the kernel's account), ratios of two things done
 // one after the other in the same round, and counts. Every figure is the median of its rounds, and the table
 // shows the smallest and the largest beside it.
 //
-// A stage holds what lives as long as the run: the database, the shop, and the program under test. Each line
-// of the table is a function that takes the stage and adds to the table; lines lists them.
+// A version before can be measured beside: --against builds it from its sources, and each round of a line
+// measures both programs one after the other, on stages of the same shape.
+//
+// A stage holds what lives as long as the run: the database, the shop, and the programs. A round is one
+// measurement of one line with one program. Each line of the report is a function that takes a round and adds
+// figures to its table and points to its plots; lines lists them.
 package main

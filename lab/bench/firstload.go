@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/storestream/storestream/internal/storefake"
@@ -22,25 +23,21 @@ type load struct {
 }
 
 // firstLoad has a new storestream fill the topic of one resource, which is empty, and exit.
-func firstLoad(ctx context.Context, s *stage, b *broker, resource string) (l load, err error) {
-	db, shop, err := s.openShop(ctx)
+func (r *round) firstLoad(ctx context.Context, b *broker, resource string) (l load, err error) {
+	db, shop, err := r.openShop(ctx)
 	if err != nil {
 		return l, err
 	}
 	set := setting{broker: b, dsn: db.reader("postgres"), base: shop.base,
 		resources: map[string]string{resource: ""}, once: true}
-	program := s.program
-	if s.profile != "" {
-		if err := os.MkdirAll(s.profile, 0o700); err != nil {
+	if r.program.profiled {
+		if err := os.MkdirAll(r.profile, 0o700); err != nil {
 			return l, err
 		}
-		if program, err = newProfiled(ctx, s); err != nil {
-			return l, err
-		}
-		set.profile, set.once = filepath.Join(s.profile, s.name(resource)), false
+		set.profile, set.once = filepath.Join(r.profile, r.name(resource)), false
 	}
 	pg, bc := used(db.pid), used(b.pid)
-	st, err := program.start(set)
+	st, err := r.program.start(set)
 	if err != nil {
 		return l, err
 	}
@@ -51,7 +48,7 @@ func firstLoad(ctx context.Context, s *stage, b *broker, resource string) (l loa
 	if err != nil {
 		return l, err
 	}
-	if s.profile != "" {
+	if r.program.profiled {
 		err = st.finishProfile(ctx)
 	} else {
 		err = st.done(ctx)
@@ -81,114 +78,120 @@ func awaitLoadBy(ctx context.Context, st *stream, b *broker, resource string) (l
 }
 
 // firstLoads measures the first load of each table against COPY of the same query, in turn.
-func firstLoads(ctx context.Context, s *stage, t *table) error {
-	return errors.Join(loadsOf(ctx, s, t, storefake.Orders, "", startEmbedded),
-		loadsOf(ctx, s, t, storefake.OrderItems, "", startEmbedded))
+func firstLoads(ctx context.Context, r *round) error {
+	return errors.Join(r.loadOf(ctx, storefake.Orders, "", startEmbedded),
+		r.loadOf(ctx, storefake.OrderItems, "", startEmbedded))
 }
 
 // apacheLoads measures the first loads with Apache Kafka as the broker.
-func apacheLoads(ctx context.Context, s *stage, t *table) error {
-	if !s.kafka {
+func apacheLoads(ctx context.Context, r *round) error {
+	if !r.kafka {
 		return nil
 	}
-	return errors.Join(loadsOf(ctx, s, t, storefake.Orders, " (Apache Kafka)", startApache),
-		loadsOf(ctx, s, t, storefake.OrderItems, " (Apache Kafka)", startApache))
+	return errors.Join(r.loadOf(ctx, storefake.Orders, " into Apache Kafka", startApache),
+		r.loadOf(ctx, storefake.OrderItems, " into Apache Kafka", startApache))
 }
 
 type startBroker func(context.Context, *stage) (*broker, error)
 
-func loadsOf(ctx context.Context, s *stage, t *table, resource, suffix string, newBroker startBroker) error {
-	db, _, err := s.openShop(ctx)
+func (r *round) loadOf(ctx context.Context, resource, into string, newBroker startBroker) error {
+	db, _, err := r.openShop(ctx)
 	if err != nil {
 		return err
 	}
-	var cpu, rate, ratio, peak, copyRate, brokerCPU, pgCPU series
-	for i := range s.runs {
-		c, err := db.copyOut(ctx, resource)
-		if err != nil {
-			return err
-		}
-		b, err := newBroker(ctx, s)
-		if err != nil {
-			return err
-		}
-		l, err := firstLoad(ctx, s, b, resource)
-		if err := errors.Join(err, b.stop()); err != nil {
-			return err
-		}
-		loading, copying := l.rows/l.elapsed.Seconds(), l.rows/c.elapsed.Seconds()
-		cpu.add(micros(l.cpu) / l.rows)
-		rate.add(loading)
-		ratio.add(loading / copying)
-		copyRate.add(copying)
-		peak.add(float64(l.peak) / (1 << 20))
-		brokerCPU.add(micros(l.brokerCPU) / l.rows)
-		pgCPU.add(micros(l.pgCPU) / l.rows)
-		s.say("%s%s %d/%d: %.0f rows, %.2f us CPU a row, %.0f rows/s, COPY %.0f rows/s; "+
-			"PostgreSQL %.2f us (COPY %.2f us + psql %.2f us), broker %.2f us; peak %s",
-			resource, suffix, i+1, s.runs, l.rows, micros(l.cpu)/l.rows, loading, copying, micros(l.pgCPU)/l.rows,
-			micros(c.pgCPU)/l.rows, micros(c.cpu)/l.rows, micros(l.brokerCPU)/l.rows, mebibytes(l.peak))
+	c, err := db.copyOut(ctx, "postgres", resource)
+	if err != nil {
+		return err
 	}
-	target := func(text string) string {
-		if resource == storefake.Orders && suffix == "" {
-			return text
-		}
-		return ""
+	b, err := newBroker(ctx, r.stage)
+	if err != nil {
+		return err
 	}
-	what := "first load of " + resource + suffix
-	t.add(what+": CPU of storestream a row", target("<= 1.6 us"), cpu, "%.2f us")
-	t.add(what+": rows/s", "", rate, "%.0f")
-	t.add(what+": rows/s against psql COPY", target(">= 0.8"), ratio, "%.2f")
-	t.add(what+": peak memory", target("<= 80 MB"), peak, "%.0f MiB")
-	t.add(what+": CPU of PostgreSQL a row", "", pgCPU, "%.2f us")
-	t.add(what+": CPU of the broker a row", "", brokerCPU, "%.2f us")
-	t.add("psql COPY of "+resource+suffix+": rows/s", "", copyRate, "%.0f")
+	l, err := r.firstLoad(ctx, b, resource)
+	if err := errors.Join(err, b.stop()); err != nil {
+		return err
+	}
+	main := resource == storefake.Orders
+	row, rate, peak := "", "", ""
+	switch {
+	case main && into == "":
+		row, rate, peak = "1.03 us", "0.8", "80 MiB"
+	case main:
+		row = "1.07 us"
+	}
+	what := fmt.Sprintf("first load of %s%s: ", resource, into)
+	perRow := func(d time.Duration) float64 { return micros(d) / l.rows }
+	r.add(figure{what + "CPU of storestream a row", row, "%.2f us", main},
+		perRow(l.cpu))
+	r.add(figure{what + "rows a second", "", "%.0f", main && into == ""}, l.rows/l.elapsed.Seconds())
+	r.add(figure{what + "rate against psql COPY", rate, "%.2f", main && into == ""},
+		c.elapsed.Seconds()/l.elapsed.Seconds())
+	r.add(figure{what: what + "peak memory", target: peak, format: "%.0f MiB"}, mebibytes(l.peak))
+	r.add(figure{what: what + "CPU of PostgreSQL a row", format: "%.2f us"}, perRow(l.pgCPU))
+	r.add(figure{what: what + "CPU of the broker a row", format: "%.2f us"}, perRow(l.brokerCPU))
 	return nil
 }
 
-// restLoads measures the first load of a resource that only REST has.
-func restLoads(ctx context.Context, s *stage, t *table) error {
-	var cpu, rate, peak, more series
-	for i := range s.runs {
-		b, err := startEmbedded(ctx, s)
-		if err != nil {
-			return err
-		}
-		l, err := firstLoad(ctx, s, b, storefake.Users)
-		if err := errors.Join(err, b.stop()); err != nil {
-			return err
-		}
-		requests, err := requestsOfLoad(ctx, s, storefake.Users)
-		if err != nil {
-			return err
-		}
-		cpu.add(micros(l.cpu) / l.rows)
-		rate.add(l.rows / l.elapsed.Seconds())
-		peak.add(float64(l.peak) / (1 << 20))
-		more.add(requests - l.rows/1000)
-		s.say("users %d/%d: %.0f rows, %.2f us CPU a row, %.0f rows/s, %.0f requests, peak %.0f MiB", i+1, s.runs,
-			l.rows,
-			micros(l.cpu)/l.rows, l.rows/l.elapsed.Seconds(), requests, float64(l.peak)/(1<<20))
+// restLoad measures the first load of a resource that only REST has.
+func restLoad(ctx context.Context, r *round) error {
+	b, err := startEmbedded(ctx, r.stage)
+	if err != nil {
+		return err
 	}
-	t.add("first load of users over REST: CPU of storestream a row", "<= 3.5 us", cpu, "%.2f us")
-	t.add("first load of users over REST: rows/s", "", rate, "%.0f")
-	t.add("first load of users over REST: peak memory", "", peak, "%.0f MiB")
-	t.add("first load of n users over REST: requests", "n/1000 + a constant", more, "n/1000 + %.0f")
+	l, err := r.firstLoad(ctx, b, storefake.Users)
+	if err := errors.Join(err, b.stop()); err != nil {
+		return err
+	}
+	requests := 0.0
+	err = r.running(ctx, setting{resources: map[string]string{storefake.Users: ""}},
+		func(_ *broker, st *stream) error {
+			if err := st.awaitReady(ctx, 5*time.Minute); err != nil {
+				return err
+			}
+			requests, err = st.metric(ctx, "storestream_http_requests_total")
+			return err
+		})
+	what := "first load of users over REST: "
+	r.add(figure{what + "CPU of storestream a row", "3.41 us", "%.2f us", true}, micros(l.cpu)/l.rows)
+	r.add(figure{what: what + "rows a second", format: "%.0f"}, l.rows/l.elapsed.Seconds())
+	r.add(figure{what: what + "peak memory", format: "%.0f MiB"}, mebibytes(l.peak))
+	r.add(figure{what: what + "requests beyond one for 1000 rows", target: "a constant", format: "%.0f"},
+		requests-l.rows/1000)
+	return err
+}
+
+// restDays measures first loads of the same number of users, created and changed over more and more days.
+func restDays(ctx context.Context, r *round) error {
+	for _, days := range []int{1, 10, 100, 1000} {
+		if err := r.daysOf(ctx, days); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
-// requestsOfLoad is how many requests a first load takes.
-func requestsOfLoad(ctx context.Context, s *stage, resource string) (n float64, err error) {
-	err = s.running(ctx, setting{resources: map[string]string{resource: ""}}, func(_ *broker, st *stream) error {
+func (r *round) daysOf(ctx context.Context, days int) (err error) {
+	users := min(r.users, 50_000)
+	v, err := startService(ctx, r.stage, "--users", strconv.Itoa(users), "--days", strconv.Itoa(days))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, v.Kill()) }()
+	set := setting{base: v.base, resources: map[string]string{storefake.Users: ""}}
+	return r.running(ctx, set, func(_ *broker, st *stream) error {
 		if err := st.awaitReady(ctx, 5*time.Minute); err != nil {
 			return err
 		}
-		n, err = st.metric(ctx, "storestream_http_requests_total")
+		took := time.Since(st.began)
+		requests, err := st.metric(ctx, "storestream_http_requests_total")
+		r.add(figure{what: fmt.Sprintf("first load of %d users over %d days: requests", users, days),
+			format: "%.0f"}, requests)
+		r.point("days", "requests of a first load", "", float64(days), requests)
+		r.point("days", "time of a first load, s", "", float64(days), took.Seconds())
 		return err
 	})
-	return n, err
 }
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 
-func mebibytes(n int64) string { return fmt.Sprintf("%d MiB", n>>20) }
+func mebibytes(n int64) float64 { return float64(n) / (1 << 20) }

@@ -11,84 +11,86 @@ import (
 
 // growing measures what must not grow with the table: memory of a first load, and the cost of a poll that
 // finds nothing.
-func growing(ctx context.Context, s *stage, t *table) error {
-	for _, n := range sizes(s) {
-		var peak, rowCPU, pollCPU series
-		for range min(s.runs, 3) {
-			err := onTable(ctx, s, n, func(_ string, st *stream) error {
-				peak.add(float64(st.peak.Load()) / (1 << 20))
-				rowCPU.add(micros(used(st.Pid())) / float64(n))
-				ms, err := idlePoll(ctx, st)
-				pollCPU.add(ms)
-				return err
-			})
-			if err != nil {
-				return err
-			}
+func growing(ctx context.Context, r *round) error {
+	for _, n := range []int{r.large / 100, r.large / 10, r.large} {
+		db, err := r.database(ctx)
+		if err != nil {
+			return err
 		}
-		t.add(fmt.Sprintf("first load of %d generated orders: peak memory", n), "<= 80 MB, the same for all", peak,
-			"%.0f MiB")
-		t.add("... CPU of storestream a row", "", rowCPU, "%.2f us")
-		what := fmt.Sprintf("a poll that finds nothing, table of %d rows: CPU of storestream", n)
-		t.add(what, "the same for all", pollCPU, "%.2f ms")
-		s.say("%d orders: first load with %.0f MiB at the peak, %.2f us a row; idle poll %.2f ms", n, peak.median(),
-			rowCPU.median(), pollCPU.median())
+		name, err := db.tableOf(ctx, n)
+		if err != nil {
+			return err
+		}
+		err = r.onTable(ctx, name, func(_ *broker, st *stream) error {
+			took, peak, spent := time.Since(st.began), mebibytes(st.peak.Load()), micros(used(st.Pid()))
+			idle, err := idlePoll(ctx, st)
+			r.add(figure{what: fmt.Sprintf("first load of %d orders: peak memory", n), target: "80 MiB for all",
+				format: "%.0f MiB"}, peak)
+			r.add(figure{what: fmt.Sprintf("first load of %d orders: CPU of storestream a row", n), format: "%.2f us"},
+				spent/float64(n))
+			r.add(figure{what: fmt.Sprintf("a poll that finds nothing among %d orders: CPU of storestream", n),
+				target: "the same for all", format: "%.2f ms"}, idle)
+			r.point("rows", "first load, s", "", float64(n), took.Seconds())
+			r.point("rows", "peak memory, MiB", "", float64(n), peak)
+			r.point("rows", "idle poll, ms of CPU", "", float64(n), idle)
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
-	return dedupOf(ctx, s, t, sizes(s)[1])
+	return nil
 }
 
 // dedupOf measures what storestream remembers when all rows of a table change at once.
-func dedupOf(ctx context.Context, s *stage, t *table, n int) error {
-	return onTable(ctx, s, n, func(name string, st *stream) error {
-		if err := s.pg.exec(ctx, name, "UPDATE orders SET updated_at = now()"); err != nil {
+func dedupOf(ctx context.Context, r *round) error {
+	const name = "dedup"
+	n := r.large / 10
+	db, err := r.database(ctx)
+	if err != nil {
+		return err
+	}
+	if err := db.freshTable(ctx, name, n); err != nil {
+		return err
+	}
+	err = r.onTable(ctx, name, func(_ *broker, st *stream) error {
+		if err := db.exec(ctx, name, "UPDATE orders SET updated_at = now()"); err != nil {
 			return err
 		}
 		if err := st.awaitPublished(ctx, 2*n); err != nil {
 			return err
 		}
 		bytes, err := st.metric(ctx, "storestream_seen_bytes")
-		perRow := series{bytes / float64(n)}
-		t.add(fmt.Sprintf("dedup, after %d rows were updated at once: bytes a row", n), "<= 24", perRow, "%.1f")
-		t.note("... peak memory with it", "", "%s", mebibytes(st.peak.Load()))
+		what := fmt.Sprintf("%d orders updated at once: ", n)
+		r.add(figure{what: what + "memory of dedup a row", target: "24 bytes", format: "%.1f bytes"},
+			bytes/float64(n))
+		r.add(figure{what: what + "peak memory", format: "%.0f MiB"}, mebibytes(st.peak.Load()))
 		return err
 	})
-}
-
-// sizes are the tables that are compared with each other.
-func sizes(s *stage) []int {
-	switch {
-	case s.quick:
-		return []int{2_000, 20_000}
-	case s.big:
-		return []int{100_000, 1_000_000, 10_000_000}
-	default:
-		return []int{100_000, 1_000_000}
-	}
-}
-
-// onTable runs storestream on a table of n orders, in the database name, and calls do when it has loaded
-// them.
-func onTable(ctx context.Context, s *stage, n int, do func(name string, st *stream) error) error {
-	db, err := s.database(ctx)
 	if err != nil {
 		return err
 	}
-	name, err := db.tableOf(ctx, n)
+	return db.drop(ctx, name)
+}
+
+// onTable runs storestream on the orders of a database, and calls do when it has loaded them.
+func (r *round) onTable(ctx context.Context, name string, do func(*broker, *stream) error) error {
+	db, err := r.database(ctx)
 	if err != nil {
 		return err
 	}
 	set := setting{dsn: db.reader(name), resources: map[string]string{storefake.Orders: "interval: 100ms"}}
-	return s.running(ctx, set, func(_ *broker, st *stream) error {
+	return r.running(ctx, set, func(b *broker, st *stream) error {
 		if err := st.awaitReady(ctx, 10*time.Minute); err != nil {
 			return err
 		}
-		return do(name, st)
+		return do(b, st)
 	})
 }
 
 // idlePoll is the CPU time of one poll while nothing changes, in milliseconds.
 func idlePoll(ctx context.Context, st *stream) (float64, error) {
-	before, err := st.metric(ctx, "storestream_polls_total")
+	polls, err := st.metric(ctx, "storestream_polls_total")
 	if err != nil {
 		return 0, err
 	}
@@ -98,33 +100,34 @@ func idlePoll(ctx context.Context, st *stream) (float64, error) {
 	}
 	spent := used(st.Pid()) - cpu
 	after, err := st.metric(ctx, "storestream_polls_total")
-	return spent.Seconds() * 1000 / (after - before), err
+	return spent.Seconds() * 1000 / (after - polls), err
 }
 
-// idleness measures the whole program when nothing happens.
-func idleness(ctx context.Context, s *stage, t *table) error {
+// idleness measures the whole program when nothing happens, after first loads of all resources at once.
+func idleness(ctx context.Context, r *round) error {
 	all := map[string]string{}
 	for _, resource := range storefake.Names() {
 		all[resource] = ""
 	}
-	return s.running(ctx, setting{resources: all}, func(_ *broker, st *stream) error {
+	return r.running(ctx, setting{resources: all}, func(_ *broker, st *stream) error {
 		if err := st.awaitReady(ctx, 15*time.Minute); err != nil {
 			return err
+		}
+		r.add(figure{"five first loads at once: peak memory", "128 MiB", "%.0f MiB", true},
+			mebibytes(st.peak.Load()))
+		if r.quick {
+			return nil
 		}
 		if err := wait.For(ctx, 35*time.Second); err != nil { // the first polls after the load are complete ones
 			return err
 		}
-		var share series
-		for range s.runs {
-			cpu, began := used(st.Pid()), time.Now()
-			if err := wait.For(ctx, 30*time.Second); err != nil {
-				return err
-			}
-			share.add(100 * (used(st.Pid()) - cpu).Seconds() / time.Since(began).Seconds())
+		cpu, began := used(st.Pid()), time.Now()
+		if err := wait.For(ctx, 30*time.Second); err != nil {
+			return err
 		}
-		s.say("idle: %.2f %% of a core", share.median())
-		t.add("all resources at default intervals, nothing new: share of a core", "< 1 %", share, "%.2f %%")
-		t.note("... peak memory, after first loads of all at once", "", "%s", mebibytes(st.peak.Load()))
+		r.add(figure{what: "five resources at default intervals, nothing new: CPU of storestream",
+			target: "1 % of a core", format: "%.2f %%"},
+			100*(used(st.Pid())-cpu).Seconds()/time.Since(began).Seconds())
 		return nil
 	})
 }

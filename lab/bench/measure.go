@@ -6,94 +6,77 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"runtime"
+	"path/filepath"
+	"slices"
 	"strings"
-	"time"
 )
 
-// line is a part of the report that can be asked for alone.
-type line struct {
-	name    string
-	measure func(context.Context, *stage, *table) error
-}
-
-func lines() []line {
-	return []line{
-		{"micro", microbenchmarks},
-		{"firstload", firstLoads},
-		{"apache", apacheLoads},
-		{"rest", restLoads},
-		{"openday", openDays},
-		{"growing", growing},
-		{"idle", idleness},
-		{"latency", latencies},
-		{"start", starts},
-	}
-}
-
-func lineNames() []string {
-	var names []string
-	for _, l := range lines() {
-		names = append(names, l.name)
-	}
-	return names
-}
-
-// measure measures what was asked for, prints the table, and writes it where it belongs. A line that fails
-// does not take the others with it.
+// measure measures what was asked for, prints the tables, and writes them where they belong. A line that
+// fails does not take the others with it.
 func measure(ctx context.Context, o options, stdout io.Writer) (err error) {
+	if o.write != "" { // better now than at the end
+		text, err := os.ReadFile(o.write)
+		if err == nil {
+			_, err = place(string(text), new(table).parts(""))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	around, err := lookAround(ctx)
+	if err != nil {
+		return err
+	}
 	s, err := open(ctx, o, stdout)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
-	var t table
+	t, p := &table{}, newPlots()
+	for _, program := range s.programs {
+		t.programs = append(t.programs, program.name)
+	}
 	var failed []error
-	began := time.Now()
 	for _, l := range lines() {
-		if !o.wants(l.name) || ctx.Err() != nil {
-			continue
-		}
-		if err := l.measure(ctx, s, &t); err != nil {
-			failed = append(failed, fmt.Errorf("%s: %w", l.name, err))
-			s.say("%s: %v", l.name, err)
+		if o.wants(l.name) {
+			failed = append(failed, s.rounds(ctx, l, t, p))
 		}
 	}
-	var text strings.Builder
-	describe(ctx, &text, o, time.Since(began))
-	t.print(&text)
-	fmt.Fprint(stdout, "\n", text.String())
-	if o.write != "" && len(failed) == 0 {
-		return replace(o.write, text.String())
+	parts := t.parts(around.describe(s))
+	fmt.Fprintf(stdout, "\n%s\n", parts["head"])
+	for _, of := range sections {
+		if text := parts[strings.ToLower(string(of))]; text != "" {
+			fmt.Fprintf(stdout, "**%s**\n\n%s\n", of, text)
+		}
 	}
-	return errors.Join(failed...)
+	if o.write != "" && ctx.Err() == nil { // what failed is said in the head
+		failed = append(failed, replace(o.write, parts),
+			p.write(filepath.Join(filepath.Dir(o.write), "plots")))
+	}
+	return errors.Join(append(failed, context.Cause(ctx))...)
 }
 
-// describe says on what and of what the figures are.
-func describe(ctx context.Context, w io.Writer, o options, took time.Duration) {
-	model, memory := "unknown processor", ""
-	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for l := range strings.Lines(string(text)) {
-			if name, found := strings.CutPrefix(l, "model name"); found {
-				model = strings.Trim(name, " \t:\n")
+// rounds measures a line with one program after the other, round by round, each time in the other order. A
+// program that has failed is not tried again; what fails in the version before is said, and is no error.
+func (s *stage) rounds(ctx context.Context, l line, t *table, p *plots) error {
+	failed := map[string]error{}
+	programs := slices.Clone(s.programs)
+	for number := range min(s.runs, l.most) {
+		for _, program := range programs {
+			if failed[program.name] != nil || ctx.Err() != nil {
+				continue
+			}
+			r := &round{stage: s, program: program, section: l.section, number: number, table: t, plots: p}
+			if err := l.measure(ctx, r); err != nil {
+				failed[program.name] = err
+				r.note("%s: %v", l.name, err)
+				s.failures = append(s.failures, fmt.Sprintf("%s of %s in round %d", l.name, program.name, number+1))
 			}
 		}
+		slices.Reverse(programs)
 	}
-	if text, err := os.ReadFile("/proc/meminfo"); err == nil {
-		var kb int
-		if _, err := fmt.Sscanf(string(text), "MemTotal: %d kB", &kb); err == nil {
-			memory = fmt.Sprintf(", %d GiB", (kb+1<<19)>>20)
-		}
+	if err := failed[nameNow]; err != nil {
+		return fmt.Errorf("%s: %w", l.name, err)
 	}
-	revision, err := exec.CommandContext(context.WithoutCancel(ctx), "git", "describe", "--always",
-		"--dirty").Output()
-	if err != nil {
-		revision = []byte("an unknown revision")
-	}
-	load, _, _ := strings.Cut(firstLine("/proc/loadavg"), " ")
-	fmt.Fprintf(w, "%s: %d x %s%s, %s, load %s at the end; storestream %s, %s; %d rounds, %s in all.\n\n",
-		time.Now().UTC().Format(time.DateOnly), runtime.NumCPU(), model, memory,
-		firstLine("/proc/sys/kernel/osrelease"),
-		load, strings.TrimSpace(string(revision)), runtime.Version(), o.runs, took.Round(time.Second))
+	return nil
 }

@@ -9,10 +9,12 @@ import (
 	"strings"
 )
 
-// microbenchmarks runs the Go benchmarks of decoding and encoding.
-func microbenchmarks(ctx context.Context, s *stage, t *table) error {
-	s.say("decoding and encoding")
-	results, err := goBench(ctx, ".", "./schemas", "OrderFromPostgres|UserFromJSON", s.runs)
+// microbenchmarks runs the Go benchmarks of decoding and encoding, where there are sources.
+func microbenchmarks(ctx context.Context, r *round) error {
+	if r.program.tree == "" {
+		return nil
+	}
+	results, err := goBench(ctx, r.program.tree, "./schemas", "OrderFromPostgres|UserFromJSON")
 	if err != nil {
 		return err
 	}
@@ -20,10 +22,12 @@ func microbenchmarks(ctx context.Context, s *stage, t *table) error {
 	if order == nil || user == nil {
 		return fmt.Errorf("go test -bench gave %d results: expected both benchmarks", len(results))
 	}
-	t.add("decode and encode an order from PostgreSQL's binary format, CPU", "<= 120 ns", order.cpu, "%.0f ns")
-	t.add("... allocations", "0", order.allocs, "%.0f")
-	t.add("decode and encode a user from JSON, CPU", "<= 2.5 us", user.cpu, "%.0f ns")
-	t.add("... allocations", "0", user.allocs, "%.0f")
+	what := "decode and encode an order from PostgreSQL's binary format: "
+	r.add(figure{what: what + "CPU", target: "120 ns", format: "%.0f ns"}, order.cpu.median())
+	r.add(figure{what: what + "allocations", target: "0", format: "%.0f"}, order.allocs.median())
+	what = "decode and encode a user from JSON: "
+	r.add(figure{what: what + "CPU", target: "2,500 ns", format: "%.0f ns"}, user.cpu.median())
+	r.add(figure{what: what + "allocations", target: "0", format: "%.0f"}, user.allocs.median())
 	return nil
 }
 
@@ -33,13 +37,12 @@ type benchmark struct{ wall, cpu, allocs series }
 
 var (
 	resultLine = regexp.MustCompile(`^(Benchmark\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
-	figure     = regexp.MustCompile(`([\d.]+) (\S+)`)
+	amount     = regexp.MustCompile(`([\d.]+) (\S+)`)
 )
 
 // goBench runs the benchmarks of a package in a source tree.
-func goBench(ctx context.Context, dir, pkg, pattern string, count int) (map[string]*benchmark, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", pattern, "-benchmem", "-count",
-		strconv.Itoa(count), pkg)
+func goBench(ctx context.Context, dir, pkg, pattern string) (map[string]*benchmark, error) {
+	cmd := exec.CommandContext(ctx, "go", "test", "-run", "^$", "-bench", pattern, "-benchmem", pkg)
 	cmd.Dir = dir
 	text, err := cmd.CombinedOutput()
 	if err != nil {
@@ -61,7 +64,7 @@ func parseBench(text string) map[string]*benchmark {
 			results[m[1]] = b
 		}
 		figures := map[string]float64{}
-		for _, f := range figure.FindAllStringSubmatch(m[2], -1) {
+		for _, f := range amount.FindAllStringSubmatch(m[2], -1) {
 			figures[f[2]], _ = strconv.ParseFloat(f[1], 64) // it matched
 		}
 		if ns, ok := figures["cpu-ns/op"]; ok {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -16,6 +17,8 @@ type options struct {
 	products int
 	users    int
 	day      int // rows of the open day
+	large    int // rows of what is large: a sweep, a first load beside a writer
+	against  string
 	quick    bool
 	big      bool
 	kafka    bool
@@ -27,13 +30,14 @@ type options struct {
 	keep     bool
 }
 
-const usage = `bench measures storestream and prints a table; with --write FILE it also replaces the table in
-that document.
+const usage = `bench measures storestream and prints tables; with --write FILE it also replaces the tables in
+that document, and the plots beside it.
 
-  bin/bench                                   all lines but those of --kafka and --big
+  bin/bench                                   all lines but that of --kafka
+  bin/bench --against v1.2.0                  with that version beside it in every round
   bin/bench --only firstload --runs 9         one of them
   bin/bench --only firstload --profile /tmp/p and a CPU and a memory profile of each run
-  bin/bench --quick                           small tables and one round: only whether everything still runs
+  bin/bench --quick                           small numbers and one round: only whether everything still runs
   bin/bench check --against main              hot paths against another commit, in one interleaved run
 
 Flags:
@@ -51,20 +55,25 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f.IntVar(&o.products, "products", 200_000, "products of the shop")
 	f.IntVar(&o.day, "day", 1_000_000, "rows of the open day that is polled")
 	f.BoolVar(&o.quick, "quick", false, "small tables and one round")
-	f.BoolVar(&o.big, "big", false, "also a first load of 10 million rows, and idle polls beside them")
+	f.IntVar(&o.large, "large", 10_000_000, "rows of what is large: sweep, first load beside a writer")
+	f.BoolVar(&o.big, "big", false, "also an open day of five times as many rows")
+	f.StringVar(&o.against, "against", "", "commit or tag that is built and measured beside it, round by round")
 	f.BoolVar(&o.kafka, "kafka", false,
 		"also with Apache Kafka as the broker (needs Java; the first time Maven fetches it)")
 	f.BoolVar(&o.pooler, "pooler", false, "read through PgBouncer, COPY too")
 	f.StringSliceVar(&o.only, "only", nil, "measure only these: "+strings.Join(lineNames(), ", "))
 	f.StringVar(&o.measured, "storestream", "", "measure this program instead of a fresh build")
 	f.StringVar(&o.profile, "profile", "", "folder for CPU and memory profiles of the first loads")
-	f.StringVar(&o.write, "write", "", "document whose table is replaced")
+	f.StringVar(&o.write, "write", "", "document whose tables are replaced, all of them")
 	f.BoolVar(&o.keep, "keep", false, "keep the folder with logs and configurations")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
 	if o.quick {
-		o.runs, o.orders, o.users, o.products, o.day = 1, 50_000, 5_000, 5_000, 20_000
+		o.runs, o.orders, o.users, o.products, o.day, o.large = 1, 50_000, 5_000, 5_000, 20_000, 50_000
+	}
+	if o.write != "" && (o.quick || len(o.only) > 0) {
+		return o, errors.New("--write: expected no --quick or --only, as all figures are to be of one run")
 	}
 	names := lineNames()
 	for _, name := range o.only {
@@ -72,9 +81,9 @@ func parse(args []string, stdout io.Writer) (options, error) {
 			return o, fmt.Errorf("--only %s: expected one of %s", name, strings.Join(names, ", "))
 		}
 	}
-	if o.runs < 1 || o.orders < 1000 || o.users < 1000 || o.products < 1000 || o.day < 1000 {
-		return o, fmt.Errorf("runs %d, orders %d, users %d, products %d, day %d: "+
-			"expected 1 run or more and 1000 rows or more", o.runs, o.orders, o.users, o.products, o.day)
+	if o.runs < 1 || min(o.orders, o.users, o.products, o.day, o.large) < 1000 {
+		return o, fmt.Errorf("runs %d, orders %d, users %d, products %d, day %d, large %d: "+
+			"expected 1 run or more and 1000 rows or more", o.runs, o.orders, o.users, o.products, o.day, o.large)
 	}
 	return o, nil
 }

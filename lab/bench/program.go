@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,22 +14,100 @@ import (
 	"github.com/storestream/storestream/lab/product"
 )
 
+// The names of the programs, which head their columns.
+const (
+	nameBefore = "before"
+	nameNow    = "now"
+)
+
 // program is one build of storestream. Two of them can be measured beside each other in one run.
 type program struct {
-	path  string
-	stage *stage
+	name     string // before or now
+	path     string
+	revision string   // what git calls it
+	tree     string   // its sources; empty: there are none
+	profiled bool     // it writes profiles where a setting says so
+	settings []string // the keys that it can be configured by
+	stage    *stage
 }
 
-// newProgram is the build at path, or a fresh one of this clone, made as a release is made, where path is
-// empty.
-func newProgram(ctx context.Context, s *stage, path string) (*program, error) {
-	if path != "" {
-		return &program{path: path, stage: s}, nil
+// newPrograms are the version to measure against, if there is one, and what is measured: the program that an
+// option names, or a fresh build of this clone, made as a release is made.
+func newPrograms(ctx context.Context, s *stage) (all []*program, err error) {
+	root, err := product.Root()
+	if err != nil {
+		return nil, err
 	}
-	s.say("building")
-	path = filepath.Join(s.dir, "storestream")
-	err := product.Build(ctx, path, []string{"CGO_ENABLED=0"}, "-trimpath", "-ldflags", "-s -w")
-	return &program{path: path, stage: s}, err
+	if s.against != "" {
+		tree := filepath.Join(s.dir, nameBefore)
+		if err := sources(ctx, s.against, tree); err != nil {
+			return nil, err
+		}
+		all = append(all, &program{name: nameBefore, tree: tree, revision: revisionOf(ctx, s.against)})
+	}
+	p := &program{name: nameNow, tree: root, revision: revisionOf(ctx, ""), profiled: s.profile != ""}
+	if s.measured != "" {
+		p = &program{name: nameNow, path: s.measured, revision: "at " + s.measured}
+	}
+	for _, p := range append(all, p) {
+		if p.path == "" {
+			s.say("building storestream %s", p.revision)
+			p.path = filepath.Join(s.dir, "storestream-"+p.name)
+			if err := p.build(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if err := p.learnSettings(ctx); err != nil {
+			return nil, err
+		}
+		p.stage = s
+	}
+	return append(all, p), nil
+}
+
+// sources puts the sources of a commit into a new folder.
+func sources(ctx context.Context, rev, dir string) error {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	line := fmt.Sprintf("git -C \"$(git rev-parse --show-toplevel)\" archive %q | tar -x -C %q", rev, dir)
+	if err := shell(ctx, ".", line); err != nil {
+		return fmt.Errorf("take the sources of %s: %w", rev, err)
+	}
+	return nil
+}
+
+func (p *program) build(ctx context.Context) error {
+	flags := []string{"-trimpath", "-ldflags", "-s -w"}
+	if p.profiled {
+		source, overlay := p.path+".go", p.path+".json"
+		place := filepath.Join(p.tree, "cmd/storestream/benchprofiler.go")
+		list := fmt.Sprintf(`{"Replace": {%q: %q}}`, place, source)
+		err := errors.Join(os.WriteFile(source, []byte(profiler), 0o600),
+			os.WriteFile(overlay, []byte(list), 0o600))
+		if err != nil {
+			return err
+		}
+		flags = []string{"-overlay", overlay}
+	}
+	return product.BuildIn(ctx, p.tree, p.path, []string{"CGO_ENABLED=0"}, flags...)
+}
+
+// learnSettings asks the program for its keys: a version before may lack what we would set.
+func (p *program) learnSettings(ctx context.Context) error {
+	cmd := exec.CommandContext(ctx, p.path, "config", "show")
+	cmd.Env = environment()
+	text, err := cmd.Output()
+	for l := range strings.Lines(string(text)) {
+		key, _, _ := strings.Cut(l, " ")
+		p.settings = append(p.settings, key)
+	}
+	return err
+}
+
+// environment is this process's, without what would configure storestream.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "STORESTREAM_") })
 }
 
 // profiler is added to the program where profiles are asked for.
@@ -68,24 +147,6 @@ func init() {
 }
 `
 
-// newProfiled builds the same sources with the profiler in them.
-func newProfiled(ctx context.Context, s *stage) (*program, error) {
-	root, err := product.Root()
-	if err != nil {
-		return nil, err
-	}
-	source, overlay := filepath.Join(s.dir, "profiler.go"), filepath.Join(s.dir, "overlay.json")
-	place := filepath.Join(root, "cmd/storestream/benchprofiler.go")
-	list := fmt.Sprintf(`{"Replace": {%q: %q}}`, place, source)
-	err = errors.Join(os.WriteFile(source, []byte(profiler), 0o600), os.WriteFile(overlay, []byte(list), 0o600))
-	if err != nil {
-		return nil, err
-	}
-	path := filepath.Join(s.dir, "storestream-profiled")
-	err = product.Build(ctx, path, []string{"CGO_ENABLED=0"}, "-overlay", overlay)
-	return &program{path: path, stage: s}, err
-}
-
 // setting is how one storestream runs.
 type setting struct {
 	broker *broker
@@ -93,8 +154,10 @@ type setting struct {
 	base   string // of the service; empty: none
 	// resources maps those that are enabled to further settings in YAML's flow style, such as "interval: 100ms".
 	resources map[string]string
-	once      bool
-	profile   string // file name, without its ending, that a profiled program writes to
+	// further settings by their keys; a program that does not know one goes without.
+	further map[string]string
+	once    bool
+	profile string // file name, without its ending, that a profiled program writes to
 }
 
 // configure writes the configuration to path, with the status page on port.
@@ -109,6 +172,7 @@ func (set *setting) configure(path string, port int) error {
 	fmt.Fprintf(&text, "kafka: {brokers: [%q]}\n", set.broker.addr)
 	fmt.Fprintf(&text, "registry: {url: %q}\n", set.broker.registry)
 	fmt.Fprintf(&text, "http: {listen: \"127.0.0.1:%d\"}\n", port)
+	fmt.Fprintf(&text, "sweep: {interval: 0s}\n") // one that falls due would be measured too
 	fmt.Fprintf(&text, "resources:\n")
 	for _, name := range storefake.Names() {
 		more, enabled := set.resources[name]
@@ -126,7 +190,7 @@ func (p *program) start(set setting) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := p.stage.name("storestream")
+	name := p.stage.name("storestream-" + p.name)
 	config := filepath.Join(p.stage.dir, name+".yaml")
 	if err := set.configure(config, port); err != nil {
 		return nil, err
@@ -135,10 +199,13 @@ func (p *program) start(set setting) (*stream, error) {
 	if set.once {
 		args = append(args, "--once")
 	}
-	environ := slices.DeleteFunc(os.Environ(), func(v string) bool {
-		return strings.HasPrefix(v,
-			"STORESTREAM_")
-	})
+	environ := environment()
+	for key, value := range set.further {
+		if slices.Contains(p.settings, key) {
+			name := strings.ToUpper(strings.ReplaceAll(key, ".", "__"))
+			environ = append(environ, "STORESTREAM_"+name+"="+value)
+		}
+	}
 	if set.profile != "" {
 		environ = append(environ, "BENCH_PROFILE="+set.profile)
 	}
@@ -146,5 +213,6 @@ func (p *program) start(set setting) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stream{child: c, status: fmt.Sprintf("http://127.0.0.1:%d", port), profile: set.profile}, nil
+	return &stream{child: c, status: fmt.Sprintf("http://127.0.0.1:%d", port), profile: set.profile,
+		config: config}, nil
 }

@@ -64,7 +64,7 @@ func (v *service) touch(ctx context.Context, resource string, n int) error {
 // are changed.
 func serveService(ctx context.Context, args []string, stdout io.Writer) error {
 	var c storefake.Config
-	var clock, order string
+	var clock, order, fault string
 	f := pflag.NewFlagSet("bench service", pflag.ContinueOnError)
 	f.StringVar(&c.Database.DSN, "postgres", "", "")
 	f.IntVar(&c.Size.Orders, "orders", 0, "")
@@ -73,6 +73,7 @@ func serveService(ctx context.Context, args []string, stdout io.Writer) error {
 	f.IntVar(&c.Size.Days, "days", 0, "")
 	f.StringVar(&clock, "clock", "", "")
 	f.StringVar(&order, "order", "", "")
+	f.StringVar(&fault, "fault", "", "")
 	err := f.Parse(args)
 	if err == nil && clock != "" {
 		c.Start, err = time.Parse(time.RFC3339, clock)
@@ -81,6 +82,9 @@ func serveService(ctx context.Context, args []string, stdout io.Writer) error {
 		return err
 	}
 	c.Readings.Order = storefake.Order(order)
+	if fault != "" { // every data request meets it
+		c.Faults.Shares = map[storefake.Fault]float64{storefake.Fault(fault): 1}
+	}
 	fake, err := storefake.Start(ctx, c)
 	if err != nil {
 		return err

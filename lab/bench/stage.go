@@ -14,11 +14,12 @@ import (
 // stage is one run of the bench: its folder, and what it started that lives until the run ends.
 type stage struct {
 	options
-	out     io.Writer
-	dir     string
-	program *program // what is measured
-	named   int      // names given out
-	stops   []func() error
+	out      io.Writer
+	dir      string
+	programs []*program // what is measured, the version before first
+	named    int        // names given out
+	failures []string   // what could not be measured
+	stops    []func() error
 
 	// Started when first asked for.
 	pg   *database
@@ -40,7 +41,7 @@ func open(ctx context.Context, o options, out io.Writer) (*stage, error) {
 		remove()
 		return nil
 	})
-	if s.program, err = newProgram(ctx, s, o.measured); err != nil {
+	if s.programs, err = newPrograms(ctx, s); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
 	return s, nil
@@ -93,30 +94,6 @@ func (s *stage) openShop(ctx context.Context) (*database, *service, error) {
 	s.shop = v
 	s.say("the shop has %d orders and %d items", v.orders, v.items)
 	return db, v, db.exec(ctx, "postgres", "VACUUM (FREEZE, ANALYZE)", "CHECKPOINT")
-}
-
-// running starts an embedded broker and a storestream on it, calls do, and ends both. Where the setting names
-// no database or service, they are the shop's.
-func (s *stage) running(ctx context.Context, set setting, do func(*broker, *stream) error) (err error) {
-	if set.dsn == "" && set.base == "" {
-		db, shop, err := s.openShop(ctx)
-		if err != nil {
-			return err
-		}
-		set.dsn, set.base = db.reader("postgres"), shop.base
-	}
-	b, err := startEmbedded(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, b.stop()) }()
-	set.broker = b
-	st, err := s.program.start(set)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, st.Kill()) }()
-	return do(b, st)
 }
 
 // freePort is a port that nobody listens on now.

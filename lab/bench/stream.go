@@ -20,6 +20,7 @@ type stream struct {
 	*child
 	status  string // base URL of the status page
 	profile string // as its setting has it
+	config  string // file
 }
 
 // finishProfile has the profiles written, waits for them, and stops the program.
@@ -52,10 +53,11 @@ func (st *stream) metric(ctx context.Context, name string) (float64, error) {
 	defer response.Body.Close()
 	sum, lines := 0.0, bufio.NewScanner(response.Body)
 	for lines.Scan() {
-		line, value, _ := strings.Cut(lines.Text(), "} ")
-		if !strings.HasPrefix(line, name+"{") {
+		rest, found := strings.CutPrefix(lines.Text(), name)
+		if !found || !strings.HasPrefix(rest, "{") && !strings.HasPrefix(rest, " ") {
 			continue
 		}
+		value := rest[strings.LastIndexByte(rest, ' ')+1:]
 		v, err := strconv.ParseFloat(value, 64)
 		if err != nil {
 			return 0, err
@@ -87,7 +89,7 @@ func (st *stream) awaitReady(ctx context.Context, patience time.Duration) error 
 // awaitPublished waits until so many rows have been published since the start.
 func (st *stream) awaitPublished(ctx context.Context, n int) error {
 	what := fmt.Sprintf("the publishing of %d rows", n)
-	return untilEvery(ctx, 100*time.Millisecond, 2*time.Minute, what, func() bool {
+	return untilEvery(ctx, 100*time.Millisecond, 10*time.Minute, what, func() bool {
 		rows, err := st.metric(ctx, "storestream_rows_published_total")
 		return err == nil && int(rows) >= n
 	})

@@ -28,50 +28,124 @@ func (s series) quantile(q float64) float64 {
 	return sorted[min(int(math.Ceil(q*float64(len(s))))-1, len(s)-1)]
 }
 
-// table is the report.
-type table struct{ rows []row }
-
-type row struct{ what, target, median, spread string }
-
-// add adds the median of the rounds, with the smallest and the largest.
-func (t *table) add(what, target string, s series, format string) {
-	r := row{what: what, target: target, median: fmt.Sprintf(format, s.median())}
-	if len(s) > 1 {
-		r.spread = fmt.Sprintf(format+" to "+format, slices.Min(s), slices.Max(s))
+// cell is the median, with the smallest and the largest where there are several.
+func (s series) cell(format string) string {
+	if len(s) == 0 {
+		return ""
 	}
-	t.rows = append(t.rows, r)
-}
-
-// note adds a figure that is no median.
-func (t *table) note(what, target, format string, args ...any) {
-	t.rows = append(t.rows, row{what: what, target: target, median: fmt.Sprintf(format, args...)})
-}
-
-func (t *table) print(w io.Writer) {
-	fmt.Fprintln(w, "| what | to reach | median | from, to |")
-	fmt.Fprintln(w, "|---|---|---|---|")
-	for _, r := range t.rows {
-		fmt.Fprintf(w, "| %s | %s | %s | %s |\n", r.what, r.target, r.median, r.spread)
+	text := fmt.Sprintf(format, s.median())
+	if number, _, _ := strings.Cut(format, " "); len(s) > 1 {
+		text += fmt.Sprintf(" ("+number+" to "+number+")", slices.Min(s), slices.Max(s))
 	}
+	return text
 }
 
-// The lines of a document between which the report stands.
+// figure is what a line of the table says.
+type figure struct {
+	what   string // no two figures have the same
+	target string // empty: none
+	format string // a verb, and the unit behind a space
+	ten    bool   // one of the figures that the document begins with
+}
+
+// section is one of the small tables.
+type section string
+
+// The sections, in the order in which they are printed.
 const (
-	begin = "<!-- make bench writes from here"
+	loading   section = "First load"
+	overREST  section = "REST"
+	following section = "Following"
+	holding   section = "Memory and sweeps"
+	starting  section = "Starting and taking over"
+)
+
+var sections = []section{loading, overREST, following, holding, starting}
+
+// row is a figure as it was measured, by the name of the program.
+type row struct {
+	figure
+	section section
+	by      map[string]series
+}
+
+// table is the report.
+type table struct {
+	programs []string // names, in the order of their columns
+	rows     []*row
+}
+
+// add adds what one round of a program gave.
+func (t *table) add(of section, program string, f figure, v float64) {
+	i := slices.IndexFunc(t.rows, func(r *row) bool { return r.what == f.what })
+	if i < 0 {
+		i = len(t.rows)
+		t.rows = append(t.rows, &row{figure: f, section: of, by: map[string]series{}})
+	}
+	t.rows[i].by[program] = append(t.rows[i].by[program], v)
+}
+
+// print prints the rows that are wanted, nothing where there are none.
+func (t *table) print(w io.Writer, wanted func(*row) bool) {
+	head := "| what | to reach | " + strings.Join(t.programs, " | ") + " |\n|---|---|" +
+		strings.Repeat("---|", len(t.programs)) + "\n"
+	for _, r := range t.rows {
+		if !wanted(r) {
+			continue
+		}
+		fmt.Fprint(w, head)
+		head = ""
+		fmt.Fprintf(w, "| %s | %s |", r.what, r.target)
+		for _, name := range t.programs {
+			fmt.Fprintf(w, " %s |", r.by[name].cell(r.format))
+		}
+		fmt.Fprintln(w)
+	}
+}
+
+// parts are what the document holds, by the names of its marks.
+func (t *table) parts(head string) map[string]string {
+	parts := map[string]string{"head": head}
+	var ten strings.Builder
+	t.print(&ten, func(r *row) bool { return r.ten })
+	parts["ten figures"] = ten.String()
+	for _, of := range sections {
+		var text strings.Builder
+		t.print(&text, func(r *row) bool { return r.section == of })
+		parts[strings.ToLower(string(of))] = text.String()
+	}
+	return parts
+}
+
+// The lines of a document between which a part of the report stands; behind begin comes the part's name.
+const (
+	begin = "<!-- make bench writes from here: "
 	end   = "<!-- to here -->"
 )
 
-// replace puts text between the marks of a document.
-func replace(path, text string) error {
+// replace puts each part between its marks in a document.
+func replace(path string, parts map[string]string) error {
 	old, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	before, rest, found := strings.Cut(string(old), begin)
-	head, rest, found2 := strings.Cut(rest, "\n")
-	_, after, found3 := strings.Cut(rest, end)
-	if !found || !found2 || !found3 {
-		return fmt.Errorf("%s: expected the lines %q and %q", path, begin, end)
+	text, err := place(string(old), parts)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
-	return os.WriteFile(path, []byte(before+begin+head+"\n\n"+text+"\n"+end+after), 0o644)
+	return os.WriteFile(path, []byte(text), 0o644)
+}
+
+// place is a document's text with each part between its marks.
+func place(text string, parts map[string]string) (string, error) {
+	for name, part := range parts {
+		mark := begin + name + " -->\n"
+		before, rest, found := strings.Cut(text, mark)
+		_, after, found2 := strings.Cut(rest, end)
+		if !found || !found2 {
+			return "", fmt.Errorf("expected the lines %q and %q", strings.TrimSpace(mark), end)
+		}
+		text = before + mark + "\n" + part + "\n" + end + after
+	}
+	return text, nil
 }

@@ -131,3 +131,15 @@ func (a *arrivals) count() int {
 	defer a.mu.Unlock()
 	return a.n
 }
+
+// lateness is by how many milliseconds each of these rows came later than it was committed.
+func (a *arrivals) lateness(ctx context.Context, committed map[int64]time.Time) (late series, err error) {
+	for id, at := range committed {
+		arrived, err := a.after(ctx, id, at.Add(-time.Second), 2*time.Minute)
+		if err != nil {
+			return nil, err
+		}
+		late.add(arrived.Sub(at).Seconds() * 1000)
+	}
+	return late, nil
+}

@@ -28,16 +28,21 @@ var root = sync.OnceValues(func() (string, error) {
 // Root is the folder of storestream's own module.
 func Root() (string, error) { return root() }
 
-// Build compiles cmd/storestream to the file path, with the given flags of go build and variables such as
-// CGO_ENABLED=1.
-//
-// It builds in storestream's own module, so that the program has the dependencies of a release. In the lab's
-// module it would have those that the lab has raised.
+// Build compiles cmd/storestream of this clone to the file path, as BuildIn does.
 func Build(ctx context.Context, path string, environ []string, flags ...string) error {
 	dir, err := Root()
 	if err != nil {
 		return err
 	}
+	return BuildIn(ctx, dir, path, environ, flags...)
+}
+
+// BuildIn compiles cmd/storestream of the sources in dir to the file path, with the given flags of go build
+// and variables such as CGO_ENABLED=1.
+//
+// It builds in storestream's own module, so that the program has the dependencies of a release. In the lab's
+// module it would have those that the lab has raised.
+func BuildIn(ctx context.Context, dir, path string, environ []string, flags ...string) error {
 	args := append(append([]string{"build"}, flags...), "-o", path, "./cmd/storestream")
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), environ...)

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// line is a part of the report that can be asked for alone.
+type line struct {
+	name    string
+	section section
+	most    int // rounds at most, where one takes minutes
+	measure func(context.Context, *round) error
+}
+
+func lines() []line {
+	return []line{
+		{"micro", loading, 9, microbenchmarks},
+		{"firstload", loading, 9, firstLoads},
+		{"apache", loading, 9, apacheLoads},
+		{"rest", overREST, 9, restLoad},
+		{"openday", overREST, 3, openDays},
+		{"days", overREST, 3, restDays},
+		{"changing", following, 3, changing},
+		{"latency", following, 3, latencies},
+		{"idle", following, 3, idleness},
+		{"growing", holding, 3, growing},
+		{"dedup", holding, 3, dedupOf},
+		{"writer", holding, 3, besideAWriter},
+		{"open", holding, 3, openTransaction},
+		{"sweep", holding, 3, sweeping},
+		{"hostile", holding, 3, hostile},
+		{"start", starting, 5, starts},
+		{"takeover", starting, 3, takeovers},
+	}
+}
+
+func lineNames() []string {
+	var names []string
+	for _, l := range lines() {
+		names = append(names, l.name)
+	}
+	return names
+}
+
+// round is one measurement of a line with one program.
+type round struct {
+	*stage
+	program *program // what is measured
+	section section
+	number  int // 0 is the first
+	table   *table
+	plots   *plots
+}
+
+// add adds a figure to the table.
+func (r *round) add(f figure, v float64) {
+	r.table.add(r.section, r.program.name, f, v)
+	r.note(f.what+": "+f.format, v)
+}
+
+// point adds a point to a plot: name says which line of it, where the program has several there.
+func (r *round) point(plot, panel, name string, x, y float64) {
+	if name != "" {
+		name += ", "
+	}
+	r.plots.add(plot, panel, name+r.program.name, x, y)
+}
+
+// note says something of this round while the bench goes on.
+func (r *round) note(format string, args ...any) {
+	r.say("%s, round %d: %s", r.program.name, r.number+1, fmt.Sprintf(format, args...))
+}
+
+// running starts an embedded broker and the round's storestream on it, calls do, and ends both. Where the
+// setting names no database or service, they are the shop's.
+func (r *round) running(ctx context.Context, set setting, do func(*broker, *stream) error) (err error) {
+	if set.dsn == "" && set.base == "" {
+		db, shop, err := r.openShop(ctx)
+		if err != nil {
+			return err
+		}
+		set.dsn, set.base = db.reader("postgres"), shop.base
+	}
+	b, err := startEmbedded(ctx, r.stage)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, b.stop()) }()
+	set.broker = b
+	st, err := r.program.start(set)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Kill()) }()
+	return do(b, st)
+}
