@@ -124,7 +124,7 @@ func (r *round) loadOf(ctx context.Context, resource, into string, newBroker sta
 	r.add(figure{what + "CPU of storestream a row", row, "%.2f us", main},
 		perRow(l.cpu))
 	r.add(figure{what + "rows a second", "", "%.0f", main && into == ""}, l.rows/l.elapsed.Seconds())
-	r.add(figure{what + "rate against psql COPY", rate, "%.2f", main && into == ""},
+	r.add(figure{what: what + "rate against psql COPY", target: rate, format: "%.2f"},
 		c.elapsed.Seconds()/l.elapsed.Seconds())
 	r.add(figure{what: what + "peak memory", target: peak, format: "%.0f MiB"}, mebibytes(l.peak))
 	r.add(figure{what: what + "CPU of PostgreSQL a row", format: "%.2f us"}, perRow(l.pgCPU))
@@ -184,7 +184,7 @@ func (r *round) daysOf(ctx context.Context, days int) (err error) {
 		}
 		took := time.Since(st.began)
 		requests, err := st.metric(ctx, "storestream_http_requests_total")
-		r.add(figure{what: fmt.Sprintf("first load of %d users over %d days: requests", users, days),
+		r.add(figure{what: fmt.Sprintf("first load of %s users over %d days: requests", count(users), days),
 			format: "%.0f"}, requests)
 		r.point("days", "requests of a first load", "", float64(days), requests)
 		r.point("days", "time of a first load, s", "", float64(days), took.Seconds())

@@ -46,8 +46,8 @@ func (r *round) hugeRow(ctx context.Context) error {
 		if err := wait.For(ctx, 3*time.Second); err != nil { // polls read it again
 			return err
 		}
-		r.add(figure{fmt.Sprintf("one row of %d MB: peak memory of run", size), "256 MiB", "%.0f MiB", true},
-			mebibytes(st.peak.Load()))
+		r.add(figure{what: fmt.Sprintf("one row of %d MB: peak memory of run", size), target: "256 MiB",
+			format: "%.0f MiB"}, mebibytes(st.peak.Load()))
 		return nil
 	})
 	if err != nil {

@@ -105,6 +105,9 @@ func (m *machine) describe(s *stage) string {
 	}
 	fmt.Fprintf(&text, "%d rounds, fewer where one takes minutes; in each all programs, one after the other.\n",
 		s.runs)
+	if len(s.set) > 0 {
+		fmt.Fprintf(&text, "Settings: %s, where a version knows them.\n", strings.Trim(fmt.Sprint(s.set), "map[]"))
+	}
 	for _, failed := range s.failures {
 		fmt.Fprintf(&text, "Not measured: %s.\n", failed)
 	}

@@ -46,21 +46,22 @@ func (r *round) openDay(ctx context.Context, n int, order, how string) (err erro
 				return err
 			}
 		}
-		open := fmt.Sprintf("open day of %d users, %s", n, how)
+		open := fmt.Sprintf("open day of %s users, %s", count(n), how)
 		for _, changed := range []int{0, min(10_000, n/2)} {
 			requests, cpu, err := pollAfter(ctx, v, st, changed)
 			if err != nil {
 				return err
 			}
-			polled := fmt.Sprintf("%s, poll after %d changed: ", open, changed)
+			polled := fmt.Sprintf("%s, poll after %s changed: ", open, count(changed))
 			target, full := "changed/1000 + 2", ""
 			if order == "hash" {
 				target, full = "a full pass", "2.5 s for 1M"
 			}
 			r.add(figure{what: polled + "requests", target: target, format: "%.0f"}, requests)
-			r.add(figure{polled + "CPU", full, "%.2f s", order == "hash" && changed == 0}, cpu.Seconds())
+			r.add(figure{what: polled + "CPU", target: full, format: "%.2f s"}, cpu.Seconds())
 		}
-		r.add(figure{open + ": peak memory", "128 MiB for 1M, 400 MiB for 5M", "%.0f MiB", order == "hash"},
+		r.add(figure{open + ": peak memory", "128 MiB for 1M, 400 MiB for 5M", "%.0f MiB",
+			order == "hash" && n == r.day},
 			mebibytes(st.peak.Load()))
 		return nil
 	})

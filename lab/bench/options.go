@@ -16,14 +16,15 @@ type options struct {
 	orders   int
 	products int
 	users    int
-	day      int // rows of the open day
-	large    int // rows of what is large: a sweep, a first load beside a writer
-	against  string
+	day      int    // rows of the open day
+	large    int    // rows of what is large: a sweep, a first load beside a writer
+	against  string // empty: nothing beside it
 	quick    bool
 	big      bool
 	kafka    bool
 	pooler   bool
 	only     []string
+	set      map[string]string
 	measured string // program that --storestream names
 	profile  string
 	write    string
@@ -62,6 +63,8 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		"also with Apache Kafka as the broker (needs Java; the first time Maven fetches it)")
 	f.BoolVar(&o.pooler, "pooler", false, "read through PgBouncer, COPY too")
 	f.StringSliceVar(&o.only, "only", nil, "measure only these: "+strings.Join(lineNames(), ", "))
+	f.StringToStringVar(&o.set, "set", nil,
+		"further settings, such as poll.memory=256MiB; a version that does not know one goes without")
 	f.StringVar(&o.measured, "storestream", "", "measure this program instead of a fresh build")
 	f.StringVar(&o.profile, "profile", "", "folder for CPU and memory profiles of the first loads")
 	f.StringVar(&o.write, "write", "", "document whose tables are replaced, all of them")

@@ -184,6 +184,9 @@ func (a *axis) place(v float64) float64 {
 	return a.from + (v-a.low)/(a.high-a.low)*(a.to-a.from)
 }
 
+// count is a number of rows as names have it: 20k, 10M.
+func count(n int) string { return short(float64(n)) }
+
 // short is a number as axes have it: 20k, 1M.
 func short(v float64) string {
 	unit := ""

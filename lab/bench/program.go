@@ -154,10 +154,8 @@ type setting struct {
 	base   string // of the service; empty: none
 	// resources maps those that are enabled to further settings in YAML's flow style, such as "interval: 100ms".
 	resources map[string]string
-	// further settings by their keys; a program that does not know one goes without.
-	further map[string]string
-	once    bool
-	profile string // file name, without its ending, that a profiled program writes to
+	once      bool
+	profile   string // file name, without its ending, that a profiled program writes to
 }
 
 // configure writes the configuration to path, with the status page on port.
@@ -200,7 +198,7 @@ func (p *program) start(set setting) (*stream, error) {
 		args = append(args, "--once")
 	}
 	environ := environment()
-	for key, value := range set.further {
+	for key, value := range p.stage.set {
 		if slices.Contains(p.settings, key) {
 			name := strings.ToUpper(strings.ReplaceAll(key, ".", "__"))
 			environ = append(environ, "STORESTREAM_"+name+"="+value)

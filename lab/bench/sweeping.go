@@ -40,7 +40,7 @@ func sweeping(ctx context.Context, r *round) error {
 		if err := second.awaitReady(ctx, time.Minute); err != nil {
 			return err
 		}
-		of := fmt.Sprintf(" of %d orders: ", r.large)
+		of := fmt.Sprintf(" of %s orders: ", count(r.large))
 		took, _, err := r.command(ctx, second, "sweep", storefake.Orders, "--yes", "--wait")
 		if err != nil {
 			return err

@@ -48,7 +48,7 @@ func takeovers(ctx context.Context, r *round) error {
 			if err := second.awaitReady(ctx, 5*time.Minute); err != nil {
 				return err
 			}
-			what := fmt.Sprintf("start to ready after a quiet week, %d orders in the topic", n)
+			what := fmt.Sprintf("start to ready after a quiet week, %s orders in the topic", count(n))
 			r.add(figure{what, "2 s", "%.2f s", n == r.large/10}, time.Since(second.began).Seconds())
 			return nil
 		})

@@ -64,7 +64,7 @@ func besideAWriter(ctx context.Context, r *round) error {
 			return err
 		}
 		published, err := st.settledDown(ctx)
-		what := fmt.Sprintf("first load of %d orders beside an open transaction: ", r.large)
+		what := fmt.Sprintf("first load of %s orders beside an open transaction: ", count(r.large))
 		r.add(figure{what: what + "records a row", target: "1", format: "%.2f"}, published/float64(r.large))
 		r.add(figure{what: what + "peak memory", format: "%.0f MiB"}, mebibytes(st.peak.Load()))
 		return err
@@ -139,8 +139,9 @@ func openTransaction(ctx context.Context, r *round) error {
 			most = max(most, heap)
 		}
 		published, err := st.metric(ctx, "storestream_rows_published_total")
-		what := fmt.Sprintf("%d orders changed within a minute beside an open transaction: ", n)
-		r.add(figure{what + "records a version after 80 s", "1", "%.2f", true}, published/float64(n)-1)
+		what := fmt.Sprintf("%s orders changed within a minute beside an open transaction: ", count(n))
+		r.add(figure{what: what + "records a version after 80 s", target: "1", format: "%.2f"},
+			published/float64(n)-1)
 		r.add(figure{what: what + "peak memory", target: "120 MiB", format: "%.0f MiB"},
 			mebibytes(st.peak.Load()))
 		r.add(figure{what: what + "Go heap in use, at most", format: "%.0f MiB"}, most/(1<<20))
