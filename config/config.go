@@ -28,6 +28,7 @@ type Config struct {
 	Registry  Registry            `koanf:"registry"`
 	Schemas   Schemas             `koanf:"schemas"`
 	Resources map[string]Resource `koanf:"resources"` // every declared resource is in it, disabled ones too
+	Poll      Poll                `koanf:"poll"`
 	Sweep     Sweep               `koanf:"sweep"`
 	HTTP      HTTP                `koanf:"http"`
 	Log       Log                 `koanf:"log"`
@@ -100,6 +101,12 @@ type Resource struct {
 	Interval time.Duration `koanf:"interval"`
 	Overlap  time.Duration `koanf:"overlap"`
 	Start    time.Time     `koanf:"start"` // a UTC day; zero: the earliest row
+}
+
+// Poll is what the polls of every resource have in common.
+type Poll struct {
+	// Memory is what one resource may take to remember which rows it published lately: 24 bytes a row.
+	Memory Size `koanf:"memory" default:"128MiB"`
 }
 
 // Sweep is the scheduled comparison of topic and source.

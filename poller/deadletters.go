@@ -16,6 +16,7 @@ import (
 type deadLetters struct {
 	cfg  *Config
 	held map[string]deadLetter // by key
+	most int                   // watermark.MaxDeadLetters
 	// round counts the sweeps: a sweep takes out the letters that nobody has met since it began.
 	round int
 }
@@ -26,7 +27,8 @@ type deadLetter struct {
 }
 
 func newDeadLetters(cfg *Config) *deadLetters {
-	d := &deadLetters{cfg: cfg, held: make(map[string]deadLetter, len(cfg.DeadLetters))}
+	d := &deadLetters{cfg: cfg, held: make(map[string]deadLetter, len(cfg.DeadLetters)),
+		most: watermark.MaxDeadLetters}
 	for key, hash := range cfg.DeadLetters {
 		d.held[key] = deadLetter{hash: hash}
 	}
@@ -38,13 +40,19 @@ func (d *deadLetters) key(r *schemas.Reject) string {
 }
 
 // write puts the dead letter of a row into tx, unless the same one is there already: a restart does not
-// repeat it.
-func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) {
+// repeat it. Its error is a *HoldError: there are as many letters as one resource may have.
+func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) error {
 	if d.met(r) {
 		d.cfg.Metrics.Suppressed(metrics.Seen).Inc()
-		return
+		return nil
 	}
 	key, row, field := d.key(r), r.Row, r.Field
+	if _, there := d.held[key]; !there && len(d.held) >= d.most {
+		return &HoldError{What: fmt.Sprintf("%s: more than %d rows cannot be published, and dead letters hold no "+
+			"more of one resource (the last one breaks the contract in %q: %s). Nothing more is published until "+
+			"there is room: mend the rows or what makes them, and sweep: the letters of rows that are well or "+
+			"deleted are taken out", d.cfg.Resource.Name, d.most, field, r.Err)}
+	}
 	d.held[key] = deadLetter{hash: watermark.DeadLetterHash(row), met: d.round}
 	if len(key)+len(row)+len(r.Err)+1024 > d.cfg.MaxRecordBytes { // the letter itself would be too large
 		row = []byte("{}")
@@ -60,10 +68,12 @@ func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) {
 	d.cfg.Metrics.DeadLetters(field).Inc()
 	d.cfg.Log.Warn("row cannot be published, written to dead letters", zap.String("letter", key),
 		zap.String("field", field), zap.String("why", r.Err))
+	return nil
 }
 
 // writeTooLarge puts the dead letter of a row into tx whose record of the given size no broker would take.
-func (d *deadLetters) writeTooLarge(tx *watermark.Transaction, row *schemas.Record, size int) {
+// Its error is write's.
+func (d *deadLetters) writeTooLarge(tx *watermark.Transaction, row *schemas.Record, size int) error {
 	r := &schemas.Reject{ID: row.ID, HasID: true, UpdatedAt: row.UpdatedAt,
 		Err: fmt.Sprintf("the record takes %d bytes, and at most %d go into the topic (its max.message.bytes, or "+
 			"8 MiB where that is more, less what is around a record)", size, d.cfg.MaxRecordBytes)}
@@ -72,7 +82,7 @@ func (d *deadLetters) writeTooLarge(tx *watermark.Transaction, row *schemas.Reco
 			r.Row = v.AppendJSON(nil, false)
 		}
 	}
-	d.write(tx, r)
+	return d.write(tx, r)
 }
 
 // met notes that a read met a row which cannot be published, and says whether the topic holds just this dead
@@ -109,8 +119,8 @@ func (d *deadLetters) remove(tx *watermark.Transaction, key string) {
 func (d *deadLetters) beginRound() map[int64]Suspect {
 	d.round++
 	rows := map[int64]Suspect{}
-	for key := range d.held {
-		if id, ok := watermark.DeadLetterRow(key); ok {
+	for key, letter := range d.held {
+		if id, ok := watermark.DeadLetterRow(key, letter.hash); ok {
 			rows[id] = Suspect{ID: id, UpdatedAt: schemas.MinInstant, CreatedAt: schemas.MinInstant}
 		}
 	}

@@ -1,6 +1,10 @@
 package poller
 
 import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/storestream/storestream/internal/rowset"
@@ -8,49 +12,148 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// dedup knows what was published of each row with an updated_at at or after settled. So a read that overlaps
-// the one before publishes a row again only where it changed. A marked version was published before the
-// replay in hand: it does not suppress an equal row, but it still exposes an older one.
+// dedup knows what was published of each row that a later pass may meet again, of this life or of a
+// successor's. So a read that overlaps the one before publishes a row again only where it changed. A marked
+// version was published before the replay in hand: it does not suppress an equal row, but it still exposes an
+// older one.
 //
-// Its memory is capped. At the cap new rows are not remembered, and the next read that overlaps publishes
-// them again: repeated and counted, never lost.
+// What may be met again, and why dedup knows it:
+//   - A row with an updated_at before settled is not: passes begin at settled. Such rows are evicted.
+//   - A version that the source called final is not, once a watermark says so: its cursor or floor lies
+//     behind the batch that brought it. Until that watermark is written the version is remembered like any
+//     other, because a successor would begin before it. While a row is held back neither cursor nor floor
+//     moves, so nothing is forgotten.
+//   - Everything else is remembered before it is published. What does not fit is not published: the resource
+//     holds (publisher.full).
+//   - A successor finds all of it. In the data topic it stands at or after Watermark.DedupFrom, which is no
+//     later than the time of any record here; or in Watermark.Future.
+//   - Where the source can use neither cursor nor floor (ErrFloorLost), final versions may come again after
+//     all. Then a takeover reads back everything from settled on.
 type dedup struct {
 	rows   *rowset.Set
 	future futureRows
 	now    func() time.Time
 	clock  schemas.Instant // as it was read for the transaction in hand: it may step back between two
-	// evicted is when rows were last dropped.
+	// oldest is no later than any updated_at in rows, but for those of final.
+	oldest schemas.Instant
+	// final are the rows of the batch in hand that need not be remembered once the watermark lies behind it.
+	final []finalRow
+	// evicted is when rows were last dropped, settled where settled was then.
 	evicted time.Time
+	settled schemas.Instant
+	// lacking counts the records that a takeover could not restore.
+	lacking int
 }
 
-// maxDedupBytes keeps some 2.7 million rows.
-const maxDedupBytes = 64 << 20
+// finalRow is a version that was published.
+type finalRow struct {
+	id        int64
+	updatedAt schemas.Instant
+	hash      uint64
+}
 
-func newDedup(now func() time.Time) dedup {
-	return dedup{rows: rowset.New(maxDedupBytes), now: now, clock: schemas.MinInstant}
+// newDedup takes at most maxBytes, and begins with the rows that mark itself keeps.
+func newDedup(maxBytes int, mark *watermark.Watermark, now func() time.Time) dedup {
+	d := dedup{rows: rowset.New(maxBytes), now: now, clock: schemas.MinInstant, oldest: schemas.MaxInstant,
+		settled: schemas.MinInstant}
+	for _, row := range mark.Future {
+		if row.UpdatedAt >= mark.Settled {
+			d.put(row.ID, version(row.UpdatedAt, row.Hash, row.Old && mark.Replay != nil))
+			d.future.add(row, schemas.MinInstant)
+		}
+	}
+	return d
+}
+
+func version(updatedAt schemas.Instant, hash uint64, marked bool) rowset.Version {
+	return rowset.Version{Millis: updatedAt.Millis(), Hash: hash, Marked: marked}
 }
 
 // restore takes a record of the data topic during a takeover, which goes on at mark.
 func (d *dedup) restore(r watermark.Published, mark *watermark.Watermark) {
-	millis := r.UpdatedAt.Millis()
-	if r.Tombstone || millis < mark.Settled.Millis() {
+	if r.Tombstone || r.UpdatedAt.Millis() < max(mark.Settled, mark.DedupFrom).Millis() {
 		// No read meets such a row, but its record replaces what an earlier one said of it.
-		d.rows.Remove(r.ID)
+		d.forget(r.ID)
 		return
 	}
-	old := r.Old && mark.Replay != nil && millis >= mark.Replay.From.Millis()
-	d.rows.Put(r.ID, rowset.Version{Millis: millis, Hash: r.Hash, Marked: old})
-	d.future.add(r.Time, r.UpdatedAt)
+	old := r.Old && mark.Replay != nil && r.UpdatedAt.Millis() >= mark.Replay.From.Millis()
+	d.put(r.ID, version(r.UpdatedAt, r.Hash, old))
+	d.oldest = min(d.oldest, r.UpdatedAt)
+	d.future.add(watermark.FutureRow{ID: r.ID, UpdatedAt: r.UpdatedAt, Hash: r.Hash, Old: old}, r.Time)
 }
 
-// remember notes that the transaction in hand publishes row; false: the cap is reached.
-func (d *dedup) remember(row *schemas.Record, hash uint64) bool {
+// put is for what was published already: where it does not fit, the poller holds before it reads anything.
+func (d *dedup) put(id int64, v rowset.Version) {
+	if !d.rows.Put(id, v) {
+		d.lacking++
+	}
+}
+
+// remember notes that the transaction in hand publishes row. It is false where there is no room, also after
+// what settled has passed was dropped. A row below settled is met by no later pass.
+func (d *dedup) remember(row *schemas.Record, hash uint64, final bool, settled schemas.Instant) bool {
+	if row.UpdatedAt.Millis() < settled.Millis() {
+		d.forget(row.ID)
+		return true
+	}
+	known := d.rows.Len()
+	if v := version(row.UpdatedAt, hash, false); !d.rows.Put(row.ID, v) {
+		if d.settled >= settled { // they were dropped already
+			return false
+		}
+		d.evict(settled)
+		d.rows.Shrink()
+		if known = d.rows.Len(); !d.rows.Put(row.ID, v) {
+			return false
+		}
+	}
+	if final && d.rows.Len() > known {
+		d.final = append(d.final, finalRow{row.ID, row.UpdatedAt, hash})
+	} else {
+		d.oldest = min(d.oldest, row.UpdatedAt)
+	}
 	// The clock is read for the first row of a transaction, and for rows that may lie in its future.
+	written := row.UpdatedAt
 	if row.UpdatedAt > d.clock {
 		d.clock = schemas.InstantOf(d.now())
-		d.future.add(min(d.clock, row.UpdatedAt), row.UpdatedAt)
+		written = min(d.clock, row.UpdatedAt)
 	}
-	return d.rows.Put(row.ID, rowset.Version{Millis: row.UpdatedAt.Millis(), Hash: hash})
+	d.future.add(watermark.FutureRow{ID: row.ID, UpdatedAt: row.UpdatedAt, Hash: hash}, written)
+	return true
+}
+
+// forget drops what is known of a row.
+func (d *dedup) forget(id int64) {
+	d.rows.Remove(id)
+	d.future.forget(id)
+}
+
+// batchDealtWith ends a batch. passed: the next watermark lies behind it, so its final rows need not be
+// remembered. It says whether any was forgotten.
+func (d *dedup) batchDealtWith(passed bool) (forgot bool) {
+	for _, row := range d.final {
+		v, known := d.rows.Get(row.id)
+		switch {
+		case !known || !v.Equal(row.updatedAt.Millis(), row.hash): // another version came after it
+		case passed:
+			d.forget(row.id)
+			forgot = true
+		default:
+			d.oldest = min(d.oldest, row.updatedAt)
+		}
+	}
+	d.final = d.final[:0]
+	return forgot
+}
+
+// from is the watermark's DedupFrom and Future.
+func (d *dedup) from(settled schemas.Instant) (schemas.Instant, []watermark.FutureRow) {
+	oldest := d.oldest
+	for _, row := range d.final {
+		oldest = min(oldest, row.updatedAt)
+	}
+	from, far := d.future.from(settled)
+	return min(from, max(oldest, settled)), far
 }
 
 // committed ends a transaction, and drops what settled has passed: when there is much of it, or once a
@@ -58,9 +161,40 @@ func (d *dedup) remember(row *schemas.Record, hash uint64) bool {
 func (d *dedup) committed(settled schemas.Instant, now time.Time) {
 	const much = 1 << 15
 	d.clock = schemas.MinInstant
+	if len(d.final) > 0 {
+		return // most of it goes by itself
+	}
 	if now.Sub(d.evicted) >= time.Minute || d.rows.Len() >= much && d.rows.Added() >= d.rows.Len()/2 {
-		d.rows.Evict(settled)
+		d.evict(settled)
 		d.evicted = now
+	}
+}
+
+// evict drops what settled has passed.
+func (d *dedup) evict(settled schemas.Instant) {
+	d.settled = settled
+	oldest := d.rows.Evict(settled)
+	if d.oldest = schemas.MaxInstant; oldest < math.MaxInt64 {
+		d.oldest = schemas.InstantOfMillis(oldest)
+	}
+}
+
+// replay begins one: what was published before does not suppress an equal row. What is known says nothing of
+// the rows between the replay's time and settled, so a takeover has to read from settled on.
+func (d *dedup) replay() {
+	d.oldest = schemas.MinInstant
+	for id, row := range d.future.far {
+		row.Old = true
+		d.future.far[id] = row
+	}
+}
+
+// unmark ends a replay.
+func (d *dedup) unmark() {
+	d.rows.Unmark()
+	for id, row := range d.future.far {
+		row.Old = false
+		d.future.far[id] = row
 	}
 }
 
@@ -69,8 +203,13 @@ func (d *dedup) committed(settled schemas.Instant, now time.Time) {
 // carries the time of its writing. A takeover that read the topic from settled on would not find it, and the
 // row would be published twice.
 //
-// They are kept by spans of record time: when the service's clock runs ahead, every row is such a row.
-type futureRows struct{ spans []futureSpan }
+// A few that lie far off are kept in the watermark itself: one row of the year 9999 would else make every
+// takeover read back to the day of its writing. The others are kept by spans of record time: when the
+// service's clock runs ahead, every row is such a row.
+type futureRows struct {
+	far   map[int64]watermark.FutureRow
+	spans []futureSpan
+}
 
 type futureSpan struct {
 	from  schemas.Instant // smallest record time
@@ -82,32 +221,55 @@ const (
 	futureSpanWidth = time.Minute
 	// futureMargin allows for a step back of the writer's clock between this and the producer's stamp.
 	futureMargin = time.Minute
+	// Rows that lie further ahead than farAhead are kept one by one, maxFarRows of them: some 90 bytes each in
+	// every watermark.
+	farAhead   = time.Hour
+	maxFarRows = 64
 )
 
-// add notes a row that is written with this record time, unless that is its updated_at.
-func (f *futureRows) add(recordTime, updatedAt schemas.Instant) {
-	if recordTime.Millis() >= updatedAt.Millis() {
+// add notes a row that is written with this record time. It replaces what an earlier version said.
+func (f *futureRows) add(row watermark.FutureRow, recordTime schemas.Instant) {
+	f.forget(row.ID)
+	if recordTime.Millis() >= row.UpdatedAt.Millis() {
+		return
+	}
+	if row.UpdatedAt > recordTime.Add(farAhead) && len(f.far) < maxFarRows {
+		if f.far == nil {
+			f.far = map[int64]watermark.FutureRow{}
+		}
+		f.far[row.ID] = row
 		return
 	}
 	if n := len(f.spans); n > 0 {
 		last := &f.spans[n-1]
 		if d := recordTime.Sub(last.from); d >= 0 && d < futureSpanWidth || n == maxFutureSpans {
-			last.from, last.until = min(last.from, recordTime), max(last.until, updatedAt)
+			last.from, last.until = min(last.from, recordTime), max(last.until, row.UpdatedAt)
 			return
 		}
 	}
-	f.spans = append(f.spans, futureSpan{recordTime, updatedAt})
+	f.spans = append(f.spans, futureSpan{recordTime, row.UpdatedAt})
+}
+
+// forget drops a row that is kept one by one.
+func (f *futureRows) forget(id int64) {
+	if len(f.far) > 0 {
+		delete(f.far, id)
+	}
 }
 
 // from is the smallest record time that a row with an updated_at at or after settled can have in the data
-// topic: a takeover must read back from there. The spans that settled has passed go.
-func (f *futureRows) from(settled schemas.Instant) schemas.Instant {
-	from, kept := settled, f.spans[:0]
+// topic, of the rows kept by spans; MaxInstant: there is none. And it is the rows that are kept one by one.
+// What settled has passed goes.
+func (f *futureRows) from(settled schemas.Instant) (schemas.Instant, []watermark.FutureRow) {
+	from, kept := schemas.MaxInstant, f.spans[:0]
 	for _, s := range f.spans {
 		if s.until >= settled {
 			from, kept = min(from, s.from.Add(-futureMargin)), append(kept, s)
 		}
 	}
 	f.spans = kept
-	return from
+	maps.DeleteFunc(f.far, func(_ int64, row watermark.FutureRow) bool { return row.UpdatedAt < settled })
+	far := slices.Collect(maps.Values(f.far))
+	slices.SortFunc(far, func(a, b watermark.FutureRow) int { return cmp.Compare(a.ID, b.ID) })
+	return from, far
 }

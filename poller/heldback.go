@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/storestream/storestream/schemas"
@@ -15,6 +16,11 @@ import (
 type heldBack struct {
 	overlap time.Duration
 	rows    map[int64]heldRow
+	// beyond counts the rows of the pass in hand for which there was no room, and earliestBeyond is the smallest
+	// updated_at among them. Later passes meet them again, because settled stays before them: one after the
+	// other finds room when those that are noted have been looked at.
+	beyond         int
+	earliestBeyond schemas.Instant
 }
 
 type heldRow struct {
@@ -23,18 +29,27 @@ type heldRow struct {
 	since     time.Time
 }
 
-// maxHeldBack bounds the memory and the second looks. Rows beyond it are held back without being noted: a
-// sweep finds them.
+// maxHeldBack bounds the memory and the second looks: some 80 bytes a row.
 const maxHeldBack = 10_000
+
+func newHeldBack(overlap time.Duration) heldBack {
+	return heldBack{overlap, map[int64]heldRow{}, 0, schemas.MaxInstant}
+}
+
+// newPass begins a pass, which meets again what did not find room.
+func (h *heldBack) newPass() { h.beyond, h.earliestBeyond = 0, schemas.MaxInstant }
 
 // confirmed notes an older state of a row. It is true when the same state was noted at least overlap ago.
 func (h *heldBack) confirmed(row *schemas.Record, hash uint64, now time.Time) bool {
 	held, there := h.rows[row.ID]
-	if there && held.updatedAt == row.UpdatedAt && held.hash == hash {
+	switch {
+	case there && held.updatedAt == row.UpdatedAt && held.hash == hash:
 		return now.Sub(held.since) >= h.overlap
-	}
-	if there || len(h.rows) < maxHeldBack {
+	case there || len(h.rows) < maxHeldBack:
 		h.rows[row.ID] = heldRow{row.UpdatedAt, hash, now}
+	default:
+		h.beyond++
+		h.earliestBeyond = min(h.earliestBeyond, row.UpdatedAt)
 	}
 	return false
 }
@@ -45,13 +60,35 @@ func (h *heldBack) forget(id int64) {
 	}
 }
 
+// empty says that no row is held back.
+func (h *heldBack) empty() bool { return len(h.rows) == 0 && h.beyond == 0 }
+
 // earliest is the smallest updated_at held back, MaxInstant if there is none.
 func (h *heldBack) earliest() schemas.Instant {
-	e := schemas.MaxInstant
+	e := h.earliestBeyond
 	for _, held := range h.rows {
 		e = min(e, held.updatedAt)
 	}
 	return e
+}
+
+// says is what people are told of the rows that are held back, "" if there are none.
+func (h *heldBack) says() string {
+	if h.empty() {
+		return ""
+	}
+	var next time.Time
+	for _, held := range h.rows {
+		if due := held.since.Add(h.overlap); next.IsZero() || due.Before(next) {
+			next = due
+		}
+	}
+	text := fmt.Sprintf("%d rows came back older than they were published; they are looked at again from %s on",
+		len(h.rows), schemas.InstantOf(next))
+	if h.beyond > 0 {
+		text += fmt.Sprintf(", and after them %d more: at most %d are held back at once", h.beyond, maxHeldBack)
+	}
+	return text
 }
 
 // due returns the rows to be looked at again now, by id.

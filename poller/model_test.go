@@ -1,12 +1,14 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +32,12 @@ type world struct {
 	// backwards: updated_at may truly go back.
 	backwards bool
 	serial    uint64
+	// ordered makes the source one that reads in order and has a floor: the number of changes that it has met.
+	// written is by which change a row was written last, of changes. lost: the source cannot use floor and
+	// cursor, the next time that it gets one.
+	ordered, lost bool
+	changes       uint64
+	written       map[int64]uint64
 	// replays are the resets accepted so far, by the length of the topic at that time.
 	replays []acceptedReplay
 	// What goes on inside a poll is drawn from these, seeded before it: reading and writing run side by side,
@@ -63,7 +71,7 @@ func newWorld(t *rapid.T) *world {
 	minuteToMidnight := time.Date(2026, 11, 20, 23, 59, 0, 0, time.UTC)
 	w := &world{shop: newShop(t, minuteToMidnight), t: t, previous: map[int64]row{}, lied: map[uint64]bool{},
 		hidden: map[int64]schemas.Instant{}, lagging: map[int64]schemas.Instant{},
-		odd: map[int64]bool{}, unsure: map[int64]bool{}}
+		odd: map[int64]bool{}, unsure: map[int64]bool{}, written: map[int64]uint64{}}
 	w.config.Source, w.config.Publish, w.config.Sweep = w, w.publish, SweepConfig{}
 	w.config.Overlap, w.config.MaxRecordBytes = modelOverlap, 1<<20
 	w.config.MaxRows = func() int { return 1 + w.writing.IntN(20) }
@@ -74,6 +82,9 @@ func newWorld(t *rapid.T) *world {
 // meets.
 func (w *world) Read(_ context.Context, r Request, emit func(Batch) error) error {
 	settled := min(w.now, w.earliestPending()).Add(-modelOverlap)
+	if w.ordered && r.Kind != Lookup {
+		return w.readInOrder(r, settled, emit)
+	}
 	rows := w.shown(r)
 	if len(rows) > 0 {
 		w.reading.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
@@ -97,6 +108,55 @@ func (w *world) Read(_ context.Context, r Request, emit func(Batch) error) error
 		settled = schemas.MinInstant
 	}
 	return emit(Batch{Settled: settled, Done: &Done{Started: r.Started, Complete: true}})
+}
+
+// readInOrder reads in the order of updated_at what changed since the floor, goes on at a cursor, settles
+// as it goes, and says what is final.
+func (w *world) readInOrder(r Request, settled schemas.Instant, emit func(Batch) error) error {
+	if w.lost && (r.Floor != nil || r.Cursor != nil) {
+		w.lost = false
+		return ErrFloorLost
+	}
+	met, floor, started := w.changes, uint64(0), r.Started
+	if r.Floor != nil {
+		floor, _ = strconv.ParseUint(r.Floor.Snapshot, 10, 64)
+	}
+	if r.Cursor != nil {
+		met, started = min(met, r.Cursor.Xmin), r.Cursor.Started
+		settled = min(settled, r.Cursor.HorizonTime) // what came since lies behind the cursor, maybe
+	}
+	var rows []row
+	for id, row := range w.rows {
+		behind := r.Cursor != nil && (row.updatedAt < r.Cursor.UpdatedAt ||
+			row.updatedAt == r.Cursor.UpdatedAt && id <= r.Cursor.ID)
+		if row.updatedAt >= r.From && !behind && w.written[id] > floor {
+			rows = append(rows, row)
+		}
+	}
+	slices.SortFunc(rows, func(a, b row) int {
+		return cmp.Or(cmp.Compare(a.updatedAt, b.updatedAt), cmp.Compare(a.id, b.id))
+	})
+	for len(rows) > 0 {
+		n := 1 + w.reading.IntN(len(rows))
+		b := Batch{}
+		for _, row := range rows[:n] {
+			row.put(&b)
+			b.Final = append(b.Final, w.written[row.id] <= met)
+		}
+		last := rows[n-1]
+		b.Settled = min(settled, last.updatedAt)
+		b.Cursor = &watermark.Cursor{UpdatedAt: last.updatedAt, ID: last.id, Xmin: met, HorizonTime: settled,
+			Started: started}
+		if err := emit(b); err != nil {
+			return err
+		}
+		rows = rows[n:]
+		if w.reading.IntN(20) == 0 {
+			return errors.New("connection reset")
+		}
+	}
+	return emit(Batch{Settled: settled, Done: &Done{Started: started, Complete: true,
+		Floor: &watermark.Floor{Snapshot: strconv.FormatUint(met, 10)}}})
 }
 
 func (w *world) shown(r Request) (rows []row) {
@@ -124,7 +184,8 @@ func (w *world) shown(r Request) (rows []row) {
 // mayLie says whether the row has an older version that did not come up again yet.
 func (w *world) mayLie(id int64) bool {
 	before, there := w.previous[id]
-	return there && before.updatedAt.Millis() < w.rows[id].updatedAt.Millis() && !w.lied[before.content]
+	older := before.updatedAt.Millis() < w.rows[id].updatedAt.Millis()
+	return there && older && !w.ordered && !w.lied[before.content]
 }
 
 func (w *world) earliestPending() schemas.Instant {
@@ -175,10 +236,26 @@ func (w *world) work() error {
 
 func (w *world) poll() {
 	err := w.work()
-	for _, last := range []error{ErrReplay, errAborted, errUnknown} {
+	for _, last := range []error{ErrReplay, ErrFloorLost, errAborted, errUnknown} {
 		if errors.Is(err, last) {
 			w.takeOver()
 		}
+	}
+}
+
+// capped draws a memory for so many rows that it may be full.
+func (w *world) capped() {
+	if rows := rapid.IntRange(2, modelRows+2).Draw(w.t, "rows in memory"); rows <= modelRows {
+		w.config.Memory = rows * 8 * 20 // ids as few as these lie in a table each, of 8 places
+	}
+}
+
+// holds says whether a resource that is held needs more memory, and gives it to the next takeover: at the
+// latest after ten holds in a row.
+func (w *world) holds(err error, n int) {
+	var hold *HoldError
+	if errors.As(err, &hold) && (n >= 10 || strings.Contains(hold.What, "too small to go on")) {
+		w.config.Memory = 0
 	}
 }
 
@@ -238,7 +315,8 @@ func (w *world) set(row row) {
 			row.updatedAt = was.updatedAt // a writer that keeps updated_at from going back
 		}
 	}
-	w.rows[row.id] = row
+	w.changes++
+	w.rows[row.id], w.written[row.id] = row, w.changes
 }
 
 func (w *world) commitPending() {
@@ -257,6 +335,8 @@ func TestWhateverHappensTheTopicConvergesWithoutStaleOrDoubleRecords(t *testing.
 		w := newWorld(t)
 		w.backwards = rapid.IntRange(0, 3).Draw(t, "backwards") == 0
 		futures := rapid.Bool().Draw(t, "rows from the future")
+		w.ordered = rapid.Bool().Draw(t, "ordered")
+		w.capped()
 		w.takeOver()
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			w.pass(4 * time.Second)
@@ -267,16 +347,21 @@ func TestWhateverHappensTheTopicConvergesWithoutStaleOrDoubleRecords(t *testing.
 				w.reset()
 			case 2, 3, 4:
 				w.poll()
+			case 5:
+				w.lost = w.ordered && rapid.IntRange(0, 3).Draw(t, "another database") == 0
+				fallthrough
 			default:
 				w.change(futures)
 			}
 		}
 		w.commitPending()
 		// Quiet, until enough polls in a row went well, an overlap apart for second looks.
-		for good := 0; good < 3; {
+		for n, good := 0, 0; good < 3; n++ {
 			w.now = w.now.Add(modelOverlap)
-			if good++; w.work() != nil {
+			err := w.work()
+			if good++; err != nil {
 				good = 0
+				w.holds(err, n)
 				w.takeOver()
 			}
 		}

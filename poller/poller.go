@@ -24,6 +24,8 @@ type Config struct {
 	SourceName string
 	Interval   time.Duration
 	Overlap    time.Duration
+	// Memory bounds, in bytes, what is remembered of rows that a poll may meet again; 0: nothing bounds it.
+	Memory int
 	// Start bounds every read from below; schemas.MinInstant: none.
 	Start schemas.Instant
 
@@ -95,8 +97,9 @@ func (p *Poller) RestorePublished(r watermark.Published) {
 func (p *Poller) Status() Status { return p.board.get() }
 
 // Run polls until ctx is done (it drops everything: the resource is another's now), stop is closed (it
-// finishes the batch in hand and returns nil) or a write fails (it returns the error; the Poller is
-// finished). What goes wrong with the source it shows, waits out and tries again.
+// finishes the batch in hand and returns nil), a write fails, or a takeover is to go on (ErrReplay,
+// ErrFloorLost): it returns the error, and the Poller is finished. What goes wrong with the source it
+// shows, waits out and tries again.
 func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 	p.cfg.Metrics.Owned.Set(1)
 	defer p.cfg.Metrics.Owned.Set(0)
@@ -123,7 +126,7 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 		}
 		var write *writeError
 		switch {
-		case errors.As(err, &write):
+		case errors.As(err, &write), errors.Is(err, ErrFloorLost):
 			return err
 		case errors.Is(err, errAsked), ctx.Err() != nil, wait.Over(stop):
 			continue
@@ -136,11 +139,19 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 }
 
 // poll makes one pass and the second looks that are due. It returns nil, a source's error, errAsked,
-// errStopped or a *writeError.
+// errStopped, a *HoldError where a limit is reached, or a *writeError.
 func (p *Poller) poll(ctx context.Context, stop <-chan struct{}) error {
 	p.board.change(func(s *Status) { s.Doing, s.Since = "polling", p.cfg.Now() })
+	if err := p.publisher.restored(); err != nil {
+		return err
+	}
 	r := p.publisher.nextPass()
 	err := p.reader.read(ctx, stop, r, func(b Batch) error { return p.publisher.publish(ctx, b, r.From) })
+	if errors.Is(err, ErrFloorLost) {
+		if err := p.publisher.loseFloor(ctx); err != nil {
+			return err
+		}
+	}
 	if err != nil {
 		return err
 	}

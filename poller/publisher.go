@@ -2,11 +2,13 @@ package poller
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -31,11 +33,18 @@ type publisher struct {
 	dedup       dedup
 	heldBack    heldBack
 	deadLetters *deadLetters
+	// forgot: rows were forgotten because the watermark's cursor lies behind them.
+	forgot bool
+	// moved is when settled last moved here, held why the last pass said that it does not.
+	moved time.Time
+	held  string
 }
 
 func newPublisher(cfg *Config, b *board) *publisher {
-	p := &publisher{cfg: cfg, board: b, mark: cfg.Watermark, dedup: newDedup(cfg.Now),
-		heldBack: heldBack{cfg.Overlap, map[int64]heldRow{}}, deadLetters: newDeadLetters(cfg)}
+	p := &publisher{cfg: cfg, board: b, mark: cfg.Watermark,
+		dedup:    newDedup(cfg.Memory, &cfg.Watermark, cfg.Now),
+		heldBack: newHeldBack(cfg.Overlap), deadLetters: newDeadLetters(cfg),
+		forgot: cfg.Watermark.Cursor != nil, moved: cfg.Now()}
 	p.show()
 	return p
 }
@@ -47,16 +56,18 @@ func (e *writeError) Unwrap() error { return e.error }
 
 // nextPass is the pass that comes next. The first one after a takeover is complete.
 func (p *publisher) nextPass() Request {
+	p.heldBack.newPass()
 	kind := Pass
 	if p.cfg.Eager || p.mark.Replay != nil || p.passes == 0 {
 		kind = CompletePass
 	}
 	return Request{Kind: kind, From: max(p.mark.Settled, p.cfg.Start), Cursor: p.mark.Cursor,
-		Started: schemas.InstantOf(p.cfg.Now())}
+		Floor: p.mark.Floor, Started: schemas.InstantOf(p.cfg.Now())}
 }
 
 // publish writes what is new in a batch of a pass, in as many transactions as MaxRows asks for. The last one
-// moves the watermark.
+// moves the watermark. Its error is a *writeError, or a *HoldError where a limit is reached: then what came
+// before is committed, and the watermark stays before this batch.
 func (p *publisher) publish(ctx context.Context, b Batch, from schemas.Instant) error {
 	p.cfg.Metrics.RowsRead.Add(float64(len(b.Rows) + len(b.Rejects)))
 	// The rows to publish move to the front of the slice that was read.
@@ -65,8 +76,8 @@ func (p *publisher) publish(ctx context.Context, b Batch, from schemas.Instant) 
 		if r := &b.Rejects[i]; r.UpdatedAt != schemas.MinInstant && r.UpdatedAt < from {
 			p.deadLetters.met(r)
 			p.cfg.Metrics.Suppressed(metrics.BeforeStart).Inc()
-		} else {
-			p.deadLetters.write(&tx, r)
+		} else if err := p.deadLetters.write(&tx, r); err != nil {
+			return p.hold(ctx, tx, err)
 		}
 	}
 	limit := p.cfg.MaxRows()
@@ -77,7 +88,11 @@ func (p *publisher) publish(ctx context.Context, b Batch, from schemas.Instant) 
 			p.cfg.Metrics.Suppressed(metrics.BeforeStart).Inc()
 			continue
 		}
-		if p.decide(&tx, row) && len(tx.Rows) >= limit {
+		put, err := p.decide(&tx, row, b.Final != nil && b.Final[i])
+		if err != nil {
+			return p.hold(ctx, tx, err)
+		}
+		if put && len(tx.Rows) >= limit {
 			if err := p.commit(ctx, tx); err != nil {
 				return err
 			}
@@ -99,21 +114,37 @@ func (p *publisher) publishOnly(ctx context.Context, b Batch, wanted map[int64]S
 	for i := range b.Rejects {
 		r := &b.Rejects[i]
 		if _, ok := wanted[r.ID]; ok && r.HasID {
-			p.deadLetters.write(&tx, r)
+			if err := p.deadLetters.write(&tx, r); err != nil {
+				return p.hold(ctx, tx, err)
+			}
 		}
 	}
 	for i := range b.Rows {
 		row := &b.Rows[i]
 		if _, ok := wanted[row.ID]; ok {
-			p.decide(&tx, row)
+			if _, err := p.decide(&tx, row, false); err != nil {
+				return p.hold(ctx, tx, err)
+			}
 		}
 	}
 	return p.commitIfDue(ctx, tx)
 }
 
+// hold ends a read at a limit: it commits what was decided before, which is remembered as published, and
+// returns full.
+func (p *publisher) hold(ctx context.Context, tx watermark.Transaction, full error) error {
+	if tx.Len() > 0 {
+		if err := p.commit(ctx, tx); err != nil {
+			return err
+		}
+	}
+	p.dedup.batchDealtWith(false)
+	return full
+}
+
 // decide publishes a row in tx, suppresses it as a repeat, or holds it back as older. It says whether it put
-// the row into tx.
-func (p *publisher) decide(tx *watermark.Transaction, row *schemas.Record) bool {
+// the row into tx. final is Batch.Final's word for it. Its error is add's.
+func (p *publisher) decide(tx *watermark.Transaction, row *schemas.Record, final bool) (put bool, err error) {
 	millis, hash := row.UpdatedAt.Millis(), schemas.Hash(row.Value)
 	before, known := p.dedup.rows.Get(row.ID)
 	switch {
@@ -122,57 +153,141 @@ func (p *publisher) decide(tx *watermark.Transaction, row *schemas.Record) bool 
 		p.deadLetters.takeOut(tx, row.ID)
 		p.heldBack.forget(row.ID)
 		p.cfg.Metrics.Suppressed(metrics.Seen).Inc()
-		return false
+		return false, nil
 	case known && millis < before.Millis && !p.heldBack.confirmed(row, hash, p.cfg.Now()):
 		p.cfg.Metrics.Suppressed(metrics.Older).Inc()
-		return false
+		return false, nil
 	}
-	return p.add(tx, row, hash)
+	return p.add(tx, row, hash, final)
 }
 
 // add puts a row into tx and remembers it. A row that is too large for the topic becomes a dead letter, and
-// add returns false.
-func (p *publisher) add(tx *watermark.Transaction, row *schemas.Record, hash uint64) bool {
+// add returns false. Its error is a *HoldError: the row can neither be remembered nor, so, be published, or
+// there are too many dead letters. Then nothing was done with the row.
+func (p *publisher) add(tx *watermark.Transaction, row *schemas.Record, hash uint64, final bool) (
+	put bool, err error) {
 	if size := len(row.Value) + schemas.HeaderSize + 10 + recordOverhead; size > p.cfg.MaxRecordBytes {
-		p.deadLetters.writeTooLarge(tx, row, size)
-		return false
+		return false, p.deadLetters.writeTooLarge(tx, row, size)
+	}
+	if !p.dedup.remember(row, hash, final, p.mark.Settled) {
+		return false, p.full()
 	}
 	p.deadLetters.takeOut(tx, row.ID)
 	p.heldBack.forget(row.ID)
-	if !p.dedup.remember(row, hash) {
-		p.cfg.Metrics.SeenOverflow.Inc()
-	}
 	tx.Rows = append(tx.Rows, *row)
-	return true
+	return true, nil
+}
+
+// full says that what was published lately fills poll.memory.
+func (p *publisher) full() error {
+	p.cfg.Metrics.SeenFull.Inc()
+	settled := "nothing is settled yet"
+	if p.mark.Settled != schemas.MinInstant {
+		settled = "settled stands at " + p.mark.Settled.String()
+	}
+	settled += " since " + schemas.InstantOf(p.moved).String()
+	if p.held != "" {
+		settled += " (" + p.held + ")"
+	}
+	return &HoldError{What: fmt.Sprintf("%s: poll.memory is full: %d rows that a poll may meet again fill %s, "+
+		"and %s. Nothing more is published until settled moves, which it does by itself once what holds it "+
+		"is over: end a transaction that stays open; or raise poll.memory (%s holds twice as many) and restart",
+		p.cfg.Resource.Name, p.dedup.rows.Len(), size(p.cfg.Memory), settled, size(2*p.cfg.Memory))}
+}
+
+// restored is nil if the takeover could restore all that a poll may meet again, a *HoldError otherwise.
+func (p *publisher) restored() error {
+	lacking := p.dedup.lacking
+	if lacking == 0 {
+		return nil
+	}
+	p.cfg.Metrics.SeenFull.Inc()
+	rows := p.dedup.rows.Len() + lacking
+	needed := max(rows*rowset.RowBytes, p.cfg.Memory+lacking*rowset.RowBytes)
+	return &HoldError{What: fmt.Sprintf("%s: poll.memory is too small to go on: since settled (%s) %d rows "+
+		"were published that a poll may meet again, and %s hold %d of them. Nothing is read, so nothing is "+
+		"published twice: raise poll.memory to %s and restart",
+		p.cfg.Resource.Name, p.mark.Settled, rows, size(p.cfg.Memory), p.dedup.rows.Len(), size(needed))}
+}
+
+// size is a number of bytes as the configuration takes it, rounded up.
+func size(bytes int) string {
+	const mebibyte = 1 << 20
+	return fmt.Sprintf("%dMiB", (bytes+mebibyte-1)/mebibyte)
 }
 
 // delete puts a tombstone for a row into tx, and forgets what was published of it: if the row comes back, it
 // is new.
 func (p *publisher) delete(tx *watermark.Transaction, id int64) {
 	tx.Deletes = append(tx.Deletes, id)
-	p.dedup.rows.Remove(id)
+	p.dedup.forget(id)
 	p.heldBack.forget(id)
 	p.deadLetters.takeOut(tx, id)
 }
 
-// advance moves the watermark by what b says. Settled stays behind every row that is held back: a successor
-// does not know of that row, and reads only from settled on.
+// advance moves the watermark by what b says. Settled and the cursor stay behind every row that is held
+// back: a successor does not know of that row, and has to meet it again.
 func (p *publisher) advance(b *Batch) {
-	p.mark.Settled = max(p.mark.Settled, min(b.Settled, p.heldBack.earliest()))
-	p.mark.Cursor = b.Cursor
+	if settled := min(b.Settled, p.heldBack.earliest()); settled > p.mark.Settled {
+		p.mark.Settled, p.moved = settled, p.cfg.Now()
+	}
+	p.moveCursor(b)
 	if b.Done == nil {
 		return
+	}
+	p.held = b.Done.Held
+	if p.heldBack.empty() { // else a successor has to meet these rows again
+		p.mark.Floor = b.Done.Floor
 	}
 	if b.Done.Complete {
 		p.passes++
 		p.mark.AsOf = max(p.mark.AsOf, b.Done.Started)
 		if r := p.mark.Replay; r != nil && b.Done.Started >= r.At {
 			p.mark.Replay = nil
-			p.dedup.rows.Unmark()
+			p.dedup.unmark()
 			p.cfg.Log.Info("replay finished", zapInstant("from", r.From), zapRequest(r.Request))
 		}
 	}
-	p.board.change(func(s *Status) { s.Good, s.Held = max(s.Good, b.Done.Started), b.Done.Held })
+	p.board.change(func(s *Status) { s.Good, s.Held = max(s.Good, b.Done.Started), p.whyHeld() })
+}
+
+// moveCursor moves the cursor behind b, or to the end of the pass, and forgets the final rows that need no
+// longer be remembered then: those that the cursor, or the floor, has passed.
+//
+// While a row is held back the cursor stands still. If rows were forgotten before, it stays where it is even
+// when the pass ends: the floor stands still too, and without the cursor those rows would be met again.
+func (p *publisher) moveCursor(b *Batch) {
+	if !p.heldBack.empty() {
+		p.dedup.batchDealtWith(false)
+		if b.Done != nil && !p.forgot {
+			p.mark.Cursor = nil
+		}
+		return
+	}
+	passed := b.Done != nil && b.Done.Floor != nil
+	if c := b.Cursor; c != nil && len(b.Rows) > 0 && (p.mark.Cursor == nil || *p.mark.Cursor != *c) {
+		passed = true // a source moves it behind the whole batch, or not at all
+	}
+	p.mark.Cursor = b.Cursor
+	forgot := p.dedup.batchDealtWith(passed)
+	p.forgot = b.Done == nil && (p.forgot || forgot)
+}
+
+// whyHeld says why settled stands still, "" if it does not.
+func (p *publisher) whyHeld() string {
+	back := p.heldBack.says()
+	if p.held == "" || back == "" {
+		return p.held + back
+	}
+	return p.held + "; " + back
+}
+
+// loseFloor gives up cursor and floor, which the source cannot use: everything from settled on is to be read
+// again. A takeover, which comes next, reads back what was published from there on.
+func (p *publisher) loseFloor(ctx context.Context) error {
+	p.mark.Cursor, p.mark.Floor = nil, nil
+	p.dedup.oldest = schemas.MinInstant
+	return p.commit(ctx, watermark.Transaction{})
 }
 
 // beginReplay makes every row with updated_at at or after r.To be published again.
@@ -188,7 +303,8 @@ func (p *publisher) beginReplay(r watermark.Request, now schemas.Instant, ends [
 		from = min(from, running.From)
 	}
 	p.mark.Settled = min(p.mark.Settled, max(*r.To, p.cfg.Start))
-	p.mark.Cursor = nil
+	p.mark.Cursor, p.mark.Floor = nil, nil
+	p.dedup.replay()
 	p.mark.Replay = &watermark.Replay{Request: r.ID, From: from, At: now, Ends: ends}
 	p.cfg.Log.Info("replay begins", zapInstant("from", *r.To), zapRequest(r.ID), zap.String("by", r.By))
 }
@@ -225,7 +341,7 @@ func (p *publisher) commitIfFull(ctx context.Context, tx *watermark.Transaction)
 func (p *publisher) commit(ctx context.Context, tx watermark.Transaction) error {
 	now := p.cfg.Now()
 	p.mark.Rows += int64(len(tx.Rows))
-	p.mark.DedupFrom = p.dedup.future.from(p.mark.Settled)
+	p.mark.DedupFrom, p.mark.Future = p.dedup.from(p.mark.Settled)
 	p.mark.Written = schemas.InstantOf(now)
 	tx.Watermark = p.mark
 	if err := p.cfg.Publish(ctx, tx); err != nil {

@@ -36,6 +36,7 @@ func (r *reader) read(ctx context.Context, stop <-chan struct{}, what Request, t
 	rctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	batches := make(chan Batch)
+	published := make(chan struct{}, 1) // the batch with Done
 	result := make(chan error, 1)
 	go func() {
 		defer close(batches)
@@ -44,6 +45,12 @@ func (r *reader) read(ctx context.Context, stop <-chan struct{}, what Request, t
 			case batches <- b:
 				// A batch that went to the drain below was dropped: the source must not take it for published.
 			case <-rctx.Done():
+			}
+			if b.Done != nil { // from here on the source counts on what it has read
+				select {
+				case <-published:
+				case <-rctx.Done():
+				}
 			}
 			return context.Cause(rctx)
 		}
@@ -61,7 +68,9 @@ func (r *reader) read(ctx context.Context, stop <-chan struct{}, what Request, t
 			if !open {
 				return <-result
 			}
-			failed = take(b)
+			if failed = take(b); failed == nil && b.Done != nil {
+				published <- struct{}{}
+			}
 		case <-stop:
 			failed = errStopped
 		case <-changed:

@@ -42,7 +42,9 @@ func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time
 		return time.Time{}, false, err
 	}
 	for i := range rejects {
-		r.publisher.deadLetters.write(&r.tx, &rejects[i])
+		if err := r.publisher.deadLetters.write(&r.tx, &rejects[i]); err != nil {
+			return time.Time{}, false, r.publisher.hold(ctx, r.tx, err)
+		}
 	}
 	r.found.rejects = nil
 	now := r.cfg.Now()
@@ -170,7 +172,11 @@ func (r *repair) publishRows(ctx context.Context, rows []compare.Difference) err
 	}
 	for _, d := range rows {
 		r.found.cmp.Forget(d.ID)
-		if !r.publisher.add(&r.tx, d.Row, schemas.Hash(d.Row.Value)) {
+		put, err := r.publisher.add(&r.tx, d.Row, schemas.Hash(d.Row.Value), false)
+		if err != nil {
+			return r.publisher.hold(ctx, r.tx, err)
+		}
+		if !put {
 			r.found.result.DeadLetters++
 			continue
 		}

@@ -46,6 +46,10 @@ type shop struct {
 	hangs             bool
 	incomplete, byDay bool
 	churn             *atomic.Uint64 // if not nil, a row changes with every poll
+	// settles, if not 0, is what passes settle to, in place of now less the overlap; by row, which takes
+	// rows that are stamped in the order of their ids. emitted is what the last emit returned.
+	settles schemas.Instant
+	emitted error
 }
 
 // tester is *testing.T or *rapid.T.
@@ -199,8 +203,19 @@ func (s *shop) Read(ctx context.Context, r Request, emit func(Batch) error) erro
 	}
 	b := Batch{Settled: schemas.MinInstant, Done: &Done{Started: r.Started, Complete: true}}
 	for _, id := range slices.Sorted(maps.Keys(s.rows)) {
-		if row := s.rows[id]; s.wanted(r, row) {
-			row.put(&b)
+		row := s.rows[id]
+		if !s.wanted(r, row) {
+			continue
+		}
+		if row.put(&b); s.settles != 0 && r.Kind != Full && r.Kind != Lookup {
+			b.Settled = min(s.settles, row.updatedAt)
+			some := b
+			if some.Done = nil; emit(some) == nil {
+				b.Rows, b.Rejects = nil, nil
+				continue
+			}
+			s.emitted = emit(Batch{})
+			return s.emitted
 		}
 	}
 	if s.churn != nil && r.Kind != Full {
@@ -209,11 +224,14 @@ func (s *shop) Read(ctx context.Context, r Request, emit func(Batch) error) erro
 	if r.Kind == Lookup {
 		b.Done.Complete = !s.incomplete
 	} else if r.Kind != Full {
-		b.Settled = s.now.Add(-shopOverlap)
+		if b.Settled = s.now.Add(-shopOverlap); s.settles != 0 {
+			b.Settled = s.settles
+		}
 	} else if s.err != nil {
 		return s.err
 	}
-	return emit(b)
+	s.emitted = emit(b)
+	return s.emitted
 }
 
 func (s *shop) wanted(r Request, row row) bool {

@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"errors"
 
 	"github.com/storestream/storestream/internal/compare"
 	"github.com/storestream/storestream/internal/watermark"
@@ -18,9 +19,12 @@ import (
 // before it is being published. When emit returns an error, Read returns that error, and what was read is
 // forgotten.
 //
-// Read returns nil when the read is complete, ctx's cause when it was cancelled, a *HoldError for what only a
-// person can put right, and any other error for what trying again may cure: by then it has made its own
-// immediate retries.
+// The batch with Done is published when emit returns nil. Of the others emit says so with the next batch:
+// what a source notes of a batch it drops where a later emit of that Read fails.
+//
+// Read returns nil when the read is complete, ErrFloorLost (see there), ctx's cause when it was cancelled,
+// a *HoldError for what only a person can put right, and any other error for what trying again may cure: by
+// then it has made its own immediate retries.
 type Source interface {
 	Read(ctx context.Context, r Request, emit func(Batch) error) error
 }
@@ -65,8 +69,9 @@ type Suspect = compare.Suspect
 type Batch struct {
 	Rows    []schemas.Record
 	Rejects []schemas.Reject
-	// Final says of each row that no later pass meets this version of it again, so that nobody needs to
-	// remember it; nil: of none.
+	// Final says of each row that no later pass meets this version of it again, if it goes on from this
+	// batch's Cursor or from the Floor of this pass's Done: nobody needs to remember it then. nil: of none.
+	// Only a source that has a Floor says so.
 	Final []bool
 	// Settled: once this batch and those before it are published, no row with an earlier updated_at can appear
 	// any more. MinInstant: it says nothing. It never exceeds what was read.
@@ -93,6 +98,12 @@ type Done struct {
 	// transaction is open since ...", "2026-11-20 cannot be closed: ...".
 	Held string
 }
+
+// ErrFloorLost is what a pass ends with, where it had a Floor or a Cursor that the source cannot use, or
+// where it found out that the database is another one: what it has called final may be met again after all.
+// The caller asks again, with neither, when it has read back what was published since settled. A pass that
+// has neither and has called nothing final does not return it.
+var ErrFloorLost = errors.New("what was read before does not count in this database")
 
 // HoldError stops a resource until a person has put right what it says. The poller shows it and tries again,
 // seldom.

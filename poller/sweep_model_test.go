@@ -176,6 +176,7 @@ func TestASweepRepairsWhateverPollsCannotSee(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.sweeps = newSweeps(w)
+		w.capped()
 		w.rows[0] = row{id: 0, updatedAt: w.now} // an empty source is another matter
 		w.takeOver()
 		defer func() { w.poller.sweeper.end() }()
@@ -214,8 +215,10 @@ func (w *world) rest(t *rapid.T, id int64) {
 			t.Fatalf("the sweep does not end: %+v", w.poller.Status().Sweep)
 		}
 		w.now = w.now.Add(modelOverlap)
-		if good++; w.work() != nil {
+		err := w.work()
+		if good++; err != nil {
 			good = 0
+			w.holds(err, n)
 			w.takeOver()
 		}
 		for w.sweeps.step(t) {

@@ -3,6 +3,7 @@ package producer_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -50,7 +51,8 @@ func TestRowsLettersAndWatermarkAreOneTransaction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if mark != session.Watermark() || mark.Rows != 2 || mark.Instance != "a" || mark.Group != "storestream" ||
+	if !reflect.DeepEqual(mark, session.Watermark()) || mark.Rows != 2 || mark.Instance != "a" ||
+		mark.Group != "storestream" ||
 		mark.Partitions != 3 || mark.TopicID == "" {
 		t.Errorf("watermark %+v, the session has %+v", mark, session.Watermark())
 	}

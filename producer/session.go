@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -47,7 +46,7 @@ type Session struct {
 func (s *Session) Watermark() watermark.Watermark { return s.mark }
 
 // DeadLetters are those of this resource that the topic holds: key to watermark.DeadLetterHash of the row.
-// Commits keep it up to date; the caller does not change it.
+// It is the session's own, and commits keep it up to date.
 func (s *Session) DeadLetters() map[string]uint64 { return s.deadLetters }
 
 // MaxRows is the most rows that a transaction should hold: fewer after one that took too long.
@@ -285,13 +284,11 @@ func deposed(err error) bool {
 	return false
 }
 
-// noteDeadLetters brings the dead letters up to date with those of a transaction that was committed. It
-// changes a copy: the caller holds what DeadLetters returned before.
+// noteDeadLetters brings the dead letters up to date with those of a transaction that was committed.
 func (s *Session) noteDeadLetters(written []watermark.DeadLetter) {
 	if len(written) == 0 {
 		return
 	}
-	s.deadLetters = maps.Clone(s.deadLetters)
 	for _, letter := range written {
 		if letter.Row == nil {
 			delete(s.deadLetters, letter.Key)

@@ -25,7 +25,7 @@ func TestCheckPrintsJSONAndExitsWithOneWhereSomethingFails(t *testing.T) {
 	s := newScene(t)
 	s.Serve(func(c *storefake.Config) { c.Readings.NoDate = true })
 	s.Settings = append(s.Settings, "registry.url=http://"+stage.Nowhere(t))
-	c := s.do("check", "-o", "json").expect(t, exitFailed, "1 of 22 checks fail", "`run` waits for them")
+	c := s.do("check", "-o", "json").expect(t, exitFailed, "1 of 23 checks fail", "`run` waits for them")
 	var found []preflight.Finding
 	if err := json.Unmarshal([]byte(c.stdout.String()), &found); err != nil {
 		t.Fatalf("%v:\n%s", err, c.stdout)

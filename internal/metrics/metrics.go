@@ -17,7 +17,7 @@ type Set struct {
 	lags *lags
 	// By resource.
 	settled, owned, seenBytes, lettersHeld, settlingHeld *prometheus.GaugeVec
-	rowsRead, rowsPublished, late, seenOverflow          *prometheus.CounterVec
+	rowsRead, rowsPublished, late, seenFull              *prometheus.CounterVec
 	rateLimited, pagePasses, sqlTimeouts                 *prometheus.CounterVec
 	pollDuration                                         *prometheus.HistogramVec
 	// By resource and another label.
@@ -51,8 +51,8 @@ func New(reg prometheus.Registerer) *Set {
 		rowsRead:      counter("rows_read_total", "Rows read from the source, repeats included."),
 		rowsPublished: counter("rows_published_total", "Rows committed to the topic."),
 		late:          counter("late_rows_total", "Rows that a sweep found and no poll had."),
-		seenOverflow: counter("seen_overflow_total", "Rows published that did not fit into the memory for "+
-			"recognising them: an overlapping read publishes them again."),
+		seenFull: counter("seen_full_total", "Polls that ended because what has to be remembered to "+
+			"recognise rows fills poll.memory: the resource holds."),
 		rateLimited: counter("rate_limited_seconds_total",
 			"Seconds waited because the service asked for fewer requests."),
 		pagePasses:  counter("page_passes_total", "Passes over the pages of a day that did not fit one page."),
@@ -91,7 +91,7 @@ func (s *Set) Resource(name string) *Resource {
 		RowsRead:      s.rowsRead.WithLabelValues(name),
 		RowsPublished: s.rowsPublished.WithLabelValues(name),
 		LateRows:      s.late.WithLabelValues(name),
-		SeenOverflow:  s.seenOverflow.WithLabelValues(name),
+		SeenFull:      s.seenFull.WithLabelValues(name),
 		RateLimited:   s.rateLimited.WithLabelValues(name),
 		PagePasses:    s.pagePasses.WithLabelValues(name),
 		SQLTimeouts:   s.sqlTimeouts.WithLabelValues(name),

@@ -11,19 +11,19 @@ const (
 
 // Resource is the metrics of one resource.
 type Resource struct {
-	Lag                                             *Lag
-	Settled, Owned                                  prometheus.Gauge
-	SeenBytes, LettersHeld, SettlingHeld            prometheus.Gauge
-	RowsRead, RowsPublished, LateRows, SeenOverflow prometheus.Counter
-	RateLimited, PagePasses, SQLTimeouts            prometheus.Counter
-	PollDuration                                    prometheus.Observer
-	DeadLetters                                     Counters // by the field that broke the contract, or "row"
-	Polls                                           Counters // by outcome: ok, failed, held
-	HTTPRequests                                    Counters // by status code; "0": there was no answer
-	SweepDifferences                                Counters // by kind: missing, stale, extra
-	UnknownFields                                   Counters // by name: fields that the schema does not know
-	suppressed                                      Counters
-	seen                                            prometheus.Counter
+	Lag                                         *Lag
+	Settled, Owned                              prometheus.Gauge
+	SeenBytes, LettersHeld, SettlingHeld        prometheus.Gauge
+	RowsRead, RowsPublished, LateRows, SeenFull prometheus.Counter
+	RateLimited, PagePasses, SQLTimeouts        prometheus.Counter
+	PollDuration                                prometheus.Observer
+	DeadLetters                                 Counters // by the field that broke the contract, or "row"
+	Polls                                       Counters // by outcome: ok, failed, held
+	HTTPRequests                                Counters // by status code; "0": there was no answer
+	SweepDifferences                            Counters // by kind: missing, stale, extra
+	UnknownFields                               Counters // by name: fields that the schema does not know
+	suppressed                                  Counters
+	seen                                        prometheus.Counter
 }
 
 // Counters is a counter by the value of a label.

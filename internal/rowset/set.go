@@ -22,6 +22,9 @@ type Set struct {
 	bytes    int
 }
 
+// RowBytes is what a row takes at most: what a number of bytes holds, divided by it, is how many rows.
+const RowBytes = 24
+
 const (
 	shards       = 256
 	entryBytes   = 20
@@ -225,16 +228,22 @@ func between(hole, home, at int) bool {
 }
 
 // Evict forgets the rows with an updated_at before settled. Versions keep milliseconds: one in settled's own
-// millisecond stays, or a row a few microseconds after settled would be taken for new.
-func (s *Set) Evict(settled schemas.Instant) {
+// millisecond stays, or a row a few microseconds after settled would be taken for new. It returns the
+// smallest updated_at of those that stay, math.MaxInt64 if none does.
+func (s *Set) Evict(settled schemas.Instant) (oldestMillis int64) {
 	limit := settled.Millis()
+	oldestMillis = math.MaxInt64
 	s.n, s.bytes, s.added = 0, 0, 0
 	for i := range s.shards {
 		sh := &s.shards[i]
 		live := 0
 		for j := range sh.entries {
-			if sh.entries[j].used() && sh.entries[j].version().Millis >= limit {
+			if !sh.entries[j].used() {
+				continue
+			}
+			if millis := sh.entries[j].version().Millis; millis >= limit {
 				live++
+				oldestMillis = min(oldestMillis, millis)
 			}
 		}
 		switch {
@@ -244,12 +253,24 @@ func (s *Set) Evict(settled schemas.Instant) {
 		case live < sh.n:
 			size := 0
 			if live > 0 {
-				size = max(shardMinimum, live*16/15+live/16+2)
+				size = min(max(shardMinimum, live*16/15+live/16+2), len(sh.entries)) // never past the cap
 			}
 			sh.rehash(size, func(e *entry) bool { return e.version().Millis >= limit })
 		}
 		s.n += sh.n
 		s.bytes += len(sh.entries) * entryBytes
+	}
+	return oldestMillis
+}
+
+// Shrink gives back what empty tables take. Evict keeps small ones, because they will be filled again; that
+// is no use to a set at its cap, where another table has to grow.
+func (s *Set) Shrink() {
+	for i := range s.shards {
+		if sh := &s.shards[i]; sh.n == 0 {
+			s.bytes -= len(sh.entries) * entryBytes
+			sh.entries = nil
+		}
 	}
 }
 

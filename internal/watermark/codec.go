@@ -73,9 +73,11 @@ func DeadLetterKey(resource string, reject schemas.Reject) string {
 	return fmt.Sprintf("%s/%016x", resource, DeadLetterHash(reject.Row))
 }
 
-// DeadLetterRow is the id in a dead letter's key; false: its row has no usable id.
-func DeadLetterRow(key string) (id int64, ok bool) {
+// DeadLetterRow is the id in a dead letter's key; false: its row has no usable id. hash is DeadLetterHash of
+// the row. It tells the two kinds of keys apart where the digits do not: one hash in 1,800 is 16 decimal
+// digits, which an id may be too.
+func DeadLetterRow(key string, hash uint64) (id int64, ok bool) {
 	_, text, _ := strings.Cut(key, "/")
 	id, err := strconv.ParseInt(text, 10, 64)
-	return id, err == nil
+	return id, err == nil && text == strconv.FormatInt(id, 10) && text != fmt.Sprintf("%016x", hash)
 }

@@ -2,7 +2,9 @@ package watermark_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -84,15 +86,38 @@ func TestAWatermarkThatCannotBeTrustedIsRefused(t *testing.T) {
 
 func TestDeadLettersAreKeyedByIDElseByContent(t *testing.T) {
 	key := watermark.DeadLetterKey("orders", schemas.Reject{ID: -4, HasID: true})
-	if id, ok := watermark.DeadLetterRow(key); key != "orders/-4" || id != -4 || !ok {
+	if id, ok := watermark.DeadLetterRow(key, 1); key != "orders/-4" || id != -4 || !ok {
 		t.Errorf("%s is of row %d, %v", key, id, ok)
 	}
 	key = watermark.DeadLetterKey("orders", schemas.Reject{Row: []byte("{}")})
-	if _, ok := watermark.DeadLetterRow(key); len(key) != len("orders/")+16 || ok {
+	hash := watermark.DeadLetterHash([]byte("{}"))
+	if _, ok := watermark.DeadLetterRow(key, hash); len(key) != len("orders/")+16 || ok {
 		t.Error(key)
 	}
 	if key == watermark.DeadLetterKey("orders", schemas.Reject{Row: []byte("{ }")}) {
 		t.Error("other content, the same key")
+	}
+}
+
+// One hash in 1,800 has no letter among its 16 digits, and an id may have 16 digits.
+func TestADeadLetterWithoutAnIDIsNotTakenForOneWithAnID(t *testing.T) {
+	for n := 0; ; n++ {
+		row := fmt.Append(nil, n)
+		hash := watermark.DeadLetterHash(row)
+		text := fmt.Sprintf("%016x", hash)
+		if strings.ContainsAny(text, "abcdef") {
+			continue
+		}
+		if id, ok := watermark.DeadLetterRow("orders/"+text, hash); ok {
+			t.Errorf("the letter of a row without an id, %s, reads as that of row %d", text, id)
+		}
+		if text[0] != '0' {
+			id, ok := watermark.DeadLetterRow("orders/"+text, hash+1)
+			if want, _ := strconv.ParseInt(text, 10, 64); !ok || id != want {
+				t.Errorf("the letter of row %s reads as that of row %d, %v", text, id, ok)
+			}
+			return
+		}
 	}
 }
 

@@ -21,6 +21,10 @@ func (t *Transaction) Len() int {
 	return len(t.Rows) + len(t.Deletes) + len(t.Strays) + len(t.DeadLetters)
 }
 
+// MaxDeadLetters is how many dead letters one resource may have. Every owner keeps their keys, some 100 bytes
+// each. Where there are more rows that cannot be published, the resource holds.
+const MaxDeadLetters = 100_000
+
 // DeadLetter is a record of the dead-letter topic.
 type DeadLetter struct {
 	// Key is DeadLetterKey's.

@@ -31,9 +31,12 @@ type Watermark struct {
 	// Floor says what the passes so far have met, by the database's transactions; nil: read everything from
 	// Settled.
 	Floor *Floor `json:"floor,omitempty"`
-	// DedupFrom is the smallest Kafka record time among the rows that dedup holds. A successor rebuilds dedup
-	// from the first record of each partition with that time or a later one.
+	// DedupFrom is at or before the Kafka record time of every row that has to be remembered, but for those in
+	// Future; MaxInstant: there is none. A successor rebuilds dedup from the first record of each partition with
+	// that time or a later one, and passes over rows with an earlier updated_at.
 	DedupFrom schemas.Instant `json:"seen_from"`
+	// Future are rows that were stamped far ahead of their writing. Each would pin DedupFrom for as long.
+	Future []FutureRow `json:"future,omitempty"`
 	// Replay is the replay in hand, nil if none.
 	Replay *Replay `json:"replay,omitempty"`
 	// Sweep is the sweep asked for or in hand, nil if none.
@@ -77,6 +80,15 @@ type Floor struct {
 	Table    uint32 `json:"table"`
 	System   string `json:"system"`
 	Timeline uint32 `json:"timeline"`
+}
+
+// FutureRow is what was published of a row whose updated_at lay far ahead.
+type FutureRow struct {
+	ID        int64           `json:"id"`
+	UpdatedAt schemas.Instant `json:"updated_at"`
+	Hash      uint64          `json:"hash,string"` // schemas.Hash of the value
+	// Old: it was published before the replay in hand, so it does not suppress an equal row.
+	Old bool `json:"old,omitempty"`
 }
 
 // Replay is an accepted reset that is not finished yet.

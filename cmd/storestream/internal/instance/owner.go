@@ -26,6 +26,7 @@ import (
 type owner struct {
 	resource *schemas.Resource
 	settings config.Resource
+	memory   int // poll.memory, in bytes
 	sweep    poller.SweepConfig
 	eager    bool
 
@@ -45,6 +46,7 @@ func newOwner(c Config, name string, sources *connect.Sources, group *producer.G
 	sweeping chan struct{}) *owner {
 	o := &owner{
 		resource: c.Schemas.Get(name), settings: c.Settings.Resources[name], eager: c.Eager,
+		memory:  int(c.Settings.Poll.Memory),
 		cluster: c.Cluster, group: group, sources: sources, stop: stop,
 		status: newOwnerStatus(name, c.Settings.Resources[name]), board: c.Board,
 		metrics: c.Metrics.Resource(name), log: c.Log.With(zap.String("resource", name)),
@@ -76,7 +78,7 @@ func (o *owner) run(ctx context.Context) {
 		case ctx.Err() != nil || err == nil:
 			o.status.does("not ours", nil)
 			return
-		case errors.Is(err, poller.ErrReplay):
+		case errors.Is(err, poller.ErrReplay), errors.Is(err, poller.ErrFloorLost):
 			failures.Note(nil)
 			continue
 		}
@@ -162,7 +164,8 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 	return poller.New(poller.Config{
 		Resource: o.resource, Source: o.sources.New(o.resource, o.metrics, o.log, o.status.sourceDoes),
 		SourceName: o.settings.Source, Interval: o.settings.Interval, Overlap: o.settings.Overlap,
-		Start: connect.Start(o.settings), Watermark: session.Watermark(), DeadLetters: session.DeadLetters(),
+		Memory: o.memory, Start: connect.Start(o.settings),
+		Watermark: session.Watermark(), DeadLetters: session.DeadLetters(),
 		Publish: o.publish(session), MaxRows: session.MaxRows, MaxRecordBytes: session.MaxRecordBytes(),
 		EndOffsets: session.EndOffsets, Changed: requests.Changed,
 		Requests: func(after int64) []watermark.Request { return requests.After(o.resource.Name, after) },

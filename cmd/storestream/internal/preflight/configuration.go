@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/rowset"
+	"github.com/storestream/storestream/internal/terminal"
 )
 
 // tryConfiguration says what is polled and how. The rules for settings were checked when they were loaded:
@@ -25,6 +27,9 @@ func tryConfiguration(_ context.Context, c Config, f *findings) {
 		}
 	}
 	f.ok("", "%s: %s", from, strings.Join(sources, "; "))
+	n, memory := len(c.Settings.Enabled()), c.Settings.Poll.Memory
+	f.ok("", "poll.memory: each resource remembers up to %d rows that it published lately in %s, %s for %s",
+		int64(memory)/rowset.RowBytes, memory, memory*config.Size(n), terminal.Plural(n, "resource"))
 	for _, name := range c.Settings.Enabled() {
 		if c.Settings.Resources[name].Overlap == 0 {
 			f.add(Warning, name, "set resources."+name+".overlap to longer than any transaction takes from the time "+

@@ -74,8 +74,8 @@ func deadLetters(ctx context.Context, cluster *producer.Cluster, resource string
 		return nil, nil
 	}
 	ids := map[int64]bool{}
-	for key := range letters {
-		if id, ok := watermark.DeadLetterRow(key); ok {
+	for key, hash := range letters {
+		if id, ok := watermark.DeadLetterRow(key, hash); ok {
 			ids[id] = true
 		}
 	}

@@ -1,0 +1,168 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// fewRows is a memory for some rows whose ids are this small: each lies in a table of its own, of 8 places.
+func fewRows(n int) func(*Config) {
+	return func(c *Config) { c.Memory = n * 8 * 20 }
+}
+
+// held is the hold that a poll ends with.
+func (s *shop) held() *HoldError {
+	s.t.Helper()
+	err := s.work()
+	var hold *HoldError
+	if !errors.As(err, &hold) {
+		s.t.Fatalf("the poll ends with %v, expected a hold", err)
+	}
+	return hold
+}
+
+// Settled stands still while more rows change than fit. Nothing that could not be remembered is published,
+// and so nothing twice; when settled moves the rest follows without anybody's help.
+func TestAFullMemoryHoldsAndGoesOnByItself(t *testing.T) {
+	s := openShop(t, 0, fewRows(20))
+	s.settles = schemas.InstantOf(noon.Add(-shopOverlap))
+	for id := range int64(50) {
+		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
+	}
+	for range 3 {
+		hold := s.held()
+		for _, says := range []string{"poll.memory is full: 20 rows", "raise poll.memory", s.settles.String()} {
+			if !strings.Contains(hold.What, says) {
+				t.Errorf("the hold does not say %q: %s", says, hold.What)
+			}
+		}
+		if len(s.topic) != 20 {
+			t.Fatalf("%d records, expected the 20 rows that fit", len(s.topic))
+		}
+	}
+	s.rows[3] = s.row(3, 3*time.Second, 2) // a known row needs no room
+	s.held()
+	s.wants(s.rows[3])
+	if n := testutil.ToFloat64(s.metrics.Resource("orders").SeenFull); n != 4 {
+		t.Errorf("%v polls held by the metric", n)
+	}
+
+	for n := 0; len(s.topic) < 51; n++ { // what held settled is over
+		s.settles = s.settles.Add(10 * time.Second)
+		if _ = s.work(); n > 100 {
+			t.Fatalf("%d records", len(s.topic))
+		}
+	}
+	s.poll()
+	for _, row := range s.rows {
+		s.wants(row)
+	}
+	if len(s.topic) != 51 {
+		t.Errorf("%d records of 51 versions", len(s.topic))
+	}
+}
+
+// A successor with less memory than it takes reads nothing, and says how much it takes.
+func TestATakeoverThatCannotRestoreEverythingHoldsAndSaysHowMuchItTakes(t *testing.T) {
+	s := openShop(t, 0, nil)
+	s.settles = schemas.InstantOf(noon.Add(-shopOverlap))
+	for id := range int64(50) {
+		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
+	}
+	s.poll()
+	s.config.Memory = 20 * 8 * 20
+	s.takeOver()
+	for _, says := range []string{"too small to go on", "to 1MiB"} {
+		if what := s.held().What; !strings.Contains(what, says) {
+			t.Error(what)
+		}
+	}
+	if err := s.poller.publisher.commit(context.Background(), watermark.Transaction{}); err != nil {
+		t.Fatal(err) // as when it stops
+	}
+	s.config.Memory = 1 << 20
+	s.takeOver()
+	s.poll()
+	if len(s.topic) != 50 {
+		t.Errorf("%d records of 50 versions", len(s.topic))
+	}
+}
+
+// A source goes on behind the batch with Done, so it has to hear that this was not published.
+func TestASourceHearsThatItsLastBatchWasNotPublished(t *testing.T) {
+	s := openShop(t, 0, fewRows(3))
+	for id := range int64(10) {
+		s.rows[id] = s.row(id, 0, 1)
+	}
+	s.held()
+	var hold *HoldError
+	if !errors.As(s.emitted, &hold) {
+		t.Errorf("the source's last emit returned %v", s.emitted)
+	}
+}
+
+// One row of the year 9999 would make every takeover read back to the day of its writing.
+func TestARowStampedFarAheadPinsNoTakeover(t *testing.T) {
+	s := openShop(t, 3, nil)
+	far, soon := s.row(7, 0, 1), s.row(8, time.Minute, 1)
+	far.updatedAt = schemas.MaxInstant
+	s.rows[7], s.rows[8] = far, soon
+	s.poll()
+	if s.mark.DedupFrom > s.now {
+		t.Errorf("seen_from is %s: the row of the next minute was written at %s", s.mark.DedupFrom, s.now)
+	}
+	for range 10 {
+		s.now = s.now.Add(30 * 24 * time.Hour)
+		s.poll()
+	}
+	if back := s.now.Sub(s.mark.DedupFrom); back > time.Hour {
+		t.Errorf("a takeover reads back %s, to %s", back, s.mark.DedupFrom)
+	}
+	records := len(s.topic)
+	s.takeOver()
+	s.poll()
+	if len(s.topic) != records {
+		t.Errorf("the takeover published %+v again", s.topic[records:])
+	}
+	far.content = 2
+	s.rows[7] = far
+	s.poll()
+	s.takeOver()
+	s.poll()
+	s.wants(s.rows[7])
+	if len(s.topic) != records+1 {
+		t.Errorf("%d records, expected one of each version: %d", len(s.topic), records+1)
+	}
+	delete(s.rows, 7)
+	s.poller.cfg.Sweep.Tombstone = true
+	s.config.Sweep.Tombstone = true
+	if s.sweep(); len(s.mark.Future) != 0 {
+		t.Errorf("a deleted row is kept in the watermark: %+v", s.mark.Future)
+	}
+}
+
+func TestMoreFarRowsThanTheWatermarkKeepsAreReadBack(t *testing.T) {
+	s := openShop(t, 0, nil)
+	for id := range int64(maxFarRows + 10) {
+		s.rows[id] = s.row(id, 1000*time.Hour, 1)
+	}
+	s.poll()
+	s.now = s.now.Add(100 * time.Hour)
+	s.poll()
+	if len(s.mark.Future) != maxFarRows {
+		t.Errorf("%d rows in the watermark", len(s.mark.Future))
+	}
+	s.takeOver()
+	s.poll()
+	if len(s.topic) != maxFarRows+10 {
+		t.Errorf("%d records of %d rows", len(s.topic), maxFarRows+10)
+	}
+}
