@@ -32,7 +32,8 @@ type read struct {
 	emit func(poller.Batch) error
 
 	batch   poller.Batch
-	flushed time.Time // when the last batch was emitted
+	rows    []paging.Row // of the last page; its memory is used again
+	flushed time.Time    // when the last batch was emitted
 	// settled is what the next batch says; MinInstant: nothing.
 	settled schemas.Instant
 	// spoiled is the first page of which nothing could be published.
@@ -65,7 +66,8 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 		return paging.Answer{Beyond: true, Count: -1}, nil
 	}
 	a := paging.Answer{More: p.More, Count: p.Count, Size: p.Size}
-	rd.parse(&a, p.Rows, p.More || page > 0)
+	// Sets are cut by when their rows were created. What fits a page, or is one day, is not cut.
+	rd.parse(&a, p.Rows, (p.More || page > 0) && !w.created.Single())
 	if err := rd.src.calendar.check(&a, w.updated, rd.src.cfg.Log); err != nil {
 		return a, err
 	}
@@ -98,7 +100,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 	b := &rd.batch
 	parser := rd.src.parser
 	good, bad := len(b.Rows), len(b.Rejects)
-	a.Rows = make([]paging.Row, 0, len(rows))
+	a.Rows = rd.rows[:0]
 	for _, raw := range rows {
 		row := paging.Row{Created: past}
 		rec, reject := parser.Parse(raw)
@@ -111,7 +113,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 				row.Updated = paging.NoTime
 			}
 			if !reject.HasID {
-				row.ID, row.Nameless = xxhash.Sum64(raw), true
+				row.ID = xxhash.Sum64(raw)
 			}
 			b.Rejects = append(b.Rejects, *reject)
 		}
@@ -122,6 +124,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 		}
 		a.Rows = append(a.Rows, row)
 	}
+	rd.rows = a.Rows
 	for _, name := range parser.Unknown() {
 		rd.src.cfg.Metrics.UnknownFields(name).Inc()
 		rd.src.cfg.Log.Info("the service sends a field that the schema does not know: it is ignored",
@@ -144,6 +147,9 @@ func (rd *read) flush(done *poller.Done) error {
 	b := rd.batch
 	b.Settled, b.Done = rd.settled, done
 	rd.batch = poller.Batch{}
+	if len(b.Rows) >= maxBatchRows { // as many will come, and growing to it would copy them five times
+		rd.batch.Rows = make([]schemas.Record, 0, maxBatchRows+paging.PageSize)
+	}
 	rd.flushed = time.Now()
 	return rd.emit(b)
 }

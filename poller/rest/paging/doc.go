@@ -24,7 +24,9 @@
 //
 //   - An answer is true of one instant: its rows are those at their places of S(t), and More says whether
 //     S(t) has places behind them. The places may be in another order at each request.
-//   - A row keeps its ID, and no other row has it.
+//   - A row keeps its ID, and no other row has it. (A row without a name has a hash of 64 bits. If two
+//     rows had the same one, fewer would be met than there are, and counting would not take the set for
+//     whole.)
 //   - A row keeps the day on which it was created, and it has one.
 //
 // # Claims
@@ -95,6 +97,22 @@
 //	                                      growing: two agree   -> whole
 //	                                      chance               -> whole
 //	       maxPasses                                           -> not whole, and why
+//
+// # What it takes to know
+//
+// A pass keeps the ids that it met, and a ledger those of all passes with what it knows of each; neither
+// keeps a row. Both are exact, so no claim rests on a hash. They are sorted lists of the gaps between ids
+// (tallies): 2 bytes a row where ids are given out in turn, up to 9 where they are spread over 64 bits, and
+// two more for each row that a pass missed or that changed meanwhile. While a pass and the ledger are there
+// together and ids wait to be sorted, that comes to 8 bytes a row (23 where they are spread): 8 MB for a
+// million rows. The caller's own memory of what it published takes more a row, so its bound is met first.
+// Behind that stand bounds of this package, each of which ends the reading with Outcome.Why, and never with
+// a set that is taken for whole:
+//
+//	maxPages   50,000 pages in a pass: 50 million rows of one day, some 400 MB here
+//	maxIdle    10 pages in a row that bring nothing new (looked at now and then): more follows for ever
+//	maxParts   20,000 parts of a set
+//	maxPasses  60 passes over a part
 //
 // The package sees the service through one function (Set.Ask) and knows neither HTTP nor schemas, so that the
 // model tests put any interleaving of answers and changes behind it.

@@ -1,6 +1,6 @@
 package paging
 
-import "math"
+import "slices"
 
 // Order is how the service was seen to sort.
 type Order int
@@ -27,30 +27,51 @@ func (o Order) fits(rows []Row) bool {
 	return true
 }
 
-// orderOf finds the order in the answers of a forward pass. It leaves out rows that the pass had met already:
-// a row that is updated while we page pushes others onto the next page. shown is false where the pages do not
-// tell: there is one alone, or all rows have one time.
-func orderOf(answers []Answer) (by Order, shown bool) {
-	least, most := int64(math.MaxInt64), int64(math.MinInt64)
-	met := map[key]bool{}
-	up, down, crossed := true, true, false
-	for n, a := range answers {
-		for _, row := range a.Rows {
-			if row.Updated == NoTime || met[row.key()] {
-				continue
-			}
-			met[row.key()] = true
-			crossed = crossed || n > 0
-			up, down = up && row.Updated >= most, down && row.Updated <= least
-			least, most = min(least, row.Updated), max(most, row.Updated)
+// orderFinder finds the order in the answers of a forward pass.
+type orderFinder struct {
+	notUp, notDown bool
+	least, most    int64 // of the times so far
+	timed          bool  // there is one
+	crossed        bool  // the page in hand is not the first that has one
+	page           []uint64
+}
+
+// add takes the next page. It leaves out rows that came with the page before: a row that is updated while we
+// page pushes others onto the next page. (More of them than a page has make any order look like none, until
+// the next pass.)
+func (f *orderFinder) add(rows []Row) {
+	if f.notUp && f.notDown && f.crossed {
+		return
+	}
+	first := !f.timed
+	for _, row := range rows {
+		falls, rises := row.Updated < f.most, row.Updated > f.least
+		switch {
+		case row.Updated == NoTime:
+		case !f.timed:
+			f.least, f.most, f.timed = row.Updated, row.Updated, true
+		case (falls || rises) && slices.Contains(f.page, row.ID):
+		default:
+			f.notUp, f.notDown = f.notUp || falls, f.notDown || rises
+			f.least, f.most = min(f.least, row.Updated), max(f.most, row.Updated)
+			f.crossed = f.crossed || !first
 		}
 	}
+	f.page = f.page[:0]
+	for _, row := range rows {
+		f.page = append(f.page, row.ID)
+	}
+}
+
+// found is the order. shown is false where the pages do not tell: there is one alone, or all rows have one
+// time.
+func (f *orderFinder) found() (by Order, shown bool) {
 	switch {
-	case !crossed || least == most:
+	case !f.crossed || f.least == f.most:
 		return Unknown, false
-	case up:
+	case !f.notUp:
 		return Ascending, true
-	case down:
+	case !f.notDown:
 		return Descending, true
 	}
 	return Unknown, true

@@ -1,10 +1,8 @@
 package paging
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 )
 
 const (
@@ -15,24 +13,35 @@ const (
 	maxPages = 50_000
 )
 
-// pass is one traversal of the pages of a set, or of a part of it.
+// pass is one traversal of the pages of a set, or of a part of it. It keeps of an answer what the rules ask
+// for, and no rows but their ids.
 type pass struct {
 	r       *Reader
 	set     *Set
 	created Span
-	size    int // asked for, in every request: a page's number means nothing otherwise
-	began   int64
+	size    int   // asked for, in every request: a page's number means nothing otherwise
+	began   int64 // what changed since counts for nothing in a growing set
 
-	// answers in the order in which they came. Those from begin on are the pass: before them it looked for the
-	// last page.
-	answers []Answer
-	begin   int
-	// last is the number of the last page; exact: that page said itself that it is.
-	last     int
-	exact    bool
-	backward bool
-	endless  bool
-	doubt    string
+	// Of all answers: how many there are, the most rows of a page that is not the last, the most that the
+	// service said that such a page has, the greatest count that is more than the rows on its page, the newest
+	// count, and whether another came before it.
+	answers       int
+	full, claimed int
+	total         int
+	count         int
+	recounted     bool
+	order         orderFinder
+	known         map[Day]int // how many rows were created on each day; nil: nobody asks
+
+	// Of the pass itself, which in a backward one begins with the last page: before that it looked for it.
+	met    collection
+	before int // how many different rows were met maxIdle answers before idle looks
+	// last is the number of the last page, which had so many rows (end); exact: it said itself that it is.
+	last, end int
+	exact     bool
+	backward  bool
+	endless   bool
+	doubt     string
 }
 
 // ask asks for a page and notes what came.
@@ -53,16 +62,39 @@ func (p *pass) ask(ctx context.Context, page int) (Answer, error) {
 }
 
 func (p *pass) note(a Answer) {
-	p.answers = append(p.answers, a)
+	p.recounted = p.recounted || p.answers > 0 && a.Count != p.count
+	p.answers++
+	p.count = a.Count
+	if a.Count > len(a.Rows) {
+		p.total = max(p.total, a.Count)
+	}
+	if a.More {
+		p.full, p.claimed = max(p.full, len(a.Rows)), max(p.claimed, min(a.Size, p.size))
+	}
+	p.meet(a.Rows)
+	p.order.add(a.Rows)
+	if p.known != nil {
+		for _, row := range a.Rows {
+			if row.Created != Past {
+				p.known[row.Created]++
+			}
+		}
+	}
 	p.r.learn(p.size, a)
 	if p.doubt == "" {
 		p.doubt = a.Doubt
 	}
 }
 
-// count tells of a pass over several pages.
-func (p *pass) count() {
-	if len(p.answers) > 1 {
+func (p *pass) meet(rows []Row) {
+	for _, row := range rows {
+		p.met.add(row.ID, p.set.Motion == Growing && row.Updated >= p.began)
+	}
+}
+
+// tell counts a pass over several pages.
+func (p *pass) tell() {
+	if p.answers > 1 {
 		p.r.onPass()
 	}
 }
@@ -70,7 +102,7 @@ func (p *pass) count() {
 // forward reads from page 0 until no more pages follow. A short or empty page is not the end. When the
 // service refuses a page although it said at the one before that more follow, rows have left meanwhile.
 func (p *pass) forward(ctx context.Context) error {
-	defer p.count()
+	defer p.tell()
 	a, err := p.ask(ctx, 0)
 	for ; err == nil; a, err = p.ask(ctx, a.page+1) {
 		switch {
@@ -78,8 +110,8 @@ func (p *pass) forward(ctx context.Context) error {
 			p.last = a.page - 1
 			return nil
 		case !a.More:
-			p.last, p.exact = a.page, true
-			p.r.learnOrder(p.answers)
+			p.last, p.end, p.exact = a.page, len(a.Rows), true
+			p.r.learnOrder(&p.order)
 			return nil
 		case p.idle():
 			p.endless = true
@@ -90,16 +122,18 @@ func (p *pass) forward(ctx context.Context) error {
 }
 
 // idle tells whether the last maxIdle answers brought nothing that the pass had not met. It looks ever less
-// often, because it sorts all that was met.
+// often, because it has to sort what was met.
 func (p *pass) idle() bool {
-	n := len(p.answers)
-	if n > maxPages {
+	powerOfTwo := func(n int) bool { return n&(n-1) == 0 }
+	switch {
+	case p.answers > maxPages:
 		return true
+	case powerOfTwo(p.answers + maxIdle):
+		p.before = p.met.len()
+	case p.answers > maxIdle && powerOfTwo(p.answers):
+		return p.met.len() == p.before
 	}
-	if n <= maxIdle || n&(n-1) != 0 {
-		return false
-	}
-	return len(distinct(p.answers)) == len(distinct(p.answers[:n-maxIdle]))
+	return false
 }
 
 // findLast asks for the last page, first at guess. It gives up behind limit (endless). What the service says
@@ -140,7 +174,7 @@ func (p *pass) findLast(ctx context.Context, guess, limit int) (Answer, error) {
 // back reads from the last page, for which it looks from guess to limit, to page 0. Each page that says that
 // it is the last begins the pass anew: what stood above it was read, but is no part of the pass.
 func (p *pass) back(ctx context.Context, guess, limit int) error {
-	defer p.count()
+	defer p.tell()
 	p.backward = true
 	a, err := p.findLast(ctx, guess, limit)
 	if err != nil || p.endless {
@@ -148,8 +182,9 @@ func (p *pass) back(ctx context.Context, guess, limit int) error {
 	}
 	for {
 		if a.Beyond || !a.More {
-			p.begin = len(p.answers) - 1
-			p.last, p.exact = a.page, !a.Beyond
+			p.met = collection{}
+			p.meet(a.Rows)
+			p.last, p.end, p.exact = a.page, len(a.Rows), !a.Beyond
 		}
 		if a.page == 0 {
 			return nil
@@ -166,24 +201,6 @@ func (p *pass) back(ctx context.Context, guess, limit int) error {
 // snapshot: the set has come to fit one page, which holds all of it at one instant.
 func (p *pass) snapshot() bool { return p.exact && p.last == 0 }
 
-// rows are the different rows that the pass met, sorted by name.
-func (p *pass) rows() []Row { return distinct(p.answers[p.begin:]) }
-
-// distinct sorts the rows of answers by name and drops all but the newest of each. Sorting takes a fifth of
-// the time that a map of them would.
-func distinct(answers []Answer) []Row {
-	n := 0
-	for _, a := range answers {
-		n += len(a.Rows)
-	}
-	rows := make([]Row, 0, n)
-	for _, a := range answers {
-		rows = append(rows, a.Rows...)
-	}
-	slices.SortFunc(rows, func(a, b Row) int { return cmp.Or(byName(a, b), cmp.Compare(b.Updated, a.Updated)) })
-	return slices.CompactFunc(rows, func(a, b Row) bool { return byName(a, b) == 0 })
-}
-
 // atMost is how many rows the set can have had at most when its last page was read; -1 where the pass does
 // not show it. It counts the pages below the last as full, so it must know how many rows a full page has: as
 // many as were asked for, or as many as the service says itself, if a page had so many. That pages are all of
@@ -192,24 +209,14 @@ func (p *pass) atMost() int {
 	if !p.exact {
 		return -1
 	}
-	end := p.answers[len(p.answers)-1]
-	if p.backward {
-		end = p.answers[p.begin]
-	}
-	full, claimed := 0, 0
-	for _, a := range p.answers {
-		if a.More {
-			full, claimed = max(full, len(a.Rows)), max(claimed, min(a.Size, p.size))
-		}
-	}
-	last, known := len(end.Rows), full >= p.size || full == claimed
+	known := p.full >= p.size || p.full == p.claimed
 	switch {
 	case p.last == 0:
-		return last
-	case !known, last > full, last == 0: // empty: it contradicts the page below, which says that more follows
+		return p.end
+	case !known, p.end > p.full, p.end == 0: // an empty one contradicts the page below it
 		return -1
 	}
-	return p.last*full + last
+	return p.last*p.full + p.end
 }
 
 // complaint says why the pass came to nothing.
@@ -217,6 +224,9 @@ func (p *pass) complaint() string {
 	if p.doubt != "" {
 		return p.doubt
 	}
+	if p.answers > maxPages {
+		return fmt.Sprintf("it has more pages than one pass reads (%d)", maxPages)
+	}
 	return fmt.Sprintf("the service says for ever that more pages follow (asked for %d, %d rows)",
-		len(p.answers), len(distinct(p.answers)))
+		p.answers, p.met.len())
 }

@@ -71,8 +71,8 @@ func (r *Reader) learn(size int, a Answer) {
 	}
 }
 
-func (r *Reader) learnOrder(answers []Answer) {
-	if by, shown := orderOf(answers); shown {
+func (r *Reader) learnOrder(f *orderFinder) {
+	if by, shown := f.found(); shown {
 		r.order = by
 	}
 }
@@ -88,7 +88,7 @@ func (r *Reader) newPass(set *Set, created Span, size int) *pass {
 func (r *Reader) Count(ctx context.Context, set Set, guess, limit int) (Outcome, error) {
 	p := r.newPass(&set, set.Created, r.size)
 	err := p.back(ctx, guess, limit)
-	o := Outcome{Rows: len(p.rows()), Requests: len(p.answers), Paged: p.last > 0}
+	o := Outcome{Rows: p.met.len(), Requests: p.answers, Paged: p.last > 0}
 	o.Whole = err == nil && !p.endless && p.doubt == "" && o.Rows == p.atMost()
 	return o, err
 }
@@ -102,7 +102,7 @@ func (r *Reader) Read(ctx context.Context, set Set) (Outcome, error) {
 		created := todo[0]
 		todo = todo[1:]
 		if n >= maxParts {
-			return Outcome{Why: "it falls into too many parts"}, nil
+			return Outcome{Why: fmt.Sprintf("it falls into too many parts (more than %d)", maxParts)}, nil
 		}
 		o, parts, err := r.part(ctx, &set, created)
 		if err != nil {
@@ -130,10 +130,13 @@ func (r *Reader) Read(ctx context.Context, set Set) (Outcome, error) {
 // and learn nothing from it of the rest.
 func (r *Reader) part(ctx context.Context, set *Set, created Span) (Outcome, []Span, error) {
 	p := r.newPass(set, created, r.size)
+	if !created.Single() {
+		p.known = map[Day]int{}
+	}
 	if err := p.forward(ctx); err != nil {
 		return Outcome{}, nil, err
 	}
-	o := Outcome{Rows: len(p.rows()), Requests: len(p.answers), Paged: !p.snapshot()}
+	o := Outcome{Rows: p.met.len(), Requests: p.answers, Paged: !p.snapshot()}
 	switch {
 	case p.doubt != "" || p.endless:
 		o.Why = p.complaint()
@@ -142,13 +145,7 @@ func (r *Reader) part(ctx context.Context, set *Set, created Span) (Outcome, []S
 		o.Whole = true
 		return o, nil, nil
 	}
-	known := map[Day]int{}
-	for _, row := range p.rows() {
-		if row.Created != Past {
-			known[row.Created]++
-		}
-	}
-	if parts := divide(created, known, r.Page()); len(parts) > 1 {
+	if parts := divide(created, p.known, r.Page()); len(parts) > 1 {
 		return o, parts, nil
 	}
 	o, err := r.repeat(ctx, p)
@@ -162,15 +159,16 @@ func (r *Reader) part(ctx context.Context, set *Set, created Span) (Outcome, []S
 // sorted by updated_at ascending: an updated row then goes to the end, and its followers move down.
 func (r *Reader) repeat(ctx context.Context, first *pass) (o Outcome, err error) {
 	set := first.set
-	l := newLedger(set.Motion, first.began)
+	l := newLedger(set.Motion)
 	l.add(first)
-	o = Outcome{Rows: len(l.rows), Requests: len(first.answers), Paged: true}
+	o = Outcome{Rows: l.rows.n, Requests: first.answers, Paged: true}
 	if set.Once {
 		o.Whole, o.Why = l.total && l.proven(l.count), "it takes several pages and was read once"
 		return o, nil
 	}
 	for n := 1; n <= maxPasses; n++ {
 		p := r.newPass(set, first.created, r.sizeOf(n))
+		p.began = first.began
 		if set.Motion == Growing && r.order != Ascending {
 			err = p.forward(ctx)
 		} else {
@@ -179,13 +177,13 @@ func (r *Reader) repeat(ctx context.Context, first *pass) (o Outcome, err error)
 		if err != nil {
 			return o, err
 		}
-		o.Requests += len(p.answers)
+		o.Requests += p.answers
 		if p.endless || p.doubt != "" {
 			o.Why = p.complaint()
 			return o, nil
 		}
 		metByOneOnly := l.add(p)
-		o.Rows = len(l.rows)
+		o.Rows = l.rows.n
 		if p.snapshot() || r.enough(l, p, n, metByOneOnly) {
 			o.Whole = true
 			return o, nil
@@ -222,7 +220,7 @@ func (r *Reader) sizeOf(n int) int {
 func (r *Reader) Newest(
 	ctx context.Context, set Set, since int64, guess, limit int,
 ) (last int, ok bool, err error) {
-	p := &pass{r: r, set: &set, created: set.Created, size: r.size}
+	p := r.newPass(&set, set.Created, r.size)
 	var a Answer
 	step := 1
 	if r.order == Ascending {
@@ -235,7 +233,7 @@ func (r *Reader) Newest(
 		a, err = p.ask(ctx, 0)
 	}
 	for ; err == nil; a, err = p.ask(ctx, a.page+step) {
-		if r.order == Unknown || p.endless || len(p.answers) > limit {
+		if r.order == Unknown || p.endless || p.answers > limit {
 			return last, false, nil
 		}
 		if a.oldest() < since || a.page+step < 0 || step > 0 && !a.More {

@@ -1,7 +1,6 @@
 package paging
 
 import (
-	"cmp"
 	"context"
 	"math"
 )
@@ -35,6 +34,7 @@ type Set struct {
 
 // Answer is what the service said to one request.
 type Answer struct {
+	// Rows are good until the next question.
 	Rows []Row
 	// More: more pages follow.
 	More bool
@@ -63,34 +63,13 @@ func (a Answer) oldest() int64 {
 
 // Row is what paging looks at in a row.
 type Row struct {
-	// ID is the row's name, or a hash of its text where it has none (Nameless). A row keeps it while it stays in
-	// the set.
-	ID       uint64
-	Nameless bool
+	// ID is the row's name, or a hash of its text where it has none. A row keeps it while it stays in the set.
+	// Two rows that share one by chance are counted as one: then fewer were met than there are.
+	ID uint64
 	// Created is the day on which it was created, as far as known (else Past). It only helps to plan cuts.
 	Created Day
 	// Updated is when it was last changed, in any unit that orders; NoTime where it is unusable.
 	Updated int64
-}
-
-type key struct {
-	id       uint64
-	nameless bool
-}
-
-func (r Row) key() key { return key{r.ID, r.Nameless} }
-
-// byName orders rows by what tells them apart.
-func byName(a, b Row) int {
-	switch {
-	case a.ID != b.ID:
-		return cmp.Compare(a.ID, b.ID)
-	case a.Nameless == b.Nameless:
-		return 0
-	case b.Nameless:
-		return -1
-	}
-	return 1
 }
 
 // NoTime is Updated of a row that has no usable time.

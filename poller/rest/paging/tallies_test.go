@@ -1,0 +1,176 @@
+package paging
+
+import (
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// A collection is a map of ids to whether they changed, however many rows come, in whatever order, again and
+// again.
+func TestACollectionAnswersLikeAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		different := rapid.SampledFrom([]uint64{1, 100, 30_000}).Draw(t, "different ids")
+		spread := rapid.SampledFrom([]uint64{1, 200, 0x9E3779B97F4A7C15, math.MaxUint64}).Draw(t, "spread")
+		changes := rapid.SampledFrom([]int{1, 2, 1000}).Draw(t, "one in so many has changed")
+		want := map[uint64]bool{}
+		var c collection
+		for range rapid.SampledFrom([]int{0, 1, 1000, 1000, 30_000}).Draw(t, "rows") {
+			id, changed := rng.Uint64N(different)*spread, rng.IntN(changes) == 0
+			c.add(id, changed)
+			want[id] = want[id] || changed
+			if rng.IntN(10_000) == 0 && c.len() != len(want) {
+				t.Fatalf("%d rows, expected %d", c.len(), len(want))
+			}
+		}
+		if c.len() != len(want) {
+			t.Fatalf("%d rows, expected %d", c.len(), len(want))
+		}
+		ids := slices.Sorted(maps.Keys(want))
+		for row := range c.rows().all {
+			if len(ids) == 0 || row != (tally{id: ids[0], changed: want[ids[0]]}) {
+				t.Fatalf("%+v, expected row %v", row, ids[:min(1, len(ids))])
+			}
+			ids = ids[1:]
+		}
+		if len(ids) > 0 {
+			t.Fatalf("%d rows are missing", len(ids))
+		}
+	})
+}
+
+// plainLedger is what a ledger says, from a map of what each pass met.
+type plainLedger struct {
+	passes []map[uint64]bool // id -> changed
+	quiet  int
+}
+
+func (l *plainLedger) add(met map[uint64]bool) (metByOneOnly int) {
+	last := map[uint64]bool{}
+	if len(l.passes) > 0 {
+		last = l.passes[len(l.passes)-1]
+	}
+	l.quiet++
+	all := l.rows()
+	for id, changed := range met {
+		if _, known := all[id]; !known && !changed {
+			l.quiet = 0
+		}
+		if _, before := last[id]; !before && !changed {
+			metByOneOnly++
+		}
+	}
+	for id, changed := range last {
+		if _, again := met[id]; !again && !changed {
+			metByOneOnly++
+		}
+	}
+	l.passes = append(l.passes, met)
+	return metByOneOnly
+}
+
+// rows are all that any pass met, as they were last met.
+func (l *plainLedger) rows() map[uint64]bool {
+	all := map[uint64]bool{}
+	for _, met := range l.passes {
+		maps.Copy(all, met)
+	}
+	return all
+}
+
+func (l *plainLedger) metSince(pass int) int {
+	since := map[uint64]bool{}
+	for i, met := range l.passes {
+		if i+1 >= pass {
+			maps.Copy(since, met)
+		}
+	}
+	return len(since)
+}
+
+func (l *plainLedger) hidden() float64 {
+	missed, misses := 0, 0
+	for id, changed := range l.rows() {
+		n := 0
+		for _, met := range l.passes {
+			if _, ok := met[id]; !ok {
+				n++
+			}
+		}
+		if n > 0 && !changed {
+			missed++
+			misses += n
+		}
+	}
+	rate := 0.1
+	if missed > 0 {
+		rate = max(rate, (float64(misses)+3*math.Sqrt(float64(misses)))/float64(missed*len(l.passes)))
+	}
+	if rate >= 1 {
+		return 1
+	}
+	return float64(max(1, len(l.rows()))) * math.Pow(rate, float64(l.quiet))
+}
+
+func TestALedgerAnswersLikeMapsOfWhatEachPassMet(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		motion := rapid.SampledFrom([]Motion{Shrinking, Growing}).Draw(t, "motion")
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		n := rapid.SampledFrom([]uint64{1, 5, 100}).Draw(t, "rows")
+		spread := rapid.SampledFrom([]uint64{1, 0x9E3779B97F4A7C15}).Draw(t, "spread")
+		misses := rapid.SampledFrom([]int{0, 1, 300, 1000}).Draw(t, "of a thousand rows a pass misses")
+		l, want := newLedger(motion), &plainLedger{}
+		r := NewReader(func() int64 { return 0 }, func() {})
+		for range rapid.SampledFrom([]int{1, 3, 6}).Draw(t, "passes") {
+			met := map[uint64]bool{}
+			p := r.newPass(&Set{Motion: motion}, Always, PageSize)
+			for i := range n {
+				if rng.IntN(1000) >= misses {
+					met[i*spread] = motion == Growing && rng.IntN(20) == 0
+					p.meet([]Row{{ID: i * spread, Updated: map[bool]int64{true: 0, false: -1}[met[i*spread]]}})
+				}
+			}
+			got, expected := l.add(p), want.add(met)
+			if got != expected || l.rows.n != len(want.rows()) || l.quiet != want.quiet {
+				t.Fatalf("pass %d: %d rows met by one only, %d rows, quiet %d; expected %d, %d, %d", l.passes, got,
+					l.rows.n, l.quiet, expected, len(want.rows()), want.quiet)
+			}
+			since := rng.IntN(l.passes + 2)
+			n := want.metSince(since)
+			for _, rows := range []int{-1, n - 1, n, n + 1} {
+				if l.proven(bound{rows, since}) != (rows >= 0 && rows == n) {
+					t.Fatalf("%d rows since pass %d of %d: expected %d", rows, since, l.passes, n)
+				}
+			}
+			if a, b := l.hidden(), want.hidden(); a != b {
+				t.Fatalf("hidden %g, expected %g", a, b)
+			}
+		}
+	})
+}
+
+// What the documents say that a row takes.
+func TestARowTakesTwoBytesWhereIdsAreGivenOutInTurnAndNineWhereTheyAreSpread(t *testing.T) {
+	const n = 1 << 18
+	for spread, most := range map[uint64]int{1: 2, 0x9E3779B97F4A7C15: 9} {
+		var c collection
+		for i := range uint64(n) {
+			c.add(i*7919%n*spread, false)
+		}
+		room := blockSize // the last one has room
+		for _, b := range c.rows().blocks {
+			room += len(b)
+		}
+		if spare := len(c.sorted.free) * blockSize; c.sorted.n != n || room > n*most+blockSize || spare > n/4*most {
+			t.Errorf("%d rows take %d bytes, and %d are spare: expected %d a row", c.sorted.n, room, spare, most)
+		}
+		if pending := cap(c.same) + cap(c.changed); pending > n/2 {
+			t.Errorf("room for %d pending rows of %d", pending, n)
+		}
+	}
+}
