@@ -20,12 +20,8 @@ import (
 // 31 of lengths and deltas, and room for our key.
 const recordOverhead = 128
 
-// batch is the records of one transaction. The next one uses its memory again: three allocations a
-// transaction instead of three a row.
+// batch is the records of one transaction, in three allocations and not three a row.
 type batch struct {
-	target      target
-	deadLetters string // the topic
-
 	records []kgo.Record
 	keys    []byte
 
@@ -33,48 +29,95 @@ type batch struct {
 	failed error // the first refusal of a record
 }
 
+// manyRows is more than polls find of changes. Transactions of more come from first loads, replays and
+// sweeps. Their watermark follows the rows, at the price of one more round trip (Session.write), and they
+// take turns (batches).
+const manyRows = 1000
+
+// largeAtOnce is how many transactions of many rows one process writes at a time. Each takes some 300 bytes a
+// row here and in the client. With five first loads at once, two at a time take 30 MiB less than five, and no
+// longer: two are enough to keep a processor busy while another waits for the broker.
+const largeAtOnce = 2
+
+// batches gives out the batches of a process. Transactions of many rows use each other's memory again.
+type batches struct {
+	turns chan struct{}
+	large sync.Pool // of *batch
+}
+
+func newBatches() *batches { return &batches{turns: make(chan struct{}, largeAtOnce)} }
+
+// take returns a batch for a transaction of so many rows. It waits while largeAtOnce others are being
+// written, but a transaction of few rows waits for nobody.
+func (p *batches) take(ctx context.Context, rows int) (*batch, error) {
+	if rows <= manyRows {
+		return new(batch), nil
+	}
+	select {
+	case p.turns <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if b, ok := p.large.Get().(*batch); ok {
+		return b, nil
+	}
+	return new(batch), nil
+}
+
+// giveBack ends the use of what take returned for so many rows. Where the transaction failed the client may
+// still hold its records, so nobody else gets their memory.
+func (p *batches) giveBack(b *batch, rows int, failed bool) {
+	if rows <= manyRows {
+		return
+	}
+	if !failed {
+		clear(b.records) // or they would keep the rows
+		p.large.Put(b)
+	}
+	<-p.turns
+}
+
 // recordMillis is the Kafka time of a row stamped t. Negative times have meanings of their own in Kafka (-1:
 // none), so what lies before 1970 is written as 1970.
 func recordMillis(t schemas.Instant) int64 { return max(t.Millis(), 0) }
 
-// fill prepares everything but the watermark. future: a row carries the time of writing because its
+// fill prepares everything but the watermark, for t. future: a row carries the time of writing because its
 // updated_at lies ahead of it.
-func (b *batch) fill(tx watermark.Transaction, written schemas.Instant) (future bool) {
+func (b *batch) fill(t *target, tx watermark.Transaction, written schemas.Instant) (future bool) {
 	const keySize = schemas.HeaderSize + 10
 	b.failed = nil
 	rows := len(tx.Rows) + len(tx.Deletes) + len(tx.Strays)
 	b.records = slices.Grow(b.records[:0], rows+len(tx.DeadLetters)+1) // and the watermark
 	b.keys = slices.Grow(b.keys[:0], rows*keySize)                     // in one piece: keys are parts of it
-	topic := b.target.topic.name
+	topic := t.topic.name
 	for i := range tx.Rows {
 		row := &tx.Rows[i]
-		schemas.SetSchemaID(row.Value, b.target.valueID)
+		schemas.SetSchemaID(row.Value, t.valueID)
 		future = future || row.UpdatedAt > written
-		b.records = append(b.records, kgo.Record{Topic: topic, Key: b.key(row.ID), Value: row.Value,
+		b.records = append(b.records, kgo.Record{Topic: topic, Key: b.key(t, row.ID), Value: row.Value,
 			Timestamp: time.UnixMilli(recordMillis(min(row.UpdatedAt, written)))})
 	}
 	now := time.UnixMilli(recordMillis(written))
 	for _, id := range tx.Deletes {
-		b.records = append(b.records, kgo.Record{Topic: topic, Key: b.key(id), Timestamp: now})
+		b.records = append(b.records, kgo.Record{Topic: topic, Key: b.key(t, id), Timestamp: now})
 	}
 	for _, stray := range tx.Strays {
-		b.records = append(b.records, kgo.Record{Topic: topic, Key: b.key(stray.ID), Timestamp: now,
+		b.records = append(b.records, kgo.Record{Topic: topic, Key: b.key(t, stray.ID), Timestamp: now,
 			Partition: pinned(stray.Partition)})
 	}
 	for _, letter := range tx.DeadLetters {
-		limit := b.target.limits[b.deadLetters]
-		record := deadLetterRecord(b.deadLetters, limit, b.target.resource.Name, letter)
+		record := deadLetterRecord(t.deadLetters, t.limits[t.deadLetters], t.resource.Name, letter)
 		record.Timestamp = now
 		b.records = append(b.records, record)
 	}
 	return future
 }
 
-func (b *batch) key(id int64) []byte {
+func (b *batch) key(t *target, id int64) []byte {
 	start := len(b.keys)
 	b.keys = schemas.AppendKey(b.keys, id)
 	key := b.keys[start:len(b.keys):len(b.keys)]
-	schemas.SetSchemaID(key, b.target.keyID)
+	schemas.SetSchemaID(key, t.keyID)
 	return key
 }
 

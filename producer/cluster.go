@@ -26,6 +26,7 @@ type Cluster struct {
 	admin    *kadm.Client
 	meta     *metadata
 	requests *Requests
+	batches  *batches
 	// *batchSizer by resource: they outlive sessions, or each new one would walk into the same timeout.
 	sizers sync.Map
 }
@@ -37,7 +38,7 @@ func Open(cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	c := &Cluster{cfg: cfg, log: cfg.Log.Named("kafka")}
+	c := &Cluster{cfg: cfg, log: cfg.Log.Named("kafka"), batches: newBatches()}
 	if c.options, err = clientOptions(cfg, c.log); err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}

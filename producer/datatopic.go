@@ -18,6 +18,8 @@ import (
 type target struct {
 	resource *schemas.Resource
 	topic    topicInfo
+	// deadLetters is the topic of what cannot be published.
+	deadLetters string
 	// The schema ids of keys and values in the registry.
 	keyID, valueID int
 	// The largest batch, in bytes, that the resource's topic, the dead letters' and the watermarks' take.

@@ -30,7 +30,6 @@ type Session struct {
 	log    *zap.Logger
 	target target
 	cl     *kgo.Client // writes transactions
-	batch  batch       // of the transaction in hand
 	sizer  *batchSizer
 
 	// What is known to be committed.
@@ -118,12 +117,19 @@ func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
+	b, err := s.c.batches.take(ctx, tx.Len())
+	if err != nil {
+		return fmt.Errorf("waiting for others to write: %w: %w", ErrAborted, err)
+	}
+	failed := true
+	defer func() { s.c.batches.giveBack(b, tx.Len(), failed) }()
 	if err := s.sameTopic(ctx); err != nil {
 		return err
 	}
 	started := time.Now()
-	mark, err := s.transact(ctx, tx)
-	s.sizer.adapt(len(tx.Rows), time.Since(started), s.c.cfg.TransactionTimeout, err != nil)
+	mark, err := s.transact(ctx, b, tx)
+	failed = err != nil
+	s.sizer.adapt(len(tx.Rows), time.Since(started), s.c.cfg.TransactionTimeout, failed)
 	if err != nil {
 		return err
 	}
@@ -150,9 +156,10 @@ func (s *Session) sameTopic(ctx context.Context) error {
 }
 
 // transact begins, writes and commits, and returns the watermark that it wrote.
-func (s *Session) transact(ctx context.Context, tx watermark.Transaction) (watermark.Watermark, error) {
+func (s *Session) transact(ctx context.Context, b *batch, tx watermark.Transaction) (
+	watermark.Watermark, error) {
 	mark := s.stamp(tx.Watermark)
-	if s.batch.fill(tx, mark.Written) {
+	if b.fill(&s.target, tx, mark.Written) {
 		// The poller read its clock at another moment, so it may have expected another time of writing.
 		mark.DedupFrom = min(mark.DedupFrom, mark.Written)
 	}
@@ -164,7 +171,7 @@ func (s *Session) transact(ctx context.Context, tx watermark.Transaction) (water
 		return mark, s.lose("beginning a transaction", err)
 	}
 	s.open = true
-	if err := s.write(ctx, value, mark.Written); err != nil {
+	if err := s.write(ctx, b, value, mark.Written); err != nil {
 		return mark, s.giveUp(err)
 	}
 	return mark, s.finish()
@@ -180,19 +187,15 @@ func (s *Session) stamp(mark watermark.Watermark) watermark.Watermark {
 	return mark
 }
 
-// manyRows is from where on the watermark follows the rows, at the price of one more round trip.
-const manyRows = 1000
-
 // write sends the batch and the watermark.
 //
 // The watermark of a large transaction comes last. What is open in the watermark topic hides the newer
 // watermarks of all other resources in its partition from those who take them over, so it should not be open
 // while a hundred thousand rows are on their way.
-func (s *Session) write(ctx context.Context, value []byte, written schemas.Instant) error {
+func (s *Session) write(ctx context.Context, b *batch, value []byte, written schemas.Instant) error {
 	// Sooner than the broker gives up, so that there is a transaction left to abort.
 	ctx, cancel := context.WithTimeout(ctx, s.c.cfg.TransactionTimeout*4/5)
 	defer cancel()
-	b := &s.batch
 	rows := len(b.records)
 	b.records = append(b.records, kgo.Record{Topic: s.c.Watermarks(), Key: []byte(s.target.resource.Name),
 		Value: value, Timestamp: time.UnixMilli(recordMillis(written))})

@@ -77,7 +77,7 @@ func take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error
 	}
 	sizer, _ := c.sizers.LoadOrStore(r.Name, new(batchSizer))
 	return &Session{c: c, log: t.log, target: target, cl: cl, sizer: sizer.(*batchSizer),
-		batch: batch{target: target, deadLetters: c.DeadLetters()}, mark: mark, deadLetters: letters}, nil
+		mark: mark, deadLetters: letters}, nil
 }
 
 // findTarget makes the topics, and finds the schema ids and what the topics take.
@@ -85,7 +85,7 @@ func findTarget(ctx context.Context, c *Cluster, r *schemas.Resource) (t target,
 	if err := EnsureTopics(ctx, c, r.Name); err != nil {
 		return t, err
 	}
-	t = target{resource: r, limits: make(map[string]int)}
+	t = target{resource: r, deadLetters: c.DeadLetters(), limits: make(map[string]int)}
 	topic := c.Topic(r.Name)
 	if t.keyID, t.valueID, err = c.cfg.Registry.Ensure(ctx, topic, r, c.cfg.AutoRegister); err != nil {
 		return t, err
