@@ -98,17 +98,16 @@ func safely(what string, do func() error) (err error) {
 
 // CompareSource returns how a comparison reads s: in full from `from` on, or the suspects once more.
 func CompareSource(s Source, from schemas.Instant, now func() time.Time) compare.SourceReader {
-	return func(ctx context.Context, suspects []Suspect, take func([]schemas.Record, []schemas.Reject)) error {
-		r := Request{Kind: Full, From: from, Started: schemas.InstantOf(now())}
+	return func(ctx context.Context, ids compare.Range, suspects []Suspect, take compare.Take) error {
+		r := Request{Kind: Full, From: from, IDs: &ids, Started: schemas.InstantOf(now())}
 		if suspects != nil {
 			r.Kind, r.Suspects = Lookup, suspects
 		}
 		done := false
 		err := safely("reading", func() error {
 			return s.Read(ctx, r, func(b Batch) error {
-				take(b.Rows, b.Rejects)
 				done = done || b.Done != nil && (r.Kind == Lookup || b.Done.Complete)
-				return nil
+				return take(b.Rows, b.Rejects)
 			})
 		})
 		if err == nil && !done {

@@ -93,9 +93,8 @@ func (r *repair) recheck(ctx context.Context, stop <-chan struct{}) (rejects []s
 	if len(looked.Rows) > 0 {
 		request := Request{Kind: Lookup, Suspects: looked.Rows, Started: schemas.InstantOf(r.cfg.Now())}
 		err = r.reader.read(ctx, stop, request, func(b Batch) error {
-			looked.Take(b.Rows, b.Rejects)
 			everywhere = b.Done == nil || b.Done.Complete
-			return nil
+			return looked.Take(b.Rows, b.Rejects)
 		})
 		if err != nil {
 			return nil, false, err

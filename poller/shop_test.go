@@ -278,7 +278,7 @@ func (s *shop) commit(tx watermark.Transaction) error {
 	return nil
 }
 
-func (s *shop) readTopic(_ context.Context, from []int64,
+func (s *shop) readTopic(_ context.Context, from []int64, wanted func(int64) bool,
 	fold func(watermark.Published) error) ([]int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -287,6 +287,9 @@ func (s *shop) readTopic(_ context.Context, from []int64,
 		at = from[0]
 	}
 	for _, r := range s.topic[at:] {
+		if wanted != nil && !wanted(r.ID) {
+			continue
+		}
 		if err := fold(r.Published); err != nil {
 			return nil, err
 		}

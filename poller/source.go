@@ -38,8 +38,9 @@ const (
 	Pass Kind = iota
 	// CompletePass is a Pass that must reach back to From.
 	CompletePass
-	// Full reads every row created or updated at or after From along a dimension that never changes (Postgres:
-	// id; REST: created_*). It settles nothing. Rows without a usable updated_at are in it.
+	// Full reads every row with one of IDs that was created or updated at or after From, along a dimension that
+	// never changes (Postgres: id, in this order; REST: created_*). It settles nothing. Rows without a usable
+	// updated_at are in it.
 	Full
 	// Lookup reads the rows named in Suspects once more, and maybe others. It settles nothing.
 	Lookup
@@ -59,11 +60,16 @@ type Request struct {
 	Started schemas.Instant
 	// Suspects are the rows of a Lookup.
 	Suspects []Suspect
+	// IDs, of a Full, are the ids to read; nil: every one. A source that reads by day may give more.
+	IDs *IDRange
 }
 
 // Suspect is a row to look at again: its id, and days on which a source that is read by day finds it
 // (UpdatedAt, CreatedAt; MinInstant where unknown).
 type Suspect = compare.Suspect
+
+// IDRange is a range of ids.
+type IDRange = compare.Range
 
 // Batch is a part of a read: what one transaction publishes, or less.
 type Batch struct {

@@ -70,7 +70,7 @@ func (s *sweeps) yield(ctx context.Context) error {
 	}
 }
 
-func (s *sweeps) topic(ctx context.Context, from []int64,
+func (s *sweeps) topic(ctx context.Context, from []int64, wanted func(int64) bool,
 	fold func(watermark.Published) error) ([]int64, error) {
 	// Else it is the repair, in the poller's own goroutine: nothing happens in between.
 	if s.w.poller.sweeper.inHand.working != nil {
@@ -78,7 +78,7 @@ func (s *sweeps) topic(ctx context.Context, from []int64,
 			return nil, err
 		}
 	}
-	return s.w.readTopic(ctx, from, fold)
+	return s.w.readTopic(ctx, from, wanted, fold)
 }
 
 // Read is Source's, row by row: between two rows anything may happen. Now and then it shows a row as it was

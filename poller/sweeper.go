@@ -195,11 +195,12 @@ func (s *sweeper) newComparison(f *finding) *compare.Comparison {
 	read, createdAt := CompareSource(c.Sweep.Source(), c.Start, c.Now), CreatedAtIn(c.Resource)
 	return compare.New(compare.Config{
 		Start: c.Start, CreatedAt: createdAt, Now: c.Now, MaxSuspects: c.Sweep.MaxSuspects, Topic: c.Sweep.Topic,
-		Source: func(ctx context.Context, suspects []Suspect, take func([]schemas.Record, []schemas.Reject)) error {
-			return read(ctx, suspects, func(rows []schemas.Record, rejects []schemas.Reject) {
+		Memory: 1 << 40,
+		Source: func(ctx context.Context, ids compare.Range, suspects []Suspect, take compare.Take) error {
+			return read(ctx, ids, suspects, func(rows []schemas.Record, rejects []schemas.Reject) error {
 				c.Metrics.RowsRead.Add(float64(len(rows) + len(rejects)))
 				f.note(rows, rejects, createdAt)
-				take(rows, rejects)
+				return take(rows, rejects)
 			})
 		},
 	})

@@ -73,21 +73,30 @@ type rowReader struct {
 	registry *registry.Client
 	target   target // its ids are 0 where they are unknown
 	home     func(*kgo.Record) int32
+	wanted   func(id int64) bool // nil: every id is
 	byID     map[int]*schemas.ValueReader
 }
 
 func newRowReader(c *Cluster, t target, partitions int) *rowReader {
-	return &rowReader{c.cfg.Registry, t, partitionsOf(partitions), make(map[int]*schemas.ValueReader)}
+	return &rowReader{registry: c.cfg.Registry, target: t, home: partitionsOf(partitions),
+		byID: make(map[int]*schemas.ValueReader)}
 }
 
+// errUnwanted: the record's id is not among those that are wanted.
+var errUnwanted = errors.New("not wanted")
+
 // read decodes a record as far as it is ours. The error is errNotOurs for its key (p.Foreign), its partition
-// (p.Stray) or else its value; or a *RefusedError for its key; or the registry's, which may pass.
+// (p.Stray) or else its value; errUnwanted for its id; or a *RefusedError for its key; or the registry's,
+// which may pass.
 func (r *rowReader) read(ctx context.Context, record *kgo.Record) (p watermark.Published, err error) {
 	p = watermark.Published{Tombstone: record.Value == nil, Time: schemas.InstantOf(record.Timestamp),
 		Partition: record.Partition}
 	if p.ID, err = r.target.id(record); err != nil {
 		p.Foreign = errors.Is(err, errNotOurs)
 		return p, err
+	}
+	if r.wanted != nil && !r.wanted(p.ID) {
+		return p, errUnwanted
 	}
 	if r.home(record) != record.Partition {
 		p.Stray = true
@@ -136,12 +145,13 @@ func (r *rowReader) of(ctx context.Context, id int) (*schemas.ValueReader, error
 	return reader, err
 }
 
-// ReadTopic gives the committed records of r's topic to fold, from the offsets in from (by partition; nil:
-// all there are) to where the topic ends now, in offset order within a partition, and returns those ends. It
-// waits for open transactions. A value that is not ours is given as a version that equals none: a comparison
-// must see that something stands there. Keys that are not ours, or not in their partition, are given as
-// Foreign and Stray.
-func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int64,
+// ReadTopic gives the committed records of r's topic with wanted ids (nil: of every id) to fold, from the
+// offsets in from (by partition; nil: all there are) to where the topic ends now, in offset order within a
+// partition, and returns those ends. What is not wanted costs little: its value is not decoded. It waits for
+// open transactions. A value that is not ours is given as a version that equals none: a comparison must see
+// that something stands there. Keys that are not ours, or not in their partition, are given as Foreign and
+// Stray.
+func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int64, wanted func(int64) bool,
 	fold func(watermark.Published) error) (ends []int64, err error) {
 	topic := c.Topic(r.Name)
 	spans, err := c.meta.toHighWatermark(ctx, topic)
@@ -156,9 +166,12 @@ func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int6
 		}
 	}
 	rows := newRowReader(c, target{resource: r}, len(spans))
+	rows.wanted = wanted
 	err = readLog(ctx, c, topic, spans, func(record *kgo.Record) error {
 		p, err := rows.read(ctx, record)
 		switch {
+		case errors.Is(err, errUnwanted):
+			return nil
 		case err == nil, p.Foreign, p.Stray:
 		case errors.Is(err, errNotOurs):
 			p.UpdatedAt, p.CreatedAt = schemas.MinInstant, schemas.MinInstant
@@ -213,6 +226,17 @@ func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, fromBeginning bo
 		}
 		return each(t)
 	})
+}
+
+// Records is about how many records r's topic holds, older versions and the markers of transactions included:
+// it has no more rows than that.
+func Records(ctx context.Context, c *Cluster, resource string) (int64, error) {
+	spans, err := c.meta.toHighWatermark(ctx, c.Topic(resource))
+	var n int64
+	for _, s := range spans {
+		n += max(0, s.to-s.from)
+	}
+	return n, err
 }
 
 // RecordsSince is about how many records of a resource's topic a replay from a time on repeats: what stands

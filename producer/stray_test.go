@@ -42,7 +42,7 @@ func TestARecordInAPartitionWhereItsKeyDoesNotBelongIsNotTheRowsAndCanBeTakenOut
 
 	read := func() (rows map[int64]watermark.Published, strays []watermark.Published) {
 		rows = map[int64]watermark.Published{}
-		if _, err := producer.ReadTopic(s.ctx(), c, s.orders(), nil, func(p watermark.Published) error {
+		if _, err := producer.ReadTopic(s.ctx(), c, s.orders(), nil, nil, func(p watermark.Published) error {
 			if p.Stray {
 				strays = append(strays, p)
 			} else {

@@ -28,7 +28,9 @@ without one, rows that changed since it stopped do differ.
 
 Rows that cannot be published (dead letters) count apart and are no difference. PostgreSQL is read by id,
 REST by day of creation. Over REST it sends at most store.max_requests_per_second, beside what the running
-instance sends: both share the rate that the service allows the key. It takes 24 bytes of memory a row.
+instance sends: both share the rate that the service allows the key. It takes sweep.memory at most. A table
+that needs more is read in parts, ranges of ids; over REST, which cannot be, it is an error that says how much
+is needed (about 24 MiB a million rows).
 
 Exit status: 0 identical, 3 different, 1 could not tell (and none is known to differ), 2 wrong usage or
 configuration.
@@ -76,6 +78,9 @@ many to be looked at again), foreign (records whose key is no row's), seconds.`,
 // showReading shows how far the comparison of a resource is. The rows of the topic are the best guess of how
 // many the service has.
 func showReading(progress *terminal.Progress, resource string, p compare.Progress) {
+	if p.Parts > 1 {
+		resource += fmt.Sprintf(", part %d of about %d", p.Part, p.Parts)
+	}
 	if p.SourceRows == 0 {
 		progress.Show(resource+": reading the topic", p.TopicRows, 0)
 	} else {

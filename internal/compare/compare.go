@@ -1,8 +1,8 @@
 // Package compare finds where a topic and its source differ, while rows go on changing in both.
 //
-//	First    reads the topic in full, then the source in full, along a dimension that never changes. What
-//	         differs is a suspect. Most suspects are only under way: read from the source before their upsert
-//	         came, or published between the two readings.
+//	First    reads the topic, then the source, along a dimension that never changes. What differs is a
+//	         suspect. Most suspects are only under way: read from the source before their upsert came, or
+//	         published between the two readings.
 //	  |      (the pipeline gets some time)
 //	Look     reads the topic on, then looks the suspects up in the source. A suspect is cleared when the
 //	         topic's newest record is a version that the source showed in any reading: the pipeline
@@ -13,16 +13,32 @@
 // A record that somebody else put into the topic is never such a version, however new it calls itself: so it
 // is found.
 //
-// Comparing changes nothing. It takes 24 bytes a row during First, and later what the suspects take.
+// # Parts
+//
+// Config.Memory bounds what a comparison takes, whatever the number of rows. A row takes 16 bytes during
+// First. Where a table needs more and its source can be read by id, it is compared in parts, ranges of ids
+// [a, b]. Each takes one First: one scan of the topic, and one reading of these ids of the source.
+//
+// Nobody knows beforehand where ids lie. So a part begins as all ids from a on. When the topic's rows fill
+// the memory, those with the highest eighth of the ids that are held go, and b comes to lie below them; what
+// is above is passed over from then on. In the end all rows of [a, b] are held, because nothing below b ever
+// went, and the memory is full by seven eighths or more. The next part begins at b+1, and the last one ends
+// at the highest id there is. So the parts cover every id once, however the ids are spread, and a table of n
+// rows takes at most n*16 bytes / (7/8 of the room) parts, and one.
+//
+// A source that cannot be read by id has one part, and an error where that does not fit.
+//
+// Comparing changes nothing.
 package compare
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
-	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -42,17 +58,30 @@ type Config struct {
 	Now         func() time.Time
 	// MaxSuspects bounds how many rows are looked at again; 0: 100,000.
 	MaxSuspects int
+	// Memory bounds what the comparison takes, in bytes, with what the source holds of a batch; 0: 128 MiB.
+	Memory int64
+	// Records is at most how many rows the topic holds, about; nil: a million.
+	Records func(ctx context.Context) (int64, error)
+	// ByID: the source reads ranges of ids, in the order of ids. From is the first id to compare.
+	ByID bool
+	From int64
+	// Cut: a part ends where more rows of the source differ than are looked at again; the next part goes on
+	// there. For callers that deal with a part's suspects before the next.
+	Cut bool
 }
 
-// TopicReader folds the newest committed records of the topic, from the given offsets on (nil: all of them),
-// and returns where the topic ends.
-type TopicReader func(ctx context.Context, from []int64,
+// TopicReader folds the newest committed records of the topic with an id that is wanted (nil: every one),
+// from the given offsets on (nil: all of them), and returns where the topic ends.
+type TopicReader func(ctx context.Context, from []int64, wanted func(id int64) bool,
 	fold func(watermark.Published) error) (ends []int64, err error)
 
-// SourceReader gives to take every row of the source (suspects is nil), or at least those suspects that
-// exist. The rows are valid until take returns. It fails where it cannot be sure to have met every row.
-type SourceReader func(ctx context.Context, suspects []Suspect,
-	take func(rows []schemas.Record, rejects []schemas.Reject)) error
+// SourceReader gives to take every row of the source with these ids (suspects is nil), and maybe others; or
+// at least those suspects that exist. The rows are valid until take returns. It fails where it cannot be sure
+// to have met every row, and with take's error.
+type SourceReader func(ctx context.Context, ids Range, suspects []Suspect, take Take) error
+
+// Take takes a batch of what a source shows.
+type Take func(rows []schemas.Record, rejects []schemas.Reject) error
 
 // Suspect is a row to look at again. A source that is read by day finds it on one of these days; MinInstant:
 // unknown.
@@ -107,38 +136,75 @@ type Report struct {
 	Foreign int
 }
 
-// Comparison compares one resource, once. It is for one goroutine at a time.
+// Comparison compares one resource, once, part by part. It is for one goroutine at a time.
 type Comparison struct {
 	cfg         Config
-	ends        []int64 // how far the topic was read
+	part        Range   // the last one that was read
+	next        int64   // where the next one begins
+	more        bool    // there is one
+	parts       int     // that were begun
+	ends        []int64 // how far the topic was read for every suspect
 	deadLetters map[int64]bool
 	counted     map[int64]bool // rows of the source that are counted as dead letters
 	suspects    map[int64]*suspect
-	untracked   map[Kind]int // rows beyond MaxSuspects, by how they differed
+	kept        int          // bytes of the suspects
+	untracked   map[Kind]int // rows that were too many to look at again, by how they differed
 	report      Report
 }
+
+const defaultMemory = 128 << 20
 
 // New prepares a comparison.
 func New(cfg Config) *Comparison {
 	if cfg.MaxSuspects == 0 {
 		cfg.MaxSuspects = 100_000
 	}
+	if cfg.Memory == 0 {
+		cfg.Memory = defaultMemory
+	}
+	if cfg.Records == nil {
+		cfg.Records = func(context.Context) (int64, error) { return 1_000_000, nil }
+	}
+	if !cfg.ByID {
+		cfg.From = math.MinInt64
+	}
 	if cfg.DeadLetters == nil {
 		cfg.DeadLetters = func(context.Context) (map[int64]bool, error) { return nil, nil }
 	}
-	return &Comparison{cfg: cfg, counted: map[int64]bool{}, suspects: map[int64]*suspect{},
-		untracked: map[Kind]int{}}
+	return &Comparison{cfg: cfg, next: cfg.From, more: true, counted: map[int64]bool{},
+		suspects: map[int64]*suspect{}, untracked: map[Kind]int{}}
 }
 
-// First reads both in full. It calls progress now and then.
+// First reads the next part of both. It calls progress now and then. After an error only a new Comparison can
+// read that part.
 func (c *Comparison) First(ctx context.Context, progress func(Progress)) (err error) {
 	if c.deadLetters, err = c.cfg.DeadLetters(ctx); err != nil {
 		return err
 	}
-	first := firstReading{c: c, progress: progress, topic: rowset.New(0), absent: rowset.New(0),
-		strays: map[int64][]int32{}}
-	return first.read(ctx)
+	records, err := c.cfg.Records(ctx)
+	if err != nil {
+		return err
+	}
+	table, err := newRowTable(int(min(records, math.MaxInt32)), int(tableShare(c.cfg.Memory)))
+	if err != nil {
+		return fmt.Errorf("%d bytes of memory: %w", tableShare(c.cfg.Memory), err)
+	}
+	c.parts++
+	first := firstReading{c: c, progress: progress, part: Range{c.next, math.MaxInt64}, table: table,
+		records: records, strays: map[int64][]int32{}}
+	defer func() { first.table.free() }()
+	if err := first.read(ctx); err != nil {
+		return err
+	}
+	c.part = first.part
+	if c.more = c.part.Last < math.MaxInt64; c.more {
+		c.next = c.part.Last + 1
+	}
+	return nil
 }
+
+// Part is the ids that the last First read. more: there are ids above them, for another First.
+func (c *Comparison) Part() (ids Range, more bool) { return c.part, c.more }
 
 // Look looks at the suspects again: in the topic, then those that differ still in the source.
 //
@@ -154,7 +220,7 @@ func (c *Comparison) Look(ctx context.Context) error {
 		return err
 	}
 	found := NewLookup(suspects)
-	if err := c.cfg.Source(ctx, suspects, found.Take); err != nil {
+	if err := c.cfg.Source(ctx, everyID, suspects, found.Take); err != nil {
 		return err
 	}
 	return c.Apply(ctx, found)
@@ -162,16 +228,27 @@ func (c *Comparison) Look(ctx context.Context) error {
 
 // CatchUp is the first half of Look, for a caller that asks the source itself: it reads the topic on and
 // returns the suspects that remain. Apply is the second half.
+//
+// First keeps too little of a row to say what the topic has of it, only that it is another version. Most
+// suspects are delivered by the time that this looks, and it has read what the topic has of them. For the
+// others it reads the topic once more.
 func (c *Comparison) CatchUp(ctx context.Context) ([]Suspect, error) {
 	if len(c.suspects) == 0 {
 		return nil, nil
 	}
-	ends, err := c.cfg.Topic(ctx, c.ends, c.fold)
+	isSuspect := func(id int64) bool { return c.suspects[id] != nil }
+	ends, err := c.cfg.Topic(ctx, c.ends, isSuspect, c.fold)
 	if err != nil {
 		return nil, err
 	}
 	c.ends = ends
 	c.clear((*suspect).delivered)
+	if unread := func(s *suspect) bool { return s.inTopic && !s.topicRead }; c.some(unread) {
+		if c.ends, err = c.cfg.Topic(ctx, nil, isSuspect, c.fold); err != nil {
+			return nil, err
+		}
+		c.clear((*suspect).delivered)
+	}
 	var list []Suspect
 	for _, id := range slices.Sorted(maps.Keys(c.suspects)) {
 		list = append(list, c.suspects[id].toLookUp(id))
@@ -179,7 +256,7 @@ func (c *Comparison) CatchUp(ctx context.Context) ([]Suspect, error) {
 	return list, nil
 }
 
-// Apply takes what the source showed of the suspects that CatchUp returned.
+// Apply takes what the source showed of suspects that CatchUp returned, all of them or some.
 func (c *Comparison) Apply(ctx context.Context, found *Lookup) (err error) {
 	if c.deadLetters, err = c.cfg.DeadLetters(ctx); err != nil {
 		return err
@@ -187,15 +264,28 @@ func (c *Comparison) Apply(ctx context.Context, found *Lookup) (err error) {
 	underWay := map[*suspect]bool{}
 	for id, s := range c.suspects {
 		rows := found.versions[id]
-		if found.unpublishable(id) || c.deadLetters[id] && len(rows) > 0 {
+		switch {
+		case !found.wanted[id]:
+		case found.unpublishable(id), c.deadLetters[id] && len(rows) > 0:
 			c.countDeadLetter(id)
-			delete(c.suspects, id)
-		} else {
+			c.Forget(id)
+		default:
+			c.kept -= s.size()
 			underWay[s] = s.update(c.cfg, rows)
+			c.kept += s.size()
 		}
 	}
 	c.clear(func(s *suspect) bool { return s.delivered() || underWay[s] })
 	return nil
+}
+
+func (c *Comparison) some(which func(*suspect) bool) bool {
+	for _, s := range c.suspects {
+		if which(s) {
+			return true
+		}
+	}
+	return false
 }
 
 // fold takes a record of the topic that may be newer than what is known. A value that is not ours has no
@@ -212,26 +302,35 @@ func (c *Comparison) clear(which func(*suspect) bool) {
 	for id, s := range c.suspects {
 		if which(s) {
 			c.report.InFlight++
-			delete(c.suspects, id)
+			c.Forget(id)
 		}
 	}
 }
 
 // suspect returns the suspect id, and makes it if there is room; nil: there is none.
-func (c *Comparison) suspect(id int64, inTopic bool, v rowset.Version, strays []int32) *suspect {
+func (c *Comparison) suspect(id int64, inTopic bool, v version, strays []int32) *suspect {
 	s := c.suspects[id]
-	if s == nil && len(c.suspects) < c.cfg.MaxSuspects {
-		v.Marked = false
-		s = &suspect{inTopic: inTopic, topic: v, created: schemas.MinInstant, since: c.cfg.Now(), strays: strays}
+	if s == nil && c.room() {
+		s = &suspect{inTopic: inTopic, topic: v, millis: schemas.MinInstant.Millis(),
+			created: schemas.MinInstant, since: c.cfg.Now(), strays: strays}
 		c.suspects[id] = s
+		c.kept += s.size()
 	}
 	return s
+}
+
+// room says whether there is any for another suspect.
+func (c *Comparison) room() bool {
+	return len(c.suspects) < c.cfg.MaxSuspects && (c.kept < int(suspectsShare(c.cfg.Memory)) ||
+		len(c.suspects) == 0)
 }
 
 // countDeadLetter counts a row once.
 func (c *Comparison) countDeadLetter(id int64) {
 	if !c.counted[id] {
-		c.counted[id] = true
+		if len(c.counted) < c.cfg.MaxSuspects { // beyond, a row that is shown twice counts twice
+			c.counted[id] = true
+		}
 		c.report.DeadLetters++
 	}
 }
@@ -240,7 +339,12 @@ func (c *Comparison) countDeadLetter(id int64) {
 func (c *Comparison) Suspects() int { return len(c.suspects) }
 
 // Forget drops a suspect that the caller has dealt with.
-func (c *Comparison) Forget(id int64) { delete(c.suspects, id) }
+func (c *Comparison) Forget(id int64) {
+	if s := c.suspects[id]; s != nil {
+		c.kept -= s.size()
+		delete(c.suspects, id)
+	}
+}
 
 // Differences returns what differs still, by id.
 func (c *Comparison) Differences() []Difference {
@@ -249,6 +353,15 @@ func (c *Comparison) Differences() []Difference {
 		found = append(found, c.suspects[id].difference(id))
 	}
 	return found
+}
+
+// Difference returns how the row id differs; false: it does not.
+func (c *Comparison) Difference(id int64) (Difference, bool) {
+	s := c.suspects[id]
+	if s == nil {
+		return Difference{}, false
+	}
+	return s.difference(id), true
 }
 
 // Count is how many rows differ, by kind. It includes those that were too many to look at again.

@@ -2,71 +2,128 @@ package compare
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
-	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
-// Progress is how far First has come: it reads the topic, then the source.
-type Progress struct{ TopicRows, SourceRows int }
+// Progress is how far First has come: it reads the topic, then the source. Both count the rows of the part,
+// the Part-th of about Parts.
+type Progress struct{ Part, Parts, TopicRows, SourceRows int }
 
 // progressEvery is how many records of the topic pass between two reports of progress.
 const progressEvery = 10_000
 
-// firstReading is the first reading of both sides in full. What it knows of each row goes when it is over:
-// the looks need only the suspects.
+// firstReading is the first reading of both sides, of one part. What it knows of each row goes when it is
+// over: the looks need only the suspects.
 type firstReading struct {
 	c        *Comparison
 	progress func(Progress)
-	// topic has the newest record of each id, marked where the source has the row too. absent has the source's
-	// other rows.
-	topic, absent *rowset.Set
+	part     Range // its end comes down when the table is full
+	// table has the topic's rows. Where the source is not read by id, it has the source's other rows too.
+	table *rowTable
 	// strays are the partitions with a record that does not belong there, for at most MaxSuspects rows.
 	strays map[int64][]int32
+
+	records, folded int64 // of the topic: about how many there are, and how many of the part were read
+	sourceRows      int
+	highest         int64 // the last id that the source showed, where it is read by id
+	shown           bool  // it showed one
 }
 
-func (f *firstReading) read(ctx context.Context) (err error) {
+// errCut ends the reading of the source where a part ends early.
+var errCut = errors.New("enough differs for a part")
+
+func (f *firstReading) read(ctx context.Context) error {
 	c := f.c
-	n := 0
-	c.ends, err = c.cfg.Topic(ctx, nil, func(p watermark.Published) error {
-		f.fold(p)
-		if n++; n%progressEvery == 0 {
-			f.progress(Progress{TopicRows: f.topic.Len()})
-		}
-		return nil
-	})
+	wanted := func(id int64) bool { return f.part.Holds(id) }
+	ends, err := c.cfg.Topic(ctx, nil, wanted, f.fold)
 	if err != nil {
 		return err
 	}
-	c.report.TopicRows = f.topic.Len()
-	err = c.cfg.Source(ctx, nil, func(rows []schemas.Record, rejects []schemas.Reject) {
-		for i := range rows {
-			f.meet(&rows[i])
+	if c.ends == nil {
+		c.ends = ends // the suspects of an earlier part know the topic up to an earlier end
+	}
+	topicRows := f.table.n
+	err = c.cfg.Source(ctx, f.part, nil, func(rows []schemas.Record, rejects []schemas.Reject) error {
+		var err error
+		for i := 0; i < len(rows) && err == nil; i++ {
+			err = f.meet(&rows[i])
 		}
-		for i := range rejects {
+		for i := range rejects { // also where the part was cut: some lie below
 			f.meetReject(&rejects[i])
 		}
-		f.progress(Progress{c.report.TopicRows, c.report.SourceRows})
+		f.report(topicRows)
+		return err
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, errCut):
+		topicRows = f.table.n
+	case err != nil:
 		return err
 	}
-	return f.suspectUnmet(ctx)
+	c.report.TopicRows += topicRows
+	c.report.SourceRows += f.sourceRows
+	f.suspectUnmet()
+	return nil
 }
 
-func (f *firstReading) fold(p watermark.Published) {
+func (f *firstReading) report(topicRows int) {
+	plan := NewPlan(f.records, f.c.cfg.Memory, f.c.cfg.ByID)
+	f.progress(Progress{f.c.parts, max(f.c.parts, int(plan.Parts)), topicRows, f.sourceRows})
+}
+
+func (f *firstReading) fold(p watermark.Published) error {
+	if f.folded++; f.folded%progressEvery == 0 {
+		f.report(f.table.n)
+	}
 	switch {
 	case p.Foreign:
-		if !p.Tombstone {
+		if !p.Tombstone && f.part.First == everyID.First { // each part meets them
 			f.c.report.Foreign++
 		}
+	case !f.part.Holds(p.ID):
 	case p.Stray:
 		f.foldStray(p)
 	case p.Tombstone:
-		f.topic.Remove(p.ID)
+		f.table.remove(p.ID)
 	default:
-		f.topic.Put(p.ID, rowset.Version{Millis: p.UpdatedAt.Millis(), Hash: p.Hash})
+		var m mark
+		if p.UpdatedAt < f.c.cfg.Start {
+			m = early
+		}
+		return f.put(p.ID, versionOf(p.UpdatedAt.Millis(), p.Hash), m)
+	}
+	return nil
+}
+
+// put notes a row, and makes room for it if it must.
+func (f *firstReading) put(id int64, v version, m mark) error {
+	for !f.table.put(id, v, m) {
+		if !f.c.cfg.ByID {
+			held := int64(f.table.n)
+			rows := max(held+1, int64(float64(held)*float64(f.records)/float64(max(f.folded, 1))))
+			return fmt.Errorf("there are about %d rows to compare, and this source cannot be read in parts: that "+
+				"takes about %d MiB of memory, and sweep.memory is %d MiB; raise it",
+				rows, Needs(rows)>>20+1, f.c.cfg.Memory>>20)
+		}
+		if f.endBefore(f.table.near(7)); id > f.part.Last {
+			return nil
+		}
+	}
+	return nil
+}
+
+// endBefore lets the part end before id.
+func (f *firstReading) endBefore(id int64) {
+	f.part.Last = id - 1
+	f.table.removeFrom(id)
+	for stray := range f.strays {
+		if stray >= id {
+			delete(f.strays, stray)
+		}
 	}
 }
 
@@ -86,49 +143,61 @@ func (f *firstReading) foldStray(p watermark.Published) {
 }
 
 // meet takes one row of the source. A source may repeat a row.
-func (f *firstReading) meet(row *schemas.Record) {
-	c, version := f.c, versionOf(row)
-	inTopic, known := f.topic.Get(row.ID)
-	if !known && row.UpdatedAt < c.cfg.Start {
-		return // the reading includes it by its created_at; by its updated_at the topic does not
+func (f *firstReading) meet(row *schemas.Record) error {
+	c, id := f.c, row.ID
+	if !f.part.Holds(id) {
+		return nil
 	}
-	first := f.count(row.ID, inTopic, known)
+	inTopic, marks, known := f.table.get(id)
+	if known = known && marks&absent == 0; !known && row.UpdatedAt < c.cfg.Start {
+		return nil // the reading includes it by its created_at; by its updated_at the topic does not
+	}
+	equal := known && inTopic == versionOfRow(row) && len(f.strays[id]) == 0
+	letter := c.deadLetters[id] // its content is good, but it is too large to publish
+	if !equal && !letter && c.cfg.Cut && c.cfg.ByID && id > f.part.First && c.suspects[id] == nil && !c.room() {
+		f.endBefore(id)
+		return errCut
+	}
+	first, err := f.count(id, inTopic, marks)
 	switch {
-	case known && inTopic.Equal(version.Millis, version.Hash) && len(f.strays[row.ID]) == 0:
-	case c.deadLetters[row.ID]:
-		c.countDeadLetter(row.ID) // its content is good, but it is too large to publish
+	case err != nil:
+		return err
+	case equal:
+	case letter:
+		c.countDeadLetter(id)
 	default:
-		if s := c.suspect(row.ID, known, inTopic, f.strays[row.ID]); s != nil {
+		if s := c.suspect(id, known, inTopic, f.strays[id]); s != nil {
+			c.kept -= s.size()
 			s.show(c.cfg, row)
+			c.kept += s.size()
 		} else if first && known {
 			c.untracked[Stale]++
 		} else if first {
 			c.untracked[Missing]++
 		}
 	}
+	return nil
 }
 
-// count counts a row of the source once.
-func (f *firstReading) count(id int64, inTopic rowset.Version, known bool) (first bool) {
-	if known {
-		first = f.mark(id, inTopic)
-	} else if _, again := f.absent.Get(id); !again {
-		first = true
-		f.absent.Put(id, rowset.Version{})
+// count counts a row of the source once. By id a row that comes again is not above the one before it;
+// otherwise the table has to know it.
+func (f *firstReading) count(id int64, v version, m mark) (first bool, err error) {
+	if known := m&used != 0; known {
+		if first = m&met == 0; first {
+			f.table.put(id, v, m|met)
+		}
+	} else if f.c.cfg.ByID {
+		first = !f.shown || id > f.highest
+	} else {
+		first, err = true, f.put(id, 0, absent|met)
+	}
+	if !f.shown || id > f.highest {
+		f.highest, f.shown = id, true
 	}
 	if first {
-		f.c.report.SourceRows++
+		f.sourceRows++
 	}
-	return first
-}
-
-// mark notes that the source has id, which is in the topic. It says whether this is new.
-func (f *firstReading) mark(id int64, v rowset.Version) (first bool) {
-	if first = !v.Marked; first {
-		v.Marked = true
-		f.topic.Put(id, v)
-	}
-	return first
+	return first, err
 }
 
 // meetReject takes a row of the source that cannot be published: a dead letter, whatever the topic still
@@ -139,39 +208,31 @@ func (f *firstReading) meetReject(r *schemas.Reject) {
 		f.c.report.Nameless++
 		return
 	}
+	if !f.part.Holds(r.ID) {
+		return
+	}
 	f.c.countDeadLetter(r.ID)
-	if v, known := f.topic.Get(r.ID); known {
-		f.mark(r.ID, v)
+	if v, m, known := f.table.get(r.ID); known {
+		f.table.put(r.ID, v, m|met)
 	}
 }
 
-// suspectUnmet makes suspects of the rows that the source did not show, and finds the day on which the source
-// would have each. For that it reads the topic once more: keeping the day of every row would take half as
-// much memory again, for rows that hardly ever exist.
-func (f *firstReading) suspectUnmet(ctx context.Context) error {
-	c, found := f.c, false
-	suspect := func(id int64, inTopic bool, v rowset.Version) {
-		found = true
+// suspectUnmet makes suspects of the rows that the source did not show.
+func (f *firstReading) suspectUnmet() {
+	c := f.c
+	suspect := func(id int64, inTopic bool, v version) {
 		if c.suspect(id, inTopic, v, f.strays[id]) == nil {
 			c.untracked[Extra]++
 		}
 	}
-	f.topic.Each(func(id int64, v rowset.Version) {
-		if !v.Marked && v.Millis >= c.cfg.Start.Millis() {
-			suspect(id, true, v)
+	f.table.each(func(e []byte) {
+		if state := stateAt(e); mark(state)&(met|early) == 0 {
+			suspect(idAt(e), true, version(state>>markBits))
 		}
 	})
 	for id := range f.strays { // of rows that neither the source has nor their own partition
 		if c.suspects[id] == nil {
-			suspect(id, false, rowset.Version{Millis: schemas.MinInstant.Millis()})
+			suspect(id, false, 0)
 		}
 	}
-	if !found {
-		return nil
-	}
-	ends, err := c.cfg.Topic(ctx, nil, c.fold)
-	if err == nil {
-		c.ends = ends
-	}
-	return err
 }

@@ -36,8 +36,8 @@ func (l *Lookup) Also(s Suspect) {
 	}
 }
 
-// Take takes a batch of what the source shows. Rows that nobody asked for it passes over.
-func (l *Lookup) Take(rows []schemas.Record, rejects []schemas.Reject) {
+// Take takes a batch of what the source shows. Rows that nobody asked for it passes over. It never fails.
+func (l *Lookup) Take(rows []schemas.Record, rejects []schemas.Reject) error {
 	for _, row := range rows {
 		if suspect, wanted := l.wanted[row.ID]; suspect {
 			row.Value = slices.Clone(row.Value)
@@ -52,6 +52,7 @@ func (l *Lookup) Take(rows []schemas.Record, rejects []schemas.Reject) {
 			l.rejects[r.ID] = r
 		}
 	}
+	return nil
 }
 
 // Rejects returns the rows that cannot be published.

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -13,15 +12,27 @@ import (
 type suspect struct {
 	// shown are the versions that the source showed. row is the one that it shows, since when; nil: it does not
 	// show the row.
-	shown []rowset.Version
+	shown []version
 	row   *schemas.Record
 	since time.Time
-	// topic is the topic's newest record, if there is one (inTopic).
-	inTopic bool
-	topic   rowset.Version
-	created schemas.Instant
+	// topic is the version of the topic's newest record, if there is one (inTopic). topicRead: that record was
+	// read again, so millis is its updated_at.
+	inTopic   bool
+	topic     version
+	topicRead bool
+	millis    int64
+	created   schemas.Instant
 	// strays are the partitions with a record of the row that does not belong there.
 	strays []int32
+}
+
+// size is about how many bytes s takes.
+func (s *suspect) size() int {
+	n := 400 + 8*len(s.shown) + 4*len(s.strays)
+	if s.row != nil {
+		n += len(s.row.Value)
+	}
+	return n
 }
 
 func (s *suspect) kind() Kind {
@@ -38,7 +49,7 @@ func (s *suspect) difference(id int64) Difference {
 	d := Difference{Kind: s.kind(), ID: id, Row: s.row, Since: s.since, CreatedAt: s.created,
 		Strays: slices.Clone(s.strays)}
 	if s.inTopic {
-		d.TopicMillis = s.topic.Millis
+		d.TopicMillis = s.millis
 	}
 	return d
 }
@@ -48,8 +59,8 @@ func (s *suspect) toLookUp(id int64) Suspect {
 	updated := schemas.MinInstant
 	if s.row != nil {
 		updated = s.row.UpdatedAt
-	} else if s.topic.Millis != schemas.MinInstant.Millis() {
-		updated = schemas.InstantOfMillis(s.topic.Millis)
+	} else if s.millis != schemas.MinInstant.Millis() {
+		updated = schemas.InstantOfMillis(s.millis)
 	}
 	return Suspect{ID: id, UpdatedAt: updated, CreatedAt: s.created}
 }
@@ -63,7 +74,8 @@ func (s *suspect) fold(p watermark.Published) {
 	if s.inTopic = !p.Tombstone; !s.inTopic {
 		return
 	}
-	s.topic = rowset.Version{Millis: p.UpdatedAt.Millis(), Hash: p.Hash}
+	s.millis, s.topicRead = p.UpdatedAt.Millis(), true
+	s.topic = versionOf(s.millis, p.Hash)
 	if p.CreatedAt > schemas.MinInstant && s.row == nil {
 		s.created = p.CreatedAt
 	}
@@ -85,7 +97,7 @@ func foldStray(partitions []int32, p watermark.Published) []int32 {
 // source may show an older one beside it.
 func (s *suspect) show(cfg Config, row *schemas.Record) {
 	v := s.note(row)
-	if s.row == nil || row.UpdatedAt >= s.row.UpdatedAt && versionOf(s.row) != v {
+	if s.row == nil || row.UpdatedAt >= s.row.UpdatedAt && versionOfRow(s.row) != v {
 		s.become(cfg, row)
 	}
 }
@@ -110,17 +122,17 @@ func (s *suspect) update(cfg Config, found []schemas.Record) (underWay bool) {
 		}
 	}
 	before := s.row
-	if before != nil && versionOf(before) == versionOf(newest) {
+	if before != nil && versionOfRow(before) == versionOfRow(newest) {
 		return false
 	}
 	s.become(cfg, newest)
 	return before != nil && s.inTopic && len(s.strays) == 0 &&
-		before.UpdatedAt.Millis() <= s.topic.Millis && s.topic.Millis < newest.UpdatedAt.Millis()
+		before.UpdatedAt.Millis() <= s.millis && s.millis < newest.UpdatedAt.Millis()
 }
 
 // note remembers that the source showed this version.
-func (s *suspect) note(row *schemas.Record) rowset.Version {
-	v := versionOf(row)
+func (s *suspect) note(row *schemas.Record) version {
+	v := versionOfRow(row)
 	if !slices.Contains(s.shown, v) {
 		s.shown = append(s.shown, v)
 	}
@@ -146,9 +158,9 @@ func (s *suspect) delivered() bool {
 	if !s.inTopic {
 		return s.row == nil
 	}
-	return slices.ContainsFunc(s.shown, func(v rowset.Version) bool { return s.topic.Equal(v.Millis, v.Hash) })
+	return slices.Contains(s.shown, s.topic)
 }
 
-func versionOf(row *schemas.Record) rowset.Version {
-	return rowset.Version{Millis: row.UpdatedAt.Millis(), Hash: schemas.Hash(row.Value)}
+func versionOfRow(row *schemas.Record) version {
+	return versionOf(row.UpdatedAt.Millis(), schemas.Hash(row.Value))
 }

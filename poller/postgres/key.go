@@ -19,6 +19,14 @@ type key struct{ at, id int64 }
 // beforeAll is the place before every row.
 var beforeAll = key{at: math.MinInt64, id: math.MinInt64}
 
+// beforeID is the place before the row id, in the order of ids.
+func beforeID(id int64) key {
+	if id == math.MinInt64 {
+		return beforeAll
+	}
+	return key{at: 0, id: id - 1} // at says nothing in this order, but that this is not beforeAll
+}
+
 // keyAt is the place before every row stamped from or later, except a row of the smallest int64 as its id.
 // MinInstant is before everything, -infinity included.
 func keyAt(from schemas.Instant) key { return key{at: microsOf(from), id: math.MinInt64} }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -66,17 +67,21 @@ func changed(filter rowFilter) query {
 // undated asks for the rows that the order (updated_at, id) never meets: those without updated_at.
 func undated(t *table, k key, limit int) statement { return byID(t, "updated_at IS NULL", k, limit) }
 
-// since asks for every row created or updated at or after from, or without updated_at.
-func since(from schemas.Instant) query {
+// since asks for every row with one of those ids that was created or updated at or after from, or is without
+// updated_at.
+func since(from schemas.Instant, ids poller.IDRange) query {
 	return func(t *table, k key, limit int) statement {
-		if from <= schemas.MinInstant {
-			return byID(t, "true", k, limit)
-		}
-		where := "(updated_at >= $3 OR updated_at IS NULL)"
-		if t.createdOID != 0 {
-			where = "(updated_at >= $3 OR updated_at IS NULL OR created_at >= $4)"
+		where := "id <= $3"
+		if from > schemas.MinInstant && t.createdOID != 0 {
+			where = "id <= $3 AND (updated_at >= $4 OR updated_at IS NULL OR created_at >= $5)"
+		} else if from > schemas.MinInstant {
+			where = "id <= $3 AND (updated_at >= $4 OR updated_at IS NULL)"
 		}
 		s := byID(t, where, k, limit)
+		s.param(oidInt8, int8Param(ids.Last))
+		if from <= schemas.MinInstant {
+			return s
+		}
 		s.param(t.updatedOID, int8Param(microsOf(from)))
 		if t.createdOID != 0 {
 			s.param(t.createdOID, int8Param(microsOf(from)))
@@ -94,10 +99,15 @@ func named(ids []int64) query {
 	}
 }
 
-// byID asks for rows in the order of id, which never changes. Parameters of where begin with $3.
+// byID asks for rows in the order of id, which never changes. Parameters of where begin with $3. Before the
+// smallest int64 there is no other one, so the place before all rows is not an id to be passed.
 func byID(t *table, where string, k key, limit int) statement {
-	const sql = `SELECT %s FROM %s WHERE id > $1 AND %s ORDER BY id LIMIT $2`
-	s := statement{sql: fmt.Sprintf(sql, t.list, t.name, where)}
+	const sql = `SELECT %s FROM %s WHERE id %s $1 AND %s ORDER BY id LIMIT $2`
+	after := ">"
+	if k == beforeAll {
+		after = ">="
+	}
+	s := statement{sql: fmt.Sprintf(sql, t.list, t.name, after, where)}
 	s.param(oidInt8, int8Param(k.id))
 	s.param(oidInt8, int8Param(int64(limit)))
 	return s

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
@@ -116,12 +117,16 @@ func (s *Source) pass(ctx context.Context, r poller.Request, emit func(poller.Ba
 	return nil
 }
 
-// full reads every row from r.From on by id.
+// full reads every row of r.IDs from r.From on by id.
 func (s *Source) full(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
 	s.chunks.activity.says("reading everything, by id")
 	s.chunks.catalogue.forget() // a sweep sees a column that was added
 	done := &poller.Done{Started: r.Started, Complete: true}
-	return s.chunks.unsettled(ctx, since(r.From), beforeAll, done, emit)
+	ids := poller.IDRange{First: math.MinInt64, Last: math.MaxInt64}
+	if r.IDs != nil {
+		ids = *r.IDs
+	}
+	return s.chunks.unsettled(ctx, since(r.From, ids), beforeID(ids.First), done, emit)
 }
 
 // lookup reads the suspects that are still there. Bad chunks are not left out: a row that cannot be published

@@ -2,6 +2,8 @@ package postgres_test
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -34,6 +36,39 @@ func TestAFullReadMeetsEveryRowFromStartOnAndThoseWithoutADate(t *testing.T) {
 	}
 	if !r.done.Complete {
 		t.Error("a full read does not say that it is complete")
+	}
+}
+
+// The lowest id there is comes after no other one.
+func TestAFullReadOfARangeMeetsItsIDsAloneAlsoTheLowestAndTheHighest(t *testing.T) {
+	const low, high = math.MinInt64, math.MaxInt64
+	s := openShop(t, ordersTable)
+	s.exec(fmt.Sprintf("ALTER TABLE orders ALTER COLUMN id TYPE bigint; INSERT INTO orders SELECT id, 1, "+
+		"'Complete', 1, now(), now() FROM unnest('{%d,%d,-1,0,1,%d,%d}'::bigint[]) AS v (id)",
+		low, low+1, high-1, high))
+	for _, test := range []struct {
+		ids  *poller.IDRange
+		want []int64
+	}{
+		{nil, []int64{low, low + 1, -1, 0, 1, high - 1, high}},
+		{&poller.IDRange{First: low, Last: low}, []int64{low}},
+		{&poller.IDRange{First: low + 1, Last: 0}, []int64{low + 1, -1, 0}},
+		{&poller.IDRange{First: 1, Last: high - 1}, []int64{1, high - 1}},
+		{&poller.IDRange{First: high, Last: high}, []int64{high}},
+	} {
+		r := s.readerOf(postgres.SourceConfig{MaxRows: 1})
+		if err := r.read(poller.Request{Kind: poller.Full, From: schemas.MinInstant, IDs: test.ids}); err != nil {
+			t.Fatal(err)
+		}
+		var order []int64
+		for _, b := range r.batches {
+			for _, row := range b.Rows {
+				order = append(order, row.ID)
+			}
+		}
+		if !slices.Equal(order, test.want) || !r.done.Complete {
+			t.Errorf("of %v: %d, want %d", test.ids, order, test.want)
+		}
 	}
 }
 

@@ -56,8 +56,9 @@ func newOwner(c Config, name string, sources *connect.Sources, group *producer.G
 		Interval: c.Settings.Sweep.Interval, Turn: sweeping,
 		Tombstone: c.Settings.Sweep.Deletes == config.Tombstone,
 		Source:    func() poller.Source { return sources.New(o.resource, o.metrics, o.log, nil) },
-		Topic: func(ctx context.Context, from []int64, take func(watermark.Published) error) ([]int64, error) {
-			return producer.ReadTopic(ctx, c.Cluster, o.resource, from, take)
+		Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
+			fold func(watermark.Published) error) ([]int64, error) {
+			return producer.ReadTopic(ctx, c.Cluster, o.resource, from, wanted, fold)
 		},
 	}
 	return o

@@ -57,9 +57,12 @@ func newComparison(c Config, r *schemas.Resource, source poller.Source) *compari
 		compare: compare.Config{
 			Start: start, CreatedAt: poller.CreatedAtIn(r), Now: time.Now,
 			Source: poller.CompareSource(source, start, time.Now),
-			Topic: func(ctx context.Context, from []int64, take func(watermark.Published) error) ([]int64, error) {
-				return producer.ReadTopic(ctx, c.Cluster, r, from, take)
+			Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
+				fold func(watermark.Published) error) ([]int64, error) {
+				return producer.ReadTopic(ctx, c.Cluster, r, from, wanted, fold)
 			},
+			Records: func(ctx context.Context) (int64, error) { return producer.Records(ctx, c.Cluster, r.Name) },
+			Memory:  int64(c.Settings.Sweep.Memory), ByID: settings.Source == config.Postgres,
 			DeadLetters: func(ctx context.Context) (map[int64]bool, error) {
 				return deadLetters(ctx, c.Cluster, r.Name)
 			},
@@ -82,10 +85,12 @@ func deadLetters(ctx context.Context, cluster *producer.Cluster, resource string
 	return ids, err
 }
 
-// readAll reads topic and service in full.
+// readAll reads topic and service in full, part by part.
 func (o *comparison) readAll(ctx context.Context) {
 	o.compared = compare.New(o.compare)
-	o.read(o.compared.First(ctx, func(p compare.Progress) { o.reading(o.resource.Name, p) }))
+	for more := true; more && o.err == nil; _, more = o.compared.Part() {
+		o.read(o.compared.First(ctx, func(p compare.Progress) { o.reading(o.resource.Name, p) }))
+	}
 }
 
 // read notes how a reading ended.

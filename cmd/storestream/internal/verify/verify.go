@@ -15,7 +15,6 @@ package verify
 import (
 	"context"
 	"errors"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -45,10 +44,6 @@ type Config struct {
 }
 
 const (
-	// gcPercent is by how much the heap may grow before it is collected. What is held is one table without
-	// pointers, so a collection costs next to nothing however large it is. At the usual 100 percent the garbage
-	// of reading could grow to its size first.
-	gcPercent = 25
 	// lookEvery is how often the watermarks are read while the running instance polls, askEvery how often its
 	// group is asked who has what.
 	lookEvery = 300 * time.Millisecond
@@ -58,7 +53,6 @@ const (
 // Run compares. Its error is the end of ctx, or a source that cannot be opened. What could not be compared is
 // in the result.
 func Run(ctx context.Context, c Config) (*Result, error) {
-	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	sources, err := connect.OpenSources(c.Settings, zap.NewNop())
 	if err != nil {
 		return nil, err
@@ -94,8 +88,8 @@ type comparisons []*comparison
 func (all comparisons) lookAgain(ctx context.Context, c Config) error {
 	watch := producer.NewWatch(c.Cluster)
 	var asked time.Time
-	for all.open() {
-		if time.Since(asked) >= askEvery {
+	for {
+		if all.open() && time.Since(asked) >= askEvery {
 			all.askGroup(ctx, c.Cluster)
 			asked = time.Now()
 		}
@@ -103,7 +97,7 @@ func (all comparisons) lookAgain(ctx context.Context, c Config) error {
 		marks := watch.Watermarks()
 		for _, one := range all {
 			if mark, ok := marks[one.resource.Name]; ok {
-				one.mark = mark
+				one.mark = mark // also where nothing is looked at again: the report says how far it is
 			}
 			if one.open() && one.ready(time.Now()) {
 				one.look(ctx)
@@ -120,7 +114,6 @@ func (all comparisons) lookAgain(ctx context.Context, c Config) error {
 			return err
 		}
 	}
-	return nil
 }
 
 func (all comparisons) open() bool { return slices.ContainsFunc(all, (*comparison).open) }

@@ -1,0 +1,360 @@
+package compare
+
+import (
+	"context"
+	"maps"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// Whatever is put, removed and looked for, and however full: the table answers as a map would.
+func TestTheTableOfRowsIsAMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		type state struct {
+			v version
+			m mark
+		}
+		table, err := newRowTable(rapid.IntRange(0, 300).Draw(t, "expected"), 600*placeBytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { table.free() }()
+		want := map[int64]state{}
+		ids := rapid.OneOf(rapid.Int64Range(-300, 300), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, 0}),
+			rapid.Int64())
+		for range rapid.IntRange(0, 800).Draw(t, "steps") {
+			id := ids.Draw(t, "id")
+			switch rapid.IntRange(0, 9).Draw(t, "step") {
+			case 0:
+				table.remove(id)
+				delete(want, id)
+			case 1:
+				if rapid.IntRange(0, 9).Draw(t, "rarely") == 0 && len(want) > 1 {
+					cut := table.near(7)
+					table.removeFrom(cut)
+					before := len(want)
+					maps.DeleteFunc(want, func(id int64, _ state) bool { return id >= cut })
+					if len(want) == 0 || len(want) == before {
+						t.Fatalf("%d of %d rows are below %d", len(want), before, cut)
+					}
+				}
+			default:
+				s := state{version(rapid.Uint64Range(0, 1<<44-1).Draw(t, "version")),
+					mark(rapid.Uint64Range(0, 7).Draw(t, "marks") << 1)}
+				if table.put(id, s.v, s.m) {
+					want[id] = s
+				} else if _, known := want[id]; known || table.n*8 < table.places*6 {
+					t.Fatalf("no room for row %d (known: %v) beside %d in %d places", id, known, table.n, table.places)
+				}
+			}
+		}
+		got := map[int64]state{}
+		table.each(func(e []byte) {
+			got[idAt(e)] = state{version(stateAt(e) >> markBits), mark(stateAt(e)&(1<<markBits-1)) &^ used}
+		})
+		if !maps.Equal(got, want) || table.n != len(want) {
+			t.Fatalf("the table has %d rows %v, want %d rows %v", table.n, got, len(want), want)
+		}
+		for id, s := range want {
+			if v, m, known := table.get(id); !known || v != s.v || m != s.m|used {
+				t.Fatalf("row %d is %d %d %v, want %v", id, v, m, known, s)
+			}
+		}
+	})
+}
+
+// Memory for some 300 rows at once.
+const littleMemory = 300 * placeBytes * 8 / 5
+
+// spreads are ways in which ids lie.
+var spreads = map[string]func(t *rapid.T) int64{
+	"dense":  func(t *rapid.T) int64 { return rapid.Int64Range(-1000, 1000).Draw(t, "id") },
+	"random": func(t *rapid.T) int64 { return int64(rapid.Uint64().Draw(t, "id")) },
+	"strides": func(t *rapid.T) int64 {
+		return rapid.Int64Range(-500, 500).Draw(t, "id") << rapid.IntRange(0, 53).Draw(t, "by")
+	},
+	"ends": func(t *rapid.T) int64 {
+		id := rapid.Int64Range(0, 700).Draw(t, "id")
+		return rapid.SampledFrom([]int64{math.MinInt64 + id, math.MaxInt64 - id, id, -id}).Draw(t, "end")
+	},
+}
+
+// However the ids are spread and in whatever order the topic has them: each row is compared in just one part,
+// the parts lie side by side from the lowest id to the highest, no part takes more than it may, and all finds
+// what one comparison with enough memory finds. Also where a crash goes on at any part.
+func TestPartsCoverEveryIDOnce(t *testing.T) {
+	for _, spread := range slices.Sorted(maps.Keys(spreads)) {
+		t.Run(spread, func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				p := &pair{source: map[int64]schemas.Record{}, byID: true, memory: littleMemory,
+					cut: rapid.Bool().Draw(t, "cut")}
+				want := map[int64]Kind{}
+				n := rapid.IntRange(0, 900).Draw(t, "rows")
+				share := rapid.IntRange(2, 200).Draw(t, "one of so many differs")
+				for i := range n {
+					id := spreads[spread](t)
+					if _, again := p.source[id]; again || want[id] != "" {
+						continue
+					}
+					r := row(id, 1000+int64(i), 7)
+					switch (i * 7919) % (share * 3) {
+					case 0:
+						p.source[id], want[id] = r, Missing
+					case share:
+						want[id] = Extra
+						p.publish(r)
+					case 2 * share:
+						p.source[id], want[id] = row(id, 2000+int64(i), 8), Stale
+						p.publish(r)
+					default:
+						p.source[id] = r
+						p.publish(row(id, 1, 1))
+						p.publish(r)
+					}
+				}
+				if rapid.Bool().Draw(t, "shuffled") {
+					// An older version may come to stand behind the newer one of its row: only one of each is kept.
+					newest := map[int64]watermark.Published{}
+					for _, r := range p.topic {
+						newest[r.ID] = r
+					}
+					p.topic = slices.Collect(maps.Values(newest))
+				}
+				p.memory = rapid.SampledFrom([]int64{littleMemory, 2 * littleMemory, 1 << 20}).Draw(t, "memory")
+				p.maxSuspects = rapid.SampledFrom([]int{0, 3, 40}).Draw(t, "suspects")
+				if !p.cut {
+					p.maxSuspects = 0
+				}
+				checkParts(t, p, want)
+			})
+		})
+	}
+}
+
+// checkParts compares part by part, each with a Comparison of its own, as a successor would.
+func checkParts(t *rapid.T, p *pair, want map[int64]Kind) {
+	got, next, sourceRows := map[int64]Kind{}, int64(math.MinInt64), 0
+	for parts := 1; ; parts++ {
+		p.from = next
+		c := p.compare()
+		if err := c.First(context.Background(), unheard); err != nil {
+			t.Fatal(err)
+		}
+		part, more := c.Part()
+		if part.First != next || part.Last < part.First {
+			t.Fatalf("part %d is %+v, and begins at %d", parts, part, next)
+		}
+		if err := c.Look(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range c.Differences() {
+			if got[d.ID] != "" || !part.Holds(d.ID) {
+				t.Fatalf("row %d is in part %+v, and was %q before", d.ID, part, got[d.ID])
+			}
+			got[d.ID] = d.Kind
+		}
+		if r := c.Report(); r.Untracked > 0 {
+			if !p.cut || r.Untracked > c.untracked[Extra] {
+				t.Fatalf("%+v", r)
+			}
+			for id, kind := range want { // they are counted
+				if kind == Extra && part.Holds(id) && got[id] == "" {
+					got[id] = Extra
+				}
+			}
+		}
+		sourceRows += c.Report().SourceRows
+		if !more {
+			if part.Last != math.MaxInt64 {
+				t.Fatalf("the last part ends at %d", part.Last)
+			}
+			break
+		}
+		if next = part.Last + 1; parts > 1000 {
+			t.Fatal("the parts do not end")
+		}
+	}
+	if !maps.Equal(got, want) || sourceRows != len(p.source) {
+		t.Fatalf("found %v, want %v; %d rows, want %d", got, want, sourceRows, len(p.source))
+	}
+}
+
+// One Comparison for all parts, as verify has it: its suspects know the topic from the first part on.
+func TestSuspectsOfAllPartsAreLookedAtTogether(t *testing.T) {
+	p := &pair{source: map[int64]schemas.Record{}, byID: true, memory: littleMemory}
+	for id := range int64(3000) {
+		p.source[id] = row(id, 1000, 7)
+		if id%500 != 0 {
+			p.publish(p.source[id])
+		}
+	}
+	readings := 0
+	p.between = func() {
+		if readings++; readings == 3 { // while the second part is read, the pipeline delivers one of the first
+			p.publish(p.source[0])
+		}
+	}
+	c := p.run(t, 2)
+	want := map[int64]Kind{500: Missing, 1000: Missing, 1500: Missing, 2000: Missing, 2500: Missing}
+	if got := kinds(c); !maps.Equal(got, want) {
+		t.Errorf("differences %v, want %v", got, want)
+	}
+	if r := c.Report(); r.SourceRows != 3000 || r.TopicRows != 2994 || r.InFlight != 1 || c.parts < 9 {
+		t.Errorf("%+v in %d parts", r, c.parts)
+	}
+}
+
+// A source that is read by day has one part. Where it does not fit, nobody is asked for anything.
+func TestWhatCannotBeReadInPartsAndDoesNotFitIsSaidBeforehand(t *testing.T) {
+	p := &pair{source: map[int64]schemas.Record{}, memory: 16 << 20}
+	const fits = 10 << 20 / placeBytes * 7 / 8
+	for id := range int64(fits) {
+		p.publish(row(id, 1000, 7))
+	}
+	p.source[1] = row(1, 1000, 7)
+	if err := p.compare().First(t.Context(), unheard); err != nil {
+		t.Fatalf("%d rows: %v", fits, err)
+	}
+	p.publish(row(fits, 1000, 7))
+	readings := 0
+	p.between = func() { readings++ }
+	err := p.compare().First(t.Context(), unheard)
+	if err == nil || !strings.Contains(err.Error(), "sweep.memory is 16 MiB") || readings != 1 {
+		t.Errorf("%v, after %d readings", err, readings)
+	}
+	if p.memory = Needs(fits + 1); p.compare().First(t.Context(), unheard) != nil {
+		t.Errorf("it does not fit into the %d bytes that it asks for", p.memory)
+	}
+
+	p.topic, p.memory = nil, littleMemory // the same where the rows are the source's
+	for id := range int64(1000) {
+		p.source[id] = row(id, 1000, 7)
+	}
+	if err := p.compare().First(t.Context(), unheard); err == nil {
+		t.Error("1000 missing rows in the room for 300")
+	}
+}
+
+// Suspects are bounded by what their rows take, too.
+func TestWideRowsThatDifferAreBoundedByTheirBytes(t *testing.T) {
+	p := &pair{source: map[int64]schemas.Record{}, byID: true, cut: true, memory: 16 << 20}
+	for id := range int64(300) {
+		wide := row(id, 1000, 7)
+		wide.Value = append(wide.Value, make([]byte, 100_000)...)
+		p.source[id] = wide
+	}
+	for p.from = math.MinInt64; ; {
+		c := p.compare()
+		if err := c.First(t.Context(), unheard); err != nil {
+			t.Fatal(err)
+		}
+		if c.kept > 2<<20+101_000 || c.Suspects() == 0 {
+			t.Fatalf("%d suspects keep %d bytes", c.Suspects(), c.kept)
+		}
+		for _, d := range c.Differences() {
+			delete(p.source, d.ID)
+			c.Forget(d.ID)
+		}
+		if c.kept != 0 {
+			t.Fatalf("nothing keeps %d bytes", c.kept)
+		}
+		part, more := c.Part()
+		if !more {
+			break
+		}
+		p.from = part.Last + 1
+	}
+	if len(p.source) > 0 {
+		t.Errorf("%d rows were never met", len(p.source))
+	}
+}
+
+// made are n equal rows with ids from 0 on, on both sides, that take no memory.
+func made(n int64, memory int64, heap func()) Config {
+	value := row(0, 1000, 7).Value
+	published := watermark.Published{UpdatedAt: schemas.InstantOfMillis(1000), Hash: schemas.Hash(value)}
+	return Config{Start: schemas.MinInstant, CreatedAt: createdAt, Now: time.Now, Memory: memory, ByID: true,
+		Records: func(context.Context) (int64, error) { return n, nil },
+		Topic: func(_ context.Context, _ []int64, wanted func(int64) bool,
+			fold func(watermark.Published) error) ([]int64, error) {
+			for i := range n { // in no order of ids
+				if published.ID = i * 7_368_787 % n; wanted(published.ID) {
+					if err := fold(published); err != nil {
+						return nil, err
+					}
+				}
+			}
+			return []int64{n}, nil
+		},
+		Source: func(_ context.Context, ids Range, _ []Suspect, take Take) error {
+			rows := make([]schemas.Record, 1)
+			for id := max(ids.First, 0); id < min(ids.Last, n-1)+1; id++ {
+				rows[0] = schemas.Record{ID: id, UpdatedAt: published.UpdatedAt, Value: value}
+				if err := take(rows, nil); err != nil {
+					return err
+				}
+			}
+			heap()
+			return nil
+		}}
+}
+
+// The bound is in bytes: of the process's own memory, with what lies outside the heap.
+func TestAComparisonKeepsToItsMemory(t *testing.T) {
+	n, memory := int64(2_000_000), int64(16<<20)
+	if os.Getenv("STORESTREAM_LONG") != "" {
+		n, memory = 50_000_000, 128<<20
+	}
+	runtime.GC()
+	before, peak := resident(t), int64(0)
+	cfg := made(n, memory, func() { peak = max(peak, resident(t)) })
+	c, parts, began := New(cfg), 0, time.Now()
+	for more := true; more; _, more = c.Part() {
+		if err := c.First(t.Context(), unheard); err != nil {
+			t.Fatal(err)
+		}
+		parts++
+	}
+	plan := NewPlan(n, memory, true)
+	t.Logf("%d rows in %d parts (expected: %d), %.1f MiB of %d, %s", n, parts, plan.Parts,
+		float64(peak-before)/(1<<20), memory>>20, time.Since(began).Round(time.Second/10))
+	if c.Suspects() != 0 || c.Report().SourceRows != int(n) || c.Report().TopicRows != int(n) {
+		t.Errorf("%d suspects, %+v", c.Suspects(), c.Report())
+	}
+	if peak-before > memory {
+		t.Errorf("%d bytes, %d are allowed", peak-before, memory)
+	}
+	if parts > int(plan.Parts)*8/7+1 {
+		t.Errorf("%d parts, expected %d", parts, plan.Parts)
+	}
+}
+
+// resident is the bytes of this process's memory that are in use.
+func resident(t *testing.T) int64 {
+	t.Helper()
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Skip("this system does not say how much memory a process uses")
+	}
+	var kib int64
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			for _, digit := range rest {
+				if digit >= '0' && digit <= '9' {
+					kib = kib*10 + int64(digit-'0')
+				}
+			}
+		}
+	}
+	return kib << 10
+}
