@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -105,8 +106,8 @@ func (m *machine) describe(s *stage) string {
 	}
 	fmt.Fprintf(&text, "%d rounds, fewer where one takes minutes; in each all programs, one after the other.\n",
 		s.runs)
-	if len(s.set) > 0 {
-		fmt.Fprintf(&text, "Settings: %s, where a version knows them.\n", strings.Trim(fmt.Sprint(s.set), "map[]"))
+	for _, key := range slices.Sorted(maps.Keys(s.set)) {
+		fmt.Fprintf(&text, "%s is %s, where a version knows it.\n", key, s.set[key])
 	}
 	for _, failed := range s.failures {
 		fmt.Fprintf(&text, "Not measured: %s.\n", failed)
