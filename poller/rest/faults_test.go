@@ -228,7 +228,7 @@ func TestAnEndlessBodyIsBounded(t *testing.T) {
 	}
 	_, err := readAll(t.Context(), s.source(s.client(client.Config{})), pass(schemas.MinInstant))
 	var hold *poller.HoldError
-	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "larger than") {
+	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "longer than 32 MiB") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -17,6 +17,8 @@ import (
 const (
 	// maxBatchRows is how many rows are collected before they are handed on.
 	maxBatchRows = 10_000
+	// maxBatchBytes is the same in bytes of encoded rows: ordinary ones take a quarter of it.
+	maxBatchBytes = 4 << 20
 	// flushEvery is how long rows wait for that, while windows of few rows are read.
 	flushEvery = time.Second
 	// manyRows: when at least so many rows stand on a page and none can be published, the fault is not in the
@@ -32,6 +34,7 @@ type read struct {
 	emit func(poller.Batch) error
 
 	batch   poller.Batch
+	bytes   int          // in it
 	rows    []paging.Row // of the last page; its memory is used again
 	flushed time.Time    // when the last batch was emitted
 	// settled is what the next batch says; MinInstant: nothing.
@@ -51,6 +54,7 @@ func (rd *read) set(w window, motion paging.Motion) paging.Set {
 // page asks for a page of w and hands its rows on.
 func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answer, error) {
 	p, err := rd.src.endpoint.Page(ctx, w.query(page, size))
+	defer rd.src.endpoint.Release()
 	if status := client.Refusal(err); page > 0 && status != nil &&
 		(status.Status == http.StatusBadRequest || status.Status == http.StatusNotFound) {
 		// The service answers page 0 of this window, so it refuses the number of the page.
@@ -68,10 +72,11 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 	a := paging.Answer{More: p.More, Count: p.Count, Size: p.Size}
 	// Sets are cut by when their rows were created. What fits a page, or is one day, is not cut.
 	rd.parse(&a, p.Rows, (p.More || page > 0) && !w.created.Single())
+	rd.src.endpoint.Release()
 	if err := rd.src.calendar.check(&a, w.updated, rd.src.cfg.Log); err != nil {
 		return a, err
 	}
-	if len(rd.batch.Rows)+len(rd.batch.Rejects) >= maxBatchRows {
+	if len(rd.batch.Rows)+len(rd.batch.Rejects) >= maxBatchRows || rd.bytes >= maxBatchBytes {
 		return a, rd.flush(nil)
 	}
 	return a, nil
@@ -80,6 +85,7 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 // anyRow tells whether w has a row. It publishes nothing.
 func (rd *read) anyRow(ctx context.Context, w window) (bool, error) {
 	p, err := rd.src.endpoint.Page(ctx, w.query(0, 1))
+	defer rd.src.endpoint.Release()
 	return len(p.Rows) > 0 || p.More, rd.refused(err, w)
 }
 
@@ -107,6 +113,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 		if reject == nil {
 			row.ID, row.Updated = uint64(rec.ID), int64(rec.UpdatedAt)
 			b.Rows = append(b.Rows, rec)
+			rd.bytes += len(rec.Value)
 		} else {
 			row.ID, row.Updated = uint64(reject.ID), int64(reject.UpdatedAt)
 			if reject.UpdatedAt == schemas.MinInstant {
@@ -116,6 +123,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 				row.ID = xxhash.Sum64(raw)
 			}
 			b.Rejects = append(b.Rejects, *reject)
+			rd.bytes += len(reject.Row)
 		}
 		if withCreated {
 			if created, ok := parser.CreatedAt(raw); ok {
@@ -146,7 +154,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 func (rd *read) flush(done *poller.Done) error {
 	b := rd.batch
 	b.Settled, b.Done = rd.settled, done
-	rd.batch = poller.Batch{}
+	rd.batch, rd.bytes = poller.Batch{}, 0
 	if len(b.Rows) >= maxBatchRows { // as many will come, and growing to it would copy them five times
 		rd.batch.Rows = make([]schemas.Record, 0, maxBatchRows+paging.PageSize)
 	}

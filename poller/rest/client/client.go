@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +59,7 @@ type Client struct {
 	limit *limiter
 	keys  *keyring
 	clock *Clock
+	large chan struct{} // see body
 }
 
 // New returns a client; it sends nothing. An error means that cfg.BaseURL is not an http address.
@@ -91,6 +91,7 @@ func New(cfg Config) (*Client, error) {
 		http:        &http.Client{Transport: transport, CheckRedirect: stayHere},
 		limit:       newLimiter(cfg.MaxRequestsPerSecond),
 		clock:       newClock(cfg.Now, cfg.Log),
+		large:       make(chan struct{}, largeBodies),
 	}
 	if cfg.Attempts > 0 {
 		c.maxFailures, c.maxRefusals = cfg.Attempts, cfg.Attempts
@@ -140,7 +141,7 @@ type call struct {
 	path, query string
 	open        bool // needs no key
 	count       Counters
-	body        *bytes.Buffer // receives the body of each answer
+	body        *body // receives the body of each answer
 	// check looks at the body of a 200. An error is a failed attempt.
 	check func(body []byte) error
 
@@ -188,8 +189,16 @@ func (c *Client) do(ctx context.Context, r *call) error {
 // attempt sends the request once. head is nil where there was no answer; err is what went wrong before the
 // body was read whole.
 func (c *Client) attempt(ctx context.Context, r *call) (head *http.Response, err error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
+	r.body.release()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
+	defer timer.Stop()
+	defer func() {
+		if err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			err = context.DeadlineExceeded
+		}
+	}()
 	address := c.base + r.path
 	if r.query != "" {
 		address += "?" + r.query
@@ -213,7 +222,13 @@ func (c *Client) attempt(ctx context.Context, r *call) (head *http.Response, err
 	}
 	defer head.Body.Close()
 	r.count.Request(strconv.Itoa(head.StatusCode))
-	return head, readBody(r.body, head.Body)
+	if head.StatusCode != http.StatusOK {
+		return head, r.body.readNote(head.Body)
+	}
+	return head, r.body.read(head.Body, head.ContentLength, ctx.Done(), func() (again func()) {
+		timer.Stop() // the wait for others is not the service's
+		return func() { timer.Reset(c.timeout) }
+	})
 }
 
 // understand decides what an answer means. done: r.body holds what was asked for. Neither done nor an error:
@@ -245,10 +260,12 @@ func (c *Client) understand(
 	if err == nil {
 		err = r.check(r.body.Bytes())
 	}
+	var long *tooLongError
 	switch {
 	case err == nil:
 		return true, nil
-	case errors.Is(err, errTooBig):
+	case errors.As(err, &long), errors.Is(err, errManyRows):
+		r.body.release()
 		return false, &poller.HoldError{What: r.path, Err: err}
 	case errors.Is(err, errNotJSON):
 		// A gateway's error page with status 200 goes away by itself; another site's home page does not. Nothing
@@ -282,6 +299,7 @@ func (c *Client) renew(ctx context.Context, r *call) error {
 
 // failed waits before the next attempt, or gives up.
 func (c *Client) failed(ctx context.Context, r *call, err error) error {
+	r.body.release() // others may want to read large answers meanwhile
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no complete answer within %s (store.request_timeout)", c.timeout)
 	}
@@ -303,12 +321,13 @@ func (c *Client) failed(ctx context.Context, r *call, err error) error {
 
 // fetchKey asks the service for a key.
 func (c *Client) fetchKey(ctx context.Context) (key string, err error) {
-	r := &call{path: keyPath, open: true, body: new(bytes.Buffer), count: uncounted}
+	r := &call{path: keyPath, open: true, body: &body{large: c.large}, count: uncounted}
 	r.check = func(body []byte) error {
 		key, err = readKey(body)
 		return err
 	}
 	err = c.do(ctx, r)
+	r.body.release()
 	if status := Refusal(err); status != nil {
 		err = &poller.HoldError{What: "no API key could be fetched", Err: status}
 	}

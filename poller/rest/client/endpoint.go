@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 
 	"github.com/storestream/storestream/poller"
@@ -14,16 +13,17 @@ type Endpoint struct {
 	client *Client
 	path   string
 	count  Counters
-	body   bytes.Buffer
+	body   body
 	rows   [][]byte
 }
 
 // Endpoint of the path that follows the base address.
 func (c *Client) Endpoint(path string, count Counters) *Endpoint {
-	return &Endpoint{client: c, path: path, count: count}
+	return &Endpoint{client: c, path: path, count: count, body: body{large: c.large}}
 }
 
-// Page sends a request and finds the rows in its answer. They are good until the next call. A *StatusError
+// Page sends a request and finds the rows in its answer. They are good until the next call, or until Release,
+// which is due soon: while an endpoint has a large answer, others wait with theirs. A *StatusError
 // says that the service refuses this request; the other errors are those of any request (see the package's
 // comment).
 func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
@@ -35,6 +35,15 @@ func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 	}
 	err = e.client.do(ctx, r)
 	return p, err
+}
+
+// Release says that nobody needs the rows of the last Page any more.
+func (e *Endpoint) Release() {
+	e.body.release()
+	if len(e.rows) > 10_000 {
+		e.rows = nil
+	}
+	clear(e.rows) // they would keep the text
 }
 
 // Trial is what one request for one row came to.
@@ -51,7 +60,9 @@ type Trial struct {
 // what went wrong on the way.
 func (c *Client) Try(ctx context.Context, r *schemas.Resource) (Trial, error) {
 	tomorrow := c.clock.Now().AddDate(0, 0, 1).UTC().Format("2006-01-02") // whatever the service's clock says
-	page, err := c.Endpoint(r.Path, uncounted).Page(ctx, "updated_to="+tomorrow+"&page=0&page_size=1")
+	endpoint := c.Endpoint(r.Path, uncounted)
+	defer endpoint.Release()
+	page, err := endpoint.Page(ctx, "updated_to="+tomorrow+"&page=0&page_size=1")
 	if status := Refusal(err); status != nil {
 		err = &poller.HoldError{What: "asking for one row of " + r.Name, Err: status}
 	}

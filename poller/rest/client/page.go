@@ -1,15 +1,13 @@
 package client
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 )
 
-// maxBody bounds one answer. A page of 1000 rows takes about 400 KiB.
-const maxBody = 64 << 20
+// maxRows bounds the rows of one answer, whatever was asked for: each takes memory beside its text.
+const maxRows = 100_000
 
 // Page is one answer of a data endpoint: its rows and the envelope around them. A number is -1 where the
 // answer does not say it.
@@ -25,25 +23,16 @@ type Page struct {
 }
 
 var (
-	// errTooBig: the body has more than maxBody.
-	errTooBig = fmt.Errorf("the body is larger than %d MiB", maxBody>>20)
+	// errManyRows: the answer has more than maxRows.
+	errManyRows = fmt.Errorf("the answer has more than %d rows, whatever page_size asks for", maxRows)
+	// errStopped: the caller's context ended while a body waited for its turn.
+	errStopped = errors.New("stopped while waiting to read a large answer")
 	// errCut: the body ends before its JSON does. The connection broke where nothing else shows it (HTTP/1.0,
 	// some proxies).
 	errCut = errors.New("the body ends in the middle of its JSON")
 	// errNotJSON: the body is not an object.
 	errNotJSON = errors.New("the body is not a JSON object")
 )
-
-// readBody reads r whole into buf. A connection that ends before the announced length is an error here
-// (io.ErrUnexpectedEOF).
-func readBody(buf *bytes.Buffer, r io.Reader) error {
-	buf.Reset()
-	n, err := buf.ReadFrom(io.LimitReader(r, maxBody+1))
-	if err == nil && n > maxBody {
-		return errTooBig
-	}
-	return err
-}
 
 // openPage finds the rows in body, whichever way round data and meta come. It appends them to rows[:0].
 //
@@ -66,6 +55,9 @@ func openPage(body []byte, rows [][]byte) (Page, error) {
 			hasData, p.Rows = true, p.Rows[:0]
 			return s.members('[', ']', func([]byte) error {
 				row, err := s.need()
+				if len(p.Rows) == maxRows {
+					return errManyRows
+				}
 				p.Rows = append(p.Rows, row)
 				return err
 			})

@@ -1,0 +1,155 @@
+package client
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/poller"
+)
+
+// ask opens a client of a service that answers like this, for keys too.
+func ask(t *testing.T, answer http.HandlerFunc) *Client {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	c, err := New(Config{BaseURL: server.URL, APIKey: "k", Attempts: 2, RequestTimeout: 20 * time.Second,
+		MaxRequestsPerSecond: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+// pour writes b again and again until nobody reads.
+func pour(w io.Writer, b []byte) {
+	for {
+		if _, err := w.Write(b); err != nil {
+			return
+		}
+	}
+}
+
+// Five resources ask at once, and no answer ends. Each is told so, and the memory is that of one of them.
+func TestAnswersWithoutEndAreCutOffAndTakeTurns(t *testing.T) {
+	junk := []byte(strings.Repeat("x", 1<<16))
+	many := strings.Repeat(",1", 1<<17)
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	for range 1024 { // 64 MiB
+		_, _ = z.Write(junk)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+	}{
+		"a string": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `{"data":[{"id":"`)
+			pour(w, junk)
+		}, "longer than 32 MiB (or has no end)"},
+		"a length": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", strconv.Itoa(1<<30))
+			pour(w, junk)
+		}, "longer than 32 MiB (1073741824 bytes)"},
+		"compressed": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			_, _ = w.Write(bomb.Bytes())
+		}, "longer than 32 MiB (or has no end)"},
+		"rows of one byte": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `{"data":[1`)
+			for range 40 {
+				_, _ = io.WriteString(w, many)
+			}
+			fmt.Fprint(w, `],"meta":{"has_more":false}}`)
+		}, "more than 100000 rows"},
+		"an error": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			pour(w, junk)
+		}, "answered 400"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := ask(t, c.answer)
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			var resources sync.WaitGroup
+			for i := range 5 {
+				path := fmt.Sprintf("/resource-%d", i)
+				resources.Go(func() {
+					e := client.Endpoint(path, uncounted)
+					defer e.Release()
+					_, err := e.Page(t.Context(), "page=0")
+					var held *poller.HoldError
+					if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) ||
+						errors.As(err, &held) == (Refusal(err) != nil) {
+						t.Errorf("%v", err)
+					}
+				})
+			}
+			resources.Wait()
+			runtime.ReadMemStats(&after)
+			// All that was taken in turn: 33 MiB for each of the five, and its beginning and some waste.
+			if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 5*60 {
+				t.Errorf("it took %d MiB in all", took)
+			}
+			if len(client.large) != 0 {
+				t.Error("the place of a large answer was not given back")
+			}
+		})
+	}
+}
+
+// Large pages that do end are read, one after the other, by all who ask. Ordinary ones don't wait for them.
+func TestLargePagesWaitForEachOther(t *testing.T) {
+	const resources = 5
+	row := `{"id":1,"name":"` + strings.Repeat("x", 20_000) + `"}`
+	var mu sync.Mutex
+	now, most := 0, 0
+	c := ask(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/ordinary" {
+			fmt.Fprint(w, `{"data":[],"meta":{"has_more":false}}`)
+			return
+		}
+		fmt.Fprint(w, `{"data":[`+row+strings.Repeat(","+row, 999)+`],"meta":{"has_more":false}}`)
+	})
+	var all sync.WaitGroup
+	for i := range resources {
+		e := c.Endpoint(fmt.Sprintf("/%d", i), uncounted)
+		all.Go(func() {
+			for range 3 {
+				p, err := e.Page(t.Context(), "page=0")
+				mu.Lock()
+				now++
+				most = max(most, now)
+				mu.Unlock()
+				if err != nil || len(p.Rows) != 1000 || len(p.Rows[999]) != len(row) {
+					t.Errorf("%d rows, %v", len(p.Rows), err)
+				}
+				if _, err := c.Endpoint("/ordinary", uncounted).Page(t.Context(), "page=0"); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				now--
+				mu.Unlock()
+				e.Release()
+			}
+		})
+	}
+	all.Wait()
+	if most > largeBodies {
+		t.Errorf("%d large pages at once", most)
+	}
+}
