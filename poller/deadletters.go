@@ -17,6 +17,10 @@ type deadLetters struct {
 	cfg  *Config
 	held map[string]deadLetter // by key
 	most int                   // watermark.MaxDeadLetters
+	// beyond counts the rows of the pass in hand for whose letters there was no room, and earliestBeyond is the
+	// smallest updated_at among them.
+	beyond         int
+	earliestBeyond schemas.Instant
 	// round counts the sweeps: a sweep takes out the letters that nobody has met since it began.
 	round int
 }
@@ -28,7 +32,7 @@ type deadLetter struct {
 
 func newDeadLetters(cfg *Config) *deadLetters {
 	d := &deadLetters{cfg: cfg, held: make(map[string]deadLetter, len(cfg.DeadLetters)),
-		most: watermark.MaxDeadLetters}
+		most: watermark.MaxDeadLetters, earliestBeyond: schemas.MaxInstant}
 	for key, hash := range cfg.DeadLetters {
 		d.held[key] = deadLetter{hash: hash}
 	}
@@ -40,18 +44,18 @@ func (d *deadLetters) key(r *schemas.Reject) string {
 }
 
 // write puts the dead letter of a row into tx, unless the same one is there already: a restart does not
-// repeat it. Its error is a *HoldError: there are as many letters as one resource may have.
-func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) error {
+// repeat it, or there are as many as one resource may have: then settled stays before the row, so that later
+// passes meet it again.
+func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) {
 	if d.met(r) {
 		d.cfg.Metrics.Suppressed(metrics.Seen).Inc()
-		return nil
+		return
 	}
 	key, row, field := d.key(r), r.Row, r.Field
 	if _, there := d.held[key]; !there && len(d.held) >= d.most {
-		return &HoldError{What: fmt.Sprintf("%s: more than %d rows cannot be published, and dead letters hold no "+
-			"more of one resource (the last one breaks the contract in %q: %s). Nothing more is published until "+
-			"there is room: mend the rows or what makes them, and sweep: the letters of rows that are well or "+
-			"deleted are taken out", d.cfg.Resource.Name, d.most, field, r.Err)}
+		d.beyond++
+		d.earliestBeyond = min(d.earliestBeyond, r.UpdatedAt)
+		return
 	}
 	d.held[key] = deadLetter{hash: watermark.DeadLetterHash(row), met: d.round}
 	if len(key)+len(row)+len(r.Err)+1024 > d.cfg.MaxRecordBytes { // the letter itself would be too large
@@ -68,12 +72,22 @@ func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) error 
 	d.cfg.Metrics.DeadLetters(field).Inc()
 	d.cfg.Log.Warn("row cannot be published, written to dead letters", zap.String("letter", key),
 		zap.String("field", field), zap.String("why", r.Err))
-	return nil
+}
+
+// newPass begins a pass, which meets again the rows without a letter.
+func (d *deadLetters) newPass() { d.beyond, d.earliestBeyond = 0, schemas.MaxInstant }
+
+// says is what people are told of rows for whose letters there was no room, "" if there are none.
+func (d *deadLetters) says() string {
+	if d.beyond == 0 {
+		return ""
+	}
+	return fmt.Sprintf("more than %d rows cannot be published, as many as may have dead letters: %d have none. Mend "+
+		"them or what makes them; a sweep takes out the letters of rows that are well or deleted", d.most, d.beyond)
 }
 
 // writeTooLarge puts the dead letter of a row into tx whose record of the given size no broker would take.
-// Its error is write's.
-func (d *deadLetters) writeTooLarge(tx *watermark.Transaction, row *schemas.Record, size int) error {
+func (d *deadLetters) writeTooLarge(tx *watermark.Transaction, row *schemas.Record, size int) {
 	r := &schemas.Reject{ID: row.ID, HasID: true, UpdatedAt: row.UpdatedAt,
 		Err: fmt.Sprintf("the record takes %d bytes, and at most %d go into the topic (its max.message.bytes, or "+
 			"8 MiB where that is more, less what is around a record)", size, d.cfg.MaxRecordBytes)}
@@ -82,7 +96,7 @@ func (d *deadLetters) writeTooLarge(tx *watermark.Transaction, row *schemas.Reco
 			r.Row = v.AppendJSON(nil, false)
 		}
 	}
-	return d.write(tx, r)
+	d.write(tx, r)
 }
 
 // met notes that a read met a row which cannot be published, and says whether the topic holds just this dead

@@ -1,6 +1,12 @@
 package poller
 
-import "testing"
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/storestream/storestream/internal/watermark"
+)
 
 // A lie that is told once must not hold the watermark for ever, not even if the row is deleted after it.
 func TestSettledGoesOnWhenAnOlderStateIsNotShownAgain(t *testing.T) {
@@ -39,4 +45,44 @@ func TestSettledStaysBehindARowThatIsHeldBack(t *testing.T) {
 		s.now = s.now.Add(shopOverlap)
 	}
 	s.wants(s.rows[1])
+}
+
+// More rows go back at once than are kept: the rest is told, holds settled, and gets its turn.
+func TestRowsBeyondThoseHeldBackAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
+	const rows = 2*maxHeldBack + 100
+	s := newShop(t, noon)
+	s.config.MaxRows = func() int { return rows }
+	s.config.Publish = func(_ context.Context, tx watermark.Transaction) error { return s.commit(tx) }
+	back := make(map[int64]row, rows)
+	for id := range int64(rows) {
+		s.rows[id] = s.row(id, 0, 1)
+		back[id] = s.row(id, -shopOverlap/2, 2)
+	}
+	s.takeOver()
+	s.poll()
+	s.rows = back
+	s.poll()
+	held := s.poller.Status().Held
+	for _, says := range []string{"10000 rows came back older", "10100 more", "looked at again from 2026-11-20T12:01"} {
+		if !strings.Contains(held, says) {
+			t.Errorf("held says %q, expected %q", held, says)
+		}
+	}
+	for n := 0; len(s.topic) < 2*rows; n++ {
+		if s.mark.Settled > back[0].updatedAt {
+			t.Fatalf("settled is %s, and %d of %d rows are stale", s.mark.Settled, 2*rows-len(s.topic), rows)
+		}
+		s.now = s.now.Add(shopOverlap / 2)
+		if s.poll(); n > 20 {
+			t.Fatalf("%d of %d rows are stale", 2*rows-len(s.topic), rows)
+		}
+		if n == 1 {
+			s.takeOver() // a successor meets them again
+		}
+	}
+	s.poll()
+	s.wants(back[rows-1])
+	if held := s.poller.Status().Held; held != "" {
+		t.Errorf("held says %q still", held)
+	}
 }

@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -57,6 +58,7 @@ func (e *writeError) Unwrap() error { return e.error }
 // nextPass is the pass that comes next. The first one after a takeover is complete.
 func (p *publisher) nextPass() Request {
 	p.heldBack.newPass()
+	p.deadLetters.newPass()
 	kind := Pass
 	if p.cfg.Eager || p.mark.Replay != nil || p.passes == 0 {
 		kind = CompletePass
@@ -76,8 +78,8 @@ func (p *publisher) publish(ctx context.Context, b Batch, from schemas.Instant) 
 		if r := &b.Rejects[i]; r.UpdatedAt != schemas.MinInstant && r.UpdatedAt < from {
 			p.deadLetters.met(r)
 			p.cfg.Metrics.Suppressed(metrics.BeforeStart).Inc()
-		} else if err := p.deadLetters.write(&tx, r); err != nil {
-			return p.hold(ctx, tx, err)
+		} else {
+			p.deadLetters.write(&tx, r)
 		}
 	}
 	limit := p.cfg.MaxRows()
@@ -114,9 +116,7 @@ func (p *publisher) publishOnly(ctx context.Context, b Batch, wanted map[int64]S
 	for i := range b.Rejects {
 		r := &b.Rejects[i]
 		if _, ok := wanted[r.ID]; ok && r.HasID {
-			if err := p.deadLetters.write(&tx, r); err != nil {
-				return p.hold(ctx, tx, err)
-			}
+			p.deadLetters.write(&tx, r)
 		}
 	}
 	for i := range b.Rows {
@@ -162,12 +162,12 @@ func (p *publisher) decide(tx *watermark.Transaction, row *schemas.Record, final
 }
 
 // add puts a row into tx and remembers it. A row that is too large for the topic becomes a dead letter, and
-// add returns false. Its error is a *HoldError: the row can neither be remembered nor, so, be published, or
-// there are too many dead letters. Then nothing was done with the row.
+// add returns false. Its error is a *HoldError: the row cannot be remembered, so nothing was done with it.
 func (p *publisher) add(tx *watermark.Transaction, row *schemas.Record, hash uint64, final bool) (
 	put bool, err error) {
 	if size := len(row.Value) + schemas.HeaderSize + 10 + recordOverhead; size > p.cfg.MaxRecordBytes {
-		return false, p.deadLetters.writeTooLarge(tx, row, size)
+		p.deadLetters.writeTooLarge(tx, row, size)
+		return false, nil
 	}
 	if !p.dedup.remember(row, hash, final, p.mark.Settled) {
 		return false, p.full()
@@ -228,7 +228,8 @@ func (p *publisher) delete(tx *watermark.Transaction, id int64) {
 // advance moves the watermark by what b says. Settled and the cursor stay behind every row that is held
 // back: a successor does not know of that row, and has to meet it again.
 func (p *publisher) advance(b *Batch) {
-	if settled := min(b.Settled, p.heldBack.earliest()); settled > p.mark.Settled {
+	settled := min(b.Settled, p.heldBack.earliest(), p.deadLetters.earliestBeyond)
+	if settled > p.mark.Settled {
 		p.mark.Settled, p.moved = settled, p.cfg.Now()
 	}
 	p.moveCursor(b)
@@ -236,7 +237,7 @@ func (p *publisher) advance(b *Batch) {
 		return
 	}
 	p.held = b.Done.Held
-	if p.heldBack.empty() { // else a successor has to meet these rows again
+	if p.dealtWithAll() { // else a successor has to meet these rows again
 		p.mark.Floor = b.Done.Floor
 	}
 	if b.Done.Complete {
@@ -254,10 +255,10 @@ func (p *publisher) advance(b *Batch) {
 // moveCursor moves the cursor behind b, or to the end of the pass, and forgets the final rows that need no
 // longer be remembered then: those that the cursor, or the floor, has passed.
 //
-// While a row is held back the cursor stands still. If rows were forgotten before, it stays where it is even
+// While a row is to be met again the cursor stands still. If rows were forgotten before, it stays where it is even
 // when the pass ends: the floor stands still too, and without the cursor those rows would be met again.
 func (p *publisher) moveCursor(b *Batch) {
-	if !p.heldBack.empty() {
+	if !p.dealtWithAll() {
 		p.dedup.batchDealtWith(false)
 		if b.Done != nil && !p.forgot {
 			p.mark.Cursor = nil
@@ -273,13 +274,19 @@ func (p *publisher) moveCursor(b *Batch) {
 	p.forgot = b.Done == nil && (p.forgot || forgot)
 }
 
+// dealtWithAll says that no row of the passes so far is to be met again: none is held back, and none lacks its
+// dead letter.
+func (p *publisher) dealtWithAll() bool { return p.heldBack.empty() && p.deadLetters.beyond == 0 }
+
 // whyHeld says why settled stands still, "" if it does not.
 func (p *publisher) whyHeld() string {
-	back := p.heldBack.says()
-	if p.held == "" || back == "" {
-		return p.held + back
+	var why []string
+	for _, text := range []string{p.held, p.deadLetters.says(), p.heldBack.says()} {
+		if text != "" {
+			why = append(why, text)
+		}
 	}
-	return p.held + "; " + back
+	return strings.Join(why, "; ")
 }
 
 // loseFloor gives up cursor and floor, which the source cannot use: everything from settled on is to be read

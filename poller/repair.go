@@ -42,9 +42,7 @@ func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time
 		return time.Time{}, false, err
 	}
 	for i := range rejects {
-		if err := r.publisher.deadLetters.write(&r.tx, &rejects[i]); err != nil {
-			return time.Time{}, false, r.publisher.hold(ctx, r.tx, err)
-		}
+		r.publisher.deadLetters.write(&r.tx, &rejects[i])
 	}
 	r.found.rejects = nil
 	now := r.cfg.Now()
@@ -216,6 +214,9 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference,
 	}
 	if c.Untracked > 0 {
 		left = append(left, fmt.Sprintf("%d rows more differ than one sweep takes in", c.Untracked))
+	}
+	if text := r.publisher.deadLetters.says(); text != "" {
+		left = append(left, text)
 	}
 	result.Left = strings.Join(left, "; ")
 	if err := r.takeOutDeadLetters(ctx, c); err != nil {

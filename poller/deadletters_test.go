@@ -1,0 +1,60 @@
+package poller
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/internal/watermark"
+)
+
+// What comes when there are as many dead letters as there may be is not written, not passed over, and said.
+func TestMoreDeadLettersThanAResourceMayHaveHoldIt(t *testing.T) {
+	s := openShop(t, 3, func(c *Config) { c.MaxRows = func() int { return 100 } })
+	s.config.Publish = func(_ context.Context, tx watermark.Transaction) error { return s.commit(tx) }
+	s.takeOver()
+	s.poller.publisher.deadLetters.most = 5
+	for id := int64(10); id < 20; id++ {
+		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
+		if id < 17 {
+			bad := s.rows[id]
+			bad.bad, bad.nameless = true, id == 10
+			s.rows[id] = bad
+		}
+	}
+	for range 2 {
+		s.poll()
+		s.now = s.now.Add(10 * shopOverlap)
+	}
+	s.takeOver()
+	s.poller.publisher.deadLetters.most = 5
+	s.poll()
+	held := s.poller.Status().Held
+	if !strings.Contains(held, "more than 5 rows cannot be published") || len(s.letters) != 5 {
+		t.Errorf("%d letters, held: %s", len(s.letters), held)
+	}
+	if s.mark.Settled > s.rows[15].updatedAt {
+		t.Errorf("settled is %s, behind a row that is neither published nor a dead letter", s.mark.Settled)
+	}
+	if len(s.topic) != 6 {
+		t.Errorf("%d records, expected each good row once", len(s.topic))
+	}
+	if s.sweep(); !strings.Contains(s.mark.Swept.Left, "more than 5 rows cannot be published") {
+		t.Errorf("the sweep left %q", s.mark.Swept.Left)
+	}
+	for id := int64(10); id < 16; id++ { // most are mended
+		s.rows[id] = row{id: id, updatedAt: s.now, content: 2}
+	}
+	s.poll()
+	s.poll()
+	if held := s.poller.Status().Held; held != "" {
+		t.Errorf("held says %q still", held)
+	}
+	for id := int64(11); id < 16; id++ {
+		s.wants(s.rows[id])
+	}
+	if len(s.letters) != 2 { // of the one that is left, and of the row without an id, until a sweep
+		t.Errorf("letters %v", s.letters)
+	}
+}
