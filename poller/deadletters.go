@@ -82,8 +82,9 @@ func (d *deadLetters) says() string {
 	if d.beyond == 0 {
 		return ""
 	}
-	return fmt.Sprintf("more than %d rows cannot be published, as many as may have dead letters: %d have none. Mend "+
-		"them or what makes them; a sweep takes out the letters of rows that are well or deleted", d.most, d.beyond)
+	return fmt.Sprintf("more than %d rows cannot be published, as many as may have dead letters: %d have "+
+		"none. Mend them or what makes them; "+
+		"a sweep takes out the letters of rows that are well or deleted", d.most, d.beyond)
 }
 
 // writeTooLarge puts the dead letter of a row into tx whose record of the given size no broker would take.

@@ -63,7 +63,7 @@ func TestRowsBeyondThoseHeldBackAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
 	s.rows = back
 	s.poll()
 	held := s.poller.Status().Held
-	for _, says := range []string{"10000 rows came back older", "10100 more", "looked at again from 2026-11-20T12:01"} {
+	for _, says := range []string{"10000 rows came back older", "10100 more", "again from 2026-11-20T12:01"} {
 		if !strings.Contains(held, says) {
 			t.Errorf("held says %q, expected %q", held, says)
 		}

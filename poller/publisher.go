@@ -255,8 +255,9 @@ func (p *publisher) advance(b *Batch) {
 // moveCursor moves the cursor behind b, or to the end of the pass, and forgets the final rows that need no
 // longer be remembered then: those that the cursor, or the floor, has passed.
 //
-// While a row is to be met again the cursor stands still. If rows were forgotten before, it stays where it is even
-// when the pass ends: the floor stands still too, and without the cursor those rows would be met again.
+// While a row is to be met again the cursor stands still. If rows were forgotten before, it stays where it
+// is even when the pass ends: the floor stands still too, and without the cursor those rows would be met
+// again.
 func (p *publisher) moveCursor(b *Batch) {
 	if !p.dealtWithAll() {
 		p.dedup.batchDealtWith(false)
@@ -274,8 +275,8 @@ func (p *publisher) moveCursor(b *Batch) {
 	p.forgot = b.Done == nil && (p.forgot || forgot)
 }
 
-// dealtWithAll says that no row of the passes so far is to be met again: none is held back, and none lacks its
-// dead letter.
+// dealtWithAll says that no row of the passes so far is to be met again: none is held back, and none lacks
+// its dead letter.
 func (p *publisher) dealtWithAll() bool { return p.heldBack.empty() && p.deadLetters.beyond == 0 }
 
 // whyHeld says why settled stands still, "" if it does not.

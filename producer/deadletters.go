@@ -3,6 +3,7 @@ package producer
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -21,7 +22,8 @@ const (
 )
 
 // ReadDeadLetters returns the dead letters of a resource: key to watermark.DeadLetterHash of the row. It
-// reads the whole topic, which is small, and waits for open transactions.
+// reads the whole topic, which is small, and waits for open transactions. With more letters than an owner
+// keeps, it is a *RefusedError.
 func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[string]uint64, error) {
 	spans, err := c.meta.toHighWatermark(ctx, c.DeadLetters())
 	if err != nil {
@@ -40,6 +42,12 @@ func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[stri
 	hashes := make(map[string]uint64)
 	for key, record := range found.all() {
 		hashes[key] = record.kept
+	}
+	if n := len(hashes); n > watermark.MaxDeadLetters {
+		return nil, &RefusedError{Topic: c.DeadLetters(), Setting: "the number of letters of " + resource,
+			Found: strconv.Itoa(n), Expected: fmt.Sprintf("at most %d", watermark.MaxDeadLetters),
+			Do: "mend what makes so many rows unfit to be published, and delete the topic: what still cannot be " +
+				"published gets its letter again with the next sweep"}
 	}
 	return hashes, nil
 }

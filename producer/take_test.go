@@ -3,6 +3,8 @@ package producer_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -327,5 +329,24 @@ func (s *stage) write(cl *kgo.Client, r *kgo.Record) {
 	s.t.Helper()
 	if err := cl.ProduceSync(s.ctx(), r).FirstErr(); err != nil {
 		s.t.Fatal(err)
+	}
+}
+
+// An owner keeps the key of each letter. With more of them than that is meant for it takes nothing over, and
+// says so.
+func TestMoreDeadLettersThanAnOwnerKeepsAreRefused(t *testing.T) {
+	s := plainStage(t)
+	first := s.take(s.cluster("a", nil))
+	tx := next(first)
+	for id := range watermark.MaxDeadLetters + 1 {
+		tx.DeadLetters = append(tx.DeadLetters, watermark.DeadLetter{Key: fmt.Sprintf("orders/%d", id),
+			Row: []byte("{}"), Source: "rest", Err: "missing"})
+	}
+	s.commit(first, tx)
+	first.Close()
+	_, err := producer.Take(s.ctx(), s.cluster("b", nil), s.orders())
+	var refused *producer.RefusedError
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "number of letters of orders is 100001") {
+		t.Errorf("%v", err)
 	}
 }
