@@ -13,7 +13,7 @@
 //	nothing can    | dedup knows what was      | ahead of ours wrote
 //	appear here    | published of it           | them
 //
-// A pass begins at settled and meets most rows again. What becomes of a row:
+// A pass begins at settled and may meet rows again. What becomes of a row:
 //
 //	row                                      outcome                                      where
 //	new: dedup does not know it              published                                    publisher.decide

@@ -66,6 +66,9 @@ type Cursor struct {
 	HorizonNext uint64          `json:"mark_next,omitempty"`
 	// Started is the instance's clock at the start of the pass: AsOf becomes it when the pass completes.
 	Started schemas.Instant `json:"started"`
+	// Floor is what the pass will leave when the rest of it was read. It says which table was read so far. nil:
+	// it leaves none.
+	Floor *Floor `json:"floor,omitempty"`
 }
 
 // Floor says what has been met of one PostgreSQL table: every row stamped From or later whose writer is over

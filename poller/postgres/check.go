@@ -50,7 +50,7 @@ func CheckServer(ctx context.Context, db *DB) (Server, error) {
 	s := Server{Where: db.endpoint.address, Database: db.endpoint.database, Role: db.endpoint.user}
 	q := statement{sql: serverSQL}
 	asked := time.Now()
-	c, err := db.snapshot(ctx, catalogueDeadline, &q, func(_ *clock, rows *pgconn.ResultReader) error {
+	c, err := db.snapshot(ctx, catalogueDeadline, nil, &q, func(_ *clock, rows *pgconn.ResultReader) error {
 		for rows.NextRow() {
 			v := rows.Values()
 			if len(v[1]) == 8 {
@@ -88,7 +88,7 @@ func CheckTable(ctx context.Context, db *DB, r *schemas.Resource) (Table, error)
 	// Rows may fail although the role has SELECT: a view over what it may not read, a policy.
 	t = t.cutLong()
 	one := statement{sql: fmt.Sprintf("SELECT %s FROM %s LIMIT 1", t.list, t.name)}
-	_, err = db.snapshot(ctx, catalogueDeadline, &one, func(_ *clock, rows *pgconn.ResultReader) error {
+	_, err = db.snapshot(ctx, catalogueDeadline, nil, &one, func(_ *clock, rows *pgconn.ResultReader) error {
 		for rows.NextRow() {
 			if _, reject, _ := t.decode(rows.Values()); reject != nil {
 				return &poller.HoldError{What: fmt.Sprintf("the first row of %s that came breaks the contract in %q: %s",
@@ -122,7 +122,7 @@ func (t *Table) checkIndex(ctx context.Context, db *DB) error {
 	q := statement{sql: tableSQL}
 	q.param(oidText, []byte(t.Name))
 	kind := ""
-	_, err := db.snapshot(ctx, catalogueDeadline, &q, func(_ *clock, rows *pgconn.ResultReader) error {
+	_, err := db.snapshot(ctx, catalogueDeadline, nil, &q, func(_ *clock, rows *pgconn.ResultReader) error {
 		for rows.NextRow() {
 			v := rows.Values()
 			if len(v) != 5 || len(v[1]) != 8 {

@@ -13,18 +13,32 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
+// tooFarError says that the server cancelled a statement that looks at many rows for few.
+type tooFarError struct{ err error }
+
+func (e *tooFarError) Error() string { return e.err.Error() }
+func (e *tooFarError) Unwrap() error { return e.err }
+
+// errSwapped says that the table's name leads to another table than the catalogue's, or that row security was
+// switched on or off.
+var errSwapped = errors.New("the table was replaced while it was read")
+
 // errRetyped says that a result has other types than the table had: ALTER TABLE in the middle of a read.
 var errRetyped = errors.New("the table's columns changed while it was read")
 
 // chunk is a part of what one transaction read, in memory.
 type chunk struct {
 	clock   *clock
+	table   *table
 	rows    []schemas.Record
+	final   []bool // of each row, if it was asked for: see filter.final
 	rejects []schemas.Reject
 	// from is where it began, end is the place of its last row; last says that no row came after it.
 	from, end key
 	last      bool
 	bytes     int // of its rows, encoded
+	// identity is known only where the clock alone was read, of a table that may have a floor.
+	identity identity
 }
 
 // chunkSize bounds what one transaction reads.
@@ -41,8 +55,8 @@ type chunkCost struct {
 	cut          bool // a row was too long, and was not read whole
 }
 
-// readChunks reads the next rows of q after from in one transaction, or with a nil q the clock alone. It
-// calls answered when the first row has come.
+// readChunks reads the next rows of q after from in one transaction, or with a nil q the clock alone and
+// whose it is. It calls answered when the first row has come.
 //
 // hand gets the rows as one chunk, when the transaction is over and the connection free. But nobody knows
 // beforehand how wide rows are. If they turn out wider than those before, hand gets several chunks, all but
@@ -52,25 +66,43 @@ func readChunks(
 	hand func(*chunk) error,
 ) (chunkCost, error) {
 	if q == nil {
-		clock, err := db.snapshot(ctx, catalogueDeadline, nil, nil)
+		c, err := look(ctx, db, t)
 		if err != nil {
 			return chunkCost{}, err
 		}
-		return chunkCost{}, hand(&chunk{clock: clock, from: from, end: from})
+		return chunkCost{}, hand(c)
 	}
-	d := chunkDecoder{table: t, size: size, hand: hand, answered: answered, chunk: &chunk{from: from, end: from}}
+	d := chunkDecoder{table: t, size: size, hand: hand, answered: answered, chunk: &chunk{table: t, from: from, end: from}}
 	s := q(t, from, size.rows)
 	asked := time.Now()
-	_, err := db.snapshot(ctx, chunkDeadline, &s, func(c *clock, rows *pgconn.ResultReader) error {
+	_, err := db.snapshot(ctx, chunkDeadline, t, &s, func(c *clock, rows *pgconn.ResultReader) error {
 		d.chunk.clock = c
 		err := d.decode(rows, asked)
 		d.cost.total = time.Since(asked) - d.waited
 		return err
 	})
-	if err == nil {
+	if s.far {
+		d.cost.first = 0 // it was looking for rows
+	}
+	switch {
+	case err == nil:
 		err = hand(d.chunk)
+	case s.far && remedyFor(err) == smaller:
+		err = &tooFarError{err}
 	}
 	return d.cost, err
+}
+
+// look reads the clock, and of a table that may have a floor whose it is.
+func look(ctx context.Context, db *DB, t *table) (*chunk, error) {
+	c := &chunk{table: t, identity: identity{table: t.oid}}
+	var q *statement
+	if t.noFloor == "" {
+		q = &statement{sql: identitySQL}
+	}
+	var err error
+	c.clock, err = db.snapshot(ctx, catalogueDeadline, t, q, c.identity.take)
+	return c, err
 }
 
 // chunkDecoder makes chunks of the rows of one transaction.
@@ -104,7 +136,7 @@ func (d *chunkDecoder) decode(rows *pgconn.ResultReader, asked time.Time) error 
 			c = d.chunk
 		}
 		v, before := rows.Values(), c.bytes
-		record, reject, cut := d.table.decode(v)
+		record, reject, cut := d.table.decode(v[:len(d.table.columns)])
 		if reject != nil {
 			d.cost.cut = d.cost.cut || cut
 			c.rejects = append(c.rejects, *reject)
@@ -114,6 +146,9 @@ func (d *chunkDecoder) decode(rows *pgconn.ResultReader, asked time.Time) error 
 				c.rows = slices.Grow(c.rows, max(min(3*n, d.size.rows-n), 16))
 			}
 			c.rows = append(c.rows, record)
+			if len(v) > len(d.table.columns) {
+				c.final = append(c.final, isTrue(v[len(d.table.columns)]))
+			}
 			c.bytes += len(record.Value)
 		}
 		d.cost.rows++
@@ -140,7 +175,7 @@ func (d *chunkDecoder) handOver() error {
 	began, c := time.Now(), d.chunk
 	err := d.hand(c)
 	d.waited += time.Since(began)
-	d.chunk = &chunk{clock: c.clock, from: c.end, end: c.end}
+	d.chunk = &chunk{clock: c.clock, table: c.table, from: c.end, end: c.end}
 	return err
 }
 
@@ -158,7 +193,7 @@ func keyOfRow(t *table, v [][]byte, k key) key {
 
 // batch holds the chunk's rows and settles nothing.
 func (c *chunk) batch() *poller.Batch {
-	return &poller.Batch{Rows: c.rows, Rejects: c.rejects, Settled: schemas.MinInstant}
+	return &poller.Batch{Rows: c.rows, Rejects: c.rejects, Final: c.final, Settled: schemas.MinInstant}
 }
 
 // leastBad is how many rows in a row that cannot be published are no accident.

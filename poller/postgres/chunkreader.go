@@ -27,6 +27,8 @@ type chunkReader struct {
 	catalogue catalogue
 	size      chunkSizer
 	lineage   lineage
+	// scan is how many rows a filtered transaction may look at; 0: any number, until the server cancels one.
+	scan int
 	// longRows is until when rows may be met that are too long to be read whole.
 	longRows time.Time
 }
@@ -40,13 +42,81 @@ func newChunkReader(db *DB, c SourceConfig) *chunkReader {
 	}
 }
 
-// handOver reads the chunks of q after k, one by one to the end, and emits what batchOf makes of each; nil:
-// nothing. While emit has a batch a connection is in use only where rows are wider than was expected.
-func (r *chunkReader) handOver(
-	ctx context.Context, q query, k key, emit func(poller.Batch) error, batchOf func(*chunk) *poller.Batch,
+// The bounds of chunkReader.scan.
+const (
+	firstScan = 1 << 20
+	leastScan = 1 << 10
+	mostScan  = 1 << 26
+)
+
+// reading reads what one transaction gives after k, and calls hand with each chunk of it.
+type reading func(ctx context.Context, k key, hand func(*chunk) error) error
+
+// of reads q.
+func (r *chunkReader) of(q query) reading {
+	return func(ctx context.Context, k key, hand func(*chunk) error) error { return r.next(ctx, q, k, hand) }
+}
+
+// changes reads the rows that f does not leave out, in the order (updated_at, id).
+//
+// The fewer rows pass the filter, the further one statement looks for them: too far for the server's patience
+// when an old transaction has ended after millions of changes. A smaller LIMIT is no help then. So once the
+// server cancels such a statement, the next ones end at the place some rows on.
+func (r *chunkReader) changes(f filter) reading {
+	return func(ctx context.Context, k key, hand func(*chunk) error) error {
+		for {
+			handed := false
+			err := r.near(ctx, f, k, func(c *chunk) error { handed = true; return hand(c) })
+			var far *tooFarError
+			switch {
+			case !errors.As(err, &far):
+				if err == nil && r.scan > 0 && r.scan < mostScan {
+					r.scan *= 2
+				}
+				return err
+			case r.scan == leastScan:
+				return r.explain(smaller, far.err, chunkSize{rows: r.scan})
+			case r.scan == 0:
+				r.scan = firstScan
+			default:
+				r.scan = max(r.scan/2, leastScan)
+			}
+			if r.cancelled.Inc(); handed {
+				return nil // the caller goes on behind it
+			}
+		}
+	}
+}
+
+// near reads changes among the next r.scan rows.
+func (r *chunkReader) near(ctx context.Context, f filter, k key, hand func(*chunk) error) error {
+	var end *key // nil: that of the table
+	if r.scan > 0 && f.low > 0 {
+		err := r.next(ctx, ahead(r.scan), k, func(c *chunk) error {
+			if len(c.rows)+len(c.rejects) > 0 {
+				end = &c.end
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return r.next(ctx, changed(f, end), k, func(c *chunk) error {
+		if c.last && end != nil {
+			c.last, c.end = false, *end
+		}
+		return hand(c)
+	})
+}
+
+// handOver reads chunks after k, one by one to the end, and emits what batchOf makes of each; nil: nothing.
+// While emit has a batch a connection is in use only where rows are wider than was expected.
+func handOver(
+	ctx context.Context, read reading, k key, emit func(poller.Batch) error, batchOf func(*chunk) *poller.Batch,
 ) error {
 	for last := false; !last; {
-		err := r.next(ctx, q, k, func(c *chunk) error {
+		err := read(ctx, k, func(c *chunk) error {
 			k, last = c.end, c.last
 			if b := batchOf(c); b != nil {
 				return emit(*b)
@@ -66,7 +136,7 @@ func (r *chunkReader) unsettled(
 	ctx context.Context, q query, k key, done *poller.Done, emit func(poller.Batch) error,
 ) error {
 	var bad *chunk
-	err := r.handOver(ctx, q, k, emit, func(c *chunk) *poller.Batch {
+	err := handOver(ctx, r.of(q), k, emit, func(c *chunk) *poller.Batch {
 		if c.bad() {
 			bad = cmp.Or(bad, c)
 			return nil
@@ -83,11 +153,11 @@ func (r *chunkReader) unsettled(
 	return err
 }
 
-// clock reads the clock alone.
-func (r *chunkReader) clock(ctx context.Context) (*clock, error) {
-	var clock *clock
-	err := r.next(ctx, nil, key{}, func(c *chunk) error { clock = c.clock; return nil })
-	return clock, err
+// look reads a chunk without rows: the clock, the table, and whose they are.
+func (r *chunkReader) look(ctx context.Context) (*chunk, error) {
+	var look *chunk
+	err := r.next(ctx, nil, key{}, func(c *chunk) error { look = c; return nil })
+	return look, err
 }
 
 // next reads what one transaction gives, and calls hand with each chunk of it. The chunks' clocks follow
@@ -112,6 +182,8 @@ func (r *chunkReader) next(ctx context.Context, q query, k key, hand func(*chunk
 			return err
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
+		case errors.As(err, new(*tooFarError)):
+			return err
 		}
 		r.log.Debug("a chunk failed", zap.Int("limit", size.rows), zap.Error(err))
 		remedy := remedyFor(err)
@@ -144,6 +216,9 @@ func (r *chunkReader) try(
 		t = t.cutLong()
 	}
 	cost, err := readChunks(ctx, r.db, t, q, k, size, answered, func(c *chunk) error {
+		if c.clock.relation != t.oid || c.clock.hidden != t.hidden {
+			return errSwapped
+		}
 		if err := r.lineage.follow(c.clock); err != nil {
 			return err
 		}

@@ -3,9 +3,6 @@ package postgres
 import (
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/storestream/storestream/schemas"
 )
@@ -22,43 +19,46 @@ import (
 // The snapshot's xmax is the last *completed* id plus one. With one open writer on a quiet database it stands
 // still, below the id of that writer, and "xmin >= xmax" is true at once. age() counts from the id that is
 // given out next, so it makes that id out of xmax.
+//
+// $1 is the name of the table, NULL for none: whoever swaps the table, or hides rows of it, is noticed with the
+// next chunk.
 const clockSQL = `WITH c AS MATERIALIZED (
   SELECT pg_is_in_recovery() AS standby, pg_last_xact_replay_timestamp() AS replayed,
          CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() END AS position)
 SELECT now(), c.standby, c.replayed, c.position, s::text,
-       pg_snapshot_xmax(s)::text::bigint + age(pg_snapshot_xmax(s)::xid)
+       pg_snapshot_xmax(s)::text::bigint + age(pg_snapshot_xmax(s)::xid),
+       to_regclass($1)::oid, row_security_active(to_regclass($1)::oid)
 FROM c, pg_current_snapshot() AS s`
 
-// clock says when a transaction of ours ran, by the server's clock and by its transaction ids. Ids are 64
-// bits wide.
+// clock says when a transaction of ours ran, by the server's clock and by its transaction ids, and what the
+// table's name led to.
 type clock struct {
 	// time: no transaction with an id of next or more had written anything before it. A standby that has
 	// replayed no transaction since it started has none (known is false).
 	time  schemas.Instant
 	known bool
-	// The snapshot: ids below xmin are over. Ids from xmax on, and those in running, are not.
-	xmin, xmax uint64
-	running    map[uint64]struct{}
+	// A standby does not list what runs: there, only what is below xmin is known to be over.
+	snapshot
 	// next is the id that is given out next, read after the snapshot was taken.
 	next    uint64
 	standby bool
 	// position is how far a standby had replayed the log.
 	position uint64
+	// relation is what the table's name led to, 0 for nothing or if no table was asked for. hidden: row security
+	// may hide rows of it.
+	relation uint32
+	hidden   bool
 }
 
 func (c *clock) horizon() horizon { return horizon{time: c.time, next: c.next} }
 
-// inFlight says whether the transaction was running, or had not begun, under this snapshot. A standby does
-// not list its running transactions: there, only what is below xmin is known to be over.
-func (c *clock) inFlight(id uint64) bool {
-	if id < c.xmin {
-		return false
+// shown is what c shows for certain. With more than maxRunning ids it is cut short, because it goes into the
+// watermark.
+func (c *clock) shown() snapshot {
+	if c.standby || len(c.running) > maxRunning {
+		return coarse(c.xmin)
 	}
-	if id >= c.xmax || c.standby {
-		return true
-	}
-	_, running := c.running[id]
-	return running
+	return c.snapshot
 }
 
 // olderThan says whether c shows less than before did: a transaction that was over in before is not over in
@@ -67,7 +67,8 @@ func (c *clock) inFlight(id uint64) bool {
 //
 // Two standbys, or a primary and a standby, are compared by what each tells: by the running transactions
 // where both list them, by the replay position where both are standbys. What then is left is a race of
-// microseconds. It can make a row late, not lost: settling looks at ids alone.
+// microseconds. It can make a row late, not lost: settling and the floor look at xmin alone where a standby
+// took part.
 func (c *clock) olderThan(before *clock) bool {
 	if c.xmin < before.xmin || c.xmax < before.xmax {
 		return true
@@ -75,15 +76,7 @@ func (c *clock) olderThan(before *clock) bool {
 	if before.standby && c.standby {
 		return c.position < before.position
 	}
-	if before.standby || c.standby {
-		return false
-	}
-	for id := range c.running {
-		if !before.inFlight(id) {
-			return true
-		}
-	}
-	return false
+	return !before.standby && !c.standby && !c.covers(&before.snapshot)
 }
 
 // rewound says whether c cannot follow before in one history: a primary will give out ids that were used up
@@ -93,11 +86,11 @@ func (c *clock) rewound(before *clock) bool { return !c.standby && c.next < befo
 
 // parseClock reads a row of clockSQL, in binary format.
 func parseClock(v [][]byte) (*clock, error) {
-	if len(v) != 6 || len(v[0]) != 8 || len(v[1]) != 1 || len(v[5]) != 8 {
+	if len(v) != 8 || len(v[0]) != 8 || len(v[1]) != 1 || len(v[5]) != 8 {
 		return nil, errors.New("read the server's clock: an answer of another shape than PostgreSQL's")
 	}
 	at := v[0]
-	c := &clock{standby: isTrue(v[1]), next: binary.BigEndian.Uint64(v[5]), known: true}
+	c := &clock{standby: isTrue(v[1]), next: binary.BigEndian.Uint64(v[5]), known: true, hidden: isTrue(v[7])}
 	if c.standby {
 		at, c.known = v[2], len(v[2]) == 8
 		if len(v[3]) == 8 {
@@ -107,35 +100,10 @@ func parseClock(v [][]byte) (*clock, error) {
 	if c.known {
 		c.time = instantOf(int64(binary.BigEndian.Uint64(at)))
 	}
-	if err := c.parseSnapshot(string(v[4])); err != nil {
-		return nil, fmt.Errorf("read the server's snapshot %q: expected xmin:xmax:ids: %w", v[4], err)
-	}
-	return c, nil
-}
-
-// parseSnapshot reads pg_snapshot's text form, xmin:xmax:id,id,...
-func (c *clock) parseSnapshot(text string) error {
-	parts := strings.Split(text, ":")
-	if len(parts) != 3 {
-		return fmt.Errorf("%d parts", len(parts))
+	if len(v[6]) == 4 {
+		c.relation = binary.BigEndian.Uint32(v[6])
 	}
 	var err error
-	if c.xmin, err = strconv.ParseUint(parts[0], 10, 64); err != nil {
-		return err
-	}
-	if c.xmax, err = strconv.ParseUint(parts[1], 10, 64); err != nil {
-		return err
-	}
-	c.running = map[uint64]struct{}{}
-	if parts[2] == "" {
-		return nil
-	}
-	for text := range strings.SplitSeq(parts[2], ",") {
-		id, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			return err
-		}
-		c.running[id] = struct{}{}
-	}
-	return nil
+	c.snapshot, err = parseSnapshot(string(v[4]))
+	return c, err
 }

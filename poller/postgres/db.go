@@ -102,21 +102,21 @@ func (db *DB) dropIdle(err error) {
 type takeRows func(*clock, *pgconn.ResultReader) error
 
 // snapshot runs q (nil: nothing) in one short transaction, in one round trip. It returns the clock of the
-// snapshot that q was read under. take gets q's rows as they come off the connection. What it got is all
+// snapshot that q was read under; t (nil: none) is the table that the clock looks at. take gets q's rows as they come off the connection. What it got is all
 // there is only if snapshot returns no error: rows arrive before the error that says they are not all.
 func (db *DB) snapshot(
-	ctx context.Context, limit time.Duration, q *statement, take takeRows,
+	ctx context.Context, limit time.Duration, t *table, q *statement, take takeRows,
 ) (*clock, error) {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	c, err := db.transaction(limited, q, take)
+	c, err := db.transaction(limited, t, q, take)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		err = &silentError{limit, err}
 	}
 	return c, err
 }
 
-func (db *DB) transaction(ctx context.Context, q *statement, take takeRows) (*clock, error) {
+func (db *DB) transaction(ctx context.Context, t *table, q *statement, take takeRows) (*clock, error) {
 	held, err := db.pool.Acquire(ctx)
 	if err != nil {
 		return nil, err
@@ -126,7 +126,11 @@ func (db *DB) transaction(ctx context.Context, q *statement, take takeRows) (*cl
 
 	var batch pgconn.Batch
 	batch.ExecParams("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", nil, nil, nil, nil)
-	batch.ExecParams(clockSQL, nil, nil, nil, binaryFormat)
+	var name []byte
+	if t != nil {
+		name = []byte(t.plainName)
+	}
+	batch.ExecParams(clockSQL, [][]byte{name}, []uint32{oidText}, binaryFormat, binaryFormat)
 	if q != nil {
 		batch.ExecParams(q.sql, q.values, q.oids, binaryFormat, binaryFormat)
 	}

@@ -9,8 +9,9 @@
 //
 //   - A chunk is what one short snapshot transaction read of the next rows by key. Where rows turn out wider
 //     than expected, one transaction hands over several.
-//   - xmin, of a snapshot: all transactions with a smaller id are over, and the snapshot shows what they
-//     committed. (The hidden column xmin of a row is another thing: the id of the transaction that wrote it.)
+//   - A snapshot is xmin:xmax:running. Transactions with an id below xmin are over, those in running and from
+//     xmax on are not, the others are over. (The hidden column xmin of a row is another thing: the id of the
+//     transaction, or savepoint, that wrote it.)
 //   - A horizon is a moment of the server: (its clock, the next transaction id).
 //   - overlap is the longest time from a stamp to the first write of its transaction: the one assumption.
 //
@@ -20,29 +21,62 @@
 //	transaction 7    stamp  first write ..............commit
 //	                 |<--->|  no longer than overlap
 //	horizons              H1 (:05, next 7)  H2 (:21, next 8)
-//	chunk A                                 xmin 7: only H1 counts
-//	chunk B                                                  xmin 8: H2 counts too
+//	pass A                                  xmin 7: only H1 counts
+//	pass B                                                   xmin 8: H2 counts too
 //
-// Each chunk notes a horizon H. What was read settles by this argument:
+// A pass looks at the clock first, and reads then. What it read settles by this argument, with H a horizon that
+// was noted before:
 //
 //   - A transaction with an id of H.next or more had not written anything at H.time. Its first write comes
-//     within overlap of its stamp, so its rows carry H.time - overlap or later.
-//   - A transaction with an id less than H.next is over, and its rows are visible, in every snapshot whose
-//     xmin is H.next or more.
+//     within overlap of its stamp, so its rows carry H.time - overlap or later. So do those of its savepoints,
+//     whatever their ids are.
+//   - A transaction with an id less than H.next is over, and its rows are visible, if the xmin of the pass's
+//     clock is H.next or more.
 //
-// So once every chunk of a contiguous range was read under such snapshots, nothing before H.time - overlap
-// can appear in that range any more. Above, chunk A saw nothing of transaction 7, so a range with A in it
-// settles by H1. H2 settles only what was read like chunk B. That is the rule of horizons (horizon.go).
-// clock.go says where the clock and the ids come from, completepass.go reads such a range from settled to the
-// end.
+// So in a range that such a pass has read nothing before H.time - overlap can appear any more. Above, pass A saw
+// nothing of transaction 7, so it settles by H1. H2 settles only what was read like pass B. That is the rule of
+// horizons (horizon.go); clock.go says where the clock and the ids come from.
 //
-// # The frontier
+// # The floor
 //
-// While a transaction stays open, xmin and settled stand still, and every complete pass reads more that is
-// old. So when a complete pass was held back, cheap passes follow (cheappasses.go). They begin at the
-// frontier (frontier.go): the earliest stamp of a row that can have become visible since the read before. A
-// rowFilter (query.go) lets the server leave out what was met before, by the id in a row's own xmin. Cheap
-// passes settle nothing. Once the horizons let settled move, a complete pass follows, and drops the frontier.
+// A pass leaves out what the passes before it have met. They leave a floor: a snapshot S, of which it is true
+// that every row version visible in S, stamped From or later, was met by one of them, or is replaced by a newer
+// one that S does not show. The next pass, which begins under clock c:
+//
+//  1. Which rows are visible in c and not in S? Their transaction was not over in S and is over in c. So it is
+//     one of S.running that has ended, or has an id of S.xmax or more. With low, the smallest of these
+//     (snapshot.low), such a row has xmin >= low: a savepoint's id is larger than its transaction's.
+//  2. The transaction's own id is low or more, so by the argument above the row is stamped horizons.reach(low)
+//     or later. Nor can it be stamped before settled.
+//  3. So the pass reads what is stamped max(settled, reach(low)) or later and has xmin >= low (filter). Then
+//     everything visible in c was met, or is replaced by what c does not show, and c is the next floor.
+//  4. It settles by reach(c.xmin): all that was written below c.xmin is visible in c. In the range that it did
+//     not read nothing can have appeared, so settled moves across it.
+//
+// While a transaction stays open, nothing of this grows: S.running names it, and low looks past it. What breaks
+// the simpler versions:
+//
+//   - The floor is S.xmax alone: 7 runs, 8 is over, xmax is 9. 7 commits, and its rows are never looked for.
+//   - It is S.xmin alone: nothing is missed, but beside a transaction that is open all day each pass reads what
+//     was written all day. (A standby does not list what runs. There it is so; and with more than maxRunning.)
+//   - Rows of S.running alone are looked for by their ids: 7 opened a savepoint, 12, which no list names, and its
+//     row has xmin 12.
+//   - The floor is what the last chunk showed: 7 commits between two chunks, and its row lies in the first one.
+//   - low's stamps are bounded by the last horizon: 7 began before it, and stamped before it.
+//   - The floor of a pass that was cut short and went on is the last clock: 7 commits in between, its row lies in
+//     the first part. So it is the first part's xmin (Cursor.Floor).
+//   - age() alone compares: it is 32 bits wide. After 2^31 transactions a new row counts as old (maxBehind).
+//   - The floor outlives the database: a standby was promoted that lacked the last transactions, and their ids
+//     are given out again, below the floor. So it names cluster, database and timeline (identity).
+//   - The floor outlives the table: another one was renamed to its name, or a child was attached to it, with rows
+//     that nobody has written since. So it names the oid, and rows of any other relation pass the filter.
+//
+// Where rows become visible in yet other ways, or their xmin cannot be asked for (a view, a partitioned table, row
+// security, a grant on single columns), there is no floor, and nothing to filter by (table.noFloor). Only rule 2
+// holds, on the same assumption as settling: so while a Source lives, a pass begins at max(settled, reach(low)),
+// and dedup suppresses what is read again. A new owner begins at settled.
+//
+// What a pass handed over as Final was written below c.xmin, and so lies below all floors to come.
 //
 // # No session state
 //

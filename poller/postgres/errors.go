@@ -77,7 +77,7 @@ func remedyFor(err error) remedy {
 		return waitForReplay
 	case errors.As(err, &held):
 		return hold
-	case errors.Is(err, errRetyped):
+	case errors.Is(err, errRetyped), errors.Is(err, errSwapped):
 		return lookAgain
 	case !errors.As(err, &pe) && errors.Is(err, context.DeadlineExceeded):
 		return reconnectSilent
@@ -133,7 +133,7 @@ func (e *endpoint) explain(table string, err error) error {
 			"a row is too long", table, long.ActualBodyLen, long.MaxExpectedBodyLen)
 	case errors.As(err, &pe):
 		return e.explainCode(table, err, pe)
-	case errors.Is(err, errLagging), errors.Is(err, errRetyped):
+	case errors.Is(err, errLagging), errors.Is(err, errRetyped), errors.Is(err, errSwapped):
 		return fmt.Errorf("read %s: %w", table, err)
 	case errors.As(err, &silent):
 		return fmt.Errorf("read %s: no answer from %s in %v: the connection may be cut, the table locked, "+

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 
@@ -40,6 +41,8 @@ func keyOf(c *watermark.Cursor) key {
 	}
 	return k
 }
+
+func (k key) after(o key) bool { return cmp.Or(cmp.Compare(k.at, o.at), cmp.Compare(k.id, o.id)) > 0 }
 
 // instant is k's stamp: all rows with an earlier one lie before k.
 func (k key) instant() schemas.Instant {

@@ -1,12 +1,13 @@
 package postgres
 
 import (
+	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 	"pgregory.net/rapid"
 )
@@ -36,9 +37,12 @@ type version struct {
 const modelOverlap = 20 * time.Microsecond
 
 func newWorld(t *rapid.T) *world {
-	return &world{
-		t: t, now: 1000, next: 100, completed: 99, open: map[uint64]*transaction{}, rows: map[int64]version{},
+	w := &world{
+		t: t, now: 1000, open: map[uint64]*transaction{}, rows: map[int64]version{},
+		next: rapid.SampledFrom([]uint64{100, 1<<31 - 20, 1<<32 + 3, 1<<33 - 20}).Draw(t, "next"),
 	}
+	w.completed = w.next - 1
+	return w
 }
 
 // stir lets some things happen.
@@ -99,15 +103,15 @@ func (w *world) end(id uint64, commit bool) {
 }
 
 // snapshot is a transaction's first statement: the clock stands since BEGIN, and things go on before the next
-// id is read.
-func (w *world) snapshot() (*clock, map[int64]version) {
-	c := &clock{time: w.now, known: true}
+// id is read. A standby does not list what runs.
+func (w *world) snapshot(standby bool) (*clock, map[int64]version) {
+	c := &clock{time: w.now, known: true, standby: standby, relation: modelTable}
 	w.stir("between BEGIN and the snapshot")
 	c.xmax, c.running = w.completed+1, map[uint64]struct{}{}
 	c.xmin = c.xmax
 	for id := range w.open {
 		c.xmin = min(c.xmin, id)
-		if id < c.xmax {
+		if id < c.xmax && !standby {
 			c.running[id] = struct{}{}
 		}
 	}
@@ -117,80 +121,111 @@ func (w *world) snapshot() (*clock, map[int64]version) {
 	return c, seen
 }
 
-// model reads a world as Source does, in chunks, with the same horizons and frontier.
+const modelTable = 16_385
+
+// model polls a world with the decisions of pass, and takes over what the passes hand over as the poller does.
 type model struct {
-	w        *world
+	w *world
+	// What the watermark holds.
+	settled schemas.Instant
+	cursor  *watermark.Cursor
+	floor   *watermark.Floor
+	topic   map[int64]version
+	// What a Source holds.
 	horizons horizons
-	settled  schemas.Instant
-	front    *frontier
-	topic    map[int64]version
+	// final was said of these versions.
+	final map[place]bool
 }
 
-// scan reads the rows after (at, id) in the order of the keyset, chunk by chunk, other things happening in
-// between.
-func (m *model) scan(from schemas.Instant, keep func(version) bool, each func(*clock, schemas.Instant)) {
-	place := version{stamp: from}
-	after := int64(0)
-	for {
-		c, rows := m.w.snapshot()
-		limit := rapid.IntRange(1, 5).Draw(m.w.t, "limit")
-		ids := slices.DeleteFunc(slices.Collect(maps.Keys(rows)), func(id int64) bool {
-			v := rows[id]
-			return v.stamp < place.stamp || v.stamp == place.stamp && id <= after || !keep(v)
-		})
-		slices.SortFunc(ids, func(a, b int64) int {
-			if d := rows[a].stamp - rows[b].stamp; d != 0 {
-				return int(d)
-			}
-			return int(a - b)
-		})
-		end := schemas.MaxInstant
-		if len(ids) >= limit {
-			ids = ids[:limit]
-			place, after = rows[ids[limit-1]], ids[limit-1]
-			end = place.stamp
-		}
-		for _, id := range ids {
-			m.topic[id] = rows[id]
-		}
-		each(c, end)
-		if end == schemas.MaxInstant {
-			return
-		}
+// passes says whether the server lets a row through: in 32 bits, as it counts.
+func (f *filter) passes(v version, next uint64) bool {
+	age := func(id uint64) int32 { return int32(uint32(next) - uint32(id)) }
+	return f.low == 0 || age(v.xmin) <= age(f.low)
+}
+
+// poll is a pass. It may end at any batch: what was committed by then is all that the next one knows.
+func (m *model) poll(t *rapid.T) (complete bool) {
+	standby := func() bool { return rapid.IntRange(0, 9).Draw(t, "standby") == 0 }
+	c, visible := m.w.snapshot(standby())
+	p := &pass{horizons: &m.horizons, table: &table{oid: modelTable}, clock: c,
+		identity: identity{table: modelTable, system: "7/5", timeline: 1},
+		from:     m.settled, at: keyAt(m.settled)}
+	cursor := m.cursor
+	if cursor != nil && !p.follows(cursor) {
+		t.Fatalf("a cursor of this database is not trusted: %+v", cursor)
+	}
+	if cursor != nil && len(m.horizons.noted) == 0 && cursor.HorizonNext > 0 {
+		p.horizons.note(horizon{time: cursor.HorizonTime, next: cursor.HorizonNext})
+	}
+	p.note()
+	dropped := p.begin(m.floor, cursor) != "" || m.floor == nil
+	if dropped {
+		clear(m.final)
+	}
+	for place := p.at; ; {
 		m.w.stir("between chunks")
+		chunk, rows := m.chunk(p, place, standby())
+		if rapid.IntRange(0, 19).Draw(t, "crash before the commit") == 0 {
+			break
+		}
+		b := p.batch(chunk)
+		if chunk.last && p.readsUndated() { // there are none
+			p.complete(b)
+		}
+		for i, row := range rows {
+			if m.final[row] {
+				t.Fatalf("row %d %v was final, and is met again by %+v", row.id, row.v, p.filter)
+			}
+			if p.filter.final != 0 && row.v.xmin < p.filter.final {
+				m.final[row] = true
+			}
+			m.topic[row.id] = rows[i].v
+		}
+		m.settled, m.cursor = max(m.settled, b.Settled), b.Cursor
+		m.check()
+		if b.Done != nil {
+			m.floor = b.Done.Floor
+			m.horizons.prune(p.xmin)
+			if !p.resumed {
+				m.met(p, visible)
+			}
+			return true
+		}
+		if rapid.IntRange(0, 19).Draw(t, "crash after the commit") == 0 {
+			break
+		}
+		place = chunk.end
 	}
+	if rapid.Bool().Draw(t, "successor") {
+		m.horizons = horizons{overlap: modelOverlap}
+	}
+	return false
 }
 
-// complete is a completePass.
-func (m *model) complete() {
-	xmin := uint64(math.MaxUint64)
-	var first *clock
-	from := m.settled
-	m.scan(from, func(version) bool { return true }, func(c *clock, end schemas.Instant) {
-		if first == nil {
-			first = c
+type place struct {
+	id int64
+	v  version
+}
+
+// chunk reads some rows after k that p's filter lets through.
+func (m *model) chunk(p *pass, k key, standby bool) (*chunk, []place) {
+	c, visible := m.w.snapshot(standby)
+	var rows []place
+	for id, v := range visible {
+		if (key{at: microsOf(v.stamp), id: id}).after(k) && p.filter.passes(v, c.next) {
+			rows = append(rows, place{id, v})
 		}
-		m.horizons.note(c.horizon())
-		xmin = min(xmin, c.xmin)
-		m.settled = max(m.settled, min(end, m.horizons.reach(xmin)))
+	}
+	slices.SortFunc(rows, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.v.stamp, b.v.stamp), cmp.Compare(a.id, b.id))
 	})
-	m.horizons.prune(xmin)
-	m.front = newFrontier(modelOverlap, first, m.settled)
-}
-
-// cheap is a cheap pass. It checks that it met all that was visible when it began.
-func (m *model) cheap() {
-	c, rows := m.w.snapshot()
-	m.horizons.note(c.horizon())
-	from, filter := m.front.reach(c)
-	keep := func(v version) bool { return v.xmin >= filter.writer || v.stamp >= filter.newest }
-	m.scan(max(from, m.settled), keep, func(*clock, schemas.Instant) {})
-	m.front.advance(c)
-	for id, v := range rows {
-		if stayed := m.w.rows[id] == v; stayed && v.stamp >= m.settled && m.topic[id] != v {
-			m.w.t.Fatalf("a cheap pass from %d on (%+v) missed row %d %v, has %v", from, filter, id, v, m.topic[id])
-		}
+	limit := rapid.IntRange(1, 5).Draw(m.w.t, "limit")
+	chunk := &chunk{clock: c, table: p.table, from: k, end: k, last: len(rows) < limit}
+	rows = rows[:min(len(rows), limit)]
+	if n := len(rows); n > 0 {
+		chunk.end = key{at: microsOf(rows[n-1].v.stamp), id: rows[n-1].id}
 	}
+	return chunk, rows
 }
 
 // check is the promise: nothing before settled is there that was not read.
@@ -202,24 +237,56 @@ func (m *model) check() {
 	}
 }
 
+// met is what as of promises: all that was visible when the pass began was met, unless it has changed since.
+func (m *model) met(p *pass, visible map[int64]version) {
+	for id, v := range visible {
+		if m.w.rows[id] == v && v.stamp >= p.from && m.topic[id] != v {
+			m.w.t.Fatalf("a pass at %+v by %+v missed row %d %v, has %v", p.clock, p.filter, id, v, m.topic[id])
+		}
+	}
+}
+
+// replay publishes everything from some moment on again.
+func (m *model) replay() {
+	m.settled = min(m.settled, m.w.now-schemas.Instant(rapid.IntRange(0, 100).Draw(m.w.t, "back")))
+	m.cursor, m.floor = nil, nil
+	clear(m.final)
+	for id, v := range m.topic {
+		if v.stamp >= m.settled {
+			delete(m.topic, id)
+		}
+	}
+}
+
+// reset is pg_resetwal, with nothing open.
+func (w *world) reset() {
+	for _, id := range slices.Sorted(maps.Keys(w.open)) {
+		w.end(id, false)
+	}
+	w.next += rapid.Uint64Range(1, 5_000_000_000).Draw(w.t, "ids skipped")
+	w.completed = w.next - 1
+}
+
 // Whenever settled moves to X, there is no unread row with an updated_at before X then or later, whatever
-// commits when. And while settled is held back, cheap passes miss nothing either.
+// commits when. And each pass meets all that was visible when it began, though it leaves out what was met.
 func TestWhateverCommitsWhenNothingBeforeSettledIsMissed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(t)
 		m := &model{
 			w: w, horizons: horizons{overlap: modelOverlap}, settled: schemas.MinInstant, topic: map[int64]version{},
+			final: map[place]bool{},
 		}
 		for range rapid.IntRange(1, 25).Draw(t, "polls") {
 			w.stir("between polls")
-			if m.front != nil && rapid.IntRange(0, 2).Draw(t, "kind") > 0 {
-				m.cheap()
-			} else {
-				m.complete()
+			switch rapid.IntRange(0, 29).Draw(t, "mishap") {
+			case 0:
+				m.replay()
+			case 1:
+				w.reset()
 			}
-			m.check()
+			m.poll(t)
 		}
-		for id := range maps.Clone(w.open) {
+		for _, id := range slices.Sorted(maps.Keys(w.open)) {
 			w.end(id, true)
 			m.check()
 		}
@@ -228,12 +295,12 @@ func TestWhateverCommitsWhenNothingBeforeSettledIsMissed(t *testing.T) {
 		// All is quiet: it settles up to the clock.
 		for m.settled <= last-schemas.Instant(modelOverlap.Microseconds()) {
 			before := m.settled
-			m.complete()
+			complete := m.poll(t)
 			m.check()
-			if m.settled == before && len(w.open) == 0 && w.now == last {
+			if complete && m.cursor == nil && m.settled == before && len(w.open) == 0 && w.now == last {
 				t.Fatalf("settled stands at %d, the clock at %d, and nothing is open", m.settled, w.now)
 			}
-			for id := range maps.Clone(w.open) {
+			for _, id := range slices.Sorted(maps.Keys(w.open)) {
 				w.end(id, true)
 			}
 		}

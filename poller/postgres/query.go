@@ -3,7 +3,7 @@ package postgres
 import (
 	"encoding/binary"
 	"fmt"
-	"math"
+	"strconv"
 
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
@@ -14,52 +14,65 @@ type statement struct {
 	sql    string
 	values [][]byte
 	oids   []uint32
+	// far: it may look at many rows for few, so asking for fewer does not make it faster.
+	far bool
 }
 
-func (s *statement) param(oid uint32, value []byte) {
+// param adds a parameter and returns its place: $1, $2 and so on.
+func (s *statement) param(oid uint32, value []byte) string {
 	s.oids, s.values = append(s.oids, oid), append(s.values, value)
+	return "$" + strconv.Itoa(len(s.oids))
 }
 
 // query makes the statement for the next chunk of a read: at most limit rows after k.
 type query func(t *table, k key, limit int) statement
 
-// rowFilter leaves out the rows that an earlier read has met: those stamped before newest, unless writer or a
-// later transaction wrote them.
-type rowFilter struct {
-	newest schemas.Instant
-	writer uint64
-}
-
-// noWriter is later than every transaction.
-const noWriter uint64 = math.MaxUint64
-
-// everything leaves out no row.
-var everything = rowFilter{newest: schemas.MinInstant, writer: noWriter}
-
-// changed asks for rows after k in the order (updated_at, id). A row that is updated meanwhile moves ahead of
-// the key, so no row is skipped.
+// changed asks for rows after k in the order (updated_at, id), until a place (nil: to the end), which f does
+// not leave out. A row that is updated meanwhile moves ahead of the key, so no row is skipped.
 //
 // The filter lets more pass than it must, never less. age(xmin) counts down from the next id, modulo 2^32, so
-// a row that the filter's writer or a later transaction has written is at most as old as that writer.
-// Freezing does not hide such a row: since PostgreSQL 9.4 VACUUM FREEZE and COPY FREEZE leave xmin in place
-// and only flag it. A row with xmin 2, FrozenTransactionId, has the greatest age there is and is left out:
-// such rows come from pg_upgrade of an older server, so no transaction has written them since. A row frozen
-// for more than 2^31 transactions has a negative age, and passes. A savepoint's id is later than its
-// transaction's, so it passes.
-func changed(filter rowFilter) query {
+// a row that low or a later transaction has written is at most as old as low. Freezing does not hide such a
+// row: since PostgreSQL 9.4 VACUUM FREEZE and COPY FREEZE leave xmin in place and only flag it. A row with
+// xmin 2, FrozenTransactionId, has the greatest age there is and is left out: such rows come from pg_upgrade
+// of an older server, so no transaction has written them since. A row frozen for more than 2^31 transactions
+// has a negative age, and passes. A savepoint's id is later than its transaction's, so it passes.
+//
+// The planner knows nothing of tableoid and takes it that all rows pass: so it goes by the index on the key.
+func changed(f filter, until *key) query {
 	return func(t *table, k key, limit int) statement {
 		s := statement{}
 		s.param(t.updatedOID, int8Param(k.at))
 		s.param(oidInt8, int8Param(k.id))
 		s.param(oidInt8, int8Param(int64(limit)))
-		more := ""
-		if filter.writer != noWriter && t.hasXmin {
-			s.param(oidXid, xidParam(filter.writer))
-			s.param(t.updatedOID, int8Param(microsOf(filter.newest)))
-			more = ` AND (age(xmin) <= age($4) OR updated_at >= $5)`
+		list, where := t.list, ""
+		if until != nil {
+			where += fmt.Sprintf(" AND (updated_at, id) <= (%s, %s)",
+				s.param(t.updatedOID, int8Param(until.at)), s.param(oidInt8, int8Param(until.id)))
+		}
+		if f.low != 0 {
+			s.far = true
+			where += fmt.Sprintf(" AND (age(%[1]s.xmin) <= (SELECT age(%[2]s)) OR %[1]s.tableoid <> %[3]s)",
+				t.plainName, s.param(oidXid, xidParam(f.low)), s.param(oidOid, oidParam(f.table)))
+		}
+		if f.final != 0 {
+			list += fmt.Sprintf(", age(%[1]s.xmin) > (SELECT age(%[2]s)) AND %[1]s.tableoid = %[3]s",
+				t.plainName, s.param(oidXid, xidParam(f.final)), s.param(oidOid, oidParam(f.table)))
 		}
 		const sql = `SELECT %s FROM %s WHERE (updated_at, id) > ($1, $2)%s ORDER BY updated_at, id LIMIT $3`
-		s.sql = fmt.Sprintf(sql, t.list, t.name, more)
+		s.sql = fmt.Sprintf(sql, list, t.name, where)
+		return s
+	}
+}
+
+// ahead asks for the row that comes n rows after k; nothing: there are not so many.
+func ahead(n int) query {
+	return func(t *table, k key, _ int) statement {
+		s := statement{far: true}
+		s.param(t.updatedOID, int8Param(k.at))
+		s.param(oidInt8, int8Param(k.id))
+		s.param(oidInt8, int8Param(int64(n)))
+		const sql = `SELECT %s FROM %s WHERE (updated_at, id) > ($1, $2) ORDER BY updated_at, id OFFSET $3 LIMIT 1`
+		s.sql = fmt.Sprintf(sql, t.list, t.name)
 		return s
 	}
 }
@@ -117,6 +130,8 @@ func int8Param(v int64) []byte { return binary.BigEndian.AppendUint64(nil, uint6
 
 // xidParam is a transaction id in the server's own 32 bits, without the epoch: age() compares modulo 2^32.
 func xidParam(id uint64) []byte { return binary.BigEndian.AppendUint32(nil, uint32(id)) }
+
+func oidParam(oid uint32) []byte { return binary.BigEndian.AppendUint32(nil, oid) }
 
 // int8ArrayParam is an int8[] in binary format.
 func int8ArrayParam(ids []int64) []byte {

@@ -22,6 +22,7 @@ type reader struct {
 
 	settled schemas.Instant
 	cursor  *watermark.Cursor
+	floor   *watermark.Floor
 	rows    map[int64]schemas.Record
 	rejects map[int64]schemas.Reject
 	done    poller.Done
@@ -76,7 +77,7 @@ func (r *reader) must(kind poller.Kind) poller.Done {
 
 func (r *reader) read(q poller.Request) error {
 	if q.Kind == poller.Pass || q.Kind == poller.CompletePass {
-		q.From, q.Cursor = r.settled, r.cursor
+		q.From, q.Cursor, q.Floor = r.settled, r.cursor, r.floor
 	}
 	q.Started = schemas.InstantOf(time.Now())
 	r.done, r.batches = poller.Done{}, nil
@@ -108,9 +109,20 @@ func (r *reader) take(b poller.Batch, q poller.Request) error {
 	}
 	if b.Done != nil {
 		r.done = *b.Done
+		if pass {
+			r.floor = b.Done.Floor
+		}
 	}
 	r.batches = append(r.batches, b)
 	return nil
+}
+
+// met is how many rows the last read handed over.
+func (r *reader) met() (n int) {
+	for _, b := range r.batches {
+		n += len(b.Rows) + len(b.Rejects)
+	}
+	return n
 }
 
 func (r *reader) has(ids ...int64) {

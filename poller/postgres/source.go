@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
@@ -44,8 +45,10 @@ type Source struct {
 	chunks   *chunkReader
 	// Until the database turns out to be another one.
 	horizons horizons
-	// From a complete pass that a transaction held back to the next complete pass; nil otherwise.
-	cheap *cheapPasses
+	// unfiltered is the floor of a table that has none in the watermark, of the last pass: it says where the next
+	// one may begin, and not which rows it may leave out. nil: there is none.
+	unfiltered *watermark.Floor
+	table      *table // of the last pass
 }
 
 var _ poller.Source = (*Source)(nil)
@@ -82,7 +85,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Ba
 	if again := r.Kind == poller.Pass || r.Kind == poller.CompletePass; again && errors.Is(err, errRewound) {
 		s.log.Warn("begin the pass again", zap.Error(err))
 		s.forgetTransactions()
-		r.Cursor = nil
+		r.Cursor, r.Floor = nil, nil
 		err = read(ctx, r, emit)
 	}
 	if errors.Is(err, errRewound) {
@@ -92,18 +95,11 @@ func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Ba
 }
 
 // forgetTransactions drops what was learned of the server's transactions: they are another database's.
-func (s *Source) forgetTransactions() { s.horizons.noted, s.cheap = nil, nil }
+func (s *Source) forgetTransactions() { s.horizons.noted, s.unfiltered = nil, nil }
 
-// pass reads what may have changed since r.From: cheaply while that meets every change, else completely.
+// pass reads what may have changed since r.From.
 func (s *Source) pass(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
-	if s.cheap != nil && r.Kind == poller.Pass && r.Cursor == nil {
-		if done, err := s.cheap.read(ctx, r, emit); done || err != nil {
-			return err
-		}
-	}
-	s.cheap = nil
-	began := time.Now()
-	p, err := newCompletePass(ctx, s, r)
+	p, err := newPass(ctx, s, r)
 	if err != nil {
 		return err
 	}
@@ -111,10 +107,23 @@ func (s *Source) pass(ctx context.Context, r poller.Request, emit func(poller.Ba
 		return err
 	}
 	s.horizons.prune(p.xmin)
-	if p.first.known && p.held() != "" {
-		s.cheap = newCheapPasses(s, p, time.Since(began))
+	s.unfiltered, s.table = nil, p.table
+	if p.table.noFloor != "" {
+		s.unfiltered = p.floor // not before every batch was taken over
 	}
 	return nil
+}
+
+// floorOf is what a pass for r over t goes by; nil: everything from r.From on is to be read. Where a column has
+// come or gone, rows look different that nobody has written.
+func (s *Source) floorOf(r poller.Request, t *table) *watermark.Floor {
+	switch {
+	case s.table != nil && !slices.Equal(s.table.missing, t.missing):
+		return nil
+	case t.noFloor != "":
+		return s.unfiltered
+	}
+	return r.Floor
 }
 
 // full reads every row of r.IDs from r.From on by id.
@@ -138,7 +147,7 @@ func (s *Source) lookup(ctx context.Context, r poller.Request, emit func(poller.
 	}
 	slices.Sort(ids)
 	for some := range slices.Chunk(slices.Compact(ids), namedAtOnce) {
-		if err := s.chunks.handOver(ctx, named(some), beforeAll, emit, (*chunk).batch); err != nil {
+		if err := handOver(ctx, s.chunks.of(named(some)), beforeAll, emit, (*chunk).batch); err != nil {
 			return err
 		}
 	}

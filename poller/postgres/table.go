@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ const (
 	oidInt2        uint32 = 21
 	oidInt4        uint32 = 23
 	oidText        uint32 = 25
+	oidOid         uint32 = 26
 	oidXid         uint32 = 28
 	oidTimestamp   uint32 = 1114
 	oidTimestamptz uint32 = 1184
@@ -26,21 +28,33 @@ const (
 
 // table is what the server's catalogue said of a resource's table at one moment. It never changes.
 type table struct {
-	name    string // schema-qualified and quoted: search_path belongs to the session, and sessions to the pooler
-	list    string // the SELECT list
-	columns []schemas.Column
-	decoder *schemas.ColumnDecoder
+	// plainName is without what cutLong adds to name.
+	plainName string
+	name      string // schema-qualified and quoted: search_path belongs to the session, and sessions to the pooler
+	list      string // the SELECT list
+	columns   []schemas.Column
+	decoder   *schemas.ColumnDecoder
 	// Where the list has the columns of the key, and the types of parameters.
 	id, updatedAt int
 	updatedOID    uint32
-	createdOID    uint32 // 0: not a timestamp
-	hasXmin       bool
+	createdOID    uint32   // 0: not a timestamp
 	cuts          bool     // the list leaves out what is too long, and its last column says what
 	missing       []string // fields of the schema that the table does not have: null
+	// oid and hidden (row security may hide rows from the role) are compared with every chunk's clock.
+	oid    uint32
+	hidden bool
+	// noFloor says why its rows' transactions tell nothing about what was met before; "": they do.
+	noFloor string
 }
 
 const catalogueSQL = `SELECT n.nspname, c.relname, c.relkind::text, a.attname,
-	has_column_privilege(c.oid, a.attnum, 'SELECT')
+	has_column_privilege(c.oid, a.attnum, 'SELECT'), c.oid, row_security_active(c.oid), c.relhassubclass,
+	has_column_privilege(c.oid, (-2)::int2, 'SELECT') -- xmin
+		AND has_column_privilege(c.oid, (-6)::int2, 'SELECT'), -- tableoid
+	has_function_privilege('pg_control_system()', 'EXECUTE')
+		AND has_function_privilege('pg_control_checkpoint()', 'EXECUTE')
+		AND has_function_privilege('pg_control_recovery()', 'EXECUTE')
+		AND has_function_privilege('pg_walfile_name(pg_lsn)', 'EXECUTE')
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.oid = to_regclass($1)`
@@ -52,13 +66,14 @@ func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error)
 	t := &table{}
 	q := statement{sql: catalogueSQL}
 	q.param(oidText, []byte(pgx.Identifier{r.Table}.Sanitize()))
-	_, err := db.snapshot(ctx, catalogueDeadline, &q, func(_ *clock, rows *pgconn.ResultReader) error {
+	_, err := db.snapshot(ctx, catalogueDeadline, nil, &q, func(_ *clock, rows *pgconn.ResultReader) error {
 		for rows.NextRow() {
 			v := rows.Values()
-			t.name = pgx.Identifier{string(v[0]), string(v[1])}.Sanitize()
-			kind := string(v[2])
-			t.hasXmin = kind == "r" || kind == "p" || kind == "m"
+			t.plainName = pgx.Identifier{string(v[0]), string(v[1])}.Sanitize()
+			t.name = t.plainName
 			readable[string(v[3])] = isTrue(v[4])
+			t.oid, t.hidden = binary.BigEndian.Uint32(v[5]), isTrue(v[6])
+			t.noFloor = noFloor(string(v[2]), t.hidden, isTrue(v[7]), isTrue(v[8]), isTrue(v[9]))
 		}
 		return nil
 	})
@@ -73,6 +88,30 @@ func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error)
 		return nil, err
 	}
 	return t, t.describe(ctx, db, r)
+}
+
+// noFloor says why a relation of this kind has no floor; "": it has. Where a transaction that wrote no row of
+// the relation can make rows of it visible, or the role may not see who wrote a row, everything from settled
+// on is read by each pass.
+func noFloor(kind string, hidden, children, privileged, identified bool) string {
+	switch {
+	case kind == "p":
+		return "it is partitioned"
+	case kind == "v":
+		return "it is a view"
+	case kind != "r" && kind != "m":
+		return "it is not an ordinary table"
+	case children:
+		return "other tables inherit from it"
+	case hidden:
+		return "row security is active for the role"
+	case !privileged:
+		return "the role has SELECT on single columns only, and not on xmin: GRANT SELECT on the whole table"
+	case !identified:
+		return "the role may not ask which database this is: GRANT EXECUTE ON FUNCTION pg_control_system(), " +
+			"pg_control_checkpoint(), pg_control_recovery(), pg_walfile_name(pg_lsn)"
+	}
+	return ""
 }
 
 // selectFields makes the SELECT list: the schema's fields that the table has, in the schema's order. The
@@ -97,7 +136,7 @@ func (t *table) selectFields(r *schemas.Resource, readable map[string]bool) erro
 // describe asks the server for the types of the list's result. It reports a domain as the type beneath it.
 func (t *table) describe(ctx context.Context, db *DB, r *schemas.Resource) error {
 	q := statement{sql: "SELECT " + t.list + " FROM " + t.name + " LIMIT 0"}
-	_, err := db.snapshot(ctx, catalogueDeadline, &q, func(_ *clock, rows *pgconn.ResultReader) error {
+	_, err := db.snapshot(ctx, catalogueDeadline, nil, &q, func(_ *clock, rows *pgconn.ResultReader) error {
 		for _, f := range rows.FieldDescriptions() {
 			t.columns = append(t.columns, schemas.Column{Name: f.Name, OID: f.DataTypeOID})
 		}
@@ -133,9 +172,10 @@ func (t *table) findKey() error {
 	return nil
 }
 
-// matches says whether a result still has the types that the server described.
+// matches says whether a result still has the types that the server described. It may have one column more:
+// see filter.final.
 func (t *table) matches(fields []pgconn.FieldDescription) bool {
-	return slices.EqualFunc(fields, t.columns, func(f pgconn.FieldDescription, c schemas.Column) bool {
+	return slices.EqualFunc(fields[:min(len(fields), len(t.columns))], t.columns, func(f pgconn.FieldDescription, c schemas.Column) bool {
 		return f.DataTypeOID == c.OID
 	})
 }

@@ -1,0 +1,291 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/storestream/storestream/internal/wait"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/schemas"
+	"go.uber.org/zap"
+)
+
+const (
+	// firstLoadPatience is how long a first load waits for the transactions in flight at its start, so that it
+	// can settle as it goes. After a minute `run --once` gives up on a resource without progress.
+	firstLoadPatience = 30 * time.Second
+	// coldPatience is how long any other first pass of a new owner waits.
+	coldPatience = 2 * time.Second
+)
+
+// pass is one read of everything that may have changed since settled, in the order (updated_at, id), or the
+// rest of a pass that was cut short. doc.go says what it leaves out, and why that is nothing.
+type pass struct {
+	chunks   *chunkReader
+	horizons *horizons
+	table    *table
+	identity identity
+
+	clock     *clock // of its beginning: what is not visible under it is for the next pass
+	from      schemas.Instant
+	at        key  // where to begin
+	resumed   bool // at a cursor
+	firstLoad bool // from is before every row
+	started   schemas.Instant
+	filter    filter
+	// floor is that of the whole pass; nil: it leaves none.
+	floor *watermark.Floor
+
+	// xmin is that of clock, or of the clock of a first part that was read before, if that is smaller.
+	xmin uint64
+	good int // rows
+	// bad is the first bad chunk. Neither settled nor the cursor may pass its beginning.
+	bad *chunk
+	// cursor is that of the last batch.
+	cursor *watermark.Cursor
+}
+
+// newPass looks at the clock, and decides where to begin and what to leave out. old is the floor of the passes
+// before; nil: none.
+func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
+	p := &pass{
+		chunks: s.chunks, horizons: &s.horizons,
+		from: r.From, at: keyAt(r.From), firstLoad: r.From <= max(schemas.MinInstant, s.start), started: r.Started,
+	}
+	if err := p.look(ctx); err != nil {
+		return nil, err
+	}
+	cold, cursor := len(p.horizons.noted) == 0, r.Cursor
+	if cursor != nil && !p.follows(cursor) {
+		s.log.Warn("the pass begins again: its cursor does not come from this database and table")
+		cursor = nil
+	}
+	if cursor != nil && cold && cursor.HorizonNext > 0 {
+		p.horizons.note(horizon{time: cursor.HorizonTime, next: cursor.HorizonNext})
+	}
+	p.note()
+	if cursor == nil && cold { // a new owner has no horizon that counts
+		if err := p.quiesce(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if why := p.begin(s.floorOf(r, p.table), cursor); why != "" {
+		s.log.Info("everything from settled on is read: the floor is dropped", zap.String("because", why))
+	}
+	return p, nil
+}
+
+// begin decides what to leave out, where to begin, and which floor the pass leaves. It says why it did not go
+// by old, if there is one.
+func (p *pass) begin(old *watermark.Floor, cursor *watermark.Cursor) (why string) {
+	p.xmin = p.clock.xmin
+	p.floor, p.filter.table = p.identity.floor(p.clock.shown(), p.from), p.identity.table
+	if old != nil {
+		why = p.leaveOut(old)
+	}
+	if cursor != nil {
+		p.resume(cursor)
+	}
+	if p.table.noFloor != "" {
+		p.filter.low = 0
+	} else if p.horizons.reach(p.xmin) <= p.from && p.floor != nil && p.floor != old {
+		p.filter.final = p.xmin // nothing settles as it is read
+	}
+	return why
+}
+
+// look takes the clock.
+func (p *pass) look(ctx context.Context) error {
+	c, err := p.chunks.look(ctx)
+	if err != nil {
+		return err
+	}
+	p.clock, p.table, p.identity = c.clock, c.table, c.identity
+	return nil
+}
+
+func (p *pass) note() {
+	if p.clock.known {
+		p.horizons.note(p.clock.horizon())
+	}
+}
+
+// leaveOut makes the pass leave out what was met under old, or says why it may not.
+func (p *pass) leaveOut(old *watermark.Floor) (why string) {
+	before, why := p.identity.trusts(old, p.clock, p.from)
+	if why != "" {
+		return why
+	}
+	p.filter.low = before.low(p.clock)
+	p.at = keyAt(max(p.from, p.horizons.reach(p.filter.low)))
+	if shown := p.clock.shown(); !shown.covers(&before) {
+		p.floor = old // another server showed more: that was met, and stays so
+	}
+	return ""
+}
+
+// follows says whether the rest of the pass that was cut short at cursor can be read here. Where the server has
+// not given out such ids, or the table is another one, rows that lay behind the cursor there may be missing
+// here.
+func (p *pass) follows(cursor *watermark.Cursor) bool {
+	if cursor.UpdatedAt < p.from || cursor.Xmin > p.clock.next || cursor.HorizonNext > p.clock.next {
+		return false
+	}
+	return cursor.Floor == nil || p.identity.differs(cursor.Floor) == ""
+}
+
+// resume goes on at cursor. It carries the xmin and the horizon of the part before: that part was read while a
+// transaction was open that may be over by now, and the rest alone would settle the whole. For the same reason
+// the floor shows no more than that xmin.
+func (p *pass) resume(cursor *watermark.Cursor) {
+	p.resumed, p.started, p.cursor = true, cursor.Started, cursor
+	if at := keyOf(cursor); at.after(p.at) {
+		p.at = at
+	}
+	p.xmin = min(p.xmin, cursor.Xmin)
+	p.floor = nil
+	if cursor.Floor != nil {
+		p.floor = p.identity.floor(coarse(p.xmin), p.from)
+	}
+}
+
+// quiesce notes a horizon and waits until the transactions before it are over. Otherwise, on a busy database,
+// no horizon would count for the first chunk of this pass: those noted during the pass come too late for it.
+// A first load of an hour would be read twice.
+func (p *pass) quiesce(ctx context.Context) error {
+	patience := coldPatience
+	if p.firstLoad {
+		patience = firstLoadPatience
+	}
+	defer p.chunks.activity.says("")
+	began, next, pause := time.Now(), p.clock.next, 10*time.Millisecond
+	for p.clock.known { // on a standby without a clock nothing settles, however long this waits
+		if p.clock.xmin >= next || time.Since(began) > patience {
+			return nil
+		}
+		p.chunks.activity.says("waiting for the transactions that were open when the load began")
+		if err := wait.For(ctx, pause); err != nil {
+			return err
+		}
+		pause = min(2*pause, time.Second)
+		if err := p.look(ctx); err != nil {
+			return err
+		}
+		p.note()
+	}
+	return nil
+}
+
+// read hands over everything from where the pass begins to the end. A bad chunk is left out: the pass goes on
+// behind it, is not complete then, and ends in a HoldError.
+func (p *pass) read(ctx context.Context, emit func(poller.Batch) error) error {
+	if err := handOver(ctx, p.chunks.changes(p.filter), p.at, emit, p.batch); err != nil {
+		return err
+	}
+	if p.readsUndated() {
+		if err := handOver(ctx, p.chunks.of(undated), beforeAll, emit, p.undatedBatch); err != nil {
+			return err
+		}
+	}
+	if p.bad != nil {
+		return p.bad.hold(p.table.name)
+	}
+	return nil
+}
+
+func (p *pass) batch(c *chunk) *poller.Batch {
+	if c.clock.known {
+		p.horizons.note(c.clock.horizon())
+	}
+	switch {
+	case c.table.oid != p.table.oid || c.table.noFloor != p.table.noFloor:
+		p.floor = nil // what lies behind was read of another table
+	case p.floor != nil && c.clock.standby && !p.clock.standby:
+		p.floor = p.identity.floor(coarse(p.xmin), p.from) // it does not say what it shows above xmin
+	}
+	if c.bad() {
+		p.bad = cmp.Or(p.bad, c)
+		return nil
+	}
+	p.good += len(c.rows)
+	b := c.batch()
+	b.Settled, b.Cursor = p.settle(c), p.moveCursor(c)
+	if c.last && !p.readsUndated() {
+		p.complete(b)
+	}
+	return b
+}
+
+// readsUndated says whether the pass ends with the rows that the order (updated_at, id) never meets. A pass
+// that a crash cut short does: it may have been a first load.
+func (p *pass) readsUndated() bool { return p.firstLoad || p.resumed }
+
+// undatedBatch lets a chunk of bad rows pass if the table has good ones too: rows without updated_at are
+// expected to be bad, and become dead letters. If there are none, no row of the table can be published.
+func (p *pass) undatedBatch(c *chunk) *poller.Batch {
+	if c.bad() && (p.good == 0 || p.bad != nil) {
+		p.bad = cmp.Or(p.bad, c)
+		return nil
+	}
+	b := c.batch()
+	b.Cursor = p.cursor
+	if c.last {
+		p.complete(b)
+	}
+	return b
+}
+
+// settle is what the range up to c lets the resource settle to; MinInstant: no further.
+func (p *pass) settle(c *chunk) schemas.Instant {
+	end := schemas.MaxInstant
+	if !c.last {
+		end = c.end.instant()
+	}
+	if p.bad != nil {
+		end = min(end, p.bad.from.instant())
+	}
+	settled := min(end, p.horizons.reach(p.xmin))
+	if settled <= p.from {
+		return schemas.MinInstant
+	}
+	return settled
+}
+
+// moveCursor moves the cursor behind c. The horizon in it lets the rest of the pass settle what came before.
+func (p *pass) moveCursor(c *chunk) *watermark.Cursor {
+	if p.bad != nil {
+		return p.cursor
+	}
+	p.cursor = &watermark.Cursor{UpdatedAt: instantOf(c.end.at), ID: c.end.id, Xmin: p.xmin, Started: p.started}
+	if p.table.noFloor == "" && p.floor != nil {
+		p.cursor.Floor = p.identity.floor(coarse(p.xmin), p.from)
+	}
+	if h, ok := p.horizons.best(p.xmin); ok {
+		p.cursor.HorizonTime, p.cursor.HorizonNext = h.time, h.next
+	}
+	return p.cursor
+}
+
+// complete makes b the last batch of the pass. A pass with a bad chunk is not complete, whatever it read.
+func (p *pass) complete(b *poller.Batch) {
+	if p.bad == nil {
+		b.Cursor, b.Done = nil, &poller.Done{Started: p.started, Complete: true, Held: p.held()}
+		if p.table.noFloor == "" {
+			b.Done.Floor = p.floor
+		}
+	}
+}
+
+// held says why settled stands still although the pass is complete, "" if it does not.
+func (p *pass) held() string {
+	switch {
+	case !p.clock.known:
+		return "the database is a standby that has replayed no transaction since it started: " +
+			"it has no clock to settle by"
+	case p.resumed: // the first part may have met another transaction, and nothing says which
+		return ""
+	}
+	return p.horizons.held(p.clock, p.xmin)
+}

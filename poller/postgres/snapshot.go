@@ -1,0 +1,84 @@
+package postgres
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// snapshot is a pg_snapshot: transactions with an id below xmin are over. Those in running, and those from
+// xmax on, are not. All others are over. Ids are 64 bits wide. running lists no savepoints: the id of one is
+// larger than that of its transaction.
+type snapshot struct {
+	xmin, xmax uint64
+	running    map[uint64]struct{}
+}
+
+// parseSnapshot reads pg_snapshot's text form, xmin:xmax:id,id,...
+func parseSnapshot(text string) (snapshot, error) {
+	s, err := snapshot{running: map[uint64]struct{}{}}, error(nil)
+	parts := strings.Split(text, ":")
+	if len(parts) != 3 {
+		return s, fmt.Errorf("read the snapshot %q: expected xmin:xmax:ids", text)
+	}
+	number := func(text string) uint64 {
+		n, failed := strconv.ParseUint(text, 10, 64)
+		if failed != nil && err == nil {
+			err = fmt.Errorf("read the snapshot %q: %w", text, failed)
+		}
+		return n
+	}
+	s.xmin, s.xmax = number(parts[0]), number(parts[1])
+	if parts[2] != "" {
+		for id := range strings.SplitSeq(parts[2], ",") {
+			s.running[number(id)] = struct{}{}
+		}
+	}
+	return s, err
+}
+
+// String is pg_snapshot's text form.
+func (s *snapshot) String() string {
+	ids := make([]string, 0, len(s.running))
+	for _, id := range slices.Sorted(maps.Keys(s.running)) {
+		ids = append(ids, strconv.FormatUint(id, 10))
+	}
+	return fmt.Sprintf("%d:%d:%s", s.xmin, s.xmax, strings.Join(ids, ","))
+}
+
+// inFlight says whether the transaction was running, or had not begun, under this snapshot.
+func (s *snapshot) inFlight(id uint64) bool {
+	_, running := s.running[id]
+	return id >= s.xmax || running
+}
+
+// covers says whether everything that o shows is over here too.
+func (s *snapshot) covers(o *snapshot) bool {
+	if s.xmin < o.xmin || s.xmax < o.xmax {
+		return false
+	}
+	for id := range s.running {
+		if !o.inFlight(id) {
+			return false
+		}
+	}
+	return true
+}
+
+// low is the smallest id of a transaction that was in flight under s and may be over under c; s.xmax if no
+// transaction that s lists has ended. What is visible under c and was not under s was written by low or a
+// later id.
+func (s *snapshot) low(c *clock) uint64 {
+	low := s.xmax
+	for id := range s.running {
+		if !c.inFlight(id) {
+			low = min(low, id)
+		}
+	}
+	return low
+}
+
+// coarse is a snapshot that shows what is below xmin, and nothing else.
+func coarse(xmin uint64) snapshot { return snapshot{xmin: xmin, xmax: xmin} }
