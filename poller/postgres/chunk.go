@@ -50,7 +50,8 @@ type chunkSize struct {
 // chunkCost is what the rows of one transaction took, for the chunkSizer.
 type chunkCost struct {
 	rows, bytes int
-	// first is how long the first row took, total how long all took, without the time in which others had them.
+	// first is how long the first row took, total how long all took, without the time in which others had
+	// them.
 	first, total time.Duration
 	cut          bool // a row was too long, and was not read whole
 }
@@ -72,7 +73,8 @@ func readChunks(
 		}
 		return chunkCost{}, hand(c)
 	}
-	d := chunkDecoder{table: t, size: size, hand: hand, answered: answered, chunk: &chunk{table: t, from: from, end: from}}
+	d := chunkDecoder{table: t, size: size, hand: hand, answered: answered,
+		chunk: &chunk{table: t, from: from, end: from}}
 	s := q(t, from, size.rows)
 	asked := time.Now()
 	_, err := db.snapshot(ctx, chunkDeadline, t, &s, func(c *clock, rows *pgconn.ResultReader) error {

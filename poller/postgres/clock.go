@@ -20,8 +20,8 @@ import (
 // still, below the id of that writer, and "xmin >= xmax" is true at once. age() counts from the id that is
 // given out next, so it makes that id out of xmax.
 //
-// $1 is the name of the table, NULL for none: whoever swaps the table, or hides rows of it, is noticed with the
-// next chunk.
+// $1 is the name of the table, NULL for none: whoever swaps the table, or hides rows of it, is noticed with
+// the next chunk.
 const clockSQL = `WITH c AS MATERIALIZED (
   SELECT pg_is_in_recovery() AS standby, pg_last_xact_replay_timestamp() AS replayed,
          CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() END AS position)
@@ -44,8 +44,8 @@ type clock struct {
 	standby bool
 	// position is how far a standby had replayed the log.
 	position uint64
-	// relation is what the table's name led to, 0 for nothing or if no table was asked for. hidden: row security
-	// may hide rows of it.
+	// relation is what the table's name led to, 0 for nothing or if no table was asked for. hidden: row
+	// security may hide rows of it.
 	relation uint32
 	hidden   bool
 }

@@ -102,8 +102,9 @@ func (db *DB) dropIdle(err error) {
 type takeRows func(*clock, *pgconn.ResultReader) error
 
 // snapshot runs q (nil: nothing) in one short transaction, in one round trip. It returns the clock of the
-// snapshot that q was read under; t (nil: none) is the table that the clock looks at. take gets q's rows as they come off the connection. What it got is all
-// there is only if snapshot returns no error: rows arrive before the error that says they are not all.
+// snapshot that q was read under; t (nil: none) is the table that the clock looks at. take gets q's rows as
+// they come off the connection. What it got is all there is only if snapshot returns no error: rows arrive
+// before the error that says they are not all.
 func (db *DB) snapshot(
 	ctx context.Context, limit time.Duration, t *table, q *statement, take takeRows,
 ) (*clock, error) {

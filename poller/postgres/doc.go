@@ -1,17 +1,17 @@
 // Package postgres is a poller.Source over a read-only PostgreSQL role behind a transaction pooler.
 //
 // A row's updated_at is stamped when its transaction starts or writes, and others see the row when the
-// transaction commits. A reader that goes by the largest updated_at it has met never sees a row that commits
-// later with an earlier stamp. This package says when a range of time can no longer bring such a row: when
-// it settles.
+// transaction commits. A reader that goes by the largest updated_at it has met never sees a row that
+// commits later with an earlier stamp. This package says when a range of time can no longer bring such a
+// row: when it settles.
 //
 // # Terms
 //
-//   - A chunk is what one short snapshot transaction read of the next rows by key. Where rows turn out wider
-//     than expected, one transaction hands over several.
-//   - A snapshot is xmin:xmax:running. Transactions with an id below xmin are over, those in running and from
-//     xmax on are not, the others are over. (The hidden column xmin of a row is another thing: the id of the
-//     transaction, or savepoint, that wrote it.)
+//   - A chunk is what one short snapshot transaction read of the next rows by key. Where rows turn out
+//     wider than expected, one transaction hands over several.
+//   - A snapshot is xmin:xmax:running. Transactions with an id below xmin are over, those in running and
+//     from xmax on are not, the others are over. (The hidden column xmin of a row is another thing: the id
+//     of the transaction, or savepoint, that wrote it.)
 //   - A horizon is a moment of the server: (its clock, the next transaction id).
 //   - overlap is the longest time from a stamp to the first write of its transaction: the one assumption.
 //
@@ -24,24 +24,24 @@
 //	pass A                                  xmin 7: only H1 counts
 //	pass B                                                   xmin 8: H2 counts too
 //
-// A pass looks at the clock first, and reads then. What it read settles by this argument, with H a horizon that
-// was noted before:
+// A pass looks at the clock first, and reads then. What it read settles by this argument, with H a horizon
+// that was noted before:
 //
 //   - A transaction with an id of H.next or more had not written anything at H.time. Its first write comes
-//     within overlap of its stamp, so its rows carry H.time - overlap or later. So do those of its savepoints,
-//     whatever their ids are.
-//   - A transaction with an id less than H.next is over, and its rows are visible, if the xmin of the pass's
-//     clock is H.next or more.
+//     within overlap of its stamp, so its rows carry H.time - overlap or later. So do those of its
+//     savepoints, whatever their ids are.
+//   - A transaction with an id less than H.next is over, and its rows are visible, if the xmin of the
+//     pass's clock is H.next or more.
 //
-// So in a range that such a pass has read nothing before H.time - overlap can appear any more. Above, pass A saw
-// nothing of transaction 7, so it settles by H1. H2 settles only what was read like pass B. That is the rule of
-// horizons (horizon.go); clock.go says where the clock and the ids come from.
+// So in a range that such a pass has read nothing before H.time - overlap can appear any more. Above, pass
+// A saw nothing of transaction 7, so it settles by H1. H2 settles only what was read like pass B. That is
+// the rule of horizons (horizon.go); clock.go says where the clock and the ids come from.
 //
 // # The floor
 //
-// A pass leaves out what the passes before it have met. They leave a floor: a snapshot S, of which it is true
-// that every row version visible in S, stamped From or later, was met by one of them, or is replaced by a newer
-// one that S does not show. The next pass, which begins under clock c:
+// A pass leaves out what the passes before it have met. They leave a floor: a snapshot S, of which it is
+// true that every row version visible in S, stamped From or later, was met by one of them, or is replaced
+// by a newer one that S does not show. The next pass, which begins under clock c:
 //
 //  1. Which rows are visible in c and not in S? Their transaction was not over in S and is over in c. So it is
 //     one of S.running that has ended, or has an id of S.xmax or more. With low, the smallest of these
@@ -53,28 +53,34 @@
 //  4. It settles by reach(c.xmin): all that was written below c.xmin is visible in c. In the range that it did
 //     not read nothing can have appeared, so settled moves across it.
 //
-// While a transaction stays open, nothing of this grows: S.running names it, and low looks past it. What breaks
-// the simpler versions:
+// While a transaction stays open, nothing of this grows: S.running names it, and low looks past it. What
+// breaks the simpler versions:
 //
-//   - The floor is S.xmax alone: 7 runs, 8 is over, xmax is 9. 7 commits, and its rows are never looked for.
-//   - It is S.xmin alone: nothing is missed, but beside a transaction that is open all day each pass reads what
-//     was written all day. (A standby does not list what runs. There it is so; and with more than maxRunning.)
-//   - Rows of S.running alone are looked for by their ids: 7 opened a savepoint, 12, which no list names, and its
-//     row has xmin 12.
-//   - The floor is what the last chunk showed: 7 commits between two chunks, and its row lies in the first one.
+//   - The floor is S.xmax alone: 7 runs, 8 is over, xmax is 9. 7 commits, and its rows are never looked
+//     for.
+//   - It is S.xmin alone: nothing is missed, but beside a transaction that is open all day each pass reads
+//     what was written all day. (A standby does not list what runs. There it is so; and with more than
+//     maxRunning.)
+//   - Rows of S.running alone are looked for by their ids: 7 opened a savepoint, 12, which no list names,
+//     and its row has xmin 12.
+//   - The floor is what the last chunk showed: 7 commits between two chunks, and its row lies in the first
+//     one.
 //   - low's stamps are bounded by the last horizon: 7 began before it, and stamped before it.
-//   - The floor of a pass that was cut short and went on is the last clock: 7 commits in between, its row lies in
-//     the first part. So it is the first part's xmin (Cursor.Floor).
-//   - age() alone compares: it is 32 bits wide. After 2^31 transactions a new row counts as old (maxBehind).
-//   - The floor outlives the database: a standby was promoted that lacked the last transactions, and their ids
-//     are given out again, below the floor. So it names cluster, database and timeline (identity).
-//   - The floor outlives the table: another one was renamed to its name, or a child was attached to it, with rows
-//     that nobody has written since. So it names the oid, and rows of any other relation pass the filter.
+//   - The floor of a pass that was cut short and went on is the last clock: 7 commits in between, its row
+//     lies in the first part. So it is the first part's xmin (Cursor.Floor).
+//   - age() alone compares: it is 32 bits wide. After 2^31 transactions a new row counts as old
+//     (maxBehind).
+//   - The floor outlives the database: a standby was promoted that lacked the last transactions, and their
+//     ids are given out again, below the floor. So it names cluster, database and timeline (identity).
+//   - The floor outlives the table: another one was renamed to its name, or a child was attached to it,
+//     with rows that nobody has written since. So it names the oid, and rows of any other relation pass the
+//     filter.
 //
-// Where rows become visible in yet other ways, or their xmin cannot be asked for (a view, a partitioned table, row
-// security, a grant on single columns), there is no floor, and nothing to filter by (table.noFloor). Only rule 2
-// holds, on the same assumption as settling: so while a Source lives, a pass begins at max(settled, reach(low)),
-// and dedup suppresses what is read again. A new owner begins at settled.
+// Where rows become visible in yet other ways, or their xmin cannot be asked for (a view, a partitioned
+// table, row security, a grant on single columns), there is no floor, and nothing to filter by
+// (table.noFloor). Only rule 2 holds, on the same assumption as settling: so while a Source lives, a pass
+// begins at max(settled, reach(low)), and dedup suppresses what is read again. A new owner begins at
+// settled.
 //
 // What a pass handed over as Final was written below c.xmin, and so lies below all floors to come.
 //

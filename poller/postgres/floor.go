@@ -12,8 +12,8 @@ import (
 const (
 	// maxRunning bounds a floor: it is in every watermark. With more transactions in flight it is coarse.
 	maxRunning = 64
-	// maxBehind is how far a floor may lie behind the next id. age() is 32 bits wide: from 2^31 on it would take
-	// new rows for old.
+	// maxBehind is how far a floor may lie behind the next id. age() is 32 bits wide: from 2^31 on it would
+	// take new rows for old.
 	maxBehind = 1_000_000_000
 )
 

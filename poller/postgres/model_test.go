@@ -123,7 +123,8 @@ func (w *world) snapshot(standby bool) (*clock, map[int64]version) {
 
 const modelTable = 16_385
 
-// model polls a world with the decisions of pass, and takes over what the passes hand over as the poller does.
+// model polls a world with the decisions of pass, and takes over what the passes hand over as the poller
+// does.
 type model struct {
 	w *world
 	// What the watermark holds.

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// firstLoadPatience is how long a first load waits for the transactions in flight at its start, so that it
-	// can settle as it goes. After a minute `run --once` gives up on a resource without progress.
+	// firstLoadPatience is how long a first load waits for the transactions in flight at its start, so that
+	// it can settle as it goes. After a minute `run --once` gives up on a resource without progress.
 	firstLoadPatience = 30 * time.Second
 	// coldPatience is how long any other first pass of a new owner waits.
 	coldPatience = 2 * time.Second
@@ -47,8 +47,8 @@ type pass struct {
 	cursor *watermark.Cursor
 }
 
-// newPass looks at the clock, and decides where to begin and what to leave out. old is the floor of the passes
-// before; nil: none.
+// newPass looks at the clock, and decides where to begin and what to leave out. old is the floor of the
+// passes before; nil: none.
 func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
 	p := &pass{
 		chunks: s.chunks, horizons: &s.horizons,
@@ -126,9 +126,9 @@ func (p *pass) leaveOut(old *watermark.Floor) (why string) {
 	return ""
 }
 
-// follows says whether the rest of the pass that was cut short at cursor can be read here. Where the server has
-// not given out such ids, or the table is another one, rows that lay behind the cursor there may be missing
-// here.
+// follows says whether the rest of the pass that was cut short at cursor can be read here. Where the server
+// has not given out such ids, or the table is another one, rows that lay behind the cursor there may be
+// missing here.
 func (p *pass) follows(cursor *watermark.Cursor) bool {
 	if cursor.UpdatedAt < p.from || cursor.Xmin > p.clock.next || cursor.HorizonNext > p.clock.next {
 		return false
@@ -136,9 +136,9 @@ func (p *pass) follows(cursor *watermark.Cursor) bool {
 	return cursor.Floor == nil || p.identity.differs(cursor.Floor) == ""
 }
 
-// resume goes on at cursor. It carries the xmin and the horizon of the part before: that part was read while a
-// transaction was open that may be over by now, and the rest alone would settle the whole. For the same reason
-// the floor shows no more than that xmin.
+// resume goes on at cursor. It carries the xmin and the horizon of the part before: that part was read while
+// a transaction was open that may be over by now, and the rest alone would settle the whole. For the same
+// reason the floor shows no more than that xmin.
 func (p *pass) resume(cursor *watermark.Cursor) {
 	p.resumed, p.started, p.cursor = true, cursor.Started, cursor
 	if at := keyOf(cursor); at.after(p.at) {

@@ -25,8 +25,8 @@ type SourceConfig struct {
 	MaxRows int
 	Metrics *metrics.Resource
 	Log     *zap.Logger // names the resource; nil: nothing is logged
-	// Doing gets what a read is doing, for people, and "" when the read ends; nil: nobody asks. Calls come one
-	// at a time, but maybe from a goroutine of the source.
+	// Doing gets what a read is doing, for people, and "" when the read ends; nil: nobody asks. Calls come
+	// one at a time, but maybe from a goroutine of the source.
 	Doing func(string)
 }
 
@@ -45,8 +45,8 @@ type Source struct {
 	chunks   *chunkReader
 	// Until the database turns out to be another one.
 	horizons horizons
-	// unfiltered is the floor of a table that has none in the watermark, of the last pass: it says where the next
-	// one may begin, and not which rows it may leave out. nil: there is none.
+	// unfiltered is the floor of a table that has none in the watermark, of the last pass: it says where the
+	// next one may begin, and not which rows it may leave out. nil: there is none.
 	unfiltered *watermark.Floor
 	table      *table // of the last pass
 }
@@ -114,8 +114,8 @@ func (s *Source) pass(ctx context.Context, r poller.Request, emit func(poller.Ba
 	return nil
 }
 
-// floorOf is what a pass for r over t goes by; nil: everything from r.From on is to be read. Where a column has
-// come or gone, rows look different that nobody has written.
+// floorOf is what a pass for r over t goes by; nil: everything from r.From on is to be read. Where a column
+// has come or gone, rows look different that nobody has written.
 func (s *Source) floorOf(r poller.Request, t *table) *watermark.Floor {
 	switch {
 	case s.table != nil && !slices.Equal(s.table.missing, t.missing):

@@ -28,9 +28,10 @@ const (
 
 // table is what the server's catalogue said of a resource's table at one moment. It never changes.
 type table struct {
-	// plainName is without what cutLong adds to name.
+	// name is schema-qualified and quoted: search_path belongs to the session, and sessions to the pooler.
+	// plainName is the same without what cutLong adds.
+	name      string
 	plainName string
-	name      string // schema-qualified and quoted: search_path belongs to the session, and sessions to the pooler
 	list      string // the SELECT list
 	columns   []schemas.Column
 	decoder   *schemas.ColumnDecoder
@@ -175,7 +176,8 @@ func (t *table) findKey() error {
 // matches says whether a result still has the types that the server described. It may have one column more:
 // see filter.final.
 func (t *table) matches(fields []pgconn.FieldDescription) bool {
-	return slices.EqualFunc(fields[:min(len(fields), len(t.columns))], t.columns, func(f pgconn.FieldDescription, c schemas.Column) bool {
+	fields = fields[:min(len(fields), len(t.columns))]
+	return slices.EqualFunc(fields, t.columns, func(f pgconn.FieldDescription, c schemas.Column) bool {
 		return f.DataTypeOID == c.OID
 	})
 }
