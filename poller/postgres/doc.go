@@ -43,15 +43,15 @@
 // true that every row version visible in S, stamped From or later, was met by one of them, or is replaced
 // by a newer one that S does not show. The next pass, which begins under clock c:
 //
-//  1. Which rows are visible in c and not in S? Their transaction was not over in S and is over in c. So it is
-//     one of S.running that has ended, or has an id of S.xmax or more. With low, the smallest of these
+//  1. Which rows are visible in c and not in S? Their transaction was not over in S and is over in c. So it
+//     is one of S.running that has ended, or has an id of S.xmax or more. With low, the smallest of these
 //     (snapshot.low), such a row has xmin >= low: a savepoint's id is larger than its transaction's.
-//  2. The transaction's own id is low or more, so by the argument above the row is stamped horizons.reach(low)
-//     or later. Nor can it be stamped before settled.
+//  2. The transaction's own id is low or more, so by the argument above the row is stamped
+//     horizons.reach(low) or later. Nor can it be stamped before settled.
 //  3. So the pass reads what is stamped max(settled, reach(low)) or later and has xmin >= low (filter). Then
 //     everything visible in c was met, or is replaced by what c does not show, and c is the next floor.
-//  4. It settles by reach(c.xmin): all that was written below c.xmin is visible in c. In the range that it did
-//     not read nothing can have appeared, so settled moves across it.
+//  4. It settles by reach(c.xmin): all that was written below c.xmin is visible in c. In the range that it
+//     did not read nothing can have appeared, so settled moves across it.
 //
 // While a transaction stays open, nothing of this grows: S.running names it, and low looks past it. What
 // breaks the simpler versions:
