@@ -72,7 +72,8 @@ func configuration(around *surroundings, broker, registry string) string {
 	fmt.Fprintf(&text, "postgres: {dsn: %q}\nkafka: {brokers: [%q], partitions: %d}\nregistry: {url: %q}\n",
 		around.readerDSN(), broker, around.plan.partitions, registry)
 	fmt.Fprintf(&text,
-		"http: {listen: \"127.0.0.1:0\"}\nlog: {level: info}\nsweep: {interval: 0s}\nresources:\n")
+		"http: {listen: \"127.0.0.1:0\"}\nlog: {level: info}\nsweep: {interval: 0s}\n"+
+			"poll: {memory: %dKiB}\nresources:\n", p.memory)
 	for _, name := range storefake.Names() {
 		interval, overlap := p.restInterval, p.restOverlap
 		if around.readsTable(name) {

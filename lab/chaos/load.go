@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -186,21 +187,40 @@ func (l *load) bulkUpdate(ctx context.Context, resource string, share float64) {
 	l.journal.say("bulk UPDATE changed %d rows", n)
 }
 
-// alter adds a column to a table. It does not wait for the table's lock: that would hold up the shop's
-// transactions, maybe past the overlap.
+// alter adds a column to a table.
 func (l *load) alter(ctx context.Context, table string, n int) {
-	const tries = 20
-	var err error
-	for range tries {
-		l.commitAll()
-		err = l.around.fake.Exec(ctx,
-			fmt.Sprintf("SET LOCAL lock_timeout = '300ms'; "+
-				"ALTER TABLE %s ADD COLUMN IF NOT EXISTS chaos_%d integer DEFAULT %d", table, n, n))
-		if err == nil || !until(ctx, time.Now().Add(200*time.Millisecond)) {
-			return
+	err := l.whenUnlocked(ctx, fmt.Sprintf("ALTER TABLE %s ADD COLUMN IF NOT EXISTS chaos_%d integer DEFAULT %d",
+		table, n, n))
+	if err != nil {
+		l.journal.say("ALTER TABLE: %v", err)
+	}
+}
+
+// swap puts next, a table with some rows of its own, in the place of table, with all its rows. Where it
+// cannot, next goes.
+func (l *load) swap(ctx context.Context, table, next string) {
+	err := l.whenUnlocked(ctx, fmt.Sprintf("LOCK TABLE %[1]s; INSERT INTO %[2]s SELECT * FROM %[1]s; "+
+		"DROP TABLE %[1]s; ALTER TABLE %[2]s RENAME TO %[1]s", table, next))
+	if err != nil {
+		l.journal.say("swapping a table: %v", err)
+		if err := l.around.fake.Exec(ctx, "DROP TABLE IF EXISTS "+next); err != nil {
+			l.note(err)
 		}
 	}
-	l.journal.say("ALTER TABLE: %v", err)
+}
+
+// whenUnlocked runs SQL that needs a table for itself, in one transaction. It does not wait for the table's
+// lock: that would hold up the shop's transactions, maybe past the overlap.
+func (l *load) whenUnlocked(ctx context.Context, sql string) (err error) {
+	const tries = 20
+	for range tries {
+		l.commitAll()
+		err = l.around.fake.Exec(ctx, "SET LOCAL lock_timeout = '300ms'; "+sql)
+		if err == nil || !until(ctx, time.Now().Add(200*time.Millisecond)) {
+			return err
+		}
+	}
+	return err
 }
 
 // garble breaks n rows over REST. heal shows them as they are again and touches each, as a repair at the
@@ -231,8 +251,39 @@ func (l *load) garble(resource string, n int) (heal func(context.Context) error)
 	}
 }
 
+// widen inserts n rows with a text of size bytes. shorten makes it a short one, of the rows that are still
+// there.
+func (l *load) widen(ctx context.Context, resource string, n, size int) (ids []int64,
+	shorten func(context.Context) error) {
+	field := map[string]string{storefake.Orders: "status", storefake.Products: "name",
+		storefake.Users: "email"}[resource]
+	for range n {
+		row := l.newRow(resource)
+		row[field] = strings.Repeat("w", size)
+		id, err := l.around.fake.Insert(ctx, resource, row)
+		if err != nil {
+			l.note(err)
+			continue
+		}
+		ids = append(ids, id)
+	}
+	return ids, func(ctx context.Context) error {
+		for _, id := range ids {
+			if err := l.alterRow(ctx, resource, id, func(r storefake.Row) { r[field] = "short" }); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
 // touch changes updated_at alone. A row that is gone is left alone.
 func (l *load) touch(ctx context.Context, resource string, id int64) error {
+	return l.alterRow(ctx, resource, id, func(storefake.Row) {})
+}
+
+// alterRow changes a row unless it is gone.
+func (l *load) alterRow(ctx context.Context, resource string, id int64, change func(storefake.Row)) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return l.around.fake.Do(ctx, func(tx *storefake.Tx) error {
@@ -240,7 +291,7 @@ func (l *load) touch(ctx context.Context, resource string, id int64) error {
 		if err != nil || !there {
 			return err
 		}
-		return tx.Update(ctx, resource, id, func(storefake.Row) {})
+		return tx.Update(ctx, resource, id, change)
 	})
 }
 

@@ -86,7 +86,8 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	flags.BoolVar(&o.planOnly, "plan", false, "print the plan and exit")
 	flags.BoolVar(&o.keep, "keep", false, "keep the run's folder also when all went well")
 	flags.StringVar(&o.only, "only", "",
-		"only mishaps whose names hold this `text`, to look into one kind; it makes another plan of the same seed")
+		"only mishaps whose names hold this `text`, or one of several parted by commas, to look into these kinds; "+
+			"it makes another plan of the same seed")
 	flags.StringVar(&o.race, "race", string(raceOne),
 		"which instances are built with the race detector: all, one, none; with all, takeovers are slow after "+
 			"some minutes")

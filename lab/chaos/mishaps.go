@@ -21,8 +21,10 @@ type kind struct {
 	hits target
 	// It lasts from least to most. 0: it is over at once. takes is how long its repair may take on top of that.
 	least, most, takes time.Duration
-	needs              func(*plan) bool // nil: nothing
-	details            func(draw, *plan, *event)
+	// beside: other rounds go on while it lasts.
+	beside  bool
+	needs   func(*plan) bool // nil: nothing
+	details func(draw, *plan, *event)
 	// do makes it happen; undo, which may be nil, repairs it when its time is over. An error of either ends the
 	// run: chaos itself failed.
 	do func(ctx context.Context, s *stage, e event) (undo func() error, err error)
@@ -51,17 +53,22 @@ type event struct {
 
 	// What some kinds need to know.
 	instance  int
+	how       string
 	resources []string
 	fault     storefake.Fault
 	amount    float64
 	back      time.Duration
 	number    int
+	count     int
 }
 
 func (e event) String() string {
 	text := e.kind.name
 	if e.kind.hits == oneInstance {
 		text += fmt.Sprintf(" of instance %d", e.instance+1)
+	}
+	if e.how != "" {
+		text += " " + e.how
 	}
 	if len(e.resources) > 0 {
 		text += " " + strings.Join(e.resources, ", ")
@@ -92,7 +99,7 @@ func kinds() []*kind {
 func (p *plan) drawEvents(d draw) {
 	var cards []*kind
 	for _, k := range kinds() {
-		if (k.needs == nil || k.needs(p)) && strings.Contains(k.name, p.only) {
+		if (k.needs == nil || k.needs(p)) && p.wants(k) {
 			for range k.weight {
 				cards = append(cards, k)
 			}
@@ -118,11 +125,20 @@ func (p *plan) drawEvents(d draw) {
 			}
 			busy[k.hits] = true
 			p.events = append(p.events, e)
-			end = max(end, e.at+e.length+k.takes)
+			if !k.beside {
+				end = max(end, e.at+e.length+k.takes)
+			}
 		}
 		at = end + d.between(3*time.Second, 12*time.Second)
 	}
 	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.at - b.at) })
+}
+
+// wants says whether the plan was asked for this kind.
+func (p *plan) wants(k *kind) bool {
+	return slices.ContainsFunc(strings.Split(p.only, ","), func(text string) bool {
+		return strings.Contains(k.name, text)
+	})
 }
 
 func free(busy map[target]bool, t target) bool {

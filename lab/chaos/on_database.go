@@ -2,7 +2,10 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
+
+	"github.com/storestream/storestream/internal/storefake"
 )
 
 // What happens to PostgreSQL and PgBouncer. PostgreSQL is never away for long. While it is, transactions of
@@ -33,9 +36,40 @@ var databaseKinds = []*kind{
 			return func() error { return s.around.postgres.Start(ctx) }, s.around.postgres.Kill()
 		}},
 	{name: "ALTER TABLE", weight: 2, hits: theTables, needs: overDatabase,
-		details: func(d draw, _ *plan, e *event) { e.resources = []string{oneOf(d, "orders", "order_items")} },
+		details: anyTable,
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
 			s.load.alter(ctx, e.resources[0], e.number)
 			return nil, nil
 		}},
+	// What was written into the copy before it takes the table's place becomes visible without being written.
+	{name: "table swapped by renaming:", weight: 2, hits: theTables, least: time.Second, most: 8 * time.Second,
+		needs: overDatabase, details: anyTable,
+		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
+			table := e.resources[0]
+			next := fmt.Sprintf("%s_%d", table, e.number)
+			if err := s.job.copyTable(ctx, table, next); err != nil {
+				s.journal.say("swapping a table: %v", err)
+				return nil, nil
+			}
+			return func() error { s.load.swap(ctx, table, next); return nil }, nil
+		}},
+	{name: "transaction forgotten", weight: 5, hits: nothing, beside: true, least: 30 * time.Second,
+		most: 3 * time.Minute, needs: overDatabase,
+		details: func(d draw, p *plan, e *event) {
+			e.how = oneOf(d, idAlone, otherTable, hasWritten, bySavepoints, isPrepared)
+			anyTable(d, p, e)
+			e.number = d.IntN(3) // 0: rolled back
+			e.length = min(e.length, p.length/2)
+		},
+		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
+			f := s.job.forget(ctx, e.how, e.resources[0])
+			if f == nil {
+				return nil, nil
+			}
+			return func() error { f.end(e.number > 0); return nil }, nil
+		}},
+}
+
+func anyTable(d draw, _ *plan, e *event) {
+	e.resources = []string{oneOf(d, storefake.Orders, storefake.OrderItems)}
 }

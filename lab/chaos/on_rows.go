@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/storestream/storestream/internal/storefake"
@@ -54,4 +55,61 @@ var rowKinds = []*kind{
 			back := s.load.renew(ctx, e.resources[0], e.number)
 			return func() error { back(ctx); return nil }, nil
 		}},
+	{name: "wide rows:", weight: 3, hits: nothing, least: 3 * time.Second, most: 15 * time.Second,
+		details: func(d draw, p *plan, e *event) {
+			e.resources = []string{oneOf(d, withText...)}
+			e.number = oneOf(d, 100_000, 300_000, 1_000_000, 3_000_000)
+			e.count = 1 + d.IntN(wideBytes/e.number)
+			e.how = fmt.Sprintf("%d of %d kB in", e.count, e.number/1000)
+		},
+		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
+			_, shorten := s.widen(ctx, e.resources[0], e.count, e.number)
+			return func() error { return shorten(ctx) }, nil
+		}},
+	{name: "row too large for its topic:", weight: 1, hits: nothing, least: 3 * time.Second,
+		most:    8 * time.Second,
+		details: func(d draw, _ *plan, e *event) { e.resources = []string{oneOf(d, withText...)} },
+		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
+			return tooLarge(ctx, s, e.resources[0])
+		}},
+}
+
+const (
+	// wideBytes is what the wide rows of one mishap come to.
+	wideBytes = 8_000_000
+	// tooWide is more than a record may have.
+	tooWide = 20_000_000
+)
+
+// withText are the resources whose rows can be wide.
+var withText = []string{storefake.Orders, storefake.Products, storefake.Users}
+
+// widen inserts n rows with a text of size bytes. shorten makes it a short one.
+func (s *stage) widen(ctx context.Context, resource string, n, size int) (ids []int64,
+	shorten func(context.Context) error) {
+	if s.around.readsTable(resource) {
+		return s.job.widen(ctx, n, size)
+	}
+	return s.load.widen(ctx, resource, n, size)
+}
+
+// tooLarge inserts a row that no topic takes. There must be a dead letter of it; the judge sees to it that
+// the row is published, and the letter gone, when the row is short again.
+func tooLarge(ctx context.Context, s *stage, resource string) (func() error, error) {
+	ids, shorten := s.widen(ctx, resource, 1, tooWide)
+	return func() error {
+		for _, id := range ids {
+			wide := func(context.Context) bool {
+				_, there := s.around.fake.Row(resource, id)
+				return there || s.around.readsTable(resource)
+			}
+			letter := func() (string, bool) {
+				return "no dead letter", s.tail.hasLetter(fmt.Sprintf("%s/%d", resource, id))
+			}
+			if _, err := watch(ctx, letter, wide); err != nil {
+				s.journal.fail(fmt.Errorf("%s %d is too large for its topic: %w", resource, id, err))
+			}
+		}
+		return shorten(ctx)
+	}, nil
 }

@@ -30,7 +30,7 @@ type terms struct {
 	broker   string
 	source   string
 	registry string
-	only     string // mishaps whose names hold this; "": all
+	only     string // mishaps whose names hold one of these, parted by commas; "": all
 }
 
 // plan is everything about a run that its terms decide.
@@ -60,6 +60,7 @@ type polling struct {
 	interval, restInterval time.Duration
 	overlap, restOverlap   time.Duration
 	requestsPerSecond      int
+	memory                 int // poll.memory, KiB
 	// hold is how long a transaction is held open at most after its first write, restHold one whose rows are
 	// read over REST: REST promises nothing of a row that can be read later than overlap.
 	hold, restHold time.Duration
@@ -119,8 +120,8 @@ func (p *plan) writeTerms(w io.Writer) {
 		s.wholeSeconds)
 	o := &p.polling
 	fmt.Fprintf(w, "polling    tables every %s with overlap %s, REST every %s with overlap %s and %d requests "+
-		"a second; transactions stay open for %s, those over REST for %s\n",
-		o.interval, o.overlap, o.restInterval, o.restOverlap, o.requestsPerSecond, o.hold, o.restHold)
+		"a second; poll.memory %d KiB; transactions stay open for %s, those over REST for %s\n",
+		o.interval, o.overlap, o.restInterval, o.restOverlap, o.requestsPerSecond, o.memory, o.hold, o.restHold)
 }
 
 // clockText is minutes and seconds, to the tenth.

@@ -20,6 +20,8 @@ func (p *plan) drawService(d draw) {
 		restInterval: d.between(500*time.Millisecond, 2*time.Second),
 		overlap:      40 * time.Second, restOverlap: 2 * time.Minute, requestsPerSecond: oneOf(d, 30, 60, 200),
 		hold: time.Minute, restHold: 5 * time.Second,
+		// An open day over REST must fit: it grows by the shop's new rows.
+		memory: 1024 + 512*int(p.length/(30*time.Minute)),
 	}
 	p.drawReadings(d)
 	s.columns = storefake.Columns{Int: oneOf(d, "int8", "int4"),

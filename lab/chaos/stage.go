@@ -17,6 +17,7 @@ type stage struct {
 	fleet   *fleet
 	tail    *tail
 	load    *load
+	job     *job // nil: orders and items are read over REST
 	probes  *probes
 }
 
@@ -39,6 +40,9 @@ func newStage(ctx context.Context, p *plan, dir string, race raceMode, out io.Wr
 		return nil, err
 	}
 	s.load = newLoad(s.around, s.journal)
+	if s.job, err = newJob(ctx, s.around, s.journal); err != nil {
+		return nil, err
+	}
 	s.probes = newProbes(s.around, s.load, s.tail)
 	return s, context.Cause(ctx)
 }

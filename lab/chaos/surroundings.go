@@ -37,7 +37,8 @@ func startSurroundings(ctx context.Context, p *plan, dir string) (_ *surrounding
 		}
 	}()
 	if p.source == fromDatabase {
-		s.postgres, err = servers.StartPostgres(ctx, servers.PostgresConfig{Dir: filepath.Join(dir, "postgres")})
+		s.postgres, err = servers.StartPostgres(ctx, servers.PostgresConfig{Dir: filepath.Join(dir, "postgres"),
+			Settings: map[string]string{"max_prepared_transactions": "20"}})
 		if err != nil {
 			return nil, err
 		}

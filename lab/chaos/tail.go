@@ -176,6 +176,14 @@ func (t *tail) letter(r *kgo.Record) {
 	t.lettered++
 }
 
+// hasLetter says whether there is a dead letter with this key now.
+func (t *tail) hasLetter(key string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, there := t.letters[key]
+	return there
+}
+
 func (t *tail) row(resource string, r *kgo.Record) error {
 	key, err := t.decoder.decode(r.Key)
 	if err != nil {
