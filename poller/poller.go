@@ -77,6 +77,7 @@ func New(cfg Config) *Poller {
 	p.publisher = newPublisher(&cfg, p.board)
 	p.reader = &reader{source: cfg.Source, log: cfg.Log, changed: cfg.Changed, asked: p.asked}
 	p.sweeper = newSweeper(&cfg, p.board)
+	p.sweeper.found(&p.publisher.mark)
 	return p
 }
 
@@ -112,6 +113,8 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case wait.Over(stop):
+			p.sweeper.end()
+			p.publisher.mark.HandSweepOver()
 			return p.publisher.commit(ctx, watermark.Transaction{}) // what is known: a successor begins there
 		}
 		if err := p.acceptRequests(ctx); err != nil {
@@ -132,7 +135,7 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 			continue
 		case err != nil:
 			next = p.ended(began, err)
-			p.sweeper.pollFailed(err, p.failures.N)
+			p.sweeper.pollFailed(&p.publisher.mark, err, p.failures.N)
 		}
 		p.wait(ctx, stop, next)
 	}
@@ -176,23 +179,36 @@ func (p *Poller) secondLook(ctx context.Context, stop <-chan struct{}) error {
 // sweep takes the sweep a step further, after a poll that went well. It returns what poll returns but for
 // errors of a source: with those the sweeper deals, and polls go on.
 func (p *Poller) sweep(ctx context.Context, stop <-chan struct{}) error {
-	found := p.sweeper.step(ctx, &p.publisher.mark, p.publisher.deadLetters)
+	mark := &p.publisher.mark
+	if p.publisher.passes == 0 {
+		return nil // polls come first: a new owner is up to date before it sweeps
+	}
+	found, begin := p.sweeper.step(ctx, mark)
+	if begin {
+		p.sweeper.begin(mark)
+		if err := p.publisher.commit(ctx, watermark.Transaction{}); err != nil {
+			<-p.cfg.Sweep.Turn
+			return err
+		}
+		p.sweeper.start(ctx, mark, p.publisher.deadLetters)
+		return nil
+	}
 	if found == nil {
 		return nil
 	}
 	p.board.sweeping("repairing")
 	r := &repair{cfg: p.cfg, publisher: p.publisher, reader: p.reader, found: found}
-	again, more, err := r.run(ctx, stop)
+	again, err := r.run(ctx, stop)
 	var write *writeError
 	switch {
 	case err == nil && !again.IsZero():
 		p.sweeper.resumeAt(again)
 	case err == nil:
-		p.sweeper.finish(more)
+		p.sweeper.finish(mark)
 	case errors.As(err, &write), ctx.Err() != nil, wait.Over(stop), errors.Is(err, errAsked):
 		return err
 	default:
-		p.sweeper.fail(err)
+		p.sweeper.fail(mark, err)
 	}
 	return nil
 }

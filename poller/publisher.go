@@ -317,12 +317,36 @@ func (p *publisher) beginReplay(r watermark.Request, now schemas.Instant, ends [
 	p.cfg.Log.Info("replay begins", zapInstant("from", *r.To), zapRequest(r.ID), zap.String("by", r.By))
 }
 
-// endSweep notes in the watermark what the sweep for a request came to.
-func (p *publisher) endSweep(result watermark.Swept) {
-	p.mark.LastSweep, p.mark.Swept = schemas.InstantOf(p.cfg.Now()), &result
-	if p.mark.Sweep != nil && p.mark.Sweep.Request == result.Request {
-		p.mark.Sweep = nil
+// endPart notes in the watermark what a part of a sweep came to. more: it goes on behind the part. A sweep in
+// whose place another was asked for meanwhile does not.
+func (p *publisher) endPart(result watermark.Swept, part IDRange, more bool) {
+	sweep := p.mark.Sweep
+	if sweep == nil || sweep.Request != result.Request {
+		if !more && part.All() {
+			p.mark.LastSweep, p.mark.Swept = schemas.InstantOf(p.cfg.Now()), &result
+		}
+		return
 	}
+	total := result
+	if sweep.Done != nil {
+		total = sweep.Done.Plus(result)
+	}
+	if !more {
+		p.mark.LastSweep, p.mark.Swept, p.mark.Sweep = schemas.InstantOf(p.cfg.Now()), &total, nil
+		return
+	}
+	next := part.Last + 1
+	p.mark.Sweep = &watermark.Sweep{Request: sweep.Request, At: sweep.At, From: &next, Done: &total}
+}
+
+// repeatPart notes that the part is begun anew, and what was repaired of it.
+func (p *publisher) repeatPart(repaired watermark.Swept) {
+	p.mark.ChangeSweep(func(s *watermark.Sweep) {
+		if s.Done != nil {
+			repaired = s.Done.Plus(repaired)
+		}
+		s.Done, s.Rounds, s.Tried, s.Attempts = &repaired, s.Rounds+1, nil, 0
+	})
 }
 
 // commitIfDue commits tx unless all that it would say is the time.

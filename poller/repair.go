@@ -33,13 +33,12 @@ type repair struct {
 	tx        watermark.Transaction // in hand
 }
 
-// run makes the round. It returns when the next one is due; the zero time: the sweep is over, and if there
-// were more differences than one sweep takes in, the next one begins. An error is a *writeError, or that of
-// the look.
-func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time, more bool, err error) {
+// run makes the round. It returns when the next one is due; the zero time: the part is over, as the watermark
+// says. An error is a *writeError, or that of the look.
+func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time, err error) {
 	rejects, everywhere, err := r.recheck(ctx, stop)
 	if err != nil {
-		return time.Time{}, false, err
+		return time.Time{}, err
 	}
 	for i := range rejects {
 		r.publisher.deadLetters.write(&r.tx, &rejects[i])
@@ -63,13 +62,12 @@ func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time
 		}
 	}
 	if err := r.publishRows(ctx, ready); err != nil {
-		return time.Time{}, false, err
+		return time.Time{}, err
 	}
 	if !again.IsZero() && now.Before(r.found.until) {
-		return again, false, r.publisher.commitIfDue(ctx, r.tx)
+		return again, r.publisher.commitIfDue(ctx, r.tx)
 	}
-	more, err = r.finish(ctx, extra, everywhere)
-	return time.Time{}, more, err
+	return time.Time{}, r.finish(ctx, extra, everywhere)
 }
 
 // recheck looks once more at the suspects. It returns the rows that cannot be published, and whether the
@@ -122,8 +120,11 @@ func (r *repair) lookUpToo(l *compare.Lookup) (known []schemas.Reject) {
 			l.Also(Suspect{ID: reject.ID, UpdatedAt: reject.UpdatedAt, CreatedAt: schemas.MinInstant})
 		}
 	}
+	part, _ := r.found.cmp.Part()
 	for _, s := range r.found.hadDeadLetter {
-		l.Also(s)
+		if part.Holds(s.ID) {
+			l.Also(s)
+		}
 	}
 	return known
 }
@@ -190,11 +191,11 @@ func (r *repair) publishRows(ctx context.Context, rows []compare.Difference) err
 	return nil
 }
 
-// finish deletes what may be deleted, and says in the last transaction that the sweep is over and what is
+// finish deletes what may be deleted, and says in the last transaction that the part is over and what is
 // left.
-func (r *repair) finish(ctx context.Context, extra []compare.Difference,
-	everywhere bool) (more bool, err error) {
+func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywhere bool) error {
 	result, c, count := &r.found.result, r.found.cmp.Report(), r.found.cmp.Count()
+	repaired := *result
 	result.SourceRows, result.TopicRows = c.SourceRows, c.TopicRows
 	result.DeadLetters += c.DeadLetters
 	result.Missing += count[compare.Missing]
@@ -207,12 +208,13 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference,
 	}
 	reason, err := r.deleteRows(ctx, extra, c, everywhere)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if reason != "" {
 		left = append(left, reason)
 	}
-	if c.Untracked > 0 {
+	again := r.again(c)
+	if c.Untracked > 0 && !again {
 		left = append(left, fmt.Sprintf("%d rows more differ than one sweep takes in", c.Untracked))
 	}
 	if text := r.publisher.deadLetters.says(); text != "" {
@@ -220,14 +222,36 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference,
 	}
 	result.Left = strings.Join(left, "; ")
 	if err := r.takeOutDeadLetters(ctx, c); err != nil {
-		return false, err
+		return err
 	}
-	// With too many rows to take in at once a sweep begins anew, as long as that brings anything.
-	more = c.Untracked > 0 && result.Published+result.Tombstones > 0
-	if !more {
-		r.publisher.endSweep(*result)
+	if again { // the next round counts the rest: only what was repaired is to be kept
+		repaired.Tombstones = result.Tombstones
+		r.publisher.repeatPart(repaired)
+	} else {
+		part, more := r.found.cmp.Part()
+		r.publisher.endPart(*result, part, more)
 	}
-	return more, r.publisher.commit(ctx, r.tx)
+	return r.publisher.commit(ctx, r.tx)
+}
+
+// before is how many rows the service showed in the parts before this one.
+func (r *repair) before() int {
+	sweep := r.publisher.mark.Sweep
+	if sweep == nil || sweep.Request != r.found.result.Request || sweep.Done == nil {
+		return 0
+	}
+	return sweep.Done.SourceRows
+}
+
+// again says whether the part is begun anew: more rows differed than were looked at, and this round brought
+// something. Extra rows alone are no reason unless they may be deleted: a sweep would find them for ever.
+func (r *repair) again(c compare.Report) bool {
+	sweep := r.publisher.mark.Sweep
+	if sweep == nil || sweep.Request != r.found.result.Request || sweep.Rounds+1 >= maxRounds {
+		return false
+	}
+	brought := r.found.result.Published+r.found.result.Tombstones+c.InFlight > 0 // there is room for others
+	return brought && (c.UntrackedRows > 0 || c.Untracked > 0 && r.cfg.Sweep.Tombstone)
 }
 
 // At most this many rows, or this part of the topic, are taken for deleted. A shop deletes few rows in a day.
@@ -248,7 +272,7 @@ func (r *repair) keepReason(c compare.Report, extra int) string {
 	switch {
 	case extra == 0:
 		return ""
-	case c.SourceRows == 0:
+	case c.SourceRows+r.before() == 0:
 		return fmt.Sprintf("the service showed no row at all, the topic has %d: an empty answer is not taken for "+
 			"deletion", c.TopicRows)
 	case tooManyDeletes(c, extra):
@@ -301,11 +325,16 @@ func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c co
 // takeOutDeadLetters takes out the dead letters of rows that nobody has met since the sweep began as rows
 // that cannot be published: they are deleted, or well. Not where there is a doubt about what the sweep met.
 func (r *repair) takeOutDeadLetters(ctx context.Context, c compare.Report) error {
-	empty := c.SourceRows == 0 && (c.TopicRows > 0 || c.DeadLetters == 0)
+	empty := c.SourceRows+r.before() == 0 && (c.TopicRows > 0 || c.DeadLetters == 0)
 	if r.found.manyRejects || c.Untracked > 0 || empty || tooManyDeletes(c, r.found.result.Extra) {
 		return nil
 	}
+	part, _ := r.found.cmp.Part()
 	for _, key := range r.publisher.deadLetters.unmet() {
+		id, ok := watermark.DeadLetterRow(key, r.publisher.deadLetters.held[key].hash)
+		if ok && !part.Holds(id) || !ok && !part.All() {
+			continue // another part may meet it
+		}
 		r.publisher.deadLetters.remove(&r.tx, key)
 		if err := r.publisher.commitIfFull(ctx, &r.tx); err != nil {
 			return err

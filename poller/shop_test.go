@@ -237,7 +237,7 @@ func (s *shop) Read(ctx context.Context, r Request, emit func(Batch) error) erro
 func (s *shop) wanted(r Request, row row) bool {
 	switch r.Kind {
 	case Full:
-		return true
+		return r.IDs == nil || r.IDs.Holds(row.id)
 	case Lookup:
 		return slices.ContainsFunc(r.Suspects, func(x Suspect) bool {
 			return x.ID == row.id && (!s.byDay || max(x.UpdatedAt, x.CreatedAt) > schemas.MinInstant)

@@ -27,6 +27,10 @@ func newSweeps(w *world) *sweeps {
 	s := &sweeps{w: w, parked: make(chan struct{}), resume: make(chan struct{})}
 	w.config.Sweep = SweepConfig{Tombstone: true, Source: func() Source { return s }, Topic: s.topic,
 		Turn: make(chan struct{}, 1)}
+	if rapid.Bool().Draw(w.t, "in parts") { // of three rows at most
+		w.config.Sweep.ByID, w.config.Sweep.Memory = true, 96
+		w.config.Sweep.MaxSuspects = rapid.IntRange(2, 5).Draw(w.t, "suspects")
+	}
 	return s
 }
 
@@ -86,6 +90,9 @@ func (s *sweeps) topic(ctx context.Context, from []int64, wanted func(int64) boo
 func (s *sweeps) Read(ctx context.Context, r Request, emit func(Batch) error) error {
 	w := s.w
 	for id := range int64(modelRows + 1) {
+		if r.IDs != nil && !r.IDs.Holds(id) {
+			continue
+		}
 		if err := s.yield(ctx); err != nil {
 			return err
 		}
@@ -184,6 +191,9 @@ func TestASweepRepairsWhateverPollsCannotSee(t *testing.T) {
 			w.pass(500 * time.Millisecond)
 			switch rapid.IntRange(0, 15).Draw(t, "step") {
 			case 0:
+				if rapid.Bool().Draw(t, "planned") {
+					w.mark.HandSweepOver()
+				}
 				w.takeOver()
 			case 1:
 				w.askSweep()
@@ -215,6 +225,9 @@ func (w *world) rest(t *rapid.T, id int64) {
 			t.Fatalf("the sweep does not end: %+v", w.poller.Status().Sweep)
 		}
 		w.now = w.now.Add(modelOverlap)
+		if sweep := w.mark.Sweep; sweep != nil && sweep.NotBefore != nil {
+			w.now = max(w.now, *sweep.NotBefore) // it died, and waits
+		}
 		err := w.work()
 		if good++; err != nil {
 			good = 0

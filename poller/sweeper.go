@@ -1,9 +1,11 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -27,14 +29,28 @@ type SweepConfig struct {
 	// Turn is shared by the pollers of a process: whoever sweeps has a place in it. Its capacity bounds the
 	// memory for sweeps, and what they ask of the service.
 	Turn chan struct{}
-	// MaxSuspects bounds what one sweep repairs; 0: compare.Config's.
+	// MaxSuspects bounds what one round of a sweep repairs, Memory what a sweep takes; 0: compare.Config's.
 	MaxSuspects int
+	Memory      int64
+	// ByID: Source reads by id, so that a sweep can go part by part.
+	ByID bool
+	// Records is at most how many rows the topic holds, about; nil: compare.Config's.
+	Records func(context.Context) (int64, error)
 }
 
 // The wait after the first sweep that failed, and the longest.
 const (
 	firstSweepRetry = 5 * time.Second
 	lastSweepRetry  = 30 * time.Minute
+)
+
+const (
+	// firstSweepBackoff is the wait after a sweep whose process died. It doubles with each death in a row, up to
+	// the interval of the sweeps, or to lastSweepBackoff where there is none.
+	firstSweepBackoff = time.Hour
+	lastSweepBackoff  = 24 * time.Hour
+	// maxRounds bounds how often a part is begun anew because more differs than one round takes in.
+	maxRounds = 10
 )
 
 // patientPolls is how many polls in a row may fail before a sweep that waits for one makes room for others.
@@ -50,7 +66,17 @@ const patientPolls = 5
 //	a poll
 //	repairing      in the poller's goroutine: one more look, and the repair of what differs still (repair)
 //
-// A sweep that fails is due still: the sweeper waits, and begins it anew. Polls go on.
+// A table that does not fit into memory is swept in parts, ranges of ids (package compare), and each part
+// goes through all of this. How far the sweep has come is in the watermark, and so is that a part was begun,
+// before it is:
+//
+//	a part ends        From moves behind it, in the transaction of its last repair. A crash costs one part.
+//	it fails           it is due still: the sweeper waits, and begins the part anew. Polls go on.
+//	a planned handover takes the attempt back. The next owner goes on with the part.
+//	the process dies   the next owner finds the attempt, and backs off: maybe it died of the sweep, and would
+//	                   take every owner with it. A request that comes after that begins at once.
+//
+// Polls come first: a new owner makes a complete pass before it sweeps.
 type sweeper struct {
 	cfg   *Config
 	board *board
@@ -74,7 +100,8 @@ type sweep struct {
 
 // finding is what a sweep found, and what became of it so far.
 type finding struct {
-	cmp *compare.Comparison
+	cmp  *compare.Comparison
+	from int64 // where its part begins
 	// rejects cannot be published; manyRejects: there were more than maxRejects.
 	rejects     []schemas.Reject
 	manyRejects bool
@@ -82,8 +109,8 @@ type finding struct {
 	// them.
 	hadDeadLetter map[int64]Suspect
 
-	until  time.Time // the repair waits no longer for confirmation; zero: it did not begin yet
-	result watermark.Swept
+	until  time.Time       // the repair waits no longer for confirmation; zero: it did not begin yet
+	result watermark.Swept // of this part
 }
 
 // maxRejects bounds the rejects kept. With more, something bigger is wrong, and polls say so.
@@ -93,40 +120,57 @@ func newSweeper(cfg *Config, b *board) *sweeper {
 	return &sweeper{cfg: cfg, board: b, born: cfg.Now(), retry: doubling(firstSweepRetry, lastSweepRetry)}
 }
 
-// step takes the sweep a step further, after a poll that went well. It returns what to repair now, nil if
-// nothing.
-func (s *sweeper) step(ctx context.Context, mark *watermark.Watermark, letters *deadLetters) *finding {
+// found looks at the sweep that the watermark carries, when an owner begins: one that was in hand died.
+func (s *sweeper) found(mark *watermark.Watermark) {
+	if mark.Sweep == nil {
+		return
+	}
+	if mark.Sweep.Tried != nil {
+		longest := cmp.Or(s.cfg.Sweep.Interval, lastSweepBackoff)
+		pause := min(firstSweepBackoff<<min(max(mark.Sweep.Attempts, 1)-1, 10), longest)
+		next := schemas.InstantOf(s.cfg.Now().Add(pause))
+		mark.ChangeSweep(func(x *watermark.Sweep) { x.Tried, x.NotBefore = nil, &next })
+		s.cfg.Log.Warn("the last owner died while it swept, the sweep waits", zapRequest(mark.Sweep.Request),
+			zap.Int("attempts", mark.Sweep.Attempts), zap.Duration("for", pause))
+	}
+	if at := mark.Sweep.NotBefore; at != nil {
+		err := fmt.Errorf("the owner before died while it swept (%d times in a row); `storestream sweep %s` "+
+			"begins it at once", mark.Sweep.Attempts, s.cfg.Resource.Name)
+		s.board.change(func(status *Status) { status.Sweep.Err, status.Sweep.Next = err, at.Time() })
+	}
+}
+
+// step takes the sweep a step further, after a poll that went well. begin: there is a part to begin, and its
+// turn has come, once the watermark says so (start). Otherwise it returns what to repair now, nil if nothing.
+func (s *sweeper) step(ctx context.Context, mark *watermark.Watermark) (found *finding, begin bool) {
 	w := s.inHand
 	switch {
 	case w == nil:
-		if s.due(mark) {
-			s.begin(ctx, mark, letters)
-		}
-		return nil
+		return nil, s.due(mark) && s.turn()
 	case w.working != nil:
 		select {
 		case err := <-w.working:
-			return s.worked(err)
+			return s.worked(mark, err), false
 		default:
-			return nil
+			return nil, false
 		}
 	case !w.looked:
 		w.looked = true
 		s.board.sweeping("looking again")
 		s.work(ctx, w.found.cmp.Look)
-		return nil
+		return nil, false
 	case s.cfg.Now().Before(w.due):
-		return nil
+		return nil, false
 	}
-	return w.found
+	return w.found, false
 }
 
 // worked ends a part of the sweep that went on beside the polls.
-func (s *sweeper) worked(err error) *finding {
+func (s *sweeper) worked(mark *watermark.Watermark, err error) *finding {
 	w := s.inHand
 	w.working = nil
 	if err != nil {
-		s.fail(err)
+		s.fail(mark, err)
 		return nil
 	}
 	if w.found.cmp.Suspects() > 0 || len(w.found.rejects) > 0 {
@@ -145,7 +189,7 @@ func (s *sweeper) due(mark *watermark.Watermark) bool {
 	case c.Source == nil, s.cfg.Eager, mark.Replay != nil, mark.AsOf == schemas.MinInstant, now.Before(s.next):
 		return false
 	case mark.Sweep != nil:
-		return true
+		return mark.Sweep.NotBefore == nil || !now.Before(mark.Sweep.NotBefore.Time())
 	}
 	return c.Interval > 0 && !now.Before(nextSweep(s.cfg.Resource.Name, mark.LastSweep, s.born, c.Interval))
 }
@@ -164,28 +208,69 @@ func nextSweep(resource string, last schemas.Instant, born time.Time, interval t
 	return after.Add(-phase).Truncate(interval).Add(interval + phase)
 }
 
-// begin begins a sweep, if it is this resource's turn.
-func (s *sweeper) begin(ctx context.Context, mark *watermark.Watermark, letters *deadLetters) {
+// turn says whether it is this resource's turn, and takes it.
+func (s *sweeper) turn() bool {
 	select {
 	case s.cfg.Sweep.Turn <- struct{}{}:
+		return true
 	default:
 		s.board.sweeping("waiting for the sweep of another resource")
-		return
+		return false
 	}
-	f := &finding{hadDeadLetter: letters.beginRound()}
-	f.result = watermark.Swept{Request: -1, Began: schemas.InstantOf(s.cfg.Now())}
-	if mark.Sweep != nil {
-		f.result.Request = mark.Sweep.Request
+}
+
+// begin notes in mark that a part is begun. Once that is committed, start starts it.
+func (s *sweeper) begin(mark *watermark.Watermark) {
+	now := schemas.InstantOf(s.cfg.Now())
+	if mark.Sweep == nil {
+		mark.Sweep = &watermark.Sweep{Request: -1, At: now}
 	}
+	mark.ChangeSweep(func(x *watermark.Sweep) { x.Tried, x.NotBefore, x.Attempts = &now, nil, x.Attempts+1 })
+}
+
+// start starts the part that mark says is begun.
+func (s *sweeper) start(ctx context.Context, mark *watermark.Watermark, letters *deadLetters) {
+	f := &finding{hadDeadLetter: letters.beginRound(), from: math.MinInt64}
+	if mark.Sweep.From != nil {
+		f.from = *mark.Sweep.From
+	}
+	f.result = watermark.Swept{Request: mark.Sweep.Request, Began: *mark.Sweep.Tried}
 	f.cmp = s.newComparison(f)
 	s.inHand = &sweep{found: f}
-	s.cfg.Log.Info("sweep begins", zapRequest(f.result.Request))
+	expected := int64(0)
+	if mark.Swept != nil && mark.Swept.TopicRows > 0 {
+		expected = int64(mark.Swept.TopicRows)
+	}
 	s.board.sweeping("reading")
 	s.work(ctx, func(ctx context.Context) error {
+		if err := s.announce(ctx, f, expected); err != nil {
+			return err
+		}
 		return f.cmp.First(ctx, func(at compare.Progress) {
 			s.board.change(func(s *Status) { s.Sweep.Rows, s.Sweep.Of = at.SourceRows, at.TopicRows })
 		})
 	})
+}
+
+// announce says what the sweep is expected to take: by the rows of the last one, or else by the records of
+// the topic, which are at least as many.
+func (s *sweeper) announce(ctx context.Context, f *finding, rows int64) (err error) {
+	if s.cfg.Sweep.Records != nil && rows == 0 {
+		if rows, err = s.cfg.Sweep.Records(ctx); err != nil {
+			return err
+		}
+	}
+	plan := compare.NewPlan(rows, cmp.Or(s.cfg.Sweep.Memory, compare.DefaultMemory), s.cfg.Sweep.ByID)
+	say := "sweep begins"
+	if f.from > math.MinInt64 {
+		say = "sweep goes on with its next part"
+	}
+	s.cfg.Log.Info(say, zapRequest(f.result.Request), zap.Int64("expected_rows", plan.Rows),
+		zap.Int64("parts", plan.Parts), zap.Int64("bytes", plan.Bytes), zap.Int64("from_id", f.from))
+	if plan.Parts > 1 {
+		s.board.sweeping(fmt.Sprintf("reading a part of about %d, the ids from %d on", plan.Parts, f.from))
+	}
+	return nil
 }
 
 // newComparison compares with a source of its own, and notes in f what that source shows. It knows no dead
@@ -195,7 +280,7 @@ func (s *sweeper) newComparison(f *finding) *compare.Comparison {
 	read, createdAt := CompareSource(c.Sweep.Source(), c.Start, c.Now), CreatedAtIn(c.Resource)
 	return compare.New(compare.Config{
 		Start: c.Start, CreatedAt: createdAt, Now: c.Now, MaxSuspects: c.Sweep.MaxSuspects, Topic: c.Sweep.Topic,
-		Memory: 1 << 40,
+		Memory: c.Sweep.Memory, Records: c.Sweep.Records, ByID: c.Sweep.ByID, From: f.from, Cut: true,
 		Source: func(ctx context.Context, ids compare.Range, suspects []Suspect, take compare.Take) error {
 			return read(ctx, ids, suspects, func(rows []schemas.Record, rejects []schemas.Reject) error {
 				c.Metrics.RowsRead.Add(float64(len(rows) + len(rejects)))
@@ -232,18 +317,23 @@ func (s *sweeper) work(ctx context.Context, part func(context.Context) error) {
 }
 
 // hurry makes a sweep that failed before begin at once: somebody asked.
-func (s *sweeper) hurry() { s.next = time.Time{} }
-
-// pollFailed gives the sweep up if it waits for a poll in vain: n failed in a row.
-func (s *sweeper) pollFailed(err error, n int) {
-	if s.inHand != nil && n >= patientPolls {
-		s.fail(fmt.Errorf("polls fail: %w", err))
+func (s *sweeper) hurry() {
+	if s.next = (time.Time{}); s.inHand == nil {
+		s.board.sweeping("")
 	}
 }
 
-// fail gives the sweep up for now.
-func (s *sweeper) fail(err error) {
+// pollFailed gives the sweep up if it waits for a poll in vain: n failed in a row.
+func (s *sweeper) pollFailed(mark *watermark.Watermark, err error, n int) {
+	if s.inHand != nil && n >= patientPolls {
+		s.fail(mark, fmt.Errorf("polls fail: %w", err))
+	}
+}
+
+// fail gives the sweep up for now. That is no death.
+func (s *sweeper) fail(mark *watermark.Watermark, err error) {
 	s.end()
+	mark.HandSweepOver()
 	pause := max(s.cfg.Interval, s.retry.NextBackOff())
 	s.failures++
 	s.next = s.cfg.Now().Add(pause)
@@ -258,8 +348,8 @@ func (s *sweeper) resumeAt(due time.Time) {
 	s.board.sweeping("waiting to look again")
 }
 
-// finish ends a sweep that was repaired. more: the next one begins at once.
-func (s *sweeper) finish(more bool) {
+// finish ends a part that was repaired, as it says in mark: of a sweep that is over, or goes on.
+func (s *sweeper) finish(mark *watermark.Watermark) {
 	s.failures, s.next = 0, time.Time{}
 	s.retry.Reset()
 	r := s.inHand.found.result
@@ -271,8 +361,15 @@ func (s *sweeper) finish(more bool) {
 	if r.Left != "" {
 		say = s.cfg.Log.Warn
 	}
-	if more {
-		what = "sweep begins anew, for there is more to repair"
+	if goesOn := mark.Sweep; goesOn != nil && goesOn.Request == r.Request {
+		what = "part of the sweep finished"
+		if goesOn.Rounds > 0 {
+			what = "part of the sweep is begun anew, for there is more to repair"
+			now := s.cfg.Now()
+			s.next = now.Add(now.Sub(r.Began.Time())) // polls have half of the time for themselves
+		}
+	} else if mark.Swept != nil && mark.Swept.Request == r.Request {
+		r = *mark.Swept
 	}
 	say(what, zapRequest(r.Request), zap.Int("source_rows", r.SourceRows), zap.Int("topic_rows", r.TopicRows),
 		zap.Int("dead_letters", r.DeadLetters), zap.Int("missing", r.Missing), zap.Int("stale", r.Stale),

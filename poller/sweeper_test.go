@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -90,11 +91,188 @@ func TestASweepThatWasAskedForGoesOnWithTheNextOwner(t *testing.T) {
 	s.rows[1] = s.row(1, -time.Hour, 2)
 	id := s.askSweep()
 	s.poll() // begun
+	if !s.mark.HandSweepOver() {
+		t.Error("the watermark does not say that it is in hand")
+	}
 	s.takeOver()
 	s.await(id)
 	s.wants(s.rows[1])
 	if s.mark.Swept.Request != id || s.full != 2 {
 		t.Errorf("swept %+v, %d full reads", s.mark.Swept, s.full)
+	}
+}
+
+// shopOfParts is a shop of 60 rows that is swept in parts of some twenty.
+func shopOfParts(t *testing.T, change func(*Config)) *shop {
+	t.Helper()
+	return openShop(t, 60, func(c *Config) {
+		c.Sweep.ByID, c.Sweep.Memory = true, 23*14*8/5
+		if change != nil {
+			change(c)
+		}
+	})
+}
+
+// inParts polls until the sweep has ended n parts or is over.
+func (s *shop) inParts(n int) {
+	s.t.Helper()
+	for last := (*int64)(nil); n > 0; {
+		s.poll()
+		s.now = s.now.Add(time.Second)
+		if s.mark.Sweep == nil {
+			return
+		}
+		if from := s.mark.Sweep.From; from != nil && (last == nil || *from > *last) {
+			last, n = from, n-1
+		}
+	}
+}
+
+func TestASweepInPartsFindsAndCountsAllOfIt(t *testing.T) {
+	s := shopOfParts(t, func(c *Config) { c.Sweep.Tombstone = true })
+	for id := int64(5); id < 60; id += 10 {
+		s.rows[id] = s.row(id, -time.Hour, 2)
+	}
+	for _, id := range []int64{math.MinInt64, -7, 100, math.MaxInt64} {
+		s.rows[id] = s.row(id, -2*time.Hour, 1)
+	}
+	delete(s.rows, 0)
+	delete(s.rows, 59)
+	got := *s.sweep()
+	want := watermark.Swept{Request: 1, Began: got.Began, SourceRows: 62, TopicRows: 60, Missing: 4, Stale: 6,
+		Extra: 2, Published: 10, Tombstones: 2}
+	if got != want || s.full < 3 {
+		t.Errorf("swept %+v in %d parts, want %+v", got, s.full, want)
+	}
+	for _, row := range s.rows {
+		s.wants(row)
+	}
+}
+
+// Each death costs a part, and the next owner waits before it tries again: 1 h, 2 h, ... up to the interval.
+// What was done is not done again.
+func TestASweepThatDiesGoesOnWithItsPartAfterAWhile(t *testing.T) {
+	s := shopOfParts(t, func(c *Config) { c.Sweep.Interval = 3 * time.Hour })
+	for id := range int64(60) {
+		s.rows[id] = s.row(id, -time.Hour, 2) // no poll sees it
+	}
+	id := s.askSweep()
+	s.inParts(1)
+	done := *s.mark.Sweep
+	if done.From == nil || done.Done.Published == 0 || done.Tried != nil || done.Attempts != 0 {
+		t.Fatalf("after a part: %+v, %+v", done, done.Done)
+	}
+	records := len(s.topic)
+	for _, wait := range []time.Duration{time.Hour, 2 * time.Hour, 3 * time.Hour, 3 * time.Hour} {
+		for s.mark.Sweep.Tried == nil {
+			s.poll()
+			s.now = s.now.Add(time.Second)
+		}
+		full := s.full
+		s.takeOver() // the process died
+		began := s.now
+		if status := s.poller.Status().Sweep; status.Err == nil || !status.Next.Equal(s.now.Time().Add(wait)) {
+			t.Errorf("it is told as %+v", status)
+		}
+		for s.now.Sub(began) < wait-time.Minute {
+			s.poll()
+			s.now = s.now.Add(time.Minute)
+		}
+		if s.full != full {
+			t.Fatalf("tried again within %s", wait)
+		}
+		if s.mark.Sweep.NotBefore == nil || len(s.topic) != records || *s.mark.Sweep.From != *done.From {
+			t.Errorf("%+v, %d records", s.mark.Sweep, len(s.topic)-records)
+		}
+		s.takeOver() // as planned: nothing is in hand, and it waits no longer for that
+		s.now = began.Add(wait)
+	}
+	s.await(id)
+	if got := s.mark.Swept; got.SourceRows != 60 || got.Stale != 60 || got.Published != 60 {
+		t.Errorf("swept %+v", got)
+	}
+	if got := len(s.topic); got != 120 {
+		t.Errorf("%d records, want each row twice", got)
+	}
+}
+
+// Whoever asks anew has looked at why it died.
+func TestASweepThatDiedBeginsAtOnceWhenItIsAskedForAnew(t *testing.T) {
+	s := openShop(t, 10, nil)
+	s.askSweep()
+	s.poll()
+	s.takeOver()
+	s.poll()
+	if s.full != 1 || s.poller.Status().Sweep.Err == nil {
+		t.Fatalf("%d full reads, %+v", s.full, s.poller.Status().Sweep)
+	}
+	id := s.askSweep()
+	s.poll()
+	if s.full != 2 || s.poller.Status().Sweep.Err != nil {
+		t.Errorf("%d full reads, %+v", s.full, s.poller.Status().Sweep)
+	}
+	s.await(id)
+}
+
+// A handover as planned, to another instance or because this one stops, is no death.
+func TestASweepThatIsHandedOverDoesNotWait(t *testing.T) {
+	s := openShop(t, 10, nil)
+	s.stop = make(chan struct{})
+	id := s.askSweep()
+	s.poll()
+	close(s.stop)
+	if err := s.poller.Run(t.Context(), s.stop); err != nil || s.mark.Sweep.Tried != nil {
+		t.Fatalf("%v, %+v", err, s.mark.Sweep)
+	}
+	s.stop = nil
+	s.takeOver()
+	s.poll()
+	s.poll()
+	if s.full != 2 {
+		t.Errorf("%d full reads, want 2", s.full)
+	}
+	s.await(id)
+}
+
+func TestPollsComeBeforeASweep(t *testing.T) {
+	s := openShop(t, 10, nil)
+	s.askSweep()
+	s.poll()
+	s.mark.HandSweepOver()
+	s.takeOver()
+	if err := s.poller.sweep(t.Context(), nil); err != nil || s.poller.sweeper.inHand != nil {
+		t.Errorf("%v, a new owner sweeps before its first pass", err)
+	}
+}
+
+// More extra rows than a sweep takes in, and a silent update beside: that is no reason to begin again.
+func TestExtraRowsAloneDoNotRestartASweep(t *testing.T) {
+	s := openShop(t, 10, nil)
+	for id := range int64(50) {
+		s.forge(s.published(s.row(1000+id, -time.Hour, 9)))
+	}
+	s.poller.cfg.Sweep.MaxSuspects = 20
+	s.rows[1] = s.row(1, -time.Hour, 2)
+	got := s.sweep()
+	if s.full != 1 || got.Published != 1 || got.Extra != 50 || !strings.Contains(got.Left, "31 rows more") {
+		t.Errorf("%d full reads, swept %+v", s.full, got)
+	}
+}
+
+// Rounds are bounded, and take half of the time at most.
+func TestRoundsOfASweepAreBoundedAndSpaced(t *testing.T) {
+	s := openShop(t, 10, nil)
+	for id := range int64(200) {
+		s.rows[100+id] = s.row(100+id, -2*time.Hour, 1)
+	}
+	s.poller.cfg.Sweep.MaxSuspects = 10
+	began := s.now
+	got := s.sweep()
+	if s.full != maxRounds || !strings.Contains(got.Left, "rows more differ") || got.Published != 10*maxRounds {
+		t.Errorf("%d full reads, swept %+v", s.full, got)
+	}
+	if took := s.now.Sub(began); took < 7*maxRounds*time.Second { // a round takes four polls, a second apart
+		t.Errorf("%d rounds within %s", s.full, took)
 	}
 }
 
@@ -155,7 +333,7 @@ func TestASweepIsGivenUpWhilePollsFail(t *testing.T) {
 		if len(turn) != 1 {
 			t.Fatalf("given up after %d polls", n)
 		}
-		s.poller.sweeper.pollFailed(down, n+1)
+		s.poller.sweeper.pollFailed(&s.poller.publisher.mark, down, n+1)
 	}
 	if len(turn) != 0 || !errors.Is(s.poller.Status().Sweep.Err, down) || s.mark.Sweep == nil {
 		t.Errorf("status %+v, asked for %+v", s.poller.Status().Sweep, s.mark.Sweep)

@@ -132,6 +132,8 @@ type Report struct {
 	InFlight int
 	// Untracked rows differed in the first reading and were too many to look at again. They count as different.
 	Untracked int
+	// UntrackedRows of these are rows that the source has: missing or stale ones.
+	UntrackedRows int
 	// Foreign records have a key that is no row's. They are no difference, but consumers meet them.
 	Foreign int
 }
@@ -152,7 +154,8 @@ type Comparison struct {
 	report      Report
 }
 
-const defaultMemory = 128 << 20
+// DefaultMemory is what a comparison takes at most where its Config does not say.
+const DefaultMemory = 128 << 20
 
 // New prepares a comparison.
 func New(cfg Config) *Comparison {
@@ -160,7 +163,7 @@ func New(cfg Config) *Comparison {
 		cfg.MaxSuspects = 100_000
 	}
 	if cfg.Memory == 0 {
-		cfg.Memory = defaultMemory
+		cfg.Memory = DefaultMemory
 	}
 	if cfg.Records == nil {
 		cfg.Records = func(context.Context) (int64, error) { return 1_000_000, nil }
@@ -379,5 +382,6 @@ func (c *Comparison) Report() Report {
 	for _, n := range c.untracked {
 		r.Untracked += n
 	}
+	r.UntrackedRows = c.untracked[Missing] + c.untracked[Stale]
 	return r
 }

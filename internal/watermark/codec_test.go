@@ -21,7 +21,9 @@ func full() watermark.Watermark {
 	w.Cursor = &watermark.Cursor{UpdatedAt: 1795079400123456, ID: -5, Xmin: 1 << 63, HorizonTime: 7,
 		HorizonNext: 9, Started: 8}
 	w.Replay = &watermark.Replay{Request: 3, From: schemas.MinInstant, At: 1, Ends: []int64{1, 2, 3}}
-	w.Sweep = &watermark.Sweep{Request: 2, At: 3}
+	from, tried := int64(-9), schemas.Instant(5)
+	w.Sweep = &watermark.Sweep{Request: 2, At: 3, From: &from, Done: &watermark.Swept{Request: 2, Stale: 1},
+		Rounds: 4, Tried: &tried, Attempts: 5, NotBefore: &tried}
 	w.LastSweep = schemas.MaxInstant
 	w.Swept = &watermark.Swept{Request: 2, Began: 4, SourceRows: 5, TopicRows: 6, DeadLetters: 7,
 		Missing: 8, Stale: 9, Extra: 10, Published: 11, Tombstones: 12, Left: "x"}

@@ -2,7 +2,11 @@
 // is written in the same transaction as the rows it speaks of, and the requests that change it.
 package watermark
 
-import "github.com/storestream/storestream/schemas"
+import (
+	"strings"
+
+	"github.com/storestream/storestream/schemas"
+)
 
 // Version is the version of the JSON form. A reader refuses a higher one: a newer storestream wrote it.
 const Version = 1
@@ -107,10 +111,39 @@ type Replay struct {
 	Ends []int64 `json:"ends"`
 }
 
-// Sweep is a sweep asked for and not finished yet.
+// Sweep is a sweep that was asked for or became due, and is not finished yet.
 type Sweep struct {
+	// Request is the one that it carries out, -1 for a scheduled sweep; At is when that was accepted, or due.
 	Request int64           `json:"request"`
 	At      schemas.Instant `json:"at"`
+	// From is the first id that is not compared yet; nil: none is. Done is what the parts below came to.
+	From *int64 `json:"from,omitempty"`
+	Done *Swept `json:"done,omitempty"`
+	// Rounds counts how often the part that begins at From was repaired and begun anew.
+	Rounds int `json:"rounds,omitempty"`
+	// Tried is when an owner began that part; nil: none has it in hand. It is written before the work begins.
+	// So an owner that finds it knows that its predecessor died, maybe of the sweep. Attempts counts how often
+	// that was tried in a row without coming to an end, and NotBefore is when it may be tried again.
+	Tried     *schemas.Instant `json:"tried,omitempty"`
+	Attempts  int              `json:"attempts,omitempty"`
+	NotBefore *schemas.Instant `json:"not_before,omitempty"`
+}
+
+// ChangeSweep changes a copy of the sweep: transactions that were written before hold the old one.
+func (w *Watermark) ChangeSweep(change func(*Sweep)) {
+	s := *w.Sweep
+	change(&s)
+	w.Sweep = &s
+}
+
+// HandSweepOver takes the attempt in hand back, for it ends as planned: it does not count as a death. It says
+// whether there was one.
+func (w *Watermark) HandSweepOver() bool {
+	if w.Sweep == nil || w.Sweep.Tried == nil {
+		return false
+	}
+	w.ChangeSweep(func(s *Sweep) { s.Tried, s.Attempts = nil, max(0, s.Attempts-1) })
+	return true
 }
 
 // Swept is what a finished sweep came to.
@@ -131,6 +164,31 @@ type Swept struct {
 	Tombstones int `json:"tombstones"`
 	// Left says why some of it was left as it is, "" if nothing was.
 	Left string `json:"left,omitempty"`
+}
+
+// mostLeft bounds Swept.Left of a sweep of many parts.
+const mostLeft = 500
+
+// Plus is what s and the part after it came to.
+func (s Swept) Plus(part Swept) Swept {
+	s.SourceRows += part.SourceRows
+	s.TopicRows += part.TopicRows
+	s.DeadLetters += part.DeadLetters
+	s.Missing += part.Missing
+	s.Stale += part.Stale
+	s.Extra += part.Extra
+	s.Published += part.Published
+	s.Tombstones += part.Tombstones
+	switch {
+	case part.Left == "" || strings.HasSuffix(s.Left, "..."):
+	case s.Left == "":
+		s.Left = part.Left
+	case len(s.Left)+len(part.Left) > mostLeft:
+		s.Left += "; ..."
+	default:
+		s.Left += "; " + part.Left
+	}
+	return s
 }
 
 // New is the watermark of a resource of which nothing is known.

@@ -53,7 +53,9 @@ func newOwner(c Config, name string, sources *connect.Sources, group *producer.G
 	}
 	// A sweep reads by a source of its own beside the one that polls, and the topic as everybody sees it.
 	o.sweep = poller.SweepConfig{
-		Interval: c.Settings.Sweep.Interval, Turn: sweeping,
+		Interval: c.Settings.Sweep.Interval, Turn: sweeping, Memory: int64(c.Settings.Sweep.Memory),
+		ByID:      c.Settings.Resources[name].Source == config.Postgres,
+		Records:   func(ctx context.Context) (int64, error) { return producer.Records(ctx, c.Cluster, name) },
 		Tombstone: c.Settings.Sweep.Deletes == config.Tombstone,
 		Source:    func() poller.Source { return sources.New(o.resource, o.metrics, o.log, nil) },
 		Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
@@ -158,7 +160,26 @@ func (o *owner) takeOver(ctx context.Context) (err error) {
 		return err
 	}
 	o.status.polls(p)
-	return p.Run(ctx, o.stop)
+	err = p.Run(ctx, o.stop)
+	o.handSweepOver(ctx, session)
+	return err
+}
+
+// handOverWithin bounds how long the group waits for the last word on a sweep.
+const handOverWithin = 2 * time.Second
+
+// handSweepOver says in the watermark that a sweep in hand did not die, but goes on with the next owner.
+func (o *owner) handSweepOver(ctx context.Context, session *producer.Session) {
+	mark := session.Watermark()
+	if errors.Is(context.Cause(ctx), producer.ErrLostOwnership) || !mark.HandSweepOver() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), handOverWithin)
+	defer cancel()
+	if err := session.Commit(ctx, watermark.Transaction{Watermark: mark}); err != nil {
+		o.log.Info("the sweep in hand could not be handed over: the next owner takes it for one that died",
+			zap.Error(err))
+	}
 }
 
 func (o *owner) newPoller(session *producer.Session, requests *producer.Requests) *poller.Poller {
