@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"runtime/debug"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -70,6 +72,7 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 		log.Info("stopped", zap.Duration("after", time.Since(started).Round(time.Millisecond)), zap.Error(err))
 	}()
 
+	defer collectSooner(len(cfg.Enabled()))()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -99,6 +102,17 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 		Watermarks: func(ctx context.Context) (map[string]watermark.Watermark, error) {
 			return producer.ReadWatermarks(ctx, cluster)
 		}})
+}
+
+// collectSooner lets the garbage of several resources grow to three quarters of what lives, not to as much:
+// five first loads at once take 13 MiB less, for 5 % more CPU while they last. Where GOGC is set it has been
+// decided. undo puts things back, for tests.
+func collectSooner(resources int) (undo func()) {
+	if _, set := os.LookupEnv("GOGC"); set || resources < 2 {
+		return func() {}
+	}
+	was := debug.SetGCPercent(75)
+	return func() { debug.SetGCPercent(was) }
 }
 
 // catchUp runs the instance until everything is published, and prints a line for each resource.
