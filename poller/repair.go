@@ -1,9 +1,11 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +38,9 @@ type repair struct {
 // run makes the round. It returns when the next one is due; the zero time: the part is over, as the watermark
 // says. An error is a *writeError, or that of the look.
 func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time, err error) {
+	if some, err := r.repairSome(ctx, stop); some || err != nil {
+		return r.cfg.Now(), err
+	}
 	rejects, everywhere, err := r.recheck(ctx, stop)
 	if err != nil {
 		return time.Time{}, err
@@ -68,6 +73,61 @@ func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time
 		return again, r.publisher.commitIfDue(ctx, r.tx)
 	}
 	return time.Time{}, r.finish(ctx, extra, everywhere)
+}
+
+// lookAtOnce is how many missing and stale rows one round looks at. Polls stop meanwhile.
+const lookAtOnce = 1000
+
+// repairSome looks at some of the missing and stale rows, and repairs what may be, where there are more than
+// one round should look at. The next poll comes before the next of them. Rows that have to wait for their
+// confirmation are left to the last rounds, with the extra ones.
+func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some bool, err error) {
+	looking, cancel := until(ctx, stop)
+	defer cancel()
+	suspects, err := r.found.cmp.CatchUp(looking)
+	if err != nil {
+		return false, err
+	}
+	suspects = slices.DeleteFunc(suspects, func(s Suspect) bool {
+		d, _ := r.found.cmp.Difference(s.ID)
+		return d.Kind == compare.Extra || r.found.waits[s.ID]
+	})
+	most := cmp.Or(r.cfg.Sweep.LookAtOnce, lookAtOnce)
+	if len(suspects) <= most {
+		return false, nil
+	}
+	slices.SortFunc(suspects, func(a, b Suspect) int { // over REST those of one day are looked up together
+		return cmp.Or(cmp.Compare(a.CreatedAt.Day(), b.CreatedAt.Day()), cmp.Compare(a.ID, b.ID))
+	})
+	suspects = suspects[:most]
+	looked := compare.NewLookup(suspects)
+	request := Request{Kind: Lookup, Suspects: suspects, Started: schemas.InstantOf(r.cfg.Now())}
+	take := func(b Batch) error { return looked.Take(b.Rows, b.Rejects) }
+	if err := r.reader.read(looking, stop, request, take); err != nil {
+		return false, err
+	}
+	if err := r.found.cmp.Apply(looking, looked); err != nil {
+		return false, err
+	}
+	var ready []compare.Difference
+	for _, s := range suspects {
+		d, differs := r.found.cmp.Difference(s.ID)
+		switch {
+		case !differs:
+		case d.Kind == compare.Extra || r.cfg.Now().Before(r.confirmedAt(&d)):
+			r.found.waits[s.ID] = true
+		default:
+			ready = append(ready, d)
+		}
+	}
+	rejects := looked.Rejects()
+	for i := range rejects {
+		r.publisher.deadLetters.write(&r.tx, &rejects[i])
+	}
+	if err := r.publishRows(ctx, ready); err != nil {
+		return false, err
+	}
+	return true, r.publisher.commitIfDue(ctx, r.tx)
 }
 
 // recheck looks once more at the suspects. It returns the rows that cannot be published, and whether the

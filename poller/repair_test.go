@@ -295,6 +295,26 @@ func TestARowThatNoDayFindsBecomesADeadLetter(t *testing.T) {
 	}
 }
 
+// The last look is in the poller's goroutine: with many rows to look at, polls come in between.
+func TestARoundLooksAtSoManyRowsAndPollsGoOnBetweenRounds(t *testing.T) {
+	s := openShop(t, 10, nil)
+	for id := range int64(2*lookAtOnce + 500) {
+		s.rows[100+id] = s.row(100+id, -2*time.Hour, 1)
+	}
+	s.forge(s.published(s.row(1, time.Hour, 9))) // it waits for its confirmation
+	got := s.sweep()
+	if got.Missing != 2*lookAtOnce+500 || got.Stale != 1 || got.Left != "" {
+		t.Errorf("swept %+v", got)
+	}
+	// The first look is beside the polls.
+	if len(s.lookups) < 4 || slices.Max(s.lookups[1:]) > lookAtOnce {
+		t.Errorf("looks at %d rows", s.lookups)
+	}
+	for _, row := range s.rows {
+		s.wants(row)
+	}
+}
+
 // What could not be published when it was read in full may be well by now.
 func TestARowThatIsWellAtTheLastLookBecomesNoDeadLetter(t *testing.T) {
 	s := openShop(t, 10, nil)

@@ -45,6 +45,7 @@ type shop struct {
 	full              int
 	hangs             bool
 	incomplete, byDay bool
+	lookups           []int          // by how many suspects each had
 	churn             *atomic.Uint64 // if not nil, a row changes with every poll
 	// settles, if not 0, is what passes settle to, in place of now less the overlap; by row, which takes
 	// rows that are stamped in the order of their ids. emitted is what the last emit returned.
@@ -197,7 +198,7 @@ func (s *shop) Read(ctx context.Context, r Request, emit func(Batch) error) erro
 			s.read(ctx)
 		}
 	case Lookup:
-		if s.hangs {
+		if s.lookups = append(s.lookups, len(r.Suspects)); s.hangs {
 			<-ctx.Done()
 		}
 	}

@@ -27,6 +27,7 @@ func newSweeps(w *world) *sweeps {
 	s := &sweeps{w: w, parked: make(chan struct{}), resume: make(chan struct{})}
 	w.config.Sweep = SweepConfig{Tombstone: true, Source: func() Source { return s }, Topic: s.topic,
 		Turn: make(chan struct{}, 1)}
+	w.config.Sweep.LookAtOnce = rapid.IntRange(0, 2).Draw(w.t, "looked at in a round")
 	if rapid.Bool().Draw(w.t, "in parts") { // of three rows at most
 		w.config.Sweep.ByID, w.config.Sweep.Memory = true, 96
 		w.config.Sweep.MaxSuspects = rapid.IntRange(2, 5).Draw(w.t, "suspects")

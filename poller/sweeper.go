@@ -32,6 +32,8 @@ type SweepConfig struct {
 	// MaxSuspects bounds what one round of a sweep repairs, Memory what a sweep takes; 0: compare.Config's.
 	MaxSuspects int
 	Memory      int64
+	// LookAtOnce bounds how many missing and stale rows a round of the repair looks at; 0: 1000.
+	LookAtOnce int
 	// ByID: Source reads by id, so that a sweep can go part by part.
 	ByID bool
 	// Records is at most how many rows the topic holds, about; nil: compare.Config's.
@@ -109,6 +111,8 @@ type finding struct {
 	// them.
 	hadDeadLetter map[int64]Suspect
 
+	// waits are rows that a round has looked at and that are not confirmed yet.
+	waits  map[int64]bool
 	until  time.Time       // the repair waits no longer for confirmation; zero: it did not begin yet
 	result watermark.Swept // of this part
 }
@@ -230,7 +234,8 @@ func (s *sweeper) begin(mark *watermark.Watermark) {
 
 // start starts the part that mark says is begun.
 func (s *sweeper) start(ctx context.Context, mark *watermark.Watermark, letters *deadLetters) {
-	f := &finding{hadDeadLetter: letters.beginRound(), from: math.MinInt64}
+	f := &finding{hadDeadLetter: letters.beginRound(), from: math.MinInt64,
+		waits: map[int64]bool{}}
 	if mark.Sweep.From != nil {
 		f.from = *mark.Sweep.From
 	}
