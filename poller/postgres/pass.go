@@ -9,7 +9,6 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
-	"go.uber.org/zap"
 )
 
 const (
@@ -41,14 +40,17 @@ type pass struct {
 	// xmin is that of clock, or of the clock of a first part that was read before, if that is smaller.
 	xmin uint64
 	good int // rows
+	// trusted: the pass goes by what was read before, or has called rows final. swapped: the table has been
+	// replaced since it began.
+	trusted, swapped bool
 	// bad is the first bad chunk. Neither settled nor the cursor may pass its beginning.
 	bad *chunk
 	// cursor is that of the last batch.
 	cursor *watermark.Cursor
 }
 
-// newPass looks at the clock, and decides where to begin and what to leave out. old is the floor of the
-// passes before; nil: none.
+// newPass looks at the clock, and decides where to begin and what to leave out. Its error is an ErrFloorLost
+// where the request's cursor or floor is of no use here.
 func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
 	p := &pass{
 		chunks: s.chunks, horizons: &s.horizons,
@@ -59,8 +61,7 @@ func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
 	}
 	cold, cursor := len(p.horizons.noted) == 0, r.Cursor
 	if cursor != nil && !p.follows(cursor) {
-		s.log.Warn("the pass begins again: its cursor does not come from this database and table")
-		cursor = nil
+		return nil, s.lost("the first part of the pass was read in another database or table")
 	}
 	if cursor != nil && cold && cursor.HorizonNext > 0 {
 		p.horizons.note(horizon{time: cursor.HorizonTime, next: cursor.HorizonNext})
@@ -71,8 +72,13 @@ func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
 			return nil, err
 		}
 	}
-	if why := p.begin(s.floorOf(r, p.table), cursor); why != "" {
-		s.log.Info("everything from settled on is read: the floor is dropped", zap.String("because", why))
+	why, old := s.changed(r, p.table), s.floorOf(r, p.table)
+	if why != "" {
+		old = nil
+	}
+	why = cmp.Or(why, p.begin(old, cursor))
+	if why != "" && r.Floor != nil {
+		return nil, s.lost(why)
 	}
 	return p, nil
 }
@@ -201,7 +207,10 @@ func (p *pass) batch(c *chunk) *poller.Batch {
 	}
 	switch {
 	case c.table.oid != p.table.oid || c.table.noFloor != p.table.noFloor:
-		p.floor = nil // what lies behind was read of another table
+		p.swapped, p.floor = true, nil // what lies behind was read of another table
+		if p.trusted {
+			return nil
+		}
 	case p.floor != nil && c.clock.standby && !p.clock.standby:
 		p.floor = p.identity.floor(coarse(p.xmin), p.from) // it does not say what it shows above xmin
 	}

@@ -26,6 +26,7 @@ type reader struct {
 	rows    map[int64]schemas.Record
 	rejects map[int64]schemas.Reject
 	done    poller.Done
+	lost    int // floors
 	batches []poller.Batch
 	// before is called with each batch before it is taken; an error refuses it.
 	before func(poller.Batch) error
@@ -75,7 +76,18 @@ func (r *reader) must(kind poller.Kind) poller.Done {
 	return r.done
 }
 
+// read reads, and as a takeover does when what was read before does not count.
 func (r *reader) read(q poller.Request) error {
+	err := r.readOnce(q)
+	if errors.Is(err, poller.ErrFloorLost) {
+		r.lost++
+		r.cursor, r.floor = nil, nil
+		err = r.readOnce(q)
+	}
+	return err
+}
+
+func (r *reader) readOnce(q poller.Request) error {
 	if q.Kind == poller.Pass || q.Kind == poller.CompletePass {
 		q.From, q.Cursor, q.Floor = r.settled, r.cursor, r.floor
 	}

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -49,6 +50,8 @@ type Source struct {
 	// next one may begin, and not which rows it may leave out. nil: there is none.
 	unfiltered *watermark.Floor
 	table      *table // of the last pass
+	final      bool   // a row was called final
+	rewound    bool   // since the last pass
 }
 
 var _ poller.Source = (*Source)(nil)
@@ -85,7 +88,6 @@ func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Ba
 	if again := r.Kind == poller.Pass || r.Kind == poller.CompletePass; again && errors.Is(err, errRewound) {
 		s.log.Warn("begin the pass again", zap.Error(err))
 		s.forgetTransactions()
-		r.Cursor, r.Floor = nil, nil
 		err = read(ctx, r, emit)
 	}
 	if errors.Is(err, errRewound) {
@@ -95,16 +97,28 @@ func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Ba
 }
 
 // forgetTransactions drops what was learned of the server's transactions: they are another database's.
-func (s *Source) forgetTransactions() { s.horizons.noted, s.unfiltered = nil, nil }
+func (s *Source) forgetTransactions() {
+	s.horizons.noted, s.unfiltered, s.rewound = nil, nil, true
+}
 
 // pass reads what may have changed since r.From.
 func (s *Source) pass(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
+	trusted := r.Floor != nil || r.Cursor != nil || s.final
+	if s.rewound && trusted {
+		return s.lost("the database's transaction ids went back")
+	}
+	s.rewound = false
 	p, err := newPass(ctx, s, r)
 	if err != nil {
 		return err
 	}
+	p.trusted = trusted || p.filter.final != 0
+	s.final = s.final || p.filter.final != 0
 	if err := p.read(ctx, emit); err != nil {
 		return err
+	}
+	if p.swapped && p.trusted {
+		return s.lost("the table was replaced while it was read")
 	}
 	s.horizons.prune(p.xmin)
 	s.unfiltered, s.table = nil, p.table
@@ -114,16 +128,29 @@ func (s *Source) pass(ctx context.Context, r poller.Request, emit func(poller.Ba
 	return nil
 }
 
-// floorOf is what a pass for r over t goes by; nil: everything from r.From on is to be read. Where a column
-// has come or gone, rows look different that nobody has written.
+// lost ends a pass that cannot go by what was read before.
+func (s *Source) lost(why string) error {
+	s.final, s.rewound = false, false
+	return fmt.Errorf("%w: %s", poller.ErrFloorLost, why)
+}
+
+// floorOf is what a pass for r over t goes by; nil: everything from r.From on is to be read.
 func (s *Source) floorOf(r poller.Request, t *table) *watermark.Floor {
-	switch {
-	case s.table != nil && !slices.Equal(s.table.missing, t.missing):
-		return nil
-	case t.noFloor != "":
+	if t.noFloor != "" {
 		return s.unfiltered
 	}
 	return r.Floor
+}
+
+// changed says why rows of t may look different that nobody has written, "" if none do.
+func (s *Source) changed(r poller.Request, t *table) string {
+	switch {
+	case s.table != nil && !slices.Equal(s.table.missing, t.missing):
+		return "a column has come or gone"
+	case t.noFloor != "" && r.Floor != nil:
+		return t.noFloor
+	}
+	return ""
 }
 
 // full reads every row of r.IDs from r.From on by id.

@@ -1,0 +1,187 @@
+package postgres_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/postgres"
+)
+
+// longOverlap is for tests in which settled stays behind: what is left out is left out by the floor.
+var longOverlap = postgres.SourceConfig{Overlap: time.Hour}
+
+func TestAPollReadsWhatChangedAndNotItsOverlap(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(`INSERT INTO orders SELECT i, 1, 'Complete', 1, now(), now() FROM generate_series(1, 500) i`)
+	r := s.readerOf(longOverlap)
+	r.poll()
+	s.exec(put(7, "clock_timestamp()"))
+	for _, want := range []int{1, 0} {
+		if r.poll(); r.met() != want {
+			t.Errorf("%d rows were read, %d have changed", r.met(), want)
+		}
+	}
+	// A successor goes on with the floor, and an old stamp is no reason to miss a change.
+	r.source = s.readerOf(longOverlap).source
+	s.exec(put(8, "now() - interval '30 minutes'"))
+	if r.poll(); r.met() != 1 {
+		t.Errorf("a successor read %d rows, one has changed", r.met())
+	}
+	r.sameAs(s)
+}
+
+// No list of running transactions has the ids of savepoints.
+func TestARowOfASavepointIsRead(t *testing.T) {
+	s := openShop(t, ordersTable)
+	r := s.readerOf(longOverlap)
+	r.poll()
+	w := s.writer()
+	run(t, w, "BEGIN")
+	run(t, w, put(1, "now()"))
+	run(t, w, "SAVEPOINT a")
+	run(t, w, put(2, "now()"))
+	s.exec(put(3, "now()"))
+	r.poll()
+	run(t, w, "SAVEPOINT b")
+	run(t, w, put(4, "now()"))
+	r.poll()
+	run(t, w, "COMMIT")
+	r.poll()
+	r.sameAs(s)
+}
+
+// Rows appear that no transaction has written since the floor.
+func TestRowsThatAppearWithoutBeingWrittenAreRead(t *testing.T) {
+	const other = "CREATE TABLE other (LIKE orders INCLUDING ALL); GRANT SELECT ON other TO " + role +
+		"; INSERT INTO other VALUES (9, 1, 'Complete', 1, now(), now())"
+	for name, change := range map[string][2]string{
+		"another table takes its name": {other,
+			"ALTER TABLE orders RENAME TO old; ALTER TABLE other RENAME TO orders"},
+		"a child is attached": {other, "ALTER TABLE other INHERIT orders"},
+		"row security no longer hides them": {"ALTER TABLE orders ENABLE ROW LEVEL SECURITY; " +
+			"CREATE POLICY few ON orders USING (id < 9); INSERT INTO orders VALUES (9, 1, 'Complete', 1, now(), now())",
+			"ALTER TABLE orders DISABLE ROW LEVEL SECURITY"},
+		"the view shows more": {"ALTER TABLE orders RENAME TO base; CREATE VIEW orders AS SELECT * FROM base " +
+			"WHERE id < 9; GRANT SELECT ON orders TO " + role + "; INSERT INTO base VALUES (9, 1, 'Complete', 1, now(), now())",
+			"CREATE OR REPLACE VIEW orders AS SELECT * FROM base"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, ordersTable)
+			s.exec(put(1, "now()"))
+			r := s.readerOf(longOverlap)
+			r.poll()
+			s.exec(change[0])
+			r.poll()
+			r.poll()
+			s.exec(change[1])
+			r.poll()
+			r.has(9)
+		})
+	}
+}
+
+func TestWithoutAFloorEverythingFromSettledOnIsRead(t *testing.T) {
+	for name, ddl := range map[string]string{
+		"a view": "ALTER TABLE orders RENAME TO base; CREATE VIEW orders AS SELECT * FROM base; " +
+			"GRANT SELECT ON orders TO " + role,
+		"partitions": "DROP TABLE orders; CREATE TABLE orders (id bigint, user_id bigint, status text, " +
+			"total_amount numeric(12,2), created_at timestamptz, updated_at timestamptz) PARTITION BY HASH (id); " +
+			"CREATE TABLE part PARTITION OF orders FOR VALUES WITH (MODULUS 1, REMAINDER 0); " +
+			"GRANT SELECT ON orders TO " + role,
+		"a grant on columns": "REVOKE SELECT ON orders FROM " + role + "; GRANT SELECT (id, user_id, status, " +
+			"total_amount, created_at, updated_at) ON orders TO " + role,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, ordersTable)
+			s.exec(ddl)
+			s.exec("INSERT INTO orders VALUES (1, 1, 'Complete', 1, now(), now())")
+			r := s.readerOf(longOverlap)
+			r.poll()
+			s.exec("INSERT INTO orders VALUES (2, 1, 'Complete', 1, now(), now())")
+			r.poll()
+			if r.poll(); r.met() != 2 || r.floor != nil {
+				t.Errorf("%d rows were read, floor %v: expected both, and no floor", r.met(), r.floor)
+			}
+			r.sameAs(s)
+		})
+	}
+}
+
+// The first load beside a writer that stays open says which rows are final.
+func TestALoadBesideAnOpenTransactionSaysWhatIsFinal(t *testing.T) {
+	s := openShop(t, ordersTable)
+	r := s.readerOf(longOverlap)
+	r.poll()
+	w := s.writer()
+	run(t, w, "BEGIN")
+	run(t, w, put(1, "now()"))
+	r.until("holding settled", func(poller.Done) bool {
+		s.exec(put(2, "clock_timestamp()"))
+		r.poll()
+		return len(r.batches) > 0 && r.batches[0].Final != nil
+	})
+	for i, row := range r.batches[0].Rows {
+		if r.batches[0].Final[i] {
+			t.Errorf("order %d was written after the open transaction began, and is called final", row.ID)
+		}
+	}
+	run(t, w, "COMMIT")
+	r.poll()
+	r.sameAs(s)
+}
+
+// A long transaction has ended: few rows pass the filter, and the server cancels the search for them.
+func TestASearchThatTakesTooLongGoesOnInSteps(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(fmt.Sprintf(manyOrders, 1_000_000))
+	r := s.readerOf(postgres.SourceConfig{Overlap: 48 * time.Hour})
+	r.poll()
+	s.exec(put(5, "(SELECT updated_at + interval '1 s' FROM orders WHERE id = 5)"))
+	s.exec(put(999_999, "(SELECT updated_at FROM orders WHERE id = 999999)"))
+	s.exec(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET statement_timeout = '50ms'", role, s.name))
+	direct := openReader(t, server.DSN(role, password, s.name), postgres.SourceConfig{Overlap: 48 * time.Hour})
+	direct.settled, direct.floor, direct.rows = r.settled, r.floor, r.rows
+	if err := direct.read(poller.Request{Kind: poller.Pass}); err != nil {
+		t.Fatal(err)
+	}
+	if n := direct.counted("storestream_sql_timeouts_total"); n == 0 {
+		t.Error("no statement was cancelled: the test shows nothing")
+	}
+	if direct.met() != 2 || direct.lost > 0 {
+		t.Errorf("%d rows were read, two have changed; %d floors lost", direct.met(), direct.lost)
+	}
+	direct.sameAs(s)
+}
+
+// A standby is promoted that lacks the last transactions. It gives out their ids again, to rows that lie below
+// the floor.
+func TestIdsThatAPromotedStandbyGivesOutAgainAreNotLeftOut(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "now()"))
+	standby := servers.StandbyForTest(t, server)
+	replica := dialDSN(t, standby.AdminDSN("postgres"))
+	caughtUp(t, s, replica)
+	run(t, replica, "ALTER SYSTEM SET primary_conninfo = ''")
+	run(t, replica, "SELECT pg_reload_conf()")
+	g := openGate(t, server.Port)
+	defer g.cut()
+	r := openReader(t, g.dsn(s.name), longOverlap)
+	for i := range 5 {
+		s.exec(put(10+i, "now()")) // these are lost
+	}
+	r.poll()
+	r.poll()
+	run(t, replica, "SELECT pg_promote()")
+	now := dialDSN(t, standby.AdminDSN(s.name))
+	for i := range 20 {
+		run(t, now, put(20+i, "now()"))
+	}
+	g.lead(standby.Port)
+	r.poll()
+	if r.has(20, 21, 22, 23, 24, 39); r.lost != 1 {
+		t.Errorf("the floor was lost %d times, expected once", r.lost)
+	}
+}
