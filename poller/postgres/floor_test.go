@@ -62,10 +62,12 @@ func TestRowsThatAppearWithoutBeingWrittenAreRead(t *testing.T) {
 			"ALTER TABLE orders RENAME TO old; ALTER TABLE other RENAME TO orders"},
 		"a child is attached": {other, "ALTER TABLE other INHERIT orders"},
 		"row security no longer hides them": {"ALTER TABLE orders ENABLE ROW LEVEL SECURITY; " +
-			"CREATE POLICY few ON orders USING (id < 9); INSERT INTO orders VALUES (9, 1, 'Complete', 1, now(), now())",
+			"CREATE POLICY few ON orders USING (id < 9); " +
+			"INSERT INTO orders VALUES (9, 1, 'Complete', 1, now(), now())",
 			"ALTER TABLE orders DISABLE ROW LEVEL SECURITY"},
 		"the view shows more": {"ALTER TABLE orders RENAME TO base; CREATE VIEW orders AS SELECT * FROM base " +
-			"WHERE id < 9; GRANT SELECT ON orders TO " + role + "; INSERT INTO base VALUES (9, 1, 'Complete', 1, now(), now())",
+			"WHERE id < 9; GRANT SELECT ON orders TO " + role + "; " +
+			"INSERT INTO base VALUES (9, 1, 'Complete', 1, now(), now())",
 			"CREATE OR REPLACE VIEW orders AS SELECT * FROM base"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -156,8 +158,8 @@ func TestASearchThatTakesTooLongGoesOnInSteps(t *testing.T) {
 	direct.sameAs(s)
 }
 
-// A standby is promoted that lacks the last transactions. It gives out their ids again, to rows that lie below
-// the floor.
+// A standby is promoted that lacks the last transactions. It gives out their ids again, to rows that lie
+// below the floor.
 func TestIdsThatAPromotedStandbyGivesOutAgainAreNotLeftOut(t *testing.T) {
 	s := openShop(t, ordersTable)
 	s.exec(put(1, "now()"))
