@@ -143,3 +143,42 @@ func (t *Table) checkIndex(ctx context.Context, db *DB) error {
 	}
 	return nil
 }
+
+// Overlap is what a poll of a table looks at now.
+type Overlap struct {
+	Rows int64         // stamped within the overlap
+	Took time.Duration // of the server, to look at them
+	// NoFloor says why a poll reads all of them and not only what has changed, "" if it does not.
+	NoFloor string
+}
+
+// CheckOverlap counts what a poll of r has to look at, as a poll does: in the heap, not in the index alone.
+// Its errors are those of Source.Read.
+func CheckOverlap(ctx context.Context, db *DB, r *schemas.Resource, overlap time.Duration) (Overlap, error) {
+	t, err := readTable(ctx, db, r)
+	if err != nil {
+		return Overlap{}, db.endpoint.explain(r.Table, err)
+	}
+	found := Overlap{NoFloor: t.noFloor}
+	look := "row(" + t.list + ")"
+	if t.noFloor == "" {
+		look = "age(xmin)"
+	}
+	q := statement{sql: fmt.Sprintf(`SELECT count(*), count(%s),
+		(extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1e6)::bigint
+		FROM %s WHERE updated_at >= $1`, look, t.name)}
+	q.param(t.updatedOID, int8Param(microsOf(schemas.InstantOf(time.Now().Add(-overlap)))))
+	_, err = db.snapshot(ctx, chunkDeadline, nil, &q, func(_ *clock, rows *pgconn.ResultReader) error {
+		for rows.NextRow() {
+			if v := rows.Values(); len(v) == 3 && len(v[2]) == 8 {
+				found.Rows = int64(binary.BigEndian.Uint64(v[0]))
+				found.Took = time.Duration(binary.BigEndian.Uint64(v[2])) * time.Microsecond
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return found, db.endpoint.explain(r.Table, err)
+	}
+	return found, nil
+}

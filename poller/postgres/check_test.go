@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -127,6 +128,23 @@ func TestATablesIndexIsFoundOnlyWhereReadsCanGoByIt(t *testing.T) {
 				t.Errorf("after %s: %+v, %v", want, found, err)
 			}
 		})
+	}
+}
+
+func TestWhatAPollLooksThroughIsSaid(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(fmt.Sprintf(manyOrders, 300))
+	s.exec("UPDATE orders SET updated_at = now() WHERE id <= 70")
+	db := examiner(t, pooler.DSN(role, password, s.name))
+	found, err := postgres.CheckOverlap(t.Context(), db, orders, time.Minute)
+	if err != nil || found.Rows != 70 || found.Took <= 0 || found.NoFloor != "" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	s.exec("ALTER TABLE orders RENAME TO base; CREATE VIEW orders AS SELECT * FROM base")
+	s.exec("GRANT SELECT ON orders TO " + role)
+	found, err = postgres.CheckOverlap(t.Context(), db, orders, time.Minute)
+	if err != nil || found.Rows != 70 || found.NoFloor != "it is a view" {
+		t.Errorf("a view: %+v, %v", found, err)
 	}
 }
 

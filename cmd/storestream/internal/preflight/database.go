@@ -50,7 +50,9 @@ func tryDatabase(ctx context.Context, c Config, f *findings) {
 	d.clock(server)
 	d.role(server)
 	for _, r := range tables {
-		d.table(ctx, r)
+		if settings := c.Settings.Resources[r.Name]; d.table(ctx, r) {
+			d.overlap(ctx, r, settings.Overlap, settings.Interval)
+		}
 	}
 }
 
@@ -116,11 +118,12 @@ func (d *database) role(s postgres.Server) {
 	}
 }
 
-func (d *database) table(ctx context.Context, r *schemas.Resource) {
+// table looks at a table, and says whether it can be read.
+func (d *database) table(ctx context.Context, r *schemas.Resource) bool {
 	t, err := postgres.CheckTable(ctx, d.db, r)
 	if err != nil {
 		d.found.fail(r.Name, err, databaseRemedy(err))
-		return
+		return false
 	}
 	rows := "rows not counted by ANALYZE yet"
 	if t.Rows >= 0 {
@@ -146,4 +149,30 @@ func (d *database) table(ctx context.Context, r *schemas.Resource) {
 	if len(d.found.all) == before {
 		d.found.ok(r.Name, "%s can be read, has the types and the index that reads go by, %s", t.Name, rows)
 	}
+	return true
+}
+
+// busyShare is the share of the interval above which looking through the overlap is worth a warning.
+const busyShare = .25
+
+// overlap says what polls cost the server: each looks at the rows of the whole overlap.
+func (d *database) overlap(ctx context.Context, r *schemas.Resource, overlap, interval time.Duration) {
+	o, err := postgres.CheckOverlap(ctx, d.db, r, overlap)
+	if err != nil {
+		d.found.fail(r.Name, err, databaseRemedy(err))
+		return
+	}
+	if o.NoFloor != "" {
+		d.found.add(Note, r.Name, "", "each poll reads all rows of the overlap (%s now), not only what has "+
+			"changed: %s", terminal.Count(o.Rows), o.NoFloor)
+	}
+	share := o.Took.Seconds() / max(interval, time.Millisecond).Seconds()
+	cost := fmt.Sprintf("a poll looks through %s rows of the overlap in %s: %.0f %% of a core of PostgreSQL at "+
+		"an interval of %s", terminal.Count(o.Rows), o.Took.Round(time.Millisecond), 100*share, interval)
+	if share > busyShare {
+		d.found.add(Warning, r.Name, "shorten the overlap to the longest time from a row's stamp to its "+
+			"transaction's first write, lengthen the interval, or read from a standby", "%s", cost)
+		return
+	}
+	d.found.ok(r.Name, "%s", cost)
 }
