@@ -57,16 +57,17 @@ func (r *chunkReader) of(q query) reading {
 	return func(ctx context.Context, k key, hand func(*chunk) error) error { return r.next(ctx, q, k, hand) }
 }
 
-// changes reads the rows that f does not leave out, in the order (updated_at, id).
+// changes reads the rows that f does not leave out, in the order (updated_at, id), until a place (nil: to the
+// end).
 //
 // The fewer rows pass the filter, the further one statement looks for them: too far for the server's patience
 // when an old transaction has ended after millions of changes. A smaller LIMIT is no help then. So once the
 // server cancels such a statement, the next ones end at the place some rows on.
-func (r *chunkReader) changes(f filter) reading {
+func (r *chunkReader) changes(f filter, until *key) reading {
 	return func(ctx context.Context, k key, hand func(*chunk) error) error {
 		for {
 			handed := false
-			err := r.near(ctx, f, k, func(c *chunk) error { handed = true; return hand(c) })
+			err := r.near(ctx, f, k, until, func(c *chunk) error { handed = true; return hand(c) })
 			var far *tooFarError
 			switch {
 			case !errors.As(err, &far):
@@ -88,12 +89,12 @@ func (r *chunkReader) changes(f filter) reading {
 	}
 }
 
-// near reads changes among the next r.scan rows.
-func (r *chunkReader) near(ctx context.Context, f filter, k key, hand func(*chunk) error) error {
-	var end *key // nil: that of the table
+// near reads changes until a place among the next r.scan rows.
+func (r *chunkReader) near(ctx context.Context, f filter, k key, until *key, hand func(*chunk) error) error {
+	end := until
 	if r.scan > 0 && f.low > 0 {
 		err := r.next(ctx, ahead(r.scan), k, func(c *chunk) error {
-			if len(c.rows)+len(c.rejects) > 0 {
+			if len(c.rows)+len(c.rejects) > 0 && (until == nil || until.after(c.end)) {
 				end = &c.end
 			}
 			return nil
@@ -104,7 +105,7 @@ func (r *chunkReader) near(ctx context.Context, f filter, k key, hand func(*chun
 	}
 	return r.next(ctx, changed(f, end), k, func(c *chunk) error {
 		if c.last && end != nil {
-			c.last, c.end = false, *end
+			c.last, c.end = end == until, *end
 		}
 		return hand(c)
 	})

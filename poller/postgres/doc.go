@@ -68,6 +68,9 @@
 //   - low's stamps are bounded by the last horizon: 7 began before it, and stamped before it.
 //   - The floor of a pass that was cut short and went on is the last clock: 7 commits in between, its row
 //     lies in the first part. So it is the first part's xmin (Cursor.Floor).
+//   - A pass that cannot end, because poll.memory is full, resumes at its cursor again and again: the first
+//     part's xmin lets nothing settle, also when 7 is over, and there is never room. So what 7 wrote into the
+//     first part is read before the rest (pass.readAgain).
 //   - age() alone compares: it is 32 bits wide. After 2^31 transactions a new row counts as old
 //     (maxBehind).
 //   - The floor outlives the database: a standby was promoted that lacked the last transactions, and their

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -228,5 +229,45 @@ func TestAPassResumedAfterACrashDoesNotSettleWhatItsFirstPartCouldNotSee(t *test
 	r.source = s.readerOf(c).source
 	r.poll()
 	r.poll()
+	r.sameAs(s)
+}
+
+// A pass that cannot end, because its rows fill poll.memory, settles once the transaction is over that held
+// it: so there is room again. The rest alone would not settle it, for ever.
+func TestAPassThatCannotEndSettlesOnceTheTransactionIsOver(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "now() - interval '1 hour'"))
+	r := s.readerOf(postgres.SourceConfig{MaxRows: 100, Overlap: time.Millisecond})
+	r.poll()
+	late := s.writer()
+	run(t, late, "BEGIN")
+	run(t, late, put(1001, "clock_timestamp()"))
+	s.exec(`INSERT INTO orders SELECT i, 1, 'Complete', 1, clock_timestamp(), clock_timestamp()
+		FROM generate_series(2, 600) i`)
+	const room = 250
+	r.before = func(b poller.Batch) error {
+		remembered := len(b.Rows)
+		for id, row := range r.rows {
+			again := slices.ContainsFunc(b.Rows, func(n schemas.Record) bool { return n.ID == id })
+			if row.UpdatedAt >= r.settled && !again {
+				remembered++
+			}
+		}
+		if remembered > room {
+			return errCrash
+		}
+		return nil
+	}
+	for range 3 {
+		if err := r.read(poller.Request{Kind: poller.Pass}); !errors.Is(err, errCrash) {
+			t.Fatalf("read: %v", err)
+		}
+	}
+	run(t, late, "COMMIT")
+	for tries := 0; r.read(poller.Request{Kind: poller.Pass}) != nil; tries++ {
+		if tries == 20 {
+			t.Fatalf("no pass ends; settled stands at %s, the cursor is %+v", r.settled, r.cursor)
+		}
+	}
 	r.sameAs(s)
 }

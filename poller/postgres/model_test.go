@@ -138,10 +138,17 @@ type model struct {
 	final map[place]bool
 }
 
-// passes says whether the server lets a row through: in 32 bits, as it counts.
+// age is the server's age() of an id: in 32 bits, as it counts.
+func age(id, next uint64) int32 { return int32(uint32(next) - uint32(id)) }
+
+// passes says whether the server lets a row through.
 func (f *filter) passes(v version, next uint64) bool {
-	age := func(id uint64) int32 { return int32(uint32(next) - uint32(id)) }
-	return f.low == 0 || age(v.xmin) <= age(f.low)
+	return f.low == 0 || age(v.xmin, next) <= age(f.low, next)
+}
+
+// isFinal is what the server says of a row that it lets through.
+func (f *filter) isFinal(v version, next uint64) bool {
+	return f.final != 0 && age(v.xmin, next) > age(f.final, next)
 }
 
 // poll is a pass. It may end at any batch: what was committed by then is all that the next one knows.
@@ -163,21 +170,25 @@ func (m *model) poll(t *rapid.T) (complete bool) {
 	if dropped {
 		clear(m.final)
 	}
-	for place := p.at; ; {
+	again, from := p.again != nil, p.at
+	if again {
+		from = p.againFrom
+	}
+	for place := from; ; {
 		m.w.stir("between chunks")
 		chunk, rows := m.chunk(p, place, standby())
 		if rapid.IntRange(0, 19).Draw(t, "crash before the commit") == 0 {
 			break
 		}
 		b := p.batch(chunk)
-		if chunk.last && p.readsUndated() { // there are none
+		if chunk.last && p.again == nil && p.readsUndated() { // there are none
 			p.complete(b)
 		}
 		for i, row := range rows {
 			if m.final[row] {
 				t.Fatalf("row %d %v was final, and is met again by %+v", row.id, row.v, p.filter)
 			}
-			if p.filter.final != 0 && row.v.xmin < p.filter.final {
+			if p.again == nil && p.filter.isFinal(row.v, chunk.clock.next) {
 				m.final[row] = true
 			}
 			m.topic[row.id] = rows[i].v
@@ -187,7 +198,7 @@ func (m *model) poll(t *rapid.T) (complete bool) {
 		if b.Done != nil {
 			m.floor = b.Done.Floor
 			m.horizons.prune(p.xmin)
-			if !p.resumed {
+			if !p.resumed || again {
 				m.met(p, visible)
 			}
 			return true
@@ -195,7 +206,9 @@ func (m *model) poll(t *rapid.T) (complete bool) {
 		if rapid.IntRange(0, 19).Draw(t, "crash after the commit") == 0 {
 			break
 		}
-		place = chunk.end
+		if place = chunk.end; chunk.last {
+			p.again, place = nil, p.at
+		}
 	}
 	if rapid.Bool().Draw(t, "successor") {
 		m.horizons = horizons{overlap: modelOverlap}
@@ -208,12 +221,17 @@ type place struct {
 	v  version
 }
 
-// chunk reads some rows after k that p's filter lets through.
+// chunk reads some rows after k that p's filter lets through, or that it reads again.
 func (m *model) chunk(p *pass, k key, standby bool) (*chunk, []place) {
 	c, visible := m.w.snapshot(standby)
 	var rows []place
+	f, ahead := p.filter, func(key) bool { return false }
+	if p.again != nil {
+		f, ahead = *p.again, func(at key) bool { return at.after(keyOf(p.cursor)) }
+	}
 	for id, v := range visible {
-		if (key{at: microsOf(v.stamp), id: id}).after(k) && p.filter.passes(v, c.next) {
+		at := key{at: microsOf(v.stamp), id: id}
+		if at.after(k) && !ahead(at) && f.passes(v, c.next) {
 			rows = append(rows, place{id, v})
 		}
 	}
@@ -223,7 +241,9 @@ func (m *model) chunk(p *pass, k key, standby bool) (*chunk, []place) {
 	limit := rapid.IntRange(1, 5).Draw(m.w.t, "limit")
 	chunk := &chunk{clock: c, table: p.table, from: k, end: k, last: len(rows) < limit}
 	rows = rows[:min(len(rows), limit)]
-	if n := len(rows); n > 0 {
+	if n := len(rows); chunk.last && p.again != nil {
+		chunk.end = keyOf(p.cursor)
+	} else if n > 0 {
 		chunk.end = key{at: microsOf(rows[n-1].v.stamp), id: rows[n-1].id}
 	}
 	return chunk, rows

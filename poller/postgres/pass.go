@@ -47,6 +47,9 @@ type pass struct {
 	bad *chunk
 	// cursor is that of the last batch.
 	cursor *watermark.Cursor
+	// again is what is read once more of the part before the cursor, and where that begins; nil: nothing is.
+	again     *filter
+	againFrom key
 }
 
 // newPass looks at the clock, and decides where to begin and what to leave out. Its error is an ErrFloorLost
@@ -91,7 +94,7 @@ func (p *pass) begin(old *watermark.Floor, cursor *watermark.Cursor) (why string
 	if old != nil {
 		why = p.leaveOut(old)
 	}
-	if cursor != nil {
+	if cursor != nil && !p.readAgain(cursor) {
 		p.resume(cursor)
 	}
 	if p.table.noFloor != "" {
@@ -157,6 +160,35 @@ func (p *pass) resume(cursor *watermark.Cursor) {
 	}
 }
 
+// readAgain goes on at cursor too, but first reads what has become visible in the part before it since that
+// was read. So nothing holds settled back any more that was over when this pass began. It is for the pass
+// that poll.memory cut short: it cannot end before settled moves, and resume does not let it move. False:
+// nothing would settle by it.
+//
+// Where nothing can be left out the whole part is read again.
+func (p *pass) readAgain(cursor *watermark.Cursor) bool {
+	if p.horizons.reach(p.clock.xmin) <= p.from {
+		return false
+	}
+	again := filter{table: p.identity.table}
+	if p.table.noFloor == "" {
+		if cursor.Floor == nil {
+			return false
+		}
+		before, why := p.identity.trusts(cursor.Floor, p.clock, p.from)
+		if why != "" {
+			return false
+		}
+		again.low = before.low(p.clock)
+	}
+	p.again, p.againFrom = &again, keyAt(max(p.from, p.horizons.reach(again.low)))
+	p.resumed, p.cursor = true, cursor
+	if at := keyOf(cursor); at.after(p.at) {
+		p.at = at
+	}
+	return true
+}
+
 // quiesce notes a horizon and waits until the transactions before it are over. Otherwise, on a busy database,
 // no horizon would count for the first chunk of this pass: those noted during the pass come too late for it.
 // A first load of an hour would be read twice.
@@ -187,7 +219,14 @@ func (p *pass) quiesce(ctx context.Context) error {
 // read hands over everything from where the pass begins to the end. A bad chunk is left out: the pass goes on
 // behind it, is not complete then, and ends in a HoldError.
 func (p *pass) read(ctx context.Context, emit func(poller.Batch) error) error {
-	if err := handOver(ctx, p.chunks.changes(p.filter), p.at, emit, p.batch); err != nil {
+	if p.again != nil {
+		until := keyOf(p.cursor)
+		if err := handOver(ctx, p.chunks.changes(*p.again, &until), p.againFrom, emit, p.batch); err != nil {
+			return err
+		}
+		p.again = nil
+	}
+	if err := handOver(ctx, p.chunks.changes(p.filter, nil), p.at, emit, p.batch); err != nil {
 		return err
 	}
 	if p.readsUndated() {
@@ -249,7 +288,7 @@ func (p *pass) undatedBatch(c *chunk) *poller.Batch {
 // settle is what the range up to c lets the resource settle to; MinInstant: no further.
 func (p *pass) settle(c *chunk) schemas.Instant {
 	end := schemas.MaxInstant
-	if !c.last {
+	if !c.last || p.again != nil {
 		end = c.end.instant()
 	}
 	if p.bad != nil {
@@ -264,7 +303,7 @@ func (p *pass) settle(c *chunk) schemas.Instant {
 
 // moveCursor moves the cursor behind c. The horizon in it lets the rest of the pass settle what came before.
 func (p *pass) moveCursor(c *chunk) *watermark.Cursor {
-	if p.bad != nil {
+	if p.bad != nil || p.again != nil {
 		return p.cursor
 	}
 	p.cursor = &watermark.Cursor{UpdatedAt: instantOf(c.end.at), ID: c.end.id, Xmin: p.xmin, Started: p.started}
