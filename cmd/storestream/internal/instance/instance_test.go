@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,7 +17,9 @@ import (
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
 )
 
 func configOf(t *testing.T, s *stage.Stage, name string) Config {
@@ -96,5 +99,35 @@ func TestTakeoversThatPassAreTriedAgainSoonerThanThoseThatAPersonMustMend(t *tes
 		if got := retakeAfter(test.err, test.n); got != test.after {
 			t.Errorf("%v, failure %d: after %s, expected %s", test.err, test.n, got, test.after)
 		}
+	}
+}
+
+// What a process that was killed in a sweep leaves behind is a watermark that says the sweep was begun.
+func TestASweepWhoseProcessDiedWaitsAndIsTold(t *testing.T) {
+	s := stage.New(t)
+	s.Serve(nil)
+	began := time.Now()
+	tried := schemas.InstantOf(began)
+	s.Publish("users", nil, nil, func(w *watermark.Watermark) {
+		w.Sweep = &watermark.Sweep{Request: -1, At: tried, Tried: &tried, Attempts: 2}
+	})
+	c := configOf(t, s, "successor")
+	end := begin(t, c)
+	stage.Eventually(t, "users are polled and their sweep waits", func() bool {
+		for _, r := range c.Board.Snapshot().Resources {
+			if r.Name == "users" && r.Passes > 0 && r.SweepInHand != nil {
+				return strings.Contains(r.SweepInHand.Error, "died while it swept (2 times in a row)") &&
+					r.SweepInHand.Next.After(began.Add(2*time.Hour))
+			}
+		}
+		return false
+	})
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+	marks, err := producer.ReadWatermarks(t.Context(), s.Cluster("reader"))
+	sweep := marks["users"].Sweep
+	if err != nil || sweep == nil || sweep.Tried != nil || sweep.NotBefore == nil || sweep.Attempts != 2 {
+		t.Errorf("%v, the watermark says %+v", err, sweep)
 	}
 }
