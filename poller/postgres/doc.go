@@ -85,7 +85,8 @@
 // begins at max(settled, reach(low)), and dedup suppresses what is read again. A new owner begins at
 // settled.
 //
-// What a pass handed over as Final was written below c.xmin, and so lies below all floors to come.
+// What a pass handed over as Final was written below c.xmin, and so lies below all floors to come. (After
+// 2^31 transactions it looks newer than it is, and is met once more.)
 //
 // # No session state
 //

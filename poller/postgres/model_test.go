@@ -185,7 +185,7 @@ func (m *model) poll(t *rapid.T) (complete bool) {
 			p.complete(b)
 		}
 		for i, row := range rows {
-			if m.final[row] {
+			if m.final[row] && m.w.next-row.v.xmin < 1<<31 { // what wraps looks newer than it is
 				t.Fatalf("row %d %v was final, and is met again by %+v", row.id, row.v, p.filter)
 			}
 			if p.again == nil && p.filter.isFinal(row.v, chunk.clock.next) {
