@@ -57,6 +57,8 @@ type Config struct {
 const (
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 30 * time.Second
+	// soonRetry is the wait where HoldError.Soon says so.
+	soonRetry = 2 * time.Second
 )
 
 // Poller polls one resource from one takeover to the next.
@@ -230,6 +232,9 @@ func (p *Poller) ended(began time.Time, err error) (next time.Time) {
 	var hold *HoldError
 	if errors.As(err, &hold) {
 		p.cfg.Metrics.Polls("held").Inc()
+		if hold.Soon {
+			return now.Add(max(p.cfg.Interval, soonRetry))
+		}
 		return now.Add(lastRetry)
 	}
 	p.cfg.Metrics.Polls("failed").Inc()

@@ -189,9 +189,11 @@ func (p *publisher) full() error {
 	if p.held != "" {
 		settled += " (" + p.held + ")"
 	}
-	return &HoldError{What: fmt.Sprintf("%s: poll.memory is full: %d rows that a poll may meet again fill %s, "+
-		"and %s. Nothing more is published until settled moves, which it does by itself once what holds it "+
-		"is over: end a transaction that stays open; or raise poll.memory (%s holds twice as many) and restart",
+	// With a cursor the next try reads one chunk, and each try notes a horizon by which settled may move.
+	return &HoldError{Soon: p.mark.Cursor != nil, What: fmt.Sprintf("%s: poll.memory is full: %d rows that "+
+		"a poll may meet again fill %s, and %s. Nothing more is published until settled moves, which it does "+
+		"by itself once what holds it is over: end a transaction that stays open; or raise poll.memory (%s "+
+		"holds twice as many) and restart",
 		p.cfg.Resource.Name, p.dedup.rows.Len(), size(p.cfg.Memory), settled, size(2*p.cfg.Memory))}
 }
 

@@ -116,6 +116,8 @@ var ErrFloorLost = errors.New("what was read before does not count in this datab
 type HoldError struct {
 	What string // what is wrong, on which thing, what was expected, what to do
 	Err  error  // the cause, may be nil
+	// Soon: it may be over at any moment, and to try again costs little.
+	Soon bool
 }
 
 func (e *HoldError) Error() string {
