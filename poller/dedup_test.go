@@ -49,7 +49,7 @@ func TestAFullMemoryHoldsAndGoesOnByItself(t *testing.T) {
 		}
 	}
 	s.rows[3] = s.row(3, 3*time.Second, 2) // a known row needs no room
-	s.held()
+	_ = s.held()
 	s.wants(s.rows[3])
 	if n := testutil.ToFloat64(s.metrics.Resource("orders").SeenFull); n != 4 {
 		t.Errorf("%v polls held by the metric", n)
@@ -102,7 +102,7 @@ func TestASourceHearsThatItsLastBatchWasNotPublished(t *testing.T) {
 	for id := range int64(10) {
 		s.rows[id] = s.row(id, 0, 1)
 	}
-	s.held()
+	_ = s.held()
 	var hold *HoldError
 	if !errors.As(s.emitted, &hold) {
 		t.Errorf("the source's last emit returned %v", s.emitted)

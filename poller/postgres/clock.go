@@ -52,13 +52,12 @@ type clock struct {
 
 func (c *clock) horizon() horizon { return horizon{time: c.time, next: c.next} }
 
-// shown is what c shows for certain. With more than maxRunning ids it is cut short, because it goes into the
-// watermark.
+// shown is what c shows for certain, in a form that a watermark can hold.
 func (c *clock) shown() snapshot {
-	if c.standby || len(c.running) > maxRunning {
+	if c.standby {
 		return coarse(c.xmin)
 	}
-	return c.snapshot
+	return c.cut(maxRunning)
 }
 
 // olderThan says whether c shows less than before did: a transaction that was over in before is not over in

@@ -59,8 +59,7 @@
 //   - The floor is S.xmax alone: 7 runs, 8 is over, xmax is 9. 7 commits, and its rows are never looked
 //     for.
 //   - It is S.xmin alone: nothing is missed, but beside a transaction that is open all day each pass reads
-//     what was written all day. (A standby does not list what runs. There it is so; and with more than
-//     maxRunning.)
+//     what was written all day. (A standby does not list what runs. There it is so.)
 //   - Rows of S.running alone are looked for by their ids: 7 opened a savepoint, 12, which no list names,
 //     and its row has xmin 12.
 //   - The floor is what the last chunk showed: 7 commits between two chunks, and its row lies in the first

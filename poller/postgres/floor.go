@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxRunning bounds a floor: it is in every watermark. With more transactions in flight it is coarse.
+	// maxRunning is how many transactions in flight a floor names at most: it is in every watermark.
 	maxRunning = 64
 	// maxBehind is how far a floor may lie behind the next id. age() is 32 bits wide: from 2^31 on it would
 	// take new rows for old.

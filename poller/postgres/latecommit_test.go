@@ -37,20 +37,20 @@ func TestAWriterOpenOnAnOtherwiseQuietDatabaseHoldsSettledBack(t *testing.T) {
 	s := openShop(t, ordersTable)
 	s.exec(put(1, "now() - interval '1 hour'"))
 	r := s.readerOf(postgres.SourceConfig{Overlap: 50 * time.Millisecond})
-	r.whole()
+	r.poll()
 
 	quiet := s.writer()
 	run(t, quiet, "BEGIN")
 	run(t, quiet, put(2, "clock_timestamp()"))
 	stamp := s.instant("SELECT clock_timestamp()")
 	for s.instant("SELECT clock_timestamp()") < stamp.Add(300*time.Millisecond) {
-		r.whole()
+		r.poll()
 	}
 	if r.settled > stamp {
 		t.Errorf("settled moved to %s, past the stamp %s of a transaction that is open", r.settled, stamp)
 	}
 	run(t, quiet, "COMMIT")
-	r.whole()
+	r.poll()
 	r.has(2)
 	r.settles(stamp)
 }

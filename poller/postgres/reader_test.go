@@ -65,12 +65,9 @@ func openReader(t *testing.T, dsn string, c postgres.SourceConfig) *reader {
 }
 
 // poll is one pass; it fails the test if the pass fails, or if a batch breaks the promise that settled makes.
-func (r *reader) poll() poller.Done  { r.t.Helper(); return r.must(poller.Pass) }
-func (r *reader) whole() poller.Done { r.t.Helper(); return r.must(poller.CompletePass) }
-
-func (r *reader) must(kind poller.Kind) poller.Done {
+func (r *reader) poll() poller.Done {
 	r.t.Helper()
-	if err := r.read(poller.Request{Kind: kind}); err != nil {
+	if err := r.read(poller.Request{}); err != nil {
 		r.t.Fatalf("read: %v", err)
 	}
 	return r.done

@@ -80,5 +80,19 @@ func (s *snapshot) low(c *clock) uint64 {
 	return low
 }
 
+// cut is s with at most n ids, the smallest: what has an id above theirs does not count as shown. So those
+// that stay open for long are named, and it shows less by no more than the youngest transactions.
+func (s *snapshot) cut(n int) snapshot {
+	if len(s.running) <= n {
+		return *s
+	}
+	ids := slices.Sorted(maps.Keys(s.running))
+	short := snapshot{xmin: s.xmin, xmax: ids[n], running: map[uint64]struct{}{}}
+	for _, id := range ids[:n] {
+		short.running[id] = struct{}{}
+	}
+	return short
+}
+
 // coarse is a snapshot that shows what is below xmin, and nothing else.
 func coarse(xmin uint64) snapshot { return snapshot{xmin: xmin, xmax: xmin} }

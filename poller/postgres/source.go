@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
@@ -52,7 +53,12 @@ type Source struct {
 	table      *table // of the last pass
 	final      bool   // a row was called final
 	rewound    bool   // since the last pass
+	// rested is when a pass may begin that reads again what the last one read; see rest.
+	rested time.Time
 }
+
+// longestRest is how long a source rests at most.
+const longestRest = 30 * time.Second
 
 var _ poller.Source = (*Source)(nil)
 
@@ -108,6 +114,10 @@ func (s *Source) pass(ctx context.Context, r poller.Request, emit func(poller.Ba
 		return s.lost("the database's transaction ids went back")
 	}
 	s.rewound = false
+	if err := s.rest(ctx); err != nil {
+		return err
+	}
+	began := time.Now()
 	p, err := newPass(ctx, s, r)
 	if err != nil {
 		return err
@@ -125,7 +135,23 @@ func (s *Source) pass(ctx context.Context, r poller.Request, emit func(poller.Ba
 	if p.table.noFloor != "" {
 		s.unfiltered = p.floor // not before every batch was taken over
 	}
+	if p.clock.standby && p.held() != "" {
+		s.rested = time.Now().Add(min(time.Since(began), longestRest))
+	}
 	return nil
+}
+
+// rest waits for as long as the last pass took, if that was held up on a standby: there each pass reads
+// everything since the transaction that holds it up, and with many changes they would follow one another
+// without a pause.
+func (s *Source) rest(ctx context.Context) error {
+	pause := time.Until(s.rested)
+	if pause <= 0 {
+		return nil
+	}
+	s.chunks.activity.says("resting: a transaction stays open, and on a standby each poll reads all since then")
+	defer s.chunks.activity.says("")
+	return wait.For(ctx, pause)
 }
 
 // lost ends a pass that cannot go by what was read before.

@@ -87,14 +87,12 @@ func merge(a, b *tallies, join func(a, b *tally) tally) tallies {
 	ca, cb := cursor{blocks: a.blocks, done: reuse}, cursor{blocks: b.blocks, done: reuse}
 	moreA, moreB := ca.next(), cb.next()
 	for moreA || moreB {
-		order := 0
+		order := cmp.Compare(ca.id, cb.id)
 		switch {
 		case !moreB:
 			order = -1
 		case !moreA:
 			order = 1
-		default:
-			order = cmp.Compare(ca.id, cb.id)
 		}
 		var t tally
 		switch {

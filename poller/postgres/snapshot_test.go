@@ -1,0 +1,36 @@
+package postgres
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// A floor that names fewer transactions is still a floor: it shows nothing that the clock does not show, and
+// whatever the clock shows besides is looked for next time.
+func TestASnapshotThatIsCutShowsNoMore(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		whole := snapshot{xmin: 10, xmax: 40, running: map[uint64]struct{}{}}
+		for id := range uint64(40) {
+			if id >= 10 && (id == 10 || rapid.Bool().Draw(t, "runs")) {
+				whole.running[id] = struct{}{}
+			}
+		}
+		most := rapid.IntRange(1, 12).Draw(t, "most")
+		short := whole.cut(most)
+		if len(short.running) > most {
+			t.Fatalf("%d named, at most %d", len(short.running), most)
+		}
+		if !whole.covers(&short) {
+			t.Fatalf("%s shows what %s does not", short.String(), whole.String())
+		}
+		later := clock{snapshot: coarse(60)} // all are over
+		if _, open := short.running[10]; !open || short.low(&later) != 10 {
+			t.Fatal("the oldest is not looked for when it has ended")
+		}
+		later.snapshot = whole
+		if low := short.low(&later); low != short.xmax {
+			t.Fatalf("low %d: beside a transaction that stays open only what is younger is looked for", low)
+		}
+	})
+}
