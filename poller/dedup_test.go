@@ -70,6 +70,33 @@ func TestAFullMemoryHoldsAndGoesOnByItself(t *testing.T) {
 	}
 }
 
+// A late commit brings a row before all those that fill the memory. Once that much is settled, it is
+// published.
+func TestARowThatSettledPassesNeedsNoRoomInAFullMemory(t *testing.T) {
+	s := openShop(t, 0, fewRows(20))
+	s.settles = schemas.InstantOf(noon.Add(-shopOverlap))
+	for id := range int64(50) {
+		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
+	}
+	s.held()
+	late := s.row(-1, -time.Second, 1)
+	publish := func(settled schemas.Instant) error {
+		b := Batch{Settled: settled}
+		late.put(&b)
+		return s.poller.publisher.publish(context.Background(), b, schemas.MinInstant)
+	}
+	if publish(late.updatedAt) == nil {
+		t.Error("a row is published that nothing remembers, and settled has not passed it")
+	}
+	if err := publish(schemas.InstantOf(noon.Add(-time.Second / 2))); err != nil {
+		t.Error(err)
+	}
+	s.wants(late)
+	if len(s.topic) != 21 {
+		t.Errorf("%d records, expected 20 and the late one", len(s.topic))
+	}
+}
+
 // A successor with less memory than it takes reads nothing, and says how much it takes.
 func TestATakeoverThatCannotRestoreEverythingHoldsAndSaysHowMuchItTakes(t *testing.T) {
 	s := openShop(t, 0, nil)

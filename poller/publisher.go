@@ -91,6 +91,16 @@ func (p *publisher) publish(ctx context.Context, b Batch, from schemas.Instant) 
 			continue
 		}
 		put, err := p.decide(&tx, row, b.Final != nil && b.Final[i])
+		if err != nil && p.settlesPast(&b, i) {
+			p.deadLetters.takeOut(&tx, row.ID)
+			p.heldBack.forget(row.ID)
+			tx.Rows = append(tx.Rows, *row)
+			if err := p.commit(ctx, tx); err != nil {
+				return err
+			}
+			tx, limit = watermark.Transaction{Rows: b.Rows[i+1 : i+1]}, p.cfg.MaxRows()
+			continue
+		}
 		if err != nil {
 			return p.hold(ctx, tx, err)
 		}
@@ -108,6 +118,29 @@ func (p *publisher) publish(ctx context.Context, b Batch, from schemas.Instant) 
 		p.cfg.Log.Info("first load finished", zap.Int64("rows", p.mark.Rows), zapInstant("settled", p.mark.Settled))
 	}
 	return err
+}
+
+// settlesPast moves settled past the i-th row of b, for which poll.memory has no room, if the batch lets it
+// and all rows after it are later. Then no pass meets the row again, and what settled has passed makes room.
+// So one row that a late commit brings does not keep a full memory full.
+func (p *publisher) settlesPast(b *Batch, i int) bool {
+	row := &b.Rows[i]
+	if len(row.Value)+schemas.HeaderSize+10+recordOverhead > p.cfg.MaxRecordBytes {
+		return false
+	}
+	settled := min(b.Settled, p.heldBack.earliest())
+	for _, later := range b.Rows[i+1:] {
+		settled = min(settled, later.UpdatedAt)
+	}
+	if settled.Millis() <= row.UpdatedAt.Millis() || settled <= p.mark.Settled {
+		return false
+	}
+	p.mark.Settled, p.moved = settled, p.cfg.Now()
+	if c := p.mark.Cursor; c != nil && c.UpdatedAt < settled {
+		p.mark.Cursor = nil
+	}
+	p.dedup.forget(row.ID)
+	return true
 }
 
 // publishOnly writes what is new of the wanted rows in a batch of a lookup.
