@@ -52,14 +52,18 @@ func newFleet(ctx context.Context, around *surroundings, dir string, race raceMo
 	direct := configuration(around, around.broker.command(), around.registry.direct)
 	err = errors.Join(os.WriteFile(f.config, []byte(proxied), 0o600),
 		os.WriteFile(f.commands, []byte(direct), 0o600))
-	for n := range around.plan.instances {
-		i := &instance{n: n, path: f.program, config: f.config, dir: dir, failed: j.fail}
+	ports, portsErr := freePorts(around.plan.instances)
+	if err := errors.Join(err, portsErr); err != nil {
+		return nil, err
+	}
+	for n, port := range ports {
+		i := &instance{n: n, path: f.program, config: f.config, dir: dir, page: address(port), failed: j.fail}
 		if race == raceAll || race == raceOne && n == 0 {
 			i.path = watched
 		}
 		f.instances = append(f.instances, i)
 	}
-	return f, err
+	return f, nil
 }
 
 // configuration is storestream's, by the plan.
@@ -72,7 +76,7 @@ func configuration(around *surroundings, broker, registry string) string {
 	fmt.Fprintf(&text, "postgres: {dsn: %q}\nkafka: {brokers: [%q], partitions: %d}\nregistry: {url: %q}\n",
 		around.readerDSN(), broker, around.plan.partitions, registry)
 	fmt.Fprintf(&text,
-		"http: {listen: \"127.0.0.1:0\"}\nlog: {level: info}\nsweep: {interval: 0s}\n"+
+		"http: {listen: \"127.0.0.1:0\"}\nlog: {level: info}\nsweep: {interval: 0s, memory: 16MiB}\n"+
 			"poll: {memory: %dKiB}\nresources:\n", p.memory)
 	for _, name := range storefake.Names() {
 		interval, overlap := p.restInterval, p.restOverlap

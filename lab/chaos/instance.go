@@ -21,6 +21,7 @@ type instance struct {
 	path   string // of the program
 	config string
 	dir    string
+	page   string // host:port of its status page
 	// failed takes what must not happen: an instance that ends by itself, or not as it was asked to.
 	failed func(error)
 
@@ -53,7 +54,8 @@ func (i *instance) start() error {
 		return nil
 	}
 	p, err := servers.StartProgram(servers.ProgramConfig{
-		Name: i.name(), Path: i.path, Args: []string{"run", "--config", i.config}, Dir: i.dir, Log: i.log(),
+		Name: i.name(), Path: i.path, Args: []string{"run", "--config", i.config,
+			"--set", "http.listen=" + i.page}, Dir: i.dir, Log: i.log(),
 		Patience: lastOrder,
 		Environ:  environment(),
 	})

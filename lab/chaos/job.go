@@ -217,6 +217,17 @@ func (f *forgotten) end(commit bool) {
 	}
 }
 
+// fill writes n rows of many, the same ones each time, in several statements.
+func (b *job) fill(ctx context.Context, table string, n int) {
+	const parts = 4
+	for i := range parts {
+		from, to := firstIDs[many]+int64(n*i/parts), firstIDs[many]+int64(n*(i+1)/parts)-1
+		if err := b.exec(ctx, b.put(table, from, to)); err != nil {
+			b.journal.say("bulk update of %s by another program: %v", table, err)
+		}
+	}
+}
+
 // widen inserts n rows of orders whose status takes size bytes, and returns their ids and what shortens them.
 func (b *job) widen(ctx context.Context, n, size int) (ids []int64, shorten func(context.Context) error) {
 	to := b.last[few].Add(int64(n))

@@ -39,6 +39,7 @@ const (
 	theBroker
 	thePooler
 	thePostgres
+	theMemory
 	theService
 	theRegistry
 	theTables

@@ -68,8 +68,35 @@ var databaseKinds = []*kind{
 			}
 			return func() error { f.end(e.number > 0); return nil }, nil
 		}},
+	// A transaction that stays open keeps settled where it is, and all that changes meanwhile is remembered.
+	{name: "more rows than poll.memory holds:", weight: 2, hits: theMemory, least: 5 * time.Second,
+		most: 20 * time.Second, needs: overDatabase, details: anyTable,
+		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
+			return outgrow(ctx, s, e.resources[0])
+		}},
 }
 
 func anyTable(d draw, _ *plan, e *event) {
 	e.resources = []string{oneOf(d, storefake.Orders, storefake.OrderItems)}
+}
+
+// outgrow changes more rows than poll.memory holds while a transaction stays open. The resource must hold,
+// and say so; it is to go on by itself when the transaction has ended.
+func outgrow(ctx context.Context, s *stage, table string) (func() error, error) {
+	f := s.job.forget(ctx, otherTable, table)
+	if f == nil {
+		return nil, nil
+	}
+	since := s.fleet.logged()
+	s.job.fill(ctx, table, s.plan.polling.tooManyRows())
+	return func() error {
+		defer f.end(true)
+		told := func() (string, bool) { return s.fleet.holds(ctx, table, since) }
+		if text, err := watch(ctx, told, f.isOpen); err != nil {
+			s.journal.fail(fmt.Errorf("%s has more rows to remember than poll.memory holds: %w", table, err))
+		} else {
+			s.journal.say("%s", text)
+		}
+		return nil
+	}, nil
 }

@@ -30,6 +30,12 @@ var requestKinds = []*kind{
 			s.fleet.command(ctx, append([]string{"sweep", "--yes"}, e.resources...)...)
 			return nil, nil
 		}},
+	{name: "kill -9 in a sweep of", weight: 3, hits: everyInstance, least: 0, most: 5 * time.Second,
+		details: func(d draw, _ *plan, e *event) { e.resources = []string{oneOf(d, storefake.Names()...)} },
+		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
+			k := killedSweep{stage: s, resource: e.resources[0]}
+			return func() error { return k.after(ctx) }, k.strike(ctx)
+		}},
 }
 
 // reset asks for a replay from so long ago by the service's clock. It does not wait for the replay, nor even

@@ -66,6 +66,9 @@ type polling struct {
 	hold, restHold time.Duration
 }
 
+// tooManyRows is half as many again as fit into poll.memory.
+func (p *polling) tooManyRows() int { return p.memory << 10 / 24 * 3 / 2 }
+
 // Streams of chance: another kind of mishap must not change the readings.
 const (
 	streamTerms = iota + 1

@@ -41,6 +41,16 @@ type mark struct {
 	Request  int64      `json:"request"`
 	Replay   *replaying `json:"replay"`
 	Instance string     `json:"instance"`
+	Sweep    *sweeping  `json:"sweep"`
+	Swept    *sweeping  `json:"swept"`
+}
+
+// sweeping is a sweep that is not finished, or the last one that is.
+type sweeping struct {
+	Request   int64     `json:"request"`
+	Tried     time.Time `json:"tried"`
+	Attempts  int       `json:"attempts"`
+	NotBefore time.Time `json:"not_before"`
 }
 
 // replaying is the replay in hand.
@@ -245,6 +255,13 @@ func (t *tail) lastMark(resource string) (mark, bool) {
 		return mark{}, false
 	}
 	return all[len(all)-1], true
+}
+
+// marksFrom are the watermarks of a resource from the n-th on.
+func (t *tail) marksFrom(resource string, n int) []mark {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.marks[resource][n:])
 }
 
 // catchUp waits until everything that is committed now has been read.

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// killedSweep asks for a sweep and kills the instance that begins it. The successor may have died of the same
+// sweep: so it polls first, and leaves the sweep for later unless somebody asks again.
+type killedSweep struct {
+	stage    *stage
+	resource string
+
+	dead    *instance // nil: the sweep was over before anybody could be killed
+	name    string    // of dead
+	request int64
+	from    int // the watermarks before this one are older than the kill
+	at      time.Time
+}
+
+// strike kills. It tolerates a Kafka that is away: then there is no sweep.
+func (k *killedSweep) strike(ctx context.Context) error {
+	s := k.stage
+	names := map[string]*instance{}
+	for _, i := range s.fleet.instances {
+		if p, err := i.look(ctx); err == nil {
+			names[p.Instance] = i
+		}
+	}
+	from := len(s.tail.marksFrom(k.resource, 0))
+	s.fleet.command(ctx, "sweep", "--yes", k.resource)
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	for {
+		more := s.tail.more()
+		for n, m := range s.tail.marksFrom(k.resource, from) {
+			if m.Sweep != nil && !m.Sweep.Tried.IsZero() && names[m.Instance] != nil {
+				k.dead, k.name, k.request, k.from = names[m.Instance], m.Instance, m.Sweep.Request, from+n
+				k.at = time.Now()
+				return k.dead.kill()
+			}
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			s.journal.say("no sweep of %s began", k.resource)
+			return nil
+		}
+	}
+}
+
+// after starts the instance again, and looks at what became of the sweep.
+func (k *killedSweep) after(ctx context.Context) error {
+	if k.dead == nil {
+		return nil
+	}
+	if err := k.dead.start(); err != nil {
+		return err
+	}
+	unfinished := func(context.Context) bool {
+		m, _ := k.stage.tail.lastMark(k.resource)
+		return m.Swept == nil || m.Swept.Request < k.request
+	}
+	text, err := watch(ctx, k.backsOff, unfinished)
+	if err == nil && text == "" {
+		k.stage.journal.say("the sweep of %s was over before the kill", k.resource)
+		return nil
+	}
+	if err == nil {
+		k.stage.journal.say("%s", text)
+		k.stage.fleet.command(ctx, "sweep", "--yes", k.resource)
+		_, err = watch(ctx, func() (string, bool) {
+			return "a sweep that was asked for anew is not finished", !unfinished(ctx)
+		}, func(context.Context) bool { return true })
+	}
+	if err != nil {
+		k.stage.journal.fail(fmt.Errorf("sweep of %s: %w", k.resource, err))
+	}
+	return nil
+}
+
+// backsOff says whether a successor has polled and leaves the sweep for later.
+func (k *killedSweep) backsOff() (text string, all bool) {
+	for _, m := range k.stage.tail.marksFrom(k.resource, k.from) {
+		if m.Instance == k.name || m.Sweep == nil || m.Sweep.Request != k.request {
+			continue
+		}
+		if !m.Sweep.Tried.IsZero() {
+			k.stage.journal.fail(errors.New("a successor began the sweep of " + k.resource + " at once"))
+			return "it was begun at once", true
+		}
+		if m.AsOf.After(k.at) && m.Sweep.Attempts > 0 && m.Sweep.NotBefore.After(k.at.Add(time.Minute)) {
+			return fmt.Sprintf("%s has polled %s and leaves the sweep until %s", m.Instance, k.resource,
+				m.Sweep.NotBefore.Format(time.RFC3339)), true
+		}
+	}
+	return "no successor has polled and backed off", false
+}
