@@ -91,6 +91,9 @@ func (p *publisher) publish(ctx context.Context, b Batch, from schemas.Instant) 
 			continue
 		}
 		put, err := p.decide(&tx, row, b.Final != nil && b.Final[i])
+		if err != nil && p.settleBefore(&b, i) { // that may make room
+			put, err = p.decide(&tx, row, b.Final != nil && b.Final[i])
+		}
 		if err != nil && p.settlesPast(&b, i) {
 			p.deadLetters.takeOut(&tx, row.ID)
 			p.heldBack.forget(row.ID)
@@ -128,18 +131,32 @@ func (p *publisher) settlesPast(b *Batch, i int) bool {
 	if len(row.Value)+schemas.HeaderSize+10+recordOverhead > p.cfg.MaxRecordBytes {
 		return false
 	}
-	settled := min(b.Settled, p.heldBack.earliest())
 	for _, later := range b.Rows[i+1:] {
-		settled = min(settled, later.UpdatedAt)
+		if later.UpdatedAt.Millis() <= row.UpdatedAt.Millis() {
+			return false
+		}
 	}
-	if settled.Millis() <= row.UpdatedAt.Millis() || settled <= p.mark.Settled {
+	if min(b.Settled, p.heldBack.earliest()).Millis() <= row.UpdatedAt.Millis() || !p.settleBefore(b, i+1) {
+		return false
+	}
+	p.dedup.forget(row.ID)
+	return true
+}
+
+// settleBefore moves settled as far as b lets it without the rows of b from the i-th on. It says whether it
+// did.
+func (p *publisher) settleBefore(b *Batch, i int) bool {
+	settled := min(b.Settled, p.heldBack.earliest())
+	for _, row := range b.Rows[i:] {
+		settled = min(settled, row.UpdatedAt)
+	}
+	if settled <= p.mark.Settled {
 		return false
 	}
 	p.mark.Settled, p.moved = settled, p.cfg.Now()
 	if c := p.mark.Cursor; c != nil && c.UpdatedAt < settled {
 		p.mark.Cursor = nil
 	}
-	p.dedup.forget(row.ID)
 	return true
 }
 
