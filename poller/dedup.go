@@ -15,14 +15,15 @@ import (
 // dedup knows what was published of each row that a later pass may meet again, of this life or of a
 // successor's. So a read that overlaps the one before publishes a row again only where it changed. A marked
 // version was published before the replay in hand: it does not suppress an equal row, but it still exposes an
-// older one.
+// older one. Where the source catches up (Config.CatchesUp) there need be none: they go when they take too
+// much room, all of them, and the topic may show an older state until the source shows the newer one again.
 //
 // What may be met again, and why dedup knows it:
 //   - A row with an updated_at before settled is not: passes begin at settled. Such rows are evicted.
 //   - A version that the source called final is not, once a watermark says so: its cursor or floor lies
 //     behind the batch that brought it. Until that watermark is written the version is remembered like any
-//     other, because a successor would begin before it. While a row is held back neither cursor nor floor
-//     moves, so nothing is forgotten.
+//     other, because a successor would begin before it; also beyond the memory, by a batch at most. While a
+//     row is held back neither cursor nor floor moves, so nothing is forgotten.
 //   - Everything else is remembered before it is published. What does not fit is not published: the resource
 //     holds (publisher.full).
 //   - A successor finds all of it. In the data topic it stands at or after Watermark.DedupFrom, which is no
@@ -43,6 +44,8 @@ type dedup struct {
 	settled schemas.Instant
 	// lacking counts the records that a takeover could not restore.
 	lacking int
+	// catchesUp is Config's. unmarkedOnly: marked versions took too much room.
+	catchesUp, unmarkedOnly bool
 }
 
 // finalRow is a version that was published.
@@ -52,10 +55,11 @@ type finalRow struct {
 	hash      uint64
 }
 
-// newDedup takes at most maxBytes, and begins with the rows that mark itself keeps.
-func newDedup(maxBytes int, mark *watermark.Watermark, now func() time.Time) dedup {
-	d := dedup{rows: rowset.New(maxBytes), now: now, clock: schemas.MinInstant, oldest: schemas.MaxInstant,
-		settled: schemas.MinInstant}
+// newDedup begins with the rows that cfg.Watermark itself keeps.
+func newDedup(cfg *Config) dedup {
+	d := dedup{rows: rowset.New(cfg.Memory), now: cfg.Now, clock: schemas.MinInstant,
+		oldest: schemas.MaxInstant, settled: schemas.MinInstant, catchesUp: cfg.CatchesUp}
+	mark := &cfg.Watermark
 	for _, row := range mark.Future {
 		if row.UpdatedAt >= mark.Settled {
 			d.put(row.ID, version(row.UpdatedAt, row.Hash, row.Old && mark.Replay != nil))
@@ -77,6 +81,9 @@ func (d *dedup) restore(r watermark.Published, mark *watermark.Watermark) {
 		return
 	}
 	old := r.Old && mark.Replay != nil && r.UpdatedAt.Millis() >= mark.Replay.From.Millis()
+	if old && d.unmarkedOnly {
+		return
+	}
 	d.put(r.ID, version(r.UpdatedAt, r.Hash, old))
 	d.oldest = min(d.oldest, r.UpdatedAt)
 	d.future.add(watermark.FutureRow{ID: r.ID, UpdatedAt: r.UpdatedAt, Hash: r.Hash, Old: old}, r.Time)
@@ -84,9 +91,21 @@ func (d *dedup) restore(r watermark.Published, mark *watermark.Watermark) {
 
 // put is for what was published already: where it does not fit, the poller holds before it reads anything.
 func (d *dedup) put(id int64, v rowset.Version) {
-	if !d.rows.Put(id, v) {
-		d.lacking++
+	if d.rows.Put(id, v) || d.dropMarked() && (v.Marked || d.rows.Put(id, v)) {
+		return
 	}
+	d.lacking++
+}
+
+// dropMarked makes room, where it may and there is any to make: afterwards there are no marked versions.
+func (d *dedup) dropMarked() bool {
+	if !d.catchesUp || d.unmarkedOnly {
+		return false
+	}
+	d.unmarkedOnly = true
+	d.rows.DropMarked()
+	d.findOldest()
+	return true
 }
 
 // remember notes that the transaction in hand publishes row. It is false where there is no room, also after
@@ -97,14 +116,16 @@ func (d *dedup) remember(row *schemas.Record, hash uint64, final bool, settled s
 		return true
 	}
 	known := d.rows.Len()
-	if v := version(row.UpdatedAt, hash, false); !d.rows.Put(row.ID, v) {
-		if d.settled >= settled { // they were dropped already
-			return false
-		}
-		d.evict(settled)
-		d.rows.Shrink()
-		if known = d.rows.Len(); !d.rows.Put(row.ID, v) {
-			return false
+	for v := version(row.UpdatedAt, hash, false); !d.rows.Put(row.ID, v); known = d.rows.Len() {
+		if d.settled < settled { // else they were dropped already
+			d.evict(settled)
+			d.rows.Shrink()
+		} else if !d.dropMarked() {
+			if !final {
+				return false
+			}
+			d.rows.PutBeyond(row.ID, v)
+			break
 		}
 	}
 	if final && d.rows.Len() > known {
@@ -173,7 +194,13 @@ func (d *dedup) committed(settled schemas.Instant, now time.Time) {
 // evict drops what settled has passed.
 func (d *dedup) evict(settled schemas.Instant) {
 	d.settled = settled
-	oldest := d.rows.Evict(settled)
+	d.rows.Evict(settled)
+	d.findOldest()
+}
+
+func (d *dedup) findOldest() {
+	oldest := int64(math.MaxInt64)
+	d.rows.Each(func(_ int64, v rowset.Version) { oldest = min(oldest, v.Millis) })
 	if d.oldest = schemas.MaxInstant; oldest < math.MaxInt64 {
 		d.oldest = schemas.InstantOfMillis(oldest)
 	}
@@ -191,6 +218,7 @@ func (d *dedup) replay() {
 
 // unmark ends a replay.
 func (d *dedup) unmark() {
+	d.unmarkedOnly = false
 	d.rows.Unmark()
 	for id, row := range d.future.far {
 		row.Old = false

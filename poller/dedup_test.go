@@ -193,3 +193,69 @@ func TestMoreFarRowsThanTheWatermarkKeepsAreReadBack(t *testing.T) {
 		t.Errorf("%d records of %d rows", len(s.topic), maxFarRows+10)
 	}
 }
+
+// A replay sends a table again that is larger than the memory: of a source that catches up, what was
+// published before the replay need not be remembered. In the middle another owner goes on.
+func TestAReplayOfMoreRowsThanFitSendsEachOnceMore(t *testing.T) {
+	s := newShop(t, noon)
+	s.config.CatchesUp = true
+	for id := range int64(100) {
+		s.rows[id] = s.row(id, time.Duration(id-200)*time.Minute, 1)
+	}
+	s.takeOver()
+	s.poll()
+	s.config.Memory = 20 * 8 * 20
+	s.takeOver()
+	s.settles = schemas.InstantOf(noon.Add(-shopOverlap)) // by row
+	to := schemas.MinInstant
+	s.ask(watermark.Request{Kind: watermark.Reset, To: &to})
+	s.poll() // accepts it
+	publish := s.config.Publish
+	s.config.Publish = func(ctx context.Context, tx watermark.Transaction) error {
+		if len(s.topic) > 150 {
+			return errors.New("the broker is away")
+		}
+		return publish(ctx, tx)
+	}
+	s.takeOver()
+	if err := s.work(); err == nil {
+		t.Fatal("the replay was not interrupted")
+	}
+	s.config.Publish = publish
+	for range 2 {
+		s.takeOver()
+		s.poll()
+		s.now = s.now.Add(idleWrite)
+		s.poll()
+	}
+	if s.mark.Replay != nil || len(s.topic) != 200 {
+		t.Errorf("%d records of 100 rows and a replay of them, %+v", len(s.topic), s.mark.Replay)
+	}
+	for _, row := range s.rows {
+		s.wants(row)
+	}
+}
+
+// Of rows that are deleted a replay meets no other version: what is remembered of them gives way to others.
+func TestWhatAReplayDoesNotMeetGivesWay(t *testing.T) {
+	s := openShop(t, 0, func(c *Config) { c.CatchesUp, c.Memory = true, 20*8*20 })
+	s.settles = schemas.InstantOf(noon.Add(-shopOverlap))
+	for id := range int64(20) {
+		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
+	}
+	s.poll()
+	to := schemas.InstantOf(noon.Add(-shopOverlap))
+	s.ask(watermark.Request{Kind: watermark.Reset, To: &to})
+	s.poll() // accepts it
+	for id := range int64(10) {
+		delete(s.rows, id)
+		s.rows[id+100] = s.row(id+100, time.Minute, 1)
+	}
+	s.poll()
+	for _, row := range s.rows {
+		s.wants(row)
+	}
+	if len(s.topic) != 40 {
+		t.Errorf("%d records of 20 rows and 20 of the replay", len(s.topic))
+	}
+}

@@ -336,6 +336,7 @@ func TestWhateverHappensTheTopicConvergesWithoutStaleOrDoubleRecords(t *testing.
 		w.backwards = rapid.IntRange(0, 3).Draw(t, "backwards") == 0
 		futures := rapid.Bool().Draw(t, "rows from the future")
 		w.ordered = rapid.Bool().Draw(t, "ordered")
+		w.config.CatchesUp = w.ordered
 		w.capped()
 		w.takeOver()
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {

@@ -26,6 +26,9 @@ type Config struct {
 	Overlap    time.Duration
 	// Memory bounds, in bytes, what is remembered of rows that a poll may meet again; 0: nothing bounds it.
 	Memory int
+	// CatchesUp: where the source shows an older state of a row after a newer one, it lags, and a pass meets the
+	// newer one again once it has caught up. Otherwise the older state may stand for good.
+	CatchesUp bool
 	// Start bounds every read from below; schemas.MinInstant: none.
 	Start schemas.Instant
 

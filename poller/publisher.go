@@ -43,8 +43,7 @@ type publisher struct {
 
 func newPublisher(cfg *Config, b *board) *publisher {
 	p := &publisher{cfg: cfg, board: b, mark: cfg.Watermark,
-		dedup:    newDedup(cfg.Memory, &cfg.Watermark, cfg.Now),
-		heldBack: newHeldBack(cfg.Overlap), deadLetters: newDeadLetters(cfg),
+		dedup: newDedup(cfg), heldBack: newHeldBack(cfg.Overlap), deadLetters: newDeadLetters(cfg),
 		forgot: cfg.Watermark.Cursor != nil, moved: cfg.Now()}
 	p.show()
 	return p

@@ -144,10 +144,15 @@ func (s *Set) Get(id int64) (Version, bool) {
 }
 
 // Put remembers v for id; false: the cap is reached and id was not there.
-func (s *Set) Put(id int64, v Version) bool {
+func (s *Set) Put(id int64, v Version) bool { return s.put(id, v, s.maxBytes) }
+
+// PutBeyond is Put without the cap.
+func (s *Set) PutBeyond(id int64, v Version) { s.put(id, v, math.MaxInt) }
+
+func (s *Set) put(id int64, v Version, maxBytes int) bool {
 	h := spread(id)
 	sh := &s.shards[h>>56]
-	full := (sh.n+1)*16 > len(sh.entries)*15 && !s.grow(sh) // at most 15 of 16 places are in use
+	full := (sh.n+1)*16 > len(sh.entries)*15 && !s.grow(sh, maxBytes) // at most 15 of 16 places are in use
 	at, found := sh.find(id, h)
 	if full && !found {
 		return false
@@ -161,14 +166,14 @@ func (s *Set) Put(id int64, v Version) bool {
 	return true
 }
 
-// grow makes sh larger, unless the set would then exceed its cap.
-func (s *Set) grow(sh *shard) bool {
+// grow makes sh larger, unless the set would then take more than maxBytes.
+func (s *Set) grow(sh *shard, maxBytes int) bool {
 	size := max(shardMinimum, len(sh.entries)+len(sh.entries)/8+1)
 	if len(sh.entries) < shardSmall {
 		size = max(shardMinimum, 2*len(sh.entries))
 	}
 	more := (size - len(sh.entries)) * entryBytes
-	if s.bytes+more > s.maxBytes {
+	if s.bytes+more > maxBytes {
 		return false
 	}
 	s.bytes += more
@@ -228,22 +233,27 @@ func between(hole, home, at int) bool {
 }
 
 // Evict forgets the rows with an updated_at before settled. Versions keep milliseconds: one in settled's own
-// millisecond stays, or a row a few microseconds after settled would be taken for new. It returns the
-// smallest updated_at of those that stay, math.MaxInt64 if none does.
-func (s *Set) Evict(settled schemas.Instant) (oldestMillis int64) {
+// millisecond stays, or a row a few microseconds after settled would be taken for new.
+func (s *Set) Evict(settled schemas.Instant) {
 	limit := settled.Millis()
-	oldestMillis = math.MaxInt64
+	s.keep(func(v Version) bool { return v.Millis >= limit })
+}
+
+// DropMarked forgets the rows with a mark, and gives their room back.
+func (s *Set) DropMarked() {
+	s.keep(func(v Version) bool { return !v.Marked })
+	s.Shrink()
+}
+
+// keep forgets the rows that wanted is false of.
+func (s *Set) keep(wanted func(Version) bool) {
 	s.n, s.bytes, s.added = 0, 0, 0
 	for i := range s.shards {
 		sh := &s.shards[i]
 		live := 0
 		for j := range sh.entries {
-			if !sh.entries[j].used() {
-				continue
-			}
-			if millis := sh.entries[j].version().Millis; millis >= limit {
+			if e := &sh.entries[j]; e.used() && wanted(e.version()) {
 				live++
-				oldestMillis = min(oldestMillis, millis)
 			}
 		}
 		switch {
@@ -255,12 +265,11 @@ func (s *Set) Evict(settled schemas.Instant) (oldestMillis int64) {
 			if live > 0 {
 				size = min(max(shardMinimum, live*16/15+live/16+2), len(sh.entries)) // never past the cap
 			}
-			sh.rehash(size, func(e *entry) bool { return e.version().Millis >= limit })
+			sh.rehash(size, func(e *entry) bool { return wanted(e.version()) })
 		}
 		s.n += sh.n
 		s.bytes += len(sh.entries) * entryBytes
 	}
-	return oldestMillis
 }
 
 // Shrink gives back what empty tables take. Evict keeps small ones, because they will be filled again; that

@@ -2,6 +2,7 @@ package rowset
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"testing"
 
@@ -19,6 +20,9 @@ func TestASetAnswersLikeAMap(t *testing.T) {
 		for range rapid.IntRange(0, 400).Draw(t, "steps") {
 			id := ids.Draw(t, "id")
 			switch rapid.IntRange(0, 9).Draw(t, "step") {
+			case 4:
+				s.DropMarked()
+				maps.DeleteFunc(model, func(_ int64, v Version) bool { return v.Marked })
 			case 0, 1:
 				s.Remove(id)
 				delete(model, id)

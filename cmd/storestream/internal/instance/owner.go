@@ -186,7 +186,7 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 	return poller.New(poller.Config{
 		Resource: o.resource, Source: o.sources.New(o.resource, o.metrics, o.log, o.status.sourceDoes),
 		SourceName: o.settings.Source, Interval: o.settings.Interval, Overlap: o.settings.Overlap,
-		Memory: o.memory, Start: connect.Start(o.settings),
+		Memory: o.memory, CatchesUp: o.settings.Source == config.Postgres, Start: connect.Start(o.settings),
 		Watermark: session.Watermark(), DeadLetters: session.DeadLetters(),
 		Publish: o.publish(session), MaxRows: session.MaxRows, MaxRecordBytes: session.MaxRecordBytes(),
 		EndOffsets: session.EndOffsets, Changed: requests.Changed,
