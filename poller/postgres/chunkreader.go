@@ -57,17 +57,17 @@ func (r *chunkReader) of(q query) reading {
 	return func(ctx context.Context, k key, hand func(*chunk) error) error { return r.next(ctx, q, k, hand) }
 }
 
-// changes reads the rows that f does not leave out, in the order (updated_at, id), until a place (nil: to the
-// end).
+// changes reads the rows that f, as it is at each chunk, does not leave out, in the order (updated_at, id),
+// until a place (nil: to the end).
 //
 // The fewer rows pass the filter, the further one statement looks for them: too far for the server's patience
 // when an old transaction has ended after millions of changes. A smaller LIMIT is no help then. So once the
 // server cancels such a statement, the next ones end at the place some rows on.
-func (r *chunkReader) changes(f filter, until *key) reading {
+func (r *chunkReader) changes(f *filter, until *key) reading {
 	return func(ctx context.Context, k key, hand func(*chunk) error) error {
 		for {
 			handed := false
-			err := r.near(ctx, f, k, until, func(c *chunk) error { handed = true; return hand(c) })
+			err := r.near(ctx, *f, k, until, func(c *chunk) error { handed = true; return hand(c) })
 			var far *tooFarError
 			switch {
 			case !errors.As(err, &far):

@@ -271,3 +271,27 @@ func TestAPassThatCannotEndSettlesOnceTheTransactionIsOver(t *testing.T) {
 	}
 	r.sameAs(s)
 }
+
+// One statement may give a whole table the same updated_at. Settled stands at it until the last of these rows
+// was read, so all but the first must be final, or as many rows would have to be remembered.
+func TestRowsOfOneInstantAreFinalAsTheyAreRead(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "now() - interval '1 hour'"))
+	r := s.readerOf(postgres.SourceConfig{MaxRows: 100, Overlap: time.Millisecond})
+	r.poll()
+	s.exec(`INSERT INTO orders SELECT i, 1, 'Complete', 1, now(), now() FROM generate_series(2, 1000) i`)
+	toRemember := 0
+	r.before = func(b poller.Batch) error {
+		for i := range b.Rows {
+			if b.Final == nil || !b.Final[i] {
+				toRemember++
+			}
+		}
+		return nil
+	}
+	r.poll()
+	r.sameAs(s)
+	if toRemember > 200 {
+		t.Errorf("%d of 999 rows of one instant are to be remembered", toRemember)
+	}
+}

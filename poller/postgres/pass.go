@@ -34,6 +34,8 @@ type pass struct {
 	firstLoad bool // from is before every row
 	started   schemas.Instant
 	filter    filter
+	// callsFinal: the pass leaves a floor behind which its rows lie, so it may call them final.
+	callsFinal bool
 	// floor is that of the whole pass; nil: it leaves none.
 	floor *watermark.Floor
 
@@ -99,10 +101,20 @@ func (p *pass) begin(old *watermark.Floor, cursor *watermark.Cursor) (why string
 	}
 	if p.table.noFloor != "" {
 		p.filter.low = 0
-	} else if p.horizons.reach(p.xmin) <= p.from && p.floor != nil && p.floor != old {
-		p.filter.final = p.xmin // nothing settles as it is read
+	}
+	p.callsFinal = p.table.noFloor == "" && p.floor != nil && p.floor != old
+	if p.horizons.reach(p.xmin) <= p.from || p.resumed && p.at.instant() <= p.from {
+		p.nothingSettles()
 	}
 	return why
+}
+
+// nothingSettles asks from here on which rows are final, because settled does not follow what is read: a
+// transaction is open, or one has given very many rows the same updated_at.
+func (p *pass) nothingSettles() {
+	if p.callsFinal {
+		p.filter.final = p.xmin
+	}
 }
 
 // look takes the clock.
@@ -221,12 +233,12 @@ func (p *pass) quiesce(ctx context.Context) error {
 func (p *pass) read(ctx context.Context, emit func(poller.Batch) error) error {
 	if p.again != nil {
 		until := keyOf(p.cursor)
-		if err := handOver(ctx, p.chunks.changes(*p.again, &until), p.againFrom, emit, p.batch); err != nil {
+		if err := handOver(ctx, p.chunks.changes(p.again, &until), p.againFrom, emit, p.batch); err != nil {
 			return err
 		}
 		p.again = nil
 	}
-	if err := handOver(ctx, p.chunks.changes(p.filter, nil), p.at, emit, p.batch); err != nil {
+	if err := handOver(ctx, p.chunks.changes(&p.filter, nil), p.at, emit, p.batch); err != nil {
 		return err
 	}
 	if p.readsUndated() {
@@ -256,6 +268,9 @@ func (p *pass) batch(c *chunk) *poller.Batch {
 	if c.bad() {
 		p.bad = cmp.Or(p.bad, c)
 		return nil
+	}
+	if p.again == nil && c.from.at == c.end.at {
+		p.nothingSettles()
 	}
 	p.good += len(c.rows)
 	b := c.batch()
