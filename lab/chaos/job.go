@@ -81,9 +81,9 @@ func (b *job) exec(ctx context.Context, sql string) error {
 	return err
 }
 
-// insert is the SQL for n new rows, stamped when it runs.
-func (b *job) insert(table string, kind, n int) string {
-	from := b.last[kind].Add(int64(n)) - int64(n) + 1
+// insert is the SQL for n new rows of the few, stamped when it runs.
+func (b *job) insert(table string, n int) string {
+	from := b.last[few].Add(int64(n)) - int64(n) + 1
 	return b.put(table, from, from+int64(n)-1)
 }
 
@@ -150,7 +150,7 @@ func (f *forgotten) open(ctx context.Context) (err error) {
 			f.conn = nil
 		}
 	}()
-	write := f.job.insert(f.table, few, 1+rand.IntN(4)) + "; " + f.job.touch(f.table)
+	write := f.job.insert(f.table, 1+rand.IntN(4)) + "; " + f.job.touch(f.table)
 	sql := "SELECT txid_current()"
 	switch f.how {
 	case otherTable:
@@ -159,7 +159,7 @@ func (f *forgotten) open(ctx context.Context) (err error) {
 		sql = write
 	case bySavepoints:
 		sql = "SAVEPOINT a; " + write + "; RELEASE a; SAVEPOINT b; " + f.job.touch(f.table) +
-			"; ROLLBACK TO b; SAVEPOINT c; " + f.job.insert(f.table, few, 2)
+			"; ROLLBACK TO b; SAVEPOINT c; " + f.job.insert(f.table, 2)
 	case isPrepared:
 		f.job.mu.Lock()
 		f.job.prepared++
@@ -206,7 +206,7 @@ func (f *forgotten) end(commit bool) {
 	} else {
 		defer f.conn.Close(ctx)
 		if f.how == idAlone {
-			_, err = f.conn.Exec(ctx, f.job.insert(f.table, few, 3))
+			_, err = f.conn.Exec(ctx, f.job.insert(f.table, 3))
 		}
 		if err == nil {
 			_, err = f.conn.Exec(ctx, last)
@@ -249,5 +249,5 @@ func (b *job) widen(ctx context.Context, n, size int) (ids []int64, shorten func
 // copyTable begins to swap a table: it makes a copy that has some new rows already.
 func (b *job) copyTable(ctx context.Context, table, next string) error {
 	return b.exec(ctx, fmt.Sprintf("CREATE TABLE %[1]s (LIKE %[2]s INCLUDING ALL); "+
-		"GRANT SELECT ON %[1]s TO %[3]s; ", next, table, storefake.ReaderRole)+b.insert(next, few, 3))
+		"GRANT SELECT ON %[1]s TO %[3]s; ", next, table, storefake.ReaderRole)+b.insert(next, 3))
 }
