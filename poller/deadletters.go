@@ -51,20 +51,14 @@ func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) {
 		d.cfg.Metrics.Suppressed(metrics.Seen).Inc()
 		return
 	}
-	key, row, field := d.key(r), r.Row, r.Field
+	key, field := d.key(r), r.Field
 	if _, there := d.held[key]; !there && len(d.held) >= d.most {
 		d.beyond++
 		d.earliestBeyond = min(d.earliestBeyond, r.UpdatedAt)
 		return
 	}
-	d.held[key] = deadLetter{hash: watermark.DeadLetterHash(row), met: d.round}
-	if len(key)+len(row)+len(r.Err)+1024 > d.cfg.MaxRecordBytes { // the letter itself would be too large
-		row = []byte("{}")
-		if r.HasID {
-			row = fmt.Appendf(nil, `{"id":%d}`, r.ID)
-		}
-	}
-	letter := watermark.DeadLetter{Key: key, Row: row, Source: d.cfg.SourceName, Field: field, Err: r.Err}
+	d.held[key] = deadLetter{hash: watermark.DeadLetterHash(r.Row), met: d.round}
+	letter := watermark.DeadLetter{Key: key, Row: r.Row, Source: d.cfg.SourceName, Field: field, Err: r.Err}
 	tx.DeadLetters = append(tx.DeadLetters, letter)
 	if field == "" {
 		field = "row"
@@ -87,12 +81,16 @@ func (d *deadLetters) says() string {
 		"a sweep takes out the letters of rows that are well or deleted", d.most, d.beyond)
 }
 
+// maxLetter is the longest row, in bytes, that becomes a letter's JSON: no topic of ours takes more.
+const maxLetter = 8 << 20
+
 // writeTooLarge puts the dead letter of a row into tx whose record of the given size no broker would take.
 func (d *deadLetters) writeTooLarge(tx *watermark.Transaction, row *schemas.Record, size int) {
 	r := &schemas.Reject{ID: row.ID, HasID: true, UpdatedAt: row.UpdatedAt,
 		Err: fmt.Sprintf("the record takes %d bytes, and at most %d go into the topic (its max.message.bytes, or "+
 			"8 MiB where that is more, less what is around a record)", size, d.cfg.MaxRecordBytes)}
-	if values, err := schemas.NewValueReader(d.cfg.Resource, ""); err == nil {
+	r.Row = fmt.Appendf(nil, `{"id":%d,"bytes":%d,"hash":"%016x"}`, row.ID, size, schemas.Hash(row.Value))
+	if values, err := schemas.NewValueReader(d.cfg.Resource, ""); err == nil && size <= maxLetter {
 		if v, err := values.Read(row.Value); err == nil {
 			r.Row = v.AppendJSON(nil, false)
 		}

@@ -58,3 +58,47 @@ func TestMoreDeadLettersThanAResourceMayHaveHoldIt(t *testing.T) {
 		t.Errorf("letters %v", s.letters)
 	}
 }
+
+// A letter whose row is larger than a record may be is the same one after a restart, and is not written
+// again. Of a row that no topic takes the letter has no more than what tells it from others.
+func TestTheLetterOfALargeRowIsWrittenOnce(t *testing.T) {
+	s := openShop(t, 0, nil)
+	var letters []watermark.DeadLetter
+	s.config.Publish = func(_ context.Context, tx watermark.Transaction) error {
+		letters = append(letters, tx.DeadLetters...)
+		return s.commit(tx)
+	}
+	bad, large := s.row(1, 0, 1), s.row(2, 0, 1)
+	bad.bad, bad.padding, large.padding = true, 5000, maxLetter
+	s.rows[1], s.rows[2] = bad, large
+	for range 3 {
+		s.takeOver()
+		s.poll()
+	}
+	if len(letters) != 2 || len(letters[0].Row) != 5001 || len(letters[1].Row) > 100 {
+		t.Fatalf("%d letters", len(letters))
+	}
+	large.content = 2
+	s.rows[2] = large
+	if s.poll(); len(letters) != 3 {
+		t.Errorf("%d letters after the row has changed", len(letters))
+	}
+}
+
+// What a batch settles to make room in a full memory does not pass a row that has neither record nor letter.
+func TestRoomIsNotMadeByPassingARowWithoutALetter(t *testing.T) {
+	s := newShop(t, noon)
+	s.config.Memory = 3 * 8 * 20
+	for id := range int64(10) {
+		s.rows[id] = s.row(id, time.Duration(id-20)*time.Minute, 1)
+	}
+	bad := s.rows[0]
+	bad.bad = true
+	s.rows[0] = bad
+	s.takeOver()
+	s.poller.publisher.deadLetters.most = 0
+	_ = s.work() // holds: settled cannot move
+	if s.mark.Settled > bad.updatedAt {
+		t.Errorf("settled is %s, behind row 0 of %s", s.mark.Settled, bad.updatedAt)
+	}
+}

@@ -135,17 +135,22 @@ func (p *publisher) settlesPast(b *Batch, i int) bool {
 			return false
 		}
 	}
-	if min(b.Settled, p.heldBack.earliest()).Millis() <= row.UpdatedAt.Millis() || !p.settleBefore(b, i+1) {
+	if p.reaches(b).Millis() <= row.UpdatedAt.Millis() || !p.settleBefore(b, i+1) {
 		return false
 	}
 	p.dedup.forget(row.ID)
 	return true
 }
 
+// reaches is how far b lets settled move: it stays before every row that a later pass is to meet again.
+func (p *publisher) reaches(b *Batch) schemas.Instant {
+	return min(b.Settled, p.heldBack.earliest(), p.deadLetters.earliestBeyond)
+}
+
 // settleBefore moves settled as far as b lets it without the rows of b from the i-th on. It says whether it
 // did.
 func (p *publisher) settleBefore(b *Batch, i int) bool {
-	settled := min(b.Settled, p.heldBack.earliest())
+	settled := p.reaches(b)
 	for _, row := range b.Rows[i:] {
 		settled = min(settled, row.UpdatedAt)
 	}
@@ -279,7 +284,7 @@ func (p *publisher) delete(tx *watermark.Transaction, id int64) {
 // advance moves the watermark by what b says. Settled and the cursor stay behind every row that is held
 // back: a successor does not know of that row, and has to meet it again.
 func (p *publisher) advance(b *Batch) {
-	settled := min(b.Settled, p.heldBack.earliest(), p.deadLetters.earliestBeyond)
+	settled := p.reaches(b)
 	if settled > p.mark.Settled {
 		p.mark.Settled, p.moved = settled, p.cfg.Now()
 	}

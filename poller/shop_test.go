@@ -94,7 +94,8 @@ func rowOf(r schemas.Record) row {
 }
 
 func (r row) reject() schemas.Reject {
-	reject := schemas.Reject{ID: r.id, HasID: true, UpdatedAt: r.updatedAt, Row: fmt.Append(nil, r.content)}
+	reject := schemas.Reject{ID: r.id, HasID: true, UpdatedAt: r.updatedAt,
+		Row: fmt.Appendf(nil, "%d%*s", r.content, r.padding, "")}
 	if r.nameless {
 		reject.ID, reject.HasID = 0, false
 	}

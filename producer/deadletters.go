@@ -29,10 +29,16 @@ func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[stri
 	if err != nil {
 		return nil, err
 	}
+	const most = watermark.MaxDeadLetters
 	found := newNewest(hashOfDeadLetter)
 	err = readLog(ctx, c, c.DeadLetters(), spans, func(r *kgo.Record) error {
-		if strings.HasPrefix(string(r.Key), resource+"/") {
-			found.add(r)
+		if !strings.HasPrefix(string(r.Key), resource+"/") {
+			return nil
+		}
+		if found.add(r); len(found.byKey) > 2*most {
+			if found.forgetTombstones(); len(found.byKey) > most+most/2 {
+				return tooManyLetters(c, resource, len(found.byKey))
+			}
 		}
 		return nil
 	})
@@ -43,13 +49,17 @@ func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[stri
 	for key, record := range found.all() {
 		hashes[key] = record.kept
 	}
-	if n := len(hashes); n > watermark.MaxDeadLetters {
-		return nil, &RefusedError{Topic: c.DeadLetters(), Setting: "the number of letters of " + resource,
-			Found: strconv.Itoa(n), Expected: fmt.Sprintf("at most %d", watermark.MaxDeadLetters),
-			Do: "mend what makes so many rows unfit to be published, and delete the topic: what still cannot be " +
-				"published gets its letter again with the next sweep"}
+	if n := len(hashes); n > most {
+		return nil, tooManyLetters(c, resource, n)
 	}
 	return hashes, nil
+}
+
+func tooManyLetters(c *Cluster, resource string, n int) error {
+	return &RefusedError{Topic: c.DeadLetters(), Setting: "the number of letters of " + resource,
+		Found: strconv.Itoa(n), Expected: fmt.Sprintf("at most %d", watermark.MaxDeadLetters),
+		Do: "mend what makes so many rows unfit to be published, and delete the topic: what still cannot be " +
+			"published gets its letter again with the next sweep"}
 }
 
 func hashOfDeadLetter(record *kgo.Record) uint64 {

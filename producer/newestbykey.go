@@ -47,6 +47,12 @@ func (n newest[T]) add(r *kgo.Record) {
 	n.byKey[string(r.Key)] = found
 }
 
+// forgetTombstones makes room. Only a key that is found in two partitions may then be shown as it was before
+// its tombstone.
+func (n newest[T]) forgetTombstones() {
+	maps.DeleteFunc(n.byKey, func(_ string, r newestRecord[T]) bool { return r.tombstone })
+}
+
 // all is the newest record of each key, without those of which the newest is a tombstone.
 func (n newest[T]) all() iter.Seq2[string, newestRecord[T]] {
 	return func(yield func(string, newestRecord[T]) bool) {
@@ -119,7 +125,7 @@ func (f *follower[T]) shrunk(spans []span) bool {
 
 func (f *follower[T]) add(r *kgo.Record) {
 	if _, known := f.newest.byKey[string(r.Key)]; !known && len(f.newest.byKey) >= maxFollowed {
-		maps.DeleteFunc(f.newest.byKey, func(_ string, n newestRecord[T]) bool { return n.tombstone })
+		f.newest.forgetTombstones()
 		if len(f.newest.byKey) >= maxFollowed {
 			return
 		}

@@ -350,3 +350,24 @@ func TestMoreDeadLettersThanAnOwnerKeepsAreRefused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// What is taken out of the dead letters counts as nothing, however much of it the topic still has.
+func TestLettersThatAreTakenOutTakeNoRoom(t *testing.T) {
+	s := plainStage(t)
+	session := s.take(s.cluster("a", nil))
+	for n := range 5 {
+		tx := next(session)
+		for id := range watermark.MaxDeadLetters / 2 {
+			letter := watermark.DeadLetter{Key: fmt.Sprintf("orders/%d", n*watermark.MaxDeadLetters+id)}
+			if id == 0 {
+				letter.Row = []byte("{}")
+			}
+			tx.DeadLetters = append(tx.DeadLetters, letter)
+		}
+		s.commit(session, tx)
+	}
+	session.Close()
+	if n := len(s.take(s.cluster("b", nil)).DeadLetters()); n != 5 {
+		t.Errorf("%d letters, expected 5", n)
+	}
+}
