@@ -268,7 +268,7 @@ func TestOneMistakeOfEachRule(t *testing.T) {
 		{"schemas.dir=" + missing, "schemas.dir", "folder"},
 		{"resources.products.interval=99ms", "resources.products.interval", "100ms or more"},
 		{"poll.memory=64", "poll.memory", "with its unit, such as 64MiB"},
-		{"poll.memory=512KiB", "poll.memory", "2MiB to"},
+		{"poll.memory=512KiB", "poll.memory", "1MiB to"},
 		{"sweep.interval=1s", "sweep.interval", "1m or more"},
 		{"http.listen=8080", "http.listen", "host:port"},
 		{"log.format=xml", "log.format", "json or console"},

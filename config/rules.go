@@ -25,7 +25,7 @@ const (
 	minSweep       = time.Minute
 	minSweepMemory = 16 * MiB
 	maxSweepMemory = 1024 * GiB
-	minPollMemory  = 2 * MiB // two windows of the past over REST, of 32 pages each, and some
+	minPollMemory  = MiB
 	maxPollMemory  = 1024 * GiB
 	maxTopicPrefix = 200 // a topic's name has at most 249 characters
 )
@@ -48,7 +48,7 @@ func checkRules(c *Config, m *mistakes) {
 			"expected a folder of .avsc files, or nothing for the built-in schemas")
 	}
 	m.require("poll.memory", c.Poll.Memory >= minPollMemory && c.Poll.Memory <= maxPollMemory,
-		"expected 2MiB to 1024GiB: it is taken by each resource, 24 bytes a row that it has to remember")
+		"expected 1MiB to 1024GiB: it is taken by each resource, 24 bytes a row that it has to remember")
 	m.require("sweep.interval", c.Sweep.Interval == 0 || c.Sweep.Interval >= minSweep,
 		"expected 1m or more, or 0s to sweep only on request")
 	m.oneOf("sweep.deletes", c.Sweep.Deletes, Report, Tombstone)

@@ -11,7 +11,8 @@ import (
 	"github.com/storestream/storestream/internal/storefake"
 )
 
-// little is the least poll.memory; it holds fewer rows than manyOrders has orders.
+// little is a poll.memory with which a first load over REST goes through. It holds fewer rows than manyOrders
+// has orders.
 const (
 	little = "\npoll: {memory: 2MiB}\n"
 	many   = 100_000
