@@ -259,3 +259,47 @@ func TestWhatAReplayDoesNotMeetGivesWay(t *testing.T) {
 		t.Errorf("%d records of 20 rows and 20 of the replay", len(s.topic))
 	}
 }
+
+// In a replay what was published before it still tells an older state that a lagging source shows, also what
+// settled had passed long ago.
+func TestAReplayDoesNotPublishAnOlderStateOfWhatSettledHadPassed(t *testing.T) {
+	s := newShop(t, noon)
+	s.rows[1] = s.row(1, -30*time.Minute, 2)
+	s.takeOver()
+	s.poll()
+	to := schemas.InstantOf(noon.Add(-time.Hour))
+	s.ask(watermark.Request{Kind: watermark.Reset, To: &to})
+	s.poll() // accepts it
+	newest := s.rows[1]
+	s.rows[1] = s.row(1, -40*time.Minute, 1)
+	if s.poll(); len(s.topic) != 1 {
+		t.Errorf("an older state was published: %+v", s.topic[1].row)
+	}
+	s.rows[1] = newest
+	s.poll()
+	s.wants(newest)
+}
+
+// While a row is held back the floor stands still. So a pass that has forgotten final rows behind its cursor
+// keeps the cursor when it ends, or they would be met again.
+func TestAPassThatHasForgottenRowsAndHoldsOneBackKeepsItsCursor(t *testing.T) {
+	s := openShop(t, 0, nil)
+	p, from := s.poller.publisher, schemas.MinInstant
+	publish := func(b Batch) {
+		t.Helper()
+		b.Settled = schemas.MinInstant
+		if err := p.publish(context.Background(), b, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known, final := s.row(1, time.Minute, 2), s.row(2, time.Minute, 1)
+	publish(Batch{Rows: []schemas.Record{known.record()}})
+	cursor := &watermark.Cursor{UpdatedAt: final.updatedAt, ID: 2}
+	publish(Batch{Rows: []schemas.Record{final.record()}, Final: []bool{true}, Cursor: cursor})
+	older := s.row(1, 0, 1)
+	publish(Batch{Rows: []schemas.Record{older.record()},
+		Done: &Done{Started: s.now, Complete: true, Floor: &watermark.Floor{Snapshot: "9:9:"}}})
+	if p.mark.Floor != nil || p.mark.Cursor != cursor {
+		t.Errorf("the next pass begins at cursor %+v with floor %+v", p.mark.Cursor, p.mark.Floor)
+	}
+}
