@@ -35,7 +35,7 @@ func backup(ctx context.Context, p, standby *Postgres) error {
 	if _, err := conn.Exec(ctx, begin); err != nil {
 		return err
 	}
-	if err := copyCluster(p.data(), standby.data(), p.as); err != nil {
+	if err := copyCluster(p.data(), standby.data(), p.as, notCopied); err != nil {
 		return err
 	}
 	var label string
@@ -66,8 +66,9 @@ func slotName(folder string) string {
 var notCopied = []string{"postmaster.pid", "postmaster.opts", "pg_wal", "pg_replslot", "pg_dynshmem",
 	"pg_stat_tmp", "pg_subtrans"}
 
-// copyCluster copies a cluster's files. Those that vanish meanwhile (temporary tables) are not missed.
-func copyCluster(from, to string, as *account) error {
+// copyCluster copies a cluster's files but for some. Those that vanish meanwhile (temporary tables) are not
+// missed.
+func copyCluster(from, to string, as *account, without []string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -80,7 +81,7 @@ func copyCluster(from, to string, as *account) error {
 			return err
 		}
 		copied := filepath.Join(to, name)
-		private := slices.Contains(notCopied, name)
+		private := slices.Contains(without, name)
 		if entry.IsDir() {
 			err := errors.Join(os.Mkdir(copied, 0o700), as.own(copied))
 			if err == nil && private {

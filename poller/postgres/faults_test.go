@@ -61,7 +61,7 @@ func TestALoadGoesOnAfterTheDatabaseOrThePoolerWasRestarted(t *testing.T) {
 				return nil
 			}
 			r.poll()
-			s.admin = dial(t, s.name)
+			s.admin = s.writer()
 			r.sameAs(s)
 		})
 	}

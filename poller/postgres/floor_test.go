@@ -144,7 +144,7 @@ func TestASearchThatTakesTooLongGoesOnInSteps(t *testing.T) {
 	s.exec(put(5, "(SELECT updated_at + interval '1 s' FROM orders WHERE id = 5)"))
 	s.exec(put(999_999, "(SELECT updated_at FROM orders WHERE id = 999999)"))
 	s.exec(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET statement_timeout = '50ms'", role, s.name))
-	direct := openReader(t, server.DSN(role, password, s.name), postgres.SourceConfig{Overlap: 48 * time.Hour})
+	direct := s.direct(postgres.SourceConfig{Overlap: 48 * time.Hour})
 	direct.settled, direct.floor, direct.rows = r.settled, r.floor, r.rows
 	if err := direct.read(poller.Request{Kind: poller.Pass}); err != nil {
 		t.Fatal(err)

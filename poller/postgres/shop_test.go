@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -109,27 +110,48 @@ func startStandby(t *testing.T) *servers.Postgres {
 
 // shop is a database of one test, with the table orders.
 type shop struct {
-	t     *testing.T
-	name  string
-	admin *pgx.Conn
+	t      *testing.T
+	server *servers.Postgres
+	name   string
+	admin  *pgx.Conn
 }
 
 var shops atomic.Int32
 
-func openShop(t *testing.T, ddl string) *shop {
+func openShop(t *testing.T, ddl string) *shop { t.Helper(); return openShopIn(t, server, ddl) }
+
+func openShopIn(t *testing.T, in *servers.Postgres, ddl string) *shop {
 	t.Helper()
-	s := &shop{t: t, name: fmt.Sprintf("shop_%d", shops.Add(1))}
-	root := dial(t, "postgres")
+	s := &shop{t: t, server: in, name: fmt.Sprintf("shop_%d", shops.Add(1))}
+	root := dialDSN(t, in.AdminDSN("postgres"))
 	run(t, root, "CREATE DATABASE "+s.name)
-	s.admin = dial(t, s.name)
+	s.admin = s.writer()
 	s.exec(ddl)
 	s.exec("GRANT SELECT ON orders TO " + role)
 	return s
 }
 
-func dial(t *testing.T, database string) *pgx.Conn {
+// openShopAlone is a shop in a cluster of its own, which a test may stop and put back.
+func openShopAlone(t *testing.T, settings map[string]string) *shop {
 	t.Helper()
-	return dialDSN(t, server.AdminDSN(database))
+	own := servers.PostgresForTest(t, servers.PostgresConfig{Settings: settings})
+	run(t, dialDSN(t, own.AdminDSN("postgres")), fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", role, password))
+	return openShopIn(t, own, ordersTable)
+}
+
+// whileDown shuts the server down, does something to it, and starts it again.
+func (s *shop) whileDown(do func() error) {
+	s.t.Helper()
+	if err := s.server.Shutdown(); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := do(); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.server.Start(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	s.admin = s.writer()
 }
 
 func run(t *testing.T, conn *pgx.Conn, sql string) {
@@ -142,7 +164,13 @@ func run(t *testing.T, conn *pgx.Conn, sql string) {
 func (s *shop) exec(sql string) { s.t.Helper(); run(s.t, s.admin, sql) }
 
 // writer is another connection, for a transaction of its own.
-func (s *shop) writer() *pgx.Conn { s.t.Helper(); return dial(s.t, s.name) }
+func (s *shop) writer() *pgx.Conn { s.t.Helper(); return dialDSN(s.t, s.server.AdminDSN(s.name)) }
+
+// direct is a reader past the pooler.
+func (s *shop) direct(c postgres.SourceConfig) *reader {
+	s.t.Helper()
+	return openReader(s.t, s.server.DSN(role, password, s.name), c)
+}
 
 // put is an upsert of order id, stamped at the expression.
 func put(id int, stamp string) string {
