@@ -109,7 +109,7 @@ func TestNothingIsWrongWhereAllIsWellAndNothingIsChanged(t *testing.T) {
 		"orders, order_items over postgres; products, users, shipments over rest")
 	says(t, found, OK, "service", "products")
 	says(t, found, OK, "database", "pooler", "a pooler in transaction mode")
-	says(t, found, OK, "database", "orders")
+	says(t, found, OK, "database", "orders", "rows of the overlap", "at an interval of 1s")
 	says(t, found, OK, "kafka", "store.orders", "is not there yet, and `run` can create it with 2 partitions")
 	says(t, found, OK, "kafka", "store.requests", "can create it with 1 partition")
 	says(t, found, Note, "kafka", "store.users",
@@ -186,6 +186,22 @@ func withService(t *testing.T, change func(*storefake.Config)) *stage.Stage {
 	s := stage.New(t)
 	s.Serve(change)
 	return s
+}
+
+// The view takes a second, so the time it takes is the server's and above a quarter of the interval.
+func TestAnOverlapThatTakesMoreThanAQuarterOfTheIntervalIsAWarning(t *testing.T) {
+	s := withDatabase(t, nil)
+	s.exec(t, "UPDATE orders SET updated_at = now() WHERE id = (SELECT min(id) FROM orders)")
+	s.exec(t, "ALTER TABLE orders RENAME TO base; CREATE VIEW orders AS SELECT base.* FROM base, "+
+		"(SELECT pg_sleep(1)) AS slow; GRANT SELECT ON orders TO "+storefake.ReaderRole)
+	found := passing(t, s.Stage, "resources.orders.interval=3s")
+	says(t, found, Warning, "database", "orders", "a poll looks through", "at an interval of 3s",
+		"shorten the overlap")
+	says(t, found, Note, "database", "orders", "each poll reads all rows of the overlap", "it is a view")
+	says(t, found, OK, "database", "order_items", "a poll looks through")
+	// The same second is little in a minute.
+	says(t, passing(t, s.Stage, "resources.orders.interval=1m"), OK, "database", "orders",
+		"a poll looks through")
 }
 
 func TestWhatIsWrongWithTheServiceIsNamed(t *testing.T) {
