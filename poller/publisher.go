@@ -58,11 +58,8 @@ func (e *writeError) Unwrap() error { return e.error }
 func (p *publisher) nextPass() Request {
 	p.heldBack.newPass()
 	p.deadLetters.newPass()
-	kind := Pass
-	if p.cfg.Eager || p.mark.Replay != nil || p.passes == 0 {
-		kind = CompletePass
-	}
-	return Request{Kind: kind, From: max(p.mark.Settled, p.cfg.Start), Cursor: p.mark.Cursor,
+	complete := p.cfg.Eager || p.mark.Replay != nil || p.passes == 0
+	return Request{Kind: Pass, From: max(p.mark.Settled, p.cfg.Start), Complete: complete, Cursor: p.mark.Cursor,
 		Floor: p.mark.Floor, Started: schemas.InstantOf(p.cfg.Now())}
 }
 

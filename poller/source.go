@@ -33,11 +33,8 @@ type Source interface {
 type Kind int
 
 const (
-	// Pass reads what may have changed: every row with updated_at at or after From. It may be cheap (see
-	// Done.Complete).
+	// Pass reads what may have changed: every row with updated_at at or after From.
 	Pass Kind = iota
-	// CompletePass is a Pass that must reach back to From.
-	CompletePass
 	// Full reads every row with one of IDs that was created or updated at or after From, along a dimension that
 	// never changes (Postgres: id, in this order; REST: created_*). It settles nothing. Rows without a usable
 	// updated_at are in it.
@@ -53,6 +50,8 @@ type Request struct {
 	From schemas.Instant
 	// Cursor is where a Pass that was cut short goes on (as a batch of that pass said); nil: at From.
 	Cursor *watermark.Cursor
+	// Complete, of a pass: a cheap one, with which REST has met every change since the one before, will not do.
+	Complete bool
 	// Floor, of a pass, says what need not be read again (as Done said of the pass before); nil: everything
 	// does.
 	Floor *watermark.Floor
@@ -93,8 +92,8 @@ type Done struct {
 	// Started is when the pass began (Request.Started, or Cursor.Started where it went on from a cursor).
 	Started schemas.Instant
 	// Complete, of a pass: it read from Request.From to the end and met everything that was visible when it
-	// began, so as_of becomes Started. A cheap pass reached back only far enough to have met every change since
-	// the pass before it, and counts for lag alone. Of a Full: it met every row. Of a Lookup: it looked for
+	// began, so as_of becomes Started. A cheap pass over REST met every change since the pass before it, and
+	// counts for lag alone. Of a Full: it met every row. Of a Lookup: it looked for
 	// every suspect, also for those of which no day is known.
 	Complete bool
 	// Floor, of a pass, says what it and those before it have met: for the next Request. nil: the source has no

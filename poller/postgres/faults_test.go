@@ -197,7 +197,7 @@ func TestWhatOnlyAPersonCanFixHoldsAndSaysWhatToDo(t *testing.T) {
 				r.poll()
 				s.exec(c.change)
 			}
-			err := r.read(poller.Request{Kind: poller.CompletePass})
+			err := r.read(poller.Request{})
 			var hold *poller.HoldError
 			if !errors.As(err, &hold) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("read: %v\nexpected a HoldError with %q", err, c.want)

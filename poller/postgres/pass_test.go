@@ -131,7 +131,7 @@ func TestSixtyClientsReadThroughATransactionPooler(t *testing.T) {
 		r := s.readerOf(postgres.SourceConfig{MaxRows: 100})
 		wg.Go(func() {
 			for range 5 {
-				if err := r.read(poller.Request{Kind: poller.CompletePass}); err != nil {
+				if err := r.read(poller.Request{}); err != nil {
 					t.Errorf("read: %v", err)
 				}
 				if err := r.read(poller.Request{Kind: poller.Full, From: schemas.MinInstant}); err != nil {

@@ -85,7 +85,7 @@ func (r *reader) read(q poller.Request) error {
 }
 
 func (r *reader) readOnce(q poller.Request) error {
-	if q.Kind == poller.Pass || q.Kind == poller.CompletePass {
+	if q.Kind == poller.Pass {
 		q.From, q.Cursor, q.Floor = r.settled, r.cursor, r.floor
 	}
 	q.Started = schemas.InstantOf(time.Now())
@@ -101,7 +101,7 @@ func (r *reader) readOnce(q poller.Request) error {
 }
 
 func (r *reader) take(b poller.Batch, q poller.Request) error {
-	pass := q.Kind == poller.Pass || q.Kind == poller.CompletePass
+	pass := q.Kind == poller.Pass
 	for _, row := range b.Rows {
 		old, ok := r.rows[row.ID]
 		if met := ok && old.UpdatedAt == row.UpdatedAt; pass && !met && row.UpdatedAt < r.settled {

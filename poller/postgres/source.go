@@ -91,7 +91,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Ba
 		read = s.lookup
 	}
 	err := read(ctx, r, emit)
-	if again := r.Kind == poller.Pass || r.Kind == poller.CompletePass; again && errors.Is(err, errRewound) {
+	if r.Kind == poller.Pass && errors.Is(err, errRewound) {
 		s.log.Warn("begin the pass again", zap.Error(err))
 		s.forgetTransactions()
 		err = read(ctx, r, emit)

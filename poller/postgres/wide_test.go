@@ -131,12 +131,12 @@ func TestARowThatIsTooLongIsCutInTheDatabase(t *testing.T) {
 				!json.Valid(x.Row) || len(x.Row) > 1000 || !strings.Contains(string(x.Row), "left out)") {
 				t.Errorf("%+v %.1000s", x.Err, x.Row)
 			}
-			for _, kind := range []poller.Kind{poller.Full, poller.Lookup, poller.CompletePass} {
+			for _, kind := range []poller.Kind{poller.Full, poller.Lookup, poller.Pass} {
 				clear(r.rejects)
 				if err := r.read(poller.Request{Kind: kind, Suspects: []poller.Suspect{{ID: 20}}}); err != nil {
 					t.Fatal(err)
 				}
-				if kind != poller.CompletePass && len(r.rejects) != 1 {
+				if kind != poller.Pass && len(r.rejects) != 1 {
 					t.Errorf("a read of kind %v rejects %d", kind, len(r.rejects))
 				}
 			}

@@ -104,12 +104,12 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	return nil
 }
 
-// manner chooses how to read the open window. Only a Pass may be anything but whole, and only when there is
-// nothing to close, a whole read is not long ago, and one page would not do.
+// manner chooses how to read the open window. Anything but whole is enough only where the pass need not be
+// complete, there is nothing to close, a whole read is not long ago, and one page would not do.
 func (s *Source) manner(c *closing, from, last, open day) manner {
 	m := &s.open
 	switch {
-	case c.rd.req.Kind != poller.Pass || !m.known || !m.paged || m.from != open || c.anything(from, last):
+	case c.rd.req.Complete || !m.known || !m.paged || m.from != open || c.anything(from, last):
 		return wholly
 	case s.clock.Now().Sub(m.began) >= max(wholeEvery, 10*m.took):
 		return wholly

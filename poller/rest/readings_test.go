@@ -24,10 +24,11 @@ type follower struct {
 	rows    map[int64]schemas.Record
 }
 
-func (f *follower) poll(t *testing.T, kind poller.Kind) (complete bool, err error) {
+func (f *follower) poll(t *testing.T, whole bool) (complete bool, err error) {
 	t.Helper()
 	from := f.settled
-	request := poller.Request{Kind: kind, From: from, Started: schemas.InstantOf(time.Now())}
+	request := poller.Request{Kind: poller.Pass, Complete: whole, From: from,
+		Started: schemas.InstantOf(time.Now())}
 	err = f.src.Read(t.Context(), request, func(b poller.Batch) error {
 		for _, row := range b.Rows {
 			if row.UpdatedAt >= from {
@@ -116,7 +117,7 @@ func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int) 
 		t.Fatal(err)
 	}
 	for i := range 10 {
-		if _, err := f.poll(t, poller.Kind(i%2)); err != nil {
+		if _, err := f.poll(t, i%2 == 1); err != nil {
 			t.Logf("poll %d: %v", i, err)
 		}
 		fake.Clock().Advance(5 * time.Hour)
@@ -132,7 +133,7 @@ func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int) 
 	for i := 0; i < 3 && !complete; i++ {
 		clear(f.src.days.held)
 		f.src.open.nextRepeatedRead = time.Time{}
-		if complete, err = f.poll(t, poller.CompletePass); err != nil {
+		if complete, err = f.poll(t, true); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -236,7 +236,7 @@ func at(text string) time.Time {
 func clockAt(text string) func() time.Time { t := at(text); return func() time.Time { return t } }
 
 func pass(from schemas.Instant) poller.Request {
-	return poller.Request{Kind: poller.CompletePass, From: from, Started: schemas.InstantOf(time.Now())}
+	return poller.Request{Kind: poller.Pass, Complete: true, From: from, Started: schemas.InstantOf(time.Now())}
 }
 
 // has fails the test unless exactly the service's products were read.

@@ -85,7 +85,7 @@ func (s *Source) forget() {
 
 // Read implements poller.Source.
 func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
-	if r.Kind == poller.Pass || r.Kind == poller.CompletePass {
+	if r.Kind == poller.Pass {
 		if r.From < s.from { // a replay: all from there on is to be read again
 			s.forget()
 		}
