@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// ErrNoResetWAL says that the PostgreSQL of this machine comes without pg_resetwal, as the one that is fetched
-// does.
+// ErrNoResetWAL says that the PostgreSQL of this machine comes without pg_resetwal, as the one that is
+// fetched does.
 var ErrNoResetWAL = errors.New("no pg_resetwal beside the programs of PostgreSQL")
 
 // ResetWAL runs pg_resetwal with these arguments on the cluster of a server that was shut down.

@@ -137,8 +137,8 @@ func TestAPreparedTransactionThatOutlivesARestartIsRead(t *testing.T) {
 	}
 }
 
-// On a subscriber the apply worker writes, under ids of its own, what was committed elsewhere. So from a stamp
-// to its first write there it takes as long as the whole transaction, and the way.
+// On a subscriber the apply worker writes, under ids of its own, what was committed elsewhere. So from a
+// stamp to its first write there it takes as long as the whole transaction, and the way.
 func TestASubscriberOfLogicalReplicationIsReadWithAnOverlapAsLongAsTransactions(t *testing.T) {
 	t.Parallel()
 	from := openShopAlone(t, map[string]string{"wal_level": "logical"})

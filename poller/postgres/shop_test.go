@@ -135,7 +135,8 @@ func openShopIn(t *testing.T, in *servers.Postgres, ddl string) *shop {
 func openShopAlone(t *testing.T, settings map[string]string) *shop {
 	t.Helper()
 	own := servers.PostgresForTest(t, servers.PostgresConfig{Settings: settings})
-	run(t, dialDSN(t, own.AdminDSN("postgres")), fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", role, password))
+	root := dialDSN(t, own.AdminDSN("postgres"))
+	run(t, root, fmt.Sprintf("CREATE ROLE %s LOGIN PASSWORD '%s'", role, password))
 	return openShopIn(t, own, ordersTable)
 }
 
