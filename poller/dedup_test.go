@@ -296,6 +296,9 @@ func TestAPassThatHasForgottenRowsAndHoldsOneBackKeepsItsCursor(t *testing.T) {
 	publish(Batch{Rows: []schemas.Record{known.record()}})
 	cursor := &watermark.Cursor{UpdatedAt: final.updatedAt, ID: 2}
 	publish(Batch{Rows: []schemas.Record{final.record()}, Final: []bool{true}, Cursor: cursor})
+	if _, known := p.dedup.rows.Get(2); known {
+		t.Error("a final row behind the cursor is remembered")
+	}
 	older := s.row(1, 0, 1)
 	publish(Batch{Rows: []schemas.Record{older.record()},
 		Done: &Done{Started: s.now, Complete: true, Floor: &watermark.Floor{Snapshot: "9:9:"}}})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/storestream/storestream/internal/watermark"
 )
@@ -56,7 +57,7 @@ func TestRowsBeyondThoseHeldBackAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
 	back := make(map[int64]row, rows)
 	for id := range int64(rows) {
 		s.rows[id] = s.row(id, 0, 1)
-		back[id] = s.row(id, -shopOverlap/2, 2)
+		back[id] = s.row(id, -shopOverlap/2-time.Duration(id)*time.Millisecond, 2)
 	}
 	s.takeOver()
 	s.poll()
@@ -69,7 +70,7 @@ func TestRowsBeyondThoseHeldBackAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
 		}
 	}
 	for n := 0; len(s.topic) < 2*rows; n++ {
-		if s.mark.Settled > back[0].updatedAt {
+		if s.mark.Settled > back[rows-1].updatedAt {
 			t.Fatalf("settled is %s, and %d of %d rows are stale", s.mark.Settled, 2*rows-len(s.topic), rows)
 		}
 		s.now = s.now.Add(shopOverlap / 2)
