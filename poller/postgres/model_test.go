@@ -21,7 +21,18 @@ type world struct {
 	completed uint64 // the largest id of a transaction that is over
 	open      map[uint64]*transaction
 	rows      map[int64]version // committed
+	replayed  []replayed        // what a standby may show, the oldest first
+	ended     uint64            // transactions, so far
 }
+
+// replayed is what a standby shows that has replayed the log until some transaction ended.
+type replayed struct {
+	clock clock
+	rows  map[int64]version
+}
+
+// mostReplayed is by how many ends a standby may lag, but one.
+const mostReplayed = 4
 
 type transaction struct {
 	started schemas.Instant // what now() says in it
@@ -100,25 +111,39 @@ func (w *world) end(id uint64, commit bool) {
 	if commit {
 		maps.Copy(w.rows, tx.writes)
 	}
+	w.ended++
+	at := replayed{w.clock(), maps.Clone(w.rows)}
+	at.clock.standby, at.clock.running, at.clock.position = true, nil, w.ended
+	w.replayed = append(w.replayed[max(0, len(w.replayed)+1-mostReplayed):], at)
 }
 
-// snapshot is a transaction's first statement: the clock stands since BEGIN, and things go on before the next
-// id is read. A standby does not list what runs.
-func (w *world) snapshot(standby bool) (*clock, map[int64]version) {
-	c := &clock{time: w.now, known: true, standby: standby, relation: modelTable}
-	w.stir("between BEGIN and the snapshot")
+// clock is the clock of a primary's transaction in which nothing happens.
+func (w *world) clock() clock {
+	c := clock{time: w.now, known: true, relation: modelTable, next: w.next}
 	c.xmax, c.running = w.completed+1, map[uint64]struct{}{}
 	c.xmin = c.xmax
 	for id := range w.open {
 		c.xmin = min(c.xmin, id)
-		if id < c.xmax && !standby {
+		if id < c.xmax {
 			c.running[id] = struct{}{}
 		}
 	}
-	seen := maps.Clone(w.rows)
+	return c
+}
+
+// snapshot is a transaction's first statement: the clock stands since BEGIN, and things go on before the next
+// id is read. A standby does not list what runs, and may lag.
+func (w *world) snapshot(standby bool) (*clock, map[int64]version) {
+	if standby && len(w.replayed) > 0 {
+		at := rapid.SampledFrom(w.replayed).Draw(w.t, "replayed")
+		return &at.clock, maps.Clone(at.rows)
+	}
+	began := w.now
+	w.stir("between BEGIN and the snapshot")
+	c, seen := w.clock(), maps.Clone(w.rows)
 	w.stir("between the snapshot and age()")
-	c.next = w.next
-	return c, seen
+	c.time, c.next = began, w.next
+	return &c, seen
 }
 
 const modelTable = 16_385
@@ -134,6 +159,9 @@ type model struct {
 	topic   map[int64]version
 	// What a Source holds.
 	horizons horizons
+	lineage  lineage
+	// alone: there is no standby.
+	alone bool
 	// final was said of these versions.
 	final map[place]bool
 }
@@ -153,14 +181,18 @@ func (f *filter) isFinal(v version, next uint64) bool {
 
 // poll is a pass. It may end at any batch: what was committed by then is all that the next one knows.
 func (m *model) poll(t *rapid.T) (complete bool) {
-	standby := func() bool { return rapid.IntRange(0, 9).Draw(t, "standby") == 0 }
-	c, visible := m.w.snapshot(standby())
+	c, visible := m.snapshot()
 	p := &pass{horizons: &m.horizons, table: &table{oid: modelTable}, clock: c,
 		identity: identity{table: modelTable, system: "7/5", timeline: 1},
 		from:     m.settled, at: keyAt(m.settled)}
 	cursor := m.cursor
 	if cursor != nil && !p.follows(cursor) {
-		t.Fatalf("a cursor of this database is not trusted: %+v", cursor)
+		if !c.standby {
+			t.Fatalf("a cursor of this database is not trusted: %+v", cursor)
+		}
+		m.cursor, m.floor = nil, nil // ErrFloorLost
+		clear(m.final)
+		return false
 	}
 	if cursor != nil && len(m.horizons.noted) == 0 && cursor.HorizonNext > 0 {
 		p.horizons.note(horizon{time: cursor.HorizonTime, next: cursor.HorizonNext})
@@ -174,9 +206,12 @@ func (m *model) poll(t *rapid.T) (complete bool) {
 	if again {
 		from = p.againFrom
 	}
+	// After a primary, a standby may show less for a moment (clock.olderThan): a row may be late, not lost.
+	late, primary := false, !c.standby
 	for place := from; ; {
 		m.w.stir("between chunks")
-		chunk, rows := m.chunk(p, place, standby())
+		chunk, rows := m.chunk(p, place)
+		late, primary = late || primary && chunk.clock.standby, primary || !chunk.clock.standby
 		if rapid.IntRange(0, 19).Draw(t, "crash before the commit") == 0 {
 			break
 		}
@@ -198,7 +233,7 @@ func (m *model) poll(t *rapid.T) (complete bool) {
 		if b.Done != nil {
 			m.floor = b.Done.Floor
 			m.horizons.prune(p.xmin)
-			if !p.resumed || again {
+			if (!p.resumed || again) && !late {
 				m.met(p, visible)
 			}
 			return true
@@ -211,9 +246,21 @@ func (m *model) poll(t *rapid.T) (complete bool) {
 		}
 	}
 	if rapid.Bool().Draw(t, "successor") {
-		m.horizons = horizons{overlap: modelOverlap}
+		m.horizons, m.lineage = horizons{overlap: modelOverlap}, lineage{}
 	}
 	return false
+}
+
+// snapshot is of the primary, or of a standby that shows no less than what was shown before.
+func (m *model) snapshot() (*clock, map[int64]version) {
+	standby := !m.alone && rapid.IntRange(0, 4).Draw(m.w.t, "standby") == 0
+	c, visible := m.w.snapshot(standby)
+	if m.lineage.follow(c) != nil {
+		if c, visible = m.w.snapshot(false); m.lineage.follow(c) != nil {
+			m.w.t.Fatalf("the primary lags: %+v", c)
+		}
+	}
+	return c, visible
 }
 
 type place struct {
@@ -222,8 +269,8 @@ type place struct {
 }
 
 // chunk reads some rows after k that p's filter lets through, or that it reads again.
-func (m *model) chunk(p *pass, k key, standby bool) (*chunk, []place) {
-	c, visible := m.w.snapshot(standby)
+func (m *model) chunk(p *pass, k key) (*chunk, []place) {
+	c, visible := m.snapshot()
 	var rows []place
 	f, ahead := p.filter, func(key) bool { return false }
 	if p.again != nil {
@@ -285,7 +332,7 @@ func (w *world) reset() {
 		w.end(id, false)
 	}
 	w.next += rapid.Uint64Range(1, 5_000_000_000).Draw(w.t, "ids skipped")
-	w.completed = w.next - 1
+	w.completed, w.replayed = w.next-1, nil
 }
 
 // Whenever settled moves to X, there is no unread row with an updated_at before X then or later, whatever
@@ -313,6 +360,7 @@ func TestWhateverCommitsWhenNothingBeforeSettledIsMissed(t *testing.T) {
 		}
 		last := w.now
 		w.now += schemas.Instant(modelOverlap.Microseconds())
+		m.alone = true
 		// All is quiet: it settles up to the clock.
 		for m.settled <= last-schemas.Instant(modelOverlap.Microseconds()) {
 			before := m.settled
