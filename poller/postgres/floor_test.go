@@ -61,6 +61,9 @@ func TestRowsThatAppearWithoutBeingWrittenAreRead(t *testing.T) {
 		"another table takes its name": {other,
 			"ALTER TABLE orders RENAME TO old; ALTER TABLE other RENAME TO orders"},
 		"a child is attached": {other, "ALTER TABLE other INHERIT orders"},
+		"a partition is attached": {other + "; DROP TABLE orders; CREATE TABLE orders (LIKE other) " +
+			"PARTITION BY RANGE (id); GRANT SELECT ON orders TO " + role,
+			"ALTER TABLE orders ATTACH PARTITION other FOR VALUES FROM (9) TO (99)"},
 		"row security no longer hides them": {"ALTER TABLE orders ENABLE ROW LEVEL SECURITY; " +
 			"CREATE POLICY few ON orders USING (id < 9); " +
 			"INSERT INTO orders VALUES (9, 1, 'Complete', 1, now(), now())",
@@ -83,6 +86,29 @@ func TestRowsThatAppearWithoutBeingWrittenAreRead(t *testing.T) {
 			r.has(9)
 		})
 	}
+}
+
+// The pass has a filter, and the catalogue says that there are no children.
+func TestRowsOfAChildThatIsAttachedWhileAPassReadsAreRead(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec("CREATE TABLE other (LIKE orders INCLUDING ALL); GRANT SELECT ON other TO " + role +
+		"; INSERT INTO other SELECT i, 1, 'Complete', 1, now(), now() FROM generate_series(1001, 1600) i")
+	c := longOverlap
+	c.MaxRows = 100
+	r := s.readerOf(c)
+	r.poll()
+	s.exec("INSERT INTO orders SELECT i, 1, 'Complete', 1, now(), now() FROM generate_series(1, 600) i")
+	n := 0
+	r.before = func(poller.Batch) error {
+		if n++; n == 3 {
+			s.exec("ALTER TABLE other INHERIT orders")
+		}
+		return nil
+	}
+	r.poll()
+	r.before = nil
+	r.poll()
+	r.sameAs(s)
 }
 
 func TestWithoutAFloorEverythingFromSettledOnIsRead(t *testing.T) {
