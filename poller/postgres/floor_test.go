@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -188,6 +190,33 @@ func TestASearchThatTakesTooLongGoesOnInSteps(t *testing.T) {
 		t.Errorf("%d rows were read in %d steps, two have changed; %d floors lost", r.met(), len(r.batches), r.lost)
 	}
 	r.sameAs(s)
+}
+
+// Within a life the lineage sees to it. A new owner has none, and would publish rows as they were before.
+func TestASuccessorWaitsForAStandbyThatLacksWhatWasSettled(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(put(1, "now()"))
+	replica := dialDSN(t, startStandby(t).AdminDSN("postgres"))
+	caughtUp(t, s, replica)
+	run(t, replica, "SELECT pg_wal_replay_pause()")
+	t.Cleanup(func() { _, _ = replica.Exec(context.Background(), "SELECT pg_wal_replay_resume()") })
+	r := s.readerOf(longOverlap)
+	for range 5 {
+		s.exec(put(1, "clock_timestamp()"))
+	}
+	r.poll()
+	r.poll()
+	r.source = openReader(t, startStandby(t).DSN(role, password, s.name), longOverlap).source
+	err := r.read(poller.Request{})
+	if err == nil || !strings.Contains(err.Error(), "shows less than the one that answered before") {
+		t.Errorf("read: %v", err)
+	}
+	run(t, replica, "SELECT pg_wal_replay_resume()")
+	caughtUp(t, s, replica)
+	r.poll()
+	if r.sameAs(s); r.lost > 0 {
+		t.Errorf("%d floors were lost", r.lost)
+	}
 }
 
 // A standby is promoted that lacks the last transactions. It gives out their ids again, to rows that lie

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 	"pgregory.net/rapid"
 )
@@ -186,13 +187,11 @@ func (m *model) poll(t *rapid.T) (complete bool) {
 		identity: identity{table: modelTable, system: "7/5", timeline: 1},
 		from:     m.settled, at: keyAt(m.settled)}
 	cursor := m.cursor
-	if cursor != nil && !p.follows(cursor) {
-		if !c.standby {
-			t.Fatalf("a cursor of this database is not trusted: %+v", cursor)
-		}
-		m.cursor, m.floor = nil, nil // ErrFloorLost
-		clear(m.final)
+	if p.lags(poller.Request{Cursor: cursor, Floor: m.floor}) {
 		return false
+	}
+	if cursor != nil && !p.follows(cursor) {
+		t.Fatalf("a cursor of this database is not trusted: %+v", cursor)
 	}
 	if cursor != nil && len(m.horizons.noted) == 0 && cursor.HorizonNext > 0 {
 		p.horizons.note(horizon{time: cursor.HorizonTime, next: cursor.HorizonNext})

@@ -64,6 +64,9 @@ func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
 	if err := p.look(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.waitFor(p.lags(r)); err != nil {
+		return nil, err
+	}
 	cold, cursor := len(p.horizons.noted) == 0, r.Cursor
 	if cursor != nil && !p.follows(cursor) {
 		return nil, s.lost("the first part of the pass was read in another database or table")
@@ -115,6 +118,21 @@ func (p *pass) nothingSettles() {
 	if p.callsFinal {
 		p.filter.final = p.xmin
 	}
+}
+
+// lags says whether a standby lacks what r was settled by, on another server and maybe by another owner. It
+// would show rows as they were before, and what became of them lies below settled.
+func (p *pass) lags(r poller.Request) bool {
+	known := uint64(0)
+	if r.Cursor != nil {
+		known = r.Cursor.Xmin
+	}
+	if f := r.Floor; f != nil && p.identity.differs(f) == "" {
+		if met, err := parseSnapshot(f.Snapshot); err == nil {
+			known = max(known, met.xmin)
+		}
+	}
+	return p.clock.standby && p.clock.xmin < known
 }
 
 // look takes the clock.

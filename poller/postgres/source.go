@@ -50,9 +50,10 @@ type Source struct {
 	// unfiltered is the floor of a table that has none in the watermark, of the last pass: it says where the
 	// next one may begin, and not which rows it may leave out. nil: there is none.
 	unfiltered *watermark.Floor
-	table      *table // of the last pass
-	final      bool   // a row was called final
-	rewound    bool   // since the last pass
+	table      *table    // of the last pass
+	final      bool      // a row was called final
+	rewound    bool      // since the last pass
+	lagging    time.Time // since when a standby lacks what was settled by; zero: it does not
 	// rested is when a pass may begin that reads again what the last one read; see rest.
 	rested time.Time
 }
@@ -152,6 +153,20 @@ func (s *Source) rest(ctx context.Context) error {
 	s.chunks.activity.says("resting: a transaction stays open, and on a standby each poll reads all since then")
 	defer s.chunks.activity.says("")
 	return wait.For(ctx, pause)
+}
+
+// waitFor ends a pass to which a lagging standby would show an older state, for as long as lagPatience.
+func (s *Source) waitFor(lags bool) error {
+	switch {
+	case !lags:
+		s.lagging = time.Time{}
+	case s.lagging.IsZero():
+		s.lagging = time.Now()
+	}
+	if lags && time.Since(s.lagging) < lagPatience {
+		return s.chunks.explain(waitForReplay, errLagging, chunkSize{})
+	}
+	return nil
 }
 
 // lost ends a pass that cannot go by what was read before.
