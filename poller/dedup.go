@@ -201,8 +201,13 @@ func (d *dedup) evict(settled schemas.Instant) {
 func (d *dedup) findOldest() {
 	oldest := int64(math.MaxInt64)
 	d.rows.Each(func(_ int64, v rowset.Version) { oldest = min(oldest, v.Millis) })
-	if d.oldest = schemas.MaxInstant; oldest < math.MaxInt64 {
+	switch {
+	case d.lacking > 0: // nobody knows how old those are
+		d.oldest = schemas.MinInstant
+	case oldest < math.MaxInt64:
 		d.oldest = schemas.InstantOfMillis(oldest)
+	default:
+		d.oldest = schemas.MaxInstant
 	}
 }
 

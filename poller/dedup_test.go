@@ -97,7 +97,8 @@ func TestARowThatSettledPassesNeedsNoRoomInAFullMemory(t *testing.T) {
 	}
 }
 
-// A successor with less memory than it takes reads nothing, and says how much it takes.
+// A successor with less memory than it takes publishes nothing that it does not know, and says how much it
+// takes.
 func TestATakeoverThatCannotRestoreEverythingHoldsAndSaysHowMuchItTakes(t *testing.T) {
 	s := openShop(t, 0, nil)
 	s.settles = schemas.InstantOf(noon.Add(-shopOverlap))
@@ -120,6 +121,32 @@ func TestATakeoverThatCannotRestoreEverythingHoldsAndSaysHowMuchItTakes(t *testi
 	s.poll()
 	if len(s.topic) != 50 {
 		t.Errorf("%d records of 50 versions", len(s.topic))
+	}
+}
+
+// When what held settled is over, such a successor goes on by itself: what it knows lets settled move, and
+// with each takeover there is less to restore.
+func TestATakeoverThatCannotRestoreEverythingGoesOnOnceSettledMoves(t *testing.T) {
+	s := openShop(t, 0, nil)
+	s.settles = schemas.InstantOf(noon.Add(-shopOverlap))
+	for id := range int64(50) {
+		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
+	}
+	s.poll()
+	s.config.Memory = 20 * 8 * 20
+	s.takeOver()
+	_ = s.held()
+	s.settles = schemas.InstantOf(noon.Add(time.Hour))
+	s.rows[50] = s.row(50, time.Minute, 1)
+	takeovers := 0
+	for ; len(s.topic) < 51; takeovers++ {
+		if takeovers > 5 {
+			t.Fatalf("%d records after %d takeovers, expected 51", len(s.topic), takeovers)
+		}
+		s.poll()
+	}
+	if takeovers < 2 || len(s.topic) != 51 {
+		t.Errorf("%d records of 51 versions, %d takeovers", len(s.topic), takeovers)
 	}
 }
 

@@ -236,7 +236,7 @@ func (w *world) work() error {
 
 func (w *world) poll() {
 	err := w.work()
-	for _, last := range []error{ErrReplay, ErrFloorLost, errAborted, errUnknown} {
+	for _, last := range []error{ErrTakeover, errAborted, errUnknown} {
 		if errors.Is(err, last) {
 			w.takeOver()
 		}
@@ -250,11 +250,10 @@ func (w *world) capped() {
 	}
 }
 
-// holds says whether a resource that is held needs more memory, and gives it to the next takeover: at the
-// latest after ten holds in a row.
+// holds gives the next takeover more memory after ten holds in a row.
 func (w *world) holds(err error, n int) {
 	var hold *HoldError
-	if errors.As(err, &hold) && (n >= 10 || strings.Contains(hold.What, "too small to go on")) {
+	if errors.As(err, &hold) && n >= 10 {
 		w.config.Memory = 0
 	}
 }

@@ -103,9 +103,9 @@ func (p *Poller) RestorePublished(r watermark.Published) {
 func (p *Poller) Status() Status { return p.board.get() }
 
 // Run polls until ctx is done (it drops everything: the resource is another's now), stop is closed (it
-// finishes the batch in hand and returns nil), a write fails, or a takeover is to go on (ErrReplay,
-// ErrFloorLost): it returns the error, and the Poller is finished. What goes wrong with the source it
-// shows, waits out and tries again.
+// finishes the batch in hand and returns nil), a write fails, or a takeover is to go on
+// (ErrTakeover): it returns the error, and the Poller is finished. What goes wrong with the source it shows,
+// waits out and tries again.
 func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 	p.cfg.Metrics.Owned.Set(1)
 	defer p.cfg.Metrics.Owned.Set(0)
@@ -134,7 +134,7 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 		}
 		var write *writeError
 		switch {
-		case errors.As(err, &write), errors.Is(err, ErrFloorLost):
+		case errors.As(err, &write), errors.Is(err, ErrTakeover):
 			return err
 		case errors.Is(err, errAsked), ctx.Err() != nil, wait.Over(stop):
 			continue
@@ -147,18 +147,20 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 }
 
 // poll makes one pass and the second looks that are due. It returns nil, a source's error, errAsked,
-// errStopped, a *HoldError where a limit is reached, or a *writeError.
+// errStopped, ErrTakeover, a *HoldError where a limit is reached, or a *writeError.
 func (p *Poller) poll(ctx context.Context, stop <-chan struct{}) error {
 	p.board.change(func(s *Status) { s.Doing, s.Since = "polling", p.cfg.Now() })
-	if err := p.publisher.restored(); err != nil {
-		return err
-	}
 	r := p.publisher.nextPass()
 	err := p.reader.read(ctx, stop, r, func(b Batch) error { return p.publisher.publish(ctx, b, r.From) })
-	if errors.Is(err, ErrFloorLost) {
-		if err := p.publisher.loseFloor(ctx); err != nil {
+	lost := errors.Is(err, ErrFloorLost)
+	if lost {
+		p.publisher.loseFloor()
+	}
+	if lost || p.publisher.restoresMore() {
+		if err := p.publisher.commit(ctx, watermark.Transaction{}); err != nil {
 			return err
 		}
+		return ErrTakeover
 	}
 	if err != nil {
 		return err
@@ -268,8 +270,10 @@ func (p *Poller) wait(ctx context.Context, stop <-chan struct{}, next time.Time)
 // asked says whether a request for this resource came in that was not accepted yet.
 func (p *Poller) asked() bool { return len(p.cfg.Requests(p.publisher.mark.Request)) > 0 }
 
-// ErrReplay ends Run when a reset was accepted: the watermark says so, and a takeover goes on with it.
-var ErrReplay = errors.New("a replay begins")
+// ErrTakeover ends Run when what is known of the topic no longer suits the watermark: a reset was accepted,
+// or the floor is lost, or a takeover that lacked memory would restore more now. The watermark says so, and
+// a takeover goes on with it.
+var ErrTakeover = errors.New("a takeover goes on")
 
 // resetAhead allows for the difference between the clock of whoever asks and ours.
 const resetAhead = time.Minute
@@ -307,7 +311,7 @@ func (p *Poller) acceptRequests(ctx context.Context) error {
 		return err
 	}
 	if replay {
-		return ErrReplay
+		return ErrTakeover
 	}
 	return nil
 }

@@ -124,6 +124,9 @@ func (p *publisher) publish(ctx context.Context, b Batch, from schemas.Instant) 
 // So one row that a late commit brings does not keep a full memory full.
 func (p *publisher) settlesPast(b *Batch, i int) bool {
 	row := &b.Rows[i]
+	if p.dedup.lacking > 0 {
+		return false // nobody knows whether it was published
+	}
 	if len(row.Value)+schemas.HeaderSize+10+recordOverhead > p.cfg.MaxRecordBytes {
 		return false
 	}
@@ -199,6 +202,8 @@ func (p *publisher) decide(tx *watermark.Transaction, row *schemas.Record, final
 	millis, hash := row.UpdatedAt.Millis(), schemas.Hash(row.Value)
 	before, known := p.dedup.rows.Get(row.ID)
 	switch {
+	case !known && p.dedup.lacking > 0:
+		return false, p.lacks()
 	case known && !before.Marked && before.Equal(millis, hash):
 		// If it was a dead letter in between it is now again what the topic holds: only the dead letter goes.
 		p.deadLetters.takeOut(tx, row.ID)
@@ -248,19 +253,23 @@ func (p *publisher) full() error {
 		p.cfg.Resource.Name, p.dedup.rows.Len(), size(p.cfg.Memory), settled, size(2*p.cfg.Memory))}
 }
 
-// restored is nil if the takeover could restore all that a poll may meet again, a *HoldError otherwise.
-func (p *publisher) restored() error {
-	lacking := p.dedup.lacking
-	if lacking == 0 {
-		return nil
-	}
+// lacks says that the takeover could not restore all that a poll may meet again, so that nobody knows of a
+// row whether it was published.
+func (p *publisher) lacks() error {
 	p.cfg.Metrics.SeenFull.Inc()
-	rows := p.dedup.rows.Len() + lacking
-	needed := max(rows*rowset.RowBytes, p.cfg.Memory+lacking*rowset.RowBytes)
+	rows := p.dedup.rows.Len() + p.dedup.lacking
+	needed := max(rows*rowset.RowBytes, p.cfg.Memory+p.dedup.lacking*rowset.RowBytes)
 	return &HoldError{What: fmt.Sprintf("%s: poll.memory is too small to go on: since settled (%s) %d rows "+
-		"were published that a poll may meet again, and %s hold %d of them. Nothing is read, so nothing is "+
-		"published twice: raise poll.memory to %s and restart",
+		"were published that a poll may meet again, and %s hold %d of them. No other row is published, so none "+
+		"is published twice, until settled moves, which it does by itself once what holds it is over: end a "+
+		"transaction that stays open; or raise poll.memory to %s and restart",
 		p.cfg.Resource.Name, p.mark.Settled, rows, size(p.cfg.Memory), p.dedup.rows.Len(), size(needed))}
+}
+
+// restoresMore says whether another takeover restores more than this one did: settled has moved, so there is
+// less to restore.
+func (p *publisher) restoresMore() bool {
+	return p.dedup.lacking > 0 && p.mark.Settled > p.cfg.Watermark.Settled
 }
 
 // size is a number of bytes as the configuration takes it, rounded up.
@@ -345,10 +354,9 @@ func (p *publisher) whyHeld() string {
 
 // loseFloor gives up cursor and floor, which the source cannot use: everything from settled on is to be read
 // again. A takeover, which comes next, reads back what was published from there on.
-func (p *publisher) loseFloor(ctx context.Context) error {
+func (p *publisher) loseFloor() {
 	p.mark.Cursor, p.mark.Floor = nil, nil
 	p.dedup.oldest = schemas.MinInstant
-	return p.commit(ctx, watermark.Transaction{})
 }
 
 // beginReplay makes every row with updated_at at or after r.To be published again.

@@ -315,7 +315,7 @@ func (s *shop) work() error {
 // poll works once, and lets what the sweep does beside it come to its end.
 func (s *shop) poll() {
 	s.t.Helper()
-	if err := s.work(); errors.Is(err, ErrReplay) {
+	if err := s.work(); errors.Is(err, ErrTakeover) {
 		s.takeOver()
 	} else if err != nil {
 		s.t.Fatalf("%v", err)

@@ -81,7 +81,7 @@ func (o *owner) run(ctx context.Context) {
 		case ctx.Err() != nil || err == nil:
 			o.status.does("not ours", nil)
 			return
-		case errors.Is(err, poller.ErrReplay), errors.Is(err, poller.ErrFloorLost):
+		case errors.Is(err, poller.ErrTakeover):
 			failures.Note(nil)
 			continue
 		}
