@@ -83,10 +83,12 @@ type Floor struct {
 	// list what runs (a standby), it is xmin:xmin: and so shows less than it could.
 	Snapshot string          `json:"snapshot"`
 	From     schemas.Instant `json:"from"`
-	// Table is the table's oid. System and Timeline identify the database and its history.
-	Table    uint32 `json:"table"`
-	System   string `json:"system"`
-	Timeline uint32 `json:"timeline"`
+	// Table is the table's oid. System and Timeline identify the database and its history, and Started says
+	// since when the server has given out ids in turn (MinInstant: it was a standby, which gives out none).
+	Table    uint32          `json:"table"`
+	System   string          `json:"system"`
+	Timeline uint32          `json:"timeline"`
+	Started  schemas.Instant `json:"started"`
 }
 
 // FutureRow is what was published of a row whose updated_at lay far ahead.

@@ -74,6 +74,8 @@
 //     (maxBehind).
 //   - The floor outlives the database: a standby was promoted that lacked the last transactions, and their
 //     ids are given out again, below the floor. So it names cluster, database and timeline (identity).
+//   - The floor outlives the server: it crashed, and ids that S showed as over, of transactions that were
+//     rolled back or not flushed, are given out again. So it names when the server started or recovered.
 //   - A new owner reads a standby that lacks what was settled: it shows rows as they were before, and what
 //     became of them lies below settled. So it waits (pass.lags).
 //   - The floor outlives the table: another one was renamed to its name, or a child was attached to it,

@@ -17,28 +17,40 @@ const (
 	maxBehind = 1_000_000_000
 )
 
-// identitySQL asks which database this is, and of which history. Every role may ask, unless somebody has
-// revoked it. A standby only knows the timeline that it has noted on disk, which may be some minutes late.
+// identitySQL asks which database this is, of which history, and since when the server has given out ids in
+// turn. Every role may ask, unless somebody has revoked it. A standby only knows the timeline that it has
+// noted on disk, which may be some minutes late.
+//
+// A server that crashes gives out again the ids of which nothing was flushed: those of transactions that were
+// rolled back, or committed with synchronous_commit off. A snapshot may have shown them as over. If only one
+// of its processes dies, the server recovers in the same way and keeps its start time; but its statistics
+// begin anew. A standby gives out no ids, and replays none that were not flushed.
 const identitySQL = `SELECT (SELECT system_identifier FROM pg_control_system())::text || '/' ||
 	(SELECT oid FROM pg_database WHERE datname = current_database()),
 CASE WHEN pg_is_in_recovery() THEN
 	(SELECT greatest(c.timeline_id, r.min_recovery_end_timeline) FROM pg_control_checkpoint() c,
 		pg_control_recovery() r)
-ELSE ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int END`
+ELSE ('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int END,
+CASE WHEN NOT pg_is_in_recovery() THEN
+	greatest(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()) END`
 
-// identity is a table of a database in one history. In another timeline (after a failover or a restore), ids
-// below a floor may have been given out a second time.
+// identity is a table of a database in one history. In another timeline (after a failover or a restore), or
+// after another start, ids below a floor may have been given out a second time.
 type identity struct {
 	table    uint32 // oid
 	system   string // of the cluster and the database in it; "": the role may not ask
 	timeline uint32
+	started  schemas.Instant // or recovered; MinInstant: a standby
 }
 
 // take reads a row of identitySQL.
 func (id *identity) take(_ *clock, rows *pgconn.ResultReader) error {
 	for rows.NextRow() {
-		if v := rows.Values(); len(v) == 2 && len(v[1]) == 4 {
-			id.system, id.timeline = string(v[0]), binary.BigEndian.Uint32(v[1])
+		if v := rows.Values(); len(v) == 3 && len(v[1]) == 4 {
+			id.system, id.timeline, id.started = string(v[0]), binary.BigEndian.Uint32(v[1]), schemas.MinInstant
+			if len(v[2]) == 8 {
+				id.started = instantOf(int64(binary.BigEndian.Uint64(v[2])))
+			}
 		}
 	}
 	return nil
@@ -47,7 +59,7 @@ func (id *identity) take(_ *clock, rows *pgconn.ResultReader) error {
 // floor is the floor of everything from `from` on that shown shows.
 func (id *identity) floor(shown snapshot, from schemas.Instant) *watermark.Floor {
 	return &watermark.Floor{Snapshot: shown.String(), From: from, Table: id.table, System: id.system,
-		Timeline: id.timeline}
+		Timeline: id.timeline, Started: id.started}
 }
 
 // differs says why f speaks of something else than id; "": it speaks of the same.
@@ -59,6 +71,9 @@ func (id *identity) differs(f *watermark.Floor) string {
 		return "it speaks of another database"
 	case f.Timeline != id.timeline:
 		return fmt.Sprintf("it comes from another timeline: %d, now %d", f.Timeline, id.timeline)
+	case f.Started != id.started && f.Started != schemas.MinInstant && id.started != schemas.MinInstant:
+		return fmt.Sprintf("the server has started or recovered at %s, and may give out ids again that were over "+
+			"before", id.started)
 	}
 	return ""
 }

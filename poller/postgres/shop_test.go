@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/schemas"
 )
@@ -153,6 +154,22 @@ func (s *shop) whileDown(do func() error) {
 		s.t.Fatal(err)
 	}
 	s.admin = s.writer()
+}
+
+// reconnect waits until a server that is recovering answers again.
+func (s *shop) reconnect() {
+	s.t.Helper()
+	for {
+		conn, err := pgx.Connect(s.t.Context(), s.server.AdminDSN(s.name))
+		if err == nil {
+			s.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+			s.admin = conn
+			return
+		}
+		if s.t.Context().Err() != nil || wait.For(s.t.Context(), 20*time.Millisecond) != nil {
+			s.t.Fatal(err)
+		}
+	}
 }
 
 func run(t *testing.T, conn *pgx.Conn, sql string) {
