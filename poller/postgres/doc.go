@@ -49,7 +49,8 @@
 //  2. The transaction's own id is low or more, so by the argument above the row is stamped
 //     horizons.reach(low) or later. Nor can it be stamped before settled.
 //  3. So the pass reads what is stamped max(settled, reach(low)) or later and has xmin >= low (filter). Then
-//     everything visible in c was met, or is replaced by what c does not show, and c is the next floor.
+//     everything visible in c was met, or is replaced by what c does not show. The next floor is what c and
+//     S show together: where c is a standby's, which does not list what runs, it tells less than S did.
 //  4. It settles by reach(c.xmin): all that was written below c.xmin is visible in c. In the range that it
 //     did not read nothing can have appeared, so settled moves across it.
 //

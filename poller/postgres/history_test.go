@@ -62,6 +62,8 @@ func TestWhereIDsWrapNothingIsMissed(t *testing.T) {
 			}
 			s.skipTo(id)
 		}
+		// As if the ids had passed without a restart, which would cost the floor by itself.
+		r.floor.Started = s.instant("SELECT " + startedSQL)
 		s.exec(put(1, "clock_timestamp()"))
 		s.exec(put(10+i, "clock_timestamp()"))
 		if r.poll(); r.lost != at.lost {
@@ -111,8 +113,8 @@ func TestADatabaseThatWasPutBackIsReadAgain(t *testing.T) {
 	}
 }
 
-// A server that crashes gives out again the ids of transactions of which nothing was flushed: here of some that
-// were rolled back, and that a poll has taken for over.
+// A server that crashes gives out again the ids of transactions of which nothing was flushed: here of some
+// that were rolled back, and that a poll has taken for over.
 func TestIDsThatACrashGivesOutAgainAreNotTakenForMet(t *testing.T) {
 	for name, crash := range map[string]func(*shop) error{
 		"of the server": func(s *shop) error {
@@ -136,11 +138,11 @@ func TestIDsThatACrashGivesOutAgainAreNotTakenForMet(t *testing.T) {
 				s.exec("ROLLBACK")
 			}
 			r.poll()
-			before := query[uint64](s, nextID)
+			before, started := query[uint64](s, nextID), s.instant("SELECT "+startedSQL)
 			if err := crash(s); err != nil {
 				t.Fatal(err)
 			}
-			s.reconnect()
+			s.reconnect(fmt.Sprintf("SELECT %s > '%s'", startedSQL, started))
 			if after := query[uint64](s, nextID); after >= before {
 				t.Fatalf("the next id was %d and is %d: none is given out again", before, after)
 			}
@@ -155,7 +157,10 @@ func TestIDsThatACrashGivesOutAgainAreNotTakenForMet(t *testing.T) {
 	}
 }
 
-const nextID = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+const (
+	nextID     = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
+	startedSQL = "greatest(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time())"
+)
 
 // A prepared transaction outlives the server, and its rows appear under an id from before.
 func TestAPreparedTransactionThatOutlivesARestartIsRead(t *testing.T) {

@@ -317,6 +317,7 @@ func (m *model) met(p *pass, visible map[int64]version) {
 func (m *model) replay() {
 	m.settled = min(m.settled, m.w.now-schemas.Instant(rapid.IntRange(0, 100).Draw(m.w.t, "back")))
 	m.cursor, m.floor = nil, nil
+	m.w.replayed = nil // nothing is left by which to tell that a standby lags
 	clear(m.final)
 	for id, v := range m.topic {
 		if v.stamp >= m.settled {

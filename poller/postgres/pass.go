@@ -105,7 +105,7 @@ func (p *pass) begin(old *watermark.Floor, cursor *watermark.Cursor) (why string
 	if p.table.noFloor != "" {
 		p.filter.low = 0
 	}
-	p.callsFinal = p.table.noFloor == "" && p.floor != nil && p.floor != old
+	p.callsFinal = p.table.noFloor == "" && p.floor != nil
 	if p.horizons.reach(p.xmin) <= p.from || p.resumed && p.at.instant() <= p.from {
 		p.nothingSettles()
 	}
@@ -123,16 +123,16 @@ func (p *pass) nothingSettles() {
 // lags says whether a standby lacks what r was settled by, on another server and maybe by another owner. It
 // would show rows as they were before, and what became of them lies below settled.
 func (p *pass) lags(r poller.Request) bool {
-	known := uint64(0)
+	known := coarse(0)
 	if r.Cursor != nil {
-		known = r.Cursor.Xmin
+		known = coarse(r.Cursor.Xmin)
 	}
 	if f := r.Floor; f != nil && p.identity.differs(f) == "" {
 		if met, err := parseSnapshot(f.Snapshot); err == nil {
-			known = max(known, met.xmin)
+			known = known.with(&met)
 		}
 	}
-	return p.clock.standby && p.clock.xmin < known
+	return p.clock.standby && (p.clock.xmin < known.xmin || p.clock.xmax < known.xmax)
 }
 
 // look takes the clock.
@@ -159,9 +159,10 @@ func (p *pass) leaveOut(old *watermark.Floor) (why string) {
 	}
 	p.filter.low = before.low(p.clock)
 	p.at = keyAt(max(p.from, p.horizons.reach(p.filter.low)))
-	if shown := p.clock.shown(); !shown.covers(&before) {
-		p.floor = old // another server showed more: that was met, and stays so
-	}
+	// What old shows was met and stays so, also where this server tells less: a standby that lists nothing.
+	shown := p.clock.shown()
+	met := shown.with(&before)
+	p.floor = p.identity.floor(met.cut(maxRunning), p.from)
 	return ""
 }
 

@@ -153,21 +153,25 @@ func (s *shop) whileDown(do func() error) {
 	if err := s.server.Start(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
-	s.admin = s.writer()
+	s.reconnect("SELECT NOT pg_is_in_recovery()")
 }
 
-// reconnect waits until a server that is recovering answers again.
-func (s *shop) reconnect() {
+// reconnect connects once the server answers true.
+func (s *shop) reconnect(when string) {
 	s.t.Helper()
 	for {
 		conn, err := pgx.Connect(s.t.Context(), s.server.AdminDSN(s.name))
 		if err == nil {
-			s.t.Cleanup(func() { _ = conn.Close(context.Background()) })
-			s.admin = conn
-			return
+			ready := false
+			if err = conn.QueryRow(s.t.Context(), when).Scan(&ready); ready {
+				s.t.Cleanup(func() { _ = conn.Close(context.Background()) })
+				s.admin = conn
+				return
+			}
+			_ = conn.Close(s.t.Context())
 		}
-		if s.t.Context().Err() != nil || wait.For(s.t.Context(), 20*time.Millisecond) != nil {
-			s.t.Fatal(err)
+		if wait.For(s.t.Context(), 20*time.Millisecond) != nil {
+			s.t.Fatalf("%s: %v", when, err)
 		}
 	}
 }

@@ -67,6 +67,21 @@ func (s *snapshot) covers(o *snapshot) bool {
 	return true
 }
 
+// with shows what s shows and what o shows.
+func (s *snapshot) with(o *snapshot) snapshot {
+	both := snapshot{xmax: max(s.xmax, o.xmax), running: map[uint64]struct{}{}}
+	both.xmin = both.xmax
+	for _, pair := range [][2]*snapshot{{s, o}, {o, s}} {
+		for id := range pair[0].running {
+			if pair[1].inFlight(id) {
+				both.running[id] = struct{}{}
+				both.xmin = min(both.xmin, id)
+			}
+		}
+	}
+	return both
+}
+
 // low is the smallest id of a transaction that was in flight under s and may be over under c; s.xmax if no
 // transaction that s lists has ended. What is visible under c and was not under s was written by low or a
 // later id.

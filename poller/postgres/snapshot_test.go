@@ -6,6 +6,29 @@ import (
 	"pgregory.net/rapid"
 )
 
+func TestTwoSnapshotsTogetherShowWhatEitherShows(t *testing.T) {
+	draw := func(t *rapid.T) snapshot {
+		s := snapshot{xmax: rapid.Uint64Range(10, 20).Draw(t, "xmax"), running: map[uint64]struct{}{}}
+		s.xmin = s.xmax
+		for id := s.xmax - 1; id >= 8; id-- {
+			if rapid.IntRange(0, 2).Draw(t, "runs") == 0 {
+				s.running[id] = struct{}{}
+				s.xmin = id
+			}
+		}
+		return s
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := draw(t), draw(t)
+		both := a.with(&b)
+		for id := range uint64(25) {
+			if both.inFlight(id) != (a.inFlight(id) && b.inFlight(id)) || id < both.xmin && both.inFlight(id) {
+				t.Fatalf("%d in %s, which is %s and %s", id, both.String(), a.String(), b.String())
+			}
+		}
+	})
+}
+
 // A floor that names fewer transactions is still a floor: it shows nothing that the clock does not show, and
 // whatever the clock shows besides is looked for next time.
 func TestASnapshotThatIsCutShowsNoMore(t *testing.T) {
