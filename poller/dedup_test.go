@@ -78,7 +78,7 @@ func TestARowThatSettledPassesNeedsNoRoomInAFullMemory(t *testing.T) {
 	for id := range int64(50) {
 		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
 	}
-	s.held()
+	_ = s.held()
 	late := s.row(-1, -time.Second, 1)
 	publish := func(settled schemas.Instant) error {
 		b := Batch{Settled: settled}
