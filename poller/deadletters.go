@@ -81,20 +81,13 @@ func (d *deadLetters) says() string {
 		"a sweep takes out the letters of rows that are well or deleted", d.most, d.beyond)
 }
 
-// maxLetter is the longest row, in bytes, that becomes a letter's JSON: no topic of ours takes more.
-const maxLetter = 8 << 20
-
-// writeTooLarge puts the dead letter of a row into tx whose record of the given size no broker would take.
+// writeTooLarge puts the dead letter of a row into tx whose record of the given size no broker would take. It
+// names the row and does not show it: how large it is in JSON, nobody knows before it is made.
 func (d *deadLetters) writeTooLarge(tx *watermark.Transaction, row *schemas.Record, size int) {
 	r := &schemas.Reject{ID: row.ID, HasID: true, UpdatedAt: row.UpdatedAt,
 		Err: fmt.Sprintf("the record takes %d bytes, and at most %d go into the topic (its max.message.bytes, or "+
 			"8 MiB where that is more, less what is around a record)", size, d.cfg.MaxRecordBytes)}
 	r.Row = fmt.Appendf(nil, `{"id":%d,"bytes":%d,"hash":"%016x"}`, row.ID, size, schemas.Hash(row.Value))
-	if values, err := schemas.NewValueReader(d.cfg.Resource, ""); err == nil && size <= maxLetter {
-		if v, err := values.Read(row.Value); err == nil {
-			r.Row = v.AppendJSON(nil, false)
-		}
-	}
 	d.write(tx, r)
 }
 

@@ -69,7 +69,7 @@ func TestTheLetterOfALargeRowIsWrittenOnce(t *testing.T) {
 		return s.commit(tx)
 	}
 	bad, large := s.row(1, 0, 1), s.row(2, 0, 1)
-	bad.bad, bad.padding, large.padding = true, 5000, maxLetter
+	bad.bad, bad.padding, large.padding = true, 5000, 8<<20
 	s.rows[1], s.rows[2] = bad, large
 	for range 3 {
 		s.takeOver()
