@@ -41,9 +41,9 @@ test-e2e: ## every end-to-end scenario (test has one of each promise)
 	@build/deps
 	cd lab && E2E=all CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 6 -timeout 20m ./e2e
 
-test-long: ## the property tests with ROUNDS (default 10) times the rounds of make test
+test-long: ## the property tests with ROUNDS (default 10) times the rounds of make test, and a sweep of 50M rows
 	@build/deps
-	STORESTREAM_TEST_ROUNDS=$(ROUNDS) $(GO) test -count=1 -parallel 6 -timeout 50m \
+	STORESTREAM_LONG=1 STORESTREAM_TEST_ROUNDS=$(ROUNDS) $(GO) test -count=1 -parallel 6 -timeout 50m \
 		./poller/... ./internal/compare ./internal/rowset ./schemas
 
 test-matrix: ## storestream through every reading of the service's document, any two of them together (a few are in test; SEED=0: other plans)

@@ -37,7 +37,7 @@ func changing(ctx context.Context, r *round) error {
 		paces, lead, window = paces[2:3], time.Second, 3*time.Second
 	}
 	for _, p := range paces {
-		if err := r.changingAt(ctx, p, lead, window); err != nil {
+		if err := changingAt(ctx, r, p, lead, window); err != nil {
 			return fmt.Errorf("%d changes a second: %w", p.rate, err)
 		}
 	}
@@ -46,7 +46,7 @@ func changing(ctx context.Context, r *round) error {
 
 // changingAt measures one pace. The overlap is full of changes at that rate from the start, as it would be
 // after two minutes: a version that reads it again and again then does so from the first poll on.
-func (r *round) changingAt(ctx context.Context, p pace, lead, window time.Duration) (err error) {
+func changingAt(ctx context.Context, r *round, p pace, lead, window time.Duration) (err error) {
 	const name = "changing"
 	full := p.rate * int(overlap/time.Second)
 	n := 2 * (full + p.rate*60) // no row changes twice, and half of the table rests
@@ -92,7 +92,7 @@ func (r *round) changingAt(ctx context.Context, p pace, lead, window time.Durati
 			return err
 		}
 		began := time.Now()
-		cost, err := r.costOver(ctx, st, window)
+		cost, err := costOver(ctx, r, st, window)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (r *round) changingAt(ctx context.Context, p pace, lead, window time.Durati
 		if err != nil {
 			return err
 		}
-		r.report(p, cost, float64(len(w.committed)), late)
+		reportPace(r, p, cost, float64(len(w.committed)), late)
 		return nil
 	})
 	if err != nil {
@@ -123,7 +123,7 @@ func (r *round) changingAt(ctx context.Context, p pace, lead, window time.Durati
 // cost is what following took over a while: shares of a core in percent, and rows.
 type cost struct{ cpu, pgCPU, read float64 }
 
-func (r *round) costOver(ctx context.Context, st *stream, window time.Duration) (c cost, err error) {
+func costOver(ctx context.Context, r *round, st *stream, window time.Duration) (c cost, err error) {
 	rows, err := st.metric(ctx, "storestream_rows_read_total")
 	if err != nil {
 		return c, err
@@ -155,7 +155,7 @@ func (r *round) costOver(ctx context.Context, st *stream, window time.Duration) 
 	return c, err
 }
 
-func (r *round) report(p pace, c cost, changes float64, late series) {
+func reportPace(r *round, p pace, c cost, changes float64, late series) {
 	if p.interval == "1s" {
 		rate := float64(p.rate)
 		r.point("changes", "CPU, % of a core", "storestream", rate, c.cpu)

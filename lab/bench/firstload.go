@@ -23,7 +23,7 @@ type load struct {
 }
 
 // firstLoad has a new storestream fill the topic of one resource, which is empty, and exit.
-func (r *round) firstLoad(ctx context.Context, b *broker, resource string) (l load, err error) {
+func firstLoad(ctx context.Context, r *round, b *broker, resource string) (l load, err error) {
 	db, shop, err := r.openShop(ctx)
 	if err != nil {
 		return l, err
@@ -79,8 +79,8 @@ func awaitLoadBy(ctx context.Context, st *stream, b *broker, resource string) (l
 
 // firstLoads measures the first load of each table against COPY of the same query, in turn.
 func firstLoads(ctx context.Context, r *round) error {
-	return errors.Join(r.loadOf(ctx, storefake.Orders, "", startEmbedded),
-		r.loadOf(ctx, storefake.OrderItems, "", startEmbedded))
+	return errors.Join(loadOf(ctx, r, storefake.Orders, "", startEmbedded),
+		loadOf(ctx, r, storefake.OrderItems, "", startEmbedded))
 }
 
 // apacheLoads measures the first loads with Apache Kafka as the broker.
@@ -88,13 +88,13 @@ func apacheLoads(ctx context.Context, r *round) error {
 	if !r.kafka {
 		return nil
 	}
-	return errors.Join(r.loadOf(ctx, storefake.Orders, " into Apache Kafka", startApache),
-		r.loadOf(ctx, storefake.OrderItems, " into Apache Kafka", startApache))
+	return errors.Join(loadOf(ctx, r, storefake.Orders, " into Apache Kafka", startApache),
+		loadOf(ctx, r, storefake.OrderItems, " into Apache Kafka", startApache))
 }
 
 type startBroker func(context.Context, *stage) (*broker, error)
 
-func (r *round) loadOf(ctx context.Context, resource, into string, newBroker startBroker) error {
+func loadOf(ctx context.Context, r *round, resource, into string, newBroker startBroker) error {
 	db, _, err := r.openShop(ctx)
 	if err != nil {
 		return err
@@ -107,7 +107,7 @@ func (r *round) loadOf(ctx context.Context, resource, into string, newBroker sta
 	if err != nil {
 		return err
 	}
-	l, err := r.firstLoad(ctx, b, resource)
+	l, err := firstLoad(ctx, r, b, resource)
 	if err := errors.Join(err, b.stop()); err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func restLoad(ctx context.Context, r *round) error {
 	if err != nil {
 		return err
 	}
-	l, err := r.firstLoad(ctx, b, storefake.Users)
+	l, err := firstLoad(ctx, r, b, storefake.Users)
 	if err := errors.Join(err, b.stop()); err != nil {
 		return err
 	}
@@ -163,14 +163,14 @@ func restLoad(ctx context.Context, r *round) error {
 // restDays measures first loads of the same number of users, created and changed over more and more days.
 func restDays(ctx context.Context, r *round) error {
 	for _, days := range []int{1, 10, 100, 1000} {
-		if err := r.daysOf(ctx, days); err != nil {
+		if err := daysOf(ctx, r, days); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *round) daysOf(ctx context.Context, days int) (err error) {
+func daysOf(ctx context.Context, r *round, days int) (err error) {
 	users := min(r.users, 50_000)
 	v, err := startService(ctx, r.stage, "--users", strconv.Itoa(users), "--days", strconv.Itoa(days))
 	if err != nil {

@@ -21,9 +21,9 @@ func growing(ctx context.Context, r *round) error {
 		if err != nil {
 			return err
 		}
-		err = r.onTable(ctx, name, func(_ *broker, st *stream) error {
+		err = onTable(ctx, r, name, func(_ *broker, st *stream) error {
 			took, peak, spent := time.Since(st.began), mebibytes(st.peak.Load()), micros(used(st.Pid()))
-			idle, err := r.idlePoll(ctx, st)
+			idle, err := idlePoll(ctx, r, st)
 			rows := count(n)
 			r.add(figure{what: fmt.Sprintf("first load of %s orders: peak memory", rows), target: "80 MiB for all",
 				format: "%.0f MiB"}, peak)
@@ -54,7 +54,7 @@ func dedupOf(ctx context.Context, r *round) error {
 	if err := db.freshTable(ctx, name, n); err != nil {
 		return err
 	}
-	err = r.onTable(ctx, name, func(_ *broker, st *stream) error {
+	err = onTable(ctx, r, name, func(_ *broker, st *stream) error {
 		if err := db.exec(ctx, name, "UPDATE orders SET updated_at = now()"); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func dedupOf(ctx context.Context, r *round) error {
 }
 
 // onTable runs storestream on the orders of a database, and calls do when it has loaded them.
-func (r *round) onTable(ctx context.Context, name string, do func(*broker, *stream) error) error {
+func onTable(ctx context.Context, r *round, name string, do func(*broker, *stream) error) error {
 	db, err := r.database(ctx)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func (r *round) onTable(ctx context.Context, name string, do func(*broker, *stre
 }
 
 // idlePoll is the CPU time of one poll while nothing changes, in milliseconds.
-func (r *round) idlePoll(ctx context.Context, st *stream) (float64, error) {
+func idlePoll(ctx context.Context, r *round, st *stream) (float64, error) {
 	polls, err := st.metric(ctx, "storestream_polls_total")
 	if err != nil {
 		return 0, err

@@ -13,10 +13,10 @@ import (
 // hostile measures the memory that somebody else can make us take: one row that is far too large, and answers
 // that do not end.
 func hostile(ctx context.Context, r *round) error {
-	return errors.Join(r.hugeRow(ctx), r.endlessBodies(ctx))
+	return errors.Join(hugeRow(ctx, r), endlessBodies(ctx, r))
 }
 
-func (r *round) hugeRow(ctx context.Context) error {
+func hugeRow(ctx context.Context, r *round) error {
 	const name = "huge"
 	size := 200
 	if r.quick {
@@ -57,7 +57,7 @@ func (r *round) hugeRow(ctx context.Context) error {
 }
 
 // endlessBodies has every data request of all five resources answered with rows without end.
-func (r *round) endlessBodies(ctx context.Context) (err error) {
+func endlessBodies(ctx context.Context, r *round) (err error) {
 	v, err := startService(ctx, r.stage, "--orders", "100", "--users", "100", "--products", "100", "--fault",
 		string(storefake.Endless))
 	if err != nil {

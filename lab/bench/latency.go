@@ -24,7 +24,7 @@ func latencies(ctx context.Context, r *round) error {
 		commits = 20
 	}
 	for _, of := range []struct{ interval, target string }{{"1s", "1,150 ms"}, {"100ms", "250 ms"}} {
-		all, err := r.latency(ctx, of.interval, commits)
+		all, err := latencyAt(ctx, r, of.interval, commits)
 		if err != nil {
 			return err
 		}
@@ -35,8 +35,8 @@ func latencies(ctx context.Context, r *round) error {
 	return nil
 }
 
-// latency is the milliseconds that each of n commits took.
-func (r *round) latency(ctx context.Context, interval string, n int) (all series, err error) {
+// latencyAt is the milliseconds that each of n commits took.
+func latencyAt(ctx context.Context, r *round, interval string, n int) (all series, err error) {
 	set := setting{resources: map[string]string{storefake.Orders: "interval: " + interval}}
 	err = r.running(ctx, set, func(b *broker, st *stream) error {
 		if err := st.awaitReady(ctx, 5*time.Minute); err != nil {
@@ -71,13 +71,13 @@ func (r *round) latency(ctx context.Context, interval string, n int) (all series
 
 // starts measures how long a start and a handover take.
 func starts(ctx context.Context, r *round) error {
-	first, err := r.firstRow(ctx)
+	first, err := firstRow(ctx, r)
 	if err != nil {
 		return err
 	}
 	r.add(figure{what: "start to the first published row, topics and subjects made", target: "1 s",
 		format: "%.2f s"}, first.Seconds())
-	over, err := r.handover(ctx)
+	over, err := handoverTime(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func starts(ctx context.Context, r *round) error {
 }
 
 // firstRow is from the start of storestream to its first row at a consumer that waits for it.
-func (r *round) firstRow(ctx context.Context) (d time.Duration, err error) {
+func firstRow(ctx context.Context, r *round) (d time.Duration, err error) {
 	db, shop, err := r.openShop(ctx)
 	if err != nil {
 		return 0, err
@@ -126,8 +126,8 @@ func members(ctx context.Context, b *broker, n int) error {
 	})
 }
 
-// handover kills the owner of two instances and changes a row at once.
-func (r *round) handover(ctx context.Context) (d time.Duration, err error) {
+// handoverTime kills the owner of two instances and changes a row at once.
+func handoverTime(ctx context.Context, r *round) (d time.Duration, err error) {
 	db, shop, err := r.openShop(ctx)
 	if err != nil {
 		return 0, err
@@ -161,14 +161,14 @@ func (r *round) handover(ctx context.Context) (d time.Duration, err error) {
 		} else if owned > 0 {
 			owner = other
 		}
-		d, err = r.killed(ctx, owner, a)
+		d, err = ownerKilled(ctx, r, owner, a)
 		return err
 	})
 	return d, err
 }
 
-// killed is from the owner's death to the first row that its successor publishes.
-func (r *round) killed(ctx context.Context, owner *stream, a *arrivals) (time.Duration, error) {
+// ownerKilled is from the owner's death to the first row that its successor publishes.
+func ownerKilled(ctx context.Context, r *round, owner *stream, a *arrivals) (time.Duration, error) {
 	conn, err := pgx.Connect(ctx, r.pg.server.AdminDSN("postgres"))
 	if err != nil {
 		return 0, err

@@ -19,8 +19,8 @@ func openDays(ctx context.Context, r *round) error {
 		sizes = append(sizes, 5*r.day)
 	}
 	for _, n := range sizes {
-		err := errors.Join(r.openDay(ctx, n, "updated", "sorted by updated_at"),
-			r.openDay(ctx, n, "hash", "not sorted"))
+		err := errors.Join(openDay(ctx, r, n, "updated", "sorted by updated_at"),
+			openDay(ctx, r, n, "hash", "not sorted"))
 		if err != nil {
 			return err
 		}
@@ -28,7 +28,7 @@ func openDays(ctx context.Context, r *round) error {
 	return nil
 }
 
-func (r *round) openDay(ctx context.Context, n int, order, how string) (err error) {
+func openDay(ctx context.Context, r *round, n int, order, how string) (err error) {
 	night := time.Now().UTC().Truncate(24 * time.Hour).Add(23*time.Hour + 30*time.Minute).Format(time.RFC3339)
 	v, err := startService(ctx, r.stage, "--users", strconv.Itoa(n), "--days", "1", "--clock", night, "--order",
 		order)

@@ -41,7 +41,7 @@ func sweeping(ctx context.Context, r *round) error {
 			return err
 		}
 		of := fmt.Sprintf(" of %s orders: ", count(r.large))
-		took, _, err := r.command(ctx, second, "sweep", storefake.Orders, "--yes", "--wait")
+		took, _, err := runCommand(ctx, r, second, "sweep", storefake.Orders, "--yes", "--wait")
 		if err != nil {
 			return err
 		}
@@ -49,7 +49,7 @@ func sweeping(ctx context.Context, r *round) error {
 			mebibytes(second.peak.Load()))
 		r.add(figure{what: "sweep" + of + "time against psql COPY", target: "3", format: "%.2f"},
 			took.Seconds()/c.elapsed.Seconds())
-		took, peak, err := r.command(ctx, second, "verify", storefake.Orders)
+		took, peak, err := runCommand(ctx, r, second, "verify", storefake.Orders)
 		r.add(figure{what: "verify" + of + "peak memory", target: "128 MiB", format: "%.0f MiB"}, mebibytes(peak))
 		r.add(figure{what: "verify" + of + "time against psql COPY", target: "3", format: "%.2f"},
 			took.Seconds()/c.elapsed.Seconds())
@@ -57,9 +57,9 @@ func sweeping(ctx context.Context, r *round) error {
 	})
 }
 
-// command runs another command of the program beside a running one, by the same configuration.
-func (r *round) command(ctx context.Context, beside *stream, args ...string) (took time.Duration, peak int64,
-	err error) {
+// runCommand runs another command of the program beside a running one, by the same configuration.
+func runCommand(ctx context.Context, r *round, beside *stream, args ...string) (
+	took time.Duration, peak int64, err error) {
 	c, err := spawn(r.dir, r.name(args[0]), r.program.path, environment(),
 		append(args, "--config", beside.config)...)
 	if err != nil {
