@@ -109,6 +109,7 @@ func TestWhatAForgottenTransactionLeavesNoRoomForIsHeldAndGoesOnByItself(t *test
 	forgotten := s.forgets()
 	changed := s.updateAll()
 	p.holds()
+	s.eventuallySays("it fails there: orders: poll.memory is full", "check", "--set", "http.listen="+p.addr())
 	if err := forgotten.Commit(context.Background()); err != nil {
 		t.Fatal(err)
 	}

@@ -17,15 +17,21 @@ import (
 // listens is where a process says that its status server listens: the port is any free one.
 var listens = regexp.MustCompile(`"addr":"(127\.0\.0\.1:\d+)"`)
 
-// get asks the process's status server.
-func (p *process) get(path string) (code int, body string) {
+// addr is where its status server listens.
+func (p *process) addr() string {
 	p.t.Helper()
 	var addr []string
 	p.saysThat("where its status server listens", func(said string) bool {
 		addr = listens.FindStringSubmatch(said)
 		return addr != nil
 	})
-	resp, err := http.Get("http://" + addr[1] + path)
+	return addr[1]
+}
+
+// get asks the process's status server.
+func (p *process) get(path string) (code int, body string) {
+	p.t.Helper()
+	resp, err := http.Get("http://" + p.addr() + path)
 	if err != nil {
 		return 0, err.Error()
 	}

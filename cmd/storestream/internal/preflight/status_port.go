@@ -2,13 +2,16 @@ package preflight
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/storestream/storestream/internal/status"
 )
 
 // tryStatusPort tries the port of the status page. Where a running storestream has it, that is as it should
-// be.
+// be, and what its resources fail with is said.
 func tryStatusPort(ctx context.Context, c Config, f *findings) {
 	listen := c.Settings.HTTP.Listen
 	var lc net.ListenConfig
@@ -18,25 +21,41 @@ func tryStatusPort(ctx context.Context, c Config, f *findings) {
 		f.ok("", "%s is free for the status page", listen)
 		return
 	}
-	if _, port, splitErr := net.SplitHostPort(listen); splitErr == nil && isStorestream(ctx, port) {
-		f.ok("", "%s is a running storestream's", listen)
+	_, port, splitErr := net.SplitHostPort(listen)
+	resources, ok := runningAt(ctx, port)
+	if splitErr != nil || !ok {
+		f.fail("", err, "stop what has the port, or set http.listen to another one")
 		return
 	}
-	f.fail("", err, "stop what has the port, or set http.listen to another one")
+	f.ok("", "%s is a running storestream's", listen)
+	for _, r := range resources {
+		switch r.State {
+		case status.Failing:
+			f.add(Warning, r.Name, "", "it fails there: %s", r.Error)
+		case status.Held:
+			f.add(Note, r.Name, "", "settled stands still there: %s", r.Held)
+		}
+	}
 }
 
-// isStorestream asks who answers at a port of this machine.
-func isStorestream(ctx context.Context, port string) bool {
+// runningAt asks the storestream at a port of this machine for its resources. It is false if somebody else is
+// there.
+func runningAt(ctx context.Context, port string) ([]status.Resource, bool) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+port+"/healthz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+port+"/status.json", nil)
 	if err != nil {
-		return false
+		return nil, false
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return false
+		return nil, false
 	}
 	defer resp.Body.Close()
-	return resp.StatusCode == http.StatusOK && resp.Header.Get("Content-Security-Policy") != ""
+	var s status.Snapshot
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Security-Policy") == "" ||
+		json.NewDecoder(resp.Body).Decode(&s) != nil {
+		return nil, false
+	}
+	return s.Resources, true
 }
