@@ -150,6 +150,36 @@ func TestATakeoverThatCannotRestoreEverythingGoesOnOnceSettledMoves(t *testing.T
 	}
 }
 
+// A transaction that was aborted ends such a poller. A watermark written after it would pass over its rows.
+func TestAnAbortedTransactionIsTheLastOfATakeoverThatCouldNotRestoreEverything(t *testing.T) {
+	s := openShop(t, 0, nil)
+	s.settles = schemas.InstantOf(noon.Add(-shopOverlap))
+	for id := range int64(50) {
+		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
+	}
+	s.poll()
+	s.config.Memory = 20 * 8 * 20
+	aborted := false
+	s.config.Publish = func(ctx context.Context, tx watermark.Transaction) error {
+		if !aborted && len(tx.Rows) > 0 {
+			aborted = true
+			return errAborted
+		}
+		return s.publish(ctx, tx)
+	}
+	s.takeOver()
+	s.rows[3] = s.row(3, 3*time.Second, 2)
+	s.settles = schemas.InstantOf(noon.Add(time.Hour))
+	if err := s.work(); !errors.Is(err, errAborted) {
+		t.Fatalf("the poll ends with %v", err)
+	}
+	for range 5 {
+		s.takeOver()
+		_ = s.work()
+	}
+	s.wants(s.rows[3])
+}
+
 // A source goes on behind the batch with Done, so it has to hear that this was not published.
 func TestASourceHearsThatItsLastBatchWasNotPublished(t *testing.T) {
 	s := openShop(t, 0, fewRows(3))

@@ -152,6 +152,10 @@ func (p *Poller) poll(ctx context.Context, stop <-chan struct{}) error {
 	p.board.change(func(s *Status) { s.Doing, s.Since = "polling", p.cfg.Now() })
 	r := p.publisher.nextPass()
 	err := p.reader.read(ctx, stop, r, func(b Batch) error { return p.publisher.publish(ctx, b, r.From) })
+	var write *writeError
+	if errors.As(err, &write) {
+		return err // the watermark in hand tells of rows that may not be in the topic
+	}
 	lost := errors.Is(err, ErrFloorLost)
 	if lost {
 		p.publisher.loseFloor()
