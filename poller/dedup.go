@@ -61,7 +61,7 @@ func newDedup(cfg *Config) dedup {
 		oldest: schemas.MaxInstant, settled: schemas.MinInstant, catchesUp: cfg.CatchesUp}
 	mark := &cfg.Watermark
 	for _, row := range mark.Future {
-		if row.UpdatedAt >= mark.Settled {
+		if row.UpdatedAt.Millis() >= mark.Settled.Millis() {
 			d.put(row.ID, version(row.UpdatedAt, row.Hash, row.Old && mark.Replay != nil))
 			d.future.add(row, schemas.MinInstant)
 		}
@@ -292,16 +292,18 @@ func (f *futureRows) forget(id int64) {
 
 // from is the smallest record time that a row with an updated_at at or after settled can have in the data
 // topic, of the rows kept by spans; MaxInstant: there is none. And it is the rows that are kept one by one.
-// What settled has passed goes.
+// What settled has passed goes: by milliseconds, which is all that the topic keeps of an updated_at.
 func (f *futureRows) from(settled schemas.Instant) (schemas.Instant, []watermark.FutureRow) {
 	from, kept := schemas.MaxInstant, f.spans[:0]
 	for _, s := range f.spans {
-		if s.until >= settled {
+		if s.until.Millis() >= settled.Millis() {
 			from, kept = min(from, s.from.Add(-futureMargin)), append(kept, s)
 		}
 	}
 	f.spans = kept
-	maps.DeleteFunc(f.far, func(_ int64, row watermark.FutureRow) bool { return row.UpdatedAt < settled })
+	maps.DeleteFunc(f.far, func(_ int64, row watermark.FutureRow) bool {
+		return row.UpdatedAt.Millis() < settled.Millis()
+	})
 	far := slices.Collect(maps.Values(f.far))
 	slices.SortFunc(far, func(a, b watermark.FutureRow) int { return cmp.Compare(a.ID, b.ID) })
 	return from, far

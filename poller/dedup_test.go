@@ -251,6 +251,24 @@ func TestMoreFarRowsThanTheWatermarkKeepsAreReadBack(t *testing.T) {
 	}
 }
 
+// The topic keeps milliseconds of an updated_at. Settled may stand at the microsecond of the very row.
+func TestARowAheadOfTheClockIsReadBackWhereSettledStandsWithinItsMillisecond(t *testing.T) {
+	s := newShop(t, noon)
+	ahead := s.row(1, 5*time.Minute+300*time.Microsecond, 1)
+	s.rows[1] = ahead
+	s.takeOver()
+	s.poll()
+	s.settles = ahead.updatedAt
+	for range 3 { // the second takeover knows of the row what the first one read back
+		s.poll()
+		s.takeOver()
+	}
+	s.poll()
+	if len(s.topic) != 1 {
+		t.Errorf("%d records of one version", len(s.topic))
+	}
+}
+
 // A replay sends a table again that is larger than the memory: of a source that catches up, what was
 // published before the replay need not be remembered. In the middle another owner goes on.
 func TestAReplayOfMoreRowsThanFitSendsEachOnceMore(t *testing.T) {

@@ -99,6 +99,9 @@ func (p *Poller) RestorePublished(r watermark.Published) {
 	p.publisher.dedup.restore(r, &p.publisher.mark)
 }
 
+// Close gives back what the poller remembers. Nothing may be called any more but Status.
+func (p *Poller) Close() { p.publisher.dedup.rows.Close() }
+
 // Status is safe to call from any goroutine.
 func (p *Poller) Status() Status { return p.board.get() }
 
