@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/storestream/storestream/internal/offheap"
 )
 
 // rowTable is what the first reading keeps of each row: its id, 44 bits that tell its version from others,
@@ -55,13 +57,13 @@ func newRowTable(rows, most int) (*rowTable, error) {
 
 func (t *rowTable) allocate(places int) (err error) {
 	t.places, t.n = places, 0
-	t.memory, err = allocate(places * placeBytes)
+	t.memory, err = offheap.Allocate(places * placeBytes)
 	return err
 }
 
 // free gives the memory back.
 func (t *rowTable) free() {
-	release(t.memory)
+	offheap.Release(t.memory)
 	t.memory = nil
 }
 

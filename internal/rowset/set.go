@@ -5,7 +5,9 @@ package rowset
 import (
 	"math"
 	"math/bits"
+	"unsafe"
 
+	"github.com/storestream/storestream/internal/offheap"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -13,7 +15,8 @@ import (
 //
 // It is flat memory: entries of 20 bytes in hash tables with open addressing (shards) that grow by an eighth.
 // So it takes at most 24 bytes a row, once the shards have outgrown their first few hundred rows. It may be
-// capped in bytes: at the cap Put takes no new rows, and says so. A Set is for one goroutine.
+// capped in bytes: at the cap Put takes no new rows, and says so. Large tables lie outside of the heap, so a
+// Set that had many rows is to be closed. A Set is for one goroutine.
 type Set struct {
 	shards   [shards]shard
 	n        int
@@ -32,6 +35,8 @@ const (
 	// A shard doubles up to this many places, and Evict leaves it that large: a set that fills and empties all
 	// the time is not built anew each time.
 	shardSmall = 256
+	// A table of so many bytes lies outside of the heap. That is a set of some 800,000 rows.
+	mappedBytes = 64 << 10
 )
 
 // entry is 160 bits: the id (64), the updated_at in milliseconds since MinInstant (49, which reach past
@@ -44,6 +49,7 @@ type entry [5]uint32
 type shard struct {
 	entries []entry
 	n       int
+	mapped  []byte // the memory of entries, if that is not on the heap
 }
 
 const (
@@ -183,16 +189,45 @@ func (s *Set) grow(sh *shard, maxBytes int) bool {
 
 // rehash moves the entries that keep approves of to a table of size places.
 func (s *shard) rehash(size int, keep func(*entry) bool) {
-	old := s.entries
-	s.entries, s.n = make([]entry, size), 0
-	for i := range old {
-		e := &old[i]
+	old := *s
+	s.allocate(size)
+	for i := range old.entries {
+		e := &old.entries[i]
 		if e.used() && keep(e) {
 			at, _ := s.find(e.id(), spread(e.id()))
 			s.entries[at] = *e
 			s.n++
 		}
 	}
+	old.release()
+}
+
+// allocate gives s an empty table of size places.
+func (s *shard) allocate(size int) {
+	*s = shard{}
+	if bytes := size * entryBytes; bytes >= mappedBytes {
+		if memory, err := offheap.Allocate(bytes); err == nil {
+			s.mapped, s.entries = memory, unsafe.Slice((*entry)(unsafe.Pointer(unsafe.SliceData(memory))), size)
+			return
+		}
+	}
+	s.entries = make([]entry, size)
+}
+
+// release gives the table back.
+func (s *shard) release() {
+	if s.mapped != nil {
+		offheap.Release(s.mapped)
+	}
+	*s = shard{}
+}
+
+// Close gives the memory of all rows back. The set is empty then.
+func (s *Set) Close() {
+	for i := range s.shards {
+		s.shards[i].release()
+	}
+	s.n, s.bytes, s.added = 0, 0, 0
 }
 
 // Remove forgets id.
@@ -278,7 +313,7 @@ func (s *Set) Shrink() {
 	for i := range s.shards {
 		if sh := &s.shards[i]; sh.n == 0 {
 			s.bytes -= len(sh.entries) * entryBytes
-			sh.entries = nil
+			sh.release()
 		}
 	}
 }

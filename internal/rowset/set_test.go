@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"runtime"
 	"testing"
 
 	"github.com/storestream/storestream/schemas"
@@ -127,5 +128,37 @@ func BenchmarkSet(b *testing.B) {
 				s.Get(int64(i%rows + rows))
 			}
 		})
+	}
+}
+
+// Large tables lie outside of the heap: they answer alike while they grow and shrink, and are given back.
+func TestLargeTablesAnswerLikeSmallOnesAndAreNotOnTheHeap(t *testing.T) {
+	const rows = 2_000_000
+	heap := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	s := New(math.MaxInt)
+	for id := range int64(rows) {
+		s.Put(id, Version{Millis: id, Hash: uint64(id) * 7})
+	}
+	if grown := int64(heap()) - int64(before); grown > 1<<20 {
+		t.Errorf("%d rows take %d bytes of the heap", rows, grown)
+	}
+	for id := range int64(rows) {
+		if v, ok := s.Get(id); !ok || !v.Equal(id, uint64(id)*7) {
+			t.Fatalf("row %d: %+v, %v", id, v, ok)
+		}
+	}
+	s.Evict(schemas.InstantOfMillis(rows - 1000))
+	if s.Len() != 1000 || s.Bytes() > 1<<16 {
+		t.Errorf("%d rows in %d bytes are left of 1000", s.Len(), s.Bytes())
+	}
+	s.Close()
+	if s.Put(1, Version{}); s.Len() != 1 {
+		t.Error("a set that was closed is not empty")
 	}
 }

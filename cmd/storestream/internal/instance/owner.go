@@ -154,6 +154,7 @@ func (o *owner) takeOver(ctx context.Context) (err error) {
 		return err
 	}
 	p := o.newPoller(session, requests)
+	defer p.Close()
 	o.status.goesOn("reading back what was published")
 	err = session.Rebuild(ctx, func(r watermark.Published) error { p.RestorePublished(r); return nil })
 	if err != nil {
