@@ -83,9 +83,9 @@ fmt: $(GOLANGCI_LINT) ## format as lint wants it
 	$(GOLANGCI_LINT) fmt ./...
 	cd lab && $(abspath $(GOLANGCI_LINT)) fmt --config ../.golangci.yml ./...
 
-bench: bin/bench ## measure the whole program beside the version BEFORE, and write docs/performance.md's tables and plots (some two hours; BENCH=--help)
+bench: bin/bench ## measure the whole program beside the version BEFORE, and write docs/performance.md's tables and plots (three quarters of an hour; BENCH=--help)
 	@build/deps kafka
-	bin/bench --kafka --against $(BEFORE) --write docs/performance.md $(BENCH)
+	bin/bench --kafka --runs 3 --against $(BEFORE) --write docs/performance.md $(BENCH)
 
 bench-quick: bin/bench ## everything that bench measures, with small numbers: only whether it still runs (some minutes)
 	@build/deps
