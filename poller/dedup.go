@@ -28,7 +28,7 @@ import (
 //     holds (publisher.full).
 //   - A successor finds all of it. In the data topic it stands at or after Watermark.DedupFrom, which is no
 //     later than the time of any record here; or in Watermark.Future.
-//   - Where the source can use neither cursor nor floor (ErrFloorLost), final versions may come again after
+//   - Where the source can use neither cursor nor floor (LostError), final versions may come again after
 //     all. Then a takeover reads back everything from settled on.
 type dedup struct {
 	rows   *rowset.Set

@@ -115,7 +115,7 @@ func (w *world) Read(_ context.Context, r Request, emit func(Batch) error) error
 func (w *world) readInOrder(r Request, settled schemas.Instant, emit func(Batch) error) error {
 	if w.lost && (r.Floor != nil || r.Cursor != nil) {
 		w.lost = false
-		return ErrFloorLost
+		return &LostError{Why: "another database", From: schemas.MaxInstant}
 	}
 	met, floor, started := w.changes, uint64(0), r.Started
 	if r.Floor != nil {

@@ -159,11 +159,11 @@ func (p *Poller) poll(ctx context.Context, stop <-chan struct{}) error {
 	if errors.As(err, &write) {
 		return err // the watermark in hand tells of rows that may not be in the topic
 	}
-	lost := errors.Is(err, ErrFloorLost)
-	if lost {
-		p.publisher.loseFloor()
+	var lost *LostError
+	if errors.As(err, &lost) {
+		p.publisher.lose(lost)
 	}
-	if lost || p.publisher.restoresMore() {
+	if lost != nil || p.publisher.restoresMore() {
 		if err := p.publisher.commit(ctx, watermark.Transaction{}); err != nil {
 			return err
 		}

@@ -352,10 +352,11 @@ func (p *publisher) whyHeld() string {
 	return strings.Join(why, "; ")
 }
 
-// loseFloor gives up cursor and floor, which the source cannot use: everything from settled on is to be read
+// lose gives up cursor and floor, which the source cannot use: everything from settled on is to be read
 // again. A takeover, which comes next, reads back what was published from there on.
-func (p *publisher) loseFloor() {
+func (p *publisher) lose(lost *LostError) {
 	p.mark.Cursor, p.mark.Floor = nil, nil
+	p.mark.Settled = min(p.mark.Settled, lost.From)
 	p.dedup.oldest = schemas.MinInstant
 }
 

@@ -2,7 +2,6 @@ package poller
 
 import (
 	"context"
-	"errors"
 
 	"github.com/storestream/storestream/internal/compare"
 	"github.com/storestream/storestream/internal/watermark"
@@ -22,7 +21,7 @@ import (
 // The batch with Done is published when emit returns nil. Of the others emit says so with the next batch:
 // what a source notes of a batch it drops where a later emit of that Read fails.
 //
-// Read returns nil when the read is complete, ErrFloorLost (see there), ctx's cause when it was cancelled,
+// Read returns nil when the read is complete, a *LostError (see there), ctx's cause when it was cancelled,
 // a *HoldError for what only a person can put right, and any other error for what trying again may cure: by
 // then it has made its own immediate retries.
 type Source interface {
@@ -55,6 +54,9 @@ type Request struct {
 	// Floor, of a pass, says what need not be read again (as Done said of the pass before); nil: everything
 	// does.
 	Floor *watermark.Floor
+	// Fields, of a pass, are the schema's fields that the source had (as Done said of the pass before); nil:
+	// nobody knows. Where one of them is gone a pass ends with a *HoldError.
+	Fields []string
 	// Started is the caller's clock at the start of this read.
 	Started schemas.Instant
 	// Suspects are the rows of a Lookup.
@@ -99,16 +101,27 @@ type Done struct {
 	// Floor, of a pass, says what it and those before it have met: for the next Request. nil: the source has no
 	// such thing.
 	Floor *watermark.Floor
+	// Fields, of a pass, are the schema's fields that the source has, in the schema's order; nil: the pass did
+	// not show it.
+	Fields []string
 	// Held, if not empty, says for the log and the page why the resource settles no further for now: "a
 	// transaction is open since ...", "2026-11-20 cannot be closed: ...".
 	Held string
 }
 
-// ErrFloorLost is what a pass ends with, where it had a Floor or a Cursor that the source cannot use, or
-// where it found out that the database is another one: what it has called final may be met again after all.
-// The caller asks again, with neither, when it has read back what was published since settled. A pass that
-// has neither and has called nothing final does not return it.
-var ErrFloorLost = errors.New("what was read before does not count in this database")
+// LostError ends a pass that cannot go by what was read before: it had a Floor or a Cursor that the source
+// cannot use, the database turned out to be another one, or its clock went back. What it has called final may
+// be met again after all. The caller asks again with neither, when it has read back what was published since
+// settled. A source that is asked so does not return the same again.
+type LostError struct {
+	Why string
+	// From is where rows may have changed below settled, which goes back to it. MaxInstant: settled stays.
+	From schemas.Instant
+	// Sweep: rows may have changed that no pass meets, so a sweep is to be made.
+	Sweep bool
+}
+
+func (e *LostError) Error() string { return "what was read before does not count any more: " + e.Why }
 
 // HoldError stops a resource until a person has put right what it says. The poller shows it and tries again,
 // seldom.

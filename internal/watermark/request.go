@@ -15,7 +15,9 @@ const (
 // under the resource's name.
 type Request struct {
 	// ID is the record's offset: requests are applied in this order, each once.
-	ID       int64            `json:"-"`
+	ID int64 `json:"-"`
+	// UID is the request's own id, a random UUID; "" in requests of before 2026-11-22.
+	UID      string           `json:"uid,omitempty"`
 	Resource string           `json:"resource"`
 	Kind     Kind             `json:"kind"`
 	To       *schemas.Instant `json:"to,omitempty"` // of a reset

@@ -26,6 +26,9 @@ type Watermark struct {
 	Rows int64 `json:"rows"`
 	// Request is the id (the offset in the requests topic) of the last request accepted, -1 for none.
 	Request int64 `json:"request"`
+	// RequestUID is that request's own id. Where the topic of requests was made anew, another request has the
+	// same offset.
+	RequestUID string `json:"request_uid,omitempty"`
 	// Instance and Group wrote this.
 	Instance string `json:"instance"`
 	Group    string `json:"group"`
@@ -53,6 +56,14 @@ type Watermark struct {
 	// first load begins. Another count would put one key into two partitions: the resource is held.
 	TopicID    string `json:"topic_id"`
 	Partitions int32  `json:"partitions"`
+	// Ends are offsets, by partition of the data topic, that its log had reached when this was written. A log
+	// that ends before lost records, or is another one. nil: nobody noted them.
+	Ends []int64 `json:"ends,omitempty"`
+	// Fields are the schema's fields that the source had in the last complete pass, in the schema's order. nil:
+	// nobody knows.
+	Fields []string `json:"fields,omitempty"`
+	// Held says why the owner publishes nothing, or why settled stands still; nil: nothing is held.
+	Held *Held `json:"held,omitempty"`
 	// Written is when this was written, by the clock of Instance. It tells a live neighbour from one long gone.
 	Written schemas.Instant `json:"written"`
 }
@@ -89,6 +100,14 @@ type Floor struct {
 	System   string          `json:"system"`
 	Timeline uint32          `json:"timeline"`
 	Started  schemas.Instant `json:"started"`
+}
+
+// Held is why a resource is held, in words for people, and since when.
+type Held struct {
+	Why   string          `json:"why"`
+	Since schemas.Instant `json:"since"`
+	// Publishes: rows go on to be published, and only settled stands still.
+	Publishes bool `json:"publishes,omitempty"`
 }
 
 // FutureRow is what was published of a row whose updated_at lay far ahead.

@@ -54,7 +54,7 @@ type pass struct {
 	againFrom key
 }
 
-// newPass looks at the clock, and decides where to begin and what to leave out. Its error is an ErrFloorLost
+// newPass looks at the clock, and decides where to begin and what to leave out. Its error is a *LostError
 // where the request's cursor or floor is of no use here.
 func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
 	p := &pass{

@@ -76,7 +76,8 @@ func (r *reader) poll() poller.Done {
 // read reads, and as a takeover does when what was read before does not count.
 func (r *reader) read(q poller.Request) error {
 	err := r.readOnce(q)
-	if errors.Is(err, poller.ErrFloorLost) {
+	var lost *poller.LostError
+	if errors.As(err, &lost) {
 		r.lost++
 		r.cursor, r.floor = nil, nil
 		err = r.readOnce(q)

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -172,7 +171,7 @@ func (s *Source) waitFor(lags bool) error {
 // lost ends a pass that cannot go by what was read before.
 func (s *Source) lost(why string) error {
 	s.final, s.rewound = false, false
-	return fmt.Errorf("%w: %s", poller.ErrFloorLost, why)
+	return &poller.LostError{Why: why, From: schemas.MaxInstant}
 }
 
 // floorOf is what a pass for r over t goes by; nil: everything from r.From on is to be read.
