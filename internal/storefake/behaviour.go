@@ -4,6 +4,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 )
 
@@ -38,6 +39,7 @@ func (b *Behaviour) SetReadings(change func(*Readings)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.readings
+	r.Without = slices.Clone(r.Without)
 	change(&r)
 	if err := r.Check(); err != nil {
 		return err

@@ -36,7 +36,7 @@ func (c *clerk) choose() deed {
 // placeOrder inserts an order with its items and a shipment that has not left yet.
 func (c *clerk) placeOrder(ctx context.Context) error {
 	user, ok := c.store.tables.any(c.chance, Users)
-	id := c.store.tables.newID(Orders)
+	id := c.newID(Orders)
 	if !ok {
 		return nil
 	}
@@ -169,12 +169,12 @@ func (c *clerk) alter(ctx context.Context, resource string, change func(Row)) er
 }
 
 func (c *clerk) signUp(ctx context.Context) error {
-	id := c.store.tables.newID(Users)
+	id := c.newID(Users)
 	return c.insert(ctx, Users, newUser(c.chance, id, c.tx.At, c.tx.At))
 }
 
 func (c *clerk) addProduct(ctx context.Context) error {
-	id := c.store.tables.newID(Products)
+	id := c.newID(Products)
 	return c.insert(ctx, Products, newProduct(c.chance, id, c.tx.At, c.tx.At))
 }
 
@@ -190,6 +190,16 @@ func (c *clerk) deleteRow(ctx context.Context) error {
 		return err
 	}
 	return c.tx.Delete(ctx, resource, row.ID())
+}
+
+// newID is the next id, or with the readings' share one that was used before.
+func (c *clerk) newID(resource string) int64 {
+	if share := c.read.UsedIDs; share > 0 && c.chance.Float64() < share {
+		if id, ok := c.store.tables.usedID(resource); ok {
+			return id
+		}
+	}
+	return c.store.tables.newID(resource)
 }
 
 func (c *clerk) insert(ctx context.Context, resource string, row Row) error {

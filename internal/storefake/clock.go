@@ -10,13 +10,16 @@ import (
 // test. Pauses, rates and timeouts keep to the machine's clock.
 //
 // PostgreSQL has its own clock, now(): with a start or a speed of its own this clock leaves that one behind,
-// which a reader that settles by the server's now() cannot bear. Use both only over REST.
+// which a reader that settles by the server's now() cannot bear. Database.OwnClock makes them one.
 type Clock struct {
 	mu    sync.Mutex
 	base  time.Time // of this clock, at real
 	real  time.Time // carries the monotonic reading
 	speed float64
 	whole bool // to the second, else to the microsecond
+
+	start time.Time     // what it said first
+	back  time.Duration // by how much it was moved back, in all
 }
 
 // newClock starts a clock at start (zero: now) plus offset, speed times as fast as the machine's (0: as
@@ -29,7 +32,8 @@ func newClock(start time.Time, offset time.Duration, speed float64, wholeSeconds
 	if speed == 0 {
 		speed = 1
 	}
-	return &Clock{base: start.UTC().Add(offset), real: now, speed: speed, whole: wholeSeconds}
+	start = start.UTC().Add(offset)
+	return &Clock{base: start, real: now, speed: speed, whole: wholeSeconds, start: start}
 }
 
 // Now is the instant in UTC, floored to the microsecond, or to the second where the clock counts whole
@@ -37,16 +41,37 @@ func newClock(start time.Time, offset time.Duration, speed float64, wholeSeconds
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	t := c.base.Add(time.Duration(float64(time.Since(c.real)) * c.speed)).Round(0)
+	t := c.exact()
 	if c.whole {
 		return t.Truncate(time.Second)
 	}
 	return t.Truncate(time.Microsecond)
 }
 
-// Advance moves the clock by d, backwards too.
+// exact is Now in full. The caller holds mu.
+func (c *Clock) exact() time.Time {
+	return c.base.Add(time.Duration(float64(time.Since(c.real)) * c.speed)).Round(0)
+}
+
+// reading is what this clock said at an instant of the machine's, and how fast it runs.
+func (c *Clock) reading() (base, machines time.Time, speed float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.base, c.real.UTC(), c.speed
+}
+
+// Advance moves the clock by d, backwards too. It leaves PostgreSQL's now() alone: see Store.StepClock.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.base = c.base.Add(d)
+	c.back += max(0, -d)
+}
+
+// age is how long the clock has run since its start. Unlike Now it never goes back: a copy that lags behind
+// does not stop for as long as the clock was moved back.
+func (c *Clock) age() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.exact().Sub(c.start) + c.back
 }

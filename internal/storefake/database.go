@@ -16,12 +16,16 @@ const ReaderRole = "student_ro"
 
 // Database says which PostgreSQL holds orders and order_items, and how.
 type Database struct {
-	// DSN of a role that may create roles and tables, in a database of storefake's own; empty: none, rows are in
-	// memory only.
+	// DSN of a role that may create roles and tables, in a database of storefake's own; empty: none, rows are
+	// in memory only.
 	DSN      string
 	Password string // of ReaderRole; empty: "student"
 	Columns  Columns
 	NoIndex  bool // none on (updated_at, id)
+	// OwnClock makes now() the service's clock for ReaderRole, with its start, speed and steps
+	// (Store.StepClock). clock_timestamp() and the like stay the server's, and so does now() for everybody
+	// else.
+	OwnClock bool
 	// StatementTimeout of ReaderRole; 0: the document's 60 s.
 	StatementTimeout time.Duration
 }

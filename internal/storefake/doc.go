@@ -7,9 +7,11 @@
 //	tests ----------+--> Store ---> PostgreSQL: orders and order_items (mirror.go)
 //	                       |
 //	                       +------> Tables: all rows, in memory
+//	                       |          |
+//	                   replicas ---> copies of them that lag (replicas.go)
 //	                                  |
 //	clients <---- Server <------------+
-//	                ^
+//	       cache    ^
 //	                Behaviour: Readings (what the document leaves open) and Faults (what goes wrong)
 //
 // Every change goes through a Tx. It writes to PostgreSQL first, where there is one, and to memory once
@@ -20,9 +22,9 @@
 // stamps whole seconds, so that both paths print the same instant.
 //
 // Where further behaviour belongs: another reading of the document is a field of Readings, something that
-// goes wrong is a Fault, and exchange.go obeys both. Replicas of different age are several Tables that
-// Store.apply brings up to date one after the other, of which an exchange reads one; a restore replaces the
-// rows of Tables and mirror; a clock that steps is Clock.Advance.
+// goes wrong is a Fault, and exchange.go obeys both. What befalls the service as a whole is a method: its
+// clock steps (Store.StepClock), it is restored from a backup (Store.Backup, Fake.Restore), a column is
+// renamed or dropped (Store.Exec).
 //
 // All persons are invented: every address ends in example.com, example.org or example.net.
 package storefake

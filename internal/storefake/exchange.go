@@ -24,6 +24,13 @@ type exchange struct {
 	number uint64 // of the request
 }
 
+// listed is what a page of a listing shows.
+type listed struct {
+	page
+	asked params
+	more  bool
+}
+
 func (x *exchange) route() {
 	res, data := x.server.paths[x.r.URL.Path]
 	key := x.r.URL.Path == x.server.base+"/store-api-keys"
@@ -80,19 +87,55 @@ func (x *exchange) serveData(res *resource) {
 		f.write(x.w)
 		return
 	}
+	x.w.Header().Set("Content-Type", "application/json")
+	if x.fault == NoFault {
+		if a, age, ok := s.cache.find(x.r, x.read.Cache, s.clock.age()); ok {
+			a.head(x.w.Header(), age, x.read.Cache)
+			x.w.entry.Rows, x.w.entry.Cached = a.rows, true
+			x.send(a.body)
+			return
+		}
+	}
 	x.complete(&asked.query)
-	at := boundsOf(&x.read, s.seed, asked.page, asked.pageSize)
-	p := s.tables.page(res, asked.query, at.from, at.rows)
-	if asked.page > 0 && at.from >= p.total && x.read.PastEnd != PastEndEmpty && x.fault != MoreForever {
+	made := s.clock.age() // before the rows are looked at: an answer is not younger than it seems
+	l := x.list(res, asked)
+	if l == nil {
 		pastEnd(x.w, x.read.PastEnd)
 		return
 	}
-	x.w.entry.Rows = len(p.rows)
-	more := at.from+at.rows < p.total || x.fault == MoreForever
-	r := renderer{words: s.tables.words, read: &x.read, garbled: s.behaviour.garbling(x.faults.GarbledRows)}
-	body := r.appendListing(nil, res, p, asked, more)
-	x.w.Header().Set("Content-Type", "application/json")
+	x.w.entry.Rows = len(l.rows)
+	r := renderer{words: s.tables.words, read: &x.read, garbled: s.behaviour.garbling(x.faults.GarbledRows),
+		seed: s.seed}
+	body := r.appendListing(nil, res, l.page, l.asked, l.more)
+	if x.fault == NoFault {
+		s.cache.keep(x.r, x.read.Cache, cached{made, x.w.Header().Get("Date"), body, len(l.rows)})
+	}
 	x.send(body)
+}
+
+// list looks at the rows; nil: the page lies past the end, and the service says so.
+func (x *exchange) list(res *resource, asked params) *listed {
+	tables, place := x.server.replicas.answering(&x.read, x.number)
+	x.w.entry.Replica = place
+	reach := reachOf(&x.read, x.server.seed, asked.pageSize)
+	look := func() (page, int) { // the rows of the page, and where it ends
+		at := boundsOf(&x.read, x.server.seed, asked.page, asked.pageSize)
+		return tables.page(res, asked.query, at.from, max(0, min(at.rows, reach-at.from))), at.from + at.rows
+	}
+	p, to := look()
+	end := min(p.total, reach)
+	from := boundsOf(&x.read, x.server.seed, asked.page, asked.pageSize).from
+	switch past := asked.page > 0 && from >= end && x.fault != MoreForever; {
+	case !past || x.read.PastEnd == PastEndEmpty:
+	case x.read.PastEnd == PastEndLast:
+		asked.page = lastPage(&x.read, x.server.seed, end, asked.pageSize)
+		p, to = look()
+	default:
+		return nil
+	}
+	more := to < end || x.fault == MoreForever || x.read.HasMore == MoreAlways ||
+		x.read.HasMore == MoreFull && len(p.rows) == asked.pageSize
+	return &listed{p, asked, more}
 }
 
 // complete adds what the readings say to what the client asked for.
@@ -148,6 +191,14 @@ func reset(w http.ResponseWriter) {
 func (x *exchange) send(body []byte) {
 	w := x.w
 	switch x.fault {
+	case WrongDate:
+		off := x.faults.DateOff
+		if off == 0 {
+			off = time.Hour
+		}
+		if w.Header().Get("Date") != "" {
+			w.Header().Set("Date", x.server.clock.Now().Add(off).Format(http.TimeFormat))
+		}
 	case Cut:
 		body = body[:len(body)/2]
 	case Endless:

@@ -71,7 +71,7 @@ func Start(ctx context.Context, c Config) (*Fake, error) {
 		return nil, err
 	}
 	behaviour := newBehaviour(c.Seed, c.Readings, c.Faults)
-	server := newServer(store.tables, behaviour, clock, c.Seed, orElse(c.Base, "/v1"))
+	server := newServer(store, behaviour, c.Seed, orElse(c.Base, "/v1"))
 	f := &Fake{
 		Tables: store.tables, Store: store, Shop: newShop(store, behaviour, c.Seed), Behaviour: behaviour,
 		Server: server,

@@ -28,11 +28,11 @@ const (
 	Reset           Fault = "reset"        // the connection is reset before an answer
 	Redirect        Fault = "redirect"     // 302 to Faults.RedirectTo
 	MoreForever     Fault = "more-forever" // the right rows, and has_more: true
+	WrongDate       Fault = "wrong-date"   // the right rows, and a Date that is off by Faults.DateOff
 )
 
 var allFaults = []Fault{ServerError, ServerErrorHTML, TooMany, Unauthorized, Revoke, Truncated, Cut, Endless,
-	Slow, Hang, Reset, Redirect,
-	MoreForever}
+	Slow, Hang, Reset, Redirect, MoreForever, WrongDate}
 
 // Faults says what goes wrong. The zero value: nothing.
 type Faults struct {
@@ -43,6 +43,8 @@ type Faults struct {
 	Choose func(*http.Request) Fault
 	// SlowFor is how long a slow body takes, by the machine's clock; 0: 5 s.
 	SlowFor time.Duration
+	// DateOff is how far a wrong Date is ahead, or behind; 0: an hour ahead.
+	DateOff time.Duration
 	// RedirectTo is where a redirect leads; empty: /elsewhere on this server, an HTML page that counts as a
 	// request for "elsewhere".
 	RedirectTo string

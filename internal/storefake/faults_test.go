@@ -55,6 +55,11 @@ func TestEachFaultLooksAsItShould(t *testing.T) {
 				a.header.Get("Location") == "/elsewhere"
 		},
 		storefake.MoreForever: func(a answer) bool { return len(a.Data) == small.Users && a.Meta.HasMore },
+		storefake.WrongDate: func(a answer) bool {
+			date, err := http.ParseTime(a.header.Get("Date"))
+			return err == nil && len(a.Data) == small.Users &&
+				date.Sub(f.Clock().Now()).Round(time.Minute) == time.Hour
+		},
 	} {
 		always(t, f, fault)
 		key := f.Key()

@@ -17,6 +17,8 @@ type Entry struct {
 	Status   int // 0: no answer was sent
 	Rows     int
 	Fault    Fault
+	Replica  int  // which copy of the rows it was read from, 0: the one that is up to date
+	Cached   bool // it came from the cache
 }
 
 // maxEntries are kept, the newest.

@@ -14,15 +14,19 @@ type locks struct {
 	bulk *bulk                    // nil: none
 }
 
+// everyResource makes a bulk statement's range one of all resources.
+const everyResource = ""
+
 // bulk is a statement that changes, or waits to change, all rows of a range of ids.
 type bulk struct {
-	resource string
+	resource string // or everyResource
 	from, to int64
 	done     chan struct{}
 }
 
 func (b *bulk) covers(k rowKey) bool {
-	return b != nil && k.resource == b.resource && b.from <= k.id && k.id <= b.to
+	return b != nil && (b.resource == everyResource || k.resource == b.resource) &&
+		b.from <= k.id && k.id <= b.to
 }
 
 // take waits until nobody else holds the row, and adds it to held, the rows of one transaction.

@@ -15,6 +15,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// RenamedColumn at the end of a column's name says that Store.Exec has renamed the field's column.
+const RenamedColumn = "_renamed"
+
 // mirror is the tables of PostgreSQL that hold the same rows as Tables, as their administrator sees them.
 type mirror struct {
 	Database
@@ -26,7 +29,8 @@ type mirror struct {
 
 // newMirror makes the tables and the role, and copies the rows into them. The role can read the tables only
 // when they are complete.
-func newMirror(ctx context.Context, d Database, pool *pgxpool.Pool, tables *Tables) (*mirror, error) {
+func newMirror(ctx context.Context, d Database, pool *pgxpool.Pool, tables *Tables,
+	clock *Clock) (*mirror, error) {
 	m := &mirror{Database: d, pool: pool, words: tables.words}
 	if err := d.createTables(ctx, pool); err != nil {
 		return nil, err
@@ -41,6 +45,11 @@ func newMirror(ctx context.Context, d Database, pool *pgxpool.Pool, tables *Tabl
 	}
 	if err := d.createReader(ctx, pool); err != nil {
 		return nil, err
+	}
+	if d.OwnClock {
+		if err := m.createClock(ctx, clock); err != nil {
+			return nil, err
+		}
 	}
 	return m, m.look(ctx)
 }
@@ -60,17 +69,11 @@ func (m *mirror) copyRows(ctx context.Context, res *resource, tables *Tables) er
 
 // look finds out which columns the tables have.
 func (m *mirror) look(ctx context.Context) error {
-	const sql = `SELECT attname FROM pg_attribute
-WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped`
 	present := map[string][]string{}
 	for _, res := range mirroredResources() {
-		rows, err := m.pool.Query(ctx, sql, res.table)
+		names, err := m.columns(ctx, res.table)
 		if err != nil {
-			return fmt.Errorf("look at the columns of %s: %w", res.table, err)
-		}
-		names, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			return fmt.Errorf("look at the columns of %s: %w", res.table, err)
+			return err
 		}
 		present[res.name] = names
 	}
@@ -78,18 +81,86 @@ WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped`
 	return nil
 }
 
+// columns of a table.
+func (m *mirror) columns(ctx context.Context, table string) ([]string, error) {
+	const sql = `SELECT attname FROM pg_attribute
+WHERE attrelid = $1::text::regclass AND attnum > 0 AND NOT attisdropped`
+	rows, err := m.pool.Query(ctx, sql, table)
+	if err != nil {
+		return nil, fmt.Errorf("look at the columns of %s: %w", table, err)
+	}
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		return nil, fmt.Errorf("look at the columns of %s: %w", table, err)
+	}
+	return names, nil
+}
+
+// backup copies the tables to others whose names end in tag.
+func (m *mirror) backup(ctx context.Context, tag string) error {
+	var statements []string
+	for _, res := range mirroredResources() {
+		statements = append(statements, "DROP TABLE IF EXISTS "+res.table+tag,
+			fmt.Sprintf("CREATE TABLE %[1]s%[2]s AS TABLE %[1]s", res.table, tag))
+	}
+	// both tables as they are at one moment
+	err := pgx.BeginTxFunc(ctx, m.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
+		return run(ctx, tx, statements)
+	})
+	if err != nil {
+		return fmt.Errorf("back the tables up: %w", err)
+	}
+	return nil
+}
+
+// restore makes the tables what their copies are, as far as both have the same columns.
+func (m *mirror) restore(ctx context.Context, tag string) error {
+	var statements []string
+	for _, res := range mirroredResources() {
+		now, err := m.columns(ctx, res.table)
+		if err != nil {
+			return err
+		}
+		then, err := m.columns(ctx, res.table+tag)
+		if err != nil {
+			return err
+		}
+		both := strings.Join(slices.DeleteFunc(then, func(c string) bool { return !slices.Contains(now, c) }), ", ")
+		statements = append(statements, "DELETE FROM "+res.table,
+			fmt.Sprintf("INSERT INTO %[1]s (%[2]s) SELECT %[2]s FROM %[1]s%[3]s", res.table, both, tag))
+	}
+	err := pgx.BeginFunc(ctx, m.pool, func(tx pgx.Tx) error { return run(ctx, tx, statements) })
+	if err != nil {
+		return fmt.Errorf("restore the tables: %w", err)
+	}
+	return nil
+}
+
+func run(ctx context.Context, tx pgx.Tx, statements []string) error {
+	for _, sql := range statements {
+		if _, err := tx.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	return nil
+}
+
 // values are the columns that the table has now and a row's values for them, nil for null, the id first.
 func (m *mirror) values(res *resource, cells []cell) (columns []string, values [][]byte) {
 	present := (*m.present.Load())[res.name]
 	for i, f := range res.fields {
-		if !slices.Contains(present, f.name) {
+		name := f.name
+		if !slices.Contains(present, name) {
+			name += RenamedColumn
+		}
+		if !slices.Contains(present, name) {
 			continue
 		}
 		var value []byte
 		if cells[i] != null {
 			value = m.words.appendSQL([]byte{}, f.kind, cells[i])
 		}
-		columns, values = append(columns, f.name), append(values, value)
+		columns, values = append(columns, name), append(values, value)
 	}
 	return columns, values
 }

@@ -1,6 +1,7 @@
 package storefake
 
 import (
+	"math"
 	"net/url"
 	"slices"
 	"strconv"
@@ -126,6 +127,24 @@ func boundsOf(read *Readings, seed uint64, n, size int) bounds {
 		}
 	}
 	return s
+}
+
+// reachOf is how many rows of a listing its pages can show: Readings.MaxPages.
+func reachOf(read *Readings, seed uint64, size int) int {
+	if read.MaxPages == 0 {
+		return math.MaxInt
+	}
+	return boundsOf(read, seed, read.MaxPages, size).from
+}
+
+// lastPage is the number of the page that shows the last of so many rows.
+func lastPage(read *Readings, seed uint64, rows, size int) int {
+	for n := 0; n < maxPageNumber; n++ {
+		if at := boundsOf(read, seed, n, size); at.from+at.rows >= rows {
+			return n
+		}
+	}
+	return 0
 }
 
 // maxPageNumber bounds the arithmetic; no listing has that many pages.

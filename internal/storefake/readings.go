@@ -12,16 +12,20 @@ import (
 // ever, nothing null that need not be.
 type Readings struct {
 	Count    Count    // what meta.count counts
+	HasMore  HasMore  // when meta.has_more is true
 	PastEnd  PastEnd  // what a page beyond the last gives
 	Oversize Oversize // what a page_size above 1000 gives
 	// MaxPage grants no more rows a page than this, whatever was asked; meta.page_size says so. 0: 1000.
 	MaxPage int
-	Order   Order
-	// PermuteTies shuffles, anew for each request, the rows whose updated_at falls into the same second; with an
-	// Order by updated_at.
+	// MaxPages lists no more pages of a window than this: the last of them says has_more: false, whatever
+	// follows, and meta.count goes on to count all. 0: as many as there are.
+	MaxPages int
+	Order    Order
+	// PermuteTies shuffles, anew for each request, the rows whose updated_at falls into the same second; with
+	// an Order by updated_at.
 	PermuteTies bool
-	// EmptyPages and ShortPages are shares of the pages that hold nothing, or half as much as they could, though
-	// more follow. No row is lost by it: the pages after them go on where they left off.
+	// EmptyPages and ShortPages are shares of the pages that hold nothing, or half as much as they could,
+	// though more follow. No row is lost by it: the pages after them go on where they left off.
 	EmptyPages, ShortPages float64
 
 	Limit Limit
@@ -29,14 +33,18 @@ type Readings struct {
 
 	MoneyForm   MoneyForm
 	ExtraFields bool // fields that the document does not know, at both ends of a row
+	// Without are fields that rows over REST do not have, such as "users.city": a field that vanishes, and
+	// comes back when the list is shorter again. Store.Exec renames or drops a column of PostgreSQL.
+	Without []string
 	// Nulls is the share of values that are null, of all fields but id, created_at and updated_at. It touches
 	// rows generated or changed while it is set.
 	Nulls float64
 	// NewStatuses is the share of order states that the document does not name, of orders generated or moved on
 	// while it is set.
 	NewStatuses float64
-	// Deletes is the share of traffic's changes that delete a row.
-	Deletes float64
+	// Deletes is the share of traffic's changes that delete a row, UsedIDs the share of its new rows that get
+	// the id of a row that was deleted.
+	Deletes, UsedIDs float64
 
 	NoDate bool // no Date header
 	// DayOffset moves the service's midnight: with 2h its day starts at 22:00 UTC of the day before.
@@ -44,6 +52,13 @@ type Readings struct {
 	// Delay keeps a row from being queried until so long after its updated_at, by the service's clock. Until
 	// then it is nowhere: not in its old place either.
 	Delay time.Duration
+
+	// Replicas is how many copies of the rows answer over REST, another one each time; 0: there are none. The
+	// last of them lags behind by ReplicaLag, by the service's clock, the first not at all, and the others lie
+	// in between. A lone one lags. A copy lags behind whole transactions, and never goes back itself.
+	Replicas   int
+	ReplicaLag time.Duration
+	Cache      Cache
 }
 
 // Count says what meta.count counts.
@@ -51,8 +66,19 @@ type Count string
 
 // What meta.count may mean.
 const (
-	CountTotal Count = ""     // all matching rows
-	CountPage  Count = "page" // the rows of this page
+	CountTotal    Count = ""         // all matching rows
+	CountPage     Count = "page"     // the rows of this page
+	CountEstimate Count = "estimate" // up to a fifth more or less than all matching rows, and never none
+)
+
+// HasMore says when meta.has_more is true.
+type HasMore string
+
+// What meta.has_more may mean.
+const (
+	MoreFollows HasMore = ""       // more rows follow
+	MoreFull    HasMore = "full"   // more rows follow, or this page is as long as a page can be
+	MoreAlways  HasMore = "always" // it is never false
 )
 
 // PastEnd says what a page beyond the last gives.
@@ -60,9 +86,10 @@ type PastEnd string
 
 // Answers to a page beyond the last.
 const (
-	PastEndEmpty      PastEnd = ""    // 200 without rows
-	PastEndBadRequest PastEnd = "400" // invalid_param
-	PastEndNotFound   PastEnd = "404" // not_found
+	PastEndEmpty      PastEnd = ""     // 200 without rows
+	PastEndBadRequest PastEnd = "400"  // invalid_param
+	PastEndNotFound   PastEnd = "404"  // not_found
+	PastEndLast       PastEnd = "last" // the last page once more
 )
 
 // Oversize says what a page_size above 1000 gives.
@@ -124,6 +151,14 @@ type Keys struct {
 	Requests int           // data requests; 0: any number
 }
 
+// Cache is an HTTP cache in front of the data endpoints. It keeps answers that went well, by their URL.
+type Cache struct {
+	For     time.Duration // an answer is given for so long, by the service's clock; 0: there is no cache
+	NoAge   bool          // no Age header; the Date of an answer from the cache is still that of its making
+	NewDate bool          // the Date of such an answer is now: with NoAge nothing shows how old it is
+	Deaf    bool          // a request's Cache-Control is not heeded
+}
+
 // known checks v, whose empty value goes by a name to people.
 func known[T ~string](what string, v T, empty string, others ...T) error {
 	if v == "" || slices.Contains(others, v) {
@@ -142,14 +177,25 @@ func share(what string, v float64) error {
 // Check reports every impossible setting of r, all at once.
 func (r *Readings) Check() error {
 	errs := []error{
-		known("count", r.Count, "total", CountPage),
-		known("past-end", r.PastEnd, "empty", PastEndBadRequest, PastEndNotFound),
+		known("count", r.Count, "total", CountPage, CountEstimate),
+		known("has-more", r.HasMore, "follows", MoreFull, MoreAlways),
+		known("past-end", r.PastEnd, "empty", PastEndBadRequest, PastEndNotFound, PastEndLast),
 		known("oversize", r.Oversize, "capped", OversizeRefused),
 		known("order", r.Order, "id", ByUpdated, ByUpdatedDesc, ByHash, ByShuffle),
 		known("money", r.MoneyForm, "as-is", MoneyPadded, MoneyString, MoneyExponent),
 		known("retry-after", r.Limit.RetryAfter, "seconds", RetryAfterDate, RetryAfterZero, RetryAfterAbsent),
 		share("nulls", r.Nulls), share("new-statuses", r.NewStatuses), share("deletes", r.Deletes),
-		share("empty-pages", r.EmptyPages), share("short-pages", r.ShortPages),
+		share("used-ids", r.UsedIDs), share("empty-pages", r.EmptyPages), share("short-pages", r.ShortPages),
+	}
+	for _, name := range r.Without {
+		if _, _, ok := fieldNamed(name); !ok {
+			errs = append(errs,
+				fmt.Errorf("without %q: expected a resource and a field but id, such as users.city", name))
+		}
+	}
+	if r.Replicas < 0 || r.Replicas > maxReplicas || r.Replicas == 0 && r.ReplicaLag > 0 {
+		errs = append(errs, fmt.Errorf("replicas %d with a lag of %v: expected 1 to %d, or 0 and no lag",
+			r.Replicas, r.ReplicaLag, maxReplicas))
 	}
 	if r.MaxPage < 0 || r.MaxPage > maxPageSize {
 		errs = append(errs, fmt.Errorf("max-page %d: expected 1 to %d, or 0 for the document's %d", r.MaxPage,
@@ -163,8 +209,10 @@ func (r *Readings) Check() error {
 	if s := r.Limit.Status; s != 0 && s != 429 && s != 503 {
 		errs = append(errs, fmt.Errorf("limit-status %d: expected 429 or 503", s))
 	}
-	if r.Limit.PerSecond < 0 || r.Limit.Burst < 0 || r.Keys.Lifetime < 0 || r.Keys.Requests < 0 || r.Delay < 0 {
-		errs = append(errs, errors.New("a limit, key lifetime or delay is negative: expected 0 for none, or more"))
+	if r.Limit.PerSecond < 0 || r.Limit.Burst < 0 || r.Keys.Lifetime < 0 || r.Keys.Requests < 0 || r.Delay < 0 ||
+		r.MaxPages < 0 || r.ReplicaLag < 0 || r.Cache.For < 0 {
+		errs = append(errs, errors.New("a limit, a number of pages, a key's lifetime, a delay, a lag or the time "+
+			"of a cache is negative: expected 0 for none, or more"))
 	}
 	return errors.Join(errs...)
 }

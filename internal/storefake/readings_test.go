@@ -74,6 +74,106 @@ func TestEachReadingOfPaging(t *testing.T) {
 	}
 }
 
+// The count says more than the pages show.
+func TestAListingEndsAtThePageThatIsTheLastOneAllowed(t *testing.T) {
+	f := start(t, storefake.Config{Size: small})
+	path := "/store-users?" + everything + "&page_size=30"
+	for _, end := range []storefake.PastEnd{storefake.PastEndEmpty, storefake.PastEndNotFound,
+		storefake.PastEndLast} {
+		set(t, f, func(r *storefake.Readings) { r.MaxPages, r.PastEnd = 3, end })
+		ids, read := pages(t, f, path)
+		if last := read[len(read)-1].Meta; len(ids) != 90 || len(read) != 3 || last.Count != small.Users {
+			t.Errorf("%q: %d rows on %d pages, and a count of %d, expected 90 on 3, and %d", end, len(ids), len(read),
+				last.Count, small.Users)
+		}
+		past := get(t, f, path+"&page=3")
+		if want := map[storefake.PastEnd]int{storefake.PastEndLast: 30}[end]; len(past.Data) != want {
+			t.Errorf("%q: %d rows on the page after the last, expected %d", end, len(past.Data), want)
+		}
+		if want := end == storefake.PastEndNotFound; (past.status == 404) != want {
+			t.Errorf("%q: the page after the last answers %d", end, past.status)
+		}
+	}
+}
+
+func TestThePageAfterTheLastIsTheLastOnceMore(t *testing.T) {
+	f := start(t, storefake.Config{Size: small, Readings: storefake.Readings{PastEnd: storefake.PastEndLast,
+		EmptyPages: .2, ShortPages: .2}})
+	path := "/store-users?" + everything + "&page_size=30"
+	_, read := pages(t, f, path)
+	last := read[len(read)-1]
+	for _, n := range []int{len(read), len(read) + 20} {
+		if a := get(t, f, path+"&page="+itoa(n)); string(a.body) != string(last.body) {
+			t.Errorf("page %d: %+v, expected the last page, %+v", n, a.Meta, last.Meta)
+		}
+	}
+	if a := get(t, f, "/store-users?updated_to=1970-01-01&page=3"); a.status != 200 || len(a.Data) != 0 ||
+		a.Meta.Page != 0 {
+		t.Errorf("page 3 of an empty listing: %d %+v, expected its page 0", a.status, a.Meta)
+	}
+}
+
+func TestHasMoreIsTrueInEachReading(t *testing.T) {
+	f := start(t, storefake.Config{Size: small}) // 200 users
+	for more, want := range map[storefake.HasMore]string{storefake.MoreFollows: "true,false,false",
+		storefake.MoreFull: "true,true,false", storefake.MoreAlways: "true,true,true"} {
+		set(t, f, func(r *storefake.Readings) { r.HasMore = more })
+		path := "/store-users?" + everything + "&page_size=100&page="
+		var said []string
+		for n := range 3 {
+			said = append(said, fmt.Sprint(get(t, f, path+itoa(n)).Meta.HasMore))
+		}
+		if got := strings.Join(said, ","); got != want {
+			t.Errorf("%q: has_more of two full pages and an empty one is %s, expected %s", more, got, want)
+		}
+	}
+}
+
+func TestAnEstimateIsNearTheCountAndSeldomRight(t *testing.T) {
+	f := start(t, storefake.Config{Size: small, Readings: storefake.Readings{Count: storefake.CountEstimate}})
+	right := 0
+	for order := range 40 {
+		date := time.Now().UTC().AddDate(0, 0, -order).Format(time.DateOnly)
+		a := get(t, f, "/store-orders?created_from="+date)
+		if n := float64(len(a.Data)); a.Meta.Count < 1 || float64(a.Meta.Count) < .79*n-1 ||
+			float64(a.Meta.Count) > 1.21*n+1 {
+			t.Errorf("an estimate of %d for %d rows", a.Meta.Count, len(a.Data))
+		}
+		if a.Meta.Count == len(a.Data) {
+			right++
+		}
+	}
+	if right > 20 {
+		t.Errorf("%d of 40 estimates are right", right)
+	}
+}
+
+// A field vanishes and comes back, and nobody has written the rows.
+func TestAFieldVanishesFromEveryRowAndComesBack(t *testing.T) {
+	f := start(t, storefake.Config{Size: small})
+	has := func(path, field string) (n int) {
+		for _, row := range get(t, f, path+"?"+everything).Data {
+			if _, ok := row[field]; ok {
+				n++
+			}
+		}
+		return n
+	}
+	for _, without := range [][]string{nil, {"users.city", "orders.updated_at"}, nil} {
+		set(t, f, func(r *storefake.Readings) { r.Without = without })
+		users, orders := small.Users, small.Orders
+		if without != nil {
+			users, orders = 0, 0
+		}
+		if n, m := has("/store-users", "city"), has("/store-orders", "updated_at"); n != users || m != orders {
+			t.Errorf("without %v: %d users have a city and %d orders an updated_at", without, n, m)
+		}
+		if n := has("/store-users", "country"); n != small.Users {
+			t.Errorf("without %v: %d users have a country", without, n)
+		}
+	}
+}
+
 // Pages fall short in the middle, and no row is lost by it.
 func TestShortAndEmptyPagesLoseNothing(t *testing.T) {
 	f := start(t, storefake.Config{Size: small, Readings: storefake.Readings{EmptyPages: .3, ShortPages: .3}})
@@ -327,7 +427,8 @@ func TestTheServicesDayClockAndDelay(t *testing.T) {
 
 func TestReadingsThatCannotBeAreNamedAtOnce(t *testing.T) {
 	err := (&storefake.Config{Speed: -1, Size: storefake.Size{Orders: 1},
-		Readings: storefake.Readings{Order: "sideways", Count: "some", Nulls: 2, MaxPage: 1001,
+		Readings: storefake.Readings{Order: "sideways", Count: "some", Nulls: 2, MaxPage: 1001, HasMore: "maybe",
+			ReplicaLag: time.Second, Without: []string{"users.id"}, UsedIDs: -1, MaxPages: -1,
 			Limit: storefake.Limit{Status: 418}},
 		Faults:   storefake.Faults{Shares: map[storefake.Fault]float64{"hiccup": .1}},
 		Database: storefake.Database{DSN: "postgres://[", Columns: storefake.Columns{Money: "money"}}}).Check()
@@ -335,7 +436,8 @@ func TestReadingsThatCannotBeAreNamedAtOnce(t *testing.T) {
 		t.Fatal("everything was taken")
 	}
 	for _, want := range []string{"sideways", "some", "nulls", "max-page", "418", "hiccup", "DSN",
-		"money column", "user", "speed"} {
+		"money column", "user", "speed", "maybe", "replicas 0", `without "users.id"`,
+		"used-ids", "a number of pages"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not named in: %v", want, err)
 		}

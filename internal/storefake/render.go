@@ -2,6 +2,7 @@ package storefake
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -12,6 +13,7 @@ type renderer struct {
 	words   *dictionary
 	read    *Readings
 	garbled func(resource string, id int64) Garbling // nil: none
+	seed    uint64
 }
 
 // appendListing writes the body of a data endpoint's answer.
@@ -24,14 +26,22 @@ func (r *renderer) appendListing(dst []byte, res *resource, p page, asked params
 		dst = r.appendRow(dst, res, row)
 	}
 	count := p.total
-	if r.read.Count == CountPage {
+	switch r.read.Count {
+	case CountPage:
 		count = len(p.rows)
+	case CountEstimate:
+		count = estimate(p.total, r.seed)
 	}
 	dst = strconv.AppendInt(append(dst, `],"meta":{"page":`...), int64(asked.page), 10)
 	dst = strconv.AppendInt(append(dst, `,"page_size":`...), int64(asked.pageSize), 10)
 	dst = strconv.AppendInt(append(dst, `,"count":`...), int64(count), 10)
 	dst = strconv.AppendBool(append(dst, `,"has_more":`...), more)
 	return append(dst, "}}\n"...)
+}
+
+// estimate is a guess at n. It is the same for the same n, and now and then right.
+func estimate(n int, seed uint64) int {
+	return max(1, n+int(float64(n)*.4*(unit(int64(n), seed)-.5)))
 }
 
 // appendRow writes a row as the service would show it.
@@ -48,7 +58,7 @@ func (r *renderer) appendRow(dst []byte, res *resource, row []cell) []byte {
 		dst = append(dst, `"object":"row","labels":{"tier":"gold","ids":[1,2]},`...)
 	}
 	for i, f := range res.fields {
-		if i == 0 && garble == NoID {
+		if i == 0 && garble == NoID || r.lacks(res, f.name) {
 			continue
 		}
 		dst = append(dst, f.key...)
@@ -63,6 +73,14 @@ func (r *renderer) appendRow(dst []byte, res *resource, row []cell) []byte {
 	}
 	dst[len(dst)-1] = '}'
 	return dst
+}
+
+// lacks says whether rows are shown without a field now.
+func (r *renderer) lacks(res *resource, field string) bool {
+	return slices.ContainsFunc(r.read.Without, func(name string) bool {
+		return len(name) == len(res.name)+1+len(field) && strings.HasPrefix(name, res.name) &&
+			strings.HasSuffix(name, field)
+	})
 }
 
 func (r *renderer) appendCell(dst []byte, k kind, c cell) []byte {

@@ -1,6 +1,9 @@
 package storefake
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // The resources, by the names that the rest of this package takes.
 const (
@@ -58,6 +61,18 @@ func (r *resource) updated() int { return len(r.fields) - 1 }
 // index is the place of a field, -1 if there is none.
 func (r *resource) index(name string) int {
 	return slices.IndexFunc(r.fields, func(f field) bool { return f.name == name })
+}
+
+// fieldNamed is a field by its full name, such as users.city. A row without an id is another matter: see
+// NoID.
+func fieldNamed(name string) (res *resource, place int, ok bool) {
+	resource, field, _ := strings.Cut(name, ".")
+	for _, r := range resources {
+		if i := r.index(field); r.name == resource && i > 0 {
+			return r, i, true
+		}
+	}
+	return nil, 0, false
 }
 
 // Places of fields that the code needs by name.

@@ -8,7 +8,8 @@ import (
 
 // Server answers for Tables over HTTP. It is an http.Handler.
 type Server struct {
-	tables    *Tables
+	tables    *Tables // up to date
+	replicas  *replicas
 	behaviour *Behaviour
 	clock     *Clock
 	seed      uint64
@@ -16,13 +17,13 @@ type Server struct {
 	paths     map[string]*resource
 	keys      keyring
 	limit     limiter
+	cache     cache
 	journal   journal
 }
 
-func newServer(tables *Tables, behaviour *Behaviour, clock *Clock, seed uint64, base string) *Server {
-	s := &Server{tables: tables, behaviour: behaviour, clock: clock, seed: seed,
-		base:  strings.TrimSuffix(base, "/"),
-		paths: map[string]*resource{}}
+func newServer(store *Store, behaviour *Behaviour, seed uint64, base string) *Server {
+	s := &Server{tables: store.tables, replicas: store.replicas, behaviour: behaviour, clock: store.clock,
+		seed: seed, base: strings.TrimSuffix(base, "/"), paths: map[string]*resource{}}
 	for _, res := range resources {
 		s.paths[s.base+res.path] = res
 	}
@@ -55,7 +56,7 @@ func (s *Server) Requests() []Entry { return s.journal.newest() }
 // it: without the garblings of Garble and Faults.GarbledRows, which are no state of a row.
 func (s *Server) Snapshot(name string) map[int64]json.RawMessage {
 	read := s.behaviour.Readings()
-	r, before := renderer{words: s.tables.words, read: &read}, s.queryableBefore(&read)
+	r, before := renderer{words: s.tables.words, read: &read, seed: s.seed}, s.queryableBefore(&read)
 	rows := map[int64]json.RawMessage{}
 	s.tables.each(name, func(res *resource, cells []cell) {
 		if before == null || cells[res.updated()] < before {

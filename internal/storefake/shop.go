@@ -26,7 +26,9 @@ type Shop struct {
 	store     *Store
 	behaviour *Behaviour
 	seed      uint64
-	book      func() *orderBook // opened when traffic is first asked for
+
+	booking sync.Mutex
+	opened  *orderBook // nil: nobody has asked for it yet
 
 	stepping sync.Mutex // Step makes one change at a time
 	chance   *rand.Rand // Step's
@@ -42,8 +44,24 @@ type Shop struct {
 
 func newShop(store *Store, behaviour *Behaviour, seed uint64) *Shop {
 	return &Shop{store: store, behaviour: behaviour, seed: seed,
-		book:   sync.OnceValue(func() *orderBook { return openBook(store.tables) }),
 		chance: rand.New(rand.NewPCG(seed, streamTraffic))}
+}
+
+// book is opened when traffic first asks for it.
+func (sh *Shop) book() *orderBook {
+	sh.booking.Lock()
+	defer sh.booking.Unlock()
+	if sh.opened == nil {
+		sh.opened = openBook(sh.store.tables)
+	}
+	return sh.opened
+}
+
+// closeBook makes traffic look through the orders anew.
+func (sh *Shop) closeBook() {
+	sh.booking.Lock()
+	defer sh.booking.Unlock()
+	sh.opened = nil
 }
 
 // Traffic makes so many changes a second of the machine's clock, until ctx is done; it returns when the last

@@ -4,21 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Store is where rows are changed: in Tables, and orders and order_items in PostgreSQL too where there is
 // one. All methods may be called at once.
 type Store struct {
-	clock  *Clock
-	tables *Tables
-	mirror *mirror // nil: in memory only
-	locks  locks
+	clock    *Clock
+	tables   *Tables
+	replicas *replicas // every change of tables goes through them
+	mirror   *mirror   // nil: in memory only
+	locks    locks
+	stepping sync.Mutex   // StepClock moves two clocks
+	backups  atomic.Int64 // made so far
 }
 
 // newStore fills tables with history and copies orders and order_items to PostgreSQL, where there is one.
 func newStore(ctx context.Context, c *Config, clock *Clock) (*Store, error) {
 	s := &Store{clock: clock, tables: newTables(), locks: locks{rows: map[rowKey]chan struct{}{}}}
+	s.replicas = &replicas{clock: clock, tables: s.tables, seed: c.Seed}
 	pool, err := c.Database.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -27,7 +33,7 @@ func newStore(ctx context.Context, c *Config, clock *Clock) (*Store, error) {
 	if pool == nil {
 		return s, nil
 	}
-	if s.mirror, err = newMirror(ctx, c.Database, pool, s.tables); err != nil {
+	if s.mirror, err = newMirror(ctx, c.Database, pool, s.tables, clock); err != nil {
 		pool.Close()
 		return nil, err
 	}
@@ -106,7 +112,33 @@ func (s *Store) BulkUpdate(ctx context.Context, resource string, from, to int64)
 			return at, 0, err
 		}
 	}
-	return at, s.tables.stamp(t, from, to, cellOf(at)), nil
+	n := 0
+	s.replicas.make(func(ts *Tables) {
+		if stamped := ts.stamp(t.res, from, to, cellOf(at)); ts == s.tables {
+			n = stamped
+		}
+	})
+	return at, n, nil
+}
+
+// StepClock moves the service's clock by d, backwards too, and with Database.OwnClock PostgreSQL's now(). At
+// no moment is now() ahead of what rows are stamped with.
+func (s *Store) StepClock(ctx context.Context, d time.Duration) error {
+	s.stepping.Lock()
+	defer s.stepping.Unlock()
+	if s.mirror == nil || !s.mirror.OwnClock {
+		s.clock.Advance(d)
+		return nil
+	}
+	if d > 0 {
+		s.clock.Advance(d)
+		return s.mirror.setClock(ctx, s.clock, 0)
+	}
+	if err := s.mirror.setClock(ctx, s.clock, d); err != nil {
+		return err
+	}
+	s.clock.Advance(d)
+	return nil
 }
 
 // ReaderDSN is where ReaderRole reads, "" without PostgreSQL.
@@ -118,7 +150,8 @@ func (s *Store) ReaderDSN() string {
 }
 
 // Exec runs one SQL statement as the administrator and then looks at the tables' columns again: for a test
-// that alters them. Rows that it changes are not changed in memory.
+// that alters them. Rows that it changes are not changed in memory. A column that it renames to its name and
+// RenamedColumn is written on under that name.
 func (s *Store) Exec(ctx context.Context, sql string) error {
 	if s.mirror == nil {
 		return errors.New("exec: this store has no PostgreSQL")

@@ -9,9 +9,16 @@ const blockRows = 4096
 // used again has another one.
 type place = int32
 
-// table is the rows of one resource and its indexes. The mutex of Tables guards it.
+// table is the rows of one resource and its indexes. The mutex of Tables guards it, but for res, which does
+// not change.
 type table struct {
-	res     *resource
+	res   *resource
+	lists listings
+	contents
+}
+
+// contents are what a table has now. A restore puts others in their place.
+type contents struct {
 	blocks  [][]cell
 	size    place // places given out
 	live    int
@@ -20,23 +27,32 @@ type table struct {
 	updated dayIndex
 	created dayIndex
 	orders  *orderIndex // nil where rows belong to no order
-	lists   listings
 
 	// changes are the places changed since version base; the table's version is base + len(changes).
 	changes []place
 	base    int64
+
+	used []int64 // ids of rows that were deleted, the newest; maybe given out again
 }
+
+// maxUsed ids are remembered.
+const maxUsed = 1000
 
 // Changes from which a kept listing can be brought up to date.
 const maxChanges = 1 << 16
 
 func newTable(res *resource) *table {
-	t := &table{res: res, nextID: 1, updated: dayIndex{}, created: dayIndex{}}
+	t := &table{res: res, contents: noContents(res)}
 	t.lists.table = t
-	if res.filter == "order_id" {
-		t.orders = &orderIndex{}
-	}
 	return t
+}
+
+func noContents(res *resource) contents {
+	c := contents{nextID: 1, updated: dayIndex{}, created: dayIndex{}}
+	if res.filter == "order_id" {
+		c.orders = &orderIndex{}
+	}
+	return c
 }
 
 func (t *table) at(p place) []cell {
@@ -110,6 +126,35 @@ func (t *table) remove(id int64) {
 	t.byID.set(id, 0)
 	t.live--
 	t.changed(p)
+	if len(t.used) < maxUsed {
+		t.used = append(t.used, id)
+	}
+}
+
+// usedID takes the id of a row that was deleted, and has not come back; false if there is none.
+func (t *table) usedID() (int64, bool) {
+	for len(t.used) > 0 {
+		id := t.used[len(t.used)-1]
+		t.used = t.used[:len(t.used)-1]
+		if _, found := t.find(id); !found {
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+// replace makes the rows those of another table, and the next id that one's. No listing is kept over it.
+func (t *table) replace(by *table) {
+	version := t.version()
+	t.contents = noContents(t.res)
+	t.base = version + 1
+	for _, row := range by.all() {
+		p, cells := t.grow()
+		copy(cells, row)
+		t.enter(p)
+	}
+	t.base, t.changes = t.version(), nil
+	t.nextID = by.nextID
 }
 
 func (t *table) changed(p place) {

@@ -152,6 +152,13 @@ func (ts *Tables) any(chance *rand.Rand, resource string) (Row, bool) {
 	return nil, false
 }
 
+// usedID takes an id whose row was deleted; false if there is none.
+func (ts *Tables) usedID(resource string) (int64, bool) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.byName[resource].usedID()
+}
+
 // newID takes the next id, as a sequence does: for good, whether or not the row is ever committed.
 func (ts *Tables) newID(resource string) int64 {
 	ts.mu.Lock()
@@ -175,11 +182,34 @@ func (ts *Tables) apply(order []rowKey, writes map[rowKey][]cell) {
 	}
 }
 
-// stamp gives all rows with from <= id <= to one updated_at, and returns their number.
-func (ts *Tables) stamp(t *table, from, to int64, at cell) int {
+// clone is a copy of all rows.
+func (ts *Tables) clone() *Tables {
+	c := newTables()
+	c.words = ts.words
+	c.replace(ts)
+	return c
+}
+
+// replace makes all rows those of another, which nobody must change meanwhile unless its methods do.
+func (ts *Tables) replace(by *Tables) {
+	if ts == by {
+		return
+	}
+	by.mu.Lock() // always a younger one's or one's that never changes: no two wait for each other
+	defer by.mu.Unlock()
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	n, row := 0, make([]cell, t.res.width())
+	for name, t := range ts.byName {
+		t.replace(by.byName[name])
+	}
+}
+
+// stamp gives all rows with from <= id <= to one updated_at, and returns their number.
+func (ts *Tables) stamp(res *resource, from, to int64, at cell) int {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	t := ts.byName[res.name]
+	n, row := 0, make([]cell, res.width())
 	for _, cells := range t.all() {
 		if id := int64(cells[0]); id < from || id > to {
 			continue

@@ -107,6 +107,32 @@ func TestCommitsComeInAnotherOrderThanTheirStamps(t *testing.T) {
 	t.Error("for 30 s every row appeared in the order of the stamps")
 }
 
+func TestIDsOfDeletedRowsAreGivenOutAgain(t *testing.T) {
+	f := start(t, storefake.Config{Size: small, Readings: storefake.Readings{Deletes: .5, UsedIDs: 1}})
+	gone, back := map[int64]bool{}, 0
+	for range 400 {
+		before := f.Rows(storefake.Orders)
+		if err := f.Step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		after := f.Rows(storefake.Orders)
+		for id := range before {
+			gone[id] = gone[id] || after[id] == nil
+		}
+		for id, row := range after {
+			if before[id] == nil && gone[id] {
+				back++
+				if !row.Time("created_at").Equal(row.Time("updated_at")) {
+					t.Errorf("order %d came back, and is no new row: %v", id, row)
+				}
+			}
+		}
+	}
+	if back == 0 {
+		t.Errorf("of %d deleted orders no id came back", len(gone))
+	}
+}
+
 func TestDeletesAreASharedPartOfTraffic(t *testing.T) {
 	f := start(t, storefake.Config{Size: small, Readings: storefake.Readings{Deletes: 1}})
 	rows := func() (n int) {

@@ -148,7 +148,7 @@ func (tx *Tx) Commit(ctx context.Context) error {
 			return err
 		}
 	}
-	tx.store.tables.apply(tx.order, tx.writes)
+	tx.store.replicas.make(func(ts *Tables) { ts.apply(tx.order, tx.writes) })
 	return nil
 }
 

@@ -1,0 +1,94 @@
+package storefake
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Backup is all rows as they were at one moment, and which ids had been given out.
+type Backup struct {
+	At     time.Time // by the service's clock
+	tables *Tables   // never changed
+	tag    string    // of the tables in PostgreSQL
+}
+
+// Restored is what a restore did, by resource and id.
+type Restored struct {
+	Back map[string]map[int64]time.Time // the updated_at that a row has again
+	Gone map[string][]int64             // rows that there are no longer
+}
+
+// Backup copies all rows. It waits until no transaction holds a row.
+func (s *Store) Backup(ctx context.Context) (*Backup, error) {
+	release, err := s.locks.takeRange(ctx, everyResource, math.MinInt64, math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	b := &Backup{At: s.clock.Now(), tables: s.tables.clone(), tag: fmt.Sprintf("_backup_%d", s.backups.Add(1))}
+	if s.mirror != nil {
+		if err := s.mirror.backup(ctx, b.tag); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// restore makes the rows what they were: what was written since is gone, and the ids that were given out
+// since are given out again. In PostgreSQL that is one transaction of the administrator's, as when a dump is
+// loaded: it is the same server as before, and the rows have ids of transactions of their own. It waits until
+// no transaction holds a row.
+func (s *Store) restore(ctx context.Context, b *Backup) (*Restored, error) {
+	release, err := s.locks.takeRange(ctx, everyResource, math.MinInt64, math.MaxInt64)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if s.mirror != nil {
+		if err := s.mirror.restore(ctx, b.tag); err != nil {
+			return nil, err
+		}
+	}
+	did := s.tables.against(b.tables)
+	s.replicas.make(func(ts *Tables) { ts.replace(b.tables) })
+	return did, nil
+}
+
+// against says what it will do to the rows to become then, which never changes. Nobody changes them
+// meanwhile.
+func (ts *Tables) against(then *Tables) *Restored {
+	did := &Restored{Back: map[string]map[int64]time.Time{}, Gone: map[string][]int64{}}
+	for name := range ts.byName {
+		did.Back[name] = map[int64]time.Time{}
+		now := map[int64][]cell{}
+		ts.each(name, func(_ *resource, row []cell) { now[int64(row[0])] = slices.Clone(row) })
+		then.each(name, func(res *resource, row []cell) {
+			id := int64(row[0])
+			if !slices.Equal(now[id], row) {
+				did.Back[name][id] = time.Time{}
+				if at := row[res.updated()]; at != null {
+					did.Back[name][id] = at.time()
+				}
+			}
+			delete(now, id)
+		})
+		for id := range now {
+			did.Gone[name] = append(did.Gone[name], id)
+		}
+	}
+	return did
+}
+
+// Restore gives the service its rows back as they were at the time of the backup, which may be used again.
+// Replicas get there when their lag is over.
+func (f *Fake) Restore(ctx context.Context, b *Backup) (*Restored, error) {
+	did, err := f.restore(ctx, b)
+	if err != nil {
+		return nil, err
+	}
+	f.closeBook()
+	return did, nil
+}
