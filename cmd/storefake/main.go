@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -38,8 +39,8 @@ func (e *usageError) Unwrap() error { return e.err }
 
 const long = `storefake stands in for the commerce data service: its REST endpoints over a seeded, synthetic
 shop, and with --postgres the same orders and order_items in a real PostgreSQL, readable by role student_ro.
-Rows change as a shop's would while it runs. It is no place for real data: it creates the tables orders and
-order_items anew when it starts.`
+Rows change as a shop's would while it runs; SIGUSR1 stops that, and starts it again. It is no place for real
+data: it creates the tables orders and order_items anew when it starts.`
 
 const example = `  storefake --listen 127.0.0.1:8090 --orders 5000 --users 1000 --products 500 --traffic 20 \
             --postgres postgres://postgres@127.0.0.1:5432/store
@@ -49,7 +50,11 @@ const example = `  storefake --listen 127.0.0.1:8090 --orders 5000 --users 1000 
        'http://127.0.0.1:8090/v1/store-orders?updated_from=2026-11-01&page_size=2'
 
   # a service that pages by newest change, grants 37 rows a page, limits requests and fails now and then
-  storefake --order updated-desc --max-page 37 --limit 5 --fault 500=0.02 --fault truncated=0.01`
+  storefake --order updated-desc --max-page 37 --limit 5 --fault 500=0.02 --fault truncated=0.01
+
+  # one that answers from replicas of different age, loses a field for half a minute, and is then restored
+  storefake --traffic 20 --replicas 3 --replica-lag 5s --without users.city --from 30s --until 60s \
+            --restore 2m=1m`
 
 // run serves until ctx is done. Where everything listens goes to stdout.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) error {
@@ -83,18 +88,41 @@ func serve(ctx context.Context, s *settings, stdout io.Writer) error {
 		return err
 	}
 	defer fake.Close()
+	usr1 := make(chan os.Signal, 1)
+	signal.Notify(usr1, syscall.SIGUSR1)
+	defer signal.Stop(usr1)
 	announce(stdout, fake)
-	if s.traffic > 0 {
-		fake.StartTraffic(s.traffic)
-		fmt.Fprintf(stdout, "traffic      %v changes a second\n", s.traffic)
-	}
-	<-ctx.Done()
+	var playing sync.WaitGroup
+	playing.Go(func() { play(ctx, s.turns, fake, stdout) })
+	traffic(ctx, s.traffic, fake, usr1, stdout)
+	playing.Wait()
 	fake.Quiesce()
 	if n, last := fake.TrafficErrors(); n > 0 {
 		fmt.Fprintf(stdout, "%d of traffic's transactions failed, the last one with: %v\n", n, last)
 	}
 	fmt.Fprintln(stdout, "stopped")
 	return nil
+}
+
+// traffic changes rows until ctx is done. Each signal stops it, or starts it again.
+func traffic(ctx context.Context, perSecond float64, fake *storefake.Fake, signals <-chan os.Signal,
+	stdout io.Writer) {
+	for on := perSecond > 0; ; {
+		if on {
+			fake.StartTraffic(perSecond)
+			fmt.Fprintf(stdout, "traffic      %v changes a second\n", perSecond)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-signals:
+		}
+		if on {
+			fake.Quiesce()
+			fmt.Fprintln(stdout, "traffic      stopped")
+		}
+		on = !on && perSecond > 0
+	}
 }
 
 func announce(w io.Writer, fake *storefake.Fake) {

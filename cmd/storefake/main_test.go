@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -47,15 +48,67 @@ func TestItSaysWhereItListensServesAndStopsCleanly(t *testing.T) {
 	}
 }
 
+// started runs storefake until the test ends, and returns what it prints, line by line.
+func started(t *testing.T, args ...string) (line func(begin string)) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	out, in := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		done <- run(ctx, append([]string{"--listen", "127.0.0.1:0", "--users", "20", "--orders", "30",
+			"--products", "5"}, args...), noEnv, in, io.Discard)
+		_ = in.Close()
+	}()
+	t.Cleanup(func() {
+		stop()
+		_, _ = io.Copy(io.Discard, out)
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	lines := bufio.NewScanner(out)
+	return func(begin string) {
+		t.Helper()
+		for lines.Scan() {
+			if strings.HasPrefix(lines.Text(), begin) {
+				return
+			}
+		}
+		t.Fatalf("it ended without a line that begins with %q", begin)
+	}
+}
+
+func TestASignalStopsTrafficAndTheNextStartsItAgain(t *testing.T) {
+	line := started(t, "--traffic", "50")
+	for _, want := range []string{"traffic      50 changes", "traffic      stopped", "traffic      50 changes"} {
+		line(want)
+		if err := syscall.Kill(syscall.Getpid(), syscall.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	line("traffic      stopped")
+}
+
+func TestWhatIsScheduledHappensInTime(t *testing.T) {
+	line := started(t, "--without", "users.city", "--from", "20ms", "--until", "60ms", "--clock-step",
+		"40ms=-5m", "--restore", "50ms=30ms")
+	for _, want := range []string{"20ms         readings and faults hold", "30ms         backup",
+		"40ms         clock steps by -5m0s", "50ms         restored", "60ms         the plainest service again"} {
+		line(want)
+	}
+}
+
 func TestAllWrongSettingsAreNamedAtOnce(t *testing.T) {
 	err := run(t.Context(), []string{"--order", "sideways", "--clock", "noon", "--fault", "hiccup=0.1",
-		"--fault", "500=x", "--nulls", "3",
+		"--fault", "500=x", "--nulls", "3", "--clock-step", "noon=1m", "--restore", "1m=2m",
+		"--without", "users.town", "--from", "2m", "--until", "1m",
 		"--traffic", "-1", "--postgres", "nonsense"}, noEnv, io.Discard, io.Discard)
 	var usage *usageError
 	if !errors.As(err, &usage) {
 		t.Fatalf("%v: expected a usage error", err)
 	}
-	for _, want := range []string{"sideways", "noon", "hiccup", "500=x", "nulls", "traffic", "postgres DSN"} {
+	for _, want := range []string{"sideways", "noon", "hiccup", "500=x", "nulls", "traffic", "postgres DSN",
+		"clock-step noon", "restore 1m=2m", "users.town", "from 2m"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is not named in: %v", want, err)
 		}
@@ -71,7 +124,8 @@ func TestHelpShowsAWorkedExample(t *testing.T) {
 	if err := run(t.Context(), []string{"--help"}, noEnv, &out, io.Discard); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "curl") || !strings.Contains(out.String(), "--clock-speed") {
+	if !strings.Contains(out.String(), "curl") || !strings.Contains(out.String(), "--clock-speed") ||
+		!strings.Contains(out.String(), "SIGUSR1") {
 		t.Errorf("no example in:\n%s", out.String())
 	}
 }
@@ -82,7 +136,7 @@ func TestDefaultsMayBeNamed(t *testing.T) {
 	flags := pflag.NewFlagSet("storefake", pflag.ContinueOnError)
 	s.declare(flags)
 	for flag, name := range map[string]string{"count": "total", "past-end": "empty", "oversize": "capped",
-		"order": "id", "money": "as-is", "retry-after": "seconds"} {
+		"order": "id", "money": "as-is", "retry-after": "seconds", "has-more": "follows"} {
 		if err := flags.Set(flag, name); err != nil {
 			t.Fatal(err)
 		}

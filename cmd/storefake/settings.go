@@ -17,6 +17,8 @@ type settings struct {
 	traffic float64
 	clock   string
 	faults  map[string]string
+	schedule
+	turns []turn // of schedule, from config
 }
 
 // declare declares the flags. Their defaults are the plainest service.
@@ -38,7 +40,10 @@ func (s *settings) declare(f *pflag.FlagSet) {
 	s.declareDatabase(f)
 	s.declareReadings(f, &s.Readings)
 	s.declareLimits(f, &s.Readings)
+	s.declareRows(f, &s.Readings)
+	s.declareAges(f, &s.Readings)
 	s.declareFaults(f)
+	s.declareSchedule(f)
 }
 
 func (s *settings) declareDatabase(f *pflag.FlagSet) {
@@ -52,15 +57,22 @@ func (s *settings) declareDatabase(f *pflag.FlagSet) {
 		"type of instants: timestamptz, timestamp (UTC)")
 	f.StringVar(&s.Database.Columns.Status, "postgres-status", "text", "type of status: text, varchar")
 	f.BoolVar(&s.Database.NoIndex, "postgres-no-index", false, "leave out the indexes on (updated_at, id)")
+	f.BoolVar(&s.Database.OwnClock, "postgres-own-clock", false,
+		"make now() the service's clock for student_ro: a database whose clock differs, runs fast or steps")
 	f.DurationVar(&s.Database.StatementTimeout, "postgres-statement-timeout", time.Minute, "of role student_ro")
 }
 
-// declareReadings declares what the document leaves open.
+// declareReadings declares what the document leaves open of pages and times.
 func (s *settings) declareReadings(f *pflag.FlagSet, r *storefake.Readings) {
-	f.Var(text(&r.Count), "count", "what meta.count counts: total, page")
-	f.Var(text(&r.PastEnd), "past-end", "a page beyond the last: empty, 400, 404")
+	f.Var(text(&r.Count), "count",
+		"what meta.count counts: total, page, estimate (up to a fifth too much or too little)")
+	f.Var(text(&r.HasMore), "has-more",
+		"when meta.has_more is true: follows (more rows follow), full (or the page is full), always")
+	f.Var(text(&r.PastEnd), "past-end", "a page beyond the last: empty, 400, 404, last (that one once more)")
 	f.Var(text(&r.Oversize), "oversize", "a page_size above 1000: capped, refused")
 	f.IntVar(&r.MaxPage, "max-page", 0, "grant no more rows a page than this")
+	f.IntVar(&r.MaxPages, "max-pages", 0,
+		"end every listing after so many pages, whatever meta.count says: a cap that nobody is told of")
 	f.Var(text(&r.Order), "order",
 		"order of rows: id, updated, updated-desc, hash (arbitrary), shuffle (another on every request)")
 	f.BoolVar(&r.PermuteTies, "permute-ties", false,
@@ -68,17 +80,40 @@ func (s *settings) declareReadings(f *pflag.FlagSet, r *storefake.Readings) {
 	f.Float64Var(&r.EmptyPages, "empty-pages", 0,
 		"share of the pages that are empty though more follow (no row is lost by it)")
 	f.Float64Var(&r.ShortPages, "short-pages", 0, "share of the pages that are half full though more follow")
-	f.Var(text(&r.MoneyForm), "money",
-		"form of money: as-is (49, 59.990001678466797), padded (49.00), string (\"49.00\"), exponent (49e0)")
-	f.BoolVar(&r.ExtraFields, "extra-fields", false, "fields that the document does not know")
-	f.Float64Var(&r.Nulls, "nulls", 0,
-		"share of values that are null, in all fields but id, created_at and updated_at")
-	f.Float64Var(&r.NewStatuses, "new-statuses", 0, "share of order states that the document does not name")
-	f.Float64Var(&r.Deletes, "deletes", 0, "share of traffic's changes that delete a row")
 	f.BoolVar(&r.NoDate, "no-date", false, "no Date header")
 	f.DurationVar(&r.DayOffset, "day-offset", 0, "days are cut in a zone so far east of UTC")
 	f.DurationVar(&r.Delay, "delay", 0,
 		"a row can be queried only so long after its updated_at, by the service's clock")
+}
+
+// declareRows declares what the document leaves open of rows.
+func (s *settings) declareRows(f *pflag.FlagSet, r *storefake.Readings) {
+	f.Var(text(&r.MoneyForm), "money",
+		"form of money: as-is (49, 59.990001678466797), padded (49.00), string (\"49.00\"), exponent (49e0)")
+	f.BoolVar(&r.ExtraFields, "extra-fields", false, "fields that the document does not know")
+	f.StringSliceVar(&r.Without, "without", nil,
+		"fields that rows over REST lack, such as users.city,orders.status; with --from and --until they "+
+			"vanish and come back")
+	f.Float64Var(&r.Nulls, "nulls", 0,
+		"share of values that are null, in all fields but id, created_at and updated_at")
+	f.Float64Var(&r.NewStatuses, "new-statuses", 0, "share of order states that the document does not name")
+	f.Float64Var(&r.Deletes, "deletes", 0, "share of traffic's changes that delete a row")
+	f.Float64Var(&r.UsedIDs, "used-ids", 0, "share of traffic's new rows that get the id of a deleted one")
+}
+
+// declareAges declares how answers can be older than the rows.
+func (s *settings) declareAges(f *pflag.FlagSet, r *storefake.Readings) {
+	f.IntVar(&r.Replicas, "replicas", 0,
+		"answer from one of so many copies, another each time, so that rows seem to go back and forth")
+	f.DurationVar(&r.ReplicaLag, "replica-lag", 0,
+		"how far the last copy lags behind, by the service's clock; the first does not, the others lie in between")
+	f.DurationVar(&r.Cache.For, "cache", 0,
+		"an HTTP cache in front gives an answer again for so long, by the service's clock")
+	f.BoolVar(&r.Cache.NoAge, "cache-no-age", false,
+		"it sends no Age, so that only Date shows how old an answer is")
+	f.BoolVar(&r.Cache.NewDate, "cache-new-date", false,
+		"it sends a Date of its own, so that only Age does")
+	f.BoolVar(&r.Cache.Deaf, "cache-deaf", false, "it does not heed a request's Cache-Control")
 }
 
 func (s *settings) declareLimits(f *pflag.FlagSet, r *storefake.Readings) {
@@ -94,12 +129,26 @@ func (s *settings) declareLimits(f *pflag.FlagSet, r *storefake.Readings) {
 func (s *settings) declareFaults(f *pflag.FlagSet) {
 	f.StringToStringVar(&s.faults, "fault", nil, "share of data requests that go wrong, such as 500=0.02; "+
 		"again for each of: 500, 500-html, limited, 401,\n"+
-		"revoke, truncated, cut, endless, slow, hang, reset, redirect, more-forever")
+		"revoke, truncated, cut, endless, slow, hang, reset, redirect, more-forever, wrong-date")
 	f.DurationVar(&s.Faults.SlowFor, "slow-for", 5*time.Second, "how long a slow body takes")
+	f.DurationVar(&s.Faults.DateOff, "date-off", time.Hour, "how far a wrong Date is ahead")
 	f.StringVar(&s.Faults.RedirectTo, "redirect-to", "",
 		"where a redirect leads (default: an HTML page of this server)")
 	f.Float64Var(&s.Faults.GarbledRows, "garbled-rows", 0,
 		"share of rows that break the document's contract over REST")
+}
+
+// declareSchedule declares what happens while the service runs. Times are by the machine's clock, since the
+// start.
+func (s *settings) declareSchedule(f *pflag.FlagSet) {
+	f.DurationVar(&s.from, "from", 0,
+		"from so long after the start on, readings and faults hold; before, it is the plainest service")
+	f.DurationVar(&s.until, "until", 0, "until so long after the start they do; 0: to the end")
+	f.StringToStringVar(&s.steps, "clock-step", nil,
+		"when the service's clock steps, and by how much, such as 30s=-5m; again for each")
+	f.StringToStringVar(&s.restores, "restore", nil,
+		"when the service is restored from a backup, and of when that is: 3m=1m gives it at 3m the rows of 1m, "+
+			"and ids out again; again for each")
 }
 
 // config is the settings as a Config, or all that is wrong with them at once.
@@ -123,7 +172,14 @@ func (s *settings) config() (storefake.Config, error) {
 		}
 		s.Faults.Shares[storefake.Fault(fault)] = v
 	}
-	return s.Config, errors.Join(append(errs, s.Check())...)
+	errs = append(errs, s.Check())
+	var err error
+	s.turns, err = s.schedule.turns(s.Config)
+	c := s.Config
+	if s.from > 0 {
+		c.Readings, c.Faults = plain(c.Readings), storefake.Faults{}
+	}
+	return c, errors.Join(append(errs, err)...)
 }
 
 // textValue is a flag whose default has a name on the command line, and is empty in the Readings.
@@ -132,8 +188,8 @@ type textValue[T ~string] struct{ to *T }
 func text[T ~string](to *T) pflag.Value { return textValue[T]{to} }
 
 // defaults are the names of the empty values.
-var defaults = map[string]bool{"total": true, "empty": true, "capped": true, "id": true, "as-is": true,
-	"seconds": true}
+var defaults = map[string]bool{"total": true, "follows": true, "empty": true, "capped": true, "id": true,
+	"as-is": true, "seconds": true}
 
 func (v textValue[T]) String() string { return string(*v.to) }
 func (v textValue[T]) Type() string   { return "string" }
