@@ -115,7 +115,11 @@ func (c *clerk) moveOrder(ctx context.Context, order int64, s step) error {
 	if err != nil || !ok || row["status"] != s.from {
 		return err // changed or deleted by somebody else: off the list for good
 	}
-	if row.Time("updated_at").After(c.tx.At) {
+	ahead, err := c.anyAhead(ctx, order, s)
+	if err != nil {
+		return err
+	}
+	if ahead || row.Time("updated_at").After(c.tx.At) {
 		c.book.file(order, s.from) // changed since this transaction began: a shop does not step back in time
 		return nil
 	}
@@ -141,6 +145,23 @@ func (c *clerk) moveOrder(ctx context.Context, order int64, s step) error {
 	}
 	c.after = func() { c.book.file(order, status) }
 	return nil
+}
+
+// anyAhead says whether something that a step would write has changed since this transaction began, by the
+// clock.
+func (c *clerk) anyAhead(ctx context.Context, order int64, s step) (bool, error) {
+	for _, resource := range []string{Shipments, OrderItems} {
+		if resource == OrderItems && !s.items {
+			continue
+		}
+		for _, id := range c.store.tables.belonging(resource, order) {
+			row, _, err := c.tx.Get(ctx, resource, id)
+			if err != nil || row.Time("updated_at").After(c.tx.At) {
+				return true, err
+			}
+		}
+	}
+	return false, nil
 }
 
 func (c *clerk) changePrice(ctx context.Context) error {
