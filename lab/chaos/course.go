@@ -157,6 +157,10 @@ func (c *course) recover(ctx context.Context, r *result) error {
 	}
 	c.stage.probes.stop()
 	c.stage.load.finish()
+	if c.stage.load.hasRestored() { // the sweep that was asked for then may have died with its instance
+		c.stage.sweepAll(ctx)
+	}
+	r.excuses = c.stage.load.excuses()
 	r.changes, r.late = c.stage.around.fake.Changes(), c.stage.load.late
 	var last error
 	if r.refused, last = c.stage.around.fake.TrafficErrors(); last != nil {
@@ -246,7 +250,7 @@ func (c *course) end(ctx context.Context) error {
 		}
 	}
 	// Rows that the service deleted stay in the topics, and verify reports them.
-	if s.plan.service.readings.Deletes == 0 {
+	if !s.deletes() {
 		s.fleet.finish(ctx, "verify")
 	}
 	return ctx.Err()

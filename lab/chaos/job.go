@@ -70,15 +70,23 @@ func (b *job) connect(ctx context.Context) (*pgx.Conn, error) {
 	}
 }
 
-// exec runs SQL on a connection of its own. Several statements are one transaction.
+// exec runs SQL on a connection of its own. Several statements are one transaction. It waits for a column
+// that was renamed.
 func (b *job) exec(ctx context.Context, sql string) error {
 	conn, err := b.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close(context.Background())
-	_, err = conn.Exec(ctx, sql)
-	return err
+	for deadline := time.Now().Add(jobPatience); ; {
+		_, err = conn.Exec(ctx, sql)
+		const undefinedColumn = "42703"
+		var refused *pgconn.PgError
+		if !errors.As(err, &refused) || refused.Code != undefinedColumn || !time.Now().Before(deadline) ||
+			!until(ctx, time.Now().Add(200*time.Millisecond)) {
+			return err
+		}
+	}
 }
 
 // insert is the SQL for n new rows of the few, stamped when it runs.

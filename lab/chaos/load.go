@@ -24,13 +24,16 @@ type load struct {
 
 	mu    sync.Mutex
 	hurry chan struct{} // closed: open transactions commit now
-	// back are the instants to which updated_at was set back, by row: the only steps back that a topic may make.
+	// back are the instants to which updated_at was set back, by row: the only steps back that a topic may
+	// make.
 	back    map[rowAt]bool
 	backIDs map[rowAt]bool // the same without the instants
 	late    int            // transactions that were held open
 	skipped error
-	running sync.WaitGroup
-	stop    context.CancelFunc
+
+	restores, steps int // of the service from a backup, of its clock
+	running         sync.WaitGroup
+	stop            context.CancelFunc
 }
 
 type rowAt struct {
@@ -196,6 +199,15 @@ func (l *load) alter(ctx context.Context, table string, n int) {
 	}
 }
 
+// rename renames a column; false: it could not.
+func (l *load) rename(ctx context.Context, table, from, to string) bool {
+	err := l.whenUnlocked(ctx, fmt.Sprintf("ALTER TABLE %s RENAME COLUMN %s TO %s", table, from, to))
+	if err != nil {
+		l.journal.say("renaming a column: %v", err)
+	}
+	return err == nil
+}
+
 // swap puts next, a table with some rows of its own, in the place of table, with all its rows. Where it
 // cannot, next goes.
 func (l *load) swap(ctx context.Context, table, next string) {
@@ -282,16 +294,21 @@ func (l *load) touch(ctx context.Context, resource string, id int64) error {
 	return l.alterRow(ctx, resource, id, func(storefake.Row) {})
 }
 
-// alterRow changes a row unless it is gone.
+// alterRow changes a row unless it is gone. Its updated_at does not go back, also where the clock has.
 func (l *load) alterRow(ctx context.Context, resource string, id int64, change func(storefake.Row)) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return l.around.fake.Do(ctx, func(tx *storefake.Tx) error {
-		_, there, err := tx.Get(ctx, resource, id)
+		row, there, err := tx.Get(ctx, resource, id)
 		if err != nil || !there {
 			return err
 		}
-		return tx.Update(ctx, resource, id, change)
+		return tx.Update(ctx, resource, id, func(r storefake.Row) {
+			change(r)
+			if at := row.Time("updated_at"); at.After(tx.At) && r.Time("updated_at").Equal(at) {
+				r["updated_at"] = at.Add(time.Second)
+			}
+		})
 	})
 }
 
@@ -326,10 +343,7 @@ func (l *load) renew(ctx context.Context, resource string, n int) (back func(con
 	return func(ctx context.Context) {
 		for _, row := range rows {
 			to := row.at.Add(-time.Second)
-			l.mu.Lock()
-			l.back[rowAt{resource, row.id, to.UnixMilli()}] = true
-			l.backIDs[rowAt{resource: resource, id: row.id}] = true
-			l.mu.Unlock()
+			l.noteBack(resource, row.id, to)
 			if err := l.around.fake.SetUpdatedAt(ctx, resource, row.id, to); err != nil {
 				l.note(err)
 			}

@@ -41,6 +41,7 @@ const (
 	thePostgres
 	theMemory
 	theService
+	theAnswers
 	theRegistry
 	theTables
 	targets
@@ -58,7 +59,9 @@ type event struct {
 	resources []string
 	fault     storefake.Fault
 	amount    float64
+	readings  func(*storefake.Readings)
 	back      time.Duration
+	step      time.Duration
 	number    int
 	count     int
 }
@@ -91,8 +94,8 @@ func (e event) String() string {
 
 // kinds is everything that may happen.
 func kinds() []*kind {
-	return slices.Concat(instanceKinds, brokerKinds, databaseKinds, serviceKinds, registryKinds, rowKinds,
-		requestKinds)
+	return slices.Concat(instanceKinds, brokerKinds, databaseKinds, serviceKinds, answerKinds, clockKinds,
+		restoreKinds, registryKinds, rowKinds, requestKinds)
 }
 
 // drawEvents deals rounds of one to three mishaps at once, with a calm after each, from decks that hold every

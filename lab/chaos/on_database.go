@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/storestream/storestream/internal/storefake"
@@ -41,6 +42,17 @@ var databaseKinds = []*kind{
 			s.load.alter(ctx, e.resources[0], e.number)
 			return nil, nil
 		}},
+	// It is written on under its other name, and has everything when it comes back.
+	{name: "column renamed:", weight: 3, hits: theTables, least: 2 * time.Second, most: 12 * time.Second,
+		needs: overDatabase,
+		details: func(d draw, _ *plan, e *event) {
+			table := oneOf(d, storefake.Orders, storefake.OrderItems)
+			e.how = table + "." + oneOf(d, fields[table]...)
+		},
+		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
+			table, column, _ := strings.Cut(e.how, ".")
+			return renamed(ctx, s, table, column)
+		}},
 	// What was written into the copy before it takes the table's place becomes visible without being written.
 	{name: "table swapped by renaming:", weight: 2, hits: theTables, least: time.Second, most: 8 * time.Second,
 		needs: overDatabase, details: anyTable,
@@ -76,6 +88,29 @@ var databaseKinds = []*kind{
 		}},
 }
 
+// renamed renames a column. The resource must hold, and say so, and go on by itself when the column has its
+// name back.
+func renamed(ctx context.Context, s *stage, table, column string) (func() error, error) {
+	since := s.fleet.logged()
+	if !s.load.rename(ctx, table, column, column+storefake.RenamedColumn) {
+		return nil, nil
+	}
+	return func() error {
+		told := func() (string, bool) { return s.fleet.holds(ctx, table, column, since) }
+		if text, err := watch(ctx, told, func(context.Context) bool { return true }); err != nil {
+			s.journal.fail(fmt.Errorf("%s has lost its column %s: %w", table, column, err))
+		} else {
+			s.journal.say("%s", text)
+		}
+		for !s.load.rename(ctx, table, column+storefake.RenamedColumn, column) {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+		}
+		return nil
+	}, nil
+}
+
 func anyTable(d draw, _ *plan, e *event) {
 	e.resources = []string{oneOf(d, storefake.Orders, storefake.OrderItems)}
 }
@@ -91,7 +126,7 @@ func outgrow(ctx context.Context, s *stage, table string) (func() error, error) 
 	s.job.fill(ctx, table, s.plan.polling.tooManyRows())
 	return func() error {
 		defer f.end(true)
-		told := func() (string, bool) { return s.fleet.holds(ctx, table, since) }
+		told := func() (string, bool) { return s.fleet.holds(ctx, table, "poll.memory", since) }
 		if text, err := watch(ctx, told, f.isOpen); err != nil {
 			s.journal.fail(fmt.Errorf("%s has more rows to remember than poll.memory holds: %w", table, err))
 		} else {

@@ -55,6 +55,23 @@ var rowKinds = []*kind{
 			back := s.load.renew(ctx, e.resources[0], e.number)
 			return func() error { back(ctx); return nil }, nil
 		}},
+	{name: "rows changing again within a moment:", weight: 4, hits: nothing, least: 2 * time.Second,
+		most: 10 * time.Second,
+		details: func(d draw, _ *plan, e *event) {
+			e.resources, e.number = []string{oneOf(d, storefake.Names()...)}, 2+d.IntN(6)
+		},
+		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
+			s.load.flicker(ctx, e.resources[0], e.number)
+			return func() error { s.load.flicker(ctx, e.resources[0], e.number); return nil }, nil
+		}},
+	{name: "rows gone for a while:", weight: 2, hits: nothing, least: 2 * time.Second, most: 10 * time.Second,
+		details: func(d draw, _ *plan, e *event) {
+			e.resources, e.number = []string{oneOf(d, storefake.Names()...)}, 1+d.IntN(5)
+		},
+		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
+			back := s.gone(ctx, e.resources[0], e.number)
+			return func() error { return back(ctx) }, nil
+		}},
 	{name: "wide rows:", weight: 3, hits: nothing, least: 3 * time.Second, most: 15 * time.Second,
 		details: func(d draw, p *plan, e *event) {
 			e.resources = []string{oneOf(d, withText...)}

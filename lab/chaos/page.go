@@ -64,8 +64,8 @@ func (f *fleet) logged() []int64 {
 }
 
 // holds says whether the owner of a resource tells, on its page, in its log after since and in its metrics,
-// that the resource holds for want of poll.memory. text is what the page says, or what is missing.
-func (f *fleet) holds(ctx context.Context, name string, since []int64) (text string, all bool) {
+// that the resource holds for want of something. text is what the page says, or what is missing.
+func (f *fleet) holds(ctx context.Context, name, want string, since []int64) (text string, all bool) {
 	text = "no page says that it holds"
 	for n, i := range f.instances {
 		p, err := i.look(ctx)
@@ -73,10 +73,10 @@ func (f *fleet) holds(ctx context.Context, name string, since []int64) (text str
 			continue
 		}
 		for _, r := range p.Resources {
-			if r.Name != name || !r.Owned || !strings.Contains(r.Error+r.Held, "poll.memory") {
+			if r.Name != name || !r.Owned || !strings.Contains(r.Error+r.Held, want) {
 				continue
 			}
-			if !i.hasLogged(since[n], `"`+name+`"`, "poll.memory") {
+			if !i.hasLogged(since[n], `"`+name+`"`, want) {
 				return "its page says so, its log does not", false
 			}
 			if !i.counts(ctx, "storestream_polls_total", `outcome="held"`, `resource="`+name+`"`) {

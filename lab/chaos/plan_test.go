@@ -37,6 +37,11 @@ func TestPlansKeepToWhatTheyMayAskFor(t *testing.T) {
 		}
 		for i, e := range p.events {
 			met[e.kind] = true
+			if answers := p.service.readings; e.readings != nil {
+				if e.readings(&answers); answers.Check() != nil {
+					t.Errorf("seed %d: %s: %v", seed+1, e, answers.Check())
+				}
+			}
 			if e.kind.needs != nil && !e.kind.needs(&p) {
 				t.Errorf("seed %d: %s cannot be on this stage", seed+1, e)
 			}

@@ -85,14 +85,15 @@ func (p *probes) change(ctx context.Context, resource string, id *int64) (time.T
 }
 
 // visible waits until the topic has the row with that updated_at or a later one; false where it will not: the
-// row was deleted, or ctx is done.
+// row was deleted, or went back in a restore, or ctx is done.
 func (p *probes) visible(ctx context.Context, resource string, id int64, at time.Time) bool {
 	for {
 		more := p.tail.more()
 		if r, there := p.tail.find(resource, id); there && r.millis >= at.UnixMilli() {
 			return true
 		}
-		if _, there := p.around.fake.Row(resource, id); !there {
+		row, there := p.around.fake.Row(resource, id)
+		if !there || p.around.shown(resource, row.Time("updated_at")).Before(at) {
 			return false
 		}
 		select {

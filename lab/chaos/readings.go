@@ -53,7 +53,9 @@ func (p *plan) hurryClock(d draw) {
 func (p *plan) drawReadings(d draw) {
 	r := &p.service.readings
 	r.Count = oneOf(d, storefake.CountTotal, storefake.CountPage)
-	r.PastEnd = oneOf(d, storefake.PastEndEmpty, storefake.PastEndBadRequest, storefake.PastEndNotFound)
+	r.HasMore = oneOf(d, storefake.MoreFollows, storefake.MoreFollows, storefake.MoreFollows, storefake.MoreFull)
+	r.PastEnd = oneOf(d, storefake.PastEndEmpty, storefake.PastEndBadRequest, storefake.PastEndNotFound,
+		storefake.PastEndLast)
 	r.Oversize = oneOf(d, storefake.OversizeCapped, storefake.OversizeRefused)
 	r.Order = oneOf(d, storefake.ByID, storefake.ByUpdated, storefake.ByUpdatedDesc, storefake.ByHash,
 		storefake.ByShuffle)
@@ -75,6 +77,7 @@ func (p *plan) drawReadings(d draw) {
 	r.Nulls = oneOf(d, 0, 0, .05)
 	r.NewStatuses = oneOf(d, 0, 0, .1)
 	r.Deletes = oneOf(d, 0, 0, 0, .01)
+	r.UsedIDs = oneOf(d, 0, .3) // where there are any
 	r.NoDate = d.likely(.1)
 	r.DayOffset = oneOf(d, 0, 0, 0, 0, 2*time.Hour, -5*time.Hour)
 	r.Delay = oneOf(d, 0, 0, 0, 2*time.Second)

@@ -95,6 +95,8 @@ func (j *report) judgeOrder(versions []version, replays []replay, setBack func(i
 		seen[c] = v
 		switch {
 		case !again:
+		case setBack(v.id, v.millis):
+			j.repeated++
 		case slices.ContainsFunc(replays, func(r replay) bool { return r.covers(v, first.offset) }):
 			j.repeated++
 		default:
@@ -208,15 +210,16 @@ func (j *report) judgeReplays(asks []ask, marks []mark, rows map[int64]row, newe
 	}
 }
 
-// judgeMarks checks the watermarks against each other and against the records.
-func (j *report) judgeMarks(marks []mark) {
+// judgeMarks checks the watermarks against each other and against the records. mayGoBack: something happened
+// to the service after which settled may go back without a reset.
+func (j *report) judgeMarks(marks []mark, mayGoBack bool) {
 	replaying := int64(-1)
 	for i, m := range marks {
 		begins := m.Replay != nil && m.Replay.Request != replaying
 		if begins {
 			replaying = m.Replay.Request
 		}
-		if i > 0 && m.Settled.Before(marks[i-1].Settled) && !begins {
+		if i > 0 && m.Settled.Before(marks[i-1].Settled) && !begins && !mayGoBack {
 			j.broken.add("%s: settled went back from %s to %s, and no reset was accepted", j.resource,
 				marks[i-1].Settled, m.Settled)
 		}

@@ -50,6 +50,16 @@ func TestJudgeFindsAStepBackUnlessTheServiceMadeIt(t *testing.T) {
 	}
 }
 
+func TestJudgeForgivesAStateThatARestoreBroughtBack(t *testing.T) {
+	versions := []version{{offset: 1, id: 1, millis: at(10), hash: 1},
+		{offset: 2, id: 1, millis: at(12), hash: 2}, {offset: 3, id: 1, millis: at(10), hash: 1}}
+	j := report{resource: "orders"}
+	j.judgeOrder(versions, nil, func(id, millis int64) bool { return id == 1 && millis == at(10) })
+	if j.back.n != 0 || j.twice.n != 0 || j.repeated != 1 {
+		t.Errorf("%d steps back and %d twice, want none: %+v", j.back.n, j.twice.n, j)
+	}
+}
+
 func TestJudgeFindsAKeyInTwoPartitions(t *testing.T) {
 	j := report{resource: "orders"}
 	j.judgeOrder([]version{{offset: 1, id: 1, millis: at(1), hash: 1},
@@ -120,16 +130,20 @@ func TestJudgeFindsWatermarksThatCannotBeTrue(t *testing.T) {
 	when := time.UnixMilli(at(20))
 	back := []mark{{Settled: when, Rows: 1}, {Settled: when.Add(-time.Second), Rows: 1}}
 	j := report{resource: "orders", versions: 1}
-	if j.judgeMarks(back); j.broken.n != 1 {
+	if j.judgeMarks(back, false); j.broken.n != 1 {
 		t.Errorf("settled went back: %+v", j)
+	}
+	j = report{resource: "orders", versions: 1}
+	if j.judgeMarks(back, true); j.broken.n != 0 {
+		t.Errorf("the service's clock was moved: %+v", j)
 	}
 	back[1].Replay = &replaying{Request: 0}
 	j = report{resource: "orders", versions: 1}
-	if j.judgeMarks(back); j.broken.n != 0 {
+	if j.judgeMarks(back, false); j.broken.n != 0 {
 		t.Errorf("a reset takes settled back: %+v", j)
 	}
 	j = report{resource: "orders", versions: 2}
-	if j.judgeMarks(back); j.broken.n != 1 {
+	if j.judgeMarks(back, false); j.broken.n != 1 {
 		t.Errorf("more rows than the watermark knows of: %+v", j)
 	}
 }

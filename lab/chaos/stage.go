@@ -68,9 +68,13 @@ func (s *stage) compare(ctx context.Context, resource string) (*report, error) {
 	s.tail.mu.Lock()
 	defer s.tail.mu.Unlock()
 	r := &report{resource: resource}
-	r.judgeRows(rows, s.tail.newest[resource], s.tail.decoder.decode, s.plan.service.readings.Deletes > 0)
+	r.judgeRows(rows, s.tail.newest[resource], s.tail.decoder.decode, s.deletes())
 	return r, nil
 }
+
+// deletes says whether the service may have lost rows that the topics keep: nothing in its document reports
+// that.
+func (s *stage) deletes() bool { return s.plan.service.readings.Deletes > 0 || s.load.hasRestored() }
 
 // judge is what is to be said of each topic when everything has come to rest.
 func (s *stage) judge(ctx context.Context) ([]*report, error) {
@@ -84,7 +88,7 @@ func (s *stage) judge(ctx context.Context) ([]*report, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.tail.judge(r, rows, s.load.setBack)
+		s.tail.judge(r, rows, s.load)
 		all = append(all, r)
 	}
 	return all, nil

@@ -69,7 +69,7 @@ func startService(ctx context.Context, p *plan, postgres *servers.Postgres) (*st
 	c := storefake.Config{Seed: p.seed, Size: v.size, Readings: v.readings, WholeSeconds: v.wholeSeconds}
 	if postgres != nil {
 		c.Database = storefake.Database{DSN: postgres.AdminDSN(databaseName), Password: readerPassword,
-			Columns: v.columns, NoIndex: v.noIndex}
+			Columns: v.columns, NoIndex: v.noIndex, OwnClock: true}
 	} else {
 		c.Start, c.Speed = time.Now().Add(-v.behind), v.speed
 	}

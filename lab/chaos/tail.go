@@ -315,15 +315,15 @@ func (t *tail) replayed(resource string) bool {
 	return there && m.Replay == nil && !slices.ContainsFunc(t.asks, waits)
 }
 
-// judge fills in what the topic's history says. setBack is that of load.
-func (t *tail) judge(r *report, rows map[int64]row, setBack func(resource string, id, millis int64) bool) {
+// judge fills in what the topic's history says. l knows what the service itself did.
+func (t *tail) judge(r *report, rows map[int64]row, l *load) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	marks := t.marks[r.resource]
 	r.judgeOrder(t.versions[r.resource], replaysOf(marks),
-		func(id, millis int64) bool { return setBack(r.resource, id, millis) })
+		func(id, millis int64) bool { return l.setBack(r.resource, id, millis) })
 	r.judgeReplays(t.asks, marks, rows, t.newest[r.resource])
-	r.judgeMarks(marks)
+	r.judgeMarks(marks, l.settledMayGoBack())
 	r.judgeLetters(t.letters, rows)
 }
 

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/storestream/storestream/internal/storefake"
+)
+
+// The service is restored from a backup: its rows go back, what was written since is gone, and ids are given
+// out again. That breaks what storestream's promise stands on, that a change of a row changes its updated_at
+// to now. So its operator asks for a sweep, and then the topics must be the service once more, but for rows
+// that it has no longer. The judge forgives what the restore itself did: a step back to what the backup had,
+// and that a state is there again.
+var restoreKinds = []*kind{
+	{name: "restored from a backup", weight: 2, hits: theTables, least: 3 * time.Second, most: 20 * time.Second,
+		needs: overREST,
+		do: func(ctx context.Context, s *stage, _ event) (func() error, error) {
+			b, err := s.backup(ctx)
+			if err != nil {
+				s.journal.say("backup: %v", err)
+				return nil, nil
+			}
+			return func() error { return s.restore(ctx, b) }, nil
+		}},
+}
+
+// backup waits for transactions that load holds open.
+func (s *stage) backup(ctx context.Context) (*storefake.Backup, error) {
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	s.load.commitAll()
+	return s.around.fake.Backup(ctx)
+}
+
+func (s *stage) restore(ctx context.Context, b *storefake.Backup) error {
+	work, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	s.load.commitAll()
+	did, err := s.around.fake.Restore(work, b)
+	if err != nil {
+		s.journal.say("restore: %v", err)
+		return nil
+	}
+	back, gone := s.load.restored(did)
+	s.journal.say("%d rows went back to %s, %d are gone", back, b.At.Format(time.RFC3339), gone)
+	s.sweepAll(ctx)
+	return nil
+}
+
+// sweepAll asks for a sweep of every resource.
+func (s *stage) sweepAll(ctx context.Context) {
+	s.fleet.command(ctx, "sweep", "--yes", "--all")
+}
+
+// restored notes what a restore did.
+func (l *load) restored(did *storefake.Restored) (back, gone int) {
+	for name, rows := range did.Back {
+		back, gone = back+len(rows), gone+len(did.Gone[name])
+		for id, at := range rows {
+			l.noteBack(name, id, at)
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.restores++
+	return back, gone
+}
+
+// noteBack notes that a row went back to an instant.
+func (l *load) noteBack(resource string, id int64, to time.Time) {
+	to = l.around.shown(resource, to)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.back[rowAt{resource, id, to.UnixMilli()}] = true
+	l.backIDs[rowAt{resource: resource, id: id}] = true
+}
+
+// steppedBack notes that the service's clock was moved: settled may go back after it.
+func (l *load) steppedBack() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.steps++
+}
+
+// excuses says what of the mishaps the judge takes into account, "" if nothing.
+func (l *load) excuses() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := ""
+	if l.restores > 0 {
+		text += fmt.Sprintf("the service was restored from a backup %d times: rows may step back to what the "+
+			"backup had and be there again, and rows written since stay in the topics\n", l.restores)
+	}
+	if l.steps > 0 {
+		text += fmt.Sprintf("the service's clock was moved %d times: settled may go back\n", l.steps)
+	}
+	return text
+}
+
+// hasRestored says whether the service was restored from a backup: its topics keep rows that it has no
+// longer.
+func (l *load) hasRestored() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.restores > 0
+}
+
+// settledMayGoBack says whether something happened to the service after which storestream reads again what it
+// had settled.
+func (l *load) settledMayGoBack() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.restores+l.steps > 0
+}
