@@ -3,6 +3,7 @@ package servers
 import (
 	"fmt"
 	"maps"
+	"net"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 )
@@ -10,7 +11,9 @@ import (
 // BrokerConfig says how to start an embedded Kafka-protocol broker. The zero value is good.
 type BrokerConfig struct {
 	Ports   []int       // one broker for each; none: one broker on a free port
-	Options []kfake.Opt // more of kfake's own, such as kfake.SleepOutOfOrder
+	Options []kfake.Opt // more of kfake's own, such as kfake.SleepOutOfOrder, but for kfake.ListenFn
+	// Listen is how it listens; nil: net.Listen.
+	Listen func(network, address string) (net.Listener, error)
 }
 
 // brokerSettings keep kfake from compacting, for ten years. Its compaction does not know open transactions: a
@@ -28,7 +31,15 @@ type Broker struct{ *kfake.Cluster }
 // StartBroker starts an embedded broker. Kafka's clients, kcat included, can join at Brokers. Asking for a
 // topic does not create it.
 func StartBroker(c BrokerConfig) (*Broker, error) {
-	options := []kfake.Opt{kfake.NumBrokers(1), kfake.BrokerConfigs(maps.Clone(brokerSettings))}
+	listen := c.Listen
+	if listen == nil {
+		listen = net.Listen
+	}
+	options := []kfake.Opt{kfake.NumBrokers(1), kfake.BrokerConfigs(maps.Clone(brokerSettings)),
+		kfake.ListenFn(func(network, address string) (net.Listener, error) {
+			l, err := listen(network, address)
+			return lateEnds{l}, err
+		})}
 	if len(c.Ports) > 0 {
 		options = append(options, kfake.Ports(c.Ports...))
 	}

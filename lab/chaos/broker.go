@@ -6,7 +6,6 @@ import (
 	"net"
 	"path/filepath"
 
-	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/internal/servers"
@@ -63,12 +62,11 @@ func startBroker(ctx context.Context, kind, dir string) (*broker, error) {
 // clients go to the broker when they are sent there.
 func (b *broker) startEmbedded(port int, front string) error {
 	var err error
-	b.embedded, err = servers.StartBroker(servers.BrokerConfig{Ports: []int{port}, Options: []kfake.Opt{
-		kfake.ListenFn(func(network, at string) (net.Listener, error) {
+	b.embedded, err = servers.StartBroker(servers.BrokerConfig{Ports: []int{port},
+		Listen: func(network, at string) (net.Listener, error) {
 			l, err := net.Listen(network, at)
 			return advertised{l, front}, err
-		}),
-	}})
+		}})
 	b.options = []kgo.Opt{kgo.SeedBrokers(b.direct), kgo.Dialer(func(ctx context.Context, network,
 		to string) (net.Conn, error) {
 		if to == front {
