@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"errors"
 	"sync"
 	"time"
 
@@ -76,6 +77,11 @@ func (b *board) change(change func(*Status)) {
 		held = 1
 	}
 	b.metrics.SettlingHeld.Set(held)
+	held = 0
+	if hold := (*HoldError)(nil); errors.As(s.Err, &hold) {
+		held = 1
+	}
+	b.metrics.Held.Set(held)
 	if settled := s.Watermark.Settled; settled != schemas.MinInstant {
 		b.metrics.Settled.Set(float64(settled) / 1e6)
 	}

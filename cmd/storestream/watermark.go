@@ -25,7 +25,8 @@ func watermarkList(env *environment) *cobra.Command {
 earlier updated_at is published, and none can appear there any more), as of (the topic holds what was
 visible then), lag (now minus as of), rows published in all, what the last sweep found, the instance that
 polls it, and the request that it works on or that waits for it. Below the table stands whether
-everything is up to date, and if not, why not, and which rows cannot be published.`,
+everything is up to date, and if not, why not, what keeps settled where it is, and which rows
+cannot be published.`,
 		Example: "  storestream watermark list --config storestream.yaml\n" +
 			"  storestream watermark list -o json | jq '.[] | select(.lag_seconds > 60)'",
 		Args: noArgs,
@@ -73,6 +74,9 @@ func printOverview(env *environment, deadLetters string, resources []overview.Re
 	}
 	env.print("\n%s\n", upToDateText(env.paint, resources))
 	for _, r := range resources {
+		if r.Held != nil && r.Held.Publishes {
+			env.print("%s\n", env.paint.As(terminal.Yellow, heldText(r)))
+		}
 		for _, d := range r.DeadLetters {
 			env.print("%s\n", env.paint.As(terminal.Yellow, deadLettersText(r.Resource, d, deadLetters)))
 		}
@@ -160,6 +164,12 @@ func requestText(r overview.Resource) string {
 		return "-"
 	}
 	return strings.Join(parts, "; ")
+}
+
+// heldText says why settled stands still although rows go on.
+func heldText(r overview.Resource) string {
+	return fmt.Sprintf("%s: published, but settled stands still, since %s (%s): %s", r.Resource,
+		instantText(r.Held.Since), ago(&r.Held.Since, r.Now), r.Held.Why)
 }
 
 // deadLettersText names rows that cannot be published, and the topic that has them.

@@ -75,8 +75,19 @@ func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
 	for _, name := range schemas.Names() {
 		s.Publish(name, nil, nil, asOf(0))
 	}
+	hold := func(publishes bool) func(*watermark.Watermark) {
+		return func(w *watermark.Watermark) {
+			w.Held = &watermark.Held{Why: "so it is", Since: schemas.InstantOf(time.Now().Add(-time.Hour)),
+				Publishes: publishes}
+		}
+	}
+	s.Publish("orders", nil, nil, hold(false))
+	s.do("watermark", "list").expect(t, exitDone, "NOT up to date.\n",
+		"\n  orders: held for 1h0m, nothing is published: so it is\n")
+	s.Publish("orders", nil, nil, hold(true))
 	s.Publish("users", nil, nil, asOf(30*time.Second))
-	s.do("watermark", "list").expect(t, exitDone, "Everything is up to date: the largest lag is 3", "s (users).")
+	s.do("watermark", "list").expect(t, exitDone, "Everything is up to date: the largest lag is 3", "s (users).",
+		"orders: published, but settled stands still, since ", " (1h0m ago): so it is\n")
 }
 
 func TestWatermarkListShowsTheLastSweepAndWhatCannotBePublished(t *testing.T) {

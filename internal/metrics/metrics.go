@@ -16,10 +16,11 @@ type Set struct {
 
 	lags *lags
 	// By resource.
-	settled, owned, seenBytes, lettersHeld, settlingHeld *prometheus.GaugeVec
-	rowsRead, rowsPublished, late, seenFull              *prometheus.CounterVec
-	rateLimited, pagePasses, sqlTimeouts                 *prometheus.CounterVec
-	pollDuration                                         *prometheus.HistogramVec
+	settled, owned, seenBytes, lettersHeld  *prometheus.GaugeVec
+	settlingHeld, held, stalled             *prometheus.GaugeVec
+	rowsRead, rowsPublished, late, seenFull *prometheus.CounterVec
+	rateLimited, pagePasses, sqlTimeouts    *prometheus.CounterVec
+	pollDuration                            *prometheus.HistogramVec
 	// By resource and another label.
 	suppressed, deadLetters, polls, httpRequests, sweepDiffs, unknownFields *prometheus.CounterVec
 }
@@ -48,6 +49,10 @@ func New(reg prometheus.Registerer) *Set {
 		lettersHeld: gauge("dead_letters_held", "Rows that stand in the dead-letter topic now."),
 		settlingHeld: gauge("settling_held",
 			"1 while polls succeed and yet the resource settles no further; the status page says why."),
+		held: gauge("held", "1 while nothing of the resource is published before a person has put something "+
+			"right, or a limit is passed; the status page and `watermark list` say what."),
+		stalled: gauge("stalled", "1 while an instance has the resource, by the group's word, and its watermark "+
+			"is not written; reported by every instance."),
 		rowsRead:      counter("rows_read_total", "Rows read from the source, repeats included."),
 		rowsPublished: counter("rows_published_total", "Rows committed to the topic."),
 		late:          counter("late_rows_total", "Rows that a sweep found and no poll had."),
@@ -88,6 +93,8 @@ func (s *Set) Resource(name string) *Resource {
 		SeenBytes:     s.seenBytes.WithLabelValues(name),
 		LettersHeld:   s.lettersHeld.WithLabelValues(name),
 		SettlingHeld:  s.settlingHeld.WithLabelValues(name),
+		Held:          s.held.WithLabelValues(name),
+		Stalled:       s.stalled.WithLabelValues(name),
 		RowsRead:      s.rowsRead.WithLabelValues(name),
 		RowsPublished: s.rowsPublished.WithLabelValues(name),
 		LateRows:      s.late.WithLabelValues(name),

@@ -23,6 +23,7 @@ func TestWhatCanBeCountedBeginsWithZero(t *testing.T) {
 		"storestream_dead_letters_held":          1,
 		"storestream_dead_letters_total":         1,
 		"storestream_freshness_lag_seconds":      0,
+		"storestream_held":                       1,
 		"storestream_http_requests_total":        1,
 		"storestream_late_rows_total":            1,
 		"storestream_owned":                      1,
@@ -36,6 +37,7 @@ func TestWhatCanBeCountedBeginsWithZero(t *testing.T) {
 		"storestream_settled_timestamp_seconds":  1,
 		"storestream_settling_held":              1,
 		"storestream_sql_timeouts_total":         1,
+		"storestream_stalled":                    1,
 		"storestream_sweep_differences_total":    3,
 	} {
 		if found[name] != series {

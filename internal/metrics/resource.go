@@ -13,7 +13,8 @@ const (
 type Resource struct {
 	Lag                                         *Lag
 	Settled, Owned                              prometheus.Gauge
-	SeenBytes, LettersHeld, SettlingHeld        prometheus.Gauge
+	SeenBytes, LettersHeld                      prometheus.Gauge
+	SettlingHeld, Held, Stalled                 prometheus.Gauge
 	RowsRead, RowsPublished, LateRows, SeenFull prometheus.Counter
 	RateLimited, PagePasses, SQLTimeouts        prometheus.Counter
 	PollDuration                                prometheus.Observer

@@ -34,8 +34,8 @@ func (l lateEnds) Accept() (net.Conn, error) {
 	return &lateEnd{Conn: conn, closed: make(chan struct{})}, nil
 }
 
-// lateEnd is a connection whose reader gets its end or failure endsAfter later, or when the connection is closed
-// on this side.
+// lateEnd is a connection whose reader gets its end or failure endsAfter later, or when the connection is
+// closed on this side.
 type lateEnd struct {
 	net.Conn
 	once   sync.Once

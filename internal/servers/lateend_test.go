@@ -14,8 +14,8 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// kfake alone keeps every second of the members that died: whether it drops the answer to a connection that has
-// ended is a matter of chance.
+// kfake alone keeps every second of the members that died: whether it drops the answer to a connection that
+// has ended is a matter of chance.
 func TestAMemberThatDiesWhileItJoinsLeavesItsGroupWhenItsSessionEnds(t *testing.T) {
 	b := BrokerForTest(t, BrokerConfig{Options: []kfake.Opt{
 		kfake.BrokerConfigs(map[string]string{"group.min.session.timeout.ms": "100"}),
@@ -23,7 +23,8 @@ func TestAMemberThatDiesWhileItJoinsLeavesItsGroupWhenItsSessionEnds(t *testing.
 	var groups sync.WaitGroup
 	for i := range 12 {
 		m := &member{t: t, group: fmt.Sprintf("group-%d", i), session: time.Minute, client: clientOf(t, b)}
-		groups.Go(func() { m.outlives(&member{t: t, group: m.group, session: time.Second, client: clientOf(t, b)}) })
+		other := &member{t: t, group: m.group, session: time.Second, client: clientOf(t, b)}
+		groups.Go(func() { m.outlives(other) })
 	}
 	groups.Wait()
 }
@@ -82,7 +83,7 @@ func (m *member) request() *kmsg.JoinGroupRequest {
 	join := kmsg.NewPtrJoinGroupRequest()
 	join.Group, join.MemberID, join.ProtocolType = m.group, m.id, "consumer"
 	join.SessionTimeoutMillis, join.RebalanceTimeoutMillis = int32(m.session.Milliseconds()), 60_000
-	join.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: []byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}}
+	join.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "range", Metadata: make([]byte, 10)}}
 	return join
 }
 

@@ -16,6 +16,7 @@ const (
 	TakingOver State = "taking_over" // the takeover is not over, nothing polls yet
 	Failing    State = "failing"     // Resource.Error, since FailedSince
 	Elsewhere  State = "elsewhere"   // another instance has it: Resource.Owner
+	Stalled    State = "stalled"     // it does, and does not write the watermark
 	Nobody     State = "nobody"      // no instance of the group has it
 	Unknown    State = "unknown"     // not ours, and the group has not said yet whose
 )
@@ -34,6 +35,8 @@ type Resource struct {
 	Owner string `json:"owner,omitzero"`
 	// Abandoned: the group says that no instance has it.
 	Abandoned bool `json:"abandoned,omitzero"`
+	// Stalled: by the group's word an instance has it, this one or another, and its watermark is not written.
+	Stalled bool `json:"stalled,omitzero"`
 	// Doing is what it does now, for people: "polling", "closing 2026-11-20", "waiting for the rate limit".
 	Doing string    `json:"doing,omitzero"`
 	Since time.Time `json:"since,omitzero"` // of Doing
@@ -48,8 +51,8 @@ type Resource struct {
 	Rows    int64     `json:"rows"`
 	Written time.Time `json:"written,omitzero"`
 	// Good is the start of the last pass that met every change before it. LagSeconds is Now minus Good, set by
-	// the Board. It is absent if no such pass is known, and if another instance has the resource and knows
-	// better.
+	// the Board. It is absent if no such pass is known, and if another instance has the resource and is not
+	// stalled: it knows better.
 	Good       time.Time `json:"-"`
 	LagSeconds *float64  `json:"lag_seconds,omitempty"`
 	// Published counts the rows that this instance has published since it started. RowsPerSecond is their rate
@@ -59,10 +62,12 @@ type Resource struct {
 	// Progress of a first load or a replay.
 	Progress *Progress `json:"progress,omitempty"`
 	// Error is the current failure, FailedSince when it began. Held says why the resource settles no further
-	// although polls succeed.
+	// although polls succeed, HeldSince since when, as far as that is known. Where another instance has it, they
+	// are what that one said last of what it holds.
 	Error       string    `json:"error,omitzero"`
 	FailedSince time.Time `json:"failed_since,omitzero"`
 	Held        string    `json:"held,omitzero"`
+	HeldSince   time.Time `json:"held_since,omitzero"`
 	Replaying   bool      `json:"replaying,omitzero"`
 	// DeadLetters counts the rows that cannot be published. Letters are the same by reason, read from the topic
 	// every few seconds, so they may be that much behind.
@@ -81,6 +86,8 @@ type Resource struct {
 // state sums up what the provider said of r, and its lag, by the worst of it.
 func (r *Resource) state() State {
 	switch {
+	case !r.Owned && r.Owner != "" && r.Stalled:
+		return Stalled
 	case !r.Owned && r.Owner != "":
 		return Elsewhere
 	case !r.Owned && r.Abandoned:

@@ -131,11 +131,12 @@ func answer(w http.ResponseWriter, code int, lines ...string) {
 }
 
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
-	if ok, why := s.board.Snapshot().Ready(); !ok {
+	snapshot := s.board.Snapshot()
+	if ok, why := snapshot.Ready(); !ok {
 		answer(w, http.StatusServiceUnavailable, append([]string{"not ready"}, why...)...)
 		return
 	}
-	answer(w, http.StatusOK, "ready")
+	answer(w, http.StatusOK, append([]string{"ready"}, snapshot.Unpolled()...)...)
 }
 
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) {

@@ -55,7 +55,9 @@ type Member struct {
 }
 
 // Ready says whether every resource that this instance owns has completed a pass. If not, why names the
-// others with their reasons.
+// others with their reasons. An instance that owns nothing is ready: it is a standby. What is wrong with
+// other instances does not count, for a rollout would wait for the one that it is to replace. Unpolled says
+// that.
 func (s Snapshot) Ready() (ok bool, why []string) {
 	if s.Waiting != "" {
 		return false, []string{"waiting: " + s.Waiting}
@@ -73,6 +75,23 @@ func (s Snapshot) Ready() (ok bool, why []string) {
 		why = append(why, reason)
 	}
 	return len(why) == 0, why
+}
+
+// Unpolled names the resources that this instance does not have and that nobody seems to poll, a line each.
+// It goes by State.
+func (s Snapshot) Unpolled() (lines []string) {
+	for _, r := range s.Resources {
+		switch {
+		case r.State == Nobody:
+			lines = append(lines, r.Name+": no instance has it")
+		case r.State == Stalled && r.Written.IsZero():
+			lines = append(lines, r.Name+": "+r.Owner+" has it, by the group's word, and has written no watermark")
+		case r.State == Stalled:
+			lines = append(lines, r.Name+": "+r.Owner+" has it, by the group's word, and its watermark was last "+
+				"written at "+r.Written.Format(time.RFC3339))
+		}
+	}
+	return lines
 }
 
 // FirstLine is the text of err for a Snapshot: one line of at most some 600 bytes. A stack or a list is for

@@ -19,6 +19,8 @@ func TestAResourceIsSummedUpByTheWorstThatIsKnownOfIt(t *testing.T) {
 		{Unknown, Resource{}},
 		{Nobody, Resource{Abandoned: true}},
 		{Elsewhere, Resource{Owner: "b-2", Error: "of a moment ago"}},
+		{Stalled, Resource{Owner: "b-2", Stalled: true, Held: "so"}},
+		{Failing, polled(Resource{Error: "401", Stalled: true})},
 		{TakingOver, Resource{Owned: true, Doing: "taking over"}},
 		{Failing, polled(Resource{Error: "401"})},
 		{FirstLoad, Resource{Owned: true, Progress: &Progress{}}},

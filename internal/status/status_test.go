@@ -72,6 +72,27 @@ func TestReadyMeansThatEveryOwnedResourceHasCompletedAPass(t *testing.T) {
 	}
 }
 
+func TestAStandbyIsReadyAndNamesWhatNobodyPolls(t *testing.T) {
+	board := New("a-1", "v0")
+	written := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	board.Provide(func() Snapshot {
+		return Snapshot{Resources: []Resource{
+			{Name: "orders", Owner: "b-2", Stalled: true, Written: written},
+			{Name: "products", Owner: "b-2", Stalled: true},
+			{Name: "users", Owner: "b-2", Written: written},
+			{Name: "shipments", Abandoned: true},
+		}}
+	})
+	code, body, _ := get(t, serve(t, board)+"/readyz")
+	const want = "ready\n" +
+		"orders: b-2 has it, by the group's word, and its watermark was last written at 2026-11-20T09:00:00Z\n" +
+		"products: b-2 has it, by the group's word, and has written no watermark\n" +
+		"shipments: no instance has it\n"
+	if code != http.StatusOK || body != want {
+		t.Errorf("/readyz %d\n%s\nexpected\n%s", code, body, want)
+	}
+}
+
 func TestTheProbesAnswerFromTheFirstMoment(t *testing.T) {
 	board := New("a-1", "v0")
 	url := serve(t, board)

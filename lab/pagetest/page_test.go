@@ -140,6 +140,54 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 	b.shoot("desk")
 }
 
+// standby is an instance that owns nothing, beside one that holds what it polls and one that is dead.
+func standby() status.Snapshot {
+	return status.Snapshot{
+		Group: "storestream",
+		Members: []status.Member{{Instance: "shop-1-4711"}, {Instance: "shop-2-99", Owned: []string{"users",
+			"shipments"}}, {Instance: "shop-3-17", Owned: []string{"orders", "products"}}},
+		Resources: []status.Resource{
+			{Name: "orders", Source: "postgres", Owner: "shop-3-17", Stalled: true, Settled: ago(9 * time.Minute),
+				AsOf: ago(7 * time.Minute), Good: ago(7 * time.Minute), Written: ago(7 * time.Minute), Rows: 1234567},
+			{Name: "products", Source: "rest", Owner: "shop-3-17", Stalled: true},
+			{Name: "users", Source: "rest", Owner: "shop-2-99", Settled: ago(30 * time.Hour),
+				AsOf: ago(26 * time.Minute), Written: ago(10 * time.Second), Rows: 100000,
+				FailedSince: ago(25 * time.Minute), Error: "users: poll.memory is full: 1000 rows that a poll may " +
+					"meet again fill 1MiB, and settled stands at 2026-11-20T00:00:00.000000Z"},
+			{Name: "shipments", Source: "rest", Owner: "shop-2-99", Settled: ago(30 * time.Hour),
+				AsOf: ago(20 * time.Second), Written: ago(10 * time.Second), Rows: 54000,
+				HeldSince: ago(3 * time.Hour), Held: "2026-11-20 cannot be closed: its rows change all the time"},
+		},
+	}
+}
+
+func TestWhatOtherInstancesHoldOrLeaveAloneIsSaidInWords(t *testing.T) {
+	_, url := serve(t, standby)
+	b := open(t)
+	b.look(url, 1280, 900, 1, false)
+	b.until("there are four cards", `document.querySelectorAll("article").length === 4`)
+	for selector, texts := range map[string][]string{
+		"#headline": {"orders and products are stalled; users is held by the instance that polls it; " +
+			"shipments is polled by other instances."},
+		card("orders"): {"stalled", "shop-3-17 has it, by the group's word, and nothing was written since",
+			"(7 min", "Lag", "1,234,567"},
+		card("products"):  {"stalled", "nothing was written yet"},
+		card("users"):     {"polled elsewhere", "Held by shop-2-99 since", "(25 min", "poll.memory is full"},
+		card("shipments"): {"polled elsewhere", "Settles no further since", "(3 h", "2026-11-20 cannot be closed"},
+	} {
+		said := b.text(selector)
+		for _, text := range texts {
+			if !strings.Contains(said, text) {
+				t.Errorf("%s does not say %q but:\n%s", selector, text, said)
+			}
+		}
+	}
+	if title := js[string](b, "document.title"); title != "orders and products - storestream" {
+		t.Errorf("the title is %q", title)
+	}
+	b.shoot("standby")
+}
+
 func TestRowsAppearAsTheyPassWithoutAReloadAndWithoutPersonalData(t *testing.T) {
 	board, url := serve(t, quiet)
 	set, err := schemas.Load("")

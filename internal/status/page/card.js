@@ -14,6 +14,7 @@ const states = {
   taking_over: ["taking over", "busy"],
   failing: ["failing", "bad"],
   elsewhere: ["polled elsewhere", "idle"],
+  stalled: ["stalled", "bad"],
   nobody: ["polled by nobody", "bad"],
   unknown: ["not known", "idle"],
 };
@@ -77,7 +78,7 @@ export class Card {
     put(this.doing, doing(r, s));
     put(this.reason, r.error ? because(r, s.now) : "");
     shown(this.reason, Boolean(r.error));
-    put(this.held, r.held ? "Settles no further: " + r.held : "");
+    put(this.held, r.held ? "Settles no further" + standing(r.held_since, s.now) + ": " + r.held : "");
     shown(this.held, Boolean(r.held));
     this.progress(r.progress);
     this.numbers(r, s);
@@ -127,6 +128,10 @@ export class Card {
 
 function doing(r, s) {
   if (r.state === "elsewhere") return "by " + r.owner;
+  if (r.state === "stalled") {
+    const wrote = r.written ? "nothing was written" + standing(r.written, s.now) : "nothing was written yet";
+    return r.owner + " has it, by the group's word, and " + wrote + ": is it alive, and does its log say why?";
+  }
   if (r.state === "unknown") return "which instance has it is not known now";
   if (r.state === "nobody") {
     return "No instance of group " + s.group + " has it: start one, or enable it in all of them.";
@@ -137,8 +142,13 @@ function doing(r, s) {
 }
 
 function because(r, now) {
-  const from = r.failed_since || r.since;
-  return "Failed since " + since(from, now) + " (" + duration(between(from, now)) + "): " + r.error;
+  const how = r.owned ? "Failed" : "Held by " + (r.owner || "its last owner");
+  return how + standing(r.failed_since || r.since, now) + ": " + r.error;
+}
+
+// standing says since when and for how long.
+function standing(from, now) {
+  return from ? " since " + since(from, now) + " (" + duration(between(from, now)) + ")" : "";
 }
 
 // load says how far a load is, by time: how many rows a day holds is not known beforehand.

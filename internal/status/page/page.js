@@ -6,7 +6,7 @@ const $ = (id) => document.getElementById(id);
 const cards = new Map();
 let paused = false;
 let lost = false;
-const held = {}; // what came while the page was paused, by event
+const kept = {}; // what came while the page was paused, by event
 
 const show = { status, history: past, latest };
 
@@ -36,6 +36,7 @@ function summary(s) {
     if (look !== "bad") look = how;
   };
   say(having("nobody"), "polled by nobody", "bad");
+  say(having("stalled"), "stalled", "bad");
   say(having("failing"), "failing", "bad");
   say(having("taking_over"), "being taken over", "busy");
   say(having("unknown"), "waiting for the group to share them out", "busy");
@@ -48,7 +49,10 @@ function summary(s) {
   const all = !parts.length && well.length > 2;
   if (all) parts.push("All " + well.length + " resources polled here are up to date");
   else if (well.length) parts.push(are(well) + "up to date");
-  const elsewhere = having("elsewhere");
+  const others = s.resources.filter((r) => r.state === "elsewhere");
+  const held = others.filter((r) => r.error).map((r) => r.name);
+  say(held, held.length === 1 ? "held by the instance that polls it" : "held by those that poll them", "bad");
+  const elsewhere = others.filter((r) => !r.error).map((r) => r.name);
   if (elsewhere.length) parts.push(are(elsewhere) + "polled by other instances");
   const dead = s.resources.reduce((n, r) => n + r.dead_letters, 0);
   if (dead) parts.push(dead === 1 ? "1 row cannot be published" : count(dead) + " rows cannot be published");
@@ -58,7 +62,7 @@ function summary(s) {
   put($("headline"), text + ".");
   put($("more"), beside(s));
   $("summary").className = look;
-  const trouble = having("failing", "nobody");
+  const trouble = having("failing", "nobody", "stalled");
   const lead = s.waiting ? "Waiting - " : trouble.length ? names(trouble) + " - " : "";
   document.title = lead + "storestream";
 }
@@ -149,7 +153,7 @@ function fields(u) {
 
 function receive(event) {
   const what = JSON.parse(event.data);
-  held[event.type] = what;
+  kept[event.type] = what;
   if (lost) {
     lost = false;
     document.body.classList.remove("lost");
@@ -161,7 +165,7 @@ $("pause").addEventListener("click", () => {
   paused = !paused;
   $("pause").textContent = paused ? "Go on" : "Pause";
   $("pause").setAttribute("aria-pressed", String(paused));
-  for (const type of ["status", "history", "latest"]) if (held[type]) show[type](held[type]);
+  for (const type of ["status", "history", "latest"]) if (kept[type]) show[type](kept[type]);
 });
 
 // An answer that is no stream (too many pages are open) ends an EventSource for good. A broken connection

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/zap"
+
 	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/watermark"
@@ -28,6 +30,10 @@ import (
 // cannot ask the group for a minute reports the lag too, by what it knows. While the brokers are down nobody
 // owns anything, and somebody must say how long. If just this instance is cut off, it reports too much and
 // never too little.
+//
+// That the group names an owner proves nothing: it may be long dead (ownership says how that is noticed). So
+// every instance reports the lag of a resource that is stalled, and says so in its log, metrics and page,
+// whoever has it.
 type groupMonitor struct {
 	// For the whole process.
 	name    string // of this instance
@@ -45,6 +51,7 @@ type groupMonitor struct {
 	// As of the last look at the topics.
 	marks       map[string]watermark.Watermark
 	deadLetters map[string][]producer.DeadLetterReason
+	stalled     map[string]bool // resources that the log calls stalled
 	// Of the last try of either.
 	err     error
 	failing time.Time // since when tries have failed; zero: the last one did not
@@ -59,7 +66,7 @@ const (
 
 func newGroupMonitor(c Config, owners map[string]*owner) *groupMonitor {
 	m := &groupMonitor{name: c.Name, cluster: c.Cluster, owners: owners, watch: producer.NewWatch(c.Cluster),
-		now: time.Now, began: time.Now(), ownership: map[string]*ownership.Resource{}}
+		now: time.Now, began: time.Now(), ownership: map[string]*ownership.Resource{}, stalled: map[string]bool{}}
 	for name := range owners {
 		m.ownership[name] = &ownership.Resource{}
 	}
@@ -106,9 +113,14 @@ func (m *groupMonitor) look(ctx context.Context) {
 	case m.failing.IsZero():
 		m.failing = m.now()
 	}
-	if err != nil || sharing {
-		return
+	if err == nil && !sharing {
+		m.noteMembers(members)
 	}
+	m.noteWritten(read == nil)
+}
+
+// noteMembers takes what the group says. The caller holds m.mu.
+func (m *groupMonitor) noteMembers(members []producer.Owner) {
 	slices.SortFunc(members, func(a, b producer.Owner) int { return strings.Compare(a.Instance, b.Instance) })
 	m.asked, m.members = m.now(), members
 	owners := ownership.ByResource(members)
@@ -117,7 +129,38 @@ func (m *groupMonitor) look(ctx context.Context) {
 	}
 }
 
-// setMetrics sets the metrics of the resources that are not polled here.
+// noteWritten takes which watermarks were written since the last look, if that was read, and logs what is
+// stalled, and no longer is. The caller holds m.mu.
+func (m *groupMonitor) noteWritten(read bool) {
+	for name, o := range m.ownership {
+		if !read {
+			o.Missed()
+			continue
+		}
+		mark, known := m.marks[name]
+		if !known {
+			mark = watermark.New(name)
+		}
+		o.Wrote(mark.Written, m.now())
+		stalled, log := m.isStalled(name), m.owners[name].log
+		switch {
+		case stalled && !m.stalled[name]:
+			log.Warn("stalled: its owner leaves the watermark alone", zap.String("owner", o.Owner),
+				zap.Time("written", timeOf(mark.Written)))
+		case !stalled && m.stalled[name]:
+			log.Info("no longer stalled", zap.String("owner", o.Owner))
+		}
+		m.stalled[name] = stalled
+	}
+}
+
+// isStalled says whether the owner of the resource leaves its watermark alone. The caller holds m.mu.
+func (m *groupMonitor) isStalled(name string) bool {
+	return m.ownership[name].Stalled(m.owners[name].settings.Interval)
+}
+
+// setMetrics sets the metrics of the resources that are not polled here, and of all resources whether they
+// are stalled.
 func (m *groupMonitor) setMetrics() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,6 +169,8 @@ func (m *groupMonitor) setMetrics() {
 		return // just begun: nothing is known yet
 	}
 	for name, o := range m.owners {
+		stalled := m.isStalled(name)
+		o.metrics.Stalled.Set(gauge(stalled))
 		if o.status.polling() {
 			continue
 		}
@@ -135,9 +180,10 @@ func (m *groupMonitor) setMetrics() {
 		}
 		o.metrics.LettersHeld.Set(float64(rows(m.deadLetters[name])))
 		o.metrics.SettlingHeld.Set(0)
+		o.metrics.Held.Set(gauge(o.status.refused()))
 		o.metrics.SeenBytes.Set(0)
 		switch owner := m.ownership[name].Owner; {
-		case !silent && owner != "" && owner != m.name:
+		case !silent && !stalled && owner != "" && owner != m.name:
 			o.metrics.Lag.Forget()
 		case known && mark.AsOf != schemas.MinInstant && mark.AsOf.Time().After(o.metrics.Lag.Start()):
 			o.metrics.Lag.Since(mark.AsOf.Time())
@@ -145,6 +191,14 @@ func (m *groupMonitor) setMetrics() {
 			o.metrics.Lag.Begin(m.began)
 		}
 	}
+}
+
+// gauge is 1 for what is so.
+func gauge(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // rows counts the rows that have a dead letter.
@@ -192,18 +246,33 @@ func (m *groupMonitor) addResource(r *status.Resource) {
 		r.Owner = group.Owner
 	}
 	r.Abandoned = !r.Owned && m.failing.IsZero() && group.Abandoned
+	r.Stalled = m.isStalled(r.Name)
 	if !m.owners[r.Name].status.polling() {
 		r.DeadLetters = rows(m.deadLetters[r.Name])
 	}
 	mark, known := m.marks[r.Name]
+	if known && !r.Owned {
+		addHeld(r, mark.Held)
+	}
 	if !known || !r.Settled.IsZero() || !r.AsOf.IsZero() {
 		return
 	}
 	r.Settled, r.AsOf, r.Written = timeOf(mark.Settled), timeOf(mark.AsOf), timeOf(mark.Written)
 	r.Rows = mark.Rows
 	r.Sweep, r.SweepInHand = lastSweep(mark), sweepInHand(mark, poller.SweepStatus{})
-	if r.Owner == "" || r.Owned {
+	if r.Owner == "" || r.Owned || r.Stalled {
 		r.Good = r.AsOf
+	}
+}
+
+// addHeld adds why the owner of a resource that is not polled here held it when it wrote last.
+func addHeld(r *status.Resource, held *watermark.Held) {
+	switch {
+	case held == nil:
+	case held.Publishes:
+		r.Held, r.HeldSince = status.FirstLine(errors.New(held.Why)), timeOf(held.Since)
+	default:
+		r.Error, r.FailedSince = status.FirstLine(errors.New(held.Why)), timeOf(held.Since)
 	}
 }
 

@@ -7,12 +7,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -126,6 +129,114 @@ func TestTheLagOfAPollerThatEndedGoesOn(t *testing.T) {
 	m.setMetrics()
 	if start := m.owners["orders"].metrics.Lag.Start(); !start.Equal(last) {
 		t.Errorf("the lag is counted from %s, expected %s", start, last)
+	}
+}
+
+// The group may give a resource to an instance that is dead, and never notice. That one's neighbours do.
+func TestAResourceWhoseOwnerLeavesTheWatermarkAloneIsCalledStalledByEveryInstance(t *testing.T) {
+	s := stage.New(t)
+	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, hourOld)
+	s.Join("dead-1", schemas.Names()...)
+	m := standby(t, s)
+	core, logged := observer.New(zap.InfoLevel)
+	m.owners["orders"].log = zap.New(core)
+	m.until(t, "the watermark is read, and another instance has orders", func() bool {
+		return len(m.marks) == 1 && m.ownership["orders"].Owner == "dead-1"
+	})
+	now := time.Now()
+	m.now = func() time.Time { return now }
+	pass := func(d time.Duration) {
+		for end := now.Add(d); now.Before(end); {
+			now = now.Add(monitorEvery)
+			m.look(t.Context())
+		}
+		m.setMetrics()
+	}
+	stalled := func(resource string) bool {
+		r := m.shown(resource, false)
+		if gauge := testutil.ToFloat64(m.owners[resource].metrics.Stalled) == 1; gauge != r.Stalled {
+			t.Errorf("%s: the metric says %v, the page %v", resource, gauge, r.Stalled)
+		}
+		return r.Stalled
+	}
+
+	pass(2*time.Minute - monitorEvery)
+	if _, reported := m.lag("orders"); stalled("orders") || reported || logged.Len() > 0 {
+		t.Error("a living owner may take that long")
+	}
+	pass(2 * monitorEvery)
+	if !stalled("orders") || !stalled("users") {
+		t.Error("it is not said that the owner does nothing")
+	}
+	if lag, reported := m.lag("orders"); !reported || lag < time.Hour {
+		t.Errorf("lag %s, reported: %v: nobody else may be left who reports it", lag, reported)
+	}
+	r := m.shown("orders", false)
+	if r.Owner != "dead-1" || r.Written.IsZero() || r.Good.IsZero() || r.Rows != 1 {
+		t.Errorf("%+v", r)
+	}
+	pass(time.Minute)
+	if all := logged.TakeAll(); len(all) != 1 || all[0].Level != zap.WarnLevel ||
+		all[0].ContextMap()["owner"] != "dead-1" {
+		t.Errorf("logged %+v, expected it once", all)
+	}
+
+	s.Publish("orders", nil, nil, nil)
+	m.until(t, "it is written", func() bool { return logged.Len() > 0 })
+	m.setMetrics()
+	if _, reported := m.lag("orders"); stalled("orders") || reported {
+		t.Error("the owner writes again")
+	}
+	if all := logged.TakeAll(); len(all) != 1 || all[0].Level != zap.InfoLevel {
+		t.Errorf("logged %+v, expected its end", all)
+	}
+}
+
+func TestWhatAnotherInstanceHoldsIsShown(t *testing.T) {
+	s := stage.New(t)
+	since := schemas.InstantOf(time.Now().Add(-time.Hour))
+	hold := func(why string, publishes bool) func(*watermark.Watermark) {
+		return func(w *watermark.Watermark) {
+			hourOld(w)
+			w.Held = &watermark.Held{Why: why, Since: since, Publishes: publishes}
+		}
+	}
+	s.Publish("orders", nil, nil, hold("poll.memory is full", false))
+	s.Publish("users", nil, nil, hold("a day cannot be closed", true))
+	s.Join("elsewhere-1", schemas.Names()...)
+	m := standby(t, s)
+	m.until(t, "another instance has both", func() bool {
+		return len(m.marks) == 2 && m.ownership["users"].Owner != "" && m.ownership["orders"].Owner != ""
+	})
+	if r := m.shown("orders", false); r.Error != "poll.memory is full" || !r.FailedSince.Equal(since.Time()) {
+		t.Errorf("%+v", r)
+	}
+	if r := m.shown("users", false); r.Held != "a day cannot be closed" || !r.HeldSince.Equal(since.Time()) ||
+		r.Error != "" {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestATakeoverThatAPersonMustLetThroughIsHeld(t *testing.T) {
+	s := stage.New(t)
+	m := standby(t, s)
+	m.look(t.Context())
+	m.now = func() time.Time { return time.Now().Add(2 * time.Minute) } // it has not just begun
+	orders := m.owners["orders"]
+	for _, step := range []struct {
+		err  error
+		held float64
+	}{
+		{&producer.RefusedError{}, 1},
+		{&producer.RefusedError{MayPass: true}, 0},
+		{&producer.NeighbourError{}, 1},
+		{nil, 0},
+	} {
+		orders.status.does("waiting to take over again", step.err)
+		m.setMetrics()
+		if got := testutil.ToFloat64(orders.metrics.Held); got != step.held {
+			t.Errorf("%v: held %v", step.err, got)
+		}
 	}
 }
 

@@ -99,12 +99,17 @@ func (o *owner) run(ctx context.Context) {
 // retakeAfter is how long to wait after the n-th failure in a row: a growing time for what may pass, ten
 // seconds for what a person has to repair.
 func retakeAfter(err error, n int) time.Duration {
-	var refused *producer.RefusedError
-	var neighbour *producer.NeighbourError
-	if errors.As(err, &refused) && !refused.MayPass || errors.As(err, &neighbour) {
+	if needsAPerson(err) {
 		return lastRetake / 3
 	}
 	return min(firstRetake<<min(n-1, 10), lastRetake)
+}
+
+// needsAPerson says of a takeover's error whether it is one that a person has to put right.
+func needsAPerson(err error) bool {
+	var refused *producer.RefusedError
+	var neighbour *producer.NeighbourError
+	return errors.As(err, &refused) && !refused.MayPass || errors.As(err, &neighbour)
 }
 
 // pause says whether to go on after d.

@@ -90,6 +90,13 @@ func (s *ownerStatus) polling() bool {
 	return s.poller != nil
 }
 
+// refused says whether this instance cannot take the resource over before a person has put something right.
+func (s *ownerStatus) refused() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.poller == nil && needsAPerson(s.err)
+}
+
 // snapshot is what this instance itself knows of the resource. refused is since when the service has refused
 // requests for their rate; zero: it does not.
 func (s *ownerStatus) snapshot(owned bool, refused time.Time) status.Resource {
@@ -116,8 +123,15 @@ func (s *ownerStatus) addPoller(r *status.Resource, p poller.Status, refused tim
 	r.Rows, r.DeadLetters, r.SeenBytes = p.Watermark.Rows, p.DeadLetters, p.DedupBytes
 	r.Sweep, r.SweepInHand = lastSweep(p.Watermark), sweepInHand(p.Watermark, p.Sweep)
 	r.Progress = s.progress(p.Watermark)
+	held := p.Watermark.Held // it may have begun before this instance did
 	if p.Err != nil {
 		r.Error, r.FailedSince = status.FirstLine(p.Err), p.FailedSince.UTC()
+		if held != nil && !held.Publishes && held.Since.Time().Before(r.FailedSince) {
+			r.FailedSince = held.Since.Time()
+		}
+	}
+	if p.Held != "" && held != nil && held.Publishes {
+		r.HeldSince = held.Since.Time()
 	}
 	if r.Source == config.REST && p.Doing == "polling" && !refused.IsZero() {
 		r.Doing, r.Since = "waiting for the rate limit", refused.UTC()

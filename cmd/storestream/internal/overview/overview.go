@@ -6,6 +6,7 @@ package overview
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -37,6 +38,10 @@ type Resource struct {
 	Pending    []watermark.Request `json:"pending"` // asked for, not accepted yet
 	// DeadLetters are the rows that cannot be published now, by reason.
 	DeadLetters []DeadLetters `json:"dead_letters"`
+	// Held is why the owner publishes nothing, or settles no further, as it said last; null: it holds nothing.
+	Held *watermark.Held `json:"held"`
+	// Stalled: the owner, by the group's word, has not written the watermark for longer than one that polls.
+	Stalled bool `json:"stalled"`
 
 	// Now is when Kafka was asked.
 	Now schemas.Instant `json:"-"`
@@ -94,7 +99,7 @@ func Read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 		if requests != nil {
 			r.Pending = append(r.Pending, requests.After(name, mark.Request)...)
 		}
-		r.Owner = owners[name]
+		r.ownedBy(owners[name])
 		r.Between = r.Owner == "" && (sharing || len(members) > 0) && r.LagSeconds != nil &&
 			r.Lag() <= ownership.HandoverPatience
 		for _, reason := range letters[name] {
@@ -108,8 +113,8 @@ func Read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 // of is what the watermark says of a resource.
 func of(mark watermark.Watermark, cfg config.Resource, now schemas.Instant) Resource {
 	r := Resource{Resource: mark.Resource, Settled: known(mark.Settled), AsOf: known(mark.AsOf), Rows: mark.Rows,
-		Instance: mark.Instance, Group: mark.Group, Written: known(mark.Written), Replay: mark.Replay,
-		Sweep: mark.Sweep, LastSweep: known(mark.LastSweep), Swept: mark.Swept,
+		Instance: mark.Instance, Group: mark.Group, Written: known(mark.Written), Held: mark.Held,
+		Replay: mark.Replay, Sweep: mark.Sweep, LastSweep: known(mark.LastSweep), Swept: mark.Swept,
 		Pending: []watermark.Request{}, DeadLetters: []DeadLetters{},
 		Now: now, Enabled: cfg.Enabled, interval: cfg.Interval}
 	if r.AsOf != nil {
@@ -117,6 +122,12 @@ func of(mark watermark.Watermark, cfg config.Resource, now schemas.Instant) Reso
 		r.LagSeconds = &lag
 	}
 	return r
+}
+
+// ownedBy adds who has it by the group's word, "" for nobody.
+func (r *Resource) ownedBy(owner string) {
+	r.Owner = owner
+	r.Stalled = owner != "" && r.Written != nil && r.Now.Sub(*r.Written) > ownership.StalledAfter(r.interval)
 }
 
 // known is i, nil where it is not known.
@@ -142,13 +153,32 @@ const lateAfter = time.Minute
 // Late says why the resource is not up to date, "" if it is. A watermark that says nothing new is written
 // every ten seconds, so that much lag means nothing.
 func (r Resource) Late() string {
+	why := r.late()
+	if !r.Stalled {
+		return why
+	}
+	stalled := fmt.Sprintf("%s has it, by the group's word, and has not written for %s: it is dead, hangs or "+
+		"fails", r.Owner, terminal.Duration(r.Now.Sub(*r.Written)))
+	if why == "" {
+		return stalled
+	}
+	return why + "; " + stalled
+}
+
+func (r Resource) late() string {
 	switch {
 	case r.Written == nil && r.Owner == "":
 		return "nothing is published yet, and no instance polls it"
+	case r.Held != nil && !r.Held.Publishes:
+		return fmt.Sprintf("held for %s, nothing is published: %s", terminal.Duration(r.Now.Sub(r.Held.Since)),
+			r.Held.Why)
 	case r.LagSeconds == nil:
 		return "the first load is not finished"
 	case r.Owner == "" && !r.Between:
 		return "no instance polls it, since " + terminal.Duration(r.Lag())
+	case *r.AsOf > r.Now.Add(lateAfter):
+		return "the last complete pass began " + terminal.Duration(r.AsOf.Sub(r.Now)) + " from now: this " +
+			"machine's clock is behind, or the owner's ahead, and nobody can say how late it is"
 	case r.Lag() > max(lateAfter, 3*r.interval):
 		return "the last complete pass began " + terminal.Duration(r.Lag()) + " ago"
 	}

@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +35,33 @@ func TestAResourceIsUpToDateOrItIsSaidWhyNot(t *testing.T) {
 		if got := r.Late(); got != test.late || r.Lag() != test.asOf {
 			t.Errorf("%s: late %q, lag %s, expected %q, %s", test.name, got, r.Lag(), test.late, test.asOf)
 		}
+	}
+	mark := watermark.New("orders")
+	mark.AsOf, mark.Written = now.Add(-time.Hour), now.Add(-5*time.Minute)
+	stalled := of(mark, settings, now)
+	stalled.ownedBy("a")
+	const silent = "a has it, by the group's word, and has not written for 5m0s: it is dead, hangs or fails"
+	if got := stalled.Late(); got != "the last complete pass began 1h0m ago; "+silent {
+		t.Errorf("its owner does not write: %q", got)
+	}
+	mark.AsOf = now.Add(time.Hour)
+	ahead := of(mark, settings, now)
+	ahead.Owner = "a"
+	if got := ahead.Late(); !strings.HasPrefix(got, "the last complete pass began 1h0m from now") {
+		t.Errorf("somebody's clock is wrong: %q", got)
+	}
+	mark.AsOf = now.Add(-time.Second)
+	mark.Held = &watermark.Held{Why: "poll.memory is full", Since: now.Add(-time.Minute)}
+	held := of(mark, settings, now)
+	held.Owner = "a"
+	if got := held.Late(); got != "held for 1m0s, nothing is published: poll.memory is full" {
+		t.Errorf("held a moment ago: %q", got)
+	}
+	mark.Held.Publishes = true
+	settling := of(mark, settings, now)
+	settling.Owner = "a"
+	if got := settling.Late(); got != "" {
+		t.Errorf("rows go on, and settled stands still: %q", got)
 	}
 	r := of(watermark.New("orders"), settings, now)
 	if got := r.Late(); got != "nothing is published yet, and no instance polls it" || r.LagSeconds != nil {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
 )
 
 func TestAResourceIsAbandonedWhereNoInstanceRunsOrNoneTakesItForLong(t *testing.T) {
@@ -49,5 +50,47 @@ func TestTheOwnerOfEachResourceIsTheMemberThatHasIt(t *testing.T) {
 	})
 	if len(owners) != 3 || owners["orders"] != "a" || owners["users"] != "a" || owners["products"] != "c" {
 		t.Errorf("%v", owners)
+	}
+}
+
+func TestAResourceIsStalledWhileItsOwnerLeavesTheWatermarkAlone(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	var r Resource
+	// look looks every five seconds for as long as d; the writer's clock is an hour behind.
+	look := func(owner string, d time.Duration, writes bool) {
+		written := r.written
+		for end := now.Add(d); now.Before(end); {
+			now = now.Add(5 * time.Second)
+			if writes {
+				written = schemas.InstantOf(now.Add(-time.Hour))
+			}
+			r.Note(owner, true, now)
+			r.Wrote(written, now)
+		}
+	}
+	for _, step := range []struct {
+		name     string
+		do       func()
+		interval time.Duration
+		stalled  bool
+	}{
+		{"it is written", func() { look("a", 10*time.Minute, true) }, time.Second, false},
+		{"for two minutes it is not", func() { look("a", 2*time.Minute, false) }, time.Second, false},
+		{"for longer", func() { look("a", 10*time.Second, false) }, time.Second, true},
+		{"which says nothing where it is polled once a minute", func() {}, time.Minute, false},
+		{"another one gets it", func() { look("b", 2*time.Minute, false) }, time.Second, false},
+		{"and does nothing either", func() { look("b", 10*time.Second, false) }, time.Second, true},
+		{"nobody has it: that is another matter", func() { look("", 10*time.Minute, false) }, time.Second, false},
+		{"somebody takes it", func() { look("b", time.Minute, false) }, time.Second, false},
+		{"and writes", func() { look("b", time.Minute, true) }, time.Second, false},
+		{"its clock is set back", func() { look("b", 2*time.Minute, false); r.Wrote(0, now) }, time.Second, false},
+		{"an hour in which nobody could look", func() { r.Missed(); now = now.Add(time.Hour); r.Wrote(0, now) },
+			time.Second, false},
+		{"an hour in which this process was stopped", func() { now = now.Add(time.Hour); r.Wrote(0, now) },
+			time.Second, false},
+	} {
+		if step.do(); r.Stalled(step.interval) != step.stalled {
+			t.Errorf("%s: stalled %v (still for %s)", step.name, !step.stalled, r.still)
+		}
 	}
 }

@@ -34,6 +34,10 @@ func tryStatusPort(ctx context.Context, c Config, f *findings) {
 			f.add(Warning, r.Name, "", "it fails there: %s", r.Error)
 		case status.Held:
 			f.add(Note, r.Name, "", "settled stands still there: %s", r.Held)
+		case status.Stalled:
+			f.add(Warning, r.Name, "", "%s has it, by the group's word, and does not write its watermark", r.Owner)
+		case status.Nobody:
+			f.add(Warning, r.Name, "", "no instance has it")
 		}
 	}
 }
