@@ -19,6 +19,13 @@ const (
 	Tombstone = "tombstone"
 )
 
+// What the service's count of rows is worth.
+const (
+	Exact    = "exact"
+	Estimate = "estimate"
+	Ignore   = "ignore"
+)
+
 // Config is a configuration that keeps every rule (rules.go). The koanf tags are the keys, the default tags
 // what they are where nobody sets them, as a user would write it.
 type Config struct {
@@ -44,6 +51,8 @@ type Store struct {
 	APIKey               Secret        `koanf:"api_key"`
 	MaxRequestsPerSecond float64       `koanf:"max_requests_per_second" default:"10"`
 	RequestTimeout       time.Duration `koanf:"request_timeout" default:"30s"`
+	// Count is what meta.count of its answers is worth.
+	Count string `koanf:"count" default:"exact"`
 }
 
 // PostgreSQL is the database behind the transaction pooler.

@@ -68,6 +68,7 @@ func checkSources(c *Config, m *mistakes) {
 	rate := c.Store.MaxRequestsPerSecond
 	m.require("store.max_requests_per_second", rate > 0 && !math.IsInf(rate, 0), "expected a number above 0")
 	m.require("store.request_timeout", c.Store.RequestTimeout >= minInterval, "expected 100ms or more")
+	m.oneOf("store.count", c.Store.Count, Exact, Estimate, Ignore)
 	m.require("postgres.max_connections", c.Postgres.MaxConnections >= 1, "expected 1 or more")
 	if c.Postgres.DSN != "" {
 		_, err := pgconn.ParseConfig(string(c.Postgres.DSN)) // its error may hold the DSN, so nobody sees it

@@ -28,9 +28,9 @@ type batchOfDays struct {
 func newBatchOfDays() batchOfDays { return batchOfDays{days: 1, pages: 1, most: maxBatchPages} }
 
 // read reads the rows of some days: several days only if one page or one counted pass shows them all. again:
-// it does not, and there are fewer days next time, or one that is read in parts. A day that is alone is
-// always read in parts: the newest, because its rows move most, and because it is known from when it was open
-// where to cut it.
+// it does not, and there are fewer days next time, or one that is read in parts. (Not if fewer days would
+// fare no better: Outcome.Final.) A day that is alone is always read in parts: the newest, because its rows
+// move most, and because it is known from when it was open where to cut it.
 func (b *batchOfDays) read(
 	ctx context.Context, r *paging.Reader, set paging.Set, days int, alone bool,
 ) (o paging.Outcome, again bool, err error) {
@@ -38,10 +38,10 @@ func (b *batchOfDays) read(
 	case b.pages > 1 && !alone:
 		guess := max(0, int(b.perDay*float64(days))-1) / r.Page()
 		o, err = r.Count(ctx, set, guess, max(2*b.pages, guess*5/4)+2)
-		again = !o.Whole
+		again = !o.Whole && !o.Final
 	case days > 1:
 		o, err = r.Count(ctx, set, 0, 0)
-		again = !o.Whole
+		again = !o.Whole && !o.Final
 	default:
 		o, err = r.Read(ctx, set)
 	}

@@ -31,15 +31,11 @@ type closing struct {
 func (c *closing) run(ctx context.Context, from, last day) error {
 	next := from
 	if from == past {
-		c.src.cfg.Doing("looking for the earliest row")
-		first, found, err := earliest(func(until day) (bool, error) {
-			some, err := c.rd.anyRow(ctx, window{updated: span{From: past, To: until}, created: always})
-			return !some, err
-		}, last)
-		if err != nil || !found {
+		var found bool
+		var err error
+		if next, found, err = c.first(ctx, last); err != nil || !found {
 			return err
 		}
-		next = first
 	}
 	c.settled = next
 	for next <= last {
@@ -71,6 +67,25 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 		}
 	}
 	return nil
+}
+
+// first is the day with the earliest row. It is looked for once, because the first window has no lower bound,
+// whatever day it is said to begin with. found is false where there is no row now.
+func (c *closing) first(ctx context.Context, last day) (first day, found bool, err error) {
+	c.src.cfg.Doing("looking for the earliest row")
+	empty := func(until day) (bool, error) {
+		some, err := c.rd.anyRow(ctx, window{updated: span{From: past, To: until}, created: always})
+		return !some, err
+	}
+	if c.src.earliest != past {
+		none, err := empty(last)
+		return c.src.earliest, !none, err
+	}
+	first, found, err = earliest(empty, last)
+	if err == nil && found {
+		c.src.earliest = first
+	}
+	return first, found, err
 }
 
 // window reads the rows updated on the days asked and closes days, or holds them. done is false where these

@@ -10,13 +10,13 @@ import (
 
 // What it costs to close five days of 3000 rows, however the service sorts and counts, and while rows leave.
 // Rows that were created on many days can be read in parts that fit a page; in an order that holds, one
-// counted pass shows a day.
+// counted pass shows a day. Their last page is full, so it is asked for again.
 func TestDaysOfManyPagesAreClosedInABoundedNumberOfRequests(t *testing.T) {
 	for name, order := range map[string]func(a, b product) int{"by id": byID, "another each time": nil} {
 		for _, oneDay := range []bool{true, false} {
-			most := 60
-			if order == nil && oneDay {
-				most = 330
+			most := 80
+			if order == nil && oneDay { // two passes have to meet all of them, in many random ones
+				most = 520
 			}
 			for _, leave := range []int{0, 5} {
 				for _, count := range []counting{countTotal, countNone} {

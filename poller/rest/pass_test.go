@@ -117,7 +117,7 @@ func TestAReadTellsHowManyPagesAStretchHasLeft(t *testing.T) {
 }
 
 // Every order, page sizes that are not granted, both meanings of count, more rows of one created day than fit
-// a page.
+// a page; rows leave the day while it is read, and requests are refused for their rate.
 func TestADayOfManyPagesIsClosedInEveryOrder(t *testing.T) {
 	for name, order := range map[string]func(a, b product) int{
 		"id": byID, "updated": byUpdated, "newest first": newestFirst, "shuffled": nil,
@@ -135,17 +135,49 @@ func TestADayOfManyPagesIsClosedInEveryOrder(t *testing.T) {
 							created: at("2024-01-01T00:00:00Z").Add(time.Duration(i) * 9 * time.Hour),
 							updated: at("2026-11-18T05:00:00Z").Add(time.Duration(i) * time.Second)})
 					}
+					left, refused := s.troubled("2026-11-18", 12)
 					got, err := readAll(t.Context(), s.fresh(), pass(schemas.MinInstant))
 					if err != nil {
 						t.Fatal(err)
 					}
 					got.has(t, s.products)
 					got.completely(t)
+					if *left < 3 || *refused < 2 {
+						t.Errorf("%d rows left and %d requests were refused: the test says little", *left, *refused)
+					}
 					t.Logf("%d rows, %d requests", len(s.products), s.requests)
 				})
 			}
 		}
 	}
+}
+
+// troubled lets a row leave the day with every second request for several of its pages, up to so many rows,
+// and refuses every tenth request.
+func (s *service) troubled(day string, most int) (left, refused *int) {
+	left, refused = new(int), new(int)
+	var on []int
+	for i := range s.products {
+		if s.products[i].updated.Format(time.DateOnly) == day {
+			on = append(on, i)
+		}
+	}
+	s.before = func(w http.ResponseWriter, q url.Values) bool {
+		if s.requests%10 == 0 {
+			*refused++
+			w.Header().Set("Retry-After", "0")
+			refuse(w, 429, "rate_limited")
+			return true
+		}
+		if q.Get("updated_to") == day && q.Get("page_size") != "1" && s.requests%2 == 0 && *left < most {
+			n := s.rng.IntN(len(on))
+			s.products[on[n]].updated = s.now().Add(-time.Hour)
+			on = slices.Delete(on, n, n+1)
+			*left++
+		}
+		return false
+	}
+	return left, refused
 }
 
 // A day is over when both clocks say so, overlap included, by an answer that came before the request was
@@ -306,7 +338,7 @@ func TestADayThatDoesNotComeCleanIsHeldAndLaterDaysGoOn(t *testing.T) {
 			return false
 		}
 		row := s.products[10].appendJSON(nil)
-		const forEver = `{"data":[%s],"meta":{"page":%s,"page_size":1000,"count":1,"has_more":true}}`
+		const forEver = `{"data":[%s],"meta":{"page":%s,"page_size":1000,"count":2500,"has_more":true}}`
 		fmt.Fprintf(w, forEver, row, q.Get("page"))
 		return true
 	}

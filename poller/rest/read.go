@@ -71,7 +71,8 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 	}
 	a := paging.Answer{More: p.More, Count: p.Count, Size: p.Size}
 	// Sets are cut by when their rows were created. What fits a page, or is one day, is not cut.
-	rd.parse(&a, p.Rows, (p.More || page > 0) && !w.created.Single())
+	several := p.More || page > 0 || p.Count > len(p.Rows)
+	rd.parse(&a, p.Rows, several && !w.created.Single())
 	rd.src.endpoint.Release()
 	if err := rd.src.calendar.check(&a, w.updated, rd.src.cfg.Log); err != nil {
 		return a, err
@@ -82,11 +83,24 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 	return a, nil
 }
 
-// anyRow tells whether w has a row. It publishes nothing.
+// anyRow tells whether w has a row. It publishes nothing. A service may say of a page without rows that more
+// follow: of some pages, or of all for ever.
 func (rd *read) anyRow(ctx context.Context, w window) (bool, error) {
-	p, err := rd.src.endpoint.Page(ctx, w.query(0, 1))
-	defer rd.src.endpoint.Release()
-	return len(p.Rows) > 0 || p.More, rd.refused(err, w)
+	const mostEmpty = 4
+	for page := range mostEmpty {
+		p, err := rd.src.endpoint.Page(ctx, w.query(page, 1))
+		rd.src.endpoint.Release()
+		rd.src.reader.LearnCount(p.Count, 1)
+		none := page > 0 && client.Refusal(err) != nil // it refuses the number of the page
+		if err != nil && !none {
+			return false, rd.refused(err, w)
+		}
+		if none || len(p.Rows) > 0 || !p.More || rd.src.reader.NoEnd() {
+			return len(p.Rows) > 0, nil
+		}
+	}
+	rd.src.reader.LearnNoEnd()
+	return false, nil
 }
 
 // refused says what was asked for where err is the service's refusal of it.
@@ -126,7 +140,8 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 			rd.bytes += len(reject.Row)
 		}
 		if withCreated {
-			if created, ok := parser.CreatedAt(raw); ok {
+			created, ok := parser.CreatedAt(raw)
+			if row.Undated = !ok; ok {
 				row.Created = dayOf(created)
 			}
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// product is a row of the service that tests speak to.
+// product is a row of the service that tests speak to. created may be zero: it is null.
 type product struct {
 	id               int64
 	created, updated time.Time
@@ -33,8 +33,12 @@ func (p product) appendJSON(b []byte) []byte {
 	b = append(append(b, `,"cost":`...), cmp.Or(p.cost, "1.5")...)
 	b = append(b, `,"category":"Jeans","brand":"b","retail_price":49,"department":"Men","sku":"s","name":"n`...)
 	b = strconv.AppendInt(b, p.id, 10)
-	b = p.created.UTC().AppendFormat(append(b, `","created_at":"`...), time.RFC3339)
-	b = p.updated.UTC().AppendFormat(append(b, `","updated_at":"`...), time.RFC3339)
+	if b = append(b, `","created_at":`...); p.created.IsZero() {
+		b = append(b, `null`...)
+	} else {
+		b = append(p.created.UTC().AppendFormat(append(b, '"'), time.RFC3339), '"')
+	}
+	b = p.updated.UTC().AppendFormat(append(b, `,"updated_at":"`...), time.RFC3339)
 	return append(b, `"}`...)
 }
 
@@ -45,6 +49,7 @@ const (
 	countTotal counting = iota
 	countPage
 	countNone // it is absent
+	countMore // some more than there are
 )
 
 // service answers as the document says, with what a test changes.
@@ -57,6 +62,8 @@ type service struct {
 	order    func(a, b product) int // nil: another at every request
 	zone     *time.Location
 	count    counting
+	pages    int  // it shows no more of a listing, and says that nothing follows; 0: all
+	forEver  bool // it says that more follow every page
 	rng      *rand.Rand
 	// before is called before a data request is answered, with mu held; true: it has answered.
 	before   func(w http.ResponseWriter, q url.Values) bool
@@ -139,6 +146,13 @@ func (s *service) list(w http.ResponseWriter, q url.Values) {
 	match = match[min(total, page*size):]
 	more := len(match) > size
 	match = match[:min(len(match), size)]
+	if s.pages > 0 && page >= s.pages-1 {
+		more = false
+		if page >= s.pages {
+			match = nil
+		}
+	}
+	more = more || s.forEver
 	body := []byte(`{"data":[`)
 	for i, p := range match {
 		if i > 0 {
@@ -148,6 +162,7 @@ func (s *service) list(w http.ResponseWriter, q url.Values) {
 	}
 	count := map[counting]string{
 		countTotal: fmt.Sprintf(`"count":%d,`, total), countPage: fmt.Sprintf(`"count":%d,`, len(match)),
+		countMore: fmt.Sprintf(`"count":%d,`, total+total/50+1),
 	}[s.count]
 	body = fmt.Appendf(body, `],"meta":{"page":%d,"page_size":%d,%s"has_more":%v}}`, page, size, count, more)
 	_, _ = w.Write(body)
@@ -162,7 +177,8 @@ func (s *service) bounds(q url.Values, name string) (in func(time.Time) bool) {
 		return unbounded
 	}
 	from, to := day("_from", time.Time{}), day("_to", time.Unix(1<<40, 0)).AddDate(0, 0, 1)
-	return func(at time.Time) bool { return !at.Before(from) && at.Before(to) }
+	bounded := q.Has(name+"_from") || q.Has(name+"_to")
+	return func(at time.Time) bool { return !at.Before(from) && at.Before(to) && !(bounded && at.IsZero()) }
 }
 
 func (s *service) client(cfg client.Config) *client.Client {

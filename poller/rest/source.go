@@ -25,7 +25,9 @@ type SourceConfig struct {
 	// Overlap is how long after its updated_at a row may become readable.
 	Overlap time.Duration
 	// Start bounds every read from below; schemas.MinInstant: from the earliest row.
-	Start   schemas.Instant
+	Start schemas.Instant
+	// Counts is what the service's count of rows is worth.
+	Counts  paging.Counts
 	Metrics *metrics.Resource
 	Log     *zap.Logger // names the resource; nil: none
 	// Doing gets what a read is doing, for people ("closing 2026-11-20"), and "" when it ends; nil: nobody asks.
@@ -46,6 +48,8 @@ type Source struct {
 	reader    *paging.Reader
 	firstPage int // what the service calls page 0; -1: not known
 	past      batchOfDays
+	earliest  day  // before it there was no row; past: not known
+	noEndSaid bool // the log has said that more pages follow for ever
 
 	// What earlier reads came to.
 	from schemas.Instant // where the last pass began
@@ -70,8 +74,9 @@ func NewSource(cfg SourceConfig) *Source {
 		cfg: cfg, endpoint: cfg.Client.Endpoint(cfg.Resource.Path, count), clock: clock,
 		parser: schemas.NewRowParser(cfg.Resource), linger: flushEvery,
 		calendar: calendar{clock: clock, overlap: cfg.Overlap}, firstPage: -1,
-		past: newBatchOfDays(), days: newDays(),
-		reader: paging.NewReader(func() int64 { return int64(clock.Service()) }, cfg.Metrics.PagePasses.Inc),
+		past: newBatchOfDays(), earliest: past, days: newDays(),
+		reader: paging.NewReader(func() int64 { return int64(clock.Service()) }, cfg.Metrics.PagePasses.Inc,
+			cfg.Counts),
 	}
 	s.forget()
 	return s
@@ -108,6 +113,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Ba
 			return context.Cause(ctx) // a batch handed over while the caller stops may be dropped
 		}
 		err := s.read(ctx, rd)
+		s.sayNoEnd()
 		if errors.Is(err, errZone) {
 			s.cfg.Zone.notUTC.Store(true)
 			continue
@@ -154,6 +160,16 @@ func (s *Source) adoptZone() {
 	s.forget()
 	s.cfg.Log.Warn("the service cuts days in another zone than UTC: from now on a day is asked for with its " +
 		"neighbors, and settles a day later")
+}
+
+// sayNoEnd tells once that the service does not say where its pages end.
+func (s *Source) sayNoEnd() {
+	if s.noEndSaid || !s.reader.NoEnd() {
+		return
+	}
+	s.noEndSaid = true
+	s.cfg.Log.Warn("the service says for ever that more pages follow, also behind the last row: from now on " +
+		"two empty pages are the end, and a day is closed only where meta.count shows that all of it was read")
 }
 
 // pagesLeft tells people how much of a window is left: settled does not move meanwhile.

@@ -29,7 +29,7 @@ func BenchmarkAnOpenDay(b *testing.B) {
 				before := heap()
 				b.ReportAllocs()
 				for b.Loop() {
-					r := NewReader(func() int64 { return 100_000 }, func() {})
+					r := NewReader(func() int64 { return 100_000 }, func() {}, ExactCounts)
 					set := Set{Ask: ask, Created: Span{20_000, 20_000}, Motion: Growing}
 					o, err := r.Read(b.Context(), set)
 					if err != nil || !o.Whole || o.Rows != int(n) {

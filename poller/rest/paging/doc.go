@@ -27,13 +27,17 @@
 //   - A row keeps its ID, and no other row has it. (A row without a name has a hash of 64 bits. If two
 //     rows had the same one, fewer would be met than there are, and counting would not take the set for
 //     whole.)
-//   - A row keeps the day on which it was created, and it has one.
+//   - A row keeps the day on which it was created, and it has one. A set of which a row has shown that it has
+//     none is not cut. Where the service counts, the parts of a set are held against its count, which finds
+//     such rows too (Reader.noneUndated).
+//   - What it counts, it counts (ExactCounts), or somebody has said otherwise.
 //
 // # Claims
 //
 // One answer. Page 0 without more to follow is S(t), whatever the order. Nothing is shorter, and so a set of
 // several pages is cut by the days on which its rows were created (divide) into parts that fit a page. Each
-// row is in one part and stays in it, so the set is whole when each part is.
+// row is in one part and stays in it, so the set is whole when each part is. This holds whatever else comes
+// to the set meanwhile.
 //
 // Counting. Let a shrinking set have had at most n rows at t, and let n different rows have been met at t or
 // later. Then it is whole. For no row has come since t, so all that were met were in S(t); they are n, and
@@ -41,17 +45,51 @@
 // rows came, how often one was met, or in how many passes. For a growing set the same holds of rows met until
 // t, as long as none leaves.
 //
+// Rows that come after all. A row may come late to a day that is over, or its time is set back into it. It
+// pushes others up, perhaps one to a page that was read already, and if it is met itself it makes up the
+// number in that one's place. So where passes are repeated, only rows count that an earlier pass has met
+// too: those were there before n was said (ledger.shown). The one pass of Reader.Count has no earlier one.
+// It is not used for the newest day, and of older ones we assume that nothing comes to them any more; what
+// does is late itself, and like the row in whose place it was counted it is found by a sweep.
+//
 // Where n comes from. If no page has more than P rows, and page k has m > 0 rows and no more to follow, then
 // S(t) has at most n = kP + m rows. P is the number of rows asked for, or what the service says that it
 // grants (pass.atMost); where it grants less and does not say so, the next pass asks for what it grants. Or
 // the service counts: n is its count, if that is the total and not the number of rows on the page (which
-// shows once it is more).
+// shows once it is more than were asked for). It counts for what is read after it was said.
 //
 // So one backward pass can be enough: it begins at the last page, which says what n is, and if it then meets
 // n different rows, no page was short, no row was met twice, none was missed (Reader.Count). A forward pass
 // proves less. The page that says n comes last, and a row met before may have left and have made room for one
 // that was missed. Passes that fall short of n add up: rows that any of them met since n was last seen to
 // change count (ledger).
+//
+// Doubt. The page that is the last by the service's own word proves nothing where something speaks against
+// it.
+//
+//   - It counts more than kP + m rows. So does a service that shows only so many pages, or rows, of any set.
+//     (Where it counts before it reads, a row may have left between the two. The next pass will not find it
+//     so again.) The set is cut, for its parts may be short enough; what cannot be cut is not whole. A
+//     service whose count is an estimate is then not believed whenever it is too high. Somebody has to say so
+//     (EstimatedCounts).
+//   - The page is full. A service that reads rows, then counts them all, and works More out from that count
+//     answers of two instants. As many rows as follow page k leave between the two, one of them from page k:
+//     the answer says that page k is the last, though it shows a row that is gone in place of one that has
+//     moved up. So it is asked for again: the rows of the second answer were read after the first one had
+//     said that there are no more than (k+1)P. (With m < P the rows themselves show that no more follow.)
+//   - The page is full, and nobody counts. It may be the last that is shown. So the end is looked for with
+//     pages of a row less, where it stands on a page of a higher number (pass.lookBehind). A service that
+//     shows only so many rows, whatever the pages, and says neither that more follow nor how many there are,
+//     cannot be told from one that has no more.
+//   - It is refused, though the page before said that more follow. That is what a service does from which
+//     rows have left, and one that shows no more pages. So chance and agreement are not believed by it.
+//
+// No end. A service may say for ever that more follow: of empty pages, of the last one again, of the first
+// again. Ten such pages in a row are taken for the end of what there is to read, and from then on two
+// (Reader.NoEnd): so rows are published as they are met. A set may be taken for whole by counting alone,
+// with n from an exact total that was said before the first row of a backward pass. k empty pages prove
+// nothing, for an empty page in the middle looks the same. Where nobody counts, no set is whole, and smaller
+// ones would not be either (Outcome.Final).
 //
 // Direction. If the relative order holds while we read, a backward pass over a shrinking set misses no row
 // that stayed. The place of such a row only goes down. Had the pass missed it, the row would have been below
@@ -76,23 +114,20 @@
 //
 //	claim               needs                                      fails when
 //	one answer          a set, or parts, of one page               two empty answers in a row are both untrue
+//	cutting             a day of creation in every row             one has none, was missed, not counted
 //	counting, by pages  full pages; P as asked for, or as said     the service grants more than it says
-//	counting, by count  the total of the set                       it is an estimate: so it is believed late
+//	counting, by count  the total of the set                       it is an estimate, and just what was met:
+//	                                                               believed late, or where there is no end
 //	counting, growing   no deletions                               a row is deleted and one missed: it is late
 //	agreement           an order that holds, no deletions          the missed row is late
 //	chance              passes independent of each other           once in 1e9, if they are
 //
-// The first assumption has a sharp edge. A service that reads the rows, then counts them all, and works More
-// out from that count answers of two instants. Suppose that page k is full and a few rows follow it. As many
-// rows leave between the two steps, one of them from page k: the answer says that page k is the last, though
-// it shows a row that is gone in place of one that has moved up. It takes an exactly full page, and just
-// these microseconds. A service that counts first, or in the same statement, errs to the safe side.
-//
 // # How a set is read
 //
 //	Count: one backward pass              n different rows met -> whole        else: fewer days, or Read
-//	Read:  page 0                         nothing follows      -> whole
+//	Read:  page 0                         nothing follows, and no doubt -> whole
 //	       forward to the end             parts that fit       -> each part for itself, from the top
+//	                                      there is no end      -> whole if n, by the count, were met
 //	       passes, until                  shrinking: n met     -> whole
 //	                                      growing: two agree   -> whole
 //	                                      chance               -> whole
@@ -110,9 +145,9 @@
 // a set that is taken for whole:
 //
 //	maxPages   50,000 pages in a pass: 50 million rows of one day, some 400 MB here
-//	maxIdle    10 pages in a row that bring nothing new (looked at now and then): more follows for ever
 //	maxParts   20,000 parts of a set
 //	maxPasses  60 passes over a part
+//	fewPasses  3 in a row whose last page is contradicted
 //
 // The package sees the service through one function (Set.Ask) and knows neither HTTP nor schemas, so that the
 // model tests put any interleaving of answers and changes behind it.

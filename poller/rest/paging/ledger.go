@@ -11,8 +11,6 @@ type ledger struct {
 	quiet int
 	// pages and count bound the number of rows: by the pages up to the last, and by what the service counts.
 	pages, count bound
-	// total: the service has counted more rows than stand on a page, so it counts all of them.
-	total bool
 }
 
 // bound says that the set had at most so many rows (-1: unknown) at an instant, and that the rows which the
@@ -57,7 +55,6 @@ func (l *ledger) add(p *pass) (metByOneOnly int) {
 
 // limit takes over what p shows of the number of rows.
 func (l *ledger) limit(p *pass) {
-	l.total = l.total || p.total > p.r.page(p.size)
 	if l.motion == Growing { // the rows met before the bound was known are in it: the whole of a forward pass is
 		l.count, l.pages = bound{rows: p.count}, bound{rows: -1}
 		if !p.backward {
@@ -65,17 +62,29 @@ func (l *ledger) limit(p *pass) {
 		}
 		return
 	}
-	// Of a shrinking set those count that were met after. A bound that stays the same holds since it was first
-	// known, for no row can have left.
-	if pages, since := p.atMost(), l.passes; pages >= 0 && pages != l.pages.rows {
+	// Of a shrinking set those count that were met after. A bound that every pass finds the same holds since it
+	// was first known, for no row can have left.
+	if pages := p.atMost(); pages != l.pages.rows {
+		l.pages = bound{pages, l.passes}
 		if !p.backward { // its bound came last
-			since++
+			l.pages.since++
 		}
-		l.pages = bound{pages, since}
 	}
-	if !p.recounted && p.count != l.count.rows { // else rows left during the pass, or before since
-		l.count = bound{p.count, l.passes}
+	if p.n != l.count.rows {
+		l.count = bound{p.n, l.passes}
 	}
+}
+
+// shown tells whether the rows met since b was known are all that there were then.
+//
+// Of a shrinking set only passes count that met no row for the first time. A row that has come to it after
+// all, late or with its time set back, pushes others up, and one of them may have gone to a page that was
+// read already: then the one that came would make up the number in its place.
+func (l *ledger) shown(b bound) bool {
+	if l.motion == Shrinking {
+		b.since = max(b.since, l.passes-l.quiet+1)
+	}
+	return b.since <= l.passes && l.proven(b)
 }
 
 // proven tells whether as many different rows were met as b says there were: then they are those rows.

@@ -15,7 +15,7 @@ func TestMorePagesThanAPassMayHaveAreTold(t *testing.T) {
 			asked++
 			return Answer{Rows: []Row{{ID: uint64(page)}}, More: true, Count: -1, Size: 1}, nil
 		}
-		r := NewReader(func() int64 { return 0 }, func() {})
+		r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
 		o, err := r.Read(t.Context(), Set{Ask: ask, Created: Always, Motion: motion})
 		told := strings.Contains(o.Why, "more pages than one pass reads (50000)")
 		if err != nil || o.Whole || !told || asked > maxPages+2 {
@@ -28,7 +28,7 @@ func TestPagesThatBringNothingNewForEverAreTold(t *testing.T) {
 	ask := func(_ context.Context, _ Span, page, _ int) (Answer, error) {
 		return Answer{Rows: []Row{{ID: uint64(page % 7)}}, More: true, Count: -1, Size: 1}, nil
 	}
-	r := NewReader(func() int64 { return 0 }, func() {})
+	r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
 	o, err := r.Read(t.Context(), Set{Ask: ask, Created: Always})
 	if err != nil || o.Whole || !strings.Contains(o.Why, "for ever") || o.Requests > 4*maxIdle {
 		t.Errorf("%+v, %v", o, err)
@@ -45,7 +45,7 @@ func TestMorePartsThanASetMayHaveAreTold(t *testing.T) {
 		a.More = first+Day((page+1)*size) <= days
 		return a, nil
 	}
-	r := NewReader(func() int64 { return 0 }, func() {})
+	r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
 	r.size = 1
 	o, err := r.Read(t.Context(), Set{Ask: ask, Created: Always, Like: 99})
 	if err != nil || o.Whole || !strings.Contains(o.Why, "too many parts (more than 20000)") {
@@ -60,7 +60,7 @@ func TestPassesThatNeverAgreeAreTold(t *testing.T) {
 		rows := []Row{{ID: next}, {ID: next + 1}}
 		return Answer{Rows: rows[:1+page%2], More: page < 3, Count: -1, Size: -1}, nil
 	}
-	r := NewReader(func() int64 { return 1 }, func() {})
+	r := NewReader(func() int64 { return 1 }, func() {}, ExactCounts)
 	o, err := r.Read(t.Context(), Set{Ask: ask, Created: Span{1, 1}})
 	if err != nil || o.Whole || !strings.Contains(o.Why, "60 passes over") {
 		t.Errorf("%+v, %v", o, err)

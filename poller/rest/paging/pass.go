@@ -1,14 +1,16 @@
 package paging
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 )
 
 const (
 	// maxIdle is how many pages in a row may bring no row that the pass has not met before we believe that "more
-	// follows" stays true for ever.
-	maxIdle = 10
+	// follows" stays true for ever, and knownIdle the same for a service that is known for it.
+	maxIdle   = 10
+	knownIdle = 2
 	// maxPages bounds one pass.
 	maxPages = 50_000
 )
@@ -23,54 +25,106 @@ type pass struct {
 	began   int64 // what changed since counts for nothing in a growing set
 
 	// Of all answers: how many there are, the most rows of a page that is not the last, the most that the
-	// service said that such a page has, the greatest count that is more than the rows on its page, the newest
-	// count, and whether another came before it.
-	answers       int
-	full, claimed int
-	total         int
-	count         int
-	recounted     bool
-	order         orderFinder
-	known         map[Day]int // how many rows were created on each day; nil: nobody asks
+	// service said that such a page has; and the newest count, the one before it and the greatest (-1: none).
+	answers                      int
+	full, claimed                int
+	count, countBefore, greatest int
+	order                        orderFinder
+	known                        map[Day]int // how many rows were created on each day; nil: nobody asks
+	// idlePages is how many answers in a row said that more follow, and had no row, or those of the first page
+	// or of the one before. The sums tell pages apart.
+	idlePages         int
+	firstSum, pageSum uint64
 
 	// Of the pass itself, which in a backward one begins with the last page: before that it looked for it.
 	met    collection
 	before int // how many different rows were met maxIdle answers before idle looks
-	// last is the number of the last page, which had so many rows (end); exact: it said itself that it is.
-	last, end int
-	exact     bool
-	backward  bool
-	endless   bool
-	doubt     string
+	// n is how many rows the service counted before it showed the first of met; -1: it did not.
+	n int
+	// last is the number of the last page, which had so many rows (end), and with which the service counted so
+	// many in all (said). exact: it said itself that this is the last.
+	last, end, said int
+	exact           bool
+	backward        bool
+	endless         bool // the service says for ever that more follow
+	cut             bool // more pages than may be read
+	hidden          bool // see lookBehind
+	doubt           string
 }
 
 // ask asks for a page and notes what came.
 //
-// An empty page 0 closes a day only if a second answer says the same: a service that has just lost its
-// tables, or a gateway that has nothing to say, answers like this too.
+// Two answers prove something only if a second one says the same. An empty page 0: a service that has just
+// lost its tables, or a gateway that has nothing to say, answers like this too. And a full page that is the
+// last: where the service reads rows and counts afterwards, a row may have left in between, and the page
+// shows it in place of one that has moved up. The rows of the second answer were read after the first one
+// had said that there are no more than so many; so what speaks against the first one speaks against both.
 func (p *pass) ask(ctx context.Context, page int) (Answer, error) {
-	a, err := p.set.Ask(ctx, p.created, page, p.size)
-	if err == nil && page == 0 && len(a.Rows) == 0 && !a.More && p.set.Motion == Shrinking {
-		a, err = p.set.Ask(ctx, p.created, page, p.size)
+	empty := func(a Answer) bool { return page == 0 && len(a.Rows) == 0 }
+	a, err := p.get(ctx, page, p.size)
+	for _, unsure := range []func(Answer) bool{empty, p.isFull, empty} {
+		if err == nil && p.set.Motion == Shrinking && a.isLast() && unsure(a) {
+			first := a
+			a, err = p.get(ctx, page, p.size)
+			a.Count, a.Doubt = max(a.Count, first.Count), cmp.Or(a.Doubt, first.Doubt)
+		}
 	}
 	if err != nil {
 		return a, err
 	}
 	a.page = page
 	p.note(a)
+	if a.isLast() && len(a.Rows) > 0 {
+		p.r.noEnd = false
+	}
 	return a, nil
 }
 
-func (p *pass) note(a Answer) {
-	p.recounted = p.recounted || p.answers > 0 && a.Count != p.count
-	p.answers++
-	p.count = a.Count
-	if a.Count > len(a.Rows) {
-		p.total = max(p.total, a.Count)
+func (p *pass) get(ctx context.Context, page, size int) (Answer, error) {
+	a, err := p.set.Ask(ctx, p.created, page, size)
+	if p.r.counts == IgnoredCounts {
+		a.Count = -1
 	}
+	return a, err
+}
+
+// isFull tells whether a has as many rows as a page has, or might: the service may grant less than was asked
+// for, and not say so, and have shown no page yet that is not the last.
+func (p *pass) isFull(a Answer) bool {
+	full := p.r.page(p.size)
+	switch {
+	case a.Size > 0:
+		full = min(full, a.Size)
+	case p.r.full == 0:
+		full = 1
+	}
+	return len(a.Rows) >= full
+}
+
+// lookBehind is for a service that shows only so many pages of a set, and says of the last that nothing
+// follows. That page is full then, and where the count does not contradict it nothing else gives it away. So
+// the end of its rows is asked for with pages of a row less: of page+1 full pages, the last page+1 rows stand
+// on page number page+1. hidden: they do not.
+func (p *pass) lookBehind(ctx context.Context, a Answer) error {
+	page, size := a.page+1, len(a.Rows)-1
+	if p.r.total || page >= size {
+		return nil
+	}
+	b, err := p.get(ctx, page, size)
+	p.hidden = len(b.Rows) == 0 && !b.More // an empty page in the middle says more
+	return err
+}
+
+func (p *pass) note(a Answer) {
+	p.answers++
+	if a.Count >= 0 {
+		p.countBefore, p.count, p.greatest = p.count, a.Count, max(p.greatest, a.Count)
+	}
+	p.r.learn(p.size, a)
 	if a.More {
 		p.full, p.claimed = max(p.full, len(a.Rows)), max(p.claimed, min(a.Size, p.size))
 	}
+	p.noteIdle(a)
 	p.meet(a.Rows)
 	p.order.add(a.Rows)
 	if p.known != nil {
@@ -80,9 +134,28 @@ func (p *pass) note(a Answer) {
 			}
 		}
 	}
-	p.r.learn(p.size, a)
 	if p.doubt == "" {
 		p.doubt = a.Doubt
+	}
+}
+
+func (p *pass) noteIdle(a Answer) {
+	sum := uint64(0) // of the same rows in whatever order
+	for _, row := range a.Rows {
+		mixed := (row.ID ^ row.ID>>29) * 0x9E3779B97F4A7C15
+		sum += mixed ^ mixed>>32
+	}
+	switch {
+	case a.More && (len(a.Rows) == 0 || p.answers > 1 && (sum == p.firstSum || sum == p.pageSum)):
+		p.idlePages++
+	default:
+		p.idlePages = 0
+	}
+	if p.answers == 1 {
+		p.firstSum = sum
+	}
+	if len(a.Rows) > 0 {
+		p.pageSum = sum
 	}
 }
 
@@ -90,6 +163,15 @@ func (p *pass) meet(rows []Row) {
 	for _, row := range rows {
 		p.met.add(row.ID, p.set.Motion == Growing && row.Updated >= p.began)
 	}
+}
+
+// endsWith notes that a is the last page, or stands behind it. Its rows are gone then.
+func (p *pass) endsWith(ctx context.Context, a Answer) error {
+	p.last, p.end, p.said, p.exact, p.hidden = a.page, len(a.Rows), a.Count, a.isLast(), false
+	if p.exact && p.isFull(a) {
+		return p.lookBehind(ctx, a)
+	}
+	return nil
 }
 
 // tell counts a pass over several pages.
@@ -100,7 +182,8 @@ func (p *pass) tell() {
 }
 
 // forward reads from page 0 until no more pages follow. A short or empty page is not the end. When the
-// service refuses a page although it said at the one before that more follow, rows have left meanwhile.
+// service refuses a page although it said at the one before that more follow, rows have left meanwhile, or it
+// shows no more pages than these.
 func (p *pass) forward(ctx context.Context) error {
 	defer p.tell()
 	a, err := p.ask(ctx, 0)
@@ -110,45 +193,60 @@ func (p *pass) forward(ctx context.Context) error {
 			p.last = a.page - 1
 			return nil
 		case !a.More:
-			p.last, p.end, p.exact = a.page, len(a.Rows), true
 			p.r.learnOrder(&p.order)
+			return p.endsWith(ctx, a)
+		case p.answers > maxPages:
+			p.cut = true
 			return nil
 		case p.idle():
-			p.endless = true
+			p.last = max(0, a.page-p.idlePages)
+			p.r.learnOrder(&p.order)
 			return nil
 		}
 	}
 	return err
 }
 
-// idle tells whether the last maxIdle answers brought nothing that the pass had not met. It looks ever less
-// often, because it has to sort what was met.
+// idle tells whether the last answers brought nothing that the pass had not met. That pages come again in
+// another way than one at a time it finds out ever more seldom, because it has to sort what was met.
 func (p *pass) idle() bool {
 	powerOfTwo := func(n int) bool { return n&(n-1) == 0 }
+	most := maxIdle
+	if p.r.noEnd {
+		most = knownIdle
+	}
 	switch {
-	case p.answers > maxPages:
-		return true
+	case p.idlePages >= most:
+		p.endless = true
 	case powerOfTwo(p.answers + maxIdle):
 		p.before = p.met.len()
 	case p.answers > maxIdle && powerOfTwo(p.answers):
-		return p.met.len() == p.before
+		p.endless = p.met.len() == p.before
 	}
-	return false
+	p.r.noEnd = p.r.noEnd || p.endless
+	return p.endless
 }
 
-// findLast asks for the last page, first at guess. It gives up behind limit (endless). What the service says
-// of the number of rows only shortens the search: one jump, and if that goes past the end, the search goes on
-// from where it was.
+// findLast asks for the last page, first at guess. It gives up behind limit (cut). What the service says of
+// the number of rows only shortens the search: one jump, and if that goes past the end, the search goes on
+// from where it was. Of a service that has no end any page behind the last will do.
 func (p *pass) findLast(ctx context.Context, guess, limit int) (Answer, error) {
+	if p.r.noEnd {
+		limit += knownIdle
+	}
 	a, err := p.ask(ctx, guess)
 	low, jumped := -1, false // low is the highest page of which we know that more follow
 	for err == nil {
 		next, hint := a.page+1, (a.Count-1)/p.r.page(p.size)
 		past := a.Beyond || !a.More
+		if p.r.noEnd && !past {
+			hint++
+			past = len(a.Rows) == 0
+		}
 		switch {
-		case !a.Beyond && !a.More && (a.page == 0 || len(a.Rows) > 0):
+		case a.isLast() && (a.page == 0 || len(a.Rows) > 0):
 			return a, nil
-		case past && low >= 0:
+		case past && low >= 0 && !p.r.noEnd:
 			if next = low + 1; next == a.page {
 				return a, nil // rows have left: the pass begins with the first page below that has some
 			}
@@ -157,8 +255,10 @@ func (p *pass) findLast(ctx context.Context, guess, limit int) (Answer, error) {
 				return a, nil
 			}
 			next, jumped = hint, true
-		case p.idle() || next > limit:
-			p.endless = true
+		case p.answers > maxPages || next > limit:
+			p.cut = true
+			return a, nil
+		case p.idle():
 			return a, nil
 		default:
 			low = a.page
@@ -177,14 +277,16 @@ func (p *pass) back(ctx context.Context, guess, limit int) error {
 	defer p.tell()
 	p.backward = true
 	a, err := p.findLast(ctx, guess, limit)
-	if err != nil || p.endless {
-		return err
-	}
-	for {
-		if a.Beyond || !a.More {
+	for begins := true; err == nil && !p.cut; begins = a.Beyond || !a.More {
+		if begins {
 			p.met = collection{}
 			p.meet(a.Rows)
-			p.last, p.end, p.exact = a.page, len(a.Rows), !a.Beyond
+			if p.n = p.countBefore; len(a.Rows) == 0 {
+				p.n = p.count
+			}
+			if err = p.endsWith(ctx, a); err != nil {
+				return err
+			}
 		}
 		if a.page == 0 {
 			return nil
@@ -192,41 +294,86 @@ func (p *pass) back(ctx context.Context, guess, limit int) error {
 		if p.set.Left != nil {
 			p.set.Left(a.page)
 		}
-		if a, err = p.ask(ctx, a.page-1); err != nil {
-			return err
-		}
+		a, err = p.ask(ctx, a.page-1)
 	}
+	return err
 }
 
+// sound: the service said itself where the end is, and nothing speaks against it.
+func (p *pass) sound() bool { return p.exact && !p.hidden && !p.contradicted() }
+
+// contradicted: with the page that is the last, by its own word, the service counted more rows than stand on
+// it and on the pages below.
+func (p *pass) contradicted() bool {
+	return p.exact && p.r.counts == ExactCounts && p.said > p.last*p.length()+p.end
+}
+
+// length is how many rows a page has that is not the last, as far as the pass shows it.
+func (p *pass) length() int {
+	if p.lengthShown() {
+		return p.full
+	}
+	return p.r.page(p.size)
+}
+
+// lengthShown: a page had as many rows as were asked for, or as the service says that it grants. That pages
+// are all of one length does not show it: each may have left out as many.
+func (p *pass) lengthShown() bool { return p.full > 0 && (p.full >= p.size || p.full == p.claimed) }
+
 // snapshot: the set has come to fit one page, which holds all of it at one instant.
-func (p *pass) snapshot() bool { return p.exact && p.last == 0 }
+func (p *pass) snapshot() bool { return p.sound() && p.last == 0 }
 
 // atMost is how many rows the set can have had at most when its last page was read; -1 where the pass does
-// not show it. It counts the pages below the last as full, so it must know how many rows a full page has: as
-// many as were asked for, or as many as the service says itself, if a page had so many. That pages are all of
-// one length does not show it: each may have left out as many.
+// not show it. It counts the pages below the last as full, so it must know how many rows a full page has.
 func (p *pass) atMost() int {
-	if !p.exact {
-		return -1
-	}
-	known := p.full >= p.size || p.full == p.claimed
 	switch {
+	case !p.sound():
+		return -1
 	case p.last == 0:
 		return p.end
-	case !known, p.end > p.full, p.end == 0: // an empty one contradicts the page below it
+	case !p.lengthShown(), p.end > p.full, p.end == 0: // an empty one contradicts the page below it
 		return -1
 	}
 	return p.last*p.full + p.end
 }
 
-// complaint says why the pass came to nothing.
-func (p *pass) complaint() string {
-	if p.doubt != "" {
+// counted tells whether as many rows were met as the service counted: before it showed the first of a
+// shrinking set, and after it showed the last of a growing one.
+func (p *pass) counted() bool {
+	n := p.n
+	if p.set.Motion == Growing {
+		n = p.count
+	}
+	return p.r.total && n == p.met.len()
+}
+
+// complaint says why the pass did not show that the set, of which so many rows were met, was read whole.
+func (p *pass) complaint(rows int) string {
+	switch {
+	case p.doubt != "":
 		return p.doubt
-	}
-	if p.answers > maxPages {
+	case p.cut:
 		return fmt.Sprintf("it has more pages than one pass reads (%d)", maxPages)
+	case p.endless || p.r.noEnd:
+		why := fmt.Sprintf("the service says for ever that more pages follow (asked for %d, %d rows)",
+			p.answers, rows)
+		switch {
+		case p.r.counts != ExactCounts:
+			return why + ", and store.count says that its count does not show how many there are"
+		case !p.r.total:
+			return why + ", and does not count them: nothing shows that these are all"
+		}
+		return fmt.Sprintf("%s, and counts %d", why, max(p.n, p.count))
+	case p.contradicted():
+		return fmt.Sprintf("the service counts %d rows, and says that nothing follows page %d, after %d rows: ask "+
+			"those who run it whether it shows no more than these. If its count is only an estimate, set store.count "+
+			"to estimate", p.said, p.last, rows)
+	case p.hidden:
+		return fmt.Sprintf("the service ends with page %d whatever the size of the pages, as if it showed no more "+
+			"of them (%d rows)", p.last, rows)
+	case !p.exact:
+		return fmt.Sprintf("the service says that more pages follow, and has none after %d rows, again and again",
+			rows)
 	}
-	return fmt.Sprintf("the service says for ever that more pages follow (asked for %d, %d rows)",
-		p.answers, p.met.len())
+	return ""
 }

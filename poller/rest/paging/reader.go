@@ -13,17 +13,21 @@ const (
 	steadyPasses = 8
 	// maxPasses bounds the passes over one part of a set. Random order with a few pages takes about ten.
 	maxPasses = 60
+	// fewPasses: after so many in a row whose end is contradicted we do not believe that another would help. For
+	// one or two a row may have left between the count and the rows.
+	fewPasses = 3
 	// maxParts bounds how often one set is cut.
 	maxParts = 20_000
 	// hiddenChance is how probable it may be that a row was missed where only chance speaks for a set.
 	hiddenChance = 1e-9
 )
 
-// Reader reads sets of one service. It belongs to one goroutine. What it learns makes reads cheaper and
-// decides nothing.
+// Reader reads sets of one service. It belongs to one goroutine. What it learns makes reads cheaper, except
+// that it decides what a count means (total) and which sets are not cut (undated).
 type Reader struct {
 	now    func() int64
 	onPass func()
+	counts Counts
 	// What tests set otherwise.
 	size, steady int
 	chance       float64
@@ -32,14 +36,25 @@ type Reader struct {
 	// no such page was seen; stale: by an earlier read than the one in hand.
 	full  int
 	stale bool
-	order Order
-	cuts  cuts
+	// granted is how many rows a page has by the service's own word.
+	granted int
+	order   Order
+	cuts    cuts
+	// total: the service has counted more rows than it was asked for on a page, so it counts all of them.
+	total bool
+	// perPage: it has counted one row where there were more, and one was asked for.
+	perPage bool
+	// undated: rows were met that have no day of creation, so parts do not make up a set.
+	undated bool
+	// noEnd: it says for ever that more pages follow. A page that says otherwise ends that.
+	noEnd bool
 }
 
 // NewReader returns a Reader. now is the clock that stamps the rows, in the unit of Row.Updated; onPass hears
-// of each pass that took several pages.
-func NewReader(now func() int64, onPass func()) *Reader {
-	return &Reader{now: now, onPass: onPass, size: PageSize, steady: steadyPasses, chance: hiddenChance}
+// of each pass that took several pages; counts is what the service's count is worth.
+func NewReader(now func() int64, onPass func(), counts Counts) *Reader {
+	return &Reader{now: now, onPass: onPass, counts: counts, size: PageSize, steady: steadyPasses,
+		chance: hiddenChance}
 }
 
 // NewRead says that a read begins: a service that grants fewer rows a page from now on will be noticed.
@@ -48,18 +63,37 @@ func (r *Reader) NewRead() { r.stale = true }
 // Order is how the service was last seen to sort.
 func (r *Reader) Order() Order { return r.order }
 
+// NoEnd tells whether the service says for ever that more pages follow.
+func (r *Reader) NoEnd() bool { return r.noEnd }
+
+// LearnNoEnd says that it does, as somebody else has found out.
+func (r *Reader) LearnNoEnd() { r.noEnd = true }
+
+// LearnCount tells of a count that somebody else was given who asked for so many rows.
+func (r *Reader) LearnCount(count, size int) {
+	r.total = r.total || r.counts == ExactCounts && count > size
+}
+
 // Page is how many rows a full page has.
 func (r *Reader) Page() int { return r.page(r.size) }
 
-// page is how many rows a full page has that was asked for with size.
+// page is how many rows a full page has that was asked for with size. Where every page says that more follow,
+// that does not show it.
 func (r *Reader) page(size int) int {
-	if r.full > 0 {
-		return min(size, r.full)
+	full := r.full
+	if r.noEnd {
+		full = r.granted
+	}
+	if full > 0 {
+		return min(size, full)
 	}
 	return size
 }
 
 func (r *Reader) learn(size int, a Answer) {
+	if size == r.size {
+		r.granted = a.Size
+	}
 	if a.More && size == r.size {
 		if r.stale {
 			r.full, r.stale = 0, false
@@ -68,6 +102,10 @@ func (r *Reader) learn(size int, a Answer) {
 	}
 	if !r.order.fits(a.Rows) {
 		r.order = Unknown
+	}
+	r.LearnCount(a.Count, size)
+	for _, row := range a.Rows {
+		r.undated = r.undated || row.Undated
 	}
 }
 
@@ -78,7 +116,8 @@ func (r *Reader) learnOrder(f *orderFinder) {
 }
 
 func (r *Reader) newPass(set *Set, created Span, size int) *pass {
-	return &pass{r: r, set: set, created: created, size: size, began: r.now()}
+	return &pass{r: r, set: set, created: created, size: size, began: r.now(),
+		count: -1, countBefore: -1, greatest: -1, n: -1, said: -1}
 }
 
 // Count reads a shrinking set in one backward pass, and says that it is whole if the pass met as many rows as
@@ -87,16 +126,93 @@ func (r *Reader) newPass(set *Set, created Span, size int) *pass {
 // read.
 func (r *Reader) Count(ctx context.Context, set Set, guess, limit int) (Outcome, error) {
 	p := r.newPass(&set, set.Created, r.size)
+	if r.noEnd { // the pass begins behind the last page
+		guess++
+	}
 	err := p.back(ctx, guess, limit)
 	o := Outcome{Rows: p.met.len(), Requests: p.answers, Paged: p.last > 0}
-	o.Whole = err == nil && !p.endless && p.doubt == "" && o.Rows == p.atMost()
+	switch {
+	case err != nil || p.cut || p.doubt != "":
+	case o.Rows == p.atMost():
+		o.Whole = true
+	case r.noEnd:
+		err = r.learnTotal(ctx, p)
+		if o.Whole = err == nil && p.doubt == "" && p.counted(); !r.total {
+			o.Final, o.Why = true, p.complaint(o.Rows)
+		}
+	}
 	return o, err
 }
 
 // Read reads a set in as many parts and passes as it takes.
 func (r *Reader) Read(ctx context.Context, set Set) (Outcome, error) {
+	todo, expected := []Span{set.Created}, -1
+	planned := r.cuts.of(set.Created, set.Like)
+	if len(planned) > 1 && !r.undated && (r.total || set.Motion == Growing) {
+		todo, expected = planned, 0
+	}
+	if set.Motion == Shrinking && expected == 0 {
+		c, err := r.countOf(ctx, &set, set.Created)
+		if err != nil || c.doubt != "" {
+			return Outcome{Why: c.doubt}, err
+		}
+		expected = c.rows
+	}
+	total, err := r.parts(ctx, &set, todo, &expected)
+	if err != nil || !total.Whole || expected < 0 || set.Created != Always {
+		return total, err
+	}
+	if all, err := r.partsSuffice(ctx, &set, expected, total.Rows); err != nil || all {
+		return total, err
+	}
+	o, _, err := r.part(ctx, &set, set.Created, false)
+	o.Requests += total.Requests
+	return o, err
+}
+
+// partsSuffice tells whether the parts of a set, in which so many rows were met, make it up: whether no row
+// lacks a day of creation. before is how many a shrinking set had before the parts were read. That many were
+// not met where rows have left, too: then it takes three counts.
+func (r *Reader) partsSuffice(ctx context.Context, set *Set, before, met int) (bool, error) {
+	if !r.total {
+		return true, nil // nobody can tell
+	}
+	if set.Motion == Growing { // rows come: what counts is how many there are now
+		c, err := r.countOf(ctx, set, set.Created)
+		if err != nil || c.doubt != "" {
+			return false, err
+		}
+		before = c.rows
+	}
+	if before <= met {
+		return true, nil
+	}
+	return r.noneUndated(ctx, set)
+}
+
+// noneUndated tells whether every row of set has a day of creation: the service counts as many with any such
+// day as in all, and none came or went meanwhile.
+func (r *Reader) noneUndated(ctx context.Context, set *Set) (bool, error) {
+	var n [3]int
+	for range fewPasses {
+		for i, created := range []Span{dated, Always, dated} {
+			c, err := r.countOf(ctx, set, created)
+			if err != nil || c.doubt != "" {
+				return false, err
+			}
+			n[i] = c.rows
+		}
+		if n[0] == n[2] {
+			return n[0] == n[1], nil
+		}
+	}
+	return false, nil
+}
+
+// parts reads todo, which make up set. expected becomes the number of its rows, as far as the service counts
+// them, if the set turns out to need parts.
+func (r *Reader) parts(ctx context.Context, set *Set, todo []Span, expected *int) (Outcome, error) {
 	total := Outcome{Whole: true}
-	todo := r.cuts.of(set.Created, set.Like)
 	var fit []part
 	for n := 0; len(todo) > 0; n++ {
 		created := todo[0]
@@ -104,13 +220,16 @@ func (r *Reader) Read(ctx context.Context, set Set) (Outcome, error) {
 		if n >= maxParts {
 			return Outcome{Why: fmt.Sprintf("it falls into too many parts (more than %d)", maxParts)}, nil
 		}
-		o, parts, err := r.part(ctx, &set, created)
+		o, parts, err := r.part(ctx, set, created, true)
 		if err != nil {
 			return o, err
 		}
 		if len(parts) > 0 {
 			todo = append(parts, todo...)
 			total.Paged, total.Requests = true, total.Requests+o.Requests
+			if created == set.Created {
+				*expected = max(0, o.counted) // before the first of them
+			}
 			continue
 		}
 		fit = append(fit, part{created, o.Rows})
@@ -128,58 +247,126 @@ func (r *Reader) Read(ctx context.Context, set Set) (Outcome, error) {
 // created, so that the parts fit, and the rows are published meanwhile. So a set of n rows takes some 2n/1000
 // requests the first time and n/800 from then on. To halve it blindly would take a full page at each level,
 // and learn nothing from it of the rest.
-func (r *Reader) part(ctx context.Context, set *Set, created Span) (Outcome, []Span, error) {
+func (r *Reader) part(ctx context.Context, set *Set, created Span, divisible bool) (Outcome, []Span, error) {
 	p := r.newPass(set, created, r.size)
-	if !created.Single() {
+	if divisible && !created.Single() {
 		p.known = map[Day]int{}
 	}
 	if err := p.forward(ctx); err != nil {
 		return Outcome{}, nil, err
 	}
-	o := Outcome{Rows: p.met.len(), Requests: p.answers, Paged: !p.snapshot()}
+	o := Outcome{Rows: p.met.len(), Requests: p.answers, Paged: !p.snapshot() && (p.last > 0 || !p.endless),
+		counted: p.greatest}
+	most := maxPasses
 	switch {
-	case p.doubt != "" || p.endless:
-		o.Why = p.complaint()
+	case p.doubt != "" || p.cut:
+		o.Why = p.complaint(o.Rows)
 		return o, nil, nil
 	case p.snapshot():
 		o.Whole = true
 		return o, nil, nil
+	case p.endless: // smaller parts have no end either: they only give rows less time to move
+		if err := r.learnTotal(ctx, p); err != nil || p.doubt != "" {
+			o.Why = p.doubt
+			return o, nil, err
+		}
+		if most = fewPasses; !r.total {
+			o.Final, o.Why = true, p.complaint(o.Rows)
+			return o, nil, nil
+		}
+		again, err := r.repeat(ctx, p, most)
+		again.Paged, again.counted = o.Paged, o.counted
+		if o = again; err != nil || o.Whole || !o.Paged {
+			return o, nil, err
+		}
 	}
-	if parts := divide(created, p.known, r.Page()); len(parts) > 1 {
+	if parts := divide(created, p.known, r.Page()); divisible && !r.undated && len(parts) > 1 {
+		if err := r.learnTotal(ctx, p); err != nil || p.doubt != "" {
+			o.Why = p.doubt
+			return o, nil, err
+		}
 		return o, parts, nil
 	}
-	o, err := r.repeat(ctx, p)
+	if p.endless {
+		return o, nil, nil
+	}
+	o, err := r.repeat(ctx, p, most)
 	return o, nil, err
 }
 
-// repeat reads a part that cannot be cut until it is whole; first is the forward pass that found it too big.
-// What makes it whole, and why, stands in the package's comment.
+// serviceCount is how many rows there are by the service (-1: it does not say), and why that proves nothing.
+type serviceCount struct {
+	rows  int
+	doubt string
+}
+
+// countOf asks how many rows were created in a span: for one row of them, because a count above one is that
+// of all of them. That there is none it has to say twice.
+func (r *Reader) countOf(ctx context.Context, set *Set, created Span) (c serviceCount, err error) {
+	a, err := set.Ask(ctx, created, 0, 1)
+	if err == nil && len(a.Rows) == 0 {
+		c.doubt = a.Doubt
+		a, err = set.Ask(ctx, created, 0, 1)
+	}
+	if c.rows = a.Count; r.counts != ExactCounts {
+		c.rows = -1
+	}
+	if c.doubt == "" {
+		c.doubt = a.Doubt
+	}
+	r.total = r.total || c.rows > 1
+	return c, err
+}
+
+// learnTotal finds out whether the count of p's service is that of all rows, as far as p's set shows it.
+func (r *Reader) learnTotal(ctx context.Context, p *pass) error {
+	if r.total || r.perPage || p.greatest < 1 {
+		return nil
+	}
+	c, err := r.countOf(ctx, p.set, p.created)
+	r.perPage = c.rows == 1 && p.met.len() > 1
+	if p.doubt == "" {
+		p.doubt = c.doubt
+	}
+	return err
+}
+
+// repeat reads a part that cannot be cut until it is whole, in so many passes at most; first is the forward
+// pass that found it too big. What makes it whole, and why, stands in the package's comment.
 //
 // Passes over a shrinking set go backward. Over a growing one they go forward, or backward where rows are
 // sorted by updated_at ascending: an updated row then goes to the end, and its followers move down.
-func (r *Reader) repeat(ctx context.Context, first *pass) (o Outcome, err error) {
+func (r *Reader) repeat(ctx context.Context, first *pass, most int) (o Outcome, err error) {
 	set := first.set
-	l := newLedger(set.Motion)
-	l.add(first)
-	o = Outcome{Rows: l.rows.n, Requests: first.answers, Paged: true}
-	if set.Once {
-		o.Whole, o.Why = l.total && l.proven(l.count), "it takes several pages and was read once"
+	o = Outcome{Rows: first.met.len(), Requests: first.answers, Paged: true}
+	if o.Whole = set.Motion == Growing && first.endless && first.counted(); o.Whole {
 		return o, nil
 	}
-	for n := 1; n <= maxPasses; n++ {
+	l := newLedger(set.Motion)
+	l.add(first)
+	if set.Once {
+		o.Whole, o.Why = r.total && l.shown(l.count), "it takes several pages and was read once"
+		return o, nil
+	}
+	unsound := 0 // so many passes in a row
+	for n := 1; n <= most; n++ {
+		guess := o.Rows / r.sizeOf(n)
+		if r.noEnd {
+			guess++
+		}
 		p := r.newPass(set, first.created, r.sizeOf(n))
 		p.began = first.began
 		if set.Motion == Growing && r.order != Ascending {
 			err = p.forward(ctx)
 		} else {
-			err = p.back(ctx, o.Rows/p.size, maxPages)
+			err = p.back(ctx, guess, maxPages)
 		}
 		if err != nil {
 			return o, err
 		}
 		o.Requests += p.answers
-		if p.endless || p.doubt != "" {
-			o.Why = p.complaint()
+		if p.cut || p.doubt != "" {
+			o.Why = p.complaint(o.Rows)
 			return o, nil
 		}
 		metByOneOnly := l.add(p)
@@ -188,19 +375,27 @@ func (r *Reader) repeat(ctx context.Context, first *pass) (o Outcome, err error)
 			o.Whole = true
 			return o, nil
 		}
+		if unsound++; p.sound() {
+			unsound = 0
+		}
+		if unsound >= fewPasses && (p.exact || unsound > r.steady+fewPasses) || n == most && unsound > 0 {
+			o.Why = p.complaint(o.Rows)
+			return o, nil
+		}
 	}
 	o.Why = fmt.Sprintf("%d passes over %d rows created %s never showed them all "+
-		"(the order changes between requests)", maxPasses, o.Rows, first.created)
+		"(the order changes between requests)", most, o.Rows, first.created)
 	return o, nil
 }
 
 // enough tells whether pass n was the last one needed.
 func (r *Reader) enough(l *ledger, p *pass, n, metByOneOnly int) bool {
-	counted := l.total && l.proven(l.count)
+	counted := r.total && l.shown(l.count)
 	if l.motion == Growing {
-		return p.exact && metByOneOnly == 0 || counted || l.proven(l.pages) || l.hidden() < r.chance
+		return p.sound() && (metByOneOnly == 0 || l.hidden() < r.chance) || counted || l.shown(l.pages)
 	}
-	return l.proven(l.pages) || n > r.steady && (counted || l.hidden() < r.chance)
+	return l.shown(l.pages) || counted && (n > r.steady || r.noEnd) ||
+		n > r.steady && p.sound() && l.hidden() < r.chance
 }
 
 // sizeOf is the page size of pass n: what the service grants, while the order may be stable; then another
@@ -214,9 +409,9 @@ func (r *Reader) sizeOf(n int) int {
 }
 
 // Newest reads the end of a growing set where changes appear: page by page, until one has a row that was
-// updated before since. It closes nothing. ok is false where the service no longer sorts by updates, or where
-// more than limit pages would be needed. Where rows are sorted ascending, it looks for the last page at guess
-// first, and returns where it was.
+// updated before since. It closes nothing. ok is false where the service no longer sorts by updates, where an
+// answer proves nothing, or where more than limit pages would be needed. Where rows are sorted ascending, it
+// looks for the last page at guess first, and returns where it was.
 func (r *Reader) Newest(
 	ctx context.Context, set Set, since int64, guess, limit int,
 ) (last int, ok bool, err error) {
@@ -233,10 +428,16 @@ func (r *Reader) Newest(
 		a, err = p.ask(ctx, 0)
 	}
 	for ; err == nil; a, err = p.ask(ctx, a.page+step) {
-		if r.order == Unknown || p.endless || p.answers > limit {
+		oldest := a.oldest()
+		if a.isLast() {
+			if err := p.endsWith(ctx, a); err != nil {
+				return last, false, err
+			}
+		}
+		if r.order == Unknown || p.cut || p.answers > limit || p.doubt != "" || p.exact && !p.sound() {
 			return last, false, nil
 		}
-		if a.oldest() < since || a.page+step < 0 || step > 0 && !a.More {
+		if oldest < since || a.page+step < 0 || step > 0 && !a.More {
 			return last, true, nil
 		}
 	}

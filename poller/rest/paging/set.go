@@ -38,7 +38,7 @@ type Answer struct {
 	Rows []Row
 	// More: more pages follow.
 	More bool
-	// Count is how many rows the set has, or this page: services differ. -1 where it is absent.
+	// Count is how many rows the set has, or this page: services differ (see Counts). -1 where it is absent.
 	Count int
 	// Size is how many rows a page has by the service's own word; -1 where it is absent.
 	Size int
@@ -49,6 +49,22 @@ type Answer struct {
 
 	page int
 }
+
+// Counts says what the service's count is worth.
+type Counts int
+
+const (
+	// ExactCounts are how many rows a set has, or a page. A set is not taken for whole where its last page
+	// contradicts them.
+	ExactCounts Counts = iota
+	// EstimatedCounts are about as many: they show where to look for the last page, and nothing else.
+	EstimatedCounts
+	// IgnoredCounts are not looked at.
+	IgnoredCounts
+)
+
+// isLast: the service says of this page that no more follow.
+func (a Answer) isLast() bool { return !a.More && !a.Beyond }
 
 // oldest is the earliest time on the page; the end of time where it has none.
 func (a Answer) oldest() int64 {
@@ -68,6 +84,8 @@ type Row struct {
 	ID uint64
 	// Created is the day on which it was created, as far as known (else Past). It only helps to plan cuts.
 	Created Day
+	// Undated: it was looked for that day, and has none. So it is in no part of a set.
+	Undated bool
 	// Updated is when it was last changed, in any unit that orders; NoTime where it is unusable.
 	Updated int64
 }
@@ -80,10 +98,14 @@ type Outcome struct {
 	// Whole: every row that stayed in the set throughout was read. Why says why not, for people.
 	Whole bool
 	Why   string
+	// Final: it is not whole for a reason that a smaller set would have as well.
+	Final bool
 	// Rows is how many different rows were met, Requests how many answers it took.
 	Rows, Requests int
 	// Paged: the set did not fit one page.
 	Paged bool
+
+	counted int // by the service, at most, during a forward pass; -1: it did not
 }
 
 func (o *Outcome) add(part Outcome) {
@@ -91,6 +113,6 @@ func (o *Outcome) add(part Outcome) {
 	o.Requests += part.Requests
 	o.Paged = o.Paged || part.Paged
 	if !part.Whole && o.Whole {
-		o.Whole, o.Why = false, part.Why
+		o.Whole, o.Why, o.Final = false, part.Why, part.Final
 	}
 }

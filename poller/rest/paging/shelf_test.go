@@ -21,11 +21,11 @@ type shelf struct {
 	clock int64 // goes on with every change
 	next  uint64
 
-	cap      int   // rows a page
-	order    order // by which it answers
-	total    bool  // count is the total, not that of the page
-	lying    bool  // has_more is true whenever the page is full
-	past     int   // past the end: 0 empty, 1 refused, 2 the last page again
+	cap      int    // rows a page
+	order    order  // by which it answers
+	count    counts // what it counts
+	more     more   // what it says of what follows
+	past     int    // past the end: 0 empty, 1 refused, 2 the last page again
 	motion   Motion
 	deletes  bool
 	rng      *rand.Rand
@@ -37,7 +37,35 @@ type shelf struct {
 	changes  int  // and so many in all, so that a read comes to its end
 	silent   bool // it does not say how many rows a page has
 	hollow   int  // so many answers say that there is nothing, which is not true
+
+	pages     int  // it shows no more of them, says that nothing follows, and counts all; 0: it shows all
+	countLast bool // it reads rows, and then counts them to say whether more follow
+	cached    int  // so many answers are old, and say so (Answer.Doubt)
+	earlier   [][]Row
+	// arrivals: rows come into the day that is over. arrived is when, of each that ever was in it.
+	arrivals bool
+	arrived  map[uint64]int64
 }
+
+// counts is what a shelf counts.
+type counts int
+
+const (
+	countPage counts = iota
+	countTotal
+	countStale // the total of some changes ago
+	countGuess // about the total, and the reader knows that
+)
+
+// more is what a shelf says of the pages that follow.
+type more int
+
+const (
+	moreTrue    more = iota
+	moreFull         // more follows whenever the page is full
+	moreSome         // more follows whenever the page has a row: the last page is empty
+	moreForEver      // more follows every page
+)
 
 type order int
 
@@ -56,24 +84,49 @@ var everyOrder = []order{byID, byIDDown, byUpdated, byUpdatedDown, byHash, byTie
 
 var errBroken = errors.New("the connection broke")
 
-func newShelf(t *rapid.T, m Motion, orders ...order) *shelf {
-	s := &shelf{t: t, motion: m, next: 1, read: map[uint64]int64{}, clock: 1}
+func newShelf(t *rapid.T, m Motion, arrivals bool, orders ...order) *shelf {
+	s := &shelf{t: t, motion: m, next: 1, read: map[uint64]int64{}, clock: 1, arrived: map[uint64]int64{}}
 	s.cap = rapid.IntRange(1, 6).Draw(t, "rows a page")
 	s.order = rapid.SampledFrom(orders).Draw(t, "order")
-	s.total = rapid.Bool().Draw(t, "count is the total")
-	s.lying = rapid.Bool().Draw(t, "a full page says more")
+	s.arrivals = arrivals && rapid.Bool().Draw(t, "rows come late")
+	kinds := []counts{countPage, countTotal, countTotal, countStale, countGuess}
+	if s.count = rapid.SampledFrom(kinds).Draw(t, "count"); s.arrivals && s.count == countStale {
+		s.count = countTotal // the one from before they came would leave them out
+	}
+	s.more = rapid.SampledFrom([]more{moreTrue, moreTrue, moreFull, moreSome, moreForEver}).Draw(t, "more")
 	s.past = rapid.IntRange(0, 2).Draw(t, "past the end")
 	s.rng = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	s.pace = rapid.IntRange(1, 10).Draw(t, "answers a change")
 	s.changes = rapid.IntRange(0, 40).Draw(t, "changes in all")
 	s.steady = rapid.SampledFrom([]int{0, 1, steadyPasses}).Draw(t, "steady passes")
+	s.countLast = rapid.IntRange(0, 3).Draw(t, "counts after it has read") == 0
+	if s.count == countTotal && s.more <= moreFull && rapid.IntRange(0, 2).Draw(t, "shows not all pages") == 0 {
+		s.pages = rapid.IntRange(1, 4).Draw(t, "pages shown")
+	}
 	days := rapid.SampledFrom([]int{1, 1, 2, 4}).Draw(t, "created days")
+	undated := 0
+	if s.count == countTotal && !s.arrivals {
+		undated = rapid.SampledFrom([]int{0, 0, 20, 2}).Draw(t, "one row in so many has no day of creation")
+	}
 	for range rapid.IntRange(0, 30).Draw(t, "rows") + rapid.SampledFrom([]int{0, 10}).Draw(t, "more rows") {
-		updated := -int64(rapid.IntRange(1, 5).Draw(t, "updated"))
-		created := Day(90 + rapid.IntRange(0, days-1).Draw(t, "created"))
-		s.rows = append(s.rows, Row{ID: s.next, Created: created, Updated: updated})
+		row := Row{ID: s.next, Updated: -int64(rapid.IntRange(1, 5).Draw(t, "updated")),
+			Created: Day(90 + rapid.IntRange(0, days-1).Draw(t, "created"))}
+		if undated > 0 && rapid.IntRange(1, undated).Draw(t, "has no day") == 1 {
+			row.Created, row.Undated = Past, true
+		}
+		s.rows = append(s.rows, row)
+		s.arrived[s.next] = 0
 		s.next += uint64(rapid.IntRange(1, 3).Draw(t, "gap"))
 	}
+	return s
+}
+
+// faulty draws what answers may be beside the service's ways.
+func (s *shelf) faulty() *shelf {
+	s.faults = rapid.Bool().Draw(s.t, "faults")
+	s.silent = rapid.Bool().Draw(s.t, "silent")
+	s.hollow = rapid.IntRange(0, 1).Draw(s.t, "hollow answers")
+	s.cached = rapid.SampledFrom([]int{0, 0, 2}).Draw(s.t, "cached answers")
 	return s
 }
 
@@ -83,30 +136,61 @@ func (s *shelf) set() Set { return Set{Ask: s.ask, Created: Always, Motion: s.mo
 // change does what may happen to the rows between two answers.
 func (s *shelf) change() {
 	for s.changes > 0 && rapid.IntRange(0, s.pace).Draw(s.t, "change now") == 0 {
+		s.earlier = append(s.earlier, slices.Clone(s.rows))
 		s.clock++
 		s.changes--
-		kinds := 2
+		kinds := []func(){s.create, s.update}
 		if s.deletes {
-			kinds = 3
+			kinds = append(kinds, s.delete)
 		}
-		switch kind := rapid.IntRange(0, kinds-1).Draw(s.t, "change"); {
-		case kind == 0: // a row is created today
-			s.rows = append(s.rows, Row{ID: s.next, Created: 93, Updated: s.clock})
-			s.next++
-		case len(s.rows) == 0:
-		case kind == 1:
-			i := rapid.IntRange(0, len(s.rows)-1).Draw(s.t, "updated row")
-			s.rows[i].Updated = s.clock
-		default:
-			i := rapid.IntRange(0, len(s.rows)-1).Draw(s.t, "deleted row")
-			s.rows = slices.Delete(s.rows, i, i+1)
+		if s.arrivals {
+			kinds = append(kinds, s.arrive)
 		}
+		kinds[rapid.IntRange(0, len(kinds)-1).Draw(s.t, "change")]()
 	}
 }
 
-func (s *shelf) matching(created Span) (match []Row) {
-	for _, r := range s.rows {
-		if (s.motion == Growing || r.Updated < 0) && r.Created >= created.From && r.Created <= created.To {
+// create makes a row today.
+func (s *shelf) create() {
+	s.rows = append(s.rows, Row{ID: s.next, Created: 93, Updated: s.clock})
+	s.next++
+}
+
+func (s *shelf) update() {
+	if len(s.rows) > 0 {
+		s.rows[rapid.IntRange(0, len(s.rows)-1).Draw(s.t, "updated row")].Updated = s.clock
+	}
+}
+
+func (s *shelf) delete() {
+	if len(s.rows) > 0 {
+		i := rapid.IntRange(0, len(s.rows)-1).Draw(s.t, "deleted row")
+		s.rows = slices.Delete(s.rows, i, i+1)
+	}
+}
+
+// arrive puts a row into the day that is over: a new one, which comes late, or one of today's that was never
+// in it, whose time is set back. It comes before others in any order.
+func (s *shelf) arrive() {
+	row := Row{ID: s.next, Created: 90, Updated: -int64(rapid.IntRange(1, 5).Draw(s.t, "updated"))}
+	today := slices.IndexFunc(s.rows, func(r Row) bool { _, was := s.arrived[r.ID]; return !was })
+	if today >= 0 && rapid.Bool().Draw(s.t, "set back") {
+		row.ID = s.rows[today].ID
+		s.rows = slices.Delete(s.rows, today, today+1)
+	} else {
+		s.next++
+	}
+	s.rows = slices.Insert(s.rows, 0, row)
+	s.arrived[row.ID] = s.clock
+}
+
+func (s *shelf) matching(rows []Row, created Span) (match []Row) {
+	for _, r := range rows {
+		in := r.Created >= created.From && r.Created <= created.To
+		if r.Undated {
+			in = created == Always
+		}
+		if in && (s.motion == Growing || r.Updated < 0) {
 			match = append(match, r)
 		}
 	}
@@ -158,50 +242,102 @@ func (s *shelf) ask(_ context.Context, created Span, page, size int) (Answer, er
 		s.hollow--
 		return Answer{Count: 0, Size: -1}, nil
 	}
-	rows := s.matching(created)
-	s.sort(rows)
-	size = min(size, s.cap)
-	total := len(rows)
-	if page > 0 && page*size >= total && s.past > 0 {
-		return Answer{Beyond: true, Count: -1}, nil
+	if s.cached > 0 && len(s.earlier) > 0 && rapid.IntRange(0, 4).Draw(s.t, "cached answer") == 0 {
+		s.cached--
+		now := s.rows
+		defer func() { s.rows = now }()
+		s.rows = slices.Clone(rapid.SampledFrom(s.earlier).Draw(s.t, "of then"))
+		a := s.answer(created, page, min(size, s.cap))
+		a.Doubt = "from a cache"
+		return a, nil
 	}
-	rows = rows[min(page*size, total):]
-	a := Answer{More: len(rows) > size, Count: total, Size: size}
-	rows = rows[:min(size, len(rows))]
-	a.More = a.More || s.lying && len(rows) == size
+	a := s.answer(created, page, min(size, s.cap))
 	if a.More && s.faults && s.motion == Shrinking && rapid.IntRange(0, 5).Draw(s.t, "short page") == 0 {
-		rows = rows[:len(rows)/2] // what it leaves out stands on no other page
+		a.Rows = a.Rows[:len(a.Rows)/2] // what it leaves out stands on no other page
+		if s.count == countPage {
+			a.Count = len(a.Rows)
+		}
 	}
-	if !s.total {
-		a.Count = len(rows)
+	for _, r := range a.Rows {
+		s.read[r.ID] = r.Updated
+	}
+	return a, nil
+}
+
+// answer is what the shelf says of a page of so many rows.
+func (s *shelf) answer(created Span, page, size int) Answer {
+	rows := s.matching(s.rows, created)
+	s.sort(rows)
+	there := len(rows)
+	end := (max(1, there) + size - 1) / size // so many pages there are
+	if s.pages > 0 {
+		end = min(end, s.pages)
+	}
+	if page > 0 && page >= end && s.past > 0 {
+		if s.past == 1 || s.more != moreForEver {
+			return Answer{Beyond: true, Count: -1}
+		}
+		page = end - 1 // more follows for ever, and it is the last page again
+	}
+	if page >= end {
+		rows = nil
+	}
+	rows = rows[min(page*size, len(rows)):]
+	rows = rows[:min(size, len(rows))]
+	if s.countLast { // the rows are read
+		s.change()
+		there = len(s.matching(s.rows, created))
+	}
+	a := Answer{Rows: rows, More: there > (page+1)*size, Count: len(rows), Size: size}
+	switch s.more {
+	case moreFull:
+		a.More = a.More || len(rows) == size
+	case moreSome:
+		a.More = len(rows) > 0
+	case moreForEver:
+		a.More = true
+	}
+	if s.pages > 0 && page >= s.pages-1 {
+		a.More = false
+	}
+	switch s.count {
+	case countTotal:
+		a.Count = there
+	case countStale:
+		a.Count = there
+		if n := len(s.earlier); n > 0 {
+			a.Count = len(s.matching(s.earlier[max(0, n-3)], created))
+		}
+	case countGuess:
+		a.Count = max(0, there+rapid.IntRange(-3, 3).Draw(s.t, "off by"))
 	}
 	if s.silent {
 		a.Size = -1
 	}
-	for _, r := range rows {
-		s.read[r.ID] = r.Updated
-	}
-	a.Rows = rows
-	return a, nil
+	return a
 }
 
 // reader sees the shelf's clock. By chance 0 it takes nothing for whole by chance.
 func (s *shelf) reader(chance float64) *Reader {
-	r := NewReader(func() int64 { return s.clock }, func() {})
+	worth := ExactCounts
+	if s.count == countGuess {
+		worth = rapid.SampledFrom([]Counts{EstimatedCounts, IgnoredCounts}).Draw(s.t, "worth of counts")
+	}
+	r := NewReader(func() int64 { return s.clock }, func() {}, worth)
 	r.steady, r.chance = s.steady, chance
 	return r
 }
 
-// everyRowRead fails unless all rows that are in the set now, and have been unchanged since start, were read
-// as they are.
+// everyRowRead fails unless all rows that are in the set now, and have been in it unchanged since start, were
+// read as they are.
 func (s *shelf) everyRowRead(start int64) {
-	for _, r := range s.matching(Always) {
-		if r.Updated > start {
+	for _, r := range s.matching(s.rows, Always) {
+		if r.Updated > start || s.arrived[r.ID] > start {
 			continue
 		}
 		if got, ok := s.read[r.ID]; !ok || got != r.Updated {
-			s.t.Fatalf("row %d stayed throughout and was not read (order %d, %d a page, %d answers)",
-				r.ID, s.order, s.cap, s.answered)
+			s.t.Fatalf("row %d stayed throughout and was not read (order %d, more %d, count %d, %d a page, "+
+				"%d answers)", r.ID, s.order, s.more, s.count, s.cap, s.answered)
 		}
 	}
 }

@@ -125,7 +125,7 @@ func TestALedgerAnswersLikeMapsOfWhatEachPassMet(t *testing.T) {
 		spread := rapid.SampledFrom([]uint64{1, 0x9E3779B97F4A7C15}).Draw(t, "spread")
 		misses := rapid.SampledFrom([]int{0, 1, 300, 1000}).Draw(t, "of a thousand rows a pass misses")
 		l, want := newLedger(motion), &plainLedger{}
-		r := NewReader(func() int64 { return 0 }, func() {})
+		r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
 		for range rapid.SampledFrom([]int{1, 3, 6}).Draw(t, "passes") {
 			met := map[uint64]bool{}
 			p := r.newPass(&Set{Motion: motion}, Always, PageSize)

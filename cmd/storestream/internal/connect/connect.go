@@ -14,6 +14,7 @@ import (
 	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/poller/rest"
 	"github.com/storestream/storestream/poller/rest/client"
+	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/schemas/registry"
@@ -50,9 +51,14 @@ func Registry(cfg *config.Config) (*registry.Client, error) {
 type Sources struct {
 	resources map[string]config.Resource
 	service   *client.Client
-	zone      rest.Zone    // in which the service cuts days, as any source found out
+	zone      rest.Zone // in which the service cuts days, as any source found out
+	counts    paging.Counts
 	db        *postgres.DB // nil: every resource goes over REST
 }
+
+// worth is what store.count means.
+var worth = map[string]paging.Counts{config.Exact: paging.ExactCounts,
+	config.Estimate: paging.EstimatedCounts, config.Ignore: paging.IgnoredCounts}
 
 // OpenSources prepares the clients. Close ends them.
 func OpenSources(cfg *config.Config, log *zap.Logger) (*Sources, error) {
@@ -64,7 +70,7 @@ func OpenSources(cfg *config.Config, log *zap.Logger) (*Sources, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	s := &Sources{resources: cfg.Resources, service: service}
+	s := &Sources{resources: cfg.Resources, service: service, counts: worth[cfg.Store.Count]}
 	if dsn := string(cfg.Postgres.DSN); dsn != "" {
 		s.db, err = postgres.Open(postgres.Config{DSN: dsn, MaxConnections: cfg.Postgres.MaxConnections})
 		if err != nil {
@@ -94,7 +100,7 @@ func (s *Sources) New(r *schemas.Resource, m *metrics.Resource, log *zap.Logger,
 			Resource: r, Overlap: c.Overlap, Start: Start(c), Metrics: m, Log: log, Doing: doing})
 	}
 	return rest.NewSource(rest.SourceConfig{Resource: r, Client: s.service, Zone: &s.zone, Overlap: c.Overlap,
-		Start: Start(c), Metrics: m, Log: log, Doing: doing})
+		Start: Start(c), Counts: s.counts, Metrics: m, Log: log, Doing: doing})
 }
 
 // Service is how the REST service is reached now: the rate that it allows, its clock.

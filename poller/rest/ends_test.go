@@ -1,0 +1,165 @@
+package rest
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/paging"
+	"github.com/storestream/storestream/schemas"
+)
+
+// How a service tells where a listing ends, and how many rows it has.
+
+// manyDays are 2,500 rows updated on 2026-11-16, created on so many days up to it, and some before and after.
+func manyDays(created int) []product {
+	rows := append(oneDay(1, 10, "2026-11-15"), oneDay(10_000, 10, "2026-11-18")...)
+	for i := range 2500 {
+		updated := at("2026-11-16T00:00:00Z").Add(time.Duration(i) * 30 * time.Second)
+		day := updated.AddDate(0, 0, -(i % created))
+		rows = append(rows, product{id: int64(20_000 + i), created: day, updated: updated})
+	}
+	return rows
+}
+
+func TestADayOfWhichTheServiceShowsOnlyTheFirstPagesIsReadInPartsOrHeld(t *testing.T) {
+	for created, want := range map[int]string{20: "2026-11-20", 1: "2026-11-16"} {
+		s := newService(t)
+		s.now = clockAt("2026-11-20T12:00:00Z")
+		s.maxPage, s.pages = 100, 10
+		s.products = manyDays(created)
+		got, err := readAll(t.Context(), s.fresh(), pass(schemas.MinInstant))
+		if err != nil || got.settled != midnight(want) {
+			t.Fatalf("created on %d days: settled %s, %v", created, got.settled, err)
+		}
+		if created > 1 {
+			got.has(t, s.products)
+			got.completely(t)
+			continue
+		}
+		for _, text := range []string{"2026-11-16 cannot be closed: ", "counts 2500 rows", "store.count"} {
+			if !strings.Contains(got.done.Held, text) {
+				t.Errorf("held %q, which does not say %q", got.done.Held, text)
+			}
+		}
+		if _, later := got.rows[10_000]; !later || got.done.Complete {
+			t.Errorf("later days were read: %v, done %+v", later, got.done)
+		}
+	}
+}
+
+// Neither a sweep nor verify takes it for all that there is.
+func TestAFullReadOfWhichTheServiceShowsOnlyTheFirstPagesIsAnError(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.maxPage, s.pages = 100, 10
+	s.products = manyDays(1)
+	everything := poller.Request{Kind: poller.Full, From: schemas.MinInstant}
+	got, err := readAll(t.Context(), s.fresh(), everything)
+	if err == nil || !strings.Contains(err.Error(), "counts 2500 rows") || got.done != nil {
+		t.Errorf("done %+v, %v", got.done, err)
+	}
+	s.pages = 0
+	if got, err = readAll(t.Context(), s.fresh(), everything); err != nil {
+		t.Fatal(err)
+	}
+	got.has(t, s.products)
+}
+
+// The end of the open window is where changes appear, if the service sorts so; not where it shows no more.
+func TestACheapPollThatEndsWhereTheServiceShowsNoMoreIsNone(t *testing.T) {
+	s := newService(t)
+	now := at("2026-11-20T20:00:00Z")
+	s.now, s.order, s.maxPage = func() time.Time { return now }, byUpdated, 100
+	s.products = oneDay(1, 1500, "2026-11-20")
+	src := s.fresh()
+	from := midnight("2026-11-20")
+	if got, err := readAll(t.Context(), src, pass(from)); err != nil || !got.done.Complete {
+		t.Fatal(err, got.done)
+	}
+	now = now.Add(time.Minute)
+	s.pages = 10
+	got, err := readAll(t.Context(), src, poller.Request{Kind: poller.Pass, From: from})
+	if err != nil || got.done.Complete || !strings.Contains(got.done.Held, "counts") {
+		t.Errorf("done %+v, %v", got.done, err)
+	}
+}
+
+// A service whose count is an estimate holds until somebody says so.
+func TestACountThatIsAnEstimateHoldsUntilTheSettingSaysSo(t *testing.T) {
+	for _, worth := range []paging.Counts{paging.ExactCounts, paging.EstimatedCounts, paging.IgnoredCounts} {
+		s := newService(t)
+		s.now = clockAt("2026-11-20T12:00:00Z")
+		s.count = countMore
+		s.products = manyDays(1)
+		src := s.fresh()
+		cfg := src.cfg
+		cfg.Counts = worth
+		src = NewSource(cfg)
+		got, err := readAll(t.Context(), src, pass(midnight("2026-11-15")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.has(t, s.products)
+		if worth != paging.ExactCounts {
+			got.completely(t)
+		} else if got.settled != schemas.MinInstant || !strings.Contains(got.done.Held, "store.count") {
+			t.Errorf("settled %s, held %q", got.settled, got.done.Held)
+		}
+	}
+}
+
+// It says that more follow, also on empty pages, and also before the first row of the table.
+func TestAServiceThatSaysForEverThatMoreFollowsIsReadAndClosedWhereItCounts(t *testing.T) {
+	for _, count := range []counting{countTotal, countPage, countNone} {
+		t.Run(fmt.Sprintf("count %d", count), func(t *testing.T) {
+			t.Parallel()
+			s := newService(t)
+			s.now = clockAt("2026-11-20T12:00:00Z")
+			s.count, s.forEver = count, true
+			s.products = append(history(2000), oneDay(10_000, 2500, "2026-11-18")...)
+			s.products = append(s.products, oneDay(20_000, 30, "2026-11-20")...)
+			src := s.fresh()
+			got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
+			if err != nil || s.requests > 200 {
+				t.Fatalf("%d requests, %v", s.requests, err)
+			}
+			got.has(t, s.products)
+			if count == countTotal {
+				got.completely(t)
+			} else if got.settled != schemas.MinInstant || !strings.Contains(got.done.Held, "for ever") {
+				t.Errorf("settled %s, done %+v", got.settled, got.done)
+			}
+			first := s.requests
+			s.requests = 0
+			if _, err = readAll(t.Context(), src, pass(got.settled)); err != nil || s.requests > 10 {
+				t.Errorf("%d requests, then %d: %v", first, s.requests, err)
+			}
+			t.Logf("%d requests, then %d", first, s.requests)
+		})
+	}
+}
+
+// A row without created_at is in no window of created days, so a day that has one is not cut.
+func TestARowWithoutACreatedDayIsReadBeforeItsDayIsClosed(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.maxPage = 100
+	s.products = manyDays(20)
+	odd := product{id: 5000, updated: at("2026-11-16T12:00:00Z")}
+	s.products = append(s.products, odd)
+	got, err := readAll(t.Context(), s.fresh(), pass(midnight("2026-11-15")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.completely(t)
+	_, row := got.rows[odd.id]
+	for _, reject := range got.rejects {
+		row = row || reject.ID == odd.id
+	}
+	if !row {
+		t.Error("it was not read")
+	}
+}

@@ -1,0 +1,222 @@
+package paging
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// plain is a set of rows that stay, by id, and how a service tells where they end.
+type plain struct {
+	rows     []Row
+	pages    int  // so many are shown, and nothing follows; 0: all
+	counts   bool // the total, else the page's
+	forEver  bool // more follows every page
+	again    bool // behind the last page it comes again
+	requests int
+}
+
+// plainRows are n rows that were created on so many days.
+func plainRows(n, days int) (rows []Row) {
+	for i := range n {
+		rows = append(rows, Row{ID: uint64(i + 1), Created: Day(20_000 + i*days/n), Updated: -1})
+	}
+	return rows
+}
+
+func (s *plain) ask(_ context.Context, created Span, page, size int) (Answer, error) {
+	s.requests++
+	var match []Row
+	for _, r := range s.rows {
+		if r.Created >= created.From && r.Created <= created.To && !r.Undated || created == Always {
+			match = append(match, r)
+		}
+	}
+	size = min(size, 100)
+	a := Answer{More: len(match) > (page+1)*size, Count: len(match), Size: size}
+	if s.pages > 0 && page >= s.pages-1 {
+		a.More = false
+	}
+	if last := max(0, len(match)-1) / size; s.again {
+		page = min(page, last)
+	}
+	if s.pages == 0 || page < s.pages {
+		a.Rows = match[min(page*size, len(match)):min((page+1)*size, len(match))]
+	}
+	if !s.counts {
+		a.Count = len(a.Rows)
+	}
+	a.More = a.More || s.forEver
+	return a, nil
+}
+
+func (s *plain) read(t *testing.T, created Span) (*Reader, Outcome) {
+	t.Helper()
+	r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
+	o, err := r.Read(t.Context(), Set{Ask: s.ask, Created: created, Like: 20_100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r, o
+}
+
+func TestASetOfWhichOnlyTheFirstPagesAreShownIsReadInParts(t *testing.T) {
+	s := &plain{rows: plainRows(2500, 100), pages: 10, counts: true}
+	if _, o := s.read(t, Always); !o.Whole || o.Rows != 2500 || s.requests > 100 {
+		t.Errorf("%+v after %d requests", o, s.requests)
+	}
+}
+
+func TestASetOfWhichOnlyTheFirstPagesAreShownIsNotWholeWhereItCannotBeCut(t *testing.T) {
+	s := &plain{rows: plainRows(2500, 1), pages: 10, counts: true}
+	_, o := s.read(t, Always)
+	for _, text := range []string{"counts 2500 rows", "nothing follows page 9, after 1000 rows", "store.count"} {
+		if !strings.Contains(o.Why, text) {
+			t.Errorf("%q does not say %q", o.Why, text)
+		}
+	}
+	if o.Whole || s.requests > 70 {
+		t.Errorf("%+v after %d requests", o, s.requests)
+	}
+	r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
+	if o, err := r.Count(t.Context(), Set{Ask: s.ask, Created: Always}, 0, 50); err != nil || o.Whole {
+		t.Errorf("counted: %+v, %v", o, err)
+	}
+}
+
+// Nothing but the full last page gives it away.
+func TestASetOfWhichOnlyTheFirstPagesAreShownAndNotCountedIsNotWhole(t *testing.T) {
+	for _, created := range []int{1, 100} {
+		s := &plain{rows: plainRows(2500, created), pages: 10}
+		_, o := s.read(t, Span{20_000, 20_000 + Day(created) - 1})
+		whole := created > 1
+		if o.Whole != whole || whole && o.Rows != 2500 || !whole && !strings.Contains(o.Why, "page 9") {
+			t.Errorf("created on %d days: %+v after %d requests", created, o, s.requests)
+		}
+	}
+}
+
+// A set whose last page is full by chance is whole.
+func TestASetOfFullPagesIsWhole(t *testing.T) {
+	for _, counts := range []bool{true, false} {
+		for _, n := range []int{100, 1000} {
+			s := &plain{rows: plainRows(n, 1), counts: counts}
+			if _, o := s.read(t, Always); !o.Whole || o.Rows != n || s.requests > 45 {
+				t.Errorf("%d rows, counted %v: %+v after %d requests", n, counts, o, s.requests)
+			}
+			s.requests = 0
+			r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
+			o, err := r.Count(t.Context(), Set{Ask: s.ask, Created: Always}, 0, 50)
+			if err != nil || !o.Whole || s.requests > n/50+5 {
+				t.Errorf("%d rows, counted %v, in one pass: %+v after %d requests, %v", n, counts, o, s.requests, err)
+			}
+		}
+	}
+}
+
+// A service that reads rows, and then counts them. Between the two a row leaves the page, and so many leave
+// that it is the last: it is full, and lacks the row that moved up.
+func TestAFullPageThatIsTheLastOnlySinceItWasReadIsAskedForAgain(t *testing.T) {
+	rows := plainRows(102, 1)
+	asked := 0
+	ask := func(page, size int) Answer {
+		size = min(size, 100)
+		from, to := min(page*size, len(rows)), min((page+1)*size, len(rows))
+		a := Answer{Count: -1, Size: size, Rows: slices.Clone(rows[from:to])}
+		if asked++; asked == 2 { // the first told how long a page is
+			rows = slices.Delete(rows, 0, 2)
+		}
+		a.More = len(rows) > (page+1)*size
+		return a
+	}
+	r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
+	met := map[uint64]bool{}
+	set := Set{Created: Span{20_000, 20_000},
+		Ask: func(_ context.Context, _ Span, page, size int) (Answer, error) {
+			a := ask(page, size)
+			for _, row := range a.Rows {
+				met[row.ID] = true
+			}
+			return a, nil
+		}}
+	if _, err := r.Count(t.Context(), set, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	clear(met)
+	o, err := r.Count(t.Context(), set, 0, 0)
+	if err != nil || !o.Whole {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	for _, row := range rows {
+		if !met[row.ID] {
+			t.Errorf("row %d stayed and was not read", row.ID)
+		}
+	}
+}
+
+func TestASetWithoutAnEndIsWholeWhereItsCountSaysSo(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		for _, n := range []int{0, 1, 30, 100, 950} {
+			s := &plain{rows: plainRows(n, 1), counts: true, forEver: true, again: again}
+			r, o := s.read(t, Always)
+			if n > 1 && (!o.Whole || o.Rows != n || !r.NoEnd()) { // of one row nobody knows yet what is counted
+				t.Errorf("%d rows, the last page again %v: %+v after %d requests", n, again, o, s.requests)
+			}
+			r.total, s.requests = true, 0
+			o, err := r.Count(t.Context(), Set{Ask: s.ask, Created: Always}, 0, 12)
+			if err != nil || !o.Whole || s.requests > n/100+8 {
+				t.Errorf("%d rows, the last page again %v, in one pass: %+v after %d requests, %v", n, again, o,
+					s.requests, err)
+			}
+		}
+	}
+}
+
+// It is read all the same, and it is said that no smaller set would do.
+func TestASetWithoutAnEndThatNobodyCountsIsNotWhole(t *testing.T) {
+	s := &plain{rows: plainRows(950, 30), forEver: true}
+	r, o := s.read(t, Always)
+	if o.Whole || !o.Final || o.Rows != 950 || !strings.Contains(o.Why, "for ever") || s.requests > 40 {
+		t.Errorf("%+v after %d requests", o, s.requests)
+	}
+	s.requests = 0
+	o, err := r.Count(t.Context(), Set{Ask: s.ask, Created: Always}, 0, 20)
+	if err != nil || o.Whole || !o.Final || o.Rows != 950 || s.requests > 25 {
+		t.Errorf("in one pass: %+v after %d requests, %v", o, s.requests, err)
+	}
+}
+
+func TestAnEndIsLearnedOnce(t *testing.T) {
+	s := &plain{rows: plainRows(30, 1), counts: true, forEver: true}
+	r, _ := s.read(t, Always)
+	first := s.requests
+	s.requests = 0
+	o, err := r.Read(t.Context(), Set{Ask: s.ask, Created: Always})
+	if err != nil || !o.Whole || s.requests > 6 || first < maxIdle {
+		t.Errorf("%d requests at first, then %d: %+v, %v", first, s.requests, o, err)
+	}
+}
+
+// The row is in no part of the set. It is seen at once, or the count tells that the parts lack one.
+func TestARowWithoutADayOfCreationIsRead(t *testing.T) {
+	for _, cuts := range []bool{false, true} {
+		s := &plain{rows: append(plainRows(950, 30), Row{ID: 5000, Created: Past, Undated: true}), counts: true}
+		r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
+		if cuts { // as learned from a day without such a row
+			r.cuts, r.total = append(r.cuts, -90, -80), true
+		}
+		met := map[uint64]bool{}
+		set := Set{Created: Always, Like: 20_100,
+			Ask: func(ctx context.Context, created Span, page, size int) (Answer, error) {
+				a, err := s.ask(ctx, created, page, size)
+				for _, row := range a.Rows {
+					met[row.ID] = true
+				}
+				return a, err
+			}}
+		if o, err := r.Read(t.Context(), set); err != nil || !o.Whole || len(met) != 951 || !r.undated {
+			t.Errorf("cuts known %v: %d rows, %+v, %v", cuts, len(met), o, err)
+		}
+	}
+}
