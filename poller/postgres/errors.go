@@ -30,6 +30,7 @@ const (
 	codeDiskFull       = "53100" // of a sort's temporary files
 	codeTempFileLimit  = "53400" // configuration_limit_exceeded: temp_file_limit
 	codeCanceled       = "57014" // statement_timeout
+	codeTooSlow        = "25P04" // transaction_timeout, from PostgreSQL 17 on: the connection ends too
 	codeTooLong        = "54000" // program_limit_exceeded: a row of more than 1 GB cannot be sent
 	codeUnknownRelkind = "42809"
 )
@@ -87,7 +88,7 @@ func remedyFor(err error) remedy {
 		return reconnectRefused
 	}
 	switch pe.Code {
-	case codeCanceled, codeSerialization, codeOutOfMemory, codeDiskFull, codeTempFileLimit:
+	case codeCanceled, codeTooSlow, codeSerialization, codeOutOfMemory, codeDiskFull, codeTempFileLimit:
 		return smaller
 	case codeTooLong:
 		return withoutLong

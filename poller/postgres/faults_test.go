@@ -16,7 +16,15 @@ import (
 
 // Rows take some milliseconds each, and nothing says beforehand which size a chunk may have.
 func TestATableTooBigForOneStatementIsReadInSmallerOnes(t *testing.T) {
-	t.Parallel()
+	for _, limit := range []string{"statement_timeout", "transaction_timeout"} {
+		t.Run(limit, func(t *testing.T) {
+			t.Parallel()
+			readInSmallerOnes(t, limit)
+		})
+	}
+}
+
+func readInSmallerOnes(t *testing.T, limit string) {
 	s := openShop(t, `CREATE TABLE slow (id bigint PRIMARY KEY, created_at timestamptz, updated_at timestamptz);
 		CREATE INDEX ON slow (updated_at, id);
 		CREATE FUNCTION wait(id bigint) RETURNS bigint LANGUAGE plpgsql STABLE
@@ -25,7 +33,10 @@ func TestATableTooBigForOneStatementIsReadInSmallerOnes(t *testing.T) {
 			created_at, updated_at FROM slow`)
 	s.exec(`INSERT INTO slow SELECT i, now(), now() - interval '1 day' + i * interval '1 ms'
 		FROM generate_series(1, 600) i`)
-	s.exec(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET statement_timeout = '700ms'", role, s.name))
+	if !query[bool](s, fmt.Sprintf("SELECT EXISTS (SELECT FROM pg_settings WHERE name = '%s')", limit)) {
+		t.Skip("PostgreSQL has this setting from 17 on: make test-versions")
+	}
+	s.exec(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET %s = '700ms'", role, s.name, limit))
 	r := s.readerOf(postgres.SourceConfig{MaxRows: 400})
 	r.poll()
 	r.sameAs(s)
