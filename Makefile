@@ -15,8 +15,15 @@ GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-
 # Of the end-to-end tests, those that a broker can make a difference to. The others are in test.
 KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilling|TestAReset|Kcat
 
+# What test-versions tries, as Maven Central names it: the oldest and the newest that docs/reference.md names, and some between.
+POSTGRES_VERSIONS ?= 13.23.0 14.24.0 15.19.0 16.15.0 17.11.0 18.6.0
+KAFKA_VERSIONS    ?= 3.6.2 3.9.2 4.3.1
+# Of the end-to-end tests, those that a PostgreSQL can make a difference to.
+POSTGRES_TESTS ?= TestRunOnce|TestTopicsConverge|TestRestarts|TestATableThatIsAltered|TestTransactionsThatCommitLate|TestStrangeTimes|$\
+	TestWhatChanges|TestABulkUpdate|TestWithoutAFloor|TestAStoppedDatabase|TestVerifyFinds
+
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-e2e test-long test-matrix test-kafka test-kafka-producer chaos test-page test-alerts lint house fmt bench bench-quick bench-check fuzz compose-check deps clean
+.PHONY: help demo build test test-e2e test-long test-matrix test-kafka test-kafka-producer test-versions chaos test-page test-alerts lint house fmt bench bench-quick bench-check fuzz compose-check deps clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,6 +64,11 @@ test-kafka: ## the end-to-end tests of the promise against a real Apache Kafka (
 test-kafka-producer: ## the producer's own tests against a real Apache Kafka, one broker for each: some three minutes
 	@build/deps kafka
 	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -tags kafka -timeout 20m ./internal/servers ./producer
+
+test-versions: ## the tests that a version can make a difference to, on each of POSTGRES_VERSIONS and KAFKA_VERSIONS: some half an hour
+	@build/deps kafka
+	@GO=$(GO) POSTGRES_VERSIONS="$(POSTGRES_VERSIONS)" KAFKA_VERSIONS="$(KAFKA_VERSIONS)" \
+		POSTGRES_TESTS="$(POSTGRES_TESTS)" KAFKA_TESTS="$(KAFKA_TESTS)" build/versions
 
 test-page: ## the status page in Chromium, with a real storestream behind it (installs Chromium; PAGE_SHOTS=folder leaves pictures)
 	@build/deps page

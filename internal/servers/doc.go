@@ -13,6 +13,9 @@
 // postgres or nobody. On Linux a child dies with this process, even when SIGKILL ends that. The folders that
 // it leaves behind then go when the next server of the kind starts.
 //
+// SERVERS_POSTGRES and SERVERS_KAFKA in the environment ask for other versions than the
+// usual ones, such as 13.23.0 and 3.6.2, which are then fetched (make test-versions).
+//
 // The settings are those of docker-compose.yml wherever both have them. None is fit for production: nothing
 // is synced to disk.
 package servers

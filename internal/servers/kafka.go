@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -21,10 +22,13 @@ import (
 var kafkaPOM string
 
 const (
-	kafkaVersion  = "4.3.1" // as in kafka/pom.xml
+	kafkaVersion  = "4.3.1" // unless kafkaVariable asks for another
 	kafkaPatience = 60 * time.Second
 	kafkaCluster  = "c3RvcmVzdHJlYW0tZGV2MQ" // 16 bytes, base64
 )
+
+// kafkaVariable asks for another version, such as 3.6.2. Any from 3.3 on will do (no ZooKeeper).
+const kafkaVariable = "SERVERS_KAFKA"
 
 // kafkaSettings make one node a whole cluster, and the waits that are meant for many nodes short.
 // docker-compose.yml has the same (a test compares them); only addresses differ.
@@ -72,9 +76,10 @@ func StartKafka(ctx context.Context, c KafkaConfig) (*Kafka, error) {
 	if err != nil {
 		return nil, err
 	}
-	cache, err := fetched("kafka-"+kafkaVersion, fetchKafka)
+	version := cmp.Or(os.Getenv(kafkaVariable), kafkaVersion)
+	cache, err := fetched("kafka-"+version, func(dir string) error { return fetchKafka(dir, version) })
 	if err != nil {
-		return nil, fmt.Errorf("fetch Apache Kafka: %w", err)
+		return nil, fmt.Errorf("fetch Apache Kafka %s: %w", version, err)
 	}
 	dir, err := openFolder(c.Dir, "kafka", nil)
 	if err != nil {
@@ -90,11 +95,12 @@ func StartKafka(ctx context.Context, c KafkaConfig) (*Kafka, error) {
 }
 
 // fetchKafka has Maven copy the jars that kafka/pom.xml asks for, and theirs.
-func fetchKafka(dir string) error {
+func fetchKafka(dir, version string) error {
 	if err := os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(kafkaPOM), 0o644); err != nil {
 		return err
 	}
-	return maven(dir, "dependency:copy-dependencies", "-DoutputDirectory="+filepath.Join(dir, "jars"))
+	return maven(dir, "dependency:copy-dependencies", "-Dkafka.version="+version,
+		"-DoutputDirectory="+filepath.Join(dir, "jars"))
 }
 
 // launch starts the process, on k.Port unless that is 0, and waits until it answers. The controller's port

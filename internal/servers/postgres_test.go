@@ -60,6 +60,17 @@ func TestPostgresKeepsItsDataAndPortOverARestartAndLeavesNothingBehind(t *testin
 	}
 }
 
+func TestTheVersionThatIsAskedForIsTheOneThatRuns(t *testing.T) {
+	want := os.Getenv(postgresVariable)
+	if want == "" {
+		t.Skip("make test-versions runs it")
+	}
+	p := PostgresForTest(t, PostgresConfig{})
+	if got := query[string](t, p.AdminDSN("postgres"), "SHOW server_version"); got+".0" != want {
+		t.Errorf("PostgreSQL %s runs, %s=%s", got, postgresVariable, want)
+	}
+}
+
 func TestPgBouncerServesAConfiguredUserAcrossItsOwnRestart(t *testing.T) {
 	p := PostgresForTest(t, PostgresConfig{})
 	b := PgBouncerForTest(t, PgBouncerConfig{Postgres: p, Users: map[string]string{"student_ro": `pass "word"`}})

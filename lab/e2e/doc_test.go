@@ -7,7 +7,8 @@
 // hold. It does not wait for the wording of log messages.
 //
 // By itself the package runs one scenario of each promise; E2E=all runs every one (make test-e2e).
-// E2E_BROKER=kafka takes a real Apache Kafka instead of the embedded broker (make test-kafka).
+// E2E_BROKER=kafka takes a real Apache Kafka instead of the embedded broker (make test-kafka). Package
+// servers says how to ask for a version of it, and of PostgreSQL (make test-versions).
 package e2e
 
 import (

@@ -25,6 +25,7 @@ func TestATableTooBigForOneStatementIsReadInSmallerOnes(t *testing.T) {
 }
 
 func readInSmallerOnes(t *testing.T, limit string) {
+	t.Helper()
 	s := openShop(t, `CREATE TABLE slow (id bigint PRIMARY KEY, created_at timestamptz, updated_at timestamptz);
 		CREATE INDEX ON slow (updated_at, id);
 		CREATE FUNCTION wait(id bigint) RETURNS bigint LANGUAGE plpgsql STABLE
