@@ -50,8 +50,9 @@ func TestAPanicInASourceIsTheFailureOfItsResourceAndNoMore(t *testing.T) {
 				marks = append(marks, tx.Watermark)
 				return nil
 			},
-			Requests: func(int64) []watermark.Request { return nil }, Changed: func() <-chan struct{} { return nil },
-			Now: time.Now, Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Log: zap.NewNop(),
+			Requests: func(int64, string) []watermark.Request { return nil },
+			Changed:  func() <-chan struct{} { return nil },
+			Now:      time.Now, Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Log: zap.NewNop(),
 		})
 		stop, ended := make(chan struct{}), make(chan error)
 		go func() { ended <- p.Run(t.Context(), stop) }()

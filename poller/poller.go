@@ -43,9 +43,9 @@ type Config struct {
 	MaxRecordBytes int
 	// EndOffsets are the data topic's, by partition: a replay notes them when it begins.
 	EndOffsets func(context.Context) ([]int64, error)
-	// Requests returns the requests for this resource after the one with the given id, in order. Changed returns
-	// a channel that is closed when the next request arrives, for whichever resource.
-	Requests func(after int64) []watermark.Request
+	// Requests returns the requests for this resource after the one with the given id and uid, in order. Changed
+	// returns a channel that is closed when the next request arrives, for whichever resource.
+	Requests func(after int64, uid string) []watermark.Request
 	Changed  func() <-chan struct{}
 
 	// Eager, for `run --once`: every pass is complete, every watermark is written at once, and nothing is swept.
@@ -275,7 +275,12 @@ func (p *Poller) wait(ctx context.Context, stop <-chan struct{}, next time.Time)
 }
 
 // asked says whether a request for this resource came in that was not accepted yet.
-func (p *Poller) asked() bool { return len(p.cfg.Requests(p.publisher.mark.Request)) > 0 }
+func (p *Poller) asked() bool { return len(p.requests()) > 0 }
+
+// requests are those for this resource that were not accepted yet.
+func (p *Poller) requests() []watermark.Request {
+	return p.cfg.Requests(p.publisher.mark.Request, p.publisher.mark.RequestUID)
+}
 
 // ErrTakeover ends Run when what is known of the topic no longer suits the watermark: a reset was accepted,
 // or the floor is lost, or a takeover that lacked memory would restore more now. The watermark says so, and
@@ -288,17 +293,17 @@ const resetAhead = time.Minute
 // acceptRequests applies the requests that came in since the last one accepted, in order, with one
 // transaction. From then on the watermark carries them, and a successor goes on with them.
 func (p *Poller) acceptRequests(ctx context.Context) error {
-	asked := p.cfg.Requests(p.publisher.mark.Request)
+	asked := p.requests()
 	if len(asked) == 0 {
 		return nil
 	}
 	replay := false
 	for _, r := range asked {
-		p.publisher.mark.Request = r.ID
+		p.publisher.mark.Request, p.publisher.mark.RequestUID = r.ID, r.UID
 		now := schemas.InstantOf(p.cfg.Now())
 		switch {
 		case r.Kind == watermark.Sweeps:
-			p.publisher.mark.Sweep = &watermark.Sweep{Request: r.ID, At: now}
+			p.publisher.mark.Sweep = &watermark.Sweep{Request: r.ID, RequestUID: r.UID, At: now}
 			p.sweeper.hurry()
 		case r.Kind != watermark.Reset:
 			p.cfg.Log.Warn("request of an unknown kind, ignored", zapRequest(r.ID), zap.String("kind", string(r.Kind)))

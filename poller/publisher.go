@@ -383,7 +383,7 @@ func (p *publisher) beginReplay(r watermark.Request, now schemas.Instant, ends [
 // whose place another was asked for meanwhile does not.
 func (p *publisher) endPart(result watermark.Swept, part IDRange, more bool) {
 	sweep := p.mark.Sweep
-	if sweep == nil || sweep.Request != result.Request {
+	if !sweep.CameTo(result) {
 		if !more && part.All() {
 			p.mark.LastSweep, p.mark.Swept = schemas.InstantOf(p.cfg.Now()), &result
 		}
@@ -398,7 +398,8 @@ func (p *publisher) endPart(result watermark.Swept, part IDRange, more bool) {
 		return
 	}
 	next := part.Last + 1
-	p.mark.Sweep = &watermark.Sweep{Request: sweep.Request, At: sweep.At, From: &next, Done: &total}
+	p.mark.Sweep = &watermark.Sweep{Request: sweep.Request, RequestUID: sweep.RequestUID, At: sweep.At,
+		From: &next, Done: &total}
 }
 
 // repeatPart notes that the part is begun anew, and what was repaired of it.

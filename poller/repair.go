@@ -297,7 +297,7 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywh
 // before is how many rows the service showed in the parts before this one.
 func (r *repair) before() int {
 	sweep := r.publisher.mark.Sweep
-	if sweep == nil || sweep.Request != r.found.result.Request || sweep.Done == nil {
+	if !sweep.CameTo(r.found.result) || sweep.Done == nil {
 		return 0
 	}
 	return sweep.Done.SourceRows
@@ -307,7 +307,7 @@ func (r *repair) before() int {
 // something. Extra rows alone are no reason unless they may be deleted: a sweep would find them for ever.
 func (r *repair) again(c compare.Report) bool {
 	sweep := r.publisher.mark.Sweep
-	if sweep == nil || sweep.Request != r.found.result.Request || sweep.Rounds+1 >= maxRounds {
+	if !sweep.CameTo(r.found.result) || sweep.Rounds+1 >= maxRounds {
 		return false
 	}
 	brought := r.found.result.Published+r.found.result.Tombstones+c.InFlight > 0 // there is room for others

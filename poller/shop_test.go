@@ -124,7 +124,7 @@ func newShop(t tester, now time.Time) *shop {
 		MaxRecordBytes: 1000, Now: func() time.Time { return s.now.Time() }, Metrics: s.metrics.Resource("orders"),
 		Log: zap.NewNop(), Changed: func() <-chan struct{} { return nil },
 		EndOffsets: func(context.Context) ([]int64, error) { return []int64{int64(len(s.topic))}, nil },
-		Requests: func(after int64) []watermark.Request {
+		Requests: func(after int64, _ string) []watermark.Request {
 			older := func(r watermark.Request, id int64) int { return int(r.ID - id) }
 			i, _ := slices.BinarySearchFunc(s.asked, after+1, older)
 			return s.asked[i:]

@@ -239,7 +239,8 @@ func (s *sweeper) start(ctx context.Context, mark *watermark.Watermark, letters 
 	if mark.Sweep.From != nil {
 		f.from = *mark.Sweep.From
 	}
-	f.result = watermark.Swept{Request: mark.Sweep.Request, Began: *mark.Sweep.Tried}
+	f.result = watermark.Swept{Request: mark.Sweep.Request, RequestUID: mark.Sweep.RequestUID,
+		Began: *mark.Sweep.Tried}
 	f.cmp = s.newComparison(f)
 	s.inHand = &sweep{found: f}
 	expected := int64(0)
@@ -366,7 +367,7 @@ func (s *sweeper) finish(mark *watermark.Watermark) {
 	if r.Left != "" {
 		say = s.cfg.Log.Warn
 	}
-	if goesOn := mark.Sweep; goesOn != nil && goesOn.Request == r.Request {
+	if goesOn := mark.Sweep; goesOn.CameTo(r) {
 		what = "part of the sweep finished"
 		if goesOn.Rounds > 0 {
 			what = "part of the sweep is begun anew, for there is more to repair"

@@ -49,6 +49,18 @@ func (t topicInfo) idText() string {
 	return base64.RawURLEncoding.EncodeToString(t.id[:])
 }
 
+// isAnother says that t is not the topic with this id, although one has its name. An id that is unknown says
+// nothing: brokers before 2.8 have none, and while a cluster gains them one broker tells them and another does
+// not.
+func (t topicInfo) isAnother(id [16]byte) bool {
+	return t.id != [16]byte{} && id != [16]byte{} && t.id != id
+}
+
+// otherID is isAnother for an id as text, "" where it is unknown.
+func (t topicInfo) otherID(text string) bool {
+	return text != "" && t.idText() != "" && text != t.idText()
+}
+
 func (t topicInfo) leader(partition int32) (int32, error) {
 	if int(partition) >= len(t.leaders) {
 		return 0, fmt.Errorf("topic %s has %d partitions, none with number %d: %w",

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kversion"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
 
@@ -32,11 +34,14 @@ type stage struct {
 	admin    *kadm.Client
 }
 
-func newStage(t *testing.T) *stage {
+func newStage(t *testing.T, options ...kfake.Opt) *stage {
 	t.Helper()
-	broker := servers.BrokerForTest(t, servers.BrokerConfig{})
+	broker := servers.BrokerForTest(t, servers.BrokerConfig{Options: options})
 	return setUp(t, broker, broker.Brokers())
 }
+
+// withoutIDs is a broker of before topic ids.
+func withoutIDs() kfake.Opt { return kfake.MaxVersions(kversion.V2_7_0()) }
 
 func setUp(t *testing.T, broker *servers.Broker, brokers []string) *stage {
 	t.Helper()

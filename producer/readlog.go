@@ -77,6 +77,7 @@ type logReader struct {
 	meta  *metadata
 	cl    *kgo.Client
 	topic string
+	id    [16]byte // of the topic; zero until the first answer that tells it
 	span  span
 	at    int64 // the offset that it asks for next
 	// fetchWait is how long the broker may wait for data. A broker answers one fetch of a connection after the
@@ -160,6 +161,10 @@ func (r *logReader) fetch(ctx context.Context, failed bool) (records []*kgo.Reco
 	if err != nil {
 		return nil, false, err
 	}
+	if topic.isAnother(r.id) {
+		return nil, false, fmt.Errorf("%w: the topic was created anew", errSpoilt)
+	}
+	r.id = topic.id
 	leader, err := topic.leader(r.span.partition)
 	if err != nil {
 		return nil, false, err

@@ -2,6 +2,7 @@ package producer
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,11 @@ import (
 
 // Requests are what the command line has asked for in the last seven days, of any resource: the topic of
 // requests, read from its start by one goroutine for the whole process. The first CatchUp starts it.
+//
+// An offset is the id of a request in one topic only. Somebody may delete the topic, and in the one that is
+// made in its place offsets begin again at 0. So a request has an id of its own as well, its UID. A watermark
+// that names a request which the topic should hold, and does not, comes from another topic: then all requests
+// in this one are new (After).
 type Requests struct {
 	c *Cluster
 
@@ -27,8 +33,10 @@ type Requests struct {
 	running sync.WaitGroup
 
 	mu       sync.Mutex
-	at       int64 // the next offset to read
-	caughtUp bool  // at has been at the topic's end once
+	topicID  [16]byte // of the topic that is read; zero: not known
+	first    int64    // the offset where the topic began when reading began
+	at       int64    // the next offset to read
+	caughtUp bool     // at has been at the topic's end once
 	// moved is closed, and made anew, when at changes; changed when a request arrives.
 	moved, changed chan struct{}
 	byResource     map[string][]watermark.Request
@@ -42,37 +50,51 @@ func newRequests(c *Cluster) *Requests {
 	return q
 }
 
-// Ask writes a request and returns its id. It returns when the brokers have it, not when it is carried out.
-func (q *Requests) Ask(ctx context.Context, request watermark.Request) (int64, error) {
+// Ask writes a request, and returns it with the ID and UID that it got. It returns when the brokers have it,
+// not when it is carried out.
+func (q *Requests) Ask(ctx context.Context, request watermark.Request) (watermark.Request, error) {
 	if err := EnsureTopics(ctx, q.c); err != nil {
-		return 0, err
+		return request, err
 	}
+	request.UID = newUID()
 	value, err := json.Marshal(request)
 	if err != nil {
-		return 0, fmt.Errorf("request for %s: %w", request.Resource, err)
+		return request, fmt.Errorf("request for %s: %w", request.Resource, err)
 	}
 	if _, err := watermark.DecodeRequest(request.Resource, 0, value); err != nil {
-		return 0, err // an owner would skip it
+		return request, err // an owner would skip it
 	}
 	record := &kgo.Record{Topic: q.c.requestsTopic(), Key: []byte(request.Resource), Value: value}
 	if err := q.c.cl.ProduceSync(ctx, record).FirstErr(); err != nil {
-		return 0, fmt.Errorf("writing a request to topic %s: %w", record.Topic, err)
+		return request, fmt.Errorf("writing a request to topic %s: %w", record.Topic, err)
 	}
-	return record.Offset, nil
+	request.ID = record.Offset
+	return request, nil
+}
+
+// newUID is a random UUID (version 4).
+func newUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 // CatchUp waits until every request that the topic holds now has been read. A successor that looked earlier
 // would miss what was asked of its predecessor a moment ago.
 func (q *Requests) CatchUp(ctx context.Context) error {
 	q.start()
-	ends, err := q.c.meta.offsets(ctx, q.c.requestsTopic(), q.c.admin.ListEndOffsets)
+	topic, err := q.c.meta.describe(ctx, q.c.requestsTopic(), true)
+	if err != nil {
+		return err
+	}
+	ends, err := q.c.meta.offsets(ctx, topic.name, q.c.admin.ListEndOffsets)
 	if err != nil {
 		return err
 	}
 	for {
 		q.mu.Lock()
-		reached, moved := q.at >= ends[0], q.moved
-		q.caughtUp = q.caughtUp || reached
+		reached, moved := q.caughtUp && q.at >= ends[0] && !topic.isAnother(q.topicID), q.moved
 		q.mu.Unlock()
 		if reached {
 			return nil
@@ -85,21 +107,35 @@ func (q *Requests) CatchUp(ctx context.Context) error {
 	}
 }
 
-// After returns the requests for resource with an id greater than id, in order. Where the topic ends at or
-// before id, that id comes from another topic (this one was deleted and created again): then all are
-// returned.
-func (q *Requests) After(resource string, id int64) []watermark.Request {
+// After returns the requests for resource after the one with this id and uid, in order; -1 is before the
+// first. Where that one is from another topic all are returned. None is while the topic is being read: the
+// last would hide those before it.
+func (q *Requests) After(resource string, id int64, uid string) []watermark.Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.caughtUp && id >= q.at {
-		id = -1
+	if !q.caughtUp {
+		return nil
 	}
 	all := q.byResource[resource]
+	if q.elsewhere(all, id, uid) {
+		id = -1
+	}
 	i := slices.IndexFunc(all, func(req watermark.Request) bool { return req.ID > id })
 	if i < 0 {
 		return nil
 	}
 	return slices.Clone(all[i:])
+}
+
+// elsewhere says that the request with this id and uid is none of this topic, which was read: it ends before
+// the id, or something else stands there. A uid that is unknown may be any: requests and watermarks of before
+// 2026-11-22 have none. What lies before the first offset was deleted after its seven days, and says nothing.
+func (q *Requests) elsewhere(all []watermark.Request, id int64, uid string) bool {
+	if id < q.first || id >= q.at {
+		return id >= q.at
+	}
+	i := slices.IndexFunc(all, func(req watermark.Request) bool { return req.ID == id })
+	return i < 0 || uid != "" && uid != all[i].UID
 }
 
 // Changed is closed when the next request arrives, for whichever resource. Ask for it before After, or one
@@ -130,7 +166,7 @@ func (q *Requests) run(ctx context.Context) {
 		if err == nil || ctx.Err() != nil {
 			continue
 		}
-		if errors.Is(err, errSpoilt) {
+		if !passing(err) {
 			q.forget()
 		}
 		if text := err.Error(); text != said && !errors.Is(err, kerr.UnknownTopicOrPartition) {
@@ -141,38 +177,68 @@ func (q *Requests) run(ctx context.Context) {
 	}
 }
 
-// forget begins with the first offset again: the topic is no longer the one that was read.
+// forget begins with the first offset again: the topic may no longer be the one that was read.
 func (q *Requests) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.at, q.caughtUp = 0, false
+	q.topicID, q.first, q.at, q.caughtUp = [16]byte{}, 0, 0, false
 	q.byResource = make(map[string][]watermark.Request)
 }
 
 func (q *Requests) follow(ctx context.Context, cl *kgo.Client) error {
-	topic := q.c.requestsTopic()
-	starts, err := q.c.meta.offsets(ctx, topic, q.c.admin.ListStartOffsets)
+	topic, err := q.c.meta.describe(ctx, q.c.requestsTopic(), true)
 	if err != nil {
 		return err
 	}
-	q.move(max(q.at, starts[0]))
-	reader := logReader{meta: q.c.meta, cl: cl, topic: topic, span: span{to: forEver}, at: q.at,
+	spans, err := q.c.meta.toHighWatermark(ctx, topic.name)
+	if err != nil {
+		return err
+	}
+	end := spans[0].to
+	q.begin(topic, spans[0])
+	reader := logReader{meta: q.c.meta, cl: cl, topic: topic.name, id: topic.id, span: span{to: forEver}, at: q.at,
 		fetchWait: 2 * time.Second}
 	return reader.run(ctx, func(records []*kgo.Record) error {
 		for _, record := range records {
 			q.add(record)
 		}
-		q.move(reader.at)
+		q.move(reader.at, end)
 		return nil
 	})
 }
 
-func (q *Requests) move(at int64) {
+// begin prepares for reading a topic that holds all. Where it is another than the one that was read, or lost
+// its end, reading begins with its first offset.
+func (q *Requests) begin(topic topicInfo, all span) {
+	if topic.isAnother(q.topicID) || all.to < q.at {
+		q.forget()
+	}
+	q.mu.Lock()
+	q.topicID = topic.id
+	if q.at == 0 {
+		q.first = all.from
+	}
+	q.mu.Unlock()
+	q.move(max(q.at, all.from), all.to)
+}
+
+// move notes that everything before at was read. end is where the topic ended when reading began.
+func (q *Requests) move(at, end int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.at = at
 	close(q.moved)
 	q.moved = make(chan struct{})
+	if !q.caughtUp && at >= end {
+		q.caughtUp = true
+		q.tell()
+	}
+}
+
+// tell wakes those who wait for a request. The caller holds q.mu.
+func (q *Requests) tell() {
+	close(q.changed)
+	q.changed = make(chan struct{})
 }
 
 // add takes in one record. It skips what is not a request that we can carry out: anybody can write to the
@@ -187,6 +253,5 @@ func (q *Requests) add(record *kgo.Record) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.byResource[request.Resource] = append(q.byResource[request.Resource], request)
-	close(q.changed)
-	q.changed = make(chan struct{})
+	q.tell()
 }

@@ -1,9 +1,12 @@
 package producer_test
 
 import (
+	"fmt"
+	"math"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -19,16 +22,17 @@ func TestRequestsAreReadInOrderByEveryInstance(t *testing.T) {
 	cli, running := s.cluster("cli", nil), s.cluster("a", nil)
 	to := instant(t, "2026-01-01T00:00:00Z")
 	reset := watermark.Request{Resource: "orders", Kind: watermark.Reset, To: &to, By: "me@here"}
-	if id, err := cli.Requests().Ask(s.ctx(), reset); err != nil || id != 0 {
-		t.Fatal(id, err)
+	asked, err := cli.Requests().Ask(s.ctx(), reset)
+	if err != nil || asked.ID != 0 || asked.UID == "" {
+		t.Fatal(asked, err)
 	}
 	requests := running.Requests()
 	if err := requests.CatchUp(s.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	got := requests.After("orders", -1)
-	if len(got) != 1 || got[0].ID != 0 || got[0].Kind != watermark.Reset || *got[0].To != to ||
-		got[0].By != "me@here" {
+	got := requests.After("orders", -1, "")
+	if len(got) != 1 || got[0].ID != 0 || got[0].UID != asked.UID || got[0].Kind != watermark.Reset ||
+		*got[0].To != to || got[0].By != "me@here" {
 		t.Fatalf("requests %+v", got)
 	}
 	changed := requests.Changed()
@@ -36,10 +40,10 @@ func TestRequestsAreReadInOrderByEveryInstance(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-changed
-	if got := requests.After("users", 0); len(got) != 1 || got[0].ID != 1 {
-		t.Errorf("requests for users after 0: %+v", got)
+	if got := requests.After("users", -1, ""); len(got) != 1 || got[0].ID != 1 {
+		t.Errorf("requests for users: %+v", got)
 	}
-	if got := requests.After("orders", 0); got != nil {
+	if got := requests.After("orders", 0, asked.UID); got != nil {
 		t.Errorf("requests for orders after 0: %+v", got)
 	}
 }
@@ -56,7 +60,7 @@ func TestARecordThatIsNoRequestIsSkipped(t *testing.T) {
 		s.produce(&kgo.Record{Topic: "store.requests", Key: []byte("orders"), Value: []byte(value)})
 	}
 	s.produce(&kgo.Record{Topic: "store.requests", Value: nil})
-	id, err := c.Requests().Ask(s.ctx(), sweepOf("orders"))
+	asked, err := c.Requests().Ask(s.ctx(), sweepOf("orders"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,8 +68,8 @@ func TestARecordThatIsNoRequestIsSkipped(t *testing.T) {
 	if err := requests.CatchUp(s.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	if got := requests.After("orders", -1); len(got) != 1 || got[0].ID != id {
-		t.Errorf("requests %+v, expected the one with id %d", got, id)
+	if got := requests.After("orders", -1, ""); len(got) != 1 || got[0].ID != asked.ID {
+		t.Errorf("requests %+v, expected the one with id %d", got, asked.ID)
 	}
 	timeless := watermark.Request{Resource: "orders", Kind: watermark.Reset}
 	if _, err := c.Requests().Ask(s.ctx(), timeless); err == nil {
@@ -73,22 +77,130 @@ func TestARecordThatIsNoRequestIsSkipped(t *testing.T) {
 	}
 }
 
-// Ids begin again in a topic that was made anew; a watermark that names the fifth request of the old one must
-// not hide the first five of the new.
+// Offsets begin again in a topic that was made anew. A watermark that names the fifth request of the old one
+// must not hide the first five of the new, nor one that happens to have the same offset.
 func TestRequestsOfATopicThatWasMadeAnewAreNotTakenForDone(t *testing.T) {
-	s := plainStage(t)
-	c := s.cluster("a", nil)
-	if _, err := c.Requests().Ask(s.ctx(), sweepOf("orders")); err != nil {
-		t.Fatal(err)
+	for _, broker := range []struct {
+		name  string
+		stage func() *stage
+	}{
+		{"with topic ids", func() *stage { return plainStage(t) }},
+		{"without", func() *stage { return newStage(t, withoutIDs()) }},
+	} {
+		s := broker.stage()
+		old := s.cluster("a", nil).Requests()
+		var last watermark.Request
+		for range 5 {
+			last = s.ask(old, sweepOf("orders"))
+		}
+		if err := old.CatchUp(s.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		if got := old.After("orders", last.ID, last.UID); len(got) != 0 {
+			t.Errorf("%s: a request that was done comes again: %+v", broker.name, got)
+		}
+		if got := old.After("orders", last.ID, ""); len(got) != 0 {
+			t.Errorf("%s: a request that an older program noted as done comes again: %+v", broker.name, got)
+		}
+		if _, err := s.admin.DeleteTopics(s.ctx(), "store.requests"); err != nil {
+			t.Fatal(err)
+		}
+		fresh := s.cluster("b", nil).Requests()
+		var asked []watermark.Request
+		for _, resource := range []string{"orders", "users", "orders", "orders", "users", "orders", "users"} {
+			asked = append(asked, s.ask(fresh, sweepOf(resource)))
+		}
+		if err := fresh.CatchUp(s.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		for name, instance := range map[string]*producer.Requests{"a new instance": fresh, "one that was there": old} {
+			for id := range int64(9) { // those of other resources, and behind the end
+				s.awaitRequests(instance, func() bool { return len(instance.After("orders", id, "of the old topic")) == 4 },
+					fmt.Sprintf("%s, %s: 4 requests after %d of the old topic", broker.name, name, id))
+			}
+			if got := instance.After("orders", 3, asked[3].UID); len(got) != 1 || got[0].ID != 5 {
+				t.Errorf("%s, %s: after request 3 of the new topic: %+v", broker.name, name, got)
+			}
+		}
 	}
+}
+
+// An instance that notices late that the topic was made anew must not take what the old one held for new.
+func TestASuccessorIsGivenNothingOfATopicOfRequestsThatWasDeleted(t *testing.T) {
+	s := newStage(t)
+	c := s.cluster("a", nil)
+	s.ask(c.Requests(), sweepOf("orders"))
 	if err := c.Requests().CatchUp(s.ctx()); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Requests().After("orders", 0); len(got) != 0 {
-		t.Errorf("a request that was done comes again: %+v", got)
+	s.showNothingNewUntilAskedForEnds("store.requests")
+	if _, err := s.admin.DeleteTopics(s.ctx(), "store.requests"); err != nil {
+		t.Fatal(err)
 	}
-	if got := c.Requests().After("orders", 5); len(got) != 1 {
-		t.Errorf("requests after 5 in a topic that ends at 1: %+v", got)
+	accepted := s.ask(s.cluster("cli", nil).Requests(), sweepOf("orders"))
+	if err := c.Requests().CatchUp(s.ctx()); err != nil { // a takeover, whose watermark has accepted the new one
+		t.Fatal(err)
+	}
+	if got := c.Requests().After("orders", accepted.ID, accepted.UID); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// showNothingNewUntilAskedForEnds answers those who fetch from topic that nothing was written to it, until
+// some fetches after somebody asks where it ends.
+func (s *stage) showNothingNewUntilAskedForEnds(topic string) {
+	info, err := s.admin.ListTopics(s.ctx(), topic)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	more := math.MaxInt
+	s.broker.ControlKey(int16(kmsg.ListOffsets), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		s.broker.KeepControl()
+		if topics := kreq.(*kmsg.ListOffsetsRequest).Topics; len(topics) == 1 && topics[0].Topic == topic {
+			more = min(more, 20)
+		}
+		return nil, nil, false
+	})
+	s.broker.ControlKey(int16(kmsg.Fetch), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		s.broker.KeepControl()
+		req := kreq.(*kmsg.FetchRequest)
+		if more == 0 || req.Topics[0].TopicID != info[topic].ID {
+			return nil, nil, false
+		}
+		more--
+		answer := req.ResponseKind().(*kmsg.FetchResponse)
+		t := kmsg.NewFetchResponseTopic()
+		t.Topic, t.TopicID = req.Topics[0].Topic, req.Topics[0].TopicID
+		p := kmsg.NewFetchResponseTopicPartition()
+		p.HighWatermark, p.LastStableOffset = 1, 1
+		t.Partitions = append(t.Partitions, p)
+		answer.Topics = append(answer.Topics, t)
+		return answer, nil, true
+	})
+}
+
+func (s *stage) ask(q *producer.Requests, request watermark.Request) watermark.Request {
+	s.t.Helper()
+	asked, err := q.Ask(s.ctx(), request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return asked
+}
+
+// awaitRequests waits until is holds.
+func (s *stage) awaitRequests(q *producer.Requests, is func() bool, what string) {
+	s.t.Helper()
+	for ctx := s.ctx(); ; {
+		changed := q.Changed()
+		if is() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			s.t.Fatalf("waited 30s for %s", what)
+		}
 	}
 }
 
@@ -97,11 +209,9 @@ func TestAResetNamesItsTimeInTheContractsForm(t *testing.T) {
 	to := schemas.MinInstant
 	reset := watermark.Request{Resource: "orders", Kind: watermark.Reset, To: &to, By: "me@here",
 		At: instant(t, "2026-11-20T09:00:00Z")}
-	if _, err := s.cluster("a", nil).Requests().Ask(s.ctx(), reset); err != nil {
-		t.Fatal(err)
-	}
-	want := `{"resource":"orders","kind":"reset","to":"0001-01-01T00:00:00.000000Z","by":"me@here",` +
-		`"at":"2026-11-20T09:00:00.000000Z"}`
+	asked := s.ask(s.cluster("a", nil).Requests(), reset)
+	want := `{"uid":"` + asked.UID + `","resource":"orders","kind":"reset","to":"0001-01-01T00:00:00.000000Z",` +
+		`"by":"me@here","at":"2026-11-20T09:00:00.000000Z"}`
 	got := s.committed("store.requests")
 	if len(got) != 1 || string(got[0].Value) != want || string(got[0].Key) != "orders" {
 		t.Errorf("%s", got[0].Value)

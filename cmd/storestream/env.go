@@ -111,26 +111,26 @@ func jsonFlag(cmd *cobra.Command) *bool {
 	return asJSON
 }
 
-// ask sends the running instance one request per resource, and returns the ids of the requests.
+// ask sends the running instance one request per resource, and returns the requests with their ids.
 func ask(ctx context.Context, cluster *producer.Cluster, resources []string, r watermark.Request) (
-	[]int64, error) {
+	[]watermark.Request, error) {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
 	r.By, r.At = whoAmI(), schemas.InstantOf(time.Now())
-	var ids []int64
+	var all []watermark.Request
 	for i, name := range resources {
 		r.Resource = name
-		id, err := cluster.Requests().Ask(ctx, r)
+		asked, err := cluster.Requests().Ask(ctx, r)
 		if err != nil {
-			asked := "none was asked for"
+			before := "none was asked for"
 			if i > 0 {
-				asked = "asked for already: " + strings.Join(resources[:i], ", ")
+				before = "asked for already: " + strings.Join(resources[:i], ", ")
 			}
-			return nil, fmt.Errorf("asking for a %s of %s (%s): %w", r.Kind, name, asked, err)
+			return nil, fmt.Errorf("asking for a %s of %s (%s): %w", r.Kind, name, before, err)
 		}
-		ids = append(ids, id)
+		all = append(all, asked)
 	}
-	return ids, nil
+	return all, nil
 }
 
 // whoAmI goes into a request, so that others know whom to ask: user@host.

@@ -111,11 +111,17 @@ func (s *scene) answer(answer string, args ...string) *call {
 
 // start runs the program until the test ends or the returned function interrupts it.
 func (s *scene) start(args ...string) (out *call, interrupt func() *call) {
+	out, cancel, wait := s.run(args...)
+	return out, func() *call { cancel(); return wait() }
+}
+
+// run runs the program. The returned functions interrupt it, and wait until it has ended.
+func (s *scene) run(args ...string) (out *call, interrupt func(), wait func() *call) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	c, ended := s.call(args...), make(chan struct{})
 	out = &call{stdout: &buffer{}, stderr: &buffer{}}
 	go func() { defer close(ended); c.runInto(ctx, out.stdout, out.stderr) }()
-	wait := func() *call {
+	wait = func() *call {
 		select {
 		case <-ended:
 		case <-time.After(30 * time.Second):
@@ -124,7 +130,7 @@ func (s *scene) start(args ...string) (out *call, interrupt func() *call) {
 		return c
 	}
 	s.t.Cleanup(func() { cancel(); wait() })
-	return out, func() *call { cancel(); return wait() }
+	return out, cancel, wait
 }
 
 func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {

@@ -75,51 +75,52 @@ func confirmSweep(env *environment, cfg *config.Config, names []string) bool {
 // sweep asks for the sweeps, and stays until they are done if it shall.
 func sweep(ctx context.Context, env *environment, cluster *producer.Cluster, names []string,
 	stay bool) error {
-	ids, err := ask(ctx, cluster, names, watermark.Request{Kind: watermark.Sweeps})
+	asked, err := ask(ctx, cluster, names, watermark.Request{Kind: watermark.Sweeps})
 	if err != nil {
 		return err
 	}
-	var open []sweepRequest
-	for i, id := range ids {
-		open = append(open, sweepRequest{names[i], id})
-		env.print("%s: request %d: sweep\n", names[i], id)
+	for _, r := range asked {
+		env.print("%s: request %d: sweep\n", r.Resource, r.ID)
 	}
 	env.print("The running instance takes it from here, one resource after the other; `storestream watermark " +
 		"list` and the status page show how far it is.\n")
 	if !stay {
 		return nil
 	}
-	return followSweeps(ctx, env, cluster, open)
+	return followSweeps(ctx, env, cluster, asked)
 }
 
 // followEvery is how often --wait looks.
 const followEvery = time.Second
 
-type sweepRequest struct {
-	resource string
-	id       int64
-}
-
-// followSweeps prints what each sweep came to, as they are done.
+// followSweeps prints what each sweep came to, as they are done. It gives up on a request that was deleted
+// with its topic before an instance took it: nobody will carry it out.
 func followSweeps(ctx context.Context, env *environment, cluster *producer.Cluster,
-	open []sweepRequest) error {
+	asked []watermark.Request) error {
+	var open []*following
+	for _, r := range asked {
+		open = append(open, &following{Request: r})
+	}
+	var lost []error
 	for {
-		look, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
-		marks, failed := producer.ReadWatermarks(look, cluster)
-		cancel()
-		if errors.Is(failed, kerr.UnknownTopicOrPartition) {
-			failed = nil
-		}
-		open = slices.DeleteFunc(open, func(r sweepRequest) bool {
-			mark := marks[r.resource]
-			done := swept(mark, r.id)
-			if done {
-				env.print("%s\n", sweepText(env.paint, r.resource, mark.Swept))
+		marks, failed := lookAfter(ctx, cluster, open)
+		open = slices.DeleteFunc(open, func(f *following) bool {
+			mark, written := marks[f.Resource]
+			if !written {
+				mark = watermark.New(f.Resource)
 			}
-			return done
+			done, gone := f.over(mark)
+			switch {
+			case done:
+				env.print("%s\n", sweepText(env.paint, f.Resource, mark.Swept))
+			case gone && failed == nil:
+				lost = append(lost, fmt.Errorf("%s: request %d was deleted with its topic before an instance took it: "+
+					"ask again", f.Resource, f.ID))
+			}
+			return done || gone && failed == nil
 		})
 		if len(open) == 0 {
-			return nil
+			return errors.Join(lost...)
 		}
 		if err := wait.For(ctx, followEvery); err != nil {
 			return errors.Join(err, failed) // a broker that fails may come back: until an interrupt it goes on
@@ -127,10 +128,58 @@ func followSweeps(ctx context.Context, env *environment, cluster *producer.Clust
 	}
 }
 
-// swept says whether the request with this id was carried out, or a later one in its place.
-func swept(mark watermark.Watermark, id int64) bool {
-	return mark.Swept != nil && mark.Swept.Request >= id
+// lookAfter reads the watermarks, and tells each of open which requests the topic holds.
+func lookAfter(ctx context.Context, cluster *producer.Cluster, open []*following) (
+	map[string]watermark.Watermark, error) {
+	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+	defer cancel()
+	requests := cluster.Requests()
+	if err := requests.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	for _, f := range open {
+		f.look(requests.After(f.Resource, -1, ""))
+	}
+	marks, err := producer.ReadWatermarks(ctx, cluster)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		err = nil
+	}
+	return marks, err
 }
+
+// following is a request for a sweep that somebody waits for.
+type following struct {
+	watermark.Request
+	later []string // UIDs of those that came after it: an owner carries out the last of them in its place
+	there bool     // the topic held it when it was last looked at
+	taken bool     // an instance has accepted it
+}
+
+// look takes the requests for the resource that the topic holds.
+func (f *following) look(held []watermark.Request) {
+	i := slices.IndexFunc(held, func(r watermark.Request) bool { return r.UID == f.UID })
+	if f.there = i >= 0; !f.there {
+		return
+	}
+	for _, r := range held[i+1:] {
+		if r.UID != "" && !slices.Contains(f.later, r.UID) {
+			f.later = append(f.later, r.UID)
+		}
+	}
+}
+
+// over says whether it was carried out, or a later one in its place, and whether it is gone, so that it never
+// will be. An owner of before 2026-11-22 notes no UIDs: then the id decides.
+func (f *following) over(mark watermark.Watermark) (done, gone bool) {
+	f.taken = f.taken || f.is(mark.RequestUID) || mark.RequestUID == "" && mark.Request >= f.ID
+	if s := mark.Swept; s != nil {
+		done = f.is(s.RequestUID) || mark.RequestUID == "" && s.Request >= f.ID
+	}
+	return done, !done && !f.there && !f.taken
+}
+
+// is says that uid is its own, or that of a later one.
+func (f *following) is(uid string) bool { return uid == f.UID || slices.Contains(f.later, uid) }
 
 // sweepText is what a sweep came to, in a line.
 func sweepText(paint terminal.Paint, name string, s *watermark.Swept) string {

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
@@ -65,27 +68,89 @@ func TestSweepWaitsUntilItsOwnRequestIsCarriedOut(t *testing.T) {
 	}
 }
 
+// Offsets begin again in a topic that was made anew: a sweep that was done long ago has a higher id than a new
+// request. And a request may be deleted before an instance takes it.
+func TestAWaitForASweepSurvivesATopicOfRequestsThatIsMadeAnew(t *testing.T) {
+	s := newScene(t)
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
+		w.Request, w.RequestUID = 5, "long-ago"
+		w.Swept = &watermark.Swept{Request: 5, RequestUID: "long-ago", SourceRows: 1}
+	})
+	out, _, ended := s.run("sweep", "orders", "users", "--wait")
+	stage.Eventually(t, "the requests are written", func() bool {
+		return strings.Contains(out.stdout.String(), "users: request 1")
+	})
+	requests := s.Cluster("owner").Requests()
+	if err := requests.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	asked := requests.After("orders", 5, "long-ago")
+	if len(asked) != 1 {
+		t.Fatalf("new requests: %+v", asked)
+	}
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
+		w.Request, w.RequestUID = asked[0].ID, asked[0].UID
+		w.Sweep = &watermark.Sweep{Request: asked[0].ID, RequestUID: asked[0].UID}
+	})
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.Broker.Brokers()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	if _, err := kadm.NewClient(cl).DeleteTopics(t.Context(), "store.requests"); err != nil {
+		t.Fatal(err)
+	}
+	s.do("sweep", "products", "--yes").expect(t, exitDone, "request 0") // makes the topic anew
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
+		w.Sweep = nil
+		w.Swept = &watermark.Swept{Request: asked[0].ID, RequestUID: asked[0].UID, SourceRows: 7}
+	})
+	ended().expect(t, exitFailed, "orders: swept 7 rows",
+		"users: request 1 was deleted with its topic before an instance took it: ask again")
+}
+
 func TestARequestIsDoneWhenItOrALaterOneWasCarriedOut(t *testing.T) {
+	at := func(id int64, uid string) watermark.Watermark {
+		return watermark.Watermark{Request: id, RequestUID: uid}
+	}
+	with := func(w watermark.Watermark, id int64, uid string) watermark.Watermark {
+		w.Swept = &watermark.Swept{Request: id, RequestUID: uid}
+		return w
+	}
 	for _, test := range []struct {
-		name string
-		mark watermark.Watermark
-		done bool
+		name       string
+		mark       watermark.Watermark
+		held       []watermark.Request
+		done, gone bool
 	}{
-		{"not accepted", watermark.Watermark{Request: 6, Swept: &watermark.Swept{Request: -1}}, false},
-		{"in hand", watermark.Watermark{Request: 7, Sweep: &watermark.Sweep{Request: 7},
-			Swept: &watermark.Swept{Request: 6}}, false},
-		{"waits for one that nobody asked for", watermark.Watermark{Request: 7, Sweep: &watermark.Sweep{Request: 7},
-			Swept: &watermark.Swept{Request: -1}}, false},
-		{"done", watermark.Watermark{Request: 7, Swept: &watermark.Swept{Request: 7}}, true},
-		{"done, and another was asked for since", watermark.Watermark{Request: 9,
-			Sweep: &watermark.Sweep{Request: 9}, Swept: &watermark.Swept{Request: 7}}, true},
-		{"replaced by a later one before it began", watermark.Watermark{Request: 9,
-			Sweep: &watermark.Sweep{Request: 9}, Swept: &watermark.Swept{Request: 5}}, false},
-		{"that one is done", watermark.Watermark{Request: 9, Swept: &watermark.Swept{Request: 9}}, true},
-		{"never swept", watermark.Watermark{Request: 7}, false},
+		{"not accepted", with(at(6, "six"), -1, ""), held("seven"), false, false},
+		{"in hand", with(at(7, "seven"), 6, "six"), held("seven"), false, false},
+		{"done", with(at(7, "seven"), 7, "seven"), held("seven"), true, false},
+		{"done, and another was asked for since", with(at(8, "eight"), 7, "seven"), held("seven", "eight"), true,
+			false},
+		{"replaced by a later one before it began", with(at(8, "eight"), 5, "five"), held("seven", "eight"), false,
+			false},
+		{"that one is done", with(at(8, "eight"), 8, "eight"), held("seven", "eight"), true, false},
+		{"never swept", at(7, "seven"), held("seven"), false, false},
+		{"one of another topic, with a higher id", with(at(9, "nine"), 9, "nine"), held("seven"), false, false},
+		{"deleted with its topic", with(at(9, "nine"), 9, "nine"), nil, false, true},
+		{"deleted when an instance had taken it", with(at(7, "seven"), 9, "nine"), nil, false, false},
+		{"an older owner carried it out", with(at(7, ""), 7, ""), held("seven"), true, false},
+		{"an older owner carried out a later one", with(at(9, ""), 9, ""), held("seven"), true, false},
+		{"an older owner has not", with(at(7, ""), 5, ""), held("seven"), false, false},
 	} {
-		if got := swept(test.mark, 7); got != test.done {
-			t.Errorf("%s: %v, want %v", test.name, got, test.done)
+		f := &following{Request: watermark.Request{ID: 7, UID: "seven"}}
+		f.look(test.held)
+		if done, gone := f.over(test.mark); done != test.done || gone != test.gone {
+			t.Errorf("%s: done %v, gone %v; want %v, %v", test.name, done, gone, test.done, test.gone)
 		}
 	}
+}
+
+// held are requests with these UIDs, in order.
+func held(uids ...string) (all []watermark.Request) {
+	for i, uid := range uids {
+		all = append(all, watermark.Request{ID: int64(7 + i), UID: uid})
+	}
+	return all
 }

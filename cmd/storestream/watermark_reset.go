@@ -90,6 +90,8 @@ type replay struct {
 	Records  *int64           `json:"about_records"` // the topic holds since then; null: unknown
 	Owner    string           `json:"owner"`         // the instance that will do it, "": the next one that comes
 	Request  int64            `json:"request"`       // its id
+	// RequestUID is its own id, which stays its own where the topic of requests is made anew.
+	RequestUID string `json:"request_uid"`
 
 	now overview.Resource
 }
@@ -135,12 +137,12 @@ func reset(ctx context.Context, env *environment, cluster *producer.Cluster, nam
 	if confirm && !env.confirm("Publish these again?") {
 		return errNotConfirmed
 	}
-	ids, err := ask(ctx, cluster, names, watermark.Request{Kind: watermark.Reset, To: &at})
+	asked, err := ask(ctx, cluster, names, watermark.Request{Kind: watermark.Reset, To: &at})
 	if err != nil {
 		return err
 	}
-	for i, id := range ids {
-		plan[i].Request = id
+	for i := range asked {
+		plan[i].Request, plan[i].RequestUID = asked[i].ID, asked[i].UID
 	}
 	if asJSON {
 		return env.printJSON(plan)

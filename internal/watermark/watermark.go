@@ -135,8 +135,9 @@ type Replay struct {
 // Sweep is a sweep that was asked for or became due, and is not finished yet.
 type Sweep struct {
 	// Request is the one that it carries out, -1 for a scheduled sweep; At is when that was accepted, or due.
-	Request int64           `json:"request"`
-	At      schemas.Instant `json:"at"`
+	Request    int64           `json:"request"`
+	RequestUID string          `json:"request_uid,omitempty"`
+	At         schemas.Instant `json:"at"`
 	// From is the first id that is not compared yet; nil: none is. Done is what the parts below came to.
 	From *int64 `json:"from,omitempty"`
 	Done *Swept `json:"done,omitempty"`
@@ -148,6 +149,12 @@ type Sweep struct {
 	Tried     *schemas.Instant `json:"tried,omitempty"`
 	Attempts  int              `json:"attempts,omitempty"`
 	NotBefore *schemas.Instant `json:"not_before,omitempty"`
+}
+
+// CameTo says that result is of this sweep. Where the topic of requests was made anew, another one's request
+// has the same id.
+func (s *Sweep) CameTo(result Swept) bool {
+	return s != nil && s.Request == result.Request && s.RequestUID == result.RequestUID
 }
 
 // ChangeSweep changes a copy of the sweep: transactions that were written before hold the old one.
@@ -170,8 +177,9 @@ func (w *Watermark) HandSweepOver() bool {
 // Swept is what a finished sweep came to.
 type Swept struct {
 	// Request is the request that it carried out, -1 for a scheduled sweep.
-	Request int64           `json:"request"`
-	Began   schemas.Instant `json:"began"`
+	Request    int64           `json:"request"`
+	RequestUID string          `json:"request_uid,omitempty"`
+	Began      schemas.Instant `json:"began"`
 	// SourceRows and TopicRows were compared; DeadLetters of the source's rows cannot be published.
 	SourceRows  int `json:"source_rows"`
 	TopicRows   int `json:"topic_rows"`

@@ -196,8 +196,10 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 		Watermark: session.Watermark(), DeadLetters: session.DeadLetters(),
 		Publish: o.publish(session), MaxRows: session.MaxRows, MaxRecordBytes: session.MaxRecordBytes(),
 		EndOffsets: session.EndOffsets, Changed: requests.Changed,
-		Requests: func(after int64) []watermark.Request { return requests.After(o.resource.Name, after) },
-		Sweep:    o.sweep, Eager: o.eager, Now: time.Now, Metrics: o.metrics, Log: o.log,
+		Requests: func(after int64, uid string) []watermark.Request {
+			return requests.After(o.resource.Name, after, uid)
+		},
+		Sweep: o.sweep, Eager: o.eager, Now: time.Now, Metrics: o.metrics, Log: o.log,
 	})
 }
 

@@ -97,7 +97,7 @@ func Read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 			continue
 		}
 		if requests != nil {
-			r.Pending = append(r.Pending, requests.After(name, mark.Request)...)
+			r.Pending = append(r.Pending, requests.After(name, mark.Request, mark.RequestUID)...)
 		}
 		r.ownedBy(owners[name])
 		r.Between = r.Owner == "" && (sharing || len(members) > 0) && r.LagSeconds != nil &&
