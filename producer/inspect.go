@@ -107,6 +107,17 @@ func (i Inspector) Brokers(ctx context.Context) (int, error) {
 	return len(brokers), err
 }
 
+// AwaitCoordinators waits, some seconds at most, until the brokers coordinate the group and the transactional
+// id of resource. A new cluster makes the topics for that when it is first asked, and until they are there it
+// answers COORDINATOR_NOT_AVAILABLE. waited says that it did so.
+func (i Inspector) AwaitCoordinators(ctx context.Context, resource string) (waited bool, err error) {
+	group, id := i.c.cfg.Group, i.c.transactionalID(resource)
+	return awaitCoordinator(ctx, func() error {
+		return errors.Join(i.c.admin.FindGroupCoordinators(ctx, group)[group].Err,
+			i.c.admin.FindTxnCoordinators(ctx, id)[id].Err)
+	})
+}
+
 // TransactionalID asks whether this user may look at the transactional id of a resource, which whoever may
 // write with it may. It does not ask for a producer id, which would fence the instance that is running. nil:
 // it may. The error is a *RefusedError, or what failed.

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"github.com/storestream/storestream/internal/wait"
 )
 
 // Member is what an instance tells the others about itself.
@@ -32,10 +35,13 @@ var ErrSharing = errors.New("the group is sharing its resources out")
 // Owners asks the group who has what. It leaves out members that are no storestream. ErrSharing: there are
 // members, and just now a broker tells nothing of them.
 func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
-	groups, err := c.admin.DescribeGroups(ctx, c.cfg.Group)
-	if err == nil {
-		err = groups.Error()
-	}
+	var groups kadm.DescribedGroups
+	_, err := awaitCoordinator(ctx, func() (err error) {
+		if groups, err = c.admin.DescribeGroups(ctx, c.cfg.Group); err == nil {
+			err = groups.Error()
+		}
+		return err
+	})
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, nil // nobody has ever joined it, or all have left long ago
 	}
@@ -65,6 +71,27 @@ func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 		}
 	}
 	return owners, nil
+}
+
+// coordinatorPatience is how long a new cluster may take to make the topics by which brokers coordinate groups
+// and transactions. It makes each when it is first asked for.
+const coordinatorPatience = 10 * time.Second
+
+// awaitCoordinator calls ask again for as long as the cluster answers that nobody coordinates yet what it asks
+// for, up to coordinatorPatience. It says whether it had to.
+func awaitCoordinator(ctx context.Context, ask func() error) (waited bool, err error) {
+	patient, cancel := context.WithTimeout(ctx, coordinatorPatience)
+	defer cancel()
+	for {
+		err = ask()
+		if !errors.Is(err, kerr.CoordinatorNotAvailable) && !errors.Is(err, kerr.CoordinatorLoadInProgress) {
+			return waited, err
+		}
+		waited = true
+		if wait.For(patient, 250*time.Millisecond) != nil {
+			return waited, err
+		}
+	}
 }
 
 // ownedBy is which of resources belong to member. The group shares out topic, which has so many partitions.

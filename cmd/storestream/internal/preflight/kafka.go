@@ -50,9 +50,14 @@ func tryKafka(ctx context.Context, c Config, f *findings) {
 	for _, r := range k.topics {
 		k.topic(r, brokers)
 	}
-	k.transactions(ctx)
+	coordinated := k.coordinators(ctx)
+	if coordinated {
+		k.transactions(ctx)
+	}
 	k.watermarks(ctx)
-	k.group(ctx)
+	if coordinated {
+		k.group(ctx)
+	}
 	k.personal(ctx)
 }
 
@@ -121,6 +126,25 @@ func (k *kafka) newPartitions(topic string) int {
 		return 1
 	}
 	return int(k.c.Settings.Kafka.Partitions)
+}
+
+// coordinators waits for a cluster that was never asked for a group or a transaction before. false: nothing can
+// be asked of either.
+func (k *kafka) coordinators(ctx context.Context) bool {
+	enabled := k.c.Settings.Enabled()
+	waited, err := k.inspect.AwaitCoordinators(ctx, enabled[0])
+	switch {
+	case errors.Is(err, kerr.CoordinatorNotAvailable), errors.Is(err, kerr.CoordinatorLoadInProgress):
+		k.found.add(Failure, "coordinators", "see in the brokers' log why __consumer_offsets or __transaction_state "+
+			"cannot be made: on a small cluster offsets.topic.replication.factor and "+
+			"transaction.state.log.replication.factor must not be more than its brokers",
+			"no broker coordinates groups or transactions (%s), also after some seconds", err)
+		return false
+	case waited:
+		k.found.add(Note, "coordinators", "", "waited for the cluster to make __consumer_offsets and "+
+			"__transaction_state, which a new one does when it is first asked")
+	}
+	return true
 }
 
 // transactions says whether this user may write in transactions: in one line, if so for all resources.

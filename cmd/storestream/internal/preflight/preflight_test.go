@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
@@ -92,6 +95,17 @@ func withDatabase(t *testing.T, change func(*storefake.Config)) *databaseStage {
 	})
 	s.Settings = append(s.Settings, "postgres.dsn="+s.pooler.DSN(storefake.ReaderRole, "student", "postgres"))
 	return s
+}
+
+// A cluster that was never asked for a group or a transaction makes the topics for them first.
+func TestANewClusterIsGivenTimeToMakeItsCoordinators(t *testing.T) {
+	s := stage.New(t)
+	s.Serve(nil)
+	s.Broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.FindCoordinator}, Count: 4,
+		Err: kerr.CoordinatorNotAvailable})
+	found := passing(t, s)
+	says(t, found, Note, "kafka", "coordinators", "waited", "__consumer_offsets")
+	says(t, found, OK, "kafka", "group", "no instance runs")
 }
 
 func TestNothingIsWrongWhereAllIsWellAndNothingIsChanged(t *testing.T) {
