@@ -75,7 +75,11 @@ func version(updatedAt schemas.Instant, hash uint64, marked bool) rowset.Version
 
 // restore takes a record of the data topic during a takeover, which goes on at mark.
 func (d *dedup) restore(r watermark.Published, mark *watermark.Watermark) {
-	if r.Tombstone || r.UpdatedAt.Millis() < max(mark.Settled, mark.DedupFrom).Millis() {
+	from := max(mark.Settled, mark.DedupFrom)
+	if r.Beyond {
+		from = mark.Settled // a watermark that was lost told of it, so this one does not know whether it is met again
+	}
+	if r.Tombstone || r.UpdatedAt.Millis() < from.Millis() {
 		// No read meets such a row, but its record replaces what an earlier one said of it.
 		d.forget(r.ID)
 		return

@@ -11,8 +11,9 @@
 //	Watch      what people and metrics are shown            watch.go
 //	Inspector  what `storestream check` asks                inspect.go
 //
-// They stand on three things: what topics there must be (topics.go), what the brokers say about a topic
-// (metadata.go), and how to read a topic up to a point that was noted before (readlog.go).
+// They stand on four things: what topics there must be (topics.go), what the brokers say about a topic
+// (metadata.go), how to read a topic up to a point that was noted before (readlog.go), and how to tell that a
+// log is not the one that was noted (logend.go).
 //
 // # One transaction
 //
@@ -38,7 +39,9 @@
 //     new epoch.
 //  4. End hanging transactions: records of this id that no coordinator knows of (takeover.hanging).
 //  5. Only now note where the watermark topic ends, and read up to there. Noted earlier, the predecessor
-//     could still commit behind the note. Read the dead letters and the requests (Requests.CatchUp).
+//     could still commit behind the note. Where the data topic is another one than the watermark speaks of, or
+//     its log lost its end, everything is published from the start (logend.go). Read the dead letters and the
+//     requests (Requests.CatchUp).
 //  6. Rebuild what was published from the data topic (Session.Rebuild).
 //  7. Only now read the source.
 //

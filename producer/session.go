@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,6 +36,13 @@ type Session struct {
 	// What is known to be committed.
 	mark        watermark.Watermark
 	deadLetters map[string]uint64
+	// ends are offsets, by partition, that the data topic's log has reached. letters is the topic of dead
+	// letters as it was read, and letterEnds where it ended then.
+	ends       []int64
+	letters    topicInfo
+	letterEnds []int64
+
+	looked time.Time // when the topics and their settings were last looked at
 
 	open   bool // a transaction has begun and not ended
 	lost   bool
@@ -64,11 +72,15 @@ func (s *Session) EndOffsets(ctx context.Context) ([]int64, error) {
 // time of writing). So nothing before the first offset of that time, in each partition, was held by the
 // predecessor's dedup. What follows that offset is given whatever its own time: an old row written later may
 // be the newest of its id.
+//
+// It also gives each record behind the watermark's Ends, as Beyond. There is none, unless the watermark topic
+// lost its end (an unclean leader election): then this watermark is older than what was published last, and
+// what it does not know of would be published again.
 func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) error) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
-	if s.mark.DedupFrom == schemas.MaxInstant {
+	if s.mark.DedupFrom == schemas.MaxInstant && s.mark.Ends == nil {
 		return nil // nothing was held
 	}
 	if err := s.rebuild(ctx, fold); err != nil {
@@ -83,8 +95,14 @@ func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) er
 	if err != nil {
 		return err
 	}
+	for i := range spans {
+		if p := spans[i].partition; int(p) < len(s.mark.Ends) {
+			spans[i].from = min(spans[i].from, s.mark.Ends[p])
+		}
+	}
+	beyond := 0
 	rows := newRowReader(s.c, s.target, len(topic.leaders))
-	return readLog(ctx, s.c, topic.name, spans, func(record *kgo.Record) error {
+	err = readLog(ctx, s.c, topic.name, spans, func(record *kgo.Record) error {
 		p, err := rows.read(ctx, record)
 		if err != nil && !errors.Is(err, errNotOurs) {
 			return err
@@ -101,13 +119,23 @@ func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) er
 		if replay := s.mark.Replay; replay != nil && int(record.Partition) < len(replay.Ends) {
 			p.Old = record.Offset < replay.Ends[record.Partition]
 		}
+		if int(record.Partition) < len(s.mark.Ends) && record.Offset >= s.mark.Ends[record.Partition] {
+			p.Beyond = true
+			beyond++
+		}
 		return fold(p)
 	})
+	if beyond > 0 {
+		s.log.Warn("the data topic holds records that the last watermark does not tell of: the watermark topic lost "+
+			"its end, or somebody else wrote to the data topic; what stands there is not published again",
+			zap.String("topic", topic.name), zap.Int("records", beyond), zap.Stringer("settled", s.mark.Settled))
+	}
+	return err
 }
 
 // Commit writes tx as one transaction: a read_committed consumer sees all of it or nothing. It fills in the
-// watermark's Version, Resource, Instance, Group, TopicID, Partitions and Written, and stamps the schema ids
-// into the rows' values, which the caller leaves alone until it returns.
+// watermark's Version, Resource, Instance, Group, TopicID, Partitions, Ends and Written, and stamps the schema
+// ids into the rows' values, which the caller leaves alone until it returns.
 //
 // nil: committed, and Watermark and DeadLetters say so. ErrAborted: nothing is visible nor will be, and the
 // session may be used again. ErrLost: close it and take over anew. Watermark and DeadLetters change on a
@@ -123,6 +151,9 @@ func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 	}
 	failed := true
 	defer func() { s.c.batches.giveBack(b, tx.Len(), failed) }()
+	if err := s.lookAgain(ctx); err != nil {
+		return err
+	}
 	if err := s.sameTopic(ctx); err != nil {
 		return err
 	}
@@ -134,6 +165,8 @@ func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 		return err
 	}
 	s.mark = mark
+	s.ends, _ = b.acknowledged(mark.Ends, s.target.topic.name)
+	s.letterEnds, _ = b.acknowledged(s.letterEnds, s.letters.name)
 	s.noteDeadLetters(tx.DeadLetters)
 	return nil
 }
@@ -149,9 +182,66 @@ func (s *Session) sameTopic(ctx context.Context) error {
 		return fmt.Errorf("%s: %w: %w", step, ErrAborted, err)
 	case err != nil:
 		return s.lose(step, err)
-	case now.id != topic.id || len(now.leaders) != len(topic.leaders):
+	case now.isAnother(topic.id) || len(now.leaders) != len(topic.leaders):
 		return s.lose(step, errors.New("it was created anew, or its partitions were changed"))
 	}
+	if now.id != ([16]byte{}) {
+		s.target.topic.id = now.id // a cluster that gains ids
+	}
+	return nil
+}
+
+// lookAgainAfter says how often a session looks whether somebody changed a topic that it writes.
+const lookAgainAfter = time.Minute
+
+// lookAgain finds out, now and then, what nothing else shows to a session that is at work: settings by which a
+// topic would lose data from now on, and a log that lost its end or is another one. It then ends the session,
+// before anything more is written: the takeover that follows says what is wrong, or begins with what is there.
+// What cannot be found out now is looked at the next time.
+func (s *Session) lookAgain(ctx context.Context) error {
+	now := s.c.cfg.Now()
+	if since := now.Sub(s.looked); since >= 0 && since < lookAgainAfter {
+		return nil
+	}
+	s.looked = now
+	err := EnsureTopics(ctx, s.c, s.target.resource.Name)
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) && !refused.MayPass {
+		return s.lose("looking at the topics again", err)
+	}
+	if err == nil {
+		err = s.sameLogs(ctx)
+	}
+	if err != nil && !errors.Is(err, ErrLost) {
+		s.log.Debug("cannot look at the topics again", zap.Error(err))
+		return nil
+	}
+	return err
+}
+
+// sameLogs says whether the data topic and the one of dead letters are those that this session knows.
+func (s *Session) sameLogs(ctx context.Context) error {
+	ends, err := s.EndOffsets(ctx)
+	if err != nil {
+		return err
+	}
+	if lost := shortened(s.ends, ends); lost != "" {
+		return s.lose("looking at topic "+s.target.topic.name, errors.New(lost))
+	}
+	letters, err := s.c.meta.describe(ctx, s.letters.name, false)
+	if err != nil {
+		return err
+	}
+	if ends, err = s.c.meta.offsets(ctx, s.letters.name, s.c.admin.ListEndOffsets); err != nil {
+		return err
+	}
+	lost := shortened(s.letterEnds, ends)
+	if letters.isAnother(s.letters.id) {
+		lost = "it was created anew"
+	}
+	if lost != "" {
+		return s.lose("looking at topic "+s.letters.name, errors.New(lost))
+	}
+	s.letters, s.letterEnds = letters, ends
 	return nil
 }
 
@@ -163,6 +253,7 @@ func (s *Session) transact(ctx context.Context, b *batch, tx watermark.Transacti
 		// The poller read its clock at another moment, so it may have expected another time of writing.
 		mark.DedupFrom = min(mark.DedupFrom, mark.Written)
 	}
+	mark.Ends = b.endsAfter(s.ends, s.target.topic.name)
 	value, err := watermark.Encode(mark)
 	if err != nil {
 		return mark, fmt.Errorf("encoding the watermark: %w: %w", ErrAborted, err)
@@ -171,10 +262,43 @@ func (s *Session) transact(ctx context.Context, b *batch, tx watermark.Transacti
 		return mark, s.lose("beginning a transaction", err)
 	}
 	s.open = true
-	if err := s.write(ctx, b, value, mark.Written); err != nil {
-		return mark, s.giveUp(err)
+	if err = s.write(ctx, b, value, mark.Written); err == nil {
+		if _, behind := b.acknowledged(s.ends, s.target.topic.name); behind {
+			err = errBehind
+		}
+	}
+	if err != nil {
+		return mark, s.giveUp(b, err)
 	}
 	return mark, s.finish()
+}
+
+var errBehind = errors.New("the data topic was created anew or lost records: rows got offsets that its log had " +
+	"passed before")
+
+// beginAfresh ends a session whose rows got offsets that the log had passed before: it lost its end, or the
+// topic was created anew. The rows were aborted. It writes a watermark by which the successor fills the topic
+// from the start: those rows have made the log longer, so it could no longer tell.
+func (s *Session) beginAfresh() error {
+	step := "writing to topic " + s.target.topic.name
+	s.log.Warn("the data topic was created anew, or lost records, under this owner: publishing everything from the "+
+		"start",
+		zap.String("topic", s.target.topic.name))
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	mark := s.stamp(afresh(&s.mark))
+	value, err := watermark.Encode(mark)
+	if err == nil {
+		err = s.cl.BeginTransaction()
+	}
+	if err == nil {
+		s.open = true
+		err = s.write(ctx, new(batch), value, mark.Written)
+	}
+	if err == nil {
+		err = s.finish()
+	}
+	return s.lose(step, errors.Join(errBehind, err))
 }
 
 // stamp fills in what the producer knows. Written grows from one watermark to the next whatever the clock
@@ -182,7 +306,8 @@ func (s *Session) transact(ctx context.Context, b *batch, tx watermark.Transacti
 func (s *Session) stamp(mark watermark.Watermark) watermark.Watermark {
 	mark.Version, mark.Resource = watermark.Version, s.target.resource.Name
 	mark.Instance, mark.Group = s.c.cfg.Instance, s.c.cfg.Group
-	mark.TopicID, mark.Partitions = s.target.topic.idText(), int32(len(s.target.topic.leaders))
+	mark.TopicID = cmp.Or(s.target.topic.idText(), s.mark.TopicID)
+	mark.Partitions = int32(len(s.target.topic.leaders))
 	mark.Written = max(schemas.InstantOf(s.c.cfg.Now()), s.mark.Written.Add(time.Millisecond))
 	return mark
 }
@@ -245,9 +370,9 @@ func (s *Session) finish() error {
 	return nil
 }
 
-// giveUp aborts after err. The transaction is known to be aborted when the broker says so to a producer that
-// it still knows.
-func (s *Session) giveUp(err error) error {
+// giveUp aborts b after err. The transaction is known to be aborted when the broker says so to a producer that
+// it still knows. Only then does the client let go of b's records.
+func (s *Session) giveUp(b *batch, err error) error {
 	if deposed(err) {
 		return s.lose("writing", err)
 	}
@@ -255,6 +380,9 @@ func (s *Session) giveUp(err error) error {
 	defer cancel()
 	if aborting := s.abort(ctx); aborting != nil {
 		return s.lose("writing", fmt.Errorf("%w; aborting: %w", err, aborting))
+	}
+	if _, behind := b.acknowledged(s.ends, s.target.topic.name); behind {
+		return s.beginAfresh()
 	}
 	return fmt.Errorf("writing: %w: %w", ErrAborted, err)
 }

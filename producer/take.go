@@ -3,6 +3,7 @@ package producer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 	"go.uber.org/zap"
 
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -70,14 +72,13 @@ func take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error
 	if err != nil {
 		return nil, err
 	}
-	mark, letters, err := t.readState(ctx) // step 5
-	if err != nil {
+	sizer, _ := c.sizers.LoadOrStore(r.Name, new(batchSizer))
+	s := &Session{c: c, log: t.log, target: target, cl: cl, sizer: sizer.(*batchSizer), looked: c.cfg.Now()}
+	if err := t.readState(ctx, s); err != nil { // step 5
 		cl.Close()
 		return nil, err
 	}
-	sizer, _ := c.sizers.LoadOrStore(r.Name, new(batchSizer))
-	return &Session{c: c, log: t.log, target: target, cl: cl, sizer: sizer.(*batchSizer),
-		mark: mark, deadLetters: letters}, nil
+	return s, nil
 }
 
 // findTarget makes the topics, and finds the schema ids and what the topics take.
@@ -169,7 +170,15 @@ func (t *takeover) claim(ctx context.Context) (cl *kgo.Client, producerID int64,
 	if cl, err = t.writer(); err != nil {
 		return nil, 0, err
 	}
-	if producerID, _, err = cl.ProducerID(ctx); err != nil {
+	producerID, _, err = cl.ProducerID(ctx)
+	if errors.Is(err, kerr.InvalidTransactionTimeout) {
+		cl.Close()
+		return nil, 0, &RefusedError{Topic: t.target.topic.name, Setting: "the timeout of its transactions",
+			Found:    t.c.cfg.TransactionTimeout.String(),
+			Expected: "no more than transaction.max.timeout.ms of the brokers' settings, which refuse it",
+			Do:       "lower kafka.transaction_timeout and restart, or raise transaction.max.timeout.ms on every broker"}
+	}
+	if err != nil {
 		cl.Close()
 		return nil, 0, fmt.Errorf("asking for the producer id of %s: %w", t.id, err)
 	}
@@ -289,51 +298,84 @@ func (t *takeover) abortIn(ctx context.Context, partitions kadm.TopicsSet) error
 	return kerr.ErrorForCode(ended.ErrorCode)
 }
 
-// readState reads what the predecessor committed. Only now, after fencing, is the end of the watermark topic
-// worth noting. It looks in all partitions: where somebody has added some, the resource's key hashes to
+// readState reads into s what the predecessor committed. Only now, after fencing, is the end of the watermark
+// topic worth noting. It looks in all partitions: where somebody has added some, the resource's key hashes to
 // another than it did.
-func (t *takeover) readState(ctx context.Context) (
-	mark watermark.Watermark, deadLetters map[string]uint64, err error) {
+func (t *takeover) readState(ctx context.Context, s *Session) error {
 	spans, err := t.c.meta.toHighWatermark(ctx, t.c.Watermarks())
 	if err != nil {
-		return mark, nil, err
+		return err
 	}
 	found, err := lastWatermark(ctx, t.c, t.target.resource.Name, spans)
 	if err != nil {
-		return mark, nil, err
+		return err
 	}
 	if err := t.refuseNeighbour(found); err != nil {
-		return mark, nil, err
+		return err
 	}
-	if mark, err = t.resumePoint(found); err != nil {
-		return mark, nil, err
+	if s.mark, s.ends, err = t.resumePoint(ctx, found); err != nil {
+		return err
 	}
-	deadLetters, err = ReadDeadLetters(ctx, t.c, t.target.resource.Name)
-	return mark, deadLetters, err
+	if s.letters, err = t.c.meta.describe(ctx, t.c.DeadLetters(), true); err != nil {
+		return err
+	}
+	s.letterEnds, err = t.c.meta.offsets(ctx, s.letters.name, t.c.admin.ListEndOffsets)
+	if err != nil {
+		return err
+	}
+	s.deadLetters, err = ReadDeadLetters(ctx, t.c, t.target.resource.Name)
+	return err
 }
 
-// resumePoint says where to go on in the topic that is there now, when found is the last watermark.
-func (t *takeover) resumePoint(found *watermark.Watermark) (watermark.Watermark, error) {
+// resumePoint says where to go on in the topic that is there now, when found is the last watermark, and where
+// the topic's log ends.
+func (t *takeover) resumePoint(ctx context.Context, found *watermark.Watermark) (
+	mark watermark.Watermark, ends []int64, err error) {
 	topic := t.target.topic
 	if found == nil {
-		return watermark.New(t.target.resource.Name), nil
+		ends, err = t.c.meta.offsets(ctx, topic.name, t.c.admin.ListEndOffsets)
+		return watermark.New(t.target.resource.Name), ends, err
 	}
-	if found.TopicID != topic.idText() {
-		// The watermark speaks of another topic: what was published is not in this one. But what was asked for
-		// and done stays done.
-		t.log.Warn("the data topic was created anew since the last watermark: publishing everything from the start",
-			zap.String("topic", topic.name), zap.String("topic_id", topic.idText()),
-			zap.String("watermark_topic_id", found.TopicID))
-		fresh := watermark.New(t.target.resource.Name)
-		fresh.Request = found.Request
-		return fresh, nil
+	ends, why, err := t.compare(ctx, found)
+	if err != nil {
+		return mark, nil, err
+	}
+	if why != "" {
+		t.log.Warn("the data topic was created anew, or lost records, since the last watermark: publishing everything "+
+			"from the start", zap.String("why", why), zap.String("topic", topic.name),
+			zap.String("topic_id", topic.idText()), zap.String("watermark_topic_id", found.TopicID))
+		return afresh(found), ends, nil
 	}
 	if int(found.Partitions) != len(topic.leaders) {
-		return watermark.Watermark{}, &RefusedError{Topic: topic.name, Setting: "the number of partitions",
+		return mark, nil, &RefusedError{Topic: topic.name, Setting: "the number of partitions",
 			Found: strconv.Itoa(len(topic.leaders)),
 			Expected: fmt.Sprintf("%d (with another count a key hashes to another partition, and its old record "+
 				"stays beside the new one)", found.Partitions),
 			Do: "delete the topic: it is created anew and filled from the start"}
 	}
-	return *found, nil
+	return *found, ends, nil
+}
+
+// shortLogPause is between two looks at a log that seems to lack its end. A variable for the tests.
+var shortLogPause = 500 * time.Millisecond
+
+// compare is otherLog, which is asked three times before it is believed: a broker that has just become the
+// leader of a partition, or does not know yet that it no longer is, may show a log that ends too soon.
+func (t *takeover) compare(ctx context.Context, found *watermark.Watermark) (ends []int64, why string,
+	err error) {
+	for try := range 3 {
+		if try > 0 {
+			if err := wait.For(ctx, shortLogPause); err != nil {
+				return nil, "", err
+			}
+		}
+		ends, err = t.c.meta.offsets(ctx, t.target.topic.name, t.c.admin.ListEndOffsets)
+		if err != nil {
+			return nil, "", err
+		}
+		if why = otherLog(found, t.target.topic, ends); why == "" || t.target.topic.otherID(found.TopicID) {
+			break
+		}
+	}
+	return ends, why, nil
 }

@@ -3,6 +3,7 @@ package producer_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -122,6 +123,67 @@ func TestADataTopicWithAnotherPartitionCountIsRefused(t *testing.T) {
 	if !errors.As(err, &refused) || refused.Found != "5" {
 		t.Errorf("taking over: %v, expected 5 partitions to be refused", err)
 	}
+}
+
+// Somebody changes a setting under an owner, and from then on Kafka would delete rows that nobody touches.
+func TestASettingThatIsChangedUnderAnOwnerIsNoticedWithinAMinute(t *testing.T) {
+	for _, test := range []struct{ topic, key, bad, good string }{
+		{"store.orders", "cleanup.policy", "compact,delete", "compact"},
+		{"store.watermarks", "cleanup.policy", "delete", "compact"},
+		{"store.dead_letters", "cleanup.policy", "delete", "compact"},
+		{"store.requests", "retention.ms", "60000", "604800000"},
+	} {
+		t.Run(test.topic, func(t *testing.T) {
+			s := plainStage(t)
+			now := time.Now()
+			c := s.cluster("a", func(c *producer.Config) { c.Now = func() time.Time { return now } })
+			session := s.take(c)
+			s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+			s.alter(test.topic, test.key, test.bad)
+			s.commit(session, next(session, s.order(2, "2026-11-20T09:00:00Z", "Shipped")))
+			now = now.Add(time.Minute)
+			err := session.Commit(s.ctx(), next(session, s.order(3, "2026-11-20T09:00:00Z", "Shipped")))
+			var refused *producer.RefusedError
+			if !errors.Is(err, producer.ErrLost) || !errors.As(err, &refused) || refused.Topic != test.topic ||
+				refused.Found != test.bad {
+				t.Fatalf("commit: %v, expected ErrLost because of %s", err, test.topic)
+			}
+			session.Close()
+			s.wantIDs(1, 2)
+			if _, err := producer.Take(s.ctx(), c, s.orders()); !errors.As(err, &refused) {
+				t.Errorf("taking over: %v, expected a RefusedError", err)
+			}
+			s.alter(test.topic, test.key, test.good)
+			session = s.take(c)
+			s.commit(session, next(session, s.order(3, "2026-11-20T09:00:00Z", "Shipped")))
+			s.wantIDs(1, 2, 3)
+		})
+	}
+}
+
+// alter changes a setting of a topic.
+func (s *stage) alter(topic, key, value string) {
+	s.t.Helper()
+	changed, err := s.admin.AlterTopicConfigs(s.ctx(),
+		[]kadm.AlterConfig{{Op: kadm.SetConfig, Name: key, Value: &value}}, topic)
+	if err == nil {
+		_, err = changed.On(topic, func(r *kadm.AlterConfigsResponse) error { return r.Err })
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Brokers have an upper bound for the time that a transaction may take.
+func TestATransactionTimeoutThatTheBrokersRefuseIsSaid(t *testing.T) {
+	s := plainStage(t)
+	c := s.cluster("a", func(c *producer.Config) { c.TransactionTimeout = time.Hour })
+	_, err := producer.Take(s.ctx(), c, s.orders())
+	var refused *producer.RefusedError
+	if !errors.As(err, &refused) {
+		t.Fatalf("taking over: %v, expected a RefusedError", err)
+	}
+	wantText(t, err, "1h0m0s", "transaction.max.timeout.ms", "kafka.transaction_timeout")
 }
 
 // Under another schema id the same row has another key, and compaction keeps both. What is no key of ours is

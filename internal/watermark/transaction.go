@@ -58,6 +58,8 @@ type Published struct {
 	Tombstone bool
 	// Old: it stands before the end offsets of the replay in hand, so it does not suppress an equal row.
 	Old bool
+	// Beyond: it stands behind Watermark.Ends, so the watermark that spoke of it was lost.
+	Beyond bool
 	// Stray: it lies in Partition, where its key does not belong, and says nothing of the row. Only comparisons
 	// get such records.
 	Stray     bool

@@ -1,0 +1,106 @@
+package producer
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/storestream/storestream/internal/watermark"
+)
+
+// A log only grows: neither compaction nor the deletion of its oldest records takes anything from its end. So
+// a log that ends before an offset that it had reached lost records (an unclean leader election, a disk that
+// was put back), or it is another one under the same name. Brokers before 2.8, and some others, give topics
+// no ids: there this is the only way to tell.
+
+// shortened says where a log that had reached the offsets in noted (by partition) ends before them now; "" if
+// it does nowhere. Fewer partitions than noted are no log at all.
+func shortened(noted, now []int64) string {
+	for p, end := range noted {
+		switch {
+		case p >= len(now):
+			return fmt.Sprintf("it had %d partitions and has %d now", len(noted), len(now))
+		case now[p] < end:
+			return fmt.Sprintf("partition %d had reached offset %d and ends at %d now", p, end, now[p])
+		}
+	}
+	return ""
+}
+
+// otherLog says why the data topic that is there now, whose partitions end at ends, does not hold all that
+// mark tells of; "" where it may. An id that is unknown says nothing: it is not equal to another unknown one,
+// and not different from a known one. So a cluster that gains ids republishes nothing.
+func otherLog(mark *watermark.Watermark, topic topicInfo, ends []int64) string {
+	if topic.otherID(mark.TopicID) {
+		return "it was created anew: it has another id"
+	}
+	lost := shortened(mark.Ends, ends)
+	if mark.Ends == nil {
+		lost = fewerThanPublished(mark, ends)
+	}
+	switch {
+	case lost == "":
+		return ""
+	case mark.TopicID != "" && mark.TopicID == topic.idText():
+		return "it lost records: " + lost
+	}
+	return "it was created anew or lost records: " + lost
+}
+
+// fewerThanPublished is shortened for a watermark of before 2026-11-22, which notes no ends: each row that was
+// published is a record.
+func fewerThanPublished(mark *watermark.Watermark, ends []int64) string {
+	records := int64(0)
+	for _, end := range ends {
+		records += end
+	}
+	switch {
+	case int(mark.Partitions) > len(ends):
+		return fmt.Sprintf("it had %d partitions and has %d now", mark.Partitions, len(ends))
+	case records < mark.Rows:
+		return fmt.Sprintf("%d rows were published to it, and it never had more than %d records", mark.Rows, records)
+	}
+	return ""
+}
+
+// afresh is the watermark by which a topic is filled from the start. What was published is not in it, or not
+// all of it. But what was asked for and done stays done, and what is known of the source stays known. Written
+// stays, for it orders watermarks.
+func afresh(mark *watermark.Watermark) watermark.Watermark {
+	fresh := watermark.New(mark.Resource)
+	fresh.Request, fresh.RequestUID = mark.Request, mark.RequestUID
+	fresh.Fields, fresh.Written = mark.Fields, mark.Written
+	return fresh
+}
+
+// endsAfter is where the topic's log ends at least when the records of b are committed to it, after it had
+// reached before: behind each partition's records, and the marker that ends the transaction.
+func (b *batch) endsAfter(before []int64, topic string) []int64 {
+	ends, wrote := slices.Clone(before), make([]int64, len(before))
+	placed := partitioner().ForTopic(topic)
+	for i := range b.records {
+		if r := &b.records[i]; r.Topic == topic {
+			wrote[placed.Partition(r, len(ends))]++
+		}
+	}
+	for p, n := range wrote {
+		if n > 0 {
+			ends[p] += n + 1
+		}
+	}
+	return ends
+}
+
+// acknowledged is where the topic's log ends at least when the records of b, which brokers have acknowledged,
+// are committed. behind: some got offsets that the log had passed before.
+func (b *batch) acknowledged(before []int64, topic string) (ends []int64, behind bool) {
+	ends = slices.Clone(before)
+	for i := range b.records {
+		r := &b.records[i]
+		if r.Topic != topic || r.Offset < 0 || int(r.Partition) >= len(ends) {
+			continue // a broker that knew it as a duplicate need not say where it stands
+		}
+		behind = behind || r.Offset < before[r.Partition]
+		ends[r.Partition] = max(ends[r.Partition], r.Offset+2)
+	}
+	return ends, behind
+}

@@ -1,0 +1,365 @@
+package producer_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
+
+	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+// remake deletes a topic and creates it again, as a person does by hand.
+func (s *stage) remake(c *producer.Cluster, topic string) {
+	s.t.Helper()
+	if _, err := s.admin.DeleteTopics(s.ctx(), topic); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := producer.EnsureTopics(s.ctx(), c, "orders"); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// wantAfresh wants a watermark by which everything is published from the start.
+func wantAfresh(t *testing.T, what string, got watermark.Watermark) {
+	t.Helper()
+	if got.Settled != schemas.MinInstant || got.Rows != 0 || got.Request != 5 || got.RequestUID != "five" {
+		t.Errorf("%s: watermark %+v: expected a first load that remembers request 5", what, got)
+	}
+}
+
+// at5 is next, with request 5 accepted.
+func at5(session *producer.Session, rows ...schemas.Record) watermark.Transaction {
+	tx := next(session, rows...)
+	tx.Watermark.Request, tx.Watermark.RequestUID = 5, "five"
+	return tx
+}
+
+// A data topic may be deleted while somebody owns it, while nobody does, and again; rows may come before
+// anybody notices, or none. Whatever happens, who takes it over next begins with the first row if rows of the
+// watermark are not in the topic, and with the next one otherwise. Brokers with topic ids and without.
+func TestWhateverHappensToTheDataTopicRowsThatItLacksArePublishedAgain(t *testing.T) {
+	pause := *producer.ShortLogPause
+	defer func() { *producer.ShortLogPause = pause }()
+	*producer.ShortLogPause = time.Millisecond
+	steps := []string{"a row", "an idle watermark", "a takeover", "made anew", "aborted rows"}
+	var sequences [][]string
+	for _, first := range steps {
+		for _, second := range steps {
+			for _, third := range steps {
+				sequences = append(sequences, []string{first, second, third})
+			}
+		}
+	}
+	for name, options := range map[string][]kfake.Opt{"with topic ids": nil, "without": {withoutIDs()}} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, options...)
+			for n, sequence := range sequences {
+				s.playOnTheDataTopic(fmt.Sprintf("%d-", n), sequence)
+			}
+		})
+	}
+}
+
+func (s *stage) playOnTheDataTopic(prefix string, sequence []string) {
+	s.t.Helper()
+	c := s.cluster("a", func(c *producer.Config) { c.TopicPrefix = prefix })
+	topic := prefix + "orders"
+	session, err := producer.Take(s.ctx(), c, s.orders())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	published := map[int64]bool{} // by id: the topic holds it
+	id := int64(0)
+	write := func() {
+		id++
+		row := s.order(id, "2026-11-20T09:00:00Z", "Shipped")
+		switch err := session.Commit(s.ctx(), next(session, row)); {
+		case err == nil:
+			published[id] = true
+		case !errors.Is(err, producer.ErrLost) && !errors.Is(err, producer.ErrAborted):
+			s.t.Fatalf("%v: %v", sequence, err)
+		}
+	}
+	take := func() {
+		session.Close()
+		if session, err = producer.Take(s.ctx(), c, s.orders()); err != nil {
+			s.t.Fatalf("%v: %v", sequence, err)
+		}
+		inTopic := s.ids(topic)
+		for id := range published {
+			if there := slices.Contains(inTopic, id); !there && session.Watermark().Settled != schemas.MinInstant {
+				s.t.Errorf("%v: the topic lacks order %d, and the next owner goes on behind it", sequence, id)
+			}
+		}
+		if session.Watermark().Settled == schemas.MinInstant {
+			clear(published) // what the source holds is published from the start
+		} else if len(published) > 0 && len(inTopic) < len(published) {
+			s.t.Errorf("%v: the topic holds %v, expected %v", sequence, inTopic, published)
+		}
+	}
+	write()
+	for _, step := range sequence {
+		switch step {
+		case "a row":
+			write()
+		case "an idle watermark":
+			_ = session.Commit(s.ctx(), next(session))
+		case "a takeover":
+			take()
+		case "made anew":
+			if _, err := s.admin.DeleteTopics(s.ctx(), topic); err != nil {
+				s.t.Fatal(err)
+			}
+			if err := producer.EnsureTopics(s.ctx(), c, "orders"); err != nil {
+				s.t.Fatal(err)
+			}
+		case "aborted rows":
+			s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: prefix + "watermarks",
+				Err: kerr.InvalidRecord})
+			_ = session.Commit(s.ctx(), next(session, s.order(99, "2026-11-20T09:00:00Z", "Shipped")))
+		}
+	}
+	take()
+	session.Close()
+}
+
+// The same in the words of the issue: on a broker without topic ids nothing but the end of its log tells a
+// new topic from the old one.
+func TestADataTopicThatWasMadeAnewIsAFirstLoadAlsoWithoutTopicIDs(t *testing.T) {
+	s := newStage(t, withoutIDs())
+	c := s.cluster("a", nil)
+	session := s.take(c)
+	s.commit(session, at5(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	session.Close()
+	session = s.take(c)
+	if got := session.Watermark(); got.Rows != 1 || got.TopicID != "" {
+		t.Errorf("watermark %+v: expected to go on", got)
+	}
+	session.Close()
+	s.remake(c, "store.orders")
+	again := s.take(c)
+	wantAfresh(t, "made anew while nobody owned it", again.Watermark())
+
+	s.commit(again, at5(again, s.order(1, "2026-11-20T09:00:00Z", "Shipped"),
+		s.order(2, "2026-11-20T09:00:00Z", "Shipped")))
+	s.remake(c, "store.orders")
+	// The rows get offsets that the log has passed before, and then make it longer than it was.
+	var rows []schemas.Record
+	for id := range int64(100) {
+		rows = append(rows, s.order(id, "2026-11-20T09:00:00Z", "Shipped"))
+	}
+	if err := again.Commit(s.ctx(), next(again, rows...)); !errors.Is(err, producer.ErrLost) {
+		t.Errorf("a commit to the new topic in the old session: %v, expected ErrLost", err)
+	}
+	again.Close()
+	s.wantIDs()
+	wantAfresh(t, "made anew under an owner", s.take(c).Watermark())
+}
+
+// An owner with nothing to write notices within a minute.
+func TestAnIdleOwnerNoticesThatTheDataTopicWasMadeAnew(t *testing.T) {
+	s := newStage(t, withoutIDs())
+	now := time.Now()
+	c := s.cluster("a", func(c *producer.Config) { c.Now = func() time.Time { return now } })
+	session := s.take(c)
+	s.commit(session, at5(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	s.remake(c, "store.orders")
+	now = now.Add(time.Minute)
+	if err := session.Commit(s.ctx(), next(session)); !errors.Is(err, producer.ErrLost) {
+		t.Errorf("an idle commit a minute later: %v, expected ErrLost", err)
+	}
+	session.Close()
+	wantAfresh(t, "the successor", s.take(c).Watermark())
+}
+
+// An unclean leader election, or a disk that was put back: the topic is the same one, and lacks what was
+// published last.
+func TestALogThatLostItsEndIsFilledFromTheStart(t *testing.T) {
+	s := newStage(t)
+	session := s.take(s.cluster("a", nil))
+	s.commit(session, at5(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	s.commit(session, at5(session, s.order(1, "2026-11-20T10:00:00Z", "Shipped")))
+	session.Close()
+	p := producer.PartitionOf(string(s.committed("store.orders")[0].Key), 3)
+	lost := int64(0) // records
+	s.broker.ControlKey(int16(kmsg.ListOffsets), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		s.broker.KeepControl()
+		return listOffsets(kreq.(*kmsg.ListOffsetsRequest), "store.orders", p, 4-lost)
+	})
+	if got := s.take(s.cluster("b", nil)).Watermark(); got.Rows != 2 {
+		t.Errorf("watermark %+v: expected to go on in a log that is whole", got)
+	}
+	lost = 1 // the marker that ended the last transaction
+	wantAfresh(t, "without its last record", s.take(s.cluster("c", nil)).Watermark())
+}
+
+// A log may seem shorter than it is, when a broker has just become the leader of a partition.
+func TestALogThatSeemsShorterForAMomentIsLookedAtAgain(t *testing.T) {
+	s := newStage(t)
+	session := s.take(s.cluster("a", nil))
+	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	session.Close()
+	c := s.cluster("b", nil)
+	short := 0
+	s.broker.ControlKey(int16(kmsg.ListOffsets), func(kreq kmsg.Request) (kmsg.Response, error, bool) {
+		s.broker.KeepControl()
+		req := kreq.(*kmsg.ListOffsetsRequest)
+		if req.IsolationLevel != 0 || req.Topics[0].Partitions[0].Timestamp != -1 || short >= 2 {
+			return nil, nil, false
+		}
+		answer, err, handled := listOffsets(req, "store.orders", 0, 0)
+		if handled {
+			short++
+		}
+		return answer, err, handled
+	})
+	if got := s.take(c).Watermark(); got.Rows != 1 || short != 2 {
+		t.Errorf("watermark %+v after %d answers that were short: expected to go on", got, short)
+	}
+}
+
+// Brokers are upgraded, and from then on topics have ids. Nothing is published again; and the ids count from
+// then on.
+func TestAClusterThatGainsTopicIDsRepublishesNothing(t *testing.T) {
+	data := kfake.DataDir(t.TempDir())
+	start := func(versions *kversion.Versions) (*stage, *servers.Broker) {
+		broker, err := servers.StartBroker(servers.BrokerConfig{Options: []kfake.Opt{data,
+			kfake.MaxVersions(versions)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = broker.Stop() })
+		return setUp(t, broker, broker.Brokers()), broker
+	}
+	s, broker := start(kversion.V2_7_0())
+	registry := s.registry
+	session := s.take(s.cluster("a", nil))
+	s.commit(session, at5(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	if id := session.Watermark().TopicID; id != "" {
+		t.Errorf("a topic without an id has the id %s", id)
+	}
+	session.Close()
+	_ = broker.Stop()
+	s, _ = start(kversion.Stable())
+	s.registry = registry
+	c := s.cluster("b", nil)
+	session = s.take(c)
+	if got := session.Watermark(); got.Rows != 1 {
+		t.Errorf("watermark %+v: expected to go on", got)
+	}
+	s.commit(session, at5(session))
+	if session.Watermark().TopicID == "" {
+		t.Error("the watermark does not note the id")
+	}
+	session.Close()
+	s.remake(c, "store.orders")
+	wantAfresh(t, "made anew, with ids", s.take(c).Watermark())
+}
+
+// A watermark of before 2026-11-22 notes no ends. What it says of the rows must fit into the log.
+func TestAWatermarkWithoutEndsIsHeldAgainstTheRowsThatWerePublished(t *testing.T) {
+	for name, c := range map[string]struct {
+		rows   int64
+		afresh bool
+	}{
+		"as many rows as there are records": {2, false},
+		"more rows than records":            {5, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, withoutIDs())
+			session := s.take(s.cluster("a", nil))
+			s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"),
+				s.order(2, "2026-11-20T09:00:00Z", "Shipped")))
+			session.Close()
+			older := session.Watermark()
+			older.Rows, older.Ends, older.Request, older.RequestUID = c.rows, nil, 5, "five"
+			older.Written = older.Written.Add(time.Second)
+			s.putWatermark(older)
+			got := s.take(s.cluster("b", nil)).Watermark()
+			if c.afresh {
+				wantAfresh(t, name, got)
+			} else if got.Rows != c.rows {
+				t.Errorf("watermark %+v: expected to go on", got)
+			}
+		})
+	}
+}
+
+// putWatermark writes a watermark as another program might.
+func (s *stage) putWatermark(mark watermark.Watermark) {
+	s.t.Helper()
+	value, err := watermark.Encode(mark)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.produce(&kgo.Record{Topic: "store.watermarks", Key: []byte(mark.Resource), Value: value,
+		Timestamp: mark.Written.Time()})
+}
+
+// The watermark topic lost its end: the one that is found is older than what was published last. That is not
+// published again.
+func TestWhatAWatermarkThatWasLostToldOfIsReadBack(t *testing.T) {
+	s := plainStage(t)
+	c := s.cluster("a", nil)
+	session := s.take(c)
+	tx := next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"))
+	tx.Watermark.DedupFrom = schemas.MaxInstant // nothing has to be remembered
+	s.commit(session, tx)
+	older := session.Watermark()
+	s.commit(session, next(session, s.order(2, "2026-11-20T10:00:00Z", "Shipped"),
+		s.order(3, "2026-11-20T10:00:00Z", "Shipped")))
+	session.Close()
+	s.remake(c, "store.watermarks")
+	s.putWatermark(older)
+	again := s.take(c)
+	seen := s.rebuilt(again)
+	if again.Watermark().Rows != 1 || len(seen) != 2 || !seen[2].Beyond || !seen[3].Beyond {
+		t.Errorf("rebuilt %+v after watermark %+v: expected orders 2 and 3", seen, again.Watermark())
+	}
+	s.commit(again, next(again, s.order(4, "2026-11-20T11:00:00Z", "Shipped")))
+	again.Close()
+	for id, p := range s.rebuilt(s.take(c)) {
+		if p.Beyond {
+			t.Errorf("order %d stands behind the ends of a watermark that was not lost", id)
+		}
+	}
+}
+
+// Otherwise an owner would believe for ever that the letters are there that it wrote.
+func TestATopicOfDeadLettersThatWasMadeAnewIsNoticed(t *testing.T) {
+	for name, options := range map[string][]kfake.Opt{"with topic ids": nil, "without": {withoutIDs()}} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, options...)
+			now := time.Now()
+			c := s.cluster("a", func(c *producer.Config) { c.Now = func() time.Time { return now } })
+			session := s.take(c)
+			tx := next(session)
+			tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/1", Row: []byte("{}"), Source: "rest", Err: "missing"}}
+			s.commit(session, tx)
+			now = now.Add(time.Minute)
+			s.commit(session, next(session)) // nothing has changed
+			s.remake(c, "store.dead_letters")
+			now = now.Add(time.Minute)
+			err := session.Commit(s.ctx(), next(session))
+			if !errors.Is(err, producer.ErrLost) || !strings.Contains(err.Error(), "store.dead_letters") {
+				t.Errorf("a commit a minute later: %v, expected ErrLost", err)
+			}
+			session.Close()
+			if letters := s.take(c).DeadLetters(); len(letters) != 0 {
+				t.Errorf("the successor believes in %v", letters)
+			}
+		})
+	}
+}
