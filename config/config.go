@@ -68,8 +68,12 @@ type Kafka struct {
 	Partitions        int32    `koanf:"partitions" default:"6"`
 	ReplicationFactor int16    `koanf:"replication_factor" default:"-1"` // -1: the broker's default
 	Group             string   `koanf:"group" default:"storestream"`
-	TLS               TLS      `koanf:"tls"`
-	SASL              SASL     `koanf:"sasl"`
+	// TransactionTimeout is how long the brokers let a transaction stay open, SessionTimeout how long the group
+	// waits for an instance that gives no sign of life.
+	TransactionTimeout time.Duration `koanf:"transaction_timeout" default:"1m"`
+	SessionTimeout     time.Duration `koanf:"session_timeout" default:"6s"`
+	TLS                TLS           `koanf:"tls"`
+	SASL               SASL          `koanf:"sasl"`
 }
 
 // TLS of the connections to the brokers. The files are tried when the configuration is loaded.

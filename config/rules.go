@@ -27,6 +27,10 @@ const (
 	maxSweepMemory = 1024 * GiB
 	minPollMemory  = MiB
 	maxPollMemory  = 1024 * GiB
+	minTransaction = 10 * time.Second
+	maxTransaction = 15 * time.Minute
+	minSession     = time.Second
+	maxSession     = 5 * time.Minute
 	maxTopicPrefix = 200 // a topic's name has at most 249 characters
 )
 
@@ -90,6 +94,12 @@ func checkKafka(k Kafka, m *mistakes) {
 	m.require("kafka.replication_factor", k.ReplicationFactor == -1 || k.ReplicationFactor >= 1,
 		"expected 1 or more, or -1 for the broker's default")
 	m.require("kafka.group", k.Group != "", "expected a name")
+	m.require("kafka.transaction_timeout",
+		k.TransactionTimeout >= minTransaction && k.TransactionTimeout <= maxTransaction,
+		"expected 10s to 15m, and no more than transaction.max.timeout.ms of the brokers' settings")
+	m.require("kafka.session_timeout", k.SessionTimeout >= minSession && k.SessionTimeout <= maxSession,
+		"expected 1s to 5m, within group.min.session.timeout.ms and group.max.session.timeout.ms of the brokers' "+
+			"settings")
 	checkTLS(k.TLS, m)
 	m.oneOf("kafka.sasl.mechanism", k.SASL.Mechanism, "", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 	if k.SASL.Mechanism == "" {

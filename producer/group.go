@@ -26,10 +26,8 @@ var (
 )
 
 const (
-	// sessionTimeout is how long the group waits for a sign of life before it hands an instance's resources on.
-	// A takeover after kill -9 took 5.5 s with it.
-	sessionTimeout    = 6 * time.Second
-	heartbeatInterval = 1500 * time.Millisecond
+	// beats is how many heartbeats there are in a session timeout.
+	beats = 4
 	// revokeTimeout is how long we keep the group waiting for owners that are to stop. Then it goes on without
 	// them: their successors fence them.
 	revokeTimeout = 5 * time.Second
@@ -130,9 +128,9 @@ func (g *Group) join() (*kgo.Client, error) {
 		// The group is for assignment alone. A static member would wait for its own ghost under a new id, and fence
 		// its twin under an equal one.
 		kgo.DisableAutoCommit(),
-		kgo.SessionTimeout(sessionTimeout), kgo.HeartbeatInterval(heartbeatInterval),
+		kgo.SessionTimeout(g.c.cfg.SessionTimeout), kgo.HeartbeatInterval(g.c.cfg.SessionTimeout/beats),
 		kgo.RebalanceTimeout(rebalanceTimeout), kgo.MetadataMaxAge(lookInterval),
-		kgo.WithHooks(groupErrors{g.c.log, g.c.cfg.Group}),
+		kgo.WithHooks(groupErrors{g}),
 		kgo.OnPartitionsAssigned(func(ctx context.Context, _ *kgo.Client, p byTopic) { g.assign(ctx, p) }),
 		kgo.OnPartitionsRevoked(func(_ context.Context, _ *kgo.Client, p byTopic) { g.remove(p, ErrRevoked) }),
 		kgo.OnPartitionsLost(func(_ context.Context, _ *kgo.Client, p byTopic) { g.remove(p, ErrLostOwnership) }),
@@ -312,12 +310,15 @@ func (g *Group) await(owners []*owner) {
 	}
 }
 
-// groupErrors logs what ends a session of the group; the client joins again by itself.
-type groupErrors struct {
-	log   *zap.Logger
-	group string
-}
+// groupErrors tells what ends a session of the group; the client joins again by itself.
+type groupErrors struct{ g *Group }
 
-func (g groupErrors) OnGroupManageError(err error) {
-	g.log.Warn("out of the group, joining again", zap.String("group", g.group), zap.Error(err))
+func (e groupErrors) OnGroupManageError(err error) {
+	g := e.g
+	if errors.Is(err, kerr.InvalidSessionTimeout) {
+		err = fmt.Errorf("the brokers refuse kafka.session_timeout, %s: expected group.min.session.timeout.ms to "+
+			"group.max.session.timeout.ms of their settings: %w", g.c.cfg.SessionTimeout, err)
+		g.waiting.Store("kafka: " + err.Error())
+	}
+	g.c.log.Warn("out of the group, joining again", zap.String("group", g.c.cfg.Group), zap.Error(err))
 }

@@ -392,3 +392,16 @@ func TestABrokerThatIsStartingIsWaitedFor(t *testing.T) {
 		t.Errorf("%d topics were asked for, expected two refusals and then more", refusals.Load())
 	}
 }
+
+// Brokers have bounds for the time after which a member without a sign of life is out.
+func TestASessionTimeoutThatTheBrokersRefuseIsSaid(t *testing.T) {
+	s, l := plainStage(t), newLedger(t)
+	m, _ := l.run(s.cluster("a", func(c *producer.Config) { c.SessionTimeout = 2 * time.Second }), "a")
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for ctx := s.ctx(); !strings.Contains(m.Waiting(), "kafka.session_timeout, 2s"); <-tick.C {
+		if ctx.Err() != nil {
+			t.Fatalf("it waits for %q", m.Waiting())
+		}
+	}
+}

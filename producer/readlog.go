@@ -53,6 +53,9 @@ func readLog(ctx context.Context, c *Cluster, topic string, spans []span,
 		}
 		group.Go(func() error {
 			r := logReader{meta: c.meta, cl: c.cl, topic: topic, span: s, at: s.from, fetchWait: fetchWait}
+			if s.to != forEver {
+				r.patience = c.cfg.TransactionTimeout + noProgress
+			}
 			err := r.run(ctx, func(records []*kgo.Record) error {
 				turn <- struct{}{}
 				defer func() { <-turn }()
@@ -84,16 +87,17 @@ type logReader struct {
 	// other, so whoever lets it wait long brings a client of its own: the two seconds of Requests would stand
 	// before each fetch of a takeover.
 	fetchWait time.Duration
+	patience  time.Duration // without progress, before it gives up; 0: for ever
 }
 
 // errSpoilt is what waiting does not mend: a log that lost its end, or records that cannot be read.
 var errSpoilt = errors.New("unreadable")
 
 const (
-	// noProgress is how long a reader waits for a span's end before it gives up, so that its caller notes the
-	// end anew: a log that lost its tail (an unclean leader election) never reaches the old one. It is longer
-	// than the broker lets any of our transactions be open.
-	noProgress = 3 * time.Minute
+	// noProgress is how long a reader waits for a span's end, beyond the time for which the broker lets our
+	// transactions be open, before it gives up, so that its caller notes the end anew: a log that lost its tail
+	// (an unclean leader election) never reaches the old one.
+	noProgress = 2 * time.Minute
 	// fetchBytes is of one answer. Compressed orders of 4 MiB unpack to 100,000 records, and with eight
 	// partitions at a time to 200 MiB. With this much, reading 725,000 rows holds 5 MiB beside what is kept of
 	// them (with a mebibyte, 30), in the same time. A larger batch comes whole.
@@ -132,10 +136,10 @@ func (r *logReader) run(ctx context.Context, records func([]*kgo.Record) error) 
 		}
 		if r.at > before {
 			progress = time.Now()
-		} else if r.span.to != forEver && time.Since(progress) > noProgress {
+		} else if r.patience > 0 && time.Since(progress) > r.patience {
 			return fmt.Errorf("reading topic %s, partition %d: stood at offset %d of %d for %s (a transaction that "+
 				"does not end, which kafka-transactions.sh find-hanging names, or a log that lost its end): %w",
-				r.topic, r.span.partition, r.at, r.span.to, noProgress, errors.Join(err, context.DeadlineExceeded))
+				r.topic, r.span.partition, r.at, r.span.to, r.patience, errors.Join(err, context.DeadlineExceeded))
 		}
 	}
 	return nil

@@ -37,6 +37,7 @@ func Kafka(cfg *config.Config, instance string, log *zap.Logger, counts *metrics
 		ReplicationFactor: k.ReplicationFactor, Group: k.Group, Instance: instance, TLS: producer.TLS(k.TLS),
 		SASL: producer.SASL{Mechanism: k.SASL.Mechanism, Username: k.SASL.Username,
 			Password: string(k.SASL.Password)},
+		TransactionTimeout: k.TransactionTimeout, SessionTimeout: k.SessionTimeout,
 		Registry: subjects, AutoRegister: cfg.Registry.AutoRegister, Log: log, Metrics: counts,
 	})
 }
