@@ -77,7 +77,7 @@ func version(updatedAt schemas.Instant, hash uint64, marked bool) rowset.Version
 func (d *dedup) restore(r watermark.Published, mark *watermark.Watermark) {
 	from := max(mark.Settled, mark.DedupFrom)
 	if r.Beyond {
-		from = mark.Settled // a watermark that was lost told of it, so this one does not know whether it is met again
+		from = mark.Settled // only the watermark that was lost knew whether it is met again
 	}
 	if r.Tombstone || r.UpdatedAt.Millis() < from.Millis() {
 		// No read meets such a row, but its record replaces what an earlier one said of it.

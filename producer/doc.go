@@ -39,9 +39,9 @@
 //     new epoch.
 //  4. End hanging transactions: records of this id that no coordinator knows of (takeover.hanging).
 //  5. Only now note where the watermark topic ends, and read up to there. Noted earlier, the predecessor
-//     could still commit behind the note. Where the data topic is another one than the watermark speaks of, or
-//     its log lost its end, everything is published from the start (logend.go). Read the dead letters and the
-//     requests (Requests.CatchUp).
+//     could still commit behind the note. Where the data topic is another one than the watermark speaks of,
+//     or its log lost its end, everything is published from the start (logend.go). Read the dead letters and
+//     the requests (Requests.CatchUp).
 //  6. Rebuild what was published from the data topic (Session.Rebuild).
 //  7. Only now read the source.
 //

@@ -46,8 +46,8 @@ func otherLog(mark *watermark.Watermark, topic topicInfo, ends []int64) string {
 	return "it was created anew or lost records: " + lost
 }
 
-// fewerThanPublished is shortened for a watermark of before 2026-11-22, which notes no ends: each row that was
-// published is a record.
+// fewerThanPublished is shortened for a watermark of before 2026-11-22, which notes no ends: each row that
+// was published is a record.
 func fewerThanPublished(mark *watermark.Watermark, ends []int64) string {
 	records := int64(0)
 	for _, end := range ends {
@@ -57,7 +57,8 @@ func fewerThanPublished(mark *watermark.Watermark, ends []int64) string {
 	case int(mark.Partitions) > len(ends):
 		return fmt.Sprintf("it had %d partitions and has %d now", mark.Partitions, len(ends))
 	case records < mark.Rows:
-		return fmt.Sprintf("%d rows were published to it, and it never had more than %d records", mark.Rows, records)
+		return fmt.Sprintf("%d rows were published to it, and it never had more than %d records",
+			mark.Rows, records)
 	}
 	return ""
 }

@@ -346,7 +346,7 @@ func TestATopicOfDeadLettersThatWasMadeAnewIsNoticed(t *testing.T) {
 			c := s.cluster("a", func(c *producer.Config) { c.Now = func() time.Time { return now } })
 			session := s.take(c)
 			tx := next(session)
-			tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/1", Row: []byte("{}"), Source: "rest", Err: "missing"}}
+			tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/1", Row: []byte("{}"), Err: "missing"}}
 			s.commit(session, tx)
 			now = now.Add(time.Minute)
 			s.commit(session, next(session)) // nothing has changed

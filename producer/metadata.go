@@ -50,8 +50,8 @@ func (t topicInfo) idText() string {
 }
 
 // isAnother says that t is not the topic with this id, although one has its name. An id that is unknown says
-// nothing: brokers before 2.8 have none, and while a cluster gains them one broker tells them and another does
-// not.
+// nothing: brokers before 2.8 have none, and while a cluster gains them one broker tells them and another
+// does not.
 func (t topicInfo) isAnother(id [16]byte) bool {
 	return t.id != [16]byte{} && id != [16]byte{} && t.id != id
 }

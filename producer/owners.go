@@ -73,12 +73,12 @@ func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 	return owners, nil
 }
 
-// coordinatorPatience is how long a new cluster may take to make the topics by which brokers coordinate groups
-// and transactions. It makes each when it is first asked for.
+// coordinatorPatience is how long a new cluster may take to make the topics by which brokers coordinate
+// groups and transactions. It makes each when it is first asked for.
 const coordinatorPatience = 10 * time.Second
 
-// awaitCoordinator calls ask again for as long as the cluster answers that nobody coordinates yet what it asks
-// for, up to coordinatorPatience. It says whether it had to.
+// awaitCoordinator calls ask again for as long as the cluster answers that nobody coordinates yet what it
+// asks for, up to coordinatorPatience. It says whether it had to.
 func awaitCoordinator(ctx context.Context, ask func() error) (waited bool, err error) {
 	patient, cancel := context.WithTimeout(ctx, coordinatorPatience)
 	defer cancel()

@@ -113,9 +113,10 @@ func TestRequestsOfATopicThatWasMadeAnewAreNotTakenForDone(t *testing.T) {
 		if err := fresh.CatchUp(s.ctx()); err != nil {
 			t.Fatal(err)
 		}
-		for name, instance := range map[string]*producer.Requests{"a new instance": fresh, "one that was there": old} {
+		for name, instance := range map[string]*producer.Requests{"a new instance": fresh, "an old one": old} {
 			for id := range int64(9) { // those of other resources, and behind the end
-				s.awaitRequests(instance, func() bool { return len(instance.After("orders", id, "of the old topic")) == 4 },
+				all := func() bool { return len(instance.After("orders", id, "of the old topic")) == 4 }
+				s.awaitRequests(instance, all,
 					fmt.Sprintf("%s, %s: 4 requests after %d of the old topic", broker.name, name, id))
 			}
 			if got := instance.After("orders", 3, asked[3].UID); len(got) != 1 || got[0].ID != 5 {

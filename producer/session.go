@@ -126,16 +126,16 @@ func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) er
 		return fold(p)
 	})
 	if beyond > 0 {
-		s.log.Warn("the data topic holds records that the last watermark does not tell of: the watermark topic lost "+
-			"its end, or somebody else wrote to the data topic; what stands there is not published again",
+		s.log.Warn("the data topic holds records that the last watermark does not tell of: the watermark topic "+
+			"lost its end, or somebody else wrote to the data topic; what stands there is not published again",
 			zap.String("topic", topic.name), zap.Int("records", beyond), zap.Stringer("settled", s.mark.Settled))
 	}
 	return err
 }
 
 // Commit writes tx as one transaction: a read_committed consumer sees all of it or nothing. It fills in the
-// watermark's Version, Resource, Instance, Group, TopicID, Partitions, Ends and Written, and stamps the schema
-// ids into the rows' values, which the caller leaves alone until it returns.
+// watermark's Version, Resource, Instance, Group, TopicID, Partitions, Ends and Written, and stamps the
+// schema ids into the rows' values, which the caller leaves alone until it returns.
 //
 // nil: committed, and Watermark and DeadLetters say so. ErrAborted: nothing is visible nor will be, and the
 // session may be used again. ErrLost: close it and take over anew. Watermark and DeadLetters change on a
@@ -194,10 +194,10 @@ func (s *Session) sameTopic(ctx context.Context) error {
 // lookAgainAfter says how often a session looks whether somebody changed a topic that it writes.
 const lookAgainAfter = time.Minute
 
-// lookAgain finds out, now and then, what nothing else shows to a session that is at work: settings by which a
-// topic would lose data from now on, and a log that lost its end or is another one. It then ends the session,
-// before anything more is written: the takeover that follows says what is wrong, or begins with what is there.
-// What cannot be found out now is looked at the next time.
+// lookAgain finds out, now and then, what nothing else shows to a session that is at work: settings by which
+// a topic would lose data from now on, and a log that lost its end or is another one. It then ends the
+// session, before anything more is written: the takeover that follows says what is wrong, or begins with what
+// is there. What cannot be found out now is looked at the next time.
 func (s *Session) lookAgain(ctx context.Context) error {
 	now := s.c.cfg.Now()
 	if since := now.Sub(s.looked); since >= 0 && since < lookAgainAfter {
@@ -273,16 +273,16 @@ func (s *Session) transact(ctx context.Context, b *batch, tx watermark.Transacti
 	return mark, s.finish()
 }
 
-var errBehind = errors.New("the data topic was created anew or lost records: rows got offsets that its log had " +
-	"passed before")
+var errBehind = errors.New("the data topic was created anew or lost records: rows got offsets that its log " +
+	"had passed before")
 
 // beginAfresh ends a session whose rows got offsets that the log had passed before: it lost its end, or the
 // topic was created anew. The rows were aborted. It writes a watermark by which the successor fills the topic
 // from the start: those rows have made the log longer, so it could no longer tell.
 func (s *Session) beginAfresh() error {
 	step := "writing to topic " + s.target.topic.name
-	s.log.Warn("the data topic was created anew, or lost records, under this owner: publishing everything from the "+
-		"start",
+	s.log.Warn("the data topic was created anew, or lost records, under this owner: publishing everything "+
+		"from the start",
 		zap.String("topic", s.target.topic.name))
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
@@ -370,8 +370,8 @@ func (s *Session) finish() error {
 	return nil
 }
 
-// giveUp aborts b after err. The transaction is known to be aborted when the broker says so to a producer that
-// it still knows. Only then does the client let go of b's records.
+// giveUp aborts b after err. The transaction is known to be aborted when the broker says so to a producer
+// that it still knows. Only then does the client let go of b's records.
 func (s *Session) giveUp(b *batch, err error) error {
 	if deposed(err) {
 		return s.lose("writing", err)

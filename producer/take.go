@@ -176,7 +176,8 @@ func (t *takeover) claim(ctx context.Context) (cl *kgo.Client, producerID int64,
 		return nil, 0, &RefusedError{Topic: t.target.topic.name, Setting: "the timeout of its transactions",
 			Found:    t.c.cfg.TransactionTimeout.String(),
 			Expected: "no more than transaction.max.timeout.ms of the brokers' settings, which refuse it",
-			Do:       "lower kafka.transaction_timeout and restart, or raise transaction.max.timeout.ms on every broker"}
+			Do: "lower kafka.transaction_timeout and restart, or raise transaction.max.timeout.ms on every " +
+				"broker"}
 	}
 	if err != nil {
 		cl.Close()
@@ -341,8 +342,8 @@ func (t *takeover) resumePoint(ctx context.Context, found *watermark.Watermark) 
 		return mark, nil, err
 	}
 	if why != "" {
-		t.log.Warn("the data topic was created anew, or lost records, since the last watermark: publishing everything "+
-			"from the start", zap.String("why", why), zap.String("topic", topic.name),
+		t.log.Warn("the data topic was created anew, or lost records, since the last watermark: publishing "+
+			"everything from the start", zap.String("why", why), zap.String("topic", topic.name),
 			zap.String("topic_id", topic.idText()), zap.String("watermark_topic_id", found.TopicID))
 		return afresh(found), ends, nil
 	}

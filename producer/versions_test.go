@@ -11,9 +11,9 @@ import (
 	"github.com/storestream/storestream/producer"
 )
 
-// Brokers of before 2.8 have no topic ids and do not say which transactions are open; before 4.0 the client adds
-// the partitions to a transaction itself. Taking over, fencing, committing, reading back, requests, the group
-// and what `check` asks work with all of them.
+// Brokers of before 2.8 have no topic ids and do not say which transactions are open; before 4.0 the client
+// adds the partitions to a transaction itself. Taking over, fencing, committing, reading back, requests, the
+// group and what `check` asks work with all of them.
 func TestBrokersOfEveryAgeAreTakenOverWrittenAndReadBack(t *testing.T) {
 	for name, versions := range map[string]*kversion.Versions{"2.0": kversion.V2_0_0(), "2.4": kversion.V2_4_0(),
 		"2.7": kversion.V2_7_0(), "2.8": kversion.V2_8_0(), "3.6": kversion.V3_6_0(), "4.0": kversion.V4_0_0()} {
@@ -25,17 +25,18 @@ func TestBrokersOfEveryAgeAreTakenOverWrittenAndReadBack(t *testing.T) {
 			if err := member.Confirm(s.ctx()); err != nil {
 				t.Error(err)
 			}
-			if owners, err := producer.Owners(s.ctx(), b); err != nil || len(owners) != 1 || len(owners[0].Owned) != len(all) {
+			owners, err := producer.Owners(s.ctx(), b)
+			if err != nil || len(owners) != 1 || len(owners[0].Owned) != len(all) {
 				t.Errorf("owners %+v, %v", owners, err)
 			}
 			first := s.take(a)
 			tx := next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped"),
 				s.order(2, "2026-11-20T09:00:00Z", "Shipped"))
-			tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/3", Row: []byte("{}"), Source: "rest", Err: "missing"}}
+			tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/3", Row: []byte("{}"), Err: "missing"}}
 			s.commit(first, tx)
 
 			second := s.take(b)
-			err := first.Commit(s.ctx(), next(first, s.order(1, "2026-11-20T09:30:00Z", "Shipped")))
+			err = first.Commit(s.ctx(), next(first, s.order(1, "2026-11-20T09:30:00Z", "Shipped")))
 			if !errors.Is(err, producer.ErrLost) {
 				t.Errorf("the predecessor's commit: %v, expected ErrLost", err)
 			}

@@ -68,8 +68,8 @@ func TestSweepWaitsUntilItsOwnRequestIsCarriedOut(t *testing.T) {
 	}
 }
 
-// Offsets begin again in a topic that was made anew: a sweep that was done long ago has a higher id than a new
-// request. And a request may be deleted before an instance takes it.
+// Offsets begin again in a topic that was made anew: a sweep that was done long ago has a higher id than a
+// new request. And a request may be deleted before an instance takes it.
 func TestAWaitForASweepSurvivesATopicOfRequestsThatIsMadeAnew(t *testing.T) {
 	s := newScene(t)
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {

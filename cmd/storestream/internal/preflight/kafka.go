@@ -128,15 +128,15 @@ func (k *kafka) newPartitions(topic string) int {
 	return int(k.c.Settings.Kafka.Partitions)
 }
 
-// coordinators waits for a cluster that was never asked for a group or a transaction before. false: nothing can
-// be asked of either.
+// coordinators waits for a cluster that was never asked for a group or a transaction before. false: nothing
+// can be asked of either.
 func (k *kafka) coordinators(ctx context.Context) bool {
 	enabled := k.c.Settings.Enabled()
 	waited, err := k.inspect.AwaitCoordinators(ctx, enabled[0])
 	switch {
 	case errors.Is(err, kerr.CoordinatorNotAvailable), errors.Is(err, kerr.CoordinatorLoadInProgress):
-		k.found.add(Failure, "coordinators", "see in the brokers' log why __consumer_offsets or __transaction_state "+
-			"cannot be made: on a small cluster offsets.topic.replication.factor and "+
+		k.found.add(Failure, "coordinators", "see in the brokers' log why __consumer_offsets or "+
+			"__transaction_state cannot be made: on a small cluster offsets.topic.replication.factor and "+
 			"transaction.state.log.replication.factor must not be more than its brokers",
 			"no broker coordinates groups or transactions (%s), also after some seconds", err)
 		return false
