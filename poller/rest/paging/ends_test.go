@@ -14,6 +14,7 @@ type plain struct {
 	counts   bool // the total, else the page's
 	forEver  bool // more follows every page
 	again    bool // behind the last page it comes again
+	refuses  bool // behind pages there are no more, though it says so
 	requests int
 }
 
@@ -34,8 +35,11 @@ func (s *plain) ask(_ context.Context, created Span, page, size int) (Answer, er
 		}
 	}
 	size = min(size, 100)
+	if s.refuses && page >= s.pages {
+		return Answer{Beyond: true, Count: -1}, nil
+	}
 	a := Answer{More: len(match) > (page+1)*size, Count: len(match), Size: size}
-	if s.pages > 0 && page >= s.pages-1 {
+	if s.pages > 0 && page >= s.pages-1 && !s.refuses {
 		a.More = false
 	}
 	if last := max(0, len(match)-1) / size; s.again {
@@ -217,6 +221,49 @@ func TestARowWithoutADayOfCreationIsRead(t *testing.T) {
 			}}
 		if o, err := r.Read(t.Context(), set); err != nil || !o.Whole || len(met) != 951 || !r.undated {
 			t.Errorf("cuts known %v: %d rows, %+v, %v", cuts, len(met), o, err)
+		}
+	}
+}
+
+// It says that more follow, and refuses to show them: no pass can meet those rows, so chance says nothing.
+func TestASetWhoseLaterPagesAreRefusedIsNotWhole(t *testing.T) {
+	for _, counts := range []bool{true, false} {
+		s := &plain{rows: plainRows(2500, 1), pages: 10, refuses: true, counts: counts}
+		if _, o := s.read(t, Always); o.Whole || !strings.Contains(o.Why, "has none after 1000 rows") {
+			t.Errorf("counted %v: %+v after %d requests", counts, o, s.requests)
+		}
+	}
+}
+
+func TestWhereTheCountIsAnEstimateASetWithoutAnEndIsNotWhole(t *testing.T) {
+	for _, worth := range []Counts{EstimatedCounts, IgnoredCounts} {
+		s := &plain{rows: plainRows(950, 1), counts: true, forEver: true}
+		r := NewReader(func() int64 { return 0 }, func() {}, worth)
+		o, err := r.Read(t.Context(), Set{Ask: s.ask, Created: Always})
+		if err != nil || o.Whole || !o.Final || !strings.Contains(o.Why, "store.count") {
+			t.Errorf("counts %d: %+v, %v", worth, o, err)
+		}
+	}
+}
+
+// Such a poll counts for lag.
+func TestTheNewestRowsThatAnAnswerInDoubtShowsAreNotAll(t *testing.T) {
+	for _, order := range []Order{Ascending, Descending} {
+		for _, doubt := range []string{"", "from a cache"} {
+			ask := func(_ context.Context, _ Span, page, size int) (Answer, error) {
+				row := Row{ID: uint64(page + 1), Updated: int64(page)}
+				if order == Descending {
+					row.Updated = int64(-page)
+				}
+				return Answer{Rows: []Row{row}, More: page < 9, Count: 10, Size: 1, Doubt: doubt}, nil
+			}
+			r := NewReader(func() int64 { return 100 }, func() {}, ExactCounts)
+			r.order = order
+			since := map[Order]int64{Ascending: 8, Descending: -1}[order]
+			_, ok, err := r.Newest(t.Context(), Set{Ask: ask, Created: Always, Motion: Growing}, since, 9, 5)
+			if err != nil || ok != (doubt == "") {
+				t.Errorf("order %d, %q: %v, %v", order, doubt, ok, err)
+			}
 		}
 	}
 }
