@@ -2,6 +2,7 @@ package paging
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -227,10 +228,13 @@ func TestARowWithoutADayOfCreationIsRead(t *testing.T) {
 
 // It says that more follow, and refuses to show them: no pass can meet those rows, so chance says nothing.
 func TestASetWhoseLaterPagesAreRefusedIsNotWhole(t *testing.T) {
-	for _, counts := range []bool{true, false} {
-		s := &plain{rows: plainRows(2500, 1), pages: 10, refuses: true, counts: counts}
-		if _, o := s.read(t, Always); o.Whole || !strings.Contains(o.Why, "has none after 1000 rows") {
-			t.Errorf("counted %v: %+v after %d requests", counts, o, s.requests)
+	for _, pages := range []int{1, 10} {
+		for _, counts := range []bool{true, false} {
+			s := &plain{rows: plainRows(2500, 1), pages: pages, refuses: true, counts: counts}
+			_, o := s.read(t, Always)
+			if o.Whole || !strings.Contains(o.Why, fmt.Sprintf("has none after %d rows", 100*pages)) {
+				t.Errorf("%d pages, counted %v: %+v after %d requests", pages, counts, o, s.requests)
+			}
 		}
 	}
 }

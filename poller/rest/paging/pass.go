@@ -119,6 +119,9 @@ func (p *pass) note(a Answer) {
 	p.answers++
 	if a.Count >= 0 {
 		p.countBefore, p.count, p.greatest = p.count, a.Count, max(p.greatest, a.Count)
+		if a.Count > p.n { // rows have come after all, or n was not true
+			p.n = -1
+		}
 	}
 	p.r.learn(p.size, a)
 	if a.More {
