@@ -88,8 +88,12 @@ func (hs *horizons) held(c *clock, xmin uint64) string {
 	if i == len(hs.noted) || !c.known || c.time.Sub(hs.noted[i].since) <= hs.overlap {
 		return ""
 	}
-	return fmt.Sprintf("a transaction (id %d) is open since about %s and may still bring rows from "+
-		"before: settled waits for its end", xmin, hs.noted[i].since)
+	when := "about"
+	if i == 0 { // it is older than all that this process knows
+		when = "before"
+	}
+	return fmt.Sprintf("a transaction (id %d) is open since %s %s and may still bring rows from "+
+		"before: settled waits for its end", xmin, when, hs.noted[i].since)
 }
 
 // after counts the horizons that count for a snapshot with this xmin. They are the first ones.

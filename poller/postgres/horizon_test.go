@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -35,5 +36,22 @@ func TestHorizonsAreBoundedAndThinningNeverSettlesFurther(t *testing.T) {
 	}
 	if got := hs.reach(49_999); got != exact[49_999] {
 		t.Errorf("the newest horizon was thinned away: reach %d", got)
+	}
+}
+
+// A process that was started beside a transaction knows only that it is older than itself.
+func TestATransactionIsSaidToBeOpenSinceNoLaterThanIsKnown(t *testing.T) {
+	hs := horizons{overlap: 10 * time.Microsecond}
+	hs.note(horizon{time: 100, next: 5})
+	hs.note(horizon{time: 200, next: 6})
+	now := &clock{known: true, time: 1000}
+	for xmin, want := range map[uint64]string{
+		4: "is open since before 1970-01-01T00:00:00.000100Z",
+		5: "is open since about 1970-01-01T00:00:00.000200Z",
+		6: "",
+	} {
+		if got := hs.held(now, xmin); !strings.Contains(got, want) || (want == "") != (got == "") {
+			t.Errorf("xmin %d: %q, expected %q", xmin, got, want)
+		}
 	}
 }
