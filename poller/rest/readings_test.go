@@ -64,7 +64,12 @@ func readings() []storefake.Readings {
 			ShortPages: float64(i%4/3) * .2, EmptyPages: float64(i%5/4) * .1,
 		})
 	}
-	return table
+	// How a listing ends. Where it never does, an exact count has to say so.
+	return append(table, storefake.Readings{HasMore: storefake.MoreAlways, MaxPage: 40},
+		storefake.Readings{MaxPages: 4, MaxPage: 40},
+		storefake.Readings{HasMore: storefake.MoreAlways, Order: storefake.ByShuffle},
+		storefake.Readings{MaxPages: 2, MaxPage: 40, Order: storefake.ByUpdatedDesc},
+		storefake.Readings{Count: storefake.CountEstimate, HasMore: storefake.MoreFull, MaxPage: 12})
 }
 
 // Every reading of the document, played by the stand-in: rows change between any two requests, requests fail
@@ -86,12 +91,16 @@ func TestEveryReadingOfTheDocumentConvergesToTheService(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer fake.Close()
-			converge(t, fake, res, n)
+			counts := paging.ExactCounts
+			if r.Count == storefake.CountEstimate {
+				counts = paging.EstimatedCounts
+			}
+			converge(t, fake, res, n, counts)
 		})
 	}
 }
 
-func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int) {
+func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int, counts paging.Counts) {
 	t.Helper()
 	cfg := client.Config{BaseURL: fake.BaseURL(), MaxRequestsPerSecond: 1e6, Now: fake.Clock().Now}
 	c, err := client.New(cfg)
@@ -101,7 +110,7 @@ func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int) 
 	defer c.Close()
 	f := &follower{settled: schemas.MinInstant, rows: map[int64]schemas.Record{}, src: NewSource(SourceConfig{
 		Resource: res, Client: c, Zone: new(Zone), Overlap: 5 * time.Minute, Start: schemas.MinInstant,
-		Metrics: metrics.New(prometheus.NewRegistry()).Resource(res.Name)})}
+		Counts: counts, Metrics: metrics.New(prometheus.NewRegistry()).Resource(res.Name)})}
 	var requests atomic.Int64
 	fake.OnRequest(func(*http.Request) {
 		fake.Clock().Advance(time.Second)
