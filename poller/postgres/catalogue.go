@@ -2,9 +2,12 @@ package postgres
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
 )
@@ -22,19 +25,57 @@ type catalogue struct {
 	table   *table // nil: ask
 	asked   time.Time
 	missing string // the columns that the log named last
+	// had are the schema's fields that the table has had, in this life or as the watermark says in those before.
+	had []string
 }
 
 func (c *catalogue) get(ctx context.Context) (*table, error) {
-	if t := c.table; t != nil && (len(t.missing) == 0 || time.Since(c.asked) <= missingAgain) {
-		return t, nil
+	t := c.table
+	if t != nil && (len(t.missing) == 0 || time.Since(c.asked) <= missingAgain) {
+		return t, c.accept(t)
 	}
 	t, err := readTable(ctx, c.db, c.resource)
+	if err == nil {
+		err = c.accept(t)
+	}
 	if err != nil {
 		return nil, err
 	}
 	c.table, c.asked = t, time.Now()
 	c.logMissing()
 	return t, nil
+}
+
+// expect notes fields that the table had in an earlier life.
+func (c *catalogue) expect(fields []string) {
+	for _, f := range fields {
+		if !slices.Contains(c.had, f) {
+			c.had = append(c.had, f)
+		}
+	}
+}
+
+// accept takes t for the table, or holds the resource where a column is missing that was there before: with
+// null in its place every row that is read again would lose what the topic has of it, and a sweep would
+// spread that to all rows. Only the table's owner can tell a slip from a column that is meant to go.
+//
+// A field that never was there is null. So is one of which nobody knows, because no pass was ever complete.
+func (c *catalogue) accept(t *table) error {
+	var gone []string
+	for _, f := range t.missing {
+		if slices.Contains(c.had, f) {
+			gone = append(gone, f)
+		}
+	}
+	if gone == nil {
+		c.expect(t.fields)
+		return nil
+	}
+	names := strings.Join(gone, ", ")
+	return &poller.HoldError{What: fmt.Sprintf("table %s has no column %s any more: renamed or dropped, or the "+
+		"table was replaced by one without it. Null would be published over what rows had there, so nothing is "+
+		"read. It goes on by itself within a minute once the column is back under its name; if it is meant to be "+
+		"gone, take the field out of the schema (schemas.dir) and restart", t.name, names)}
 }
 
 // forget makes the next get ask the server.

@@ -92,9 +92,9 @@ func remedyFor(err error) remedy {
 		return smaller
 	case codeTooLong:
 		return withoutLong
-	case codeCannotCache, codeNoColumn, codeMismatch, codeNoOperator, codeUnknownRelkind:
-		return lookAgain
-	case codeBadPassword, codeNoAuth, codeNoDatabase, codeNoPrivilege, codeNoTable:
+	case codeCannotCache, codeNoColumn, codeMismatch, codeNoOperator, codeUnknownRelkind, codeNoPrivilege:
+		return lookAgain // a grant on the table may have become one on its columns, and xmin is none of them
+	case codeBadPassword, codeNoAuth, codeNoDatabase, codeNoTable:
 		return hold
 	}
 	switch pe.Code[:min(2, len(pe.Code))] {

@@ -353,7 +353,8 @@ func (p *pass) moveCursor(c *chunk) *watermark.Cursor {
 // complete makes b the last batch of the pass. A pass with a bad chunk is not complete, whatever it read.
 func (p *pass) complete(b *poller.Batch) {
 	if p.bad == nil {
-		b.Cursor, b.Done = nil, &poller.Done{Started: p.started, Complete: true, Held: p.held()}
+		b.Cursor = nil
+		b.Done = &poller.Done{Started: p.started, Complete: true, Fields: p.table.fields, Held: p.held()}
 		if p.table.noFloor == "" {
 			b.Done.Floor = p.floor
 		}

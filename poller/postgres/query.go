@@ -40,6 +40,10 @@ type query func(t *table, k key, limit int) statement
 // The planner knows nothing of tableoid and takes it that all rows pass: so it goes by the index on the key.
 func changed(f filter, until *key) query {
 	return func(t *table, k key, limit int) statement {
+		f := f
+		if t.noFloor != "" { // since the pass began: its xmin may be forbidden
+			f = filter{}
+		}
 		s := statement{}
 		s.param(t.updatedOID, int8Param(k.at))
 		s.param(oidInt8, int8Param(k.id))

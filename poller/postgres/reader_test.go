@@ -23,6 +23,7 @@ type reader struct {
 	settled schemas.Instant
 	cursor  *watermark.Cursor
 	floor   *watermark.Floor
+	fields  []string
 	rows    map[int64]schemas.Record
 	rejects map[int64]schemas.Reject
 	done    poller.Done
@@ -87,7 +88,7 @@ func (r *reader) read(q poller.Request) error {
 
 func (r *reader) readOnce(q poller.Request) error {
 	if q.Kind == poller.Pass {
-		q.From, q.Cursor, q.Floor = r.settled, r.cursor, r.floor
+		q.From, q.Cursor, q.Floor, q.Fields = r.settled, r.cursor, r.floor, r.fields
 	}
 	q.Started = schemas.InstantOf(time.Now())
 	r.done, r.batches = poller.Done{}, nil
@@ -120,7 +121,7 @@ func (r *reader) take(b poller.Batch, q poller.Request) error {
 	if b.Done != nil {
 		r.done = *b.Done
 		if pass {
-			r.floor = b.Done.Floor
+			r.floor, r.fields = b.Done.Floor, b.Done.Fields
 		}
 	}
 	r.batches = append(r.batches, b)

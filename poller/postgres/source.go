@@ -49,7 +49,6 @@ type Source struct {
 	// unfiltered is the floor of a table that has none in the watermark, of the last pass: it says where the
 	// next one may begin, and not which rows it may leave out. nil: there is none.
 	unfiltered *watermark.Floor
-	table      *table    // of the last pass
 	final      bool      // a row was called final
 	rewound    bool      // since the last pass
 	lagging    time.Time // since when a standby lacks what was settled by; zero: it does not
@@ -82,6 +81,7 @@ func NewSource(db *DB, c SourceConfig) *Source {
 // Read implements poller.Source.
 func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
 	defer s.chunks.activity.says("")
+	s.chunks.catalogue.expect(r.Fields)
 	r.From = max(r.From, s.start)
 	read := s.pass
 	switch r.Kind {
@@ -131,7 +131,7 @@ func (s *Source) pass(ctx context.Context, r poller.Request, emit func(poller.Ba
 		return s.lost("the table was replaced while it was read")
 	}
 	s.horizons.prune(p.xmin)
-	s.unfiltered, s.table = nil, p.table
+	s.unfiltered = nil
 	if p.table.noFloor != "" {
 		s.unfiltered = p.floor // not before every batch was taken over
 	}
@@ -185,12 +185,17 @@ func (s *Source) floorOf(r poller.Request, t *table) *watermark.Floor {
 // changed says why rows of t may look different that nobody has written, "" if none do.
 func (s *Source) changed(r poller.Request, t *table) string {
 	switch {
-	case s.table != nil && !slices.Equal(s.table.missing, t.missing):
-		return "a column has come or gone"
+	case r.Fields != nil && slices.ContainsFunc(t.fields, without(r.Fields)):
+		return "a column has come"
 	case t.noFloor != "" && r.Floor != nil:
 		return t.noFloor
 	}
 	return ""
+}
+
+// without says of a name that it is none of names.
+func without(names []string) func(string) bool {
+	return func(name string) bool { return !slices.Contains(names, name) }
 }
 
 // full reads every row of r.IDs from r.From on by id.

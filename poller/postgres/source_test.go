@@ -94,7 +94,7 @@ func TestATableThatIsAlteredWhileItIsReadIsReadOn(t *testing.T) {
 	r := s.readerOf(postgres.SourceConfig{MaxRows: 100})
 	alter := []string{
 		"ALTER TABLE orders ADD COLUMN note text DEFAULT 'new'",
-		"ALTER TABLE orders DROP COLUMN user_id",
+		"ALTER TABLE orders RENAME user_id TO customer; ALTER TABLE orders ADD COLUMN user_id bigint DEFAULT 42",
 		"ALTER TABLE orders ALTER total_amount TYPE float8",
 		"ALTER TABLE orders ALTER id TYPE integer",
 		"ALTER TABLE orders ALTER updated_at TYPE timestamp USING updated_at AT TIME ZONE 'UTC'",
@@ -114,12 +114,19 @@ func TestATableThatIsAlteredWhileItIsReadIsReadOn(t *testing.T) {
 	}
 	r.before = nil
 	r.sameAs(s)
-	s.exec("ALTER TABLE orders ADD COLUMN user_id bigint DEFAULT 42")
+}
+
+func TestAColumnThatComesIsReadByASweep(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec("ALTER TABLE orders DROP COLUMN user_id; INSERT INTO orders VALUES (1, 'Complete', 1, now(), now())")
+	r := s.reader()
+	r.poll()
 	before := r.rows[1].Value
+	s.exec("ALTER TABLE orders ADD COLUMN user_id bigint DEFAULT 42")
 	if err := r.read(poller.Request{Kind: poller.Full, From: schemas.MinInstant}); err != nil {
 		t.Fatal(err)
 	}
 	if schemas.Hash(before) == schemas.Hash(r.rows[1].Value) {
-		t.Error("a column that came back is not read by a sweep")
+		t.Error("a column that came is not read by a sweep")
 	}
 }

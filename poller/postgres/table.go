@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,10 +41,13 @@ type table struct {
 	updatedOID    uint32
 	createdOID    uint32   // 0: not a timestamp
 	cuts          bool     // the list leaves out what is too long, and its last column says what
-	missing       []string // fields of the schema that the table does not have: null
+	fields        []string // of the schema that the table has, in the schema's order
+	missing       []string // and those that it does not have: null
 	// oid and hidden (row security may hide rows from the role) are compared with every chunk's clock.
 	oid    uint32
 	hidden bool
+	// identified: the role may ask which database this is.
+	identified bool
 	// noFloor says why its rows' transactions tell nothing about what was met before; "": they do.
 	noFloor string
 }
@@ -74,7 +78,8 @@ func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error)
 			t.name = t.plainName
 			readable[string(v[3])] = isTrue(v[4])
 			t.oid, t.hidden = binary.BigEndian.Uint32(v[5]), isTrue(v[6])
-			t.noFloor = noFloor(string(v[2]), t.hidden, isTrue(v[7]), isTrue(v[8]), isTrue(v[9]))
+			t.identified = isTrue(v[9])
+			t.noFloor = noFloor(string(v[2]), t.hidden, isTrue(v[7]), isTrue(v[8]), t.identified)
 		}
 		return nil
 	})
@@ -84,6 +89,10 @@ func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error)
 	if t.name == "" {
 		message := fmt.Sprintf("relation %q does not exist", r.Table)
 		return nil, &pgconn.PgError{Severity: "ERROR", Code: codeNoTable, Message: message}
+	}
+	if !slices.Contains(slices.Collect(maps.Values(readable)), true) {
+		message := "permission denied for table " + r.Table
+		return nil, &pgconn.PgError{Severity: "ERROR", Code: codeNoPrivilege, Message: message}
 	}
 	if err := t.selectFields(r, readable); err != nil {
 		return nil, err
@@ -127,6 +136,7 @@ func (t *table) selectFields(r *schemas.Resource, readable map[string]bool) erro
 			return &poller.HoldError{What: fmt.Sprintf("the role may not read column %s of %s: GRANT SELECT ON %s",
 				f.Name, t.name, t.name)}
 		default:
+			t.fields = append(t.fields, f.Name)
 			list = append(list, pgx.Identifier{f.Name}.Sanitize())
 		}
 	}
