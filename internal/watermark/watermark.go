@@ -100,6 +100,8 @@ type Floor struct {
 	System   string          `json:"system"`
 	Timeline uint32          `json:"timeline"`
 	Started  schemas.Instant `json:"started"`
+	// UpdatedAt is the number of that column in the table; 0: not known.
+	UpdatedAt int16 `json:"updated_at,omitempty"`
 }
 
 // Held is why a resource is held, in words for people, and since when.

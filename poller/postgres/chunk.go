@@ -101,6 +101,7 @@ func look(ctx context.Context, db *DB, t *table) (*chunk, error) {
 	var q *statement
 	if t.noFloor == "" {
 		q = &statement{sql: identitySQL}
+		q.param(oidText, []byte(t.plainName))
 	}
 	var err error
 	c.clock, err = db.snapshot(ctx, catalogueDeadline, t, q, c.identity.take)

@@ -3,6 +3,8 @@ package postgres
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/storestream/storestream/schemas"
 )
@@ -21,14 +23,22 @@ import (
 // given out next, so it makes that id out of xmax.
 //
 // $1 is the name of the table, NULL for none: whoever swaps the table, or hides rows of it, is noticed with
-// the next chunk.
+// the next chunk. So is another primary, where the role may ask for the timeline.
 const clockSQL = `WITH c AS MATERIALIZED (
   SELECT pg_is_in_recovery() AS standby, pg_last_xact_replay_timestamp() AS replayed,
          CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() END AS position)
 SELECT now(), c.standby, c.replayed, c.position, s::text,
        pg_snapshot_xmax(s)::text::bigint + age(pg_snapshot_xmax(s)::xid),
-       to_regclass($1)::oid, row_security_active(to_regclass($1)::oid)
+       to_regclass($1)::oid, row_security_active(to_regclass($1)::oid), %s
 FROM c, pg_current_snapshot() AS s`
+
+var (
+	clockAloneSQL    = fmt.Sprintf(clockSQL, "NULL::int")
+	clockTimelineSQL = fmt.Sprintf(clockSQL, "CASE WHEN NOT c.standby THEN "+timelineSQL+" END")
+)
+
+// timelineSQL asks a primary for its timeline.
+const timelineSQL = `('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int`
 
 // clock says when a transaction of ours ran, by the server's clock and by its transaction ids, and what the
 // table's name led to.
@@ -48,9 +58,11 @@ type clock struct {
 	// security may hide rows of it.
 	relation uint32
 	hidden   bool
+	// timeline is a primary's; 0: not known.
+	timeline uint32
+	// asked and answered are our clock's, before and after.
+	asked, answered time.Time
 }
-
-func (c *clock) horizon() horizon { return horizon{time: c.time, next: c.next} }
 
 // shown is what c shows for certain, in a form that a watermark can hold.
 func (c *clock) shown() snapshot {
@@ -85,7 +97,7 @@ func (c *clock) rewound(before *clock) bool { return !c.standby && c.next < befo
 
 // parseClock reads a row of clockSQL, in binary format.
 func parseClock(v [][]byte) (*clock, error) {
-	if len(v) != 8 || len(v[0]) != 8 || len(v[1]) != 1 || len(v[5]) != 8 {
+	if len(v) != 9 || len(v[0]) != 8 || len(v[1]) != 1 || len(v[5]) != 8 {
 		return nil, errors.New("read the server's clock: an answer of another shape than PostgreSQL's")
 	}
 	at := v[0]
@@ -101,6 +113,9 @@ func parseClock(v [][]byte) (*clock, error) {
 	}
 	if len(v[6]) == 4 {
 		c.relation = binary.BigEndian.Uint32(v[6])
+	}
+	if len(v[8]) == 4 {
+		c.timeline = binary.BigEndian.Uint32(v[8])
 	}
 	var err error
 	c.snapshot, err = parseSnapshot(string(v[4]))

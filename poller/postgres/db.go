@@ -127,18 +127,22 @@ func (db *DB) transaction(ctx context.Context, t *table, q *statement, take take
 
 	var batch pgconn.Batch
 	batch.ExecParams("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", nil, nil, nil, nil)
-	var name []byte
+	clock, name := clockAloneSQL, []byte(nil)
 	if t != nil {
 		name = []byte(t.plainName)
+		if t.identified {
+			clock = clockTimelineSQL
+		}
 	}
-	batch.ExecParams(clockSQL, [][]byte{name}, []uint32{oidText}, binaryFormat, binaryFormat)
+	batch.ExecParams(clock, [][]byte{name}, []uint32{oidText}, binaryFormat, binaryFormat)
 	if q != nil {
 		batch.ExecParams(q.sql, q.values, q.oids, binaryFormat, binaryFormat)
 	}
 	batch.ExecParams("COMMIT", nil, nil, nil, nil)
 
+	asked := time.Now()
 	results := conn.ExecBatch(ctx, &batch)
-	c, err := readResults(results, q != nil, take)
+	c, err := readResults(results, asked, q != nil, take)
 	if closed := results.Close(); closed != nil {
 		err = closed // it has the server's own message; err may only say that an answer was missing
 	}
@@ -155,8 +159,10 @@ var binaryFormat = []int16{1}
 
 var errShort = errors.New("the server answered fewer statements than it was sent")
 
-// readResults reads the answers of transaction's batch in order.
-func readResults(results *pgconn.MultiResultReader, query bool, take takeRows) (*clock, error) {
+// readResults reads the answers of transaction's batch, which was sent after asked, in order.
+func readResults(
+	results *pgconn.MultiResultReader, asked time.Time, query bool, take takeRows,
+) (*clock, error) {
 	if !results.NextResult() { // BEGIN
 		return nil, errShort
 	}
@@ -174,6 +180,7 @@ func readResults(results *pgconn.MultiResultReader, query bool, take takeRows) (
 	if err != nil {
 		return nil, err
 	}
+	c.asked, c.answered = asked, time.Now()
 	if query {
 		if !results.NextResult() {
 			return nil, errShort

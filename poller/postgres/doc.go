@@ -37,6 +37,44 @@
 // A saw nothing of transaction 7, so it settles by H1. H2 settles only what was read like pass B. That is
 // the rule of horizons (horizon.go); clock.go says where the clock and the ids come from.
 //
+// # A clock that is set
+//
+// "At H.time or later" and "within overlap" are said of a clock that runs. When somebody sets it, both fail,
+// and settled may have passed what is yet to be stamped:
+//
+//	server's clock   :00        :10        :20 | :00        :10
+//	settled               :08 (by H at :10)    |
+//	transaction 9                              |   stamp :02, below settled
+//
+// So a Source compares what has passed on the server's clock with what has passed on ours, from the beginning
+// of one pass to that of the next and to each chunk (steps.go). Between them the clock went down to c.time
+// less what has passed here, at the lowest:
+//
+//   - Back: no horizon is later than that any more, for settling and for the floor's step 2 alike. If settled
+//     is later than that less overlap, it goes back to there (poller.LostError), once: then settled lies
+//     behind the new clock too. And a sweep is asked for.
+//   - Forward: settled may be late, never too far. But a transaction that stamped before the step may write
+//     after it, so for an overlap no horizon is noted.
+//   - Up to a second, and two hundredths of what has passed, nothing is made of it (allowedStep). The overlap
+//     has to have room for that.
+//
+// A new owner knows of the clock that it had passed settled by an overlap, and the horizon of a cursor. If it
+// has not, it was set back: settled goes back to the clock less overlap, and a sweep finds what was stamped
+// still lower. What then nobody notices, and the next scheduled sweep finds:
+//
+//   - A step back while no owner lived, after which the clock has passed settled by an overlap again.
+//   - A step forward less than an overlap before an owner begins.
+//   - A step back and one forth between two looks.
+//   - On a standby, which shows its primary's commits and not its clock: how low that went, any step forward,
+//     and a step that it has not replayed while the primary is read too. A primary that committed nothing for
+//     long looks like one whose clock was set back, so there a new owner compares only with what a standby
+//     settled.
+//   - Rows of a transaction that was open during that sweep, and has stamped below where settled went back
+//     to.
+//
+// Rows that were stamped by a clock that was ahead stay in the future, as others do. Once they are stamped by
+// the right one they are older than what was published, and wait for their second look.
+//
 // # The floor
 //
 // A pass leaves out what the passes before it have met. They leave a floor: a snapshot S, of which it is
@@ -75,6 +113,13 @@
 //     (maxBehind).
 //   - The floor outlives the database: a standby was promoted that lacked the last transactions, and their
 //     ids are given out again, below the floor. So it names cluster, database and timeline (identity).
+//   - What was read of the lost transactions stays in the topic: the rows are gone, or as they were before
+//     with a stamp below settled, and no pass meets them. So whoever finds another history asks for a sweep.
+//   - The promotion comes in the middle of a pass, and its ids have passed the old ones when the next chunk
+//     looks. So each chunk of a primary says its timeline (lineage).
+//   - The primary that was replaced answers still, and shows the lost transactions once more. So a primary of
+//     an earlier timeline is one that lags, for as long as lagPatience (lineage, pass.lags).
+//   - The floor's From and low are bounded by a horizon of before the clock was set back: see above.
 //   - The floor outlives the server: it crashed, and ids that S showed as over, of transactions that were
 //     rolled back or not flushed, are given out again. So it names when the server started or recovered.
 //   - A new owner reads a standby that lacks what was settled: it shows rows as they were before, and what
@@ -82,6 +127,11 @@
 //   - The floor outlives the table: another one was renamed to its name, or a child was attached to it,
 //     with rows that nobody has written since. So it names the oid, and rows of any other relation pass the
 //     filter.
+//   - The floor outlives updated_at: it was dropped, and added again with a default, which stamps all rows
+//     and writes none. So it names the column's number.
+//   - A column is renamed, or dropped, and what is asked for next is the others: null goes over all that is
+//     read again, and a sweep spreads it. So none may go missing that was there (catalogue.accept). Of a
+//     column that was dropped and added again between two reads nobody can tell that its nulls are not meant.
 //
 // Where rows become visible in yet other ways, or their xmin cannot be asked for (a view, a partitioned
 // table, row security, a grant on single columns), there is no floor, and nothing to filter by

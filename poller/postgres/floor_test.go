@@ -115,8 +115,7 @@ func TestRowsOfAChildThatIsAttachedWhileAPassReadsAreRead(t *testing.T) {
 
 func TestWithoutAFloorEverythingFromSettledOnIsRead(t *testing.T) {
 	for name, ddl := range map[string]string{
-		"a view": "ALTER TABLE orders RENAME TO base; CREATE VIEW orders AS SELECT * FROM base; " +
-			"GRANT SELECT ON orders TO " + role,
+		"a view": ordersView,
 		"partitions": "DROP TABLE orders; CREATE TABLE orders (id bigint, user_id bigint, status text, " +
 			"total_amount numeric(12,2), created_at timestamptz, updated_at timestamptz) PARTITION BY HASH (id); " +
 			"CREATE TABLE part PARTITION OF orders FOR VALUES WITH (MODULUS 1, REMAINDER 0); " +
@@ -220,31 +219,98 @@ func TestASuccessorWaitsForAStandbyThatLacksWhatWasSettled(t *testing.T) {
 }
 
 // A standby is promoted that lacks the last transactions. It gives out their ids again, to rows that lie
-// below the floor.
-func TestIdsThatAPromotedStandbyGivesOutAgainAreNotLeftOut(t *testing.T) {
+// below the floor; and what was read of them is gone, which only a sweep finds.
+func TestAPromotedStandbyThatLacksTheLastCommitsIsReadAgainAndSwept(t *testing.T) {
+	for name, c := range map[string]struct {
+		ddl       string
+		midway    bool
+		successor bool
+	}{
+		"a table":                  {},
+		"by another owner":         {successor: true},
+		"a view":                   {ddl: ordersView},
+		"in the middle of a pass":  {midway: true},
+		"of a view, in the middle": {ddl: ordersView, midway: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, ordersTable)
+			s.exec(put(1, "now()") + ";" + c.ddl)
+			standby := servers.StandbyForTest(t, server)
+			replica := dialDSN(t, standby.AdminDSN("postgres"))
+			caughtUp(t, s, replica)
+			run(t, replica, "ALTER SYSTEM SET primary_conninfo = ''")
+			run(t, replica, "SELECT pg_reload_conf()")
+			g := openGate(t, server.Port)
+			defer g.cut()
+			few := longOverlap
+			few.MaxRows = 2
+			r := openReader(t, g.dsn(s.name), few)
+			for i := range 5 {
+				s.exec(put(10+i, "now()")) // these are lost
+			}
+			r.poll()
+			r.poll()
+			promote := func() {
+				run(t, replica, "SELECT pg_promote()")
+				now := dialDSN(t, standby.AdminDSN(s.name))
+				for i := range 20 {
+					run(t, now, put(20+i, "now()"))
+				}
+				g.lead(standby.Port)
+			}
+			if c.midway {
+				s.exec("UPDATE orders SET status = 'Complete'")
+				n := 0
+				r.before = func(poller.Batch) error {
+					if n++; n == 2 {
+						promote()
+					}
+					return nil
+				}
+			} else {
+				promote()
+			}
+			if c.successor {
+				r.source = openReader(t, g.dsn(s.name), few).source
+			}
+			r.poll()
+			r.before = nil
+			r.poll()
+			if r.has(20, 21, 22, 23, 24, 39); r.lost != 1 || !r.why.Sweep || !strings.Contains(r.why.Why, "timeline") {
+				t.Errorf("lost %d times, %+v, expected once because of the timeline, and a sweep", r.lost, r.why)
+			}
+			// The old primary still answers, and its ids and its clock are no less than those of the new one.
+			for range 60 {
+				s.exec(put(1, "now()"))
+			}
+			g.lead(server.Port)
+			if c.successor {
+				r.source = openReader(t, g.dsn(s.name), few).source
+			}
+			err := r.read(poller.Request{})
+			if err == nil || !strings.Contains(err.Error(), "shows less than the one that answered before") {
+				t.Errorf("read from a primary that was replaced: %v", err)
+			}
+			g.lead(standby.Port)
+			if r.poll(); r.lost != 1 {
+				t.Errorf("lost %d times, %+v, expected once", r.lost, r.why)
+			}
+		})
+	}
+}
+
+const ordersView = "ALTER TABLE orders RENAME TO base; CREATE VIEW orders AS SELECT * FROM base; " +
+	"GRANT SELECT ON orders TO " + role
+
+// No transaction has written the rows, and all of them have another updated_at.
+func TestRowsWithAnUpdatedAtThatWasMadeAnewAreReadAgain(t *testing.T) {
 	s := openShop(t, ordersTable)
-	s.exec(put(1, "now()"))
-	standby := servers.StandbyForTest(t, server)
-	replica := dialDSN(t, standby.AdminDSN("postgres"))
-	caughtUp(t, s, replica)
-	run(t, replica, "ALTER SYSTEM SET primary_conninfo = ''")
-	run(t, replica, "SELECT pg_reload_conf()")
-	g := openGate(t, server.Port)
-	defer g.cut()
-	r := openReader(t, g.dsn(s.name), longOverlap)
-	for i := range 5 {
-		s.exec(put(10+i, "now()")) // these are lost
-	}
+	s.exec(fmt.Sprintf(manyOrders, 20))
+	r := s.readerOf(longOverlap)
 	r.poll()
+	s.exec("ALTER TABLE orders DROP updated_at; ALTER TABLE orders ADD updated_at timestamptz DEFAULT now()")
 	r.poll()
-	run(t, replica, "SELECT pg_promote()")
-	now := dialDSN(t, standby.AdminDSN(s.name))
-	for i := range 20 {
-		run(t, now, put(20+i, "now()"))
-	}
-	g.lead(standby.Port)
-	r.poll()
-	if r.has(20, 21, 22, 23, 24, 39); r.lost != 1 {
-		t.Errorf("the floor was lost %d times, expected once", r.lost)
+	if r.sameAs(s); r.lost != 1 || !r.why.Sweep {
+		t.Errorf("lost %d times, %+v, expected once, and a sweep", r.lost, r.why)
 	}
 }

@@ -106,8 +106,8 @@ func TestADatabaseThatWasPutBackIsReadAgain(t *testing.T) {
 			for i := range c.rows {
 				r.has(int64(100 + i))
 			}
-			if r.lost != 1 {
-				t.Errorf("the floor was lost %d times, expected once", r.lost)
+			if r.lost != 1 || !r.why.Sweep {
+				t.Errorf("lost %d times, %+v, expected once, and a sweep", r.lost, r.why)
 			}
 		})
 	}
@@ -150,8 +150,8 @@ func TestIDsThatACrashGivesOutAgainAreNotTakenForMet(t *testing.T) {
 				s.exec(put(100+i, "now()"))
 			}
 			r.poll()
-			if r.sameAs(s); r.lost != 1 {
-				t.Errorf("the floor was lost %d times, expected once", r.lost)
+			if r.sameAs(s); r.lost != 1 || !r.why.Sweep {
+				t.Errorf("lost %d times, %+v, expected once, and a sweep", r.lost, r.why)
 			}
 		})
 	}
@@ -182,8 +182,8 @@ func TestAPreparedTransactionThatOutlivesARestartIsRead(t *testing.T) {
 	r.poll()
 	s.exec("COMMIT PREPARED 'kept'")
 	r.poll()
-	if r.sameAs(s); r.lost != 1 {
-		t.Errorf("a restart cost %d floors, expected one", r.lost)
+	if r.sameAs(s); r.lost != 1 || !r.why.Sweep {
+		t.Errorf("a restart cost %d floors, %+v, expected one, and a sweep", r.lost, r.why)
 	}
 }
 

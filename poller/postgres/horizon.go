@@ -25,24 +25,73 @@ const maxHorizons = 1024
 // Source, or until the database turns out to be another one. Its zero value with an overlap is ready.
 type horizons struct {
 	overlap time.Duration
+	steps   steps
 	noted   []horizon // in order: neither time nor next ever falls
+	// back: the clock was set back since somebody asked (takeBack), and may have gone as low as lowest.
+	back   bool
+	lowest schemas.Instant
 }
 
-// note remembers a moment.
+// see notes the moment that c says. begins: it is the one that a pass begins with.
 //
-// When the clock has been set back, the horizons of a later time are worthless: a transaction with an id past
-// such a horizon stamps by the new clock, before the horizon by as much as the clock was set back. They are
-// dropped.
-func (hs *horizons) note(h horizon) {
-	for len(hs.noted) > 0 && hs.noted[len(hs.noted)-1].time > h.time {
-		hs.noted = hs.noted[:len(hs.noted)-1]
-	}
-	if n := len(hs.noted); n > 0 && hs.noted[n-1].next >= h.next {
-		if hs.noted[n-1].next == h.next {
-			hs.noted[n-1].time = h.time // no transaction has begun since: the later moment says more
-		}
-		// A smaller next comes from a standby that lags. The horizon before it stays true, and will do.
+// Where the clock was set back, a transaction with an id past a horizon makes its first write at the
+// horizon's time or later, or after the step: so at the lowest that the clock went to, or later. The horizons
+// hold with that time. Where it was set forward, a transaction that stamped before the step may write after
+// it, so that overlap on the clock is not overlap in time: no horizon is noted until all such transactions
+// have written.
+func (hs *horizons) see(c *clock, begins bool) {
+	if !c.known {
 		return
+	}
+	if low := hs.steps.back(c); low < schemas.MaxInstant {
+		hs.wentBack(low)
+	}
+	if !c.standby {
+		hs.lower(c.time)
+	}
+	sure := hs.steps.sure(c)
+	if hs.steps.follow(c, hs.overlap, begins); !hs.steps.unsettled(c) {
+		hs.note(horizon{time: sure, next: c.next})
+	}
+}
+
+// wentBack notes that the clock was set back, to low at least.
+func (hs *horizons) wentBack(low schemas.Instant) {
+	if !hs.back || low < hs.lowest {
+		hs.back, hs.lowest = true, low
+	}
+	hs.lower(low)
+}
+
+// takeBack says from where on rows may have appeared because the clock was set back since it was last asked;
+// MaxInstant: it was not.
+func (hs *horizons) takeBack() schemas.Instant {
+	if !hs.back {
+		return schemas.MaxInstant
+	}
+	hs.back = false
+	return hs.lowest.Add(-hs.overlap)
+}
+
+// lower makes no horizon later than to.
+func (hs *horizons) lower(to schemas.Instant) {
+	for i := len(hs.noted) - 1; i >= 0 && hs.noted[i].time > to; i-- {
+		hs.noted[i].time, hs.noted[i].since = to, min(hs.noted[i].since, to)
+	}
+}
+
+// note remembers a horizon, unless the last one says more: then this one comes from a standby, whose clock is
+// that of what it has replayed.
+func (hs *horizons) note(h horizon) {
+	if n := len(hs.noted); n > 0 {
+		last := &hs.noted[n-1]
+		if h.time < last.time || h.next < last.next {
+			return
+		}
+		if h.next == last.next {
+			last.time = h.time // no transaction has begun since: the later moment says more
+			return
+		}
 	}
 	if len(hs.noted) >= maxHorizons {
 		hs.thin()
@@ -84,6 +133,10 @@ func (hs *horizons) best(xmin uint64) (horizon, bool) {
 // held says why settled stands still for such snapshots: a transaction has been open for longer than overlap.
 // "": it does not stand still. c is the first of their clocks.
 func (hs *horizons) held(c *clock, xmin uint64) string {
+	if hs.steps.unsettled(c) {
+		return "the database's clock was set forward: settled waits for an overlap, until all transactions that " +
+			"may have stamped before have written"
+	}
 	i := hs.countUpTo(xmin)
 	if i == len(hs.noted) || !c.known || c.time.Sub(hs.noted[i].since) <= hs.overlap {
 		return ""

@@ -8,13 +8,103 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
+// at is a primary's clock that says so when ours does.
+func at(ours time.Duration, says schemas.Instant, next uint64) *clock {
+	then := time.Unix(0, 0).Add(ours)
+	return &clock{time: says, known: true, next: next, asked: then, answered: then}
+}
+
 func TestAClockThatIsSetBackTakesItsHorizonsAlong(t *testing.T) {
-	hs := horizons{overlap: 10 * time.Microsecond}
-	hs.note(horizon{time: 100, next: 5})
-	hs.note(horizon{time: 200, next: 6})
-	hs.note(horizon{time: 150, next: 7})
-	if got := hs.reach(6); got != 90 {
-		t.Errorf("settled reaches %d by horizons of a clock that was set back from 200 to 150, expected 90", got)
+	const us = time.Microsecond
+	for _, c := range []struct {
+		name   string
+		clock  *clock // after 100 at 0 and 200 at 100 of ours
+		reach  schemas.Instant
+		before schemas.Instant // takeBack
+	}{
+		{"it runs on", at(150*us, 250, 7), 190, schemas.MaxInstant},
+		{"it is set back", at(150*us, 150, 7), 90, 90},
+		{"it is set back, and has passed the time since", at(300*us, 390, 7), 180, 180},
+	} {
+		hs := horizons{overlap: 10 * us}
+		hs.see(at(0, 100, 5), true)
+		hs.see(at(100*us, 200, 6), true)
+		hs.see(c.clock, true)
+		if got := hs.reach(6); got != c.reach {
+			t.Errorf("%s: settled reaches %d, expected %d", c.name, got, c.reach)
+		}
+		if got := hs.takeBack(); got != c.before {
+			t.Errorf("%s: rows may have appeared from %d on, expected %d", c.name, got, c.before)
+		}
+		if hs.takeBack() != schemas.MaxInstant {
+			t.Errorf("%s: it is told twice", c.name)
+		}
+	}
+}
+
+// Within a second, and two in a hundred of what has passed, clocks differ and nobody has set one.
+func TestAClockThatRunsALittleSlowIsNotSetBack(t *testing.T) {
+	const day = 24 * time.Hour
+	for _, c := range []struct {
+		ours, says time.Duration
+		back       bool
+	}{
+		{time.Second, 100 * time.Millisecond, false},
+		{time.Second, -200 * time.Millisecond, true},
+		{time.Hour, time.Hour - 70*time.Second, false},
+		{time.Hour, time.Hour - 80*time.Second, true},
+	} {
+		hs := horizons{overlap: time.Minute, steps: steps{allowed: allowedStep}}
+		hs.see(at(0, schemas.InstantOf(time.Unix(0, 0).Add(day)), 5), true)
+		hs.see(at(c.ours, schemas.InstantOf(time.Unix(0, 0).Add(day+c.says)), 6), true)
+		if got := hs.takeBack() < schemas.MaxInstant; got != c.back {
+			t.Errorf("%v passed here and %v there: set back %v, expected %v", c.ours, c.says, got, c.back)
+		}
+	}
+}
+
+// A transaction that stamped before the step may write after it.
+func TestAfterAClockIsSetForwardNoHorizonIsNotedForAnOverlap(t *testing.T) {
+	const us = time.Microsecond
+	hs := horizons{overlap: 10 * us}
+	hs.see(at(0, 100, 5), true)
+	for _, c := range []struct {
+		clock *clock
+		want  schemas.Instant
+	}{{at(5*us, 1005, 6), 90}, {at(14*us, 1014, 7), 90}, {at(15*us, 1015, 8), 1005}} {
+		if hs.see(c.clock, true); hs.reach(100) != c.want {
+			t.Errorf("at %d settled reaches %d, expected %d", c.clock.time, hs.reach(100), c.want)
+		}
+		if held := hs.held(c.clock, 100); (held != "") != (c.want == 90) {
+			t.Errorf("at %d it says %q", c.clock.time, held)
+		}
+	}
+}
+
+// A standby's clock stands still while its primary commits nothing. That is no step, and that it is behind
+// the primary's is none either.
+func TestTheClockOfAStandbyIsComparedWithAStandbysAlone(t *testing.T) {
+	const us = time.Microsecond
+	replayed := func(ours time.Duration, says schemas.Instant) *clock {
+		c := at(ours, says, 7)
+		c.standby = true
+		return c
+	}
+	hs := horizons{overlap: 10 * us}
+	hs.see(at(0, 100, 5), true)
+	for i, c := range []struct {
+		clock *clock
+		want  schemas.Instant
+	}{
+		{replayed(10*us, 50), schemas.MaxInstant},
+		{replayed(90*us, 50), schemas.MaxInstant},
+		{at(100*us, 200, 8), schemas.MaxInstant},
+		{replayed(110*us, 40), 10},
+		{replayed(120*us, 60), schemas.MaxInstant},
+	} {
+		if hs.see(c.clock, true); hs.takeBack() != c.want {
+			t.Errorf("clock %d: expected that rows may have appeared from %d on", i, c.want)
+		}
 	}
 }
 

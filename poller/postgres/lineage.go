@@ -1,39 +1,75 @@
 package postgres
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"time"
 )
 
 // lagPatience is how long a standby may lag. After that it belongs to another cluster.
 const lagPatience = 10 * time.Minute
 
-// errRewound: this is not the database that was read before. All horizons are worthless.
-var errRewound = errors.New("the database's transaction ids went back: it was restored, or is another one; " +
-	"reading again from the watermark")
+// errRewound: this is not the database that was read before, or not its history. All horizons are worthless,
+// and what was read may be gone.
+var errRewound = errors.New("the database was restored or promoted, or is another one")
 
 var errLagging = errors.New("the server shows less than the one that answered before: " +
 	"the pooler leads to servers that are not equally up to date")
 
 // lineage makes sure that every chunk follows those before it in one history of the database.
 type lineage struct {
-	latest  *clock    // of the last chunk that was used; nil: of none yet
-	lagging time.Time // since when servers have shown less than latest; zero: they do not
+	latest   *clock    // of the last chunk that was used; nil: of none yet
+	timeline uint32    // 0: not known
+	lagging  time.Time // since when servers have shown less than latest; zero: they do not
 }
 
 // follow takes c for the latest clock, or says why a chunk read under it may not be used: errLagging, or
 // errRewound, after which the lineage begins anew.
 func (l *lineage) follow(c *clock) error {
-	if before := l.latest; before != nil && (c.rewound(before) || c.olderThan(before)) {
+	rewound := l.rewound(c)
+	if rewound != "" || l.lags(c) {
 		if l.lagging.IsZero() {
 			l.lagging = time.Now()
 		}
-		if !c.rewound(before) && time.Since(l.lagging) < lagPatience {
+		if rewound == "" && time.Since(l.lagging) < lagPatience {
 			return errLagging
 		}
 		*l = lineage{}
-		return errRewound
+		return fmt.Errorf("%w: %s", errRewound, cmp.Or(rewound, "it has shown less for too long than was read"))
 	}
-	*l = lineage{latest: c}
+	*l = lineage{latest: c, timeline: cmp.Or(c.timeline, l.timeline)}
 	return nil
 }
+
+// reached notes the timeline that a pass begins with, on a standby too: no primary of an earlier one may be
+// read. Its error is errRewound.
+func (l *lineage) reached(timeline uint32) error {
+	if before := l.timeline; before != 0 && timeline > before {
+		*l = lineage{}
+		return fmt.Errorf("%w: its timeline is %d, and was %d", errRewound, timeline, before)
+	}
+	l.timeline = max(l.timeline, timeline)
+	return nil
+}
+
+// rewound says why c cannot follow what was read before in one history, and is not of an earlier one either;
+// "": it can, or is.
+func (l *lineage) rewound(c *clock) string {
+	switch {
+	case l.latest == nil, l.replaced(c):
+	case c.rewound(l.latest):
+		return fmt.Sprintf("the next transaction gets id %d, and %d was over", c.next, l.latest.xmax-1)
+	case l.timeline != 0 && c.timeline > l.timeline:
+		return fmt.Sprintf("its timeline is %d, and was %d", c.timeline, l.timeline)
+	}
+	return ""
+}
+
+// lags says whether c shows less than was read before.
+func (l *lineage) lags(c *clock) bool {
+	return l.latest != nil && (c.olderThan(l.latest) || l.replaced(c))
+}
+
+// replaced says whether c is of a primary that was replaced by another one, and answers still.
+func (l *lineage) replaced(c *clock) bool { return c.timeline != 0 && c.timeline < l.timeline }

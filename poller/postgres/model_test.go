@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"cmp"
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -13,18 +14,31 @@ import (
 	"pgregory.net/rapid"
 )
 
-// world is a model of the server, as far as late commits go: transactions that start, write, open savepoints,
-// commit and roll back in any order.
+// world is a model of the server: transactions that start, write, open savepoints, commit and roll back in
+// any order, a clock that is set, a column that comes and goes, a standby that is promoted, and the primary
+// before it that answers still.
 type world struct {
 	t         *rapid.T
-	now       schemas.Instant
-	next      uint64 // the id to be given out next
-	completed uint64 // the largest id of a transaction that is over
+	now       schemas.Instant // by the server's clock
+	ours      schemas.Instant // by ours, which nobody sets
+	set       []setting       // of the server's clock
+	next      uint64          // the id to be given out next
+	completed uint64          // the largest id of a transaction that is over
 	open      map[uint64]*transaction
 	rows      map[int64]version // committed
 	replayed  []replayed        // what a standby may show, the oldest first
 	ended     uint64            // transactions, so far
+	timeline  uint32
+	replaced  *replayed // what the primary before shows; nil: there was none
+	gone      bool      // a column is
+	calm      int       // no mishaps happen
+	standby   bool      // somebody reads one
+	// unseen: nobody has looked since the clock was set, or since a standby was promoted.
+	unseen, promoted bool
 }
+
+// setting is by how much the server's clock is ahead of ours from some moment on.
+type setting struct{ from, ahead schemas.Instant }
 
 // replayed is what a standby shows that has replayed the log until some transaction ended.
 type replayed struct {
@@ -44,16 +58,17 @@ type transaction struct {
 type version struct {
 	stamp schemas.Instant
 	xmin  uint64
+	null  bool // read without the column that comes and goes
 }
 
 const modelOverlap = 20 * time.Microsecond
 
 func newWorld(t *rapid.T) *world {
 	w := &world{
-		t: t, now: 1000, open: map[uint64]*transaction{}, rows: map[int64]version{},
+		t: t, now: 1000, ours: 1000, open: map[uint64]*transaction{}, rows: map[int64]version{}, timeline: 1,
 		next: rapid.SampledFrom([]uint64{100, 1<<31 - 20, 1<<32 + 3, 1<<33 - 20}).Draw(t, "next"),
 	}
-	w.completed = w.next - 1
+	w.completed, w.standby = w.next-1, rapid.Bool().Draw(t, "standby")
 	return w
 }
 
@@ -67,7 +82,10 @@ func (w *world) stir(label string) {
 func (w *world) step() {
 	switch op := rapid.IntRange(0, 9).Draw(w.t, "op"); {
 	case op < 2:
-		w.now += schemas.Instant(rapid.IntRange(1, 15).Draw(w.t, "ticks"))
+		w.tick(schemas.Instant(rapid.IntRange(1, 15).Draw(w.t, "ticks")))
+		if w.calm == 0 && rapid.IntRange(0, 19).Draw(w.t, "rare") == 0 {
+			w.mishap()
+		}
 	case op < 4:
 		w.begin()
 	case len(w.open) == 0:
@@ -87,7 +105,7 @@ func (w *world) step() {
 // thing that is assumed of writers.
 func (w *world) begin() {
 	ago := schemas.Instant(rapid.IntRange(0, int(modelOverlap.Microseconds())).Draw(w.t, "started"))
-	tx := &transaction{started: w.now - ago, ids: []uint64{w.next}, writes: map[int64]version{}}
+	tx := &transaction{started: w.at(w.ours - ago), ids: []uint64{w.next}, writes: map[int64]version{}}
 	w.open[w.next] = tx
 	w.next++
 	w.write(tx)
@@ -114,13 +132,15 @@ func (w *world) end(id uint64, commit bool) {
 	}
 	w.ended++
 	at := replayed{w.clock(), maps.Clone(w.rows)}
-	at.clock.standby, at.clock.running, at.clock.position = true, nil, w.ended
+	at.clock.standby, at.clock.running, at.clock.position, at.clock.timeline = true, nil, w.ended, 0
 	w.replayed = append(w.replayed[max(0, len(w.replayed)+1-mostReplayed):], at)
 }
 
 // clock is the clock of a primary's transaction in which nothing happens.
 func (w *world) clock() clock {
-	c := clock{time: w.now, known: true, relation: modelTable, next: w.next}
+	c := clock{time: w.now, known: true, relation: modelTable, next: w.next, timeline: w.timeline}
+	c.asked = w.ours.Time()
+	c.answered = c.asked
 	c.xmax, c.running = w.completed+1, map[uint64]struct{}{}
 	c.xmin = c.xmax
 	for id := range w.open {
@@ -137,14 +157,58 @@ func (w *world) clock() clock {
 func (w *world) snapshot(standby bool) (*clock, map[int64]version) {
 	if standby && len(w.replayed) > 0 {
 		at := rapid.SampledFrom(w.replayed).Draw(w.t, "replayed")
+		at.clock.asked, at.clock.answered = w.ours.Time(), w.ours.Time()
 		return &at.clock, maps.Clone(at.rows)
 	}
-	began := w.now
+	began := w.clock()
+	w.calm++ // a transaction does not outlive its server
 	w.stir("between BEGIN and the snapshot")
 	c, seen := w.clock(), maps.Clone(w.rows)
 	w.stir("between the snapshot and age()")
-	c.time, c.next = began, w.next
+	w.calm--
+	c.time, c.asked, c.answered, c.next = began.time, began.asked, began.answered, w.next
 	return &c, seen
+}
+
+// tick lets time pass.
+func (w *world) tick(ticks schemas.Instant) { w.now, w.ours = w.now+ticks, w.ours+ticks }
+
+// at is what the server's clock said at some moment of ours.
+func (w *world) at(ours schemas.Instant) schemas.Instant {
+	ahead := schemas.Instant(0)
+	for _, s := range w.set {
+		if s.from <= ours {
+			ahead = s.ahead
+		}
+	}
+	return ours + ahead
+}
+
+// mishap happens to the server as a whole, once until somebody looks.
+func (w *world) mishap() {
+	switch kind := rapid.IntRange(0, 5).Draw(w.t, "mishap"); {
+	case kind == 0:
+		w.gone = !w.gone
+	case w.unseen:
+	case kind < 4:
+		step := schemas.Instant(rapid.IntRange(-100, 100).Draw(w.t, "step"))
+		if w.standby {
+			step = min(step, -step) // a step forward does not show there
+		}
+		w.now, w.unseen = w.now+step, true
+		w.set = append(w.set, setting{w.ours, w.now - w.ours})
+	case len(w.replayed) > 0:
+		w.promote(rapid.SampledFrom(w.replayed).Draw(w.t, "promoted"))
+	}
+}
+
+// promote makes a standby the primary, which may lack the last transactions: their ids are given out again.
+func (w *world) promote(at replayed) {
+	before := replayed{w.clock(), w.rows}
+	w.replaced, w.unseen, w.promoted = &before, true, true
+	w.rows, w.open = maps.Clone(at.rows), map[uint64]*transaction{}
+	w.next, w.completed, w.replayed = at.clock.xmax, at.clock.xmax-1, nil
+	w.timeline++
 }
 
 const modelTable = 16_385
@@ -157,10 +221,12 @@ type model struct {
 	settled schemas.Instant
 	cursor  *watermark.Cursor
 	floor   *watermark.Floor
+	fields  []string
 	topic   map[int64]version
 	// What a Source holds.
-	horizons horizons
-	lineage  lineage
+	horizons  horizons
+	lineage   lineage
+	catalogue catalogue
 	// alone: there is no standby.
 	alone bool
 	// final was said of these versions.
@@ -181,25 +247,30 @@ func (f *filter) isFinal(v version, next uint64) bool {
 }
 
 // poll is a pass. It may end at any batch: what was committed by then is all that the next one knows.
-func (m *model) poll(t *rapid.T) (complete bool) {
+func (m *model) poll(t *rapid.T) {
+	if m.w.unseen && m.horizons.steps.began == nil {
+		// A step forward just before an owner begins is not found out (doc.go).
+		m.w.tick(1 + schemas.Instant(modelOverlap.Microseconds()))
+	}
+	table := m.table()
+	if table == nil {
+		return
+	}
+	before := m.lineage
 	c, visible := m.snapshot()
-	p := &pass{horizons: &m.horizons, table: &table{oid: modelTable}, clock: c,
-		identity: identity{table: modelTable, system: "7/5", timeline: 1},
-		from:     m.settled, at: keyAt(m.settled)}
-	cursor := m.cursor
-	if p.lags(poller.Request{Cursor: cursor, Floor: m.floor}) {
-		return false
+	if c == nil {
+		return
 	}
-	if cursor != nil && !p.follows(cursor) {
-		t.Fatalf("a cursor of this database is not trusted: %+v", cursor)
+	p := &pass{horizons: &m.horizons, table: table, clock: c,
+		identity: identity{table: modelTable, system: "7/5", timeline: cmp.Or(c.timeline, m.w.timeline)},
+		from:     m.settled, at: keyAt(m.settled), firstLoad: m.settled == schemas.MinInstant}
+	r := poller.Request{Cursor: m.cursor, Floor: m.floor}
+	if p.lags(r) {
+		m.lineage = before
+		return
 	}
-	if cursor != nil && len(m.horizons.noted) == 0 && cursor.HorizonNext > 0 {
-		p.horizons.note(horizon{time: cursor.HorizonTime, next: cursor.HorizonNext})
-	}
-	p.note()
-	dropped := p.begin(m.floor, cursor) != "" || m.floor == nil
-	if dropped {
-		clear(m.final)
+	if !m.begin(p, r) {
+		return
 	}
 	again, from := p.again != nil, p.at
 	if again {
@@ -210,6 +281,9 @@ func (m *model) poll(t *rapid.T) (complete bool) {
 	for place := from; ; {
 		m.w.stir("between chunks")
 		chunk, rows := m.chunk(p, place)
+		if chunk == nil {
+			break
+		}
 		late, primary = late || primary && chunk.clock.standby, primary || !chunk.clock.standby
 		if rapid.IntRange(0, 19).Draw(t, "crash before the commit") == 0 {
 			break
@@ -230,12 +304,12 @@ func (m *model) poll(t *rapid.T) (complete bool) {
 		m.settled, m.cursor = max(m.settled, b.Settled), b.Cursor
 		m.check()
 		if b.Done != nil {
-			m.floor = b.Done.Floor
+			m.floor, m.fields = b.Done.Floor, b.Done.Fields
 			m.horizons.prune(p.xmin)
 			if (!p.resumed || again) && !late {
 				m.met(p, visible)
 			}
-			return true
+			return
 		}
 		if rapid.IntRange(0, 19).Draw(t, "crash after the commit") == 0 {
 			break
@@ -245,21 +319,125 @@ func (m *model) poll(t *rapid.T) (complete bool) {
 		}
 	}
 	if rapid.Bool().Draw(t, "successor") {
-		m.horizons, m.lineage = horizons{overlap: modelOverlap}, lineage{}
+		m.takeover()
 	}
-	return false
 }
 
-// snapshot is of the primary, or of a standby that shows no less than what was shown before.
-func (m *model) snapshot() (*clock, map[int64]version) {
-	standby := !m.alone && rapid.IntRange(0, 4).Draw(m.w.t, "standby") == 0
-	c, visible := m.w.snapshot(standby)
-	if m.lineage.follow(c) != nil {
-		if c, visible = m.w.snapshot(false); m.lineage.follow(c) != nil {
-			m.w.t.Fatalf("the primary lags: %+v", c)
+// begin decides as newPass does. False: what was read before does not count.
+func (m *model) begin(p *pass, r poller.Request) bool {
+	w, watched := m.w, p.horizons.steps.began != nil && !p.clock.standby
+	p.inherit(r)
+	p.note()
+	lost := p.lost(r, schemas.MinInstant)
+	known := r.Floor != nil || r.Cursor != nil
+	// The primary's next chunk shows a promotion to who has seen the one before.
+	awaits := w.promoted && !known && p.clock.standby && m.lineage.timeline > 0
+	if w.unseen && !awaits && (w.promoted || !p.clock.standby) {
+		switch {
+		case w.promoted && known && lost == nil:
+			w.t.Fatalf("nobody notices that a standby was promoted: %+v", r)
+		case w.promoted && !known: // nothing says so, and a sweep repairs it
+			m.sweep()
+		case watched || w.promoted:
+		case lost == nil && !p.firstLoad && p.clock.time < m.settled.Add(modelOverlap):
+			w.t.Fatalf("settled at %d, the clock set back to %d, and nobody notices", m.settled, p.clock.time)
+		default: // how low it went nobody knows
+			m.sweep()
 		}
+		w.unseen, w.promoted = false, false
+		w.replayed = nil // nor does a standby show any more what it replayed before
 	}
-	return c, visible
+	if lost == nil {
+		if err := m.lineage.reached(p.identity.timeline); err != nil {
+			w.unseen, w.promoted = false, false
+			m.lose(asLost(err))
+			return false
+		}
+		if lost = p.begin(m.floor, m.cursor); m.floor == nil {
+			clear(m.final)
+			return true
+		}
+	} else if watched && lost.From < schemas.MaxInstant && r.Floor != nil && p.identity.differs(r.Floor) == nil {
+		lost.Sweep = false // what was stamped meanwhile lies at From or later
+	}
+	if lost != nil {
+		m.lose(lost)
+	}
+	return lost == nil
+}
+
+// asLost is what a Source says of errRewound.
+func asLost(err error) *poller.LostError { return lost(true, "%v", err) }
+
+// lose goes back as a poller does.
+func (m *model) lose(lost *poller.LostError) {
+	m.settled, m.cursor, m.floor = min(m.settled, lost.From), nil, nil
+	m.w.replayed = nil // nothing is left by which to tell that a standby lags
+	clear(m.final)
+	m.takeover()
+	if lost.Sweep {
+		m.sweep()
+	}
+}
+
+// sweep publishes what there is. What transactions bring that are open meanwhile the next one finds.
+func (m *model) sweep() {
+	for _, id := range slices.Sorted(maps.Keys(m.w.open)) {
+		m.w.end(id, true)
+	}
+	m.topic = maps.Clone(m.w.rows)
+}
+
+// takeover is another owner, who knows the watermark alone.
+func (m *model) takeover() {
+	m.horizons, m.lineage = horizons{overlap: modelOverlap}, lineage{}
+	m.catalogue = catalogue{}
+}
+
+// table is what the catalogue says now; nil: the resource is held.
+func (m *model) table() *table {
+	t := &table{oid: modelTable, fields: []string{"id", "note"}}
+	if m.w.gone && m.fields != nil {
+		t.fields, t.missing = []string{"id"}, []string{"note"}
+	}
+	m.catalogue.expect(m.fields)
+	if m.catalogue.accept(t) != nil {
+		return nil
+	}
+	return t
+}
+
+// snapshot is of the primary, or of a standby that shows no less than what was shown before, or of a primary
+// that was replaced. It is nil where another history answers than before.
+func (m *model) snapshot() (*clock, map[int64]version) {
+	w, which := m.w, rapid.IntRange(0, 9).Draw(m.w.t, "server")
+	if m.alone {
+		which = 9
+	}
+	var c *clock
+	var visible map[int64]version
+	noticed := m.lineage.timeline == w.timeline || m.floor != nil && m.floor.Timeline == w.timeline
+	if which == 0 && w.replaced != nil && noticed {
+		before := w.replaced.clock
+		before.time, before.asked, before.answered = w.now, w.ours.Time(), w.ours.Time()
+		c, visible = &before, maps.Clone(w.replaced.rows)
+	} else {
+		c, visible = w.snapshot(w.standby && which < 3)
+	}
+	err := m.lineage.follow(c)
+	if errors.Is(err, errLagging) {
+		c, visible = w.snapshot(false)
+		err = m.lineage.follow(c)
+	}
+	switch {
+	case err == nil:
+		return c, visible
+	case !w.promoted:
+		w.t.Fatalf("%v: %+v", err, c)
+	}
+	w.unseen, w.promoted = false, false
+	m.lose(asLost(err))
+	return nil, nil
 }
 
 type place struct {
@@ -270,6 +448,10 @@ type place struct {
 // chunk reads some rows after k that p's filter lets through, or that it reads again.
 func (m *model) chunk(p *pass, k key) (*chunk, []place) {
 	c, visible := m.snapshot()
+	table := m.table()
+	if c == nil || table == nil {
+		return nil, nil
+	}
 	var rows []place
 	f, ahead := p.filter, func(key) bool { return false }
 	if p.again != nil {
@@ -278,6 +460,7 @@ func (m *model) chunk(p *pass, k key) (*chunk, []place) {
 	for id, v := range visible {
 		at := key{at: microsOf(v.stamp), id: id}
 		if at.after(k) && !ahead(at) && f.passes(v, c.next) {
+			v.null = table.missing != nil
 			rows = append(rows, place{id, v})
 		}
 	}
@@ -285,7 +468,7 @@ func (m *model) chunk(p *pass, k key) (*chunk, []place) {
 		return cmp.Or(cmp.Compare(a.v.stamp, b.v.stamp), cmp.Compare(a.id, b.id))
 	})
 	limit := rapid.IntRange(1, 5).Draw(m.w.t, "limit")
-	chunk := &chunk{clock: c, table: p.table, from: k, end: k, last: len(rows) < limit}
+	chunk := &chunk{clock: c, table: table, from: k, end: k, last: len(rows) < limit}
 	rows = rows[:min(len(rows), limit)]
 	if n := len(rows); chunk.last && p.again != nil {
 		chunk.end = keyOf(p.cursor)
@@ -295,8 +478,12 @@ func (m *model) chunk(p *pass, k key) (*chunk, []place) {
 	return chunk, rows
 }
 
-// check is the promise: nothing before settled is there that was not read.
+// check is the promise: nothing before settled is there that was not read. Between a mishap and the next look
+// nobody can know.
 func (m *model) check() {
+	if m.w.unseen {
+		return
+	}
 	for id, v := range m.w.rows {
 		if v.stamp < m.settled && m.topic[id] != v {
 			m.w.t.Fatalf("settled at %d, but row %d %v was never read (read: %v)", m.settled, id, v, m.topic[id])
@@ -351,26 +538,23 @@ func TestWhateverCommitsWhenNothingBeforeSettledIsMissed(t *testing.T) {
 				m.replay()
 			case 1:
 				w.reset()
+			case 2:
+				m.takeover()
 			}
 			m.poll(t)
 		}
-		for _, id := range slices.Sorted(maps.Keys(w.open)) {
-			w.end(id, true)
-			m.check()
-		}
-		last := w.now
-		w.now += schemas.Instant(modelOverlap.Microseconds())
-		m.alone = true
 		// All is quiet: it settles up to the clock.
-		for m.settled <= last-schemas.Instant(modelOverlap.Microseconds()) {
-			before := m.settled
-			complete := m.poll(t)
-			m.check()
-			if complete && m.cursor == nil && m.settled == before && len(w.open) == 0 && w.now == last {
-				t.Fatalf("settled stands at %d, the clock at %d, and nothing is open", m.settled, w.now)
-			}
+		w.calm, w.gone, m.alone = 1, false, true
+		last := w.now
+		for polls := 0; polls < 3 || m.settled <= last; polls++ {
 			for _, id := range slices.Sorted(maps.Keys(w.open)) {
 				w.end(id, true)
+				m.check()
+			}
+			m.poll(t)
+			m.check()
+			if w.tick(schemas.Instant(modelOverlap.Microseconds())); polls > 200 {
+				t.Fatalf("settled stands at %d, the clock at %d, and nothing stays open", m.settled, w.now)
 			}
 		}
 	})

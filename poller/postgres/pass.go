@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/storestream/storestream/internal/wait"
@@ -61,21 +62,24 @@ func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
 		chunks: s.chunks, horizons: &s.horizons,
 		from: r.From, at: keyAt(r.From), firstLoad: r.From <= max(schemas.MinInstant, s.start), started: r.Started,
 	}
+	before := s.chunks.lineage
 	if err := p.look(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.waitFor(p.lags(r)); err != nil {
+		s.chunks.lineage = before // nothing is read of that server
 		return nil, err
 	}
-	cold, cursor := len(p.horizons.noted) == 0, r.Cursor
-	if cursor != nil && !p.follows(cursor) {
-		return nil, s.lost("the first part of the pass was read in another database or table")
-	}
-	if cursor != nil && cold && cursor.HorizonNext > 0 {
-		p.horizons.note(horizon{time: cursor.HorizonTime, next: cursor.HorizonNext})
-	}
+	cold := len(p.horizons.noted) == 0
+	p.inherit(r)
 	p.note()
-	if cursor == nil && cold { // a new owner has no horizon that counts
+	if lost := p.lost(r, s.start); lost != nil {
+		return nil, s.lose(lost)
+	}
+	if err := s.chunks.lineage.reached(p.identity.timeline); err != nil {
+		return nil, err
+	}
+	if r.Cursor == nil && cold { // a new owner has no horizon that counts
 		if err := p.quiesce(ctx); err != nil {
 			return nil, err
 		}
@@ -84,20 +88,70 @@ func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
 	if why != "" {
 		old = nil
 	}
-	why = cmp.Or(why, p.begin(old, cursor))
-	if why != "" && r.Floor != nil {
-		return nil, s.lost(why)
+	lost := p.begin(old, r.Cursor)
+	if why != "" {
+		lost = &poller.LostError{Why: why, From: schemas.MaxInstant}
+	}
+	if lost != nil && r.Floor != nil {
+		return nil, s.lose(lost)
 	}
 	return p, nil
 }
 
+// inherit takes over what the watermark says of the server's clock, before this owner's first look at it: a
+// horizon, and that the clock had passed settled by an overlap. Whether settled comes from a standby, whose
+// clock may stand behind that of its primary, only the floor says.
+func (p *pass) inherit(r poller.Request) {
+	c := p.clock
+	if at := r.Cursor; at != nil && len(p.horizons.noted) == 0 && at.HorizonNext > 0 &&
+		(!c.known || at.HorizonTime <= c.time) {
+		p.horizons.note(horizon{time: at.HorizonTime, next: at.HorizonNext})
+	}
+	fromStandby := r.Floor != nil && r.Floor.Started == schemas.MinInstant
+	if p.firstLoad || !c.known || c.standby && !fromStandby || p.horizons.steps.before(c) != nil {
+		return
+	}
+	if c.time.Add(p.horizons.steps.allowed) < p.from.Add(p.horizons.overlap) {
+		p.horizons.wentBack(c.time)
+	}
+}
+
+// lost says why the pass cannot go by what was read before: the clock was set back further than settled
+// allows, or another database answers. nil: it can.
+func (p *pass) lost(r poller.Request, start schemas.Instant) *poller.LostError {
+	var found []*poller.LostError
+	if from := max(p.horizons.takeBack(), start); from < p.from {
+		found = append(found, &poller.LostError{From: from, Sweep: true, Why: fmt.Sprintf("the database's clock "+
+			"was set back (or overlap was raised): it says %s. What is stamped from %s on is read again",
+			p.clock.time, from)})
+	}
+	if f := r.Floor; f != nil && p.table.noFloor == "" {
+		found = append(found, p.identity.differs(f))
+	}
+	if r.Cursor != nil {
+		found = append(found, p.follows(r.Cursor))
+	}
+	var all *poller.LostError
+	for _, lost := range found {
+		switch {
+		case lost == nil || all != nil && all.Why == lost.Why:
+		case all == nil:
+			all = lost
+		default:
+			all = &poller.LostError{Why: all.Why + "; " + lost.Why, From: min(all.From, lost.From),
+				Sweep: all.Sweep || lost.Sweep}
+		}
+	}
+	return all
+}
+
 // begin decides what to leave out, where to begin, and which floor the pass leaves. It says why it did not go
 // by old, if there is one.
-func (p *pass) begin(old *watermark.Floor, cursor *watermark.Cursor) (why string) {
+func (p *pass) begin(old *watermark.Floor, cursor *watermark.Cursor) (lost *poller.LostError) {
 	p.xmin = p.clock.xmin
 	p.floor, p.filter.table = p.identity.floor(p.clock.shown(), p.from), p.identity.table
 	if old != nil {
-		why = p.leaveOut(old)
+		lost = p.leaveOut(old)
 	}
 	if cursor != nil && !p.readAgain(cursor) {
 		p.resume(cursor)
@@ -109,7 +163,7 @@ func (p *pass) begin(old *watermark.Floor, cursor *watermark.Cursor) (why string
 	if p.horizons.reach(p.xmin) <= p.from || p.resumed && p.at.instant() <= p.from {
 		p.nothingSettles()
 	}
-	return why
+	return lost
 }
 
 // nothingSettles asks from here on which rows are final, because settled does not follow what is read: a
@@ -120,14 +174,19 @@ func (p *pass) nothingSettles() {
 	}
 }
 
-// lags says whether a standby lacks what r was settled by, on another server and maybe by another owner. It
-// would show rows as they were before, and what became of them lies below settled.
+// lags says whether a standby lacks what r was settled by, on another server and maybe by another owner, or
+// whether a primary was replaced by the one that r was settled by, and answers still. Either would show rows
+// as they were before, and what became of them lies below settled.
 func (p *pass) lags(r poller.Request) bool {
 	known := coarse(0)
 	if r.Cursor != nil {
 		known = coarse(r.Cursor.Xmin)
 	}
-	if f := r.Floor; f != nil && p.identity.differs(f) == "" {
+	if f := r.Floor; f != nil && !p.clock.standby && p.identity.system == f.System && p.identity.timeline > 0 &&
+		p.identity.timeline < f.Timeline {
+		return true
+	}
+	if f := r.Floor; f != nil && p.identity.differs(f) == nil {
 		if met, err := parseSnapshot(f.Snapshot); err == nil {
 			known = known.with(&met)
 		}
@@ -145,17 +204,13 @@ func (p *pass) look(ctx context.Context) error {
 	return nil
 }
 
-func (p *pass) note() {
-	if p.clock.known {
-		p.horizons.note(p.clock.horizon())
-	}
-}
+func (p *pass) note() { p.horizons.see(p.clock, true) }
 
 // leaveOut makes the pass leave out what was met under old, or says why it may not.
-func (p *pass) leaveOut(old *watermark.Floor) (why string) {
-	before, why := p.identity.trusts(old, p.clock, p.from)
-	if why != "" {
-		return why
+func (p *pass) leaveOut(old *watermark.Floor) *poller.LostError {
+	before, lost := p.identity.trusts(old, p.clock, p.from)
+	if lost != nil {
+		return lost
 	}
 	p.filter.low = before.low(p.clock)
 	p.at = keyAt(max(p.from, p.horizons.reach(p.filter.low)))
@@ -163,17 +218,25 @@ func (p *pass) leaveOut(old *watermark.Floor) (why string) {
 	shown := p.clock.shown()
 	met := shown.with(&before)
 	p.floor = p.identity.floor(met.cut(maxRunning), p.from)
-	return ""
+	return nil
 }
 
-// follows says whether the rest of the pass that was cut short at cursor can be read here. Where the server
-// has not given out such ids, or the table is another one, rows that lay behind the cursor there may be
-// missing here.
-func (p *pass) follows(cursor *watermark.Cursor) bool {
-	if cursor.UpdatedAt < p.from || cursor.Xmin > p.clock.next || cursor.HorizonNext > p.clock.next {
-		return false
+// follows says why the rest of the pass that was cut short at cursor cannot be read here; nil: it can. Where
+// the server has not given out such ids, or the table is another one, rows that lay behind the cursor there
+// may be missing here.
+func (p *pass) follows(cursor *watermark.Cursor) *poller.LostError {
+	switch {
+	case cursor.Xmin > p.clock.next || cursor.HorizonNext > p.clock.next:
+		return lost(true, "the server has not given out the transaction ids of the cursor: it lags, or was "+
+			"restored")
+	case cursor.UpdatedAt < p.from:
+		return lost(false, "the cursor lies before settled")
+	case cursor.Floor == nil:
+		return nil
+	case p.table.noFloor != "":
+		return lost(cursor.Floor.Table != p.table.oid, "%s", p.table.noFloor)
 	}
-	return cursor.Floor == nil || p.identity.differs(cursor.Floor) == ""
+	return p.identity.differs(cursor.Floor)
 }
 
 // resume goes on at cursor. It carries the xmin and the horizon of the part before: that part was read while
@@ -206,8 +269,8 @@ func (p *pass) readAgain(cursor *watermark.Cursor) bool {
 		if cursor.Floor == nil {
 			return false
 		}
-		before, why := p.identity.trusts(cursor.Floor, p.clock, p.from)
-		if why != "" {
+		before, lost := p.identity.trusts(cursor.Floor, p.clock, p.from)
+		if lost != nil {
 			return false
 		}
 		again.low = before.low(p.clock)
@@ -272,9 +335,7 @@ func (p *pass) read(ctx context.Context, emit func(poller.Batch) error) error {
 }
 
 func (p *pass) batch(c *chunk) *poller.Batch {
-	if c.clock.known {
-		p.horizons.note(c.clock.horizon())
-	}
+	p.horizons.see(c.clock, false)
 	switch {
 	case c.table.oid != p.table.oid || c.table.noFloor != p.table.noFloor:
 		p.swapped, p.floor = true, nil // what lies behind was read of another table

@@ -27,7 +27,8 @@ type reader struct {
 	rows    map[int64]schemas.Record
 	rejects map[int64]schemas.Reject
 	done    poller.Done
-	lost    int // floors
+	lost    int // times, the last one of which says:
+	why     poller.LostError
 	batches []poller.Batch
 	// before is called with each batch before it is taken; an error refuses it.
 	before func(poller.Batch) error
@@ -80,7 +81,8 @@ func (r *reader) read(q poller.Request) error {
 	var lost *poller.LostError
 	if errors.As(err, &lost) {
 		r.lost++
-		r.cursor, r.floor = nil, nil
+		r.why = *lost
+		r.settled, r.cursor, r.floor = min(r.settled, lost.From), nil, nil
 		err = r.readOnce(q)
 	}
 	return err

@@ -42,7 +42,6 @@ type Source struct {
 	// For the takeover.
 	resource *schemas.Resource
 	start    schemas.Instant
-	log      *zap.Logger
 	chunks   *chunkReader
 	// Until the database turns out to be another one.
 	horizons horizons
@@ -50,7 +49,7 @@ type Source struct {
 	// next one may begin, and not which rows it may leave out. nil: there is none.
 	unfiltered *watermark.Floor
 	final      bool      // a row was called final
-	rewound    bool      // since the last pass
+	rewound    error     // why another history of the database answers than in the pass before; nil: none does
 	lagging    time.Time // since when a standby lacks what was settled by; zero: it does not
 	// rested is when a pass may begin that reads again what the last one read; see rest.
 	rested time.Time
@@ -73,8 +72,9 @@ func NewSource(db *DB, c SourceConfig) *Source {
 		c.Doing = func(string) {}
 	}
 	return &Source{
-		resource: c.Resource, start: c.Start, log: c.Log,
-		chunks: newChunkReader(db, c), horizons: horizons{overlap: c.Overlap},
+		resource: c.Resource, start: c.Start,
+		chunks:   newChunkReader(db, c),
+		horizons: horizons{overlap: c.Overlap, steps: steps{allowed: allowedStep}},
 	}
 }
 
@@ -91,32 +91,24 @@ func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Ba
 		read = s.lookup
 	}
 	err := read(ctx, r, emit)
-	if r.Kind == poller.Pass && errors.Is(err, errRewound) {
-		s.log.Warn("begin the pass again", zap.Error(err))
-		s.forgetTransactions()
-		err = read(ctx, r, emit)
-	}
 	if errors.Is(err, errRewound) {
-		s.forgetTransactions()
+		s.rewound = err
+	}
+	if r.Kind == poller.Pass && s.rewound != nil {
+		return s.lose(lost(true, "%v", s.rewound))
 	}
 	return err
 }
 
-// forgetTransactions drops what was learned of the server's transactions: they are another database's.
-func (s *Source) forgetTransactions() {
-	s.horizons.noted, s.unfiltered, s.rewound = nil, nil, true
-}
-
 // pass reads what may have changed since r.From.
 func (s *Source) pass(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
-	trusted := r.Floor != nil || r.Cursor != nil || s.final
-	if s.rewound && trusted {
-		return s.lost("the database's transaction ids went back")
+	if s.rewound != nil {
+		return s.rewound
 	}
-	s.rewound = false
 	if err := s.rest(ctx); err != nil {
 		return err
 	}
+	trusted := r.Floor != nil || r.Cursor != nil || s.final
 	began := time.Now()
 	p, err := newPass(ctx, s, r)
 	if err != nil {
@@ -128,7 +120,7 @@ func (s *Source) pass(ctx context.Context, r poller.Request, emit func(poller.Ba
 		return err
 	}
 	if p.swapped && p.trusted {
-		return s.lost("the table was replaced while it was read")
+		return s.lose(lost(true, "the table was replaced while it was read"))
 	}
 	s.horizons.prune(p.xmin)
 	s.unfiltered = nil
@@ -168,10 +160,12 @@ func (s *Source) waitFor(lags bool) error {
 	return nil
 }
 
-// lost ends a pass that cannot go by what was read before.
-func (s *Source) lost(why string) error {
-	s.final, s.rewound = false, false
-	return &poller.LostError{Why: why, From: schemas.MaxInstant}
+// lose ends a pass that cannot go by what was read before. What this Source has learned of the server's
+// transactions and of its clock does not count either.
+func (s *Source) lose(lost *poller.LostError) error {
+	s.horizons = horizons{overlap: s.horizons.overlap, steps: steps{allowed: s.horizons.steps.allowed}}
+	s.unfiltered, s.final, s.rewound = nil, false, nil
+	return lost
 }
 
 // floorOf is what a pass for r over t goes by; nil: everything from r.From on is to be read.
