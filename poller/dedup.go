@@ -29,11 +29,11 @@ import (
 //   - A successor finds all of it. In the data topic it stands at or after Watermark.DedupFrom, which is no
 //     later than the time of any record here; or in Watermark.Future.
 //   - Where the source can use neither cursor nor floor (LostError), final versions may come again after
-//     all. Then a takeover reads back everything from settled on.
+//     all. Then a takeover reads back everything from settled on, and where settled itself goes back, all.
 type dedup struct {
 	rows   *rowset.Set
 	future futureRows
-	now    func() time.Time
+	now    func() schemas.Instant
 	clock  schemas.Instant // as it was read for the transaction in hand: it may step back between two
 	// oldest is no later than any updated_at in rows, but for those of final.
 	oldest schemas.Instant
@@ -44,6 +44,9 @@ type dedup struct {
 	settled schemas.Instant
 	// lacking counts the records that a takeover could not restore.
 	lacking int
+	// passedAgain: settled went back to where it had been. What it has passed was forgotten, also how much
+	// earlier than its updated_at a row of the future was written. So a takeover reads the whole topic.
+	passedAgain bool
 	// catchesUp is Config's. unmarkedOnly: marked versions took too much room.
 	catchesUp, unmarkedOnly bool
 }
@@ -57,7 +60,7 @@ type finalRow struct {
 
 // newDedup begins with the rows that cfg.Watermark itself keeps.
 func newDedup(cfg *Config) dedup {
-	d := dedup{rows: rowset.New(cfg.Memory), now: cfg.Now, clock: schemas.MinInstant,
+	d := dedup{rows: rowset.New(cfg.Memory), now: cfg.Clock, clock: schemas.MinInstant,
 		oldest: schemas.MaxInstant, settled: schemas.MinInstant, catchesUp: cfg.CatchesUp}
 	mark := &cfg.Watermark
 	for _, row := range mark.Future {
@@ -140,7 +143,7 @@ func (d *dedup) remember(row *schemas.Record, hash uint64, final bool, settled s
 	// The clock is read for the first row of a transaction, and for rows that may lie in its future.
 	written := row.UpdatedAt
 	if row.UpdatedAt > d.clock {
-		d.clock = schemas.InstantOf(d.now())
+		d.clock = d.now()
 		written = min(d.clock, row.UpdatedAt)
 	}
 	d.future.add(watermark.FutureRow{ID: row.ID, UpdatedAt: row.UpdatedAt, Hash: hash}, written)
@@ -161,7 +164,7 @@ func (d *dedup) batchDealtWith(passed bool) (forgot bool) {
 		switch {
 		case !known || !v.Equal(row.updatedAt.Millis(), row.hash): // another version came after it
 		case passed:
-			d.forget(row.id)
+			d.rows.Remove(row.id) // not of future: where the floor is lost a takeover has to find it after all
 			forgot = true
 		default:
 			d.oldest = min(d.oldest, row.updatedAt)
@@ -178,6 +181,9 @@ func (d *dedup) from(settled schemas.Instant) (schemas.Instant, []watermark.Futu
 		oldest = min(oldest, row.updatedAt)
 	}
 	from, far := d.future.from(settled)
+	if d.passedAgain {
+		return schemas.MinInstant, far
+	}
 	return min(from, max(oldest, settled)), far
 }
 

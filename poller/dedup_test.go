@@ -48,7 +48,7 @@ func TestAFullMemoryHoldsAndGoesOnByItself(t *testing.T) {
 			t.Fatalf("%d records, expected the 20 rows that fit", len(s.topic))
 		}
 	}
-	s.rows[3] = s.row(3, 3*time.Second, 2) // a known row needs no room
+	s.rows[3] = s.row(3, 3100*time.Millisecond, 2) // a known row needs no room
 	_ = s.held()
 	s.wants(s.rows[3])
 	if n := testutil.ToFloat64(s.metrics.Resource("orders").SeenFull); n != 4 {
@@ -168,7 +168,7 @@ func TestAnAbortedTransactionIsTheLastOfATakeoverThatCouldNotRestoreEverything(t
 		return s.publish(ctx, tx)
 	}
 	s.takeOver()
-	s.rows[3] = s.row(3, 3*time.Second, 2)
+	s.rows[3] = s.row(3, 3100*time.Millisecond, 2)
 	s.settles = schemas.InstantOf(noon.Add(time.Hour))
 	if err := s.work(); !errors.Is(err, errAborted) {
 		t.Fatalf("the poll ends with %v", err)
@@ -197,7 +197,7 @@ func TestASourceHearsThatItsLastBatchWasNotPublished(t *testing.T) {
 func TestARowStampedFarAheadPinsNoTakeover(t *testing.T) {
 	s := openShop(t, 3, nil)
 	far, soon := s.row(7, 0, 1), s.row(8, time.Minute, 1)
-	far.updatedAt = schemas.MaxInstant
+	far.updatedAt = schemas.MaxInstant.Add(-time.Hour)
 	s.rows[7], s.rows[8] = far, soon
 	s.poll()
 	if s.mark.DedupFrom > s.now {
@@ -216,7 +216,7 @@ func TestARowStampedFarAheadPinsNoTakeover(t *testing.T) {
 	if len(s.topic) != records {
 		t.Errorf("the takeover published %+v again", s.topic[records:])
 	}
-	far.content = 2
+	far.content, far.updatedAt = 2, schemas.MaxInstant
 	s.rows[7] = far
 	s.poll()
 	s.takeOver()

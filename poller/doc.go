@@ -17,10 +17,11 @@
 //
 //	row                                      outcome                                      where
 //	new: dedup does not know it              published                                    publisher.decide
-//	changed: other content, not older        published                                    publisher.decide
+//	later than what is in the topic          published                                    publisher.decide
 //	equal to what was published              suppressed as a repeat                       publisher.decide
-//	older than what was published            held back for a second look                  heldBack
-//	older, and the same an overlap later     published                                    heldBack.confirmed
+//	other content at the same updated_at,    held back for a second look: either may be   publisher.mayBeOlder
+//	  or an older updated_at                   the newer one                              heldBack
+//	such a row, the same an overlap later    published                                    heldBack.confirmed
 //	before settled, or before the start      suppressed: dedup knows nothing from there   publisher.publish
 //	cannot be published, or is too large     dead letter, unless it is there already      deadLetters.write
 //	can be published again                   its dead letter is taken out                 deadLetters.takeOut
@@ -33,6 +34,10 @@
 // Poller is the loop. reader reads the source. publisher decides about rows and owns the watermark, with
 // dedup, heldBack and deadLetters. sweeper compares the whole topic with the whole source beside the polls;
 // repair writes what it found. board is what people may see.
+//
+// Clocks step, ours too. What lasts for a while is measured by a clock that does not (Config.Now). A time
+// of the clock on the wall that lies in the future was noted while it was ahead, and is not believed:
+// as_of, the time of the last sweep, the pause after one that died.
 //
 // All of them live from one takeover to the next. When a write fails, Run returns, what was remembered is
 // thrown away, and a new Poller begins with a takeover. That is why a publisher may change what it remembers

@@ -7,14 +7,34 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// heldBack keeps the rows that came with an older updated_at than was published of them.
+// heldBack keeps the rows that may be older than what was published of them: those with an older updated_at,
+// and those with the same one and other content.
 //
-// Such a row is either a lie (a replica lags, a cache kept a page) or the truth (two transactions committed
-// in the other order, somebody corrected a date). Published at once, a lie would put an old state over a new
-// one for ever: compaction keeps the last record. Thrown away, the truth would be lost. So the row is looked
-// at again after the overlap. The same older state, met twice and that far apart, is published.
+// An older updated_at is either a lie (a replica lags, a cache kept a page) or the truth (two transactions
+// committed in the other order, somebody corrected a date). Published at once, a lie would put an old state
+// over a new one for ever: compaction keeps the last record. Thrown away, the truth would be lost. So the row
+// is looked at again after the overlap. The same older state, met twice and that far apart, is published.
+//
+// The same updated_at tells nothing: REST stamps whole seconds, and a row may change twice within one. Then
+// replicas that lag differently show A B A B, and each would be a change of the one before. It is no help to
+// remember that A was published before B: it may not have been, where the first answer came from the replica
+// that was ahead. So whatever differs from what was published is held back, whichever of the two it is. Once
+// it is looked at again, every replica that lags by less than the overlap shows what was published, or what
+// came after it:
+//
+//	read from  ahead  behind  ahead  behind             both, an overlap later
+//	shows      B      A       B      A                  B
+//	           |      |       |      |                  |
+//	           sent   noted   a repeat, forgets A       a repeat
+//
+//	shows      A      B                                 B: the same twice, an overlap apart, so it is sent
+//	           sent   noted
+//
+// The second change within one second, or one that leaves updated_at alone, is late by an overlap, if a poll
+// came between the two.
 type heldBack struct {
 	overlap time.Duration
+	most    int // rows at once
 	rows    map[int64]heldRow
 	// beyond counts the rows of the pass in hand for which there was no room, and earliestBeyond is the smallest
 	// updated_at among them. Later passes meet them again, because settled stays before them: one after the
@@ -33,19 +53,19 @@ type heldRow struct {
 const maxHeldBack = 10_000
 
 func newHeldBack(overlap time.Duration) heldBack {
-	return heldBack{overlap, map[int64]heldRow{}, 0, schemas.MaxInstant}
+	return heldBack{overlap, maxHeldBack, map[int64]heldRow{}, 0, schemas.MaxInstant}
 }
 
 // newPass begins a pass, which meets again what did not find room.
 func (h *heldBack) newPass() { h.beyond, h.earliestBeyond = 0, schemas.MaxInstant }
 
-// confirmed notes an older state of a row. It is true when the same state was noted at least overlap ago.
+// confirmed notes another state of a row. It is true when the same state was noted at least overlap ago.
 func (h *heldBack) confirmed(row *schemas.Record, hash uint64, now time.Time) bool {
 	held, there := h.rows[row.ID]
 	switch {
 	case there && held.updatedAt == row.UpdatedAt && held.hash == hash:
 		return now.Sub(held.since) >= h.overlap
-	case there || len(h.rows) < maxHeldBack:
+	case there || len(h.rows) < h.most:
 		h.rows[row.ID] = heldRow{row.UpdatedAt, hash, now}
 	default:
 		h.beyond++
@@ -77,18 +97,22 @@ func (h *heldBack) says() string {
 	if h.empty() {
 		return ""
 	}
-	var next time.Time
+	text := fmt.Sprintf("%d rows came back older than they were published, or with the same updated_at and "+
+		"other content; they are looked at again from %s on", len(h.rows), schemas.InstantOf(h.nextDue()))
+	if h.beyond > 0 {
+		text += fmt.Sprintf(", and after them %d more: at most %d are held back at once", h.beyond, h.most)
+	}
+	return text
+}
+
+// nextDue is when the first row is to be looked at again; the zero time: none is.
+func (h *heldBack) nextDue() (next time.Time) {
 	for _, held := range h.rows {
 		if due := held.since.Add(h.overlap); next.IsZero() || due.Before(next) {
 			next = due
 		}
 	}
-	text := fmt.Sprintf("%d rows came back older than they were published; they are looked at again from %s on",
-		len(h.rows), schemas.InstantOf(next))
-	if h.beyond > 0 {
-		text += fmt.Sprintf(", and after them %d more: at most %d are held back at once", h.beyond, maxHeldBack)
-	}
-	return text
+	return next
 }
 
 // due returns the rows to be looked at again now, by id.

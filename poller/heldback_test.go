@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // A lie that is told once must not hold the watermark for ever, not even if the row is deleted after it.
@@ -85,5 +86,130 @@ func TestRowsBeyondThoseHeldBackAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
 	s.wants(back[rows-1])
 	if held := s.poller.Status().Held; held != "" {
 		t.Errorf("held says %q still", held)
+	}
+}
+
+// REST stamps whole seconds. Two changes within one, read through replicas that lag differently, would be
+// changes of each other, for ever. The first answer may also come from the replica that is ahead.
+func TestTwoStatesOfOneSecondThatReplicasShowInTurnsAreNoChangesOfEachOther(t *testing.T) {
+	for name, first := range map[string]uint64{"behind": 1, "ahead": 2} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, 3, nil)
+			older, newer := s.row(1, 0, 1), s.row(1, 0, 2)
+			s.rows[1] = s.row(1, 0, first)
+			s.poll()
+			for n := range 10 {
+				if s.rows[1] = older; n%2 == 0 {
+					s.rows[1] = newer
+				}
+				s.now = s.now.Add(shopOverlap / 11)
+				s.poll()
+				if n == 4 {
+					s.takeOver()
+				}
+			}
+			s.rows[1] = newer // by now every replica shows it
+			for range 3 {
+				s.now = s.now.Add(shopOverlap)
+				s.poll()
+			}
+			s.wants(newer)
+			if want := 3 + int(3-first); len(s.topic) != want {
+				t.Errorf("%d records, want %d: %+v", len(s.topic), want, s.topic[3:])
+			}
+		})
+	}
+}
+
+// It may be the truth: then it is late by an overlap.
+func TestTheSecondChangeOfASecondIsPublishedAnOverlapLater(t *testing.T) {
+	s := openShop(t, 3, nil)
+	s.rows[1] = s.row(1, 0, 2)
+	s.poll()
+	second := s.row(1, 0, 3)
+	s.rows[1] = second
+	s.poll()
+	if len(s.topic) != 4 {
+		t.Errorf("it was published at once: %+v", s.topic)
+	}
+	for range 2 {
+		s.now = s.now.Add(shopOverlap)
+		s.poll()
+	}
+	s.wants(second)
+	if s.mark.Held != nil {
+		t.Errorf("held: %+v", s.mark.Held)
+	}
+}
+
+// A run that ends takes the memory of a row that is held back along. So it does not end before it knows.
+func TestRunOnceIsNotUpToDateWhileARowIsHeldBack(t *testing.T) {
+	s := openShop(t, 3, func(c *Config) { c.Eager = true })
+	s.rows[1] = s.row(1, 0, 2)
+	s.poll()
+	s.takeOver()
+	s.rows[1] = s.row(1, 0, 3)
+	s.now = s.now.Add(time.Second)
+	moment := s.now
+	for s.mark.AsOf < moment {
+		if s.poll(); s.mark.AsOf < moment && (s.mark.Held == nil || s.mark.Held.Until == nil) {
+			t.Fatalf("nobody says why and for how long: %+v", s.mark.Held)
+		}
+		if s.now = s.now.Add(10 * time.Second); s.now.Sub(moment) > 3*shopOverlap {
+			t.Fatalf("it does not end: %+v", s.mark.Held)
+		}
+	}
+	s.wants(s.rows[1])
+}
+
+// Of what settled had passed before a replay every copy of the service shows the same. More such rows than
+// are held back at once would hold the replay for hours.
+func TestAReplayPublishesAtOnceWhatChangedWithoutItsUpdatedAt(t *testing.T) {
+	s := openShop(t, 5, nil)
+	for id := range int64(5) {
+		s.rows[id] = s.row(id, -time.Hour, 2)
+	}
+	to := schemas.InstantOf(noon.Add(-2 * time.Hour))
+	s.ask(watermark.Request{Kind: watermark.Reset, To: &to})
+	s.poll() // accepts it
+	s.poll()
+	for _, row := range s.rows {
+		s.wants(row)
+	}
+	if len(s.topic) != 10 || s.mark.Replay != nil {
+		t.Errorf("%d records of 5 rows and a replay of them, %+v", len(s.topic), s.mark.Replay)
+	}
+}
+
+// The watermark says why settled stands still, once, and again when that is over.
+func TestTheWatermarkSaysThatSettledIsHeldAndThatItIsNoMore(t *testing.T) {
+	s := openShop(t, 3, nil)
+	publish, written := s.config.Publish, 0
+	s.config.Publish = func(ctx context.Context, tx watermark.Transaction) error {
+		written++
+		return publish(ctx, tx)
+	}
+	s.rows[1] = s.row(1, 0, 2)
+	s.poll()
+	s.takeOver()
+	s.poll()
+	s.rows[1] = s.row(1, -shopOverlap/2, 1)
+	written = 0
+	for range 9 {
+		s.poll()
+		s.now = s.now.Add(time.Second)
+	}
+	held := s.mark.Held
+	if held == nil || !held.Publishes || !strings.Contains(held.Why, "1 rows came back older") ||
+		held.Since != schemas.InstantOf(noon) || held.Until == nil || held.Until.Sub(held.Since) != shopOverlap {
+		t.Errorf("held: %+v", held)
+	}
+	if written != 1 {
+		t.Errorf("%d watermarks within nine seconds", written)
+	}
+	s.rows[1] = s.row(1, 0, 2)
+	s.now = s.now.Add(idleWrite)
+	if s.poll(); s.mark.Held != nil {
+		t.Errorf("held still: %+v", s.mark.Held)
 	}
 }

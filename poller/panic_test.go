@@ -52,7 +52,8 @@ func TestAPanicInASourceIsTheFailureOfItsResourceAndNoMore(t *testing.T) {
 			},
 			Requests: func(int64, string) []watermark.Request { return nil },
 			Changed:  func() <-chan struct{} { return nil },
-			Now:      time.Now, Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Log: zap.NewNop(),
+			Now:      time.Now, Clock: wallClock,
+			Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Log: zap.NewNop(),
 		})
 		stop, ended := make(chan struct{}), make(chan error)
 		go func() { ended <- p.Run(t.Context(), stop) }()

@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -49,9 +50,12 @@ type Config struct {
 	Changed  func() <-chan struct{}
 
 	// Eager, for `run --once`: every pass is complete, every watermark is written at once, and nothing is swept.
-	Eager   bool
-	Sweep   SweepConfig
+	Eager bool
+	Sweep SweepConfig
+	// Now's times are compared with each other alone, which a step of the clock does not touch (time.Now). Clock
+	// is the clock on the wall: what it says is shown and kept, and it may step at any time, by any amount.
 	Now     func() time.Time
+	Clock   func() schemas.Instant
 	Metrics *metrics.Resource
 	Log     *zap.Logger
 }
@@ -113,8 +117,8 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 	p.cfg.Metrics.Owned.Set(1)
 	defer p.cfg.Metrics.Owned.Set(0)
 	defer p.sweeper.end()
-	if p.publisher.mark.AsOf == schemas.MinInstant {
-		p.cfg.Metrics.Lag.Begin(p.cfg.Now()) // no pass yet: as far behind as we have been trying
+	if p.board.get().Good == schemas.MinInstant {
+		p.cfg.Metrics.Lag.Begin(p.cfg.Now()) // no pass is known: as far behind as we have been trying
 	}
 	for {
 		switch {
@@ -144,13 +148,17 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 		case err != nil:
 			next = p.ended(began, err)
 			p.sweeper.pollFailed(&p.publisher.mark, err, p.failures.N)
+			if err := p.publisher.tellHold(ctx, err); err != nil {
+				return err
+			}
 		}
 		p.wait(ctx, stop, next)
 	}
 }
 
 // poll makes one pass and the second looks that are due. It returns nil, a source's error, errAsked,
-// errStopped, ErrTakeover, a *HoldError where a limit is reached, or a *writeError.
+// errStopped, ErrTakeover, a *HoldError where a limit is reached, or a *writeError. A *LostError that changes
+// nothing is a failure like others: a takeover would ask the source the same again.
 func (p *Poller) poll(ctx context.Context, stop <-chan struct{}) error {
 	p.board.change(func(s *Status) { s.Doing, s.Since = "polling", p.cfg.Now() })
 	r := p.publisher.nextPass()
@@ -161,11 +169,21 @@ func (p *Poller) poll(ctx context.Context, stop <-chan struct{}) error {
 	}
 	var lost *LostError
 	if errors.As(err, &lost) {
-		p.publisher.lose(lost)
+		p.sweeper.end()
+		p.publisher.mark.HandSweepOver()
+		if lost.Sweep {
+			p.sweeper.begunAnew(&p.publisher.mark)
+		}
+		if !p.publisher.lose(lost) {
+			return err
+		}
 	}
 	if lost != nil || p.publisher.restoresMore() {
 		if err := p.publisher.commit(ctx, watermark.Transaction{}); err != nil {
 			return err
+		}
+		if lost != nil {
+			return fmt.Errorf("%w: %w", ErrTakeover, lost)
 		}
 		return ErrTakeover
 	}
@@ -182,7 +200,7 @@ func (p *Poller) secondLook(ctx context.Context, stop <-chan struct{}) error {
 		return nil
 	}
 	suspects := slices.Collect(maps.Values(due))
-	r := Request{Kind: Lookup, Suspects: suspects, Started: schemas.InstantOf(p.cfg.Now())}
+	r := p.publisher.lookup(suspects)
 	err := p.reader.read(ctx, stop, r, func(b Batch) error { return p.publisher.publishOnly(ctx, b, due) })
 	if err == nil {
 		p.publisher.heldBack.giveUp(due, p.cfg.Now())
@@ -283,8 +301,8 @@ func (p *Poller) requests() []watermark.Request {
 }
 
 // ErrTakeover ends Run when what is known of the topic no longer suits the watermark: a reset was accepted,
-// or the floor is lost, or a takeover that lacked memory would restore more now. The watermark says so, and
-// a takeover goes on with it.
+// or the source says that what was read before does not count (then there is a *LostError beside it), or a
+// takeover that lacked memory would restore more now. The watermark says so, and a takeover goes on with it.
 var ErrTakeover = errors.New("a takeover goes on")
 
 // resetAhead allows for the difference between the clock of whoever asks and ours.
@@ -300,7 +318,7 @@ func (p *Poller) acceptRequests(ctx context.Context) error {
 	replay := false
 	for _, r := range asked {
 		p.publisher.mark.Request, p.publisher.mark.RequestUID = r.ID, r.UID
-		now := schemas.InstantOf(p.cfg.Now())
+		now := p.cfg.Clock()
 		switch {
 		case r.Kind == watermark.Sweeps:
 			p.publisher.mark.Sweep = &watermark.Sweep{Request: r.ID, RequestUID: r.UID, At: now}

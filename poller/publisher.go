@@ -2,7 +2,9 @@ package poller
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +32,7 @@ type publisher struct {
 
 	mark        watermark.Watermark // the one that the next commit writes
 	written     time.Time           // when a transaction last said so
+	began       time.Time           // when the pass in hand began
 	passes      int                 // complete ones since the takeover
 	dedup       dedup
 	heldBack    heldBack
@@ -39,12 +42,16 @@ type publisher struct {
 	// moved is when settled last moved here, held why the last pass said that it does not.
 	moved time.Time
 	held  string
+	// told is what the last transaction said of a hold, toldAt when one was written that said otherwise than
+	// the one before.
+	told   *watermark.Held
+	toldAt time.Time
 }
 
 func newPublisher(cfg *Config, b *board) *publisher {
 	p := &publisher{cfg: cfg, board: b, mark: cfg.Watermark,
 		dedup: newDedup(cfg), heldBack: newHeldBack(cfg.Overlap), deadLetters: newDeadLetters(cfg),
-		forgot: cfg.Watermark.Cursor != nil, moved: cfg.Now()}
+		forgot: cfg.Watermark.Cursor != nil, moved: cfg.Now(), told: cfg.Watermark.Held}
 	p.show()
 	return p
 }
@@ -58,9 +65,27 @@ func (e *writeError) Unwrap() error { return e.error }
 func (p *publisher) nextPass() Request {
 	p.heldBack.newPass()
 	p.deadLetters.newPass()
+	p.began = p.cfg.Now()
 	complete := p.cfg.Eager || p.mark.Replay != nil || p.passes == 0
 	return Request{Kind: Pass, From: max(p.mark.Settled, p.cfg.Start), Complete: complete, Cursor: p.mark.Cursor,
-		Floor: p.mark.Floor, Started: schemas.InstantOf(p.cfg.Now())}
+		Floor: p.mark.Floor, Fields: expectedFields(p.cfg, &p.mark), Started: p.cfg.Clock()}
+}
+
+// lookup asks for the suspects once more.
+func (p *publisher) lookup(suspects []Suspect) Request {
+	return Request{Kind: Lookup, Suspects: suspects, Fields: expectedFields(p.cfg, &p.mark),
+		Started: p.cfg.Clock()}
+}
+
+// expectedFields are the fields that the source had when mark was written. What the schema no longer has
+// nobody misses.
+func expectedFields(cfg *Config, mark *watermark.Watermark) (names []string) {
+	for i := range cfg.Resource.Fields {
+		if name := cfg.Resource.Fields[i].Name; slices.Contains(mark.Fields, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // publish writes what is new in a batch of a pass, in as many transactions as MaxRows asks for. The last one
@@ -196,8 +221,8 @@ func (p *publisher) hold(ctx context.Context, tx watermark.Transaction, full err
 	return full
 }
 
-// decide publishes a row in tx, suppresses it as a repeat, or holds it back as older. It says whether it put
-// the row into tx. final is Batch.Final's word for it. Its error is add's.
+// decide publishes a row in tx, suppresses it as a repeat, or holds it back as one that may be older. It says
+// whether it put the row into tx. final is Batch.Final's word for it. Its error is add's.
 func (p *publisher) decide(tx *watermark.Transaction, row *schemas.Record, final bool) (put bool, err error) {
 	millis, hash := row.UpdatedAt.Millis(), schemas.Hash(row.Value)
 	before, known := p.dedup.rows.Get(row.ID)
@@ -210,11 +235,26 @@ func (p *publisher) decide(tx *watermark.Transaction, row *schemas.Record, final
 		p.heldBack.forget(row.ID)
 		p.cfg.Metrics.Suppressed(metrics.Seen).Inc()
 		return false, nil
-	case known && millis < before.Millis && !p.heldBack.confirmed(row, hash, p.cfg.Now()):
+	case known && !before.Equal(millis, hash) && p.mayBeOlder(row, before.Millis) &&
+		!p.heldBack.confirmed(row, hash, p.cfg.Now()):
 		p.cfg.Metrics.Suppressed(metrics.Older).Inc()
 		return false, nil
 	}
 	return p.add(tx, row, hash, final)
+}
+
+// mayBeOlder says whether a row that differs from what was published of it may be an older state, by the
+// updated_at of what was published (heldBack says why). Not where settled has passed the row: there every
+// copy of the service shows the same, so other content at the same time is an update that left updated_at
+// alone. Only a replay, or a sweep, meets such a row.
+func (p *publisher) mayBeOlder(row *schemas.Record, published int64) bool {
+	switch millis := row.UpdatedAt.Millis(); {
+	case millis != published:
+		return millis < published
+	case p.mark.Replay != nil && row.UpdatedAt < p.mark.Replay.Settled:
+		return false
+	}
+	return row.UpdatedAt >= p.mark.Settled
 }
 
 // add puts a row into tx and remembers it. A row that is too large for the topic becomes a dead letter, and
@@ -302,16 +342,36 @@ func (p *publisher) advance(b *Batch) {
 	if p.dealtWithAll() { // else a successor has to meet these rows again
 		p.mark.Floor = b.Done.Floor
 	}
+	now := p.cfg.Clock()
+	// Not Done.Started alone: the clock may have stepped back since.
+	started := min(b.Done.Started, now.Add(-p.cfg.Now().Sub(p.began)))
 	if b.Done.Complete {
 		p.passes++
-		p.mark.AsOf = max(p.mark.AsOf, b.Done.Started)
-		if r := p.mark.Replay; r != nil && b.Done.Started >= r.At {
+		// `run --once` is over when this says so, and no later run would know of a row that is held back.
+		if !p.cfg.Eager || p.heldBack.empty() {
+			p.mark.AsOf = latest(p.mark.AsOf, started, now)
+		}
+		if b.Done.Fields != nil {
+			p.mark.Fields = b.Done.Fields
+		}
+		// Every pass from the takeover on began after the reset was accepted, whatever the clocks say.
+		if r := p.mark.Replay; r != nil {
 			p.mark.Replay = nil
 			p.dedup.unmark()
 			p.cfg.Log.Info("replay finished", zapInstant("from", r.From), zapRequest(r.Request))
 		}
 	}
-	p.board.change(func(s *Status) { s.Good, s.Held = max(s.Good, b.Done.Started), p.whyHeld() })
+	p.noteHeld(p.whyHeld(), true)
+	p.board.change(func(s *Status) { s.Good, s.Held = latest(s.Good, started, now), p.whyHeld() })
+}
+
+// latest is the later one of two starts of passes. One from the future was noted by a clock that was ahead:
+// it would say for as long that the resource is up to date.
+func latest(known, started, now schemas.Instant) schemas.Instant {
+	if known > now {
+		return started
+	}
+	return max(known, started)
 }
 
 // moveCursor moves the cursor behind b, or to the end of the pass, and forgets the final rows that need no
@@ -352,12 +412,71 @@ func (p *publisher) whyHeld() string {
 	return strings.Join(why, "; ")
 }
 
-// lose gives up cursor and floor, which the source cannot use: everything from settled on is to be read
-// again. A takeover, which comes next, reads back what was published from there on.
-func (p *publisher) lose(lost *LostError) {
+// mostHeldText bounds what the watermark says of a hold: every watermark carries it.
+const mostHeldText = 1000
+
+// noteHeld notes in the watermark in hand why the resource is held, or that it is not (""). publishes: rows
+// go on to be published.
+func (p *publisher) noteHeld(why string, publishes bool) {
+	if why == "" {
+		p.mark.Held = nil
+		return
+	}
+	if len(why) > mostHeldText {
+		why = strings.ToValidUTF8(why[:mostHeldText], "") + "..."
+	}
+	held := watermark.Held{Why: why, Since: p.cfg.Clock(), Publishes: publishes}
+	if was := p.mark.Held; was != nil && was.Publishes == publishes {
+		held.Since = min(held.Since, was.Since)
+	}
+	if due := p.heldBack.nextDue(); publishes && !due.IsZero() {
+		until := p.cfg.Clock().Add(due.Sub(p.cfg.Now()))
+		held.Until = &until
+	}
+	p.mark.Held = &held
+}
+
+// tellHold says in the watermark that a poll ended with a *HoldError; other errors say nothing of a hold. The
+// rest of that watermark is true: what a batch brought is dealt with before the watermark in hand says so,
+// and after a failed write nobody comes here. Its error is a *writeError.
+func (p *publisher) tellHold(ctx context.Context, err error) error {
+	var hold *HoldError
+	if !errors.As(err, &hold) {
+		return nil
+	}
+	p.noteHeld(hold.Error(), false)
+	return p.commitIfDue(ctx, watermark.Transaction{})
+}
+
+// tellsOtherwise says whether a transaction is due only because the last one said otherwise of a hold. What
+// comes and goes with every poll waits for the next watermark, and so does another wording: there are numbers
+// and times in it.
+func (p *publisher) tellsOtherwise() bool {
+	return !sameHold(p.told, p.mark.Held) && p.cfg.Now().Sub(p.toldAt) >= idleWrite
+}
+
+func sameHold(a, b *watermark.Held) bool {
+	return (a == nil) == (b == nil) && (a == nil || a.Publishes == b.Publishes)
+}
+
+// lose gives up what the source cannot use: cursor and floor, and what settled has passed from lost.From on.
+// Everything from settled on is to be read again. A takeover, which comes next, reads back what was published
+// of it. lose says whether it changed anything; if not, a takeover would lead to the same.
+func (p *publisher) lose(lost *LostError) (changed bool) {
+	from := max(lost.From, p.cfg.Start)
+	back := from < p.mark.Settled
+	if !back && p.mark.Cursor == nil && p.mark.Floor == nil {
+		return false
+	}
+	p.cfg.Log.Warn("what was read before does not count any more: it is read again", zap.String("why", lost.Why),
+		zapInstant("from", min(from, p.mark.Settled)), zapInstant("settled", p.mark.Settled))
 	p.mark.Cursor, p.mark.Floor = nil, nil
-	p.mark.Settled = min(p.mark.Settled, lost.From)
 	p.dedup.oldest = schemas.MinInstant
+	if back {
+		p.mark.Settled = from
+		p.dedup.passedAgain = true
+	}
+	return true
 }
 
 // beginReplay makes every row with updated_at at or after r.To be published again.
@@ -372,10 +491,14 @@ func (p *publisher) beginReplay(r watermark.Request, now schemas.Instant, ends [
 	if running := p.mark.Replay; running != nil {
 		from = min(from, running.From)
 	}
+	settled := p.mark.Settled
+	if running := p.mark.Replay; running != nil {
+		settled = max(settled, running.Settled)
+	}
 	p.mark.Settled = min(p.mark.Settled, max(*r.To, p.cfg.Start))
 	p.mark.Cursor, p.mark.Floor = nil, nil
 	p.dedup.replay()
-	p.mark.Replay = &watermark.Replay{Request: r.ID, From: from, At: now, Ends: ends}
+	p.mark.Replay = &watermark.Replay{Request: r.ID, From: from, At: now, Settled: settled, Ends: ends}
 	p.cfg.Log.Info("replay begins", zapInstant("from", *r.To), zapRequest(r.ID), zap.String("by", r.By))
 }
 
@@ -385,7 +508,7 @@ func (p *publisher) endPart(result watermark.Swept, part IDRange, more bool) {
 	sweep := p.mark.Sweep
 	if !sweep.CameTo(result) {
 		if !more && part.All() {
-			p.mark.LastSweep, p.mark.Swept = schemas.InstantOf(p.cfg.Now()), &result
+			p.mark.LastSweep, p.mark.Swept = p.cfg.Clock(), &result
 		}
 		return
 	}
@@ -394,7 +517,7 @@ func (p *publisher) endPart(result watermark.Swept, part IDRange, more bool) {
 		total = sweep.Done.Plus(result)
 	}
 	if !more {
-		p.mark.LastSweep, p.mark.Swept, p.mark.Sweep = schemas.InstantOf(p.cfg.Now()), &total, nil
+		p.mark.LastSweep, p.mark.Swept, p.mark.Sweep = p.cfg.Clock(), &total, nil
 		return
 	}
 	next := part.Last + 1
@@ -414,7 +537,7 @@ func (p *publisher) repeatPart(repaired watermark.Swept) {
 
 // commitIfDue commits tx unless all that it would say is the time.
 func (p *publisher) commitIfDue(ctx context.Context, tx watermark.Transaction) error {
-	idle := tx.Len() == 0 && !p.cfg.Eager && p.mark.Replay == nil
+	idle := tx.Len() == 0 && !p.cfg.Eager && p.mark.Replay == nil && !p.tellsOtherwise()
 	if idle && p.cfg.Now().Sub(p.written) < idleWrite {
 		p.show()
 		return nil
@@ -437,12 +560,16 @@ func (p *publisher) commit(ctx context.Context, tx watermark.Transaction) error 
 	now := p.cfg.Now()
 	p.mark.Rows += int64(len(tx.Rows))
 	p.mark.DedupFrom, p.mark.Future = p.dedup.from(p.mark.Settled)
-	p.mark.Written = schemas.InstantOf(now)
+	p.mark.Written = p.cfg.Clock()
 	tx.Watermark = p.mark
 	if err := p.cfg.Publish(ctx, tx); err != nil {
 		return &writeError{err}
 	}
 	p.written = now
+	if !sameHold(p.told, p.mark.Held) {
+		p.toldAt = now
+	}
+	p.told = p.mark.Held
 	p.cfg.Metrics.RowsPublished.Add(float64(len(tx.Rows)))
 	p.dedup.committed(p.mark.Settled, now)
 	p.show()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"time"
 
 	"go.uber.org/zap"
 
@@ -96,10 +95,12 @@ func safely(what string, do func() error) (err error) {
 	return do()
 }
 
-// CompareSource returns how a comparison reads s: in full from `from` on, or the suspects once more.
-func CompareSource(s Source, from schemas.Instant, now func() time.Time) compare.SourceReader {
+// CompareSource returns how a comparison reads s: in full from `from` on, or the suspects once more. fields
+// are Request.Fields, clock is the clock on the wall.
+func CompareSource(s Source, from schemas.Instant, fields []string,
+	clock func() schemas.Instant) compare.SourceReader {
 	return func(ctx context.Context, ids compare.Range, suspects []Suspect, take compare.Take) error {
-		r := Request{Kind: Full, From: from, IDs: &ids, Started: schemas.InstantOf(now())}
+		r := Request{Kind: Full, From: from, IDs: &ids, Fields: fields, Started: clock()}
 		if suspects != nil {
 			r.Kind, r.Suspects = Lookup, suspects
 		}

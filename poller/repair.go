@@ -23,7 +23,7 @@ import (
 // REST they take minutes.
 //
 // Missing and stale rows are published as the look showed them: dedup knows what was published, and not what
-// somebody did to the topic since. A row that is older than what the topic or dedup has waits until the
+// somebody did to the topic since. A row that may be older than what the topic or dedup has waits until the
 // service has shown that state for an overlap, as any row that is held back. An extra row is deleted when the
 // service has not shown it for as long: over REST an updated row may be nowhere for a while. For these the
 // repair takes more rounds.
@@ -33,13 +33,21 @@ type repair struct {
 	reader    *reader
 	found     *finding
 	tx        watermark.Transaction // in hand
+	keep      string                // why the extra rows stay in the topic, "" if they may go
 }
 
 // run makes the round. It returns when the next one is due; the zero time: the part is over, as the watermark
 // says. An error is a *writeError, or that of the look.
 func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time, err error) {
-	if some, err := r.repairSome(ctx, stop); some || err != nil {
-		return r.cfg.Now(), err
+	began := r.cfg.Now()
+	for {
+		some, err := r.repairSome(ctx, stop)
+		if err != nil || some && r.cfg.Now().Sub(began) >= max(r.cfg.Interval/2, shortStop) {
+			return r.cfg.Now(), err
+		}
+		if !some {
+			break
+		}
 	}
 	rejects, everywhere, err := r.recheck(ctx, stop)
 	if err != nil {
@@ -75,33 +83,30 @@ func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time
 	return time.Time{}, r.finish(ctx, extra, everywhere)
 }
 
-// lookAtOnce is how many missing and stale rows one round looks at. Polls stop meanwhile.
-const lookAtOnce = 1000
+// Polls stop while a look goes on. So one look is at so many rows, and over REST, where it reads the whole
+// day of each row, on so many days. When looks have taken half an interval, or shortStop, a poll comes
+// before the next one.
+const (
+	lookAtOnce = 1000
+	daysAtOnce = 8
+	shortStop  = time.Second
+)
 
-// repairSome looks at some of the missing and stale rows, and repairs what may be, where there are more than
-// one round should look at. The next poll comes before the next of them. Rows that have to wait for their
-// confirmation are left to the last rounds, with the extra ones.
+// repairSome looks at some of the rows that differ, and repairs what may be, where there are more than one
+// look should be at. Extra rows without a day are left to the last look.
 func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some bool, err error) {
 	looking, cancel := until(ctx, stop)
 	defer cancel()
-	suspects, err := r.found.cmp.CatchUp(looking)
+	suspects, err := r.due(looking)
 	if err != nil {
 		return false, err
 	}
-	suspects = slices.DeleteFunc(suspects, func(s Suspect) bool {
-		d, _ := r.found.cmp.Difference(s.ID)
-		return d.Kind == compare.Extra || r.found.waits[s.ID]
-	})
-	most := cmp.Or(r.cfg.Sweep.LookAtOnce, lookAtOnce)
-	if len(suspects) <= most {
+	suspects, more := r.slice(suspects)
+	if !more {
 		return false, nil
 	}
-	slices.SortFunc(suspects, func(a, b Suspect) int { // over REST those of one day are looked up together
-		return cmp.Or(cmp.Compare(a.CreatedAt.Day(), b.CreatedAt.Day()), cmp.Compare(a.ID, b.ID))
-	})
-	suspects = suspects[:most]
 	looked := compare.NewLookup(suspects)
-	request := Request{Kind: Lookup, Suspects: suspects, Started: schemas.InstantOf(r.cfg.Now())}
+	request := r.publisher.lookup(suspects)
 	take := func(b Batch) error { return looked.Take(b.Rows, b.Rejects) }
 	if err := r.reader.read(looking, stop, request, take); err != nil {
 		return false, err
@@ -109,13 +114,17 @@ func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some boo
 	if err := r.found.cmp.Apply(looking, looked); err != nil {
 		return false, err
 	}
-	var ready []compare.Difference
+	var ready, extra []compare.Difference
 	for _, s := range suspects {
 		d, differs := r.found.cmp.Difference(s.ID)
-		switch {
-		case !differs:
-		case d.Kind == compare.Extra || r.cfg.Now().Before(r.confirmedAt(&d)):
-			r.found.waits[s.ID] = true
+		if !differs {
+			continue
+		}
+		switch due := r.confirmedAt(&d); {
+		case r.cfg.Now().Before(due):
+			r.found.waits[s.ID] = due
+		case d.Kind == compare.Extra:
+			extra = append(extra, d)
 		default:
 			ready = append(ready, d)
 		}
@@ -127,11 +136,55 @@ func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some boo
 	if err := r.publishRows(ctx, ready); err != nil {
 		return false, err
 	}
-	return true, r.publisher.commitIfDue(ctx, r.tx)
+	for _, d := range extra {
+		r.found.result.Extra++
+		if err := r.deleteRow(ctx, &d); err != nil {
+			return false, err
+		}
+	}
+	tx := r.tx
+	r.tx = watermark.Transaction{}
+	return true, r.publisher.commitIfDue(ctx, tx)
 }
 
-// recheck looks once more at the suspects. It returns the rows that cannot be published, and whether the
-// source looked everywhere, also for rows of which no day is known.
+// due returns the suspects to look at now: not those that wait for their confirmation, nor extra rows that
+// stay in the topic whatever a look shows.
+func (r *repair) due(ctx context.Context) ([]Suspect, error) {
+	suspects, err := r.found.cmp.CatchUp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.keep = r.keepReason(r.found.cmp.Report(), r.found.result.Extra+r.found.cmp.Count()[compare.Extra])
+	now := r.cfg.Now()
+	return slices.DeleteFunc(suspects, func(s Suspect) bool {
+		d, _ := r.found.cmp.Difference(s.ID)
+		return now.Before(r.found.waits[s.ID]) || d.Kind == compare.Extra && r.keep != ""
+	}), nil
+}
+
+// slice returns what one look should be at of the suspects. more: that is not all.
+func (r *repair) slice(suspects []Suspect) (some []Suspect, more bool) {
+	slices.SortFunc(suspects, func(a, b Suspect) int { // over REST those of one day are looked up together
+		return cmp.Or(cmp.Compare(a.CreatedAt.Day(), b.CreatedAt.Day()), cmp.Compare(a.ID, b.ID))
+	})
+	sought := slices.DeleteFunc(slices.Clone(suspects), func(s Suspect) bool {
+		d, _ := r.found.cmp.Difference(s.ID)
+		return d.Kind == compare.Extra && s.CreatedAt == schemas.MinInstant && !r.cfg.Sweep.ByID
+	})
+	most, days := cmp.Or(r.cfg.Sweep.LookAtOnce, lookAtOnce), 0
+	for i, s := range sought {
+		if !r.cfg.Sweep.ByID && (i == 0 || s.CreatedAt.Day() != sought[i-1].CreatedAt.Day()) {
+			days++
+		}
+		if i == most || days > daysAtOnce {
+			return sought[:i], true
+		}
+	}
+	return suspects, false
+}
+
+// recheck looks once more at the suspects that are due. It returns the rows that cannot be published, and
+// whether the source looked everywhere, also for rows of which no day is known.
 //
 // It looks at the sweep's rejects too: one may be well by now, and its dead letter would stay until somebody
 // changes the row. And, the other way round, at rows that have a dead letter and seemed to be well, or
@@ -140,14 +193,14 @@ func (r *repair) recheck(ctx context.Context, stop <-chan struct{}) (rejects []s
 	everywhere bool, err error) {
 	ctx, cancel := until(ctx, stop)
 	defer cancel()
-	suspects, err := r.found.cmp.CatchUp(ctx)
+	suspects, err := r.due(ctx)
 	if err != nil {
 		return nil, false, err
 	}
 	looked, everywhere := compare.NewLookup(suspects), true
 	known := r.lookUpToo(looked)
 	if len(looked.Rows) > 0 {
-		request := Request{Kind: Lookup, Suspects: looked.Rows, Started: schemas.InstantOf(r.cfg.Now())}
+		request := r.publisher.lookup(looked.Rows)
 		err = r.reader.read(ctx, stop, request, func(b Batch) error {
 			everywhere = b.Done == nil || b.Done.Complete
 			return looked.Take(b.Rows, b.Rejects)
@@ -191,7 +244,7 @@ func (r *repair) lookUpToo(l *compare.Lookup) (known []schemas.Reject) {
 
 // confirmedAt is from when on a difference may be repaired; the zero time: at once.
 func (r *repair) confirmedAt(d *compare.Difference) time.Time {
-	if d.Kind == compare.Extra && !r.cfg.Sweep.Tombstone {
+	if d.Kind == compare.Extra && r.keep != "" {
 		return time.Time{}
 	}
 	if d.Kind != compare.Extra {
@@ -202,7 +255,7 @@ func (r *repair) confirmedAt(d *compare.Difference) time.Time {
 		if before, known := r.publisher.dedup.rows.Get(d.ID); known {
 			newest = max(newest, before.Millis)
 		}
-		if d.Row.UpdatedAt.Millis() >= newest {
+		if !r.publisher.mayBeOlder(d.Row, newest) {
 			return time.Time{}
 		}
 	}
@@ -260,7 +313,7 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywh
 	result.DeadLetters += c.DeadLetters
 	result.Missing += count[compare.Missing]
 	result.Stale += count[compare.Stale]
-	result.Extra = count[compare.Extra]
+	result.Extra += count[compare.Extra]
 	var left []string
 	if n := r.found.cmp.Suspects() - len(extra); n > 0 {
 		left = append(left, fmt.Sprintf("%d rows are older than what the topic has, and the service did not show "+
@@ -366,12 +419,7 @@ func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c co
 			unsought++
 			continue
 		}
-		r.publisher.delete(&r.tx, d.ID)
-		for _, partition := range d.Strays {
-			r.tx.Strays = append(r.tx.Strays, watermark.Stray{ID: d.ID, Partition: partition})
-		}
-		r.found.result.Tombstones++
-		if err := r.publisher.commitIfFull(ctx, &r.tx); err != nil {
+		if err := r.deleteRow(ctx, &d); err != nil {
 			return "", err
 		}
 	}
@@ -380,6 +428,17 @@ func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c co
 			"for it by: they stay in the topic", unsought)
 	}
 	return reason, nil
+}
+
+// deleteRow writes the tombstones for an extra row.
+func (r *repair) deleteRow(ctx context.Context, d *compare.Difference) error {
+	r.found.cmp.Forget(d.ID)
+	r.publisher.delete(&r.tx, d.ID)
+	for _, partition := range d.Strays {
+		r.tx.Strays = append(r.tx.Strays, watermark.Stray{ID: d.ID, Partition: partition})
+	}
+	r.found.result.Tombstones++
+	return r.publisher.commitIfFull(ctx, &r.tx)
 }
 
 // takeOutDeadLetters takes out the dead letters of rows that nobody has met since the sweep began as rows

@@ -315,6 +315,44 @@ func TestARoundLooksAtSoManyRowsAndPollsGoOnBetweenRounds(t *testing.T) {
 	}
 }
 
+// Over REST a look reads the whole day of each row, and polls stop meanwhile. Rows that stay in the topic
+// whatever it shows are no reason for one.
+func TestPollsGoOnBetweenTheLastLooksAtRowsOfManyDays(t *testing.T) {
+	const days = 50
+	for _, tombstones := range []bool{false, true} {
+		s := openShop(t, 2*days, func(c *Config) { c.Sweep.Tombstone = tombstones })
+		for id := range int64(days) {
+			extra := s.published(s.row(1000+id, -time.Hour, 1))
+			extra.CreatedAt = schemas.InstantOf(noon.Add(-time.Duration(id) * 24 * time.Hour))
+			s.forge(extra)
+		}
+		id := s.askSweep()
+		for s.mark.Sweep == nil || s.poller.sweeper.inHand != nil && !s.poller.sweeper.inHand.looked {
+			s.poll()
+		}
+		s.lookTakes, s.lookups = 400*time.Millisecond, nil
+		longest := time.Duration(0)
+		for n := 0; s.mark.Request < id || s.mark.Sweep != nil; n++ {
+			if n > 1000 {
+				t.Fatalf("the sweep does not end: %+v", s.mark.Sweep)
+			}
+			began := s.now
+			s.poll()
+			longest = max(longest, s.now.Sub(began))
+			s.now = s.now.Add(time.Second)
+		}
+		if longest > 2*shortStop {
+			t.Errorf("polls stopped for %s", longest)
+		}
+		if got := s.mark.Swept; got.Extra != days || tombstones && got.Tombstones != days {
+			t.Errorf("swept %+v", got)
+		}
+		if !tombstones && len(s.lookups) > 0 {
+			t.Errorf("it looks again at rows that stay: %v", s.lookups)
+		}
+	}
+}
+
 // What could not be published when it was read in full may be well by now.
 func TestARowThatIsWellAtTheLastLookBecomesNoDeadLetter(t *testing.T) {
 	s := openShop(t, 10, nil)
@@ -389,5 +427,31 @@ func TestARowThatComesAndGoesIsNotTakenForDeleted(t *testing.T) {
 	}
 	if got := s.mark.Swept; got.Tombstones != 0 || !strings.Contains(got.Left, "came and went") {
 		t.Errorf("swept %+v", got)
+	}
+}
+
+// A sweep reads through replicas too. Of a second that settled has not passed, other content may be an older
+// state; of one that it has passed it is an update that left updated_at alone.
+func TestASweepWaitsForOtherContentOfASecondThatIsNotSettled(t *testing.T) {
+	s := openShop(t, 3, nil)
+	s.rows[1] = s.row(1, 0, 2)
+	s.poll()
+	records := len(s.topic)
+	newer := s.rows[1]
+	id := s.askSweep()
+	s.poll()                   // the sweep has read
+	s.rows[1] = s.row(1, 0, 1) // a replica lags
+	s.forge(s.published(s.row(2, -time.Hour, 9)))
+	for range 5 {
+		s.poll()
+		s.now = s.now.Add(time.Second)
+	}
+	s.rows[1] = newer
+	s.await(id)
+	s.wants(newer)
+	for _, r := range s.topic[records:] {
+		if r.ID == 1 {
+			t.Errorf("published: %+v", r)
+		}
 	}
 }

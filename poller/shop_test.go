@@ -26,6 +26,7 @@ import (
 type shop struct {
 	t       tester
 	now     schemas.Instant
+	skew    time.Duration // how far the poller's clock is ahead
 	rows    map[int64]row
 	topic   []record
 	letters map[string]uint64
@@ -35,7 +36,9 @@ type shop struct {
 	config  Config // of the next takeover
 	poller  *Poller
 	stop    chan struct{}
-	mu      sync.Mutex // of topic, where Run is at work
+	// partitions of the topic, 0: one. A row lies in that of its id.
+	partitions int64
+	mu         sync.Mutex // of topic, where Run is at work
 
 	// What the source does. read, if not nil, is called when a full read begins, err is how full reads end, and
 	// full counts them. A lookup that hangs does not end by itself; incomplete ones did not look for rows
@@ -46,6 +49,7 @@ type shop struct {
 	hangs             bool
 	incomplete, byDay bool
 	lookups           []int          // by how many suspects each had
+	lookTakes         time.Duration  // every lookup
 	churn             *atomic.Uint64 // if not nil, a row changes with every poll
 	// settles, if not 0, is what passes settle to, in place of now less the overlap; by row, which takes
 	// rows that are stamped in the order of their ids. emitted is what the last emit returned.
@@ -121,9 +125,10 @@ func newShop(t tester, now time.Time) *shop {
 		Resource: &schemas.Resource{Declaration: schemas.Declaration{Name: "orders"}}, Source: s,
 		SourceName: "postgres", Interval: time.Second,
 		Overlap: shopOverlap, Start: schemas.MinInstant, Publish: s.publish, MaxRows: func() int { return 7 },
-		MaxRecordBytes: 1000, Now: func() time.Time { return s.now.Time() }, Metrics: s.metrics.Resource("orders"),
-		Log: zap.NewNop(), Changed: func() <-chan struct{} { return nil },
-		EndOffsets: func(context.Context) ([]int64, error) { return []int64{int64(len(s.topic))}, nil },
+		MaxRecordBytes: 1000, Now: func() time.Time { return s.now.Time() }, Clock: s.clock,
+		Metrics: s.metrics.Resource("orders"), Log: zap.NewNop(),
+		Changed:    func() <-chan struct{} { return nil },
+		EndOffsets: func(context.Context) ([]int64, error) { return s.ends(), nil },
 		Requests: func(after int64, _ string) []watermark.Request {
 			older := func(r watermark.Request, id int64) int { return int(r.ID - id) }
 			i, _ := slices.BinarySearchFunc(s.asked, after+1, older)
@@ -158,17 +163,36 @@ func (s *shop) takeOver() {
 	c := s.config
 	c.Watermark, c.DeadLetters = s.mark, s.letters
 	s.poller = New(c)
-	from := s.mark.DedupFrom.Millis()
-	first := slices.IndexFunc(s.topic, func(r record) bool { return r.Time.Millis() >= from })
-	for i := max(first, 0); first >= 0 && i < len(s.topic); i++ {
-		r := s.topic[i].Published
-		if r.Stray {
+	from, begun, ends := s.mark.DedupFrom.Millis(), map[int64]bool{}, map[int64]int64{}
+	for _, r := range s.topic {
+		partition := s.partition(r.ID)
+		offset := ends[partition]
+		ends[partition]++
+		begun[partition] = begun[partition] || r.Time.Millis() >= from
+		if r.Stray || !begun[partition] {
 			continue
 		}
-		r.Old = s.mark.Replay != nil && int64(i) < s.mark.Replay.Ends[0]
-		s.poller.RestorePublished(r)
+		r.Old = s.mark.Replay != nil && offset < s.mark.Replay.Ends[partition]
+		s.poller.RestorePublished(r.Published)
 	}
 }
+
+func (s *shop) partition(id int64) int64 {
+	n := max(s.partitions, 1)
+	return (id%n + n) % n
+}
+
+// ends are the end offsets of the topic's partitions.
+func (s *shop) ends() []int64 {
+	ends := make([]int64, max(s.partitions, 1))
+	for _, r := range s.topic {
+		ends[s.partition(r.ID)]++
+	}
+	return ends
+}
+
+// clock is the poller's clock on the wall.
+func (s *shop) clock() schemas.Instant { return s.now.Add(s.skew) }
 
 // row is row id as it was updated `age` after noon, with some content.
 func (s *shop) row(id int64, age time.Duration, content uint64) row {
@@ -178,11 +202,11 @@ func (s *shop) row(id int64, age time.Duration, content uint64) row {
 func (s *shop) published(r row) record {
 	millis := func(i schemas.Instant) schemas.Instant { return schemas.InstantOfMillis(i.Millis()) }
 	return record{row: r, Published: watermark.Published{ID: r.id, UpdatedAt: millis(r.updatedAt),
-		CreatedAt: schemas.InstantOf(noon), Hash: r.hash(), Time: millis(min(r.updatedAt, s.now))}}
+		CreatedAt: schemas.InstantOf(noon), Hash: r.hash(), Time: millis(min(r.updatedAt, s.clock()))}}
 }
 
 func (s *shop) tombstone(id int64) record {
-	return record{row: row{id: id}, Published: watermark.Published{ID: id, Time: s.now, Tombstone: true}}
+	return record{row: row{id: id}, Published: watermark.Published{ID: id, Time: s.clock(), Tombstone: true}}
 }
 
 // forge writes into the topic as somebody else.
@@ -199,6 +223,7 @@ func (s *shop) Read(ctx context.Context, r Request, emit func(Batch) error) erro
 			s.read(ctx)
 		}
 	case Lookup:
+		s.now = s.now.Add(s.lookTakes)
 		if s.lookups = append(s.lookups, len(r.Suspects)); s.hangs {
 			<-ctx.Done()
 		}
@@ -378,3 +403,6 @@ func (s *shop) wants(row row) {
 		s.t.Errorf("the topic's newest record of row %d is %+v, want %+v", row.id, r, row)
 	}
 }
+
+// wallClock is the clock on the wall of a poller that runs in real time.
+func wallClock() schemas.Instant { return schemas.InstantOf(time.Now()) }

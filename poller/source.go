@@ -54,8 +54,8 @@ type Request struct {
 	// Floor, of a pass, says what need not be read again (as Done said of the pass before); nil: everything
 	// does.
 	Floor *watermark.Floor
-	// Fields, of a pass, are the schema's fields that the source had (as Done said of the pass before); nil:
-	// nobody knows. Where one of them is gone a pass ends with a *HoldError.
+	// Fields are the schema's fields that the source had (as Done said of a pass before); nil: nobody knows.
+	// Where one of them is gone a read ends with a *HoldError.
 	Fields []string
 	// Started is the caller's clock at the start of this read.
 	Started schemas.Instant
@@ -112,7 +112,8 @@ type Done struct {
 // LostError ends a pass that cannot go by what was read before: it had a Floor or a Cursor that the source
 // cannot use, the database turned out to be another one, or its clock went back. What it has called final may
 // be met again after all. The caller asks again with neither, when it has read back what was published since
-// settled. A source that is asked so does not return the same again.
+// settled. A source that is asked so does not return the same again. If it does, with nothing left to give
+// up, that is a failure like others.
 type LostError struct {
 	Why string
 	// From is where rows may have changed below settled, which goes back to it. MaxInstant: settled stays.

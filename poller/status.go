@@ -49,14 +49,15 @@ type SweepStatus struct {
 // ends: until another instance is known to have the resource, nobody else tells them.
 type board struct {
 	now     func() time.Time
+	clock   func() schemas.Instant
 	metrics *metrics.Resource
 	mu      sync.Mutex
 	status  Status
 }
 
 func newBoard(cfg *Config) *board {
-	return &board{now: cfg.Now, metrics: cfg.Metrics,
-		status: Status{Doing: "starting", Since: cfg.Now(), Good: cfg.Watermark.AsOf}}
+	return &board{now: cfg.Now, clock: cfg.Clock, metrics: cfg.Metrics, status: Status{Doing: "starting",
+		Since: cfg.Now(), Good: cfg.Watermark.KnownAsOf(cfg.Clock())}}
 }
 
 func (b *board) get() Status {
@@ -86,6 +87,7 @@ func (b *board) change(change func(*Status)) {
 		b.metrics.Settled.Set(float64(settled) / 1e6)
 	}
 	if s.Good != schemas.MinInstant {
+		s.Good = min(s.Good, b.clock()) // the clock stepped back: lag counts from now on at least
 		b.metrics.Lag.Since(s.Good.Time())
 	}
 }

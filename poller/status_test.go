@@ -15,7 +15,7 @@ import (
 
 func TestAResourceIsHeldByTheMetricWhileItsPollsEndInAHold(t *testing.T) {
 	m := metrics.New(prometheus.NewRegistry()).Resource("orders")
-	b := newBoard(&Config{Now: time.Now, Metrics: m, Watermark: watermark.New("orders")})
+	b := newBoard(&Config{Now: time.Now, Clock: wallClock, Metrics: m, Watermark: watermark.New("orders")})
 	for _, step := range []struct {
 		err  error
 		held float64

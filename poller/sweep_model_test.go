@@ -127,7 +127,13 @@ func (w *world) mishap() {
 	id := rapid.Int64Range(1, modelRows).Draw(w.t, "id of a mishap")
 	changed, there := w.rows[id]
 	w.serial++
-	switch rapid.IntRange(0, 7).Draw(w.t, "mishap") {
+	switch rapid.IntRange(0, 9).Draw(w.t, "mishap") {
+	case 8:
+		w.step()
+	case 9: // the topic is emptied, and nothing tells it from the one before
+		w.poller.sweeper.end()
+		w.topic, w.replays, w.mark.Replay = nil, nil, nil
+		w.takeOver()
 	case 0: // an update that does not touch updated_at
 		if there {
 			changed.content = w.serial
@@ -185,6 +191,8 @@ func TestASweepRepairsWhateverPollsCannotSee(t *testing.T) {
 		w := newWorld(t)
 		w.sweeps = newSweeps(w)
 		w.capped()
+		w.partitions = rapid.Int64Range(1, 3).Draw(t, "partitions")
+		w.grain = schemas.Instant(rapid.SampledFrom([]int{1, 1_000_000}).Draw(t, "stamps are multiples of"))
 		w.rows[0] = row{id: 0, updatedAt: w.now} // an empty source is another matter
 		w.takeOver()
 		defer func() { w.poller.sweeper.end() }()
@@ -227,10 +235,13 @@ func (w *world) rest(t *rapid.T, id int64) {
 		}
 		w.now = w.now.Add(modelOverlap)
 		if sweep := w.mark.Sweep; sweep != nil && sweep.NotBefore != nil {
-			w.now = max(w.now, *sweep.NotBefore) // it died, and waits
+			w.now = max(w.now, sweep.NotBefore.Add(-w.skew)) // it died, and waits
 		}
 		err := w.work()
-		if good++; err != nil {
+		if good++; !w.poller.publisher.heldBack.empty() {
+			good = 0
+		}
+		if err != nil {
 			good = 0
 			w.holds(err, n)
 			w.takeOver()

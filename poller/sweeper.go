@@ -32,7 +32,7 @@ type SweepConfig struct {
 	// MaxSuspects bounds what one round of a sweep repairs, Memory what a sweep takes; 0: compare.Config's.
 	MaxSuspects int
 	Memory      int64
-	// LookAtOnce bounds how many missing and stale rows a round of the repair looks at; 0: 1000.
+	// LookAtOnce bounds how many rows one look of the repair is at; 0: 1000.
 	LookAtOnce int
 	// ByID: Source reads by id, so that a sweep can go part by part.
 	ByID bool
@@ -83,7 +83,7 @@ type sweeper struct {
 	cfg   *Config
 	board *board
 
-	born     time.Time
+	born     schemas.Instant
 	failures int
 	retry    backoff.BackOff
 	next     time.Time // not before this, after a failure
@@ -93,6 +93,7 @@ type sweeper struct {
 // sweep is a sweep in hand.
 type sweep struct {
 	found *finding
+	began time.Time
 	// working gets the error of the goroutine at work; nil: there is none. cancel ends it.
 	working chan error
 	cancel  context.CancelFunc
@@ -111,8 +112,8 @@ type finding struct {
 	// them.
 	hadDeadLetter map[int64]Suspect
 
-	// waits are rows that a round has looked at and that are not confirmed yet.
-	waits  map[int64]bool
+	// waits are rows that a look was at and that are not confirmed yet, and when they may be.
+	waits  map[int64]time.Time
 	until  time.Time       // the repair waits no longer for confirmation; zero: it did not begin yet
 	result watermark.Swept // of this part
 }
@@ -121,7 +122,7 @@ type finding struct {
 const maxRejects = 10_000
 
 func newSweeper(cfg *Config, b *board) *sweeper {
-	return &sweeper{cfg: cfg, board: b, born: cfg.Now(), retry: doubling(firstSweepRetry, lastSweepRetry)}
+	return &sweeper{cfg: cfg, board: b, born: cfg.Clock(), retry: doubling(firstSweepRetry, lastSweepRetry)}
 }
 
 // found looks at the sweep that the watermark carries, when an owner begins: one that was in hand died.
@@ -130,9 +131,8 @@ func (s *sweeper) found(mark *watermark.Watermark) {
 		return
 	}
 	if mark.Sweep.Tried != nil {
-		longest := cmp.Or(s.cfg.Sweep.Interval, lastSweepBackoff)
-		pause := min(firstSweepBackoff<<min(max(mark.Sweep.Attempts, 1)-1, 10), longest)
-		next := schemas.InstantOf(s.cfg.Now().Add(pause))
+		pause := min(firstSweepBackoff<<min(max(mark.Sweep.Attempts, 1)-1, 10), s.longestBackoff())
+		next := s.cfg.Clock().Add(pause)
 		mark.ChangeSweep(func(x *watermark.Sweep) { x.Tried, x.NotBefore = nil, &next })
 		s.cfg.Log.Warn("the last owner died while it swept, the sweep waits", zapRequest(mark.Sweep.Request),
 			zap.Int("attempts", mark.Sweep.Attempts), zap.Duration("for", pause))
@@ -141,6 +141,24 @@ func (s *sweeper) found(mark *watermark.Watermark) {
 		err := fmt.Errorf("the owner before died while it swept (%d times in a row); `storestream sweep %s` "+
 			"begins it at once", mark.Sweep.Attempts, s.cfg.Resource.Name)
 		s.board.change(func(status *Status) { status.Sweep.Err, status.Sweep.Next = err, at.Time() })
+	}
+}
+
+func (s *sweeper) longestBackoff() time.Duration {
+	return cmp.Or(s.cfg.Sweep.Interval, lastSweepBackoff)
+}
+
+// begunAnew asks for a sweep, because rows may have changed that no poll meets. One that is asked for already
+// begins with its first part again, for it may have passed them.
+func (s *sweeper) begunAnew(mark *watermark.Watermark) {
+	switch sweep := mark.Sweep; {
+	case sweep == nil && s.cfg.Sweep.Interval == 0:
+		s.cfg.Log.Warn("rows may have changed that no poll meets, and sweeps are off: ask for one")
+	case sweep == nil:
+		mark.Sweep = &watermark.Sweep{Request: -1, At: s.cfg.Clock()}
+		s.cfg.Log.Info("a sweep is to follow: rows may have changed that no poll meets")
+	default:
+		mark.ChangeSweep(func(x *watermark.Sweep) { x.From, x.Done, x.Rounds = nil, nil, 0 })
 	}
 }
 
@@ -188,14 +206,36 @@ func (s *sweeper) worked(mark *watermark.Watermark, err error) *finding {
 // while a replay runs: it publishes everything anyway. And never with `run --once`, which would not stay to
 // the end.
 func (s *sweeper) due(mark *watermark.Watermark) bool {
-	now, c := s.cfg.Now(), &s.cfg.Sweep
+	now, c := s.cfg.Clock(), &s.cfg.Sweep
 	switch {
-	case c.Source == nil, s.cfg.Eager, mark.Replay != nil, mark.AsOf == schemas.MinInstant, now.Before(s.next):
+	case c.Source == nil, s.cfg.Eager, mark.Replay != nil, mark.AsOf == schemas.MinInstant,
+		s.cfg.Now().Before(s.next):
 		return false
 	case mark.Sweep != nil:
-		return mark.Sweep.NotBefore == nil || !now.Before(mark.Sweep.NotBefore.Time())
+		return s.mayBegin(mark, now)
+	case c.Interval == 0:
+		return false
 	}
-	return c.Interval > 0 && !now.Before(nextSweep(s.cfg.Resource.Name, mark.LastSweep, s.born, c.Interval))
+	// A time of the future was noted by a clock that was ahead. From there on none would be due for as long.
+	last := mark.LastSweep
+	if last > now {
+		last = schemas.MinInstant
+	}
+	s.born = min(s.born, now)
+	return now >= schemas.InstantOf(nextSweep(s.cfg.Resource.Name, last, s.born.Time(), c.Interval))
+}
+
+// mayBegin says whether the sweep that was asked for waits no longer for the death of its last owner. No
+// pause is longer than longestBackoff: what is beyond was noted by a clock that was ahead.
+func (s *sweeper) mayBegin(mark *watermark.Watermark, now schemas.Instant) bool {
+	at := mark.Sweep.NotBefore
+	if at == nil {
+		return true
+	}
+	if latest := now.Add(s.longestBackoff()); *at > latest {
+		mark.ChangeSweep(func(x *watermark.Sweep) { x.NotBefore = &latest })
+	}
+	return now >= *mark.Sweep.NotBefore
 }
 
 // nextSweep is when the next scheduled sweep is due. Sweeps stand at fixed times, so that restarts do not put
@@ -225,7 +265,7 @@ func (s *sweeper) turn() bool {
 
 // begin notes in mark that a part is begun. Once that is committed, start starts it.
 func (s *sweeper) begin(mark *watermark.Watermark) {
-	now := schemas.InstantOf(s.cfg.Now())
+	now := s.cfg.Clock()
 	if mark.Sweep == nil {
 		mark.Sweep = &watermark.Sweep{Request: -1, At: now}
 	}
@@ -235,14 +275,14 @@ func (s *sweeper) begin(mark *watermark.Watermark) {
 // start starts the part that mark says is begun.
 func (s *sweeper) start(ctx context.Context, mark *watermark.Watermark, letters *deadLetters) {
 	f := &finding{hadDeadLetter: letters.beginRound(), from: math.MinInt64,
-		waits: map[int64]bool{}}
+		waits: map[int64]time.Time{}}
 	if mark.Sweep.From != nil {
 		f.from = *mark.Sweep.From
 	}
 	f.result = watermark.Swept{Request: mark.Sweep.Request, RequestUID: mark.Sweep.RequestUID,
 		Began: *mark.Sweep.Tried}
-	f.cmp = s.newComparison(f)
-	s.inHand = &sweep{found: f}
+	f.cmp = s.newComparison(f, expectedFields(s.cfg, mark))
+	s.inHand = &sweep{found: f, began: s.cfg.Now()}
 	expected := int64(0)
 	if mark.Swept != nil && mark.Swept.TopicRows > 0 {
 		expected = int64(mark.Swept.TopicRows)
@@ -281,9 +321,9 @@ func (s *sweeper) announce(ctx context.Context, f *finding, rows int64) (err err
 
 // newComparison compares with a source of its own, and notes in f what that source shows. It knows no dead
 // letters: a row that has one and could be published is a difference like any other, so the sweep heals it.
-func (s *sweeper) newComparison(f *finding) *compare.Comparison {
+func (s *sweeper) newComparison(f *finding, fields []string) *compare.Comparison {
 	c := s.cfg
-	read, createdAt := CompareSource(c.Sweep.Source(), c.Start, c.Now), CreatedAtIn(c.Resource)
+	read, createdAt := CompareSource(c.Sweep.Source(), c.Start, fields, c.Clock), CreatedAtIn(c.Resource)
 	return compare.New(compare.Config{
 		Start: c.Start, CreatedAt: createdAt, Now: c.Now, MaxSuspects: c.Sweep.MaxSuspects, Topic: c.Sweep.Topic,
 		Memory: c.Sweep.Memory, Records: c.Sweep.Records, ByID: c.Sweep.ByID, From: f.from, Cut: true,
@@ -372,7 +412,7 @@ func (s *sweeper) finish(mark *watermark.Watermark) {
 		if goesOn.Rounds > 0 {
 			what = "part of the sweep is begun anew, for there is more to repair"
 			now := s.cfg.Now()
-			s.next = now.Add(now.Sub(r.Began.Time())) // polls have half of the time for themselves
+			s.next = now.Add(now.Sub(s.inHand.began)) // polls have half of the time for themselves
 		}
 	} else if mark.Swept != nil && mark.Swept.Request == r.Request {
 		r = *mark.Swept

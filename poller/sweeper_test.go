@@ -342,19 +342,17 @@ func TestASweepIsGivenUpWhilePollsFail(t *testing.T) {
 
 func TestSweepsWaitWhileAReplayRuns(t *testing.T) {
 	s := openShop(t, 10, nil)
-	ends := s.now.Add(time.Hour)
-	running := watermark.Replay{Request: 1, From: schemas.MinInstant, At: ends, Ends: []int64{0}}
+	running := watermark.Replay{Request: 1, From: schemas.MinInstant, At: s.now, Ends: []int64{0}}
 	s.poller.publisher.mark.Replay = &running
-	s.askSweep()
-	for range 10 {
-		s.poll()
+	id := s.askSweep()
+	if err := s.poller.acceptRequests(t.Context()); err != nil {
+		t.Fatal(err)
 	}
-	if s.full != 0 {
-		t.Fatal("a sweep began while a replay was running")
+	err := s.poller.sweep(t.Context(), nil)
+	if s.awaitSweep(); err != nil || s.full != 0 {
+		t.Fatalf("a sweep began while a replay was running, %v", err)
 	}
-	s.now = s.now.Add(2 * time.Hour) // the next complete pass ends it
-	s.poll()
-	s.poll()
+	s.await(id) // the next complete pass ends the replay
 	if s.full != 1 {
 		t.Error("no sweep after the replay")
 	}

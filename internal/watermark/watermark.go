@@ -4,6 +4,7 @@ package watermark
 
 import (
 	"strings"
+	"time"
 
 	"github.com/storestream/storestream/schemas"
 )
@@ -110,6 +111,8 @@ type Held struct {
 	Since schemas.Instant `json:"since"`
 	// Publishes: rows go on to be published, and only settled stands still.
 	Publishes bool `json:"publishes,omitempty"`
+	// Until is when the next of the rows that are held back is looked at again; nil: no row is.
+	Until *schemas.Instant `json:"until,omitempty"`
 }
 
 // FutureRow is what was published of a row whose updated_at lay far ahead.
@@ -125,9 +128,11 @@ type FutureRow struct {
 type Replay struct {
 	Request int64           `json:"request"`
 	From    schemas.Instant `json:"from"`
-	// At is when the replay was accepted, by the instance's clock. The first complete pass that began after it
-	// finishes the replay.
+	// At is when the replay was accepted, by the instance's clock. The first complete pass after it finishes the
+	// replay.
 	At schemas.Instant `json:"at"`
+	// Settled is where settled stood before: of what it had passed every copy of the service shows the same.
+	Settled schemas.Instant `json:"settled"`
 	// Ends are the data partitions' end offsets when it was accepted, by partition. The replay published only
 	// the records from there on, so only those suppress an equal row. Else, after a takeover in the middle, the
 	// rest would count as published.
@@ -174,6 +179,18 @@ func (w *Watermark) HandSweepOver() bool {
 	}
 	w.ChangeSweep(func(s *Sweep) { s.Tried, s.Attempts = nil, max(0, s.Attempts-1) })
 	return true
+}
+
+// aheadAtMost is how far the clock of one instance may be ahead of another's.
+const aheadAtMost = time.Minute
+
+// KnownAsOf is AsOf, and MinInstant where that lies in the future of now: the clock of whoever wrote it was
+// ahead, so nobody knows when that pass began.
+func (w *Watermark) KnownAsOf(now schemas.Instant) schemas.Instant {
+	if w.AsOf > now.Add(aheadAtMost) {
+		return schemas.MinInstant
+	}
+	return w.AsOf
 }
 
 // Swept is what a finished sweep came to.

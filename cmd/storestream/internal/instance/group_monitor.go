@@ -182,11 +182,12 @@ func (m *groupMonitor) setMetrics() {
 		o.metrics.SettlingHeld.Set(0)
 		o.metrics.Held.Set(gauge(o.status.refused()))
 		o.metrics.SeenBytes.Set(0)
+		asOf := mark.KnownAsOf(schemas.InstantOf(m.now()))
 		switch owner := m.ownership[name].Owner; {
 		case !silent && !stalled && owner != "" && owner != m.name:
 			o.metrics.Lag.Forget()
-		case known && mark.AsOf != schemas.MinInstant && mark.AsOf.Time().After(o.metrics.Lag.Start()):
-			o.metrics.Lag.Since(mark.AsOf.Time())
+		case known && asOf != schemas.MinInstant && asOf.Time().After(o.metrics.Lag.Start()):
+			o.metrics.Lag.Since(asOf.Time())
 		default:
 			o.metrics.Lag.Begin(m.began)
 		}

@@ -73,14 +73,18 @@ const (
 )
 
 func (o *owner) run(ctx context.Context) {
-	failures := poller.Failures{Log: o.log, Now: time.Now}
+	failures, lost := poller.Failures{Log: o.log, Now: time.Now}, false
 	for {
-		began := time.Now()
+		began, before := time.Now(), lost
 		err := o.takeOver(ctx)
+		var again *poller.LostError
+		lost = errors.As(err, &again)
 		switch {
 		case ctx.Err() != nil || err == nil:
 			o.status.does("not ours", nil)
 			return
+		case lost && before && time.Since(began) < lastRetake:
+			// Twice in a row: the next takeover may lead to the same.
 		case errors.Is(err, poller.ErrTakeover):
 			failures.Note(nil)
 			continue
@@ -199,9 +203,11 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 		Requests: func(after int64, uid string) []watermark.Request {
 			return requests.After(o.resource.Name, after, uid)
 		},
-		Sweep: o.sweep, Eager: o.eager, Now: time.Now, Metrics: o.metrics, Log: o.log,
+		Sweep: o.sweep, Eager: o.eager, Now: time.Now, Clock: clock, Metrics: o.metrics, Log: o.log,
 	})
 }
+
+func clock() schemas.Instant { return schemas.InstantOf(time.Now()) }
 
 // publish is how the poller writes: a commit, of which the page gets a sample. Where nothing was published
 // before this takeover, the first rows say where the first load begins, for the oldest come first.

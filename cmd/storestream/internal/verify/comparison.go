@@ -56,7 +56,8 @@ func newComparison(c Config, r *schemas.Resource, source poller.Source) *compari
 		mark: watermark.New(r.Name),
 		compare: compare.Config{
 			Start: start, CreatedAt: poller.CreatedAtIn(r), Now: time.Now,
-			Source: poller.CompareSource(source, start, time.Now),
+			Source: poller.CompareSource(source, start, nil,
+				func() schemas.Instant { return schemas.InstantOf(time.Now()) }),
 			Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
 				fold func(watermark.Published) error) ([]int64, error) {
 				return producer.ReadTopic(ctx, c.Cluster, r, from, wanted, fold)

@@ -1,0 +1,114 @@
+package poller
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// aheadForOnePoll lets the poller's clock be ahead for one poll.
+func (s *shop) aheadForOnePoll(by time.Duration) {
+	s.t.Helper()
+	s.skew = by
+	s.poll()
+	s.skew = 0
+}
+
+// `run --once` and lag go by as of. One from the future would say for an hour that all is up to date.
+func TestAnAsOfFromTheFutureIsReplacedByTheNextPass(t *testing.T) {
+	s := openShop(t, 3, func(c *Config) { c.Eager = true })
+	s.aheadForOnePoll(time.Hour)
+	if s.mark.AsOf <= s.now {
+		t.Fatal("the clock was not ahead")
+	}
+	s.takeOver()
+	if good := s.poller.Status().Good; good != schemas.MinInstant {
+		t.Errorf("a new owner takes %s for the last pass", good)
+	}
+	s.now = s.now.Add(time.Minute)
+	s.poll()
+	if s.mark.AsOf != s.now || s.poller.Status().Good != s.now {
+		t.Errorf("as of %s, good since %s; it is %s", s.mark.AsOf, s.poller.Status().Good, s.now)
+	}
+}
+
+// While polls fail nobody replaces it.
+func TestThePassOfAClockThatWasAheadCountsFromTheNextPollOn(t *testing.T) {
+	s := openShop(t, 3, nil)
+	s.aheadForOnePoll(time.Hour)
+	s.poller.ended(s.now.Time(), errors.New("connection refused"))
+	if good := s.poller.Status().Good; good > s.now {
+		t.Errorf("lag is counted from %s, it is %s", good, s.now)
+	}
+}
+
+// The clock steps back in the middle of a pass that takes long: as of is when it began.
+func TestAPassDuringWhichTheClockStepsBackBeganAsLongAgoAsItTook(t *testing.T) {
+	s := openShop(t, 3, nil)
+	p := s.poller.publisher
+	s.skew = time.Hour
+	r := p.nextPass()
+	began := s.now
+	s.now, s.skew = s.now.Add(10*time.Minute), 0
+	err := p.publish(t.Context(), Batch{Settled: schemas.MinInstant,
+		Done: &Done{Started: r.Started, Complete: true}}, r.From)
+	if err != nil || p.mark.AsOf != began {
+		t.Errorf("as of %s, the pass began at %s; %v", p.mark.AsOf, began, err)
+	}
+}
+
+func TestASweepThatEndedInTheFuturePutsOffNone(t *testing.T) {
+	s := openShop(t, 3, func(c *Config) { c.Sweep.Interval = 24 * time.Hour })
+	s.skew = 10 * 365 * 24 * time.Hour
+	s.sweep()
+	s.skew = 0
+	if s.mark.LastSweep <= s.now {
+		t.Fatal("the clock was not ahead")
+	}
+	for _, successor := range []bool{false, true} {
+		if successor {
+			s.takeOver()
+		}
+		last := s.mark.LastSweep
+		for range 3 * 24 {
+			s.poll()
+			s.now = s.now.Add(time.Hour)
+		}
+		if s.mark.LastSweep == last {
+			t.Errorf("no sweep within three days, the last one is of %s", last)
+		}
+		s.mark.LastSweep = schemas.InstantOf(noon.Add(10 * 365 * 24 * time.Hour))
+	}
+}
+
+func TestADeathThatWasNotedByAClockAheadPutsOffASweepByNoMoreThanOthers(t *testing.T) {
+	s := openShop(t, 3, nil)
+	id := s.askSweep()
+	s.poll() // begun
+	s.skew = 365 * 24 * time.Hour
+	s.takeOver() // it died
+	s.skew = 0
+	began := s.now
+	s.poll()
+	for s.mark.Request < id || s.mark.Sweep != nil {
+		s.poll()
+		if s.now = s.now.Add(time.Hour); s.now.Sub(began) > lastSweepBackoff+10*time.Hour {
+			t.Fatalf("the sweep waits until %s, it is %s", s.mark.Sweep.NotBefore, s.now)
+		}
+	}
+}
+
+// The clock was ahead when a reset was accepted.
+func TestAReplayEndsWithItsFirstCompletePassWhateverTheClockSays(t *testing.T) {
+	s := openShop(t, 3, nil)
+	to := schemas.MinInstant
+	s.ask(watermark.Request{Kind: watermark.Reset, To: &to})
+	s.aheadForOnePoll(time.Hour) // accepts it
+	s.poll()
+	if s.mark.Replay != nil || len(s.topic) != 6 {
+		t.Errorf("%d records of 3 rows and a replay of them, which is %+v", len(s.topic), s.mark.Replay)
+	}
+}

@@ -1,0 +1,205 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// lostOnce is a shop as a source that finds out once that what was read before does not count.
+type lostOnce struct {
+	*shop
+	lost     *LostError
+	requests []Request
+}
+
+func (l *lostOnce) Read(ctx context.Context, r Request, emit func(Batch) error) error {
+	l.requests = append(l.requests, r)
+	if lost := l.lost; lost != nil && r.Kind == Pass {
+		l.lost = nil
+		return lost
+	}
+	return l.shop.Read(ctx, r, emit)
+}
+
+// openLost is an open shop with such a source.
+func openLost(t *testing.T, change func(*Config)) *lostOnce {
+	t.Helper()
+	l := &lostOnce{}
+	l.shop = openShop(t, 5, change)
+	l.config.Source = l
+	l.takeOver()
+	l.shop.poll()
+	return l
+}
+
+// The database's clock was ahead, and is set back: what it stamps from then on lies below settled.
+func TestWhatWasWrittenBelowSettledIsReadWhereTheSourceSaysFromWhere(t *testing.T) {
+	l := openLost(t, func(c *Config) { c.Sweep.Interval = 24 * time.Hour })
+	for n := range 3 { // written an hour ahead of our clock, and passed by settled
+		l.rows[int64(10+n)] = l.row(int64(10+n), time.Hour, 1)
+	}
+	l.shop.poll()
+	l.settles = schemas.InstantOf(noon.Add(2 * time.Hour))
+	for range 2 {
+		l.now = l.now.Add(idleWrite)
+		l.shop.poll()
+	}
+	l.settles = 0
+	l.takeOver() // forgets them
+	if l.mark.Settled <= l.rows[10].updatedAt {
+		t.Fatalf("settled is %s", l.mark.Settled)
+	}
+	records := len(l.topic)
+
+	below := l.row(1, 30*time.Minute, 2)
+	l.rows[1] = below
+	from := schemas.InstantOf(noon.Add(20 * time.Minute))
+	l.lost = &LostError{Why: "its clock went back", From: from, Sweep: true}
+	l.shop.poll()
+	if l.mark.Settled != from || l.mark.Cursor != nil || l.mark.Floor != nil {
+		t.Errorf("settled is %s, want %s", l.mark.Settled, from)
+	}
+	if l.mark.Sweep == nil || l.mark.Sweep.Request != -1 {
+		t.Errorf("no sweep is asked for: %+v", l.mark.Sweep)
+	}
+	for range 3 {
+		l.shop.poll()
+	}
+	l.wants(below)
+	if len(l.topic) != records+1 {
+		t.Errorf("published again: %+v", l.topic[records:])
+	}
+	if l.mark.Settled > from {
+		t.Errorf("settled is %s", l.mark.Settled)
+	}
+}
+
+func TestSettledDoesNotGoBackBelowTheStart(t *testing.T) {
+	start := schemas.InstantOf(noon.Add(-2 * time.Hour))
+	l := openLost(t, func(c *Config) { c.Start = start })
+	l.lost = &LostError{Why: "its clock went back", From: start.Add(-time.Hour)}
+	l.shop.poll()
+	if l.mark.Settled != start {
+		t.Errorf("settled is %s, the start %s", l.mark.Settled, start)
+	}
+}
+
+// A takeover would lead to the same, at once and again and again.
+func TestALostErrorThatChangesNothingIsAFailureLikeOthers(t *testing.T) {
+	l := openLost(t, nil)
+	l.lost = &LostError{Why: "another table", From: schemas.MaxInstant}
+	var lost *LostError
+	if err := l.work(); !errors.As(err, &lost) || errors.Is(err, ErrTakeover) {
+		t.Errorf("%v", err)
+	}
+}
+
+// Whoever takes over has to know that it came to this by the source, and not to ask for ever.
+func TestATakeoverThatASourceAskedForSaysSo(t *testing.T) {
+	l := openLost(t, nil)
+	l.lost = &LostError{Why: "its clock went back", From: schemas.InstantOf(noon.Add(-time.Hour))}
+	var lost *LostError
+	if err := l.work(); !errors.As(err, &lost) || !errors.Is(err, ErrTakeover) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A sweep that has passed some of the rows begins anew.
+func TestASweepInHandBeginsAnewWhereRowsMayHaveChangedBehindIt(t *testing.T) {
+	s := shopOfParts(t, nil)
+	l := &lostOnce{shop: s}
+	s.config.Source = l
+	s.takeOver()
+	id := s.askSweep()
+	s.inParts(1)
+	l.lost = &LostError{Why: "another server", From: schemas.InstantOf(noon.Add(-time.Hour)), Sweep: true}
+	s.poll()
+	if sweep := s.mark.Sweep; sweep == nil || sweep.Request != id || sweep.From != nil || sweep.Tried != nil {
+		t.Errorf("the sweep goes on with %+v", s.mark.Sweep)
+	}
+	s.await(id)
+}
+
+// The source tells which fields it has, and is told again, by a successor too. What the schema no longer has
+// nobody expects.
+func TestASourceIsToldWhichFieldsItHad(t *testing.T) {
+	l := openLost(t, nil)
+	l.config.Resource.Fields = []schemas.Field{{Name: "id"}, {Name: "status"}}
+	p := l.poller.publisher
+	err := p.publish(t.Context(), Batch{Settled: schemas.MinInstant,
+		Done: &Done{Complete: true, Fields: []string{"id", "status", "gone"}}}, schemas.MinInstant)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.now = l.now.Add(idleWrite)
+	l.shop.poll()
+	l.takeOver()
+	l.requests = nil
+	l.askSweep()
+	for range 3 {
+		l.shop.poll()
+	}
+	for _, r := range l.requests {
+		if !slices.Equal(r.Fields, []string{"id", "status"}) {
+			t.Errorf("a read of kind %d expects %v", r.Kind, r.Fields)
+		}
+	}
+	if len(l.requests) == 0 || len(l.mark.Fields) != 3 {
+		t.Errorf("%d reads, the watermark has %v", len(l.requests), l.mark.Fields)
+	}
+}
+
+// A resource that publishes nothing says so where everybody looks, not only on its owner's page.
+func TestTheWatermarkSaysThatAResourceIsHeld(t *testing.T) {
+	s := openShop(t, 0, fewRows(20))
+	s.settles = schemas.InstantOf(noon.Add(-shopOverlap))
+	for id := range int64(50) {
+		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
+	}
+	_ = s.held()
+	publish, written := s.config.Publish, 0
+	s.poller.cfg.Publish = func(ctx context.Context, tx watermark.Transaction) error {
+		written++
+		return publish(ctx, tx)
+	}
+	for range 9 {
+		hold := s.held()
+		if err := s.poller.publisher.tellHold(t.Context(), hold); err != nil {
+			t.Fatal(err)
+		}
+		s.now = s.now.Add(time.Second)
+	}
+	held := s.mark.Held
+	if held == nil || held.Publishes || held.Since != schemas.InstantOf(noon) ||
+		!strings.Contains(held.Why, "poll.memory is full") {
+		t.Errorf("held: %+v", held)
+	}
+	if written != 1 {
+		t.Errorf("%d watermarks within nine seconds", written)
+	}
+	err := s.poller.publisher.tellHold(t.Context(), errors.New("connection refused"))
+	if err != nil || s.mark.Held == nil {
+		t.Errorf("another failure ends the hold: %v", err)
+	}
+	s.takeOver() // what a predecessor said stands until it is known to be otherwise
+	if err := s.poller.publisher.commit(t.Context(), watermark.Transaction{}); err != nil || s.mark.Held == nil {
+		t.Errorf("held: %+v, %v", s.mark.Held, err)
+	}
+	s.settles = schemas.InstantOf(noon.Add(time.Hour))
+	for range 5 {
+		s.now = s.now.Add(idleWrite)
+		if err := s.work(); errors.Is(err, ErrTakeover) {
+			s.takeOver()
+		}
+	}
+	if s.mark.Held != nil {
+		t.Errorf("held still: %+v", s.mark.Held)
+	}
+}
