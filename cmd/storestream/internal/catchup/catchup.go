@@ -4,6 +4,11 @@
 // It goes by the watermarks in Kafka, not by what this process does: a running instance may own some of the
 // resources, or all of them. A resource is done when its watermark is as of the moment or later, that is,
 // when a complete pass that began after it is published.
+//
+// As of is by the clock of whoever made the pass. One that lies ahead of our clock shows that this clock
+// is, or was, ahead, so it says nothing of the moment, also not when our clock has come to it. But passes
+// of one owner follow one another: when as of has changed twice, the last of these passes began after the
+// first look.
 package catchup
 
 import (
@@ -69,10 +74,22 @@ type watch struct {
 	c     Config
 	marks map[string]watermark.Watermark // of each resource the last one that was a step further
 	moved map[string]time.Time           // when that was seen
+	ahead map[string]ahead
+	held  map[string]*watermark.Held // why it is held, nil: it is not
 }
 
+// ahead is the last as of that lay ahead of our clock, and how many there were.
+type ahead struct {
+	asOf schemas.Instant
+	n    int
+}
+
+// enoughAhead is the one that was seen first, and two more.
+const enoughAhead = 3
+
 func newWatch(c Config) *watch {
-	w := &watch{c: c, marks: map[string]watermark.Watermark{}, moved: map[string]time.Time{}}
+	w := &watch{c: c, marks: map[string]watermark.Watermark{}, moved: map[string]time.Time{},
+		ahead: map[string]ahead{}, held: map[string]*watermark.Held{}}
 	for _, name := range c.Resources {
 		w.marks[name], w.moved[name] = watermark.New(name), time.Now()
 	}
@@ -113,9 +130,17 @@ func (w *watch) read(ctx context.Context) (map[string]watermark.Watermark, error
 
 func (w *watch) note(marks map[string]watermark.Watermark, now time.Time) {
 	for name, last := range w.marks {
-		if mark, ok := marks[name]; ok && further(last, mark) {
+		mark, ok := marks[name]
+		if !ok {
+			continue
+		}
+		if further(last, mark) {
 			w.marks[name], w.moved[name] = mark, now
 		}
+		if a := w.ahead[name]; mark.AsOf > schemas.InstantOf(now) && mark.AsOf != a.asOf {
+			w.ahead[name] = ahead{mark.AsOf, a.n + 1}
+		}
+		w.held[name] = mark.Held
 	}
 }
 
@@ -132,19 +157,24 @@ func further(a, b watermark.Watermark) bool {
 func (w *watch) open() []string {
 	var open []string
 	for _, name := range w.c.Resources {
-		if w.marks[name].AsOf < w.c.Moment {
+		asOf, a := w.marks[name].AsOf, w.ahead[name]
+		if asOf < w.c.Moment || asOf == a.asOf && a.n < enoughAhead {
 			open = append(open, name)
 		}
 	}
 	return open
 }
 
-// stalled is an error that names every open resource which has stood still for too long. readErr is why the
-// last look at the watermarks failed.
+// stalled is an error that names every open resource which has stood still for too long. One that waits to
+// look at rows again does not stand still. readErr is why the last look at the watermarks failed.
 func (w *watch) stalled(open []string, readErr error, now time.Time) error {
 	var still []string
 	for _, name := range open {
-		if now.Sub(w.moved[name]) >= w.c.Patience {
+		since := w.moved[name]
+		if held := w.held[name]; held != nil && held.Until != nil && held.Until.Time().After(since) {
+			since = held.Until.Time()
+		}
+		if now.Sub(since) >= w.c.Patience {
 			still = append(still, name+": "+w.why(name, readErr))
 		}
 	}
@@ -160,6 +190,9 @@ func (w *watch) why(name string, readErr error) string {
 	}
 	if text := w.knownHere(name); text != "" {
 		return text
+	}
+	if held := w.held[name]; held != nil {
+		return held.Why
 	}
 	mark := w.marks[name]
 	stands := "nothing of it is settled yet"

@@ -196,3 +196,57 @@ func TestWritingTheSameWatermarkAgainIsNoProgress(t *testing.T) {
 		}
 	}
 }
+
+// The clock of an instance was an hour ahead for one poll: its watermark says nothing of this moment, not
+// even when our clock has come to it.
+func TestAnAsOfFromTheFutureIsNotBelieved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &kafka{start: time.Now()}
+		for _, name := range []string{"orders", "users"} {
+			k.at(0, name, 7, 10*time.Second)
+			k.at(20*time.Second, name, 7, 19*time.Second) // the next owner's
+		}
+		if _, err := Run(t.Context(), configOf(k), standby); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(k.start); took < 20*time.Second {
+			t.Errorf("it believed after %s what a clock said that was ahead", took)
+		}
+	})
+}
+
+// Its clock is ahead and stays so. The third pass that it ends began after the first look.
+func TestAnInstanceWhoseClockIsAheadIsBelievedOnceItHasBegunAnotherPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &kafka{start: time.Now()}
+		for pass := time.Duration(0); pass < time.Minute; pass += 10 * time.Second {
+			for _, name := range []string{"orders", "users"} {
+				k.at(pass, name, 7, time.Hour+pass)
+			}
+		}
+		if _, err := Run(t.Context(), configOf(k), standby); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(k.start); took < 20*time.Second || took > 21*time.Second {
+			t.Errorf("it took %s", took)
+		}
+	})
+}
+
+// Rows that are held back are looked at again after the overlap, which may be longer than the patience.
+func TestWaitingToLookAtRowsAgainIsNotStandingStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := &kafka{start: time.Now()}
+		k.at(2*time.Second, "users", 7, time.Second)
+		until := schemas.InstantOf(k.start.Add(5 * time.Minute))
+		k.at(0, "orders", 7, -time.Second)
+		k.marks[1].mark.Held = &watermark.Held{Why: "2 rows came back older", Publishes: true, Until: &until}
+		_, err := Run(t.Context(), configOf(k), standby)
+		if err == nil || !strings.Contains(err.Error(), "orders: 2 rows came back older") {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(k.start); took < 6*time.Minute || took > 6*time.Minute+time.Second {
+			t.Errorf("it gave up after %s", took)
+		}
+	})
+}
