@@ -115,11 +115,7 @@ func (c *clerk) moveOrder(ctx context.Context, order int64, s step) error {
 	if err != nil || !ok || row["status"] != s.from {
 		return err // changed or deleted by somebody else: off the list for good
 	}
-	ahead, err := c.anyAhead(ctx, order, s)
-	if err != nil {
-		return err
-	}
-	if ahead || row.Time("updated_at").After(c.tx.At) {
+	if c.anyAhead(order, s) || row.Time("updated_at").After(c.tx.At) {
 		c.book.file(order, s.from) // changed since this transaction began: a shop does not step back in time
 		return nil
 	}
@@ -148,20 +144,19 @@ func (c *clerk) moveOrder(ctx context.Context, order int64, s step) error {
 }
 
 // anyAhead says whether something that a step would write has changed since this transaction began, by the
-// clock.
-func (c *clerk) anyAhead(ctx context.Context, order int64, s step) (bool, error) {
+// clock. It waits for no lock: the transaction must soon write after it has begun.
+func (c *clerk) anyAhead(order int64, s step) bool {
 	for _, resource := range []string{Shipments, OrderItems} {
 		if resource == OrderItems && !s.items {
 			continue
 		}
 		for _, id := range c.store.tables.belonging(resource, order) {
-			row, _, err := c.tx.Get(ctx, resource, id)
-			if err != nil || row.Time("updated_at").After(c.tx.At) {
-				return true, err
+			if row, _ := c.store.tables.Row(resource, id); row.Time("updated_at").After(c.tx.At) {
+				return true
 			}
 		}
 	}
-	return false, nil
+	return false
 }
 
 func (c *clerk) changePrice(ctx context.Context) error {
