@@ -110,7 +110,8 @@ func (l *locks) takeRange(ctx context.Context, resource string, from, to int64) 
 			if announced {
 				release()
 			}
-			return nil, fmt.Errorf("waiting for transactions on %s: %w", resource, context.Cause(ctx))
+			return nil, fmt.Errorf("waiting for transactions on %s: %w", orElse(resource, "all tables"),
+				context.Cause(ctx))
 		}
 	}
 }

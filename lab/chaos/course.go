@@ -174,7 +174,11 @@ func (c *course) recover(ctx context.Context, r *result) error {
 func (c *course) converge(ctx context.Context, r *result) error {
 	quiet := time.Now()
 	c.stage.journal.say("all is quiet; waiting until the topics are the service")
-	patience, cancel := context.WithTimeout(ctx, equalWithin+c.realDelay())
+	within := equalWithin + c.realDelay()
+	if c.stage.load.hasRestored() {
+		within += 2 * c.stage.plan.polling.restOverlap
+	}
+	patience, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	open := storefake.Names()
 	lied, reasons := map[string]bool{}, map[string]string{}
@@ -219,7 +223,7 @@ func (c *course) converge(ctx context.Context, r *result) error {
 			}
 			for _, resource := range open {
 				c.stage.journal.fail(fmt.Errorf("%s did not come to equal the service within %s: %s", resource,
-					equalWithin, reasons[resource]))
+					within, reasons[resource]))
 			}
 			return nil
 		}

@@ -178,6 +178,28 @@ func (l *load) commitAll() {
 	l.hurry = make(chan struct{})
 }
 
+// whileClosed does what waits until no transaction is open, and has those that are commit soon.
+func (l *load) whileClosed(ctx context.Context, do func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	done := make(chan struct{})
+	var hurrying sync.WaitGroup
+	hurrying.Go(func() {
+		for tick := time.NewTicker(100 * time.Millisecond); ; {
+			l.commitAll()
+			select {
+			case <-tick.C:
+			case <-done:
+				tick.Stop()
+				return
+			}
+		}
+	})
+	defer hurrying.Wait()
+	defer close(done)
+	return do(ctx)
+}
+
 // bulkUpdate gives a share of the first rows the same updated_at.
 func (l *load) bulkUpdate(ctx context.Context, resource string, share float64) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
