@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,6 +24,13 @@ type variety struct {
 	fake    storefake.Config
 	overlap time.Duration
 	midday  bool // the clock is moved over midnight twice, while the shop rests
+	// over ends what cannot last if the topics are to become the service; nil: nothing does.
+	over    []func(*storefake.Readings)
+	args    []string      // of storestream, to cope
+	steps   time.Duration // the clock is set back by it, and later forward
+	restore bool          // the service is restored from a backup
+	backup  *storefake.Backup
+	backs   map[string]map[int64]time.Time // the rows that the restore took back, by resource
 	said    []string
 }
 
@@ -31,6 +41,22 @@ type choice struct {
 
 func reading(name string, apply func(*storefake.Readings)) choice {
 	return choice{name, func(v *variety) { apply(&v.fake.Readings) }}
+}
+
+// passing is a reading that ends before the shop falls silent.
+func passing(name string, apply, over func(*storefake.Readings)) choice {
+	return choice{name, func(v *variety) {
+		apply(&v.fake.Readings)
+		v.over = append(v.over, over)
+	}}
+}
+
+// late is a reading under which rows show later, by at most a second of the service's clock.
+func late(name string, apply func(*storefake.Readings)) choice {
+	return choice{name, func(v *variety) {
+		apply(&v.fake.Readings)
+		v.overlap += 2 * time.Second
+	}}
 }
 
 // eve is where a clock of its own begins: a moment before a midnight so long ago that by our clock, too, the
@@ -49,12 +75,26 @@ var dimensions = [][]choice{
 		reading("another order each time", func(r *storefake.Readings) { r.Order = storefake.ByShuffle }),
 	},
 	{{"", nil}, reading("ties permuted", func(r *storefake.Readings) { r.PermuteTies = true })},
-	{{"", nil}, reading("count of the page", func(r *storefake.Readings) { r.Count = storefake.CountPage })},
+	{
+		{"", nil}, reading("count of the page", func(r *storefake.Readings) { r.Count = storefake.CountPage }),
+		{"count an estimate", func(v *variety) {
+			v.fake.Readings.Count, v.args = storefake.CountEstimate, []string{"--set", "store.count=estimate"}
+		}},
+	},
 	{
 		{"", nil}, reading("400 past the end",
 			func(r *storefake.Readings) { r.PastEnd = storefake.PastEndBadRequest }),
 		reading("404 past the end", func(r *storefake.Readings) { r.PastEnd = storefake.PastEndNotFound }),
+		reading("the last page past the end", func(r *storefake.Readings) { r.PastEnd = storefake.PastEndLast }),
 	},
+	{
+		{"", nil},
+		reading("has_more on full pages", func(r *storefake.Readings) { r.HasMore = storefake.MoreFull }),
+		passing("has_more for ever", func(r *storefake.Readings) { r.HasMore = storefake.MoreAlways },
+			func(r *storefake.Readings) { r.HasMore = storefake.MoreFollows }),
+	},
+	{{"", nil}, passing("three pages at most", func(r *storefake.Readings) { r.MaxPages = 3 },
+		func(r *storefake.Readings) { r.MaxPages = 0 })},
 	{{"", nil}, reading("oversize refused",
 		func(r *storefake.Readings) { r.Oversize = storefake.OversizeRefused })},
 	{
@@ -90,7 +130,23 @@ var dimensions = [][]choice{
 	{{"", nil}, reading("extra fields", func(r *storefake.Readings) { r.ExtraFields = true })},
 	{{"", nil}, reading("nulls", func(r *storefake.Readings) { r.Nulls = .1 })},
 	{{"", nil}, reading("new statuses", func(r *storefake.Readings) { r.NewStatuses = .05 })},
-	{{"", nil}, reading("deletes", func(r *storefake.Readings) { r.Deletes = .05 })},
+	{
+		{"", nil}, reading("deletes", func(r *storefake.Readings) { r.Deletes = .05 }),
+		reading("deletes, and their ids again", func(r *storefake.Readings) { r.Deletes, r.UsedIDs = .05, .5 }),
+	},
+	{
+		{"", nil}, late("two replicas", func(r *storefake.Readings) { r.Replicas, r.ReplicaLag = 2, time.Second }),
+		late("four replicas", func(r *storefake.Readings) { r.Replicas, r.ReplicaLag = 4, time.Second }),
+	},
+	{
+		{"", nil}, late("a cache without a trace", func(r *storefake.Readings) {
+			r.Cache = storefake.Cache{For: time.Second, NoAge: true, NewDate: true, Deaf: true}
+		}),
+		passing("a cache with Age", func(r *storefake.Readings) {
+			r.Cache = storefake.Cache{For: time.Hour, Deaf: true}
+		}, func(r *storefake.Readings) { r.Cache = storefake.Cache{} }),
+		reading("a cache that heeds no-cache", func(r *storefake.Readings) { r.Cache.For = time.Hour }),
+	},
 	{{"", nil}, reading("no Date header", func(r *storefake.Readings) { r.NoDate = true })},
 	{
 		{"", nil}, reading("days 5 h early", func(r *storefake.Readings) { r.DayOffset = 5 * time.Hour }),
@@ -107,13 +163,23 @@ var dimensions = [][]choice{
 		}},
 	},
 	{{"", nil}, {"whole seconds", func(v *variety) { v.fake.WholeSeconds = true }}},
+	{{"", nil}, {"clock set back", func(v *variety) {
+		v.steps, v.overlap = time.Second, v.overlap+2*time.Second
+	}}},
+	{{"", nil}, {"wrong dates", func(v *variety) {
+		v.fake.Faults.Shares = map[storefake.Fault]float64{storefake.WrongDate: .1}
+		v.fake.Faults.DateOff = 26 * time.Hour
+	}}},
+	{{"", nil}, {"restored from a backup", func(v *variety) { v.restore = true }}},
 }
 
 // sensible leaves out what the README does not promise: a service without a Date header whose clock is hours
-// away from ours.
+// away from ours; pages that end early and no count that says so.
 func sensible(p plan) bool {
 	v := varietyOf(p, 0)
-	return !v.fake.Readings.NoDate || v.fake.Offset == 0 && v.fake.Start.IsZero()
+	r := &v.fake.Readings
+	return (!r.NoDate || v.fake.Offset == 0 && v.fake.Start.IsZero()) &&
+		(r.MaxPages == 0 || r.Count == storefake.CountTotal)
 }
 
 func varietyOf(p plan, seed uint64) variety {
@@ -173,13 +239,15 @@ func followVariety(t *testing.T, v variety, shared *stack, prefix string) {
 	}
 	s := start(t, setup{noPostgres: true, fake: v.fake, beside: shared, prefix: prefix, yaml: yaml})
 	s.fake.StartTraffic(25)
-	p := s.spawn("run")
+	p := s.spawn(append([]string{"run"}, v.args...)...)
 	for round := range 3 {
 		s.changes(60)
 		if round == 1 {
 			p.kill()
-			p = s.spawn("run")
+			p = s.spawn(append([]string{"run"}, v.args...)...)
 		}
+		s.flicker()
+		v.befall(s, round)
 		if v.midday { // while the shop rests: an open transaction would stamp a day ago
 			s.fake.Quiesce()
 			s.fake.Clock().Advance(17 * time.Hour)
@@ -188,15 +256,102 @@ func followVariety(t *testing.T, v variety, shared *stack, prefix string) {
 	}
 	s.changes(60)
 	s.fake.StartTraffic(0)
+	s.reads(v.over)
+	if v.restore {
+		s.sweep()
+	}
 	p.isReady()
 	for _, resource := range storefake.Names() {
-		s.becomes(resource, v.fake.Readings.Deletes > 0)
+		s.becomesBut(resource, v.fake.Readings.Deletes > 0 || v.restore, v.backs[resource])
+	}
+}
+
+// reads changes how the service reads its document.
+func (s *stack) reads(changes []func(*storefake.Readings)) {
+	s.t.Helper()
+	if err := s.fake.SetReadings(func(r *storefake.Readings) {
+		for _, change := range changes {
+			change(r)
+		}
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// befall is what happens to the service at the end of a round.
+func (v *variety) befall(s *stack, round int) {
+	s.t.Helper()
+	ctx := context.Background()
+	var err error
+	switch round {
+	case 0:
+		s.fake.Clock().Advance(-v.steps)
+	case 2:
+		s.fake.Clock().Advance(v.steps)
+	}
+	switch {
+	case v.restore && round == 1:
+		v.backup, err = s.fake.Backup(ctx)
+	case v.restore && round == 2:
+		var did *storefake.Restored
+		if did, err = s.fake.Restore(ctx, v.backup); err == nil {
+			v.backs = did.Back
+		}
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// sweep asks for a sweep of every resource, and does not wait for it.
+func (s *stack) sweep() {
+	s.t.Helper()
+	if out, errs, code := s.do("sweep", "--yes", "--all"); code != 0 {
+		s.t.Fatalf("sweep: exit status %d: %s%s", code, out, errs)
+	}
+}
+
+// flickered counts the changes of flicker.
+var flickered atomic.Int64
+
+// flicker changes rows of each resource several times within a moment, each time to something that no row was
+// before: with instants of whole seconds these are changes with one updated_at.
+func (s *stack) flicker() {
+	s.t.Helper()
+	for resource, field := range map[string]string{storefake.Orders: "user_id",
+		storefake.OrderItems: "product_id", storefake.Products: "name", storefake.Users: "age",
+		storefake.Shipments: "order_id"} {
+		for id := range int64(5) {
+			for range 3 {
+				flickers := flickered.Add(1)
+				value := any(1_000_000 + flickers)
+				if resource == storefake.Products {
+					value = fmt.Sprint("Flickering ", flickers)
+				}
+				err := s.fake.Do(context.Background(), func(tx *storefake.Tx) error {
+					row, there, err := tx.Get(context.Background(), resource, id+1)
+					if err != nil || !there || row.Time("updated_at").After(tx.At) {
+						return err
+					}
+					return tx.Update(context.Background(), resource, id+1, func(r storefake.Row) { r[field] = value })
+				})
+				if err != nil {
+					s.t.Fatal(err)
+				}
+			}
+		}
 	}
 }
 
 // becomes waits until a topic equals the service, apart from rows that the service has deleted where it
 // deletes any, and looks at the order of its records.
 func (s *stack) becomes(resource string, deletes bool) {
+	s.t.Helper()
+	s.becomesBut(resource, deletes, nil)
+}
+
+// becomesBut is becomes, but the records of rows that a restore took back may be in any order.
+func (s *stack) becomesBut(resource string, deletes bool, back map[int64]time.Time) {
 	s.t.Helper()
 	var records []record
 	eventually(s.t, "the topic of "+resource+" equals the service", func() (bool, string) {
@@ -214,5 +369,8 @@ func (s *stack) becomes(resource string, deletes bool) {
 		found := s.differences(resource, kept)
 		return len(found) == 0, summary(found)
 	})
-	inOrder(s.t, resource, records)
+	inOrder(s.t, resource, slices.DeleteFunc(records, func(r record) bool {
+		_, went := back[r.id]
+		return went
+	}))
 }
