@@ -26,6 +26,15 @@ func (s *stage) remake(c *producer.Cluster, topic string) {
 	if _, err := s.admin.DeleteTopics(s.ctx(), topic); err != nil {
 		s.t.Fatal(err)
 	}
+	for ctx := s.ctx(); ; { // a broker of Apache Kafka hears of it a moment later
+		topics, err := s.admin.ListTopics(ctx, topic)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if topics[topic].Err != nil {
+			break
+		}
+	}
 	if err := producer.EnsureTopics(s.ctx(), c, "orders"); err != nil {
 		s.t.Fatal(err)
 	}
@@ -304,7 +313,12 @@ func (s *stage) putWatermark(mark watermark.Watermark) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.produce(&kgo.Record{Topic: "store.watermarks", Key: []byte(mark.Resource), Value: value,
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...)) // s.cl may know another topic of that name
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer cl.Close()
+	s.write(cl, &kgo.Record{Topic: "store.watermarks", Key: []byte(mark.Resource), Value: value,
 		Timestamp: mark.Written.Time()})
 }
 
