@@ -4,18 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-
-	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/internal/watermark"
 )
 
 func TestAResourceIsHeldByTheMetricWhileItsPollsEndInAHold(t *testing.T) {
-	m := metrics.New(prometheus.NewRegistry()).Resource("orders")
-	b := newBoard(&Config{Now: time.Now, Clock: wallClock, Metrics: m, Watermark: watermark.New("orders")})
+	s := openShop(t, 0, nil)
 	for _, step := range []struct {
 		err  error
 		held float64
@@ -24,8 +18,8 @@ func TestAResourceIsHeldByTheMetricWhileItsPollsEndInAHold(t *testing.T) {
 		{fmt.Errorf("read orders: %w", &HoldError{What: "poll.memory is full"}), 1},
 		{nil, 0},
 	} {
-		b.change(func(s *Status) { s.Err = step.err })
-		if got := testutil.ToFloat64(m.Held); got != step.held {
+		s.poller.board.change(func(s *Status) { s.Err = step.err })
+		if got := testutil.ToFloat64(s.metrics.Resource("orders").Held); got != step.held {
 			t.Errorf("%v: %v, expected %v", step.err, got, step.held)
 		}
 	}

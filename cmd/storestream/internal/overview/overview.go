@@ -50,6 +50,7 @@ type Resource struct {
 	// Enabled: this configuration polls it.
 	Enabled  bool          `json:"-"`
 	interval time.Duration // of its polls
+	ahead    time.Duration // of as_of, if that lies in the future
 }
 
 // DeadLetters are rows of one resource that cannot be published, for one reason. They are named by id: what
@@ -116,7 +117,7 @@ func of(mark watermark.Watermark, cfg config.Resource, now schemas.Instant) Reso
 		Instance: mark.Instance, Group: mark.Group, Written: known(mark.Written), Held: mark.Held,
 		Replay: mark.Replay, Sweep: mark.Sweep, LastSweep: known(mark.LastSweep), Swept: mark.Swept,
 		Pending: []watermark.Request{}, DeadLetters: []DeadLetters{},
-		Now: now, Enabled: cfg.Enabled, interval: cfg.Interval}
+		Now: now, Enabled: cfg.Enabled, interval: cfg.Interval, ahead: max(0, mark.AsOf.Sub(now))}
 	if r.AsOf != nil {
 		lag := max(0, now.Sub(mark.AsOf).Seconds())
 		r.LagSeconds = &lag
@@ -172,13 +173,13 @@ func (r Resource) late() string {
 	case r.Held != nil && !r.Held.Publishes:
 		return fmt.Sprintf("held for %s, nothing is published: %s", terminal.Duration(r.Now.Sub(r.Held.Since)),
 			r.Held.Why)
+	case r.ahead > lateAfter:
+		return "the last complete pass began " + terminal.Duration(r.ahead) + " from now: this machine's clock " +
+			"is behind, or the owner's ahead, and nobody can say how late it is"
 	case r.LagSeconds == nil:
 		return "the first load is not finished"
 	case r.Owner == "" && !r.Between:
 		return "no instance polls it, since " + terminal.Duration(r.Lag())
-	case *r.AsOf > r.Now.Add(lateAfter):
-		return "the last complete pass began " + terminal.Duration(r.AsOf.Sub(r.Now)) + " from now: this " +
-			"machine's clock is behind, or the owner's ahead, and nobody can say how late it is"
 	case r.Lag() > max(lateAfter, 3*r.interval):
 		return "the last complete pass began " + terminal.Duration(r.Lag()) + " ago"
 	}
