@@ -40,7 +40,7 @@ func (s *stage) restore(ctx context.Context, b *storefake.Backup) error {
 	before, err := s.tableRows(ctx)
 	if err != nil {
 		s.journal.say("restore: %v", err)
-		return nil
+		return nil //nolint:nilerr // there is no restore then, and it is printed
 	}
 	var did *storefake.Restored
 	err = s.load.whileClosed(ctx, func(ctx context.Context) error {
@@ -49,7 +49,7 @@ func (s *stage) restore(ctx context.Context, b *storefake.Backup) error {
 	})
 	if err != nil { // such as a forgotten transaction that holds rows
 		s.journal.say("restore: %v", err)
-		return nil
+		return nil //nolint:nilerr // there is no restore then, and it is printed
 	}
 	back, gone := s.load.restored(did)
 	if err := s.noteJobs(ctx, before); err != nil {
