@@ -13,7 +13,7 @@ var clockKinds = []*kind{
 	// By more than the overlap. What is written meanwhile is stamped with instants that are settled. It comes
 	// right little by little, as a clock does that is slewed: a step forward makes every open transaction a
 	// late one.
-	{name: "clock set back", weight: 3, hits: theTables, least: 3 * time.Second, most: 15 * time.Second,
+	{name: "clock set", weight: 3, hits: theTables, least: 3 * time.Second, most: 15 * time.Second,
 		needs: overDatabase, takes: 20 * time.Second,
 		details: func(d draw, p *plan, e *event) {
 			e.back = p.polling.overlap + d.between(5*time.Second, 2*time.Minute)
