@@ -89,6 +89,7 @@ func (d *dedup) restore(r watermark.Published, mark *watermark.Watermark) {
 	}
 	old := r.Old && mark.Replay != nil && r.UpdatedAt.Millis() >= mark.Replay.From.Millis()
 	if old && d.unmarkedOnly {
+		d.forget(r.ID) // an earlier record may be unmarked, and is not what the topic has
 		return
 	}
 	d.put(r.ID, version(r.UpdatedAt, r.Hash, old))

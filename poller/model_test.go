@@ -109,8 +109,11 @@ func (w *world) Read(_ context.Context, r Request, emit func(Batch) error) error
 		w.now = w.now.Add(time.Duration(w.reading.Int64N(int64(2 * time.Second))))
 	}
 	settled := w.settles()
-	if from := w.lostFrom; from != nil && r.Kind == Pass {
-		w.lostFrom = nil
+	if from := w.lostFrom; r.Kind == Pass && from != nil && r.Floor == nil && r.Cursor == nil &&
+		r.From <= max(*from, w.config.Start) {
+		w.lostFrom = nil // the watermark says so now
+	}
+	if from := w.lostFrom; r.Kind == Pass && from != nil {
 		return &LostError{Why: "the database's clock went back", From: *from, Sweep: true}
 	}
 	if w.ordered && r.Kind != Lookup {
@@ -523,13 +526,13 @@ func (w *world) varied(t *rapid.T) {
 
 // mishapOfPolls is what polls must bear.
 func (w *world) mishapOfPolls(t *rapid.T) {
-	switch rapid.IntRange(0, 5).Draw(t, "mishap") {
+	switch rapid.IntRange(0, 7).Draw(t, "mishap") {
 	case 0:
 		w.newTopic()
 	case 1, 2:
 		w.step()
-	case 3:
-		if w.backwards && w.ordered {
+	case 3, 4, 5:
+		if w.ordered {
 			w.failOver()
 		}
 	default:
