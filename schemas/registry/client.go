@@ -32,6 +32,10 @@ type Client struct {
 // New returns a client of the registry at address; it makes no request yet. user and password may be empty,
 // or stand in the address instead. No error shows them.
 func New(address, user, password string) (*Client, error) {
+	return newClient(address, user, password, requestTimeout)
+}
+
+func newClient(address, user, password string, timeout time.Duration) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, errors.New("registry.url: expected an address such as http://127.0.0.1:8081")
@@ -41,9 +45,12 @@ func New(address, user, password string) (*Client, error) {
 		password, _ = u.User.Password()
 	}
 	u.User = nil
-	transport := boundedReplies{http.DefaultTransport}
+	// Over HTTP/2 all requests share one connection. Where nobody pings, a dead one takes every request until
+	// the kernel gives it up, a quarter of an hour later.
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: timeout / 4, PingTimeout: timeout / 4}
 	opts := []sr.ClientOpt{sr.URLs(u.String()), sr.UserAgent("storestream"),
-		sr.HTTPClient(&http.Client{Timeout: requestTimeout, Transport: transport})}
+		sr.HTTPClient(&http.Client{Timeout: timeout, Transport: boundedReplies{transport}})}
 	if user != "" {
 		opts = append(opts, sr.BasicAuth(user, password))
 	}

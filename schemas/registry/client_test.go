@@ -3,18 +3,25 @@ package registry
 import (
 	"context"
 	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/sr"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
+	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -54,6 +61,43 @@ func answers(t *testing.T, status int, contentType, body string) *Client {
 	}))
 	t.Cleanup(s.Close)
 	return client(t, s.URL)
+}
+
+// A dead HTTP/2 connection would take every request: each times out and leaves it to the next one.
+func TestADeadConnectionIsNotUsedAgain(t *testing.T) {
+	fake := srfake.New()
+	defer fake.Close()
+	to, err := url.Parse(fake.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(to))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(file, authority, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SSL_CERT_FILE", file) // read once a process, and no other test needs it
+	way := servers.LineForTest(t, server.Listener.Addr().String())
+	c, err := newClient("https://"+way.Addr(), "", "", 4*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ensure := func() error {
+		_, _, err := c.Ensure(t.Context(), "store.orders", load(t).Get("orders"), true)
+		return err
+	}
+	if err := ensure(); err != nil {
+		t.Fatal(err)
+	}
+	way.Cut()
+	_ = ensure() // finds out
+	if err := ensure(); err != nil || way.Connections() < 2 {
+		t.Errorf("%d connections: %v", way.Connections(), err)
+	}
 }
 
 func faultIs(t *testing.T, err error, want Fault, texts ...string) {

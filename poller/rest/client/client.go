@@ -46,6 +46,8 @@ const (
 	maxRenewals = 2
 	// maxConnections is enough for one request of each resource.
 	maxConnections = 8
+	// shortestPing is more than any way to the service takes: a shorter wait would close connections that live.
+	shortestPing = time.Second
 )
 
 // Client sends the requests of all resources. It is safe for concurrent use.
@@ -80,15 +82,13 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxConnsPerHost, transport.MaxIdleConnsPerHost = maxConnections, maxConnections
 	c := &Client{
 		base:        strings.TrimRight(cfg.BaseURL, "/"),
 		timeout:     cfg.RequestTimeout,
 		maxFailures: maxFailures,
 		maxRefusals: maxRefusals,
 		log:         cfg.Log,
-		http:        &http.Client{Transport: transport, CheckRedirect: stayHere},
+		http:        &http.Client{Transport: newTransport(cfg.RequestTimeout), CheckRedirect: stayHere},
 		limit:       newLimiter(cfg.MaxRequestsPerSecond),
 		clock:       newClock(cfg.Now, cfg.Log),
 		large:       make(chan struct{}, largeBodies),
@@ -98,6 +98,18 @@ func New(cfg Config) (*Client, error) {
 	}
 	c.keys = newKeyring(cfg.APIKey, c.fetchKey)
 	return c, nil
+}
+
+// newTransport finds out within half of timeout that a connection is dead, and closes it. Over HTTP/2 all
+// requests share one, and one that times out leaves it as it is, because the others may be well. So without
+// pings every request of every resource would go into the dead connection until the kernel gives it up, a
+// quarter of an hour later.
+func newTransport(timeout time.Duration) *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.MaxConnsPerHost, t.MaxIdleConnsPerHost = maxConnections, maxConnections
+	ping := max(timeout/4, shortestPing)
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: ping, PingTimeout: ping}
+	return t
 }
 
 // State is what the status page shows of the way to the service.
@@ -306,11 +318,14 @@ func (c *Client) failed(ctx context.Context, r *call, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errCut) {
 		err = errors.New("the connection broke in the middle of the answer")
 	}
+	var status *StatusError
+	if answered := errors.As(err, &status); !answered {
+		c.http.CloseIdleConnections() // what broke this connection may have broken those that wait beside it
+	}
 	if r.failures++; r.failures < c.maxFailures {
 		return wait.For(ctx, r.backoff.NextBackOff())
 	}
-	var status *StatusError
-	if !errors.As(err, &status) { // which names the path itself
+	if status == nil { // which names the path itself
 		err = fmt.Errorf("%s: %w", r.path, err)
 	}
 	if r.failures > 1 {

@@ -22,12 +22,17 @@ func tryProducts(t *testing.T, base string) (Trial, *Client, error) {
 		t.Fatal(err)
 	}
 	defer c.Close()
+	trial, err := c.Try(t.Context(), products(t))
+	return trial, c, err
+}
+
+func products(t *testing.T) *schemas.Resource {
+	t.Helper()
 	set, err := schemas.Load("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	trial, err := c.Try(t.Context(), set.Get("products"))
-	return trial, c, err
+	return set.Get("products")
 }
 
 // service hands out keys and answers all else as products does.
@@ -138,5 +143,44 @@ func TestAKeyThatCannotBeFetchedIsNoRefusalOfThePage(t *testing.T) {
 	var held *poller.HoldError
 	if !errors.As(err, &held) || Refusal(err) != nil {
 		t.Errorf("%v, refusal %v", err, Refusal(err))
+	}
+}
+
+// What does not pass by itself ends after a bounded number of requests, and says what was expected.
+func TestAnswersThatAreNoneAreBoundedAndTold(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer   http.HandlerFunc
+		held     bool
+		requests int
+		says     string
+	}{
+		"redirects to itself": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, r.URL.Path+"?again", http.StatusFound)
+		}, true, maxRedirects + 1, "redirects to itself more than 3 times"},
+		"a web page with status 200": {func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, "<!doctype html><p>welcome")
+		}, false, 2, "store.base_url may not be the service (tried 2 times)"},
+		"nothing with status 204": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNoContent)
+		}, true, 1, "answered 204"},
+		"what was asked for before, with status 304": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusNotModified)
+		}, true, 1, "answered 304"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			requests := 0
+			c := ask(t, func(w http.ResponseWriter, r *http.Request) {
+				requests++
+				test.answer(w, r)
+			})
+			_, err := c.Try(t.Context(), products(t))
+			var held *poller.HoldError
+			if err == nil || errors.As(err, &held) != test.held || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v", err)
+			}
+			if requests != test.requests {
+				t.Errorf("%d requests, want %d", requests, test.requests)
+			}
+		})
 	}
 }
