@@ -103,6 +103,12 @@ func (d *deadLetters) met(r *schemas.Reject) bool {
 	return there && held.hash == watermark.DeadLetterHash(r.Row)
 }
 
+// metInRound says whether a read has met row id, since the sweep began, as one that cannot be published.
+func (d *deadLetters) metInRound(id int64) bool {
+	letter, there := d.held[d.key(&schemas.Reject{ID: id, HasID: true})]
+	return there && letter.met == d.round
+}
+
 // takeOut removes the dead letter of a row that can be published again, if it has one.
 func (d *deadLetters) takeOut(tx *watermark.Transaction, id int64) {
 	if len(d.held) == 0 {

@@ -246,7 +246,7 @@ func (w *world) shown(r Request) (rows []row) {
 	}
 	for _, id := range sortedIDs(w.rows) {
 		row := w.rows[id]
-		if w.hidden[id] > w.now {
+		if w.hidden[id] > w.now || w.onNoDay(row, r) {
 			continue
 		}
 		if w.lagging[id] > w.now {

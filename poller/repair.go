@@ -414,6 +414,10 @@ func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c co
 		case now.Before(r.confirmedAt(&d)):
 			reason = "rows that came and went while they were looked for stay in the topic"
 			continue
+		case r.publisher.deadLetters.metInRound(d.ID):
+			// It is not deleted, but on no day by which it was looked for: it has lost its created_at.
+			reason = "rows that cannot be published, and are on no day, stay in the topic"
+			continue
 		case d.CreatedAt == schemas.MinInstant && !everywhere:
 			// Not a record of ours, so nobody knows the day of the row: nobody looked for it again.
 			unsought++

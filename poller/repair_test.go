@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -292,6 +293,42 @@ func TestARowThatNoDayFindsBecomesADeadLetter(t *testing.T) {
 		if s.sweep(); len(s.letters) != 1 {
 			t.Errorf("dead letters %v", s.letters)
 		}
+	}
+}
+
+// Over REST a row without created_at is on no day that a full reading asks for. It is there all the same.
+func TestARowWithoutADayIsNotDeletedAndKeepsItsDeadLetter(t *testing.T) {
+	for _, when := range []string{"before the sweep", "while the source is read"} {
+		t.Run(when, func(t *testing.T) {
+			s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
+			s.incomplete = true
+			lose := func() {
+				s.rows[5] = row{id: 5, updatedAt: s.now, bad: true, dayless: true}
+			}
+			if when == "before the sweep" {
+				lose()
+				s.poll()
+				s.now = s.now.Add(time.Hour) // no pass meets it any more
+				s.poll()
+				s.takeOver() // the successor knows no more of the letter than that it is there
+				s.poll()
+				s.sweep()
+			} else {
+				id := s.askSweep()
+				s.read = func(context.Context) { s.read = nil; lose() }
+				s.await(id)
+			}
+			if _, there := s.newest(5); !there || len(s.letters) != 1 {
+				t.Errorf("in the topic: %v, dead letters %v", there, s.letters)
+			}
+			delete(s.rows, 5)
+			if s.sweep(); len(s.letters) != 0 {
+				t.Errorf("it is deleted, and has its dead letter still")
+			}
+			if _, there := s.newest(5); there {
+				t.Error("it is deleted, and stands in the topic still")
+			}
+		})
 	}
 }
 

@@ -72,6 +72,7 @@ type row struct {
 	padding   int  // bytes of content beside
 	bad       bool // it cannot be published
 	nameless  bool // it has no usable id
+	dayless   bool // it has no created_at: only passes meet it, and a lookup that looks everywhere
 }
 
 func (r row) record() schemas.Record {
@@ -264,8 +265,11 @@ func (s *shop) Read(ctx context.Context, r Request, emit func(Batch) error) erro
 func (s *shop) wanted(r Request, row row) bool {
 	switch r.Kind {
 	case Full:
-		return r.IDs == nil || r.IDs.Holds(row.id)
+		return (r.IDs == nil || r.IDs.Holds(row.id)) && !row.dayless
 	case Lookup:
+		if r.Everywhere || row.dayless {
+			return r.Everywhere
+		}
 		return slices.ContainsFunc(r.Suspects, func(x Suspect) bool {
 			return x.ID == row.id && (!s.byDay || max(x.UpdatedAt, x.CreatedAt) > schemas.MinInstant)
 		})

@@ -98,7 +98,7 @@ func (s *sweeps) Read(ctx context.Context, r Request, emit func(Batch) error) er
 			return err
 		}
 		row, there := w.rows[id]
-		if !there || w.hidden[id] > w.now {
+		if !there || w.hidden[id] > w.now || w.onNoDay(row, r) {
 			continue
 		}
 		before := w.previous[id]
@@ -120,6 +120,11 @@ func (s *sweeps) Read(ctx context.Context, r Request, emit func(Batch) error) er
 	return emit(Batch{Settled: schemas.MinInstant, Done: &Done{Started: r.Started, Complete: true}})
 }
 
+// onNoDay says that a source that reads by day cannot find the row: only passes meet it.
+func (w *world) onNoDay(row row, r Request) bool {
+	return row.dayless && r.Kind != Pass && !r.Everywhere && !w.config.Sweep.ByID
+}
+
 const modelRows = 6
 
 // mishap is something that no poll can see, or nobody should do.
@@ -127,7 +132,7 @@ func (w *world) mishap() {
 	id := rapid.Int64Range(1, modelRows).Draw(w.t, "id of a mishap")
 	changed, there := w.rows[id]
 	w.serial++
-	switch rapid.IntRange(0, 9).Draw(w.t, "mishap") {
+	switch rapid.IntRange(0, 10).Draw(w.t, "mishap") {
 	case 8:
 		w.step()
 	case 9: // the topic is emptied, and nothing tells it from the one before
@@ -159,7 +164,7 @@ func (w *world) mishap() {
 		w.forge(w.tombstone(id))
 	case 5: // it can no longer be published, or again
 		if there {
-			changed.bad = !changed.bad
+			changed.bad, changed.dayless = !changed.bad, false
 			w.rows[id], w.unsure[id] = changed, true
 		}
 	case 6: // it was updated, and is nowhere for a while
@@ -173,6 +178,13 @@ func (w *world) mishap() {
 			w.lied[w.previous[id].content] = true
 			w.unsure[id] = true
 			w.lagging[id] = w.now.Add(w.shortOfOverlap("lagging"))
+		}
+	case 10: // an update takes its created_at, and nothing shows it with it: where days are read, passes alone do
+		if there && changed.updatedAt < w.now {
+			w.set(row{id: id, updatedAt: w.now, content: w.serial, bad: true, dayless: true})
+			delete(w.previous, id)
+			delete(w.lagging, id)
+			delete(w.hidden, id)
 		}
 	}
 }

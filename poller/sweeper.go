@@ -322,16 +322,26 @@ func (s *sweeper) announce(ctx context.Context, f *finding, rows int64) (err err
 // newComparison compares with a source of its own, and notes in f what that source shows. It knows no dead
 // letters: a row that has one and could be published is a difference like any other, so the sweep heals it.
 func (s *sweeper) newComparison(f *finding, fields []string) *compare.Comparison {
-	c := s.cfg
-	read, createdAt := CompareSource(c.Sweep.Source(), c.Start, fields, c.Clock), CreatedAtIn(c.Resource)
+	c, source := s.cfg, s.cfg.Sweep.Source()
+	read, createdAt := CompareSource(source, c.Start, fields, c.Clock), CreatedAtIn(c.Resource)
 	return compare.New(compare.Config{
 		Start: c.Start, CreatedAt: createdAt, Now: c.Now, MaxSuspects: c.Sweep.MaxSuspects, Topic: c.Sweep.Topic,
 		Memory: c.Sweep.Memory, Records: c.Sweep.Records, ByID: c.Sweep.ByID, From: f.from, Cut: true,
 		Source: func(ctx context.Context, ids compare.Range, suspects []Suspect, take compare.Take) error {
-			return read(ctx, ids, suspects, func(rows []schemas.Record, rejects []schemas.Reject) error {
+			noted := func(rows []schemas.Record, rejects []schemas.Reject) error {
 				c.Metrics.RowsRead.Add(float64(len(rows) + len(rejects)))
 				f.note(rows, rejects, createdAt)
 				return take(rows, rejects)
+			}
+			err := read(ctx, ids, suspects, noted)
+			unmet := f.unmet()
+			if err != nil || suspects != nil || c.Sweep.ByID || len(unmet) == 0 {
+				return err
+			}
+			r := Request{Kind: Lookup, Everywhere: true, From: c.Start, Suspects: unmet, Fields: fields,
+				Started: c.Clock()}
+			return safely("reading", func() error {
+				return source.Read(ctx, r, func(b Batch) error { return noted(b.Rows, b.Rejects) })
 			})
 		},
 	})
@@ -352,6 +362,22 @@ func (f *finding) note(rows []schemas.Record, rejects []schemas.Reject,
 			f.hadDeadLetter[row.ID] = Suspect{ID: row.ID, UpdatedAt: row.UpdatedAt, CreatedAt: createdAt(row.Value)}
 		}
 	}
+}
+
+// unmet are the rows with a dead letter that the source has not shown. Over REST a row without created_at is
+// on none of the days that a full reading asks for: it is neither deleted nor well.
+func (f *finding) unmet() []Suspect {
+	met := map[int64]bool{}
+	for i := range f.rejects {
+		met[f.rejects[i].ID] = f.rejects[i].HasID
+	}
+	var rows []Suspect
+	for id, s := range f.hadDeadLetter {
+		if !met[id] && s.UpdatedAt == schemas.MinInstant {
+			rows = append(rows, s)
+		}
+	}
+	return rows
 }
 
 // work does a part of the sweep beside the polls. One row that it cannot bear must not take the process down.

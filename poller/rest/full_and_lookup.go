@@ -11,18 +11,45 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
+// dimension is how a row is found: the rows of some days, by when they were created or by when they were
+// updated.
+type dimension func(days span) window
+
+func createdOn(days span) window { return window{updated: always, created: days} }
+
+func updatedOn(days span) window { return window{updated: days, created: always} }
+
 // full reads every row created or updated at or after From, by the day it was created on, which never
 // changes: a row is in one window however often it is updated meanwhile. It returns an error where that could
 // not be done completely, so that nobody takes a row that was not met for deleted.
+//
+// A row without created_at is on no such day. It breaks the contract, so a pass has met it and it has a dead
+// letter: a Lookup that looks Everywhere finds it.
 func (s *Source) full(ctx context.Context, rd *read) error {
 	from := s.calendar.firstDay(max(rd.req.From, s.cfg.Start))
 	// Rows can still be created on tomorrow's day at most, in any zone. The days before yesterday's only lose
 	// rows.
 	last := dayOf(s.clock.Over().Add(-s.cfg.Overlap)) - 2
+	if from != past {
+		// Rows created before From and updated since. They become more: rows come in by being updated.
+		w := window{updated: span{From: from, To: future}, created: span{From: past, To: from - 1}}
+		if err := s.complete(ctx, rd, w, paging.Growing); err != nil {
+			return err
+		}
+	}
+	if err := s.everything(ctx, rd, createdOn, from, last); err != nil {
+		return err
+	}
+	return rd.finish(&poller.Done{Started: rd.req.Started, Complete: true})
+}
+
+// everything reads the rows of the days from on, those up to last in batches, and then all of the rest, to
+// which rows still come.
+func (s *Source) everything(ctx context.Context, rd *read, along dimension, from, last day) error {
 	next := from
 	if from == past {
 		first, found, err := earliest(func(until day) (bool, error) {
-			some, err := rd.anyRow(ctx, window{updated: always, created: span{From: past, To: until}})
+			some, err := rd.anyRow(ctx, along(span{From: past, To: until}))
 			return !some, err
 		}, last)
 		if err != nil {
@@ -31,36 +58,29 @@ func (s *Source) full(ctx context.Context, rd *read) error {
 		if next = first; !found {
 			next = last + 1
 		}
-	} else {
-		// Rows created before From and updated since. They become more: rows come in by being updated.
-		w := window{updated: span{From: from, To: future}, created: span{From: past, To: from - 1}}
-		if err := s.complete(ctx, rd, w, paging.Growing); err != nil {
-			return err
-		}
 	}
-	if err := s.createdDays(ctx, rd, from == past, next, last); err != nil {
+	if err := s.pastDays(ctx, rd, along, from == past, next, last); err != nil {
 		return err
 	}
 	open := span{From: max(next, last+1), To: future}
 	if from == past && next > last {
 		open = always
 	}
-	if err := s.complete(ctx, rd, window{updated: always, created: open}, paging.Growing); err != nil {
-		return err
-	}
-	return rd.finish(&poller.Done{Started: rd.req.Started, Complete: true})
+	return s.complete(ctx, rd, along(open), paging.Growing)
 }
 
-// createdDays reads the rows created on the days next..last, and those before next too where unbounded.
-func (s *Source) createdDays(ctx context.Context, rd *read, unbounded bool, next, last day) error {
+// pastDays reads the rows of the days next..last, and those before next too where unbounded.
+func (s *Source) pastDays(ctx context.Context, rd *read, along dimension, unbounded bool, next, last day,
+) error {
 	batch := newBatchOfDays()
 	for next <= last {
 		days := span{From: next, To: min(next+day(batch.days)-1, last)}
-		w := window{updated: always, created: days}
+		asked := days
 		if unbounded {
-			w.created.From = past
+			asked.From = past
 		}
-		doing := "reading everything created " + days.String()
+		w := along(asked)
+		doing := "reading all " + w.String()
 		s.cfg.Doing(doing)
 		set := rd.set(w, paging.Shrinking)
 		set.Left = s.pagesLeft(doing)
@@ -100,8 +120,15 @@ func (rd *read) incomplete(w window, o paging.Outcome) error {
 }
 
 // lookup reads the days on which the suspects are: those on which they were created where that is known, for
-// a row stays there; else those on which they were updated.
+// a row stays there; else those on which they were updated. Everywhere is all of these.
 func (s *Source) lookup(ctx context.Context, rd *read) error {
+	if rd.req.Everywhere {
+		from := s.calendar.firstDay(max(rd.req.From, s.cfg.Start))
+		if err := s.everything(ctx, rd, updatedOn, from, s.calendar.lastOver()); err != nil {
+			return err
+		}
+		return rd.finish(&poller.Done{Started: rd.req.Started, Complete: true})
+	}
 	wanted := map[window]bool{}
 	for _, suspect := range rd.req.Suspects {
 		switch {

@@ -527,6 +527,26 @@ func TestALookupReadsTheDaysOfTheSuspects(t *testing.T) {
 	got.has(t, []product{a, b})
 }
 
+// The poller knows the row by its dead letter. A full reading asks by created_at and cannot meet it.
+func TestALookupEverywhereFindsARowWithoutCreatedAt(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = history(3000)
+	s.products[70].created = time.Time{}
+	src := s.fresh()
+	full, err := readAll(t.Context(), src, poller.Request{Kind: poller.Full, From: schemas.MinInstant})
+	if err != nil || len(full.rejects) > 0 || len(full.rows) != 2999 {
+		t.Fatalf("%d rows, %d rejects, %v", len(full.rows), len(full.rejects), err)
+	}
+	nowhere := poller.Suspect{ID: 71, UpdatedAt: schemas.MinInstant, CreatedAt: schemas.MinInstant}
+	got, err := readAll(t.Context(), src, poller.Request{Kind: poller.Lookup, Everywhere: true,
+		From: schemas.MinInstant, Suspects: []poller.Suspect{nowhere}})
+	if err != nil || !got.done.Complete || len(got.rejects) == 0 || got.rejects[0].ID != 71 ||
+		got.rejects[0].Field != "created_at" {
+		t.Errorf("%d rejects, done %+v, %v", len(got.rejects), got.done, err)
+	}
+}
+
 func TestAWindowOfManyPagesIsPlannedFromTheReadBefore(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")

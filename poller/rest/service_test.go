@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -65,6 +66,8 @@ type service struct {
 	pages    int  // it shows no more of a listing, and says that nothing follows; 0: all
 	forEver  bool // it says that more follow every page
 	rng      *rand.Rand
+	// hidden is what the answer leaves out of a row, such as `,"brand":"b"`; nil: nothing.
+	hidden func(product) string
 	// before is called before a data request is answered, with mu held; true: it has answered.
 	before   func(w http.ResponseWriter, q url.Values) bool
 	requests int
@@ -158,7 +161,11 @@ func (s *service) list(w http.ResponseWriter, q url.Values) {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		body = p.appendJSON(body)
+		row := p.appendJSON(nil)
+		if s.hidden != nil {
+			row = bytes.Replace(row, []byte(s.hidden(p)), nil, 1)
+		}
+		body = append(body, row...)
 	}
 	count := map[counting]string{
 		countTotal: fmt.Sprintf(`"count":%d,`, total), countPage: fmt.Sprintf(`"count":%d,`, len(match)),
