@@ -75,6 +75,7 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	s.cfg.Doing("reading what changed since " + open.String())
 	busy := time.Now()
 	w := window{updated: span{From: s.openFrom(open), To: future}, created: always}
+	rd.old = ""
 	set := rd.set(w, paging.Growing)
 	set.Like, set.Once = w.updated.From, how == once || busy.Before(s.open.nextRepeatedRead)
 	o, err := s.reader.Read(ctx, set)

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -33,10 +34,13 @@ type read struct {
 	req  poller.Request
 	emit func(poller.Batch) error
 
-	batch   poller.Batch
-	bytes   int          // in it
-	rows    []paging.Row // of the last page; its memory is used again
-	flushed time.Time    // when the last batch was emitted
+	batch poller.Batch
+	bytes int             // in it
+	rows  []paging.Row    // of the last page; its memory is used again
+	made  schemas.Instant // the Date of the newest answer, MinInstant where it has none
+	// old says that an answer was out of a cache, in a pass one about the open window; "": none was.
+	old     string
+	flushed time.Time // when the last batch was emitted
 	// settled is what the next batch says; MinInstant: nothing.
 	settled schemas.Instant
 	// spoiled is the first page of which nothing could be published.
@@ -44,10 +48,23 @@ type read struct {
 }
 
 // set is w for paging, which asks for the pages of its parts here.
+//
+// A set that only shrinks is one of days that are over, by an answer that came before. If an answer of its
+// own was made before that, it proves nothing: the Date that came before was another server's, or this one
+// is from a cache.
 func (rd *read) set(w window, motion paging.Motion) paging.Set {
+	over := schemas.MinInstant
+	if motion == paging.Shrinking {
+		over = startOf(min(w.updated.To, w.created.To) + 1).Add(rd.src.cfg.Overlap)
+	}
 	return paging.Set{Created: w.created, Motion: motion, Like: past,
 		Ask: func(ctx context.Context, created span, page, size int) (paging.Answer, error) {
-			return rd.page(ctx, window{w.updated, created}, page, size)
+			a, err := rd.page(ctx, window{w.updated, created}, page, size)
+			if rd.made != schemas.MinInstant && rd.made < over && a.Doubt == "" {
+				a.Doubt = "by its own Date, an answer was made before this was over: the service's servers have " +
+					"different clocks, or one was set"
+			}
+			return a, err
 		}}
 }
 
@@ -55,10 +72,12 @@ func (rd *read) set(w window, motion paging.Motion) paging.Set {
 func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answer, error) {
 	p, err := rd.src.endpoint.Page(ctx, w.query(page, size))
 	defer rd.src.endpoint.Release()
+	doubt := cached(p.Age)
+	rd.made, rd.old = p.Date, cmp.Or(rd.old, doubt)
 	if status := client.Refusal(err); page > 0 && status != nil &&
 		(status.Status == http.StatusBadRequest || status.Status == http.StatusNotFound) {
 		// The service answers page 0 of this window, so it refuses the number of the page.
-		return paging.Answer{Beyond: true, Count: -1}, nil
+		return paging.Answer{Beyond: true, Count: -1, Doubt: doubt}, nil
 	}
 	if err != nil {
 		return paging.Answer{}, rd.refused(err, w)
@@ -67,9 +86,13 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 		rd.src.firstPage = p.Number
 	} else if p.Number >= 0 && rd.src.firstPage >= 0 && p.Number != rd.src.firstPage+page {
 		// The service gives the last page instead of one past the end.
-		return paging.Answer{Beyond: true, Count: -1}, nil
+		return paging.Answer{Beyond: true, Count: -1, Doubt: doubt}, nil
 	}
-	a := paging.Answer{More: p.More, Count: p.Count, Size: p.Size}
+	a := paging.Answer{More: p.More, Count: p.Count, Size: p.Size, Doubt: doubt}
+	if p.Age > rd.src.cfg.Overlap {
+		// An older state that is shown for an overlap is taken for the row's, so rows may not be older than that.
+		return a, nil
+	}
 	// Sets are cut by when their rows were created. What fits a page, or is one day, is not cut.
 	several := p.More || page > 0 || p.Count > len(p.Rows)
 	rd.parse(&a, p.Rows, several && !w.created.Single())
@@ -81,6 +104,25 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 		return a, rd.flush(nil)
 	}
 	return a, nil
+}
+
+// cached is why an answer proves nothing that was made so long before its request; "" where it was made for
+// it.
+//
+// The claims of paging rest on answers that are true of one instant each, in the order of their requests.
+func cached(age time.Duration) string {
+	if age == 0 {
+		return ""
+	}
+	unit := time.Second
+	for _, u := range []time.Duration{10 * time.Second, time.Minute, time.Hour, 24 * time.Hour} {
+		if age >= u { // rounded: a text that changed with every answer would say something new each time
+			unit = u
+		}
+	}
+	return fmt.Sprintf("answers are out of a cache, %s old and more, though storestream asks for fresh ones "+
+		"(Cache-Control: no-cache). Have what stands before the service let such requests through, or set "+
+		"store.base_url to the service itself", age.Truncate(unit))
 }
 
 // anyRow tells whether w has a row. It publishes nothing. A service may say of a page without rows that more
@@ -165,8 +207,14 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 	}
 }
 
-// flush hands the batch on.
+// flush hands the batch on. A pass that took its rows out of a cache does not count for lag.
 func (rd *read) flush(done *poller.Done) error {
+	if done != nil && rd.req.Kind == poller.Pass {
+		if rd.old != "" {
+			done.Started = schemas.MinInstant
+			done.Held = cmp.Or(done.Held, rd.old)
+		}
+	}
 	b := rd.batch
 	b.Settled, b.Done = rd.settled, done
 	rd.batch, rd.bytes = poller.Batch{}, 0

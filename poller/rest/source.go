@@ -101,7 +101,8 @@ func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Ba
 	for {
 		s.adoptZone()
 		s.reader.NewRead()
-		rd := &read{src: s, req: r, flushed: time.Now(), settled: schemas.MinInstant}
+		rd := &read{src: s, req: r, flushed: time.Now(), settled: schemas.MinInstant,
+			made: schemas.MinInstant}
 		rd.emit = func(b poller.Batch) error {
 			// What this Read has settled may be read a second time (beside a neighbor, or again when the zone was
 			// found out). The caller has forgotten what it published of it, and would publish it twice.
@@ -135,6 +136,9 @@ func (s *Source) read(ctx context.Context, rd *read) error {
 	case poller.Lookup:
 		return s.lookup(ctx, rd)
 	default:
+		if err := s.clockWentBack(rd.req.From); err != nil {
+			return err
+		}
 		return s.pass(ctx, rd)
 	}
 }

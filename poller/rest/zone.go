@@ -2,9 +2,11 @@ package rest
 
 import (
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
+	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
@@ -55,6 +57,19 @@ const (
 	// zoneReach is more than any zone differs from UTC.
 	zoneReach = 24 * time.Hour
 )
+
+// clockWentBack returns a *poller.LostError where the service's clock shows a time that is settled: what
+// changes now is stamped with it, and no pass that begins at settled meets that. Whatever was stamped before
+// the first answer by the new time is on that day too, or is left to the sweep.
+func (s *Source) clockWentBack(settled schemas.Instant) error {
+	now, back := s.clock.Before(settled)
+	if !back || settled <= s.cfg.Start {
+		return nil
+	}
+	from := s.calendar.settledBefore(dayOf(now.Add(-s.cfg.Overlap)))
+	return &poller.LostError{From: from, Sweep: true, Why: fmt.Sprintf("the service's clock was set back: it "+
+		"shows %s, and all before %s is settled. It is read again from %s on", now, settled, from)}
+}
 
 // check looks for rows that were not asked for. errZone: the service cuts days elsewhere. Rows further off
 // say that it does not filter as we ask, so its answer proves nothing.

@@ -157,6 +157,7 @@ type call struct {
 	// check looks at the body of a 200. An error is a failed attempt.
 	check func(body []byte) error
 
+	answer   Answer // what the newest answer's headers say
 	key      string // the key that the attempt in hand sends
 	refusals int
 	failures int
@@ -188,8 +189,8 @@ func (c *Client) do(ctx context.Context, r *call) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if head != nil {
-			c.clock.observe(head.Header, sent)
+		if r.answer = (Answer{}); head != nil {
+			r.answer = c.clock.observe(head.Header, sent)
 		}
 		done, err := c.understand(ctx, r, head, err, began)
 		if done || err != nil {
@@ -221,6 +222,9 @@ func (c *Client) attempt(ctx context.Context, r *call) (head *http.Response, err
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "storestream")
+	// Whatever lies between us and the service, its answer is to be of now. (Pragma is for caches of HTTP/1.0.)
+	req.Header.Set("Cache-Control", "no-cache, no-store")
+	req.Header.Set("Pragma", "no-cache")
 	if !r.open {
 		req.Header.Set("Authorization", "Bearer "+r.key)
 	}

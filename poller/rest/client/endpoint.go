@@ -24,8 +24,8 @@ func (c *Client) Endpoint(path string, count Counters) *Endpoint {
 
 // Page sends a request and finds the rows in its answer. They are good until the next call, or until Release,
 // which is due soon: while an endpoint has a large answer, others wait with theirs. A *StatusError
-// says that the service refuses this request; the other errors are those of any request (see the package's
-// comment).
+// says that the service refuses this request, and Page.Answer is of the refusal; the other errors are those
+// of any request (see the package's comment).
 func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 	r := &call{path: e.path, query: query, body: &e.body, count: e.count}
 	r.check = func(body []byte) error {
@@ -34,6 +34,7 @@ func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 		return err
 	}
 	err = e.client.do(ctx, r)
+	p.Answer = r.answer
 	return p, err
 }
 

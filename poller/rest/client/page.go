@@ -20,6 +20,7 @@ type Page struct {
 	Count int
 	// More: more pages follow.
 	More bool
+	Answer
 }
 
 var (
