@@ -20,10 +20,17 @@ type RowParser struct {
 	res   *Resource
 	scan  *rowScanner
 	arena arena
+	// Of the good rows since Missing was called: how many there are, and by field how many lack it. lacks: the
+	// row in hand lacks one.
+	good    int
+	missing []int
+	lacks   bool
 }
 
 // NewRowParser returns a parser for rows of r.
-func NewRowParser(r *Resource) *RowParser { return &RowParser{res: r, scan: newRowScanner(r)} }
+func NewRowParser(r *Resource) *RowParser {
+	return &RowParser{res: r, scan: newRowScanner(r), missing: make([]int, len(r.Fields))}
+}
 
 // Parse encodes one row, a JSON object. Either the Record is good, or the Reject is not nil and says why it
 // is not. The caller may reuse raw afterwards.
@@ -41,6 +48,7 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 	if !whole {
 		return reject("", "expected one well-formed JSON object")
 	}
+	p.lacks = false
 	b := appendHeader(p.arena.room(HeaderSize + len(raw) + 24*len(p.res.Fields)))
 	for i := range p.res.Fields {
 		var ok bool
@@ -48,9 +56,30 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 			return reject(p.res.Fields[i].Name, p.complaint(raw, i))
 		}
 	}
+	if p.good++; p.lacks {
+		p.noteMissing()
+	}
 	rec.ID = id
 	rec.Value = p.arena.take(b)
 	return rec, nil
+}
+
+func (p *RowParser) noteMissing() {
+	for i := range p.missing {
+		if p.scan.spans[i].end == 0 {
+			p.missing[i]++
+		}
+	}
+}
+
+// Missing says how many rows Parse found good since the last call, and, appended to dst by field in the
+// schema's order, how many of these lack the field. They are null there, as where the row says null; whether
+// the service leaves out what is null, or has lost the field, one row does not show.
+func (p *RowParser) Missing(dst []int) (rows int, missing []int) {
+	rows, missing = p.good, append(dst, p.missing...)
+	p.good = 0
+	clear(p.missing)
+	return rows, missing
 }
 
 // CreatedAt is the created_at of raw, which must be what Parse read last; false where it has none that can be
@@ -72,6 +101,7 @@ func (p *RowParser) appendField(b, raw []byte, i int) ([]byte, bool) {
 	f := &p.res.Fields[i]
 	if f.Nullable {
 		if p.scan.isNull(raw, i) {
+			p.lacks = p.lacks || p.scan.spans[i].end == 0
 			return append(b, 0), true
 		}
 		b = append(b, 2)

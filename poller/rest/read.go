@@ -34,10 +34,11 @@ type read struct {
 	req  poller.Request
 	emit func(poller.Batch) error
 
-	batch poller.Batch
-	bytes int             // in it
-	rows  []paging.Row    // of the last page; its memory is used again
-	made  schemas.Instant // the Date of the newest answer, MinInstant where it has none
+	batch  poller.Batch
+	bytes  int          // in it
+	rows   []paging.Row // of the last page; its memory is used again
+	fields fields
+	made   schemas.Instant // the Date of the newest answer, MinInstant where it has none
 	// old says that an answer was out of a cache, in a pass one about the open window; "": none was.
 	old     string
 	flushed time.Time // when the last batch was emitted
@@ -99,6 +100,9 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 	rd.src.endpoint.Release()
 	if err := rd.src.calendar.check(&a, w.updated, rd.src.cfg.Log); err != nil {
 		return a, err
+	}
+	if err := rd.fields.check(ctx, rd.src, w.query(page, size)); err != nil {
+		return a, err // and the rows go nowhere: the batch in hand is dropped
 	}
 	if len(rd.batch.Rows)+len(rd.batch.Rejects) >= maxBatchRows || rd.bytes >= maxBatchBytes {
 		return a, rd.flush(nil)
@@ -210,6 +214,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 // flush hands the batch on. A pass that took its rows out of a cache does not count for lag.
 func (rd *read) flush(done *poller.Done) error {
 	if done != nil && rd.req.Kind == poller.Pass {
+		done.Fields = rd.fields.names()
 		if rd.old != "" {
 			done.Started = schemas.MinInstant
 			done.Held = cmp.Or(done.Held, rd.old)

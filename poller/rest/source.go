@@ -102,7 +102,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Ba
 		s.adoptZone()
 		s.reader.NewRead()
 		rd := &read{src: s, req: r, flushed: time.Now(), settled: schemas.MinInstant,
-			made: schemas.MinInstant}
+			fields: newFields(s.cfg.Resource, r.Fields), made: schemas.MinInstant}
 		rd.emit = func(b poller.Batch) error {
 			// What this Read has settled may be read a second time (beside a neighbor, or again when the zone was
 			// found out). The caller has forgotten what it published of it, and would publish it twice.
