@@ -179,7 +179,7 @@ func (w *world) mishap() {
 			w.unsure[id] = true
 			w.lagging[id] = w.now.Add(w.shortOfOverlap("lagging"))
 		}
-	case 10: // an update takes its created_at, and nothing shows it with it: where days are read, passes alone do
+	case 10: // an update takes its created_at: a source that is read by day shows the row to passes alone
 		if there && changed.updatedAt < w.now {
 			w.set(row{id: id, updatedAt: w.now, content: w.serial, bad: true, dayless: true})
 			delete(w.previous, id)
