@@ -141,10 +141,10 @@ func (f *fields) hold(gone []int, rows int) error {
 	for _, i := range gone {
 		names = append(names, f.res.Fields[i].Name)
 	}
-	return &poller.HoldError{What: fmt.Sprintf("%s: the service's rows have lost %s: every row had it, and none "+
-		"of %d has it now. Nothing is published, for it would be null in every row. This goes on by itself when "+
-		"it is back; if it is gone for good, take it out of the schema", f.res.Name, strings.Join(names, ", "),
-		rows)}
+	return &poller.HoldError{What: fmt.Sprintf("%s: the service's rows have lost %s: every row had it, and "+
+		"none of %d has it now. Nothing is published, for it would be null in every row. This goes on by "+
+		"itself when it is back; if it is gone for good, take it out of the schema",
+		f.res.Name, strings.Join(names, ", "), rows)}
 }
 
 // missing asks for rows, which it does not hand on, and says how many of them are good and, by field, how
