@@ -136,7 +136,7 @@ func (s *Source) read(ctx context.Context, rd *read) error {
 	case poller.Lookup:
 		return s.lookup(ctx, rd)
 	default:
-		if err := s.clockWentBack(rd.req.From); err != nil {
+		if err := s.calendar.wentBack(rd.req.From); err != nil && rd.req.From > s.cfg.Start {
 			return err
 		}
 		return s.pass(ctx, rd)

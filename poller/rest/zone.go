@@ -58,15 +58,15 @@ const (
 	zoneReach = 24 * time.Hour
 )
 
-// clockWentBack returns a *poller.LostError where the service's clock shows a time that is settled: what
+// wentBack returns a *poller.LostError where the service's clock shows a time that is settled: what
 // changes now is stamped with it, and no pass that begins at settled meets that. Whatever was stamped before
 // the first answer by the new time is on that day too, or is left to the sweep.
-func (s *Source) clockWentBack(settled schemas.Instant) error {
-	now, back := s.clock.Before(settled)
-	if !back || settled <= s.cfg.Start {
+func (c *calendar) wentBack(settled schemas.Instant) error {
+	now, back := c.clock.Before(settled)
+	if !back {
 		return nil
 	}
-	from := s.calendar.settledBefore(dayOf(now.Add(-s.cfg.Overlap)))
+	from := c.settledBefore(dayOf(now.Add(-c.overlap)))
 	return &poller.LostError{From: from, Sweep: true, Why: fmt.Sprintf("the service's clock was set back: it "+
 		"shows %s, and all before %s is settled. It is read again from %s on", now, settled, from)}
 }
