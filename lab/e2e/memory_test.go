@@ -110,6 +110,7 @@ func TestWhatAForgottenTransactionLeavesNoRoomForIsHeldAndGoesOnByItself(t *test
 	changed := s.updateAll()
 	p.holds()
 	s.eventuallySays("it fails there: orders: poll.memory is full", "check", "--set", "http.listen="+p.addr())
+	s.eventuallySays("nothing is published: orders: poll.memory is full", "watermark", "list")
 	if err := forgotten.Commit(context.Background()); err != nil {
 		t.Fatal(err)
 	}
