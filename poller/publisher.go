@@ -251,6 +251,8 @@ func (p *publisher) mayBeOlder(row *schemas.Record, published int64) bool {
 	switch millis := row.UpdatedAt.Millis(); {
 	case millis != published:
 		return millis < published
+	case p.cfg.CatchesUp: // it shows no state that is older than one before, so this one is newer
+		return false
 	case p.mark.Replay != nil && row.UpdatedAt < p.mark.Replay.Settled:
 		return false
 	}
