@@ -25,10 +25,10 @@ import (
 //	read from  ahead  behind  ahead  behind             both, an overlap later
 //	shows      B      A       B      A                  B
 //	           |      |       |      |                  |
-//	           sent   noted   a repeat, forgets A       a repeat
+//	           sent   noted   a repeat, forgets A       again a repeat
 //
-//	shows      A      B                                 B: the same twice, an overlap apart, so it is sent
-//	           sent   noted
+//	shows      A      B                                 B
+//	           sent   noted                             the same twice, an overlap apart: it is published
 //
 // The second change within one second, or one that leaves updated_at alone, is late by an overlap, if a poll
 // came between the two. Not from a source that catches up (PostgreSQL): it does not go by a replica that shows

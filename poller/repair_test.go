@@ -315,7 +315,13 @@ func TestARowWithoutADayIsNotDeletedAndKeepsItsDeadLetter(t *testing.T) {
 				s.sweep()
 			} else {
 				id := s.askSweep()
-				s.read = func(context.Context) { s.read = nil; lose() }
+				began, goOn := make(chan struct{}), make(chan struct{})
+				s.read = func(context.Context) { close(began); <-goOn }
+				s.poll()
+				<-began
+				s.read = nil
+				lose()
+				close(goOn)
 				s.await(id)
 			}
 			if _, there := s.newest(5); !there || len(s.letters) != 1 {
