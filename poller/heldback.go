@@ -31,8 +31,8 @@ import (
 //	           sent   noted                             the same twice, an overlap apart: it is published
 //
 // The second change within one second, or one that leaves updated_at alone, is late by an overlap, if a poll
-// came between the two. Not from a source that catches up (PostgreSQL): it does not go by a replica that shows
-// less than was read before, so other content is newer content.
+// came between the two. Not from a source that catches up (PostgreSQL): it goes by no replica that shows less
+// than was read before, so other content is newer content.
 type heldBack struct {
 	overlap time.Duration
 	most    int // rows at once

@@ -322,6 +322,7 @@ func TestARowWithoutADayIsNotDeletedAndKeepsItsDeadLetter(t *testing.T) {
 				s.read = nil
 				lose()
 				close(goOn)
+				s.awaitSweep()
 				s.await(id)
 			}
 			if _, there := s.newest(5); !there || len(s.letters) != 1 {

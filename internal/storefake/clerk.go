@@ -124,23 +124,32 @@ func (c *clerk) moveOrder(ctx context.Context, order int64, s step) error {
 		return err
 	}
 	for _, id := range c.store.tables.belonging(Shipments, order) {
-		if err := c.tx.Update(ctx, Shipments, id, func(r Row) {
+		err := c.updateIfThere(ctx, Shipments, id, func(r Row) {
 			if s.stamp != "" {
 				r[s.stamp] = c.tx.At
 			}
-		}); err != nil {
+		})
+		if err != nil {
 			return err
 		}
 	}
 	if s.items {
 		for _, id := range c.store.tables.belonging(OrderItems, order) {
-			if err := c.tx.Update(ctx, OrderItems, id, func(Row) {}); err != nil {
+			if err := c.updateIfThere(ctx, OrderItems, id, func(Row) {}); err != nil {
 				return err
 			}
 		}
 	}
 	c.after = func() { c.book.file(order, status) }
 	return nil
+}
+
+// updateIfThere changes a row that another transaction may have deleted since it was found.
+func (c *clerk) updateIfThere(ctx context.Context, resource string, id int64, change func(Row)) error {
+	if _, ok, err := c.tx.Get(ctx, resource, id); err != nil || !ok {
+		return err
+	}
+	return c.tx.Update(ctx, resource, id, change)
 }
 
 // anyAhead says whether something that a step would write has changed since this transaction began, by the
