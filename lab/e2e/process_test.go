@@ -176,18 +176,20 @@ func runProgram(t *testing.T, environ []string, args ...string) (stdout, stderr 
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// eventually tries until ok says true.
+// eventually tries until ok says true. It gives up on what a try says that began after patience was over:
+// on a busy machine one may take as long as that, and tell of the time before what it is to show.
 func eventually(t *testing.T, what string, ok func() (bool, string)) {
 	t.Helper()
 	deadline := time.Now().Add(patience)
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()
 	for {
+		last := time.Now().After(deadline)
 		done, state := ok()
 		if done {
 			return
 		}
-		if time.Now().After(deadline) {
+		if last {
 			t.Fatalf("%s: not within %s: %s", what, patience, state)
 		}
 		<-ticker.C
