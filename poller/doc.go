@@ -19,8 +19,9 @@
 //	new: dedup does not know it              published                                    publisher.decide
 //	later than what is in the topic          published                                    publisher.decide
 //	equal to what was published              suppressed as a repeat                       publisher.decide
-//	other content at the same updated_at,    held back for a second look: either may be   publisher.mayBeOlder
-//	  or an older updated_at                   the newer one                              heldBack
+//	an older updated_at, or other content    held back for a second look: either may be   publisher.mayBeOlder
+//	  at the same one (not where the source    the newer one                              heldBack
+//	  catches up: that is published)
 //	such a row, the same an overlap later    published                                    heldBack.confirmed
 //	before settled, or before the start      suppressed: dedup knows nothing from there   publisher.publish
 //	cannot be published, or is too large     dead letter, unless it is there already      deadLetters.write
