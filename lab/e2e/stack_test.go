@@ -26,6 +26,7 @@ type stack struct {
 	registry  string
 	prefix    string // of the topics
 	config    string // the configuration file
+	topics    map[string]topicCopy
 }
 
 // setup says how a stack differs from the usual one.

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -71,12 +73,18 @@ func (r *reader) fetch(id uint32) (*avro.Schema, error) {
 	return avro.Parse(answer.Schema)
 }
 
-// topic reads a whole data topic as a read_committed consumer, in offset order within each partition.
+// topic is a whole data topic as a read_committed consumer reads it, in offset order within each partition.
+// What was read and decoded before is kept: a test that waits for 100,000 rows looks again and again.
 func (s *stack) topic(resource string) []record {
 	s.t.Helper()
+	known := s.topics[resource]
+	more, id, ends := s.readFrom(s.prefix+resource, known.id, known.ends)
+	if id != known.id {
+		known = topicCopy{id: id}
+	}
+	known.ends = ends
 	r := &reader{t: s.t, registry: s.registry, schemas: map[uint32]*avro.Schema{}}
-	var records []record
-	for _, raw := range s.read(s.prefix + resource) {
+	for _, raw := range more {
 		key, err := r.decode(raw.Key)
 		if err != nil {
 			s.t.Fatalf("%s: key at %d/%d: %v", resource, raw.Partition, raw.Offset, err)
@@ -95,33 +103,71 @@ func (s *stack) topic(resource string) []record {
 				s.t.Fatalf("%s: key %d has a value with id %v", resource, rec.id, rec.value["id"])
 			}
 		}
-		records = append(records, rec)
+		known.records = append(known.records, rec)
 	}
-	return records
+	if s.topics == nil {
+		s.topics = map[string]topicCopy{}
+	}
+	s.topics[resource] = known
+	return slices.Clip(known.records)
+}
+
+// topicCopy is what a test has read of a topic, up to ends.
+type topicCopy struct {
+	id      kadm.TopicID
+	ends    map[int32]int64
+	records []record
 }
 
 // read is every committed record of a topic up to where it ends now; nil where there is no such topic yet.
 func (s *stack) read(topic string) []*kgo.Record {
 	s.t.Helper()
+	records, _, _ := s.readFrom(topic, kadm.TopicID{}, nil)
+	return records
+}
+
+// readFrom is every committed record of a topic from these offsets on, and where it ends now. A topic with
+// another id, which it returns, is read from its start.
+func (s *stack) readFrom(topic string, id kadm.TopicID, from map[int32]int64) (
+	[]*kgo.Record, kadm.TopicID, map[int32]int64) {
+	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	looks, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer looks.Close()
+	admin := kadm.NewClient(looks)
+	topics, err := admin.ListTopics(ctx, topic)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if topics[topic].ID != id {
+		id, from = topics[topic].ID, nil
+	}
+	listed, err := admin.ListCommittedOffsets(ctx, topic)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	ends, left := map[int32]int64{}, map[int32]kgo.Offset{}
+	listed.Each(func(o kadm.ListedOffset) {
+		if o.Err != nil {
+			return
+		}
+		if ends[o.Partition] = o.Offset; o.Offset > from[o.Partition] {
+			left[o.Partition] = kgo.NewOffset().At(from[o.Partition])
+		}
+	})
+	if len(left) == 0 {
+		return nil, id, ends
+	}
 	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords(),
-		kgo.ConsumeTopics(topic), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		kgo.KeepControlRecords(), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: maps.Clone(left)}))
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer cl.Close()
-	ends, err := kadm.NewClient(cl).ListCommittedOffsets(ctx, topic)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	left := map[int32]int64{}
-	ends.Each(func(o kadm.ListedOffset) {
-		if o.Err == nil && o.Offset > 0 {
-			left[o.Partition] = o.Offset
-		}
-	})
 	var records []*kgo.Record
 	for len(left) > 0 {
 		fetches := cl.PollFetches(ctx)
@@ -129,14 +175,14 @@ func (s *stack) read(topic string) []*kgo.Record {
 			s.t.Fatalf("reading %s: %v", topic, err)
 		}
 		fetches.EachRecord(func(rec *kgo.Record) {
-			end, open := left[rec.Partition]
-			if open && rec.Offset < end && !rec.Attrs.IsControl() {
+			_, open := left[rec.Partition]
+			if open && rec.Offset < ends[rec.Partition] && !rec.Attrs.IsControl() {
 				records = append(records, rec)
 			}
-			if open && rec.Offset >= end-1 {
+			if open && rec.Offset >= ends[rec.Partition]-1 {
 				delete(left, rec.Partition)
 			}
 		})
 	}
-	return records
+	return records, id, ends
 }
