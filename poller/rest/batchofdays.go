@@ -35,7 +35,7 @@ func (b *batchOfDays) read(
 	ctx context.Context, r *paging.Reader, set paging.Set, days int, alone bool,
 ) (o paging.Outcome, again bool, err error) {
 	switch {
-	case b.pages > 1 && !alone:
+	case b.pages > 1 && !alone && r.CountsAll():
 		guess := max(0, int(b.perDay*float64(days))-1) / r.Page()
 		o, err = r.Count(ctx, set, guess, max(2*b.pages, guess*5/4)+2)
 		again = !o.Whole && !o.Final

@@ -24,6 +24,8 @@
 //
 //   - An answer is true of one instant: its rows are those at their places of S(t), and More says whether
 //     S(t) has places behind them. The places may be in another order at each request.
+//   - These instants follow one another as the requests do, or the service counts the rows of S(t) with each
+//     answer (see Replicas).
 //   - A row keeps its ID, and no other row has it. (A row without a name has a hash of 64 bits. If two
 //     rows had the same one, fewer would be met than there are, and counting would not take the set for
 //     whole.)
@@ -45,6 +47,16 @@
 // rows came, how often one was met, or in how many passes. For a growing set the same holds of rows met until
 // t, as long as none leaves.
 //
+// Replicas. Where several servers answer, or a cache does and leaves no trace, an answer may be true of an
+// instant before that of the one before: then a row may have been met that had left before n was said, and
+// make up the number in the place of one that was jumped over (the last page comes from a server that has
+// seen a row leave, and lacks the row that moved up; the page below comes from one that has not, and lacks it
+// too). But of two sets S(t) and S(u) one includes the other. So if both have n rows, they are the same one.
+// Where every answer with rows counts n, all are of one set, whatever their instants: n different rows are it.
+// So a shrinking set of several pages is taken for whole by its number only if each answer counted as many
+// (pass.alike, ledger.alike). Where nobody counts, a single pass proves nothing (Reader.Count), and repeated
+// ones assume that instants follow one another. A set, or part, of one page needs neither.
+//
 // Rows that come after all. A row may come late to a day that is over, or its time is set back into it. It
 // pushes others up, perhaps one to a page that was read already, and if it is met itself it makes up the
 // number in that one's place. So where passes are repeated, only rows count that an earlier pass has met
@@ -59,19 +71,19 @@
 // shows once it is more than were asked for). It counts for what is read after it was said.
 //
 // So one backward pass can be enough: it begins at the last page, which says what n is, and if it then meets
-// n different rows, no page was short, no row was met twice, none was missed (Reader.Count). A forward pass
-// proves less. The page that says n comes last, and a row met before may have left and have made room for one
-// that was missed. Passes that fall short of n add up: rows that any of them met since n was last seen to
-// change count (ledger).
+// n different rows, and all its answers count n, no page was short, no row was met twice, none was missed
+// (Reader.Count). A forward pass proves less. The page that says n comes last, and a row met before may have
+// left and have made room for one that was missed. Passes that fall short of n add up: rows that any of them
+// met since n was last seen to change count (ledger).
 //
 // Doubt. The page that is the last by the service's own word proves nothing where something speaks against
 // it.
 //
-//   - It counts more than kP + m rows. So does a service that shows only so many pages, or rows, of any set.
-//     (Where it counts before it reads, a row may have left between the two. The next pass will not find it
-//     so again.) The set is cut, for its parts may be short enough; what cannot be cut is not whole. A
-//     service whose count is an estimate is then not believed whenever it is too high. Somebody has to say so
-//     (EstimatedCounts).
+//   - It counts more rows than have places on it and the pages below, which the pass has seen: kP + m, or less
+//     where pages are short. So does a service that shows only so many pages, or rows, of any set. (Where it
+//     counts before it reads, a row may have left between the two. The next pass will not find it so again.)
+//     The set is cut, for its parts may be short enough; what cannot be cut is not whole. A service whose count
+//     is an estimate is then not believed whenever it is too high. Somebody has to say so (EstimatedCounts).
 //   - The page is full. A service that reads rows, then counts them all, and works More out from that count
 //     answers of two instants. As many rows as follow page k leave between the two, one of them from page k:
 //     the answer says that page k is the last, though it shows a row that is gone in place of one that has
@@ -115,7 +127,8 @@
 //	claim               needs                                      fails when
 //	one answer          a set, or parts, of one page               two empty answers in a row are both untrue
 //	cutting             a day of creation in every row             one has none, was missed, not counted
-//	counting, by pages  full pages; P as asked for, or as said     the service grants more than it says
+//	counting, by pages  full pages; P as asked for, or as said;    the service grants more than it says;
+//	                    answers alike, or one after another        replicas, and nobody counts
 //	counting, by count  the total of the set                       it is an estimate, and just what was met:
 //	                                                               believed late, or where there is no end
 //	counting, growing   no deletions                               a row is deleted and one missed: it is late
@@ -124,7 +137,7 @@
 //
 // # How a set is read
 //
-//	Count: one backward pass              n different rows met -> whole        else: fewer days, or Read
+//	Count: one backward pass              n rows met, all answers count n -> whole   else: fewer days, or Read
 //	Read:  page 0                         nothing follows, and no doubt -> whole
 //	       forward to the end             parts that fit       -> each part for itself, from the top
 //	                                      there is no end      -> whole if n, by the count, were met

@@ -11,6 +11,8 @@ type ledger struct {
 	quiet int
 	// pages and count bound the number of rows: by the pages up to the last, and by what the service counts.
 	pages, count bound
+	// alike is what every answer counted that had rows. The passes since were of one set of so many.
+	alike bound
 }
 
 // bound says that the set had at most so many rows (-1: unknown) at an instant, and that the rows which the
@@ -18,7 +20,8 @@ type ledger struct {
 type bound struct{ rows, since int }
 
 func newLedger(motion Motion) *ledger {
-	return &ledger{motion: motion, pages: bound{rows: -1}, count: bound{rows: -1}}
+	none := bound{rows: -1}
+	return &ledger{motion: motion, pages: none, count: none, alike: none}
 }
 
 // add enters a pass, and takes its rows from it. metByOneOnly is how many rows either this pass or the one
@@ -70,8 +73,15 @@ func (l *ledger) limit(p *pass) {
 			l.pages.since++
 		}
 	}
-	if p.n != l.count.rows {
-		l.count = bound{p.n, l.passes}
+	if p.alike != l.alike.rows {
+		l.alike = bound{p.alike, l.passes}
+	}
+	n := p.n
+	if !p.ofOneSet(n) {
+		n = -1
+	}
+	if n != l.count.rows {
+		l.count = bound{n, l.passes}
 	}
 }
 

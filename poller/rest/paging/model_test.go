@@ -10,9 +10,10 @@ import (
 )
 
 // Every order is drawn, even one that does the most harm at each request, beside short pages, refused pages,
-// empty answers that are not true, old ones from a cache, pages that say for ever that more follow, a
-// service that shows only the first pages, counts of each kind, rows without a day of creation, and rows
-// that come into the day late. The rule of chance, which assumes more, is off.
+// empty answers that are not true, old ones from a cache, replicas that lag behind by some answers, pages
+// that say for ever that more follow, a service that shows only the first pages, counts of each kind, rows
+// without a day of creation, and rows that come into the day late. The rule of chance, which assumes more, is
+// off.
 func TestADayReportedClosedHasNoMissingRowWhateverTheInterleaving(t *testing.T) {
 	closed, all := 0, 0
 	check(t, 24, func(t *rapid.T) {
@@ -62,7 +63,7 @@ func TestACountedPassThatIsWholeHasNoMissingRowWhateverTheInterleaving(t *testin
 		}
 	})
 	t.Logf("%d of %d counted passes were whole, %d of them over several pages", whole, all, paged)
-	if paged*20 < all {
+	if paged*50 < all {
 		t.Errorf("only %d of %d passes were of several pages and whole: the property says little", paged, all)
 	}
 }
@@ -72,7 +73,7 @@ func TestACountedPassThatIsWholeHasNoMissingRowWhateverTheInterleaving(t *testin
 func TestShortPagesDoNotShowHowLongAPageIs(t *testing.T) {
 	for said, want := range map[int]bool{-1: false, PageSize: false, 3: true, 5: false} {
 		ask := func(_ context.Context, _ Span, k, _ int) (Answer, error) {
-			a := Answer{More: k < 7, Count: -1, Size: said}
+			a := Answer{More: k < 7, Count: 24, Size: said}
 			for i := range 3 {
 				a.Rows = append(a.Rows, Row{ID: uint64(10*k + i)})
 			}
@@ -87,7 +88,7 @@ func TestShortPagesDoNotShowHowLongAPageIs(t *testing.T) {
 }
 
 // A service that counts the whole table whatever it is asked for sends the search for the last page far past
-// the end. The pass is read all the same, and is whole where somebody has said that the count is no count of
+// the end. The set is read all the same, and is whole where somebody has said that the count is no count of
 // these rows.
 func TestACountOfOtherRowsDoesNotHideTheLastPage(t *testing.T) {
 	ask := func(_ context.Context, _ Span, k, size int) (Answer, error) {
@@ -102,7 +103,11 @@ func TestACountOfOtherRowsDoesNotHideTheLastPage(t *testing.T) {
 	for worth, whole := range map[Counts]bool{ExactCounts: false, EstimatedCounts: true, IgnoredCounts: true} {
 		r := NewReader(func() int64 { return 0 }, func() {}, worth)
 		o, err := r.Count(t.Context(), Set{Ask: ask, Created: Always}, 0, 50)
-		if err != nil || o.Whole != whole || o.Rows != 5*PageSize/2 || o.Requests > 7 {
+		if err != nil || o.Whole || o.Rows != 5*PageSize/2 || o.Requests > 7 {
+			t.Errorf("counts %d, in one pass: %+v, %v", worth, o, err)
+		}
+		o, err = r.Read(t.Context(), Set{Ask: ask, Created: Span{1, 1}})
+		if err != nil || o.Whole != whole || o.Rows != 5*PageSize/2 || o.Requests > 15 {
 			t.Errorf("counts %d: %+v, %v", worth, o, err)
 		}
 	}
@@ -147,6 +152,7 @@ func TestAReadOfTheOpenWindowReportedWholeHeldAllThatWasVisibleWhenItBegan(t *te
 		s := newShelf(t, Growing, false, byID, byIDDown, byUpdated, byUpdatedDown, byHash)
 		s.faults = rapid.Bool().Draw(t, "faults")
 		s.cached = rapid.IntRange(0, 1).Draw(t, "cached answers")
+		s.uneven = rapid.SampledFrom([]int{0, 2}).Draw(t, "one page in so many is short")
 		if s.count == countStale { // it would leave out rows that have come since
 			s.count = countTotal
 		}

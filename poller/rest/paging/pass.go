@@ -38,7 +38,10 @@ type pass struct {
 
 	// Of the pass itself, which in a backward one begins with the last page: before that it looked for it.
 	met    collection
+	rows   int // how many came, met before or not
 	before int // how many different rows were met maxIdle answers before idle looks
+	// alike is what the service counted with each answer that had rows; -1: not the same each time, or nothing.
+	alike int
 	// n is how many rows the service counted before it showed the first of met; -1: it did not.
 	n int
 	// last is the number of the last page, which had so many rows (end), and with which the service counted so
@@ -119,16 +122,13 @@ func (p *pass) note(a Answer) {
 	p.answers++
 	if a.Count >= 0 {
 		p.countBefore, p.count, p.greatest = p.count, a.Count, max(p.greatest, a.Count)
-		if a.Count > p.n { // rows have come after all, or n was not true
-			p.n = -1
-		}
 	}
 	p.r.learn(p.size, a)
 	if a.More {
 		p.full, p.claimed = max(p.full, len(a.Rows)), max(p.claimed, min(a.Size, p.size))
 	}
 	p.noteIdle(a)
-	p.meet(a.Rows)
+	p.meet(a)
 	p.order.add(a.Rows)
 	if p.known != nil {
 		for _, row := range a.Rows {
@@ -162,8 +162,15 @@ func (p *pass) noteIdle(a Answer) {
 	}
 }
 
-func (p *pass) meet(rows []Row) {
-	for _, row := range rows {
+func (p *pass) meet(a Answer) {
+	switch {
+	case p.r.counts != ExactCounts || p.rows > 0 && len(a.Rows) > 0 && a.Count != p.alike:
+		p.alike = -1
+	case p.rows == 0:
+		p.alike = a.Count
+	}
+	p.rows += len(a.Rows)
+	for _, row := range a.Rows {
 		p.met.add(row.ID, p.set.Motion == Growing && row.Updated >= p.began)
 	}
 }
@@ -282,8 +289,8 @@ func (p *pass) back(ctx context.Context, guess, limit int) error {
 	a, err := p.findLast(ctx, guess, limit)
 	for begins := true; err == nil && !p.cut; begins = a.Beyond || !a.More {
 		if begins {
-			p.met = collection{}
-			p.meet(a.Rows)
+			p.met, p.rows = collection{}, 0
+			p.meet(a)
 			if p.n = p.countBefore; len(a.Rows) == 0 {
 				p.n = p.count
 			}
@@ -303,20 +310,12 @@ func (p *pass) back(ctx context.Context, guess, limit int) error {
 }
 
 // sound: the service said itself where the end is, and nothing speaks against it.
-func (p *pass) sound() bool { return p.exact && !p.hidden && !p.contradicted() }
+func (p *pass) sound() bool { return p.exact && !p.hidden && !p.contradicted(p.rows) }
 
-// contradicted: with the page that is the last, by its own word, the service counted more rows than stand on
-// it and on the pages below.
-func (p *pass) contradicted() bool {
-	return p.exact && p.r.counts == ExactCounts && p.said > p.last*p.length()+p.end
-}
-
-// length is how many rows a page has that is not the last, as far as the pass shows it.
-func (p *pass) length() int {
-	if p.lengthShown() {
-		return p.full
-	}
-	return p.r.page(p.size)
+// contradicted: with the page that is the last, by its own word, the service counted more rows than have
+// places on it and on the pages below. A pass has seen how many these have: pages may be short.
+func (p *pass) contradicted(places int) bool {
+	return p.exact && p.r.counts == ExactCounts && p.said > places
 }
 
 // lengthShown: a page had as many rows as were asked for, or as the service says that it grants. That pages
@@ -340,10 +339,17 @@ func (p *pass) atMost() int {
 	return p.last*p.full + p.end
 }
 
+// ofOneSet tells whether all rows that were met were in one set, of so many: S(t) at another t is larger or
+// smaller. So it does not matter of which instants the answers were.
+func (p *pass) ofOneSet(rows int) bool { return p.alike == rows }
+
 // counted tells whether as many rows were met as the service counted: before it showed the first of a
-// shrinking set, and after it showed the last of a growing one.
+// shrinking set, and with each; and after it showed the last of a growing one.
 func (p *pass) counted() bool {
 	n := p.n
+	if !p.ofOneSet(n) {
+		n = -1
+	}
 	if p.set.Motion == Growing {
 		n = p.count
 	}
@@ -367,7 +373,7 @@ func (p *pass) complaint(rows int) string {
 			return why + ", and does not count them: nothing shows that these are all"
 		}
 		return fmt.Sprintf("%s, and counts %d", why, max(p.n, p.count))
-	case p.contradicted():
+	case p.contradicted(p.rows):
 		return fmt.Sprintf("the service counts %d rows, and says that nothing follows page %d, after %d rows: ask "+
 			"those who run it whether it shows no more than these. If its count is only an estimate, set store.count "+
 			"to estimate", p.said, p.last, rows)

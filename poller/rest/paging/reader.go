@@ -74,6 +74,9 @@ func (r *Reader) LearnCount(count, size int) {
 	r.total = r.total || r.counts == ExactCounts && count > size
 }
 
+// CountsAll tells whether the service is known to count all rows of a set.
+func (r *Reader) CountsAll() bool { return r.total }
+
 // Page is how many rows a full page has.
 func (r *Reader) Page() int { return r.page(r.size) }
 
@@ -121,9 +124,9 @@ func (r *Reader) newPass(set *Set, created Span, size int) *pass {
 }
 
 // Count reads a shrinking set in one backward pass, and says that it is whole if the pass met as many rows as
-// there were when it began: some n/1000 requests and one more. It looks for the last page at guess first, and
-// gives up behind limit. With limit 0 it reads the set only if it fits one page. What is not whole was still
-// read.
+// there were when it began, and each answer counted as many: some n/1000 requests and one more. It looks for
+// the last page at guess first, and gives up behind limit. With limit 0 it reads the set only if it fits one
+// page. What is not whole was still read.
 func (r *Reader) Count(ctx context.Context, set Set, guess, limit int) (Outcome, error) {
 	p := r.newPass(&set, set.Created, r.size)
 	if r.noEnd { // the pass begins behind the last page
@@ -134,7 +137,7 @@ func (r *Reader) Count(ctx context.Context, set Set, guess, limit int) (Outcome,
 	switch {
 	case err != nil || p.cut || p.doubt != "":
 	case o.Rows == p.atMost():
-		o.Whole = true
+		o.Whole = p.last == 0 || p.ofOneSet(o.Rows)
 	case r.noEnd:
 		err = r.learnTotal(ctx, p)
 		if o.Whole = err == nil && p.doubt == "" && p.counted(); !r.total {
@@ -348,6 +351,12 @@ func (r *Reader) repeat(ctx context.Context, first *pass, most int) (o Outcome, 
 		o.Whole, o.Why = r.total && l.shown(l.count), "it takes several pages and was read once"
 		return o, nil
 	}
+	if set.Motion == Shrinking {
+		if err := r.learnTotal(ctx, first); err != nil || first.doubt != "" {
+			o.Why = first.doubt
+			return o, err
+		}
+	}
 	unsound := 0 // so many passes in a row
 	for n := 1; n <= most; n++ {
 		guess := o.Rows / r.sizeOf(n)
@@ -394,7 +403,7 @@ func (r *Reader) enough(l *ledger, p *pass, n, metByOneOnly int) bool {
 	if l.motion == Growing {
 		return p.sound() && (metByOneOnly == 0 || l.hidden() < r.chance) || counted || l.shown(l.pages)
 	}
-	return l.shown(l.pages) || counted && (n > r.steady || r.noEnd) ||
+	return l.shown(l.pages) && (!r.total || l.shown(l.alike)) || counted && (n > r.steady || r.noEnd) ||
 		n > r.steady && p.sound() && l.hidden() < r.chance
 }
 
@@ -434,7 +443,8 @@ func (r *Reader) Newest(
 				return last, false, err
 			}
 		}
-		if r.order == Unknown || p.cut || p.answers > limit || p.doubt != "" || p.exact && !p.sound() {
+		places := p.last*r.Page() + p.end // it has not seen all pages, so none is taken for short
+		if r.order == Unknown || p.cut || p.answers > limit || p.doubt != "" || p.hidden || p.contradicted(places) {
 			return last, false, nil
 		}
 		if oldest < since || a.page+step < 0 || step > 0 && !a.More {

@@ -38,10 +38,15 @@ type shelf struct {
 	silent   bool // it does not say how many rows a page has
 	hollow   int  // so many answers say that there is nothing, which is not true
 
+	uneven    int  // one page in so many is half as long; the next one goes on where it ends. 0: none is
 	pages     int  // it shows no more of them, says that nothing follows, and counts all; 0: it shows all
 	countLast bool // it reads rows, and then counts them to say whether more follow
 	cached    int  // so many answers are old, and say so (Answer.Doubt)
-	earlier   [][]Row
+	// lag: an answer is what was true up to so many answers ago, and says nothing of that: one of several
+	// replicas gave it, or a cache without a trace.
+	lag     int
+	earlier [][]Row
+	until   []int // which answer was the last before each of earlier was no longer true
 	// arrivals: rows come into the day that is over. arrived is when, of each that ever was in it.
 	arrivals bool
 	arrived  map[uint64]int64
@@ -89,7 +94,7 @@ func newShelf(t *rapid.T, m Motion, arrivals bool, orders ...order) *shelf {
 	s.cap = rapid.IntRange(1, 6).Draw(t, "rows a page")
 	s.order = rapid.SampledFrom(orders).Draw(t, "order")
 	s.arrivals = arrivals && rapid.Bool().Draw(t, "rows come late")
-	kinds := []counts{countPage, countTotal, countTotal, countStale, countGuess}
+	kinds := []counts{countPage, countTotal, countTotal, countTotal, countStale, countGuess}
 	if s.count = rapid.SampledFrom(kinds).Draw(t, "count"); s.arrivals && s.count == countStale {
 		s.count = countTotal // the one from before they came would leave them out
 	}
@@ -125,8 +130,12 @@ func newShelf(t *rapid.T, m Motion, arrivals bool, orders ...order) *shelf {
 func (s *shelf) faulty() *shelf {
 	s.faults = rapid.Bool().Draw(s.t, "faults")
 	s.silent = rapid.Bool().Draw(s.t, "silent")
+	s.uneven = rapid.SampledFrom([]int{0, 0, 0, 2}).Draw(s.t, "one page in so many is short")
 	s.hollow = rapid.IntRange(0, 1).Draw(s.t, "hollow answers")
 	s.cached = rapid.SampledFrom([]int{0, 0, 2}).Draw(s.t, "cached answers")
+	if s.count == countTotal && !s.countLast && !s.arrivals && !slices.ContainsFunc(s.rows, undated) {
+		s.lag = rapid.SampledFrom([]int{0, 2, 8}).Draw(s.t, "replicas lag")
+	}
 	return s
 }
 
@@ -136,7 +145,7 @@ func (s *shelf) set() Set { return Set{Ask: s.ask, Created: Always, Motion: s.mo
 // change does what may happen to the rows between two answers.
 func (s *shelf) change() {
 	for s.changes > 0 && rapid.IntRange(0, s.pace).Draw(s.t, "change now") == 0 {
-		s.earlier = append(s.earlier, slices.Clone(s.rows))
+		s.earlier, s.until = append(s.earlier, slices.Clone(s.rows)), append(s.until, s.answered-1)
 		s.clock++
 		s.changes--
 		kinds := []func(){s.create, s.update}
@@ -183,6 +192,8 @@ func (s *shelf) arrive() {
 	s.rows = slices.Insert(s.rows, 0, row)
 	s.arrived[row.ID] = s.clock
 }
+
+func undated(r Row) bool { return r.Undated }
 
 func (s *shelf) matching(rows []Row, created Span) (match []Row) {
 	for _, r := range rows {
@@ -242,6 +253,11 @@ func (s *shelf) ask(_ context.Context, created Span, page, size int) (Answer, er
 		s.hollow--
 		return Answer{Count: 0, Size: -1}, nil
 	}
+	if then := s.lagging(); then != nil {
+		now := s.rows
+		defer func() { s.rows = now }()
+		s.rows = slices.Clone(then)
+	}
 	if s.cached > 0 && len(s.earlier) > 0 && rapid.IntRange(0, 4).Draw(s.t, "cached answer") == 0 {
 		s.cached--
 		now := s.rows
@@ -264,12 +280,39 @@ func (s *shelf) ask(_ context.Context, created Span, page, size int) (Answer, er
 	return a, nil
 }
 
+// lagging are the rows that the replica which answers now has; nil: those that there are.
+func (s *shelf) lagging() []Row {
+	first := len(s.earlier)
+	for first > 0 && s.until[first-1] >= s.answered-s.lag {
+		first--
+	}
+	if n := rapid.IntRange(first, len(s.earlier)).Draw(s.t, "replica"); n < len(s.earlier) {
+		return s.earlier[n]
+	}
+	return nil
+}
+
+// before is how many rows stand on the pages below one.
+func (s *shelf) before(page, size int) (rows int) {
+	for k := range page {
+		if s.uneven > 0 && k%s.uneven == s.uneven-1 {
+			rows += size / 2
+		} else {
+			rows += size
+		}
+	}
+	return rows
+}
+
 // answer is what the shelf says of a page of so many rows.
 func (s *shelf) answer(created Span, page, size int) Answer {
 	rows := s.matching(s.rows, created)
 	s.sort(rows)
 	there := len(rows)
-	end := (max(1, there) + size - 1) / size // so many pages there are
+	end := 1 // so many pages there are
+	for s.before(end, size) < there {
+		end++
+	}
 	if s.pages > 0 {
 		end = min(end, s.pages)
 	}
@@ -282,18 +325,17 @@ func (s *shelf) answer(created Span, page, size int) Answer {
 	if page >= end {
 		rows = nil
 	}
-	rows = rows[min(page*size, len(rows)):]
-	rows = rows[:min(size, len(rows))]
+	rows = rows[min(s.before(page, size), len(rows)):min(s.before(page+1, size), len(rows))]
 	if s.countLast { // the rows are read
 		s.change()
 		there = len(s.matching(s.rows, created))
 	}
-	a := Answer{Rows: rows, More: there > (page+1)*size, Count: len(rows), Size: size}
+	a := Answer{Rows: rows, More: there > s.before(page+1, size), Count: len(rows), Size: size}
 	switch s.more {
 	case moreFull:
 		a.More = a.More || len(rows) == size
 	case moreSome:
-		a.More = len(rows) > 0
+		a.More = a.More || len(rows) > 0
 	case moreForEver:
 		a.More = true
 	}

@@ -132,7 +132,7 @@ func TestALedgerAnswersLikeMapsOfWhatEachPassMet(t *testing.T) {
 			for i := range n {
 				if rng.IntN(1000) >= misses {
 					met[i*spread] = motion == Growing && rng.IntN(20) == 0
-					p.meet([]Row{{ID: i * spread, Updated: map[bool]int64{true: 0, false: -1}[met[i*spread]]}})
+					p.meet(Answer{Rows: []Row{{ID: i * spread, Updated: map[bool]int64{true: 0, false: -1}[met[i*spread]]}}})
 				}
 			}
 			got, expected := l.add(p), want.add(met)
