@@ -50,12 +50,13 @@
 // Replicas. Where several servers answer, or a cache does and leaves no trace, an answer may be true of an
 // instant before that of the one before: then a row may have been met that had left before n was said, and
 // make up the number in the place of one that was jumped over (the last page comes from a server that has
-// seen a row leave, and lacks the row that moved up; the page below comes from one that has not, and lacks it
-// too). But of two sets S(t) and S(u) one includes the other. So if both have n rows, they are the same one.
-// Where every answer with rows counts n, all are of one set, whatever their instants: n different rows are it.
-// So a shrinking set of several pages is taken for whole by its number only if each answer counted as many
-// (pass.alike, ledger.alike). Where nobody counts, a single pass proves nothing (Reader.Count), and repeated
-// ones assume that instants follow one another. A set, or part, of one page needs neither.
+// seen a row leave, and lacks the row that moved up; the page below comes from one that has not, and lacks
+// it too). But of two sets S(t) and S(u) one includes the other. So if both have n rows, they are the same
+// one. Where every answer with rows counts n, all are of one set, whatever their instants, and n different
+// rows are it. So a shrinking set of several pages is taken for whole by its number only if each answer
+// counted as many (pass.alike, ledger.alike). Where nobody counts, a single pass proves nothing
+// (Reader.Count), and repeated ones assume that instants follow one another. A set, or part, of one page
+// needs neither.
 //
 // Rows that come after all. A row may come late to a day that is over, or its time is set back into it. It
 // pushes others up, perhaps one to a page that was read already, and if it is met itself it makes up the
@@ -80,10 +81,12 @@
 // it.
 //
 //   - It counts more rows than have places on it and the pages below, which the pass has seen: kP + m, or less
-//     where pages are short. So does a service that shows only so many pages, or rows, of any set. (Where it
-//     counts before it reads, a row may have left between the two. The next pass will not find it so again.)
-//     The set is cut, for its parts may be short enough; what cannot be cut is not whole. A service whose count
-//     is an estimate is then not believed whenever it is too high. Somebody has to say so (EstimatedCounts).
+//     where pages are short. So does a service that shows only so many pages, or rows, of any set. (Where
+//     it counts before it reads, a row may have left between the two. The next pass will not find it so
+//     again.)
+//     The set is cut, for its parts may be short enough; what cannot be cut is not whole. A service whose
+//     count is an estimate is then not believed whenever it is too high. Somebody has to say so
+//     (EstimatedCounts).
 //   - The page is full. A service that reads rows, then counts them all, and works More out from that count
 //     answers of two instants. As many rows as follow page k leave between the two, one of them from page k:
 //     the answer says that page k is the last, though it shows a row that is gone in place of one that has
