@@ -80,10 +80,10 @@
 // Doubt. The page that is the last by the service's own word proves nothing where something speaks against
 // it.
 //
-//   - It counts more rows than have places on it and the pages below, which the pass has seen: kP + m, or less
-//     where pages are short. So does a service that shows only so many pages, or rows, of any set. (Where
-//     it counts before it reads, a row may have left between the two. The next pass will not find it so
-//     again.)
+//   - It counts more rows than have places on it and the pages below, which the pass has seen: kP + m, or
+//     less where pages are short. So does a service that shows only so many pages, or rows, of any set.
+//     (Where it counts before it reads, a row may have left between the two. The next pass will not find it
+//     so again.)
 //     The set is cut, for its parts may be short enough; what cannot be cut is not whole. A service whose
 //     count is an estimate is then not believed whenever it is too high. Somebody has to say so
 //     (EstimatedCounts).
