@@ -111,6 +111,40 @@ func TestATakeoverThatASourceAskedForSaysSo(t *testing.T) {
 	}
 }
 
+// PostgreSQL shows microseconds, the REST API seconds. A row that PostgreSQL would have shown after settled lies
+// before it there.
+func TestARowOfSettledsSecondIsMetWhereTheSourceIsAnotherOneNow(t *testing.T) {
+	l := openLost(t, func(c *Config) { c.Sweep.Interval = 24 * time.Hour })
+	l.settles = schemas.InstantOf(noon.Add(500 * time.Millisecond))
+	l.now = l.now.Add(idleWrite)
+	l.shop.poll()
+	records := len(l.topic)
+
+	l.config.SourceName = "rest"
+	l.takeOver()
+	l.rows[77] = l.row(77, 0, 1) // stamped 900 ms after noon, and shown without the milliseconds
+	if err := l.work(); !errors.Is(err, ErrTakeover) ||
+		!strings.Contains(err.Error(), "from rest now, and was from postgres") {
+		t.Errorf("%v", err)
+	}
+	if l.mark.Settled != schemas.InstantOf(noon) || l.mark.Floor != nil || l.mark.Sweep == nil {
+		t.Errorf("settled is %s, floor %v, sweep %v", l.mark.Settled, l.mark.Floor, l.mark.Sweep)
+	}
+	l.takeOver()
+	for range 3 {
+		if err := l.work(); err != nil {
+			t.Error(err)
+		}
+	}
+	l.wants(l.rows[77])
+	if len(l.topic) != records+1 {
+		t.Errorf("published again: %+v", l.topic[records:])
+	}
+	if l.mark.Source != "rest" {
+		t.Errorf("the watermark says %q", l.mark.Source)
+	}
+}
+
 // A sweep that has passed some of the rows begins anew.
 func TestASweepInHandBeginsAnewWhereRowsMayHaveChangedBehindIt(t *testing.T) {
 	s := shopOfParts(t, nil)

@@ -21,7 +21,7 @@ import (
 type Config struct {
 	Resource *schemas.Resource
 	Source   Source
-	// SourceName goes into the header of dead letters: postgres or rest.
+	// SourceName is postgres or rest. It goes into the watermark and the header of dead letters.
 	SourceName string
 	Interval   time.Duration
 	Overlap    time.Duration
@@ -161,8 +161,10 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 // nothing is a failure like others: a takeover would ask the source the same again.
 func (p *Poller) poll(ctx context.Context, stop <-chan struct{}) error {
 	p.board.change(func(s *Status) { s.Doing, s.Since = "polling", p.cfg.Now() })
-	r := p.publisher.nextPass()
-	err := p.reader.read(ctx, stop, r, func(b Batch) error { return p.publisher.publish(ctx, b, r.From) })
+	r, err := p.publisher.nextPass(), p.publisher.otherSource()
+	if err == nil {
+		err = p.reader.read(ctx, stop, r, func(b Batch) error { return p.publisher.publish(ctx, b, r.From) })
+	}
 	var write *writeError
 	if errors.As(err, &write) {
 		return err // the watermark in hand tells of rows that may not be in the topic

@@ -71,6 +71,25 @@ func (p *publisher) nextPass() Request {
 		Floor: p.mark.Floor, Fields: expectedFields(p.cfg, &p.mark), Started: p.cfg.Clock()}
 }
 
+// otherSource returns a *LostError where the resource was read from another source until now, as its watermark
+// says, and notes that it is read from this one. One source shows the time of an update to the microsecond, the
+// other one to the second: a row written after settled, and before the next second, lies before settled as the
+// other one shows it. And of rows below settled the topic has the time as the first one showed it, until a
+// sweep.
+func (p *publisher) otherSource() error {
+	was, now := p.mark.Source, p.cfg.SourceName
+	if was == "" && p.mark.Floor != nil {
+		was = "postgres" // a watermark from before it was noted; only PostgreSQL leaves a floor
+	}
+	p.mark.Source = now
+	if was == "" || was == now || p.mark.Settled == schemas.MinInstant && p.mark.Cursor == nil {
+		return nil
+	}
+	return &LostError{Sweep: true, From: schemas.InstantOf(p.mark.Settled.Time().Truncate(time.Second)),
+		Why: fmt.Sprintf("%s is read from %s now, and was from %s: rows with another updated_at there are published "+
+			"again, also by a sweep", p.cfg.Resource.Name, now, was)}
+}
+
 // lookup asks for the suspects once more.
 func (p *publisher) lookup(suspects []Suspect) Request {
 	return Request{Kind: Lookup, Suspects: suspects, Fields: expectedFields(p.cfg, &p.mark),

@@ -39,6 +39,8 @@ type Watermark struct {
 	// Floor says what the passes so far have met, by the database's transactions; nil: read everything from
 	// Settled.
 	Floor *Floor `json:"floor,omitempty"`
+	// Source is what the resource was read from, postgres or rest. "": nobody noted it.
+	Source string `json:"source,omitempty"`
 	// DedupFrom is at or before the Kafka record time of every row that has to be remembered, but for those in
 	// Future; MaxInstant: there is none. A successor rebuilds dedup from the first record of each partition with
 	// that time or a later one, and passes over rows with an earlier updated_at.
