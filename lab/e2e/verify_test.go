@@ -156,6 +156,25 @@ func TestVerifySaysIdenticalWhileTrafficGoesOn(t *testing.T) {
 	}
 }
 
+// Over REST a second content of one second is held back for an overlap. It is under way, and no difference.
+func TestVerifyWaitsForWhatIsHeldBack(t *testing.T) {
+	t.Parallel()
+	furtherScenario(t)
+	s := start(t, setup{yaml: "\nresources: {users: {interval: 200ms, overlap: 20s}}", fake: smallShop(34)})
+	p := s.spawn("run")
+	p.isReady()
+	user := s.ids(storefake.Users)[3]
+	rename := func(city string) func(storefake.Row) { return func(row storefake.Row) { row["city"] = city } }
+	if err := s.fake.Update(context.Background(), storefake.Users, user, rename("Erstens")); err != nil {
+		t.Fatal(err)
+	}
+	s.converge()
+	s.unstamped(storefake.Users, user, rename("Zweitens"))
+	if v := s.verify(0, storefake.Users); v.Verdict != "identical" {
+		t.Errorf("%+v", v)
+	}
+}
+
 // verify finds, row by row, what no poll can see. One command repairs it while traffic goes on, and then both
 // sides are identical.
 func TestVerifyFindsWhatDiffersAndASweepRepairsIt(t *testing.T) {

@@ -113,19 +113,22 @@ func (o *comparison) open() bool {
 
 // ready says whether the running instance has had the time to deliver what was under way: a pass that began
 // after the last look is complete; or two intervals of one owner are over and a little, for over REST only
-// some passes are complete ones.
+// some passes are complete ones. While rows are held back, which it publishes an overlap later, that is too
+// soon.
 func (o *comparison) ready(now time.Time) bool {
-	switch {
-	case o.ownership.Abandoned || o.mark.AsOf > schemas.InstantOf(o.looked):
-		return true
-	case o.ownership.Between():
-		return false
-	}
 	began := o.looked
 	if o.ownership.Since.After(began) {
 		began = o.ownership.Since
 	}
-	return now.Sub(began) > 2*o.settings.Interval+deliverWithin
+	heldBack := o.mark.Held != nil && o.mark.Held.Until != nil
+	soon := 2*o.settings.Interval + deliverWithin
+	switch {
+	case o.ownership.Abandoned:
+		return true
+	case o.ownership.Between(), heldBack && now.Sub(began) <= o.settings.Overlap+soon:
+		return false
+	}
+	return o.mark.AsOf > schemas.InstantOf(o.looked) || now.Sub(began) > soon
 }
 
 // look takes one look at what differs. Where more rows differed than can be looked at again, as while
