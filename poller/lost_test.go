@@ -111,8 +111,8 @@ func TestATakeoverThatASourceAskedForSaysSo(t *testing.T) {
 	}
 }
 
-// PostgreSQL shows microseconds, the REST API seconds. A row that PostgreSQL would have shown after settled lies
-// before it there.
+// PostgreSQL shows microseconds, the REST API seconds. What PostgreSQL shows after settled may lie before it
+// there.
 func TestARowOfSettledsSecondIsMetWhereTheSourceIsAnotherOneNow(t *testing.T) {
 	l := openLost(t, func(c *Config) { c.Sweep.Interval = 24 * time.Hour })
 	l.settles = schemas.InstantOf(noon.Add(500 * time.Millisecond))

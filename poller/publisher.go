@@ -71,10 +71,10 @@ func (p *publisher) nextPass() Request {
 		Floor: p.mark.Floor, Fields: expectedFields(p.cfg, &p.mark), Started: p.cfg.Clock()}
 }
 
-// otherSource returns a *LostError where the resource was read from another source until now, as its watermark
-// says, and notes that it is read from this one. One source shows the time of an update to the microsecond, the
-// other one to the second: a row written after settled, and before the next second, lies before settled as the
-// other one shows it. And of rows below settled the topic has the time as the first one showed it, until a
+// otherSource returns a *LostError where the watermark says that the resource was read from another source
+// until now, and notes that it is read from this one. PostgreSQL shows the time of an update to the
+// microsecond, the REST API to the second: a row stamped after settled, and before the next second, lies
+// before settled there. And the rows below settled have their times as the other source showed them, until a
 // sweep.
 func (p *publisher) otherSource() error {
 	was, now := p.mark.Source, p.cfg.SourceName
@@ -86,8 +86,8 @@ func (p *publisher) otherSource() error {
 		return nil
 	}
 	return &LostError{Sweep: true, From: schemas.InstantOf(p.mark.Settled.Time().Truncate(time.Second)),
-		Why: fmt.Sprintf("%s is read from %s now, and was from %s: rows with another updated_at there are published "+
-			"again, also by a sweep", p.cfg.Resource.Name, now, was)}
+		Why: fmt.Sprintf("%s is read from %s now, and was from %s: rows with another updated_at there are "+
+			"published again, also by a sweep", p.cfg.Resource.Name, now, was)}
 }
 
 // lookup asks for the suspects once more.
