@@ -208,10 +208,11 @@ func varietyOf(p plan, seed uint64) variety {
 	if r.Limit.PerSecond == 0 {
 		r.Limit = storefake.Limit{}
 	}
-	if r.Count != storefake.CountTotal && (r.EmptyPages > 0 || r.ShortPages > 0) {
-		// Where page 0 is empty or short every day takes several pages, and only chance closes it: some 20
-		// passes of two or three requests for each day, again for each day of creation that the newest one is
-		// cut into, and in a sweep. With 30 days that is 90 sets and 5,000 requests for each of five resources,
+	if r.EmptyPages > 0 || r.ShortPages > 0 {
+		// Where page 0 is empty or short every day takes several pages, and closes late: by a count after
+		// steadyPasses, else by chance, some 20 passes of two or three requests for each day, again for each day
+		// of creation that the newest one is cut into, and in a sweep. With 30 days that is 90 sets and 5,000
+		// requests for each of five resources,
 		// and 150 a second are all that a limit of 200 leaves: three minutes for what the others do in seconds.
 		v.fake.Size.Days = 8
 	}
