@@ -119,7 +119,7 @@ func (s *settings) declareAges(f *pflag.FlagSet, r *storefake.Readings) {
 func (s *settings) declareLimits(f *pflag.FlagSet, r *storefake.Readings) {
 	f.Float64Var(&r.Limit.PerSecond, "limit", 0, "requests a second; 0: any number")
 	f.IntVar(&r.Limit.Burst, "limit-burst", 0, "requests at once (default: one second's worth)")
-	f.IntVar(&r.Limit.Status, "limit-status", 429, "status of a refused request: 429, 503")
+	f.IntVar(&r.Limit.Status, "limit-status", 429, "status of a refused request: 429, 503, 403, 420")
 	f.Var(text(&r.Limit.RetryAfter), "retry-after", "form of Retry-After: seconds, date, zero, absent")
 	f.BoolVar(&r.Limit.HTML, "limit-html", false, "an HTML body with it")
 	f.DurationVar(&r.Keys.Lifetime, "key-lifetime", 0, "a key is good for so long; 0: for ever")

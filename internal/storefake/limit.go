@@ -42,8 +42,12 @@ func (l *limiter) wait(rules Limit) time.Duration {
 // refuse answers a request that must wait, in the form that rules say.
 func refuse(w http.ResponseWriter, rules Limit, wait time.Duration, now time.Time) {
 	f := &failure{429, "rate_limited", "too many requests"}
-	if rules.Status == 503 {
+	switch rules.Status {
+	case 0:
+	case 503:
 		f = &failure{503, "unavailable", "the service is busy"}
+	default:
+		f.status = rules.Status
 	}
 	seconds := math.Ceil(wait.Seconds())
 	switch rules.RetryAfter {

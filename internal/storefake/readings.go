@@ -128,10 +128,13 @@ const (
 type Limit struct {
 	PerSecond  float64 // 0: none
 	Burst      int     // requests at once; 0: one second's worth
-	Status     int     // 429 or 503; 0: 429
+	Status     int     // one of limitStatuses; 0: 429
 	RetryAfter RetryAfter
 	HTML       bool // an HTML page for a body, as a gateway in front of the service would send
 }
+
+// limitStatuses are those with which services refuse for the rate.
+var limitStatuses = []int{429, 503, 403, 420}
 
 // RetryAfter is the form of the Retry-After header.
 type RetryAfter string
@@ -206,8 +209,8 @@ func (r *Readings) Check() error {
 			fmt.Errorf("empty-pages and short-pages together %v: expected at most 0.9, or a listing has no end",
 				r.EmptyPages+r.ShortPages))
 	}
-	if s := r.Limit.Status; s != 0 && s != 429 && s != 503 {
-		errs = append(errs, fmt.Errorf("limit-status %d: expected 429 or 503", s))
+	if s := r.Limit.Status; s != 0 && !slices.Contains(limitStatuses, s) {
+		errs = append(errs, fmt.Errorf("limit-status %d: expected one of %d", s, limitStatuses))
 	}
 	if r.Limit.PerSecond < 0 || r.Limit.Burst < 0 || r.Keys.Lifetime < 0 || r.Keys.Requests < 0 || r.Delay < 0 ||
 		r.MaxPages < 0 || r.ReplicaLag < 0 || r.Cache.For < 0 {

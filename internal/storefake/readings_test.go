@@ -334,6 +334,7 @@ func TestTheRateLimitAnswersInEachForm(t *testing.T) {
 		"absent": {storefake.Limit{RetryAfter: storefake.RetryAfterAbsent}, 429,
 			func(a answer) bool { return len(a.header["Retry-After"]) == 0 }},
 		"503": {storefake.Limit{Status: 503}, 503, func(a answer) bool { return a.Error == "unavailable" }},
+		"403": {storefake.Limit{Status: 403}, 403, func(a answer) bool { return a.Error == "rate_limited" }},
 		"html": {storefake.Limit{HTML: true}, 429, func(a answer) bool {
 			return strings.HasPrefix(string(a.body),
 				"<html>")

@@ -108,8 +108,10 @@ var dimensions = [][]choice{
 		{"", nil},
 		reading("429", func(r *storefake.Readings) { r.Limit.PerSecond, r.Limit.Burst = 200, 40 }),
 		reading("503", func(r *storefake.Readings) {
-			r.Limit.PerSecond, r.Limit.Burst, r.Limit.Status = 200, 40,
-				503
+			r.Limit.PerSecond, r.Limit.Burst, r.Limit.Status = 200, 40, 503
+		}),
+		reading("403 for the rate", func(r *storefake.Readings) {
+			r.Limit.PerSecond, r.Limit.Burst, r.Limit.Status = 200, 40, 403
 		}),
 	},
 	{

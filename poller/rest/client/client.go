@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -59,9 +60,12 @@ type Client struct {
 
 	http  *http.Client
 	limit *limiter
-	keys  *keyring
-	clock *Clock
-	large chan struct{} // see body
+	// refusals are those by a status that the document does not give for the rate; told: the log has said so.
+	refusals *refusals
+	told     atomic.Bool
+	keys     *keyring
+	clock    *Clock
+	large    chan struct{} // see body
 }
 
 // New returns a client; it sends nothing. An error means that cfg.BaseURL is not an http address.
@@ -90,6 +94,7 @@ func New(cfg Config) (*Client, error) {
 		log:         cfg.Log,
 		http:        &http.Client{Transport: newTransport(cfg.RequestTimeout), CheckRedirect: stayHere},
 		limit:       newLimiter(cfg.MaxRequestsPerSecond),
+		refusals:    newRefusals(),
 		clock:       newClock(cfg.Now, cfg.Log),
 		large:       make(chan struct{}, largeBodies),
 	}
@@ -160,6 +165,7 @@ type call struct {
 	answer   Answer // what the newest answer's headers say
 	key      string // the key that the attempt in hand sends
 	refusals int
+	unclear  int // the status of those that may not have been for the rate; 0: there were none
 	failures int
 	renewals int
 	backoff  *backoff.ExponentialBackOff
@@ -269,7 +275,13 @@ func (c *Client) understand(
 	case status == http.StatusRequestTimeout || status == http.StatusTooEarly || status >= 500:
 		return false, c.failed(ctx, r, &StatusError{Status: status, Code: errorCode(r.body.Bytes()), Path: r.path})
 	}
+	if unclear(status) && c.again(r, head, began) {
+		return false, nil
+	}
 	c.limit.accepted(began)
+	if status == http.StatusOK || unclear(status) {
+		c.refusals.answer(r.path, unclear(status))
+	}
 	if status != http.StatusOK {
 		return false, &StatusError{Status: status, Code: errorCode(r.body.Bytes()), Path: r.path}
 	}
@@ -279,6 +291,7 @@ func (c *Client) understand(
 	var long *tooLongError
 	switch {
 	case err == nil:
+		c.sayUnclear(r)
 		return true, nil
 	case errors.As(err, &long), errors.Is(err, errManyRows):
 		r.body.release()
@@ -298,6 +311,29 @@ func (c *Client) refused(r *call, head *http.Response, began time.Time) error {
 		return &RateError{Path: r.path, Status: head.StatusCode, Times: r.refusals}
 	}
 	return nil
+}
+
+// again notes a refusal for what may be the rate, like a 429. It returns false where that is not so (see
+// refusals). A service that says when to come again speaks of the rate.
+func (c *Client) again(r *call, head *http.Response, began time.Time) bool {
+	most := c.refusals.patience(r.path)
+	if head.Header.Get("Retry-After") != "" {
+		most = maxRefusals
+	}
+	if r.refusals++; r.refusals >= min(most, c.maxRefusals) {
+		return false
+	}
+	r.unclear = head.StatusCode
+	c.limit.refused(began, retryAfter(head.Header, c.clock.Now()))
+	return true
+}
+
+// sayUnclear tells once that what was refused with r.unclear was answered after a pause.
+func (c *Client) sayUnclear(r *call) {
+	if r.unclear != 0 && !c.told.Swap(true) {
+		c.log.Warn("the service refuses for the rate of requests with a status that does not say so: what is "+
+			"refused with it is asked for again, more slowly", zap.Int("status", r.unclear))
+	}
 }
 
 // renew gets another key after a 401, unless the key was configured.
