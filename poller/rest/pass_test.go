@@ -568,3 +568,26 @@ func TestAWindowOfManyPagesIsPlannedFromTheReadBefore(t *testing.T) {
 		}
 	}
 }
+
+// One bad page is no reason to withhold the others; nothing is settled past it, and the resource is held.
+func TestAPageOfWhichNothingCanBePublishedHolds(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = append(oneDay(1, 40, "2026-11-15"), oneDay(100, manyRows, "2026-11-20")...)
+	for i := range s.products[40:] {
+		s.products[40+i].cost = `"dear"`
+	}
+	src := s.fresh()
+	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
+	var held *poller.HoldError
+	if !errors.As(err, &held) || !strings.Contains(err.Error(), "cost") || len(got.rejects) > 0 || got.done != nil {
+		t.Errorf("%d rejects, done %v: %v", len(got.rejects), got.done, err)
+	}
+	got.has(t, s.products[:40])
+	for i := range s.products[40:] {
+		s.products[40+i].cost = ""
+	}
+	if got, err = readAll(t.Context(), src, pass(got.settled)); err != nil || !got.done.Complete {
+		t.Errorf("once they are good: %v", err)
+	}
+}

@@ -45,7 +45,7 @@ type read struct {
 	// settled is what the next batch says; MinInstant: nothing.
 	settled schemas.Instant
 	// spoiled is the first page of which nothing could be published.
-	spoiled error
+	spoiled *poller.HoldError
 }
 
 // set is w for paging, which asks for the pages of its parts here.
@@ -203,9 +203,10 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 		first := b.Rejects[bad]
 		a.Doubt = "no row of a page can be published"
 		if rd.spoiled == nil {
-			rd.spoiled = fmt.Errorf("%s: none of the %d rows of a page can be published; the first breaks the "+
-				"contract in %q: %s. Nothing is settled past that page, and it is tried again",
-				rd.src.cfg.Resource.Name, n, first.Field, first.Err)
+			rd.spoiled = &poller.HoldError{What: fmt.Sprintf("%s: none of the %d rows of a page can be published; "+
+				"the first breaks the contract in %q: %s: something bigger is wrong than those rows. Nothing is "+
+				"settled past that page, and it goes on by itself once they are good",
+				rd.src.cfg.Resource.Name, n, first.Field, first.Err)}
 		}
 		b.Rejects = b.Rejects[:bad]
 	}
