@@ -580,7 +580,8 @@ func TestAPageOfWhichNothingCanBePublishedHolds(t *testing.T) {
 	src := s.fresh()
 	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 	var held *poller.HoldError
-	if !errors.As(err, &held) || !strings.Contains(err.Error(), "cost") || len(got.rejects) > 0 || got.done != nil {
+	if !errors.As(err, &held) || !strings.Contains(err.Error(), "cost") || len(got.rejects) > 0 ||
+		got.done != nil {
 		t.Errorf("%d rejects, done %v: %v", len(got.rejects), got.done, err)
 	}
 	got.has(t, s.products[:40])

@@ -20,8 +20,8 @@ const (
 //
 // The document leaves open with which status the service refuses for the rate: it may be 403 or 420 as well.
 // A path that was answered a moment ago, or is answered when the same request is sent again after a pause,
-// was refused for the rate; where the key has no right, it stays refused. That is tried once, because the pauses hold back
-// all resources: until the path is answered again its refusals are taken at their word.
+// was refused for the rate; where the key has no right, it stays refused. That is tried once, because the
+// pauses hold back all resources: until the path is answered again its refusals are taken at their word.
 type refusals struct {
 	mu       sync.Mutex
 	answered map[string]time.Time // when each path was answered last
