@@ -161,15 +161,19 @@ func firstIDs(r *verify.Report) string {
 func printVerdict(env *environment, result *verify.Result) {
 	switch result.Verdict {
 	case verify.Identical:
-		rows, inFlight := 0, 0
+		rows, inFlight, letters := 0, 0, 0
 		for _, r := range result.Resources {
-			rows, inFlight = rows+r.SourceRows, inFlight+r.InFlight
+			rows, inFlight, letters = rows+r.SourceRows, inFlight+r.InFlight, letters+r.DeadLetters
 		}
 		env.print("\n%s %s of %s, row by row.\n", env.paint.As(terminal.Green, "Identical:"),
 			terminal.Plural(rows, "row"), terminal.Plural(len(result.Resources), "resource"))
 		if inFlight > 0 {
 			env.print("In flight: %s changed while they were read, and were equal when looked at again.\n",
 				terminal.Plural(inFlight, "row"))
+		}
+		if letters > 0 {
+			env.print("Not among them: %s that cannot be published, see the dead letters.\n",
+				terminal.Plural(letters, "row"))
 		}
 	case verify.Different:
 		names := result.Names(verify.Different)
