@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -104,8 +105,13 @@ func (d *ColumnDecoder) reject(values [][]byte, i int) *Reject {
 	rej := &Reject{UpdatedAt: MinInstant, Field: f.Name, Err: f.expected() + ", found null",
 		Row: d.row(values, make([]int, len(values)))}
 	d.name(rej, values)
-	if values[place] != nil {
-		rej.Err = f.expected() + ", found a value of type " + typeName(d.cols[place].OID) + " that does not fit"
+	if v := values[place]; v != nil {
+		rej.Err = f.expected() + ", found a value of type " + typeName(d.cols[place].OID) + " that "
+		if d.cols[place].IsText() && !utf8.Valid(v) {
+			rej.Err += "is not UTF-8: a database with encoding SQL_ASCII takes any bytes"
+		} else {
+			rej.Err += "does not fit"
+		}
 	}
 	return rej
 }

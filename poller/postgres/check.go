@@ -24,7 +24,9 @@ type Server struct {
 	// StatementTimeout is the role's; 0: none.
 	StatementTimeout time.Duration
 	Superuser        bool
-	Pooling          Pooling
+	// Encoding is the database's. All but SQL_ASCII are converted to UTF-8.
+	Encoding string
+	Pooling  Pooling
 }
 
 // Table is what CheckTable found of a resource's table.
@@ -43,7 +45,7 @@ type Table struct {
 
 const serverSQL = `SELECT current_setting('server_version'),
 	(extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint,
-	(SELECT rolsuper FROM pg_roles WHERE rolname = current_user)`
+	(SELECT rolsuper FROM pg_roles WHERE rolname = current_user), current_setting('server_encoding')`
 
 // CheckServer asks the server once what matters for polling. Its errors are those of Source.Read.
 func CheckServer(ctx context.Context, db *DB) (Server, error) {
@@ -56,7 +58,7 @@ func CheckServer(ctx context.Context, db *DB) (Server, error) {
 			if len(v[1]) == 8 {
 				s.StatementTimeout = time.Duration(binary.BigEndian.Uint64(v[1])) * time.Millisecond
 			}
-			s.Version, s.Superuser = string(v[0]), isTrue(v[2])
+			s.Version, s.Superuser, s.Encoding = string(v[0]), isTrue(v[2]), string(v[3])
 		}
 		return nil
 	})

@@ -24,13 +24,20 @@ import (
 //
 // $1 is the name of the table, NULL for none: whoever swaps the table, or hides rows of it, is noticed with
 // the next chunk. So is another primary, where the role may ask for the timeline.
+//
+// It also has the texts of this transaction sent as UTF-8: the setting of the session is the role's, or what
+// a pooler has left there, and text in another encoding may happen to be UTF-8, of another text. A database
+// with encoding SQL_ASCII converts nothing. Asked for UTF-8 it would check, and send no row of a chunk in
+// which one is bad; asked for the bytes, it lets the decoder refuse the one.
 const clockSQL = `WITH c AS MATERIALIZED (
   SELECT pg_is_in_recovery() AS standby, pg_last_xact_replay_timestamp() AS replayed,
          CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() END AS position)
 SELECT now(), c.standby, c.replayed, c.position, s::text,
        pg_snapshot_xmax(s)::text::bigint + age(pg_snapshot_xmax(s)::xid),
        to_regclass($1)::oid, row_security_active(to_regclass($1)::oid), %s
-FROM c, pg_current_snapshot() AS s`
+FROM c, pg_current_snapshot() AS s
+WHERE set_config('client_encoding',
+  CASE current_setting('server_encoding') WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END, true) <> ''`
 
 var (
 	clockAloneSQL    = fmt.Sprintf(clockSQL, "NULL::int")

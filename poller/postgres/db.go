@@ -84,6 +84,7 @@ func configureConnection(cc *pgx.ConnConfig) {
 	if _, set := cc.RuntimeParams["application_name"]; !set {
 		cc.RuntimeParams["application_name"] = "storestream"
 	}
+	cc.RuntimeParams["client_encoding"] = "UTF8" // of the server's messages; clockSQL sees to the rows
 }
 
 // Close waits for the reads in hand and closes the connections.

@@ -145,5 +145,7 @@
 // # No session state
 //
 // Chunks are read in a REPEATABLE READ READ ONLY transaction in one round trip, with unnamed statements: a
-// pooler may give each one another connection to the server.
+// pooler may give each one another connection to the server. What a transaction needs to be set it sets for
+// itself: clockSQL has texts sent as UTF-8, whatever the encoding of the database, of the role, or of who had
+// the connection before.
 package postgres

@@ -31,6 +31,8 @@ const (
 	codeTempFileLimit  = "53400" // configuration_limit_exceeded: temp_file_limit
 	codeCanceled       = "57014" // statement_timeout
 	codeTooSlow        = "25P04" // transaction_timeout, from PostgreSQL 17 on: the connection ends too
+	codeNoCharacter    = "22P05" // untranslatable_character: UTF-8 has no such one
+	codeNotInEncoding  = "22021" // character_not_in_repertoire: bytes that the database's encoding does not have
 	codeTooLong        = "54000" // program_limit_exceeded: a row of more than 1 GB cannot be sent
 	codeUnknownRelkind = "42809"
 )
@@ -94,7 +96,7 @@ func remedyFor(err error) remedy {
 		return withoutLong
 	case codeCannotCache, codeNoColumn, codeMismatch, codeNoOperator, codeUnknownRelkind, codeNoPrivilege:
 		return lookAgain // a grant on the table may have become one on its columns, and xmin is none of them
-	case codeBadPassword, codeNoAuth, codeNoDatabase, codeNoTable:
+	case codeBadPassword, codeNoAuth, codeNoDatabase, codeNoTable, codeNoCharacter, codeNotInEncoding:
 		return hold
 	}
 	switch pe.Code[:min(2, len(pe.Code))] {
@@ -160,6 +162,10 @@ func (e *endpoint) explainCode(table string, err error, pe *pgconn.PgError) erro
 	case codeNoTable:
 		return hold("database %q has no table %s that role %q can see: check postgres.dsn, or take the resource "+
 			"over REST (source: rest)", e.database, table, e.user)
+	case codeNoCharacter, codeNotInEncoding: // the server's sentence has bytes of the row
+		return &poller.HoldError{What: fmt.Sprintf("read %s: a text in it cannot be converted from the encoding "+
+			"of database %q to UTF-8. Rows are good for which convert_to(COLUMN, 'UTF8') is no error; it goes on by "+
+			"itself once the others are put right", table, e.database)}
 	}
 	var connecting *pgconn.ConnectError
 	switch refused := errors.As(err, &connecting); {

@@ -31,7 +31,8 @@ const (
 
 // cutLong is t with a SELECT list that leaves out the long values of rows of more than maxRow. One more
 // column says which: the place and the bytes of each, as in 3:209715200,5:8388608. NULL: it is whole.
-// octet_length of a text reads only its head, also where it is compressed or stored out of line.
+// octet_length of a text reads only its head, also where it is compressed or stored out of line. That is its
+// length in the database's encoding, though: where that is not UTF-8 the text has to be converted.
 func (t *table) cutLong() *table {
 	lengths := map[int]string{} // by column: the SQL of how many bytes the value has, as text
 	var sum []string
@@ -39,7 +40,8 @@ func (t *table) cutLong() *table {
 		name := pgx.Identifier{c.Name}.Sanitize()
 		switch {
 		case c.IsText():
-			lengths[i] = "octet_length(" + name + ")"
+			lengths[i] = fmt.Sprintf("CASE WHEN getdatabaseencoding() IN ('UTF8', 'SQL_ASCII') "+
+				"THEN octet_length(%[1]s) ELSE octet_length(convert_to(%[1]s, 'UTF8')) END", name)
 			sum = append(sum, "coalesce("+lengths[i]+"::bigint, 0)")
 		case c.IsUserType(): // the binary form of some is several times as long
 			lengths[i] = "octet_length(" + name + "::text)"

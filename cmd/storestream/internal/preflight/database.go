@@ -75,6 +75,10 @@ func (d *database) server(s postgres.Server) {
 	}
 	d.found.ok("", "PostgreSQL %s at %s, a %s: role %s, database %s, %s",
 		strings.Fields(s.Version + " ?")[0], s.Where, kind, s.Role, s.Database, timeout)
+	if s.Encoding == "SQL_ASCII" {
+		d.found.add(Note, "encoding", "", "database %s has encoding SQL_ASCII, which takes any bytes: rows whose "+
+			"texts are not UTF-8 become dead letters", s.Database)
+	}
 }
 
 func (d *database) pooler(s postgres.Server, connections int) {
