@@ -138,7 +138,7 @@ func (t *Table) checkIndex(ctx context.Context, db *DB) error {
 	switch {
 	case err != nil || t.Index:
 		return err
-	case kind == "r" || kind == "m":
+	case kind == "r":
 		t.CreateIndex = "CREATE INDEX CONCURRENTLY ON " + t.Name + " (updated_at, id);"
 	case kind == "p": // no CONCURRENTLY on a partitioned table
 		t.CreateIndex = "CREATE INDEX ON " + t.Name + " (updated_at, id);"

@@ -37,7 +37,9 @@ type chunk struct {
 	from, end key
 	last      bool
 	bytes     int // of its rows, encoded
-	// identity is known only where the clock alone was read, of a table that may have a floor.
+	// nullable (updated_at may be NULL) is known only where the clock alone was read, identity only if the table
+	// may have a floor, too.
+	nullable bool
 	identity identity
 }
 
@@ -95,16 +97,48 @@ func readChunks(
 	return d.cost, err
 }
 
-// look reads the clock, and of a table that may have a floor whose it is.
+// What may have become of a table without a sign in the clock: updated_at is nullable now, a table that was
+// alone has children, another one leads elsewhere. To find that out takes the server 0.4 ms, so a table that
+// is alone is not asked.
+const (
+	nullableSQL = `SELECT
+	(SELECT NOT attnotnull FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'updated_at'), `
+	childrenSQL = "(SELECT relhassubclass FROM pg_class WHERE oid = to_regclass($1))"
+)
+
+// look reads the clock, what has become of the table, and of one that may have a floor whose it is. Its error
+// is that of isElsewhere, among others.
 func look(ctx context.Context, db *DB, t *table) (*chunk, error) {
 	c := &chunk{table: t, identity: identity{table: t.oid}}
-	var q *statement
-	if t.noFloor == "" {
-		q = &statement{sql: identitySQL}
-		q.param(oidText, []byte(t.plainName))
+	q := statement{sql: nullableSQL + elsewhereSQL}
+	if t.alone {
+		q.sql = nullableSQL + childrenSQL
 	}
+	if t.noFloor == "" {
+		q.sql += ", " + identitySQL
+	}
+	q.param(oidText, []byte(t.plainName))
 	var err error
-	c.clock, err = db.snapshot(ctx, catalogueDeadline, t, q, c.identity.take)
+	c.clock, err = db.snapshot(ctx, catalogueDeadline, t, &q, func(_ *clock, rows *pgconn.ResultReader) error {
+		for rows.NextRow() {
+			v := rows.Values()
+			c.nullable = isTrue(v[0])
+			var err error
+			switch {
+			case !t.alone:
+				err = isElsewhere(t.plainName, v[1])
+			case isTrue(v[1]):
+				err = errSwapped
+			}
+			if err == nil && t.noFloor == "" {
+				err = c.identity.take(v[2:])
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	return c, err
 }
 

@@ -37,6 +37,12 @@
 // A saw nothing of transaction 7, so it settles by H1. H2 settles only what was read like pass B. That is
 // the rule of horizons (horizon.go); clock.go says where the clock and the ids come from.
 //
+// All of that is said of rows that this server's transactions write. A foreign table has its rows from
+// another server, whose open transactions no snapshot here lists; a materialized view gets rows at a REFRESH,
+// stamped long before. So what the table leads to is looked through, its partitions, children and views, at
+// the beginning of each pass, and with such a relation among it the resource is held (elsewhereSQL). What
+// functions read nobody can look through.
+//
 // # A clock that is set
 //
 // "At H.time or later" and "within overlap" are said of a clock that runs. When somebody sets it, both fail,

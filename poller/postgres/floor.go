@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
@@ -27,7 +26,7 @@ const (
 // rolled back, or committed with synchronous_commit off. A snapshot may have shown them as over. If only one
 // of its processes dies, the server recovers in the same way and keeps its start time; but its statistics
 // begin anew. A standby gives out no ids, and replays none that were not flushed.
-const identitySQL = `SELECT (SELECT system_identifier FROM pg_control_system())::text || '/' ||
+const identitySQL = `(SELECT system_identifier FROM pg_control_system())::text || '/' ||
 	(SELECT oid FROM pg_database WHERE datname = current_database()),
 CASE WHEN pg_is_in_recovery() THEN
 	(SELECT greatest(c.timeline_id, r.min_recovery_end_timeline) FROM pg_control_checkpoint() c,
@@ -48,19 +47,16 @@ type identity struct {
 	updatedAt int16
 }
 
-// take reads a row of identitySQL.
-func (id *identity) take(_ *clock, rows *pgconn.ResultReader) error {
-	for rows.NextRow() {
-		v := rows.Values()
-		switch {
-		case len(v) != 4 || len(v[1]) != 4:
-			return errors.New("ask which database this is: an answer of another shape than PostgreSQL's")
-		case len(v[3]) != 2:
-			return errRetyped
-		}
-		id.system, id.timeline = string(v[0]), binary.BigEndian.Uint32(v[1])
-		id.started, id.updatedAt = timeOf(v[2]), int16(binary.BigEndian.Uint16(v[3]))
+// take takes what identitySQL selects.
+func (id *identity) take(v [][]byte) error {
+	switch {
+	case len(v) != 4 || len(v[1]) != 4:
+		return errors.New("ask which database this is: an answer of another shape than PostgreSQL's")
+	case len(v[3]) != 2:
+		return errRetyped
 	}
+	id.system, id.timeline = string(v[0]), binary.BigEndian.Uint32(v[1])
+	id.started, id.updatedAt = timeOf(v[2]), int16(binary.BigEndian.Uint16(v[3]))
 	return nil
 }
 

@@ -46,8 +46,8 @@ type table struct {
 	// oid and hidden (row security may hide rows from the role) are compared with every chunk's clock.
 	oid    uint32
 	hidden bool
-	// identified: the role may ask which database this is.
-	identified bool
+	// identified: the role may ask which database this is. alone: it is an ordinary table without children.
+	identified, alone bool
 	// noFloor says why its rows' transactions tell nothing about what was met before; "": they do.
 	noFloor string
 }
@@ -59,16 +59,56 @@ const catalogueSQL = `SELECT n.nspname, c.relname, c.relkind::text, a.attname,
 	has_function_privilege('pg_control_system()', 'EXECUTE')
 		AND has_function_privilege('pg_control_checkpoint()', 'EXECUTE')
 		AND has_function_privilege('pg_control_recovery()', 'EXECUTE')
-		AND has_function_privilege('pg_walfile_name(pg_lsn)', 'EXECUTE')
+		AND has_function_privilege('pg_walfile_name(pg_lsn)', 'EXECUTE'),
+	` + elsewhereSQL + `
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.oid = to_regclass($1)`
+
+// elsewhereSQL finds, of all relations that the one named $1 leads to (its partitions and children, and what
+// is below a view), one whose rows do not come and go with this server's transactions: its kind and its name.
+// NULL: there is none. Every role may ask, also of relations that it may not read.
+//
+// No catalogue says what a function reads. So a view that calls one which reads a foreign table, or dblink,
+// is taken for good.
+const elsewhereSQL = `(WITH RECURSIVE below(oid, kind) AS (
+	SELECT oid, relkind FROM pg_class WHERE oid = to_regclass($1)
+	UNION
+	SELECT c.oid, c.relkind FROM below b CROSS JOIN LATERAL (
+		SELECT inhrelid FROM pg_inherits WHERE inhparent = b.oid
+		UNION ALL
+		SELECT d.refobjid FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass
+			AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass
+		WHERE r.ev_class = b.oid AND r.ev_type = '1' AND b.kind = 'v' -- ON SELECT
+	) AS x(oid) JOIN pg_class c ON c.oid = x.oid)
+SELECT kind::text || oid::regclass::text FROM below WHERE kind IN ('f', 'm') ORDER BY oid LIMIT 1)`
+
+// isElsewhere is the *poller.HoldError for a table with such a relation (an answer to elsewhereSQL), nil for
+// NULL.
+//
+// The clock is this server's. Rows of a foreign table are another's: what this one's snapshot shows as over
+// says nothing of a transaction that is open there, so settled would pass its rows. A materialized view gets
+// its rows at a REFRESH, with stamps of before.
+func isElsewhere(table string, said []byte) error {
+	if len(said) == 0 {
+		return nil
+	}
+	kind, why, remedy := "a foreign table", "its rows are on another server, and nobody can tell from here "+
+		"which transactions are open there", "Let postgres.dsn lead to the server that has the rows"
+	if said[0] == 'm' {
+		kind, why, remedy = "a materialized view", "a REFRESH brings rows long after the time that they are "+
+			"stamped with", "Make it a plain view, or let a view of this name lead to the tables below it"
+	}
+	return &poller.HoldError{What: fmt.Sprintf("%s leads to %s, %s: %s. Rows would be missed, so nothing is "+
+		"read. %s, or read the resource over REST (source: rest)", table, said[1:], kind, why, remedy)}
+}
 
 // readTable asks the server for the table of r. Its error is a *poller.HoldError for a table that cannot be
 // read as it is, or what the server said.
 func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error) {
 	readable := map[string]bool{} // by column
 	t := &table{}
+	var elsewhere error
 	q := statement{sql: catalogueSQL}
 	q.param(oidText, []byte(pgx.Identifier{r.Table}.Sanitize()))
 	_, err := db.snapshot(ctx, catalogueDeadline, nil, &q, func(_ *clock, rows *pgconn.ResultReader) error {
@@ -80,6 +120,8 @@ func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error)
 			t.oid, t.hidden = binary.BigEndian.Uint32(v[5]), isTrue(v[6])
 			t.identified = isTrue(v[9])
 			t.noFloor = noFloor(string(v[2]), t.hidden, isTrue(v[7]), isTrue(v[8]), t.identified)
+			t.alone = string(v[2]) == "r" && !isTrue(v[7])
+			elsewhere = isElsewhere(t.name, v[10])
 		}
 		return nil
 	})
@@ -93,6 +135,9 @@ func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error)
 	if !slices.Contains(slices.Collect(maps.Values(readable)), true) {
 		message := "permission denied for table " + r.Table
 		return nil, &pgconn.PgError{Severity: "ERROR", Code: codeNoPrivilege, Message: message}
+	}
+	if elsewhere != nil {
+		return nil, elsewhere
 	}
 	if err := t.selectFields(r, readable); err != nil {
 		return nil, err
@@ -109,7 +154,7 @@ func noFloor(kind string, hidden, children, privileged, identified bool) string 
 		return "it is partitioned"
 	case kind == "v":
 		return "it is a view"
-	case kind != "r" && kind != "m":
+	case kind != "r":
 		return "it is not an ordinary table"
 	case children:
 		return "other tables inherit from it"

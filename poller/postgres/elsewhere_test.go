@@ -1,0 +1,112 @@
+package postgres_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/postgres"
+)
+
+// No handler has to be there: the catalogue knows the table all the same.
+const (
+	orderColumns = `id bigint, user_id bigint, status text, total_amount numeric(12,2), created_at timestamptz,
+		updated_at timestamptz`
+	foreignServer = `CREATE FOREIGN DATA WRAPPER nothing; CREATE SERVER far FOREIGN DATA WRAPPER nothing;`
+	foreignTable  = foreignServer + `CREATE FOREIGN TABLE far_orders (` + orderColumns + `) SERVER far;`
+	toBase        = `ALTER TABLE orders RENAME TO base; REVOKE ALL ON base FROM ` + role + `;`
+	mayRead       = `; GRANT SELECT ON orders TO ` + role
+)
+
+// The transactions of this server say nothing of when such rows appear.
+func TestATableWhoseRowsComeFromElsewhereIsHeldAndNamed(t *testing.T) {
+	const foreign, materialized = "far_orders, a foreign table", "a materialized view"
+	for name, c := range map[string]struct{ ddl, says string }{
+		"a foreign table": {foreignServer + toBase + `
+			CREATE FOREIGN TABLE orders (` + orderColumns + `) SERVER far`,
+			"orders, a foreign table"},
+		"a view over one": {foreignTable + toBase + `CREATE VIEW orders AS SELECT * FROM far_orders`, foreign},
+		"a view over a view over a join with one": {foreignTable + toBase + `CREATE VIEW middle AS
+			SELECT b.* FROM base b LEFT JOIN far_orders f USING (id);
+			CREATE VIEW orders AS SELECT * FROM middle`, foreign},
+		"a subquery of a view": {foreignTable + toBase + `CREATE VIEW orders AS
+			WITH f AS (SELECT id FROM far_orders) SELECT * FROM base WHERE id NOT IN (SELECT id FROM f)`, foreign},
+		"a partition": {foreignServer + toBase + `
+			CREATE TABLE orders (` + orderColumns + `) PARTITION BY RANGE (id);
+			CREATE TABLE part PARTITION OF orders FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id);
+			CREATE FOREIGN TABLE far_orders PARTITION OF part FOR VALUES FROM (0) TO (10) SERVER far`, foreign},
+		"a child": {foreignServer + `
+			CREATE FOREIGN TABLE far_orders () INHERITS (orders) SERVER far`, foreign},
+		"a materialized view": {toBase + `CREATE MATERIALIZED VIEW orders AS SELECT * FROM base`, materialized},
+		"a view over a materialized one": {toBase + `CREATE MATERIALIZED VIEW kept AS SELECT * FROM base;
+			CREATE VIEW orders AS SELECT * FROM kept`, "kept, " + materialized},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, ordersTable)
+			r := s.reader()
+			r.poll()
+			s.exec(c.ddl + mayRead)
+			for _, q := range []poller.Request{{Kind: poller.Pass}, {Kind: poller.Full}, {Kind: poller.Pass}} {
+				r.holds(q, c.says)
+			}
+			_, err := postgres.CheckTable(t.Context(), examiner(t, pooler.DSN(role, password, s.name)), orders)
+			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "source: rest") {
+				t.Errorf("check says %v, expected %q", err, c.says)
+			}
+		})
+	}
+}
+
+// The name leads to the same relation as before, so the clock of a chunk does not show it.
+func TestWhatATableLeadsToIsLookedAtByEachPass(t *testing.T) {
+	const toForeign = `CREATE OR REPLACE VIEW orders AS SELECT * FROM far_orders`
+	for name, c := range map[string]struct{ before, change, back string }{
+		"a view": {toBase + `CREATE VIEW orders AS SELECT * FROM base`, foreignTable + toForeign,
+			`CREATE OR REPLACE VIEW orders AS SELECT * FROM base`},
+		"a partitioned table": {toBase + `CREATE TABLE orders (` + orderColumns + `) PARTITION BY RANGE (id)`,
+			foreignTable + `ALTER TABLE orders ATTACH PARTITION far_orders FOR VALUES FROM (0) TO (10)`,
+			`ALTER TABLE orders DETACH PARTITION far_orders`},
+		"a table without children": {"SELECT 1", foreignTable + `
+			ALTER FOREIGN TABLE far_orders ALTER id SET NOT NULL, INHERIT orders`,
+			`ALTER FOREIGN TABLE far_orders NO INHERIT orders`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, ordersTable)
+			s.exec(fmt.Sprintf(manyOrders, 10))
+			s.exec(c.before + mayRead)
+			r := s.reader()
+			r.poll()
+			s.exec(c.change)
+			r.holds(poller.Request{}, "far_orders, a foreign table")
+			s.exec(c.back)
+			r.poll()
+			r.sameAs(s)
+		})
+	}
+}
+
+func TestAViewOrPartitionsOfOrdinaryTablesAreRead(t *testing.T) {
+	for name, ddl := range map[string]string{
+		"views": toBase + `CREATE TABLE other (LIKE base); CREATE VIEW middle AS SELECT * FROM base UNION ALL
+			SELECT * FROM other; CREATE VIEW orders AS SELECT * FROM middle`,
+		"partitions": toBase + `CREATE TABLE orders (` + orderColumns + `) PARTITION BY RANGE (id);
+			CREATE TABLE part PARTITION OF orders FOR VALUES FROM (0) TO (1000) PARTITION BY RANGE (id);
+			CREATE TABLE one PARTITION OF part FOR VALUES FROM (0) TO (1000); INSERT INTO orders SELECT * FROM base`,
+		"beside a foreign table": foreignTable + `CREATE VIEW v AS SELECT o.* FROM orders o, far_orders;
+			CREATE MATERIALIZED VIEW m AS SELECT * FROM orders`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, ordersTable)
+			s.exec(fmt.Sprintf(manyOrders, 10))
+			s.exec(ddl + mayRead)
+			r := s.reader()
+			r.poll()
+			r.poll()
+			r.sameAs(s)
+			if len(r.rows) != 10 {
+				t.Errorf("%d rows", len(r.rows))
+			}
+		})
+	}
+}
