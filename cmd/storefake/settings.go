@@ -81,6 +81,7 @@ func (s *settings) declareReadings(f *pflag.FlagSet, r *storefake.Readings) {
 		"share of the pages that are empty though more follow (no row is lost by it)")
 	f.Float64Var(&r.ShortPages, "short-pages", 0, "share of the pages that are half full though more follow")
 	f.BoolVar(&r.NoDate, "no-date", false, "no Date header")
+	f.BoolVar(&r.ToMidnight, "to-midnight", false, "updated_to and created_to end at their day's midnight")
 	f.DurationVar(&r.DayOffset, "day-offset", 0, "days are cut in a zone so far east of UTC")
 	f.DurationVar(&r.Delay, "delay", 0,
 		"a row can be queried only so long after its updated_at, by the service's clock")

@@ -48,6 +48,9 @@ func parseParams(res *resource, values url.Values, read *Readings, words *dictio
 		if err != nil {
 			return p, invalid(d.name, "must be a date in the format YYYY-MM-DD")
 		}
+		if read.ToMidnight && d.more > 0 {
+			d.more = time.Microsecond
+		}
 		*d.to = cellOf(date.Add(d.more - read.DayOffset))
 	}
 	if f := p.parsePage(values, read); f != nil {

@@ -403,6 +403,12 @@ func TestTheServicesDayClockAndDelay(t *testing.T) {
 	if got := get(t, f, "/store-users?"+everything).header.Get("Date"); got != "Fri, 01 May 2026 23:00:00 GMT" {
 		t.Errorf("Date: %s", got)
 	}
+	set(t, f, func(r *storefake.Readings) { r.ToMidnight = true })
+	if n := len(get(t, f, "/store-users?updated_from=2026-05-01&updated_to=2026-05-02").Data); n != 1 ||
+		on("2026-05-01") != 0 {
+		t.Error("a window does not end at the midnight of its last day")
+	}
+	set(t, f, func(r *storefake.Readings) { r.ToMidnight = false })
 	set(t, f, func(r *storefake.Readings) { r.DayOffset, r.NoDate = 2*time.Hour, true })
 	if on("2026-05-01") != 0 || on("2026-05-02") != 1 {
 		t.Error("with days cut two hours early the row is not on the day after")

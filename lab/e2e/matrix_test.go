@@ -162,6 +162,7 @@ var dimensions = [][]choice{
 		{"", nil}, reading("days 5 h early", func(r *storefake.Readings) { r.DayOffset = 5 * time.Hour }),
 		reading("days 5 h late", func(r *storefake.Readings) { r.DayOffset = -5 * time.Hour }),
 	},
+	{{"", nil}, reading("to_ dates are midnights", func(r *storefake.Readings) { r.ToMidnight = true })},
 	{{"", nil}, reading("rows show a second late", func(r *storefake.Readings) { r.Delay = time.Second })},
 	{
 		{"", nil},

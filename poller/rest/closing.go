@@ -100,6 +100,10 @@ func (c *closing) window(ctx context.Context, days, asked span, newest bool) (do
 	set.Like = days.To
 	set.Left = c.src.pagesLeft(doing)
 	o, again, err := c.src.past.read(ctx, c.src.reader, set, days.Length(), newest)
+	if err == nil && o.Whole {
+		o.Why, err = c.rd.learnUpTo(ctx, updatedOn(span{From: days.To, To: days.To + 1}))
+		o.Whole = o.Why == ""
+	}
 	if err != nil || again {
 		return false, err
 	}

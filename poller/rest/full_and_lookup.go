@@ -93,6 +93,13 @@ func (s *Source) pastDays(ctx context.Context, rd *read, along dimension, unboun
 		case !o.Whole:
 			return rd.incomplete(w, o)
 		}
+		why, err := rd.learnUpTo(ctx, along(span{From: days.To, To: days.To + 1}))
+		switch {
+		case err != nil:
+			return err
+		case why != "":
+			return rd.incomplete(w, paging.Outcome{Why: why})
+		}
 		unbounded, next = false, days.To+1
 		if err := rd.flushIfDue(); err != nil {
 			return err
@@ -104,6 +111,15 @@ func (s *Source) pastDays(ctx context.Context, rd *read, along dimension, unboun
 // complete reads w, and returns an error if that could not be done completely.
 func (s *Source) complete(ctx context.Context, rd *read, w window, motion paging.Motion) error {
 	o, err := s.reader.Read(ctx, rd.set(w, motion))
+	if err == nil && o.Whole {
+		switch {
+		case w.created.To != future:
+			o.Why, err = rd.learnUpTo(ctx, createdOn(span{From: w.created.To, To: w.created.To + 1}))
+		case w.updated.To != future:
+			o.Why, err = rd.learnUpTo(ctx, updatedOn(span{From: w.updated.To, To: w.updated.To + 1}))
+		}
+		o.Whole = o.Why == ""
+	}
 	if err == nil && !o.Whole {
 		err = rd.incomplete(w, o)
 	}

@@ -44,6 +44,10 @@ type read struct {
 	flushed time.Time // when the last batch was emitted
 	// settled is what the next batch says; MinInstant: nothing.
 	settled schemas.Instant
+	// tried: before a set was cut, it was looked for how the service reads to_ dates.
+	// unsure is why that was not found out.
+	tried  bool
+	unsure string
 	// spoiled is the first page of which nothing could be published.
 	spoiled *poller.HoldError
 }
@@ -58,9 +62,20 @@ func (rd *read) set(w window, motion paging.Motion) paging.Set {
 	if motion == paging.Shrinking {
 		over = startOf(min(w.updated.To, w.created.To) + 1).Add(rd.src.cfg.Overlap)
 	}
-	return paging.Set{Created: w.created, Motion: motion, Like: past,
+	return paging.Set{Created: w.created, Motion: motion, Like: past, Touching: rd.src.calendar.midnights,
 		Ask: func(ctx context.Context, created span, page, size int) (paging.Answer, error) {
+			if created.To != future && !rd.tried {
+				var err error
+				rd.tried = true
+				rd.unsure, err = rd.learnUpTo(ctx, window{updated: always, created: always})
+				if err != nil {
+					return paging.Answer{}, err
+				}
+			}
 			a, err := rd.page(ctx, window{w.updated, created}, page, size)
+			if created.To != future {
+				a.Doubt = cmp.Or(a.Doubt, rd.unsure)
+			}
 			if rd.made != schemas.MinInstant && rd.made < over && a.Doubt == "" {
 				a.Doubt = "by its own Date, an answer was made before this was over: the service's servers have " +
 					"different clocks, or one was set"
@@ -71,7 +86,7 @@ func (rd *read) set(w window, motion paging.Motion) paging.Set {
 
 // page asks for a page of w and hands its rows on.
 func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answer, error) {
-	p, err := rd.src.endpoint.Page(ctx, w.query(page, size))
+	p, err := rd.src.endpoint.Page(ctx, rd.src.calendar.query(w, page, size))
 	defer rd.src.endpoint.Release()
 	doubt := cached(p.Age)
 	rd.made, rd.old = p.Date, cmp.Or(rd.old, doubt)
@@ -101,7 +116,8 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 	if err := rd.src.calendar.check(&a, w.updated, rd.src.cfg.Log); err != nil {
 		return a, err
 	}
-	if err := rd.fields.check(ctx, rd.src, w.query(page, size)); err != nil {
+	rd.src.cfg.Zone.upTo.learn(a.Rows, w.updated)
+	if err := rd.fields.check(ctx, rd.src, rd.src.calendar.query(w, page, size)); err != nil {
 		return a, err // and the rows go nowhere: the batch in hand is dropped
 	}
 	if len(rd.batch.Rows)+len(rd.batch.Rejects) >= maxBatchRows || rd.bytes >= maxBatchBytes {
@@ -134,7 +150,7 @@ func cached(age time.Duration) string {
 func (rd *read) anyRow(ctx context.Context, w window) (bool, error) {
 	const mostEmpty = 4
 	for page := range mostEmpty {
-		p, err := rd.src.endpoint.Page(ctx, w.query(page, 1))
+		p, err := rd.src.endpoint.Page(ctx, rd.src.calendar.query(w, page, 1))
 		rd.src.endpoint.Release()
 		rd.src.reader.LearnCount(p.Count, 1)
 		none := page > 0 && client.Refusal(err) != nil // it refuses the number of the page

@@ -62,6 +62,7 @@ type service struct {
 	maxPage  int
 	order    func(a, b product) int // nil: another at every request
 	zone     *time.Location
+	upTo     bool // it reads to_ dates as midnights
 	count    counting
 	pages    int  // it shows no more of a listing, and says that nothing follows; 0: all
 	forEver  bool // it says that more follow every page
@@ -184,6 +185,9 @@ func (s *service) bounds(q url.Values, name string) (in func(time.Time) bool) {
 		return unbounded
 	}
 	from, to := day("_from", time.Time{}), day("_to", time.Unix(1<<40, 0)).AddDate(0, 0, 1)
+	if s.upTo {
+		to = day("_to", time.Unix(1<<40, 0)).Add(time.Microsecond)
+	}
 	bounded := q.Has(name+"_from") || q.Has(name+"_to")
 	return func(at time.Time) bool { return !at.Before(from) && at.Before(to) && !(bounded && at.IsZero()) }
 }

@@ -119,6 +119,9 @@ func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Ba
 			s.cfg.Zone.notUTC.Store(true)
 			continue
 		}
+		if errors.Is(err, errUpTo) {
+			continue
+		}
 		if err != nil {
 			s.forget() // what was read may not be published: the batch in hand is dropped when the caller stops
 		}
@@ -157,6 +160,12 @@ func (s *Source) hearClock(ctx context.Context, rd *read) error {
 // adoptZone takes over what any source of this process has found out about the zone. That is right at any
 // time: all before settled was read, and a read goes on with the neighbors of the day in which settled lies.
 func (s *Source) adoptZone() {
+	if !s.calendar.midnights && s.cfg.Zone.upTo.get() == midnights {
+		s.calendar.midnights, s.calendar.neighbor = true, false
+		s.forget()
+		s.cfg.Log.Warn("the service reads to_ dates as midnights: from now on they are asked for with the day " +
+			"after")
+	}
 	if s.calendar.notUTC || !s.cfg.Zone.notUTC.Load() {
 		return
 	}

@@ -13,10 +13,11 @@ import (
 	"go.uber.org/zap"
 )
 
-// Zone is what is known of the zone in which the service cuts days. The sources of one process share it,
-// because one service answers all of them.
+// Zone is what is known of how the service cuts days: in which zone, and where the last day of a window ends.
+// The sources of one process share it, because one service answers all of them.
 type Zone struct {
 	notUTC atomic.Bool // a source has found out
+	upTo   upTo
 }
 
 // calendar knows which of the service's days are over, and which of them the rows of a UTC day can be in.
@@ -42,6 +43,8 @@ type calendar struct {
 	overlap time.Duration
 	// notUTC: the service is known to cut days in another zone than UTC.
 	notUTC bool
+	// midnights: the service is known to read to_ dates as midnights (see upTo).
+	midnights bool
 	// neighbor: the source has looked at the day before its first.
 	neighbor bool
 	strays   bool // the log has said that rows come that were not asked for
@@ -114,8 +117,29 @@ func (c *calendar) margin() day {
 }
 
 // lastOver is the newest of the service's days that is over: by both clocks its end, and overlap, have
-// passed.
-func (c *calendar) lastOver() day { return dayOf(c.clock.Over().Add(-c.overlap)) - 1 - c.margin() }
+// passed. Where the midnight at its end is in its window, too, that has passed with all its fractions.
+func (c *calendar) lastOver() day {
+	over := c.clock.Over().Add(-c.overlap)
+	if c.midnights {
+		over = over.Add(-grace)
+	}
+	return dayOf(over) - 1 - c.margin()
+}
+
+// query is the request for one page of w, so that all of its last days is in it.
+func (c *calendar) query(w window, page, size int) string {
+	if c.midnights {
+		w.updated.To, w.created.To = dayAfter(w.updated.To), dayAfter(w.created.To)
+	}
+	return w.query(page, size)
+}
+
+func dayAfter(d day) day {
+	if d == future {
+		return d
+	}
+	return d + 1
+}
 
 // settledBefore is what is settled once the service's days before d are closed.
 func (c *calendar) settledBefore(d day) schemas.Instant { return startOf(d - c.margin()) }

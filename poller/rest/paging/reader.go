@@ -187,7 +187,7 @@ func (r *Reader) partsSuffice(ctx context.Context, set *Set, before, met int) (b
 		}
 		before = c.rows
 	}
-	if before <= met {
+	if before <= met && !set.Touching {
 		return true, nil
 	}
 	return r.noneUndated(ctx, set)

@@ -28,6 +28,8 @@ type Set struct {
 	Like Day
 	// Once: the set is read in one pass, even where that does not show that the pass met every row.
 	Once bool
+	// Touching: rows that were created at the end of a part are in the next one, too.
+	Touching bool
 	// Left hears how many pages a counted pass still has to read; nil: nobody asks.
 	Left func(pages int)
 }

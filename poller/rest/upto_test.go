@@ -1,0 +1,86 @@
+package rest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/schemas"
+)
+
+// The document says that `to` takes in rows "on or before the date". A service may take that for
+// its midnight.
+func TestAServiceThatReadsDatesAsMidnightsLosesNoRow(t *testing.T) {
+	for name, zone := range map[string]int{"UTC": 0, "UTC+9": 9, "UTC-5": -5} {
+		for kind, rows := range map[string]func() []product{
+			"an hour apart": func() []product { return hourly(300, 37*time.Minute+11*time.Second) },
+			"full hours":    func() []product { return hourly(300, 0) },
+			"midnights and one day with more": func() []product {
+				return append(append(hourly(0, 0), midnightsOnly(20)...), product{id: 900,
+					created: at("2026-11-14T10:11:12Z"), updated: at("2026-11-14T10:11:12Z")})
+			},
+			"days of several pages": func() []product { return history(3000) },
+		} {
+			for _, page := range []int{1000, 40} {
+				t.Run(fmt.Sprintf("%s, %s, %d rows a page", name, kind, page), func(t *testing.T) {
+					t.Parallel()
+					s := newService(t)
+					s.upTo, s.zone, s.maxPage = true, time.FixedZone("", zone*3600), page
+					s.now = clockAt("2026-11-20T12:00:00Z")
+					s.products = rows()
+					got, err := readAll(t.Context(), s.fresh(), pass(schemas.MinInstant))
+					if err != nil {
+						t.Fatal(err)
+					}
+					got.has(t, s.products)
+					if got.settled < midnight("2026-11-18") {
+						t.Errorf("settled %s", got.settled)
+					}
+					everything := poller.Request{Kind: poller.Full, From: schemas.MinInstant}
+					full, err := readAll(t.Context(), s.fresh(), everything)
+					if err != nil || !full.done.Complete {
+						t.Fatalf("a full read: %v", err)
+					}
+					full.has(t, s.products)
+					s.twoLives("", 1)
+				})
+			}
+		}
+	}
+}
+
+func hourly(n int, shift time.Duration) (rows []product) {
+	for i := range n {
+		when := at("2026-11-20T11:00:00Z").Add(-time.Duration(i)*time.Hour - shift)
+		rows = append(rows, product{id: int64(i + 1), created: when, updated: when})
+	}
+	return rows
+}
+
+func midnightsOnly(n int) (rows []product) {
+	for i := range n {
+		when := at("2026-11-01T00:00:00Z").AddDate(0, 0, i)
+		rows = append(rows, product{id: int64(i + 1), created: when, updated: when})
+	}
+	return rows
+}
+
+// Days are whole by the plain reading, however few rows there are and wherever they stand.
+func TestAServiceWhoseDaysAreWholeIsNotTakenForOneThatReadsMidnights(t *testing.T) {
+	for _, zone := range []int{-11, -5, 0, 5, 13} {
+		for _, rows := range [][]product{hourly(300, 0), midnightsOnly(18), history(400),
+			sparse(11, -6*time.Hour)} {
+			s := newService(t)
+			s.zone = time.FixedZone("", zone*3600)
+			s.now = clockAt("2026-11-20T12:00:00Z")
+			s.products = rows
+			src := s.fresh()
+			got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
+			if err != nil || src.calendar.midnights || src.cfg.Zone.upTo.get() == midnights {
+				t.Errorf("UTC%+d: midnights %v, %v", zone, src.calendar.midnights, err)
+			}
+			got.has(t, s.products)
+		}
+	}
+}
