@@ -190,6 +190,20 @@ func TestASourceIsToldWhichFieldsItHad(t *testing.T) {
 	}
 }
 
+// A source may leave out what is bad and hand over the rest: then rows are published during the hold.
+func TestTheWatermarkSaysWhetherRowsGoOnDuringAHold(t *testing.T) {
+	s := openShop(t, 0, nil)
+	for _, publishes := range []bool{true, false} {
+		hold := &HoldError{What: "none of 20 rows read together can be published", Publishes: publishes}
+		if err := s.poller.publisher.tellHold(t.Context(), hold); err != nil {
+			t.Fatal(err)
+		}
+		if held := s.poller.publisher.mark.Held; held == nil || held.Publishes != publishes {
+			t.Errorf("held: %+v", held)
+		}
+	}
+}
+
 // A resource that publishes nothing says so where everybody looks, not only on its owner's page.
 func TestTheWatermarkSaysThatAResourceIsHeld(t *testing.T) {
 	s := openShop(t, 0, fewRows(20))

@@ -465,7 +465,7 @@ func (p *publisher) tellHold(ctx context.Context, err error) error {
 	if !errors.As(err, &hold) {
 		return nil
 	}
-	p.noteHeld(hold.Error(), false)
+	p.noteHeld(hold.Error(), hold.Publishes)
 	return p.commitIfDue(ctx, watermark.Transaction{})
 }
 

@@ -133,6 +133,8 @@ type HoldError struct {
 	Err  error  // the cause, may be nil
 	// Soon: it may be over at any moment, and to try again costs little.
 	Soon bool
+	// Publishes: the rows that it names were left out, and the others of this read were handed over.
+	Publishes bool
 }
 
 func (e *HoldError) Error() string {

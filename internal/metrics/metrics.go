@@ -49,8 +49,8 @@ func New(reg prometheus.Registerer) *Set {
 		lettersHeld: gauge("dead_letters_held", "Rows that stand in the dead-letter topic now."),
 		settlingHeld: gauge("settling_held",
 			"1 while polls succeed and yet the resource settles no further; the status page says why."),
-		held: gauge("held", "1 while nothing of the resource is published before a person has put something "+
-			"right, or a limit is passed; the status page and `watermark list` say what."),
+		held: gauge("held", "1 while polls end before something that a person has to put right, or at a limit: "+
+			"nothing is published, or not the rows that the status page and `watermark list` name."),
 		stalled: gauge("stalled", "1 while an instance has the resource, by the group's word, and its watermark "+
 			"is not written; reported by every instance."),
 		rowsRead:      counter("rows_read_total", "Rows read from the source, repeats included."),

@@ -329,7 +329,9 @@ func (p *pass) read(ctx context.Context, emit func(poller.Batch) error) error {
 		}
 	}
 	if p.bad != nil {
-		return p.bad.hold(p.table.name)
+		hold := p.bad.hold(p.table.name)
+		hold.Publishes = p.good > 0
+		return hold
 	}
 	return nil
 }
