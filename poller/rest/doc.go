@@ -12,7 +12,9 @@
 //
 // A row that leaves a past day has been updated, so it is in the open window, which is read after. Cheap
 // polls read only the end of the open window where changes appear, if the service sorts by updates; every ten
-// minutes all of it.
+// minutes all of it. An order that only looks like that of updates (some rows are pinned to the first places,
+// the rest is sorted) cannot be seen before such a row changes. That change is late until all is read, and
+// then there are no cheap polls for a day (Source.judgeOrder).
 //
 //	Source    what is known from one read to the next: the plan for the past, the days held, ...
 //	read      a Read in hand: pages become batches

@@ -3,17 +3,22 @@ package rest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
+	"go.uber.org/zap"
 )
 
 // wholeEvery is how often the open window is read whole where cheap polls would do: they show only what the
 // service's order shows. With the default ceiling a window of 60 000 rows then takes one percent of the
 // requests. A window that takes long is read whole less often: at most a tenth of the time.
 const wholeEvery = 10 * time.Minute
+
+// unsortedFor is how long there are no cheap polls after one has missed a change.
+const unsortedFor = 24 * time.Hour
 
 // openWindow is what earlier passes came to over the open window, the rows updated since the last day that is
 // over. It is good only while all that they read is published.
@@ -31,11 +36,35 @@ type openWindow struct {
 	reach schemas.Instant
 	// last is the window's last page, where rows are sorted ascending.
 	last int
+	// cheap are the last two cheap polls since that read, the newest first.
+	cheap [2]cheapPoll
 	// nextRepeatedRead is when the window is read in passes again, after they did not show all its rows.
 	nextRepeatedRead time.Time
 	// tightWithDayBefore is the open day whose window took several pages when it was read together with the
 	// day before.
 	tightWithDayBefore day
+}
+
+// cheapPoll is what a cheap poll met: a change that it has not met though it was visible shows that the
+// service's order is none.
+type cheapPoll struct {
+	until schemas.Instant // what was updated from openWindow.reach until then it must have met
+	rows  []uint64        // versions of rows, sorted
+}
+
+func (p *cheapPoll) met(row paging.Row) bool {
+	_, ok := slices.BinarySearch(p.rows, version(row))
+	return ok
+}
+
+// version of a row: two that have the same by chance count as one, which hides one missed change.
+func version(row paging.Row) uint64 { return row.ID*0x9e3779b97f4a7c15 ^ uint64(row.Updated) }
+
+// missed tells whether row was changed when both cheap polls could see it, and neither met it. It takes two
+// of them, because one alone may miss a row when another one is deleted.
+func (m *openWindow) missed(row paging.Row) bool {
+	at := schemas.Instant(row.Updated)
+	return m.cheap[1].until > at && at >= m.reach && !m.cheap[0].met(row) && !m.cheap[1].met(row)
 }
 
 func newOpenWindow() openWindow { return openWindow{tightWithDayBefore: past} }
@@ -72,12 +101,17 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	if err := c.run(ctx, from, last); err != nil {
 		return err
 	}
-	s.cfg.Doing("reading what changed since " + open.String())
+	doing := "reading what changed since " + open.String()
+	if s.clock.Now().Before(s.unsorted) {
+		doing = "reading all that changed since " + open.String() + ": a change showed outside of the order"
+	}
+	s.cfg.Doing(doing)
 	busy := time.Now()
 	w := window{updated: span{From: s.openFrom(open), To: future}, created: always}
 	rd.old = ""
 	set := rd.set(w, paging.Growing)
 	set.Like, set.Once = w.updated.From, how == once || busy.Before(s.open.nextRepeatedRead)
+	set.Ask = looking(set.Ask, s.judgeOrder)
 	o, err := s.reader.Read(ctx, set)
 	if err != nil {
 		return err
@@ -95,7 +129,7 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	switch m := &s.open; {
 	case o.Whole:
 		m.known, m.from, m.began, m.took, m.requests, m.paged = true, open, began, took, o.Requests, o.Paged
-		m.reach, m.last = reach, o.Rows/s.reader.Page()
+		m.reach, m.last, m.cheap = reach, o.Rows/s.reader.Page(), [2]cheapPoll{}
 	case !set.Once:
 		m.nextRepeatedRead = time.Now().Add(max(firstHold, 3*took))
 	}
@@ -114,7 +148,7 @@ func (s *Source) manner(c *closing, from, last, open day) manner {
 		return wholly
 	case s.clock.Now().Sub(m.began) >= max(wholeEvery, 10*m.took):
 		return wholly
-	case s.reader.Order() == paging.Unknown:
+	case s.reader.Order() == paging.Unknown, s.clock.Now().Before(s.unsorted):
 		return once
 	}
 	return cheaply
@@ -126,9 +160,44 @@ func (s *Source) manner(c *closing, from, last, open day) manner {
 func (s *Source) newest(ctx context.Context, rd *read, open day) (ok bool, err error) {
 	m := &s.open
 	set := rd.set(window{updated: span{From: open, To: future}, created: always}, paging.Growing)
+	poll := cheapPoll{until: s.clock.Service().Add(-s.cfg.Overlap)}
+	set.Ask = looking(set.Ask, func(row paging.Row) {
+		if schemas.Instant(row.Updated) >= m.reach {
+			poll.rows = append(poll.rows, version(row))
+		}
+	})
 	last, ok, err := s.reader.Newest(ctx, set, int64(m.reach), m.last, max(3, m.requests/2))
-	m.last = last
+	if m.last = last; ok && err == nil {
+		slices.Sort(poll.rows)
+		m.cheap = [2]cheapPoll{poll, m.cheap[0]}
+	}
 	return ok, err
+}
+
+// judgeOrder looks at a row of a pass that reads all. One that cheap polls have missed shows that the order,
+// though it looks like that of updates, is none: some rows are pinned to their places, say. No answer shows
+// that before such a row changes.
+func (s *Source) judgeOrder(row paging.Row) {
+	if row.Updated == paging.NoTime || !s.open.missed(row) || s.clock.Now().Before(s.unsorted) {
+		return
+	}
+	s.unsorted = s.clock.Now().Add(unsortedFor)
+	s.cfg.Log.Warn("a row changed outside of the service's order, and polls of the newest rows missed it: for "+
+		"a day each poll reads all of the open window",
+		zap.Stringer("updated_at", schemas.Instant(row.Updated)))
+}
+
+type ask = func(ctx context.Context, created span, page, size int) (paging.Answer, error)
+
+// looking is next, and shows look the rows of each answer.
+func looking(next ask, look func(paging.Row)) ask {
+	return func(ctx context.Context, created span, page, size int) (paging.Answer, error) {
+		a, err := next(ctx, created, page, size)
+		for _, row := range a.Rows {
+			look(row)
+		}
+		return a, err
+	}
 }
 
 // lookBefore looks at the day before the first that this source reads (see calendar). What it shows is inside

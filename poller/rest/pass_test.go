@@ -466,6 +466,89 @@ func TestCheapPollsFindChangesAtTheEndWhereTheyAppear(t *testing.T) {
 	}
 }
 
+// Some rows come first, whatever happens to them, and the rest by updated_at: polls of the last page do not
+// show it when one of the first changes. It happens once a day.
+func TestAnOrderThatOnlyLooksSortedIsReadWholeOnceItHasHiddenAChange(t *testing.T) {
+	for name, order := range map[string]func(a, b product) int{"oldest first": byUpdated,
+		"newest first": newestFirst} {
+		t.Run(name, func(t *testing.T) {
+			s := newService(t)
+			now := at("2026-11-20T20:00:00Z")
+			clock := func() time.Time { return now }
+			s.now = clock
+			s.order = func(a, b product) int { // where cheap polls come last
+				if aside := a.id <= 3; aside != (b.id <= 3) {
+					if aside == (name == "oldest first") {
+						return -1
+					}
+					return 1
+				}
+				return order(a, b)
+			}
+			s.products = oneDay(1, 7000, "2026-11-20") // until 19:26
+			src := s.source(s.client(client.Config{Now: clock}))
+			from := midnight("2026-11-20")
+			if got, err := readAll(t.Context(), src, pass(from)); err != nil || !got.done.Complete {
+				t.Fatal(err, got.done)
+			}
+			changes := func(polls int) (late int) { // polls that do not show the change of a row aside
+				changed := &s.products[1]
+				for i := range polls {
+					now = now.Add(time.Minute)
+					s.products[100+i].updated = now.Add(-time.Second)
+					if i == 1 {
+						changed.updated = now.Add(-time.Second)
+					}
+					got, err := readAll(t.Context(), src, poller.Request{Kind: poller.Pass, From: from})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if got.rows[changed.id].UpdatedAt != schemas.InstantOf(changed.updated) {
+						late++
+					}
+				}
+				return late
+			}
+			if late := changes(12); late == 0 {
+				t.Error("no poll missed anything: the test tries nothing")
+			}
+			if !src.unsorted.After(now.Add(23 * time.Hour)) {
+				t.Errorf("cheap polls are left out until %s", src.unsorted)
+			}
+		})
+	}
+}
+
+// An order by updates that holds is believed, however rows move, and while rows are deleted.
+func TestAnOrderThatHoldsIsNotTakenForNone(t *testing.T) {
+	for _, order := range []func(a, b product) int{byUpdated, newestFirst} {
+		s := newService(t)
+		now := at("2026-11-20T20:00:00Z")
+		clock := func() time.Time { return now }
+		s.now, s.order = clock, order
+		s.products = oneDay(1, 3000, "2026-11-20")
+		s.before = func(http.ResponseWriter, url.Values) bool { // between any two pages
+			n := s.rng.IntN(len(s.products))
+			s.products[n].updated = now
+			if n = s.rng.IntN(len(s.products)); s.requests%10 == 0 {
+				s.products = slices.Delete(s.products, n, n+1)
+			}
+			return false
+		}
+		src := s.source(s.client(client.Config{Now: clock}))
+		for range 14 {
+			now = now.Add(time.Minute)
+			if _, err := readAll(t.Context(), src, poller.Request{Kind: poller.Pass,
+				From: midnight("2026-11-20")}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !src.unsorted.IsZero() {
+			t.Error("the order is called none")
+		}
+	}
+}
+
 // A pass that was not published is not built upon: the next one reads all again.
 func TestAReadThatWasCutShortIsForgotten(t *testing.T) {
 	s := newService(t)

@@ -48,8 +48,9 @@ type Source struct {
 	reader    *paging.Reader
 	firstPage int // what the service calls page 0; -1: not known
 	past      batchOfDays
-	earliest  day  // before it there was no row; past: not known
-	noEndSaid bool // the log has said that more pages follow for ever
+	earliest  day       // before it there was no row; past: not known
+	unsorted  time.Time // until then the service's order is none (see judgeOrder)
+	noEndSaid bool      // the log has said that more pages follow for ever
 
 	// What earlier reads came to.
 	from schemas.Instant // where the last pass began
