@@ -33,7 +33,7 @@ func (s *stage) remake(c *producer.Cluster, topic string) {
 	s.knows(topic, true)
 }
 
-// knows waits until the broker has a topic, or has it no more. One of Apache Kafka hears of it a moment later.
+// knows waits until the broker has a topic, or has it no more. Apache Kafka hears of it a moment later.
 func (s *stage) knows(topic string, exists bool) {
 	s.t.Helper()
 	for ctx := s.ctx(); ; {
