@@ -215,9 +215,11 @@ func varietyOf(p plan, seed uint64) variety {
 		// Where page 0 is empty or short every day takes several pages, and closes late: by a count after
 		// steadyPasses, else by chance, some 20 passes of two or three requests for each day, again for each day
 		// of creation that the newest one is cut into, and in a sweep. With 30 days that is 90 sets and 5,000
-		// requests for each of five resources,
-		// and 150 a second are all that a limit of 200 leaves: three minutes for what the others do in seconds.
+		// requests for each of five resources, and 150 a second are all that a limit of 200 leaves: three minutes
+		// for what the others do in seconds.
 		v.fake.Size.Days = 8
+		// Of small pages in random order a pass needs as many as there are rows, and meets few at once.
+		v.fake.Size.Users, v.fake.Size.Orders, v.fake.Size.Products = 50, 80, 40
 	}
 	return v
 }
