@@ -106,6 +106,11 @@ type takeRows func(*clock, *pgconn.ResultReader) error
 // snapshot that q was read under; t (nil: none) is the table that the clock looks at. take gets q's rows as
 // they come off the connection. What it got is all there is only if snapshot returns no error: rows arrive
 // before the error that says they are not all.
+//
+// It locks the table before it takes the snapshot. What puts other rows into a table without a trace of the
+// old ones (TRUNCATE, an ALTER TABLE that rewrites it, another table that takes its name) locks others out
+// until it commits. A query that has its snapshot already would wait for that, and then find a table in which
+// that snapshot shows nothing. A LOCK waits before there is one.
 func (db *DB) snapshot(
 	ctx context.Context, limit time.Duration, t *table, q *statement, take takeRows,
 ) (*clock, error) {
@@ -128,6 +133,10 @@ func (db *DB) transaction(ctx context.Context, t *table, q *statement, take take
 
 	var batch pgconn.Batch
 	batch.ExecParams("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", nil, nil, nil, nil)
+	locks := q != nil && t != nil && t.lockable
+	if locks {
+		batch.ExecParams("LOCK TABLE "+t.plainName+" IN ACCESS SHARE MODE", nil, nil, nil, nil)
+	}
 	clock, name := clockAloneSQL, []byte(nil)
 	if t != nil {
 		name = []byte(t.plainName)
@@ -143,7 +152,7 @@ func (db *DB) transaction(ctx context.Context, t *table, q *statement, take take
 
 	asked := time.Now()
 	results := conn.ExecBatch(ctx, &batch)
-	c, err := readResults(results, asked, q != nil, take)
+	c, err := readResults(results, asked, locks, q != nil, take)
 	if closed := results.Close(); closed != nil {
 		err = closed // it has the server's own message; err may only say that an answer was missing
 	}
@@ -162,9 +171,12 @@ var errShort = errors.New("the server answered fewer statements than it was sent
 
 // readResults reads the answers of transaction's batch, which was sent after asked, in order.
 func readResults(
-	results *pgconn.MultiResultReader, asked time.Time, query bool, take takeRows,
+	results *pgconn.MultiResultReader, asked time.Time, locks, query bool, take takeRows,
 ) (*clock, error) {
 	if !results.NextResult() { // BEGIN
+		return nil, errShort
+	}
+	if locks && !results.NextResult() {
 		return nil, errShort
 	}
 	if !results.NextResult() { // clockSQL

@@ -135,6 +135,10 @@
 //     filter.
 //   - The floor outlives updated_at: it was dropped, and added again with a default, which stamps all rows
 //     and writes none. So it names the column's number.
+//   - The table is filled anew (TRUNCATE and a reload, an ALTER TABLE that rewrites it, another one renamed
+//     to its name) by a transaction that locks others out, and a chunk waits for it with its snapshot taken:
+//     that shows an empty table then. So the lock comes before the snapshot (DB.snapshot). Of a view, or a
+//     table of which the role may read some columns only, there is none: a sweep finds what was passed over.
 //   - A column is renamed, or dropped, and what is asked for next is the others: null goes over all that is
 //     read again, and a sweep spreads it. So none may go missing that was there (catalogue.accept). Of a
 //     column that was dropped and added again between two reads nobody can tell that its nulls are not meant.

@@ -48,6 +48,8 @@ type table struct {
 	hidden bool
 	// identified: the role may ask which database this is. alone: it is an ordinary table without children.
 	identified, alone bool
+	// lockable: the role may take the lightest lock on it, which needs the right to all its columns.
+	lockable bool
 	// noFloor says why its rows' transactions tell nothing about what was met before; "": they do.
 	noFloor string
 }
@@ -60,7 +62,8 @@ const catalogueSQL = `SELECT n.nspname, c.relname, c.relkind::text, a.attname,
 		AND has_function_privilege('pg_control_checkpoint()', 'EXECUTE')
 		AND has_function_privilege('pg_control_recovery()', 'EXECUTE')
 		AND has_function_privilege('pg_walfile_name(pg_lsn)', 'EXECUTE'),
-	` + elsewhereSQL + `
+	` + elsewhereSQL + `,
+	c.relkind IN ('r', 'p') AND has_table_privilege(c.oid, 'SELECT')
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.oid = to_regclass($1)`
@@ -122,6 +125,7 @@ func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error)
 			t.noFloor = noFloor(string(v[2]), t.hidden, isTrue(v[7]), isTrue(v[8]), t.identified)
 			t.alone = string(v[2]) == "r" && !isTrue(v[7])
 			elsewhere = isElsewhere(t.name, v[10])
+			t.lockable = isTrue(v[11])
 		}
 		return nil
 	})
