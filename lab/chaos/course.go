@@ -186,7 +186,8 @@ func (c *course) converge(ctx context.Context, r *result) error {
 		promised := map[string]bool{}
 		for _, resource := range open {
 			m, there := c.stage.tail.lastMark(resource)
-			promised[resource] = there && m.AsOf.After(quiet.Add(c.realDelay()))
+			// What is held back is late, and the watermark says so.
+			promised[resource] = there && m.AsOf.After(quiet.Add(c.realDelay())) && m.Held == nil
 		}
 		if err := c.stage.tail.catchUp(patience); err != nil && patience.Err() == nil {
 			return err

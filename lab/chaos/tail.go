@@ -43,6 +43,7 @@ type mark struct {
 	Instance string     `json:"instance"`
 	Sweep    *sweeping  `json:"sweep"`
 	Swept    *sweeping  `json:"swept"`
+	Held     *struct{}  `json:"held"`
 }
 
 // sweeping is a sweep that is not finished, or the last one that is.
