@@ -78,6 +78,7 @@ func readChunks(
 	d := chunkDecoder{table: t, size: size, hand: hand, answered: answered,
 		chunk: &chunk{table: t, from: from, end: from}}
 	s := q(t, from, size.rows)
+	s.locks = t.lockable
 	asked := time.Now()
 	_, err := db.snapshot(ctx, chunkDeadline, t, &s, func(c *clock, rows *pgconn.ResultReader) error {
 		d.chunk.clock = c

@@ -107,10 +107,10 @@ type takeRows func(*clock, *pgconn.ResultReader) error
 // they come off the connection. What it got is all there is only if snapshot returns no error: rows arrive
 // before the error that says they are not all.
 //
-// It locks the table before it takes the snapshot. What puts other rows into a table without a trace of the
-// old ones (TRUNCATE, an ALTER TABLE that rewrites it, another table that takes its name) locks others out
-// until it commits. A query that has its snapshot already would wait for that, and then find a table in which
-// that snapshot shows nothing. A LOCK waits before there is one.
+// Where q asks for it, it locks the table before it takes the snapshot. What puts other rows into a table
+// without a trace of the old ones (TRUNCATE, an ALTER TABLE that rewrites it, another table that takes its
+// name) locks others out until it commits. A query that has its snapshot already would wait for that, and
+// then find a table in which that snapshot shows nothing. A LOCK waits before there is one.
 func (db *DB) snapshot(
 	ctx context.Context, limit time.Duration, t *table, q *statement, take takeRows,
 ) (*clock, error) {
@@ -133,7 +133,7 @@ func (db *DB) transaction(ctx context.Context, t *table, q *statement, take take
 
 	var batch pgconn.Batch
 	batch.ExecParams("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", nil, nil, nil, nil)
-	locks := q != nil && t != nil && t.lockable
+	locks := q != nil && q.locks
 	if locks {
 		batch.ExecParams("LOCK TABLE "+t.plainName+" IN ACCESS SHARE MODE", nil, nil, nil, nil)
 	}

@@ -16,6 +16,8 @@ type statement struct {
 	oids   []uint32
 	// far: it may look at many rows for few, so asking for fewer does not make it faster.
 	far bool
+	// locks: it locks the table before its transaction takes the snapshot.
+	locks bool
 }
 
 // param adds a parameter and returns its place: $1, $2 and so on.
