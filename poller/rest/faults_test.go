@@ -158,7 +158,7 @@ func TestWhatWasReadBeforeALastingFaultStaysSettled(t *testing.T) {
 		if q.Get("updated_from") > "2026-11-12" || q.Get("updated_to") < "2026-11-12" || q.Get("page") == "0" {
 			return false
 		}
-		refuse(w, 400, "invalid_param") // not repeated
+		refuse(w, 403, "forbidden")
 		return true
 	}
 	got, err := readAll(t.Context(), s.fresh(), pass(schemas.MinInstant))
