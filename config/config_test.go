@@ -7,12 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -95,7 +97,11 @@ func TestTheExampleHoldsEveryKeyAndNothingButDefaults(t *testing.T) {
 			at = section[part]
 		}
 		if list, ok := at.([]any); ok {
-			at = list[0]
+			var elements []string
+			for _, element := range list {
+				elements = append(elements, fmt.Sprint(element))
+			}
+			at = strings.Join(elements, ",")
 		}
 		if got := fmt.Sprint(at); got != leaf.text {
 			t.Errorf("%s is %q in %s, its default is %q", key, got, file, leaf.text)
@@ -226,6 +232,16 @@ log: {leve: debug}
 	}
 }
 
+// environ is key=value as the environment has it: where secrets may stand.
+func environ(settings ...string) []string {
+	var variables []string
+	for _, s := range settings {
+		key, value, _ := strings.Cut(s, "=")
+		variables = append(variables, envName(key)+"="+value)
+	}
+	return variables
+}
+
 // settings splits "a.b=1,kafka.tls.c=2" before each key of kafka.tls: elsewhere a comma is part of a value.
 func settings(text string) []string {
 	return strings.Split(strings.ReplaceAll(text, ",kafka.tls.", "\x00kafka.tls."), "\x00")
@@ -246,6 +262,8 @@ func TestOneMistakeOfEachRule(t *testing.T) {
 		{"postgres.dsn=server", "postgres.dsn", "postgres://"},
 		{"postgres.dsn=postgres://u:p@host:port/db", "postgres.dsn", "postgres://"},
 		{"postgres.dsn=host=x password=file:" + missing, "postgres.dsn", "no such file"},
+		{"postgres.dsn=host=x sslrootcert=" + missing, "postgres.dsn", "its sslrootcert cannot be read"},
+		{"postgres.dsn=host=x sslrootcert=example.yaml", "postgres.dsn", "found none"},
 		{"postgres.max_connections=0", "postgres.max_connections", "1 or more"},
 		{"kafka.brokers=", "kafka.brokers", "host:port"},
 		{"kafka.brokers=a:9092,b", "kafka.brokers", "host:port"},
@@ -264,7 +282,7 @@ func TestOneMistakeOfEachRule(t *testing.T) {
 		{"kafka.tls.enabled=true,kafka.tls.ca_file=example.yaml", "kafka.tls.ca_file", "PEM"},
 		{"kafka.tls.enabled=true,kafka.tls.cert_file=/x", "kafka.tls.key_file", "its key"},
 		{"kafka.tls.enabled=true,kafka.tls.cert_file=/x,kafka.tls.key_file=/x", "kafka.tls.cert_file",
-			"cannot be used"},
+			"cannot be read"},
 		{"kafka.tls.enabled=yes", "kafka.tls.enabled", "true or false"},
 		{"kafka.sasl.username=u", "kafka.sasl.mechanism", "PLAIN"},
 		{"registry.url=registry:8081", "registry.url", "http"},
@@ -275,15 +293,172 @@ func TestOneMistakeOfEachRule(t *testing.T) {
 		{"poll.memory=512KiB", "poll.memory", "1MiB to"},
 		{"sweep.interval=1s", "sweep.interval", "1m or more"},
 		{"http.listen=8080", "http.listen", "host:port"},
+		{"http.hosts=http://status.shop.example", "http.hosts", "without scheme and port"},
+		{"http.hosts=status.shop.example:8080", "http.hosts", "without scheme and port"},
+		{"http.token=short", "http.token", "16 or more"},
+		{"http.token=0123456789 abcdef", "http.token", "without spaces"},
+		{"http.tls.cert_file=/x", "http.tls.key_file", "its key"},
+		{"http.tls.key_file=/x", "http.tls.cert_file", "its certificate"},
 		{"log.format=xml", "log.format", "json or console"},
+	} {
+		found := mistakesOf(t, Input{Environ: environ(settings(test.set)...)})
+		if len(found) != 1 || found[0].Key != test.key || !strings.Contains(found[0].Rule, test.rule) {
+			t.Errorf("%s gives %v, expected one mistake in %s that says %q", test.set, found, test.key, test.rule)
+		}
+	}
+}
+
+func TestAFlagThatSetsNothingIsAMistake(t *testing.T) {
+	for _, test := range []struct{ set, key, rule string }{
 		{"resources.order.interval=1s", "resources.order.interval",
 			"nearest known one is resources.orders.interval"},
 		{"kafka.group", "kafka.group", "key=value"},
+		{"store.api_keygeheim", "--set", "key=value"},
+		{"postgres.dsnpostgres://u:geheim@h/db?sslmode=require", "--set", "key=value"},
 	} {
-		found := mistakesOf(t, Input{Set: settings(test.set)})
+		found := mistakesOf(t, Input{Set: []string{test.set}})
 		if len(found) != 1 || found[0].Key != test.key || !strings.Contains(found[0].Rule, test.rule) {
 			t.Errorf("--set %s gives %v, expected one mistake in %s that says %q", test.set, found, test.key,
 				test.rule)
+		}
+		if strings.Contains(fmt.Sprint(found), "geheim") {
+			t.Errorf("%v repeats what may be a secret whose = was forgotten", found)
+		}
+	}
+}
+
+func TestASecretOnTheCommandLineIsRefusedAndItsFileIsNot(t *testing.T) {
+	for key, leaf := range knownKeys().leaves {
+		if leaf.typ != reflect.TypeFor[rotation.Secret]() || key == keyDSN {
+			continue
+		}
+		found := mistakesOf(t, Input{Set: []string{key + "=geheim"}})
+		at := slices.IndexFunc(found, func(m Mistake) bool { return m.Key == key })
+		if at < 0 || !strings.Contains(found[at].Rule, envName(key)) ||
+			!strings.Contains(found[at].Rule, "file:/path") {
+			t.Errorf("--set %s=geheim gives %v, expected to be told of %s and files", key, found, envName(key))
+		}
+		if strings.Contains(fmt.Sprint(found), "geheim") {
+			t.Errorf("%v repeats the secret", found)
+		}
+	}
+	for _, secret := range []string{"postgres://u:geheim@127.0.0.1/db", "host=localhost user=u password=geheim",
+		"postgres://u@127.0.0.1/db?password=geheim"} {
+		found := mistakesOf(t, Input{Set: []string{"postgres.dsn=" + secret}})
+		if len(found) != 1 || found[0].Key != keyDSN || !strings.Contains(found[0].Rule, "password=file:/path") ||
+			strings.Contains(fmt.Sprint(found), "geheim") {
+			t.Errorf("--set postgres.dsn=%s gives %v", secret, found)
+		}
+	}
+	password, whole := file(t, "password", "geheim\n"), file(t, "dsn", "postgres://u:geheim@127.0.0.1/db\n")
+	for _, dsn := range []string{"postgres://u@127.0.0.1/db", "host=localhost user=u", "", "file:" + whole,
+		"host=localhost user=u password=file:" + password} {
+		load(t, Input{Set: []string{"postgres.dsn=" + dsn, "store.api_key=file:" + password, "store.api_key="}})
+	}
+}
+
+func TestACredentialTravelsUnencryptedToOtherMachinesOnlyWhereThatIsAnException(t *testing.T) {
+	plain := "kafka.sasl.mechanism=PLAIN\nkafka.sasl.username=u\nkafka.sasl.password=p\n"
+	login := "\nregistry.username=u\nregistry.password=p"
+	for _, test := range []struct{ settings, connection, key, host string }{
+		{"postgres.dsn=postgres://u:p@db/store?sslmode=disable", "postgres", "postgres.dsn", "db"},
+		{"postgres.dsn=postgres://u:p@db/store?sslmode=allow", "postgres", "postgres.dsn", "db"},
+		{"postgres.dsn=host=127.0.0.1,db user=u password=p sslmode=prefer", "postgres", "postgres.dsn", "db"},
+		{plain + "kafka.brokers=localhost:9092,10.0.0.1:9092", "kafka", "kafka.tls.enabled", "10.0.0.1"},
+		{"registry.url=http://schemas:8081" + login, "registry", "registry.url", "schemas"},
+		{"store.base_url=http://shop.example/v1", "store", "store.base_url", "shop.example"},
+		{"store.base_url=http://shop.example/v1\nstore.api_key=k", "store", "store.base_url", "shop.example"},
+		{"store.base_url=http://0.0.0.0/v1", "store", "store.base_url", "0.0.0.0"},
+	} {
+		given := environ(strings.Split(test.settings, "\n")...)
+		found := mistakesOf(t, Input{Environ: given})
+		if len(found) != 1 || found[0].Key != test.key {
+			t.Errorf("%q gives %v, expected one mistake in %s", test.settings, found, test.key)
+			continue
+		}
+		for _, want := range []string{"to " + test.host + " ", "expected ",
+			"security.allow_plaintext: [" + test.connection + "]"} {
+			if !strings.Contains(found[0].Rule, want) {
+				t.Errorf("%v does not say %q", found[0], want)
+			}
+		}
+		for _, other := range connections {
+			set := []string{"security.allow_plaintext=" + other}
+			if other == test.connection {
+				exceptions := load(t, Input{Environ: given, Set: set}).Plaintext()
+				if len(exceptions) != 1 || exceptions[0].Connection != other ||
+					!reflect.DeepEqual(exceptions[0].Hosts, []string{test.host}) {
+					t.Errorf("%q has the exceptions %v", test.settings, exceptions)
+				}
+			} else {
+				mistakesOf(t, Input{Environ: given, Set: set})
+			}
+		}
+	}
+	for _, good := range []string{
+		"postgres.dsn=postgres://u:p@db/store", "postgres.dsn=postgres://u:p@db/store?sslmode=require",
+		"postgres.dsn=postgres://u:p@127.0.0.1/store?sslmode=disable",
+		"postgres.dsn=host=/run/pg user=u password=p",
+		plain + "kafka.brokers=127.0.0.1:9092", plain + "kafka.brokers=b:9092\nkafka.tls.enabled=true",
+		strings.Replace(plain, "PLAIN", "SCRAM-SHA-256", 1) + "kafka.brokers=b:9092", "kafka.brokers=b:9092",
+		"registry.url=http://schemas:8081", "registry.url=https://schemas:8081" + login,
+		"registry.url=http://[::1]:8081" + login, "store.base_url=https://shop.example/v1",
+	} {
+		given := environ(strings.Split(strings.TrimSpace(good), "\n")...)
+		if exceptions := load(t, Input{Environ: given}).Plaintext(); len(exceptions) > 0 {
+			t.Errorf("%q: %v", good, exceptions)
+		}
+	}
+	found := mistakesOf(t, Input{Set: []string{"security.allow_plaintext=postgres,redis"}})
+	if len(found) != 1 || found[0].Key != keyAllowPlaintext ||
+		!strings.Contains(found[0].Rule, `"redis" is none of postgres, kafka, registry, store`) {
+		t.Errorf("%v", found)
+	}
+}
+
+func TestAURLIsShownWithoutWhoLogsInAndWithoutItsQuery(t *testing.T) {
+	for text, shown := range map[string]string{
+		"http://127.0.0.1:8090/v1": "http://127.0.0.1:8090/v1", "me@example.org": "me@example.org",
+		"http://u:geheim@x/v1": "http://******@x/v1", "http://geheim@x/v1": "http://******@x/v1",
+		"http://u:1/geheim@x/v1": rotation.Mask, "http://u:1?geheim@x/v1": rotation.Mask,
+		"http://u:1#geheim@x/v1": rotation.Mask,
+		"http://u:ge@heim@x/v1":  rotation.Mask, "https://x/v1?key=geheim": "https://x/v1?******",
+		"u:geheim@b:9092":     rotation.Mask,
+		"https://x/v1#geheim": "https://x/v1#******",
+	} {
+		if got := maskURL(text); got != shown {
+			t.Errorf("%q is shown as %q, expected %q", text, got, shown)
+		}
+	}
+}
+
+func TestAnAliasThatMayBeASecretIsNotRepeated(t *testing.T) {
+	_, err := Load(Input{File: file(t, "c.yaml", "kafka: {sasl: {password: *geheim}}")})
+	if err == nil || strings.Contains(err.Error(), "geheim") || !strings.Contains(err.Error(), "quotes") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAStatusServerBeyondLoopbackIsOpenUnlessATokenOrTLSProtectsIt(t *testing.T) {
+	token, secure := rotation.Literal("0123456789abcdef"), ServerTLS{CertFile: "/x", KeyFile: "/y"}
+	for _, test := range []struct {
+		http               HTTP
+		open, tokenInClear bool
+	}{
+		{HTTP{Listen: "127.0.0.1:8080"}, false, false},
+		{HTTP{Listen: "127.0.0.1:8080", Token: token}, false, false},
+		{HTTP{Listen: "localhost:8080"}, false, false},
+		{HTTP{Listen: "[::1]:8080"}, false, false},
+		{HTTP{Listen: ":8080"}, true, false},
+		{HTTP{Listen: "0.0.0.0:8080"}, true, false},
+		{HTTP{Listen: "status.shop.example:8080"}, true, false},
+		{HTTP{Listen: ":8080", Token: token}, false, true},
+		{HTTP{Listen: ":8080", TLS: secure}, false, false},
+		{HTTP{Listen: ":8080", TLS: secure, Token: token}, false, false},
+	} {
+		if test.http.Open() != test.open || test.http.TokenInClear() != test.tokenInClear {
+			t.Errorf("%+v is open: %v; its token travels in clear: %v", test.http, test.http.Open(),
+				test.http.TokenInClear())
 		}
 	}
 }
@@ -351,22 +526,22 @@ resources:
 func TestSecretsComeFromFilesAndAreNeverShown(t *testing.T) {
 	password := file(t, "password", "it's \\ secret\n")
 	key := file(t, "key", "k3y\r\n")
-	c := load(t, Input{Set: []string{"store.api_key=file:" + key, "registry.username=u",
+	c := load(t, Input{Environ: environ("store.api_key=file:"+key, "registry.username=u",
 		"registry.password=pa55",
-		"postgres.dsn=host=db user=student_ro password=file:" + password}})
-	if c.Store.APIKey != "k3y" {
-		t.Errorf("api_key %q, expected the file's text without its newline", string(c.Store.APIKey))
+		"postgres.dsn=host=db user=student_ro password=file:"+password)})
+	if c.Store.APIKey.Get() != "k3y" {
+		t.Errorf("api_key %q, expected the file's text without its newline", c.Store.APIKey.Get())
 	}
-	if want := `host=db user=student_ro password='it\'s \\ secret'`; string(c.Postgres.DSN) != want {
-		t.Errorf("dsn %q, expected %q", string(c.Postgres.DSN), want)
+	if want := `host=db user=student_ro password='it\'s \\ secret'`; c.Postgres.DSN.Get() != want {
+		t.Errorf("dsn %q, expected %q", c.Postgres.DSN.Get(), want)
 	}
 	if e := entry(t, c, "store.api_key"); e.Value != "file:"+key {
 		t.Errorf("api_key is shown as %q, expected its file", e.Value)
 	}
-	if e := entry(t, c, "registry.password"); e.Value != masked {
+	if e := entry(t, c, "registry.password"); e.Value != rotation.Mask {
 		t.Errorf("registry.password is shown as %q", e.Value)
 	}
-	withDSN := load(t, Input{Set: []string{"postgres.dsn=postgres://student_ro:d5n@db/store"}})
+	withDSN := load(t, Input{Environ: environ("postgres.dsn=postgres://student_ro:d5n@db/store")})
 	if e := entry(t, withDSN, "postgres.dsn"); e.Value != "postgres://student_ro:******@db/store" {
 		t.Errorf("postgres.dsn is shown as %q", e.Value)
 	}
@@ -394,12 +569,40 @@ func TestADSNIsShownWithoutItsPassword(t *testing.T) {
 		{"postgres://u:ge heim@h:x/db", "******"},
 		{"host=h user=u password=geheim dbname=d", "host=h user=u password=****** dbname=d"},
 		{`host=h password = 'ge\'heim x' user=u`, "host=h password=****** user=u"},
-		{"host=h pasword=geheim", "host=h pasword=******"},
+		{"host=h pasword=geheim", "******"},
+		{"postgres://u:ge/heim@h/db", "******"},
 		{"host=h password='geheim", "******"},
 		{"geheim", "******"},
 	} {
 		if got := maskDSN(test.dsn); got != test.shown {
 			t.Errorf("%q is shown as %q, expected %q", test.dsn, got, test.shown)
+		}
+	}
+}
+
+func TestADSNIsWhatItsFileHoldsInBothForms(t *testing.T) {
+	whole, password := file(t, "dsn", "postgres://u:first@127.0.0.1/db\n"), file(t, "password", "first\n")
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inFile := load(t, Input{Set: []string{"postgres.dsn=file:" + whole}})
+	write(whole, "postgres://u:second@127.0.0.1/db\n")
+	if got := inFile.Postgres.DSN.Get(); got != "postgres://u:second@127.0.0.1/db" {
+		t.Errorf("the DSN is %q, expected what its file holds", got)
+	}
+	write(whole, "host=127.0.0.1 user=u password=file:"+password)
+	if _, err := inFile.Postgres.DSN.Current(); err == nil || !strings.Contains(err.Error(), "restart") {
+		t.Errorf("a password that has moved into a file: %v", err)
+	}
+	both := load(t, Input{Set: []string{"postgres.dsn=file:" + whole}})
+	alone := load(t, Input{Set: []string{"postgres.dsn=host=127.0.0.1 user=u password=file:" + password}})
+	write(password, "third")
+	for _, c := range []*Config{both, alone} {
+		if got := c.Postgres.DSN.Get(); got != "host=127.0.0.1 user=u password='third'" {
+			t.Errorf("the DSN is %q, expected the password that its file holds", got)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/go-viper/mapstructure/v2"
 	"github.com/knadh/koanf/v2"
+
+	"github.com/storestream/storestream/internal/rotation"
 )
 
 // decode turns the texts into a Config. A value that is not of its key's type is a mistake and gives way to
@@ -71,7 +73,7 @@ func parse(_, to reflect.Type, data any) (any, error) {
 	}
 	s := given.Text
 	switch reflect.Zero(to).Interface().(type) {
-	case Secret:
+	case rotation.Secret:
 		return readSecret(s)
 	case time.Duration:
 		d, err := time.ParseDuration(s)
@@ -85,6 +87,8 @@ func parse(_, to reflect.Type, data any) (any, error) {
 		return parseDay(s)
 	case []string:
 		return parseList(s), nil
+	case Policies:
+		return parsePolicies(s)
 	}
 	return parseScalar(to, s)
 }

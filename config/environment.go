@@ -20,7 +20,8 @@ func loadEnvironment(environ []string, v *values, m *mistakes) {
 		if v.known.has(key) && name == envName(key) {
 			return key, setting{value, "environment " + name}
 		}
-		if !kubernetesLink.MatchString(name) || strings.Contains(name, "__") {
+		known := name == FileVariable || kubernetesLink.MatchString(name) && !strings.Contains(name, "__")
+		if !known {
 			rule := "unknown environment variable; the nearest known one is " + v.known.nearestEnv(name)
 			m.add(Mistake{Key: name, Rule: rule})
 		}

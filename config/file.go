@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -20,14 +21,17 @@ func loadFile(path string, v *values, m *mistakes) {
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		m.add(Mistake{Key: path, Rule: fmt.Sprintf("the configuration file cannot be read: %v", fileError(err))})
+		if inner, ok := errors.AsType[*os.PathError](err); ok {
+			err = inner.Err // the mistake names the path
+		}
+		m.add(Mistake{Key: path, Rule: fmt.Sprintf("the configuration file cannot be read: %v", err)})
 		return
 	}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	var doc, second yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		if !errors.Is(err, io.EOF) { // an empty file sets nothing
-			m.add(Mistake{Key: path, Rule: "not YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")})
+			m.add(Mistake{Key: path, Rule: "not YAML: " + yamlReason(err)})
 		}
 		return
 	}
@@ -38,6 +42,15 @@ func loadFile(path string, v *values, m *mistakes) {
 	f := &yamlFile{name: filepath.Base(path), known: v.known, mistakes: m, given: layer{}}
 	f.section("", doc.Content[0])
 	v.lay(f.given)
+}
+
+// yamlReason is why a text is not YAML. The name of an alias may be a secret that begins with a *.
+func yamlReason(err error) string {
+	reason := strings.TrimPrefix(err.Error(), "yaml: ")
+	if strings.Contains(reason, "anchor") {
+		return "a value begins with a *, which makes it the name of an anchor that is not there: put it in quotes"
+	}
+	return reason
 }
 
 // yamlFile collects what a file sets.
@@ -102,6 +115,9 @@ func (f *yamlFile) key(key string, name, value *yaml.Node) {
 		return
 	}
 	text, err := scalar(value)
+	if value.Kind == yaml.MappingNode && f.known.leaves[key].typ == reflect.TypeFor[Policies]() {
+		text, err = pairs(value)
+	}
 	if err != nil {
 		f.mistake(key, value, err.Error())
 		return
@@ -126,6 +142,19 @@ func scalar(n *yaml.Node) (string, error) {
 		parts = append(parts, element.Value)
 	}
 	return strings.Join(parts, ","), nil
+}
+
+// pairs is a mapping's name=value between commas.
+func pairs(n *yaml.Node) (string, error) {
+	var list []string
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name, value := target(n.Content[i]), target(n.Content[i+1])
+		if name.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode {
+			return "", errors.New("expected resource.field: policy, such as users.email: hash")
+		}
+		list = append(list, name.Value+"="+value.Value)
+	}
+	return strings.Join(list, ","), nil
 }
 
 // target follows an alias to the node it stands for.

@@ -2,18 +2,22 @@ package config
 
 import (
 	"math"
-	"net/url"
 	"reflect"
 	"strings"
 	"time"
 
 	"github.com/agnivade/levenshtein"
 
+	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/schemas"
 )
 
 // envPrefix is how the name of every environment variable of storestream begins.
 const envPrefix = "STORESTREAM_"
+
+// FileVariable is the variable of the environment that names the configuration file. It is no key: what reads
+// it is the command line, in place of --config.
+const FileVariable = envPrefix + "CONFIG"
 
 // leaf is one key that takes a value.
 type leaf struct {
@@ -25,14 +29,18 @@ type leaf struct {
 // leaves appends every key of a section of type t, in the order in which it declares them.
 func leaves(path string, t reflect.Type, found []leaf) []leaf {
 	for f := range t.Fields() {
-		key := join(path, f.Tag.Get("koanf"))
+		key := path // of embedded keys
+		if !f.Anonymous {
+			key = join(path, f.Tag.Get("koanf"))
+		}
 		switch {
 		case !f.IsExported():
-		case f.Type.Kind() == reflect.Map:
+		case f.Type == reflect.TypeFor[map[string]Resource]():
 			for _, d := range schemas.Declared() {
 				found = append(found, resourceLeaves(join(key, d.Name), d)...)
 			}
-		case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[time.Time]():
+		case f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[time.Time]() &&
+			f.Type != reflect.TypeFor[rotation.Secret]():
 			found = leaves(key, f.Type, found)
 		default:
 			found = append(found, leaf{key, f.Tag.Get("default"), f.Type})
@@ -131,22 +139,58 @@ func Nearest(unknown string, known []string) string {
 	return best
 }
 
+// NearMiss is the known name that an unknown one was likely meant to be: two edits or fewer away and not all
+// of it, or with the unknown one in it. "": none is.
+func NearMiss(unknown string, known []string) string {
+	nearest := Nearest(unknown, known)
+	if edits := levenshtein.ComputeDistance(unknown, nearest); edits <= 2 && edits < len(unknown) {
+		return nearest
+	}
+	for _, name := range known {
+		if len(unknown) > 2 && strings.Contains(name, unknown) {
+			return name
+		}
+	}
+	return ""
+}
+
 // mask is the text of key's value without what must not be shown: secrets, and passwords within a URL.
 func (k *keys) mask(key, text string) string {
 	switch {
 	case key == keyDSN:
 		return maskDSN(text)
-	case k.leaves[key].typ == reflect.TypeFor[Secret]():
+	case k.leaves[key].typ == reflect.TypeFor[rotation.Secret]():
 		if strings.HasPrefix(text, secretFile) {
 			return text
 		}
-		return Secret(text).String()
-	case !strings.Contains(text, "@"):
+		return rotation.Literal(text).String()
+	}
+	return maskURL(text)
+}
+
+// maskURL is text without what of a URL must not be shown: who logs in, and what follows a ? or #. A password
+// with a / in it has moved the borders of its URL, so of one with an @ behind the host nothing is shown.
+func maskURL(text string) string {
+	scheme, rest, ok := strings.Cut(text, "://")
+	if !ok {
+		if at := strings.LastIndex(text, "@"); at >= 0 && strings.Contains(text[:at], ":") {
+			return rotation.Mask // user:password@host, without its scheme
+		}
 		return text
 	}
-	u, err := url.Parse(text)
-	if err != nil {
-		return masked
+	where := rest
+	if i := strings.IndexAny(rest, "/?#"); i >= 0 {
+		where = rest[:i]
 	}
-	return maskUserinfo(u)
+	path := rest[len(where):]
+	if strings.Count(where, "@") > 1 || strings.Contains(path, "@") {
+		return rotation.Mask
+	}
+	if _, host, found := strings.Cut(where, "@"); found {
+		where = rotation.Mask + "@" + host
+	}
+	if i := strings.IndexAny(path, "?#"); i >= 0 {
+		path = path[:i+1] + rotation.Mask
+	}
+	return scheme + "://" + where + path
 }

@@ -17,6 +17,9 @@ func Load(in Input) (*Config, error) {
 	complete(v)
 	c := decode(v, m)
 	checkRules(c, m)
+	if len(m.found) == 0 {
+		c.follow(m)
+	}
 	if len(m.found) > 0 {
 		return nil, &InvalidError{Mistakes: m.inOrder()}
 	}

@@ -2,10 +2,11 @@ package config
 
 import (
 	"crypto/tls"
-	"crypto/x509"
+	"errors"
 	"fmt"
 	"math"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"regexp"
@@ -13,13 +14,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
+	"github.com/storestream/storestream/internal/tlsfile"
 	"github.com/storestream/storestream/schemas"
 )
 
 const (
-	keyDSN = "postgres.dsn"
+	keyDSN      = "postgres.dsn"
+	keyPolicies = "privacy.fields"
 
 	minInterval    = 100 * time.Millisecond
 	minSweep       = time.Minute
@@ -31,21 +32,34 @@ const (
 	maxTransaction = 15 * time.Minute
 	minSession     = time.Second
 	maxSession     = 5 * time.Minute
-	maxTopicPrefix = 200 // a topic's name has at most 249 characters
+	minEraseWithin = time.Hour // compaction reads a partition's log each time
+	maxTopicPrefix = 200       // a topic's name has at most 249 characters
 )
 
 // topicName is what Kafka allows in a topic's name.
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]*$`)
+
+// tokenShape is what a header can carry, and nobody can guess.
+var tokenShape = regexp.MustCompile(`^[!-~]{16,}$`)
+
+// settingName is what the name of a topic's setting looks like.
+var settingName = regexp.MustCompile(`^[a-z][a-z.]*$`)
 
 // checkRules holds c against every rule.
 func checkRules(c *Config, m *mistakes) {
 	checkSources(c, m)
 	checkKafka(c.Kafka, m)
 	checkResources(c, m)
+	checkSecurity(c, m)
+	checkSecrets(c, m)
 	m.require("registry.url", isHTTP(c.Registry.URL), "expected an http or https URL without credentials "+
 		"(registry.username, registry.password), such as http://127.0.0.1:8081")
-	m.require("registry.username", c.Registry.Password == "" || c.Registry.Username != "",
+	m.require("registry.username", !c.Registry.Password.IsSet() || c.Registry.Username != "",
 		"registry.password is set: expected a name with it")
+	m.require("registry.token",
+		!c.Registry.Token.IsSet() || c.Registry.Username == "" && !c.Registry.Password.IsSet(),
+		"registry.username or registry.password is set: expected one way to log in")
+	checkHTTPTLS("registry.tls", c.Registry.TLS, "registry.url", c.Registry.URL, m)
 	if dir := c.Schemas.Dir; dir != "" {
 		info, err := os.Stat(dir)
 		m.require("schemas.dir", err == nil && info.IsDir(),
@@ -58,27 +72,44 @@ func checkRules(c *Config, m *mistakes) {
 	m.oneOf("sweep.deletes", c.Sweep.Deletes, Report, Tombstone)
 	m.require("sweep.memory", c.Sweep.Memory >= minSweepMemory && c.Sweep.Memory <= maxSweepMemory,
 		"expected 16MiB to 1024GiB")
-	m.require("http.listen", isHostPort(c.HTTP.Listen, 0),
-		"expected host:port, such as 127.0.0.1:8080, or :8080 for every address")
+	checkPrivacy(c, m)
+	checkHTTP(c.HTTP, m)
 	m.oneOf("log.level", c.Log.Level, "debug", "info", "warn", "error")
 	m.oneOf("log.format", c.Log.Format, "json", "console")
+}
+
+func checkHTTP(h HTTP, m *mistakes) {
+	m.require("http.listen", isHostPort(h.Listen, 0),
+		"expected host:port, such as 127.0.0.1:8080, or :8080 for every address")
+	for _, host := range h.Hosts {
+		_, err := netip.ParseAddr(host)
+		m.require("http.hosts", err == nil || !strings.ContainsAny(host, ":/[] "),
+			"expected names or addresses without scheme and port, such as status.shop.example, or * for any")
+	}
+	m.require("http.tls.key_file", h.TLS.CertFile == "" || h.TLS.KeyFile != "",
+		"a certificate is set: expected the file of its key")
+	m.require("http.tls.cert_file", h.TLS.KeyFile == "" || h.TLS.CertFile != "",
+		"a key is set: expected the file of its certificate")
+	if h.TLS.CertFile != "" && h.TLS.KeyFile != "" {
+		if _, err := tls.LoadX509KeyPair(h.TLS.CertFile, h.TLS.KeyFile); err != nil {
+			m.value("http.tls.cert_file", fmt.Sprintf("certificate and key cannot be used: %v", err))
+		}
+	}
 }
 
 func checkSources(c *Config, m *mistakes) {
 	m.require("store.base_url", isHTTP(c.Store.BaseURL),
 		"expected an http or https URL with the service's version segment, such as http://127.0.0.1:8090/v1")
-	m.require("store.api_key", !strings.ContainsAny(string(c.Store.APIKey), "\r\n"),
-		"expected a key of one line")
+	checkHTTPTLS("store.tls", c.Store.TLS, "store.base_url", c.Store.BaseURL, m)
 	rate := c.Store.MaxRequestsPerSecond
 	m.require("store.max_requests_per_second", rate > 0 && !math.IsInf(rate, 0), "expected a number above 0")
 	m.require("store.request_timeout", c.Store.RequestTimeout >= minInterval, "expected 100ms or more")
 	m.oneOf("store.count", c.Store.Count, Exact, Estimate, Ignore)
 	m.require("postgres.max_connections", c.Postgres.MaxConnections >= 1, "expected 1 or more")
-	if c.Postgres.DSN != "" {
-		_, err := pgconn.ParseConfig(string(c.Postgres.DSN)) // its error may hold the DSN, so nobody sees it
-		m.require(keyDSN, err == nil, "not a connection string: expected "+
-			"postgres://student_ro:PASSWORD@host:5432/database, "+
-			"or host=... port=... user=... password=... dbname=...")
+	if c.Postgres.DSN.IsSet() {
+		if err := checkDSN(c.Postgres.DSN); err != nil {
+			m.value(keyDSN, err.Error())
+		}
 	}
 }
 
@@ -100,39 +131,89 @@ func checkKafka(k Kafka, m *mistakes) {
 	m.require("kafka.session_timeout", k.SessionTimeout >= minSession && k.SessionTimeout <= maxSession,
 		"expected 1s to 5m, within group.min.session.timeout.ms and group.max.session.timeout.ms of the brokers' "+
 			"settings")
-	checkTLS(k.TLS, m)
-	m.oneOf("kafka.sasl.mechanism", k.SASL.Mechanism, "", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-	if k.SASL.Mechanism == "" {
-		m.require("kafka.sasl.mechanism", k.SASL.Username == "" && k.SASL.Password == "",
-			"a user name or password is set: expected PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512")
-		return
+	m.require("kafka.erase_within", k.EraseWithin == 0 || k.EraseWithin >= minEraseWithin,
+		"expected 1h or more, or 0s to leave it to the brokers")
+	if k.TLS.Enabled {
+		checkTLS("kafka.tls", k.TLS.TLS, m)
+	} else {
+		m.require("kafka.tls.enabled", k.TLS == KafkaTLS{}, "another key of kafka.tls is set: expected true")
 	}
-	m.require("kafka.sasl.username", k.SASL.Username != "", "a mechanism is set: expected the user's name")
-	m.require("kafka.sasl.password", k.SASL.Password != "", "a mechanism is set: expected the user's password")
+	m.oneOf("kafka.compression", k.Compression, "none", "gzip", "snappy", "lz4", "zstd")
+	checkTopicSettings(k.TopicSettings, m)
+	checkSASL(k.SASL, m)
+}
+
+// fixedSettings are those of topics that another value would make lose rows, and why.
+var fixedSettings = map[string]string{
+	"cleanup.policy":                      "compacted topics keep every row only as they are",
+	"message.timestamp.type":              "a takeover goes by the times that records carry",
+	"message.timestamp.before.max.ms":     "records carry the rows' updated_at, years ago",
+	"message.timestamp.difference.max.ms": "records carry the rows' updated_at, years ago",
+	"retention.ms":                        "requests wait for a week, and rows for ever",
+	"retention.bytes":                     "requests wait for a week, and rows for ever",
+	"max.compaction.lag.ms":               "kafka.erase_within sets it",
+}
+
+func checkTopicSettings(settings []string, m *mistakes) {
+	const key = "kafka.topic_settings"
+	set := map[string]bool{}
+	for _, s := range settings {
+		name, value, ok := strings.Cut(s, "=")
+		m.require(key, ok && value != "" && settingName.MatchString(name),
+			"expected name=value, or a list of them, such as segment.bytes=52428800")
+		m.require(key, fixedSettings[name] == "", name+" is not to be set here: "+fixedSettings[name])
+		m.require(key, !set[name], name+" is set twice")
+		set[name] = true
+	}
+}
+
+func checkSASL(s SASL, m *mistakes) {
+	const mechanisms = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"
+	m.oneOf("kafka.sasl.mechanism", s.Mechanism, "", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", OAuthBearer)
+	password := s.Username != "" || s.Password.IsSet()
+	token := s.TokenURL != "" || s.ClientID != "" || s.ClientSecret.IsSet() || len(s.Scopes) > 0 ||
+		s.TokenTLS != TLS{}
+	switch s.Mechanism {
+	case "":
+		m.require("kafka.sasl.mechanism", !password && !token,
+			"another key of kafka.sasl is set: expected "+mechanisms)
+	case OAuthBearer:
+		m.require("kafka.sasl.mechanism", !password,
+			"OAUTHBEARER takes no username and password: expected neither")
+		m.require("kafka.sasl.token_url", isHTTP(s.TokenURL),
+			"expected the https URL of a token endpoint, without credentials and query")
+		m.require("kafka.sasl.client_id", s.ClientID != "",
+			"the mechanism is OAUTHBEARER: expected the client's id")
+		m.require("kafka.sasl.client_secret", s.ClientSecret.IsSet(),
+			"the mechanism is OAUTHBEARER: expected the client's secret")
+		checkHTTPTLS("kafka.sasl.token_tls", s.TokenTLS, "kafka.sasl.token_url", s.TokenURL, m)
+	default:
+		m.require("kafka.sasl.mechanism", !token, "token_url, client_id, client_secret, scopes or token_tls "+
+			"is set: expected OAUTHBEARER, or none of them")
+		m.require("kafka.sasl.username", s.Username != "", "a mechanism is set: expected the user's name")
+		m.require("kafka.sasl.password", s.Password.IsSet(), "a mechanism is set: expected the user's password")
+	}
 }
 
 // checkTLS tries the files that t names.
-func checkTLS(t TLS, m *mistakes) {
-	if !t.Enabled {
-		m.require("kafka.tls.enabled", t == TLS{}, "another key of kafka.tls is set: expected true")
+func checkTLS(section string, t TLS, m *mistakes) {
+	_, err := t.Files(section).Config()
+	if wrong, ok := errors.AsType[*tlsfile.FileError](err); ok {
+		m.value(section+"."+wrong.Key, wrong.Rule)
+	}
+}
+
+// checkHTTPTLS holds t against the address that it is for, whose scheme says whether there is TLS at all.
+func checkHTTPTLS(section string, t TLS, addressKey, address string, m *mistakes) {
+	if strings.HasPrefix(address, "https:") {
+		checkTLS(section, t, m)
 		return
 	}
-	m.require("kafka.tls.key_file", t.CertFile == "" || t.KeyFile != "",
-		"a certificate is set: expected the file of its key")
-	m.require("kafka.tls.cert_file", t.KeyFile == "" || t.CertFile != "",
-		"a key is set: expected the file of its certificate")
-	if t.CAFile != "" {
-		if pem, err := os.ReadFile(t.CAFile); err != nil {
-			m.value("kafka.tls.ca_file", fmt.Sprintf("the file cannot be read: %v", fileError(err)))
-		} else if !x509.NewCertPool().AppendCertsFromPEM(pem) {
-			m.value("kafka.tls.ca_file", "expected certificates in PEM form, found none")
-		}
-	}
-	if t.CertFile != "" && t.KeyFile != "" {
-		if _, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile); err != nil {
-			m.value("kafka.tls.cert_file", fmt.Sprintf("certificate and key cannot be used: %v", err))
-		}
-	}
+	const rule = "there is no TLS with this address: expected nothing here, or an https URL in "
+	m.require(section+".ca_file", t.CAFile == "", rule+addressKey)
+	m.require(section+".cert_file", t.CertFile == "", rule+addressKey)
+	m.require(section+".key_file", t.KeyFile == "", rule+addressKey)
+	m.require(section+".insecure_skip_verify", !t.InsecureSkipVerify, rule+addressKey)
 }
 
 func checkResources(c *Config, m *mistakes) {

@@ -3,74 +3,156 @@ package config
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"strings"
+
+	"github.com/storestream/storestream/internal/dsn"
+	"github.com/storestream/storestream/internal/rotation"
 )
 
-// Secret is a value that no log, error or page may show: it prints as ******, in JSON too. string(s) is the
-// value itself.
-type Secret string
-
-const (
-	masked = "******"
-	// secretFile before a path says that the secret is what the file holds.
-	secretFile = "file:"
-	// maxSecret bounds what is read from a secret's file, in bytes.
-	maxSecret = 64 << 10
-)
-
-// String hides the value.
-func (s Secret) String() string {
-	if s == "" {
-		return ""
-	}
-	return masked
-}
-
-// GoString hides the value from %#v.
-func (s Secret) GoString() string { return s.String() }
-
-// MarshalText hides the value from encoders.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+// secretFile before a path says that the secret is what the file holds.
+const secretFile = "file:"
 
 // readSecret is the secret that text gives, or names a file of. A newline at the file's end is not part of
 // the secret.
-func readSecret(text string) (Secret, error) {
+func readSecret(text string) (rotation.Secret, error) {
 	path, isFile := strings.CutPrefix(text, secretFile)
 	if !isFile {
-		return Secret(text), nil
+		return rotation.Literal(text), nil
 	}
-	secret, err := readBounded(path)
-	if err != nil {
-		return "", fmt.Errorf("the secret cannot be read from its file: %w", err)
+	secret, err := rotation.SecretFile(path)()
+	if wrong, ok := errors.AsType[*rotation.FileError](err); ok { // the mistake that it becomes names the path
+		err = fmt.Errorf("the secret cannot be read from its file: %w", wrong.Err)
 	}
-	return secret, nil
+	return rotation.Literal(secret), err
 }
 
-func readBounded(path string) (Secret, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", fileError(err)
+// rotated are the secrets that are read again while storestream runs, by key. privacy.key is not: with
+// another one the same text has another hash.
+func (c *Config) rotated() map[string]*rotation.Secret {
+	return map[string]*rotation.Secret{
+		"store.api_key":            &c.Store.APIKey,
+		"kafka.sasl.password":      &c.Kafka.SASL.Password,
+		"kafka.sasl.client_secret": &c.Kafka.SASL.ClientSecret,
+		"registry.password":        &c.Registry.Password,
+		"registry.token":           &c.Registry.Token,
+		"http.token":               &c.HTTP.Token,
 	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxSecret+1))
-	secret := strings.TrimRight(string(text), "\r\n")
-	switch {
-	case err != nil:
-		return "", fileError(err)
-	case len(text) > maxSecret:
-		return "", fmt.Errorf("the file is larger than %d bytes", maxSecret)
-	case secret == "":
-		return "", errors.New("the file is empty")
-	}
-	return Secret(secret), nil
 }
 
-// fileError leaves the path out of err: the message that it becomes part of names it already.
-func fileError(err error) error {
-	if pathErr, ok := errors.AsType[*os.PathError](err); ok {
-		return pathErr.Err
+// secretRules say of a secret, by its key, what it was expected to be; nil where it is so.
+var secretRules = map[string]func(secret string) error{
+	"store.api_key":  oneLine("key"),
+	"registry.token": oneLine("token"),
+	"http.token": func(secret string) error {
+		if !tokenShape.MatchString(secret) {
+			return ruleError("expected 16 or more ASCII characters without spaces and control characters, such as " +
+				"openssl rand -hex 32 prints")
+		}
+		return nil
+	},
+}
+
+func oneLine(what string) func(secret string) error {
+	return func(secret string) error {
+		if strings.ContainsAny(secret, "\r\n") {
+			return ruleError("expected a " + what + " of one line")
+		}
+		return nil
 	}
-	return err
+}
+
+// checkSecrets holds every secret against its rule.
+func checkSecrets(c *Config, m *mistakes) {
+	for key, secret := range c.rotated() {
+		if rule := secretRules[key]; rule != nil && secret.IsSet() {
+			if err := rule(secret.Get()); err != nil {
+				m.value(key, err.Error())
+			}
+		}
+	}
+}
+
+// follow has the secrets that stand in files read again from now on.
+func (c *Config) follow(m *mistakes) {
+	c.rotation = &rotation.Set{Hidden: c.hidden(m.values)}
+	for key, secret := range c.rotated() {
+		path, isFile := strings.CutPrefix(m.values.of(key).Text, secretFile)
+		if !isFile {
+			continue
+		}
+		followed, err := rotation.Follow(c.rotation, key, path, secretRules[key])
+		if err != nil { // it was good a moment ago
+			m.value(key, err.Error())
+			continue
+		}
+		*secret = followed
+	}
+	c.followDSN(m)
+}
+
+// followDSN does so for the DSN, which may stand in a file, or have its password in one, or both. Whoever
+// connects by it tells of a change: what is read along with it, its certificates, is theirs.
+func (c *Config) followDSN(m *mistakes) {
+	setting := m.values.of(keyDSN).Text
+	given, _ := readSecret(setting) // it was read without error
+	text := func() (string, error) { return given.Get(), nil }
+	whole, isFile := strings.CutPrefix(setting, secretFile)
+	if isFile {
+		text = rotation.SecretFile(whole)
+	}
+	parsed, _ := dsn.Parse(given.Get()) // it keeps the rules
+	path, hasFile := parsed.PasswordFile()
+	if !isFile && !hasFile {
+		return
+	}
+	inputs := []rotation.Input{text}
+	if hasFile {
+		inputs = append(inputs, rotation.SecretFile(path))
+	}
+	parse := func(texts []string) (string, error) {
+		d, err := dsn.Parse(texts[0])
+		if err != nil {
+			return "", &rotation.FileError{Path: whole, Err: err}
+		}
+		if now, has := d.PasswordFile(); has != hasFile || has && now != path {
+			return "", &rotation.FileError{Path: whole, Err: ruleError("the password stands in another place than " +
+				"before, which takes a restart")}
+		}
+		text := texts[0]
+		if hasFile {
+			text = d.WithPassword(texts[1])
+		}
+		hideDSN(c.rotation.Hidden, text)
+		return text, nil
+	}
+	value, err := rotation.New(nil, keyDSN, parse, inputs...)
+	if err != nil {
+		m.value(keyDSN, err.Error())
+		return
+	}
+	c.Postgres.DSN = rotation.FromValue(value)
+}
+
+// hidden is the secrets that are in use, which nothing that is printed may show.
+func (c *Config) hidden(v *values) *rotation.Hidden {
+	openly := []string{"storestream"}
+	for _, e := range v.entries() {
+		openly = append(openly, e.Key, e.Value)
+	}
+	database, _ := dsn.Parse(c.Postgres.DSN.Get()) // it keeps the rules; without one it has no user
+	h := rotation.NewHidden(strings.Join(openly, "\n"), c.Registry.Username, c.Kafka.SASL.Username,
+		c.Kafka.SASL.ClientID, database.Value("user"))
+	for key, secret := range c.rotated() {
+		h.Add(key, secret.Get())
+	}
+	h.Add("privacy.key", c.Privacy.Key.Get())
+	hideDSN(h, c.Postgres.DSN.Get())
+	return h
+}
+
+// hideDSN hides what of a DSN may not be shown.
+func hideDSN(h *rotation.Hidden, text string) {
+	d, _ := dsn.Parse(text) // it keeps the rules
+	h.Add(keyDSN, d.Value("password"))
+	h.Add(keyDSN, d.Value("sslpassword"))
 }

@@ -34,7 +34,8 @@ func BenchmarkPublish(b *testing.B) {
 				Resource: set.Get("orders"), Watermark: watermark.New("orders"),
 				MaxRows: func() int { return 100_000 }, MaxRecordBytes: 1 << 20,
 				Publish: func(context.Context, watermark.Transaction) error { return nil },
-				Changed: func() <-chan struct{} { return nil }, Now: time.Now, Clock: wallClock,
+				Changed: func() <-chan struct{} { return nil }, Renewed: func() <-chan struct{} { return nil },
+				Now: time.Now, Clock: wallClock,
 				Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Log: zap.NewNop(),
 			})
 			batch := make([]schemas.Record, rows)

@@ -87,7 +87,8 @@ func (d *deadLetters) writeTooLarge(tx *watermark.Transaction, row *schemas.Reco
 	r := &schemas.Reject{ID: row.ID, HasID: true, UpdatedAt: row.UpdatedAt,
 		Err: fmt.Sprintf("the record takes %d bytes, and at most %d go into the topic (its max.message.bytes, or "+
 			"8 MiB where that is more, less what is around a record)", size, d.cfg.MaxRecordBytes)}
-	r.Row = fmt.Appendf(nil, `{"id":%d,"bytes":%d,"hash":"%016x"}`, row.ID, size, schemas.Hash(row.Value))
+	r.Row = fmt.Appendf(nil, `{"id":%d,"bytes":%d,"hash":"%016x"}`, row.ID, size,
+		d.cfg.Resource.RejectHash(row.Value))
 	d.write(tx, r)
 }
 
@@ -107,6 +108,12 @@ func (d *deadLetters) met(r *schemas.Reject) bool {
 func (d *deadLetters) metInRound(id int64) bool {
 	letter, there := d.held[d.key(&schemas.Reject{ID: id, HasID: true})]
 	return there && letter.met == d.round
+}
+
+// has says whether row id has a dead letter.
+func (d *deadLetters) has(id int64) bool {
+	_, there := d.held[d.key(&schemas.Reject{ID: id, HasID: true})]
+	return there
 }
 
 // takeOut removes the dead letter of a row that can be published again, if it has one.

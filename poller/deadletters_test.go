@@ -2,11 +2,17 @@ package poller
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // What comes when there are as many dead letters as there may be is not written, not passed over, and said.
@@ -78,7 +84,7 @@ func TestTheLetterOfALargeRowIsWrittenOnce(t *testing.T) {
 	if len(letters) != 2 || len(letters[0].Row) != 5001 || len(letters[1].Row) > 100 {
 		t.Fatalf("%d letters", len(letters))
 	}
-	large.content = 2
+	large.padding++
 	s.rows[2] = large
 	if s.poll(); len(letters) != 3 {
 		t.Errorf("%d letters after the row has changed", len(letters))
@@ -100,5 +106,35 @@ func TestRoomIsNotMadeByPassingARowWithoutALetter(t *testing.T) {
 	_ = s.work() // holds: settled cannot move
 	if s.mark.Settled > bad.updatedAt {
 		t.Errorf("settled is %s, behind row 0 of %s", s.mark.Settled, bad.updatedAt)
+	}
+}
+
+// Whoever reads dead letters must not learn who has the same address, but a letter is written anew when what
+// it may show has changed.
+func TestTheLetterOfARowThatIsTooLargeTellsNothingOfPersonalFields(t *testing.T) {
+	for full, want := range map[bool][]bool{false: {false, true}, true: {true, true}} {
+		set, err := schemas.Load("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		set.Protect(schemas.Privacy{FullRejects: full})
+		users := set.Get("users")
+		d := newDeadLetters(&Config{Resource: users, MaxRecordBytes: 100, Log: zap.NewNop(),
+			Metrics: metrics.New(prometheus.NewRegistry()).Resource("users")})
+		for i, change := range []string{"street_address", "country"} {
+			var tx watermark.Transaction
+			for _, text := range []string{"aaaa", "bbbb"} {
+				row, reject := schemas.NewRowParser(users).Parse(fmt.Appendf(nil, `{"id":7,%q:%q,`+
+					`"created_at":"2026-11-20T12:00:00Z","updated_at":"2026-11-20T12:00:00Z"}`, change, text))
+				if reject != nil {
+					t.Fatal(reject.Err)
+				}
+				d.writeTooLarge(&tx, &row, 1000)
+			}
+			if got := len(tx.DeadLetters) == 2; got != want[i] {
+				t.Errorf("dead_letters.rows full %v: another %s gave %d letters", full, change, len(tx.DeadLetters))
+			}
+			d.held = map[string]deadLetter{}
+		}
 	}
 }

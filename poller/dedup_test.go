@@ -303,6 +303,9 @@ func TestAReplayOfMoreRowsThanFitSendsEachOnceMore(t *testing.T) {
 		s.now = s.now.Add(idleWrite)
 		s.poll()
 	}
+	if r := s.mark.Replayed; r == nil || r.Rows != 100 || r.Ended < r.Began {
+		t.Errorf("it is said to have come to %+v", r)
+	}
 	if s.mark.Replay != nil || len(s.topic) != 200 {
 		t.Errorf("%d records of 100 rows and a replay of them, %+v", len(s.topic), s.mark.Replay)
 	}

@@ -121,6 +121,28 @@ func TestTwoStatesOfOneSecondThatReplicasShowInTurnsAreNoChangesOfEachOther(t *t
 	}
 }
 
+// Settled may end within a millisecond, and the topic knows no finer time: a row below settled may be an
+// older state of one that was published from above it.
+func TestAnOlderStateWithinTheMillisecondOfSettledIsNotPublishedOverTheNewerOne(t *testing.T) {
+	s := openShop(t, 3, nil)
+	older, newer := s.row(1, 0, 1), s.row(1, 0, 2)
+	newer.updatedAt++
+	s.rows[1], s.settles = newer, newer.updatedAt
+	s.poll()
+	id := s.askSweep()
+	s.rows[1] = older
+	for range 5 {
+		s.now = s.now.Add(time.Second)
+		s.poll()
+	}
+	s.rows[1] = newer
+	s.await(id)
+	s.wants(newer)
+	if len(s.topic) != 4 {
+		t.Errorf("%d records, the older state was published: %+v", len(s.topic), s.topic[3:])
+	}
+}
+
 // It may be the truth: then it is late by an overlap.
 func TestTheSecondChangeOfASecondIsPublishedAnOverlapLater(t *testing.T) {
 	s := openShop(t, 3, nil)

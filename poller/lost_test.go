@@ -196,12 +196,42 @@ func TestTheWatermarkSaysWhetherRowsGoOnDuringAHold(t *testing.T) {
 	s := openShop(t, 0, nil)
 	for _, publishes := range []bool{true, false} {
 		hold := &HoldError{What: "none of 20 rows read together can be published", Publishes: publishes}
-		if err := s.poller.publisher.tellHold(t.Context(), hold); err != nil {
+		if err := s.poller.publisher.tellFailure(t.Context(), hold, s.poller.cfg.Now()); err != nil {
 			t.Fatal(err)
 		}
 		if held := s.poller.publisher.mark.Held; held == nil || held.Publishes != publishes {
 			t.Errorf("held: %+v", held)
 		}
+	}
+}
+
+// Whoever asks whether everything is up to date while the database is down is not told so for a minute; and a
+// failure that was over at once nobody needs to know of.
+func TestTheWatermarkSaysThatPollsFailOnceTheyHaveForAWhile(t *testing.T) {
+	s := openShop(t, 0, nil)
+	if err := s.work(); err != nil {
+		t.Fatal(err)
+	}
+	began, refused := s.poller.cfg.Now(), errors.New("connection refused")
+	fail := func() *watermark.Held {
+		t.Helper()
+		if err := s.poller.publisher.tellFailure(t.Context(), refused, began); err != nil {
+			t.Fatal(err)
+		}
+		return s.mark.Held
+	}
+	s.now = s.now.Add(9 * time.Second)
+	if held := fail(); held != nil {
+		t.Errorf("after nine seconds: %+v", held)
+	}
+	s.now = s.now.Add(time.Second)
+	if held := fail(); held == nil || !held.Failing || held.Publishes || held.Why != "connection refused" ||
+		held.Since != schemas.InstantOf(began) {
+		t.Errorf("after ten seconds: %+v", held)
+	}
+	s.now = s.now.Add(time.Second)
+	if err := s.work(); err != nil || s.mark.Held != nil {
+		t.Errorf("a second later a poll succeeds: %+v, %v", s.mark.Held, err)
 	}
 }
 
@@ -220,7 +250,7 @@ func TestTheWatermarkSaysThatAResourceIsHeld(t *testing.T) {
 	}
 	for range 9 {
 		hold := s.held()
-		if err := s.poller.publisher.tellHold(t.Context(), hold); err != nil {
+		if err := s.poller.publisher.tellFailure(t.Context(), hold, s.poller.cfg.Now()); err != nil {
 			t.Fatal(err)
 		}
 		s.now = s.now.Add(time.Second)
@@ -233,7 +263,8 @@ func TestTheWatermarkSaysThatAResourceIsHeld(t *testing.T) {
 	if written != 1 {
 		t.Errorf("%d watermarks within nine seconds", written)
 	}
-	err := s.poller.publisher.tellHold(t.Context(), errors.New("connection refused"))
+	err := s.poller.publisher.tellFailure(t.Context(), errors.New("connection refused"),
+		s.poller.cfg.Now())
 	if err != nil || s.mark.Held == nil {
 		t.Errorf("another failure ends the hold: %v", err)
 	}

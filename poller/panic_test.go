@@ -52,6 +52,7 @@ func TestAPanicInASourceIsTheFailureOfItsResourceAndNoMore(t *testing.T) {
 			},
 			Requests: func(int64, string) []watermark.Request { return nil },
 			Changed:  func() <-chan struct{} { return nil },
+			Renewed:  func() <-chan struct{} { return nil },
 			Now:      time.Now, Clock: wallClock,
 			Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Log: zap.NewNop(),
 		})

@@ -48,6 +48,8 @@ type Config struct {
 	// returns a channel that is closed when the next request arrives, for whichever resource.
 	Requests func(after int64, uid string) []watermark.Request
 	Changed  func() <-chan struct{}
+	// Renewed returns a channel that is closed when what sources log in with may be another.
+	Renewed func() <-chan struct{}
 
 	// Eager, for `run --once`: every pass is complete, every watermark is written at once, and nothing is swept.
 	Eager bool
@@ -75,16 +77,20 @@ type Poller struct {
 	publisher *publisher
 	reader    *reader
 	sweeper   *sweeper
+	eraser    *eraser
 	failures  Failures
+	polls     pollLog
 	retry     backoff.BackOff
 }
 
 // New makes a poller that goes on where cfg.Watermark stands. Rows come by RestorePublished, before Run.
 func New(cfg Config) *Poller {
 	p := &Poller{cfg: &cfg, board: newBoard(&cfg), failures: Failures{Log: cfg.Log, Now: cfg.Now},
+		polls: pollLog{rows: cfg.Watermark.Rows},
 		retry: doubling(firstRetry, lastRetry)}
 	p.publisher = newPublisher(&cfg, p.board)
 	p.reader = &reader{source: cfg.Source, log: cfg.Log, changed: cfg.Changed, asked: p.asked}
+	p.eraser = &eraser{cfg: &cfg, publisher: p.publisher, reader: p.reader, missing: map[int64]time.Time{}}
 	p.sweeper = newSweeper(&cfg, p.board)
 	p.sweeper.found(&p.publisher.mark)
 	return p
@@ -132,7 +138,7 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 		if err := p.acceptRequests(ctx); err != nil {
 			return err
 		}
-		began := p.cfg.Now()
+		began, renewed := p.cfg.Now(), p.cfg.Renewed() // before the poll uses what there is
 		next := began
 		err := p.poll(ctx, stop)
 		if err == nil {
@@ -148,11 +154,11 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 		case err != nil:
 			next = p.ended(began, err)
 			p.sweeper.pollFailed(&p.publisher.mark, err, p.failures.N)
-			if err := p.publisher.tellHold(ctx, err); err != nil {
+			if err := p.publisher.tellFailure(ctx, err, p.failures.Since); err != nil {
 				return err
 			}
 		}
-		p.wait(ctx, stop, next)
+		p.wait(ctx, stop, renewed, next)
 	}
 }
 
@@ -192,7 +198,10 @@ func (p *Poller) poll(ctx context.Context, stop <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
-	return p.secondLook(ctx, stop)
+	if err := p.secondLook(ctx, stop); err != nil {
+		return err
+	}
+	return p.eraser.step(ctx, stop)
 }
 
 // secondLook looks at the rows that have been held back for an overlap.
@@ -252,29 +261,38 @@ func (p *Poller) ended(began time.Time, err error) (next time.Time) {
 	now := p.cfg.Now()
 	p.cfg.Metrics.PollDuration.Observe(now.Sub(began).Seconds())
 	p.failures.Note(err)
+	outcome := "ok"
+	var hold *HoldError
+	switch {
+	case errors.As(err, &hold):
+		outcome = "held"
+	case err != nil:
+		outcome = "failed"
+	}
+	p.cfg.Metrics.Polls(outcome).Inc()
+	took := now.Sub(began)
+	polls := p.polls.add(Poll{Began: p.cfg.Clock().Add(-took), Took: took, Outcome: outcome, began: began},
+		p.publisher.mark.Rows)
 	p.board.change(func(s *Status) {
-		s.Doing, s.Since, s.Err, s.FailedSince = "waiting", now, err, p.failures.Since
+		s.Doing, s.Since, s.Err, s.FailedSince, s.Polls = "waiting", now, err, p.failures.Since, polls
 	})
 	if err == nil {
-		p.cfg.Metrics.Polls("ok").Inc()
 		p.retry.Reset()
 		return began.Add(p.cfg.Interval)
 	}
 	pause := max(p.cfg.Interval, p.retry.NextBackOff())
-	var hold *HoldError
-	if errors.As(err, &hold) {
-		p.cfg.Metrics.Polls("held").Inc()
-		if hold.Soon {
-			return now.Add(max(p.cfg.Interval, soonRetry))
-		}
+	switch {
+	case hold != nil && hold.Soon:
+		return now.Add(max(p.cfg.Interval, soonRetry))
+	case hold != nil:
 		return now.Add(lastRetry)
 	}
-	p.cfg.Metrics.Polls("failed").Inc()
 	return now.Add(pause)
 }
 
-// wait waits until next, or until ctx is done, stop is closed or a request for this resource comes in.
-func (p *Poller) wait(ctx context.Context, stop <-chan struct{}, next time.Time) {
+// wait waits until next, or until ctx is done, stop or renewed is closed or a request for this resource comes
+// in.
+func (p *Poller) wait(ctx context.Context, stop, renewed <-chan struct{}, next time.Time) {
 	timer := time.NewTimer(next.Sub(p.cfg.Now()))
 	defer timer.Stop()
 	for {
@@ -286,6 +304,8 @@ func (p *Poller) wait(ctx context.Context, stop <-chan struct{}, next time.Time)
 		case <-ctx.Done():
 			return
 		case <-stop:
+			return
+		case <-renewed:
 			return
 		case <-changed:
 		case <-timer.C:
@@ -323,8 +343,11 @@ func (p *Poller) acceptRequests(ctx context.Context) error {
 		now := p.cfg.Clock()
 		switch {
 		case r.Kind == watermark.Sweeps:
-			p.publisher.mark.Sweep = &watermark.Sweep{Request: r.ID, RequestUID: r.UID, At: now}
+			p.publisher.mark.Sweep = &watermark.Sweep{Request: r.ID, RequestUID: r.UID, At: now,
+				ConfirmDeletes: r.ConfirmDeletes}
 			p.sweeper.hurry()
+		case r.Kind == watermark.Erases:
+			p.publisher.mark.AcceptErase(r, now)
 		case r.Kind != watermark.Reset:
 			p.cfg.Log.Warn("request of an unknown kind, ignored", zapRequest(r.ID), zap.String("kind", string(r.Kind)))
 		case r.To == nil || *r.To > now.Add(resetAhead):

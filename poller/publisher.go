@@ -42,6 +42,8 @@ type publisher struct {
 	// moved is when settled last moved here, held why the last pass said that it does not.
 	moved time.Time
 	held  string
+	// finished is the replay that the next commit finishes, nil if none.
+	finished *watermark.Replay
 	// told is what the last transaction said of a hold, toldAt when one was written that said otherwise than
 	// the one before.
 	told   *watermark.Held
@@ -52,8 +54,38 @@ func newPublisher(cfg *Config, b *board) *publisher {
 	p := &publisher{cfg: cfg, board: b, mark: cfg.Watermark,
 		dedup: newDedup(cfg), heldBack: newHeldBack(cfg.Overlap), deadLetters: newDeadLetters(cfg),
 		forgot: cfg.Watermark.Cursor != nil, moved: cfg.Now(), told: cfg.Watermark.Held}
+	p.policyInForce()
 	p.show()
 	return p
+}
+
+// policyInForce notes in the watermark under which policies for fields rows are published from now on. Where
+// others were before, the topic holds rows of theirs, and what a sweep in hand has compared does not count.
+func (p *publisher) policyInForce() {
+	now := p.cfg.Resource.PolicyFingerprint()
+	if p.mark.Rows == 0 && p.mark.Settled == schemas.MinInstant {
+		p.mark.Policies = watermark.PoliciesOf(now) // a first load: it publishes every row
+		return
+	}
+	if !p.mark.Policies.InForce(now) && p.mark.Sweep != nil {
+		p.mark.ChangeSweep(func(s *watermark.Sweep) { s.From, s.Done, s.Rounds = nil, nil, 0 })
+	}
+	p.mark.Policies = p.mark.Policies.Then(now)
+	if p.mark.Policies.Mixed() {
+		p.cfg.Log.Warn("the topic may hold rows as other policies for fields (privacy.fields) let them through, "+
+			"until a sweep has published them again", zap.String("do", "storestream sweep "+p.cfg.Resource.Name))
+	}
+}
+
+// sweptPolicies notes that no row of another policy is left: a sweep found every row of the topic equal to
+// the source's, or made it so. A row that cannot be published now is left in the topic as it was.
+func (p *publisher) sweptPolicies(total watermark.Swept) {
+	if total.Left != "" || total.DeadLetters > 0 || total.Extra != total.Tombstones ||
+		total.Missing+total.Stale != total.Published || !p.mark.Policies.Mixed() {
+		return
+	}
+	p.mark.Policies = watermark.PoliciesOf(p.cfg.Resource.PolicyFingerprint())
+	p.cfg.Log.Info("no row of another policy for fields is left in the topic")
 }
 
 // writeError is an error of Config.Publish, which ends the poller.
@@ -272,10 +304,14 @@ func (p *publisher) mayBeOlder(row *schemas.Record, published int64) bool {
 		return millis < published
 	case p.cfg.CatchesUp: // it shows no state that is older than one before, so this one is newer
 		return false
-	case p.mark.Replay != nil && row.UpdatedAt < p.mark.Replay.Settled:
+	}
+	// Of what settled has passed every copy of the service shows the same. The published version may be later
+	// within its millisecond than this row: so the whole millisecond has to lie behind settled.
+	end := schemas.InstantOfMillis(published + 1)
+	if p.mark.Replay != nil && end <= p.mark.Replay.Settled {
 		return false
 	}
-	return row.UpdatedAt >= p.mark.Settled
+	return end > p.mark.Settled
 }
 
 // add puts a row into tx and remembers it. A row that is too large for the topic becomes a dead letter, and
@@ -377,12 +413,11 @@ func (p *publisher) advance(b *Batch) {
 		}
 		// Every pass from the takeover on began after the reset was accepted, whatever the clocks say.
 		if r := p.mark.Replay; r != nil {
-			p.mark.Replay = nil
+			p.mark.Replay, p.finished = nil, r
 			p.dedup.unmark()
-			p.cfg.Log.Info("replay finished", zapInstant("from", r.From), zapRequest(r.Request))
 		}
 	}
-	p.noteHeld(p.whyHeld(), true)
+	p.noteHeld(watermark.Held{Why: p.whyHeld(), Since: now, Publishes: true})
 	p.board.change(func(s *Status) { s.Good, s.Held = latest(s.Good, started, now), p.whyHeld() })
 }
 
@@ -436,48 +471,54 @@ func (p *publisher) whyHeld() string {
 // mostHeldText bounds what the watermark says of a hold: every watermark carries it.
 const mostHeldText = 1000
 
-// noteHeld notes in the watermark in hand why the resource is held, or that it is not (""). publishes: rows
-// go on to be published.
-func (p *publisher) noteHeld(why string, publishes bool) {
-	if why == "" {
+// noteHeld notes in the watermark in hand why the resource is held or fails; without Why, that it does
+// neither.
+func (p *publisher) noteHeld(held watermark.Held) {
+	if held.Why == "" {
 		p.mark.Held = nil
 		return
 	}
-	if len(why) > mostHeldText {
-		why = strings.ToValidUTF8(why[:mostHeldText], "") + "..."
+	if len(held.Why) > mostHeldText {
+		held.Why = strings.ToValidUTF8(held.Why[:mostHeldText], "") + "..."
 	}
-	held := watermark.Held{Why: why, Since: p.cfg.Clock(), Publishes: publishes}
-	if was := p.mark.Held; was != nil && was.Publishes == publishes {
-		held.Since = min(held.Since, was.Since)
+	if sameHold(p.mark.Held, &held) {
+		held.Since = min(held.Since, p.mark.Held.Since)
 	}
-	if due := p.heldBack.nextDue(); publishes && !due.IsZero() {
+	if due := p.heldBack.nextDue(); held.Publishes && !due.IsZero() {
 		until := p.cfg.Clock().Add(due.Sub(p.cfg.Now()))
 		held.Until = &until
 	}
 	p.mark.Held = &held
 }
 
-// tellHold says in the watermark that a poll ended with a *HoldError; other errors say nothing of a hold. The
-// rest of that watermark is true: what a batch brought is dealt with before the watermark in hand says so,
-// and after a failed write nobody comes here. Its error is a *writeError.
-func (p *publisher) tellHold(ctx context.Context, err error) error {
+// tellFailure says in the watermark that a poll ended with a *HoldError, or with another error where polls
+// have failed for a while: most failures are over before anybody could read of them. The rest of that
+// watermark is true: what a batch brought is dealt with before the watermark in hand says so, and after a
+// failed write nobody comes here. Its error is a *writeError.
+func (p *publisher) tellFailure(ctx context.Context, err error, since time.Time) error {
+	now, failed := p.cfg.Clock(), p.cfg.Now().Sub(since)
 	var hold *HoldError
-	if !errors.As(err, &hold) {
+	switch {
+	case errors.As(err, &hold):
+		p.noteHeld(watermark.Held{Why: hold.Error(), Since: now, Publishes: hold.Publishes})
+	case failed >= idleWrite:
+		p.noteHeld(watermark.Held{Why: err.Error(), Since: now.Add(-failed), Failing: true})
+	default:
 		return nil
 	}
-	p.noteHeld(hold.Error(), hold.Publishes)
 	return p.commitIfDue(ctx, watermark.Transaction{})
 }
 
 // tellsOtherwise says whether a transaction is due only because the last one said otherwise of a hold. What
 // comes and goes with every poll waits for the next watermark, and so does another wording: there are numbers
-// and times in it.
+// and times in it. The end of a failure does not wait: there are ten seconds in it.
 func (p *publisher) tellsOtherwise() bool {
-	return !sameHold(p.told, p.mark.Held) && p.cfg.Now().Sub(p.toldAt) >= idleWrite
+	works := p.told != nil && p.told.Failing && p.mark.Held == nil
+	return works || !sameHold(p.told, p.mark.Held) && p.cfg.Now().Sub(p.toldAt) >= idleWrite
 }
 
 func sameHold(a, b *watermark.Held) bool {
-	return (a == nil) == (b == nil) && (a == nil || a.Publishes == b.Publishes)
+	return (a == nil) == (b == nil) && (a == nil || a.Publishes == b.Publishes && a.Failing == b.Failing)
 }
 
 // lose gives up what the source cannot use: cursor and floor, and what settled has passed from lost.From on.
@@ -519,7 +560,8 @@ func (p *publisher) beginReplay(r watermark.Request, now schemas.Instant, ends [
 	p.mark.Settled = min(p.mark.Settled, max(*r.To, p.cfg.Start))
 	p.mark.Cursor, p.mark.Floor = nil, nil
 	p.dedup.replay()
-	p.mark.Replay = &watermark.Replay{Request: r.ID, From: from, At: now, Settled: settled, Ends: ends}
+	p.mark.Replay = &watermark.Replay{Request: r.ID, RequestUID: r.UID, From: from, At: now, Settled: settled,
+		Ends: ends}
 	p.cfg.Log.Info("replay begins", zapInstant("from", *r.To), zapRequest(r.ID), zap.String("by", r.By))
 }
 
@@ -539,11 +581,12 @@ func (p *publisher) endPart(result watermark.Swept, part IDRange, more bool) {
 	}
 	if !more {
 		p.mark.LastSweep, p.mark.Swept, p.mark.Sweep = p.cfg.Clock(), &total, nil
+		p.sweptPolicies(total)
 		return
 	}
 	next := part.Last + 1
 	p.mark.Sweep = &watermark.Sweep{Request: sweep.Request, RequestUID: sweep.RequestUID, At: sweep.At,
-		From: &next, Done: &total}
+		ConfirmDeletes: sweep.ConfirmDeletes, From: &next, Done: &total}
 }
 
 // repeatPart notes that the part is begun anew, and what was repaired of it.
@@ -558,7 +601,7 @@ func (p *publisher) repeatPart(repaired watermark.Swept) {
 
 // commitIfDue commits tx unless all that it would say is the time.
 func (p *publisher) commitIfDue(ctx context.Context, tx watermark.Transaction) error {
-	idle := tx.Len() == 0 && !p.cfg.Eager && p.mark.Replay == nil && !p.tellsOtherwise()
+	idle := tx.Len() == 0 && !p.cfg.Eager && p.mark.Replay == nil && p.finished == nil && !p.tellsOtherwise()
 	if idle && p.cfg.Now().Sub(p.written) < idleWrite {
 		p.show()
 		return nil
@@ -580,11 +623,17 @@ func (p *publisher) commitIfFull(ctx context.Context, tx *watermark.Transaction)
 func (p *publisher) commit(ctx context.Context, tx watermark.Transaction) error {
 	now := p.cfg.Now()
 	p.mark.Rows += int64(len(tx.Rows))
+	p.countReplayed(int64(len(tx.Rows)))
 	p.mark.DedupFrom, p.mark.Future = p.dedup.from(p.mark.Settled)
 	p.mark.Written = p.cfg.Clock()
 	tx.Watermark = p.mark
 	if err := p.cfg.Publish(ctx, tx); err != nil {
 		return &writeError{err}
+	}
+	if r := p.finished; r != nil {
+		p.finished = nil
+		p.cfg.Log.Info("replay finished", zapInstant("from", r.From), zapRequest(r.Request),
+			zap.Int64("rows", p.mark.Replayed.Rows))
 	}
 	p.written = now
 	if !sameHold(p.told, p.mark.Held) {
@@ -595,6 +644,19 @@ func (p *publisher) commit(ctx context.Context, tx watermark.Transaction) error 
 	p.dedup.committed(p.mark.Settled, now)
 	p.show()
 	return nil
+}
+
+// countReplayed counts rows that are about to be published for the replay that they belong to. It changes a
+// copy: transactions that were written before hold the old one.
+func (p *publisher) countReplayed(rows int64) {
+	if r := p.finished; r != nil {
+		p.mark.Replayed = &watermark.Replayed{Request: r.Request, RequestUID: r.RequestUID, From: r.From,
+			Began: r.At, Ended: p.cfg.Clock(), Rows: r.Rows + rows}
+	} else if p.mark.Replay != nil {
+		r := *p.mark.Replay
+		r.Rows += rows
+		p.mark.Replay = &r
+	}
 }
 
 // show puts on the board what can be read off the publisher.

@@ -106,9 +106,7 @@ func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some boo
 		return false, nil
 	}
 	looked := compare.NewLookup(suspects)
-	request := r.publisher.lookup(suspects)
-	take := func(b Batch) error { return looked.Take(b.Rows, b.Rejects) }
-	if err := r.reader.read(looking, stop, request, take); err != nil {
+	if _, err := r.look(looking, stop, looked); err != nil {
 		return false, err
 	}
 	if err := r.found.cmp.Apply(looking, looked); err != nil {
@@ -123,6 +121,7 @@ func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some boo
 		switch due := r.confirmedAt(&d); {
 		case r.cfg.Now().Before(due):
 			r.found.waits[s.ID] = due
+		case d.Kind == compare.Extra && r.found.empty: // it stays, and the last look counts it
 		case d.Kind == compare.Extra:
 			extra = append(extra, d)
 		default:
@@ -145,6 +144,19 @@ func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some boo
 	tx := r.tx
 	r.tx = watermark.Transaction{}
 	return true, r.publisher.commitIfDue(ctx, tx)
+}
+
+// look looks at rows once more. everywhere: also for those of which no day is known.
+func (r *repair) look(ctx context.Context, stop <-chan struct{}, l *compare.Lookup) (everywhere bool,
+	err error) {
+	err = r.reader.read(ctx, stop, r.publisher.lookup(l.Rows), func(b Batch) error {
+		if b.Done != nil {
+			everywhere = b.Done.Complete
+			r.found.empty = r.found.empty || b.Done.Empty
+		}
+		return l.Take(b.Rows, b.Rejects)
+	})
+	return everywhere, err
 }
 
 // due returns the suspects to look at now: not those that wait for their confirmation, nor extra rows that
@@ -200,12 +212,7 @@ func (r *repair) recheck(ctx context.Context, stop <-chan struct{}) (rejects []s
 	looked, everywhere := compare.NewLookup(suspects), true
 	known := r.lookUpToo(looked)
 	if len(looked.Rows) > 0 {
-		request := r.publisher.lookup(looked.Rows)
-		err = r.reader.read(ctx, stop, request, func(b Batch) error {
-			everywhere = b.Done == nil || b.Done.Complete
-			return looked.Take(b.Rows, b.Rejects)
-		})
-		if err != nil {
+		if everywhere, err = r.look(ctx, stop, looked); err != nil {
 			return nil, false, err
 		}
 	}
@@ -367,31 +374,42 @@ func (r *repair) again(c compare.Report) bool {
 	return brought && (c.UntrackedRows > 0 || c.Untracked > 0 && r.cfg.Sweep.Tombstone)
 }
 
-// At most this many rows, or this part of the topic, are taken for deleted. A shop deletes few rows in a day.
-// An answer that lacks more is more likely broken (a replica half filled, a filter that changed, a table
-// restored empty) than true. In a topic of up to 1000 rows the count decides, so that a small one can be
-// tidied at all.
+// At most this many rows, or this part of the topic, are taken for deleted unless somebody confirms it. A
+// shop deletes few rows in a day. An answer that lacks more is more likely broken (a replica half filled, a
+// filter that changed, a table restored empty) than true. In a topic of up to 10,000 rows the count decides,
+// so that a small one can be tidied at all.
 const (
 	maxDeletes      = 100
-	maxDeletesShare = 10 // percent of the topic's rows
+	maxDeletesShare = 1 // percent of the topic's rows
 )
 
 func tooManyDeletes(c compare.Report, extra int) bool {
 	return extra > max(maxDeletes, c.TopicRows*maxDeletesShare/100)
 }
 
+// confirmed says that whoever asked for the sweep knows of deletions, however many they are.
+func (r *repair) confirmed() bool {
+	sweep := r.publisher.mark.Sweep
+	return sweep.CameTo(r.found.result) && sweep.ConfirmDeletes
+}
+
+// notForDeletion is what is said of an answer without any row: a table restored empty, a filter that changed.
+const notForDeletion = "an empty answer is not taken for deletion"
+
 // keepReason says why the extra rows stay in the topic, "" if they may go.
 func (r *repair) keepReason(c compare.Report, extra int) string {
 	switch {
 	case extra == 0:
 		return ""
+	case r.found.empty:
+		return fmt.Sprintf("the service showed no row at all when %d were looked for again: %s", extra,
+			notForDeletion)
 	case c.SourceRows+r.before() == 0:
-		return fmt.Sprintf("the service showed no row at all, the topic has %d: an empty answer is not taken for "+
-			"deletion", c.TopicRows)
-	case tooManyDeletes(c, extra):
+		return fmt.Sprintf("the service showed no row at all, the topic has %d: %s", c.TopicRows, notForDeletion)
+	case tooManyDeletes(c, extra) && r.cfg.Sweep.Tombstone && !r.confirmed():
 		return fmt.Sprintf("the service does not have %d of the topic's %d rows, more than %d and more than %d "+
-			"%%: that is not taken for deletion (if it is right, delete the topic: it is filled anew)",
-			extra, c.TopicRows, maxDeletes, maxDeletesShare)
+			"%%: that is not taken for deletion (if it is right: storestream sweep %s --confirm-deletes)",
+			extra, c.TopicRows, maxDeletes, maxDeletesShare, r.cfg.Resource.Name)
 	case c.Nameless > 0:
 		return fmt.Sprintf("%d rows of the service have no usable id, and may be some of the %d that it seems not "+
 			"to have: they are not taken for deleted", c.Nameless, extra)
@@ -449,7 +467,8 @@ func (r *repair) deleteRow(ctx context.Context, d *compare.Difference) error {
 // that cannot be published: they are deleted, or well. Not where there is a doubt about what the sweep met.
 func (r *repair) takeOutDeadLetters(ctx context.Context, c compare.Report) error {
 	empty := c.SourceRows+r.before() == 0 && (c.TopicRows > 0 || c.DeadLetters == 0)
-	if r.found.manyRejects || c.Untracked > 0 || empty || tooManyDeletes(c, r.found.result.Extra) {
+	if r.found.manyRejects || c.Untracked > 0 || empty || r.found.empty ||
+		tooManyDeletes(c, r.found.result.Extra) && !r.confirmed() {
 		return nil
 	}
 	part, _ := r.found.cmp.Part()

@@ -220,8 +220,8 @@ func TestWhatTheServiceDoesNotShowIsNotAlwaysTakenForDeleted(t *testing.T) {
 		}, "no row at all"},
 		{"more than a hundred of a small topic", 200, func(s *shop) { drop(s.rows, 101) },
 			"does not have 101 of the topic's 200 rows"},
-		{"more than a tenth of a large topic", 2000, func(s *shop) { drop(s.rows, 201) },
-			"does not have 201 of the topic's 2000 rows"},
+		{"more than a hundredth of a large topic", 11000, func(s *shop) { drop(s.rows, 111) },
+			"does not have 111 of the topic's 11000 rows"},
 		{"a row without a usable id", 50, func(s *shop) {
 			s.rows[1] = row{id: 1, updatedAt: schemas.MinInstant, bad: true, nameless: true}
 		}, "have no usable id"},
@@ -251,14 +251,88 @@ func TestWhatTheServiceDoesNotShowIsNotAlwaysTakenForDeleted(t *testing.T) {
 	}
 }
 
+// The service had its rows when they were read in full. When those that it lacked are looked for once more,
+// it shows none at all: it is restored, or answers for another database.
+func TestALastLookThatMeetsNoRowAtAllDeletesNothing(t *testing.T) {
+	for _, atOnce := range []int{0, 3} { // in one look, and in several
+		s := openShop(t, 50, func(c *Config) { c.Sweep.Tombstone, c.Sweep.LookAtOnce = true, atOnce })
+		s.rows[60] = row{id: 60, updatedAt: s.now, bad: true}
+		s.poll()
+		before := maps.Clone(s.rows)
+		delete(before, 60)
+		drop(s.rows, 10)
+		confirmed := s.now.Add(shopOverlap)
+		s.looks = func(Request) {
+			if s.now >= confirmed {
+				clear(s.rows)
+			}
+		}
+		got := s.sweep()
+		s.looks = nil
+		if got.Extra == 0 || got.Tombstones != 0 || !strings.Contains(got.Left, "no row at all when") {
+			t.Errorf("%d at once: swept %+v", atOnce, got)
+		}
+		for _, row := range before {
+			s.wants(row)
+		}
+		if len(s.letters) != 1 {
+			t.Errorf("%d at once: dead letters %v", atOnce, s.letters)
+		}
+
+		s.rows = before // and back
+		drop(s.rows, 10)
+		if got := s.sweep(); got.Tombstones != 10 || got.Left != "" || len(s.letters) != 0 {
+			t.Errorf("%d at once: the next sweep %+v, dead letters %v", atOnce, got, s.letters)
+		}
+	}
+}
+
+// The same while rows without a day are looked for, which the other looks cannot find.
+func TestALookForRowsWithoutADayThatMeetsNoRowAtAllDeletesNothing(t *testing.T) {
+	s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
+	s.incomplete = true
+	s.rows[5] = row{id: 5, updatedAt: s.now, bad: true, dayless: true}
+	s.poll()
+	s.now = s.now.Add(time.Hour) // no pass meets it any more
+	s.poll()
+	rows := s.rows
+	s.looks = func(r Request) {
+		if s.rows = rows; r.Everywhere {
+			s.rows = map[int64]row{}
+		}
+	}
+	got := s.sweep()
+	if got.Tombstones != 0 || len(s.letters) != 1 || !strings.Contains(got.Left, "no row at all when") {
+		t.Errorf("swept %+v, dead letters %v", got, s.letters)
+	}
+}
+
 func drop(rows map[int64]row, n int) {
 	for id := range int64(n) {
 		delete(rows, id)
 	}
 }
 
-func TestAsManyAsAHundredOrATenthAreTakenForDeleted(t *testing.T) {
-	for rows, deleted := range map[int]int{101: 100, 2000: 200} {
+// Somebody who knows may say so. An answer without any row is not believed even then.
+func TestAnyNumberIsDeletedOnceSomebodyConfirmsIt(t *testing.T) {
+	for left, want := range map[int]int{100: 400, 0: 0} {
+		s := openShop(t, 500, func(c *Config) { c.Sweep.Tombstone = true })
+		drop(s.rows, 500-left)
+		if got := s.sweep(); got.Tombstones != 0 || left > 0 && !strings.Contains(got.Left, "--confirm-deletes") {
+			t.Errorf("not confirmed, %d rows left: swept %+v", left, got)
+		}
+		s.await(s.ask(watermark.Request{Kind: watermark.Sweeps, ConfirmDeletes: true}))
+		if got := s.mark.Swept; got.Tombstones != want || (got.Left == "") != (want > 0) {
+			t.Errorf("confirmed, %d rows left: swept %+v, want %d tombstones", left, got, want)
+		}
+		if got := s.sweep(); got.Extra != 500-left-want {
+			t.Errorf("the next one, %d rows left: swept %+v", left, got)
+		}
+	}
+}
+
+func TestAsManyAsAHundredOrAHundredthAreTakenForDeleted(t *testing.T) {
+	for rows, deleted := range map[int]int{101: 100, 11000: 110} {
 		s := openShop(t, rows, func(c *Config) { c.Sweep.Tombstone = true })
 		drop(s.rows, deleted)
 		if got := s.sweep(); got.Tombstones != deleted || got.Left != "" {

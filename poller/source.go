@@ -100,6 +100,9 @@ type Done struct {
 	// counts for lag alone. Of a Full: it met every row. Of a Lookup: it looked for
 	// every suspect, also for those of which no day is known.
 	Complete bool
+	// Empty, of a Lookup: it met no row, and the source shows none at all, of any id or day. Such an answer is
+	// likelier broken than true, so it does not show that a row was deleted.
+	Empty bool
 	// Floor, of a pass, says what it and those before it have met: for the next Request. nil: the source has no
 	// such thing.
 	Floor *watermark.Floor

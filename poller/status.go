@@ -27,6 +27,8 @@ type Status struct {
 	// Err is the failure that it is in, nil if none; FailedSince when that began.
 	Err         error
 	FailedSince time.Time
+	// Polls are the last ones of this poller, the newest last.
+	Polls []Poll
 	// DeadLetters is how many rows stand in the dead-letter topic. DedupBytes is what dedup takes.
 	DeadLetters, DedupBytes int
 	// Sweep is the sweep in hand. What the last one came to is in Watermark (LastSweep, Swept).
@@ -85,6 +87,9 @@ func (b *board) change(change func(*Status)) {
 	b.metrics.Held.Set(held)
 	if settled := s.Watermark.Settled; settled != schemas.MinInstant {
 		b.metrics.Settled.Set(float64(settled) / 1e6)
+	}
+	if swept := s.Watermark.SweptSince(); swept != schemas.MinInstant {
+		b.metrics.Swept.Set(float64(swept) / 1e6)
 	}
 	if s.Good != schemas.MinInstant {
 		s.Good = min(s.Good, b.clock()) // the clock stepped back: lag counts from now on at least

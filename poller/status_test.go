@@ -4,8 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/storestream/storestream/schemas"
 )
 
 func TestAResourceIsHeldByTheMetricWhileItsPollsEndInAHold(t *testing.T) {
@@ -22,5 +25,32 @@ func TestAResourceIsHeldByTheMetricWhileItsPollsEndInAHold(t *testing.T) {
 		if got := testutil.ToFloat64(s.metrics.Resource("orders").Held); got != step.held {
 			t.Errorf("%v: %v, expected %v", step.err, got, step.held)
 		}
+	}
+}
+
+// A sweep that fails for ever has begun at some time: that time is in the watermark, so restarts do not hide
+// it.
+func TestTheMetricSaysSinceWhenNoSweepHasEnded(t *testing.T) {
+	s := openShop(t, 3, nil)
+	swept := func() schemas.Instant {
+		return schemas.Instant(1e6 * testutil.ToFloat64(s.metrics.Resource("orders").Swept))
+	}
+	if got := swept(); got != 0 {
+		t.Errorf("%s, and none is due", got)
+	}
+	s.err = errors.New("the service ends in the middle")
+	s.askSweep()
+	asked := s.now
+	for range 3 {
+		s.poll()
+		s.now = s.now.Add(time.Hour)
+		s.takeOver()
+	}
+	if got := swept(); got != asked {
+		t.Errorf("%s, one is due since %s", got, asked)
+	}
+	s.err = nil
+	if s.sweep(); swept() != s.mark.LastSweep {
+		t.Errorf("%s, the last one ended at %s", swept(), s.mark.LastSweep)
 	}
 }

@@ -26,7 +26,7 @@ type sweeps struct {
 func newSweeps(w *world) *sweeps {
 	s := &sweeps{w: w, parked: make(chan struct{}), resume: make(chan struct{})}
 	w.config.Sweep = SweepConfig{Tombstone: true, Source: func() Source { return s }, Topic: s.topic,
-		Turn: make(chan struct{}, 1)}
+		Records: w.records, Turn: make(chan struct{}, 1)}
 	w.config.Sweep.LookAtOnce = rapid.IntRange(0, 2).Draw(w.t, "looked at in a round")
 	if rapid.Bool().Draw(w.t, "in parts") { // of three rows at most
 		w.config.Sweep.ByID, w.config.Sweep.Memory = true, 96
@@ -199,7 +199,7 @@ func (w *world) shortOfOverlap(what string) time.Duration {
 // published, no row that is there had a tombstone, and no record of ours steps back or is there twice for
 // nothing.
 func TestASweepRepairsWhateverPollsCannotSee(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	checkLong(t, func(t *rapid.T) {
 		w := newWorld(t)
 		w.sweeps = newSweeps(w)
 		w.capped()

@@ -47,9 +47,10 @@ const (
 )
 
 const (
-	// firstSweepBackoff is the wait after a sweep whose process died. It doubles with each death in a row, up to
-	// the interval of the sweeps, or to lastSweepBackoff where there is none.
-	firstSweepBackoff = time.Hour
+	// firstSweepBackoff is the wait after a sweep whose process died. With each death in a row it grows
+	// eightfold, up to the interval of the sweeps, or to lastSweepBackoff where there is none. The first is
+	// short, because an owner whose connections to Kafka break off looks the same as one that died.
+	firstSweepBackoff = 2 * time.Minute
 	lastSweepBackoff  = 24 * time.Hour
 	// maxRounds bounds how often a part is begun anew because more differs than one round takes in.
 	maxRounds = 10
@@ -111,6 +112,9 @@ type finding struct {
 	// hadDeadLetter are the rows that had a dead letter when the sweep began, and the days of good versions of
 	// them.
 	hadDeadLetter map[int64]Suspect
+	// empty: since the full reading the source has shown, once, that it has no row at all. That is likelier an
+	// outage than true, so what was missing then is not taken for deleted.
+	empty bool
 
 	// waits are rows that a look was at and that are not confirmed yet, and when they may be.
 	waits  map[int64]time.Time
@@ -131,7 +135,7 @@ func (s *sweeper) found(mark *watermark.Watermark) {
 		return
 	}
 	if mark.Sweep.Tried != nil {
-		pause := min(firstSweepBackoff<<min(max(mark.Sweep.Attempts, 1)-1, 10), s.longestBackoff())
+		pause := min(firstSweepBackoff<<(3*min(max(mark.Sweep.Attempts, 1)-1, 5)), s.longestBackoff())
 		next := s.cfg.Clock().Add(pause)
 		mark.ChangeSweep(func(x *watermark.Sweep) { x.Tried, x.NotBefore = nil, &next })
 		s.cfg.Log.Warn("the last owner died while it swept, the sweep waits", zapRequest(mark.Sweep.Request),
@@ -341,7 +345,10 @@ func (s *sweeper) newComparison(f *finding, fields []string) *compare.Comparison
 			r := Request{Kind: Lookup, Everywhere: true, From: c.Start, Suspects: unmet, Fields: fields,
 				Started: c.Clock()}
 			return safely("reading", func() error {
-				return source.Read(ctx, r, func(b Batch) error { return noted(b.Rows, b.Rejects) })
+				return source.Read(ctx, r, func(b Batch) error {
+					f.empty = f.empty || b.Done != nil && b.Done.Empty
+					return noted(b.Rows, b.Rejects)
+				})
 			})
 		},
 	})

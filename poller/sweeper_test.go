@@ -149,8 +149,8 @@ func TestASweepInPartsFindsAndCountsAllOfIt(t *testing.T) {
 	}
 }
 
-// Each death costs a part, and the next owner waits before it tries again: 1 h, 2 h, ... up to the interval.
-// What was done is not done again.
+// Each death costs a part, and the next owner waits before it tries again: 2 min, 16 min, ... up to the
+// interval. What was done is not done again.
 func TestASweepThatDiesGoesOnWithItsPartAfterAWhile(t *testing.T) {
 	s := shopOfParts(t, func(c *Config) { c.Sweep.Interval = 3 * time.Hour })
 	for id := range int64(60) {
@@ -163,7 +163,8 @@ func TestASweepThatDiesGoesOnWithItsPartAfterAWhile(t *testing.T) {
 		t.Fatalf("after a part: %+v, %+v", done, done.Done)
 	}
 	records := len(s.topic)
-	for _, wait := range []time.Duration{time.Hour, 2 * time.Hour, 3 * time.Hour, 3 * time.Hour} {
+	for _, wait := range []time.Duration{2 * time.Minute, 16 * time.Minute, 128 * time.Minute,
+		3 * time.Hour, 3 * time.Hour} {
 		for s.mark.Sweep.Tried == nil {
 			s.poll()
 			s.now = s.now.Add(time.Second)

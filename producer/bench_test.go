@@ -27,7 +27,7 @@ func BenchmarkCommit(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	registry, err := registry.New(servers.RegistryForTest(b).URL, "", "")
+	registry, err := registry.New(registry.Config{URL: servers.RegistryForTest(b).URL})
 	if err != nil {
 		b.Fatal(err)
 	}

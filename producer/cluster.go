@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -60,18 +61,13 @@ func clientOptions(cfg Config, log *zap.Logger) ([]kgo.Opt, error) {
 		kgo.WithLogger(clientLog{kzap.New(log.Named("client"), kzap.Level(kgo.LogLevelWarn))}),
 		// With the default of 5 s, three answers of "I am not the leader" cost 15 s.
 		kgo.MetadataMinAge(250 * time.Millisecond),
-		kgo.DialTimeout(5 * time.Second),
 		kgo.DisableClientMetrics(),
 	}
 	if cfg.Metrics != nil {
 		options = append(options, kgo.WithHooks(telemetry{cfg.Metrics}))
 	}
-	encryption, err := cfg.TLS.options()
-	if err != nil {
-		return nil, err
-	}
 	login, err := cfg.SASL.options()
-	return slices.Concat(options, encryption, login), err
+	return slices.Concat(options, dialing(cfg.TLS, cfg.SASL), login), err
 }
 
 // client makes a client with the options of every client, and opts.
@@ -87,6 +83,15 @@ func (c *Cluster) client(opts ...kgo.Opt) (*kgo.Client, error) {
 func (c *Cluster) Close() {
 	c.requests.close()
 	c.cl.Close()
+}
+
+// Tool is a command line of one of Kafka's own tools, for this cluster.
+func (c *Cluster) Tool(name string, args ...string) string {
+	words := []string{name, "--bootstrap-server", strings.Join(c.cfg.Brokers, ",")}
+	if c.cfg.TLS != nil || c.cfg.SASL.Mechanism != "" {
+		words = append(words, "--command-config", "FILE") // how to log in; only the user has that
+	}
+	return strings.Join(append(words, args...), " ")
 }
 
 // Ping asks for an answer from any broker.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -186,48 +185,6 @@ func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int6
 	return ends, nil
 }
 
-// TailRecord is a committed record of a data topic.
-type TailRecord struct {
-	Partition int32
-	Offset    int64
-	Time      time.Time // the Kafka time
-	ID        int64
-	Tombstone bool
-	Value     schemas.Value // good until the function that got it returns; empty for a tombstone
-	Err       error         // why it is none of storestream's; ID is 0 if the key is why
-}
-
-// Tail gives the committed records of r's topic to each, in offset order within a partition, until each
-// returns an error (which it returns) or ctx ends: all that the topic holds comes first (fromBeginning), or
-// only what is written from now on.
-func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, fromBeginning bool,
-	each func(TailRecord) error) error {
-	topic := c.Topic(r.Name)
-	starts := c.admin.ListEndOffsets
-	if fromBeginning {
-		starts = c.admin.ListStartOffsets
-	}
-	spans, err := c.meta.spans(ctx, topic, starts, starts)
-	if err != nil {
-		return err
-	}
-	for p := range spans {
-		spans[p].to = forEver
-	}
-	rows := newRowReader(c, target{resource: r}, len(spans))
-	return readLog(ctx, c, topic, spans, func(record *kgo.Record) error {
-		t := TailRecord{Partition: record.Partition, Offset: record.Offset, Time: record.Timestamp,
-			Tombstone: record.Value == nil}
-		if _, t.ID, t.Err = schemas.ReadKey(record.Key); t.Err == nil && !t.Tombstone {
-			t.Value, t.Err = rows.value(ctx, record.Value)
-			if t.Err != nil && !errors.Is(t.Err, errNotOurs) { // a registry that does not answer
-				return fmt.Errorf("reading topic %s: %w", topic, t.Err)
-			}
-		}
-		return each(t)
-	})
-}
-
 // Records is about how many records r's topic holds, older versions and the markers of transactions included:
 // it has no more rows than that.
 func Records(ctx context.Context, c *Cluster, resource string) (int64, error) {
@@ -239,9 +196,8 @@ func Records(ctx context.Context, c *Cluster, resource string) (int64, error) {
 	return n, err
 }
 
-// RecordsSince is about how many records of a resource's topic a replay from a time on repeats: what stands
-// at or after the first record of that time in each partition. It counts older versions that compaction has
-// not taken out yet, and the markers that end transactions.
+// RecordsSince is about how many records of a resource's topic stand at or after the first record of a time
+// in each partition. It counts older versions of rows, and the markers that end transactions.
 func RecordsSince(ctx context.Context, c *Cluster, resource string, from schemas.Instant) (int64, error) {
 	spans, err := c.meta.spans(ctx, c.Topic(resource), c.meta.firstSince(from), c.admin.ListCommittedOffsets)
 	var n int64
@@ -249,4 +205,31 @@ func RecordsSince(ctx context.Context, c *Cluster, resource string, from schemas
 		n += max(0, s.to-s.from)
 	}
 	return n, err
+}
+
+// RowsSince is how many rows of a resource's topic have an updated_at at or after from: what a replay from
+// there publishes, where the topic is equal to the service. It reads what RecordsSince counts, and tells read
+// how many records it has read.
+func RowsSince(ctx context.Context, c *Cluster, resource string, from schemas.Instant,
+	read func(records int)) (int64, error) {
+	topic := c.Topic(resource)
+	spans, err := c.meta.spans(ctx, topic, c.meta.firstSince(from), c.admin.ListCommittedOffsets)
+	if err != nil {
+		return 0, err
+	}
+	rows, records, first := map[int64]bool{}, 0, recordMillis(from)
+	err = readLog(ctx, c, topic, spans, func(record *kgo.Record) error {
+		if records++; records%1000 == 0 {
+			read(records)
+		}
+		if _, id, err := schemas.ReadKey(record.Key); err == nil { // else it is none of storestream's
+			if record.Value == nil {
+				delete(rows, id)
+			} else if record.Timestamp.UnixMilli() >= first {
+				rows[id] = true
+			}
+		}
+		return nil
+	})
+	return int64(len(rows)), err
 }

@@ -1,15 +1,18 @@
 package producer
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // Headers of a dead letter. headerHash is there only where the row itself did not fit.
@@ -53,6 +56,53 @@ func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[stri
 		return nil, tooManyLetters(c, resource, n)
 	}
 	return hashes, nil
+}
+
+// DeadLetterRecord is the dead letter of a row, as the topic holds it.
+type DeadLetterRecord struct {
+	Partition int32
+	Offset    int64
+	Time      time.Time // the Kafka time
+	watermark.DeadLetter
+}
+
+// ReadDeadLetter returns the dead letter of row id of a resource, nil where it has none. It reads the whole
+// topic, as ReadDeadLetters does.
+func ReadDeadLetter(ctx context.Context, c *Cluster, resource string, id int64) (*DeadLetterRecord, error) {
+	spans, err := c.meta.toHighWatermark(ctx, c.DeadLetters())
+	if err != nil {
+		return nil, err
+	}
+	wanted := watermark.DeadLetterKey(resource, schemas.Reject{ID: id, HasID: true})
+	found := newNewest(deadLetterOf)
+	err = readLog(ctx, c, c.DeadLetters(), spans, func(r *kgo.Record) error {
+		// The key of a row without a usable id is a hash, and may look like an id.
+		if _, ofRow := watermark.DeadLetterRow(wanted, hashOfDeadLetter(r)); string(r.Key) == wanted &&
+			(ofRow || r.Value == nil) {
+			found.add(r)
+		}
+		return nil
+	})
+	for _, record := range found.all() {
+		return &DeadLetterRecord{record.partition, record.offset, record.time, record.kept}, err
+	}
+	return nil, err
+}
+
+// deadLetterOf is the dead letter that r holds.
+func deadLetterOf(r *kgo.Record) watermark.DeadLetter {
+	letter := watermark.DeadLetter{Key: string(r.Key), Row: bytes.Clone(r.Value)}
+	for _, h := range r.Headers {
+		switch h.Key {
+		case headerSource:
+			letter.Source = string(h.Value)
+		case headerField:
+			letter.Field = string(h.Value)
+		case headerError:
+			letter.Err = string(h.Value)
+		}
+	}
+	return letter
 }
 
 func tooManyLetters(c *Cluster, resource string, n int) error {

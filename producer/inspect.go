@@ -27,6 +27,9 @@ type TopicReport struct {
 	Partitions, Replicas int
 	// InSync is min.insync.replicas and MaxBytes max.message.bytes; 0 where the broker does not say.
 	InSync, MaxBytes int
+	// Keeps says why it may hold what was deleted for longer than Config.EraseWithin, and Do what mends that;
+	// "": it does not.
+	Keeps, Do string
 	// Lacking are the rights on it that this user would need and does not have.
 	Lacking []string
 	// Err is a *RefusedError for what a person has to change, or what failed.
@@ -56,7 +59,8 @@ func (i Inspector) topic(ctx context.Context, spec topicSpec) TopicReport {
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
 		report.Err = &RefusedError{Topic: spec.name, Setting: "the right of this user to DESCRIBE it",
 			Found: "missing", Expected: "granted",
-			Do: "kafka-acls.sh --add --allow-principal User:NAME --operation All --topic " + spec.name}
+			Do: i.c.Tool("kafka-acls.sh", "--add", "--allow-principal", "User:NAME", "--operation", "All", "--topic",
+				spec.name)}
 		return report
 	case err != nil:
 		report.Err = fmt.Errorf("metadata of topic %s: %w", spec.name, err)
@@ -74,6 +78,7 @@ func (i Inspector) topic(ctx context.Context, spec topicSpec) TopicReport {
 	}
 	report.InSync, _ = strconv.Atoi(settings["min.insync.replicas"])
 	report.MaxBytes, _ = strconv.Atoi(settings["max.message.bytes"])
+	report.Keeps, report.Do = spec.keeps(settings)
 	if refusal := spec.refuse(settings, report.Partitions); refusal != nil {
 		report.Err = refusal
 	}
@@ -128,8 +133,8 @@ func (i Inspector) TransactionalID(ctx context.Context, resource string) error {
 	if errors.As(err, &denied) || errors.Is(err, kerr.TransactionalIDAuthorizationFailed) {
 		return &RefusedError{Topic: i.c.Topic(resource), Found: "missing", Expected: "granted",
 			Setting: "the right of this user to WRITE with the transactional id " + id,
-			Do: "kafka-acls.sh --add --allow-principal User:NAME --operation Write --operation Describe " +
-				"--transactional-id " + id}
+			Do: i.c.Tool("kafka-acls.sh", "--add", "--allow-principal", "User:NAME", "--operation", "Write",
+				"--operation", "Describe", "--transactional-id", id)}
 	}
 	if err == nil {
 		_, err = described.On(id, func(d *kadm.DescribedTransaction) error { return d.Err })

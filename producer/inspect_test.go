@@ -14,6 +14,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
 
+	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas/registry"
@@ -39,7 +40,7 @@ func guarded(t *testing.T, rules ...kfake.ACL) *stage {
 }
 
 func asStream(c *producer.Config) {
-	c.SASL = producer.SASL{Mechanism: "PLAIN", Username: "stream", Password: "secret"}
+	c.SASL = producer.SASL{Mechanism: "PLAIN", Username: "stream", Password: rotation.Literal("secret")}
 }
 
 func rule(resource kmsg.ACLResourceType, name string, op kmsg.ACLOperation) kfake.ACL {
@@ -169,7 +170,7 @@ func TestTheKeysOfATopicAreKnownByTheirSchema(t *testing.T) {
 	const at = "2026-11-20T09:30:00Z"
 	s.commit(session, next(session, s.order(1, at, "Shipped"), s.order(2, at, "Shipped"),
 		s.order(3, at, "Shipped"), s.order(4, at, "Shipped")))
-	registry, err := registry.New(s.registry.URL, "", "")
+	registry, err := registry.New(registry.Config{URL: s.registry.URL})
 	if err != nil {
 		t.Fatal(err)
 	}

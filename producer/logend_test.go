@@ -107,6 +107,7 @@ func TestWhateverHappensToTheDataTopicRowsThatItLacksArePublishedAgain(t *testin
 func (s *stage) playOnTheDataTopic(prefix string, sequence []string) {
 	s.t.Helper()
 	c := s.cluster("a", func(c *producer.Config) { c.TopicPrefix = prefix })
+	defer c.Close()
 	topic := prefix + "orders"
 	session, err := producer.Take(s.ctx(), c, s.orders())
 	if err != nil {

@@ -1,105 +1,91 @@
 package producer_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
+	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
-	"net"
-	"os"
-	"path/filepath"
+	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kfake"
 
+	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/tlsfile"
 	"github.com/storestream/storestream/producer"
 )
 
 const secret = "correct horse battery staple"
 
-// authority is a certificate authority, whose certificates stand in a folder of the test.
-type authority struct {
-	t    *testing.T
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
-	file string
-}
-
-func newAuthority(t *testing.T) *authority {
-	t.Helper()
-	a := &authority{t: t, dir: t.TempDir()}
-	a.cert, a.key, a.file, _ = a.issue("authority")
-	return a
-}
-
-// issue signs a certificate for name, which is also good for 127.0.0.1; the authority's own is the first.
-func (a *authority) issue(name string) (
-	cert *x509.Certificate, key *ecdsa.PrivateKey, certFile, keyFile string) {
-	a.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	text := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		IsCA:        a.cert == nil, BasicConstraintsValid: true,
-	}
-	parent, signer := a.cert, a.key
-	if parent == nil {
-		parent, signer = text, key
-	}
-	der, err := x509.CreateCertificate(rand.Reader, text, parent, &key.PublicKey, signer)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	if cert, err = x509.ParseCertificate(der); err != nil {
-		a.t.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	return cert, key, a.write(name+".crt", "CERTIFICATE", der), a.write(name+".key", "PRIVATE KEY", private)
-}
-
-func (a *authority) write(name, kind string, der []byte) string {
-	a.t.Helper()
-	path := filepath.Join(a.dir, name)
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		a.t.Fatal(err)
-	}
-	return path
-}
-
 // behindLogin is a stage whose broker speaks TLS alone, asks for a client's certificate, and for a name and a
-// password.
-func behindLogin(t *testing.T, a *authority, mechanism string) *stage {
+// password; and how to get in.
+func behindLogin(t *testing.T, mechanism string) (*stage, tlsfile.Files, producer.SASL) {
 	t.Helper()
-	_, _, cert, key := a.issue("broker")
-	pair, err := tls.LoadX509KeyPair(cert, key)
+	a := servers.AuthorityForTest(t, t.TempDir())
+	broker := servers.BrokerForTest(t, servers.BrokerConfig{Options: []kfake.Opt{
+		kfake.TLS(&tls.Config{Certificates: []tls.Certificate{a.Issue(servers.CertificateConfig{}).Pair},
+			ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: a.Pool, MinVersion: tls.VersionTLS12}),
+		kfake.EnableSASL(), kfake.Superuser(mechanism, "poller", secret),
+	}})
+	own := a.Issue(servers.CertificateConfig{Name: "storestream"})
+	return setUp(t, broker, broker.Brokers()),
+		tlsfile.Files{Section: "kafka.tls", CAFile: a.File, CertFile: own.CertFile, KeyFile: own.KeyFile},
+		producer.SASL{Mechanism: mechanism, Username: "poller", Password: rotation.Literal(secret)}
+}
+
+func opened(t *testing.T, files tlsfile.Files) *tlsfile.Client {
+	t.Helper()
+	client, err := files.Open(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	trusted := x509.NewCertPool()
-	trusted.AddCert(a.cert)
-	broker := servers.BrokerForTest(t, servers.BrokerConfig{Options: []kfake.Opt{
-		kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert,
-			ClientCAs: trusted, MinVersion: tls.VersionTLS12}),
-		kfake.EnableSASL(), kfake.Superuser(mechanism, "poller", secret),
-	}})
-	return setUp(t, broker, broker.Brokers())
+	return client
+}
+
+// everything is what run, sweep, verify and watermark reset do with Kafka. It ends with the first that fails.
+func (s *stage) everything(ctx context.Context, c *producer.Cluster) error {
+	session, err := producer.Take(ctx, c, s.orders())
+	if err != nil {
+		return fmt.Errorf("taking over: %w", err)
+	}
+	defer session.Close()
+	if err := session.Commit(ctx, next(session, s.order(1, "2026-11-20T10:00:00Z", "Shipped"))); err != nil {
+		return fmt.Errorf("publishing: %w", err)
+	}
+	if _, err := producer.ReadWatermarks(ctx, c); err != nil {
+		return fmt.Errorf("reading watermarks: %w", err)
+	}
+	if _, err := producer.ReadDeadLetters(ctx, c, "orders"); err != nil {
+		return fmt.Errorf("reading dead letters: %w", err)
+	}
+	if _, err := producer.Inspect(c).KeyIDs(ctx, "orders"); err != nil {
+		return fmt.Errorf("reading rows: %w", err)
+	}
+	if _, err := c.Requests().Ask(ctx, sweepOf("orders")); err != nil {
+		return fmt.Errorf("asking for a sweep: %w", err)
+	}
+	if err := c.Requests().CatchUp(ctx); err != nil {
+		return fmt.Errorf("reading requests: %w", err)
+	}
+	if _, err := producer.Owners(ctx, c); err != nil {
+		return fmt.Errorf("who owns what: %w", err)
+	}
+	return nil
+}
+
+// worksBehind has an instance do everything with a login and own all resources, and another read back what it
+// wrote.
+func (s *stage) worksBehind(login func(*producer.Config)) {
+	s.t.Helper()
+	cluster, l := s.cluster("a", login), newLedger(s.t)
+	l.run(cluster, "a")
+	l.await("a alone", l.everythingOwned("a"))
+	if err := s.everything(s.ctx(), cluster); err != nil {
+		s.t.Error(err)
+	}
+	if seen := s.rebuilt(s.take(s.cluster("b", login))); len(seen) != 1 || seen[1].ID != 1 {
+		s.t.Errorf("read back %+v, expected order 1", seen)
+	}
 }
 
 // Every connection goes the guarded way: of the takeover, of transactions, of reading the log back, of the
@@ -107,51 +93,44 @@ func behindLogin(t *testing.T, a *authority, mechanism string) *stage {
 func TestABrokerBehindTLSAndAPasswordIsWrittenToAndReadFrom(t *testing.T) {
 	for _, mechanism := range []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"} {
 		t.Run(mechanism, func(t *testing.T) {
-			a, l := newAuthority(t), newLedger(t)
-			s := behindLogin(t, a, mechanism)
-			_, _, cert, key := a.issue("storestream")
-			login := func(c *producer.Config) {
-				c.TLS = producer.TLS{Enabled: true, CAFile: a.file, CertFile: cert, KeyFile: key}
-				c.SASL = producer.SASL{Mechanism: mechanism, Username: "poller", Password: secret}
-			}
-			cluster := s.cluster("a", login)
-			l.run(cluster, "a")
-			l.await("a alone", l.everythingOwned("a"))
-			session := s.take(cluster)
-			s.commit(session, next(session, s.order(1, "2026-11-20T10:00:00Z", "Shipped")))
-			if seen := s.rebuilt(s.take(s.cluster("b", login))); len(seen) != 1 || seen[1].ID != 1 {
-				t.Errorf("read back %+v, expected order 1", seen)
-			}
-			if _, err := cluster.Requests().Ask(s.ctx(), sweepOf("users")); err != nil {
-				t.Error(err)
-			}
-			if err := cluster.Requests().CatchUp(s.ctx()); err != nil {
-				t.Error(err)
-			}
+			s, files, login := behindLogin(t, mechanism)
+			s.worksBehind(func(c *producer.Config) { c.TLS, c.SASL = opened(t, files), login })
 		})
 	}
 }
 
 func TestALoginThatTheBrokerRefusesIsSaidWithoutThePassword(t *testing.T) {
-	a := newAuthority(t)
-	s := behindLogin(t, a, "PLAIN")
-	_, _, cert, key := a.issue("storestream")
-	stranger := newAuthority(t)
-	good := producer.Config{TLS: producer.TLS{Enabled: true, CAFile: a.file, CertFile: cert, KeyFile: key},
-		SASL: producer.SASL{Mechanism: "PLAIN", Username: "poller", Password: secret}}
-	for name, wrong := range map[string]struct {
-		change func(*producer.Config)
-		says   string
+	s, files, login := behindLogin(t, "PLAIN")
+	wrong, strange := login, files
+	wrong.Password = rotation.Literal(secret + "r")
+	strange.CAFile = servers.AuthorityForTest(t, t.TempDir()).File
+	for _, c := range []struct {
+		files tlsfile.Files
+		login producer.SASL
+		says  string
 	}{
-		"another password":      {func(c *producer.Config) { c.SASL.Password += "r" }, "kafka.sasl may not be"},
-		"authority not trusted": {func(c *producer.Config) { c.TLS.CAFile = stranger.file }, "unknown authority"},
+		{files, wrong, "kafka.sasl may not be"},
+		{strange, login, "is not trusted: set kafka.tls.ca_file"},
 	} {
-		err := s.cluster("a", func(c *producer.Config) {
-			c.TLS, c.SASL = good.TLS, good.SASL
-			wrong.change(c)
-		}).Ping(s.ctx())
-		if wantText(t, err, wrong.says); strings.Contains(err.Error(), secret) {
-			t.Errorf("%s: %v contains the password", name, err)
+		cluster := s.cluster("a", func(p *producer.Config) { p.TLS, p.SASL = opened(t, c.files), c.login })
+		err := cluster.Ping(s.ctx())
+		if wantText(t, err, c.says); strings.Contains(err.Error(), secret) {
+			t.Errorf("%v contains the password", err)
 		}
+	}
+}
+
+// Also where the configuration names brokers of this machine, and they name others: all connections are
+// opened in the same way.
+func TestAPasswordGoesToNoOtherMachineWithoutTLS(t *testing.T) {
+	s := newStage(t)
+	c := s.cluster("a", func(c *producer.Config) {
+		c.SASL = producer.SASL{Mechanism: "PLAIN", Username: "poller", Password: rotation.Literal(secret)}
+		c.Brokers = []string{"192.0.2.7:9092"}
+	})
+	err := c.Ping(s.ctx())
+	wantText(t, err, "192.0.2.7:9092 is another machine", "PLAIN sends its secret unencrypted")
+	if strings.Contains(err.Error(), secret) {
+		t.Errorf("%v contains the password", err)
 	}
 }

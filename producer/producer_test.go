@@ -62,7 +62,7 @@ func setUp(t *testing.T, broker *servers.Broker, brokers []string) *stage {
 // cluster opens another instance on the stage. change may be nil.
 func (s *stage) cluster(instance string, change func(*producer.Config)) *producer.Cluster {
 	s.t.Helper()
-	registry, err := registry.New(s.registry.URL, "", "")
+	registry, err := registry.New(registry.Config{URL: s.registry.URL})
 	if err != nil {
 		s.t.Fatal(err)
 	}

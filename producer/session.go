@@ -195,9 +195,9 @@ func (s *Session) sameTopic(ctx context.Context) error {
 const lookAgainAfter = time.Minute
 
 // lookAgain finds out, now and then, what nothing else shows to a session that is at work: settings by which
-// a topic would lose data from now on, and a log that lost its end or is another one. It then ends the
-// session, before anything more is written: the takeover that follows says what is wrong, or begins with what
-// is there. What cannot be found out now is looked at the next time.
+// a topic would lose data from now on, a log that lost its end or is another one, and a registry in which the
+// schema ids are others. It then ends the session, before anything more is written: the takeover that follows
+// says what is wrong, or begins with what is there. What cannot be found out now is looked at the next time.
 func (s *Session) lookAgain(ctx context.Context) error {
 	now := s.c.cfg.Now()
 	if since := now.Sub(s.looked); since >= 0 && since < lookAgainAfter {
@@ -210,6 +210,11 @@ func (s *Session) lookAgain(ctx context.Context) error {
 	}
 	if err == nil {
 		err = s.sameLogs(ctx)
+	}
+	if err == nil {
+		if other := otherIDs(ctx, s.c.cfg.Registry, s.target); other != "" {
+			return s.lose("looking at the registry", errors.New(other))
+		}
 	}
 	if err != nil && !errors.Is(err, ErrLost) {
 		s.log.Debug("cannot look at the topics again", zap.Error(err))

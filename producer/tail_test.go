@@ -3,12 +3,15 @@ package producer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/storestream/storestream/producer"
 )
+
+var fromBeginning = producer.TailRange{Beginning: true, Follow: true}
 
 func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 	s := plainStage(t)
@@ -20,7 +23,7 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 
 	enough := errors.New("enough")
 	var got []string
-	note := func(r producer.TailRecord) error {
+	note := func(r producer.RowRecord) error {
 		line := "gone"
 		if r.Err != nil {
 			line = r.Err.Error()
@@ -33,7 +36,7 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 		}
 		return nil
 	}
-	if err := producer.Tail(s.ctx(), c, s.orders(), true, note); !errors.Is(err, enough) {
+	if err := producer.Tail(s.ctx(), c, s.orders(), fromBeginning, note); !errors.Is(err, enough) {
 		t.Fatal(err)
 	}
 	slices.Sort(got)
@@ -44,7 +47,7 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 
 	following := make(chan error, 1)
 	go func() {
-		following <- producer.Tail(s.ctx(), c, s.orders(), true, func(r producer.TailRecord) error {
+		following <- producer.Tail(s.ctx(), c, s.orders(), fromBeginning, func(r producer.RowRecord) error {
 			if r.ID == 3 {
 				return enough
 			}
@@ -57,8 +60,44 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := producer.Tail(ctx, c, s.orders(), false, note); err == nil {
+	if err := producer.Tail(ctx, c, s.orders(), producer.TailRange{Follow: true}, note); err == nil {
 		t.Error("tail outlived its context")
+	}
+}
+
+// Every row has a transaction of its own, so half of the offsets are markers: the last records lie further
+// back than as many offsets.
+func TestTailGivesTheLastRecordsOfAllPartitionsByTheirTimesAndEnds(t *testing.T) {
+	s := plainStage(t)
+	c := s.cluster("a", nil)
+	session := s.take(c)
+	for id := range int64(40) {
+		s.commit(session, next(session, s.order(id, fmt.Sprintf("2026-11-20T09:%02d:00Z", id), "Shipped")))
+	}
+	// Apache Kafka acknowledges a commit before it has written the markers that let readers see it.
+	enough := errors.New("enough")
+	err := producer.Tail(s.ctx(), c, s.orders(), producer.TailRange{Beginning: true, Follow: true},
+		func(r producer.RowRecord) error {
+			if r.ID == 39 {
+				return enough
+			}
+			return nil
+		})
+	if !errors.Is(err, enough) {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ last, first, records int }{{5, 35, 5}, {1, 39, 1}, {100, 0, 40}} {
+		var ids []int64
+		note := func(r producer.RowRecord) error {
+			ids = append(ids, r.ID)
+			return r.Err
+		}
+		if err := producer.Tail(s.ctx(), c, s.orders(), producer.TailRange{Last: test.last}, note); err != nil {
+			t.Fatal(err)
+		}
+		if len(ids) != test.records || ids[0] != int64(test.first) || !slices.IsSorted(ids) {
+			t.Errorf("the last %d of 40: %v", test.last, ids)
+		}
 	}
 }
 

@@ -60,12 +60,12 @@ func Take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error
 }
 
 func take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error) {
-	target, err := findTarget(ctx, c, r)
+	target, oldest, err := findTarget(ctx, c, r)
 	if err != nil {
 		return nil, err
 	}
 	t := takeover{c, c.log.With(zap.String("resource", r.Name)), c.transactionalID(r.Name), target}
-	if err := t.look(ctx); err != nil { // step 2
+	if err := t.look(ctx, oldest); err != nil { // step 2
 		return nil, err
 	}
 	cl, err := t.fence(ctx) // steps 3 and 4
@@ -81,20 +81,28 @@ func take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error
 	return s, nil
 }
 
-// findTarget makes the topics, and finds the schema ids and what the topics take.
-func findTarget(ctx context.Context, c *Cluster, r *schemas.Resource) (t target, err error) {
+// findTarget makes the topics, and finds the schema ids, what the topics take, and the oldest record of each
+// partition. It registers no schema before it is known that those of the topic are still there.
+func findTarget(ctx context.Context, c *Cluster, r *schemas.Resource) (
+	t target, oldest []*kgo.Record, err error) {
 	if err := EnsureTopics(ctx, c, r.Name); err != nil {
-		return t, err
+		return t, nil, err
+	}
+	if oldest, err = oldestKeys(ctx, c, c.Topic(r.Name)); err != nil {
+		return t, nil, err
+	}
+	if err := sameSchemas(ctx, c, r, oldest); err != nil {
+		return t, nil, err
 	}
 	t = target{resource: r, deadLetters: c.DeadLetters(), limits: make(map[string]int)}
 	topic := c.Topic(r.Name)
 	if t.keyID, t.valueID, err = c.cfg.Registry.Ensure(ctx, topic, r, c.cfg.AutoRegister); err != nil {
-		return t, err
+		return t, nil, err
 	}
 	for _, topic := range []string{topic, c.DeadLetters(), c.Watermarks()} {
 		settings, err := c.meta.settings(ctx, topic)
 		if err != nil {
-			return t, err
+			return t, nil, err
 		}
 		limit, err := strconv.Atoi(settings["max.message.bytes"])
 		if err != nil {
@@ -103,16 +111,12 @@ func findTarget(ctx context.Context, c *Cluster, r *schemas.Resource) (t target,
 		t.limits[topic] = min(max(limit, 1024), 8<<20)
 	}
 	t.topic, err = c.meta.describe(ctx, topic, true)
-	return t, err
+	return t, oldest, err
 }
 
-// look finds out, without disturbing anybody, whether the topic is ours to take. It reads the oldest key of
-// each partition; Rebuild looks at the rest as it comes by.
-func (t *takeover) look(ctx context.Context) error {
-	oldest, err := oldestKeys(ctx, t.c, t.target.topic.name)
-	if err != nil {
-		return err
-	}
+// look finds out, without disturbing anybody, whether the topic is ours to take. It looks at the oldest key
+// of each partition; Rebuild looks at the rest as it comes by.
+func (t *takeover) look(ctx context.Context, oldest []*kgo.Record) error {
 	for _, record := range oldest {
 		if _, err := t.target.id(record); err != nil {
 			return err
@@ -186,6 +190,11 @@ func (t *takeover) claim(ctx context.Context) (cl *kgo.Client, producerID int64,
 	return cl, producerID, nil
 }
 
+// codecs are those of Config.Compression. Of a first load's CPU lz4 took a fifth, snappy a tenth; and each of
+// lz4's writers holds 8 MB.
+var codecs = map[string]kgo.CompressionCodec{"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(),
+	"snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression()}
+
 // writer makes the client that writes one resource. Everything about it is bounded in time: a transaction
 // that cannot be finished is better known as failed than hoped for.
 func (t *takeover) writer() (*kgo.Client, error) {
@@ -194,8 +203,7 @@ func (t *takeover) writer() (*kgo.Client, error) {
 		kgo.TransactionTimeout(t.c.cfg.TransactionTimeout),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.RecordPartitioner(partitioner()),
-		// Of a first load's CPU lz4 took a fifth, snappy a tenth; and each of lz4's writers holds 8 MB.
-		kgo.ProducerBatchCompression(kgo.SnappyCompression(), kgo.NoCompression()),
+		kgo.ProducerBatchCompression(codecs[t.c.cfg.Compression], kgo.NoCompression()),
 		// The client also asks for topics that we never write.
 		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {
 			return int32(cmp.Or(t.target.limits[topic], 1<<20))

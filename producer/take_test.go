@@ -356,7 +356,7 @@ func TestMoreDeadLettersThanAnOwnerKeepsAreRefused(t *testing.T) {
 func TestLettersThatAreTakenOutTakeNoRoom(t *testing.T) {
 	s := plainStage(t)
 	session := s.take(s.cluster("a", nil))
-	for n := range 5 {
+	for n := range 3 {
 		tx := next(session)
 		for id := range watermark.MaxDeadLetters / 2 {
 			letter := watermark.DeadLetter{Key: fmt.Sprintf("orders/%d", n*watermark.MaxDeadLetters+id)}
@@ -368,7 +368,7 @@ func TestLettersThatAreTakenOutTakeNoRoom(t *testing.T) {
 		s.commit(session, tx)
 	}
 	session.Close()
-	if n := len(s.take(s.cluster("b", nil)).DeadLetters()); n != 5 {
-		t.Errorf("%d letters, expected 5", n)
+	if n := len(s.take(s.cluster("b", nil)).DeadLetters()); n != 3 {
+		t.Errorf("%d letters, expected 3", n)
 	}
 }

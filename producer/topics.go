@@ -1,9 +1,12 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -18,6 +21,8 @@ type topicSpec struct {
 	partitions int32
 	replicas   int16
 	settings   map[string]string
+	// tool is Cluster.Tool.
+	tool func(name string, args ...string) string
 }
 
 // RefusedError holds a resource until a person has changed something in Kafka: we alter nothing that we find.
@@ -42,9 +47,13 @@ const (
 
 // topicSpecs are the topics that all resources share, and those of resources.
 func topicSpecs(c *Cluster, resources []string) []topicSpec {
-	specs := []topicSpec{watermarkTopic(c), stateTopic(c, c.DeadLetters()), requestTopic(c)}
+	specs := []topicSpec{watermarkTopic(c), c.erasing(stateTopic(c, c.DeadLetters())), requestTopic(c)}
 	for _, resource := range resources {
 		specs = append(specs, dataTopic(c, resource))
+	}
+	for i, s := range specs {
+		maps.Copy(s.settings, c.cfg.TopicSettings)
+		specs[i].tool = c.Tool
 	}
 	return specs
 }
@@ -59,22 +68,38 @@ func topicSpecs(c *Cluster, resources []string) []topicSpec {
 // first one ends the segment that began with old rows. The next segment begins with that record, and to it
 // all old rows are early. So a first load costs one more small segment for each 64 MiB (docs/performance.md
 // has the measurement).
+//
+// A tombstone stays for a week, so that a consumer that was away for as long meets it.
 func dataTopic(c *Cluster, resource string) topicSpec {
-	return topicSpec{c.Topic(resource), c.cfg.Partitions, c.cfg.ReplicationFactor, map[string]string{
-		"cleanup.policy": "compact", "message.timestamp.type": "CreateTime",
-		"segment.ms": millis(week), "segment.bytes": strconv.Itoa(64 << 20),
-	}}
+	return c.erasing(topicSpec{name: c.Topic(resource), partitions: c.cfg.Partitions,
+		replicas: c.cfg.ReplicationFactor, settings: map[string]string{
+			"cleanup.policy": "compact", "message.timestamp.type": "CreateTime",
+			"segment.ms": millis(week), "segment.bytes": strconv.Itoa(64 << 20), "delete.retention.ms": millis(week),
+		}})
 }
+
+// erasing bounds how long a topic with personal data keeps what was deleted. Without it a broker compacts a
+// partition when half of it is old, so a value that was deleted stays for as long as little else changes.
+func (c *Cluster) erasing(s topicSpec) topicSpec {
+	if c.cfg.EraseWithin > 0 {
+		s.settings[compactionLag] = millis(c.cfg.EraseWithin)
+	}
+	return s
+}
+
+// compactionLag is the topic setting that does so.
+const compactionLag = "max.compaction.lag.ms"
 
 // stateTopic is one that a takeover reads in full. Watermarks are a few hundred bytes each but come every
 // second, and what the active segment holds is never compacted: with the defaults a takeover would read half
 // a gigabyte. Segments of ten minutes and 1 MiB, and a low dirty ratio, keep it at a few megabytes.
 func stateTopic(c *Cluster, name string) topicSpec {
-	return topicSpec{name, c.cfg.Partitions, c.cfg.ReplicationFactor, map[string]string{
-		"cleanup.policy": "compact", "message.timestamp.type": "CreateTime",
-		"segment.ms": millis(10 * time.Minute), "segment.bytes": strconv.Itoa(1 << 20),
-		"min.cleanable.dirty.ratio": "0.01",
-	}}
+	return topicSpec{name: name, partitions: c.cfg.Partitions,
+		replicas: c.cfg.ReplicationFactor, settings: map[string]string{
+			"cleanup.policy": "compact", "message.timestamp.type": "CreateTime",
+			"segment.ms": millis(10 * time.Minute), "segment.bytes": strconv.Itoa(1 << 20),
+			"min.cleanable.dirty.ratio": "0.01",
+		}}
 }
 
 // watermarkTopic keeps the markers that end transactions for ten minutes. Compaction takes the old watermarks
@@ -91,9 +116,10 @@ func watermarkTopic(c *Cluster) topicSpec {
 
 // requestTopic has one partition because a request's id is its offset.
 func requestTopic(c *Cluster) topicSpec {
-	return topicSpec{c.requestsTopic(), 1, c.cfg.ReplicationFactor, map[string]string{
-		"cleanup.policy": "delete", "message.timestamp.type": "CreateTime", "retention.ms": millis(week),
-	}}
+	return topicSpec{name: c.requestsTopic(), partitions: 1,
+		replicas: c.cfg.ReplicationFactor, settings: map[string]string{
+			"cleanup.policy": "delete", "message.timestamp.type": "CreateTime", "retention.ms": millis(week),
+		}}
 }
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
@@ -173,16 +199,39 @@ func (s topicSpec) create(ctx context.Context,
 // notCreated explains why the broker does not make the topic. Too few brokers for the replicas may be brokers
 // that are only starting: a controller calls them fenced until their first heartbeats have come.
 func (s topicSpec) notCreated(err error, message string) error {
+	refused := &RefusedError{Topic: s.name, Setting: "its creation", Expected: "a topic",
+		Found: fmt.Sprintf("refused by the broker (%v %s)", err, message)}
 	switch {
-	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed),
-		errors.Is(err, kerr.PolicyViolation), errors.Is(err, kerr.InvalidReplicationFactor):
-		return &RefusedError{Topic: s.name, Setting: "its creation", Expected: "a topic",
-			Found: fmt.Sprintf("refused by the broker (%v %s)", err, message),
-			Do: fmt.Sprintf("create it with %d partitions and %v, or allow this user to",
-				s.partitions, s.settings),
-			MayPass: errors.Is(err, kerr.InvalidReplicationFactor)}
+	case errors.Is(err, kerr.InvalidReplicationFactor):
+		refused.MayPass = true
+		refused.Do = fmt.Sprintf("start as many brokers as kafka.replication_factor says (%d), or lower it",
+			s.replicas)
+		if s.replicas < 0 {
+			refused.Do = "start as many brokers as the brokers' default.replication.factor says, or set " +
+				"kafka.replication_factor"
+		}
+	case errors.Is(err, kerr.PolicyViolation), errors.Is(err, kerr.InvalidConfig):
+		refused.Do = "set what the brokers take in kafka.topic_settings (many managed ones want " +
+			"segment.bytes=52428800 or more), or create it: " + s.createCommand()
+	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
+		refused.Do = "allow this user to (" + s.tool("kafka-acls.sh", "--add", "--allow-principal", "User:NAME",
+			"--operation", "Create", "--topic", s.name) + "), or create it: " + s.createCommand()
+	default:
+		return fmt.Errorf("creating topic %s: %w (%s)", s.name, err, message)
 	}
-	return fmt.Errorf("creating topic %s: %w (%s)", s.name, err, message)
+	return refused
+}
+
+// createCommand creates the topic as we would.
+func (s topicSpec) createCommand() string {
+	args := []string{"--create", "--topic", s.name, "--partitions", strconv.Itoa(int(s.partitions))}
+	if s.replicas > 0 {
+		args = append(args, "--replication-factor", strconv.Itoa(int(s.replicas)))
+	}
+	for _, key := range slices.Sorted(maps.Keys(s.settings)) {
+		args = append(args, "--config", key+"="+s.settings[key])
+	}
+	return s.tool("kafka-topics.sh", args...)
 }
 
 // refuse names what about a topic would lose or spoil data, nil if nothing would. Settings that only cost
@@ -217,7 +266,19 @@ func (s topicSpec) refuse(found map[string]string, partitions int) *RefusedError
 	return nil
 }
 
+// keeps says that a topic may hold what was deleted for longer than we would let it, and how to mend that; ""
+// if it does not.
+func (s topicSpec) keeps(found map[string]string) (what, do string) {
+	want, _ := strconv.ParseInt(s.settings[compactionLag], 10, 64)
+	have, err := strconv.ParseInt(found[compactionLag], 10, 64)
+	if want == 0 || err == nil && have <= want {
+		return "", ""
+	}
+	what = fmt.Sprintf("%s is %s", compactionLag, cmp.Or(found[compactionLag], "not set"))
+	return what, s.refusal(compactionLag, "", "", compactionLag+"="+s.settings[compactionLag]).Do
+}
+
 func (s topicSpec) refusal(setting, found, expected, change string) *RefusedError {
 	return &RefusedError{Topic: s.name, Setting: setting, Found: found, Expected: expected,
-		Do: fmt.Sprintf("kafka-configs.sh --alter --topic %s --add-config %s", s.name, change)}
+		Do: s.tool("kafka-configs.sh", "--alter", "--topic", s.name, "--add-config", change)}
 }

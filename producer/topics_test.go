@@ -2,11 +2,13 @@ package producer_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sr"
 
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -34,6 +36,39 @@ func TestTopicsAreMadeToHoldStateForEver(t *testing.T) {
 	}
 	if err := producer.EnsureTopics(s.ctx(), c, "orders", "users"); err != nil {
 		t.Errorf("finding what it made: %v", err)
+	}
+}
+
+// What a topic with personal data forgets, and when, is not left to the brokers' defaults.
+func TestTopicsWithRowsForgetWhatWasDeletedInTime(t *testing.T) {
+	s := plainStage(t)
+	c := s.cluster("a", func(c *producer.Config) { c.EraseWithin = time.Hour })
+	if err := producer.EnsureTopics(s.ctx(), c, "orders"); err != nil {
+		t.Fatal(err)
+	}
+	for topic, want := range map[string]map[string]string{
+		"store.orders":       {"max.compaction.lag.ms": "3600000", "delete.retention.ms": "604800000"},
+		"store.dead_letters": {"max.compaction.lag.ms": "3600000"},
+	} {
+		settings, err := s.admin.DescribeTopicConfigs(s.ctx(), topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range settings[0].Configs {
+			if value, wanted := want[c.Key]; wanted && *c.Value == value {
+				delete(want, c.Key)
+			}
+		}
+		if len(want) > 0 {
+			t.Errorf("topic %s lacks %v", topic, want)
+		}
+	}
+	longer := s.cluster("b", func(c *producer.Config) { c.EraseWithin = time.Minute })
+	for _, r := range producer.Inspect(longer).Topics(s.ctx(), "orders") {
+		data := r.Topic == "store.orders" || r.Topic == "store.dead_letters"
+		if (r.Keeps != "") != data {
+			t.Errorf("%+v", r)
+		}
 	}
 }
 
@@ -184,9 +219,13 @@ func TestKeysOfAnotherSchemaIDAreRefusedAndStrayRecordsPassedOver(t *testing.T) 
 		key     func(*stage) []byte
 		refused bool
 	}{
-		"another id": {func(s *stage) []byte { return s.key(999, 1) }, true},
-		"no header":  {func(*stage) []byte { return []byte("1") }, false},
-		"no key":     {func(*stage) []byte { return nil }, false},
+		"another id": {func(s *stage) []byte {
+			same := strings.Replace(s.orders().KeySchema(), `"type"`, `"doc":"also registered elsewhere","type"`, 1)
+			s.registry.Fake.SeedSchema("elsewhere-key", 1, 999, sr.Schema{Schema: same})
+			return s.key(999, 1)
+		}, true},
+		"no header": {func(*stage) []byte { return []byte("1") }, false},
+		"no key":    {func(*stage) []byte { return nil }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t) // Apache Kafka itself refuses a null key in a compacted topic
@@ -194,8 +233,7 @@ func TestKeysOfAnotherSchemaIDAreRefusedAndStrayRecordsPassedOver(t *testing.T) 
 			if err := producer.EnsureTopics(s.ctx(), cluster, "orders"); err != nil {
 				t.Fatal(err)
 			}
-			s.produce(&kgo.Record{Topic: "store.orders", Key: c.key(s),
-				Value: s.order(1, "2026-11-20T09:00:00Z", "Shipped").Value})
+			s.produce(&kgo.Record{Topic: "store.orders", Key: c.key(s)})
 			_, err := producer.Take(s.ctx(), cluster, s.orders())
 			var refused *producer.RefusedError
 			switch {

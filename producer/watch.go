@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -19,7 +20,9 @@ import (
 type Watch struct {
 	marks   *follower[[]byte]
 	letters *follower[reason]
-	reasons map[string][]DeadLetterReason // of the letters, by resource
+	// Of the letters, by resource.
+	reasons map[string][]DeadLetterReason
+	latest  map[string][]LatestLetter
 }
 
 // reason is what the headers of a dead letter say: a few texts, many times.
@@ -36,11 +39,21 @@ type DeadLetterReason struct {
 	Latest time.Time
 }
 
-const maxIDs = 5 // of a DeadLetterReason
+// LatestLetter is one of the newest dead letters of a resource. It says nothing of what the row holds.
+type LatestLetter struct {
+	ID         string    // as in DeadLetterReason
+	At         time.Time // when it was written
+	Field, Err string    // as in DeadLetterReason
+}
+
+const (
+	maxIDs    = 5 // of a DeadLetterReason
+	maxLatest = 20
+)
 
 // NewWatch begins with nothing known: the first Look reads the topics in full.
 func NewWatch(c *Cluster) *Watch {
-	return &Watch{newFollower(c, c.Watermarks(), copyValue), newFollower(c, c.DeadLetters(), reasonOf), nil}
+	return &Watch{newFollower(c, c.Watermarks(), copyValue), newFollower(c, c.DeadLetters(), reasonOf), nil, nil}
 }
 
 func reasonOf(r *kgo.Record) reason {
@@ -61,7 +74,7 @@ func (w *Watch) Look(ctx context.Context) error {
 	_, failed := w.marks.look(ctx)
 	changed, err := w.letters.look(ctx)
 	if changed {
-		w.reasons = groupByReason(w.letters.newest)
+		w.reasons, w.latest = groupByReason(w.letters.newest), latestLetters(w.letters.newest)
 	}
 	return errors.Join(failed, err)
 }
@@ -81,6 +94,38 @@ func (w *Watch) Watermarks() map[string]watermark.Watermark {
 // DeadLetters is the dead letters of each resource, by reason, the reason with the most first. The caller
 // does not change it.
 func (w *Watch) DeadLetters() map[string][]DeadLetterReason { return w.reasons }
+
+// LatestLetters is the newest dead letters of each resource, twenty at most, the newest first. The caller
+// does not change it.
+func (w *Watch) LatestLetters() map[string][]LatestLetter { return w.latest }
+
+// latestLetters keeps twice as many as it returns before it sorts: a topic may hold a hundred thousand.
+func latestLetters(letters newest[reason]) map[string][]LatestLetter {
+	latest := map[string][]LatestLetter{}
+	for key, letter := range letters.all() {
+		resource, id, ok := strings.Cut(key, "/")
+		if !ok {
+			continue
+		}
+		of := append(latest[resource], LatestLetter{ID: id, At: letter.time, Field: letter.kept.field.Value(),
+			Err: letter.kept.err.Value()})
+		if len(of) == 2*maxLatest {
+			of = newestFirst(of)
+		}
+		latest[resource] = of
+	}
+	for resource, of := range latest {
+		latest[resource] = newestFirst(of)
+	}
+	return latest
+}
+
+func newestFirst(letters []LatestLetter) []LatestLetter {
+	slices.SortFunc(letters, func(a, b LatestLetter) int {
+		return cmp.Or(b.At.Compare(a.At), strings.Compare(a.ID, b.ID))
+	})
+	return letters[:min(len(letters), maxLatest)]
+}
 
 // groupByReason counts the dead letters of each resource by their reason.
 func groupByReason(letters newest[reason]) map[string][]DeadLetterReason {

@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"encoding/binary"
+	"fmt"
 	"testing"
 	"time"
 
@@ -104,5 +105,27 @@ func BenchmarkReadValue(b *testing.B) {
 		if _, err := v.Read(rec.Value); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// What policies cost: nothing where there are none, and what hash costs on three fields.
+func BenchmarkUserFromJSONHashed(b *testing.B) {
+	for _, n := range []int{0, 1, 3} {
+		set := load(b)
+		p := Privacy{Key: []byte("a key of thirty-two bytes or more"), Fields: map[string]Policy{}}
+		for _, field := range []string{"users.email", "users.street_address", "users.last_name"}[:n] {
+			p.Fields[field] = PolicyHash
+		}
+		set.Protect(p)
+		b.Run(fmt.Sprintf("fields=%d", n), func(b *testing.B) {
+			parser, raw := NewRowParser(set.Get("users")), []byte(benchUser)
+			b.ReportAllocs()
+			defer onCPU(b)()
+			for b.Loop() {
+				if _, rej := parser.Parse(raw); rej != nil {
+					b.Fatal(rej.Field, rej.Err)
+				}
+			}
+		})
 	}
 }

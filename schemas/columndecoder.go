@@ -19,6 +19,8 @@ type ColumnDecoder struct {
 	cols   []Column
 	places []int // by field: its column, -1 for none
 	arena  arena
+
+	protect protector
 }
 
 // NewColumnDecoder checks that the columns can hold r's fields. Those of id, created_at and updated_at must
@@ -29,7 +31,7 @@ func NewColumnDecoder(r *Resource, cols []Column) (*ColumnDecoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ColumnDecoder{res: r, cols: slices.Clone(cols), places: places}, nil
+	return &ColumnDecoder{res: r, cols: slices.Clone(cols), places: places, protect: newProtector(r)}, nil
 }
 
 // Decode encodes one row: a value for each column, nil for NULL. Either the Record is good, or the Reject is
@@ -38,7 +40,7 @@ func (d *ColumnDecoder) Decode(values [][]byte) (Record, *Reject) {
 	if len(values) != len(d.cols) {
 		return Record{}, &Reject{UpdatedAt: MinInstant, Row: []byte("{}"), Err: "expected a value for each column"}
 	}
-	size := HeaderSize + 24*len(d.places)
+	size := HeaderSize + 24*len(d.places) + hashSize*d.res.hashes
 	for _, v := range values {
 		size += len(v)
 	}
@@ -52,12 +54,16 @@ func (d *ColumnDecoder) Decode(values [][]byte) (Record, *Reject) {
 			b = append(b, 0)
 			continue
 		}
+		start := len(b)
 		if f.Nullable {
 			b = append(b, 2)
 		}
 		var ok bool
 		if b, ok = appendColumn(b, f, columnValue{d.cols[place].OID, values[place]}); !ok {
 			return Record{}, d.reject(values, i)
+		}
+		if f.Policy != "" {
+			b = d.protect.apply(b, start, f)
 		}
 	}
 	id, _ := d.id(values)
@@ -175,7 +181,10 @@ func (d *ColumnDecoder) row(values [][]byte, left []int) []byte {
 			dst = append(dst, "null"...)
 			continue
 		}
-		dst, _ = jsontext.AppendQuote(dst, columnValue{c.OID, values[i]}.legible()) // replaces what is not UTF-8
+		field := slices.Index(d.places, i)
+		text := columnValue{c.OID, values[i]}.legible()
+		dst = d.protect.appendRejectedText(dst, d.protect.rejectPolicy(field), text,
+			d.res.Fields[field].Kind == String)
 	}
 	return append(dst, '}')
 }

@@ -27,7 +27,8 @@ type Field struct {
 	Name     string
 	Kind     Kind
 	Nullable bool
-	PII      bool // personal data
+	PII      bool   // personal data
+	Policy   Policy // what of it is published; "" is PolicyClear
 	Doc      string
 	// Precision and Scale are those of a Decimal: Precision digits in all, Scale of them after the point.
 	Precision, Scale int
@@ -52,6 +53,16 @@ func (f *Field) avroType() string {
 	default:
 		return `"string"`
 	}
+}
+
+const masked = `"***"`
+
+// Shown is text, a value of f in JSON, for people: with maskPII "***" where that is personal and not null.
+func (f *Field) Shown(text []byte, maskPII bool) []byte {
+	if maskPII && f.PII && string(text) != "null" {
+		return []byte(masked)
+	}
+	return text
 }
 
 // expected says what a value of f has to be, for Reject.Err.

@@ -23,8 +23,8 @@ var specified = map[string]string{
 		"brand string?, retail_price decimal?, department string?, sku string?, " +
 		"created_at timestamp, updated_at timestamp",
 	"users": "User /store-users : id long, first_name string?!, last_name string?!, email string?!, " +
-		"age long?, gender string?, state string?, street_address string?!, postal_code string?, city string?, " +
-		"country string?, latitude double?, longitude double?, traffic_source string?, " +
+		"age long?!, gender string?!, state string?, street_address string?!, postal_code string?!, " +
+		"city string?!, country string?, latitude double?!, longitude double?!, traffic_source string?, " +
 		"created_at timestamp, updated_at timestamp",
 	"shipments": "Shipment /store-shipments : id long, order_id long?, shipped_at timestamp?, " +
 		"delivered_at timestamp?, returned_at timestamp?, created_at timestamp, updated_at timestamp",
@@ -99,11 +99,12 @@ func TestTheKeySchemaNeverChanges(t *testing.T) {
 func TestTheRegistryLearnsDocsAndPersonalData(t *testing.T) {
 	text := load(t).Get("users").ValueSchema()
 	const email = `{"name":"email","type":["null","string"],"doc":"Email address; not unique.",` +
-		`"default":null,"pii":true}`
+		`"default":null,"pii":true,"confluent:tags":["PII"]}`
 	if !strings.Contains(text, email) {
 		t.Error(text)
 	}
-	personal := []string{"first_name", "last_name", "email", "street_address"}
+	personal := []string{"first_name", "last_name", "email", "age", "gender", "street_address", "postal_code",
+		"city", "latitude", "longitude"}
 	if got := load(t).Get("users").PersonalFields(); !slices.Equal(got, personal) {
 		t.Error(got)
 	}

@@ -42,6 +42,11 @@ type Resource struct {
 	index       map[string]int // field name -> place in Fields
 	updatedAt   int            // places of the two timestamps that every row has
 	createdAt   int
+
+	// What Protect says: the key of hashes, how many fields are hashed, and how a Reject shows personal fields.
+	key         []byte
+	hashes      int
+	fullRejects bool
 }
 
 // newResource is the resource that d declares, with the fields of s.
@@ -74,6 +79,12 @@ func (r *Resource) Columns() []string {
 		names[i] = r.Fields[i].Name
 	}
 	return names
+}
+
+// PersonalInClear are those of PersonalFields that are published as they are.
+func (r *Resource) PersonalInClear() []string {
+	return slices.DeleteFunc(r.PersonalFields(),
+		func(name string) bool { return r.Fields[r.index[name]].Policy != "" })
 }
 
 // PersonalFields are the names of the fields that hold personal data, in the order of the schema.

@@ -1,7 +1,6 @@
 package schemas
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 )
@@ -17,9 +16,10 @@ import (
 // is not valid UTF-8, and rows that are not well-formed JSON. Fields that the schema does not know need only
 // be well-formed.
 type RowParser struct {
-	res   *Resource
-	scan  *rowScanner
-	arena arena
+	res     *Resource
+	scan    *rowScanner
+	arena   arena
+	protect protector
 	// Of the good rows since Missing was called: how many there are, and by field how many lack it. lacks: the
 	// row in hand lacks one.
 	good    int
@@ -29,7 +29,8 @@ type RowParser struct {
 
 // NewRowParser returns a parser for rows of r.
 func NewRowParser(r *Resource) *RowParser {
-	return &RowParser{res: r, scan: newRowScanner(r), missing: make([]int, len(r.Fields))}
+	return &RowParser{res: r, scan: newRowScanner(r), protect: newProtector(r),
+		missing: make([]int, len(r.Fields))}
 }
 
 // Parse encodes one row, a JSON object. Either the Record is good, or the Reject is not nil and says why it
@@ -41,19 +42,21 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 	if updatedAt, ok := parseInstant(p.scan.text(raw, p.res.updatedAt)); ok {
 		rec.UpdatedAt = updatedAt
 	}
-	reject := func(field, err string) (Record, *Reject) {
-		return Record{}, &Reject{ID: id, HasID: hasID, UpdatedAt: rec.UpdatedAt, Row: bytes.Clone(raw),
-			Field: field, Err: err}
-	}
 	if !whole {
-		return reject("", "expected one well-formed JSON object")
+		return Record{}, &Reject{ID: id, HasID: hasID, UpdatedAt: rec.UpdatedAt,
+			Row: p.protect.appendUnreadable(nil, raw, id, hasID), Err: "expected one well-formed JSON object"}
 	}
 	p.lacks = false
-	b := appendHeader(p.arena.room(HeaderSize + len(raw) + 24*len(p.res.Fields)))
+	b := appendHeader(p.arena.room(HeaderSize + len(raw) + 24*len(p.res.Fields) + hashSize*p.res.hashes))
 	for i := range p.res.Fields {
+		f, start := &p.res.Fields[i], len(b)
 		var ok bool
 		if b, ok = p.appendField(b, raw, i); !ok {
-			return reject(p.res.Fields[i].Name, p.complaint(raw, i))
+			return Record{}, &Reject{ID: id, HasID: hasID, UpdatedAt: rec.UpdatedAt,
+				Row: p.protect.appendRejectedRow(nil, raw), Field: f.Name, Err: p.complaint(raw, i)}
+		}
+		if f.Policy != "" {
+			b = p.protect.apply(b, start, f)
 		}
 	}
 	if p.good++; p.lacks {

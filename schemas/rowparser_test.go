@@ -2,10 +2,12 @@ package schemas
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 const times = `"created_at":"2026-11-20T17:02:31Z","updated_at":"2026-11-20T17:02:31.123456Z"`
@@ -117,7 +119,9 @@ func TestARowThatBreaksTheContractIsRejectedByItsFieldAndWithoutItsValue(t *test
 			t.Errorf("%s: field %s: %s; id %d %v, updated at %s", c.row, rej.Field, rej.Err, rej.ID, rej.HasID,
 				rej.UpdatedAt)
 		}
-		if strings.Contains(rej.Err, "secret") || string(rej.Row) != c.row {
+		personal := c.resource == "users" && c.field != "id"
+		shown := personal && strings.Contains(string(rej.Row), "secret") || !personal && string(rej.Row) != c.row
+		if shown || strings.Contains(rej.Err, "secret") {
 			t.Errorf("%s: %s; row %s", c.row, rej.Err, rej.Row)
 		}
 	}
@@ -273,8 +277,8 @@ func FuzzRowParser(f *testing.F) {
 		}
 		if rej == nil {
 			checkRecord(t, r, rec)
-		} else if string(rej.Row) != before || rej.Err == "" {
-			t.Fatalf("%+v", rej)
+		} else if !json.Valid(rej.Row) && utf8.Valid(row) || rej.Err == "" {
+			t.Fatalf("%+v, row %q", rej, rej.Row)
 		}
 	})
 }

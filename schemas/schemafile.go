@@ -72,7 +72,8 @@ func (s *schemaFile) take(field string, o object, name string, v any, what strin
 
 // takeExtras takes what is left in o. Attributes with a colon ("confluent:tags") go to the registry, and are
 // returned as they stand in its text; any other is a mistake, because a misspelt "pii" that nobody notices
-// shows personal data.
+// shows personal data. (The built-in schemas mark fields by Confluent's tag, which governance tools know; the
+// text that is registered says both.)
 func (s *schemaFile) takeExtras(field string, o object, known string) string {
 	var extras []byte
 	for _, name := range slices.Sorted(maps.Keys(o)) {
@@ -136,6 +137,7 @@ func (s *schemaFile) parseField(i int, o object) Field {
 	s.take(label, o, "rounding", &rounding, `"half-even"`)
 	s.take(label, o, "doc", &f.Doc, "a text")
 	s.take(label, o, "pii", &f.PII, "true or false")
+	f.PII = f.PII || taggedPII(o["confluent:tags"])
 	f.extras = s.takeExtras(label, o, "name, type, doc, default, pii, rounding")
 	switch {
 	case raw == nil:
@@ -156,6 +158,12 @@ func (s *schemaFile) parseField(i int, o object) Field {
 		s.wrong(label, `rounding is %s: expected "half-even", on a decimal`, compact(rounding))
 	}
 	return f
+}
+
+// taggedPII says whether the tags that a registry knows a field by mark it as personal.
+func taggedPII(tags jsontext.Value) bool {
+	var names []string
+	return tags != nil && json.Unmarshal(tags, &names) == nil && slices.Contains(names, "PII")
 }
 
 // parseType fills in what a field's type says; false where it is none of fieldTypes.

@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"iter"
 	"math"
 	"strconv"
 
@@ -18,8 +19,6 @@ type Value struct {
 	res  *Resource
 	body []byte // as today's schema encodes it
 }
-
-const masked = `"***"`
 
 // readFixed reads the fields that every row has, and steps over the others.
 func (v *Value) readFixed() error {
@@ -57,21 +56,28 @@ func (v *Value) readFixed() error {
 // number without trailing zeros, timestamps in RFC 3339. With maskPII, every personal value that is not null
 // becomes "***".
 func (v Value) AppendJSON(dst []byte, maskPII bool) []byte {
-	c := cursor{b: v.body} // readFixed has been through it: it cannot fail
-	for i := range v.res.Fields {
-		f := &v.res.Fields[i]
-		sep := byte(',')
-		if i == 0 {
-			sep = '{'
-		}
+	sep := byte('{')
+	for f, text := range v.Fields() {
 		dst = append(append(append(dst, sep, '"'), f.Name...), `":`...)
-		start := len(dst)
-		dst = appendFieldJSON(dst, f, &c)
-		if maskPII && f.PII && string(dst[start:]) != "null" {
-			dst = append(dst[:start], masked...)
-		}
+		dst = append(dst, f.Shown(text, maskPII)...)
+		sep = ','
 	}
 	return append(dst, '}')
+}
+
+// Fields yields each field with its value in JSON, as AppendJSON writes it, nothing masked. The text is good
+// until the next one.
+func (v Value) Fields() iter.Seq2[*Field, []byte] {
+	return func(yield func(*Field, []byte) bool) {
+		c := cursor{b: v.body} // readFixed has been through it: it cannot fail
+		var text []byte
+		for i := range v.res.Fields {
+			f := &v.res.Fields[i]
+			if text = appendFieldJSON(text[:0], f, &c); !yield(f, text) {
+				return
+			}
+		}
+	}
 }
 
 // appendFieldJSON appends the value of f that c stands before.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,8 +20,8 @@ func checkCommand(env *environment) *cobra.Command {
 		Use:   "check",
 		Short: "Try everything that run needs, and say what is wrong and what to do",
 		Long: `Tries the configuration, the service (key, clock, one row of each endpoint), PostgreSQL (role,
-pooler, tables, types, index), Kafka (topics, rights, settings) and the schema registry, and prints one
-line each:
+pooler, tables, types, index), Kafka (topics, rights, settings), the schema registry, and what protects each
+connection (TLS, certificates, login), and prints one line each:
 
   ok    as it should be
   note  to be known
@@ -29,7 +30,7 @@ line each:
 
 It changes nothing: it makes no topic, registers no schema and disturbs no running instance. Exits 0 where
 nothing fails, 1 otherwise.`,
-		Example: "  storestream check --config storestream.yaml\n" +
+		Example: "  storestream check\n" +
 			"  storestream check -o json | jq '.[] | select(.level != \"ok\")'",
 		Args: noArgs,
 	}
@@ -43,7 +44,12 @@ nothing fails, 1 otherwise.`,
 		if c.Registry, err = connect.Registry(cfg); err != nil {
 			return err
 		}
-		if c.Cluster, err = connect.Kafka(cfg, instance.Name(), zap.NewNop(), nil); err != nil {
+		c.Dead = preflight.DeadBrokers(cmd.Context(), cfg.Kafka.Brokers)
+		alive := *cfg
+		alive.Kafka.Brokers = slices.DeleteFunc(slices.Clone(cfg.Kafka.Brokers), func(broker string) bool {
+			return c.Dead[broker] != nil
+		})
+		if c.Cluster, err = connect.Kafka(&alive, instance.Name(), zap.NewNop(), nil); err != nil {
 			return err
 		}
 		defer c.Cluster.Close()

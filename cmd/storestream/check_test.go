@@ -21,11 +21,38 @@ func TestCheckPrintsALineForEachFindingOneBelowTheOther(t *testing.T) {
 	}
 }
 
+// What a client says of a dead broker depends on which one it asks first.
+func TestCheckNamesADeadBrokerAndTriesTheRestThroughTheOthers(t *testing.T) {
+	s := newScene(t)
+	s.Serve(nil)
+	dead, alive := stage.Nowhere(t), s.Broker.Brokers()[0]
+	for _, brokers := range []string{dead + "," + alive, alive + "," + dead} {
+		c := s.do("check", "--set", "kafka.brokers="+brokers).expect(t, exitDone, "Nothing fails",
+			"warn  kafka", dead+" of kafka.brokers does not answer: ",
+			"connection refused -> start it, or take it out",
+			"1 broker at "+alive+"\n")
+		if strings.Contains(c.stdout.String(), "1 broker at "+dead) {
+			t.Errorf("the dead one is said to be there:\n%s", c.stdout)
+		}
+	}
+}
+
+// One wrong path is one mistake.
+func TestCheckSaysOnceThatAnAddressIsNoRegistry(t *testing.T) {
+	s := newScene(t)
+	s.Serve(nil)
+	c := s.do("check", "--set", "registry.url="+s.Registry.URL+"/wrong").expect(t, exitFailed, "1 of 2",
+		"is no schema registry: expected JSON of Confluent's API; check registry.url")
+	if strings.Contains(c.stdout.String(), "ok    registry") {
+		t.Errorf("it is said to answer:\n%s", c.stdout)
+	}
+}
+
 func TestCheckPrintsJSONAndExitsWithOneWhereSomethingFails(t *testing.T) {
 	s := newScene(t)
 	s.Serve(func(c *storefake.Config) { c.Readings.NoDate = true })
 	s.Settings = append(s.Settings, "registry.url=http://"+stage.Nowhere(t))
-	c := s.do("check", "-o", "json").expect(t, exitFailed, "1 of 23 checks fail", "`run` waits for them")
+	c := s.do("check", "-o", "json").expect(t, exitFailed, "1 of 27 checks fail", "`run` waits for them")
 	var found []preflight.Finding
 	if err := json.Unmarshal([]byte(c.stdout.String()), &found); err != nil {
 		t.Fatalf("%v:\n%s", err, c.stdout)

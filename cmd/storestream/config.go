@@ -8,7 +8,7 @@ func configCommand(env *environment) *cobra.Command {
 		Short: "Print the configuration in force and where each value came from",
 		Long: `Prints every key with its value and where that was given: the default, a line of the file, an
 environment variable or a flag. Secrets are masked. Every mistake is reported, with exit status 2.`,
-		Example: "  STORESTREAM_LOG__LEVEL=debug storestream config show --config storestream.yaml",
+		Example: "  STORESTREAM_LOG__LEVEL=debug storestream config show",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
 			cfg, err := env.config()

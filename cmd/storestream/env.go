@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/user"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/instance"
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -32,15 +34,41 @@ type environment struct {
 	terminal       bool           // somebody is there to answer a question
 	paint          terminal.Paint // for stdout
 
+	secrets atomic.Pointer[rotation.Set] // those of the configuration, once it is loaded
+
 	// The flags that every command takes.
 	configFile string
 	set        []string
 }
 
+// usualFile is the configuration file where none is named.
+const usualFile = "storestream.yaml"
+
+// usualConfig is the configuration file without --config: what STORESTREAM_CONFIG names, else usualFile in
+// the folder where the program is called, if it is there; "": none.
+func (e *environment) usualConfig() string {
+	for _, variable := range e.environ {
+		if path, ok := strings.CutPrefix(variable, config.FileVariable+"="); ok {
+			return path
+		}
+	}
+	if _, err := os.Stat(usualFile); err == nil {
+		return usualFile
+	}
+	return ""
+}
+
 // config loads the configuration that the flags and the variables give.
 func (e *environment) config() (*config.Config, error) {
-	return config.Load(config.Input{File: e.configFile, Environ: e.environ, Set: e.set})
+	cfg, err := config.Load(config.Input{File: e.configFile, Environ: e.environ, Set: e.set})
+	if err == nil {
+		e.secrets.Store(cfg.Rotation())
+	}
+	return cfg, err
 }
+
+// hide takes the configuration's secrets out of a text.
+func (e *environment) hide(text string) string { return e.secrets.Load().Hide(text) }
 
 // load is the configuration and the schemas that it names.
 func (e *environment) load() (*config.Config, *schemas.Set, error) {
@@ -49,7 +77,11 @@ func (e *environment) load() (*config.Config, *schemas.Set, error) {
 		return nil, nil, err
 	}
 	set, err := schemas.Load(cfg.Schemas.Dir)
-	return cfg, set, err
+	if err != nil {
+		return nil, nil, err
+	}
+	set.Protect(cfg.FieldPrivacy()) // the configuration is checked: it holds no mistake
+	return cfg, set, nil
 }
 
 // withCluster does f with the cluster of a configuration, once a broker has answered.
@@ -101,6 +133,8 @@ func jsonFlag(cmd *cobra.Command) *bool {
 	asJSON := new(bool)
 	cmd.Flags().StringVarP(&form, "output", "o", "",
 		"`form` of the output: json (default: for a person to read)")
+	forms := cobra.FixedCompletions([]string{"json"}, cobra.ShellCompDirectiveNoFileComp)
+	_ = cmd.RegisterFlagCompletionFunc("output", forms) // the flag is there
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error {
 		if form != "" && form != "json" {
 			return usagef(cmd, "-o %s: expected json", form)

@@ -32,7 +32,8 @@ const (
 	exitDone      = 0
 	exitFailed    = 1
 	exitUsage     = 2 // wrong usage or configuration
-	exitDifferent = 3 // verify found differences
+	exitDifferent = 3 // topic and service differ
+	exitLate      = 4 // watermark list found something that is not up to date
 )
 
 // run does what args say and returns the exit status.
@@ -43,6 +44,10 @@ func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, s
 }
 
 func execute(ctx context.Context, args []string, env *environment) int {
+	// Errors and rows hold what others said: nothing of it may move a cursor or turn a line around.
+	// Nor may it show a secret that they were sent and repeat.
+	env.stdout = &terminal.Writer{W: env.stdout, Paint: env.paint, Hide: env.hide}
+	env.stderr = &terminal.Writer{W: env.stderr, Hide: env.hide}
 	root := rootCommand(env)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -64,8 +69,11 @@ func usagef(cmd *cobra.Command, format string, args ...any) error {
 	return usageError{fmt.Errorf("%w (see `%s --help`)", fmt.Errorf(format, args...), cmd.CommandPath())}
 }
 
-// differentError says that verify found differences.
+// differentError says that a topic differs from the service.
 type differentError struct{ error }
+
+// lateError says that something is not up to date.
+type lateError struct{ error }
 
 func exitStatus(err error) int {
 	switch {
@@ -73,6 +81,8 @@ func exitStatus(err error) int {
 		return exitUsage
 	case is[differentError](err):
 		return exitDifferent
+	case is[lateError](err):
+		return exitLate
 	}
 	return exitFailed
 }

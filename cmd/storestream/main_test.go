@@ -94,10 +94,7 @@ func newScene(t *testing.T) *scene {
 
 // call prepares a call with the configuration of the stage.
 func (s *scene) call(args ...string) *call {
-	for _, setting := range s.Settings {
-		args = append(args, "--set", setting)
-	}
-	return &call{args: args}
+	return &call{args: args, environ: stage.Environ(s.Settings...)}
 }
 
 func (s *scene) do(args ...string) *call { return s.call(args...).run(s.t.Context()) }
@@ -141,6 +138,8 @@ func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {
 	}{
 		{"", "no command given: expected one of run, check, "},
 		{"rnu", `the nearest is run (see`},
+		{"config check", "unknown command \"check\": expected show (see"},
+		{"launch", "version (see"}, // near to none
 		{"watermark", "no command given: expected one of list, reset"},
 		{"watermark lst", "the nearest is list"},
 		{"run --onse", "unknown flag: --onse; the nearest is --once (see `storestream run --help`)"},
@@ -158,10 +157,14 @@ func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {
 		{"watermark reset orders --to yesterday", `--to "yesterday": expected RFC 3339`},
 		{"watermark reset orders --to 2026-11-20T09:30:00", "expected RFC 3339 with a zone"},
 		{"watermark reset orders --to 2999-01-01", "--to 2999-01-01 lies in the future"},
-		{"watermark reset orders --to 2026-11-20", "add --yes"},
+		{"watermark reset orders --to 2026-11-20", "there is no terminal to ask on: add --yes"},
+		{"watermark reset orders --to 2026-11-20 -o json", "-o json shows no question: add --yes"},
 		{"tail", "expected the name of one resource"},
-		{"tail itmes", "the nearest is"},
+		{"tail item", "the nearest is order_items"},
 		{"tail orders -n -1", "expected 1 or more"},
+		{"tail orders -n 0", "expected 1 or more"},
+		{"tail orders -n 10001", "expected 10000 at most, or --from-beginning"},
+		{"tail orders -n 5 -f --from-beginning", "-f with -n and --from-beginning"},
 		{"tail orders -n few", "-n, --lines"},
 		{"schema show", "expected the name of one resource"},
 		{"config show --config /no/such/file.yaml",
@@ -196,7 +199,7 @@ func TestVersionIsPrinted(t *testing.T) {
 
 func TestConfigShowTellsEachValueWithItsOriginAndMasksSecrets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "storestream.yaml")
-	text := "store: {base_url: http://shop/v1}\npostgres:\n  dsn: postgres://student_ro:geheim@db:6432/store\n"
+	text := "store: {base_url: https://shop/v1}\npostgres:\n  dsn: postgres://student_ro:geheim@db:6432/store\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -219,6 +222,38 @@ func TestConfigShowTellsEachValueWithItsOriginAndMasksSecrets(t *testing.T) {
 	if got := fields["store.api_key"]; got[0] != "******" {
 		t.Errorf("store.api_key is shown as %q", got)
 	}
+}
+
+// A long path on every command is what one types a hundred times in an incident.
+func TestTheConfigurationIsFoundWithoutAFlag(t *testing.T) {
+	t.Chdir(t.TempDir())
+	write := func(name, group string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte("kafka: {group: "+group+"}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	groupIs := func(group string, environ []string, flags ...string) {
+		t.Helper()
+		c := &call{args: append([]string{"config", "show"}, flags...), environ: environ}
+		c.run(t.Context()).expect(t, exitDone)
+		for line := range strings.Lines(c.stdout.String()) {
+			if f := strings.Fields(line); f[0] == "kafka.group" && f[1] != group {
+				t.Errorf("%q %q: kafka.group is %q, expected %q", environ, flags, f[1], group)
+			}
+		}
+	}
+	variable := []string{"STORESTREAM_CONFIG=other.yaml"}
+	(&call{args: []string{"config", "show"}, environ: variable}).run(t.Context()).
+		expect(t, exitUsage, "other.yaml: the configuration file cannot be read: no such file")
+	groupIs("storestream", nil)
+	write("storestream.yaml", "here")
+	write("other.yaml", "variable")
+	write("third.yaml", "flag")
+	groupIs("here", nil)
+	groupIs("variable", variable)
+	groupIs("flag", variable, "--config", "third.yaml")
+	groupIs("storestream", variable, "--config=")
 }
 
 func TestAllMistakesOfAConfigurationAreSaidAtOnceWithExitStatusTwo(t *testing.T) {

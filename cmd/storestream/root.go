@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,22 +20,28 @@ func rootCommand(env *environment) *cobra.Command {
 		Long: `storestream polls a read-only commerce data service (REST, and PostgreSQL for orders and order
 items) and keeps one compacted Kafka topic per resource equal to it.
 
-Exit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 verify found differences.`,
-		Example: `  storestream check --config storestream.yaml            # does it have everything that it needs?
-  storestream run --config storestream.yaml
-  storestream watermark list --config storestream.yaml   # is everything up to date?
-  storestream verify --config storestream.yaml           # are the topics the service, row by row?
-  storestream sweep orders --config storestream.yaml     # have what differs repaired`,
-		Version:           fullVersion(), // for --version
-		SilenceErrors:     true,
-		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
+The configuration is the file that --config or STORESTREAM_CONFIG names, else ./storestream.yaml.
+
+Exit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 topic and service differ, 4 not up to
+date (watermark list).`,
+		Example: `  storestream check              # does it have everything that it needs?
+  storestream run
+  storestream watermark list     # is everything up to date?
+  storestream verify             # are the topics the service, row by row?
+  storestream row users 123      # is row 123 right, and if not, why?
+  storestream sweep orders       # have what differs repaired`,
+		Version:       fullVersion(), // for --version
+		SilenceErrors: true,
+		SilenceUsage:  true,
 	}, runCommand(env), checkCommand(env), watermarkCommand(env), verifyCommand(env), sweepCommand(env),
-		tailCommand(env), schemaCommand(env), configCommand(env), versionCommand(env))
+		rowCommand(env), eraseCommand(env), tailCommand(env), schemaCommand(env), configCommand(env),
+		versionCommand(env))
 	flags := root.PersistentFlags()
-	flags.StringVar(&env.configFile, "config", "", "YAML `file` (config/example.yaml holds every key)")
+	flags.StringVar(&env.configFile, "config", env.usualConfig(),
+		"YAML `file` (config/example.yaml holds every key); without: "+config.FileVariable+", or ./"+usualFile)
 	flags.StringArrayVar(&env.set, "set", nil,
 		"set one key of the configuration, as in --set log.level=debug; wins over file and environment")
+	_ = root.RegisterFlagCompletionFunc("set", completeKeys) // the flag is there
 	root.SetVersionTemplate("storestream {{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.SetIn(env.stdin)
@@ -58,8 +65,7 @@ func group(env *environment, cmd *cobra.Command, commands ...*cobra.Command) *co
 		case len(names) == 1:
 			return usagef(cmd, "unknown command %q: expected %s", args[0], expected)
 		}
-		return usagef(cmd, "unknown command %q: expected one of %s; the nearest is %s",
-			args[0], expected, config.Nearest(args[0], names))
+		return usagef(cmd, "unknown command %q: expected one of %s%s", args[0], expected, nearest(args[0], names))
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cmd.SetOut(env.stderr)
@@ -78,8 +84,30 @@ func flagError(cmd *cobra.Command, err error) error {
 		return usagef(cmd, "%w", err)
 	}
 	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	return usagef(cmd, "%w; the nearest is --%s", err, config.Nearest(unknown.GetSpecifiedName(), names))
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	return usagef(cmd, "%w%s", err, nearest("--"+unknown.GetSpecifiedName(), names))
+}
+
+// flagOrIDError is flagError of a command that takes ids: one below 0 looks like a flag.
+func flagOrIDError(cmd *cobra.Command, err error) error {
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return flagError(cmd, err)
+	}
+	id := "-" + unknown.GetSpecifiedShortnames()
+	if _, noID := strconv.ParseInt(id, 10, 64); noID != nil {
+		return flagError(cmd, err)
+	}
+	return usagef(cmd, "%s is no flag: expected ids below 0 after -- and all flags before it, such as "+
+		"%s users -- %s", id, cmd.CommandPath(), id)
+}
+
+// nearest is the end of a sentence that names what an unknown name was likely meant to be; "": nothing near.
+func nearest(unknown string, known []string) string {
+	if name := config.NearMiss(unknown, known); name != "" {
+		return "; the nearest is " + name
+	}
+	return ""
 }
 
 // noArgs refuses arguments.
@@ -127,6 +155,6 @@ func checkResource(cmd *cobra.Command, arg string) error {
 	if slices.Contains(names, arg) {
 		return nil
 	}
-	return usagef(cmd, "unknown resource %q: expected one of %s; the nearest is %s",
-		arg, strings.Join(names, ", "), config.Nearest(arg, names))
+	return usagef(cmd, "unknown resource %q: expected one of %s%s",
+		arg, strings.Join(names, ", "), nearest(arg, names))
 }

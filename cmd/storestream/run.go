@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/signal"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,6 +19,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/instance"
 	"github.com/storestream/storestream/cmd/storestream/internal/logging"
 	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
@@ -37,9 +40,8 @@ and each is the standby of the others.
 
 With --once it publishes everything that was visible when it started and exits 0, or exits 1 when a resource
 makes no progress for the time of --patience.`,
-		Example: "  storestream run --config storestream.yaml\n" +
-			"  storestream run --once --patience 5m --config storestream.yaml",
-		Args: noArgs,
+		Example: "  storestream run\n  storestream run --once --patience 5m",
+		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if patience <= 0 {
 				return usagef(cmd, "--patience %s: expected more than 0s", patience)
@@ -64,10 +66,15 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 		return err
 	}
 	log := logging.New(cfg.Log, env.stderr)
+	defer rotate(cfg.Rotation(), log)()
 	log.Info("starting", zap.String("version", version()), zap.String("instance", name),
 		zap.String("group", cfg.Kafka.Group), zap.Strings("resources", cfg.Enabled()),
-		zap.String("base_url", cfg.Store.BaseURL), zap.Bool("postgres", cfg.Postgres.DSN != ""),
+		zap.String("base_url", cfg.Store.BaseURL), zap.Bool("postgres", cfg.Postgres.DSN.IsSet()),
 		zap.Strings("brokers", cfg.Kafka.Brokers), zap.Bool("once", once))
+	for _, p := range cfg.Plaintext() {
+		log.Warn("security.allow_plaintext: a credential may travel unencrypted",
+			zap.String("connection", p.Connection), zap.Strings("hosts", p.Hosts))
+	}
 	defer func() {
 		log.Info("stopped", zap.Duration("after", time.Since(started).Round(time.Millisecond)), zap.Error(err))
 	}()
@@ -77,15 +84,28 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	counts, board := metrics.New(registry), status.New(name, version())
+	if cfg.HTTP.ShowRows {
+		board.ShowValues()
+	}
 	cluster, err := connect.Kafka(cfg, name, log, counts.Kafka)
 	if err != nil {
 		return err
 	}
 	defer cluster.Close()
-	server, err := status.Listen(cfg.HTTP.Listen, board, registry)
+	server, err := status.Listen(status.Config{Addr: cfg.HTTP.Listen, Hosts: cfg.HTTP.Hosts,
+		Token: cfg.HTTP.Token, CertFile: cfg.HTTP.TLS.CertFile, KeyFile: cfg.HTTP.TLS.KeyFile,
+		Rotation: cfg.Rotation(), Log: log}, board, registry)
 	switch {
 	case err == nil:
 		log.Info("status server listens", zap.String("addr", server.Addr()))
+		if cfg.HTTP.Open() {
+			log.Warn("whoever reaches the status server can read it: set http.token, http.tls, or a loopback " +
+				"address as http.listen")
+		}
+		if cfg.HTTP.TokenInClear() {
+			log.Warn("http.token travels unencrypted: set http.tls, or let a proxy in front of a loopback address " +
+				"speak TLS")
+		}
 		defer func() { err = errors.Join(err, server.Close()) }()
 	case once: // most likely the instance that runs all the time has the port
 		log.Warn("no status page", zap.Error(err))
@@ -102,6 +122,21 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 		Watermarks: func(ctx context.Context) (map[string]watermark.Watermark, error) {
 			return producer.ReadWatermarks(ctx, cluster)
 		}})
+}
+
+// rotate has secrets and certificates read again: at SIGHUP, and now and then. undo ends that, and waits for
+// it.
+func rotate(files *rotation.Set, log *zap.Logger) (undo func()) {
+	files.Log(log)
+	ctx, cancel := context.WithCancel(context.Background())
+	signals, ended := make(chan os.Signal, 1), make(chan struct{})
+	signal.Notify(signals, syscall.SIGHUP)
+	go func() { defer close(ended); files.Follow(ctx, signals) }()
+	return func() {
+		signal.Stop(signals)
+		cancel()
+		<-ended
+	}
 }
 
 // collectSooner lets the garbage of several resources grow to three quarters of what lives, not to as much:
@@ -121,7 +156,7 @@ func catchUp(ctx context.Context, env *environment, c instance.Config, until cat
 	if err != nil {
 		return err
 	}
-	t := env.table("RESOURCE", "ROWS", "SETTLED", "AS OF").Numbers(1)
+	t := env.table("RESOURCE", "PUBLISHED", "SETTLED", "AS OF").Numbers(1)
 	for _, name := range until.Resources {
 		mark := marks[name]
 		t.Row(name, terminal.Count(mark.Rows), instantText(mark.Settled), instantText(mark.AsOf))

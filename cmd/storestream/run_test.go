@@ -16,7 +16,7 @@ import (
 // The tests here are of flags, outputs and exit statuses. What an instance does is tested in its package and
 // end to end.
 
-var listens = regexp.MustCompile(`"addr":"([^"]+)"`)
+var listens = regexp.MustCompile(`"addr": ?"([^"]+)"`)
 
 // address waits until the status server listens.
 func address(t *testing.T, out *call) string {
@@ -98,7 +98,7 @@ func TestOnceEndsWithALineForEachEnabledResource(t *testing.T) {
 	s := newScene(t)
 	s.Serve(nil)
 	s.Settings = append(s.Settings, "store.max_requests_per_second=1000", "resources.products.enabled=false")
-	c := s.do("run", "--once").expect(t, exitDone, "RESOURCE", "AS OF", "order_items", "users          20")
+	c := s.do("run", "--once").expect(t, exitDone, "RESOURCE", "AS OF", "order_items", "users               20")
 	if strings.Contains(c.stdout.String(), "products") {
 		t.Errorf("products are not enabled:\n%s", c.stdout)
 	}
@@ -127,4 +127,15 @@ func TestThePortOfTheStatusServerMayBeTakenOnlyWithOnce(t *testing.T) {
 	s.Settings = append(s.Settings, "http.listen="+taken)
 	s.do("run").expect(t, exitFailed, taken)
 	s.do("run", "--once", "--patience", "1s").expect(t, exitFailed, "no status page", "no progress")
+}
+
+func TestAStatusServerThatAnybodyCanReadIsAWarningAtStart(t *testing.T) {
+	s := newScene(t)
+	s.Settings = append(s.Settings, "store.base_url=http://"+stage.Nowhere(t)+"/v1", "http.listen=0.0.0.0:0")
+	out, interrupt := s.start("run")
+	address(t, out)
+	interrupt()
+	if !strings.Contains(out.stderr.String(), "set http.token, http.tls, or a loopback ") {
+		t.Errorf("the log does not warn:\n%s", out.stderr)
+	}
 }

@@ -65,10 +65,11 @@ func schemaList(env *environment) *cobra.Command {
 func schemaShow(env *environment) *cobra.Command {
 	var key bool
 	cmd := &cobra.Command{
-		Use:     "show RESOURCE",
-		Short:   "Print the Avro schema of a resource's values (--key: of its keys)",
-		Example: "  storestream schema show orders > Order.avsc",
-		Args:    oneResource,
+		Use:               "show RESOURCE",
+		ValidArgsFunction: completeResource,
+		Short:             "Print the Avro schema of a resource's values (--key: of its keys)",
+		Example:           "  storestream schema show orders > Order.avsc",
+		Args:              oneResource,
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, set, err := env.load()
 			if err != nil {
@@ -97,7 +98,7 @@ func schemaRegister(env *environment) *cobra.Command {
 		Short: "Register the schemas of all resources at the registry",
 		Long: `Registers the key and value schemas of every resource under <topic>-key and <topic>-value, for a
 deployment where registry.auto_register is false. What is registered already stays as it is.`,
-		Example: "  storestream schema register --config storestream.yaml",
+		Example: "  storestream schema register",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			t := env.table("RESOURCE", "KEY SUBJECT", "ID", "VALUE SUBJECT", "ID")
@@ -132,7 +133,7 @@ func schemaCheck(env *environment) *cobra.Command {
 		Short: "Ask the registry whether the schemas are compatible; register nothing",
 		Long: `Asks about the key and value subject of every resource: whether our schema is registered there,
 and if not, whether the registry would take it. Exits 1 if one is refused.`,
-		Example: "  storestream schema check --config storestream.yaml",
+		Example: "  storestream schema check",
 		Args:    noArgs,
 	}
 	asJSON := jsonFlag(cmd)

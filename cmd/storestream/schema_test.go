@@ -11,7 +11,7 @@ import (
 
 func TestSchemasAreListedAndShown(t *testing.T) {
 	do(t, "schema", "list").expect(t, exitDone, "store.order_items", "storestream.OrderItem",
-		"first_name, last_name, email, street_address")
+		"first_name, last_name, email, age, gender, street_address")
 	for _, args := range [][]string{{"schema", "show", "orders"}, {"schema", "show", "orders", "--key"},
 		{"schema", "list", "-o", "json"}} {
 		if c := do(t, args...).expect(t, exitDone); !json.Valid([]byte(c.stdout.String())) {

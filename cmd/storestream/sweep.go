@@ -22,10 +22,11 @@ import (
 var errNotConfirmed = errors.New("not confirmed: nothing was asked of the running instance")
 
 func sweepCommand(env *environment) *cobra.Command {
-	var all, yes, stay bool
+	var all, yes, stay, confirm bool
 	cmd := &cobra.Command{
-		Use:   "sweep RESOURCE...",
-		Short: "Compare the whole topic with the service and repair it, by the running instance",
+		Use:               "sweep RESOURCE...",
+		ValidArgsFunction: completeResources,
+		Short:             "Compare the whole topic with the service and repair it, by the running instance",
 		Long: `Asks the running instance to read the service and the topic in full, to look again at what
 differs after its next polls, and to publish every row that the topic lacks or holds wrongly. So it also
 repairs what no poll can see: updates that did not touch updated_at, rows that came too late, and what
@@ -33,12 +34,13 @@ somebody else wrote into the topic. Polls go on meanwhile; over REST a sweep tak
 the service allows. Where the topic has a newer state than the service shows, the service's is published
 once it was shown for the resource's overlap: minutes more.
 
-Rows that the service no longer has are reported, or get a tombstone where sweep.deletes is tombstone: after
+Rows that the service no longer has get a tombstone, or are only reported where sweep.deletes is report: after
 they were looked for twice more, and not shown for the resource's overlap. They are never taken for deleted
-where the service shows no row at all, or where they are more than 100 and more than a tenth of the topic's
-rows.
+where the service shows no row at all. Where they are more than 100 and more than a hundredth of the topic's
+rows they stay, and the sweep says so: --confirm-deletes, once you know that they were deleted, lets them go.
 
-On a terminal it asks first. With --wait it stays until the sweep is done and prints what it came to.`,
+On a terminal it asks first. With --wait it stays until the sweep is done, prints what it came to, and exits
+with 3 if some of what differs was left as it is.`,
 		Example: "  storestream sweep orders order_items\n  storestream sweep --all --yes --wait",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := chooseResources(cmd, args, all)
@@ -53,12 +55,14 @@ On a terminal it asks first. With --wait it stays until the sweep is done and pr
 				if !yes && env.terminal && !confirmSweep(env, cfg, names) {
 					return errNotConfirmed
 				}
-				return sweep(cmd.Context(), env, cluster, names, stay)
+				return sweep(cmd.Context(), env, cluster, names, confirm, stay)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all resources")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&confirm, "confirm-deletes", false,
+		"rows that the service no longer has were deleted, however many they are")
 	cmd.Flags().BoolVar(&stay, "wait", false, "stay until it is done")
 	return cmd
 }
@@ -74,13 +78,13 @@ func confirmSweep(env *environment, cfg *config.Config, names []string) bool {
 
 // sweep asks for the sweeps, and stays until they are done if it shall.
 func sweep(ctx context.Context, env *environment, cluster *producer.Cluster, names []string,
-	stay bool) error {
-	asked, err := ask(ctx, cluster, names, watermark.Request{Kind: watermark.Sweeps})
+	confirm, stay bool) error {
+	asked, err := ask(ctx, cluster, names, watermark.Request{Kind: watermark.Sweeps, ConfirmDeletes: confirm})
 	if err != nil {
 		return err
 	}
 	for _, r := range asked {
-		env.print("%s: request %d: sweep\n", r.Resource, r.ID)
+		env.print("%s: asked for a sweep\n", r.Resource)
 	}
 	env.print("The running instance takes it from here, one resource after the other; `storestream watermark " +
 		"list` and the status page show how far it is.\n")
@@ -93,10 +97,27 @@ func sweep(ctx context.Context, env *environment, cluster *producer.Cluster, nam
 // followEvery is how often --wait looks.
 const followEvery = time.Second
 
-// followSweeps prints what each sweep came to, as they are done. It gives up on a request that was deleted
-// with its topic before an instance took it: nobody will carry it out.
+// followSweeps prints what each sweep came to, as they are done.
 func followSweeps(ctx context.Context, env *environment, cluster *producer.Cluster,
 	asked []watermark.Request) error {
+	var left []string
+	err := follow(ctx, cluster, asked, (*following).swept, func(f *following, mark watermark.Watermark) {
+		env.print("%s\n", sweepText(env.paint, f.Resource, mark.Swept))
+		if mark.Swept.Left != "" {
+			left = append(left, f.Resource)
+		}
+	})
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	return differentError{errors.New("different from the service still: " + strings.Join(left, ", "))}
+}
+
+// follow waits until each request was carried out, as over says, and calls done with what the watermark says
+// then. It gives up on a request that was deleted with its topic before an instance took it: nobody will
+// carry it out.
+func follow(ctx context.Context, cluster *producer.Cluster, asked []watermark.Request,
+	over func(*following, watermark.Watermark) bool, done func(*following, watermark.Watermark)) error {
 	var open []*following
 	for _, r := range asked {
 		open = append(open, &following{Request: r})
@@ -109,15 +130,17 @@ func followSweeps(ctx context.Context, env *environment, cluster *producer.Clust
 			if !written {
 				mark = watermark.New(f.Resource)
 			}
-			done, gone := f.over(mark)
+			f.accepted(mark)
 			switch {
-			case done:
-				env.print("%s\n", sweepText(env.paint, f.Resource, mark.Swept))
-			case gone && failed == nil:
-				lost = append(lost, fmt.Errorf("%s: request %d was deleted with its topic before an instance took it: "+
-					"ask again", f.Resource, f.ID))
+			case over(f, mark):
+				done(f, mark)
+			case failed == nil && f.gone():
+				lost = append(lost, fmt.Errorf("%s: the request was deleted with its topic before an instance "+
+					"took it: ask again", f.Resource))
+			default:
+				return false
 			}
-			return done || gone && failed == nil
+			return true
 		})
 		if len(open) == 0 {
 			return errors.Join(lost...)
@@ -147,7 +170,7 @@ func lookAfter(ctx context.Context, cluster *producer.Cluster, open []*following
 	return marks, err
 }
 
-// following is a request for a sweep that somebody waits for.
+// following is a request that somebody waits for.
 type following struct {
 	watermark.Request
 	later []string // UIDs of those that came after it: an owner carries out the last of them in its place
@@ -168,15 +191,23 @@ func (f *following) look(held []watermark.Request) {
 	}
 }
 
-// over says whether it was carried out, or a later one in its place, and whether it is gone, so that it never
-// will be. An owner of before 2026-11-22 notes no UIDs: then the id decides.
-func (f *following) over(mark watermark.Watermark) (done, gone bool) {
+// accepted notes whether an instance has taken it. One of before 2026-11-22 notes no UIDs: then the id
+// decides.
+func (f *following) accepted(mark watermark.Watermark) {
 	f.taken = f.taken || f.is(mark.RequestUID) || mark.RequestUID == "" && mark.Request >= f.ID
-	if s := mark.Swept; s != nil {
-		done = f.is(s.RequestUID) || mark.RequestUID == "" && s.Request >= f.ID
-	}
-	return done, !done && !f.there && !f.taken
 }
+
+// gone says that it was deleted before an instance took it, so that nobody will carry it out.
+func (f *following) gone() bool { return !f.there && !f.taken }
+
+// swept says whether the sweep was carried out, or a later one in its place.
+func (f *following) swept(mark watermark.Watermark) bool {
+	s := mark.Swept
+	return s != nil && (f.is(s.RequestUID) || mark.RequestUID == "" && s.Request >= f.ID)
+}
+
+// replayed says whether the replay was carried out: the watermark that accepts it begins it.
+func (f *following) replayed(mark watermark.Watermark) bool { return f.taken && mark.Replay == nil }
 
 // is says that uid is its own, or that of a later one.
 func (f *following) is(uid string) bool { return uid == f.UID || slices.Contains(f.later, uid) }

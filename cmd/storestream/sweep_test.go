@@ -15,11 +15,11 @@ import (
 
 func TestSweepWritesOneRequestForEachResourceAndSaysHowToFollowIt(t *testing.T) {
 	s := newScene(t)
-	s.do("sweep", "orders", "users").expect(t, exitDone, "orders: request 0: sweep", "users: request 1: sweep",
+	s.do("sweep", "orders", "users").expect(t, exitDone, "orders: asked for a sweep", "users: asked for a sweep",
 		"`storestream watermark list`")
-	s.do("watermark", "list").expect(t, exitDone, "waits: sweep by "+whoAmI())
+	s.do("watermark", "list").expect(t, exitLate, "waits: sweep by "+whoAmI())
 	c := s.do("sweep", "--all", "-y").expect(t, exitDone)
-	if n := strings.Count(c.stdout.String(), ": request "); n != len(schemas.Names()) {
+	if n := strings.Count(c.stdout.String(), ": asked for a sweep"); n != len(schemas.Names()) {
 		t.Errorf("%d requests for --all:\n%s", n, c.stdout)
 	}
 }
@@ -29,19 +29,19 @@ func TestSweepAsksOnATerminalAndNotElsewhere(t *testing.T) {
 	for answer, code := range map[string]int{"": exitFailed, "no\n": exitFailed, "y\n": exitDone} {
 		c := s.answer(answer, "sweep", "orders", "--set", "sweep.deletes=tombstone").expect(t, code, "Sweep? [y/N]",
 			"get a tombstone")
-		if asked := strings.Contains(c.stdout.String(), ": request "); asked != (code == exitDone) {
+		if asked := strings.Contains(c.stdout.String(), ": asked for a sweep"); asked != (code == exitDone) {
 			t.Errorf("answer %q: asked %v:\n%s", answer, asked, c.stdout)
 		}
 	}
-	s.answer("", "sweep", "orders", "-y").expect(t, exitDone, ": request ")
+	s.answer("", "sweep", "orders", "-y").expect(t, exitDone, ": asked for a sweep")
 }
 
 func TestSweepWaitsUntilItsOwnRequestIsCarriedOut(t *testing.T) {
 	s := newScene(t)
-	out, _ := s.start("sweep", "orders", "users", "--wait")
+	out, _, ended := s.run("sweep", "orders", "users", "--wait")
 	stage.Eventually(t, "the requests are written", func() bool {
 		return strings.Contains(out.stdout.String(),
-			"users: request 1")
+			"users: asked for a sweep")
 	})
 	earlier := &watermark.Swept{Request: -1}
 	s.Publish("users", nil, nil, func(w *watermark.Watermark) {
@@ -63,6 +63,7 @@ func TestSweepWaitsUntilItsOwnRequestIsCarriedOut(t *testing.T) {
 		return strings.Contains(out.stdout.String(), "orders: swept 10 rows: 1 missing, 2 stale, 3 extra; "+
 			"3 published, 0 tombstones; 4 rows cannot be published (dead letters). Left: three rows stay")
 	})
+	ended().expect(t, exitDifferent, "storestream: different from the service still: orders")
 	if strings.Count(out.stdout.String(), "orders: swept") != 1 {
 		t.Errorf("orders:\n%s", out.stdout)
 	}
@@ -78,7 +79,7 @@ func TestAWaitForASweepSurvivesATopicOfRequestsThatIsMadeAnew(t *testing.T) {
 	})
 	out, _, ended := s.run("sweep", "orders", "users", "--wait")
 	stage.Eventually(t, "the requests are written", func() bool {
-		return strings.Contains(out.stdout.String(), "users: request 1")
+		return strings.Contains(out.stdout.String(), "users: asked for a sweep")
 	})
 	requests := s.Cluster("owner").Requests()
 	if err := requests.CatchUp(t.Context()); err != nil {
@@ -100,13 +101,13 @@ func TestAWaitForASweepSurvivesATopicOfRequestsThatIsMadeAnew(t *testing.T) {
 	if _, err := kadm.NewClient(cl).DeleteTopics(t.Context(), "store.requests"); err != nil {
 		t.Fatal(err)
 	}
-	s.do("sweep", "products", "--yes").expect(t, exitDone, "request 0") // makes the topic anew
+	s.do("sweep", "products", "--yes").expect(t, exitDone, "asked for a sweep") // makes the topic anew
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
 		w.Sweep = nil
 		w.Swept = &watermark.Swept{Request: asked[0].ID, RequestUID: asked[0].UID, SourceRows: 7}
 	})
 	ended().expect(t, exitFailed, "orders: swept 7 rows",
-		"users: request 1 was deleted with its topic before an instance took it: ask again")
+		"users: the request was deleted with its topic before an instance took it: ask again")
 }
 
 func TestARequestIsDoneWhenItOrALaterOneWasCarriedOut(t *testing.T) {
@@ -141,7 +142,9 @@ func TestARequestIsDoneWhenItOrALaterOneWasCarriedOut(t *testing.T) {
 	} {
 		f := &following{Request: watermark.Request{ID: 7, UID: "seven"}}
 		f.look(test.held)
-		if done, gone := f.over(test.mark); done != test.done || gone != test.gone {
+		f.accepted(test.mark)
+		done := f.swept(test.mark)
+		if gone := !done && f.gone(); done != test.done || gone != test.gone {
 			t.Errorf("%s: done %v, gone %v; want %v, %v", test.name, done, gone, test.done, test.gone)
 		}
 	}

@@ -14,34 +14,47 @@ import (
 )
 
 func tailCommand(env *environment) *cobra.Command {
-	var beginning bool
+	var beginning, follow, mask bool
 	var n int
 	cmd := &cobra.Command{
-		Use:   "tail RESOURCE",
-		Short: "Print upserts and tombstones as they are published",
+		Use:               "tail RESOURCE",
+		ValidArgsFunction: completeResource,
+		Short:             "Print upserts and tombstones as they are published",
 		Long: `Reads the topic of a resource as a read_committed consumer and prints one record a line, decoded
-through the registry, until it is interrupted. It shows values as they are, personal data too.`,
-		Example: "  storestream tail orders\n" +
-			"  storestream tail users --from-beginning -n 10 -o json | jq .value.city",
+through the registry: what is published from now on, until it is interrupted; with -n the last records, by
+their time; with --from-beginning all that the topic holds and what follows, or with -n the first records.
+It shows values as they are in the topic, personal data too; --mask shows "***" for those.`,
+		Example: "  storestream tail orders -n 5\n" +
+			"  storestream tail users -n 10 -o json | jq .value.city",
 		Args: oneResource,
 	}
 	cmd.Flags().BoolVar(&beginning, "from-beginning", false, "everything that the topic holds first")
-	cmd.Flags().IntVarP(&n, "lines", "n", 0, "stop after this `many` records")
+	cmd.Flags().BoolVar(&mask, "mask", false, "do not show what is in personal fields")
+	cmd.Flags().IntVarP(&n, "lines", "n", 0, "as `many` records: the last ones, or the first --from-beginning")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "after the last ones go on with what is published then")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if n < 0 {
-			return usagef(cmd, "-n %d: expected 1 or more, or 0 for no end", n)
+		switch {
+		case n < 0 || n == 0 && cmd.Flags().Changed("lines"):
+			return usagef(cmd, "-n %d: expected 1 or more", n)
+		case n > mostLast && !beginning:
+			return usagef(cmd, "-n %d: expected %d at most, or --from-beginning", n, mostLast)
+		case n > 0 && follow && beginning:
+			return usagef(cmd, "-f with -n and --from-beginning: the first records are followed by others at once")
 		}
 		cfg, set, err := env.load()
 		if err != nil {
 			return err
 		}
-		p := &tailPrinter{env: env, resource: args[0], asJSON: *asJSON, left: n}
-		if n == 0 {
-			p.left = -1
+		p := &tailPrinter{env: env, resource: args[0], asJSON: *asJSON, mask: mask, left: -1}
+		which := producer.TailRange{Beginning: beginning, Follow: follow || n == 0 || beginning}
+		if beginning && n > 0 {
+			p.left = n
+		} else {
+			which.Last = n
 		}
 		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
-			err := producer.Tail(cmd.Context(), cluster, set.Get(p.resource), beginning, p.print)
+			err := producer.Tail(cmd.Context(), cluster, set.Get(p.resource), which, p.print)
 			if errors.Is(err, kerr.UnknownTopicOrPartition) {
 				return fmt.Errorf("topic %s does not exist: `storestream run` creates it", cluster.Topic(p.resource))
 			}
@@ -54,6 +67,9 @@ through the registry, until it is interrupted. It shows values as they are, pers
 	return cmd
 }
 
+// mostLast bounds the records that -n keeps in memory, of each partition.
+const mostLast = 10_000
+
 // errEnough ends a tail that has printed what was asked for.
 var errEnough = errors.New("enough")
 
@@ -62,13 +78,14 @@ type tailPrinter struct {
 	env      *environment
 	resource string
 	asJSON   bool
-	left     int // records to print, -1: no end
+	mask     bool // what is in personal fields
+	left     int  // records to print, -1: no end
 }
 
 // print prints one record. One that cannot be decoded is named on stderr, and the rest goes on. It is called
 // some times more after errEnough: each partition has a reader of its own, and learns late that another had
 // the last record.
-func (p *tailPrinter) print(record producer.TailRecord) error {
+func (p *tailPrinter) print(record producer.RowRecord) error {
 	if p.left == 0 {
 		return errEnough
 	}
@@ -76,9 +93,9 @@ func (p *tailPrinter) print(record producer.TailRecord) error {
 		_, _ = fmt.Fprintf(p.env.stderr, "storestream: %s, partition %d, offset %d: %v\n",
 			p.resource, record.Partition, record.Offset, record.Err)
 	} else {
-		line := recordText(p.env.paint, p.resource, record)
+		line := recordText(p.env.paint, p.resource, record, p.mask)
 		if p.asJSON {
-			line = recordJSON(p.resource, record)
+			line = recordJSON(p.resource, record, p.mask)
 		}
 		if _, err := p.env.stdout.Write(append(line, '\n')); err != nil {
 			return err
@@ -93,21 +110,21 @@ func (p *tailPrinter) print(record producer.TailRecord) error {
 	return nil
 }
 
-func recordText(paint terminal.Paint, resource string, record producer.TailRecord) []byte {
+func recordText(paint terminal.Paint, resource string, record producer.RowRecord, mask bool) []byte {
 	line := fmt.Appendf(nil, "%s  %s  ",
 		paint.As(terminal.Faint, record.Time.UTC().Format("2006-01-02T15:04:05.000Z")),
 		paint.As(terminal.Bold, fmt.Sprintf("%s/%d", resource, record.ID)))
 	if record.Tombstone {
 		return append(line, paint.As(terminal.Red, "gone")...)
 	}
-	return record.Value.AppendJSON(line, false)
+	return record.Value.AppendJSON(line, mask)
 }
 
 // recordJSON is the line of -o json; value is null for a tombstone.
-func recordJSON(resource string, record producer.TailRecord) []byte {
+func recordJSON(resource string, record producer.RowRecord, mask bool) []byte {
 	value := json.RawMessage("null")
 	if !record.Tombstone {
-		value = record.Value.AppendJSON(nil, false)
+		value = record.Value.AppendJSON(nil, mask)
 	}
 	line, err := json.Marshal(struct {
 		Resource  string          `json:"resource"`

@@ -43,11 +43,29 @@ func TestTailPrintsUpsertsAndTombstonesDecoded(t *testing.T) {
 	}
 }
 
+func TestTailPrintsTheLastRecordsAndFollowsWhereThatIsAsked(t *testing.T) {
+	s := newScene(t)
+	s.publishTwoOrders()
+	c := s.do("tail", "orders", "-n", "2").expect(t, exitDone, "orders/3  gone") // it has the time of writing
+	if n := strings.Count(c.stdout.String(), "\n"); n != 2 {
+		t.Errorf("%d lines:\n%s", n, c.stdout)
+	}
+	out, interrupt := s.start("tail", "orders", "-f", "-n", "1")
+	says := func(id string) {
+		t.Helper()
+		stage.Eventually(t, id, func() bool { return strings.Contains(out.stdout.String(), id) })
+	}
+	says("orders/3")
+	s.Publish("orders", []schemas.Record{s.Order(4, "Shipped")}, nil, nil)
+	says("orders/4")
+	interrupt().expect(t, exitDone)
+}
+
 func TestTailPrintsNoMoreThanWasAskedForWhenOtherPartitionsGoOn(t *testing.T) {
 	out := &buffer{}
 	tail := &tailPrinter{env: &environment{stdout: out, stderr: out}, resource: "orders", left: 2}
 	for id := range int64(5) { // partitions are read side by side: each may bring one more after the last
-		err := tail.print(producer.TailRecord{ID: id, Tombstone: true})
+		err := tail.print(producer.RowRecord{ID: id, Tombstone: true})
 		if last := id >= 1; errors.Is(err, errEnough) != last {
 			t.Errorf("record %d: %v", id, err)
 		}
@@ -55,6 +73,25 @@ func TestTailPrintsNoMoreThanWasAskedForWhenOtherPartitionsGoOn(t *testing.T) {
 	if got := strings.Count(out.String(), "\n"); got != 2 {
 		t.Errorf("-n 2 prints %d lines:\n%s", got, out)
 	}
+}
+
+func TestTailMasksPersonalFieldsWhereThatIsAsked(t *testing.T) {
+	s := newScene(t)
+	row, reject := schemas.NewRowParser(s.Schemas.Get("users")).Parse([]byte(`{"id":7,` +
+		`"email":"ana@example.org","age":34,"country":"Brasil",` +
+		`"created_at":"2026-11-20T09:30:00Z","updated_at":"2026-11-20T09:30:00Z"}`))
+	if reject != nil {
+		t.Fatal(reject.Err)
+	}
+	s.Publish("users", []schemas.Record{row}, nil, nil)
+	for _, form := range []string{"", "json"} {
+		c := s.do("tail", "users", "--from-beginning", "-n", "1", "--mask", "-o", form).
+			expect(t, exitDone, `"email":"***","age":"***"`, `"country":"Brasil"`)
+		if text := c.stdout.String(); strings.Contains(text, "ana@") || strings.Contains(text, "34") {
+			t.Errorf("-o %q: %s", form, text)
+		}
+	}
+	s.do("tail", "users", "--from-beginning", "-n", "1").expect(t, exitDone, `"email":"ana@example.org"`)
 }
 
 // Partitions are read side by side, and each brings many records at once.
@@ -76,12 +113,12 @@ func TestTailOfABusyTopicPrintsAsManyLinesAsWereAskedFor(t *testing.T) {
 }
 
 func TestATerminalsTailIsColoredAndAFilesIsNot(t *testing.T) {
-	record := producer.TailRecord{ID: 7, Tombstone: true}
-	if got := string(recordText(true, "orders", record)); !strings.Contains(got,
+	record := producer.RowRecord{ID: 7, Tombstone: true}
+	if got := string(recordText(true, "orders", record, false)); !strings.Contains(got,
 		"\x1b[1morders/7\x1b[0m  \x1b[31mgone\x1b[0m") {
 		t.Errorf("%q", got)
 	}
-	if got := string(recordText(false, "orders", record)); !strings.HasSuffix(got, "  orders/7  gone") ||
+	if got := string(recordText(false, "orders", record, false)); !strings.HasSuffix(got, "  orders/7  gone") ||
 		strings.Contains(got, "\x1b") {
 		t.Errorf("%q", got)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/verify"
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/compare"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
@@ -15,8 +16,9 @@ import (
 
 func verifyCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "verify [RESOURCE...]",
-		Short: "Compare topics with the service row by row, and say whether they are equal",
+		Use:               "verify [RESOURCE...]",
+		ValidArgsFunction: completeResources,
+		Short:             "Compare topics with the service row by row, and say whether they are equal",
 		Long: `Reads the topic and the service in full, all enabled resources or those that are named, and
 compares row by row. What differs is looked at again, up to two times, each time after the running
 instance has polled; so rows under way do not count. It changes nothing, and needs no running instance:
@@ -40,7 +42,7 @@ source, topic, verdict, error (why it is unknown), note, as_of (of its watermark
 topic_rows, dead_letters, in_flight (differed at first, and not when looked at again), missing, stale, extra,
 missing_ids, stale_ids, extra_ids (the first 100 of each), untracked (of those that differ, how many were too
 many to be looked at again), foreign (records whose key is no row's), seconds.`,
-		Example: "  storestream verify --config storestream.yaml\n" +
+		Example: "  storestream verify\n" +
 			"  storestream verify orders -o json | jq '.resources[] | {resource, verdict, stale_ids}'",
 	}
 	asJSON := jsonFlag(cmd)
@@ -69,7 +71,7 @@ many to be looked at again), foreign (records whose key is no row's), seconds.`,
 				return err
 			}
 			progress.Clear()
-			return printResult(env, result, *asJSON)
+			return printResult(env, result, cfg.Sweep.Deletes, *asJSON)
 		})
 	}
 	return cmd
@@ -89,7 +91,7 @@ func showReading(progress *terminal.Progress, resource string, p compare.Progres
 }
 
 // printResult prints what came of it. Its error is the exit status.
-func printResult(env *environment, result *verify.Result, asJSON bool) error {
+func printResult(env *environment, result *verify.Result, deletes string, asJSON bool) error {
 	if asJSON {
 		if err := env.printJSON(result); err != nil {
 			return err
@@ -98,7 +100,7 @@ func printResult(env *environment, result *verify.Result, asJSON bool) error {
 		if err := reportTable(env, result).Print(env.stdout); err != nil {
 			return err
 		}
-		printVerdict(env, result)
+		printVerdict(env, result, deletes)
 	}
 	switch result.Verdict {
 	case verify.Different:
@@ -157,8 +159,36 @@ func firstIDs(r *verify.Report) string {
 	return strings.Join(parts, "; ")
 }
 
-// printVerdict prints the verdict, and what is to be said beside the table.
-func printVerdict(env *environment, result *verify.Result) {
+// remedy says what repairs the topics that differ. With deletes: report a sweep leaves extra rows alone.
+func remedy(result *verify.Result, deletes string) string {
+	var swept, extra []string
+	for _, r := range result.Resources {
+		if r.Verdict != verify.Different {
+			continue
+		}
+		stays := r.Extra > 0 && deletes == config.Report
+		if stays {
+			extra = append(extra, r.Resource)
+		}
+		if !stays || r.Missing+r.Stale > 0 {
+			swept = append(swept, r.Resource)
+		}
+	}
+	var texts []string
+	if len(swept) > 0 {
+		texts = append(texts, fmt.Sprintf("`storestream sweep %s` asks the running instance to repair the topic.",
+			strings.Join(swept, " ")))
+	}
+	if len(extra) > 0 {
+		texts = append(texts, fmt.Sprintf("Rows that are extra in %s stay, for sweep.deletes is report: "+
+			"`storestream erase RESOURCE ID` deletes single ones, a sweep with sweep.deletes: tombstone all of them.",
+			strings.Join(extra, ", ")))
+	}
+	return strings.Join(texts, " ")
+}
+
+// printVerdict prints the verdict, and what is to be said beside the table. deletes is sweep.deletes.
+func printVerdict(env *environment, result *verify.Result, deletes string) {
 	switch result.Verdict {
 	case verify.Identical:
 		rows, inFlight, letters := 0, 0, 0
@@ -168,17 +198,16 @@ func printVerdict(env *environment, result *verify.Result) {
 		env.print("\n%s %s of %s, row by row.\n", env.paint.As(terminal.Green, "Identical:"),
 			terminal.Plural(rows, "row"), terminal.Plural(len(result.Resources), "resource"))
 		if inFlight > 0 {
-			env.print("In flight: %s changed while they were read, and were equal when looked at again.\n",
-				terminal.Plural(inFlight, "row"))
+			env.print("In flight: %s changed while they were read, and were equal when looked at again; SERVICE and "+
+				"TOPIC were counted before.\n", terminal.Plural(inFlight, "row"))
 		}
 		if letters > 0 {
 			env.print("Not among them: %s that cannot be published, see the dead letters.\n",
 				terminal.Plural(letters, "row"))
 		}
 	case verify.Different:
-		names := result.Names(verify.Different)
-		env.print("\n%s %s. `storestream sweep %s` asks the running instance to repair the topic.\n",
-			env.paint.As(terminal.Red, "DIFFERENT:"), strings.Join(names, ", "), strings.Join(names, " "))
+		env.print("\n%s %s. %s\n", env.paint.As(terminal.Red, "DIFFERENT:"),
+			strings.Join(result.Names(verify.Different), ", "), remedy(result, deletes))
 	case verify.Unknown:
 		env.print("\n%s\n", env.paint.As(terminal.Yellow, "Could not tell."))
 	}

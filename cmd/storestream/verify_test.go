@@ -54,6 +54,8 @@ func TestVerifyNamesTheFirstRowsThatDifferAndWhatRepairsThem(t *testing.T) {
 		t.Errorf("products are identical, whoever polls them:\n%s", c.stdout)
 	}
 
+	s.do("verify", "users", "orders", "--set", "sweep.deletes=report").expect(t, exitDifferent,
+		"`storestream sweep users orders`", "Rows that are extra in orders stay, for sweep.deletes is report")
 	c = s.do("verify", "users", "orders", "products", "-o", "json").expect(t, exitDifferent)
 	var got struct {
 		Verdict   string

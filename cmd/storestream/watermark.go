@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +16,7 @@ import (
 
 func watermarkCommand(env *environment) *cobra.Command {
 	return group(env, &cobra.Command{Use: "watermark", Short: "Is everything up to date, and replays",
-		Example: "  storestream watermark list --config storestream.yaml"}, watermarkList(env), watermarkReset(env))
+		Example: "  storestream watermark list"}, watermarkList(env), watermarkReset(env))
 }
 
 func watermarkList(env *environment) *cobra.Command {
@@ -25,9 +27,12 @@ func watermarkList(env *environment) *cobra.Command {
 earlier updated_at is published, and none can appear there any more), as of (the topic holds what was
 visible then), lag (now minus as of), rows published in all, what the last sweep found, the instance that
 polls it, and the request that it works on or that waits for it. Below the table stands whether
-everything is up to date, and if not, why not, what keeps settled where it is, and which rows
-cannot be published.`,
-		Example: "  storestream watermark list --config storestream.yaml\n" +
+everything is up to date, and if not, why not, what keeps settled where it is, where sweeps do
+not come to an end, and which rows cannot be published.
+
+Not up to date is what fails, is on hold or polled by nobody, and what lags by more than three intervals
+and ten seconds. Exit status: 0 all is up to date, 4 something is not.`,
+		Example: "  storestream watermark list\n" +
 			"  storestream watermark list -o json | jq '.[] | select(.lag_seconds > 60)'",
 		Args: noArgs,
 	}
@@ -43,24 +48,40 @@ cannot be published.`,
 				return err
 			}
 			if *asJSON {
-				return env.printJSON(resources)
+				err = env.printJSON(resources)
+			} else {
+				err = printOverview(env, cluster.DeadLetters(), resources)
 			}
-			return printOverview(env, cluster.DeadLetters(), resources)
+			return errors.Join(err, notUpToDate(resources))
 		})
 	}
 	return cmd
 }
 
+// notUpToDate is an error that names the resources that are not up to date.
+func notUpToDate(resources []overview.Resource) error {
+	var late []string
+	for _, r := range resources {
+		if r.NotUpToDate != "" {
+			late = append(late, r.Resource)
+		}
+	}
+	if len(late) == 0 {
+		return nil
+	}
+	return lateError{errors.New("not up to date: " + strings.Join(late, ", "))}
+}
+
 // printOverview prints the table, and what follows from it.
 func printOverview(env *environment, deadLetters string, resources []overview.Resource) error {
-	t := env.table("RESOURCE", "SETTLED", "", "AS OF", "LAG", "ROWS", "SWEPT", "OWNER", "REQUEST").
+	t := env.table("RESOURCE", "SETTLED", "", "AS OF", "LAG", "PUBLISHED", "SWEPT", "OWNER", "REQUEST").
 		Numbers(2, 4, 5)
 	for _, r := range resources {
 		lag, owner := "-", ownerText(r)
 		if r.LagSeconds != nil {
 			lag = terminal.Duration(r.Lag())
 		}
-		if r.Late() != "" {
+		if r.NotUpToDate != "" {
 			lag = env.paint.As(terminal.Red, lag)
 		}
 		if r.Owner == "" && !r.Between {
@@ -76,6 +97,17 @@ func printOverview(env *environment, deadLetters string, resources []overview.Re
 	for _, r := range resources {
 		if r.Held != nil && r.Held.Publishes {
 			env.print("%s\n", env.paint.As(terminal.Yellow, heldText(r)))
+		}
+		if r.Swept != nil && r.Swept.Left != "" {
+			env.print("%s\n", env.paint.As(terminal.Yellow, r.Resource+": the last sweep left some of it: "+
+				r.Swept.Left))
+		}
+		if r.SweepLate != "" {
+			env.print("%s\n", env.paint.As(terminal.Yellow, r.Resource+": "+r.SweepLate))
+		}
+		if r.Policies.Mixed() {
+			env.print("%s\n", env.paint.As(terminal.Yellow, r.Resource+": holds rows as other policies for fields "+
+				"let them through: storestream sweep "+r.Resource))
 		}
 		for _, d := range r.DeadLetters {
 			env.print("%s\n", env.paint.As(terminal.Yellow, deadLettersText(r.Resource, d, deadLetters)))
@@ -93,7 +125,7 @@ func upToDateText(paint terminal.Paint, resources []overview.Resource) string {
 		if !r.Enabled {
 			continue
 		}
-		if why := r.Late(); why != "" {
+		if why := r.NotUpToDate; why != "" {
 			if late[why] == nil {
 				reasons = append(reasons, why)
 			}
@@ -125,10 +157,15 @@ func sweptText(r overview.Resource) string {
 	if r.Swept == nil {
 		return text
 	}
+	text += ": " + terminal.Plural(r.Swept.SourceRows, "row")
 	if n := r.Swept.Missing + r.Swept.Stale + r.Swept.Extra; n > 0 {
-		return fmt.Sprintf("%s: %d differed", text, n)
+		text += fmt.Sprintf(", %s differed", terminal.Count(n))
+		if r.Swept.Left != "" {
+			return text + ", not all repaired"
+		}
+		return text + ", repaired"
 	}
-	return text + ": equal"
+	return text + ", equal"
 }
 
 // ownerText is who polls it, or that nobody does and who did last.
@@ -144,6 +181,9 @@ func ownerText(r overview.Resource) string {
 	return fmt.Sprintf("none (last %s, %s)", r.Instance, ago(r.Written, r.Now))
 }
 
+// toldFor is how long a replay that is over is told of.
+const toldFor = time.Hour
+
 // requestText is what is being done, or waits to be.
 func requestText(r overview.Resource) string {
 	var parts []string
@@ -153,12 +193,18 @@ func requestText(r overview.Resource) string {
 	if r.Sweep != nil {
 		parts = append(parts, "sweeping")
 	}
+	if n := len(r.Erase); n > 0 {
+		parts = append(parts, "erasing "+terminal.Plural(n, "row"))
+	}
 	for _, p := range r.Pending {
 		what := "waits: " + string(p.Kind)
 		if p.To != nil {
 			what += " to " + instantText(*p.To)
 		}
 		parts = append(parts, what+" by "+p.By)
+	}
+	if done := r.Replayed; len(parts) == 0 && done != nil && r.Now.Sub(done.Ended) < toldFor {
+		return fmt.Sprintf("replayed %s %s", terminal.Plural(done.Rows, "row"), ago(&done.Ended, r.Now))
 	}
 	if len(parts) == 0 {
 		return "-"

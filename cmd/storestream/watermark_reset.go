@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,14 +20,15 @@ import (
 
 func watermarkReset(env *environment) *cobra.Command {
 	var to string
-	var all, yes bool
+	var all, yes, stay bool
 	cmd := &cobra.Command{
-		Use:   "reset RESOURCE... --to TIME",
-		Short: "Publish rows again from a time on (replay)",
+		Use:               "reset RESOURCE... --to TIME",
+		ValidArgsFunction: completeResources,
+		Short:             "Publish rows again from a time on (replay)",
 		Long: `Asks the running instance to publish again every row with updated_at at or after TIME, each at
 its newest state, without a restart. A consumer sees those rows a second time. TIME is RFC 3339, or a day
-(its start in UTC). It shows what it will publish again and asks. Where there is no terminal, and with -o
-json, which prints the requests that it wrote, --yes answers.`,
+(its start in UTC). It counts the rows and asks. Where there is no terminal, and with -o json, which prints
+the requests that it wrote, --yes answers. With --wait it stays until every row is published.`,
 		Example: "  storestream watermark reset orders order_items --to 2026-11-20\n" +
 			"  storestream watermark reset --all --to 2026-11-20T09:30:00Z --yes",
 	}
@@ -34,6 +36,7 @@ json, which prints the requests that it wrote, --yes answers.`,
 		"`TIME` from which rows are published again: 2026-11-20T09:30:00Z or 2026-11-20")
 	cmd.Flags().BoolVar(&all, "all", false, "all resources")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&stay, "wait", false, "stay until it is done")
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		names, err := chooseResources(cmd, args, all)
@@ -45,18 +48,25 @@ json, which prints the requests that it wrote, --yes answers.`,
 			return err
 		}
 		if !yes && (!env.terminal || *asJSON) {
-			return usagef(cmd, "without a terminal to ask on, and with -o json, it does nothing unasked: add --yes")
+			if *asJSON {
+				return usagef(cmd, "-o json shows no question: add --yes")
+			}
+			return usagef(cmd, "it asks first, and there is no terminal to ask on: add --yes")
 		}
 		cfg, err := env.config()
 		if err != nil {
 			return err
 		}
 		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
-			plan, err := planReset(cmd.Context(), cfg, cluster, names, at)
+			plan, err := planReset(cmd.Context(), env, cfg, cluster, names, at)
 			if err != nil {
 				return err
 			}
-			return reset(cmd.Context(), env, cluster, names, plan, !yes, *asJSON)
+			asked, err := reset(cmd.Context(), env, cluster, names, plan, !yes, *asJSON)
+			if err != nil || !stay {
+				return err
+			}
+			return followReplays(cmd.Context(), env, cluster, asked)
 		})
 	}
 	return cmd
@@ -88,6 +98,7 @@ type replay struct {
 	To       schemas.Instant  `json:"to"`
 	Settled  *schemas.Instant `json:"settled"`       // now; null: nothing yet
 	Records  *int64           `json:"about_records"` // the topic holds since then; null: unknown
+	Rows     *int64           `json:"rows"`          // of these; null: they are too many to be counted
 	Owner    string           `json:"owner"`         // the instance that will do it, "": the next one that comes
 	Request  int64            `json:"request"`       // its id
 	// RequestUID is its own id, which stays its own where the topic of requests is made anew.
@@ -96,15 +107,19 @@ type replay struct {
 	now overview.Resource
 }
 
+// mostCounted bounds the records that are read to count their rows, which takes some 40 bytes a row and some
+// seconds a million.
+const mostCounted = 1_000_000
+
 // planReset looks up what a reset will publish again.
-func planReset(ctx context.Context, cfg *config.Config, cluster *producer.Cluster, names []string,
-	at schemas.Instant) ([]replay, error) {
+func planReset(ctx context.Context, env *environment, cfg *config.Config, cluster *producer.Cluster,
+	names []string, at schemas.Instant) ([]replay, error) {
 	resources, err := overview.Read(ctx, cfg, cluster)
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
-	defer cancel()
+	progress := terminal.NewProgress(env.stderr)
+	defer progress.Clear()
 	var plan []replay
 	for _, name := range names {
 		r := replay{Resource: name, To: at}
@@ -113,11 +128,8 @@ func planReset(ctx context.Context, cfg *config.Config, cluster *producer.Cluste
 				r.now, r.Settled, r.Owner = now, now.Settled, now.Owner
 			}
 		}
-		n, err := producer.RecordsSince(ctx, cluster, name, at)
-		switch {
-		case err == nil:
-			r.Records = &n
-		case !errors.Is(err, kerr.UnknownTopicOrPartition):
+		err := r.count(ctx, cluster, progress)
+		if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) { // no such topic: nothing to publish again
 			return nil, err
 		}
 		plan = append(plan, r)
@@ -125,42 +137,89 @@ func planReset(ctx context.Context, cfg *config.Config, cluster *producer.Cluste
 	return plan, nil
 }
 
+// count fills in how much the topic holds since the replay's time.
+func (r *replay) count(ctx context.Context, cluster *producer.Cluster, progress *terminal.Progress) error {
+	ask, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+	defer cancel()
+	records, err := producer.RecordsSince(ask, cluster, r.Resource, r.To)
+	if err != nil {
+		return err
+	}
+	r.Records = &records
+	if records > mostCounted {
+		return nil
+	}
+	rows, err := producer.RowsSince(ctx, cluster, r.Resource, r.To, func(read int) {
+		progress.Show(r.Resource+": counting rows", read, int(records))
+	})
+	if err == nil {
+		r.Rows = &rows
+	}
+	return err
+}
+
+// rowsText is how many rows are published again, as far as it is known.
+func (r *replay) rowsText() string {
+	switch {
+	case r.Rows != nil:
+		return terminal.Count(*r.Rows)
+	case r.Records != nil:
+		return "at most " + terminal.Count(*r.Records)
+	}
+	return "-"
+}
+
 // reset explains the plan to a person, who may still say no, and writes the requests.
 func reset(ctx context.Context, env *environment, cluster *producer.Cluster, names []string, plan []replay,
-	confirm, asJSON bool) error {
+	confirm, asJSON bool) ([]watermark.Request, error) {
 	at := plan[0].To
 	if !asJSON {
 		if err := explainReset(env, at, plan); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if confirm && !env.confirm("Publish these again?") {
-		return errNotConfirmed
+		return nil, errNotConfirmed
 	}
 	asked, err := ask(ctx, cluster, names, watermark.Request{Kind: watermark.Reset, To: &at})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range asked {
 		plan[i].Request, plan[i].RequestUID = asked[i].ID, asked[i].UID
 	}
 	if asJSON {
-		return env.printJSON(plan)
+		return asked, env.printJSON(plan)
 	}
 	for _, r := range plan {
-		env.print("%s: request %d: replay from %s\n", r.Resource, r.Request, r.To)
+		env.print("%s: asked for a replay from %s\n", r.Resource, r.To)
 	}
 	env.print("The running instance takes it from here; `storestream watermark list` shows how far it is.\n")
-	return nil
+	return asked, nil
+}
+
+// followReplays prints how many rows each replay published, as they are done.
+func followReplays(ctx context.Context, env *environment, cluster *producer.Cluster,
+	asked []watermark.Request) error {
+	var refused []error
+	err := follow(ctx, cluster, asked, (*following).replayed, func(f *following, mark watermark.Watermark) {
+		if r := mark.Replayed; r != nil && f.is(r.RequestUID) {
+			env.print("%s: published again: %s since %s, in %s\n", f.Resource, terminal.Plural(r.Rows, "row"), r.From,
+				terminal.Duration(r.Ended.Sub(r.Began)))
+			return
+		}
+		refused = append(refused, fmt.Errorf("%s: the instance has not replayed it: see its log", f.Resource))
+	})
+	return errors.Join(append(refused, err)...)
 }
 
 // explainReset says what will happen to each resource.
 func explainReset(env *environment, at schemas.Instant, plan []replay) error {
 	env.print("Every row with updated_at at or after %s is published again, at its newest state, and consumers "+
 		"see it a second time:\n\n", at)
-	t := env.table("RESOURCE", "SETTLED NOW", "GOES BACK BY", "RECORDS SINCE", "OWNER").Numbers(3)
+	t := env.table("RESOURCE", "SETTLED NOW", "GOES BACK BY", "ROWS SINCE", "OWNER").Numbers(3)
 	for _, r := range plan {
-		back, records := "nothing is settled yet", "-"
+		back := "nothing is settled yet"
 		switch {
 		case r.Settled == nil:
 		case *r.Settled > at:
@@ -168,10 +227,7 @@ func explainReset(env *environment, at schemas.Instant, plan []replay) error {
 		default:
 			back = "nothing settled is older"
 		}
-		if r.Records != nil {
-			records = "about " + terminal.Count(*r.Records)
-		}
-		t.Row(r.Resource, pointerText(r.Settled), back, records, ownerText(r.now))
+		t.Row(r.Resource, pointerText(r.Settled), back, r.rowsText(), ownerText(r.now))
 	}
 	if err := t.Print(env.stdout); err != nil {
 		return err

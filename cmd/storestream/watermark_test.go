@@ -14,7 +14,7 @@ import (
 
 func TestWatermarkListShowsWhatIsPublishedAndWhatIsAskedFor(t *testing.T) {
 	s := newScene(t)
-	s.do("watermark", "list").expect(t, exitDone, "RESOURCE", "orders", "shipments",
+	s.do("watermark", "list").expect(t, exitLate, "RESOURCE", "orders", "shipments",
 		"none") // before anything has ever run
 
 	settled := stage.Instant(t, "2026-11-20T09:28:00.000123Z")
@@ -25,12 +25,12 @@ func TestWatermarkListShowsWhatIsPublishedAndWhatIsAskedFor(t *testing.T) {
 		})
 	s.answer("yes\n", "watermark", "reset", "orders", "--to", "2026-11-19").expect(t, exitDone,
 		"Publish these again? [y/N]", "2026-11-20T09:28:00Z", "1d9h",
-		"orders: request 0: replay from 2026-11-19T00:00:00.000000Z")
+		"orders: asked for a replay from 2026-11-19T00:00:00.000000Z")
 
-	s.do("watermark", "list").expect(t, exitDone, "2026-11-20T09:28:00Z", "1h0m",
+	s.do("watermark", "list").expect(t, exitLate, "2026-11-20T09:28:00Z", "1h0m",
 		"waits: reset to 2026-11-19T00:00:00Z by "+whoAmI())
 
-	c := s.do("watermark", "list", "-o", "json").expect(t, exitDone)
+	c := s.do("watermark", "list", "-o", "json").expect(t, exitLate)
 	var resources []overview.Resource
 	if err := json.Unmarshal([]byte(c.stdout.String()), &resources); err != nil {
 		t.Fatalf("%v:\n%s", err, c.stdout)
@@ -51,10 +51,22 @@ func TestWatermarkListShowsWhatIsPublishedAndWhatIsAskedFor(t *testing.T) {
 	}
 }
 
+func TestWatermarkListNamesATopicWithRowsOfAnotherPolicy(t *testing.T) {
+	s := newScene(t)
+	const says = "orders: holds rows as other policies for fields let them through: storestream sweep orders"
+	mixed := watermark.Policies{"clear", "0f"}
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) { w.Policies = mixed })
+	s.do("watermark", "list").expect(t, exitLate, says)
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) { w.Policies = mixed[1:] })
+	if c := s.do("watermark", "list"); strings.Contains(c.stdout.String(), says) {
+		t.Error(c.stdout)
+	}
+}
+
 // Whoever looks at three in the morning wants one answer first.
 func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
 	s := newScene(t)
-	s.do("watermark", "list").expect(t, exitDone, "NOT up to date.\n"+
+	s.do("watermark", "list").expect(t, exitLate, "NOT up to date.\n"+
 		"  orders, order_items, products, users, shipments: nothing is published yet, and no instance polls it\n")
 	asOf := func(ago time.Duration) func(*watermark.Watermark) {
 		return func(w *watermark.Watermark) {
@@ -69,7 +81,7 @@ func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
 	stage.Eventually(t, "shop-1 has users", func() bool {
 		return strings.Contains(s.do("watermark", "list").stdout.String(), "shop-1")
 	})
-	s.do("watermark", "list").expect(t, exitDone, "NOT up to date.\n",
+	s.do("watermark", "list").expect(t, exitLate, "NOT up to date.\n",
 		"\n  order_items, products, shipments: the first load is not finished\n",
 		"\n  users: the last complete pass began 1h0m ago\n")
 	for _, name := range schemas.Names() {
@@ -82,8 +94,8 @@ func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
 		}
 	}
 	s.Publish("orders", nil, nil, hold(false))
-	s.do("watermark", "list").expect(t, exitDone, "NOT up to date.\n",
-		"\n  orders: held for 1h0m, nothing is published: so it is\n")
+	s.do("watermark", "list").expect(t, exitLate, "NOT up to date.\n",
+		"\n  orders: on hold for 1h0m, nothing is published: so it is\n")
 	s.Publish("orders", nil, nil, hold(true))
 	s.Publish("users", nil, nil, asOf(30*time.Second))
 	s.do("watermark", "list").expect(t, exitDone, "Everything is up to date: the largest lag is 3", "s (users).",
@@ -94,15 +106,21 @@ func TestWatermarkListShowsTheLastSweepAndWhatCannotBePublished(t *testing.T) {
 	s := newScene(t)
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
 		w.LastSweep = schemas.InstantOf(time.Now().Add(-2 * time.Hour))
-		w.Swept = &watermark.Swept{Missing: 1, Stale: 2}
+		w.Swept = &watermark.Swept{SourceRows: 40, Missing: 1, Stale: 2, Left: "so it is"}
+	})
+	s.Publish("users", nil, nil, func(w *watermark.Watermark) {
+		due := schemas.InstantOf(time.Now().Add(-9 * 24 * time.Hour))
+		w.Sweep = &watermark.Sweep{Request: -1, At: due, Attempts: 5}
 	})
 	s.Commit("orders", watermark.Transaction{DeadLetters: []watermark.DeadLetter{{Key: "orders/7",
 		Source: "rest",
 		Row:    []byte(`{"id":7,"total_amount":"geheim"}`),
 		Field:  "total_amount", Err: "expected a decimal"}}}, nil)
-	c := s.do("watermark", "list").expect(t, exitDone, "2h0m ago: 3 differed",
+	c := s.do("watermark", "list").expect(t, exitLate, "2h0m ago: 40 rows, 3 differed, not all repaired",
 		"orders: 1 row cannot be published, its total_amount: expected a decimal (orders/7 in store.dead_letters)")
-	j := s.do("watermark", "list", "-o", "json").expect(t, exitDone, `"rows": 1`, `"ids"`)
+	c.expect(t, exitLate, "orders: the last sweep left some of it: so it is",
+		"users: no sweep has ended for 9d0h, and sweep.interval is 1d0h (this one was begun 5 times in a row): ")
+	j := s.do("watermark", "list", "-o", "json").expect(t, exitLate, `"rows": 1`, `"ids"`)
 	if strings.Contains(c.stdout.String()+j.stdout.String(), "geheim") {
 		t.Errorf("a value of a row is shown:\n%s%s", c.stdout, j.stdout)
 	}
@@ -116,7 +134,7 @@ func TestAResetShowsHowMuchItRepeatsAndWritesItsRequestsAsJSON(t *testing.T) {
 			"2026-11-20T09:31:00Z")
 	})
 	s.do("watermark", "reset", "orders", "--to", "2026-11-20T09:00:00Z", "--yes").expect(t, exitDone,
-		"RECORDS SINCE", "about ", "31m0s")
+		"ROWS SINCE", "31m0s", "  3  none")
 	s.do("watermark", "reset", "orders", "--to", "2026-11-20", "-o", "json").expect(t, exitUsage, "add --yes")
 
 	c := s.do("watermark", "reset", "orders", "users", "--to", "2026-11-20", "--yes", "-o", "json").expect(t,
@@ -126,15 +144,47 @@ func TestAResetShowsHowMuchItRepeatsAndWritesItsRequestsAsJSON(t *testing.T) {
 		t.Fatalf("%v:\n%s", err, c.stdout)
 	}
 	if len(plan) != 2 || plan[0].Request != 1 || plan[1].Request != 2 || plan[0].Records == nil ||
-		*plan[0].Records < 3 || plan[1].Records != nil || plan[1].Settled != nil {
+		*plan[0].Records < 3 || *plan[0].Rows != 3 || plan[1].Records != nil || plan[1].Settled != nil {
 		t.Errorf("%+v:\n%s", plan, c.stdout)
 	}
 	late := s.do("watermark", "reset", "orders", "--to", "2026-11-20T09:30:01Z", "--yes", "-o", "json").expect(t,
 		exitDone)
 	if err := json.Unmarshal([]byte(late.stdout.String()), &plan); err != nil ||
-		*plan[0].Records > 2 { // markers of transactions count
+		*plan[0].Rows != 0 {
 		t.Errorf("%v: no row is as new as that:\n%s", err, late.stdout)
 	}
+}
+
+func TestAResetWaitsUntilItsReplayIsOverAndSaysHowManyRowsItPublished(t *testing.T) {
+	s := newScene(t)
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) { // one of before is no answer
+		w.Replayed = &watermark.Replayed{Request: 0, RequestUID: "before", Rows: 5}
+	})
+	out, _, ended := s.run("watermark", "reset", "orders", "--to", "2026-11-20", "--yes", "--wait")
+	stage.Eventually(t, "the request is written", func() bool {
+		return strings.Contains(out.stdout.String(), "asked for a replay")
+	})
+	requests := s.Cluster("owner").Requests()
+	if err := requests.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	asked := requests.After("orders", -1, "")[0]
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
+		w.Request, w.RequestUID = asked.ID, asked.UID
+		w.Replay = &watermark.Replay{Request: asked.ID, RequestUID: asked.UID, From: *asked.To,
+			Ends: []int64{0, 0}}
+	})
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
+		w.Replay = nil
+		w.Replayed = &watermark.Replayed{Request: asked.ID, RequestUID: asked.UID, From: *asked.To, Rows: 2987,
+			Began: schemas.InstantOf(time.Now().Add(-2 * time.Second)), Ended: schemas.InstantOf(time.Now())}
+	})
+	c := ended().expect(t, exitDone,
+		"orders: published again: 2,987 rows since 2026-11-20T00:00:00.000000Z, in ")
+	if strings.Contains(c.stdout.String(), "5 rows") {
+		t.Errorf("it took the replay of before for its own:\n%s", c.stdout)
+	}
+	s.do("watermark", "list").expect(t, exitLate, "replayed 2,987 rows ")
 }
 
 func TestARequestThatTheOwnerAcceptedIsNoLongerPending(t *testing.T) {
@@ -144,13 +194,13 @@ func TestARequestThatTheOwnerAcceptedIsNoLongerPending(t *testing.T) {
 			"2026-11-20T09:28:00Z")
 	})
 	s.do("watermark", "reset", "orders", "--to", "2026-11-19T12:00:00+02:00", "--yes").expect(t, exitDone,
-		"request 0: replay from 2026-11-19T10:00:00.000000Z")
+		"asked for a replay from 2026-11-19T10:00:00.000000Z")
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
 		w.Request = 0
 		w.Replay = &watermark.Replay{Request: 0, From: stage.Instant(t, "2026-11-19T10:00:00Z"),
 			Ends: []int64{0, 0}}
 	})
-	c := s.do("watermark", "list").expect(t, exitDone, "replaying from 2026-11-19T10:00:00Z")
+	c := s.do("watermark", "list").expect(t, exitLate, "replaying from 2026-11-19T10:00:00Z")
 	if strings.Contains(c.stdout.String(), "waits") {
 		t.Errorf("the request is shown as waiting:\n%s", c.stdout)
 	}
@@ -170,7 +220,7 @@ func TestResetOfAllResourcesWritesOneRequestForEach(t *testing.T) {
 	s := newScene(t)
 	c := s.do("watermark", "reset", "--all", "--to", "2026-11-19", "--yes").expect(t, exitDone)
 	for _, name := range schemas.Names() {
-		if !strings.Contains(c.stdout.String(), name+": request ") {
+		if !strings.Contains(c.stdout.String(), name+": asked for a replay") {
 			t.Errorf("no request for %s:\n%s", name, c.stdout)
 		}
 	}

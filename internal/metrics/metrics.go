@@ -18,6 +18,7 @@ type Set struct {
 	// By resource.
 	settled, owned, seenBytes, lettersHeld  *prometheus.GaugeVec
 	settlingHeld, held, stalled             *prometheus.GaugeVec
+	swept, sweepInterval                    *prometheus.GaugeVec
 	rowsRead, rowsPublished, late, seenFull *prometheus.CounterVec
 	rateLimited, pagePasses, sqlTimeouts    *prometheus.CounterVec
 	pollDuration                            *prometheus.HistogramVec
@@ -44,27 +45,33 @@ func New(reg prometheus.Registerer) *Set {
 		lags:  newLags(),
 		settled: gauge("settled_timestamp_seconds",
 			"Every row with an earlier updated_at is published, and none can appear there any more."),
+		swept: gauge("swept_timestamp_seconds", "When the last sweep ended; before the first one has, since when "+
+			"it is due. 0: neither is known."),
+		sweepInterval: gauge("sweep_interval_seconds",
+			"sweep.interval; 0: nothing is swept unless somebody asks."),
 		owned:       gauge("owned", "1 while this instance polls the resource."),
-		seenBytes:   gauge("seen_bytes", "Memory held to recognise rows that an overlapping read returns again."),
+		seenBytes:   gauge("seen_bytes", "Memory taken to recognise rows that an overlapping read returns again."),
 		lettersHeld: gauge("dead_letters_held", "Rows that stand in the dead-letter topic now."),
 		settlingHeld: gauge("settling_held",
-			"1 while polls succeed and yet the resource settles no further; the status page says why."),
-		held: gauge("held", "1 while polls end before something that a person has to put right, or at a limit: "+
-			"nothing is published, or not the rows that the status page and `watermark list` name."),
-		stalled: gauge("stalled", "1 while an instance has the resource, by the group's word, and its watermark "+
-			"is not written; reported by every instance."),
+			"1 while polls succeed and yet settled stands still; the status page says why."),
+		held: gauge("held", "1 while the resource is on hold: polls end before something that a person has to put "+
+			"right, or at a limit. Nothing is published, or not the rows that the status page and `watermark list` "+
+			"name."),
+		stalled: gauge("stalled", "1 while an instance has the resource, according to the consumer group, and its "+
+			"watermark is not written; reported by every instance."),
 		rowsRead:      counter("rows_read_total", "Rows read from the source, repeats included."),
 		rowsPublished: counter("rows_published_total", "Rows committed to the topic."),
 		late:          counter("late_rows_total", "Rows that a sweep found and no poll had."),
 		seenFull: counter("seen_full_total", "Polls that ended because what has to be remembered to "+
-			"recognise rows fills poll.memory: the resource holds."),
+			"recognise rows fills poll.memory: the resource is on hold."),
 		rateLimited: counter("rate_limited_seconds_total",
 			"Seconds waited because the service asked for fewer requests."),
 		pagePasses:  counter("page_passes_total", "Passes over the pages of a day that did not fit one page."),
 		sqlTimeouts: counter("sql_timeouts_total", "Statements that the database cancelled."),
 		suppressed:  counter("rows_suppressed_total", "Rows read and not published.", "reason"),
 		deadLetters: counter("dead_letters_total", "Rows written to the dead-letter topic.", "reason"),
-		polls:       counter("polls_total", "Polls by outcome: ok, failed, held.", "outcome"),
+		polls: counter("polls_total", "Polls by outcome: ok, failed, held (the resource is on hold).",
+			"outcome"),
 		httpRequests: counter("http_requests_total",
 			"Requests to the service by status code; 0 is no answer.", "code"),
 		sweepDiffs: counter("sweep_differences_total",
@@ -89,6 +96,8 @@ func (s *Set) Resource(name string) *Resource {
 	r := &Resource{
 		Lag:           s.lags.of(name),
 		Settled:       s.settled.WithLabelValues(name),
+		Swept:         s.swept.WithLabelValues(name),
+		SweepInterval: s.sweepInterval.WithLabelValues(name),
 		Owned:         s.owned.WithLabelValues(name),
 		SeenBytes:     s.seenBytes.WithLabelValues(name),
 		LettersHeld:   s.lettersHeld.WithLabelValues(name),

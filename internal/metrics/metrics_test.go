@@ -39,6 +39,8 @@ func TestWhatCanBeCountedBeginsWithZero(t *testing.T) {
 		"storestream_sql_timeouts_total":         1,
 		"storestream_stalled":                    1,
 		"storestream_sweep_differences_total":    3,
+		"storestream_sweep_interval_seconds":     1,
+		"storestream_swept_timestamp_seconds":    1,
 	} {
 		if found[name] != series {
 			t.Errorf("%s has %d series before anything happened, expected %d", name, found[name], series)

@@ -13,6 +13,7 @@ const (
 type Resource struct {
 	Lag                                         *Lag
 	Settled, Owned                              prometheus.Gauge
+	Swept, SweepInterval                        prometheus.Gauge
 	SeenBytes, LettersHeld                      prometheus.Gauge
 	SettlingHeld, Held, Stalled                 prometheus.Gauge
 	RowsRead, RowsPublished, LateRows, SeenFull prometheus.Counter

@@ -42,6 +42,22 @@ func (a *account) own(path string) error {
 	return os.Chown(path, int(a.uid), int(a.gid))
 }
 
+// install puts copies of a certificate and its key into dir, as files of the account's: servers refuse a key
+// that others may read.
+func (a *account) install(dir *folder, c Certificate) (cert, key string, err error) {
+	cert, key = dir.join("server.crt"), dir.join("server.key")
+	for from, to := range map[string]string{c.CertFile: cert, c.KeyFile: key} {
+		text, err := os.ReadFile(from)
+		if err == nil {
+			err = a.writeFile(to, string(text), os.O_CREATE|os.O_TRUNC)
+		}
+		if err != nil {
+			return "", "", err
+		}
+	}
+	return cert, key, nil
+}
+
 // writeFile writes text to a file of the account's, made or appended to as the flag (of os.OpenFile) says.
 func (a *account) writeFile(path, text string, flag int) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|flag, 0o600)

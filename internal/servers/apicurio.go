@@ -10,11 +10,11 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
-const (
-	// apicurioVersion is the newest that runs on Java 17, which is what Debian 12 has; 3.3 takes 21.
-	apicurioVersion  = "2.6.13.Final"
-	apicurioPatience = 60 * time.Second
-)
+// ApicurioVersion is what StartApicurio starts: the newest that runs on Java 17, which is what Debian 12 has;
+// 3.3 takes 21.
+const ApicurioVersion = "2.6.13.Final"
+
+const apicurioPatience = 3 * time.Minute
 
 // ApicurioConfig says how to start an Apicurio Registry. The zero value is good.
 type ApicurioConfig struct {
@@ -35,26 +35,27 @@ type Apicurio struct {
 	run  *daemon
 }
 
+// apicurioSettings are those that docker-compose.yml has too (a test compares them). The schemas are in a
+// file and not in memory, so that a registry that was killed comes back with them, under the same ids.
+func apicurioSettings(schemas string) map[string]string {
+	return map[string]string{
+		"registry.rules.global.compatibility": "BACKWARD",
+		"quarkus.datasource.jdbc.url":         "jdbc:h2:file:" + schemas + ";WRITE_DELAY=0",
+	}
+}
+
 // StartApicurio starts an Apicurio Registry and returns once it answers. The first time on a machine Maven
 // fetches it (142 MB). Errors: ErrNoJava, ErrNoMaven, or what it said.
 func StartApicurio(ctx context.Context, c ApicurioConfig) (*Apicurio, error) {
-	java, err := javaBinary()
+	java, home, err := fetchApicurio(ctx, announced())
 	if err != nil {
 		return nil, err
-	}
-	home, err := fetched("apicurio-"+apicurioVersion, func(dir string) error {
-		return maven(dir, "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack",
-			"-Dartifact=io.apicurio:apicurio-registry-app:"+apicurioVersion+":tar.gz:all",
-			"-DoutputDirectory="+filepath.Join(dir, "app"))
-	})
-	if err != nil {
-		return nil, fmt.Errorf("fetch Apicurio: %w", err)
 	}
 	dir, err := openFolder(c.Dir, "apicurio", nil)
 	if err != nil {
 		return nil, err
 	}
-	a := &Apicurio{java: java, home: filepath.Join(home, "app"), dir: dir}
+	a := &Apicurio{java: java, home: home, dir: dir}
 	a.run = &daemon{launch: a.launch}
 	err = onFreePorts(1, c.Port, func(ports []int) error {
 		a.Port = ports[0]
@@ -67,6 +68,29 @@ func StartApicurio(ctx context.Context, c ApicurioConfig) (*Apicurio, error) {
 	return a, nil
 }
 
+// FetchApicurio does what StartApicurio would otherwise do first, with word of how far it is. Errors:
+// ErrNoJava, ErrNoMaven, or what Maven said.
+func FetchApicurio(ctx context.Context, progress Progress) error {
+	_, _, err := fetchApicurio(ctx, progress)
+	return err
+}
+
+// fetchApicurio returns the program java and the folder of the registry's jars.
+func fetchApicurio(ctx context.Context, progress Progress) (java, home string, err error) {
+	if java, err = javaBinary(); err != nil {
+		return "", "", err
+	}
+	cache, err := fetched("apicurio-"+ApicurioVersion, progress, func(dir string) error {
+		return maven(ctx, dir, progress, "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack",
+			"-Dartifact=io.apicurio:apicurio-registry-app:"+ApicurioVersion+":tar.gz:all",
+			"-DoutputDirectory="+filepath.Join(dir, "app"))
+	})
+	if err != nil {
+		return "", "", fmt.Errorf("fetch Apicurio %s: %w", ApicurioVersion, err)
+	}
+	return java, filepath.Join(cache, "app"), nil
+}
+
 // URL is the root of Confluent's API.
 func (a *Apicurio) URL() string { return "http://" + address(a.Port) + "/apis/ccompat/v7" }
 
@@ -76,10 +100,11 @@ func (a *Apicurio) launch(ctx context.Context) (*process, error) {
 		"-Dquarkus.http.host="+host,
 		fmt.Sprintf("-Dquarkus.http.port=%d", a.Port),
 		"-Dquarkus.log.level=WARN",
-		"-Dregistry.rules.global.compatibility=BACKWARD",
-		// A file and not memory, so that a registry that was killed comes back with its schemas.
-		"-Dquarkus.datasource.jdbc.url=jdbc:h2:file:"+a.dir.join("schemas")+";WRITE_DELAY=0",
-		"-jar", filepath.Join(a.home, "apicurio-registry-app-"+apicurioVersion+"-runner.jar"))
+		"-Dquarkus.datasource.jdbc.acquisition-timeout=60") // seconds: a busy machine takes more than five
+	for name, value := range apicurioSettings(a.dir.join("schemas")) {
+		args = append(args, "-D"+name+"="+value)
+	}
+	args = append(args, "-jar", filepath.Join(a.home, "apicurio-registry-app-"+ApicurioVersion+"-runner.jar"))
 	return startReady(ctx, command{
 		name: "Apicurio", path: a.java, args: args, dir: a.dir.path, log: a.dir.join("log"),
 		lastWish: syscall.SIGKILL,

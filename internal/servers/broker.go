@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // BrokerConfig says how to start an embedded Kafka-protocol broker. The zero value is good.
@@ -52,6 +54,26 @@ func StartBroker(c BrokerConfig) (*Broker, error) {
 
 // Brokers are the addresses to bootstrap from.
 func (b *Broker) Brokers() []string { return b.ListenAddrs() }
+
+// AskForToken has the broker let in who brings this token, and nobody else. kfake has no OAUTHBEARER: this
+// plays its part of the login, and Apache Kafka has the whole of it.
+func (b *Broker) AskForToken(token string) {
+	b.ControlKey(int16(kmsg.SASLHandshake), func(kmsg.Request) (kmsg.Response, error, bool) {
+		b.KeepControl()
+		answer := kmsg.NewPtrSASLHandshakeResponse()
+		answer.Version, answer.SupportedMechanisms = 1, []string{"OAUTHBEARER"}
+		return answer, nil, true
+	})
+	b.ControlKey(int16(kmsg.SASLAuthenticate), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		b.KeepControl()
+		asked := req.(*kmsg.SASLAuthenticateRequest)
+		answer := asked.ResponseKind().(*kmsg.SASLAuthenticateResponse)
+		if !strings.Contains(string(asked.SASLAuthBytes), "auth=Bearer "+token+"\x01") {
+			answer.SASLAuthBytes = []byte(`{"status":"invalid_token"}`)
+		}
+		return answer, nil, true
+	})
+}
 
 // Stop ends the broker and forgets everything. It never fails.
 func (b *Broker) Stop() error {

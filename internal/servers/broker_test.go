@@ -53,7 +53,8 @@ func commitRecords(t *testing.T, brokers []string) {
 	}
 }
 
-// readWithKcat expects the keys of commitRecords.
+// readWithKcat expects the keys of commitRecords. It waits for them: a broker that has just started answers
+// before it knows how far its transactions reach, and shows an empty topic until then.
 func readWithKcat(t *testing.T, brokers []string) {
 	t.Helper()
 	kcat, err := exec.LookPath("kcat")
@@ -61,7 +62,7 @@ func readWithKcat(t *testing.T, brokers []string) {
 		t.Fatal("kcat is missing: make deps installs it")
 	}
 	out, err := exec.CommandContext(t.Context(), kcat, "-b", strings.Join(brokers, ","), "-C", "-t", "things",
-		"-e", "-q", "-f", "%k ",
+		"-c", "2", "-q", "-f", "%k ",
 		"-X", "isolation.level=read_committed").CombinedOutput()
 	if err != nil || string(out) != "a b " {
 		t.Errorf("kcat read %q (%v), want the keys a and b", out, err)

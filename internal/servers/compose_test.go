@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"maps"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,10 +16,11 @@ type composeService struct {
 	Image       string
 	Environment map[string]string
 	Command     []string
+	Volumes     []string
 }
 
-// composeServices reads docker-compose.yml. Nothing here runs containers: `make compose-check` checks the
-// file's form, these tests that its services are set up as the ones that all other tests ran with.
+// composeServices reads docker-compose.yml. Nothing here runs containers, which `make compose-test` does:
+// these tests compare its services with the ones that all other tests ran with.
 func composeServices(t *testing.T) map[string]composeService {
 	t.Helper()
 	text, err := os.ReadFile("../../docker-compose.yml")
@@ -42,22 +44,32 @@ func TestComposeRunsApacheKafkaWithTheSettingsOfTheTests(t *testing.T) {
 	}
 	got := maps.Clone(kafka.Environment)
 	maps.DeleteFunc(got, func(name, _ string) bool {
-		return !strings.HasPrefix(name, "KAFKA_") || name == "KAFKA_HEAP_OPTS" ||
+		return !strings.HasPrefix(name, "KAFKA_") || name == "KAFKA_HEAP_OPTS" || name == "KAFKA_LOG_DIRS" ||
 			strings.Contains(name, "LISTENER") && name != "KAFKA_CONTROLLER_LISTENER_NAMES" ||
 			strings.HasSuffix(name, "_VOTERS")
 	})
-	want := make(map[string]string)
-	for name, value := range kafkaSettings {
-		want["KAFKA_"+strings.ToUpper(strings.ReplaceAll(name, ".", "_"))] = value
-	}
-	sameSettings(t, got, want)
+	sameSettings(t, got, environment(kafkaSettings, "KAFKA_"))
 }
 
 func TestComposeRunsTheRegistryOfTheTests(t *testing.T) {
-	_, version, _ := strings.Cut(composeServices(t)["registry"].Image, ":")
-	if version != apicurioVersion {
-		t.Errorf("the version is %s, the tests run %s", version, apicurioVersion)
+	registry := composeServices(t)["registry"]
+	_, version, _ := strings.Cut(registry.Image, ":")
+	if version != ApicurioVersion {
+		t.Errorf("the version is %s, the tests run %s", version, ApicurioVersion)
 	}
+	sameSettings(t, registry.Environment, environment(apicurioSettings("/var/lib/registry/schemas"), ""))
+	if want := "registry:/var/lib/registry"; !slices.Contains(registry.Volumes, want) {
+		t.Errorf("the volumes are %q, expected %q, where the schemas are", registry.Volumes, want)
+	}
+}
+
+// environment names settings as variables of the environment.
+func environment(settings map[string]string, prefix string) map[string]string {
+	variables := make(map[string]string)
+	for name, value := range settings {
+		variables[prefix+strings.ToUpper(strings.ReplaceAll(name, ".", "_"))] = value
+	}
+	return variables
 }
 
 func TestComposeRunsPostgresWithTheSettingsOfTheTests(t *testing.T) {

@@ -1,6 +1,7 @@
 // Package servers starts the real parts that storestream stands between, for the lab and for the tests.
 //
 //	Postgres (and a Standby)   PgBouncer   Kafka   Apicurio    Program: one of this project's own
+//	                                       MirrorMaker
 //	    |                          |         |         |           |
 //	    +--------------- daemon ---+---------+---------+           |     ended and started again, same port
 //	                        |                                      |

@@ -1,12 +1,16 @@
 package servers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
+	"sync"
 	"syscall"
+	"time"
 )
 
 // What Apache Kafka and Apicurio need, and this machine does not have.
@@ -16,8 +20,23 @@ var (
 		"(Debian: apt-get install maven)")
 )
 
+// Progress hears what is being fetched, and how far that is, some times a second. Fetching is the work of the
+// first time on a machine: afterwards nobody calls it.
+type Progress func(text string)
+
+// announced tells of a fetch once, for whoever has nowhere to show progress.
+func announced() Progress {
+	told := false
+	return func(text string) {
+		if !told {
+			fmt.Fprintln(os.Stderr, text)
+		}
+		told = true
+	}
+}
+
 // fetched returns the folder of this name in the user's cache. The first time on a machine, fetch fills it.
-func fetched(name string, fetch func(dir string) error) (string, error) {
+func fetched(name string, progress Progress, fetch func(dir string) error) (string, error) {
 	dir, err := cacheFolder(name)
 	if err != nil {
 		return "", err
@@ -33,7 +52,7 @@ func fetched(name string, fetch func(dir string) error) (string, error) {
 	if _, err := os.Stat(complete); err == nil {
 		return dir, nil
 	}
-	fmt.Fprintf(os.Stderr, "fetching %s from Maven Central into %s\n", name, dir)
+	progress(fmt.Sprintf("fetching %s from Maven Central into %s", name, dir))
 	if err := fetch(dir); err != nil {
 		return "", err
 	}
@@ -54,16 +73,58 @@ func cacheFolder(name string) (string, error) {
 	return dir, os.MkdirAll(dir, 0o755)
 }
 
-// maven runs a goal whose output goes to dir. The goal's name pins its version, or else the pom.xml in dir.
-func maven(dir string, args ...string) error {
+// progressEvery is how often Progress hears of a fetch that goes on.
+const progressEvery = 500 * time.Millisecond
+
+// maven runs a goal whose output goes to dir, until ctx ends. The goal's name pins its version, or else the
+// pom.xml in dir.
+func maven(ctx context.Context, dir string, progress Progress, args ...string) error {
 	path, err := exec.LookPath("mvn")
 	if err != nil {
 		return ErrNoMaven
 	}
-	return run(command{
-		name: "mvn", path: path, dir: dir, log: filepath.Join(dir, "log"), lastWish: syscall.SIGKILL,
-		args: append([]string{"-q", "-B"}, args...),
+	log := filepath.Join(dir, "log")
+	watched, end := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		ticker := time.NewTicker(progressEvery)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-watched.Done():
+				return
+			case <-ticker.C:
+				progress(downloads(log))
+			}
+		}
 	})
+	defer watching.Wait()
+	defer end()
+	return run(ctx, command{
+		name: "mvn", path: path, dir: dir, log: log, lastWish: syscall.SIGKILL,
+		args: append([]string{"-B"}, args...),
+	})
+}
+
+// downloads says how far Maven is by its log, which has a line for each file.
+func downloads(log string) string {
+	text, err := os.ReadFile(log)
+	if err != nil {
+		return err.Error()
+	}
+	files, last := 0, ""
+	for line := range strings.Lines(string(text)) {
+		if _, after, ok := strings.Cut(line, "Downloaded from "); ok {
+			files++
+			_, url, _ := strings.Cut(after, ": ")
+			url, _, _ = strings.Cut(url, " ")
+			last = url[strings.LastIndex(url, "/")+1:]
+		}
+	}
+	if files == 0 {
+		return "Maven is starting"
+	}
+	return fmt.Sprintf("fetching from Maven Central: %d files, the last one %s", files, last)
 }
 
 func javaBinary() (string, error) {
@@ -78,6 +139,10 @@ func javaBinary() (string, error) {
 	}
 	return path, nil
 }
+
+// javaLog has what logs by slf4j-simple tell of warnings.
+var javaLog = []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+	"-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"}
 
 // javaFlags are for a quick start and little memory. Servers that live so short gain nothing from the
 // optimizing compiler.

@@ -23,10 +23,15 @@ const lockName = "in-use"
 // openFolder returns dir, which it makes if need be, or a new temporary folder where dir is "". The account
 // may write to it.
 func openFolder(dir, kind string, as *account) (*folder, error) {
+	return openFolderIn(os.TempDir(), dir, kind, as)
+}
+
+// openFolderIn is openFolder, with its temporary folder in parent.
+func openFolderIn(parent, dir, kind string, as *account) (*folder, error) {
 	f := &folder{path: dir}
 	if dir == "" {
-		sweep(kind)
-		path, err := os.MkdirTemp("", prefix(kind)+"*")
+		sweep(parent, kind)
+		path, err := os.MkdirTemp(parent, prefix(kind)+"*")
 		if err != nil {
 			return nil, fmt.Errorf("make a folder for %s: %w", kind, err)
 		}
@@ -71,10 +76,10 @@ func (f *folder) close() {
 
 func prefix(kind string) string { return "storestream-" + kind + "-" }
 
-// sweep removes the temporary folders of processes that are gone. It leaves folders alone that are younger
-// than a minute: before its owner locks it, a new folder looks abandoned.
-func sweep(kind string) {
-	paths, _ := filepath.Glob(filepath.Join(os.TempDir(), prefix(kind)+"*"))
+// sweep removes the temporary folders of a kind in parent whose processes are gone. It leaves folders alone
+// that are younger than a minute: before its owner locks it, a new folder looks abandoned.
+func sweep(parent, kind string) {
+	paths, _ := filepath.Glob(filepath.Join(parent, prefix(kind)+"*"))
 	for _, path := range paths {
 		info, err := os.Lstat(path)
 		if err != nil || !info.IsDir() || time.Since(info.ModTime()) < time.Minute {

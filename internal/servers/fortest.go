@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"net"
 )
 
 // TB is what the functions below need of *testing.T, *testing.B and *rapid.T. With it, programs that import
@@ -11,6 +12,7 @@ type TB interface {
 	Cleanup(func())
 	Fatalf(format string, args ...any)
 	Errorf(format string, args ...any)
+	Skip(args ...any)
 }
 
 // forTest fails the test if start does, and stops what it started when the test ends.
@@ -28,10 +30,11 @@ func forTest[S interface{ Stop() error }](t TB, start func() (S, error)) S {
 	return s
 }
 
-// PostgresForTest starts a PostgreSQL for the length of a test. A machine without one fails the test; `make
-// deps` installs it.
+// PostgresForTest starts a PostgreSQL for the length of a test, in memory. A machine without one fails the
+// test; `make deps` installs it.
 func PostgresForTest(t TB, c PostgresConfig) *Postgres {
 	t.Helper()
+	c.InMemory = true
 	return forTest(t, func() (*Postgres, error) { return StartPostgres(context.Background(), c) })
 }
 
@@ -69,4 +72,27 @@ func StandbyForTest(t TB, p *Postgres) *Postgres {
 func ApicurioForTest(t TB, c ApicurioConfig) *Apicurio {
 	t.Helper()
 	return forTest(t, func() (*Apicurio, error) { return StartApicurio(context.Background(), c) })
+}
+
+// ElsewhereForTest is an address of this machine that is not loopback: what others reach it by. The test is
+// skipped where there is none.
+func ElsewhereForTest(t TB) string {
+	t.Helper()
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	for _, a := range addresses {
+		if ip, ok := a.(*net.IPNet); ok && ip.IP.To4() != nil && ip.IP.IsGlobalUnicast() {
+			return ip.IP.String()
+		}
+	}
+	t.Skip("this machine has no address but loopback's, so nothing can play a server elsewhere")
+	return ""
+}
+
+// MirrorMakerForTest starts a MirrorMaker for the length of a test.
+func MirrorMakerForTest(t TB, c MirrorMakerConfig) *MirrorMaker {
+	t.Helper()
+	return forTest(t, func() (*MirrorMaker, error) { return StartMirrorMaker(context.Background(), c) })
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -23,7 +22,7 @@ var kafkaPOM string
 
 const (
 	kafkaVersion  = "4.3.1" // unless kafkaVariable asks for another
-	kafkaPatience = 60 * time.Second
+	kafkaPatience = 3 * time.Minute
 	kafkaCluster  = "c3RvcmVzdHJlYW0tZGV2MQ" // 16 bytes, base64
 )
 
@@ -55,12 +54,21 @@ type KafkaConfig struct {
 	Dir      string
 	Port     int               // 0: one that is free
 	Settings map[string]string // server.properties, on top of kafkaSettings
+	// Secured is the security protocol (SASL_SSL, SASL_PLAINTEXT, SSL) of a second listener, which settings call
+	// "secured". "": there is none. Who comes by the first one is User:ANONYMOUS.
+	Secured string
+	// JavaFlags are more flags of the Java machine.
+	JavaFlags []string
+	// Format is more arguments of kafka-storage.sh format, such as --add-scram.
+	Format []string
 }
 
 // Kafka is a running Apache Kafka, one node, without ZooKeeper. Its methods may be called from several
 // goroutines, but Stop ends them all.
 type Kafka struct {
 	Port int
+
+	securedPort int
 
 	java   string
 	jars   string
@@ -72,20 +80,15 @@ type Kafka struct {
 // StartKafka starts an Apache Kafka and returns once it answers. The first time on a machine Maven fetches it
 // (44 MB). Errors: ErrNoJava, ErrNoMaven, or what it said.
 func StartKafka(ctx context.Context, c KafkaConfig) (*Kafka, error) {
-	java, err := javaBinary()
+	java, jars, err := fetchKafka(ctx, announced())
 	if err != nil {
 		return nil, err
-	}
-	version := cmp.Or(os.Getenv(kafkaVariable), kafkaVersion)
-	cache, err := fetched("kafka-"+version, func(dir string) error { return fetchKafka(dir, version) })
-	if err != nil {
-		return nil, fmt.Errorf("fetch Apache Kafka %s: %w", version, err)
 	}
 	dir, err := openFolder(c.Dir, "kafka", nil)
 	if err != nil {
 		return nil, err
 	}
-	k := &Kafka{Port: c.Port, java: java, jars: filepath.Join(cache, "jars"), config: c, dir: dir}
+	k := &Kafka{Port: c.Port, java: java, jars: jars, config: c, dir: dir}
 	k.run = &daemon{launch: k.launch}
 	if err := k.run.start(ctx); err != nil {
 		dir.close()
@@ -94,21 +97,45 @@ func StartKafka(ctx context.Context, c KafkaConfig) (*Kafka, error) {
 	return k, nil
 }
 
-// fetchKafka has Maven copy the jars that kafka/pom.xml asks for, and theirs.
-func fetchKafka(dir, version string) error {
-	if err := os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(kafkaPOM), 0o644); err != nil {
-		return err
+// KafkaVersion is the Apache Kafka that StartKafka starts.
+func KafkaVersion() string { return cmp.Or(os.Getenv(kafkaVariable), kafkaVersion) }
+
+// FetchKafka does what StartKafka would otherwise do first, with word of how far it is. Errors: ErrNoJava,
+// ErrNoMaven, or what Maven said.
+func FetchKafka(ctx context.Context, progress Progress) error {
+	_, _, err := fetchKafka(ctx, progress)
+	return err
+}
+
+// fetchKafka returns the program java and the folder of the jars that kafka/pom.xml asks for, and theirs.
+func fetchKafka(ctx context.Context, progress Progress) (java, jars string, err error) {
+	if java, err = javaBinary(); err != nil {
+		return "", "", err
 	}
-	return maven(dir, "dependency:copy-dependencies", "-Dkafka.version="+version,
-		"-DoutputDirectory="+filepath.Join(dir, "jars"))
+	if jars, err = fetchJars(ctx, "kafka", kafkaPOM, progress); err != nil {
+		return "", "", fmt.Errorf("fetch Apache Kafka %s: %w", KafkaVersion(), err)
+	}
+	return java, jars, nil
+}
+
+// fetchJars returns the folder of the jars that a pom.xml asks for, and theirs.
+func fetchJars(ctx context.Context, name, pom string, progress Progress) (string, error) {
+	cache, err := fetched(name+"-"+KafkaVersion(), progress, func(dir string) error {
+		if err := os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(pom), 0o644); err != nil {
+			return err
+		}
+		return maven(ctx, dir, progress, "dependency:copy-dependencies", "-Dkafka.version="+KafkaVersion(),
+			"-DoutputDirectory="+filepath.Join(dir, "jars"))
+	})
+	return filepath.Join(cache, "jars"), err
 }
 
 // launch starts the process, on k.Port unless that is 0, and waits until it answers. The controller's port
 // may differ from start to start: it is not part of the data.
 func (k *Kafka) launch(ctx context.Context) (started *process, err error) {
-	err = onFreePorts(2, k.Port, func(ports []int) error {
-		k.Port = ports[0]
-		if err := k.configure(ports[1]); err != nil {
+	err = onFreePorts(3, k.Port, func(ports []int) error {
+		k.Port, k.securedPort = ports[0], ports[2]
+		if err := k.configure(ctx, ports[1]); err != nil {
 			return err
 		}
 		started, err = startReady(ctx, k.command("kafka.Kafka", k.properties()), kafkaPatience, k.answers)
@@ -118,37 +145,45 @@ func (k *Kafka) launch(ctx context.Context) (started *process, err error) {
 }
 
 func (k *Kafka) command(class string, args ...string) command {
-	flags := append(javaFlags("512m"),
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true",
-		"-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
-	)
+	flags := append(javaFlags("512m"), javaLog...)
 	return command{
 		name: "Apache Kafka", path: k.java, dir: k.dir.path, log: k.dir.join("log"), lastWish: syscall.SIGKILL,
-		args: append(append(flags, "-cp", filepath.Join(k.jars, "*"), class), args...),
+		args: slices.Concat(flags, k.config.JavaFlags, []string{"-cp", filepath.Join(k.jars, "*"), class}, args),
 	}
 }
 
 // configure writes server.properties, and formats the folder if it is new.
-func (k *Kafka) configure(controllerPort int) error {
+func (k *Kafka) configure(ctx context.Context, controllerPort int) error {
 	settings := maps.Clone(kafkaSettings)
 	settings["listeners"] = fmt.Sprintf("PLAINTEXT://%s,CONTROLLER://%s", address(k.Port),
 		address(controllerPort))
 	settings["advertised.listeners"] = "PLAINTEXT://" + address(k.Port)
 	settings["controller.quorum.voters"] = "1@" + address(controllerPort)
 	settings["listener.security.protocol.map"] = "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"
+	if secured := k.config.Secured; secured != "" {
+		settings["listeners"] += ",SECURED://" + address(k.securedPort)
+		settings["advertised.listeners"] += ",SECURED://" + address(k.securedPort)
+		settings["listener.security.protocol.map"] += ",SECURED:" + secured
+	}
 	settings["log.dirs"] = k.Data()
 	maps.Copy(settings, k.config.Settings)
-	var text strings.Builder
-	for _, name := range slices.Sorted(maps.Keys(settings)) {
-		fmt.Fprintf(&text, "%s=%s\n", name, settings[name])
-	}
-	if err := os.WriteFile(k.properties(), []byte(text.String()), 0o600); err != nil {
+	if err := os.WriteFile(k.properties(), properties(settings), 0o600); err != nil {
 		return fmt.Errorf("configure Apache Kafka: %w", err)
 	}
 	if _, err := os.Stat(filepath.Join(k.Data(), "meta.properties")); !errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	return run(k.command("kafka.tools.StorageTool", "format", "-t", kafkaCluster, "-c", k.properties()))
+	return run(ctx, k.command("kafka.tools.StorageTool", append([]string{"format", "-t", kafkaCluster, "-c",
+		k.properties()}, k.config.Format...)...))
+}
+
+// properties is a file of settings as Kafka's programs read it.
+func properties(settings map[string]string) []byte {
+	var text []byte
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		text = fmt.Appendf(text, "%s=%s\n", name, settings[name])
+	}
+	return text
 }
 
 func (k *Kafka) properties() string { return k.dir.join("server.properties") }
@@ -170,6 +205,9 @@ func (k *Kafka) answers(ctx context.Context) error {
 
 // Brokers are the addresses to bootstrap from.
 func (k *Kafka) Brokers() []string { return []string{address(k.Port)} }
+
+// SecuredBrokers are those of the listener that KafkaConfig.Secured asks for.
+func (k *Kafka) SecuredBrokers() []string { return []string{address(k.securedPort)} }
 
 // Stop ends the broker and removes its temporary folder; data in a folder that was given is closed in order.
 // A second Stop does nothing.

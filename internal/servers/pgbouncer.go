@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"strings"
@@ -29,6 +30,8 @@ type PgBouncerConfig struct {
 	Settings map[string]string // [pgbouncer], on top of the above
 	Dir      string            // "": a temporary folder, removed by Stop
 	Port     int               // 0: one that is free
+	// Certificate is what it shows to clients; nil: it has no TLS.
+	Certificate *Certificate
 }
 
 // PgBouncer is a running PgBouncer.
@@ -81,7 +84,16 @@ func pgBouncerBinary() (string, error) {
 
 // launch writes the configuration, starts the process and waits until its console answers.
 func (b *PgBouncer) launch(ctx context.Context) (*process, error) {
-	for name, text := range map[string]string{"userlist.txt": b.userList(), "pgbouncer.ini": b.ini()} {
+	var tls string
+	if c := b.config.Certificate; c != nil {
+		cert, key, err := b.as.install(b.dir, *c)
+		if err != nil {
+			return nil, fmt.Errorf("install the certificate: %w", err)
+		}
+		tls = fmt.Sprintf("client_tls_sslmode = allow\nclient_tls_cert_file = %s\nclient_tls_key_file = %s\n",
+			cert, key)
+	}
+	for name, text := range map[string]string{"userlist.txt": b.userList(), "pgbouncer.ini": b.ini() + tls} {
 		if err := b.as.writeFile(b.dir.join(name), text, os.O_CREATE|os.O_TRUNC); err != nil {
 			return nil, fmt.Errorf("configure PgBouncer: %w", err)
 		}
@@ -133,6 +145,23 @@ func (b *PgBouncer) userList() string {
 		write(user, password)
 	}
 	return text.String()
+}
+
+// SetPassword gives a user another password, for clients and to log in to the server. Whoever has logged in
+// stays.
+func (b *PgBouncer) SetPassword(ctx context.Context, user, password string) error {
+	b.config.Users = maps.Clone(b.config.Users)
+	b.config.Users[user] = password
+	if err := b.as.writeFile(b.dir.join("userlist.txt"), b.userList(), os.O_CREATE|os.O_TRUNC); err != nil {
+		return fmt.Errorf("configure PgBouncer: %w", err)
+	}
+	conn, err := pgconn.Connect(ctx, b.DSN(AdminUser, AdminPassword, "pgbouncer"))
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	_, err = conn.Exec(ctx, "RELOAD").ReadAll()
+	return err
 }
 
 // DSN connects to a database through the pooler. The user must be AdminUser or one of the configured ones.

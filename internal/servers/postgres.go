@@ -2,7 +2,9 @@ package servers
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -26,9 +28,17 @@ const (
 // PostgresConfig says how to start a PostgreSQL. The zero value is good.
 type PostgresConfig struct {
 	// Dir keeps the data of an earlier run. "" is a temporary folder, which Stop removes.
-	Dir      string
+	Dir string
+	// InMemory has the temporary folder in memory, where the machine has room for it there. A cluster has a
+	// thousand files and a database three hundred: to make and remove them on a disk is half of a test's work.
+	InMemory bool
 	Port     int               // 0: one that is free
 	Settings map[string]string // postgresql.conf, on top of postgresSettings
+	// Certificate is what the server shows; nil: it has no TLS.
+	Certificate *Certificate
+	// Clients, with a Certificate: over TLS nobody has a password. A certificate of this authority is the login
+	// of the role that it names. nil: it is with TLS as without.
+	Clients *Authority
 }
 
 // postgresSettings are for speed and a small footprint: the data of these servers is never worth a disk sync.
@@ -67,11 +77,29 @@ func StartPostgres(ctx context.Context, c PostgresConfig) (*Postgres, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := openFolder(c.Dir, "postgres", as)
+	parent := os.TempDir()
+	if c.InMemory {
+		parent = memoryDir()
+	}
+	dir, err := openFolderIn(parent, c.Dir, "postgres", as)
 	if err != nil {
 		return nil, err
 	}
-	return newPostgres(ctx, bin, dir, as, c.Port, func(p *Postgres) error { return p.initialize(c.Settings) })
+	return newPostgres(ctx, bin, dir, as, c.Port, func(p *Postgres) error {
+		settings := maps.Clone(c.Settings)
+		if c.Certificate != nil {
+			cert, key, err := as.install(dir, *c.Certificate)
+			if err != nil {
+				return fmt.Errorf("install the certificate: %w", err)
+			}
+			settings = map[string]string{"ssl": "on", "ssl_cert_file": cert, "ssl_key_file": key}
+			maps.Copy(settings, c.Settings)
+		}
+		if err := p.initialize(settings); err != nil || c.Clients == nil {
+			return err
+		}
+		return p.askForCertificates(c.Clients)
+	})
 }
 
 // newPostgres starts a PostgreSQL in dir once fill has put a cluster there. It closes the folder where that
@@ -99,7 +127,11 @@ func newPostgres(
 // answers (read-only) when Standby returns, but need not have caught up: compare pg_last_wal_replay_lsn()
 // with the primary's pg_current_wal_lsn(). Stop it before p.
 func (p *Postgres) Standby(ctx context.Context) (*Postgres, error) {
-	dir, err := openFolder("", "postgres", p.as)
+	parent := os.TempDir()
+	if p.dir.temporary {
+		parent = filepath.Dir(p.dir.path)
+	}
+	dir, err := openFolderIn(parent, "", "postgres", p.as)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +153,7 @@ func (p *Postgres) initialize(settings map[string]string) error {
 		return fmt.Errorf("initdb: %w", err)
 	}
 	defer os.Remove(password)
-	err := run(command{
+	err := run(context.Background(), command{
 		name: "initdb", path: filepath.Join(p.bin, "initdb"), dir: p.dir.path, log: p.logFile(), as: p.as,
 		lastWish: syscall.SIGKILL,
 		args: []string{"-D", p.data(), "-U", AdminUser, "--pwfile", password, "-A", "scram-sha-256", "-E", "UTF8",
@@ -147,6 +179,28 @@ func (p *Postgres) configure(settings map[string]string) error {
 		return fmt.Errorf("configure PostgreSQL: %w", err)
 	}
 	return nil
+}
+
+// certificateRule is for every database, role and address.
+const certificateRule = "hostssl all all all cert\n" //nolint:dupword // as PostgreSQL wants it
+
+// askForCertificates has the server know who comes by TLS by a certificate of a.
+func (p *Postgres) askForCertificates(a *Authority) error {
+	text, err := os.ReadFile(a.File)
+	if err != nil {
+		return err
+	}
+	file := p.dir.join("clients.crt")
+	if err := p.as.writeFile(file, string(text), os.O_CREATE|os.O_TRUNC); err != nil {
+		return err
+	}
+	rules := filepath.Join(p.data(), "pg_hba.conf") // of which the first that fits counts
+	others, err := os.ReadFile(rules)
+	if err != nil {
+		return err
+	}
+	err = p.as.writeFile(rules, certificateRule+string(others), os.O_TRUNC)
+	return errors.Join(err, p.configure(map[string]string{"ssl_ca_file": file}))
 }
 
 // launch starts the process on p.Port and waits until it answers.

@@ -89,13 +89,19 @@ func startReady(
 	return p, nil
 }
 
-// run runs c to its end and returns an error that quotes its last output if it did not succeed.
-func run(c command) error {
+// run runs c to its end and returns an error that quotes its last output if it did not succeed. It kills c
+// when ctx ends.
+func run(ctx context.Context, c command) error {
 	p, err := start(c)
 	if err != nil {
 		return err
 	}
-	<-p.exited
+	select {
+	case <-p.exited:
+	case <-ctx.Done():
+		_ = p.stop(0)
+		return context.Cause(ctx)
+	}
 	if p.cmd.ProcessState.Success() {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(ownerVariable) == "" {
 		os.Exit(m.Run())
 	}
-	p, err := StartPostgres(context.Background(), PostgresConfig{})
+	p, err := StartPostgres(context.Background(), PostgresConfig{InMemory: true})
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -71,7 +72,7 @@ func TestAFolderInUseIsNotSwept(t *testing.T) {
 	if err := os.Chtimes(p.dir.path, longAgo, longAgo); err != nil {
 		t.Fatal(err)
 	}
-	sweep("postgres")
+	sweep(filepath.Dir(p.dir.path), "postgres")
 	if _, err := os.Stat(p.data()); err != nil {
 		t.Errorf("the folder of a running server was removed: %v", err)
 	}
@@ -83,7 +84,8 @@ func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("port %d is in use", p.Port)) {
 		t.Errorf("a second server on the same port: %v", err)
 	}
-	_, err = StartPostgres(t.Context(), PostgresConfig{Settings: map[string]string{"no_such_setting": "1"}})
+	settings := map[string]string{"no_such_setting": "1"}
+	_, err = StartPostgres(t.Context(), PostgresConfig{InMemory: true, Settings: settings})
 	if err == nil || !strings.Contains(err.Error(), "no_such_setting") {
 		t.Errorf("an unknown setting: %v", err)
 	}

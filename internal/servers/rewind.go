@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ func (p *Postgres) ResetWAL(args ...string) error {
 	if _, err := os.Stat(path); err != nil {
 		return ErrNoResetWAL
 	}
-	return run(command{
+	return run(context.Background(), command{
 		name: "pg_resetwal", path: path, dir: p.dir.path, log: p.logFile(), as: p.as, lastWish: syscall.SIGKILL,
 		args: append(args, "-D", p.data()),
 	})

@@ -30,6 +30,7 @@ type Board struct {
 type memory struct {
 	rows, requests rate
 	pace           pace
+	sweeps         []Sweep // that ended while this instance ran, and the one before; the newest last
 }
 
 // New is a board of an instance that is starting.
@@ -48,6 +49,10 @@ func (b *Board) Provide(provider func() Snapshot) {
 	defer b.mu.Unlock()
 	b.provider = provider
 }
+
+// ShowValues has the latest upserts shown with their values. Without it their ids and times are. Call it
+// before anything is published.
+func (b *Board) ShowValues() { b.feed.values = true }
 
 // Published notes what a committed transaction has written. It keeps no memory of rows.
 func (b *Board) Published(r *schemas.Resource, rows []schemas.Record, deleted []int64) {
@@ -147,6 +152,7 @@ func (b *Board) note(s Snapshot, step bool) {
 			b.memory[r.Name] = m
 		}
 		m.rows.add(s.Now, r.Published)
+		m.sweeps = addSweep(m.sweeps, r.Sweep)
 		if r.Requests != nil {
 			m.requests.add(s.Now, r.Requests.Total)
 			requests += r.Requests.Total

@@ -26,8 +26,9 @@ type Upsert struct {
 	Resource string    `json:"resource"`
 	ID       int64     `json:"id"`
 	Gone     bool      `json:"gone,omitzero"` // a tombstone
-	// Fields are names and values in the order of the schema, without id and null values. Personal values are
-	// "***". Values are text, so that whoever reads the JSON does not make floats of money.
+	// Fields are names and values in the order of the schema, without id and null values; nil where values are
+	// not shown (Board.ShowValues). Personal values are "***". Values are text, so that whoever reads the JSON
+	// does not make floats of money.
 	Fields [][2]string `json:"fields,omitempty"`
 }
 
@@ -39,12 +40,13 @@ type feed struct {
 	readers map[string]*schemas.ValueReader
 	kept    []*sample
 	version int
+	values  bool // rows are shown with their values
 }
 
 type sample struct {
 	Upsert
 	resource *schemas.Resource
-	value    []byte // nil once decoded
+	value    []byte // nil once decoded, and where values are not shown
 }
 
 func newFeed() feed {
@@ -61,8 +63,11 @@ func (f *feed) note(now time.Time, r *schemas.Resource, rows []schemas.Record, d
 	f.version++
 	var fresh []*sample
 	for _, row := range slices.Backward(rows[max(0, len(rows)-feedRows):]) {
-		u := Upsert{At: now.UTC(), Resource: r.Name, ID: row.ID}
-		fresh = append(fresh, &sample{Upsert: u, resource: r, value: bytes.Clone(row.Value)})
+		s := &sample{Upsert: Upsert{At: now.UTC(), Resource: r.Name, ID: row.ID}, resource: r}
+		if f.values {
+			s.value = bytes.Clone(row.Value)
+		}
+		fresh = append(fresh, s)
 	}
 	for _, id := range deleted[max(0, len(deleted)-feedRows):] {
 		u := Upsert{At: now.UTC(), Resource: r.Name, ID: id, Gone: true}

@@ -8,8 +8,8 @@ type State string
 // The states of a resource.
 const (
 	Following  State = "following"   // passes complete, nothing is wrong
-	Behind     State = "behind"      // the source does not answer, or no pass met every change for behindAfter
-	Held       State = "held"        // passes complete, but it does not settle: Resource.Held
+	Behind     State = "behind"      // the source does not answer, or no pass met every change for BehindAfter
+	Held       State = "held"        // passes complete, but settled stands still: Resource.Held
 	FirstLoad  State = "first_load"  // no instance has completed a pass yet
 	CatchingUp State = "catching_up" // this instance has not completed a pass since it took over
 	Replaying  State = "replaying"   // it publishes again from a time on
@@ -35,7 +35,8 @@ type Resource struct {
 	Owner string `json:"owner,omitzero"`
 	// Abandoned: the group says that no instance has it.
 	Abandoned bool `json:"abandoned,omitzero"`
-	// Stalled: by the group's word an instance has it, this one or another, and its watermark is not written.
+	// Stalled: according to the consumer group an instance has it, this one or another, and its watermark is not
+	// written.
 	Stalled bool `json:"stalled,omitzero"`
 	// Doing is what it does now, for people: "polling", "closing 2026-11-20", "waiting for the rate limit".
 	Doing string    `json:"doing,omitzero"`
@@ -61,9 +62,9 @@ type Resource struct {
 	RowsPerSecond float64 `json:"rows_per_second"`
 	// Progress of a first load or a replay.
 	Progress *Progress `json:"progress,omitempty"`
-	// Error is the current failure, FailedSince when it began. Held says why the resource settles no further
-	// although polls succeed, HeldSince since when, as far as that is known. Where another instance has it, they
-	// are what that one said last of what it holds.
+	// Error is the current failure, or why it is on hold, FailedSince when that began. Held says why settled
+	// stands still although polls succeed, HeldSince since when, as far as that is known. Where another instance
+	// has it, they are what that one said last.
 	Error       string    `json:"error,omitzero"`
 	FailedSince time.Time `json:"failed_since,omitzero"`
 	Held        string    `json:"held,omitzero"`
@@ -75,12 +76,19 @@ type Resource struct {
 	Letters     []Letter `json:"letters,omitempty"`
 	// UnknownFields are fields of the service that the schema does not know. They are not published.
 	UnknownFields []string `json:"unknown_fields,omitempty"`
+	// OtherPolicies: the topic may hold rows as other policies for fields (privacy.fields) let them through.
+	OtherPolicies bool `json:"other_policies,omitzero"`
 	// Requests to the service since this instance started; nil for a resource that does not go over REST.
 	Requests *Requests `json:"requests,omitempty"`
 	// Sweep is the last one that finished, SweepInHand one that waits or runs. Polls go on beside it.
 	Sweep       *Sweep       `json:"sweep,omitempty"`
 	SweepInHand *SweepInHand `json:"sweep_in_hand,omitempty"`
 	SeenBytes   int          `json:"seen_bytes"` // memory of dedup
+	// What is in Detail. Polls are the last ones of this instance, the newest last. LatestLetters are dead
+	// letters one by one, the newest first. Settling is nil where nothing is known of it.
+	Polls         []Poll       `json:"-"`
+	LatestLetters []DeadLetter `json:"-"`
+	Settling      *Settling    `json:"-"`
 }
 
 // state sums up what the provider said of r, and its lag, by the worst of it.
@@ -106,7 +114,7 @@ func (r *Resource) state() State {
 		return CatchingUp
 	case r.Unanswered:
 		return Behind
-	case r.LagSeconds != nil && *r.LagSeconds > max(behindAfter.Seconds(), 3*r.IntervalSeconds):
+	case r.LagSeconds != nil && *r.LagSeconds > BehindAfter(r.IntervalSeconds).Seconds():
 		return Behind
 	case r.Held != "":
 		return Held
@@ -114,8 +122,11 @@ func (r *Resource) state() State {
 	return Following
 }
 
-// behindAfter is the lag from which a resource is behind, or three intervals if those are longer.
-const behindAfter = time.Minute
+// BehindAfter is the lag from which a resource that is polled every so many seconds is behind: three polls,
+// and the ten seconds for which an idle owner writes no watermark.
+func BehindAfter(interval float64) time.Duration {
+	return 10*time.Second + time.Duration(3*interval*float64(time.Second))
+}
 
 // Letter is the dead letters of a resource that have the same reason.
 type Letter struct {

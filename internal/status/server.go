@@ -2,10 +2,12 @@ package status
 
 import (
 	"context"
+	"crypto/tls"
 	"embed"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -14,47 +16,93 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/internal/rotation"
+	"github.com/storestream/storestream/internal/terminal"
 )
 
 //go:embed page
 var page embed.FS
 
 const (
-	// maxWatchers bounds how many pages get events at a time. Each costs a goroutine and some kilobytes a
-	// second.
-	maxWatchers = 64
+	// readTimeout is how long a client may take for a TLS handshake, and for a request.
+	readTimeout = 10 * time.Second
 	// writeTimeout is how long a reader may take for one answer or event before the server drops it.
 	writeTimeout = 10 * time.Second
+	// maxHeader bounds the first line and the headers of a request, in bytes. net/http lets headerSlack more
+	// pass than it is asked for.
+	maxHeader   = 16 << 10
+	headerSlack = 4 << 10
 )
 
-// Server answers on one port: the page, /status.json, /events, /metrics, /healthz, /readyz.
+// Config is where a Server listens, and to whom it answers: the section http of the configuration.
+type Config struct {
+	Addr string // host:port
+	// Hosts are names that the server is known by, beside those of loopback, Addr's own, and the address that a
+	// connection leads to. "*": any.
+	Hosts []string
+	// Token is what a reader has to have for all but /healthz and /readyz; none: nothing.
+	Token rotation.Secret
+	// CertFile and KeyFile make it HTTPS; "": HTTP. They are read again for each connection.
+	CertFile, KeyFile string
+	// Rotation hears of the certificate, and hides the secrets that others repeat; nil: nobody does.
+	Rotation *rotation.Set
+	Log      *zap.Logger // nil: none
+
+	read time.Duration // 0: readTimeout; for a test that does not want to wait for it
+}
+
+// Server answers on one port: the page, /status.json, /resources/NAME.json, /events, /metrics, /healthz,
+// /readyz.
 type Server struct {
 	board    *Board
+	secrets  *rotation.Set // nil: none
+	guard    *guard
 	listener net.Listener
 	http     *http.Server
 	closing  <-chan struct{} // ends the event streams, which Shutdown would wait for
 	stop     context.CancelFunc
-	watchers chan struct{}
 	ended    chan struct{}
 }
 
 // Listen takes the port and answers from then on. For "127.0.0.1:0" the system chooses the port, see Addr.
-func Listen(addr string, board *Board, metrics prometheus.Gatherer) (*Server, error) {
-	listener, err := net.Listen("tcp", addr)
+func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error) {
+	if c.Log == nil {
+		c.Log = zap.NewNop()
+	}
+	if c.read == 0 {
+		c.read = readTimeout
+	}
+	var secure *tls.Config
+	if c.CertFile != "" {
+		var err error
+		if secure, err = encryption(c); err != nil {
+			return nil, err
+		}
+	}
+	listener, err := net.Listen("tcp", c.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("status server: http.listen %s: %w: "+
-			"expected an address of this machine with a free port", addr, err)
+			"expected an address of this machine with a free port", c.Addr, err)
+	}
+	listener = &connections{Listener: listener, most: maxConnections}
+	if secure != nil {
+		listener = tls.NewListener(listener, secure)
 	}
 	sampling, stop := context.WithCancel(context.Background())
 	s := &Server{
-		board: board, listener: listener, closing: sampling.Done(), stop: stop,
-		watchers: make(chan struct{}, maxWatchers), ended: make(chan struct{}),
+		board: board, secrets: c.Rotation, guard: newGuard(c.Addr, c.Hosts, c.Token), listener: listener,
+		closing: sampling.Done(), stop: stop, ended: make(chan struct{}),
 	}
 	s.http = &http.Server{
 		Handler:           s.routes(metrics),
-		ReadHeaderTimeout: writeTimeout,
+		ReadHeaderTimeout: c.read,
+		ReadTimeout:       c.read,
+		WriteTimeout:      writeTimeout,
 		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    16 << 10,
+		MaxHeaderBytes:    maxHeader - headerSlack,
+		ErrorLog:          newErrorLog(c.Log),
 	}
 	sampled := make(chan struct{})
 	go func() { defer close(sampled); board.sample(sampling) }()
@@ -83,20 +131,24 @@ func (s *Server) Close() error {
 }
 
 func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
+	pages := http.NewServeMux()
+	pages.HandleFunc("GET /status.json", s.status)
+	pages.HandleFunc("GET /resources/{name}", s.resource)
+	pages.HandleFunc("GET /events", s.events)
+	pages.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	files, err := fs.Sub(page, "page")
+	if err != nil {
+		panic(err) // the name is valid
+	}
+	pages.Handle("GET /", onlyFiles(http.FileServerFS(files)))
+
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, http.StatusOK, "ok")
 	})
 	mux.HandleFunc("GET /readyz", s.ready)
-	mux.HandleFunc("GET /status.json", s.status)
-	mux.HandleFunc("GET /events", s.events)
-	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
-	files, err := fs.Sub(page, "page")
-	if err != nil {
-		panic(err) // the name is valid
-	}
-	mux.Handle("GET /", onlyFiles(http.FileServerFS(files)))
-	return safe(mux)
+	mux.Handle("/", s.guard.protect(pages))
+	return safe(s.guard.wrap(mux))
 }
 
 // onlyFiles serves the page and its files, and lists no folders.
@@ -127,40 +179,66 @@ func safe(next http.Handler) http.Handler {
 func answer(w http.ResponseWriter, code int, lines ...string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
-	_, _ = fmt.Fprintln(w, strings.Join(lines, "\n")) // a reader that has gone does not matter
+	_, _ = fmt.Fprintln(w, terminal.Escape(strings.Join(lines, "\n"))) // a reader that has gone does not matter
 }
 
-func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
-	snapshot := s.board.Snapshot()
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	snapshot := s.shown(r, s.board.Snapshot())
 	if ok, why := snapshot.Ready(); !ok {
-		answer(w, http.StatusServiceUnavailable, append([]string{"not ready"}, why...)...)
+		answer(w, http.StatusServiceUnavailable, "not ready", s.secrets.Hide(strings.Join(why, "\n")))
 		return
 	}
 	answer(w, http.StatusOK, append([]string{"ready"}, snapshot.Unpolled()...)...)
 }
 
-func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
+// shown is what of a snapshot is for the one who asks.
+func (s *Server) shown(r *http.Request, snapshot Snapshot) Snapshot {
+	if s.guard.trusts(r) {
+		return snapshot
+	}
+	return snapshot.public()
+}
+
+// clean writes to w what others said without their control characters (somebody may read it on a terminal),
+// and without the secrets that they repeat.
+func (s *Server) clean(w io.Writer) io.Writer { return &terminal.Writer{W: w, Hide: s.secrets.Hide} }
+
+func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	enc := json.NewEncoder(w)
+	enc := json.NewEncoder(s.clean(w))
 	enc.SetIndent("", "  ")
-	_ = enc.Encode(s.board.Document()) // a reader that has gone does not matter
+	_ = enc.Encode(s.shown(r, s.board.Document())) // a reader that has gone does not matter
+}
+
+// resource answers with a Detail.
+func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
+	name, isJSON := strings.CutSuffix(r.PathValue("name"), ".json")
+	detail, there := s.board.Detail(name)
+	if !isJSON || !there {
+		http.NotFound(w, r)
+		return
+	}
+	if !s.guard.trusts(r) {
+		detail = detail.public()
+	}
+	w.Header().Set("Content-Type", "application/json")
+	enc := json.NewEncoder(s.clean(w))
+	enc.SetIndent("", "  ")
+	_ = enc.Encode(detail) // a reader that has gone does not matter
 }
 
 // events sends one page its events: "status" at once and then every second (a Snapshot), "latest" when rows
 // were published ([]Upsert) and "history" when it has grown (a History).
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
-	select {
-	case s.watchers <- struct{}{}:
-		defer func() { <-s.watchers }()
-	default:
-		answer(w, http.StatusServiceUnavailable, fmt.Sprintf("%d pages are open already", maxWatchers))
+	w.Header().Set("Content-Type", "text/event-stream")
+	stream := &stream{clean: s.clean(w), control: http.NewResponseController(w), board: s.board,
+		history: -1, latest: -1, shown: func(snapshot Snapshot) Snapshot { return s.shown(r, snapshot) }}
+	if stream.control.SetReadDeadline(time.Time{}) != nil { // the server would take its own for the reader's end
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	stream := &stream{w: w, control: http.NewResponseController(w), board: s.board, history: -1, latest: -1}
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
-	for stream.round() == nil {
+	for s.guard.admits(r) && stream.round() == nil { // the token may have been replaced meanwhile
 		select {
 		case <-r.Context().Done():
 			return

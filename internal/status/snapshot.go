@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -77,6 +78,33 @@ func (s Snapshot) Ready() (ok bool, why []string) {
 	return len(why) == 0, why
 }
 
+// hidden stands for a text that may name hosts, users and databases: it holds what a driver or a client said.
+const hidden = "hidden here; the log has it"
+
+// public is s for a stranger: without the texts of errors. That something fails, since when, and all figures
+// stay.
+func (s Snapshot) public() Snapshot {
+	hide := func(text *string) {
+		if *text != "" {
+			*text = hidden
+		}
+	}
+	hide(&s.Waiting)
+	s.Resources = slices.Clone(s.Resources)
+	for i := range s.Resources {
+		r := &s.Resources[i]
+		hide(&r.Error)
+		hide(&r.Held)
+		if r.SweepInHand != nil {
+			sweep := *r.SweepInHand
+			hide(&sweep.Error)
+			r.SweepInHand = &sweep
+		}
+	}
+	s.Notices = []string{"Errors and notices are for readers on this machine, and for those with http.token."}
+	return s
+}
+
 // Unpolled names the resources that this instance does not have and that nobody seems to poll, a line each.
 // It goes by State.
 func (s Snapshot) Unpolled() (lines []string) {
@@ -85,10 +113,11 @@ func (s Snapshot) Unpolled() (lines []string) {
 		case r.State == Nobody:
 			lines = append(lines, r.Name+": no instance has it")
 		case r.State == Stalled && r.Written.IsZero():
-			lines = append(lines, r.Name+": "+r.Owner+" has it, by the group's word, and has written no watermark")
+			lines = append(lines, r.Name+": "+r.Owner+" has it, according to the consumer group, and has written no "+
+				"watermark")
 		case r.State == Stalled:
-			lines = append(lines, r.Name+": "+r.Owner+" has it, by the group's word, and its watermark was last "+
-				"written at "+r.Written.Format(time.RFC3339))
+			lines = append(lines, r.Name+": "+r.Owner+" has it, according to the consumer group, and its watermark "+
+				"was last written at "+r.Written.Format(time.RFC3339))
 		}
 	}
 	return lines

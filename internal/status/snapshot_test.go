@@ -29,9 +29,9 @@ func TestAResourceIsSummedUpByTheWorstThatIsKnownOfIt(t *testing.T) {
 		{Replaying, polled(Resource{Replaying: true, Held: "so"})},
 		{Following, polled(Resource{SweepInHand: &SweepInHand{Doing: "reading"}})},
 		{Held, polled(Resource{Held: "so", LagSeconds: lag(2)})},
-		{Following, polled(Resource{LagSeconds: lag(59), IntervalSeconds: 1})},
+		{Following, polled(Resource{LagSeconds: lag(12), IntervalSeconds: 1})},
 		// Polls that hang do not fail, and yet nothing arrives.
-		{Behind, polled(Resource{LagSeconds: lag(61), IntervalSeconds: 1})},
+		{Behind, polled(Resource{LagSeconds: lag(14), IntervalSeconds: 1})},
 		{Behind, polled(Resource{LagSeconds: lag(6), IntervalSeconds: 1, Unanswered: true})},
 		{Following, polled(Resource{LagSeconds: lag(800), IntervalSeconds: 300})},
 	} {

@@ -19,17 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func serve(t *testing.T, board *Board) string {
 	t.Helper()
-	s, err := Listen("127.0.0.1:0", board, prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-		http.DefaultClient.CloseIdleConnections()
-	})
-	return "http://" + s.Addr()
+	return "http://" + listen(t, Config{}, board).Addr()
 }
 
 func get(t *testing.T, url string) (int, string, http.Header) {
@@ -85,8 +75,9 @@ func TestAStandbyIsReadyAndNamesWhatNobodyPolls(t *testing.T) {
 	})
 	code, body, _ := get(t, serve(t, board)+"/readyz")
 	const want = "ready\n" +
-		"orders: b-2 has it, by the group's word, and its watermark was last written at 2026-11-20T09:00:00Z\n" +
-		"products: b-2 has it, by the group's word, and has written no watermark\n" +
+		"orders: b-2 has it, according to the consumer group, and its watermark was last written at " +
+		"2026-11-20T09:00:00Z\n" +
+		"products: b-2 has it, according to the consumer group, and has written no watermark\n" +
 		"shipments: no instance has it\n"
 	if code != http.StatusOK || body != want {
 		t.Errorf("/readyz %d\n%s\nexpected\n%s", code, body, want)
@@ -204,7 +195,7 @@ func TestThePageIsSelfContainedAndFedByEvents(t *testing.T) {
 
 func TestClosingEndsOpenEventStreamsCleanly(t *testing.T) {
 	board := New("a-1", "v0")
-	s, err := Listen("127.0.0.1:0", board, prometheus.NewRegistry())
+	s, err := Listen(Config{Addr: "127.0.0.1:0"}, board, prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +216,7 @@ func TestClosingEndsOpenEventStreamsCleanly(t *testing.T) {
 func TestAPortInUseIsNamed(t *testing.T) {
 	url := serve(t, New("a-1", "v0"))
 	addr := strings.TrimPrefix(url, "http://")
-	_, err := Listen(addr, New("b-1", "v0"), prometheus.NewRegistry())
+	_, err := Listen(Config{Addr: addr}, New("b-1", "v0"), prometheus.NewRegistry())
 	if err == nil || !strings.Contains(err.Error(), "http.listen "+addr) {
 		t.Errorf("error %v, expected it to name the key and the address", err)
 	}

@@ -3,15 +3,17 @@ package status
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 )
 
 // stream sends events to one page.
 type stream struct {
-	w       http.ResponseWriter
+	clean   io.Writer // to the page
 	control *http.ResponseController
 	board   *Board
+	shown   func(Snapshot) Snapshot // what of a snapshot is for this reader
 	// The versions that the page has.
 	history, latest int
 }
@@ -21,7 +23,7 @@ func (t *stream) round() error {
 	if err := t.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	if err := t.send("status", t.board.Snapshot()); err != nil {
+	if err := t.send("status", t.shown(t.board.Snapshot())); err != nil {
 		return err
 	}
 	if history, version := t.board.History(); version != t.history {
@@ -44,6 +46,6 @@ func (t *stream) send(event string, what any) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(t.w, "event: %s\ndata: %s\n\n", event, text)
+	_, err = fmt.Fprintf(t.clean, "event: %s\ndata: %s\n\n", event, text)
 	return err
 }

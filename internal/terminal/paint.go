@@ -15,8 +15,11 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// Is says whether a stream is a terminal.
+// Is says whether a stream is a terminal, or a Writer to one.
 func Is(stream any) bool {
+	if w, ok := stream.(*Writer); ok {
+		stream = w.W
+	}
 	f, ok := stream.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }
@@ -53,12 +56,12 @@ func variable(environ []string, name string) string {
 	return ""
 }
 
-// As returns text in a style; "" is none.
+// As returns text in a style; "" is none. What others may have put into text is escaped, see Escape.
 func (p Paint) As(s Style, text string) string {
 	if !p || s == "" || text == "" {
 		return text
 	}
-	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
+	return "\x1b[" + string(s) + "m" + Escape(text) + "\x1b[0m"
 }
 
 var painted = regexp.MustCompile("\x1b\\[[0-9;]*m")

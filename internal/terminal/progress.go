@@ -10,9 +10,10 @@ import (
 // Progress is one line of a terminal that says what a command is at: a bar, or a text. Elsewhere it shows
 // nothing. No method fails: a terminal that is gone shows nothing either.
 type Progress struct {
-	w    io.Writer // nil: no terminal
-	what string    // is shown now; "": nothing
-	bar  *progressbar.ProgressBar
+	w     io.Writer // nil: no terminal
+	outer Writer    // whose Hide texts go through
+	what  string    // is shown now; "": nothing
+	bar   *progressbar.ProgressBar
 }
 
 // NewProgress is the progress line of w, usually stderr.
@@ -20,7 +21,11 @@ func NewProgress(w io.Writer) *Progress {
 	if !Is(w) {
 		return &Progress{}
 	}
-	return &Progress{w: w}
+	p := &Progress{w: w}
+	if outer, ok := w.(*Writer); ok { // a progress line is drawn with control characters, which that one escapes
+		p.w, p.outer.Hide = outer.W, outer.Hide
+	}
+	return p
 }
 
 // Show draws a bar: done of about total. A total of 0 is unknown. A bar that reaches a guessed total waits
@@ -29,6 +34,7 @@ func (p *Progress) Show(what string, done, total int) {
 	if p.w == nil {
 		return
 	}
+	what = Escape(p.outer.hide(what))
 	if p.bar == nil || p.what != what {
 		p.begin(what, total)
 	}
@@ -53,7 +59,10 @@ func (p *Progress) begin(what string, total int) {
 
 // Say writes a text in place of what was shown.
 func (p *Progress) Say(text string) {
-	if p.w == nil || p.what == text {
+	if p.w == nil {
+		return
+	}
+	if text = Escape(p.outer.hide(text)); p.what == text {
 		return
 	}
 	p.Clear()

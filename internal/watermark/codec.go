@@ -53,8 +53,11 @@ func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
 	switch {
 	case r.Resource == "" || r.Resource != resource:
 		return Request{}, fmt.Errorf("request %d names resource %q under the key %q", id, r.Resource, resource)
-	case r.Kind != Reset && r.Kind != Sweeps:
-		return Request{}, fmt.Errorf("request %d is of kind %q: expected %q or %q", id, r.Kind, Reset, Sweeps)
+	case r.Kind != Reset && r.Kind != Sweeps && r.Kind != Erases:
+		return Request{}, fmt.Errorf("request %d is of kind %q: expected %q, %q or %q", id, r.Kind, Reset, Sweeps,
+			Erases)
+	case r.Kind == Erases && (len(r.Rows) == 0 || len(r.Rows) > MostErased):
+		return Request{}, fmt.Errorf("request %d erases %d rows: expected 1 to %d", id, len(r.Rows), MostErased)
 	case r.Kind == Reset && r.To == nil:
 		return Request{}, fmt.Errorf("request %d is a reset without a time", id)
 	}

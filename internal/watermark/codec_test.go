@@ -20,7 +20,9 @@ func full() watermark.Watermark {
 	w.TopicID, w.Partitions = "AAAAAAAAAAAAAAAAAAAAAQ", 6
 	w.Cursor = &watermark.Cursor{UpdatedAt: 1795079400123456, ID: -5, Xmin: 1 << 63, HorizonTime: 7,
 		HorizonNext: 9, Started: 8}
-	w.Replay = &watermark.Replay{Request: 3, From: schemas.MinInstant, At: 1, Ends: []int64{1, 2, 3}}
+	w.Replay = &watermark.Replay{Request: 3, From: schemas.MinInstant, At: 1, Ends: []int64{1, 2, 3},
+		RequestUID: "u", Rows: 4}
+	w.Replayed = &watermark.Replayed{Request: 1, RequestUID: "t", From: 1, Began: 2, Ended: 3, Rows: 4}
 	from, tried := int64(-9), schemas.Instant(5)
 	w.Sweep = &watermark.Sweep{Request: 2, At: 3, From: &from, Done: &watermark.Swept{Request: 2, Stale: 1},
 		Rounds: 4, Tried: &tried, Attempts: 5, NotBefore: &tried}

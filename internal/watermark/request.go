@@ -9,6 +9,7 @@ type Kind string
 const (
 	Reset  Kind = "reset" // publish again every row with updated_at at or after To
 	Sweeps Kind = "sweep" // compare the whole topic with the source and repair it
+	Erases Kind = "erase" // delete Rows from the topic, once the source has them no longer
 )
 
 // Request is what the command line asks of the instance that owns a resource: a record of the requests topic,
@@ -21,6 +22,10 @@ type Request struct {
 	Resource string           `json:"resource"`
 	Kind     Kind             `json:"kind"`
 	To       *schemas.Instant `json:"to,omitempty"` // of a reset
-	By       string           `json:"by"`           // user@host
-	At       schemas.Instant  `json:"at"`
+	// ConfirmDeletes of a sweep: rows may be deleted, however many the service has no longer.
+	ConfirmDeletes bool `json:"confirm_deletes,omitempty"`
+	// Rows are those of an erase, MostErased at most.
+	Rows []RowToErase    `json:"rows,omitempty"`
+	By   string          `json:"by"` // user@host
+	At   schemas.Instant `json:"at"`
 }

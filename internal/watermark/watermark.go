@@ -47,16 +47,21 @@ type Watermark struct {
 	DedupFrom schemas.Instant `json:"seen_from"`
 	// Future are rows that were stamped far ahead of their writing. Each would pin DedupFrom for as long.
 	Future []FutureRow `json:"future,omitempty"`
-	// Replay is the replay in hand, nil if none.
-	Replay *Replay `json:"replay,omitempty"`
+	// Replay is the replay in hand, Replayed the last one that was finished; nil if there is none.
+	Replay   *Replay   `json:"replay,omitempty"`
+	Replayed *Replayed `json:"replayed,omitempty"`
 	// Sweep is the sweep asked for or in hand, nil if none.
 	Sweep *Sweep `json:"sweep,omitempty"`
 	// LastSweep is when the last sweep was finished; MinInstant: never.
 	LastSweep schemas.Instant `json:"last_sweep"`
 	// Swept is what that sweep came to, nil if none was finished.
 	Swept *Swept `json:"swept,omitempty"`
+	// Erase are rows that somebody asked to be deleted from the topic, and Erased the last of those that were
+	// dealt with.
+	Erase  []Erase  `json:"erase,omitempty"`
+	Erased []Erased `json:"erased,omitempty"`
 	// TopicID and Partitions are those of the data topic that this speaks of. Another id is another topic: a
-	// first load begins. Another count would put one key into two partitions: the resource is held.
+	// first load begins. Another count would put one key into two partitions: the resource is on hold.
 	TopicID    string `json:"topic_id"`
 	Partitions int32  `json:"partitions"`
 	// Ends are offsets, by partition of the data topic, that its log had reached when this was written. A log
@@ -65,7 +70,9 @@ type Watermark struct {
 	// Fields are the schema's fields that the source had in the last complete pass, in the schema's order. nil:
 	// nobody knows.
 	Fields []string `json:"fields,omitempty"`
-	// Held says why the owner publishes nothing, or why settled stands still; nil: nothing is held.
+	// Policies are those for fields under which rows of the topic may have been published.
+	Policies Policies `json:"privacy,omitempty"`
+	// Held says why the resource is on hold or fails, or why settled stands still; nil: none is so.
 	Held *Held `json:"held,omitempty"`
 	// Written is when this was written, by the clock of Instance. It tells a live neighbour from one long gone.
 	Written schemas.Instant `json:"written"`
@@ -107,12 +114,15 @@ type Floor struct {
 	UpdatedAt int16 `json:"updated_at,omitempty"`
 }
 
-// Held is why a resource is held, in words for people, and since when.
+// Held is why a resource is on hold or fails, or why settled stands still, in words for people, and since
+// when.
 type Held struct {
 	Why   string          `json:"why"`
 	Since schemas.Instant `json:"since"`
 	// Publishes: rows go on to be published, and only settled stands still.
 	Publishes bool `json:"publishes,omitempty"`
+	// Failing: no limit is reached and nothing contradicts itself, but polls fail, as while a server is down.
+	Failing bool `json:"failing,omitempty"`
 	// Until is when the next of the rows that are held back is looked at again; nil: no row is.
 	Until *schemas.Instant `json:"until,omitempty"`
 }
@@ -128,8 +138,9 @@ type FutureRow struct {
 
 // Replay is an accepted reset that is not finished yet.
 type Replay struct {
-	Request int64           `json:"request"`
-	From    schemas.Instant `json:"from"`
+	Request    int64           `json:"request"`
+	RequestUID string          `json:"request_uid,omitempty"`
+	From       schemas.Instant `json:"from"`
 	// At is when the replay was accepted, by the instance's clock. The first complete pass after it finishes the
 	// replay.
 	At schemas.Instant `json:"at"`
@@ -139,6 +150,18 @@ type Replay struct {
 	// the records from there on, so only those suppress an equal row. Else, after a takeover in the middle, the
 	// rest would count as published.
 	Ends []int64 `json:"ends"`
+	// Rows were published since it was accepted, rows that changed meanwhile too.
+	Rows int64 `json:"rows"`
+}
+
+// Replayed is what a replay came to.
+type Replayed struct {
+	Request    int64           `json:"request"`
+	RequestUID string          `json:"request_uid,omitempty"`
+	From       schemas.Instant `json:"from"`
+	Began      schemas.Instant `json:"began"`
+	Ended      schemas.Instant `json:"ended"`
+	Rows       int64           `json:"rows"`
 }
 
 // Sweep is a sweep that was asked for or became due, and is not finished yet.
@@ -147,6 +170,8 @@ type Sweep struct {
 	Request    int64           `json:"request"`
 	RequestUID string          `json:"request_uid,omitempty"`
 	At         schemas.Instant `json:"at"`
+	// ConfirmDeletes: whoever asked says that rows were deleted, however many the service has no longer.
+	ConfirmDeletes bool `json:"confirm_deletes,omitempty"`
 	// From is the first id that is not compared yet; nil: none is. Done is what the parts below came to.
 	From *int64 `json:"from,omitempty"`
 	Done *Swept `json:"done,omitempty"`
@@ -158,6 +183,15 @@ type Sweep struct {
 	Tried     *schemas.Instant `json:"tried,omitempty"`
 	Attempts  int              `json:"attempts,omitempty"`
 	NotBefore *schemas.Instant `json:"not_before,omitempty"`
+}
+
+// SweptSince is when the last sweep was finished or, where none was, since when the first one is due;
+// MinInstant: neither is known.
+func (w *Watermark) SweptSince() schemas.Instant {
+	if w.LastSweep == schemas.MinInstant && w.Sweep != nil {
+		return w.Sweep.At
+	}
+	return w.LastSweep
 }
 
 // CameTo says that result is of this sweep. Where the topic of requests was made anew, another one's request

@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/schemas"
@@ -41,7 +42,7 @@ func BenchmarkFirstLoad(b *testing.B) {
 	if _, err := conn.Exec(ctx, fill+"; ANALYZE orders"); err != nil {
 		b.Fatal(err)
 	}
-	db, err := postgres.Open(postgres.Config{DSN: pooler.DSN(role, password, "bench")})
+	db, err := postgres.Open(postgres.Config{DSN: rotation.Literal(pooler.DSN(role, password, "bench"))})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -34,6 +34,7 @@ type Table struct {
 	Name    string   // qualified and quoted
 	Rows    int64    // the planner's estimate, -1: never analysed
 	Missing []string // fields of the schema that it does not have, so null
+	Unknown []string // columns that the role may read and the schema does not know, so not published
 	// Index says whether an index has the order that reads go by. If not, CreateIndex is the statement for the
 	// owner of the table, "" for a view, which can have none.
 	Index       bool
@@ -49,7 +50,8 @@ const serverSQL = `SELECT current_setting('server_version'),
 
 // CheckServer asks the server once what matters for polling. Its errors are those of Source.Read.
 func CheckServer(ctx context.Context, db *DB) (Server, error) {
-	s := Server{Where: db.endpoint.address, Database: db.endpoint.database, Role: db.endpoint.user}
+	end := db.endpoint()
+	s := Server{Where: end.address, Database: end.database, Role: end.user}
 	q := statement{sql: serverSQL}
 	asked := time.Now()
 	c, err := db.snapshot(ctx, catalogueDeadline, nil, &q, func(_ *clock, rows *pgconn.ResultReader) error {
@@ -63,7 +65,7 @@ func CheckServer(ctx context.Context, db *DB) (Server, error) {
 		return nil
 	})
 	if err != nil {
-		return s, db.endpoint.explain("the server's settings", err)
+		return s, db.endpoint().explain("the server's settings", err)
 	}
 	s.Standby = c.standby
 	if c.known {
@@ -72,7 +74,10 @@ func CheckServer(ctx context.Context, db *DB) (Server, error) {
 	if !c.standby {
 		s.Ahead = s.Clock.Sub(asked.Add(time.Since(asked) / 2))
 	}
-	s.Pooling = findPooling(ctx, db.pool.Config().ConnConfig)
+	config := db.pool.Config().ConnConfig
+	if err := db.login.use(ctx, config); err == nil {
+		s.Pooling = findPooling(ctx, config)
+	}
 	return s, nil
 }
 
@@ -81,11 +86,11 @@ func CheckServer(ctx context.Context, db *DB) (Server, error) {
 func CheckTable(ctx context.Context, db *DB, r *schemas.Resource) (Table, error) {
 	t, err := readTable(ctx, db, r)
 	if err != nil {
-		return Table{}, db.endpoint.explain(r.Table, err)
+		return Table{}, db.endpoint().explain(r.Table, err)
 	}
-	found := Table{Name: t.name, Missing: t.missing}
+	found := Table{Name: t.name, Missing: t.missing, Unknown: t.unknown}
 	if err := found.checkIndex(ctx, db); err != nil {
-		return found, db.endpoint.explain(r.Table, err)
+		return found, db.endpoint().explain(r.Table, err)
 	}
 	// Rows may fail although the role has SELECT: a view over what it may not read, a policy.
 	t = t.cutLong()
@@ -100,7 +105,7 @@ func CheckTable(ctx context.Context, db *DB, r *schemas.Resource) (Table, error)
 		return nil
 	})
 	if err != nil {
-		return found, db.endpoint.explain(r.Table, err)
+		return found, db.endpoint().explain(r.Table, err)
 	}
 	return found, nil
 }
@@ -159,7 +164,7 @@ type Overlap struct {
 func CheckOverlap(ctx context.Context, db *DB, r *schemas.Resource, overlap time.Duration) (Overlap, error) {
 	t, err := readTable(ctx, db, r)
 	if err != nil {
-		return Overlap{}, db.endpoint.explain(r.Table, err)
+		return Overlap{}, db.endpoint().explain(r.Table, err)
 	}
 	found := Overlap{NoFloor: t.noFloor}
 	look := "row(" + t.list + ")"
@@ -180,7 +185,7 @@ func CheckOverlap(ctx context.Context, db *DB, r *schemas.Resource, overlap time
 		return nil
 	})
 	if err != nil {
-		return found, db.endpoint.explain(r.Table, err)
+		return found, db.endpoint().explain(r.Table, err)
 	}
 	return found, nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
@@ -16,7 +17,7 @@ import (
 // examiner is a DB as `check` opens it.
 func examiner(t *testing.T, dsn string) *postgres.DB {
 	t.Helper()
-	db, err := postgres.Open(postgres.Config{DSN: dsn, MaxConnections: 1})
+	db, err := postgres.Open(postgres.Config{DSN: rotation.Literal(dsn), MaxConnections: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,8 +156,19 @@ func TestWhatATableLacksOrHidesIsSaid(t *testing.T) {
 	s.exec("ALTER TABLE orders ENABLE ROW LEVEL SECURITY")
 	db := examiner(t, pooler.DSN(role, password, s.name))
 	found, err := postgres.CheckTable(t.Context(), db, orders)
-	if err != nil || !found.Writable || !found.Hidden || !slices.Equal(found.Missing, []string{"status"}) {
+	if err != nil || !found.Writable || !found.Hidden || !slices.Equal(found.Missing, []string{"status"}) ||
+		found.Unknown != nil {
 		t.Errorf("%+v, %v", found, err)
+	}
+	s.exec(`ALTER TABLE orders ADD gift_note text, ADD secret text, ADD "Discount" text, ADD old text`)
+	s.exec("ALTER TABLE orders DROP old")
+	s.exec("REVOKE SELECT ON orders FROM " + role)
+	s.exec(`GRANT SELECT (id, user_id, total_amount, created_at, updated_at, gift_note, "Discount")
+		ON orders TO ` +
+		role)
+	found, err = postgres.CheckTable(t.Context(), db, orders)
+	if err != nil || !slices.Equal(found.Unknown, []string{"Discount", "gift_note"}) {
+		t.Errorf("columns that the schema does not know, and the role may read: %+v, %v", found, err)
 	}
 }
 

@@ -254,7 +254,7 @@ func (r *chunkReader) apply(remedy remedy, err error, size chunkSize) bool {
 }
 
 func (r *chunkReader) explain(remedy remedy, err error, size chunkSize) error {
-	err = r.db.endpoint.explain(r.resource.Table, err)
+	err = r.db.endpoint().explain(r.resource.Table, err)
 	if remedy == smaller {
 		return fmt.Errorf("%w: even %d rows take longer than the server allows: is there an index on "+
 			"(updated_at, id) of %s?", err, size.rows, r.resource.Table)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -102,10 +104,32 @@ func (c *clock) olderThan(before *clock) bool {
 // lag.
 func (c *clock) rewound(before *clock) bool { return !c.standby && c.next < before.xmax }
 
+var errClock = errors.New("read the server's clock: an answer of another shape than PostgreSQL's")
+
+// readClock reads the answer to clockSQL, of one row. It leaves the rows after it to whoever closes the
+// connection: there may be no end of them.
+func readClock(rows *pgconn.ResultReader) (*clock, error) {
+	if !rows.NextRow() {
+		if _, err := rows.Close(); err != nil {
+			return nil, err
+		}
+		return nil, errShort
+	}
+	c, err := parseClock(rows.Values())
+	if err != nil {
+		return nil, err
+	}
+	if rows.NextRow() {
+		return nil, errClock
+	}
+	_, err = rows.Close()
+	return c, err
+}
+
 // parseClock reads a row of clockSQL, in binary format.
 func parseClock(v [][]byte) (*clock, error) {
 	if len(v) != 9 || len(v[0]) != 8 || len(v[1]) != 1 || len(v[5]) != 8 {
-		return nil, errors.New("read the server's clock: an answer of another shape than PostgreSQL's")
+		return nil, errClock
 	}
 	at := v[0]
 	c := &clock{standby: isTrue(v[1]), next: binary.BigEndian.Uint64(v[5]), known: true, hidden: isTrue(v[7])}

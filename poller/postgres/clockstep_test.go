@@ -80,7 +80,7 @@ func TestWhatIsStampedByAClockThatWasSetBackIsRead(t *testing.T) {
 // The transaction stamped before the step, and writes after it.
 func TestWhatWasStampedBeforeTheClockWasSetForwardIsRead(t *testing.T) {
 	s := openShopWithAClock(t, "")
-	r := s.readerOf(postgres.SourceConfig{Overlap: 5 * time.Second})
+	r := s.readerOf(postgres.SourceConfig{Overlap: 3 * time.Second})
 	s.exec(put(1, "now()"))
 	r.poll()
 	stamp := s.instant("SELECT now()")

@@ -8,12 +8,14 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/storestream/storestream/internal/dsn"
+	"github.com/storestream/storestream/internal/rotation"
 )
 
 const (
@@ -30,27 +32,34 @@ const (
 
 // Config says how to reach the database.
 type Config struct {
-	DSN            string
-	MaxConnections int // 0: 4
+	DSN            rotation.Secret
+	MaxConnections int           // 0: 4
+	Rotation       *rotation.Set // hears when user, password or certificates have changed; nil: nobody does
 }
 
 // DB is the connections to one database. All sources of a process share them.
 type DB struct {
-	pool     *pgxpool.Pool
-	endpoint endpoint
+	pool       *pgxpool.Pool
+	login      login
+	parameters []string // names of the startup parameters that the DSN sets
 }
 
 // Open checks the DSN and connects to nothing yet. If the database is down, the first read fails, and is
 // tried again. No error contains any part of the DSN.
 func Open(c Config) (*DB, error) {
-	config, err := pgxpool.ParseConfig(c.DSN)
-	if isURL := strings.Contains(c.DSN, "://"); err != nil || isURL && strings.Contains(c.DSN, "#") {
-		// A URL's host ends at a #. A password with a # would put its first half where the host belongs, and so
-		// into errors. Nor is pgx's own text safe: it may hold a part of a password with a slash in it.
-		return nil, errors.New("postgres.dsn does not parse: expected " +
-			"postgres://USER:PASSWORD@HOST:PORT/DATABASE?sslmode=MODE, " +
-			"where a password's @ : / ? # % are written %40 %3A %2F %3F %23 %25")
+	parsed, err := dsn.Parse(c.DSN.Get())
+	if err != nil {
+		return nil, fmt.Errorf("postgres.dsn: %w", err)
 	}
+	config, err := parsed.Config()
+	if err != nil {
+		return nil, fmt.Errorf("postgres.dsn: %w", err)
+	}
+	login, err := newLogin(c, parsed)
+	if err != nil {
+		return nil, fmt.Errorf("postgres.dsn: %w", err)
+	}
+	config.BeforeConnect = login.use
 	config.MaxConns = 4
 	if c.MaxConnections > 0 {
 		config.MaxConns = int32(min(c.MaxConnections, 1000))
@@ -67,8 +76,13 @@ func Open(c Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: make the connection pool: %w", err)
 	}
-	address := net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port)))
-	return &DB{pool: pool, endpoint: endpoint{address, cc.User, cc.Database, parameters}}, nil
+	return &DB{pool: pool, login: login, parameters: parameters}, nil
+}
+
+// endpoint is where a connection leads now.
+func (db *DB) endpoint() *endpoint {
+	cc := db.login.now.Get()
+	return &endpoint{net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port))), cc.User, cc.Database, db.parameters}
 }
 
 func configureConnection(cc *pgx.ConnConfig) {
@@ -76,6 +90,7 @@ func configureConnection(cc *pgx.ConnConfig) {
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0
 	cc.MaxProtocolMessageBodyLen = maxMessage
+	cc.BuildFrontend = boundParameters
 	if cc.ConnectTimeout <= 0 {
 		cc.ConnectTimeout = connectTimeout
 	}
@@ -159,7 +174,7 @@ func (db *DB) transaction(ctx context.Context, t *table, q *statement, take take
 	if !conn.IsClosed() && conn.TxStatus() != 'I' {
 		// The transaction failed before COMMIT. A pooler that gets the connection back like that has to close its
 		// own connection to the server.
-		_, _ = conn.Exec(ctx, "ROLLBACK").ReadAll()
+		_ = conn.Exec(ctx, "ROLLBACK").Close() // whatever it answers is not kept
 	}
 	return c, err
 }
@@ -182,14 +197,7 @@ func readResults(
 	if !results.NextResult() { // clockSQL
 		return nil, errShort
 	}
-	answer := results.ResultReader().Read()
-	if answer.Err != nil {
-		return nil, answer.Err
-	}
-	if len(answer.Rows) != 1 {
-		return nil, errShort
-	}
-	c, err := parseClock(answer.Rows[0])
+	c, err := readClock(results.ResultReader())
 	if err != nil {
 		return nil, err
 	}

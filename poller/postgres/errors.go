@@ -178,6 +178,7 @@ func (e *endpoint) explainCode(table string, err error, pe *pgconn.PgError) erro
 		return hold("the pooler at %s refuses the connection: it takes no startup parameters of its own, "+
 			"and postgres.dsn sets %s: remove them", e.address, strings.Join(e.parameters, ", "))
 	}
-	return hold("the pooler at %s refuses the connection: is it the login, check user, password and database "+
-		"in postgres.dsn; is it full, raise its max_client_conn", e.address)
+	return &poller.HoldError{What: fmt.Sprintf("the pooler at %s refuses the connection: %s. Where that is the "+
+		"login, check user, password and database in postgres.dsn; where it is full, raise its max_client_conn",
+		e.address, said)}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
@@ -50,8 +51,8 @@ func readInSmallerOnes(t *testing.T, limit string) {
 func TestATableWithoutAnIndexIsRead(t *testing.T) {
 	s := openShop(t, strings.Split(ordersTable, ";")[0])
 	s.exec("ALTER TABLE orders DROP CONSTRAINT orders_pkey")
-	s.exec(fmt.Sprintf(manyOrders, 50_000))
-	r := s.reader()
+	s.exec(fmt.Sprintf(manyOrders, 5_000))
+	r := s.readerOf(postgres.SourceConfig{MaxRows: 500})
 	r.poll()
 	r.sameAs(s)
 }
@@ -232,7 +233,7 @@ func TestADSNThatDoesNotParseIsRefusedWithoutItsPassword(t *testing.T) {
 		"host=h password=p4ss'word port=x",
 		"postgres://me:p4ss@h:99999999/d",
 	} {
-		_, err := postgres.Open(postgres.Config{DSN: dsn})
+		_, err := postgres.Open(postgres.Config{DSN: rotation.Literal(dsn)})
 		if err == nil || strings.Contains(err.Error(), "p4ss") || strings.Contains(err.Error(), "word@") {
 			t.Errorf("open %s: %v", dsn, err)
 		}

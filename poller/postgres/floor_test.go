@@ -166,12 +166,12 @@ func TestALoadBesideAnOpenTransactionSaysWhatIsFinal(t *testing.T) {
 // lock makes it, so that no machine is too fast or too slow.
 func TestASearchThatTakesTooLongGoesOnInSteps(t *testing.T) {
 	s := openShop(t, ordersTable)
-	s.exec(fmt.Sprintf(manyOrders, 200_000))
+	s.exec(fmt.Sprintf(manyOrders, 120_000))
 	s.exec(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET statement_timeout = '300ms'", role, s.name))
 	r := s.direct(postgres.SourceConfig{Overlap: 48 * time.Hour})
 	r.poll()
 	s.exec(put(5, "(SELECT updated_at + interval '1 s' FROM orders WHERE id = 5)"))
-	s.exec(put(199_999, "(SELECT updated_at FROM orders WHERE id = 199999)"))
+	s.exec(put(119_999, "(SELECT updated_at FROM orders WHERE id = 119999)"))
 	locked := s.writer()
 	run(t, locked, "BEGIN; LOCK TABLE orders")
 	before, ended := r.counted("storestream_sql_timeouts_total"), make(chan error, 1)

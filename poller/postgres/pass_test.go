@@ -130,7 +130,7 @@ func TestSixtyClientsReadThroughATransactionPooler(t *testing.T) {
 	for range 60 {
 		r := s.readerOf(postgres.SourceConfig{MaxRows: 100})
 		wg.Go(func() {
-			for range 5 {
+			for range 2 {
 				if err := r.read(poller.Request{}); err != nil {
 					t.Errorf("read: %v", err)
 				}

@@ -118,6 +118,9 @@ func named(ids []int64) query {
 	}
 }
 
+// anyRow asks for one row, whichever it is.
+func anyRow(t *table, k key, _ int) statement { return byID(t, "true", k, 1) }
+
 // byID asks for rows in the order of id, which never changes. Parameters of where begin with $3. Before the
 // smallest int64 there is no other one, so the place before all rows is not an id to be passed.
 func byID(t *table, where string, k key, limit int) statement {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/rotation"
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
@@ -48,7 +50,7 @@ func (s *shop) readerOf(c postgres.SourceConfig) *reader {
 
 func openReader(t *testing.T, dsn string, c postgres.SourceConfig) *reader {
 	t.Helper()
-	db, err := postgres.Open(postgres.Config{DSN: dsn})
+	db, err := postgres.Open(postgres.Config{DSN: rotation.Literal(dsn)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,9 +156,13 @@ func (r *reader) settles(at schemas.Instant) {
 		if time.Now().After(end) {
 			r.t.Fatalf("settled stands at %s and does not pass %s", r.settled, at)
 		}
+		r.pause()
 		r.poll()
 	}
 }
+
+// pause leaves the processor to others between two polls that wait for something.
+func (r *reader) pause() { _ = wait.For(r.t.Context(), 10*time.Millisecond) }
 
 var errCrash = errors.New("crash")
 
@@ -170,6 +176,7 @@ func (r *reader) until(what string, done func(poller.Done) bool) {
 		if time.Now().After(end) {
 			r.t.Fatalf("%s does not come about: settled %s, done %+v", what, r.settled, r.done)
 		}
+		r.pause()
 	}
 }
 

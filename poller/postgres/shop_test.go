@@ -68,8 +68,9 @@ func withServers(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	orders = set.Get("orders")
-	settings := map[string]string{"max_prepared_transactions": "5"}
-	if server, err = servers.StartPostgres(ctx, servers.PostgresConfig{Settings: settings}); err != nil {
+	server, err = servers.StartPostgres(ctx, servers.PostgresConfig{
+		InMemory: true, Settings: map[string]string{"max_prepared_transactions": "5"}})
+	if err != nil {
 		return 1, err
 	}
 	defer func() { _ = server.Stop() }()
@@ -126,6 +127,13 @@ func openShopIn(t *testing.T, in *servers.Postgres, ddl string) *shop {
 	s := &shop{t: t, server: in, name: fmt.Sprintf("shop_%d", shops.Add(1))}
 	root := dialDSN(t, in.AdminDSN("postgres"))
 	run(t, root, "CREATE DATABASE "+s.name)
+	t.Cleanup(func() { // a standby is a copy of all databases; one that a prepared transaction holds stays
+		ctx := context.Background()
+		if root, err := pgx.Connect(ctx, in.AdminDSN("postgres")); err == nil {
+			_, _ = root.Exec(ctx, "DROP DATABASE "+s.name+" WITH (FORCE)")
+			_ = root.Close(ctx)
+		}
+	})
 	s.admin = s.writer()
 	s.exec(ddl)
 	s.exec("GRANT SELECT ON orders TO " + role)

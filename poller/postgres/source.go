@@ -212,11 +212,25 @@ func (s *Source) lookup(ctx context.Context, r poller.Request, emit func(poller.
 		ids[i] = x.ID
 	}
 	slices.Sort(ids)
+	empty := true
+	look := func(c *chunk) *poller.Batch {
+		empty = empty && len(c.rows)+len(c.rejects) == 0
+		return c.batch()
+	}
 	for some := range slices.Chunk(slices.Compact(ids), namedAtOnce) {
-		if err := handOver(ctx, s.chunks.of(named(some)), beforeAll, emit, (*chunk).batch); err != nil {
+		if err := handOver(ctx, s.chunks.of(named(some)), beforeAll, emit, look); err != nil {
 			return err
 		}
 	}
-	done := &poller.Done{Started: r.Started, Complete: true}
+	if empty { // of these ids; is it of all?
+		err := s.chunks.next(ctx, anyRow, beforeAll, func(c *chunk) error {
+			empty = len(c.rows)+len(c.rejects) == 0
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	done := &poller.Done{Started: r.Started, Complete: true, Empty: empty}
 	return emit(poller.Batch{Settled: schemas.MinInstant, Done: done})
 }

@@ -88,6 +88,24 @@ func TestALookupReadsTheNamedRowsAsTheyAreNow(t *testing.T) {
 	}
 }
 
+func TestALookupThatMeetsNoRowSaysWhetherThereIsAny(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(fmt.Sprintf(manyOrders, 100))
+	r := s.reader()
+	for _, test := range []struct {
+		change string
+		id     int64
+		empty  bool
+	}{{"DELETE FROM orders WHERE id = 7", 7, false}, {"DELETE FROM orders WHERE id <> 9", 9, false},
+		{"UPDATE orders SET updated_at = NULL", 7, false}, {"DELETE FROM orders", 7, true}} {
+		s.exec(test.change)
+		err := r.read(poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{{ID: test.id}}})
+		if err != nil || r.done.Empty != test.empty {
+			t.Errorf("after %s: %+v, %v", test.change, r.done, err)
+		}
+	}
+}
+
 func TestATableThatIsAlteredWhileItIsReadIsReadOn(t *testing.T) {
 	s := openShop(t, ordersTable)
 	s.exec(fmt.Sprintf(manyOrders, 700))

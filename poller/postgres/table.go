@@ -43,6 +43,7 @@ type table struct {
 	cuts          bool     // the list leaves out what is too long, and its last column says what
 	fields        []string // of the schema that the table has, in the schema's order
 	missing       []string // and those that it does not have: null
+	unknown       []string // columns that the role may read and the schema does not know, sorted
 	// oid and hidden (row security may hide rows from the role) are compared with every chunk's clock.
 	oid    uint32
 	hidden bool
@@ -106,6 +107,9 @@ func isElsewhere(table string, said []byte) error {
 		"read. %s, or read the resource over REST (source: rest)", table, said[1:], kind, why, remedy)}
 }
 
+// maxColumns is what a table of PostgreSQL has at most.
+const maxColumns = 1600
+
 // readTable asks the server for the table of r. Its error is a *poller.HoldError for a table that cannot be
 // read as it is, or what the server said.
 func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error) {
@@ -119,7 +123,10 @@ func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error)
 			v := rows.Values()
 			t.plainName = pgx.Identifier{string(v[0]), string(v[1])}.Sanitize()
 			t.name = t.plainName
-			readable[string(v[3])] = isTrue(v[4])
+			if readable[string(v[3])] = isTrue(v[4]); len(readable) > maxColumns {
+				return fmt.Errorf("read the catalogue: table %s has more than %d columns, and PostgreSQL's have not",
+					t.name, maxColumns)
+			}
 			t.oid, t.hidden = binary.BigEndian.Uint32(v[5]), isTrue(v[6])
 			t.identified = isTrue(v[9])
 			t.noFloor = noFloor(string(v[2]), t.hidden, isTrue(v[7]), isTrue(v[8]), t.identified)
@@ -190,6 +197,12 @@ func (t *table) selectFields(r *schemas.Resource, readable map[string]bool) erro
 		}
 	}
 	t.list = strings.Join(list, ", ")
+	for column, may := range readable {
+		if may && !slices.ContainsFunc(r.Fields, func(f schemas.Field) bool { return f.Name == column }) {
+			t.unknown = append(t.unknown, column)
+		}
+	}
+	slices.Sort(t.unknown)
 	return nil
 }
 

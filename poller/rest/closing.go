@@ -62,6 +62,7 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 		if closed {
 			next = days.To + 1
 		}
+		c.tell(c.settled, last)
 		if err := c.rd.flushIfDue(); err != nil {
 			return err
 		}
@@ -128,6 +129,30 @@ func (c *closing) close(days span) {
 	if settled > c.settled {
 		c.settled, c.earned = settled, c.src.calendar.settledBefore(settled)
 	}
+}
+
+// tell tells people what is known of the UTC days from settled on, in order and without a gap. The service's
+// days before settled are closed, and those up to last are over.
+func (c *closing) tell(settled, last day) {
+	if settled == past { // a first load: it begins with the earliest row
+		settled = last + 1
+		if c.src.earliest != past {
+			settled = c.src.earliest
+		}
+	}
+	var ranges []DayRange
+	margin := c.src.calendar.margin()
+	d := settled - margin
+	for ; d+margin <= last; d++ {
+		one := c.src.days.unsettled(span{From: max(settled, d-margin), To: d + margin})
+		one.From, one.To = startOf(d).Time(), startOf(d).Time()
+		if n := len(ranges) - 1; n >= 0 && ranges[n].State == one.State && ranges[n].Why == one.Why {
+			ranges[n].To = one.To
+			continue
+		}
+		ranges = append(ranges, one)
+	}
+	c.src.cfg.Days(append(ranges, DayRange{From: startOf(d).Time(), State: Open}))
 }
 
 // anything tells whether a day in from..last can be tried now. Where none can, it adds the reasons.

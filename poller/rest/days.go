@@ -76,3 +76,17 @@ func (d *days) freeUntil(n, last day) day {
 	}
 	return n
 }
+
+// unsettled is the worst that is known of the days of s: one that is held, or one that is to be read.
+func (d *days) unsettled(s span) (worst DayRange) {
+	worst.State = Closed
+	for n := s.From; n <= s.To; n++ {
+		if h := d.held[n]; h != nil {
+			return DayRange{State: Held, Why: h.why, Next: h.next}
+		}
+		if !d.closed[n] {
+			worst.State = Unread
+		}
+	}
+	return worst
+}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/schemas"
@@ -94,7 +95,7 @@ func TestARevokedKeyIsReplacedOnceForAllWorkers(t *testing.T) {
 
 func TestAConfiguredKeyThatIsRefusedHoldsAndNamesTheSetting(t *testing.T) {
 	s := newService(t)
-	src := s.source(s.client(client.Config{APIKey: "mine-1234"}))
+	src := s.source(s.client(client.Config{APIKey: rotation.Literal("mine-1234")}))
 	_, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 	var hold *poller.HoldError
 	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "store.api_key") ||
@@ -145,7 +146,6 @@ func TestServerErrorsAndBrokenConnectionsAreTriedAgain(t *testing.T) {
 
 // The read keeps what it has: the days settled before a fault that does not go away stay settled.
 func TestWhatWasReadBeforeALastingFaultStaysSettled(t *testing.T) {
-	t.Parallel()
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	for d := range 19 {
@@ -161,7 +161,8 @@ func TestWhatWasReadBeforeALastingFaultStaysSettled(t *testing.T) {
 		refuse(w, 403, "forbidden")
 		return true
 	}
-	got, err := readAll(t.Context(), s.fresh(), pass(schemas.MinInstant))
+	source := s.source(s.client(client.Config{Now: s.now, Attempts: 1}))
+	got, err := readAll(t.Context(), source, pass(schemas.MinInstant))
 	var hold *poller.HoldError
 	if !errors.As(err, &hold) {
 		t.Errorf("error %v, want it held", err)
@@ -184,7 +185,8 @@ func TestABadRequestIsNotRepeatedAndNamesTheCode(t *testing.T) {
 func TestAnotherSiteAtTheBaseAddressIsSaid(t *testing.T) {
 	site := httptest.NewServer(http.NotFoundHandler())
 	defer site.Close()
-	c, err := client.New(client.Config{BaseURL: site.URL, APIKey: "k", MaxRequestsPerSecond: 1e6})
+	c, err := client.New(client.Config{BaseURL: site.URL, APIKey: rotation.Literal("k"),
+		MaxRequestsPerSecond: 1e6})
 	if err != nil {
 		t.Fatal(err)
 	}

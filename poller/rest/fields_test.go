@@ -2,10 +2,13 @@ package rest
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -198,7 +201,17 @@ func TestAFewRowsShowNoHabit(t *testing.T) {
 // A service writes null, or leaves it out. A field vanishes and comes back between any two requests. Where
 // null is written, no row is handed on without a value that it has; where it is left out and no field
 // vanishes, no read is held.
+//
+// A round is four reads over HTTP, and the first few find what there is to find. STORESTREAM_TEST_ROUNDS
+// multiplies them (make test-long).
 func TestWhateverAServiceLeavesOutNoValueIsReadAsNull(t *testing.T) {
+	rounds := 30
+	if n, err := strconv.Atoi(os.Getenv("STORESTREAM_TEST_ROUNDS")); err == nil {
+		rounds *= n
+	}
+	if err := flag.Set("rapid.checks", strconv.Itoa(rounds)); err != nil {
+		t.Fatal(err)
+	}
 	rapid.Check(t, func(rt *rapid.T) {
 		s := newService(t)
 		defer s.server.Close()

@@ -143,7 +143,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 		if err := s.everything(ctx, rd, updatedOn, from, s.calendar.lastOver()); err != nil {
 			return err
 		}
-		return rd.finish(&poller.Done{Started: rd.req.Started, Complete: true})
+		return rd.finish(&poller.Done{Started: rd.req.Started, Complete: true, Empty: !rd.met})
 	}
 	wanted := map[window]bool{}
 	for _, suspect := range rd.req.Suspects {
@@ -171,5 +171,13 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 			return err
 		}
 	}
-	return rd.finish(&poller.Done{Started: rd.req.Started})
+	empty := !rd.met
+	if empty { // as days are on which all rows were deleted
+		some, err := rd.anyRow(ctx, window{updated: always, created: always})
+		if err != nil {
+			return err
+		}
+		empty = !some
+	}
+	return rd.finish(&poller.Done{Started: rd.req.Started, Empty: empty})
 }

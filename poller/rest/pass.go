@@ -87,6 +87,7 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	last := s.calendar.lastOver()
 	open := max(from, last+1)
 	c := &closing{rd: rd, src: s, earned: schemas.MinInstant}
+	c.tell(from, last)
 	how := s.manner(c, from, last, open)
 	if how == cheaply {
 		if ok, err := s.newest(ctx, rd, open); err != nil {

@@ -245,11 +245,16 @@ func TestAServiceThatCutsDaysInAnotherZoneLosesNoRow(t *testing.T) {
 				s.products = append(s.products, product{id: int64(i + 1), created: when, updated: when})
 			}
 			src := s.fresh()
+			var told []DayRange
+			src.cfg.Days = func(ranges []DayRange) { told = ranges }
 			got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 			if err != nil {
 				t.Fatal(err)
 			}
 			got.has(t, s.products)
+			if len(told) != 1 || told[0].State != Open || told[0].From != at("2026-11-18T00:00:00Z") {
+				t.Errorf("days that are not settled: %+v", told)
+			}
 			if got.settled != midnight("2026-11-18") || !src.calendar.notUTC {
 				t.Errorf("settled %s, notUTC %v", got.settled, src.calendar.notUTC)
 			}
@@ -343,10 +348,28 @@ func TestADayThatDoesNotComeCleanIsHeldAndLaterDaysGoOn(t *testing.T) {
 		return true
 	}
 	src := s.fresh()
+	var told []string // the last time
+	src.cfg.Days = func(ranges []DayRange) {
+		told = nil
+		for _, r := range ranges {
+			told = append(told, fmt.Sprintf("%d %s..%s %.27s %v", r.State, r.From.Format(time.DateOnly),
+				r.To.Format(time.DateOnly), r.Why, !r.Next.IsZero()))
+		}
+	}
+	says := func(when string, want ...string) {
+		t.Helper()
+		if !slices.Equal(told, want) {
+			t.Errorf("%s: days %q, expected %q", when, told, want)
+		}
+	}
 	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 	if err != nil {
 		t.Fatal(err)
 	}
+	held := fmt.Sprintf("%d 2026-11-16..2026-11-16 2026-11-16 cannot be closed true", Held)
+	closed := fmt.Sprintf("%d 2026-11-17..2026-11-19  false", Closed)
+	open := fmt.Sprintf("%d 2026-11-20..0001-01-01  false", Open)
+	says("after the first load", held, closed, open)
 	if got.settled != midnight("2026-11-16") || got.done.Complete ||
 		!strings.Contains(got.done.Held, "2026-11-16") {
 		t.Errorf("settled %s, done %+v", got.settled, got.done)
@@ -359,6 +382,7 @@ func TestADayThatDoesNotComeCleanIsHeldAndLaterDaysGoOn(t *testing.T) {
 	if err != nil || got.done.Held == "" || s.requests > 5 {
 		t.Errorf("%d requests while the day waits, done %+v, %v", s.requests, got.done, err)
 	}
+	says("while it waits", held, closed, open)
 	stuck = false
 	for _, d := range src.days.held {
 		d.next = time.Now()
@@ -367,6 +391,7 @@ func TestADayThatDoesNotComeCleanIsHeldAndLaterDaysGoOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	got.completely(t)
+	says("after all", open)
 	for _, p := range s.products[10:2510] {
 		if _, ok := got.rows[p.id]; !ok {
 			t.Fatalf("product %d of the held day not read", p.id)
@@ -422,10 +447,10 @@ func TestCheapPollsFindChangesAtTheEndWhereTheyAppear(t *testing.T) {
 	for name, order := range orders {
 		t.Run(name, func(t *testing.T) {
 			s := newService(t)
-			now := at("2026-11-20T20:00:00Z")
+			now := at("2026-11-20T04:00:00Z")
 			clock := func() time.Time { return now }
-			s.now, s.order = clock, order
-			s.products = oneDay(1, 7000, "2026-11-20") // until 19:26
+			s.now, s.order, s.maxPage = clock, order, 200
+			s.products = oneDay(1, 1400, "2026-11-20") // until 03:53
 			src := s.source(s.client(client.Config{Now: clock}))
 			from := midnight("2026-11-20")
 			if got, err := readAll(t.Context(), src, pass(from)); err != nil || !got.done.Complete {
@@ -434,7 +459,7 @@ func TestCheapPollsFindChangesAtTheEndWhereTheyAppear(t *testing.T) {
 			poll := poller.Request{Kind: poller.Pass, From: from}
 			for i := range 5 {
 				now = now.Add(time.Minute)
-				s.products[i*900].updated = now.Add(-time.Second)
+				s.products[i*180].updated = now.Add(-time.Second)
 				created := product{id: int64(9000 + i), created: now, updated: now.Add(-2 * time.Second)}
 				s.products = append(s.products, created)
 				s.requests = 0
@@ -442,7 +467,7 @@ func TestCheapPollsFindChangesAtTheEndWhereTheyAppear(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for _, id := range []int64{s.products[i*900].id, int64(9000 + i)} {
+				for _, id := range []int64{s.products[i*180].id, int64(9000 + i)} {
 					if _, ok := got.rows[id]; !ok {
 						t.Errorf("poll %d: product %d not read", i, id)
 					}
@@ -457,9 +482,9 @@ func TestCheapPollsFindChangesAtTheEndWhereTheyAppear(t *testing.T) {
 			}
 			s.order = byID // now only a whole read finds what cheap polls miss
 			now = now.Add(wholeEvery)
-			s.products[3500].updated = now
+			s.products[700].updated = now
 			got, err := readAll(t.Context(), src, poll)
-			if err != nil || got.rows[s.products[3500].id].UpdatedAt != schemas.InstantOf(now) {
+			if err != nil || got.rows[s.products[700].id].UpdatedAt != schemas.InstantOf(now) {
 				t.Errorf("the change was not found in another order: %+v, %v", got.done, err)
 			}
 		})
@@ -473,9 +498,9 @@ func TestAnOrderThatOnlyLooksSortedIsReadWholeOnceItHasHiddenAChange(t *testing.
 		"newest first": newestFirst} {
 		t.Run(name, func(t *testing.T) {
 			s := newService(t)
-			now := at("2026-11-20T20:00:00Z")
+			now := at("2026-11-20T04:00:00Z")
 			clock := func() time.Time { return now }
-			s.now = clock
+			s.now, s.maxPage = clock, 200
 			s.order = func(a, b product) int { // where cheap polls come last
 				if aside := a.id <= 3; aside != (b.id <= 3) {
 					if aside == (name == "oldest first") {
@@ -485,7 +510,7 @@ func TestAnOrderThatOnlyLooksSortedIsReadWholeOnceItHasHiddenAChange(t *testing.
 				}
 				return order(a, b)
 			}
-			s.products = oneDay(1, 7000, "2026-11-20") // until 19:26
+			s.products = oneDay(1, 1400, "2026-11-20") // until 03:53
 			src := s.source(s.client(client.Config{Now: clock}))
 			from := midnight("2026-11-20")
 			if got, err := readAll(t.Context(), src, pass(from)); err != nil || !got.done.Complete {
@@ -525,8 +550,8 @@ func TestAnOrderThatHoldsIsNotTakenForNone(t *testing.T) {
 		s := newService(t)
 		now := at("2026-11-20T20:00:00Z")
 		clock := func() time.Time { return now }
-		s.now, s.order = clock, order
-		s.products = oneDay(1, 3000, "2026-11-20")
+		s.now, s.order, s.maxPage = clock, order, 200
+		s.products = oneDay(1, 600, "2026-11-20")
 		s.before = func(http.ResponseWriter, url.Values) bool { // between any two pages
 			n := s.rng.IntN(len(s.products))
 			s.products[n].updated = now
@@ -608,6 +633,47 @@ func TestALookupReadsTheDaysOfTheSuspects(t *testing.T) {
 		t.Fatal(err)
 	}
 	got.has(t, []product{a, b})
+}
+
+// The day of the only row created on it is empty once that is deleted: the service is not.
+func TestALookupThatMeetsNoRowSaysWhetherThereIsAny(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	src := s.fresh()
+	alone := product{id: 9001, created: at("2026-11-02T10:00:00Z"), updated: at("2026-11-02T10:00:00Z")}
+	other := product{id: 9002, created: at("2026-11-12T10:00:00Z"), updated: at("2026-11-12T10:00:00Z")}
+	suspect := poller.Suspect{ID: alone.id, UpdatedAt: schemas.MinInstant,
+		CreatedAt: schemas.InstantOf(alone.created)}
+	for _, test := range []struct {
+		products []product
+		empty    bool
+	}{{[]product{alone, other}, false}, {[]product{other}, false}, {nil, true}} {
+		s.products = test.products
+		for _, everywhere := range []bool{false, true} {
+			got, err := readAll(t.Context(), src, poller.Request{Kind: poller.Lookup, From: schemas.MinInstant,
+				Everywhere: everywhere, Suspects: []poller.Suspect{suspect}})
+			if err != nil || got.done.Empty != test.empty {
+				t.Errorf("of %d products, everywhere %v: %+v, %v", len(test.products), everywhere, got.done, err)
+			}
+		}
+	}
+}
+
+// A row that has lost its created_at is found on the day of its updated_at.
+func TestALookupByUpdatedAtFindsARowWithoutCreatedAt(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = history(3000)
+	lost := s.products[70]
+	s.products[70].created = time.Time{}
+	got, err := readAll(t.Context(), s.fresh(), poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{
+		{ID: lost.id, UpdatedAt: schemas.MinInstant, CreatedAt: schemas.InstantOf(lost.created)},
+		{ID: lost.id, UpdatedAt: schemas.InstantOf(lost.updated), CreatedAt: schemas.MinInstant},
+	}})
+	isLost := func(r schemas.Reject) bool { return r.ID == lost.id }
+	if err != nil || !slices.ContainsFunc(got.rejects, isLost) {
+		t.Errorf("%d rejects, %v", len(got.rejects), err)
+	}
 }
 
 // The poller knows the row by its dead letter. A full reading asks by created_at and cannot meet it.

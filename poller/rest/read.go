@@ -42,6 +42,7 @@ type read struct {
 	// old says that an answer was out of a cache, in a pass one about the open window; "": none was.
 	old     string
 	flushed time.Time // when the last batch was emitted
+	met     bool      // a page had a row
 	// settled is what the next batch says; MinInstant: nothing.
 	settled schemas.Instant
 	// tried: before a set was cut, it was looked for how the service reads to_ dates.
@@ -183,6 +184,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 	parser := rd.src.parser
 	good, bad := len(b.Rows), len(b.Rejects)
 	a.Rows = rd.rows[:0]
+	rd.met = rd.met || len(rows) > 0
 	for _, raw := range rows {
 		row := paging.Row{Created: past}
 		rec, reject := parser.Parse(raw)

@@ -32,6 +32,9 @@ type SourceConfig struct {
 	Log     *zap.Logger // names the resource; nil: none
 	// Doing gets what a read is doing, for people ("closing 2026-11-20"), and "" when it ends; nil: nobody asks.
 	Doing func(string)
+	// Days gets what is known of the days that are not settled, whenever a pass has learned something of them;
+	// nil: nobody asks.
+	Days func([]DayRange)
 }
 
 // Source reads one resource. See poller.Source; it uses no cursor: a pass settles day by day, and one that
@@ -65,6 +68,9 @@ func NewSource(cfg SourceConfig) *Source {
 	}
 	if cfg.Doing == nil {
 		cfg.Doing = func(string) {}
+	}
+	if cfg.Days == nil {
+		cfg.Days = func([]DayRange) {}
 	}
 	count := client.Counters{
 		Request: func(code string) { cfg.Metrics.HTTPRequests(code).Inc() },

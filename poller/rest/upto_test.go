@@ -20,9 +20,9 @@ func TestAServiceThatReadsDatesAsMidnightsLosesNoRow(t *testing.T) {
 				return append(append(hourly(0, 0), midnightsOnly(20)...), product{id: 900,
 					created: at("2026-11-14T10:11:12Z"), updated: at("2026-11-14T10:11:12Z")})
 			},
-			"days of several pages": func() []product { return history(3000) },
+			"days of several pages": func() []product { return history(1200) },
 		} {
-			for _, page := range []int{1000, 40} {
+			for _, page := range []int{500, 40} {
 				t.Run(fmt.Sprintf("%s, %s, %d rows a page", name, kind, page), func(t *testing.T) {
 					t.Parallel()
 					s := newService(t)

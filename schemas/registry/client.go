@@ -1,11 +1,15 @@
 package registry
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,51 +18,105 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
+// What a registry may take of us, whatever it answers.
 const (
-	requestTimeout   = 15 * time.Second
-	maxReply         = 4 << 20 // bytes: a hundred times the largest schema
-	maxCachedSchemas = 1000    // ids come from records, which anybody may have written
+	requestTimeout = 15 * time.Second // of a request with its answer
+	maxReply       = 4 << 20          // bytes: a hundred times the largest schema
+	maxHeader      = 256 << 10        // bytes; Go's own bound is 10 MiB
+	// maxCached bounds the schemas that are kept, in bytes: of their texts, and cachedEntry for each. Their ids
+	// come from records, which anybody may have written.
+	maxCached   = 16 << 20
+	cachedEntry = 100
 )
 
 // Client is a client of one registry. It is safe for concurrent use.
 type Client struct {
 	client *sr.Client
 	url    string // without user and password
+	// explain is Config.Explain.
+	explain func(error) error
 
 	mu      sync.Mutex
 	schemas map[int]string // by id: what an id means never changes
+	cached  int            // bytes, see maxCached
 }
 
-// New returns a client of the registry at address; it makes no request yet. user and password may be empty,
-// or stand in the address instead. No error shows them.
-func New(address, user, password string) (*Client, error) {
-	return newClient(address, user, password, requestTimeout)
+// Config is where a registry is, and how a client proves who it is. No error shows the secrets.
+type Config struct {
+	URL      string
+	Username string // "": there is no login, unless by token or in the URL
+	// Password and Token, a bearer token in place of name and password, are asked for with each request; nil:
+	// there is none.
+	Password, Token func() string
+	// TLS makes transports of the TLS configuration in force, one after the other, with one; nil: the system's
+	// authorities are trusted.
+	TLS func(one func(*tls.Config) *http.Transport) http.RoundTripper
+	// Explain says of an error of a connection which certificate is wrong, and returns any other as it is; nil:
+	// nobody does.
+	Explain func(error) error
+
+	timeout time.Duration // of a request; 0: requestTimeout
 }
 
-func newClient(address, user, password string, timeout time.Duration) (*Client, error) {
-	u, err := url.Parse(address)
+// New returns a client of a registry; it makes no request yet.
+func New(cfg Config) (*Client, error) {
+	u, err := url.Parse(cfg.URL)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return nil, errors.New("registry.url: expected an address such as http://127.0.0.1:8081")
 	}
-	if u.User != nil && user == "" {
-		user = u.User.Username()
-		password, _ = u.User.Password()
+	if u.User != nil && cfg.Username == "" {
+		cfg.Username = u.User.Username()
+		password, _ := u.User.Password()
+		cfg.Password = func() string { return password }
 	}
 	u.User = nil
-	// Over HTTP/2 all requests share one connection. Where nobody pings, a dead one takes every request until
-	// the kernel gives it up, a quarter of an hour later.
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: timeout / 4, PingTimeout: timeout / 4}
-	opts := []sr.ClientOpt{sr.URLs(u.String()), sr.UserAgent("storestream"),
-		sr.HTTPClient(&http.Client{Timeout: timeout, Transport: boundedReplies{transport}})}
-	if user != "" {
-		opts = append(opts, sr.BasicAuth(user, password))
-	}
-	client, err := sr.NewClient(opts...)
+	cfg.timeout = cmp.Or(cfg.timeout, requestTimeout)
+	client, err := sr.NewClient(sr.URLs(u.String()), sr.UserAgent("storestream"), sr.PreReq(cfg.logIn),
+		sr.HTTPClient(&http.Client{Timeout: cfg.timeout, Transport: boundedReplies{cfg.transport()},
+			CheckRedirect: stayHere}))
 	if err != nil {
 		return nil, fmt.Errorf("registry %s: %w", u, err)
 	}
-	return &Client{client: client, url: u.String(), schemas: map[int]string{}}, nil
+	c := &Client{client: client, url: u.String(), explain: cfg.Explain, schemas: map[int]string{}}
+	if c.explain == nil {
+		c.explain = func(err error) error { return err }
+	}
+	return c, nil
+}
+
+// logIn puts the credentials of now into a request.
+func (c Config) logIn(req *http.Request) error {
+	switch {
+	case c.Token != nil:
+		req.Header.Set("Authorization", "Bearer "+c.Token())
+	case c.Username != "" && c.Password != nil:
+		req.SetBasicAuth(c.Username, c.Password())
+	case c.Username != "":
+		req.SetBasicAuth(c.Username, "")
+	}
+	return nil
+}
+
+// transport pings. Over HTTP/2 all requests share one connection, and where nobody pings, a dead one takes
+// every request until the kernel gives it up, a quarter of an hour later.
+func (c Config) transport() http.RoundTripper {
+	one := func(secured *tls.Config) *http.Transport {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.TLSClientConfig = secured
+		t.MaxResponseHeaderBytes = maxHeader
+		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: c.timeout / 4, PingTimeout: c.timeout / 4}
+		return t
+	}
+	if c.TLS == nil {
+		return one(nil)
+	}
+	return c.TLS(one)
+}
+
+// stayHere follows no redirect. net/http would send the password along to any port and scheme of the same
+// host name, and a request that registers a schema would go on as one that reads.
+func stayHere(req *http.Request, _ []*http.Request) error {
+	return &redirectError{to: req.URL.Scheme + "://" + req.URL.Host}
 }
 
 // boundedReplies ends answers that are longer than any registry's: sr reads them whole.
@@ -146,6 +204,14 @@ func (c *Client) Schema(ctx context.Context, id int) (string, error) {
 	if ok {
 		return text, nil
 	}
+	text, err := c.fetch(ctx, id)
+	if err == nil {
+		c.keep(id, text)
+	}
+	return text, err
+}
+
+func (c *Client) fetch(ctx context.Context, id int) (string, error) {
 	what := fmt.Sprintf("schema id %d", id)
 	s, err := c.client.SchemaByID(ctx, id)
 	if err != nil {
@@ -154,13 +220,41 @@ func (c *Client) Schema(ctx context.Context, id int) (string, error) {
 	if s.Type != sr.TypeAvro || s.Schema == "" || len(s.References) > 0 {
 		return "", c.fault(NotAvro, what)
 	}
+	return s.Schema, nil
+}
+
+func (c *Client) keep(id int, text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.schemas) >= maxCachedSchemas {
-		clear(c.schemas)
+	if _, ok := c.schemas[id]; ok {
+		return // another asked at the same time
 	}
-	c.schemas[id] = s.Schema
-	return s.Schema, nil
+	if c.cached += len(text) + cachedEntry; c.cached > maxCached {
+		clear(c.schemas)
+		c.cached = len(text) + cachedEntry
+	}
+	c.schemas[id] = text
+}
+
+// Record asks anew what the schema with that id describes, and returns the name of its record, without the
+// namespace. What an id means never changes, unless a registry lost its schemas and gives ids anew: then what
+// is kept of it is dropped. The error is an *Error.
+func (c *Client) Record(ctx context.Context, id int) (name string, err error) {
+	text, err := c.fetch(ctx, id)
+	c.mu.Lock()
+	if kept, ok := c.schemas[id]; ok && kept != text && !Retryable(err) {
+		clear(c.schemas)
+		c.cached = 0
+	}
+	c.mu.Unlock()
+	if err != nil {
+		return "", err
+	}
+	var record struct{ Name string }
+	if err := json.Unmarshal([]byte(text), &record); err != nil {
+		return "", c.fault(NotAvro, fmt.Sprintf("schema id %d", id))
+	}
+	return record.Name[strings.LastIndex(record.Name, ".")+1:], nil
 }
 
 // Subject is what Check found about one subject.
@@ -235,6 +329,6 @@ func (c *Client) diagnose(subject string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err // the caller gave up: that says nothing about the registry
 	}
-	f, cause := faultOf(err)
+	f, cause := faultOf(c.explain(err))
 	return &Error{Fault: f, Subject: subject, URL: c.url, Err: cause}
 }

@@ -2,16 +2,14 @@ package registry
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -44,7 +42,7 @@ func registryFor(t *testing.T) (*srfake.Registry, *Client) {
 
 func client(t *testing.T, url string) *Client {
 	t.Helper()
-	g, err := New(url, "", "")
+	g, err := New(Config{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +61,13 @@ func answers(t *testing.T, status int, contentType, body string) *Client {
 	return client(t, s.URL)
 }
 
+// with is what a client sends requests over where nothing of its TLS changes.
+func with(c *tls.Config) func(func(*tls.Config) *http.Transport) http.RoundTripper {
+	return func(one func(*tls.Config) *http.Transport) http.RoundTripper { return one(c) }
+}
+
+func is(secret string) func() string { return func() string { return secret } }
+
 // A dead HTTP/2 connection would take every request: each times out and leaves it to the next one.
 func TestADeadConnectionIsNotUsedAgain(t *testing.T) {
 	fake := srfake.New()
@@ -75,14 +80,9 @@ func TestADeadConnectionIsNotUsedAgain(t *testing.T) {
 	server.EnableHTTP2 = true
 	server.StartTLS()
 	defer server.Close()
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if err := os.WriteFile(file, authority, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("SSL_CERT_FILE", file) // read once a process, and no other test needs it
+	trusted := server.Client().Transport.(*http.Transport).TLSClientConfig
 	way := servers.LineForTest(t, server.Listener.Addr().String())
-	c, err := newClient("https://"+way.Addr(), "", "", 4*time.Second)
+	c, err := New(Config{URL: "https://" + way.Addr(), TLS: with(trusted), timeout: 4 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -242,7 +242,6 @@ func TestAnAddressThatIsNoRegistryIsSaidToBeNone(t *testing.T) {
 		"other JSON":     answers(t, 200, "application/json", `{"status":"ok"}`),
 		"other errors":   answers(t, 404, "application/json", `{"error":"not_found"}`),
 		"an array":       answers(t, 200, "application/json", `[]`),
-		"no end":         answers(t, 200, "application/json", `"`+strings.Repeat("x", maxReply+1)),
 	} {
 		_, _, err := g.Ensure(t.Context(), "store.orders", r, true)
 		var e *Error
@@ -280,7 +279,7 @@ func TestCredentialsAreSentAndStandInNoError(t *testing.T) {
 	want := "Basic " + base64.StdEncoding.EncodeToString([]byte("reader:hunter2"))
 	inURL := strings.Replace(s.URL, "http://", "http://reader:hunter2@", 1)
 	for _, c := range [][3]string{{s.URL, "reader", "hunter2"}, {inURL, "", ""}} {
-		g, err := New(c[0], c[1], c[2])
+		g, err := New(Config{URL: c[0], Username: c[1], Password: is(c[2])})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,13 +290,45 @@ func TestCredentialsAreSentAndStandInNoError(t *testing.T) {
 		}
 	}
 	s.Close()
-	g, _ := New(inURL, "", "")
+	g, _ := New(Config{URL: inURL})
 	if _, err := g.Schema(t.Context(), 1); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("got %v", err)
 	}
 	for _, bad := range []string{"", "127.0.0.1:8081", "ftp://x", "http://", "http://a:hunter2@b:port"} {
-		if _, err := New(bad, "", ""); err == nil || strings.Contains(err.Error(), "hunter2") {
+		if _, err := New(Config{URL: bad}); err == nil || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", bad, err)
+		}
+	}
+}
+
+// net/http takes a password along to another port or scheme of the same host name.
+func TestARedirectIsNeverFollowedWithThePassword(t *testing.T) {
+	r := load(t).Get("orders")
+	for name, start := range map[string]func(*httptest.Server){
+		"another port": (*httptest.Server).Start, "another scheme": (*httptest.Server).StartTLS,
+	} {
+		var arrived atomic.Int32
+		other := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			arrived.Add(1)
+		}))
+		start(other)
+		defer other.Close()
+		for _, status := range []int{301, 302, 303, 307, 308} {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+				http.Redirect(w, req, other.URL+req.URL.Path+"?token=hunter3", status)
+			}))
+			g, err := New(Config{URL: s.URL, Username: "reader", Password: is("hunter2")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, err = g.Ensure(t.Context(), "store.orders", r, true)
+			faultIs(t, err, Moved, other.URL, "registry.url")
+			_, err = g.Schema(t.Context(), 1)
+			faultIs(t, err, Moved, other.URL)
+			if arrived.Load() != 0 || strings.Contains(err.Error(), "hunter") {
+				t.Errorf("%s, %d: %d requests arrived; %v", name, status, arrived.Load(), err)
+			}
+			s.Close()
 		}
 	}
 }

@@ -20,9 +20,10 @@ const (
 	KeyChanged                 // the key subject holds another schema
 	NotRegistered              // the schema or its subject is not there, and was not to be registered
 	ReadOnly                   // the registry takes no new schema
-	Unauthorized               // the registry refuses the user or the password
+	Unauthorized               // the registry refuses the user, the password or the token
 	NotARegistry               // something else answers at that address
 	NotAvro                    // the id is not one plain Avro schema
+	Moved                      // it redirects, which is not followed
 	Refused                    // any other answer: a bug of ours or theirs
 )
 
@@ -39,10 +40,12 @@ func (f Fault) advice() string {
 			"or set registry.auto_register",
 		ReadOnly: "is read-only and does not hold this schema: register it where the registry can be written, " +
 			"or end the read-only mode",
-		Unauthorized: "refuses the credentials: check registry.username and registry.password",
+		Unauthorized: "refuses the credentials: check registry.username and registry.password, or registry.token",
 		NotARegistry: "is no schema registry: expected JSON of Confluent's API; check registry.url, " +
 			"with its path if it has one (Apicurio: /apis/ccompat/v7)",
 		NotAvro: "is not a plain Avro schema: expected one without references",
+		Moved: "redirects, which is not followed, because the credentials would go with the request: if that is " +
+			"where the registry now is, set registry.url to its address there",
 		Refused: "refuses",
 	}[f]
 }
@@ -91,11 +94,20 @@ func faultOf(err error) (Fault, error) {
 	var syntax *json.SyntaxError
 	var mistyped *json.UnmarshalTypeError
 	var endless *http.MaxBytesError
+	var elsewhere *redirectError
+	if errors.As(err, &elsewhere) {
+		return Moved, elsewhere
+	}
 	if errors.As(err, &syntax) || errors.As(err, &mistyped) || errors.As(err, &endless) {
 		return NotARegistry, nil
 	}
 	return Unreachable, err
 }
+
+// redirectError is a redirect that was not followed. It does not tell the path, which may hold anything.
+type redirectError struct{ to string }
+
+func (e *redirectError) Error() string { return "it redirects to " + e.to }
 
 // replyFault goes by the status and the code, never by the text.
 func replyFault(reply *sr.ResponseError) Fault {

@@ -1,6 +1,6 @@
 import { Chart } from "./chart.js";
 import { add, put, shown } from "./dom.js";
-import { between, count, duration, instant, names, perSecond, roughly, since } from "./format.js";
+import { between, clock, count, duration, instant, names, perSecond, roughly, since } from "./format.js";
 
 // The word for each state, and its look: good, busy, bad or idle. The colour and the mark only repeat the
 // word.
@@ -34,7 +34,8 @@ export class Card {
     this.root = add(parent, "article");
     this.root.setAttribute("aria-labelledby", "resource-" + name);
     const head = add(this.root, "div", undefined, "head");
-    this.title = add(head, "h3", name);
+    this.title = add(head, "h3");
+    add(this.title, "a", name).href = "#" + name; // shows it alone
     this.title.id = "resource-" + name;
     this.source = add(head, "span", "", "faint");
     this.state = add(head, "span", "", "state");
@@ -78,7 +79,7 @@ export class Card {
     put(this.doing, doing(r, s));
     put(this.reason, r.error ? because(r, s.now) : "");
     shown(this.reason, Boolean(r.error));
-    put(this.held, r.held ? "Settles no further" + standing(r.held_since, s.now) + ": " + r.held : "");
+    put(this.held, r.held ? "Settled stands still" + standing(r.held_since, s.now) + ": " + r.held : "");
     shown(this.held, Boolean(r.held));
     this.progress(r.progress);
     this.numbers(r, s);
@@ -103,10 +104,12 @@ export class Card {
     this.figure("Dead letters", count(r.dead_letters), "", r.dead_letters ? "bad" : "");
     const requests = r.requests && r.owned ? perSecond(r.requests.per_second) : undefined;
     this.figure("Requests a second", requests, r.requests && answers(r.requests));
-    this.figure(r.sweep_in_hand ? "Current sweep" : "Last sweep", ...sweep(r, s.now));
-    this.figure(r.sweep_in_hand ? "Last sweep" : "Current sweep");
+    this.figure("Current sweep", ...(r.sweep_in_hand ? inHand(r.sweep_in_hand, s.now) : []));
+    this.figure("Last sweep", ...lastSweep(r.sweep, s.now)); // of before, too: one in hand may never end
     const written = r.written && "wrote at " + since(r.written, s.now);
     this.figure("Polled by", r.owned || !r.owner ? undefined : r.owner, written);
+    const older = r.other_policies ? "older rows may remain" : undefined;
+    this.figure("Policies for fields", older, "storestream sweep " + r.name, "busy");
     this.figure("Fields not in the schema", r.unknown_fields && r.unknown_fields.join(", "), "not published");
   }
 
@@ -117,7 +120,9 @@ export class Card {
     let text = "";
     if (known.length > 1) {
       const most = perSecond(Math.max(...known));
-      text = "Rows a second in the last hour, at most " + most + ", log scale";
+      const from = end - (points.length - points.findIndex((n) => n !== null)) * step;
+      const when = end - from > 3500 ? "in the last hour" : "since " + clock(new Date(1000 * from).toISOString());
+      text = "Rows a second " + when + ", at most " + most + ", log scale";
     }
     put(this.caption, text);
     shown(this.caption, text !== "");
@@ -130,7 +135,7 @@ function doing(r, s) {
   if (r.state === "elsewhere") return "by " + r.owner;
   if (r.state === "stalled") {
     const wrote = r.written ? "nothing was written" + standing(r.written, s.now) : "nothing was written yet";
-    return r.owner + " has it, by the group's word, and " + wrote + ": is it alive, and does its log say why?";
+    return r.owner + " has it, according to the consumer group, and " + wrote + ": is it alive, and does its log say why?";
   }
   if (r.state === "unknown") return "which instance has it is not known now";
   if (r.state === "nobody") {
@@ -142,7 +147,7 @@ function doing(r, s) {
 }
 
 function because(r, now) {
-  const how = r.owned ? "Failed" : "Held by " + (r.owner || "its last owner");
+  const how = r.owned ? "Failed" : "On hold or failing at " + (r.owner || "its last owner");
   return how + standing(r.failed_since || r.since, now) + ": " + r.error;
 }
 
@@ -178,13 +183,18 @@ function inHand(h, now) {
   return [h.doing || "waiting", [from && "since " + since(from, now), rows].filter(Boolean).join(", ")];
 }
 
-function sweep(r, now) {
-  if (r.sweep_in_hand) return inHand(r.sweep_in_hand, now);
-  const w = r.sweep;
-  if (!w) return ["never"];
+// cameTo says what a sweep found and what it repaired.
+export function cameTo(w) {
   const counts = (list) => list.filter(([n]) => n > 0).map(([n, what]) => count(n) + " " + what);
-  const found = counts([[w.missing, "missing"], [w.stale, "stale"], [w.extra, "extra"]]);
-  const repaired = counts([[w.published, "published"], [w.tombstones, "deleted"]]);
+  return {
+    found: counts([[w.missing, "missing"], [w.stale, "stale"], [w.extra, "extra"]]),
+    repaired: counts([[w.published, "published"], [w.tombstones, "deleted"]]),
+  };
+}
+
+function lastSweep(w, now) {
+  if (!w) return ["never"];
+  const { found, repaired } = cameTo(w);
   const when = since(w.ended || w.began, now) + ", " + count(w.source_rows) + " rows";
   if (!found.length) return ["no differences", when];
   return [names(found), [when, names(repaired), w.left].filter(Boolean).join("; "), "busy"];

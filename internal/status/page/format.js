@@ -15,7 +15,8 @@ export function perSecond(n) {
 // duration writes seconds as people say them: 0.8 s, 42 s, 3 min 5 s, 2 h 10 min, 4 d 3 h.
 export function duration(seconds) {
   if (seconds < 9.95) return Math.max(0, seconds).toFixed(1) + " s";
-  if (seconds < 59.5) return Math.round(seconds) + " s";
+  seconds = Math.round(seconds);
+  if (seconds < 60) return seconds + " s";
   const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
   const i = units.findIndex(([size]) => seconds >= size);
   const [size, name] = units[Math.max(0, i)];

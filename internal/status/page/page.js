@@ -1,5 +1,6 @@
 import { Card } from "./card.js";
 import { add, fill, put, shown } from "./dom.js";
+import { View } from "./view.js";
 import { between, clock, count, duration, instant, names, perSecond, since } from "./format.js";
 
 const $ = (id) => document.getElementById(id);
@@ -9,6 +10,9 @@ let lost = false;
 const kept = {}; // what came while the page was paused, by event
 
 const show = { status, history: past, latest };
+const view = new View(() => {
+  for (const type of Object.keys(show)) if (kept[type]) show[type](kept[type]);
+});
 
 function status(s) {
   const up = "up " + duration(between(s.started, s.now));
@@ -20,6 +24,8 @@ function status(s) {
     if (!cards.has(r.name)) cards.set(r.name, new Card($("cards"), r.name));
     cards.get(r.name).show(r, s);
   }
+  view.has(s.resources);
+  for (const [name, card] of cards) shown(card.root, view.shows(name));
   letters(s);
   members(s);
 }
@@ -51,7 +57,7 @@ function summary(s) {
   else if (well.length) parts.push(are(well) + "up to date");
   const others = s.resources.filter((r) => r.state === "elsewhere");
   const held = others.filter((r) => r.error).map((r) => r.name);
-  say(held, held.length === 1 ? "held by the instance that polls it" : "held by those that poll them", "bad");
+  say(held, held.length === 1 ? "on hold or failing at the instance that polls it" : "on hold or failing where they are polled", "bad");
   const elsewhere = others.filter((r) => !r.error).map((r) => r.name);
   if (elsewhere.length) parts.push(are(elsewhere) + "polled by other instances");
   const dead = s.resources.reduce((n, r) => n + r.dead_letters, 0);
@@ -105,7 +111,7 @@ function notices(s) {
 
 function letters(s) {
   const rows = [];
-  for (const r of s.resources) {
+  for (const r of s.resources.filter((r) => view.shows(r.name))) {
     for (const l of r.letters || []) {
       const field = l.field ? [l.field, "code"] : ["the row", "faint"];
       const ids = l.ids.join(", ") + (l.rows > l.ids.length ? ", ..." : "");
@@ -119,7 +125,7 @@ function letters(s) {
 
 function members(s) {
   const all = s.members || [];
-  shown($("members"), all.length > 1);
+  shown($("members"), all.length > 1 && !view.chosen);
   fill($("members"), all.map((m) => [
     m.instance + (m.instance === s.instance ? " (this one)" : ""),
     (m.owned || []).join(", ") || ["nothing: a standby", "faint"],
@@ -134,9 +140,10 @@ function past(h) {
 
 function latest(rows) {
   const row = (u) => (u.gone ? ["deleted", "busy"] : fields(u));
-  fill($("latest"), (rows || []).map((u) => [clock(u.at), u.resource, [String(u.id), "n"], row(u)]));
-  shown($("nothing"), !rows || !rows.length);
-  shown($("latest").querySelector("table"), Boolean(rows && rows.length));
+  rows = (rows || []).filter((u) => view.shows(u.resource));
+  fill($("latest"), rows.map((u) => [clock(u.at), u.resource, [String(u.id), "n"], row(u)]));
+  shown($("nothing"), !rows.length);
+  shown($("latest").querySelector("table"), rows.length > 0);
 }
 
 function fields(u) {
@@ -165,11 +172,11 @@ $("pause").addEventListener("click", () => {
   paused = !paused;
   $("pause").textContent = paused ? "Go on" : "Pause";
   $("pause").setAttribute("aria-pressed", String(paused));
+  view.paused = paused;
   for (const type of ["status", "history", "latest"]) if (kept[type]) show[type](kept[type]);
 });
 
-// An answer that is no stream (too many pages are open) ends an EventSource for good. A broken connection
-// does not.
+// An answer that is no stream (a proxy's error page) ends an EventSource for good. A broken connection does not.
 function connect() {
   const events = new EventSource("events");
   for (const type of Object.keys(show)) events.addEventListener(type, receive);

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/poller"
 	"go.uber.org/zap"
@@ -22,8 +24,11 @@ import (
 type Config struct {
 	// BaseURL is the service's address with its version segment. A slash at its end is dropped.
 	BaseURL string
-	// APIKey is sent as it is; "": fetched from the service, and again when the service refuses it.
-	APIKey string
+	// APIKey is sent as it is at that moment; none: one is fetched from the service, and again when the service
+	// refuses it.
+	APIKey rotation.Secret
+	// Hidden hears of each key that is fetched; nil: nobody does.
+	Hidden *rotation.Hidden
 	// MaxRequestsPerSecond is the ceiling for all resources together; 0: 10.
 	MaxRequestsPerSecond float64
 	// RequestTimeout bounds one attempt, its body included; 0: 30 s.
@@ -34,6 +39,12 @@ type Config struct {
 	// Now is our clock; nil: time.Now. Waits use the real one.
 	Now func() time.Time
 	Log *zap.Logger // nil: none
+	// TLS makes transports of the TLS configuration in force, one after the other, with one; nil: the system's
+	// authorities are trusted.
+	TLS func(one func(*tls.Config) *http.Transport) http.RoundTripper
+	// Explain says of an error of a connection which certificate is wrong, and returns any other as it is; nil:
+	// nobody does.
+	Explain func(error) error
 }
 
 const (
@@ -47,6 +58,8 @@ const (
 	maxRenewals = 2
 	// maxConnections is enough for one request of each resource.
 	maxConnections = 8
+	// maxHeader bounds the headers of an answer, in bytes: Go's own bound is 10 MiB, for each connection.
+	maxHeader = 256 << 10
 	// shortestPing is more than any way to the service takes: a shorter wait would close connections that live.
 	shortestPing = time.Second
 )
@@ -58,12 +71,14 @@ type Client struct {
 	maxFailures, maxRefusals int
 	log                      *zap.Logger
 
-	http  *http.Client
-	limit *limiter
+	http    *http.Client
+	explain func(error) error // Config.Explain
+	limit   *limiter
 	// refusals are those by a status that the document does not give for the rate; told: the log has said so.
 	refusals *refusals
 	told     atomic.Bool
 	keys     *keyring
+	hidden   *rotation.Hidden // Config.Hidden
 	clock    *Clock
 	large    chan struct{} // see body
 }
@@ -86,13 +101,17 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Log == nil {
 		cfg.Log = zap.NewNop()
 	}
+	if cfg.Explain == nil {
+		cfg.Explain = func(err error) error { return err }
+	}
 	c := &Client{
 		base:        strings.TrimRight(cfg.BaseURL, "/"),
 		timeout:     cfg.RequestTimeout,
 		maxFailures: maxFailures,
 		maxRefusals: maxRefusals,
 		log:         cfg.Log,
-		http:        &http.Client{Transport: newTransport(cfg.RequestTimeout), CheckRedirect: stayHere},
+		http:        &http.Client{Transport: newTransport(cfg), CheckRedirect: stayHere},
+		explain:     cfg.Explain,
 		limit:       newLimiter(cfg.MaxRequestsPerSecond),
 		refusals:    newRefusals(),
 		clock:       newClock(cfg.Now, cfg.Log),
@@ -101,20 +120,28 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Attempts > 0 {
 		c.maxFailures, c.maxRefusals = cfg.Attempts, cfg.Attempts
 	}
-	c.keys = newKeyring(cfg.APIKey, c.fetchKey)
+	c.keys, c.hidden = newKeyring(cfg.APIKey, c.fetchKey), cfg.Hidden
 	return c, nil
 }
 
-// newTransport finds out within half of timeout that a connection is dead, and closes it. Over HTTP/2 all
+// newTransport finds out within half of the timeout that a connection is dead, and closes it. Over HTTP/2 all
 // requests share one, and one that times out leaves it as it is, because the others may be well. So without
 // pings every request of every resource would go into the dead connection until the kernel gives it up, a
 // quarter of an hour later.
-func newTransport(timeout time.Duration) *http.Transport {
-	t := http.DefaultTransport.(*http.Transport).Clone()
-	t.MaxConnsPerHost, t.MaxIdleConnsPerHost = maxConnections, maxConnections
-	ping := max(timeout/4, shortestPing)
-	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: ping, PingTimeout: ping}
-	return t
+func newTransport(cfg Config) http.RoundTripper {
+	one := func(secured *tls.Config) *http.Transport {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		t.TLSClientConfig = secured
+		t.MaxConnsPerHost, t.MaxIdleConnsPerHost = maxConnections, maxConnections
+		t.MaxResponseHeaderBytes = maxHeader
+		ping := max(cfg.RequestTimeout/4, shortestPing)
+		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: ping, PingTimeout: ping}
+		return t
+	}
+	if cfg.TLS == nil {
+		return one(nil)
+	}
+	return cfg.TLS(one)
 }
 
 // State is what the status page shows of the way to the service.
@@ -240,7 +267,7 @@ func (c *Client) attempt(ctx context.Context, r *call) (head *http.Response, err
 			head.Body.Close()
 		}
 		r.count.Request("0")
-		return nil, reason(err)
+		return nil, c.explain(reason(err))
 	}
 	defer head.Body.Close()
 	r.count.Request(strconv.Itoa(head.StatusCode))
@@ -336,9 +363,13 @@ func (c *Client) sayUnclear(r *call) {
 	}
 }
 
-// renew gets another key after a 401, unless the key was configured.
+// renew gets another key after a 401. Of one that was configured there is another where its file has changed
+// since; else the next poll looks at the file.
 func (c *Client) renew(ctx context.Context, r *call) error {
-	if c.keys.configured {
+	if chosen := c.keys.configured; chosen.IsSet() {
+		if chosen.Get() != r.key {
+			return nil
+		}
 		return &poller.HoldError{What: r.path + " answered 401: the service does not accept store.api_key. " +
 			"Set a valid key, or leave it empty and storestream fetches one"}
 	}
@@ -386,5 +417,6 @@ func (c *Client) fetchKey(ctx context.Context) (key string, err error) {
 	if status := Refusal(err); status != nil {
 		err = &poller.HoldError{What: "no API key could be fetched", Err: status}
 	}
+	c.hidden.Add("store.api_key", key)
 	return key, err
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/servers"
 )
 
@@ -37,14 +38,16 @@ func TestADeadConnectionIsNotUsedAgain(t *testing.T) {
 			server.StartTLS()
 			defer server.Close()
 			way := servers.LineForTest(t, server.Listener.Addr().String())
-			c, err := New(Config{BaseURL: "https://" + way.Addr(), APIKey: "k",
+			trusted := server.Client().Transport.(*http.Transport).TLSClientConfig
+			c, err := New(Config{BaseURL: "https://" + way.Addr(), APIKey: rotation.Literal("k"),
+				TLS: func(one func(*tls.Config) *http.Transport) http.RoundTripper {
+					return one(&tls.Config{RootCAs: trusted.RootCAs})
+				},
 				RequestTimeout: 4 * time.Second, Attempts: 2, MaxRequestsPerSecond: 1000})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			roots := server.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
-			c.http.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: roots}
 			ask := func(n int, query string) {
 				var all sync.WaitGroup
 				for i := range n {

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/storestream/storestream/internal/rotation"
 )
 
 // keyPath is where the service hands out keys, to anyone.
@@ -13,16 +15,17 @@ const keyPath = "/store-api-keys"
 // keyring holds the key that all requests send.
 type keyring struct {
 	fetch func(ctx context.Context) (string, error)
-	// configured: the operator chose the key. It is never replaced by one that the service hands out to anyone:
-	// that would be another account with other rights, and nobody would see that the chosen key is refused.
-	configured bool
+	// configured is the key that the operator chose; none: they did not. It is never replaced by one that the
+	// service hands out to anyone: that would be another account with other rights, and nobody would see that
+	// the chosen key is refused.
+	configured rotation.Secret
 
 	turn chan struct{} // holds one token: its holder may look at key and replace it
-	key  string
+	key  string        // that was fetched
 }
 
-func newKeyring(key string, fetch func(ctx context.Context) (string, error)) *keyring {
-	k := &keyring{fetch: fetch, configured: key != "", key: key, turn: make(chan struct{}, 1)}
+func newKeyring(configured rotation.Secret, fetch func(ctx context.Context) (string, error)) *keyring {
+	k := &keyring{fetch: fetch, configured: configured, turn: make(chan struct{}, 1)}
 	k.turn <- struct{}{}
 	return k
 }
@@ -32,6 +35,9 @@ func newKeyring(key string, fetch func(ctx context.Context) (string, error)) *ke
 // at once, the first to come fetches, and the others find another key than the one they were refused with. If
 // each fetched its own, and a new key revoked the one before, four of them would stay refused.
 func (k *keyring) get(ctx context.Context, refused string) (string, error) {
+	if k.configured.IsSet() {
+		return k.configured.Get(), nil
+	}
 	select {
 	case <-k.turn:
 	case <-ctx.Done():

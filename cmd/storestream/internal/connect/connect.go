@@ -4,12 +4,15 @@ package connect
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/tlsfile"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/poller/rest"
@@ -32,19 +35,72 @@ func Kafka(cfg *config.Config, instance string, log *zap.Logger, counts *metrics
 		return nil, err
 	}
 	k := cfg.Kafka
+	settings := map[string]string{}
+	for _, s := range k.TopicSettings {
+		name, value, _ := strings.Cut(s, "=")
+		settings[name] = value
+	}
+	var encryption, tokens *tlsfile.Client
+	if k.TLS.Enabled {
+		if encryption, err = secured(cfg, k.TLS.Files("kafka.tls")); err != nil {
+			return nil, err
+		}
+	}
+	if k.SASL.Mechanism == config.OAuthBearer {
+		if tokens, err = secured(cfg, k.SASL.TokenTLS.Files("kafka.sasl.token_tls")); err != nil {
+			return nil, err
+		}
+	}
 	return producer.Open(producer.Config{
 		Brokers: k.Brokers, TopicPrefix: k.TopicPrefix, Partitions: k.Partitions,
-		ReplicationFactor: k.ReplicationFactor, Group: k.Group, Instance: instance, TLS: producer.TLS(k.TLS),
+		ReplicationFactor: k.ReplicationFactor, Group: k.Group, Instance: instance, TLS: encryption,
+		TopicSettings: settings, Compression: k.Compression,
 		SASL: producer.SASL{Mechanism: k.SASL.Mechanism, Username: k.SASL.Username,
-			Password: string(k.SASL.Password)},
+			Password: k.SASL.Password, TokenURL: k.SASL.TokenURL, ClientID: k.SASL.ClientID,
+			ClientSecret: k.SASL.ClientSecret, Scopes: k.SASL.Scopes, TokenTLS: tokens,
+			Hidden: cfg.Hidden(), AllowPlaintext: slices.Contains(cfg.Security.AllowPlaintext, "kafka")},
 		TransactionTimeout: k.TransactionTimeout, SessionTimeout: k.SessionTimeout,
-		Registry: subjects, AutoRegister: cfg.Registry.AutoRegister, Log: log, Metrics: counts,
+		EraseWithin: k.EraseWithin,
+		Registry:    subjects, AutoRegister: cfg.Registry.AutoRegister, Log: log, Metrics: counts,
 	})
 }
 
 // Registry is the schema registry of a configuration.
 func Registry(cfg *config.Config) (*registry.Client, error) {
-	return registry.New(cfg.Registry.URL, cfg.Registry.Username, string(cfg.Registry.Password))
+	r := cfg.Registry
+	tls, err := secured(cfg, r.TLS.Files("registry.tls"))
+	if err != nil {
+		return nil, err
+	}
+	how := registry.Config{URL: r.URL, Username: r.Username, TLS: tls.Transport, Explain: tls.Explain}
+	if r.Password.IsSet() {
+		how.Password = r.Password.Get
+	}
+	if r.Token.IsSet() {
+		how.Token = r.Token.Get
+	}
+	return registry.New(how)
+}
+
+// secured opens the files of a connection's TLS. They are read again while storestream runs.
+func secured(cfg *config.Config, files tlsfile.Files) (*tlsfile.Client, error) {
+	client, err := files.Open(cfg.Rotation())
+	if err != nil {
+		return nil, fmt.Errorf("%s.%w", files.Section, err)
+	}
+	return client, nil
+}
+
+// Service is what a client of a configuration's REST service works with.
+func Service(cfg *config.Config) (client.Config, error) {
+	store := cfg.Store
+	tls, err := secured(cfg, store.TLS.Files("store.tls"))
+	if err != nil {
+		return client.Config{}, err
+	}
+	return client.Config{BaseURL: store.BaseURL, APIKey: store.APIKey, Hidden: cfg.Hidden(),
+		MaxRequestsPerSecond: store.MaxRequestsPerSecond, RequestTimeout: store.RequestTimeout,
+		TLS: tls.Transport, Explain: tls.Explain}, nil
 }
 
 // Sources makes the sources of rows that a configuration names. All of them share one REST client, with its
@@ -63,17 +119,19 @@ var worth = map[string]paging.Counts{config.Exact: paging.ExactCounts,
 
 // OpenSources prepares the clients. Close ends them.
 func OpenSources(cfg *config.Config, log *zap.Logger) (*Sources, error) {
-	service, err := client.New(client.Config{
-		BaseURL: cfg.Store.BaseURL, APIKey: string(cfg.Store.APIKey),
-		MaxRequestsPerSecond: cfg.Store.MaxRequestsPerSecond, RequestTimeout: cfg.Store.RequestTimeout,
-		Log: log.With(zap.String("source", config.REST)),
-	})
+	how, err := Service(cfg)
+	if err != nil {
+		return nil, err
+	}
+	how.Log = log.With(zap.String("source", config.REST))
+	service, err := client.New(how)
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	s := &Sources{resources: cfg.Resources, service: service, counts: worth[cfg.Store.Count]}
-	if dsn := string(cfg.Postgres.DSN); dsn != "" {
-		s.db, err = postgres.Open(postgres.Config{DSN: dsn, MaxConnections: cfg.Postgres.MaxConnections})
+	if dsn := cfg.Postgres.DSN; dsn.IsSet() {
+		s.db, err = postgres.Open(postgres.Config{DSN: dsn, MaxConnections: cfg.Postgres.MaxConnections,
+			Rotation: cfg.Rotation()})
 		if err != nil {
 			service.Close()
 			return nil, err
@@ -90,18 +148,22 @@ func (s *Sources) Close() {
 	s.service.Close()
 }
 
+// Audience is who hears of a source while it reads, for people. Its zero value is nobody.
+type Audience struct {
+	Doing func(string)          // what it is at, in words
+	Days  func([]rest.DayRange) // over REST, the days that are not settled
+}
+
 // New is a new source of r. It remembers nothing of what an earlier one read: every takeover, sweep and
-// comparison needs one of its own. doing hears what the source is at, in words for people; nil: nobody wants
-// to know.
-func (s *Sources) New(r *schemas.Resource, m *metrics.Resource, log *zap.Logger, doing func(string),
-) poller.Source {
+// comparison needs one of its own.
+func (s *Sources) New(r *schemas.Resource, m *metrics.Resource, log *zap.Logger, to Audience) poller.Source {
 	c := s.resources[r.Name]
 	if c.Source == config.Postgres {
 		return postgres.NewSource(s.db, postgres.SourceConfig{
-			Resource: r, Overlap: c.Overlap, Start: Start(c), Metrics: m, Log: log, Doing: doing})
+			Resource: r, Overlap: c.Overlap, Start: Start(c), Metrics: m, Log: log, Doing: to.Doing})
 	}
 	return rest.NewSource(rest.SourceConfig{Resource: r, Client: s.service, Zone: &s.zone, Overlap: c.Overlap,
-		Start: Start(c), Counts: s.counts, Metrics: m, Log: log, Doing: doing})
+		Start: Start(c), Counts: s.counts, Metrics: m, Log: log, Doing: to.Doing, Days: to.Days})
 }
 
 // Service is how the REST service is reached now: the rate that it allows, its clock.

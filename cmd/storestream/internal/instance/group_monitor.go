@@ -51,6 +51,7 @@ type groupMonitor struct {
 	// As of the last look at the topics.
 	marks       map[string]watermark.Watermark
 	deadLetters map[string][]producer.DeadLetterReason
+	latest      map[string][]producer.LatestLetter
 	stalled     map[string]bool // resources that the log calls stalled
 	// Of the last try of either.
 	err     error
@@ -106,7 +107,8 @@ func (m *groupMonitor) look(ctx context.Context) {
 	read := m.watch.Look(ctx)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.marks, m.deadLetters, m.err = m.watch.Watermarks(), m.watch.DeadLetters(), cmp.Or(err, read)
+	m.marks, m.deadLetters, m.latest = m.watch.Watermarks(), m.watch.DeadLetters(), m.watch.LatestLetters()
+	m.err = cmp.Or(err, read)
 	switch {
 	case m.err == nil:
 		m.failing = time.Time{}
@@ -178,6 +180,9 @@ func (m *groupMonitor) setMetrics() {
 		if known && mark.Settled != schemas.MinInstant {
 			o.metrics.Settled.Set(float64(mark.Settled) / 1e6)
 		}
+		if swept := mark.SweptSince(); known && swept != schemas.MinInstant {
+			o.metrics.Swept.Set(float64(swept) / 1e6)
+		}
 		o.metrics.LettersHeld.Set(float64(rows(m.deadLetters[name])))
 		o.metrics.SettlingHeld.Set(0)
 		o.metrics.Held.Set(gauge(o.status.refused()))
@@ -239,6 +244,10 @@ func (m *groupMonitor) addResource(r *status.Resource) {
 		r.Letters = append(r.Letters, status.Letter{Field: reason.Field, Error: reason.Err, Rows: reason.Count,
 			IDs: reason.IDs, Latest: reason.Latest.UTC()})
 	}
+	for _, l := range m.latest[r.Name] {
+		r.LatestLetters = append(r.LatestLetters, status.DeadLetter{ID: l.ID, At: l.At.UTC(), Field: l.Field,
+			Error: l.Err})
+	}
 	group := m.ownership[r.Name]
 	switch {
 	case r.Owned:
@@ -259,6 +268,7 @@ func (m *groupMonitor) addResource(r *status.Resource) {
 		return
 	}
 	r.Settled, r.AsOf, r.Written = timeOf(mark.Settled), timeOf(mark.AsOf), timeOf(mark.Written)
+	r.OtherPolicies, r.Settling = mark.Policies.Mixed(), settling(mark, m.owners[r.Name].settings, nil)
 	r.Rows = mark.Rows
 	r.Sweep, r.SweepInHand = lastSweep(mark), sweepInHand(mark, poller.SweepStatus{})
 	if r.Owner == "" || r.Owned || r.Stalled {

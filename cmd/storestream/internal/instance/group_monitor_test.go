@@ -54,7 +54,7 @@ func (m *groupMonitor) until(t *testing.T, what string, f func() bool) {
 
 func hourOld(w *watermark.Watermark) {
 	w.AsOf = schemas.InstantOf(time.Now().Add(-time.Hour))
-	w.Settled = w.AsOf.Add(-time.Minute)
+	w.Settled, w.LastSweep = w.AsOf.Add(-time.Minute), w.AsOf.Add(-time.Hour)
 }
 
 func TestTheLagIsReportedByTheOwnerOrByEveryInstanceWhereThereIsNone(t *testing.T) {
@@ -72,7 +72,8 @@ func TestTheLagIsReportedByTheOwnerOrByEveryInstanceWhereThereIsNone(t *testing.
 	if got := testutil.ToFloat64(m.owners["orders"].metrics.Settled); got < 1e9 {
 		t.Errorf("settled %v", got)
 	}
-	if r := m.shown("orders", false); !r.Abandoned || r.Rows != 1 || r.Good.IsZero() || r.Settled.IsZero() {
+	if r := m.shown("orders", false); !r.Abandoned || r.Rows != 1 || r.Good.IsZero() || r.Settled.IsZero() ||
+		!r.Settling.Settled.Equal(r.Settled) || r.Settling.Days != nil {
 		t.Errorf("%+v", r)
 	}
 
@@ -276,6 +277,15 @@ func TestWhileAResourceIsTakenOverThePageShowsWhatTheTopicsSay(t *testing.T) {
 		r.Doing != "reading back what was published" {
 		t.Errorf("%+v", r)
 	}
+	m.setMetrics()
+	metrics := m.owners["orders"].metrics
+	swept, every := testutil.ToFloat64(metrics.Swept), testutil.ToFloat64(metrics.SweepInterval)
+	if got := time.Since(time.Unix(int64(swept), 0)); got < 2*time.Hour || got > 3*time.Hour {
+		t.Errorf("swept %s ago", got)
+	}
+	if every != s.Config().Sweep.Interval.Seconds() || every == 0 {
+		t.Errorf("swept every %v s", every)
+	}
 }
 
 func TestInstancesThatLackResourcesAreNamed(t *testing.T) {
@@ -306,6 +316,10 @@ func TestTheReasonsOfDeadLettersAreShownWithoutTheirRows(t *testing.T) {
 		t.Fatalf("%+v", r)
 	}
 	if l := r.Letters[0]; l.Field != "age" || l.Error != "expected an integer" || l.IDs[0] != "7" {
+		t.Errorf("%+v", l)
+	}
+	if l := r.LatestLetters; len(l) != 1 || l[0].ID != "7" || l[0].Field != "age" || l[0].At.IsZero() ||
+		l[0].Error != "expected an integer" {
 		t.Errorf("%+v", l)
 	}
 	if got := testutil.ToFloat64(m.owners["users"].metrics.LettersHeld); got != 1 {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/storefake"
 	"github.com/storestream/storestream/internal/watermark"
@@ -77,6 +80,38 @@ func TestAnInstanceHandsItsResourcesOnWhenItStops(t *testing.T) {
 	}
 }
 
+// After a key was refused a resource waits for half a minute. Five of those would be too long here.
+func TestASignalEndsTheWaitAfterAKeyWasRefused(t *testing.T) {
+	s := stage.New(t)
+	fake := s.Serve(nil)
+	mount := servers.MountForTest(t, t.TempDir(), map[string]string{"key": "not-the-key"})
+	s.Settings = append(s.Settings, "store.api_key=file:"+mount.Path("key"))
+	for _, name := range storefake.Names() {
+		if name != "products" {
+			s.Settings = append(s.Settings, "resources."+name+".enabled=false")
+		}
+	}
+	c := configOf(t, s, "a")
+	signals := make(chan os.Signal)
+	go c.Settings.Rotation().Follow(t.Context(), signals)
+	begin(t, c)
+	resource := func() status.Resource { return c.Board.Snapshot().Resources[0] }
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for before := range 5 {
+		stage.Eventually(t, "the key is refused once more", func() bool {
+			return len(fake.Requests()) > before && resource().Doing == "waiting to try again"
+		})
+		if ctx.Err() != nil {
+			t.Fatal("it waits on after a signal")
+		}
+		signals <- syscall.SIGHUP
+	}
+	mount.Swap(map[string]string{"key": fake.Key()})
+	signals <- syscall.SIGHUP
+	stage.Eventually(t, "it is well again", func() bool { return resource().Passes > 0 })
+}
+
 func TestTakeoversThatPassAreTriedAgainSoonerThanThoseThatAPersonMustMend(t *testing.T) {
 	passing := errors.New("kafka does not answer")
 	refused := fmt.Errorf("take over: %w", &producer.RefusedError{})
@@ -117,7 +152,7 @@ func TestASweepWhoseProcessDiedWaitsAndIsTold(t *testing.T) {
 		for _, r := range c.Board.Snapshot().Resources {
 			if r.Name == "users" && r.Passes > 0 && r.SweepInHand != nil {
 				return strings.Contains(r.SweepInHand.Error, "died while it swept (2 times in a row)") &&
-					r.SweepInHand.Next.After(began.Add(2*time.Hour))
+					r.SweepInHand.Next.After(began.Add(16*time.Minute))
 			}
 		}
 		return false

@@ -12,6 +12,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
@@ -29,6 +30,7 @@ type owner struct {
 	memory   int // poll.memory, in bytes
 	sweep    poller.SweepConfig
 	eager    bool
+	secrets  *rotation.Set
 
 	cluster *producer.Cluster
 	group   *producer.Group
@@ -46,18 +48,19 @@ func newOwner(c Config, name string, sources *connect.Sources, group *producer.G
 	sweeping chan struct{}) *owner {
 	o := &owner{
 		resource: c.Schemas.Get(name), settings: c.Settings.Resources[name], eager: c.Eager,
-		memory:  int(c.Settings.Poll.Memory),
+		memory: int(c.Settings.Poll.Memory), secrets: c.Settings.Rotation(),
 		cluster: c.Cluster, group: group, sources: sources, stop: stop,
 		status: newOwnerStatus(name, c.Settings.Resources[name]), board: c.Board,
 		metrics: c.Metrics.Resource(name), log: c.Log.With(zap.String("resource", name)),
 	}
+	o.metrics.SweepInterval.Set(c.Settings.Sweep.Interval.Seconds())
 	// A sweep reads by a source of its own beside the one that polls, and the topic as everybody sees it.
 	o.sweep = poller.SweepConfig{
 		Interval: c.Settings.Sweep.Interval, Turn: sweeping, Memory: int64(c.Settings.Sweep.Memory),
 		ByID:      c.Settings.Resources[name].Source == config.Postgres,
 		Records:   func(ctx context.Context) (int64, error) { return producer.Records(ctx, c.Cluster, name) },
 		Tombstone: c.Settings.Sweep.Deletes == config.Tombstone,
-		Source:    func() poller.Source { return sources.New(o.resource, o.metrics, o.log, nil) },
+		Source:    func() poller.Source { return sources.New(o.resource, o.metrics, o.log, connect.Audience{}) },
 		Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
 			fold func(watermark.Published) error) ([]int64, error) {
 			return producer.ReadTopic(ctx, c.Cluster, o.resource, from, wanted, fold)
@@ -194,12 +197,13 @@ func (o *owner) handSweepOver(ctx context.Context, session *producer.Session) {
 
 func (o *owner) newPoller(session *producer.Session, requests *producer.Requests) *poller.Poller {
 	return poller.New(poller.Config{
-		Resource: o.resource, Source: o.sources.New(o.resource, o.metrics, o.log, o.status.sourceDoes),
+		Resource: o.resource, Source: o.sources.New(o.resource, o.metrics, o.log,
+			connect.Audience{Doing: o.status.sourceDoes, Days: o.status.sourceHasDays}),
 		SourceName: o.settings.Source, Interval: o.settings.Interval, Overlap: o.settings.Overlap,
 		Memory: o.memory, CatchesUp: o.settings.Source == config.Postgres, Start: connect.Start(o.settings),
 		Watermark: session.Watermark(), DeadLetters: session.DeadLetters(),
 		Publish: o.publish(session), MaxRows: session.MaxRows, MaxRecordBytes: session.MaxRecordBytes(),
-		EndOffsets: session.EndOffsets, Changed: requests.Changed,
+		EndOffsets: session.EndOffsets, Changed: requests.Changed, Renewed: o.secrets.Renewed,
 		Requests: func(after int64, uid string) []watermark.Request {
 			return requests.After(o.resource.Name, after, uid)
 		},
@@ -218,6 +222,11 @@ func (o *owner) publish(session *producer.Session) func(context.Context, waterma
 		o.status.loadsFrom(schemas.MinInstant)
 	}
 	return func(ctx context.Context, tx watermark.Transaction) error {
+		if held := tx.Watermark.Held; held != nil { // an error, which everybody reads who may read the topic
+			shown := *held
+			shown.Why = o.secrets.Hide(held.Why)
+			tx.Watermark.Held = &shown
+		}
 		if err := session.Commit(ctx, tx); err != nil {
 			return err
 		}

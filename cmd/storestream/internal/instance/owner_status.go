@@ -10,6 +10,7 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
+	"github.com/storestream/storestream/poller/rest"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -29,6 +30,8 @@ type ownerStatus struct {
 	// detail is what the poller's source is at, "" for nothing in particular, and since when.
 	detail      string
 	detailSince time.Time
+	// days are those that are not settled, as the poller's source said last; nil: it has not.
+	days []rest.DayRange
 	// earliest is the updated_at of the first row of a first load that began here; MinInstant: not known.
 	earliest schemas.Instant
 }
@@ -64,7 +67,7 @@ func (s *ownerStatus) show(p *poller.Poller, doing string, err error) {
 	} else if s.failed.IsZero() {
 		s.failed = time.Now()
 	}
-	s.poller, s.doing, s.since, s.err, s.detail = p, doing, time.Now(), err, ""
+	s.poller, s.doing, s.since, s.err, s.detail, s.days = p, doing, time.Now(), err, "", nil
 }
 
 // sourceDoes takes from the poller's source what it is at, in words for people; "" for nothing in particular.
@@ -74,6 +77,13 @@ func (s *ownerStatus) sourceDoes(text string) {
 	if s.detail != text {
 		s.detail, s.detailSince = text, time.Now()
 	}
+}
+
+// sourceHasDays takes from the poller's source what it knows of the days that are not settled.
+func (s *ownerStatus) sourceHasDays(days []rest.DayRange) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.days = days
 }
 
 // loadsFrom says where a first load that began here begins.
@@ -122,7 +132,12 @@ func (s *ownerStatus) addPoller(r *status.Resource, p poller.Status, refused tim
 	r.Settled, r.AsOf, r.Good = timeOf(p.Watermark.Settled), timeOf(p.Watermark.AsOf), timeOf(p.Good)
 	r.Rows, r.DeadLetters, r.SeenBytes = p.Watermark.Rows, p.DeadLetters, p.DedupBytes
 	r.Sweep, r.SweepInHand = lastSweep(p.Watermark), sweepInHand(p.Watermark, p.Sweep)
-	r.Progress = s.progress(p.Watermark)
+	r.Progress, r.OtherPolicies = s.progress(p.Watermark), p.Watermark.Policies.Mixed()
+	r.Settling = settling(p.Watermark, s.c, s.days)
+	for _, poll := range p.Polls {
+		r.Polls = append(r.Polls, status.Poll{Began: timeOf(poll.Began), Seconds: poll.Took.Seconds(),
+			Rows: poll.Rows, Outcome: poll.Outcome})
+	}
 	held := p.Watermark.Held // it may have begun before this instance did
 	if p.Err != nil {
 		r.Error, r.FailedSince = status.FirstLine(p.Err), p.FailedSince.UTC()

@@ -2,8 +2,10 @@
 package logging
 
 import (
+	"fmt"
 	"io"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
 )
 
 // New is a log that writes to w. The configuration has been checked.
@@ -31,7 +34,44 @@ func New(cfg config.Log, w io.Writer) *zap.Logger {
 		fields.ConsoleSeparator = "  "
 		encoder = zapcore.NewConsoleEncoder(fields)
 	}
-	return zap.New(suppressRepeats(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level)))
+	return zap.New(suppressRepeats(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(oneLine{w})), level)))
+}
+
+// oneLine writes what is written to it as one line without control characters: the console's form has texts
+// as they are, and JSON's escapes those below a space only.
+type oneLine struct{ w io.Writer }
+
+// Write is io.Writer's.
+func (o oneLine) Write(entry []byte) (int, error) {
+	text := strings.ReplaceAll(terminal.Escape(strings.TrimSuffix(string(entry), "\n")), "\n", `\n`)
+	if _, err := io.WriteString(o.w, text+"\n"); err != nil {
+		return 0, err
+	}
+	return len(entry), nil
+}
+
+// mostText is the longest text of a field, in bytes: an error may quote what a server answered, and what was
+// written lately is remembered.
+const mostText = 16 << 10
+
+// shortened is fields with what is longer than mostText cut off.
+func shortened(fields []zap.Field) []zap.Field {
+	copied := false
+	for i, f := range fields {
+		text := f.String
+		if err, ok := f.Interface.(error); ok && f.Type == zapcore.ErrorType {
+			text = err.Error()
+		}
+		if len(text) <= mostText {
+			continue
+		}
+		if !copied {
+			fields, copied = slices.Clone(fields), true
+		}
+		fields[i] = zap.String(f.Key, fmt.Sprintf("%s ... (%d bytes)", strings.ToValidUTF8(text[:mostText], ""),
+			len(text)))
+	}
+	return fields
 }
 
 const (
@@ -73,6 +113,7 @@ func (s *repeatSuppression) Check(entry zapcore.Entry, checked *zapcore.CheckedE
 
 // Write is zapcore's.
 func (s *repeatSuppression) Write(entry zapcore.Entry, fields []zap.Field) error {
+	fields = shortened(fields)
 	if entry.Level < zapcore.WarnLevel {
 		return s.Core.Write(entry, fields)
 	}

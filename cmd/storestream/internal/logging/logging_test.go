@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
 )
 
 func TestAWarningThatRepeatsEverySecondIsOneLineAMinuteWithACount(t *testing.T) {
@@ -65,5 +66,43 @@ func TestTheLevelAndTheFormAreTheConfigurations(t *testing.T) {
 	const line = `WARN  this  {"topic": "store.orders"}`
 	if s := out.String(); strings.Contains(s, "not this") || !strings.Contains(s, line) {
 		t.Errorf("%q", s)
+	}
+}
+
+func TestAnEntryIsOneLineWithoutControlCharactersInBothForms(t *testing.T) {
+	const hostile = "no\x1b[2J\r\u009b31m\u202e\x9b\nERROR  forged"
+	for _, form := range []string{"console", "json"} {
+		var out bytes.Buffer
+		New(config.Log{Level: "info", Format: form}, &out).Error(hostile, zap.String("text", hostile),
+			zap.Error(errors.New(hostile)), zap.Any("any", map[string]string{"a": hostile}))
+		line, rest, _ := strings.Cut(out.String(), "\n")
+		if rest != "" || terminal.Escape(line) != line || strings.Contains(line, "\r") {
+			t.Errorf("%s: %q", form, out.String())
+		}
+	}
+}
+
+// What a server answers may be megabytes, and each a little different.
+func TestATextOfMegabytesIsCutShortInTheLogAndInWhatIsRemembered(t *testing.T) {
+	for _, format := range []string{"json", "console"} {
+		var out bytes.Buffer
+		log := New(config.Log{Level: "info", Format: format}, &out)
+		long := strings.Repeat("x", 1<<20)
+		fields := []zap.Field{zap.String("said", long), zap.Int("n", 7), zap.Error(errors.New("a" + long))}
+		log.Warn("failing", fields...)
+		log.Info("failing", fields...)
+		for line := range strings.Lines(out.String()) {
+			if len(line) > 3*mostText || !strings.Contains(line, "(1048577 bytes)") || !strings.Contains(line, "7") {
+				t.Errorf("%s: a line of %d bytes", format, len(line))
+			}
+		}
+		for text := range log.Core().(*repeatSuppression).warnings.byText {
+			if len(text) > 3*mostText {
+				t.Errorf("%s: %d bytes are remembered", format, len(text))
+			}
+		}
+		if fields[0].String != long {
+			t.Error("the caller's fields were changed")
+		}
 	}
 }

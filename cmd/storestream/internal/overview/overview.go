@@ -14,6 +14,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -32,16 +33,27 @@ type Resource struct {
 	Group      string              `json:"group"`
 	Written    *schemas.Instant    `json:"written"`
 	Replay     *watermark.Replay   `json:"replay,omitempty"`
+	Replayed   *watermark.Replayed `json:"replayed,omitempty"`
 	Sweep      *watermark.Sweep    `json:"sweep,omitempty"`
+	Erase      []watermark.Erase   `json:"erase,omitempty"`
 	LastSweep  *schemas.Instant    `json:"last_sweep"` // null: never
 	Swept      *watermark.Swept    `json:"swept,omitempty"`
 	Pending    []watermark.Request `json:"pending"` // asked for, not accepted yet
 	// DeadLetters are the rows that cannot be published now, by reason.
 	DeadLetters []DeadLetters `json:"dead_letters"`
-	// Held is why the owner publishes nothing, or settles no further, as it said last; null: it holds nothing.
+	// Policies are those for fields under which rows of the topic may have been published, the one in force
+	// last.
+	Policies watermark.Policies `json:"privacy,omitempty"`
+	// Held is why the resource is on hold or fails, or settled stands still, as its owner said last; null: none
+	// is so.
 	Held *watermark.Held `json:"held"`
-	// Stalled: the owner, by the group's word, has not written the watermark for longer than one that polls.
+	// Stalled: the owner, according to the consumer group, has not written the watermark for longer than one
+	// that polls.
 	Stalled bool `json:"stalled"`
+	// NotUpToDate says why the resource is not up to date; "": it is, or this configuration does not poll it.
+	NotUpToDate string `json:"late,omitempty"`
+	// SweepLate says that no sweep has ended for long; "": one has, or none is scheduled.
+	SweepLate string `json:"-"`
 
 	// Now is when Kafka was asked.
 	Now schemas.Instant `json:"-"`
@@ -94,6 +106,7 @@ func Read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 			mark = watermark.New(name)
 		}
 		r := of(mark, cfg.Resources[name], now)
+		r.SweepLate = sweepLate(&mark, cfg.Sweep.Interval, now)
 		if !written && !r.Enabled {
 			continue
 		}
@@ -106,6 +119,9 @@ func Read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 		for _, reason := range letters[name] {
 			r.DeadLetters = append(r.DeadLetters, DeadLetters{reason.Field, reason.Err, reason.Count, reason.IDs})
 		}
+		if r.Enabled {
+			r.NotUpToDate = r.Late()
+		}
 		all = append(all, r)
 	}
 	return all, nil
@@ -115,7 +131,9 @@ func Read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 func of(mark watermark.Watermark, cfg config.Resource, now schemas.Instant) Resource {
 	r := Resource{Resource: mark.Resource, Settled: known(mark.Settled), AsOf: known(mark.AsOf), Rows: mark.Rows,
 		Instance: mark.Instance, Group: mark.Group, Written: known(mark.Written), Held: mark.Held,
-		Replay: mark.Replay, Sweep: mark.Sweep, LastSweep: known(mark.LastSweep), Swept: mark.Swept,
+		Policies: mark.Policies,
+		Replay:   mark.Replay, Replayed: mark.Replayed, Sweep: mark.Sweep, Erase: mark.Erase,
+		LastSweep: known(mark.LastSweep), Swept: mark.Swept,
 		Pending: []watermark.Request{}, DeadLetters: []DeadLetters{},
 		Now: now, Enabled: cfg.Enabled, interval: cfg.Interval, ahead: max(0, mark.AsOf.Sub(now))}
 	if r.AsOf != nil {
@@ -125,7 +143,27 @@ func of(mark watermark.Watermark, cfg config.Resource, now schemas.Instant) Reso
 	return r
 }
 
-// ownedBy adds who has it by the group's word, "" for nobody.
+// sweepsMissed is for how many sweep.interval no sweep may have ended before that is said, as by the alert
+// StorestreamSweepOverdue: of one and a half that may lie between two, and of what they take.
+const sweepsMissed = 3
+
+func sweepLate(mark *watermark.Watermark, interval time.Duration, now schemas.Instant) string {
+	since := mark.SweptSince()
+	if interval == 0 || since == schemas.MinInstant || now.Sub(since) <= sweepsMissed*interval {
+		return ""
+	}
+	text := fmt.Sprintf("no sweep has ended for %s, and sweep.interval is %s", terminal.Duration(now.Sub(since)),
+		terminal.Duration(interval))
+	switch s := mark.Sweep; {
+	case mark.Replay != nil:
+		return text + ": sweeps wait until the replay is over"
+	case s != nil && s.Attempts > 1:
+		text += fmt.Sprintf(" (this one was begun %d times in a row)", s.Attempts)
+	}
+	return text + ": the log and the status page of its owner say why"
+}
+
+// ownedBy adds who has it according to the consumer group, "" for nobody.
 func (r *Resource) ownedBy(owner string) {
 	r.Owner = owner
 	r.Stalled = owner != "" && r.Written != nil && r.Now.Sub(*r.Written) > ownership.StalledAfter(r.interval)
@@ -147,19 +185,17 @@ func (r Resource) Lag() time.Duration {
 	return time.Duration(*r.LagSeconds * float64(time.Second))
 }
 
-// lateAfter is how old the last complete pass may be, or three intervals where those are longer: what the
-// status page calls behind.
-const lateAfter = time.Minute
+// aheadAtMost is how far the clock of the owner may be ahead of this machine's before the lag says nothing.
+const aheadAtMost = time.Minute
 
-// Late says why the resource is not up to date, "" if it is. A watermark that says nothing new is written
-// every ten seconds, so that much lag means nothing.
+// Late says why the resource is not up to date, "" if it is.
 func (r Resource) Late() string {
 	why := r.late()
 	if !r.Stalled {
 		return why
 	}
-	stalled := fmt.Sprintf("%s has it, by the group's word, and has not written for %s: it is dead, hangs or "+
-		"fails", r.Owner, terminal.Duration(r.Now.Sub(*r.Written)))
+	stalled := fmt.Sprintf("%s has it, according to the consumer group, and has not written for %s: it is "+
+		"dead, hangs or fails", r.Owner, terminal.Duration(r.Now.Sub(*r.Written)))
 	if why == "" {
 		return stalled
 	}
@@ -170,17 +206,20 @@ func (r Resource) late() string {
 	switch {
 	case r.Written == nil && r.Owner == "":
 		return "nothing is published yet, and no instance polls it"
+	case r.Held != nil && r.Held.Failing:
+		return fmt.Sprintf("failing for %s: %s", terminal.Duration(r.Now.Sub(r.Held.Since)),
+			status.FirstLine(errors.New(r.Held.Why)))
 	case r.Held != nil && !r.Held.Publishes:
-		return fmt.Sprintf("held for %s, nothing is published: %s", terminal.Duration(r.Now.Sub(r.Held.Since)),
+		return fmt.Sprintf("on hold for %s, nothing is published: %s", terminal.Duration(r.Now.Sub(r.Held.Since)),
 			r.Held.Why)
-	case r.ahead > lateAfter:
+	case r.ahead > aheadAtMost:
 		return "the last complete pass began " + terminal.Duration(r.ahead) + " from now: this machine's clock " +
 			"is behind, or the owner's ahead, and nobody can say how late it is"
 	case r.LagSeconds == nil:
 		return "the first load is not finished"
 	case r.Owner == "" && !r.Between:
 		return "no instance polls it, since " + terminal.Duration(r.Lag())
-	case r.Lag() > max(lateAfter, 3*r.interval):
+	case r.Lag() > status.BehindAfter(r.interval.Seconds()):
 		return "the last complete pass began " + terminal.Duration(r.Lag()) + " ago"
 	}
 	return ""

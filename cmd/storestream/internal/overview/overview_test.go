@@ -40,7 +40,8 @@ func TestAResourceIsUpToDateOrItIsSaidWhyNot(t *testing.T) {
 	mark.AsOf, mark.Written = now.Add(-time.Hour), now.Add(-5*time.Minute)
 	stalled := of(mark, settings, now)
 	stalled.ownedBy("a")
-	const silent = "a has it, by the group's word, and has not written for 5m0s: it is dead, hangs or fails"
+	const silent = "a has it, according to the consumer group, and has not written for 5m0s: it is dead, " +
+		"hangs or fails"
 	if got := stalled.Late(); got != "the last complete pass began 1h0m ago; "+silent {
 		t.Errorf("its owner does not write: %q", got)
 	}
@@ -54,10 +55,16 @@ func TestAResourceIsUpToDateOrItIsSaidWhyNot(t *testing.T) {
 	mark.Held = &watermark.Held{Why: "poll.memory is full", Since: now.Add(-time.Minute)}
 	held := of(mark, settings, now)
 	held.Owner = "a"
-	if got := held.Late(); got != "held for 1m0s, nothing is published: poll.memory is full" {
+	if got := held.Late(); got != "on hold for 1m0s, nothing is published: poll.memory is full" {
 		t.Errorf("held a moment ago: %q", got)
 	}
-	mark.Held.Publishes = true
+	mark.Held.Failing = true
+	failing := of(mark, settings, now)
+	failing.Owner = "a"
+	if got := failing.Late(); got != "failing for 1m0s: poll.memory is full" {
+		t.Errorf("its polls fail: %q", got)
+	}
+	mark.Held.Publishes, mark.Held.Failing = true, false
 	settling := of(mark, settings, now)
 	settling.Owner = "a"
 	if got := settling.Late(); got != "" {
@@ -70,5 +77,39 @@ func TestAResourceIsUpToDateOrItIsSaidWhyNot(t *testing.T) {
 	r.Owner = "a"
 	if got := r.Late(); got != "the first load is not finished" {
 		t.Errorf("during the first load: %q", got)
+	}
+}
+
+func TestSweepsThatDoNotEndAreTold(t *testing.T) {
+	now := schemas.InstantOf(time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC))
+	const day = 24 * time.Hour
+	swept := func(ago time.Duration) watermark.Watermark {
+		w := watermark.New("orders")
+		w.LastSweep = now.Add(-ago)
+		return w
+	}
+	never, dies, replays := watermark.New("orders"), swept(4*day), swept(4*day)
+	never.Sweep = &watermark.Sweep{At: now.Add(-4 * day), Attempts: 1}
+	dies.Sweep = &watermark.Sweep{At: now.Add(-3 * day), Attempts: 4}
+	replays.Replay = &watermark.Replay{}
+	const late = "no sweep has ended for 4d0h, and sweep.interval is 1d0h"
+	const why = ": the log and the status page of its owner say why"
+	for name, test := range map[string]struct {
+		mark     watermark.Watermark
+		interval time.Duration
+		says     string
+	}{
+		"none is due yet":       {watermark.New("orders"), day, ""},
+		"after three intervals": {swept(3 * day), day, ""},
+		"later":                 {swept(4 * day), day, late + why},
+		"the first one":         {never, day, late + why},
+		"its owners die":        {dies, day, late + " (this one was begun 4 times in a row)" + why},
+		"beside a replay":       {replays, day, late + ": sweeps wait until the replay is over"},
+		"once a week":           {swept(4 * day), 7 * day, ""},
+		"never scheduled":       {swept(400 * day), 0, ""},
+	} {
+		if got := sweepLate(&test.mark, test.interval, now); got != test.says {
+			t.Errorf("%s: %q, expected %q", name, got, test.says)
+		}
 	}
 }

@@ -83,8 +83,8 @@ func (r *Resource) Wrote(written schemas.Instant, now time.Time) {
 // Missed takes that the watermarks could not be read: nobody knows whether this one was written.
 func (r *Resource) Missed() { r.looked = time.Time{} }
 
-// Stalled says that somebody has the resource by the group's word, and leaves its watermark alone for longer
-// than one does who polls it at this interval.
+// Stalled says that somebody has the resource, according to the consumer group, and leaves its watermark
+// alone for longer than one does who polls it at this interval.
 func (r *Resource) Stalled(interval time.Duration) bool {
 	return r.Owner != "" && r.still > StalledAfter(interval)
 }

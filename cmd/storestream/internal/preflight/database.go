@@ -34,7 +34,7 @@ func tryDatabase(ctx context.Context, c Config, f *findings) {
 		return
 	}
 	var err error
-	d.db, err = postgres.Open(postgres.Config{DSN: string(c.Settings.Postgres.DSN), MaxConnections: 1})
+	d.db, err = postgres.Open(postgres.Config{DSN: c.Settings.Postgres.DSN, MaxConnections: 1})
 	if err != nil {
 		d.found.fail("", err, "")
 		return
@@ -141,6 +141,13 @@ func (d *database) table(ctx context.Context, r *schemas.Resource) bool {
 	if len(t.Missing) > 0 {
 		d.found.add(Note, r.Name, "", "%s has no column for %s: published as null",
 			t.Name, strings.Join(t.Missing, ", "))
+	}
+	if n := len(t.Unknown); n > 0 {
+		are := "column %s of %s is not in the schema: not published"
+		if n > 1 {
+			are = "columns %s of %s are not in the schema: not published"
+		}
+		d.found.add(Note, r.Name, addFields(r), are, strings.Join(t.Unknown, ", "), r.Table)
 	}
 	if t.Hidden {
 		d.found.add(Warning, r.Name, "ask the owner for a policy that shows all rows, or for BYPASSRLS",

@@ -19,7 +19,7 @@ const (
 // Finding is one thing that was tried.
 type Finding struct {
 	Level Level  `json:"level"`
-	Part  string `json:"part"`            // configuration, service, database, kafka, registry, status
+	Part  string `json:"part"`            // configuration, service, database, kafka, registry, security, status
 	About string `json:"about,omitempty"` // a resource, topic or subject; "" for the part as a whole
 	Found string `json:"found"`           // one line
 	Do    string `json:"do,omitempty"`    // the remedy

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -13,6 +15,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
 	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -45,7 +48,7 @@ func tryKafka(ctx context.Context, c Config, f *findings) {
 		k.found.fail("", err, brokerRemedy(err))
 		return
 	}
-	k.found.ok("", "%s at %s", terminal.Plural(brokers, "broker"), strings.Join(c.Settings.Kafka.Brokers, ", "))
+	k.bootstrap(brokers)
 	k.topics = k.inspect.Topics(ctx, c.Settings.Enabled()...)
 	for _, r := range k.topics {
 		k.topic(r, brokers)
@@ -59,6 +62,52 @@ func tryKafka(ctx context.Context, c Config, f *findings) {
 		k.group(ctx)
 	}
 	k.personal(ctx)
+}
+
+// bootstrap says which of kafka.brokers answer.
+func (k *kafka) bootstrap(brokers int) {
+	var answer []string
+	for _, broker := range k.c.Settings.Kafka.Brokers {
+		if err := k.c.Dead[broker]; err != nil {
+			k.found.add(Warning, "", "start it, or take it out of kafka.brokers: an instance that starts asks the "+
+				"others, and waits for this one now and then", "%s of kafka.brokers does not answer: %s", broker, err)
+			continue
+		}
+		answer = append(answer, broker)
+	}
+	k.found.ok("", "%s at %s", terminal.Plural(brokers, "broker"), strings.Join(answer, ", "))
+}
+
+// dialWithin bounds how long a broker has to take a connection.
+const dialWithin = 3 * time.Second
+
+// DeadBrokers tries to connect to each of kafka.brokers, and says why it cannot. The others are to be asked
+// alone: a client begins with any of them, and what it says of a dead one differs from call to call. It is
+// empty where all are dead, which the client says.
+func DeadBrokers(ctx context.Context, brokers []string) map[string]error {
+	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	defer cancel()
+	errs := make([]error, len(brokers))
+	var dials sync.WaitGroup
+	for i, broker := range brokers {
+		dials.Go(func() {
+			var conn net.Conn
+			if conn, errs[i] = new(net.Dialer).DialContext(ctx, "tcp", broker); errs[i] == nil {
+				errs[i] = conn.Close()
+			}
+		})
+	}
+	dials.Wait()
+	dead := map[string]error{}
+	for i, broker := range brokers {
+		if errs[i] != nil {
+			dead[broker] = errs[i]
+		}
+	}
+	if len(dead) == len(brokers) {
+		clear(dead)
+	}
+	return dead
 }
 
 func brokerRemedy(err error) string {
@@ -75,8 +124,9 @@ func brokerRemedy(err error) string {
 }
 
 // allow is the command that gives a user the rights to a topic or a group.
-func allow(kind, name string) string {
-	return fmt.Sprintf("kafka-acls.sh --add --allow-principal User:NAME --operation All --%s %s", kind, name)
+func (k *kafka) allow(kind, name string) string {
+	return k.c.Cluster.Tool("kafka-acls.sh", "--add", "--allow-principal", "User:NAME", "--operation", "All",
+		"--"+kind, name)
 }
 
 func (k *kafka) topic(r producer.TopicReport, brokers int) {
@@ -95,7 +145,8 @@ func (k *kafka) topic(r producer.TopicReport, brokers int) {
 			terminal.Plural(k.newPartitions(r.Topic), "partition"))
 		return
 	case len(r.Lacking) > 0:
-		f.add(Failure, r.Topic, allow("topic", r.Topic), "this user lacks %s on it", strings.Join(r.Lacking, ", "))
+		f.add(Failure, r.Topic, k.allow("topic", r.Topic), "this user lacks %s on it",
+			strings.Join(r.Lacking, ", "))
 		return
 	}
 	before := len(f.all)
@@ -111,8 +162,13 @@ func (k *kafka) topic(r producer.TopicReport, brokers int) {
 	}
 	if r.MaxBytes > 0 && r.MaxBytes < smallRecords {
 		f.add(Warning, r.Topic,
-			"kafka-configs.sh --alter --topic "+r.Topic+" --add-config max.message.bytes=1048588",
+			k.c.Cluster.Tool("kafka-configs.sh", "--alter", "--topic", r.Topic, "--add-config",
+				"max.message.bytes=1048588"),
 			"max.message.bytes is %s: a larger row becomes a dead letter", terminal.Bytes(r.MaxBytes))
+	}
+	if r.Keeps != "" {
+		f.add(Warning, r.Topic, r.Do, "%s: it may keep what was deleted for longer than kafka.erase_within, %s",
+			r.Keeps, k.c.Settings.Kafka.EraseWithin)
 	}
 	if len(f.all) == before {
 		f.ok(r.Topic, "%s, %s, records up to %s, settings as needed", terminal.Plural(r.Partitions, "partition"),
@@ -197,6 +253,23 @@ func (k *kafka) watermarks(ctx context.Context) {
 				"it has %d partitions, and was filled when it had %d: the same key would be in two of them",
 				r.Partitions, mark.Partitions)
 		}
+		k.policies(topic, mark)
+	}
+}
+
+// policies says whether the topic holds rows as other policies for fields let them through.
+func (k *kafka) policies(topic string, mark watermark.Watermark) {
+	now := k.c.Schemas.Get(mark.Resource).PolicyFingerprint()
+	switch {
+	case mark.Rows == 0 || !mark.Policies.Older(now):
+	case mark.Policies.InForce(now):
+		k.found.add(Warning, topic,
+			"storestream sweep "+mark.Resource+"; what keeps rows as they are is in its result",
+			"it holds rows as policies for fields (privacy.fields) let them through that are no longer in force")
+	default:
+		k.found.add(Warning, topic,
+			"restart the instances with this configuration, then storestream sweep "+mark.Resource,
+			"its rows are published under other policies for fields than privacy.fields says here")
 	}
 }
 
@@ -206,7 +279,7 @@ func (k *kafka) group(ctx context.Context) {
 	members, err := ownership.Members(ctx, k.c.Cluster)
 	switch {
 	case errors.Is(err, kerr.GroupAuthorizationFailed):
-		k.found.fail("group", err, allow("group", name))
+		k.found.fail("group", err, k.allow("group", name))
 		return
 	case errors.Is(err, producer.ErrSharing):
 		k.found.ok("group", "%s is sharing its resources out: an instance has come or gone", name)
@@ -232,13 +305,13 @@ func (k *kafka) group(ctx context.Context) {
 // personal says where personal data stands in clear, and who may read it.
 func (k *kafka) personal(ctx context.Context) {
 	for _, name := range k.c.Settings.Enabled() {
-		fields := k.c.Schemas.Get(name).PersonalFields()
+		fields := k.c.Schemas.Get(name).PersonalInClear()
 		if len(fields) == 0 {
 			continue
 		}
 		topic := k.c.Cluster.Topic(name)
 		k.found.add(Note, topic, "see that only those read it who need to (kafka-acls.sh), and "+
-			k.c.Cluster.DeadLetters()+" too, which holds rows as they came",
+			k.c.Cluster.DeadLetters()+" too; privacy.fields masks, hashes or drops fields",
 			"holds personal data in clear: %s; %s", strings.Join(fields, ", "), k.readers(ctx, topic))
 	}
 }

@@ -1,6 +1,7 @@
 // Package preflight tries everything that `run` needs, and says what is wrong and what to do: the
-// configuration, the service, the database, Kafka, the schema registry, and the port of the status page. It
-// changes nothing: it makes no topic, registers no schema and disturbs no running instance.
+// configuration, the service, the database, Kafka, the schema registry, what protects each connection, and
+// the port of the status page. It changes nothing: it makes no topic, registers no schema and disturbs no
+// running instance.
 //
 // Each part is tried by a type of its own, whole in one file. All parts run side by side, for one that does
 // not answer must not keep the others waiting.
@@ -17,12 +18,13 @@ import (
 	"github.com/storestream/storestream/schemas/registry"
 )
 
-// Config is what is tried. All of it but File is needed.
+// Config is what is tried. All of it but File and Dead is needed.
 type Config struct {
 	File     string // where the settings come from; "": from no file
 	Settings *config.Config
 	Schemas  *schemas.Set
-	Cluster  *producer.Cluster
+	Cluster  *producer.Cluster // without those of Dead
+	Dead     map[string]error  // DeadBrokers
 	Registry *registry.Client
 }
 
@@ -35,7 +37,7 @@ var parts = []struct {
 	try  func(context.Context, Config, *findings)
 }{
 	{"configuration", tryConfiguration}, {"service", tryService}, {"database", tryDatabase},
-	{"kafka", tryKafka}, {"registry", tryRegistry}, {"status", tryStatusPort},
+	{"kafka", tryKafka}, {"registry", tryRegistry}, {"security", trySecurity}, {"status", tryStatusPort},
 }
 
 // Try yields what each part finds, as soon as the parts before it are done.

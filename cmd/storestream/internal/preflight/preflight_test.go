@@ -19,6 +19,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -127,7 +128,8 @@ func TestNothingIsWrongWhereAllIsWellAndNothingIsChanged(t *testing.T) {
 	says(t, found, OK, "kafka", "store.orders", "is not there yet, and `run` can create it with 2 partitions")
 	says(t, found, OK, "kafka", "store.requests", "can create it with 1 partition")
 	says(t, found, Note, "kafka", "store.users",
-		"personal data in clear: first_name, last_name, email, street_address")
+		"personal data in clear: first_name, last_name, email, age, gender, street_address, postal_code, city, "+
+			"latitude, longitude;")
 	says(t, found, OK, "registry", "", s.Registry.URL)
 	says(t, found, OK, "registry", "store.order_items", "store.order_items-key",
 		"not registered yet; compatible")
@@ -158,6 +160,12 @@ func TestWhatIsWrongWithTheDatabaseIsNamed(t *testing.T) {
 	says(t, found, Warning, "database", "orders", "each poll reads the whole table",
 		`CREATE INDEX CONCURRENTLY ON "public"."orders" (updated_at, id);`)
 	says(t, found, Warning, "database", "timeout", "statement_timeout is 3s", "ALTER ROLE student_ro")
+
+	s.exec(t, "ALTER TABLE orders ADD discount numeric; ALTER TABLE order_items ADD gift text, ADD \"A b\" text")
+	found = passing(t, s.Stage)
+	says(t, found, Note, "database", "orders", "column discount of orders is not in the schema: not published",
+		"Order.avsc in schemas.dir", `docs/operations.md, "A field is added"`)
+	says(t, found, Note, "database", "order_items", "columns A b, gift of order_items are not in the schema")
 
 	session := servers.PgBouncerForTest(t, servers.PgBouncerConfig{Postgres: s.postgres, PoolMode: "session",
 		Users: map[string]string{storefake.ReaderRole: "student"}})
@@ -191,6 +199,23 @@ func (s *databaseStage) exec(t *testing.T, sql string) {
 	t.Helper()
 	if err := s.fake.Exec(t.Context(), sql); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestATopicWithRowsOfAnotherPolicyForFieldsIsNamed(t *testing.T) {
+	s := withService(t, nil)
+	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, nil) // in clear, before there was a policy
+	s.Schemas.Protect(schemas.Privacy{Fields: map[string]schemas.Policy{"orders.status": schemas.PolicyDrop}})
+	says(t, passing(t, s), Warning, "kafka", "store.orders", "under other policies",
+		"restart the instances with this configuration, then storestream sweep orders")
+	policies := watermark.Policies{}.Then(s.Schemas.Get("orders").PolicyFingerprint())
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) { w.Policies = policies })
+	says(t, passing(t, s), Warning, "kafka", "store.orders", "no longer in force", "storestream sweep orders")
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) { w.Policies = policies[1:] })
+	for _, f := range passing(t, s) {
+		if strings.Contains(f.Found, "policies") {
+			t.Errorf("all rows are of the policy in force: %+v", f)
+		}
 	}
 }
 
@@ -231,7 +256,8 @@ func TestWhatIsWrongWithTheServiceIsNamed(t *testing.T) {
 	})
 	found := passing(t, s)
 	says(t, found, Warning, "service", "clock", "1h30m", "behind this machine's", "NTP")
-	says(t, found, Note, "service", "users", "fields that the schema does not know")
+	says(t, found, Note, "service", "users", "fields that the schema does not know", "User.avsc",
+		`docs/operations.md, "A field is added"`)
 
 	s = withService(t, func(c *storefake.Config) {
 		c.Readings.NoDate = true
@@ -279,14 +305,20 @@ func TestWhatIsWrongWithKafkaIsNamed(t *testing.T) {
 	}
 	found := failing(t, s, "kafka.topic_prefix=other.")
 	says(t, found, Failure, "kafka", "other.orders", "cleanup.policy is delete, expected compact",
-		"kafka-configs.sh --alter")
+		"kafka-configs.sh --bootstrap-server "+s.Broker.Brokers()[0]+" --alter --topic other.orders")
+	found = failing(t, s, "kafka.topic_prefix=third.", "kafka.replication_factor=3")
+	says(t, found, Failure, "kafka", "third.orders", "INVALID_REPLICATION_FACTOR",
+		"start as many brokers as kafka.replication_factor says (3), or lower it")
+	found = failing(t, s, "kafka.topic_prefix=other.")
 	says(t, found, Warning, "kafka", "other.users", "max.message.bytes is 2.0 KiB", "dead letter")
 	says(t, found, Failure, "kafka", "other.users", "min.insync.replicas is 2")
+	says(t, found, Warning, "kafka", "other.users", "max.compaction.lag.ms is not set",
+		"kafka.erase_within, 168h", "--add-config max.compaction.lag.ms=604800000")
 
 	// Another registry: the topic's keys carry an id that this one does not know.
 	anew := servers.RegistryForTest(t)
 	says(t, failing(t, s, "registry.url="+anew.URL), Failure, "registry", "store.orders",
-		"the same row would have two keys", "point registry.url at")
+		"the schema id of its keys is", "which this registry does not have", "point registry.url at")
 }
 
 func TestWhatIsWrongWithTheRegistryIsNamed(t *testing.T) {

@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,10 +27,22 @@ func tryRegistry(ctx context.Context, c Config, f *findings) {
 		s.found.fail("", err, "start it, or check registry.url; `run` waits for it")
 		return
 	}
-	s.found.ok("", "%s answers", c.Settings.Registry.URL)
-	for _, name := range c.Settings.Enabled() {
+	for i, name := range c.Settings.Enabled() {
 		topic := c.Cluster.Topic(name)
+		var refused *producer.RefusedError
+		if err := producer.SameSchemas(ctx, c.Cluster, c.Schemas.Get(name)); errors.As(err, &refused) {
+			s.found.add(Failure, topic, refused.Do, "%s is %s, expected %s", refused.Setting, refused.Found,
+				refused.Expected)
+			continue // of other errors Kafka's part tells
+		}
 		both, err := c.Registry.Check(ctx, topic, c.Schemas.Get(name))
+		if ofAll(err) {
+			s.found.fail("", err, "")
+			return
+		}
+		if i == 0 {
+			s.found.ok("", "%s answers", c.Settings.Registry.URL)
+		}
 		if err != nil {
 			s.found.fail(topic, err, "")
 			continue
@@ -38,6 +51,13 @@ func tryRegistry(ctx context.Context, c Config, f *findings) {
 			s.keys(ctx, name, both[0].ID)
 		}
 	}
+}
+
+// ofAll says that an error is the registry's as a whole, whichever subject was asked about.
+func ofAll(err error) bool {
+	e, ok := errors.AsType[*registry.Error](err)
+	of := []registry.Fault{registry.NotARegistry, registry.Moved, registry.Unauthorized}
+	return ok && slices.Contains(of, e.Fault)
 }
 
 // usable says whether both subjects of a topic can be used, and returns that they can.

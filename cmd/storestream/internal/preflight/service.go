@@ -3,10 +3,12 @@ package preflight
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/poller"
@@ -43,10 +45,11 @@ func tryService(ctx context.Context, c Config, f *findings) {
 		return
 	}
 	store := c.Settings.Store
-	var err error
-	s.rest, err = client.New(client.Config{BaseURL: store.BaseURL, APIKey: string(store.APIKey),
-		MaxRequestsPerSecond: store.MaxRequestsPerSecond, Attempts: 1,
-		RequestTimeout: min(trialTimeout, store.RequestTimeout)})
+	how, err := connect.Service(c.Settings)
+	if err == nil {
+		how.Attempts, how.RequestTimeout = 1, min(trialTimeout, store.RequestTimeout)
+		s.rest, err = client.New(how)
+	}
 	if err != nil {
 		s.found.fail("", err, "")
 		return
@@ -58,7 +61,7 @@ func tryService(ctx context.Context, c Config, f *findings) {
 		return
 	}
 	key := "its key was fetched"
-	if store.APIKey != "" {
+	if store.APIKey.IsSet() {
 		key = "store.api_key is accepted"
 	}
 	s.found.ok("", "%s answers, and %s", store.BaseURL, key)
@@ -134,15 +137,21 @@ func (s *service) endpoint(t trial) {
 		f.fail(name, t.err, serviceRemedy(t.err))
 	case t.answer.Reject != nil:
 		f.add(Warning, name, "look at that row at its source: it will be a dead letter, and if all rows are so "+
-			"the resource is held", "the one row that came breaks the contract in %q: %s",
+			"the resource is on hold", "the one row that came breaks the contract in %q: %s",
 			t.answer.Reject.Field, t.answer.Reject.Err)
 	case !t.answer.Row:
 		f.add(Note, name, "", "%s answers, and has no rows", t.resource.Path)
 	case len(t.answer.Unknown) > 0:
-		f.add(Note, name, "to publish them, add them to "+t.resource.RecordName+".avsc in schemas.dir",
+		f.add(Note, name, addFields(t.resource),
 			"%s has fields that the schema does not know, and that are left out: %s",
 			t.resource.Path, strings.Join(t.answer.Unknown, ", "))
 	default:
 		f.ok(name, "%s gave a row, as the schema has it", t.resource.Path)
 	}
+}
+
+// addFields is what to do about fields that the schema of r does not know.
+func addFields(r *schemas.Resource) string {
+	return fmt.Sprintf("to publish one, add it to %s.avsc in schemas.dir: docs/operations.md, %q", r.RecordName,
+		"A field is added")
 }

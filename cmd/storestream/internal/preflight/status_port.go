@@ -1,12 +1,16 @@
 package preflight
 
 import (
+	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"time"
 
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/status"
 )
 
@@ -21,9 +25,8 @@ func tryStatusPort(ctx context.Context, c Config, f *findings) {
 		f.ok("", "%s is free for the status page", listen)
 		return
 	}
-	_, port, splitErr := net.SplitHostPort(listen)
-	resources, ok := runningAt(ctx, port)
-	if splitErr != nil || !ok {
+	resources, ok := runningAt(ctx, c.Settings.HTTP)
+	if !ok {
 		f.fail("", err, "stop what has the port, or set http.listen to another one")
 		return
 	}
@@ -35,7 +38,8 @@ func tryStatusPort(ctx context.Context, c Config, f *findings) {
 		case status.Held:
 			f.add(Note, r.Name, "", "settled stands still there: %s", r.Held)
 		case status.Stalled:
-			f.add(Warning, r.Name, "", "%s has it, by the group's word, and does not write its watermark", r.Owner)
+			f.add(Warning, r.Name, "", "%s has it, according to the consumer group, and does not write its watermark",
+				r.Owner)
 		case status.Nobody:
 			f.add(Warning, r.Name, "", "no instance has it")
 		}
@@ -44,14 +48,31 @@ func tryStatusPort(ctx context.Context, c Config, f *findings) {
 
 // runningAt asks the storestream at a port of this machine for its resources. It is false if somebody else is
 // there.
-func runningAt(ctx context.Context, port string) ([]status.Resource, bool) {
+func runningAt(ctx context.Context, c config.HTTP) ([]status.Resource, bool) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+port+"/status.json", nil)
+	scheme, transport := "http", &http.Transport{}
+	defer transport.CloseIdleConnections()
+	if c.TLS.CertFile != "" {
+		own, err := tls.LoadX509KeyPair(c.TLS.CertFile, c.TLS.KeyFile)
+		if err != nil {
+			return nil, false
+		}
+		scheme, transport.TLSClientConfig = "https", onlyPeer(own)
+	}
+	host, port, _ := net.SplitHostPort(c.Listen)
+	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	url := scheme + "://" + net.JoinHostPort(host, port) + "/status.json"
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, false
 	}
-	resp, err := http.DefaultClient.Do(req)
+	if c.Token.IsSet() {
+		req.Header.Set("Authorization", "Bearer "+c.Token.Get())
+	}
+	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		return nil, false
 	}
@@ -62,4 +83,15 @@ func runningAt(ctx context.Context, port string) ([]status.Resource, bool) {
 		return nil, false
 	}
 	return s.Resources, true
+}
+
+// onlyPeer accepts own and no other certificate: its names are those that readers use, not that of loopback.
+func onlyPeer(own tls.Certificate) *tls.Config {
+	verify := func(s tls.ConnectionState) error {
+		if !bytes.Equal(s.PeerCertificates[0].Raw, own.Certificate[0]) {
+			return errors.New("another certificate than that of http.tls")
+		}
+		return nil
+	}
+	return &tls.Config{InsecureSkipVerify: true, VerifyConnection: verify} //nolint:gosec // verify does
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -71,11 +72,27 @@ func (s *Stage) Serve(change func(*storefake.Config)) *storefake.Fake {
 // Config is the configuration of the settings, and of more.
 func (s *Stage) Config(more ...string) *config.Config {
 	s.t.Helper()
-	cfg, err := config.Load(config.Input{Set: append(s.Settings[:len(s.Settings):len(s.Settings)], more...)})
+	cfg, err := config.Load(config.Input{Environ: Environ(slices.Concat(s.Settings, more)...)})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	return cfg
+}
+
+// Environ is key=value as the environment has it, where secrets may stand that may not stand in flags. Of two
+// values of a key the later one counts.
+func Environ(settings ...string) []string {
+	var names, environ []string
+	for _, setting := range settings {
+		key, value, _ := strings.Cut(setting, "=")
+		name := "STORESTREAM_" + strings.ToUpper(strings.ReplaceAll(key, ".", "__"))
+		if i := slices.Index(names, name); i >= 0 {
+			environ[i] = name + "=" + value
+			continue
+		}
+		names, environ = append(names, name), append(environ, name+"="+value)
+	}
+	return environ
 }
 
 // Cluster is Kafka as an instance of this name sees it, by the settings and by more.

@@ -62,8 +62,10 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	var all comparisons
 	for _, name := range c.Resources {
 		r := c.Schemas.Get(name)
-		one := newComparison(c, r, sources.New(r, counts.Resource(name), zap.NewNop(), nil))
+		one := newComparison(c, r, sources.New(r, counts.Resource(name), zap.NewNop(), connect.Audience{}))
 		all = append(all, one)
+		// Else every row that nobody can decode would be called stale.
+		one.err = producer.SameSchemas(ctx, c.Cluster, r)
 		one.readAll(ctx)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

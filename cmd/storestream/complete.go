@@ -1,0 +1,41 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/schemas"
+)
+
+// completeResources offers the resources that a command line does not name yet.
+func completeResources(_ *cobra.Command, named []string, _ string) ([]string, cobra.ShellCompDirective) {
+	left := slices.DeleteFunc(schemas.Names(), func(name string) bool { return slices.Contains(named, name) })
+	return left, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeResource offers the resources as the first argument.
+func completeResource(cmd *cobra.Command, named []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(named) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return completeResources(cmd, named, typed)
+}
+
+// completeKeys offers the keys of the configuration, as in --set log.level=.
+func completeKeys(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	const directive = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	defaults, err := config.Load(config.Input{})
+	if err != nil { // never: the defaults hold no mistake
+		return nil, directive
+	}
+	var keys []string
+	for _, e := range defaults.Entries() {
+		if strings.HasPrefix(e.Key, typed) {
+			keys = append(keys, e.Key+"=")
+		}
+	}
+	return keys, directive
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/internal/wait"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+func eraseCommand(env *environment) *cobra.Command {
+	var yes, stay bool
+	cmd := &cobra.Command{
+		Use:               "erase RESOURCE ID...",
+		ValidArgsFunction: completeResource,
+		Short:             "Delete rows that the service has deleted from the topic, without a sweep",
+		Long: fmt.Sprintf(`Asks the running instance to look the rows up in the service, and to write a tombstone
+for each that is not there: when it was looked for again after the resource's overlap, and not shown then
+either. What the service still has stays, and all stays while it shows no row at all. A sweep finds deleted
+rows too; this is for a row that must not wait for one. At most %d rows at a time. Ids below 0 go after --.
+
+A tombstone makes consumers delete the row. Its values leave the topic's log within kafka.erase_within.
+
+On a terminal it asks first. With --wait it stays until the rows are dealt with, and exits with 1 if one of
+them stays.`, watermark.MostErased),
+		Example: "  storestream erase users 123\n  storestream erase users 123 456 --yes --wait",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name, ids, err := rowsToErase(cmd, args)
+			if err != nil {
+				return err
+			}
+			cfg, set, err := env.load()
+			if err != nil {
+				return err
+			}
+			return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
+				return erase(cmd.Context(), env, cluster, set.Get(name), ids, yes, stay)
+			})
+		},
+	}
+	cmd.SetFlagErrorFunc(flagOrIDError)
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVar(&stay, "wait", false, "stay until it is done")
+	return cmd
+}
+
+// rowsToErase is the resource and the ids that a command line names.
+func rowsToErase(cmd *cobra.Command, args []string) (name string, ids []int64, err error) {
+	if len(args) < 2 {
+		return "", nil, usagef(cmd, "expected a resource and one id or more, such as %s users 123",
+			cmd.CommandPath())
+	}
+	if err := checkResource(cmd, args[0]); err != nil {
+		return "", nil, err
+	}
+	for _, arg := range args[1:] {
+		id, err := parseID(cmd, arg)
+		if err != nil {
+			return "", nil, err
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) > watermark.MostErased {
+		return "", nil, usagef(cmd, "%d rows: expected %d at most at a time (a sweep deletes any number)", len(ids),
+			watermark.MostErased)
+	}
+	return args[0], ids, nil
+}
+
+// erase asks for the rows that the topic holds, and stays until they are dealt with if it shall.
+func erase(ctx context.Context, env *environment, cluster *producer.Cluster, r *schemas.Resource, ids []int64,
+	yes, stay bool) error {
+	held, err := heldRows(ctx, cluster, r, ids)
+	if err != nil {
+		return err
+	}
+	var rows []watermark.RowToErase
+	for _, id := range ids {
+		p, holds := held[id]
+		if !holds {
+			env.print("%s %d: the topic holds no such row\n", r.Name, id)
+			continue
+		}
+		row := watermark.RowToErase{ID: id}
+		if p.CreatedAt != schemas.MinInstant {
+			row.CreatedAt = &p.CreatedAt
+		}
+		if p.UpdatedAt != schemas.MinInstant {
+			row.UpdatedAt = &p.UpdatedAt
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	question := fmt.Sprintf("Delete %s of %s from the topic, if the service does not have them any more?",
+		terminal.Plural(len(rows), "row"), r.Name)
+	if !yes && env.terminal && !env.confirm(question) {
+		return errNotConfirmed
+	}
+	asked, err := ask(ctx, cluster, []string{r.Name}, watermark.Request{Kind: watermark.Erases, Rows: rows})
+	if err != nil {
+		return err
+	}
+	env.print("%s: asked to erase %s\n", r.Name, terminal.Plural(len(rows), "row"))
+	if !stay {
+		env.print("The running instance takes it from here; it takes the resource's overlap and a poll or two.\n")
+		return nil
+	}
+	return followErase(ctx, env, cluster, asked[0])
+}
+
+// heldRows is the newest record of each of the rows that the topic holds.
+func heldRows(ctx context.Context, cluster *producer.Cluster, r *schemas.Resource, ids []int64) (
+	map[int64]watermark.Published, error) {
+	held := map[int64]watermark.Published{}
+	wanted := func(id int64) bool { return slices.Contains(ids, id) }
+	_, err := producer.ReadTopic(ctx, cluster, r, nil, wanted, func(p watermark.Published) error {
+		switch {
+		case p.Stray, p.Foreign:
+		case p.Tombstone:
+			delete(held, p.ID)
+		default:
+			held[p.ID] = p
+		}
+		return nil
+	})
+	return held, err
+}
+
+// followErase prints what became of each row.
+func followErase(ctx context.Context, env *environment, cluster *producer.Cluster,
+	asked watermark.Request) error {
+	open := map[int64]bool{}
+	for _, row := range asked.Rows {
+		open[row.ID] = true
+	}
+	stays := 0
+	for len(open) > 0 {
+		marks, failed := producer.ReadWatermarks(ctx, cluster)
+		for _, e := range marks[asked.Resource].Erased {
+			if e.RequestUID != asked.UID || !open[e.ID] {
+				continue
+			}
+			delete(open, e.ID)
+			if e.Left == "" {
+				env.print("%s %d: erased\n", asked.Resource, e.ID)
+				continue
+			}
+			stays++
+			env.print("%s %d: %s\n", asked.Resource, e.ID, env.paint.As(terminal.Yellow, "stays: "+e.Left))
+		}
+		if len(open) == 0 {
+			break
+		}
+		if err := wait.For(ctx, followEvery); err != nil {
+			return errors.Join(err, failed) // a broker that fails may come back: until an interrupt it goes on
+		}
+	}
+	if stays > 0 {
+		return fmt.Errorf("%s of %s not erased", strings.ToLower(terminal.Plural(stays, "row")), asked.Resource)
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/schemas"
+)
+
+// What --help shows is pasted. Every example is run, beside an instance that polls; what takes its output
+// (jq, a file) is left out. It may say that something differs or is late, and not that it failed or is no
+// command.
+func TestEveryExampleOfHelpWorksAsPasted(t *testing.T) {
+	s := newScene(t)
+	s.Serve(nil)
+	s.Settings = append(s.Settings, "store.max_requests_per_second=1000")
+	for _, name := range schemas.Names() {
+		s.Settings = append(s.Settings, "resources."+name+".interval=100ms", "resources."+name+".overlap=0s")
+	}
+	out, _ := s.start("run")
+	stage.Eventually(t, "all is loaded", func() bool {
+		return strings.Count(out.stderr.String(), "first load finished") == 5
+	})
+	examples := 0
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		for line := range strings.Lines(cmd.Example) {
+			examples++
+			s.paste(t, strings.TrimSpace(line))
+		}
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(rootCommand(&environment{}))
+	if examples < 20 {
+		t.Errorf("%d examples in all", examples)
+	}
+}
+
+// paste runs a line as a shell would, on a terminal where every question is answered with yes.
+func (s *scene) paste(t *testing.T, line string) {
+	t.Helper()
+	command := line
+	for _, end := range []string{" # ", " | ", " > "} {
+		command, _, _ = strings.Cut(command, end)
+	}
+	words := strings.Fields(command)
+	c := s.call()
+	for len(words) > 0 && strings.Contains(words[0], "=") {
+		c.environ, words = append(c.environ, words[0]), words[1:]
+	}
+	switch {
+	case len(words) < 2 || words[0] != "storestream" || strings.ContainsAny(command, `'"$&;<`):
+		t.Errorf("%q: expected storestream and plain words", line)
+		return
+	case slices.Equal(words[1:], []string{"run"}): // it does not end, and runs already
+		return
+	}
+	c.args, c.terminal, c.answer = words[1:], true, "y\n"
+	if c.run(t.Context()); c.code == exitFailed || c.code == exitUsage {
+		t.Errorf("%q exits %d:\n%s%s", line, c.code, c.stdout, c.stderr)
+	}
+}

@@ -1,0 +1,357 @@
+package preflight
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/dsn"
+	"github.com/storestream/storestream/internal/loopback"
+	"github.com/storestream/storestream/internal/tlsfile"
+)
+
+// expiresSoon is how long before a certificate's end it is worth a warning.
+const expiresSoon = 30 * 24 * time.Hour
+
+// security says what each connection is protected by. The clients do not tell, so it connects for itself, and
+// sends no credential but PostgreSQL's, which the client sends too.
+type security struct {
+	c     Config
+	found *findings
+}
+
+func trySecurity(ctx context.Context, c Config, f *findings) {
+	s := security{c: c, found: f}
+	s.postgres(ctx)
+	s.kafka(ctx)
+	r, store := c.Settings.Registry, c.Settings.Store
+	login := "no login"
+	switch {
+	case r.Token.IsSet():
+		login = "bearer token"
+	case r.Username != "":
+		login = "user " + r.Username + " with a password (basic)"
+	}
+	s.site(ctx, "registry", r.URL, login, r.TLS.Files("registry.tls"))
+	login = "a key that it fetches there"
+	if store.APIKey.IsSet() {
+		login = "the key of store.api_key"
+	}
+	s.site(ctx, "store", store.BaseURL, login, store.TLS.Files("store.tls"))
+	s.status()
+	s.files()
+}
+
+// link is one connection as it was found.
+type link struct {
+	about, host, login string
+	tls                *tls.ConnectionState // nil: in clear
+	unverified         string               // the setting by which any certificate will do; "": none
+	do                 string               // how it gets TLS
+}
+
+// say adds the finding about a connection.
+func (s *security) say(l link) {
+	if l.tls == nil {
+		if l.host == "" || strings.HasPrefix(l.host, "/") || loopback.Is(l.host) {
+			s.found.ok(l.about, "in clear, which does not leave this machine; %s", l.login)
+			return
+		}
+		s.found.add(Warning, l.about, l.do, "in clear to %s: who is on the way there reads it%s; %s",
+			l.host, s.exception(l.about), l.login)
+		return
+	}
+	peer := l.tls.PeerCertificates[0]
+	about := fmt.Sprintf("%s with %s (%s), signed by %q, until %s; %s", tls.VersionName(l.tls.Version), l.host,
+		strings.Join(peerNames(peer), ", "), peer.Issuer.String(), peer.NotAfter.UTC().Format(time.DateOnly),
+		l.login)
+	if l.unverified != "" {
+		s.found.add(Warning, l.about, "have it verified, by the authority that signs it",
+			"%s: not known to whom, by %s", about, l.unverified)
+	} else {
+		s.found.ok(l.about, "%s", about)
+	}
+	for _, c := range l.tls.PeerCertificates {
+		s.expiry(l.about, c)
+	}
+}
+
+// exception names the exception that a connection is.
+func (s *security) exception(about string) string {
+	for _, p := range s.c.Settings.Plaintext() {
+		if p.Connection == about || p.Key == about {
+			return ", the credential too (security.allow_plaintext)"
+		}
+	}
+	return ""
+}
+
+func peerNames(c *x509.Certificate) []string {
+	names := slices.Clone(c.DNSNames)
+	for _, ip := range c.IPAddresses {
+		names = append(names, ip.String())
+	}
+	if len(names) == 0 {
+		names = []string{fmt.Sprintf("%q", c.Subject.CommonName)}
+	}
+	return names[:min(len(names), 5)]
+}
+
+func (s *security) expiry(about string, c *x509.Certificate) {
+	until, day := time.Until(c.NotAfter), c.NotAfter.UTC().Format(time.DateOnly)
+	switch {
+	case until < 0:
+		s.found.add(Warning, about, "have it renewed", "the certificate of %q expired on %s", c.Subject.String(),
+			day)
+	case until < expiresSoon:
+		s.found.add(Warning, about, "have it renewed", "the certificate of %q expires on %s", c.Subject.String(),
+			day)
+	}
+}
+
+// failed says what is known of a connection that was not made. That it was not is its own part's to say,
+// unless its certificate is why.
+func (s *security) failed(about string, files tlsfile.Files, err error) {
+	var handshake *tlsfile.HandshakeError
+	if errors.As(files.Explain(err), &handshake) {
+		s.found.fail(about, handshake, "")
+		return
+	}
+	s.found.add(Note, about, "", "cannot tell what protects it: there is no connection")
+}
+
+// postgres connects as the client does, and listens to what the server asks for.
+func (s *security) postgres(ctx context.Context) {
+	d, err := dsn.Parse(s.c.Settings.Postgres.DSN.Get())
+	if err != nil {
+		return // there is none
+	}
+	pool, err := d.Config()
+	if err != nil {
+		s.found.fail("postgres", err, "")
+		return
+	}
+	c := &pool.ConnConfig.Config
+	var heard bytes.Buffer
+	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		heard.Reset()
+		return pgproto3.NewFrontend(io.TeeReader(r, &heard), w)
+	}
+	conn, err := pgconn.ConnectConfig(ctx, c)
+	if err != nil {
+		s.failed("postgres", tlsfile.Files{Section: "postgres.dsn's sslrootcert: tls"}, err)
+		return
+	}
+	defer conn.Close(ctx)
+	l := link{about: "postgres", host: c.Host, do: "set sslmode=verify-full in postgres.dsn",
+		login: fmt.Sprintf("role %s by %s", c.User, asked(heard.Bytes()))}
+	if mode := d.Mode(); mode != dsn.VerifyFull {
+		l.unverified = "sslmode=" + mode
+	}
+	if conn, ok := conn.Conn().(*tls.Conn); ok {
+		state := conn.ConnectionState()
+		l.tls = &state
+		if loopback.Is(l.host) && d.Mode() == dsn.Prefer {
+			l.unverified = "" // nobody asked for it
+		}
+	}
+	s.say(l)
+}
+
+// asked is how a PostgreSQL server wanted to know who logs in, from the messages that it sent.
+func asked(heard []byte) string {
+	const head = 5 // the type, and the length of what follows it
+	for len(heard) >= head {
+		size := int(binary.BigEndian.Uint32(heard[1:head])) + 1
+		if heard[0] == 'R' && size >= head+4 && len(heard) >= size {
+			switch binary.BigEndian.Uint32(heard[head:]) {
+			case pgproto3.AuthTypeCleartextPassword:
+				return "cleartext password"
+			case pgproto3.AuthTypeMD5Password:
+				return "md5 password"
+			case pgproto3.AuthTypeSASL:
+				return strings.ToLower(string(bytes.SplitN(heard[head+4:size], []byte{0}, 2)[0]))
+			case pgproto3.AuthTypeOk:
+				return "nothing that it was asked for (trust, peer or its certificate)"
+			}
+		}
+		heard = heard[min(max(size, head), len(heard)):]
+	}
+	return "what it does not say"
+}
+
+// kafka tries each broker that the settings name.
+func (s *security) kafka(ctx context.Context) {
+	k := s.c.Settings.Kafka
+	login := "no login"
+	if k.SASL.Mechanism != "" {
+		login = "SASL " + k.SASL.Mechanism
+	}
+	if k.TLS.CertFile != "" {
+		login += ", a client's certificate"
+	}
+	for _, broker := range k.Brokers {
+		host, _, _ := net.SplitHostPort(broker)
+		l := link{about: "kafka", host: host, login: login, do: "set kafka.tls.enabled"}
+		if k.TLS.Enabled {
+			files := k.TLS.Files("kafka.tls")
+			conf, err := files.Config()
+			if err == nil {
+				l.tls, err = shake(ctx, conf, broker)
+			}
+			if err != nil {
+				s.failed("kafka", files, err)
+				continue
+			}
+			if k.TLS.InsecureSkipVerify {
+				l.unverified = "kafka.tls.insecure_skip_verify"
+			}
+		}
+		s.say(l)
+	}
+	if login := k.SASL; login.Mechanism == config.OAuthBearer {
+		s.site(ctx, "kafka.sasl.token_url", login.TokenURL, "client "+login.ClientID+" with its secret",
+			login.TokenTLS.Files("kafka.sasl.token_tls"))
+	}
+}
+
+// shake connects to an address by TLS, and sends nothing.
+func shake(ctx context.Context, conf *tls.Config, address string) (*tls.ConnectionState, error) {
+	conn, err := (&tls.Dialer{Config: conf}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close()
+	state := conn.(*tls.Conn).ConnectionState()
+	return &state, nil
+}
+
+// errSeen ends a handshake whose certificate was seen: no request is sent.
+var errSeen = errors.New("seen")
+
+// site tries an http or https address, by the proxy that its requests go by.
+func (s *security) site(ctx context.Context, about, address, login string, files tlsfile.Files) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return
+	}
+	if proxy, err := http.ProxyFromEnvironment(req); err == nil && proxy != nil {
+		s.found.add(Note, about, "", "requests go by the proxy %s (HTTP_PROXY, HTTPS_PROXY)", proxy.Host)
+	}
+	l := link{about: about, host: u.Hostname(), login: login, do: "use its https address"}
+	if u.Scheme != "https" {
+		s.say(l)
+		return
+	}
+	conf, err := files.Config()
+	if err != nil {
+		s.failed(about, files, err)
+		return
+	}
+	conf.VerifyConnection = func(state tls.ConnectionState) error {
+		l.tls = &state
+		return errSeen
+	}
+	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: conf}
+	defer transport.CloseIdleConnections()
+	resp, err := transport.RoundTrip(req)
+	if err == nil {
+		_ = resp.Body.Close() // never: the handshake was ended
+	}
+	if l.tls == nil {
+		s.failed(about, files, err)
+		return
+	}
+	if files.InsecureSkipVerify {
+		l.unverified = files.Section + ".insecure_skip_verify"
+	}
+	s.say(l)
+}
+
+// status says who may read the page.
+func (s *security) status() {
+	h := s.c.Settings.HTTP
+	host, _, _ := net.SplitHostPort(h.Listen)
+	what, login := "in clear", "whoever reaches it"
+	if h.TLS.CertFile != "" {
+		what = "by TLS"
+	}
+	if h.Token.IsSet() {
+		login = "who has http.token"
+	}
+	if loopback.Is(host) {
+		s.found.ok("status", "listens on this machine alone, %s, for %s", what, login)
+		return
+	}
+	if h.TLS.CertFile != "" && h.Token.IsSet() {
+		s.found.ok("status", "listens at %s, %s, for %s", h.Listen, what, login)
+		return
+	}
+	s.found.add(Warning, "status", "listen on 127.0.0.1, or set http.tls and http.token",
+		"listens at %s, beyond this machine, %s, for %s", h.Listen, what, login)
+}
+
+// files looks at who may read the files that secrets stand in, and at the ends of our own certificates.
+func (s *security) files() {
+	inline := false
+	for _, e := range s.c.Settings.Entries() {
+		path, isSecret := strings.CutPrefix(e.Value, "file:")
+		if d, err := dsn.Parse(e.Value); !isSecret && e.Key == "postgres.dsn" && err == nil {
+			path, isSecret = d.PasswordFile()
+		}
+		switch {
+		case isSecret, strings.HasSuffix(e.Key, ".key_file") && e.Value != "":
+			s.mode(e.Key, path, e.Key)
+		case strings.HasSuffix(e.Key, ".cert_file") && e.Value != "":
+			s.ownCertificate(e)
+		case strings.Contains(e.Value, dsn.Mask) && strings.Contains(e.From, ".y"):
+			inline = true
+		}
+	}
+	if d, err := dsn.Parse(s.c.Settings.Postgres.DSN.Get()); err == nil && d.KeyFile() != "" {
+		s.mode("postgres.dsn", d.KeyFile(), "the key of its sslkey")
+	}
+	if inline && s.c.File != "" {
+		s.mode("file", s.c.File, "secrets")
+	}
+}
+
+func (s *security) mode(about, path, what string) {
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 {
+		s.found.add(Warning, about, "chmod 600 "+path+" (Kubernetes: defaultMode: 0400)",
+			"everybody on this machine may read %s, in which %s stands", path, what)
+	}
+}
+
+func (s *security) ownCertificate(e config.Entry) {
+	text, err := os.ReadFile(e.Value)
+	if err != nil {
+		return // loading the configuration said so
+	}
+	if block, _ := pem.Decode(text); block != nil {
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
+			s.expiry(e.Key, c)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package preflight
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/servers"
+)
+
+// secured is what the part "security" finds of settings.
+func secured(t *testing.T, settings ...string) []Finding {
+	t.Helper()
+	cfg, err := config.Load(config.Input{Environ: stage.Environ(settings...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &findings{part: "security"}
+	trySecurity(t.Context(), Config{Settings: cfg}, f)
+	return f.all
+}
+
+// A real PostgreSQL behind a real PgBouncer, each with a certificate, and the pooler verifying the server.
+func TestSecuritySaysWhatProtectsTheDatabase(t *testing.T) {
+	authority := servers.AuthorityForTest(t, t.TempDir())
+	good := authority.Issue(servers.CertificateConfig{Name: "database",
+		NotAfter: time.Now().Add(90 * 24 * time.Hour)})
+	pg := servers.PostgresForTest(t, servers.PostgresConfig{Certificate: &good})
+	dsn := func(user, port, mode string) string {
+		return fmt.Sprintf("postgres.dsn=host=localhost port=%s user=%s password=postgres dbname=postgres %s "+
+			"sslrootcert=%s", port, user, mode, authority.File)
+	}
+	direct := fmt.Sprint(pg.Port)
+	says(t, secured(t, dsn("postgres", direct, "")), OK, "security", "postgres",
+		"TLS 1.3 with localhost (localhost", `signed by "CN=authority"`, "role postgres by scram-sha-256")
+	says(t, secured(t, dsn("postgres", direct, "sslmode=require")), Warning, "security", "postgres",
+		"not known to whom, by sslmode=require")
+	says(t, secured(t, dsn("postgres", direct, "sslmode=disable")), OK, "security", "postgres",
+		"in clear, which does not leave this machine")
+
+	soon := time.Now().Add(10 * 24 * time.Hour)
+	pooler := func(c servers.CertificateConfig) string {
+		made := authority.Issue(c)
+		return fmt.Sprint(servers.PgBouncerForTest(t, servers.PgBouncerConfig{Postgres: pg, Certificate: &made,
+			Settings: map[string]string{"server_tls_sslmode": "require"}}).Port)
+	}
+	found := secured(t, dsn("postgres", pooler(servers.CertificateConfig{Name: "soon", NotAfter: soon}), ""))
+	says(t, found, OK, "security", "postgres", "TLS 1.3 with localhost", "scram-sha-256")
+	says(t, found, Warning, "security", "postgres", `"CN=soon" expires on `+soon.UTC().Format(time.DateOnly))
+	says(t, secured(t, dsn("postgres", pooler(servers.CertificateConfig{Name: "old",
+		NotBefore: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
+		NotAfter:  time.Date(2026, 2, 3, 0, 0, 0, 0, time.UTC)}), "")),
+		Failure, "security", "postgres", "expired on 2026-02-03")
+	says(t, secured(t, dsn("postgres", pooler(servers.CertificateConfig{Name: "other",
+		Hosts: []string{"other.example"}}), "")), Failure, "security", "postgres", "other.example", "localhost")
+}
+
+func TestSecuritySaysWhatProtectsTheServiceAndThePage(t *testing.T) {
+	authority := servers.AuthorityForTest(t, t.TempDir())
+	made := authority.Issue(servers.CertificateConfig{})
+	asked := false
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		asked = true
+	}))
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{made.Pair}, MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	key := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(key, []byte("s3cret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(key, 0o644); err != nil { //nolint:gosec // what the test is about
+		t.Fatal(err)
+	}
+	elsewhere := servers.ElsewhereForTest(t)
+	found := secured(t, "store.base_url="+server.URL+"/v1", "store.tls.ca_file="+authority.File,
+		"store.api_key=file:"+key, "kafka.brokers="+server.Listener.Addr().String(), "kafka.tls.enabled=true",
+		"kafka.tls.insecure_skip_verify=true", "http.listen=:8080", "registry.url=http://"+elsewhere+":1",
+		"kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.token_url="+server.URL, "kafka.sasl.client_id=stream",
+		"kafka.sasl.client_secret=file:"+key, "kafka.sasl.token_tls.ca_file="+authority.File)
+	says(t, found, OK, "security", "store", "TLS 1.3 with 127.0.0.1", `signed by "CN=authority"`,
+		"the key of store.api_key")
+	says(t, found, Warning, "security", "store", "expires on")
+	says(t, found, Warning, "security", "kafka", "not known to whom, by kafka.tls.insecure_skip_verify")
+	says(t, found, OK, "security", "kafka.sasl.token_url", "TLS 1.3 with 127.0.0.1",
+		"client stream with its secret")
+	says(t, found, Warning, "security", "registry", "in clear to "+elsewhere, "use its https address")
+	says(t, found, Warning, "security", "status", "beyond this machine, in clear, for whoever reaches it")
+	says(t, found, Warning, "security", "store.api_key", "everybody on this machine may read", "chmod 600")
+	if asked {
+		t.Error("a request was sent")
+	}
+	says(t, secured(t, "store.base_url="+server.URL+"/v1"), Failure, "security", "store", "not trusted",
+		"store.tls.ca_file")
+	says(t, secured(t, "store.base_url=http://"+elsewhere+":1/v1", "security.allow_plaintext=store"), Warning,
+		"security", "store", "the credential too (security.allow_plaintext)")
+	says(t, secured(t), OK, "security", "status", "listens on this machine alone")
+}
+
+// A key that others may read is as good as lost, whichever connection it is for. What only its group may read
+// is somebody's decision.
+func TestSecurityLooksAtWhoMayReadKeys(t *testing.T) {
+	authority := servers.AuthorityForTest(t, t.TempDir())
+	made := authority.Issue(servers.CertificateConfig{NotAfter: time.Now().Add(90 * 24 * time.Hour)})
+	settings := []string{"postgres.dsn=host=localhost port=1 user=u password=p dbname=d sslrootcert=" +
+		authority.File + " sslcert=" + made.CertFile + " sslkey=" + made.KeyFile,
+		"kafka.tls.enabled=true", "registry.url=https://localhost:1", "store.base_url=https://localhost:1/v1",
+		"kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.token_url=https://localhost:1", "kafka.sasl.client_id=c",
+		"kafka.sasl.client_secret=s"}
+	keys := []string{"postgres.dsn"}
+	for _, section := range []string{"kafka.tls", "kafka.sasl.token_tls", "registry.tls", "store.tls",
+		"http.tls"} {
+		settings = append(settings, section+".cert_file="+made.CertFile, section+".key_file="+made.KeyFile)
+		keys = append(keys, section+".key_file")
+	}
+	for mode, want := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true} {
+		if err := os.Chmod(made.KeyFile, mode); err != nil {
+			t.Fatal(err)
+		}
+		warned := map[string]bool{}
+		for _, f := range secured(t, settings...) {
+			if f.Level == Warning && strings.Contains(f.Found, "everybody on this machine may read "+made.KeyFile) {
+				warned[f.About] = true
+			}
+		}
+		for _, key := range keys {
+			if warned[key] != want {
+				t.Errorf("mode %o: a warning about %s: %v", mode, key, warned[key])
+			}
+		}
+	}
+}
+
+func TestSecurityWarnsOfATokenThatTravelsInClear(t *testing.T) {
+	says(t, secured(t, "http.listen=:8080", "http.token=0123456789abcdef"), Warning, "security", "status",
+		"beyond this machine, in clear, for who has http.token", "http.tls")
+}

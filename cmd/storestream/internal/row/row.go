@@ -1,0 +1,383 @@
+// Package row says what the topic holds of one row, what the service has of it now, and why they differ if
+// they do. It changes nothing.
+//
+// Both change while they are read, and the topic takes long to read. So the service is read after it, and
+// where they differ the topic is read on, which takes no time:
+//
+//	topic, all of it -- service -- topic, from there on -- (it has changed: service -- topic ...)
+//	                    equal: done    equal: done         differs: so it is
+//
+// It waits for no poll, as verify does. Whoever asks for one row wants to know now, and is told what may be
+// under way.
+//
+// PostgreSQL is asked for the id. REST has nothing that finds one row, so the day on which the row was
+// created is read, which its record in the topic tells. Where nothing tells it, or the row is not there,
+// everything is read: what another program wrote may name any day, and that the service has no such row is
+// said only of all that it has.
+package row
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/cmd/storestream/internal/overview"
+	"github.com/storestream/storestream/cmd/storestream/internal/verify"
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+// Config says which row to look at. All of it is needed.
+type Config struct {
+	Settings *config.Config
+	Schemas  *schemas.Set
+	Cluster  *producer.Cluster
+	Resource string
+	ID       int64
+	// Mask leaves out what is in personal fields.
+	Mask bool
+	// Reading hears how far it has read: done of about `of`; 0: nobody knows of how many.
+	Reading func(what string, done, of int)
+}
+
+// mostLooks is how often the service is asked where the topic changes meanwhile.
+const mostLooks = 3
+
+// Look looks at the row. Its error is that of the topic, of the registry, or of a configuration by which no
+// source can be opened. A service that cannot be asked is in the report.
+func Look(ctx context.Context, c Config) (*Report, error) {
+	sources, err := connect.OpenSources(c.Settings, zap.NewNop())
+	if err != nil {
+		return nil, err
+	}
+	defer sources.Close()
+	r := c.Schemas.Get(c.Resource)
+	values, err := schemas.NewValueReader(r, "")
+	if err != nil {
+		return nil, err
+	}
+	settings := c.Settings.Resources[r.Name]
+	l := &look{cfg: c, resource: r, settings: settings, start: connect.Start(settings), values: values,
+		log: producer.NewRowLog(c.Cluster, r, c.ID),
+		source: sources.New(r, metrics.New(prometheus.NewRegistry()).Resource(r.Name), zap.NewNop(),
+			connect.Audience{})}
+	if err := l.readTopic(ctx, "reading the topic"); err != nil {
+		return nil, err
+	}
+	if err := l.readLetter(ctx); err != nil {
+		return nil, err
+	}
+	if err := l.compare(ctx); err != nil {
+		return nil, err
+	}
+	report := l.report()
+	if ctx.Err() == nil {
+		l.explain(ctx, report)
+	}
+	return report, nil
+}
+
+// look is one Look.
+type look struct {
+	cfg      Config
+	resource *schemas.Resource
+	settings config.Resource
+	start    schemas.Instant
+	values   *schemas.ValueReader
+	log      *producer.RowLog
+	source   poller.Source
+
+	letter *producer.DeadLetterRecord // nil: it has none
+
+	// What the service showed last: a row, or one that cannot be published, or none; or why nobody knows.
+	asked  time.Time
+	row    *schemas.Record
+	value  schemas.Value // of row
+	reject *schemas.Reject
+	failed error
+}
+
+// compare asks the service, and again where the topic changes meanwhile. Its error is that of the topic.
+func (l *look) compare(ctx context.Context) error {
+	for range mostLooks {
+		l.asked = time.Now()
+		l.failed = l.ask(ctx)
+		if l.verdict() != verify.Different {
+			return nil
+		}
+		before := l.log.Records()
+		if err := l.readTopic(ctx, "reading the topic on"); err != nil {
+			return err
+		}
+		if l.verdict() == verify.Identical || l.log.Records() == before {
+			break
+		}
+	}
+	return l.readLetter(ctx)
+}
+
+func (l *look) readTopic(ctx context.Context, what string) error {
+	_, err := l.log.Look(ctx, func(done, of int64) { l.cfg.Reading(what, int(done), max(1, int(of))) })
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return fmt.Errorf("topic %s does not exist: `storestream run` creates and fills it",
+			l.cfg.Cluster.Topic(l.resource.Name))
+	}
+	return err
+}
+
+func (l *look) readLetter(ctx context.Context) (err error) {
+	l.letter, err = producer.ReadDeadLetter(ctx, l.cfg.Cluster, l.resource.Name, l.cfg.ID)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		err = nil
+	}
+	return err
+}
+
+// ask looks the row up in the service.
+func (l *look) ask(ctx context.Context) error {
+	created := l.createdAt()
+	switch {
+	case l.settings.Source == config.Postgres:
+		return l.lookUp(ctx, schemas.MinInstant)
+	case created == schemas.MinInstant:
+		return l.lookEverywhere(ctx)
+	}
+	// A service that cuts days in another zone than UTC has it on one of their neighbors.
+	const day = 24 * time.Hour
+	for _, days := range [][]schemas.Instant{{created}, {created.Add(-day), created.Add(day)}} {
+		if err := l.lookUp(ctx, days...); err != nil || l.row != nil || l.reject != nil {
+			return err
+		}
+	}
+	return l.lookEverywhere(ctx)
+}
+
+// createdAt is when the row was created, as far as anything tells that; else MinInstant.
+func (l *look) createdAt() schemas.Instant {
+	if l.row != nil { // as the service showed it at the look before
+		return l.value.CreatedAt
+	}
+	if created := l.log.CreatedAt(); created != schemas.MinInstant {
+		return created
+	}
+	if l.letter != nil {
+		var row map[string]json.RawMessage
+		var created time.Time
+		if json.Unmarshal(l.letter.Row, &row) == nil && json.Unmarshal(row["created_at"], &created) == nil {
+			return schemas.InstantOf(created)
+		}
+	}
+	return schemas.MinInstant
+}
+
+// lookUp reads the row on the days on which it may have been created. PostgreSQL needs none.
+func (l *look) lookUp(ctx context.Context, created ...schemas.Instant) error {
+	request := poller.Request{Kind: poller.Lookup}
+	for _, at := range created {
+		request.Suspects = append(request.Suspects,
+			poller.Suspect{ID: l.cfg.ID, UpdatedAt: schemas.MinInstant, CreatedAt: at})
+	}
+	return l.read(ctx, request, 0)
+}
+
+// errFound ends a reading of everything.
+var errFound = errors.New("found")
+
+// lookEverywhere reads all that the service has until the row is met.
+func (l *look) lookEverywhere(ctx context.Context) error {
+	records, err := producer.Records(ctx, l.cfg.Cluster, l.resource.Name)
+	if err != nil {
+		return err
+	}
+	suspect := poller.Suspect{ID: l.cfg.ID, UpdatedAt: schemas.MinInstant, CreatedAt: schemas.MinInstant}
+	err = l.read(ctx, poller.Request{Kind: poller.Lookup, Everywhere: true, Suspects: []poller.Suspect{suspect}},
+		max(1, int(records)))
+	if errors.Is(err, errFound) {
+		err = nil
+	}
+	return err
+}
+
+// read reads what the request names, and takes the row from it. about is how many rows that will be; 0: it is
+// one day, of which nobody knows. Of more it reads no further than to the row.
+func (l *look) read(ctx context.Context, request poller.Request, about int) error {
+	l.row, l.reject = nil, nil
+	request.From, request.Started = l.start, schemas.InstantOf(time.Now())
+	rows, done := 0, false
+	err := l.source.Read(ctx, request, func(b poller.Batch) error {
+		done = done || b.Done != nil
+		rows += len(b.Rows) + len(b.Rejects)
+		l.cfg.Reading("reading the service", rows, about)
+		if err := l.take(b); err != nil || about == 0 || l.row == nil && l.reject == nil {
+			return err
+		}
+		return errFound
+	})
+	if err == nil && !done {
+		err = errors.New("a defect in storestream: the source ended without saying that it read everything")
+	}
+	if err == nil || errors.Is(err, errFound) {
+		l.settle()
+	}
+	return err
+}
+
+// take notes what a batch shows of the row. Of two versions the newer one is the row: a source may show an
+// older one beside it.
+func (l *look) take(b poller.Batch) error {
+	for i := range b.Rows {
+		if row := b.Rows[i]; row.ID == l.cfg.ID && (l.row == nil || row.UpdatedAt >= l.row.UpdatedAt) {
+			row.Value = append([]byte(nil), row.Value...)
+			value, err := l.values.Read(row.Value)
+			if err != nil {
+				return err
+			}
+			l.row, l.value = &row, value
+		}
+	}
+	for i := range b.Rejects {
+		if reject := b.Rejects[i]; reject.HasID && reject.ID == l.cfg.ID &&
+			(l.reject == nil || reject.UpdatedAt >= l.reject.UpdatedAt) {
+			l.reject = &reject
+		}
+	}
+	return nil
+}
+
+// settle decides between a row and one that cannot be published: the newer one is what the service has.
+func (l *look) settle() {
+	switch {
+	case l.row == nil || l.reject == nil:
+	case l.row.UpdatedAt >= l.reject.UpdatedAt:
+		l.reject = nil
+	default:
+		l.row = nil
+	}
+}
+
+// verdict compares what is known of both.
+func (l *look) verdict() verify.Verdict {
+	inTopic, known := l.log.Newest()
+	holds := known && !inTopic.Tombstone
+	equal := false
+	switch {
+	case l.failed != nil:
+		return verify.Unknown
+	case len(l.log.Strays()) > 0 || inTopic.Err != nil || l.reject != nil:
+	case l.row == nil:
+		equal = !holds
+	case !holds:
+		equal = l.row.UpdatedAt < l.start
+	default:
+		equal = inTopic.Value.Hash == l.value.Hash
+	}
+	if equal {
+		return verify.Identical
+	}
+	return verify.Different
+}
+
+// report says what is known, without why.
+func (l *look) report() *Report {
+	r := &Report{Resource: l.resource.Name, ID: l.cfg.ID, Source: l.settings.Source,
+		Topic: l.cfg.Cluster.Topic(l.resource.Name), Verdict: l.verdict(), InTopic: l.inTopic(),
+		InService: l.inService(), Differs: []string{}, Notes: []string{}}
+	newest, known := l.log.Newest()
+	var topic, service *schemas.Value
+	if known && r.InTopic.State == Present {
+		topic = &newest.Value
+	}
+	if l.row != nil && l.failed == nil {
+		service = &l.value
+	}
+	r.setFields(l.resource.Fields, topic, service, l.cfg.Mask)
+	if l.letter != nil {
+		r.DeadLetter = &DeadLetter{Partition: l.letter.Partition, Offset: l.letter.Offset,
+			Time: l.letter.Time.UTC(), Field: l.letter.Field, Error: l.letter.Err}
+		if !l.cfg.Mask && json.Valid(l.letter.Row) {
+			r.DeadLetter.Row = l.letter.Row
+		}
+	}
+	if l.failed != nil {
+		r.Error = status.FirstLine(l.failed)
+		if errors.Is(l.failed, context.Canceled) {
+			r.Error = "interrupted"
+		}
+	}
+	return r
+}
+
+func (l *look) inTopic() InTopic {
+	t := InTopic{State: Absent, Records: l.log.Records(), Strays: []Stray{}}
+	for _, s := range l.log.Strays() {
+		t.Strays = append(t.Strays, Stray{s.Partition, s.Offset, s.Time.UTC()})
+	}
+	newest, known := l.log.Newest()
+	if !known {
+		return t
+	}
+	at := newest.Time.UTC()
+	t.Partition, t.Offset, t.Time = &newest.Partition, &newest.Offset, &at
+	switch {
+	case newest.Tombstone:
+		t.State = Tombstone
+	case newest.Err != nil:
+		t.State, t.Error = Unreadable, status.FirstLine(newest.Err)
+	default:
+		t.State, t.Value = Present, newest.Value.AppendJSON(nil, l.cfg.Mask)
+	}
+	return t
+}
+
+func (l *look) inService() InService {
+	s := InService{State: Absent, Asked: l.asked.UTC()}
+	switch {
+	case l.failed != nil:
+		s.State = Unknown
+	case l.reject != nil:
+		s.State, s.Field, s.Error = Unpublishable, l.reject.Field, l.reject.Err
+	case l.row != nil:
+		s.State, s.Value = Present, l.value.AppendJSON(nil, l.cfg.Mask)
+	}
+	return s
+}
+
+// explain adds how far the resource is, and why they differ.
+func (l *look) explain(ctx context.Context, r *Report) {
+	all, err := overview.Read(ctx, l.cfg.Settings, l.cfg.Cluster)
+	if err != nil {
+		r.Notes = append(r.Notes, "how far the resource is could not be read: "+status.FirstLine(err))
+		return
+	}
+	f := facts{report: r, overlap: l.settings.Overlap, deletes: cmp.Or(l.cfg.Settings.Sweep.Deletes,
+		config.Tombstone), start: l.start, topicUpdated: schemas.MinInstant, serviceUpdated: schemas.MinInstant}
+	if newest, known := l.log.Newest(); known && r.InTopic.State == Present {
+		f.topicUpdated = newest.Value.UpdatedAt
+	}
+	switch {
+	case l.failed != nil:
+	case l.reject != nil:
+		f.serviceUpdated = l.reject.UpdatedAt
+	case l.row != nil:
+		f.serviceUpdated = l.value.UpdatedAt
+	}
+	for _, one := range all {
+		if one.Resource == l.resource.Name {
+			f.overview = one
+			r.Settled, r.AsOf, r.Held = one.Settled, one.AsOf, one.Held
+		}
+	}
+	r.Notes = append(r.Notes, f.notes()...)
+}

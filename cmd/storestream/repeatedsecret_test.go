@@ -1,0 +1,184 @@
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/rotation"
+)
+
+// repeats answers requests with what they were sent, as a proxy does that somebody debugs.
+func repeats(t *testing.T, answer func(w http.ResponseWriter, r *http.Request)) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(answer))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func refuse(w http.ResponseWriter, status int, said map[string]any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(said)
+}
+
+// repeatingRegistry refuses every request, with the login in its message: as it is, decoded, and in a URL.
+func repeatingRegistry(w http.ResponseWriter, r *http.Request) {
+	login := r.Header.Get("Authorization")
+	plain, _ := base64.StdEncoding.DecodeString(strings.TrimPrefix(login, "Basic "))
+	refuse(w, http.StatusUnprocessableEntity, map[string]any{"error_code": 42201,
+		"message": fmt.Sprintf("repeated: %s, %s, %q", login, plain, plain)})
+}
+
+// redirectingRegistry leads to a host that is called like the password.
+func redirectingRegistry(w http.ResponseWriter, r *http.Request) {
+	_, password, _ := r.BasicAuth()
+	http.Redirect(w, r, "http://repeated."+password+".example/", http.StatusFound)
+}
+
+// repeatingDatabase asks for the password in clear, and repeats it when it refuses it.
+func repeatingDatabase(t *testing.T) (dsn func(password string) string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go refuseLogin(c)
+		}
+	}()
+	return func(password string) string {
+		return fmt.Sprintf("postgres://ru:%s@%s/postgres?sslmode=disable", password, l.Addr())
+	}
+}
+
+func refuseLogin(c net.Conn) {
+	defer c.Close()
+	b := pgproto3.NewBackend(c, c)
+	if _, err := b.ReceiveStartupMessage(); err != nil {
+		return
+	}
+	b.Send(&pgproto3.AuthenticationCleartextPassword{})
+	if b.Flush() != nil || b.SetAuthType(pgproto3.AuthTypeCleartextPassword) != nil {
+		return
+	}
+	m, err := b.Receive()
+	if sent, ok := m.(*pgproto3.PasswordMessage); ok && err == nil {
+		b.Send(&pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "28P01",
+			Message: "repeated: password authentication failed, you sent " + sent.Password})
+		_ = b.Flush()
+	}
+}
+
+// showsNo fails the test where text, which repeats what was sent, shows it.
+func showsNo(t *testing.T, secret, what, text string) {
+	t.Helper()
+	if !strings.Contains(text, "repeated") || !strings.Contains(text, rotation.Mask) {
+		t.Errorf("%s: what the other side repeats is not in it at all:\n%s", what, text)
+	}
+	quoted, _ := json.Marshal(secret)
+	for _, form := range []string{secret, strings.Trim(string(quoted), `"`),
+		base64.RawStdEncoding.EncodeToString([]byte("ru:" + secret))} {
+		if strings.Contains(text, form) {
+			t.Errorf("%s shows the secret as %q:\n%s", what, form, text)
+		}
+	}
+}
+
+// expectHidden runs the program, and looks for the secret in all that it prints and shows to readers.
+func expectHidden(t *testing.T, s *scene, secret string, commands ...string) {
+	t.Helper()
+	for _, form := range []string{"console", "json"} {
+		s.Settings = append(s.Settings, "log.format="+form, "log.level=debug")
+		out, interrupt := s.start("run")
+		url := "http://" + address(t, out)
+		for _, path := range []string{"/readyz", "/status.json"} {
+			var body []byte
+			stage.Eventually(t, path+" says what was repeated", func() bool {
+				resp, err := http.Get(url + path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, err = io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+				return err == nil && strings.Contains(string(body), "repeated")
+			})
+			showsNo(t, secret, path, string(body))
+		}
+		http.DefaultClient.CloseIdleConnections()
+		interrupt()
+		showsNo(t, secret, "the log, log.format "+form, out.stdout.String()+out.stderr.String())
+	}
+	for _, command := range commands {
+		c := s.do(strings.Fields(command)...)
+		showsNo(t, secret, command, c.stdout.String()+c.stderr.String())
+	}
+}
+
+func TestASecretThatTheRegistryRepeatsIsHidden(t *testing.T) {
+	const secret = `reg"pw\plant<é>0123`
+	for name, answer := range map[string]func(http.ResponseWriter, *http.Request){
+		"in its message": repeatingRegistry, "in a redirect": redirectingRegistry} {
+		t.Run(name, func(t *testing.T) {
+			s, secret := newScene(t), secret
+			if name == "in a redirect" { // a host's name has no quotes
+				secret = "regpwplant0123"
+			}
+			s.Serve(nil)
+			s.Settings = append(s.Settings, "registry.url="+repeats(t, answer), "registry.username=ru",
+				"registry.password="+secret)
+			expectHidden(t, s, secret, "check", "schema register")
+		})
+	}
+}
+
+func TestAPasswordThatTheDatabaseRepeatsIsHidden(t *testing.T) {
+	s, dsn := newScene(t), repeatingDatabase(t)
+	s.Serve(nil)
+	s.Settings = append(s.Settings, "postgres.dsn="+dsn("pg%2Fplant%3C0123"))
+	expectHidden(t, s, "pg/plant<0123", "check")
+}
+
+func TestAKeyThatTheServiceRepeatsIsHidden(t *testing.T) {
+	const secret = "keyplant_0123"
+	for name, setting := range map[string]string{"configured": "store.api_key=" + secret,
+		"fetched": "store.api_key="} {
+		t.Run(name, func(t *testing.T) {
+			s := newScene(t)
+			url := repeats(t, func(w http.ResponseWriter, r *http.Request) {
+				if strings.HasSuffix(r.URL.Path, "/store-api-keys") {
+					refuse(w, http.StatusOK, map[string]any{"api_key": secret})
+					return
+				}
+				refuse(w, http.StatusBadRequest, map[string]any{"error": "repeated_" + sent(r, secret)})
+			})
+			s.Settings = append(s.Settings, "store.base_url="+url+"/v1", setting)
+			expectHidden(t, s, secret, "check")
+		})
+	}
+}
+
+// sent is the secret, where a header of the request has it.
+func sent(r *http.Request, secret string) string {
+	for _, values := range r.Header {
+		if strings.Contains(strings.Join(values, " "), secret) {
+			return secret
+		}
+	}
+	return "nothing"
+}

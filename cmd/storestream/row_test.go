@@ -1,0 +1,293 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/row"
+	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/schemas"
+)
+
+// lookAtUser runs `row users ID -o json` and reads what it says.
+func (s *scene) lookAtUser(code int, id int64, more ...string) row.Report {
+	s.t.Helper()
+	c := s.do(append([]string{"row", "users", strconv.FormatInt(id, 10), "-o", "json"}, more...)...).
+		expect(s.t, code)
+	var r row.Report
+	if err := json.Unmarshal([]byte(c.stdout.String()), &r); err != nil {
+		s.t.Fatalf("%v:\n%s\n%s", err, c.stdout, c.stderr)
+	}
+	return r
+}
+
+func idsOf(fake *storefake.Fake, resource string) []int64 {
+	return slices.Sorted(maps.Keys(fake.Rows(resource)))
+}
+
+func rowArg(id int64) string { return strconv.FormatInt(id, 10) }
+
+func TestRowSaysThatARowIsEqualAndShowsBothSides(t *testing.T) {
+	s, fake := loaded(t)
+	id := idsOf(fake, storefake.Users)[3]
+	email := fake.Rows(storefake.Users)[id]["email"].(string)
+	c := s.do("row", "users", rowArg(id)).expect(t, exitDone, fmt.Sprintf("users %d", id),
+		"topic        store.users, partition ", "service      rest, asked ", "FIELD", "TOPIC", "SERVICE",
+		"Equal: the topic holds the row as the service has it.")
+	if strings.Count(c.stdout.String(), email) != 2 || strings.Contains(c.stdout.String(), "differs") {
+		t.Errorf("expected %s on both sides, and no difference:\n%s", email, c.stdout)
+	}
+
+	text := s.do("row", "users", rowArg(id), "-o", "json").expect(t, exitDone).stdout.String()
+	var got map[string]any
+	if err := json.Unmarshal([]byte(text), &got); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"as_of", "dead_letter", "differs", "held", "id", "in_service", "in_topic", "notes",
+		"resource", "settled", "source", "topic", "verdict"}
+	if keys := slices.Sorted(maps.Keys(got)); !slices.Equal(keys, names) {
+		t.Errorf("names %q, promised are %q", keys, names)
+	}
+	help := do(t, "row", "--help").stdout.String()
+	for _, name := range append(names, "error", "state", "partition", "offset", "value", "records", "strays",
+		"unpublishable", "tombstone", "unreadable") {
+		if !strings.Contains(help, name) {
+			t.Errorf("--help does not tell of %q", name)
+		}
+	}
+	inTopic := got["in_topic"].(map[string]any)
+	if got["verdict"] != "identical" || inTopic["state"] != "row" || inTopic["records"] != 1.0 ||
+		inTopic["value"].(map[string]any)["email"] != email {
+		t.Errorf("%s", text)
+	}
+
+	c = s.do("row", "users", rowArg(id), "--mask").expect(t, exitDone, `"***"`)
+	masked := s.do("row", "users", rowArg(id), "--mask", "-o", "json").expect(t, exitDone, `"email": "***"`)
+	if all := c.stdout.String() + masked.stdout.String(); strings.Contains(all, email) {
+		t.Errorf("--mask shows %s:\n%s", email, all)
+	}
+}
+
+func TestRowNamesTheFieldsThatDifferAndSaysWhatRepairsThem(t *testing.T) {
+	s, fake := loaded(t)
+	id := idsOf(fake, storefake.Orders)[0]
+	s.Publish("orders", []schemas.Record{s.Order(id, "Forged")}, nil, nil)
+	c := s.do("row", "orders", rowArg(id)).expect(t, exitDifferent, "DIFFERENT: ", "status",
+		fmt.Sprintf("storestream: orders %d: the topic differs from the service", id),
+		"(the newest of 2 in the log)")
+	if n := strings.Count(c.stdout.String(), "differs\n"); n != 5 {
+		t.Errorf("%d fields differ, expected all but the id:\n%s", n, c.stdout)
+	}
+
+	// A change that leaves updated_at alone is one that no poll meets.
+	users := idsOf(fake, storefake.Users)
+	err := fake.Update(t.Context(), storefake.Users, users[2], func(r storefake.Row) {
+		r["updated_at"] = r.Time("updated_at").Add(time.Nanosecond)
+		r["city"] = "Nirgends"
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := s.lookAtUser(exitDifferent, users[2])
+	if !slices.Equal(r.Differs, []string{"city"}) || r.Settled == nil || r.AsOf == nil {
+		t.Errorf("%+v", r)
+	}
+	s.do("row", "users", rowArg(users[2])).expect(t, exitDifferent, "DIFFERENT: city.", "no poll meets it again",
+		"`storestream sweep users` repairs it", "no instance polls it")
+}
+
+// A row that was changed a moment ago is under way.
+func TestRowSaysThatAYoungChangeMayBeUnderWay(t *testing.T) {
+	s, fake := loaded(t)
+	id := idsOf(fake, storefake.Users)[4]
+	if err := fake.Update(t.Context(), storefake.Users, id,
+		func(r storefake.Row) { r["city"] = "Anderswo" }); err != nil {
+		t.Fatal(err)
+	}
+	s.do("row", "users", rowArg(id)).expect(t, exitDifferent, "DIFFERENT: city, updated_at.",
+		"it may be under way: ask again after the next poll", "the overlap (5m0s)")
+	s.do("run", "--once").expect(t, exitDone)
+	s.do("row", "users", rowArg(id)).expect(t, exitDone, "Equal:")
+}
+
+func TestRowFindsWhatOneSideLacks(t *testing.T) {
+	s, fake := loaded(t)
+	users := idsOf(fake, storefake.Users)
+	s.Publish("users", nil, []int64{users[5]}, nil)
+	r := s.lookAtUser(exitDifferent, users[5])
+	if r.InTopic.State != row.Tombstone || r.InService.State != row.Present ||
+		string(r.InTopic.Value) != "null" {
+		t.Errorf("a row of which the topic has a tombstone: %+v", r)
+	}
+	if err := fake.Delete(t.Context(), storefake.Users, users[6]); err != nil {
+		t.Fatal(err)
+	}
+	s.do("row", "users", rowArg(users[6])).expect(t, exitDifferent, ": no such row",
+		"DIFFERENT: the topic holds the row, the service does not show it.",
+		fmt.Sprintf("`storestream erase users %d`", users[6]))
+	s.Publish("users", nil, []int64{users[6]}, nil)
+	s.do("row", "users", rowArg(users[6])).expect(t, exitDone, "a tombstone, the row is gone",
+		"Equal: neither the topic nor the service has such a row.")
+	s.do("row", "users", "4711000").expect(t, exitDone, "store.users: nothing", "Equal: neither")
+}
+
+// Nothing in the topic tells on which day to look.
+func TestRowFindsARowOfWhichTheTopicKnowsNothing(t *testing.T) {
+	s, fake := loaded(t)
+	s.Settings = append(s.Settings, "kafka.topic_prefix=other.")
+	s.Publish("users", nil, nil, nil)
+	users := idsOf(fake, storefake.Users)
+	for _, id := range []int64{users[0], users[len(users)-1]} {
+		r := s.lookAtUser(exitDifferent, id)
+		if r.InTopic.State != row.Absent || r.InService.State != row.Present || r.Topic != "other.users" {
+			t.Errorf("%+v", r)
+		}
+	}
+	s.do("row", "users", rowArg(users[0])).expect(t, exitDifferent, "other.users: nothing",
+		"the service has the row, the topic does not", "The first load is not finished")
+}
+
+// A service whose days begin elsewhere has rows on a neighbor of the day that their created_at tells.
+func TestRowFindsRowsOfAServiceThatCutsDaysElsewhere(t *testing.T) {
+	for _, offset := range []time.Duration{-11 * time.Hour, 11 * time.Hour} {
+		s := newScene(t)
+		fake := s.Serve(func(c *storefake.Config) { c.Readings.DayOffset = offset })
+		s.Settings = append(s.Settings, "store.max_requests_per_second=1000")
+		s.do("run", "--once").expect(t, exitDone)
+		for _, id := range idsOf(fake, storefake.Users) {
+			if r := s.lookAtUser(exitDone, id); r.InService.State != row.Present {
+				t.Errorf("%s: %+v", offset, r)
+			}
+		}
+	}
+}
+
+func TestRowShowsWhyARowCannotBePublished(t *testing.T) {
+	s, fake := loaded(t)
+	users := idsOf(fake, storefake.Users)
+	fake.Garble(storefake.Users, users[3], storefake.BadTimestamp)
+	s.do("row", "users", rowArg(users[3])).expect(t, exitDifferent, "cannot be published, updated_at: ",
+		"It has no dead letter yet: the next poll that meets it writes one.")
+	s.Settings = append(s.Settings, "kafka.topic_prefix=other.")
+	s.do("run", "--once").expect(t, exitDone)
+	c := s.do("row", "users", rowArg(users[3])).expect(t, exitDifferent, "other.users: nothing",
+		"dead letter  updated_at: ", "It is in the dead letters, and the topic keeps what it had.")
+	email := fake.Rows(storefake.Users)[users[3]]["email"].(string)
+	if strings.Contains(c.stdout.String(), email) {
+		t.Errorf("a dead letter's row is masked unless dead_letters.rows is full:\n%s", c.stdout)
+	}
+	r := s.lookAtUser(exitDifferent, users[3])
+	if r.DeadLetter == nil || r.DeadLetter.Field != "updated_at" || string(r.DeadLetter.Row) == "null" ||
+		r.InService.State != row.Unpublishable {
+		t.Errorf("%+v", r)
+	}
+	if r := s.lookAtUser(exitDifferent, users[3], "--mask"); string(r.DeadLetter.Row) != "null" {
+		t.Errorf("--mask shows the row of a dead letter: %s", r.DeadLetter.Row)
+	}
+	if r := s.lookAtUser(exitDone, users[0]); r.DeadLetter != nil {
+		t.Errorf("%+v", r.DeadLetter)
+	}
+}
+
+// keyOf is the key of a row as the topic holds it.
+func (s *scene) keyOf(resource string, id int64) []byte {
+	s.t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.Broker.Brokers()...), kgo.ConsumeTopics("store."+resource))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer cl.Close()
+	for {
+		fetches := cl.PollFetches(s.t.Context())
+		if err := fetches.Err(); err != nil {
+			s.t.Fatal(err)
+		}
+		for _, record := range fetches.Records() {
+			if _, found, err := schemas.ReadKey(record.Key); err == nil && found == id {
+				return record.Key
+			}
+		}
+	}
+}
+
+// What another program wrote is told apart from the row, and from other rows.
+func TestRowNamesRecordsOfOtherPrograms(t *testing.T) {
+	s, fake := loaded(t)
+	users := idsOf(fake, storefake.Users)
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.Broker.Brokers()...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	home := *s.lookAtUser(exitDone, users[0]).InTopic.Partition
+	key := s.keyOf("users", users[0])
+	write := func(partition int32, value []byte) {
+		t.Helper()
+		if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: "store.users", Partition: partition, Key: key,
+			Value: value}).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(1-home, []byte("x"))
+	r := s.lookAtUser(exitDifferent, users[0])
+	if len(r.InTopic.Strays) != 1 || r.InTopic.Strays[0].Partition != 1-home || r.InTopic.State != row.Present ||
+		len(r.Differs) != 0 || len(r.Notes) == 0 || !strings.Contains(r.Notes[0], "does not belong") {
+		t.Errorf("a stray: %+v", r)
+	}
+	write(1-home, nil) // as a sweep does
+	s.lookAtUser(exitDone, users[0])
+	write(home, []byte("not Avro"))
+	s.do("row", "users", rowArg(users[0])).expect(t, exitDifferent,
+		"Another program wrote the topic's newest record of it", "`storestream sweep users` repairs it")
+	s.lookAtUser(exitDone, users[1])
+}
+
+func TestRowShowsWhatTheTopicHoldsWhereTheServiceIsDown(t *testing.T) {
+	s, fake := loaded(t)
+	id := idsOf(fake, storefake.Users)[0]
+	down := []string{"--set", "store.base_url=http://" + stage.Nowhere(t) + "/v1", "--set",
+		"store.request_timeout=1s"}
+	s.do(append([]string{"row", "users", rowArg(id)}, down...)...).expect(t, exitFailed, "FIELD", "email",
+		"could not be asked", "Could not tell.", "connection refused")
+	r := s.lookAtUser(exitFailed, id, down...)
+	if r.Verdict != "unknown" || string(r.InTopic.Value) == "null" || r.InService.State != row.Unknown ||
+		!strings.Contains(r.Error, "connection refused") {
+		t.Errorf("%+v", r)
+	}
+
+	hang := func(f *storefake.Faults) { f.Shares = map[storefake.Fault]float64{storefake.Hang: 1} }
+	if err := fake.SetFaults(hang); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c := s.call("row", "users", rowArg(id), "--set", "store.request_timeout=1m")
+	before := len(fake.Requests())
+	go func() {
+		stage.Eventually(t, "it asks the service", func() bool { return len(fake.Requests()) > before })
+		cancel()
+	}()
+	c.run(ctx).expect(t, exitFailed, "email", "could not tell: interrupted")
+}
+
+func TestRowSaysWhatItExpects(t *testing.T) {
+	s := newScene(t)
+	s.do("row").expect(t, exitUsage, "expected a resource and an id, such as storestream row users 123")
+	s.do("row", "users", "1", "2").expect(t, exitUsage, "expected a resource and an id")
+	s.do("row", "user", "1").expect(t, exitUsage, "the nearest is users")
+	s.do("row", "users", "1x").expect(t, exitUsage, `"1x" is no id: expected a whole number`)
+	s.do("row", "users", "1").expect(t, exitFailed,
+		"topic store.users does not exist: `storestream run` creates and fills it")
+	do(t, "row", "users", "1", "--set", "kafka.brokers="+stage.Nowhere(t)).
+		expect(t, exitFailed, "does not answer: ")
+}

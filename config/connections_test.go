@@ -1,0 +1,108 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/storestream/storestream/internal/rotation"
+)
+
+// The scheme of an address says whether there is TLS. Keys of TLS with http would be believed and do nothing.
+func TestKeysOfTLSWithAnAddressThatHasNoneAreMistakes(t *testing.T) {
+	for section, address := range map[string]string{"registry": "registry.url", "store": "store.base_url"} {
+		for key, value := range map[string]string{"ca_file": "/x", "cert_file": "/x", "key_file": "/x",
+			"insecure_skip_verify": "true"} {
+			key = section + ".tls." + key
+			found := mistakesOf(t, Input{Set: []string{address + "=http://127.0.0.1:8/v1", key + "=" + value}})
+			if len(found) != 1 || found[0].Key != key ||
+				!strings.Contains(found[0].Rule, "https URL in "+address) {
+				t.Errorf("%s gives %v", key, found)
+			}
+		}
+		load(t, Input{Set: []string{address + "=https://127.0.0.1:8/v1",
+			section + ".tls.insecure_skip_verify=true"}})
+		found := mistakesOf(t, Input{Set: []string{address + "=https://127.0.0.1:8/v1",
+			section + ".tls.ca_file=example.yaml"}})
+		if len(found) != 1 || found[0].Key != section+".tls.ca_file" ||
+			!strings.Contains(found[0].Rule, "PEM") {
+			t.Errorf("%s gives %v", section, found)
+		}
+	}
+}
+
+func TestATokenOfTheRegistryStandsAlone(t *testing.T) {
+	const token = "STORESTREAM_REGISTRY__TOKEN=geheim"
+	for _, other := range []string{"STORESTREAM_REGISTRY__USERNAME=u", "STORESTREAM_REGISTRY__PASSWORD=p"} {
+		found := mistakesOf(t, Input{Environ: []string{token, other}})
+		if at := found[len(found)-1]; at.Key != "registry.token" ||
+			!strings.Contains(at.Rule, "one way to log in") || strings.Contains(at.String(), "geheim") {
+			t.Errorf("%s gives %v", other, found)
+		}
+	}
+	c := load(t, Input{Environ: []string{token}})
+	if e := entry(t, c, "registry.token"); c.Registry.Token.Get() != "geheim" || e.Value != rotation.Mask {
+		t.Errorf("%q, shown as %q", c.Registry.Token.Get(), e.Value)
+	}
+	found := mistakesOf(t, Input{Environ: []string{token + "\nX: y"}})
+	if len(found) != 1 || found[0].Key != "registry.token" || strings.Contains(found[0].String(), "geheim") {
+		t.Errorf("two lines give %v", found)
+	}
+}
+
+func TestOAUTHBEARERTakesAnEndpointAndCredentialsAndNoPassword(t *testing.T) {
+	const prefix = "STORESTREAM_KAFKA__SASL__"
+	good := map[string]string{"MECHANISM": "OAUTHBEARER", "TOKEN_URL": "https://id.example/token",
+		"CLIENT_ID": "s", "CLIENT_SECRET": "geheim", "SCOPES": "a,b"}
+	with := func(key, value string) (environ []string) {
+		for k, v := range good {
+			if k != key {
+				environ = append(environ, prefix+k+"="+v)
+			}
+		}
+		return append(environ, prefix+key+"="+value)
+	}
+	c := load(t, Input{Environ: with("TOKEN_URL", "http://127.0.0.1:8/token")})
+	if s := c.Kafka.SASL; s.ClientSecret.Get() != "geheim" || len(s.Scopes) != 2 {
+		t.Errorf("%+v", s)
+	}
+	for _, test := range []struct{ key, value, at, rule string }{
+		{"TOKEN_URL", "", "token_url", "https URL"},
+		{"TOKEN_URL", "http://id.example/token", "token_url", "unencrypted"},
+		{"TOKEN_URL", "https://s:geheim@id.example/token", "token_url", "without credentials"},
+		{"TOKEN_TLS__CA_FILE", "/not/there", "token_tls.ca_file", "cannot be read"},
+		{"CLIENT_ID", "", "client_id", "the client's id"},
+		{"CLIENT_SECRET", "", "client_secret", "secret"},
+		{"USERNAME", "u", "mechanism", "no username"},
+		{"MECHANISM", "", "mechanism", "OAUTHBEARER"},
+	} {
+		found := mistakesOf(t, Input{Environ: with(test.key, test.value)})
+		if len(found) != 1 || found[0].Key != "kafka.sasl."+test.at ||
+			!strings.Contains(found[0].Rule, test.rule) || strings.Contains(found[0].String(), "geheim") {
+			t.Errorf("%s=%s gives %v", test.key, test.value, found)
+		}
+	}
+}
+
+func TestSettingsOfTopicsThatWouldLoseRowsAreMistakes(t *testing.T) {
+	c := load(t, Input{Set: []string{"kafka.topic_settings=segment.bytes=52428800, min.insync.replicas=2",
+		"kafka.compression=gzip"}})
+	if len(c.Kafka.TopicSettings) != 2 || c.Kafka.Compression != "gzip" {
+		t.Errorf("%+v", c.Kafka)
+	}
+	for set, rule := range map[string]string{
+		"topic_settings=segment.bytes":                     "name=value",
+		"topic_settings=segment.bytes=":                    "name=value",
+		"topic_settings=Segment Bytes=1":                   "name=value",
+		"topic_settings=segment.bytes=1,segment.bytes=2":   "set twice",
+		"topic_settings=cleanup.policy=delete":             "cleanup.policy is not to be set here",
+		"topic_settings=a=1,message.timestamp.type=Create": "message.timestamp.type is not",
+		"topic_settings=retention.ms=1":                    "retention.ms is not",
+		"topic_settings=max.compaction.lag.ms=1":           "kafka.erase_within",
+		"compression=brotli":                               "gzip",
+	} {
+		found := mistakesOf(t, Input{Set: []string{"kafka." + set}})
+		if len(found) != 1 || !strings.Contains(found[0].Rule, rule) {
+			t.Errorf("%s gives %v", set, found)
+		}
+	}
+}

@@ -1,0 +1,17 @@
+// Package loopback says what stays on this machine. Only there may a credential travel unencrypted.
+package loopback
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// Is says whether host, a name or an address without its port, is this machine by its text alone: localhost,
+// 127.0.0.0/8 or ::1. It asks no resolver: what a name leads to today may lead elsewhere tomorrow.
+func Is(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	address, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"))
+	return err == nil && address.Unmap().IsLoopback()
+}

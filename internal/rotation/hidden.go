@@ -1,0 +1,109 @@
+package rotation
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+const (
+	// leastHidden is how long a secret is, in bytes, for a text to be searched for it. A shorter one is found in
+	// words that are no secret.
+	leastHidden = 8
+	// mostEarlier bounds how many values of one setting are hidden, the latest of them: one that was replaced is
+	// still repeated by whoever was sent it.
+	mostEarlier = 8
+)
+
+// Hidden takes secrets out of texts. Others are sent them, and may repeat them in what they answer:
+// a debugging proxy that returns the request, a database that quotes the password it refuses. So
+// what is about to leave the process is searched for them. It is safe for concurrent use.
+type Hidden struct {
+	openly string
+	users  []string
+
+	mu      sync.Mutex
+	secrets map[string][]string // by setting, the latest last
+	found   atomic.Pointer[strings.Replacer]
+}
+
+// NewHidden hides nothing yet. openly is what may be shown: a secret that stands in it (a password
+// that is the user's name too) is not hidden, for that would garble texts and tell what it is.
+// users are the names that secrets are sent with: for HTTP both become one text, in base64.
+func NewHidden(openly string, users ...string) *Hidden {
+	return &Hidden{openly: openly, users: users, secrets: map[string][]string{}}
+}
+
+// Add hides a secret of a setting from now on, along with its earlier ones.
+func (h *Hidden) Add(setting, secret string) {
+	if h == nil || len(secret) < leastHidden || strings.Contains(h.openly, secret) {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	given := h.secrets[setting]
+	if slices.Contains(given, secret) {
+		return
+	}
+	h.secrets[setting] = append(given[max(0, len(given)+1-mostEarlier):len(given):len(given)], secret)
+	var forms []string
+	for _, secrets := range h.secrets {
+		for _, s := range secrets {
+			forms = append(forms, h.forms(s)...)
+		}
+	}
+	// Of two that begin alike the longer one is replaced.
+	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, form := range forms {
+		pairs = append(pairs, form, Mask)
+	}
+	h.found.Store(strings.NewReplacer(pairs...))
+}
+
+// Hide returns text with each secret in it masked.
+func (h *Hidden) Hide(text string) string {
+	if h == nil {
+		return text
+	}
+	if found := h.found.Load(); found != nil {
+		return found.Replace(text)
+	}
+	return text
+}
+
+// forms are the ways in which a secret is written on its way to others and back: as it is, in a URL, in
+// base64, alone and with a user's name, and any of these quoted, or in JSON, once or within another one.
+func (h *Hidden) forms(secret string) []string {
+	forms := []string{secret, url.QueryEscape(secret), url.PathEscape(secret)}
+	texts := []string{secret}
+	for _, user := range h.users {
+		texts = append(texts, user+":"+secret)
+	}
+	for _, text := range texts { // without padding: with it, they begin so
+		forms = append(forms, base64.RawStdEncoding.EncodeToString([]byte(text)),
+			base64.RawURLEncoding.EncodeToString([]byte(text)))
+	}
+	for range 2 {
+		for _, form := range forms {
+			forms = append(forms, inJSON(form, true), inJSON(form, false))
+		}
+		slices.Sort(forms)
+		forms = slices.Compact(forms)
+	}
+	return forms
+}
+
+// inJSON is text as it stands in JSON, between the quotes.
+func inJSON(text string, escapeHTML bool) string {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(escapeHTML)
+	_ = encoder.Encode(text) // a text can be encoded, and a buffer takes it
+	return strings.TrimSuffix(strings.TrimPrefix(b.String(), `"`), "\"\n")
+}

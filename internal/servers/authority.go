@@ -1,0 +1,122 @@
+package servers
+
+import (
+	"cmp"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Authority is a certificate authority of a test.
+type Authority struct {
+	File string // its own certificate, PEM
+	Pool *x509.CertPool
+
+	t    TB
+	dir  string
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// CertificateConfig says what an authority signs. The zero value is a certificate for 127.0.0.1 and localhost
+// that is valid now.
+type CertificateConfig struct {
+	Name                string   // its common name; "": server
+	Hosts               []string // names and addresses
+	NotBefore, NotAfter time.Time
+}
+
+// Certificate is what an authority has signed, with its key.
+type Certificate struct {
+	CertFile, KeyFile string // PEM
+	Pair              tls.Certificate
+}
+
+// AuthorityForTest makes an authority, whose certificates stand in dir, a folder that ends with the test.
+func AuthorityForTest(t TB, dir string) *Authority {
+	t.Helper()
+	a := &Authority{t: t, dir: dir, Pool: x509.NewCertPool()}
+	own := a.Issue(CertificateConfig{Name: "authority"})
+	a.File, a.cert, a.key = own.CertFile, own.Pair.Leaf, own.Pair.PrivateKey.(*ecdsa.PrivateKey)
+	a.Pool.AddCert(a.cert)
+	return a
+}
+
+// Issue signs a certificate, for servers and clients. Its files replace those of an earlier one of that name.
+func (a *Authority) Issue(c CertificateConfig) Certificate {
+	a.t.Helper()
+	text := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()),
+		Subject:      pkix.Name{CommonName: cmp.Or(c.Name, "server")},
+		NotBefore:    time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		IsCA:        a.cert == nil, BasicConstraintsValid: true,
+	}
+	if !c.NotBefore.IsZero() {
+		text.NotBefore = c.NotBefore
+	}
+	if !c.NotAfter.IsZero() {
+		text.NotAfter = c.NotAfter
+	}
+	if c.Hosts == nil {
+		c.Hosts = []string{host, "localhost"}
+	}
+	for _, h := range c.Hosts {
+		if ip := net.ParseIP(h); ip != nil {
+			text.IPAddresses = append(text.IPAddresses, ip)
+		} else {
+			text.DNSNames = append(text.DNSNames, h)
+		}
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	a.must(err)
+	parent, signer := a.cert, a.key
+	if parent == nil {
+		parent, signer = text, key
+	}
+	der, err := x509.CreateCertificate(rand.Reader, text, parent, &key.PublicKey, signer)
+	a.must(err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	a.must(err)
+	made := Certificate{CertFile: a.write(text.Subject.CommonName+".crt", "CERTIFICATE", der),
+		KeyFile: a.write(text.Subject.CommonName+".key", "PRIVATE KEY", private)}
+	made.Pair, err = tls.LoadX509KeyPair(made.CertFile, made.KeyFile)
+	a.must(err)
+	return made
+}
+
+// Files is what a client's folder holds: ca (whom it trusts), and of its own certificate cert and key.
+func (a *Authority) Files(own Certificate) map[string]string {
+	a.t.Helper()
+	texts := map[string]string{}
+	for name, path := range map[string]string{"ca": a.File, "cert": own.CertFile, "key": own.KeyFile} {
+		text, err := os.ReadFile(path)
+		a.must(err)
+		texts[name] = string(text)
+	}
+	return texts
+}
+
+func (a *Authority) write(name, kind string, der []byte) string {
+	a.t.Helper()
+	path := filepath.Join(a.dir, name)
+	a.must(os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
+	return path
+}
+
+func (a *Authority) must(err error) {
+	a.t.Helper()
+	if err != nil {
+		a.t.Fatalf("certificate authority: %v", err)
+	}
+}

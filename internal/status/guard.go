@@ -1,0 +1,126 @@
+package status
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/storestream/storestream/internal/rotation"
+)
+
+// guard decides which requests are answered, before anything else sees them.
+type guard struct {
+	hosts []string        // lower case; "*": any
+	token rotation.Secret // none: pages are open
+}
+
+// newGuard knows the names in hosts, and the name in addr, as in "status.shop.example:8080".
+func newGuard(addr string, hosts []string, token rotation.Secret) *guard {
+	g := &guard{token: token}
+	host, _, _ := net.SplitHostPort(addr)
+	for _, name := range append([]string{host}, hosts...) {
+		if ip, err := netip.ParseAddr(hostname(name)); err != nil || !ip.IsUnspecified() {
+			g.hosts = append(g.hosts, hostname(name))
+		}
+	}
+	return g
+}
+
+// wrap refuses what no reader of this server sends: a body, and the name of another host. It never repeats
+// what the request says.
+func (g *guard) wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			w.Header().Set("Connection", "close")
+			// net/http reads what is left of a body before it lets go of a connection.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
+			answer(w, http.StatusRequestEntityTooLarge, "expected a request without a body")
+			return
+		}
+		if !g.knows(r) {
+			answer(w, http.StatusMisdirectedRequest, "this server is not known by the name in the request's Host: "+
+				"use its address, or add the name to http.hosts")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// protect answers pages to whoever has the token.
+func (g *guard) protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !g.admits(r) {
+			// A browser asks for a name and a password by the second one, and sends them with the page's own requests.
+			w.Header().Add("WWW-Authenticate", `Bearer realm="storestream"`)
+			w.Header().Add("WWW-Authenticate", `Basic realm="storestream", charset="UTF-8"`)
+			answer(w, http.StatusUnauthorized, "expected http.token: as a bearer token, or as any user's password")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// admits says whether whoever sent r may read the pages.
+func (g *guard) admits(r *http.Request) bool { return !g.token.IsSet() || g.hasToken(r) }
+
+// knows says whether the request's Host is a name of this server. A page of another site whose name was made
+// to lead here (DNS rebinding) sends its own, and its reader is a browser behind whatever firewall there is.
+func (g *guard) knows(r *http.Request) bool {
+	host := hostname(r.Host)
+	switch {
+	case host == "": // HTTP/1.0, which no browser speaks: probes of old load balancers
+		return true
+	case host == "localhost", slices.Contains(g.hosts, host), slices.Contains(g.hosts, "*"):
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	own := address(r.Context().Value(http.LocalAddrContextKey))
+	return err == nil && (ip.Unmap().IsLoopback() || ip.Unmap() == own)
+}
+
+// trusts says whether r comes from somebody who may see which hosts, users and databases an error names:
+// somebody with the token, or on this machine.
+func (g *guard) trusts(r *http.Request) bool {
+	if g.hasToken(r) {
+		return true
+	}
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && remote.Addr().Unmap().IsLoopback()
+}
+
+// hasToken compares hashes, so that the time it takes says nothing of the token or its length.
+func (g *guard) hasToken(r *http.Request) bool {
+	if !g.token.IsSet() {
+		return false
+	}
+	_, given, basic := r.BasicAuth()
+	if scheme, rest, ok := strings.Cut(r.Header.Get("Authorization"), " "); !basic && ok &&
+		strings.EqualFold(scheme, "Bearer") {
+		given = strings.TrimSpace(rest)
+	}
+	expected, got := sha256.Sum256([]byte(g.token.Get())), sha256.Sum256([]byte(given))
+	return subtle.ConstantTimeCompare(expected[:], got[:]) == 1
+}
+
+// hostname is a Host without its port, the brackets of an IPv6 address and the dot of a whole name.
+func hostname(host string) string {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+// address is the IP of a connection's end; the zero one where it has none.
+func address(end any) netip.Addr {
+	tcp, ok := end.(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	return tcp.AddrPort().Addr().Unmap()
+}

@@ -1,0 +1,407 @@
+package status
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/storestream/storestream/internal/rotation"
+	"github.com/storestream/storestream/internal/servers"
+)
+
+const secretError = "failed to connect to user=student_ro database=store: db.internal refused"
+
+// failing is a board of an instance that fails in every way that has a text.
+func failing() *Board {
+	board := New("a-1", "v0")
+	board.Provide(func() Snapshot {
+		return Snapshot{
+			Waiting: "broker " + secretError, Notices: []string{secretError},
+			Resources: []Resource{{Name: "orders", Owned: true, Error: secretError, Held: secretError,
+				SweepInHand: &SweepInHand{Error: secretError},
+				Settling:    &Settling{Days: []Days{{From: "2026-11-20", State: DayHeld, Why: secretError}}}}},
+		}
+	})
+	return board
+}
+
+func listen(t *testing.T, c Config, board *Board) *Server {
+	t.Helper()
+	if c.Addr == "" {
+		c.Addr = "127.0.0.1:0"
+	}
+	s, err := Listen(c, board, prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+		http.DefaultClient.CloseIdleConnections()
+	})
+	return s
+}
+
+// from is what a client at remote gets for a path, which reached the server at 10.1.2.3. host and
+// authorization are headers of the request.
+func (s *Server) from(remote, path, host, authorization string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodGet, path, http.NoBody)
+	r.Host = host
+	if authorization != "" {
+		r.Header.Set("Authorization", authorization)
+	}
+	end := &net.TCPAddr{IP: net.IPv4(10, 1, 2, 3), Port: 8080}
+	r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(end)))
+	r.RemoteAddr = net.JoinHostPort(remote, "40000")
+	w := httptest.NewRecorder()
+	s.http.Handler.ServeHTTP(w, r)
+	return w
+}
+
+func TestAHostThatIsNotTheServersIsRefusedAndNotRepeated(t *testing.T) {
+	for _, test := range []struct {
+		host  string
+		hosts []string
+		code  int
+	}{
+		{"127.0.0.1:8080", nil, 200},
+		{"127.8.8.8", nil, 200},
+		{"localhost:9", nil, 200},
+		{"LocalHost.", nil, 200},
+		{"[::1]:8080", nil, 200},
+		{"10.1.2.3:8080", nil, 200}, // the connection's own address, as a kubelet's probe has it
+		{"10.1.2.4:8080", nil, 421},
+		{"[::ffff:10.1.2.3]:8080", nil, 200},
+		{"evil.example", nil, 421},
+		{"evil.example:8080", []string{"status.shop.example"}, 421},
+		{"localhost.evil.example", nil, 421},
+		{"status.shop.example:443", []string{"other", "Status.Shop.Example"}, 200},
+		{"10.1.2.4:8080", []string{"10.1.2.4"}, 200},
+		{"evil.example", []string{"*"}, 200},
+		{"", nil, 200},
+	} {
+		s := listen(t, Config{Hosts: test.hosts}, New("a-1", "v0"))
+		for _, path := range []string{"/healthz", "/status.json", "/metrics", "/"} {
+			w := s.from("10.9.9.9", path, test.host, "")
+			if w.Code != test.code {
+				t.Errorf("%s with Host %q and http.hosts %q: %d, expected %d", path, test.host, test.hosts, w.Code,
+					test.code)
+			}
+			body := w.Body.String()
+			if w.Code == 421 && (!strings.Contains(body, "http.hosts") || strings.Contains(body, "evil")) {
+				t.Errorf("%q: expected a text that names http.hosts and nothing of the request", body)
+			}
+		}
+	}
+}
+
+func TestTheListenAddressesOwnNameIsKnown(t *testing.T) {
+	g := newGuard("status.shop.example:8080", nil, rotation.Secret{})
+	r := httptest.NewRequest(http.MethodGet, "http://status.shop.example/", http.NoBody)
+	if !g.knows(r) {
+		t.Error("the name that it listens on is refused")
+	}
+	g = newGuard("0.0.0.0:8080", nil, rotation.Secret{})
+	if r.Host = "0.0.0.0:8080"; g.knows(r) {
+		t.Error("0.0.0.0 is nobody's name")
+	}
+}
+
+func TestPagesWithATokenAreForWhoeverHasIt(t *testing.T) {
+	s := listen(t, Config{Token: rotation.Literal("0123456789abcdef")}, failing())
+	for _, test := range []struct {
+		path, authorization string
+		code                int
+	}{
+		{"/healthz", "", 200},
+		{"/readyz", "", 503},
+		{"/", "", 401},
+		{"/status.json", "", 401},
+		{"/events", "", 401},
+		{"/metrics", "", 401},
+		{"/metrics", "Bearer 0123456789abcdeg", 401},
+		{"/metrics", "Bearer ", 401},
+		{"/metrics", "Bearer", 401},
+		{"/metrics", "0123456789abcdef", 401},
+		{"/metrics", "Bearer 0123456789abcdef", 200},
+		{"/metrics", "bearer 0123456789abcdef", 200},
+		{"/status.json", "Basic " + basic("anybody:0123456789abcdef"), 200}, // as a browser sends it
+		{"/status.json", "Basic " + basic("0123456789abcdef:"), 401},
+	} {
+		w := s.from("127.0.0.1", test.path, "127.0.0.1", test.authorization)
+		if w.Code != test.code {
+			t.Errorf("%s with %q: %d, expected %d", test.path, test.authorization, w.Code, test.code)
+		}
+		asks := strings.Join(w.Result().Header.Values("WWW-Authenticate"), ", ")
+		if w.Code == 401 && (!strings.Contains(asks, "Bearer") || !strings.Contains(asks, "Basic")) {
+			t.Errorf("WWW-Authenticate %q: a browser would not ask for the token", asks)
+		}
+	}
+}
+
+func basic(pair string) string {
+	r := &http.Request{Header: http.Header{}}
+	user, password, _ := strings.Cut(pair, ":")
+	r.SetBasicAuth(user, password)
+	return strings.TrimPrefix(r.Header.Get("Authorization"), "Basic ")
+}
+
+func TestAStrangerLearnsThatSomethingFailsAndNotWhichHostUserOrDatabase(t *testing.T) {
+	for _, test := range []struct {
+		token, authorization, remote string
+		sees                         bool
+	}{
+		{"", "", "10.9.9.9", false},
+		{"", "", "127.0.0.1", true},
+		{"0123456789abcdef", "Bearer 0123456789abcdef", "10.9.9.9", true},
+	} {
+		s := listen(t, Config{Token: rotation.Literal(test.token)}, failing())
+		for _, path := range []string{"/status.json", "/readyz", "/resources/orders.json"} {
+			body := s.from(test.remote, path, "127.0.0.1", test.authorization).Body.String()
+			if got := strings.Contains(body, "student_ro"); got != test.sees {
+				t.Errorf("%s from %s with %q shows the error: %v\n%s", path, test.remote, test.authorization, got, body)
+			}
+			if !test.sees && !strings.Contains(body, hidden) {
+				t.Errorf("%s does not say that something is hidden:\n%s", path, body)
+			}
+		}
+	}
+}
+
+func TestAStreamToAStrangerHidesWhatThePageHides(t *testing.T) {
+	board := failing()
+	w := httptest.NewRecorder()
+	stream := &stream{clean: w, board: board, shown: Snapshot.public}
+	if err := stream.send("status", stream.shown(board.Snapshot())); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(w.Body.String(), "student_ro") {
+		t.Error(w.Body)
+	}
+}
+
+// answered sends text over a connection, and returns what comes back up to the body.
+func answered(t *testing.T, conn net.Conn, text string) *http.Response {
+	t.Helper()
+	t.Cleanup(func() { _ = conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatalf("%.200q: %v", text, err)
+	}
+	return resp
+}
+
+func dial(t *testing.T, addr string) net.Conn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func TestHeadersOfMoreThan16KiBAreRefused(t *testing.T) {
+	addr := listen(t, Config{}, New("a-1", "v0")).Addr()
+	for size, code := range map[int]int{16 << 10: http.StatusOK,
+		16<<10 + 1: http.StatusRequestHeaderFieldsTooLarge} {
+		const frame = "GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: %s\r\n\r\n"
+		text := fmt.Sprintf(frame, strings.Repeat("x", size-len(frame)+len("%s")))
+		if resp := answered(t, dial(t, addr), text); resp.StatusCode != code {
+			t.Errorf("%d bytes: %d, expected %d", len(text), resp.StatusCode, code)
+		}
+	}
+}
+
+func TestABodyIsRefusedUnreadAndItsConnectionCloses(t *testing.T) {
+	addr := listen(t, Config{}, New("a-1", "v0")).Addr()
+	for _, head := range []string{
+		"POST /status.json HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\nplanted",
+		"GET /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7\r\n\r\n",
+		"PUT / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"GET /healthz HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n",
+	} {
+		conn := dial(t, addr)
+		resp := answered(t, conn, head) // and no more: the answer must not wait for the rest
+		body, err := io.ReadAll(resp.Body)
+		if err != nil || resp.StatusCode != http.StatusRequestEntityTooLarge || !resp.Close ||
+			strings.Contains(string(body), "planted") {
+			t.Errorf("%q: %v, %d, closes %v: %s", head, err, resp.StatusCode, resp.Close, body)
+		}
+		if n, err := conn.Read(make([]byte, 1)); err == nil {
+			t.Errorf("%q: %d bytes behind the answer", head, n)
+		}
+	}
+}
+
+// Each attack holds more connections than the server keeps, from the address that the probes come from too.
+func TestNoClientKeepsTheProbesFromTheirAnswers(t *testing.T) {
+	for _, attack := range []struct {
+		name, sends string
+	}{
+		{"announces a body and stops", "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n"},
+		{"drips headers", "GET / HTTP/1.1\r\nHost: localhost\r\nX-A: "},
+		{"says nothing", ""},
+		{"opens event streams", "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n"},
+		{"does not read its answers", strings.Repeat("GET /page.js HTTP/1.1\r\nHost: localhost\r\n\r\n", 200)},
+	} {
+		t.Run(attack.name, func(t *testing.T) {
+			board := New("a-1", "v0")
+			board.Provide(func() Snapshot { return Snapshot{} })
+			s := listen(t, Config{}, board)
+			var conns sync.WaitGroup
+			for range maxConnections + 20 {
+				conns.Go(func() {
+					conn, err := net.Dial("tcp", s.Addr())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					t.Cleanup(func() { _ = conn.Close() })
+					_, _ = io.WriteString(conn, attack.sends) // the server may have closed it by now
+				})
+			}
+			conns.Wait()
+			for _, path := range []string{"/healthz", "/readyz", "/metrics", "/status.json"} {
+				if code, body, _ := get(t, "http://"+s.Addr()+path); code != http.StatusOK {
+					t.Errorf("%s: %d %s", path, code, body)
+				}
+			}
+			resp := answered(t, dial(t, s.Addr()), "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			if resp.StatusCode != http.StatusOK {
+				t.Fatalf("a page: %v", resp)
+			}
+			if line, err := bufio.NewReader(resp.Body).ReadString('\n'); line != "event: status\n" {
+				t.Errorf("a page gets %q, %v", line, err)
+			}
+		})
+	}
+}
+
+func TestWhereThereIsNoRoomTheClientWithTheMostConnectionsLosesItsOldest(t *testing.T) {
+	all := &connections{most: 4}
+	conn := func(client string) *connection { return &connection{client: client, all: all} }
+	prober, first, second := conn("10.0.0.1"), conn("10.0.0.2"), conn("10.0.0.2")
+	for _, c := range []*connection{prober, first, second, conn("10.0.0.3")} {
+		if old := all.add(c); old != nil {
+			t.Fatal("there was room")
+		}
+	}
+	if old := all.add(conn("10.0.0.2")); old != first {
+		t.Errorf("%v had to go, expected the oldest of 10.0.0.2", old)
+	}
+	all.remove(first)
+	if old := all.add(conn("10.0.0.4")); old != second {
+		t.Errorf("%v had to go, expected the next of 10.0.0.2", old)
+	}
+}
+
+// Deadlines of a request must not end the stream that it asked for.
+func TestAStreamOutlivesTheTimeThatARequestMayTake(t *testing.T) {
+	s := listen(t, Config{read: 300 * time.Millisecond}, New("a-1", "v0"))
+	resp, err := http.Get("http://" + s.Addr() + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	lines, events := bufio.NewScanner(resp.Body), 0
+	for events < 3 && lines.Scan() {
+		if lines.Text() == "event: status" {
+			events++
+		}
+	}
+	if events < 3 {
+		t.Errorf("it ended after %d events: %v", events, lines.Err())
+	}
+}
+
+func TestHTTPSAndACertificateThatIsRenewedWhileItRuns(t *testing.T) {
+	a := servers.AuthorityForTest(t, t.TempDir())
+	made := a.Issue(servers.CertificateConfig{})
+	s := listen(t, Config{CertFile: made.CertFile, KeyFile: made.KeyFile}, New("a-1", "v0"))
+	shows := func(what string) {
+		t.Helper()
+		conn, err := tls.Dial("tcp", s.Addr(), &tls.Config{RootCAs: a.Pool, MinVersion: tls.VersionTLS12})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp := answered(t, conn, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); resp.StatusCode != 200 {
+			t.Fatal(resp.Status)
+		}
+		if !conn.ConnectionState().PeerCertificates[0].Equal(made.Pair.Leaf) {
+			t.Errorf("another certificate is shown, expected %s", what)
+		}
+	}
+	shows("its own")
+	made = a.Issue(servers.CertificateConfig{}) // in the same files
+	shows("the renewed one")
+	if err := os.WriteFile(made.KeyFile, []byte("half written"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shows("the last good one")
+	if _, err := Listen(Config{Addr: "127.0.0.1:0", CertFile: made.CertFile, KeyFile: made.KeyFile},
+		New("a-1", "v0"), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "http.tls") {
+		t.Errorf("a start with a broken key: %v", err)
+	}
+}
+
+func TestWhatStrangersMakeTheServerSayIsAFewLinesOfTheLog(t *testing.T) {
+	core, lines := observer.New(zap.DebugLevel)
+	to := newErrorLog(zap.New(core))
+	for i := range 1000 {
+		to.Printf("http: TLS handshake error from [2001:db8::%x]:40000: EOF %s", i, strings.Repeat("x", 5000))
+	}
+	all := lines.All()
+	if len(all) < errorLines || len(all) > 2*errorLines {
+		t.Errorf("%d lines", len(all))
+	}
+	for _, line := range all {
+		if said := fmt.Sprint(line.ContextMap()["said"]); len(said) > errorLength {
+			t.Errorf("a line of %d bytes", len(said))
+		}
+	}
+}
+
+func TestATokenThatIsRotatedIsAskedForAtOnceAndEndsOpenPages(t *testing.T) {
+	const first, second = "0123456789abcdef", "fedcba9876543210"
+	mount := servers.MountForTest(t, t.TempDir(), map[string]string{"token": first})
+	token, err := rotation.Follow(nil, "http.token", mount.Path("token"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := listen(t, Config{Token: token}, failing())
+	get := func(token, path string) *http.Response {
+		t.Helper()
+		return answered(t, dial(t, s.Addr()), "GET "+path+" HTTP/1.1\r\nHost: localhost\r\n"+
+			"Authorization: Bearer "+token+"\r\n\r\n")
+	}
+	open := get(first, "/events")
+	mount.Swap(map[string]string{"token": second})
+	if old, now := get(first, "/status.json"), get(second, "/status.json"); old.StatusCode != 401 ||
+		now.StatusCode != 200 {
+		t.Errorf("the old token gets %d, the new one %d", old.StatusCode, now.StatusCode)
+	}
+	if _, err := io.Copy(io.Discard, open.Body); err != nil { // until the server ends it
+		t.Errorf("a page that is open under the old token: %v", err)
+	}
+}

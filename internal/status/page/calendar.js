@@ -1,0 +1,149 @@
+import { add, put, shown } from "./dom.js";
+import { between, duration, instant, since } from "./format.js";
+
+const weeks = 6; // that the calendar shows, this one last
+const dayLength = 86400000; // milliseconds
+
+// Calendar shows what of a resource is settled and what is open: in words, and over REST as a calendar of the
+// last weeks, which says nothing that the words do not.
+export class Calendar {
+  constructor(grid, list) {
+    this.grid = grid;
+    this.list = list;
+    this.drawn = "";
+  }
+
+  // show takes the member settling of a resource's detail, the resource as the status has it, and the time.
+  show(s, r, now) {
+    const lines = r.source === "rest" ? inDays(s, r, now) : inTime(s, r, now);
+    while (this.list.children.length > lines.length) this.list.lastChild.remove();
+    lines.forEach(([state, what, so], i) => {
+      const line = this.list.children[i] || newLine(this.list);
+      const [mark, text] = line.children;
+      mark.className = "mark " + state;
+      put(text.children[0], what);
+      put(text.children[1], so);
+    });
+    shown(this.grid, Boolean(s.days));
+    if (s.days) this.draw(s, now.slice(0, 10));
+  }
+
+  draw(s, today) {
+    const key = JSON.stringify([s.settled, s.days, today]);
+    if (key === this.drawn) return;
+    this.drawn = key;
+    this.grid.replaceChildren();
+    for (const name of ["", "Mo", "Tu", "We", "Th", "Fr", "Sa", "Su"]) add(this.grid, "span", name, "faint");
+    const last = Date.parse(today);
+    const monday = last - ((new Date(last).getUTCDay() + 6) % 7) * dayLength - (weeks - 1) * 7 * dayLength;
+    for (let week = monday; week <= last; week += 7 * dayLength) {
+      const month = new Date(week + 6 * dayLength).toLocaleString("en", { month: "short", timeZone: "UTC" });
+      const begins = week === monday || new Date(week + 6 * dayLength).getUTCDate() <= 7;
+      add(this.grid, "span", begins ? month : "", "faint");
+      for (let day = week; day < week + 7 * dayLength; day += dayLength) {
+        const date = dateOf(day);
+        const look = day > last ? "none" : "mark " + state(s, date) + (day === last ? " today" : "");
+        add(this.grid, "span", day > last ? "" : String(new Date(day).getUTCDate()), look);
+      }
+    }
+  }
+}
+
+function newLine(list) {
+  const line = add(list, "li");
+  add(line, "span", undefined, "mark");
+  const text = add(line, "span");
+  add(text, "strong");
+  text.append(" ");
+  add(text, "span");
+  return line;
+}
+
+function dateOf(time) {
+  return new Date(time).toISOString().slice(0, 10);
+}
+
+// state is that of one day; "": nothing is said of it.
+function state(s, date) {
+  if (s.settled && date < s.settled.slice(0, 10)) return "settled";
+  if (date < s.days[0].from) return "";
+  const range = s.days.find((d) => d.from <= date && (!d.to || date <= d.to));
+  return range ? range.state : "unread";
+}
+
+// inDays is what is so over REST, a line each: how it looks, what, and what is so of it.
+function inDays(s, r, now) {
+  const lines = [settled(s)];
+  let next = "";
+  for (const d of s.days || []) {
+    if (next && d.from > next) {
+      lines.push(["unread", days(next, dateOf(Date.parse(d.from) - dayLength)), "not settled, and too many to list."]);
+    }
+    lines.push([d.state, days(d.from, d.to), ofDays(d, s, now)]);
+    next = d.to && dateOf(Date.parse(d.to) + dayLength);
+  }
+  if (!s.days) {
+    const who = r.owned ? "This instance does not know it yet." : r.owner ? r.owner + " polls it and knows it." :
+      "Only an instance that polls it knows.";
+    lines.push(["unread", "Which days since then are open or on hold?", who]);
+  }
+  return lines.concat(replay(s));
+}
+
+function settled(s) {
+  if (!s.settled) return ["unread", "Nothing is settled yet.", ""];
+  const [date, time] = instant(s.settled).split(" ");
+  if (time === "00:00:00") return ["settled", "All days before " + date + " are settled:", appears];
+  return ["settled", "All before " + date + " " + time + " is settled:", appears];
+}
+
+const appears = "no row with an earlier updated_at can still appear.";
+
+function days(from, to) {
+  if (!to) return "Since " + from + ":";
+  return (from === to ? from : from + " to " + to) + ":";
+}
+
+function ofDays(d, s, now) {
+  const overlap = duration(s.overlap_seconds);
+  switch (d.state) {
+    case "closed":
+      return "read whole, and settled once the days before are.";
+    case "replaying":
+      return "settled before; the replay reads and publishes them again.";
+    case "held": {
+      const why = d.why.startsWith(d.from + " ") ? "on hold, " + d.why.slice(d.from.length + 1) : "on hold: " + d.why;
+      if (!d.next) return why + ".";
+      return why + ". The next try is " + (d.next > now ? "at " + since(d.next, now) : "due") + ".";
+    }
+    case "open":
+      return "open. Each poll reads what has changed; a day is over when both clocks, ours and the service's, are " +
+        overlap + " (overlap) past its end.";
+  }
+  return "over, and not read whole yet.";
+}
+
+// inTime is what is so from PostgreSQL, where there are no days.
+function inTime(s, r, now) {
+  const overlap = duration(s.overlap_seconds);
+  const lines = [settled(s)];
+  if (s.settled) {
+    const reads = s.by_floor ? "Of that each poll reads what has changed since the pass before." :
+      "Each poll reads all of that again.";
+    const waits = r.held ? "on hold, for the reason above." : "a transaction may make its first write up to " +
+      overlap + " (overlap) after the time that it stamps, so settled follows that far behind.";
+    lines.push([r.held ? "held" : "open", "Open since then, " + duration(between(s.settled, now)) + ":", waits + " " +
+      reads]);
+  }
+  if (s.cursor) {
+    lines.push(["unread", "A pass was cut short:", "it goes on behind the rows of " + instant(s.cursor) + "."]);
+  }
+  return lines.concat(replay(s));
+}
+
+function replay(s) {
+  if (!s.replay_from && !s.replay_to) return [];
+  const from = s.replay_from ? "from " + instant(s.replay_from) + " on" : "from the first row on";
+  const before = s.replay_to ? " Settled stood at " + instant(s.replay_to) + " before." : "";
+  return [["replaying", "A replay", "publishes again " + from + "." + before]];
+}

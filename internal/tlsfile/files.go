@@ -1,0 +1,132 @@
+package tlsfile
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+
+	"github.com/storestream/storestream/internal/rotation"
+)
+
+// Files are the files of one client. The zero value trusts who the system trusts, and has no certificate.
+type Files struct {
+	// Section is where a user sets them, such as "kafka.tls": errors name its keys.
+	Section            string
+	CAFile             string // PEM, of who signs the servers' certificates; empty: the system's
+	CertFile, KeyFile  string // PEM, of the client's certificate; both or none
+	InsecureSkipVerify bool   // any certificate of a server will do
+}
+
+// FileError is a file that cannot be used.
+type FileError struct {
+	Key  string // the last part of the key that names it: ca_file, cert_file or key_file
+	Rule string // what is wrong with it; it never holds what stands in the file
+}
+
+func (e *FileError) Error() string { return e.Key + ": " + e.Rule }
+
+// Config reads the files. A *FileError says which cannot be used. A client's certificate that has expired is
+// an error of the handshake with a server that asks for one, which it ends without saying why as plainly.
+func (f Files) Config() (*tls.Config, error) {
+	c, err := f.Open(nil)
+	if err != nil {
+		return nil, err
+	}
+	return c.Config(), nil
+}
+
+// Open reads the files, and has them read again whenever a connection is made. rotated hears when they have
+// changed or cannot be used; nil: nobody does. A *FileError says which cannot be used now.
+func (f Files) Open(rotated *rotation.Set) (*Client, error) {
+	switch {
+	case f.CertFile != "" && f.KeyFile == "":
+		return nil, &FileError{"key_file", "a certificate is set: expected the file of its key"}
+	case f.CertFile == "" && f.KeyFile != "":
+		return nil, &FileError{"cert_file", "a key is set: expected the file of its certificate"}
+	}
+	var inputs []rotation.Input
+	for _, file := range []struct{ key, path string }{
+		{"cert_file", f.CertFile}, {"key_file", f.KeyFile}, {"ca_file", f.CAFile}} {
+		inputs = append(inputs, input(file.key, file.path))
+	}
+	config, err := rotation.New(rotated, f.Section, f.parse, inputs...)
+	if err != nil {
+		return nil, err
+	}
+	return &Client{f, config}, nil
+}
+
+// input is the text of a file; of none, "". Its error is a *FileError without the path, which whoever reports
+// it at the start names; later the log names the key.
+func input(key, path string) rotation.Input {
+	if path == "" {
+		return func() (string, error) { return "", nil }
+	}
+	read := rotation.File(path)
+	return func() (string, error) {
+		text, err := read()
+		if wrong, ok := errors.AsType[*rotation.FileError](err); ok {
+			return "", &FileError{key, fmt.Sprintf("the file cannot be read: %v", wrong.Err)}
+		}
+		return text, err
+	}
+}
+
+// parse makes a configuration of the texts of certificate, key and authorities.
+func (f Files) parse(texts []string) (*tls.Config, error) {
+	cert, key, authorities := []byte(texts[0]), []byte(texts[1]), []byte(texts[2])
+	c := &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: f.InsecureSkipVerify, //nolint:gosec // asked for by name in the configuration
+	}
+	if f.CertFile != "" {
+		pair, err := tls.X509KeyPair(cert, key)
+		if err == nil {
+			_, err = Certificates(cert)
+		}
+		if err != nil {
+			return nil, &FileError{"cert_file", fmt.Sprintf("certificate and key cannot be used: %v", err)}
+		}
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return &pair, f.expired(pair.Leaf)
+		}
+	}
+	if f.CAFile != "" {
+		all, err := Certificates(authorities)
+		if err != nil {
+			return nil, &FileError{"ca_file", err.Error()}
+		}
+		c.RootCAs = x509.NewCertPool()
+		for _, one := range all {
+			c.RootCAs.AddCert(one)
+		}
+	}
+	return c, nil
+}
+
+// Certificates are those in text, in PEM form. The standard library leaves out what it cannot read, and so
+// takes the first half of a file that somebody is still writing for all of it.
+func Certificates(text []byte) ([]*x509.Certificate, error) {
+	begun := bytes.Count(text, []byte("-----BEGIN CERTIFICATE-----"))
+	var all []*x509.Certificate
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		one, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("certificate %d of %d cannot be read: %w", len(all)+1, begun, err)
+		}
+		all = append(all, one)
+	}
+	switch {
+	case begun == 0:
+		return nil, errors.New("expected certificates in PEM form, found none")
+	case len(all) < begun:
+		return nil, fmt.Errorf("%d certificates begin in it, and %d are whole: is it cut off?", begun, len(all))
+	}
+	return all, nil
+}

@@ -1,0 +1,71 @@
+package watermark
+
+import "github.com/storestream/storestream/schemas"
+
+// Erase is a row that somebody asked to be deleted from the topic, once the source has it no longer.
+type Erase struct {
+	Request    int64            `json:"request"`
+	RequestUID string           `json:"request_uid,omitempty"`
+	ID         int64            `json:"id"`
+	CreatedAt  *schemas.Instant `json:"created_at,omitempty"` // these as in RowToErase
+	UpdatedAt  *schemas.Instant `json:"updated_at,omitempty"`
+}
+
+// RowToErase is a row of a Request. CreatedAt is the day on which a source that is read by day would show it,
+// and UpdatedAt the one on which it would if the row has lost its created_at; nil: nobody knows.
+type RowToErase struct {
+	ID        int64            `json:"id"`
+	CreatedAt *schemas.Instant `json:"created_at,omitempty"`
+	UpdatedAt *schemas.Instant `json:"updated_at,omitempty"`
+}
+
+// Erased is what became of an Erase.
+type Erased struct {
+	Request    int64           `json:"request"`
+	RequestUID string          `json:"request_uid,omitempty"`
+	ID         int64           `json:"id"`
+	At         schemas.Instant `json:"at"`
+	// Left says why the row stays; "": the topic has a tombstone for it.
+	Left string `json:"left,omitempty"`
+}
+
+const (
+	// MostErased bounds the rows of a request, and those of which a watermark says what became of them.
+	MostErased = 20
+	// mostErase bounds the rows that wait. What is asked for beyond them is refused.
+	mostErase = 5 * MostErased
+)
+
+// AcceptErase adds the rows of a request to those that are to be erased.
+func (w *Watermark) AcceptErase(r Request, at schemas.Instant) {
+	for _, row := range r.Rows {
+		e := Erase{Request: r.ID, RequestUID: r.UID, ID: row.ID, CreatedAt: row.CreatedAt,
+			UpdatedAt: row.UpdatedAt}
+		if len(w.Erase) >= mostErase {
+			w.Erased = append(w.Erased[:len(w.Erased):len(w.Erased)], e.ended(at, "too many rows wait to be erased"))
+			continue
+		}
+		w.Erase = append(w.Erase[:len(w.Erase):len(w.Erase)], e) // not in place: a transaction may hold the old one
+	}
+	w.Erased = lastErased(w.Erased)
+}
+
+// EndErase notes what became of the rows in left: why each stays, "" where it was deleted.
+func (w *Watermark) EndErase(left map[int64]string, at schemas.Instant) {
+	var waiting []Erase
+	ended := w.Erased[:len(w.Erased):len(w.Erased)]
+	for _, e := range w.Erase {
+		if why, over := left[e.ID]; over {
+			ended = append(ended, e.ended(at, why))
+		} else {
+			waiting = append(waiting, e)
+		}
+	}
+	w.Erase, w.Erased = waiting, lastErased(ended)
+}
+
+func (e *Erase) ended(at schemas.Instant, left string) Erased {
+	return Erased{Request: e.Request, RequestUID: e.RequestUID, ID: e.ID, At: at, Left: left}
+}
+
+func lastErased(all []Erased) []Erased { return all[max(0, len(all)-MostErased):] }

@@ -1,0 +1,171 @@
+package poller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// erase asks for rows to be erased.
+func (s *shop) erase(ids ...int64) {
+	r := watermark.Request{Kind: watermark.Erases}
+	for _, id := range ids {
+		row := watermark.RowToErase{ID: id}
+		if p, there := s.newest(id); there {
+			row.CreatedAt, row.UpdatedAt = &p.CreatedAt, &p.UpdatedAt
+		}
+		r.Rows = append(r.Rows, row)
+	}
+	s.ask(r)
+}
+
+func (s *shop) pollFor(d time.Duration) {
+	s.t.Helper()
+	for end := s.now.Add(d); s.now < end; s.now = s.now.Add(time.Second) {
+		s.poll()
+	}
+}
+
+func TestARowIsErasedOnceTheServiceHasNotShownItForAnOverlap(t *testing.T) {
+	s := openShop(t, 5, nil)
+	delete(s.rows, 3)
+	s.erase(3)
+	s.pollFor(s.config.Overlap - 2*time.Second)
+	if r, _ := s.newest(3); r.Tombstone || len(s.mark.Erased) > 0 || len(s.mark.Erase) != 1 {
+		t.Fatalf("within the overlap: %+v, %+v", r, s.mark.Erase)
+	}
+	s.pollFor(5 * time.Second)
+	if r, _ := s.newest(3); !r.Tombstone {
+		t.Errorf("the topic holds %+v", r)
+	}
+	if got := s.mark.Erased; len(got) != 1 || got[0].ID != 3 || got[0].Left != "" || len(s.mark.Erase) > 0 {
+		t.Errorf("the watermark says %+v, %+v", s.mark.Erase, got)
+	}
+	s.rows[3] = row{id: 3, updatedAt: s.now, content: 9} // its id is given out again
+	s.pollFor(2 * time.Second)
+	s.wants(s.rows[3])
+}
+
+func TestARowThatTheServiceHasIsNotErased(t *testing.T) {
+	s := openShop(t, 5, nil)
+	s.erase(2)
+	s.pollFor(2 * time.Second)
+	if got := s.mark.Erased; len(got) != 1 || got[0].Left != "the service has it" {
+		t.Errorf("the watermark says %+v", got)
+	}
+	gone := s.rows[4] // on no page for a moment, as a row may be that is being updated
+	delete(s.rows, 4)
+	s.erase(4)
+	s.pollFor(2 * time.Second)
+	s.rows[4] = gone
+	s.pollFor(s.config.Overlap + 2*time.Second)
+	if got := s.mark.Erased; len(got) != 2 || got[1].Left != "the service has it" {
+		t.Errorf("the watermark says %+v", got)
+	}
+	for _, r := range s.topic {
+		if r.Tombstone {
+			t.Errorf("row %d has a tombstone", r.ID)
+		}
+	}
+}
+
+func TestARowThatNobodyCanLookForIsNotErased(t *testing.T) {
+	for want, change := range map[string]func(s *shop){
+		"no record of it tells the day": func(s *shop) {
+			s.incomplete = true
+			s.ask(watermark.Request{Kind: watermark.Erases, Rows: []watermark.RowToErase{{ID: 3}}})
+		},
+		"shows no row at all": func(s *shop) {
+			clear(s.rows)
+			s.erase(3)
+		},
+		"it has a dead letter": func(s *shop) { // on the day of another change, which only passes meet
+			s.incomplete = true
+			s.rows[3] = row{id: 3, updatedAt: s.now.Add(24 * time.Hour), content: 7, bad: true, dayless: true}
+			s.erase(3)
+		},
+		"rows without a usable id": func(s *shop) {
+			s.rows[3] = row{id: 3, updatedAt: schemas.MinInstant, bad: true, nameless: true}
+			s.erase(3)
+		},
+	} {
+		s := openShop(t, 5, nil)
+		delete(s.rows, 3)
+		change(s)
+		s.pollFor(2*s.config.Overlap + 5*time.Second)
+		if got := s.mark.Erased; len(got) != 1 || !strings.Contains(got[0].Left, want) {
+			t.Errorf("the watermark says %+v, want %q", got, want)
+		}
+		if r, _ := s.newest(3); r.Tombstone {
+			t.Errorf("%s: erased", want)
+		}
+	}
+}
+
+// Since when a row was not shown is not in the watermark: the new owner may have another copy of the service.
+func TestANewOwnerGoesOnWithAnErasureFromItsFirstLook(t *testing.T) {
+	s := openShop(t, 5, nil)
+	delete(s.rows, 3)
+	s.erase(3)
+	s.pollFor(s.config.Overlap - 2*time.Second)
+	s.takeOver()
+	s.pollFor(s.config.Overlap - 2*time.Second)
+	if r, _ := s.newest(3); r.Tombstone {
+		t.Error("erased before the new owner has looked for an overlap")
+	}
+	s.pollFor(5 * time.Second)
+	if r, _ := s.newest(3); !r.Tombstone {
+		t.Errorf("the topic holds %+v", r)
+	}
+}
+
+// Of a service that is asked by day.
+func TestARowThatHasLostItsCreatedAtIsNotErased(t *testing.T) {
+	for _, bad := range []bool{false, true} {
+		s := openShop(t, 5, nil)
+		s.incomplete = true
+		lost := s.rows[3]
+		lost.dayless, lost.bad = true, bad
+		s.rows[3] = lost
+		s.erase(3)
+		s.pollFor(2*s.config.Overlap + 5*time.Second)
+		if got := s.mark.Erased; len(got) != 1 || got[0].Left != "the service has it" {
+			t.Errorf("the watermark says %+v", got)
+		}
+		if r, _ := s.newest(3); r.Tombstone {
+			t.Error("erased")
+		}
+	}
+}
+
+// The release before, and whoever else writes requests, says nothing of updated_at.
+func TestARowIsErasedByItsCreatedAtAlone(t *testing.T) {
+	s := openShop(t, 5, nil)
+	s.incomplete = true
+	delete(s.rows, 3)
+	day := schemas.InstantOf(noon)
+	s.ask(watermark.Request{Kind: watermark.Erases, Rows: []watermark.RowToErase{{ID: 3, CreatedAt: &day}}})
+	s.pollFor(s.config.Overlap + 5*time.Second)
+	if r, _ := s.newest(3); !r.Tombstone {
+		t.Errorf("the topic holds %+v, the watermark says %+v", r, s.mark.Erased)
+	}
+}
+
+// The answer is empty at the second look alone: a table that is restored, a server that starts.
+func TestAnEmptyAnswerDoesNotConfirmThatARowIsDeleted(t *testing.T) {
+	s := openShop(t, 5, nil)
+	delete(s.rows, 3)
+	s.erase(3)
+	s.pollFor(2 * time.Second)
+	clear(s.rows)
+	s.pollFor(2 * s.config.Overlap)
+	if got := s.mark.Erased; len(got) != 1 || !strings.Contains(got[0].Left, "shows no row at all") {
+		t.Errorf("the watermark says %+v", got)
+	}
+	if r, _ := s.newest(3); r.Tombstone {
+		t.Error("erased")
+	}
+}

@@ -1,0 +1,53 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+)
+
+// maxParameters bounds what a server says of its settings on one connection, in bytes. Servers name some
+// fifteen, and again what changes.
+const maxParameters = 1 << 20
+
+// boundParameters ends a connection whose server goes on naming settings (ParameterStatus): pgx keeps all of
+// them as long as the connection lives.
+func boundParameters(r io.Reader, w io.Writer) *pgproto3.Frontend {
+	return pgproto3.NewFrontend(&parameterBound{server: r}, w)
+}
+
+// parameterBound counts the bytes of a server's ParameterStatus as it passes its messages on.
+type parameterBound struct {
+	server io.Reader
+	head   [5]byte // of the message that comes: its type, and the length of all but that
+	got    int     // bytes of head
+	body   int64   // bytes of the message in hand that are still to come
+	named  int64   // bytes of ParameterStatus so far
+}
+
+// Read is io.Reader's.
+func (b *parameterBound) Read(p []byte) (int, error) {
+	n, err := b.server.Read(p)
+	for rest := p[:n]; len(rest) > 0; {
+		if b.body > 0 {
+			passed := min(b.body, int64(len(rest)))
+			b.body, rest = b.body-passed, rest[passed:]
+			continue
+		}
+		copied := copy(b.head[b.got:], rest)
+		rest = rest[copied:]
+		if b.got += copied; b.got < len(b.head) {
+			break
+		}
+		b.got, b.body = 0, max(0, int64(binary.BigEndian.Uint32(b.head[1:]))-4)
+		if b.head[0] != 'S' {
+			continue
+		}
+		if b.named += b.body; b.named > maxParameters {
+			return 0, fmt.Errorf("the server names settings without end: more than %d bytes of them", maxParameters)
+		}
+	}
+	return n, err
+}

@@ -1,0 +1,40 @@
+package postgres
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+)
+
+func wireMessage(kind byte, body string) []byte {
+	return append(binary.BigEndian.AppendUint32([]byte{kind}, uint32(len(body)+4)), body...)
+}
+
+// However the bytes come, all of them are passed on, and only ParameterStatus counts.
+func TestSettingsThatAServerNamesAreBoundedAndNothingElseIs(t *testing.T) {
+	setting := wireMessage('S', "p\x00"+strings.Repeat("x", 1021)+"\x00")
+	row := wireMessage('D', strings.Repeat("S", 500))
+	const fit = maxParameters / 1024
+	for name, chunks := range map[string]func(io.Reader) io.Reader{
+		"whole": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader,
+		"in halves": iotest.HalfReader,
+	} {
+		good := bytes.Repeat(append(bytes.Clone(setting), row...), fit)
+		got, err := io.ReadAll(&parameterBound{server: chunks(bytes.NewReader(good))})
+		if err != nil || !bytes.Equal(got, good) {
+			t.Errorf("%s: %d of %d bytes, %v", name, len(got), len(good), err)
+		}
+		_, err = io.ReadAll(&parameterBound{server: chunks(io.MultiReader(bytes.NewReader(good),
+			bytes.NewReader(setting)))})
+		if err == nil || !strings.Contains(err.Error(), "settings without end") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	hostile := bytes.Repeat([]byte{'S', 0, 0, 0, 0}, 100) // a length that is none
+	if got, err := io.ReadAll(&parameterBound{server: bytes.NewReader(hostile)}); err != nil || len(got) != 500 {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}

@@ -1,0 +1,53 @@
+package producer
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/storestream/storestream/internal/tlsfile"
+)
+
+const dialTimeout = 5 * time.Second
+
+// dialing is how a client opens connections. Over TLS every error of a handshake says which certificate is
+// wrong, in the log as well. Where a broker asks for a certificate, that comes with the first answer (TLS
+// 1.3). Certificates
+// are those that the files hold now. Without TLS no secret goes to another machine: the configuration names
+// brokers, but they name others.
+func dialing(secured *tlsfile.Client, login SASL) []kgo.Opt {
+	if secured == nil {
+		plain := &net.Dialer{Timeout: dialTimeout}
+		return []kgo.Opt{kgo.Dialer(func(ctx context.Context, network, host string) (net.Conn, error) {
+			if name, _, err := net.SplitHostPort(host); err == nil && login.exposes(name) {
+				return nil, fmt.Errorf("broker %s is another machine, and %s sends its secret unencrypted: set "+
+					"kafka.tls.enabled, or security.allow_plaintext: [kafka]", host, login.Mechanism)
+			}
+			return plain.DialContext(ctx, network, host)
+		})}
+	}
+	return []kgo.Opt{kgo.Dialer(func(ctx context.Context, network, host string) (net.Conn, error) {
+		dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: secured.Config()}
+		conn, err := dialer.DialContext(ctx, network, host)
+		if err != nil {
+			return nil, secured.Explain(err)
+		}
+		return explainedConn{conn, secured}, nil
+	})}
+}
+
+// explainedConn is a connection whose first errors may still be of the handshake.
+type explainedConn struct {
+	net.Conn
+	secured *tlsfile.Client
+}
+
+// Read implements net.Conn.
+func (c explainedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	return n, c.secured.Explain(err)
+}

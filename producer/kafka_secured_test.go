@@ -1,0 +1,217 @@
+//go:build kafka
+
+package producer_test
+
+import (
+	"crypto"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+
+	"github.com/storestream/storestream/internal/rotation"
+	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/tlsfile"
+	"github.com/storestream/storestream/producer"
+)
+
+// issuer issues JWTs by client credentials, and publishes the key that they are signed with.
+type issuer struct {
+	*httptest.Server
+	t        *testing.T
+	key      *rsa.PrivateKey
+	audience atomic.Value // of the tokens that it issues
+}
+
+func newIssuer(t *testing.T) *issuer {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &issuer{t: t, key: key}
+	i.audience.Store("kafka")
+	mux := http.NewServeMux()
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		i.answer(w, map[string]any{"keys": []any{map[string]string{"kty": "RSA", "kid": "one", "alg": "RS256",
+			"use": "sig", "n": segment(key.N.Bytes()), "e": segment(big.NewInt(int64(key.E)).Bytes())}}})
+	})
+	mux.HandleFunc("/token", func(w http.ResponseWriter, r *http.Request) {
+		if id, password, _ := r.BasicAuth(); id != "stream" || password == "" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		i.answer(w, map[string]any{"access_token": i.token(), "token_type": "Bearer", "expires_in": 300})
+	})
+	i.Server = httptest.NewServer(mux)
+	t.Cleanup(i.Close)
+	return i
+}
+
+func (i *issuer) answer(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		i.t.Error(err)
+	}
+}
+
+func segment(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+func (i *issuer) token() string {
+	now := time.Now().Unix()
+	claims := fmt.Sprintf(`{"iss":"https://id.example","aud":%q,"sub":"stream","iat":%d,"exp":%d}`,
+		i.audience.Load(), now, now+300)
+	signed := segment([]byte(`{"alg":"RS256","kid":"one","typ":"JWT"}`)) + "." + segment([]byte(claims))
+	digest := sha256.Sum256([]byte(signed))
+	signature, err := rsa.SignPKCS1v15(rand.Reader, i.key, crypto.SHA256, digest[:])
+	if err != nil {
+		i.t.Error(err)
+	}
+	return signed + "." + segment(signature)
+}
+
+// secured begins the settings of the second listener.
+const secured = "listener.name.secured."
+
+// keyStore is a file of a certificate of a's for a broker, and its key, as Apache Kafka reads them.
+func keyStore(t *testing.T, a *servers.Authority) string {
+	t.Helper()
+	own := a.Files(a.Issue(servers.CertificateConfig{Name: "broker"}))
+	file := filepath.Join(t.TempDir(), "broker.pem")
+	if err := os.WriteFile(file, []byte(own["key"]+own["cert"]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestApacheKafkaThatValidatesTokensIsWrittenToAndReadFrom(t *testing.T) {
+	i := newIssuer(t)
+	kafka := servers.KafkaForTest(t, servers.KafkaConfig{Secured: "SASL_PLAINTEXT",
+		JavaFlags: []string{"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=" + i.URL + "/keys"},
+		Settings: map[string]string{
+			secured + "sasl.enabled.mechanisms": "OAUTHBEARER",
+			secured + "oauthbearer.sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer." +
+				"OAuthBearerLoginModule required;",
+			secured + "oauthbearer.sasl.server.callback.handler.class": "org.apache.kafka.common.security." +
+				"oauthbearer.OAuthBearerValidatorCallbackHandler",
+			secured + "sasl.oauthbearer.jwks.endpoint.url": i.URL + "/keys",
+			secured + "sasl.oauthbearer.expected.audience": "kafka",
+			secured + "connections.max.reauth.ms":          "2000",
+		}})
+	s := setUp(t, nil, kafka.Brokers())
+	s.brokers = kafka.SecuredBrokers()
+	login := func(c *producer.Config) {
+		c.SASL = producer.SASL{Mechanism: "OAUTHBEARER", TokenURL: i.URL + "/token", ClientID: "stream",
+			ClientSecret: rotation.Literal(secret)}
+	}
+	s.worksBehind(login)
+	i.audience.Store("another service")
+	err := s.cluster("c", login).Ping(s.ctx())
+	if wantText(t, err, "the broker refuses the token"); strings.Contains(err.Error(), secret) {
+		t.Errorf("%v contains the secret", err)
+	}
+}
+
+// Connections that are open stay; each session logs in anew.
+func TestApacheKafkasPasswordThatIsRotatedIsUsedByTheNextLogin(t *testing.T) {
+	a := servers.AuthorityForTest(t, t.TempDir())
+	kafka := guardedKafka(t, a)
+	s := setUp(t, nil, kafka.Brokers())
+	s.brokers = kafka.SecuredBrokers()
+	s.allow("stream", "all.", "")
+	mount := servers.MountForTest(t, t.TempDir(), map[string]string{"password": secret + "\n"})
+	password, err := rotation.Follow(nil, "kafka.sasl.password", mount.Path("password"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(password rotation.Secret) func(*producer.Config) {
+		return func(c *producer.Config) {
+			c.TopicPrefix, c.Group = "all.", "all.group"
+			c.TLS = opened(t, tlsfile.Files{Section: "kafka.tls", CAFile: a.File})
+			c.SASL = producer.SASL{Mechanism: "SCRAM-SHA-512", Username: "stream", Password: password}
+		}
+	}
+	cluster := s.cluster("a", with(password))
+	if err := s.everything(s.ctx(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	const other = "another horse battery staple"
+	made, err := s.admin.AlterUserSCRAMs(s.ctx(), nil, []kadm.UpsertSCRAM{{User: "stream",
+		Mechanism: kadm.ScramSha512, Iterations: 4096, Password: other}})
+	if err = errors.Join(err, made.Error()); err != nil {
+		t.Fatal(err)
+	}
+	mount.Swap(map[string]string{"password": other + "\n"})
+	if err := s.everything(s.ctx(), cluster); err != nil {
+		t.Errorf("with the new password in the file: %v", err)
+	}
+	if err := s.cluster("b", with(rotation.Literal(secret))).Ping(s.ctx()); err == nil {
+		t.Error("the old password is taken: this test shows nothing")
+	}
+}
+
+// Broker and client get certificates of another authority, and neither takes one of the first any more.
+// Apache Kafka needs no restart for its own either.
+func TestApacheKafkaTakesACertificateThatIsReplacedOnTheNextConnection(t *testing.T) {
+	first, second := servers.AuthorityForTest(t, t.TempDir()), servers.AuthorityForTest(t, t.TempDir())
+	stores := func(a *servers.Authority) map[string]string {
+		return map[string]string{secured + "ssl.keystore.location": keyStore(t, a),
+			secured + "ssl.truststore.location": a.File}
+	}
+	settings := map[string]string{secured + "ssl.client.auth": "required", secured + "ssl.keystore.type": "PEM",
+		secured + "ssl.truststore.type": "PEM"}
+	maps.Copy(settings, stores(first))
+	kafka := servers.KafkaForTest(t, servers.KafkaConfig{Secured: "SSL", Settings: settings})
+	s := setUp(t, nil, kafka.Brokers())
+	s.brokers = kafka.SecuredBrokers()
+	files := func(a *servers.Authority) map[string]string {
+		return a.Files(a.Issue(servers.CertificateConfig{Name: "storestream"}))
+	}
+	mount := servers.MountForTest(t, t.TempDir(), files(first))
+	old := servers.MountForTest(t, t.TempDir(), files(first))
+	with := func(m *servers.Mount) func(*producer.Config) {
+		return func(c *producer.Config) {
+			c.TLS = opened(t, tlsfile.Files{Section: "kafka.tls", CAFile: m.Path("ca"), CertFile: m.Path("cert"),
+				KeyFile: m.Path("key")})
+		}
+	}
+	cluster := s.cluster("a", with(mount))
+	if err := s.everything(s.ctx(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	var changes []kadm.AlterConfig
+	for name, value := range stores(second) {
+		changes = append(changes, kadm.AlterConfig{Op: kadm.SetConfig, Name: name, Value: &value})
+	}
+	altered, err := s.admin.AlterBrokerConfigs(s.ctx(), changes, 1)
+	for _, a := range altered {
+		err = errors.Join(err, a.Err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ctx := s.ctx(); s.cluster("b", with(old)).Ping(ctx) == nil; { // until the broker uses them
+		if ctx.Err() != nil {
+			t.Fatal("the broker still takes the old certificate: this test shows nothing")
+		}
+	}
+	mount.Swap(files(second))
+	if err := s.everything(s.ctx(), cluster); err != nil {
+		t.Errorf("with certificates of the second authority in the files: %v", err)
+	}
+}

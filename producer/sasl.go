@@ -1,0 +1,63 @@
+package producer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
+
+	"github.com/storestream/storestream/internal/loopback"
+	"github.com/storestream/storestream/internal/rotation"
+	"github.com/storestream/storestream/internal/tlsfile"
+)
+
+// SASL of the connections to the brokers. Mechanism is empty (none), PLAIN, SCRAM-SHA-256, SCRAM-SHA-512,
+// which take a name and a password, or OAUTHBEARER, which takes the rest.
+type SASL struct {
+	Mechanism, Username string
+	Password            rotation.Secret // read again at each login
+	// TokenURL is where a bearer token is fetched by client credentials (RFC 6749, 4.4).
+	TokenURL, ClientID string
+	ClientSecret       rotation.Secret // read again for each token
+	Scopes             []string
+	TokenTLS           *tlsfile.Client  // of the endpoint; nil: the system's authorities are trusted
+	Hidden             *rotation.Hidden // hears of each token; nil: nobody does
+	TokenTimeout       time.Duration    // of one request for a token; 0: 10 s
+	// AllowPlaintext: a password or token may go to other machines without TLS.
+	AllowPlaintext bool
+}
+
+// exposes says whether logging in at host without TLS would show the secret to whoever listens. SCRAM proves
+// that it knows the password, and does not send it.
+func (s SASL) exposes(host string) bool {
+	sent := s.Mechanism != "" && !strings.HasPrefix(s.Mechanism, "SCRAM-")
+	return sent && !s.AllowPlaintext && !loopback.Is(host)
+}
+
+// options are those of a client that signs in so; none without a mechanism.
+func (s SASL) options() ([]kgo.Opt, error) {
+	switch s.Mechanism {
+	case "":
+		return nil, nil
+	case "PLAIN":
+		return []kgo.Opt{kgo.SASL(plain.Plain(func(context.Context) (plain.Auth, error) {
+			return plain.Auth{User: s.Username, Pass: s.Password.Get()}, nil
+		}))}, nil
+	case "SCRAM-SHA-256":
+		return []kgo.Opt{kgo.SASL(scram.Sha256(s.scram))}, nil
+	case "SCRAM-SHA-512":
+		return []kgo.Opt{kgo.SASL(scram.Sha512(s.scram))}, nil
+	case "OAUTHBEARER":
+		return []kgo.Opt{kgo.SASL(newTokens(s))}, nil
+	}
+	return nil, fmt.Errorf("sasl mechanism %q: expected PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER",
+		s.Mechanism)
+}
+
+func (s SASL) scram(context.Context) (scram.Auth, error) {
+	return scram.Auth{User: s.Username, Pass: s.Password.Get()}, nil
+}

@@ -1,0 +1,190 @@
+package schemas
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Policy says what of a field's values leaves the source.
+type Policy string
+
+// The policies. A text keeps its shape under PolicyMask: each ASCII letter becomes x, each ASCII digit 9, any
+// other character of ASCII stays, and what is not ASCII becomes x. PolicyHash replaces a text by its
+// HMAC-SHA-256 in 64 hexadecimal digits, PolicyDrop any value by null. Null stays null under each of them.
+const (
+	PolicyClear Policy = "clear"
+	PolicyMask  Policy = "mask"
+	PolicyHash  Policy = "hash"
+	PolicyDrop  Policy = "drop"
+)
+
+// MinPrivacyKey is how many bytes the key of PolicyHash has at least: as many as the hash (RFC 2104, 3).
+const MinPrivacyKey = sha256.Size
+
+// hashSize is what a hash takes in a record: a length of two bytes and its digits.
+const hashSize = 2 + hashDigits
+
+const hashDigits = 2 * sha256.Size // hexadecimal
+
+// Privacy is what is done with fields before anything else sees them.
+type Privacy struct {
+	// Fields are the policies by "resource.field". What is not in it is clear.
+	Fields map[string]Policy
+	// Key is that of PolicyHash, MinPrivacyKey bytes or more.
+	Key []byte
+	// FullRejects: a Reject shows personal fields as they are. Otherwise it shows them masked.
+	FullRejects bool
+}
+
+// Hashes says whether a field has PolicyHash, which needs the key.
+func (p Privacy) Hashes() bool {
+	return slices.Contains(slices.Collect(maps.Values(p.Fields)), PolicyHash)
+}
+
+// Protect applies p to the resources, which nobody uses yet. It returns what is wrong with the policies, one
+// text each that begins with the field's name, and then applies nothing.
+func (s *Set) Protect(p Privacy) (mistakes []string) {
+	for _, name := range slices.Sorted(maps.Keys(p.Fields)) {
+		if rule := s.policyRule(name, p.Fields[name]); rule != "" {
+			mistakes = append(mistakes, name+": "+rule)
+		}
+	}
+	if len(mistakes) > 0 {
+		return mistakes
+	}
+	for _, r := range s.resources {
+		r.key, r.fullRejects, r.hashes = p.Key, p.FullRejects, 0
+		for i := range r.Fields {
+			f := &r.Fields[i]
+			if f.Policy = p.Fields[r.Name+"."+f.Name]; f.Policy == PolicyClear {
+				f.Policy = ""
+			}
+			if f.Policy == PolicyHash {
+				r.hashes++
+			}
+		}
+	}
+	return nil
+}
+
+// policyRule says why the field of that name cannot have the policy, "" if it can.
+func (s *Set) policyRule(name string, policy Policy) string {
+	all := []Policy{PolicyClear, PolicyMask, PolicyHash, PolicyDrop}
+	if !slices.Contains(all, policy) {
+		return fmt.Sprintf("policy %q: expected clear, mask, hash or drop", policy)
+	}
+	resource, field, _ := strings.Cut(name, ".")
+	r := s.Get(resource)
+	if r == nil {
+		return "no such resource: expected resource.field with one of " + strings.Join(Names(), ", ")
+	}
+	i, ok := r.index[field]
+	if !ok {
+		return "no such field: expected one of " + strings.Join(r.Columns(), ", ")
+	}
+	f := &r.Fields[i]
+	switch {
+	case policy == PolicyClear:
+	case i == 0 || i == r.updatedAt || i == r.createdAt:
+		return "storestream needs it to tell what is new: expected clear"
+	case policy == PolicyDrop && !f.Nullable:
+		return "the schema does not let it be null: expected clear, mask or hash"
+	case policy != PolicyDrop && f.Kind != String:
+		return fmt.Sprintf("%s is for text, and this is %s %s: expected drop or clear", policy,
+			map[bool]string{true: "an", false: "a"}[f.Kind == Long], f.Kind)
+	}
+	return ""
+}
+
+// PolicyFingerprint tells the policies of r's fields, and the key where one of them needs it, from others. It
+// is "" where every field is clear, and gives nothing of the key away.
+func (r *Resource) PolicyFingerprint() string {
+	var text strings.Builder
+	for i := range r.Fields {
+		if f := &r.Fields[i]; f.Policy != "" {
+			fmt.Fprintf(&text, "%s=%s\n", f.Name, f.Policy)
+		}
+	}
+	if text.Len() == 0 {
+		return ""
+	}
+	if r.hashes > 0 {
+		mac := hmac.New(sha256.New, r.key)
+		_, _ = mac.Write([]byte("storestream: which key is it"))
+		_, _ = fmt.Fprintf(&text, "key=%x\n", mac.Sum(nil))
+	}
+	sum := sha256.Sum256([]byte(text.String()))
+	return hex.EncodeToString(sum[:8])
+}
+
+// protector carries the policies out for one goroutine.
+type protector struct {
+	res *Resource
+	mac hash.Hash // nil where no field needs it
+	sum [sha256.Size]byte
+}
+
+func newProtector(r *Resource) protector {
+	p := protector{res: r}
+	if r.hashes > 0 {
+		p.mac = hmac.New(sha256.New, r.key)
+	}
+	return p
+}
+
+// apply replaces the value of f, as the schema encodes it from start on, by what its policy lets through.
+func (p *protector) apply(b []byte, start int, f *Field) []byte {
+	switch {
+	case f.Policy == PolicyDrop:
+		return append(b[:start], 0)
+	case f.Nullable && b[start] == 0:
+		return b
+	case f.Nullable:
+		start++
+	}
+	_, n := binary.Varint(b[start:])
+	text := b[start+n:]
+	if f.Policy == PolicyHash {
+		sum := p.hash(text) // before its place is written over
+		return hex.AppendEncode(binary.AppendVarint(b[:start], hashDigits), sum)
+	}
+	// The masked text has as many characters and no more bytes, so it can be written over the old one. Its
+	// length may take fewer bytes.
+	size := utf8.RuneCount(text)
+	b = binary.AppendVarint(b[:start], int64(size))
+	return appendMasked(b, text)
+}
+
+// hash is the HMAC of text, good until the next call.
+func (p *protector) hash(text []byte) []byte {
+	p.mac.Reset()
+	_, _ = p.mac.Write(text) // never fails
+	return p.mac.Sum(p.sum[:0])
+}
+
+// appendMasked appends the shape of a text, a byte for each character. b may end where text begins, or
+// before.
+func appendMasked(b, text []byte) []byte {
+	for len(text) > 0 {
+		c, size := text[0], 1
+		switch {
+		case c >= utf8.RuneSelf:
+			_, size = utf8.DecodeRune(text)
+			c = 'x'
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
+			c = 'x'
+		case c >= '0' && c <= '9':
+			c = '9'
+		}
+		b, text = append(b, c), text[size:]
+	}
+	return b
+}

@@ -1,0 +1,227 @@
+package schemas
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5/pgtype"
+)
+
+const testKey = "a key of thirty-two bytes or more"
+
+// protected is the built-in schemas under these policies.
+func protected(t testing.TB, fields map[string]Policy) *Set {
+	t.Helper()
+	set := load(t)
+	if mistakes := set.Protect(Privacy{Fields: fields, Key: []byte(testKey)}); mistakes != nil {
+		t.Fatal(mistakes)
+	}
+	return set
+}
+
+func hmacOf(text string) string {
+	mac := hmac.New(sha256.New, []byte(testKey))
+	_, _ = mac.Write([]byte(text))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+func jsonOf(t testing.TB, r *Resource, value []byte) map[string]any {
+	t.Helper()
+	reader, err := NewValueReader(r, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := reader.Read(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var row map[string]any
+	if err := json.Unmarshal(v.AppendJSON(nil, false), &row); err != nil {
+		t.Fatal(err)
+	}
+	return row
+}
+
+func TestAPolicySaysWhatOfAFieldIsEncoded(t *testing.T) {
+	users := protected(t, map[string]Policy{"users.email": PolicyHash, "users.first_name": PolicyMask,
+		"users.last_name": PolicyHash, "users.postal_code": PolicyMask, "users.street_address": PolicyMask,
+		"users.age": PolicyDrop, "users.latitude": PolicyDrop, "users.city": PolicyClear}).Get("users")
+	long := strings.Repeat("Ä1", 100) // its length takes two bytes, and half as many when it is masked
+	row := `{"id":7,"email":"ana@example.org","first_name":"Ana-Lúcia 2nd","last_name":null,` +
+		`"postal_code":"` + long + `","street_address":"","age":34,"latitude":-23.5,"city":"Olinda",` +
+		`"country":"Brasil",` + times + `}`
+	rec, rej := NewRowParser(users).Parse([]byte(row))
+	if rej != nil {
+		t.Fatal(rej.Field, rej.Err)
+	}
+	got := jsonOf(t, users, rec.Value)
+	for field, want := range map[string]any{"id": 7.0, "email": hmacOf("ana@example.org"),
+		"first_name": "xxx-xxxxx 9xx", "last_name": nil, "postal_code": strings.Repeat("x9", 100),
+		"street_address": "", "age": nil, "latitude": nil, "city": "Olinda", "country": "Brasil",
+		"updated_at": "2026-11-20T17:02:31.123Z"} {
+		if got[field] != want {
+			t.Errorf("%s is %v, expected %v", field, got[field], want)
+		}
+	}
+}
+
+func TestPoliciesEncodeARowFromEitherSourceToTheSameBytes(t *testing.T) {
+	for _, policy := range []Policy{PolicyClear, PolicyMask, PolicyHash, PolicyDrop} {
+		orders := protected(t, map[string]Policy{"orders.status": policy}).Get("orders")
+		fromREST, rej := NewRowParser(orders).Parse([]byte(`{"id":1,"status":"Shipped",` +
+			`"created_at":"2000-01-01T00:00:00Z","updated_at":"2000-01-01T00:00:00Z"}`))
+		d, err := NewColumnDecoder(orders, []Column{{"id", pgtype.Int8OID}, {"status", pgtype.TextOID},
+			{"created_at", pgtype.TimestamptzOID}, {"updated_at", pgtype.TimestamptzOID}})
+		if err != nil || rej != nil {
+			t.Fatal(err, rej)
+		}
+		epoch := make([]byte, 8)
+		fromPostgres, rej := d.Decode([][]byte{{0, 0, 0, 0, 0, 0, 0, 1}, []byte("Shipped"), epoch, epoch})
+		if rej != nil || string(fromREST.Value) != string(fromPostgres.Value) {
+			t.Errorf("%s: %x from REST, %x from PostgreSQL (%+v)", policy, fromREST.Value, fromPostgres.Value,
+				rej)
+		}
+	}
+}
+
+func TestAPolicyThatCannotBeIsNamedWithWhatToDo(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy Policy
+		say    string
+	}{
+		"users.emial":      {PolicyHash, "no such field: expected one of id, first_name"},
+		"user.email":       {PolicyHash, "no such resource: expected resource.field with one of orders, "},
+		"email":            {PolicyHash, "no such resource"},
+		"users.email":      {"encrypt", `policy "encrypt": expected clear, mask, hash or drop`},
+		"users.age":        {PolicyHash, "hash is for text, and this is an integer: expected drop or clear"},
+		"users.latitude":   {PolicyMask, "mask is for text, and this is a double: expected drop or clear"},
+		"users.id":         {PolicyDrop, "storestream needs it"},
+		"users.updated_at": {PolicyMask, "storestream needs it"},
+		"users.created_at": {PolicyDrop, "storestream needs it"},
+	} {
+		set := load(t)
+		got := set.Protect(Privacy{Fields: map[string]Policy{name: c.policy, "users.city": PolicyDrop}})
+		if len(got) != 1 || !strings.HasPrefix(got[0], name+": ") || !strings.Contains(got[0], c.say) {
+			t.Errorf("%s: %q", name, got)
+		}
+		if set.Get("users").PolicyFingerprint() != "" {
+			t.Errorf("%s: other policies are applied", name)
+		}
+	}
+}
+
+func TestTheFingerprintTellsPoliciesAndKeysFromOthers(t *testing.T) {
+	of := func(key string, fields map[string]Policy) string {
+		set := load(t)
+		set.Protect(Privacy{Fields: fields, Key: []byte(key)})
+		return set.Get("users").PolicyFingerprint()
+	}
+	one := of(testKey, map[string]Policy{"users.email": PolicyHash, "users.city": PolicyDrop})
+	if one == "" || one != of(testKey, map[string]Policy{"users.city": PolicyDrop, "users.email": PolicyHash,
+		"users.age": PolicyClear, "orders.status": PolicyDrop}) {
+		t.Error("the same policies have two fingerprints, or none")
+	}
+	seen := map[string]bool{one: true}
+	for _, other := range []string{
+		of(testKey+"2", map[string]Policy{"users.email": PolicyHash, "users.city": PolicyDrop}),
+		of(testKey, map[string]Policy{"users.email": PolicyHash}), of(testKey, nil),
+		of(testKey, map[string]Policy{"users.email": PolicyMask, "users.city": PolicyDrop})} {
+		if seen[other] {
+			t.Errorf("%q is the fingerprint of two policies", other)
+		}
+		seen[other] = true
+	}
+	dropped := map[string]Policy{"users.city": PolicyDrop}
+	if of("one", dropped) != of("two", dropped) {
+		t.Error("the key counts where nothing is hashed")
+	}
+}
+
+// A row that cannot be published goes to the dead letters, which more people may read than the topic.
+func TestARejectShowsNoMoreThanTheTopicWould(t *testing.T) {
+	fields := map[string]Policy{"users.email": PolicyHash, "users.city": PolicyDrop, "users.state": PolicyMask,
+		"users.country": PolicyHash}
+	const row = `{"id":7,"first_name":"Ana","email":"ana@example.org","age":34.5,"city":"Olinda",` +
+		`"state":"PE 1","country":12,"postal_code":null,"gender":{"a":"F"},"tax_number":"123",` +
+		`"traffic_source":{"contact_email":"ana@example.org"},` + times + `}`
+	set := protected(t, fields)
+	_, rej := NewRowParser(set.Get("users")).Parse([]byte(row))
+	want := `{"id":7,"first_name":"xxx","email":"` + hmacOf("ana@example.org") + `","age":"99.9","city":null,` +
+		`"state":"xx 9","country":"99","postal_code":null,"gender":"(left out)","traffic_source":"(left out)",` +
+		times + `}`
+	if rej == nil || string(rej.Row) != want {
+		t.Errorf("got  %s\nwant %s", rej.Row, want)
+	}
+
+	set.Protect(Privacy{FullRejects: true})
+	_, rej = NewRowParser(set.Get("users")).Parse([]byte(row))
+	if want = strings.Replace(row, `"tax_number":"123",`, "", 1); string(rej.Row) != want {
+		t.Errorf("in full: got  %s\nwant %s", rej.Row, want)
+	}
+
+	fields = map[string]Policy{"orders.status": PolicyHash, "orders.user_id": PolicyDrop}
+	d, err := NewColumnDecoder(protected(t, fields).Get("orders"), []Column{{"id", pgtype.Int8OID},
+		{"status", pgtype.TextOID}, {"user_id", pgtype.Int8OID}, {"created_at", pgtype.TimestamptzOID},
+		{"updated_at", pgtype.TimestamptzOID}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eight := make([]byte, 8)
+	_, rej = d.Decode([][]byte{eight, []byte("Shipped"), eight, nil, eight})
+	want = `{"id":"0","status":"` + hmacOf("Shipped") + `","user_id":null,"created_at":null,` +
+		`"updated_at":"2000-01-01T00:00:00.000000Z"}`
+	if rej == nil || string(rej.Row) != want {
+		t.Errorf("got  %s\nwant %s", rej.Row, want)
+	}
+}
+
+func TestARowWithoutAFormIsNotShown(t *testing.T) {
+	const row = `{"id":7,"email":"ana@example.org","x"`
+	set := load(t)
+	_, rej := NewRowParser(set.Get("users")).Parse([]byte(row))
+	const want = `{"id":7,"bytes":37,"note":"not one well-formed JSON object: left out"}`
+	if string(rej.Row) != want {
+		t.Errorf("%s", rej.Row)
+	}
+	set.Protect(Privacy{FullRejects: true})
+	if _, rej = NewRowParser(set.Get("users")).Parse([]byte(row)); string(rej.Row) != row {
+		t.Errorf("in full: %s", rej.Row)
+	}
+	set.Protect(Privacy{FullRejects: true, Fields: map[string]Policy{"users.city": PolicyDrop}})
+	if _, rej = NewRowParser(set.Get("users")).Parse([]byte(row)); strings.Contains(string(rej.Row), "ana") {
+		t.Errorf("a policy cannot be applied to it, and it is shown: %s", rej.Row)
+	}
+}
+
+func TestPoliciesAllocateNothing(t *testing.T) {
+	set := protected(t, map[string]Policy{"users.email": PolicyHash, "users.first_name": PolicyMask,
+		"users.last_name": PolicyHash, "users.street_address": PolicyHash, "users.age": PolicyDrop})
+	p, raw := NewRowParser(set.Get("users")), []byte(benchUser)
+	if n := testing.AllocsPerRun(1000, func() { _, _ = p.Parse(raw) }); n > 0.1 {
+		t.Errorf("a row takes %v allocations", n)
+	}
+}
+
+// Whatever a text holds, a mask keeps how many characters it has and none that tells of it.
+func FuzzMask(f *testing.F) {
+	f.Add([]byte("Ana-Lúcia 2nd"))
+	f.Add([]byte("\xff\xfe e\u0301 \U0001F600"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got := string(appendMasked(nil, text))
+		if len(got) != utf8.RuneCount(text) {
+			t.Fatalf("%q became %q", text, got)
+		}
+		kept := func(c rune) bool {
+			return c == 'x' || c == '9' || c < utf8.RuneSelf && !unicode.IsLetter(c) && !unicode.IsDigit(c)
+		}
+		if strings.ContainsFunc(got, func(c rune) bool { return !kept(c) }) {
+			t.Fatalf("%q became %q", text, got)
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package schemas
+
+import (
+	"bytes"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/cespare/xxhash/v2"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// What a Reject shows of a row goes to the dead-letter topic. It shows no more than the row itself would if
+// it were good: the policies hold there too, and a field that the schema does not know is left out, because
+// nobody has said whether it is personal. Personal fields that are clear are masked unless the user wants
+// them whole.
+//
+// A value that breaks the contract is of any kind. What no hash can be made of is masked instead.
+
+// leftOut stands in place of an object or array.
+const leftOut = `"(left out)"`
+
+// appendRejectedRow appends raw, a row of the service that is one JSON object, as a Reject shows it: known
+// fields in the row's order, each value as it came or as its field's policy lets it through.
+func (p *protector) appendRejectedRow(dst, raw []byte) []byte {
+	d := jsontext.NewDecoder(bytes.NewBuffer(raw), jsontext.AllowDuplicateNames(true),
+		jsontext.AllowInvalidUTF8(true))
+	dst = append(dst, '{')
+	if _, err := d.ReadToken(); err != nil {
+		return append(dst, '}')
+	}
+	var name []byte
+	for sep := ""; d.PeekKind() == '"'; {
+		quoted, err := d.ReadValue()
+		if err != nil {
+			break
+		}
+		name, _ = jsontext.AppendUnquote(name[:0], quoted)
+		i, known := p.res.index[string(name)]
+		value, err := d.ReadValue()
+		if err != nil {
+			break
+		}
+		if !known {
+			continue
+		}
+		dst = append(append(append(dst, sep...), '"'), p.res.Fields[i].Name...)
+		dst = p.appendRejectedValue(append(dst, `":`...), i, value)
+		sep = ","
+	}
+	return append(dst, '}')
+}
+
+// appendRejectedValue appends a JSON value of field i.
+func (p *protector) appendRejectedValue(dst []byte, i int, value []byte) []byte {
+	policy := p.rejectPolicy(i)
+	// No field is an object or an array: of what is in one nobody has said whether it is personal.
+	nested := value[0] == '{' || value[0] == '['
+	if policy == "" && (!nested || p.res.fullRejects) || value[0] == 'n' {
+		return append(dst, value...)
+	}
+	switch value[0] {
+	case '"':
+		text, err := jsontext.AppendUnquote(nil, value)
+		return p.appendRejectedText(dst, policy, text, err == nil && p.res.Fields[i].Kind == String)
+	case '{', '[':
+		value = value[:0]
+	}
+	if len(value) == 0 && policy != PolicyDrop {
+		return append(dst, leftOut...)
+	}
+	return p.appendRejectedText(dst, policy, value, false)
+}
+
+// appendRejectedText appends, as JSON, what policy lets through of a text. hashable: it is what PolicyHash is
+// for.
+func (p *protector) appendRejectedText(dst []byte, policy Policy, text []byte, hashable bool) []byte {
+	switch {
+	case policy == "":
+		dst, _ = jsontext.AppendQuote(dst, text) // replaces what is not UTF-8
+		return dst
+	case policy == PolicyDrop:
+		return append(dst, "null"...)
+	case policy == PolicyHash && hashable && utf8.Valid(text):
+		return fmt.Appendf(dst, `"%x"`, p.hash(text))
+	}
+	dst, _ = jsontext.AppendQuote(dst, appendMasked(nil, text))
+	return dst
+}
+
+// rejectPolicy is what a Reject shows of field i. Every row's id and times tell which row it is.
+func (p *protector) rejectPolicy(i int) Policy {
+	f := &p.res.Fields[i]
+	named := i == 0 || i == p.res.updatedAt || i == p.res.createdAt
+	if f.Policy == "" && f.PII && !named && !p.res.fullRejects {
+		return PolicyMask
+	}
+	return f.Policy
+}
+
+// RejectHash identifies what may be shown of a row that cannot be published. value is the row as it would be,
+// and too large. A hash of personal fields that are shown masked would tell who has the same ones, so such a
+// field counts only as null or not. 0: value is no row of r.
+func (r *Resource) RejectHash(value []byte) uint64 {
+	values, err := NewValueReader(r, "")
+	if err != nil {
+		return 0
+	}
+	row, err := values.Read(value)
+	if err != nil {
+		return 0
+	}
+	return xxhash.Sum64(row.AppendJSON(nil, !r.fullRejects))
+}
+
+// appendUnreadable appends what a Reject shows of a row of the service in which no fields can be told apart.
+func (p *protector) appendUnreadable(dst, raw []byte, id int64, hasID bool) []byte {
+	if p.res.fullRejects && p.res.PolicyFingerprint() == "" {
+		return append(dst, raw...)
+	}
+	dst = append(dst, '{')
+	if hasID {
+		dst = fmt.Appendf(dst, `"id":%d,`, id)
+	}
+	return fmt.Appendf(dst, `"bytes":%d,"note":"not one well-formed JSON object: left out"}`, len(raw))
+}
