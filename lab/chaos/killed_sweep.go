@@ -68,24 +68,24 @@ func (k *killedSweep) after(ctx context.Context) error {
 		k.stage.journal.say("the sweep of %s was over before the kill", k.resource)
 		return nil
 	}
-	if err == nil {
-		k.stage.journal.say("%s", text)
-		k.stage.fleet.command(ctx, "sweep", "--yes", k.resource)
-		_, err = watch(ctx, func() (string, bool) {
-			return "a sweep that was asked for anew is not finished", !unfinished(ctx)
-		}, func(context.Context) bool { return true })
-	}
 	if err != nil {
 		k.stage.journal.fail(fmt.Errorf("sweep of %s: %w", k.resource, err))
+		return nil
 	}
+	k.stage.journal.say("%s", text)
+	// Other mishaps may put this one off as well. That it ends once all is quiet is looked at then.
+	k.stage.fleet.command(ctx, "sweep", "--yes", k.resource)
 	return nil
 }
 
 // backsOff says whether a successor has polled and leaves the sweep for later.
 func (k *killedSweep) backsOff() (text string, all bool) {
 	for _, m := range k.stage.tail.marksFrom(k.resource, k.from) {
-		if m.Instance == k.name || m.Sweep == nil || m.Sweep.Request != k.request {
+		if m.Instance == k.name || m.Sweep == nil {
 			continue
+		}
+		if m.Sweep.Request > k.request {
+			return "somebody else has asked for a sweep of " + k.resource, true
 		}
 		if !m.Sweep.Tried.IsZero() {
 			k.stage.journal.fail(errors.New("a successor began the sweep of " + k.resource + " at once"))

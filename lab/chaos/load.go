@@ -32,6 +32,7 @@ type load struct {
 	skipped error
 
 	restores, steps int // of the service from a backup, of its clock
+	missed          int // steps of its clock that no poll met in time
 	running         sync.WaitGroup
 	stop            context.CancelFunc
 }

@@ -12,7 +12,7 @@ import (
 var clockKinds = []*kind{
 	// By more than the overlap. What is written meanwhile is stamped with instants that are settled. It comes
 	// right little by little, as a clock does that is slewed: a step forward makes every open transaction a
-	// late one.
+	// late one. Where no poll meets it before that, its operator asks for a sweep, as the runbook says.
 	{name: "clock set", weight: 3, hits: theTables, least: 3 * time.Second, most: 15 * time.Second,
 		needs: overDatabase, takes: 20 * time.Second,
 		details: func(d draw, p *plan, e *event) {
@@ -28,7 +28,17 @@ var clockKinds = []*kind{
 				return nil, nil
 			}
 			s.load.steppedBack()
-			return func() error { return s.slew(ctx, e.back) }, nil
+			from := time.Now()
+			return func() error {
+				met := s.polledSince(ctx, from)
+				if err := s.slew(ctx, e.back); err != nil || met {
+					return err
+				}
+				s.journal.say("no poll met the clock while it was back: a sweep is asked for")
+				s.load.missedStep()
+				s.sweepAll(ctx)
+				return nil
+			}, nil
 		}},
 	// REST tells whole days, so a row that is stamped further back than the overlap may be in a day that is
 	// over: that row is late, and nothing but a sweep finds it. The clock steps by less.
@@ -52,6 +62,29 @@ func (s *stage) stepClock(ctx context.Context, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
 	return s.around.fake.StepClock(ctx, d)
+}
+
+// polledSince waits until a poll of each table has ended that began after an instant, and says whether that
+// was within half of the overlap: what is stamped longer before a poll it may take for settled.
+func (s *stage) polledSince(ctx context.Context, from time.Time) bool {
+	ctx, cancel := context.WithDeadline(ctx, from.Add(s.plan.polling.overlap/2))
+	defer cancel()
+	for {
+		more := s.tail.more()
+		late := false
+		for table := range tables {
+			m, _ := s.tail.lastMark(table)
+			late = late || !m.AsOf.After(from)
+		}
+		if !late {
+			return true
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // slew moves the clock forward by d in steps that are shorter than the overlap. It goes on where PostgreSQL

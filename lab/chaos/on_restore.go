@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/storestream/storestream/internal/storefake"
@@ -42,6 +43,8 @@ func (s *stage) restore(ctx context.Context, b *storefake.Backup) error {
 		s.journal.say("restore: %v", err)
 		return nil //nolint:nilerr // there is no restore then, and it is printed
 	}
+	overREST := func(name string) bool { return !s.around.readsTable(name) }
+	s.tail.rewritten(slices.DeleteFunc(storefake.Names(), overREST))
 	var did *storefake.Restored
 	err = s.load.whileClosed(ctx, func(ctx context.Context) error {
 		did, err = s.around.fake.Restore(ctx, b)
@@ -130,6 +133,20 @@ func (l *load) steppedBack() {
 	l.steps++
 }
 
+// missedStep notes that no poll met a step of the clock: what was written then only a sweep finds.
+func (l *load) missedStep() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.missed++
+}
+
+// needsSweep says whether something happened to the service after which only a sweep brings all rows.
+func (l *load) needsSweep() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.restores+l.missed > 0
+}
+
 // excuses says what of the mishaps the judge takes into account, "" if nothing.
 func (l *load) excuses() string {
 	l.mu.Lock()
@@ -137,10 +154,12 @@ func (l *load) excuses() string {
 	text := ""
 	if l.restores > 0 {
 		text += fmt.Sprintf("the service was restored from a backup %d times: rows may step back to what the "+
-			"backup had and be there again, and rows written since stay in the topics\n", l.restores)
+			"backup had and be there again, also those of the last overlap that it left as they were, and rows "+
+			"written since stay in the topics\n", l.restores)
 	}
 	if l.steps > 0 {
-		text += fmt.Sprintf("the service's clock was moved %d times: settled may go back\n", l.steps)
+		text += fmt.Sprintf("the service's clock was moved %d times: settled may go back. %d times no poll met "+
+			"it: what was written then came with a sweep\n", l.steps, l.missed)
 	}
 	return text
 }

@@ -80,7 +80,7 @@ var rowKinds = []*kind{
 			e.how = fmt.Sprintf("%d of %d kB in", e.count, e.number/1000)
 		},
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
-			_, shorten := s.widen(ctx, e.resources[0], e.count, e.number)
+			_, shorten := widen(ctx, s, e.resources[0], e.count, e.number)
 			return func() error { return shorten(ctx) }, nil
 		}},
 	{name: "row too large for its topic:", weight: 1, hits: nothing, least: 3 * time.Second,
@@ -102,7 +102,7 @@ const (
 var withText = []string{storefake.Orders, storefake.Products, storefake.Users}
 
 // widen inserts n rows with a text of size bytes. shorten makes it a short one.
-func (s *stage) widen(ctx context.Context, resource string, n, size int) (ids []int64,
+func widen(ctx context.Context, s *stage, resource string, n, size int) (ids []int64,
 	shorten func(context.Context) error) {
 	if s.around.readsTable(resource) {
 		return s.job.widen(ctx, n, size)
@@ -113,7 +113,7 @@ func (s *stage) widen(ctx context.Context, resource string, n, size int) (ids []
 // tooLarge inserts a row that no topic takes. There must be a dead letter of it; the judge sees to it that
 // the row is published, and the letter gone, when the row is short again.
 func tooLarge(ctx context.Context, s *stage, resource string) (func() error, error) {
-	ids, shorten := s.widen(ctx, resource, 1, tooWide)
+	ids, shorten := widen(ctx, s, resource, 1, tooWide)
 	return func() error {
 		for _, id := range ids {
 			wide := func(context.Context) bool {

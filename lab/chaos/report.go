@@ -67,15 +67,30 @@ func replaysOf(marks []mark) []replay {
 	return all
 }
 
-// judgeOrder goes through a topic's records, in offset order within each partition. setBack says whether the
-// service itself has set a row's updated_at back to that instant.
-func (j *report) judgeOrder(versions []version, replays []replay, setBack func(id, millis int64) bool) {
+// judgeOrder goes through a topic's records, in offset order within each partition. setBack says whether
+// the service itself has set a row's updated_at back to that instant. A row that a rewrite left as it was may
+// come once more: to PostgreSQL, and so to the floor, it is written after all others.
+func (j *report) judgeOrder(versions []version, replays []replay, rewrites []rewrite,
+	setBack func(id, millis int64) bool) {
 	type content struct {
 		id   int64
 		hash uint64
 	}
 	last, seen := map[int64]version{}, map[content]version{}
-	for _, v := range versions {
+	used := make([]map[content]bool, len(rewrites))
+	excused := func(i int, v version, c content) bool {
+		for n, r := range rewrites {
+			if i >= r.before && v.millis > r.from && !used[n][c] {
+				if used[n] == nil {
+					used[n] = map[content]bool{}
+				}
+				used[n][c] = true
+				return true
+			}
+		}
+		return false
+	}
+	for i, v := range versions {
 		before, known := last[v.id]
 		last[v.id] = v
 		if known && before.partition != v.partition {
@@ -95,9 +110,9 @@ func (j *report) judgeOrder(versions []version, replays []replay, setBack func(i
 		seen[c] = v
 		switch {
 		case !again:
-		case setBack(v.id, v.millis):
-			j.repeated++
-		case slices.ContainsFunc(replays, func(r replay) bool { return r.covers(v, first.offset) }):
+		case setBack(v.id, v.millis),
+			slices.ContainsFunc(replays, func(r replay) bool { return r.covers(v, first.offset) }),
+			excused(i, v, c):
 			j.repeated++
 		default:
 			j.twice.add("%s %d: the version of %s is there twice, at offsets %d and %d of partition %d", j.resource,

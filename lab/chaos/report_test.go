@@ -18,18 +18,22 @@ func TestJudgeFindsAVersionThatIsThereTwiceUnlessAReplayCoversIt(t *testing.T) {
 		{offset: 8, id: 1, millis: at(10), hash: 7}}
 	from := func(second int) time.Time { return time.UnixMilli(at(second)) }
 	for name, c := range map[string]struct {
-		replays []replay
-		twice   int
+		replays  []replay
+		rewrites []rewrite
+		twice    int
 	}{
-		"no replay":                       {nil, 1},
-		"a replay between":                {[]replay{{1, from(5), []int64{6}}}, 0},
-		"a replay from the row's instant": {[]replay{{1, from(10), []int64{8}}}, 0},
-		"a replay from a later time":      {[]replay{{1, from(11), []int64{6}}}, 1},
-		"a replay accepted before both":   {[]replay{{1, from(5), []int64{3}}}, 1},
-		"a replay accepted after both":    {[]replay{{1, from(5), []int64{9}}}, 1},
+		"no replay":                       {nil, nil, 1},
+		"a replay between":                {[]replay{{1, from(5), []int64{6}}}, nil, 0},
+		"a replay from the row's instant": {[]replay{{1, from(10), []int64{8}}}, nil, 0},
+		"a replay from a later time":      {[]replay{{1, from(11), []int64{6}}}, nil, 1},
+		"a replay accepted before both":   {[]replay{{1, from(5), []int64{3}}}, nil, 1},
+		"a replay accepted after both":    {[]replay{{1, from(5), []int64{9}}}, nil, 1},
+		"a restore between":               {nil, []rewrite{{at(5), 1}}, 0},
+		"a restore after both":            {nil, []rewrite{{at(5), 2}}, 1},
+		"a restore of settled rows":       {nil, []rewrite{{at(10), 1}}, 1},
 	} {
 		j := report{resource: "orders"}
-		j.judgeOrder(versions, c.replays, never)
+		j.judgeOrder(versions, c.replays, c.rewrites, never)
 		if j.twice.n != c.twice || j.repeated != 1-c.twice {
 			t.Errorf("%s: %d twice and %d by replays, want %d twice", name, j.twice.n, j.repeated, c.twice)
 		}
@@ -40,11 +44,11 @@ func TestJudgeFindsAStepBackUnlessTheServiceMadeIt(t *testing.T) {
 	versions := []version{{offset: 1, id: 1, millis: at(10), hash: 1},
 		{offset: 2, id: 2, millis: at(2), hash: 2}, {offset: 3, id: 1, millis: at(9), hash: 3}}
 	j := report{resource: "orders"}
-	if j.judgeOrder(versions, nil, never); j.back.n != 1 {
+	if j.judgeOrder(versions, nil, nil, never); j.back.n != 1 {
 		t.Errorf("%d steps back, want 1", j.back.n)
 	}
 	j = report{resource: "orders"}
-	j.judgeOrder(versions, nil, func(id, millis int64) bool { return id == 1 && millis == at(9) })
+	j.judgeOrder(versions, nil, nil, func(id, millis int64) bool { return id == 1 && millis == at(9) })
 	if j.back.n != 0 {
 		t.Errorf("%d steps back that the service did not make, want none", j.back.n)
 	}
@@ -54,7 +58,7 @@ func TestJudgeForgivesAStateThatARestoreBroughtBack(t *testing.T) {
 	versions := []version{{offset: 1, id: 1, millis: at(10), hash: 1},
 		{offset: 2, id: 1, millis: at(12), hash: 2}, {offset: 3, id: 1, millis: at(10), hash: 1}}
 	j := report{resource: "orders"}
-	j.judgeOrder(versions, nil, func(id, millis int64) bool { return id == 1 && millis == at(10) })
+	j.judgeOrder(versions, nil, nil, func(id, millis int64) bool { return id == 1 && millis == at(10) })
 	if j.back.n != 0 || j.twice.n != 0 || j.repeated != 1 {
 		t.Errorf("%d steps back and %d twice, want none: %+v", j.back.n, j.twice.n, j)
 	}
@@ -63,7 +67,7 @@ func TestJudgeForgivesAStateThatARestoreBroughtBack(t *testing.T) {
 func TestJudgeFindsAKeyInTwoPartitions(t *testing.T) {
 	j := report{resource: "orders"}
 	j.judgeOrder([]version{{offset: 1, id: 1, millis: at(1), hash: 1},
-		{partition: 2, offset: 1, id: 1, millis: at(2), hash: 2}}, nil, never)
+		{partition: 2, offset: 1, id: 1, millis: at(2), hash: 2}}, nil, nil, never)
 	if j.broken.n != 1 {
 		t.Errorf("%d broken, want 1", j.broken.n)
 	}

@@ -87,6 +87,13 @@ type tail struct {
 	letters  map[string][]byte            // what dead_letters holds now, by key
 	lettered int                          // letters ever written
 	asks     []ask
+	rewrites map[string][]rewrite // by resource
+}
+
+// rewrite is a restore that wrote every row of a table anew, also those that it left as they were.
+type rewrite struct {
+	from   int64 // rows with a later updated_at were read again: settled
+	before int   // how many records the topic had
 }
 
 type place struct {
@@ -104,7 +111,8 @@ func startTail(options []kgo.Opt, d *decoder) (*tail, error) {
 	topics := []string{topicPrefix + "watermarks", topicPrefix + "requests", topicPrefix + "dead_letters"}
 	t := &tail{decoder: d, done: make(chan struct{}), changed: make(chan struct{}), next: map[place]int64{},
 		versions: map[string][]version{},
-		newest:   map[string]map[int64]*record{}, marks: map[string][]mark{}, letters: map[string][]byte{}}
+		newest:   map[string]map[int64]*record{}, marks: map[string][]mark{}, letters: map[string][]byte{},
+		rewrites: map[string][]rewrite{}}
 	for _, name := range storefake.Names() {
 		topics = append(topics, topicPrefix+name)
 		t.newest[name] = map[int64]*record{}
@@ -307,13 +315,28 @@ func (t *tail) counts() map[string]int {
 	return n
 }
 
-// replayed says that no request of a resource waits and no replay is in hand.
-func (t *tail) replayed(resource string) bool {
+// carriedOut says that no request of a resource waits, and that no replay is in hand; with sweeps also no
+// sweep, but one that is put off because its owner died.
+func (t *tail) carriedOut(resource string, sweeps bool) bool {
 	m, there := t.lastMark(resource)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	waits := func(a ask) bool { return a.Resource == resource && a.id > m.Request }
-	return there && m.Replay == nil && !slices.ContainsFunc(t.asks, waits)
+	sweeps = sweeps && m.Sweep != nil && m.Sweep.NotBefore.IsZero()
+	return there && m.Replay == nil && !sweeps && !slices.ContainsFunc(t.asks, waits)
+}
+
+// rewritten notes that all rows of the resources are being written anew now.
+func (t *tail) rewritten(resources []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, resource := range resources {
+		r := rewrite{before: len(t.versions[resource])}
+		if all := t.marks[resource]; len(all) > 0 {
+			r.from = all[len(all)-1].Settled.UnixMilli()
+		}
+		t.rewrites[resource] = append(t.rewrites[resource], r)
+	}
 }
 
 // judge fills in what the topic's history says. l knows what the service itself did.
@@ -321,7 +344,7 @@ func (t *tail) judge(r *report, rows map[int64]row, l *load) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	marks := t.marks[r.resource]
-	r.judgeOrder(t.versions[r.resource], replaysOf(marks),
+	r.judgeOrder(t.versions[r.resource], replaysOf(marks), t.rewrites[r.resource],
 		func(id, millis int64) bool { return l.setBack(r.resource, id, millis) })
 	r.judgeReplays(t.asks, marks, rows, t.newest[r.resource])
 	r.judgeMarks(marks, l.settledMayGoBack())

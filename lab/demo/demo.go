@@ -83,6 +83,11 @@ func (d *demo) start(ctx context.Context) (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
+	if d.kafka {
+		if err := fetchKafka(ctx, d.screen); err != nil {
+			return nil, err
+		}
+	}
 	db, err := startDatabase(ctx, d.screen, &d.ports, d.noPostgres)
 	if db != nil {
 		d.onStop(db.stop)
@@ -90,31 +95,22 @@ func (d *demo) start(ctx context.Context) (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	broker, err := servers.StartBroker(servers.BrokerConfig{Ports: []int{d.ports.broker.number}})
+	registry, err := d.startKafka(ctx)
 	if err != nil {
 		return nil, err
 	}
-	d.onStop(broker.Stop)
-	d.screen.part("Kafka broker", d.ports.broker.address(), "embedded (kfake), in memory",
-		d.ports.broker.remark())
-	registry, err := servers.StartRegistry(d.ports.registry.number)
-	if err != nil {
-		return nil, err
-	}
-	d.onStop(registry.Stop)
-	d.screen.part("schema registry", registry.URL, "embedded (srfake), in memory", d.ports.registry.remark())
 	shop, err := d.startShop(ctx, db)
 	if err != nil {
 		return nil, err
 	}
 	stream, err := startStorestream(d.screen, &d.ports, d.environ, program, folder,
-		configuration(shop, db, &d.ports, registry.URL))
+		configuration(shop, db, &d.ports, registry))
 	if err != nil {
 		return nil, err
 	}
-	d.onStop(stream.Stop)
+	d.onStop(func() error { return stream.Stop() }) // of the one that runs then
 	return &watch{screen: d.screen, ports: &d.ports, length: d.length, db: db, shop: shop, stream: stream,
-		registry: registry.URL, since: time.Now()}, nil
+		registry: registry, since: time.Now()}, nil
 }
 
 // startShop starts the stand-in for the service, with its history and its traffic.

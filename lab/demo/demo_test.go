@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -61,7 +62,7 @@ func TestRowsArriveInAllFiveTopicsAndAnInterruptLeavesNothingBehind(t *testing.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Postgres.DSN == "" {
+	if !c.Postgres.DSN.IsSet() {
 		t.Error("storestream got no PostgreSQL, though this machine has one")
 	}
 	consume(t, c, map[string]int{"orders": 200, "order_items": 200, "products": 80, "users": 150,
@@ -85,8 +86,7 @@ func TestRowsArriveInAllFiveTopicsAndAnInterruptLeavesNothingBehind(t *testing.T
 func TestPostgreSQLIsStoppedAndStartedByASignal(t *testing.T) {
 	program, folder := program(t), isolated(t)
 	r := start(t, "--storestream", program)
-	invited := strings.Fields(r.until("kill -USR1"))
-	if pid := invited[len(invited)-1]; pid != strconv.Itoa(os.Getpid()) {
+	if pid := lastWord(r.until("kill -USR1")); pid != strconv.Itoa(os.Getpid()) {
 		t.Errorf("the signal is to be sent to %s, the demo is %d", pid, os.Getpid())
 	}
 	toggle := func() {
@@ -155,6 +155,44 @@ func TestAStorestreamThatEndsEndsTheDemoWithItsLastWords(t *testing.T) {
 	status, stdout, stderr := start(t, "--no-postgres", "--storestream", broken).end()
 	if status != exitFailed || !strings.Contains(stderr, "exit status 7") ||
 		!strings.Contains(stderr, "out of luck") {
+		t.Errorf("exit status %d, stderr %q, stdout:\n%s", status, stderr, stdout)
+	}
+	nothingLeft(t, folder)
+}
+
+// Whoever stops storestream, or kills it, wants to see that it goes on where it was.
+func TestAStorestreamThatIsStoppedOrKilledIsStartedAgain(t *testing.T) {
+	program, folder := program(t), isolated(t)
+	r := start(t, "--no-postgres", "--storestream", program)
+	r.until("stop storestream")
+	pid := lastWord(r.until("kill "))
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		r.until("following")
+		process, err := strconv.Atoi(pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Kill(process, signal); err != nil {
+			t.Fatal(err)
+		}
+		words := strings.Fields(r.until("is started again as process"))
+		pid = strings.TrimRight(words[slices.Index(words, "process")+1], ":")
+	}
+	r.until("following")
+	r.interrupt()
+	if status, stdout, stderr := r.end(); status != exitDone {
+		t.Errorf("exit status %d, stderr %q, stdout:\n%s", status, stderr, stdout)
+	}
+	nothingLeft(t, folder)
+}
+
+func TestWithoutJavaApacheKafkaIsRefusedAtOnceAndTheRemedyIsNamed(t *testing.T) {
+	program, folder := program(t), isolated(t)
+	t.Setenv("PATH", folder)
+	t.Setenv("JAVA_HOME", "")
+	status, stdout, stderr := start(t, "--kafka", "--storestream", program).end()
+	if status != exitFailed || !strings.Contains(stderr, "no Java: install 17 or newer") ||
+		!strings.Contains(stderr, "without --kafka") || strings.Contains(stdout, "PostgreSQL") {
 		t.Errorf("exit status %d, stderr %q, stdout:\n%s", status, stderr, stdout)
 	}
 	nothingLeft(t, folder)

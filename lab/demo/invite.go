@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// invitation is a command that a user may try, and what it shows.
+// invitation is a command that a user may try, and what it shows; "": it belongs to the one before.
 type invitation struct{ shows, command string }
 
 // invitations are what to try next, every command ready to be pasted.
@@ -30,6 +30,9 @@ func invitations(ctx context.Context, stream *stream, ports *ports, db *database
 	list = append(list, kcat(ctx, broker, registry)...)
 	list = append(list, invitation{"the figures of the status page (http://" + ports.status.address() +
 		"/) as JSON", "curl -s http://" + ports.status.address() + "/status.json"})
+	list = append(list, invitation{
+		"stop storestream (-9: kill it); the demo starts it again, and it goes on where it was",
+		fmt.Sprintf("kill %d", stream.Pid())})
 	if db != nil {
 		list = append(list, invitation{
 			"stop PostgreSQL, and see what page, `check` and the log say; again starts it",
@@ -38,18 +41,30 @@ func invitations(ctx context.Context, stream *stream, ports *ports, db *database
 	}
 	if dsn := db.readerDSN(); dsn != "" {
 		list = append(list, invitation{"the database as storestream sees it",
-			"psql " + quote(dsn) + " -c 'select status, count(*) from orders group by 1'"})
+			"psql " + quote(dsn) + " -c 'select status, count(*) from orders group by 1'"},
+			invitation{"as the administrator: make a row that cannot be published, a dead letter, and good again",
+				change(db, "update orders set total_amount = 'NaN', updated_at = now() where id = 7")},
+			invitation{"", change(db, "update orders set total_amount = 49.5, updated_at = now() where id = 7")},
+			invitation{"as the administrator: a new column, which `check` names",
+				change(db, "alter table orders add channel text default 'web'")})
 	}
 	return list
+}
+
+// change is a command that changes the database as its administrator: the role that storestream reads with
+// may not.
+func change(db *database, statement string) string {
+	return "psql " + quote(db.postgres.AdminDSN(databaseName)) + ` -c "` + statement + `"`
 }
 
 // kcat is what any Kafka client can see. Not every kcat decodes Avro (Debian's does not): one that is
 // installed and cannot is not asked to.
 func kcat(ctx context.Context, broker, registry string) []invitation {
 	list := []invitation{
-		{"the watermarks, which are JSON", "kcat" + broker + `-C -t store.watermarks -e -q -f '%k %s\n'`},
-		{"the last orders as they come: time, partition, offset, size",
-			"kcat" + broker + `-C -t store.orders -o -1 -q -f '%T  partition %p  offset %o  %S bytes\n'`},
+		{"the last watermarks, which are JSON",
+			"kcat" + broker + `-C -t store.watermarks -o -10 -e -q -f '%k %s\n'`},
+		{"orders as they come: partition, offset, size",
+			"kcat" + broker + `-C -t store.orders -o end -q -f 'partition %p  offset %o  %S bytes\n'`},
 	}
 	version, err := exec.CommandContext(ctx, "kcat", "-V").CombinedOutput()
 	if err != nil {

@@ -19,6 +19,7 @@ type options struct {
 	seed        uint64
 	length      time.Duration // 0: until Ctrl-C
 	noPostgres  bool
+	kafka       bool
 	freePorts   bool
 	storestream string // "": next to this program, or built
 	ports       ports
@@ -26,8 +27,8 @@ type options struct {
 
 const usage = `Runs all of storestream on this machine: PostgreSQL behind PgBouncer, an embedded Kafka broker
 and schema registry on real ports, a stand-in for the commerce data service with live traffic, and
-storestream, which publishes it all. Nothing needs to be installed but Go. Everything listens on 127.0.0.1
-only. Ctrl-C ends it and leaves nothing behind.
+storestream, which publishes it all. Nothing needs to be installed but Go; --kafka needs Java and Maven.
+Everything listens on 127.0.0.1 only. Ctrl-C ends it and leaves nothing behind.
 
 Usage:
   demo [flags]
@@ -35,6 +36,9 @@ Usage:
 Example, a busier shop for five minutes, and in another terminal its topics as any Kafka client sees them:
   make demo ARGS="--orders 100000 --traffic 200 --for 5m"
   kcat -b 127.0.0.1:9092 -L
+
+A consumer of your own, against Apache Kafka:
+  make demo ARGS=--kafka
 
 Flags:
 `
@@ -58,6 +62,9 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		"stop by itself after this `duration`, such as 90s or 5m; 0: run until Ctrl-C")
 	flags.BoolVar(&o.noPostgres, "no-postgres", false,
 		"leave PostgreSQL out: orders and order items go over REST like the rest")
+	flags.BoolVar(&o.kafka, "kafka", false,
+		"a real Apache Kafka and schema registry (Apicurio) in place of the embedded ones: needs Java 17 "+
+			"and Maven, which fetches both the first time (190 MB)")
 	flags.StringVar(&o.storestream, "storestream", "",
 		"the storestream `program` to run (default: next to this program, else it is built)")
 	o.ports.flags(flags)

@@ -73,10 +73,14 @@ func (s *screen) reason(err error) {
 }
 
 // starting says on a terminal what is being waited for, until the next line takes its place.
-func (s *screen) starting(name string) {
+func (s *screen) starting(name string) { s.waiting(name, "starting") }
+
+// waiting is starting in other words. They may change while the wait goes on.
+func (s *screen) waiting(name, words string) {
 	if s.terminal != nil {
+		width, _ := s.size()
 		s.draw([]string{"  " + s.paint.As(terminal.Bold, fmt.Sprintf("%-17s", name)) + " " +
-			s.paint.As(terminal.Faint, "starting")})
+			s.paint.As(terminal.Faint, terminal.Cut(words, width-20))})
 		s.passing = true
 	}
 }

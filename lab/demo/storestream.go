@@ -47,9 +47,11 @@ func findProgram(ctx context.Context, s *screen, named, folder string) (string, 
 
 // stream is the running storestream.
 type stream struct {
-	*servers.Program
-	path   string // of the program
-	config string // path of its configuration
+	*servers.Program        // the last one that was started
+	path             string // of the program
+	config           string // path of its configuration
+	folder, log      string
+	environ          []string
 }
 
 // startStorestream starts the product as anybody would: a program with a configuration file.
@@ -61,21 +63,33 @@ func startStorestream(s *screen, ports *ports, environ []string, program, folder
 	}
 	// Settings in the environment would win over the file, and lead it to another broker.
 	environ = slices.DeleteFunc(slices.Clone(environ), func(v string) bool {
-		return strings.HasPrefix(v,
-			"STORESTREAM_")
+		return strings.HasPrefix(v, "STORESTREAM_")
 	})
-	p, err := servers.StartProgram(servers.ProgramConfig{
-		Name: "storestream", Path: program, Args: []string{"run", "--config", config}, Environ: environ,
-		Dir: folder, Log: log, Patience: patience,
-	})
-	if err != nil {
+	stream := &stream{path: program, config: config, folder: folder, log: log, environ: environ}
+	if err := stream.start(); err != nil {
 		return nil, err
 	}
 	s.part("storestream", "http://"+ports.status.address(), "status page", ports.status.remark())
 	s.part("  configuration", config)
 	s.part("  log", log)
-	return &stream{Program: p, path: program, config: config}, nil
+	return stream, nil
 }
+
+// start starts the program, the first time or after it has ended.
+func (s *stream) start() error {
+	p, err := servers.StartProgram(servers.ProgramConfig{
+		Name: "storestream", Path: s.path, Args: []string{"run", "--config", s.config}, Environ: s.environ,
+		Dir: s.folder, Log: s.log, Patience: patience,
+	})
+	if err == nil {
+		s.Program = p
+	}
+	return err
+}
+
+// failed says of a program that has ended that nobody asked it to: it neither ended in good order, as after
+// SIGTERM, nor by a signal.
+func (s *stream) failed() bool { return s.ExitCode() > 0 }
 
 // configuration is storestream's, all that differs from the defaults. Quoted strings are YAML's double-quoted
 // ones: nothing in them is special to it.
@@ -102,6 +116,7 @@ func configuration(shop *storefake.Fake, db *database, ports *ports, registry st
 	}
 	p("http:")
 	p("  listen: %q", ports.status.address())
+	p("  show_rows: true")
 	p("log:")
 	p("  format: console")
 	return text.String()

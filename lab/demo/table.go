@@ -72,7 +72,7 @@ func state(r status.Resource, now time.Time) (string, terminal.Style) {
 	case r.Replaying:
 		return "replaying", terminal.Yellow
 	case r.Held != "":
-		return "held", terminal.Yellow
+		return "unsettled", terminal.Yellow
 	case r.State == status.Behind:
 		return "behind", terminal.Yellow
 	case r.Passes > 0:

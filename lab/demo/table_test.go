@@ -44,7 +44,7 @@ func TestTheTableIsAlignedAndLeavesOutTheSourceWhereThereIsNoRoom(t *testing.T) 
   store.orders       1,234,567   1,234     0.4s  2026-11-21 10:51:02  following
   store.order_items    181,000     4.2     2m5s  2026-11-21 09:53:02  failing f…
   store.products             0       0        -  not yet              first load
-  store.users           20,000       0     0.4s  not yet              held
+  store.users           20,000       0     0.4s  not yet              unsettled
   store.shipments            0       0        -  not yet              polled by…`,
 	} {
 		got := table(sample(), false, width)
@@ -116,6 +116,22 @@ func TestTroubleIsSaidInFull(t *testing.T) {
 	}
 	if got := v.trouble(); !slices.Equal(got, want) {
 		t.Errorf("%q\nexpected %q", got, want)
+	}
+}
+
+// Somebody who has stopped PostgreSQL and started it again should not read of its failures for ever.
+func TestFailuresOfTheShopAreForgottenWhenTheyHaveEnded(t *testing.T) {
+	var f failures
+	for _, step := range []struct {
+		after       time.Duration
+		total, want int
+	}{
+		{0, 0, 0}, {time.Second, 3, 3}, {5 * time.Second, 815, 815}, {14 * time.Second, 815, 815},
+		{15 * time.Second, 815, 0}, {time.Minute, 815, 0}, {61 * time.Second, 816, 1}, {2 * time.Minute, 816, 0},
+	} {
+		if got := f.count(step.total, now.Add(step.after)); got != step.want {
+			t.Errorf("%d failed in all after %s: %d are shown, expected %d", step.total, step.after, got, step.want)
+		}
 	}
 }
 

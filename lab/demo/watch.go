@@ -38,19 +38,48 @@ type watch struct {
 	snapshot status.Snapshot
 	silent   error         // why there is no newer one, nil if there is
 	allAfter time.Duration // until every topic had rows, 0: not yet
+	failures failures      // of the shop's changes
 }
 
-// invite prints what to try next.
+// failures are those of the shop's changes that no success has followed yet: after a time without a new one
+// they are forgotten.
+type failures struct {
+	total  int       // ever
+	before int       // of total, forgotten
+	latest time.Time // when total last grew
+}
+
+// failuresLast is how long failures are shown after the last one.
+const failuresLast = 10 * time.Second
+
+// count takes how many changes have failed in all, and returns how many are to be shown.
+func (f *failures) count(total int, now time.Time) int {
+	if total > f.total {
+		f.total, f.latest = total, now
+	}
+	if now.Sub(f.latest) >= failuresLast {
+		f.before = total
+	}
+	return total - f.before
+}
+
+// invite prints what a consumer needs, and what to try next.
 func (w *watch) invite(ctx context.Context) {
+	w.screen.print("", w.screen.paint.As(terminal.Bold, "For a consumer of your own:"))
+	w.screen.print(w.consumerSettings()...)
 	w.screen.print("", w.screen.paint.As(terminal.Bold, "Try in another terminal:"))
 	for _, i := range invitations(ctx, w.stream, w.ports, w.db, w.registry) {
-		w.screen.print("  "+w.screen.paint.As(terminal.Faint, "# "+i.shows), "  "+i.command)
+		if i.shows != "" {
+			w.screen.print("  " + w.screen.paint.As(terminal.Faint, "# "+i.shows))
+		}
+		w.screen.print("  " + i.command)
 	}
 	w.screen.print("")
 }
 
-// run shows once a second what storestream does, until ctx is done, the time is over, storestream ends or
-// nobody reads any more.
+// run shows once a second what storestream does, until ctx is done, the time is over, storestream fails or
+// nobody reads any more. A storestream that somebody stops or kills is started again: to see what that does
+// to the topics is what a demo is for.
 func (w *watch) run(ctx context.Context) error {
 	if w.length > 0 {
 		var cancel context.CancelFunc
@@ -75,7 +104,15 @@ func (w *watch) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-w.stream.Exited():
-			return w.stream.Ended()
+			if w.stream.failed() {
+				return w.stream.Ended()
+			}
+			if err := w.stream.start(); err != nil {
+				return err
+			}
+			w.snapshot = status.Snapshot{}
+			w.screen.note("storestream was stopped, and is started again as process %d: it goes on where it was",
+				w.stream.Pid())
 		case <-toggles:
 			w.db.toggle(ctx)
 		case <-ticker.C:
@@ -195,7 +232,8 @@ func (w *watch) trouble() []string {
 
 // trafficTrouble says which changes of the traffic failed, "" if none.
 func (w *watch) trafficTrouble() string {
-	n, err := w.shop.TrafficErrors()
+	total, err := w.shop.TrafficErrors()
+	n := w.failures.count(total, time.Now())
 	if n == 0 || errors.Is(err, context.Canceled) {
 		return ""
 	}

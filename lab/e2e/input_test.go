@@ -86,8 +86,8 @@ func TestWrongSurroundingsAreSaidWithTheirRemedy(t *testing.T) {
 			set   []string
 			words []string
 		}{
-			"a wrong password": {[]string{"postgres.dsn=" +
-				strings.Replace(s.pgbouncer.DSN(storefake.ReaderRole, "hunter2", "postgres"), "hunter2", "hunter2", 1)},
+			"a wrong password": {[]string{"postgres.dsn=file:" +
+				s.write("dsn", s.pgbouncer.DSN(storefake.ReaderRole, "hunter2", "postgres"))},
 				[]string{"postgres", "password"}},
 			"a broker that is not there": {[]string{"kafka.brokers=127.0.0.1:1"}, []string{"127.0.0.1:1"}},
 			"a registry that refuses":    {[]string{"registry.url=" + conflict.URL}, []string{"incompatible"}},

@@ -29,6 +29,9 @@ func (s *stack) differences(resource string, records []record) []string {
 	var found []string
 	rows := s.fake.Rows(resource)
 	for id, row := range rows {
+		if s.sees != nil {
+			row = s.sees(resource, row)
+		}
 		r, there := newest[id]
 		switch {
 		case !there:

@@ -18,7 +18,7 @@ func TestWhetherEverythingIsUpToDateCanBeFoundOut(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
 	s := start(t, setup{yaml: quick, fake: smallShop(21)})
-	s.expect(0, []string{"NOT up to date", "nothing is published yet, and no instance polls it"}, "watermark",
+	s.expect(4, []string{"NOT up to date", "nothing is published yet, and no instance polls it"}, "watermark",
 		"list")
 	s.expect(0, []string{
 		"is not there yet, and `run` can create it", "no instance runs", "Nothing fails",
@@ -44,7 +44,7 @@ func TestWhetherEverythingIsUpToDateCanBeFoundOut(t *testing.T) {
 		"Nothing fails"}, "check")
 	p.kill()
 	s.eventuallySays("no instance polls it", "watermark", "list") // once the group has noticed
-	s.expect(0, []string{"none (last ", "NOT up to date"}, "watermark", "list")
+	s.expect(4, []string{"none (last ", "NOT up to date"}, "watermark", "list")
 }
 
 // eventuallySays runs a command until it says text.
@@ -71,7 +71,7 @@ func TestADayOfOrdersIsReplayedAndSeenToBe(t *testing.T) {
 		return said != "", said
 	})
 	before := s.mark(storefake.Orders)
-	s.expect(0, []string{"Every row with updated_at at or after " + day, "RECORDS SINCE", "orders: request 0"},
+	s.expect(0, []string{"Every row with updated_at at or after " + day, "orders: asked for a replay"},
 		"watermark", "reset", "orders", "--to", day, "--yes")
 	for _, id := range ids {
 		tailed.says(fmt.Sprintf(`{"resource":"orders","id":%d,`, id))
@@ -145,6 +145,8 @@ func TestAStoppedDatabaseIsToldEverywhereAndComesBackByItself(t *testing.T) {
 	s.expect(1, []string{
 		"FAIL  database", "start the database or its pooler; `run` waits for it", "ok    service products",
 	}, "check")
+	s.eventuallySays(failing+": failing for ", "watermark", "list")
+	s.expect(4, []string{"NOT up to date"}, "watermark", "list")
 	eventually(t, "its lag grows", func() (bool, string) {
 		lag := p.metric("storestream_freshness_lag_seconds", failing)
 		return lag > 3, fmt.Sprint(lag)

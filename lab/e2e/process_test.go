@@ -15,6 +15,10 @@ import (
 	"time"
 )
 
+// raceSettings are the race detector's, in storestream. By itself it would wait a second whenever a process
+// ends: most of what a command takes.
+const raceSettings = "GORACE=halt_on_error=1 exitcode=66 atexit_sleep_ms=0"
+
 // process is a running storestream.
 type process struct {
 	t      *testing.T
@@ -56,10 +60,21 @@ const patience = 2 * time.Minute
 // spawn starts storestream with the stack's configuration.
 func (s *stack) spawn(args ...string) *process {
 	s.t.Helper()
-	p := &process{t: s.t, exited: make(chan struct{})}
-	p.cmd = exec.Command(program, append(args, "--config", s.config)...)
+	return s.spawnOf(program, args...)
+}
+
+// spawnOf is spawn of another build.
+func (s *stack) spawnOf(program string, args ...string) *process {
+	s.t.Helper()
+	return s.begin(exec.Command(program, append(args, "--config", s.config)...))
+}
+
+// begin starts a command that becomes storestream.
+func (s *stack) begin(cmd *exec.Cmd) *process {
+	s.t.Helper()
+	p := &process{t: s.t, cmd: cmd, exited: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
-	p.cmd.Env = append(os.Environ(), "GORACE=halt_on_error=1 exitcode=66")
+	p.cmd.Env = append(os.Environ(), append(cmd.Env, raceSettings)...)
 	if err := p.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -80,7 +95,7 @@ func (s *stack) spawn(args ...string) *process {
 			}
 		}
 		if s.t.Failed() || os.Getenv("E2E_LOG") != "" {
-			s.t.Logf("storestream %s:\n%s", strings.Join(args, " "), tail(text, 60))
+			s.t.Logf("%s:\n%s", strings.Join(cmd.Args, " "), tail(text, 60))
 		}
 	})
 	return p
@@ -158,7 +173,7 @@ func runProgram(t *testing.T, environ []string, args ...string) (stdout, stderr 
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Env = append(os.Environ(), environ...)
+	cmd.Env = append(append(os.Environ(), raceSettings), environ...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	began := time.Now()

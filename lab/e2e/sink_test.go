@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,10 +15,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
+// client is the options of a client of this test's own, and more.
+func (s *stack) client(more ...kgo.Opt) []kgo.Opt {
+	return slices.Concat([]kgo.Opt{kgo.SeedBrokers(s.brokers...)}, s.login, more)
+}
+
 // admin is a client for what an administrator might do to the topics.
 func (s *stack) admin() *kadm.Client {
 	s.t.Helper()
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...))
+	cl, err := kgo.NewClient(s.client()...)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/storefake"
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // stack is everything that storestream stands between.
@@ -21,13 +22,22 @@ type stack struct {
 	postgres  *servers.Postgres  // nil: none
 	pgbouncer *servers.PgBouncer // nil: none
 	broker    *servers.Broker    // nil: not the embedded one, or another stack's
+	kafka     *servers.Kafka     // nil: not Apache Kafka, or another stack's
 	brokers   []string
-	schemas   *servers.Registry // nil: another stack's
+	schemas   *servers.Registry // nil: not the embedded one, or another stack's
 	registry  string
-	prefix    string // of the topics
-	config    string // the configuration file
+	login     []kgo.Opt // of the test's own Kafka clients
+	dsn       string    // of the database's reader; "": none
+	yaml      string    // what the test adds to the configuration file
+	prefix    string    // of the topics
+	config    string    // the configuration file
 	topics    map[string]topicCopy
+	sees      view
 }
+
+// view says how the topic of a resource shows a row of the service, where that is not as storefake knows it;
+// nil: as it is. The row is the view's to change.
+type view func(resource string, row storefake.Row) storefake.Row
 
 // setup says how a stack differs from the usual one.
 type setup struct {
@@ -42,6 +52,10 @@ type setup struct {
 	database servers.PostgresConfig
 	// embedded: the embedded broker, whatever E2E_BROKER says, because the test makes it fail.
 	embedded bool
+	// login is how the test's own clients log in to the broker, where that asks for it.
+	login []kgo.Opt
+	// apicurio: a real schema registry, which refuses what is incompatible.
+	apicurio bool
 	// beside, if not nil, is a stack whose broker and registry serve this one too, with topics below prefix.
 	beside *stack
 	prefix string // "": store.
@@ -52,17 +66,16 @@ const studentPassword = "student"
 // start brings a stack up; it goes when the test ends.
 func start(t *testing.T, s setup) *stack {
 	t.Helper()
-	st := &stack{t: t, dir: t.TempDir(), prefix: "store."}
+	st := &stack{t: t, dir: t.TempDir(), prefix: "store.", yaml: s.yaml, login: s.login}
 	if s.prefix != "" {
 		st.prefix = s.prefix
 	}
-	dsn := ""
 	if !s.noPostgres {
 		st.postgres = servers.PostgresForTest(t, s.database)
 		st.pgbouncer = servers.PgBouncerForTest(t, servers.PgBouncerConfig{Postgres: st.postgres,
 			Users: map[string]string{storefake.ReaderRole: studentPassword}})
 		s.fake.Database.DSN, s.fake.Database.Password = st.postgres.AdminDSN("postgres"), studentPassword
-		dsn = st.pgbouncer.DSN(storefake.ReaderRole, studentPassword, "postgres")
+		st.dsn = st.pgbouncer.DSN(storefake.ReaderRole, studentPassword, "postgres")
 	}
 	var err error
 	if st.fake, err = storefake.Start(context.Background(), s.fake); err != nil {
@@ -70,16 +83,31 @@ func start(t *testing.T, s setup) *stack {
 	}
 	t.Cleanup(st.fake.Close)
 	st.openBroker(s)
-	st.config = st.write("storestream.yaml", fmt.Sprintf(`
+	st.configure("storestream.yaml")
+	return st
+}
+
+// configure writes the configuration file.
+func (s *stack) configure(name string) {
+	s.t.Helper()
+	s.config = s.write(name, fmt.Sprintf(`
 store: {base_url: %q, max_requests_per_second: 1000}
 postgres: {dsn: %q}
 kafka: {brokers: [%s], topic_prefix: %q, group: %q}
 registry: {url: %q}
 http: {listen: 127.0.0.1:0}
 log: {level: info}
-%s`, st.fake.BaseURL(), dsn, strings.Join(st.brokers, ","), st.prefix, "group-of-"+st.prefix, st.registry,
+%s`, s.fake.BaseURL(), s.dsn, strings.Join(s.brokers, ","), s.prefix, "group-of-"+s.prefix, s.registry,
 		s.yaml))
-	return st
+}
+
+// at is the stack with another cluster and registry.
+func (s *stack) at(name string, k *servers.Kafka, registry string) *stack {
+	s.t.Helper()
+	other := *s
+	other.kafka, other.brokers, other.registry, other.topics = k, k.Brokers(), registry, nil
+	other.configure(name + ".yaml")
+	return &other
 }
 
 func (s *stack) openBroker(c setup) {
@@ -88,10 +116,15 @@ func (s *stack) openBroker(c setup) {
 		s.brokers, s.registry = c.beside.brokers, c.beside.registry
 		return
 	case os.Getenv("E2E_BROKER") == "kafka" && !c.embedded:
-		s.brokers = servers.KafkaForTest(s.t, servers.KafkaConfig{}).Brokers()
+		s.kafka = servers.KafkaForTest(s.t, servers.KafkaConfig{})
+		s.brokers = s.kafka.Brokers()
 	default:
 		s.broker = servers.BrokerForTest(s.t, c.broker)
 		s.brokers = s.broker.Brokers()
+	}
+	if c.apicurio {
+		s.registry = servers.ApicurioForTest(s.t, servers.ApicurioConfig{}).URL()
+		return
 	}
 	s.schemas = servers.RegistryForTest(s.t)
 	s.registry = s.schemas.URL

@@ -102,11 +102,15 @@ func (p *process) owns(resources ...string) {
 	})
 }
 
-// share waits until each resource is owned by one of two processes.
-func share(a, b *process) {
-	a.t.Helper()
-	eventually(a.t, "each resource has one owner", func() (bool, string) {
-		owned := append(a.owned(), b.owned()...)
+// share waits until each resource is owned by one of the processes.
+func share(all ...*process) {
+	t := all[0].t
+	t.Helper()
+	eventually(t, "each resource has one owner", func() (bool, string) {
+		var owned []string
+		for _, p := range all {
+			owned = append(owned, p.owned()...)
+		}
 		slices.Sort(owned)
 		return slices.Equal(owned, slices.Sorted(slices.Values(storefake.Names()))), fmt.Sprint(owned)
 	})

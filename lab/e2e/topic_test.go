@@ -57,20 +57,29 @@ func (r *reader) decode(wire []byte) (map[string]any, error) {
 }
 
 func (r *reader) fetch(id uint32) (*avro.Schema, error) {
-	resp, err := http.Get(fmt.Sprintf("%s/schemas/ids/%d", r.registry, id))
+	text, err := schemaText(r.registry, id)
 	if err != nil {
 		return nil, err
+	}
+	return avro.Parse(text)
+}
+
+// schemaText is the schema that the registry has given this id.
+func schemaText(registry string, id uint32) (string, error) {
+	resp, err := http.Get(fmt.Sprintf("%s/schemas/ids/%d", registry, id))
+	if err != nil {
+		return "", err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	var answer struct{ Schema string }
 	if err := json.Unmarshal(body, &answer); err != nil {
-		return nil, fmt.Errorf("schema %d: %s: %w", id, body, err)
+		return "", fmt.Errorf("schema %d: %s: %w", id, body, err)
 	}
-	return avro.Parse(answer.Schema)
+	return answer.Schema, nil
 }
 
 // topic is a whole data topic as a read_committed consumer reads it, in offset order within each partition.
@@ -133,7 +142,7 @@ func (s *stack) readFrom(topic string, id kadm.TopicID, from map[int32]int64) (
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	looks, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...))
+	looks, err := kgo.NewClient(s.client()...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -162,8 +171,8 @@ func (s *stack) readFrom(topic string, id kadm.TopicID, from map[int32]int64) (
 	if len(left) == 0 {
 		return nil, id, ends
 	}
-	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.FetchIsolationLevel(kgo.ReadCommitted()),
-		kgo.KeepControlRecords(), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: maps.Clone(left)}))
+	cl, err := kgo.NewClient(s.client(kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.KeepControlRecords(),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: maps.Clone(left)}))...)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -228,9 +228,36 @@ func TestVerifyFindsWhatDiffersAndASweepRepairsIt(t *testing.T) {
 	p.stop()
 }
 
-func TestDeletedRowsAreReportedAndStayUnlessTombstonesAreAskedFor(t *testing.T) {
+// Whoever has to delete a customer need not wait for a sweep, nor believe that it is done.
+func TestACustomerIsErasedWhoTheServiceHasDeletedAndNobodyElse(t *testing.T) {
+	furtherScenario(t)
 	t.Parallel()
-	s := start(t, setup{yaml: quick, noPostgres: true, fake: smallShop(33)})
+	s := start(t, setup{yaml: quick, fake: smallShop(34)})
+	p := s.spawn("run")
+	p.isReady()
+	s.converge()
+	for _, resource := range []string{storefake.Users, storefake.Orders} { // over REST, and from PostgreSQL
+		ids := s.ids(resource)
+		if err := s.fake.Delete(context.Background(), resource, ids[3]); err != nil {
+			t.Fatal(err)
+		}
+		out, errs, code := s.do("erase", resource, fmt.Sprint(ids[3]), fmt.Sprint(ids[4]), "--wait")
+		if code != 1 || !strings.Contains(out, fmt.Sprintf("%s %d: erased", resource, ids[3])) ||
+			!strings.Contains(out, fmt.Sprintf("%s %d: stays: the service has it", resource, ids[4])) {
+			t.Errorf("erase: exit status %d:\n%s\n%s", code, out, errs)
+		}
+		if newest := s.newest(resource); newest[ids[3]].Value != nil || newest[ids[4]].Value == nil {
+			t.Errorf("%s %d has %d bytes, %d has %d: expected the first to be gone", resource, ids[3],
+				len(newest[ids[3]].Value), ids[4], len(newest[ids[4]].Value))
+		}
+	}
+	s.verify(0)
+	p.stop()
+}
+
+func TestDeletedRowsAreReportedAndStayWhereThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	s := start(t, setup{yaml: quick + "sweep: {deletes: report}\n", noPostgres: true, fake: smallShop(33)})
 	p := s.spawn("run")
 	p.isReady()
 	s.converge()
@@ -240,7 +267,7 @@ func TestDeletedRowsAreReportedAndStayUnlessTombstonesAreAskedFor(t *testing.T) 
 	}
 	for range 2 {
 		out, errs, code := s.do("sweep", "orders", "--wait")
-		if code != 0 || !strings.Contains(out, "1 extra; 0 published, 0 tombstones") ||
+		if code != 3 || !strings.Contains(out, "1 extra; 0 published, 0 tombstones") ||
 			!strings.Contains(out, "sweep.deletes: report") {
 			t.Errorf("sweep: exit status %d:\n%s\n%s", code, out, errs)
 		}
@@ -250,7 +277,8 @@ func TestDeletedRowsAreReportedAndStayUnlessTombstonesAreAskedFor(t *testing.T) 
 	}
 }
 
-// A service that suddenly shows nothing, or much less, has not deleted everything.
+// A service that suddenly shows nothing, or much less, has not deleted everything. The sweep says what it
+// left.
 func TestAnEmptyServiceNeverMakesTombstones(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
@@ -270,7 +298,7 @@ func TestAnEmptyServiceNeverMakesTombstones(t *testing.T) {
 		}
 	}
 	out, errs, code := s.do("sweep", "products", "orders", "--wait")
-	if code != 0 || !strings.Contains(out, "an empty answer is not taken for deletion") ||
+	if code != 3 || !strings.Contains(out, "an empty answer is not taken for deletion") ||
 		!strings.Contains(out, "does not have 110 of the topic's") {
 		t.Errorf("sweep: exit status %d:\n%s\n%s", code, out, errs)
 	}

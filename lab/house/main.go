@@ -2,7 +2,7 @@
 // to be zero, with what it found, and fails where one is not:
 //
 //   - types of the product whose methods lie in four files or more;
-//   - lines of Go over 110 columns, in the product and in the lab;
+//   - lines of Go over 110 columns, in the product, the lab and the examples;
 //   - exported names of the product without a comment;
 //   - imports against the arrows: cmd -> poller, producer, config -> internal -> schemas, none upward and
 //     none sideways.

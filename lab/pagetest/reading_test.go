@@ -81,14 +81,15 @@ func TestTheKeyboardReachesEverythingInTheOrderInWhichItIsRead(t *testing.T) {
 	b := open(t)
 	b.look(url, 1280, 900, 1, false)
 	var reached []string
-	for range 4 {
+	for range 9 {
 		b.do(chromedp.KeyEvent(kb.Tab))
 		reached = append(reached, js[string](b, `document.activeElement.textContent`))
 		if js[string](b, `getComputedStyle(document.activeElement).outlineStyle`) == "none" {
 			t.Errorf("it is not seen that %q has the focus", reached[len(reached)-1])
 		}
 	}
-	if want := []string{"Pause", "status.json", "metrics", "readyz"}; !slices.Equal(reached, want) {
+	if want := []string{"Pause", "orders", "order_items", "products", "users", "shipments", "status.json",
+		"metrics", "readyz"}; !slices.Equal(reached, want) {
 		t.Errorf("the keyboard reaches %q, expected %q", reached, want)
 	}
 	b.do(chromedp.Evaluate[chromedp.Void](`document.getElementById("pause").focus()`), chromedp.KeyEvent(" "))

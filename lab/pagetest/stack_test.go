@@ -49,7 +49,7 @@ store: {base_url: %q, max_requests_per_second: 200}
 postgres: {dsn: %q}
 kafka: {brokers: [%s]}
 registry: {url: %q}
-http: {listen: %q}
+http: {listen: %q, show_rows: true}
 resources:
   orders:      {interval: 200ms, overlap: 2s}
   order_items: {interval: 200ms, overlap: 2s}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/terminal"
+)
+
+// startKafka starts the broker and the schema registry, embedded or real ones, and returns the registry's
+// URL.
+func (d *demo) startKafka(ctx context.Context) (registry string, err error) {
+	if d.kafka {
+		return d.startApacheKafka(ctx)
+	}
+	broker, err := servers.StartBroker(servers.BrokerConfig{Ports: []int{d.ports.broker.number}})
+	if err != nil {
+		return "", err
+	}
+	d.onStop(broker.Stop)
+	d.screen.part("Kafka broker", d.ports.broker.address(), "embedded (kfake), in memory",
+		d.ports.broker.remark())
+	r, err := servers.StartRegistry(d.ports.registry.number)
+	if err != nil {
+		return "", err
+	}
+	d.onStop(r.Stop)
+	d.screen.part("schema registry", r.URL, "embedded (srfake), in memory", d.ports.registry.remark())
+	return r.URL, nil
+}
+
+// startApacheKafka starts an Apache Kafka and an Apicurio, which fetchKafka has fetched.
+func (d *demo) startApacheKafka(ctx context.Context) (registry string, err error) {
+	d.screen.starting("Apache Kafka")
+	began := time.Now()
+	broker, err := servers.StartKafka(ctx, servers.KafkaConfig{Port: d.ports.broker.number})
+	if err != nil {
+		return "", err
+	}
+	d.onStop(broker.Stop)
+	ready := func() string { return "ready after " + terminal.Duration(time.Since(began)) }
+	d.screen.part("Apache Kafka", d.ports.broker.address(), servers.KafkaVersion()+", one node", ready(),
+		d.ports.broker.remark())
+	d.screen.starting("schema registry")
+	began = time.Now()
+	r, err := servers.StartApicurio(ctx, servers.ApicurioConfig{Port: d.ports.registry.number})
+	if err != nil {
+		return "", err
+	}
+	d.onStop(r.Stop)
+	d.screen.part("schema registry", local(d.ports.registry.number), "Apicurio "+servers.ApicurioVersion,
+		ready(), d.ports.registry.remark())
+	return r.URL(), nil
+}
+
+// fetchKafka has Maven fetch Apache Kafka and Apicurio, where this machine does not have them yet. It comes
+// before all else: who lacks Java or Maven should not wait to be told so.
+func fetchKafka(ctx context.Context, s *screen) error {
+	for _, part := range []struct {
+		name  string
+		fetch func(context.Context, servers.Progress) error
+	}{
+		{"Apache Kafka", servers.FetchKafka}, {"schema registry", servers.FetchApicurio},
+	} {
+		told := false
+		err := part.fetch(ctx, func(text string) {
+			if !told { // also where nothing can be drawn anew
+				s.note("%s: %s", part.name, text)
+			}
+			told = true
+			s.waiting(part.name, text)
+		})
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("--kafka: %w\n(without --kafka the demo brings a broker and a registry of its own)", err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// consumerSettings is what a consumer of one's own needs, a line each.
+func (w *watch) consumerSettings() []string {
+	var topics []string
+	for _, name := range storefake.Names() {
+		topics = append(topics, "store."+name)
+	}
+	var lines []string
+	for _, setting := range [][2]string{
+		{"bootstrap.servers", w.ports.broker.address()},
+		{"schema.registry.url", w.registry},
+		{"isolation.level", "read_committed"},
+		{"topics", strings.Join(topics, " ")},
+	} {
+		lines = append(lines, fmt.Sprintf("  %-20s %s", setting[0], setting[1]))
+	}
+	return lines
+}
