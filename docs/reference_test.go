@@ -460,7 +460,7 @@ func topicsOf(t *testing.T, admin *kadm.Client) string {
 func TestTheReferenceHasEveryMemberOfEveryObject(t *testing.T) {
 	text := readReference(t)
 	for name, of := range map[string]any{"watermark": watermark.Watermark{}, "request": watermark.Request{},
-		"status": status.Snapshot{}} {
+		"status": status.Snapshot{}, "detail": status.Detail{}} {
 		objects := map[string][]string{}
 		members(name, reflect.TypeOf(of), objects)
 		for path, want := range objects {

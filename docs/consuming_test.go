@@ -1,0 +1,63 @@
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var (
+	exampleRow = regexp.MustCompile(`(?m)^\| \[([a-z]+)\]\(\.\./examples/[a-z]+\) \| ([^|]*) \|`)
+	versionOf  = regexp.MustCompile(`\d+\.\d+\S*`)
+)
+
+func TestTheVersionsOfExamplesAreThoseThatTheyPin(t *testing.T) {
+	text, err := os.ReadFile("consuming.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := exampleRow.FindAllStringSubmatch(string(text), -1)
+	entries, err := os.ReadDir("../examples")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		named := slices.ContainsFunc(rows, func(row []string) bool { return row[1] == entry.Name() })
+		if entry.IsDir() && !named {
+			t.Errorf("consuming.md has no row for examples/%s", entry.Name())
+		}
+	}
+	for _, row := range rows {
+		pins := contents(t, "../examples/"+row[1]) + contents(t, "../lab/consumers/"+row[1])
+		for _, version := range versionOf.FindAllString(row[2], -1) {
+			if version = strings.TrimSuffix(version, ","); !strings.Contains(pins, version) {
+				t.Errorf("consuming.md says %s of %s, and no file there does", version, row[1])
+			}
+		}
+	}
+}
+
+// contents are the texts of all files below a folder, if there is one.
+func contents(t *testing.T, folder string) string {
+	t.Helper()
+	var all strings.Builder
+	if _, err := os.Stat(folder); err != nil {
+		return ""
+	}
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all.Write(text)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}

@@ -1,0 +1,58 @@
+"""Keeps the tables of store.db (SQLite) equal to storestream's topics.
+
+    pip install -r requirements.txt
+    BROKERS=127.0.0.1:9092 REGISTRY=http://127.0.0.1:8081 python consume.py
+"""
+
+import datetime
+import decimal
+import os
+import pathlib
+import sqlite3
+
+from confluent_kafka import DeserializingConsumer
+from confluent_kafka.schema_registry import SchemaRegistryClient
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+
+# By name: the pattern ^store\..* would also meet store.watermarks, which is JSON and no row.
+TOPICS = ["store.orders", "store.order_items", "store.products", "store.users", "store.shipments"]
+
+sqlite3.register_adapter(decimal.Decimal, lambda number: format(number, "f"))
+sqlite3.register_adapter(datetime.datetime, datetime.datetime.isoformat)
+db = sqlite3.connect("store.db")
+db.executescript(pathlib.Path(__file__).with_name("tables.sql").read_text())
+
+avro = AvroDeserializer(SchemaRegistryClient({"url": os.environ.get("REGISTRY", "http://127.0.0.1:8081")}))
+consumer = DeserializingConsumer({
+    "bootstrap.servers": os.environ.get("BROKERS", "127.0.0.1:9092"),
+    "group.id": "example-python",
+    "isolation.level": "read_committed",  # or rows of transactions that were aborted come too
+    "auto.offset.reset": "earliest",
+    "enable.auto.commit": False,  # offsets are committed once the table has the rows, never before
+    "key.deserializer": avro,
+    "value.deserializer": avro,
+})
+consumer.subscribe(TOPICS)
+
+
+def write(message):
+    table = message.topic().removeprefix("store.")
+    row = message.value()
+    if row is None:  # a tombstone: the row is gone
+        db.execute(f"DELETE FROM {table} WHERE id = ?", [message.key()["id"]])
+        return
+    columns, values = ", ".join(row), ", ".join("?" * len(row))
+    db.execute(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({values})", list(row.values()))
+
+
+# After a crash some rows come once more, which changes nothing: each is the whole row, under its id.
+waiting = 0
+while True:
+    message = consumer.poll(1)
+    if message is not None:
+        write(message)
+        waiting += 1
+    if waiting == 1000 or waiting > 0 and message is None:
+        db.commit()
+        consumer.commit(asynchronous=False)
+        waiting = 0
