@@ -1,0 +1,133 @@
+{{/* The name of everything: the release's, with the chart's where that does not hold it. */}}
+{{- define "storestream.name" -}}
+{{- $name := contains "storestream" .Release.Name | ternary .Release.Name (printf "%s-storestream" .Release.Name) -}}
+{{- $name | trunc 53 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "storestream.selector" -}}
+app.kubernetes.io/name: storestream
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "storestream.labels" -}}
+{{ include "storestream.selector" . }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{/* The configuration: config, with the port that the chart exposes, and the names of its Service. */}}
+{{- define "storestream.config" -}}
+{{- $name := include "storestream.name" . -}}
+{{- $inNamespace := printf "%s.%s" $name .Release.Namespace -}}
+{{- $config := deepCopy .Values.config -}}
+{{- $http := $config.http | default dict -}}
+{{- $own := list $name $inNamespace (printf "%s.svc" $inNamespace) (printf "%s.svc.cluster.local" $inNamespace) -}}
+{{- $_ := set $http "listen" ":8080" -}}
+{{- $_ := set $http "hosts" (concat $own ($http.hosts | default list)) -}}
+{{- $_ := set $config "http" $http -}}
+{{- toYaml $config -}}
+{{- end -}}
+
+{{/* The Secrets or ConfigMaps that paths of the configuration name: {kind: secrets, root: $} */}}
+{{- define "storestream.named" -}}
+{{- $names := list -}}
+{{- range regexFindAll (printf "/etc/storestream/%s/[a-z0-9.-]+" .kind) (toJson .root.Values.config) -1 -}}
+{{- $names = append $names (base .) -}}
+{{- end -}}
+{{- $names | uniq | sortAlpha | join "," -}}
+{{- end -}}
+
+{{- define "storestream.secrets" -}}
+{{- include "storestream.named" (dict "kind" "secrets" "root" .) -}}
+{{- end -}}
+
+{{- define "storestream.configMaps" -}}
+{{- include "storestream.named" (dict "kind" "configmaps" "root" .) -}}
+{{- end -}}
+
+{{/* A size in MiB: of 64MiB, 2GiB, 1024KiB, or as Kubernetes writes them, 64Mi, 2Gi. */}}
+{{- define "storestream.mib" -}}
+{{- $number := regexFind "^[0-9]+" . | int -}}
+{{- if contains "G" . }}{{ mul $number 1024 }}{{ else if contains "K" . }}{{ div $number 1024 }}{{ else }}{{ $number }}{{ end -}}
+{{- end -}}
+
+{{- define "storestream.goMemLimit" -}}
+{{- if .Values.goMemLimit -}}
+{{- .Values.goMemLimit -}}
+{{- else -}}
+{{- $limit := include "storestream.mib" .Values.resources.limits.memory | int -}}
+{{- $poll := include "storestream.mib" (dig "poll" "memory" "128MiB" .Values.config) | int -}}
+{{- $sweep := include "storestream.mib" (dig "sweep" "memory" "128MiB" .Values.config) | int -}}
+{{- $left := sub (sub $limit (div $limit 10)) (add $sweep (mul 2 $poll)) -}}
+{{- if lt $left 128 -}}
+{{- fail (printf "resources.limits.memory of %s leaves %dMiB for GOMEMLIMIT when a tenth, sweep.memory and two poll.memory are taken from it, expected 128MiB: raise it, lower config.sweep.memory or config.poll.memory, or set goMemLimit" .Values.resources.limits.memory $left) -}}
+{{- end -}}
+{{- $left }}MiB
+{{- end -}}
+{{- end -}}
+
+{{- define "storestream.scheme" -}}
+{{- if dig "http" "tls" "cert_file" "" .Values.config }}HTTPS{{ else }}HTTP{{ end -}}
+{{- end -}}
+
+{{/* What the pods of the Deployment and that of the test have in common. */}}
+{{- define "storestream.podSpec" -}}
+serviceAccountName: {{ include "storestream.name" . }}
+automountServiceAccountToken: false
+enableServiceLinks: false
+{{- with .Values.imagePullSecrets }}
+imagePullSecrets: {{ toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  {{- with .Values.user }}
+  runAsUser: {{ int . }}
+  runAsGroup: {{ int . }}
+  fsGroup: {{ int . }}
+  {{- end }}
+  seccompProfile: {type: RuntimeDefault}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector: {{ toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations: {{ toYaml . | nindent 2 }}
+{{- end }}
+volumes:
+  - name: config
+    configMap: {name: {{ include "storestream.name" . }}}
+  {{- range $i, $name := include "storestream.secrets" . | splitList "," | compact }}
+  - name: secret-{{ $i }}
+    secret: {secretName: {{ $name }}, defaultMode: 0440}
+  {{- end }}
+  {{- range $i, $name := include "storestream.configMaps" . | splitList "," | compact }}
+  - name: configmap-{{ $i }}
+    configMap: {name: {{ $name }}}
+  {{- end }}
+{{- end -}}
+
+{{- define "storestream.container" -}}
+image: {{ required "image: expected registry/name:tag or registry/name@sha256:..., such as registry.example/storestream:1.0.0" .Values.image }}
+securityContext:
+  allowPrivilegeEscalation: false
+  readOnlyRootFilesystem: true
+  capabilities: {drop: [ALL]}
+env:
+  # For commands that somebody gives in the pod, too.
+  - {name: STORESTREAM_CONFIG, value: /etc/storestream/config/storestream.yaml}
+  - {name: GOMEMLIMIT, value: {{ include "storestream.goMemLimit" . }}}
+  {{- range $name, $value := .Values.env }}
+  - {name: {{ $name }}, value: {{ $value | quote }}}
+  {{- end }}
+resources: {{ toYaml .Values.resources | nindent 2 }}
+volumeMounts:
+  - {name: config, mountPath: /etc/storestream/config, readOnly: true}
+  {{- range $i, $name := include "storestream.secrets" . | splitList "," | compact }}
+  - {name: secret-{{ $i }}, mountPath: /etc/storestream/secrets/{{ $name }}, readOnly: true}
+  {{- end }}
+  {{- range $i, $name := include "storestream.configMaps" . | splitList "," | compact }}
+  - {name: configmap-{{ $i }}, mountPath: /etc/storestream/configmaps/{{ $name }}, readOnly: true}
+  {{- end }}
+{{- end -}}
