@@ -1,18 +1,27 @@
-# storestream and storefake, static, as a user without rights. docker-compose.yml builds on a base with busybox, for its health checks:
-# elsewhere, probe /healthz and /readyz over HTTP.
+# storestream, static, as a user without rights: it writes no file, so a read-only root will do. docker-compose.yml builds on a base with
+# busybox, for its health checks: elsewhere, probe /healthz and /readyz over HTTP. The target storefake is the service to try it on.
 ARG BASE=gcr.io/distroless/static-debian12:nonroot
 
 FROM golang:1.26-bookworm AS build
 WORKDIR /src
 COPY go.mod go.sum ./
-RUN go mod download
+RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
 ARG VERSION=unknown
-RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=${VERSION}" -o /out/ ./cmd/storestream ./cmd/storefake
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.release=${VERSION}" -o /out/ ./cmd/storestream ./cmd/storefake
 
-FROM ${BASE}
-COPY --from=build /out/ /usr/local/bin/
-USER nonroot:nonroot
+FROM ${BASE} AS storefake
+COPY --from=build /out/storefake /usr/local/bin/
+USER 65532:65532
+EXPOSE 8090
+ENTRYPOINT ["/usr/local/bin/storefake"]
+
+FROM ${BASE} AS storestream
+COPY --from=build /out/storestream /usr/local/bin/
+# Whatever the umask under which they were checked out.
+COPY --chown=65532:65532 LICENSE NOTICE /usr/share/doc/storestream/
+USER 65532:65532
 EXPOSE 8080
 ENTRYPOINT ["/usr/local/bin/storestream"]
 CMD ["run"]

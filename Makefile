@@ -21,14 +21,17 @@ KAFKA_VERSIONS    ?= 3.6.2 3.9.2 4.3.1
 # Of the end-to-end tests, those that a PostgreSQL can make a difference to.
 POSTGRES_TESTS ?= TestRunOnce|TestTopicsConverge|TestRestarts|TestATableThatIsAltered|TestTransactionsThatCommitLate|TestStrangeTimes|$\
 	TestWhatChanges|TestABulkUpdate|TestWithoutAFloor|TestAStoppedDatabase|TestVerifyFinds
+# Changes of schemas, releases side by side, clusters that are lost or mirrored. HISTORY=required: a clone without the release before fails.
+UPGRADE_TESTS ?= TestAFieldThatIs|TestIncompatibleSchemas|TestTwoReleases|TestACluster|TestAFailover
+HISTORY       ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-e2e test-long test-matrix test-kafka test-kafka-producer test-versions chaos test-page test-alerts lint house fmt bench bench-quick bench-check fuzz compose-check deps clean
+.PHONY: help demo build test test-e2e test-long test-matrix test-kafka test-kafka-producer test-versions chaos test-page test-alerts test-deploy test-consumers lint house fmt bench bench-quick bench-check fuzz compose-check compose-test release-check release notice man terminal deps clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: build bin/demo ## the whole thing on this machine, with live traffic; Ctrl-C ends it (ARGS=--help: what can be set)
+demo: build bin/demo ## the whole thing on this machine, with live traffic; Ctrl-C ends it (ARGS=--kafka: on Apache Kafka; ARGS=--help)
 	@bin/demo $(ARGS)
 
 build: ## the programs, into bin/
@@ -57,13 +60,20 @@ test-matrix: ## storestream through every reading of the service's document, any
 	@build/deps
 	cd lab && CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 20m ./e2e -run 'TestUnderEveryReading' -parallel 4 -matrix -matrix-seed $(or $(SEED),1)
 
-test-kafka: ## the end-to-end tests of the promise against a real Apache Kafka (installs Java and Maven, which fetches Kafka)
+test-kafka: ## the end-to-end tests of the promise, and the demo, with a real Apache Kafka (installs Java and Maven, which fetches Kafka)
 	@build/deps kafka
 	cd lab && E2E=all E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 3 -timeout 20m ./e2e -run '$(KAFKA_TESTS)'
+	cd lab && CGO_ENABLED=1 $(GO) test -race -count=1 -tags kafka -timeout 10m ./demo -run TestOnApacheKafka
 
 test-kafka-producer: ## the producer's own tests against a real Apache Kafka, one broker for each: some three minutes
 	@build/deps kafka
 	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -tags kafka -timeout 20m ./internal/servers ./producer
+
+.PHONY: test-upgrade
+test-upgrade: ## schemas that change, the release before beside this one, a cluster that is lost, MirrorMaker; all with Apache Kafka and Apicurio
+	@build/deps kafka
+	cd lab && E2E=all E2E_BROKER=kafka E2E_HISTORY=$(HISTORY) CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 3 -timeout 30m ./e2e \
+		-run '$(UPGRADE_TESTS)'
 
 test-versions: ## the tests that a version can make a difference to, on each of POSTGRES_VERSIONS and KAFKA_VERSIONS: some half an hour
 	@build/deps kafka
@@ -77,8 +87,17 @@ test-page: ## the status page in Chromium, with a real storestream behind it (in
 test-alerts: ## the alert rules and the dashboard's expressions, by promtool (installs it)
 	@build/deps alerts
 	promtool check rules deploy/prometheus/alerts.yml
-	promtool test rules deploy/prometheus/alerts_test.yml
+	promtool test rules deploy/prometheus/alerts_test.yml deploy/prometheus/alerts_weeks_test.yml
 	$(GO) test -tags promtool ./deploy
+
+test-deploy: ## the Helm chart, rendered and held against Kubernetes' types, and the systemd unit (installs systemd for its checks)
+	@build/deps deploy
+	$(GO) test -count=1 ./deploy
+	cd lab && $(GO) test -count=1 -tags chart ./chart
+
+test-consumers: ## the examples, which are other people's clients, against Apache Kafka and Apicurio (CONSUMERS="python go": only these)
+	@build/deps kafka consumers
+	cd lab && CONSUMERS="$(CONSUMERS)" $(GO) test -count=1 -tags consumers -timeout 30m ./consumers
 
 chaos: bin/chaos ## storestream where everything around it fails, for FOR (default 5m) by the plan of SEED (default: any, which it prints); ARGS=--help
 	@build/deps kafka
@@ -87,6 +106,7 @@ chaos: bin/chaos ## storestream where everything around it fails, for FOR (defau
 lint: $(GOLANGCI_LINT) ## golangci-lint; which checks and why: .golangci.yml
 	$(GOLANGCI_LINT) run ./...
 	cd lab && $(abspath $(GOLANGCI_LINT)) run --config ../.golangci.yml ./...
+	cd examples/go && $(abspath $(GOLANGCI_LINT)) run --config ../../.golangci.yml ./...
 
 house: ## what makes code hard to hold, counted: scattered types, long lines, names without comment, imports against the arrows
 	@cd lab && $(GO) run ./house ..
@@ -110,12 +130,30 @@ fuzz: ## every fuzz test for TIME (default 10s)
 	build/fuzz $(TIME)
 
 # What docker compose config does, by the library that it does it with: no Docker is needed.
-compose-check: ## docker-compose.yml against the Compose specification, and the configuration that it mounts
+compose-check: ## docker-compose.yml against the Compose specification
 	$(GO) run github.com/compose-spec/compose-go/v2/cmd@$(COMPOSE_VERSION) docker-compose.yml >/dev/null
-	$(GO) run ./cmd/storestream config show --config deploy/storestream.yaml >/dev/null
+
+compose-test: ## docker-compose.yml, started for real: healthy, read, checked, killed piece by piece, gone (as root, with Docker)
+	@build/deps kafka compose
+	@GO=$(GO) build/compose-test
+
+man: ## the man pages, into dist/man (MAN=folder)
+	$(GO) test -count=1 ./cmd/storestream -run TestEveryCommandHasAManPage -args -man $(abspath $(or $(MAN),dist/man))
+
+terminal: build bin/demo ## draw docs/terminal.svg anew: what the commands print on the demo
+	@GO=$(GO) build/terminal
+
+release-check: ## what a release needs, as far as it goes without network and keys: licences, snapshot, SBOMs, the same bytes twice
+	@GO=$(GO) build/release check
+
+release: ## build a release from a tag, sign it and leave it as a draft on GitHub (needs a token, and cosign)
+	@GO=$(GO) build/release release
+
+notice: ## write NOTICE: which modules the program contains, and their licences
+	@GO=$(GO) build/release notice
 
 deps: ## install what the tests need and this machine lacks
-	@build/deps kafka page alerts
+	@build/deps kafka page alerts deploy consumers
 
 clean: ## what was built here
 	rm -rf bin .cache dist
