@@ -103,7 +103,7 @@ func TestTheExamplesAndTheReadmeWorkWithTheDemo(t *testing.T) {
 	t.Run("README", func(t *testing.T) { s.readme(t) })
 }
 
-// readme runs the Python of README.md, which counts orders.
+// readme runs the Python of README.md, which says after each row how many orders there are, and does not end.
 func (s *stack) readme(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "README.md"))
@@ -117,12 +117,14 @@ func (s *stack) readme(t *testing.T) {
 	}
 	i := slices.IndexFunc(examples, func(e example) bool { return e.name == "python" })
 	python := s.prepared(examples[i])
-	code = s.addresses().Replace(code)
-	out, err := exec.CommandContext(t.Context(), python.command.Path, "-c", code).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := fmt.Sprintf("%d orders\n", s.fake.Count(storefake.Orders)); string(out) != want {
-		t.Errorf("it says %q, expected %q", out, want)
-	}
+	cmd := exec.Command(python.command.Path, "-u", "-c", s.addresses().Replace(code))
+	readme := launch(t, "README", cmd)
+	want := fmt.Sprintf("%d orders, ", s.fake.Count(storefake.Orders))
+	eventually(t, "the README's Python counts the service's orders", func() (bool, string) {
+		if readme.ended() {
+			t.Fatalf("it has ended: %s", cmd.ProcessState)
+		}
+		said := tail(readme.output(t), 1)
+		return strings.HasPrefix(said, want), fmt.Sprintf("it says %q, expected %q", said, want)
+	})
 }

@@ -95,7 +95,8 @@ func (s *stack) ready() {
 		if addr == nil {
 			return false, "it does not listen"
 		}
-		resp, err := http.Get("http://" + addr[1] + "/readyz")
+		client := http.Client{Timeout: patience}
+		resp, err := client.Get("http://" + addr[1] + "/readyz")
 		if err != nil {
 			return false, err.Error()
 		}
@@ -107,7 +108,9 @@ func (s *stack) ready() {
 // do runs a command of storestream that has to succeed.
 func (s *stack) do(args ...string) {
 	s.t.Helper()
-	cmd := exec.Command(program, append(args, "--config", s.configuration())...)
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, append(args, "--config", s.configuration())...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		s.t.Fatalf("storestream %s: %v\n%s", strings.Join(args, " "), err, out)
 	}

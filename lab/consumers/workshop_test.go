@@ -3,6 +3,7 @@
 package consumers
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"os"
@@ -55,10 +56,12 @@ func installed(t *testing.T, folder string, files []string, commands ...[]string
 	return dir
 }
 
-// do runs a command of other people to its end.
+// do runs a command of other people, which may fetch what it needs, to its end.
 func do(t *testing.T, dir string, command ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", strings.Join(command, " "), err, tail(string(out), 40))
