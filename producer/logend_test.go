@@ -215,6 +215,49 @@ func TestAnIdleOwnerNoticesThatTheDataTopicWasMadeAnew(t *testing.T) {
 	wantAfresh(t, "the successor", s.take(c).Watermark())
 }
 
+// Whoever makes a data topic anew may fill it, too. Then its log ends behind where the old one did, and
+// nothing but the topic's id tells an owner, who would go on behind rows that are not there.
+func TestADataTopicThatWasMadeAnewAndFilledByAnotherProgramIsAFirstLoad(t *testing.T) {
+	for what, ids := range map[string][]int64{"nothing to write": nil, "a row to write": {2}} {
+		t.Run(what, func(t *testing.T) {
+			s := plainStage(t)
+			c := s.cluster("a", nil)
+			session := s.take(c)
+			s.commit(session, at5(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+			before, err := session.EndOffsets(s.ctx())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.remake(c, "store.orders")
+			s.fillBehind("store.orders", before)
+			var rows []schemas.Record
+			for _, id := range ids {
+				rows = append(rows, s.order(id, "2026-11-20T10:00:00Z", "Shipped"))
+			}
+			if err := session.Commit(s.ctx(), next(session, rows...)); !errors.Is(err, producer.ErrLost) {
+				t.Errorf("a commit in the old session, with %s: %v, expected ErrLost", what, err)
+			}
+			session.Close()
+			wantAfresh(t, what, s.take(c).Watermark())
+		})
+	}
+}
+
+// fillBehind writes, as another program might, one record more to each partition of topic than ends says.
+func (s *stage) fillBehind(topic string, ends []int64) {
+	s.t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer cl.Close()
+	for p, end := range ends {
+		for range end + 1 {
+			s.write(cl, &kgo.Record{Topic: topic, Partition: int32(p), Key: []byte("no row's")})
+		}
+	}
+}
+
 // An unclean leader election, or a disk that was put back: the topic is the same one, and lacks what was
 // published last.
 func TestALogThatLostItsEndIsFilledFromTheStart(t *testing.T) {
