@@ -508,6 +508,41 @@ func TestAFileThatIsNotAConfigurationSaysWhy(t *testing.T) {
 	load(t, Input{File: file(t, "sections.yaml", "store:\nkafka: {tls: }\n")})
 }
 
+// A list where one value is expected was joined by commas: a password that nobody meant, and no word of it.
+func TestAListWhereOneValueIsExpectedIsAMistakeThatDoesNotShowIt(t *testing.T) {
+	known := knownKeys()
+	for _, key := range known.ordered {
+		if !known.has(key) {
+			continue
+		}
+		list := known.leaves[key].typ == reflect.TypeFor[[]string]() || key == keyPolicies
+		for _, given := range []string{"[plant1, plant2]", "[plant1]", "[]"} {
+			text, ends := "", ""
+			for _, name := range strings.Split(key, ".") {
+				text, ends = text+"{"+name+": ", ends+"}"
+			}
+			_, err := Load(Input{File: file(t, "c.yaml", text+given+ends)})
+			want := "expected one value, found a list"
+			says := err != nil && strings.Contains(err.Error(), key+" (c.yaml:1): "+want)
+			if says == list || err != nil && !list && strings.Contains(err.Error(), "plant") {
+				t.Errorf("%s: %s gives %v, expected %q: %v", key, given, err, want, !list)
+			}
+		}
+	}
+}
+
+func TestTwoAddressesWhereOneIsExpectedAreAMistake(t *testing.T) {
+	for _, key := range []string{"registry.url", "store.base_url"} {
+		for _, given := range []string{"http://127.0.0.1,http://127.0.0.1", "http://127.0.0.1:1,http://127.0.0.1:2",
+			"http://127.0.0.1/v1,http://127.0.0.1/v1", "http://127.0.0.1,127.0.0.2"} {
+			found := mistakesOf(t, Input{Environ: environ(key + "=" + given)})
+			if !strings.Contains(fmt.Sprint(found), "expected an http or https URL") {
+				t.Errorf("%s=%s: %v", key, given, found)
+			}
+		}
+	}
+}
+
 func TestAnchorsAndMergesOfYAMLWork(t *testing.T) {
 	c := load(t, Input{File: file(t, "c.yaml", `
 resources:

@@ -114,10 +114,7 @@ func (f *yamlFile) key(key string, name, value *yaml.Node) {
 	if value.ShortTag() == "!!null" {
 		return
 	}
-	text, err := scalar(value)
-	if value.Kind == yaml.MappingNode && f.known.leaves[key].typ == reflect.TypeFor[Policies]() {
-		text, err = pairs(value)
-	}
+	text, err := textOf(value, f.known.leaves[key].typ)
 	if err != nil {
 		f.mistake(key, value, err.Error())
 		return
@@ -125,14 +122,25 @@ func (f *yamlFile) key(key string, name, value *yaml.Node) {
 	f.given[key] = setting{text, f.at(value)}
 }
 
-// scalar is a value as it was written, or a list's elements between commas.
-func scalar(n *yaml.Node) (string, error) {
-	if n.Kind == yaml.ScalarNode {
+// textOf is a value as it was written; of a key that takes several the elements between commas. Where a key
+// takes one, a list is a mistake, also one of one element: joined, a password would be another one.
+func textOf(n *yaml.Node, typ reflect.Type) (string, error) {
+	policies, list := typ == reflect.TypeFor[Policies](), typ == reflect.TypeFor[[]string]()
+	switch {
+	case n.Kind == yaml.ScalarNode:
 		return n.Value, nil
+	case n.Kind == yaml.MappingNode && policies:
+		return pairs(n)
+	case n.Kind == yaml.SequenceNode && (policies || list):
+		return elements(n)
+	case n.Kind == yaml.SequenceNode:
+		return "", errors.New("expected one value, found a list: a value that begins with [ or - takes quotes")
 	}
-	if n.Kind != yaml.SequenceNode {
-		return "", errors.New("expected a value, found a section")
-	}
+	return "", errors.New("expected a value, found a section: a value that begins with { takes quotes")
+}
+
+// elements is a list's elements between commas.
+func elements(n *yaml.Node) (string, error) {
 	var parts []string
 	for _, element := range n.Content {
 		element = target(element)

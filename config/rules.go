@@ -239,9 +239,11 @@ func checkResources(c *Config, m *mistakes) {
 	}
 }
 
+// isHTTP says whether s is one address. Two between commas can be read as one, of a host with a comma.
 func isHTTP(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" &&
+		!strings.Contains(u.Host, ",") && strings.Count(s, "://") == 1 &&
 		u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }
 

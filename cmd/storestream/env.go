@@ -31,6 +31,7 @@ type environment struct {
 	environ        []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	rows           io.Writer      // stdout for what rows hold: the one writer that hides no secrets, see execute
 	terminal       bool           // somebody is there to answer a question
 	paint          terminal.Paint // for stdout
 
@@ -107,8 +108,10 @@ func (e *environment) print(format string, args ...any) {
 }
 
 // printJSON writes v to stdout, indented.
-func (e *environment) printJSON(v any) error {
-	enc := json.NewEncoder(e.stdout)
+func (e *environment) printJSON(v any) error { return writeJSON(e.stdout, v) }
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)
 	return enc.Encode(v)

@@ -46,6 +46,9 @@ func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, s
 func execute(ctx context.Context, args []string, env *environment) int {
 	// Errors and rows hold what others said: nothing of it may move a cursor or turn a line around.
 	// Nor may it show a secret that they were sent and repeat.
+	// A row is shown as it is, also where a value happens to read like a secret of the configuration: hidden, it
+	// would be taken for what is in the topic, and a number would leave JSON that nobody can read.
+	env.rows = &terminal.Writer{W: env.stdout, Paint: env.paint}
 	env.stdout = &terminal.Writer{W: env.stdout, Paint: env.paint, Hide: env.hide}
 	env.stderr = &terminal.Writer{W: env.stderr, Hide: env.hide}
 	root := rootCommand(env)

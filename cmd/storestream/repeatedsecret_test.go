@@ -15,6 +15,7 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 	"github.com/storestream/storestream/internal/rotation"
+	"github.com/storestream/storestream/schemas"
 )
 
 // repeats answers requests with what they were sent, as a proxy does that somebody debugs.
@@ -181,4 +182,42 @@ func sent(r *http.Request, secret string) string {
 		}
 	}
 	return "nothing"
+}
+
+// What a row holds is not what somebody repeats, though it reads the same. What the service says of the
+// request is: `row` shows both.
+func TestAValueOfARowThatReadsLikeASecretIsShown(t *testing.T) {
+	const id, city = 47114711, "saint_blaise"
+	s := newScene(t)
+	user, reject := schemas.NewRowParser(s.Schemas.Get("users")).Parse(fmt.Appendf(nil, `{"id":%d,"city":%q,`+
+		`"created_at":"2026-11-20T09:30:00Z","updated_at":"2026-11-20T09:30:00Z"}`, id, city))
+	if reject != nil {
+		t.Fatal(reject.Err)
+	}
+	s.Publish("users", []schemas.Record{user}, nil, nil)
+	url := repeats(t, func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, http.StatusBadRequest, map[string]any{"error": "repeated_" + sent(r, city)})
+	})
+	s.Settings = append(s.Settings, "registry.username=ru", fmt.Sprintf("registry.password=%d", id),
+		"store.base_url="+url+"/v1", "store.api_key="+city)
+	quoted := fmt.Sprintf("%q", city)
+
+	s.do("tail", "users", "-n", "1").expect(t, exitDone, fmt.Sprintf(`users/%d  {"id":%d,`, id, id), quoted)
+	tailed := s.do("tail", "users", "-n", "1", "-o", "json").expect(t, exitDone, quoted)
+	looked := s.do("row", "users", fmt.Sprint(id), "-o", "json").expect(t, exitFailed, quoted)
+	shown := s.do("row", "users", fmt.Sprint(id)).expect(t, exitFailed, fmt.Sprintf("users %d\n", id), quoted)
+	for _, c := range []*call{tailed, looked} {
+		var got struct {
+			ID    int64
+			Error string
+		}
+		if err := json.Unmarshal([]byte(c.stdout.String()), &got); err != nil || got.ID != id {
+			t.Errorf("%q: %v, id %d:\n%s", c.args, err, got.ID, c.stdout)
+		}
+		if c == looked {
+			showsNo(t, city, "row -o json, of what the service said", got.Error)
+		}
+	}
+	showsNo(t, city, "row's error", looked.stderr.String())
+	showsNo(t, city, "row's error", shown.stderr.String())
 }

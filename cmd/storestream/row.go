@@ -93,11 +93,11 @@ func parseID(cmd *cobra.Command, arg string) (int64, error) {
 	return id, nil
 }
 
-// printRow prints a report. Its error is the exit status.
+// printRow prints a report, in which row.Look has hidden what others repeat. Its error is the exit status.
 func printRow(env *environment, r *row.Report, asJSON bool) error {
 	name := fmt.Sprintf("%s %d", r.Resource, r.ID)
 	if asJSON {
-		if err := env.printJSON(r); err != nil {
+		if err := writeJSON(env.rows, r); err != nil {
 			return err
 		}
 	} else if err := printRowText(env, name, r); err != nil {
@@ -113,14 +113,16 @@ func printRow(env *environment, r *row.Report, asJSON bool) error {
 }
 
 func printRowText(env *environment, name string, r *row.Report) error {
-	env.print("%s\n\n", env.paint.As(terminal.Bold, name))
-	env.print("topic        %s\n", inTopicText(r))
-	env.print("service      %s\n", inServiceText(r))
+	// Where a pipe was closed early, that is the reader's choice.
+	show := func(format string, args ...any) { _, _ = fmt.Fprintf(env.rows, format, args...) }
+	show("%s\n\n", env.paint.As(terminal.Bold, name))
+	show("topic        %s\n", inTopicText(r))
+	show("service      %s\n", inServiceText(r))
 	if l := r.DeadLetter; l != nil {
-		env.print("dead letter  %s, written %s (partition %d, offset %d)\n", why(l.Field, l.Error),
+		show("dead letter  %s, written %s (partition %d, offset %d)\n", why(l.Field, l.Error),
 			rowTime(l.Time), l.Partition, l.Offset)
 		if l.Row != nil {
-			env.print("             %s\n", l.Row)
+			show("             %s\n", l.Row)
 		}
 	}
 	if len(r.Fields) > 0 {
@@ -132,14 +134,14 @@ func printRowText(env *environment, name string, r *row.Report) error {
 			}
 			t.Row(f.Name, fieldText(f.Topic), fieldText(f.Service), differs)
 		}
-		env.print("\n")
-		if err := t.Print(env.stdout); err != nil {
+		show("\n")
+		if err := t.Print(env.rows); err != nil {
 			return err
 		}
 	}
-	env.print("\n%s\n", rowVerdict(env.paint, r))
+	show("\n%s\n", rowVerdict(env.paint, r))
 	for _, note := range r.Notes {
-		env.print("%s\n", note)
+		show("%s\n", note)
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func (p *tailPrinter) print(record producer.RowRecord) error {
 		if p.asJSON {
 			line = recordJSON(p.resource, record, p.mask)
 		}
-		if _, err := p.env.stdout.Write(append(line, '\n')); err != nil {
+		if _, err := p.env.rows.Write(append(line, '\n')); err != nil {
 			return err
 		}
 	}

@@ -123,6 +123,25 @@ func (r *Report) setFields(fields []schemas.Field, topic, service *schemas.Value
 	}
 }
 
+// hide hides secrets in what others may have said. The row itself stays as it is: a value that reads like a
+// secret is a value.
+func (r *Report) hide(hide func(string) string) {
+	texts := []*string{&r.Error, &r.InTopic.Error, &r.InService.Error}
+	if r.DeadLetter != nil {
+		texts = append(texts, &r.DeadLetter.Error)
+	}
+	if r.Held != nil {
+		held := *r.Held
+		r.Held, texts = &held, append(texts, &held.Why)
+	}
+	for i := range r.Notes {
+		texts = append(texts, &r.Notes[i])
+	}
+	for _, text := range texts {
+		*text = hide(*text)
+	}
+}
+
 // texts is v field by field, in JSON.
 func texts(v *schemas.Value) (all [][]byte) {
 	if v != nil {

@@ -86,6 +86,7 @@ func Look(ctx context.Context, c Config) (*Report, error) {
 	if ctx.Err() == nil {
 		l.explain(ctx, report)
 	}
+	report.hide(c.Settings.Hidden().Hide)
 	return report, nil
 }
 
