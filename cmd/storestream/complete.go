@@ -5,10 +5,20 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/schemas"
 )
+
+// withoutQuotes takes the backquotes, by which --help knows the name of a flag's value, out of what a shell
+// shows of the flags.
+func withoutQuotes(cmd *cobra.Command) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
+	for _, sub := range cmd.Commands() {
+		withoutQuotes(sub)
+	}
+}
 
 // completeResources offers the resources that a command line does not name yet.
 func completeResources(_ *cobra.Command, named []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -29,6 +29,13 @@ func TestAShellCompletesResourcesAndKeys(t *testing.T) {
 			t.Errorf("%q offers %q, expected %q", test.line, got, test.offered)
 		}
 	}
+	for _, line := range []string{"watermark reset orders --", "tail orders -"} {
+		words := append([]string{cobra.ShellCompRequestCmd}, strings.Split(line, " ")...)
+		c := do(t, words...).expect(t, exitDone, "--config\tYAML file (")
+		if strings.Contains(c.stdout.String(), "`") || strings.Contains(c.stderr.String(), ".yaml here") {
+			t.Errorf("%q offers:\n%s%s", line, c.stdout, c.stderr)
+		}
+	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		do(t, "completion", shell).expect(t, exitDone, "storestream")
 	}

@@ -40,27 +40,45 @@ type environment struct {
 	// The flags that every command takes.
 	configFile string
 	set        []string
+
+	noFile string // what is to be said where no configuration file was named and none is there; "": nothing
 }
 
 // usualFile is the configuration file where none is named.
 const usualFile = "storestream.yaml"
 
-// usualConfig is the configuration file without --config: what STORESTREAM_CONFIG names, else usualFile in
-// the folder where the program is called, if it is there; "": none.
-func (e *environment) usualConfig() string {
+// usualConfig is the configuration file without --config: what STORESTREAM_CONFIG names (named, also where it
+// is empty), else usualFile in the folder where the program is called, if it is there; "": none.
+func (e *environment) usualConfig() (path string, named bool) {
 	for _, variable := range e.environ {
 		if path, ok := strings.CutPrefix(variable, config.FileVariable+"="); ok {
-			return path
+			return path, true
 		}
 	}
 	if _, err := os.Stat(usualFile); err == nil {
-		return usualFile
+		return usualFile, false
 	}
-	return ""
+	return "", false
 }
 
-// config loads the configuration that the flags and the variables give.
+// noteNoFile notes that no configuration file was named and none is there: in the wrong folder that is an
+// accident, and the defaults lead elsewhere. What asks for JSON is a program: nobody reads its stderr.
+func (e *environment) noteNoFile(cmd *cobra.Command, _ []string) {
+	usual, named := e.usualConfig()
+	form := cmd.Flags().Lookup("output")
+	named = named || cmd.Flags().Changed("config")
+	if usual != "" || named || form != nil && form.Value.String() == "json" {
+		return
+	}
+	e.noFile = fmt.Sprintf("no %s here, and neither --config nor %s names a file: only defaults, STORESTREAM_ "+
+		"variables and --set count", usualFile, config.FileVariable)
+}
+
+// config loads the configuration that flags and variables give, and says where that is without a file.
 func (e *environment) config() (*config.Config, error) {
+	if e.noFile != "" {
+		_, _ = fmt.Fprintf(e.stderr, "storestream: %s\n", e.noFile)
+	}
 	cfg, err := config.Load(config.Input{File: e.configFile, Environ: e.environ, Set: e.set})
 	if err == nil {
 		e.secrets.Store(cfg.Rotation())
@@ -128,6 +146,20 @@ func (e *environment) confirm(question string) bool {
 	line, _ := bufio.NewReader(e.stdin).ReadString('\n') // an end without an answer is no
 	line = strings.ToLower(strings.TrimSpace(line))
 	return line == "y" || line == "yes"
+}
+
+// mayAsk refuses a command that asks before it deletes or publishes again, where nobody can answer and yes
+// does not.
+func (e *environment) mayAsk(cmd *cobra.Command, yes, asJSON bool) error {
+	switch {
+	case yes:
+		return nil
+	case asJSON:
+		return usagef(cmd, "-o json shows no question: add --yes")
+	case !e.terminal:
+		return usagef(cmd, "it asks first, and there is no terminal to ask on: add --yes")
+	}
+	return nil
 }
 
 // jsonFlag adds -o, and returns whether it asks for JSON. Without it the output is for a person to read.

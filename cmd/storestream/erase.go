@@ -29,12 +29,15 @@ rows too; this is for a row that must not wait for one. At most %d rows at a tim
 
 A tombstone makes consumers delete the row. Its values leave the topic's log within kafka.erase_within.
 
-On a terminal it asks first. With --wait it stays until the rows are dealt with, and exits with 1 if one of
-them stays.`, watermark.MostErased),
+It asks first; where there is no terminal, it needs --yes. With --wait it stays until the rows are dealt with,
+and exits with 1 if one of them stays.`, watermark.MostErased),
 		Example: "  storestream erase users 123\n  storestream erase users 123 456 --yes --wait",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, ids, err := rowsToErase(cmd, args)
 			if err != nil {
+				return err
+			}
+			if err := env.mayAsk(cmd, yes, false); err != nil {
 				return err
 			}
 			cfg, set, err := env.load()
@@ -105,7 +108,7 @@ func erase(ctx context.Context, env *environment, cluster *producer.Cluster, r *
 	}
 	question := fmt.Sprintf("Delete %s of %s from the topic, if the service does not have them any more?",
 		terminal.Plural(len(rows), "row"), r.Name)
-	if !yes && env.terminal && !env.confirm(question) {
+	if !yes && !env.confirm(question) {
 		return errNotConfirmed
 	}
 	asked, err := ask(ctx, cluster, []string{r.Name}, watermark.Request{Kind: watermark.Erases, Rows: rows})

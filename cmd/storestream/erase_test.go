@@ -13,8 +13,8 @@ import (
 func TestEraseAsksForTheRowsThatTheTopicHoldsAndSaysWhatBecameOfThem(t *testing.T) {
 	s := newScene(t)
 	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped"), s.Order(2, "Shipped")}, nil, nil)
-	s.do("erase", "orders", "7").expect(t, exitDone, "orders 7: the topic holds no such row")
-	out, _, wait := s.run("erase", "orders", "1", "2", "7", "--wait")
+	s.do("erase", "orders", "7", "--yes").expect(t, exitDone, "orders 7: the topic holds no such row")
+	out, _, wait := s.run("erase", "orders", "1", "2", "7", "--yes", "--wait")
 	stage.Eventually(t, "the request is written", func() bool {
 		return strings.Contains(out.stdout.String(), "orders: asked to erase 2 rows")
 	})

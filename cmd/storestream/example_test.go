@@ -36,6 +36,7 @@ func TestEveryExampleOfHelpWorksAsPasted(t *testing.T) {
 			visit(sub)
 		}
 	}
+	s.Settings = append(s.Settings, "http.listen="+address(t, out)) // all go by one file, as beside the demo
 	visit(rootCommand(&environment{}))
 	if examples < 20 {
 		t.Errorf("%d examples in all", examples)
@@ -58,7 +59,12 @@ func (s *scene) paste(t *testing.T, line string) {
 	case len(words) < 2 || words[0] != "storestream" || strings.ContainsAny(command, `'"$&;<`):
 		t.Errorf("%q: expected storestream and plain words", line)
 		return
-	case slices.Equal(words[1:], []string{"run"}): // it does not end, and runs already
+	case words[1] == "run" && !slices.Contains(words, "--once"): // it does not end by itself
+		out, interrupt := s.start(words[1:]...)
+		address(t, out)
+		if ended := interrupt(); ended.code != exitDone {
+			t.Errorf("%q exits %d:\n%s", line, ended.code, out.stderr)
+		}
 		return
 	}
 	c.args, c.terminal, c.answer = words[1:], true, "y\n"

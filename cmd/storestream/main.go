@@ -53,6 +53,9 @@ func execute(ctx context.Context, args []string, env *environment) int {
 	env.stderr = &terminal.Writer{W: env.stderr, Hide: env.hide}
 	root := rootCommand(env)
 	root.SetArgs(args)
+	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+		withoutQuotes(root)
+	}
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return exitDone

@@ -92,9 +92,9 @@ func newScene(t *testing.T) *scene {
 	return &scene{stage.New(t), t}
 }
 
-// call prepares a call with the configuration of the stage.
+// call prepares a call with the configuration of the stage, and no file.
 func (s *scene) call(args ...string) *call {
-	return &call{args: args, environ: stage.Environ(s.Settings...)}
+	return &call{args: args, environ: append(stage.Environ(s.Settings...), "STORESTREAM_CONFIG=")}
 }
 
 func (s *scene) do(args ...string) *call { return s.call(args...).run(s.t.Context()) }
@@ -158,6 +158,9 @@ func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {
 		{"watermark reset orders --to 2026-11-20T09:30:00", "expected RFC 3339 with a zone"},
 		{"watermark reset orders --to 2999-01-01", "--to 2999-01-01 lies in the future"},
 		{"watermark reset orders --to 2026-11-20", "there is no terminal to ask on: add --yes"},
+		{"sweep orders", "there is no terminal to ask on: add --yes"},
+		{"sweep --all --confirm-deletes --wait", "there is no terminal to ask on: add --yes"},
+		{"erase users 123", "there is no terminal to ask on: add --yes"},
 		{"watermark reset orders --to 2026-11-20 -o json", "-o json shows no question: add --yes"},
 		{"tail", "expected the name of one resource"},
 		{"tail item", "the nearest is order_items"},
@@ -254,6 +257,38 @@ func TestTheConfigurationIsFoundWithoutAFlag(t *testing.T) {
 	groupIs("variable", variable)
 	groupIs("flag", variable, "--config", "third.yaml")
 	groupIs("storestream", variable, "--config=")
+}
+
+// In the wrong folder the defaults would lead to somebody else's broker, without a word.
+func TestACommandWithoutAConfigurationFileSaysSo(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const says = "storestream: no storestream.yaml here, and neither --config nor STORESTREAM_CONFIG names "
+	said := func(environ []string, args ...string) bool {
+		t.Helper()
+		c := (&call{args: args, environ: environ}).run(t.Context()).expect(t, exitDone)
+		if strings.Contains(c.stdout.String(), says) {
+			t.Errorf("%q says it on stdout:\n%s", args, c.stdout)
+		}
+		return strings.Contains(c.stderr.String(), says)
+	}
+	empty := []string{"STORESTREAM_CONFIG="}
+	for _, silent := range []bool{
+		said(empty, "config", "show"), said(nil, "config", "show", "--config="), // named: none
+		said(nil, "schema", "list", "-o", "json"), said(nil, "version"), said(nil, "completion", "bash"),
+	} {
+		if silent {
+			t.Error("it is said where nobody asked")
+		}
+	}
+	if !said([]string{"STORESTREAM_LOG__LEVEL=debug"}, "config", "show") || !said(nil, "schema", "list") {
+		t.Error("it is not said")
+	}
+	if err := os.WriteFile("storestream.yaml", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said(nil, "config", "show") {
+		t.Error("it is said although there is a file")
+	}
 }
 
 func TestAllMistakesOfAConfigurationAreSaidAtOnceWithExitStatusTwo(t *testing.T) {

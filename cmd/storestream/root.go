@@ -25,7 +25,7 @@ The configuration is the file that --config or STORESTREAM_CONFIG names, else ./
 Exit status: 0 done, 1 failed, 2 wrong usage or configuration, 3 topic and service differ, 4 not up to
 date (watermark list).`,
 		Example: `  storestream check              # does it have everything that it needs?
-  storestream run
+  storestream run --once         # publish all that is visible now, then exit
   storestream watermark list     # is everything up to date?
   storestream verify             # are the topics the service, row by row?
   storestream row users 123      # is row 123 right, and if not, why?
@@ -36,8 +36,10 @@ date (watermark list).`,
 	}, runCommand(env), checkCommand(env), watermarkCommand(env), verifyCommand(env), sweepCommand(env),
 		rowCommand(env), eraseCommand(env), tailCommand(env), schemaCommand(env), configCommand(env),
 		versionCommand(env))
+	root.PersistentPreRun = env.noteNoFile
 	flags := root.PersistentFlags()
-	flags.StringVar(&env.configFile, "config", env.usualConfig(),
+	usual, _ := env.usualConfig()
+	flags.StringVar(&env.configFile, "config", usual,
 		"YAML `file` (config/example.yaml holds every key); without: "+config.FileVariable+", or ./"+usualFile)
 	flags.StringArrayVar(&env.set, "set", nil,
 		"set one key of the configuration, as in --set log.level=debug; wins over file and environment")

@@ -40,8 +40,9 @@ and each is the standby of the others.
 
 With --once it publishes everything that was visible when it started and exits 0, or exits 1 when a resource
 makes no progress for the time of --patience.`,
-		Example: "  storestream run\n  storestream run --once --patience 5m",
-		Args:    noArgs,
+		Example: "  storestream run --set http.listen=127.0.0.1:0 # beside another one, on any free port\n" +
+			"  storestream run --once --patience 5m",
+		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if patience <= 0 {
 				return usagef(cmd, "--patience %s: expected more than 0s", patience)
@@ -60,7 +61,8 @@ makes no progress for the time of --patience.`,
 
 // poll starts the parts in order (log, metrics, cluster, status server, instance) and ends them in reverse.
 func poll(ctx context.Context, env *environment, once bool, patience time.Duration) (err error) {
-	started, name := time.Now(), instance.Name()
+	started, name, noFile := time.Now(), instance.Name(), env.noFile
+	env.noFile = "" // it goes into the log, which may be JSON
 	cfg, set, err := env.load()
 	if err != nil {
 		return err
@@ -71,6 +73,9 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 		zap.String("group", cfg.Kafka.Group), zap.Strings("resources", cfg.Enabled()),
 		zap.String("base_url", cfg.Store.BaseURL), zap.Bool("postgres", cfg.Postgres.DSN.IsSet()),
 		zap.Strings("brokers", cfg.Kafka.Brokers), zap.Bool("once", once))
+	if noFile != "" {
+		log.Info(noFile)
+	}
 	for _, p := range cfg.Plaintext() {
 		log.Warn("security.allow_plaintext: a credential may travel unencrypted",
 			zap.String("connection", p.Connection), zap.Strings("hosts", p.Hosts))

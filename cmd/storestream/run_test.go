@@ -114,9 +114,12 @@ func TestOnceNamesTheResourceThatMakesNoProgressAndWhatItFailsWith(t *testing.T)
 
 func TestABrokerThatIsNotThereIsNamed(t *testing.T) {
 	broker := stage.Nowhere(t)
-	do(t, "run", "--once", "--patience", "500ms", "--set", "kafka.brokers="+broker, "--set",
+	c := do(t, "run", "--once", "--patience", "500ms", "--set", "kafka.brokers="+broker, "--set",
 		"http.listen=127.0.0.1:0").
-		expect(t, exitFailed, "no progress for 500ms", broker)
+		expect(t, exitFailed, "no progress for 500ms", broker, `"msg":"no storestream.yaml here, `)
+	if !strings.HasPrefix(c.stderr.String(), "{") { // whoever collects the log expects JSON
+		t.Errorf("it begins with a line that is none of the log's:\n%s", c.stderr)
+	}
 }
 
 func TestThePortOfTheStatusServerMayBeTakenOnlyWithOnce(t *testing.T) {
@@ -125,7 +128,7 @@ func TestThePortOfTheStatusServerMayBeTakenOnlyWithOnce(t *testing.T) {
 	out, _ := s.start("run")
 	taken := address(t, out)
 	s.Settings = append(s.Settings, "http.listen="+taken)
-	s.do("run").expect(t, exitFailed, taken)
+	s.do("run").expect(t, exitFailed, taken, "something listens there already", "--set http.listen=")
 	s.do("run", "--once", "--patience", "1s").expect(t, exitFailed, "no status page", "no progress")
 }
 

@@ -39,12 +39,15 @@ they were looked for twice more, and not shown for the resource's overlap. They 
 where the service shows no row at all. Where they are more than 100 and more than a hundredth of the topic's
 rows they stay, and the sweep says so: --confirm-deletes, once you know that they were deleted, lets them go.
 
-On a terminal it asks first. With --wait it stays until the sweep is done, prints what it came to, and exits
-with 3 if some of what differs was left as it is.`,
+It asks first; where there is no terminal, it needs --yes. With --wait it stays until the sweep is done,
+prints what it came to, and exits with 3 if some of what differs was left as it is.`,
 		Example: "  storestream sweep orders order_items\n  storestream sweep --all --yes --wait",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := chooseResources(cmd, args, all)
 			if err != nil {
+				return err
+			}
+			if err := env.mayAsk(cmd, yes, false); err != nil {
 				return err
 			}
 			cfg, err := env.config()
@@ -52,7 +55,7 @@ with 3 if some of what differs was left as it is.`,
 				return err
 			}
 			return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
-				if !yes && env.terminal && !confirmSweep(env, cfg, names) {
+				if !yes && !confirmSweep(env, cfg, names) {
 					return errNotConfirmed
 				}
 				return sweep(cmd.Context(), env, cluster, names, confirm, stay)

@@ -15,8 +15,8 @@ import (
 
 func TestSweepWritesOneRequestForEachResourceAndSaysHowToFollowIt(t *testing.T) {
 	s := newScene(t)
-	s.do("sweep", "orders", "users").expect(t, exitDone, "orders: asked for a sweep", "users: asked for a sweep",
-		"`storestream watermark list`")
+	s.do("sweep", "orders", "users", "--yes").expect(t, exitDone, "orders: asked for a sweep",
+		"users: asked for a sweep", "`storestream watermark list`")
 	s.do("watermark", "list").expect(t, exitLate, "waits: sweep by "+whoAmI())
 	c := s.do("sweep", "--all", "-y").expect(t, exitDone)
 	if n := strings.Count(c.stdout.String(), ": asked for a sweep"); n != len(schemas.Names()) {
@@ -24,7 +24,7 @@ func TestSweepWritesOneRequestForEachResourceAndSaysHowToFollowIt(t *testing.T) 
 	}
 }
 
-func TestSweepAsksOnATerminalAndNotElsewhere(t *testing.T) {
+func TestSweepAsksUnlessToldNotTo(t *testing.T) {
 	s := newScene(t)
 	for answer, code := range map[string]int{"": exitFailed, "no\n": exitFailed, "y\n": exitDone} {
 		c := s.answer(answer, "sweep", "orders", "--set", "sweep.deletes=tombstone").expect(t, code, "Sweep? [y/N]",
@@ -38,7 +38,7 @@ func TestSweepAsksOnATerminalAndNotElsewhere(t *testing.T) {
 
 func TestSweepWaitsUntilItsOwnRequestIsCarriedOut(t *testing.T) {
 	s := newScene(t)
-	out, _, ended := s.run("sweep", "orders", "users", "--wait")
+	out, _, ended := s.run("sweep", "orders", "users", "--yes", "--wait")
 	stage.Eventually(t, "the requests are written", func() bool {
 		return strings.Contains(out.stdout.String(),
 			"users: asked for a sweep")
@@ -77,7 +77,7 @@ func TestAWaitForASweepSurvivesATopicOfRequestsThatIsMadeAnew(t *testing.T) {
 		w.Request, w.RequestUID = 5, "long-ago"
 		w.Swept = &watermark.Swept{Request: 5, RequestUID: "long-ago", SourceRows: 1}
 	})
-	out, _, ended := s.run("sweep", "orders", "users", "--wait")
+	out, _, ended := s.run("sweep", "orders", "users", "--yes", "--wait")
 	stage.Eventually(t, "the requests are written", func() bool {
 		return strings.Contains(out.stdout.String(), "users: asked for a sweep")
 	})

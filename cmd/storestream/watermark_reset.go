@@ -28,7 +28,7 @@ func watermarkReset(env *environment) *cobra.Command {
 		Long: `Asks the running instance to publish again every row with updated_at at or after TIME, each at
 its newest state, without a restart. A consumer sees those rows a second time. TIME is RFC 3339, or a day
 (its start in UTC). It counts the rows and asks. Where there is no terminal, and with -o json, which prints
-the requests that it wrote, --yes answers. With --wait it stays until every row is published.`,
+the requests that it wrote, it needs --yes. With --wait it stays until every row is published.`,
 		Example: "  storestream watermark reset orders order_items --to 2026-11-20\n" +
 			"  storestream watermark reset --all --to 2026-11-20T09:30:00Z --yes",
 	}
@@ -47,11 +47,8 @@ the requests that it wrote, --yes answers. With --wait it stays until every row 
 		if err != nil {
 			return err
 		}
-		if !yes && (!env.terminal || *asJSON) {
-			if *asJSON {
-				return usagef(cmd, "-o json shows no question: add --yes")
-			}
-			return usagef(cmd, "it asks first, and there is no terminal to ask on: add --yes")
+		if err := env.mayAsk(cmd, yes, *asJSON); err != nil {
+			return err
 		}
 		cfg, err := env.config()
 		if err != nil {
@@ -225,7 +222,7 @@ func explainReset(env *environment, at schemas.Instant, plan []replay) error {
 		case *r.Settled > at:
 			back = terminal.Duration(r.Settled.Sub(at))
 		default:
-			back = "nothing settled is older"
+			back = "stays, it is earlier"
 		}
 		t.Row(r.Resource, pointerText(r.Settled), back, r.rowsText(), ownerText(r.now))
 	}

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -83,8 +84,7 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 	}
 	listener, err := net.Listen("tcp", c.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("status server: http.listen %s: %w: "+
-			"expected an address of this machine with a free port", c.Addr, err)
+		return nil, fmt.Errorf("status server: http.listen %s: %w", c.Addr, notListening(err))
 	}
 	listener = &connections{Listener: listener, most: maxConnections}
 	if secure != nil {
@@ -112,6 +112,17 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 		<-sampled
 	}()
 	return s, nil
+}
+
+// notListening says what to do about an address where the server cannot listen.
+func notListening(err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%w: something listens there already, maybe another storestream: set another port "+
+			"(http.listen in the configuration, STORESTREAM_HTTP__LISTEN, or --set http.listen=127.0.0.1:0 for any "+
+			"free one)", err)
+	}
+	return fmt.Errorf("%w: expected host:port with an address of this machine (http.listen in the "+
+		"configuration, STORESTREAM_HTTP__LISTEN)", err)
 }
 
 // Addr is where it listens.

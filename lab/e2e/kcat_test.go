@@ -74,7 +74,7 @@ func TestWrongRecordsWrittenByKcatAreFoundByVerifyAndRepairedByASweep(t *testing
 			t.Fatalf("%s: %v\n%s", shell, err, out)
 		}
 		s.expect(3, []string{"DIFFERENT: products.", drill.kind + " "}, "verify", "products")
-		s.expect(0, []string{" published"}, "sweep", "products", "--wait")
+		s.expect(0, []string{" published"}, "sweep", "products", "--yes", "--wait")
 		s.expect(0, []string{"Identical:"}, "verify", "products")
 	}
 	p.stop()

@@ -208,7 +208,7 @@ func TestVerifyFindsWhatDiffersAndASweepRepairsIt(t *testing.T) {
 
 	s.fake.StartTraffic(40)
 	before := s.mark(storefake.Users)
-	out, errs, code := s.do("sweep", "--all", "--wait")
+	out, errs, code := s.do("sweep", "--all", "--yes", "--wait")
 	if code != 0 || !strings.Contains(out, "users: swept ") ||
 		!strings.Contains(out, "0 missing, 1 stale, 1 extra; 1 published, 1 tombstone") {
 		t.Errorf("sweep: exit status %d:\n%s\n%s", code, out, errs)
@@ -241,7 +241,7 @@ func TestACustomerIsErasedWhoTheServiceHasDeletedAndNobodyElse(t *testing.T) {
 		if err := s.fake.Delete(context.Background(), resource, ids[3]); err != nil {
 			t.Fatal(err)
 		}
-		out, errs, code := s.do("erase", resource, fmt.Sprint(ids[3]), fmt.Sprint(ids[4]), "--wait")
+		out, errs, code := s.do("erase", resource, fmt.Sprint(ids[3]), fmt.Sprint(ids[4]), "--yes", "--wait")
 		if code != 1 || !strings.Contains(out, fmt.Sprintf("%s %d: erased", resource, ids[3])) ||
 			!strings.Contains(out, fmt.Sprintf("%s %d: stays: the service has it", resource, ids[4])) {
 			t.Errorf("erase: exit status %d:\n%s\n%s", code, out, errs)
@@ -266,7 +266,7 @@ func TestDeletedRowsAreReportedAndStayWhereThatIsAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		out, errs, code := s.do("sweep", "orders", "--wait")
+		out, errs, code := s.do("sweep", "orders", "--yes", "--wait")
 		if code != 3 || !strings.Contains(out, "1 extra; 0 published, 0 tombstones") ||
 			!strings.Contains(out, "sweep.deletes: report") {
 			t.Errorf("sweep: exit status %d:\n%s\n%s", code, out, errs)
@@ -297,7 +297,7 @@ func TestAnEmptyServiceNeverMakesTombstones(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, errs, code := s.do("sweep", "products", "orders", "--wait")
+	out, errs, code := s.do("sweep", "products", "orders", "--yes", "--wait")
 	if code != 3 || !strings.Contains(out, "an empty answer is not taken for deletion") ||
 		!strings.Contains(out, "does not have 110 of the topic's") {
 		t.Errorf("sweep: exit status %d:\n%s\n%s", code, out, errs)
@@ -370,7 +370,7 @@ func TestASweepThatHangsHoldsNothingUpAndIsDoneByTheNextOwner(t *testing.T) {
 	}
 	s.unstamped(storefake.Products, 7, func(row storefake.Row) { row["brand"] = "Nobody" })
 	before := s.mark(storefake.Products)
-	if out, errs, code := s.do("sweep", "products"); code != 0 {
+	if out, errs, code := s.do("sweep", "products", "--yes"); code != 0 {
 		t.Fatalf("sweep: exit status %d\n%s\n%s", code, out, errs)
 	}
 	eventually(t, "the sweep waits for an answer", func() (bool, string) { return asked.Load() > 0, "" })
