@@ -15,6 +15,7 @@ import (
 // (jq, a file) is left out. It may say that something differs or is late, and not that it failed or is no
 // command.
 func TestEveryExampleOfHelpWorksAsPasted(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.Serve(nil)
 	s.Settings = append(s.Settings, "store.max_requests_per_second=1000")

@@ -136,6 +136,7 @@ func TestASecretThatTheRegistryRepeatsIsHidden(t *testing.T) {
 	for name, answer := range map[string]func(http.ResponseWriter, *http.Request){
 		"in its message": repeatingRegistry, "in a redirect": redirectingRegistry} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s, secret := newScene(t), secret
 			if name == "in a redirect" { // a host's name has no quotes
 				secret = "regpwplant0123"
@@ -149,6 +150,7 @@ func TestASecretThatTheRegistryRepeatsIsHidden(t *testing.T) {
 }
 
 func TestAPasswordThatTheDatabaseRepeatsIsHidden(t *testing.T) {
+	t.Parallel()
 	s, dsn := newScene(t), repeatingDatabase(t)
 	s.Serve(nil)
 	s.Settings = append(s.Settings, "postgres.dsn="+dsn("pg%2Fplant%3C0123"))
@@ -160,6 +162,7 @@ func TestAKeyThatTheServiceRepeatsIsHidden(t *testing.T) {
 	for name, setting := range map[string]string{"configured": "store.api_key=" + secret,
 		"fetched": "store.api_key="} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := newScene(t)
 			url := repeats(t, func(w http.ResponseWriter, r *http.Request) {
 				if strings.HasSuffix(r.URL.Path, "/store-api-keys") {

@@ -160,15 +160,18 @@ func TestRowFindsARowOfWhichTheTopicKnowsNothing(t *testing.T) {
 // A service whose days begin elsewhere has rows on a neighbor of the day that their created_at tells.
 func TestRowFindsRowsOfAServiceThatCutsDaysElsewhere(t *testing.T) {
 	for _, offset := range []time.Duration{-11 * time.Hour, 11 * time.Hour} {
-		s := newScene(t)
-		fake := s.Serve(func(c *storefake.Config) { c.Readings.DayOffset = offset })
-		s.Settings = append(s.Settings, "store.max_requests_per_second=1000")
-		s.do("run", "--once").expect(t, exitDone)
-		for _, id := range idsOf(fake, storefake.Users) {
-			if r := s.lookAtUser(exitDone, id); r.InService.State != row.Present {
-				t.Errorf("%s: %+v", offset, r)
+		t.Run(offset.String(), func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t)
+			fake := s.Serve(func(c *storefake.Config) { c.Readings.DayOffset = offset })
+			s.Settings = append(s.Settings, "store.max_requests_per_second=1000")
+			s.do("run", "--once").expect(t, exitDone)
+			for _, id := range idsOf(fake, storefake.Users) {
+				if r := s.lookAtUser(exitDone, id); r.InService.State != row.Present {
+					t.Errorf("%+v", r)
+				}
 			}
-		}
+		})
 	}
 }
 

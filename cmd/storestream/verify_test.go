@@ -17,9 +17,11 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// loaded is a scene with a service whose rows are published.
+// loaded is a scene with a service whose rows are published. The test runs beside others from then on: a
+// first load mostly waits, and so does a command that asks a service which does not answer.
 func loaded(t *testing.T) (*scene, *storefake.Fake) {
 	t.Helper()
+	t.Parallel()
 	s := newScene(t)
 	fake := s.Serve(nil)
 	s.Settings = append(s.Settings, "store.max_requests_per_second=1000")
@@ -133,6 +135,7 @@ func TestDeadLettersAreNoDifferences(t *testing.T) {
 }
 
 func TestVerifySaysWhyItCouldNotTell(t *testing.T) {
+	t.Parallel()
 	s := newScene(t)
 	s.do("verify", "orders").expect(t, exitFailed, "could not tell", "orders: topic store.orders does not exist",
 		"Could not tell.")
