@@ -154,6 +154,34 @@ func TestPagesWithATokenAreForWhoeverHasIt(t *testing.T) {
 	}
 }
 
+// ServeMux redirects such paths by itself, before anybody asks for a token.
+func TestAPathThatIsNotWrittenAsOursIsAskedForTheTokenAndNeverRedirected(t *testing.T) {
+	const token = "0123456789abcdef"
+	s := listen(t, Config{Token: rotation.Literal(token)}, failing())
+	open := listen(t, Config{}, failing())
+	for _, path := range []string{"//status.json", "/./status.json", "/x/../status.json", "/status.json/..",
+		"//evil.example/..", "/%2fevil.example/%2e%2e", "//", "///", "/resources//orders.json", "/metrics//",
+		"//healthz", "/x/../readyz", "/.."} {
+		stranger := s.from("10.9.9.9", path, "localhost", "")
+		reader := s.from("10.9.9.9", path, "localhost", "Bearer "+token)
+		anybody := open.from("10.9.9.9", path, "localhost", "")
+		if stranger.Code != 401 || reader.Code != 404 || anybody.Code != 404 {
+			t.Errorf("%s: %d, with the token %d, where there is none %d; expected 401, 404, 404", path,
+				stranger.Code, reader.Code, anybody.Code)
+		}
+		for _, w := range []*httptest.ResponseRecorder{stranger, reader, anybody} {
+			if to := w.Header().Get("Location"); to != "" {
+				t.Errorf("%s leads to %s", path, to)
+			}
+		}
+	}
+	for _, path := range []string{"/", "/status.json", "/page.js"} {
+		if w := s.from("10.9.9.9", path, "localhost", "Bearer "+token); w.Code != 200 {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}
+
 func basic(pair string) string {
 	r := &http.Request{Header: http.Header{}}
 	user, password, _ := strings.Cut(pair, ":")

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"path"
 	"strings"
 	"syscall"
 	"time"
@@ -159,7 +160,21 @@ func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
 	})
 	mux.HandleFunc("GET /readyz", s.ready)
 	mux.Handle("/", s.guard.protect(pages))
-	return safe(s.guard.wrap(mux))
+	return safe(s.guard.wrap(exact(mux, s.guard.protect(http.NotFoundHandler()))))
+}
+
+// exact has next answer the paths that are written as ours are, and others those with an empty element or
+// dots. A ServeMux redirects the latter before any handler sees them: it told whoever has no token which
+// paths there are, and led browsers where a stranger's link says.
+func exact(next, others http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		clean := path.Clean(r.URL.Path)
+		if r.URL.Path == clean || clean != "/" && r.URL.Path == clean+"/" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r)
+	})
 }
 
 // onlyFiles serves the page and its files, and lists no folders.
