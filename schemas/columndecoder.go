@@ -113,9 +113,12 @@ func (d *ColumnDecoder) reject(values [][]byte, i int) *Reject {
 	d.name(rej, values)
 	if v := values[place]; v != nil {
 		rej.Err = f.expected() + ", found a value of type " + typeName(d.cols[place].OID) + " that "
-		if d.cols[place].IsText() && !utf8.Valid(v) {
+		switch isText := d.cols[place].IsText(); {
+		case isText && !utf8.Valid(v):
 			rej.Err += "is not UTF-8: a database with encoding SQL_ASCII takes any bytes"
-		} else {
+		case isText && f.Kind == Timestamp && isLeapSecond(v):
+			rej.Err += "has " + leapSecond
+		default:
 			rej.Err += "does not fit"
 		}
 	}

@@ -136,6 +136,8 @@ func (p *RowParser) complaint(raw []byte, i int) string {
 		return "appears twice: expected it once"
 	case v == nil:
 		return f.expected() + ", it is missing"
+	case f.Kind == Timestamp && isLeapSecond(p.scan.text(raw, i)):
+		return f.expected() + ", found " + leapSecond
 	default:
 		return f.expected() + ", found " + jsonKind(v, f.Kind)
 	}

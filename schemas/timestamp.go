@@ -1,6 +1,9 @@
 package schemas
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // parseInstant reads a time as the service writes it (2026-01-02T03:04:05Z), and as databases and other
 // services write the same instant: with any RFC 3339 offset (also +00 and +0000), a space instead of the T, a
@@ -25,6 +28,22 @@ func parseInstant(text []byte) (Instant, bool) {
 	offset, ok := parseZone(rest)
 	i := Instant((seconds-offset)*1e6 + micros)
 	return i, ok && i >= MinInstant && i <= MaxInstant
+}
+
+// leapSecond is what to say of a time that isLeapSecond.
+const leapSecond = "the second 60 (a leap second), which no timestamp in Avro or PostgreSQL can hold: " +
+	"the service has to show the second 59 before it, or 0 after it"
+
+// isLeapSecond says whether text is a time but for its second, 60. RFC 3339 allows it, so it has to be named.
+func isLeapSecond(text []byte) bool {
+	const at = len("2026-01-02T03:04:")
+	if len(text) < at+2 || string(text[at:at+2]) != "60" {
+		return false
+	}
+	text = bytes.Clone(text)
+	copy(text[at:], "59")
+	_, ok := parseInstant(text)
+	return ok
 }
 
 // parseSeconds reads 2006-01-02T15:04:05 as seconds since 1970.
