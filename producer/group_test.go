@@ -191,6 +191,7 @@ func TestInstancesShareTheResourcesAndHandThemOn(t *testing.T) {
 
 // A resource is handed on when its owner has returned, not when its context ended.
 func TestTheGroupWaitsForAnOwnerToStop(t *testing.T) {
+	t.Parallel()
 	s, l := newStage(t), newLedger(t)
 	ctx, leave := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -272,6 +273,7 @@ func TestAMemberWaitsForABrokerThatIsDown(t *testing.T) {
 }
 
 func TestPartitionsAddedToTheWatermarkTopicLeaveEachResourceOneOwner(t *testing.T) {
+	t.Parallel()
 	const partitions = 64 // all five names hash apart
 	s, l := plainStage(t), newLedger(t)
 	a, _ := l.run(s.cluster("a", nil), "a")

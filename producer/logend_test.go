@@ -2,7 +2,6 @@ package producer_test
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -83,29 +82,27 @@ func at5(session *producer.Session, rows ...schemas.Record) watermark.Transactio
 // watermark are not in the topic, and with the next one otherwise. Brokers with topic ids and without.
 func TestWhateverHappensToTheDataTopicRowsThatItLacksArePublishedAgain(t *testing.T) {
 	pause := *producer.ShortLogPause
-	defer func() { *producer.ShortLogPause = pause }()
+	t.Cleanup(func() { *producer.ShortLogPause = pause }) // when the parts, which run at once, have ended
 	*producer.ShortLogPause = time.Millisecond
 	steps := []string{"a row", "an idle watermark", "a takeover", "made anew", "aborted rows"}
-	var sequences [][]string
-	for _, first := range steps {
-		for _, second := range steps {
-			for _, third := range steps {
-				sequences = append(sequences, []string{first, second, third})
-			}
-		}
-	}
 	for name, options := range map[string][]kfake.Opt{"with topic ids": nil, "without": {withoutIDs()}} {
-		t.Run(name, func(t *testing.T) {
-			s := newStage(t, options...)
-			for n, sequence := range sequences {
-				s.playOnTheDataTopic(fmt.Sprintf("%d-", n), sequence)
-			}
-		})
+		for _, first := range steps {
+			t.Run(name+", "+first, func(t *testing.T) {
+				t.Parallel()
+				s := newStage(t, options...)
+				for _, second := range steps {
+					for _, third := range steps {
+						s.playOnTheDataTopic([]string{first, second, third})
+					}
+				}
+			})
+		}
 	}
 }
 
-func (s *stage) playOnTheDataTopic(prefix string, sequence []string) {
+func (s *stage) playOnTheDataTopic(sequence []string) {
 	s.t.Helper()
+	prefix := strings.ReplaceAll(strings.Join(sequence, "."), " ", "-") + "."
 	c := s.cluster("a", func(c *producer.Config) { c.TopicPrefix = prefix })
 	defer c.Close()
 	topic := prefix + "orders"

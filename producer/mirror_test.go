@@ -41,6 +41,7 @@ func (s *stage) mirror(to *stage, topics ...string) {
 func TestATopicThatWasMirroredToAnotherClusterIsFilledFromTheStart(t *testing.T) {
 	for name, sameRegistry := range map[string]bool{"the same registry": true, "another registry": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			home, away := newStage(t), newStage(t)
 			session := home.take(home.cluster("a", nil))
 			home.commit(session, next(session, home.order(1, "2026-11-20T09:00:00Z", "Shipped"),

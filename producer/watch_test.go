@@ -109,6 +109,7 @@ func TestAWatchNamesTheNewestDeadLettersOneByOne(t *testing.T) {
 
 // Otherwise it would go on showing the old topic's watermarks of resources that the new one does not hold.
 func TestAWatchBeginsAnewWithATopicThatWasCreatedAnew(t *testing.T) {
+	t.Parallel()
 	s := plainStage(t)
 	one := func(config *producer.Config) { config.Partitions = 1 }
 	c := s.cluster("a", one)
