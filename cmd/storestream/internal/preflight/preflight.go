@@ -8,6 +8,7 @@
 package preflight
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"time"
@@ -26,6 +27,8 @@ type Config struct {
 	Cluster  *producer.Cluster // without those of Dead
 	Dead     map[string]error  // DeadBrokers
 	Registry *registry.Client
+
+	patience time.Duration // 0: patience; for a test that does not want to wait for it
 }
 
 // patience bounds one part: what has not answered by then does not work.
@@ -50,7 +53,7 @@ func Try(ctx context.Context, c Config) iter.Seq[Finding] {
 			result := make(chan []Finding, 1)
 			results = append(results, result)
 			go func() {
-				ctx, cancel := context.WithTimeout(ctx, patience)
+				ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.patience, patience))
 				defer cancel()
 				found := &findings{part: part.name}
 				part.try(ctx, c, found)

@@ -16,6 +16,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -37,12 +38,30 @@ type security struct {
 	found *findings
 }
 
+// trySecurity tries all connections side by side: one that is taken and not answered uses up the part's time.
 func trySecurity(ctx context.Context, c Config, f *findings) {
+	looks := []func(security, context.Context){security.postgres}
+	for _, broker := range c.Settings.Kafka.Brokers {
+		looks = append(looks, func(s security, ctx context.Context) { s.broker(ctx, broker) })
+	}
+	looks = append(looks, security.tokens, security.registry, security.store)
+	found := make([]findings, len(looks))
+	var trials sync.WaitGroup
+	for i, look := range looks {
+		found[i].part = f.part
+		trials.Go(func() { look(security{c: c, found: &found[i]}, ctx) })
+	}
+	trials.Wait()
+	for i := range found {
+		f.all = append(f.all, found[i].all...)
+	}
 	s := security{c: c, found: f}
-	s.postgres(ctx)
-	s.kafka(ctx)
-	r, store := c.Settings.Registry, c.Settings.Store
-	login := "no login"
+	s.status()
+	s.files()
+}
+
+func (s security) registry(ctx context.Context) {
+	r, login := s.c.Settings.Registry, "no login"
 	switch {
 	case r.Token.IsSet():
 		login = "bearer token"
@@ -50,13 +69,14 @@ func trySecurity(ctx context.Context, c Config, f *findings) {
 		login = "user " + r.Username + " with a password (basic)"
 	}
 	s.site(ctx, "registry", r.URL, login, r.TLS.Files("registry.tls"))
-	login = "a key that it fetches there"
+}
+
+func (s security) store(ctx context.Context) {
+	store, login := s.c.Settings.Store, "a key that it fetches there"
 	if store.APIKey.IsSet() {
 		login = "the key of store.api_key"
 	}
 	s.site(ctx, "store", store.BaseURL, login, store.TLS.Files("store.tls"))
-	s.status()
-	s.files()
 }
 
 // link is one connection as it was found.
@@ -68,7 +88,7 @@ type link struct {
 }
 
 // say adds the finding about a connection.
-func (s *security) say(l link) {
+func (s security) say(l link) {
 	if l.tls == nil {
 		if l.host == "" || strings.HasPrefix(l.host, "/") || loopback.Is(l.host) {
 			s.found.ok(l.about, "in clear, which does not leave this machine; %s", l.login)
@@ -94,7 +114,7 @@ func (s *security) say(l link) {
 }
 
 // exception names the exception that a connection is.
-func (s *security) exception(about string) string {
+func (s security) exception(about string) string {
 	for _, p := range s.c.Settings.Plaintext() {
 		if p.Connection == about || p.Key == about {
 			return ", the credential too (security.allow_plaintext)"
@@ -114,7 +134,7 @@ func peerNames(c *x509.Certificate) []string {
 	return names[:min(len(names), 5)]
 }
 
-func (s *security) expiry(about string, c *x509.Certificate) {
+func (s security) expiry(about string, c *x509.Certificate) {
 	until, day := time.Until(c.NotAfter), c.NotAfter.UTC().Format(time.DateOnly)
 	switch {
 	case until < 0:
@@ -128,17 +148,22 @@ func (s *security) expiry(about string, c *x509.Certificate) {
 
 // failed says what is known of a connection that was not made. That it was not is its own part's to say,
 // unless its certificate is why.
-func (s *security) failed(about string, files tlsfile.Files, err error) {
+func (s security) failed(about string, files tlsfile.Files, err error) {
 	var handshake *tlsfile.HandshakeError
 	if errors.As(files.Explain(err), &handshake) {
 		s.found.fail(about, handshake, "")
+		return
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		s.found.add(Note, about, "look at what listens there: one that expects no TLS may wait as it does",
+			"cannot tell what protects it: it has not answered in time")
 		return
 	}
 	s.found.add(Note, about, "", "cannot tell what protects it: there is no connection")
 }
 
 // postgres connects as the client does, and listens to what the server asks for.
-func (s *security) postgres(ctx context.Context) {
+func (s security) postgres(ctx context.Context) {
 	d, err := dsn.Parse(s.c.Settings.Postgres.DSN.Get())
 	if err != nil {
 		return // there is none
@@ -197,8 +222,8 @@ func asked(heard []byte) string {
 	return "what it does not say"
 }
 
-// kafka tries each broker that the settings name.
-func (s *security) kafka(ctx context.Context) {
+// broker tries one that the settings name.
+func (s security) broker(ctx context.Context, broker string) {
 	k := s.c.Settings.Kafka
 	login := "no login"
 	if k.SASL.Mechanism != "" {
@@ -207,26 +232,28 @@ func (s *security) kafka(ctx context.Context) {
 	if k.TLS.CertFile != "" {
 		login += ", a client's certificate"
 	}
-	for _, broker := range k.Brokers {
-		host, _, _ := net.SplitHostPort(broker)
-		l := link{about: "kafka", host: host, login: login, do: "set kafka.tls.enabled"}
-		if k.TLS.Enabled {
-			files := k.TLS.Files("kafka.tls")
-			conf, err := files.Config()
-			if err == nil {
-				l.tls, err = shake(ctx, conf, broker)
-			}
-			if err != nil {
-				s.failed("kafka", files, err)
-				continue
-			}
-			if k.TLS.InsecureSkipVerify {
-				l.unverified = "kafka.tls.insecure_skip_verify"
-			}
+	host, _, _ := net.SplitHostPort(broker)
+	l := link{about: "kafka", host: host, login: login, do: "set kafka.tls.enabled"}
+	if k.TLS.Enabled {
+		files := k.TLS.Files("kafka.tls")
+		conf, err := files.Config()
+		if err == nil {
+			l.tls, err = shake(ctx, conf, broker)
 		}
-		s.say(l)
+		if err != nil {
+			s.failed("kafka", files, err)
+			return
+		}
+		if k.TLS.InsecureSkipVerify {
+			l.unverified = "kafka.tls.insecure_skip_verify"
+		}
 	}
-	if login := k.SASL; login.Mechanism == config.OAuthBearer {
+	s.say(l)
+}
+
+// tokens tries the endpoint of OAUTHBEARER.
+func (s security) tokens(ctx context.Context) {
+	if login := s.c.Settings.Kafka.SASL; login.Mechanism == config.OAuthBearer {
 		s.site(ctx, "kafka.sasl.token_url", login.TokenURL, "client "+login.ClientID+" with its secret",
 			login.TokenTLS.Files("kafka.sasl.token_tls"))
 	}
@@ -247,7 +274,7 @@ func shake(ctx context.Context, conf *tls.Config, address string) (*tls.Connecti
 var errSeen = errors.New("seen")
 
 // site tries an http or https address, by the proxy that its requests go by.
-func (s *security) site(ctx context.Context, about, address, login string, files tlsfile.Files) {
+func (s security) site(ctx context.Context, about, address, login string, files tlsfile.Files) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return
@@ -290,7 +317,7 @@ func (s *security) site(ctx context.Context, about, address, login string, files
 }
 
 // status says who may read the page.
-func (s *security) status() {
+func (s security) status() {
 	h := s.c.Settings.HTTP
 	host, _, _ := net.SplitHostPort(h.Listen)
 	what, login := "in clear", "whoever reaches it"
@@ -313,7 +340,7 @@ func (s *security) status() {
 }
 
 // files looks at who may read the files that secrets stand in, and at the ends of our own certificates.
-func (s *security) files() {
+func (s security) files() {
 	inline := false
 	for _, e := range s.c.Settings.Entries() {
 		path, isSecret := strings.CutPrefix(e.Value, "file:")
@@ -337,14 +364,14 @@ func (s *security) files() {
 	}
 }
 
-func (s *security) mode(about, path, what string) {
+func (s security) mode(about, path, what string) {
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o004 != 0 {
 		s.found.add(Warning, about, "chmod 600 "+path+" (Kubernetes: defaultMode: 0400)",
 			"everybody on this machine may read %s, in which %s stands", path, what)
 	}
 }
 
-func (s *security) ownCertificate(e config.Entry) {
+func (s security) ownCertificate(e config.Entry) {
 	text, err := os.ReadFile(e.Value)
 	if err != nil {
 		return // loading the configuration said so

@@ -1,30 +1,48 @@
 package preflight
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
+	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/schemas"
 )
 
-// secured is what the part "security" finds of settings.
+// secured is what the part "security" finds of settings. Without a broker among them there is none: at the
+// usual port may be somebody's, and one without TLS answers no handshake.
 func secured(t *testing.T, settings ...string) []Finding {
 	t.Helper()
+	return securedWithin(t, patience, settings...)
+}
+
+func securedWithin(t *testing.T, within time.Duration, settings ...string) []Finding {
+	t.Helper()
+	settings = append([]string{"kafka.brokers=127.0.0.1:1"}, settings...)
 	cfg, err := config.Load(config.Input{Environ: stage.Environ(settings...)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := &findings{part: "security"}
-	trySecurity(t.Context(), Config{Settings: cfg}, f)
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	trySecurity(ctx, Config{Settings: cfg}, f)
 	return f.all
 }
 
@@ -142,4 +160,92 @@ func TestSecurityLooksAtWhoMayReadKeys(t *testing.T) {
 func TestSecurityWarnsOfATokenThatTravelsInClear(t *testing.T) {
 	says(t, secured(t, "http.listen=:8080", "http.token=0123456789abcdef"), Warning, "security", "status",
 		"beyond this machine, in clear, for who has http.token", "http.tls")
+}
+
+// silent takes connections and says nothing, until the test ends.
+func silent(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "localhost:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { c.Close() })
+		}
+	}()
+	return l.Addr().String()
+}
+
+// `check` ends, and names what was silent: each connection in turns beside good ones, of which it tells all
+// the same, and then all of them, in every part.
+func TestCheckEndsWhereAPeerTakesConnectionsAndSaysNothing(t *testing.T) {
+	authority := servers.AuthorityForTest(t, t.TempDir())
+	made := authority.Issue(servers.CertificateConfig{NotAfter: time.Now().Add(90 * 24 * time.Hour)})
+	good := httptest.NewUnstartedServer(http.NotFoundHandler())
+	good.TLS = &tls.Config{Certificates: []tls.Certificate{made.Pair}, MinVersion: tls.VersionTLS12}
+	good.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that we end
+	good.StartTLS()
+	t.Cleanup(good.Close)
+	mute := silent(t)
+	_, port, _ := net.SplitHostPort(mute)
+	peers := []struct{ about, part, setting string }{
+		{"postgres", "database", "postgres.dsn=host=localhost port=" + port + " user=u password=p dbname=d " +
+			"sslrootcert=" + authority.File},
+		{"kafka", "kafka", "kafka.brokers=" + mute},
+		{"kafka.sasl.token_url", "kafka", "kafka.sasl.token_url=https://" + mute},
+		{"registry", "registry", "registry.url=https://" + mute},
+		{"store", "service", "store.base_url=https://" + mute + "/v1"},
+	}
+	settings := []string{"kafka.brokers=" + good.Listener.Addr().String(), "kafka.tls.enabled=true",
+		"kafka.tls.ca_file=" + authority.File, "kafka.sasl.mechanism=OAUTHBEARER",
+		"kafka.sasl.client_id=c", "kafka.sasl.client_secret=s", "kafka.sasl.token_url=" + good.URL,
+		"kafka.sasl.token_tls.ca_file=" + authority.File, "registry.url=" + good.URL,
+		"registry.tls.ca_file=" + authority.File, "store.base_url=" + good.URL + "/v1",
+		"store.tls.ca_file=" + authority.File, "store.api_key=k", "http.listen=127.0.0.1:0"}
+	const unknown = "cannot tell what protects it: it has not answered in time"
+	var all []string
+	for i, quiet := range peers {
+		all = append(all, quiet.setting)
+		t.Run(quiet.about, func(t *testing.T) {
+			t.Parallel()
+			found := securedWithin(t, 10*time.Second, append(slices.Clone(settings), quiet.setting)...)
+			for j, peer := range peers {
+				switch {
+				case j == i:
+					says(t, found, Note, "security", peer.about, unknown, "one that expects no TLS")
+				case peer.about != "postgres": // there is none
+					says(t, found, OK, "security", peer.about, "TLS 1.3")
+				}
+			}
+		})
+	}
+
+	cfg, err := config.Load(config.Input{Environ: stage.Environ(append(settings, all...)...)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := Config{Settings: cfg, patience: time.Second}
+	if c.Schemas, err = schemas.Load(""); err != nil {
+		t.Fatal(err)
+	}
+	if c.Registry, err = connect.Registry(cfg); err != nil {
+		t.Fatal(err)
+	}
+	if c.Cluster, err = connect.Kafka(cfg, "checker", zap.NewNop(), nil); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Cluster.Close()
+	found := slices.Collect(Try(t.Context(), c))
+	for _, peer := range peers {
+		says(t, found, Note, "security", peer.about, unknown)
+		if !slices.ContainsFunc(found, func(f Finding) bool { return f.Part == peer.part && f.Level == Failure }) {
+			t.Errorf("no failure of %s among %v", peer.part, found)
+		}
+	}
 }
