@@ -76,8 +76,8 @@ func (d *deadLetters) says() string {
 	if d.beyond == 0 {
 		return ""
 	}
-	return fmt.Sprintf("more than %d rows cannot be published, as many as may have dead letters: %d have "+
-		"none. Mend them or what makes them; "+
+	return fmt.Sprintf("more than %d rows cannot be published, as many as may have dead letters: %d went "+
+		"without. Mend them or what makes them; "+
 		"a sweep takes out the letters of rows that are well or deleted", d.most, d.beyond)
 }
 

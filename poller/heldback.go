@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -98,10 +99,11 @@ func (h *heldBack) says() string {
 	if h.empty() {
 		return ""
 	}
-	text := fmt.Sprintf("%d rows came back older than they were published, or with the same updated_at and "+
-		"other content; they are looked at again from %s on", len(h.rows), schemas.InstantOf(h.nextDue()))
+	text := fmt.Sprintf("%s came back older than published, or with the same updated_at and other content: "+
+		"looked at again from %s on", terminal.Plural(len(h.rows), "row"), schemas.InstantOf(h.nextDue()))
 	if h.beyond > 0 {
-		text += fmt.Sprintf(", and after them %d more: at most %d are held back at once", h.beyond, h.most)
+		text += fmt.Sprintf(", and after that %s more: at most %s are held back at once", terminal.Count(h.beyond),
+			terminal.Count(h.most))
 	}
 	return text
 }

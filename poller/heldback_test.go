@@ -65,7 +65,7 @@ func TestRowsBeyondThoseHeldBackAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
 	s.rows = back
 	s.poll()
 	held := s.poller.Status().Held
-	for _, says := range []string{"10000 rows came back older", "10100 more", "again from 2026-11-20T12:01"} {
+	for _, says := range []string{"10,000 rows came back older", "10,100 more", "again from 2026-11-20T12:01"} {
 		if !strings.Contains(held, says) {
 			t.Errorf("held says %q, expected %q", held, says)
 		}
@@ -222,12 +222,18 @@ func TestTheWatermarkSaysThatSettledIsHeldAndThatItIsNoMore(t *testing.T) {
 		s.now = s.now.Add(time.Second)
 	}
 	held := s.mark.Held
-	if held == nil || !held.Publishes || !strings.Contains(held.Why, "1 rows came back older") ||
+	if held == nil || !held.Publishes || !strings.Contains(held.Why, "1 row came back older") ||
 		held.Since != schemas.InstantOf(noon) || held.Until == nil || held.Until.Sub(held.Since) != shopOverlap {
 		t.Errorf("held: %+v", held)
 	}
 	if written != 1 {
 		t.Errorf("%d watermarks within nine seconds", written)
+	}
+	s.takeOver() // who meets the row anew waits for it anew, and does not say that it has just begun
+	s.poll()
+	if again := s.mark.Held; again == nil || again.Since != held.Since || again.Until == nil ||
+		again.Until.Sub(s.now) != shopOverlap {
+		t.Errorf("held after a restart at %s: %+v", s.now, again)
 	}
 	s.rows[1] = s.row(1, 0, 2)
 	s.now = s.now.Add(idleWrite)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/compare"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -323,8 +324,8 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywh
 	result.Extra += count[compare.Extra]
 	var left []string
 	if n := r.found.cmp.Suspects() - len(extra); n > 0 {
-		left = append(left, fmt.Sprintf("%d rows are older than what the topic has, and the service did not show "+
-			"them the same for %s", n, r.cfg.Overlap))
+		left = append(left, fmt.Sprintf("%s came older than what the topic has, and the service did not show the "+
+			"same for %s", terminal.Plural(n, "row"), r.cfg.Overlap))
 	}
 	reason, err := r.deleteRows(ctx, extra, c, everywhere)
 	if err != nil {
@@ -335,7 +336,7 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywh
 	}
 	again := r.again(c)
 	if c.Untracked > 0 && !again {
-		left = append(left, fmt.Sprintf("%d rows more differ than one sweep takes in", c.Untracked))
+		left = append(left, terminal.Plural(c.Untracked, "row")+" more differed than one sweep takes in")
 	}
 	if text := r.publisher.deadLetters.says(); text != "" {
 		left = append(left, text)
@@ -411,11 +412,11 @@ func (r *repair) keepReason(c compare.Report, extra int) string {
 			"%%: that is not taken for deletion (if it is right: storestream sweep %s --confirm-deletes)",
 			extra, c.TopicRows, maxDeletes, maxDeletesShare, r.cfg.Resource.Name)
 	case c.Nameless > 0:
-		return fmt.Sprintf("%d rows of the service have no usable id, and may be some of the %d that it seems not "+
-			"to have: they are not taken for deleted", c.Nameless, extra)
+		return fmt.Sprintf("%s of the service came without a usable id, and may be some of the %d that it seems "+
+			"not to have: they are not taken for deleted", terminal.Plural(c.Nameless, "row"), extra)
 	case !r.cfg.Sweep.Tombstone:
-		return fmt.Sprintf("%d rows that the service does not have stay in the topic (sweep.deletes: report)",
-			extra)
+		return "left in the topic (sweep.deletes: report): " + terminal.Plural(extra, "row") +
+			" that the service does not have"
 	}
 	return ""
 }
@@ -446,8 +447,8 @@ func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c co
 		}
 	}
 	if unsought > 0 {
-		reason = fmt.Sprintf("%d records are not storestream's and have no row in the service, but no day to look "+
-			"for it by: they stay in the topic", unsought)
+		reason = "left in the topic: " + terminal.Plural(unsought, "record") + " not of storestream's making, " +
+			"without a row in the service, and with no day to look for it by"
 	}
 	return reason, nil
 }

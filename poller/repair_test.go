@@ -162,7 +162,7 @@ func TestASweepDoesNotWaitForEverForAnOlderStateToRest(t *testing.T) {
 		}
 	}
 	got := s.mark.Swept
-	if got.Stale != 1 || got.Published != 0 || !strings.Contains(got.Left, "1 rows are older") {
+	if got.Stale != 1 || got.Published != 0 || !strings.Contains(got.Left, "1 row came older") {
 		t.Errorf("swept %+v", got)
 	}
 }
@@ -224,7 +224,7 @@ func TestWhatTheServiceDoesNotShowIsNotAlwaysTakenForDeleted(t *testing.T) {
 			"does not have 111 of the topic's 11000 rows"},
 		{"a row without a usable id", 50, func(s *shop) {
 			s.rows[1] = row{id: 1, updatedAt: schemas.MinInstant, bad: true, nameless: true}
-		}, "have no usable id"},
+		}, "came without a usable id"},
 		{"a record that is not ours, and no day to look for it by", 50, func(s *shop) {
 			s.forge(record{Published: watermark.Published{ID: 700, UpdatedAt: schemas.MinInstant,
 				CreatedAt: schemas.MinInstant, Hash: 5}})

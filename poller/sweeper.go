@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/internal/compare"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -142,8 +143,8 @@ func (s *sweeper) found(mark *watermark.Watermark) {
 			zap.Int("attempts", mark.Sweep.Attempts), zap.Duration("for", pause))
 	}
 	if at := mark.Sweep.NotBefore; at != nil {
-		err := fmt.Errorf("the owner before died while it swept (%d times in a row); `storestream sweep %s` "+
-			"begins it at once", mark.Sweep.Attempts, s.cfg.Resource.Name)
+		err := fmt.Errorf("the owner before died while it swept (%s in a row); `storestream sweep %s` "+
+			"begins it at once", terminal.Plural(mark.Sweep.Attempts, "time"), s.cfg.Resource.Name)
 		s.board.change(func(status *Status) { status.Sweep.Err, status.Sweep.Next = err, at.Time() })
 	}
 }

@@ -269,7 +269,7 @@ func TestRoundsOfASweepAreBoundedAndSpaced(t *testing.T) {
 	s.poller.cfg.Sweep.MaxSuspects = 10
 	began := s.now
 	got := s.sweep()
-	if s.full != maxRounds || !strings.Contains(got.Left, "rows more differ") || got.Published != 10*maxRounds {
+	if s.full != maxRounds || !strings.Contains(got.Left, "more differed") || got.Published != 10*maxRounds {
 		t.Errorf("%d full reads, swept %+v", s.full, got)
 	}
 	if took := s.now.Sub(began); took < 7*maxRounds*time.Second { // a round takes four polls, a second apart

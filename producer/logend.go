@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 )
 
@@ -18,7 +19,7 @@ func shortened(noted, now []int64) string {
 	for p, end := range noted {
 		switch {
 		case p >= len(now):
-			return fmt.Sprintf("it had %d partitions and has %d now", len(noted), len(now))
+			return fmt.Sprintf("it had %s and has %d now", terminal.Plural(len(noted), "partition"), len(now))
 		case now[p] < end:
 			return fmt.Sprintf("partition %d had reached offset %d and ends at %d now", p, end, now[p])
 		}
@@ -55,10 +56,10 @@ func fewerThanPublished(mark *watermark.Watermark, ends []int64) string {
 	}
 	switch {
 	case int(mark.Partitions) > len(ends):
-		return fmt.Sprintf("it had %d partitions and has %d now", mark.Partitions, len(ends))
+		return fmt.Sprintf("it had %s and has %d now", terminal.Plural(mark.Partitions, "partition"), len(ends))
 	case records < mark.Rows:
-		return fmt.Sprintf("%d rows were published to it, and it never had more than %d records",
-			mark.Rows, records)
+		return fmt.Sprintf("%s had been published to it, and it never had more than %s",
+			terminal.Plural(mark.Rows, "row"), terminal.Plural(records, "record"))
 	}
 	return ""
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/schemas"
 )
@@ -63,8 +64,8 @@ func (t topicInfo) otherID(text string) bool {
 
 func (t topicInfo) leader(partition int32) (int32, error) {
 	if int(partition) >= len(t.leaders) {
-		return 0, fmt.Errorf("topic %s has %d partitions, none with number %d: %w",
-			t.name, len(t.leaders), partition, kerr.UnknownTopicOrPartition)
+		return 0, fmt.Errorf("topic %s has %s, none with number %d: %w",
+			t.name, terminal.Plural(len(t.leaders), "partition"), partition, kerr.UnknownTopicOrPartition)
 	}
 	if t.leaders[partition] < 0 {
 		return 0, kerr.LeaderNotAvailable

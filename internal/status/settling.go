@@ -25,7 +25,7 @@ type Days struct {
 	From  string   `json:"from"`        // 2026-11-20
 	To    string   `json:"to,omitzero"` // the last of them; "": there is no end
 	State DayState `json:"state"`
-	// Why a day is on hold, and Next when it is tried again.
+	// Why a day cannot be closed, and Next when it is tried again.
 	Why  string    `json:"why,omitzero"`
 	Next time.Time `json:"next,omitzero"`
 }

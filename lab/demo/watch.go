@@ -223,8 +223,8 @@ func (w *watch) trouble() []string {
 			lines = append(lines, r.Name+" settles no further: "+r.Held)
 		}
 		if r.DeadLetters > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %s rows could not be published, see store.dead_letters", r.Name,
-				terminal.Count(r.DeadLetters)))
+			lines = append(lines, fmt.Sprintf("%s: %s could not be published, see store.dead_letters", r.Name,
+				terminal.Plural(r.DeadLetters, "row")))
 		}
 	}
 	return lines

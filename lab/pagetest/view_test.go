@@ -126,7 +126,7 @@ func TestTheDaysOfAResourceAreShownAsACalendarThatSaysWhatTheWordsSay(t *testing
 	b.only("users")
 	for _, line := range []string{
 		"All days before " + day(9) + " are settled: no row with an earlier updated_at can still appear.",
-		day(9) + ": on hold, cannot be closed: " + stuck + ". The next try is at ",
+		day(9) + ": cannot be closed: " + stuck + ". The next try is at ",
 		day(8) + " to " + day(5) + ": read whole, and settled once the days before are.",
 		day(4) + " to " + day(2) + ": settled before; the replay reads and publishes them again.",
 		day(1) + ": over, and not read whole yet.",
@@ -154,8 +154,8 @@ func TestTheDaysOfAResourceAreShownAsACalendarThatSaysWhatTheWordsSay(t *testing
 
 	b.look(url+"?pg#order_items", 1280, 900, 1, false)
 	b.only("order_items")
-	b.says("#settled li", "Open since then, 3 h: on hold, for the reason above. Of that each poll reads what "+
-		"has changed since the pass before.")
+	b.says("#settled li", "Open since then, 3 h: it stands still, for the reason above. Of that each poll "+
+		"reads what has changed since the pass before.")
 	if js[bool](b, `document.getElementById("calendar").checkVisibility()`) {
 		t.Error("days are shown of a resource that is settled to a time")
 	}

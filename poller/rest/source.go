@@ -3,11 +3,11 @@ package rest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
 	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/poller/rest/paging"
@@ -194,5 +194,5 @@ func (s *Source) sayNoEnd() {
 
 // pagesLeft tells people how much of a window is left: settled does not move meanwhile.
 func (s *Source) pagesLeft(doing string) func(pages int) {
-	return func(pages int) { s.cfg.Doing(fmt.Sprintf("%s, %d pages left", doing, pages)) }
+	return func(pages int) { s.cfg.Doing(doing + ", " + terminal.Plural(pages, "page") + " left") }
 }

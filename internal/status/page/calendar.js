@@ -85,7 +85,7 @@ function inDays(s, r, now) {
   if (!s.days) {
     const who = r.owned ? "This instance does not know it yet." : r.owner ? r.owner + " polls it and knows it." :
       "Only an instance that polls it knows.";
-    lines.push(["unread", "Which days since then are open or on hold?", who]);
+    lines.push(["unread", "Which days since then are open, and which cannot be closed?", who]);
   }
   return lines.concat(replay(s));
 }
@@ -112,7 +112,7 @@ function ofDays(d, s, now) {
     case "replaying":
       return "settled before; the replay reads and publishes them again.";
     case "held": {
-      const why = d.why.startsWith(d.from + " ") ? "on hold, " + d.why.slice(d.from.length + 1) : "on hold: " + d.why;
+      const why = d.why.startsWith(d.from + " ") ? d.why.slice(d.from.length + 1) : "cannot be closed: " + d.why;
       if (!d.next) return why + ".";
       return why + ". The next try is " + (d.next > now ? "at " + since(d.next, now) : "due") + ".";
     }
@@ -130,7 +130,7 @@ function inTime(s, r, now) {
   if (s.settled) {
     const reads = s.by_floor ? "Of that each poll reads what has changed since the pass before." :
       "Each poll reads all of that again.";
-    const waits = r.held ? "on hold, for the reason above." : "a transaction may make its first write up to " +
+    const waits = r.held ? "it stands still, for the reason above." : "a transaction may make its first write up to " +
       overlap + " (overlap) after the time that it stamps, so settled follows that far behind.";
     lines.push([r.held ? "held" : "open", "Open since then, " + duration(between(s.settled, now)) + ":", waits + " " +
       reads]);

@@ -1,6 +1,6 @@
 import { Chart } from "./chart.js";
 import { add, put, shown } from "./dom.js";
-import { between, clock, count, duration, instant, names, perSecond, roughly, since } from "./format.js";
+import { between, clock, count, duration, instant, names, perSecond, roughly, rowCount, since } from "./format.js";
 
 // The word for each state, and its look: good, busy, bad or idle. The colour and the mark only repeat the
 // word.
@@ -178,7 +178,7 @@ function answers(requests) {
 
 function inHand(h, now) {
   if (h.error) return ["failed", h.error + (h.next ? "; again at " + since(h.next, now) : ""), "bad"];
-  const rows = h.rows ? count(h.rows) + (h.of ? " of about " + count(h.of) : "") + " rows" : "";
+  const rows = h.rows ? (h.of ? count(h.rows) + " of about " + rowCount(h.of) : rowCount(h.rows)) : "";
   const from = h.since || h.asked;
   return [h.doing || "waiting", [from && "since " + since(from, now), rows].filter(Boolean).join(", ")];
 }
@@ -195,7 +195,7 @@ export function cameTo(w) {
 function lastSweep(w, now) {
   if (!w) return ["never"];
   const { found, repaired } = cameTo(w);
-  const when = since(w.ended || w.began, now) + ", " + count(w.source_rows) + " rows";
+  const when = since(w.ended || w.began, now) + ", " + rowCount(w.source_rows);
   if (!found.length) return ["no differences", when];
   return [names(found), [when, names(repaired), w.left].filter(Boolean).join("; "), "busy"];
 }

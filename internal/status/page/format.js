@@ -7,6 +7,11 @@ export function count(n) {
   return number.format(n);
 }
 
+// rowCount writes a number of rows: 1 row, 1,234 rows.
+export function rowCount(n) {
+  return n === 1 ? "1 row" : count(n) + " rows";
+}
+
 // perSecond writes a rate: 0, 0.4, 12, 1,234.
 export function perSecond(n) {
   return n > 0 && n < 9.95 ? n.toFixed(1) : count(Math.round(n));

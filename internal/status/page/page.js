@@ -1,7 +1,7 @@
 import { Card } from "./card.js";
 import { add, fill, put, shown } from "./dom.js";
 import { View } from "./view.js";
-import { between, clock, count, duration, instant, names, perSecond, since } from "./format.js";
+import { between, clock, count, duration, instant, names, perSecond, rowCount, since } from "./format.js";
 
 const $ = (id) => document.getElementById(id);
 const cards = new Map();
@@ -61,7 +61,7 @@ function summary(s) {
   const elsewhere = others.filter((r) => !r.error).map((r) => r.name);
   if (elsewhere.length) parts.push(are(elsewhere) + "polled by other instances");
   const dead = s.resources.reduce((n, r) => n + r.dead_letters, 0);
-  if (dead) parts.push(dead === 1 ? "1 row cannot be published" : count(dead) + " rows cannot be published");
+  if (dead) parts.push(rowCount(dead) + " cannot be published");
   if (dead && look === "good") look = "busy";
   let text = parts.join("; ") || "Nothing is enabled";
   if (s.waiting) [text, look] = ["Waiting: " + s.waiting, "bad"];

@@ -364,7 +364,7 @@ func (p *pass) complaint(rows int) string {
 	case p.cut:
 		return fmt.Sprintf("it has more pages than one pass reads (%d)", maxPages)
 	case p.endless || p.r.noEnd:
-		why := fmt.Sprintf("the service says for ever that more pages follow (asked for %d, %d rows)",
+		why := fmt.Sprintf("the service says for ever that more pages follow (asked for %d, rows: %d)",
 			p.answers, rows)
 		switch {
 		case p.r.counts != ExactCounts:
@@ -379,10 +379,10 @@ func (p *pass) complaint(rows int) string {
 			"to estimate", p.said, p.last, rows)
 	case p.hidden:
 		return fmt.Sprintf("the service ends with page %d whatever the size of the pages, as if it showed no more "+
-			"of them (%d rows)", p.last, rows)
+			"of them (rows: %d)", p.last, rows)
 	case !p.exact:
-		return fmt.Sprintf("the service says that more pages follow, and has none after %d rows, again and again",
-			rows)
+		return fmt.Sprintf("the service says that more pages follow, and has none after the first %d rows, again "+
+			"and again", rows)
 	}
 	return ""
 }

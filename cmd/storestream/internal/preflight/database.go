@@ -178,8 +178,8 @@ func (d *database) overlap(ctx context.Context, r *schemas.Resource, overlap, in
 			"changed: %s", terminal.Count(o.Rows), o.NoFloor)
 	}
 	share := o.Took.Seconds() / max(interval, time.Millisecond).Seconds()
-	cost := fmt.Sprintf("a poll looks through %s rows of the overlap in %s: %.0f %% of a core of PostgreSQL at "+
-		"an interval of %s", terminal.Count(o.Rows), o.Took.Round(time.Millisecond), 100*share, interval)
+	cost := fmt.Sprintf("a poll looks through %s of the overlap in %s: %.0f %% of a core of PostgreSQL at "+
+		"an interval of %s", terminal.Plural(o.Rows, "row"), o.Took.Round(time.Millisecond), 100*share, interval)
 	if share > busyShare {
 		d.found.add(Warning, r.Name, "shorten the overlap to the longest time from a row's stamp to its "+
 			"transaction's first write, lengthen the interval, or read from a standby", "%s", cost)

@@ -250,8 +250,8 @@ func (k *kafka) watermarks(ctx context.Context) {
 		at := slices.IndexFunc(k.topics, func(r producer.TopicReport) bool { return r.Topic == topic })
 		if r := k.topics[at]; !r.Missing && r.Partitions > 0 && int(mark.Partitions) != r.Partitions {
 			k.found.add(Failure, topic, "delete the topic: it is created anew and filled from the start",
-				"it has %d partitions, and was filled when it had %d: the same key would be in two of them",
-				r.Partitions, mark.Partitions)
+				"it has %s, and was filled when it had %d: the same key would be in two of them",
+				terminal.Plural(r.Partitions, "partition"), mark.Partitions)
 		}
 		k.policies(topic, mark)
 	}
