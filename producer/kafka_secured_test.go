@@ -23,6 +23,8 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/servers"
@@ -36,6 +38,8 @@ type issuer struct {
 	t        *testing.T
 	key      *rsa.PrivateKey
 	audience atomic.Value // of the tokens that it issues
+	life     atomic.Int64 // of these, in seconds
+	issued   atomic.Int64
 }
 
 func newIssuer(t *testing.T) *issuer {
@@ -46,6 +50,7 @@ func newIssuer(t *testing.T) *issuer {
 	}
 	i := &issuer{t: t, key: key}
 	i.audience.Store("kafka")
+	i.life.Store(300)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
 		i.answer(w, map[string]any{"keys": []any{map[string]string{"kty": "RSA", "kid": "one", "alg": "RS256",
@@ -56,7 +61,8 @@ func newIssuer(t *testing.T) *issuer {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
-		i.answer(w, map[string]any{"access_token": i.token(), "token_type": "Bearer", "expires_in": 300})
+		i.answer(w, map[string]any{"access_token": i.token(), "token_type": "Bearer",
+			"expires_in": i.life.Load()})
 	})
 	i.Server = httptest.NewServer(mux)
 	t.Cleanup(i.Close)
@@ -73,9 +79,10 @@ func (i *issuer) answer(w http.ResponseWriter, body any) {
 func segment(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
 func (i *issuer) token() string {
+	i.issued.Add(1)
 	now := time.Now().Unix()
 	claims := fmt.Sprintf(`{"iss":"https://id.example","aud":%q,"sub":"stream","iat":%d,"exp":%d}`,
-		i.audience.Load(), now, now+300)
+		i.audience.Load(), now, now+i.life.Load())
 	signed := segment([]byte(`{"alg":"RS256","kid":"one","typ":"JWT"}`)) + "." + segment([]byte(claims))
 	digest := sha256.Sum256([]byte(signed))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, i.key, crypto.SHA256, digest[:])
@@ -99,9 +106,11 @@ func keyStore(t *testing.T, a *servers.Authority) string {
 	return file
 }
 
-func TestApacheKafkaThatValidatesTokensIsWrittenToAndReadFrom(t *testing.T) {
-	i := newIssuer(t)
-	kafka := servers.KafkaForTest(t, servers.KafkaConfig{Secured: "SASL_PLAINTEXT",
+// validating is an Apache Kafka whose second listener takes tokens of the issuer, up to the second in which
+// they expire, and has each connection log in again by then.
+func (i *issuer) validating(maxReauth string) *servers.Kafka {
+	i.t.Helper()
+	return servers.KafkaForTest(i.t, servers.KafkaConfig{Secured: "SASL_PLAINTEXT",
 		JavaFlags: []string{"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=" + i.URL + "/keys"},
 		Settings: map[string]string{
 			secured + "sasl.enabled.mechanisms": "OAUTHBEARER",
@@ -109,22 +118,65 @@ func TestApacheKafkaThatValidatesTokensIsWrittenToAndReadFrom(t *testing.T) {
 				"OAuthBearerLoginModule required;",
 			secured + "oauthbearer.sasl.server.callback.handler.class": "org.apache.kafka.common.security." +
 				"oauthbearer.OAuthBearerValidatorCallbackHandler",
-			secured + "sasl.oauthbearer.jwks.endpoint.url": i.URL + "/keys",
-			secured + "sasl.oauthbearer.expected.audience": "kafka",
-			secured + "connections.max.reauth.ms":          "2000",
+			secured + "sasl.oauthbearer.jwks.endpoint.url":  i.URL + "/keys",
+			secured + "sasl.oauthbearer.expected.audience":  "kafka",
+			secured + "sasl.oauthbearer.clock.skew.seconds": "0",
+			secured + "connections.max.reauth.ms":           maxReauth,
 		}})
+}
+
+func (i *issuer) login(c *producer.Config) {
+	c.SASL = producer.SASL{Mechanism: "OAUTHBEARER", TokenURL: i.URL + "/token", ClientID: "stream",
+		ClientSecret: rotation.Literal(secret)}
+}
+
+func TestApacheKafkaThatValidatesTokensIsWrittenToAndReadFrom(t *testing.T) {
+	i := newIssuer(t)
+	kafka := i.validating("2000")
 	s := setUp(t, nil, kafka.Brokers())
 	s.brokers = kafka.SecuredBrokers()
-	login := func(c *producer.Config) {
-		c.SASL = producer.SASL{Mechanism: "OAUTHBEARER", TokenURL: i.URL + "/token", ClientID: "stream",
-			ClientSecret: rotation.Literal(secret)}
-	}
-	s.worksBehind(login)
+	s.worksBehind(i.login)
 	i.audience.Store("another service")
-	err := s.cluster("c", login).Ping(s.ctx())
+	err := s.cluster("c", i.login).Ping(s.ctx())
 	if wantText(t, err, "the broker refuses the token"); strings.Contains(err.Error(), secret) {
 		t.Errorf("%v contains the secret", err)
 	}
+}
+
+// A session outlives its tokens: connections log in again with the next one, and nothing that is open ends.
+func TestASessionOnApacheKafkaOutlivesManyTokens(t *testing.T) {
+	const life, lives = 4, 3
+	i := newIssuer(t)
+	i.life.Store(life)
+	kafka := i.validating("3600000") // so the token's end counts
+	s := setUp(t, nil, kafka.Brokers())
+	s.brokers = kafka.SecuredBrokers()
+	core, seen := observer.New(zap.InfoLevel)
+	session := s.take(s.cluster("a", func(c *producer.Config) {
+		i.login(c)
+		c.Log = zap.New(core)
+	}))
+	first := time.Now()
+	var rows []int64
+	for id := int64(1); time.Since(first) < lives*life*time.Second; id++ { // as long as tokens are good
+		s.commit(session, next(session, s.order(id, "2026-11-20T10:00:00Z", "Shipped")))
+		rows = append(rows, id)
+	}
+	if n := i.issued.Load(); n <= lives {
+		t.Errorf("%d tokens were issued, expected more than %d", n, lives)
+	}
+	for _, entry := range seen.All() {
+		if text := fmt.Sprint(entry.Message, entry.ContextMap()); strings.Contains(text, "token") ||
+			strings.Contains(strings.ToLower(text), "sasl") {
+			t.Errorf("a login failed on the way: %s", text)
+		}
+	}
+	s.brokers = kafka.Brokers()
+	s.wantIDs(rows...)
+
+	s.brokers = kafka.SecuredBrokers()
+	i.life.Store(-1)
+	wantText(t, s.cluster("b", i.login).Ping(s.ctx()), "the broker refuses the token")
 }
 
 // Connections that are open stay; each session logs in anew.
