@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -21,7 +22,9 @@ import (
 //
 // What a look did not show is as good as deleted only where the look was able to show it. So, as in a sweep,
 // an empty answer is no evidence, and neither is one with rows whose id nobody can read. And a row that has
-// lost its created_at is on no day of that: it is looked for on the day of its updated_at too.
+// lost its created_at is on no day of that: it is looked for on the day of its updated_at too. The days are
+// those of the topic's newest record of the row. Whoever asks cannot name them: by a false one a row would be
+// deleted that the source has.
 type eraser struct {
 	cfg       *Config
 	publisher *publisher
@@ -36,7 +39,11 @@ func (e *eraser) step(ctx context.Context, stop <-chan struct{}) error {
 	if len(due) == 0 {
 		return nil
 	}
-	look, err := e.look(ctx, stop, due)
+	held, err := e.held(ctx, due)
+	if err != nil {
+		return err
+	}
+	look, err := e.look(ctx, stop, held)
 	if err != nil {
 		return err
 	}
@@ -45,7 +52,12 @@ func (e *eraser) step(ctx context.Context, stop <-chan struct{}) error {
 	for i := range due {
 		id := due[i].ID
 		since, looked := e.missing[id]
-		switch why := e.keepReason(&due[i], look); {
+		p, inTopic := held[id]
+		if !inTopic {
+			left[id] = "the topic holds no such row"
+			continue
+		}
+		switch why := e.keepReason(p, look); {
 		case why != "":
 			left[id] = why
 		case !looked:
@@ -77,22 +89,39 @@ type eraseLook struct {
 	done     Done
 }
 
-// look looks at rows, on each of the days that are known of them.
-func (e *eraser) look(ctx context.Context, stop <-chan struct{}, rows []watermark.Erase) (*eraseLook, error) {
+// held is the topic's newest record of each row that it holds.
+func (e *eraser) held(ctx context.Context, rows []watermark.Erase) (map[int64]watermark.Published, error) {
+	held := map[int64]watermark.Published{}
+	due := func(id int64) bool {
+		return slices.ContainsFunc(rows, func(row watermark.Erase) bool { return row.ID == id })
+	}
+	_, err := e.cfg.Sweep.Topic(ctx, nil, due, func(p watermark.Published) error {
+		switch {
+		case p.Stray, p.Foreign:
+		case p.Tombstone:
+			delete(held, p.ID)
+		default:
+			held[p.ID] = p
+		}
+		return nil
+	})
+	return held, err
+}
+
+// look looks at rows, on each of the days that their records tell.
+func (e *eraser) look(ctx context.Context, stop <-chan struct{}, rows map[int64]watermark.Published) (
+	*eraseLook, error) {
 	var suspects []Suspect
-	for _, row := range rows {
-		created := Suspect{ID: row.ID, UpdatedAt: schemas.MinInstant, CreatedAt: schemas.MinInstant}
-		updated := created
-		if row.CreatedAt != nil {
-			created.CreatedAt = *row.CreatedAt
-		}
-		suspects = append(suspects, created)
-		if row.UpdatedAt != nil { // one of its own: where both are known only created_at is gone by
-			updated.UpdatedAt = *row.UpdatedAt
-			suspects = append(suspects, updated)
-		}
+	for id, row := range rows {
+		suspects = append(suspects,
+			Suspect{ID: id, UpdatedAt: schemas.MinInstant, CreatedAt: row.CreatedAt},
+			// One of its own: where both are known only created_at is gone by.
+			Suspect{ID: id, UpdatedAt: row.UpdatedAt, CreatedAt: schemas.MinInstant})
 	}
 	look := &eraseLook{shown: map[int64]bool{}}
+	if len(suspects) == 0 {
+		return look, nil
+	}
 	err := e.reader.read(ctx, stop, e.publisher.lookup(suspects), func(b Batch) error {
 		for i := range b.Rows {
 			look.shown[b.Rows[i].ID] = true
@@ -113,14 +142,14 @@ func (e *eraser) look(ctx context.Context, stop <-chan struct{}, rows []watermar
 }
 
 // keepReason says why a look does not show that a row is deleted, "" if it does.
-func (e *eraser) keepReason(row *watermark.Erase, look *eraseLook) string {
+func (e *eraser) keepReason(row watermark.Published, look *eraseLook) string {
 	everywhere := look.done.Complete
 	switch {
 	case look.shown[row.ID]:
 		return "the service has it"
 	case look.nameless:
 		return "the service shows rows without a usable id, and it may be one of them"
-	case row.CreatedAt == nil && !everywhere:
+	case row.CreatedAt == schemas.MinInstant && !everywhere:
 		return "no record of it tells the day on which to look for it in the service"
 	case look.done.Empty:
 		return "the service shows no row at all: " + notForDeletion

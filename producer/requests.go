@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -39,13 +40,16 @@ type Requests struct {
 	caughtUp bool     // at has been at the topic's end once
 	// moved is closed, and made anew, when at changes; changed when a request arrives.
 	moved, changed chan struct{}
-	byResource     map[string][]watermark.Request
+	all            []watermark.Request // by ID, the newest mostRequests
 }
+
+// mostRequests bounds what somebody who floods the topic can have every instance keep in memory, with
+// watermark.MaxRequestBytes: 20 MB. Sweeping five resources every two hours makes 420 requests in seven days.
+const mostRequests = 5000
 
 func newRequests(c *Cluster) *Requests {
 	ctx, cancel := context.WithCancel(context.Background())
-	q := &Requests{c: c, stop: cancel, moved: make(chan struct{}), changed: make(chan struct{}),
-		byResource: make(map[string][]watermark.Request)}
+	q := &Requests{c: c, stop: cancel, moved: make(chan struct{}), changed: make(chan struct{})}
 	q.start = sync.OnceFunc(func() { q.running.Go(func() { q.run(ctx) }) })
 	return q
 }
@@ -116,26 +120,39 @@ func (q *Requests) After(resource string, id int64, uid string) []watermark.Requ
 	if !q.caughtUp {
 		return nil
 	}
-	all := q.byResource[resource]
-	if q.elsewhere(all, id, uid) {
+	if q.elsewhere(resource, id, uid) {
 		id = -1
 	}
-	i := slices.IndexFunc(all, func(req watermark.Request) bool { return req.ID > id })
-	if i < 0 {
-		return nil
+	var after []watermark.Request
+	for _, request := range q.all[q.index(id+1):] {
+		if request.Resource == resource {
+			after = append(after, request)
+		}
 	}
-	return slices.Clone(all[i:])
+	return after
+}
+
+// index is where the first request with this id or a later one stands.
+func (q *Requests) index(id int64) int {
+	at, _ := slices.BinarySearchFunc(q.all, id,
+		func(r watermark.Request, id int64) int { return cmp.Compare(r.ID, id) })
+	return at
 }
 
 // elsewhere says that the request with this id and uid is none of this topic, which was read: it ends before
 // the id, or something else stands there. A uid that is unknown may be any: requests and watermarks of before
-// 2026-11-22 have none. What lies before the first offset was deleted after its seven days, and says nothing.
-func (q *Requests) elsewhere(all []watermark.Request, id int64, uid string) bool {
+// 2026-11-22 have none. What lies before the first offset was deleted after its seven days, or is no longer
+// kept, and says nothing.
+func (q *Requests) elsewhere(resource string, id int64, uid string) bool {
 	if id < q.first || id >= q.at {
 		return id >= q.at
 	}
-	i := slices.IndexFunc(all, func(req watermark.Request) bool { return req.ID == id })
-	return i < 0 || uid != "" && uid != all[i].UID
+	i := q.index(id)
+	if i == len(q.all) {
+		return true
+	}
+	at := q.all[i]
+	return at.ID != id || at.Resource != resource || uid != "" && uid != at.UID
 }
 
 // Changed is closed when the next request arrives, for whichever resource. Ask for it before After, or one
@@ -182,7 +199,7 @@ func (q *Requests) forget() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.topicID, q.first, q.at, q.caughtUp = [16]byte{}, 0, 0, false
-	q.byResource = make(map[string][]watermark.Request)
+	q.all = nil
 }
 
 func (q *Requests) follow(ctx context.Context, cl *kgo.Client) error {
@@ -199,10 +216,7 @@ func (q *Requests) follow(ctx context.Context, cl *kgo.Client) error {
 	reader := logReader{meta: q.c.meta, cl: cl, topic: topic.name, id: topic.id, span: span{to: forEver},
 		at: q.at, fetchWait: 2 * time.Second}
 	return reader.run(ctx, func(records []*kgo.Record) error {
-		for _, record := range records {
-			q.add(record)
-		}
-		q.move(reader.at, end)
+		q.add(records, reader.at, end)
 		return nil
 	})
 }
@@ -214,18 +228,17 @@ func (q *Requests) begin(topic topicInfo, all span) {
 		q.forget()
 	}
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.topicID = topic.id
 	if q.at == 0 {
 		q.first = all.from
 	}
-	q.mu.Unlock()
 	q.move(max(q.at, all.from), all.to)
 }
 
-// move notes that everything before at was read. end is where the topic ended when reading began.
+// move notes that everything before at was read. end is where the topic ended when reading began. The caller
+// holds q.mu.
 func (q *Requests) move(at, end int64) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.at = at
 	close(q.moved)
 	q.moved = make(chan struct{})
@@ -241,17 +254,31 @@ func (q *Requests) tell() {
 	q.changed = make(chan struct{})
 }
 
-// add takes in one record. It skips what is not a request that we can carry out: anybody can write to the
-// topic, and one bad record must not stop the good ones behind it.
-func (q *Requests) add(record *kgo.Record) {
-	request, err := watermark.DecodeRequest(string(record.Key), record.Offset, record.Value)
-	if err != nil {
-		q.c.log.Warn("skipping a record that is not a request",
-			zap.String("topic", record.Topic), zap.Int64("offset", record.Offset), zap.Error(err))
-		return
-	}
+// add takes in records, after which the reader stands at at. It does so at once: an owner that accepted the
+// first ones before at was known would have a watermark that names a request behind at (elsewhere). It skips
+// what is not a request that we can carry out: anybody can write to the topic, and one bad record must not
+// stop the good ones behind it.
+func (q *Requests) add(records []*kgo.Record, at, end int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.byResource[request.Resource] = append(q.byResource[request.Resource], request)
-	q.tell()
+	had := len(q.all)
+	for _, record := range records {
+		request, err := watermark.DecodeRequest(string(record.Key), record.Offset, record.Value)
+		if err != nil {
+			q.c.log.Warn("skipping a record that is not a request",
+				zap.String("topic", record.Topic), zap.Int64("offset", record.Offset), zap.Error(err))
+			continue
+		}
+		q.all = append(q.all, request)
+	}
+	if len(q.all) > had {
+		q.tell()
+	}
+	if over := len(q.all) - mostRequests; over > 0 {
+		q.c.log.Warn("too many requests in seven days: the oldest are forgotten, whether accepted or not",
+			zap.String("topic", q.c.requestsTopic()), zap.Int("forgotten", over), zap.Int("kept", mostRequests))
+		q.all = slices.Clone(q.all[over:])
+		q.first = q.all[0].ID
+	}
+	q.move(at, end)
 }

@@ -3,6 +3,7 @@ package producer_test
 import (
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -56,7 +57,8 @@ func TestARecordThatIsNoRequestIsSkipped(t *testing.T) {
 	}
 	for _, value := range []string{"", "{", "[]", `{"resource":"users","kind":"sweep"}`,
 		`{"resource":"orders","kind":"explode"}`, `{"resource":"orders","kind":"reset"}`,
-		`{"resource":"orders","kind":"reset","to":"yesterday"}`} {
+		`{"resource":"orders","kind":"reset","to":"yesterday"}`,
+		`{"resource":"orders","kind":"sweep","by":"` + strings.Repeat("x", 4<<10) + `"}`} {
 		s.produce(&kgo.Record{Topic: "store.requests", Key: []byte("orders"), Value: []byte(value)})
 	}
 	s.produce(&kgo.Record{Topic: "store.requests", Value: nil})
@@ -74,6 +76,43 @@ func TestARecordThatIsNoRequestIsSkipped(t *testing.T) {
 	timeless := watermark.Request{Resource: "orders", Kind: watermark.Reset}
 	if _, err := c.Requests().Ask(s.ctx(), timeless); err == nil {
 		t.Error("a reset without a time was asked for")
+	}
+}
+
+// An owner accepts requests while more are being read. Whatever it accepted last, it is given later ones
+// alone, and what an instance keeps of a flood is bounded.
+func TestARequestThatWasAcceptedIsNotGivenAgainWhileOthersFloodTheTopic(t *testing.T) {
+	s := plainStage(t)
+	requests := s.cluster("a", nil).Requests()
+	accepted := s.ask(requests, sweepOf("orders"))
+	if err := requests.CatchUp(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	const flood = 20_000
+	records := make([]*kgo.Record, flood)
+	for i := range records {
+		records[i] = &kgo.Record{Topic: "store.requests", Key: []byte("orders"),
+			Value: fmt.Appendf(nil, `{"uid":"%d","resource":"orders","kind":"sweep"}`, i+1)}
+	}
+	s.produce(records...)
+	for ctx := s.ctx(); accepted.ID < flood; {
+		after := requests.After("orders", accepted.ID, accepted.UID)
+		if len(after) == 0 {
+			if ctx.Err() != nil {
+				t.Fatalf("waited 30s for what follows request %d", accepted.ID)
+			}
+			continue
+		}
+		if after[0].ID <= accepted.ID {
+			t.Fatalf("after request %d comes %d", accepted.ID, after[0].ID)
+		}
+		accepted = after[len(after)-1]
+	}
+	if n := len(requests.After("orders", -1, "")); n != 5000 {
+		t.Errorf("%d requests are kept, expected 5000", n)
+	}
+	if later := requests.After("orders", 3, "3"); len(later) != 5000 || later[0].ID <= 3 {
+		t.Errorf("after a request that is no longer kept: %d requests", len(later))
 	}
 }
 

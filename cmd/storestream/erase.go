@@ -89,19 +89,11 @@ func erase(ctx context.Context, env *environment, cluster *producer.Cluster, r *
 	}
 	var rows []watermark.RowToErase
 	for _, id := range ids {
-		p, holds := held[id]
-		if !holds {
+		if !held[id] {
 			env.print("%s %d: the topic holds no such row\n", r.Name, id)
 			continue
 		}
-		row := watermark.RowToErase{ID: id}
-		if p.CreatedAt != schemas.MinInstant {
-			row.CreatedAt = &p.CreatedAt
-		}
-		if p.UpdatedAt != schemas.MinInstant {
-			row.UpdatedAt = &p.UpdatedAt
-		}
-		rows = append(rows, row)
+		rows = append(rows, watermark.RowToErase{ID: id})
 	}
 	if len(rows) == 0 {
 		return nil
@@ -123,18 +115,14 @@ func erase(ctx context.Context, env *environment, cluster *producer.Cluster, r *
 	return followErase(ctx, env, cluster, asked[0])
 }
 
-// heldRows is the newest record of each of the rows that the topic holds.
+// heldRows are those of the rows that the topic holds.
 func heldRows(ctx context.Context, cluster *producer.Cluster, r *schemas.Resource, ids []int64) (
-	map[int64]watermark.Published, error) {
-	held := map[int64]watermark.Published{}
+	map[int64]bool, error) {
+	held := map[int64]bool{}
 	wanted := func(id int64) bool { return slices.Contains(ids, id) }
 	_, err := producer.ReadTopic(ctx, cluster, r, nil, wanted, func(p watermark.Published) error {
-		switch {
-		case p.Stray, p.Foreign:
-		case p.Tombstone:
-			delete(held, p.ID)
-		default:
-			held[p.ID] = p
+		if !p.Stray && !p.Foreign {
+			held[p.ID] = !p.Tombstone
 		}
 		return nil
 	})

@@ -47,6 +47,9 @@ func Decode(resource string, value []byte) (Watermark, error) {
 // DecodeRequest reads the value of a record of the requests topic: its offset is id, its key is resource.
 func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
 	r := Request{ID: id}
+	if n := len(value); n > MaxRequestBytes {
+		return Request{}, fmt.Errorf("request %d has %d bytes: expected %d at most", id, n, MaxRequestBytes)
+	}
 	if err := json.Unmarshal(value, &r); err != nil {
 		return Request{}, fmt.Errorf("request %d: %w", id, err)
 	}

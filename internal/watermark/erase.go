@@ -4,19 +4,14 @@ import "github.com/storestream/storestream/schemas"
 
 // Erase is a row that somebody asked to be deleted from the topic, once the source has it no longer.
 type Erase struct {
-	Request    int64            `json:"request"`
-	RequestUID string           `json:"request_uid,omitempty"`
-	ID         int64            `json:"id"`
-	CreatedAt  *schemas.Instant `json:"created_at,omitempty"` // these as in RowToErase
-	UpdatedAt  *schemas.Instant `json:"updated_at,omitempty"`
+	Request    int64  `json:"request"`
+	RequestUID string `json:"request_uid,omitempty"`
+	ID         int64  `json:"id"`
 }
 
-// RowToErase is a row of a Request. CreatedAt is the day on which a source that is read by day would show it,
-// and UpdatedAt the one on which it would if the row has lost its created_at; nil: nobody knows.
+// RowToErase is a row of a Request.
 type RowToErase struct {
-	ID        int64            `json:"id"`
-	CreatedAt *schemas.Instant `json:"created_at,omitempty"`
-	UpdatedAt *schemas.Instant `json:"updated_at,omitempty"`
+	ID int64 `json:"id"`
 }
 
 // Erased is what became of an Erase.
@@ -39,8 +34,7 @@ const (
 // AcceptErase adds the rows of a request to those that are to be erased.
 func (w *Watermark) AcceptErase(r Request, at schemas.Instant) {
 	for _, row := range r.Rows {
-		e := Erase{Request: r.ID, RequestUID: r.UID, ID: row.ID, CreatedAt: row.CreatedAt,
-			UpdatedAt: row.UpdatedAt}
+		e := Erase{Request: r.ID, RequestUID: r.UID, ID: row.ID}
 		if len(w.Erase) >= mostErase {
 			w.Erased = append(w.Erased[:len(w.Erased):len(w.Erased)], e.ended(at, "too many rows wait to be erased"))
 			continue

@@ -12,6 +12,10 @@ const (
 	Erases Kind = "erase" // delete Rows from the topic, once the source has them no longer
 )
 
+// MaxRequestBytes bounds a record of the requests topic. The largest that the command line writes has a
+// quarter of it.
+const MaxRequestBytes = 4 << 10
+
 // Request is what the command line asks of the instance that owns a resource: a record of the requests topic,
 // under the resource's name.
 type Request struct {

@@ -80,8 +80,15 @@ func (s *stack) aborted(resource string) {
 		s.t.Fatal(err)
 	}
 	defer cl.Close()
-	records := s.read(s.prefix + resource)
-	first := records[0]
+	var first *kgo.Record
+	// The marker of its transaction may still be on the way.
+	eventually(s.t, "a row can be read", func() (bool, string) {
+		records := s.read(s.prefix + resource)
+		if len(records) > 0 {
+			first = records[0]
+		}
+		return first != nil, ""
+	})
 	if err := cl.BeginTransaction(); err != nil {
 		s.t.Fatal(err)
 	}

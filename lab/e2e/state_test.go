@@ -153,6 +153,7 @@ func (p *process) metric(name, resource string, labels ...string) float64 {
 type mark struct {
 	Request       int64
 	Replay, Sweep *json.RawMessage
+	Erased        []struct{ ID int64 }
 }
 
 // mark is the newest watermark of a resource; Request is -1 where there is none.

@@ -251,8 +251,30 @@ func TestACustomerIsErasedWhoTheServiceHasDeletedAndNobodyElse(t *testing.T) {
 				len(newest[ids[3]].Value), ids[4], len(newest[ids[4]].Value))
 		}
 	}
+	s.asksWithFalseDays(storefake.Users, s.ids(storefake.Users)[5])
 	s.verify(0)
 	p.stop()
+}
+
+// asksWithFalseDays writes a request, as somebody might who may write to the topic: it claims days of a row
+// on which the service does not have it. Then it waits until that is dealt with.
+func (s *stack) asksWithFalseDays(resource string, id int64) {
+	s.t.Helper()
+	cl, err := kgo.NewClient(s.client()...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer cl.Close()
+	value := fmt.Appendf(nil, `{"resource":%q,"kind":"erase","rows":[{"id":%d,`+
+		`"created_at":"1990-01-01T00:00:00Z","updated_at":"1990-01-01T00:00:00Z"}]}`, resource, id)
+	request := &kgo.Record{Topic: s.prefix + "requests", Key: []byte(resource), Value: value}
+	if err := cl.ProduceSync(s.t.Context(), request).FirstErr(); err != nil {
+		s.t.Fatal(err)
+	}
+	eventually(s.t, "the request is dealt with", func() (bool, string) {
+		erased := s.mark(resource).Erased
+		return slices.Contains(erased, struct{ ID int64 }{id}), fmt.Sprint(erased)
+	})
 }
 
 func TestDeletedRowsAreReportedAndStayWhereThatIsAskedFor(t *testing.T) {
