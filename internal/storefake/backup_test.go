@@ -98,16 +98,14 @@ func TestAServiceThatIsRestoredHasItsRowsOfThen(t *testing.T) {
 }
 
 func TestARestoreIsTheSameInPostgreSQL(t *testing.T) {
-	pg := servers.PostgresForTest(t, servers.PostgresConfig{})
-	f := start(t, storefake.Config{Size: small, Database: storefake.Database{DSN: pg.AdminDSN("postgres")}})
+	f := start(t, storefake.Config{Size: small, Database: storefake.Database{DSN: database(t)}})
 	restored(t, f)
 	requireSame(t, f, reader(t, f))
 }
 
 // A column that is renamed is written on, and has everything when it gets its name back.
 func TestARenamedColumnIsWrittenOn(t *testing.T) {
-	pg := servers.PostgresForTest(t, servers.PostgresConfig{})
-	f := start(t, storefake.Config{Size: small, Database: storefake.Database{DSN: pg.AdminDSN("postgres")}})
+	f := start(t, storefake.Config{Size: small, Database: storefake.Database{DSN: database(t)}})
 	rename := "ALTER TABLE orders RENAME COLUMN %s TO %s"
 	if err := f.Exec(t.Context(), fmt.Sprintf(rename, "status", "status"+storefake.RenamedColumn)); err != nil {
 		t.Fatal(err)
@@ -124,6 +122,7 @@ func TestARenamedColumnIsWrittenOn(t *testing.T) {
 }
 
 func TestTheDatabasesNowIsTheServicesClock(t *testing.T) {
+	// A cluster of its own: where the reader looks for now() counts for all databases.
 	pg := servers.PostgresForTest(t, servers.PostgresConfig{})
 	f := start(t, storefake.Config{Size: small, Start: begin, Speed: 60,
 		Database: storefake.Database{DSN: pg.AdminDSN("postgres"), OwnClock: true}})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +15,46 @@ import (
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/storefake"
 )
+
+// cluster is the PostgreSQL of the tests that want no more than a database: to make a cluster takes longer
+// than most of them. It is started when the first one asks.
+var cluster struct {
+	start     sync.Once
+	server    *servers.Postgres
+	err       error
+	databases int
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if cluster.server != nil {
+		_ = cluster.server.Stop()
+	}
+	os.Exit(code)
+}
+
+// database makes a database of the test's own and returns how the superuser connects to it.
+func database(t *testing.T) (dsn string) {
+	t.Helper()
+	cluster.start.Do(func() {
+		cluster.server, cluster.err = servers.StartPostgres(context.Background(),
+			servers.PostgresConfig{InMemory: true})
+	})
+	if cluster.err != nil {
+		t.Fatal(cluster.err)
+	}
+	conn, err := pgx.Connect(t.Context(), cluster.server.AdminDSN("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(context.Background()) }()
+	cluster.databases++
+	name := fmt.Sprintf("test%d", cluster.databases)
+	if _, err := conn.Exec(t.Context(), "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	return cluster.server.AdminDSN(name)
+}
 
 // reader connects as student_ro.
 func reader(t *testing.T, f *storefake.Fake) *pgx.Conn {
@@ -98,7 +140,7 @@ func requireSame(t *testing.T, f *storefake.Fake, conn *pgx.Conn) {
 }
 
 func TestBothPathsShowTheSameRows(t *testing.T) {
-	pg := servers.PostgresForTest(t, servers.PostgresConfig{})
+	dsn := database(t)
 	variants := map[string]storefake.Database{
 		"numeric":       {},
 		"float8, naive": {Columns: storefake.Columns{Money: "float8", Time: "timestamp"}},
@@ -108,7 +150,7 @@ func TestBothPathsShowTheSameRows(t *testing.T) {
 	}
 	for name, database := range variants {
 		t.Run(name, func(t *testing.T) {
-			database.DSN = pg.AdminDSN("postgres")
+			database.DSN = dsn
 			c := storefake.Config{Seed: 3, Size: small, Database: database}
 			if name == "text, with nulls" {
 				c.Readings.Nulls = .1
@@ -127,9 +169,8 @@ func TestBothPathsShowTheSameRows(t *testing.T) {
 }
 
 func TestConcurrentTrafficLeavesBothPathsEqual(t *testing.T) {
-	pg := servers.PostgresForTest(t, servers.PostgresConfig{})
 	f := start(t, storefake.Config{Seed: 4, Size: small,
-		Database: storefake.Database{DSN: pg.AdminDSN("postgres")},
+		Database: storefake.Database{DSN: database(t)},
 		Readings: storefake.Readings{Deletes: .05}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -152,9 +193,8 @@ func TestConcurrentTrafficLeavesBothPathsEqual(t *testing.T) {
 
 // A transaction held open commits rows with an updated_at long past, on both paths at once.
 func TestAnOpenTransactionIsSeenByNobodyAndKeepsItsFirstInstant(t *testing.T) {
-	pg := servers.PostgresForTest(t, servers.PostgresConfig{})
 	f := start(t, storefake.Config{Seed: 5, Size: small,
-		Database: storefake.Database{DSN: pg.AdminDSN("postgres")}})
+		Database: storefake.Database{DSN: database(t)}})
 	conn, ctx := reader(t, f), t.Context()
 	before := f.Rows(storefake.Orders)[1].Time("updated_at")
 	tx := f.Begin()
@@ -181,8 +221,7 @@ func TestAnOpenTransactionIsSeenByNobodyAndKeepsItsFirstInstant(t *testing.T) {
 }
 
 func TestStudentMayReadTwoTablesAndNothingElse(t *testing.T) {
-	pg := servers.PostgresForTest(t, servers.PostgresConfig{})
-	f := start(t, storefake.Config{Size: small, Database: storefake.Database{DSN: pg.AdminDSN("postgres"),
+	f := start(t, storefake.Config{Size: small, Database: storefake.Database{DSN: database(t),
 		Password: "it's \"secret\""}})
 	if err := f.Exec(t.Context(), "CREATE TABLE IF NOT EXISTS private (n int)"); err != nil {
 		t.Fatal(err)
@@ -212,8 +251,8 @@ func TestStudentMayReadTwoTablesAndNothingElse(t *testing.T) {
 }
 
 func TestATableThatIsNotOursIsLeftAlone(t *testing.T) {
-	pg := servers.PostgresForTest(t, servers.PostgresConfig{})
-	conn, err := pgx.Connect(t.Context(), pg.AdminDSN("postgres"))
+	dsn := database(t)
+	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +262,7 @@ func TestATableThatIsNotOursIsLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if f, err := storefake.Start(t.Context(),
-		storefake.Config{Database: storefake.Database{DSN: pg.AdminDSN("postgres")}}); err == nil {
+		storefake.Config{Database: storefake.Database{DSN: dsn}}); err == nil {
 		f.Close()
 		t.Fatal("storefake dropped somebody's table")
 	}
@@ -235,8 +274,7 @@ func TestATableThatIsNotOursIsLeftAlone(t *testing.T) {
 
 // A column that a test drops is no longer written.
 func TestRowsAreWrittenOnAfterAColumnWasDropped(t *testing.T) {
-	pg := servers.PostgresForTest(t, servers.PostgresConfig{})
-	f := start(t, storefake.Config{Size: small, Database: storefake.Database{DSN: pg.AdminDSN("postgres")}})
+	f := start(t, storefake.Config{Size: small, Database: storefake.Database{DSN: database(t)}})
 	for _, sql := range []string{"ALTER TABLE orders DROP COLUMN total_amount",
 		"ALTER TABLE orders ADD COLUMN note text DEFAULT 'x'"} {
 		if err := f.Exec(t.Context(), sql); err != nil {

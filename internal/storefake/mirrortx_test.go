@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/storefake"
 )
 
@@ -75,8 +74,7 @@ func (b *breaker) pipe(from, to net.Conn, pass func([]byte) bool) {
 
 // The connection breaks at the commit: memory must follow what PostgreSQL made of it.
 func TestABrokenCommitIsTakenForWhatBecameOfIt(t *testing.T) {
-	pg := servers.PostgresForTest(t, servers.PostgresConfig{})
-	dsn, err := url.Parse(pg.AdminDSN("postgres"))
+	dsn, err := url.Parse(database(t))
 	if err != nil {
 		t.Fatal(err)
 	}
