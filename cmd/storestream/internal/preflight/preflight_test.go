@@ -229,6 +229,7 @@ func withService(t *testing.T, change func(*storefake.Config)) *stage.Stage {
 
 // The view takes a second, so the time it takes is the server's and above a quarter of the interval.
 func TestAnOverlapThatTakesMoreThanAQuarterOfTheIntervalIsAWarning(t *testing.T) {
+	t.Parallel()
 	s := withDatabase(t, nil)
 	s.exec(t, "UPDATE orders SET updated_at = now() WHERE id = (SELECT min(id) FROM orders)")
 	s.exec(t, "ALTER TABLE orders RENAME TO base; CREATE VIEW orders AS SELECT base.* FROM base, "+
@@ -244,6 +245,7 @@ func TestAnOverlapThatTakesMoreThanAQuarterOfTheIntervalIsAWarning(t *testing.T)
 }
 
 func TestWhatIsWrongWithTheServiceIsNamed(t *testing.T) {
+	t.Parallel()
 	s := withService(t, nil)
 	says(t, failing(t, s, "store.base_url=http://"+stage.Nowhere(t)+"/v1"), Failure, "service", "",
 		"is the service up", "store.base_url")
@@ -274,6 +276,7 @@ func TestWhatIsWrongWithTheServiceIsNamed(t *testing.T) {
 }
 
 func TestWhatIsWrongWithKafkaIsNamed(t *testing.T) {
+	t.Parallel()
 	s := withService(t, nil)
 	says(t, failing(t, s, "kafka.brokers="+stage.Nowhere(t)), Failure, "kafka", "", "does not answer",
 		"kafka.tls")
@@ -322,6 +325,7 @@ func TestWhatIsWrongWithKafkaIsNamed(t *testing.T) {
 }
 
 func TestWhatIsWrongWithTheRegistryIsNamed(t *testing.T) {
+	t.Parallel()
 	s := withService(t, nil)
 	says(t, failing(t, s, "registry.auto_register=false"), Failure, "registry", "store.users",
 		"lacks store.users-key", "storestream schema register")
