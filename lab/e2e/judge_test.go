@@ -104,8 +104,12 @@ func summary(found []string) string {
 // inOrder fails the test where a key steps back, or a version of a row is there twice.
 func inOrder(t *testing.T, resource string, records []record) {
 	t.Helper()
+	type version struct {
+		id        int64
+		updatedAt time.Time
+	}
 	last := map[int64]record{}
-	versions := map[string]record{}
+	versions := map[version][]record{}
 	for _, r := range records {
 		if before, there := last[r.id]; there {
 			if r.partition != before.partition {
@@ -120,12 +124,14 @@ func inOrder(t *testing.T, resource string, records []record) {
 		if r.tombstone {
 			continue
 		}
-		version := fmt.Sprint(r.value)
-		if before, there := versions[version]; there {
-			t.Errorf("%s %d: the version of %s is there twice, at offsets %d and %d", resource, r.id, r.updatedAt,
-				before.offset, r.offset)
+		v := version{r.id, r.updatedAt.UTC()}
+		for _, before := range versions[v] {
+			if fmt.Sprint(before.value) == fmt.Sprint(r.value) {
+				t.Errorf("%s %d: the version of %s is there twice, at offsets %d and %d", resource, r.id, r.updatedAt,
+					before.offset, r.offset)
+			}
 		}
-		versions[version] = r
+		versions[v] = append(versions[v], r)
 		if at := r.timestamp; !at.Equal(r.updatedAt.Truncate(time.Millisecond)) && at.After(r.updatedAt) {
 			t.Errorf("%s %d: the record's time is %s, after its updated_at %s", resource, r.id, at, r.updatedAt)
 		}
