@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,13 +24,14 @@ type load struct {
 }
 
 // firstLoad has a new storestream fill the topic of one resource, which is empty, and exit.
-func firstLoad(ctx context.Context, r *round, b *broker, resource string) (l load, err error) {
+func firstLoad(ctx context.Context, r *round, b *broker, resource string, hashed ...string) (l load,
+	err error) {
 	db, shop, err := r.openShop(ctx)
 	if err != nil {
 		return l, err
 	}
 	set := setting{broker: b, dsn: db.reader("postgres"), base: shop.base,
-		resources: map[string]string{resource: ""}, once: true}
+		resources: map[string]string{resource: ""}, hashed: hashed, once: true}
 	if r.program.profiled {
 		if err := os.MkdirAll(r.profile, 0o700); err != nil {
 			return l, err
@@ -134,12 +136,8 @@ func loadOf(ctx context.Context, r *round, resource, into string, newBroker star
 
 // restLoad measures the first load of a resource that only REST has.
 func restLoad(ctx context.Context, r *round) error {
-	b, err := startEmbedded(ctx, r.stage)
+	l, err := usersLoad(ctx, r)
 	if err != nil {
-		return err
-	}
-	l, err := firstLoad(ctx, r, b, storefake.Users)
-	if err := errors.Join(err, b.stop()); err != nil {
 		return err
 	}
 	requests := 0.0
@@ -158,6 +156,42 @@ func restLoad(ctx context.Context, r *round) error {
 	r.add(figure{what: what + "requests beyond one for 1000 rows", target: "a constant", format: "%.0f"},
 		requests-l.rows/1000)
 	return err
+}
+
+// hashedLoads measures what `hash` on three fields adds to a row's way from the service's answer to the
+// broker: first loads with and without it in turn, in the other order every other round.
+func hashedLoads(ctx context.Context, r *round) error {
+	if !slices.Contains(r.program.settings, "privacy.fields") {
+		return nil // a version of before policies
+	}
+	fields := []string{"users.email", "users.street_address", "users.last_name"}
+	var plain, hashed load
+	turns := []func() error{
+		func() (err error) { plain, err = usersLoad(ctx, r); return err },
+		func() (err error) { hashed, err = usersLoad(ctx, r, fields...); return err },
+	}
+	if r.number%2 == 1 {
+		slices.Reverse(turns)
+	}
+	for _, turn := range turns {
+		if err := turn(); err != nil {
+			return err
+		}
+	}
+	without, with := micros(plain.cpu)/plain.rows, micros(hashed.cpu)/hashed.rows
+	const what = "first load of users over REST, three fields hashed: "
+	r.add(figure{what: what + "CPU of storestream a row", format: "%.2f us"}, with)
+	r.add(figure{what: what + "against none hashed, in turn", target: "1.25", format: "%.2f"}, with/without)
+	return nil
+}
+
+func usersLoad(ctx context.Context, r *round, hashed ...string) (load, error) {
+	b, err := startEmbedded(ctx, r.stage)
+	if err != nil {
+		return load{}, err
+	}
+	l, err := firstLoad(ctx, r, b, storefake.Users, hashed...)
+	return l, errors.Join(err, b.stop())
 }
 
 // restDays measures first loads of the same number of users, created and changed over more and more days.

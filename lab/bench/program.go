@@ -154,6 +154,7 @@ type setting struct {
 	base   string // of the service; empty: none
 	// resources maps those that are enabled to further settings in YAML's flow style, such as "interval: 100ms".
 	resources map[string]string
+	hashed    []string // fields, such as users.email
 	once      bool
 	profile   string // file name, without its ending, that a profiled program writes to
 }
@@ -171,6 +172,10 @@ func (set *setting) configure(path string, port int) error {
 	fmt.Fprintf(&text, "registry: {url: %q}\n", set.broker.registry)
 	fmt.Fprintf(&text, "http: {listen: \"127.0.0.1:%d\"}\n", port)
 	fmt.Fprintf(&text, "sweep: {interval: 0s}\n") // one that falls due would be measured too
+	if len(set.hashed) > 0 {
+		fmt.Fprintf(&text, "privacy: {key: %q, fields: {%s: hash}}\n", strings.Repeat("k", 32),
+			strings.Join(set.hashed, ": hash, "))
+	}
 	fmt.Fprintf(&text, "resources:\n")
 	for _, name := range storefake.Names() {
 		more, enabled := set.resources[name]

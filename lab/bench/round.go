@@ -20,6 +20,7 @@ func lines() []line {
 		{"firstload", loading, 9, firstLoads},
 		{"apache", loading, 9, apacheLoads},
 		{"rest", overREST, 9, restLoad},
+		{"hash", overREST, 9, hashedLoads},
 		{"openday", overREST, 1, openDays},
 		{"days", overREST, 1, restDays},
 		{"changing", following, 1, changing},

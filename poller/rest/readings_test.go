@@ -174,6 +174,14 @@ func (f *follower) equals(t *testing.T, res *schemas.Resource, fake *storefake.F
 	}
 }
 
+func userOfAPage(i int) []byte {
+	return fmt.Appendf(nil, `{"id":%d,"first_name":"Anna","last_name":"Example","email":"anna%d@example.org",`+
+		`"age":41,"gender":"F","state":"Minas Gerais","street_address":"%d Example Avenue Suite 7",`+
+		`"postal_code":"31110-000","city":"Belo Horizonte","country":"Brasil","latitude":-19.9026,`+
+		`"longitude":-43.9642,"traffic_source":"Search","created_at":"2021-03-04T05:06:07Z",`+
+		`"updated_at":"2026-11-20T10:%02d:%02dZ"}`, i+1, i, i, i/60%60, i%60)
+}
+
 // The rows of one page of 1000 users, from their texts to encoded rows, as a source does it.
 func BenchmarkTheRowsOfAPage(b *testing.B) {
 	set, err := schemas.Load("")
@@ -183,11 +191,7 @@ func BenchmarkTheRowsOfAPage(b *testing.B) {
 	var rows [][]byte
 	size := 0
 	for i := range 1000 {
-		row := fmt.Appendf(nil, `{"id":%d,"first_name":"Anna","last_name":"Example","email":"anna%d@example.org",`+
-			`"age":41,"gender":"F","state":"Minas Gerais","street_address":"%d Example Avenue Suite 7",`+
-			`"postal_code":"31110-000","city":"Belo Horizonte","country":"Brasil","latitude":-19.9026,`+
-			`"longitude":-43.9642,"traffic_source":"Search","created_at":"2021-03-04T05:06:07Z",`+
-			`"updated_at":"2026-11-20T10:%02d:%02dZ"}`, i+1, i, i, i/60%60, i%60)
+		row := userOfAPage(i)
 		rows = append(rows, row)
 		size += len(row)
 	}
