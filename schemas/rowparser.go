@@ -92,7 +92,7 @@ func (p *RowParser) CreatedAt(raw []byte) (Instant, bool) {
 }
 
 // Unknown returns the names of fields that the schema does not know and that the parser met since the last
-// call. It returns each name once in its life.
+// call. It returns each name once in its life, and one text for all that do not look like a field's name.
 func (p *RowParser) Unknown() []string {
 	fresh := p.scan.fresh
 	p.scan.fresh = nil

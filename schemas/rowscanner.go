@@ -2,6 +2,7 @@ package schemas
 
 import (
 	"bytes"
+	"regexp"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -21,10 +22,15 @@ type rowScanner struct {
 	fresh []string
 }
 
-const (
-	maxUnknown     = 256 // names remembered; a service that invents a name for each row must not fill the memory
-	maxUnknownName = 100 // bytes of a name
-)
+// maxUnknown bounds the names remembered: a service that invents one for each row must not fill the memory.
+const maxUnknown = 256
+
+// notAName stands for all names that are not shown: log, page and metrics hold no values of rows, and where
+// the service keys a map by them, a name is one (an e-mail address, a phone number).
+const notAName = "(not a name)"
+
+// fieldName is what the name of a field looks like.
+var fieldName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 
 // span is a value's place in the row; end is 0 where the row does not have the field.
 type span struct {
@@ -144,14 +150,19 @@ func (s *rowScanner) lookUp(quoted []byte, next int) int {
 	return -1
 }
 
-// meet remembers an unknown name, in valid UTF-8 whatever came: it becomes a metric's label.
+// meet remembers an unknown name.
 func (s *rowScanner) meet(name []byte) {
-	name = name[:min(len(name), maxUnknownName)]
 	if s.met[string(name)] || len(s.met) >= maxUnknown {
 		return
 	}
-	s.met[string(name)] = true
-	s.fresh = append(s.fresh, string(bytes.ToValidUTF8(name, []byte("\uFFFD"))))
+	shown := notAName
+	if fieldName.Match(name) {
+		shown = string(name)
+	}
+	if !s.met[shown] {
+		s.met[shown] = true
+		s.fresh = append(s.fresh, shown)
+	}
 }
 
 // value is the JSON value of field i, nil where there is none or more than one.
