@@ -63,7 +63,7 @@ func TestTailPrintsTheLastRecordsAndFollowsWhereThatIsAsked(t *testing.T) {
 
 func TestTailPrintsNoMoreThanWasAskedForWhenOtherPartitionsGoOn(t *testing.T) {
 	out := &buffer{}
-	tail := &tailPrinter{env: &environment{stdout: out, stderr: out}, resource: "orders", left: 2}
+	tail := &tailPrinter{env: &environment{rows: out, stderr: out}, resource: "orders", left: 2}
 	for id := range int64(5) { // partitions are read side by side: each may bring one more after the last
 		err := tail.print(producer.RowRecord{ID: id, Tombstone: true})
 		if last := id >= 1; errors.Is(err, errEnough) != last {
