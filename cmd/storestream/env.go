@@ -126,7 +126,14 @@ func (e *environment) print(format string, args ...any) {
 }
 
 // printJSON writes v to stdout, indented.
-func (e *environment) printJSON(v any) error { return writeJSON(e.stdout, v) }
+func (e *environment) printJSON(v any) error {
+	var text strings.Builder
+	if err := writeJSON(&text, v); err != nil {
+		return err
+	}
+	_, err := io.WriteString(e.rows, e.secrets.Load().HideJSON(text.String()))
+	return err
+}
 
 func writeJSON(w io.Writer, v any) error {
 	enc := json.NewEncoder(w)

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -76,6 +77,13 @@ func (h *Hidden) Hide(text string) string {
 	}
 	return text
 }
+
+// inQuotes is a text of JSON, with its quotes.
+var inQuotes = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+
+// HideJSON returns JSON with each secret in its texts masked. Numbers stay: nobody repeats a secret as one,
+// and a masked one would leave no JSON.
+func (h *Hidden) HideJSON(text string) string { return inQuotes.ReplaceAllStringFunc(text, h.Hide) }
 
 // forms are the ways in which a secret is written on its way to others and back: as it is, in a URL, in
 // base64, alone and with a user's name, and any of these quoted, or in JSON, once or within another one.

@@ -67,3 +67,14 @@ func TestASecretThatWasReplacedStaysHidden(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestANumberOfJSONThatReadsLikeASecretStays(t *testing.T) {
+	h := rotation.NewHidden("")
+	h.Add("registry.password", "47114711")
+	h.Add("store.api_key", `a "key" \ of it`)
+	const text = `{"id":47114711,"of":[47114711],"47114711":"47114711, \"47114711\", a \"key\" \\ of it"}`
+	const want = `{"id":47114711,"of":[47114711],"******":"******, \"******\", ******"}`
+	if got := h.HideJSON(text); got != want {
+		t.Errorf("%s\nexpected %s", got, want)
+	}
+}

@@ -69,6 +69,14 @@ func (s *Set) Hide(text string) string {
 	return s.Hidden.Hide(text)
 }
 
+// HideJSON is Hide for JSON, see Hidden. s may be nil.
+func (s *Set) HideJSON(text string) string {
+	if s == nil {
+		return text
+	}
+	return s.Hidden.HideJSON(text)
+}
+
 func (s *Set) add(v value) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
@@ -179,6 +180,23 @@ func TestAPathThatIsNotWrittenAsOursIsAskedForTheTokenAndNeverRedirected(t *test
 		if w := s.from("10.9.9.9", path, "localhost", "Bearer "+token); w.Code != 200 {
 			t.Errorf("%s: %d", path, w.Code)
 		}
+	}
+}
+
+// A page whose figures are masked is a page that is not drawn.
+func TestAFigureThatReadsLikeASecretIsShown(t *testing.T) {
+	hidden := rotation.NewHidden("")
+	hidden.Add("registry.password", "47114711")
+	board := New("a-1", "v0")
+	board.Provide(func() Snapshot {
+		return Snapshot{Waiting: "sent 47114711", Resources: []Resource{{Name: "orders", Rows: 47114711}}}
+	})
+	s := listen(t, Config{Rotation: &rotation.Set{Hidden: hidden}}, board)
+	var got Snapshot
+	body := s.from("127.0.0.1", "/status.json", "localhost", "").Body.Bytes()
+	if err := json.Unmarshal(body, &got); err != nil || got.Resources[0].Rows != 47114711 ||
+		got.Waiting != "sent "+rotation.Mask {
+		t.Errorf("%v: %s", err, body)
 	}
 }
 

@@ -227,7 +227,9 @@ func (s *Server) shown(r *http.Request, snapshot Snapshot) Snapshot {
 
 // clean writes to w what others said without their control characters (somebody may read it on a terminal),
 // and without the secrets that they repeat.
-func (s *Server) clean(w io.Writer) io.Writer { return &terminal.Writer{W: w, Hide: s.secrets.Hide} }
+func (s *Server) clean(w io.Writer) io.Writer {
+	return &terminal.Writer{W: w, Hide: s.secrets.HideJSON}
+}
 
 func (s *Server) status(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
