@@ -67,27 +67,27 @@ CREATE TABLE shipments (
 );
 
 CREATE TABLE pg_orders WITH (
-  'connector' = 'jdbc', 'url' = 'jdbc:postgresql://127.0.0.1:5432/store', 'table-name' = 'orders',
+  'connector' = 'jdbc', 'url' = 'jdbc:postgresql://127.0.0.1:5432/flink', 'table-name' = 'orders',
   'username' = 'postgres', 'password' = 'postgres'
 ) LIKE orders (EXCLUDING OPTIONS);
 
 CREATE TABLE pg_order_items WITH (
-  'connector' = 'jdbc', 'url' = 'jdbc:postgresql://127.0.0.1:5432/store', 'table-name' = 'order_items',
+  'connector' = 'jdbc', 'url' = 'jdbc:postgresql://127.0.0.1:5432/flink', 'table-name' = 'order_items',
   'username' = 'postgres', 'password' = 'postgres'
 ) LIKE order_items (EXCLUDING OPTIONS);
 
 CREATE TABLE pg_products WITH (
-  'connector' = 'jdbc', 'url' = 'jdbc:postgresql://127.0.0.1:5432/store', 'table-name' = 'products',
+  'connector' = 'jdbc', 'url' = 'jdbc:postgresql://127.0.0.1:5432/flink', 'table-name' = 'products',
   'username' = 'postgres', 'password' = 'postgres'
 ) LIKE products (EXCLUDING OPTIONS);
 
 CREATE TABLE pg_users WITH (
-  'connector' = 'jdbc', 'url' = 'jdbc:postgresql://127.0.0.1:5432/store', 'table-name' = 'users',
+  'connector' = 'jdbc', 'url' = 'jdbc:postgresql://127.0.0.1:5432/flink', 'table-name' = 'users',
   'username' = 'postgres', 'password' = 'postgres'
 ) LIKE users (EXCLUDING OPTIONS);
 
 CREATE TABLE pg_shipments WITH (
-  'connector' = 'jdbc', 'url' = 'jdbc:postgresql://127.0.0.1:5432/store', 'table-name' = 'shipments',
+  'connector' = 'jdbc', 'url' = 'jdbc:postgresql://127.0.0.1:5432/flink', 'table-name' = 'shipments',
   'username' = 'postgres', 'password' = 'postgres'
 ) LIKE shipments (EXCLUDING OPTIONS);
 

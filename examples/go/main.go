@@ -71,6 +71,9 @@ func run(ctx context.Context) error {
 			return err
 		}
 		client.AllowRebalance()
+		written := map[string]int{}
+		fetches.EachRecord(func(r *kgo.Record) { written[r.Topic]++ })
+		log.Print("written: ", written)
 	}
 }
 

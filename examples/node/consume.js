@@ -38,7 +38,16 @@ const kafka = new Kafka({ brokers: (process.env.BROKERS ?? "127.0.0.1:9092").spl
 const consumer = kafka.consumer({ groupId: "example-node", readUncommitted: false });
 const db = new pg.Client({ connectionString: process.env.DATABASE });
 
+let written = {}; // records by topic, within a second
+setInterval(() => {
+  if (Object.keys(written).length > 0) {
+    console.log("written:", JSON.stringify(written));
+  }
+  written = {};
+}, 1000);
+
 async function write({ topic, message }) {
+  written[topic] = (written[topic] ?? 0) + 1;
   const table = topic.replace("store.", "");
   const { id } = await registry.decode(message.key);
   if (message.value === null) { // a tombstone: the row is gone

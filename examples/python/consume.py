@@ -4,6 +4,7 @@
     BROKERS=127.0.0.1:9092 REGISTRY=http://127.0.0.1:8081 python consume.py
 """
 
+import collections
 import datetime
 import decimal
 import os
@@ -46,13 +47,17 @@ def write(message):
 
 
 # After a crash some rows come once more, which changes nothing: each is the whole row, under its id.
-waiting = 0
-while True:
-    message = consumer.poll(1)
-    if message is not None:
-        write(message)
-        waiting += 1
-    if waiting == 1000 or waiting > 0 and message is None:
-        db.commit()
-        consumer.commit(asynchronous=False)
-        waiting = 0
+waiting = collections.Counter()  # records by topic
+try:
+    while True:
+        message = consumer.poll(1)
+        if message is not None:
+            write(message)
+            waiting[message.topic()] += 1
+        if waiting.total() == 1000 or waiting and message is None:
+            db.commit()
+            consumer.commit(asynchronous=False)
+            print("written:", dict(waiting))
+            waiting.clear()
+except KeyboardInterrupt:
+    consumer.close()

@@ -40,6 +40,7 @@ class Tables(BatchingSink):
             upsert = f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({values})"
             self.db.execute(upsert, list(row.values()))
         self.db.commit()
+        print(f"written: {batch.size} to {table}")
 
 
 app = Application(

@@ -207,7 +207,7 @@ func prepareConnect(r *running) *exec.Cmd {
 	r.s.makeDatabase(r.name) // the connector makes the tables
 	r.replace("worker.properties", "plugin.path=plugins", "plugin.path="+filepath.Join(plugins, "plugins"),
 		"127.0.0.1:8083", "127.0.0.1:0")
-	r.replace("store-to-postgres.properties", "127.0.0.1:5432/store",
+	r.replace("store-to-postgres.properties", "127.0.0.1:5432/connect",
 		fmt.Sprintf("127.0.0.1:%d/%s", r.s.postgres.Port, r.name))
 	return exec.Command("java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", filepath.Join(worker, "jars", "*"),
@@ -239,7 +239,7 @@ func prepareFlink(r *running) *exec.Cmd {
 	flink := filepath.Join(installed(r.s.t, source, []string{"pom.xml"}, fetch), "jars", "*")
 	do(r.s.t, r.dir, "javac", "-d", "classes", "-cp", flink, filepath.Join(source, "RunSql.java"))
 	r.s.database(r.name)
-	r.replace("store.sql", "127.0.0.1:5432/store", fmt.Sprintf("127.0.0.1:%d/%s", r.s.postgres.Port, r.name))
+	r.replace("store.sql", "127.0.0.1:5432/flink", fmt.Sprintf("127.0.0.1:%d/%s", r.s.postgres.Port, r.name))
 	cmd := exec.Command("java", "-Xmx1g", "-XX:+UseSerialGC", "-Duser.timezone=UTC", // see docs/consuming.md
 		"-Djava.io.tmpdir="+r.dir, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 		"-cp", "classes:"+flink+":"+connectors, "RunSql", "store.sql")

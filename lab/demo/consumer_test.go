@@ -4,13 +4,17 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"testing"
 
 	"github.com/twmb/avro"
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/sr"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -101,5 +105,32 @@ func consume(t *testing.T, c *config.Config, want map[string]int) {
 				missing++
 			}
 		}
+	}
+}
+
+// Whoever pastes a command of kcat should see rows, not what librdkafka says of telemetry.
+func TestTheEmbeddedBrokerOffersAllButTelemetry(t *testing.T) {
+	offered := func(options ...kfake.Opt) map[int16]bool {
+		broker := servers.BrokerForTest(t, servers.BrokerConfig{Options: options})
+		client, err := kgo.NewClient(kgo.SeedBrokers(broker.Brokers()...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		answer, err := kmsg.NewPtrApiVersionsRequest().RequestWith(t.Context(), client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := map[int16]bool{}
+		for _, key := range answer.ApiKeys {
+			keys[key.ApiKey] = true
+		}
+		return keys
+	}
+	want := offered()
+	delete(want, int16(kmsg.GetTelemetrySubscriptions))
+	delete(want, int16(kmsg.PushTelemetry))
+	if got := offered(kfake.MaxVersions(withoutTelemetry())); !maps.Equal(got, want) {
+		t.Errorf("it offers %v, expected %v", got, want)
 	}
 }

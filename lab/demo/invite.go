@@ -40,7 +40,7 @@ func invitations(ctx context.Context, stream *stream, ports *ports, db *database
 		})
 	}
 	if dsn := db.readerDSN(); dsn != "" {
-		list = append(list, invitation{"the database as storestream sees it",
+		list = append(list, invitation{"the database as storestream sees it" + missing("psql", "postgresql-client"),
 			"psql " + quote(dsn) + " -c 'select status, count(*) from orders group by 1'"},
 			invitation{"as the administrator: make a row that cannot be published, a dead letter, and good again",
 				change(db, "update orders set total_amount = 'NaN', updated_at = now() where id = 7")},
@@ -67,14 +67,20 @@ func kcat(ctx context.Context, broker, registry string) []invitation {
 			"kcat" + broker + `-C -t store.orders -o end -q -f 'partition %p  offset %o  %S bytes\n'`},
 	}
 	version, err := exec.CommandContext(ctx, "kcat", "-V").CombinedOutput()
-	if err != nil {
-		list[0].shows += " (Debian: apt-get install kcat)"
-	}
+	list[0].shows += missing("kcat", "kcat")
 	if err != nil || strings.Contains(string(version), "Avro") {
 		list = append(list, invitation{"the last orders, decoded, where kcat knows Avro",
 			"kcat" + broker + "-C -t store.orders -o -1 -q -s key=avro -s value=avro -r " + registry})
 	}
 	return list
+}
+
+// missing names the package of a program that is not installed; "" where it is.
+func missing(program, ofPackage string) string {
+	if _, err := exec.LookPath(program); err == nil {
+		return ""
+	}
+	return " (Debian: apt-get install " + ofPackage + ")"
 }
 
 // shortest is a program's path, relative where it is within the current folder.

@@ -6,6 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
+
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/storefake"
 	"github.com/storestream/storestream/internal/terminal"
@@ -17,7 +21,8 @@ func (d *demo) startKafka(ctx context.Context) (registry string, err error) {
 	if d.kafka {
 		return d.startApacheKafka(ctx)
 	}
-	broker, err := servers.StartBroker(servers.BrokerConfig{Ports: []int{d.ports.broker.number}})
+	broker, err := servers.StartBroker(servers.BrokerConfig{Ports: []int{d.ports.broker.number},
+		Options: []kfake.Opt{kfake.MaxVersions(withoutTelemetry())}})
 	if err != nil {
 		return "", err
 	}
@@ -31,6 +36,16 @@ func (d *demo) startKafka(ctx context.Context) (registry string, err error) {
 	d.onStop(r.Stop)
 	d.screen.part("schema registry", r.URL, "embedded (srfake), in memory", d.ports.registry.remark())
 	return r.URL, nil
+}
+
+// withoutTelemetry is what Apache Kafka offers where nobody collects clients' figures. librdkafka (kcat,
+// Python) says on stderr that it was offered telemetry.
+func withoutTelemetry() *kversion.Versions {
+	versions := kversion.Stable()
+	for _, key := range []kmsg.Key{kmsg.GetTelemetrySubscriptions, kmsg.PushTelemetry} {
+		versions.SetMaxKeyVersion(int16(key), -1)
+	}
+	return versions
 }
 
 // startApacheKafka starts an Apache Kafka and an Apicurio, which fetchKafka has fetched.

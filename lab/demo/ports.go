@@ -36,7 +36,7 @@ func (p *ports) flags(flags *pflag.FlagSet) {
 	add(&p.service, "service", 8090, "`port` of the commerce data service")
 	add(&p.status, "status", 8080, "`port` of storestream's status page")
 	add(&p.pooler, "pgbouncer", 6432, "`port` of PgBouncer")
-	add(&p.postgres, "postgres", 0, "`port` of PostgreSQL")
+	add(&p.postgres, "postgres", 5432, "`port` of PostgreSQL")
 }
 
 // check notes which ports the user has chosen and names those that cannot be.

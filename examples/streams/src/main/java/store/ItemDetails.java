@@ -5,8 +5,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
@@ -37,6 +40,7 @@ public final class ItemDetails {
 
   private final StreamsBuilder builder = new StreamsBuilder();
   private final Serde<ObjectNode> json = Rows.json();
+  private final Map<String, LongAdder> written = new ConcurrentSkipListMap<>();
 
   public static void main(String[] args) throws Exception {
     createTopics();
@@ -57,7 +61,9 @@ public final class ItemDetails {
       }
     });
     streams.start();
-    failed.await();
+    while (!failed.await(5, TimeUnit.SECONDS)) {
+      System.out.println("written: " + details.written);
+    }
     System.exit(1);
   }
 
@@ -92,7 +98,9 @@ public final class ItemDetails {
   }
 
   private void write(String name, KTable<Long, ObjectNode> table) {
-    table.toStream().map((id, row) -> KeyValue.pair(id.toString(), row))
+    LongAdder records = written.computeIfAbsent(name, none -> new LongAdder());
+    table.toStream().peek((id, row) -> records.increment())
+        .map((id, row) -> KeyValue.pair(id.toString(), row))
         .to("json." + name, Produced.with(Serdes.String(), json));
   }
 
