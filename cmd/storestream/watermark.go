@@ -28,7 +28,8 @@ earlier updated_at is published, and none can appear there any more), as of (the
 visible then), lag (now minus as of), rows published in all, what the last sweep found, the instance that
 polls it, and the request that it works on or that waits for it. Below the table stands whether
 everything is up to date, and if not, why not, what keeps settled where it is, where sweeps do
-not come to an end, and which rows cannot be published.
+not come to an end, and which rows cannot be published. A restart begins the second look at a row anew, so
+the time that is named for it moves then.
 
 Not up to date is what fails, is on hold or polled by nobody, and what lags by more than three intervals
 and ten seconds. Exit status: 0 all is up to date, 4 something is not.`,
