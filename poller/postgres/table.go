@@ -33,6 +33,8 @@ type table struct {
 	// plainName is the same without what cutLong adds.
 	name      string
 	plainName string
+	// bareName is without a schema, as the resource has it.
+	bareName string
 	list      string // the SELECT list
 	columns   []schemas.Column
 	decoder   *schemas.ColumnDecoder
@@ -114,10 +116,10 @@ const maxColumns = 1600
 // read as it is, or what the server said.
 func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error) {
 	readable := map[string]bool{} // by column
-	t := &table{}
+	t := &table{bareName: pgx.Identifier{r.Table}.Sanitize()}
 	var elsewhere error
 	q := statement{sql: catalogueSQL}
-	q.param(oidText, []byte(pgx.Identifier{r.Table}.Sanitize()))
+	q.param(oidText, []byte(t.bareName))
 	_, err := db.snapshot(ctx, catalogueDeadline, nil, &q, func(_ *clock, rows *pgconn.ResultReader) error {
 		for rows.NextRow() {
 			v := rows.Values()
