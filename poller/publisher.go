@@ -84,6 +84,13 @@ func (p *publisher) sweptPolicies(total watermark.Swept) {
 		total.Missing+total.Stale != total.Published || !p.mark.Policies.Mixed() {
 		return
 	}
+	if total.Early > 0 {
+		name := p.cfg.Resource.Name
+		p.cfg.Log.Warn("rows from before the start of the resource were not compared, and may be as other policies "+
+			"for fields let them through", zap.Int("rows", total.Early),
+			zap.String("do", fmt.Sprintf("take resources.%s.start out, restart, and storestream sweep %s", name, name)))
+		return
+	}
 	p.mark.Policies = watermark.PoliciesOf(p.cfg.Resource.PolicyFingerprint())
 	p.cfg.Log.Info("no row of another policy for fields is left in the topic")
 }

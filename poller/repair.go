@@ -319,6 +319,7 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywh
 	repaired := *result
 	result.SourceRows, result.TopicRows = c.SourceRows, c.TopicRows
 	result.DeadLetters += c.DeadLetters
+	result.Early += c.Early
 	result.Missing += count[compare.Missing]
 	result.Stale += count[compare.Stale]
 	result.Extra += count[compare.Extra]

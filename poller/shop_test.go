@@ -271,7 +271,7 @@ func (s *shop) Read(ctx context.Context, r Request, emit func(Batch) error) erro
 func (s *shop) wanted(r Request, row row) bool {
 	switch r.Kind {
 	case Full:
-		return (r.IDs == nil || r.IDs.Holds(row.id)) && !row.dayless
+		return (r.IDs == nil || r.IDs.Holds(row.id)) && row.updatedAt >= r.From && !row.dayless
 	case Lookup:
 		if r.Everywhere {
 			return true

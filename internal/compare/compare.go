@@ -136,6 +136,8 @@ type Report struct {
 	UntrackedRows int
 	// Foreign records have a key that is no row's. They are no difference, but consumers meet them.
 	Foreign int
+	// Early rows of the topic are from before Start, and the source did not show them: nobody compared them.
+	Early int
 }
 
 // Comparison compares one resource, once, part by part. It is for one goroutine at a time.

@@ -226,8 +226,11 @@ func (f *firstReading) suspectUnmet() {
 		}
 	}
 	f.table.each(func(e []byte) {
-		if state := stateAt(e); mark(state)&(met|early) == 0 {
+		switch state := stateAt(e); mark(state) & (met | early) {
+		case 0:
 			suspect(idAt(e), true, version(state>>markBits))
+		case early:
+			c.report.Early++
 		}
 	})
 	for id := range f.strays { // of rows that neither the source has nor their own partition

@@ -246,6 +246,8 @@ type Swept struct {
 	// Published of the missing and stale rows were published, Tombstones of the extra ones written.
 	Published  int `json:"published"`
 	Tombstones int `json:"tombstones"`
+	// Early rows of the topic are from before resources.*.start, and were not compared.
+	Early int `json:"early,omitempty"`
 	// Left says why some of it was left as it is, "" if nothing was.
 	Left string `json:"left,omitempty"`
 }
@@ -263,6 +265,7 @@ func (s Swept) Plus(part Swept) Swept {
 	s.Extra += part.Extra
 	s.Published += part.Published
 	s.Tombstones += part.Tombstones
+	s.Early += part.Early
 	switch {
 	case part.Left == "" || strings.HasSuffix(s.Left, "..."):
 	case s.Left == "":

@@ -35,9 +35,9 @@ type table struct {
 	plainName string
 	// bareName is without a schema, as the resource has it.
 	bareName string
-	list      string // the SELECT list
-	columns   []schemas.Column
-	decoder   *schemas.ColumnDecoder
+	list     string // the SELECT list
+	columns  []schemas.Column
+	decoder  *schemas.ColumnDecoder
 	// Where the list has the columns of the key, and the types of parameters.
 	id, updatedAt int
 	updatedOID    uint32

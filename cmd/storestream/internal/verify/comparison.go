@@ -180,6 +180,10 @@ func (o *comparison) report() *Report {
 		r.note(terminal.Plural(r.Foreign, "record") + " in the topic with a key that is no row's: no row differs " +
 			"by it, but another program wrote it, and consumers that decode keys may stop there")
 	}
+	if figures.Early > 0 {
+		r.note(fmt.Sprintf("%s of the topic from before resources.%s.start: not compared",
+			terminal.Plural(figures.Early, "row"), o.resource.Name))
+	}
 	if strays > 0 {
 		r.note(terminal.Plural(strays, "row") + " of those that differ: another program wrote a record into a " +
 			"partition where its key does not belong, and consumers may take it for the row")
