@@ -58,7 +58,8 @@ func TestATopicThatWasFilledUnderAnotherPolicySaysSoUntilASweepFindsNoRowOfIt(t 
 	}
 }
 
-// No sweep compares rows of the topic from before the start, so none shows that they are as the policy has them.
+// No sweep compares rows of the topic from before the start, so none shows that they are as the policy has
+// them.
 func TestRowsFromBeforeTheStartMayBeOfAnotherPolicyWhateverASweepFinds(t *testing.T) {
 	s := openShop(t, 10, nil)
 	s.config.Resource = ordersUnder(t, schemas.PolicyMask)

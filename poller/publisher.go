@@ -86,9 +86,9 @@ func (p *publisher) sweptPolicies(total watermark.Swept) {
 	}
 	if total.Early > 0 {
 		name := p.cfg.Resource.Name
-		p.cfg.Log.Warn("rows from before the start of the resource were not compared, and may be as other policies "+
-			"for fields let them through", zap.Int("rows", total.Early),
-			zap.String("do", fmt.Sprintf("take resources.%s.start out, restart, and storestream sweep %s", name, name)))
+		p.cfg.Log.Warn("rows from before the start of the resource were not compared, and may be as other "+
+			"policies for fields let them through", zap.Int("rows", total.Early),
+			zap.String("do", fmt.Sprintf("take out resources.%s.start, restart, storestream sweep %s", name, name)))
 		return
 	}
 	p.mark.Policies = watermark.PoliciesOf(p.cfg.Resource.PolicyFingerprint())

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -160,11 +161,14 @@ func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto b
 	if err != nil {
 		return 0, c.diagnose(subject, err)
 	}
-	if id == 0 {
+	if !isID(id) {
 		return 0, c.fault(NotARegistry, subject)
 	}
 	return id, nil
 }
+
+// isID says whether the wire format has room for an id, which is four bytes there. Registries count from 1.
+func isID(id int) bool { return id >= 1 && id <= math.MaxInt32 }
 
 // subjectState says what a subject has that does not have the schema looked for.
 type subjectState int
@@ -182,7 +186,7 @@ func (c *Client) lookUp(ctx context.Context, subject, text string) (int, subject
 	found, err := c.client.LookupSchema(ctx, subject, sr.Schema{Schema: text, Type: sr.TypeAvro})
 	var reply *sr.ResponseError
 	switch {
-	case err == nil && found.ID == 0:
+	case err == nil && !isID(found.ID):
 		return 0, noSubject, c.fault(NotARegistry, subject)
 	case err == nil:
 		return found.ID, otherSchema, nil

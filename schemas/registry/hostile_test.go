@@ -101,6 +101,28 @@ func TestWhatAHostileRegistryAnswersIsBounded(t *testing.T) {
 	}
 }
 
+func TestAnIDThatTheWireFormatHasNoRoomForIsRefused(t *testing.T) {
+	for _, id := range []string{"-1", "99999999999"} {
+		for _, unknown := range []string{"", "/subjects/store.orders-key"} { // looked up, or registered
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == unknown {
+					w.WriteHeader(http.StatusNotFound)
+					fmt.Fprint(w, `{"error_code":40401}`)
+					return
+				}
+				fmt.Fprintf(w, `{"id":%s}`, id)
+			}))
+			defer s.Close()
+			g, err := New(Config{URL: s.URL})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, err = g.Ensure(t.Context(), "store.orders", load(t).Get("orders"), true)
+			faultIs(t, err, NotARegistry, "")
+		}
+	}
+}
+
 // Ids come from records, so whoever writes records, beside a registry that knows every id, chooses how many
 // schemas are kept.
 func TestTheSchemasThatAreKeptAreBounded(t *testing.T) {
