@@ -120,7 +120,7 @@ func (e *environment) withCluster(ctx context.Context, cfg *config.Config,
 	return f(cluster)
 }
 
-// print writes to stdout. Where a pipe was closed early, that is the reader's choice.
+// print writes to stdout. What fails is the end of execute to say.
 func (e *environment) print(format string, args ...any) {
 	_, _ = fmt.Fprintf(e.stdout, format, args...)
 }

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,8 +49,9 @@ func execute(ctx context.Context, args []string, env *environment) int {
 	// Nor may it show a secret that they were sent and repeat.
 	// A row is shown as it is, also where a value happens to read like a secret of the configuration: hidden, it
 	// would be taken for what is in the topic, and a number would leave JSON that nobody can read.
-	env.rows = &terminal.Writer{W: env.stdout, Paint: env.paint}
-	env.stdout = &terminal.Writer{W: env.stdout, Paint: env.paint, Hide: env.hide}
+	rows := &terminal.Writer{W: env.stdout, Paint: env.paint}
+	stdout := &terminal.Writer{W: env.stdout, Paint: env.paint, Hide: env.hide}
+	env.rows, env.stdout = rows, stdout
 	env.stderr = &terminal.Writer{W: env.stderr, Hide: env.hide}
 	root := rootCommand(env)
 	root.SetArgs(args)
@@ -57,6 +59,9 @@ func execute(ctx context.Context, args []string, env *environment) int {
 		withoutQuotes(root)
 	}
 	err := root.ExecuteContext(ctx)
+	if err == nil { // a full disk must not leave half an answer that counts as one
+		err = cmp.Or(stdout.Err, rows.Err)
+	}
 	if err == nil {
 		return exitDone
 	}

@@ -193,6 +193,21 @@ func TestEveryCommandHasHelpWithAWorkedExample(t *testing.T) {
 	visit(rootCommand(&environment{}))
 }
 
+func TestAnAnswerThatCannotBeWrittenIsAFailure(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err) // Linux has it
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"version"}, {"--help"}, {"schema", "show", "orders"}} {
+		var said strings.Builder
+		if got := run(t.Context(), args, nil, strings.NewReader(""), full, &said); got != exitFailed ||
+			!strings.Contains(said.String(), "no space left on device") {
+			t.Errorf("%v: exit status %d, %s", args, got, &said)
+		}
+	}
+}
+
 func TestVersionIsPrinted(t *testing.T) {
 	said := do(t, "version").expect(t, exitDone, "storestream ", "linux/")
 	if flag := do(t, "--version").expect(t, exitDone); flag.stdout.String() != said.stdout.String() {

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -55,11 +56,13 @@ type Writer struct {
 	W     io.Writer
 	Paint Paint
 	Hide  func(text string) string // takes out of a text what nobody may see; nil: nothing is
+	Err   error                    // that of the first Write that failed
 }
 
 // Write is io.Writer's.
 func (w *Writer) Write(text []byte) (int, error) {
 	if _, err := io.WriteString(w.W, w.escape(w.hide(string(text)))); err != nil {
+		w.Err = cmp.Or(w.Err, err)
 		return 0, err
 	}
 	return len(text), nil
