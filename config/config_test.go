@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -484,10 +485,74 @@ func TestAnUnknownEnvironmentVariableIsAMistakeUnlessKubernetesSetIt(t *testing.
 		"STORESTREAM_STATUS_PORT_8080_TCP=x", "STORESTREAM_SERVICE_PORT_HTTP=8080"}})
 }
 
+// Reading such a file would wait for ever, or until the memory is gone.
+func TestOnlyARegularFileOrAPipeThatSomebodyWritesToIsRead(t *testing.T) {
+	dir := t.TempDir()
+	fifo, zero, huge := filepath.Join(dir, "Order.avsc"), filepath.Join(dir, "zero"), filepath.Join(dir, "huge")
+	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.Symlink("/dev/zero", zero),
+		os.WriteFile(huge, make([]byte, 1<<20+1), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ setting, path, want string }{
+		{"", fifo, fifo + ": the configuration file cannot be read: nothing writes to this pipe"},
+		{"", zero, "expected a regular file"},
+		{"", huge, "the file is larger than 1048576 bytes"},
+		{"", dir, "expected a regular file"},
+		{"kafka.tls.enabled=true\nkafka.tls.ca_file=", fifo, "expected a regular file"},
+		{"http.tls.key_file=/dev/null\nhttp.tls.cert_file=", fifo, "expected a regular file"},
+		{"postgres.dsn=host=127.0.0.1 sslmode=verify-full sslrootcert=", fifo, "expected a regular file"},
+		{"postgres.dsn=host=127.0.0.1 sslmode=verify-full sslrootcert=", zero, "expected a regular file"},
+		{"postgres.dsn=host=127.0.0.1 passfile=", fifo, "expected a regular file"},
+		{"store.api_key=file:", fifo, "expected a regular file"},
+	} {
+		in := Input{File: test.path}
+		if test.setting != "" {
+			in = Input{Environ: environ(strings.Split(test.setting+test.path, "\n")...)}
+		}
+		if _, err := Load(in); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s%s: %v, expected %q", test.setting, test.path, err, test.want)
+		}
+	}
+	load(t, Input{File: os.DevNull})
+	linked := filepath.Join(dir, "linked.yaml") // as Kubernetes mounts it
+	if err := os.Symlink(file(t, "storestream.yaml", "log: {level: warn}"), linked); err != nil {
+		t.Fatal(err)
+	}
+	if c := load(t, Input{File: linked}); c.Log.Level != "warn" {
+		t.Errorf("the level is %q, expected that of the file", c.Log.Level)
+	}
+}
+
+func TestAConfigurationMayComeFromAPipeAndTheWaitForItCanBeInterrupted(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	interrupted := make(chan struct{})
+	in := Input{File: fmt.Sprintf("/dev/fd/%d", r.Fd()), Interrupted: interrupted}
+	loaded := make(chan error)
+	go func() { _, err := Load(in); loaded <- err }()
+	close(interrupted)
+	if err := <-loaded; err == nil || !strings.Contains(err.Error(), "interrupted while waiting") {
+		t.Errorf("nothing was written, and the wait interrupted: %v", err)
+	}
+	if _, err := w.WriteString("log: {level: warn}"); err != nil {
+		t.Fatal(err)
+	}
+	w.Close()
+	in.Interrupted = nil
+	if c := load(t, in); c.Log.Level != "warn" {
+		t.Errorf("the level is %q, expected what the pipe says", c.Log.Level)
+	}
+}
+
 func TestAFileThatIsNotAConfigurationSaysWhy(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"store: [", "not YAML"},
-		{"- a", "expected a section with the keys"},
+		{"- a", "expected a section with the keys store, postgres, kafka"},
+		{"\xff\xfes\x00t\x00o\x00r\x00e\x00", "expected a section with the keys store, postgres, kafka"},
 		{"store: x", "expected a section with the keys base_url, api_key"},
 		{"log: {level: {a: b}}", "expected a value, found a section"},
 		{"log: {level: info, level: warn}", "set twice"},
@@ -589,6 +654,58 @@ func TestSecretsComeFromFilesAndAreNeverShown(t *testing.T) {
 		for _, secret := range []string{"k3y", "pa55", "it's"} {
 			if strings.Contains(shown, secret) {
 				t.Errorf("%q is shown in %s", secret, shown)
+			}
+		}
+	}
+}
+
+// net/http refuses a header with a control character, and names neither key nor file.
+func TestASecretThatCannotBeSentIsRefusedAndItsFileNamed(t *testing.T) {
+	const base = "kafka.tls.enabled=true\n"
+	settings := map[string]string{ // by key, what else it takes
+		"store.api_key": "", "registry.token": "", "http.token": "",
+		"registry.password":   "registry.username=u",
+		"kafka.sasl.password": base + "kafka.sasl.mechanism=PLAIN\nkafka.sasl.username=u",
+		"kafka.sasl.client_secret": base + "kafka.sasl.mechanism=OAUTHBEARER\nkafka.sasl.client_id=u\n" +
+			"kafka.sasl.token_url=https://127.0.0.1/token",
+		"postgres.dsn": "",
+	}
+	bad := []string{"geheim-geheim-geheim\x00\x00", "\xff\xfeg\x00e\x00h\x00e\x00i\x00m\x00",
+		"geheim-geheim-geheim\nzwei"}
+	for key, with := range settings {
+		texts := append([]string{"geheim-geheim-geheim\a"}, bad...)
+		if key == "kafka.sasl.password" || key == "postgres.dsn" {
+			texts = bad
+		}
+		const good = "first-first-first"
+		path := file(t, "secret", good)
+		value := "file:" + path
+		if key == "postgres.dsn" {
+			value = "host=127.0.0.1 user=u password=" + value
+		}
+		in := Input{Environ: environ(append(strings.Fields(with), key+"="+value)...)}
+		c := load(t, in)
+		secret := c.rotated()[key]
+		if secret == nil {
+			secret = &c.Postgres.DSN
+		}
+		was := secret.Get()
+		for _, text := range texts {
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			now, wrong := secret.Current()
+			_, start := Load(in)
+			for when, err := range map[string]error{"while it runs": wrong, "at the start": start} {
+				if err == nil || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "geheim") {
+					t.Errorf("%s holds %q %s: %v, expected that names %s", key, text, when, err, path)
+				}
+			}
+			if start != nil && !strings.Contains(start.Error(), key) {
+				t.Errorf("%v, expected that it names %s", start, key)
+			}
+			if now != was {
+				t.Errorf("%s is %q, expected what it was before", key, now)
 			}
 		}
 	}

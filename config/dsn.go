@@ -31,6 +31,9 @@ func withPassword(text rotation.Secret) (rotation.Secret, error) {
 		return text, nil
 	}
 	password, err := readSecret(secretFile + path)
+	if err == nil {
+		err = oneLine(password.Get())
+	}
 	if err != nil {
 		return text, fmt.Errorf("%s: %w", secretFile+path, err)
 	}
@@ -40,6 +43,9 @@ func withPassword(text rotation.Secret) (rotation.Secret, error) {
 // checkDSN says whether pgx can connect by a DSN.
 func checkDSN(text rotation.Secret) error {
 	d, err := dsn.Parse(text.Get())
+	if err == nil {
+		err = oneLine(d.Value("password"))
+	}
 	if err == nil {
 		_, err = d.Config()
 	}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,23 +10,25 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/storestream/storestream/internal/rotation"
 )
 
 // loadFile lays a YAML file over v. It goes over YAML's nodes, because they know their lines and their text
 // as it was written. A key without a value (null) is not set.
-func loadFile(path string, v *values, m *mistakes) {
-	if path == "" {
+func loadFile(path string, interrupted <-chan struct{}, v *values, m *mistakes) {
+	if path == "" || path == os.DevNull {
 		return
 	}
-	text, err := os.ReadFile(path)
+	text, err := rotation.ReadOnce(path, interrupted)
 	if err != nil {
-		if inner, ok := errors.AsType[*os.PathError](err); ok {
+		if inner, ok := errors.AsType[*rotation.FileError](err); ok {
 			err = inner.Err // the mistake names the path
 		}
 		m.add(Mistake{Key: path, Rule: fmt.Sprintf("the configuration file cannot be read: %v", err)})
 		return
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec := yaml.NewDecoder(strings.NewReader(text))
 	var doc, second yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		if !errors.Is(err, io.EOF) { // an empty file sets nothing

@@ -98,11 +98,11 @@ func (k *keys) has(key string) bool {
 	return ok
 }
 
-// inSection is the names directly within a section, for a message.
+// inSection is the names directly within a section ("" for the whole file), for a message.
 func (k *keys) inSection(section string) string {
 	var names []string
 	for _, key := range k.ordered {
-		if rest, ok := strings.CutPrefix(key, section+"."); ok && !strings.Contains(rest, ".") {
+		if rest, ok := strings.CutPrefix(key, join(section, "")); ok && !strings.Contains(rest, ".") {
 			names = append(names, rest)
 		}
 	}

@@ -5,13 +5,15 @@ type Input struct {
 	File    string   // path of a YAML file; empty: none
 	Environ []string // NAME=value, as os.Environ gives it
 	Set     []string // key=value, from flags; the last word
+
+	Interrupted <-chan struct{} // ends the wait for a File that is a pipe; nil: nothing does
 }
 
 // Load reads all layers and checks them. Every error is an *InvalidError.
 func Load(in Input) (*Config, error) {
 	v := newValues()
 	m := &mistakes{values: v, broken: map[string]bool{}}
-	loadFile(in.File, v, m)
+	loadFile(in.File, in.Interrupted, v, m)
 	loadEnvironment(in.Environ, v, m)
 	loadFlags(in.Set, v, m)
 	complete(v)

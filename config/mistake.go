@@ -62,8 +62,13 @@ type mistakes struct {
 
 func (m *mistakes) add(one Mistake) { m.found = append(m.found, one) }
 
-// unknown adds a key that nobody knows.
+// unknown adds a key that takes no value.
 func (m *mistakes) unknown(key, from string) {
+	if known := m.values.known; known.sections[key] {
+		m.add(Mistake{Key: key, From: from, Rule: "a section takes no value: expected one of its keys: " +
+			known.inSection(key)})
+		return
+	}
 	nearest := m.values.known.nearest(key)
 	m.add(Mistake{Key: key, From: from, Rule: "unknown key; the nearest known one is " + nearest})
 }

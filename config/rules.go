@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/tlsfile"
 	"github.com/storestream/storestream/schemas"
 )
@@ -91,7 +92,12 @@ func checkHTTP(h HTTP, m *mistakes) {
 	m.require("http.tls.cert_file", h.TLS.KeyFile == "" || h.TLS.CertFile != "",
 		"a key is set: expected the file of its certificate")
 	if h.TLS.CertFile != "" && h.TLS.KeyFile != "" {
-		if _, err := tls.LoadX509KeyPair(h.TLS.CertFile, h.TLS.KeyFile); err != nil {
+		cert, err := rotation.File(h.TLS.CertFile)()
+		key, wrong := rotation.File(h.TLS.KeyFile)()
+		if err = errors.Join(err, wrong); err == nil {
+			_, err = tls.X509KeyPair([]byte(cert), []byte(key))
+		}
+		if err != nil {
 			m.value("http.tls.cert_file", fmt.Sprintf("certificate and key cannot be used: %v", err))
 		}
 	}

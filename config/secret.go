@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/storestream/storestream/internal/dsn"
 	"github.com/storestream/storestream/internal/rotation"
@@ -41,8 +42,11 @@ func (c *Config) rotated() map[string]*rotation.Secret {
 
 // secretRules say of a secret, by its key, what it was expected to be; nil where it is so.
 var secretRules = map[string]func(secret string) error{
-	"store.api_key":  oneLine("key"),
-	"registry.token": oneLine("token"),
+	"store.api_key":            inHeader("key"),
+	"kafka.sasl.password":      oneLine,
+	"kafka.sasl.client_secret": inHeader("secret"),
+	"registry.password":        inHeader("password"),
+	"registry.token":           inHeader("token"),
 	"http.token": func(secret string) error {
 		if !tokenShape.MatchString(secret) {
 			return ruleError("expected 16 or more ASCII characters without spaces and control characters, such as " +
@@ -52,13 +56,26 @@ var secretRules = map[string]func(secret string) error{
 	},
 }
 
-func oneLine(what string) func(secret string) error {
+// noText is how a secret with a control character came about, mostly.
+const noText = ": is it half written, or in UTF-16?"
+
+// inHeader is the rule of what is sent in a header of HTTP, also in base64 or in a form: none of them may
+// have control characters (RFC 9110, 7617, 6749).
+func inHeader(what string) func(secret string) error {
 	return func(secret string) error {
-		if strings.ContainsAny(secret, "\r\n") {
-			return ruleError("expected a " + what + " of one line")
+		if strings.ContainsFunc(secret, unicode.IsControl) {
+			return ruleError("expected a " + what + " of one line, without control characters" + noText)
 		}
 		return nil
 	}
+}
+
+// oneLine is the rule of passwords that go elsewhere: other odd bytes are the user's choice.
+func oneLine(secret string) error {
+	if strings.ContainsAny(secret, "\x00\r\n") {
+		return ruleError("expected a password of one line, without NUL bytes" + noText)
+	}
+	return nil
 }
 
 // checkSecrets holds every secret against its rule.
@@ -118,9 +135,12 @@ func (c *Config) followDSN(m *mistakes) {
 			return "", &rotation.FileError{Path: whole, Err: ruleError("the password stands in another place than " +
 				"before, which takes a restart")}
 		}
-		text := texts[0]
+		text, password, from := texts[0], d.Value("password"), whole
 		if hasFile {
-			text = d.WithPassword(texts[1])
+			text, password, from = d.WithPassword(texts[1]), texts[1], path
+		}
+		if err := oneLine(password); err != nil {
+			return "", &rotation.FileError{Path: from, Err: err}
 		}
 		hideDSN(c.rotation.Hidden, text)
 		return text, nil

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/twmb/avro"
@@ -200,6 +201,22 @@ func TestEveryMistakeInTheSchemaFilesIsNamedAtOnce(t *testing.T) {
 	}
 	if t.Failed() {
 		t.Log(err)
+	}
+}
+
+func TestASchemaFileThatIsAPipeOrADeviceIsRefused(t *testing.T) {
+	for what, put := range map[string]func(path string) error{
+		"a pipe":   func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"a device": func(path string) error { return os.Symlink("/dev/zero", path) },
+	} {
+		dir := t.TempDir()
+		if err := put(filepath.Join(dir, "Order.avsc")); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Load(dir)
+		if err == nil || !strings.Contains(err.Error(), "Order.avsc: expected a regular file") {
+			t.Errorf("%s: %v, expected that it is refused", what, err)
+		}
 	}
 }
 

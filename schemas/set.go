@@ -82,11 +82,14 @@ func readFolder(fsys fs.FS, folder string) (map[string]*schemaFile, []Mistake, e
 	return found, mistakes, err
 }
 
-// readFile reads a file of bounded size.
+// readFile reads a file of bounded size. A pipe would wait for whoever writes to it, and a device has no end.
 func readFile(fsys fs.FS, name string) ([]byte, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
 		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: expected a regular file", name)
 	}
 	if info.Size() > maxSchemaFile {
 		return nil, fmt.Errorf("%s has %d bytes: expected a schema file of at most %d",

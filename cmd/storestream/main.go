@@ -40,8 +40,9 @@ const (
 // run does what args say and returns the exit status.
 func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return execute(ctx, args, &environment{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr,
-		terminal: terminal.Is(stdin) && terminal.Is(stdout),
-		paint:    terminal.PaintFor(terminal.Is(stdout), environ)})
+		interrupted: ctx.Done(),
+		terminal:    terminal.Is(stdin) && terminal.Is(stdout),
+		paint:       terminal.PaintFor(terminal.Is(stdout), environ)})
 }
 
 func execute(ctx context.Context, args []string, env *environment) int {

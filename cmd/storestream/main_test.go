@@ -173,6 +173,8 @@ func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {
 		{"config show --config /no/such/file.yaml",
 			"/no/such/file.yaml: the configuration file cannot be read: no such file"},
 		{"config show --set log.levle=debug", "the nearest known one is log.level"},
+		{"config show --set log=debug", "log (flag --set): a section takes no value: expected one of its keys: " +
+			"level, format"},
 	} {
 		c := do(t, strings.Fields(test.args)...).expect(t, exitUsage, test.says)
 		if c.stdout.String() != "" {

@@ -423,12 +423,18 @@ func (d DSN) Config() (*pgxpool.Config, error) {
 // read, and its errors may hold the string.
 func (d DSN) checkFiles() error {
 	texts := map[string][]byte{}
+	if path := d.values["passfile"]; path != "" {
+		// pgx does without one that is not there.
+		if _, err := tlsfile.Read(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("its passfile cannot be read: %w", err)
+		}
+	}
 	for _, key := range fileKeywords {
 		path := d.values[key]
 		if path == "" || path == "system" {
 			continue
 		}
-		text, err := os.ReadFile(path)
+		text, err := tlsfile.Read(path)
 		if err != nil {
 			return fmt.Errorf("its %s cannot be read: %w", key, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // maxFile bounds what is read of one file, in bytes: the system's own authorities take 220 KiB.
@@ -19,33 +20,75 @@ type Input func() (string, error)
 // File is the text of a file.
 func File(path string) Input {
 	return func() (string, error) {
-		text, err := read(path)
+		f, pipe, err := open(path)
 		if err != nil {
 			return "", fileError(path, err)
 		}
-		return text, nil
+		defer f.Close()
+		if pipe {
+			return "", &FileError{path, errors.New("expected a regular file, which can be read again and again")}
+		}
+		return read(f, path)
 	}
 }
 
-func read(path string) (string, error) {
-	// Opening or reading a pipe waits for whoever writes to it, and everybody who needs the value with it.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+// ReadOnce is the text of a file that nobody reads again. It may be a pipe that somebody writes to, as in
+// <(...); done, which may be nil, ends the wait for that.
+func ReadOnce(path string, done <-chan struct{}) (string, error) {
+	f, pipe, err := open(path)
 	if err != nil {
-		return "", err
+		return "", fileError(path, err)
 	}
 	defer f.Close()
-	info, err := f.Stat()
+	if !pipe {
+		return read(f, path)
+	}
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		select {
+		case <-done:
+			_ = f.SetReadDeadline(time.Unix(1, 0)) // of a pipe it can be set
+		case <-over:
+		}
+	}()
+	text, err := read(f, path)
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = &FileError{path, errors.New("interrupted while waiting for what writes to this pipe")}
+	case err == nil && text == "":
+		err = &FileError{path, errors.New("nothing writes to this pipe: start that first, or name a file")}
+	}
+	return text, err
+}
+
+// open opens a regular file or a pipe. It does not wait for whoever writes to a pipe, and so reading one that
+// nobody has open for writing ends at once.
+func open(path string) (f *os.File, pipe bool, _ error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return "", err
+		return nil, false, err
 	}
-	if !info.Mode().IsRegular() {
-		return "", errors.New("expected a regular file, which can be read again and again")
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() && info.Mode()&os.ModeNamedPipe == 0 {
+		err = errors.New("expected a regular file")
 	}
+	if err != nil {
+		_ = f.Close()
+		return nil, false, err
+	}
+	return f, !info.Mode().IsRegular(), nil
+}
+
+func read(f *os.File, path string) (string, error) {
 	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err == nil && len(text) > maxFile {
 		err = fmt.Errorf("the file is larger than %d bytes", maxFile)
 	}
-	return string(text), err
+	if err != nil {
+		return "", fileError(path, err)
+	}
+	return string(text), nil
 }
 
 // FileError is a file that cannot be read.

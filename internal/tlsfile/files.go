@@ -107,6 +107,13 @@ func (f Files) parse(texts []string) (*tls.Config, error) {
 	return c, nil
 }
 
+// Read returns what a file holds, for who leaves the use of it to a library that does not look what it opens:
+// a pipe would make it wait, and a device has no end.
+func Read(path string) ([]byte, error) {
+	text, err := rotation.File(path)()
+	return []byte(text), err
+}
+
 // Certificates are those in text, in PEM form. The standard library leaves out what it cannot read, and so
 // takes the first half of a file that somebody is still writing for all of it.
 func Certificates(text []byte) ([]*x509.Certificate, error) {
