@@ -48,6 +48,8 @@ type Config struct {
 	// returns a channel that is closed when the next request arrives, for whichever resource.
 	Requests func(after int64, uid string) []watermark.Request
 	Changed  func() <-chan struct{}
+	// Waits says what pause the source has been asked for and has not got beyond; nil: none, as is a nil Waits.
+	Waits func() *Wait
 	// Renewed returns a channel that is closed when what sources log in with may be another.
 	Renewed func() <-chan struct{}
 
@@ -90,6 +92,9 @@ func New(cfg Config) *Poller {
 		retry: doubling(firstRetry, lastRetry)}
 	p.publisher = newPublisher(&cfg, p.board)
 	p.reader = &reader{source: cfg.Source, log: cfg.Log, changed: cfg.Changed, asked: p.asked}
+	if cfg.Waits != nil {
+		p.reader.waits = func(ctx context.Context) error { return p.publisher.tellWait(ctx, cfg.Waits()) }
+	}
 	p.eraser = &eraser{cfg: &cfg, publisher: p.publisher, reader: p.reader, missing: map[int64]time.Time{}}
 	p.sweeper = newSweeper(&cfg, p.board)
 	p.sweeper.found(&p.publisher.mark)

@@ -48,6 +48,9 @@ type publisher struct {
 	// the one before.
 	told   *watermark.Held
 	toldAt time.Time
+	// waits: the watermark in hand says of a wait, and said beforeWait before.
+	waits      bool
+	beforeWait *watermark.Held
 }
 
 func newPublisher(cfg *Config, b *board) *publisher {
@@ -481,6 +484,7 @@ const mostHeldText = 1000
 // noteHeld notes in the watermark in hand why the resource is held or fails; without Why, that it does
 // neither.
 func (p *publisher) noteHeld(held watermark.Held) {
+	p.waits = false
 	if held.Why == "" {
 		p.mark.Held = nil
 		return
@@ -514,6 +518,29 @@ func (p *publisher) tellFailure(ctx context.Context, err error, since time.Time)
 		return nil
 	}
 	return p.commitIfDue(ctx, watermark.Transaction{})
+}
+
+// tellWait says in the watermark that the source waits because the service asked for it, every idleWrite, and
+// that it does so no longer. It may wait for longer than an owner may leave its watermark alone, and without
+// that everybody would take this one for dead. It is called between two batches, when what the watermark says
+// is true. Its error is a *writeError.
+func (p *publisher) tellWait(ctx context.Context, w *Wait) error {
+	now := p.cfg.Now()
+	switch {
+	case w == nil && p.waits:
+		p.mark.Held, p.waits = p.beforeWait, false
+		return p.commitIfDue(ctx, watermark.Transaction{})
+	case w == nil, w.Until.Before(now), w.Until.Sub(w.Since) < idleWrite, now.Sub(p.written) < idleWrite:
+		return nil // also while the answer of the first request after the wait is under way
+	}
+	if !p.waits {
+		p.beforeWait = p.mark.Held
+	}
+	clock := p.cfg.Clock()
+	p.noteHeld(watermark.Held{Since: clock.Add(w.Since.Sub(now)), Failing: true, Why: fmt.Sprintf(
+		"waiting for the service: %s. Nothing is sent to it until %s", w.Why, clock.Add(w.Until.Sub(now)))})
+	p.waits = true
+	return p.commit(ctx, watermark.Transaction{})
 }
 
 // tellsOtherwise says whether a transaction is due only because the last one said otherwise of a hold. What

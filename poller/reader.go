@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -26,7 +27,13 @@ type reader struct {
 	// next one comes.
 	asked   func() bool
 	changed func() <-chan struct{}
+	// waits is called before each batch, and every waitsEvery between two, and tells what the source waits for;
+	// nil: nobody does. An error ends the read.
+	waits func(context.Context) error
 }
+
+// waitsEvery is how often a read without an answer asks what it waits for.
+const waitsEvery = time.Second
 
 // read runs one read in a goroutine of its own, so that the source reads the next batch while take publishes
 // this one. take gets the batches in order. When stop is closed or a request comes in, read finishes the
@@ -56,6 +63,12 @@ func (r *reader) read(ctx context.Context, stop <-chan struct{}, what Request, t
 		result <- safely("reading", func() error { return r.source.Read(rctx, what, emit) })
 	}()
 	var failed error
+	var tick <-chan time.Time
+	if r.waits != nil {
+		ticker := time.NewTicker(waitsEvery)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
 	for failed == nil {
 		changed := r.changed()
 		if r.asked() {
@@ -67,9 +80,17 @@ func (r *reader) read(ctx context.Context, stop <-chan struct{}, what Request, t
 			if !open {
 				return <-result
 			}
-			if failed = take(b); failed == nil && b.Done != nil {
+			if r.waits != nil {
+				failed = r.waits(ctx)
+			}
+			if failed == nil {
+				failed = take(b)
+			}
+			if failed == nil && b.Done != nil {
 				published <- struct{}{}
 			}
+		case <-tick:
+			failed = r.waits(ctx)
 		case <-stop:
 			failed = errStopped
 		case <-changed:

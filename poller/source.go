@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"time"
 
 	"github.com/storestream/storestream/internal/compare"
 	"github.com/storestream/storestream/internal/watermark"
@@ -112,6 +113,13 @@ type Done struct {
 	// Held, if not empty, says for the log and the page why the resource settles no further for now: "a
 	// transaction is open since ...", "2026-11-20 cannot be closed: ...".
 	Held string
+}
+
+// Wait is a pause that the service asked for: nothing is read until it is over.
+type Wait struct {
+	Why string // what the service answered, for people
+	// Since is when it began to refuse, Until when it is asked again.
+	Since, Until time.Time
 }
 
 // LostError ends a pass that cannot go by what was read before: it had a Floor or a Cursor that the source

@@ -210,11 +210,15 @@ func answer(w http.ResponseWriter, code int, lines ...string) {
 
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	snapshot := s.shown(r, s.board.Snapshot())
-	if ok, why := snapshot.Ready(); !ok {
-		answer(w, http.StatusServiceUnavailable, "not ready", s.secrets.Hide(strings.Join(why, "\n")))
+	ok, lines := snapshot.Ready()
+	if refused := snapshot.Refused(); refused != "" {
+		lines = append(lines, refused)
+	}
+	if !ok {
+		answer(w, http.StatusServiceUnavailable, "not ready", s.secrets.Hide(strings.Join(lines, "\n")))
 		return
 	}
-	answer(w, http.StatusOK, append([]string{"ready"}, snapshot.Unpolled()...)...)
+	answer(w, http.StatusOK, append(append([]string{"ready"}, lines...), snapshot.Unpolled()...)...)
 }
 
 // shown is what of a snapshot is for the one who asks.

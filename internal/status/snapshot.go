@@ -43,6 +43,8 @@ type Service struct {
 	Ceiling float64 `json:"ceiling_per_second"` // store.max_requests_per_second
 	// RefusedSince is when the service began to refuse.
 	RefusedSince time.Time `json:"refused_since,omitzero"`
+	// RefusedUntil is until when no request is sent, because the service asked for it or by a wait of our own.
+	RefusedUntil time.Time `json:"refused_until,omitzero"`
 	// ClockSkewSeconds is the service's clock minus ours, to about a second; absent if the service does not send
 	// its clock.
 	ClockSkewSeconds *float64 `json:"clock_skew_seconds,omitempty"`
@@ -121,6 +123,15 @@ func (s Snapshot) Unpolled() (lines []string) {
 		}
 	}
 	return lines
+}
+
+// Refused says that the service refuses requests, and until when none is sent; "": it does not.
+func (s Snapshot) Refused() string {
+	if s.Service == nil || s.Service.RefusedUntil.IsZero() {
+		return ""
+	}
+	return "the service refuses requests for their rate: nothing is sent to it until " +
+		s.Service.RefusedUntil.Format(time.RFC3339)
 }
 
 // FirstLine is the text of err for a Snapshot: one line of at most some 600 bytes. A stack or a list is for

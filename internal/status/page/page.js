@@ -94,7 +94,7 @@ function notices(s) {
   if (v && v.refused_since) {
     const rate = perSecond(v.allowed_per_second) + " of " + perSecond(v.ceiling_per_second);
     all.unshift("The service has been refusing requests for their rate since " + since(v.refused_since, s.now) +
-      ". storestream now sends " + rate + " requests a second; the rate rises again by itself.");
+      (v.refused_until ? ". Nothing is sent to it until " + clock(v.refused_until) : "") + ". storestream now sends " + rate + " requests a second; the rate rises again by itself.");
   }
   if (v && Math.abs(v.clock_skew_seconds || 0) >= 5) {
     const way = v.clock_skew_seconds > 0 ? " ahead of" : " behind";

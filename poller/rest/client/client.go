@@ -149,7 +149,9 @@ type State struct {
 	// RequestsPerSecond is the rate allowed now.
 	RequestsPerSecond float64
 	// RefusedSince is since when the service has been refusing requests for their rate; zero: it accepts them.
-	RefusedSince time.Time
+	// Until RefusedUntil none is sent, and Refusal says why, for people.
+	RefusedSince, RefusedUntil time.Time
+	Refusal                    string
 	// ClockSkew is the service's clock minus ours, to about a second. HasClock is false where the service sends
 	// no Date.
 	ClockSkew time.Duration
@@ -159,7 +161,8 @@ type State struct {
 // State of the client now.
 func (c *Client) State() State {
 	var s State
-	s.RequestsPerSecond, s.RefusedSince = c.limit.state()
+	s.RequestsPerSecond, _ = c.limit.state()
+	s.RefusedSince, s.RefusedUntil, s.Refusal = c.limit.refusal()
 	s.ClockSkew, s.HasClock = c.clock.gap()
 	return s
 }
@@ -297,7 +300,7 @@ func (c *Client) understand(
 	case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
 		return false, c.refused(r, head, began)
 	case status == http.StatusUnauthorized && !r.open:
-		c.limit.accepted(began)
+		c.accepted(began)
 		return false, c.renew(ctx, r)
 	case status == http.StatusRequestTimeout || status == http.StatusTooEarly || status >= 500:
 		return false, c.failed(ctx, r, &StatusError{Status: status, Code: errorCode(r.body.Bytes()), Path: r.path})
@@ -305,7 +308,7 @@ func (c *Client) understand(
 	if unclear(status) && c.again(r, head, began) {
 		return false, nil
 	}
-	c.limit.accepted(began)
+	c.accepted(began)
 	if status == http.StatusOK || unclear(status) {
 		c.refusals.answer(r.path, unclear(status))
 	}
@@ -333,7 +336,7 @@ func (c *Client) understand(
 
 // refused notes a 429 or 503 for all resources. The limiter waits before anyone's next attempt.
 func (c *Client) refused(r *call, head *http.Response, began time.Time) error {
-	c.limit.refused(began, retryAfter(head.Header, c.clock.Now()))
+	c.pause(r, head, began)
 	if r.refusals++; r.refusals >= c.maxRefusals {
 		return &RateError{Path: r.path, Status: head.StatusCode, Times: r.refusals}
 	}
@@ -351,8 +354,35 @@ func (c *Client) again(r *call, head *http.Response, began time.Time) bool {
 		return false
 	}
 	r.unclear = head.StatusCode
-	c.limit.refused(began, retryAfter(head.Header, c.clock.Now()))
+	c.pause(r, head, began)
 	return true
+}
+
+// pause has nobody send for as long as a refusal asks for, or the limiter chooses, and tells a long pause as
+// it begins: nothing is read meanwhile, which may be minutes. What the service asked for is told as a number,
+// for its text may be anything.
+func (c *Client) pause(r *call, head *http.Response, began time.Time) {
+	now := c.clock.Now()
+	asked, why := askedFor(head.Header, now), fmt.Sprintf("the service answered %d", head.StatusCode)
+	switch {
+	case asked > maxRetryAfter:
+		why += fmt.Sprintf(" and asked for a pause of %s, of which %s are believed", asked, maxRetryAfter)
+	case asked > 0:
+		why += " and asked for a pause of " + asked.String()
+	}
+	until, news := c.limit.refused(began, retryAfter(head.Header, now), why)
+	if news {
+		c.log.Warn("the service refuses requests for their rate: nothing is sent to it for a while",
+			zap.String("path", r.path), zap.Int("status", head.StatusCode), zap.Duration("asked_for", asked),
+			zap.Duration("waits", time.Until(until).Round(time.Millisecond)), zap.Time("until", until.UTC()))
+	}
+}
+
+// accepted notes that the service did not refuse a request sent at began for its rate.
+func (c *Client) accepted(began time.Time) {
+	if refused := c.limit.accepted(began); refused > 0 {
+		c.log.Info("the service no longer refuses requests for their rate", zap.Duration("refused_for", refused))
+	}
 }
 
 // sayUnclear tells once that what was refused with r.unclear was answered after a pause.

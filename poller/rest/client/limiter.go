@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -20,6 +21,8 @@ const (
 	// lastPause.
 	firstPause = 250 * time.Millisecond
 	lastPause  = time.Minute
+	// longPause is from when on a pause is told: shorter ones come and go with every burst of requests.
+	longPause = 5 * time.Second
 	// After raiseEvery without a refusal the rate goes up by raiseBy of the ceiling: from half to full in 50 s.
 	raiseEvery = 5 * time.Second
 	raiseBy    = 0.05
@@ -39,6 +42,8 @@ type limiter struct {
 	changed  time.Time // when the rate was last changed
 	resume   time.Time // nobody sends before
 	since    time.Time // waiting since; zero while the service accepts
+	why      string    // why resume is when it is, for people
+	told     time.Time // until when the log says that nobody sends; zero: it says nothing of that
 	refusals int       // in a row
 }
 
@@ -47,7 +52,7 @@ func newLimiter(ceiling float64) *limiter {
 }
 
 // wait returns when the next request may be sent. refusedFor gets the seconds waited because the service had
-// refused, not those that merely keep below the ceiling.
+// refused, not those that merely keep below the ceiling, each second as it passes.
 func (l *limiter) wait(ctx context.Context, refusedFor func(seconds float64)) error {
 	for {
 		if err := l.pause(ctx, refusedFor); err != nil {
@@ -73,7 +78,7 @@ func (l *limiter) remaining() time.Duration {
 func (l *limiter) pause(ctx context.Context, refusedFor func(seconds float64)) error {
 	for d := l.remaining(); d > 0; d = l.remaining() {
 		began := time.Now()
-		err := wait.For(ctx, d)
+		err := wait.For(ctx, min(d, time.Second))
 		refusedFor(time.Since(began).Seconds())
 		if err != nil {
 			return err
@@ -83,11 +88,11 @@ func (l *limiter) pause(ctx context.Context, refusedFor func(seconds float64)) e
 }
 
 // refused notes that the service refused a request sent at sent, and asked to wait for after (0: it did not
-// say, or said now).
+// say, or said now). why says so to people. news: nobody was told yet that the pause lasts until then.
 //
 // The rate is halved once an episode: of five requests refused at once, four were sent before the first
 // answer was known, and to halve the rate for each would stop the stream.
-func (l *limiter) refused(sent time.Time, after time.Duration) {
+func (l *limiter) refused(sent time.Time, after time.Duration, why string) (until time.Time, news bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -104,23 +109,43 @@ func (l *limiter) refused(sent time.Time, after time.Duration) {
 		after += rand.N(after/4 + 1)
 	}
 	if resume := now.Add(min(after, maxRetryAfter)); resume.After(l.resume) {
-		l.resume = resume
+		l.resume, l.why = resume, why
 	}
+	// A refusal that another worker hears a moment later moves the end by that moment, which is no news.
+	if news = l.resume.Sub(now) >= longPause && l.resume.Sub(l.told) >= longPause; news {
+		l.told = l.resume
+	}
+	return l.resume, news
 }
 
-// accepted notes that the service did not refuse a request sent at sent.
-func (l *limiter) accepted(sent time.Time) {
+// accepted notes that the service did not refuse a request sent at sent. It returns for how long it had
+// refused, if that was told and is over now, else 0.
+func (l *limiter) accepted(sent time.Time) (refusedFor time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !sent.After(l.cut) {
-		return
+		return 0
 	}
-	l.refusals, l.since = 0, time.Time{}
 	now := time.Now()
+	if !l.told.IsZero() {
+		refusedFor = now.Sub(l.since)
+	}
+	l.refusals, l.since, l.told = 0, time.Time{}, time.Time{}
 	if full := rate.Limit(l.ceiling); l.pace.Limit() < full && now.Sub(l.changed) >= raiseEvery {
 		l.pace.SetLimit(min(full, l.pace.Limit()+full*raiseBy))
 		l.changed = now
 	}
+	return refusedFor
+}
+
+// refusal is since when the service has been refusing (zero: it accepts), until when nobody sends, and why.
+func (l *limiter) refusal() (since, until time.Time, why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.since.IsZero() {
+		return time.Time{}, time.Time{}, ""
+	}
+	return l.since, l.resume, l.why
 }
 
 // state is the rate allowed now, and since when the service has been refusing (zero: it accepts).
@@ -130,14 +155,20 @@ func (l *limiter) state() (perSecond float64, since time.Time) {
 	return float64(l.pace.Limit()), l.since
 }
 
-// retryAfter reads the header in both its forms, seconds and date. 0 where it is absent, 0, past or
+// retryAfter is what is believed of askedFor.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	return min(askedFor(h, now), maxRetryAfter)
+}
+
+// askedFor reads Retry-After in both its forms, seconds and date. 0 where it is absent, 0, past or
 // unreadable: the limiter then chooses. A date is compared with the Date of the same answer where there is
 // one, because the service's clock need not be ours.
-func retryAfter(h http.Header, now time.Time) time.Duration {
+func askedFor(h http.Header, now time.Time) time.Duration {
+	const longest = time.Duration(math.MaxInt64)
 	text := h.Get("Retry-After")
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
-		if seconds >= maxRetryAfter.Seconds() {
-			return maxRetryAfter
+		if seconds >= longest.Seconds() {
+			return longest
 		}
 		return max(0, time.Duration(seconds*float64(time.Second)))
 	}
@@ -148,5 +179,5 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = date
 	}
-	return min(max(0, at.Sub(now)), maxRetryAfter)
+	return max(0, at.Sub(now))
 }

@@ -45,7 +45,7 @@ func TestARefusalHoldsBackAllWorkers(t *testing.T) {
 		l := newLimiter(10)
 		_ = l.wait(t.Context(), func(float64) {})
 		began := time.Now()
-		l.refused(began, 30*time.Second)
+		l.refused(began, 30*time.Second, "")
 		var workers sync.WaitGroup
 		var waited atomic.Int64
 		for range 3 {
@@ -94,13 +94,13 @@ func TestTheRateIsHalvedOnceAnEpisodeAndComesBackSlowly(t *testing.T) {
 		l := newLimiter(8)
 		sent := time.Now()
 		for range 5 { // five workers, all sent before the first refusal was known
-			l.refused(sent, 0)
+			l.refused(sent, 0, "")
 		}
 		if rate, since := l.state(); rate != 4 || since.IsZero() {
 			t.Errorf("rate %v, refused since %v", rate, since)
 		}
 		<-time.After(time.Second) // the bubble's clock
-		l.refused(time.Now(), 0)
+		l.refused(time.Now(), 0, "")
 		if rate, _ := l.state(); rate != 2 {
 			t.Errorf("rate %v after a second episode, want 2", rate)
 		}

@@ -166,6 +166,20 @@ func (s *Sources) New(r *schemas.Resource, m *metrics.Resource, log *zap.Logger,
 		Start: Start(c), Counts: s.counts, Metrics: m, Log: log, Doing: to.Doing, Days: to.Days})
 }
 
+// Waits says what pause the service has asked for, for a resource that goes over REST; nil: for none.
+func (s *Sources) Waits(resource string) func() *poller.Wait {
+	if s.resources[resource].Source != config.REST {
+		return nil
+	}
+	return func() *poller.Wait {
+		state := s.Service()
+		if state.RefusedSince.IsZero() {
+			return nil
+		}
+		return &poller.Wait{Why: state.Refusal, Since: state.RefusedSince, Until: state.RefusedUntil}
+	}
+}
+
 // Service is how the REST service is reached now: the rate that it allows, its clock.
 func (s *Sources) Service() client.State { return s.service.State() }
 

@@ -40,7 +40,7 @@ func (m *groupMonitor) lag(resource string) (time.Duration, bool) {
 
 // shown is what the page says of a resource.
 func (m *groupMonitor) shown(resource string, owned bool) status.Resource {
-	r := m.owners[resource].status.snapshot(owned, time.Time{})
+	r := m.owners[resource].status.snapshot(owned, time.Time{}, time.Time{})
 	s := status.Snapshot{Resources: []status.Resource{r}}
 	m.addTo(&s)
 	return s.Resources[0]

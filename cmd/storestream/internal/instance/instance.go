@@ -12,6 +12,7 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
@@ -116,10 +117,10 @@ func (in *instance) snapshot() status.Snapshot {
 	for _, name := range in.group.Owned() {
 		owned[name] = true
 	}
-	refused := in.sources.Service().RefusedSince
+	refused, until := refusal(in.sources.Service())
 	sent, rows, fields := in.c.Metrics.Requests(), in.c.Metrics.Published(), in.c.Metrics.Fields()
 	for _, name := range in.c.Settings.Enabled() {
-		r := in.owners[name].status.snapshot(owned[name], refused)
+		r := in.owners[name].status.snapshot(owned[name], refused, until)
 		r.Published, r.UnknownFields = rows[name], fields[name]
 		if r.Source == config.REST {
 			r.Requests = requests(sent[name])
@@ -140,11 +141,21 @@ func requests(codes map[string]int64) *status.Requests {
 	return r
 }
 
+// refusal is since when the service refuses requests for their rate, and until when none is sent; zero: it
+// does not, none is held back.
+func refusal(state client.State) (since, until time.Time) {
+	if until = state.RefusedUntil; !until.After(time.Now()) {
+		until = time.Time{}
+	}
+	return state.RefusedSince, until
+}
+
 // service is how the REST service is reached.
 func (in *instance) service() *status.Service {
 	state := in.sources.Service()
+	refused, until := refusal(state)
 	s := &status.Service{Allowed: state.RequestsPerSecond, Ceiling: in.c.Settings.Store.MaxRequestsPerSecond,
-		RefusedSince: state.RefusedSince.UTC()}
+		RefusedSince: refused.UTC(), RefusedUntil: until.UTC()}
 	if state.HasClock {
 		skew := state.ClockSkew.Seconds()
 		s.ClockSkewSeconds = &skew

@@ -204,6 +204,7 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 		Watermark: session.Watermark(), DeadLetters: session.DeadLetters(),
 		Publish: o.publish(session), MaxRows: session.MaxRows, MaxRecordBytes: session.MaxRecordBytes(),
 		EndOffsets: session.EndOffsets, Changed: requests.Changed, Renewed: o.secrets.Renewed,
+		Waits: o.sources.Waits(o.resource.Name),
 		Requests: func(after int64, uid string) []watermark.Request {
 			return requests.After(o.resource.Name, after, uid)
 		},

@@ -108,14 +108,14 @@ func (s *ownerStatus) refused() bool {
 }
 
 // snapshot is what this instance itself knows of the resource. refused is since when the service has refused
-// requests for their rate; zero: it does not.
-func (s *ownerStatus) snapshot(owned bool, refused time.Time) status.Resource {
+// requests for their rate, and until when none is sent; zero: it does not, none is held back.
+func (s *ownerStatus) snapshot(owned bool, refused, until time.Time) status.Resource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := status.Resource{Name: s.name, Source: s.c.Source, IntervalSeconds: s.c.Interval.Seconds(), Owned: owned}
 	switch {
 	case s.poller != nil:
-		s.addPoller(&r, s.poller.Status(), refused)
+		s.addPoller(&r, s.poller.Status(), refused, until)
 	case owned:
 		r.Doing, r.Since, r.FailedSince = s.doing, s.since.UTC(), s.failed.UTC()
 		if s.err != nil {
@@ -125,7 +125,7 @@ func (s *ownerStatus) snapshot(owned bool, refused time.Time) status.Resource {
 	return r
 }
 
-func (s *ownerStatus) addPoller(r *status.Resource, p poller.Status, refused time.Time) {
+func (s *ownerStatus) addPoller(r *status.Resource, p poller.Status, refused, until time.Time) {
 	r.Passes, r.Held, r.Replaying = p.Complete, p.Held, p.Watermark.Replay != nil
 	r.Doing, r.Since = s.pollerDoes(p)
 	r.Unanswered = r.Doing == postgres.Unanswered
@@ -150,6 +150,9 @@ func (s *ownerStatus) addPoller(r *status.Resource, p poller.Status, refused tim
 	}
 	if r.Source == config.REST && p.Doing == "polling" && !refused.IsZero() {
 		r.Doing, r.Since = "waiting for the rate limit", refused.UTC()
+		if !until.IsZero() {
+			r.Doing += ", until " + until.UTC().Format(time.TimeOnly) + " UTC"
+		}
 	}
 }
 

@@ -13,7 +13,8 @@
 // That the group gives a resource to an instance does not say that anybody polls it. The instance may be long
 // dead and the group not know it, it may hang, or its database may be down. In each case its watermark stands
 // still, and every instance can see that. A living owner writes it every ten seconds, or with each poll where
-// those are rarer; only while it waits for its source, or takes over, is it silent for longer.
+// those are rarer, also while the service has asked it to wait; only while its source does not answer,
+// or while it takes over, is it silent for longer.
 package ownership
 
 import (

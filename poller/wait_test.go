@@ -1,0 +1,48 @@
+package poller
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/internal/watermark"
+)
+
+// An owner that the service has asked to wait lives: whoever reads its watermark sees that, and what it waits
+// for. What the watermark said before it says again afterwards.
+func TestTheWatermarkIsWrittenAndSaysSoWhileTheServiceAskedForAWait(t *testing.T) {
+	s := openShop(t, 3, nil)
+	p := s.poller.publisher
+	p.noteHeld(watermark.Held{Why: "a transaction is open", Since: s.now, Publishes: true})
+	before, began := *p.mark.Held, s.now
+	tell := func(w *Wait) {
+		t.Helper()
+		if err := p.tellWait(t.Context(), w); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell(nil)
+	tell(&Wait{Why: "429", Since: s.now.Time(), Until: s.now.Time().Add(time.Second)})
+	if p.mark.Held == nil || !p.mark.Held.Publishes {
+		t.Errorf("a wait of a second is told: %v", p.mark.Held)
+	}
+	long := &Wait{Why: "the service answered 429", Since: s.now.Time(), Until: s.now.Time().Add(5 * time.Minute)}
+	for s.now.Time().Before(long.Until) {
+		s.now = s.now.Add(time.Second)
+		if tell(long); s.now.Sub(s.mark.Written) > idleWrite {
+			t.Fatalf("at %s the watermark was last written at %s", s.now, s.mark.Written)
+		}
+	}
+	held := s.mark.Held
+	if held == nil || !held.Failing || held.Since != began || !strings.Contains(held.Why, long.Why) ||
+		!strings.Contains(held.Why, "until 2026-11-20T12:05:00") {
+		t.Errorf("the watermark says %+v", held)
+	}
+	s.now = s.now.Add(30 * time.Second) // the answer of the next request is under way
+	if tell(long); s.mark.Held == nil || !s.mark.Held.Failing || s.now.Sub(s.mark.Written) < 20*time.Second {
+		t.Errorf("when the wait is over, and nobody knows how the service answers: %+v", s.mark.Held)
+	}
+	if tell(nil); s.mark.Held == nil || *s.mark.Held != before {
+		t.Errorf("after the wait the watermark says %+v, and said %+v", s.mark.Held, before)
+	}
+}
