@@ -253,7 +253,8 @@ func (s *shop) Read(ctx context.Context, r Request, emit func(Batch) error) erro
 		}
 	}
 	if s.churn != nil && r.Kind != Full {
-		s.row(1<<40, time.Hour, s.churn.Add(1)).put(&b)
+		n := s.churn.Add(1)
+		s.row(1<<40, time.Hour+time.Duration(n)*time.Second, n).put(&b)
 	}
 	if r.Kind == Lookup {
 		b.Done.Complete = !s.incomplete
