@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,8 +94,15 @@ func parse(_, to reflect.Type, data any) (any, error) {
 	return parseScalar(to, s)
 }
 
+// leadingZero begins a number that YAML 1.1 takes for an octal one: 010 is eight there, and ten elsewhere.
+var leadingZero = regexp.MustCompile(`^[+-]?0[0-9]`)
+
 func parseScalar(to reflect.Type, s string) (any, error) {
-	switch to.Kind() {
+	kind := to.Kind()
+	if kind != reflect.String && leadingZero.MatchString(s) {
+		return nil, ruleError("expected a number without a leading 0")
+	}
+	switch kind {
 	case reflect.Int, reflect.Int32, reflect.Int16:
 		n, err := strconv.ParseInt(s, 10, to.Bits())
 		if err != nil {

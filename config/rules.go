@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/tlsfile"
@@ -35,6 +37,8 @@ const (
 	maxSession     = 5 * time.Minute
 	minEraseWithin = time.Hour // compaction reads a partition's log each time
 	maxTopicPrefix = 200       // a topic's name has at most 249 characters
+	minRate        = 0.01      // requests a second: below it, a poll of a few pages takes an hour
+	maxAhead       = 366 * 24 * time.Hour
 )
 
 // topicName is what Kafka allows in a topic's name.
@@ -108,7 +112,8 @@ func checkSources(c *Config, m *mistakes) {
 		"expected an http or https URL with the service's version segment, such as http://127.0.0.1:8090/v1")
 	checkHTTPTLS("store.tls", c.Store.TLS, "store.base_url", c.Store.BaseURL, m)
 	rate := c.Store.MaxRequestsPerSecond
-	m.require("store.max_requests_per_second", rate > 0 && !math.IsInf(rate, 0), "expected a number above 0")
+	m.require("store.max_requests_per_second", rate >= minRate && !math.IsInf(rate, 0),
+		"expected a number above 0, and 0.01 (36 requests an hour) at least")
 	m.require("store.request_timeout", c.Store.RequestTimeout >= minInterval, "expected 100ms or more")
 	m.oneOf("store.count", c.Store.Count, Exact, Estimate, Ignore)
 	m.require("postgres.max_connections", c.Postgres.MaxConnections >= 1, "expected 1 or more")
@@ -127,10 +132,13 @@ func checkKafka(k Kafka, m *mistakes) {
 	m.require("kafka.brokers", brokers, "expected host:port, or a list of them")
 	m.require("kafka.topic_prefix", topicName.MatchString(k.TopicPrefix) && len(k.TopicPrefix) <= maxTopicPrefix,
 		"expected letters, digits, dots, dashes and underscores, 200 at most")
+	m.require("kafka.topic_prefix", !strings.HasPrefix(k.TopicPrefix, "__"),
+		"so begin the names of Kafka's own topics: expected no two underscores at the beginning")
 	m.require("kafka.partitions", k.Partitions >= 1, "expected 1 or more")
 	m.require("kafka.replication_factor", k.ReplicationFactor == -1 || k.ReplicationFactor >= 1,
 		"expected 1 or more, or -1 for the broker's default")
-	m.require("kafka.group", k.Group != "", "expected a name")
+	m.require("kafka.group", k.Group != "" && isPlain(k.Group),
+		"expected a name, of characters that can be seen and spaces between them")
 	m.require("kafka.transaction_timeout",
 		k.TransactionTimeout >= minTransaction && k.TransactionTimeout <= maxTransaction,
 		"expected 10s to 15m, and no more than transaction.max.timeout.ms of the brokers' settings")
@@ -239,10 +247,19 @@ func checkResources(c *Config, m *mistakes) {
 		}
 		m.require(path+".interval", r.Interval >= minInterval, "expected 100ms or more")
 		m.require(path+".overlap", r.Overlap >= 0, "expected 0s or more")
+		now := time.Now().UTC()
+		m.require(path+".start", r.Start.Before(now.Add(maxAhead)), "nothing is published before: expected a day "+
+			"no later than a year from now, which is "+now.Format(time.DateOnly)+" by this machine's clock")
 	}
 	if len(c.Enabled()) == 0 && len(m.found) == 0 {
 		m.add(Mistake{Key: "resources", Rule: "none is enabled: expected at least one with enabled: true"})
 	}
+}
+
+// isPlain says whether all of s can be seen: no control characters, and none that change how others look.
+func isPlain(s string) bool {
+	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
+	return utf8.ValidString(s) && strings.TrimSpace(s) == s && !strings.ContainsFunc(s, hidden)
 }
 
 // isHTTP says whether s is one address. Two between commas can be read as one, of a host with a comma.
