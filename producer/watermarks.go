@@ -5,14 +5,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/internal/watermark"
 )
 
+// UnreadableError is watermarks that are none: somebody else wrote them, or a newer storestream.
+type UnreadableError struct {
+	ByResource map[string]error // with topic, partition and offset
+}
+
+func (e *UnreadableError) Error() string { return errors.Join(e.Unwrap()...).Error() }
+
+// Unwrap returns what is wrong with each, by the resources' names.
+func (e *UnreadableError) Unwrap() []error {
+	var all []error
+	for _, name := range slices.Sorted(maps.Keys(e.ByResource)) {
+		all = append(all, e.ByResource[name])
+	}
+	return all
+}
+
 // ReadWatermarks returns the newest watermark of each resource that every consumer can see. It waits for no
-// transaction: one that was committed this moment, or stands behind somebody's open one, may be missing.
+// transaction: one that was committed this moment, or stands behind somebody's open one, may be missing. With
+// an *UnreadableError it returns all the others.
 func ReadWatermarks(ctx context.Context, c *Cluster) (map[string]watermark.Watermark, error) {
 	spans, err := c.meta.toStableOffset(ctx, c.Watermarks())
 	if err != nil {
@@ -39,18 +58,32 @@ func readWatermarks(ctx context.Context, c *Cluster, spans []span, wanted func(r
 		return nil, err
 	}
 	marks := make(map[string]watermark.Watermark)
-	var wrong []error
+	wrong := map[string]error{}
 	for name, record := range found.all() {
 		if !wanted(name) {
 			continue
 		}
 		if marks[name], err = watermark.Decode(name, record.kept); err != nil {
 			delete(marks, name)
-			wrong = append(wrong, fmt.Errorf("topic %s, partition %d, offset %d: %w",
-				c.Watermarks(), record.partition, record.offset, err))
+			wrong[name] = fmt.Errorf("topic %s, partition %d, offset %d: %w%s",
+				c.Watermarks(), record.partition, record.offset, err, unreadableRemedy(err))
 		}
 	}
-	return marks, errors.Join(wrong...)
+	if len(wrong) > 0 {
+		return marks, &UnreadableError{wrong}
+	}
+	return marks, nil
+}
+
+// unreadableRemedy is what to do about a watermark that is none. What a newer storestream wrote is whole, and
+// its error says what to do.
+func unreadableRemedy(err error) string {
+	if errors.Is(err, watermark.ErrNewer) {
+		return ""
+	}
+	return ": somebody else wrote it; an owner's next watermark takes its place, and where nobody can take " +
+		"the resource over, take it out as docs/security.md says, \"When somebody wrote to store.watermarks " +
+		"or store.requests\""
 }
 
 // copyValue copies the record's value out of the batch that it stands in.

@@ -123,7 +123,7 @@ func upToDateText(paint terminal.Paint, resources []overview.Resource) string {
 	late := map[string][]string{} // resources by reason
 	var largest overview.Resource
 	for _, r := range resources {
-		if !r.Enabled {
+		if !r.Enabled && r.NotUpToDate == "" {
 			continue
 		}
 		if why := r.NotUpToDate; why != "" {

@@ -2,9 +2,13 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
@@ -100,6 +104,47 @@ func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
 	s.Publish("users", nil, nil, asOf(30*time.Second))
 	s.do("watermark", "list").expect(t, exitDone, "Everything is up to date: the largest lag is 3", "s (users).",
 		"orders: published, but settled stands still, since ", " (1h0m ago): so it is\n")
+}
+
+func TestWatermarkListNamesARecordThatIsNoWatermarkAndShowsTheOthers(t *testing.T) {
+	s := newScene(t)
+	asOf := func(w *watermark.Watermark) { w.AsOf = schemas.InstantOf(time.Now()) }
+	s.Publish("users", nil, nil, asOf)
+	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, asOf)
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.Broker.Brokers()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	put, err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: "store.watermarks", Key: []byte("users"),
+		Value: []byte("garbage")}).First()
+	if err != nil {
+		t.Fatal(err)
+	}
+	why := fmt.Sprintf("topic store.watermarks, partition %d, offset %d: watermark of users: ", put.Partition,
+		put.Offset)
+	const remedy = `docs/security.md says, "When somebody wrote to store.watermarks or store.requests"`
+	c := s.do("watermark", "list").expect(t, exitLate, "\n  users: "+why, remedy)
+	if !regexp.MustCompile(`(?m)^orders .* 1 +never `).MatchString(c.stdout.String()) {
+		t.Errorf("orders are not shown:\n%s", c.stdout)
+	}
+	c = s.do("watermark", "list", "-o", "json").expect(t, exitLate)
+	var resources []overview.Resource
+	if err := json.Unmarshal([]byte(c.stdout.String()), &resources); err != nil {
+		t.Fatalf("%v:\n%s", err, c.stdout)
+	}
+	for _, r := range resources {
+		if named := strings.HasPrefix(r.NotUpToDate, why); named != (r.Resource == "users") {
+			t.Errorf("%s: late %q, expected of users alone %q", r.Resource, r.NotUpToDate, why)
+		}
+		if r.Resource == "orders" && r.Rows != 1 {
+			t.Errorf("orders: %+v", r)
+		}
+	}
+	if len(resources) != 5 {
+		t.Errorf("%d resources, expected all five", len(resources))
+	}
+	s.do("watermark", "list", "--set", "resources.users.enabled=false").expect(t, exitLate, "\n  users: "+why)
 }
 
 func TestWatermarkListShowsTheLastSweepAndWhatCannotBePublished(t *testing.T) {

@@ -50,7 +50,8 @@ type Resource struct {
 	// Stalled: the owner, according to the consumer group, has not written the watermark for longer than one
 	// that polls.
 	Stalled bool `json:"stalled"`
-	// NotUpToDate says why the resource is not up to date; "": it is, or this configuration does not poll it.
+	// NotUpToDate says why the resource is not up to date, or that its watermark cannot be read; "": it is, or
+	// this configuration does not poll it.
 	NotUpToDate string `json:"late,omitempty"`
 	// SweepLate says that no sweep has ended for long; "": one has, or none is scheduled.
 	SweepLate string `json:"-"`
@@ -79,6 +80,10 @@ func Read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
 	marks, err := producer.ReadWatermarks(ctx, cluster)
+	var unreadable map[string]error // by resource
+	if wrong, ok := errors.AsType[*producer.UnreadableError](err); ok {
+		unreadable, err = wrong.ByResource, nil
+	}
 	if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) { // no such topic: nothing has ever run
 		return nil, err
 	}
@@ -102,15 +107,16 @@ func Read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 	all := []Resource{}
 	for _, name := range schemas.Names() {
 		mark, written := marks[name]
+		wrong := unreadable[name]
 		if !written {
 			mark = watermark.New(name)
 		}
 		r := of(mark, cfg.Resources[name], now)
 		r.SweepLate = sweepLate(&mark, cfg.Sweep.Interval, now)
-		if !written && !r.Enabled {
+		if !written && wrong == nil && !r.Enabled {
 			continue
 		}
-		if requests != nil {
+		if requests != nil && wrong == nil { // nobody can say which are accepted
 			r.Pending = append(r.Pending, requests.After(name, mark.Request, mark.RequestUID)...)
 		}
 		r.ownedBy(owners[name])
@@ -119,7 +125,10 @@ func Read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 		for _, reason := range letters[name] {
 			r.DeadLetters = append(r.DeadLetters, DeadLetters{reason.Field, reason.Err, reason.Count, reason.IDs})
 		}
-		if r.Enabled {
+		switch {
+		case wrong != nil:
+			r.NotUpToDate = wrong.Error()
+		case r.Enabled:
 			r.NotUpToDate = r.Late()
 		}
 		all = append(all, r)
