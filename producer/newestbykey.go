@@ -72,10 +72,15 @@ type follower[T any] struct {
 
 	id   [16]byte // of the topic that was read; the next look begins anew with another
 	next []int64  // by partition, where the next look begins
+	over int      // records of keys that it had no room for
 }
 
-// maxFollowed bounds what a follower keeps: a topic with more dead letters is past listing.
-const maxFollowed = 100_000
+const (
+	// maxFollowed bounds what a follower keeps: a topic with more dead letters is past listing.
+	maxFollowed = 100_000
+	// forgetEvery so many records without room it forgets tombstones again, which looks at all that it keeps.
+	forgetEvery = 10_000
+)
 
 func newFollower[T any](c *Cluster, topic string, keep func(*kgo.Record) T) *follower[T] {
 	return &follower[T]{c: c, topic: topic, newest: newNewest(keep)}
@@ -93,7 +98,7 @@ func (f *follower[T]) look(ctx context.Context) (changed bool, err error) {
 		return false, err
 	}
 	if f.id != info.id || f.shrunk(spans) {
-		f.id, f.next, changed = info.id, nil, true
+		f.id, f.next, f.over, changed = info.id, nil, 0, true
 		clear(f.newest.byKey)
 	}
 	for len(f.next) < len(spans) {
@@ -125,8 +130,10 @@ func (f *follower[T]) shrunk(spans []span) bool {
 
 func (f *follower[T]) add(r *kgo.Record) {
 	if _, known := f.newest.byKey[string(r.Key)]; !known && len(f.newest.byKey) >= maxFollowed {
-		f.newest.forgetTombstones()
-		if len(f.newest.byKey) >= maxFollowed {
+		if f.over%forgetEvery == 0 {
+			f.newest.forgetTombstones()
+		}
+		if f.over++; len(f.newest.byKey) >= maxFollowed {
 			return
 		}
 	}

@@ -49,6 +49,7 @@ type LatestLetter struct {
 const (
 	maxIDs    = 5 // of a DeadLetterReason
 	maxLatest = 20
+	maxReason = 1000 // bytes of each text
 )
 
 // NewWatch begins with nothing known: the first Look reads the topics in full.
@@ -61,12 +62,17 @@ func reasonOf(r *kgo.Record) reason {
 	for _, h := range r.Headers {
 		switch h.Key {
 		case headerField:
-			why.field = unique.Make(string(h.Value))
+			why.field = unique.Make(cut(h.Value))
 		case headerError:
-			why.err = unique.Make(string(h.Value))
+			why.err = unique.Make(cut(h.Value))
 		}
 	}
 	return why
+}
+
+// cut is a text of a header: ours have some hundred bytes, and those of whoever else writes letters no bound.
+func cut(text []byte) string {
+	return strings.ToValidUTF8(string(text[:min(len(text), maxReason)]), "")
 }
 
 // Look reads what was written since the last look. What it has read stays known when it fails.
