@@ -22,7 +22,7 @@ import (
 func realServers(t *testing.T) {
 	t.Helper()
 	if os.Getenv("E2E_BROKER") != "kafka" {
-		t.Skip("make test-upgrade runs it, in CI too: it takes Java and Maven")
+		t.Skip("make test-upgrade runs it: it takes Java and Maven")
 	}
 }
 
