@@ -261,15 +261,20 @@ func (q *Requests) tell() {
 func (q *Requests) add(records []*kgo.Record, at, end int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	had := len(q.all)
+	had, skipped := len(q.all), 0
+	var wrong error // the first, which stands for all that came with it: somebody may flood the topic
 	for _, record := range records {
 		request, err := watermark.DecodeRequest(string(record.Key), record.Offset, record.Value)
 		if err != nil {
-			q.c.log.Warn("skipping a record that is not a request",
-				zap.String("topic", record.Topic), zap.Int64("offset", record.Offset), zap.Error(err))
+			wrong = cmp.Or(wrong, err)
+			skipped++
 			continue
 		}
 		q.all = append(q.all, request)
+	}
+	if wrong != nil {
+		q.c.log.Warn("skipping a record that is not a request", zap.String("topic", q.c.requestsTopic()),
+			zap.Int("skipped", skipped), zap.Error(wrong))
 	}
 	if len(q.all) > had {
 		q.tell()
