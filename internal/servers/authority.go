@@ -45,7 +45,7 @@ type Certificate struct {
 func AuthorityForTest(t TB, dir string) *Authority {
 	t.Helper()
 	a := &Authority{t: t, dir: dir, Pool: x509.NewCertPool()}
-	own := a.Issue(CertificateConfig{Name: "authority"})
+	own := a.Issue(CertificateConfig{Name: "authority", NotAfter: time.Now().Add(90 * 24 * time.Hour)})
 	a.File, a.cert, a.key = own.CertFile, own.Pair.Leaf, own.Pair.PrivateKey.(*ecdsa.PrivateKey)
 	a.Pool.AddCert(a.cert)
 	return a

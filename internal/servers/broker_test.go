@@ -12,7 +12,7 @@ import (
 )
 
 func TestTheEmbeddedBrokerOnAGivenPortCommitsTransactionsAndServesOtherClients(t *testing.T) {
-	ports, err := freePorts(1)
+	ports, err := FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,11 +54,9 @@ type MirrorMakerConfig struct {
 
 // MirrorMaker is a running MirrorMaker 2, which copies topics from one Apache Kafka to another.
 type MirrorMaker struct {
-	java   string
-	jars   string
-	config MirrorMakerConfig
-	dir    *folder
-	run    *daemon
+	target  []string
+	dir     *folder
+	process *process
 }
 
 // StartMirrorMaker starts a MirrorMaker and returns once it has set itself up at the target. The first time
@@ -76,35 +74,34 @@ func StartMirrorMaker(ctx context.Context, c MirrorMakerConfig) (*MirrorMaker, e
 	if err != nil {
 		return nil, err
 	}
-	m := &MirrorMaker{java: java, jars: jars, config: c, dir: dir}
-	m.run = &daemon{launch: m.launch}
-	if err := m.run.start(ctx); err != nil {
+	m := &MirrorMaker{target: c.Target, dir: dir}
+	if m.process, err = m.launch(ctx, java, jars, c); err != nil {
 		dir.close()
 		return nil, err
 	}
 	return m, nil
 }
 
-func (m *MirrorMaker) launch(ctx context.Context) (*process, error) {
+func (m *MirrorMaker) launch(ctx context.Context, java, jars string, c MirrorMakerConfig) (*process, error) {
 	settings := maps.Clone(mirrorMakerSettings)
 	settings["clusters"] = "source, target"
-	settings["source.bootstrap.servers"] = strings.Join(m.config.Source, ",")
-	settings["target.bootstrap.servers"] = strings.Join(m.config.Target, ",")
-	maps.Copy(settings, m.config.Settings)
+	settings["source.bootstrap.servers"] = strings.Join(c.Source, ",")
+	settings["target.bootstrap.servers"] = strings.Join(c.Target, ",")
+	maps.Copy(settings, c.Settings)
 	if err := os.WriteFile(m.dir.join("mm2.properties"), properties(settings), 0o600); err != nil {
 		return nil, fmt.Errorf("configure MirrorMaker: %w", err)
 	}
 	flags := append(javaFlags("256m"), javaLog...)
 	return startReady(ctx, command{
-		name: "MirrorMaker", path: m.java, dir: m.dir.path, log: m.dir.join("log"), lastWish: syscall.SIGKILL,
-		args: append(flags, "-cp", filepath.Join(m.jars, "*"), "org.apache.kafka.connect.mirror.MirrorMaker",
+		name: "MirrorMaker", path: java, dir: m.dir.path, log: m.dir.join("log"), lastWish: syscall.SIGKILL,
+		args: append(flags, "-cp", filepath.Join(jars, "*"), "org.apache.kafka.connect.mirror.MirrorMaker",
 			m.dir.join("mm2.properties")),
 	}, mirrorMakerPatience, m.answers)
 }
 
 // answers succeeds once it has made the topic at the target in which it keeps how far it is.
 func (m *MirrorMaker) answers(ctx context.Context) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(m.config.Target...), kgo.RequestRetries(0))
+	client, err := kgo.NewClient(kgo.SeedBrokers(m.target...), kgo.RequestRetries(0))
 	if err != nil {
 		return err
 	}
@@ -120,11 +117,5 @@ func (m *MirrorMaker) answers(ctx context.Context) error {
 // Stop ends it and removes its temporary folder. A second Stop does nothing.
 func (m *MirrorMaker) Stop() error {
 	defer m.dir.close()
-	return m.run.stop(stopPatience, syscall.SIGTERM)
+	return m.process.stop(stopPatience, syscall.SIGTERM)
 }
-
-// Kill ends it as kill -9 would, for Start.
-func (m *MirrorMaker) Kill() error { return m.run.stop(0, syscall.SIGKILL) }
-
-// Start starts one that was killed: it goes on where it was.
-func (m *MirrorMaker) Start(ctx context.Context) error { return m.run.start(ctx) }

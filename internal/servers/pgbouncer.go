@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,19 +115,13 @@ func (b *PgBouncer) answers(ctx context.Context) error {
 }
 
 func (b *PgBouncer) ini() string {
-	mode, size := b.config.PoolMode, b.config.PoolSize
-	if mode == "" {
-		mode = "transaction"
-	}
-	if size == 0 {
-		size = 20
-	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "[databases]\n* = host=%s port=%d\n\n[pgbouncer]\n", host, b.config.Postgres.Port)
 	fmt.Fprintf(&text, "listen_addr = %s\nlisten_port = %d\nunix_socket_dir =\n", host, b.Port)
 	fmt.Fprintf(&text, "auth_type = scram-sha-256\nauth_file = %s\nadmin_users = %s\n",
 		b.dir.join("userlist.txt"), AdminUser)
-	fmt.Fprintf(&text, "pool_mode = %s\ndefault_pool_size = %d\nmax_client_conn = 500\n", mode, size)
+	fmt.Fprintf(&text, "pool_mode = %s\ndefault_pool_size = %d\nmax_client_conn = 500\n",
+		cmp.Or(b.config.PoolMode, "transaction"), cmp.Or(b.config.PoolSize, 20))
 	for name, value := range b.config.Settings {
 		fmt.Fprintf(&text, "%s = %s\n", name, value)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strconv"
 )
 
@@ -11,7 +12,8 @@ import (
 const host = "127.0.0.1"
 
 // Free ports lie below those that systems give to outgoing connections (Linux: from 32768). Otherwise a port
-// that a server wants again after a restart could have become the local end of somebody's connection.
+// that a server is to have, or wants again after a restart, could have become the local end of somebody's
+// connection.
 const (
 	firstPort = 12000
 	lastPort  = 31999
@@ -20,30 +22,37 @@ const (
 // attempts is how often a server is started, each time on other ports, when somebody took one of them.
 const attempts = 5
 
-// freePorts returns n different ports that nothing listens on now. Another process may take one before the
-// server does.
-func freePorts(n int) ([]int, error) {
-	ports := make([]int, 0, n)
+// Listen listens on a port of 127.0.0.1 that was free.
+func Listen() (net.Listener, error) {
 	for range 1000 {
-		if len(ports) == n {
-			return ports, nil
+		l, err := net.Listen("tcp", address(firstPort+rand.IntN(lastPort-firstPort+1)))
+		if err == nil {
+			return l, nil
 		}
-		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		l, err := net.Listen("tcp", address(port))
+	}
+	return nil, fmt.Errorf("no free port on %s between %d and %d", host, firstPort, lastPort)
+}
+
+// FreePorts returns n different ports of 127.0.0.1 that nothing listens on now. Another server may take one
+// before the one that it is meant for.
+func FreePorts(n int) ([]int, error) {
+	ports := make([]int, 0, n)
+	for range n {
+		l, err := Listen()
 		if err != nil {
-			continue
+			return nil, err
 		}
 		defer l.Close() // held until all are found, so that they differ
-		ports = append(ports, port)
+		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
-	return nil, fmt.Errorf("no %d free ports on %s between %d and %d", n, host, firstPort, lastPort)
+	return ports, nil
 }
 
 // onFreePorts calls start with n free ports until it succeeds, or fails though nobody else took a port. The
 // first port is the wanted one, unless that is 0.
 func onFreePorts(n, wanted int, start func(ports []int) error) error {
 	for i := 1; ; i++ {
-		ports, err := freePorts(n)
+		ports, err := FreePorts(n)
 		if err != nil {
 			return err
 		}
@@ -51,7 +60,7 @@ func onFreePorts(n, wanted int, start func(ports []int) error) error {
 			ports[0] = wanted
 		}
 		err = start(ports)
-		if err == nil || i == attempts || !anyTaken(ports) {
+		if err == nil || i == attempts || !slices.ContainsFunc(ports, taken) {
 			return err
 		}
 		if wanted != 0 && taken(wanted) {
@@ -60,16 +69,7 @@ func onFreePorts(n, wanted int, start func(ports []int) error) error {
 	}
 }
 
-// anyTaken says whether something listens on one of the ports now.
-func anyTaken(ports []int) bool {
-	for _, port := range ports {
-		if taken(port) {
-			return true
-		}
-	}
-	return false
-}
-
+// taken says whether something listens on the port now.
 func taken(port int) bool {
 	l, err := net.Listen("tcp", address(port))
 	if err != nil {

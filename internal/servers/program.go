@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"cmp"
 	"syscall"
 	"time"
 )
@@ -32,10 +33,7 @@ func StartProgram(c ProgramConfig) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Patience == 0 {
-		c.Patience = stopPatience
-	}
-	return &Program{patience: c.Patience, process: p}, nil
+	return &Program{patience: cmp.Or(c.Patience, stopPatience), process: p}, nil
 }
 
 // Exited is closed once the program has ended, however that was.

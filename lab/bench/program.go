@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/storefake"
 	"github.com/storestream/storestream/lab/product"
 )
@@ -189,13 +190,13 @@ func (set *setting) configure(path string, port int) error {
 
 // start starts the program.
 func (p *program) start(set setting) (*stream, error) {
-	port, err := freePort()
+	ports, err := servers.FreePorts(1)
 	if err != nil {
 		return nil, err
 	}
 	name := p.stage.name("storestream-" + p.name)
 	config := filepath.Join(p.stage.dir, name+".yaml")
-	if err := set.configure(config, port); err != nil {
+	if err := set.configure(config, ports[0]); err != nil {
 		return nil, err
 	}
 	args := []string{"run", "--config", config}
@@ -216,6 +217,6 @@ func (p *program) start(set setting) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &stream{child: c, status: fmt.Sprintf("http://127.0.0.1:%d", port), profile: set.profile,
+	return &stream{child: c, status: fmt.Sprintf("http://127.0.0.1:%d", ports[0]), profile: set.profile,
 		config: config}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"strconv"
 
 	"github.com/storestream/storestream/internal/servers"
@@ -94,14 +93,4 @@ func (s *stage) openShop(ctx context.Context) (*database, *service, error) {
 	s.shop = v
 	s.say("the shop has %d orders and %d items", v.orders, v.items)
 	return db, v, db.exec(ctx, "postgres", "VACUUM (FREEZE, ANALYZE)", "CHECKPOINT")
-}
-
-// freePort is a port that nobody listens on now.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
