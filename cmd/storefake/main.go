@@ -20,15 +20,14 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal kills
 	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
-	var usage *usageError
-	switch {
-	case errors.As(err, &usage):
-		fmt.Fprintln(os.Stderr, "storefake:", err)
-		os.Exit(2)
-	case err != nil:
-		fmt.Fprintln(os.Stderr, "storefake:", err)
-		os.Exit(1)
+	if err == nil {
+		return
 	}
+	fmt.Fprintln(os.Stderr, "storefake:", err)
+	if errors.As(err, new(*usageError)) {
+		os.Exit(2)
+	}
+	os.Exit(1)
 }
 
 // usageError is a wrong flag, or a setting that cannot be: exit status 2.

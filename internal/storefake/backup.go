@@ -15,10 +15,23 @@ type Backup struct {
 	tag    string    // of the tables in PostgreSQL
 }
 
-// Restored is what a restore did, by resource and id.
+// Restored is what a restore did, by resource and id: in PostgreSQL to its tables, with the rows that others
+// have written.
 type Restored struct {
 	Back map[string]map[int64]time.Time // the updated_at that a row has again
 	Gone map[string][]int64             // rows that there are no longer
+}
+
+func newRestored() *Restored {
+	return &Restored{Back: map[string]map[int64]time.Time{}, Gone: map[string][]int64{}}
+}
+
+// back notes a row that has this updated_at again, the zero time where it is null.
+func (r *Restored) back(resource string, id int64, at time.Time) {
+	if r.Back[resource] == nil {
+		r.Back[resource] = map[int64]time.Time{}
+	}
+	r.Back[resource][id] = at.UTC()
 }
 
 // Backup copies all rows. It waits until no transaction holds a row.
@@ -47,12 +60,16 @@ func (s *Store) restore(ctx context.Context, b *Backup) (*Restored, error) {
 		return nil, err
 	}
 	defer release()
+	did := s.tables.against(b.tables)
 	if s.mirror != nil {
-		if err := s.mirror.restore(ctx, b.tag); err != nil {
+		inDatabase, err := s.mirror.restore(ctx, b.tag)
+		if err != nil {
 			return nil, err
 		}
+		for _, res := range mirroredResources() { // memory does not know what others write to the tables
+			did.Back[res.name], did.Gone[res.name] = inDatabase.Back[res.name], inDatabase.Gone[res.name]
+		}
 	}
-	did := s.tables.against(b.tables)
 	s.replicas.make(func(ts *Tables) { ts.replace(b.tables) })
 	return did, nil
 }
@@ -60,18 +77,18 @@ func (s *Store) restore(ctx context.Context, b *Backup) (*Restored, error) {
 // against says what it will do to the rows to become then, which never changes. Nobody changes them
 // meanwhile.
 func (ts *Tables) against(then *Tables) *Restored {
-	did := &Restored{Back: map[string]map[int64]time.Time{}, Gone: map[string][]int64{}}
+	did := newRestored()
 	for name := range ts.byName {
-		did.Back[name] = map[int64]time.Time{}
 		now := map[int64][]cell{}
 		ts.each(name, func(_ *resource, row []cell) { now[int64(row[0])] = slices.Clone(row) })
 		then.each(name, func(res *resource, row []cell) {
 			id := int64(row[0])
 			if !slices.Equal(now[id], row) {
-				did.Back[name][id] = time.Time{}
-				if at := row[res.updated()]; at != null {
-					did.Back[name][id] = at.time()
+				at := time.Time{}
+				if updated := row[res.updated()]; updated != null {
+					at = updated.time()
 				}
+				did.back(name, id, at)
 			}
 			delete(now, id)
 		})

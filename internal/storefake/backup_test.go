@@ -1,10 +1,13 @@
 package storefake_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/storefake"
@@ -100,6 +103,64 @@ func TestAServiceThatIsRestoredHasItsRowsOfThen(t *testing.T) {
 func TestARestoreIsTheSameInPostgreSQL(t *testing.T) {
 	f := start(t, storefake.Config{Size: small, Database: storefake.Database{DSN: database(t)}})
 	restored(t, f)
+	requireSame(t, f, reader(t, f))
+}
+
+// Others write to the shop's tables as well, up to the moment in which a row goes back.
+func TestARestoreSaysWhatItDidToRowsThatOthersHadWritten(t *testing.T) {
+	dsn := database(t)
+	f := start(t, storefake.Config{Size: small, Database: storefake.Database{DSN: dsn}})
+	was := f.Rows(storefake.Orders)
+	others, err := pgx.Connect(t.Context(), dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer others.Close(context.Background())
+	run := func(sql string) {
+		t.Helper()
+		if _, err := others.Exec(t.Context(), sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	insert := "INSERT INTO orders (id, status, created_at, updated_at) VALUES (%d, 'Processing', now(), now())"
+	run(fmt.Sprintf(insert, 1_000_000_001))
+	backup, err := f.Backup(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(fmt.Sprintf(insert, 1_000_000_002))
+	run("BEGIN")
+	run("UPDATE orders SET updated_at = now() WHERE id IN (1, 2, 1000000001)")
+	done := make(chan *storefake.Restored)
+	go func() {
+		defer close(done)
+		if did, err := f.Restore(t.Context(), backup); err != nil {
+			t.Error(err)
+		} else {
+			done <- did
+		}
+	}()
+	for waits := 0; waits == 0; {
+		err := others.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity "+
+			"WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&waits)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	run("COMMIT") // the restore finds these rows changed
+	did := <-done
+	if did == nil {
+		t.FailNow()
+	}
+	back := did.Back[storefake.Orders]
+	if len(back) != 3 || !back[1].Equal(was[1].Time("updated_at")) ||
+		!back[2].Equal(was[2].Time("updated_at")) || back[1_000_000_001].IsZero() {
+		t.Errorf("went back: %v", back)
+	}
+	if gone := did.Gone[storefake.Orders]; !slices.Equal(gone, []int64{1_000_000_002}) {
+		t.Errorf("are gone: %v", gone)
+	}
+	run("DELETE FROM orders WHERE id = 1000000001")
 	requireSame(t, f, reader(t, f))
 }
 

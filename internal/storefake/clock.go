@@ -1,6 +1,7 @@
 package storefake
 
 import (
+	"cmp"
 	"sync"
 	"time"
 )
@@ -29,11 +30,8 @@ func newClock(start time.Time, offset time.Duration, speed float64, wholeSeconds
 	if start.IsZero() {
 		start = now
 	}
-	if speed == 0 {
-		speed = 1
-	}
 	start = start.UTC().Add(offset)
-	return &Clock{base: start, real: now, speed: speed, whole: wholeSeconds, start: start}
+	return &Clock{base: start, real: now, speed: cmp.Or(speed, 1), whole: wholeSeconds, start: start}
 }
 
 // Now is the instant in UTC, floored to the microsecond, or to the second where the clock counts whole

@@ -1,6 +1,7 @@
 package storefake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,13 +43,13 @@ type Columns struct {
 func (c Columns) ofKind(k kind) string {
 	switch k {
 	case integer:
-		return orElse(c.Int, "int8")
+		return cmp.Or(c.Int, "int8")
 	case money:
-		return orElse(c.Money, "numeric")
+		return cmp.Or(c.Money, "numeric")
 	case instant:
-		return orElse(c.Time, "timestamptz")
+		return cmp.Or(c.Time, "timestamptz")
 	default:
-		return orElse(c.Status, "text")
+		return cmp.Or(c.Status, "text")
 	}
 }
 
@@ -101,7 +102,7 @@ func (d *Database) connect(ctx context.Context) (*pgxpool.Pool, error) {
 	return pool, nil
 }
 
-func (d *Database) password() string { return orElse(d.Password, "student") }
+func (d *Database) password() string { return cmp.Or(d.Password, "student") }
 
 // mark is the comment on the tables that storefake created, and so may drop.
 const mark = "made by storefake: synthetic rows, dropped and created anew when it starts"
@@ -172,10 +173,7 @@ func (d *Database) finishTables(ctx context.Context, pool *pgxpool.Pool) error {
 // createReader makes the role that may read the two tables and nothing else, each statement within the time
 // limit.
 func (d *Database) createReader(ctx context.Context, pool *pgxpool.Pool) error {
-	timeout := d.StatementTimeout
-	if timeout == 0 {
-		timeout = 60 * time.Second
-	}
+	timeout := cmp.Or(d.StatementTimeout, 60*time.Second)
 	var names []string
 	for _, res := range mirroredResources() {
 		names = append(names, res.table)

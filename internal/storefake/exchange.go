@@ -1,6 +1,7 @@
 package storefake
 
 import (
+	"cmp"
 	"encoding/json"
 	"net"
 	"net/http"
@@ -163,7 +164,7 @@ func (x *exchange) failFirst() bool {
 		x.server.keys.revoke()
 		unauthorized.write(w)
 	case Redirect:
-		http.Redirect(w, x.r, orElse(x.faults.RedirectTo, "/elsewhere"), http.StatusFound)
+		http.Redirect(w, x.r, cmp.Or(x.faults.RedirectTo, "/elsewhere"), http.StatusFound)
 	case Hang:
 		<-x.r.Context().Done()
 		panic(http.ErrAbortHandler)
@@ -192,12 +193,9 @@ func (x *exchange) send(body []byte) {
 	w := x.w
 	switch x.fault {
 	case WrongDate:
-		off := x.faults.DateOff
-		if off == 0 {
-			off = time.Hour
-		}
 		if w.Header().Get("Date") != "" {
-			w.Header().Set("Date", x.server.clock.Now().Add(off).Format(http.TimeFormat))
+			wrong := x.server.clock.Now().Add(cmp.Or(x.faults.DateOff, time.Hour))
+			w.Header().Set("Date", wrong.Format(http.TimeFormat))
 		}
 	case Cut:
 		body = body[:len(body)/2]
@@ -230,10 +228,7 @@ func sendEndless(w http.ResponseWriter) {
 
 // sendSlowly writes a body in twenty drops over a time of the machine's clock.
 func (x *exchange) sendSlowly(body []byte) {
-	over := x.faults.SlowFor
-	if over == 0 {
-		over = 5 * time.Second
-	}
+	over := cmp.Or(x.faults.SlowFor, 5*time.Second)
 	const drops = 20
 	for i := range drops {
 		_, err := x.w.Write(body[len(body)*i/drops : len(body)*(i+1)/drops])

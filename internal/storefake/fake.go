@@ -1,6 +1,7 @@
 package storefake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ func Start(ctx context.Context, c Config) (*Fake, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("tcp", orElse(c.Listen, "127.0.0.1:0"))
+	listener, err := net.Listen("tcp", cmp.Or(c.Listen, "127.0.0.1:0"))
 	if err != nil {
 		return nil, fmt.Errorf("listen for HTTP: %w", err)
 	}
@@ -71,7 +72,7 @@ func Start(ctx context.Context, c Config) (*Fake, error) {
 		return nil, err
 	}
 	behaviour := newBehaviour(c.Seed, c.Readings, c.Faults)
-	server := newServer(store, behaviour, c.Seed, orElse(c.Base, "/v1"))
+	server := newServer(store, behaviour, c.Seed, cmp.Or(c.Base, "/v1"))
 	f := &Fake{
 		Tables: store.tables, Store: store, Shop: newShop(store, behaviour, c.Seed), Behaviour: behaviour,
 		Server: server,
@@ -101,11 +102,4 @@ func (f *Fake) Close() {
 	if f.mirror != nil {
 		f.mirror.pool.Close()
 	}
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }

@@ -1,6 +1,7 @@
 package storefake
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -42,13 +43,9 @@ type generator struct {
 
 // generate fills empty tables with a shop's history up to now.
 func generate(tables *Tables, clock *Clock, c *Config) {
-	days := c.Size.Days
-	if days == 0 {
-		days = 1095
-	}
 	now := clock.Now()
 	g := &generator{tables: tables, read: &c.Readings, seed: c.Seed, now: cellOf(now),
-		from: cellOf(now.AddDate(0, 0, -days)), unit: 1}
+		from: cellOf(now.AddDate(0, 0, -cmp.Or(c.Size.Days, 1095))), unit: 1}
 	if c.WholeSeconds {
 		g.unit = second
 	}

@@ -46,24 +46,30 @@ func (j *journal) newest() []Entry {
 	return slices.Clone(j.entries)
 }
 
-// recorder notes what a handler answers.
+// recorder notes what a handler answers, before it does: whoever has the answer finds it in the journal.
 type recorder struct {
 	http.ResponseWriter
-	entry Entry
+	journal *journal
+	entry   Entry
+	noted   bool
 }
 
 func (r *recorder) WriteHeader(status int) {
-	if r.entry.Status == 0 {
-		r.entry.Status = status
-	}
+	r.note(status)
 	r.ResponseWriter.WriteHeader(status)
 }
 
 func (r *recorder) Write(p []byte) (int, error) {
-	if r.entry.Status == 0 {
-		r.entry.Status = http.StatusOK
-	}
+	r.note(http.StatusOK)
 	return r.ResponseWriter.Write(p)
+}
+
+// note writes the entry into the journal, once. status 0: no answer was sent.
+func (r *recorder) note(status int) {
+	if !r.noted {
+		r.noted, r.entry.Status = true, status
+		r.journal.add(r.entry)
+	}
 }
 
 // Unwrap lets http.ResponseController reach the connection.

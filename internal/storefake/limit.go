@@ -1,6 +1,7 @@
 package storefake
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"strconv"
@@ -25,10 +26,7 @@ func (l *limiter) wait(rules Limit) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.rate == nil || l.rules != rules {
-		burst := rules.Burst
-		if burst == 0 {
-			burst = max(1, int(rules.PerSecond))
-		}
+		burst := cmp.Or(rules.Burst, max(1, int(rules.PerSecond)))
 		l.rules, l.rate = rules, rate.NewLimiter(rate.Limit(rules.PerSecond), burst)
 	}
 	r := l.rate.Reserve()

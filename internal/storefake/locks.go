@@ -1,6 +1,7 @@
 package storefake
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -110,7 +111,7 @@ func (l *locks) takeRange(ctx context.Context, resource string, from, to int64) 
 			if announced {
 				release()
 			}
-			return nil, fmt.Errorf("waiting for transactions on %s: %w", orElse(resource, "all tables"),
+			return nil, fmt.Errorf("waiting for transactions on %s: %w", cmp.Or(resource, "all tables"),
 				context.Cause(ctx))
 		}
 	}

@@ -21,8 +21,9 @@ const RenamedColumn = "_renamed"
 // mirror is the tables of PostgreSQL that hold the same rows as Tables, as their administrator sees them.
 type mirror struct {
 	Database
-	pool  *pgxpool.Pool
-	words *dictionary
+	pool     *pgxpool.Pool
+	words    *dictionary
+	restores atomic.Int64 // made so far
 	// present are the columns that each table has now, by the resource's name. Tests alter the tables.
 	present atomic.Pointer[map[string][]string]
 }
@@ -113,27 +114,22 @@ func (m *mirror) backup(ctx context.Context, tag string) error {
 	return nil
 }
 
-// restore makes the tables what their copies are, as far as both have the same columns.
-func (m *mirror) restore(ctx context.Context, tag string) error {
-	var statements []string
-	for _, res := range mirroredResources() {
-		now, err := m.columns(ctx, res.table)
-		if err != nil {
-			return err
-		}
-		then, err := m.columns(ctx, res.table+tag)
-		if err != nil {
-			return err
-		}
-		both := strings.Join(slices.DeleteFunc(then, func(c string) bool { return !slices.Contains(now, c) }), ", ")
-		statements = append(statements, "DELETE FROM "+res.table,
-			fmt.Sprintf("INSERT INTO %[1]s (%[2]s) SELECT %[2]s FROM %[1]s%[3]s", res.table, both, tag))
-	}
-	err := pgx.BeginFunc(ctx, m.pool, func(tx pgx.Tx) error { return run(ctx, tx, statements) })
+// restore makes the tables what their copies are, as far as both have the same columns, and says what that
+// did to their rows: also to those that others write, of which memory knows nothing. Others may write while
+// it works; what it deletes is what it found, whoever committed that a moment ago.
+func (m *mirror) restore(ctx context.Context, tag string) (*Restored, error) {
+	tx, err := m.begin(ctx)
 	if err != nil {
-		return fmt.Errorf("restore the tables: %w", err)
+		return nil, err
 	}
-	return nil
+	defer tx.rollback(ctx)
+	did := newRestored()
+	for _, res := range mirroredResources() {
+		if err := tx.restore(ctx, res, tag, did); err != nil {
+			return nil, fmt.Errorf("restore table %s: %w", res.table, err)
+		}
+	}
+	return did, tx.commit(ctx)
 }
 
 func run(ctx context.Context, tx pgx.Tx, statements []string) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -71,6 +72,54 @@ func (tx *mirrorTx) delete(ctx context.Context, res *resource, id int64) error {
 	key := strconv.AppendInt(nil, id, 10)
 	tx.last = proof{"SELECT count(*) = 0 FROM " + res.table + " WHERE id = $1", [][]byte{key}}
 	return tx.exec(ctx, "DELETE FROM "+res.table+" WHERE id = $1", key)
+}
+
+// restore makes a table what its copy is, and notes in did what that does to the rows.
+func (tx *mirrorTx) restore(ctx context.Context, res *resource, tag string, did *Restored) error {
+	now, err := tx.mirror.columns(ctx, res.table)
+	if err != nil {
+		return err
+	}
+	then, err := tx.mirror.columns(ctx, res.table+tag)
+	if err != nil {
+		return err
+	}
+	both := slices.DeleteFunc(then, func(c string) bool { return !slices.Contains(now, c) })
+	list := strings.Join(both, ", ")
+	rows, err := tx.tx.Query(ctx, fmt.Sprintf(`WITH now AS (DELETE FROM %[1]s RETURNING %[2]s)
+SELECT "then".id, "then".updated_at, now.id FROM %[1]s%[3]s "then" FULL JOIN now USING (id)
+WHERE ("then".%[4]s) IS DISTINCT FROM (now.%[5]s)`, res.table, list, tag, strings.Join(both, `, "then".`),
+		strings.Join(both, ", now.")))
+	if err != nil {
+		return err
+	}
+	var back, gone *int64
+	var at *time.Time
+	_, err = pgx.ForEachRow(rows, []any{&back, &at, &gone}, func() error {
+		switch {
+		case back == nil:
+			did.Gone[res.name] = append(did.Gone[res.name], *gone)
+		case at == nil:
+			did.back(res.name, *back, time.Time{})
+		default:
+			did.back(res.name, *back, *at)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	_, err = tx.tx.Exec(ctx, fmt.Sprintf("INSERT INTO %[1]s (%[2]s) SELECT %[2]s FROM %[1]s%[3]s", res.table,
+		list, tag))
+	if err != nil {
+		return err
+	}
+	// A backup may be restored twice: that the table holds what it holds would prove nothing.
+	note := fmt.Sprintf("restored %d", tx.mirror.restores.Add(1))
+	tx.last = proof{"SELECT obj_description($1::text::regclass) = $2",
+		[][]byte{[]byte(res.table + tag), []byte(note)}}
+	_, err = tx.tx.Exec(ctx, fmt.Sprintf("COMMENT ON TABLE %s%s IS '%s'", res.table, tag, note))
+	return err
 }
 
 // maxCommit bounds the wait for a database that broke off while committing.

@@ -33,8 +33,8 @@ func newServer(store *Store, behaviour *Behaviour, seed uint64, base string) *Se
 // ServeHTTP answers one request and writes it into the journal.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	entry := Entry{At: s.clock.Now(), Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery}
-	x := &exchange{server: s, w: &recorder{ResponseWriter: w, entry: entry}, r: r}
-	defer func() { s.journal.add(x.w.entry) }() // also when a fault panics with http.ErrAbortHandler
+	x := &exchange{server: s, w: &recorder{ResponseWriter: w, journal: &s.journal, entry: entry}, r: r}
+	defer x.w.note(0) // also when a fault panics with http.ErrAbortHandler
 	s.behaviour.announce(r)
 	x.read = s.behaviour.Readings()
 	if w.Header()["Date"] = nil; !x.read.NoDate { // nil: net/http adds none of its own

@@ -78,11 +78,7 @@ func (tx *Tx) write(ctx context.Context, resource string, id int64, row Row) err
 	if int64(cells[0]) != id {
 		return fmt.Errorf("update %s %d: an id cannot change", resource, id)
 	}
-	if err := tx.mirrored(ctx, res, func(m *mirrorTx) error { return m.update(ctx, res, cells) }); err != nil {
-		return err
-	}
-	tx.remember(rowKey{resource, id}, cells)
-	return nil
+	return tx.put(ctx, res, id, cells, func(m *mirrorTx) error { return m.update(ctx, res, cells) })
 }
 
 // Insert adds a row and returns its id. A row without an id gets the next one, without created_at or
@@ -110,11 +106,7 @@ func (tx *Tx) Insert(ctx context.Context, resource string, row Row) (int64, erro
 	} else if old != nil {
 		return 0, fmt.Errorf("insert %s %d: there is such a row", resource, id)
 	}
-	if err := tx.mirrored(ctx, res, func(m *mirrorTx) error { return m.insert(ctx, res, cells) }); err != nil {
-		return 0, err
-	}
-	tx.remember(rowKey{resource, id}, cells)
-	return id, nil
+	return id, tx.put(ctx, res, id, cells, func(m *mirrorTx) error { return m.insert(ctx, res, cells) })
 }
 
 // Delete removes a row; one that is not there is an error. Rows that belong to it stay.
@@ -128,11 +120,7 @@ func (tx *Tx) Delete(ctx context.Context, resource string, id int64) error {
 	} else if cells == nil {
 		return fmt.Errorf("delete %s %d: no such row", resource, id)
 	}
-	if err := tx.mirrored(ctx, t.res, func(m *mirrorTx) error { return m.delete(ctx, t.res, id) }); err != nil {
-		return err
-	}
-	tx.remember(rowKey{resource, id}, nil)
-	return nil
+	return tx.put(ctx, t.res, id, nil, func(m *mirrorTx) error { return m.delete(ctx, t.res, id) })
 }
 
 // Commit makes the transaction's writes visible, in PostgreSQL and then over REST. If PostgreSQL breaks off
@@ -168,13 +156,6 @@ func (tx *Tx) release() {
 	tx.store.locks.release(tx.held)
 }
 
-func (tx *Tx) remember(k rowKey, cells []cell) {
-	if _, again := tx.writes[k]; !again {
-		tx.order = append(tx.order, k)
-	}
-	tx.writes[k] = cells
-}
-
 func (tx *Tx) pack(name string, row Row) (*resource, []cell, error) {
 	t, err := tx.store.tables.table(name)
 	if err != nil {
@@ -193,17 +174,26 @@ func (tx *Tx) pack(name string, row Row) (*resource, []cell, error) {
 	return t.res, cells, nil
 }
 
-// mirrored runs f in the transaction's half in PostgreSQL, where there is one and it has such rows.
-func (tx *Tx) mirrored(ctx context.Context, res *resource, f func(*mirrorTx) error) error {
-	if tx.store.mirror == nil || res.table == "" {
-		return nil
-	}
-	if tx.mirror == nil {
-		m, err := tx.store.mirror.begin(ctx)
+// put writes a row, nil: deletes it: by mirrored in the transaction's half in PostgreSQL, where there is one
+// and it has such rows.
+func (tx *Tx) put(ctx context.Context, res *resource, id int64, cells []cell,
+	mirrored func(*mirrorTx) error) error {
+	if m := tx.store.mirror; m != nil && res.table != "" {
+		var err error
+		if tx.mirror == nil {
+			tx.mirror, err = m.begin(ctx)
+		}
+		if err == nil {
+			err = mirrored(tx.mirror)
+		}
 		if err != nil {
 			return err
 		}
-		tx.mirror = m
 	}
-	return f(tx.mirror)
+	k := rowKey{res.name, id}
+	if _, again := tx.writes[k]; !again {
+		tx.order = append(tx.order, k)
+	}
+	tx.writes[k] = cells
+	return nil
 }
