@@ -57,6 +57,7 @@ type Config struct {
 	Log         Log                 `koanf:"log"`
 
 	entries  []Entry
+	proxies  []proxyVariable
 	rotation *rotation.Set
 }
 
@@ -244,6 +245,16 @@ func (c *Config) Enabled() []string {
 // Entries is every key in force, in the order in which they are documented.
 func (c *Config) Entries() []Entry { return slices.Clone(c.entries) }
 
+// Proxies are the variables in force by which requests to the service, the registry and the token endpoint
+// find a proxy.
+func (c *Config) Proxies() []Entry {
+	var entries []Entry
+	for _, p := range c.proxies {
+		entries = append(entries, Entry{Key: p.name, Value: p.shown(), From: "environment " + p.name})
+	}
+	return entries
+}
+
 // Rotation is the secrets that stand in files, which are read again while storestream runs. Whoever uses the
 // files of certificates adds them.
 func (c *Config) Rotation() *rotation.Set { return c.rotation }
@@ -255,11 +266,4 @@ func (c *Config) Hidden() *rotation.Hidden {
 		return nil
 	}
 	return c.rotation.Hidden
-}
-
-// Default is the configuration where nothing is set. In it every resource that the database offers is read
-// from PostgreSQL, which needs a DSN: Load turns them to REST where there is none.
-func Default() Config {
-	v := newValues()
-	return *decode(v, &mistakes{values: v, broken: map[string]bool{}})
 }

@@ -259,6 +259,7 @@ func TestOneMistakeOfEachRule(t *testing.T) {
 		{"sweep.memory=128MB", "sweep.memory", "unit"},
 		{"sweep.memory=9007199254740993KiB", "sweep.memory", "unit"},
 		{"sweep.memory=15MiB", "sweep.memory", "16MiB"},
+		{"sweep.memory=0128MiB", "sweep.memory", "leading 0"},
 		{"store.max_requests_per_second=Inf", "store.max_requests_per_second", "above 0"},
 		{"store.max_requests_per_second=1e-300", "store.max_requests_per_second", "0.01"},
 		{"store.max_requests_per_second=NaN", "store.max_requests_per_second", "above 0"},
@@ -680,12 +681,16 @@ func TestASecretThatCannotBeSentIsRefusedAndItsFileNamed(t *testing.T) {
 			"kafka.sasl.token_url=https://127.0.0.1/token",
 		"postgres.dsn": "",
 	}
-	bad := []string{"geheim-geheim-geheim\x00\x00", "\xff\xfeg\x00e\x00h\x00e\x00i\x00m\x00",
+	bad := []string{"geheim-geheim-geheim\x00\x00", "\ufeffgeheim-geheim-geheim",
+		"\xff\xfeg\x00e\x00h\x00e\x00i\x00m\x00",
 		"geheim-geheim-geheim\nzwei"}
 	for key, with := range settings {
 		texts := append([]string{"geheim-geheim-geheim\a"}, bad...)
-		if key == "kafka.sasl.password" || key == "postgres.dsn" {
+		switch key {
+		case "kafka.sasl.password", "postgres.dsn":
 			texts = bad
+		case "store.api_key", "registry.token": // which are sent as they are
+			texts = append(texts, "geheim-gehéim-geheim", "geheim\u200b-geheim-geheim")
 		}
 		const good = "first-first-first"
 		path := file(t, "secret", good)

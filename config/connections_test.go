@@ -1,6 +1,8 @@
 package config
 
 import (
+	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -27,6 +29,41 @@ func TestKeysOfTLSWithAnAddressThatHasNoneAreMistakes(t *testing.T) {
 			!strings.Contains(found[0].Rule, "PEM") {
 			t.Errorf("%s gives %v", section, found)
 		}
+	}
+}
+
+// net/http sends a proxy the login of its address, and the proxy may repeat it.
+func TestTheLoginOfAProxyIsMaskedAndHidden(t *testing.T) {
+	const password = "geheimes-wort"
+	for value, shown := range map[string]string{
+		"http://proxy.example:3128":                          "http://proxy.example:3128",
+		"proxy.example:3128":                                 "proxy.example:3128",
+		"http://me:" + password + "@proxy.example:3128":      "http://******@proxy.example:3128",
+		"me:" + password + "@proxy.example:3128":             "http://******@proxy.example:3128",
+		"socks5://me:" + password + "@proxy.example/":        "socks5://******@proxy.example",
+		"http://me:1/" + password + "@proxy.example:3128":    "******",
+		"http://me:1#" + password + "@proxy.example:3128":    "******",
+		"http://me:x/" + password + "@proxy.example:3128":    "******",
+		"http://me:x@" + password + "@proxy.example:3128":    "******",
+		"http://me:x@1/" + password + "@proxy.example:3128":  "******",
+		"http://me:%zz" + password + "@proxy.example:3128":   "******",
+		"http://me@proxy.example:3128/?token=" + password:    "******",
+		"http://" + password + "@proxy.example:3128/a@proxy": "******",
+	} {
+		c := load(t, Input{Environ: []string{"HTTPS_PROXY=" + value, "no_proxy="}})
+		if e := c.Proxies(); len(e) != 1 || e[0] != (Entry{"HTTPS_PROXY", shown, "environment HTTPS_PROXY"}) {
+			t.Errorf("%s is shown as %v, expected %s", value, e, shown)
+		}
+		said := fmt.Sprintf("invalid proxy address %q: no", value)
+		if hidden := c.Hidden().Hide(said); strings.Contains(hidden, password) {
+			t.Errorf("an error repeats %s", hidden)
+		}
+	}
+	hidden := load(t, Input{Environ: []string{"http_proxy=http://me:" + password + "@proxy.example"}}).Hidden()
+	login := base64.StdEncoding.EncodeToString([]byte("me:" + password))
+	if said := hidden.Hide(password + ", Basic " + login); strings.Contains(said, password) ||
+		strings.Contains(said, login[:20]) {
+		t.Errorf("what a proxy repeats reads %s", said)
 	}
 }
 

@@ -97,10 +97,12 @@ func parse(_, to reflect.Type, data any) (any, error) {
 // leadingZero begins a number that YAML 1.1 takes for an octal one: 010 is eight there, and ten elsewhere.
 var leadingZero = regexp.MustCompile(`^[+-]?0[0-9]`)
 
+const errLeadingZero = ruleError("expected a number without a leading 0")
+
 func parseScalar(to reflect.Type, s string) (any, error) {
 	kind := to.Kind()
 	if kind != reflect.String && leadingZero.MatchString(s) {
-		return nil, ruleError("expected a number without a leading 0")
+		return nil, errLeadingZero
 	}
 	switch kind {
 	case reflect.Int, reflect.Int32, reflect.Int16:

@@ -110,7 +110,7 @@ func (k *keys) inSection(section string) string {
 }
 
 // nearest is the known key that is the fewest edits away from an unknown one.
-func (k *keys) nearest(unknown string) string { return Nearest(unknown, k.ordered) }
+func (k *keys) nearest(unknown string) string { return nearest(unknown, k.ordered) }
 
 // nearestEnv is the same for an environment variable's name.
 func (k *keys) nearestEnv(unknown string) string {
@@ -120,7 +120,7 @@ func (k *keys) nearestEnv(unknown string) string {
 			names = append(names, envName(key))
 		}
 	}
-	return Nearest(unknown, names)
+	return nearest(unknown, names)
 }
 
 // envName is the variable that sets key.
@@ -128,8 +128,8 @@ func envName(key string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "__"))
 }
 
-// Nearest is the known name that is the fewest edits away from an unknown one; the first of equals.
-func Nearest(unknown string, known []string) string {
+// nearest is the known name that is the fewest edits away from an unknown one; the first of equals.
+func nearest(unknown string, known []string) string {
 	best, fewest := "", math.MaxInt
 	for _, name := range known {
 		if n := levenshtein.ComputeDistance(unknown, name); n < fewest {
@@ -142,9 +142,9 @@ func Nearest(unknown string, known []string) string {
 // NearMiss is the known name that an unknown one was likely meant to be: two edits or fewer away and not all
 // of it, or with the unknown one in it. "": none is.
 func NearMiss(unknown string, known []string) string {
-	nearest := Nearest(unknown, known)
-	if edits := levenshtein.ComputeDistance(unknown, nearest); edits <= 2 && edits < len(unknown) {
-		return nearest
+	closest := nearest(unknown, known)
+	if edits := levenshtein.ComputeDistance(unknown, closest); edits <= 2 && edits < len(unknown) {
+		return closest
 	}
 	for _, name := range known {
 		if len(unknown) > 2 && strings.Contains(name, unknown) {

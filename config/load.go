@@ -18,6 +18,7 @@ func Load(in Input) (*Config, error) {
 	loadFlags(in.Set, v, m)
 	complete(v)
 	c := decode(v, m)
+	c.proxies = proxiesOf(in.Environ)
 	checkRules(c, m)
 	if len(m.found) == 0 {
 		c.follow(m)

@@ -42,11 +42,11 @@ func (c *Config) rotated() map[string]*rotation.Secret {
 
 // secretRules say of a secret, by its key, what it was expected to be; nil where it is so.
 var secretRules = map[string]func(secret string) error{
-	"store.api_key":            inHeader("key"),
+	"store.api_key":            asItIs("key"),
 	"kafka.sasl.password":      oneLine,
 	"kafka.sasl.client_secret": inHeader("secret"),
 	"registry.password":        inHeader("password"),
-	"registry.token":           inHeader("token"),
+	"registry.token":           asItIs("token"),
 	"http.token": func(secret string) error {
 		if !tokenShape.MatchString(secret) {
 			return ruleError("expected 16 or more ASCII characters without spaces and control characters, such as " +
@@ -67,6 +67,18 @@ func inHeader(what string) func(secret string) error {
 			return ruleError("expected a " + what + " of one line, without control characters" + noText)
 		}
 		return nil
+	}
+}
+
+// asItIs is the rule of what stands in a header without any encoding: there other characters than ASCII's
+// have no agreed form, and one that cannot be seen comes from an editor or a web page.
+func asItIs(what string) func(secret string) error {
+	return func(secret string) error {
+		if strings.ContainsFunc(secret, func(r rune) bool { return r > unicode.MaxASCII }) {
+			return ruleError("expected a " + what + " of ASCII characters alone: was it copied along with others, " +
+				"or is the file in another encoding?")
+		}
+		return inHeader(what)(secret)
 	}
 }
 
@@ -160,13 +172,19 @@ func (c *Config) hidden(v *values) *rotation.Hidden {
 		openly = append(openly, e.Key, e.Value)
 	}
 	database, _ := dsn.Parse(c.Postgres.DSN.Get()) // it keeps the rules; without one it has no user
-	h := rotation.NewHidden(strings.Join(openly, "\n"), c.Registry.Username, c.Kafka.SASL.Username,
-		c.Kafka.SASL.ClientID, database.Value("user"))
+	users := []string{c.Registry.Username, c.Kafka.SASL.Username, c.Kafka.SASL.ClientID, database.Value("user")}
+	for _, p := range c.proxies {
+		users = append(users, p.user())
+	}
+	h := rotation.NewHidden(strings.Join(openly, "\n"), users...)
 	for key, secret := range c.rotated() {
 		h.Add(key, secret.Get())
 	}
 	h.Add("privacy.key", c.Privacy.Key.Get())
 	hideDSN(h, c.Postgres.DSN.Get())
+	for _, p := range c.proxies {
+		p.hide(h)
+	}
 	return h
 }
 

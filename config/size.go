@@ -37,7 +37,11 @@ func parseSize(text string) (Size, error) {
 		if !ok {
 			continue
 		}
-		n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
+		number = strings.TrimSpace(number)
+		if leadingZero.MatchString(number) {
+			return 0, errLeadingZero
+		}
+		n, err := strconv.ParseInt(number, 10, 64)
 		if err == nil && n >= 0 && n <= math.MaxInt64/int64(unit.bytes) {
 			return Size(n) * unit.bytes, nil
 		}

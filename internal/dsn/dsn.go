@@ -339,23 +339,25 @@ func (d DSN) Files() []string {
 // fileKeywords are those whose values are paths.
 var fileKeywords = []string{"sslrootcert", "sslcert", "sslkey"}
 
-// Mode is the sslmode in force: the one that is given; where none is, libpq's prefer on this machine, and
-// verify-full if any host lies beyond it.
+// Mode is the sslmode in force: the one that is given, of which libpq takes require with a sslrootcert for
+// verify-ca; where none is, libpq's prefer on this machine, and verify-full if any host lies beyond it.
 func (d DSN) Mode() string {
 	mode, root := d.values["sslmode"], d.values["sslrootcert"]
 	switch {
 	case root == "system": // as libpq has it
 		return VerifyFull
+	case root != "" && mode == Require:
+		return VerifyCA
 	case mode != "":
 		return mode
-	case root != "" || len(d.Remote()) > 0:
+	case root != "" || len(d.remote()) > 0:
 		return VerifyFull
 	}
 	return Prefer
 }
 
-// Remote is the hosts beyond this machine. A socket's path is this machine, and so is no host at all.
-func (d DSN) Remote() []string {
+// remote is the hosts beyond this machine. A socket's path is this machine, and so is no host at all.
+func (d DSN) remote() []string {
 	var remote []string
 	for host := range strings.SplitSeq(d.values["host"], ",") {
 		if host != "" && !strings.HasPrefix(host, "/") && !loopback.Is(host) {
@@ -368,7 +370,7 @@ func (d DSN) Remote() []string {
 // InClear is the hosts beyond this machine to which the password may travel unencrypted.
 func (d DSN) InClear() []string {
 	if mode := d.Mode(); mode == Disable || mode == Allow || mode == Prefer {
-		return d.Remote()
+		return d.remote()
 	}
 	return nil
 }

@@ -32,6 +32,7 @@ func TestBeyondThisMachineAConnectionIsVerifiedUnlessItSaysOtherwise(t *testing.
 		{"postgres://u:p@db/store?sslmode=", VerifyFull, nil},
 		{"postgres://u:p@db/store?ssl=true", Require, nil},
 		{"postgres://u:p@db/store?sslmode=require", Require, nil},
+		{"postgres://u:p@db/store?sslmode=require&sslrootcert=/ca.pem", VerifyCA, nil},
 		{"postgres://u:p@db/store?sslmode=verify-ca", VerifyCA, nil},
 		{"postgres://u:p@db/store?sslmode=disable", Disable, []string{"db"}},
 		{"postgres://u:p@db/store?sslmode=allow", Allow, []string{"db"}},

@@ -18,6 +18,8 @@ const (
 	Mask = "******"
 	// maxSecret bounds a secret's length, in bytes.
 	maxSecret = 64 << 10
+
+	byteOrderMark = "\ufeff"
 )
 
 // Literal is a secret that does not change; "": none.
@@ -56,6 +58,8 @@ func SecretFile(path string) Input {
 		switch {
 		case strings.TrimSpace(secret) == "":
 			return "", &FileError{path, errors.New("the file is empty")}
+		case strings.HasPrefix(text, byteOrderMark): // some editors write one, and it would be sent along
+			return "", &FileError{path, errors.New("the file begins with a byte order mark: save it without one")}
 		case len(text) > maxSecret:
 			return "", &FileError{path, fmt.Errorf("the file is larger than %d bytes", maxSecret)}
 		}

@@ -25,7 +25,7 @@ func (e *HandshakeError) Unwrap() error { return e.Err }
 // Explain turns an error of a connection whose handshake failed for a certificate into a *HandshakeError. It
 // returns any other as it is, nil too.
 func (f Files) Explain(err error) error {
-	if already := (*HandshakeError)(nil); errors.As(err, &already) {
+	if errors.As(err, new(*HandshakeError)) {
 		return err
 	}
 	var invalid x509.CertificateInvalidError
