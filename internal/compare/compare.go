@@ -32,6 +32,7 @@
 package compare
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -60,7 +61,7 @@ type Config struct {
 	MaxSuspects int
 	// Memory bounds what the comparison takes, in bytes, with what the source holds of a batch; 0: 128 MiB.
 	Memory int64
-	// Records is at most how many rows the topic holds, about; nil: a million.
+	// Records is at most how many rows the topic holds, about.
 	Records func(ctx context.Context) (int64, error)
 	// ByID: the source reads ranges of ids, in the order of ids. From is the first id to compare.
 	ByID bool
@@ -161,15 +162,8 @@ const DefaultMemory = 128 << 20
 
 // New prepares a comparison.
 func New(cfg Config) *Comparison {
-	if cfg.MaxSuspects == 0 {
-		cfg.MaxSuspects = 100_000
-	}
-	if cfg.Memory == 0 {
-		cfg.Memory = DefaultMemory
-	}
-	if cfg.Records == nil {
-		cfg.Records = func(context.Context) (int64, error) { return 1_000_000, nil }
-	}
+	cfg.MaxSuspects = cmp.Or(cfg.MaxSuspects, 100_000)
+	cfg.Memory = cmp.Or(cfg.Memory, DefaultMemory)
 	if !cfg.ByID {
 		cfg.From = math.MinInt64
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/internal/rounds"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 	"pgregory.net/rapid"
@@ -242,7 +243,7 @@ func TestRowsFromBeforeTheStartAreNotCompared(t *testing.T) {
 // what the source showed in the first of them, and maybe more, nothing is reported but what truly differs.
 // Rows that change all the time are among them.
 func TestRowsInFlightAreNotDifferences(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rounds.Check(t, 100, func(t *rapid.T) {
 		p := &pair{source: map[int64]schemas.Record{}, byDay: rapid.Bool().Draw(t, "by day")}
 		clock, serial := int64(1000), uint64(0)
 		var queue []schemas.Record // not yet in the topic

@@ -107,9 +107,9 @@ func (f *firstReading) put(id int64, v version, m mark) error {
 			rows := max(held+1, int64(float64(held)*float64(f.records)/float64(max(f.folded, 1))))
 			return fmt.Errorf("there are about %d rows to compare, and this source cannot be read in parts: that "+
 				"takes about %d MiB of memory, and sweep.memory is %d MiB; raise it",
-				rows, Needs(rows)>>20+1, f.c.cfg.Memory>>20)
+				rows, needs(rows)>>20+1, f.c.cfg.Memory>>20)
 		}
-		if f.endBefore(f.table.near(7)); id > f.part.Last {
+		if f.endBefore(f.table.nearLast()); id > f.part.Last {
 			return nil
 		}
 	}

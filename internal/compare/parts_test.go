@@ -13,13 +13,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/storestream/storestream/internal/rounds"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
 // Whatever is put, removed and looked for, and however full: the table answers as a map would.
 func TestTheTableOfRowsIsAMap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rounds.Check(t, 100, func(t *rapid.T) {
 		type state struct {
 			v version
 			m mark
@@ -40,7 +41,7 @@ func TestTheTableOfRowsIsAMap(t *testing.T) {
 				delete(want, id)
 			case 1:
 				if rapid.IntRange(0, 9).Draw(t, "rarely") == 0 && len(want) > 1 {
-					cut := table.near(7)
+					cut := table.nearLast()
 					table.removeFrom(cut)
 					before := len(want)
 					maps.DeleteFunc(want, func(id int64, _ state) bool { return id >= cut })
@@ -95,7 +96,7 @@ var spreads = map[string]func(t *rapid.T) int64{
 func TestPartsCoverEveryIDOnce(t *testing.T) {
 	for _, spread := range slices.Sorted(maps.Keys(spreads)) {
 		t.Run(spread, func(t *testing.T) {
-			rapid.Check(t, func(t *rapid.T) {
+			rounds.Check(t, 100, func(t *rapid.T) {
 				p := &pair{source: map[int64]schemas.Record{}, byID: true, memory: littleMemory,
 					cut: rapid.Bool().Draw(t, "cut")}
 				want := map[int64]Kind{}
@@ -232,7 +233,7 @@ func TestWhatCannotBeReadInPartsAndDoesNotFitIsSaidBeforehand(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "sweep.memory is 16 MiB") || readings != 1 {
 		t.Errorf("%v, after %d readings", err, readings)
 	}
-	if p.memory = Needs(fits + 1); p.compare().First(t.Context(), unheard) != nil {
+	if p.memory = needs(fits + 1); p.compare().First(t.Context(), unheard) != nil {
 		t.Errorf("it does not fit into the %d bytes that it asks for", p.memory)
 	}
 

@@ -36,5 +36,5 @@ func NewPlan(rows, memory int64, byID bool) Plan {
 	return p
 }
 
-// Needs is how much memory a comparison of so many rows in one part needs.
-func Needs(rows int64) int64 { return rows*rowBytes/5*8 + 1<<20 }
+// needs is how much memory a comparison of so many rows in one part needs.
+func needs(rows int64) int64 { return rows*rowBytes/5*8 + 1<<20 }

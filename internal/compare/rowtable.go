@@ -207,9 +207,9 @@ func (t *rowTable) removeFrom(first int64) {
 // sampled is how many ids tell where a share of them lies.
 const sampled = 1024
 
-// near returns an id below which about the given eighths of the ids lie, and at least one. There are two ids
+// nearLast returns an id below which about seven eighths of the ids lie, and at least one. There are two ids
 // or more.
-func (t *rowTable) near(eighths int) int64 {
+func (t *rowTable) nearLast() int64 {
 	ids := make([]int64, 0, sampled)
 	for tries := 0; len(ids) < sampled && tries < 16*sampled; tries++ {
 		if e := t.at(rand.IntN(t.places)); stateAt(e)&uint64(used) != 0 {
@@ -219,7 +219,7 @@ func (t *rowTable) near(eighths int) int64 {
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
 	if len(ids) > 1 {
-		return ids[max(1, len(ids)*eighths/8)]
+		return ids[max(1, len(ids)*7/8)]
 	}
 	highest := int64(math.MinInt64)
 	t.each(func(e []byte) { highest = max(highest, idAt(e)) })

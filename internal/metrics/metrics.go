@@ -18,7 +18,9 @@ type Set struct {
 	// By resource.
 	settled, owned, seenBytes, lettersHeld  *prometheus.GaugeVec
 	settlingHeld, held, stalled             *prometheus.GaugeVec
-	swept, sweepInterval                    *prometheus.GaugeVec
+	firstLoad, pollInterval                 *prometheus.GaugeVec
+	swept, sweepInterval, sweepLeft         *prometheus.GaugeVec
+	sweepFound                              *prometheus.GaugeVec // by kind too
 	rowsRead, rowsPublished, late, seenFull *prometheus.CounterVec
 	rateLimited, pagePasses, sqlTimeouts    *prometheus.CounterVec
 	pollDuration                            *prometheus.HistogramVec
@@ -34,9 +36,9 @@ func New(reg prometheus.Registerer) *Set {
 		reg.MustRegister(v)
 		return v
 	}
-	gauge := func(name, help string) *prometheus.GaugeVec {
+	gauge := func(name, help string, more ...string) *prometheus.GaugeVec {
 		opts := prometheus.GaugeOpts{Namespace: "storestream", Name: name, Help: help}
-		v := prometheus.NewGaugeVec(opts, []string{"resource"})
+		v := prometheus.NewGaugeVec(opts, append([]string{"resource"}, more...))
 		reg.MustRegister(v)
 		return v
 	}
@@ -49,9 +51,15 @@ func New(reg prometheus.Registerer) *Set {
 			"it is due. 0: neither is known."),
 		sweepInterval: gauge("sweep_interval_seconds",
 			"sweep.interval; 0: nothing is swept unless somebody asks."),
-		owned:       gauge("owned", "1 while this instance polls the resource."),
-		seenBytes:   gauge("seen_bytes", "Memory taken to recognise rows that an overlapping read returns again."),
-		lettersHeld: gauge("dead_letters_held", "Rows that stand in the dead-letter topic now."),
+		sweepLeft: gauge("sweep_left",
+			"1 while the last sweep left some of what differed as it is; `watermark list` says what and why."),
+		sweepFound: gauge("sweep_found",
+			"Rows that the last sweep found to differ: missing, stale, extra.", "kind"),
+		pollInterval: gauge("poll_interval_seconds", "resources.*.interval."),
+		firstLoad:    gauge("first_load", "1 while no pass has met every change yet."),
+		owned:        gauge("owned", "1 while this instance polls the resource."),
+		seenBytes:    gauge("seen_bytes", "Memory taken to recognise rows that an overlapping read returns again."),
+		lettersHeld:  gauge("dead_letters_held", "Rows that stand in the dead-letter topic now."),
 		settlingHeld: gauge("settling_held",
 			"1 while polls succeed and yet settled stands still; the status page says why."),
 		held: gauge("held", "1 while the resource is on hold: polls end before something that a person has to put "+
@@ -98,6 +106,9 @@ func (s *Set) Resource(name string) *Resource {
 		Settled:       s.settled.WithLabelValues(name),
 		Swept:         s.swept.WithLabelValues(name),
 		SweepInterval: s.sweepInterval.WithLabelValues(name),
+		SweepLeft:     s.sweepLeft.WithLabelValues(name),
+		PollInterval:  s.pollInterval.WithLabelValues(name),
+		FirstLoad:     s.firstLoad.WithLabelValues(name),
 		Owned:         s.owned.WithLabelValues(name),
 		SeenBytes:     s.seenBytes.WithLabelValues(name),
 		LettersHeld:   s.lettersHeld.WithLabelValues(name),
@@ -114,18 +125,20 @@ func (s *Set) Resource(name string) *Resource {
 		PollDuration:  s.pollDuration.WithLabelValues(name),
 		DeadLetters:   by(s.deadLetters), Polls: by(s.polls), HTTPRequests: by(s.httpRequests),
 		SweepDifferences: by(s.sweepDiffs), UnknownFields: by(s.unknownFields),
+		SweepFound: func(kind string) prometheus.Gauge { return s.sweepFound.WithLabelValues(name, kind) },
 		suppressed: by(s.suppressed), seen: s.suppressed.WithLabelValues(name, Seen),
 	}
 	// Every counter begins with 0 and not with its first event, or no rate would show that event.
 	begin(r.suppressed, BeforeStart, Older)
 	begin(r.Polls, "ok", "failed", "held")
 	begin(r.SweepDifferences, "missing", "stale", "extra")
+	begin(r.SweepFound, "missing", "stale", "extra")
 	begin(r.DeadLetters, "row")
 	begin(r.HTTPRequests, "200")
 	return r
 }
 
-func begin(c Counters, values ...string) {
+func begin[M prometheus.Metric](c func(value string) M, values ...string) {
 	for _, value := range values {
 		c(value)
 	}

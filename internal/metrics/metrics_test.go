@@ -22,6 +22,7 @@ func TestWhatCanBeCountedBeginsWithZero(t *testing.T) {
 	for name, series := range map[string]int{
 		"storestream_dead_letters_held":          1,
 		"storestream_dead_letters_total":         1,
+		"storestream_first_load":                 1,
 		"storestream_freshness_lag_seconds":      0,
 		"storestream_held":                       1,
 		"storestream_http_requests_total":        1,
@@ -29,6 +30,7 @@ func TestWhatCanBeCountedBeginsWithZero(t *testing.T) {
 		"storestream_owned":                      1,
 		"storestream_page_passes_total":          1,
 		"storestream_poll_duration_seconds":      1,
+		"storestream_poll_interval_seconds":      1,
 		"storestream_polls_total":                3,
 		"storestream_rate_limited_seconds_total": 1,
 		"storestream_rows_published_total":       1,
@@ -39,7 +41,9 @@ func TestWhatCanBeCountedBeginsWithZero(t *testing.T) {
 		"storestream_sql_timeouts_total":         1,
 		"storestream_stalled":                    1,
 		"storestream_sweep_differences_total":    3,
+		"storestream_sweep_found":                3,
 		"storestream_sweep_interval_seconds":     1,
+		"storestream_sweep_left":                 1,
 		"storestream_swept_timestamp_seconds":    1,
 	} {
 		if found[name] != series {

@@ -13,7 +13,8 @@ const (
 type Resource struct {
 	Lag                                         *Lag
 	Settled, Owned                              prometheus.Gauge
-	Swept, SweepInterval                        prometheus.Gauge
+	Swept, SweepInterval, SweepLeft             prometheus.Gauge
+	FirstLoad, PollInterval                     prometheus.Gauge
 	SeenBytes, LettersHeld                      prometheus.Gauge
 	SettlingHeld, Held, Stalled                 prometheus.Gauge
 	RowsRead, RowsPublished, LateRows, SeenFull prometheus.Counter
@@ -23,13 +24,25 @@ type Resource struct {
 	Polls                                       Counters // by outcome: ok, failed, held
 	HTTPRequests                                Counters // by status code; "0": there was no answer
 	SweepDifferences                            Counters // by kind: missing, stale, extra
+	SweepFound                                  Gauges   // by the same kinds, in the last one
 	UnknownFields                               Counters // by name: fields that the schema does not know
 	suppressed                                  Counters
 	seen                                        prometheus.Counter
 }
 
+// Bool is the value of a gauge that says whether something is so.
+func Bool(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
 // Counters is a counter by the value of a label.
 type Counters func(value string) prometheus.Counter
+
+// Gauges is a gauge by the value of a label.
+type Gauges func(value string) prometheus.Gauge
 
 // Suppressed counts rows that were read and not published, by reason.
 func (r *Resource) Suppressed(reason string) prometheus.Counter {
@@ -37,4 +50,11 @@ func (r *Resource) Suppressed(reason string) prometheus.Counter {
 		return r.seen // an overlapping read counts one for nearly every row
 	}
 	return r.suppressed(reason)
+}
+
+// SetSweepFound sets how many rows the last sweep found to differ.
+func (r *Resource) SetSweepFound(missing, stale, extra int) {
+	r.SweepFound("missing").Set(float64(missing))
+	r.SweepFound("stale").Set(float64(stale))
+	r.SweepFound("extra").Set(float64(extra))
 }

@@ -3,6 +3,7 @@
 package rowset
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"unsafe"
@@ -96,10 +97,7 @@ func (e *entry) version() Version {
 
 // New returns an empty set that takes at most maxBytes; 0: no cap.
 func New(maxBytes int) *Set {
-	if maxBytes == 0 {
-		maxBytes = math.MaxInt
-	}
-	return &Set{maxBytes: maxBytes}
+	return &Set{maxBytes: cmp.Or(maxBytes, math.MaxInt)}
 }
 
 // Len is the number of rows.

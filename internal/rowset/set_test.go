@@ -7,12 +7,13 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/storestream/storestream/internal/rounds"
 	"github.com/storestream/storestream/schemas"
 	"pgregory.net/rapid"
 )
 
 func TestASetAnswersLikeAMap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rounds.Check(t, 100, func(t *rapid.T) {
 		s, model := New(math.MaxInt), map[int64]Version{}
 		ids := rapid.Int64Range(-40, 40)
 		if rapid.Bool().Draw(t, "wide") {

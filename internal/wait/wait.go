@@ -1,4 +1,4 @@
-// Package wait has the two waits that half of storestream needs.
+// Package wait has the waits that half of storestream needs.
 package wait
 
 import (
@@ -16,6 +16,19 @@ func For(ctx context.Context, d time.Duration) error {
 	case <-timer.C:
 		return nil
 	}
+}
+
+// Until is ctx, cancelled when c is closed. cancel ends the wait for that.
+func Until(ctx context.Context, c <-chan struct{}) (_ context.Context, cancel context.CancelFunc) {
+	ctx, cancel = context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-c:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // Over says, without waiting, whether c is closed.

@@ -24,7 +24,8 @@ func Encode(w Watermark) ([]byte, error) {
 }
 
 // Decode reads what Encode wrote. It ignores members that it does not know. A version above its own is an
-// error, and so is a state that cannot be: an unusable time, or another resource than the record's key says.
+// error, and so is a state that cannot be: an unusable time, a number that nobody writes, or another resource
+// than the record's key says.
 func Decode(resource string, value []byte) (Watermark, error) {
 	w := New(resource)
 	w.Version = 0 // so that a value without one is seen
@@ -41,14 +42,64 @@ func Decode(resource string, value []byte) (Watermark, error) {
 	case w.Resource != resource:
 		return Watermark{}, fmt.Errorf("watermark under the key %q names resource %q", resource, w.Resource)
 	}
+	if wrong := w.impossible(); wrong != "" {
+		return Watermark{}, fmt.Errorf("watermark of %s: %s", resource, wrong)
+	}
 	return w, nil
+}
+
+// impossible says which number is none that an owner writes, "" for none. Believed, one would have people
+// do what is wrong: where partitions is 0 the topic has another count, and is to be deleted. How many ends
+// there are says nothing: partitions may be added while an owner looks at the topic.
+func (w *Watermark) impossible() string {
+	type number struct {
+		name         string
+		value, least int64
+	}
+	all := []number{{"partitions", int64(w.Partitions), 1}, {"rows", w.Rows, 0}, {"request", w.Request, -1}}
+	offsets := func(name string, ends []int64) {
+		for p, end := range ends {
+			all = append(all, number{fmt.Sprintf("%s[%d]", name, p), end, 0})
+		}
+	}
+	swept := func(name string, s *Swept) {
+		if s == nil {
+			return
+		}
+		all = append(all, number{name + ".request", s.Request, -1})
+		for member, n := range map[string]int{"source_rows": s.SourceRows, "topic_rows": s.TopicRows,
+			"dead_letters": s.DeadLetters, "missing": s.Missing, "stale": s.Stale, "extra": s.Extra,
+			"published": s.Published, "tombstones": s.Tombstones, "early": s.Early} {
+			all = append(all, number{name + "." + member, int64(n), 0})
+		}
+	}
+	offsets("ends", w.Ends)
+	if r := w.Replay; r != nil {
+		all = append(all, number{"replay.rows", r.Rows, 0})
+		offsets("replay.ends", r.Ends)
+	}
+	if r := w.Replayed; r != nil {
+		all = append(all, number{"replayed.rows", r.Rows, 0})
+	}
+	if s := w.Sweep; s != nil {
+		all = append(all, number{"sweep.request", s.Request, -1}, number{"sweep.rounds", int64(s.Rounds), 0},
+			number{"sweep.attempts", int64(s.Attempts), 0})
+		swept("sweep.done", s.Done)
+	}
+	swept("swept", w.Swept)
+	for _, n := range all {
+		if n.value < n.least {
+			return fmt.Sprintf("%s is %d, expected %d or more", n.name, n.value, n.least)
+		}
+	}
+	return ""
 }
 
 // DecodeRequest reads the value of a record of the requests topic: its offset is id, its key is resource.
 func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
 	r := Request{ID: id}
-	if n := len(value); n > MaxRequestBytes {
-		return Request{}, fmt.Errorf("request %d has %d bytes: expected %d at most", id, n, MaxRequestBytes)
+	if n := len(value); n > maxRequestBytes {
+		return Request{}, fmt.Errorf("request %d has %d bytes: expected %d at most", id, n, maxRequestBytes)
 	}
 	if err := json.Unmarshal(value, &r); err != nil {
 		return Request{}, fmt.Errorf("request %d: %w", id, err)

@@ -8,9 +8,12 @@ import (
 // clearly stands for no policy at all, whose fingerprint is "".
 const clearly = "clear"
 
-// Policies are fingerprints (schemas.Resource.PolicyFingerprint, "clear" for none): by which policies for
-// fields rows of the data topic may have been published. The last one is in force. nil: every row is in
-// clear.
+// unknown stands for whatever policies were noted in a watermark that was lost.
+const unknown = "unknown"
+
+// Policies are fingerprints (schemas.Resource.PolicyFingerprint, "clear" for none, "unknown" where nobody
+// knows): by which policies for fields rows of the data topic may have been published. The last one is in
+// force. nil: every row is in clear.
 //
 // A change of policy leaves the topic as it is. So a fingerprint stays until a sweep has shown that no row is
 // left which was published under it.
@@ -23,6 +26,9 @@ func PoliciesOf(fingerprint string) Policies {
 	}
 	return Policies{fingerprint}
 }
+
+// LostPolicies are those of a topic that holds rows, and whose watermark was lost.
+func LostPolicies() Policies { return Policies{unknown} }
 
 func (p Policies) all() []string {
 	if len(p) == 0 {

@@ -12,15 +12,17 @@ const (
 	Erases Kind = "erase" // delete Rows from the topic, once the source has them no longer
 )
 
-// MaxRequestBytes bounds a record of the requests topic. The largest that the command line writes has a
+// maxRequestBytes bounds a record of the requests topic. The largest that the command line writes has a
 // quarter of it.
-const MaxRequestBytes = 4 << 10
+const maxRequestBytes = 4 << 10
 
 // Request is what the command line asks of the instance that owns a resource: a record of the requests topic,
 // under the resource's name.
 type Request struct {
 	// ID is the record's offset: requests are applied in this order, each once.
 	ID int64 `json:"-"`
+	// Topic is where the record stands; "" where it was not read from a topic.
+	Topic string `json:"-"`
 	// UID is the request's own id, a random UUID; "" in requests of before 2026-11-22.
 	UID      string           `json:"uid,omitempty"`
 	Resource string           `json:"resource"`

@@ -119,13 +119,21 @@ type Floor struct {
 type Held struct {
 	Why   string          `json:"why"`
 	Since schemas.Instant `json:"since"`
-	// Publishes: rows go on to be published, and only settled stands still.
+	// Publishes: rows go on to be published; without LeavesOut all do, and only settled stands still.
 	Publishes bool `json:"publishes,omitempty"`
+	// LeavesOut: the resource is on hold for the rows that Why names, and the others go on.
+	LeavesOut bool `json:"leaves_out,omitempty"`
 	// Failing: no limit is reached and nothing contradicts itself, but polls fail, as while a server is down.
 	Failing bool `json:"failing,omitempty"`
 	// Until is when the next of the rows that are held back is looked at again; nil: no row is.
 	Until *schemas.Instant `json:"until,omitempty"`
 }
+
+// OnHold tells whether the resource is on hold: it publishes nothing, or not all.
+func (h *Held) OnHold() bool { return h != nil && !h.Failing && (!h.Publishes || h.LeavesOut) }
+
+// StandsStill tells whether polls succeed, and settled stands still.
+func (h *Held) StandsStill() bool { return h != nil && h.Publishes && !h.LeavesOut }
 
 // FutureRow is what was published of a row whose updated_at lay far ahead.
 type FutureRow struct {
@@ -227,6 +235,17 @@ func (w *Watermark) KnownAsOf(now schemas.Instant) schemas.Instant {
 		return schemas.MinInstant
 	}
 	return w.AsOf
+}
+
+// SweepLeft says whether the last sweep left some of what differed as it is.
+func (w *Watermark) SweepLeft() bool { return w.Swept != nil && w.Swept.Left != "" }
+
+// SweepFound is how many rows the last sweep found to differ.
+func (w *Watermark) SweepFound() (missing, stale, extra int) {
+	if w.Swept == nil {
+		return 0, 0, 0
+	}
+	return w.Swept.Missing, w.Swept.Stale, w.Swept.Extra
 }
 
 // Swept is what a finished sweep came to.
