@@ -14,13 +14,12 @@ import (
 // avroType is a type of an Avro schema as far as its bytes go: enough to step over any value, and to find
 // those that today's fields come from.
 type avroType struct {
-	kind      string // "long", "bytes", "union", ...
-	logical   string
-	scale     int
-	precision int
-	size      int         // of a fixed
-	names     []string    // of an enum's symbols, or a record's fields
-	elements  []*avroType // of a union, record (its fields), array or map (one)
+	kind     string // "long", "bytes", "union", ...
+	logical  string
+	scale    int
+	size     int         // of a fixed
+	names    []string    // of an enum's symbols, or a record's fields
+	elements []*avroType // of a union, record (its fields), array or map (one)
 }
 
 var nullType = &avroType{kind: "null"}
@@ -37,7 +36,7 @@ func parseAvroType(schema string) (*avroType, error) {
 // compile compiles a type that stands in the namespace space. It looks named types up in named. A record
 // stands there before its fields are compiled, because it may hold itself.
 func compile(n *avro.SchemaNode, space string, named map[string]*avroType) (*avroType, error) {
-	t := &avroType{kind: n.Type, logical: n.LogicalType, scale: n.Scale, precision: n.Precision, size: n.Size,
+	t := &avroType{kind: n.Type, logical: n.LogicalType, scale: n.Scale, size: n.Size,
 		names: slices.Clone(n.Symbols)}
 	if n.Name != "" {
 		space = n.Namespace

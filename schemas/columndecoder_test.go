@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/storestream/storestream/internal/rounds"
 	"pgregory.net/rapid"
 )
 
@@ -59,7 +60,7 @@ func TestTheSameRowFromEitherSourceIsTheSameBytes(t *testing.T) {
 // back, which is what Postgres and its JSON print.
 func TestRowsFromEitherSourceAreTheSameBytesWhateverTheColumnTypes(t *testing.T) {
 	r := load(t).Get("order_items")
-	rapid.Check(t, func(t *rapid.T) {
+	rounds.Check(t, 100, func(t *rapid.T) {
 		id := rapid.Int64().Draw(t, "id")
 		quantity := rapid.Int16().Draw(t, "quantity")
 		at := Instant(rapid.Int64Range(int64(MinInstant), int64(MaxInstant)).Draw(t, "at"))

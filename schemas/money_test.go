@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/storestream/storestream/internal/rounds"
 	"pgregory.net/rapid"
 )
 
@@ -180,7 +181,7 @@ func TestHugeExponentsAreReadWithoutBuildingTheNumber(t *testing.T) {
 }
 
 func TestMoneyAgreesWithBigArithmetic(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rounds.Check(t, 100, func(t *rapid.T) {
 		text := drawNumber(t)
 		precision := rapid.IntRange(1, 38).Draw(t, "precision")
 		scale := rapid.IntRange(0, precision).Draw(t, "scale")

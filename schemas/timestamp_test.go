@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/storestream/storestream/internal/rounds"
 	"pgregory.net/rapid"
 )
 
@@ -63,7 +64,7 @@ func TestMillisecondsAreFlooredOnBothSidesOf1970(t *testing.T) {
 }
 
 func TestTimesAgreeWithTheStandardLibrary(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rounds.Check(t, 100, func(t *rapid.T) {
 		us := rapid.Int64Range(int64(MinInstant), int64(MaxInstant)).Draw(t, "us")
 		minutes := rapid.IntRange(-14*60, 14*60).Draw(t, "minutes east")
 		text := time.UnixMicro(us).In(time.FixedZone("", 60*minutes)).Format(time.RFC3339Nano)

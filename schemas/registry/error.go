@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/twmb/franz-go/pkg/sr"
@@ -36,8 +37,8 @@ func (f Fault) advice() string {
 		KeyChanged: "holds another key schema: under a second schema id the same row would have two keys and " +
 			"compaction would keep both; publish to new topics (kafka.topic_prefix), " +
 			"or delete the topic and this subject",
-		NotRegistered: "does not hold this schema: register it (`storestream schema register`), " +
-			"or set registry.auto_register",
+		NotRegistered: "does not hold this schema: if it never did, register it (`storestream schema register`, " +
+			"or registry.auto_register); if it lost it, put it back under its id",
 		ReadOnly: "is read-only and does not hold this schema: register it where the registry can be written, " +
 			"or end the read-only mode",
 		Unauthorized: "refuses the credentials: check registry.username and registry.password, or registry.token",
@@ -74,9 +75,12 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Err }
 
 // Retryable says whether err may go away by waiting: the registry is down, overloaded or between leaders.
-func Retryable(err error) bool {
+func Retryable(err error) bool { return HasFault(err, Unreachable) }
+
+// HasFault says whether err is an *Error of one of these kinds.
+func HasFault(err error, kinds ...Fault) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && e.Fault == Unreachable
+	return ok && slices.Contains(kinds, e.Fault)
 }
 
 // isUnknownRequest says whether the address does not know the request, which small registries and proxies may
@@ -91,14 +95,11 @@ func faultOf(err error) (Fault, error) {
 	if reply, ok := errors.AsType[*sr.ResponseError](err); ok {
 		return replyFault(reply), answer(reply)
 	}
-	var syntax *json.SyntaxError
-	var mistyped *json.UnmarshalTypeError
-	var endless *http.MaxBytesError
-	var elsewhere *redirectError
-	if errors.As(err, &elsewhere) {
+	if elsewhere, ok := errors.AsType[*redirectError](err); ok {
 		return Moved, elsewhere
 	}
-	if errors.As(err, &syntax) || errors.As(err, &mistyped) || errors.As(err, &endless) {
+	if errors.As(err, new(*json.SyntaxError)) || errors.As(err, new(*json.UnmarshalTypeError)) ||
+		errors.As(err, new(*http.MaxBytesError)) {
 		return NotARegistry, nil
 	}
 	return Unreachable, err
