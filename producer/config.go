@@ -48,21 +48,13 @@ type Config struct {
 
 // withDefaults fills in what may be left out. Its error says everything that is wrong with the rest.
 func (c Config) withDefaults() (Config, error) {
-	if c.Log == nil {
-		c.Log = zap.NewNop()
-	}
+	c.Log = cmp.Or(c.Log, zap.NewNop())
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.TransactionTimeout == 0 {
-		c.TransactionTimeout = time.Minute
-	}
-	if c.SessionTimeout == 0 {
-		c.SessionTimeout = 6 * time.Second
-	}
-	if c.ReplicationFactor == 0 {
-		c.ReplicationFactor = -1
-	}
+	c.TransactionTimeout = cmp.Or(c.TransactionTimeout, time.Minute)
+	c.SessionTimeout = cmp.Or(c.SessionTimeout, 6*time.Second)
+	c.ReplicationFactor = cmp.Or(c.ReplicationFactor, -1)
 	c.Compression = cmp.Or(c.Compression, "snappy")
 	var wrong []error
 	expect := func(holds bool, format string, values ...any) {

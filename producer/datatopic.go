@@ -157,13 +157,7 @@ func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int6
 	if err != nil {
 		return nil, err
 	}
-	ends = make([]int64, len(spans))
-	for p := range spans {
-		ends[p] = spans[p].to
-		if p < len(from) {
-			spans[p].from = max(spans[p].from, from[p])
-		}
-	}
+	ends = goOn(spans, from)
 	rows := newRowReader(c, target{resource: r}, len(spans))
 	rows.wanted = wanted
 	err = readLog(ctx, c, topic, spans, func(record *kgo.Record) error {
@@ -189,22 +183,14 @@ func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int6
 // it has no more rows than that.
 func Records(ctx context.Context, c *Cluster, resource string) (int64, error) {
 	spans, err := c.meta.toHighWatermark(ctx, c.Topic(resource))
-	var n int64
-	for _, s := range spans {
-		n += max(0, s.to-s.from)
-	}
-	return n, err
+	return length(spans), err
 }
 
 // RecordsSince is about how many records of a resource's topic stand at or after the first record of a time
 // in each partition. It counts older versions of rows, and the markers that end transactions.
 func RecordsSince(ctx context.Context, c *Cluster, resource string, from schemas.Instant) (int64, error) {
 	spans, err := c.meta.spans(ctx, c.Topic(resource), c.meta.firstSince(from), c.admin.ListCommittedOffsets)
-	var n int64
-	for _, s := range spans {
-		n += max(0, s.to-s.from)
-	}
-	return n, err
+	return length(spans), err
 }
 
 // RowsSince is how many rows of a resource's topic have an updated_at at or after from: what a replay from

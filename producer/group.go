@@ -103,7 +103,7 @@ func (g *Group) ready(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if refused := (*RefusedError)(nil); errors.As(err, &refused) && !refused.MayPass {
+		if Refused(err) {
 			return err
 		}
 		if ctx.Err() != nil {
@@ -182,7 +182,7 @@ func (g *Group) Owned() []string {
 // for a minute believes that it owns what its successor owns, and Take fences whoever is there. While the
 // group is being rebalanced it waits, until ctx ends.
 func (g *Group) Confirm(ctx context.Context) error {
-	err := retry(ctx, 20*time.Millisecond, 500*time.Millisecond, func() error { return g.heartbeat(ctx) })
+	err := retry(ctx, 500*time.Millisecond, func() error { return g.heartbeat(ctx) })
 	if err != nil {
 		return fmt.Errorf("asking group %s whether this instance is still a member: %w", g.c.cfg.Group, err)
 	}

@@ -253,7 +253,11 @@ func TestAMemberThatTheGroupHasDroppedLosesItsResources(t *testing.T) {
 }
 
 func TestAMemberWaitsForABrokerThatIsDown(t *testing.T) {
-	port := freePort(t)
+	ports, err := servers.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := ports[0]
 	s, l := plainStage(t), newLedger(t)
 	waiting := make(chan struct{}, 1)
 	c := s.cluster("early", func(c *producer.Config) {
@@ -355,16 +359,6 @@ func canceled() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	cancel(fmt.Errorf("the test asked once"))
 	return ctx
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
 }
 
 // A controller does not count a broker that is only starting, so no topic can be created. That is no reason

@@ -30,6 +30,8 @@ type TopicReport struct {
 	// Keeps says why it may hold what was deleted for longer than Config.EraseWithin, and Do what mends that;
 	// "": it does not.
 	Keeps, Do string
+	// Forgets says why a consumer may miss a tombstone that was promised to it, and Remedy what mends that.
+	Forgets, Remedy string
 	// Lacking are the rights on it that this user would need and does not have.
 	Lacking []string
 	// Err is a *RefusedError for what a person has to change, or what failed.
@@ -79,6 +81,7 @@ func (i Inspector) topic(ctx context.Context, spec topicSpec) TopicReport {
 	report.InSync, _ = strconv.Atoi(settings["min.insync.replicas"])
 	report.MaxBytes, _ = strconv.Atoi(settings["max.message.bytes"])
 	report.Keeps, report.Do = spec.keeps(settings)
+	report.Forgets, report.Remedy = spec.forgets(settings)
 	if refusal := spec.refuse(settings, report.Partitions); refusal != nil {
 		report.Err = refusal
 	}
@@ -129,8 +132,7 @@ func (i Inspector) AwaitCoordinators(ctx context.Context, resource string) (wait
 func (i Inspector) TransactionalID(ctx context.Context, resource string) error {
 	id := i.c.transactionalID(resource)
 	described, err := i.c.admin.DescribeTransactions(ctx, id)
-	var denied *kadm.AuthError
-	if errors.As(err, &denied) || errors.Is(err, kerr.TransactionalIDAuthorizationFailed) {
+	if errors.As(err, new(*kadm.AuthError)) || errors.Is(err, kerr.TransactionalIDAuthorizationFailed) {
 		return &RefusedError{Topic: i.c.Topic(resource), Found: "missing", Expected: "granted",
 			Setting: "the right of this user to WRITE with the transactional id " + id,
 			Do: i.c.Tool("kafka-acls.sh", "--add", "--allow-principal", "User:NAME", "--operation", "Write",

@@ -28,10 +28,16 @@ type right struct {
 	on        func(b *kadm.ACLBuilder, prefix string) *kadm.ACLBuilder
 }
 
-func onTopics(b *kadm.ACLBuilder, prefix string) *kadm.ACLBuilder { return b.Topics(prefix) }
-func onGroup(b *kadm.ACLBuilder, prefix string) *kadm.ACLBuilder  { return b.Groups(prefix) }
+func onTopics(b *kadm.ACLBuilder, prefix string) *kadm.ACLBuilder {
+	return b.Topics(prefix).ResourcePatternType(kadm.ACLPatternPrefixed)
+}
+
+func onGroup(b *kadm.ACLBuilder, prefix string) *kadm.ACLBuilder {
+	return b.Groups(prefix + "group").ResourcePatternType(kadm.ACLPatternLiteral)
+}
+
 func onIDs(b *kadm.ACLBuilder, prefix string) *kadm.ACLBuilder {
-	return b.TransactionalIDs("storestream-" + prefix)
+	return b.TransactionalIDs("storestream-" + prefix).ResourcePatternType(kadm.ACLPatternPrefixed)
 }
 
 // rights are the whole list. Each of READ and WRITE comes with DESCRIBE.
@@ -59,7 +65,8 @@ func guardedKafka(t *testing.T, a *servers.Authority) *servers.Kafka {
 	}})
 }
 
-// allow makes a user with all rights but one, over what begins with prefix.
+// allow makes a user with all rights but one, over what begins with prefix, and the group of that
+// name alone.
 func (s *stage) allow(user, prefix, without string) {
 	s.t.Helper()
 	made, err := s.admin.AlterUserSCRAMs(s.ctx(), nil, []kadm.UpsertSCRAM{{User: user,
@@ -71,8 +78,7 @@ func (s *stage) allow(user, prefix, without string) {
 		if name == without {
 			continue
 		}
-		b := r.on(kadm.NewACLs(), prefix).ResourcePatternType(kadm.ACLPatternPrefixed).Operations(r.operation).
-			Allow("User:" + user).AllowHosts("*")
+		b := r.on(kadm.NewACLs(), prefix).Operations(r.operation).Allow("User:" + user).AllowHosts("*")
 		results, err := s.admin.CreateACLs(s.ctx(), b)
 		if err != nil {
 			s.t.Fatal(err)

@@ -7,14 +7,19 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"maps"
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +35,7 @@ import (
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/tlsfile"
 	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas/registry"
 )
 
 // issuer issues JWTs by client credentials, and publishes the key that they are signed with.
@@ -38,6 +44,7 @@ type issuer struct {
 	t        *testing.T
 	key      *rsa.PrivateKey
 	audience atomic.Value // of the tokens that it issues
+	signedBy atomic.Value // what these call the key that signed them; it is published as "one"
 	life     atomic.Int64 // of these, in seconds
 	issued   atomic.Int64
 }
@@ -50,6 +57,7 @@ func newIssuer(t *testing.T) *issuer {
 	}
 	i := &issuer{t: t, key: key}
 	i.audience.Store("kafka")
+	i.signedBy.Store("one")
 	i.life.Store(300)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
@@ -83,7 +91,8 @@ func (i *issuer) token() string {
 	now := time.Now().Unix()
 	claims := fmt.Sprintf(`{"iss":"https://id.example","aud":%q,"sub":"stream","iat":%d,"exp":%d}`,
 		i.audience.Load(), now, now+i.life.Load())
-	signed := segment([]byte(`{"alg":"RS256","kid":"one","typ":"JWT"}`)) + "." + segment([]byte(claims))
+	header := fmt.Sprintf(`{"alg":"RS256","kid":%q,"typ":"JWT"}`, i.signedBy.Load())
+	signed := segment([]byte(header)) + "." + segment([]byte(claims))
 	digest := sha256.Sum256([]byte(signed))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, i.key, crypto.SHA256, digest[:])
 	if err != nil {
@@ -107,22 +116,31 @@ func keyStore(t *testing.T, a *servers.Authority) string {
 }
 
 // validating is an Apache Kafka whose second listener takes tokens of the issuer, up to the second in which
-// they expire, and has each connection log in again by then.
-func (i *issuer) validating(maxReauth string) *servers.Kafka {
+// they expire, and has each connection log in again by then. a signs its certificate; nil: it has no TLS.
+func (i *issuer) validating(maxReauth string, a *servers.Authority) *servers.Kafka {
 	i.t.Helper()
-	return servers.KafkaForTest(i.t, servers.KafkaConfig{Secured: "SASL_PLAINTEXT",
-		JavaFlags: []string{"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=" + i.URL + "/keys"},
-		Settings: map[string]string{
-			secured + "sasl.enabled.mechanisms": "OAUTHBEARER",
-			secured + "oauthbearer.sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer." +
-				"OAuthBearerLoginModule required;",
-			secured + "oauthbearer.sasl.server.callback.handler.class": "org.apache.kafka.common.security." +
-				"oauthbearer.OAuthBearerValidatorCallbackHandler",
-			secured + "sasl.oauthbearer.jwks.endpoint.url":  i.URL + "/keys",
-			secured + "sasl.oauthbearer.expected.audience":  "kafka",
-			secured + "sasl.oauthbearer.clock.skew.seconds": "0",
-			secured + "connections.max.reauth.ms":           maxReauth,
-		}})
+	protocol, settings := "SASL_PLAINTEXT", map[string]string{}
+	if a != nil {
+		protocol = "SASL_SSL"
+		settings[secured+"ssl.keystore.type"], settings[secured+"ssl.keystore.location"] = "PEM", keyStore(i.t, a)
+	}
+	maps.Copy(settings, i.settings(maxReauth))
+	return servers.KafkaForTest(i.t, servers.KafkaConfig{Secured: protocol, Settings: settings,
+		JavaFlags: []string{"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=" + i.URL + "/keys"}})
+}
+
+func (i *issuer) settings(maxReauth string) map[string]string {
+	return map[string]string{
+		secured + "sasl.enabled.mechanisms": "OAUTHBEARER",
+		secured + "oauthbearer.sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer." +
+			"OAuthBearerLoginModule required;",
+		secured + "oauthbearer.sasl.server.callback.handler.class": "org.apache.kafka.common.security." +
+			"oauthbearer.OAuthBearerValidatorCallbackHandler",
+		secured + "sasl.oauthbearer.jwks.endpoint.url":  i.URL + "/keys",
+		secured + "sasl.oauthbearer.expected.audience":  "kafka",
+		secured + "sasl.oauthbearer.clock.skew.seconds": "0",
+		secured + "connections.max.reauth.ms":           maxReauth,
+	}
 }
 
 func (i *issuer) login(c *producer.Config) {
@@ -132,14 +150,118 @@ func (i *issuer) login(c *producer.Config) {
 
 func TestApacheKafkaThatValidatesTokensIsWrittenToAndReadFrom(t *testing.T) {
 	i := newIssuer(t)
-	kafka := i.validating("2000")
+	kafka := i.validating("2000", nil)
 	s := setUp(t, nil, kafka.Brokers())
 	s.brokers = kafka.SecuredBrokers()
 	s.worksBehind(i.login)
-	i.audience.Store("another service")
-	err := s.cluster("c", i.login).Ping(s.ctx())
-	if wantText(t, err, "the broker refuses the token"); strings.Contains(err.Error(), secret) {
-		t.Errorf("%v contains the secret", err)
+	for name, spoil := range map[string]func(){
+		"for another service":          func() { i.audience.Store("another service") },
+		"by a key that nobody has yet": func() { i.signedBy.Store("two") },
+	} {
+		i.audience.Store("kafka")
+		spoil()
+		err := s.cluster(name, i.login).Ping(s.ctx())
+		if wantText(t, err, "the broker refuses the token"); strings.Contains(err.Error(), secret) {
+			t.Errorf("%s: %v contains the secret", name, err)
+		}
+		i.signedBy.Store("one")
+	}
+}
+
+// As it is in production: the token comes over TLS and goes over TLS, and either end's certificate counts.
+func TestATokenGoesToApacheKafkaOverTLS(t *testing.T) {
+	a, stranger := servers.AuthorityForTest(t, t.TempDir()), servers.AuthorityForTest(t, t.TempDir())
+	i := newIssuer(t)
+	endpoint := behindTLS(t, a, i.Config.Handler)
+	kafka := i.validating("2000", a)
+	s := setUp(t, nil, kafka.Brokers())
+	s.brokers = kafka.SecuredBrokers()
+	login := func(brokers, tokens *servers.Authority) func(*producer.Config) {
+		return func(c *producer.Config) {
+			i.login(c)
+			c.TLS = opened(t, tlsfile.Files{Section: "kafka.tls", CAFile: brokers.File})
+			c.SASL.TokenURL = endpoint + "/token"
+			c.SASL.TokenTLS = opened(t, tlsfile.Files{Section: "kafka.sasl.token_tls", CAFile: tokens.File})
+		}
+	}
+	s.worksBehind(login(a, a))
+	issued := i.issued.Load()
+	for says, with := range map[string]func(*producer.Config){
+		"set kafka.tls.ca_file":            login(stranger, a),
+		"set kafka.sasl.token_tls.ca_file": login(a, stranger),
+	} {
+		err := s.cluster("b", with).Ping(s.ctx())
+		if wantText(t, err, "is not trusted", says); strings.Contains(err.Error(), secret) {
+			t.Errorf("%v contains the secret", err)
+		}
+	}
+	if n := i.issued.Load(); n > issued {
+		t.Errorf("%d tokens were fetched for a broker or from an endpoint that nobody trusts", n-issued)
+	}
+}
+
+// behindTLS is the address of a server with a certificate of a's.
+func behindTLS(t *testing.T, a *servers.Authority, handler http.Handler) string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{a.Issue(servers.CertificateConfig{}).Pair}}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it are meant to fail
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// Apicurio 2 has no passwords of its own: it leaves logins to an OpenID server, or to what stands before it.
+// So a proxy asks for the password and ends TLS here, as one does in production.
+func TestAnApicurioBehindTLSAndAPasswordIsUsedLikeAnyOther(t *testing.T) {
+	a, stranger := servers.AuthorityForTest(t, t.TempDir()), servers.AuthorityForTest(t, t.TempDir())
+	apicurio := servers.ApicurioForTest(t, servers.ApicurioConfig{})
+	to, err := url.Parse(apicurio.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var password atomic.Value
+	password.Store(secret)
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: to.Scheme, Host: to.Host})
+	front := behindTLS(t, a, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, given, _ := r.BasicAuth(); user != "stream" || given != password.Load() {
+			w.Header().Set("WWW-Authenticate", "Basic")
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	mount := servers.MountForTest(t, t.TempDir(), map[string]string{"password": secret + "\n"})
+	rotated, err := rotation.Follow(nil, "registry.password", mount.Path("password"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(trusted *servers.Authority, password rotation.Secret) func(*producer.Config) {
+		files := opened(t, tlsfile.Files{Section: "registry.tls", CAFile: trusted.File})
+		client, err := registry.New(registry.Config{URL: front + to.Path, Username: "stream",
+			Password: password.Get, TLS: files.Transport, Explain: files.Explain})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(c *producer.Config) { c.Registry = client }
+	}
+	s := plainStage(t)
+	s.worksBehind(with(a, rotated))
+	for says, with := range map[string]func(*producer.Config){
+		"is not trusted: set registry.tls.ca_file": with(stranger, rotated),
+		"401": with(a, rotation.Literal(secret+"r")),
+	} {
+		_, err := producer.Take(s.ctx(), s.cluster("c", with), s.orders())
+		if wantText(t, err, says); strings.Contains(err.Error(), secret) {
+			t.Errorf("%v contains the password", err)
+		}
+	}
+	const other = "another horse battery staple"
+	cluster := s.cluster("d", with(a, rotated))
+	password.Store(other)
+	mount.Swap(map[string]string{"password": other + "\n"})
+	if err := s.everything(s.ctx(), cluster); err != nil {
+		t.Errorf("with the new password in the file: %v", err)
 	}
 }
 
@@ -148,7 +270,7 @@ func TestASessionOnApacheKafkaOutlivesManyTokens(t *testing.T) {
 	const life, lives = 4, 3
 	i := newIssuer(t)
 	i.life.Store(life)
-	kafka := i.validating("3600000") // so the token's end counts
+	kafka := i.validating("3600000", nil) // so the token's end counts
 	s := setUp(t, nil, kafka.Brokers())
 	s.brokers = kafka.SecuredBrokers()
 	core, seen := observer.New(zap.InfoLevel)

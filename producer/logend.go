@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"context"
 	"fmt"
 	"slices"
 
@@ -47,6 +48,26 @@ func otherLog(mark *watermark.Watermark, topic topicInfo, ends []int64) string {
 	return "it was created anew or lost records: " + lost
 }
 
+// OtherLog says why the data topic that is there now does not hold all that mark tells of, as a takeover
+// would find, which then fills it from the start; "" where it may.
+func OtherLog(ctx context.Context, c *Cluster, mark watermark.Watermark) (string, error) {
+	topic, err := c.meta.describe(ctx, c.Topic(mark.Resource), true)
+	if err != nil {
+		return "", err
+	}
+	ends, err := c.meta.offsets(ctx, topic.name, c.admin.ListEndOffsets)
+	if err != nil {
+		return "", err
+	}
+	return otherLog(&mark, topic, ends), nil
+}
+
+// TopicID is the id of a resource's data topic, "" where its brokers give none.
+func TopicID(ctx context.Context, c *Cluster, resource string) (string, error) {
+	topic, err := c.meta.describe(ctx, c.Topic(resource), true)
+	return topic.idText(), err
+}
+
 // fewerThanPublished is shortened for a watermark of before 2026-11-22, which notes no ends: each row that
 // was published is a record.
 func fewerThanPublished(mark *watermark.Watermark, ends []int64) string {
@@ -64,14 +85,26 @@ func fewerThanPublished(mark *watermark.Watermark, ends []int64) string {
 	return ""
 }
 
-// afresh is the watermark by which a topic is filled from the start. What was published is not in it, or not
-// all of it. But what was asked for and done stays done, and what is known of the source stays known. Written
-// stays, for it orders watermarks.
-func afresh(mark *watermark.Watermark) watermark.Watermark {
+// afresh is the watermark by which t is filled from the start. What was published is not in it, or not all
+// of it. But what was asked for and done stays done, and what is known of the source stays known. Written
+// stays, for it orders watermarks. And a topic that lost its end holds rows yet, maybe of other policies.
+func afresh(mark *watermark.Watermark, t *target) watermark.Watermark {
 	fresh := watermark.New(mark.Resource)
 	fresh.Request, fresh.RequestUID = mark.Request, mark.RequestUID
 	fresh.Fields, fresh.Written = mark.Fields, mark.Written
+	if !t.topic.otherID(mark.TopicID) {
+		fresh.Policies = heldPolicies(mark.Policies, t)
+	}
 	return fresh
+}
+
+// heldPolicies is what a watermark says of a topic that is filled from the start, and holds rows that were
+// published under these policies: nothing, where the one in force is the only one.
+func heldPolicies(held watermark.Policies, t *target) watermark.Policies {
+	if all := held.Then(t.resource.PolicyFingerprint()); all.Mixed() {
+		return all
+	}
+	return nil
 }
 
 // endsAfter is where the topic's log ends at least when the records of b are committed to it, after it had

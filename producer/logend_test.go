@@ -111,13 +111,16 @@ func (s *stage) playOnTheDataTopic(sequence []string) {
 		s.t.Fatal(err)
 	}
 	published := map[int64]bool{} // by id: the topic holds it
+	// anew: the topic was made anew since the last takeover. atFirst: that one begins with the first row, and
+	// none was committed since.
+	anew, atFirst := false, true
 	id := int64(0)
 	write := func() {
 		id++
 		row := s.order(id, "2026-11-20T09:00:00Z", "Shipped")
 		switch err := session.Commit(s.ctx(), next(session, row)); {
 		case err == nil:
-			published[id] = true
+			published[id], atFirst = true, false
 		case !errors.Is(err, producer.ErrLost) && !errors.Is(err, producer.ErrAborted):
 			s.t.Fatalf("%v: %v", sequence, err)
 		}
@@ -133,7 +136,11 @@ func (s *stage) playOnTheDataTopic(sequence []string) {
 				s.t.Errorf("%v: the topic lacks order %d, and the next owner goes on behind it", sequence, id)
 			}
 		}
-		if session.Watermark().Settled == schemas.MinInstant {
+		afresh := session.Watermark().Settled == schemas.MinInstant
+		if afresh && !anew && !atFirst {
+			s.t.Errorf("%v: the topic holds %v, and the next owner begins with the first row", sequence, inTopic)
+		}
+		if anew, atFirst = false, afresh; afresh {
 			clear(published) // what the source holds is published from the start
 		} else if len(published) > 0 && len(inTopic) < len(published) {
 			s.t.Errorf("%v: the topic holds %v, expected %v", sequence, inTopic, published)
@@ -149,6 +156,7 @@ func (s *stage) playOnTheDataTopic(sequence []string) {
 		case "a takeover":
 			take()
 		case "made anew":
+			anew = true
 			if _, err := s.admin.DeleteTopics(s.ctx(), topic); err != nil {
 				s.t.Fatal(err)
 			}
@@ -363,6 +371,45 @@ func TestAWatermarkWithoutEndsIsHeldAgainstTheRowsThatWerePublished(t *testing.T
 				wantAfresh(t, name, got)
 			} else if got.Rows != c.rows {
 				t.Errorf("watermark %+v: expected to go on", got)
+			}
+		})
+	}
+}
+
+// A topic whose watermark was lost, or whose log lost its end, still holds rows, and none may be forgotten
+// that another policy let through. One that was made anew holds none.
+func TestRowsOfAnotherPolicyAreNotForgottenWithTheWatermark(t *testing.T) {
+	masked := map[string]schemas.Policy{"orders.status": schemas.PolicyMask}
+	for name, c := range map[string]struct {
+		lose   func(*stage, *producer.Cluster, watermark.Watermark)
+		before string // "": no row of another policy is there
+	}{
+		"the watermark was lost": {func(s *stage, c *producer.Cluster, _ watermark.Watermark) {
+			s.remake(c, "store.watermarks")
+		}, "unknown"},
+		"the log lost its end": {func(s *stage, _ *producer.Cluster, mark watermark.Watermark) {
+			mark.Ends, mark.Written = []int64{7, 7, 7}, mark.Written.Add(time.Second)
+			s.putWatermark(mark)
+		}, "clear"},
+		"the topic was made anew": {func(s *stage, c *producer.Cluster, _ watermark.Watermark) {
+			s.remake(c, "store.orders")
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			cluster := s.cluster("a", nil)
+			session := s.take(cluster)
+			s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+			session.Close()
+			c.lose(s, cluster, session.Watermark())
+			s.set.Protect(schemas.Privacy{Fields: masked})
+			want := watermark.Policies(nil)
+			if c.before != "" {
+				want = watermark.Policies{c.before, s.orders().PolicyFingerprint()}
+			}
+			got := s.take(s.cluster("b", nil)).Watermark()
+			if got.Rows != 0 || !slices.Equal(got.Policies, want) {
+				t.Errorf("%d rows, policies %q; expected a first load, and %q", got.Rows, got.Policies, want)
 			}
 		})
 	}

@@ -119,7 +119,7 @@ func (m *metadata) ask(ctx context.Context, topic string, rights bool) (kmsg.Met
 
 // awaitLeaders waits until each partition of a new topic has a leader.
 func (m *metadata) awaitLeaders(ctx context.Context, topic string) error {
-	err := retry(ctx, 20*time.Millisecond, time.Second, func() error {
+	err := retry(ctx, time.Second, func() error {
 		info, err := m.describe(ctx, topic, true)
 		if slices.ContainsFunc(info.leaders, func(leader int32) bool { return leader < 0 }) {
 			err = kerr.LeaderNotAvailable
@@ -132,9 +132,9 @@ func (m *metadata) awaitLeaders(ctx context.Context, topic string) error {
 	return nil
 }
 
-// retry calls do until it succeeds or ctx ends, after pauses that double from first to longest.
-func retry(ctx context.Context, first, longest time.Duration, do func() error) error {
-	for pause := first; ; pause = min(2*pause, longest) {
+// retry calls do until it succeeds or ctx ends, after pauses that double up to longest.
+func retry(ctx context.Context, longest time.Duration, do func() error) error {
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, longest) {
 		err := do()
 		if err == nil {
 			return nil

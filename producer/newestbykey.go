@@ -12,6 +12,7 @@ import (
 
 // newest folds the records of a topic into the newest of each key, of which it keeps what keep takes from it.
 type newest[T any] struct {
+	now   func() time.Time
 	keep  func(*kgo.Record) T
 	byKey map[string]newestRecord[T]
 }
@@ -25,19 +26,19 @@ type newestRecord[T any] struct {
 	kept      T
 }
 
-func newNewest[T any](keep func(*kgo.Record) T) newest[T] {
-	return newest[T]{keep, make(map[string]newestRecord[T])}
+func newNewest[T any](now func() time.Time, keep func(*kgo.Record) T) newest[T] {
+	return newest[T]{now, keep, make(map[string]newestRecord[T])}
 }
 
 // add takes in a record, unless a newer one of its key is known: by offset within a partition, and between
-// two by record time. (A key is found in two partitions where somebody has added some to the topic.) A
-// watermark's time is its Written, which grows from one watermark of a resource to the next.
+// two as later says. (A key is found in two partitions where somebody has added some to the topic, or wrote
+// to another than the key's.)
 func (n newest[T]) add(r *kgo.Record) {
 	known, ok := n.byKey[string(r.Key)]
 	switch {
 	case !ok:
 	case known.partition == r.Partition && known.offset >= r.Offset,
-		known.partition != r.Partition && !r.Timestamp.After(known.time):
+		known.partition != r.Partition && !later(r.Timestamp, known.time, n.now()):
 		return
 	}
 	found := newestRecord[T]{r.Partition, r.Offset, r.Timestamp, r.Value == nil, *new(T)}
@@ -45,6 +46,26 @@ func (n newest[T]) add(r *kgo.Record) {
 		found.kept = n.keep(r)
 	}
 	n.byKey[string(r.Key)] = found
+}
+
+// aheadAtMost is how far ahead of ours the clock of somebody else who writes may be.
+const aheadAtMost = time.Hour
+
+// later says whether a record of time t is newer than one of time other in another partition: the later time,
+// but one that is far ahead of the reader's clock counts as older than one that is not. Else a record that
+// somebody wrote once, stamped in the year 9999, into another partition than its key's would be believed for
+// ever: at each takeover the owner's watermarks would be passed over for the forged one.
+//
+// A watermark's time is its Written, which grows from one of a resource to the next (Session.stamp). It is
+// far ahead only where its owner's clock is, and brokers from 4.0 on refuse it then
+// (message.timestamp.after.max.ms). Where they do not, and partitions were added besides, a takeover may go
+// by the watermark in the partition that was the key's before: it reads again what was read since.
+func later(t, other, now time.Time) bool {
+	limit := now.Add(aheadAtMost)
+	if ahead := t.After(limit); ahead != other.After(limit) {
+		return !ahead
+	}
+	return t.After(other)
 }
 
 // forgetTombstones makes room. Only a key that is found in two partitions may then be shown as it was before
@@ -83,7 +104,7 @@ const (
 )
 
 func newFollower[T any](c *Cluster, topic string, keep func(*kgo.Record) T) *follower[T] {
-	return &follower[T]{c: c, topic: topic, newest: newNewest(keep)}
+	return &follower[T]{c: c, topic: topic, newest: newNewest(c.cfg.Now, keep)}
 }
 
 // look reads up to the last stable offset what was written since the last look. changed: it has read
@@ -101,12 +122,7 @@ func (f *follower[T]) look(ctx context.Context) (changed bool, err error) {
 		f.id, f.next, f.over, changed = info.id, nil, 0, true
 		clear(f.newest.byKey)
 	}
-	for len(f.next) < len(spans) {
-		f.next = append(f.next, 0)
-	}
-	for i := range spans {
-		spans[i].from = max(spans[i].from, f.next[i])
-	}
+	ends := goOn(spans, f.next)
 	err = readLog(ctx, f.c, f.topic, spans, func(r *kgo.Record) error {
 		changed = true
 		f.add(r)
@@ -115,9 +131,7 @@ func (f *follower[T]) look(ctx context.Context) (changed bool, err error) {
 	if err != nil {
 		return changed, err
 	}
-	for i := range spans {
-		f.next[i] = max(f.next[i], spans[i].to)
-	}
+	f.next = ends
 	return changed, nil
 }
 

@@ -10,7 +10,7 @@ import (
 
 // To look for room at each record without any would take an hour here.
 func TestATopicOfMoreKeysThanAreFollowedIsReadToItsEnd(t *testing.T) {
-	f := newFollower(nil, "store.dead_letters", reasonOf)
+	f := newFollower(&Cluster{}, "store.dead_letters", reasonOf)
 	patience := time.Now().Add(30 * time.Second)
 	for i := range 5 * maxFollowed {
 		key := strconv.AppendInt([]byte("orders/"), int64(i), 10)

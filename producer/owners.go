@@ -45,7 +45,7 @@ func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 	if errors.Is(err, kerr.GroupIDNotFound) {
 		return nil, nil // nobody has ever joined it, or all have left long ago
 	}
-	if shards := (*kadm.ShardErrors)(nil); errors.As(err, &shards) && len(shards.Errs) > 0 {
+	if shards, ok := errors.AsType[*kadm.ShardErrors](err); ok && len(shards.Errs) > 0 {
 		err = shards.Errs[0].Err // one group is asked of one broker
 	}
 	if state := groups[c.cfg.Group].State; err == nil &&

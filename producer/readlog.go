@@ -20,6 +20,26 @@ type span struct {
 	from, to  int64
 }
 
+// goOn has spans, which are of all partitions in order, begin at the offsets in from, where those are further
+// on. It returns where they end: from, the next time.
+func goOn(spans []span, from []int64) (ends []int64) {
+	for p := range spans {
+		if p < len(from) {
+			spans[p].from = max(spans[p].from, from[p])
+		}
+		ends = append(ends, spans[p].to)
+	}
+	return ends
+}
+
+// length is how many offsets there are in spans.
+func length(spans []span) (n int64) {
+	for _, s := range spans {
+		n += max(0, s.to-s.from)
+	}
+	return n
+}
+
 // forEver is the end of a span that is read until the context ends.
 const forEver = int64(1) << 62
 

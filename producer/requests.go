@@ -43,8 +43,9 @@ type Requests struct {
 	all            []watermark.Request // by ID, the newest mostRequests
 }
 
-// mostRequests bounds what somebody who floods the topic can have every instance keep in memory, with
-// watermark.MaxRequestBytes: 20 MB. Sweeping five resources every two hours makes 420 requests in seven days.
+// mostRequests bounds what somebody who floods the topic can have every instance keep in memory: 20 MB, for
+// package watermark bounds each request. Sweeping five resources every two hours makes 420 requests in seven
+// days.
 const mostRequests = 5000
 
 func newRequests(c *Cluster) *Requests {
@@ -72,7 +73,7 @@ func (q *Requests) Ask(ctx context.Context, request watermark.Request) (watermar
 	if err := q.c.cl.ProduceSync(ctx, record).FirstErr(); err != nil {
 		return request, fmt.Errorf("writing a request to topic %s: %w", record.Topic, err)
 	}
-	request.ID = record.Offset
+	request.Topic, request.ID = record.Topic, record.Offset
 	return request, nil
 }
 
@@ -270,6 +271,7 @@ func (q *Requests) add(records []*kgo.Record, at, end int64) {
 			skipped++
 			continue
 		}
+		request.Topic = record.Topic
 		q.all = append(q.all, request)
 	}
 	if wrong != nil {

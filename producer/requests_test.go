@@ -33,6 +33,7 @@ func TestRequestsAreReadInOrderByEveryInstance(t *testing.T) {
 	}
 	got := requests.After("orders", -1, "")
 	if len(got) != 1 || got[0].ID != 0 || got[0].UID != asked.UID || got[0].Kind != watermark.Reset ||
+		got[0].Topic != "store.requests" ||
 		*got[0].To != to || got[0].By != "me@here" {
 		t.Fatalf("requests %+v", got)
 	}

@@ -38,26 +38,21 @@ func NewRowLog(c *Cluster, r *schemas.Resource, id int64) *RowLog {
 
 // Look reads what was committed since the look before (the first: all that there is), and waits for open
 // transactions. It reads every partition: a record of the row in a wrong one is found nowhere else. Of other
-// rows it looks at the key alone. progress hears how many offsets it has gone through, of how many. changed:
-// it has met a record of the row.
-func (l *RowLog) Look(ctx context.Context, progress func(done, of int64)) (changed bool, err error) {
+// rows it looks at the key alone. progress hears how many offsets it has gone through, of how many.
+func (l *RowLog) Look(ctx context.Context, progress func(done, of int64)) error {
 	topic := l.cluster.Topic(l.resource.Name)
 	spans, err := l.cluster.meta.toHighWatermark(ctx, topic)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if l.rows == nil {
 		l.rows = newRowReader(l.cluster, target{resource: l.resource}, len(spans))
 	}
-	at, all := make([]int64, len(spans)), int64(0)
+	ends, at := goOn(spans, l.next), make([]int64, len(spans))
 	for p := range spans {
-		if p < len(l.next) {
-			spans[p].from = max(spans[p].from, l.next[p])
-		}
 		at[p] = spans[p].from
-		all += max(0, spans[p].to-spans[p].from)
 	}
-	done, before := int64(0), l.records
+	done, all := int64(0), length(spans)
 	err = readLog(ctx, l.cluster, topic, spans, func(record *kgo.Record) error {
 		done += record.Offset + 1 - at[record.Partition]
 		at[record.Partition] = record.Offset + 1
@@ -65,13 +60,10 @@ func (l *RowLog) Look(ctx context.Context, progress func(done, of int64)) (chang
 		return l.take(ctx, record)
 	})
 	if err != nil {
-		return false, fmt.Errorf("reading topic %s: %w", topic, err)
+		return fmt.Errorf("reading topic %s: %w", topic, err)
 	}
-	l.next = make([]int64, len(spans))
-	for p := range spans {
-		l.next[p] = spans[p].to
-	}
-	return l.records > before, nil
+	l.next = ends
+	return nil
 }
 
 // take notes a record if it is of the row.

@@ -20,7 +20,7 @@ import (
 // it does not write under today's schema, so it would go on for weeks.
 //
 //	the registry comes back empty
-//	a session asks for its subjects, within a minute: they are gone, or have other ids. It ends (otherIDs)
+//	a session asks for its subjects, within a minute: they are gone, or have other ids. It ends (idsAsked)
 //	the takeover finds that no id in the topic names its record. It registers nothing, and holds (SameSchemas)
 //
 // To register then would be worse than to wait: the ids would be taken, and the old schemas could not be put
@@ -71,15 +71,14 @@ func oneNames(ctx context.Context, c *Cluster, r *schemas.Resource, of, record s
 	var found []string
 	for _, id := range ids {
 		name, err := c.cfg.Registry.Record(ctx, id)
-		var fault *registry.Error
 		switch {
 		case name == record:
 			return nil
 		case err == nil:
 			found = append(found, fmt.Sprintf("%d, which names %.80s in this registry", id, name))
-		case errors.As(err, &fault) && fault.Fault == registry.NotAvro:
+		case registry.HasFault(err, registry.NotAvro):
 			found = append(found, fmt.Sprintf("%d, which names no record in this registry", id))
-		case errors.As(err, &fault) && fault.Fault == registry.NotRegistered:
+		case registry.HasFault(err, registry.NotRegistered):
 			found = append(found, fmt.Sprintf("%d, which this registry does not have", id))
 		default:
 			return err
@@ -95,13 +94,55 @@ func oneNames(ctx context.Context, c *Cluster, r *schemas.Resource, of, record s
 			"the topic: it is created anew and filled from the start"}
 }
 
+// idsAsked is a question to the registry beside the commits, one at a time. An owner at work needs no answer
+// to go on, and a registry that takes requests and gives none would hold a commit for a quarter of a minute:
+// each minute, and when the instance is to stop. It belongs to one session's goroutine, as the session does.
+type idsAsked struct {
+	other  chan string // of one; nil: nothing is asked
+	cancel context.CancelFunc
+}
+
+// ask asks, unless the last question has no answer yet.
+func (a *idsAsked) ask(c *registry.Client, t target) {
+	if a.other != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	other := make(chan string, 1)
+	a.other, a.cancel = other, cancel
+	go func() { other <- otherIDs(ctx, c, t) }()
+}
+
+// answer is what otherIDs said; "" also where it has said nothing yet.
+func (a *idsAsked) answer() (other string) {
+	select {
+	case other = <-a.other:
+		a.cancel()
+		a.other = nil
+	default:
+	}
+	return other
+}
+
+// stop gives the question up.
+func (a *idsAsked) stop() {
+	if a.other != nil {
+		a.cancel()
+		<-a.other
+		a.other = nil
+	}
+}
+
 // otherIDs says how the registry's answers for the subjects of a topic that is being written differ from the
 // ids that it is written under; "" where they do not, or cannot be asked for now.
 func otherIDs(ctx context.Context, c *registry.Client, t target) string {
 	keyID, valueID, err := c.Ensure(ctx, t.topic.name, t.resource, false)
-	var fault *registry.Error
 	switch {
-	case errors.As(err, &fault) && (fault.Fault == registry.NotRegistered || fault.Fault == registry.KeyChanged):
+	case registry.HasFault(err, registry.NotRegistered):
+		return fmt.Sprintf("the registry does not have both of the schemas any more that it is written under: put "+
+			"them back under their ids, %d (key) and %d (value) (a backup; Confluent's mode IMPORT), and register "+
+			"nothing before: others would get these ids", t.keyID, t.valueID)
+	case registry.HasFault(err, registry.KeyChanged):
 		return err.Error()
 	case err == nil && (keyID != t.keyID || valueID != t.valueID):
 		return fmt.Sprintf("the registry has schema ids %d (key) and %d (value) for it now, it is written under "+

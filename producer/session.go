@@ -43,6 +43,7 @@ type Session struct {
 	letterEnds []int64
 
 	looked time.Time // when the topics and their settings were last looked at
+	ids    idsAsked  // of the registry
 
 	open   bool // a transaction has begun and not ended
 	lost   bool
@@ -198,23 +199,25 @@ const lookAgainAfter = time.Minute
 // a topic would lose data from now on, a log that lost its end or is another one, and a registry in which the
 // schema ids are others. It then ends the session, before anything more is written: the takeover that follows
 // says what is wrong, or begins with what is there. What cannot be found out now is looked at the next time.
+// The registry's answer is for a later commit: nothing here waits for it.
 func (s *Session) lookAgain(ctx context.Context) error {
+	if other := s.ids.answer(); other != "" {
+		return s.lose("looking at the registry", errors.New(other))
+	}
 	now := s.c.cfg.Now()
 	if since := now.Sub(s.looked); since >= 0 && since < lookAgainAfter {
 		return nil
 	}
 	s.looked = now
 	err := EnsureTopics(ctx, s.c, s.target.resource.Name)
-	if refused := (*RefusedError)(nil); errors.As(err, &refused) && !refused.MayPass {
+	if Refused(err) {
 		return s.lose("looking at the topics again", err)
 	}
 	if err == nil {
 		err = s.sameLogs(ctx)
 	}
 	if err == nil {
-		if other := otherIDs(ctx, s.c.cfg.Registry, s.target); other != "" {
-			return s.lose("looking at the registry", errors.New(other))
-		}
+		s.ids.ask(s.c.cfg.Registry, s.target)
 	}
 	if err != nil && !errors.Is(err, ErrLost) {
 		s.log.Debug("cannot look at the topics again", zap.Error(err))
@@ -291,7 +294,7 @@ func (s *Session) beginAfresh() error {
 		zap.String("topic", s.target.topic.name))
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	mark := s.stamp(afresh(&s.mark))
+	mark := s.stamp(afresh(&s.mark, &s.target))
 	value, err := watermark.Encode(mark)
 	if err == nil {
 		err = s.cl.BeginTransaction()
@@ -307,13 +310,17 @@ func (s *Session) beginAfresh() error {
 }
 
 // stamp fills in what the producer knows. Written grows from one watermark to the next whatever the clock
-// does: it orders them.
+// does: it orders them. One that is far ahead of the clock orders nothing (later), and is not gone on from:
+// brokers would refuse this owner's records, or readers take them for forged ones.
 func (s *Session) stamp(mark watermark.Watermark) watermark.Watermark {
 	mark.Version, mark.Resource = watermark.Version, s.target.resource.Name
 	mark.Instance, mark.Group = s.c.cfg.Instance, s.c.cfg.Group
 	mark.TopicID = cmp.Or(s.target.topic.idText(), s.mark.TopicID)
 	mark.Partitions = int32(len(s.target.topic.leaders))
-	mark.Written = max(schemas.InstantOf(s.c.cfg.Now()), s.mark.Written.Add(time.Millisecond))
+	mark.Written = schemas.InstantOf(s.c.cfg.Now())
+	if before := s.mark.Written; before <= mark.Written.Add(aheadAtMost) {
+		mark.Written = max(mark.Written, before.Add(time.Millisecond))
+	}
 	return mark
 }
 
@@ -471,6 +478,7 @@ func (s *Session) Close() {
 func (s *Session) Abandon() {
 	if !s.closed {
 		s.closed, s.open = true, false
+		s.ids.stop()
 		s.cl.Close()
 	}
 }

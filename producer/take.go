@@ -43,6 +43,8 @@ type takeover struct {
 	log    *zap.Logger
 	id     string // the transactional id
 	target target
+	// holdsRows: the data topic holds a record of a row.
+	holdsRows bool
 }
 
 // Take makes this instance the only one that can write the topic of r, and reads what its predecessor left.
@@ -64,7 +66,8 @@ func take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error
 	if err != nil {
 		return nil, err
 	}
-	t := takeover{c, c.log.With(zap.String("resource", r.Name)), c.transactionalID(r.Name), target}
+	t := takeover{c, c.log.With(zap.String("resource", r.Name)), c.transactionalID(r.Name), target,
+		len(oldest) > 0}
 	if err := t.look(ctx, oldest); err != nil { // step 2
 		return nil, err
 	}
@@ -342,8 +345,12 @@ func (t *takeover) resumePoint(ctx context.Context, found *watermark.Watermark) 
 	mark watermark.Watermark, ends []int64, err error) {
 	topic := t.target.topic
 	if found == nil {
+		mark = watermark.New(t.target.resource.Name)
+		if t.holdsRows && t.target.resource.PolicyFingerprint() != "" { // without one there is nothing to hide
+			mark.Policies = heldPolicies(watermark.LostPolicies(), &t.target)
+		}
 		ends, err = t.c.meta.offsets(ctx, topic.name, t.c.admin.ListEndOffsets)
-		return watermark.New(t.target.resource.Name), ends, err
+		return mark, ends, err
 	}
 	ends, why, err := t.compare(ctx, found)
 	if err != nil {
@@ -353,7 +360,7 @@ func (t *takeover) resumePoint(ctx context.Context, found *watermark.Watermark) 
 		t.log.Warn("the data topic was created anew, or lost records, since the last watermark: publishing "+
 			"everything from the start", zap.String("why", why), zap.String("topic", topic.name),
 			zap.String("topic_id", topic.idText()), zap.String("watermark_topic_id", found.TopicID))
-		return afresh(found), ends, nil
+		return afresh(found, &t.target), ends, nil
 	}
 	if int(found.Partitions) != len(topic.leaders) {
 		return mark, nil, &RefusedError{Topic: topic.name, Setting: "the number of partitions",

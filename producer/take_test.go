@@ -204,6 +204,49 @@ func TestAWatermarkIsFoundInWhicheverPartitionItIs(t *testing.T) {
 	}
 }
 
+// Somebody writes a watermark to another partition than its key's, with a time that no owner's reaches for
+// years: in the record, or in what it says of itself, which the next owner's time has to pass. What an owner
+// writes after it counts.
+func TestAForgedWatermarkFromTheFutureDoesNotOutliveTheOwners(t *testing.T) {
+	now := schemas.InstantOf(time.Now())
+	future := now.Add(100 * 365 * 24 * time.Hour)
+	for name, times := range map[string]struct{ record, written schemas.Instant }{
+		"in the record":   {record: future, written: now},
+		"in what it says": {record: now, written: future},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			first := s.take(s.cluster("a", nil))
+			s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+			first.Close()
+			forged := first.Watermark()
+			forged.Rows, forged.Written = 1000, times.written
+			value, err := watermark.Encode(forged)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cl := s.transactional("somebody")
+			s.write(cl, &kgo.Record{Topic: "store.watermarks", Key: []byte("orders"), Value: value,
+				Timestamp: times.record.Time(), Partition: (producer.PartitionOf("orders", 3) + 1) % 3})
+			if err := cl.EndTransaction(s.ctx(), kgo.TryCommit); err != nil {
+				t.Fatal(err)
+			}
+			owner := s.take(s.cluster("b", nil))
+			tx := next(owner, s.order(2, "2026-11-20T10:00:00Z", "Shipped"))
+			tx.Watermark.Rows = 2
+			s.commit(owner, tx)
+			owner.Close()
+			if got := s.take(s.cluster("c", nil)).Watermark().Rows; got != 2 {
+				t.Errorf("the watermark counts %d rows, expected the owner's 2", got)
+			}
+			marks, err := producer.ReadWatermarks(s.ctx(), s.cluster("reader", nil))
+			if err != nil || marks["orders"].Rows != 2 {
+				t.Errorf("everybody sees %+v, %v", marks, err)
+			}
+		})
+	}
+}
+
 // Two deployments that write the same topics: the second says so and fences nobody, until the first has been
 // quiet.
 func TestADeploymentOfAnotherGroupIsLeftInPeace(t *testing.T) {

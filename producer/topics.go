@@ -40,6 +40,12 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("topic %s: %s is %s, expected %s: %s", e.Topic, e.Setting, e.Found, e.Expected, e.Do)
 }
 
+// Refused says that err is a *RefusedError, and one that does not pass by itself.
+func Refused(err error) bool {
+	refused, ok := errors.AsType[*RefusedError](err)
+	return ok && !refused.MayPass
+}
+
 const (
 	week     = 7 * 24 * time.Hour
 	tenYears = 10 * 365 * 24 * time.Hour
@@ -74,7 +80,7 @@ func dataTopic(c *Cluster, resource string) topicSpec {
 	return c.erasing(topicSpec{name: c.Topic(resource), partitions: c.cfg.Partitions,
 		replicas: c.cfg.ReplicationFactor, settings: map[string]string{
 			"cleanup.policy": "compact", "message.timestamp.type": "CreateTime",
-			"segment.ms": millis(week), "segment.bytes": strconv.Itoa(64 << 20), "delete.retention.ms": millis(week),
+			"segment.ms": millis(week), "segment.bytes": strconv.Itoa(64 << 20), tombstoneStay: millis(week),
 		}})
 }
 
@@ -89,6 +95,9 @@ func (c *Cluster) erasing(s topicSpec) topicSpec {
 
 // compactionLag is the topic setting that does so.
 const compactionLag = "max.compaction.lag.ms"
+
+// tombstoneStay is the topic setting for how long a tombstone stays.
+const tombstoneStay = "delete.retention.ms"
 
 // stateTopic is one that a takeover reads in full. Watermarks are a few hundred bytes each but come every
 // second, and what the active segment holds is never compacted: with the defaults a takeover would read half
@@ -110,7 +119,7 @@ func stateTopic(c *Cluster, name string) topicSpec {
 // them slowly, so they keep the day.)
 func watermarkTopic(c *Cluster) topicSpec {
 	spec := stateTopic(c, c.Watermarks())
-	spec.settings["delete.retention.ms"] = millis(10 * time.Minute)
+	spec.settings[tombstoneStay] = millis(10 * time.Minute)
 	return spec
 }
 
@@ -276,6 +285,18 @@ func (s topicSpec) keeps(found map[string]string) (what, do string) {
 	}
 	what = fmt.Sprintf("%s is %s", compactionLag, cmp.Or(found[compactionLag], "not set"))
 	return what, s.refusal(compactionLag, "", "", compactionLag+"="+s.settings[compactionLag]).Do
+}
+
+// forgets says that a topic's tombstones go sooner than consumers are promised, and how to mend that; "" if
+// they do not, or the broker does not say.
+func (s topicSpec) forgets(found map[string]string) (what, do string) {
+	want, _ := strconv.ParseInt(s.settings[tombstoneStay], 10, 64)
+	have, err := strconv.ParseInt(found[tombstoneStay], 10, 64)
+	if err != nil || have >= want {
+		return "", ""
+	}
+	return fmt.Sprintf("%s is %d", tombstoneStay, have),
+		s.refusal(tombstoneStay, "", "", tombstoneStay+"="+s.settings[tombstoneStay]).Do
 }
 
 func (s topicSpec) refusal(setting, found, expected, change string) *RefusedError {

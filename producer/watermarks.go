@@ -29,6 +29,21 @@ func (e *UnreadableError) Unwrap() []error {
 	return all
 }
 
+// Concerning is err, of ReadWatermarks, where it concerns these resources: what cannot be read of others is
+// no reason to fail them.
+func Concerning(err error, resources ...string) error {
+	all, ok := errors.AsType[*UnreadableError](err)
+	if !ok {
+		return err
+	}
+	theirs := maps.Clone(all.ByResource)
+	maps.DeleteFunc(theirs, func(name string, _ error) bool { return !slices.Contains(resources, name) })
+	if len(theirs) == 0 {
+		return nil
+	}
+	return &UnreadableError{theirs}
+}
+
 // ReadWatermarks returns the newest watermark of each resource that every consumer can see. It waits for no
 // transaction: one that was committed this moment, or stands behind somebody's open one, may be missing. With
 // an *UnreadableError it returns all the others.
@@ -52,7 +67,7 @@ func lastWatermark(ctx context.Context, c *Cluster, resource string, spans []spa
 
 func readWatermarks(ctx context.Context, c *Cluster, spans []span, wanted func(resource string) bool) (
 	map[string]watermark.Watermark, error) {
-	found := newNewest(copyValue)
+	found := newNewest(c.cfg.Now, copyValue)
 	err := readLog(ctx, c, c.Watermarks(), spans, func(r *kgo.Record) error { found.add(r); return nil })
 	if err != nil {
 		return nil, err
