@@ -60,6 +60,27 @@ func TestAPassDuringWhichTheClockStepsBackBeganAsLongAgoAsItTook(t *testing.T) {
 	}
 }
 
+// A cheap pass may have skipped a change: it shows that the source answers, and not that all is published.
+func TestOnlyACompletePassMovesAsOf(t *testing.T) {
+	s := openShop(t, 3, nil)
+	p, before := s.poller.publisher, s.mark.AsOf
+	for _, complete := range []bool{false, true} {
+		s.now = s.now.Add(time.Minute)
+		r, want := p.nextPass(), before
+		if complete {
+			want = s.now
+		}
+		done := &Done{Started: r.Started, Complete: complete}
+		if err := p.publish(t.Context(), Batch{Settled: schemas.MinInstant, Done: done}, r.From); err != nil {
+			t.Fatal(err)
+		}
+		if good := s.poller.Status().Good; p.mark.AsOf != want || good != s.now {
+			t.Errorf("complete %v: as of %s, expected %s; lag is counted from %s, it is %s", complete, p.mark.AsOf,
+				want, good, s.now)
+		}
+	}
+}
+
 func TestASweepThatEndedInTheFuturePutsOffNone(t *testing.T) {
 	s := openShop(t, 3, func(c *Config) { c.Sweep.Interval = 24 * time.Hour })
 	s.skew = 10 * 365 * 24 * time.Hour

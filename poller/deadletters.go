@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -60,9 +61,7 @@ func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) {
 	d.held[key] = deadLetter{hash: watermark.DeadLetterHash(r.Row), met: d.round}
 	letter := watermark.DeadLetter{Key: key, Row: r.Row, Source: d.cfg.SourceName, Field: field, Err: r.Err}
 	tx.DeadLetters = append(tx.DeadLetters, letter)
-	if field == "" {
-		field = "row"
-	}
+	field = cmp.Or(field, "row")
 	d.cfg.Metrics.DeadLetters(field).Inc()
 	d.cfg.Log.Warn("row cannot be published, written to dead letters", zap.String("letter", key),
 		zap.String("field", field), zap.String("why", r.Err))

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -39,7 +40,7 @@ func (e *eraser) step(ctx context.Context, stop <-chan struct{}) error {
 	if len(due) == 0 {
 		return nil
 	}
-	held, err := e.held(ctx, due)
+	held, err := e.held(ctx, stop, due)
 	if err != nil {
 		return err
 	}
@@ -89,8 +90,11 @@ type eraseLook struct {
 	done     Done
 }
 
-// held is the topic's newest record of each row that it holds.
-func (e *eraser) held(ctx context.Context, rows []watermark.Erase) (map[int64]watermark.Published, error) {
+// held is the topic's newest record of each row that it holds. When stop is closed it ends with an error.
+func (e *eraser) held(ctx context.Context, stop <-chan struct{}, rows []watermark.Erase) (
+	map[int64]watermark.Published, error) {
+	ctx, cancel := wait.Until(ctx, stop)
+	defer cancel()
 	held := map[int64]watermark.Published{}
 	due := func(id int64) bool {
 		return slices.ContainsFunc(rows, func(row watermark.Erase) bool { return row.ID == id })

@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,27 @@ func TestARowIsErasedOnceTheServiceHasNotShownItForAnOverlap(t *testing.T) {
 	s.rows[3] = row{id: 3, updatedAt: s.now, content: 9} // its id is given out again
 	s.pollFor(2 * time.Second)
 	s.wants(s.rows[3])
+}
+
+// A topic may take minutes to read, or a registry may leave a schema that somebody wrote under unanswered.
+func TestAnEraseThatReadsTheTopicIsNotWaitedForWhenTheInstanceStops(t *testing.T) {
+	reading := make(chan struct{})
+	s := openShop(t, 5, func(c *Config) {
+		c.Sweep.Topic = func(ctx context.Context, _ []int64, _ func(int64) bool,
+			_ func(watermark.Published) error) ([]int64, error) {
+			close(reading)
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
+	})
+	s.erase(3)
+	stop := make(chan struct{})
+	go func() { <-reading; close(stop) }()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := s.poller.Run(ctx, stop); err != nil || len(s.mark.Erase) != 1 {
+		t.Errorf("%v, the watermark says %+v", err, s.mark.Erase)
+	}
 }
 
 func TestARowThatTheServiceHasIsNotErased(t *testing.T) {

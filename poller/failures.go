@@ -14,6 +14,8 @@ type Failures struct {
 	// N is how many there were in a row; Since is when they began, the zero time if there are none.
 	N     int
 	Since time.Time
+	// Good is when the good ones that came last in a row began, the zero time after a failure.
+	Good time.Time
 }
 
 // Note takes how a try ended; nil ends the failure.
@@ -23,11 +25,14 @@ func (f *Failures) Note(err error) {
 		if f.N > 0 {
 			f.Log.Info("working again", zap.Int("failures", f.N), zap.Duration("after", now.Sub(f.Since)))
 		}
-		f.N, f.Since = 0, time.Time{}
+		if f.N, f.Since = 0, (time.Time{}); f.Good.IsZero() {
+			f.Good = now
+		}
 		return
 	}
 	if f.N++; f.N == 1 {
 		f.Since = now
 	}
+	f.Good = time.Time{}
 	f.Log.Error("failing", zap.Error(err), zap.Int("failures", f.N), zap.Time("since", f.Since))
 }

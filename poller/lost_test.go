@@ -194,14 +194,20 @@ func TestASourceIsToldWhichFieldsItHad(t *testing.T) {
 // A source may leave out what is bad and hand over the rest: then rows are published during the hold.
 func TestTheWatermarkSaysWhetherRowsGoOnDuringAHold(t *testing.T) {
 	s := openShop(t, 0, nil)
-	for _, publishes := range []bool{true, false} {
+	p := s.poller.publisher
+	p.noteHeld(watermark.Held{Why: "a transaction is open", Since: s.config.Clock().Add(-time.Hour),
+		Publishes: true})
+	began := s.config.Clock() // of the hold: settled stood still before, and that is another thing
+	for _, publishes := range []bool{true, false, true} {
 		hold := &HoldError{What: "none of 20 rows read together can be published", Publishes: publishes}
-		if err := s.poller.publisher.tellFailure(t.Context(), hold, s.poller.cfg.Now()); err != nil {
+		if err := p.tellFailure(t.Context(), hold, s.poller.cfg.Now()); err != nil {
 			t.Fatal(err)
 		}
-		if held := s.poller.publisher.mark.Held; held == nil || held.Publishes != publishes {
-			t.Errorf("held: %+v", held)
+		if held := p.mark.Held; held == nil || held.Publishes != publishes || held.LeavesOut != publishes ||
+			!held.OnHold() || held.Since != began {
+			t.Errorf("held: %+v, expected since %s", held, began)
 		}
+		s.now = s.now.Add(time.Second)
 	}
 }
 

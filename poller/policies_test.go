@@ -85,6 +85,22 @@ func TestATopicThatIsFilledUnderOnePolicyHasNoOther(t *testing.T) {
 	}
 }
 
+// The producer tells what a first load finds in the topic, where the watermark was lost.
+func TestAFirstLoadIntoATopicThatHoldsRowsOfAnotherPolicyGoesOnSayingSo(t *testing.T) {
+	s := openShop(t, 10, nil)
+	masked := ordersUnder(t, schemas.PolicyMask).PolicyFingerprint()
+	s.config.Resource = ordersUnder(t, schemas.PolicyMask)
+	s.mark = watermark.New("orders")
+	s.mark.Policies = watermark.Policies{"unknown", masked}
+	s.takeOver()
+	if s.poll(); !s.mark.Policies.Mixed() || s.mark.Rows == 0 {
+		t.Errorf("%d rows, policies %q", s.mark.Rows, s.mark.Policies)
+	}
+	if s.sweep(); !slices.Equal(s.mark.Policies, watermark.Policies{masked}) {
+		t.Errorf("swept %+v, policies %q", s.mark.Swept, s.mark.Policies)
+	}
+}
+
 // What a sweep found before the change says nothing of the rows as they should be now.
 func TestASweepInPartsBeginsAgainUnderAnotherPolicy(t *testing.T) {
 	s := openShop(t, 10, nil)

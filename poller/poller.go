@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/cenkalti/backoff/v5"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/wait"
@@ -62,6 +64,8 @@ type Config struct {
 	Clock   func() schemas.Instant
 	Metrics *metrics.Resource
 	Log     *zap.Logger
+	// Failures is the row that takeovers before this one began, which a good poll ends; nil: a new one.
+	Failures *Failures
 }
 
 // The wait after the first poll that failed, and the longest. After a HoldError the longest comes at once.
@@ -80,16 +84,16 @@ type Poller struct {
 	reader    *reader
 	sweeper   *sweeper
 	eraser    *eraser
-	failures  Failures
+	failures  *Failures
 	polls     pollLog
 	retry     backoff.BackOff
 }
 
 // New makes a poller that goes on where cfg.Watermark stands. Rows come by RestorePublished, before Run.
 func New(cfg Config) *Poller {
-	p := &Poller{cfg: &cfg, board: newBoard(&cfg), failures: Failures{Log: cfg.Log, Now: cfg.Now},
-		polls: pollLog{rows: cfg.Watermark.Rows},
-		retry: doubling(firstRetry, lastRetry)}
+	p := &Poller{cfg: &cfg, board: newBoard(&cfg), polls: pollLog{rows: cfg.Watermark.Rows},
+		failures: cmp.Or(cfg.Failures, &Failures{Log: cfg.Log, Now: cfg.Now}),
+		retry:    doubling(firstRetry, lastRetry)}
 	p.publisher = newPublisher(&cfg, p.board)
 	p.reader = &reader{source: cfg.Source, log: cfg.Log, changed: cfg.Changed, asked: p.asked}
 	if cfg.Waits != nil {
@@ -150,9 +154,8 @@ func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
 			next = p.ended(began, nil)
 			err = p.sweep(ctx, stop)
 		}
-		var write *writeError
 		switch {
-		case errors.As(err, &write), errors.Is(err, ErrTakeover):
+		case errors.As(err, new(*writeError)), errors.Is(err, ErrTakeover):
 			return err
 		case errors.Is(err, errAsked), ctx.Err() != nil, wait.Over(stop):
 			continue
@@ -176,12 +179,11 @@ func (p *Poller) poll(ctx context.Context, stop <-chan struct{}) error {
 	if err == nil {
 		err = p.reader.read(ctx, stop, r, func(b Batch) error { return p.publisher.publish(ctx, b, r.From) })
 	}
-	var write *writeError
-	if errors.As(err, &write) {
+	if errors.As(err, new(*writeError)) {
 		return err // the watermark in hand tells of rows that may not be in the topic
 	}
-	var lost *LostError
-	if errors.As(err, &lost) {
+	lost, _ := errors.AsType[*LostError](err)
+	if lost != nil {
 		p.sweeper.end()
 		p.publisher.mark.HandSweepOver()
 		if lost.Sweep {
@@ -247,13 +249,12 @@ func (p *Poller) sweep(ctx context.Context, stop <-chan struct{}) error {
 	p.board.sweeping("repairing")
 	r := &repair{cfg: p.cfg, publisher: p.publisher, reader: p.reader, found: found}
 	again, err := r.run(ctx, stop)
-	var write *writeError
 	switch {
 	case err == nil && !again.IsZero():
 		p.sweeper.resumeAt(again)
 	case err == nil:
 		p.sweeper.finish(mark)
-	case errors.As(err, &write), ctx.Err() != nil, wait.Over(stop), errors.Is(err, errAsked):
+	case errors.As(err, new(*writeError)), ctx.Err() != nil, wait.Over(stop), errors.Is(err, errAsked):
 		return err
 	default:
 		p.sweeper.fail(mark, err)
@@ -267,9 +268,9 @@ func (p *Poller) ended(began time.Time, err error) (next time.Time) {
 	p.cfg.Metrics.PollDuration.Observe(now.Sub(began).Seconds())
 	p.failures.Note(err)
 	outcome := "ok"
-	var hold *HoldError
+	hold, held := errors.AsType[*HoldError](err)
 	switch {
-	case errors.As(err, &hold):
+	case held:
 		outcome = "held"
 	case err != nil:
 		outcome = "failed"
@@ -287,9 +288,9 @@ func (p *Poller) ended(began time.Time, err error) (next time.Time) {
 	}
 	pause := max(p.cfg.Interval, p.retry.NextBackOff())
 	switch {
-	case hold != nil && hold.Soon:
+	case held && hold.Soon:
 		return now.Add(max(p.cfg.Interval, soonRetry))
-	case hold != nil:
+	case held:
 		return now.Add(lastRetry)
 	}
 	return now.Add(pause)
@@ -343,21 +344,23 @@ func (p *Poller) acceptRequests(ctx context.Context) error {
 		return nil
 	}
 	replay := false
+	var accepted []watermark.Request
 	for _, r := range asked {
 		p.publisher.mark.Request, p.publisher.mark.RequestUID = r.ID, r.UID
 		now := p.cfg.Clock()
 		switch {
 		case r.Kind == watermark.Sweeps:
 			p.publisher.mark.Sweep = &watermark.Sweep{Request: r.ID, RequestUID: r.UID, At: now,
-				ConfirmDeletes: r.ConfirmDeletes}
+				ConfirmDeletes: r.ConfirmDeletes && p.confirmed(r, now)}
 			p.sweeper.hurry()
 		case r.Kind == watermark.Erases:
 			p.publisher.mark.AcceptErase(r, now)
 		case r.Kind != watermark.Reset:
-			p.cfg.Log.Warn("request of an unknown kind, ignored", zapRequest(r.ID), zap.String("kind", string(r.Kind)))
+			p.cfg.Log.Warn("request of an unknown kind, ignored", zapAsked(r), zap.String("kind", string(r.Kind)))
+			continue
 		case r.To == nil || *r.To > now.Add(resetAhead):
-			p.cfg.Log.Warn("reset refused: it has no time, or one in the future", zapRequest(r.ID),
-				zap.String("by", r.By))
+			p.cfg.Log.Warn("reset refused: it has no time, or one in the future", zapAsked(r))
+			continue
 		default:
 			ends, err := p.cfg.EndOffsets(ctx)
 			if err != nil {
@@ -366,14 +369,44 @@ func (p *Poller) acceptRequests(ctx context.Context) error {
 			p.publisher.beginReplay(r, now, ends)
 			replay = true
 		}
+		accepted = append(accepted, r)
 	}
 	if err := p.publisher.commit(ctx, watermark.Transaction{}); err != nil {
 		return err
+	}
+	for _, r := range accepted { // from here on nobody accepts it once more
+		p.cfg.Log.Info("request accepted", zapAsked(r), zap.String("kind", string(r.Kind)),
+			zap.Bool("confirm_deletes", r.ConfirmDeletes), zap.Int("rows", len(r.Rows)))
 	}
 	if replay {
 		return ErrTakeover
 	}
 	return nil
+}
+
+// confirmedFor is how long somebody who asked for a sweep may be taken to know which rows were deleted.
+const confirmedFor = time.Hour
+
+// confirmed says whether what r confirms is what the service has lost today. A request comes again where the
+// watermark that it was done under is lost, and it may have waited for weeks until somebody runs the
+// resource: rows that are missing now are others than somebody looked at then.
+func (p *Poller) confirmed(r watermark.Request, now schemas.Instant) bool {
+	if p.publisher.mark.AsOf != schemas.MinInstant && now.Sub(r.At) < confirmedFor {
+		return true
+	}
+	p.cfg.Log.Warn("a sweep goes on without its --confirm-deletes: nothing was read yet, or it was asked for "+
+		"more than an hour ago", zapAsked(r), zapInstant("asked", r.At))
+	return false
+}
+
+// zapAsked says which record of which topic a request is, and by whom, as its writer says.
+func zapAsked(r watermark.Request) zap.Field {
+	return zap.Inline(zapcore.ObjectMarshalerFunc(func(line zapcore.ObjectEncoder) error {
+		line.AddString("topic", r.Topic)
+		line.AddInt64("request", r.ID)
+		line.AddString("by", r.By)
+		return nil
+	}))
 }
 
 func zapInstant(key string, i schemas.Instant) zap.Field { return zap.Stringer(key, i) }

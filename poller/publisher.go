@@ -63,10 +63,11 @@ func newPublisher(cfg *Config, b *board) *publisher {
 }
 
 // policyInForce notes in the watermark under which policies for fields rows are published from now on. Where
-// others were before, the topic holds rows of theirs, and what a sweep in hand has compared does not count.
+// others were before, the topic holds rows of theirs, and what a sweep in hand has compared does not count. A
+// first load may find some too: the producer tells, where the watermark was lost.
 func (p *publisher) policyInForce() {
 	now := p.cfg.Resource.PolicyFingerprint()
-	if p.mark.Rows == 0 && p.mark.Settled == schemas.MinInstant {
+	if p.mark.Rows == 0 && p.mark.Settled == schemas.MinInstant && !p.mark.Policies.Mixed() {
 		p.mark.Policies = watermark.PoliciesOf(now) // a first load: it publishes every row
 		return
 	}
@@ -368,8 +369,8 @@ func (p *publisher) lacks() error {
 	needed := max(rows*rowset.RowBytes, p.cfg.Memory+p.dedup.lacking*rowset.RowBytes)
 	return &HoldError{What: fmt.Sprintf("%s: poll.memory is too small to go on: since settled (%s) %d rows "+
 		"were published that a poll may meet again, and %s hold %d of them. No other row is published, so none "+
-		"is published twice, until settled moves, which it does by itself once what holds it is over: end a "+
-		"transaction that stays open; or raise poll.memory to %s and restart",
+		"is published twice, until settled moves: raise poll.memory to %s and restart. Where only a transaction "+
+		"that stays open holds settled, it may go on by itself once that has ended",
 		p.cfg.Resource.Name, p.mark.Settled, rows, size(p.cfg.Memory), p.dedup.rows.Len(), size(needed))}
 }
 
@@ -511,7 +512,8 @@ func (p *publisher) tellFailure(ctx context.Context, err error, since time.Time)
 	var hold *HoldError
 	switch {
 	case errors.As(err, &hold):
-		p.noteHeld(watermark.Held{Why: hold.Error(), Since: now, Publishes: hold.Publishes})
+		p.noteHeld(watermark.Held{Why: hold.Error(), Since: now, Publishes: hold.Publishes,
+			LeavesOut: hold.Publishes})
 	case failed >= idleWrite:
 		p.noteHeld(watermark.Held{Why: err.Error(), Since: now.Add(-failed), Failing: true})
 	default:
@@ -551,8 +553,10 @@ func (p *publisher) tellsOtherwise() bool {
 	return works || !sameHold(p.told, p.mark.Held) && p.cfg.Now().Sub(p.toldAt) >= idleWrite
 }
 
+// sameHold tells whether a and b are of one kind. Since is when that began, whatever the reason is by now: so
+// long rows have waited. Whether other rows go on may differ with each read.
 func sameHold(a, b *watermark.Held) bool {
-	return (a == nil) == (b == nil) && (a == nil || a.Publishes == b.Publishes && a.Failing == b.Failing)
+	return (a == nil) == (b == nil) && a.OnHold() == b.OnHold() && a.StandsStill() == b.StandsStill()
 }
 
 // lose gives up what the source cannot use: cursor and floor, and what settled has passed from lost.From on.
@@ -596,7 +600,7 @@ func (p *publisher) beginReplay(r watermark.Request, now schemas.Instant, ends [
 	p.dedup.replay()
 	p.mark.Replay = &watermark.Replay{Request: r.ID, RequestUID: r.UID, From: from, At: now, Settled: settled,
 		Ends: ends}
-	p.cfg.Log.Info("replay begins", zapInstant("from", *r.To), zapRequest(r.ID), zap.String("by", r.By))
+	p.cfg.Log.Info("replay begins", zapInstant("from", *r.To), zapAsked(r))
 }
 
 // endPart notes in the watermark what a part of a sweep came to. more: it goes on behind the part. A sweep in

@@ -60,7 +60,7 @@ func (r *reader) read(ctx context.Context, stop <-chan struct{}, what Request, t
 			}
 			return context.Cause(rctx)
 		}
-		result <- safely("reading", func() error { return r.source.Read(rctx, what, emit) })
+		result <- Safely("reading", func() error { return r.source.Read(rctx, what, emit) })
 	}()
 	var failed error
 	var tick <-chan time.Time
@@ -105,9 +105,9 @@ func (r *reader) read(ctx context.Context, stop <-chan struct{}, what Request, t
 	return failed
 }
 
-// safely turns a panic into an error: one row that a decoder cannot bear must not take the other resources of
-// this process down.
-func safely(what string, do func() error) (err error) {
+// Safely turns a panic of do into an error: one row that a decoder cannot bear must not take the other
+// resources of this process down. what names it.
+func Safely(what string, do func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("a defect in storestream: %s panicked: %v\n%s", what, v, debug.Stack())
@@ -126,7 +126,7 @@ func CompareSource(s Source, from schemas.Instant, fields []string,
 			r.Kind, r.Suspects = Lookup, suspects
 		}
 		done := false
-		err := safely("reading", func() error {
+		err := Safely("reading", func() error {
 			return s.Read(ctx, r, func(b Batch) error {
 				done = done || b.Done != nil && (r.Kind == Lookup || b.Done.Complete)
 				return take(b.Rows, b.Rejects)

@@ -1,6 +1,7 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -381,9 +382,10 @@ func (s *shop) awaitSweep() {
 	}
 }
 
-// ask puts a request and returns its id.
+// ask puts a request, of this moment unless it says otherwise, and returns its id.
 func (s *shop) ask(r watermark.Request) int64 {
-	r.ID, r.Resource = int64(len(s.asked)+1), "orders"
+	r.ID, r.Topic = int64(len(s.asked)+1), "store.requests"
+	r.Resource, r.At = "orders", cmp.Or(r.At, s.now)
 	s.asked = append(s.asked, r)
 	return r.ID
 }

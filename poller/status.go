@@ -75,16 +75,11 @@ func (b *board) change(change func(*Status)) {
 	change(s)
 	b.metrics.LettersHeld.Set(float64(s.DeadLetters))
 	b.metrics.SeenBytes.Set(float64(s.DedupBytes))
-	held := 0.0
-	if s.Held != "" {
-		held = 1
-	}
-	b.metrics.SettlingHeld.Set(held)
-	held = 0
-	if hold := (*HoldError)(nil); errors.As(s.Err, &hold) {
-		held = 1
-	}
-	b.metrics.Held.Set(held)
+	b.metrics.SettlingHeld.Set(metrics.Bool(s.Held != ""))
+	b.metrics.Held.Set(metrics.Bool(errors.As(s.Err, new(*HoldError))))
+	b.metrics.FirstLoad.Set(metrics.Bool(s.Watermark.AsOf == schemas.MinInstant))
+	b.metrics.SweepLeft.Set(metrics.Bool(s.Watermark.SweepLeft()))
+	b.metrics.SetSweepFound(s.Watermark.SweepFound())
 	if settled := s.Watermark.Settled; settled != schemas.MinInstant {
 		b.metrics.Settled.Set(float64(settled) / 1e6)
 	}

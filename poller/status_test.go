@@ -54,3 +54,18 @@ func TestTheMetricSaysSinceWhenNoSweepHasEnded(t *testing.T) {
 		t.Errorf("%s, the last one ended at %s", swept(), s.mark.LastSweep)
 	}
 }
+
+// An alert for the lag would wake somebody for a load that takes its time.
+func TestTheMetricSaysWhileTheFirstLoadIsNotFinished(t *testing.T) {
+	s := newShop(t, noon)
+	s.takeOver()
+	for _, step := range []struct {
+		asOf schemas.Instant
+		want float64
+	}{{schemas.MinInstant, 1}, {schemas.InstantOf(noon), 0}, {schemas.MinInstant, 1}} {
+		s.poller.board.change(func(s *Status) { s.Watermark.AsOf = step.asOf })
+		if got := testutil.ToFloat64(s.metrics.Resource("orders").FirstLoad); got != step.want {
+			t.Errorf("as of %s: %v, expected %v", step.asOf, got, step.want)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/storestream/storestream/internal/rounds"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -199,7 +200,7 @@ func (w *world) shortOfOverlap(what string) time.Duration {
 // published, no row that is there had a tombstone, and no record of ours steps back or is there twice for
 // nothing.
 func TestASweepRepairsWhateverPollsCannotSee(t *testing.T) {
-	checkLong(t, func(t *rapid.T) {
+	rounds.Check(t, 333, func(t *rapid.T) { // each takes as long as several of the topic model
 		w := newWorld(t)
 		w.sweeps = newSweeps(w)
 		w.capped()

@@ -37,7 +37,7 @@ type SweepConfig struct {
 	LookAtOnce int
 	// ByID: Source reads by id, so that a sweep can go part by part.
 	ByID bool
-	// Records is at most how many rows the topic holds, about; nil: compare.Config's.
+	// Records is at most how many rows the topic holds, about.
 	Records func(context.Context) (int64, error)
 }
 
@@ -306,7 +306,7 @@ func (s *sweeper) start(ctx context.Context, mark *watermark.Watermark, letters 
 // announce says what the sweep is expected to take: by the rows of the last one, or else by the records of
 // the topic, which are at least as many.
 func (s *sweeper) announce(ctx context.Context, f *finding, rows int64) (err error) {
-	if s.cfg.Sweep.Records != nil && rows == 0 {
+	if rows == 0 {
 		if rows, err = s.cfg.Sweep.Records(ctx); err != nil {
 			return err
 		}
@@ -345,7 +345,7 @@ func (s *sweeper) newComparison(f *finding, fields []string) *compare.Comparison
 			}
 			r := Request{Kind: Lookup, Everywhere: true, From: c.Start, Suspects: unmet, Fields: fields,
 				Started: c.Clock()}
-			return safely("reading", func() error {
+			return Safely("reading", func() error {
 				return source.Read(ctx, r, func(b Batch) error {
 					f.empty = f.empty || b.Done != nil && b.Done.Empty
 					return noted(b.Rows, b.Rejects)
@@ -393,7 +393,7 @@ func (s *sweeper) work(ctx context.Context, part func(context.Context) error) {
 	ctx, s.inHand.cancel = context.WithCancel(ctx)
 	working := make(chan error, 1)
 	s.inHand.working = working
-	go func() { working <- safely("the sweep", func() error { return part(ctx) }) }()
+	go func() { working <- Safely("the sweep", func() error { return part(ctx) }) }()
 }
 
 // hurry makes a sweep that failed before begin at once: somebody asked.

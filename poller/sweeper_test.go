@@ -3,13 +3,17 @@ package poller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
@@ -338,6 +342,47 @@ func TestASweepIsGivenUpWhilePollsFail(t *testing.T) {
 	}
 	if len(turn) != 0 || !errors.Is(s.poller.Status().Sweep.Err, down) || s.mark.Sweep == nil {
 		t.Errorf("status %+v, asked for %+v", s.poller.Status().Sweep, s.mark.Sweep)
+	}
+}
+
+// Whoever may write to store.requests can have rows deleted: each request that is done is a line of the log.
+func TestEachRequestThatIsAcceptedIsALineOfTheLog(t *testing.T) {
+	s := openShop(t, 10, nil)
+	core, logged := observer.New(zap.InfoLevel)
+	s.config.Log = zap.New(core)
+	s.takeOver()
+	ahead := s.now.Add(24 * time.Hour)
+	s.ask(watermark.Request{Kind: watermark.Sweeps, By: "eve@host", ConfirmDeletes: true})
+	s.ask(watermark.Request{Kind: "dance", By: "eve@host"})
+	rows := []watermark.RowToErase{{ID: 3}, {ID: 4}}
+	s.ask(watermark.Request{Kind: watermark.Erases, By: "eve@host", Rows: rows})
+	s.ask(watermark.Request{Kind: watermark.Reset, By: "eve@host", To: &ahead})
+	s.ask(watermark.Request{Kind: watermark.Sweeps, By: "eve@host", ConfirmDeletes: true,
+		At: s.now.Add(-2 * time.Hour)})
+	s.poll()
+	s.poll()
+	var got []string
+	for _, line := range logged.FilterMessage("request accepted").All() {
+		f := line.ContextMap()
+		got = append(got, fmt.Sprint(f["topic"], f["request"], f["kind"], f["by"], f["confirm_deletes"], f["rows"]))
+	}
+	want := []string{fmt.Sprint("store.requests", int64(1), "sweep", "eve@host", true, int64(0)),
+		fmt.Sprint("store.requests", int64(3), "erase", "eve@host", false, int64(2)),
+		fmt.Sprint("store.requests", int64(5), "sweep", "eve@host", true, int64(0))}
+	if !slices.Equal(got, want) {
+		t.Errorf("the log has %q, expected %q", got, want)
+	}
+	// What is not done, or not all of it, is named so too.
+	for id, says := range map[int64]string{2: "request of an unknown kind, ignored", 4: "reset refused",
+		5: "a sweep goes on without its --confirm-deletes"} {
+		lines := logged.Filter(func(line observer.LoggedEntry) bool {
+			f := line.ContextMap()
+			return strings.HasPrefix(line.Message, says) && f["request"] == id && f["by"] == "eve@host" &&
+				f["topic"] == "store.requests"
+		})
+		if lines.Len() != 1 {
+			t.Errorf("%d lines %q that name request %d:\n%+v", lines.Len(), says, id, logged.All())
+		}
 	}
 }
 

@@ -37,9 +37,7 @@ type chunk struct {
 	from, end key
 	last      bool
 	bytes     int // of its rows, encoded
-	// nullable (updated_at may be NULL) is known only where the clock alone was read, identity only if the table
-	// may have a floor, too.
-	nullable bool
+	// identity is known only where the clock alone was read, and the table may have a floor.
 	identity identity
 }
 
@@ -98,13 +96,11 @@ func readChunks(
 	return d.cost, err
 }
 
-// What may have become of a table without a sign in the clock: updated_at is nullable now, another schema of
-// the search_path has a table of the name, a table that was alone has children, another one leads elsewhere.
-// To find the last out takes the server 0.4 ms, so a table that is alone is not asked.
+// What may have become of a table without a sign in the clock: another schema of the search_path has a table
+// of the name, a table that was alone has children, another one leads elsewhere. To find the last out takes
+// the server 0.4 ms, so a table that is alone is not asked.
 const (
-	becameSQL = `SELECT
-	(SELECT NOT attnotnull FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'updated_at'),
-	to_regclass($2) <> to_regclass($1), `
+	becameSQL   = "SELECT to_regclass($2) <> to_regclass($1), "
 	childrenSQL = "(SELECT relhassubclass FROM pg_class WHERE oid = to_regclass($1))"
 )
 
@@ -125,18 +121,17 @@ func look(ctx context.Context, db *DB, t *table) (*chunk, error) {
 	c.clock, err = db.snapshot(ctx, catalogueDeadline, t, &q, func(_ *clock, rows *pgconn.ResultReader) error {
 		for rows.NextRow() {
 			v := rows.Values()
-			c.nullable = isTrue(v[0])
 			var err error
 			switch {
-			case isTrue(v[1]):
+			case isTrue(v[0]):
 				err = errSwapped
 			case !t.alone:
-				err = isElsewhere(t.plainName, v[2])
-			case isTrue(v[2]):
+				err = isElsewhere(t.plainName, v[1])
+			case isTrue(v[1]):
 				err = errSwapped
 			}
 			if err == nil && t.noFloor == "" {
-				err = c.identity.take(v[3:])
+				err = c.identity.take(v[2:])
 			}
 			if err != nil {
 				return err

@@ -108,8 +108,7 @@ func (db *DB) Close() { db.pool.Close() }
 // dropIdle closes the idle connections after err broke one: after a restart of the server all of them are
 // dead, and each would cost a try.
 func (db *DB) dropIdle(err error) {
-	var refused *pgconn.ConnectError
-	if !errors.As(err, &refused) {
+	if !errors.As(err, new(*pgconn.ConnectError)) {
 		db.pool.Reset()
 	}
 }

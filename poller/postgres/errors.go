@@ -69,24 +69,21 @@ var remedies = [...]struct {
 
 // remedyFor goes by types and codes, never by text.
 func remedyFor(err error) remedy {
-	var held *poller.HoldError
-	var pe *pgconn.PgError
-	var connecting *pgconn.ConnectError
-	var long *pgproto3.ExceededMaxBodyLenErr
+	pe, fromServer := errors.AsType[*pgconn.PgError](err)
 	switch {
-	case errors.As(err, &long):
+	case errors.As(err, new(*pgproto3.ExceededMaxBodyLenErr)):
 		return withoutLong
 	case errors.Is(err, errLagging):
 		return waitForReplay
-	case errors.As(err, &held):
+	case errors.As(err, new(*poller.HoldError)):
 		return hold
 	case errors.Is(err, errRetyped), errors.Is(err, errSwapped):
 		return lookAgain
-	case !errors.As(err, &pe) && errors.Is(err, context.DeadlineExceeded):
+	case !fromServer && errors.Is(err, context.DeadlineExceeded):
 		return reconnectSilent
-	case pe == nil:
+	case !fromServer:
 		return reconnect // refused, reset, cut off
-	case pe.Code == codeProtocol && errors.As(err, &connecting):
+	case pe.Code == codeProtocol && errors.As(err, new(*pgconn.ConnectError)):
 		return reconnectRefused
 	}
 	switch pe.Code {
@@ -124,12 +121,11 @@ type endpoint struct {
 // explain makes err say what failed, on what, and what to do. pgx's errors about connecting hold no password,
 // and explain adds none.
 func (e *endpoint) explain(table string, err error) error {
-	var held *poller.HoldError
 	var silent *silentError
 	var pe *pgconn.PgError
 	var long *pgproto3.ExceededMaxBodyLenErr
 	switch {
-	case errors.As(err, &held):
+	case errors.As(err, new(*poller.HoldError)):
 		return err
 	case errors.As(err, &long):
 		return fmt.Errorf("read %s: the server sent a message of %d bytes, and none of more than %d is taken: "+
@@ -167,8 +163,7 @@ func (e *endpoint) explainCode(table string, err error, pe *pgconn.PgError) erro
 			"of database %q to UTF-8. Rows are good for which convert_to(COLUMN, 'UTF8') is no error; it goes on by "+
 			"itself once the others are put right", table, e.database)}
 	}
-	var connecting *pgconn.ConnectError
-	switch refused := errors.As(err, &connecting); {
+	switch refused := errors.As(err, new(*pgconn.ConnectError)); {
 	case pe.Code != codeProtocol:
 		return fmt.Errorf("read %s from %s: %w", table, e.address, said)
 	case !refused:

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -242,7 +241,7 @@ func TestADSNThatDoesNotParseIsRefusedWithoutItsPassword(t *testing.T) {
 
 func TestADatabaseThatIsDownIsNoErrorUntilItIsReadAndThenOneToTryAgain(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := servers.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/internal/rounds"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
@@ -525,7 +526,7 @@ func (w *world) reset() {
 // Whenever settled moves to X, there is no unread row with an updated_at before X then or later, whatever
 // commits when. And each pass meets all that was visible when it began, though it leaves out what was met.
 func TestWhateverCommitsWhenNothingBeforeSettledIsMissed(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rounds.Check(t, 100, func(t *rapid.T) {
 		w := newWorld(t)
 		m := &model{
 			w: w, horizons: horizons{overlap: modelOverlap}, settled: schemas.MinInstant, topic: map[int64]version{},

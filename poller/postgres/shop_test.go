@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,7 +35,7 @@ const role, password = "student_ro", "s3cret/of:the@role"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	err := setFlags()
+	err := flag.Set("test.parallel", "8") // they wait, whatever the number of cores
 	code := 1
 	if err == nil {
 		code, err = withServers(m)
@@ -45,20 +44,6 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	os.Exit(code)
-}
-
-// setFlags multiplies the rounds of property tests by STORESTREAM_TEST_ROUNDS.
-func setFlags() error {
-	if text := os.Getenv("STORESTREAM_TEST_ROUNDS"); text != "" {
-		rounds, err := strconv.Atoi(text)
-		if err != nil || rounds < 1 {
-			return fmt.Errorf("STORESTREAM_TEST_ROUNDS is %q: expected a number of 1 or more", text)
-		}
-		if err := flag.Set("rapid.checks", strconv.Itoa(100*rounds)); err != nil {
-			return err
-		}
-	}
-	return flag.Set("test.parallel", "8") // they wait, whatever the number of cores
 }
 
 func withServers(m *testing.M) (code int, err error) {

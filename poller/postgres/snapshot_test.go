@@ -3,6 +3,7 @@ package postgres
 import (
 	"testing"
 
+	"github.com/storestream/storestream/internal/rounds"
 	"pgregory.net/rapid"
 )
 
@@ -18,7 +19,7 @@ func TestTwoSnapshotsTogetherShowWhatEitherShows(t *testing.T) {
 		}
 		return s
 	}
-	rapid.Check(t, func(t *rapid.T) {
+	rounds.Check(t, 100, func(t *rapid.T) {
 		a, b := draw(t), draw(t)
 		both := a.with(&b)
 		for id := range uint64(25) {
@@ -32,7 +33,7 @@ func TestTwoSnapshotsTogetherShowWhatEitherShows(t *testing.T) {
 // A floor that names fewer transactions is still a floor: it shows nothing that the clock does not show, and
 // whatever the clock shows besides is looked for next time.
 func TestASnapshotThatIsCutShowsNoMore(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rounds.Check(t, 100, func(t *rapid.T) {
 		whole := snapshot{xmin: 10, xmax: 40, running: map[uint64]struct{}{}}
 		for id := range uint64(40) {
 			if id >= 10 && (id == 10 || rapid.Bool().Draw(t, "runs")) {

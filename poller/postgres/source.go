@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -40,9 +41,8 @@ const (
 // Source reads one table. It belongs to one takeover and to one goroutine; see poller.Source.
 type Source struct {
 	// For the takeover.
-	resource *schemas.Resource
-	start    schemas.Instant
-	chunks   *chunkReader
+	start  schemas.Instant
+	chunks *chunkReader
 	// Until the database turns out to be another one.
 	horizons horizons
 	// unfiltered is the floor of a table that has none in the watermark, of the last pass: it says where the
@@ -65,14 +65,12 @@ func NewSource(db *DB, c SourceConfig) *Source {
 	if c.MaxRows <= 0 {
 		c.MaxRows = defaultMaxRows
 	}
-	if c.Log == nil {
-		c.Log = zap.NewNop()
-	}
+	c.Log = cmp.Or(c.Log, zap.NewNop())
 	if c.Doing == nil {
 		c.Doing = func(string) {}
 	}
 	return &Source{
-		resource: c.Resource, start: c.Start,
+		start:    c.Start,
 		chunks:   newChunkReader(db, c),
 		horizons: horizons{overlap: c.Overlap, steps: steps{allowed: allowedStep}},
 	}

@@ -29,8 +29,8 @@ func newBatchOfDays() batchOfDays { return batchOfDays{days: 1, pages: 1, most: 
 
 // read reads the rows of some days: several days only if one page or one counted pass shows them all. again:
 // it does not, and there are fewer days next time, or one that is read in parts. (Not if fewer days would
-// fare no better: Outcome.Final.) A day that is alone is always read in parts: the newest, because its rows
-// move most, and because it is known from when it was open where to cut it.
+// fare no better: Outcome.Final, Reader.FirstPageNeverEnds.) A day that is alone is always read in parts: the
+// newest, because its rows move most, and because it is known from when it was open where to cut it.
 func (b *batchOfDays) read(
 	ctx context.Context, r *paging.Reader, set paging.Set, days int, alone bool,
 ) (o paging.Outcome, again bool, err error) {
@@ -42,6 +42,10 @@ func (b *batchOfDays) read(
 	case days > 1:
 		o, err = r.Count(ctx, set, 0, 0)
 		again = !o.Whole && !o.Final
+		if again && err == nil && r.FirstPageNeverEnds() {
+			o, err = r.Read(ctx, set) // fewer days would not fare better, and each takes as many passes
+			again = false
+		}
 	default:
 		o, err = r.Read(ctx, set)
 	}

@@ -3,6 +3,7 @@ package rest
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
@@ -102,7 +103,7 @@ func (c *closing) window(ctx context.Context, days, asked span, newest bool) (do
 	set.Left = c.src.pagesLeft(doing)
 	o, again, err := c.src.past.read(ctx, c.src.reader, set, days.Length(), newest)
 	if err == nil && o.Whole {
-		o.Why, err = c.rd.learnUpTo(ctx, updatedOn(span{From: days.To, To: days.To + 1}))
+		o.Why, err = c.rd.learnUpTo(ctx, updatedTo, updatedOn(span{From: days.To, To: days.To + 1}))
 		o.Whole = o.Why == ""
 	}
 	if err != nil || again {
@@ -177,12 +178,9 @@ func (c *closing) anything(from, last day) bool {
 type reasons []string
 
 func (r *reasons) add(why string) {
-	for _, known := range *r {
-		if known == why {
-			return
-		}
+	if !slices.Contains(*r, why) {
+		*r = append(*r, why)
 	}
-	*r = append(*r, why)
 }
 
 // held is what Done says of the reasons: the first, and how many more there are.

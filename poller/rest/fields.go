@@ -102,7 +102,7 @@ const confirmations = 8
 // confirm finds out what it means that no row of the answer to query has the fields lost. It returns those
 // that rows of any time have one and all, and the rows of that answer still have not.
 func (f *fields) confirm(ctx context.Context, s *Source, query string, lost []int) (alike []int, err error) {
-	others, without, err := missing(ctx, s, window{updated: always, created: always}.query(0, paging.PageSize))
+	others, without, err := f.ofAnyTime(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -123,12 +123,12 @@ func (f *fields) confirm(ctx context.Context, s *Source, query string, lost []in
 	if len(alike) == 0 {
 		return nil, nil
 	}
-	rows, without, err := missing(ctx, s, query)
+	rows, without, _, err := missing(ctx, s, query)
 	if err != nil {
 		return nil, err
 	}
 	for _, i := range alike {
-		if without[i] < rows {
+		if rows == 0 || without[i] < rows {
 			return nil, fmt.Errorf("%s: answers differ in whether rows have the field %s; they are read again",
 				f.res.Name, f.res.Fields[i].Name)
 		}
@@ -147,24 +147,33 @@ func (f *fields) hold(gone []int, rows int) error {
 		f.res.Name, strings.Join(names, ", "), rows)}
 }
 
+// ofAnyTime looks at the first rows of all. A page may be empty though more follow.
+func (f *fields) ofAnyTime(ctx context.Context, s *Source) (rows int, without []int, err error) {
+	all := window{updated: always, created: always}
+	for page, more := 0, true; more && page < mostCandidates; page++ {
+		rows, without, more, err = missing(ctx, s, all.query(page, paging.PageSize))
+		if err != nil || rows > 0 {
+			return rows, without, err
+		}
+	}
+	return 0, nil, fmt.Errorf("%s: rows lack a field that every row had, and there are no others to compare "+
+		"them with", f.res.Name)
+}
+
 // missing asks for rows, which it does not hand on, and says how many of them are good and, by field, how
-// many of these lack it.
-func missing(ctx context.Context, s *Source, query string) (rows int, without []int, err error) {
+// many of these lack it; and whether more rows follow.
+func missing(ctx context.Context, s *Source, query string) (rows int, without []int, more bool, err error) {
 	p, err := s.endpoint.Page(ctx, query)
 	defer s.endpoint.Release()
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, false, err
 	}
 	for _, raw := range p.Rows {
 		s.parser.Parse(raw)
 	}
 	rows, without = s.parser.Missing(nil)
-	switch {
-	case p.Age > 0:
-		return 0, nil, fmt.Errorf("%s: %s", s.cfg.Resource.Name, cached(p.Age))
-	case rows == 0:
-		return 0, nil, fmt.Errorf("%s: rows lack a field that every row had, and there are no others to compare "+
-			"them with", s.cfg.Resource.Name)
+	if p.Age > 0 {
+		return 0, nil, false, fmt.Errorf("%s: %s", s.cfg.Resource.Name, cached(p.Age))
 	}
-	return rows, without, nil
+	return rows, without, p.More, nil
 }

@@ -93,7 +93,7 @@ func (s *Source) pastDays(ctx context.Context, rd *read, along dimension, unboun
 		case !o.Whole:
 			return rd.incomplete(w, o)
 		}
-		why, err := rd.learnUpTo(ctx, along(span{From: days.To, To: days.To + 1}))
+		why, err := rd.learnUpTo(ctx, w.toDate(), along(span{From: days.To, To: days.To + 1}))
 		switch {
 		case err != nil:
 			return err
@@ -114,9 +114,9 @@ func (s *Source) complete(ctx context.Context, rd *read, w window, motion paging
 	if err == nil && o.Whole {
 		switch {
 		case w.created.To != future:
-			o.Why, err = rd.learnUpTo(ctx, createdOn(span{From: w.created.To, To: w.created.To + 1}))
+			o.Why, err = rd.learnUpTo(ctx, createdTo, createdOn(span{From: w.created.To, To: w.created.To + 1}))
 		case w.updated.To != future:
-			o.Why, err = rd.learnUpTo(ctx, updatedOn(span{From: w.updated.To, To: w.updated.To + 1}))
+			o.Why, err = rd.learnUpTo(ctx, updatedTo, updatedOn(span{From: w.updated.To, To: w.updated.To + 1}))
 		}
 		o.Whole = o.Why == ""
 	}

@@ -51,6 +51,8 @@ type read struct {
 	unsure string
 	// spoiled is the first page of which nothing could be published.
 	spoiled *poller.HoldError
+	// good: a row was handed on, or waits for it in the batch.
+	good bool
 }
 
 // set is w for paging, which asks for the pages of its parts here.
@@ -63,12 +65,13 @@ func (rd *read) set(w window, motion paging.Motion) paging.Set {
 	if motion == paging.Shrinking {
 		over = startOf(min(w.updated.To, w.created.To) + 1).Add(rd.src.cfg.Overlap)
 	}
-	return paging.Set{Created: w.created, Motion: motion, Like: past, Touching: rd.src.calendar.midnights,
+	touching := rd.src.calendar.midnights[createdTo]
+	return paging.Set{Created: w.created, Motion: motion, Like: past, Touching: touching,
 		Ask: func(ctx context.Context, created span, page, size int) (paging.Answer, error) {
 			if created.To != future && !rd.tried {
 				var err error
 				rd.tried = true
-				rd.unsure, err = rd.learnUpTo(ctx, window{updated: always, created: always})
+				rd.unsure, err = rd.learnUpTo(ctx, createdTo, window{updated: always, created: always})
 				if err != nil {
 					return paging.Answer{}, err
 				}
@@ -117,7 +120,7 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 	if err := rd.src.calendar.check(&a, w.updated, rd.src.cfg.Log); err != nil {
 		return a, err
 	}
-	rd.src.cfg.Zone.upTo.learn(a.Rows, w.updated)
+	rd.src.cfg.Zone.upTo[updatedTo].learn(a.Rows, w.updated)
 	if err := rd.fields.check(ctx, rd.src, rd.src.calendar.query(w, page, size)); err != nil {
 		return a, err // and the rows go nowhere: the batch in hand is dropped
 	}
@@ -217,6 +220,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 		rd.src.cfg.Log.Info("the service sends a field that the schema does not know: it is ignored",
 			zap.String("field", name))
 	}
+	rd.good = rd.good || len(b.Rows) > good
 	if n := len(b.Rejects) - bad; n >= manyRows && len(b.Rows) == good {
 		first := b.Rejects[bad]
 		a.Doubt = "no row of a page can be published"
@@ -265,5 +269,6 @@ func (rd *read) finish(done *poller.Done) error {
 	if err := rd.flush(nil); err != nil {
 		return err
 	}
+	rd.spoiled.Publishes = rd.good
 	return rd.spoiled
 }

@@ -62,10 +62,11 @@ type service struct {
 	maxPage  int
 	order    func(a, b product) int // nil: another at every request
 	zone     *time.Location
-	upTo     bool // it reads to_ dates as midnights
+	upTo     []string // the to_ dates that it reads as midnights: updated, created
 	count    counting
 	pages    int  // it shows no more of a listing, and says that nothing follows; 0: all
 	forEver  bool // it says that more follow every page
+	blank    bool // page 0 is empty, and more follow
 	rng      *rand.Rand
 	// hidden is what the answer leaves out of a row, such as `,"brand":"b"`; nil: nothing.
 	hidden func(product) string
@@ -146,17 +147,19 @@ func (s *service) list(w http.ResponseWriter, q url.Values) {
 	page, _ := strconv.Atoi(q.Get("page"))
 	size, _ := strconv.Atoi(q.Get("page_size"))
 	size = min(size, s.maxPage)
-	total := len(match)
-	match = match[min(total, page*size):]
-	more := len(match) > size
-	match = match[:min(len(match), size)]
+	total, offset := len(match), page*size
+	if s.blank {
+		offset -= size
+	}
+	more := total > offset+size
+	match = match[min(total, max(0, offset)):max(0, min(total, offset+size))]
 	if s.pages > 0 && page >= s.pages-1 {
 		more = false
 		if page >= s.pages {
 			match = nil
 		}
 	}
-	more = more || s.forEver
+	more = more || s.forEver || s.blank && page == 0
 	body := []byte(`{"data":[`)
 	for i, p := range match {
 		if i > 0 {
@@ -185,7 +188,7 @@ func (s *service) bounds(q url.Values, name string) (in func(time.Time) bool) {
 		return unbounded
 	}
 	from, to := day("_from", time.Time{}), day("_to", time.Unix(1<<40, 0)).AddDate(0, 0, 1)
-	if s.upTo {
+	if slices.Contains(s.upTo, name) {
 		to = day("_to", time.Unix(1<<40, 0)).Add(time.Microsecond)
 	}
 	bounded := q.Has(name+"_from") || q.Has(name+"_to")

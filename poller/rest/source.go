@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -63,9 +64,7 @@ type Source struct {
 
 // NewSource returns a source of one resource.
 func NewSource(cfg SourceConfig) *Source {
-	if cfg.Log == nil {
-		cfg.Log = zap.NewNop()
-	}
+	cfg.Log = cmp.Or(cfg.Log, zap.NewNop())
 	if cfg.Doing == nil {
 		cfg.Doing = func(string) {}
 	}
@@ -167,11 +166,14 @@ func (s *Source) hearClock(ctx context.Context, rd *read) error {
 // adoptZone takes over what any source of this process has found out about the zone. That is right at any
 // time: all before settled was read, and a read goes on with the neighbors of the day in which settled lies.
 func (s *Source) adoptZone() {
-	if !s.calendar.midnights && s.cfg.Zone.upTo.get() == midnights {
-		s.calendar.midnights, s.calendar.neighbor = true, false
+	for to := range toDates {
+		if s.calendar.midnights[to] || s.cfg.Zone.upTo[to].get() != midnights {
+			continue
+		}
+		s.calendar.midnights[to], s.calendar.neighbor = true, false
 		s.forget()
-		s.cfg.Log.Warn("the service reads to_ dates as midnights: from now on they are asked for with the day " +
-			"after")
+		s.cfg.Log.Warn("the service reads to_ dates as midnights: from now on they are asked for with the day "+
+			"after", zap.Stringer("parameter", to))
 	}
 	if s.calendar.notUTC || !s.cfg.Zone.notUTC.Load() {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// upTo is how the service reads `updated_to=D` and `created_to=D`.
+// upTo is how the service reads `updated_to=D` or `created_to=D`: nothing says that it reads both alike.
 //
 // The document says "on or before the date". A service that compares times with the date takes that for "at
 // or before its midnight", and leaves out all the rest of D. If it does, the last day of every window is
@@ -29,6 +29,25 @@ type upTo struct {
 	// midnight, and then such rows are lost by no reading. hasAlone: there was one.
 	alone    schemas.Instant
 	hasAlone bool
+}
+
+// toDate is one of the parameters by which the last day of a window is asked for.
+type toDate int
+
+const (
+	updatedTo toDate = iota
+	createdTo
+	toDates // how many there are
+)
+
+func (t toDate) String() string { return [toDates]string{"updated_to", "created_to"}[t] }
+
+// toDate is what ends w: created_to, where w is bounded by that at all.
+func (w window) toDate() toDate {
+	if w.created != always {
+		return createdTo
+	}
+	return updatedTo
 }
 
 type reading int
@@ -113,32 +132,32 @@ func (u *upTo) differs(at schemas.Instant) bool {
 
 func timeOfDay(at schemas.Instant) schemas.Instant { return at - at.Day() }
 
-// learnUpTo finds out how the service reads to_ dates, if the rows of w show it. It publishes nothing. Where
-// there is neither why nor an error, it reads them as the source does, or w has no row for which it makes a
-// difference. errUpTo: it does not. why says why that could not be found out now.
-func (rd *read) learnUpTo(ctx context.Context, w window) (why string, err error) {
-	u := &rd.src.cfg.Zone.upTo
+// learnUpTo finds out how the service reads the dates of to, if the rows of w show it. It publishes nothing.
+// Where there is neither why nor an error, it reads them as the source does, or w has no row for which it
+// makes a difference. errUpTo: it does not. why says why that could not be found out now.
+func (rd *read) learnUpTo(ctx context.Context, to toDate, w window) (why string, err error) {
+	u := &rd.src.cfg.Zone.upTo[to]
 	for rounds := 0; rounds < upToRounds; {
 		switch r := u.get(); {
-		case rd.src.calendar.midnights || r == wholeDays:
+		case rd.src.calendar.midnights[to] || r == wholeDays:
 			return "", nil
 		case r == midnights:
 			return "", errUpTo
 		}
-		at, why, err := rd.candidate(ctx, w, past)
+		at, why, err := rd.candidate(ctx, to, w, past)
 		if why != "" || err != nil || at == schemas.MinInstant {
 			return why, err
 		}
 		d := dayOf(at)
 		for _, alone := range []day{d, d - 1, d + 1} { // in another zone it may be on its neighbor
-			if why, err := rd.askAlone(ctx, w, alone); why != "" || err != nil {
+			if why, err := rd.askAlone(ctx, to, alone); why != "" || err != nil {
 				return why, err
 			}
 		}
 		if u.get() != unknown || !u.differs(at) { // then another row has to decide
 			continue
 		}
-		still, why, err := rd.candidate(ctx, w, d)
+		still, why, err := rd.candidate(ctx, to, w, d)
 		switch {
 		case why != "" || err != nil:
 			return why, err
@@ -151,23 +170,23 @@ func (rd *read) learnUpTo(ctx context.Context, w window) (why string, err error)
 	return "", errUpTo
 }
 
-// askAlone looks at the rows of one day, along the dimension in which w is bounded. It does so on a few
-// pages: if days of which all these rows have one time are taken for midnights, that does no harm. Asked for
-// with the day after they show rows of that, and are read as in another zone.
-func (rd *read) askAlone(ctx context.Context, w window, d day) (why string, err error) {
+// askAlone looks at the rows of one day. It does so on a few pages: if days of which all these rows have one
+// time are taken for midnights, that does no harm. Asked for with the day after they show rows of that, and
+// are read as in another zone.
+func (rd *read) askAlone(ctx context.Context, to toDate, d day) (why string, err error) {
 	alone := updatedOn(span{From: d, To: d})
-	if w.created != always {
+	if to == createdTo {
 		alone = createdOn(alone.updated)
 	}
 	for page := range mostCandidates {
-		times, more, why, err := rd.times(ctx, alone, page)
+		times, more, why, err := rd.times(ctx, to, alone, page)
 		if why != "" || err != nil {
 			return why, err
 		}
 		for _, at := range times {
-			rd.src.cfg.Zone.upTo.showsAlone(at)
+			rd.src.cfg.Zone.upTo[to].showsAlone(at)
 		}
-		if !more || rd.src.cfg.Zone.upTo.get() != unknown {
+		if !more || rd.src.cfg.Zone.upTo[to].get() != unknown {
 			return "", nil
 		}
 	}
@@ -178,18 +197,18 @@ func (rd *read) askAlone(ctx context.Context, w window, d day) (why string, err 
 // zone's midnight. It is older than the overlap, so that its row is on all pages on which it will be.
 // MinInstant: there is none.
 func (rd *read) candidate(
-	ctx context.Context, w window, d day,
+	ctx context.Context, to toDate, w window, d day,
 ) (found schemas.Instant, why string, err error) {
 	found = schemas.MinInstant
 	until := rd.src.clock.Service().Add(-rd.src.cfg.Overlap)
 	for page := range mostCandidates {
-		times, more, why, err := rd.times(ctx, w, page)
+		times, more, why, err := rd.times(ctx, to, w, page)
 		if why != "" || err != nil {
 			return schemas.MinInstant, why, err
 		}
 		for _, at := range times {
 			switch {
-			case at < 0 || at >= until || d != past && dayOf(at) != d || !rd.src.cfg.Zone.upTo.differs(at):
+			case at < 0 || at >= until || d != past && dayOf(at) != d || !rd.src.cfg.Zone.upTo[to].differs(at):
 			case at%quarter != 0:
 				return at, "", nil
 			default:
@@ -203,10 +222,9 @@ func (rd *read) candidate(
 	return found, "", nil
 }
 
-// times are those of the rows on a page of w: when they were created where w is bounded by that, else when
-// they were updated. why: the answer proves nothing.
+// times are those that to goes by, of the rows on a page of w. why: the answer proves nothing.
 func (rd *read) times(
-	ctx context.Context, w window, page int,
+	ctx context.Context, to toDate, w window, page int,
 ) (times []schemas.Instant, more bool, why string, err error) {
 	p, err := rd.src.endpoint.Page(ctx, rd.src.calendar.query(w, page, paging.PageSize))
 	defer rd.src.endpoint.Release()
@@ -221,7 +239,7 @@ func (rd *read) times(
 	for _, raw := range p.Rows {
 		rec, reject := rd.src.parser.Parse(raw)
 		at, ok := rec.UpdatedAt, reject == nil
-		if w.created != always {
+		if to == createdTo {
 			at, ok = rd.src.parser.CreatedAt(raw)
 		}
 		if ok {

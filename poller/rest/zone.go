@@ -17,7 +17,7 @@ import (
 // The sources of one process share it, because one service answers all of them.
 type Zone struct {
 	notUTC atomic.Bool // a source has found out
-	upTo   upTo
+	upTo   [toDates]upTo
 }
 
 // calendar knows which of the service's days are over, and which of them the rows of a UTC day can be in.
@@ -43,8 +43,8 @@ type calendar struct {
 	overlap time.Duration
 	// notUTC: the service is known to cut days in another zone than UTC.
 	notUTC bool
-	// midnights: the service is known to read to_ dates as midnights (see upTo).
-	midnights bool
+	// midnights: the service is known to read these to_ dates as midnights (see upTo).
+	midnights [toDates]bool
 	// neighbor: the source has looked at the day before its first.
 	neighbor bool
 	strays   bool // the log has said that rows come that were not asked for
@@ -120,7 +120,7 @@ func (c *calendar) margin() day {
 // passed. Where the midnight at its end is in its window, too, that has passed with all its fractions.
 func (c *calendar) lastOver() day {
 	over := c.clock.Over().Add(-c.overlap)
-	if c.midnights {
+	if c.midnights[updatedTo] {
 		over = over.Add(-grace)
 	}
 	return dayOf(over) - 1 - c.margin()
@@ -128,8 +128,11 @@ func (c *calendar) lastOver() day {
 
 // query is the request for one page of w, so that all of its last days is in it.
 func (c *calendar) query(w window, page, size int) string {
-	if c.midnights {
-		w.updated.To, w.created.To = dayAfter(w.updated.To), dayAfter(w.created.To)
+	if c.midnights[updatedTo] {
+		w.updated.To = dayAfter(w.updated.To)
+	}
+	if c.midnights[createdTo] {
+		w.created.To = dayAfter(w.created.To)
 	}
 	return w.query(page, size)
 }

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -98,9 +99,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	if cfg.Log == nil {
-		cfg.Log = zap.NewNop()
-	}
+	cfg.Log = cmp.Or(cfg.Log, zap.NewNop())
 	if cfg.Explain == nil {
 		cfg.Explain = func(err error) error { return err }
 	}
@@ -288,8 +287,7 @@ func (c *Client) attempt(ctx context.Context, r *call) (head *http.Response, err
 func (c *Client) understand(
 	ctx context.Context, r *call, head *http.Response, err error, began time.Time,
 ) (done bool, _ error) {
-	var elsewhere *redirectError
-	if errors.As(err, &elsewhere) {
+	if elsewhere, ok := errors.AsType[*redirectError](err); ok {
 		return false, &poller.HoldError{What: r.path, Err: elsewhere}
 	}
 	if head == nil {
@@ -318,12 +316,11 @@ func (c *Client) understand(
 	if err == nil {
 		err = r.check(r.body.Bytes())
 	}
-	var long *tooLongError
 	switch {
 	case err == nil:
 		c.sayUnclear(r)
 		return true, nil
-	case errors.As(err, &long), errors.Is(err, errManyRows):
+	case errors.As(err, new(*tooLongError)), errors.Is(err, errManyRows):
 		r.body.release()
 		return false, &poller.HoldError{What: r.path, Err: err}
 	case errors.Is(err, errNotJSON):
@@ -419,14 +416,14 @@ func (c *Client) failed(ctx context.Context, r *call, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errCut) {
 		err = errors.New("the connection broke in the middle of the answer")
 	}
-	var status *StatusError
-	if answered := errors.As(err, &status); !answered {
+	answered := errors.As(err, new(*StatusError))
+	if !answered {
 		c.http.CloseIdleConnections() // what broke this connection may have broken those that wait beside it
 	}
 	if r.failures++; r.failures < c.maxFailures {
 		return wait.For(ctx, r.backoff.NextBackOff())
 	}
-	if status == nil { // which names the path itself
+	if !answered { // which names the path itself
 		err = fmt.Errorf("%s: %w", r.path, err)
 	}
 	if r.failures > 1 {

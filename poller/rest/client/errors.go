@@ -34,9 +34,8 @@ func (e *StatusError) Error() string {
 // Refusal is the 4xx that err stands for; nil where it is another error. A HoldError may have a 4xx as its
 // cause, but that one refused another request: the one for a key.
 func Refusal(err error) *StatusError {
-	var held *poller.HoldError
-	var status *StatusError
-	if errors.As(err, &held) || !errors.As(err, &status) || status.Status >= http.StatusInternalServerError {
+	status, ok := errors.AsType[*StatusError](err)
+	if !ok || errors.As(err, new(*poller.HoldError)) || status.Status >= http.StatusInternalServerError {
 		return nil
 	}
 	return status
@@ -102,8 +101,7 @@ func stayHere(req *http.Request, via []*http.Request) error {
 
 // reason is err without the address that net/http puts before it: whoever wraps it names the path.
 func reason(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err
 	}
 	return err

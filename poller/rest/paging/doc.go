@@ -56,7 +56,9 @@
 // rows are it. So a shrinking set of several pages is taken for whole by its number only if each answer
 // counted as many (pass.alike, ledger.alike). Where nobody counts, a single pass proves nothing
 // (Reader.Count), and repeated ones assume that instants follow one another. A set, or part, of one page
-// needs neither.
+// needs neither. A growing set has, at the latest of these instants, the greatest number that any answer
+// counted, and includes all rows that were met by then: so it is whole when that many were met
+// (ledger.count), and a pass that ends after fewer has met its end too soon (pass.atLeast).
 //
 // Rows that come after all. A row may come late to a day that is over, or its time is set back into it. It
 // pushes others up, perhaps one to a page that was read already, and if it is met itself it makes up the
@@ -91,7 +93,11 @@
 //     answers of two instants. As many rows as follow page k leave between the two, one of them from page k:
 //     the answer says that page k is the last, though it shows a row that is gone in place of one that has
 //     moved up. So it is asked for again: the rows of the second answer were read after the first one had
-//     said that there are no more than (k+1)P. (With m < P the rows themselves show that no more follow.)
+//     said that there are no more than (k+1)P.
+//   - The page is not full. With such a service, and short pages, the row that has moved up may stand on the
+//     page behind it, and this one is no more the last. So the page with which a backward pass begins is
+//     asked for again too, and page 0 where a short page has been seen (Reader.short). Without short pages
+//     the rows themselves show that no more follow.
 //   - The page is full, and nobody counts. It may be the last that is shown. So the end is looked for with
 //     pages of a row less, where it stands on a page of a higher number (pass.lookBehind). A service that
 //     shows only so many rows, whatever the pages, and says neither that more follow nor how many there are,
@@ -113,10 +119,11 @@
 // update, oldest first, so that an updated row leaves its place for the end, a backward one. That an order
 // holds cannot be seen, so this proves nothing. It says in which direction n will be met soon.
 //
-// Agreement. Two passes in a row over a growing set that met the same unchanged rows are taken for whole.
-// That is no proof: it may miss a row when rows are deleted meanwhile, or when the order is not one that
-// holds. A row that is missed here is late and not lost, for nothing is closed on it: the set is read again,
-// and when its day is over it shrinks.
+// Agreement. Two passes in a row over a growing set that met the same unchanged rows, and nothing speaks
+// against the end of either, are taken for whole. (One that was cut short by a refused page, and one by an
+// empty answer that is not true, agree as well.) That is no proof: it may miss a row when rows are deleted
+// meanwhile, or when the order is not one that holds. A row that is missed here is late and not lost, for
+// nothing is closed on it: the set is read again, and when its day is over it shrinks.
 //
 // Chance. If p passes in a row met no row for the first time, then a row that none met was missed by all of
 // these. Let a pass miss it with a probability of at most r, independently of the others; then this happens
@@ -128,7 +135,9 @@
 // # What a claim needs, and what is left to chance
 //
 //	claim               needs                                      fails when
-//	one answer          a set, or parts, of one page               two empty answers in a row are both untrue
+//	one answer          a set, or parts, of one page               two empty answers in a row are both untrue;
+//	                                                               page 0 is the first that is short, and was
+//	                                                               read before it was counted
 //	cutting             a day of creation in every row             one has none, was missed, not counted
 //	counting, by pages  full pages; P as asked for, or as said;    the service grants more than it says;
 //	                    answers alike, or one after another        replicas, and nobody counts

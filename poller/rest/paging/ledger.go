@@ -6,6 +6,7 @@ import "math"
 type ledger struct {
 	motion Motion
 	passes int
+	sound  int // so many passes in a row were
 	rows   tallies
 	// quiet is how many passes in a row brought no row that was new.
 	quiet int
@@ -49,6 +50,9 @@ func (l *ledger) add(p *pass) (metByOneOnly int) {
 		return t
 	})
 	l.passes++
+	if l.sound++; !p.sound() {
+		l.sound = 0
+	}
 	if l.quiet++; fresh {
 		l.quiet = 0
 	}
@@ -59,8 +63,8 @@ func (l *ledger) add(p *pass) (metByOneOnly int) {
 // limit takes over what p shows of the number of rows.
 func (l *ledger) limit(p *pass) {
 	if l.motion == Growing { // the rows met before the bound was known are in it: the whole of a forward pass is
-		l.count, l.pages = bound{rows: p.count}, bound{rows: -1}
-		if !p.backward {
+		l.count.rows = max(l.count.rows, p.greatest)
+		if l.pages.rows = -1; !p.backward {
 			l.pages.rows = p.atMost()
 		}
 		return

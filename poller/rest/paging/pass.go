@@ -58,19 +58,22 @@ type pass struct {
 // ask asks for a page and notes what came.
 //
 // Two answers prove something only if a second one says the same. An empty page 0: a service that has just
-// lost its tables, or a gateway that has nothing to say, answers like this too. And a full page that is the
-// last: where the service reads rows and counts afterwards, a row may have left in between, and the page
-// shows it in place of one that has moved up. The rows of the second answer were read after the first one
-// had said that there are no more than so many; so what speaks against the first one speaks against both.
+// lost its tables, or a gateway that has nothing to say, answers like this too. And, of a shrinking set, a
+// last page that is full or may be a short one: where the service reads rows and counts afterwards, a row may
+// have left in between, and the page shows it in place of one that has moved up. The rows of the second
+// answer were read after the first one had said that there are no more than so many; so what speaks against
+// the first one speaks against both.
 func (p *pass) ask(ctx context.Context, page int) (Answer, error) {
-	empty := func(a Answer) bool { return page == 0 && len(a.Rows) == 0 }
 	a, err := p.get(ctx, page, p.size)
-	for _, unsure := range []func(Answer) bool{empty, p.isFull, empty} {
-		if err == nil && p.set.Motion == Shrinking && a.isLast() && unsure(a) {
-			first := a
-			a, err = p.get(ctx, page, p.size)
-			a.Count, a.Doubt = max(a.Count, first.Count), cmp.Or(a.Doubt, first.Doubt)
+	before := sure
+	for range 3 {
+		first, says := a, p.says(a, page)
+		if err != nil || says == sure || says == before {
+			break
 		}
+		before = says
+		a, err = p.get(ctx, page, p.size)
+		a.Count, a.Doubt = max(a.Count, first.Count), cmp.Or(a.Doubt, first.Doubt)
 	}
 	if err != nil {
 		return a, err
@@ -81,6 +84,26 @@ func (p *pass) ask(ctx context.Context, page int) (Answer, error) {
 		p.r.noEnd = false
 	}
 	return a, nil
+}
+
+// word is what a single answer says of the end of a set.
+type word int
+
+const (
+	sure  word = iota
+	empty      // there are no rows: it may have none for another reason
+	moved      // no more follow, and it may show a row that has left
+)
+
+func (p *pass) says(a Answer, page int) word {
+	switch {
+	case !a.isLast():
+	case page == 0 && len(a.Rows) == 0:
+		return empty
+	case p.set.Motion == Shrinking && len(a.Rows) > 0 && (p.isFull(a) || p.r.short || p.backward && page > 0):
+		return moved
+	}
+	return sure
 }
 
 func (p *pass) get(ctx context.Context, page, size int) (Answer, error) {
@@ -315,7 +338,17 @@ func (p *pass) sound() bool { return p.exact && !p.hidden && !p.contradicted(p.r
 // contradicted: with the page that is the last, by its own word, the service counted more rows than have
 // places on it and on the pages below. A pass has seen how many these have: pages may be short.
 func (p *pass) contradicted(places int) bool {
-	return p.exact && p.r.counts == ExactCounts && p.said > places
+	return p.exact && p.r.counts == ExactCounts && p.atLeast() > places
+}
+
+// atLeast is how many rows the set had by the service's count when the last page was read. A growing set has
+// no fewer than any answer counted before: that page may come from a replica that lags behind, or say that
+// there is nothing because it has nothing to say.
+func (p *pass) atLeast() int {
+	if p.set.Motion == Growing {
+		return p.greatest
+	}
+	return p.said
 }
 
 // lengthShown: a page had as many rows as were asked for, or as the service says that it grants. That pages
@@ -351,7 +384,7 @@ func (p *pass) counted() bool {
 		n = -1
 	}
 	if p.set.Motion == Growing {
-		n = p.count
+		n = p.greatest
 	}
 	return p.r.total && n == p.met.len()
 }
@@ -376,7 +409,7 @@ func (p *pass) complaint(rows int) string {
 	case p.contradicted(p.rows):
 		return fmt.Sprintf("the service counts %d rows, and says that nothing follows page %d, after %d rows: ask "+
 			"those who run it whether it shows no more than these. If its count is only an estimate, set store.count "+
-			"to estimate", p.said, p.last, rows)
+			"to estimate", p.atLeast(), p.last, p.rows)
 	case p.hidden:
 		return fmt.Sprintf("the service ends with page %d whatever the size of the pages, as if it showed no more "+
 			"of them (rows: %d)", p.last, rows)

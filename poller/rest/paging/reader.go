@@ -16,6 +16,9 @@ const (
 	// fewPasses: after so many in a row whose end is contradicted we do not believe that another would help. For
 	// one or two a row may have left between the count and the rows.
 	fewPasses = 3
+	// firstShortTimes is after how many short first pages in a row we believe that all are. With one short page
+	// in ten that is wrong once in ten thousand times, and costs only requests.
+	firstShortTimes = 4
 	// maxParts bounds how often one set is cut.
 	maxParts = 20_000
 	// hiddenChance is how probable it may be that a row was missed where only chance speaks for a set.
@@ -38,8 +41,12 @@ type Reader struct {
 	stale bool
 	// granted is how many rows a page has by the service's own word.
 	granted int
-	order   Order
-	cuts    cuts
+	// short: a page that is not the last had fewer rows than the service says that it grants.
+	short bool
+	// firstShort is how many times in a row page 0 had fewer rows than that, and was not the last.
+	firstShort int
+	order      Order
+	cuts       cuts
 	// total: the service has counted more rows than it was asked for on a page, so it counts all of them.
 	total bool
 	// perPage: it has counted one row where there were more, and one was asked for.
@@ -77,6 +84,10 @@ func (r *Reader) LearnCount(count, size int) {
 // CountsAll tells whether the service is known to count all rows of a set.
 func (r *Reader) CountsAll() bool { return r.total }
 
+// FirstPageNeverEnds tells whether sets of any size take several pages, as it seems: page 0 is short, or
+// empty, and more follow. To read less at once saves no passes then.
+func (r *Reader) FirstPageNeverEnds() bool { return r.firstShort >= firstShortTimes }
+
 // Page is how many rows a full page has.
 func (r *Reader) Page() int { return r.page(r.size) }
 
@@ -96,6 +107,15 @@ func (r *Reader) page(size int) int {
 func (r *Reader) learn(size int, a Answer) {
 	if size == r.size {
 		r.granted = a.Size
+	}
+	short := a.More && len(a.Rows) < min(a.Size, size)
+	r.short = r.short || short
+	switch {
+	case a.page > 0 || size != r.size:
+	case short:
+		r.firstShort++
+	default:
+		r.firstShort = 0
 	}
 	if a.More && size == r.size {
 		if r.stale {
@@ -283,7 +303,11 @@ func (r *Reader) part(ctx context.Context, set *Set, created Span, divisible boo
 			return o, nil, err
 		}
 	}
-	if parts := divide(created, p.known, r.Page()); divisible && !r.undated && len(parts) > 1 {
+	parts := divide(created, p.known, r.Page())
+	if r.FirstPageNeverEnds() && o.Rows <= room(r.Page()) {
+		parts = nil // each would take several pages, and as many passes
+	}
+	if divisible && !r.undated && len(parts) > 1 {
 		if err := r.learnTotal(ctx, p); err != nil || p.doubt != "" {
 			o.Why = p.doubt
 			return o, nil, err
@@ -401,7 +425,7 @@ func (r *Reader) repeat(ctx context.Context, first *pass, most int) (o Outcome, 
 func (r *Reader) enough(l *ledger, p *pass, n, metByOneOnly int) bool {
 	counted := r.total && l.shown(l.count)
 	if l.motion == Growing {
-		return p.sound() && (metByOneOnly == 0 || l.hidden() < r.chance) || counted || l.shown(l.pages)
+		return l.sound > 1 && metByOneOnly == 0 || p.sound() && l.hidden() < r.chance || counted || l.shown(l.pages)
 	}
 	return l.shown(l.pages) && (!r.total || l.shown(l.alike)) || counted && (n > r.steady || r.noEnd) ||
 		n > r.steady && p.sound() && l.hidden() < r.chance

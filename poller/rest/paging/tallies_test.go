@@ -7,13 +7,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/storestream/storestream/internal/rounds"
 	"pgregory.net/rapid"
 )
 
 // A collection is a map of ids to whether they changed, however many rows come, in whatever order, again and
 // again.
 func TestACollectionAnswersLikeAMap(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rounds.Check(t, 100, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		different := rapid.SampledFrom([]uint64{1, 100, 30_000}).Draw(t, "different ids")
 		spread := rapid.SampledFrom([]uint64{1, 200, 0x9E3779B97F4A7C15, math.MaxUint64}).Draw(t, "spread")
@@ -118,7 +119,7 @@ func (l *plainLedger) hidden() float64 {
 }
 
 func TestALedgerAnswersLikeMapsOfWhatEachPassMet(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	rounds.Check(t, 100, func(t *rapid.T) {
 		motion := rapid.SampledFrom([]Motion{Shrinking, Growing}).Draw(t, "motion")
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		n := rapid.SampledFrom([]uint64{1, 5, 100}).Draw(t, "rows")
