@@ -11,6 +11,26 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
+// completionExamples are what the help of completion and of its shells is lacking.
+var completionExamples = map[string]string{
+	"completion": "  storestream completion bash > ~/.local/share/bash-completion/completions/storestream",
+	"bash": `  storestream completion bash > ~/.local/share/bash-completion/completions/storestream
+  storestream completion bash > /etc/bash_completion.d/storestream  # for all users`,
+	"zsh":        `  storestream completion zsh > "${fpath[1]}/_storestream"  # for new shells`,
+	"fish":       "  storestream completion fish > ~/.config/fish/completions/storestream.fish",
+	"powershell": "  storestream completion powershell | Out-String | Invoke-Expression  # for this shell",
+}
+
+// addCompletion adds the commands that print what a shell completes by. Cobra would add them itself when root
+// runs, without examples. root has its output by now: they keep it.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	completion, _, _ := root.Find([]string{"completion"}) // it is there now
+	for _, cmd := range append(completion.Commands(), completion) {
+		cmd.Example = completionExamples[cmd.Name()]
+	}
+}
+
 // withoutQuotes takes the backquotes, by which --help knows the name of a flag's value, out of what a shell
 // shows of the flags.
 func withoutQuotes(cmd *cobra.Command) {

@@ -7,7 +7,8 @@ func configCommand(env *environment) *cobra.Command {
 		Use:   "show",
 		Short: "Print the configuration in force and where each value came from",
 		Long: `Prints every key with its value and where that was given: the default, a line of the file, an
-environment variable or a flag. Secrets are masked. Every mistake is reported, with exit status 2.`,
+environment variable or a flag; below them the variables that name a proxy. Secrets are masked. Every
+mistake is reported, with exit status 2.`,
 		Example: "  STORESTREAM_LOG__LEVEL=debug storestream config show",
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -16,7 +17,7 @@ environment variable or a flag. Secrets are masked. Every mistake is reported, w
 				return err
 			}
 			t := env.table("KEY", "VALUE", "FROM")
-			for _, e := range cfg.Entries() {
+			for _, e := range append(cfg.Entries(), cfg.Proxies()...) {
 				value := e.Value
 				if value == "" {
 					value = `""`

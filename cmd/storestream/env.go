@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -209,6 +210,16 @@ func ask(ctx context.Context, cluster *producer.Cluster, resources []string, r w
 		all = append(all, asked)
 	}
 	return all, nil
+}
+
+// enabled is the resources that --all means: a request for another would wait for weeks, and be done when
+// somebody enables it.
+func enabled(cfg *config.Config) ([]string, error) {
+	names := cfg.Enabled()
+	if len(names) == 0 {
+		return nil, errors.New("--all: no resource is enabled in this configuration: expected one or more")
+	}
+	return names, nil
 }
 
 // whoAmI goes into a request, so that others know whom to ask: user@host.

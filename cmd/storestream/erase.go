@@ -8,9 +8,10 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
-	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -29,8 +30,11 @@ rows too; this is for a row that must not wait for one. At most %d rows at a tim
 
 A tombstone makes consumers delete the row. Its values leave the topic's log within kafka.erase_within.
 
+It says where the request has to wait: no instance has the resource, or its owner is on hold or fails.
+
 It asks first; where there is no terminal, it needs --yes. With --wait it stays until the rows are dealt with,
-and exits with 1 if one of them stays.`, watermark.MostErased),
+says when the request begins or ceases to wait, and exits with 1 if one of them
+stays.`, watermark.MostErased),
 		Example: "  storestream erase users 123\n  storestream erase users 123 456 --yes --wait",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, ids, err := rowsToErase(cmd, args)
@@ -45,7 +49,7 @@ and exits with 1 if one of them stays.`, watermark.MostErased),
 				return err
 			}
 			return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
-				return erase(cmd.Context(), env, cluster, set.Get(name), ids, yes, stay)
+				return erase(cmd.Context(), env, cfg, cluster, set.Get(name), ids, yes, stay)
 			})
 		},
 	}
@@ -81,8 +85,8 @@ func rowsToErase(cmd *cobra.Command, args []string) (name string, ids []int64, e
 }
 
 // erase asks for the rows that the topic holds, and stays until they are dealt with if it shall.
-func erase(ctx context.Context, env *environment, cluster *producer.Cluster, r *schemas.Resource, ids []int64,
-	yes, stay bool) error {
+func erase(ctx context.Context, env *environment, cfg *config.Config, cluster *producer.Cluster,
+	r *schemas.Resource, ids []int64, yes, stay bool) error {
 	held, err := heldRows(ctx, cluster, r, ids)
 	if err != nil {
 		return err
@@ -108,11 +112,12 @@ func erase(ctx context.Context, env *environment, cluster *producer.Cluster, r *
 		return err
 	}
 	env.print("%s: asked to erase %s\n", r.Name, terminal.Plural(len(rows), "row"))
+	f := newFollower(env, cfg, cluster)
+	f.sayWhoTakes(ctx, []string{r.Name}, "; it takes the resource's overlap and a poll or two")
 	if !stay {
-		env.print("The running instance takes it from here; it takes the resource's overlap and a poll or two.\n")
 		return nil
 	}
-	return followErase(ctx, env, cluster, asked[0])
+	return followErase(ctx, f, asked[0])
 }
 
 // heldRows are those of the rows that the topic holds.
@@ -126,40 +131,51 @@ func heldRows(ctx context.Context, cluster *producer.Cluster, r *schemas.Resourc
 		}
 		return nil
 	})
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		err = fmt.Errorf("topic %s does not exist: `storestream run` creates and fills it", cluster.Topic(r.Name))
+	}
 	return held, err
 }
 
 // followErase prints what became of each row.
-func followErase(ctx context.Context, env *environment, cluster *producer.Cluster,
-	asked watermark.Request) error {
+func followErase(ctx context.Context, f *follower, asked watermark.Request) error {
 	open := map[int64]bool{}
 	for _, row := range asked.Rows {
 		open[row.ID] = true
 	}
 	stays := 0
-	for len(open) > 0 {
-		marks, failed := producer.ReadWatermarks(ctx, cluster)
-		for _, e := range marks[asked.Resource].Erased {
+	stay := func(id int64, why string) {
+		stays++
+		f.say("%s %d: %s\n", asked.Resource, id, f.env.paint.As(terminal.Yellow, why))
+	}
+	err := f.follow(ctx, []watermark.Request{asked}, func(r *following, mark watermark.Watermark) bool {
+		for _, e := range mark.Erased {
 			if e.RequestUID != asked.UID || !open[e.ID] {
 				continue
 			}
 			delete(open, e.ID)
 			if e.Left == "" {
-				env.print("%s %d: erased\n", asked.Resource, e.ID)
-				continue
+				f.say("%s %d: erased\n", asked.Resource, e.ID)
+			} else {
+				stay(e.ID, "stays: "+e.Left)
 			}
-			stays++
-			env.print("%s %d: %s\n", asked.Resource, e.ID, env.paint.As(terminal.Yellow, "stays: "+e.Left))
 		}
-		if len(open) == 0 {
-			break
+		for _, row := range asked.Rows { // the watermark has room for the last ones alone
+			if open[row.ID] && r.taken && mark.RequestUID != "" && !waitsToBeErased(mark, asked.UID, row.ID) {
+				delete(open, row.ID)
+				stay(row.ID, fmt.Sprintf("dealt with, and nobody can say how any more: see `storestream row %s %d`",
+					asked.Resource, row.ID))
+			}
 		}
-		if err := wait.For(ctx, followEvery); err != nil {
-			return errors.Join(err, failed) // a broker that fails may come back: until an interrupt it goes on
-		}
+		return len(open) == 0
+	}, func(*following, watermark.Watermark) {})
+	if err == nil && stays > 0 {
+		err = fmt.Errorf("%s of %s not erased", strings.ToLower(terminal.Plural(stays, "row")), asked.Resource)
 	}
-	if stays > 0 {
-		return fmt.Errorf("%s of %s not erased", strings.ToLower(terminal.Plural(stays, "row")), asked.Resource)
-	}
-	return nil
+	return err
+}
+
+func waitsToBeErased(mark watermark.Watermark, uid string, id int64) bool {
+	return slices.ContainsFunc(mark.Erase,
+		func(e watermark.Erase) bool { return e.RequestUID == uid && e.ID == id })
 }

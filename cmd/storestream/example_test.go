@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -11,9 +13,9 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// What --help shows is pasted. Every example is run, beside an instance that polls; what takes its output
-// (jq, a file) is left out. It may say that something differs or is late, and not that it failed or is no
-// command.
+// What --help shows is pasted. Every example is run, beside an instance that polls, and its output goes
+// through jq where that is installed; files are left out. It may say that something differs or is late, and
+// not that it failed or is no command.
 func TestEveryExampleOfHelpWorksAsPasted(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -47,10 +49,9 @@ func TestEveryExampleOfHelpWorksAsPasted(t *testing.T) {
 // paste runs a line as a shell would, on a terminal where every question is answered with yes.
 func (s *scene) paste(t *testing.T, line string) {
 	t.Helper()
-	command := line
-	for _, end := range []string{" # ", " | ", " > "} {
-		command, _, _ = strings.Cut(command, end)
-	}
+	command, _, _ := strings.Cut(line, " # ")
+	command, filter, _ := strings.Cut(command, " | ")
+	command, _, _ = strings.Cut(command, " > ")
 	words := strings.Fields(command)
 	c := s.call()
 	for len(words) > 0 && strings.Contains(words[0], "=") {
@@ -71,5 +72,27 @@ func (s *scene) paste(t *testing.T, line string) {
 	c.args, c.terminal, c.answer = words[1:], true, "y\n"
 	if c.run(t.Context()); c.code == exitFailed || c.code == exitUsage {
 		t.Errorf("%q exits %d:\n%s%s", line, c.code, c.stdout, c.stderr)
+	}
+	if strings.HasPrefix(filter, "jq ") {
+		through(t, filter, c.stdout.String())
+	}
+}
+
+// through gives out to a filter, jq and what it shall do. A member that is not there is null to jq, and no
+// mistake, so every name in the filter has to be in out.
+func through(t *testing.T, filter, out string) {
+	t.Helper()
+	for _, name := range regexp.MustCompile(`[a-z_]+`).FindAllString(filter, -1) {
+		if name != "jq" && name != "select" && !strings.Contains(out, `"`+name+`"`) {
+			t.Errorf("%s: there is no %q in\n%s", filter, name, out)
+		}
+	}
+	if _, err := exec.LookPath("jq"); err != nil {
+		return
+	}
+	jq := exec.Command("sh", "-c", filter)
+	jq.Stdin = strings.NewReader(out)
+	if text, err := jq.CombinedOutput(); err != nil {
+		t.Errorf("%s: %v\n%s", filter, err, text)
 	}
 }

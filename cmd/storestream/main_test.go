@@ -35,6 +35,16 @@ type buffer struct {
 	text bytes.Buffer
 }
 
+// asProgram is set in the environment of a test binary that is to be the program.
+const asProgram = "TEST_BINARY_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
 func (b *buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -224,10 +234,10 @@ func TestConfigShowTellsEachValueWithItsOriginAndMasksSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &call{args: []string{"config", "show", "--config", path, "--set", "kafka.group=g2"},
-		environ: []string{"STORESTREAM_STORE__API_KEY=geheim"}}
+		environ: []string{"STORESTREAM_STORE__API_KEY=geheim", "HTTPS_PROXY=http://me:geheim@proxy.example:3128"}}
 	c.run(t.Context()).expect(t, exitDone, "postgres://student_ro:******@db:6432/store", "storestream.yaml:3",
 		"environment STORESTREAM_STORE__API_KEY",
-		"flag --set", "default")
+		"flag --set", "default", "http://******@proxy.example:3128", "environment HTTPS_PROXY")
 	if strings.Contains(c.stdout.String(), "geheim") {
 		t.Errorf("a secret is shown:\n%s", c.stdout)
 	}

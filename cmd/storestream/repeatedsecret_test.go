@@ -46,8 +46,8 @@ func redirectingRegistry(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, "http://repeated."+password+".example/", http.StatusFound)
 }
 
-// repeatingDatabase asks for the password in clear, and repeats it when it refuses it.
-func repeatingDatabase(t *testing.T) (dsn func(password string) string) {
+// refusingDatabase asks for the password in clear, and refuses it with what it says to it.
+func refusingDatabase(t *testing.T, says func(password string) string) (dsn func(password string) string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -60,7 +60,7 @@ func repeatingDatabase(t *testing.T) (dsn func(password string) string) {
 			if err != nil {
 				return
 			}
-			go refuseLogin(c)
+			go refuseLogin(c, says)
 		}
 	}()
 	return func(password string) string {
@@ -68,7 +68,7 @@ func repeatingDatabase(t *testing.T) (dsn func(password string) string) {
 	}
 }
 
-func refuseLogin(c net.Conn) {
+func refuseLogin(c net.Conn, says func(password string) string) {
 	defer c.Close()
 	b := pgproto3.NewBackend(c, c)
 	if _, err := b.ReceiveStartupMessage(); err != nil {
@@ -81,7 +81,7 @@ func refuseLogin(c net.Conn) {
 	m, err := b.Receive()
 	if sent, ok := m.(*pgproto3.PasswordMessage); ok && err == nil {
 		b.Send(&pgproto3.ErrorResponse{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "28P01",
-			Message: "repeated: password authentication failed, you sent " + sent.Password})
+			Message: says(sent.Password)})
 		_ = b.Flush()
 	}
 }
@@ -101,8 +101,15 @@ func showsNo(t *testing.T, secret, what, text string) {
 	}
 }
 
-// expectHidden runs the program, and looks for the secret in all that it prints and shows to readers.
+// expectHidden looks for the secret in all that the program prints and shows to readers.
 func expectHidden(t *testing.T, s *scene, secret string, commands ...string) {
+	t.Helper()
+	everywhere(t, s, "repeated", func(what, text string) { showsNo(t, secret, what, text) }, commands...)
+}
+
+// everywhere runs the program, and has all looked at that it prints and shows to readers, once the other
+// side's word is in it.
+func everywhere(t *testing.T, s *scene, word string, look func(what, text string), commands ...string) {
 	t.Helper()
 	for _, form := range []string{"console", "json"} {
 		s.Settings = append(s.Settings, "log.format="+form, "log.level=debug")
@@ -110,24 +117,24 @@ func expectHidden(t *testing.T, s *scene, secret string, commands ...string) {
 		url := "http://" + address(t, out)
 		for _, path := range []string{"/readyz", "/status.json"} {
 			var body []byte
-			stage.Eventually(t, path+" says what was repeated", func() bool {
+			stage.Eventually(t, path+" says "+word, func() bool {
 				resp, err := http.Get(url + path)
 				if err != nil {
 					t.Fatal(err)
 				}
 				body, err = io.ReadAll(resp.Body)
 				_ = resp.Body.Close()
-				return err == nil && strings.Contains(string(body), "repeated")
+				return err == nil && strings.Contains(string(body), word)
 			})
-			showsNo(t, secret, path, string(body))
+			look(path, string(body))
 		}
 		http.DefaultClient.CloseIdleConnections()
 		interrupt()
-		showsNo(t, secret, "the log, log.format "+form, out.stdout.String()+out.stderr.String())
+		look("the log, log.format "+form, out.stdout.String()+out.stderr.String())
 	}
 	for _, command := range commands {
 		c := s.do(strings.Fields(command)...)
-		showsNo(t, secret, command, c.stdout.String()+c.stderr.String())
+		look(command, c.stdout.String()+c.stderr.String())
 	}
 }
 
@@ -151,7 +158,9 @@ func TestASecretThatTheRegistryRepeatsIsHidden(t *testing.T) {
 
 func TestAPasswordThatTheDatabaseRepeatsIsHidden(t *testing.T) {
 	t.Parallel()
-	s, dsn := newScene(t), repeatingDatabase(t)
+	s, dsn := newScene(t), refusingDatabase(t, func(password string) string {
+		return "repeated: password authentication failed, you sent " + password
+	})
 	s.Serve(nil)
 	s.Settings = append(s.Settings, "postgres.dsn="+dsn("pg%2Fplant%3C0123"))
 	expectHidden(t, s, "pg/plant<0123", "check")

@@ -49,6 +49,7 @@ date (watermark list).`,
 	root.SetIn(env.stdin)
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
+	addCompletion(root)
 	return root
 }
 
@@ -120,14 +121,15 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// chooseResources is the resources that a command line names, each once, or all of them with --all.
+// chooseResources is the resources that a command line names, each once. With --all there are none: the
+// configuration says which they are (enabled).
 func chooseResources(cmd *cobra.Command, args []string, all bool) ([]string, error) {
 	names := schemas.Names()
 	switch {
 	case all && len(args) > 0:
 		return nil, usagef(cmd, "--all and %s: expected one or the other", strings.Join(args, " "))
 	case all:
-		return names, nil
+		return nil, nil
 	case len(args) == 0:
 		return nil, usagef(cmd, "no resource given: expected one or more of %s, or --all",
 			strings.Join(names, ", "))

@@ -1,7 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -200,6 +204,111 @@ func TestRowShowsWhyARowCannotBePublished(t *testing.T) {
 	if r := s.lookAtUser(exitDone, users[0]); r.DeadLetter != nil {
 		t.Errorf("%+v", r.DeadLetter)
 	}
+}
+
+// A row is compared as it would be published: what a policy keeps back is no difference, and is not shown.
+func TestRowShowsAndComparesFieldsByThePolicy(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	fake := s.Serve(nil)
+	const key = "a key of thirty-two bytes or more"
+	s.Settings = append(s.Settings, "store.max_requests_per_second=1000", "privacy.key="+key,
+		"privacy.fields=users.email=hash,users.last_name=mask,users.street_address=drop")
+	s.do("run", "--once").expect(t, exitDone)
+	id := idsOf(fake, storefake.Users)[3]
+	change := func(field, value string) { // no poll meets it
+		t.Helper()
+		if err := fake.Update(t.Context(), storefake.Users, id, func(r storefake.Row) {
+			r["updated_at"], r[field] = r.Time("updated_at").Add(time.Nanosecond), value
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hidden := []string{key}
+	look := func(code int, texts ...string) {
+		t.Helper()
+		user := fake.Rows(storefake.Users)[id]
+		for _, field := range []string{"email", "last_name", "street_address"} {
+			hidden = append(hidden, user[field].(string))
+		}
+		for _, format := range []string{"table", "json", "json masked"} {
+			args := []string{"row", "users", rowArg(id)}
+			if strings.HasPrefix(format, "json") {
+				args = append(args, "-o", "json")
+			}
+			if strings.HasSuffix(format, "masked") {
+				args = append(args, "--mask")
+			}
+			c := s.do(args...).expect(t, code)
+			if format == "table" {
+				c.expect(t, code, texts...)
+			}
+			for _, value := range hidden {
+				if all := c.stdout.String() + c.stderr.String(); strings.Contains(all, value) {
+					t.Errorf("%s: %q is not to be seen:\n%s", format, value, all)
+				}
+			}
+		}
+	}
+	hashOf := func(text string) string {
+		mac := hmac.New(sha256.New, []byte(key))
+		_, _ = mac.Write([]byte(text))
+		return `"` + hex.EncodeToString(mac.Sum(nil)) + `"`
+	}
+
+	user := fake.Rows(storefake.Users)[id]
+	email := hashOf(user["email"].(string))
+	look(exitDone, "Equal: the topic holds the row as the service has it.")
+	r := s.lookAtUser(exitDone, id)
+	var value map[string]json.RawMessage
+	if err := json.Unmarshal(r.InTopic.Value, &value); err != nil ||
+		!bytes.Equal(r.InTopic.Value, r.InService.Value) || string(value["email"]) != email ||
+		string(value["street_address"]) != "null" || strings.Trim(string(value["last_name"]), `x"`) != "" {
+		t.Errorf("%v: %+v", err, r)
+	}
+
+	change("street_address", "Am Graben 4711")
+	change("last_name", strings.Repeat("q", len([]rune(user["last_name"].(string)))))
+	look(exitDone, "Equal: the topic holds the row as the service has it.")
+	change("last_name", "Ganz-Anders")
+	look(exitDifferent, "DIFFERENT: last_name.", `"xxxx-xxxxxx"`)
+	change("email", "neue.adresse@example.org")
+	look(exitDifferent, "DIFFERENT: last_name, email.", email, hashOf("neue.adresse@example.org"))
+
+	fake.Garble(storefake.Users, id, storefake.BadTimestamp)
+	s.Settings = append(s.Settings, "kafka.topic_prefix=other.")
+	s.do("run", "--once").expect(t, exitDone)
+	look(exitDifferent, "other.users: nothing", "dead letter  updated_at: ")
+	if r := s.lookAtUser(exitDifferent, id); r.DeadLetter == nil ||
+		!strings.Contains(string(r.DeadLetter.Row), hashOf("neue.adresse@example.org")) {
+		t.Errorf("%+v", r.DeadLetter)
+	}
+}
+
+// Rows of other policies differ in every field that they concern, and no sweep of an instance that goes by
+// those repairs that.
+func TestRowSaysThatTheTopicHoldsRowsOfOtherPolicies(t *testing.T) {
+	s, fake := loaded(t)
+	id := idsOf(fake, storefake.Users)[3]
+	s.Settings = append(s.Settings, "privacy.fields=users.email=mask")
+	s.do("row", "users", rowArg(id)).expect(t, exitDifferent, "DIFFERENT: email.",
+		"published under other policies for fields than privacy.fields says here",
+		"restart the instances with this configuration, then `storestream sweep users` repairs it")
+	s.do("run", "--once").expect(t, exitDone)
+	s.do("row", "users", rowArg(id)).expect(t, exitDifferent, "DIFFERENT: email.",
+		"as policies for fields (privacy.fields) let them through that are no longer in force",
+		"`storestream sweep users` repairs it")
+}
+
+// A row without a usable id may be any.
+func TestRowDoesNotTakeARowForDeletedThatMayBeOneWithoutAnID(t *testing.T) {
+	s, fake := loaded(t)
+	users := idsOf(fake, storefake.Users)
+	fake.Garble(storefake.Users, users[3], storefake.NoID)
+	s.do("row", "users", rowArg(users[3])).expect(t, exitDifferent, "DIFFERENT: the topic holds the row",
+		"has no usable id there. The service shows 1 row without one")
+	s.do("row", "users", "4711000").expect(t, exitFailed, "store.users: nothing", "Could not tell.",
+		"could not tell: the service shows 1 row without a usable id, and this may be one")
 }
 
 // keyOf is the key of a row as the topic holds it.

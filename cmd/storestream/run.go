@@ -67,6 +67,9 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 	if err != nil {
 		return err
 	}
+	// A log that nobody takes in any more must not end publishing. Of all other commands the output is the
+	// point: SIGPIPE ends them.
+	signal.Ignore(syscall.SIGPIPE)
 	log := logging.New(cfg.Log, env.stderr)
 	defer rotate(cfg.Rotation(), log)()
 	log.Info("starting", zap.String("version", version()), zap.String("instance", name),

@@ -3,6 +3,8 @@ package main
 import (
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/servers"
 )
 
 // The tests here are of flags, outputs and exit statuses. What an instance does is tested in its package and
@@ -77,30 +80,82 @@ func TestRunExitsWithOneForWhatWaitingCannotMend(t *testing.T) {
 	s.do("run", "--once").expect(t, exitFailed, "cleanup.policy is delete")
 }
 
-func TestNeitherSecretsNorTheDSNAreLogged(t *testing.T) {
-	s := newScene(t)
-	s.Serve(nil)
-	s.Settings = append(s.Settings, "log.level=debug", "store.api_key=geheim1", "registry.username=u",
-		"registry.password=geheim2", "postgres.dsn=postgres://student_ro:geheim3@127.0.0.1:1/x")
-	out, interrupt := s.start("run")
-	address(t, out)
-	stage.Eventually(t, "database and service are asked", func() bool {
-		log := out.stderr.String()
-		return strings.Contains(log, `"resource":"orders"`) && strings.Contains(log, `"resource":"users"`)
-	})
-	interrupt()
-	if strings.Contains(out.stderr.String(), "geheim") {
-		t.Errorf("a secret is logged:\n%s", out.stderr)
+func TestNeitherSecretsNorTheDSNAreShown(t *testing.T) {
+	for form, dsn := range map[string]string{
+		"URL":      "postgres://student_ro:a%2Fb%23c%3Fgeheim3@127.0.0.1:1/x",
+		"keywords": "host=127.0.0.1 port=1 user=student_ro password=a/b#c?geheim3@x dbname=x",
+	} {
+		t.Run(form, func(t *testing.T) {
+			s := newScene(t)
+			s.Serve(nil)
+			s.Settings = append(s.Settings, "log.level=debug", "store.api_key=geheim1", "registry.username=u",
+				"registry.password=a/b?c#geheim2", "postgres.dsn="+dsn)
+			out, interrupt := s.start("run")
+			url := "http://" + address(t, out)
+			stage.Eventually(t, "database and service are asked", func() bool {
+				log := out.stderr.String()
+				return strings.Contains(log, `"resource":"orders"`) && strings.Contains(log, `"resource":"users"`)
+			})
+			shown := map[string]string{"/status.json": ""}
+			stage.Eventually(t, "/status.json says that the database does not answer", func() bool {
+				resp, err := http.Get(url + "/status.json")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				body, err := io.ReadAll(resp.Body)
+				shown["/status.json"] = string(body)
+				return err == nil && strings.Contains(string(body), "127.0.0.1:1")
+			})
+			http.DefaultClient.CloseIdleConnections()
+			interrupt()
+			shown["the log"] = out.stderr.String()
+			for _, command := range []string{"check", "config show"} {
+				c := s.do(strings.Fields(command)...)
+				shown[command] = c.stdout.String() + c.stderr.String()
+			}
+			for what, text := range shown {
+				if text == "" || strings.Contains(text, "geheim") {
+					t.Errorf("%s shows a secret, or nothing:\n%s", what, text)
+				}
+			}
+		})
 	}
 }
 
-func TestOnceEndsWithALineForEachEnabledResource(t *testing.T) {
+// The log is broken off, as in `run --once 2>&1 | head`. The signal that this means would end a program that
+// writes to a pipe.
+func TestOnceEndsWithALineForEachEnabledResourceWhoeverReadsTheLog(t *testing.T) {
 	s := newScene(t)
 	s.Serve(nil)
 	s.Settings = append(s.Settings, "store.max_requests_per_second=1000", "resources.products.enabled=false")
-	c := s.do("run", "--once").expect(t, exitDone, "RESOURCE", "AS OF", "order_items", "users               20")
-	if strings.Contains(c.stdout.String(), "products") {
-		t.Errorf("products are not enabled:\n%s", c.stdout)
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	var stdout strings.Builder
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "run", "--once")
+	cmd.Env = append(s.call().environ, asProgram+"=yes", "GORACE=atexit_sleep_ms=0")
+	cmd.Stdout, cmd.Stderr = &stdout, write
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	write.Close()
+	if _, err := read.Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
+	}
+	read.Close()
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v, expected exit status 0", err)
+	}
+	for _, text := range []string{"RESOURCE", "AS OF", "order_items", "users               20"} {
+		if !strings.Contains(stdout.String(), text) {
+			t.Errorf("it does not say %q:\n%s", text, &stdout)
+		}
+	}
+	if strings.Contains(stdout.String(), "products") {
+		t.Errorf("products are not enabled:\n%s", &stdout)
 	}
 }
 
@@ -132,13 +187,18 @@ func TestThePortOfTheStatusServerMayBeTakenOnlyWithOnce(t *testing.T) {
 	s.do("run", "--once", "--patience", "1s").expect(t, exitFailed, "no status page", "no progress")
 }
 
-func TestAStatusServerThatAnybodyCanReadIsAWarningAtStart(t *testing.T) {
+func TestWhatStrangersCanReadIsAWarningAtStart(t *testing.T) {
 	s := newScene(t)
-	s.Settings = append(s.Settings, "store.base_url=http://"+stage.Nowhere(t)+"/v1", "http.listen=0.0.0.0:0")
+	elsewhere := servers.ElsewhereForTest(t)
+	s.Settings = append(s.Settings, "store.base_url=http://"+elsewhere+":1/v1", "security.allow_plaintext=store",
+		"http.listen=0.0.0.0:0")
 	out, interrupt := s.start("run")
 	address(t, out)
 	interrupt()
-	if !strings.Contains(out.stderr.String(), "set http.token, http.tls, or a loopback ") {
-		t.Errorf("the log does not warn:\n%s", out.stderr)
+	for _, warning := range []string{"set http.token, http.tls, or a loopback ", "security.allow_plaintext: a " +
+		`credential may travel unencrypted","connection":"store","hosts":["` + elsewhere} {
+		if !strings.Contains(out.stderr.String(), warning) {
+			t.Errorf("the log does not warn %s:\n%s", warning, out.stderr)
+		}
 	}
 }

@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/schemas/registry"
 )
@@ -97,12 +100,22 @@ func schemaRegister(env *environment) *cobra.Command {
 		Use:   "register",
 		Short: "Register the schemas of all resources at the registry",
 		Long: `Registers the key and value schemas of every resource under <topic>-key and <topic>-value, for a
-deployment where registry.auto_register is false. What is registered already stays as it is.`,
+deployment where registry.auto_register is false. What is registered already stays as it is.
+
+It registers nothing where the ids that stand in a topic no longer name its schemas, because the registry lost
+them: put them back under their ids first. Where it reaches no broker it cannot tell, and says so.`,
 		Example: "  storestream schema register",
 		Args:    noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, set, err := env.load()
+			if err != nil {
+				return err
+			}
+			if err := idsInTopics(cmd.Context(), env, cfg, set); err != nil {
+				return err
+			}
 			t := env.table("RESOURCE", "KEY SUBJECT", "ID", "VALUE SUBJECT", "ID")
-			err := eachSubject(cmd.Context(), env, func(ctx context.Context, client *registry.Client, topic string,
+			err = eachSubject(cmd.Context(), cfg, set, func(ctx context.Context, client *registry.Client, topic string,
 				r *schemas.Resource) error {
 				keyID, valueID, err := client.Ensure(ctx, topic, r, true)
 				if err != nil {
@@ -117,6 +130,32 @@ deployment where registry.auto_register is false. What is registered already sta
 			return t.Print(env.stdout)
 		},
 	}
+}
+
+// idsInTopics refuses where the registry lost the schemas under which a topic was written. New ones would get
+// their ids, in another order: old rows would name other schemas, and the way back would be shut. Whoever may
+// register need not have a way to the brokers, so without one it only warns.
+func idsInTopics(ctx context.Context, env *environment, cfg *config.Config, set *schemas.Set) error {
+	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+	defer cancel()
+	err := env.withCluster(ctx, cfg, func(cluster *producer.Cluster) error {
+		for _, r := range set.All() {
+			if err := producer.SameSchemas(ctx, cluster, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	_, ofRegistry := errors.AsType[*registry.Error](err)
+	switch {
+	case producer.Refused(err) || ofRegistry:
+		return fmt.Errorf("nothing was registered: %w", err)
+	case errors.Is(err, context.Canceled):
+		return err
+	case err != nil:
+		_, _ = fmt.Fprintf(env.stderr, "storestream: not compared with the ids in the topics: %v\n", err)
+	}
+	return nil
 }
 
 // subjectLine is a subject as `schema check -o json` shows it.
@@ -138,8 +177,12 @@ and if not, whether the registry would take it. Exits 1 if one is refused.`,
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		cfg, set, err := env.load()
+		if err != nil {
+			return err
+		}
 		var found []registry.Subject
-		err := eachSubject(cmd.Context(), env, func(ctx context.Context, client *registry.Client, topic string,
+		err = eachSubject(cmd.Context(), cfg, set, func(ctx context.Context, client *registry.Client, topic string,
 			r *schemas.Resource) error {
 			subjects, err := client.Check(ctx, topic, r)
 			if err != nil {
@@ -157,12 +200,8 @@ and if not, whether the registry would take it. Exits 1 if one is refused.`,
 }
 
 // eachSubject does f for the topic of each resource.
-func eachSubject(ctx context.Context, env *environment,
+func eachSubject(ctx context.Context, cfg *config.Config, set *schemas.Set,
 	f func(ctx context.Context, client *registry.Client, topic string, r *schemas.Resource) error) error {
-	cfg, set, err := env.load()
-	if err != nil {
-		return err
-	}
 	client, err := connect.Registry(cfg)
 	if err != nil {
 		return err

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/servers"
 )
 
 func TestSchemasAreListedAndShown(t *testing.T) {
@@ -46,6 +47,29 @@ func TestARegistryThatRefusesIsNamedWithItsReason(t *testing.T) {
 }
 
 func TestARegistryThatIsNotThereIsNamed(t *testing.T) {
-	do(t, "schema", "register", "--set", "registry.url=http://"+stage.Nowhere(t)).expect(t, exitFailed,
+	do(t, "schema", "register", "--set", "registry.url=http://"+stage.Nowhere(t),
+		"--set", "kafka.brokers="+stage.Nowhere(t)).expect(t, exitFailed,
 		"does not answer: expected a running registry")
+}
+
+// The ids of what is registered now may stand in any topic, whichever schema comes first.
+func TestNothingIsRegisteredWhereTheRegistryLostWhatATopicWasWrittenUnder(t *testing.T) {
+	s := newScene(t)
+	s.Publish("users", nil, []int64{1}, nil) // a tombstone has the id of its key alone
+	s.Publish("shipments", nil, []int64{1}, nil)
+	s.do("schema", "register").expect(t, exitDone, "store.shipments-value")
+	empty := servers.RegistryForTest(t)
+	s.Settings = append(s.Settings, "registry.url="+empty.URL)
+	s.do("schema", "register").expect(t, exitFailed, "nothing was registered: topic store.users",
+		"the schema id of its keys", "which this registry does not have", "put its schemas back under their ids")
+	for _, r := range s.Schemas.All() {
+		for _, part := range []string{"-key", "-value"} {
+			if subject := "store." + r.Name + part; empty.Fake.SubjectExists(subject) {
+				t.Errorf("%s was registered: its id may be one that stands in another topic", subject)
+			}
+		}
+	}
+	s.Settings = append(s.Settings, "kafka.brokers="+stage.Nowhere(t))
+	s.do("schema", "register").expect(t, exitDone, "not compared with the ids in the topics: kafka",
+		"store.users-key")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -8,7 +9,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/storefake"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -19,9 +22,126 @@ func TestSweepWritesOneRequestForEachResourceAndSaysHowToFollowIt(t *testing.T) 
 		"users: asked for a sweep", "`storestream watermark list`")
 	s.do("watermark", "list").expect(t, exitLate, "waits: sweep by "+whoAmI())
 	c := s.do("sweep", "--all", "-y").expect(t, exitDone)
-	if n := strings.Count(c.stdout.String(), ": asked for a sweep"); n != len(schemas.Names()) {
+	if n := strings.Count(c.stdout.String(), ": asked for a sweep"); n != len(storefake.Names()) {
 		t.Errorf("%d requests for --all:\n%s", n, c.stdout)
 	}
+}
+
+func TestARequestThatNobodyTakesNowSaysWhy(t *testing.T) {
+	s := newScene(t)
+	s.do("sweep", "orders", "--yes").expect(t, exitDone, "orders: no instance has it: the request waits")
+	s.do("sweep", "orders", "--yes", "--set", "resources.orders.enabled=false").expect(t, exitDone,
+		"orders: not enabled in this configuration, and no instance has it")
+	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, nil)
+	c := s.do("erase", "orders", "1", "--yes").expect(t, exitDone,
+		"orders: no instance has it: the request waits")
+	if strings.Contains(c.stdout.String(), "takes it from here") {
+		t.Errorf("nobody does:\n%s", c.stdout)
+	}
+	now := schemas.InstantOf(time.Now())
+	written := now.Add(-5 * time.Minute)
+	for _, test := range []struct {
+		r    overview.Resource
+		says string
+	}{
+		{overview.Resource{Owner: "a", Enabled: true}, ""},
+		{overview.Resource{Owner: "a"}, ""},
+		{overview.Resource{Between: true, Enabled: true}, ""},
+		{overview.Resource{Owner: "a", Enabled: true, Now: now, Held: &watermark.Held{Failing: true,
+			Since: now.Add(-time.Minute), Why: "refused"}},
+			"the request waits until this is over: failing for 1m0s: refused"},
+		{overview.Resource{Owner: "a", Enabled: true, Now: now, Held: &watermark.Held{Since: now.Add(-time.Minute),
+			Why: "poll.memory is full"}}, "the request waits until this is over: on hold for 1m0s, nothing is " +
+			"published: poll.memory is full"},
+		{overview.Resource{Owner: "a", Enabled: true, Now: now, Held: &watermark.Held{Since: now.Add(-time.Minute),
+			Why: "a page breaks the contract", Publishes: true, LeavesOut: true}}, "the request waits until this is " +
+			"over: on hold for 1m0s, other rows go on: a page breaks the contract"},
+		{overview.Resource{Owner: "a", Enabled: true, Now: now, Held: &watermark.Held{Since: now,
+			Why: "a transaction is open", Publishes: true}}, ""}, // settled stands still, and sweeps go on
+		{overview.Resource{Owner: "a", Enabled: true, Now: now, LagSeconds: new(float64), Stalled: true,
+			Written: &written}, "the request waits until this is over: a has it, according to the consumer group, " +
+			"and has not written for 5m0s: it is dead, hangs or fails"},
+		{overview.Resource{Owner: "a", Enabled: true, Unreadable: errors.New("somebody else wrote it")},
+			"nobody can say whether the request is carried out: somebody else wrote it"},
+		{overview.Resource{Enabled: true, Unreadable: errors.New("somebody else wrote it")},
+			"no instance has it: the request waits until one does (`storestream run`)"},
+	} {
+		if got := waitsFor(test.r); got != test.says {
+			t.Errorf("%+v: %q, expected %q", test.r, got, test.says)
+		}
+	}
+}
+
+// Whoever waits hears what for, when it begins and when it is over, each once.
+func TestAWaitSaysWhatItWaitsForAsThatChanges(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, nil)
+	out, _, ended := s.run("sweep", "orders", "--yes", "--wait")
+	says := func(text string) {
+		t.Helper()
+		stage.Eventually(t, "it says "+text, func() bool { return strings.Contains(out.stdout.String(), text) })
+	}
+	says("orders: no instance has it: the request waits until one does")
+	s.Join("b", "orders")
+	says("orders: the request waits no longer: b carries it out")
+
+	asked := s.requestFor("orders")
+	since := schemas.InstantOf(time.Now())
+	hold := func(why string) func(*watermark.Watermark) {
+		return func(w *watermark.Watermark) { w.Held = &watermark.Held{Why: why, Since: since} }
+	}
+	s.Publish("orders", nil, nil, hold("poll.memory is full"))
+	says("orders: the request waits until this is over: on hold for ")
+	says("nothing is published: poll.memory is full\n")
+	s.Publish("orders", nil, nil, hold("poll.memory is full, by one row more"))
+	garbage := s.Garbage("orders")
+	says("orders: nobody can say whether the request is carried out: topic store.watermarks, partition ")
+	s.takeOut(garbage)
+	s.Publish("orders", nil, nil, hold("poll.memory is full, by two rows more"))
+	says("by two rows more")
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) { w.Held = nil })
+	stage.Eventually(t, "it says that the hold is over", func() bool {
+		return strings.Count(out.stdout.String(), "orders: the request waits no longer: b carries it out") == 2
+	})
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
+		w.Request, w.RequestUID = asked.ID, asked.UID
+		w.Swept = &watermark.Swept{Request: asked.ID, RequestUID: asked.UID, SourceRows: 1}
+	})
+	c := ended().expect(t, exitDone, "orders: swept 1 row")
+	if text := c.stdout.String(); strings.Contains(text, "one row more") ||
+		strings.Count(text, "no instance has it") != 1 {
+		t.Errorf("the same is said twice:\n%s", text)
+	}
+}
+
+// takeOut writes a tombstone over a record, as docs/security.md says.
+func (s *scene) takeOut(r *kgo.Record) {
+	s.t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.Broker.Brokers()...),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer cl.Close()
+	over := &kgo.Record{Topic: r.Topic, Partition: r.Partition, Key: r.Key}
+	if err := cl.ProduceSync(s.t.Context(), over).FirstErr(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// requestFor is the last request for a resource.
+func (s *scene) requestFor(resource string) watermark.Request {
+	s.t.Helper()
+	requests := s.Cluster("owner").Requests()
+	if err := requests.CatchUp(s.t.Context()); err != nil {
+		s.t.Fatal(err)
+	}
+	asked := requests.After(resource, -1, "")
+	if len(asked) == 0 {
+		s.t.Fatal("nothing is asked of " + resource)
+	}
+	return asked[len(asked)-1]
 }
 
 func TestSweepAsksUnlessToldNotTo(t *testing.T) {
@@ -77,6 +197,7 @@ func TestAWaitForASweepSurvivesATopicOfRequestsThatIsMadeAnew(t *testing.T) {
 		w.Request, w.RequestUID = 5, "long-ago"
 		w.Swept = &watermark.Swept{Request: 5, RequestUID: "long-ago", SourceRows: 1}
 	})
+	s.Garbage("products") // is no reason to wait for users
 	out, _, ended := s.run("sweep", "orders", "users", "--yes", "--wait")
 	stage.Eventually(t, "the requests are written", func() bool {
 		return strings.Contains(out.stdout.String(), "users: asked for a sweep")

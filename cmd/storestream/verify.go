@@ -159,11 +159,16 @@ func firstIDs(r *verify.Report) string {
 	return strings.Join(parts, "; ")
 }
 
-// remedy says what repairs the topics that differ. With deletes: report a sweep leaves extra rows alone.
+// remedy says what repairs the topics that differ. With deletes: report a sweep leaves extra rows alone. One
+// that does not hold all that was published is filled from the start, without a sweep.
 func remedy(result *verify.Result, deletes string) string {
-	var swept, extra []string
+	var swept, extra, anew []string
 	for _, r := range result.Resources {
 		if r.Verdict != verify.Different {
+			continue
+		}
+		if r.Anew {
+			anew = append(anew, r.Resource)
 			continue
 		}
 		stays := r.Extra > 0 && deletes == config.Report
@@ -178,6 +183,10 @@ func remedy(result *verify.Result, deletes string) string {
 	if len(swept) > 0 {
 		texts = append(texts, fmt.Sprintf("`storestream sweep %s` asks the running instance to repair the topic.",
 			strings.Join(swept, " ")))
+	}
+	if len(anew) > 0 {
+		texts = append(texts, fmt.Sprintf("A running instance fills %s from the start within a minute "+
+			"(`storestream run`).", strings.Join(anew, ", ")))
 	}
 	if len(extra) > 0 {
 		texts = append(texts, fmt.Sprintf("Rows that are extra in %s stay, for sweep.deletes is report: "+

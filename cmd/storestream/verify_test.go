@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/storefake"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
@@ -40,6 +42,9 @@ func TestVerifySaysThatTopicsAreIdentical(t *testing.T) {
 	}
 	s.do("verify", "--set", "resources.orders.enabled=false").expect(t, exitDone, "of 4 resources")
 	s.do("verify", "users", "users").expect(t, exitDone, "of 1 resource,")
+	// With another registry nobody can decode them, whoever has their schemas cached.
+	s.do("verify", "users", "--set", "registry.url="+servers.RegistryForTest(t).URL).expect(t, exitFailed,
+		"users: topic store.users: the schema id of its ", "which this registry does not have")
 }
 
 func TestVerifyNamesTheFirstRowsThatDifferAndWhatRepairsThem(t *testing.T) {
@@ -58,6 +63,15 @@ func TestVerifyNamesTheFirstRowsThatDifferAndWhatRepairsThem(t *testing.T) {
 
 	s.do("verify", "users", "orders", "--set", "sweep.deletes=report").expect(t, exitDifferent,
 		"`storestream sweep users orders`", "Rows that are extra in orders stay, for sweep.deletes is report")
+
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
+		w.Held = &watermark.Held{Why: "the service sends no status any more"}
+	})
+	c = s.do("verify", "users", "orders").expect(t, exitDifferent, "orders: no instance polls it",
+		"; it is on hold, and a sweep waits until it goes on: the service sends no status any more")
+	if strings.Count(c.stdout.String(), "on hold") != 1 {
+		t.Errorf("users are not on hold:\n%s", c.stdout)
+	}
 	c = s.do("verify", "users", "orders", "products", "-o", "json").expect(t, exitDifferent)
 	var got struct {
 		Verdict   string
@@ -141,11 +155,96 @@ func TestVerifySaysWhyItCouldNotTell(t *testing.T) {
 		"Could not tell.")
 	do(t, "verify", "--set", "kafka.brokers="+stage.Nowhere(t)).expect(t, exitFailed, "does not answer: ")
 	s.Publish("users", nil, nil, nil)
+	s.Publish("products", nil, nil, nil)
+	s.Serve(nil)
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.Broker.Brokers()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	if _, err := kadm.NewClient(cl).CreatePartitions(t.Context(), 1, "store.products"); err != nil {
+		t.Fatal(err)
+	}
+	s.do("verify", "products").expect(t, exitFailed, "products: topic store.products has 3 partitions, and was "+
+		"filled when it had 2", "delete the topic")
 	c := s.do("verify", "users", "-o", "json", "--set", "store.base_url=http://"+stage.Nowhere(t)+"/v1", "--set",
 		"store.request_timeout=1s").expect(t, exitFailed, "connection refused")
 	if !strings.Contains(c.stdout.String(), `"verdict": "unknown"`) {
 		t.Errorf("stdout:\n%s", c.stdout)
 	}
+}
+
+// remake deletes a topic and creates it again, empty, as a person does by hand.
+func (s *scene) remake(topic string, partitions int32) {
+	s.t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.Broker.Brokers()...))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer cl.Close()
+	admin, compacted := kadm.NewClient(cl), map[string]*string{"cleanup.policy": kadm.StringPtr("compact")}
+	if _, err := admin.DeleteTopics(s.t.Context(), topic); err != nil {
+		s.t.Fatal(err)
+	}
+	if _, err := admin.CreateTopic(s.t.Context(), partitions, 1, compacted, topic); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Equal was the topic that is gone.
+func TestVerifyDoesNotCallATopicEqualThatWasMadeAnewMeanwhile(t *testing.T) {
+	s, fake := loaded(t)
+	hang := func(share float64) {
+		t.Helper()
+		err := fake.SetFaults(func(f *storefake.Faults) {
+			f.Shares = map[storefake.Fault]float64{storefake.Hang: share}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	hang(1)
+	before := len(fake.Requests())
+	_, _, wait := s.run("verify", "users")
+	stage.Eventually(t, "it asks the service", func() bool { return len(fake.Requests()) > before })
+	s.remake("store.users", 2) // it has read the topic before
+	hang(0)
+	wait().expect(t, exitFailed, "users: topic store.users was created anew while it was compared",
+		"Could not tell.")
+}
+
+// A topic that was made anew has what its partitions are, whatever the watermark of the one before tells.
+func TestVerifyAndCheckSayThatATopicWasMadeAnewAndDoNotAdviseToDeleteIt(t *testing.T) {
+	s, fake := loaded(t)
+	s.remake("store.users", 3)
+	c := s.do("verify", "users", "products").expect(t, exitDifferent, "the topic does not hold all that "+
+		"was published: it was created anew", "A running instance fills users from the start")
+	if all := c.stdout.String() + c.stderr.String(); strings.Contains(all, "delete the topic") ||
+		strings.Contains(all, "storestream sweep users") {
+		t.Errorf("advice that does not help:\n%s", all)
+	}
+	c = s.do("check")
+	if all := c.stdout.String() + c.stderr.String(); !strings.Contains(all, "it does not hold all that was "+
+		"published: it was created anew: it has another id") || strings.Contains(all, "delete the topic") {
+		t.Errorf("check:\n%s", all)
+	}
+	s.do("run", "--once").expect(t, exitDone)
+	s.do("verify", "users").expect(t, exitDone, "Identical")
+	if c := s.do("check"); strings.Contains(c.stdout.String(), "created anew") {
+		t.Errorf("check of %d users in it:\n%s", fake.Count(storefake.Users), c.stdout)
+	}
+}
+
+// Neither side has a row, and nobody knows what the topic should hold.
+func TestVerifyDoesNotCallATopicEqualThatLacksWhatWasPublished(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.Serve(func(c *storefake.Config) { c.Size = storefake.Size{Products: 10} })
+	s.Publish("users", nil, nil, nil)
+	s.do("verify", "users").expect(t, exitDone, "Identical: 0 rows")
+	s.remake("store.users", 2)
+	s.do("verify", "users").expect(t, exitFailed, "users: the topic does not hold all that was "+
+		"published: it was created anew: it has another id: verify it again")
 }
 
 func TestVerifyEndsWhenItIsInterrupted(t *testing.T) {

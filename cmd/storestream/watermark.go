@@ -96,7 +96,7 @@ func printOverview(env *environment, deadLetters string, resources []overview.Re
 	}
 	env.print("\n%s\n", upToDateText(env.paint, resources))
 	for _, r := range resources {
-		if r.Held != nil && r.Held.Publishes {
+		if r.Held.StandsStill() {
 			env.print("%s\n", env.paint.As(terminal.Yellow, heldText(r)))
 		}
 		if r.Swept != nil && r.Swept.Left != "" {
@@ -107,8 +107,7 @@ func printOverview(env *environment, deadLetters string, resources []overview.Re
 			env.print("%s\n", env.paint.As(terminal.Yellow, r.Resource+": "+r.SweepLate))
 		}
 		if r.Policies.Mixed() {
-			env.print("%s\n", env.paint.As(terminal.Yellow, r.Resource+": holds rows as other policies for fields "+
-				"let them through: storestream sweep "+r.Resource))
+			env.print("%s\n", env.paint.As(terminal.Yellow, policiesText(r)))
 		}
 		for _, d := range r.DeadLetters {
 			env.print("%s\n", env.paint.As(terminal.Yellow, deadLettersText(r.Resource, d, deadLetters)))
@@ -217,6 +216,16 @@ func requestText(r overview.Resource) string {
 func heldText(r overview.Resource) string {
 	return fmt.Sprintf("%s: published, but settled stands still, since %s (%s): %s", r.Resource,
 		instantText(r.Held.Since), ago(&r.Held.Since, r.Now), r.Held.Why)
+}
+
+// policiesText says what ends the notice. A sweep alone cannot while it leaves rows from before start out.
+func policiesText(r overview.Resource) string {
+	remedy := "storestream sweep " + r.Resource
+	if r.Swept != nil && r.Swept.Early > 0 {
+		remedy = fmt.Sprintf("no sweep compares %s from before resources.%s.start: take start out, restart all "+
+			"instances, then %s", terminal.Plural(r.Swept.Early, "row"), r.Resource, remedy)
+	}
+	return r.Resource + ": holds rows as other policies for fields let them through: " + remedy
 }
 
 // deadLettersText names rows that cannot be published, and the topic that has them.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,13 +29,14 @@ func watermarkReset(env *environment) *cobra.Command {
 		Long: `Asks the running instance to publish again every row with updated_at at or after TIME, each at
 its newest state, without a restart. A consumer sees those rows a second time. TIME is RFC 3339, or a day
 (its start in UTC). It counts the rows and asks. Where there is no terminal, and with -o json, which prints
-the requests that it wrote, it needs --yes. With --wait it stays until every row is published.`,
+the requests that it wrote, it needs --yes. With --wait it stays until every row is published,
+and says when the request begins or ceases to wait (with -o json on stderr).`,
 		Example: "  storestream watermark reset orders order_items --to 2026-11-20\n" +
 			"  storestream watermark reset --all --to 2026-11-20T09:30:00Z --yes",
 	}
 	cmd.Flags().StringVar(&to, "to", "",
 		"`TIME` from which rows are published again: 2026-11-20T09:30:00Z or 2026-11-20")
-	cmd.Flags().BoolVar(&all, "all", false, "all resources")
+	cmd.Flags().BoolVar(&all, "all", false, "all enabled resources")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.Flags().BoolVar(&stay, "wait", false, "stay until it is done")
 	asJSON := jsonFlag(cmd)
@@ -54,16 +56,25 @@ the requests that it wrote, it needs --yes. With --wait it stays until every row
 		if err != nil {
 			return err
 		}
+		if all {
+			if names, err = enabled(cfg); err != nil {
+				return err
+			}
+		}
 		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
 			plan, err := planReset(cmd.Context(), env, cfg, cluster, names, at)
 			if err != nil {
 				return err
 			}
-			asked, err := reset(cmd.Context(), env, cluster, names, plan, !yes, *asJSON)
+			f := newFollower(env, cfg, cluster)
+			if *asJSON { // what follows is for people
+				f.say = func(format string, args ...any) { _, _ = fmt.Fprintf(env.stderr, format, args...) }
+			}
+			asked, err := reset(cmd.Context(), f, names, plan, !yes, *asJSON)
 			if err != nil || !stay {
 				return err
 			}
-			return followReplays(cmd.Context(), env, cluster, asked)
+			return followReplays(cmd.Context(), f, asked)
 		})
 	}
 	return cmd
@@ -167,9 +178,9 @@ func (r *replay) rowsText() string {
 }
 
 // reset explains the plan to a person, who may still say no, and writes the requests.
-func reset(ctx context.Context, env *environment, cluster *producer.Cluster, names []string, plan []replay,
-	confirm, asJSON bool) ([]watermark.Request, error) {
-	at := plan[0].To
+func reset(ctx context.Context, f *follower, names []string, plan []replay, confirm, asJSON bool) (
+	[]watermark.Request, error) {
+	env, at := f.env, plan[0].To
 	if !asJSON {
 		if err := explainReset(env, at, plan); err != nil {
 			return nil, err
@@ -178,7 +189,7 @@ func reset(ctx context.Context, env *environment, cluster *producer.Cluster, nam
 	if confirm && !env.confirm("Publish these again?") {
 		return nil, errNotConfirmed
 	}
-	asked, err := ask(ctx, cluster, names, watermark.Request{Kind: watermark.Reset, To: &at})
+	asked, err := ask(ctx, f.cluster, names, watermark.Request{Kind: watermark.Reset, To: &at})
 	if err != nil {
 		return nil, err
 	}
@@ -191,21 +202,20 @@ func reset(ctx context.Context, env *environment, cluster *producer.Cluster, nam
 	for _, r := range plan {
 		env.print("%s: asked for a replay from %s\n", r.Resource, r.To)
 	}
-	env.print("The running instance takes it from here; `storestream watermark list` shows how far it is.\n")
+	f.sayWhoTakes(ctx, names, "; `storestream watermark list` shows how far it is")
 	return asked, nil
 }
 
 // followReplays prints how many rows each replay published, as they are done.
-func followReplays(ctx context.Context, env *environment, cluster *producer.Cluster,
-	asked []watermark.Request) error {
+func followReplays(ctx context.Context, f *follower, asked []watermark.Request) error {
 	var refused []error
-	err := follow(ctx, cluster, asked, (*following).replayed, func(f *following, mark watermark.Watermark) {
-		if r := mark.Replayed; r != nil && f.is(r.RequestUID) {
-			env.print("%s: published again: %s since %s, in %s\n", f.Resource, terminal.Plural(r.Rows, "row"), r.From,
-				terminal.Duration(r.Ended.Sub(r.Began)))
+	err := f.follow(ctx, asked, (*following).replayed, func(r *following, mark watermark.Watermark) {
+		if done := mark.Replayed; done != nil && r.is(done.RequestUID) {
+			f.say("%s: published again: %s since %s, in %s\n", r.Resource, terminal.Plural(done.Rows, "row"),
+				done.From, terminal.Duration(done.Ended.Sub(done.Began)))
 			return
 		}
-		refused = append(refused, fmt.Errorf("%s: the instance has not replayed it: see its log", f.Resource))
+		refused = append(refused, fmt.Errorf("%s: the instance has not replayed it: see its log", r.Resource))
 	})
 	return errors.Join(append(refused, err)...)
 }
@@ -220,7 +230,7 @@ func explainReset(env *environment, at schemas.Instant, plan []replay) error {
 		switch {
 		case r.Settled == nil:
 		case *r.Settled > at:
-			back = terminal.Duration(r.Settled.Sub(at))
+			back = backText(*r.Settled, at)
 		default:
 			back = "stays, it is earlier"
 		}
@@ -229,6 +239,15 @@ func explainReset(env *environment, at schemas.Instant, plan []replay) error {
 	if err := t.Print(env.stdout); err != nil {
 		return err
 	}
-	env.print("\nWhere no instance owns a resource the request waits for one, 7 days at most.\n")
+	env.print("\nWhere no instance owns a resource the request waits for one, 7 days at least.\n")
 	return nil
+}
+
+// backText is how far from lies after to. A Duration ends at 292 years, and TIME may be the year 1.
+func backText(from, to schemas.Instant) string {
+	if d := from.Sub(to); d < math.MaxInt64 {
+		return terminal.Duration(d)
+	}
+	hours := (from.Millis() - to.Millis()) / time.Hour.Milliseconds()
+	return fmt.Sprintf("%dd%dh", hours/24, hours%24)
 }

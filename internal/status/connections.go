@@ -2,6 +2,7 @@ package status
 
 import (
 	"net"
+	"slices"
 	"sync"
 )
 
@@ -75,10 +76,5 @@ func (c *connection) Close() error {
 func (c *connections) remove(gone *connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, o := range c.open {
-		if o == gone {
-			c.open = append(c.open[:i], c.open[i+1:]...)
-			return
-		}
-	}
+	c.open = slices.DeleteFunc(c.open, func(o *connection) bool { return o == gone })
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -314,7 +315,9 @@ func TestNoClientKeepsTheProbesFromTheirAnswers(t *testing.T) {
 		t.Run(attack.name, func(t *testing.T) {
 			board := New("a-1", "v0")
 			board.Provide(func() Snapshot { return Snapshot{} })
-			s := listen(t, Config{}, board)
+			s := listen(t, Config{read: time.Hour}, board) // which ends none of them
+			oldest := dial(t, s.Addr())
+			_, _ = io.WriteString(oldest, attack.sends)
 			var conns sync.WaitGroup
 			for range maxConnections + 20 {
 				conns.Go(func() {
@@ -328,6 +331,7 @@ func TestNoClientKeepsTheProbesFromTheirAnswers(t *testing.T) {
 				})
 			}
 			conns.Wait()
+			ends(t, oldest)
 			for _, path := range []string{"/healthz", "/readyz", "/metrics", "/status.json"} {
 				if code, body, _ := get(t, "http://"+s.Addr()+path); code != http.StatusOK {
 					t.Errorf("%s: %d %s", path, code, body)
@@ -341,6 +345,29 @@ func TestNoClientKeepsTheProbesFromTheirAnswers(t *testing.T) {
 				t.Errorf("a page gets %q, %v", line, err)
 			}
 		})
+	}
+}
+
+// ends reads until the server has closed a connection.
+func ends(t *testing.T, conn net.Conn) {
+	t.Helper()
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil { // for a server that never does
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Error("the server keeps the connection")
+	}
+}
+
+func TestHalfARequestEndsWithTheTimeThatItMayTake(t *testing.T) {
+	s := listen(t, Config{read: 50 * time.Millisecond}, New("a-1", "v0"))
+	for _, half := range []string{"", "GET / HT", "GET / HTTP/1.1\r\nHost: localhost\r\nX-A: "} {
+		conn := dial(t, s.Addr())
+		if _, err := io.WriteString(conn, half); err != nil {
+			t.Fatal(err)
+		}
+		ends(t, conn)
 	}
 }
 

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"embed"
@@ -70,12 +71,8 @@ type Server struct {
 
 // Listen takes the port and answers from then on. For "127.0.0.1:0" the system chooses the port, see Addr.
 func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error) {
-	if c.Log == nil {
-		c.Log = zap.NewNop()
-	}
-	if c.read == 0 {
-		c.read = readTimeout
-	}
+	c.Log = cmp.Or(c.Log, zap.NewNop())
+	c.read = cmp.Or(c.read, readTimeout)
 	var secure *tls.Config
 	if c.CertFile != "" {
 		var err error
@@ -235,11 +232,15 @@ func (s *Server) clean(w io.Writer) io.Writer {
 	return &terminal.Writer{W: w, Hide: s.secrets.HideJSON}
 }
 
-func (s *Server) status(w http.ResponseWriter, r *http.Request) {
+func (s *Server) json(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	enc := json.NewEncoder(s.clean(w))
 	enc.SetIndent("", "  ")
-	_ = enc.Encode(s.shown(r, s.board.Document())) // a reader that has gone does not matter
+	_ = enc.Encode(v) // a reader that has gone does not matter
+}
+
+func (s *Server) status(w http.ResponseWriter, r *http.Request) {
+	s.json(w, s.shown(r, s.board.Document()))
 }
 
 // resource answers with a Detail.
@@ -253,10 +254,7 @@ func (s *Server) resource(w http.ResponseWriter, r *http.Request) {
 	if !s.guard.trusts(r) {
 		detail = detail.public()
 	}
-	w.Header().Set("Content-Type", "application/json")
-	enc := json.NewEncoder(s.clean(w))
-	enc.SetIndent("", "  ")
-	_ = enc.Encode(detail) // a reader that has gone does not matter
+	s.json(w, detail)
 }
 
 // events sends one page its events: "status" at once and then every second (a Snapshot), "latest" when rows

@@ -21,6 +21,7 @@ import (
 
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -185,6 +186,7 @@ func (w *watch) stalled(open []string, readErr error, now time.Time) error {
 }
 
 func (w *watch) why(name string, readErr error) string {
+	readErr = producer.Concerning(readErr, name)
 	if readErr != nil && !errors.Is(readErr, context.DeadlineExceeded) {
 		return readErr.Error()
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -128,6 +129,17 @@ func TestTheReasonWhyAResourceStandsStillIsNamed(t *testing.T) {
 				return nil, errors.New("kafka [b:9092] does not answer")
 			}
 		}, "users: kafka [b:9092] does not answer"},
+		{"its own watermark cannot be read, and another's", func(c *Config) {
+			c.Watermarks = func(context.Context) (map[string]watermark.Watermark, error) {
+				return nil, &producer.UnreadableError{ByResource: map[string]error{
+					"orders": errors.New("garbage of orders"), "users": errors.New("garbage of users")}}
+			}
+		}, "users: garbage of users"},
+		{"another's cannot be read", func(c *Config) {
+			c.Watermarks = func(context.Context) (map[string]watermark.Watermark, error) {
+				return nil, &producer.UnreadableError{ByResource: map[string]error{"orders": errors.New("garbage")}}
+			}
+		}, "users: nothing of it is settled yet and no error is known"},
 		{"the broker is silent", func(c *Config) {
 			c.Watermarks = func(ctx context.Context) (map[string]watermark.Watermark, error) {
 				<-ctx.Done()

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
+	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
@@ -172,7 +173,7 @@ func (m *groupMonitor) setMetrics() {
 	}
 	for name, o := range m.owners {
 		stalled := m.isStalled(name)
-		o.metrics.Stalled.Set(gauge(stalled))
+		o.metrics.Stalled.Set(metrics.Bool(stalled))
 		if o.status.polling() {
 			continue
 		}
@@ -183,9 +184,12 @@ func (m *groupMonitor) setMetrics() {
 		if swept := mark.SweptSince(); known && swept != schemas.MinInstant {
 			o.metrics.Swept.Set(float64(swept) / 1e6)
 		}
+		o.metrics.FirstLoad.Set(metrics.Bool(known && mark.AsOf == schemas.MinInstant))
+		o.metrics.SweepLeft.Set(metrics.Bool(known && mark.SweepLeft()))
+		o.metrics.SetSweepFound(mark.SweepFound()) // nothing, where the watermark is not known
 		o.metrics.LettersHeld.Set(float64(rows(m.deadLetters[name])))
 		o.metrics.SettlingHeld.Set(0)
-		o.metrics.Held.Set(gauge(o.status.refused()))
+		o.metrics.Held.Set(metrics.Bool(o.status.refused()))
 		o.metrics.SeenBytes.Set(0)
 		asOf := mark.KnownAsOf(schemas.InstantOf(m.now()))
 		switch owner := m.ownership[name].Owner; {
@@ -197,14 +201,6 @@ func (m *groupMonitor) setMetrics() {
 			o.metrics.Lag.Begin(m.began)
 		}
 	}
-}
-
-// gauge is 1 for what is so.
-func gauge(yes bool) float64 {
-	if yes {
-		return 1
-	}
-	return 0
 }
 
 // rows counts the rows that have a dead letter.
@@ -280,7 +276,7 @@ func (m *groupMonitor) addResource(r *status.Resource) {
 func addHeld(r *status.Resource, held *watermark.Held) {
 	switch {
 	case held == nil:
-	case held.Publishes:
+	case held.StandsStill():
 		r.Held, r.HeldSince = status.FirstLine(errors.New(held.Why)), timeOf(held.Since)
 	default:
 		r.Error, r.FailedSince = status.FirstLine(errors.New(held.Why)), timeOf(held.Since)

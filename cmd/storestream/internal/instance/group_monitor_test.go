@@ -55,6 +55,7 @@ func (m *groupMonitor) until(t *testing.T, what string, f func() bool) {
 func hourOld(w *watermark.Watermark) {
 	w.AsOf = schemas.InstantOf(time.Now().Add(-time.Hour))
 	w.Settled, w.LastSweep = w.AsOf.Add(-time.Minute), w.AsOf.Add(-time.Hour)
+	w.Swept = &watermark.Swept{Request: -1, Extra: 400, Left: "the service does not have 400 of 500 rows"}
 }
 
 func TestTheLagIsReportedByTheOwnerOrByEveryInstanceWhereThereIsNone(t *testing.T) {
@@ -196,20 +197,25 @@ func TestAResourceWhoseOwnerLeavesTheWatermarkAloneIsCalledStalledByEveryInstanc
 func TestWhatAnotherInstanceHoldsIsShown(t *testing.T) {
 	s := stage.New(t)
 	since := schemas.InstantOf(time.Now().Add(-time.Hour))
-	hold := func(why string, publishes bool) func(*watermark.Watermark) {
+	hold := func(why string, publishes, leavesOut bool) func(*watermark.Watermark) {
 		return func(w *watermark.Watermark) {
 			hourOld(w)
-			w.Held = &watermark.Held{Why: why, Since: since, Publishes: publishes}
+			w.Held = &watermark.Held{Why: why, Since: since, Publishes: publishes, LeavesOut: leavesOut}
 		}
 	}
-	s.Publish("orders", nil, nil, hold("poll.memory is full", false))
-	s.Publish("users", nil, nil, hold("a day cannot be closed", true))
+	s.Publish("orders", nil, nil, hold("poll.memory is full", false, false))
+	s.Publish("users", nil, nil, hold("a day cannot be closed", true, false))
+	s.Publish("products", nil, nil, hold("a page is bad", true, true))
 	s.Join("elsewhere-1", schemas.Names()...)
 	m := standby(t, s)
-	m.until(t, "another instance has both", func() bool {
-		return len(m.marks) == 2 && m.ownership["users"].Owner != "" && m.ownership["orders"].Owner != ""
+	m.until(t, "another instance has them", func() bool {
+		return len(m.marks) == 3 && m.ownership["users"].Owner != "" && m.ownership["orders"].Owner != ""
 	})
 	if r := m.shown("orders", false); r.Error != "poll.memory is full" || !r.FailedSince.Equal(since.Time()) {
+		t.Errorf("%+v", r)
+	}
+	if r := m.shown("products", false); r.Error != "a page is bad" || !r.FailedSince.Equal(since.Time()) ||
+		r.Held != "" {
 		t.Errorf("%+v", r)
 	}
 	if r := m.shown("users", false); r.Held != "a day cannot be closed" || !r.HeldSince.Equal(since.Time()) ||
@@ -285,6 +291,29 @@ func TestWhileAResourceIsTakenOverThePageShowsWhatTheTopicsSay(t *testing.T) {
 	}
 	if every != s.Config().Sweep.Interval.Seconds() || every == 0 {
 		t.Errorf("swept every %v s", every)
+	}
+	if got := testutil.ToFloat64(metrics.SweepLeft); got != 1 {
+		t.Errorf("that the last sweep left something reads %v", got)
+	}
+	if got := testutil.ToFloat64(metrics.SweepFound("extra")); got != 400 {
+		t.Errorf("what the last sweep found reads %v", got)
+	}
+	interval := s.Config().Resources["orders"].Interval.Seconds()
+	if got := testutil.ToFloat64(metrics.PollInterval); got != interval {
+		t.Errorf("polled every %v s, expected %v", got, interval)
+	}
+	for _, name := range []string{"orders", "users"} { // users have no watermark yet: nothing is known of them
+		if got := testutil.ToFloat64(m.owners[name].metrics.FirstLoad); got != 0 {
+			t.Errorf("%s: that the first load is not finished reads %v", name, got)
+		}
+	}
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) { w.AsOf = schemas.MinInstant })
+	m.until(t, "the watermark of a first load is read", func() bool {
+		return m.marks["orders"].AsOf == schemas.MinInstant
+	})
+	m.setMetrics()
+	if got := testutil.ToFloat64(metrics.FirstLoad); got != 1 {
+		t.Errorf("that the first load is not finished reads %v", got)
 	}
 }
 

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -12,7 +15,9 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
@@ -80,6 +85,36 @@ func TestAnInstanceHandsItsResourcesOnWhenItStops(t *testing.T) {
 	}
 }
 
+// A registry that takes requests and answers none. What its client gives up after, a takeover would fail
+// with.
+func TestATakeoverIsNotWaitedForWhenTheInstanceStops(t *testing.T) {
+	s := stage.New(t)
+	s.Serve(nil)
+	asked := make(chan struct{}, 100)
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the client is gone
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(silent.Close)
+	s.Settings = append(s.Settings, "registry.url="+silent.URL)
+	c := configOf(t, s, "a")
+	core, logged := observer.New(zap.ErrorLevel)
+	c.Log = zap.New(core)
+	end := begin(t, c)
+	select {
+	case <-asked:
+	case <-time.After(30 * time.Second):
+		t.Fatal("the registry is asked nothing")
+	}
+	if err := end(); err != nil {
+		t.Error(err)
+	}
+	for _, entry := range logged.All() {
+		t.Errorf("%s: %v", entry.Message, entry.ContextMap()["error"])
+	}
+}
+
 // After a key was refused a resource waits for half a minute. Five of those would be too long here.
 func TestASignalEndsTheWaitAfterAKeyWasRefused(t *testing.T) {
 	s := stage.New(t)
@@ -133,6 +168,57 @@ func TestTakeoversThatPassAreTriedAgainSoonerThanThoseThatAPersonMustMend(t *tes
 	} {
 		if got := retakeAfter(test.err, test.n); got != test.after {
 			t.Errorf("%v, failure %d: after %s, expected %s", test.err, test.n, got, test.after)
+		}
+	}
+}
+
+func TestTheWaitBeforeATakeoverGrowsUnlessPollsWereGoodForLonger(t *testing.T) {
+	var tries retakes
+	for i, test := range []struct{ worked, took, after time.Duration }{
+		{0, time.Second, 200 * time.Millisecond},
+		{0, time.Second, 400 * time.Millisecond},
+		{300 * time.Millisecond, 5 * time.Second, 800 * time.Millisecond}, // one good poll, and it is lost again
+		{time.Second, 5 * time.Second, 200 * time.Millisecond},
+		{100 * time.Millisecond, time.Second, 400 * time.Millisecond},
+		{0, time.Minute, 200 * time.Millisecond},
+	} {
+		if got := tries.after(errors.New("lost"), test.worked, test.took); got != test.after {
+			t.Errorf("failure %d: after %s, expected %s", i+1, got, test.after)
+		}
+	}
+}
+
+// Each loss of a session is a failure of its own where polls were good in between.
+func TestAGoodPollAfterATakeoverEndsTheRowOfFailures(t *testing.T) {
+	s := stage.New(t)
+	fake := s.Serve(nil)
+	s.Settings = append(s.Settings, "resources.products.interval=100ms")
+	for _, name := range storefake.Names() {
+		if name != "products" {
+			s.Settings = append(s.Settings, "resources."+name+".enabled=false")
+		}
+	}
+	c := configOf(t, s, "a")
+	core, logged := observer.New(zap.InfoLevel)
+	c.Log = zap.New(core)
+	begin(t, c)
+	for losses := range 2 {
+		stage.Eventually(t, "products are polled, and each failure before is over", func() bool {
+			snapshot := c.Board.Snapshot()
+			return len(snapshot.Resources) == 1 && snapshot.Resources[0].Passes > 0 &&
+				logged.FilterMessage("working again").Len() == losses
+		})
+		s.Publish("products", nil, nil, nil) // fences the session
+		if err := fake.Touch(t.Context(), "products", 1); err != nil {
+			t.Fatal(err)
+		}
+		stage.Eventually(t, "its session is lost", func() bool {
+			return logged.FilterMessage("failing").Len() > losses
+		})
+	}
+	for _, entry := range logged.FilterMessage("failing").All() {
+		if n := entry.ContextMap()["failures"]; n != int64(1) {
+			t.Errorf("%v failures in a row: %v", n, entry.ContextMap()["error"])
 		}
 	}
 }

@@ -3,8 +3,6 @@ package instance
 import (
 	"context"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"time"
 
 	"go.uber.org/zap"
@@ -54,6 +52,7 @@ func newOwner(c Config, name string, sources *connect.Sources, group *producer.G
 		metrics: c.Metrics.Resource(name), log: c.Log.With(zap.String("resource", name)),
 	}
 	o.metrics.SweepInterval.Set(c.Settings.Sweep.Interval.Seconds())
+	o.metrics.PollInterval.Set(o.settings.Interval.Seconds())
 	// A sweep reads by a source of its own beside the one that polls, and the topic as everybody sees it.
 	o.sweep = poller.SweepConfig{
 		Interval: c.Settings.Sweep.Interval, Turn: sweeping, Memory: int64(c.Settings.Sweep.Memory),
@@ -76,12 +75,12 @@ const (
 )
 
 func (o *owner) run(ctx context.Context) {
-	failures, lost := poller.Failures{Log: o.log, Now: time.Now}, false
+	failures, lost := &poller.Failures{Log: o.log, Now: time.Now}, false
+	var tries retakes
 	for {
 		began, before := time.Now(), lost
-		err := o.takeOver(ctx)
-		var again *poller.LostError
-		lost = errors.As(err, &again)
+		err := poller.Safely("polling", func() error { return o.takeOver(ctx, failures) })
+		lost = errors.As(err, new(*poller.LostError))
 		switch {
 		case ctx.Err() != nil || err == nil:
 			o.status.does("not ours", nil)
@@ -89,18 +88,37 @@ func (o *owner) run(ctx context.Context) {
 		case lost && before && time.Since(began) < lastRetake:
 			// Twice in a row: the next takeover may lead to the same.
 		case errors.Is(err, poller.ErrTakeover):
-			failures.Note(nil)
 			continue
 		}
-		if time.Since(began) > lastRetake {
-			failures.N = 0 // it worked for a while: this is another failure
+		worked := time.Duration(0)
+		if !failures.Good.IsZero() {
+			worked = time.Since(failures.Good)
 		}
 		failures.Note(err)
 		o.status.does("waiting to take over again", err)
-		if !o.pause(ctx, retakeAfter(err, failures.N)) {
+		if !o.pause(ctx, tries.after(err, worked, time.Since(began))) {
 			return
 		}
 	}
+}
+
+// retakes says how long to wait before the next takeover. A good poll ends a row of failures, but not yet the
+// growth of the waits: two writers that take a session from each other would do so for ever, each with one
+// good poll in between. What worked for longer than the last wait begins again with the first.
+type retakes struct {
+	n      int           // takeovers that failed or were lost, without working long enough in between
+	waited time.Duration // before the last one
+}
+
+// after is the wait after a takeover that took so long in all and ended with err; worked is since when its
+// polls were good.
+func (r *retakes) after(err error, worked, took time.Duration) time.Duration {
+	if worked > r.waited || took > lastRetake {
+		r.n = 0
+	}
+	r.n++
+	r.waited = retakeAfter(err, r.n)
+	return r.waited
 }
 
 // retakeAfter is how long to wait after the n-th failure in a row: a growing time for what may pass, ten
@@ -114,9 +132,7 @@ func retakeAfter(err error, n int) time.Duration {
 
 // needsAPerson says of a takeover's error whether it is one that a person has to put right.
 func needsAPerson(err error) bool {
-	var refused *producer.RefusedError
-	var neighbour *producer.NeighbourError
-	return errors.As(err, &refused) && !refused.MayPass || errors.As(err, &neighbour)
+	return producer.Refused(err) || errors.As(err, new(*producer.NeighbourError))
 }
 
 // pause says whether to go on after d.
@@ -135,22 +151,25 @@ func (o *owner) pause(ctx context.Context, d time.Duration) bool {
 
 // takeOver makes this instance the only writer of the resource, reads back what was published, and polls
 // until that ends. Package producer argues for the order: confirm, look, fence, read state, rebuild. Only
-// then is the source read, by a source that remembers nothing. nil: the instance stops. A panic in here is a
-// failure of this resource, not of the others.
-func (o *owner) takeOver(ctx context.Context) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("a defect in storestream: polling panicked: %v\n%s", v, debug.Stack())
-		}
-	}()
+// then is the source read, by a source that remembers nothing. nil: the instance stops.
+func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) (err error) {
 	o.status.goesOn("taking over")
 	if wait.Over(o.stop) {
 		return nil
 	}
-	if err := o.group.Confirm(ctx); err != nil {
+	// Before the first poll there is no batch in hand that the instance would wait for when it stops. A registry
+	// that takes requests and answers none would make that a quarter of a minute.
+	polling := false
+	beginning, cancel := wait.Until(ctx, o.stop)
+	defer func() {
+		if cancel(); err != nil && !polling && wait.Over(o.stop) {
+			err = nil
+		}
+	}()
+	if err := o.group.Confirm(beginning); err != nil {
 		return err
 	}
-	session, err := producer.Take(ctx, o.cluster, o.resource)
+	session, err := producer.Take(beginning, o.cluster, o.resource)
 	if err != nil {
 		return err
 	}
@@ -162,17 +181,18 @@ func (o *owner) takeOver(ctx context.Context) (err error) {
 		}
 	}()
 	requests := o.cluster.Requests()
-	if err := requests.CatchUp(ctx); err != nil {
+	if err := requests.CatchUp(beginning); err != nil {
 		return err
 	}
-	p := o.newPoller(session, requests)
+	p := o.newPoller(session, requests, failures)
 	defer p.Close()
 	o.status.goesOn("reading back what was published")
-	err = session.Rebuild(ctx, func(r watermark.Published) error { p.RestorePublished(r); return nil })
+	err = session.Rebuild(beginning, func(r watermark.Published) error { p.RestorePublished(r); return nil })
 	if err != nil {
 		return err
 	}
 	o.status.polls(p)
+	polling = true
 	err = p.Run(ctx, o.stop)
 	o.handSweepOver(ctx, session)
 	return err
@@ -195,7 +215,8 @@ func (o *owner) handSweepOver(ctx context.Context, session *producer.Session) {
 	}
 }
 
-func (o *owner) newPoller(session *producer.Session, requests *producer.Requests) *poller.Poller {
+func (o *owner) newPoller(session *producer.Session, requests *producer.Requests,
+	failures *poller.Failures) *poller.Poller {
 	return poller.New(poller.Config{
 		Resource: o.resource, Source: o.sources.New(o.resource, o.metrics, o.log,
 			connect.Audience{Doing: o.status.sourceDoes, Days: o.status.sourceHasDays}),
@@ -209,6 +230,7 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 			return requests.After(o.resource.Name, after, uid)
 		},
 		Sweep: o.sweep, Eager: o.eager, Now: time.Now, Clock: clock, Metrics: o.metrics, Log: o.log,
+		Failures: failures,
 	})
 }
 

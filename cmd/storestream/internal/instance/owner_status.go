@@ -141,11 +141,11 @@ func (s *ownerStatus) addPoller(r *status.Resource, p poller.Status, refused, un
 	held := p.Watermark.Held // it may have begun before this instance did
 	if p.Err != nil {
 		r.Error, r.FailedSince = status.FirstLine(p.Err), p.FailedSince.UTC()
-		if held != nil && !held.Publishes && held.Since.Time().Before(r.FailedSince) {
+		if held != nil && !held.StandsStill() && held.Since.Time().Before(r.FailedSince) {
 			r.FailedSince = held.Since.Time()
 		}
 	}
-	if p.Held != "" && held != nil && held.Publishes {
+	if p.Held != "" && held.StandsStill() {
 		r.HeldSince = held.Since.Time()
 	}
 	if r.Source == config.REST && p.Doing == "polling" && !refused.IsZero() {

@@ -56,6 +56,9 @@ type Resource struct {
 	// SweepLate says that no sweep has ended for long; "": one has, or none is scheduled.
 	SweepLate string `json:"-"`
 
+	// Mark is its watermark, a new one where it has none or Unreadable says why nobody can read it.
+	Mark       watermark.Watermark `json:"-"`
+	Unreadable error               `json:"-"`
 	// Now is when Kafka was asked.
 	Now schemas.Instant `json:"-"`
 	// Between: nobody has it now, and the group is handing it over.
@@ -79,12 +82,8 @@ type DeadLetters struct {
 func Read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([]Resource, error) {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
-	marks, err := producer.ReadWatermarks(ctx, cluster)
-	var unreadable map[string]error // by resource
-	if wrong, ok := errors.AsType[*producer.UnreadableError](err); ok {
-		unreadable, err = wrong.ByResource, nil
-	}
-	if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) { // no such topic: nothing has ever run
+	all, err := read(ctx, cfg, cluster)
+	if err != nil {
 		return nil, err
 	}
 	watch := producer.NewWatch(cluster)
@@ -97,37 +96,60 @@ func Read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 	} else if err != nil {
 		return nil, err
 	}
+	letters := watch.DeadLetters()
+	for i := range all {
+		r := &all[i]
+		if requests != nil && r.Unreadable == nil { // else nobody can say which are accepted
+			r.Pending = append(r.Pending, requests.After(r.Resource, r.Mark.Request, r.Mark.RequestUID)...)
+		}
+		for _, reason := range letters[r.Resource] {
+			r.DeadLetters = append(r.DeadLetters, DeadLetters{reason.Field, reason.Err, reason.Count, reason.IDs})
+		}
+	}
+	return all, nil
+}
+
+// Glance is Read without the dead letters, of which there may be many, and without what is asked for: one may
+// look each second.
+func Glance(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([]Resource, error) {
+	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+	defer cancel()
+	return read(ctx, cfg, cluster)
+}
+
+// read asks for the watermarks, and who has what.
+func read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([]Resource, error) {
+	marks, err := producer.ReadWatermarks(ctx, cluster)
+	var unreadable map[string]error // by resource
+	if wrong, ok := errors.AsType[*producer.UnreadableError](err); ok {
+		unreadable, err = wrong.ByResource, nil
+	}
+	if err != nil && !errors.Is(err, kerr.UnknownTopicOrPartition) { // no such topic: nothing has ever run
+		return nil, err
+	}
 	members, err := ownership.Members(ctx, cluster)
 	sharing := errors.Is(err, producer.ErrSharing)
 	if err != nil && !sharing {
 		return nil, err
 	}
-	owners, letters := ownership.ByResource(members), watch.DeadLetters()
-	now := schemas.InstantOf(time.Now())
+	owners, now := ownership.ByResource(members), schemas.InstantOf(time.Now())
 	all := []Resource{}
 	for _, name := range schemas.Names() {
 		mark, written := marks[name]
-		wrong := unreadable[name]
 		if !written {
 			mark = watermark.New(name)
 		}
 		r := of(mark, cfg.Resources[name], now)
-		r.SweepLate = sweepLate(&mark, cfg.Sweep.Interval, now)
-		if !written && wrong == nil && !r.Enabled {
+		r.SweepLate, r.Unreadable = sweepLate(&mark, cfg.Sweep.Interval, now), unreadable[name]
+		if !written && r.Unreadable == nil && !r.Enabled {
 			continue
-		}
-		if requests != nil && wrong == nil { // nobody can say which are accepted
-			r.Pending = append(r.Pending, requests.After(name, mark.Request, mark.RequestUID)...)
 		}
 		r.ownedBy(owners[name])
 		r.Between = r.Owner == "" && (sharing || len(members) > 0) && r.LagSeconds != nil &&
 			r.Lag() <= ownership.HandoverPatience
-		for _, reason := range letters[name] {
-			r.DeadLetters = append(r.DeadLetters, DeadLetters{reason.Field, reason.Err, reason.Count, reason.IDs})
-		}
 		switch {
-		case wrong != nil:
-			r.NotUpToDate = wrong.Error()
+		case r.Unreadable != nil:
+			r.NotUpToDate = r.Unreadable.Error()
 		case r.Enabled:
 			r.NotUpToDate = r.Late()
 		}
@@ -144,7 +166,7 @@ func of(mark watermark.Watermark, cfg config.Resource, now schemas.Instant) Reso
 		Replay:   mark.Replay, Replayed: mark.Replayed, Sweep: mark.Sweep, Erase: mark.Erase,
 		LastSweep: known(mark.LastSweep), Swept: mark.Swept,
 		Pending: []watermark.Request{}, DeadLetters: []DeadLetters{},
-		Now: now, Enabled: cfg.Enabled, interval: cfg.Interval, ahead: max(0, mark.AsOf.Sub(now))}
+		Mark: mark, Now: now, Enabled: cfg.Enabled, interval: cfg.Interval, ahead: max(0, mark.AsOf.Sub(now))}
 	if r.AsOf != nil {
 		lag := max(0, now.Sub(mark.AsOf).Seconds())
 		r.LagSeconds = &lag
@@ -218,9 +240,12 @@ func (r Resource) late() string {
 	case r.Held != nil && r.Held.Failing:
 		return fmt.Sprintf("failing for %s: %s", terminal.Duration(r.Now.Sub(r.Held.Since)),
 			status.FirstLine(errors.New(r.Held.Why)))
-	case r.Held != nil && !r.Held.Publishes:
-		return fmt.Sprintf("on hold for %s, nothing is published: %s", terminal.Duration(r.Now.Sub(r.Held.Since)),
-			r.Held.Why)
+	case r.Held.OnHold():
+		what := "nothing is published"
+		if r.Held.Publishes {
+			what = "other rows go on"
+		}
+		return fmt.Sprintf("on hold for %s, %s: %s", terminal.Duration(r.Now.Sub(r.Held.Since)), what, r.Held.Why)
 	case r.ahead > aheadAtMost:
 		return "the last complete pass began " + terminal.Duration(r.ahead) + " from now: this machine's clock " +
 			"is behind, or the owner's ahead, and nobody can say how late it is"

@@ -70,6 +70,12 @@ func TestAResourceIsUpToDateOrItIsSaidWhyNot(t *testing.T) {
 	if got := settling.Late(); got != "" {
 		t.Errorf("rows go on, and settled stands still: %q", got)
 	}
+	mark.Held.LeavesOut = true
+	leavesOut := of(mark, settings, now)
+	leavesOut.Owner = "a"
+	if got := leavesOut.Late(); got != "on hold for 1m0s, other rows go on: poll.memory is full" {
+		t.Errorf("it is on hold for some rows: %q", got)
+	}
 	r := of(watermark.New("orders"), settings, now)
 	if got := r.Late(); got != "nothing is published yet, and no instance polls it" || r.LagSeconds != nil {
 		t.Errorf("before anything ran: %q", got)

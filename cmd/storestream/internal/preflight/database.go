@@ -58,8 +58,7 @@ func tryDatabase(ctx context.Context, c Config, f *findings) {
 
 // databaseRemedy is what to do where the error does not say it.
 func databaseRemedy(err error) string {
-	var held *poller.HoldError
-	if errors.As(err, &held) {
+	if errors.As(err, new(*poller.HoldError)) {
 		return "" // it says what to do
 	}
 	return "start the database or its pooler; `run` waits for it"

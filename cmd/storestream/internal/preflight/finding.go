@@ -1,8 +1,11 @@
 package preflight
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/storestream/storestream/producer"
 )
 
 // Level says how much a finding matters.
@@ -40,3 +43,12 @@ func (f *findings) add(l Level, about, do, format string, args ...any) {
 func (f *findings) ok(about, format string, args ...any) { f.add(OK, about, "", format, args...) }
 
 func (f *findings) fail(about string, err error, do string) { f.add(Failure, about, do, "%s", err) }
+
+// refused adds what a *producer.RefusedError says, and whether err is one.
+func (f *findings) refused(about string, err error) bool {
+	r, ok := errors.AsType[*producer.RefusedError](err)
+	if ok {
+		f.add(Failure, about, r.Do, "%s is %s, expected %s", r.Setting, r.Found, r.Expected)
+	}
+	return ok
+}

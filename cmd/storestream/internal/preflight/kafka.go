@@ -131,11 +131,8 @@ func (k *kafka) allow(kind, name string) string {
 
 func (k *kafka) topic(r producer.TopicReport, brokers int) {
 	f := k.found
-	var refused *producer.RefusedError
 	switch {
-	case errors.As(r.Err, &refused):
-		f.add(Failure, r.Topic, refused.Do, "%s is %s, expected %s",
-			refused.Setting, refused.Found, refused.Expected)
+	case f.refused(r.Topic, r.Err):
 		return
 	case r.Err != nil:
 		f.fail(r.Topic, r.Err, brokerRemedy(r.Err))
@@ -169,6 +166,9 @@ func (k *kafka) topic(r producer.TopicReport, brokers int) {
 	if r.Keeps != "" {
 		f.add(Warning, r.Topic, r.Do, "%s: it may keep what was deleted for longer than kafka.erase_within, %s",
 			r.Keeps, k.c.Settings.Kafka.EraseWithin)
+	}
+	if r.Forgets != "" {
+		f.add(Warning, r.Topic, r.Remedy, "%s: a consumer that is away for longer may miss a deletion", r.Forgets)
 	}
 	if len(f.all) == before {
 		f.ok(r.Topic, "%s, %s, records up to %s, settings as needed", terminal.Plural(r.Partitions, "partition"),
@@ -229,18 +229,25 @@ func (k *kafka) watermarks(ctx context.Context) {
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
 		return // nothing has run yet
 	}
+	var unreadable map[string]error // by resource
+	if wrong, ok := errors.AsType[*producer.UnreadableError](err); ok {
+		unreadable, err = wrong.ByResource, nil
+	}
 	if err != nil {
-		k.found.fail(k.c.Cluster.Watermarks(), err, "if a record there is not storestream's, find out who wrote "+
-			"it; if it is of a newer version, run that one")
+		k.found.fail(k.c.Cluster.Watermarks(), err, brokerRemedy(err))
 		return
 	}
 	now := schemas.InstantOf(time.Now())
 	for _, name := range k.c.Settings.Enabled() {
+		topic := k.c.Cluster.Topic(name)
+		if wrong := unreadable[name]; wrong != nil {
+			k.found.fail(topic, wrong, "if the record is not storestream's, find out who wrote it; if it is of a "+
+				"newer version, run that one")
+		}
 		mark, written := marks[name]
 		if !written {
 			continue
 		}
-		topic := k.c.Cluster.Topic(name)
 		if age := now.Sub(mark.Written); mark.Group != k.c.Settings.Kafka.Group && age < alive {
 			k.found.add(Failure, topic,
 				"stop one of the two deployments, or give this one another kafka.topic_prefix",
@@ -248,12 +255,25 @@ func (k *kafka) watermarks(ctx context.Context) {
 				mark.Group, mark.Instance, terminal.Duration(age))
 		}
 		at := slices.IndexFunc(k.topics, func(r producer.TopicReport) bool { return r.Topic == topic })
-		if r := k.topics[at]; !r.Missing && r.Partitions > 0 && int(mark.Partitions) != r.Partitions {
-			k.found.add(Failure, topic, "delete the topic: it is created anew and filled from the start",
-				"it has %s, and was filled when it had %d: the same key would be in two of them",
-				terminal.Plural(r.Partitions, "partition"), mark.Partitions)
+		if r := k.topics[at]; !r.Missing && r.Partitions > 0 {
+			k.filled(ctx, r, mark)
 		}
 		k.policies(topic, mark)
+	}
+}
+
+// filled says whether the data topic that is there is the one that mark tells of. What lacks something of
+// that is filled from the start, whatever its partitions are.
+func (k *kafka) filled(ctx context.Context, r producer.TopicReport, mark watermark.Watermark) {
+	switch other, err := producer.OtherLog(ctx, k.c.Cluster, mark); {
+	case err == nil && other != "":
+		k.found.add(Warning, r.Topic,
+			"storestream run: an instance that runs fills it from the start within a minute",
+			"it does not hold all that was published: %s", other)
+	case int(mark.Partitions) != r.Partitions:
+		k.found.add(Failure, r.Topic, "delete the topic: it is created anew and filled from the start",
+			"it has %s, and was filled when it had %d: the same key would be in two of them",
+			terminal.Plural(r.Partitions, "partition"), mark.Partitions)
 	}
 }
 

@@ -298,6 +298,12 @@ func TestWhatIsWrongWithKafkaIsNamed(t *testing.T) {
 	says(t, failing(t, s), Failure, "kafka", "store.users", "it has 3 partitions, and was filled when it had 2",
 		"delete the topic")
 
+	// A record that is no watermark is said of its own resource, and hides no other's.
+	s.Garbage("products")
+	all := failing(t, s)
+	says(t, all, Failure, "kafka", "store.products", "watermark of products: ", "partition", "offset")
+	says(t, all, Failure, "kafka", "store.users", "it has 3 partitions, and was filled when it had 2")
+
 	settings := map[string]*string{"cleanup.policy": kadm.StringPtr("delete")}
 	small := map[string]*string{"cleanup.policy": kadm.StringPtr("compact"),
 		"max.message.bytes": kadm.StringPtr("2000"), "min.insync.replicas": kadm.StringPtr("2")}
@@ -317,6 +323,8 @@ func TestWhatIsWrongWithKafkaIsNamed(t *testing.T) {
 	says(t, found, Failure, "kafka", "other.users", "min.insync.replicas is 2")
 	says(t, found, Warning, "kafka", "other.users", "max.compaction.lag.ms is not set",
 		"kafka.erase_within, 168h", "--add-config max.compaction.lag.ms=604800000")
+	says(t, found, Warning, "kafka", "other.users", "delete.retention.ms is 86400000: a consumer",
+		"--add-config delete.retention.ms=604800000")
 
 	// Another registry: the topic's keys carry an id that this one does not know.
 	anew := servers.RegistryForTest(t)

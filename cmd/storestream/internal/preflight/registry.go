@@ -2,7 +2,6 @@ package preflight
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,14 +28,12 @@ func tryRegistry(ctx context.Context, c Config, f *findings) {
 	}
 	for i, name := range c.Settings.Enabled() {
 		topic := c.Cluster.Topic(name)
-		var refused *producer.RefusedError
-		if err := producer.SameSchemas(ctx, c.Cluster, c.Schemas.Get(name)); errors.As(err, &refused) {
-			s.found.add(Failure, topic, refused.Do, "%s is %s, expected %s", refused.Setting, refused.Found,
-				refused.Expected)
+		if s.found.refused(topic, producer.SameSchemas(ctx, c.Cluster, c.Schemas.Get(name))) {
 			continue // of other errors Kafka's part tells
 		}
 		both, err := c.Registry.Check(ctx, topic, c.Schemas.Get(name))
-		if ofAll(err) {
+		if registry.HasFault(err, registry.NotARegistry, registry.Moved, registry.Unauthorized) {
+			// It is the registry's as a whole, whichever subject was asked about.
 			s.found.fail("", err, "")
 			return
 		}
@@ -51,13 +48,6 @@ func tryRegistry(ctx context.Context, c Config, f *findings) {
 			s.keys(ctx, name, both[0].ID)
 		}
 	}
-}
-
-// ofAll says that an error is the registry's as a whole, whichever subject was asked about.
-func ofAll(err error) bool {
-	e, ok := errors.AsType[*registry.Error](err)
-	of := []registry.Fault{registry.NotARegistry, registry.Moved, registry.Unauthorized}
-	return ok && slices.Contains(of, e.Fault)
 }
 
 // usable says whether both subjects of a topic can be used, and returns that they can.

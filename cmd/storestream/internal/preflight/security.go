@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -61,7 +61,7 @@ func trySecurity(ctx context.Context, c Config, f *findings) {
 }
 
 func (s security) registry(ctx context.Context) {
-	r, login := s.c.Settings.Registry, "no login"
+	r, login := s.c.Settings.Registry, noLogin
 	switch {
 	case r.Token.IsSet():
 		login = "bearer token"
@@ -84,7 +84,8 @@ type link struct {
 	about, host, login string
 	tls                *tls.ConnectionState // nil: in clear
 	unverified         string               // the setting by which any certificate will do; "": none
-	do                 string               // how it gets TLS
+	anyName            string               // the setting by which one for any host will do; "": none
+	do                 string               // how it gets TLS, and a name that is verified
 }
 
 // say adds the finding about a connection.
@@ -102,10 +103,14 @@ func (s security) say(l link) {
 	about := fmt.Sprintf("%s with %s (%s), signed by %q, until %s; %s", tls.VersionName(l.tls.Version), l.host,
 		strings.Join(peerNames(peer), ", "), peer.Issuer.String(), peer.NotAfter.UTC().Format(time.DateOnly),
 		l.login)
-	if l.unverified != "" {
+	switch {
+	case l.unverified != "":
 		s.found.add(Warning, l.about, "have it verified, by the authority that signs it",
 			"%s: not known to whom, by %s", about, l.unverified)
-	} else {
+	case l.anyName != "":
+		s.found.add(Warning, l.about, l.do, "%s: the authority is verified and the host's name is not, by %s: "+
+			"whoever has any certificate of that authority may answer", about, l.anyName)
+	default:
 		s.found.ok(l.about, "%s", about)
 	}
 	for _, c := range l.tls.PeerCertificates {
@@ -149,8 +154,7 @@ func (s security) expiry(about string, c *x509.Certificate) {
 // failed says what is known of a connection that was not made. That it was not is its own part's to say,
 // unless its certificate is why.
 func (s security) failed(about string, files tlsfile.Files, err error) {
-	var handshake *tlsfile.HandshakeError
-	if errors.As(files.Explain(err), &handshake) {
+	if handshake, ok := errors.AsType[*tlsfile.HandshakeError](files.Explain(err)); ok {
 		s.found.fail(about, handshake, "")
 		return
 	}
@@ -187,17 +191,37 @@ func (s security) postgres(ctx context.Context) {
 	defer conn.Close(ctx)
 	l := link{about: "postgres", host: c.Host, do: "set sslmode=verify-full in postgres.dsn",
 		login: fmt.Sprintf("role %s by %s", c.User, asked(heard.Bytes()))}
-	if mode := d.Mode(); mode != dsn.VerifyFull {
+	if strings.Contains(d.Value("host"), ",") { // it may be another than the first
+		l.host = remote(conn.Conn())
+	}
+	inClear := d.InClear()
+	switch mode := d.Mode(); mode {
+	case dsn.VerifyFull:
+	case dsn.VerifyCA:
+		l.anyName = "sslmode=" + mode + " (which require means too, where a sslrootcert is named)"
+	case dsn.Prefer:
+		if len(inClear) > 0 { // else nobody asked for more
+			l.unverified = "sslmode=" + mode
+		}
+	default:
 		l.unverified = "sslmode=" + mode
 	}
 	if conn, ok := conn.Conn().(*tls.Conn); ok {
 		state := conn.ConnectionState()
 		l.tls = &state
-		if loopback.Is(l.host) && d.Mode() == dsn.Prefer {
-			l.unverified = "" // nobody asked for it
-		}
+	} else if len(inClear) > 0 { // whichever of the hosts answered this time
+		l.host = strings.Join(inClear, ", ")
 	}
 	s.say(l)
+}
+
+// remote is the host that a connection leads to: its address, or a socket's path.
+func remote(conn net.Conn) string {
+	host, _, err := net.SplitHostPort(conn.RemoteAddr().String())
+	if err != nil {
+		return conn.RemoteAddr().String()
+	}
+	return host
 }
 
 // asked is how a PostgreSQL server wanted to know who logs in, from the messages that it sent.
@@ -225,17 +249,13 @@ func asked(heard []byte) string {
 // broker tries one that the settings name.
 func (s security) broker(ctx context.Context, broker string) {
 	k := s.c.Settings.Kafka
-	login := "no login"
+	login, files := noLogin, k.TLS.Files("kafka.tls")
 	if k.SASL.Mechanism != "" {
 		login = "SASL " + k.SASL.Mechanism
 	}
-	if k.TLS.CertFile != "" {
-		login += ", a client's certificate"
-	}
 	host, _, _ := net.SplitHostPort(broker)
-	l := link{about: "kafka", host: host, login: login, do: "set kafka.tls.enabled"}
+	l := link{about: "kafka", host: host, login: certified(login, files), do: "set kafka.tls.enabled"}
 	if k.TLS.Enabled {
-		files := k.TLS.Files("kafka.tls")
 		conf, err := files.Config()
 		if err == nil {
 			l.tls, err = shake(ctx, conf, broker)
@@ -249,6 +269,20 @@ func (s security) broker(ctx context.Context, broker string) {
 		}
 	}
 	s.say(l)
+}
+
+// noLogin is a connection on which storestream does not say who it is.
+const noLogin = "no login"
+
+// certified adds the client's certificate to what storestream logs in by.
+func certified(login string, files tlsfile.Files) string {
+	switch {
+	case files.CertFile == "":
+		return login
+	case login == noLogin:
+		return "a client's certificate"
+	}
+	return login + " and a client's certificate"
 }
 
 // tokens tries the endpoint of OAUTHBEARER.
@@ -286,7 +320,7 @@ func (s security) site(ctx context.Context, about, address, login string, files 
 	if proxy, err := http.ProxyFromEnvironment(req); err == nil && proxy != nil {
 		s.found.add(Note, about, "", "requests go by the proxy %s (HTTP_PROXY, HTTPS_PROXY)", proxy.Host)
 	}
-	l := link{about: about, host: u.Hostname(), login: login, do: "use its https address"}
+	l := link{about: about, host: u.Hostname(), login: certified(login, files), do: "use its https address"}
 	if u.Scheme != "https" {
 		s.say(l)
 		return
@@ -351,13 +385,14 @@ func (s security) files() {
 		case isSecret, strings.HasSuffix(e.Key, ".key_file") && e.Value != "":
 			s.mode(e.Key, path, e.Key)
 		case strings.HasSuffix(e.Key, ".cert_file") && e.Value != "":
-			s.ownCertificate(e)
-		case strings.Contains(e.Value, dsn.Mask) && strings.Contains(e.From, ".y"):
+			s.ownCertificate(e.Key, e.Value)
+		case strings.Contains(e.Value, dsn.Mask) && strings.HasPrefix(e.From, filepath.Base(s.c.File)+":"):
 			inline = true
 		}
 	}
 	if d, err := dsn.Parse(s.c.Settings.Postgres.DSN.Get()); err == nil && d.KeyFile() != "" {
 		s.mode("postgres.dsn", d.KeyFile(), "the key of its sslkey")
+		s.ownCertificate("postgres.dsn", d.Value("sslcert"))
 	}
 	if inline && s.c.File != "" {
 		s.mode("file", s.c.File, "secrets")
@@ -371,14 +406,12 @@ func (s security) mode(about, path, what string) {
 	}
 }
 
-func (s security) ownCertificate(e config.Entry) {
-	text, err := os.ReadFile(e.Value)
+func (s security) ownCertificate(about, path string) {
+	text, err := os.ReadFile(path)
 	if err != nil {
 		return // loading the configuration said so
 	}
-	if block, _ := pem.Decode(text); block != nil {
-		if c, err := x509.ParseCertificate(block.Bytes); err == nil {
-			s.expiry(e.Key, c)
-		}
+	if chain, err := tlsfile.Certificates(text); err == nil {
+		s.expiry(about, chain[0])
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
@@ -59,8 +60,18 @@ func TestSecuritySaysWhatProtectsTheDatabase(t *testing.T) {
 	direct := fmt.Sprint(pg.Port)
 	says(t, secured(t, dsn("postgres", direct, "")), OK, "security", "postgres",
 		"TLS 1.3 with localhost (localhost", `signed by "CN=authority"`, "role postgres by scram-sha-256")
-	says(t, secured(t, dsn("postgres", direct, "sslmode=require")), Warning, "security", "postgres",
-		"not known to whom, by sslmode=require")
+	for _, mode := range []string{"sslmode=verify-ca", "sslmode=require"} { // libpq and pgx take both for one
+		says(t, secured(t, dsn("postgres", direct, mode)), Warning, "security", "postgres",
+			"the authority is verified and the host's name is not, by sslmode=verify-ca", "sslmode=verify-full")
+	}
+	says(t, secured(t, strings.ReplaceAll(dsn("postgres", direct, "sslmode=require"), "sslrootcert="+
+		authority.File, "")), Warning, "security", "postgres", "not known to whom, by sslmode=require")
+	says(t, secured(t, strings.ReplaceAll(dsn("postgres", direct, ""), "localhost", "127.0.0.3,localhost")), OK,
+		"security", "postgres", "TLS 1.3 with 127.0.0.1 (localhost") // nothing listens at the first
+	elsewhere := servers.ElsewhereForTest(t)
+	says(t, secured(t, strings.NewReplacer("localhost", "localhost,"+elsewhere, "sslrootcert="+authority.File,
+		"").Replace(dsn("postgres", direct, "sslmode=disable")), "security.allow_plaintext=postgres"), Warning,
+		"security", "postgres", "in clear to "+elsewhere, "the credential too") // whichever answered now
 	says(t, secured(t, dsn("postgres", direct, "sslmode=disable")), OK, "security", "postgres",
 		"in clear, which does not leave this machine")
 
@@ -79,6 +90,59 @@ func TestSecuritySaysWhatProtectsTheDatabase(t *testing.T) {
 		Failure, "security", "postgres", "expired on 2026-02-03")
 	says(t, secured(t, dsn("postgres", pooler(servers.CertificateConfig{Name: "other",
 		Hosts: []string{"other.example"}}), "")), Failure, "security", "postgres", "other.example", "localhost")
+}
+
+// All is encrypted, and every server asks for a client's certificate.
+func TestSecuritySaysNothingAgainstWhatIsEncryptedAndVerifiedOnBothSides(t *testing.T) {
+	authority := servers.AuthorityForTest(t, t.TempDir())
+	issue := func(name string) servers.Certificate {
+		return authority.Issue(servers.CertificateConfig{Name: name, NotAfter: time.Now().Add(90 * 24 * time.Hour)})
+	}
+	shown, own := issue("server"), issue("postgres")
+	demanding := &tls.Config{Certificates: []tls.Certificate{shown.Pair}, MinVersion: tls.VersionTLS12,
+		ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: authority.Pool}
+	pg := servers.PostgresForTest(t, servers.PostgresConfig{Certificate: &shown, Clients: authority})
+	broker := servers.BrokerForTest(t, servers.BrokerConfig{Options: []kfake.Opt{kfake.TLS(demanding.Clone()),
+		kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "stream", "s3cret")}})
+	site := httptest.NewUnstartedServer(http.NotFoundHandler())
+	site.TLS, site.Config.ErrorLog = demanding.Clone(), log.New(io.Discard, "", 0) // of handshakes that we end
+	site.StartTLS()
+	t.Cleanup(site.Close)
+	settings := []string{fmt.Sprintf("postgres.dsn=host=localhost port=%d user=postgres dbname=postgres "+
+		"sslrootcert=%s sslcert=%s sslkey=%s", pg.Port, authority.File, own.CertFile, own.KeyFile),
+		"kafka.brokers=" + broker.Brokers()[0], "kafka.tls.enabled=true", "registry.url=" + site.URL,
+		"store.base_url=" + site.URL + "/v1", "store.api_key=k", "http.listen=:0", "http.token=0123456789abcdef",
+		"http.tls.cert_file=" + shown.CertFile, "http.tls.key_file=" + shown.KeyFile}
+	for _, section := range []string{"kafka.tls", "registry.tls", "store.tls"} {
+		settings = append(settings, section+".ca_file="+authority.File, section+".cert_file="+own.CertFile,
+			section+".key_file="+own.KeyFile)
+	}
+	tokens := []string{"kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.token_url=" + site.URL,
+		"kafka.sasl.client_id=stream", "kafka.sasl.client_secret=s3cret",
+		"kafka.sasl.token_tls.ca_file=" + authority.File, "kafka.sasl.token_tls.cert_file=" + own.CertFile,
+		"kafka.sasl.token_tls.key_file=" + own.KeyFile}
+	scram := []string{"kafka.sasl.mechanism=SCRAM-SHA-512", "kafka.sasl.username=stream",
+		"kafka.sasl.password=s3cret"}
+	const verified = `signed by "CN=authority", until `
+	for kafka, login := range map[string][]string{"SASL SCRAM-SHA-512": scram, "SASL OAUTHBEARER": tokens} {
+		found := secured(t, append(login, settings...)...)
+		for _, f := range found {
+			if f.Level != OK {
+				t.Errorf("%+v", f)
+			}
+		}
+		says(t, found, OK, "security", "postgres", "TLS 1.3 with localhost (", verified,
+			"role postgres by nothing that it was asked for (trust, peer or its certificate)")
+		says(t, found, OK, "security", "kafka", "TLS 1.3", verified, kafka+" and a client's certificate")
+		says(t, found, OK, "security", "registry", "TLS 1.3", verified, "; a client's certificate")
+		says(t, found, OK, "security", "store", "TLS 1.3", verified,
+			"the key of store.api_key and a client's certificate")
+		says(t, found, OK, "security", "status", "listens at :0, by TLS, for who has http.token")
+		if kafka == "SASL OAUTHBEARER" {
+			says(t, found, OK, "security", "kafka.sasl.token_url", "TLS 1.3", verified,
+				"client stream with its secret and a client's certificate")
+		}
+	}
 }
 
 func TestSecuritySaysWhatProtectsTheServiceAndThePage(t *testing.T) {
@@ -124,27 +188,28 @@ func TestSecuritySaysWhatProtectsTheServiceAndThePage(t *testing.T) {
 }
 
 // A key that others may read is as good as lost, whichever connection it is for. What only its group may read
-// is somebody's decision.
-func TestSecurityLooksAtWhoMayReadKeys(t *testing.T) {
+// is somebody's decision. And each of our own certificates ends one day.
+func TestSecurityLooksAtWhoMayReadKeysAndWhenTheirCertificatesEnd(t *testing.T) {
 	authority := servers.AuthorityForTest(t, t.TempDir())
-	made := authority.Issue(servers.CertificateConfig{NotAfter: time.Now().Add(90 * 24 * time.Hour)})
+	end := time.Now().Add(10 * 24 * time.Hour)
+	made := authority.Issue(servers.CertificateConfig{Name: "own", NotAfter: end})
 	settings := []string{"postgres.dsn=host=localhost port=1 user=u password=p dbname=d sslrootcert=" +
 		authority.File + " sslcert=" + made.CertFile + " sslkey=" + made.KeyFile,
 		"kafka.tls.enabled=true", "registry.url=https://localhost:1", "store.base_url=https://localhost:1/v1",
 		"kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.token_url=https://localhost:1", "kafka.sasl.client_id=c",
 		"kafka.sasl.client_secret=s"}
-	keys := []string{"postgres.dsn"}
+	keys, certificates := []string{"postgres.dsn"}, []string{"postgres.dsn"}
 	for _, section := range []string{"kafka.tls", "kafka.sasl.token_tls", "registry.tls", "store.tls",
 		"http.tls"} {
 		settings = append(settings, section+".cert_file="+made.CertFile, section+".key_file="+made.KeyFile)
-		keys = append(keys, section+".key_file")
+		keys, certificates = append(keys, section+".key_file"), append(certificates, section+".cert_file")
 	}
 	for mode, want := range map[os.FileMode]bool{0o600: false, 0o640: false, 0o644: true} {
 		if err := os.Chmod(made.KeyFile, mode); err != nil {
 			t.Fatal(err)
 		}
-		warned := map[string]bool{}
-		for _, f := range secured(t, settings...) {
+		found, warned := secured(t, settings...), map[string]bool{}
+		for _, f := range found {
 			if f.Level == Warning && strings.Contains(f.Found, "everybody on this machine may read "+made.KeyFile) {
 				warned[f.About] = true
 			}
@@ -153,6 +218,31 @@ func TestSecurityLooksAtWhoMayReadKeys(t *testing.T) {
 			if warned[key] != want {
 				t.Errorf("mode %o: a warning about %s: %v", mode, key, warned[key])
 			}
+		}
+		for _, key := range certificates {
+			says(t, found, Warning, "security", key, `"CN=own" expires on `+end.UTC().Format(time.DateOnly))
+		}
+	}
+}
+
+// Whatever the file is called.
+func TestSecurityLooksAtWhoMayReadTheConfigurationWhereSecretsStandInIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "settings")
+	for text, want := range map[string]bool{"registry: {token: s3cret}": true, "log: {level: info}": false} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, 0o644); err != nil { //nolint:gosec // what the test is about
+			t.Fatal(err)
+		}
+		cfg, err := config.Load(config.Input{File: path, Environ: stage.Environ("http.token=0123456789abcdef")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := &findings{part: "security"}
+		security{c: Config{Settings: cfg, File: path}, found: f}.files()
+		if got := len(f.all) == 1 && f.all[0].Level == Warning && f.all[0].About == "file"; got != want {
+			t.Errorf("%s: %v, expected a warning: %v", text, f.all, want)
 		}
 	}
 }

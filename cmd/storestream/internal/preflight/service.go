@@ -86,9 +86,8 @@ func (s *service) tryAll(ctx context.Context, resources []*schemas.Resource) {
 // noPage is an error where no endpoint answered with a page: then the service as a whole is wrong, and not
 // its endpoints one by one. A service that only asks for fewer requests is there.
 func (s *service) noPage() error {
-	var rate *client.RateError
 	for _, t := range s.trials {
-		if t.err == nil || errors.As(t.err, &rate) {
+		if t.err == nil || errors.As(t.err, new(*client.RateError)) {
 			return nil
 		}
 	}
@@ -96,8 +95,7 @@ func (s *service) noPage() error {
 }
 
 func serviceRemedy(err error) string {
-	var held *poller.HoldError
-	if errors.As(err, &held) { // what is wrong says the rest
+	if errors.As(err, new(*poller.HoldError)) { // what is wrong says the rest
 		return "check store.base_url (with its version, such as /v1) and store.api_key"
 	}
 	return "is the service up, and is store.base_url right? `run` waits for it"
@@ -128,9 +126,8 @@ func beside(ahead time.Duration) string {
 
 func (s *service) endpoint(t trial) {
 	f, name := s.found, t.resource.Name
-	var rate *client.RateError
 	switch {
-	case errors.As(t.err, &rate):
+	case errors.As(t.err, new(*client.RateError)):
 		f.add(Warning, name, "somebody uses the key at the limit of its rate: a running instance that is catching "+
 			"up, or another program; lower store.max_requests_per_second if it goes on", "%s", t.err)
 	case t.err != nil:

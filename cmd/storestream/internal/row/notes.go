@@ -19,6 +19,8 @@ type facts struct {
 	overlap  time.Duration
 	deletes  string // config.Tombstone or config.Report
 	start    schemas.Instant
+	policy   string // the fingerprint of the policies for fields that are in force here
+	nameless int    // rows without a usable id that the service shows
 	// The updated_at of either side, MinInstant where it has no row.
 	topicUpdated, serviceUpdated schemas.Instant
 }
@@ -56,13 +58,12 @@ func (f *facts) notes() []string {
 	case r.InTopic.State == Present && f.topicUpdated > f.serviceUpdated:
 		add(fmt.Sprintf("The service shows an older state than the topic has. A server that lags does that for a "+
 			"while. If the service shows it for the overlap of %s it is published.", text(f.overlap)))
+	case f.policies() != "" && r.InTopic.State == Present && f.topicUpdated == f.serviceUpdated:
+		// The same version: how polls met it is no reason.
 	case r.InService.State == Present && len(r.InTopic.Strays) == 0:
 		add(f.behind())
 	}
-	if f.overview.Policies.Mixed() {
-		add("The topic holds rows that other policies for fields let through (privacy.fields has changed). " +
-			f.sweep())
-	}
+	add(f.policies())
 	if f.overview.Replay != nil {
 		add("A replay is in hand, from " + f.overview.Replay.From.String() + ": rows are published again.")
 	}
@@ -97,6 +98,19 @@ func (f *facts) behind() string {
 		"topic. %s", o.Settled, f.sweep())
 }
 
+// policies says that the topic may hold the row as other policies for fields let it through, else "".
+func (f *facts) policies() string {
+	switch o := f.overview; {
+	case o.Rows == 0 || !o.Policies.Older(f.policy):
+		return ""
+	case o.Policies.InForce(f.policy):
+		return "The topic holds rows as policies for fields (privacy.fields) let them through that are no longer " +
+			"in force. " + f.sweep()
+	}
+	return "The topic's rows are published under other policies for fields than privacy.fields says here: " +
+		"restart the instances with this configuration, then " + f.sweep()
+}
+
 // unpublishable is why the service's row is not in the topic.
 func (f *facts) unpublishable() string {
 	what, s := "The service's row", f.report.InService
@@ -117,6 +131,11 @@ func (f *facts) extra() string {
 		if e.ID == f.report.ID {
 			return since + "The running instance was asked to erase it, and looks for it again after an overlap."
 		}
+	}
+	if f.nameless > 0 {
+		return fmt.Sprintf("The service does not show it under its id: it was deleted there, is being updated, or "+
+			"has no usable id there. The service shows %s without one (in the dead letters), and while it does this "+
+			"one stays.", terminal.Plural(f.nameless, "row"))
 	}
 	stays := "It stays until the next sweep (they are daily by default), or `storestream erase %s %d`."
 	if f.deletes == config.Report {

@@ -34,6 +34,7 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -108,6 +109,8 @@ type look struct {
 	value  schemas.Value // of row
 	reject *schemas.Reject
 	failed error
+	// nameless counts the rows without a usable id that were met on the way. This one may be among them.
+	nameless int
 }
 
 // compare asks the service, and again where the topic changes meanwhile. Its error is that of the topic.
@@ -130,7 +133,7 @@ func (l *look) compare(ctx context.Context) error {
 }
 
 func (l *look) readTopic(ctx context.Context, what string) error {
-	_, err := l.log.Look(ctx, func(done, of int64) { l.cfg.Reading(what, int(done), max(1, int(of))) })
+	err := l.log.Look(ctx, func(done, of int64) { l.cfg.Reading(what, int(done), max(1, int(of))) })
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
 		return fmt.Errorf("topic %s does not exist: `storestream run` creates and fills it",
 			l.cfg.Cluster.Topic(l.resource.Name))
@@ -214,7 +217,7 @@ func (l *look) lookEverywhere(ctx context.Context) error {
 // read reads what the request names, and takes the row from it. about is how many rows that will be; 0: it is
 // one day, of which nobody knows. Of more it reads no further than to the row.
 func (l *look) read(ctx context.Context, request poller.Request, about int) error {
-	l.row, l.reject = nil, nil
+	l.row, l.reject, l.nameless = nil, nil, 0
 	request.From, request.Started = l.start, schemas.InstantOf(time.Now())
 	rows, done := 0, false
 	err := l.source.Read(ctx, request, func(b poller.Batch) error {
@@ -249,8 +252,10 @@ func (l *look) take(b poller.Batch) error {
 		}
 	}
 	for i := range b.Rejects {
-		if reject := b.Rejects[i]; reject.HasID && reject.ID == l.cfg.ID &&
-			(l.reject == nil || reject.UpdatedAt >= l.reject.UpdatedAt) {
+		reject := b.Rejects[i]
+		if !reject.HasID {
+			l.nameless++
+		} else if reject.ID == l.cfg.ID && (l.reject == nil || reject.UpdatedAt >= l.reject.UpdatedAt) {
 			l.reject = &reject
 		}
 	}
@@ -277,7 +282,9 @@ func (l *look) verdict() verify.Verdict {
 	case l.failed != nil:
 		return verify.Unknown
 	case len(l.log.Strays()) > 0 || inTopic.Err != nil || l.reject != nil:
-	case l.row == nil:
+	case l.row == nil && !holds && l.nameless > 0:
+		return verify.Unknown
+	case l.row == nil: // that row, too, could not be published, and the topic would keep what it had
 		equal = !holds
 	case !holds:
 		equal = l.row.UpdatedAt < l.start
@@ -316,6 +323,9 @@ func (l *look) report() *Report {
 		if errors.Is(l.failed, context.Canceled) {
 			r.Error = "interrupted"
 		}
+	} else if r.Verdict == verify.Unknown {
+		r.Error = fmt.Sprintf("the service shows %s without a usable id, and this may be one",
+			terminal.Plural(l.nameless, "row"))
 	}
 	return r
 }
@@ -362,8 +372,10 @@ func (l *look) explain(ctx context.Context, r *Report) {
 		r.Notes = append(r.Notes, "how far the resource is could not be read: "+status.FirstLine(err))
 		return
 	}
-	f := facts{report: r, overlap: l.settings.Overlap, deletes: cmp.Or(l.cfg.Settings.Sweep.Deletes,
-		config.Tombstone), start: l.start, topicUpdated: schemas.MinInstant, serviceUpdated: schemas.MinInstant}
+	f := facts{report: r, nameless: l.nameless, overlap: l.settings.Overlap,
+		deletes: cmp.Or(l.cfg.Settings.Sweep.Deletes, config.Tombstone), start: l.start,
+		policy:       l.resource.PolicyFingerprint(),
+		topicUpdated: schemas.MinInstant, serviceUpdated: schemas.MinInstant}
 	if newest, known := l.log.Newest(); known && r.InTopic.State == Present {
 		f.topicUpdated = newest.Value.UpdatedAt
 	}

@@ -5,12 +5,12 @@ package stage
 import (
 	"context"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kgo"
 	"go.uber.org/zap/zaptest"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
@@ -140,6 +140,22 @@ func (s *Stage) Commit(resource string, tx watermark.Transaction, change func(*w
 	}
 }
 
+// Garbage writes a record that is no watermark under the resource's key, as somebody else might.
+func (s *Stage) Garbage(resource string) *kgo.Record {
+	s.t.Helper()
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.Broker.Brokers()...))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer cl.Close()
+	put, err := cl.ProduceSync(s.t.Context(), &kgo.Record{Topic: "store.watermarks", Key: []byte(resource),
+		Value: []byte("garbage")}).First()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return put
+}
+
 // Join makes another instance a member of the group, which owns what falls to it, until the returned function
 // is called.
 func (s *Stage) Join(instance string, resources ...string) (leave func()) {
@@ -176,7 +192,7 @@ func (s *Stage) Order(id int64, status string) schemas.Record {
 // Nowhere is an address where nothing listens.
 func Nowhere(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := servers.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}

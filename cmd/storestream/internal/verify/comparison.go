@@ -33,6 +33,7 @@ type comparison struct {
 	resource *schemas.Resource
 	settings config.Resource
 	topic    string
+	cluster  *producer.Cluster
 	compare  compare.Config
 	reading  func(resource string, p compare.Progress)
 	began    time.Time
@@ -43,6 +44,10 @@ type comparison struct {
 	again    bool                // it was read in full a second time
 	err      error               // why it cannot be compared
 
+	partitions int    // of the topic, when it was last read
+	topicID    string // before it was first read, "" where it is unknown
+	otherLog   string // why it does not hold all that the watermark tells of, "": it may
+
 	// What is known of the running instance.
 	ownership ownership.Resource
 	mark      watermark.Watermark
@@ -51,24 +56,29 @@ type comparison struct {
 func newComparison(c Config, r *schemas.Resource, source poller.Source) *comparison {
 	settings := c.Settings.Resources[r.Name]
 	start := connect.Start(settings)
-	return &comparison{
-		resource: r, settings: settings, topic: c.Cluster.Topic(r.Name), reading: c.Reading, began: time.Now(),
-		mark: watermark.New(r.Name),
-		compare: compare.Config{
-			Start: start, CreatedAt: poller.CreatedAtIn(r), Now: time.Now,
-			Source: poller.CompareSource(source, start, nil,
-				func() schemas.Instant { return schemas.InstantOf(time.Now()) }),
-			Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
-				fold func(watermark.Published) error) ([]int64, error) {
-				return producer.ReadTopic(ctx, c.Cluster, r, from, wanted, fold)
-			},
-			Records: func(ctx context.Context) (int64, error) { return producer.Records(ctx, c.Cluster, r.Name) },
-			Memory:  int64(c.Settings.Sweep.Memory), ByID: settings.Source == config.Postgres,
-			DeadLetters: func(ctx context.Context) (map[int64]bool, error) {
-				return deadLetters(ctx, c.Cluster, r.Name)
-			},
+	o := &comparison{
+		resource: r, settings: settings, topic: c.Cluster.Topic(r.Name), cluster: c.Cluster,
+		reading: c.Reading, began: time.Now(), mark: watermark.New(r.Name),
+	}
+	o.compare = compare.Config{
+		Start: start, CreatedAt: poller.CreatedAtIn(r), Now: time.Now,
+		Source: poller.CompareSource(source, start, nil,
+			func() schemas.Instant { return schemas.InstantOf(time.Now()) }),
+		Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
+			fold func(watermark.Published) error) ([]int64, error) {
+			ends, err := producer.ReadTopic(ctx, c.Cluster, r, from, wanted, fold)
+			if err == nil {
+				o.partitions = len(ends)
+			}
+			return ends, err
+		},
+		Records: func(ctx context.Context) (int64, error) { return producer.Records(ctx, c.Cluster, r.Name) },
+		Memory:  int64(c.Settings.Sweep.Memory), ByID: settings.Source == config.Postgres,
+		DeadLetters: func(ctx context.Context) (map[int64]bool, error) {
+			return deadLetters(ctx, c.Cluster, r.Name)
 		},
 	}
+	return o
 }
 
 // deadLetters is the rows of a resource that have a dead letter. One without a usable id is no row's.
@@ -102,6 +112,47 @@ func (o *comparison) read(err error) {
 	}
 	if err != nil {
 		o.err = err
+	}
+}
+
+// note takes what the watermark says. Partitions that were added move keys: each row whose key has moved
+// would be missing and look like another program's, and no sweep runs on such a topic. One that was made anew
+// may have any number.
+func (o *comparison) note(ctx context.Context, mark watermark.Watermark) {
+	o.mark = mark // also where nothing is looked at again: the report says how far it is
+	if was := int(mark.Partitions); o.err == nil && was > 0 && was != o.partitions && !o.another(ctx) {
+		o.err = fmt.Errorf("topic %s has %s, and was filled when it had %d: the same key would be in two of them: "+
+			"delete the topic, and `storestream run` creates it anew and fills it from the start",
+			o.topic, terminal.Plural(o.partitions, "partition"), was)
+	}
+}
+
+// another says whether the topic was made anew since it was filled, or lost its end. Where Kafka cannot say,
+// it was not.
+func (o *comparison) another(ctx context.Context) bool {
+	if o.mark.Written > schemas.MinInstant {
+		if other, err := producer.OtherLog(ctx, o.cluster, o.mark); err == nil {
+			o.otherLog = other
+		}
+	}
+	return o.otherLog != ""
+}
+
+// sameTopic looks, when all else is done, whether what was read is still there: what was equal is not looked
+// at again.
+func (o *comparison) sameTopic(ctx context.Context) {
+	if o.err != nil {
+		return
+	}
+	id, err := producer.TopicID(ctx, o.cluster, o.resource.Name)
+	switch {
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		o.read(err)
+	case err == nil && id != "" && o.topicID != "" && id != o.topicID:
+		o.err = fmt.Errorf("topic %s was created anew while it was compared: verify it again once an instance has "+
+			"filled it from the start (`storestream watermark list`)", o.topic)
+	default:
+		o.another(ctx)
 	}
 }
 
@@ -170,23 +221,38 @@ func (o *comparison) report() *Report {
 			*ids = append(*ids, d.ID)
 		}
 	}
-	if r.Missing+r.Stale+r.Extra > 0 {
-		r.Verdict = Different
-		if o.ownership.Abandoned {
-			r.note("no instance polls it: rows that changed since the last one did are differences")
-		}
+	switch {
+	case r.Missing+r.Stale+r.Extra > 0:
+		r.Verdict, r.Anew = Different, o.otherLog != ""
+	case o.otherLog != "": // nobody knows whether that was before the topic was read
+		r.Verdict, r.Error = Unknown, "the topic does not hold all that was published: "+o.otherLog+": verify it "+
+			"again once an instance has filled it from the start (`storestream watermark list`)"
+	}
+	o.addNotes(r, figures.Early, strays)
+	return r
+}
+
+// addNotes adds what is to be said beside the figures. early and strays are how many rows there are of each.
+func (o *comparison) addNotes(r *Report, early, strays int) {
+	if r.Verdict == Different && o.ownership.Abandoned {
+		r.note("no instance polls it: rows that changed since the last one did are differences")
+	}
+	if r.Verdict == Different && o.mark.Held.OnHold() {
+		r.note("it is on hold, and a sweep waits until it goes on: " + o.mark.Held.Why)
+	}
+	if r.Anew {
+		r.note("the topic does not hold all that was published: " + o.otherLog)
 	}
 	if r.Foreign > 0 {
 		r.note(terminal.Plural(r.Foreign, "record") + " in the topic with a key that is no row's: no row differs " +
 			"by it, but another program wrote it, and consumers that decode keys may stop there")
 	}
-	if figures.Early > 0 {
+	if early > 0 {
 		r.note(fmt.Sprintf("%s of the topic from before resources.%s.start: not compared",
-			terminal.Plural(figures.Early, "row"), o.resource.Name))
+			terminal.Plural(early, "row"), o.resource.Name))
 	}
 	if strays > 0 {
 		r.note(terminal.Plural(strays, "row") + " of those that differ: another program wrote a record into a " +
 			"partition where its key does not belong, and consumers may take it for the row")
 	}
-	return r
 }

@@ -66,6 +66,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		all = append(all, one)
 		// Else every row that nobody can decode would be called stale.
 		one.err = producer.SameSchemas(ctx, c.Cluster, r)
+		one.topicID, _ = producer.TopicID(ctx, c.Cluster, name) // what fails here fails the reading too
 		one.readAll(ctx)
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -76,6 +77,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	}
 	result := &Result{}
 	for _, one := range all {
+		one.sameTopic(ctx)
 		result.Resources = append(result.Resources, one.report())
 	}
 	result.Verdict = result.verdict()
@@ -99,7 +101,7 @@ func (all comparisons) lookAgain(ctx context.Context, c Config) error {
 		marks := watch.Watermarks()
 		for _, one := range all {
 			if mark, ok := marks[one.resource.Name]; ok {
-				one.mark = mark // also where nothing is looked at again: the report says how far it is
+				one.note(ctx, mark)
 			}
 			if one.open() && one.ready(time.Now()) {
 				one.look(ctx)
@@ -206,6 +208,8 @@ type Report struct {
 	ExtraIDs   []int64          `json:"extra_ids"`
 	AsOf       *schemas.Instant `json:"as_of"` // of its watermark; nil: none
 	Seconds    float64          `json:"seconds"`
+	// Anew: the topic was made anew since it was filled, or lost its end, and an owner fills it from the start.
+	Anew bool `json:"-"`
 }
 
 // mostIDs bounds the ids of each kind.

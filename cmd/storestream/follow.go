@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/cmd/storestream/internal/overview"
+	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/internal/wait"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+// follower stays until the running instance has carried out what was asked of it, and says what that waits
+// for.
+type follower struct {
+	env     *environment
+	cfg     *config.Config
+	cluster *producer.Cluster
+	say     func(format string, args ...any)
+
+	waits   map[string]overview.Resource // by name: as it was when it was said that its request waits
+	failing bool                         // it was said that Kafka does not answer
+}
+
+func newFollower(env *environment, cfg *config.Config, cluster *producer.Cluster) *follower {
+	return &follower{env: env, cfg: cfg, cluster: cluster, say: env.print, waits: map[string]overview.Resource{}}
+}
+
+// sayWhoTakes says who carries out what was asked of the resources, and of each that nobody does now, why.
+// The requests are written: where Kafka does not say who has them, nothing is said of that.
+func (f *follower) sayWhoTakes(ctx context.Context, names []string, how string) {
+	if resources, err := f.glance(ctx); err == nil {
+		for _, name := range names {
+			f.tell(resources(name))
+		}
+	}
+	if len(f.waits) < len(names) {
+		f.say("The running instance takes it from here%s.\n", how)
+	}
+}
+
+// glance asks Kafka how far each resource is, also one of which it knows nothing.
+func (f *follower) glance(ctx context.Context) (func(name string) overview.Resource, error) {
+	all, err := overview.Glance(ctx, f.cfg, f.cluster)
+	return func(name string) overview.Resource {
+		for _, r := range all {
+			if r.Resource == name {
+				return r
+			}
+		}
+		return overview.Resource{Resource: name, Mark: watermark.New(name)}
+	}, err
+}
+
+// tell says when the request for a resource begins to wait, for what, and when it no longer does.
+func (f *follower) tell(r overview.Resource) {
+	before, waited := f.waits[r.Resource]
+	switch why := waitsFor(r); {
+	case r.Between: // whoever gets it may do it at once
+	case why == "" && waited:
+		delete(f.waits, r.Resource)
+		f.say("%s: the request waits no longer: %s carries it out\n", r.Resource, r.Owner)
+	case why != "" && !(waited && sameWait(before, r)):
+		f.waits[r.Resource] = r
+		f.say("%s: %s\n", r.Resource, f.env.paint.As(terminal.Yellow, why))
+	}
+}
+
+// waitsFor says why nobody does now what is asked of a resource, "" if its owner does.
+func waitsFor(r overview.Resource) string {
+	switch {
+	case r.Owner == "" && !r.Between && !r.Enabled:
+		return "not enabled in this configuration, and no instance has it: the request waits until one does"
+	case r.Owner == "" && !r.Between:
+		return "no instance has it: the request waits until one does (`storestream run`)"
+	case r.Unreadable != nil:
+		return "nobody can say whether the request is carried out: " + r.Unreadable.Error()
+	case r.Held.OnHold() || r.Held != nil && r.Held.Failing || r.Stalled:
+		return "the request waits until this is over: " + r.Late()
+	}
+	return ""
+}
+
+// sameWait says whether two that wait do so for the same: texts tell how long that is, and of two failures in
+// a row each has its own.
+func sameWait(a, b overview.Resource) bool {
+	since := func(h *watermark.Held) schemas.Instant {
+		if h == nil {
+			return schemas.MinInstant
+		}
+		return h.Since
+	}
+	return (a.Owner == "") == (b.Owner == "") && (a.Unreadable == nil) == (b.Unreadable == nil) &&
+		a.Stalled == b.Stalled && a.Held.OnHold() == b.Held.OnHold() && since(a.Held) == since(b.Held)
+}
+
+// tellFailure says when Kafka does not answer, and when it does again.
+func (f *follower) tellFailure(err error) {
+	switch {
+	case err != nil && !f.failing:
+		f.say("%s\n", f.env.paint.As(terminal.Yellow, "how far it is cannot be read, trying again: "+err.Error()))
+	case err == nil && f.failing:
+		f.say("how far it is can be read again\n")
+	}
+	f.failing = err != nil
+}
+
+// followEvery is how often --wait looks.
+const followEvery = time.Second
+
+// follow waits until each request was carried out, as over says, and calls done with what the watermark says
+// then. It gives up on a request that was deleted with its topic before an instance took it: nobody will
+// carry it out. A broker that fails may come back: until an interrupt it goes on.
+func (f *follower) follow(ctx context.Context, asked []watermark.Request,
+	over func(*following, watermark.Watermark) bool, done func(*following, watermark.Watermark)) error {
+	var open []*following
+	for _, r := range asked {
+		open = append(open, &following{Request: r})
+	}
+	var lost []error
+	for {
+		resources, err := f.look(ctx, open)
+		if ctx.Err() == nil {
+			f.tellFailure(err)
+		}
+		if err == nil {
+			open = slices.DeleteFunc(open, func(r *following) bool {
+				now := resources(r.Resource)
+				if now.Unreadable == nil {
+					r.accepted(now.Mark)
+				}
+				switch {
+				case now.Unreadable == nil && over(r, now.Mark):
+					done(r, now.Mark)
+				case now.Unreadable == nil && r.gone():
+					lost = append(lost, fmt.Errorf("%s: the request was deleted with its topic before an instance "+
+						"took it: ask again", r.Resource))
+				default:
+					f.tell(now)
+					return false
+				}
+				return true
+			})
+		}
+		if len(open) == 0 {
+			return errors.Join(lost...)
+		}
+		if err := wait.For(ctx, followEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// look asks how far the resources are, and tells each of open which requests the topic holds: before that, or
+// one that is taken in between would count as lost.
+func (f *follower) look(ctx context.Context, open []*following) (func(string) overview.Resource, error) {
+	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+	defer cancel()
+	requests := f.cluster.Requests()
+	if err := requests.CatchUp(ctx); err != nil {
+		return nil, err
+	}
+	for _, r := range open {
+		r.look(requests.After(r.Resource, -1, ""))
+	}
+	return f.glance(ctx)
+}
+
+// following is a request that somebody waits for.
+type following struct {
+	watermark.Request
+	later []string // UIDs of those that came after it: an owner carries out the last of them in its place
+	there bool     // the topic held it when it was last looked at
+	taken bool     // an instance has accepted it
+}
+
+// look takes the requests for the resource that the topic holds.
+func (f *following) look(held []watermark.Request) {
+	i := slices.IndexFunc(held, func(r watermark.Request) bool { return r.UID == f.UID })
+	if f.there = i >= 0; !f.there {
+		return
+	}
+	for _, r := range held[i+1:] {
+		if r.UID != "" && !slices.Contains(f.later, r.UID) {
+			f.later = append(f.later, r.UID)
+		}
+	}
+}
+
+// accepted notes whether an instance has taken it. One of before 2026-11-22 notes no UIDs: then the id
+// decides.
+func (f *following) accepted(mark watermark.Watermark) {
+	f.taken = f.taken || f.is(mark.RequestUID) || mark.RequestUID == "" && mark.Request >= f.ID
+}
+
+// gone says that it was deleted before an instance took it, so that nobody will carry it out.
+func (f *following) gone() bool { return !f.there && !f.taken }
+
+// swept says whether the sweep was carried out, or a later one in its place.
+func (f *following) swept(mark watermark.Watermark) bool {
+	s := mark.Swept
+	return s != nil && (f.is(s.RequestUID) || mark.RequestUID == "" && s.Request >= f.ID)
+}
+
+// replayed says whether the replay was carried out: the watermark that accepts it begins it.
+func (f *following) replayed(mark watermark.Watermark) bool { return f.taken && mark.Replay == nil }
+
+// is says that uid is its own, or that of a later one.
+func (f *following) is(uid string) bool { return uid == f.UID || slices.Contains(f.later, uid) }
