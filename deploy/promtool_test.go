@@ -11,6 +11,27 @@ import (
 	"testing"
 )
 
+// The part of Prometheus' configuration that docs/deploying.md has readers copy.
+func TestPrometheusUnderstandsTheScrapeConfiguration(t *testing.T) {
+	text, err := os.ReadFile("../docs/deploying.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "<!-- scrape -->\n   ```yaml\n")
+	block, _, found := strings.Cut(rest, "   ```\n")
+	if !found {
+		t.Fatal("deploying.md has no block scrape")
+	}
+	file := filepath.Join(t.TempDir(), "prometheus.yml")
+	if err := os.WriteFile(file, []byte(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check := exec.Command("promtool", "check", "config", "--syntax-only", file)
+	if out, err := check.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // promtool reads rules, so the dashboard's expressions are made into some. make test-alerts runs this.
 func TestPrometheusUnderstandsEveryExpressionOfTheDashboard(t *testing.T) {
 	type rule struct {

@@ -143,7 +143,11 @@ func TestTheUnitHandsOverItsSecrets(t *testing.T) {
 }
 
 func TestTheUnitsBoundsAreThoseOfTheProgram(t *testing.T) {
-	u, defaults := readUnit(t), config.Default()
+	u := readUnit(t)
+	defaults, err := config.Load(config.Input{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	const start = "/usr/local/bin/storestream run --config /etc/storestream/storestream.yaml"
 	if got := u.only(t, "ExecStart"); got != start {
 		t.Errorf("it starts %s", got)

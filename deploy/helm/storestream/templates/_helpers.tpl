@@ -51,16 +51,29 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- if contains "G" . }}{{ mul $number 1024 }}{{ else if contains "K" . }}{{ div $number 1024 }}{{ else }}{{ $number }}{{ end -}}
 {{- end -}}
 
+{{/* How many resources GOMEMLIMIT leaves poll.memory for: fullResources, or all that are enabled. */}}
+{{- define "storestream.fullResources" -}}
+{{- $enabled := 5 -}}
+{{- range $name, $resource := .Values.config.resources -}}
+{{- if not (dig "enabled" true $resource) -}}{{- $enabled = sub $enabled 1 -}}{{- end -}}
+{{- end -}}
+{{- min $enabled .Values.fullResources -}}
+{{- end -}}
+
 {{- define "storestream.goMemLimit" -}}
+{{- $limit := include "storestream.mib" .Values.resources.limits.memory | int -}}
 {{- if .Values.goMemLimit -}}
+{{- if ge (include "storestream.mib" .Values.goMemLimit | int) $limit -}}
+{{- fail (printf "goMemLimit of %s leaves nothing of resources.limits.memory, %s, for poll.memory, sweep.memory and what is not Go's: lower it, or leave it out and the chart reckons it" .Values.goMemLimit .Values.resources.limits.memory) -}}
+{{- end -}}
 {{- .Values.goMemLimit -}}
 {{- else -}}
-{{- $limit := include "storestream.mib" .Values.resources.limits.memory | int -}}
 {{- $poll := include "storestream.mib" (dig "poll" "memory" "128MiB" .Values.config) | int -}}
 {{- $sweep := include "storestream.mib" (dig "sweep" "memory" "128MiB" .Values.config) | int -}}
-{{- $left := sub (sub $limit (div $limit 10)) (add $sweep (mul 2 $poll)) -}}
+{{- $full := include "storestream.fullResources" . | int -}}
+{{- $left := sub (sub $limit (div $limit 10)) (add $sweep (mul $full $poll)) -}}
 {{- if lt $left 128 -}}
-{{- fail (printf "resources.limits.memory of %s leaves %dMiB for GOMEMLIMIT when a tenth, sweep.memory and two poll.memory are taken from it, expected 128MiB: raise it, lower config.sweep.memory or config.poll.memory, or set goMemLimit" .Values.resources.limits.memory $left) -}}
+{{- fail (printf "resources.limits.memory of %s leaves %dMiB for GOMEMLIMIT when a tenth, sweep.memory and poll.memory for %d resources (fullResources) are taken from it, expected 128MiB: raise it, lower config.sweep.memory or config.poll.memory, or set goMemLimit" .Values.resources.limits.memory $left $full) -}}
 {{- end -}}
 {{- $left }}MiB
 {{- end -}}
@@ -70,7 +83,44 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- if dig "http" "tls" "cert_file" "" .Values.config }}HTTPS{{ else }}HTTP{{ end -}}
 {{- end -}}
 
-{{/* What the pods of the Deployment and that of the test have in common. */}}
+{{/* A command by a schedule: {command: verify, values: .Values.verify, deadline: seconds, root: $}. A CronJob's
+     name has at most 52 letters. */}}
+{{- define "storestream.cronJob" -}}
+{{- if .values.enabled -}}
+apiVersion: batch/v1
+kind: CronJob
+metadata:
+  name: {{ include "storestream.name" .root | trunc 45 | trimSuffix "-" }}-{{ .command }}
+  labels: {{ include "storestream.labels" .root | nindent 4 }}
+spec:
+  schedule: {{ .values.schedule | quote }}
+  concurrencyPolicy: Forbid
+  successfulJobsHistoryLimit: 1
+  failedJobsHistoryLimit: 3
+  jobTemplate:
+    spec:
+      # It fails by the command's exit status. To do it again would read everything again and find the same; only
+      # a pod that Kubernetes takes away (a node is drained) is replaced.
+      backoffLimit: 0
+      podFailurePolicy:
+        rules:
+          - {action: Ignore, onPodConditions: [{type: DisruptionTarget}]}
+      activeDeadlineSeconds: {{ .deadline }}
+      template:
+        metadata:
+          labels: {{ include "storestream.labels" .root | nindent 12 }}
+            app.kubernetes.io/component: {{ .command }}
+        spec:
+          {{- include "storestream.podSpec" .root | nindent 10 }}
+          restartPolicy: Never
+          containers:
+            - name: {{ .command }}
+              args: [{{ .command }}]
+              {{- include "storestream.container" .root | nindent 14 }}
+{{- end -}}
+{{- end -}}
+
+{{/* What the pods of the Deployment, of the test and of the CronJobs have in common. */}}
 {{- define "storestream.podSpec" -}}
 serviceAccountName: {{ include "storestream.name" . }}
 automountServiceAccountToken: false
