@@ -24,7 +24,7 @@ type broker struct {
 // startBroker starts a broker of that kind behind a proxy. To clients that come through the proxy the broker
 // gives out the proxy's address: with its own they would go past the proxy from then on.
 func startBroker(ctx context.Context, kind, dir string) (*broker, error) {
-	ports, err := freePorts(4)
+	ports, err := servers.FreePorts(4)
 	if err != nil {
 		return nil, err
 	}

@@ -51,6 +51,8 @@ func play(ctx context.Context, s *stage) (*result, error) {
 	}
 	s.load.start()
 	s.probes.start()
+	o := startOperator(ctx, c)
+	defer o.stop()
 	var err error
 	if r.struck, err = c.strike(ctx); err != nil {
 		return nil, err
@@ -63,6 +65,8 @@ func play(ctx context.Context, s *stage) (*result, error) {
 		return nil, err
 	}
 	r.stall = beat.stop()
+	o.stop()
+	r.raised = o.report()
 	if err := c.end(ctx); err != nil {
 		return nil, err
 	}

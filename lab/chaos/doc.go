@@ -14,6 +14,7 @@
 //	plan.go, readings.go, mishaps.go, on_*.go   what a seed decides, and what may happen
 //	surroundings.go, broker.go, proxy.go        what storestream stands between
 //	fleet.go, instance.go, page.go              storestream itself, and what its pages say
+//	operator.go                                 who does what storestream asks a person to do
 //	load.go, job.go, probes.go                  who changes rows
 //	tail.go, decode.go, report.go               who reads the topics, and by which rules they are judged
 //	stage.go, course.go, result.go              all of it together, how a run goes, and what it prints

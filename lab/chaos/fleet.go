@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/storefake"
 	"github.com/storestream/storestream/lab/product"
 )
@@ -31,6 +32,8 @@ type fleet struct {
 	program   string // as it is released
 	config    string // of the instances, which reach their surroundings through proxies
 	commands  string // of the command line, which goes past the proxies
+	around    *surroundings
+	memory    memory // what a restart gives the instances
 	journal   *journal
 	instances []*instance
 }
@@ -38,7 +41,7 @@ type fleet struct {
 // newFleet builds the programs and writes their configuration. No instance runs yet.
 func newFleet(ctx context.Context, around *surroundings, dir string, race raceMode, j *journal) (*fleet,
 	error) {
-	f := &fleet{dir: dir, program: filepath.Join(dir, "storestream"), journal: j,
+	f := &fleet{dir: dir, program: filepath.Join(dir, "storestream"), around: around, journal: j,
 		config: filepath.Join(dir, "storestream.yaml"), commands: filepath.Join(dir, "commands.yaml")}
 	watched := filepath.Join(dir, "storestream-race")
 	err := product.Build(ctx, f.program, nil)
@@ -48,11 +51,8 @@ func newFleet(ctx context.Context, around *surroundings, dir string, race raceMo
 	if err != nil {
 		return nil, err
 	}
-	proxied := configuration(around, around.broker.proxy.address(), around.registry.url())
-	direct := configuration(around, around.broker.command(), around.registry.direct)
-	err = errors.Join(os.WriteFile(f.config, []byte(proxied), 0o600),
-		os.WriteFile(f.commands, []byte(direct), 0o600))
-	ports, portsErr := freePorts(around.plan.instances)
+	err = f.configure(around.plan.polling.memory)
+	ports, portsErr := servers.FreePorts(around.plan.instances)
 	if err := errors.Join(err, portsErr); err != nil {
 		return nil, err
 	}
@@ -66,8 +66,35 @@ func newFleet(ctx context.Context, around *surroundings, dir string, race raceMo
 	return f, nil
 }
 
+// configure writes the configuration, with so much poll.memory.
+func (f *fleet) configure(m memory) error {
+	f.memory = m
+	proxied := configuration(f.around, m, f.around.broker.proxy.address(), f.around.registry.url())
+	direct := configuration(f.around, m, f.around.broker.command(), f.around.registry.direct)
+	return errors.Join(replaceFile(f.config, proxied), replaceFile(f.commands, direct))
+}
+
+// replaceFile does not show half a file to whoever reads it at that moment.
+func replaceFile(path, text string) error {
+	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".new", path)
+}
+
+// restartWith gives all instances so much poll.memory, one after the other.
+func (f *fleet) restartWith(m memory) error {
+	if err := f.configure(m); err != nil {
+		return err
+	}
+	return f.each(func(i *instance) error {
+		i.terminate()
+		return i.start()
+	})
+}
+
 // configuration is storestream's, by the plan.
-func configuration(around *surroundings, broker, registry string) string {
+func configuration(around *surroundings, m memory, broker, registry string) string {
 	p := &around.plan.polling
 	var text strings.Builder
 	fmt.Fprintf(&text, "store: {base_url: %q, max_requests_per_second: %d, request_timeout: 4s}\n",
@@ -77,7 +104,7 @@ func configuration(around *surroundings, broker, registry string) string {
 		around.readerDSN(), broker, around.plan.partitions, registry)
 	fmt.Fprintf(&text,
 		"http: {listen: \"127.0.0.1:0\"}\nlog: {level: info}\nsweep: {interval: 0s, memory: 16MiB}\n"+
-			"poll: {memory: %dKiB}\nresources:\n", p.memory)
+			"poll: {memory: %dKiB}\nresources:\n", m)
 	for _, name := range storefake.Names() {
 		interval, overlap := p.restInterval, p.restOverlap
 		if around.readsTable(name) {

@@ -22,14 +22,21 @@ func (j *journal) begin(at time.Time) {
 	j.began = at
 }
 
-// say prints a line with the time since the instances were started.
-func (j *journal) say(format string, args ...any) {
+// clock is the time since the instances were started, "" before that.
+func (j *journal) clock() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	at := ""
-	if !j.began.IsZero() {
-		at = clockText(time.Since(j.began))
+	if j.began.IsZero() {
+		return ""
 	}
+	return clockText(time.Since(j.began))
+}
+
+// say prints a line with the time since the instances were started.
+func (j *journal) say(format string, args ...any) {
+	at := j.clock()
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	fmt.Fprintf(j.out, "%7s  "+format+"\n", append([]any{at}, args...)...)
 }
 

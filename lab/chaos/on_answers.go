@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/storestream/storestream/internal/storefake"
@@ -39,7 +41,7 @@ var answerKinds = []*kind{
 			field := resource + "." + oneOf(d, fields[resource]...)
 			e.how = field
 			e.readings = func(r *storefake.Readings) { r.Without = append(r.Without, field) }
-		}, do: answer},
+		}, do: withoutField},
 	// Only a count of all rows shows that a listing ends too early: without one, nothing does.
 	{name: "listings end early:", weight: 3, hits: theAnswers, least: 3 * time.Second, most: 15 * time.Second,
 		needs: func(p *plan) bool { return p.service.readings.Count == storefake.CountTotal },
@@ -72,6 +74,27 @@ func answer(_ context.Context, s *stage, e event) (func() error, error) {
 		return s.around.fake.SetReadings(func(r *storefake.Readings) { *r = before })
 	}
 	return over, s.around.fake.SetReadings(e.readings)
+}
+
+// withoutField leaves a field out of a resource's rows. The resource must hold, and say so, and go on by
+// itself when the field is back.
+func withoutField(ctx context.Context, s *stage, e event) (func() error, error) {
+	resource, field, _ := strings.Cut(e.how, ".")
+	if m, _ := s.tail.lastMark(resource); !slices.Contains(m.Fields, field) {
+		s.journal.say("no complete pass has had %s yet: nobody could miss it", e.how)
+		return nil, nil
+	}
+	since := s.fleet.logged()
+	over, err := answer(ctx, s, e)
+	return func() error {
+		told := func() (string, bool) { return s.fleet.holds(ctx, resource, field, since) }
+		if text, err := watch(ctx, told, func(context.Context) bool { return true }); err != nil {
+			s.journal.fail(fmt.Errorf("%s has lost its field %s: %w", resource, field, err))
+		} else {
+			s.journal.say("%s", text)
+		}
+		return over()
+	}, err
 }
 
 // partOfOverlap is a part of the overlap of REST.

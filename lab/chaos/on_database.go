@@ -123,7 +123,7 @@ func outgrow(ctx context.Context, s *stage, table string) (func() error, error) 
 		return nil, nil
 	}
 	since := s.fleet.logged()
-	s.job.fill(ctx, table, s.plan.polling.tooManyRows())
+	s.job.fill(ctx, table, s.fleet.memory.tooManyRows())
 	return func() error {
 		defer f.end(true)
 		told := func() (string, bool) { return s.fleet.holds(ctx, table, "poll.memory", since) }

@@ -38,64 +38,21 @@ func (s *stage) backup(ctx context.Context) (b *storefake.Backup, err error) {
 }
 
 func (s *stage) restore(ctx context.Context, b *storefake.Backup) error {
-	before, err := s.tableRows(ctx)
-	if err != nil {
-		s.journal.say("restore: %v", err)
-		return nil //nolint:nilerr // there is no restore then, and it is printed
-	}
 	overREST := func(name string) bool { return !s.around.readsTable(name) }
 	s.tail.rewritten(slices.DeleteFunc(storefake.Names(), overREST))
 	var did *storefake.Restored
-	err = s.load.whileClosed(ctx, func(ctx context.Context) error {
+	err := s.load.whileClosed(ctx, func(ctx context.Context) (err error) {
 		did, err = s.around.fake.Restore(ctx, b)
 		return err
 	})
 	if err != nil { // such as a forgotten transaction that holds rows
 		s.journal.say("restore: %v", err)
-		return nil //nolint:nilerr // there is no restore then, and it is printed
+		return nil
 	}
 	back, gone := s.load.restored(did)
-	if err := s.noteJobs(ctx, before); err != nil {
-		return err
-	}
 	s.journal.say("%d rows went back to %s, %d are gone", back, b.At.Format(time.RFC3339), gone)
 	s.sweepAll(ctx)
 	return nil
-}
-
-// tableRows are the rows of the tables, also those that the job has written.
-func (s *stage) tableRows(ctx context.Context) (map[string]map[int64]row, error) {
-	all := map[string]map[int64]row{}
-	for table := range tables {
-		rows, err := s.around.rowsOf(ctx, table)
-		if err != nil {
-			return nil, err
-		}
-		all[table] = rows
-	}
-	return all, nil
-}
-
-// noteJobs notes the job's rows that went back. The stand-in does not know them.
-func (s *stage) noteJobs(ctx context.Context, before map[string]map[int64]row) error {
-	for {
-		now, err := s.tableRows(ctx)
-		if err != nil {
-			if !until(ctx, time.Now().Add(time.Second)) {
-				return err
-			}
-			continue // the database is away
-		}
-		for table, rows := range now {
-			for id, r := range rows {
-				at, _ := r["updated_at"].(time.Time)
-				if was, _ := before[table][id]["updated_at"].(time.Time); id > firstIDs[few] && !was.Equal(at) {
-					s.load.noteBack(table, id, at)
-				}
-			}
-		}
-		return nil
-	}
 }
 
 // sweepAll asks for a sweep of every resource.

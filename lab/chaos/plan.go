@@ -60,14 +60,22 @@ type polling struct {
 	interval, restInterval time.Duration
 	overlap, restOverlap   time.Duration
 	requestsPerSecond      int
-	memory                 int // poll.memory, KiB
+	memory                 memory
 	// hold is how long a transaction is held open at most after its first write, restHold one whose rows are
 	// read over REST: REST promises nothing of a row that can be read later than overlap.
 	hold, restHold time.Duration
 }
 
-// tooManyRows is half as many again as fit into poll.memory.
-func (p *polling) tooManyRows() int { return p.memory << 10 / 24 * 3 / 2 }
+// memory is poll.memory, in KiB.
+type memory int
+
+func mebibytes(n int) memory { return memory(n << 10) }
+
+// whole is that in MiB, rounded up as storestream's texts are.
+func (m memory) whole() int { return (int(m) + 1<<10 - 1) >> 10 }
+
+// tooManyRows is half as many again as fit.
+func (m memory) tooManyRows() int { return int(m) << 10 / 24 * 3 / 2 }
 
 // Streams of chance: another kind of mishap must not change the readings.
 const (

@@ -28,7 +28,7 @@ func startPooler(ctx context.Context, p *servers.Postgres, dir string) (*pooler,
 	if err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(1)
+	ports, err := servers.FreePorts(1)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,7 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -92,30 +90,5 @@ func (p *proxy) repair() error {
 }
 
 func (p *proxy) close() { p.cut() }
-
-// Ports are chosen below those that the system gives to outgoing connections, of which one could take a port
-// while its server is away.
-const (
-	firstPort = 12000
-	lastPort  = 31999
-)
-
-// freePorts are n different ports that nothing listens on now.
-func freePorts(n int) ([]int, error) {
-	var ports []int
-	for range 1000 {
-		if len(ports) == n {
-			return ports, nil
-		}
-		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		l, err := net.Listen("tcp", address(port))
-		if err != nil {
-			continue
-		}
-		defer l.Close() // held until all are found, so that they differ
-		ports = append(ports, port)
-	}
-	return nil, errors.New("no free ports on 127.0.0.1")
-}
 
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

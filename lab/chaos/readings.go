@@ -21,7 +21,7 @@ func (p *plan) drawService(d draw) {
 		overlap:      40 * time.Second, restOverlap: 2 * time.Minute, requestsPerSecond: oneOf(d, 30, 60, 200),
 		hold: time.Minute, restHold: 5 * time.Second,
 		// An open day over REST must fit: it grows by the shop's new rows.
-		memory: 2048 + 512*int(p.length/(30*time.Minute)),
+		memory: 2048 + 512*memory(p.length/(30*time.Minute)),
 	}
 	p.drawReadings(d)
 	s.columns = storefake.Columns{Int: oneOf(d, "int8", "int4"),

@@ -31,7 +31,7 @@ func startRegistry(ctx context.Context, kind, dir string) (*registry, error) {
 		}
 		r.embedded, r.direct, r.stop = e, e.URL, e.Stop
 	}
-	ports, err := freePorts(1)
+	ports, err := servers.FreePorts(1)
 	if err != nil {
 		return nil, err
 	}

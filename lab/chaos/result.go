@@ -23,6 +23,7 @@ type result struct {
 	letters int
 	stall   time.Duration // of this process, for want of a processor
 	excuses string        // what the judge takes into account
+	raised  string        // what the operator did
 	wrong   []error
 }
 
@@ -39,7 +40,7 @@ func (r *result) write(w io.Writer) {
 	fmt.Fprintf(w, "rows changed %d (%d late commits held open, %d changes refused by a database that was "+
 		"away), dead letters %d; this machine stood still for %s at most\n\n",
 		r.changes, r.late, r.refused, r.letters, short(r.stall))
-	fmt.Fprint(w, r.excuses)
+	fmt.Fprint(w, r.excuses, r.raised)
 	r.writeTopics(w)
 	fmt.Fprintln(w)
 	r.writeMishaps(w)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/storestream/storestream/internal/storefake"
 )
@@ -19,12 +20,14 @@ type stage struct {
 	load    *load
 	job     *job // nil: orders and items are read over REST
 	probes  *probes
+	// personComes is after how long on hold somebody has read the page and acts.
+	personComes time.Duration
 }
 
 // newStage starts the surroundings and the reader of the topics. Nothing changes rows yet, and no instance
 // runs.
 func newStage(ctx context.Context, p *plan, dir string, race raceMode, out io.Writer) (_ *stage, err error) {
-	s := &stage{plan: p, dir: dir, journal: &journal{out: out}}
+	s := &stage{plan: p, dir: dir, journal: &journal{out: out}, personComes: time.Minute}
 	if s.around, err = startSurroundings(ctx, p, dir); err != nil {
 		return nil, err
 	}

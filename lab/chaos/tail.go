@@ -43,7 +43,13 @@ type mark struct {
 	Instance string     `json:"instance"`
 	Sweep    *sweeping  `json:"sweep"`
 	Swept    *sweeping  `json:"swept"`
-	Held     *struct{}  `json:"held"`
+	Held     *held      `json:"held"`
+	Fields   []string   `json:"fields"` // that the source had in the last complete pass
+}
+
+// held is why a resource is on hold or fails, or why settled stands still.
+type held struct {
+	Why string `json:"why"`
 }
 
 // sweeping is a sweep that is not finished, or the last one that is.

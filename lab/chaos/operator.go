@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/storestream/storestream/internal/storefake"
+)
+
+// operator is the person on call. Of all holds one need not end by itself: "poll.memory is too small to go
+// on". docs/operations.md says what to do then, and the operator does it: raise poll.memory to what the text
+// says, and restart. Like `storestream watermark list`, the operator reads the watermarks.
+type operator struct {
+	course  *course
+	since   map[string]time.Time // since when each resource that is on hold has been so
+	settled map[string]string    // where each one's settled stood when memory was raised for it
+	did     []string
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+// startOperator lets the operator look until it is stopped.
+func startOperator(ctx context.Context, c *course) *operator {
+	ctx, cancel := context.WithCancel(ctx)
+	o := &operator{course: c, since: map[string]time.Time{}, settled: map[string]string{}, cancel: cancel,
+		done: make(chan struct{})}
+	go func() {
+		defer close(o.done)
+		for until(ctx, time.Now().Add(time.Second)) {
+			o.look()
+		}
+	}()
+	return o
+}
+
+// stop ends the watch. What was begun is finished first. A second stop does nothing.
+func (o *operator) stop() {
+	o.cancel()
+	<-o.done
+}
+
+// look raises memory for the first resource that has been on hold for long enough.
+func (o *operator) look() {
+	for _, resource := range storefake.Names() {
+		if o.needs(resource) == nil {
+			delete(o.since, resource)
+		} else if _, known := o.since[resource]; !known {
+			o.since[resource] = time.Now()
+		}
+	}
+	for _, resource := range storefake.Names() {
+		if at, holds := o.since[resource]; holds && time.Since(at) >= o.course.stage.personComes {
+			o.raise(resource, time.Since(at))
+			clear(o.since) // the instances are new
+			return
+		}
+	}
+}
+
+// shortage is what the text of such a hold says.
+type shortage struct {
+	text      string
+	settled   string
+	has, want int // MiB
+}
+
+var shortageText = regexp.MustCompile(`poll\.memory is too small to go on: since settled \(([^)]+)\) .*, ` +
+	`and ([0-9]+)MiB hold .*: raise poll\.memory to ([0-9]+)MiB and restart`)
+
+// readShortage reads the reason of a hold; nil: it is another one.
+func readShortage(text string) *shortage {
+	found := shortageText.FindStringSubmatch(text)
+	if found == nil {
+		return nil
+	}
+	n := &shortage{text: text, settled: found[1]}
+	n.has, _ = strconv.Atoi(found[2]) // the expression says that these are numbers
+	n.want, _ = strconv.Atoi(found[3])
+	return n
+}
+
+// needs is what a resource says that it lacks; nil: nothing, or an instance says so that has less memory than
+// they have now.
+func (o *operator) needs(resource string) *shortage {
+	m, _ := o.course.stage.tail.lastMark(resource)
+	if m.Held == nil {
+		return nil
+	}
+	n := readShortage(m.Held.Why)
+	if n == nil || n.has < o.course.stage.fleet.memory.whole() {
+		return nil
+	}
+	return n
+}
+
+// raise raises memory to what the resource asks for, once for all instances, and starts them anew one after
+// the other. Meanwhile no mishap ends one, or counts on how much memory there is.
+func (o *operator) raise(resource string, after time.Duration) {
+	for _, t := range []target{theMemory, oneInstance} {
+		o.course.busy[t].Lock()
+		defer o.course.busy[t].Unlock()
+	}
+	n := o.needs(resource)
+	if n == nil { // it went on meanwhile
+		return
+	}
+	s := o.course.stage
+	s.journal.say("%s has been on hold for %s: %s", resource, short(after), n.text)
+	if o.settled[resource] == n.settled {
+		s.journal.fail(fmt.Errorf("%s: poll.memory was raised to what it asked for, and was not enough: %s",
+			resource, n.text))
+	}
+	o.settled[resource] = n.settled
+	if err := s.fleet.restartWith(mebibytes(n.want)); err != nil {
+		s.journal.fail(fmt.Errorf("raising poll.memory: %w", err))
+		return
+	}
+	did := fmt.Sprintf("to %d MiB for %s at %s", n.want, resource, s.journal.clock())
+	s.journal.say("all instances have been started anew, with poll.memory raised %s", did)
+	o.did = append(o.did, did)
+}
+
+// report says what the operator did, "" if nothing. Only after stop.
+func (o *operator) report() string {
+	if len(o.did) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("poll.memory was too small to go on %d times, and the operator raised it as the text "+
+		"says: %s\n", len(o.did), strings.Join(o.did, ", "))
+}
