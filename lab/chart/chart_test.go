@@ -23,10 +23,13 @@ import (
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
 	apps "k8s.io/api/apps/v1"
+	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
 	network "k8s.io/api/networking/v1"
 	policy "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 )
 
@@ -40,6 +43,7 @@ const (
 type rendered struct {
 	deployment *apps.Deployment
 	check      *core.Pod
+	jobs       map[string]*batch.CronJob // by their command, what runs by a schedule
 	config     *core.ConfigMap
 	dashboard  *core.ConfigMap // nil: none
 	service    *core.Service
@@ -71,7 +75,11 @@ func valuesOf(t *testing.T, file string) map[string]any {
 
 // texts renders c as helm install does, after the values were held against the schema.
 func texts(c *chart.Chart, values map[string]any) (map[string]string, error) {
-	options := chartutil.ReleaseOptions{Name: release, Namespace: namespace, Revision: 1, IsInstall: true}
+	return textsOf(c, values, release)
+}
+
+func textsOf(c *chart.Chart, values map[string]any, name string) (map[string]string, error) {
+	options := chartutil.ReleaseOptions{Name: name, Namespace: namespace, Revision: 1, IsInstall: true}
 	all, err := chartutil.ToRenderValues(c, values, options, chartutil.DefaultCapabilities)
 	if err != nil {
 		return nil, err
@@ -82,7 +90,7 @@ func texts(c *chart.Chart, values map[string]any) (map[string]string, error) {
 // decode takes what was rendered for what Kubernetes and Prometheus' operator take it for. A field that they
 // do not know is an error.
 func decode(files map[string]string) (*rendered, error) {
-	r := &rendered{}
+	r := &rendered{jobs: map[string]*batch.CronJob{}}
 	for file, text := range files {
 		var kind meta.TypeMeta
 		if strings.HasSuffix(file, "NOTES.txt") || strings.TrimSpace(text) == "" {
@@ -103,6 +111,10 @@ func (r *rendered) place(kind meta.TypeMeta, file string) any {
 	switch kind.APIVersion + " " + kind.Kind {
 	case "apps/v1 Deployment":
 		return &r.deployment
+	case "batch/v1 CronJob":
+		job := &batch.CronJob{}
+		r.jobs[strings.TrimSuffix(file, ".yaml")] = job
+		return job
 	case "v1 Pod":
 		return &r.check
 	case "v1 ConfigMap":
@@ -139,26 +151,34 @@ func render(t *testing.T, values map[string]any) *rendered {
 	return r
 }
 
-// documented is the values that docs/deploying.md tells readers to begin with.
-func documented(t *testing.T) map[string]any {
+// documented is the values that docs/deploying.md tells readers to begin with, and those together with each
+// block that it has them add.
+func documented(t *testing.T) map[string]map[string]any {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/deploying.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "<!-- values -->\n```yaml\n")
-	block, _, found := strings.Cut(rest, "```\n")
-	if !found {
-		t.Fatal("docs/deploying.md has no block of values")
+	blocks := regexp.MustCompile("(?s)<!-- ((?:more )?values.*?) -->\n```yaml\n(.*?)```\n")
+	first, all := map[string]any(nil), map[string]map[string]any{}
+	for _, block := range blocks.FindAllStringSubmatch(string(text), -1) {
+		values, err := chartutil.ReadValues([]byte(block[2]))
+		if err != nil {
+			t.Fatalf("%s: %v", block[1], err)
+		}
+		if first == nil {
+			first = values
+		}
+		all["deploying.md, "+block[1]] = chartutil.CoalesceTables(values, first)
 	}
-	values, err := chartutil.ReadValues([]byte(block))
-	if err != nil {
-		t.Fatal(err)
+	if len(all) != 4 {
+		t.Fatalf("docs/deploying.md has %d blocks of values", len(all))
 	}
-	return values
+	return all
 }
 
-// forEachValuesFile runs a test with each file in testdata, and with the values in docs/deploying.md.
+// forEachValuesFile runs a test with each file in testdata, and with each block of values in
+// docs/deploying.md.
 func forEachValuesFile(t *testing.T, test func(*testing.T, *rendered)) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.yaml")
@@ -170,9 +190,11 @@ func forEachValuesFile(t *testing.T, test func(*testing.T, *rendered)) {
 			test(t, render(t, valuesOf(t, file)))
 		})
 	}
-	t.Run("deploying.md", func(t *testing.T) {
-		test(t, render(t, documented(t)))
-	})
+	for name, values := range documented(t) {
+		t.Run(name, func(t *testing.T) {
+			test(t, render(t, values))
+		})
+	}
 }
 
 func TestHelmLintFindsNothing(t *testing.T) {
@@ -202,6 +224,8 @@ func TestAFieldThatKubernetesDoesNotKnowIsFound(t *testing.T) {
 		"prometheusrule.yaml":      {"annotations:"},
 		"service.yaml":             {"targetPort"},
 		"tests/check.yaml":         {"activeDeadlineSeconds"},
+		"verify.yaml":              {"schedule", "concurrencyPolicy", "onPodConditions", "readOnlyRootFilesystem"},
+		"check.yaml":               {"jobTemplate", "backoffLimit"},
 	} {
 		path := "storestream/templates/" + file
 		for _, field := range fields {
@@ -219,7 +243,11 @@ func TestAFieldThatKubernetesDoesNotKnowIsFound(t *testing.T) {
 
 // pods are the specs of the pods that a release makes.
 func (r *rendered) pods() []core.PodSpec {
-	return []core.PodSpec{r.deployment.Spec.Template.Spec, r.check.Spec}
+	pods := []core.PodSpec{r.deployment.Spec.Template.Spec, r.check.Spec}
+	for _, job := range r.jobs {
+		pods = append(pods, job.Spec.JobTemplate.Spec.Template.Spec)
+	}
+	return pods
 }
 
 func TestPodsHaveNoRightsThatTheyDoNotNeed(t *testing.T) {
@@ -293,10 +321,13 @@ func (l labelSet) Has(name string) bool              { _, ok := l[name]; return 
 func (l labelSet) Get(name string) string            { return l[name] }
 func (l labelSet) Lookup(name string) (string, bool) { v, ok := l[name]; return v, ok }
 
-func TestSelectorsMeanTheInstancesAndNotTheCheck(t *testing.T) {
+func TestSelectorsMeanTheInstancesAndNotTheCommands(t *testing.T) {
 	forEachValuesFile(t, func(t *testing.T, r *rendered) {
 		t.Helper()
-		instance, check := r.deployment.Spec.Template.Labels, r.check.Labels
+		instance, commands := r.deployment.Spec.Template.Labels, []map[string]string{r.check.Labels}
+		for _, job := range r.jobs {
+			commands = append(commands, job.Spec.JobTemplate.Spec.Template.Labels)
+		}
 		pod := r.deployment.Spec.Template.Spec
 		selectors := map[string]*meta.LabelSelector{
 			"deployment": r.deployment.Spec.Selector,
@@ -308,13 +339,20 @@ func TestSelectorsMeanTheInstancesAndNotTheCheck(t *testing.T) {
 			selectors["anti-affinity"] = p.PodAffinityTerm.LabelSelector
 		}
 		for name, selector := range selectors {
-			if !selects(t, selector, instance) || selects(t, selector, check) {
-				t.Errorf("the selector of %s means the wrong pods: %v", name, selector)
+			if !selects(t, selector, instance) {
+				t.Errorf("the selector of %s does not mean the instances: %v", name, selector)
+			}
+			for _, command := range commands {
+				if selects(t, selector, command) {
+					t.Errorf("the selector of %s means %v: %v", name, command, selector)
+				}
 			}
 		}
 		if n := r.network; n != nil {
-			if s := n.Spec.PodSelector; !selects(t, &s, instance) || !selects(t, &s, check) {
-				t.Errorf("the network policy does not mean all pods: %v", s)
+			for _, pod := range append(commands, instance) {
+				if s := n.Spec.PodSelector; !selects(t, &s, pod) {
+					t.Errorf("the network policy does not mean %v: %v", pod, s)
+				}
 			}
 		}
 		if m := r.monitor; m != nil && !selects(t, &m.Spec.Selector, r.service.Labels) {
@@ -328,7 +366,11 @@ func TestPortsAreThoseOfTheStatusServer(t *testing.T) {
 		t.Helper()
 		container := r.deployment.Spec.Template.Spec.Containers[0]
 		port, scheme := container.Ports[0], core.URISchemeHTTP
-		if strings.Contains(r.config.Data[configFile], "secrets/http-certificate") {
+		config, err := chartutil.ReadValues([]byte(r.config.Data[configFile]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := config.PathValue("http.tls.cert_file"); err == nil {
 			scheme = core.URISchemeHTTPS
 		}
 		for path, probe := range map[string]*core.Probe{
@@ -371,6 +413,75 @@ func TestAnUpgradeNeverHasFewerInstancesThanBefore(t *testing.T) {
 	})
 }
 
+func TestWithoutAWordOfItThereIsAStandby(t *testing.T) {
+	r := render(t, valuesOf(t, "testdata/least.yaml"))
+	if got := *r.deployment.Spec.Replicas; got != 2 {
+		t.Errorf("%d instances, expected 2", got)
+	}
+}
+
+func TestADrainTakesOneInstanceAtATimeReadyOrNot(t *testing.T) {
+	one, always := intstr.FromInt32(1), policy.AlwaysAllow
+	forEachValuesFile(t, func(t *testing.T, r *rendered) {
+		t.Helper()
+		want := policy.PodDisruptionBudgetSpec{MaxUnavailable: &one, UnhealthyPodEvictionPolicy: &always,
+			Selector: r.budget.Spec.Selector}
+		if !reflect.DeepEqual(r.budget.Spec, want) {
+			t.Errorf("the budget is %+v, expected %+v", r.budget.Spec, want)
+		}
+	})
+}
+
+func TestEachContainerGetsTheResourcesOfTheValues(t *testing.T) {
+	least := core.ResourceList{"memory": resource.MustParse("1Gi")}
+	most := core.ResourceList{"memory": resource.MustParse("4Gi")}
+	for file, want := range map[string]core.ResourceRequirements{
+		"least.yaml": {Limits: least, Requests: core.ResourceList{"cpu": resource.MustParse("200m"),
+			"memory": least["memory"]}},
+		"secured.yaml": {Limits: most, Requests: core.ResourceList{"cpu": resource.MustParse("1"),
+			"memory": most["memory"]}},
+	} {
+		for _, pod := range render(t, valuesOf(t, "testdata/"+file)).pods() {
+			if got := pod.Containers[0].Resources; !reflect.DeepEqual(got, want) {
+				t.Errorf("%s: a container has %+v, expected %+v", file, got, want)
+			}
+		}
+	}
+}
+
+func TestWhatNotEveryClusterKnowsIsMadeOnlyWhereItIsAskedFor(t *testing.T) {
+	r := render(t, valuesOf(t, "testdata/least.yaml"))
+	if r.monitor != nil || r.rule != nil || r.dashboard != nil {
+		t.Errorf("without being asked for: %v, %v, %v", r.monitor, r.rule, r.dashboard)
+	}
+	r = render(t, valuesOf(t, "testdata/openshift.yaml"))
+	if r.network != nil || r.monitor == nil || r.rule != nil || r.dashboard != nil {
+		t.Errorf("expected a ServiceMonitor alone: %v, %v, %v, %v", r.network, r.monitor, r.rule, r.dashboard)
+	}
+}
+
+func TestPodsThatMayConnectToSomePeersAloneMayAskDNS(t *testing.T) {
+	if n := render(t, valuesOf(t, "testdata/least.yaml")).network.Spec; n.Egress != nil ||
+		!slices.Equal(n.PolicyTypes, []network.PolicyType{network.PolicyTypeIngress}) {
+		t.Errorf("without egress in the values: %+v", n)
+	}
+	n := render(t, valuesOf(t, "testdata/secured.yaml")).network.Spec
+	udp, tcp := core.ProtocolUDP, core.ProtocolTCP
+	port := func(number int32, protocol *core.Protocol) network.NetworkPolicyPort {
+		n := intstr.FromInt32(number)
+		return network.NetworkPolicyPort{Port: &n, Protocol: protocol}
+	}
+	want := []network.NetworkPolicyEgressRule{
+		{Ports: []network.NetworkPolicyPort{port(53, &udp), port(53, &tcp)}},
+		{To: []network.NetworkPolicyPeer{{IPBlock: &network.IPBlock{CIDR: "10.20.0.0/16"}}},
+			Ports: []network.NetworkPolicyPort{port(6432, nil), port(9093, nil), port(443, nil)}},
+	}
+	if !reflect.DeepEqual(n.Egress, want) ||
+		!slices.Equal(n.PolicyTypes, []network.PolicyType{network.PolicyTypeIngress, network.PolicyTypeEgress}) {
+		t.Errorf("%v to %+v, expected also %+v", n.PolicyTypes, n.Egress, want)
+	}
+}
+
 func TestNobodyIsLetInWithoutAPeer(t *testing.T) {
 	r := render(t, valuesOf(t, "testdata/closed.yaml"))
 	n := r.network.Spec
@@ -405,34 +516,93 @@ func TestAlertsAndDashboardAreThoseOfTheFolderDeploy(t *testing.T) {
 // docs/operations.md, What bounds memory: of the container's limit a tenth, sweep.memory, and poll.memory for
 // each resource that may fill it, of which the chart takes two to be.
 func TestGOMEMLIMITIsByTheRule(t *testing.T) {
-	size := func(t *testing.T, limit, poll, sweep string) (string, error) {
-		t.Helper()
-		values := valuesOf(t, "testdata/least.yaml")
-		values["resources"] = map[string]any{"limits": map[string]any{"memory": limit}}
-		config := values["config"].(map[string]any)
-		if poll != "" {
-			config["poll"], config["sweep"] = map[string]any{"memory": poll}, map[string]any{"memory": sweep}
-		}
-		files, err := texts(load(t), values)
-		if err != nil {
-			return "", err
-		}
-		return environment(t, files)["GOMEMLIMIT"], nil
-	}
-	for _, c := range []struct{ limit, poll, sweep, want string }{
-		{"1Gi", "", "", "538MiB"}, // 1024 - 102 - 128 - 2 * 128: the "some 540MiB" of the document
-		{"2Gi", "256MiB", "512MiB", "820MiB"},
-		{"8Gi", "1GiB", "1GiB", "4301MiB"},
-		{"600Mi", "65536KiB", "64MiB", "348MiB"},
+	for _, c := range []struct{ values, want, documented string }{
+		// 1024 - 102 - 128 - 2 * 128
+		{`{resources: {limits: {memory: 1Gi}}}`, "538MiB", "of 1 GiB and with the defaults %s"},
+		{`{resources: {limits: {memory: 1536Mi}}, fullResources: 5}`, "615MiB", "of 1.5 GiB %s"},
+		{`{resources: {limits: {memory: 2Gi}},
+			config: {poll: {memory: 256MiB}, sweep: {memory: 512MiB}}}`, "820MiB", ""},
+		{`{resources: {limits: {memory: 8Gi}},
+			config: {poll: {memory: 1GiB}, sweep: {memory: 1GiB}}}`, "4301MiB", ""},
+		{`{resources: {limits: {memory: 600Mi}},
+			config: {poll: {memory: 65536KiB}, sweep: {memory: 64MiB}}}`, "348MiB", ""},
+		{`{config: {resources: {orders: {enabled: false}, users: {enabled: true},
+			products: {interval: 1m}}}}`, "538MiB", ""},
+		{`{config: {resources: {orders: {enabled: false}, users: {enabled: false}}}, fullResources: 5,
+			resources: {limits: {memory: 1536Mi}}}`, "871MiB", ""},
+		{`{config: {resources: {orders: {enabled: false}, users: {enabled: false}, products: {enabled: false},
+			shipments: {enabled: false}}}}`, "666MiB", ""},
+		{`{goMemLimit: 700MiB}`, "700MiB", ""},
+		{`{resources: {limits: {memory: 512Mi}}}`, "leaves 77MiB", ""},
+		{`{fullResources: 5, config: {poll: {memory: 160MiB}}}`, "leaves -6MiB", ""},
+		{`{goMemLimit: 1GiB}`, "goMemLimit of 1GiB leaves nothing", ""},
 	} {
-		if got, err := size(t, c.limit, c.poll, c.sweep); err != nil || got != c.want {
-			t.Errorf("with a limit of %s, poll.memory %q and sweep.memory %q GOMEMLIMIT is %q (%v), want %s",
-				c.limit, c.poll, c.sweep, got, err, c.want)
+		values := valuesOf(t, "testdata/least.yaml")
+		more, err := chartutil.ReadValues([]byte(c.values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files, err := texts(load(t), chartutil.CoalesceTables(more, values))
+		if err != nil {
+			if !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%s: %v, expected %s", c.values, err, c.want)
+			}
+			continue
+		}
+		if got := environment(t, files)["GOMEMLIMIT"]; got != c.want {
+			t.Errorf("%s: GOMEMLIMIT is %s, expected %s", c.values, got, c.want)
+		}
+		notes := files["storestream/templates/NOTES.txt"]
+		if !strings.Contains(notes, "GOMEMLIMIT is "+c.want+" of ") {
+			t.Errorf("%s: the notes do not say %s:\n%s", c.values, c.want, notes)
+		}
+		if c.documented != "" {
+			text, err := os.ReadFile("../../docs/operations.md")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if said := fmt.Sprintf(c.documented, c.want); !strings.Contains(string(text), said) {
+				t.Errorf("docs/operations.md does not say %q", said)
+			}
 		}
 	}
-	_, err := size(t, "512Mi", "", "")
-	if err == nil || !strings.Contains(err.Error(), "leaves 77MiB") {
-		t.Errorf("a limit that leaves too little is taken: %v", err)
+}
+
+// A Job that fails is what tells somebody: it must not be tried until it succeeds, nor fail because a node
+// was drained. Kubernetes refuses a CronJob whose name has more than 52 letters.
+func TestCommandsByAScheduleFailOnceAndByTheirExitStatus(t *testing.T) {
+	if r := render(t, valuesOf(t, "testdata/least.yaml")); len(r.jobs) > 0 {
+		t.Errorf("without being asked for: %v", r.jobs)
+	}
+	values := valuesOf(t, "testdata/secured.yaml")
+	for _, name := range []string{release, strings.Repeat("long-", 10) + "one"} {
+		files, err := textsOf(load(t), values, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := decode(files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for command, schedule := range map[string]string{"verify": "0 3 * * 6", "check": "@weekly"} {
+			job := r.jobs[command]
+			if job == nil || job.Spec.Schedule != schedule || !strings.HasSuffix(job.Name, "-"+command) {
+				t.Fatalf("%s: %+v", command, job)
+			}
+			if len(job.Name) > 52 {
+				t.Errorf("%s has %d letters", job.Name, len(job.Name))
+			}
+			spec := job.Spec.JobTemplate.Spec
+			pod, ignored := spec.Template.Spec, spec.PodFailurePolicy.Rules
+			if *spec.BackoffLimit != 0 || pod.RestartPolicy != core.RestartPolicyNever || len(ignored) != 1 ||
+				ignored[0].Action != batch.PodFailurePolicyActionIgnore ||
+				ignored[0].OnPodConditions[0].Type != core.DisruptionTarget {
+				t.Errorf("%s: %+v", command, spec)
+			}
+			if !slices.Equal(pod.Containers[0].Args, []string{command}) || *spec.ActiveDeadlineSeconds < 300 {
+				t.Errorf("%s: %v, for %d s", command, pod.Containers[0].Args, *spec.ActiveDeadlineSeconds)
+			}
+		}
 	}
 }
 

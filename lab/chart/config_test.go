@@ -180,6 +180,12 @@ func TestTheImageIsAsTheChartTakesItToBe(t *testing.T) {
 			t.Errorf("the image storestream does not have %s", line)
 		}
 	}
+	want := []string{"COPY --from=build /out/storestream /usr/local/bin/",
+		"COPY --chown=65532:65532 LICENSE NOTICE /usr/share/doc/storestream/"}
+	got := regexp.MustCompile(`(?mi)^\s*(?:COPY|ADD|RUN)\b.*`).FindAllString(stage, -1)
+	if !slices.Equal(got, want) {
+		t.Errorf("the image is made of %q, expected the program and its licences alone: %q", got, want)
+	}
 	r := render(t, valuesOf(t, "testdata/least.yaml"))
 	for _, pod := range r.pods() {
 		if c := pod.Containers[0]; len(c.Command) != 0 || *pod.SecurityContext.RunAsUser != 65532 {

@@ -140,6 +140,9 @@ func TestAMistakeInTheValuesIsRefused(t *testing.T) {
 		{"resources.limits.memory", `"1G"`, "memory"},
 		{"resources.limits.memory", `null`, "memory"},
 		{"goMemLimit", `"512Mi"`, "goMemLimit"},
+		{"fullResources", `6`, "fullResources"},
+		{"verify.schedule", `"30 4 * *"`, "schedule"},
+		{"check.enabled", `"yes"`, "enabled"},
 		{"user", `0`, "user"},
 		{"env.STORESTREAM_LOG__LEVEL", `"debug"`, "STORESTREAM_LOG__LEVEL"},
 	} {

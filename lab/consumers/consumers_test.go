@@ -117,7 +117,8 @@ func (s *stack) readme(t *testing.T) {
 	}
 	i := slices.IndexFunc(examples, func(e example) bool { return e.name == "python" })
 	python := s.prepared(examples[i])
-	cmd := exec.Command(python.command.Path, "-u", "-c", s.addresses().Replace(code))
+	interpreter := filepath.Join(python.dir, "venv", "bin", "python")
+	cmd := exec.Command(interpreter, "-u", "-c", s.addresses().Replace(code))
 	readme := launch(t, "README", cmd)
 	want := fmt.Sprintf("%d orders, ", s.fake.Count(storefake.Orders))
 	eventually(t, "the README's Python counts the service's orders", func() (bool, string) {

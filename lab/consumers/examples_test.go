@@ -22,7 +22,8 @@ type example struct {
 	name string
 	// embedded: it is tried with the demo's broker and registry too.
 	embedded bool
-	// prepare installs what it needs, and returns what is run in a copy of its folder.
+	// prepare installs what it needs, and returns what is run in a copy of its folder. Where it does not take
+	// the commands of docs/consuming.md, that page says what differs.
 	prepare func(r *running) *exec.Cmd
 	// rows are what its tables hold now.
 	rows func(r *running) (tables, error)
@@ -31,11 +32,11 @@ type example struct {
 }
 
 var examples = []example{
-	{name: "python", embedded: true, prepare: preparePython, rows: sqliteRows},
+	{name: "python", embedded: true, prepare: prepareVenv, rows: sqliteRows},
 	{name: "go", embedded: true, prepare: prepareGo, rows: postgresRows},
 	{name: "connect", prepare: prepareConnect, rows: postgresRows},
 	{name: "node", prepare: prepareNode, rows: postgresRows},
-	{name: "quix", prepare: prepareQuix, rows: sqliteRows},
+	{name: "quix", prepare: prepareVenv, rows: sqliteRows},
 	{name: "streams", prepare: prepareStreams, rows: jsonRows, more: detailDifferences},
 	{name: "flink", prepare: prepareFlink, rows: postgresRows},
 }
@@ -56,7 +57,8 @@ func (e *example) source() string { return filepath.Join(root, "examples", e.nam
 func (s *stack) addresses(replace ...string) *strings.Replacer {
 	native := strings.Replace(s.registry, "/apis/ccompat/v7", "/apis/registry/v2", 1)
 	return strings.NewReplacer(append(replace, "127.0.0.1:9092", s.brokers,
-		"http://127.0.0.1:8081/apis/registry/v2", native, "http://127.0.0.1:8081", s.registry)...)
+		"http://127.0.0.1:8081/apis/registry/v2", native, "http://127.0.0.1:8081/apis/ccompat/v7", s.registry,
+		"http://127.0.0.1:8081", s.registry)...)
 }
 
 // prepared copies an example, with the stack's addresses, and installs what it needs.
@@ -138,20 +140,35 @@ func (r *running) isEqual(t *testing.T) {
 	t.Logf("%s: %d rows are equal", r.name, rows)
 }
 
-func preparePython(r *running) *exec.Cmd { return prepareVenv(r, "consume.py") }
-
-func prepareQuix(r *running) *exec.Cmd { return prepareVenv(r, "app.py") }
-
-// prepareVenv is for a Python program with a requirements.txt.
-func prepareVenv(r *running, script string) *exec.Cmd {
+// page is what docs/consuming.md has people paste for the example: the lines that install what it needs, and
+// the last one, which runs it, with the stack's addresses.
+func (r *running) page() (install []string, run *exec.Cmd) {
 	r.s.t.Helper()
-	venv := installed(r.s.t, r.source(), []string{"requirements.txt"},
-		[]string{"python3", "-m", "venv", "venv"},
-		[]string{"venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "--requirement",
-			"requirements.txt"})
-	cmd := exec.Command(filepath.Join(venv, "venv", "bin", "python"), script)
-	cmd.Env = []string{"BROKERS=" + r.s.brokers, "REGISTRY=" + r.s.registry}
-	return cmd
+	text, err := os.ReadFile(filepath.Join(root, "docs", "consuming.md"))
+	if err != nil {
+		r.s.t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "```\ncd examples/"+r.name+"\n")
+	block, _, found := strings.Cut(rest, "\n```\n")
+	if !found {
+		r.s.t.Fatalf("consuming.md has no commands that begin with cd examples/%s", r.name)
+	}
+	lines := strings.Split(block, "\n")
+	last := len(lines) - 1
+	return lines[:last], exec.Command("bash", "-c", r.s.addresses().Replace(lines[last]))
+}
+
+// prepareVenv is for a Python program with a requirements.txt. What the page has installed is there for the
+// next run of the test, too.
+func prepareVenv(r *running) *exec.Cmd {
+	r.s.t.Helper()
+	install, run := r.page()
+	dir := installed(r.s.t, r.source(), []string{"requirements.txt"}, []string{"bash", "-ec",
+		strings.Join(install, "\n")})
+	if err := os.Symlink(filepath.Join(dir, "venv"), filepath.Join(r.dir, "venv")); err != nil {
+		r.s.t.Fatal(err)
+	}
+	return run
 }
 
 // sqliteDump prints the tables of store.db: for each row its table, a tab, and the row as JSON.
@@ -216,18 +233,11 @@ func prepareConnect(r *running) *exec.Cmd {
 
 func prepareStreams(r *running) *exec.Cmd {
 	r.s.t.Helper()
-	jars := filepath.Join(installed(r.s.t, r.source(), []string{"pom.xml"}, []string{"mvn", "-q", "-B",
-		"dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=jars"}), "jars", "*")
-	sources, err := filepath.Glob(filepath.Join(r.dir, "src/main/java/store/*.java"))
-	if err != nil || len(sources) == 0 {
-		r.s.t.Fatalf("%d sources, %v", len(sources), err)
-	}
-	javac := []string{"javac", "--release", "17", "-d", "classes", "-cp", jars}
-	do(r.s.t, r.dir, append(javac, sources...)...)
-	cmd := exec.Command("java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", "classes:"+jars, "store.ItemDetails")
-	cmd.Env = []string{"BROKERS=" + r.s.brokers, "REGISTRY=" + r.s.registry}
-	return cmd
+	do(r.s.t, r.dir, "mvn", "-q", "-B", "compile") // the page's command does it too: by then all is fetched
+	_, run := r.page()
+	run.Env = []string{"BROKERS=" + r.s.brokers, "REGISTRY=" + r.s.registry,
+		"MAVEN_OPTS=-Xmx512m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
+	return run
 }
 
 func prepareFlink(r *running) *exec.Cmd {

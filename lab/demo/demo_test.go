@@ -4,6 +4,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
@@ -202,6 +203,8 @@ func TestWhatTheDemoStartedDiesWithItWhenItIsKilled(t *testing.T) {
 	program, folder := program(t), isolated(t)
 	demo := exec.Command(os.Args[0], append(append([]string{}, small...), "--storestream", program)...)
 	demo.Env = append(os.Environ(), demoVariable+"=1")
+	var stderr bytes.Buffer // to be read once it has ended
+	demo.Stderr = &stderr
 	stdout, err := demo.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -213,14 +216,13 @@ func TestWhatTheDemoStartedDiesWithItWhenItIsKilled(t *testing.T) {
 	for lines := bufio.NewScanner(stdout); lines.Scan() && !strings.Contains(lines.Text(), "following"); {
 		seen.WriteString(lines.Text() + "\n")
 	}
-	if n := len(processesIn(t, folder)); n < 3 {
-		t.Errorf("%d processes found, expected at least PostgreSQL, PgBouncer and storestream; the demo wrote:\n%s",
-			n, seen.String())
-	}
-	if err := demo.Process.Signal(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	n := len(processesIn(t, folder))
+	_ = demo.Process.Signal(syscall.SIGKILL) // it may have ended
 	_ = demo.Wait()
+	if n < 3 {
+		t.Errorf("%d processes found, expected at least PostgreSQL, PgBouncer and storestream; "+
+			"the demo wrote:\n%s%s", n, seen.String(), stderr.String())
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -61,7 +61,7 @@ func change(db *database, statement string) string {
 // installed and cannot is not asked to.
 func kcat(ctx context.Context, broker, registry string) []invitation {
 	list := []invitation{
-		{"the last watermarks, which are JSON",
+		{"the last ten watermarks of each partition, which are JSON",
 			"kcat" + broker + `-C -t store.watermarks -o -10 -e -q -f '%k %s\n'`},
 		{"orders as they come: partition, offset, size",
 			"kcat" + broker + `-C -t store.orders -o end -q -f 'partition %p  offset %o  %S bytes\n'`},
@@ -69,7 +69,7 @@ func kcat(ctx context.Context, broker, registry string) []invitation {
 	version, err := exec.CommandContext(ctx, "kcat", "-V").CombinedOutput()
 	list[0].shows += missing("kcat", "kcat")
 	if err != nil || strings.Contains(string(version), "Avro") {
-		list = append(list, invitation{"the last orders, decoded, where kcat knows Avro",
+		list = append(list, invitation{"the last order of each partition, decoded, where kcat knows Avro",
 			"kcat" + broker + "-C -t store.orders -o -1 -q -s key=avro -s value=avro -r " + registry})
 	}
 	return list

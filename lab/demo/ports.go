@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+
+	"github.com/storestream/storestream/internal/servers"
 )
 
 // port is where one part is to listen on 127.0.0.1.
@@ -107,7 +109,7 @@ func filter(all []*port, chosen bool) (some []*port) {
 func (p *port) settle() (net.Listener, error) {
 	usual := p.number
 	for number := usual; ; number += stride {
-		l, err := net.Listen("tcp", local(number))
+		l, err := listen(number)
 		if err != nil {
 			if p.chosen || number == 0 || number+stride > lastPort {
 				return nil, reason(err)
@@ -120,6 +122,14 @@ func (p *port) settle() (net.Listener, error) {
 		}
 		return l, nil
 	}
+}
+
+// listen listens on a port, 0: any free one.
+func listen(number int) (net.Listener, error) {
+	if number == 0 {
+		return servers.Listen()
+	}
+	return net.Listen("tcp", local(number))
 }
 
 // reason is why a port could not be had, without the address, which is in the message already.

@@ -26,7 +26,8 @@ func table(s status.Snapshot, paint terminal.Paint, width int) []string {
 		rows = 1
 		fit = func(cells ...string) []string { return slices.Delete(cells, 1, 2) }
 	}
-	t := terminal.NewTable(paint, fit("TOPIC", "SOURCE", "ROWS", "ROWS/S", "LAG", "SETTLED (UTC)", "STATE")...)
+	head := fit("TOPIC", "SOURCE", "PUBLISHED", "ROWS/S", "LAG", "SETTLED (UTC)", "STATE")
+	t := terminal.NewTable(paint, head...)
 	t.Numbers(rows, rows+1, rows+2)
 	t.AtLeast(rows-1, 8).AtLeast(rows, 9).AtLeast(rows+1, 6).AtLeast(rows+2, 7).AtLeast(rows+3, 19)
 	for _, r := range s.Resources {
@@ -51,7 +52,7 @@ func plain(s status.Snapshot, trouble []string) []string {
 	var lines []string
 	for _, r := range s.Resources {
 		text, _ := state(r, s.Now)
-		lines = append(lines, fmt.Sprintf("%s  %-17s %11s rows  %7s rows/s  lag %-8s  settled %-19s  %s", at,
+		lines = append(lines, fmt.Sprintf("%s  %-17s %11s published  %7s rows/s  lag %-8s  settled %-19s  %s", at,
 			"store."+r.Name, terminal.Count(r.Rows), perSecond(r.RowsPerSecond), lag(r), instant(r.Settled), text))
 	}
 	for _, text := range trouble {

@@ -36,11 +36,11 @@ func sample() status.Snapshot {
 func TestTheTableIsAlignedAndLeavesOutTheSourceWhereThereIsNoRoom(t *testing.T) {
 	for width, want := range map[int]string{
 		100: `
-  TOPIC              SOURCE         ROWS  ROWS/S      LAG  SETTLED (UTC)        STATE
+  TOPIC              SOURCE    PUBLISHED  ROWS/S      LAG  SETTLED (UTC)        STATE
   store.orders       postgres  1,234,567   1,234     0.4s  2026-11-21 10:51:02  following
   store.order_items  postgres    181,000     4.2     2m5s  2026-11-21 09:53:02  failing for 2m5s`,
 		80: `
-  TOPIC                   ROWS  ROWS/S      LAG  SETTLED (UTC)        STATE
+  TOPIC              PUBLISHED  ROWS/S      LAG  SETTLED (UTC)        STATE
   store.orders       1,234,567   1,234     0.4s  2026-11-21 10:51:02  following
   store.order_items    181,000     4.2     2m5s  2026-11-21 09:53:02  failing f…
   store.products             0       0        -  not yet              first load
@@ -87,7 +87,7 @@ func TestWhatIsNoTerminalGetsPlainLinesWithoutControlCharacters(t *testing.T) {
 		t.Errorf("%q", out.String())
 	}
 	for _, want := range []string{
-		"\n10:53:02Z  store.orders        1,234,567 rows    1,234 rows/s  lag 0.4s      " +
+		"\n10:53:02Z  store.orders        1,234,567 published    1,234 rows/s  lag 0.4s      " +
 			"settled 2026-11-21 10:51:02  following\n",
 		"\n10:53:02Z  users settles no further\n",
 	} {

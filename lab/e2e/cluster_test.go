@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/storestream/storestream/internal/servers"
@@ -58,18 +59,31 @@ func TestAClusterThatIsLostIsFilledAnewWithoutARestart(t *testing.T) {
 	s.converge()
 }
 
-// mirror copies what storestream writes to another cluster, under the same names and with the settings that
-// docs/operations.md has, but for the topics that exclude names.
-func (s *stack) mirror(target *servers.Kafka, exclude string) *servers.MirrorMaker {
+// mirrorSettings is the mm2.properties of docs/operations.md, with the names that servers gives the clusters.
+func mirrorSettings(t *testing.T) map[string]string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "mm2.properties:\n\n```\n")
+	block, _, found := strings.Cut(rest, "```\n")
+	if !found {
+		t.Fatal("docs/operations.md has no mm2.properties")
+	}
+	settings, names := map[string]string{}, strings.NewReplacer("primary", "source", "other", "target")
+	for line := range strings.Lines(block) {
+		key, value, _ := strings.Cut(line, " = ")
+		settings[names.Replace(key)] = strings.TrimSpace(value)
+	}
+	return settings
+}
+
+// mirror copies what storestream writes to another cluster.
+func (s *stack) mirror(target *servers.Kafka, settings map[string]string) *servers.MirrorMaker {
 	s.t.Helper()
 	return servers.MirrorMakerForTest(s.t, servers.MirrorMakerConfig{Source: s.brokers, Target: target.Brokers(),
-		Settings: map[string]string{
-			"source->target.topics":           `store\..*`,
-			"source->target.topics.exclude":   exclude,
-			"replication.policy.class":        "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
-			"source.consumer.isolation.level": "read_committed",
-			"sync.group.offsets.enabled":      "true",
-		}})
+		Settings: settings})
 }
 
 // aborted writes a record of a row's key in a transaction that is aborted: no consumer here sees it.
@@ -114,7 +128,7 @@ func TestAFailoverToAClusterThatMirrorMakerFilledAndBackLosesNothing(t *testing.
 	p := s.spawn("run")
 	p.isReady()
 	s.aborted(storefake.Orders)
-	mirror := s.mirror(target.kafka, `store\.(watermarks|requests)`)
+	mirror := s.mirror(target.kafka, mirrorSettings(t))
 	s.changes(200)
 	s.quiet()
 	for resource, records := range target.converge() { // the copies are what the service has
@@ -191,7 +205,9 @@ func TestAFailoverWithAnotherRegistryHoldsUntilTheCopiesAreDeleted(t *testing.T)
 		}
 	}
 	target := s.at("target", servers.KafkaForTest(t, servers.KafkaConfig{}), registry.URL())
-	mirror := s.mirror(target.kafka, "none") // what storestream keeps for itself too
+	settings := mirrorSettings(t)
+	delete(settings, "source->target.topics.exclude") // what storestream keeps for itself too
+	mirror := s.mirror(target.kafka, settings)
 	s.quiet()
 	seen := *target
 	seen.registry = s.registry

@@ -135,9 +135,23 @@ func TestAPageOfWhichNothingCanBePublishedHoldsItsResourceAndHealsByItself(t *te
 	if left, _ := s.letters(); len(left) >= 20 {
 		t.Errorf("%d letters", len(left))
 	}
-	if list, _, _ := s.do("watermark", "list", "-o", "json"); !strings.Contains(list, "products") {
-		t.Error(list)
-	}
+	eventually(t, "watermark list has products alone on hold, and says why", func() (bool, string) {
+		list, _, _ := s.do("watermark", "list", "-o", "json")
+		var all []struct {
+			Resource, Late string
+			Held           *struct{ Why string }
+		}
+		if err := json.Unmarshal([]byte(list), &all); err != nil {
+			return false, list
+		}
+		right := len(all) == 5
+		for _, r := range all {
+			isIt := r.Resource == storefake.Products
+			right = right && isIt == (r.Held != nil && strings.Contains(r.Held.Why, "cost")) &&
+				isIt == strings.HasPrefix(r.Late, "on hold for ")
+		}
+		return right, list
+	})
 	for id := range s.fake.Rows(storefake.Products) {
 		s.fake.Garble(storefake.Products, id, storefake.NotGarbled)
 	}

@@ -5,6 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,6 +35,11 @@ func TestAPolicyForFieldsHoldsForEveryRowOnceASweepHasGoneThrough(t *testing.T) 
 	if said, _, _ := s.do(with("check")...); !strings.Contains(said, "published under other policies") {
 		t.Errorf("check does not say that the rows are in clear:\n%s", said)
 	}
+	ids := slices.Sorted(maps.Keys(s.fake.Rows(storefake.Users)))
+	row := with("row", storefake.Users, strconv.FormatInt(ids[0], 10))
+	if said, _, code := s.do(row...); code != 3 || !strings.Contains(said, "published under other policies") {
+		t.Errorf("row under other policies than the instances have (%d):\n%s", code, said)
+	}
 	second := s.spawn(with("run")...)
 	second.isReady()
 	second.owns(storefake.Users)
@@ -48,6 +56,9 @@ func TestAPolicyForFieldsHoldsForEveryRowOnceASweepHasGoneThrough(t *testing.T) 
 	}
 	if said, errs, code := s.do(with("verify", storefake.Users)...); code != 0 {
 		t.Errorf("verify under the policies: %s %s", said, errs)
+	}
+	if said, errs, code := s.do(row...); code != 0 {
+		t.Errorf("row under the policies: %s %s", said, errs)
 	}
 	newest := map[int64]record{}
 	for _, r := range s.topic(storefake.Users) {

@@ -50,10 +50,12 @@ func TestTwoReleasesSideBySideLoseAndRepeatNothingEitherWay(t *testing.T) {
 	t.Parallel()
 	realServers(t)
 	before, err := releasedProgram()
-	if errors.Is(err, errNoHistory) && os.Getenv("E2E_HISTORY") != "required" {
+	switch {
+	case errors.Is(err, errNoHistory) && os.Getenv("E2E_HISTORY") != "required":
 		t.Skipf("%v: it is shallow, or a copy without its history", err)
-	}
-	if err != nil {
+	case errors.Is(err, errNoHistory):
+		t.Fatalf("%v: fetch it (git fetch --unshallow), or leave this test out (make test-upgrade HISTORY=)", err)
+	case err != nil:
 		t.Fatal(err)
 	}
 	s := start(t, setup{apicurio: true, fake: smallShop(63), yaml: quick})

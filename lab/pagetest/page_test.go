@@ -49,7 +49,7 @@ func trouble() status.Snapshot {
 			"nobody polls what falls to it. " +
 			"Enable the same resources in all."},
 		Service: &status.Service{Allowed: 2.5, Ceiling: 10, RefusedSince: ago(4 * time.Minute),
-			ClockSkewSeconds: &skew},
+			RefusedUntil: time.Date(2126, 11, 20, 14, 3, 9, 0, time.UTC), ClockSkewSeconds: &skew},
 		Members: []status.Member{{Instance: "shop-1-4711", Enabled: []string{"order_items", "orders", "shipments",
 			"users"}, Owned: []string{"order_items", "orders", "shipments"}},
 			{Instance: "shop-2-99", Enabled: []string{"order_items", "orders", "products", "shipments"},
@@ -115,7 +115,8 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 			"products is polled by other instances; " +
 			"1,204 rows cannot be published."},
 		"#notices": {"The service has been refusing requests for their rate since",
-			"2.5 of 10 requests a second", "shop-2-99 has not enabled users",
+			". Nothing is sent to it until 14:03:09. storestream now sends 2.5 of 10 requests a second",
+			"shop-2-99 has not enabled users",
 			"The service's clock is 12 s ahead of this machine's."},
 		card("orders"): {"failing", "Failed since", "(5 min", refused, "1,234,567"},
 		card("order_items"): {"does not settle", "a transaction (id 4711) is open since", "2 missing and 1 stale",

@@ -5,7 +5,6 @@ package pagetest
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -97,7 +96,7 @@ func (s *stack) run(t *testing.T, config string) {
 
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := servers.Listen()
 	if err != nil {
 		t.Fatal(err)
 	}
