@@ -12,11 +12,12 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/servers"
 )
 
 // What deploying.md tells readers to copy is tried as far as a test can: blocks that begin with a mark, such
-// as <!-- compose -->. Those marked values and rights are tried where Helm (lab/chart) and Kafka's rights
-// (producer) are.
+// as <!-- compose -->. Those marked values, rights and scrape are tried where Helm (lab/chart), Kafka's
+// rights (producer) and promtool (deploy) are.
 
 // block is what stands in the fence after a mark of deploying.md.
 func block(t *testing.T, mark string) string {
@@ -33,15 +34,33 @@ func block(t *testing.T, mark string) string {
 	return fence[1]
 }
 
-// secrets is a folder with a file for each secret of the block configuration, and their names.
-func secrets(t *testing.T) (folder string, names []string) {
+// blocks is several of them, one after the other.
+func blocks(t *testing.T, marks ...string) (text string) {
+	t.Helper()
+	for _, mark := range marks {
+		text += block(t, mark)
+	}
+	return text
+}
+
+// secrets is a folder with a file for each secret of a configuration, and their names.
+func secrets(t *testing.T, configuration string) (folder string, names []string) {
 	t.Helper()
 	folder = t.TempDir()
-	for _, path := range secretFile.FindAllStringSubmatch(block(t, "configuration"), -1) {
+	for _, path := range secretFile.FindAllStringSubmatch(configuration, -1) {
 		names = append(names, path[1])
-		secret := "secret\n"
-		if strings.HasSuffix(path[1], "dsn") {
+		secret := someSecret + "\n"
+		switch {
+		case strings.HasSuffix(path[1], "dsn"):
 			secret = "postgres://student_ro:secret@pooler.example:6432/store\n"
+		case strings.HasSuffix(path[1], ".key"): // beside its certificate
+			authority := servers.AuthorityForTest(t, t.TempDir())
+			pair := authority.Issue(servers.CertificateConfig{Name: "stream-1.shop.example"})
+			secret = read(t, pair.KeyFile)
+			crt := filepath.Join(folder, strings.TrimSuffix(path[1], ".key")+".crt")
+			if err := os.WriteFile(crt, []byte(read(t, pair.CertFile)), 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if err := os.WriteFile(filepath.Join(folder, path[1]), []byte(secret), 0o600); err != nil {
 			t.Fatal(err)
@@ -51,13 +70,25 @@ func secrets(t *testing.T) (folder string, names []string) {
 	return folder, names
 }
 
-var secretFile = regexp.MustCompile(`/etc/storestream/secrets/([a-z-]+)`)
+// someSecret is long enough for a token.
+const someSecret = "0123456789abcdef"
 
-// load is the block configuration with the secrets in folder, and the given variables.
-func load(t *testing.T, folder string, environ ...string) (*config.Config, error) {
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+var secretFile = regexp.MustCompile(`/etc/storestream/secrets/([a-z-]+(?:\.key)?)`)
+
+// load is a configuration with the secrets in folder, and the given variables.
+func load(t *testing.T, text, folder string, environ ...string) (*config.Config, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "storestream.yaml")
-	text := strings.ReplaceAll(block(t, "configuration"), "/etc/storestream/secrets", folder)
+	text = strings.ReplaceAll(text, "/etc/storestream/secrets", folder)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -65,8 +96,9 @@ func load(t *testing.T, folder string, environ ...string) (*config.Config, error
 }
 
 func TestTheLeastConfigurationIsOne(t *testing.T) {
-	folder, names := secrets(t)
-	c, err := load(t, folder)
+	text := block(t, "configuration")
+	folder, names := secrets(t, text)
+	c, err := load(t, text, folder)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +112,11 @@ func TestTheUnitsFurtherLinesHandOverTheSecretsOfTheConfiguration(t *testing.T) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := string(unit) + block(t, "unit")
-	folder, names := secrets(t)
+	text := string(unit) + blocks(t, "unit", "unit of the status port")
+	configuration := blocks(t, "configuration", "status port")
+	folder, names := secrets(t, configuration)
+	certificate := filepath.Join(folder, "http.crt")
+	configuration = strings.ReplaceAll(configuration, "/etc/storestream/http.crt", certificate)
 	var handed, environ []string
 	for _, c := range regexp.MustCompile(`(?m)^LoadCredential=(.+):(.+)$`).FindAllStringSubmatch(text, -1) {
 		handed = append(handed, c[1])
@@ -92,17 +127,19 @@ func TestTheUnitsFurtherLinesHandOverTheSecretsOfTheConfiguration(t *testing.T) 
 	if slices.Sort(handed); !slices.Equal(handed, names) {
 		t.Errorf("the unit is handed %v, the configuration has %v", handed, names)
 	}
-	variable := regexp.MustCompile(`(?m)^Environment=(STORESTREAM_.+)=file:%d/(.+)$`)
+	variable := regexp.MustCompile(`(?m)^Environment=(STORESTREAM_.+)=((?:file:)?)%d/(.+)$`)
 	for _, v := range variable.FindAllStringSubmatch(text, -1) {
-		environ = append(environ, v[1]+"=file:"+filepath.Join(folder, v[2]))
+		environ = append(environ, v[1]+"="+v[2]+filepath.Join(folder, v[3]))
 	}
 	// The service cannot read what root alone may read: the variables have to win for every secret.
-	c, err := load(t, "/nowhere", environ...)
+	c, err := load(t, configuration, "/nowhere", environ...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(environ) != len(names) || c.Kafka.SASL.Password.Get() != "secret" {
-		t.Errorf("%d variables for %d secrets", len(environ), len(names))
+	if len(environ) != len(names) || c.Kafka.SASL.Password.Get() != someSecret ||
+		c.HTTP.Token.Get() != someSecret || c.HTTP.TLS.KeyFile != filepath.Join(folder, "http.key") {
+		t.Errorf("%d variables for %d secrets; the status port has key %s", len(environ), len(names),
+			c.HTTP.TLS.KeyFile)
 	}
 }
 
@@ -128,7 +165,7 @@ func TestTheServiceForComposeMountsTheSecretsOfTheConfiguration(t *testing.T) {
 	if err := decoder.Decode(&file); err != nil {
 		t.Fatal(err)
 	}
-	_, names := secrets(t)
+	_, names := secrets(t, block(t, "configuration"))
 	if got := slices.Sorted(maps.Keys(file.Secrets)); !slices.Equal(got, names) {
 		t.Errorf("the secrets are %v, the configuration's are %v", got, names)
 	}

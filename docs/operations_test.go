@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -118,4 +119,142 @@ func sum(e ast.Expr) string {
 		}
 	}
 	return ""
+}
+
+// What holds a resource, it explains where it writes of holds and failures. A hold that only wraps an error
+// has its text from there: in the service's client those are types with a method Error.
+func TestOperationsExplainsEveryHold(t *testing.T) {
+	explained := explainedBelow(t, "It fails", "It is on hold")
+	said := 0
+	inspect(t, filepath.Join("..", "poller"), func(path string, n ast.Node) {
+		text := heldBecause(n)
+		if _, ok := n.(*ast.FuncDecl); ok && !strings.Contains(path, "client") {
+			return
+		}
+		if len(text) < len("read table ") { // a name is added, and the error says why
+			return
+		}
+		said++
+		if !explains(explained, text) {
+			t.Errorf("operations.md does not explain the hold %q of %s", text, path)
+		}
+	})
+	if said < 15 {
+		t.Errorf("found %d holds in the sources, expected 15 or more", said)
+	}
+}
+
+// What a takeover is refused for, it explains where it writes of that.
+func TestOperationsExplainsEveryRefusal(t *testing.T) {
+	explained := explainedBelow(t, "It is not taken over")
+	said := 0
+	inspect(t, filepath.Join("..", "producer"), func(path string, n ast.Node) {
+		for _, text := range refusedBecause(n) {
+			if said++; !explains(explained, text) {
+				t.Errorf("operations.md does not explain the refusal %q of %s", text, path)
+			}
+		}
+	})
+	if said < 12 {
+		t.Errorf("found %d refusals in the sources, expected 12 or more", said)
+	}
+}
+
+// explainedBelow are the texts of the program that operations.md explains below headings that begin like one
+// of these.
+func explainedBelow(t *testing.T, headings ...string) (explained []string) {
+	t.Helper()
+	page, err := os.ReadFile("operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for part := range strings.SplitSeq(string(page), "\n### ") {
+		part, _, _ = strings.Cut(part, "\n## ")
+		if slices.ContainsFunc(headings, func(h string) bool { return strings.HasPrefix(part, h) }) {
+			_, table, _ := strings.Cut(part, "<!-- texts of the program -->\n")
+			explained = append(explained, firstColumn(table)...)
+		}
+	}
+	return explained
+}
+
+func explains(explained []string, text string) bool {
+	return slices.ContainsFunc(explained, func(part string) bool {
+		begin, _, _ := strings.Cut(part, "...")
+		return strings.Contains(text, strings.TrimSpace(begin))
+	})
+}
+
+// refusedBecause are the texts of n as far as they consist of literals, where n is a RefusedError, or the
+// function that refuses a topic's settings by their names.
+func refusedBecause(n ast.Node) (texts []string) {
+	switch x := n.(type) {
+	case *ast.CompositeLit:
+		if name, ok := x.Type.(*ast.Ident); !ok || name.Name != "RefusedError" {
+			return nil
+		}
+		text := ""
+		for _, e := range x.Elts {
+			value := e.(*ast.KeyValueExpr).Value
+			text += format(value) + "\n"
+			if key, ok := value.(*ast.Ident); ok && key.Name == "setting" {
+				return nil // of the function that refuses
+			}
+		}
+		return []string{text}
+	case *ast.FuncDecl:
+		if x.Name.Name != "refuse" {
+			return nil
+		}
+		ast.Inspect(x, func(n ast.Node) bool {
+			if e, ok := n.(*ast.BasicLit); ok && setting.MatchString(sum(e)) {
+				texts = append(texts, sum(e))
+			}
+			return true
+		})
+	}
+	return texts
+}
+
+// setting is the name of a topic's setting.
+var setting = regexp.MustCompile(`^[a-z]+(\.[a-z]+)+$`)
+
+// heldBecause is the text of n as far as it consists of literals, where n is the reason of a hold: What of a
+// HoldError, the call of a function hold that makes one, or what a method Error returns.
+func heldBecause(n ast.Node) string {
+	switch x := n.(type) {
+	case *ast.CompositeLit:
+		of := x.Type
+		if s, ok := of.(*ast.SelectorExpr); ok {
+			of = s.Sel
+		}
+		if name, ok := of.(*ast.Ident); !ok || name.Name != "HoldError" {
+			return ""
+		}
+		for _, e := range x.Elts {
+			if kv, ok := e.(*ast.KeyValueExpr); ok && kv.Key.(*ast.Ident).Name == "What" {
+				return format(kv.Value)
+			}
+		}
+	case *ast.CallExpr:
+		if f, ok := x.Fun.(*ast.Ident); ok && f.Name == "hold" && len(x.Args) > 0 {
+			return sum(x.Args[0])
+		}
+	case *ast.FuncDecl:
+		if x.Recv == nil || x.Name.Name != "Error" {
+			return ""
+		}
+		if end, ok := x.Body.List[len(x.Body.List)-1].(*ast.ReturnStmt); ok {
+			return format(end.Results[0])
+		}
+	}
+	return ""
+}
+
+// format is sum, also of what fmt.Sprintf is given.
+func format(e ast.Expr) string {
+	if call, ok := e.(*ast.CallExpr); ok && len(call.Args) > 0 {
+		return sum(call.Args[0])
+	}
+	return sum(e)
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -97,9 +98,15 @@ type program struct {
 // folder holds the program while the tests run.
 var folder string
 
-// build makes the program, once for all tests.
+// build makes the program, once for all tests. Where they have the race detector it has too: go test has
+// compiled all its parts like that, and would have to compile them again.
 var build = sync.OnceValue(func() error {
-	out, err := exec.Command("go", "build", "-o", folder, "../cmd/storestream").CombinedOutput()
+	args := []string{"build", "-o", folder}
+	info, _ := debug.ReadBuildInfo()
+	if slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		args = append(args, "-race")
+	}
+	out, err := exec.Command("go", append(args, "../cmd/storestream")...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("go build: %w\n%s", err, out)
 	}
@@ -129,7 +136,7 @@ func (p *program) run(args ...string) string {
 	ctx, cancel := context.WithTimeout(p.t.Context(), 2*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, p.path, args...)
-	cmd.Env = []string{} // nothing of whoever runs the test
+	cmd.Env = []string{"GORACE=atexit_sleep_ms=0"} // and nothing of whoever runs the test
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -16,6 +16,8 @@ var (
 	fileName = regexp.MustCompile("`([a-zA-Z0-9_./-]+\\.(?:go|md|yaml|yml|csv|avsc|svg))`")
 	link     = regexp.MustCompile(`\]\(([^)#:]*)(?:#([^)]*))?\)`)
 	heading  = regexp.MustCompile(`(?m)^#+ (.+)$`)
+	tried    = regexp.MustCompile("\\| `(Test[A-Za-z0-9]+)` \\| ([0-9,]+) \\|")
+	rounds   = regexp.MustCompile(`rounds\.Check\(t, ([0-9]+),`)
 	notInIt  = regexp.MustCompile(`[^a-z0-9 _-]`) // an anchor
 	caseHead = regexp.MustCompile(`(?m)^### (.+)$`)
 	made     = regexp.MustCompile("`make\\s+([a-z0-9-]+)[^`]*`")
@@ -41,17 +43,17 @@ func documents(t *testing.T) map[string]string {
 	return texts
 }
 
-// tests are the names of all tests, the lab's too.
-func tests(t *testing.T) map[string]bool {
+// tests are all tests by name, the lab's too: what stands in the file from there on.
+func tests(t *testing.T) map[string]string {
 	t.Helper()
-	defined := map[string]bool{}
+	defined := map[string]string{}
 	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
 		}
 		text, err := os.ReadFile(path)
-		for _, m := range testFunc.FindAllSubmatch(text, -1) {
-			defined[string(m[1])] = true
+		for _, m := range testFunc.FindAllSubmatchIndex(text, -1) {
+			defined[string(text[m[2]:m[3]])] = string(text[m[1]:])
 		}
 		return err
 	})
@@ -65,9 +67,23 @@ func TestTheDocumentsNameTestsThatExist(t *testing.T) {
 	defined := tests(t)
 	for path, text := range documents(t) {
 		for _, m := range testName.FindAllStringSubmatch(text, -1) {
-			if !defined[m[1]] {
+			if defined[m[1]] == "" {
 				t.Errorf("%s names %s, which is no test", path, m[1])
 			}
+		}
+	}
+}
+
+func TestReliabilitySaysHowManyRoundsEachModelHas(t *testing.T) {
+	defined := tests(t)
+	models := tried.FindAllStringSubmatch(documents(t)["reliability.md"], -1)
+	if len(models) == 0 {
+		t.Error("reliability.md has no table of models")
+	}
+	for _, m := range models {
+		has := rounds.FindStringSubmatch(defined[m[1]])
+		if has == nil || has[1] != strings.ReplaceAll(m[2], ",", "") {
+			t.Errorf("reliability.md says that %s has %s rounds, and the test %v", m[1], m[2], has)
 		}
 	}
 }
@@ -147,6 +163,28 @@ func TestTheDocumentsNameTargetsOfMake(t *testing.T) {
 		for _, m := range made.FindAllStringSubmatch(text, -1) {
 			if !history[path] && !strings.Contains(string(makefile), "\n"+m[1]+": ") {
 				t.Errorf("%s names make %s, which there is not", path, m[1])
+			}
+		}
+	}
+}
+
+// What stands in a cell for which the head has no column is not shown to anybody.
+func TestEveryRowOfATableHasAsManyCellsAsItsHead(t *testing.T) {
+	for path, text := range documents(t) {
+		inCode, columns := false, 0
+		for i, line := range strings.Split(text, "\n") {
+			if strings.HasPrefix(line, "```") {
+				inCode = !inCode
+			}
+			cells := strings.Count(line, "|") - strings.Count(line, `\|`) - 1
+			switch {
+			case inCode || !strings.HasPrefix(strings.TrimSpace(line), "|"):
+				columns = 0
+			case columns == 0:
+				columns = cells
+			case cells != columns:
+				t.Errorf("%s:%d: a row of %d cells, expected %d as in the table's head: %.60s", path, i+1, cells,
+					columns, line)
 			}
 		}
 	}
