@@ -81,7 +81,9 @@ func (s *settings) declareReadings(f *pflag.FlagSet, r *storefake.Readings) {
 		"share of the pages that are empty though more follow (no row is lost by it)")
 	f.Float64Var(&r.ShortPages, "short-pages", 0, "share of the pages that are half full though more follow")
 	f.BoolVar(&r.NoDate, "no-date", false, "no Date header")
-	f.BoolVar(&r.ToMidnight, "to-midnight", false, "updated_to and created_to end at their day's midnight")
+	f.BoolVar(&r.UpdatedToMidnight, "updated-to-midnight", false,
+		"updated_to takes in no more of its day than midnight; with --created-to-midnight created_to as well")
+	f.BoolVar(&r.CreatedToMidnight, "created-to-midnight", false, "the same of created_to")
 	f.DurationVar(&r.DayOffset, "day-offset", 0, "days are cut in a zone so far east of UTC")
 	f.DurationVar(&r.Delay, "delay", 0,
 		"a row can be queried only so long after its updated_at, by the service's clock")

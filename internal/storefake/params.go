@@ -36,10 +36,12 @@ func parseParams(res *resource, values url.Values, read *Readings, words *dictio
 	for _, d := range []struct {
 		name string
 		to   *cell
-		more time.Duration // a to_ day is in the span
+		more time.Duration // of the day that is in the span
 	}{
-		{"created_from", &p.query.created.from, 0}, {"created_to", &p.query.created.to, 24 * time.Hour},
-		{"updated_from", &p.query.updated.from, 0}, {"updated_to", &p.query.updated.to, 24 * time.Hour},
+		{"created_from", &p.query.created.from, 0},
+		{"created_to", &p.query.created.to, lastDay(read.CreatedToMidnight)},
+		{"updated_from", &p.query.updated.from, 0},
+		{"updated_to", &p.query.updated.to, lastDay(read.UpdatedToMidnight)},
 	} {
 		if !values.Has(d.name) {
 			continue
@@ -48,15 +50,20 @@ func parseParams(res *resource, values url.Values, read *Readings, words *dictio
 		if err != nil {
 			return p, invalid(d.name, "must be a date in the format YYYY-MM-DD")
 		}
-		if read.ToMidnight && d.more > 0 {
-			d.more = time.Microsecond
-		}
 		*d.to = cellOf(date.Add(d.more - read.DayOffset))
 	}
 	if f := p.parsePage(values, read); f != nil {
 		return p, f
 	}
 	return p, p.parseFilter(res, values, words)
+}
+
+// lastDay is how much of the day that it names a to_ date takes in.
+func lastDay(midnight bool) time.Duration {
+	if midnight {
+		return time.Microsecond
+	}
+	return 24 * time.Hour
 }
 
 func (p *params) parsePage(values url.Values, read *Readings) *failure {

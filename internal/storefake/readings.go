@@ -49,8 +49,9 @@ type Readings struct {
 	NoDate bool // no Date header
 	// DayOffset moves the service's midnight: with 2h its day starts at 22:00 UTC of the day before.
 	DayOffset time.Duration
-	// ToMidnight: updated_to and created_to take in no more of their day than its first instant.
-	ToMidnight bool
+	// UpdatedToMidnight: updated_to takes in no more of its day than the first instant; CreatedToMidnight is the
+	// same of created_to. Nothing says that a service reads both alike.
+	UpdatedToMidnight, CreatedToMidnight bool
 	// Delay keeps a row from being queried until so long after its updated_at, by the service's clock. Until
 	// then it is nowhere: not in its old place either.
 	Delay time.Duration

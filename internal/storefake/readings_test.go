@@ -393,22 +393,33 @@ func TestTheServicesDayClockAndDelay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on := func(day string) int {
-		return len(get(t, f,
-			"/store-users?updated_from="+day+"&updated_to="+day).Data)
+	within := func(what, from, to string) int {
+		return len(get(t, f, fmt.Sprintf("/store-users?%s_from=%s&%[1]s_to=%[3]s", what, from, to)).Data)
 	}
+	on := func(day string) int { return within("updated", day, day) }
 	if on("2026-05-01") != 1 || on("2026-05-02") != 0 {
 		t.Error("the row is not on its UTC day")
 	}
 	if got := get(t, f, "/store-users?"+everything).header.Get("Date"); got != "Fri, 01 May 2026 23:00:00 GMT" {
 		t.Errorf("Date: %s", got)
 	}
-	set(t, f, func(r *storefake.Readings) { r.ToMidnight = true })
-	if n := len(get(t, f, "/store-users?updated_from=2026-05-01&updated_to=2026-05-02").Data); n != 1 ||
-		on("2026-05-01") != 0 {
-		t.Error("a window does not end at the midnight of its last day")
+	for midnights, midnight := range map[string]func(*storefake.Readings, bool){
+		"updated": func(r *storefake.Readings, on bool) { r.UpdatedToMidnight = on },
+		"created": func(r *storefake.Readings, on bool) { r.CreatedToMidnight = on },
+	} {
+		set(t, f, func(r *storefake.Readings) { midnight(r, true) })
+		for _, what := range []string{"updated", "created"} {
+			alone, want := within(what, "2026-05-01", "2026-05-01"), 1
+			if what == midnights {
+				want = 0
+			}
+			if n := within(what, "2026-05-01", "2026-05-02"); n != 1 || alone != want {
+				t.Errorf("%s_to ends at midnight: the day alone has %d rows by %s_to, with the next one %d", midnights,
+					alone, what, n)
+			}
+		}
+		set(t, f, func(r *storefake.Readings) { midnight(r, false) })
 	}
-	set(t, f, func(r *storefake.Readings) { r.ToMidnight = false })
 	set(t, f, func(r *storefake.Readings) { r.DayOffset, r.NoDate = 2*time.Hour, true })
 	if on("2026-05-01") != 0 || on("2026-05-02") != 1 {
 		t.Error("with days cut two hours early the row is not on the day after")

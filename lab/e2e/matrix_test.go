@@ -162,7 +162,13 @@ var dimensions = [][]choice{
 		{"", nil}, reading("days 5 h early", func(r *storefake.Readings) { r.DayOffset = 5 * time.Hour }),
 		reading("days 5 h late", func(r *storefake.Readings) { r.DayOffset = -5 * time.Hour }),
 	},
-	{{"", nil}, reading("to_ dates are midnights", func(r *storefake.Readings) { r.ToMidnight = true })},
+	{
+		{"", nil},
+		reading("to_ dates are midnights",
+			func(r *storefake.Readings) { r.UpdatedToMidnight, r.CreatedToMidnight = true, true }),
+		reading("updated_to is a midnight", func(r *storefake.Readings) { r.UpdatedToMidnight = true }),
+		reading("created_to is a midnight", func(r *storefake.Readings) { r.CreatedToMidnight = true }),
+	},
 	{{"", nil}, reading("rows show a second late", func(r *storefake.Readings) { r.Delay = time.Second })},
 	{
 		{"", nil},
