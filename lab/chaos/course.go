@@ -16,6 +16,7 @@ import (
 type struck struct {
 	event
 	began, ended time.Time
+	not          notPlayed // why it did not come about; "": it did
 }
 
 const (
@@ -97,13 +98,16 @@ func (c *course) strike(ctx context.Context) ([]struck, error) {
 		}
 		going.Go(func() {
 			began, err := c.happen(ctx, e)
-			if err != nil {
+			var not notPlayed
+			if errors.As(err, &not) {
+				c.stage.journal.say("not played: %s: %s", e, not)
+			} else if err != nil {
 				cancel(fmt.Errorf("%s: %w", e, err))
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			all = append(all, struck{e, began, time.Now()})
+			all = append(all, struck{e, began, time.Now(), not})
 		})
 	}
 	going.Wait()

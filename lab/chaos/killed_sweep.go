@@ -13,8 +13,8 @@ type killedSweep struct {
 	stage    *stage
 	resource string
 
-	dead    *instance // nil: the sweep was over before anybody could be killed
-	name    string    // of dead
+	dead    *instance
+	name    string // of dead
 	request int64
 	from    int // the watermarks before this one are older than the kill
 	at      time.Time
@@ -45,17 +45,13 @@ func (k *killedSweep) strike(ctx context.Context) error {
 		select {
 		case <-more:
 		case <-ctx.Done():
-			s.journal.say("no sweep of %s began", k.resource)
-			return nil
+			return notPlayed(fmt.Sprintf("no sweep of %s began", k.resource))
 		}
 	}
 }
 
 // after starts the instance again, and looks at what became of the sweep.
 func (k *killedSweep) after(ctx context.Context) error {
-	if k.dead == nil {
-		return nil
-	}
 	if err := k.dead.start(); err != nil {
 		return err
 	}

@@ -202,24 +202,25 @@ func (l *load) whileClosed(ctx context.Context, do func(context.Context) error) 
 }
 
 // bulkUpdate gives a share of the first rows the same updated_at.
-func (l *load) bulkUpdate(ctx context.Context, resource string, share float64) {
+func (l *load) bulkUpdate(ctx context.Context, resource string, share float64) error {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
 	_, n, err := l.around.fake.BulkUpdate(ctx, resource, 1, int64(float64(l.first[resource])*share))
 	if err != nil {
-		l.journal.say("bulk UPDATE: %v", err)
-		return
+		return notPlayed(fmt.Sprintf("bulk UPDATE: %v", err))
 	}
 	l.journal.say("bulk UPDATE changed %d rows", n)
+	return nil
 }
 
 // alter adds a column to a table.
-func (l *load) alter(ctx context.Context, table string, n int) {
+func (l *load) alter(ctx context.Context, table string, n int) error {
 	err := l.whenUnlocked(ctx, fmt.Sprintf("ALTER TABLE %s ADD COLUMN IF NOT EXISTS chaos_%d integer DEFAULT %d",
 		table, n, n))
 	if err != nil {
-		l.journal.say("ALTER TABLE: %v", err)
+		return notPlayed(fmt.Sprintf("ALTER TABLE: %v", err))
 	}
+	return nil
 }
 
 // rename renames a column; false: it could not.
@@ -233,15 +234,16 @@ func (l *load) rename(ctx context.Context, table, from, to string) bool {
 
 // swap puts next, a table with some rows of its own, in the place of table, with all its rows. Where it
 // cannot, next goes.
-func (l *load) swap(ctx context.Context, table, next string) {
+func (l *load) swap(ctx context.Context, table, next string) error {
 	err := l.whenUnlocked(ctx, fmt.Sprintf("LOCK TABLE %[1]s; INSERT INTO %[2]s SELECT * FROM %[1]s; "+
 		"DROP TABLE %[1]s; ALTER TABLE %[2]s RENAME TO %[1]s", table, next))
 	if err != nil {
-		l.journal.say("swapping a table: %v", err)
 		if err := l.around.fake.Exec(ctx, "DROP TABLE IF EXISTS "+next); err != nil {
 			l.note(err)
 		}
+		return notPlayed(fmt.Sprintf("swapping %s: %v", table, err))
 	}
+	return nil
 }
 
 // whenUnlocked runs SQL that needs a table for itself, in one transaction. It does not wait for the table's

@@ -23,12 +23,23 @@ type kind struct {
 	least, most, takes time.Duration
 	// beside: other rounds go on while it lasts.
 	beside  bool
-	needs   func(*plan) bool // nil: nothing
+	needs   *need // nil: nothing
 	details func(draw, *plan, *event)
 	// do makes it happen; undo, which may be nil, repairs it when its time is over. An error of either ends the
-	// run: chaos itself failed.
+	// run, for chaos itself failed, unless it is a notPlayed.
 	do func(ctx context.Context, s *stage, e event) (undo func() error, err error)
 }
+
+// need is what a kind needs of the stage.
+type need struct {
+	what string
+	met  func(*plan) bool
+}
+
+// notPlayed says why a mishap of the plan did not come about.
+type notPlayed string
+
+func (n notPlayed) Error() string { return string(n) }
 
 type target int
 
@@ -103,7 +114,7 @@ func kinds() []*kind {
 func (p *plan) drawEvents(d draw) {
 	var cards []*kind
 	for _, k := range kinds() {
-		if (k.needs == nil || k.needs(p)) && p.wants(k) {
+		if k.fits(p) && p.wants(k) {
 			for range k.weight {
 				cards = append(cards, k)
 			}
@@ -138,6 +149,9 @@ func (p *plan) drawEvents(d draw) {
 	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.at - b.at) })
 }
 
+// fits says whether the stage has what the kind needs.
+func (k *kind) fits(p *plan) bool { return k.needs == nil || k.needs.met(p) }
+
 // wants says whether the plan was asked for this kind.
 func (p *plan) wants(k *kind) bool {
 	return slices.ContainsFunc(strings.Split(p.only, ","), func(text string) bool {
@@ -168,5 +182,43 @@ func (p *plan) drawEvent(d draw, k *kind, at time.Duration) event {
 	return e
 }
 
-func overDatabase(p *plan) bool  { return p.source == fromDatabase }
-func onApacheKafka(p *plan) bool { return p.broker == apacheKafka }
+// absent says why the plan has no mishap of a name, "" where it has one.
+func (p *plan) absent(name string) string {
+	if slices.ContainsFunc(p.events, func(e event) bool { return e.kind.name == name }) {
+		return ""
+	}
+	why := ""
+	for _, k := range kinds() {
+		switch {
+		case k.name != name:
+		case !k.fits(p):
+			why = "it needs " + k.needs.what
+		case !p.wants(k):
+			why = "--only leaves it out"
+		default:
+			why = fmt.Sprintf("this seed has none within %s", p.length)
+		}
+	}
+	return why
+}
+
+// kindNames are the names of all kinds, sorted.
+func kindNames() []string {
+	var names []string
+	for _, k := range kinds() {
+		names = append(names, k.name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// plainName is a kind's name where nothing follows it.
+func plainName(name string) string { return strings.TrimRight(name, ":,") }
+
+var (
+	overDatabase = &need{"orders and items from the database",
+		func(p *plan) bool { return p.source == fromDatabase }}
+	overREST = &need{"orders and items from REST, where the service's clock runs fast",
+		func(p *plan) bool { return p.source == fromREST }}
+	onApacheKafka = &need{"--broker=kafka", func(p *plan) bool { return p.broker == apacheKafka }}
+)

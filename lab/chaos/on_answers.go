@@ -44,7 +44,8 @@ var answerKinds = []*kind{
 		}, do: withoutField},
 	// Only a count of all rows shows that a listing ends too early: without one, nothing does.
 	{name: "listings end early:", weight: 3, hits: theAnswers, least: 3 * time.Second, most: 15 * time.Second,
-		needs: func(p *plan) bool { return p.service.readings.Count == storefake.CountTotal },
+		needs: &need{"a service that counts all rows",
+			func(p *plan) bool { return p.service.readings.Count == storefake.CountTotal }},
 		details: func(d draw, _ *plan, e *event) {
 			pages, rows := 1+d.IntN(3), oneOf(d, 0, 20, 100)
 			e.how = fmt.Sprintf("after %d pages of %d rows", pages, rows)
@@ -81,8 +82,7 @@ func answer(_ context.Context, s *stage, e event) (func() error, error) {
 func withoutField(ctx context.Context, s *stage, e event) (func() error, error) {
 	resource, field, _ := strings.Cut(e.how, ".")
 	if m, _ := s.tail.lastMark(resource); !slices.Contains(m.Fields, field) {
-		s.journal.say("no complete pass has had %s yet: nobody could miss it", e.how)
-		return nil, nil
+		return nil, notPlayed(fmt.Sprintf("no complete pass has had %s yet: nobody could miss it", e.how))
 	}
 	since := s.fleet.logged()
 	over, err := answer(ctx, s, e)

@@ -20,12 +20,10 @@ var clockKinds = []*kind{
 		},
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
 			if s.nearMidnight(e.back + 2*s.plan.polling.restOverlap) {
-				s.journal.say("the clock stays as it is: a day of REST has just ended, or is about to")
-				return nil, nil
+				return nil, notPlayed("the clock stays as it is: a day of REST has just ended, or is about to")
 			}
 			if err := s.stepClock(ctx, -e.back); err != nil {
-				s.journal.say("setting the clock back: %v", err)
-				return nil, nil
+				return nil, notPlayed(fmt.Sprintf("setting the clock back: %v", err))
 			}
 			s.load.steppedBack()
 			from := time.Now()
@@ -55,8 +53,6 @@ var clockKinds = []*kind{
 			return nil, s.stepClock(ctx, e.step)
 		}},
 }
-
-func overREST(p *plan) bool { return p.source == fromREST }
 
 func (s *stage) stepClock(ctx context.Context, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)

@@ -39,8 +39,7 @@ var databaseKinds = []*kind{
 	{name: "ALTER TABLE", weight: 2, hits: theTables, needs: overDatabase,
 		details: anyTable,
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
-			s.load.alter(ctx, e.resources[0], e.number)
-			return nil, nil
+			return nil, s.load.alter(ctx, e.resources[0], e.number)
 		}},
 	// It is written on under its other name, and has everything when it comes back.
 	{name: "column renamed:", weight: 3, hits: theTables, least: 2 * time.Second, most: 12 * time.Second,
@@ -60,10 +59,9 @@ var databaseKinds = []*kind{
 			table := e.resources[0]
 			next := fmt.Sprintf("%s_%d", table, e.number)
 			if err := s.job.copyTable(ctx, table, next); err != nil {
-				s.journal.say("swapping a table: %v", err)
-				return nil, nil
+				return nil, notPlayed(fmt.Sprintf("copying %s: %v", table, err))
 			}
-			return func() error { s.load.swap(ctx, table, next); return nil }, nil
+			return func() error { return s.load.swap(ctx, table, next) }, nil
 		}},
 	{name: "transaction forgotten", weight: 5, hits: nothing, beside: true, least: 30 * time.Second,
 		most: 3 * time.Minute, needs: overDatabase,
@@ -76,7 +74,7 @@ var databaseKinds = []*kind{
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
 			f := s.job.forget(ctx, e.how, e.resources[0])
 			if f == nil {
-				return nil, nil
+				return nil, noTransaction
 			}
 			return func() error { f.end(e.number > 0); return nil }, nil
 		}},
@@ -88,12 +86,14 @@ var databaseKinds = []*kind{
 		}},
 }
 
+const noTransaction = notPlayed("no transaction could be left open")
+
 // renamed renames a column. The resource must hold, and say so, and go on by itself when the column has its
 // name back.
 func renamed(ctx context.Context, s *stage, table, column string) (func() error, error) {
 	since := s.fleet.logged()
 	if !s.load.rename(ctx, table, column, column+storefake.RenamedColumn) {
-		return nil, nil
+		return nil, notPlayed("the column could not be renamed")
 	}
 	return func() error {
 		told := func() (string, bool) { return s.fleet.holds(ctx, table, column, since) }
@@ -120,7 +120,7 @@ func anyTable(d draw, _ *plan, e *event) {
 func outgrow(ctx context.Context, s *stage, table string) (func() error, error) {
 	f := s.job.forget(ctx, otherTable, table)
 	if f == nil {
-		return nil, nil
+		return nil, noTransaction
 	}
 	since := s.fleet.logged()
 	s.job.fill(ctx, table, s.fleet.memory.tooManyRows())

@@ -15,7 +15,7 @@ var registryKinds = []*kind{
 	{name: "registry silent", weight: 1, hits: theRegistry, least: 5 * time.Second, most: 15 * time.Second,
 		do: poison(toRegistry, toxic{"timeout", downstream, 0})},
 	{name: "registry answers", weight: 2, hits: theRegistry, least: 5 * time.Second, most: 15 * time.Second,
-		needs: func(p *plan) bool { return p.registry == embedded },
+		needs: &need{"--registry=embedded", func(p *plan) bool { return p.registry == embedded }},
 		details: func(d draw, _ *plan, e *event) {
 			e.number = oneOf(d, http.StatusInternalServerError, http.StatusConflict, http.StatusServiceUnavailable,
 				http.StatusForbidden)

@@ -21,8 +21,7 @@ var restoreKinds = []*kind{
 		do: func(ctx context.Context, s *stage, _ event) (func() error, error) {
 			b, err := s.backup(ctx)
 			if err != nil {
-				s.journal.say("backup: %v", err)
-				return nil, nil
+				return nil, notPlayed(fmt.Sprintf("backup: %v", err))
 			}
 			return func() error { return s.restore(ctx, b) }, nil
 		}},
@@ -46,8 +45,7 @@ func (s *stage) restore(ctx context.Context, b *storefake.Backup) error {
 		return err
 	})
 	if err != nil { // such as a forgotten transaction that holds rows
-		s.journal.say("restore: %v", err)
-		return nil
+		return notPlayed(fmt.Sprintf("restore: %v", err))
 	}
 	back, gone := s.load.restored(did)
 	s.journal.say("%d rows went back to %s, %d are gone", back, b.At.Format(time.RFC3339), gone)

@@ -15,8 +15,7 @@ var rowKinds = []*kind{
 			e.resources, e.amount = []string{oneOf(d, storefake.Names()...)}, oneOf(d, .1, .5, 1)
 		},
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
-			s.load.bulkUpdate(ctx, e.resources[0], e.amount)
-			return nil, nil
+			return nil, s.load.bulkUpdate(ctx, e.resources[0], e.amount)
 		}},
 	{name: "burst of traffic", weight: 2, hits: nothing, least: 3 * time.Second, most: 10 * time.Second,
 		do: func(_ context.Context, s *stage, _ event) (func() error, error) {
@@ -38,7 +37,8 @@ var rowKinds = []*kind{
 		}},
 	// A row that is not readable before its time has come would outlast the run.
 	{name: "rows from the future", weight: 1, hits: nothing,
-		needs: func(p *plan) bool { return p.service.readings.Delay == 0 },
+		needs: &need{"a service that shows rows at once",
+			func(p *plan) bool { return p.service.readings.Delay == 0 }},
 		details: func(d draw, _ *plan, e *event) {
 			e.resources, e.number = []string{oneOf(d, storefake.Names()...)}, 1+d.IntN(5)
 		},

@@ -114,6 +114,11 @@ func (p *plan) write(w io.Writer) {
 	for _, e := range p.events {
 		fmt.Fprintf(w, "%10s %s\n", clockText(e.at), e)
 	}
+	for _, name := range kindNames() {
+		if why := p.absent(name); why != "" {
+			fmt.Fprintf(w, "     never %s: %s\n", plainName(name), why)
+		}
+	}
 }
 
 // writeTerms prints what does not change during the run.

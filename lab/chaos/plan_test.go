@@ -42,7 +42,7 @@ func TestPlansKeepToWhatTheyMayAskFor(t *testing.T) {
 					t.Errorf("seed %d: %s: %v", seed+1, e, answers.Check())
 				}
 			}
-			if e.kind.needs != nil && !e.kind.needs(&p) {
+			if !e.kind.fits(&p) {
 				t.Errorf("seed %d: %s cannot be on this stage", seed+1, e)
 			}
 			for _, other := range p.events[:i] {

@@ -31,6 +31,7 @@ func (p *plan) drawService(d draw) {
 	if p.source == fromREST {
 		p.hurryClock(d)
 	}
+	drawMidnights(d, &s.readings)
 }
 
 // hurryClock makes days end during the run. The service's clock stays behind ours to the end: storestream
@@ -83,9 +84,24 @@ func (p *plan) drawReadings(d draw) {
 	r.Delay = oneOf(d, 0, 0, 0, 2*time.Second)
 }
 
+// drawMidnights draws whether a to_ date means its midnight: of both parameters, or of one of them. It stays
+// that way: storestream finds out once how the service reads them.
+func drawMidnights(d draw, r *storefake.Readings) {
+	if !d.likely(.3) {
+		return
+	}
+	which := oneOf(d, updatedTo|createdTo, updatedTo, createdTo)
+	r.UpdatedToMidnight, r.CreatedToMidnight = which&updatedTo != 0, which&createdTo != 0
+}
+
+const (
+	updatedTo = 1 << iota
+	createdTo
+)
+
 func drawLimit(d draw) storefake.Limit {
 	return storefake.Limit{
-		PerSecond: oneOf(d, 0., 0, 25, 60), Burst: oneOf(d, 0, 5, 20), Status: oneOf(d, 429, 503),
+		PerSecond: oneOf(d, 0., 0, 25, 60), Burst: oneOf(d, 0, 5, 20), Status: oneOf(d, 429, 503, 403, 420),
 		HTML: d.likely(.3),
 		RetryAfter: oneOf(d, storefake.RetryAfterSeconds, storefake.RetryAfterDate, storefake.RetryAfterZero,
 			storefake.RetryAfterAbsent),

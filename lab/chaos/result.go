@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -44,6 +45,7 @@ func (r *result) write(w io.Writer) {
 	r.writeTopics(w)
 	fmt.Fprintln(w)
 	r.writeMishaps(w)
+	r.writeNotPlayed(w)
 	r.writeFaults(w)
 }
 
@@ -67,6 +69,9 @@ func (r *result) writeMishaps(w io.Writer) {
 	}
 	lines, names := map[string]*line{}, []string{}
 	for _, e := range r.struck {
+		if e.not != "" {
+			continue
+		}
 		l := lines[e.kind.name]
 		if l == nil {
 			l = &line{}
@@ -94,11 +99,32 @@ func (r *result) writeMishaps(w io.Writer) {
 	_ = t.Flush() // to a terminal or a log
 }
 
+// writeNotPlayed prints which kinds were not played, and why.
+func (r *result) writeNotPlayed(w io.Writer) {
+	played, failed, mishaps := map[string]bool{}, map[string]notPlayed{}, 0
+	for _, e := range r.struck {
+		if e.not != "" {
+			failed[e.kind.name] = e.not
+			continue
+		}
+		played[e.kind.name] = true
+		mishaps++
+	}
+	all := kindNames()
+	fmt.Fprintf(w, "\n%d mishaps of %d kinds out of %d\n", mishaps, len(played), len(all))
+	for _, name := range all {
+		if !played[name] {
+			fmt.Fprintf(w, "  never %s: %s\n", plainName(name),
+				cmp.Or(r.plan.absent(name), "it never came about; the last time: "+string(failed[name])))
+		}
+	}
+}
+
 // alone says whether no other mishap went on between e's beginning and the recovery from it, nor had shortly
 // before.
 func (r *result) alone(e struck, recovered time.Time) bool {
 	for _, other := range r.struck {
-		if other.began.Equal(e.began) && other.kind == e.kind {
+		if other.not != "" || other.began.Equal(e.began) && other.kind == e.kind {
 			continue
 		}
 		over := other.ended
