@@ -19,13 +19,9 @@ type struck struct {
 	not          notPlayed // why it did not come about; "": it did
 }
 
-const (
-	// wellWithin bounds the time until changes flow again once everything is repaired, equalWithin the time
-	// until the topics then equal the service. They only end a run that is stuck: the result prints how long it
-	// took.
-	wellWithin  = 4 * time.Minute
-	equalWithin = 4 * time.Minute
-)
+// wellWithin bounds the time until changes flow again once everything is repaired. It only ends a run that is
+// stuck: the result prints how long it took.
+const wellWithin = 4 * time.Minute
 
 // course is how a run goes: mishaps, recovery, comparison, end.
 type course struct {
@@ -189,8 +185,7 @@ func (c *course) converge(ctx context.Context, r *result) error {
 	if sweeps || c.stage.load.needsSweep() {
 		within += 2 * c.stage.plan.polling.restOverlap
 	}
-	patience, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
+	patience := newPatience(within, quiet)
 	open := storefake.Names()
 	lied, reasons := map[string]bool{}, map[string]string{}
 	for {
@@ -201,7 +196,7 @@ func (c *course) converge(ctx context.Context, r *result) error {
 			promised[resource] = there && m.AsOf.After(quiet.Add(c.realDelay())) && m.Held == nil &&
 				(!c.stage.load.needsSweep() || c.stage.tail.carriedOut(resource, true))
 		}
-		if err := c.stage.tail.catchUp(patience); err != nil && patience.Err() == nil {
+		if err := c.catchUp(ctx, within); err != nil {
 			return err
 		}
 		var still []string
@@ -230,17 +225,27 @@ func (c *course) converge(ctx context.Context, r *result) error {
 			r.quiet = time.Since(quiet)
 			return nil
 		}
-		if !until(patience, time.Now().Add(500*time.Millisecond)) {
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
+		if bound := patience.over(time.Now(), c.stage.sweepsStand(ctx)); bound != "" {
 			for _, resource := range open {
-				c.stage.journal.fail(fmt.Errorf("%s did not come to equal the service within %s: %s", resource,
-					within, reasons[resource]))
+				c.stage.journal.fail(fmt.Errorf("%s did not come to equal the service %s: %s", resource, bound,
+					reasons[resource]))
 			}
 			return nil
 		}
+		if !until(ctx, time.Now().Add(500*time.Millisecond)) {
+			return context.Cause(ctx)
+		}
 	}
+}
+
+// catchUp reads the topics to their end, or for as long as within.
+func (c *course) catchUp(ctx context.Context, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if err := c.stage.tail.catchUp(ctx); ctx.Err() == nil {
+		return err
+	}
+	return nil
 }
 
 // realDelay is how long the service hides a new row, by our clock.

@@ -17,5 +17,5 @@
 //	operator.go                                 who does what storestream asks a person to do
 //	load.go, job.go, probes.go                  who changes rows
 //	tail.go, decode.go, report.go               who reads the topics, and by which rules they are judged
-//	stage.go, course.go, result.go              all of it together, how a run goes, and what it prints
+//	stage.go, course.go, patience.go, result.go all of it together, how a run goes, and what it prints
 package main

@@ -24,6 +24,10 @@ type resource struct {
 	Owned bool   `json:"owned"`
 	Error string `json:"error"`
 	Held  string `json:"held"`
+	Sweep *struct {
+		Doing string `json:"doing"`
+		Rows  int    `json:"rows"`
+	} `json:"sweep_in_hand"`
 }
 
 // ask fetches path from an instance. One that is frozen or gone does not answer.

@@ -58,6 +58,8 @@ type sweeping struct {
 	Tried     time.Time `json:"tried"`
 	Attempts  int       `json:"attempts"`
 	NotBefore time.Time `json:"not_before"`
+	From      int64     `json:"from"` // what part it has come to
+	Rounds    int       `json:"rounds"`
 }
 
 // replaying is the replay in hand.

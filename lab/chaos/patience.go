@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/storestream/storestream/internal/storefake"
+)
+
+const (
+	// equalWithin bounds the time from one event to the next until the topics equal the service: the end of all
+	// change, and each step of a sweep. sweptWithin bounds all of it. An instance sweeps one resource at a time,
+	// so how long sweeps take depends on how many wait, and on the machine. Both only end a run that is stuck:
+	// the result prints how long it took.
+	equalWithin = 4 * time.Minute
+	sweptWithin = 30 * time.Minute
+)
+
+// patience is how long to wait until the topics equal the service. Events give it more time, not the clock.
+type patience struct {
+	within time.Duration // from one event to the next
+	began  time.Time
+	last   time.Time // of an event
+	stand  string    // of the sweeps then
+}
+
+func newPatience(within time.Duration, now time.Time) *patience {
+	return &patience{within: within, began: now, last: now}
+}
+
+// over says which bound is reached, "" if none. stand is where the sweeps stand that are in hand or wait for
+// their turn, "" if there is none.
+func (p *patience) over(now time.Time, stand string) string {
+	if stand != p.stand {
+		p.stand, p.last = stand, now
+	}
+	switch {
+	case now.Sub(p.began) >= sweptWithin:
+		return fmt.Sprintf("within %s, the most that is waited for sweeps that come on", sweptWithin)
+	case now.Sub(p.last) < p.within:
+		return ""
+	case stand == "":
+		return fmt.Sprintf("within %s, and no sweep was in hand or waited for its turn", p.within)
+	default:
+		return fmt.Sprintf("and no sweep came on for %s", p.within)
+	}
+}
+
+// sweepsStand is where the sweeps stand by watermarks and pages, "" where none is in hand or waits for its
+// turn. One that is put off because its owner died is neither.
+func (s *stage) sweepsStand(ctx context.Context) string {
+	var stand strings.Builder
+	for _, resource := range storefake.Names() {
+		if m, _ := s.tail.lastMark(resource); m.Sweep != nil && m.Sweep.NotBefore.IsZero() {
+			fmt.Fprintf(&stand, "%s %+v\n", resource, *m.Sweep)
+		}
+	}
+	if stand.Len() == 0 {
+		return ""
+	}
+	for _, i := range s.fleet.instances {
+		p, err := i.look(ctx)
+		if err != nil {
+			continue
+		}
+		for _, r := range p.Resources {
+			if r.Owned && r.Sweep != nil {
+				fmt.Fprintf(&stand, "%s %+v\n", r.Name, *r.Sweep)
+			}
+		}
+	}
+	return stand.String()
+}
