@@ -87,6 +87,9 @@ func serve(ctx context.Context, s *settings, stdout io.Writer) error {
 		return err
 	}
 	defer fake.Close()
+	if err := fake.RenameColumns(ctx, config.Readings.Without); err != nil {
+		return err
+	}
 	usr1 := make(chan os.Signal, 1)
 	signal.Notify(usr1, syscall.SIGUSR1)
 	defer signal.Stop(usr1)

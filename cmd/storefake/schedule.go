@@ -72,9 +72,9 @@ func plain(r storefake.Readings) storefake.Readings {
 }
 
 func behave(r storefake.Readings, faults storefake.Faults) func(context.Context, *storefake.Fake) error {
-	return func(_ context.Context, f *storefake.Fake) error {
+	return func(ctx context.Context, f *storefake.Fake) error {
 		return errors.Join(f.SetReadings(func(to *storefake.Readings) { *to = r }),
-			f.SetFaults(func(to *storefake.Faults) { *to = faults }))
+			f.SetFaults(func(to *storefake.Faults) { *to = faults }), f.RenameColumns(ctx, r.Without))
 	}
 }
 

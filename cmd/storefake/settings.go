@@ -96,8 +96,8 @@ func (s *settings) declareRows(f *pflag.FlagSet, r *storefake.Readings) {
 	f.BoolVar(&r.ExtraFields, "extra-fields", false, "fields that the document does not know")
 	f.StringSliceVar(&r.Without, "without", nil,
 		"fields that rows over REST lack, such as users.city,orders.status; with --from and --until they "+
-			"vanish and come back. In PostgreSQL psql takes a column away: ALTER TABLE orders RENAME COLUMN status "+
-			"TO gone; until it has its name back traffic's changes of orders fail")
+			"vanish and come back. With --postgres the columns of orders and order_items are renamed as well, to "+
+			"status_renamed, and traffic writes them under that name")
 	f.Float64Var(&r.Nulls, "nulls", 0,
 		"share of values that are null, in all fields but id, created_at and updated_at")
 	f.Float64Var(&r.NewStatuses, "new-statuses", 0, "share of order states that the document does not name")

@@ -174,6 +174,26 @@ func (m *mirror) readerDSN() string {
 	return u.String()
 }
 
+// renameColumns renames the columns of these fields, and gives all others their name back.
+func (m *mirror) renameColumns(ctx context.Context, fields []string) error {
+	for _, res := range mirroredResources() {
+		for _, f := range res.fields {
+			from, to := f.name+RenamedColumn, f.name
+			if slices.Contains(fields, res.name+"."+f.name) {
+				from, to = to, from
+			}
+			if !slices.Contains((*m.present.Load())[res.name], from) {
+				continue
+			}
+			err := m.exec(ctx, fmt.Sprintf("ALTER TABLE %s RENAME COLUMN %s TO %s", res.table, from, to))
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (m *mirror) exec(ctx context.Context, sql string) error {
 	if _, err := m.pool.Exec(ctx, sql); err != nil {
 		return fmt.Errorf("exec: %w", err)

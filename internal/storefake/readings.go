@@ -34,7 +34,7 @@ type Readings struct {
 	MoneyForm   MoneyForm
 	ExtraFields bool // fields that the document does not know, at both ends of a row
 	// Without are fields that rows over REST do not have, such as "users.city": a field that vanishes, and
-	// comes back when the list is shorter again. Store.Exec renames or drops a column of PostgreSQL.
+	// comes back when the list is shorter again. Store.RenameColumns does the same to PostgreSQL.
 	Without []string
 	// Nulls is the share of values that are null, of all fields but id, created_at and updated_at. It touches
 	// rows generated or changed while it is set.

@@ -149,6 +149,16 @@ func (s *Store) ReaderDSN() string {
 	return s.mirror.readerDSN()
 }
 
+// RenameColumns renames the columns of these fields, such as "orders.status", to their name and
+// RenamedColumn, and gives all others their name back: Readings.Without for PostgreSQL. Without PostgreSQL it
+// does nothing, nor for a field of a resource that has no table.
+func (s *Store) RenameColumns(ctx context.Context, fields []string) error {
+	if s.mirror == nil {
+		return nil
+	}
+	return s.mirror.renameColumns(ctx, fields)
+}
+
 // Exec runs one SQL statement as the administrator and then looks at the tables' columns again: for a test
 // that alters them. Rows that it changes are not changed in memory. A column that it renames to its name and
 // RenamedColumn is written on under that name.

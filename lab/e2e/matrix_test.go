@@ -24,6 +24,8 @@ type variety struct {
 	fake    storefake.Config
 	overlap time.Duration
 	midday  bool // the clock is moved over midnight twice, while the shop rests
+	// database: orders and order_items come from PostgreSQL, otherwise over REST as all others.
+	database bool
 	// over ends what cannot last if the topics are to become the service; nil: nothing does.
 	over    []func(*storefake.Readings)
 	loaded  []func(*storefake.Readings) // readings that begin after the first load
@@ -137,13 +139,10 @@ var dimensions = [][]choice{
 		{"", nil}, reading("deletes", func(r *storefake.Readings) { r.Deletes = .05 }),
 		reading("deletes, and their ids again", func(r *storefake.Readings) { r.Deletes, r.UsedIDs = .05, .5 }),
 	},
-	{{"", nil}, {"a field vanishes", func(v *variety) {
-		v.loaded = append(v.loaded, func(r *storefake.Readings) {
-			r.Without = []string{"orders.status", "order_items.amount", "products.brand", "users.city",
-				"shipments.order_id"}
-		})
-		v.over = append(v.over, func(r *storefake.Readings) { r.Without = nil })
-	}}},
+	{
+		{"", nil}, {"a field vanishes", (*variety).losesFields},
+		{"a field vanishes, and columns of the database", func(v *variety) { v.losesFields(); v.database = true }},
+	},
 	{
 		{"", nil}, late("two replicas", func(r *storefake.Readings) { r.Replicas, r.ReplicaLag = 2, time.Second }),
 		late("four replicas", func(r *storefake.Readings) { r.Replicas, r.ReplicaLag = 4, time.Second }),
@@ -192,13 +191,28 @@ var dimensions = [][]choice{
 
 // sensible leaves out what the README does not promise: a service without a Date header whose clock is hours
 // away from ours; pages that end early and no count that says so; a field that vanishes before
-// any pass was complete, so that nobody can know that it was there.
+// any pass was complete, so that nobody can know that it was there; a service's clock that its database does
+// not share.
 func sensible(p plan) bool {
 	v := varietyOf(p, 0)
 	r := &v.fake.Readings
 	incomplete := r.MaxPages > 0 || r.HasMore == storefake.MoreAlways || r.Cache.For > time.Second
-	return !(incomplete && len(v.loaded) > 0) && (!r.NoDate || v.fake.Offset == 0 && v.fake.Start.IsZero()) &&
-		(r.MaxPages == 0 || r.Count == storefake.CountTotal)
+	otherClock := v.fake.Offset != 0 || !v.fake.Start.IsZero() || v.steps > 0
+	switch {
+	case incomplete && len(v.loaded) > 0, v.database && otherClock,
+		r.MaxPages > 0 && r.Count != storefake.CountTotal:
+		return false
+	}
+	return !r.NoDate || v.fake.Offset == 0 && v.fake.Start.IsZero()
+}
+
+// losesFields takes a field of each resource away, and gives it back.
+func (v *variety) losesFields() {
+	v.loaded = append(v.loaded, func(r *storefake.Readings) {
+		r.Without = []string{"orders.status", "order_items.amount", "products.brand", "users.city",
+			"shipments.order_id"}
+	})
+	v.over = append(v.over, func(r *storefake.Readings) { r.Without = nil })
 }
 
 func varietyOf(p plan, seed uint64) variety {
@@ -265,9 +279,13 @@ func followVariety(t *testing.T, v variety, shared *stack, prefix string) {
 	t.Helper()
 	yaml := "resources:\n"
 	for _, resource := range storefake.Names() {
-		yaml += fmt.Sprintf("  %s: {source: rest, interval: 200ms, overlap: %s}\n", resource, v.overlap)
+		source := "rest"
+		if v.database && (resource == storefake.Orders || resource == storefake.OrderItems) {
+			source = "postgres"
+		}
+		yaml += fmt.Sprintf("  %s: {source: %s, interval: 200ms, overlap: %s}\n", resource, source, v.overlap)
 	}
-	s := start(t, setup{noPostgres: true, fake: v.fake, beside: shared, prefix: prefix, yaml: yaml})
+	s := start(t, setup{noPostgres: !v.database, fake: v.fake, beside: shared, prefix: prefix, yaml: yaml})
 	s.fake.StartTraffic(25)
 	p := s.spawn(append([]string{"run"}, v.args...)...)
 	if len(v.loaded) > 0 {
@@ -308,6 +326,9 @@ func (s *stack) reads(changes []func(*storefake.Readings)) {
 			change(r)
 		}
 	}); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.fake.RenameColumns(context.Background(), s.fake.Readings().Without); err != nil {
 		s.t.Fatal(err)
 	}
 }
