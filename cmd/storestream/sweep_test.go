@@ -60,7 +60,8 @@ func TestARequestThatNobodyTakesNowSaysWhy(t *testing.T) {
 			Why: "a transaction is open", Publishes: true}}, ""}, // settled stands still, and sweeps go on
 		{overview.Resource{Owner: "a", Enabled: true, Now: now, LagSeconds: new(float64), Stalled: true,
 			Written: &written}, "the request waits until this is over: a has it, according to the consumer group, " +
-			"and has not written for 5m0s: it is dead, hangs or fails"},
+			"and has not written for 5m0s: it is dead, hangs or fails: what `storestream check` says of kafka, " +
+			"registry and service, or its log, is why"},
 		{overview.Resource{Owner: "a", Enabled: true, Unreadable: errors.New("somebody else wrote it")},
 			"nobody can say whether the request is carried out: somebody else wrote it"},
 		{overview.Resource{Enabled: true, Unreadable: errors.New("somebody else wrote it")},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -8,7 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/cmd/storestream/internal/overview"
+	"github.com/storestream/storestream/cmd/storestream/internal/preflight"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -32,15 +35,21 @@ not come to an end, and which rows cannot be published. A restart begins the sec
 the time that is named for it moves then.
 
 Not up to date is what fails, is on hold or polled by nobody, and what lags by more than three intervals
-and ten seconds. Exit status: 0 all is up to date, 4 something is not.`,
+and ten seconds. Where its watermark is not written, what check finds in Kafka and the registry is named
+too: an instance that is refused a takeover may not write why. Exit status: 0 all is up to date, 4
+something is not.`,
 		Example: "  storestream watermark list\n" +
 			"  storestream watermark list -o json | jq '.[] | select(.lag_seconds > 60)'",
 		Args: noArgs,
 	}
 	asJSON := jsonFlag(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		cfg, err := env.config()
+		cfg, set, err := env.load()
 		if err != nil {
+			return err
+		}
+		c := preflight.Config{Settings: cfg, Schemas: set}
+		if c.Registry, err = connect.Registry(cfg); err != nil {
 			return err
 		}
 		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
@@ -48,6 +57,8 @@ and ten seconds. Exit status: 0 all is up to date, 4 something is not.`,
 			if err != nil {
 				return err
 			}
+			c.Cluster = cluster
+			addRefusals(cmd.Context(), c, resources)
 			if *asJSON {
 				err = env.printJSON(resources)
 			} else {
@@ -57,6 +68,39 @@ and ten seconds. Exit status: 0 all is up to date, 4 something is not.`,
 		})
 	}
 	return cmd
+}
+
+// addRefusals adds to the resources at which maybe nobody is at work what a takeover is refused for, as far
+// as `check` can tell. Their owner cannot say it in the watermark: who may not take over may not write.
+func addRefusals(ctx context.Context, c preflight.Config, resources []overview.Resource) {
+	ofOne, unattended := map[string]bool{}, map[*overview.Resource]bool{}
+	for i := range resources {
+		r := &resources[i]
+		ofOne[c.Cluster.Topic(r.Resource)] = true
+		if r.Unattended(c.Settings.Kafka.Group) {
+			unattended[r] = true
+		}
+	}
+	if len(unattended) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
+	defer cancel()
+	for f := range preflight.Try(ctx, c, "kafka", "registry") {
+		for r := range unattended {
+			if f.Level != preflight.Failure || ofOne[f.About] && f.About != c.Cluster.Topic(r.Resource) {
+				continue
+			}
+			if r.NotUpToDate != "" {
+				r.NotUpToDate += "; "
+			}
+			r.NotUpToDate += "no instance with this configuration can take it over: " +
+				strings.TrimSpace(f.Part+" "+f.About) + ": " + f.Found
+			if f.Do != "" {
+				r.NotUpToDate += " -> " + f.Do
+			}
+		}
+	}
 }
 
 // notUpToDate is an error that names the resources that are not up to date.

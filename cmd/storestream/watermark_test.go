@@ -9,8 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/storefake"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
@@ -117,6 +121,61 @@ func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
 	s.Publish("users", nil, nil, asOf(30*time.Second))
 	s.do("watermark", "list").expect(t, exitDone, "Everything is up to date: the largest lag is 3", "s (users).",
 		"orders: published, but settled stands still, since ", " (1h0m ago): so it is\n")
+}
+
+// An owner that is refused a takeover may not write why.
+func TestWatermarkListSaysWhatNobodyCanTakeAResourceOverFor(t *testing.T) {
+	s := newScene(t)
+	s.Join("shop-1", schemas.Names()...)
+	ago := func(d time.Duration) func(*watermark.Watermark) {
+		return func(w *watermark.Watermark) { w.AsOf = schemas.InstantOf(time.Now().Add(-d)) }
+	}
+	for _, name := range schemas.Names() {
+		s.Publish(name, nil, nil, ago(0))
+	}
+	stage.Eventually(t, "shop-1 has all", func() bool { return s.do("watermark", "list").code == exitDone })
+	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, ago(time.Hour))
+	s.Publish("users", nil, nil, ago(2*time.Hour))
+	const behind, refused = "the last complete pass began 1h0m ago; ",
+		"no instance with this configuration can take it over: "
+	c := s.do("watermark", "list").expect(t, exitLate, "orders: the last complete pass began 1h0m ago\n")
+	if strings.Contains(c.stdout.String(), refused) {
+		t.Errorf("nothing is refused:\n%s", c.stdout)
+	}
+
+	// The registry has lost its schemas: it is another one, where nothing is registered.
+	lost := "\n  orders: " + behind + refused +
+		"registry store.orders: the schema id of its keys is "
+	const remedy = " -> point registry.url at the registry that the topic was written with"
+	anew := "registry.url=" + servers.RegistryForTest(t).URL
+	c = s.do("watermark", "list", "--set", anew).expect(t, exitLate, lost, remedy,
+		"\n  users: the last complete pass began 2h0m ago\n")
+	if strings.Count(c.stdout.String(), refused) != 1 {
+		t.Errorf("it is said of others than orders:\n%s", c.stdout)
+	}
+
+	cl, err := kgo.NewClient(kgo.SeedBrokers(s.Broker.Brokers()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cl.Close()
+	policy := "delete"
+	spoil := []kadm.AlterConfig{{Op: kadm.SetConfig, Name: "cleanup.policy", Value: &policy}}
+	for topic, says := range map[string][]string{
+		"store.orders": {"\n  orders: " + behind + refused},
+		"store.watermarks": {"\n  orders: " + behind + refused,
+			"\n  users: the last complete pass began 2h0m ago; " + refused},
+	} {
+		if _, err := kadm.NewClient(cl).AlterTopicConfigs(t.Context(), spoil, topic); err != nil {
+			t.Fatal(err)
+		}
+		found := "kafka " + topic + ": cleanup.policy is delete, expected compact -> kafka-configs.sh "
+		for _, said := range says {
+			s.do("watermark", "list").expect(t, exitLate, said, found)
+		}
+	}
+	s.do("watermark", "list", "-o", "json").expect(t, exitLate,
+		`"late": "`+behind+refused+`kafka store.watermarks: cleanup.policy is delete`)
 }
 
 func TestWatermarkListNamesARecordThatIsNoWatermarkAndShowsTheOthers(t *testing.T) {

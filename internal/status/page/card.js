@@ -135,7 +135,8 @@ function doing(r, s) {
   if (r.state === "elsewhere") return "by " + r.owner;
   if (r.state === "stalled") {
     const wrote = r.written ? "nothing was written" + standing(r.written, s.now) : "nothing was written yet";
-    return r.owner + " has it, according to the consumer group, and " + wrote + ": is it alive, and does its log say why?";
+    return r.owner + " has it, according to the consumer group, and " + wrote + ": is it alive? " +
+      "`storestream watermark list` says what it is refused, its log the rest.";
   }
   if (r.state === "unknown") return "which instance has it is not known now";
   if (r.state === "nobody") {

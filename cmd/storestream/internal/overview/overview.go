@@ -65,6 +65,7 @@ type Resource struct {
 	Between bool `json:"-"`
 	// Enabled: this configuration polls it.
 	Enabled  bool          `json:"-"`
+	source   string        // that this configuration reads it from
 	interval time.Duration // of its polls
 	ahead    time.Duration // of as_of, if that lies in the future
 }
@@ -166,7 +167,8 @@ func of(mark watermark.Watermark, cfg config.Resource, now schemas.Instant) Reso
 		Replay:   mark.Replay, Replayed: mark.Replayed, Sweep: mark.Sweep, Erase: mark.Erase,
 		LastSweep: known(mark.LastSweep), Swept: mark.Swept,
 		Pending: []watermark.Request{}, DeadLetters: []DeadLetters{},
-		Mark: mark, Now: now, Enabled: cfg.Enabled, interval: cfg.Interval, ahead: max(0, mark.AsOf.Sub(now))}
+		Mark: mark, Now: now, Enabled: cfg.Enabled, source: cfg.Source, interval: cfg.Interval,
+		ahead: max(0, mark.AsOf.Sub(now))}
 	if r.AsOf != nil {
 		lag := max(0, now.Sub(mark.AsOf).Seconds())
 		r.LagSeconds = &lag
@@ -208,6 +210,13 @@ func known(i schemas.Instant) *schemas.Instant {
 	return &i
 }
 
+// Unattended says that maybe no instance of group is at work on the resource: it is late, another group wrote
+// its watermark, or nobody has for twice as long as an owner that has nothing to say leaves it alone.
+func (r Resource) Unattended(group string) bool {
+	return r.Enabled && r.Unreadable == nil && (r.NotUpToDate != "" || r.Group != group || r.Written == nil ||
+		r.Now.Sub(*r.Written) > max(20*time.Second, 2*r.interval))
+}
+
 // Lag is how long ago the last complete pass began; 0 where there is none.
 func (r Resource) Lag() time.Duration {
 	if r.LagSeconds == nil {
@@ -225,8 +234,13 @@ func (r Resource) Late() string {
 	if !r.Stalled {
 		return why
 	}
+	reads := "service"
+	if r.source == config.Postgres {
+		reads = "database"
+	}
 	stalled := fmt.Sprintf("%s has it, according to the consumer group, and has not written for %s: it is "+
-		"dead, hangs or fails", r.Owner, terminal.Duration(r.Now.Sub(*r.Written)))
+		"dead, hangs or fails: what `storestream check` says of kafka, registry and %s, or its log, is why",
+		r.Owner, terminal.Duration(r.Now.Sub(*r.Written)), reads)
 	if why == "" {
 		return stalled
 	}

@@ -41,7 +41,7 @@ func TestAResourceIsUpToDateOrItIsSaidWhyNot(t *testing.T) {
 	stalled := of(mark, settings, now)
 	stalled.ownedBy("a")
 	const silent = "a has it, according to the consumer group, and has not written for 5m0s: it is dead, " +
-		"hangs or fails"
+		"hangs or fails: what `storestream check` says of kafka, registry and service, or its log, is why"
 	if got := stalled.Late(); got != "the last complete pass began 1h0m ago; "+silent {
 		t.Errorf("its owner does not write: %q", got)
 	}
@@ -83,6 +83,29 @@ func TestAResourceIsUpToDateOrItIsSaidWhyNot(t *testing.T) {
 	r.Owner = "a"
 	if got := r.Late(); got != "the first load is not finished" {
 		t.Errorf("during the first load: %q", got)
+	}
+}
+
+func TestAResourceIsUnattendedWhereItsWatermarkIsNotOfAnOwnerAtWork(t *testing.T) {
+	now := schemas.InstantOf(time.Date(2026, 11, 21, 3, 0, 0, 0, time.UTC))
+	for name, test := range map[string]struct {
+		written time.Duration // ago
+		group   string
+		late    string
+		is      bool
+	}{
+		"written with each poll":   {40 * time.Second, "shop", "", false},
+		"not for two":              {61 * time.Second, "shop", "", true},
+		"written, and late":        {time.Second, "shop", "so it is", true},
+		"written by another group": {time.Second, "other", "", true},
+	} {
+		mark := watermark.New("users")
+		mark.AsOf, mark.Written, mark.Group = now.Add(-test.written), now.Add(-test.written), test.group
+		r := of(mark, config.Resource{Enabled: true, Interval: 30 * time.Second}, now)
+		r.NotUpToDate = test.late
+		if got := r.Unattended("shop"); got != test.is {
+			t.Errorf("%s: unattended %v, expected %v", name, got, test.is)
+		}
 	}
 }
 

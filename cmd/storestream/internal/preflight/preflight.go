@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/storestream/storestream/config"
@@ -43,13 +44,16 @@ var parts = []struct {
 	{"kafka", tryKafka}, {"registry", tryRegistry}, {"security", trySecurity}, {"status", tryStatusPort},
 }
 
-// Try yields what each part finds, as soon as the parts before it are done.
-func Try(ctx context.Context, c Config) iter.Seq[Finding] {
+// Try yields what each part finds, or each of those that only names, as soon as the parts before it are done.
+func Try(ctx context.Context, c Config, only ...string) iter.Seq[Finding] {
 	return func(yield func(Finding) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		var results []chan []Finding
 		for _, part := range parts {
+			if len(only) > 0 && !slices.Contains(only, part.name) {
+				continue
+			}
 			result := make(chan []Finding, 1)
 			results = append(results, result)
 			go func() {
