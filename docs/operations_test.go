@@ -160,6 +160,31 @@ func TestOperationsExplainsEveryRefusal(t *testing.T) {
 	}
 }
 
+// Why settled stands still although polls succeed, it explains where it writes of that.
+func TestOperationsExplainsWhySettledStandsStill(t *testing.T) {
+	explained := explainedBelow(t, "Settled stands still")
+	said := 0
+	inspect(t, filepath.Join("..", "poller"), func(path string, n ast.Node) {
+		overREST := strings.Contains(path, "rest") && !strings.Contains(path, "client")
+		for _, text := range stillBecause(n, overREST) {
+			if len(notLetter.ReplaceAllString(verb.ReplaceAllString(text, ""), "")) <= len("andcounts") {
+				continue // it joins others, which say why
+			}
+			if said++; !explains(explained, text) {
+				t.Errorf("operations.md does not explain %q of %s, for which settled stands still", text, path)
+			}
+		}
+	})
+	if said < 20 {
+		t.Errorf("found %d reasons in the sources, expected 20 or more", said)
+	}
+}
+
+var (
+	verb      = regexp.MustCompile(`%[a-z]`)
+	notLetter = regexp.MustCompile(`[^a-z]`)
+)
+
 // explainedBelow are the texts of the program that operations.md explains below headings that begin like one
 // of these.
 func explainedBelow(t *testing.T, headings ...string) (explained []string) {
@@ -209,6 +234,67 @@ func refusedBecause(n ast.Node) (texts []string) {
 		ast.Inspect(x, func(n ast.Node) bool {
 			if e, ok := n.(*ast.BasicLit); ok && setting.MatchString(sum(e)) {
 				texts = append(texts, sum(e))
+			}
+			return true
+		})
+	}
+	return texts
+}
+
+// stillBecause are the texts of n as far as they consist of literals, where n says why settled stands still:
+// Why of an Outcome, Doubt of an Answer, what a pass adds to its reasons, and what the functions return that
+// find one. Over REST a variable why holds one, too.
+func stillBecause(n ast.Node, overREST bool) (texts []string) {
+	reason := func(e ast.Expr) bool {
+		if s, ok := e.(*ast.SelectorExpr); ok {
+			return s.Sel.Name == "Why" || s.Sel.Name == "Doubt"
+		}
+		name, ok := e.(*ast.Ident)
+		return ok && overREST && name.Name == "why"
+	}
+	switch x := n.(type) {
+	case *ast.AssignStmt:
+		for i, to := range x.Lhs {
+			if len(x.Lhs) == len(x.Rhs) && reason(to) {
+				texts = append(texts, format(x.Rhs[i]))
+			}
+		}
+	case *ast.CompositeLit:
+		of := x.Type
+		if s, ok := of.(*ast.SelectorExpr); ok {
+			of = s.Sel
+		}
+		if name, ok := of.(*ast.Ident); !ok || name.Name != "Outcome" && name.Name != "Answer" {
+			return nil
+		}
+		for _, e := range x.Elts {
+			if kv, ok := e.(*ast.KeyValueExpr); ok && (kv.Key.(*ast.Ident).Name == "Why" ||
+				kv.Key.(*ast.Ident).Name == "Doubt") {
+				texts = append(texts, format(kv.Value))
+			}
+		}
+	case *ast.CallExpr:
+		add, ok := x.Fun.(*ast.SelectorExpr)
+		if !ok || add.Sel.Name != "add" {
+			return nil
+		}
+		if to, ok := add.X.(*ast.SelectorExpr); ok && to.Sel.Name == "why" {
+			texts = append(texts, format(x.Args[0]))
+		}
+	case *ast.FuncDecl:
+		if !slices.Contains([]string{"held", "says", "complaint", "cached", "learnUpTo"}, x.Name.Name) {
+			return nil
+		}
+		ast.Inspect(x, func(n ast.Node) bool {
+			switch x := n.(type) {
+			case *ast.ReturnStmt:
+				for _, e := range x.Results {
+					texts = append(texts, format(e))
+				}
+			case *ast.AssignStmt: // of what is then returned
+				for _, e := range x.Rhs {
+					texts = append(texts, format(e))
+				}
 			}
 			return true
 		})
