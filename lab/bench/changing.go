@@ -8,6 +8,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/wait"
 )
 
@@ -166,9 +167,9 @@ func reportPace(r *round, p pace, c cost, changes float64, late series) {
 	if p.read == "" {
 		return
 	}
-	what := fmt.Sprintf("%d changes a second, interval %s: ", p.rate, p.interval)
+	what := fmt.Sprintf("%s changes a second, interval %s: ", terminal.Count(p.rate), p.interval)
 	first := p.interval == "100ms"
-	r.add(figure{what + "rows read a change", p.read, "%.1f", first}, c.read/changes)
+	r.add(figure{what: what + "rows read a change", target: p.read, format: "%.1f"}, c.read/changes)
 	r.add(figure{what + "CPU of storestream", p.cpu + " of a core", "%.1f %%", first}, c.cpu)
 	r.add(figure{what + "CPU of PostgreSQL for polls", p.pgCPU + " of a core", "%.1f %%", false}, c.pgCPU)
 	r.add(figure{what + "commit to consumer, p99", p.p99, "%.0f ms", first}, late.quantile(.99))

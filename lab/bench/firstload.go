@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/wait"
 )
 
@@ -123,8 +124,7 @@ func loadOf(ctx context.Context, r *round, resource, into string, newBroker star
 	}
 	what := fmt.Sprintf("first load of %s%s: ", resource, into)
 	perRow := func(d time.Duration) float64 { return micros(d) / l.rows }
-	r.add(figure{what + "CPU of storestream a row", row, "%.2f us", main},
-		perRow(l.cpu))
+	r.add(figure{what: what + "CPU of storestream a row", target: row, format: "%.2f us"}, perRow(l.cpu))
 	r.add(figure{what + "rows a second", "", "%.0f", main && into == ""}, l.rows/l.elapsed.Seconds())
 	r.add(figure{what: what + "rate against psql COPY", target: rate, format: "%.2f"},
 		c.elapsed.Seconds()/l.elapsed.Seconds())
@@ -150,10 +150,11 @@ func restLoad(ctx context.Context, r *round) error {
 			return err
 		})
 	what := "first load of users over REST: "
-	r.add(figure{what + "CPU of storestream a row", "3.41 us", "%.2f us", true}, micros(l.cpu)/l.rows)
+	r.add(figure{what: what + "CPU of storestream a row", target: "3.41 us", format: "%.2f us"},
+		micros(l.cpu)/l.rows)
 	r.add(figure{what: what + "rows a second", format: "%.0f"}, l.rows/l.elapsed.Seconds())
 	r.add(figure{what: what + "peak memory", format: "%.0f MiB"}, mebibytes(l.peak))
-	r.add(figure{what: what + "requests beyond one for 1000 rows", target: "a constant", format: "%.0f"},
+	r.add(figure{what: what + "requests beyond one for 1,000 rows", target: "a constant", format: "%.0f"},
 		requests-l.rows/1000)
 	return err
 }
@@ -218,8 +219,8 @@ func daysOf(ctx context.Context, r *round, days int) (err error) {
 		}
 		took := time.Since(st.began)
 		requests, err := st.metric(ctx, "storestream_http_requests_total")
-		r.add(figure{what: fmt.Sprintf("first load of %s users over %d days: requests", count(users), days),
-			format: "%.0f"}, requests)
+		r.add(figure{what: fmt.Sprintf("first load of %s users over %s days: requests", count(users),
+			terminal.Count(days)), format: "%.0f"}, requests)
 		r.point("days", "requests of a first load", "", float64(days), requests)
 		r.point("days", "time of a first load, s", "", float64(days), took.Seconds())
 		return err

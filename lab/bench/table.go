@@ -6,7 +6,10 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/storestream/storestream/internal/terminal"
 )
 
 // series is one figure over the rounds.
@@ -28,16 +31,26 @@ func (s series) quantile(q float64) float64 {
 	return sorted[min(int(math.Ceil(q*float64(len(s))))-1, len(s)-1)]
 }
 
-// cell is the median, with the smallest and the largest where there are several.
-func (s series) cell(format string) string {
+// cell is the median; with spread the smallest and the largest too, where there are several.
+func (s series) cell(format string, spread bool) string {
 	if len(s) == 0 {
 		return ""
 	}
-	text := fmt.Sprintf(format, s.median())
-	if number, _, _ := strings.Cut(format, " "); len(s) > 1 {
-		text += fmt.Sprintf(" ("+number+" to "+number+")", slices.Min(s), slices.Max(s))
+	text := number(format, s.median())
+	if bare, _, _ := strings.Cut(format, " "); spread && len(s) > 1 {
+		text += " (" + number(bare, slices.Min(s)) + " to " + number(bare, slices.Max(s)) + ")"
 	}
 	return text
+}
+
+// number is v in a format that begins with it, its thousands apart.
+func number(format string, v float64) string {
+	text := fmt.Sprintf(format, v)
+	digits := strings.IndexFunc(text+" ", func(r rune) bool { return r < '0' || r > '9' })
+	if n, err := strconv.Atoi(text[:digits]); err == nil {
+		return terminal.Count(n) + text[digits:]
+	}
+	return text // negative, or not measured
 }
 
 // figure is what a line of the table says.
@@ -45,7 +58,7 @@ type figure struct {
 	what   string // no two figures have the same
 	target string // empty: none
 	format string // a verb, and the unit behind a space
-	ten    bool   // one of the figures that the document begins with
+	first  bool   // one of the five that the document begins with
 }
 
 // section is one of the small tables.
@@ -85,8 +98,8 @@ func (t *table) add(of section, program string, f figure, v float64) {
 	t.rows[i].by[program] = append(t.rows[i].by[program], v)
 }
 
-// print prints the rows that are wanted, nothing where there are none.
-func (t *table) print(w io.Writer, wanted func(*row) bool) {
+// print prints the rows that are wanted, nothing where there are none; with spread as of series.cell.
+func (t *table) print(w io.Writer, spread bool, wanted func(*row) bool) {
 	head := "| what | to reach | " + strings.Join(t.programs, " | ") + " |\n|---|---|" +
 		strings.Repeat("---|", len(t.programs)) + "\n"
 	for _, r := range t.rows {
@@ -97,7 +110,7 @@ func (t *table) print(w io.Writer, wanted func(*row) bool) {
 		head = ""
 		fmt.Fprintf(w, "| %s | %s |", r.what, r.target)
 		for _, name := range t.programs {
-			fmt.Fprintf(w, " %s |", r.by[name].cell(r.format))
+			fmt.Fprintf(w, " %s |", r.by[name].cell(r.format, spread))
 		}
 		fmt.Fprintln(w)
 	}
@@ -106,12 +119,12 @@ func (t *table) print(w io.Writer, wanted func(*row) bool) {
 // parts are what the document holds, by the names of its marks.
 func (t *table) parts(head string) map[string]string {
 	parts := map[string]string{"head": head}
-	var ten strings.Builder
-	t.print(&ten, func(r *row) bool { return r.ten })
-	parts["ten figures"] = ten.String()
+	var first strings.Builder
+	t.print(&first, false, func(r *row) bool { return r.first })
+	parts["five figures"] = first.String()
 	for _, of := range sections {
 		var text strings.Builder
-		t.print(&text, func(r *row) bool { return r.section == of })
+		t.print(&text, true, func(r *row) bool { return r.section == of })
 		parts[strings.ToLower(string(of))] = text.String()
 	}
 	return parts

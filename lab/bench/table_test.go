@@ -14,9 +14,9 @@ func TestTheDocumentHasAPlaceForEachPart(t *testing.T) {
 	}
 	report := table{programs: []string{nameBefore, nameNow}}
 	for i, of := range sections {
-		f := figure{what: string(of), target: "2", format: "%.1f ms", ten: i == 0}
-		report.add(of, nameBefore, f, 7)
-		for _, v := range []float64{5, 1, 3} {
+		f := figure{what: string(of), target: "2", format: "%.1f ms", first: i == 0}
+		report.add(of, nameBefore, f, 1234567.89)
+		for _, v := range []float64{5000, 1, 3} {
 			report.add(of, nameNow, f, v)
 		}
 	}
@@ -25,12 +25,13 @@ func TestTheDocumentHasAPlaceForEachPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, of := range sections {
-		line, want := "| "+string(of)+" | 2 | 7.0 ms | 3.0 ms (1.0 to 5.0) |\n", 1
-		if of == sections[0] {
-			want = 2 // it is one of the ten too
+		line := "| " + string(of) + " | 2 | 1,234,567.9 ms | 3.0 ms (1.0 to 5,000.0) |\n"
+		if n := strings.Count(written, line); n != 1 {
+			t.Errorf("%q stands %d times in the document, expected once", line, n)
 		}
-		if n := strings.Count(written, line); n != want {
-			t.Errorf("%q stands %d times in the document, expected %d", line, n, want)
+		line = "| " + string(of) + " | 2 | 1,234,567.9 ms | 3.0 ms |\n"
+		if begins := strings.Contains(written, line); begins != (of == sections[0]) {
+			t.Errorf("the document begins with %q: %v", line, begins)
 		}
 	}
 	again, err := place(written, report.parts("the machine"))
