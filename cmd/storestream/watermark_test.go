@@ -130,10 +130,9 @@ func TestWatermarkListSaysWhatNobodyCanTakeAResourceOverFor(t *testing.T) {
 	ago := func(d time.Duration) func(*watermark.Watermark) {
 		return func(w *watermark.Watermark) { w.AsOf = schemas.InstantOf(time.Now().Add(-d)) }
 	}
-	for _, name := range schemas.Names() {
-		s.Publish(name, nil, nil, ago(0))
-	}
-	stage.Eventually(t, "shop-1 has all", func() bool { return s.do("watermark", "list").code == exitDone })
+	stage.Eventually(t, "shop-1 has users", func() bool {
+		return strings.Contains(s.do("watermark", "list").stdout.String(), "shop-1")
+	})
 	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, ago(time.Hour))
 	s.Publish("users", nil, nil, ago(2*time.Hour))
 	const behind, refused = "the last complete pass began 1h0m ago; ",
