@@ -66,6 +66,7 @@ const studentPassword = "student"
 // start brings a stack up; it goes when the test ends.
 func start(t *testing.T, s setup) *stack {
 	t.Helper()
+	skipIfMakeTestRunsIt(t)
 	st := &stack{t: t, dir: t.TempDir(), prefix: "store.", yaml: s.yaml, login: s.login}
 	if s.prefix != "" {
 		st.prefix = s.prefix
