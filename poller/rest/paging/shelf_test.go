@@ -81,12 +81,15 @@ const (
 	byUpdated
 	byUpdatedDown
 	byHash
-	byTies   // by updated; which of equal rows comes first is drawn at each request
-	byDraw   // drawn at each request, by rapid: as bad as it can be
-	byChance // shuffled at each request, fairly
+	byPinned     // by updated, but for some rows that come first whatever happens to them
+	byPinnedDown // by updated, newest first, but for some rows that come last
+	byTies       // by updated; which of equal rows comes first is drawn at each request
+	byDraw       // drawn at each request, by rapid: as bad as it can be
+	byChance     // shuffled at each request, fairly
 )
 
-var everyOrder = []order{byID, byIDDown, byUpdated, byUpdatedDown, byHash, byTies, byDraw, byChance}
+var everyOrder = []order{byID, byIDDown, byUpdated, byUpdatedDown, byHash, byPinned, byPinnedDown, byTies,
+	byDraw, byChance}
 
 var errBroken = errors.New("the connection broke")
 
@@ -224,6 +227,12 @@ func (s *shelf) matching(rows []Row, created Span) (match []Row) {
 func (s *shelf) sort(rows []Row) {
 	up := func(a, b Row) int { return cmp.Compare(a.ID, b.ID) }
 	updated := func(a, b Row) int { return cmp.Or(cmp.Compare(a.Updated, b.Updated), up(a, b)) }
+	pinned := func(r Row) int { // 1: it keeps its place
+		if r.ID%4 == 1 {
+			return 1
+		}
+		return 0
+	}
 	hash := func(r Row) uint64 { return (r.ID * 0x9E3779B97F4A7C15) >> 20 }
 	switch s.order {
 	case byID:
@@ -236,6 +245,10 @@ func (s *shelf) sort(rows []Row) {
 		slices.SortFunc(rows, func(a, b Row) int { return updated(b, a) })
 	case byHash:
 		slices.SortFunc(rows, func(a, b Row) int { return cmp.Compare(hash(a), hash(b)) })
+	case byPinned:
+		slices.SortFunc(rows, func(a, b Row) int { return cmp.Or(pinned(b)-pinned(a), updated(a, b)) })
+	case byPinnedDown:
+		slices.SortFunc(rows, func(a, b Row) int { return cmp.Or(pinned(a)-pinned(b), updated(b, a)) })
 	case byTies:
 		s.draw(rows)
 		slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(a.Updated, b.Updated) })
