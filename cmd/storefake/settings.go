@@ -74,7 +74,8 @@ func (s *settings) declareReadings(f *pflag.FlagSet, r *storefake.Readings) {
 	f.IntVar(&r.MaxPages, "max-pages", 0,
 		"end every listing after so many pages, whatever meta.count says: a cap that nobody is told of")
 	f.Var(text(&r.Order), "order",
-		"order of rows: id, updated, updated-desc, hash (arbitrary), shuffle (another on every request)")
+		"order of rows: id, updated, updated-desc, pinned (updated, but for some rows that come first whatever "+
+			"happens to them), hash (arbitrary), shuffle (another on every request)")
 	f.BoolVar(&r.PermuteTies, "permute-ties", false,
 		"with --order updated or updated-desc: rows of one second in another order on every request")
 	f.Float64Var(&r.EmptyPages, "empty-pages", 0,

@@ -61,6 +61,10 @@ func (q *query) rank(t *table, p place) rank {
 	switch q.sort {
 	case ByUpdated:
 		r.first = int64(at)
+	case ByPinned:
+		if r.first = int64(at); id%pinned == 1 {
+			r.first = math.MinInt64
+		}
 	case ByUpdatedDesc:
 		r.first = -max(int64(at), -math.MaxInt64)
 	case ByHash, ByShuffle:
@@ -68,6 +72,9 @@ func (q *query) rank(t *table, p place) rank {
 	}
 	return r
 }
+
+// pinned is of how many rows ByPinned pins one.
+const pinned = 50
 
 func compareRanks(a, b rank) int {
 	return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.second, b.second), cmp.Compare(a.place, b.place))

@@ -49,7 +49,7 @@ func randomQueries(s *Fake, chance *rand.Rand) []query {
 	var queries []query
 	for range 12 {
 		q := query{created: anytime, updated: anytime, status: null, order: null, before: null, salt: 5,
-			sort: one(chance, []Order{ByID, ByUpdated, ByUpdatedDesc, ByHash})}
+			sort: one(chance, []Order{ByID, ByUpdated, ByUpdatedDesc, ByPinned, ByHash})}
 		from := now - cell(chance.IntN(12))*day
 		q.updated = span{from, from + cell(1+chance.IntN(4))*day}
 		switch chance.IntN(5) {

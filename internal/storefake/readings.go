@@ -112,6 +112,7 @@ const (
 	ByID          Order = ""
 	ByUpdated     Order = "updated"      // oldest change first
 	ByUpdatedDesc Order = "updated-desc" // newest change first
+	ByPinned      Order = "pinned"       // some rows first, whatever happens to them, the rest as ByUpdated
 	ByHash        Order = "hash"         // arbitrary, and always the same
 	ByShuffle     Order = "shuffle"      // another on every request
 )
@@ -187,7 +188,7 @@ func (r *Readings) Check() error {
 		known("has-more", r.HasMore, "follows", MoreFull, MoreAlways),
 		known("past-end", r.PastEnd, "empty", PastEndBadRequest, PastEndNotFound, PastEndLast),
 		known("oversize", r.Oversize, "capped", OversizeRefused),
-		known("order", r.Order, "id", ByUpdated, ByUpdatedDesc, ByHash, ByShuffle),
+		known("order", r.Order, "id", ByUpdated, ByUpdatedDesc, ByPinned, ByHash, ByShuffle),
 		known("money", r.MoneyForm, "as-is", MoneyPadded, MoneyString, MoneyExponent),
 		known("retry-after", r.Limit.RetryAfter, "seconds", RetryAfterDate, RetryAfterZero, RetryAfterAbsent),
 		share("nulls", r.Nulls), share("new-statuses", r.NewStatuses), share("deletes", r.Deletes),

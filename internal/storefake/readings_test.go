@@ -219,6 +219,15 @@ func TestEachOrderListsEveryRowOnce(t *testing.T) {
 		"updated": {storefake.ByUpdated, false, true, ascending},
 		"updated-desc": {storefake.ByUpdatedDesc, false, true,
 			func(ids []int64) bool { slices.Reverse(ids); return ascending(ids) }},
+		"pinned": {storefake.ByPinned, false, true, func(ids []int64) bool {
+			first := 0
+			for first < len(ids) && ids[first]%50 == 1 {
+				first++
+			}
+			rest := ids[first:]
+			return first > 1 && !ascending(ids) && ascending(rest) &&
+				!slices.ContainsFunc(rest, func(id int64) bool { return id%50 == 1 })
+		}},
 		"hash": {storefake.ByHash, false, true, func(ids []int64) bool {
 			return !slices.IsSorted(ids) &&
 				!ascending(ids)
