@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/storestream/storestream/internal/rotation"
+	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -748,25 +749,22 @@ func TestADSNIsShownWithoutItsPassword(t *testing.T) {
 }
 
 func TestADSNIsWhatItsFileHoldsInBothForms(t *testing.T) {
-	whole, password := file(t, "dsn", "postgres://u:first@127.0.0.1/db\n"), file(t, "password", "first\n")
-	write := func(path, text string) {
-		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	mount := servers.MountForTest(t, t.TempDir(), map[string]string{"dsn": "postgres://u:first@127.0.0.1/db\n",
+		"password": "first\n"})
+	whole, password := mount.Path("dsn"), mount.Path("password")
 	inFile := load(t, Input{Set: []string{"postgres.dsn=file:" + whole}})
-	write(whole, "postgres://u:second@127.0.0.1/db\n")
+	mount.Swap(map[string]string{"dsn": "postgres://u:second@127.0.0.1/db\n", "password": "first\n"})
 	if got := inFile.Postgres.DSN.Get(); got != "postgres://u:second@127.0.0.1/db" {
 		t.Errorf("the DSN is %q, expected what its file holds", got)
 	}
-	write(whole, "host=127.0.0.1 user=u password=file:"+password)
+	moved := "host=127.0.0.1 user=u password=file:" + password
+	mount.Swap(map[string]string{"dsn": moved, "password": "first\n"})
 	if _, err := inFile.Postgres.DSN.Current(); err == nil || !strings.Contains(err.Error(), "restart") {
 		t.Errorf("a password that has moved into a file: %v", err)
 	}
 	both := load(t, Input{Set: []string{"postgres.dsn=file:" + whole}})
 	alone := load(t, Input{Set: []string{"postgres.dsn=host=127.0.0.1 user=u password=file:" + password}})
-	write(password, "third")
+	mount.Swap(map[string]string{"dsn": moved, "password": "third"})
 	for _, c := range []*Config{both, alone} {
 		if got := c.Postgres.DSN.Get(); got != "host=127.0.0.1 user=u password='third'" {
 			t.Errorf("the DSN is %q, expected the password that its file holds", got)

@@ -33,6 +33,9 @@ type PgBouncerConfig struct {
 	Port     int               // 0: one that is free
 	// Certificate is what it shows to clients; nil: it has no TLS.
 	Certificate *Certificate
+	// Verifies is whose certificates it takes from Postgres, and only for its address (server_tls_sslmode =
+	// verify-full). nil: it asks for none.
+	Verifies *Authority
 }
 
 // PgBouncer is a running PgBouncer.
@@ -85,14 +88,9 @@ func pgBouncerBinary() (string, error) {
 
 // launch writes the configuration, starts the process and waits until its console answers.
 func (b *PgBouncer) launch(ctx context.Context) (*process, error) {
-	var tls string
-	if c := b.config.Certificate; c != nil {
-		cert, key, err := b.as.install(b.dir, *c)
-		if err != nil {
-			return nil, fmt.Errorf("install the certificate: %w", err)
-		}
-		tls = fmt.Sprintf("client_tls_sslmode = allow\nclient_tls_cert_file = %s\nclient_tls_key_file = %s\n",
-			cert, key)
+	tls, err := b.tls()
+	if err != nil {
+		return nil, fmt.Errorf("install the certificates: %w", err)
 	}
 	for name, text := range map[string]string{"userlist.txt": b.userList(), "pgbouncer.ini": b.ini() + tls} {
 		if err := b.as.writeFile(b.dir.join(name), text, os.O_CREATE|os.O_TRUNC); err != nil {
@@ -103,6 +101,30 @@ func (b *PgBouncer) launch(ctx context.Context) (*process, error) {
 		name: "pgbouncer", path: b.path, args: []string{b.dir.join("pgbouncer.ini")},
 		dir: b.dir.path, log: b.dir.join("log"), as: b.as, lastWish: syscall.SIGKILL, // it keeps nothing
 	}, pgBouncerPatience, b.answers)
+}
+
+// tls installs the certificates, and is the settings that name them.
+func (b *PgBouncer) tls() (settings string, err error) {
+	if c := b.config.Certificate; c != nil {
+		cert, key, err := b.as.install(b.dir, *c)
+		if err != nil {
+			return "", err
+		}
+		settings = fmt.Sprintf("client_tls_sslmode = allow\nclient_tls_cert_file = %s\nclient_tls_key_file = %s\n",
+			cert, key)
+	}
+	if a := b.config.Verifies; a != nil {
+		text, err := os.ReadFile(a.File)
+		if err != nil {
+			return "", err
+		}
+		file := b.dir.join("servers.crt")
+		if err := b.as.writeFile(file, string(text), os.O_CREATE|os.O_TRUNC); err != nil {
+			return "", err
+		}
+		settings += fmt.Sprintf("server_tls_sslmode = verify-full\nserver_tls_ca_file = %s\n", file)
+	}
+	return settings, nil
 }
 
 // answers succeeds where the console, which needs no server, takes a login.

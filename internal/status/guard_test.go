@@ -411,7 +411,9 @@ func TestAStreamOutlivesTheTimeThatARequestMayTake(t *testing.T) {
 func TestHTTPSAndACertificateThatIsRenewedWhileItRuns(t *testing.T) {
 	a := servers.AuthorityForTest(t, t.TempDir())
 	made := a.Issue(servers.CertificateConfig{})
-	s := listen(t, Config{CertFile: made.CertFile, KeyFile: made.KeyFile}, New("a-1", "v0"))
+	mount := servers.MountForTest(t, t.TempDir(), a.Files(made))
+	c := Config{Addr: "127.0.0.1:0", CertFile: mount.Path("cert"), KeyFile: mount.Path("key")}
+	s := listen(t, c, New("a-1", "v0"))
 	shows := func(what string) {
 		t.Helper()
 		conn, err := tls.Dial("tcp", s.Addr(), &tls.Config{RootCAs: a.Pool, MinVersion: tls.VersionTLS12})
@@ -426,14 +428,14 @@ func TestHTTPSAndACertificateThatIsRenewedWhileItRuns(t *testing.T) {
 		}
 	}
 	shows("its own")
-	made = a.Issue(servers.CertificateConfig{}) // in the same files
+	made = a.Issue(servers.CertificateConfig{})
+	mount.Swap(a.Files(made))
 	shows("the renewed one")
-	if err := os.WriteFile(made.KeyFile, []byte("half written"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	broken := a.Files(a.Issue(servers.CertificateConfig{}))
+	broken["key"] = "half written"
+	mount.Swap(broken)
 	shows("the last good one")
-	if _, err := Listen(Config{Addr: "127.0.0.1:0", CertFile: made.CertFile, KeyFile: made.KeyFile},
-		New("a-1", "v0"), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "http.tls") {
+	if _, err := Listen(c, New("a-1", "v0"), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "http.tls") {
 		t.Errorf("a start with a broken key: %v", err)
 	}
 }

@@ -79,7 +79,7 @@ func TestSecuritySaysWhatProtectsTheDatabase(t *testing.T) {
 	pooler := func(c servers.CertificateConfig) string {
 		made := authority.Issue(c)
 		return fmt.Sprint(servers.PgBouncerForTest(t, servers.PgBouncerConfig{Postgres: pg, Certificate: &made,
-			Settings: map[string]string{"server_tls_sslmode": "require"}}).Port)
+			Verifies: authority}).Port)
 	}
 	found := secured(t, dsn("postgres", pooler(servers.CertificateConfig{Name: "soon", NotAfter: soon}), ""))
 	says(t, found, OK, "security", "postgres", "TLS 1.3 with localhost", "scram-sha-256")
