@@ -41,8 +41,8 @@ func (f Files) Explain(err error) error {
 		says = fmt.Sprintf("its certificate is for %s and not for %s: connect by a name that is in it, or have "+
 			"one made with this name", names(name.Certificate), name.Host)
 	case errors.As(err, &unknown):
-		says = fmt.Sprintf("its certificate (%s) is signed by %s, which is not trusted: set %s.ca_file to "+
-			"the certificates of who signs it", subject(unknown.Cert), issuer(unknown.Cert), f.Section)
+		says = fmt.Sprintf("its certificate (%s) is signed by %s, which is not trusted: set %s to "+
+			"the certificates of who signs it", subject(unknown.Cert), issuer(unknown.Cert), f.authorities())
 	case errors.As(err, &plain):
 		says = fmt.Sprintf("it does not speak TLS (%s): is this the port for TLS?", plain.Msg)
 	case errors.As(err, &op) && op.Op == "remote error":
@@ -67,8 +67,20 @@ func (f Files) invalid(e x509.CertificateInvalidError) string {
 		date(e.Cert.NotAfter))
 }
 
+// authorities is the setting that says who is trusted.
+func (f Files) authorities() string {
+	if f.Section == DSN {
+		return "sslrootcert in " + DSN
+	}
+	return f.Section + ".ca_file"
+}
+
 // asked says what the other side may expect of our certificate.
 func (f Files) asked() string {
+	if f.Section == DSN {
+		return "does it ask for a client's certificate, and trust who signed the one that sslcert in " + DSN +
+			" names?"
+	}
 	if f.CertFile == "" {
 		return fmt.Sprintf("it may ask for a client's certificate: set %s.cert_file and %s.key_file", f.Section,
 			f.Section)

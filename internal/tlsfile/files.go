@@ -11,6 +11,9 @@ import (
 	"github.com/storestream/storestream/internal/rotation"
 )
 
+// DSN is the Section of PostgreSQL's files, which are parameters of a connection string.
+const DSN = "postgres.dsn"
+
 // Files are the files of one client. The zero value trusts who the system trusts, and has no certificate.
 type Files struct {
 	// Section is where a user sets them, such as "kafka.tls": errors name its keys.

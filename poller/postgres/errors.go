@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/storestream/storestream/internal/tlsfile"
 	"github.com/storestream/storestream/poller"
 )
 
@@ -112,6 +113,9 @@ type silentError struct {
 func (e *silentError) Error() string { return fmt.Sprintf("no answer in %v: %v", e.within, e.err) }
 func (e *silentError) Unwrap() error { return e.err }
 
+// inDSN is where the files of TLS are named.
+var inDSN = tlsfile.Files{Section: tlsfile.DSN}
+
 // endpoint is where the DSN leads: that part of it which is no secret, for errors.
 type endpoint struct {
 	address, user, database string
@@ -137,6 +141,9 @@ func (e *endpoint) explain(table string, err error) error {
 	case errors.As(err, &silent):
 		return fmt.Errorf("read %s: no answer from %s in %v: the connection may be cut, the table locked, "+
 			"or the database behind a pooler down: %w", table, e.address, silent.within, silent.err)
+	}
+	if handshake, ok := errors.AsType[*tlsfile.HandshakeError](inDSN.Explain(err)); ok {
+		return fmt.Errorf("read %s from %s: %w", table, e.address, handshake)
 	}
 	return fmt.Errorf("read %s from %s: is the database up, and is postgres.dsn's host and port right? %w",
 		table, e.address, err)

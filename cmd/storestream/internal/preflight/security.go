@@ -185,7 +185,7 @@ func (s security) postgres(ctx context.Context) {
 	}
 	conn, err := pgconn.ConnectConfig(ctx, c)
 	if err != nil {
-		s.failed("postgres", tlsfile.Files{Section: "postgres.dsn's sslrootcert: tls"}, err)
+		s.failed("postgres", tlsfile.Files{Section: tlsfile.DSN}, err)
 		return
 	}
 	defer conn.Close(ctx)

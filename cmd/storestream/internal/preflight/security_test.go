@@ -72,6 +72,9 @@ func TestSecuritySaysWhatProtectsTheDatabase(t *testing.T) {
 	says(t, secured(t, strings.NewReplacer("localhost", "localhost,"+elsewhere, "sslrootcert="+authority.File,
 		"").Replace(dsn("postgres", direct, "sslmode=disable")), "security.allow_plaintext=postgres"), Warning,
 		"security", "postgres", "in clear to "+elsewhere, "the credential too") // whichever answered now
+	says(t, secured(t, strings.ReplaceAll(dsn("postgres", direct, ""), authority.File,
+		servers.AuthorityForTest(t, t.TempDir()).File)), Failure, "security", "postgres",
+		`signed by "authority", which is not trusted: set sslrootcert in postgres.dsn to the certificates`)
 	says(t, secured(t, dsn("postgres", direct, "sslmode=disable")), OK, "security", "postgres",
 		"in clear, which does not leave this machine")
 
