@@ -58,7 +58,7 @@ func guardedKafka(t *testing.T, a *servers.Authority) *servers.Kafka {
 		"authorizer.class.name":             "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
 		"super.users":                       "User:ANONYMOUS",
 		secured + "ssl.keystore.type":       "PEM",
-		secured + "ssl.keystore.location":   keyStore(t, a),
+		secured + "ssl.keystore.location":   a.Issue(servers.CertificateConfig{Name: "broker"}).KeyStore,
 		secured + "sasl.enabled.mechanisms": "SCRAM-SHA-512",
 		secured + "scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram." +
 			"ScramLoginModule required;",

@@ -3,25 +3,16 @@
 package producer_test
 
 import (
-	"crypto"
-	"crypto/rand"
-	"crypto/rsa"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"log"
 	"maps"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -38,113 +29,36 @@ import (
 	"github.com/storestream/storestream/schemas/registry"
 )
 
-// issuer issues JWTs by client credentials, and publishes the key that they are signed with.
+const secured = servers.SecuredSettings
+
+// issuer is a token endpoint in clear.
 type issuer struct {
-	*httptest.Server
-	t        *testing.T
-	key      *rsa.PrivateKey
-	audience atomic.Value // of the tokens that it issues
-	signedBy atomic.Value // what these call the key that signed them; it is published as "one"
-	life     atomic.Int64 // of these, in seconds
-	issued   atomic.Int64
+	*servers.TokenIssuer
+	url string
+	t   *testing.T
 }
 
 func newIssuer(t *testing.T) *issuer {
 	t.Helper()
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := &issuer{t: t, key: key}
-	i.audience.Store("kafka")
-	i.signedBy.Store("one")
-	i.life.Store(300)
-	mux := http.NewServeMux()
-	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
-		i.answer(w, map[string]any{"keys": []any{map[string]string{"kty": "RSA", "kid": "one", "alg": "RS256",
-			"use": "sig", "n": segment(key.N.Bytes()), "e": segment(big.NewInt(int64(key.E)).Bytes())}}})
-	})
-	mux.HandleFunc("/token", func(w http.ResponseWriter, r *http.Request) {
-		if id, password, _ := r.BasicAuth(); id != "stream" || password == "" {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		i.answer(w, map[string]any{"access_token": i.token(), "token_type": "Bearer",
-			"expires_in": i.life.Load()})
-	})
-	i.Server = httptest.NewServer(mux)
-	t.Cleanup(i.Close)
-	return i
+	i := servers.TokenIssuerForTest(t)
+	server := httptest.NewServer(i)
+	t.Cleanup(server.Close)
+	return &issuer{TokenIssuer: i, url: server.URL, t: t}
 }
 
-func (i *issuer) answer(w http.ResponseWriter, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(body); err != nil {
-		i.t.Error(err)
-	}
-}
-
-func segment(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
-
-func (i *issuer) token() string {
-	i.issued.Add(1)
-	now := time.Now().Unix()
-	claims := fmt.Sprintf(`{"iss":"https://id.example","aud":%q,"sub":"stream","iat":%d,"exp":%d}`,
-		i.audience.Load(), now, now+i.life.Load())
-	header := fmt.Sprintf(`{"alg":"RS256","kid":%q,"typ":"JWT"}`, i.signedBy.Load())
-	signed := segment([]byte(header)) + "." + segment([]byte(claims))
-	digest := sha256.Sum256([]byte(signed))
-	signature, err := rsa.SignPKCS1v15(rand.Reader, i.key, crypto.SHA256, digest[:])
-	if err != nil {
-		i.t.Error(err)
-	}
-	return signed + "." + segment(signature)
-}
-
-// secured begins the settings of the second listener.
-const secured = "listener.name.secured."
-
-// keyStore is a file of a certificate of a's for a broker, and its key, as Apache Kafka reads them.
-func keyStore(t *testing.T, a *servers.Authority) string {
-	t.Helper()
-	own := a.Files(a.Issue(servers.CertificateConfig{Name: "broker"}))
-	file := filepath.Join(t.TempDir(), "broker.pem")
-	if err := os.WriteFile(file, []byte(own["key"]+own["cert"]), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-// validating is an Apache Kafka whose second listener takes tokens of the issuer, up to the second in which
-// they expire, and has each connection log in again by then. a signs its certificate; nil: it has no TLS.
+// validating is an Apache Kafka that takes its tokens. a signs the certificate; nil: it has no TLS.
 func (i *issuer) validating(maxReauth string, a *servers.Authority) *servers.Kafka {
 	i.t.Helper()
-	protocol, settings := "SASL_PLAINTEXT", map[string]string{}
+	var shown *servers.Certificate
 	if a != nil {
-		protocol = "SASL_SSL"
-		settings[secured+"ssl.keystore.type"], settings[secured+"ssl.keystore.location"] = "PEM", keyStore(i.t, a)
+		made := a.Issue(servers.CertificateConfig{Name: "broker"})
+		shown = &made
 	}
-	maps.Copy(settings, i.settings(maxReauth))
-	return servers.KafkaForTest(i.t, servers.KafkaConfig{Secured: protocol, Settings: settings,
-		JavaFlags: []string{"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=" + i.URL + "/keys"}})
-}
-
-func (i *issuer) settings(maxReauth string) map[string]string {
-	return map[string]string{
-		secured + "sasl.enabled.mechanisms": "OAUTHBEARER",
-		secured + "oauthbearer.sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer." +
-			"OAuthBearerLoginModule required;",
-		secured + "oauthbearer.sasl.server.callback.handler.class": "org.apache.kafka.common.security." +
-			"oauthbearer.OAuthBearerValidatorCallbackHandler",
-		secured + "sasl.oauthbearer.jwks.endpoint.url":  i.URL + "/keys",
-		secured + "sasl.oauthbearer.expected.audience":  "kafka",
-		secured + "sasl.oauthbearer.clock.skew.seconds": "0",
-		secured + "connections.max.reauth.ms":           maxReauth,
-	}
+	return servers.KafkaForTest(i.t, i.Kafka(i.url, maxReauth, shown))
 }
 
 func (i *issuer) login(c *producer.Config) {
-	c.SASL = producer.SASL{Mechanism: "OAUTHBEARER", TokenURL: i.URL + "/token", ClientID: "stream",
+	c.SASL = producer.SASL{Mechanism: "OAUTHBEARER", TokenURL: i.url + "/token", ClientID: "stream",
 		ClientSecret: rotation.Literal(secret)}
 }
 
@@ -155,16 +69,16 @@ func TestApacheKafkaThatValidatesTokensIsWrittenToAndReadFrom(t *testing.T) {
 	s.brokers = kafka.SecuredBrokers()
 	s.worksBehind(i.login)
 	for name, spoil := range map[string]func(){
-		"for another service":          func() { i.audience.Store("another service") },
-		"by a key that nobody has yet": func() { i.signedBy.Store("two") },
+		"for another service":          func() { i.Audience.Store("another service") },
+		"by a key that nobody has yet": func() { i.SignedBy.Store("two") },
 	} {
-		i.audience.Store("kafka")
+		i.Audience.Store("kafka")
 		spoil()
 		err := s.cluster(name, i.login).Ping(s.ctx())
 		if wantText(t, err, "the broker refuses the token"); strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: %v contains the secret", name, err)
 		}
-		i.signedBy.Store("one")
+		i.SignedBy.Store("one")
 	}
 }
 
@@ -172,7 +86,7 @@ func TestApacheKafkaThatValidatesTokensIsWrittenToAndReadFrom(t *testing.T) {
 func TestATokenGoesToApacheKafkaOverTLS(t *testing.T) {
 	a, stranger := servers.AuthorityForTest(t, t.TempDir()), servers.AuthorityForTest(t, t.TempDir())
 	i := newIssuer(t)
-	endpoint := behindTLS(t, a, i.Config.Handler)
+	endpoint := behindTLS(t, a, i)
 	kafka := i.validating("2000", a)
 	s := setUp(t, nil, kafka.Brokers())
 	s.brokers = kafka.SecuredBrokers()
@@ -185,7 +99,7 @@ func TestATokenGoesToApacheKafkaOverTLS(t *testing.T) {
 		}
 	}
 	s.worksBehind(login(a, a))
-	issued := i.issued.Load()
+	issued := i.Issued.Load()
 	for says, with := range map[string]func(*producer.Config){
 		"set kafka.tls.ca_file":            login(stranger, a),
 		"set kafka.sasl.token_tls.ca_file": login(a, stranger),
@@ -195,7 +109,7 @@ func TestATokenGoesToApacheKafkaOverTLS(t *testing.T) {
 			t.Errorf("%v contains the secret", err)
 		}
 	}
-	if n := i.issued.Load(); n > issued {
+	if n := i.Issued.Load(); n > issued {
 		t.Errorf("%d tokens were fetched for a broker or from an endpoint that nobody trusts", n-issued)
 	}
 }
@@ -269,7 +183,7 @@ func TestAnApicurioBehindTLSAndAPasswordIsUsedLikeAnyOther(t *testing.T) {
 func TestASessionOnApacheKafkaOutlivesManyTokens(t *testing.T) {
 	const life, lives = 4, 3
 	i := newIssuer(t)
-	i.life.Store(life)
+	i.Life.Store(life)
 	kafka := i.validating("3600000", nil) // so the token's end counts
 	s := setUp(t, nil, kafka.Brokers())
 	s.brokers = kafka.SecuredBrokers()
@@ -284,7 +198,7 @@ func TestASessionOnApacheKafkaOutlivesManyTokens(t *testing.T) {
 		s.commit(session, next(session, s.order(id, "2026-11-20T10:00:00Z", "Shipped")))
 		rows = append(rows, id)
 	}
-	if n := i.issued.Load(); n <= lives {
+	if n := i.Issued.Load(); n <= lives {
 		t.Errorf("%d tokens were issued, expected more than %d", n, lives)
 	}
 	for _, entry := range seen.All() {
@@ -297,7 +211,7 @@ func TestASessionOnApacheKafkaOutlivesManyTokens(t *testing.T) {
 	s.wantIDs(rows...)
 
 	s.brokers = kafka.SecuredBrokers()
-	i.life.Store(-1)
+	i.Life.Store(-1)
 	wantText(t, s.cluster("b", i.login).Ping(s.ctx()), "the broker refuses the token")
 }
 
@@ -344,10 +258,10 @@ func TestApacheKafkasPasswordThatIsRotatedIsUsedByTheNextLogin(t *testing.T) {
 func TestApacheKafkaTakesACertificateThatIsReplacedOnTheNextConnection(t *testing.T) {
 	first, second := servers.AuthorityForTest(t, t.TempDir()), servers.AuthorityForTest(t, t.TempDir())
 	stores := func(a *servers.Authority) map[string]string {
-		return map[string]string{secured + "ssl.keystore.location": keyStore(t, a),
+		return map[string]string{secured + "ssl.keystore.location": a.Issue(servers.CertificateConfig{Name: "broker"}).KeyStore,
 			secured + "ssl.truststore.location": a.File}
 	}
-	settings := map[string]string{secured + "ssl.client.auth": "required", secured + "ssl.keystore.type": "PEM",
+	settings := map[string]string{secured + "ssl.client.auth": "required", servers.SecuredSettings + "ssl.keystore.type": "PEM",
 		secured + "ssl.truststore.type": "PEM"}
 	maps.Copy(settings, stores(first))
 	kafka := servers.KafkaForTest(t, servers.KafkaConfig{Secured: "SSL", Settings: settings})

@@ -13,18 +13,19 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
 // Authority is a certificate authority of a test.
 type Authority struct {
 	File string // its own certificate, PEM
-	Pool *x509.CertPool
+	Cert *x509.Certificate
+	Pool *x509.CertPool // of that alone
 
-	t    TB
-	dir  string
-	cert *x509.Certificate
-	key  *ecdsa.PrivateKey
+	t   TB
+	dir string
+	key *ecdsa.PrivateKey
 }
 
 // CertificateConfig says what an authority signs. The zero value is a certificate for 127.0.0.1 and localhost
@@ -38,6 +39,7 @@ type CertificateConfig struct {
 // Certificate is what an authority has signed, with its key.
 type Certificate struct {
 	CertFile, KeyFile string // PEM
+	KeyStore          string // both in one file, as Apache Kafka reads them
 	Pair              tls.Certificate
 }
 
@@ -46,8 +48,8 @@ func AuthorityForTest(t TB, dir string) *Authority {
 	t.Helper()
 	a := &Authority{t: t, dir: dir, Pool: x509.NewCertPool()}
 	own := a.Issue(CertificateConfig{Name: "authority", NotAfter: time.Now().Add(90 * 24 * time.Hour)})
-	a.File, a.cert, a.key = own.CertFile, own.Pair.Leaf, own.Pair.PrivateKey.(*ecdsa.PrivateKey)
-	a.Pool.AddCert(a.cert)
+	a.File, a.Cert, a.key = own.CertFile, own.Pair.Leaf, own.Pair.PrivateKey.(*ecdsa.PrivateKey)
+	a.Pool.AddCert(a.Cert)
 	return a
 }
 
@@ -60,7 +62,7 @@ func (a *Authority) Issue(c CertificateConfig) Certificate {
 		NotBefore:    time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		IsCA:        a.cert == nil, BasicConstraintsValid: true,
+		IsCA:        a.Cert == nil, BasicConstraintsValid: true,
 	}
 	if !c.NotBefore.IsZero() {
 		text.NotBefore = c.NotBefore
@@ -80,7 +82,7 @@ func (a *Authority) Issue(c CertificateConfig) Certificate {
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	a.must(err)
-	parent, signer := a.cert, a.key
+	parent, signer := a.Cert, a.key
 	if parent == nil {
 		parent, signer = text, key
 	}
@@ -88,8 +90,10 @@ func (a *Authority) Issue(c CertificateConfig) Certificate {
 	a.must(err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	a.must(err)
-	made := Certificate{CertFile: a.write(text.Subject.CommonName+".crt", "CERTIFICATE", der),
-		KeyFile: a.write(text.Subject.CommonName+".key", "PRIVATE KEY", private)}
+	name, cert := text.Subject.CommonName, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	secret := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})
+	made := Certificate{CertFile: a.write(name+".crt", cert), KeyFile: a.write(name+".key", secret),
+		KeyStore: a.write(name+".pem", slices.Concat(secret, cert))}
 	made.Pair, err = tls.LoadX509KeyPair(made.CertFile, made.KeyFile)
 	a.must(err)
 	return made
@@ -107,10 +111,10 @@ func (a *Authority) Files(own Certificate) map[string]string {
 	return texts
 }
 
-func (a *Authority) write(name, kind string, der []byte) string {
+func (a *Authority) write(name string, text []byte) string {
 	a.t.Helper()
 	path := filepath.Join(a.dir, name)
-	a.must(os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
+	a.must(os.WriteFile(path, text, 0o600))
 	return path
 }
 

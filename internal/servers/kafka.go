@@ -48,14 +48,17 @@ var kafkaSettings = map[string]string{
 	"broker.heartbeat.interval.ms": "500",
 }
 
+// SecuredSettings begins the names of the settings of the listener that KafkaConfig.Secured asks for.
+const SecuredSettings = "listener.name.secured."
+
 // KafkaConfig says how to start an Apache Kafka. The zero value is good.
 type KafkaConfig struct {
 	// Dir keeps the data of an earlier run. "" is a temporary folder, which Stop removes.
 	Dir      string
 	Port     int               // 0: one that is free
 	Settings map[string]string // server.properties, on top of kafkaSettings
-	// Secured is the security protocol (SASL_SSL, SASL_PLAINTEXT, SSL) of a second listener, which settings call
-	// "secured". "": there is none. Who comes by the first one is User:ANONYMOUS.
+	// Secured is the security protocol (SASL_SSL, SASL_PLAINTEXT, SSL) of a second listener, whose settings begin
+	// with SecuredSettings. "": there is none. Who comes by the first one is User:ANONYMOUS.
 	Secured string
 	// JavaFlags are more flags of the Java machine.
 	JavaFlags []string
