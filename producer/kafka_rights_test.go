@@ -3,18 +3,23 @@
 package producer_test
 
 import (
+	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
 	"os"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/sasl/scram"
 
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/servers"
@@ -22,7 +27,7 @@ import (
 	"github.com/storestream/storestream/producer"
 )
 
-// right is one access rule that docs/operations.md asks for.
+// right is one access rule that docs/deploying.md asks for.
 type right struct {
 	operation kadm.ACLOperation
 	on        func(b *kadm.ACLBuilder, prefix string) *kadm.ACLBuilder
@@ -69,52 +74,100 @@ func guardedKafka(t *testing.T, a *servers.Authority) *servers.Kafka {
 // name alone.
 func (s *stage) allow(user, prefix, without string) {
 	s.t.Helper()
+	s.enrol(user)
+	for name, r := range rights {
+		if name != without {
+			s.grant(r.on(kadm.NewACLs(), prefix).Operations(r.operation).Allow("User:" + user))
+		}
+	}
+}
+
+// enrol makes a user who may do nothing yet.
+func (s *stage) enrol(user string) {
+	s.t.Helper()
 	made, err := s.admin.AlterUserSCRAMs(s.ctx(), nil, []kadm.UpsertSCRAM{{User: user,
 		Mechanism: kadm.ScramSha512, Iterations: 4096, Password: secret}})
 	if err = errors.Join(err, made.Error()); err != nil {
 		s.t.Fatal(err)
 	}
-	for name, r := range rights {
-		if name == without {
-			continue
-		}
-		b := r.on(kadm.NewACLs(), prefix).Operations(r.operation).Allow("User:" + user).AllowHosts("*")
-		results, err := s.admin.CreateACLs(s.ctx(), b)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		for _, r := range results {
-			if r.Err != nil {
-				s.t.Fatal(r.Err)
-			}
-		}
+}
+
+func (s *stage) grant(rules *kadm.ACLBuilder) {
+	s.t.Helper()
+	results, err := s.admin.CreateACLs(s.ctx(), rules)
+	for _, r := range results {
+		err = errors.Join(err, r.Err)
+	}
+	if err != nil {
+		s.t.Fatal(err)
 	}
 }
 
-// docs/deploying.md has them as commands to copy.
-func TestTheCommandsInDeployingGrantTheseRights(t *testing.T) {
+// command is one of the commands for access rules in docs/deploying.md: what it gives to each flag.
+type command map[string][]string
+
+// documented is all of them.
+func documented(t *testing.T) (commands []command) {
+	t.Helper()
 	text, err := os.ReadFile("../docs/deploying.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "<!-- rights -->\n```\n")
-	block, _, _ := strings.Cut(rest, "```\n")
-	targets := map[string]string{"--topic store.": "topics", "--group storestream": "the group",
-		"--transactional-id storestream-store.": "transactional ids"}
+	known := []string{"--bootstrap-server", "--command-config", "--allow-principal", "--resource-pattern-type",
+		"--topic", "--group", "--transactional-id", "--operation"}
+	for line := range strings.SplitSeq(strings.ReplaceAll(string(text), "\\\n", ""), "\n") {
+		said, ok := strings.CutPrefix(line, "kafka-acls.sh ")
+		if !ok {
+			continue
+		}
+		c, words := command{}, strings.Fields(strings.Replace(said, "--add ", "", 1))
+		for pair := range slices.Chunk(words, 2) {
+			if len(pair) != 2 || !slices.Contains(known, pair[0]) {
+				t.Fatalf("this test does not know %q in: %s", pair, line)
+			}
+			c[pair[0]] = append(c[pair[0]], pair[1])
+		}
+		commands = append(commands, c)
+	}
+	return commands
+}
+
+func (c command) operations(t *testing.T) (operations []kadm.ACLOperation) {
+	t.Helper()
+	for _, name := range c["--operation"] {
+		operation, err := kmsg.ParseACLOperation(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		operations = append(operations, operation)
+	}
+	return operations
+}
+
+// rules are those that Kafka's own tool makes of the command.
+func (c command) rules(t *testing.T) *kadm.ACLBuilder {
+	t.Helper()
+	pattern := kadm.ACLPatternLiteral
+	if slices.Equal(c["--resource-pattern-type"], []string{"prefixed"}) {
+		pattern = kadm.ACLPatternPrefixed
+	}
+	return kadm.NewACLs().Topics(c["--topic"]...).Groups(c["--group"]...).
+		TransactionalIDs(c["--transactional-id"]...).ResourcePatternType(pattern).
+		Operations(c.operations(t)...).Allow(c["--allow-principal"]...)
+}
+
+// docs/deploying.md has them as commands to copy.
+func TestTheCommandsInDeployingGrantTheseRights(t *testing.T) {
+	targets := map[string]string{"[prefixed] [store.] [] []": "topics", "[] [] [storestream] []": "the group",
+		"[prefixed] [] [] [storestream-store.]": "transactional ids"}
 	granted := map[string]bool{}
-	for command := range strings.SplitSeq(strings.ReplaceAll(block, "\\\n", ""), "\n") {
-		for target, on := range targets {
-			prefixed := strings.Contains(command, "--resource-pattern-type prefixed ")
-			if !strings.Contains(command, target+" ") || prefixed == (on == "the group") {
-				continue
-			}
-			for _, o := range regexp.MustCompile(`--operation (\w+)`).FindAllStringSubmatch(command, -1) {
-				operation, err := kmsg.ParseACLOperation(o[1])
-				if err != nil {
-					t.Fatal(err)
-				}
-				granted[operation.String()+" on "+on] = true
-			}
+	for _, c := range documented(t) {
+		if !slices.Equal(c["--allow-principal"], []string{"User:storestream"}) {
+			continue
+		}
+		on := fmt.Sprint(c["--resource-pattern-type"], c["--topic"], c["--group"], c["--transactional-id"])
+		for _, operation := range c.operations(t) {
+			granted[operation.String()+" on "+cmp.Or(targets[on], on)] = true
 		}
 	}
 	if !maps.Equal(granted, allRights()) {
@@ -131,6 +184,13 @@ func allRights() map[string]bool {
 	return all
 }
 
+// signIn has an instance log in as user at a guardedKafka with a certificate of a's.
+func signIn(t *testing.T, c *producer.Config, a *servers.Authority, user string) {
+	t.Helper()
+	c.TLS = opened(t, tlsfile.Files{Section: "kafka.tls", CAFile: a.File})
+	c.SASL = producer.SASL{Mechanism: "SCRAM-SHA-512", Username: user, Password: rotation.Literal(secret)}
+}
+
 func TestTheRightsThatAreDocumentedAreEnoughAndEachIsNeeded(t *testing.T) {
 	a := servers.AuthorityForTest(t, t.TempDir())
 	kafka := guardedKafka(t, a)
@@ -139,8 +199,7 @@ func TestTheRightsThatAreDocumentedAreEnoughAndEachIsNeeded(t *testing.T) {
 	as := func(user, prefix string) *producer.Cluster {
 		return s.cluster(user, func(c *producer.Config) {
 			c.TopicPrefix, c.Group = prefix, prefix+"group"
-			c.TLS = opened(t, tlsfile.Files{Section: "kafka.tls", CAFile: a.File})
-			c.SASL = producer.SASL{Mechanism: "SCRAM-SHA-512", Username: user, Password: rotation.Literal(secret)}
+			signIn(t, c, a, user)
 		})
 	}
 	s.allow("stream", "all.", "")
@@ -163,4 +222,144 @@ func TestTheRightsThatAreDocumentedAreEnoughAndEachIsNeeded(t *testing.T) {
 		}
 		t.Logf("without %s: %v", name, err)
 	}
+}
+
+// The same for the others whom docs/deploying.md has commands for. None of them could take the place of
+// storestream, nor have it believe anything, but for the requests of oncall-admin.
+func TestPeopleOnCallAndConsumersMayDoWhatIsDocumentedAndNothingElse(t *testing.T) {
+	a := servers.AuthorityForTest(t, t.TempDir())
+	kafka := guardedKafka(t, a)
+	s := setUp(t, nil, kafka.Brokers())
+	s.brokers = kafka.SecuredBrokers()
+	users := map[string]bool{}
+	for _, c := range documented(t) {
+		for _, principal := range c["--allow-principal"] {
+			users[strings.TrimPrefix(principal, "User:")] = true
+		}
+		s.grant(c.rules(t))
+	}
+	for user := range users {
+		s.enrol(user)
+	}
+	as := func(user string) *producer.Cluster {
+		return s.cluster(user, func(c *producer.Config) { signIn(t, c, a, user) })
+	}
+	stream, l := as("storestream"), newLedger(t)
+	l.run(stream, "storestream")
+	l.await("all resources", l.everythingOwned("storestream"))
+	if err := s.everything(s.ctx(), stream); err != nil {
+		t.Fatalf("storestream: %v", err)
+	}
+	if err := producer.EnsureTopics(s.ctx(), stream, all...); err != nil {
+		t.Fatal(err)
+	}
+	listed, err := s.admin.ListTopics(s.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	topics := listed.Names()
+	onCall := map[string]string{}
+	for _, topic := range topics {
+		onCall[topic] = "READ DESCRIBE DESCRIBE_CONFIGS"
+	}
+	admin := maps.Clone(onCall)
+	admin["store.requests"] = "READ WRITE DESCRIBE DESCRIBE_CONFIGS"
+	for user, want := range map[string]map[string]string{"oncall": onCall, "oncall-admin": admin, "analytics": {
+		"store.orders": "READ DESCRIBE", "store.order_items": "READ DESCRIBE", "store.watermarks": "READ DESCRIBE",
+	}} {
+		cl := s.signedIn(a, user)
+		if got := s.rightsOnTopics(cl); !maps.Equal(got, want) {
+			t.Errorf("%s may do %v with topics, expected %v", user, got, want)
+		}
+		for _, topic := range topics {
+			record := &kgo.Record{Topic: topic, Key: []byte("orders"), Value: []byte("{}")}
+			err := cl.ProduceSync(s.ctx(), record).FirstErr()
+			if may := strings.Contains(want[topic], "WRITE"); may != (err == nil) || !may && !refused(err) {
+				t.Errorf("%s writes to %s: %v", user, topic, err)
+			}
+		}
+		if err := s.join(cl, "storestream"); !refused(err) {
+			t.Errorf("%s joins storestream's group: %v", user, err)
+		}
+		if _, err := producer.Take(s.ctx(), as(user), s.orders()); !refused(err) {
+			t.Errorf("%s takes orders over: %v", user, err)
+		}
+		delete(users, user)
+	}
+	if delete(users, "storestream"); len(users) > 0 {
+		t.Errorf("nobody has tried what %v may do", users)
+	}
+	for user, mayAsk := range map[string]bool{"oncall": false, "oncall-admin": true} {
+		cluster := as(user)
+		if err := reads(s.ctx(), cluster); err != nil {
+			t.Errorf("%s: %v", user, err)
+		}
+		_, err := cluster.Requests().Ask(s.ctx(), sweepOf("orders"))
+		if mayAsk != (err == nil) || !mayAsk && !refused(err) {
+			t.Errorf("%s asks for a sweep: %v", user, err)
+		}
+	}
+	for _, topic := range []string{"store.orders", "store.watermarks"} {
+		fetches := s.signedIn(a, "analytics", kgo.ConsumerGroup("analytics"), kgo.ConsumeTopics(topic),
+			kgo.FetchIsolationLevel(kgo.ReadCommitted())).PollFetches(s.ctx())
+		if err := fetches.Err(); err != nil || fetches.NumRecords() == 0 {
+			t.Errorf("a consumer reads %d records of %s: %v", fetches.NumRecords(), topic, err)
+		}
+	}
+}
+
+// signedIn is a plain client of user's. It asks for no producer id, so that it is the topic that refuses it.
+func (s *stage) signedIn(a *servers.Authority, user string, opts ...kgo.Opt) *kgo.Client {
+	s.t.Helper()
+	login := scram.Auth{User: user, Pass: secret}
+	cl, err := kgo.NewClient(append(opts, kgo.SeedBrokers(s.brokers...), kgo.DisableIdempotentWrite(),
+		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.SASL(login.AsSha512Mechanism()),
+		kgo.DialTLSConfig(&tls.Config{RootCAs: a.Pool, MinVersion: tls.VersionTLS12}))...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(cl.Close)
+	return cl
+}
+
+// rightsOnTopics is what the broker says that cl's user may do with each topic that it shows to it.
+func (s *stage) rightsOnTopics(cl *kgo.Client) map[string]string {
+	s.t.Helper()
+	request := kmsg.NewPtrMetadataRequest()
+	request.IncludeTopicAuthorizedOperations = true
+	response, err := request.RequestWith(s.ctx(), cl)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, topic := range response.Topics {
+		var may []string
+		for operation := range kmsg.ACLOperation(32) {
+			if topic.AuthorizedOperations&(1<<operation) != 0 {
+				may = append(may, operation.String())
+			}
+		}
+		found[*topic.Topic] = strings.Join(may, " ")
+	}
+	return found
+}
+
+// join asks to become a member of a group that shares topics out.
+func (s *stage) join(cl *kgo.Client, group string) error {
+	s.t.Helper()
+	request := kmsg.NewPtrJoinGroupRequest()
+	request.Group, request.ProtocolType = group, "consumer"
+	request.SessionTimeoutMillis, request.RebalanceTimeoutMillis = 10_000, 10_000
+	request.Protocols = []kmsg.JoinGroupRequestProtocol{{Name: "cooperative-sticky"}}
+	response, err := request.RequestWith(s.ctx(), cl)
+	if err != nil {
+		return err
+	}
+	return kerr.ErrorForCode(response.ErrorCode)
+}
+
+// refused says whether it is for rights that are missing.
+func refused(err error) bool {
+	return errors.Is(err, kerr.TopicAuthorizationFailed) || errors.Is(err, kerr.GroupAuthorizationFailed) ||
+		errors.Is(err, kerr.ClusterAuthorizationFailed) || errors.Is(err, kerr.TransactionalIDAuthorizationFailed)
 }
