@@ -16,7 +16,7 @@ COMPOSE_VERSION       := v2.16.2
 GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 
 # Of the end-to-end tests, those that a broker can make a difference to. The others are in test.
-KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilling|TestAReset|Kcat
+KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilling|TestAReset|TestACustomerIsErased|Kcat
 
 # What test-versions tries, as Maven Central names it: the oldest and the newest that docs/reference.md names, and some between.
 POSTGRES_VERSIONS ?= 13.23.0 14.24.0 15.19.0 16.15.0 17.11.0 18.6.0
