@@ -17,6 +17,8 @@ GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-
 
 # Of the end-to-end tests, those that a broker can make a difference to. The others are in test.
 KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilling|TestAReset|TestACustomerIsErased|Kcat
+# Of the producer's own tests. Empty: all.
+PRODUCER_TESTS ?=
 
 # What test-versions tries, as Maven Central names it: the oldest and the newest that docs/reference.md names, and some between.
 POSTGRES_VERSIONS ?= 13.23.0 14.24.0 15.19.0 16.15.0 17.11.0 18.6.0
@@ -80,9 +82,9 @@ test-kafka: ## the end-to-end tests of the promise, and the demo, with a real Ap
 	cd lab && E2E=all E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 3 -timeout 20m ./e2e -run '$(KAFKA_TESTS)'
 	cd lab && CGO_ENABLED=1 $(GO) test -race -count=1 -tags kafka -timeout 10m ./demo -run TestOnApacheKafka
 
-test-kafka-producer: ## the producer's own tests against a real Apache Kafka, one broker for each: some three minutes
+test-kafka-producer: ## the producer's own tests against a real Apache Kafka, one broker for each: some three minutes (PRODUCER_TESTS: only these)
 	@build/deps kafka
-	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -tags kafka -timeout 20m ./internal/servers ./producer
+	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -tags kafka -timeout 20m -run '$(PRODUCER_TESTS)' ./internal/servers ./producer
 
 .PHONY: test-upgrade
 test-upgrade: ## schemas that change, the release before beside this one, a cluster that is lost, MirrorMaker; all with Apache Kafka and Apicurio
