@@ -101,6 +101,8 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeader - headerSlack,
 		ErrorLog:          newErrorLog(c.Log),
+		// net/http answers OPTIONS * by itself, whatever the host and the token.
+		DisableGeneralOptionsHandler: true,
 	}
 	sampled := make(chan struct{})
 	go func() { defer close(sampled); board.sample(sampling) }()
