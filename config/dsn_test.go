@@ -1,12 +1,18 @@
 package config
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/storestream/storestream/internal/dsn"
+	"github.com/storestream/storestream/internal/rotation"
+	"github.com/storestream/storestream/poller/postgres"
 )
 
 // dsnShapes are DSNs as people write them, rightly and wrongly; %s is the password.
@@ -23,6 +29,18 @@ var dsnShapes = []string{"postgres://u:%s@h:5432/db", "postgres://u:%s@h/db?sslm
 	"jdbc:postgresql://h/db?user=u&password=%s", "%s", " postgres://u:%s@h/db", "postgres://u:%s@h:x/db",
 	"postgres://:%s@h/db", "postgres://u:%s@/db?host=/run", "postgres://u:%s@h/db#", "postgres://u:%s@h/%%zz"}
 
+// closedShapes are those of dsnShapes that lead to h, and lead to a port here on which nobody listens.
+func closedShapes() (closed []string) {
+	leads := strings.NewReplacer("@h:5432/", "@127.0.0.1:1/", "@h/", "@127.0.0.1:1/", "//h/", "//127.0.0.1:1/",
+		"host=h ", "host=127.0.0.1 port=1 ")
+	for _, shape := range dsnShapes {
+		if there := leads.Replace(shape); there != shape {
+			closed = append(closed, there)
+		}
+	}
+	return closed
+}
+
 // urlShapes are the same for the keys that take a URL.
 var urlShapes = []string{"http://u:%s@h/v1", "http://%s@h/v1", "https://u:%s@h:1/v1?a=b", "u:%s@h/v1",
 	"https://h/v1?key=%s", "https://h/v1#%s"}
@@ -31,16 +49,20 @@ var urlShapes = []string{"http://u:%s@h/v1", "http://%s@h/v1", "https://u:%s@h:1
 var looksLikeAKeyword = regexp.MustCompile(`[a-z]\s*=`)
 
 // FuzzNoPartOfAPasswordIsShown plants a password in DSNs and URLs of many shapes, right and wrong, and looks
-// for any four letters of it in all that is printed: mistakes, and what `config show` prints.
+// for any four letters of it in all that is printed: mistakes, what `config show` prints, and why the
+// database is not reached.
 func FuzzNoPartOfAPasswordIsShown(f *testing.F) {
-	shapes := slices.Concat(dsnShapes, urlShapes)
+	closed := closedShapes()
+	dsns := slices.Concat(dsnShapes, closed)
+	shapes := slices.Concat(dsns, urlShapes)
 	for i, password := range []string{"Zq7XwYkV", "ZqXV/YkVw", "ZqXV#YkVw", "ZqXV?YkVw", "ZqXV@YkVw",
 		"ZqXV:YkVw",
 		"ZqXV YkVw", "ZqXV'YkVw", `ZqXV\YkVw`, "ZqXV%YkVw", "ZqXV%2FYkVw", "ZqXV&YkVw", "ZqXV,YkVw",
 		"12/ZXYV",
 		"12?ZXYV", "12/ZXYV@WKLM", "[ZXYVW", "[::1]ZXYV", "*ZXYV", "ZqXV\nYkVw", "ZqXV\x00YkVw", "file:ZXYVW",
 		"12,ZXYV", "@ZXYVW", "//ZXYVW", "1@ZXYV:2", "'ZXYV' WKLM", "ZqXV\" YkVw", "1/ZXYV?WKLM"} {
-		for _, shape := range []int{0, i, 7 * i, len(shapes) - 1 - i%len(urlShapes)} {
+		for _, shape := range []int{0, i, 7 * i, len(dsns) - 1 - i%len(closed), len(dsns) - 1 - 7*i%len(closed),
+			len(shapes) - 1 - i%len(urlShapes)} {
 			f.Add(password, shape%len(shapes))
 		}
 	}
@@ -48,21 +70,40 @@ func FuzzNoPartOfAPasswordIsShown(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	usual := string(example) + printedOf(Input{}) + printedOf(Input{Environ: environ("postgres.dsn=x",
-		"store.base_url=x",
-		"registry.url=x")}) + printedOf(Input{Set: []string{"postgres.dsn=postgres://u:p@h/d"}})
+	secret := filepath.Join(f.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("s"), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	login := []string{"kafka.sasl.mechanism=OAUTHBEARER", "kafka.sasl.client_id=c",
+		"kafka.sasl.client_secret=file:" + secret}
+	urls := []string{"store.base_url", "registry.url", "kafka.sasl.token_url"}
+	given := func(keys []string, text string) (settings []string) {
+		for _, key := range keys {
+			settings = append(settings, key+"="+text)
+		}
+		if slices.Contains(keys, "kafka.sasl.token_url") {
+			settings = append(settings, login...)
+		}
+		return settings
+	}
+	usual := string(example) + printedOf(Input{}) + printedOf(Input{Environ: environ(given(urls, "x")...)}) +
+		printedOf(Input{Environ: environ(given(urls, "https://h/v1")...)}) +
+		printedOf(Input{Environ: environ(keyDSN + "=x")}) +
+		printedOf(Input{Set: []string{"postgres.dsn=postgres://u:p@h/d"}})
+	refusal := printedOf(Input{Environ: environ(keyDSN + "=postgres://u:p@127.0.0.1:1/db")})
+	if !strings.Contains(refusal, "connection refused") {
+		f.Fatalf("it does not say why the database is not reached:\n%s", refusal)
+	}
+	usual += refusal
 	f.Fuzz(func(t *testing.T, password string, shape int) {
 		if shape < 0 || shape >= len(shapes) || looksLikeAKeyword.MatchString(password) {
 			return
 		}
 		text, keys := strings.Replace(shapes[shape], "%s", password, 1), []string{keyDSN}
-		if shape >= len(dsnShapes) {
-			keys = []string{"store.base_url", "registry.url"}
+		if shape >= len(dsns) {
+			keys = urls
 		}
-		var settings []string
-		for _, key := range keys {
-			settings = append(settings, key+"="+text)
-		}
+		settings := given(keys, text)
 		printed := printedOf(Input{Environ: environ(settings...)}) + printedOf(Input{Set: settings})
 		for i := 0; i+4 <= len(password); i++ {
 			part := password[i : i+4]
@@ -82,5 +123,20 @@ func printedOf(in Input) string {
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprintf("%v %+v %v", c.Entries(), c, c.Plaintext())
+	return fmt.Sprintf("%v %+v %v %v", c.Entries(), c, c.Plaintext(), notReached(c.Postgres.DSN))
+}
+
+// notReached is why the database is not reached, by a DSN of which nothing else leads anywhere.
+func notReached(text rotation.Secret) error {
+	d, err := dsn.Parse(text.Get())
+	if err != nil || d.Value("host") != "127.0.0.1" || d.Value("port") != "1" {
+		return nil //nolint:nilerr // Load has said that; or there is none
+	}
+	db, err := postgres.Open(postgres.Config{DSN: text})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = postgres.CheckServer(context.Background(), db)
+	return err
 }
