@@ -9,7 +9,8 @@
 // By itself the package runs one scenario of each promise; E2E=all runs every one (make test-e2e), and
 // E2E=further those that it does not run by itself.
 // E2E_BROKER=kafka takes a real Apache Kafka instead of the embedded broker (make test-kafka). Package
-// servers says how to ask for a version of it, and of PostgreSQL (make test-versions).
+// servers says how to ask for a version of it, and of PostgreSQL (make test-versions). E2E_CGROUP=required
+// fails what bounds memory by a control group, and is skipped otherwise, where none can be made.
 package e2e
 
 import (
