@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -143,28 +145,107 @@ func TestTheUnitsFurtherLinesHandOverTheSecretsOfTheConfiguration(t *testing.T) 
 	}
 }
 
-func TestTheServiceForComposeMountsTheSecretsOfTheConfiguration(t *testing.T) {
-	var file struct {
-		Services map[string]struct {
-			Image, User    string
-			Command        []string
-			Environment    map[string]string
-			ReadOnly       bool     `yaml:"read_only"`
-			CapDrop        []string `yaml:"cap_drop"`
-			SecurityOpt    []string `yaml:"security_opt"`
-			MemLimit       string   `yaml:"mem_limit"`
-			Restart        string
-			Grace          string `yaml:"stop_grace_period"`
-			Volumes, Ports []string
-			Secrets        []struct{ Source, Target string }
-		}
-		Secrets map[string]struct{ File string }
+// compose is what the tests look at of a file for Compose.
+type compose struct {
+	Services map[string]composeService
+	Secrets  map[string]struct{ File string }
+}
+
+type composeService struct {
+	Image, User    string
+	Command        []string
+	Environment    map[string]string
+	Privileged     bool
+	ReadOnly       bool     `yaml:"read_only"`
+	CapAdd         []string `yaml:"cap_add"`
+	CapDrop        []string `yaml:"cap_drop"`
+	SecurityOpt    []string `yaml:"security_opt"`
+	MemLimit       string   `yaml:"mem_limit"`
+	Restart        string
+	Grace          string `yaml:"stop_grace_period"`
+	Volumes, Ports []string
+	Secrets        []struct{ Source, Target string }
+}
+
+// confined reports what a program of ours may do in its container and never needs.
+func (s composeService) confined(t *testing.T, name string) {
+	t.Helper()
+	if !s.ReadOnly || s.Privileged || len(s.CapAdd) > 0 || !slices.Equal(s.CapDrop, []string{"ALL"}) {
+		t.Errorf("%s: read_only %v, privileged %v, cap_add %v, cap_drop %v; expected a root that cannot be "+
+			"written, and no capability", name, s.ReadOnly, s.Privileged, s.CapAdd, s.CapDrop)
 	}
+	if !slices.Equal(s.SecurityOpt, []string{"no-new-privileges:true"}) {
+		t.Errorf("%s: security_opt is %v, expected no-new-privileges:true alone", name, s.SecurityOpt)
+	}
+	if s.User != "" && s.User != "65532:65532" { // empty: the Dockerfile's
+		t.Errorf("%s: it runs as user %s, expected 65532:65532", name, s.User)
+	}
+}
+
+// here reports ports that other machines reach.
+func (s composeService) here(t *testing.T, name string) {
+	t.Helper()
+	for _, port := range s.Ports {
+		if !strings.HasPrefix(port, "127.0.0.1:") {
+			t.Errorf("%s: port %s is open beyond this machine, expected 127.0.0.1", name, port)
+		}
+	}
+}
+
+func TestDockerComposeConfinesOurProgramsAndListensHere(t *testing.T) {
+	var file compose
+	if err := yaml.Unmarshal([]byte(read(t, "../docker-compose.yml")), &file); err != nil {
+		t.Fatal(err)
+	}
+	ours := []string{"storestream", "storefake"}
+	for _, name := range ours {
+		file.Services[name].confined(t, name)
+	}
+	if n := strings.Count(read(t, "../Dockerfile"), "\nUSER 65532:65532\n"); n != len(ours) {
+		t.Errorf("the Dockerfile gives up root in %d targets, expected %d", n, len(ours))
+	}
+	for name, service := range file.Services {
+		service.here(t, name)
+	}
+}
+
+// serviceForCompose is the file that deploying.md has readers copy. A key that the tests do not know fails.
+func serviceForCompose(t *testing.T) (file compose) {
+	t.Helper()
 	decoder := yaml.NewDecoder(strings.NewReader(block(t, "compose")))
 	decoder.KnownFields(true)
 	if err := decoder.Decode(&file); err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+func TestTheServiceForComposeIsConfinedAndHasTheBoundsOfTheProgram(t *testing.T) {
+	service := serviceForCompose(t).Services["storestream"]
+	service.confined(t, "storestream")
+	service.here(t, "storestream")
+	if service.Restart != "unless-stopped" {
+		t.Errorf("restart is %q: what dies has to come back, after a restart of the machine too", service.Restart)
+	}
+	defaults, err := config.Load(config.Input{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// operations.md, What bounds memory, for the default limit.
+	const limit = 1024
+	left := limit - limit/10 - (defaults.Sweep.Memory+2*defaults.Poll.Memory)/config.MiB
+	want := fmt.Sprintf("%dMiB", left)
+	if got := service.Environment["GOMEMLIMIT"]; got != want || service.MemLimit != "1g" {
+		t.Errorf("GOMEMLIMIT is %s of %s, expected %s of 1g", got, service.MemLimit, want)
+	}
+	// cmd/storestream/internal/instance gives the batch in hand 20 s. Docker kills after 10 s by itself.
+	if grace, err := time.ParseDuration(service.Grace); err != nil || grace < 30*time.Second {
+		t.Errorf("a stop has %s (%v), and takes 20 s and what it takes to leave the group", grace, err)
+	}
+}
+
+func TestTheServiceForComposeMountsTheSecretsOfTheConfiguration(t *testing.T) {
+	file := serviceForCompose(t)
 	_, names := secrets(t, block(t, "configuration"))
 	if got := slices.Sorted(maps.Keys(file.Secrets)); !slices.Equal(got, names) {
 		t.Errorf("the secrets are %v, the configuration's are %v", got, names)
