@@ -104,7 +104,7 @@ test-page: ## the status page in Chromium, with a real storestream behind it (in
 test-alerts: ## the alert rules and the dashboard's expressions, by promtool (installs it)
 	@build/deps alerts
 	promtool check rules deploy/prometheus/alerts.yml
-	promtool test rules deploy/prometheus/alerts_test.yml deploy/prometheus/alerts_weeks_test.yml
+	promtool test rules deploy/prometheus/*_test.yml
 	$(GO) test -tags promtool ./deploy
 
 test-deploy: ## the Helm chart, rendered and held against Kubernetes' types, and the systemd unit (installs systemd for its checks)

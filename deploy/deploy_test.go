@@ -3,13 +3,18 @@ package deploy
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/storestream/storestream/internal/metrics"
 )
@@ -93,6 +98,89 @@ func TestTheDashboardAndTheAlertsSpeakOfMetricsThatThereAre(t *testing.T) {
 		if strings.HasPrefix(name, "storestream_") && !asked[name] && !unseen {
 			t.Errorf("nothing shows %s", name)
 		}
+	}
+}
+
+// expectation is one of promtool's tests: which alerts of a name fire at a time.
+type expectation struct {
+	Alert string        `yaml:"alertname"`
+	At    time.Duration `yaml:"eval_time"`
+	Fires []struct {
+		Labels map[string]string `yaml:"exp_labels"`
+	} `yaml:"exp_alerts"`
+}
+
+// staysAndClears says whether an alert of that name is expected to fire, to fire still a day later or more,
+// and then to be over.
+func staysAndClears(expected []expectation, name string) bool {
+	// By its labels: those at which it fires. At the others of all it does not.
+	firing, all := map[string][]time.Duration{}, []time.Duration{}
+	for _, e := range expected {
+		if e.Alert != name {
+			continue
+		}
+		all = append(all, e.At)
+		for _, alert := range e.Fires {
+			labels := fmt.Sprint(alert.Labels) // a map is printed in the order of its keys
+			firing[labels] = append(firing[labels], e.At)
+		}
+	}
+	for _, at := range firing {
+		first, last := slices.Min(at), slices.Max(at)
+		if last-first >= 24*time.Hour && slices.Max(all) > last {
+			return true
+		}
+	}
+	return false
+}
+
+// Rules that only tests of minutes had tried gave up after a day, with all that was wrong still so. promtool
+// does the tests; this is that there is one of each rule.
+func TestEachAlertIsTriedForADayAndUntilItIsOver(t *testing.T) {
+	var rules struct {
+		Groups []struct{ Rules []struct{ Alert string } }
+	}
+	readYAML(t, "prometheus/alerts.yml", &rules)
+	files, err := filepath.Glob("prometheus/*_test.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tried := map[string]bool{}
+	for _, file := range files {
+		var promtool struct {
+			Tests []struct {
+				Expected []expectation `yaml:"alert_rule_test"`
+			}
+		}
+		readYAML(t, file, &promtool)
+		for _, test := range promtool.Tests {
+			for _, e := range test.Expected {
+				tried[e.Alert] = tried[e.Alert] || staysAndClears(test.Expected, e.Alert)
+			}
+		}
+	}
+	for _, group := range rules.Groups {
+		for _, rule := range group.Rules {
+			if !tried[rule.Alert] {
+				t.Errorf("no test in %v expects %s to fire, to fire a day later, and then to be over",
+					files, rule.Alert)
+			}
+			delete(tried, rule.Alert)
+		}
+	}
+	for name := range tried {
+		t.Errorf("%v try %s, which is no rule", files, name)
+	}
+}
+
+func readYAML(t *testing.T, file string, into any) {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(text, into); err != nil {
+		t.Fatal(err)
 	}
 }
 
