@@ -11,13 +11,18 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// completionExamples are what the help of completion and of its shells is lacking.
+// completionExamples are what the help of completion and of its shells is lacking. In a new home there is no
+// folder yet in which a shell looks for completions.
 var completionExamples = map[string]string{
-	"completion": "  storestream completion bash > ~/.local/share/bash-completion/completions/storestream",
-	"bash": `  storestream completion bash > ~/.local/share/bash-completion/completions/storestream
-  storestream completion bash > /etc/bash_completion.d/storestream  # for all users`,
-	"zsh":        `  storestream completion zsh > "${fpath[1]}/_storestream"  # for new shells`,
-	"fish":       "  storestream completion fish > ~/.config/fish/completions/storestream.fish",
+	"completion": "  source <(storestream completion bash)  # for this shell",
+	"bash": `  source <(storestream completion bash)  # for this shell
+  echo 'source <(storestream completion bash)' >> ~/.bashrc  # for new ones`,
+	"zsh": `  autoload -U compinit && compinit && source <(storestream completion zsh)  # for this shell
+  echo 'autoload -U compinit && compinit && source <(storestream completion zsh)' >> ~/.zshrc` +
+		"  # for new ones",
+	"fish": `  storestream completion fish | source  # for this shell
+  mkdir -p ~/.config/fish &&` +
+		` echo 'storestream completion fish | source' >> ~/.config/fish/config.fish  # for new ones`,
 	"powershell": "  storestream completion powershell | Out-String | Invoke-Expression  # for this shell",
 }
 

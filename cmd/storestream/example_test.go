@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,8 +16,8 @@ import (
 )
 
 // What --help shows is pasted. Every example is run, beside an instance that polls, and its output goes
-// through jq where that is installed; files are left out. It may say that something differs or is late, and
-// not that it failed or is no command.
+// through jq where that is installed. It may say that something differs or is late, and not that it failed or
+// is no command. Completions are given to the shell that they are for.
 func TestEveryExampleOfHelpWorksAsPasted(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -50,8 +52,11 @@ func TestEveryExampleOfHelpWorksAsPasted(t *testing.T) {
 func (s *scene) paste(t *testing.T, line string) {
 	t.Helper()
 	command, _, _ := strings.Cut(line, " # ")
+	if strings.Contains(command, ">") || strings.Contains(command, "storestream completion ") {
+		s.shell(t, command)
+		return
+	}
 	command, filter, _ := strings.Cut(command, " | ")
-	command, _, _ = strings.Cut(command, " > ")
 	words := strings.Fields(command)
 	c := s.call()
 	for len(words) > 0 && strings.Contains(words[0], "=") {
@@ -94,5 +99,46 @@ func through(t *testing.T, filter, out string) {
 	jq.Stdin = strings.NewReader(out)
 	if text, err := jq.CombinedOutput(); err != nil {
 		t.Errorf("%s: %v\n%s", filter, err, text)
+	}
+}
+
+// completed has a shell read what it reads when it begins, and fail if it does not complete storestream's
+// commands.
+var completed = map[string]string{
+	"bash": "{ [ ! -e ~/.bashrc ] || . ~/.bashrc; } && complete -p storestream",
+	"zsh":  "{ [ ! -e ~/.zshrc ] || . ~/.zshrc; } && (( $+_comps[storestream] ))",
+	"fish": "begin; cat ~/.config/fish/config.fish 2>/dev/null | source; end && " +
+		"complete -C 'storestream wat' | grep watermark",
+	"powershell": "", // no Debian has it
+}
+
+// shell gives a line to bash, or to the shell whose completion it is about where that is installed, in a home
+// that has nothing yet.
+func (s *scene) shell(t *testing.T, line string) {
+	t.Helper()
+	shell, ask := "bash", "true"
+	if _, after, found := strings.Cut(line, "storestream completion "); found {
+		shell, _, _ = strings.Cut(after, " ")
+		shell = strings.Trim(shell, "')")
+		if ask, found = completed[shell]; !found {
+			t.Errorf("%q is for %q: expected a shell that storestream knows", line, shell)
+		}
+	}
+	if _, err := exec.LookPath(shell); err != nil && shell != "bash" {
+		return
+	}
+	folder, home := t.TempDir(), t.TempDir()
+	binary, err := os.Executable()
+	if err == nil {
+		err = os.Symlink(binary, filepath.Join(folder, "storestream"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(shell, "-c", line+" && "+ask)
+	cmd.Dir, cmd.Env = home, append(s.call().environ, asProgram+"=1", "HOME="+home,
+		"PATH="+folder+":"+os.Getenv("PATH"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%q in a new home: %v\n%s", line, err, out)
 	}
 }

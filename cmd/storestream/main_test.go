@@ -57,12 +57,14 @@ func (b *buffer) String() string {
 	return b.text.String()
 }
 
-func (c *call) run(ctx context.Context) *call { return c.runInto(ctx, &buffer{}, &buffer{}) }
-
-// runInto interrupts a program that should long have ended.
-func (c *call) runInto(ctx context.Context, stdout, stderr *buffer) *call {
+// run interrupts a program that should long have ended.
+func (c *call) run(ctx context.Context) *call {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
+	return c.runInto(ctx, &buffer{}, &buffer{})
+}
+
+func (c *call) runInto(ctx context.Context, stdout, stderr *buffer) *call {
 	c.stdout, c.stderr = stdout, stderr
 	c.code = execute(ctx, c.args, &environment{environ: c.environ, stdin: strings.NewReader(c.answer),
 		stdout: c.stdout,
