@@ -40,8 +40,8 @@ func TestKcatReadsKeysAndValues(t *testing.T) {
 	}
 }
 
-// The drills of docs/operations.md, as they stand there: a wrong record by kcat, in the row's own partition
-// and, as kcat has another partitioner, most likely in one where the key does not belong.
+// Wrong records by kcat, in the row's own partition and, as kcat has another partitioner, most likely in one
+// where the key does not belong. The demo's tests paste the drill of docs/operations.md itself.
 func TestWrongRecordsWrittenByKcatAreFoundByVerifyAndRepairedByASweep(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
