@@ -33,9 +33,9 @@ type example struct {
 
 var examples = []example{
 	{name: "python", embedded: true, prepare: prepareVenv, rows: sqliteRows},
-	{name: "go", embedded: true, prepare: prepareGo, rows: postgresRows},
+	{name: "go", embedded: true, prepare: preparePage, rows: postgresRows},
 	{name: "connect", prepare: prepareConnect, rows: postgresRows},
-	{name: "node", prepare: prepareNode, rows: postgresRows},
+	{name: "node", prepare: preparePage, rows: postgresRows},
 	{name: "quix", prepare: prepareVenv, rows: sqliteRows},
 	{name: "streams", prepare: prepareStreams, rows: jsonRows, more: detailDifferences},
 	{name: "flink", prepare: prepareFlink, rows: postgresRows},
@@ -58,7 +58,7 @@ func (s *stack) addresses(replace ...string) *strings.Replacer {
 	native := strings.Replace(s.registry, "/apis/ccompat/v7", "/apis/registry/v2", 1)
 	return strings.NewReplacer(append(replace, "127.0.0.1:9092", s.brokers,
 		"http://127.0.0.1:8081/apis/registry/v2", native, "http://127.0.0.1:8081/apis/ccompat/v7", s.registry,
-		"http://127.0.0.1:8081", s.registry)...)
+		"http://127.0.0.1:8081", s.registry, "127.0.0.1:5432", fmt.Sprintf("127.0.0.1:%d", s.postgres.Port))...)
 }
 
 // prepared copies an example, with the stack's addresses, and installs what it needs.
@@ -140,8 +140,8 @@ func (r *running) isEqual(t *testing.T) {
 	t.Logf("%s: %d rows are equal", r.name, rows)
 }
 
-// page is what docs/consuming.md has people paste for the example: the lines that install what it needs, and
-// the last one, which runs it, with the stack's addresses.
+// page is what docs/consuming.md has people paste for the example, with the stack's addresses: the lines that
+// install what it needs, and the last one, which runs it by what the others have exported.
 func (r *running) page() (install []string, run *exec.Cmd) {
 	r.s.t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, "docs", "consuming.md"))
@@ -153,9 +153,24 @@ func (r *running) page() (install []string, run *exec.Cmd) {
 	if !found {
 		r.s.t.Fatalf("consuming.md has no commands that begin with cd examples/%s", r.name)
 	}
-	lines := strings.Split(block, "\n")
+	lines := strings.Split(r.s.addresses().Replace(block), "\n")
 	last := len(lines) - 1
-	return lines[:last], exec.Command("bash", "-c", r.s.addresses().Replace(lines[last]))
+	script := lines[last]
+	for _, line := range lines[:last] {
+		if strings.HasPrefix(line, "export ") {
+			script = line + "\n" + script
+		}
+	}
+	return lines[:last], exec.Command("bash", "-c", script)
+}
+
+// preparePage is for an example that is installed and run just as the page says.
+func preparePage(r *running) *exec.Cmd {
+	r.s.t.Helper()
+	copyFile(r.s.t, filepath.Join(root, "examples", "tables.sql"), filepath.Join(r.dir, "..", "tables.sql"), nil)
+	install, run := r.page()
+	do(r.s.t, r.dir, "bash", "-ec", strings.Join(install, "\n"))
+	return run
 }
 
 // prepareVenv is for a Python program with a requirements.txt. What the page has installed is there for the
@@ -198,24 +213,6 @@ func sqliteRows(r *running) (tables, error) {
 	return got, nil
 }
 
-func prepareGo(r *running) *exec.Cmd {
-	r.s.t.Helper()
-	do(r.s.t, r.dir, "go", "build", "-o", "consume", ".")
-	cmd := exec.Command(filepath.Join(r.dir, "consume"))
-	cmd.Env = []string{"DATABASE=" + r.s.database(r.name)}
-	return cmd
-}
-
-func prepareNode(r *running) *exec.Cmd {
-	r.s.t.Helper()
-	modules := installed(r.s.t, r.source(), []string{"package.json", "package-lock.json"},
-		[]string{"npm", "ci", "--silent", "--ignore-scripts", "--no-audit", "--no-fund"})
-	cmd := exec.Command("node", "consume.js")
-	cmd.Env = []string{"BROKERS=" + r.s.brokers, "REGISTRY=" + r.s.registry,
-		"DATABASE=" + r.s.database(r.name), "NODE_PATH=" + filepath.Join(modules, "node_modules")}
-	return cmd
-}
-
 func prepareConnect(r *running) *exec.Cmd {
 	r.s.t.Helper()
 	plugins := installed(r.s.t, r.source(), []string{"pom.xml"}, []string{"mvn", "-q", "-B", "package"})
@@ -224,8 +221,6 @@ func prepareConnect(r *running) *exec.Cmd {
 	r.s.makeDatabase(r.name) // the connector makes the tables
 	r.replace("worker.properties", "plugin.path=plugins", "plugin.path="+filepath.Join(plugins, "plugins"),
 		"127.0.0.1:8083", "127.0.0.1:0")
-	r.replace("store-to-postgres.properties", "127.0.0.1:5432/connect",
-		fmt.Sprintf("127.0.0.1:%d/%s", r.s.postgres.Port, r.name))
 	return exec.Command("java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", filepath.Join(worker, "jars", "*"),
 		"org.apache.kafka.connect.cli.ConnectStandalone", "worker.properties", "store-to-postgres.properties")
@@ -249,7 +244,6 @@ func prepareFlink(r *running) *exec.Cmd {
 	flink := filepath.Join(installed(r.s.t, source, []string{"pom.xml"}, fetch), "jars", "*")
 	do(r.s.t, r.dir, "javac", "-d", "classes", "-cp", flink, filepath.Join(source, "RunSql.java"))
 	r.s.database(r.name)
-	r.replace("store.sql", "127.0.0.1:5432/flink", fmt.Sprintf("127.0.0.1:%d/%s", r.s.postgres.Port, r.name))
 	cmd := exec.Command("java", "-Xmx1g", "-XX:+UseSerialGC", "-Duser.timezone=UTC", // see docs/consuming.md
 		"-Djava.io.tmpdir="+r.dir, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 		"-cp", "classes:"+flink+":"+connectors, "RunSql", "store.sql")

@@ -65,7 +65,8 @@ func (f *failures) count(total int, now time.Time) int {
 
 // invite prints what a consumer needs, and what to try next.
 func (w *watch) invite(ctx context.Context) {
-	w.screen.print("", w.screen.paint.As(terminal.Bold, "For a consumer of your own:"))
+	w.screen.print("", w.screen.paint.As(terminal.Bold, "For a consumer of your own")+
+		" (docs/consuming.md has examples to run):")
 	w.screen.print(w.consumerSettings()...)
 	w.screen.print("", w.screen.paint.As(terminal.Bold, "Try in another terminal:"))
 	for _, i := range invitations(ctx, w.stream, w.ports, w.db, w.registry) {
