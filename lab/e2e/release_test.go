@@ -16,7 +16,7 @@ import (
 
 // releasedCommit is that of the release before this one. E2E_RELEASED names another. E2E_HISTORY=required
 // fails the test where this clone does not have it.
-var releasedCommit = cmp.Or(os.Getenv("E2E_RELEASED"), "0610887")
+var releasedCommit = cmp.Or(os.Getenv("E2E_RELEASED"), "bfa66dd")
 
 var errNoHistory = errors.New("this clone does not have it")
 
