@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -194,27 +193,6 @@ func TestAnotherSiteAtTheBaseAddressIsSaid(t *testing.T) {
 	_, err = readAll(t.Context(), s.source(c), pass(schemas.MinInstant))
 	if err == nil || !strings.Contains(err.Error(), "store.base_url") {
 		t.Errorf("error %v", err)
-	}
-}
-
-func TestTheKeyNeverGoesToAnotherHost(t *testing.T) {
-	var leaked atomic.Bool
-	leak := func(http.ResponseWriter, *http.Request) { leaked.Store(true) }
-	other := httptest.NewServer(http.HandlerFunc(leak))
-	defer other.Close()
-	s := newService(t)
-	s.before = func(w http.ResponseWriter, _ url.Values) bool {
-		w.Header().Set("Location", other.URL+"/v1/store-products")
-		w.WriteHeader(302)
-		return true
-	}
-	_, err := readAll(t.Context(), s.source(s.client(client.Config{})), pass(schemas.MinInstant))
-	var hold *poller.HoldError
-	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "not followed") {
-		t.Errorf("error %v", err)
-	}
-	if leaked.Load() {
-		t.Error("the redirect was followed")
 	}
 }
 

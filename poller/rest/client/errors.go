@@ -84,14 +84,13 @@ func (e *redirectError) Error() string {
 }
 
 // stayHere follows a redirect only within the service's own host, a few times, and never from TLS to plain
-// text.
+// text, though it be back to where the first request went.
 func stayHere(req *http.Request, via []*http.Request) error {
-	from := via[0].URL
-	if req.URL.Host != from.Host || req.URL.Scheme != from.Scheme {
-		upgrade := req.URL.Hostname() == from.Hostname() && from.Scheme == "http" && req.URL.Scheme == "https"
-		if !upgrade {
-			return &redirectError{to: req.URL.Scheme + "://" + req.URL.Host}
-		}
+	from, last := via[0].URL, via[len(via)-1].URL
+	own := req.URL.Host == from.Host && req.URL.Scheme == from.Scheme
+	upgrade := req.URL.Hostname() == from.Hostname() && from.Scheme == "http" && req.URL.Scheme == "https"
+	if !own && !upgrade || last.Scheme == "https" && req.URL.Scheme != "https" {
+		return &redirectError{to: req.URL.Scheme + "://" + req.URL.Host}
 	}
 	if len(via) > maxRedirects {
 		return &redirectError{to: fmt.Sprintf("itself more than %d times", maxRedirects)}

@@ -1,0 +1,100 @@
+package client
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/storestream/storestream/internal/rotation"
+	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/poller"
+)
+
+// A redirect is followed within the service's own host and port, and there from http to https, as a proxy
+// sends it that ends TLS. Nothing is sent anywhere else, nor in clear what went encrypted.
+func TestARedirectTakesTheKeyNowhereElse(t *testing.T) {
+	const key = "planted-key"
+	var status int
+	leads, asked := map[string]string{}, []string(nil) // path to Location; server, path and key of each request
+	site := func(name string, pair *tls.Certificate) string {
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, name+r.URL.Path+" "+r.Header.Get("Authorization"))
+			if to, ok := leads[r.URL.Path]; ok {
+				w.Header().Set("Location", to)
+				w.WriteHeader(status)
+				return
+			}
+			fmt.Fprint(w, `{"data":[],"meta":{"has_more":false}}`)
+		}))
+		t.Cleanup(server.Close)
+		if pair == nil {
+			server.Start()
+			return server.URL
+		}
+		server.TLS = &tls.Config{Certificates: []tls.Certificate{*pair}}
+		server.StartTLS()
+		return server.URL
+	}
+	a := servers.AuthorityForTest(t, t.TempDir())
+	pair := a.Issue(servers.CertificateConfig{}).Pair
+	plain, other := site("plain", nil), site("other", nil)
+	secure, otherSecure := site("secure", &pair), site("other secure", &pair)
+	named := func(url string) string { return strings.Replace(url, "127.0.0.1", "localhost", 1) }
+	hostOf := func(url string) string { return url[strings.Index(url, "//"):] }
+
+	for name, test := range map[string]struct {
+		from, to, back string
+		asked          []string // after the first request
+	}{
+		"another path":                   {plain, "/end", "", []string{"plain/end"}},
+		"another path, encrypted":        {secure, "/end", "", []string{"secure/end"}},
+		"https on the same host":         {plain, secure + "/end", "", []string{"secure/end"}},
+		"another port":                   {plain, other + "/end", "", nil},
+		"another port, without a scheme": {plain, hostOf(other) + "/end", "", nil},
+		"another port, encrypted":        {secure, otherSecure + "/end", "", nil},
+		"another host":                   {plain, named(plain) + "/end", "", nil},
+		"another host, encrypted":        {secure, named(secure) + "/end", "", nil},
+		"https on another host":          {plain, named(secure) + "/end", "", nil},
+		"the host as a user's name":      {plain, plain + "@localhost/end", "", nil},
+		"http from https":                {secure, plain + "/end", "", nil},
+		"https, and back to http":        {plain, secure + "/back", plain + "/end", []string{"secure/back"}},
+		"https, and on elsewhere":        {plain, secure + "/back", named(secure) + "/end", []string{"secure/back"}},
+		"neither http nor https":         {plain, "ftp:" + hostOf(plain) + "/end", "", nil},
+		"a path, and on to another port": {plain, "/back", other + "/end", []string{"plain/back"}},
+		"a path, and on to https there":  {plain, "/back", secure + "/end", []string{"plain/back", "secure/end"}},
+		"a path, and on to http":         {secure, "/back", plain + "/end", []string{"secure/back"}},
+	} {
+		for _, status = range []int{301, 302, 303, 307, 308} {
+			t.Run(fmt.Sprintf("%s, %d", name, status), func(t *testing.T) {
+				leads, asked = map[string]string{"/start": test.to, "/back": test.back}, nil
+				c, err := New(Config{BaseURL: test.from, APIKey: rotation.Literal(key), Attempts: 1,
+					TLS: func(one func(*tls.Config) *http.Transport) http.RoundTripper {
+						return one(&tls.Config{RootCAs: a.Pool})
+					}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer c.Close()
+				_, err = c.Endpoint("/start", uncounted).Page(t.Context(), "page=0")
+				followed := slices.ContainsFunc(test.asked, func(s string) bool { return strings.HasSuffix(s, "/end") })
+				if held := errors.As(err, new(*poller.HoldError)); followed != (err == nil) || !followed && (!held ||
+					!strings.Contains(err.Error(), "not followed") || strings.Contains(err.Error(), key)) {
+					t.Errorf("%v", err)
+				}
+				want := []string{map[string]string{plain: "plain", secure: "secure"}[test.from] + "/start"}
+				want = append(want, test.asked...)
+				for i := range want {
+					want[i] += " Bearer " + key
+				}
+				if !slices.Equal(asked, want) {
+					t.Errorf("asked were %q, expected %q", asked, want)
+				}
+			})
+		}
+	}
+}
