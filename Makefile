@@ -16,7 +16,8 @@ COMPOSE_VERSION       := v2.16.2
 GOLANGCI_LINT         := .cache/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 
 # Of the end-to-end tests, those that a broker can make a difference to. The others are in test.
-KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilling|TestAReset|TestACustomerIsErased|Kcat
+KAFKA_TESTS ?= TestRunOnce|TestTopicsConverge|TestAnOwnerThatWasPaused|TestKilling|TestAReset|TestACustomerIsErased|Kcat|$\
+	TestWithEverythingEncrypted
 # Of the producer's own tests. Empty: all.
 PRODUCER_TESTS ?=
 

@@ -258,10 +258,11 @@ func TestApacheKafkasPasswordThatIsRotatedIsUsedByTheNextLogin(t *testing.T) {
 func TestApacheKafkaTakesACertificateThatIsReplacedOnTheNextConnection(t *testing.T) {
 	first, second := servers.AuthorityForTest(t, t.TempDir()), servers.AuthorityForTest(t, t.TempDir())
 	stores := func(a *servers.Authority) map[string]string {
-		return map[string]string{secured + "ssl.keystore.location": a.Issue(servers.CertificateConfig{Name: "broker"}).KeyStore,
+		made := a.Issue(servers.CertificateConfig{Name: "broker"})
+		return map[string]string{secured + "ssl.keystore.location": made.KeyStore,
 			secured + "ssl.truststore.location": a.File}
 	}
-	settings := map[string]string{secured + "ssl.client.auth": "required", servers.SecuredSettings + "ssl.keystore.type": "PEM",
+	settings := map[string]string{secured + "ssl.client.auth": "required", secured + "ssl.keystore.type": "PEM",
 		secured + "ssl.truststore.type": "PEM"}
 	maps.Copy(settings, stores(first))
 	kafka := servers.KafkaForTest(t, servers.KafkaConfig{Secured: "SSL", Settings: settings})

@@ -57,8 +57,8 @@ type KafkaConfig struct {
 	Dir      string
 	Port     int               // 0: one that is free
 	Settings map[string]string // server.properties, on top of kafkaSettings
-	// Secured is the security protocol (SASL_SSL, SASL_PLAINTEXT, SSL) of a second listener, whose settings begin
-	// with SecuredSettings. "": there is none. Who comes by the first one is User:ANONYMOUS.
+	// Secured is the security protocol (SASL_SSL, SASL_PLAINTEXT, SSL) of a second listener, whose settings
+	// begin with SecuredSettings. "": there is none. Who comes by the first one is User:ANONYMOUS.
 	Secured string
 	// JavaFlags are more flags of the Java machine.
 	JavaFlags []string

@@ -435,7 +435,8 @@ func TestHTTPSAndACertificateThatIsRenewedWhileItRuns(t *testing.T) {
 	broken["key"] = "half written"
 	mount.Swap(broken)
 	shows("the last good one")
-	if _, err := Listen(c, New("a-1", "v0"), prometheus.NewRegistry()); err == nil || !strings.Contains(err.Error(), "http.tls") {
+	_, err := Listen(c, New("a-1", "v0"), prometheus.NewRegistry())
+	if err == nil || !strings.Contains(err.Error(), "http.tls") {
 		t.Errorf("a start with a broken key: %v", err)
 	}
 }

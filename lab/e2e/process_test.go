@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"strconv"
@@ -22,6 +23,7 @@ const raceSettings = "GORACE=halt_on_error=1 exitcode=66 atexit_sleep_ms=0"
 // process is a running storestream.
 type process struct {
 	t      *testing.T
+	ask    func(addr, path string) (*http.Response, error) // its status server; nil: by http
 	cmd    *exec.Cmd
 	out    log
 	exited chan struct{}
@@ -73,7 +75,7 @@ func (s *stack) spawnOf(program string, args ...string) *process {
 // begin starts a command that becomes storestream.
 func (s *stack) begin(cmd *exec.Cmd) *process {
 	s.t.Helper()
-	p := &process{t: s.t, cmd: cmd, exited: make(chan struct{})}
+	p := &process{t: s.t, ask: s.ask, cmd: cmd, exited: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
 	p.cmd.Env = append(os.Environ(), append(cmd.Env, raceSettings)...)
 	if err := p.cmd.Start(); err != nil {

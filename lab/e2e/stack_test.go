@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -31,8 +32,10 @@ type stack struct {
 	yaml      string    // what the test adds to the configuration file
 	prefix    string    // of the topics
 	config    string    // the configuration file
-	topics    map[string]topicCopy
-	sees      view
+	// ask asks a status server; nil: by http, and without a token.
+	ask    func(addr, path string) (*http.Response, error)
+	topics map[string]topicCopy
+	sees   view
 }
 
 // view says how the topic of a resource shows a row of the service, where that is not as storefake knows it;
@@ -48,8 +51,11 @@ type setup struct {
 	yaml string
 	// broker is started where the test needs its own settings; nil: the usual one.
 	broker servers.BrokerConfig
-	// database is started with these settings; zero: the usual ones.
+	// kafka is the same for Apache Kafka.
+	kafka servers.KafkaConfig
+	// database and pooler are started with these settings; zero: the usual ones.
 	database servers.PostgresConfig
+	pooler   servers.PgBouncerConfig
 	// embedded: the embedded broker, whatever E2E_BROKER says, because the test makes it fail.
 	embedded bool
 	// login is how the test's own clients log in to the broker, where that asks for it.
@@ -73,8 +79,9 @@ func start(t *testing.T, s setup) *stack {
 	}
 	if !s.noPostgres {
 		st.postgres = servers.PostgresForTest(t, s.database)
-		st.pgbouncer = servers.PgBouncerForTest(t, servers.PgBouncerConfig{Postgres: st.postgres,
-			Users: map[string]string{storefake.ReaderRole: studentPassword}})
+		s.pooler.Postgres = st.postgres
+		s.pooler.Users = map[string]string{storefake.ReaderRole: studentPassword}
+		st.pgbouncer = servers.PgBouncerForTest(t, s.pooler)
 		s.fake.Database.DSN, s.fake.Database.Password = st.postgres.AdminDSN("postgres"), studentPassword
 		st.dsn = st.pgbouncer.DSN(storefake.ReaderRole, studentPassword, "postgres")
 	}
@@ -117,7 +124,7 @@ func (s *stack) openBroker(c setup) {
 		s.brokers, s.registry = c.beside.brokers, c.beside.registry
 		return
 	case os.Getenv("E2E_BROKER") == "kafka" && !c.embedded:
-		s.kafka = servers.KafkaForTest(s.t, servers.KafkaConfig{})
+		s.kafka = servers.KafkaForTest(s.t, c.kafka)
 		s.brokers = s.kafka.Brokers()
 	default:
 		s.broker = servers.BrokerForTest(s.t, c.broker)

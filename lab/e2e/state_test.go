@@ -31,7 +31,11 @@ func (p *process) addr() string {
 // get asks the process's status server.
 func (p *process) get(path string) (code int, body string) {
 	p.t.Helper()
-	resp, err := http.Get("http://" + p.addr() + path)
+	ask := p.ask
+	if ask == nil {
+		ask = func(addr, path string) (*http.Response, error) { return http.Get("http://" + addr + path) }
+	}
+	resp, err := ask(p.addr(), path)
 	if err != nil {
 		return 0, err.Error()
 	}
