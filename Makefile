@@ -33,7 +33,7 @@ UPGRADE_TESTS ?= TestAFieldThatIs|TestIncompatibleSchemas|TestTwoReleases|TestAC
 HISTORY       ?= required
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-e2e test-long test-matrix test-kafka test-kafka-producer test-versions chaos test-page test-alerts test-deploy test-consumers lint house fmt bench bench-quick bench-check fuzz compose-check compose-test release-check release notice man terminal deps clean
+.PHONY: help demo build test test-e2e test-long test-matrix test-kafka test-kafka-producer test-versions chaos test-page test-alerts test-deploy test-consumers lint house fmt bench bench-quick bench-check fuzz compose-check compose-test release-check release notice man terminal page-picture deps clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -160,6 +160,10 @@ man: ## the man pages, into dist/man (MAN=folder)
 
 terminal: build bin/demo ## draw docs/terminal.svg anew: what the commands print on the demo
 	@GO=$(GO) build/terminal
+
+page-picture: bin/demo ## draw docs/status-page.png anew: the status page of a demo in its first load (installs Chromium)
+	@build/deps page
+	@GO=$(GO) build/page-picture
 
 release-check: ## what a release needs, as far as it goes without network and keys: licences, snapshot, SBOMs, the same bytes twice
 	@GO=$(GO) build/release check
