@@ -50,8 +50,8 @@ func TestTheDemoIsPictured(t *testing.T) {
 	}
 }
 
-// paletted has the commonest 256 colours of a picture alone, which makes its file a third as large. A page has
-// few, and letters' edges.
+// paletted has the commonest 256 colours of a picture alone, which makes its file smaller. A page has few,
+// and letters' edges.
 func paletted(whole image.Image) *image.Paletted {
 	counts := map[color.Color]int{}
 	for y := whole.Bounds().Min.Y; y < whole.Bounds().Max.Y; y++ {
