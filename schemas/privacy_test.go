@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"testing"
 	"unicode"
@@ -202,8 +204,15 @@ func TestARowWithoutAFormIsNotShown(t *testing.T) {
 func TestPoliciesAllocateNothing(t *testing.T) {
 	set := protected(t, map[string]Policy{"users.email": PolicyHash, "users.first_name": PolicyMask,
 		"users.last_name": PolicyHash, "users.street_address": PolicyHash, "users.age": PolicyDrop})
+	most := .1
+	if info, _ := debug.ReadBuildInfo(); slices.Contains(info.Settings,
+		debug.BuildSetting{Key: "-race", Value: "true"}) {
+		// There the compiler makes a slice for append(b, make([]byte, n)...), with which crypto/sha256 writes its
+		// state: twice for a hash. make test-long looks without the race detector.
+		most = 6
+	}
 	p, raw := NewRowParser(set.Get("users")), []byte(benchUser)
-	if n := testing.AllocsPerRun(1000, func() { _, _ = p.Parse(raw) }); n > 0.1 {
+	if n := testing.AllocsPerRun(1000, func() { _, _ = p.Parse(raw) }); n > most {
 		t.Errorf("a row takes %v allocations", n)
 	}
 }
