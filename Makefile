@@ -55,13 +55,13 @@ test: ## every test, with the race detector, against PostgreSQL, PgBouncer and t
 	@build/deps
 	@$(MAKE) --no-print-directory -j 2 test-product test-lab
 
-# Side by side, because each waits a good part of its time for servers. The lab's tests run storestream, which go test's cache does not
-# look at: without -count=1 they would be called good of another program.
+# Side by side, because each waits a good part of its time for servers, and the longest first, which would be alone at the end. The lab's
+# tests run storestream, which go test's cache does not look at: without -count=1 they would be called good of another program.
 .PHONY: test-product test-lab
 test-product:
-	CGO_ENABLED=1 $(GO) test -race -p 3 -parallel 6 -timeout 20m ./...
+	CGO_ENABLED=1 $(GO) test -race -p 3 -parallel 6 -timeout 20m ./producer ./poller/postgres ./cmd/storestream ./...
 test-lab:
-	cd lab && CGO_ENABLED=1 $(GO) test -race -count=1 -p 2 -parallel 6 -timeout 20m ./...
+	cd lab && CGO_ENABLED=1 $(GO) test -race -count=1 -p 2 -parallel 6 -timeout 20m ./e2e ./demo ./...
 
 test-e2e: ## every end-to-end scenario (test has one of each promise; E2E=further: all but those)
 	@build/deps
