@@ -42,8 +42,8 @@ func newDrills(t *testing.T, r *running, program string) *drills {
 			"PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))}
 }
 
-// block is the first block of commands after some words of the page, a command each. The page shows what some
-// print between them.
+// block is the first block of commands after some words of the page, a command each. Where the page shows what
+// some print, commands stand behind a prompt.
 func (d *drills) block(after string) (commands []string) {
 	d.t.Helper()
 	_, rest, _ := strings.Cut(d.page, after)
@@ -52,9 +52,10 @@ func (d *drills) block(after string) (commands []string) {
 	if !found {
 		d.t.Fatalf("docs/operations.md has no block after %q", after)
 	}
-	goesOn := false
+	prompts, goesOn := strings.Contains("\n"+block, "\n$ "), false
 	for line := range strings.SplitSeq(block, "\n") {
 		command, begins := strings.CutPrefix(line, "$ ")
+		begins = begins || !prompts && !goesOn
 		switch {
 		case begins:
 			commands = append(commands, command)
@@ -132,7 +133,7 @@ func TestTheDrillsOfOperationsWorkOnTheDemo(t *testing.T) {
 	column := strings.TrimSpace(r.until("alter table orders add channel"))
 	d.comesToSay("Everything is up to date", "storestream watermark list")
 
-	d.says(d.block("break a topic, have it found, have it repaired."), "DIFFERENT: orders, users.", "\n3\n",
+	d.says(d.block("break a topic, have it found, have it\nrepaired."), "DIFFERENT: orders, users.", "\n3\n",
 		" 1 missing, 0 stale, 0 extra; 1 published", " 0 missing, 1 stale, 0 extra; 1 published", "Identical:",
 		"\n0\n")
 
