@@ -289,8 +289,8 @@ func TestRowShowsAndComparesFieldsByThePolicy(t *testing.T) {
 // those repairs that.
 func TestRowSaysThatTheTopicHoldsRowsOfOtherPolicies(t *testing.T) {
 	s, fake := loaded(t)
-	// What changed today is met again by a poll, with other content at the same updated_at: it is published after
-	// a second look. This is about what only a sweep meets.
+	// What changed today is met again by a poll, with other content at the same updated_at: it is published
+	// after a second look. This is about what only a sweep meets.
 	users := fake.Rows(storefake.Users)
 	updated := func(id int64) time.Time { return users[id]["updated_at"].(time.Time) }
 	id := slices.MinFunc(idsOf(fake, storefake.Users), func(a, b int64) int {

@@ -240,22 +240,21 @@ func (e *encrypted) change() {
 	e.inForce.Store(e.password())
 }
 
-// refuses waits until storestream says why it takes no certificate, and has check say so of each. NAME in
-// that is the server's. On Apache Kafka connections log in again within seconds, by a new token: once the
-// brokers are refused nobody else is asked.
+// refuses waits until storestream says of a server why it takes no certificate, and has check say so of
+// each. NAME in that is the server's. Which it meets first depends on the broker: once a connection to that
+// has ended there are no owners, and nobody else is asked.
 func (e *encrypted) refuses(p *process, why string) {
 	e.t.Helper()
-	met := []string{"postgres", "store"}
-	if e.kafka != nil {
-		met = []string{"kafka"}
-	}
-	for _, name := range met {
-		p.reports(strings.NewReplacer("NAME", name, `"`, `\"`).Replace(why))
-	}
 	var wanted []finding
 	for name := range e.logins() {
 		wanted = append(wanted, finding{"FAIL", "security", name, strings.ReplaceAll(why, "NAME", name)})
 	}
+	eventually(e.t, "/status.json says "+why, func() (bool, string) {
+		_, status := p.get("/status.json")
+		return slices.ContainsFunc(wanted, func(f finding) bool {
+			return strings.Contains(status, strings.ReplaceAll(f.Found, `"`, `\"`))
+		}), status
+	})
 	e.check(1, wanted...)
 }
 
