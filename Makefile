@@ -53,6 +53,7 @@ bin/demo bin/chaos bin/bench:
 
 test: ## every test, with the race detector, against PostgreSQL, PgBouncer and the embedded broker (installs what is missing)
 	@build/deps
+	@$(MAKE) --no-print-directory house
 	@$(MAKE) --no-print-directory -j 2 test-product test-lab
 
 # Side by side, because each waits a good part of its time for servers, and the longest first, which would be alone at the end. The lab's
@@ -63,9 +64,10 @@ test-product:
 test-lab:
 	cd lab && CGO_ENABLED=1 $(GO) test -race -count=1 -p 2 -parallel 6 -timeout 20m ./e2e ./demo ./...
 
-test-e2e: ## every end-to-end scenario (test has one of each promise; E2E=further: all but those)
+test-e2e: ## every end-to-end scenario (test has one of each promise; E2E=further: all but those), and the runbook's drills on the demo
 	@build/deps
 	cd lab && E2E=$(or $(E2E),all) CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 6 -timeout 20m ./e2e
+	cd lab && $(GO) test -count=1 -tags drills -timeout 10m ./demo -run TestTheDrills
 
 test-long: ## every property test with ROUNDS (default 10) times the rounds that make test has of it, a sweep of 50M rows, a client held up in a commit
 	@build/deps

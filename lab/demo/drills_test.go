@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && drills
 
 package main
 
@@ -42,8 +42,8 @@ func newDrills(t *testing.T, r *running, program string) *drills {
 			"PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"))}
 }
 
-// block is the first block of commands after some words of the page, a command each. Where the page shows what
-// some print, commands stand behind a prompt.
+// block is the first block of commands after some words of the page, a command each. Where the page shows
+// what some print, commands stand behind a prompt.
 func (d *drills) block(after string) (commands []string) {
 	d.t.Helper()
 	_, rest, _ := strings.Cut(d.page, after)

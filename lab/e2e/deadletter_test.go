@@ -119,6 +119,7 @@ func TestARowThatBreaksTheContractIsADeadLetterUntilItIsGood(t *testing.T) {
 // others go on, and it heals by itself.
 func TestAPageOfWhichNothingCanBePublishedHoldsItsResourceAndHealsByItself(t *testing.T) {
 	t.Parallel()
+	furtherScenario(t)
 	s := start(t, setup{noPostgres: true, yaml: quick, fake: storefake.Config{Seed: 21,
 		Size: storefake.Size{Users: 200, Orders: 800, Products: 150, Days: 1}}})
 	for id := range s.fake.Rows(storefake.Products) {

@@ -49,6 +49,7 @@ func TestRunOncePublishesEveryRowOfTheServiceAndExits(t *testing.T) {
 
 func TestWithoutADatabaseOrdersComeOverRESTAndAreEqual(t *testing.T) {
 	t.Parallel()
+	furtherScenario(t)
 	s := start(t, setup{noPostgres: true, fake: storefake.Config{Seed: 2,
 		Size: storefake.Size{Users: 300, Orders: 3000, Products: 200}}})
 	if out, errs, code := s.do("run", "--once"); code != 0 {

@@ -59,6 +59,7 @@ func (s *stack) eventuallySays(text string, args ...string) {
 // One command asks for a replay. The topic, the list and the log show it, and the instance goes on.
 func TestADayOfOrdersIsReplayedAndSeenToBe(t *testing.T) {
 	t.Parallel()
+	furtherScenario(t)
 	s := start(t, setup{yaml: quick, fake: smallShop(22)})
 	p := s.spawn("run")
 	p.isReady()

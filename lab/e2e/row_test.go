@@ -38,6 +38,7 @@ func (s *stack) row(code int, resource string, id int64) (r rowReport) {
 // One row is looked up in the way in which its resource is read, beside an instance that polls.
 func TestRowSaysOfOneRowWhetherItIsRightAndWhyNot(t *testing.T) {
 	t.Parallel()
+	furtherScenario(t)
 	s := start(t, setup{yaml: quick + "sweep: {interval: 0s}", fake: smallShop(35)})
 	p := s.spawn("run")
 	p.isReady()

@@ -279,6 +279,7 @@ func (s *stack) asksWithFalseDays(resource string, id int64) {
 
 func TestDeletedRowsAreReportedAndStayWhereThatIsAskedFor(t *testing.T) {
 	t.Parallel()
+	furtherScenario(t)
 	s := start(t, setup{yaml: quick + "sweep: {deletes: report}\n", noPostgres: true, fake: smallShop(33)})
 	p := s.spawn("run")
 	p.isReady()
