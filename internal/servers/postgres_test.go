@@ -2,7 +2,9 @@ package servers
 
 import (
 	"context"
+	"errors"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -107,6 +109,25 @@ func TestAStandbyFollowsItsPrimaryAndRefusesWrites(t *testing.T) {
 	}
 	if got := query[string](t, s.AdminDSN("postgres"), "SHOW transaction_read_only"); got != "on" {
 		t.Errorf("transaction_read_only is %s on the standby", got)
+	}
+}
+
+// A link to nothing is there for whoever lists the folder, and not for whoever opens it, as is a file that the
+// primary removes in between.
+func TestAFileThatVanishesWhileAClusterIsCopiedIsNotMissed(t *testing.T) {
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), "copy")
+	err := errors.Join(os.WriteFile(filepath.Join(from, "stays"), []byte("1"), 0o600),
+		os.Symlink("nowhere", filepath.Join(from, "pg_internal.init")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	self := &account{uid: uint32(os.Getuid()), gid: uint32(os.Getgid())}
+	if err := copyCluster(from, to, self, nil); err != nil {
+		t.Fatal(err)
+	}
+	copied, err := os.ReadDir(to)
+	if err != nil || len(copied) != 1 || copied[0].Name() != "stays" {
+		t.Errorf("the copy has %v, %v", copied, err)
 	}
 }
 
