@@ -112,8 +112,8 @@ func TestAStandbyFollowsItsPrimaryAndRefusesWrites(t *testing.T) {
 	}
 }
 
-// A link to nothing is there for whoever lists the folder, and not for whoever opens it, as is a file that the
-// primary removes in between.
+// A link to nothing is there for whoever lists the folder, and not for whoever opens it, as is a file that
+// the primary removes in between.
 func TestAFileThatVanishesWhileAClusterIsCopiedIsNotMissed(t *testing.T) {
 	from, to := t.TempDir(), filepath.Join(t.TempDir(), "copy")
 	err := errors.Join(os.WriteFile(filepath.Join(from, "stays"), []byte("1"), 0o600),

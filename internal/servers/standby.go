@@ -66,8 +66,8 @@ func slotName(folder string) string {
 var notCopied = []string{"postmaster.pid", "postmaster.opts", "pg_wal", "pg_replslot", "pg_dynshmem",
 	"pg_stat_tmp", "pg_subtrans"}
 
-// copyCluster copies a cluster's files but for some. Those that vanish meanwhile (temporary tables, caches of the
-// catalogue) are not missed.
+// copyCluster copies a cluster's files but for some. Those that vanish meanwhile (temporary tables, caches of
+// the catalogue) are not missed.
 func copyCluster(from, to string, as *account, without []string) error {
 	return filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
