@@ -7,6 +7,10 @@ BEFORE  ?= 4c260e9
 FOR     ?= 5m
 ROUNDS  ?= 10
 
+# RACE=1 has the race detector, which takes twice the time and a C compiler. .ci/run has it.
+RACE ?=
+DEPS := build/deps$(if $(RACE), race)
+TEST := CGO_ENABLED=$(if $(RACE),1,0) $(GO) test$(if $(RACE), -race)
 # A program with the race detector sleeps for a second before it exits. The tests start hundreds, and look at what each has said.
 export GORACE ?= atexit_sleep_ms=0
 
@@ -51,8 +55,8 @@ build: ## the programs, into bin/
 bin/demo bin/chaos bin/bench:
 	cd lab && CGO_ENABLED=0 $(GO) build -trimpath -o ../bin/ ./$(@F)
 
-test: ## every test, with the race detector, against PostgreSQL, PgBouncer and the embedded broker (installs what is missing)
-	@build/deps
+test: ## every test, against PostgreSQL, PgBouncer and the embedded broker (installs what is missing; RACE=1: with the race detector)
+	@$(DEPS)
 	@$(MAKE) --no-print-directory house
 	@$(MAKE) --no-print-directory -j 2 test-product test-lab
 
@@ -60,67 +64,67 @@ test: ## every test, with the race detector, against PostgreSQL, PgBouncer and t
 # tests run storestream, which go test's cache does not look at: without -count=1 they would be called good of another program.
 .PHONY: test-product test-lab
 test-product:
-	CGO_ENABLED=1 $(GO) test -race -p 3 -parallel 6 -timeout 20m ./producer ./poller/postgres ./cmd/storestream ./...
+	$(TEST) -p 3 -parallel 6 -timeout 20m ./producer ./poller/postgres ./cmd/storestream ./...
 test-lab:
-	cd lab && CGO_ENABLED=1 $(GO) test -race -count=1 -p 2 -parallel 6 -timeout 20m ./e2e ./demo ./...
+	cd lab && $(TEST) -count=1 -p 2 -parallel 6 -timeout 20m ./e2e ./demo ./...
 
 test-e2e: ## every end-to-end scenario (test has one of each promise; E2E=further: all but those), and the runbook's drills on the demo
-	@build/deps
-	cd lab && E2E=$(or $(E2E),all) CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 6 -timeout 20m ./e2e
+	@$(DEPS)
+	cd lab && E2E=$(or $(E2E),all) $(TEST) -count=1 -parallel 6 -timeout 20m ./e2e
 	cd lab && $(GO) test -count=1 -tags drills -timeout 10m ./demo -run TestTheDrills
 
 test-long: ## every property test with ROUNDS (default 10) times the rounds that make test has of it, a sweep of 50M rows, a client held up in a commit
-	@build/deps
+	@$(DEPS)
 	STORESTREAM_LONG=1 STORESTREAM_TEST_ROUNDS=$(ROUNDS) $(GO) test -count=1 -parallel 6 -timeout 50m \
 		./poller/... ./internal/compare ./internal/rowset ./schemas
 	STORESTREAM_LONG=1 $(GO) test -count=1 ./producer -run TestACommittedWatermarkIsThere
 	cd lab && STORESTREAM_LONG=1 $(GO) test -count=1 ./chaos -run TestTheOperator
 
 test-matrix: ## storestream through every reading of the service's document, any two of them together (a few are in test; SEED=0: other plans)
-	@build/deps
-	cd lab && CGO_ENABLED=1 $(GO) test -race -count=1 -timeout 20m ./e2e -run 'TestUnderEveryReading' -parallel 4 -matrix -matrix-seed $(or $(SEED),1)
+	@$(DEPS)
+	cd lab && $(TEST) -count=1 -timeout 20m ./e2e -run 'TestUnderEveryReading' -parallel 4 -matrix -matrix-seed $(or $(SEED),1)
 
 test-kafka: ## the end-to-end tests of the promise, and the demo, with a real Apache Kafka (installs Java and Maven, which fetches Kafka)
-	@build/deps kafka
-	cd lab && E2E=all E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 3 -timeout 20m ./e2e -run '$(KAFKA_TESTS)'
-	cd lab && CGO_ENABLED=1 $(GO) test -race -count=1 -tags kafka -timeout 10m ./demo -run TestOnApacheKafka
+	@$(DEPS) kafka
+	cd lab && E2E=all E2E_BROKER=kafka $(TEST) -count=1 -parallel 3 -timeout 20m ./e2e -run '$(KAFKA_TESTS)'
+	cd lab && $(TEST) -count=1 -tags kafka -timeout 10m ./demo -run TestOnApacheKafka
 
 test-kafka-producer: ## the producer's own tests against a real Apache Kafka, one broker for each: some three minutes (PRODUCER_TESTS: only these)
-	@build/deps kafka
-	E2E_BROKER=kafka CGO_ENABLED=1 $(GO) test -race -count=1 -tags kafka -timeout 20m -run '$(PRODUCER_TESTS)' ./internal/servers ./producer
+	@$(DEPS) kafka
+	E2E_BROKER=kafka $(TEST) -count=1 -tags kafka -timeout 20m -run '$(PRODUCER_TESTS)' ./internal/servers ./producer
 
 .PHONY: test-upgrade
 test-upgrade: ## schemas that change, the release before beside this one, a cluster that is lost, MirrorMaker; all with Apache Kafka and Apicurio
-	@build/deps kafka
-	cd lab && E2E=all E2E_BROKER=kafka E2E_HISTORY=$(HISTORY) CGO_ENABLED=1 $(GO) test -race -count=1 -parallel 3 -timeout 30m ./e2e \
+	@$(DEPS) kafka
+	cd lab && E2E=all E2E_BROKER=kafka E2E_HISTORY=$(HISTORY) $(TEST) -count=1 -parallel 3 -timeout 30m ./e2e \
 		-run '$(UPGRADE_TESTS)'
 
 test-versions: ## the tests that a version can make a difference to, on each of POSTGRES_VERSIONS and KAFKA_VERSIONS: some half an hour
-	@build/deps kafka
+	@$(DEPS) kafka
 	@GO=$(GO) POSTGRES_VERSIONS="$(POSTGRES_VERSIONS)" KAFKA_VERSIONS="$(KAFKA_VERSIONS)" \
 		POSTGRES_TESTS="$(POSTGRES_TESTS)" KAFKA_TESTS="$(KAFKA_TESTS)" build/versions
 
 test-page: ## the status page in Chromium, with a real storestream behind it (installs Chromium; PAGE_SHOTS=folder leaves pictures)
-	@build/deps page
+	@$(DEPS) page
 	cd lab && $(if $(PAGE_SHOTS),PAGE_SHOTS=$(abspath $(PAGE_SHOTS))) $(GO) test -count=1 -tags page -timeout 10m ./pagetest
 
 test-alerts: ## the alert rules and the dashboard's expressions, by promtool (installs it)
-	@build/deps alerts
+	@$(DEPS) alerts
 	promtool check rules deploy/prometheus/alerts.yml
 	promtool test rules deploy/prometheus/*_test.yml
 	$(GO) test -tags promtool ./deploy
 
 test-deploy: ## the Helm chart, rendered and held against Kubernetes' types, and the systemd unit (installs systemd for its checks)
-	@build/deps deploy
+	@$(DEPS) deploy
 	$(GO) test -count=1 ./deploy
 	cd lab && $(GO) test -count=1 -tags chart ./chart
 
 test-consumers: ## the examples, which are other people's clients, against Apache Kafka and Apicurio (CONSUMERS="python go": only these)
-	@build/deps kafka consumers
+	@$(DEPS) kafka consumers
 	cd lab && CONSUMERS="$(CONSUMERS)" $(GO) test -count=1 -tags consumers -timeout 30m ./consumers
 
 chaos: bin/chaos ## storestream where everything around it fails, for FOR (default 5m) by the plan of SEED (default: any, which it prints); ARGS=--help
-	@build/deps kafka
+	@build/deps race kafka
 	@bin/chaos --seed $(or $(SEED),0) --for $(FOR) $(ARGS)
 
 lint: $(GOLANGCI_LINT) ## golangci-lint; which checks and why: .golangci.yml
@@ -136,11 +140,11 @@ fmt: $(GOLANGCI_LINT) ## format as lint wants it
 	cd lab && $(abspath $(GOLANGCI_LINT)) fmt --config ../.golangci.yml ./...
 
 bench: bin/bench ## measure the whole program beside the version BEFORE, and write docs/performance.md's tables and plots (three quarters of an hour; BENCH=--help)
-	@build/deps kafka
+	@$(DEPS) kafka
 	bin/bench --kafka --runs 3 --against $(BEFORE) --write docs/performance.md $(BENCH)
 
 bench-quick: bin/bench ## everything that bench measures, with small numbers: only whether it still runs (some minutes)
-	@build/deps
+	@$(DEPS)
 	bin/bench --quick --against $(BEFORE) $(BENCH)
 
 bench-check: bin/bench ## hot paths against REV (default main): allocations, and ratios in one interleaved run
@@ -154,7 +158,7 @@ compose-check: ## docker-compose.yml against the Compose specification
 	$(GO) run github.com/compose-spec/compose-go/v2/cmd@$(COMPOSE_VERSION) docker-compose.yml >/dev/null
 
 compose-test: ## docker-compose.yml, started for real: healthy, read, checked, killed piece by piece, gone (as root, with Docker)
-	@build/deps kafka compose
+	@$(DEPS) kafka compose
 	@GO=$(GO) build/compose-test
 
 man: ## the man pages, into dist/man (MAN=folder)
@@ -164,7 +168,7 @@ terminal: build bin/demo ## draw docs/terminal.svg anew: what the commands print
 	@GO=$(GO) build/terminal
 
 page-picture: bin/demo ## draw docs/status-page.png anew: the status page of a demo in its first load (installs Chromium)
-	@build/deps page
+	@$(DEPS) page
 	@GO=$(GO) build/page-picture
 
 release-check: ## what a release needs, as far as it goes without network and keys: licences, snapshot, SBOMs, the same bytes twice
@@ -177,7 +181,7 @@ notice: ## write NOTICE: which modules the program contains, and their licences
 	@GO=$(GO) build/release notice
 
 deps: ## install what the tests need and this machine lacks
-	@build/deps kafka page alerts deploy consumers
+	@$(DEPS) kafka page alerts deploy consumers
 
 clean: ## what was built here
 	rm -rf bin .cache dist

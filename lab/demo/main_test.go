@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,20 +33,18 @@ var small = []string{"--orders", "200", "--users", "150", "--products", "80", "-
 
 var built string
 
-// storestream is the program, built once for all tests. Where they have the race detector it has too: what
-// make test has compiled before serves for that.
+// storestream is the program, built once for all tests.
 var storestream = sync.OnceValues(func() (string, error) {
 	folder, err := os.MkdirTemp("", "demo-test-program-")
 	if err != nil {
 		return "", err
 	}
 	built = filepath.Join(folder, "storestream")
-	var flags []string
-	info, _ := debug.ReadBuildInfo()
-	if slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
-		flags = []string{"-race"}
+	root, err := product.Root()
+	if err != nil {
+		return "", err
 	}
-	return built, product.Build(context.Background(), built, nil, flags...)
+	return built, product.BuildForTest(context.Background(), root, built)
 })
 
 func program(t *testing.T) string {

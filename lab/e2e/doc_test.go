@@ -57,7 +57,7 @@ func skipIfMakeTestRunsIt(t *testing.T) {
 	t.Skip("make test runs it")
 }
 
-// program is the storestream binary under test, built with the race detector.
+// program is the storestream binary under test, built with the race detector where the tests are.
 var program string
 
 func TestMain(m *testing.M) {
@@ -69,7 +69,11 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(dir)
 		program = filepath.Join(dir, "storestream")
-		if err := product.Build(context.Background(), program, []string{"CGO_ENABLED=1"}, "-race"); err != nil {
+		root, err := product.Root()
+		if err == nil {
+			err = product.BuildForTest(context.Background(), root, program)
+		}
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -40,7 +40,7 @@ var releasedProgram = sync.OnceValues(func() (path string, err error) {
 		return "", fmt.Errorf("take the sources of %s: %w\n%s", releasedCommit, err, out)
 	}
 	path = filepath.Join(dir, "storestream")
-	return path, product.BuildIn(context.Background(), dir, path, []string{"CGO_ENABLED=1"}, "-race")
+	return path, product.BuildForTest(context.Background(), dir, path)
 })
 
 // Three instances of the release before share a group. They are replaced one after the other by this release,

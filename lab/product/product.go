@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -27,6 +29,16 @@ var root = sync.OnceValues(func() (string, error) {
 
 // Root is the folder of storestream's own module.
 func Root() (string, error) { return root() }
+
+// BuildForTest compiles cmd/storestream of the sources in dir to the file path, with the race detector where
+// this process has it: what go test has compiled serves for that.
+func BuildForTest(ctx context.Context, dir, path string) error {
+	info, _ := debug.ReadBuildInfo()
+	if slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+		return BuildIn(ctx, dir, path, []string{"CGO_ENABLED=1"}, "-race")
+	}
+	return BuildIn(ctx, dir, path, nil)
+}
 
 // Build compiles cmd/storestream of this clone to the file path, as BuildIn does.
 func Build(ctx context.Context, path string, environ []string, flags ...string) error {
