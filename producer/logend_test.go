@@ -2,6 +2,7 @@ package producer_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -480,8 +481,26 @@ func TestATopicOfDeadLettersThatWasMadeAnewIsNoticed(t *testing.T) {
 				t.Errorf("a commit a minute later: %v, expected ErrLost", err)
 			}
 			session.Close()
-			if letters := s.take(c).DeadLetters(); len(letters) != 0 {
+			again := s.take(c)
+			if letters := again.DeadLetters(); len(letters) != 0 {
 				t.Errorf("the successor believes in %v", letters)
+			}
+			s.commit(again, tx)
+			s.remake(c, "store.dead_letters")
+			// Letters in all partitions would make the new log as long as the old one was: their offsets tell, or
+			// the topic's id.
+			others := next(again)
+			for id := range 50 {
+				others.DeadLetters = append(others.DeadLetters, watermark.DeadLetter{
+					Key: fmt.Sprintf("orders/%d", 100+id), Row: []byte("{}"), Err: "missing"})
+			}
+			err = again.Commit(s.ctx(), others)
+			if err == nil || !strings.Contains(err.Error(), "store.dead_letters") {
+				t.Errorf("letters at once: %v, expected an error that names the topic", err)
+			}
+			again.Close()
+			if letters := s.take(c).DeadLetters(); len(letters) != 0 {
+				t.Errorf("its successor believes in %v", letters)
 			}
 		})
 	}

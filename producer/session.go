@@ -271,9 +271,7 @@ func (s *Session) transact(ctx context.Context, b *batch, tx watermark.Transacti
 	}
 	s.open = true
 	if err = s.write(ctx, b, value, mark.Written); err == nil {
-		if _, behind := b.acknowledged(s.ends, s.target.topic.name); behind {
-			err = errBehind
-		}
+		err = s.behind(b)
 	}
 	if err != nil {
 		return mark, s.giveUp(b, err)
@@ -281,8 +279,24 @@ func (s *Session) transact(ctx context.Context, b *batch, tx watermark.Transacti
 	return mark, s.finish()
 }
 
-var errBehind = errors.New("the data topic was created anew or lost records: rows got offsets that its log " +
-	"had passed before")
+var (
+	errBehind = errors.New("the data topic was created anew or lost records: rows got offsets that its log " +
+		"had passed before")
+	errLettersBehind = errors.New("it was created anew or lost records: dead letters got offsets that its log " +
+		"had passed before")
+)
+
+// behind says that rows or letters of b got offsets that their log had passed before. Once they are committed
+// the log can be as long as it was, and no longer tells.
+func (s *Session) behind(b *batch) error {
+	if _, behind := b.acknowledged(s.ends, s.target.topic.name); behind {
+		return errBehind
+	}
+	if _, behind := b.acknowledged(s.letterEnds, s.letters.name); behind {
+		return errLettersBehind
+	}
+	return nil
+}
 
 // beginAfresh ends a session whose rows got offsets that the log had passed before: it lost its end, or the
 // topic was created anew. The rows were aborted. It writes a watermark by which the successor fills the topic
@@ -393,8 +407,11 @@ func (s *Session) giveUp(b *batch, err error) error {
 	if aborting := s.abort(ctx); aborting != nil {
 		return s.lose("writing", fmt.Errorf("%w; aborting: %w", err, aborting))
 	}
-	if _, behind := b.acknowledged(s.ends, s.target.topic.name); behind {
+	switch behind := s.behind(b); {
+	case errors.Is(behind, errBehind):
 		return s.beginAfresh()
+	case behind != nil:
+		return s.lose("writing to topic "+s.letters.name, behind)
 	}
 	return fmt.Errorf("writing: %w: %w", ErrAborted, err)
 }
