@@ -70,7 +70,7 @@ test-lab:
 
 test-e2e: ## every end-to-end scenario (test has one of each promise; E2E=further: all but those), and the runbook's drills on the demo
 	@$(DEPS)
-	cd lab && E2E=$(or $(E2E),all) $(TEST) -count=1 -parallel 6 -timeout 20m ./e2e
+	cd lab && E2E=$(or $(E2E),all) $(TEST) -count=1 -parallel 6 -timeout 40m ./e2e
 	cd lab && $(GO) test -count=1 -tags drills -timeout 10m ./demo -run TestTheDrills
 
 test-long: ## every property test with ROUNDS (default 10) times the rounds that make test has of it, a sweep of 50M rows, a client held up in a commit

@@ -267,6 +267,8 @@ func TestOneMistakeOfEachRule(t *testing.T) {
 		{"store.max_requests_per_second=010", "store.max_requests_per_second", "leading 0"},
 		{"postgres.dsn=server", "postgres.dsn", "postgres://"},
 		{"postgres.dsn=postgres://u:p@host:port/db", "postgres.dsn", "postgres://"},
+		{"postgres.dsn=file:example.yaml", "postgres.dsn", "of what the file holds: not a connection string"},
+		{"sweep.memory=-16MiB", "sweep.memory", "0 or more"},
 		{"postgres.dsn=host=x password=file:" + missing, "postgres.dsn", "no such file"},
 		{"postgres.dsn=host=x sslrootcert=" + missing, "postgres.dsn", "its sslrootcert cannot be read"},
 		{"postgres.dsn=host=x sslrootcert=example.yaml", "postgres.dsn", "found none"},

@@ -25,7 +25,8 @@ func loadFile(path string, interrupted <-chan struct{}, v *values, m *mistakes) 
 		if inner, ok := errors.AsType[*rotation.FileError](err); ok {
 			err = inner.Err // the mistake names the path
 		}
-		m.add(Mistake{Key: path, Rule: fmt.Sprintf("the configuration file cannot be read: %v", err)})
+		m.add(Mistake{Key: path, Rule: fmt.Sprintf("the configuration file cannot be read: %v; expected one "+
+			"that the user of this process may read", err)})
 		return
 	}
 	dec := yaml.NewDecoder(strings.NewReader(text))

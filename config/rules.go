@@ -119,7 +119,11 @@ func checkSources(c *Config, m *mistakes) {
 	m.require("postgres.max_connections", c.Postgres.MaxConnections >= 1, "expected 1 or more")
 	if c.Postgres.DSN.IsSet() {
 		if err := checkDSN(c.Postgres.DSN); err != nil {
-			m.value(keyDSN, err.Error())
+			what := ""
+			if strings.HasPrefix(m.values.of(keyDSN).Text, secretFile) {
+				what = "of what the file holds: "
+			}
+			m.value(keyDSN, what+err.Error())
 		}
 	}
 }

@@ -22,7 +22,8 @@ func readSecret(text string) (rotation.Secret, error) {
 	}
 	secret, err := rotation.SecretFile(path)()
 	if wrong, ok := errors.AsType[*rotation.FileError](err); ok { // the mistake that it becomes names the path
-		err = fmt.Errorf("the secret cannot be read from its file: %w", wrong.Err)
+		err = fmt.Errorf("the secret cannot be read from its file: %w; expected one that the user of this "+
+			"process may read", wrong.Err)
 	}
 	return rotation.Literal(secret), err
 }

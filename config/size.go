@@ -46,5 +46,5 @@ func parseSize(text string) (Size, error) {
 			return Size(n) * unit.bytes, nil
 		}
 	}
-	return 0, ruleError("expected a size with its unit, such as 64MiB or 2GiB")
+	return 0, ruleError("expected a size of 0 or more with its unit, such as 64MiB or 2GiB")
 }

@@ -184,6 +184,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {
 		{"schema show", "expected the name of one resource"},
 		{"config show --config /no/such/file.yaml",
 			"/no/such/file.yaml: the configuration file cannot be read: no such file"},
+		{"config show --config a.yaml --config b.yaml", `"b.yaml" for "--config" flag: given twice`},
 		{"config show --set log.levle=debug", "the nearest known one is log.level"},
 		{"config show --set log=debug", "log (flag --set): a section takes no value: expected one of its keys: " +
 			"level, format"},

@@ -39,7 +39,8 @@ date (watermark list).`,
 	root.PersistentPreRun = env.noteNoFile
 	flags := root.PersistentFlags()
 	usual, _ := env.usualConfig()
-	flags.StringVar(&env.configFile, "config", usual,
+	env.configFile = usual
+	flags.Var(&once{value: &env.configFile}, "config",
 		"YAML `file` (config/example.yaml holds every key); without: "+config.FileVariable+", or ./"+usualFile)
 	flags.StringArrayVar(&env.set, "set", nil,
 		"set one key of the configuration, as in --set log.level=debug; wins over file and environment")
@@ -52,6 +53,24 @@ date (watermark list).`,
 	addCompletion(root)
 	return root
 }
+
+// once is a text of which a second one would silently win over the first.
+type once struct {
+	value *string
+	given bool
+}
+
+func (o *once) Set(text string) error {
+	if o.given {
+		return errors.New("given twice, expected once")
+	}
+	*o.value, o.given = text, true
+	return nil
+}
+
+func (o *once) String() string { return *o.value }
+
+func (o *once) Type() string { return "string" }
 
 // group makes cmd a command that only has subcommands. Without one it shows its help, as wrong usage.
 func group(env *environment, cmd *cobra.Command, commands ...*cobra.Command) *cobra.Command {

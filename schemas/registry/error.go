@@ -31,7 +31,7 @@ const (
 // advice says what the fault means and what to do.
 func (f Fault) advice() string {
 	return [...]string{
-		Unreachable: "does not answer: expected a running registry; it is tried again",
+		Unreachable: "does not answer: expected a running registry at registry.url; `run` tries it again",
 		Incompatible: "refuses the schema as incompatible with the one registered before: look at " +
 			"`storestream schema check`, then change the schema file, or the subject's compatibility",
 		KeyChanged: "holds another key schema: under a second schema id the same row would have two keys and " +
