@@ -40,6 +40,10 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer db.Close(context.Background())
+	columns, err := columnsOf(ctx, db)
+	if err != nil {
+		return err
+	}
 	registry, err := sr.NewClient(sr.URLs(cmp.Or(os.Getenv("REGISTRY"), "http://127.0.0.1:8081")))
 	if err != nil {
 		return err
@@ -62,7 +66,7 @@ func run(ctx context.Context) error {
 		if err := fetches.Err(); err != nil {
 			return err
 		}
-		if err := write(ctx, db, d, fetches.Records()); err != nil {
+		if err := write(ctx, db, columns, d, fetches.Records()); err != nil {
 			return err
 		}
 		// Once the tables have the rows, never before. After a crash some come once more, which changes
@@ -77,11 +81,33 @@ func run(ctx context.Context) error {
 	}
 }
 
+// columnsOf are the columns of each table. A field that topics get later is left out until its table has a
+// column for it, and this is started again.
+func columnsOf(ctx context.Context, db *pgx.Conn) (map[string]map[string]bool, error) {
+	rows, err := db.Query(ctx,
+		"SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()")
+	if err != nil {
+		return nil, err
+	}
+	columns := map[string]map[string]bool{}
+	var table, column string
+	_, err = pgx.ForEachRow(rows, []any{&table, &column}, func() error {
+		if columns[table] == nil {
+			columns[table] = map[string]bool{}
+		}
+		columns[table][column] = true
+		return nil
+	})
+	return columns, err
+}
+
 // write writes records to their tables in one transaction.
-func write(ctx context.Context, db *pgx.Conn, d *decoder, records []*kgo.Record) error {
+func write(ctx context.Context, db *pgx.Conn, columns map[string]map[string]bool, d *decoder,
+	records []*kgo.Record) error {
 	var batch pgx.Batch
 	for _, record := range records {
-		table := pgx.Identifier{strings.TrimPrefix(record.Topic, "store.")}.Sanitize()
+		name := strings.TrimPrefix(record.Topic, "store.")
+		table := pgx.Identifier{name}.Sanitize()
 		key, err := d.decode(ctx, record.Key)
 		if err != nil {
 			return fmt.Errorf("key in %s at %d/%d: %w", record.Topic, record.Partition, record.Offset, err)
@@ -94,6 +120,7 @@ func write(ctx context.Context, db *pgx.Conn, d *decoder, records []*kgo.Record)
 		if err != nil {
 			return fmt.Errorf("value in %s at %d/%d: %w", record.Topic, record.Partition, record.Offset, err)
 		}
+		maps.DeleteFunc(row, func(field string, _ any) bool { return !columns[name][field] })
 		sql, values := upsert(table, row)
 		batch.Queue(sql, values...)
 	}

@@ -38,6 +38,17 @@ const kafka = new Kafka({ brokers: (process.env.BROKERS ?? "127.0.0.1:9092").spl
 const consumer = kafka.consumer({ groupId: "example-node", readUncommitted: false });
 const db = new pg.Client({ connectionString: process.env.DATABASE });
 
+// The columns of each table. A field that topics get later is left out until its table has a column for it, and
+// this is started again.
+const columnsOf = {};
+async function readColumns() {
+  const { rows } = await db.query(
+    "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = current_schema()");
+  for (const { table_name: table, column_name: column } of rows) {
+    (columnsOf[table] ??= new Set()).add(column);
+  }
+}
+
 let written = {}; // records by topic, within a second
 setInterval(() => {
   if (Object.keys(written).length > 0) {
@@ -55,11 +66,11 @@ async function write({ topic, message }) {
     return;
   }
   const row = await registry.decode(message.value);
-  const columns = Object.keys(row);
+  const columns = Object.keys(row).filter((field) => columnsOf[table].has(field));
   await db.query(
     `INSERT INTO ${table} (${columns}) VALUES (${columns.map((_, i) => `$${i + 1}`)})
      ON CONFLICT (id) DO UPDATE SET ${columns.map((c) => `${c} = excluded.${c}`)}`,
-    Object.values(row),
+    columns.map((field) => row[field]),
   );
 }
 
@@ -72,6 +83,7 @@ consumer.on(consumer.events.CRASH, ({ payload }) => {
 
 async function main() {
   await db.connect();
+  await readColumns();
   await consumer.connect();
   // By name: a pattern would also meet store.watermarks, which is JSON and no row.
   await consumer.subscribe({

@@ -23,6 +23,14 @@ sqlite3.register_adapter(datetime.datetime, datetime.datetime.isoformat)
 db = sqlite3.connect("store.db")
 db.executescript(pathlib.Path(__file__).with_name("tables.sql").read_text())
 
+
+def columns_of(table):
+    return {name for _, name, *_ in db.execute(f"PRAGMA table_info({table})")}
+
+
+# A field that topics get later is left out until its table has a column for it, and this is started again.
+COLUMNS = {topic: columns_of(topic.removeprefix("store.")) for topic in TOPICS}
+
 avro = AvroDeserializer(SchemaRegistryClient({"url": os.environ.get("REGISTRY", "http://127.0.0.1:8081")}))
 consumer = DeserializingConsumer({
     "bootstrap.servers": os.environ.get("BROKERS", "127.0.0.1:9092"),
@@ -42,6 +50,7 @@ def write(message):
     if row is None:  # a tombstone: the row is gone
         db.execute(f"DELETE FROM {table} WHERE id = ?", [message.key()["id"]])
         return
+    row = {field: value for field, value in row.items() if field in COLUMNS[message.topic()]}
     columns, values = ", ".join(row), ", ".join("?" * len(row))
     db.execute(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({values})", list(row.values()))
 

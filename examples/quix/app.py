@@ -31,11 +31,14 @@ class Tables(BatchingSink):
 
     def write(self, batch: SinkBatch):
         table = batch.topic.removeprefix("store.")
+        known = {name for _, name, *_ in self.db.execute(f"PRAGMA table_info({table})")}
         for item in batch:
             row = item.value
             if row is None:  # a tombstone: the row is gone
                 self.db.execute(f"DELETE FROM {table} WHERE id = ?", [item.key["id"]])
                 continue
+            # A field that the topic gets later is left out until the table has a column for it.
+            row = {field: value for field, value in row.items() if field in known}
             columns, values = ", ".join(row), ", ".join("?" * len(row))
             upsert = f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({values})"
             self.db.execute(upsert, list(row.values()))

@@ -67,9 +67,11 @@ func rowDifferences(resource string, id int64, got map[string]any, want storefak
 				shown, value))
 		}
 	}
-	if len(got) != len(want) {
-		found = append(found, fmt.Sprintf("%s %d: %d fields, the service has %d", resource, id, len(got),
-			len(want)))
+	for field, shown := range got {
+		if _, there := want[field]; !there && (field != laterField || shown != nil) {
+			found = append(found, fmt.Sprintf("%s %d: %s is %v, which the service does not have", resource, id,
+				field, shown))
+		}
 	}
 	return found
 }

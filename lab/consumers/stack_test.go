@@ -4,6 +4,7 @@ package consumers
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -68,11 +69,22 @@ resources:
 	for _, name := range storefake.Names() {
 		yaml += fmt.Sprintf("  %s: {interval: 200ms, overlap: 2s}\n", name)
 	}
-	if err := os.WriteFile(s.configuration(), []byte(yaml), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	s.configure(yaml)
 	s.run()
 	return s
+}
+
+// configure adds lines to storestream's configuration, which it reads when it starts.
+func (s *stack) configure(yaml string) {
+	s.t.Helper()
+	f, err := os.OpenFile(s.configuration(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(yaml)
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
 }
 
 func (s *stack) configuration() string { return filepath.Join(s.dir, "storestream.yaml") }

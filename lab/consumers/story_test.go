@@ -5,7 +5,10 @@ package consumers
 import (
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -16,8 +19,8 @@ import (
 const foreignID = 900_000_001
 
 // story is what happens while the examples read: the rows of a shop change and some are deleted, wrong rows
-// are aborted, and storestream and all examples are killed. It returns when no row changes any more and the
-// topics equal the service, by storestream's own word.
+// are aborted, storestream and all examples are killed, and orders get a field. It returns when no row
+// changes any more and the topics equal the service, by storestream's own word.
 func (s *stack) story(examples []*running) {
 	s.t.Helper()
 	s.fake.StartTraffic(40)
@@ -33,6 +36,7 @@ func (s *stack) story(examples []*running) {
 	}
 	s.changes()
 	s.storestream.kill()
+	s.addField()
 	s.changes()
 	for _, e := range examples {
 		e.start()
@@ -42,6 +46,37 @@ func (s *stack) story(examples []*running) {
 	s.fake.Quiesce()
 	s.sweep()
 	s.do("verify")
+}
+
+// laterField is a field of orders that consumers have not heard of, and that the service leaves empty.
+const laterField = "channel"
+
+// addField gives storestream, when it starts again, a schema of orders with one field more.
+func (s *stack) addField() {
+	s.t.Helper()
+	dir := filepath.Join(s.dir, "schemas")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(root, "schemas", "avsc"))); err != nil {
+		s.t.Fatal(err)
+	}
+	path := filepath.Join(dir, "Order.avsc")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var schema map[string]any
+	if err := json.Unmarshal(text, &schema); err != nil {
+		s.t.Fatal(err)
+	}
+	fields, _ := schema["fields"].([]any)
+	schema["fields"] = append(fields, map[string]any{"name": laterField, "type": []string{"null", "string"},
+		"default": nil})
+	if text, err = json.Marshal(schema); err == nil {
+		err = os.WriteFile(path, text, 0o600)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.configure("schemas: {dir: " + dir + "}\n")
 }
 
 // sweep has storestream compare the topics with the service: only that finds rows that were deleted.
