@@ -161,10 +161,10 @@ func (c *course) recover(ctx context.Context, r *result) error {
 	}
 	c.stage.probes.stop()
 	c.stage.load.finish()
-	if c.stage.load.needsSweep() { // the sweep that was asked for then may have died with its instance
+	if c.stage.excuses.needsSweep() { // the sweep that was asked for then may have died with its instance
 		c.stage.sweepAll(ctx)
 	}
-	r.excuses = c.stage.load.excuses()
+	r.excuses = c.stage.excuses.String()
 	r.changes, r.late = c.stage.around.fake.Changes(), c.stage.load.late
 	var last error
 	if r.refused, last = c.stage.around.fake.TrafficErrors(); last != nil {
@@ -182,7 +182,7 @@ func (c *course) converge(ctx context.Context, r *result) error {
 	// A sweep that met a row which seems to have gone back believes it an overlap later, by our clock. Where the
 	// service's runs fast, an overlap is longer than the run.
 	sweeps := c.stage.plan.service.speed == 1
-	if sweeps || c.stage.load.needsSweep() {
+	if sweeps || c.stage.excuses.needsSweep() {
 		within += 2 * c.stage.plan.polling.restOverlap
 	}
 	patience := newPatience(within, quiet)
@@ -194,7 +194,7 @@ func (c *course) converge(ctx context.Context, r *result) error {
 			m, there := c.stage.tail.lastMark(resource)
 			// What is held back is late, and the watermark says so. What only a sweep brings comes with it.
 			promised[resource] = there && m.AsOf.After(quiet.Add(c.realDelay())) && m.Held == nil &&
-				(!c.stage.load.needsSweep() || c.stage.tail.carriedOut(resource, true))
+				(!c.stage.excuses.needsSweep() || c.stage.tail.carriedOut(resource, true))
 		}
 		if err := c.catchUp(ctx, within); err != nil {
 			return err
@@ -214,7 +214,7 @@ func (c *course) converge(ctx context.Context, r *result) error {
 				why = "a replay or a sweep is not finished"
 			}
 			reasons[resource] = why
-			if promised[resource] && (v.lost.n > 0 || !c.stage.load.onlySetBack(resource, v.staleIDs)) &&
+			if promised[resource] && (v.lost.n > 0 || !c.stage.excuses.onlySetBack(resource, v.staleIDs)) &&
 				!lied[resource] {
 				lied[resource] = true
 				c.stage.journal.fail(fmt.Errorf("%s claims to be as of after the last change, and is not: %s", resource,

@@ -22,19 +22,15 @@ type load struct {
 	// so that none of the others is ever changed back to an earlier updated_at.
 	first map[string]int
 
-	mu    sync.Mutex
-	hurry chan struct{} // closed: open transactions commit now
-	// back are the instants to which updated_at was set back, by row: the only steps back that a topic may
-	// make.
-	back    map[rowAt]bool
-	backIDs map[rowAt]bool // the same without the instants
-	late    int            // transactions that were held open
+	excuses *excuses
+
+	mu      sync.Mutex
+	hurry   chan struct{} // closed: open transactions commit now
+	late    int           // transactions that were held open
 	skipped error
 
-	restores, steps int // of the service from a backup, of its clock
-	missed          int // steps of its clock that no poll met in time
-	running         sync.WaitGroup
-	stop            context.CancelFunc
+	running sync.WaitGroup
+	stop    context.CancelFunc
 }
 
 type rowAt struct {
@@ -51,9 +47,9 @@ const (
 	lockPatience = 5 * time.Second
 )
 
-func newLoad(around *surroundings, j *journal) *load {
-	l := &load{around: around, journal: j, first: map[string]int{}, hurry: make(chan struct{}),
-		back: map[rowAt]bool{}, backIDs: map[rowAt]bool{}, stop: func() {}}
+func newLoad(around *surroundings, j *journal, x *excuses) *load {
+	l := &load{around: around, journal: j, excuses: x, first: map[string]int{}, hurry: make(chan struct{}),
+		stop: func() {}}
 	for _, name := range storefake.Names() {
 		l.first[name] = around.fake.Count(name)
 	}
@@ -368,30 +364,10 @@ func (l *load) renew(ctx context.Context, resource string, n int) (back func(con
 	return func(ctx context.Context) {
 		for _, row := range rows {
 			to := row.at.Add(-time.Second)
-			l.noteBack(resource, row.id, to)
+			l.excuses.wentBack(resource, row.id, l.around.shown(resource, to))
 			if err := l.around.fake.SetUpdatedAt(ctx, resource, row.id, to); err != nil {
 				l.note(err)
 			}
 		}
 	}
-}
-
-// onlySetBack says whether the updated_at of all these rows was set back: storestream looks at such a row
-// twice, overlap apart, before it believes it.
-func (l *load) onlySetBack(resource string, ids []int64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, id := range ids {
-		if !l.backIDs[rowAt{resource: resource, id: id}] {
-			return false
-		}
-	}
-	return true
-}
-
-// setBack says whether the row's updated_at was ever set back to that instant.
-func (l *load) setBack(resource string, id, millis int64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.back[rowAt{resource, id, millis}]
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/storestream/storestream/internal/storefake"
 )
 
 // What happens to the service's clock, which stamps rows, says which day it is, and is PostgreSQL's now().
@@ -19,21 +17,21 @@ var clockKinds = []*kind{
 			e.back = p.polling.overlap + d.between(5*time.Second, 2*time.Minute)
 		},
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
-			if s.nearMidnight(e.back + 2*s.plan.polling.restOverlap) {
+			if nearMidnight(s, e.back+2*s.plan.polling.restOverlap) {
 				return nil, notPlayed("the clock stays as it is: a day of REST has just ended, or is about to")
 			}
-			if err := s.stepClock(ctx, -e.back); err != nil {
+			if err := stepClock(ctx, s, -e.back); err != nil {
 				return nil, notPlayed(fmt.Sprintf("setting the clock back: %v", err))
 			}
-			s.load.steppedBack()
+			s.excuses.steppedBack()
 			from := time.Now()
 			return func() error {
-				met := s.polledSince(ctx, from)
-				if err := s.slew(ctx, e.back); err != nil || met {
+				met := polledSince(ctx, s, from)
+				if err := slew(ctx, s, e.back); err != nil || met {
 					return err
 				}
 				s.journal.say("no poll met the clock while it was back: a sweep is asked for")
-				s.load.missedStep()
+				s.excuses.missedStep()
 				s.sweepAll(ctx)
 				return nil
 			}, nil
@@ -49,12 +47,12 @@ var clockKinds = []*kind{
 			e.how = fmt.Sprintf("by %s", e.step)
 		},
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
-			s.load.steppedBack()
-			return nil, s.stepClock(ctx, e.step)
+			s.excuses.steppedBack()
+			return nil, stepClock(ctx, s, e.step)
 		}},
 }
 
-func (s *stage) stepClock(ctx context.Context, d time.Duration) error {
+func stepClock(ctx context.Context, s *stage, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
 	return s.around.fake.StepClock(ctx, d)
@@ -62,7 +60,7 @@ func (s *stage) stepClock(ctx context.Context, d time.Duration) error {
 
 // polledSince waits until a poll of each table has ended that began after an instant, and says whether that
 // was within half of the overlap: what is stamped longer before a poll it may take for settled.
-func (s *stage) polledSince(ctx context.Context, from time.Time) bool {
+func polledSince(ctx context.Context, s *stage, from time.Time) bool {
 	ctx, cancel := context.WithDeadline(ctx, from.Add(s.plan.polling.overlap/2))
 	defer cancel()
 	for {
@@ -85,10 +83,10 @@ func (s *stage) polledSince(ctx context.Context, from time.Time) bool {
 
 // slew moves the clock forward by d in steps that are shorter than the overlap. It goes on where PostgreSQL
 // is away.
-func (s *stage) slew(ctx context.Context, d time.Duration) error {
+func slew(ctx context.Context, s *stage, d time.Duration) error {
 	const step = 10 * time.Second
 	for d > 0 {
-		if err := s.stepClock(ctx, min(d, step)); err != nil {
+		if err := stepClock(ctx, s, min(d, step)); err != nil {
 			s.journal.say("slewing the clock: %v", err)
 		} else {
 			d -= step
@@ -101,61 +99,8 @@ func (s *stage) slew(ctx context.Context, d time.Duration) error {
 }
 
 // nearMidnight says whether a midnight of the service's lies within d of now.
-func (s *stage) nearMidnight(d time.Duration) bool {
+func nearMidnight(s *stage, d time.Duration) bool {
 	offset := s.plan.service.readings.DayOffset
 	now := s.around.fake.Clock().Now().Add(offset)
 	return now.Add(-d).Truncate(wholeDay) != now.Add(d).Truncate(wholeDay)
-}
-
-// gone makes n rows vanish that the topic has as they are, and have not changed lately. back brings them back
-// as they were: whoever looks between finds them deleted, and afterwards nothing has happened.
-func (s *stage) gone(ctx context.Context, resource string, n int) (back func(context.Context) error) {
-	var rows []storefake.Row
-	for range n {
-		id := s.load.anyID(resource)
-		row, there := s.around.fake.Row(resource, id)
-		published, known := s.tail.find(resource, id)
-		if !there || !known || published.millis != s.around.shown(resource, row.Time("updated_at")).UnixMilli() {
-			continue
-		}
-		work, cancel := context.WithTimeout(ctx, lockPatience)
-		err := s.around.fake.Do(work, func(tx *storefake.Tx) error {
-			now, there, err := tx.Get(work, resource, id)
-			if err != nil || !there || !now.Time("updated_at").Equal(row.Time("updated_at")) {
-				return err
-			}
-			rows = append(rows, row)
-			return tx.Delete(work, resource, id)
-		})
-		cancel()
-		if err != nil {
-			s.load.note(err)
-		}
-	}
-	return func(ctx context.Context) error {
-		for _, row := range rows {
-			if err := s.bringBack(ctx, resource, row); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
-// bringBack inserts a row again, unless it never went.
-func (s *stage) bringBack(ctx context.Context, resource string, row storefake.Row) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	for {
-		err := s.around.fake.Do(ctx, func(tx *storefake.Tx) error {
-			if _, there, err := tx.Get(ctx, resource, row.ID()); err != nil || there {
-				return err
-			}
-			_, err := tx.Insert(ctx, resource, row)
-			return err
-		})
-		if err == nil || !until(ctx, time.Now().Add(200*time.Millisecond)) {
-			return err
-		}
-	}
 }

@@ -69,7 +69,7 @@ var rowKinds = []*kind{
 			e.resources, e.number = []string{oneOf(d, storefake.Names()...)}, 1+d.IntN(5)
 		},
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
-			back := s.gone(ctx, e.resources[0], e.number)
+			back := gone(ctx, s, e.resources[0], e.number)
 			return func() error { return back(ctx) }, nil
 		}},
 	{name: "wide rows:", weight: 3, hits: nothing, least: 3 * time.Second, most: 15 * time.Second,
@@ -129,4 +129,57 @@ func tooLarge(ctx context.Context, s *stage, resource string) (func() error, err
 		}
 		return shorten(ctx)
 	}, nil
+}
+
+// gone makes n rows vanish that the topic has as they are, and have not changed lately. back brings them back
+// as they were: whoever looks between finds them deleted, and afterwards nothing has happened.
+func gone(ctx context.Context, s *stage, resource string, n int) (back func(context.Context) error) {
+	var rows []storefake.Row
+	for range n {
+		id := s.load.anyID(resource)
+		row, there := s.around.fake.Row(resource, id)
+		published, known := s.tail.find(resource, id)
+		if !there || !known || published.millis != s.around.shown(resource, row.Time("updated_at")).UnixMilli() {
+			continue
+		}
+		work, cancel := context.WithTimeout(ctx, lockPatience)
+		err := s.around.fake.Do(work, func(tx *storefake.Tx) error {
+			now, there, err := tx.Get(work, resource, id)
+			if err != nil || !there || !now.Time("updated_at").Equal(row.Time("updated_at")) {
+				return err
+			}
+			rows = append(rows, row)
+			return tx.Delete(work, resource, id)
+		})
+		cancel()
+		if err != nil {
+			s.load.note(err)
+		}
+	}
+	return func(ctx context.Context) error {
+		for _, row := range rows {
+			if err := bringBack(ctx, s, resource, row); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// bringBack inserts a row again, unless it never went.
+func bringBack(ctx context.Context, s *stage, resource string, row storefake.Row) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		err := s.around.fake.Do(ctx, func(tx *storefake.Tx) error {
+			if _, there, err := tx.Get(ctx, resource, row.ID()); err != nil || there {
+				return err
+			}
+			_, err := tx.Insert(ctx, resource, row)
+			return err
+		})
+		if err == nil || !until(ctx, time.Now().Add(200*time.Millisecond)) {
+			return err
+		}
+	}
 }

@@ -36,21 +36,21 @@ func tooMuch(ctx context.Context, s *stage, _ event) (func() error, error) {
 	}
 	// On a busy machine it can take settled a minute to get here, and the clock has to go back behind the rows.
 	back := max(30*time.Second, s.around.fake.Clock().Now().Sub(written)+15*time.Second)
-	s.load.steppedBack()
-	if err := s.stepClock(ctx, -back); err != nil {
+	s.excuses.steppedBack()
+	if err := stepClock(ctx, s, -back); err != nil {
 		return nil, err
 	}
 	from := time.Now()
 	if err := settled(func(at time.Time) bool { return at.Before(written) }); err != nil {
 		return nil, err
 	}
-	if !s.polledSince(ctx, from) { // not each table's
-		s.load.missedStep()
+	if !polledSince(ctx, s, from) { // not each table's
+		s.excuses.missedStep()
 	}
 	if err := s.fleet.kill(); err != nil {
 		return nil, err
 	}
-	return func() error { return s.slew(ctx, back) }, s.fleet.start()
+	return func() error { return slew(ctx, s, back) }, s.fleet.start()
 }
 
 // Whether the number that the hold tells is enough is for the real thing to show.

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
-	"strings"
 	"time"
-
-	"github.com/storestream/storestream/internal/storefake"
 )
 
 const (
@@ -46,30 +42,4 @@ func (p *patience) over(now time.Time, stand string) string {
 	default:
 		return fmt.Sprintf("and no sweep came on for %s", p.within)
 	}
-}
-
-// sweepsStand is where the sweeps stand by watermarks and pages, "" where none is in hand or waits for its
-// turn. One that is put off because its owner died is neither.
-func (s *stage) sweepsStand(ctx context.Context) string {
-	var stand strings.Builder
-	for _, resource := range storefake.Names() {
-		if m, _ := s.tail.lastMark(resource); m.Sweep != nil && m.Sweep.NotBefore.IsZero() {
-			fmt.Fprintf(&stand, "%s %+v\n", resource, *m.Sweep)
-		}
-	}
-	if stand.Len() == 0 {
-		return ""
-	}
-	for _, i := range s.fleet.instances {
-		p, err := i.look(ctx)
-		if err != nil {
-			continue
-		}
-		for _, r := range p.Resources {
-			if r.Owned && r.Sweep != nil {
-				fmt.Fprintf(&stand, "%s %+v\n", r.Name, *r.Sweep)
-			}
-		}
-	}
-	return stand.String()
 }

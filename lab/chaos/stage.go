@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/storestream/storestream/internal/storefake"
@@ -18,6 +20,7 @@ type stage struct {
 	fleet   *fleet
 	tail    *tail
 	load    *load
+	excuses *excuses
 	job     *job // nil: orders and items are read over REST
 	probes  *probes
 	// personComes is after how long on hold somebody has read the page and acts.
@@ -27,7 +30,7 @@ type stage struct {
 // newStage starts the surroundings and the reader of the topics. Nothing changes rows yet, and no instance
 // runs.
 func newStage(ctx context.Context, p *plan, dir string, race raceMode, out io.Writer) (_ *stage, err error) {
-	s := &stage{plan: p, dir: dir, journal: &journal{out: out}, personComes: time.Minute}
+	s := &stage{plan: p, dir: dir, journal: &journal{out: out}, excuses: newExcuses(), personComes: time.Minute}
 	if s.around, err = startSurroundings(ctx, p, dir); err != nil {
 		return nil, err
 	}
@@ -42,7 +45,7 @@ func newStage(ctx context.Context, p *plan, dir string, race raceMode, out io.Wr
 	if s.tail, err = startTail(s.around.broker.options, newDecoder(s.around.registry.direct)); err != nil {
 		return nil, err
 	}
-	s.load = newLoad(s.around, s.journal)
+	s.load = newLoad(s.around, s.journal, s.excuses)
 	if s.job, err = newJob(ctx, s.around, s.journal); err != nil {
 		return nil, err
 	}
@@ -77,7 +80,7 @@ func (s *stage) compare(ctx context.Context, resource string) (*report, error) {
 
 // deletes says whether the service may have lost rows that the topics keep: nothing in its document reports
 // that.
-func (s *stage) deletes() bool { return s.plan.service.readings.Deletes > 0 || s.load.hasRestored() }
+func (s *stage) deletes() bool { return s.plan.service.readings.Deletes > 0 || s.excuses.hasRestored() }
 
 // judge is what is to be said of each topic when everything has come to rest.
 func (s *stage) judge(ctx context.Context) ([]*report, error) {
@@ -91,8 +94,39 @@ func (s *stage) judge(ctx context.Context) ([]*report, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.tail.judge(r, rows, s.load)
+		s.tail.judge(r, rows, s.excuses)
 		all = append(all, r)
 	}
 	return all, nil
+}
+
+// sweepAll asks for a sweep of every resource.
+func (s *stage) sweepAll(ctx context.Context) {
+	s.fleet.command(ctx, "sweep", "--yes", "--all")
+}
+
+// sweepsStand is where the sweeps stand by watermarks and pages, "" where none is in hand or waits for its
+// turn. One that is put off because its owner died is neither.
+func (s *stage) sweepsStand(ctx context.Context) string {
+	var stand strings.Builder
+	for _, resource := range storefake.Names() {
+		if m, _ := s.tail.lastMark(resource); m.Sweep != nil && m.Sweep.NotBefore.IsZero() {
+			fmt.Fprintf(&stand, "%s %+v\n", resource, *m.Sweep)
+		}
+	}
+	if stand.Len() == 0 {
+		return ""
+	}
+	for _, i := range s.fleet.instances {
+		p, err := i.look(ctx)
+		if err != nil {
+			continue
+		}
+		for _, r := range p.Resources {
+			if r.Owned && r.Sweep != nil {
+				fmt.Fprintf(&stand, "%s %+v\n", r.Name, *r.Sweep)
+			}
+		}
+	}
+	return stand.String()
 }

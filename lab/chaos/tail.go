@@ -347,15 +347,15 @@ func (t *tail) rewritten(resources []string) {
 	}
 }
 
-// judge fills in what the topic's history says. l knows what the service itself did.
-func (t *tail) judge(r *report, rows map[int64]row, l *load) {
+// judge fills in what the topic's history says. x is what the service itself did.
+func (t *tail) judge(r *report, rows map[int64]row, x *excuses) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	marks := t.marks[r.resource]
 	r.judgeOrder(t.versions[r.resource], replaysOf(marks), t.rewrites[r.resource],
-		func(id, millis int64) bool { return l.setBack(r.resource, id, millis) })
+		func(id, millis int64) bool { return x.setBack(r.resource, id, millis) })
 	r.judgeReplays(t.asks, marks, rows, t.newest[r.resource])
-	r.judgeMarks(marks, l.settledMayGoBack())
+	r.judgeMarks(marks, x.settledMayGoBack())
 	r.judgeLetters(t.letters, rows)
 }
 

@@ -34,7 +34,10 @@ func TestEachRuleFindsWhatBreaksIt(t *testing.T) {
 		"poller/d.go":      "package poller\n\nimport _ \"" + module + "producer\"\n\nfunc (T) d() {}\n",
 		"poller/d_test.go": "package poller\n\n" + long + "func (T) Error() {}\n",
 		"schemas/s.go":     "package schemas\n\nimport _ \"" + module + "internal/wait\"\n",
-		"lab/l.go":         "package lab\n\nfunc Bare() {}\n",
+		"lab/l.go":         "package lab\n\nfunc Bare() {}\n\nfunc (s *stage) a() {}\n",
+		"lab/m.go":         "package lab\n\nfunc (s *stage) b() {}\n",
+		"lab/n.go":         "package lab\n\nfunc (s *stage) c() {}\n",
+		"lab/o.go":         "package lab\n\nfunc (s *stage) d() {}\n",
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -43,7 +46,7 @@ func TestEachRuleFindsWhatBreaksIt(t *testing.T) {
 		name       string
 		have, want []string
 	}{
-		{"scattered", found.scattered(), []string{"poller.T (4 files)"}},
+		{"scattered", found.scattered(), []string{"lab.stage (4 files)", "poller.T (4 files)"}},
 		{"long", found.long, []string{"poller/d_test.go:3 (113)"}},
 		{"bare", found.bare, []string{"poller/a.go:4 T", "poller/a.go:6 A"}},
 		{"against", found.against, []string{"poller/d.go imports producer", "schemas/s.go imports internal/wait"}},

@@ -89,7 +89,7 @@ func (h *house) file(place string, text []byte) error {
 			h.long = append(h.long, fmt.Sprintf("%s:%d (%d)", place, n+1, columns))
 		}
 	}
-	if top(place) == "lab" || top(place) == "examples" || strings.HasSuffix(place, "_test.go") {
+	if strings.HasSuffix(place, "_test.go") {
 		return nil
 	}
 	files := token.NewFileSet()
@@ -98,6 +98,10 @@ func (h *house) file(place string, text []byte) error {
 		return err
 	}
 	folder := path.Dir(place)
+	h.receivers(folder, place, parsed.Decls)
+	if top(place) == "lab" || top(place) == "examples" {
+		return nil
+	}
 	size := &h.product
 	if slices.Contains(standIns, folder) {
 		size = &h.standIns
@@ -110,25 +114,33 @@ func (h *house) file(place string, text []byte) error {
 		}
 	}
 	for _, decl := range parsed.Decls {
-		h.declaration(size, folder, place, decl, func(name string, at token.Pos) {
+		h.declaration(size, decl, func(name string, at token.Pos) {
 			h.bare = append(h.bare, fmt.Sprintf("%s:%d %s", place, files.Position(at).Line, name))
 		})
 	}
 	return nil
 }
 
-// declaration counts types and methods, and gives undocumented exported names to bare.
-func (h *house) declaration(size *size, folder, place string, decl ast.Decl, bare func(string, token.Pos)) {
+// receivers notes in which file each type has methods.
+func (h *house) receivers(folder, place string, decls []ast.Decl) {
+	for _, decl := range decls {
+		d, ok := decl.(*ast.FuncDecl)
+		if !ok || d.Recv == nil {
+			continue
+		}
+		of := folder + "." + receiverOf(d)
+		if h.methods[of] == nil {
+			h.methods[of] = map[string]bool{}
+		}
+		h.methods[of][place] = true
+	}
+}
+
+// declaration counts types, and gives undocumented exported names to bare.
+func (h *house) declaration(size *size, decl ast.Decl, bare func(string, token.Pos)) {
 	switch d := decl.(type) {
 	case *ast.FuncDecl:
 		receiver := receiverOf(d)
-		if receiver != "" {
-			of := folder + "." + receiver
-			if h.methods[of] == nil {
-				h.methods[of] = map[string]bool{}
-			}
-			h.methods[of][place] = true
-		}
 		visible := d.Name.IsExported() && (receiver == "" || ast.IsExported(receiver)) && !universal[d.Name.Name]
 		if visible && d.Doc == nil {
 			bare(d.Name.Name, d.Pos())

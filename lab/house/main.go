@@ -1,8 +1,8 @@
 // Command house measures how well storestream's code can be held in the head. It prints four counts that are
 // to be zero, with what it found, and fails where one is not:
 //
-//   - types of the product whose methods lie in four files or more;
-//   - lines of Go over 110 columns, in the product, the lab and the examples;
+//   - types whose methods lie in four files or more, in the product, the lab and the examples;
+//   - lines of Go over 110 columns, there and in tests;
 //   - exported names of the product without a comment;
 //   - imports against the arrows: cmd -> poller, producer, config -> internal -> schemas, none upward and
 //     none sideways.

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/storestream/storestream/internal/storefake"
+)
+
+// excuses is what mishaps did to the service that storestream's promise does not hold for: rows that went
+// back, a clock that was moved. The judge takes it into account. Its methods may be called from several
+// goroutines.
+type excuses struct {
+	mu sync.Mutex
+	// back are the instants to which updated_at was set back, by row: the only steps back that a topic may make.
+	back    map[rowAt]bool
+	backIDs map[rowAt]bool // the same without the instants
+
+	restores, steps int // of the service from a backup, of its clock
+	missed          int // steps of its clock that no poll met in time
+}
+
+func newExcuses() *excuses {
+	return &excuses{back: map[rowAt]bool{}, backIDs: map[rowAt]bool{}}
+}
+
+// wentBack notes that a row's updated_at goes back to an instant, as its source shows it.
+func (x *excuses) wentBack(resource string, id int64, to time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.back[rowAt{resource, id, to.UnixMilli()}] = true
+	x.backIDs[rowAt{resource: resource, id: id}] = true
+}
+
+// restored notes what a restore did. shown is how a resource's source shows an instant.
+func (x *excuses) restored(did *storefake.Restored, shown func(string, time.Time) time.Time) (back,
+	gone int) {
+	for name, rows := range did.Back {
+		back, gone = back+len(rows), gone+len(did.Gone[name])
+		for id, at := range rows {
+			x.wentBack(name, id, shown(name, at))
+		}
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.restores++
+	return back, gone
+}
+
+// steppedBack notes that the service's clock was moved: settled may go back after it.
+func (x *excuses) steppedBack() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.steps++
+}
+
+// missedStep notes that no poll met a step of the clock: what was written then only a sweep finds.
+func (x *excuses) missedStep() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.missed++
+}
+
+// setBack says whether the row's updated_at was ever set back to that instant.
+func (x *excuses) setBack(resource string, id, millis int64) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.back[rowAt{resource, id, millis}]
+}
+
+// onlySetBack says whether the updated_at of all these rows was set back: storestream looks at such a row
+// twice, overlap apart, before it believes it.
+func (x *excuses) onlySetBack(resource string, ids []int64) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, id := range ids {
+		if !x.backIDs[rowAt{resource: resource, id: id}] {
+			return false
+		}
+	}
+	return true
+}
+
+// needsSweep says whether something happened to the service after which only a sweep brings all rows.
+func (x *excuses) needsSweep() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.restores+x.missed > 0
+}
+
+// hasRestored says whether the service was restored from a backup: its topics keep rows that it has no
+// longer.
+func (x *excuses) hasRestored() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.restores > 0
+}
+
+// settledMayGoBack says whether something happened to the service after which storestream reads again what it
+// had settled.
+func (x *excuses) settledMayGoBack() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.restores+x.steps > 0
+}
+
+// String is "" where there is none.
+func (x *excuses) String() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	text := ""
+	if x.restores > 0 {
+		text += fmt.Sprintf("the service was restored from a backup %d times: rows may step back to what the "+
+			"backup had and be there again, also those of the last overlap that it left as they were, and rows "+
+			"written since stay in the topics\n", x.restores)
+	}
+	if x.steps > 0 {
+		text += fmt.Sprintf("the service's clock was moved %d times: settled may go back. %d times no poll met "+
+			"it: what was written then came with a sweep\n", x.steps, x.missed)
+	}
+	return text
+}
