@@ -133,3 +133,22 @@ func TestAReplayEndsWithItsFirstCompletePassWhateverTheClockSays(t *testing.T) {
 		t.Errorf("%d records of 3 rows and a replay of them, which is %+v", len(s.topic), s.mark.Replay)
 	}
 }
+
+// A predecessor whose clock was ahead died in the middle of a pass. When that pass began nobody knows: not
+// when the successor went on, because rows behind the cursor may have changed between.
+func TestAPassThatGoesOnFromACursorOfAClockThatWasAheadDoesNotMoveAsOf(t *testing.T) {
+	s := openShop(t, 3, nil)
+	asOf, ahead := s.mark.AsOf, s.now.Add(time.Hour)
+	s.takeOver()
+	p := s.poller.publisher
+	s.now = s.now.Add(10 * time.Minute)
+	r := p.nextPass()
+	done := &Done{Started: ahead, Complete: true}
+	err := p.publish(t.Context(), Batch{Settled: s.now.Add(-shopOverlap), Done: done}, r.From)
+	if err != nil || p.mark.AsOf != asOf {
+		t.Errorf("as of %s, expected %s as before; %v", p.mark.AsOf, asOf, err)
+	}
+	if good := s.poller.Status().Good; good > asOf {
+		t.Errorf("lag is counted from %s", good)
+	}
+}

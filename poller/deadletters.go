@@ -18,10 +18,8 @@ type deadLetters struct {
 	cfg  *Config
 	held map[string]deadLetter // by key
 	most int                   // watermark.MaxDeadLetters
-	// beyond counts the rows of the pass in hand for whose letters there was no room, and earliestBeyond is the
-	// smallest updated_at among them.
-	beyond         int
-	earliestBeyond schemas.Instant
+	// beyond are the rows for whose letters there was no room.
+	beyond leftovers
 	// round counts the sweeps: a sweep takes out the letters that nobody has met since it began.
 	round int
 }
@@ -33,7 +31,7 @@ type deadLetter struct {
 
 func newDeadLetters(cfg *Config) *deadLetters {
 	d := &deadLetters{cfg: cfg, held: make(map[string]deadLetter, len(cfg.DeadLetters)),
-		most: watermark.MaxDeadLetters, earliestBeyond: schemas.MaxInstant}
+		most: watermark.MaxDeadLetters, beyond: newLeftovers()}
 	for key, hash := range cfg.DeadLetters {
 		d.held[key] = deadLetter{hash: hash}
 	}
@@ -54,8 +52,7 @@ func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) {
 	}
 	key, field := d.key(r), r.Field
 	if _, there := d.held[key]; !there && len(d.held) >= d.most {
-		d.beyond++
-		d.earliestBeyond = min(d.earliestBeyond, r.UpdatedAt)
+		d.beyond.add(r.UpdatedAt)
 		return
 	}
 	d.held[key] = deadLetter{hash: watermark.DeadLetterHash(r.Row), met: d.round}
@@ -67,17 +64,15 @@ func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) {
 		zap.String("field", field), zap.String("why", r.Err))
 }
 
-// newPass begins a pass, which meets again the rows without a letter.
-func (d *deadLetters) newPass() { d.beyond, d.earliestBeyond = 0, schemas.MaxInstant }
-
 // says is what people are told of rows for whose letters there was no room, "" if there are none.
 func (d *deadLetters) says() string {
-	if d.beyond == 0 {
+	beyond := d.beyond.all().rows
+	if beyond == 0 {
 		return ""
 	}
 	return fmt.Sprintf("more than %d rows cannot be published, as many as may have dead letters: %d went "+
 		"without. Mend them or what makes them; "+
-		"a sweep takes out the letters of rows that are well or deleted", d.most, d.beyond)
+		"a sweep takes out the letters of rows that are well or deleted", d.most, beyond)
 }
 
 // writeTooLarge puts the dead letter of a row into tx whose record of the given size no broker would take. It

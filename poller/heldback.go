@@ -38,11 +38,9 @@ type heldBack struct {
 	overlap time.Duration
 	most    int // rows at once
 	rows    map[int64]heldRow
-	// beyond counts the rows of the pass in hand for which there was no room, and earliestBeyond is the smallest
-	// updated_at among them. Later passes meet them again, because settled stays before them: one after the
-	// other finds room when those that are noted have been looked at.
-	beyond         int
-	earliestBeyond schemas.Instant
+	// beyond are the rows for which there was no room. One after the other finds room when those that are noted
+	// have been looked at.
+	beyond leftovers
 }
 
 type heldRow struct {
@@ -55,11 +53,8 @@ type heldRow struct {
 const maxHeldBack = 10_000
 
 func newHeldBack(overlap time.Duration) heldBack {
-	return heldBack{overlap, maxHeldBack, map[int64]heldRow{}, 0, schemas.MaxInstant}
+	return heldBack{overlap, maxHeldBack, map[int64]heldRow{}, newLeftovers()}
 }
-
-// newPass begins a pass, which meets again what did not find room.
-func (h *heldBack) newPass() { h.beyond, h.earliestBeyond = 0, schemas.MaxInstant }
 
 // confirmed notes another state of a row. It is true when the same state was noted at least overlap ago.
 func (h *heldBack) confirmed(row *schemas.Record, hash uint64, now time.Time) bool {
@@ -70,8 +65,7 @@ func (h *heldBack) confirmed(row *schemas.Record, hash uint64, now time.Time) bo
 	case there || len(h.rows) < h.most:
 		h.rows[row.ID] = heldRow{row.UpdatedAt, hash, now}
 	default:
-		h.beyond++
-		h.earliestBeyond = min(h.earliestBeyond, row.UpdatedAt)
+		h.beyond.add(row.UpdatedAt)
 	}
 	return false
 }
@@ -83,11 +77,11 @@ func (h *heldBack) forget(id int64) {
 }
 
 // empty says that no row is held back.
-func (h *heldBack) empty() bool { return len(h.rows) == 0 && h.beyond == 0 }
+func (h *heldBack) empty() bool { return len(h.rows) == 0 && h.beyond.all() == nothingLeft }
 
 // earliest is the smallest updated_at held back, MaxInstant if there is none.
 func (h *heldBack) earliest() schemas.Instant {
-	e := h.earliestBeyond
+	e := h.beyond.all().earliest
 	for _, held := range h.rows {
 		e = min(e, held.updatedAt)
 	}
@@ -101,8 +95,8 @@ func (h *heldBack) says() string {
 	}
 	text := fmt.Sprintf("%s came back older than published, or with the same updated_at and other content: "+
 		"looked at again from %s on", terminal.Plural(len(h.rows), "row"), schemas.InstantOf(h.nextDue()))
-	if h.beyond > 0 {
-		text += fmt.Sprintf(", and after that %s more: at most %s are held back at once", terminal.Count(h.beyond),
+	if n := h.beyond.all().rows; n > 0 {
+		text += fmt.Sprintf(", and after that %s more: at most %s are held back at once", terminal.Count(n),
 			terminal.Count(h.most))
 	}
 	return text

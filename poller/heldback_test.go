@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -239,5 +240,39 @@ func TestTheWatermarkSaysThatSettledIsHeldAndThatItIsNoMore(t *testing.T) {
 	s.now = s.now.Add(idleWrite)
 	if s.poll(); s.mark.Held != nil {
 		t.Errorf("held still: %+v", s.mark.Held)
+	}
+}
+
+// A pass that does not meet again what had no room must not settle it: a cheap one over REST, or one that
+// passes over a day which was closed behind another that was held.
+func TestARowWithoutRoomIsNotSettledByAPassThatDoesNotMeetIt(t *testing.T) {
+	s := openShop(t, 1, nil)
+	s.rows[1], s.rows[2] = s.row(1, 0, 1), s.row(2, 0, 1)
+	s.poll()
+	s.poller.publisher.heldBack.most = 1
+	back := map[int64]row{1: s.row(1, -shopOverlap/2, 2), 2: s.row(2, -shopOverlap/2, 2)}
+	s.rows[1], s.rows[2] = back[1], back[2]
+	s.now = s.now.Add(2 * shopOverlap)
+	s.settles = s.row(0, -shopOverlap, 0).updatedAt // a day before is held
+	s.poll()
+	s.settles, s.partly = 0, true
+	delete(s.rows, 1)
+	delete(s.rows, 2)
+	for range 3 {
+		s.poll()
+		s.now = s.now.Add(shopOverlap)
+		if settled := s.mark.Settled; settled > back[1].updatedAt {
+			t.Fatalf("settled is %s, and rows of %s wait for their turn", settled, back[1].updatedAt)
+		}
+	}
+	s.rows, s.partly = maps.Clone(back), false
+	for range 6 {
+		s.poll()
+		s.now = s.now.Add(shopOverlap)
+	}
+	s.wants(back[1])
+	s.wants(back[2])
+	if s.mark.Settled < s.row(0, shopOverlap, 0).updatedAt || s.poller.Status().Held != "" {
+		t.Errorf("settled is %s still: %s", s.mark.Settled, s.poller.Status().Held)
 	}
 }

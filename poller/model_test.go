@@ -33,6 +33,8 @@ type world struct {
 	lied     map[uint64]bool
 	replicas bool
 	history  map[int64][]past
+	// polls are when each poll began, by what our clock said then; the first that it said so of.
+	polls map[schemas.Instant]schemas.Instant
 	// settled is the largest that a pass has told. What it passed every copy of the service shows alike.
 	settled schemas.Instant
 	// grain is what the service's stamps are whole multiples of.
@@ -67,6 +69,8 @@ type world struct {
 	odd     map[int64]bool
 	unsure  map[int64]bool
 	sweeps  *sweeps // nil: no sweeps
+
+	played rounds.Played
 }
 
 // past is a row as it was from a time on.
@@ -91,12 +95,13 @@ var (
 	errUnknown = errors.New("the outcome is unknown")
 )
 
-func newWorld(t *rapid.T) *world {
+func newWorld(t *rapid.T, played rounds.Played) *world {
 	minuteToMidnight := time.Date(2026, 11, 20, 23, 59, 0, 0, time.UTC)
 	w := &world{shop: newShop(t, minuteToMidnight), t: t, previous: map[int64]row{}, lied: map[uint64]bool{},
 		hidden: map[int64]schemas.Instant{}, lagging: map[int64]schemas.Instant{},
 		odd: map[int64]bool{}, unsure: map[int64]bool{}, written: map[int64]uint64{}, history: map[int64][]past{},
-		settled: schemas.MinInstant, grain: 1, heldAt: schemas.MaxInstant}
+		polls:   map[schemas.Instant]schemas.Instant{},
+		settled: schemas.MinInstant, grain: 1, heldAt: schemas.MaxInstant, played: played}
 	w.config.Source, w.config.Publish, w.config.Sweep = w, w.publish, SweepConfig{}
 	w.config.Overlap, w.config.MaxRecordBytes = modelOverlap, 1<<20
 	w.config.MaxRows = func() int { return 1 + w.writing.IntN(20) }
@@ -120,15 +125,22 @@ func (w *world) Read(_ context.Context, r Request, emit func(Batch) error) error
 	if w.ordered && r.Kind != Lookup {
 		return w.readInOrder(r, settled, emit)
 	}
-	narrow := w.narrow && r.Kind == Pass && !r.Complete && w.reading.IntN(2) == 0
+	if r.Kind != Pass {
+		return w.readByDay(w.shown(r), &Done{Started: r.Started, Complete: true}, schemas.MinInstant, emit)
+	}
+	narrow := w.narrow && !r.Complete && w.reading.IntN(2) == 0
 	if narrow {
 		r.From = max(r.From, w.now.Add(-modelOverlap))
 		settled = schemas.MinInstant
 	}
-	if r.Kind == Pass {
-		w.settled = max(w.settled, settled)
-	}
-	rows := w.shown(r)
+	w.settled = max(w.settled, settled)
+	complete := !narrow && w.heldAt == schemas.MaxInstant
+	done := &Done{Started: r.Started, Complete: complete, Held: w.why()}
+	return w.readByDay(w.shown(r), done, settled, emit)
+}
+
+// readByDay hands rows over in any order, in batches of any size, some more often than once.
+func (w *world) readByDay(rows []row, done *Done, settled schemas.Instant, emit func(Batch) error) error {
 	if len(rows) > 0 {
 		w.reading.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
 		rows = append(rows, rows[w.reading.IntN(len(rows)):]...)
@@ -147,10 +159,7 @@ func (w *world) Read(_ context.Context, r Request, emit func(Batch) error) error
 			return errors.New("connection reset")
 		}
 	}
-	if r.Kind == Lookup {
-		settled = schemas.MinInstant
-	}
-	return emit(Batch{Settled: settled, Done: &Done{Started: r.Started, Complete: !narrow, Held: w.why()}})
+	return emit(Batch{Settled: settled, Done: done})
 }
 
 // settles is up to where nothing can appear any more, on no copy of the service.
@@ -270,7 +279,7 @@ func (w *world) shown(r Request) (rows []row) {
 func (w *world) mayLie(id int64) bool {
 	before, there := w.previous[id]
 	millis, now := before.updatedAt.Millis(), w.rows[id].updatedAt.Millis()
-	older := millis < now || millis == now && before.updatedAt >= w.settled
+	older := millis < now || millis == now && min(before.updatedAt, w.rows[id].updatedAt) >= w.settled
 	return there && older && !w.ordered && !w.lied[before.content] && before.content != w.rows[id].content
 }
 
@@ -313,15 +322,46 @@ func (w *world) publish(_ context.Context, tx watermark.Transaction) error {
 func (w *world) work() error {
 	seed := rapid.Uint64().Draw(w.t, "seed")
 	w.reading, w.writing = rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
+	before, written, lied := w.mark, len(w.topic), len(w.lied)
 	err := w.shop.work()
 	if w.sweeps != nil {
 		w.sweeps.settle()
 	}
+	w.count(err, before, written, lied)
 	return err
+}
+
+// count notes what came about in a poll: what it ended with, and what was not so before.
+func (w *world) count(err error, before watermark.Watermark, written, lied int) {
+	var hold *HoldError
+	heldBack, records := &w.poller.publisher.heldBack, w.topic[min(written, len(w.topic)):]
+	for what, did := range map[string]bool{
+		"a poll":                       true,
+		"a poll is cut off":            err != nil && strings.Contains(err.Error(), "connection reset"),
+		"a transaction is aborted":     errors.Is(err, errAborted),
+		"a commit of unknown outcome":  errors.Is(err, errUnknown),
+		"a resource holds":             errors.As(err, &hold),
+		"an older state is shown":      len(w.lied) > lied,
+		"a row is held back":           !heldBack.empty(),
+		"more rows than are held back": heldBack.beyond.all().rows > 0,
+		"rows are published":           len(records) > 0,
+		"settled moves":                w.mark.Settled > before.Settled,
+		"settled goes back":            w.mark.Settled < before.Settled,
+		"as of moves":                  w.mark.AsOf > before.AsOf,
+		"a replay begins":              w.mark.Replay != nil && before.Replay == nil,
+		"a replay ends":                w.mark.Replay == nil && before.Replay != nil,
+		"a sweep ends":                 w.mark.Sweep == nil && before.Sweep != nil,
+		"a tombstone":                  slices.ContainsFunc(records, func(r record) bool { return r.Tombstone }),
+	} {
+		w.played.Count(what, did)
+	}
 }
 
 func (w *world) poll() {
 	asOf := w.mark.AsOf
+	if _, there := w.polls[w.clock()]; !there {
+		w.polls[w.clock()] = w.now
+	}
 	err := w.work()
 	if err == nil && w.mark.AsOf != asOf {
 		w.holdsAllThatWasVisible()
@@ -337,17 +377,19 @@ func (w *world) poll() {
 // moved it. Nothing changes during a poll. Rows that are held back are left out, and those of which an older
 // state came too.
 func (w *world) holdsAllThatWasVisible() {
-	if w.replicas || w.backwards || w.skew != 0 || w.sweeps != nil {
+	began, there := w.polls[w.mark.AsOf]
+	if w.replicas || w.backwards || !there || w.sweeps != nil {
 		return
 	}
+	w.played.Count("as of is checked", true)
 	newest, heldBack := map[int64]row{}, &w.poller.publisher.heldBack
 	for _, r := range w.topic {
 		newest[r.ID] = r.row
 	}
 	for id, row := range w.rows {
 		_, late := heldBack.rows[id]
-		late = late || heldBack.beyond > 0 || w.lied[w.previous[id].content] ||
-			w.history[id][len(w.history[id])-1].since >= w.mark.AsOf
+		late = late || heldBack.beyond.all().rows > 0 || w.lied[w.previous[id].content] ||
+			w.history[id][len(w.history[id])-1].since >= began
 		if row.updatedAt >= w.config.Start && newest[id] != row && !late {
 			w.t.Fatalf("as of %v, row %d is %+v, the topic has %+v", w.mark.AsOf, id, row, newest[id])
 		}
@@ -370,6 +412,7 @@ func (w *world) holds(err error, n int) {
 }
 
 func (w *world) takeOver() {
+	w.played.Count("a takeover", true)
 	w.shop.takeOver()
 	if w.mostHeld > 0 {
 		w.poller.publisher.heldBack.most = w.mostHeld
@@ -397,17 +440,17 @@ func (w *world) change(futures bool) {
 	changed := row{id: id, updatedAt: w.stamp(w.now), content: w.serial}
 	locked := slices.ContainsFunc(w.pending, func(r row) bool { return r.id == id })
 	switch rapid.IntRange(0, 9).Draw(w.t, "change") {
-	case 0, 1, 2: // stamped now, seen later; commits come in any order
+	case 0, 1: // stamped now, seen later; commits come in any order
 		if !locked {
 			w.pending = append(w.pending, changed)
 		}
-	case 3, 4, 5:
+	case 2, 3, 4:
 		if n := len(w.pending); n > 0 {
 			i := rapid.IntRange(0, n-1).Draw(w.t, "commits")
 			w.set(w.pending[i])
 			w.pending = slices.Delete(w.pending, i, i+1)
 		}
-	case 6:
+	case 5:
 		if futures {
 			ahead := rapid.IntRange(0, 100_000_000).Draw(w.t, "ahead")
 			changed.updatedAt = w.stamp(w.now.Add(time.Duration(ahead) * time.Microsecond))
@@ -494,8 +537,9 @@ func (w *world) commitPending() {
 // (nothing stale), and no version is there twice but for replays (nothing twice). And a replay has sent every
 // row since its time again.
 func TestWhateverHappensTheTopicConvergesWithoutStaleOrDoubleRecords(t *testing.T) {
-	rounds.Check(t, 2000, func(t *rapid.T) { // the rarest defects that it found took some thousand
-		w := newWorld(t)
+	played := rounds.Played{}
+	n := rounds.Check(t, 2000, func(t *rapid.T) { // the rarest defects that it found took some thousand
+		w := newWorld(t, played)
 		w.backwards = rapid.IntRange(0, 3).Draw(t, "backwards") == 0
 		futures := rapid.Bool().Draw(t, "rows from the future")
 		w.ordered = rapid.Bool().Draw(t, "ordered")
@@ -504,22 +548,22 @@ func TestWhateverHappensTheTopicConvergesWithoutStaleOrDoubleRecords(t *testing.
 		w.capped()
 		w.takeOver()
 		pace := time.Duration(rapid.SampledFrom([]int{4000, 400}).Draw(t, "pace")) * time.Millisecond
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+		for range rapid.IntRange(20, 60).Draw(t, "steps") {
 			w.pass(pace)
-			switch rapid.IntRange(0, 10).Draw(t, "step") {
-			case 0:
+			switch rapid.IntRange(0, 10).Draw(t, "step") { // the lowest are drawn most often
+			case 0, 1, 2:
+				w.change(futures)
+			case 3, 4, 5, 6:
+				w.poll()
+			case 7:
 				w.takeOver()
+			case 8:
+				w.reset()
+			case 9:
+				w.lost = w.ordered && rapid.IntRange(0, 3).Draw(t, "another database") == 0
+				w.change(futures)
 			case 10:
 				w.mishapOfPolls(t)
-			case 1:
-				w.reset()
-			case 2, 3, 4:
-				w.poll()
-			case 5:
-				w.lost = w.ordered && rapid.IntRange(0, 3).Draw(t, "another database") == 0
-				fallthrough
-			default:
-				w.change(futures)
 			}
 		}
 		w.commitPending()
@@ -541,6 +585,14 @@ func TestWhateverHappensTheTopicConvergesWithoutStaleOrDoubleRecords(t *testing.
 			}
 		}
 		w.check(t)
+	})
+	played.Want(t, n, map[string]float64{
+		"a row is checked": 2, "a row of a replay is checked": 1.5, "as of is checked": 0.7,
+		"rows are published": 2,
+		"settled moves":      3, "settled goes back": 0.15, "a replay begins": 0.7, "a replay ends": 0.6,
+		"a takeover": 5, "a resource holds": 1.5, "a poll is cut off": 0.25, "a transaction is aborted": 0.2,
+		"a commit of unknown outcome": 0.25, "an older state is shown": 0.3, "a row is held back": 0.5,
+		"more rows than are held back": 0.05,
 	})
 }
 
@@ -612,7 +664,9 @@ func (w *world) check(t *rapid.T) {
 		if newest[id] != row {
 			t.Fatalf("row %d is %+v, the topic has %+v", id, row, newest[id])
 		}
+		w.played.Count("a row is checked", true)
 		for _, replay := range w.replays {
+			w.played.Count("a row of a replay is checked", row.updatedAt >= replay.from)
 			if row.updatedAt >= replay.from && at[id] < replay.at && !w.unsure[id] &&
 				(!w.replicas || row.updatedAt < replay.settled) {
 				t.Fatalf("row %d was not sent again by the replay from %v", id, replay.from)

@@ -32,7 +32,8 @@ type publisher struct {
 
 	mark        watermark.Watermark // the one that the next commit writes
 	written     time.Time           // when a transaction last said so
-	began       time.Time           // when the pass in hand began
+	began       time.Time           // when the pass in hand began, or went on
+	beganAt     schemas.Instant     // the same by the clock on the wall
 	passes      int                 // complete ones since the takeover
 	dedup       dedup
 	heldBack    heldBack
@@ -106,12 +107,12 @@ func (e *writeError) Unwrap() error { return e.error }
 
 // nextPass is the pass that comes next. The first one after a takeover is complete.
 func (p *publisher) nextPass() Request {
-	p.heldBack.newPass()
-	p.deadLetters.newPass()
-	p.began = p.cfg.Now()
+	p.heldBack.beyond.newPass()
+	p.deadLetters.beyond.newPass()
+	p.began, p.beganAt = p.cfg.Now(), p.cfg.Clock()
 	complete := p.cfg.Eager || p.mark.Replay != nil || p.passes == 0
 	return Request{Kind: Pass, From: max(p.mark.Settled, p.cfg.Start), Complete: complete, Cursor: p.mark.Cursor,
-		Floor: p.mark.Floor, Fields: expectedFields(p.cfg, &p.mark), Started: p.cfg.Clock()}
+		Floor: p.mark.Floor, Fields: expectedFields(p.cfg, &p.mark), Started: p.beganAt}
 }
 
 // otherSource returns a *LostError where the watermark says that the resource was read from another source
@@ -231,7 +232,7 @@ func (p *publisher) settlesPast(b *Batch, i int) bool {
 
 // reaches is how far b lets settled move: it stays before every row that a later pass is to meet again.
 func (p *publisher) reaches(b *Batch) schemas.Instant {
-	return min(b.Settled, p.heldBack.earliest(), p.deadLetters.earliestBeyond)
+	return min(b.Settled, p.heldBack.earliest(), p.deadLetters.beyond.all().earliest)
 }
 
 // settleBefore moves settled as far as b lets it without the rows of b from the i-th on. It says whether it
@@ -398,6 +399,10 @@ func (p *publisher) delete(tx *watermark.Transaction, id int64) {
 // advance moves the watermark by what b says. Settled and the cursor stay behind every row that is held
 // back: a successor does not know of that row, and has to meet it again.
 func (p *publisher) advance(b *Batch) {
+	if b.Done != nil && b.Done.Complete {
+		p.heldBack.beyond.completePass()
+		p.deadLetters.beyond.completePass()
+	}
 	settled := p.reaches(b)
 	if settled > p.mark.Settled {
 		p.mark.Settled, p.moved = settled, p.cfg.Now()
@@ -411,8 +416,7 @@ func (p *publisher) advance(b *Batch) {
 		p.mark.Floor = b.Done.Floor
 	}
 	now := p.cfg.Clock()
-	// Not Done.Started alone: the clock may have stepped back since.
-	started := min(b.Done.Started, now.Add(-p.cfg.Now().Sub(p.began)))
+	started := p.startedBy(b.Done, now)
 	if b.Done.Complete {
 		p.passes++
 		// `run --once` is over when this says so, and no later run would know of a row that is held back.
@@ -432,10 +436,24 @@ func (p *publisher) advance(b *Batch) {
 	p.board.change(func(s *Status) { s.Good, s.Held = latest(s.Good, started, now), p.whyHeld() })
 }
 
+// startedBy is when a pass began that ends now, by the clock of now. The clock may have stepped back since.
+// If the pass goes on from a cursor, it began by the clock of another process as well: where that time is
+// still to come nobody knows when it was (MinInstant).
+func (p *publisher) startedBy(done *Done, now schemas.Instant) schemas.Instant {
+	latest := now.Add(-p.cfg.Now().Sub(p.began))
+	switch {
+	case done.Started <= latest:
+		return done.Started
+	case done.Started == p.beganAt:
+		return latest
+	}
+	return schemas.MinInstant
+}
+
 // latest is the later one of two starts of passes. One from the future was noted by a clock that was ahead:
-// it would say for as long that the resource is up to date.
+// it would say for as long that the resource is up to date. MinInstant: nobody knows when that pass began.
 func latest(known, started, now schemas.Instant) schemas.Instant {
-	if known > now {
+	if known > now && started != schemas.MinInstant {
 		return started
 	}
 	return max(known, started)
@@ -466,7 +484,9 @@ func (p *publisher) moveCursor(b *Batch) {
 
 // dealtWithAll says that no row of the passes so far is to be met again: none is held back, and none lacks
 // its dead letter.
-func (p *publisher) dealtWithAll() bool { return p.heldBack.empty() && p.deadLetters.beyond == 0 }
+func (p *publisher) dealtWithAll() bool {
+	return p.heldBack.empty() && p.deadLetters.beyond.all() == nothingLeft
+}
 
 // whyHeld says why settled stands still, "" if it does not.
 func (p *publisher) whyHeld() string {

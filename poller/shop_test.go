@@ -57,6 +57,7 @@ type shop struct {
 	// rows that are stamped in the order of their ids. emitted is what the last emit returned.
 	settles schemas.Instant
 	emitted error
+	partly  bool // passes are not complete
 }
 
 // tester is *testing.T or *rapid.T.
@@ -260,6 +261,7 @@ func (s *shop) Read(ctx context.Context, r Request, emit func(Batch) error) erro
 	if r.Kind == Lookup {
 		b.Done.Complete = !s.incomplete
 	} else if r.Kind != Full {
+		b.Done.Complete = !s.partly
 		if b.Settled = s.now.Add(-shopOverlap); s.settles != 0 {
 			b.Settled = s.settles
 		}

@@ -97,9 +97,9 @@ type Done struct {
 	// Started is when the pass began (Request.Started, or Cursor.Started where it went on from a cursor).
 	Started schemas.Instant
 	// Complete, of a pass: it read from Request.From to the end and met everything that was visible when it
-	// began, so as_of becomes Started. A cheap pass over REST met every change since the pass before it, and
-	// counts for lag alone. Of a Full: it met every row. Of a Lookup: it looked for
-	// every suspect, also for those of which no day is known.
+	// began, also what passes before it had met, so as_of becomes Started. A cheap pass over REST met every
+	// change since the pass before it, and counts for lag alone. Of a Full: it met every row. Of a Lookup: it
+	// looked for every suspect, also for those of which no day is known.
 	Complete bool
 	// Empty, of a Lookup: it met no row, and the source shows none at all, of any id or day. Such an answer is
 	// likelier broken than true, so it does not show that a row was deleted.

@@ -310,7 +310,7 @@ func (c *Comparison) clear(which func(*suspect) bool) {
 func (c *Comparison) suspect(id int64, inTopic bool, v version, strays []int32) *suspect {
 	s := c.suspects[id]
 	if s == nil && c.room() {
-		s = &suspect{inTopic: inTopic, topic: v, millis: schemas.MinInstant.Millis(),
+		s = &suspect{inTopic: inTopic, topic: v, topicBefore: v, millis: schemas.MinInstant.Millis(),
 			created: schemas.MinInstant, since: c.cfg.Now(), strays: strays}
 		c.suspects[id] = s
 		c.kept += s.size()

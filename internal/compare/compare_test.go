@@ -203,6 +203,25 @@ func TestWhatThePipelineDeliveredIsNotAskedForAgain(t *testing.T) {
 	}
 }
 
+// The source shows an older state first. What somebody else wrote into the topic before lies between that and
+// the row, as if the row had changed since and its upsert were still to come.
+func TestAForgedRecordIsFoundAlsoWhereTheSourceShowedAnOlderStateFirst(t *testing.T) {
+	p := &pair{source: map[int64]schemas.Record{1: row(1, 1000, 1)}}
+	p.publish(row(1, 1000, 1))
+	p.publish(row(1, 3000, 3))
+	p.publish(row(1, 2000, 7)) // forged
+	c := p.run(t, 0)
+	p.source[1] = row(1, 3000, 3)
+	for look := range 3 {
+		if err := c.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := kinds(c); got[1] != Stale {
+			t.Fatalf("after look %d: differences %v, expected that row 1 is stale", look+1, got)
+		}
+	}
+}
+
 func TestMoreSuspectsThanCanBeLookedAtTwiceAreStillCountedOnce(t *testing.T) {
 	p := &pair{source: map[int64]schemas.Record{}}
 	for id := range int64(50) {

@@ -15,13 +15,14 @@ type suspect struct {
 	shown []version
 	row   *schemas.Record
 	since time.Time
-	// topic is the version of the topic's newest record, if there is one (inTopic). topicRead: that record was
-	// read again, so millis is its updated_at.
-	inTopic   bool
-	topic     version
-	topicRead bool
-	millis    int64
-	created   schemas.Instant
+	// topic is the version of the topic's newest record, if there is one (inTopic), and topicBefore what it was
+	// at the look before. topicRead: that record was read again, so millis is its updated_at.
+	inTopic     bool
+	topic       version
+	topicBefore version
+	topicRead   bool
+	millis      int64
+	created     schemas.Instant
 	// strays are the partitions with a record of the row that does not belong there.
 	strays []int32
 }
@@ -104,10 +105,13 @@ func (s *suspect) show(cfg Config, row *schemas.Record) {
 
 // update takes what the source showed of the row in one look: nothing where it has no such row.
 //
-// It says whether the row is under way: it changed since the look before, and the topic has a version from
+// It says whether the row is under way: it changed since the look before, and the topic got a version from
 // between the two. No look has met that version, but the source has moved on since, and the pipeline will
-// follow.
+// follow. What the topic had already at the look before tells nothing: somebody else may have written it, and
+// the source have shown an older state first.
 func (s *suspect) update(cfg Config, found []schemas.Record) (underWay bool) {
+	delivered := s.topic != s.topicBefore
+	s.topicBefore = s.topic
 	if len(found) == 0 {
 		if s.row != nil {
 			s.row, s.since = nil, cfg.Now()
@@ -126,7 +130,7 @@ func (s *suspect) update(cfg Config, found []schemas.Record) (underWay bool) {
 		return false
 	}
 	s.become(cfg, newest)
-	return before != nil && s.inTopic && len(s.strays) == 0 &&
+	return delivered && before != nil && s.inTopic && len(s.strays) == 0 &&
 		before.UpdatedAt.Millis() <= s.millis && s.millis < newest.UpdatedAt.Millis()
 }
 
