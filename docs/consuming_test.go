@@ -41,16 +41,23 @@ func TestTheVersionsOfExamplesAreThoseThatTheyPin(t *testing.T) {
 	}
 }
 
-// contents are the texts of all files below a folder, if there is one.
+// contents are the texts of all files below a folder, if there is one, without what its example leaves there
+// when it is run.
 func contents(t *testing.T, folder string) string {
 	t.Helper()
 	var all strings.Builder
 	if _, err := os.Stat(folder); err != nil {
 		return ""
 	}
+	left := ignored(t)
 	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
+		switch {
+		case err != nil:
 			return err
+		case left[path] && entry.IsDir():
+			return filepath.SkipDir
+		case left[path] || entry.IsDir():
+			return nil
 		}
 		text, err := os.ReadFile(path)
 		all.Write(text)
@@ -60,4 +67,28 @@ func contents(t *testing.T, folder string) string {
 		t.Fatal(err)
 	}
 	return all.String()
+}
+
+// ignored are the paths that are there, and that .gitignore gives from the root of the clone.
+func ignored(t *testing.T) map[string]bool {
+	t.Helper()
+	text, err := os.ReadFile("../.gitignore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		pattern, fromRoot := strings.CutPrefix(strings.TrimSpace(line), "/")
+		if !fromRoot {
+			continue
+		}
+		found, err := filepath.Glob(filepath.Join("..", pattern))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			paths[path] = true
+		}
+	}
+	return paths
 }
