@@ -161,13 +161,14 @@ func TestAStorestreamThatEndsEndsTheDemoWithItsLastWords(t *testing.T) {
 	nothingLeft(t, folder)
 }
 
-// Whoever stops storestream, or kills it, wants to see that it goes on where it was.
+// Whoever stops storestream, kills it or takes a goroutine dump wants to see that it goes on where it was.
 func TestAStorestreamThatIsStoppedOrKilledIsStartedAgain(t *testing.T) {
 	program, folder := program(t), isolated(t)
 	r := start(t, "--no-postgres", "--storestream", program)
+	log := lastWord(r.until("storestream.log"))
 	r.until("stop storestream")
 	pid := lastWord(r.until("kill "))
-	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL, syscall.SIGQUIT} {
 		r.until("following")
 		process, err := strconv.Atoi(pid)
 		if err != nil {
@@ -180,6 +181,9 @@ func TestAStorestreamThatIsStoppedOrKilledIsStartedAgain(t *testing.T) {
 		pid = strings.TrimRight(words[slices.Index(words, "process")+1], ":")
 	}
 	r.until("following")
+	if text, err := os.ReadFile(log); err != nil || !strings.Contains(string(text), "\ngoroutine 1 ") {
+		t.Errorf("no dump in the log (%v):\n%s", err, text)
+	}
 	r.interrupt()
 	if status, stdout, stderr := r.end(); status != exitDone {
 		t.Errorf("exit status %d, stderr %q, stdout:\n%s", status, stderr, stdout)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -51,6 +52,7 @@ type stream struct {
 	path             string // of the program
 	config           string // path of its configuration
 	folder, log      string
+	logged           int64 // bytes that log had when the last one was started
 	environ          []string
 }
 
@@ -77,6 +79,10 @@ func startStorestream(s *screen, ports *ports, environ []string, program, folder
 
 // start starts the program, the first time or after it has ended.
 func (s *stream) start() error {
+	s.logged = 0
+	if info, err := os.Stat(s.log); err == nil { // there is none the first time
+		s.logged = info.Size()
+	}
 	p, err := servers.StartProgram(servers.ProgramConfig{
 		Name: "storestream", Path: s.path, Args: []string{"run", "--config", s.config}, Environ: s.environ,
 		Dir: s.folder, Log: s.log, Patience: patience,
@@ -89,7 +95,15 @@ func (s *stream) start() error {
 
 // failed says of a program that has ended that nobody asked it to: it neither ended in good order, as after
 // SIGTERM, nor by a signal.
-func (s *stream) failed() bool { return s.ExitCode() > 0 }
+func (s *stream) failed() bool { return s.ExitCode() > 0 && !s.dumped() }
+
+// dumped says of a program that has ended that SIGQUIT had it write what each goroutine does, into the log.
+// Go's runtime then exits with the status that panics and wrong usage have too.
+func (s *stream) dumped() bool {
+	text, err := os.ReadFile(s.log)
+	return err == nil && int64(len(text)) > s.logged &&
+		bytes.Contains(text[s.logged:], []byte("SIGQUIT: quit\n"))
+}
 
 // configuration is storestream's, all that differs from the defaults. Quoted strings are YAML's double-quoted
 // ones: nothing in them is special to it.

@@ -108,6 +108,9 @@ func (w *watch) run(ctx context.Context) error {
 			if w.stream.failed() {
 				return w.stream.Ended()
 			}
+			if w.stream.dumped() {
+				w.screen.note("what each goroutine of storestream did is in %s", w.stream.log)
+			}
 			if err := w.stream.start(); err != nil {
 				return err
 			}
