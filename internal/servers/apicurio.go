@@ -96,7 +96,7 @@ func (a *Apicurio) URL() string { return "http://" + address(a.Port) + "/apis/cc
 
 // launch starts the process and waits until it answers.
 func (a *Apicurio) launch(ctx context.Context) (*process, error) {
-	args := append(javaFlags("256m"),
+	args := append(javaFlags("256m", a.dir),
 		"-Dquarkus.http.host="+host,
 		fmt.Sprintf("-Dquarkus.http.port=%d", a.Port),
 		"-Dquarkus.log.level=WARN",

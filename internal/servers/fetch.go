@@ -102,7 +102,8 @@ func maven(ctx context.Context, dir string, progress Progress, args ...string) e
 	defer end()
 	return run(ctx, command{
 		name: "mvn", path: path, dir: dir, log: log, lastWish: syscall.SIGKILL,
-		args: append([]string{"-B"}, args...),
+		environ: append(os.Environ(), "MAVEN_OPTS="+os.Getenv("MAVEN_OPTS")+" "+noPerfData),
+		args:    append([]string{"-B"}, args...),
 	})
 }
 
@@ -145,7 +146,12 @@ var javaLog = []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 	"-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"}
 
 // javaFlags are for a quick start and little memory. Servers that live so short gain nothing from the
-// optimizing compiler.
-func javaFlags(heap string) []string {
-	return []string{"-Xms64m", "-Xmx" + heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"}
+// optimizing compiler. What they unpack (snappy's library, Vert.x's cache) goes into their own folder, and
+// with it: /tmp, which Java takes whatever TMPDIR says, would keep what a killed one has left.
+func javaFlags(heap string, dir *folder) []string {
+	return []string{"-Xms64m", "-Xmx" + heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+		"-Djava.io.tmpdir=" + dir.path, noPerfData}
 }
+
+// noPerfData keeps a Java machine from leaving a folder hsperfdata_<user> in /tmp.
+const noPerfData = "-XX:-UsePerfData"

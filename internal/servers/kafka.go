@@ -148,7 +148,7 @@ func (k *Kafka) launch(ctx context.Context) (started *process, err error) {
 }
 
 func (k *Kafka) command(class string, args ...string) command {
-	flags := append(javaFlags("512m"), javaLog...)
+	flags := append(javaFlags("512m", k.dir), javaLog...)
 	return command{
 		name: "Apache Kafka", path: k.java, dir: k.dir.path, log: k.dir.join("log"), lastWish: syscall.SIGKILL,
 		args: slices.Concat(flags, k.config.JavaFlags, []string{"-cp", filepath.Join(k.jars, "*"), class}, args),

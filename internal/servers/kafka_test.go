@@ -2,8 +2,10 @@ package servers
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/sr"
@@ -52,6 +54,31 @@ func TestApicurioRefusesAnIncompatibleSchemaAndKeepsIDsOverAKill(t *testing.T) {
 	again, err := client.LookupSchema(t.Context(), "things-key", record("long"))
 	if err != nil || again.ID != first.ID {
 		t.Errorf("after a kill the schema has id %d (%v), want %d", again.ID, err, first.ID)
+	}
+}
+
+// Java takes /tmp for what it unpacks, whatever TMPDIR says. Here JAVA_TOOL_OPTIONS gives it another default,
+// so that nobody else's files are looked at.
+func TestServersOfJavaLeaveNothingInTheTemporaryFolder(t *testing.T) {
+	needJava(t)
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	t.Setenv("JAVA_TOOL_OPTIONS", "-Djava.io.tmpdir="+temporary)
+	k, a := KafkaForTest(t, KafkaConfig{}), ApicurioForTest(t, ApicurioConfig{})
+	m := MirrorMakerForTest(t, MirrorMakerConfig{Source: k.Brokers(), Target: k.Brokers()})
+	commitRecords(t, k.Brokers())
+	for _, p := range []*process{k.run.process, a.run.process, m.process} {
+		figures, err := filepath.Glob(fmt.Sprintf("/tmp/hsperfdata_*/%d", p.cmd.Process.Pid))
+		if err != nil || len(figures) > 0 {
+			t.Errorf("%s keeps figures in %v (%v)", p.name, figures, err)
+		}
+	}
+	if err := errors.Join(m.Stop(), a.Kill(), a.Stop(), k.Stop()); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(temporary)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v (%v)", left, err)
 	}
 }
 

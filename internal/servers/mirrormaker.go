@@ -91,7 +91,7 @@ func (m *MirrorMaker) launch(ctx context.Context, java, jars string, c MirrorMak
 	if err := os.WriteFile(m.dir.join("mm2.properties"), properties(settings), 0o600); err != nil {
 		return nil, fmt.Errorf("configure MirrorMaker: %w", err)
 	}
-	flags := append(javaFlags("256m"), javaLog...)
+	flags := append(javaFlags("256m", m.dir), javaLog...)
 	return startReady(ctx, command{
 		name: "MirrorMaker", path: java, dir: m.dir.path, log: m.dir.join("log"), lastWish: syscall.SIGKILL,
 		args: append(flags, "-cp", filepath.Join(jars, "*"), "org.apache.kafka.connect.mirror.MirrorMaker",

@@ -79,8 +79,19 @@ func fetchedPostgres(version embeddedpostgres.PostgresVersion) (string, error) {
 
 // fetchPostgres has the library fetch and unpack. It offers no call for that alone, and its own way of
 // starting refuses root: port 0 makes it give up right after unpacking, so its error means something only if
-// the programs are not there.
+// the programs are not there. It leaves its log among the temporary files, where only the name tells that it
+// is its own: those that came meanwhile are removed.
 func fetchPostgres(dir string, version embeddedpostgres.PostgresVersion) error {
+	logs := filepath.Join(os.TempDir(), "embedded_postgres_log*")
+	before, _ := filepath.Glob(logs) // the pattern is good
+	defer func() {
+		after, _ := filepath.Glob(logs)
+		for _, log := range after {
+			if !slices.Contains(before, log) {
+				_ = os.Remove(log) // what stays behind harms nothing
+			}
+		}
+	}()
 	server, unused := filepath.Join(dir, "server"), filepath.Join(dir, "unused")
 	err := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
 		Version(version).

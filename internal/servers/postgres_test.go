@@ -3,8 +3,11 @@ package servers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,6 +131,24 @@ func TestAFileThatVanishesWhileAClusterIsCopiedIsNotMissed(t *testing.T) {
 	copied, err := os.ReadDir(to)
 	if err != nil || len(copied) != 1 || copied[0].Name() != "stays" {
 		t.Errorf("the copy has %v, %v", copied, err)
+	}
+}
+
+// The archive is there already and cannot be read, so that the test needs no network.
+func TestAFetchOfPostgreSQLLeavesNoTemporaryFile(t *testing.T) {
+	dir, temporary := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	architecture := strings.Replace(runtime.GOARCH, "arm64", "arm64v8", 1)
+	archive := fmt.Sprintf("embedded-postgres-binaries-%s-%s-%s.txz", runtime.GOOS, architecture, fetchedVersion)
+	if err := os.WriteFile(filepath.Join(dir, archive), []byte("no archive"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := fetchPostgres(dir, fetchedVersion); err == nil {
+		t.Error("what is no archive was taken for one")
+	}
+	left, err := os.ReadDir(temporary)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v (%v)", left, err)
 	}
 }
 
