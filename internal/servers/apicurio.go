@@ -80,7 +80,7 @@ func fetchApicurio(ctx context.Context, progress Progress) (java, home string, e
 	if java, err = javaBinary(); err != nil {
 		return "", "", err
 	}
-	cache, err := fetched("apicurio-"+ApicurioVersion, progress, func(dir string) error {
+	cache, err := fetched("apicurio-"+ApicurioVersion, "", progress, func(dir string) error {
 		return maven(ctx, dir, progress, "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:unpack",
 			"-Dartifact=io.apicurio:apicurio-registry-app:"+ApicurioVersion+":tar.gz:all",
 			"-DoutputDirectory="+filepath.Join(dir, "app"))

@@ -15,7 +15,7 @@ import (
 
 // What Apache Kafka and Apicurio need, and this machine does not have.
 var (
-	ErrNoJava  = errors.New("no Java: install 17 or newer (Debian: apt-get install default-jre-headless)")
+	ErrNoJava  = errors.New("no Java: install 17 or newer (Debian: apt-get install default-jdk-headless)")
 	ErrNoMaven = errors.New("no Maven, which fetches what runs on Java: install it " +
 		"(Debian: apt-get install maven)")
 )
@@ -35,8 +35,9 @@ func announced() Progress {
 	}
 }
 
-// fetched returns the folder of this name in the user's cache. The first time on a machine, fetch fills it.
-func fetched(name string, progress Progress, fetch func(dir string) error) (string, error) {
+// fetched returns the folder of this name in the user's cache. The first time on a machine, and where it was
+// filled by another recipe, fetch fills it.
+func fetched(name, recipe string, progress Progress, fetch func(dir string) error) (string, error) {
 	dir, err := cacheFolder(name)
 	if err != nil {
 		return "", err
@@ -49,14 +50,14 @@ func fetched(name string, progress Progress, fetch func(dir string) error) (stri
 	}
 	defer lock.Close()
 	complete := filepath.Join(dir, "complete")
-	if _, err := os.Stat(complete); err == nil {
+	if by, err := os.ReadFile(complete); err == nil && string(by) == recipe {
 		return dir, nil
 	}
 	progress(fmt.Sprintf("fetching %s from Maven Central into %s", name, dir))
 	if err := fetch(dir); err != nil {
 		return "", err
 	}
-	return dir, os.WriteFile(complete, nil, 0o644)
+	return dir, os.WriteFile(complete, []byte(recipe), 0o644)
 }
 
 // cacheFolder is a folder in the user's cache. The unprivileged user that runs the servers may not enter
@@ -135,10 +136,13 @@ func javaBinary() (string, error) {
 		}
 	}
 	path, err := exec.LookPath("java")
-	if err != nil {
-		return "", ErrNoJava
+	if err == nil {
+		return path, nil
 	}
-	return path, nil
+	if _, err := exec.LookPath("mvn"); err != nil { // who has to install both should read of both
+		return "", errors.Join(ErrNoJava, ErrNoMaven)
+	}
+	return "", ErrNoJava
 }
 
 // javaLog has what logs by slf4j-simple tell of warnings.

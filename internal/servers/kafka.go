@@ -100,6 +100,13 @@ func StartKafka(ctx context.Context, c KafkaConfig) (*Kafka, error) {
 	return k, nil
 }
 
+// Tool is the command that runs one of Kafka's tools with the jars that are here. What Kafka calls
+// kafka-consumer-groups.sh is the class org.apache.kafka.tools.consumer.group.ConsumerGroupCommand.
+func (k *Kafka) Tool(class string, args ...string) []string {
+	return slices.Concat([]string{k.java, javaLog[0], "-cp", filepath.Join(k.jars, "*"), class,
+		"--bootstrap-server", address(k.Port)}, args)
+}
+
 // KafkaVersion is the Apache Kafka that StartKafka starts.
 func KafkaVersion() string { return cmp.Or(os.Getenv(kafkaVariable), kafkaVersion) }
 
@@ -123,7 +130,7 @@ func fetchKafka(ctx context.Context, progress Progress) (java, jars string, err 
 
 // fetchJars returns the folder of the jars that a pom.xml asks for, and theirs.
 func fetchJars(ctx context.Context, name, pom string, progress Progress) (string, error) {
-	cache, err := fetched(name+"-"+KafkaVersion(), progress, func(dir string) error {
+	cache, err := fetched(name+"-"+KafkaVersion(), pom, progress, func(dir string) error {
 		if err := os.WriteFile(filepath.Join(dir, "pom.xml"), []byte(pom), 0o644); err != nil {
 			return err
 		}

@@ -70,7 +70,7 @@ func majorVersion(dir string) int {
 // (30 MB).
 func fetchedPostgres(version embeddedpostgres.PostgresVersion) (string, error) {
 	name := "postgres-" + string(version)
-	dir, err := fetched(name, announced(), func(dir string) error { return fetchPostgres(dir, version) })
+	dir, err := fetched(name, "", announced(), func(dir string) error { return fetchPostgres(dir, version) })
 	if err != nil {
 		return "", fmt.Errorf("%w (fetching %s: %w)", ErrNoPostgres, name, err)
 	}

@@ -45,6 +45,7 @@ type demo struct {
 	screen  *screen
 	started time.Time
 	stops   []func() error
+	apache  *servers.Kafka // nil: the broker is the embedded one
 }
 
 func newDemo(o options, environ []string, stdout io.Writer) *demo {
@@ -110,7 +111,7 @@ func (d *demo) start(ctx context.Context) (*watch, error) {
 	}
 	d.onStop(func() error { return stream.Stop() }) // of the one that runs then
 	return &watch{screen: d.screen, ports: &d.ports, length: d.length, db: db, shop: shop, stream: stream,
-		registry: registry, since: time.Now()}, nil
+		apache: d.apache, registry: registry, since: time.Now()}, nil
 }
 
 // startShop starts the stand-in for the service, with its history and its traffic.

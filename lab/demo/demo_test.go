@@ -197,6 +197,7 @@ func TestWithoutJavaApacheKafkaIsRefusedAtOnceAndTheRemedyIsNamed(t *testing.T) 
 	t.Setenv("JAVA_HOME", "")
 	status, stdout, stderr := start(t, "--kafka", "--storestream", program).end()
 	if status != exitFailed || !strings.Contains(stderr, "no Java: install 17 or newer") ||
+		!strings.Contains(stderr, "no Maven") ||
 		!strings.Contains(stderr, "without --kafka") || strings.Contains(stdout, "PostgreSQL") {
 		t.Errorf("exit status %d, stderr %q, stdout:\n%s", status, stderr, stdout)
 	}

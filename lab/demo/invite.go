@@ -8,13 +8,15 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/storestream/storestream/internal/servers"
 )
 
 // invitation is a command that a user may try, and what it shows; "": it belongs to the one before.
 type invitation struct{ shows, command string }
 
 // invitations are what to try next, every command ready to be pasted.
-func invitations(ctx context.Context, stream *stream, ports *ports, db *database,
+func invitations(ctx context.Context, stream *stream, ports *ports, db *database, apache *servers.Kafka,
 	registry string) []invitation {
 	program, config := shortest(stream.path), " --config "+quote(stream.config)
 	lastMonth := time.Now().UTC().AddDate(0, -1, 0).Format(time.DateOnly)
@@ -28,8 +30,12 @@ func invitations(ctx context.Context, stream *stream, ports *ports, db *database
 			program + " watermark reset orders --to " + lastMonth + config},
 	}
 	list = append(list, kcat(ctx, broker, registry)...)
+	if apache != nil {
+		list = append(list, invitation{"how far each group of consumers is, by Kafka's own tool (" +
+			"docs/operations.md names others)", groups(apache)})
+	}
 	list = append(list, invitation{"the figures of the status page (http://" + ports.status.address() +
-		"/) as JSON", "curl -s http://" + ports.status.address() + "/status.json"})
+		"/) as JSON" + missing("curl", "curl"), "curl -s http://" + ports.status.address() + "/status.json"})
 	list = append(list, invitation{
 		"stop storestream (-9: kill it); the demo starts it again, and it goes on where it was",
 		fmt.Sprintf("kill %d", stream.Pid())})
@@ -48,7 +54,18 @@ func invitations(ctx context.Context, stream *stream, ports *ports, db *database
 			invitation{"as the administrator: a new column, which `check` names",
 				change(db, "alter table orders add channel text default 'web'")})
 	}
-	return list
+	return append(list, invitation{"before the examples of --help and of the documents", "export PATH=" +
+		quote(filepath.Dir(stream.path)) + ":$PATH STORESTREAM_CONFIG=" + quote(stream.config)})
+}
+
+// groups is what kafka-consumer-groups.sh says of all groups.
+func groups(apache *servers.Kafka) string {
+	words := apache.Tool("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--describe",
+		"--all-groups")
+	for i := range words {
+		words[i] = quote(words[i])
+	}
+	return strings.Join(words, " ")
 }
 
 // change is a command that changes the database as its administrator: the role that storestream reads with
@@ -57,8 +74,8 @@ func change(db *database, statement string) string {
 	return "psql " + quote(db.postgres.AdminDSN(databaseName)) + ` -c "` + statement + `"`
 }
 
-// kcat is what any Kafka client can see. Not every kcat decodes Avro (Debian's does not): one that is
-// installed and cannot is not asked to.
+// kcat is what any Kafka client can see. Not every kcat decodes Avro (Debian's does not): only one that is
+// installed and can is asked to.
 func kcat(ctx context.Context, broker, registry string) []invitation {
 	list := []invitation{
 		{"the last ten watermarks of each partition, which are JSON",
@@ -66,10 +83,11 @@ func kcat(ctx context.Context, broker, registry string) []invitation {
 		{"orders as they come: partition, offset, size",
 			"kcat" + broker + `-C -t store.orders -o end -q -f 'partition %p  offset %o  %S bytes\n'`},
 	}
-	version, err := exec.CommandContext(ctx, "kcat", "-V").CombinedOutput()
 	list[0].shows += missing("kcat", "kcat")
-	if err != nil || strings.Contains(string(version), "Avro") {
-		list = append(list, invitation{"the last order of each partition, decoded, where kcat knows Avro",
+	// of one that is not installed there is no output
+	version, _ := exec.CommandContext(ctx, "kcat", "-V").CombinedOutput()
+	if strings.Contains(string(version), "Avro") {
+		list = append(list, invitation{"the last order of each partition, decoded",
 			"kcat" + broker + "-C -t store.orders -o -1 -q -s key=avro -s value=avro -r " + registry})
 	}
 	return list

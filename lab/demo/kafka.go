@@ -57,6 +57,7 @@ func (d *demo) startApacheKafka(ctx context.Context) (registry string, err error
 		return "", err
 	}
 	d.onStop(broker.Stop)
+	d.apache = broker
 	ready := func() string { return "ready after " + terminal.Duration(time.Since(began)) }
 	d.screen.part("Apache Kafka", d.ports.broker.address(), servers.KafkaVersion()+", one node", ready(),
 		d.ports.broker.remark())

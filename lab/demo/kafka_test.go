@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -31,6 +32,12 @@ func TestOnApacheKafkaAConsumerReadsByWhatTheDemoPrints(t *testing.T) {
 	}
 	consume(t, c, map[string]int{"orders": 200, "order_items": 200, "products": 80, "users": 150,
 		"shipments": 200})
+	r.until("by Kafka's own tool")
+	tool := r.until("ConsumerGroupCommand")
+	out, err := exec.CommandContext(t.Context(), "bash", "-c", tool).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), "store.watermarks") {
+		t.Errorf("%s: %v\n%s", tool, err, out)
+	}
 	r.interrupt()
 	if status, stdout, stderr := r.end(); status != exitDone ||
 		!strings.Contains(stdout, "nothing is left behind") {

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/storefake"
 	"github.com/storestream/storestream/internal/terminal"
@@ -32,6 +33,7 @@ type watch struct {
 	db       *database     // nil: none
 	shop     *storefake.Fake
 	stream   *stream
+	apache   *servers.Kafka // nil: the broker is the embedded one
 	registry string
 
 	since    time.Time // storestream was started
@@ -69,7 +71,7 @@ func (w *watch) invite(ctx context.Context) {
 		" (docs/consuming.md has examples to run):")
 	w.screen.print(w.consumerSettings()...)
 	w.screen.print("", w.screen.paint.As(terminal.Bold, "Try in another terminal:"))
-	for _, i := range invitations(ctx, w.stream, w.ports, w.db, w.registry) {
+	for _, i := range invitations(ctx, w.stream, w.ports, w.db, w.apache, w.registry) {
 		if i.shows != "" {
 			w.screen.print("  " + w.screen.paint.As(terminal.Faint, "# "+i.shows))
 		}
