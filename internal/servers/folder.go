@@ -33,7 +33,7 @@ func openFolderIn(parent, dir, kind string, as *account) (*folder, error) {
 		sweep(parent, kind)
 		path, err := os.MkdirTemp(parent, prefix(kind)+"*")
 		if err != nil {
-			return nil, fmt.Errorf("make a folder for %s: %w", kind, err)
+			return nil, fmt.Errorf("make a folder for %s (TMPDIR says where): %w", kind, err)
 		}
 		f.path, f.temporary = path, true
 		if f.lock, err = lockFile(filepath.Join(path, lockName)); err != nil {

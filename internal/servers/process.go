@@ -110,8 +110,12 @@ func run(ctx context.Context, c command) error {
 
 // ended describes a process that has exited though it should not have.
 func (p *process) ended() error {
-	return fmt.Errorf("%s ended (%s); its last words, from %s:\n%s", p.name, p.cmd.ProcessState, p.log,
-		tail(p.log, 12))
+	words := tail(p.log, 12)
+	reason := p.cmd.ProcessState.String()
+	if full := syscall.ENOSPC.Error(); strings.Contains(strings.ToLower(words), full) {
+		reason += ", " + full // which many words of others may follow
+	}
+	return fmt.Errorf("%s ended (%s); its last words, from %s:\n%s", p.name, reason, p.log, words)
 }
 
 // ready waits until probe succeeds and the process is still there: otherwise another program's server

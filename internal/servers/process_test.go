@@ -90,3 +90,12 @@ func TestAServerThatCannotStartSaysWhy(t *testing.T) {
 		t.Errorf("an unknown setting: %v", err)
 	}
 }
+
+// initdb says a lot after the line that matters.
+func TestThatADiskIsFullIsSaidBeforeManyWords(t *testing.T) {
+	err := run(t.Context(), command{name: "initdb", path: "/bin/sh", log: filepath.Join(t.TempDir(), "log"),
+		args: []string{"-c", "echo could not write: No space left on device; echo removing; exit 1"}})
+	if err == nil || !strings.HasPrefix(err.Error(), "initdb ended (exit status 1, no space left on device);") {
+		t.Error(err)
+	}
+}
