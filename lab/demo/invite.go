@@ -113,7 +113,7 @@ func shortest(path string) string {
 
 // quote makes text one word of a shell's command line.
 func quote(text string) string {
-	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,+@%"
+	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,+@%:="
 	if text != "" && strings.Trim(text, plain) == "" {
 		return text
 	}
