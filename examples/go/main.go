@@ -50,7 +50,7 @@ func run(ctx context.Context) error {
 	}
 	client, err := kgo.NewClient(
 		kgo.SeedBrokers(strings.Split(cmp.Or(os.Getenv("BROKERS"), "127.0.0.1:9092"), ",")...),
-		kgo.ConsumerGroup("example-go"),
+		kgo.ConsumerGroup(cmp.Or(os.Getenv("GROUP"), "example-go")),
 		kgo.ConsumeTopics(topics...),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), // or rows that were aborted come too
 		kgo.DisableAutoCommit(),

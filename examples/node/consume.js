@@ -35,7 +35,7 @@ const registry = new SchemaRegistry(
   { AVRO: { logicalTypes: { decimal: Decimal, "timestamp-millis": Instant } } },
 );
 const kafka = new Kafka({ brokers: (process.env.BROKERS ?? "127.0.0.1:9092").split(",") });
-const consumer = kafka.consumer({ groupId: "example-node", readUncommitted: false });
+const consumer = kafka.consumer({ groupId: process.env.GROUP ?? "example-node", readUncommitted: false });
 const db = new pg.Client({ connectionString: process.env.DATABASE });
 
 // The columns of each table. A field that topics get later is left out until its table has a column for it, and

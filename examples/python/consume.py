@@ -34,7 +34,7 @@ COLUMNS = {topic: columns_of(topic.removeprefix("store.")) for topic in TOPICS}
 avro = AvroDeserializer(SchemaRegistryClient({"url": os.environ.get("REGISTRY", "http://127.0.0.1:8081")}))
 consumer = DeserializingConsumer({
     "bootstrap.servers": os.environ.get("BROKERS", "127.0.0.1:9092"),
-    "group.id": "example-python",
+    "group.id": os.environ.get("GROUP", "example-python"),
     "isolation.level": "read_committed",  # or rows of transactions that were aborted come too
     "auto.offset.reset": "earliest",
     "enable.auto.commit": False,  # offsets are committed once the table has the rows, never before
@@ -66,7 +66,7 @@ try:
         if waiting.total() == 1000 or waiting and message is None:
             db.commit()
             consumer.commit(asynchronous=False)
-            print("written:", dict(waiting))
+            print("written:", dict(waiting), flush=True)
             waiting.clear()
 except KeyboardInterrupt:
     consumer.close()

@@ -43,12 +43,12 @@ class Tables(BatchingSink):
             upsert = f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({values})"
             self.db.execute(upsert, list(row.values()))
         self.db.commit()
-        print(f"written: {batch.size} to {table}")
+        print(f"written: {batch.size} to {table}", flush=True)
 
 
 app = Application(
     broker_address=os.environ.get("BROKERS", "127.0.0.1:9092"),
-    consumer_group="example-quix",
+    consumer_group=os.environ.get("GROUP", "example-quix"),
     auto_offset_reset="earliest",
     consumer_extra_config={"isolation.level": "read_committed"},  # or rows that were aborted come too
 )
