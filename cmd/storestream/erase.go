@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/twmb/franz-go/pkg/kerr"
 
+	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
@@ -33,8 +35,8 @@ A tombstone makes consumers delete the row. Its values leave the topic's log wit
 It says where the request has to wait: no instance has the resource, or its owner is on hold or fails.
 
 It asks first; where there is no terminal, it needs --yes. With --wait it stays until the rows are dealt with,
-says when the request begins or ceases to wait, and exits with 1 if one of them
-stays.`, watermark.MostErased),
+says when the request begins or ceases to wait and for what, when it was taken and until when about that goes
+on, and exits with 1 if one of them stays.`, watermark.MostErased),
 		Example: "  storestream erase users 123\n  storestream erase users 123 456 --yes --wait",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, ids, err := rowsToErase(cmd, args)
@@ -168,11 +170,23 @@ func followErase(ctx context.Context, f *follower, asked watermark.Request) erro
 			}
 		}
 		return len(open) == 0
-	}, func(*following, watermark.Watermark) {})
+	}, func(*following, watermark.Watermark) {}, f.eraseStep)
 	if err == nil && stays > 0 {
 		err = fmt.Errorf("%s of %s not erased", strings.ToLower(terminal.Plural(stays, "row")), asked.Resource)
 	}
 	return err
+}
+
+// eraseStep says until when about the rows that the owner has taken are dealt with: it looks after its next
+// poll, and after the overlap again.
+func (f *follower) eraseStep(r *following, resources func(string) overview.Resource) step {
+	mark, settings := resources(r.Resource).Mark, f.cfg.Resources[r.Resource]
+	if !slices.ContainsFunc(mark.Erase, func(e watermark.Erase) bool { return e.RequestUID == r.UID }) {
+		return step{}
+	}
+	until := time.Now().Add(settings.Overlap + 2*settings.Interval)
+	return step{"looks", fmt.Sprintf("the service is asked now, and once more after the overlap (%s) for what "+
+		"it does not show: until about %s", terminal.Duration(settings.Overlap), until.UTC().Format("15:04:05Z"))}
 }
 
 func waitsToBeErased(mark watermark.Watermark, uid string, id int64) bool {

@@ -27,10 +27,19 @@ type follower struct {
 
 	waits   map[string]overview.Resource // by name: as it was when it was said that its request waits
 	failing bool                         // it was said that Kafka does not answer
+	steps   map[string]bool              // by resource and step: it was said that its request is there
 }
 
+// step is what the owner of a resource is at with what was asked of it. The zero value: nothing is to be
+// said.
+type step struct{ name, text string }
+
+// stepOf says what the owner is at with a request that it may have taken. resources are as they are now.
+type stepOf func(r *following, resources func(name string) overview.Resource) step
+
 func newFollower(env *environment, cfg *config.Config, cluster *producer.Cluster) *follower {
-	return &follower{env: env, cfg: cfg, cluster: cluster, say: env.print, waits: map[string]overview.Resource{}}
+	return &follower{env: env, cfg: cfg, cluster: cluster, say: env.print,
+		waits: map[string]overview.Resource{}, steps: map[string]bool{}}
 }
 
 // sayWhoTakes says who carries out what was asked of the resources, and of each that nobody does now, why.
@@ -112,14 +121,25 @@ func (f *follower) tellFailure(err error) {
 	f.failing = err != nil
 }
 
+// tellStep says what the owner is at with a request, each step once: between two parts of a sweep it comes
+// back to one that was said.
+func (f *follower) tellStep(resource string, now step) {
+	if key := resource + " " + now.name; now.name != "" && !f.steps[key] {
+		f.steps[key] = true
+		f.say("%s: %s\n", resource, now.text)
+	}
+}
+
 // followEvery is how often --wait looks.
 const followEvery = time.Second
 
 // follow waits until each request was carried out, as over says, and calls done with what the watermark says
-// then. It gives up on a request that was deleted with its topic before an instance took it: nobody will
-// carry it out. A broker that fails may come back: until an interrupt it goes on.
+// then. Until then at tells what its owner is at. It gives up on a request that was deleted with its topic
+// before an instance took it: nobody will carry it out. A broker that fails may come back: until an interrupt
+// it goes on.
 func (f *follower) follow(ctx context.Context, asked []watermark.Request,
-	over func(*following, watermark.Watermark) bool, done func(*following, watermark.Watermark)) error {
+	over func(*following, watermark.Watermark) bool, done func(*following, watermark.Watermark),
+	at stepOf) error {
 	var open []*following
 	for _, r := range asked {
 		open = append(open, &following{Request: r})
@@ -143,7 +163,9 @@ func (f *follower) follow(ctx context.Context, asked []watermark.Request,
 					lost = append(lost, fmt.Errorf("%s: the request was deleted with its topic before an instance "+
 						"took it: ask again", r.Resource))
 				default:
-					f.tell(now)
+					if f.tell(now); now.Unreadable == nil && now.Owner != "" && waitsFor(now) == "" {
+						f.tellStep(r.Resource, at(r, resources))
+					}
 					return false
 				}
 				return true

@@ -8,10 +8,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/storestream/storestream/cmd/storestream/internal/overview"
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
 )
 
 var errNotConfirmed = errors.New("not confirmed: nothing was asked of the running instance")
@@ -37,8 +39,8 @@ rows they stay, and the sweep says so: --confirm-deletes, once you know that the
 It says which requests have to wait: where no instance has the resource, or its owner is on hold or fails.
 
 It asks first; where there is no terminal, it needs --yes. With --wait it stays until the sweep is done,
-says when it begins or ceases to wait, prints what it came to, and exits with 3 if some of what differs was
-left as it is.`,
+says when it begins or ceases to wait and for what, when it has begun, and what it came to, and exits with 3
+if some of what differs was left as it is.`,
 		Example: "  storestream sweep orders order_items\n  storestream sweep --all --yes --wait",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := chooseResources(cmd, args, all)
@@ -109,11 +111,37 @@ func followSweeps(ctx context.Context, f *follower, asked []watermark.Request) e
 		if mark.Swept.Left != "" {
 			left = append(left, r.Resource)
 		}
-	})
+	}, f.sweepStep)
 	if err != nil || len(left) == 0 {
 		return err
 	}
 	return differentError{errors.New("different from the service still: " + strings.Join(left, ", "))}
+}
+
+// sweepStep says what a sweep that was taken waits for. What it looks at again the watermark does not tell.
+func (f *follower) sweepStep(r *following, resources func(string) overview.Resource) step {
+	now := resources(r.Resource)
+	sweep := now.Mark.Sweep
+	switch {
+	case !r.taken || sweep == nil:
+		return step{}
+	case sweep.Tried != nil:
+		return step{"begun", fmt.Sprintf("the sweep has begun: it reads topic and service in full, and looks "+
+			"again at what differs after the next polls. Where the topic has a newer state, or a row that the "+
+			"service does not show, that takes the overlap more (%s), at most twice",
+			terminal.Duration(f.cfg.Resources[r.Resource].Overlap))}
+	case now.Mark.Replay != nil:
+		return step{"replay", "the sweep waits until the replay is over"}
+	}
+	for _, name := range schemas.Names() {
+		other := resources(name)
+		if name != r.Resource && other.Owner == now.Owner && other.Mark.Sweep != nil &&
+			other.Mark.Sweep.Tried != nil {
+			return step{"turn", fmt.Sprintf("the sweep waits until that of %s is over: %s does one at a time", name,
+				now.Owner)}
+		}
+	}
+	return step{}
 }
 
 // sweepText is what a sweep came to, in a line.

@@ -116,6 +116,61 @@ func TestAWaitSaysWhatItWaitsForAsThatChanges(t *testing.T) {
 	}
 }
 
+// Between "asked for" and the result lie minutes.
+func TestAWaitSaysWhatTheOwnerIsAtEachStepOnce(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.Settings = append(s.Settings, "resources.orders.overlap=90s")
+	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, nil)
+	s.Join("b", "orders", "users")
+	says := func(out *call, text string) {
+		t.Helper()
+		stage.Eventually(t, "it says "+text, func() bool { return strings.Contains(out.stdout.String(), text) })
+	}
+	out, interrupt, ended := s.run("sweep", "orders", "users", "--yes", "--wait")
+	says(out, "users: asked for a sweep")
+	erased, interruptErase, eraseEnded := s.run("erase", "orders", "1", "--yes", "--wait")
+	says(erased, "orders: asked to erase 1 row")
+	replayed, interruptReset, resetEnded := s.run("watermark", "reset", "users", "--to", "2026-01-01", "--yes",
+		"--wait")
+	says(replayed, "users: asked for a replay")
+	at := schemas.InstantOf(time.Now())
+	takes := func(resource string, tried *schemas.Instant, change func(*watermark.Watermark)) {
+		asked := s.requestsFor(resource)
+		s.Publish(resource, nil, nil, func(w *watermark.Watermark) {
+			last := asked[len(asked)-1]
+			w.Request, w.RequestUID = last.ID, last.UID
+			w.Sweep = &watermark.Sweep{Request: asked[0].ID, RequestUID: asked[0].UID, Tried: tried}
+			change(w)
+		})
+	}
+	nothing := func(*watermark.Watermark) {}
+	takes("users", nil, func(w *watermark.Watermark) { w.Replay = &watermark.Replay{} })
+	says(out, "users: the sweep waits until the replay is over\n")
+	says(replayed, "users: the replay is in hand: it is over with the first complete pass")
+	takes("users", &at, func(w *watermark.Watermark) { w.Replay = nil })
+	says(out, "users: the sweep has begun: it reads topic and service in full, and looks again")
+	takes("orders", nil, func(w *watermark.Watermark) { w.AcceptErase(s.requestsFor("orders")[1], at) })
+	says(out, "orders: the sweep waits until that of users is over: b does one at a time\n")
+	says(erased, "orders: the service is asked now, and once more after the overlap (1m30s) for what it does "+
+		"not show: until about ")
+	takes("users", nil, nothing) // a part is over
+	takes("orders", &at, nothing)
+	says(out, "orders: the sweep has begun")
+	says(out, "that takes the overlap more (1m30s), at most twice\n")
+	takes("users", &at, nothing)
+	takes("orders", nil, func(w *watermark.Watermark) { w.Held = &watermark.Held{Why: "full", Since: at} })
+	says(out, "orders: the request waits until this is over: on hold")
+	for _, end := range []func(){interrupt, interruptErase, interruptReset} {
+		end()
+	}
+	eraseEnded()
+	resetEnded()
+	if text := ended().stdout.String(); strings.Count(text, "users: the sweep has begun") != 1 {
+		t.Errorf("a step is said twice:\n%s", text)
+	}
+}
+
 // takeOut writes a tombstone over a record, as docs/security.md says.
 func (s *scene) takeOut(r *kgo.Record) {
 	s.t.Helper()
@@ -134,6 +189,13 @@ func (s *scene) takeOut(r *kgo.Record) {
 // requestFor is the last request for a resource.
 func (s *scene) requestFor(resource string) watermark.Request {
 	s.t.Helper()
+	asked := s.requestsFor(resource)
+	return asked[len(asked)-1]
+}
+
+// requestsFor are all requests for a resource, of which there is one or more.
+func (s *scene) requestsFor(resource string) []watermark.Request {
+	s.t.Helper()
 	requests := s.Cluster("owner").Requests()
 	if err := requests.CatchUp(s.t.Context()); err != nil {
 		s.t.Fatal(err)
@@ -142,7 +204,7 @@ func (s *scene) requestFor(resource string) watermark.Request {
 	if len(asked) == 0 {
 		s.t.Fatal("nothing is asked of " + resource)
 	}
-	return asked[len(asked)-1]
+	return asked
 }
 
 func TestSweepAsksUnlessToldNotTo(t *testing.T) {

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -21,8 +23,10 @@ func verifyCommand(env *environment) *cobra.Command {
 		Short:             "Compare topics with the service row by row, and say whether they are equal",
 		Long: `Reads the topic and the service in full, all enabled resources or those that are named, and
 compares row by row. What differs is looked at again, up to two times, each time after the running
-instance has polled; so rows under way do not count. It changes nothing, and needs no running instance:
-without one, rows that changed since it stopped do differ.
+instance has polled; so rows under way do not count. Where that instance holds rows back, it publishes them
+when the resource's overlap is over, and verify waits as long (by default 2m over PostgreSQL, 5m over REST).
+What it waits for, and until when at most, is on stderr, also without a terminal. It changes nothing, and
+needs no running instance: without one, rows that changed since it stopped do differ.
 
   missing   the service has the row, the topic has not
   stale     both have it, with another content; or a record of it lies in a wrong partition too
@@ -60,12 +64,11 @@ many to be looked at again), foreign (records whose key is no row's), seconds.`,
 		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
 			progress := terminal.NewProgress(env.stderr)
 			defer progress.Clear()
+			waits := waitTeller{stderr: env.stderr, progress: progress, said: map[string]verify.Wait{}}
 			result, err := verify.Run(cmd.Context(), verify.Config{
 				Settings: cfg, Schemas: set, Cluster: cluster, Resources: names,
 				Reading: func(resource string, p compare.Progress) { showReading(progress, resource, p) },
-				Waiting: func(rows int) {
-					progress.Say(terminal.Plural(rows, "row") + " to look at again after the next poll")
-				},
+				Waiting: func(now []verify.Wait) { waits.tell(now, time.Now()) },
 			})
 			if err != nil {
 				return err
@@ -88,6 +91,61 @@ func showReading(progress *terminal.Progress, resource string, p compare.Progres
 	} else {
 		progress.Show(resource+": reading the service", p.SourceRows, max(p.TopicRows, 1))
 	}
+}
+
+// waitTeller says on stderr what verify waits for, each wait once: in a terminal, a pipe and a log alike.
+type waitTeller struct {
+	stderr   io.Writer
+	progress *terminal.Progress
+	said     map[string]verify.Wait // by resource: what was said last
+}
+
+// shortWait is how long a wait may take that nobody has to be told of.
+const shortWait = 10 * time.Second
+
+func (w *waitTeller) tell(waits []verify.Wait, now time.Time) {
+	rows := 0
+	for _, wait := range waits {
+		rows += wait.Rows
+		if !w.news(wait, now) {
+			continue
+		}
+		w.said[wait.Resource] = wait
+		w.progress.Clear()
+		_, _ = fmt.Fprintf(w.stderr, "%s\n", waitText(wait))
+	}
+	w.progress.Say(terminal.Plural(rows, "row") + " to look at again")
+}
+
+// news says whether a wait is to be told of: it is not a short one, and it is not the one that was told of,
+// or ends later. Rows that are held back come and go, and make a wait that was told of shorter.
+func (w *waitTeller) news(wait verify.Wait, now time.Time) bool {
+	before, told := w.said[wait.Resource]
+	switch {
+	case told && before.Last != wait.Last:
+		told = false
+	case told && wait.Handover:
+		return !before.Handover
+	}
+	return wait.Handover || wait.Until.Sub(now) > shortWait && (!told || wait.Until.After(before.Until))
+}
+
+// waitText is what a resource waits for, in a line.
+func waitText(w verify.Wait) string {
+	text := fmt.Sprintf("%s: %s different so far, looked at again ", w.Resource, terminal.Plural(w.Rows, "row"))
+	if w.Last {
+		text += "for the last time "
+	}
+	// Until ends within a second that is not over then.
+	until := w.Until.Add(time.Second).UTC().Format("15:04:05Z") + " at the latest"
+	switch {
+	case w.Handover:
+		return text + "after the next owner's polls: the resource is being handed over"
+	case w.HeldBack:
+		return text + fmt.Sprintf("by %s: the running instance holds back rows, which it publishes after the "+
+			"overlap (%s)", until, terminal.Duration(w.Overlap))
+	}
+	return text + "after the next poll, by " + until
 }
 
 // printResult prints what came of it. Its error is the exit status.

@@ -4,17 +4,22 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
+	"github.com/storestream/storestream/cmd/storestream/internal/verify"
 	"github.com/storestream/storestream/internal/servers"
 	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -245,6 +250,68 @@ func TestVerifyDoesNotCallATopicEqualThatLacksWhatWasPublished(t *testing.T) {
 	s.remake("store.users", 2)
 	s.do("verify", "users").expect(t, exitFailed, "users: the topic does not hold all that was "+
 		"published: it was created anew: it has another id: verify it again")
+}
+
+// For minutes nothing else would be seen of it, in a CronJob's log too.
+func TestVerifySaysWhatItWaitsForAndUntilWhen(t *testing.T) {
+	s, fake := loaded(t)
+	s.Settings = append(s.Settings, "resources.users.interval=30s", "resources.users.overlap=5m")
+	s.Join("b", "users")
+	s.forget("users", slices.Min(slices.Collect(maps.Keys(fake.Rows(storefake.Users)))))
+	hold := func(until *schemas.Instant) {
+		t.Helper()
+		s.Publish("users", nil, nil, func(w *watermark.Watermark) {
+			w.AsOf, w.Held = schemas.InstantOf(time.Now()), nil
+			if until != nil {
+				w.Held = &watermark.Held{Why: "a row came back older than it was", Publishes: true, Until: until}
+			}
+		})
+	}
+	later := schemas.InstantOf(time.Now().Add(5 * time.Minute))
+	hold(&later)
+	out, _, ended := s.run("verify", "users", "-o", "json")
+	says := func(pattern string) {
+		t.Helper()
+		stage.Eventually(t, "it says "+pattern, func() bool {
+			return regexp.MustCompile(pattern).MatchString(out.stderr.String())
+		})
+	}
+	says(`users: 1 row different so far, looked at again by \d\d:\d\d:\d\dZ at the latest: the running ` +
+		`instance holds back rows, which it publishes after the overlap \(5m0s\)\n`)
+	hold(nil)
+	says(`users: 1 row different so far, looked at again for the last time after the next poll, by ` +
+		`\d\d:\d\d:\d\dZ at the latest\n`)
+	hold(nil)
+	c := ended().expect(t, exitDifferent)
+	if n := strings.Count(c.stderr.String(), "different so far"); n != 2 {
+		t.Errorf("%d lines of waits, expected one of each:\n%s", n, c.stderr)
+	}
+}
+
+// Rows that are held back come and go while verify waits for them, and a resource may change hands.
+func TestAWaitOfVerifyIsToldOfOnce(t *testing.T) {
+	at := time.Date(2026, 11, 25, 14, 15, 0, 0, time.UTC)
+	after := func(d time.Duration) verify.Wait { return verify.Wait{Resource: "users", Until: at.Add(d)} }
+	last := after(time.Minute)
+	last.Last = true
+	handover := verify.Wait{Resource: "users", Handover: true}
+	w := waitTeller{progress: terminal.NewProgress(io.Discard), said: map[string]verify.Wait{}}
+	for i, step := range []struct {
+		wait verify.Wait
+		told bool
+	}{
+		{after(7 * time.Second), false}, {after(65 * time.Second), true}, {after(65 * time.Second), false},
+		{after(6 * time.Minute), true}, {after(65 * time.Second), false}, {after(6 * time.Minute), false},
+		{handover, true}, {handover, false}, {after(8 * time.Minute), true},
+		{last, true}, {last, false},
+	} {
+		var stderr strings.Builder
+		w.stderr = &stderr
+		w.tell([]verify.Wait{step.wait}, at)
+		if told := stderr.String() != ""; told != step.told {
+			t.Errorf("step %d: told %v (%s), expected %v", i, told, &stderr, step.told)
+		}
+	}
 }
 
 func TestVerifyEndsWhenItIsInterrupted(t *testing.T) {

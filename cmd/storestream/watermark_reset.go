@@ -216,8 +216,16 @@ func followReplays(ctx context.Context, f *follower, asked []watermark.Request) 
 			return
 		}
 		refused = append(refused, fmt.Errorf("%s: the instance has not replayed it: see its log", r.Resource))
-	})
+	}, replayStep)
 	return errors.Join(append(refused, err)...)
+}
+
+// replayStep says that a replay is in hand.
+func replayStep(r *following, resources func(string) overview.Resource) step {
+	if !r.taken || resources(r.Resource).Mark.Replay == nil {
+		return step{}
+	}
+	return step{"in hand", "the replay is in hand: it is over with the first complete pass that began after it"}
 }
 
 // explainReset says what will happen to each resource.

@@ -167,19 +167,38 @@ func (o *comparison) open() bool {
 // some passes are complete ones. While rows are held back, which it publishes an overlap later, that is too
 // soon.
 func (o *comparison) ready(now time.Time) bool {
+	w := o.wait()
+	switch over := now.After(w.Until); {
+	case o.ownership.Abandoned:
+		return true
+	case w.Handover:
+		return false
+	case w.HeldBack:
+		return over
+	default:
+		return over || o.mark.AsOf > schemas.InstantOf(o.looked)
+	}
+}
+
+// wait is what it waits for now, before what differs is looked at again.
+func (o *comparison) wait() Wait {
+	w := Wait{Resource: o.resource.Name, Last: o.looks == mostLooks-1, Handover: o.ownership.Between(),
+		HeldBack: o.mark.Held != nil && o.mark.Held.Until != nil, Overlap: o.settings.Overlap}
+	if o.compared != nil {
+		w.Rows = o.compared.Suspects() + o.compared.Report().Untracked
+	}
+	if w.Handover {
+		return w
+	}
 	began := o.looked
 	if o.ownership.Since.After(began) {
 		began = o.ownership.Since
 	}
-	heldBack := o.mark.Held != nil && o.mark.Held.Until != nil
-	soon := 2*o.settings.Interval + deliverWithin
-	switch {
-	case o.ownership.Abandoned:
-		return true
-	case o.ownership.Between(), heldBack && now.Sub(began) <= o.settings.Overlap+soon:
-		return false
+	w.Until = began.Add(2*o.settings.Interval + deliverWithin)
+	if w.HeldBack {
+		w.Until = w.Until.Add(w.Overlap)
 	}
-	return o.mark.AsOf > schemas.InstantOf(o.looked) || now.Sub(began) > soon
+	return w
 }
 
 // look takes one look at what differs. Where more rows differed than can be looked at again, as while

@@ -6,6 +6,7 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
 	"github.com/storestream/storestream/internal/compare"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 )
@@ -64,5 +65,26 @@ func TestVerifyDoesNotWaitWhereNoInstanceRunsNorLongForAGroupThatCannotBeAsked(t
 	}
 	if o.ownership.Note("", false, at); !o.ready(at) {
 		t.Error("it waits where no instance runs")
+	}
+}
+
+// What is held back is published an overlap later, and nobody should have to guess how long that is.
+func TestVerifyWaitsForRowsThatAreHeldBackAndTellsUntilWhen(t *testing.T) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	o := newTestComparison(t, at)
+	o.ownership.Note("a", true, at)
+	until := schemas.InstantOf(at.Add(time.Minute))
+	o.mark.AsOf = schemas.InstantOf(at.Add(time.Second))
+	o.mark.Held = &watermark.Held{Publishes: true, Until: &until}
+	end := at.Add(o.settings.Overlap + 2*time.Second + deliverWithin)
+	if w := o.wait(); !w.HeldBack || w.Handover || w.Last || w.Overlap != o.settings.Overlap ||
+		!w.Until.Equal(end) {
+		t.Errorf("it waits for %+v, expected until %s", w, end)
+	}
+	if o.ready(end) || !o.ready(end.Add(time.Second)) {
+		t.Error("it looks again at another time than it tells")
+	}
+	if o.mark.Held = nil; !o.ready(at.Add(2 * time.Second)) {
+		t.Error("no row is held back any more, a poll is over, and it waits")
 	}
 }

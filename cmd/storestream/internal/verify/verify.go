@@ -7,6 +7,8 @@
 //	read both in full -- a poll goes by -- look again -- a poll goes by -- look again
 //	   equal: done                      equal: was in flight            differs: different
 //
+// Rows that the instance holds back it publishes an overlap later: minutes. So long verify waits for them.
+//
 // While a group shares its resources out anew nobody polls, and rows wait. So between two owners verify
 // waits, and a new owner has its time from then on. Where nobody polls at all there is no use in waiting:
 // what changed since the last instance stopped does differ.
@@ -39,8 +41,8 @@ type Config struct {
 	Resources []string
 	// Reading hears how far the comparison of a resource has read.
 	Reading func(resource string, p compare.Progress)
-	// Waiting hears how many rows wait to be looked at again.
-	Waiting func(rows int)
+	// Waiting hears, again and again, what each resource with rows to look at again waits for.
+	Waiting func(waits []Wait)
 }
 
 const (
@@ -113,7 +115,7 @@ func (all comparisons) lookAgain(ctx context.Context, c Config) error {
 		if !all.open() {
 			return nil
 		}
-		c.Waiting(all.differing())
+		c.Waiting(all.waits())
 		if err := wait.For(ctx, lookEvery); err != nil {
 			return err
 		}
@@ -122,14 +124,14 @@ func (all comparisons) lookAgain(ctx context.Context, c Config) error {
 
 func (all comparisons) open() bool { return slices.ContainsFunc(all, (*comparison).open) }
 
-// differing is how many rows wait to be looked at again.
-func (all comparisons) differing() (n int) {
+// waits is what those that are open wait for.
+func (all comparisons) waits() (waits []Wait) {
 	for _, one := range all {
 		if one.open() {
-			n += one.compared.Suspects() + one.compared.Report().Untracked
+			waits = append(waits, one.wait())
 		}
 	}
-	return n
+	return waits
 }
 
 // askGroup finds out who polls what. What was known stays where the group cannot be asked.
