@@ -268,7 +268,7 @@ func TestOneMistakeOfEachRule(t *testing.T) {
 		{"postgres.dsn=server", "postgres.dsn", "postgres://"},
 		{"postgres.dsn=postgres://u:p@host:port/db", "postgres.dsn", "postgres://"},
 		{"postgres.dsn=file:example.yaml", "postgres.dsn", "of what the file holds: not a connection string"},
-		{"sweep.memory=-16MiB", "sweep.memory", "0 or more"},
+		{"sweep.memory=-16MiB", "sweep.memory", "16MiB to 1024GiB"},
 		{"postgres.dsn=host=x password=file:" + missing, "postgres.dsn", "no such file"},
 		{"postgres.dsn=host=x sslrootcert=" + missing, "postgres.dsn", "its sslrootcert cannot be read"},
 		{"postgres.dsn=host=x sslrootcert=example.yaml", "postgres.dsn", "found none"},
@@ -304,7 +304,8 @@ func TestOneMistakeOfEachRule(t *testing.T) {
 		{"schemas.dir=" + missing, "schemas.dir", "folder"},
 		{"resources.products.interval=99ms", "resources.products.interval", "100ms or more"},
 		{"resources.orders.start=9999-12-31", "resources.orders.start", "a year from now"},
-		{"poll.memory=64", "poll.memory", "with its unit, such as 64MiB"},
+		{"poll.memory=64", "poll.memory", "with its unit (KiB, MiB or GiB), such as 64MiB"},
+		{"poll.memory=0MiB", "poll.memory", "1MiB to 1024GiB"},
 		{"poll.memory=512KiB", "poll.memory", "1MiB to"},
 		{"sweep.interval=1s", "sweep.interval", "1m or more"},
 		{"http.listen=8080", "http.listen", "host:port"},
@@ -565,6 +566,10 @@ func TestAConfigurationMayComeFromAPipeAndTheWaitForItCanBeInterrupted(t *testin
 func TestAFileThatIsNotAConfigurationSaysWhy(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"store: [", "not YAML"},
+		{"store:\n\tbase_url: http://x/v1\n", "not YAML: line 2: a tab at its beginning: expected spaces there"},
+		{"log: {level: info}\nstore:\n  \tbase_url: http://x/v1\n", "not YAML: line 3: a tab"},
+		{"store:\n  api_key: @geheim\n", "line 2: a value begins with @ or `, which YAML keeps for itself: put " +
+			"it in quotes"},
 		{"- a", "expected a section with the keys store, postgres, kafka"},
 		{"\xff\xfes\x00t\x00o\x00r\x00e\x00", "expected a section with the keys store, postgres, kafka"},
 		{"store: x", "expected a section with the keys base_url, api_key"},

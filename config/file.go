@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -33,7 +35,7 @@ func loadFile(path string, interrupted <-chan struct{}, v *values, m *mistakes) 
 	var doc, second yaml.Node
 	if err := dec.Decode(&doc); err != nil {
 		if !errors.Is(err, io.EOF) { // an empty file sets nothing
-			m.add(Mistake{Key: path, Rule: "not YAML: " + yamlReason(err)})
+			m.add(Mistake{Key: path, Rule: "not YAML: " + yamlReason(err, text)})
 		}
 		return
 	}
@@ -47,13 +49,32 @@ func loadFile(path string, interrupted <-chan struct{}, v *values, m *mistakes) 
 }
 
 // yamlReason is why a text is not YAML. The name of an alias may be a secret that begins with a *.
-func yamlReason(err error) string {
+func yamlReason(err error, text string) string {
 	reason := strings.TrimPrefix(err.Error(), "yaml: ")
 	if strings.Contains(reason, "anchor") {
 		return "a value begins with a *, which makes it the name of an anchor that is not there: put it in quotes"
 	}
+	at := yamlLine.FindStringSubmatch(reason)
+	if at == nil {
+		return reason
+	}
+	n, _ := strconv.Atoi(at[1]) // it is digits
+	lines := strings.Split(text, "\n")
+	for _, line := range []int{n, n + 1} { // some errors name the line before
+		if line <= len(lines) && indentedByTab.MatchString(lines[line-1]) {
+			return fmt.Sprintf("line %d: a tab at its beginning: expected spaces there", line)
+		}
+	}
+	if strings.Contains(reason, "cannot start any token") {
+		return at[0] + "a value begins with @ or `, which YAML keeps for itself: put it in quotes"
+	}
 	return reason
 }
+
+var (
+	yamlLine      = regexp.MustCompile(`^line ([0-9]+): `)
+	indentedByTab = regexp.MustCompile(`^ *\t`)
+)
 
 // yamlFile collects what a file sets.
 type yamlFile struct {

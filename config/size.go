@@ -42,9 +42,9 @@ func parseSize(text string) (Size, error) {
 			return 0, errLeadingZero
 		}
 		n, err := strconv.ParseInt(number, 10, 64)
-		if err == nil && n >= 0 && n <= math.MaxInt64/int64(unit.bytes) {
-			return Size(n) * unit.bytes, nil
+		if most := math.MaxInt64 / int64(unit.bytes); err == nil && n >= -most && n <= most {
+			return Size(n) * unit.bytes, nil // how much it may be is each key's own rule
 		}
 	}
-	return 0, ruleError("expected a size of 0 or more with its unit, such as 64MiB or 2GiB")
+	return 0, ruleError("expected a whole number with its unit (KiB, MiB or GiB), such as 64MiB or 2GiB")
 }
