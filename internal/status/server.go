@@ -121,6 +121,10 @@ func notListening(err error) error {
 			"(http.listen in the configuration, STORESTREAM_HTTP__LISTEN, or --set http.listen=127.0.0.1:0 for any "+
 			"free one)", err)
 	}
+	if errors.Is(err, syscall.EACCES) {
+		return fmt.Errorf("%w: a port below 1024 takes root or the capability CAP_NET_BIND_SERVICE: set another "+
+			"port, such as 8080 (http.listen in the configuration, STORESTREAM_HTTP__LISTEN)", err)
+	}
 	return fmt.Errorf("%w: expected host:port with an address of this machine (http.listen in the "+
 		"configuration, STORESTREAM_HTTP__LISTEN)", err)
 }

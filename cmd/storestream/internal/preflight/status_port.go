@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/storestream/storestream/config"
@@ -26,7 +27,12 @@ func tryStatusPort(ctx context.Context, c Config, f *findings) {
 		return
 	}
 	resources, ok := runningAt(ctx, c.Settings.HTTP)
-	if !ok {
+	switch {
+	case errors.Is(err, syscall.EACCES):
+		f.fail("", err, "a port below 1024 takes root or the capability CAP_NET_BIND_SERVICE: set http.listen to "+
+			"another one, such as 127.0.0.1:8080")
+		return
+	case !ok:
 		f.fail("", err, "stop what has the port, or set http.listen to another one")
 		return
 	}
