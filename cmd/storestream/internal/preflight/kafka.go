@@ -329,10 +329,14 @@ func (k *kafka) personal(ctx context.Context) {
 		if len(fields) == 0 {
 			continue
 		}
-		topic := k.c.Cluster.Topic(name)
+		topic, holds := k.c.Cluster.Topic(name), "holds"
+		missing := func(r producer.TopicReport) bool { return r.Topic == topic && r.Missing }
+		if slices.ContainsFunc(k.topics, missing) {
+			holds = "will hold"
+		}
 		k.found.add(Note, topic, "see that only those read it who need to (kafka-acls.sh), and "+
 			k.c.Cluster.DeadLetters()+" too; privacy.fields masks, hashes or drops fields",
-			"holds personal data in clear: %s; %s", strings.Join(fields, ", "), k.readers(ctx, topic))
+			"%s personal data in clear: %s; %s", holds, strings.Join(fields, ", "), k.readers(ctx, topic))
 	}
 }
 

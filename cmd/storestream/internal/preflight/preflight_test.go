@@ -128,8 +128,8 @@ func TestNothingIsWrongWhereAllIsWellAndNothingIsChanged(t *testing.T) {
 	says(t, found, OK, "kafka", "store.orders", "is not there yet, and `run` can create it with 2 partitions")
 	says(t, found, OK, "kafka", "store.requests", "can create it with 1 partition")
 	says(t, found, Note, "kafka", "store.users",
-		"personal data in clear: first_name, last_name, email, age, gender, street_address, postal_code, city, "+
-			"latitude, longitude;")
+		"will hold personal data in clear: first_name, last_name, email, age, gender, street_address, "+
+			"postal_code, city, latitude, longitude;")
 	says(t, found, OK, "registry", "", s.Registry.URL)
 	says(t, found, OK, "registry", "store.order_items", "store.order_items-key",
 		"not registered yet; compatible")
@@ -295,12 +295,14 @@ func TestWhatIsWrongWithKafkaIsNamed(t *testing.T) {
 	if _, err := kadm.NewClient(cl).CreatePartitions(t.Context(), 1, "store.users"); err != nil {
 		t.Fatal(err)
 	}
-	says(t, failing(t, s), Failure, "kafka", "store.users", "it has 3 partitions, and was filled when it had 2",
+	all := failing(t, s)
+	says(t, all, Failure, "kafka", "store.users", "it has 3 partitions, and was filled when it had 2",
 		"delete the topic")
+	says(t, all, Note, "kafka", "store.users", "holds personal data in clear")
 
 	// A record that is no watermark is said of its own resource, and hides no other's.
 	s.Garbage("products")
-	all := failing(t, s)
+	all = failing(t, s)
 	says(t, all, Failure, "kafka", "store.products", "watermark of products: ", "partition", "offset")
 	says(t, all, Failure, "kafka", "store.users", "it has 3 partitions, and was filled when it had 2")
 
@@ -359,6 +361,22 @@ func TestWhatIsWrongWithTheRegistryIsNamed(t *testing.T) {
 	says(t, found, Failure, "registry", "store.orders", "refuses store.orders-value: status: type changed",
 		"compatibility")
 	says(t, found, Failure, "registry", "store.users", "is read-only and lacks store.users-key")
+}
+
+// With two brokers that answer nothing the same stood there twice.
+func TestTwoBrokersOfWhichTheSameIsToBeSaidAreOneLine(t *testing.T) {
+	s := withService(t, nil)
+	found := failing(t, s, "kafka.tls.enabled=true", "kafka.brokers="+stage.Nowhere(t)+","+stage.Nowhere(t))
+	n := 0
+	for _, f := range found {
+		if f.Part == "security" && f.About == "kafka" {
+			n++
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d lines, expected one: %+v", n, found)
+	}
+	says(t, found, Note, "security", "kafka", "cannot tell what protects it: there is no connection")
 }
 
 func TestAPortThatIsTakenIsOnlyWrongWhereNoStorestreamHasIt(t *testing.T) {

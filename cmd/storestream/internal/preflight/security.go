@@ -53,7 +53,11 @@ func trySecurity(ctx context.Context, c Config, f *findings) {
 	}
 	trials.Wait()
 	for i := range found {
-		f.all = append(f.all, found[i].all...)
+		for _, one := range found[i].all {
+			if !slices.Contains(f.all, one) { // of two brokers the same may be to be said
+				f.all = append(f.all, one)
+			}
+		}
 	}
 	s := security{c: c, found: f}
 	s.status()
