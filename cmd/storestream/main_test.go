@@ -156,7 +156,8 @@ func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {
 		{"watermark lst", "the nearest is list"},
 		{"run --onse", "unknown flag: --onse; the nearest is --once (see `storestream run --help`)"},
 		{"run now", `unexpected argument "now"`},
-		{"run --once --patience soon", "--patience"},
+		{"run --once --patience soon", `--patience "soon": expected a duration with its unit, such as 30s`},
+		{"run --once=maybe", `--once "maybe": expected true or false`},
 		{"run --once --patience 0s", "expected more than 0s"},
 		{"run --patience 5m", "without --once"},
 		{"version -x", "unknown shorthand flag"},
@@ -180,11 +181,11 @@ func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {
 		{"tail orders -n 0", "expected 1 or more"},
 		{"tail orders -n 10001", "expected 10000 at most, or --from-beginning"},
 		{"tail orders -n 5 -f --from-beginning", "-f with -n and --from-beginning"},
-		{"tail orders -n few", "-n, --lines"},
+		{"tail orders -n few", `-n, --lines "few": expected a whole number, such as 10 (see `},
 		{"schema show", "expected the name of one resource"},
 		{"config show --config /no/such/file.yaml",
 			"/no/such/file.yaml: the configuration file cannot be read: no such file"},
-		{"config show --config a.yaml --config b.yaml", `"b.yaml" for "--config" flag: given twice`},
+		{"config show --config a.yaml --config b.yaml", `--config "b.yaml": given twice, expected once`},
 		{"config show --set log.levle=debug", "the nearest known one is log.level"},
 		{"config show --set log=debug", "log (flag --set): a section takes no value: expected one of its keys: " +
 			"level, format"},
@@ -312,6 +313,20 @@ func TestACommandWithoutAConfigurationFileSaysSo(t *testing.T) {
 	}
 	if !said([]string{"STORESTREAM_LOG__LEVEL=debug"}, "config", "show") || !said(nil, "schema", "list") {
 		t.Error("it is not said")
+	}
+	const builtIn = "storestream: the built-in schema: no configuration file says where another one would be"
+	c := do(t, "schema", "show", "orders").expect(t, exitDone, builtIn)
+	if strings.Contains(c.stderr.String(), says) {
+		t.Errorf("what does not matter to a schema is said:\n%s", c.stderr)
+	}
+	if err := os.WriteFile("Order.avsc", []byte(c.stdout.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"--set", "schemas.dir=."}, {"--config="}} {
+		c := do(t, append([]string{"schema", "show", "orders"}, args...)...).expect(t, exitDone)
+		if c.stderr.String() != "" {
+			t.Errorf("with %q it says %q", args, c.stderr)
+		}
 	}
 	if err := os.WriteFile("storestream.yaml", nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -99,8 +99,24 @@ func group(env *environment, cmd *cobra.Command, commands ...*cobra.Command) *co
 	return cmd
 }
 
-// flagError names the nearest flag.
+// flagError names the nearest flag, or what was expected of a flag's value.
 func flagError(cmd *cobra.Command, err error) error {
+	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		flag, expected := invalid.GetFlag(), invalid.Unwrap().Error()
+		switch flag.Value.Type() { // whose parsers speak of themselves
+		case "int":
+			expected = "expected a whole number, such as 10"
+		case "duration":
+			expected = "expected a duration with its unit, such as 30s, 2m or 24h"
+		case "bool":
+			expected = "expected true or false"
+		}
+		name := "--" + flag.Name
+		if flag.Shorthand != "" {
+			name = "-" + flag.Shorthand + ", " + name
+		}
+		return usagef(cmd, "%s %q: %s", name, invalid.GetValue(), expected)
+	}
 	unknown, ok := errors.AsType[*pflag.NotExistError](err)
 	if !ok {
 		return usagef(cmd, "%w", err)

@@ -74,9 +74,15 @@ func schemaShow(env *environment) *cobra.Command {
 		Example:           "  storestream schema show orders > Order.avsc",
 		Args:              oneResource,
 		RunE: func(_ *cobra.Command, args []string) error {
-			_, set, err := env.load()
+			noFile := env.noFile != ""
+			env.noFile = "" // of all that a file sets, only schemas.dir matters here
+			cfg, set, err := env.load()
 			if err != nil {
 				return err
+			}
+			if noFile && cfg.Schemas.Dir == "" {
+				_, _ = fmt.Fprintln(env.stderr, "storestream: the built-in schema: no configuration file says where "+
+					"another one would be (schemas.dir)")
 			}
 			r := set.Get(args[0])
 			text := r.ValueSchema()
