@@ -440,12 +440,12 @@ func (p *publisher) advance(b *Batch) {
 // If the pass goes on from a cursor, it began by the clock of another process as well: where that time is
 // still to come nobody knows when it was (MinInstant).
 func (p *publisher) startedBy(done *Done, now schemas.Instant) schemas.Instant {
-	latest := now.Add(-p.cfg.Now().Sub(p.began))
+	wentOn := now.Add(-p.cfg.Now().Sub(p.began))
 	switch {
-	case done.Started <= latest:
+	case done.Started <= wentOn:
 		return done.Started
 	case done.Started == p.beganAt:
-		return latest
+		return wentOn
 	}
 	return schemas.MinInstant
 }

@@ -46,7 +46,7 @@ func plainStage(t *testing.T) *stage {
 		}
 	}
 	t.Cleanup(func() { // when the test's own clients are closed
-		if err := emptied(kafka); err != nil {
+		if err := empty(kafka); err != nil {
 			t.Logf("this broker goes to no other test: %v", err)
 			if err := kafka.Stop(); err != nil {
 				t.Errorf("stop: %v", err)
@@ -72,8 +72,8 @@ func idleKafka() *servers.Kafka {
 	return kafka
 }
 
-// emptied deletes all topics and groups. A transaction that is open would be ended in the next test's topics.
-func emptied(kafka *servers.Kafka) error {
+// empty deletes all topics and groups. A transaction that is open would be ended in the next test's topics.
+func empty(kafka *servers.Kafka) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	cl, err := kgo.NewClient(kgo.SeedBrokers(kafka.Brokers()...))

@@ -128,7 +128,7 @@ func (f *follower) sweepStep(r *following, resources func(string) overview.Resou
 	case sweep.Tried != nil:
 		return step{"begun", fmt.Sprintf("the sweep has begun: it reads topic and service in full, and looks "+
 			"again at what differs after the next polls. Where the topic has a newer state, or a row that the "+
-			"service does not show, that takes the overlap more (%s), at most twice",
+			"service does not show, it takes the overlap (%s) longer, twice at most",
 			terminal.Duration(f.cfg.Resources[r.Resource].Overlap))}
 	case now.Mark.Replay != nil:
 		return step{"replay", "the sweep waits until the replay is over"}

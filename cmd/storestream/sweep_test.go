@@ -157,7 +157,7 @@ func TestAWaitSaysWhatTheOwnerIsAtEachStepOnce(t *testing.T) {
 	takes("users", nil, nothing) // a part is over
 	takes("orders", &at, nothing)
 	says(out, "orders: the sweep has begun")
-	says(out, "that takes the overlap more (1m30s), at most twice\n")
+	says(out, "it takes the overlap (1m30s) longer, twice at most\n")
 	takes("users", &at, nothing)
 	takes("orders", nil, func(w *watermark.Watermark) { w.Held = &watermark.Held{Why: "full", Since: at} })
 	says(out, "orders: the request waits until this is over: on hold")
