@@ -53,8 +53,11 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 		until := min(next+day(c.src.past.days)-1, c.src.days.freeUntil(next, last))
 		days := span{From: next, To: until}
 		asked := days
-		if from == past && next == c.settled && c.earned == schemas.MinInstant {
+		switch {
+		case from == past && next == c.settled && c.earned == schemas.MinInstant:
 			asked.From = past
+		case next == from:
+			asked.From = c.src.calendar.begin(from)
 		}
 		closed, err := c.window(ctx, days, asked, days == span{From: last, To: last})
 		if err != nil {

@@ -26,10 +26,7 @@ func updatedOn(days span) window { return window{updated: days, created: always}
 // A row without created_at is on no such day. It breaks the contract, so a pass has met it and it has a dead
 // letter: a Lookup that looks Everywhere finds it.
 func (s *Source) full(ctx context.Context, rd *read) error {
-	from := s.calendar.firstDay(max(rd.req.From, s.cfg.Start))
-	// Rows can still be created on tomorrow's day at most, in any zone. The days before yesterday's only lose
-	// rows.
-	last := dayOf(s.clock.Over().Add(-s.cfg.Overlap)) - 2
+	from := s.first(rd)
 	if from != past {
 		// Rows created before From and updated since. They become more: rows come in by being updated.
 		w := window{updated: span{From: from, To: future}, created: span{From: past, To: from - 1}}
@@ -37,16 +34,28 @@ func (s *Source) full(ctx context.Context, rd *read) error {
 			return err
 		}
 	}
-	if err := s.everything(ctx, rd, createdOn, from, last); err != nil {
+	if err := s.everything(ctx, rd, createdOn, from); err != nil {
 		return err
 	}
 	return rd.finish(&poller.Done{Started: rd.req.Started, Complete: true})
 }
 
-// everything reads the rows of the days from on, those up to last in batches, and then all of the rest, to
+// first is the first of the service's days, in any zone, in which a row updated at or after From can be.
+func (s *Source) first(rd *read) day {
+	from := max(rd.req.From, s.cfg.Start)
+	if from == schemas.MinInstant {
+		return past
+	}
+	return dayOf(from) - 1
+}
+
+// lastPast is a day that is over in every zone, so that its rows only become fewer.
+func (s *Source) lastPast() day { return dayOf(s.clock.Over().Add(-s.cfg.Overlap)) - 2 }
+
+// everything reads the rows of the days from on, those of the past in batches, and then all of the rest, to
 // which rows still come.
-func (s *Source) everything(ctx context.Context, rd *read, along dimension, from, last day) error {
-	next := from
+func (s *Source) everything(ctx context.Context, rd *read, along dimension, from day) error {
+	next, last := from, s.lastPast()
 	if from == past {
 		first, found, err := earliest(func(until day) (bool, error) {
 			some, err := rd.anyRow(ctx, along(span{From: past, To: until}))
@@ -135,40 +144,46 @@ func (rd *read) incomplete(w window, o paging.Outcome) error {
 	return fmt.Errorf("%s could not be read completely: %s", w, o.Why)
 }
 
-// lookup reads the days on which the suspects are: those on which they were created where that is known, for
-// a row stays there; else those on which they were updated. Everywhere is all of these.
+// lookup looks for the suspects until each is shown or was asked for in all of the windows in which it can be.
+//
+// The first question is the UTC day of a row. Most rows are on it, but that it does not show a row proves nothing:
+// the service may cut days elsewhere, and a row may have another created_at than its record, or none. So rows that
+// were not shown are asked for by the days around, by created_* and then by updated_*. No reading shows a row that
+// none of these shows, unless it was updated meanwhile: then polls meet it.
+//
+// Everywhere, it reads all rows by updated_*, and then by created_* those without an updated_at.
 func (s *Source) lookup(ctx context.Context, rd *read) error {
 	if rd.req.Everywhere {
-		from := s.calendar.firstDay(max(rd.req.From, s.cfg.Start))
-		if err := s.everything(ctx, rd, updatedOn, from, s.calendar.lastOver()); err != nil {
-			return err
+		for _, along := range []dimension{updatedOn, createdOn} {
+			if err := s.everything(ctx, rd, along, s.first(rd)); err != nil {
+				return err
+			}
 		}
 		return rd.finish(&poller.Done{Started: rd.req.Started, Complete: true, Empty: !rd.met})
 	}
-	wanted := map[window]bool{}
+	rd.sought = map[int64]bool{}
 	for _, suspect := range rd.req.Suspects {
-		switch {
-		case suspect.CreatedAt != schemas.MinInstant:
-			wanted[window{updated: always, created: s.calendar.around(suspect.CreatedAt)}] = true
-		case suspect.UpdatedAt != schemas.MinInstant:
-			wanted[window{updated: s.calendar.around(suspect.UpdatedAt), created: always}] = true
-		}
+		rd.sought[suspect.ID] = true
 	}
-	windows := make([]window, 0, len(wanted))
-	for w := range wanted {
-		windows = append(windows, w)
-	}
-	slices.SortFunc(windows, func(a, b window) int {
-		return cmp.Or(cmp.Compare(a.created.From, b.created.From), cmp.Compare(a.updated.From, b.updated.From))
-	})
-	last := s.calendar.lastOver()
-	for _, w := range windows {
-		motion := paging.Shrinking
-		if w.updated.To > last && w.created.To > last {
-			motion = paging.Growing
+	for _, question := range []func(poller.Suspect) (window, bool){onItsDay, createdAround, updatedAround} {
+		var windows []window
+		for _, suspect := range rd.req.Suspects {
+			if w, ok := question(suspect); ok && rd.sought[suspect.ID] {
+				windows = append(windows, w)
+			}
 		}
-		if err := s.complete(ctx, rd, w, motion); err != nil {
-			return err
+		for _, w := range joined(windows) {
+			motion := paging.Shrinking
+			if last := s.lastPast(); w.updated.To > last && w.created.To > last {
+				motion = paging.Growing
+			}
+			o, err := s.reader.Read(ctx, rd.set(w, motion))
+			if err == nil && !o.Whole {
+				err = rd.incomplete(w, o)
+			}
+			if err != nil {
+				return err
+			}
 		}
 	}
 	empty := !rd.met
@@ -180,4 +195,41 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 		empty = !some
 	}
 	return rd.finish(&poller.Done{Started: rd.req.Started, Empty: empty})
+}
+
+// onItsDay is the UTC day on which a row was created, or else the one on which it was updated.
+func onItsDay(suspect poller.Suspect) (w window, ok bool) {
+	if suspect.CreatedAt != schemas.MinInstant {
+		d := dayOf(suspect.CreatedAt)
+		return createdOn(span{From: d, To: d}), true
+	}
+	d := dayOf(suspect.UpdatedAt)
+	return updatedOn(span{From: d, To: d}), suspect.UpdatedAt != schemas.MinInstant
+}
+
+func createdAround(suspect poller.Suspect) (w window, ok bool) {
+	return createdOn(around(suspect.CreatedAt)), suspect.CreatedAt != schemas.MinInstant
+}
+
+func updatedAround(suspect poller.Suspect) (w window, ok bool) {
+	return updatedOn(around(suspect.UpdatedAt)), suspect.UpdatedAt != schemas.MinInstant
+}
+
+// joined are windows of one dimension, in order, and those that overlap as one.
+func joined(windows []window) (list []window) {
+	slices.SortFunc(windows, func(a, b window) int {
+		return cmp.Or(cmp.Compare(a.updated.From, b.updated.From), cmp.Compare(a.created.From, b.created.From))
+	})
+	for _, w := range windows {
+		n := len(list) - 1
+		switch {
+		case n >= 0 && list[n].updated == w.updated && list[n].created.To >= w.created.From:
+			list[n].created.To = w.created.To
+		case n >= 0 && list[n].created == w.created && list[n].updated.To >= w.updated.From:
+			list[n].updated.To = w.updated.To
+		default:
+			list = append(list, w)
+		}
+	}
+	return list
 }

@@ -23,10 +23,12 @@ const unsortedFor = 24 * time.Hour
 // openWindow is what earlier passes came to over the open window, the rows updated since the last day that is
 // over. It is good only while all that they read is published.
 type openWindow struct {
-	// The last whole read: which day it began on, when (by our clock), how long it was busy, how many requests
-	// it took, and whether the window took more than a page. known is false where there was none.
+	// The last whole read: the first open day, the day from which rows were read, when it began (by our clock), how
+	// long it was busy, how many requests it took, and whether the window took more than a page. known is false if
+	// there was none.
 	known    bool
 	from     day
+	since    day
 	began    time.Time
 	took     time.Duration
 	requests int
@@ -40,9 +42,6 @@ type openWindow struct {
 	cheap [2]cheapPoll
 	// nextRepeatedRead is when the window is read in passes again, after they did not show all its rows.
 	nextRepeatedRead time.Time
-	// tightWithDayBefore is the open day whose window took several pages when it was read together with the
-	// day before.
-	tightWithDayBefore day
 }
 
 // cheapPoll is what a cheap poll met: a change that it has not met though it was visible shows that the
@@ -67,8 +66,6 @@ func (m *openWindow) missed(row paging.Row) bool {
 	return m.cheap[1].until > at && at >= m.reach && !m.cheap[0].met(row) && !m.cheap[1].met(row)
 }
 
-func newOpenWindow() openWindow { return openWindow{tightWithDayBefore: past} }
-
 // manner is how the open window is read.
 type manner int
 
@@ -90,14 +87,11 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	c.tell(from, last)
 	how := s.manner(c, from, last, open)
 	if how == cheaply {
-		if ok, err := s.newest(ctx, rd, open); err != nil {
+		if ok, err := s.newest(ctx, rd); err != nil {
 			return err
 		} else if ok {
 			return rd.finish(&poller.Done{Started: rd.req.Started, Held: c.why.held()})
 		}
-	}
-	if err := s.lookBefore(ctx, rd, from); err != nil {
-		return err
 	}
 	if err := c.run(ctx, from, last); err != nil {
 		return err
@@ -108,7 +102,14 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	}
 	s.cfg.Doing(doing)
 	busy := time.Now()
-	w := window{updated: span{From: s.openFrom(open), To: future}, created: always}
+	if s.open.paged && s.open.from == open && s.calendar.begin(open) < open {
+		// The day before costs pages. A row of the first quarter of an hour saves them.
+		today := window{updated: span{From: open, To: future}, created: always}
+		if _, err := rd.page(ctx, today, 0, paging.PageSize); err != nil {
+			return err
+		}
+	}
+	w := window{updated: span{From: s.calendar.begin(open), To: future}, created: always}
 	rd.old = ""
 	set := rd.set(w, paging.Growing)
 	set.Like, set.Once = w.updated.From, how == once || busy.Before(s.open.nextRepeatedRead)
@@ -129,13 +130,11 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	took := time.Since(busy)
 	switch m := &s.open; {
 	case o.Whole:
-		m.known, m.from, m.began, m.took, m.requests, m.paged = true, open, began, took, o.Requests, o.Paged
+		m.known, m.from, m.since, m.began, m.took = true, open, w.updated.From, began, took
+		m.requests, m.paged = o.Requests, o.Paged
 		m.reach, m.last, m.cheap = reach, o.Rows/s.reader.Page(), [2]cheapPoll{}
 	case !set.Once:
 		m.nextRepeatedRead = time.Now().Add(max(firstHold, 3*took))
-	}
-	if o.Paged && w.updated.From < open {
-		s.open.tightWithDayBefore = open
 	}
 	return nil
 }
@@ -158,9 +157,9 @@ func (s *Source) manner(c *closing, from, last, open day) manner {
 // newest is a cheap poll: it reads the end of the open window where changes appear, back to what the last
 // whole read must have met. It closes nothing. ok is false where the service does not sort as it did, or
 // where this would cost as much as to read all.
-func (s *Source) newest(ctx context.Context, rd *read, open day) (ok bool, err error) {
+func (s *Source) newest(ctx context.Context, rd *read) (ok bool, err error) {
 	m := &s.open
-	set := rd.set(window{updated: span{From: open, To: future}, created: always}, paging.Growing)
+	set := rd.set(window{updated: span{From: m.since, To: future}, created: always}, paging.Growing)
 	poll := cheapPoll{until: s.clock.Service().Add(-s.cfg.Overlap)}
 	set.Ask = looking(set.Ask, func(row paging.Row) {
 		if schemas.Instant(row.Updated) >= m.reach {
@@ -199,24 +198,4 @@ func looking(next ask, look func(paging.Row)) ask {
 		}
 		return a, err
 	}
-}
-
-// lookBefore looks at the day before the first that this source reads (see calendar). What it shows is inside
-// of that day, or errZone.
-func (s *Source) lookBefore(ctx context.Context, rd *read, first day) (err error) {
-	if first != past && !s.calendar.notUTC && !s.calendar.neighbor {
-		before := window{updated: span{From: first - 1, To: first - 1}, created: always}
-		_, err = rd.page(ctx, before, 0, paging.PageSize)
-	}
-	// Where there is no first day, day follows day from here on.
-	s.calendar.neighbor = s.calendar.neighbor || err == nil
-	return err
-}
-
-// openFrom is where to begin to read the open window (see calendar).
-func (s *Source) openFrom(open day) day {
-	if s.calendar.notUTC || s.open.tightWithDayBefore == open {
-		return open
-	}
-	return open - 1
 }

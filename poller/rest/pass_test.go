@@ -683,8 +683,7 @@ func TestALookupByUpdatedAtFindsARowWithoutCreatedAt(t *testing.T) {
 	lost := s.products[70]
 	s.products[70].created = time.Time{}
 	got, err := readAll(t.Context(), s.fresh(), poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{
-		{ID: lost.id, UpdatedAt: schemas.MinInstant, CreatedAt: schemas.InstantOf(lost.created)},
-		{ID: lost.id, UpdatedAt: schemas.InstantOf(lost.updated), CreatedAt: schemas.MinInstant},
+		{ID: lost.id, UpdatedAt: schemas.InstantOf(lost.updated), CreatedAt: schemas.InstantOf(lost.created)},
 	}})
 	isLost := func(r schemas.Reject) bool { return r.ID == lost.id }
 	if err != nil || !slices.ContainsFunc(got.rejects, isLost) {

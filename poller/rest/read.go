@@ -43,6 +43,8 @@ type read struct {
 	old     string
 	flushed time.Time // when the last batch was emitted
 	met     bool      // a page had a row
+	// sought are the suspects of a Lookup that no page has shown.
+	sought map[int64]bool
 	// settled is what the next batch says; MinInstant: nothing.
 	settled schemas.Instant
 	// tried: before a set was cut, it was looked for how the service reads to_ dates.
@@ -192,6 +194,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 		row := paging.Row{Created: past}
 		rec, reject := parser.Parse(raw)
 		if reject == nil {
+			delete(rd.sought, rec.ID)
 			row.ID, row.Updated = uint64(rec.ID), int64(rec.UpdatedAt)
 			b.Rows = append(b.Rows, rec)
 			rd.bytes += len(rec.Value)
@@ -200,7 +203,9 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 			if reject.UpdatedAt == schemas.MinInstant {
 				row.Updated = paging.NoTime
 			}
-			if !reject.HasID {
+			if reject.HasID {
+				delete(rd.sought, reject.ID)
+			} else {
 				row.ID = xxhash.Sum64(raw)
 			}
 			b.Rejects = append(b.Rejects, *reject)

@@ -37,9 +37,9 @@ func (p product) appendJSON(b []byte) []byte {
 	if b = append(b, `","created_at":`...); p.created.IsZero() {
 		b = append(b, `null`...)
 	} else {
-		b = append(p.created.UTC().AppendFormat(append(b, '"'), time.RFC3339), '"')
+		b = append(p.created.UTC().Round(time.Second).AppendFormat(append(b, '"'), time.RFC3339), '"')
 	}
-	b = p.updated.UTC().AppendFormat(append(b, `,"updated_at":"`...), time.RFC3339)
+	b = p.updated.UTC().Round(time.Second).AppendFormat(append(b, `,"updated_at":"`...), time.RFC3339)
 	return append(b, `"}`...)
 }
 
@@ -55,19 +55,20 @@ const (
 
 // service answers as the document says, with what a test changes.
 type service struct {
-	t        *testing.T
-	mu       sync.Mutex
-	products []product
-	now      func() time.Time // of the Date header; nil: none
-	maxPage  int
-	order    func(a, b product) int // nil: another at every request
-	zone     *time.Location
-	upTo     []string // the to_ dates that it reads as midnights: updated, created
-	count    counting
-	pages    int  // it shows no more of a listing, and says that nothing follows; 0: all
-	forEver  bool // it says that more follow every page
-	blank    bool // page 0 is empty, and more follow
-	rng      *rand.Rand
+	t           *testing.T
+	mu          sync.Mutex
+	products    []product
+	now         func() time.Time // of the Date header; nil: none
+	maxPage     int
+	order       func(a, b product) int // nil: another at every request
+	zone        *time.Location
+	createdZone *time.Location // of created_*; nil: zone
+	upTo        []string       // the to_ dates that it reads as midnights: updated, created
+	count       counting
+	pages       int  // it shows no more of a listing, and says that nothing follows; 0: all
+	forEver     bool // it says that more follow every page
+	blank       bool // page 0 is empty, and more follow
+	rng         *rand.Rand
 	// hidden is what the answer leaves out of a row, such as `,"brand":"b"`; nil: nothing.
 	hidden func(product) string
 	// before is called before a data request is answered, with mu held; true: it has answered.
@@ -181,8 +182,12 @@ func (s *service) list(w http.ResponseWriter, q url.Values) {
 
 // bounds reads a filter by day: it takes what lies on the days of the service's zone.
 func (s *service) bounds(q url.Values, name string) (in func(time.Time) bool) {
+	zone := s.zone
+	if name == "created" && s.createdZone != nil {
+		zone = s.createdZone
+	}
 	day := func(bound string, unbounded time.Time) time.Time {
-		if d, err := time.ParseInLocation(time.DateOnly, q.Get(name+bound), s.zone); err == nil {
+		if d, err := time.ParseInLocation(time.DateOnly, q.Get(name+bound), zone); err == nil {
 			return d
 		}
 		return unbounded

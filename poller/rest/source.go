@@ -79,7 +79,7 @@ func NewSource(cfg SourceConfig) *Source {
 	s := &Source{
 		cfg: cfg, endpoint: cfg.Client.Endpoint(cfg.Resource.Path, count), clock: clock,
 		parser: schemas.NewRowParser(cfg.Resource), linger: flushEvery,
-		calendar: calendar{clock: clock, overlap: cfg.Overlap}, firstPage: -1,
+		calendar: calendar{clock: clock, overlap: cfg.Overlap, begun: past}, firstPage: -1,
 		past: newBatchOfDays(), earliest: past, days: newDays(),
 		reader: paging.NewReader(func() int64 { return int64(clock.Service()) }, cfg.Metrics.PagePasses.Inc,
 			cfg.Counts),
@@ -90,7 +90,7 @@ func NewSource(cfg SourceConfig) *Source {
 
 // forget drops what earlier reads came to. The days that are held stay so.
 func (s *Source) forget() {
-	s.from, s.open = schemas.MinInstant, newOpenWindow()
+	s.from, s.open = schemas.MinInstant, openWindow{}
 	clear(s.days.closed)
 }
 
@@ -170,7 +170,7 @@ func (s *Source) adoptZone() {
 		if s.calendar.midnights[to] || s.cfg.Zone.upTo[to].get() != midnights {
 			continue
 		}
-		s.calendar.midnights[to], s.calendar.neighbor = true, false
+		s.calendar.midnights[to] = true
 		s.forget()
 		s.cfg.Log.Warn("the service reads to_ dates as midnights: from now on they are asked for with the day "+
 			"after", zap.Stringer("parameter", to))

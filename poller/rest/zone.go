@@ -20,24 +20,26 @@ type Zone struct {
 	upTo   [toDates]upTo
 }
 
-// calendar knows which of the service's days are over, and which of them the rows of a UTC day can be in.
+// calendar knows which of the service's days are over, and in which of them the rows of a UTC day can be.
 //
-// The document says that timestamps are UTC and that the filters take days. It does not say whose days. If
-// the service cuts them in another zone, the rows of one UTC day lie in two of its days: to close the one
-// that bears the UTC day's date would lose the rows of the other. Such a service gives itself away by rows
-// outside of the UTC day that was asked for. From then on, for all resources, a UTC day is read as the
-// service's day of that date and both its neighbors, and a day is over a day later, so that no zone (they
-// reach 14 hours either way) makes a difference.
+// The document says that timestamps are UTC and that the filters take days. It does not say whose days, nor that
+// all filters take the same. If the service cuts days in another zone, the rows of one UTC day lie in two of its
+// days. A zone may also change in the course of a year, so that no answer proves it for other days.
 //
-// Until then nothing may be settled that a zone could have hidden:
+// So no question rests on UTC. A lookup asks for days on either side before it believes that a row is not there
+// (around). A pass settles only what no zone could have hidden:
 //
 //   - Days that begin early (Asia): once the days up to d are closed, the last hours of the UTC day d lie in
 //     the service's day d+1, unread. So a batch says that d is closed only when the window behind it was
 //     read, which would have shown them (closing.earned).
-//   - Days that begin late (America): the first hours of the UTC day d lie in the service's day d-1. So a new
-//     source begins with a look at the day before the first that it reads, and the open window begins a day
-//     earlier where that makes no further page. (Where it does there are so many rows that some lie close
-//     behind a midnight, and closing any day shows them.)
+//   - Days that begin late (America): the first hours of the UTC day d lie in the service's day d-1, which may be
+//     closed already. So a pass begins to read a day before the first that it settles (begin). It begins on that
+//     day only if an answer from that day on has shown a row of its first quarter of an hour: then the day began
+//     at midnight or before, because zones differ by quarters.
+//
+// A service in another zone shows itself by rows outside of the UTC days that were asked for. From then on, a UTC
+// day is read as the service's day of that date and both its neighbors, for all resources. A day is over a day
+// later, so that no zone makes a difference (they reach 14 hours either way).
 type calendar struct {
 	clock   *client.Clock
 	overlap time.Duration
@@ -45,9 +47,9 @@ type calendar struct {
 	notUTC bool
 	// midnights: the service is known to read these to_ dates as midnights (see upTo).
 	midnights [toDates]bool
-	// neighbor: the source has looked at the day before its first.
-	neighbor bool
-	strays   bool // the log has said that rows come that were not asked for
+	// begun is the newest day that was shown to begin at midnight UTC or before.
+	begun  day
+	strays bool // the log has said that rows come that were not asked for
 }
 
 // errZone ends a read in which rows were met that belong to a neighboring UTC day.
@@ -81,7 +83,11 @@ func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) error {
 		if row.Updated == paging.NoTime {
 			continue
 		}
-		off := outside(schemas.Instant(row.Updated), asked)
+		at := schemas.Instant(row.Updated)
+		if asked.From > c.begun && at >= startOf(asked.From) && at < startOf(asked.From)+quarter {
+			c.begun = asked.From
+		}
+		off := outside(at, asked)
 		switch {
 		case off <= grace:
 		case off <= zoneReach && !c.notUTC:
@@ -155,8 +161,17 @@ func (c *calendar) firstDay(i schemas.Instant) day {
 	return dayOf(i) - c.margin()
 }
 
-// around is the service's days in which the UTC day of i lies.
-func (c *calendar) around(i schemas.Instant) span {
+// begin is the day from which rows are read so that those of the UTC days from d on are among them.
+func (c *calendar) begin(d day) day {
+	if d == past || c.notUTC || c.begun == d {
+		return d
+	}
+	return d - 1
+}
+
+// around is the service's days in which the UTC day of i lies, in any zone. It ends a day later than zones need,
+// because a service may read the last date as its midnight.
+func around(i schemas.Instant) span {
 	d := dayOf(i)
-	return span{From: d - c.margin(), To: d + c.margin()}
+	return span{From: d - 1, To: d + 2}
 }

@@ -111,3 +111,68 @@ func TestWhatChangesAfterMidnightInTheServicesDayBeforeIsRead(t *testing.T) {
 		t.Errorf("another, days later: %v, %v", again.rows, err)
 	}
 }
+
+// Days that begin late, of a shop that has many rows a day and, until one night, none in the hours in which that
+// shows. The row of that night lies in the service's day before, whose rows take several pages: the source that
+// was there has to meet it, and so has one that begins days later.
+func TestARowOfTheFirstNightIsReadThoughDaysBeganLateAndNoRowHadShownIt(t *testing.T) {
+	for _, order := range []func(a, b product) int{byID, byUpdated, newestFirst, nil} {
+		s := newService(t)
+		s.zone, s.order, s.maxPage = time.FixedZone("", -5*3600), order, 10
+		for d := range 4 {
+			for i := range 60 {
+				when := at("2026-11-16T06:00:00Z").AddDate(0, 0, d).Add(time.Duration(i) * 15 * time.Minute)
+				s.products = append(s.products, product{id: int64(60*d + i + 1), created: when, updated: when})
+			}
+		}
+		s.now = clockAt("2026-11-20T01:00:00Z")
+		src := s.fresh()
+		settled := schemas.MinInstant
+		for range 2 {
+			got, err := readAll(t.Context(), src, pass(settled))
+			if settled = max(settled, got.settled); err != nil || settled != midnight("2026-11-20") {
+				t.Fatal(settled, err)
+			}
+		}
+		night := &s.products[7]
+		night.updated = at("2026-11-20T03:00:00Z")
+		for _, one := range []struct {
+			now string
+			src *Source
+		}{{"2026-11-20T03:30:00Z", src}, {"2026-11-23T12:00:00Z", nil}} {
+			s.now = clockAt(one.now)
+			if one.src == nil {
+				one.src = s.fresh()
+			}
+			got, err := readAll(t.Context(), one.src, pass(settled))
+			if err != nil || got.rows[night.id].UpdatedAt != schemas.InstantOf(night.updated) {
+				t.Errorf("at %s: row of %s, want %s; %v", one.now, got.rows[night.id].UpdatedAt, night.updated, err)
+			}
+		}
+	}
+}
+
+// A service in UTC shows a row soon after midnight. Then the day before is read no more.
+func TestADayThatIsShownToBeginAtMidnightIsReadWithoutTheDayBefore(t *testing.T) {
+	s := newService(t)
+	s.maxPage = 10
+	for i := range 200 {
+		when := at("2026-11-19T00:00:00Z").Add(time.Duration(i) * 14 * time.Minute)
+		s.products = append(s.products, product{id: int64(i + 1), created: when, updated: when})
+	}
+	s.now = clockAt("2026-11-20T23:00:00Z")
+	src := s.fresh()
+	var rows map[int64]schemas.Record
+	for _, settled := range []schemas.Instant{schemas.MinInstant, midnight("2026-11-20"), midnight("2026-11-20")} {
+		got, err := readAll(t.Context(), src, pass(settled))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows = got.rows
+	}
+	for _, row := range rows {
+		if row.UpdatedAt < midnight("2026-11-20") {
+			t.Fatalf("row %d of %s was read", row.ID, row.UpdatedAt)
+		}
+	}
+}

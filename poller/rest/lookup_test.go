@@ -1,0 +1,92 @@
+package rest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/schemas"
+)
+
+// zones are as far from UTC as any, with those between that begin just before and after midnight.
+var zones = []time.Duration{-12 * time.Hour, -5 * time.Hour, -15 * time.Minute, 0, time.Hour, 8 * time.Hour, 14 * time.Hour}
+
+// The service cuts the days of each filter in a zone of its own, and may read each to_ date as its midnight. A row
+// that a full read meets has to be met by a lookup, by a source that knows nothing of the service and by one that
+// has made a pass. Times of rows lie close to midnights, where zones and roundings differ most.
+func TestALookupMeetsEveryRowThatAFullReadMeetsHoweverTheServiceCutsDays(t *testing.T) {
+	for _, created := range zones {
+		for _, updated := range zones {
+			t.Run(fmt.Sprintf("created %s, updated %s", created, updated), func(t *testing.T) {
+				t.Parallel()
+				for _, midnights := range [][]string{nil, {"created"}, {"updated"}, {"created", "updated"}} {
+					s := newService(t)
+					s.createdZone = time.FixedZone("", int(created.Seconds()))
+					s.zone = time.FixedZone("", int(updated.Seconds()))
+					s.upTo = midnights
+					s.now = clockAt("2026-11-20T12:00:00Z")
+					s.products = aroundMidnights()
+					for _, passFirst := range []bool{false, true} {
+						s.looksUpAll(passFirst)
+					}
+				}
+			})
+		}
+	}
+}
+
+// aroundMidnights is a shop with a row at each of some times of day, and fractions that are rounded on the way.
+func aroundMidnights() (rows []product) {
+	for i, clock := range []string{"00:00:00Z", "00:20:00Z", "02:00:00Z", "11:59:59Z", "12:30:00Z", "16:30:00Z", "20:00:00Z",
+		"23:30:00Z", "23:59:59.7Z"} {
+		day := fmt.Sprintf("2026-11-%02dT", 1+i)
+		rows = append(rows, product{id: int64(i + 1), created: at(day + clock), updated: at(day + clock).Add(36 * time.Hour)})
+	}
+	return rows
+}
+
+// looksUpAll reads all in full, and then looks each row up, by created_at and updated_at, and by each of them.
+func (s *service) looksUpAll(passFirst bool) {
+	s.t.Helper()
+	src := s.fresh()
+	if passFirst {
+		if _, err := readAll(s.t.Context(), src, pass(schemas.MinInstant)); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	full, err := readAll(s.t.Context(), src, poller.Request{Kind: poller.Full, From: schemas.MinInstant})
+	if err != nil || len(full.rows) != len(s.products) {
+		s.t.Fatalf("a full read meets %d rows, %v", len(full.rows), err)
+	}
+	for _, p := range s.products {
+		both := poller.Suspect{ID: p.id, UpdatedAt: full.rows[p.id].UpdatedAt,
+			CreatedAt: schemas.InstantOf(p.created.Round(time.Second))}
+		byCreated, byUpdated := both, both
+		byCreated.UpdatedAt, byUpdated.CreatedAt = schemas.MinInstant, schemas.MinInstant
+		for _, suspect := range []poller.Suspect{both, byCreated, byUpdated} {
+			got, err := readAll(s.t.Context(), src, poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{suspect}})
+			if err != nil {
+				s.t.Fatal(err)
+			}
+			if _, met := got.rows[p.id]; !met {
+				s.t.Errorf("to_ dates that are midnights: %v, pass first: %v: a lookup of %+v does not meet the row",
+					s.upTo, passFirst, suspect)
+			}
+		}
+	}
+}
+
+// A row's created_at may be corrected without a new updated_at. Then its record in the topic names another day.
+func TestALookupMeetsARowOfWhichCreatedAtWasCorrected(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = aroundMidnights()
+	before := s.products[3]
+	s.products[3].created = before.created.AddDate(0, -2, 0)
+	got, err := readAll(t.Context(), s.fresh(), poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{
+		{ID: before.id, UpdatedAt: schemas.InstantOf(before.updated), CreatedAt: schemas.InstantOf(before.created)}}})
+	if _, met := got.rows[before.id]; err != nil || !met {
+		t.Errorf("met %v, %v", met, err)
+	}
+}
