@@ -62,13 +62,15 @@ type world struct {
 	reading, writing *rand.Rand
 
 	// What only sweeps can repair or must bear (sweep_model_test.go): rows that are nowhere until a time, or
-	// shown as they were before; rows whose updated_at went back, or that were deleted; and rows that could not
-	// be published, or seen, at some time: a replay may have met them then.
-	hidden  map[int64]schemas.Instant
-	lagging map[int64]schemas.Instant
-	odd     map[int64]bool
-	unsure  map[int64]bool
-	sweeps  *sweeps // nil: no sweeps
+	// shown as they were before; rows whose updated_at went back, or that were deleted; rows that could not
+	// be published, or seen, at some time: a replay may have met them then; and rows that lookups do not show,
+	// though other reads do.
+	hidden   map[int64]schemas.Instant
+	lagging  map[int64]schemas.Instant
+	odd      map[int64]bool
+	unsure   map[int64]bool
+	notFound map[int64]bool
+	sweeps   *sweeps // nil: no sweeps
 
 	played rounds.Played
 }
@@ -98,7 +100,7 @@ var (
 func newWorld(t *rapid.T, played rounds.Played) *world {
 	minuteToMidnight := time.Date(2026, 11, 20, 23, 59, 0, 0, time.UTC)
 	w := &world{shop: newShop(t, minuteToMidnight), t: t, previous: map[int64]row{}, lied: map[uint64]bool{},
-		hidden: map[int64]schemas.Instant{}, lagging: map[int64]schemas.Instant{},
+		hidden: map[int64]schemas.Instant{}, lagging: map[int64]schemas.Instant{}, notFound: map[int64]bool{},
 		odd: map[int64]bool{}, unsure: map[int64]bool{}, written: map[int64]uint64{}, history: map[int64][]past{},
 		polls:   map[schemas.Instant]schemas.Instant{},
 		settled: schemas.MinInstant, grain: 1, heldAt: schemas.MaxInstant, played: played}
@@ -256,7 +258,7 @@ func (w *world) shown(r Request) (rows []row) {
 	}
 	for _, id := range sortedIDs(w.rows) {
 		row := w.rows[id]
-		if w.hidden[id] > w.now || w.onNoDay(row, r) {
+		if w.hidden[id] > w.now || w.onNoDay(row, r) || w.isNotFound(id, r) {
 			continue
 		}
 		if w.lagging[id] > w.now {

@@ -69,9 +69,11 @@ func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time
 		if waits && (again.IsZero() || due.Before(again)) {
 			again = due
 		}
-		if d.Kind == compare.Extra {
+		switch {
+		case d.Kind == compare.Extra:
 			extra = append(extra, d)
-		} else if !waits {
+		case waits, d.Kind == compare.Unknown:
+		default:
 			ready = append(ready, d)
 		}
 	}
@@ -125,6 +127,8 @@ func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some boo
 		case d.Kind == compare.Extra && r.found.empty: // it stays, and the last look counts it
 		case d.Kind == compare.Extra:
 			extra = append(extra, d)
+		case d.Kind == compare.Unknown:
+			r.leave(&d)
 		default:
 			ready = append(ready, d)
 		}
@@ -255,7 +259,7 @@ func (r *repair) confirmedAt(d *compare.Difference) time.Time {
 	if d.Kind == compare.Extra && r.keep != "" {
 		return time.Time{}
 	}
-	if d.Kind != compare.Extra {
+	if d.Row != nil {
 		newest := int64(math.MinInt64)
 		if d.Kind == compare.Stale {
 			newest = d.TopicMillis
@@ -324,9 +328,18 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywh
 	result.Stale += count[compare.Stale]
 	result.Extra += count[compare.Extra]
 	var left []string
+	for _, d := range r.found.cmp.Differences() {
+		if d.Kind == compare.Unknown {
+			r.leave(&d)
+		}
+	}
 	if n := r.found.cmp.Suspects() - len(extra); n > 0 {
 		left = append(left, fmt.Sprintf("%s came older than what the topic has, and the service did not show the "+
 			"same for %s", terminal.Plural(n, "row"), r.cfg.Overlap))
+	}
+	if n := r.found.unknown; n > 0 {
+		left = append(left, fmt.Sprintf("the service showed %s in one reading and not in a later one: nothing is "+
+			"concluded from that, and the next sweep compares them again", terminal.Plural(n, "row")))
 	}
 	reason, err := r.deleteRows(ctx, extra, c, everywhere)
 	if err != nil {
@@ -420,6 +433,13 @@ func (r *repair) keepReason(c compare.Report, extra int) string {
 			" that the service does not have"
 	}
 	return ""
+}
+
+// leave leaves a row as it is that the sweep's full reading showed, and that was not shown again for an overlap. If
+// it was deleted meanwhile, the full reading of the next sweep does not show it.
+func (r *repair) leave(d *compare.Difference) {
+	r.found.unknown++
+	r.found.cmp.Forget(d.ID)
 }
 
 // deleteRows writes tombstones for extra rows, where it may. It returns why it left some, "" if it left none.

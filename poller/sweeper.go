@@ -117,6 +117,8 @@ type finding struct {
 	// outage than true, so what was missing then is not taken for deleted.
 	empty bool
 
+	// unknown counts the rows that one reading showed and a later one did not.
+	unknown int
 	// waits are rows that a look was at and that are not confirmed yet, and when they may be.
 	waits  map[int64]time.Time
 	until  time.Time       // the repair waits no longer for confirmation; zero: it did not begin yet

@@ -87,7 +87,7 @@ func TestVerifyNamesTheFirstRowsThatDifferAndWhatRepairsThem(t *testing.T) {
 	}
 	names := []string{"as_of", "dead_letters", "extra", "extra_ids", "foreign", "in_flight", "missing",
 		"missing_ids", "resource", "seconds", "source", "source_rows", "stale",
-		"stale_ids", "topic", "topic_rows", "untracked", "verdict"}
+		"stale_ids", "topic", "topic_rows", "unknown", "unknown_ids", "untracked", "verdict"}
 	if keys := slices.Sorted(maps.Keys(got.Resources[2])); !slices.Equal(keys, names) {
 		t.Errorf("names %q, promised are %q", keys, names)
 	}

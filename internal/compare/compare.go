@@ -13,6 +13,11 @@
 // A record that somebody else put into the topic is never such a version, however new it calls itself: so it
 // is found.
 //
+// A row that one reading of the source showed and a later one does not is unknown. It may have been deleted in
+// between, or the later reading asked a question that does not show it. So such a row is never cleared as
+// delivered and never called extra, unless the source shows it again. Only a comparison that never met the row
+// calls it extra.
+//
 // # Parts
 //
 // Config.Memory bounds what a comparison takes, whatever the number of rows. A row takes 16 bytes during
@@ -99,19 +104,20 @@ const (
 	Missing Kind = "missing" // the source has the row, the topic has not
 	Stale   Kind = "stale"   // both have it, with another content
 	Extra   Kind = "extra"   // the topic has it, the source has not
+	Unknown Kind = "unknown" // the source showed it in one reading and not in a later one
 )
 
 // Kinds returns all kinds, in the order in which people read them.
-func Kinds() []Kind { return []Kind{Missing, Stale, Extra} }
+func Kinds() []Kind { return []Kind{Missing, Stale, Extra, Unknown} }
 
 // Difference is one row that differs.
 type Difference struct {
 	Kind Kind
 	ID   int64
-	// Row is the row as the source showed it last; nil for Extra.
+	// Row is the row as the source shows it; nil for Extra and Unknown.
 	Row *schemas.Record
-	// Since is when the source began to show Row as it is, and no other version. Of Extra: when it ceased to
-	// show the row.
+	// Since is when the source began to show Row as it is, and no other version. Of Extra and Unknown: when it
+	// ceased to show the row.
 	Since time.Time
 	// TopicMillis is the updated_at of the topic's newest record, in milliseconds since the epoch. Of Missing it
 	// means nothing.

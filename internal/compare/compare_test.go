@@ -164,6 +164,41 @@ func TestEachKindOfDifferenceIsFoundAndNothingElse(t *testing.T) {
 	}
 }
 
+// A source may show a row in one reading and not in another, because another client deleted it, or because the
+// question was another. Nothing is concluded from that until the source shows the row again.
+func TestARowThatTheSourceCeasesToShowIsNeitherEqualNorExtra(t *testing.T) {
+	p := &pair{source: map[int64]schemas.Record{1: row(1, 1000, 7), 2: row(2, 1000, 7), 3: row(3, 1000, 7)}}
+	p.publish(row(2, 500, 1))
+	p.publish(p.source[3])
+	c := p.run(t, 0)
+	shown := maps.Clone(p.source)
+	clear(p.source)
+	for range 3 {
+		if err := c.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := kinds(c); !maps.Equal(got, map[int64]Kind{1: Unknown, 2: Unknown}) {
+			t.Fatalf("differences %v, after %+v", got, c.Report())
+		}
+	}
+	p.source = shown
+	if err := c.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := kinds(c); !maps.Equal(got, map[int64]Kind{1: Missing, 2: Stale}) {
+		t.Errorf("differences %v", got)
+	}
+	p.publish(shown[1]) // what the source showed comes late
+	p.publish(shown[2])
+	clear(p.source)
+	if err := c.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := kinds(c); len(got) > 0 {
+		t.Errorf("delivered, and still different: %v", got)
+	}
+}
+
 // A row is looked for where it was created: its update may have moved since. Otherwise a row that was updated
 // between two looks would be held deleted.
 func TestARowThatChangedSinceItWasLookedAtIsNotTakenForGone(t *testing.T) {

@@ -38,6 +38,8 @@ func (s *suspect) size() int {
 
 func (s *suspect) kind() Kind {
 	switch {
+	case s.row == nil && len(s.shown) > 0:
+		return Unknown
 	case s.row == nil:
 		return Extra
 	case !s.inTopic:
@@ -153,14 +155,14 @@ func (s *suspect) become(cfg Config, row *schemas.Record) {
 	}
 }
 
-// delivered says that the topic has a version that the source showed, or that neither has the row. A stray
-// beside it is still a difference: no poll takes it out.
+// delivered says that the topic has a version that the source showed, or that the topic has no such row and no
+// reading of the source showed one. A stray beside it is still a difference: no poll takes it out.
 func (s *suspect) delivered() bool {
 	if len(s.strays) > 0 {
 		return false
 	}
 	if !s.inTopic {
-		return s.row == nil
+		return len(s.shown) == 0
 	}
 	return slices.Contains(s.shown, s.topic)
 }

@@ -10,10 +10,10 @@
 // It waits for no poll, as verify does. Whoever asks for one row wants to know now, and is told what may be
 // under way.
 //
-// PostgreSQL is asked for the id. REST has nothing that finds one row, so the day on which the row was
-// created is read, which its record in the topic tells. Where nothing tells it, or the row is not there,
-// everything is read: what another program wrote may name any day, and that the service has no such row is
-// said only of all that it has.
+// PostgreSQL is asked for the id. REST has no request for one row, so the days around its created_at are read,
+// which its record in the topic has. If no record has it, or these days do not show the row, everything is read,
+// by updated_at and by created_at: another program's record may name any day. Only then the service has no such
+// row.
 package row
 
 import (
@@ -24,6 +24,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"go.uber.org/zap"
@@ -109,8 +110,9 @@ type look struct {
 	value  schemas.Value // of row
 	reject *schemas.Reject
 	failed error
-	// nameless counts the rows without a usable id that were met on the way. This one may be among them.
-	nameless int
+	// nameless are the rows without a usable id that were met on the way, by the hash of their text. This one may be
+	// among them.
+	nameless map[uint64]bool
 }
 
 // compare asks the service, and again where the topic changes meanwhile. Its error is that of the topic.
@@ -151,17 +153,11 @@ func (l *look) readLetter(ctx context.Context) (err error) {
 
 // ask looks the row up in the service.
 func (l *look) ask(ctx context.Context) error {
-	created := l.createdAt()
-	switch {
-	case l.settings.Source == config.Postgres:
-		return l.lookUp(ctx, schemas.MinInstant)
-	case created == schemas.MinInstant:
-		return l.lookEverywhere(ctx)
-	}
-	// A service that cuts days in another zone than UTC has it on one of their neighbors.
-	const day = 24 * time.Hour
-	for _, days := range [][]schemas.Instant{{created}, {created.Add(-day), created.Add(day)}} {
-		if err := l.lookUp(ctx, days...); err != nil || l.row != nil || l.reject != nil {
+	suspect := poller.Suspect{ID: l.cfg.ID, UpdatedAt: schemas.MinInstant, CreatedAt: l.createdAt()}
+	inPostgres := l.settings.Source == config.Postgres
+	if inPostgres || suspect.CreatedAt != schemas.MinInstant {
+		err := l.read(ctx, poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{suspect}}, 0)
+		if err != nil || inPostgres || l.row != nil || l.reject != nil {
 			return err
 		}
 	}
@@ -186,16 +182,6 @@ func (l *look) createdAt() schemas.Instant {
 	return schemas.MinInstant
 }
 
-// lookUp reads the row on the days on which it may have been created. PostgreSQL needs none.
-func (l *look) lookUp(ctx context.Context, created ...schemas.Instant) error {
-	request := poller.Request{Kind: poller.Lookup}
-	for _, at := range created {
-		request.Suspects = append(request.Suspects,
-			poller.Suspect{ID: l.cfg.ID, UpdatedAt: schemas.MinInstant, CreatedAt: at})
-	}
-	return l.read(ctx, request, 0)
-}
-
 // errFound ends a reading of everything.
 var errFound = errors.New("found")
 
@@ -217,7 +203,7 @@ func (l *look) lookEverywhere(ctx context.Context) error {
 // read reads what the request names, and takes the row from it. about is how many rows that will be; 0: it is
 // one day, of which nobody knows. Of more it reads no further than to the row.
 func (l *look) read(ctx context.Context, request poller.Request, about int) error {
-	l.row, l.reject, l.nameless = nil, nil, 0
+	l.row, l.reject, l.nameless = nil, nil, map[uint64]bool{}
 	request.From, request.Started = l.start, schemas.InstantOf(time.Now())
 	rows, done := 0, false
 	err := l.source.Read(ctx, request, func(b poller.Batch) error {
@@ -254,7 +240,7 @@ func (l *look) take(b poller.Batch) error {
 	for i := range b.Rejects {
 		reject := b.Rejects[i]
 		if !reject.HasID {
-			l.nameless++
+			l.nameless[xxhash.Sum64(reject.Row)] = true
 		} else if reject.ID == l.cfg.ID && (l.reject == nil || reject.UpdatedAt >= l.reject.UpdatedAt) {
 			l.reject = &reject
 		}
@@ -282,7 +268,7 @@ func (l *look) verdict() verify.Verdict {
 	case l.failed != nil:
 		return verify.Unknown
 	case len(l.log.Strays()) > 0 || inTopic.Err != nil || l.reject != nil:
-	case l.row == nil && !holds && l.nameless > 0:
+	case l.row == nil && !holds && len(l.nameless) > 0:
 		return verify.Unknown
 	case l.row == nil: // that row, too, could not be published, and the topic would keep what it had
 		equal = !holds
@@ -325,7 +311,7 @@ func (l *look) report() *Report {
 		}
 	} else if r.Verdict == verify.Unknown {
 		r.Error = fmt.Sprintf("the service shows %s without a usable id, and this may be one",
-			terminal.Plural(l.nameless, "row"))
+			terminal.Plural(len(l.nameless), "row"))
 	}
 	return r
 }
@@ -372,7 +358,7 @@ func (l *look) explain(ctx context.Context, r *Report) {
 		r.Notes = append(r.Notes, "how far the resource is could not be read: "+status.FirstLine(err))
 		return
 	}
-	f := facts{report: r, nameless: l.nameless, overlap: l.settings.Overlap,
+	f := facts{report: r, nameless: len(l.nameless), overlap: l.settings.Overlap,
 		deletes: cmp.Or(l.cfg.Settings.Sweep.Deletes, config.Tombstone), start: l.start,
 		policy:       l.resource.PolicyFingerprint(),
 		topicUpdated: schemas.MinInstant, serviceUpdated: schemas.MinInstant}

@@ -218,7 +218,7 @@ func (o *comparison) look(ctx context.Context) {
 // report says what came of it.
 func (o *comparison) report() *Report {
 	r := &Report{Resource: o.resource.Name, Source: o.settings.Source, Topic: o.topic, Verdict: Identical,
-		MissingIDs: []int64{}, StaleIDs: []int64{}, ExtraIDs: []int64{},
+		MissingIDs: []int64{}, StaleIDs: []int64{}, ExtraIDs: []int64{}, UnknownIDs: []int64{},
 		Seconds: math.Round(time.Since(o.began).Seconds()*10) / 10}
 	if o.mark.AsOf > schemas.MinInstant {
 		r.AsOf = &o.mark.AsOf
@@ -231,6 +231,7 @@ func (o *comparison) report() *Report {
 	r.SourceRows, r.TopicRows, r.DeadLetters = figures.SourceRows, figures.TopicRows, figures.DeadLetters
 	r.InFlight, r.Untracked, r.Foreign = figures.InFlight, figures.Untracked, figures.Foreign
 	r.Missing, r.Stale, r.Extra = count[compare.Missing], count[compare.Stale], count[compare.Extra]
+	r.Unknown = count[compare.Unknown]
 	strays := 0
 	for _, d := range o.compared.Differences() {
 		if len(d.Strays) > 0 {
@@ -246,6 +247,11 @@ func (o *comparison) report() *Report {
 	case o.otherLog != "": // nobody knows whether that was before the topic was read
 		r.Verdict, r.Error = Unknown, "the topic does not hold all that was published: "+o.otherLog+": verify it "+
 			"again once an instance has filled it from the start (`storestream watermark list`)"
+	case r.Unknown > 0:
+		r.Verdict, r.Error = Unknown, fmt.Sprintf("the service showed %s (such as %d) in one reading and not in a "+
+			"later one, and the topic does not have what it showed. If they were deleted meanwhile, another verify "+
+			"does not meet them. If it does, the service answers the same question in two ways",
+			terminal.Plural(r.Unknown, "row"), r.UnknownIDs[0])
 	}
 	o.addNotes(r, figures.Early, strays)
 	return r
@@ -255,6 +261,10 @@ func (o *comparison) report() *Report {
 func (o *comparison) addNotes(r *Report, early, strays int) {
 	if r.Verdict == Different && o.ownership.Abandoned {
 		r.note("no instance polls it: rows that changed since the last one did are differences")
+	}
+	if r.Verdict == Different && r.Unknown > 0 {
+		r.note(terminal.Plural(r.Unknown, "row") + " beside them: the service showed each in one reading and not in " +
+			"a later one, so nothing is known of it")
 	}
 	if r.Verdict == Different && o.mark.Held.OnHold() {
 		r.note("it is on hold, and a sweep waits until it goes on: " + o.mark.Held.Why)

@@ -202,12 +202,14 @@ type Report struct {
 	Missing     int `json:"missing"`
 	Stale       int `json:"stale"`
 	Extra       int `json:"extra"`
+	Unknown     int `json:"unknown"`   // shown in one reading, and not in a later one
 	Untracked   int `json:"untracked"` // differed, and were too many to be looked at again
 	Foreign     int `json:"foreign"`   // their key is no row's
 	// The first ids of the rows that differ.
 	MissingIDs []int64          `json:"missing_ids"`
 	StaleIDs   []int64          `json:"stale_ids"`
 	ExtraIDs   []int64          `json:"extra_ids"`
+	UnknownIDs []int64          `json:"unknown_ids"`
 	AsOf       *schemas.Instant `json:"as_of"` // of its watermark; nil: none
 	Seconds    float64          `json:"seconds"`
 	// Anew: the topic was made anew since it was filled, or lost its end, and an owner fills it from the start.
@@ -226,6 +228,8 @@ func (r *Report) idsOf(kind compare.Kind) *[]int64 {
 		return &r.MissingIDs
 	case compare.Stale:
 		return &r.StaleIDs
+	case compare.Unknown:
+		return &r.UnknownIDs
 	}
 	return &r.ExtraIDs
 }
