@@ -82,9 +82,13 @@ func CheckServer(ctx context.Context, db *DB) (Server, error) {
 }
 
 // CheckTable looks at what reading r needs of its table. Its errors are those of Source.Read: the role may
-// not SELECT, or a column cannot hold its field. What only costs time is in the Table.
-func CheckTable(ctx context.Context, db *DB, r *schemas.Resource) (Table, error) {
+// not SELECT, a column cannot hold its field, or one is gone of the fields that the table had. What only costs
+// time is in the Table.
+func CheckTable(ctx context.Context, db *DB, r *schemas.Resource, had ...string) (Table, error) {
 	t, err := readTable(ctx, db, r)
+	if err == nil {
+		err = (&catalogue{had: had}).accept(t)
+	}
 	if err != nil {
 		return Table{}, db.endpoint().explain(r.Table, err)
 	}
