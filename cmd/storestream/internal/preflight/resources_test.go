@@ -75,6 +75,7 @@ func TestAColumnThatIsGoneFailsAndOneThatNeverWasThereDoesNot(t *testing.T) {
 
 func TestAFieldThatTheServicesRowsHaveLostFailsAndOneThatASingleRowLacksDoesNot(t *testing.T) {
 	s := withService(t, func(c *storefake.Config) { c.Readings.Without = []string{"users.city"} })
+	s.Settings = append(s.Settings, "store.max_requests_per_second=1000")
 	all := s.Schemas.Get("users").Columns()
 	s.Publish("users", nil, nil, func(w *watermark.Watermark) { w.Fields = all })
 	says(t, failing(t, s), Failure, "service", "users", "the service's rows have lost city")
