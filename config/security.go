@@ -29,12 +29,12 @@ type Security struct {
 	AllowUnverified []string `koanf:"allow_unverified"`
 }
 
-// Exposed is a connection over which somebody else may get a credential.
+// Exposed is a connection over which others may get a credential.
 type Exposed struct {
 	Connection string   // a name of security.allow_plaintext and security.allow_unverified
 	Key        string   // that makes it so
-	Hosts      []string // to which the credential may travel; none of them is this machine
-	risk, out  string   // what would happen, and what to do about it
+	Hosts      []string // where the credential may go; this machine is never among them
+	risk, out  string   // the danger, and the remedy
 }
 
 // exposed collects connections. It leaves out those that lead to no other machine.
@@ -46,22 +46,25 @@ func (all *exposed) add(connection, key string, hosts []string, risk, out string
 	}
 }
 
-// Plaintext is every connection of c over which a credential may travel unencrypted to other machines. In a
-// configuration that Load has returned, all of them are exceptions that the user has named.
+// verifyFull is the remedy for a DSN.
+const verifyFull = "expected sslmode=verify-full, which is the default, with sslrootcert=/path where the " +
+	"server's certificate is not of a public authority"
+
+// Plaintext returns the connections of c over which a credential may travel unencrypted to other machines. In
+// a configuration that Load has returned, the user has named all of them as exceptions.
 func (c *Config) Plaintext() []Exposed {
 	var all exposed
 	if d, err := dsn.Parse(c.Postgres.DSN.Get()); err == nil {
-		all.add("postgres", keyDSN, d.InClear(), "sslmode="+d.Mode()+" may send the password and the rows unencrypted",
-			"expected sslmode=verify-full, which is the default, with sslrootcert=/path where the server's "+
-				"certificate is not of a public authority")
+		all.add("postgres", keyDSN, d.InClear(),
+			"sslmode="+d.Mode()+" may send the password and the rows unencrypted", verifyFull)
 	}
 	if s := c.Kafka.SASL; !c.Kafka.TLS.Enabled && s.sendsSecret() {
-		all.add("kafka", "kafka.tls.enabled", beyond(c.Kafka.Brokers...), s.Mechanism+" sends its secret unencrypted",
-			"expected true, or a kafka.sasl.mechanism of SCRAM")
+		all.add("kafka", "kafka.tls.enabled", beyond(c.Kafka.Brokers...),
+			s.Mechanism+" sends its secret unencrypted", "expected true, or a kafka.sasl.mechanism of SCRAM")
 	}
 	if s := c.Kafka.SASL; s.Mechanism == OAuthBearer {
-		all.add("kafka", "kafka.sasl.token_url", hostOf(s.TokenURL, "http"), "the client's secret is sent unencrypted",
-			"expected https")
+		all.add("kafka", "kafka.sasl.token_url", hostOf(s.TokenURL, "http"),
+			"the client's secret is sent unencrypted", "expected https")
 	}
 	if r := c.Registry; r.hasLogin() {
 		all.add("registry", "registry.url", hostOf(r.URL, "http"), "the password or token is sent unencrypted",
@@ -72,19 +75,19 @@ func (c *Config) Plaintext() []Exposed {
 	return all
 }
 
-// Unverified is every connection of c over which a credential may go to a server on another machine whose
-// identity is not verified: whoever can answer in its place gets it. They are exceptions as those of Plaintext
-// are, and what may go in clear is there alone. An identity is verified by the authority and the host's name.
+// Unverified returns the encrypted connections of c over which a credential may go to a server on another
+// machine whose identity is not verified: a server that answers in its place gets it. The user has named them
+// too. An identity is verified by the authority and the host's name, so sslmode=verify-ca does not verify it.
 func (c *Config) Unverified() []Exposed {
 	var all exposed
 	if d, err := dsn.Parse(c.Postgres.DSN.Get()); err == nil {
-		all.add("postgres", keyDSN, d.Unverified(), "sslmode="+d.Mode()+" may send the password to another server, "+
-			"for it does not verify the host's name", "expected sslmode=verify-full, which is the default, with "+
-			"sslrootcert=/path where the server's certificate is not of a public authority")
+		all.add("postgres", keyDSN, d.Unverified(), "sslmode="+d.Mode()+
+			" may send the password to another server, for it does not verify the host's name", verifyFull)
 	}
 	skips := func(connection, section string, t TLS, hosts []string) {
 		if t.InsecureSkipVerify {
-			all.add(connection, section+".insecure_skip_verify", hosts, "the secret goes to whoever answers",
+			all.add(connection, section+".insecure_skip_verify", hosts,
+				"the secret goes to any server that answers",
 				"expected false, with "+section+".ca_file where the certificate is not of a public authority")
 		}
 	}
@@ -99,8 +102,8 @@ func (c *Config) Unverified() []Exposed {
 	return all
 }
 
-// sendsSecret: SCRAM proves that it knows the password and does not send it. PLAIN and OAUTHBEARER send what
-// they have.
+// sendsSecret tells whether the login shows the broker its secret. PLAIN and OAUTHBEARER do. SCRAM proves
+// that it knows the password, and does not send it.
 func (s SASL) sendsSecret() bool {
 	return s.Mechanism != "" && !strings.HasPrefix(s.Mechanism, "SCRAM-")
 }
@@ -144,8 +147,9 @@ func checkSecurity(c *Config, m *mistakes) {
 				fmt.Sprintf("%q is none of %s", name, strings.Join(connections, ", ")))
 		}
 		for _, e := range rule.exposed {
-			m.require(e.Key, slices.Contains(rule.allowed, e.Connection), fmt.Sprintf("to %s %s: %s; or %s: [%s] where %s",
-				strings.Join(e.Hosts, ", "), e.risk, e.out, rule.key, e.Connection, rule.harmless))
+			m.require(e.Key, slices.Contains(rule.allowed, e.Connection),
+				fmt.Sprintf("to %s %s: %s; or %s: [%s] where %s", strings.Join(e.Hosts, ", "), e.risk, e.out, rule.key,
+					e.Connection, rule.harmless))
 		}
 	}
 }

@@ -46,7 +46,8 @@ func TestWhatMakeTestInstallsIsSaidBeforeAndLeavesNoSettingBehind(t *testing.T) 
 		}
 	}
 	for name, text := range map[string]string{"sudo": sudo, "apt-get": "#!/bin/sh\n", "deps": string(text)} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o755); err != nil { //nolint:gosec // a program
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil { //nolint:gosec // a program
 			t.Fatal(err)
 		}
 	}

@@ -183,8 +183,8 @@ func TestARejectShowsNoMoreThanTheTopicWould(t *testing.T) {
 	}
 }
 
-// A service, or a view, whose columns have moved shows each value in the place of another field. No mark and no
-// policy is on that one.
+// A service, or a view, whose columns have moved shows each value in the place of another field, which has no
+// mark and no policy.
 func TestWhereverAShiftedColumnPutsAPersonalValueARejectDoesNotShowIt(t *testing.T) {
 	personal := map[string]string{"first_name": `"Eulalia"`, "last_name": `"Planted"`,
 		"email": `"jane.doe@example.org"`, "street_address": `"12 Rose Street"`, "postal_code": `"SW1A 2AA"`,
@@ -235,7 +235,8 @@ func TestWhereverAShiftedColumnPutsAPersonalValueARejectDoesNotShowIt(t *testing
 
 	// A column of text takes anything. orders have no personal field of their own.
 	d, err := NewColumnDecoder(load(t).Get("orders"), []Column{{"id", pgtype.Int8OID},
-		{"user_id", pgtype.TextOID}, {"status", pgtype.TextOID}, {"created_at", pgtype.TextOID}, {"updated_at", pgtype.TimestamptzOID}})
+		{"user_id", pgtype.TextOID}, {"status", pgtype.TextOID}, {"created_at", pgtype.TextOID},
+		{"updated_at", pgtype.TimestamptzOID}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,17 +9,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// What a Reject shows of a row goes to the dead-letter topic. It shows no more than the row itself would if
-// it were good: the policies hold there too, and a field that the schema does not know is left out, because
-// nobody has said whether it is personal. Personal fields that are clear are masked unless the user wants
-// them whole.
+// A Reject's Row goes to the dead-letter topic. It shows no more than the row itself would if it were good:
+// the policies hold there too. A field that the schema does not know is left out, because no mark says
+// whether it is personal. Personal fields that are clear are masked unless the user wants them whole.
 //
 // A row that breaks the contract may have its values in the wrong fields: after a column was shifted, an
 // e-mail address stands in created_at and a street in state. So a value is shown only if it can be the
 // field's own. One that does not parse as the field's type is masked in every field, as personal ones are. A
 // text parses as any other, so in a resource that has anything to protect every text is masked.
 //
-// What no hash can be made of is masked instead.
+// A value that is no text has no hash, so it is masked instead.
 
 // leftOut stands in place of an object or array.
 const leftOut = `"(left out)"`
@@ -65,7 +64,7 @@ func (p *protector) appendRejectedValue(dst []byte, i int, value []byte) []byte 
 		var err error
 		text, err = jsontext.AppendUnquote(nil, value)
 		isText = err == nil
-	case '{', '[': // no field is one: of what is in it nobody has said whether it is personal
+	case '{', '[': // no field is one, so no mark says whether its contents are personal
 		text, nested = nil, true
 	}
 	switch policy := p.rejectPolicy(i, p.res.Fields[i].parses(text)); {
@@ -94,8 +93,8 @@ func (p *protector) appendRejectedText(dst []byte, policy Policy, text []byte, h
 	return dst
 }
 
-// rejectPolicy is what a Reject shows of a value of field i. parses: the value can be the field's own. With
-// fullRejects that is all that no policy keeps back.
+// rejectPolicy is the policy by which a Reject shows a value of field i. parses: the value can be the field's
+// own. fullRejects shows all personal values that no policy keeps back.
 func (p *protector) rejectPolicy(i int, parses bool) Policy {
 	f := &p.res.Fields[i]
 	switch {

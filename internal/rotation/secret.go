@@ -45,8 +45,8 @@ func Follow(set *Set, setting, path string, rule func(secret string) error) (Sec
 	return Secret{value: v}, err
 }
 
-// FollowToken is Follow for a secret that others show to be let in. While its file cannot be used it lets nobody
-// in, so compare with Current and refuse on its error: the old secret may be one that was revoked.
+// FollowToken is Follow for a secret that others show to be let in. While its file cannot be used it lets
+// nobody in: compare with Current, and refuse on its error, for the old secret may have been revoked.
 func FollowToken(set *Set, setting, path string, rule func(secret string) error) (Secret, error) {
 	s, err := Follow(set, setting, path, rule)
 	if err == nil {

@@ -92,7 +92,7 @@ func (s *Set) logger() *zap.Logger {
 	return s.log
 }
 
-// tell says what has become of a setting; was is what was wrong with it before. admits: it lets others in.
+// tell logs a change of a setting. was is the error before, wrong the one now. admits: it lets others in.
 func (s *Set) tell(setting string, admits, changed bool, was, wrong error) {
 	switch {
 	case changed:
