@@ -88,5 +88,6 @@ func TestCheckFailsByWhatARunningInstanceIsOnHoldFor(t *testing.T) {
 		}
 	}
 	stage.Eventually(t, "orders are on hold", list("orders: on hold for "))
-	s.do("check").expect(t, exitFailed, "FAIL  resources orders", "none of the 30 rows of a page can be published")
+	s.do("check").expect(t, exitFailed, "FAIL  resources orders",
+		"none of the 30 rows of a page can be published")
 }

@@ -198,8 +198,10 @@ func TestWhatStrangersCanReadIsAWarningAtStart(t *testing.T) {
 	address(t, out)
 	interrupt()
 	for _, warning := range []string{"set http.token, http.tls, or a loopback ", "security.allow_plaintext: a " +
-		`credential may travel unencrypted","connection":"store","hosts":["` + elsewhere, "security.allow_unverified: a credential may go to a server " +
-		`whose identity is not verified","connection":"postgres","setting":"postgres.dsn","hosts":["` + elsewhere} {
+		`credential may travel unencrypted","connection":"store","hosts":["` + elsewhere,
+		"security.allow_unverified: a credential may go to a server " +
+			`whose identity is not verified","connection":"postgres","setting":"postgres.dsn","hosts":["` +
+			elsewhere} {
 		if !strings.Contains(out.stderr.String(), warning) {
 			t.Errorf("the log does not warn %s:\n%s", warning, out.stderr)
 		}

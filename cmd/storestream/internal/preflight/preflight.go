@@ -1,7 +1,7 @@
 // Package preflight tries everything that `run` needs, and says what is wrong and what to do: the
-// configuration, the service, the database, Kafka, what the owners say of their resources, the schema registry,
-// what protects each connection, and the port of the status page. It changes nothing: it makes no topic, registers no schema and disturbs no
-// running instance.
+// configuration, the service, the database, Kafka, the last word of each resource's owner, the schema
+// registry, what protects each connection, and the port of the status page. It changes nothing: it makes no
+// topic, registers no schema and disturbs no running instance.
 //
 // Each part is tried by a type of its own, whole in one file. All parts run side by side, for one that does
 // not answer must not keep the others waiting.

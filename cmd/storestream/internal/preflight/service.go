@@ -77,8 +77,8 @@ func tryService(ctx context.Context, c Config, f *findings) {
 	}
 }
 
-// lostFields puts the error into the trials of resources whose rows have lost a field, as a read finds it. One
-// row without a field that every row had shows nothing: the service may leave out what is null.
+// lostFields lets a read decide whether rows have lost a field, and puts its error into the trial. One row
+// without a field that every row had proves nothing: the service may leave out null.
 func (s *service) lostFields(ctx context.Context, c Config) {
 	marks := c.marks()
 	for i := range s.trials {
