@@ -412,7 +412,7 @@ func TestACredentialTravelsUnencryptedToOtherMachinesOnlyWhereThatIsAnException(
 		}
 	}
 	for _, good := range []string{
-		"postgres.dsn=postgres://u:p@db/store", "postgres.dsn=postgres://u:p@db/store?sslmode=require",
+		"postgres.dsn=postgres://u:p@db/store", "postgres.dsn=postgres://u:p@127.0.0.1/store?sslmode=require",
 		"postgres.dsn=postgres://u:p@127.0.0.1/store?sslmode=disable",
 		"postgres.dsn=host=/run/pg user=u password=p",
 		plain + "kafka.brokers=127.0.0.1:9092", plain + "kafka.brokers=b:9092\nkafka.tls.enabled=true",
@@ -428,6 +428,68 @@ func TestACredentialTravelsUnencryptedToOtherMachinesOnlyWhereThatIsAnException(
 	found := mistakesOf(t, Input{Set: []string{"security.allow_plaintext=postgres,redis"}})
 	if len(found) != 1 || found[0].Key != keyAllowPlaintext ||
 		!strings.Contains(found[0].Rule, `"redis" is none of postgres, kafka, registry, store`) {
+		t.Errorf("%v", found)
+	}
+}
+
+func TestACredentialGoesToAServerThatIsNotVerifiedOnlyWhereThatIsAnException(t *testing.T) {
+	skip := ".insecure_skip_verify=true\n"
+	kafka := "kafka.brokers=localhost:9093,b:9093\nkafka.tls.enabled=true\nkafka.tls" + skip
+	plain := "kafka.sasl.mechanism=PLAIN\nkafka.sasl.username=u\nkafka.sasl.password=p\n"
+	oauth := "kafka.sasl.mechanism=OAUTHBEARER\nkafka.sasl.client_id=c\nkafka.sasl.client_secret=s\n"
+	registry := "registry.url=https://schemas\nregistry.tls" + skip
+	authority := servers.AuthorityForTest(t, t.TempDir()).File
+	for _, test := range []struct{ settings, connection, key, host string }{
+		{"postgres.dsn=postgres://u:p@db/store?sslmode=require", "postgres", "postgres.dsn", "db"},
+		{"postgres.dsn=postgres://u:p@db/store?ssl=true", "postgres", "postgres.dsn", "db"},
+		{"postgres.dsn=postgres://u:p@db/store?sslmode=verify-ca", "postgres", "postgres.dsn", "db"},
+		{"postgres.dsn=host=127.0.0.1,db user=u password=p sslmode=require sslrootcert=" + authority, "postgres",
+			"postgres.dsn", "db"},
+		{"store.base_url=https://shop.example/v1\nstore.tls" + skip, "store", "store.tls.insecure_skip_verify",
+			"shop.example"},
+		{registry + "registry.token=t", "registry", "registry.tls.insecure_skip_verify", "schemas"},
+		{registry + "registry.username=u\nregistry.password=p", "registry", "registry.tls.insecure_skip_verify",
+			"schemas"},
+		{plain + kafka, "kafka", "kafka.tls.insecure_skip_verify", "b"},
+		{oauth + kafka + "kafka.sasl.token_url=https://tokens/x", "kafka", "kafka.tls.insecure_skip_verify", "b"},
+		{oauth + "kafka.sasl.token_url=https://tokens/x\nkafka.sasl.token_tls" + skip, "kafka",
+			"kafka.sasl.token_tls.insecure_skip_verify", "tokens"},
+	} {
+		given := environ(strings.Split(strings.TrimSpace(test.settings), "\n")...)
+		found := mistakesOf(t, Input{Environ: given})
+		if len(found) != 1 || found[0].Key != test.key || !strings.Contains(found[0].Rule, "to "+test.host+" ") ||
+			!strings.Contains(found[0].Rule, "security.allow_unverified: ["+test.connection+"]") {
+			t.Errorf("%q gives %v", test.settings, found)
+			continue
+		}
+		for _, other := range connections {
+			set := []string{"security.allow_unverified=" + other, "security.allow_plaintext=" + other}
+			if other != test.connection {
+				mistakesOf(t, Input{Environ: given, Set: set})
+				continue
+			}
+			mistakesOf(t, Input{Environ: given, Set: set[1:]})
+			exceptions := load(t, Input{Environ: given, Set: set[:1]}).Unverified()
+			if len(exceptions) != 1 || exceptions[0].Connection != other || exceptions[0].Key != test.key ||
+				!slices.Equal(exceptions[0].Hosts, []string{test.host}) {
+				t.Errorf("%q has the exceptions %v", test.settings, exceptions)
+			}
+		}
+	}
+	for _, good := range []string{
+		"postgres.dsn=postgres://u:p@localhost/store?sslmode=require",
+		"postgres.dsn=postgres://u:p@db/store?sslmode=verify-full",
+		"store.base_url=https://127.0.0.1/v1\nstore.tls" + skip, strings.TrimSpace(registry), // without a login
+		strings.Replace(plain, "PLAIN", "SCRAM-SHA-512", 1) + strings.TrimSpace(kafka),
+		plain + "kafka.brokers=127.0.0.1:9093\nkafka.tls.enabled=true\nkafka.tls" + strings.TrimSpace(skip),
+	} {
+		given := environ(strings.Split(strings.TrimSpace(good), "\n")...)
+		if exceptions := load(t, Input{Environ: given}).Unverified(); len(exceptions) > 0 {
+			t.Errorf("%q: %v", good, exceptions)
+		}
+	}
+	found := mistakesOf(t, Input{Set: []string{"security.allow_unverified=kafka,redis"}})
+	if len(found) != 1 || found[0].Key != keyAllowUnverified {
 		t.Errorf("%v", found)
 	}
 }

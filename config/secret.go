@@ -110,7 +110,11 @@ func (c *Config) follow(m *mistakes) {
 		if !isFile {
 			continue
 		}
-		followed, err := rotation.Follow(c.rotation, key, path, secretRules[key])
+		follow := rotation.Follow
+		if key == "http.token" {
+			follow = rotation.FollowToken
+		}
+		followed, err := follow(c.rotation, key, path, secretRules[key])
 		if err != nil { // it was good a moment ago
 			m.value(key, err.Error())
 			continue

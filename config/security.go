@@ -11,9 +11,12 @@ import (
 	"github.com/storestream/storestream/internal/loopback"
 )
 
-const keyAllowPlaintext = "security.allow_plaintext"
+const (
+	keyAllowPlaintext  = "security.allow_plaintext"
+	keyAllowUnverified = "security.allow_unverified"
+)
 
-// connections are the names that security.allow_plaintext takes.
+// connections are the names that these two take.
 var connections = []string{"postgres", "kafka", "registry", "store"}
 
 // Security says what may be less safe than storestream wants it.
@@ -21,53 +24,96 @@ type Security struct {
 	// AllowPlaintext names the connections over which a credential may travel unencrypted to other machines:
 	// postgres, kafka, registry, store.
 	AllowPlaintext []string `koanf:"allow_plaintext"`
+	// AllowUnverified names, likewise, the connections over which a credential may go to a server on another
+	// machine whose identity is not verified.
+	AllowUnverified []string `koanf:"allow_unverified"`
 }
 
-// Plaintext is a connection over which a credential may travel unencrypted to other machines.
-type Plaintext struct {
-	Connection string   // a name of security.allow_plaintext
+// Exposed is a connection over which others may get a credential.
+type Exposed struct {
+	Connection string   // a name of security.allow_plaintext and security.allow_unverified
 	Key        string   // that makes it so
-	Hosts      []string // to which it may travel; none of them is this machine
-	risk, out  string   // what would happen, and what to do about it
+	Hosts      []string // where the credential may go; this machine is never among them
+	risk, out  string   // the danger, and the remedy
 }
 
-// Plaintext is every such connection of c. In a configuration that Load has returned, all of them are
-// exceptions that the user has named.
-func (c *Config) Plaintext() []Plaintext {
-	var all []Plaintext
-	add := func(connection, key string, hosts []string, risk, out string) {
-		if len(hosts) > 0 {
-			all = append(all, Plaintext{connection, key, hosts, risk, out})
-		}
+// exposed collects connections. It leaves out those that lead to no other machine.
+type exposed []Exposed
+
+func (all *exposed) add(connection, key string, hosts []string, risk, out string) {
+	if len(hosts) > 0 {
+		*all = append(*all, Exposed{connection, key, hosts, risk, out})
 	}
+}
+
+// verifyFull is the remedy for a DSN.
+const verifyFull = "expected sslmode=verify-full, which is the default, with sslrootcert=/path where the " +
+	"server's certificate is not of a public authority"
+
+// Plaintext returns the connections of c over which a credential may travel unencrypted to other machines. In
+// a configuration that Load has returned, the user has named all of them as exceptions.
+func (c *Config) Plaintext() []Exposed {
+	var all exposed
 	if d, err := dsn.Parse(c.Postgres.DSN.Get()); err == nil {
-		add("postgres", keyDSN, d.InClear(), "sslmode="+d.Mode()+" may send the password and the rows unencrypted",
-			"expected sslmode=verify-full, which is the default, with sslrootcert=/path where the server's "+
-				"certificate is not of a public authority")
+		all.add("postgres", keyDSN, d.InClear(),
+			"sslmode="+d.Mode()+" may send the password and the rows unencrypted", verifyFull)
 	}
-	// SCRAM proves that it knows the password and does not send it. PLAIN and OAUTHBEARER send what they have.
-	if mechanism := c.Kafka.SASL.Mechanism; !c.Kafka.TLS.Enabled && mechanism != "" &&
-		!strings.HasPrefix(mechanism, "SCRAM-") {
-		add("kafka", "kafka.tls.enabled", beyond(c.Kafka.Brokers...), mechanism+" sends its secret unencrypted",
-			"expected true, or a kafka.sasl.mechanism of SCRAM")
+	if s := c.Kafka.SASL; !c.Kafka.TLS.Enabled && s.sendsSecret() {
+		all.add("kafka", "kafka.tls.enabled", beyond(c.Kafka.Brokers...),
+			s.Mechanism+" sends its secret unencrypted", "expected true, or a kafka.sasl.mechanism of SCRAM")
 	}
 	if s := c.Kafka.SASL; s.Mechanism == OAuthBearer {
-		add("kafka", "kafka.sasl.token_url", plainURL(s.TokenURL), "the client's secret is sent unencrypted",
+		all.add("kafka", "kafka.sasl.token_url", hostOf(s.TokenURL, "http"),
+			"the client's secret is sent unencrypted", "expected https")
+	}
+	if r := c.Registry; r.hasLogin() {
+		all.add("registry", "registry.url", hostOf(r.URL, "http"), "the password or token is sent unencrypted",
 			"expected https")
 	}
-	if r := c.Registry; r.Username != "" || r.Password.IsSet() || r.Token.IsSet() {
-		add("registry", "registry.url", plainURL(r.URL), "the password or token is sent unencrypted",
-			"expected https")
-	}
-	add("store", "store.base_url", plainURL(c.Store.BaseURL),
+	all.add("store", "store.base_url", hostOf(c.Store.BaseURL, "http"),
 		"the service's key is sent unencrypted, also one that is fetched there", "expected https")
 	return all
 }
 
-// plainURL is the host of an http URL, unless it is this machine.
-func plainURL(text string) []string {
+// Unverified returns the encrypted connections of c over which a credential may go to a server on another
+// machine whose identity is not verified: a server that answers in its place gets it. The user has named them
+// too. An identity is verified by the authority and the host's name, so sslmode=verify-ca does not verify it.
+func (c *Config) Unverified() []Exposed {
+	var all exposed
+	if d, err := dsn.Parse(c.Postgres.DSN.Get()); err == nil {
+		all.add("postgres", keyDSN, d.Unverified(), "sslmode="+d.Mode()+
+			" may send the password to another server, for it does not verify the host's name", verifyFull)
+	}
+	skips := func(connection, section string, t TLS, hosts []string) {
+		if t.InsecureSkipVerify {
+			all.add(connection, section+".insecure_skip_verify", hosts,
+				"the secret goes to any server that answers",
+				"expected false, with "+section+".ca_file where the certificate is not of a public authority")
+		}
+	}
+	if s := c.Kafka.SASL; s.sendsSecret() {
+		skips("kafka", "kafka.tls", c.Kafka.TLS.TLS, beyond(c.Kafka.Brokers...))
+		skips("kafka", "kafka.sasl.token_tls", s.TokenTLS, hostOf(s.TokenURL, "https"))
+	}
+	if r := c.Registry; r.hasLogin() {
+		skips("registry", "registry.tls", r.TLS, hostOf(r.URL, "https"))
+	}
+	skips("store", "store.tls", c.Store.TLS, hostOf(c.Store.BaseURL, "https"))
+	return all
+}
+
+// sendsSecret tells whether the login shows the broker its secret. PLAIN and OAUTHBEARER do. SCRAM proves
+// that it knows the password, and does not send it.
+func (s SASL) sendsSecret() bool {
+	return s.Mechanism != "" && !strings.HasPrefix(s.Mechanism, "SCRAM-")
+}
+
+func (r Registry) hasLogin() bool { return r.Username != "" || r.Password.IsSet() || r.Token.IsSet() }
+
+// hostOf is the host of a URL of that scheme, unless it is this machine.
+func hostOf(text, scheme string) []string {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" || loopback.Is(u.Hostname()) {
+	if err != nil || u.Scheme != scheme || loopback.Is(u.Hostname()) {
 		return nil
 	}
 	return []string{u.Hostname()}
@@ -84,16 +130,26 @@ func beyond(addresses ...string) []string {
 	return hosts
 }
 
-// checkSecurity refuses what would send a credential unencrypted to another machine, unless the user has
-// named it as an exception.
+// checkSecurity refuses what would show another machine a credential, unless the user has named it as an
+// exception.
 func checkSecurity(c *Config, m *mistakes) {
-	for _, name := range c.Security.AllowPlaintext {
-		m.require(keyAllowPlaintext, slices.Contains(connections, name),
-			fmt.Sprintf("%q is none of %s", name, strings.Join(connections, ", ")))
-	}
-	for _, p := range c.Plaintext() {
-		m.require(p.Key, slices.Contains(c.Security.AllowPlaintext, p.Connection), fmt.Sprintf(
-			"to %s %s: %s; or %s: [%s] where every machine on the way there may read it",
-			strings.Join(p.Hosts, ", "), p.risk, p.out, keyAllowPlaintext, p.Connection))
+	for _, rule := range []struct {
+		key      string
+		allowed  []string
+		exposed  []Exposed
+		harmless string
+	}{
+		{keyAllowPlaintext, c.Security.AllowPlaintext, c.Plaintext(), "every machine on the way there may read it"},
+		{keyAllowUnverified, c.Security.AllowUnverified, c.Unverified(), "nobody else can answer there"},
+	} {
+		for _, name := range rule.allowed {
+			m.require(rule.key, slices.Contains(connections, name),
+				fmt.Sprintf("%q is none of %s", name, strings.Join(connections, ", ")))
+		}
+		for _, e := range rule.exposed {
+			m.require(e.Key, slices.Contains(rule.allowed, e.Connection),
+				fmt.Sprintf("to %s %s: %s; or %s: [%s] where %s", strings.Join(e.Hosts, ", "), e.risk, e.out, rule.key,
+					e.Connection, rule.harmless))
+		}
 	}
 }

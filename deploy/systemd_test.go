@@ -104,6 +104,16 @@ func TestTheUnitIsExposedToLittle(t *testing.T) {
 	}
 }
 
+func TestTheUnitWritesNoCoreAndSpeaksToPrivateNetworksAlone(t *testing.T) {
+	u := readUnit(t)
+	for name, want := range map[string]string{"LimitCORE": "0", "IPAddressDeny": "any",
+		"IPAddressAllow": "localhost 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7"} {
+		if got := u.only(t, name); got != want {
+			t.Errorf("%s is %q, expected %q", name, got, want)
+		}
+	}
+}
+
 func TestTheUnitHandsOverItsSecrets(t *testing.T) {
 	u, credentials := readUnit(t), t.TempDir()
 	var wanted []string

@@ -17,13 +17,13 @@ const dialTimeout = 5 * time.Second
 // dialing is how a client opens connections. Over TLS every error of a handshake says which certificate is
 // wrong, in the log as well. Where a broker asks for a certificate, that comes with the first answer (TLS
 // 1.3). Certificates
-// are those that the files hold now. Without TLS no secret goes to another machine: the configuration names
-// brokers, but they name others.
+// are those that the files hold now. No secret goes to another machine without TLS and a certificate that is
+// verified: the configuration names brokers, but they name others.
 func dialing(secured *tlsfile.Client, login SASL) []kgo.Opt {
 	if secured == nil {
 		plain := &net.Dialer{Timeout: dialTimeout}
 		return []kgo.Opt{kgo.Dialer(func(ctx context.Context, network, host string) (net.Conn, error) {
-			if name, _, err := net.SplitHostPort(host); err == nil && login.exposes(name) {
+			if name, _, err := net.SplitHostPort(host); err == nil && login.exposes(name, login.AllowPlaintext) {
 				return nil, fmt.Errorf("broker %s is another machine, and %s sends its secret unencrypted: set "+
 					"kafka.tls.enabled, or security.allow_plaintext: [kafka]", host, login.Mechanism)
 			}
@@ -31,7 +31,14 @@ func dialing(secured *tlsfile.Client, login SASL) []kgo.Opt {
 		})}
 	}
 	return []kgo.Opt{kgo.Dialer(func(ctx context.Context, network, host string) (net.Conn, error) {
-		dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: secured.Config()}
+		config := secured.Config()
+		if name, _, err := net.SplitHostPort(host); err == nil && config.InsecureSkipVerify &&
+			login.exposes(name, login.AllowUnverified) {
+			return nil, fmt.Errorf("broker %s is another machine, and %s sends its secret to any server that "+
+				"answers there: take kafka.tls.insecure_skip_verify out, or set security.allow_unverified: [kafka]",
+				host, login.Mechanism)
+		}
+		dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: dialTimeout}, Config: config}
 		conn, err := dialer.DialContext(ctx, network, host)
 		if err != nil {
 			return nil, secured.Explain(err)

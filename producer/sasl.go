@@ -29,13 +29,15 @@ type SASL struct {
 	TokenTimeout       time.Duration    // of one request for a token; 0: 10 s
 	// AllowPlaintext: a password or token may go to other machines without TLS.
 	AllowPlaintext bool
+	// AllowUnverified: likewise, to machines whose certificate is not verified.
+	AllowUnverified bool
 }
 
-// exposes says whether logging in at host without TLS would show the secret to whoever listens. SCRAM proves
-// that it knows the password, and does not send it.
-func (s SASL) exposes(host string) bool {
+// exposes says whether logging in at host, without TLS or a verified certificate, would show the secret to
+// others. SCRAM proves that it knows the password, and does not send it.
+func (s SASL) exposes(host string, allowed bool) bool {
 	sent := s.Mechanism != "" && !strings.HasPrefix(s.Mechanism, "SCRAM-")
-	return sent && !s.AllowPlaintext && !loopback.Is(host)
+	return sent && !allowed && !loopback.Is(host)
 }
 
 // options are those of a client that signs in so; none without a mechanism.

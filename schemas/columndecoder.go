@@ -186,8 +186,9 @@ func (d *ColumnDecoder) row(values [][]byte, left []int) []byte {
 		}
 		field := slices.Index(d.places, i)
 		text := columnValue{c.OID, values[i]}.legible()
-		dst = d.protect.appendRejectedText(dst, d.protect.rejectPolicy(field), text,
-			d.res.Fields[field].Kind == String)
+		f := &d.res.Fields[field]
+		parses := !c.IsText() || f.parses(text) // PostgreSQL has parsed what is in a column of numbers or times
+		dst = d.protect.appendRejectedText(dst, d.protect.rejectPolicy(field, parses), text, f.Kind == String)
 	}
 	return append(dst, '}')
 }

@@ -65,6 +65,23 @@ func (f *Field) Shown(text []byte, maskPII bool) []byte {
 	return text
 }
 
+// parses says whether text, which is nil for what is no text and no number, can be a value of f.
+func (f *Field) parses(text []byte) (ok bool) {
+	switch f.Kind {
+	case Long:
+		_, ok = parseLong(text)
+	case Timestamp:
+		_, ok = parseInstant(text)
+	case Decimal:
+		_, ok = parseDecimal(text, f.Precision, f.Scale, f.HalfEven)
+	case Double:
+		_, ok = parseDouble(text)
+	default:
+		ok = text != nil
+	}
+	return ok
+}
+
 // expected says what a value of f has to be, for Reject.Err.
 func (f *Field) expected() string {
 	switch f.Kind {

@@ -183,6 +183,71 @@ func TestARejectShowsNoMoreThanTheTopicWould(t *testing.T) {
 	}
 }
 
+// A service, or a view, whose columns have moved shows each value in the place of another field, which has no
+// mark and no policy.
+func TestWhereverAShiftedColumnPutsAPersonalValueARejectDoesNotShowIt(t *testing.T) {
+	personal := map[string]string{"first_name": `"Eulalia"`, "last_name": `"Planted"`,
+		"email": `"jane.doe@example.org"`, "street_address": `"12 Rose Street"`, "postal_code": `"SW1A 2AA"`,
+		"city": `"Olinda"`, "gender": `"Quince"`, "latitude": `-23.5505`,
+		"longitude": `"-46.6333"`}
+	for name, policies := range map[string]map[string]Policy{"no policy": nil,
+		"policies": {"users.email": PolicyHash, "users.city": PolicyDrop, "users.last_name": PolicyMask}} {
+		users := protected(t, policies).Get("users")
+		columns := users.Columns()
+		for shift := range columns {
+			row := map[string]json.RawMessage{}
+			for i, column := range columns {
+				to := columns[(i+shift)%len(columns)]
+				row[to] = json.RawMessage(`"2026-11-20T17:02:31Z"`)
+				if value, is := personal[column]; is {
+					row[to] = json.RawMessage(value)
+				}
+			}
+			raw, _ := json.Marshal(row)
+			_, rej := NewRowParser(users).Parse(raw)
+			if rej == nil {
+				t.Fatalf("%s, by %d: %s is taken", name, shift, raw)
+			}
+			for field, value := range personal {
+				if strings.Contains(string(rej.Row)+rej.Err, strings.Trim(value, `"`)) || rej.HasID {
+					t.Errorf("%s, by %d: %s is shown, or an id is read: %s: %s", name, shift, field, rej.Err,
+						rej.Row)
+				}
+			}
+		}
+	}
+
+	// Policies hold where personal fields are wanted whole.
+	const row = `{"id":"jane@example.org","first_name":"Ana","created_at":"jane@example.org",` +
+		`"updated_at":{"is":"jane@example.org"}}`
+	const want = `{"id":"xxxx@xxxxxxx.xxx","first_name":"Ana","created_at":"xxxx@xxxxxxx.xxx",` +
+		`"updated_at":"(left out)"}`
+	set := load(t)
+	set.Protect(Privacy{Fields: map[string]Policy{"users.email": PolicyHash}, Key: []byte(testKey),
+		FullRejects: true})
+	if _, rej := NewRowParser(set.Get("users")).Parse([]byte(row)); string(rej.Row) != want {
+		t.Errorf("in full: %s", rej.Row)
+	}
+	set.Protect(Privacy{FullRejects: true})
+	if _, rej := NewRowParser(set.Get("users")).Parse([]byte(row)); string(rej.Row) != row {
+		t.Errorf("in full and without policies: %s", rej.Row)
+	}
+
+	// A column of text takes anything. orders have no personal field of their own.
+	d, err := NewColumnDecoder(load(t).Get("orders"), []Column{{"id", pgtype.Int8OID},
+		{"user_id", pgtype.TextOID}, {"status", pgtype.TextOID}, {"created_at", pgtype.TextOID},
+		{"updated_at", pgtype.TimestamptzOID}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eight := make([]byte, 8)
+	_, rej := d.Decode([][]byte{eight, []byte("Eulalia"), []byte("Shipped"), []byte("jane@example.org"), eight})
+	if got := `{"id":"0","user_id":"xxxxxxx","status":"Shipped","created_at":"xxxx@xxxxxxx.xxx",` +
+		`"updated_at":"2000-01-01T00:00:00.000000Z"}`; rej == nil || string(rej.Row) != got {
+		t.Errorf("%s", rej.Row)
+	}
+}
+
 func TestARowWithoutAFormIsNotShown(t *testing.T) {
 	const row = `{"id":7,"email":"ana@example.org","x"`
 	set := load(t)

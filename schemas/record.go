@@ -17,9 +17,9 @@ type Reject struct {
 	HasID bool
 	// UpdatedAt is the row's updated_at, or MinInstant where it has no usable one.
 	UpdatedAt Instant
-	// Row is the row as a JSON object, as far as the fields' policies let it through (rejectedrow.go): from REST
-	// the known fields as they came, from PostgreSQL column to text. It may hold personal data: it goes to the
-	// dead-letter topic and nowhere else.
+	// Row is the row as a JSON object, as far as rejectedrow.go lets it through: from REST the known fields as
+	// they came, from PostgreSQL column to text. It may hold personal data: it goes to the dead-letter topic and
+	// nowhere else.
 	Row []byte
 	// Field is the first field that breaks the contract, "" where the row is not an object.
 	Field string

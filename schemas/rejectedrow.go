@@ -9,12 +9,16 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// What a Reject shows of a row goes to the dead-letter topic. It shows no more than the row itself would if
-// it were good: the policies hold there too, and a field that the schema does not know is left out, because
-// nobody has said whether it is personal. Personal fields that are clear are masked unless the user wants
-// them whole.
+// A Reject's Row goes to the dead-letter topic. It shows no more than the row itself would if it were good:
+// the policies hold there too. A field that the schema does not know is left out, because no mark says
+// whether it is personal. Personal fields that are clear are masked unless the user wants them whole.
 //
-// A value that breaks the contract is of any kind. What no hash can be made of is masked instead.
+// A row that breaks the contract may have its values in the wrong fields: after a column was shifted, an
+// e-mail address stands in created_at and a street in state. So a value is shown only if it can be the
+// field's own. One that does not parse as the field's type is masked in every field, as personal ones are. A
+// text parses as any other, so in a resource that has anything to protect every text is masked.
+//
+// A value that is no text has no hash, so it is masked instead.
 
 // leftOut stands in place of an object or array.
 const leftOut = `"(left out)"`
@@ -52,23 +56,25 @@ func (p *protector) appendRejectedRow(dst, raw []byte) []byte {
 
 // appendRejectedValue appends a JSON value of field i.
 func (p *protector) appendRejectedValue(dst []byte, i int, value []byte) []byte {
-	policy := p.rejectPolicy(i)
-	// No field is an object or an array: of what is in one nobody has said whether it is personal.
-	nested := value[0] == '{' || value[0] == '['
-	if policy == "" && (!nested || p.res.fullRejects) || value[0] == 'n' {
-		return append(dst, value...)
-	}
+	text, isText, nested := value, false, false
 	switch value[0] {
+	case 'n':
+		return append(dst, value...)
 	case '"':
-		text, err := jsontext.AppendUnquote(nil, value)
-		return p.appendRejectedText(dst, policy, text, err == nil && p.res.Fields[i].Kind == String)
-	case '{', '[':
-		value = value[:0]
+		var err error
+		text, err = jsontext.AppendUnquote(nil, value)
+		isText = err == nil
+	case '{', '[': // no field is one, so no mark says whether its contents are personal
+		text, nested = nil, true
 	}
-	if len(value) == 0 && policy != PolicyDrop {
+	switch policy := p.rejectPolicy(i, p.res.Fields[i].parses(text)); {
+	case policy == "" && (!nested || p.res.fullRejects):
+		return append(dst, value...)
+	case nested && policy != PolicyDrop:
 		return append(dst, leftOut...)
+	default:
+		return p.appendRejectedText(dst, policy, text, isText && p.res.Fields[i].Kind == String)
 	}
-	return p.appendRejectedText(dst, policy, value, false)
 }
 
 // appendRejectedText appends, as JSON, what policy lets through of a text. hashable: it is what PolicyHash is
@@ -87,14 +93,19 @@ func (p *protector) appendRejectedText(dst []byte, policy Policy, text []byte, h
 	return dst
 }
 
-// rejectPolicy is what a Reject shows of field i. Every row's id and times tell which row it is.
-func (p *protector) rejectPolicy(i int) Policy {
+// rejectPolicy is the policy by which a Reject shows a value of field i. parses: the value can be the field's
+// own. fullRejects shows all personal values that no policy keeps back.
+func (p *protector) rejectPolicy(i int, parses bool) Policy {
 	f := &p.res.Fields[i]
-	named := i == 0 || i == p.res.updatedAt || i == p.res.createdAt
-	if f.Policy == "" && f.PII && !named && !p.res.fullRejects {
-		return PolicyMask
+	switch {
+	case f.Policy != "":
+		return f.Policy
+	case p.res.fullRejects && (parses || p.res.PolicyFingerprint() == ""):
+		return ""
+	case parses && !f.PII && (f.Kind != String || !p.res.protects()):
+		return ""
 	}
-	return f.Policy
+	return PolicyMask
 }
 
 // RejectHash identifies what may be shown of a row that cannot be published. value is the row as it would be,

@@ -192,12 +192,16 @@ func TestWhatStrangersCanReadIsAWarningAtStart(t *testing.T) {
 	s := newScene(t)
 	elsewhere := servers.ElsewhereForTest(t)
 	s.Settings = append(s.Settings, "store.base_url=http://"+elsewhere+":1/v1", "security.allow_plaintext=store",
-		"http.listen=0.0.0.0:0")
+		"http.listen=0.0.0.0:0", "postgres.dsn=host="+elsewhere+" port=1 user=u password=p sslmode=require",
+		"security.allow_unverified=postgres")
 	out, interrupt := s.start("run")
 	address(t, out)
 	interrupt()
 	for _, warning := range []string{"set http.token, http.tls, or a loopback ", "security.allow_plaintext: a " +
-		`credential may travel unencrypted","connection":"store","hosts":["` + elsewhere} {
+		`credential may travel unencrypted","connection":"store","hosts":["` + elsewhere,
+		"security.allow_unverified: a credential may go to a server " +
+			`whose identity is not verified","connection":"postgres","setting":"postgres.dsn","hosts":["` +
+			elsewhere} {
 		if !strings.Contains(out.stderr.String(), warning) {
 			t.Errorf("the log does not warn %s:\n%s", warning, out.stderr)
 		}

@@ -375,6 +375,15 @@ func (d DSN) InClear() []string {
 	return nil
 }
 
+// Unverified is the hosts beyond this machine whose identity no connection verifies, though all of it is
+// encrypted. verify-ca takes any server that has a certificate of the authority, whatever its name.
+func (d DSN) Unverified() []string {
+	if mode := d.Mode(); mode == Require || mode == VerifyCA {
+		return d.remote()
+	}
+	return nil
+}
+
 // nothing is every setting that pgx would otherwise look for in its environment, at what it is without one.
 var nothing = map[string]string{"host": "", "port": "", "database": "", "password": "", "passfile": "",
 	"connect_timeout": "0", "sslcert": "", "sslkey": "", "sslcertmode": "allow", "sslsni": "1",

@@ -45,6 +45,16 @@ func Follow(set *Set, setting, path string, rule func(secret string) error) (Sec
 	return Secret{value: v}, err
 }
 
+// FollowToken is Follow for a secret that others show to be let in. While its file cannot be used it lets
+// nobody in: compare with Current, and refuse on its error, for the old secret may have been revoked.
+func FollowToken(set *Set, setting, path string, rule func(secret string) error) (Secret, error) {
+	s, err := Follow(set, setting, path, rule)
+	if err == nil {
+		s.value.admits = true
+	}
+	return s, err
+}
+
 // SecretFile is the secret in a file. A newline at the file's end is not part of it, and blanks
 // alone are none.
 func SecretFile(path string) Input {

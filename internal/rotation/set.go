@@ -92,13 +92,17 @@ func (s *Set) logger() *zap.Logger {
 	return s.log
 }
 
-// tell says what has become of a setting; was is what was wrong with it before.
-func (s *Set) tell(setting string, changed bool, was, wrong error) {
+// tell logs a change of a setting. was is the error before, wrong the one now. admits: it lets others in.
+func (s *Set) tell(setting string, admits, changed bool, was, wrong error) {
 	switch {
 	case changed:
 		s.logger().Info("a file has changed: what it holds is used from now on", zap.String("setting", setting))
 		s.renew()
-	case wrong != nil && (was == nil || was.Error() != wrong.Error()):
+	case wrong != nil && was != nil && was.Error() == wrong.Error():
+	case wrong != nil && admits:
+		s.logger().Warn("a file cannot be used, nobody is let in", zap.String("setting", setting),
+			zap.Error(wrong))
+	case wrong != nil:
 		s.logger().Warn("a file cannot be used, what it held before stays in use",
 			zap.String("setting", setting), zap.Error(wrong))
 	case was != nil && wrong == nil:
@@ -124,7 +128,7 @@ func (s *Set) Follow(ctx context.Context, signals <-chan os.Signal) {
 		case <-ticker.C:
 			changed, _ := s.readAll()
 			for _, setting := range changed {
-				s.tell(setting, true, nil, nil)
+				s.tell(setting, false, true, nil, nil)
 			}
 		}
 	}

@@ -115,6 +115,7 @@ type Value[T any] struct {
 	parse   func(texts []string) (T, error)
 	inputs  []Input
 	set     *Set // nil: nobody is told
+	admits  bool // it lets others in
 
 	mu       sync.Mutex
 	good     T // what the last good texts made
@@ -155,7 +156,7 @@ func (v *Value[T]) Current() (T, error) {
 	was := v.wrong
 	changed, err := v.look()
 	if v.set != nil {
-		v.set.tell(v.setting, changed, was, err)
+		v.set.tell(v.setting, v.admits, changed, was, err)
 	}
 	return v.good, err
 }
@@ -167,7 +168,7 @@ func (v *Value[T]) again() (setting string, changed bool, wrong error) {
 	was := v.wrong
 	changed, err := v.look()
 	if !changed {
-		v.set.tell(v.setting, false, was, err)
+		v.set.tell(v.setting, v.admits, false, was, err)
 	}
 	return v.setting, changed, err
 }

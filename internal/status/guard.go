@@ -93,9 +93,11 @@ func (g *guard) trusts(r *http.Request) bool {
 	return err == nil && remote.Addr().Unmap().IsLoopback()
 }
 
-// hasToken compares hashes, so that the time it takes says nothing of the token or its length.
+// hasToken compares hashes, so that the time it takes says nothing of the token or its length. While the
+// token's file cannot be used nobody has it.
 func (g *guard) hasToken(r *http.Request) bool {
-	if !g.token.IsSet() {
+	token, err := g.token.Current()
+	if err != nil || !g.token.IsSet() {
 		return false
 	}
 	_, given, basic := r.BasicAuth()
@@ -103,7 +105,7 @@ func (g *guard) hasToken(r *http.Request) bool {
 		strings.EqualFold(scheme, "Bearer") {
 		given = strings.TrimSpace(rest)
 	}
-	expected, got := sha256.Sum256([]byte(g.token.Get())), sha256.Sum256([]byte(given))
+	expected, got := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(given))
 	return subtle.ConstantTimeCompare(expected[:], got[:]) == 1
 }
 

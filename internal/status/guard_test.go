@@ -481,3 +481,53 @@ func TestATokenThatIsRotatedIsAskedForAtOnceAndEndsOpenPages(t *testing.T) {
 		t.Errorf("a page that is open under the old token: %v", err)
 	}
 }
+
+// Whoever empties or removes the file wants the token in it to end, and may not have a new one yet.
+func TestATokenWhoseFileCannotBeUsedLetsNobodyInAndTheLogSaysSo(t *testing.T) {
+	const first, second = "0123456789abcdef", "fedcba9876543210"
+	for name, broken := range map[string]map[string]string{"missing": {}, "empty": {"token": ""},
+		"blank": {"token": " \n"}, "half written": {"token": "0123456"}} {
+		t.Run(name, func(t *testing.T) {
+			mount := servers.MountForTest(t, t.TempDir(), map[string]string{"token": first})
+			core, logs := observer.New(zap.InfoLevel)
+			files := &rotation.Set{}
+			files.Log(zap.New(core))
+			token, err := rotation.FollowToken(files, "http.token", mount.Path("token"), func(text string) error {
+				if len(text) < 16 {
+					return errors.New("expected 16 characters or more")
+				}
+				return nil
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := listen(t, Config{Token: token, Rotation: files}, failing())
+			get := func(authorization string) *http.Response {
+				t.Helper()
+				return answered(t, dial(t, s.Addr()), "GET /events HTTP/1.1\r\nHost: localhost\r\n"+
+					authorization+"\r\n")
+			}
+			const bearer = "Authorization: Bearer "
+			open := get(bearer + first + "\r\n")
+			mount.Swap(broken)
+			for _, authorization := range []string{bearer + first + "\r\n", bearer + "\r\n",
+				"Authorization: Basic Og==\r\n", ""} { // a name and a password, both empty
+				if r := get(authorization); r.StatusCode != http.StatusUnauthorized {
+					t.Errorf("%q gets %d", authorization, r.StatusCode)
+				}
+			}
+			if _, err := io.Copy(io.Discard, open.Body); err != nil { // until the server ends it
+				t.Errorf("a page that is open: %v", err)
+			}
+			told := logs.FilterMessage("a file cannot be used, nobody is let in").All()
+			if len(told) != 1 || told[0].ContextMap()["setting"] != "http.token" {
+				t.Errorf("the log has %v", logs.All())
+			}
+			mount.Swap(map[string]string{"token": second})
+			if old, now := get(bearer+first+"\r\n"), get(bearer+second+"\r\n"); old.StatusCode != 401 ||
+				now.StatusCode != 200 {
+				t.Errorf("the old token gets %d, the new one %d", old.StatusCode, now.StatusCode)
+			}
+		})
+	}
+}

@@ -629,6 +629,53 @@ func TestPrometheusIsNotSentWithoutTheToken(t *testing.T) {
 	}
 }
 
+func TestThePageHasATokenUnlessTheValuesSayNone(t *testing.T) {
+	values := valuesOf(t, "testdata/openshift.yaml")
+	r := render(t, values)
+	const path = "token: file:/etc/storestream/secrets/storestream/http-token"
+	if text := r.config.Data[configFile]; !strings.Contains(text, path) {
+		t.Errorf("the configuration has no token:\n%s", text)
+	}
+	credentials := r.monitor.Spec.Endpoints[0].Authorization
+	if credentials == nil || credentials.Credentials.Name != "storestream" ||
+		credentials.Credentials.Key != "http-token" {
+		t.Errorf("Prometheus has %+v", credentials)
+	}
+	values["config"].(map[string]any)["http"] = map[string]any{"token": ""}
+	r = render(t, values)
+	if text := r.config.Data[configFile]; strings.Contains(text, path) ||
+		r.monitor.Spec.Endpoints[0].Authorization != nil {
+		t.Errorf("there is a token, and the values say none:\n%s", text)
+	}
+}
+
+func TestALoginInTheAddressOfAProxyStandsInASecret(t *testing.T) {
+	values := valuesOf(t, "testdata/least.yaml")
+	for _, name := range []string{"HTTPS_PROXY", "https_proxy", "HTTP_PROXY"} {
+		for _, address := range []string{"http://me:geheim@proxy.example:3128", "me:geheim@proxy.example:3128"} {
+			values["env"] = map[string]any{name: address}
+			_, err := texts(load(t), values)
+			if err == nil || strings.Contains(err.Error(), "geheim") || !strings.Contains(err.Error(), "env."+name) ||
+				!strings.Contains(err.Error(), "secretKeyRef") {
+				t.Errorf("%s=%s: %v", name, address, err)
+			}
+		}
+	}
+	values["env"] = map[string]any{"HTTPS_PROXY": map[string]any{
+		"secretKeyRef": map[string]any{"name": "proxy", "key": "url"}}, "NO_PROXY": "registry.example"}
+	for _, pod := range render(t, values).pods() {
+		i := slices.IndexFunc(pod.Containers[0].Env, func(v core.EnvVar) bool { return v.Name == "HTTPS_PROXY" })
+		if i < 0 {
+			t.Fatal("no HTTPS_PROXY")
+		}
+		from := pod.Containers[0].Env[i].ValueFrom
+		if from == nil || from.SecretKeyRef == nil || from.SecretKeyRef.Name != "proxy" ||
+			from.SecretKeyRef.Key != "url" {
+			t.Errorf("HTTPS_PROXY is %+v", pod.Containers[0].Env[i])
+		}
+	}
+}
+
 func TestTheValuesAreExplained(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(chartFolder, "values.yaml"))
 	if err != nil {

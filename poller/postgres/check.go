@@ -81,10 +81,14 @@ func CheckServer(ctx context.Context, db *DB) (Server, error) {
 	return s, nil
 }
 
-// CheckTable looks at what reading r needs of its table. Its errors are those of Source.Read: the role may
-// not SELECT, or a column cannot hold its field. What only costs time is in the Table.
-func CheckTable(ctx context.Context, db *DB, r *schemas.Resource) (Table, error) {
+// CheckTable looks at what reading r needs of its table. had are the fields that the table had. Its errors
+// are those of Source.Read: the role may not SELECT, a column cannot hold its field, or one of had is gone.
+// What only costs time is in the Table.
+func CheckTable(ctx context.Context, db *DB, r *schemas.Resource, had ...string) (Table, error) {
 	t, err := readTable(ctx, db, r)
+	if err == nil {
+		err = (&catalogue{had: had}).accept(t)
+	}
 	if err != nil {
 		return Table{}, db.endpoint().explain(r.Table, err)
 	}

@@ -54,6 +54,8 @@ type Trial struct {
 	Reject *schemas.Reject
 	// Unknown are fields that the row has and the schema has not.
 	Unknown []string
+	// Missing are fields of the schema that the row does not have. It is empty for a row that is rejected.
+	Missing []string
 }
 
 // Try asks for one row of r, as polling does. That shows whether the address, the key, the endpoint and the
@@ -72,5 +74,12 @@ func (c *Client) Try(ctx context.Context, r *schemas.Resource) (Trial, error) {
 	}
 	parser := schemas.NewRowParser(r)
 	_, reject := parser.Parse(page.Rows[0])
-	return Trial{Row: true, Reject: reject, Unknown: parser.Unknown()}, nil
+	trial := Trial{Row: true, Reject: reject, Unknown: parser.Unknown()}
+	_, missing := parser.Missing(nil)
+	for i, n := range missing {
+		if n > 0 {
+			trial.Missing = append(trial.Missing, r.Fields[i].Name)
+		}
+	}
+	return trial, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/schemas"
@@ -25,6 +26,7 @@ const (
 type database struct {
 	found *findings
 	db    *postgres.DB
+	marks map[string]watermark.Watermark
 }
 
 func tryDatabase(ctx context.Context, c Config, f *findings) {
@@ -49,6 +51,7 @@ func tryDatabase(ctx context.Context, c Config, f *findings) {
 	d.pooler(server, c.Settings.Postgres.MaxConnections)
 	d.clock(server)
 	d.role(server)
+	d.marks = c.marks()
 	for _, r := range tables {
 		if settings := c.Settings.Resources[r.Name]; d.table(ctx, r) {
 			d.overlap(ctx, r, settings.Overlap, settings.Interval)
@@ -123,7 +126,7 @@ func (d *database) role(s postgres.Server) {
 
 // table looks at a table, and says whether it can be read.
 func (d *database) table(ctx context.Context, r *schemas.Resource) bool {
-	t, err := postgres.CheckTable(ctx, d.db, r)
+	t, err := postgres.CheckTable(ctx, d.db, r, d.marks[r.Name].Fields...)
 	if err != nil {
 		d.found.fail(r.Name, err, databaseRemedy(err))
 		return false

@@ -21,8 +21,9 @@ const (
 
 // Finding is one thing that was tried.
 type Finding struct {
-	Level Level  `json:"level"`
-	Part  string `json:"part"`            // configuration, service, database, kafka, registry, security, status
+	Level Level `json:"level"`
+	// Part is configuration, service, database, kafka, resources, registry, security or status.
+	Part  string `json:"part"`
 	About string `json:"about,omitempty"` // a resource, topic or subject; "" for the part as a whole
 	Found string `json:"found"`           // one line
 	Do    string `json:"do,omitempty"`    // the remedy

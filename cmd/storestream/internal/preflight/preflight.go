@@ -1,7 +1,7 @@
 // Package preflight tries everything that `run` needs, and says what is wrong and what to do: the
-// configuration, the service, the database, Kafka, the schema registry, what protects each connection, and
-// the port of the status page. It changes nothing: it makes no topic, registers no schema and disturbs no
-// running instance.
+// configuration, the service, the database, Kafka, the last word of each resource's owner, the schema
+// registry, what protects each connection, and the port of the status page. It changes nothing: it makes no
+// topic, registers no schema and disturbs no running instance.
 //
 // Each part is tried by a type of its own, whole in one file. All parts run side by side, for one that does
 // not answer must not keep the others waiting.
@@ -12,9 +12,11 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/schemas/registry"
@@ -30,6 +32,8 @@ type Config struct {
 	Registry *registry.Client
 
 	patience time.Duration // 0: patience; for a test that does not want to wait for it
+	// marks are the watermarks that can be read, by resource.
+	marks func() map[string]watermark.Watermark
 }
 
 // patience bounds one part: what has not answered by then does not work.
@@ -41,7 +45,8 @@ var parts = []struct {
 	try  func(context.Context, Config, *findings)
 }{
 	{"configuration", tryConfiguration}, {"service", tryService}, {"database", tryDatabase},
-	{"kafka", tryKafka}, {"registry", tryRegistry}, {"security", trySecurity}, {"status", tryStatusPort},
+	{"kafka", tryKafka}, {"resources", tryResources}, {"registry", tryRegistry}, {"security", trySecurity},
+	{"status", tryStatusPort},
 }
 
 // Try yields what each part finds, or each of those that only names, as soon as the parts before it are done.
@@ -49,6 +54,8 @@ func Try(ctx context.Context, c Config, only ...string) iter.Seq[Finding] {
 	return func(yield func(Finding) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
+		within := cmp.Or(c.patience, patience)
+		c.marks = sync.OnceValue(func() map[string]watermark.Watermark { return readMarks(ctx, c, within) })
 		var results []chan []Finding
 		for _, part := range parts {
 			if len(only) > 0 && !slices.Contains(only, part.name) {
@@ -57,7 +64,7 @@ func Try(ctx context.Context, c Config, only ...string) iter.Seq[Finding] {
 			result := make(chan []Finding, 1)
 			results = append(results, result)
 			go func() {
-				ctx, cancel := context.WithTimeout(ctx, cmp.Or(c.patience, patience))
+				ctx, cancel := context.WithTimeout(ctx, within)
 				defer cancel()
 				found := &findings{part: part.name}
 				part.try(ctx, c, found)

@@ -100,20 +100,21 @@ func (s security) say(l link) {
 			return
 		}
 		s.found.add(Warning, l.about, l.do, "in clear to %s: who is on the way there reads it%s; %s",
-			l.host, s.exception(l.about), l.login)
+			l.host, exception("security.allow_plaintext", s.c.Settings.Plaintext(), l.about), l.login)
 		return
 	}
 	peer := l.tls.PeerCertificates[0]
+	excepted := exception("security.allow_unverified", s.c.Settings.Unverified(), l.about, l.unverified)
 	about := fmt.Sprintf("%s with %s (%s), signed by %q, until %s; %s", tls.VersionName(l.tls.Version), l.host,
 		strings.Join(peerNames(peer), ", "), peer.Issuer.String(), peer.NotAfter.UTC().Format(time.DateOnly),
 		l.login)
 	switch {
 	case l.unverified != "":
 		s.found.add(Warning, l.about, "have it verified, by the authority that signs it",
-			"%s: not known to whom, by %s", about, l.unverified)
+			"%s: not known to whom, by %s%s", about, l.unverified, excepted)
 	case l.anyName != "":
 		s.found.add(Warning, l.about, l.do, "%s: the authority is verified and the host's name is not, by %s: "+
-			"whoever has any certificate of that authority may answer", about, l.anyName)
+			"whoever has any certificate of that authority may answer%s", about, l.anyName, excepted)
 	default:
 		s.found.ok(l.about, "%s", about)
 	}
@@ -122,11 +123,12 @@ func (s security) say(l link) {
 	}
 }
 
-// exception names the exception that a connection is.
-func (s security) exception(about string) string {
-	for _, p := range s.c.Settings.Plaintext() {
-		if p.Connection == about || p.Key == about {
-			return ", the credential too (security.allow_plaintext)"
+// exception names the exception that a connection is. names are its own and
+// that of the setting that makes it one.
+func exception(setting string, excepted []config.Exposed, names ...string) string {
+	for _, e := range excepted {
+		if slices.Contains(names, e.Connection) || slices.Contains(names, e.Key) {
+			return ", the credential too (" + setting + ")"
 		}
 	}
 	return ""

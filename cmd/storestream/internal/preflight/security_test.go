@@ -188,6 +188,19 @@ func TestSecuritySaysWhatProtectsTheServiceAndThePage(t *testing.T) {
 	says(t, secured(t, "store.base_url=http://"+elsewhere+":1/v1", "security.allow_plaintext=store"), Warning,
 		"security", "store", "the credential too (security.allow_plaintext)")
 	says(t, secured(t), OK, "security", "status", "listens on this machine alone")
+
+	away := httptest.NewUnstartedServer(http.NotFoundHandler())
+	_ = away.Listener.Close()
+	var err error
+	if away.Listener, err = net.Listen("tcp", net.JoinHostPort(elsewhere, "0")); err != nil {
+		t.Fatal(err)
+	}
+	away.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshake that we end
+	away.StartTLS()
+	t.Cleanup(away.Close)
+	says(t, secured(t, "store.base_url="+away.URL+"/v1", "store.tls.insecure_skip_verify=true",
+		"security.allow_unverified=store"), Warning, "security", "store",
+		"not known to whom, by store.tls.insecure_skip_verify, the credential too (security.allow_unverified)")
 }
 
 // A key that others may read is as good as lost, whichever connection it is for. What only its group may read

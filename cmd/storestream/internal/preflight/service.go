@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
 	"github.com/storestream/storestream/cmd/storestream/internal/connect"
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
@@ -66,8 +71,36 @@ func tryService(ctx context.Context, c Config, f *findings) {
 	}
 	s.found.ok("", "%s answers, and %s", store.BaseURL, key)
 	s.clock()
+	s.lostFields(ctx, c)
 	for _, t := range s.trials {
 		s.endpoint(t)
+	}
+}
+
+// lostFields lets a read decide whether rows have lost a field, and puts its error into the trial. One row
+// without a field that every row had proves nothing: the service may leave out null.
+func (s *service) lostFields(ctx context.Context, c Config) {
+	marks := c.marks()
+	for i := range s.trials {
+		t := &s.trials[i]
+		had := marks[t.resource.Name].Fields
+		if !slices.ContainsFunc(t.answer.Missing, func(name string) bool { return slices.Contains(had, name) }) {
+			continue
+		}
+		sources, err := connect.OpenSources(c.Settings, zap.NewNop())
+		if err != nil {
+			continue
+		}
+		source := sources.New(t.resource, metrics.New(prometheus.NewRegistry()).Resource(t.resource.Name),
+			zap.NewNop(), connect.Audience{})
+		enough := errors.New("the first rows are as they were")
+		err = source.Read(ctx, poller.Request{Kind: poller.Lookup, Everywhere: true, Fields: had,
+			From: schemas.MinInstant, Started: schemas.InstantOf(time.Now())},
+			func(poller.Batch) error { return enough })
+		if errors.As(err, new(*poller.HoldError)) {
+			t.err = err
+		}
+		sources.Close()
 	}
 }
 

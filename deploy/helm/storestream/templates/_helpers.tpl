@@ -15,7 +15,13 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end -}}
 
-{{/* The configuration: config, with the port that the chart exposes, and the names of its Service. */}}
+{{/* Whether the page has the chart's token: where config says nothing of one. */}}
+{{- define "storestream.defaultToken" -}}
+{{- $http := .Values.config.http | default dict -}}
+{{- if or (not (hasKey $http "token")) (kindIs "invalid" $http.token) }}true{{ end -}}
+{{- end -}}
+
+{{/* The configuration: config, with the port that the chart exposes, the names of its Service, and a token. */}}
 {{- define "storestream.config" -}}
 {{- $name := include "storestream.name" . -}}
 {{- $inNamespace := printf "%s.%s" $name .Release.Namespace -}}
@@ -24,6 +30,9 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- $own := list $name $inNamespace (printf "%s.svc" $inNamespace) (printf "%s.svc.cluster.local" $inNamespace) -}}
 {{- $_ := set $http "listen" ":8080" -}}
 {{- $_ := set $http "hosts" (concat $own ($http.hosts | default list)) -}}
+{{- if include "storestream.defaultToken" . -}}
+{{- $_ := set $http "token" "file:/etc/storestream/secrets/storestream/http-token" -}}
+{{- end -}}
 {{- $_ := set $config "http" $http -}}
 {{- toYaml $config -}}
 {{- end -}}
@@ -31,7 +40,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{/* The Secrets or ConfigMaps that paths of the configuration name: {kind: secrets, root: $} */}}
 {{- define "storestream.named" -}}
 {{- $names := list -}}
-{{- range regexFindAll (printf "/etc/storestream/%s/[a-z0-9.-]+" .kind) (toJson .root.Values.config) -1 -}}
+{{- range regexFindAll (printf "/etc/storestream/%s/[a-z0-9.-]+" .kind) (include "storestream.config" .root) -1 -}}
 {{- $names = append $names (base .) -}}
 {{- end -}}
 {{- $names | uniq | sortAlpha | join "," -}}
@@ -169,7 +178,13 @@ env:
   - {name: STORESTREAM_CONFIG, value: /etc/storestream/config/storestream.yaml}
   - {name: GOMEMLIMIT, value: {{ include "storestream.goMemLimit" . }}}
   {{- range $name, $value := .Values.env }}
+  {{- if kindIs "map" $value }}
+  - {name: {{ $name }}, valueFrom: {{ toJson $value }}}
+  {{- else if contains "@" $value }}
+  {{- fail (printf "env.%s holds a login, which everybody may read who may read the Deployment: put the value into a Secret, and set {secretKeyRef: {name: NAME, key: KEY}} in its place" $name) }}
+  {{- else }}
   - {name: {{ $name }}, value: {{ $value | quote }}}
+  {{- end }}
   {{- end }}
 resources: {{ toYaml .Values.resources | nindent 2 }}
 volumeMounts:

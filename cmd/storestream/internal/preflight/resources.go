@@ -1,0 +1,67 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/storestream/storestream/cmd/storestream/internal/connect"
+	"github.com/storestream/storestream/cmd/storestream/internal/ownership"
+	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
+)
+
+// tryResources repeats the last word of each resource's owner. The watermark has every hold. The other parts
+// find most causes themselves, but the owner alone sees some, such as poll.memory that is full. The part
+// "kafka" says if a watermark cannot be read.
+func tryResources(_ context.Context, c Config, f *findings) {
+	now, said, held := schemas.InstantOf(time.Now()), 0, false
+	marks := c.marks()
+	for _, name := range c.Settings.Enabled() {
+		mark, written := marks[name]
+		if !written {
+			continue
+		}
+		said++
+		h, age := mark.Held, now.Sub(mark.Written)
+		if h == nil {
+			continue
+		}
+		held = true
+		gone := age > ownership.StalledAfter(c.Settings.Resources[name].Interval)
+		since, by, do := terminal.Duration(now.Sub(h.Since)), "", ""
+		if gone {
+			by = ", as instance " + mark.Instance + " said " + terminal.Duration(age) + " ago"
+			do = "if that is mended, start an instance: it goes on by itself"
+		}
+		switch {
+		case h.StandsStill():
+			f.add(Warning, name, do, "rows are published, but settled stands still for %s%s: %s", since, by, h.Why)
+		case h.Failing && gone: // it may work now, and the other parts try that
+			f.add(Warning, name, do, "was failing for %s%s: %s", since, by, h.Why)
+		case h.Failing:
+			f.add(Failure, name, "", "failing for %s: %s", since, h.Why)
+		case h.Publishes:
+			f.add(Failure, name, do, "on hold for %s%s, other rows go on: %s", since, by, h.Why)
+		default:
+			f.add(Failure, name, do, "on hold for %s%s, nothing is published: %s", since, by, h.Why)
+		}
+	}
+	if said > 0 && !held {
+		f.ok("", "no owner of %s says that it is on hold", terminal.Plural(said, "resource"))
+	}
+}
+
+// readMarks reads the watermarks, once for all parts. It takes half of a part's time at most: then a broker
+// that does not answer leaves the part "database" time for its own questions.
+func readMarks(ctx context.Context, c Config, within time.Duration) map[string]watermark.Watermark {
+	ctx, cancel := context.WithTimeout(ctx, min(connect.BrokerPatience, within/2))
+	defer cancel()
+	marks, err := producer.ReadWatermarks(ctx, c.Cluster)
+	if err != nil && !errors.As(err, new(*producer.UnreadableError)) {
+		return nil
+	}
+	return marks
+}
