@@ -30,7 +30,7 @@ func TestWhatMakeTestInstallsIsSaidBeforeAndLeavesNoSettingBehind(t *testing.T) 
 		t.Fatal(err)
 	}
 	// A folder of its own in /tmp, which nobody may enter: t.TempDir's is root's alone.
-	folder, err := os.MkdirTemp("", "storestream-deps-")
+	folder, err := os.MkdirTemp("", "storestream-deps-") //nolint:usetesting // as above
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -435,8 +435,8 @@ func (r *repair) keepReason(c compare.Report, extra int) string {
 	return ""
 }
 
-// leave leaves a row as it is that the sweep's full reading showed, and that was not shown again for an overlap. If
-// it was deleted meanwhile, the full reading of the next sweep does not show it.
+// leave leaves a row as it is that the sweep's full reading showed, and that was not shown again for an
+// overlap. If it was deleted meanwhile, the full reading of the next sweep does not show it.
 func (r *repair) leave(d *compare.Difference) {
 	r.found.unknown++
 	r.found.cmp.Forget(d.ID)

@@ -570,7 +570,8 @@ func TestADeadLetterWrittenDuringASweepStays(t *testing.T) {
 	}
 }
 
-// A row that is shown now and then, and never rests, is neither published nor taken for deleted. The sweep says so.
+// A row that is shown now and then, and never rests, is neither published nor taken for deleted. The sweep
+// says so.
 func TestARowThatComesAndGoesIsNotTakenForDeleted(t *testing.T) {
 	s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
 	s.forge(s.published(s.row(1, time.Hour, 9)))
@@ -585,7 +586,8 @@ func TestARowThatComesAndGoesIsNotTakenForDeleted(t *testing.T) {
 			t.Fatal("the sweep does not end")
 		}
 	}
-	if got := s.mark.Swept; got.Tombstones != 0 || !strings.Contains(got.Left, "in one reading and not in a later one") {
+	const says = "in one reading and not in a later one"
+	if got := s.mark.Swept; got.Tombstones != 0 || !strings.Contains(got.Left, says) {
 		t.Errorf("swept %+v", got)
 	}
 }

@@ -132,7 +132,8 @@ func (w *world) onNoDay(row row, r Request) bool {
 	return row.dayless && r.Kind != Pass && !r.Everywhere && !w.config.Sweep.ByID
 }
 
-// isNotFound says that r is a question that does not show the row, though the sweep's full reading has shown it.
+// isNotFound says that r is a question that does not show the row, though the sweep's full reading has shown
+// it.
 func (w *world) isNotFound(id int64, r Request) bool {
 	return w.notFound[id] && w.sweeps.showed[id] && r.Kind == Lookup && !r.Everywhere
 }

@@ -13,10 +13,10 @@
 // A record that somebody else put into the topic is never such a version, however new it calls itself: so it
 // is found.
 //
-// A row that one reading of the source showed and a later one does not is unknown. It may have been deleted in
-// between, or the later reading asked a question that does not show it. So such a row is never cleared as
-// delivered and never called extra, unless the source shows it again. Only a comparison that never met the row
-// calls it extra.
+// A row that one reading of the source showed and a later one does not is unknown. It may have been deleted
+// in between, or the later reading asked a question that does not show it. So such a row is never cleared as
+// delivered and never called extra, unless the source shows it again. Only a comparison that never met the
+// row calls it extra.
 //
 // # Parts
 //
@@ -116,28 +116,29 @@ type Difference struct {
 	ID   int64
 	// Row is the row as the source shows it; nil for Extra and Unknown.
 	Row *schemas.Record
-	// Since is when the source began to show Row as it is, and no other version. Of Extra and Unknown: when it
-	// ceased to show the row.
+	// Since is when the source began to show Row as it is, and no other version. Of Extra and Unknown: when
+	// it ceased to show the row.
 	Since time.Time
-	// TopicMillis is the updated_at of the topic's newest record, in milliseconds since the epoch. Of Missing it
-	// means nothing.
+	// TopicMillis is the updated_at of the topic's newest record, in milliseconds since the epoch. Of Missing
+	// it means nothing.
 	TopicMillis int64
 	// CreatedAt is the day on which a source that is read by day finds the row; MinInstant where that is
 	// unknown.
 	CreatedAt schemas.Instant
-	// Strays are the partitions with a record of the row that does not belong there (watermark.Stray). They make
-	// the row differ even where its own record is right.
+	// Strays are the partitions with a record of the row that does not belong there (watermark.Stray). They
+	// make the row differ even where its own record is right.
 	Strays []int32
 }
 
 // Report is the figures of a comparison.
 type Report struct {
-	// SourceRows and TopicRows were compared. DeadLetters of the source's rows cannot be published; Nameless of
-	// those have no usable id, so nobody can say which row of the topic each is.
+	// SourceRows and TopicRows were compared. DeadLetters of the source's rows cannot be published; Nameless
+	// of those have no usable id, so nobody can say which row of the topic each is.
 	SourceRows, TopicRows, DeadLetters, Nameless int
 	// InFlight rows differed in the first reading and no longer at a later look.
 	InFlight int
-	// Untracked rows differed in the first reading and were too many to look at again. They count as different.
+	// Untracked rows differed in the first reading and were too many to look at again. They count as
+	// different.
 	Untracked int
 	// UntrackedRows of these are rows that the source has: missing or stale ones.
 	UntrackedRows int

@@ -24,8 +24,8 @@ type pair struct {
 	rejects []schemas.Reject
 	now     time.Time
 	between func() // before each reading
-	// byDay: a suspect is found only where it is looked for, on the day of its creation or, without one, of its
-	// update, as over REST.
+	// byDay: a suspect is found only where it is looked for, on the day of its creation or, without one, of
+	// its update, as over REST.
 	byDay bool
 	// byID: the source reads by id. The rest is the Config's.
 	byID, cut   bool
@@ -164,8 +164,8 @@ func TestEachKindOfDifferenceIsFoundAndNothingElse(t *testing.T) {
 	}
 }
 
-// A source may show a row in one reading and not in another, because another client deleted it, or because the
-// question was another. Nothing is concluded from that until the source shows the row again.
+// A source may show a row in one reading and not in another, because another client deleted it, or because
+// the question was another. Nothing is concluded from that until the source shows the row again.
 func TestARowThatTheSourceCeasesToShowIsNeitherEqualNorExtra(t *testing.T) {
 	p := &pair{source: map[int64]schemas.Record{1: row(1, 1000, 7), 2: row(2, 1000, 7), 3: row(3, 1000, 7)}}
 	p.publish(row(2, 500, 1))

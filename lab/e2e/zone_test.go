@@ -9,9 +9,9 @@ import (
 	"github.com/storestream/storestream/internal/storefake"
 )
 
-// inAnotherZone is a shop in a service that begins its days eight hours before UTC, with users alone. Each user
-// changes in the middle of a day, so no row shows the zone to polls. If one is unchanged, the first user of the
-// evening is as it was created.
+// inAnotherZone is a shop in a service that begins its days eight hours before UTC, with users alone. Each
+// user changes in the middle of a day, so no row shows the zone to polls. If one is unchanged, the first user
+// of the evening is as it was created.
 func inAnotherZone(t *testing.T, oneUnchanged bool) *stack {
 	t.Helper()
 	fake := smallShop(71)
@@ -66,7 +66,8 @@ func (s *stack) eveningUsers(n int) (ids []int64) {
 	return ids
 }
 
-// The process that compares knows nothing of the service's zone, and rows that it looks up are on days of that.
+// The process that compares knows nothing of the service's zone, and rows that it looks up are on days of
+// that.
 func TestVerifyAndRowFindAUserThatIsMissingWhateverZoneTheServiceCutsDaysIn(t *testing.T) {
 	t.Parallel()
 	s := inAnotherZone(t, false)

@@ -144,12 +144,13 @@ func (rd *read) incomplete(w window, o paging.Outcome) error {
 	return fmt.Errorf("%s could not be read completely: %s", w, o.Why)
 }
 
-// lookup looks for the suspects until each is shown or was asked for in all of the windows in which it can be.
+// lookup looks for the suspects until each is shown or was asked for in all of the windows in which it can
+// be.
 //
-// The first question is the UTC day of a row. Most rows are on it, but that it does not show a row proves nothing:
-// the service may cut days elsewhere, and a row may have another created_at than its record, or none. So rows that
-// were not shown are asked for by the days around, by created_* and then by updated_*. No reading shows a row that
-// none of these shows, unless it was updated meanwhile: then polls meet it.
+// The first question is the UTC day of a row. Most rows are on it, but that it does not show a row proves
+// nothing: the service may cut days elsewhere, and a row may have another created_at than its record, or
+// none. So rows that were not shown are asked for by the days around, by created_* and then by updated_*. No
+// reading shows a row that none of these shows, unless it was updated meanwhile: then polls meet it.
 //
 // Everywhere, it reads all rows by updated_*, and then by created_* those without an updated_at.
 func (s *Source) lookup(ctx context.Context, rd *read) error {

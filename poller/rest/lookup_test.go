@@ -10,11 +10,12 @@ import (
 )
 
 // zones are as far from UTC as any, with those between that begin just before and after midnight.
-var zones = []time.Duration{-12 * time.Hour, -5 * time.Hour, -15 * time.Minute, 0, time.Hour, 8 * time.Hour, 14 * time.Hour}
+var zones = []time.Duration{-12 * time.Hour, -5 * time.Hour, -15 * time.Minute, 0, time.Hour, 8 * time.Hour,
+	14 * time.Hour}
 
-// The service cuts the days of each filter in a zone of its own, and may read each to_ date as its midnight. A row
-// that a full read meets has to be met by a lookup, by a source that knows nothing of the service and by one that
-// has made a pass. Times of rows lie close to midnights, where zones and roundings differ most.
+// The service cuts the days of each filter in a zone of its own, and may read each to_ date as its midnight.
+// A row that a full read meets has to be met by a lookup, by a source that knows nothing of the service and
+// by one that has made a pass. Times of rows lie close to midnights, where zones and roundings differ most.
 func TestALookupMeetsEveryRowThatAFullReadMeetsHoweverTheServiceCutsDays(t *testing.T) {
 	for _, created := range zones {
 		for _, updated := range zones {
@@ -36,17 +37,19 @@ func TestALookupMeetsEveryRowThatAFullReadMeetsHoweverTheServiceCutsDays(t *test
 	}
 }
 
-// aroundMidnights is a shop with a row at each of some times of day, and fractions that are rounded on the way.
+// aroundMidnights is a shop with a row at each of some times of day, and fractions that are rounded on the
+// way.
 func aroundMidnights() (rows []product) {
-	for i, clock := range []string{"00:00:00Z", "00:20:00Z", "02:00:00Z", "11:59:59Z", "12:30:00Z", "16:30:00Z", "20:00:00Z",
-		"23:30:00Z", "23:59:59.7Z"} {
-		day := fmt.Sprintf("2026-11-%02dT", 1+i)
-		rows = append(rows, product{id: int64(i + 1), created: at(day + clock), updated: at(day + clock).Add(36 * time.Hour)})
+	for i, clock := range []string{"00:00:00Z", "00:20:00Z", "02:00:00Z", "11:59:59Z", "12:30:00Z", "16:30:00Z",
+		"20:00:00Z", "23:30:00Z", "23:59:59.7Z"} {
+		created := at(fmt.Sprintf("2026-11-%02dT%s", 1+i, clock))
+		rows = append(rows, product{id: int64(i + 1), created: created, updated: created.Add(36 * time.Hour)})
 	}
 	return rows
 }
 
-// looksUpAll reads all in full, and then looks each row up, by created_at and updated_at, and by each of them.
+// looksUpAll reads all in full, and then looks each row up, by created_at and updated_at, and by each of
+// them.
 func (s *service) looksUpAll(passFirst bool) {
 	s.t.Helper()
 	src := s.fresh()
@@ -65,7 +68,8 @@ func (s *service) looksUpAll(passFirst bool) {
 		byCreated, byUpdated := both, both
 		byCreated.UpdatedAt, byUpdated.CreatedAt = schemas.MinInstant, schemas.MinInstant
 		for _, suspect := range []poller.Suspect{both, byCreated, byUpdated} {
-			got, err := readAll(s.t.Context(), src, poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{suspect}})
+			r := poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{suspect}}
+			got, err := readAll(s.t.Context(), src, r)
 			if err != nil {
 				s.t.Fatal(err)
 			}
@@ -77,15 +81,18 @@ func (s *service) looksUpAll(passFirst bool) {
 	}
 }
 
-// A row's created_at may be corrected without a new updated_at. Then its record in the topic names another day.
+// A row's created_at may be corrected without a new updated_at. Then its record in the topic names another
+// day.
 func TestALookupMeetsARowOfWhichCreatedAtWasCorrected(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	s.products = aroundMidnights()
 	before := s.products[3]
 	s.products[3].created = before.created.AddDate(0, -2, 0)
-	got, err := readAll(t.Context(), s.fresh(), poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{
-		{ID: before.id, UpdatedAt: schemas.InstantOf(before.updated), CreatedAt: schemas.InstantOf(before.created)}}})
+	suspect := poller.Suspect{ID: before.id, UpdatedAt: schemas.InstantOf(before.updated),
+		CreatedAt: schemas.InstantOf(before.created)}
+	r := poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{suspect}}
+	got, err := readAll(t.Context(), s.fresh(), r)
 	if _, met := got.rows[before.id]; err != nil || !met {
 		t.Errorf("met %v, %v", met, err)
 	}

@@ -23,9 +23,9 @@ const unsortedFor = 24 * time.Hour
 // openWindow is what earlier passes came to over the open window, the rows updated since the last day that is
 // over. It is good only while all that they read is published.
 type openWindow struct {
-	// The last whole read: the first open day, the day from which rows were read, when it began (by our clock), how
-	// long it was busy, how many requests it took, and whether the window took more than a page. known is false if
-	// there was none.
+	// The last whole read: the first open day, the day from which rows were read, when it began (by our
+	// clock), how long it was busy, how many requests it took, and whether the window took more than a page.
+	// known is false if there was none.
 	known    bool
 	from     day
 	since    day

@@ -22,24 +22,25 @@ type Zone struct {
 
 // calendar knows which of the service's days are over, and in which of them the rows of a UTC day can be.
 //
-// The document says that timestamps are UTC and that the filters take days. It does not say whose days, nor that
-// all filters take the same. If the service cuts days in another zone, the rows of one UTC day lie in two of its
-// days. A zone may also change in the course of a year, so that no answer proves it for other days.
+// The document says that timestamps are UTC and that the filters take days. It does not say whose days, nor
+// that all filters take the same. If the service cuts days in another zone, the rows of one UTC day lie in
+// two of its days. A zone may also change in the course of a year, so that no answer proves it for other
+// days.
 //
-// So no question rests on UTC. A lookup asks for days on either side before it believes that a row is not there
-// (around). A pass settles only what no zone could have hidden:
+// So no question rests on UTC. A lookup asks for days on either side before it believes that a row is not
+// there (around). A pass settles only what no zone could have hidden:
 //
 //   - Days that begin early (Asia): once the days up to d are closed, the last hours of the UTC day d lie in
 //     the service's day d+1, unread. So a batch says that d is closed only when the window behind it was
 //     read, which would have shown them (closing.earned).
-//   - Days that begin late (America): the first hours of the UTC day d lie in the service's day d-1, which may be
-//     closed already. So a pass begins to read a day before the first that it settles (begin). It begins on that
-//     day only if an answer from that day on has shown a row of its first quarter of an hour: then the day began
-//     at midnight or before, because zones differ by quarters.
+//   - Days that begin late (America): the first hours of the UTC day d lie in the service's day d-1, which
+//     may be closed already. So a pass begins to read a day before the first that it settles (begin). It begins
+//     on that day only if an answer from that day on has shown a row of its first quarter of an hour: then
+//     the day began at midnight or before, because zones differ by quarters.
 //
-// A service in another zone shows itself by rows outside of the UTC days that were asked for. From then on, a UTC
-// day is read as the service's day of that date and both its neighbors, for all resources. A day is over a day
-// later, so that no zone makes a difference (they reach 14 hours either way).
+// A service in another zone shows itself by rows outside of the UTC days that were asked for. From then on, a
+// UTC day is read as the service's day of that date and both its neighbors, for all resources. A day is over
+// a day later, so that no zone makes a difference (they reach 14 hours either way).
 type calendar struct {
 	clock   *client.Clock
 	overlap time.Duration
@@ -169,8 +170,8 @@ func (c *calendar) begin(d day) day {
 	return d - 1
 }
 
-// around is the service's days in which the UTC day of i lies, in any zone. It ends a day later than zones need,
-// because a service may read the last date as its midnight.
+// around is the service's days in which the UTC day of i lies, in any zone. It ends a day later than zones
+// need, because a service may read the last date as its midnight.
 func around(i schemas.Instant) span {
 	d := dayOf(i)
 	return span{From: d - 1, To: d + 2}

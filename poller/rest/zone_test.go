@@ -112,9 +112,9 @@ func TestWhatChangesAfterMidnightInTheServicesDayBeforeIsRead(t *testing.T) {
 	}
 }
 
-// Days that begin late, of a shop that has many rows a day and, until one night, none in the hours in which that
-// shows. The row of that night lies in the service's day before, whose rows take several pages: the source that
-// was there has to meet it, and so has one that begins days later.
+// Days that begin late, of a shop that has many rows a day and, until one night, none in the hours in which
+// that shows. The row of that night lies in the service's day before, whose rows take several pages: the
+// source that was there has to meet it, and so has one that begins days later.
 func TestARowOfTheFirstNightIsReadThoughDaysBeganLateAndNoRowHadShownIt(t *testing.T) {
 	for _, order := range []func(a, b product) int{byID, byUpdated, newestFirst, nil} {
 		s := newService(t)
@@ -163,7 +163,8 @@ func TestADayThatIsShownToBeginAtMidnightIsReadWithoutTheDayBefore(t *testing.T)
 	s.now = clockAt("2026-11-20T23:00:00Z")
 	src := s.fresh()
 	var rows map[int64]schemas.Record
-	for _, settled := range []schemas.Instant{schemas.MinInstant, midnight("2026-11-20"), midnight("2026-11-20")} {
+	today := midnight("2026-11-20")
+	for _, settled := range []schemas.Instant{schemas.MinInstant, today, today} {
 		got, err := readAll(t.Context(), src, pass(settled))
 		if err != nil {
 			t.Fatal(err)

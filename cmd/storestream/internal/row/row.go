@@ -10,10 +10,10 @@
 // It waits for no poll, as verify does. Whoever asks for one row wants to know now, and is told what may be
 // under way.
 //
-// PostgreSQL is asked for the id. REST has no request for one row, so the days around its created_at are read,
-// which its record in the topic has. If no record has it, or these days do not show the row, everything is read,
-// by updated_at and by created_at: another program's record may name any day. Only then the service has no such
-// row.
+// PostgreSQL is asked for the id. REST has no request for one row, so the days around its created_at are
+// read, which its record in the topic has. If no record has it, or these days do not show the row, everything
+// is read, by updated_at and by created_at: another program's record may name any day. Only then the service
+// has no such row.
 package row
 
 import (
@@ -110,8 +110,8 @@ type look struct {
 	value  schemas.Value // of row
 	reject *schemas.Reject
 	failed error
-	// nameless are the rows without a usable id that were met on the way, by the hash of their text. This one may be
-	// among them.
+	// nameless are the rows without a usable id that were met on the way, by the hash of their text. This one
+	// may be among them.
 	nameless map[uint64]bool
 }
 

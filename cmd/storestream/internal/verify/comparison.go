@@ -263,8 +263,8 @@ func (o *comparison) addNotes(r *Report, early, strays int) {
 		r.note("no instance polls it: rows that changed since the last one did are differences")
 	}
 	if r.Verdict == Different && r.Unknown > 0 {
-		r.note(terminal.Plural(r.Unknown, "row") + " beside them: the service showed each in one reading and not in " +
-			"a later one, so nothing is known of it")
+		r.note(terminal.Plural(r.Unknown, "row") + " beside them: the service showed each in one reading and not " +
+			"in a later one, so nothing is known of it")
 	}
 	if r.Verdict == Different && o.mark.Held.OnHold() {
 		r.note("it is on hold, and a sweep waits until it goes on: " + o.mark.Held.Why)
