@@ -34,9 +34,9 @@ type Zone struct {
 //     the service's day d+1, unread. So a batch says that d is closed only when the window behind it was
 //     read, which would have shown them (closing.earned).
 //   - Days that begin late (America): the first hours of the UTC day d lie in the service's day d-1, which
-//     may be closed already. So a pass begins to read a day before the first that it settles (begin). It begins
-//     on that day only if an answer from that day on has shown a row of its first quarter of an hour: then
-//     the day began at midnight or before, because zones differ by quarters.
+//     may be closed already. So a pass begins to read a day before the first that it settles (begin). It
+//     begins on that day only if an answer from that day on has shown a row of its first quarter of an
+//     hour: then the day began at midnight or before, because zones differ by quarters.
 //
 // A service in another zone shows itself by rows outside of the UTC days that were asked for. From then on, a
 // UTC day is read as the service's day of that date and both its neighbors, for all resources. A day is over
