@@ -90,6 +90,10 @@ var errUnwanted = errors.New("not wanted")
 func (r *rowReader) read(ctx context.Context, record *kgo.Record) (p watermark.Published, err error) {
 	p = watermark.Published{Tombstone: record.Value == nil, Time: schemas.InstantOf(record.Timestamp),
 		Partition: record.Partition}
+	if record.Context == unread {
+		p.Foreign, p.Unread = true, true
+		return p, errUnread
+	}
 	if p.ID, err = r.target.id(record); err != nil {
 		p.Foreign = errors.Is(err, errNotOurs)
 		return p, err

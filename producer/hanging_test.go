@@ -3,12 +3,10 @@
 package producer_test
 
 import (
-	"context"
 	"hash/crc32"
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
@@ -66,17 +64,6 @@ func (s *stage) hang(transactionalID, topic string) {
 		req.TransactionID, req.Acks, req.TimeoutMillis = &transactionalID, -1, 10_000
 		req.Topics = append(req.Topics, t)
 		s.send(ctx, cl, req)
-	}
-}
-
-func (s *stage) send(ctx context.Context, cl *kgo.Client, req *kmsg.ProduceRequest) {
-	s.t.Helper()
-	answer, err := req.RequestWith(ctx, cl)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	if err := kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode); err != nil {
-		s.t.Fatal(err)
 	}
 }
 

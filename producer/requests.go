@@ -214,8 +214,8 @@ func (q *Requests) follow(ctx context.Context, cl *kgo.Client) error {
 	}
 	end := spans[0].to
 	q.begin(topic, spans[0])
-	reader := logReader{meta: q.c.meta, cl: cl, topic: topic.name, id: topic.id, span: span{to: forEver},
-		at: q.at, fetchWait: 2 * time.Second}
+	reader := logReader{c: q.c, cl: cl, topic: topic.name, id: topic.id, span: span{to: forEver}, at: q.at,
+		fetchWait: 2 * time.Second, turn: new(sync.Mutex)}
 	return reader.run(ctx, func(records []*kgo.Record) error {
 		q.add(records, reader.at, end)
 		return nil

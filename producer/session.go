@@ -108,7 +108,7 @@ func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) er
 		if err != nil && !errors.Is(err, errNotOurs) {
 			return err
 		}
-		if err != nil {
+		if err != nil && !p.Unread { // whose reader has said so
 			s.log.Warn("a record that is not ours in the data topic", zap.String("topic", record.Topic),
 				zap.Int32("partition", record.Partition), zap.Int64("offset", record.Offset), zap.Error(err))
 			// To forget a row whose value is not ours is safe: it is published again when it is next read.

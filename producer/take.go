@@ -111,7 +111,7 @@ func findTarget(ctx context.Context, c *Cluster, r *schemas.Resource) (
 		if err != nil {
 			limit = 1000012 // what the client assumes: the broker's default
 		}
-		t.limits[topic] = min(max(limit, 1024), 8<<20)
+		t.limits[topic] = min(max(limit, 1024), c.mostUnpacked(topic))
 	}
 	t.topic, err = c.meta.describe(ctx, topic, true)
 	return t, oldest, err

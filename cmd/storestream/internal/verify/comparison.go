@@ -246,9 +246,17 @@ func (o *comparison) report() *Report {
 	case o.otherLog != "": // nobody knows whether that was before the topic was read
 		r.Verdict, r.Error = Unknown, "the topic does not hold all that was published: "+o.otherLog+": verify it "+
 			"again once an instance has filled it from the start (`storestream watermark list`)"
+	case figures.Unread > 0:
+		r.Verdict, r.Error = Unknown, UnreadBatches(figures.Unread)
 	}
 	o.addNotes(r, figures.Early, strays)
 	return r
+}
+
+// UnreadBatches says that n batches of a topic were stepped over.
+func UnreadBatches(n int) string {
+	return fmt.Sprintf("the topic has batches of another program that are too large to be read (%d), and these "+
+		"may hold any row's key: docs/security.md says what to do, \"A batch that was stepped over\"", n)
 }
 
 // addNotes adds what is to be said beside the figures. early and strays are how many rows there are of each.
@@ -261,6 +269,9 @@ func (o *comparison) addNotes(r *Report, early, strays int) {
 	}
 	if r.Anew {
 		r.note("the topic does not hold all that was published: " + o.otherLog)
+	}
+	if unread := o.compared.Report().Unread; unread > 0 && r.Verdict == Different {
+		r.note(UnreadBatches(unread))
 	}
 	if r.Foreign > 0 {
 		r.note(terminal.Plural(r.Foreign, "record") + " in the topic with a key that is no row's: no row differs " +
