@@ -17,6 +17,8 @@ import (
 type target struct {
 	resource *schemas.Resource
 	topic    topicInfo
+	// watermarks is how many partitions the watermark topic had.
+	watermarks int
 	// deadLetters is the topic of what cannot be published.
 	deadLetters string
 	// The schema ids of keys and values in the registry.

@@ -33,7 +33,7 @@ func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[stri
 		return nil, err
 	}
 	const most = watermark.MaxDeadLetters
-	found := newNewest(c.cfg.Now, hashOfDeadLetter)
+	found := newNewest(len(spans), c.cfg.Now, hashOfDeadLetter)
 	err = readLog(ctx, c, c.DeadLetters(), spans, func(r *kgo.Record) error {
 		if !strings.HasPrefix(string(r.Key), resource+"/") {
 			return nil
@@ -74,7 +74,7 @@ func ReadDeadLetter(ctx context.Context, c *Cluster, resource string, id int64) 
 		return nil, err
 	}
 	wanted := watermark.DeadLetterKey(resource, schemas.Reject{ID: id, HasID: true})
-	found := newNewest(c.cfg.Now, deadLetterOf)
+	found := newNewest(len(spans), c.cfg.Now, deadLetterOf)
 	err = readLog(ctx, c, c.DeadLetters(), spans, func(r *kgo.Record) error {
 		// The key of a row without a usable id is a hash, and may look like an id.
 		if _, ofRow := watermark.DeadLetterRow(wanted, hashOfDeadLetter(r)); string(r.Key) == wanted &&

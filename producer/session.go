@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -323,9 +324,11 @@ func (s *Session) beginAfresh() error {
 	return s.lose(step, errors.Join(errBehind, err))
 }
 
+// aheadAtMost is how far ahead of ours the clock of an owner before may have been.
+const aheadAtMost = time.Hour
+
 // stamp fills in what the producer knows. Written grows from one watermark to the next whatever the clock
-// does: it orders them. One that is far ahead of the clock orders nothing (later), and is not gone on from:
-// brokers would refuse this owner's records, or readers take them for forged ones.
+// does. One that is far ahead of the clock is not gone on from: brokers would refuse this owner's records.
 func (s *Session) stamp(mark watermark.Watermark) watermark.Watermark {
 	mark.Version, mark.Resource = watermark.Version, s.target.resource.Name
 	mark.Instance, mark.Group = s.c.cfg.Instance, s.c.cfg.Group
@@ -348,8 +351,10 @@ func (s *Session) write(ctx context.Context, b *batch, value []byte, written sch
 	ctx, cancel := context.WithTimeout(ctx, s.c.cfg.TransactionTimeout*4/5)
 	defer cancel()
 	rows := len(b.records)
-	b.records = append(b.records, kgo.Record{Topic: s.c.Watermarks(), Key: []byte(s.target.resource.Name),
-		Value: value, Timestamp: time.UnixMilli(recordMillis(written))})
+	name, of := s.target.resource.Name, s.target.watermarks
+	b.records = append(b.records, kgo.Record{Topic: s.c.Watermarks(), Key: []byte(name), Value: value,
+		Headers:   []kgo.RecordHeader{{Key: headerPartitions, Value: strconv.AppendInt(nil, int64(of), 10)}},
+		Partition: pinned(partitionOf(name, of)), Timestamp: time.UnixMilli(recordMillis(written))})
 	last := b.records
 	if rows > manyRows {
 		if err := b.send(ctx, s.cl, b.records[:rows]); err != nil {

@@ -102,6 +102,11 @@ func findTarget(ctx context.Context, c *Cluster, r *schemas.Resource) (
 	if t.keyID, t.valueID, err = c.cfg.Registry.Ensure(ctx, topic, r, c.cfg.AutoRegister); err != nil {
 		return t, nil, err
 	}
+	marks, err := c.meta.describe(ctx, c.Watermarks(), true)
+	if err != nil {
+		return t, nil, err
+	}
+	t.watermarks = len(marks.leaders)
 	for _, topic := range []string{topic, c.DeadLetters(), c.Watermarks()} {
 		settings, err := c.meta.settings(ctx, topic)
 		if err != nil {

@@ -204,15 +204,23 @@ func TestAWatermarkIsFoundInWhicheverPartitionItIs(t *testing.T) {
 	}
 }
 
-// Somebody writes a watermark to another partition than its key's, with a time that no owner's reaches for
-// years: in the record, or in what it says of itself, which the next owner's time has to pass. What an owner
-// writes after it counts.
-func TestAForgedWatermarkFromTheFutureDoesNotOutliveTheOwners(t *testing.T) {
-	now := schemas.InstantOf(time.Now())
-	future := now.Add(100 * 365 * 24 * time.Hour)
-	for name, times := range map[string]struct{ record, written schemas.Instant }{
-		"in the record":   {record: future, written: now},
-		"in what it says": {record: now, written: future},
+// Somebody writes a watermark to another partition than its key's, with whatever time and header. The owner's
+// counts, and goes on to.
+func TestAForgedWatermarkInAnotherPartitionIsNotBelieved(t *testing.T) {
+	const future = 100 * 365 * 24 * time.Hour
+	for name, forgery := range map[string]struct {
+		record, written time.Duration // how far ahead
+		partitions      string        // what its header says; "": it has none
+	}{
+		"now":                         {},
+		"55 minutes ahead":            {record: 55 * time.Minute, written: 55 * time.Minute},
+		"a time of the record":        {record: future},
+		"a time that it says":         {written: future},
+		"for partitions of now":       {partitions: "3"},
+		"for partitions of before":    {partitions: "2"},
+		"for one partition":           {partitions: "1"},
+		"for partitions that may be":  {partitions: "7"},
+		"for a number that is absurd": {partitions: "-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -220,28 +228,43 @@ func TestAForgedWatermarkFromTheFutureDoesNotOutliveTheOwners(t *testing.T) {
 			s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 			first.Close()
 			forged := first.Watermark()
-			forged.Rows, forged.Written = 1000, times.written
+			now := time.Now().Add(time.Millisecond) // after the owner's
+			forged.Rows, forged.Written = 1000, schemas.InstantOf(now.Add(forgery.written))
 			value, err := watermark.Encode(forged)
 			if err != nil {
 				t.Fatal(err)
 			}
 			cl := s.transactional("somebody")
-			s.write(cl, &kgo.Record{Topic: "store.watermarks", Key: []byte("orders"), Value: value,
-				Timestamp: times.record.Time(), Partition: (producer.PartitionOf("orders", 3) + 1) % 3})
+			for p := range int32(3) {
+				record := &kgo.Record{Topic: "store.watermarks", Key: []byte("orders"), Value: value,
+					Timestamp: now.Add(forgery.record), Partition: p}
+				if forgery.partitions != "" {
+					record.Headers = []kgo.RecordHeader{{Key: "partitions", Value: []byte(forgery.partitions)}}
+				}
+				if p != producer.PartitionOf("orders", 3) {
+					s.write(cl, record)
+				}
+			}
 			if err := cl.EndTransaction(s.ctx(), kgo.TryCommit); err != nil {
 				t.Fatal(err)
 			}
 			owner := s.take(s.cluster("b", nil))
-			tx := next(owner, s.order(2, "2026-11-20T10:00:00Z", "Shipped"))
-			tx.Watermark.Rows = 2
-			s.commit(owner, tx)
+			if got := owner.Watermark().Rows; got != 1 {
+				t.Errorf("the watermark counts %d rows, expected the owner's 1", got)
+			}
+			s.commit(owner, next(owner, s.order(2, "2026-11-20T10:00:00Z", "Shipped")))
 			owner.Close()
 			if got := s.take(s.cluster("c", nil)).Watermark().Rows; got != 2 {
 				t.Errorf("the watermark counts %d rows, expected the owner's 2", got)
 			}
-			marks, err := producer.ReadWatermarks(s.ctx(), s.cluster("reader", nil))
+			reader := s.cluster("reader", nil)
+			marks, err := producer.ReadWatermarks(s.ctx(), reader)
 			if err != nil || marks["orders"].Rows != 2 {
 				t.Errorf("everybody sees %+v, %v", marks, err)
+			}
+			watch := producer.NewWatch(reader)
+			if err := watch.Look(s.ctx()); err != nil || watch.Watermarks()["orders"].Rows != 2 {
+				t.Errorf("the page shows %+v, %v", watch.Watermarks(), err)
 			}
 		})
 	}
