@@ -47,8 +47,8 @@ func (t target) id(record *kgo.Record) (int64, error) {
 		Found:   "schema id " + strconv.Itoa(schemaID),
 		Expected: fmt.Sprintf("schema id %d, which subject %s-key has in the registry now (under two ids one row "+
 			"has two keys, and compaction keeps both)", t.keyID, t.topic.name),
-		Do: "point storestream at the registry that the topic was written with, or delete the topic: " +
-			"it is created anew and filled from the start"}
+		Do: "point storestream at the registry that the topic was written with; if it is, another program wrote " +
+			"this record, or docs/operations.md says what to do, \"Topics: created anew, partitions, access\""}
 }
 
 // oldestKeys returns the oldest record in each partition of topic whose key is ours, under any schema id.

@@ -108,8 +108,8 @@ func deadLetterOf(r *kgo.Record) watermark.DeadLetter {
 func tooManyLetters(c *Cluster, resource string, n int) error {
 	return &RefusedError{Topic: c.DeadLetters(), Setting: "the number of letters of " + resource,
 		Found: strconv.Itoa(n), Expected: fmt.Sprintf("at most %d", watermark.MaxDeadLetters),
-		Do: "mend what makes so many rows unfit to be published, and delete the topic: what still cannot be " +
-			"published gets its letter again with the next sweep"}
+		Do: "mend what makes so many rows unfit to be published, or find out which other program wrote them; " +
+			"then docs/operations.md says how to begin with an empty topic, \"It is not taken over\""}
 }
 
 func hashOfDeadLetter(record *kgo.Record) uint64 {

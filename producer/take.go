@@ -368,11 +368,7 @@ func (t *takeover) resumePoint(ctx context.Context, found *watermark.Watermark) 
 		return afresh(found, &t.target), ends, nil
 	}
 	if int(found.Partitions) != len(topic.leaders) {
-		return mark, nil, &RefusedError{Topic: topic.name, Setting: "the number of partitions",
-			Found: strconv.Itoa(len(topic.leaders)),
-			Expected: fmt.Sprintf("%d (with another count a key hashes to another partition, and its old record "+
-				"stays beside the new one)", found.Partitions),
-			Do: "delete the topic: it is created anew and filled from the start"}
+		return mark, nil, OtherPartitions(ctx, t.c, *found, len(topic.leaders))
 	}
 	return *found, ends, nil
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -267,6 +269,85 @@ func TestAForgedWatermarkInAnotherPartitionIsNotBelieved(t *testing.T) {
 				t.Errorf("the page shows %+v, %v", watch.Watermarks(), err)
 			}
 		})
+	}
+}
+
+// A watermark that says another number of partitions than the topic has is one record, which anybody may have
+// written. Nothing advises to delete the topic because of it: the keys in the topic say that it is not true.
+func TestAForgedNumberOfPartitionsDoesNotAdviseToDeleteTheTopic(t *testing.T) {
+	for _, partitions := range []int32{1, 2, 4, math.MaxInt32} {
+		t.Run(strconv.Itoa(int(partitions)), func(t *testing.T) {
+			s := newStage(t)
+			first := s.take(s.cluster("a", nil))
+			s.commit(first, next(first, s.some(20)...))
+			first.Close()
+			forged := first.Watermark()
+			forged.Partitions = partitions
+			value, err := watermark.Encode(forged)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cl := s.transactional("somebody")
+			s.write(cl, &kgo.Record{Topic: "store.watermarks", Key: []byte("orders"), Value: value,
+				Partition: producer.PartitionOf("orders", 3)})
+			if err := cl.EndTransaction(s.ctx(), kgo.TryCommit); err != nil {
+				t.Fatal(err)
+			}
+			_, err = producer.Take(s.ctx(), s.cluster("b", nil), s.orders())
+			wantText(t, err, "only the watermark says so", "somebody else wrote that watermark", `by instance "a"`)
+			if strings.Contains(err.Error(), "delete") {
+				t.Errorf("advice that loses what is there: %v", err)
+			}
+		})
+	}
+}
+
+// Where partitions were added to the data topic, its keys say so.
+func TestPartitionsThatWereAddedAreSeenInTheTopicsKeys(t *testing.T) {
+	s := newStage(t)
+	first := s.take(s.cluster("a", nil))
+	s.commit(first, next(first, s.some(20)...))
+	first.Close()
+	if _, err := s.admin.CreatePartitions(s.ctx(), 1, "store.orders"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := producer.Take(s.ctx(), s.cluster("b", nil), s.orders())
+	wantText(t, err, "the number of partitions is 4, expected 3", "of the 20 oldest records are such",
+		"delete the topic")
+}
+
+// some is n orders.
+func (s *stage) some(n int64) (rows []schemas.Record) {
+	for id := range n {
+		rows = append(rows, s.order(id+1, "2026-11-20T09:00:00Z", "Shipped"))
+	}
+	return rows
+}
+
+// A dead letter is read in its key's partition only, too.
+func TestAForgedDeadLetterInAnotherPartitionIsNotBelieved(t *testing.T) {
+	s := newStage(t)
+	owner := s.take(s.cluster("a", nil))
+	tx := next(owner)
+	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/7", Row: []byte(`{"id":7}`)}}
+	s.commit(owner, tx)
+	owner.Close()
+	cl := s.transactional("somebody")
+	for _, value := range [][]byte{[]byte(`{"id":"forged"}`), nil} {
+		s.write(cl, &kgo.Record{Topic: "store.dead_letters", Key: []byte("orders/7"), Value: value,
+			Timestamp: time.Now().Add(30 * time.Minute), Partition: (producer.PartitionOf("orders/7", 3) + 1) % 3})
+	}
+	if err := cl.EndTransaction(s.ctx(), kgo.TryCommit); err != nil {
+		t.Fatal(err)
+	}
+	c := s.cluster("b", nil)
+	letters := s.take(c).DeadLetters()
+	if len(letters) != 1 || letters["orders/7"] != watermark.DeadLetterHash([]byte(`{"id":7}`)) {
+		t.Errorf("the owner finds %v, expected its own", letters)
+	}
+	letter, err := producer.ReadDeadLetter(s.ctx(), c, "orders", 7)
+	if err != nil || letter == nil || string(letter.Row) != `{"id":7}` {
+		t.Errorf("row shows %v (%v), expected the owner's", letter, err)
 	}
 }
 

@@ -121,9 +121,9 @@ func (o *comparison) read(err error) {
 func (o *comparison) note(ctx context.Context, mark watermark.Watermark) {
 	o.mark = mark // also where nothing is looked at again: the report says how far it is
 	if was := int(mark.Partitions); o.err == nil && was > 0 && was != o.partitions && !o.another(ctx) {
-		o.err = fmt.Errorf("topic %s has %s, and was filled when it had %d: the same key would be in two of them: "+
-			"delete the topic, and `storestream run` creates it anew and fills it from the start",
-			o.topic, terminal.Plural(o.partitions, "partition"), was)
+		o.err = fmt.Errorf("topic %s has %s, and was filled when it had %d, as its watermark says: %w",
+			o.topic, terminal.Plural(o.partitions, "partition"), was,
+			producer.OtherPartitions(ctx, o.cluster, mark, o.partitions))
 	}
 }
 
