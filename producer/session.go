@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -43,8 +44,9 @@ type Session struct {
 	letters    topicInfo
 	letterEnds []int64
 
-	looked time.Time // when the topics and their settings were last looked at
-	ids    idsAsked  // of the registry
+	looked time.Time          // when the topics and their settings were last looked at
+	stood  map[string][]int64 // where the logs of the topics ended then, by topic and partition
+	ids    idsAsked           // of the registry
 
 	open   bool // a transaction has begun and not ended
 	lost   bool
@@ -218,6 +220,9 @@ func (s *Session) lookAgain(ctx context.Context) error {
 		err = s.sameLogs(ctx)
 	}
 	if err == nil {
+		err = s.shown(ctx)
+	}
+	if err == nil {
 		s.ids.ask(s.c.cfg.Registry, s.target)
 	}
 	if err != nil && !errors.Is(err, ErrLost) {
@@ -251,6 +256,46 @@ func (s *Session) sameLogs(ctx context.Context) error {
 		return s.lose("looking at topic "+s.letters.name, errors.New(lost))
 	}
 	s.letters, s.letterEnds = letters, ends
+	return nil
+}
+
+// shown finds out whether consumers can see what stood in the topics at the look before. Commits succeed
+// behind a transaction that stays open, and no read_committed consumer sees them. If one hangs it ends the
+// session: the takeover ends the transaction, or says what does.
+func (s *Session) shown(ctx context.Context) error {
+	topics := []string{s.target.topic.name, s.c.Watermarks(), s.letters.name}
+	stood := make(map[string][]int64)
+	var hidden []string
+	for _, topic := range topics {
+		stable, err := s.c.meta.offsets(ctx, topic, s.c.admin.ListCommittedOffsets)
+		if err != nil {
+			return err
+		}
+		for p, end := range s.stood[topic] {
+			if p < len(stable) && stable[p] < end {
+				hidden = append(hidden, fmt.Sprintf("partition %d of %s from offset %d on", p, topic, stable[p]))
+			}
+		}
+		if stood[topic], err = s.c.meta.offsets(ctx, topic, s.c.admin.ListEndOffsets); err != nil {
+			return err
+		}
+	}
+	s.stood = stood
+	if len(hidden) == 0 {
+		return nil
+	}
+	var hanging []hangingTransaction
+	open, err := s.c.openIn(ctx, topics...)
+	if err == nil {
+		hanging, err = s.c.hanging(ctx, open)
+	}
+	if len(hanging) > 0 {
+		return s.lose("looking at what consumers see", fmt.Errorf("a transaction of producer id %d hangs and "+
+			"hides %s", hanging[0].producerID, strings.Join(hidden, ", ")))
+	}
+	s.log.Warn("read_committed consumers do not see what was committed a minute ago: a transaction is open",
+		zap.Strings("hidden", hidden), zap.Error(err),
+		zap.String("do", s.c.Tool("kafka-transactions.sh", "find-hanging", "--topic", s.target.topic.name)))
 	return nil
 }
 

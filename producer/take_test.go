@@ -7,6 +7,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -348,6 +349,55 @@ func TestAForgedDeadLetterInAnotherPartitionIsNotBelieved(t *testing.T) {
 	letter, err := producer.ReadDeadLetter(s.ctx(), c, "orders", 7)
 	if err != nil || letter == nil || string(letter.Row) != `{"id":7}` {
 		t.Errorf("row shows %v (%v), expected the owner's", letter, err)
+	}
+}
+
+// A transaction that somebody has open is not hanging: the owners of all resources write to the topics that
+// they share, at any moment. It is waited for.
+func TestTakingOverLeavesALiveTransactionAlone(t *testing.T) {
+	s := newStage(t)
+	first := s.take(s.cluster("a", nil))
+	s.commit(first, next(first, s.order(1, "2026-11-20T10:00:00Z", "Shipped")))
+	first.Close()
+	cl := s.transactional("storestream-store.users")
+	s.write(cl, &kgo.Record{Topic: "store.watermarks", Key: []byte("users"), Value: []byte("{}")})
+	var looks atomic.Int32
+	reads := make(chan struct{}, 1)
+	s.broker.Control(func(req kmsg.Request) (kmsg.Response, error, bool) {
+		s.broker.KeepControl()
+		switch kmsg.Key(req.Key()) {
+		case kmsg.ListTransactions:
+			looks.Add(1)
+		case kmsg.Fetch: // after it has looked it reads, and waits for what is open
+			if looks.Load() > 0 {
+				select {
+				case reads <- struct{}{}:
+				default:
+				}
+			}
+		}
+		return nil, nil, false
+	})
+	taken := make(chan error, 1)
+	go func() {
+		_, err := producer.Take(s.ctx(), s.cluster("b", nil), s.orders())
+		taken <- err
+	}()
+	<-reads
+	if err := cl.EndTransaction(s.ctx(), kgo.TryCommit); err != nil {
+		t.Errorf("another owner's commit: %v", err)
+	}
+	if err := <-taken; err != nil {
+		t.Error(err)
+	}
+	users := 0
+	for _, r := range s.committed("store.watermarks") {
+		if string(r.Key) == "users" {
+			users++
+		}
+	}
+	if users != 1 {
+		t.Errorf("%d watermarks of the other owner were committed, expected 1", users)
 	}
 }
 
