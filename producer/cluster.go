@@ -61,6 +61,7 @@ func clientOptions(cfg Config, log *zap.Logger) ([]kgo.Opt, error) {
 		kgo.WithLogger(clientLog{kzap.New(log.Named("client"), kzap.Level(kgo.LogLevelWarn))}),
 		// With the default of 5 s, three answers of "I am not the leader" cost 15 s.
 		kgo.MetadataMinAge(250 * time.Millisecond),
+		kgo.MaxDecompressBatchBytes(mostOfRows), // though logReader reads
 		kgo.DisableClientMetrics(),
 	}
 	if cfg.Metrics != nil {
@@ -120,6 +121,16 @@ func (c *Cluster) requestsTopic() string { return c.cfg.TopicPrefix + "requests"
 
 // DeadLetters is the name of the topic of what cannot be published.
 func (c *Cluster) DeadLetters() string { return c.cfg.TopicPrefix + "dead_letters" }
+
+// mostUnpacked is how many bytes a batch of topic may have before it is compressed. Our writers keep to it,
+// so readers step over a larger batch: another program wrote it. Without the bound 27 KB on a broker's disk
+// become 900 MB in every instance, at every start.
+func (c *Cluster) mostUnpacked(topic string) int {
+	if topic == c.Watermarks() || topic == c.requestsTopic() {
+		return mostState
+	}
+	return mostOfRows
+}
 
 // transactionalID belongs to the topic, whatever the group: two deployments that write the same topics fence
 // each other instead of mixing.

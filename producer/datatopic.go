@@ -17,6 +17,8 @@ import (
 type target struct {
 	resource *schemas.Resource
 	topic    topicInfo
+	// watermarks is how many partitions the watermark topic had.
+	watermarks int
 	// deadLetters is the topic of what cannot be published.
 	deadLetters string
 	// The schema ids of keys and values in the registry.
@@ -45,8 +47,8 @@ func (t target) id(record *kgo.Record) (int64, error) {
 		Found:   "schema id " + strconv.Itoa(schemaID),
 		Expected: fmt.Sprintf("schema id %d, which subject %s-key has in the registry now (under two ids one row "+
 			"has two keys, and compaction keeps both)", t.keyID, t.topic.name),
-		Do: "point storestream at the registry that the topic was written with, or delete the topic: " +
-			"it is created anew and filled from the start"}
+		Do: "point storestream at the registry that the topic was written with; if it is, another program wrote " +
+			"this record, or docs/operations.md says what to do, \"Topics: created anew, partitions, access\""}
 }
 
 // oldestKeys returns the oldest record in each partition of topic whose key is ours, under any schema id.
@@ -90,6 +92,10 @@ var errUnwanted = errors.New("not wanted")
 func (r *rowReader) read(ctx context.Context, record *kgo.Record) (p watermark.Published, err error) {
 	p = watermark.Published{Tombstone: record.Value == nil, Time: schemas.InstantOf(record.Timestamp),
 		Partition: record.Partition}
+	if record.Context == unread {
+		p.Foreign, p.Unread = true, true
+		return p, errUnread
+	}
 	if p.ID, err = r.target.id(record); err != nil {
 		p.Foreign = errors.Is(err, errNotOurs)
 		return p, err

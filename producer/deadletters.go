@@ -33,7 +33,7 @@ func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[stri
 		return nil, err
 	}
 	const most = watermark.MaxDeadLetters
-	found := newNewest(c.cfg.Now, hashOfDeadLetter)
+	found := newNewest(len(spans), c.cfg.Now, hashOfDeadLetter)
 	err = readLog(ctx, c, c.DeadLetters(), spans, func(r *kgo.Record) error {
 		if !strings.HasPrefix(string(r.Key), resource+"/") {
 			return nil
@@ -74,7 +74,7 @@ func ReadDeadLetter(ctx context.Context, c *Cluster, resource string, id int64) 
 		return nil, err
 	}
 	wanted := watermark.DeadLetterKey(resource, schemas.Reject{ID: id, HasID: true})
-	found := newNewest(c.cfg.Now, deadLetterOf)
+	found := newNewest(len(spans), c.cfg.Now, deadLetterOf)
 	err = readLog(ctx, c, c.DeadLetters(), spans, func(r *kgo.Record) error {
 		// The key of a row without a usable id is a hash, and may look like an id.
 		if _, ofRow := watermark.DeadLetterRow(wanted, hashOfDeadLetter(r)); string(r.Key) == wanted &&
@@ -108,8 +108,8 @@ func deadLetterOf(r *kgo.Record) watermark.DeadLetter {
 func tooManyLetters(c *Cluster, resource string, n int) error {
 	return &RefusedError{Topic: c.DeadLetters(), Setting: "the number of letters of " + resource,
 		Found: strconv.Itoa(n), Expected: fmt.Sprintf("at most %d", watermark.MaxDeadLetters),
-		Do: "mend what makes so many rows unfit to be published, and delete the topic: what still cannot be " +
-			"published gets its letter again with the next sweep"}
+		Do: "mend what makes so many rows unfit to be published, or find out which other program wrote them; " +
+			"then docs/operations.md says how to begin with an empty topic, \"It is not taken over\""}
 }
 
 func hashOfDeadLetter(record *kgo.Record) uint64 {

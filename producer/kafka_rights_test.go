@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -60,11 +62,12 @@ var rights = map[string]right{
 func guardedKafka(t *testing.T, a *servers.Authority) *servers.Kafka {
 	t.Helper()
 	return servers.KafkaForTest(t, servers.KafkaConfig{Secured: "SASL_SSL", Settings: map[string]string{
-		"authorizer.class.name":             "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-		"super.users":                       "User:ANONYMOUS",
-		secured + "ssl.keystore.type":       "PEM",
-		secured + "ssl.keystore.location":   a.Issue(servers.CertificateConfig{Name: "broker"}).KeyStore,
-		secured + "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+		"transaction.partition.verification.enable": "false", // so that a test can leave a transaction open
+		"authorizer.class.name":                     "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+		"super.users":                               "User:ANONYMOUS",
+		secured + "ssl.keystore.type":               "PEM",
+		secured + "ssl.keystore.location":           a.Issue(servers.CertificateConfig{Name: "broker"}).KeyStore,
+		secured + "sasl.enabled.mechanisms":         "SCRAM-SHA-512",
 		secured + "scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram." +
 			"ScramLoginModule required;",
 	}})
@@ -221,6 +224,45 @@ func TestTheRightsThatAreDocumentedAreEnoughAndEachIsNeeded(t *testing.T) {
 			t.Errorf("without %s everything works", name)
 		}
 		t.Logf("without %s: %v", name, err)
+	}
+}
+
+// The documented rights do not let storestream end a transaction that hangs under an earlier producer id. The
+// resource is not taken over, and the error has the commands that end it: here an administrator runs them.
+func TestATransactionThatStorestreamMayNotEndIsNamedWithTheCommandThatDoes(t *testing.T) {
+	a := servers.AuthorityForTest(t, t.TempDir())
+	kafka := guardedKafka(t, a)
+	admin := setUp(t, nil, kafka.Brokers())
+	s := *admin
+	s.brokers = kafka.SecuredBrokers()
+	s.allow("stream", "store.", "")
+	c := s.cluster("stream", func(c *producer.Config) {
+		c.Group = "store.group"
+		signIn(t, c, a, "stream")
+	})
+	first := s.take(c)
+	s.commit(first, next(first, s.order(1, "2026-11-20T10:00:00Z", "Shipped")))
+	first.Close()
+	admin.hang("storestream-store.orders", "store.watermarks")
+	admin.exhaust("storestream-store.orders")
+
+	_, err := producer.Take(s.ctx(), c, s.orders())
+	if _, ok := errors.AsType[*producer.RefusedError](err); !ok {
+		t.Fatalf("taking over: %v, expected a *RefusedError", err)
+	}
+	command := regexp.MustCompile(`kafka-transactions.sh --bootstrap-server \S+ --command-config FILE (.*) \(`)
+	commands := command.FindAllStringSubmatch(err.Error(), -1)
+	if len(commands) != 3 {
+		t.Fatalf("%d commands, expected one for each of three partitions: %v", len(commands), err)
+	}
+	for _, c := range commands {
+		tool := kafka.Tool("org.apache.kafka.tools.TransactionsCommand", strings.Fields(c[1])...)
+		if out, err := exec.CommandContext(t.Context(), tool[0], tool[1:]...).CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", c[1], err, out)
+		}
+	}
+	if got := s.take(c).Watermark().Rows; got != 1 {
+		t.Errorf("the successor finds %d rows, expected 1", got)
 	}
 }
 

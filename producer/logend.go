@@ -4,9 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // A log only grows: neither compaction nor the deletion of its oldest records takes anything from its end. So
@@ -60,6 +64,59 @@ func OtherLog(ctx context.Context, c *Cluster, mark watermark.Watermark) (string
 		return "", err
 	}
 	return otherLog(&mark, topic, ends), nil
+}
+
+// keysToAsk is how many of the oldest records of a partition OtherPartitions looks at.
+const keysToAsk = 1000
+
+// OtherPartitions is why a data topic that has now partitions cannot be written, when mark says that it had
+// another number: a *RefusedError, or what failed.
+//
+// One record may be forged, and the topic holds what a person would delete on its word. So the keys in the
+// topic are asked. Partitions can only be added; where they were, some of the oldest records stand where
+// their keys belonged with the number before, and do not belong now. More than one has to say so, but in an
+// empty topic there is nothing to lose.
+func OtherPartitions(ctx context.Context, c *Cluster, mark watermark.Watermark, now int) error {
+	topic, was := c.Topic(mark.Resource), int(mark.Partitions)
+	refused := &RefusedError{Topic: topic, Setting: "the number of partitions", Found: strconv.Itoa(now)}
+	marks, err := c.meta.describe(ctx, c.Watermarks(), false)
+	if err != nil {
+		return err
+	}
+	spans, err := c.meta.toStableOffset(ctx, topic)
+	if err != nil {
+		return err
+	}
+	ours, moved, asked := 0, 0, make([]int, len(spans))
+	if was < now {
+		before, after := partitionsOf(was), partitionsOf(now)
+		err = readLog(ctx, c, topic, spans, func(record *kgo.Record) error {
+			if _, _, err := schemas.ReadKey(record.Key); err == nil {
+				if ours++; before(record) == record.Partition && after(record) != record.Partition {
+					moved++
+				}
+			}
+			if asked[record.Partition]++; asked[record.Partition] == keysToAsk {
+				return errStop
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if moved > 1 || moved == ours {
+			refused.Expected = fmt.Sprintf("%d (with another count a key hashes to another partition, and its "+
+				"old record stays beside the new one; %d of the %d oldest records are such)", was, moved, ours)
+			refused.Do = "delete the topic: it is created anew and filled from the start"
+			return refused
+		}
+	}
+	refused.Expected = fmt.Sprintf("%d, but only the watermark says so (topic %s, partition %d; by instance %q "+
+		"of group %q), and no key in the topic", was, c.Watermarks(),
+		partitionOf(mark.Resource, len(marks.leaders)), mark.Instance, mark.Group)
+	refused.Do = "somebody else wrote that watermark: take it out as docs/security.md says, \"When somebody " +
+		"wrote to store.watermarks or store.requests\""
+	return refused
 }
 
 // TopicID is the id of a resource's data topic, "" where its brokers give none.

@@ -5,16 +5,29 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 // newest folds the records of a topic into the newest of each key, of which it keeps what keep takes from it.
+//
+// A key is read in its own partition. A record of it elsewhere counts for nothing once there is one in its
+// own, or somebody could write there what no owner's record ever follows: it would be believed at each
+// takeover. But partitions may be added to the topic, and then keys have other partitions than before. So
+// an owner's watermark says how many partitions there were (headerPartitions), which says where its key
+// belonged. Of two partitions the one counts that is the key's by the larger number:
+//
+//	3 partitions  the watermark of orders is written to partition 0
+//	5 partitions  to partition 2. Partition 0 has the older one, for 3
+//	6 partitions  the key's own partition is 0 again. The one in it says 3, the one in partition 2 says 5
 type newest[T any] struct {
-	now   func() time.Time
-	keep  func(*kgo.Record) T
-	byKey map[string]newestRecord[T]
+	partitions int
+	home       func(*kgo.Record) int32
+	now        func() time.Time
+	keep       func(*kgo.Record) T
+	byKey      map[string]newestRecord[T]
 }
 
 // newestRecord is what is kept of a record.
@@ -22,47 +35,59 @@ type newestRecord[T any] struct {
 	partition int32
 	offset    int64
 	time      time.Time
+	belonged  int  // see newest.belonged
 	tombstone bool // kept as well, because an older record may come after it from another partition
 	kept      T
 }
 
-func newNewest[T any](now func() time.Time, keep func(*kgo.Record) T) newest[T] {
-	return newest[T]{now, keep, make(map[string]newestRecord[T])}
+func newNewest[T any](partitions int, now func() time.Time, keep func(*kgo.Record) T) newest[T] {
+	return newest[T]{partitions, partitionsOf(partitions), now, keep, make(map[string]newestRecord[T])}
 }
 
-// add takes in a record, unless a newer one of its key is known: by offset within a partition, and between
-// two as later says. (A key is found in two partitions where somebody has added some to the topic, or wrote
-// to another than the key's.)
+// add takes in a record, unless a newer one of its key is known: by offset within a partition; between two,
+// by the number of partitions for which it belongs in its own, then by time.
 func (n newest[T]) add(r *kgo.Record) {
 	known, ok := n.byKey[string(r.Key)]
+	belonged := n.belonged(r)
 	switch {
 	case !ok:
-	case known.partition == r.Partition && known.offset >= r.Offset,
-		known.partition != r.Partition && !later(r.Timestamp, known.time, n.now()):
+	case known.partition == r.Partition && known.offset >= r.Offset:
+		return
+	case known.partition == r.Partition:
+	case belonged < known.belonged, belonged == known.belonged && !later(r.Timestamp, known.time, n.now()):
 		return
 	}
-	found := newestRecord[T]{r.Partition, r.Offset, r.Timestamp, r.Value == nil, *new(T)}
+	found := newestRecord[T]{r.Partition, r.Offset, r.Timestamp, belonged, r.Value == nil, *new(T)}
 	if !found.tombstone {
 		found.kept = n.keep(r)
 	}
 	n.byKey[string(r.Key)] = found
 }
 
-// aheadAtMost is how far ahead of ours the clock of somebody else who writes may be.
-const aheadAtMost = time.Hour
+// headerPartitions of a watermark is how many partitions its topic had.
+const headerPartitions = "partitions"
 
-// later says whether a record of time t is newer than one of time other in another partition: the later time,
-// but one that is far ahead of the reader's clock counts as older than one that is not. Else a record that
-// somebody wrote once, stamped in the year 9999, into another partition than its key's would be believed for
-// ever: at each takeover the owner's watermarks would be passed over for the forged one.
-//
-// A watermark's time is its Written, which grows from one of a resource to the next (Session.stamp). It is
-// far ahead only where its owner's clock is, and brokers from 4.0 on refuse it then
-// (message.timestamp.after.max.ms). Where they do not, and partitions were added besides, a takeover may go
-// by the watermark in the partition that was the key's before: it reads again what was read since.
+// belonged is for how many partitions of the topic, at most those that it has, the record's key belongs
+// where the record stands; 0: not known. Without the header, as of an older version or a person, it is the
+// number now.
+func (n newest[T]) belonged(r *kgo.Record) int {
+	for _, h := range r.Headers {
+		count, err := strconv.Atoi(string(h.Value))
+		if h.Key == headerPartitions && err == nil && count > 0 && count <= n.partitions &&
+			partitionOf(string(r.Key), count) == r.Partition {
+			return count
+		}
+	}
+	if n.home(r) == r.Partition {
+		return n.partitions
+	}
+	return 0
+}
+
+// later says whether a record of time t is newer than one of time other, where neither is known to have
+// been in its key's partition. A time that is ahead of the reader's is not believed.
 func later(t, other, now time.Time) bool {
-	limit := now.Add(aheadAtMost)
-	if ahead := t.After(limit); ahead != other.After(limit) {
+	if ahead := t.After(now); ahead != other.After(now) {
 		return !ahead
 	}
 	return t.After(other)
@@ -104,7 +129,7 @@ const (
 )
 
 func newFollower[T any](c *Cluster, topic string, keep func(*kgo.Record) T) *follower[T] {
-	return &follower[T]{c: c, topic: topic, newest: newNewest(c.cfg.Now, keep)}
+	return &follower[T]{c: c, topic: topic, newest: newNewest(1, c.cfg.Now, keep)}
 }
 
 // look reads up to the last stable offset what was written since the last look. changed: it has read
@@ -118,9 +143,9 @@ func (f *follower[T]) look(ctx context.Context) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if f.id != info.id || f.shrunk(spans) {
+	if f.id != info.id || f.shrunk(spans) || len(spans) != f.newest.partitions { // keys move
 		f.id, f.next, f.over, changed = info.id, nil, 0, true
-		clear(f.newest.byKey)
+		f.newest = newNewest(len(spans), f.newest.now, f.newest.keep)
 	}
 	ends := goOn(spans, f.next)
 	err = readLog(ctx, f.c, f.topic, spans, func(r *kgo.Record) error {

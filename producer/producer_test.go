@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
@@ -103,6 +105,18 @@ func (s *stage) ctx() context.Context {
 func (s *stage) commit(session *producer.Session, tx watermark.Transaction) {
 	s.t.Helper()
 	if err := session.Commit(s.ctx(), tx); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// send sends a produce request for one partition, which has to be accepted.
+func (s *stage) send(ctx context.Context, cl *kgo.Client, req *kmsg.ProduceRequest) {
+	s.t.Helper()
+	answer, err := req.RequestWith(ctx, cl)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := kerr.ErrorForCode(answer.Topics[0].Partitions[0].ErrorCode); err != nil {
 		s.t.Fatal(err)
 	}
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.uber.org/zap"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/storestream/storestream/internal/wait"
@@ -64,21 +67,19 @@ var errStop = errors.New("enough")
 func readLog(ctx context.Context, c *Cluster, topic string, spans []span,
 	each func(*kgo.Record) error) error {
 	group, ctx := errgroup.WithContext(ctx)
-	// Partitions are fetched at the same time, and folded one record at a time.
-	turn := make(chan struct{}, 1)
+	// Partitions are fetched at the same time, and unpacked and folded one answer at a time.
+	var turn sync.Mutex
 	group.SetLimit(8)
 	for _, s := range spans {
 		if s.from >= s.to {
 			continue
 		}
 		group.Go(func() error {
-			r := logReader{meta: c.meta, cl: c.cl, topic: topic, span: s, at: s.from, fetchWait: fetchWait}
+			r := logReader{c: c, cl: c.cl, topic: topic, span: s, at: s.from, fetchWait: fetchWait, turn: &turn}
 			if s.to != forEver {
 				r.patience = c.cfg.TransactionTimeout + noProgress
 			}
 			err := r.run(ctx, func(records []*kgo.Record) error {
-				turn <- struct{}{}
-				defer func() { <-turn }()
 				for _, record := range records {
 					if err := each(record); err != nil {
 						return err
@@ -97,7 +98,7 @@ func readLog(ctx context.Context, c *Cluster, topic string, spans []span,
 
 // logReader reads one span.
 type logReader struct {
-	meta  *metadata
+	c     *Cluster
 	cl    *kgo.Client
 	topic string
 	id    [16]byte // of the topic; zero until the first answer that tells it
@@ -108,6 +109,8 @@ type logReader struct {
 	// before each fetch of a takeover.
 	fetchWait time.Duration
 	patience  time.Duration // without progress, before it gives up; 0: for ever
+	turn      *sync.Mutex   // held while an answer is unpacked and its records are given
+	over      int           // batches that it has stepped over
 }
 
 // errSpoilt is what waiting does not mend: a log that lost its end, or records that cannot be read.
@@ -122,8 +125,8 @@ const (
 	// partitions at a time to 200 MiB. With this much, reading 725,000 rows holds 5 MiB beside what is kept of
 	// them (with a mebibyte, 30), in the same time. A larger batch comes whole.
 	fetchBytes = 1 << 18
-	// fetchWait is short because takeovers share a connection. Where it ends without data a transaction is open,
-	// and the reader asks again.
+	// fetchWait is short because takeovers share a connection. Where it ends without data a transaction is
+	// open, and the reader asks again.
 	fetchWait = 100 * time.Millisecond
 )
 
@@ -133,7 +136,7 @@ func (r *logReader) run(ctx context.Context, records func([]*kgo.Record) error) 
 	progress := time.Now()
 	for r.at < r.span.to {
 		before := r.at
-		got, all, err := r.fetch(ctx, failed)
+		part, err := r.fetch(ctx, failed)
 		failed = err != nil
 		switch {
 		case ctx.Err() != nil:
@@ -147,19 +150,17 @@ func (r *logReader) run(ctx context.Context, records func([]*kgo.Record) error) 
 			}
 		default:
 			retry = 0
-			if err := records(within(got, r.span.to)); err != nil {
+			if done, err := r.give(part, records); err != nil || done {
 				return err
-			}
-			if all {
-				return nil
 			}
 		}
 		if r.at > before {
 			progress = time.Now()
 		} else if r.patience > 0 && time.Since(progress) > r.patience {
 			return fmt.Errorf("reading topic %s, partition %d: stood at offset %d of %d for %s (a transaction that "+
-				"does not end, which kafka-transactions.sh find-hanging names, or a log that lost its end): %w",
-				r.topic, r.span.partition, r.at, r.span.to, r.patience, errors.Join(err, context.DeadlineExceeded))
+				"does not end, which %s names, or a log that lost its end): %w", r.topic, r.span.partition, r.at,
+				r.span.to, r.patience, r.c.Tool("kafka-transactions.sh", "find-hanging", "--topic", r.topic,
+					"--partition", strconv.Itoa(int(r.span.partition))), errors.Join(err, context.DeadlineExceeded))
 		}
 	}
 	return nil
@@ -177,46 +178,94 @@ func within(records []*kgo.Record, to int64) []*kgo.Record {
 	return kept
 }
 
-// fetch asks for what stands at r.at and moves r.at past what it got: records, but also markers and aborted
-// records. After a failure it asks for the topic's leaders anew. all: the broker has the whole span, no
-// transaction in it is open, and nothing of it is left at or after this position.
-func (r *logReader) fetch(ctx context.Context, failed bool) (records []*kgo.Record, all bool, err error) {
-	topic, err := r.meta.describe(ctx, r.topic, failed)
+// fetch asks for what stands at r.at. After a failure it asks for the topic's leaders anew.
+func (r *logReader) fetch(ctx context.Context, failed bool) (*kmsg.FetchResponseTopicPartition, error) {
+	topic, err := r.c.meta.describe(ctx, r.topic, failed)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if topic.isAnother(r.id) {
-		return nil, false, fmt.Errorf("%w: the topic was created anew", errSpoilt)
+		return nil, fmt.Errorf("%w: the topic was created anew", errSpoilt)
 	}
 	r.id = topic.id
 	leader, err := topic.leader(r.span.partition)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	answer, err := r.cl.Broker(int(leader)).RetriableRequest(ctx, r.request(topic.id))
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	part, err := onlyPartition(answer.(*kmsg.FetchResponse))
 	if errors.Is(err, kerr.OffsetOutOfRange) {
-		return nil, false, r.skipToStart(ctx)
+		return &kmsg.FetchResponseTopicPartition{}, r.skipToStart(ctx)
 	}
-	if err != nil {
-		return nil, false, err
+	return part, err
+}
+
+// give unpacks an answer, gives it to records and moves r.at past it: past records, but also markers and
+// aborted records. done: the broker has the whole span, no transaction in it is open, and nothing of it is
+// left at or after this position.
+func (r *logReader) give(part *kmsg.FetchResponseTopicPartition, records func([]*kgo.Record) error) (
+	done bool, err error) {
+	r.turn.Lock()
+	defer r.turn.Unlock()
+	got, err := r.unpack(part)
+	if err == nil {
+		err = records(within(got, r.span.to))
 	}
+	all := len(part.RecordBatches) == 0 && min(part.LastStableOffset, part.HighWatermark) >= r.span.to
+	return all, err
+}
+
+// unpack returns the records of an answer, as many as an unpacker takes. In the place of a batch that it does
+// not take, unread is among them.
+func (r *logReader) unpack(part *kmsg.FetchResponseTopicPartition) ([]*kgo.Record, error) {
+	most := r.c.mostUnpacked(r.topic)
+	unpacker := &unpacker{left: most}
 	fp, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{KeepControlRecords: true, Offset: r.at,
-		IsolationLevel: kgo.ReadCommitted(), Topic: r.topic, Partition: r.span.partition},
-		part, kgo.DefaultDecompressor(), nil)
-	if fp.Err != nil {
-		return nil, false, fmt.Errorf("%w: %w", errSpoilt, fp.Err)
-	}
-	size := len(part.RecordBatches)
-	if size > 0 && next == r.at {
-		return nil, false, fmt.Errorf("%w: an answer of %d bytes without one whole batch", errSpoilt, size)
-	}
+		IsolationLevel: kgo.ReadCommitted(), Topic: r.topic, Partition: r.span.partition}, part, unpacker, nil)
+	before := r.at
 	r.at = next
-	all = size == 0 && min(part.LastStableOffset, part.HighWatermark) >= r.span.to
-	return fp.Records, all, nil
+	refused, tooLarge := errors.AsType[*kgo.ErrDecompressTooLarge](fp.Err)
+	switch size := len(part.RecordBatches); {
+	case tooLarge && next > before: // this answer had no room left for it
+		return fp.Records, nil
+	case tooLarge && refused.NextOffset > before:
+		r.at = refused.NextOffset
+		r.stepOver(refused, unpacker, most)
+		return []*kgo.Record{{Topic: r.topic, Partition: r.span.partition, Offset: max(refused.Offset, before),
+			Timestamp: time.UnixMilli(0), Context: unread}}, nil
+	case fp.Err == nil && size > 0 && next == before:
+		fp.Err = fmt.Errorf("an answer of %d bytes without one whole batch", size)
+	}
+	if fp.Err != nil {
+		return nil, fmt.Errorf("reading topic %s, partition %d at offset %d: %w: %w", r.topic, r.span.partition,
+			before, errSpoilt, fp.Err)
+	}
+	return fp.Records, nil
+}
+
+// unread is the Context of a record that stands for a batch which was stepped over. It has no key and no
+// value.
+var unread = context.WithValue(context.Background(), errUnread, nil)
+
+// errUnread: the record stands for such a batch.
+var errUnread = fmt.Errorf("%w: a batch that unpacks to more than storestream writes, so what it holds is "+
+	"not known", errNotOurs)
+
+// stepOver says which batch is not read. It says so of the first, the second, the fourth, and so on: somebody
+// may write thousands.
+func (r *logReader) stepOver(batch *kgo.ErrDecompressTooLarge, u *unpacker, most int) {
+	if r.over++; r.over&(r.over-1) != 0 {
+		return
+	}
+	r.c.log.Warn("stepping over a batch that unpacks to more than storestream writes: another program wrote "+
+		"it, and what it holds is not known; docs/security.md says what to do, \"A batch that was stepped over\"",
+		zap.String("topic", batch.Topic), zap.Int32("partition", batch.Partition),
+		zap.Int64("offset", batch.Offset), zap.Int64("next_offset", batch.NextOffset),
+		zap.String("codec", codecName(u.codec)), zap.Int("bytes", u.packed), zap.Int("limit_bytes", most),
+		zap.Int("so_far", r.over), zap.NamedError("reason", u.err))
 }
 
 func (r *logReader) request(topicID [16]byte) *kmsg.FetchRequest {
@@ -248,7 +297,7 @@ func onlyPartition(answer *kmsg.FetchResponse) (*kmsg.FetchResponseTopicPartitio
 // skipToStart moves to where the log begins now: records were deleted (kafka-delete-records) while we read. A
 // log that ends before our position has lost its end, which is an error: its caller notes the end anew.
 func (r *logReader) skipToStart(ctx context.Context) error {
-	starts, err := r.meta.offsets(ctx, r.topic, r.meta.admin.ListStartOffsets)
+	starts, err := r.c.meta.offsets(ctx, r.topic, r.c.admin.ListStartOffsets)
 	if err != nil {
 		return err
 	}

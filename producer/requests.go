@@ -17,6 +17,7 @@ import (
 
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // Requests are what the command line has asked for in the last seven days, of any resource: the topic of
@@ -214,8 +215,8 @@ func (q *Requests) follow(ctx context.Context, cl *kgo.Client) error {
 	}
 	end := spans[0].to
 	q.begin(topic, spans[0])
-	reader := logReader{meta: q.c.meta, cl: cl, topic: topic.name, id: topic.id, span: span{to: forEver},
-		at: q.at, fetchWait: 2 * time.Second}
+	reader := logReader{c: q.c, cl: cl, topic: topic.name, id: topic.id, span: span{to: forEver}, at: q.at,
+		fetchWait: 2 * time.Second, turn: new(sync.Mutex)}
 	return reader.run(ctx, func(records []*kgo.Record) error {
 		q.add(records, reader.at, end)
 		return nil
@@ -272,6 +273,12 @@ func (q *Requests) add(records []*kgo.Record, at, end int64) {
 			continue
 		}
 		request.Topic = record.Topic
+		if now := schemas.InstantOf(q.c.cfg.Now()); request.At > now.Add(time.Minute) {
+			// A time that is ahead is not believed: what it confirms would be confirmed for as long.
+			q.c.log.Warn("a request says that it was asked for in the future: it counts as a day old",
+				zap.String("topic", record.Topic), zap.Int64("request", request.ID), zap.Stringer("asked", request.At))
+			request.At = now.Add(-24 * time.Hour)
+		}
 		q.all = append(q.all, request)
 	}
 	if wrong != nil {

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -77,6 +78,32 @@ func TestARecordThatIsNoRequestIsSkipped(t *testing.T) {
 	timeless := watermark.Request{Resource: "orders", Kind: watermark.Reset}
 	if _, err := c.Requests().Ask(s.ctx(), timeless); err == nil {
 		t.Error("a reset without a time was asked for")
+	}
+}
+
+// A confirmation counts for an hour after it was given. A time that is ahead would make it count for longer.
+func TestARequestFromTheFutureCountsAsADayOld(t *testing.T) {
+	s := newStage(t)
+	now := time.Now()
+	c := s.cluster("a", func(c *producer.Config) { c.Now = func() time.Time { return now } })
+	for _, ahead := range []time.Duration{0, 30 * time.Second, 55 * time.Minute, 100 * 365 * 24 * time.Hour} {
+		request := sweepOf("orders")
+		request.At, request.ConfirmDeletes = schemas.InstantOf(now.Add(ahead)), true
+		asked, err := c.Requests().Ask(s.ctx(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Requests().CatchUp(s.ctx()); err != nil {
+			t.Fatal(err)
+		}
+		found := c.Requests().After("orders", asked.ID-1, "")
+		if len(found) != 1 {
+			t.Fatalf("%d requests, expected 1", len(found))
+		}
+		old := schemas.InstantOf(now).Sub(found[0].At) > time.Hour
+		if old != (ahead > time.Minute) {
+			t.Errorf("a request of %s ahead counts as asked at %s", ahead, found[0].At)
+		}
 	}
 }
 

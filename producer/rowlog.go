@@ -27,6 +27,7 @@ type RowLog struct {
 	// not. One row has two homes where keys of two schema ids are in the topic.
 	homes, strays map[int32]RowRecord
 	records       int
+	unread        int
 	createdAt     schemas.Instant
 }
 
@@ -68,6 +69,9 @@ func (l *RowLog) Look(ctx context.Context, progress func(done, of int64)) error 
 
 // take notes a record if it is of the row.
 func (l *RowLog) take(ctx context.Context, record *kgo.Record) error {
+	if record.Context == unread {
+		l.unread++
+	}
 	_, id, err := schemas.ReadKey(record.Key)
 	if err != nil || id != l.id {
 		return nil //nolint:nilerr // no row has such a key
@@ -118,6 +122,9 @@ func (l *RowLog) Strays() []RowRecord {
 // Records is how many records of the row the log holds, strays and older versions that compaction has not
 // taken out included.
 func (l *RowLog) Records() int { return l.records }
+
+// Unread is how many batches of another program could not be read. Any may hold a record of the row.
+func (l *RowLog) Unread() int { return l.unread }
 
 // CreatedAt is the row's created_at in the newest version that could be read, also where it was deleted
 // since; MinInstant: there is none.

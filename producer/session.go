@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -42,8 +44,9 @@ type Session struct {
 	letters    topicInfo
 	letterEnds []int64
 
-	looked time.Time // when the topics and their settings were last looked at
-	ids    idsAsked  // of the registry
+	looked time.Time          // when the topics and their settings were last looked at
+	stood  map[string][]int64 // where the logs of the topics ended then, by topic and partition
+	ids    idsAsked           // of the registry
 
 	open   bool // a transaction has begun and not ended
 	lost   bool
@@ -108,7 +111,7 @@ func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) er
 		if err != nil && !errors.Is(err, errNotOurs) {
 			return err
 		}
-		if err != nil {
+		if err != nil && !p.Unread { // whose reader has said so
 			s.log.Warn("a record that is not ours in the data topic", zap.String("topic", record.Topic),
 				zap.Int32("partition", record.Partition), zap.Int64("offset", record.Offset), zap.Error(err))
 			// To forget a row whose value is not ours is safe: it is published again when it is next read.
@@ -217,6 +220,9 @@ func (s *Session) lookAgain(ctx context.Context) error {
 		err = s.sameLogs(ctx)
 	}
 	if err == nil {
+		err = s.shown(ctx)
+	}
+	if err == nil {
 		s.ids.ask(s.c.cfg.Registry, s.target)
 	}
 	if err != nil && !errors.Is(err, ErrLost) {
@@ -250,6 +256,46 @@ func (s *Session) sameLogs(ctx context.Context) error {
 		return s.lose("looking at topic "+s.letters.name, errors.New(lost))
 	}
 	s.letters, s.letterEnds = letters, ends
+	return nil
+}
+
+// shown finds out whether consumers can see what stood in the topics at the look before. Commits succeed
+// behind a transaction that stays open, and no read_committed consumer sees them. If one hangs it ends the
+// session: the takeover ends the transaction, or says what does.
+func (s *Session) shown(ctx context.Context) error {
+	topics := []string{s.target.topic.name, s.c.Watermarks(), s.letters.name}
+	stood := make(map[string][]int64)
+	var hidden []string
+	for _, topic := range topics {
+		stable, err := s.c.meta.offsets(ctx, topic, s.c.admin.ListCommittedOffsets)
+		if err != nil {
+			return err
+		}
+		for p, end := range s.stood[topic] {
+			if p < len(stable) && stable[p] < end {
+				hidden = append(hidden, fmt.Sprintf("partition %d of %s from offset %d on", p, topic, stable[p]))
+			}
+		}
+		if stood[topic], err = s.c.meta.offsets(ctx, topic, s.c.admin.ListEndOffsets); err != nil {
+			return err
+		}
+	}
+	s.stood = stood
+	if len(hidden) == 0 {
+		return nil
+	}
+	var hanging []hangingTransaction
+	open, err := s.c.openIn(ctx, topics...)
+	if err == nil {
+		hanging, err = s.c.hanging(ctx, open)
+	}
+	if len(hanging) > 0 {
+		return s.lose("looking at what consumers see", fmt.Errorf("a transaction of producer id %d hangs and "+
+			"hides %s", hanging[0].producerID, strings.Join(hidden, ", ")))
+	}
+	s.log.Warn("read_committed consumers do not see what was committed a minute ago: a transaction is open",
+		zap.Strings("hidden", hidden), zap.Error(err),
+		zap.String("do", s.c.Tool("kafka-transactions.sh", "find-hanging", "--topic", s.target.topic.name)))
 	return nil
 }
 
@@ -323,9 +369,11 @@ func (s *Session) beginAfresh() error {
 	return s.lose(step, errors.Join(errBehind, err))
 }
 
+// aheadAtMost is how far ahead of ours the clock of an owner before may have been.
+const aheadAtMost = time.Hour
+
 // stamp fills in what the producer knows. Written grows from one watermark to the next whatever the clock
-// does: it orders them. One that is far ahead of the clock orders nothing (later), and is not gone on from:
-// brokers would refuse this owner's records, or readers take them for forged ones.
+// does. One that is far ahead of the clock is not gone on from: brokers would refuse this owner's records.
 func (s *Session) stamp(mark watermark.Watermark) watermark.Watermark {
 	mark.Version, mark.Resource = watermark.Version, s.target.resource.Name
 	mark.Instance, mark.Group = s.c.cfg.Instance, s.c.cfg.Group
@@ -348,8 +396,10 @@ func (s *Session) write(ctx context.Context, b *batch, value []byte, written sch
 	ctx, cancel := context.WithTimeout(ctx, s.c.cfg.TransactionTimeout*4/5)
 	defer cancel()
 	rows := len(b.records)
-	b.records = append(b.records, kgo.Record{Topic: s.c.Watermarks(), Key: []byte(s.target.resource.Name),
-		Value: value, Timestamp: time.UnixMilli(recordMillis(written))})
+	name, of := s.target.resource.Name, s.target.watermarks
+	b.records = append(b.records, kgo.Record{Topic: s.c.Watermarks(), Key: []byte(name), Value: value,
+		Headers:   []kgo.RecordHeader{{Key: headerPartitions, Value: strconv.AppendInt(nil, int64(of), 10)}},
+		Partition: pinned(partitionOf(name, of)), Timestamp: time.UnixMilli(recordMillis(written))})
 	last := b.records
 	if rows > manyRows {
 		if err := b.send(ctx, s.cl, b.records[:rows]); err != nil {

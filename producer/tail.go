@@ -46,7 +46,9 @@ func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, which TailRange,
 	give := func(record *kgo.Record) error {
 		t := RowRecord{Partition: record.Partition, Offset: record.Offset, Time: record.Timestamp,
 			Tombstone: record.Value == nil}
-		if _, t.ID, t.Err = schemas.ReadKey(record.Key); t.Err == nil && !t.Tombstone {
+		if record.Context == unread {
+			t.Tombstone, t.Err = false, errUnread
+		} else if _, t.ID, t.Err = schemas.ReadKey(record.Key); t.Err == nil && !t.Tombstone {
 			t.Value, t.Err = rows.value(ctx, record.Value)
 			if t.Err != nil && !errors.Is(t.Err, errNotOurs) { // a registry that does not answer
 				return fmt.Errorf("reading topic %s: %w", topic, t.Err)

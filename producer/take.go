@@ -102,6 +102,11 @@ func findTarget(ctx context.Context, c *Cluster, r *schemas.Resource) (
 	if t.keyID, t.valueID, err = c.cfg.Registry.Ensure(ctx, topic, r, c.cfg.AutoRegister); err != nil {
 		return t, nil, err
 	}
+	marks, err := c.meta.describe(ctx, c.Watermarks(), true)
+	if err != nil {
+		return t, nil, err
+	}
+	t.watermarks = len(marks.leaders)
 	for _, topic := range []string{topic, c.DeadLetters(), c.Watermarks()} {
 		settings, err := c.meta.settings(ctx, topic)
 		if err != nil {
@@ -111,7 +116,7 @@ func findTarget(ctx context.Context, c *Cluster, r *schemas.Resource) (
 		if err != nil {
 			limit = 1000012 // what the client assumes: the broker's default
 		}
-		t.limits[topic] = min(max(limit, 1024), 8<<20)
+		t.limits[topic] = min(max(limit, 1024), c.mostUnpacked(topic))
 	}
 	t.topic, err = c.meta.describe(ctx, topic, true)
 	return t, oldest, err
@@ -150,22 +155,44 @@ func (t *takeover) refuseNeighbour(mark *watermark.Watermark) error {
 		Instance: mark.Instance, Written: mark.Written}
 }
 
-// fence ends the predecessor, and whatever of it hangs. It returns the client that writes from now on.
+// fence ends the predecessor, and all that hangs in our partitions. It returns the client that writes from
+// now on.
+//
+// Right after the producer id was given nothing of it can be open: what is, hangs, and this takeover can
+// end it without any further right.
 func (t *takeover) fence(ctx context.Context) (*kgo.Client, error) {
 	cl, producerID, err := t.claim(ctx)
 	if err != nil {
 		return nil, err
 	}
-	open, err := t.hanging(ctx, producerID)
-	if err == nil && len(open) == 0 {
+	open, err := t.c.openIn(ctx, t.target.topic.name, t.c.Watermarks(), t.c.DeadLetters())
+	if errors.Is(err, errCannotAsk) {
+		t.log.Info("cannot tell whether transactions hang, and waits for those that are open", zap.Error(err))
+		return cl, nil
+	}
+	own := make(kadm.TopicsSet)
+	for o := range open {
+		if o.producerID == producerID {
+			own.Add(o.topic, o.partition)
+			delete(open, o)
+		}
+	}
+	if err == nil {
+		err = t.endHanging(ctx, open)
+	}
+	if err == nil && len(own) == 0 {
 		return cl, nil
 	}
 	cl.Close()
 	if err != nil {
 		return nil, err
 	}
-	if err := t.abortIn(ctx, open); err != nil {
+	if err := t.abortIn(ctx, own); err != nil {
 		return nil, fmt.Errorf("ending a hanging transaction of %s: %w", t.id, err)
+	}
+	for _, topic := range own.Sorted() {
+		t.log.Warn(endedHanging, zap.String("topic", topic.Topic), zap.Int32s("partitions", topic.Partitions),
+			zap.Int64("producer_id", producerID))
 	}
 	cl, _, err = t.claim(ctx)
 	return cl, err
@@ -215,54 +242,12 @@ func (t *takeover) writer() (*kgo.Client, error) {
 		kgo.ProducerLinger(50*time.Millisecond),
 		kgo.MaxBufferedRecords(1<<20),
 		kgo.MaxBufferedBytes(128<<20),
-		// Not RecordDeliveryTimeout: the client counts it from the record's own time, which is a row's updated_at,
-		// so that every row of history would have timed out before it was sent. Commit bounds its writing by a
-		// context.
+		// Not RecordDeliveryTimeout: the client counts it from the record's own time, which is a row's
+		// updated_at, so that every row of history would have timed out before it was sent. Commit bounds its
+		// writing by a context.
 		kgo.ProduceRequestTimeout(10*time.Second),
 		kgo.UnknownTopicRetries(2),
 	)
-}
-
-// hanging finds the partitions in which a transaction of a predecessor is open although the coordinator says
-// that it has ended: a hanging transaction. Nothing behind it is shown to any read_committed consumer, for
-// ever: neither the broker's timeout nor fencing ends what the coordinator does not know of.
-//
-// It was met on Apache Kafka 4.3.1, whose brokers are meant to refuse it (KIP-890). The sequence: a broker
-// stands still for eight seconds with a produce request in hand. Its owner's session in the group ends
-// meanwhile. Awake, the broker writes the record. The coordinator was never told that the partition is part
-// of the transaction, so it answers the successor's request for a producer id with nothing to abort. All five
-// resources then waited for one record in the watermark topic, through every takeover, for three quarters of
-// an hour.
-//
-// It is asked right after the producer id was given, when nothing of this id can be open. A broker before
-// 2.8, or one that does not let us ask, is believed to have none.
-func (t *takeover) hanging(ctx context.Context, producerID int64) (open kadm.TopicsSet, err error) {
-	ours := make(kadm.TopicsSet)
-	for _, topic := range []string{t.target.topic.name, t.c.Watermarks(), t.c.DeadLetters()} {
-		info, err := t.c.meta.describe(ctx, topic, false)
-		if err != nil {
-			return nil, err
-		}
-		for p := range info.leaders {
-			ours.Add(topic, int32(p))
-		}
-	}
-	described, err := t.c.admin.DescribeProducers(ctx, ours)
-	if len(described) == 0 && err != nil {
-		t.log.Debug("cannot ask whether transactions hang: older brokers do not know the question", zap.Error(err))
-		return nil, nil
-	}
-	open = make(kadm.TopicsSet)
-	described.EachProducer(func(p kadm.DescribedProducer) {
-		if p.ProducerID == producerID && p.CurrentTxnStartOffset >= 0 {
-			open.Add(p.Topic, p.Partition)
-		}
-	})
-	for _, o := range open.Sorted() {
-		t.log.Warn("ending a transaction that the broker left open in the log although its coordinator has "+
-			"forgotten it", zap.String("topic", o.Topic), zap.Int32s("partitions", o.Partitions))
-	}
-	return open, nil
 }
 
 // abortIn begins a transaction, adds the partitions, writes nothing and aborts it. The markers end whatever
@@ -363,11 +348,7 @@ func (t *takeover) resumePoint(ctx context.Context, found *watermark.Watermark) 
 		return afresh(found, &t.target), ends, nil
 	}
 	if int(found.Partitions) != len(topic.leaders) {
-		return mark, nil, &RefusedError{Topic: topic.name, Setting: "the number of partitions",
-			Found: strconv.Itoa(len(topic.leaders)),
-			Expected: fmt.Sprintf("%d (with another count a key hashes to another partition, and its old record "+
-				"stays beside the new one)", found.Partitions),
-			Do: "delete the topic: it is created anew and filled from the start"}
+		return mark, nil, OtherPartitions(ctx, t.c, *found, len(topic.leaders))
 	}
 	return *found, ends, nil
 }

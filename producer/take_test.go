@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -204,15 +207,23 @@ func TestAWatermarkIsFoundInWhicheverPartitionItIs(t *testing.T) {
 	}
 }
 
-// Somebody writes a watermark to another partition than its key's, with a time that no owner's reaches for
-// years: in the record, or in what it says of itself, which the next owner's time has to pass. What an owner
-// writes after it counts.
-func TestAForgedWatermarkFromTheFutureDoesNotOutliveTheOwners(t *testing.T) {
-	now := schemas.InstantOf(time.Now())
-	future := now.Add(100 * 365 * 24 * time.Hour)
-	for name, times := range map[string]struct{ record, written schemas.Instant }{
-		"in the record":   {record: future, written: now},
-		"in what it says": {record: now, written: future},
+// Somebody writes a watermark to another partition than its key's, with whatever time and header. The owner's
+// counts, and goes on to.
+func TestAForgedWatermarkInAnotherPartitionIsNotBelieved(t *testing.T) {
+	const future = 100 * 365 * 24 * time.Hour
+	for name, forgery := range map[string]struct {
+		record, written time.Duration // how far ahead
+		partitions      string        // what its header says; "": it has none
+	}{
+		"now":                         {},
+		"55 minutes ahead":            {record: 55 * time.Minute, written: 55 * time.Minute},
+		"a time of the record":        {record: future},
+		"a time that it says":         {written: future},
+		"for partitions of now":       {partitions: "3"},
+		"for partitions of before":    {partitions: "2"},
+		"for one partition":           {partitions: "1"},
+		"for partitions that may be":  {partitions: "7"},
+		"for a number that is absurd": {partitions: "-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -220,30 +231,173 @@ func TestAForgedWatermarkFromTheFutureDoesNotOutliveTheOwners(t *testing.T) {
 			s.commit(first, next(first, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 			first.Close()
 			forged := first.Watermark()
-			forged.Rows, forged.Written = 1000, times.written
+			now := time.Now().Add(time.Millisecond) // after the owner's
+			forged.Rows, forged.Written = 1000, schemas.InstantOf(now.Add(forgery.written))
+			value, err := watermark.Encode(forged)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cl := s.transactional("somebody")
+			for p := range int32(3) {
+				record := &kgo.Record{Topic: "store.watermarks", Key: []byte("orders"), Value: value,
+					Timestamp: now.Add(forgery.record), Partition: p}
+				if forgery.partitions != "" {
+					record.Headers = []kgo.RecordHeader{{Key: "partitions", Value: []byte(forgery.partitions)}}
+				}
+				if p != producer.PartitionOf("orders", 3) {
+					s.write(cl, record)
+				}
+			}
+			if err := cl.EndTransaction(s.ctx(), kgo.TryCommit); err != nil {
+				t.Fatal(err)
+			}
+			owner := s.take(s.cluster("b", nil))
+			if got := owner.Watermark().Rows; got != 1 {
+				t.Errorf("the watermark counts %d rows, expected the owner's 1", got)
+			}
+			s.commit(owner, next(owner, s.order(2, "2026-11-20T10:00:00Z", "Shipped")))
+			owner.Close()
+			if got := s.take(s.cluster("c", nil)).Watermark().Rows; got != 2 {
+				t.Errorf("the watermark counts %d rows, expected the owner's 2", got)
+			}
+			reader := s.cluster("reader", nil)
+			marks, err := producer.ReadWatermarks(s.ctx(), reader)
+			if err != nil || marks["orders"].Rows != 2 {
+				t.Errorf("everybody sees %+v, %v", marks, err)
+			}
+			watch := producer.NewWatch(reader)
+			if err := watch.Look(s.ctx()); err != nil || watch.Watermarks()["orders"].Rows != 2 {
+				t.Errorf("the page shows %+v, %v", watch.Watermarks(), err)
+			}
+		})
+	}
+}
+
+// A watermark that says another number of partitions than the topic has is one record, which anybody may have
+// written. Nothing advises to delete the topic because of it: the keys in the topic say that it is not true.
+func TestAForgedNumberOfPartitionsDoesNotAdviseToDeleteTheTopic(t *testing.T) {
+	for _, partitions := range []int32{1, 2, 4, math.MaxInt32} {
+		t.Run(strconv.Itoa(int(partitions)), func(t *testing.T) {
+			s := newStage(t)
+			first := s.take(s.cluster("a", nil))
+			s.commit(first, next(first, s.some(20)...))
+			first.Close()
+			forged := first.Watermark()
+			forged.Partitions = partitions
 			value, err := watermark.Encode(forged)
 			if err != nil {
 				t.Fatal(err)
 			}
 			cl := s.transactional("somebody")
 			s.write(cl, &kgo.Record{Topic: "store.watermarks", Key: []byte("orders"), Value: value,
-				Timestamp: times.record.Time(), Partition: (producer.PartitionOf("orders", 3) + 1) % 3})
+				Partition: producer.PartitionOf("orders", 3)})
 			if err := cl.EndTransaction(s.ctx(), kgo.TryCommit); err != nil {
 				t.Fatal(err)
 			}
-			owner := s.take(s.cluster("b", nil))
-			tx := next(owner, s.order(2, "2026-11-20T10:00:00Z", "Shipped"))
-			tx.Watermark.Rows = 2
-			s.commit(owner, tx)
-			owner.Close()
-			if got := s.take(s.cluster("c", nil)).Watermark().Rows; got != 2 {
-				t.Errorf("the watermark counts %d rows, expected the owner's 2", got)
-			}
-			marks, err := producer.ReadWatermarks(s.ctx(), s.cluster("reader", nil))
-			if err != nil || marks["orders"].Rows != 2 {
-				t.Errorf("everybody sees %+v, %v", marks, err)
+			_, err = producer.Take(s.ctx(), s.cluster("b", nil), s.orders())
+			wantText(t, err, "only the watermark says so", "somebody else wrote that watermark", `by instance "a"`)
+			if strings.Contains(err.Error(), "delete") {
+				t.Errorf("advice that loses what is there: %v", err)
 			}
 		})
+	}
+}
+
+// Where partitions were added to the data topic, its keys say so.
+func TestPartitionsThatWereAddedAreSeenInTheTopicsKeys(t *testing.T) {
+	s := newStage(t)
+	first := s.take(s.cluster("a", nil))
+	s.commit(first, next(first, s.some(20)...))
+	first.Close()
+	if _, err := s.admin.CreatePartitions(s.ctx(), 1, "store.orders"); err != nil {
+		t.Fatal(err)
+	}
+	_, err := producer.Take(s.ctx(), s.cluster("b", nil), s.orders())
+	wantText(t, err, "the number of partitions is 4, expected 3", "of the 20 oldest records are such",
+		"delete the topic")
+}
+
+// some is n orders.
+func (s *stage) some(n int64) (rows []schemas.Record) {
+	for id := range n {
+		rows = append(rows, s.order(id+1, "2026-11-20T09:00:00Z", "Shipped"))
+	}
+	return rows
+}
+
+// A dead letter is read in its key's partition only, too.
+func TestAForgedDeadLetterInAnotherPartitionIsNotBelieved(t *testing.T) {
+	s := newStage(t)
+	owner := s.take(s.cluster("a", nil))
+	tx := next(owner)
+	tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/7", Row: []byte(`{"id":7}`)}}
+	s.commit(owner, tx)
+	owner.Close()
+	cl := s.transactional("somebody")
+	for _, value := range [][]byte{[]byte(`{"id":"forged"}`), nil} {
+		s.write(cl, &kgo.Record{Topic: "store.dead_letters", Key: []byte("orders/7"), Value: value,
+			Timestamp: time.Now().Add(30 * time.Minute), Partition: (producer.PartitionOf("orders/7", 3) + 1) % 3})
+	}
+	if err := cl.EndTransaction(s.ctx(), kgo.TryCommit); err != nil {
+		t.Fatal(err)
+	}
+	c := s.cluster("b", nil)
+	letters := s.take(c).DeadLetters()
+	if len(letters) != 1 || letters["orders/7"] != watermark.DeadLetterHash([]byte(`{"id":7}`)) {
+		t.Errorf("the owner finds %v, expected its own", letters)
+	}
+	letter, err := producer.ReadDeadLetter(s.ctx(), c, "orders", 7)
+	if err != nil || letter == nil || string(letter.Row) != `{"id":7}` {
+		t.Errorf("row shows %v (%v), expected the owner's", letter, err)
+	}
+}
+
+// A transaction that somebody has open is not hanging: the owners of all resources write to the topics that
+// they share, at any moment. It is waited for.
+func TestTakingOverLeavesALiveTransactionAlone(t *testing.T) {
+	s := newStage(t)
+	first := s.take(s.cluster("a", nil))
+	s.commit(first, next(first, s.order(1, "2026-11-20T10:00:00Z", "Shipped")))
+	first.Close()
+	cl := s.transactional("storestream-store.users")
+	s.write(cl, &kgo.Record{Topic: "store.watermarks", Key: []byte("users"), Value: []byte("{}")})
+	var looks atomic.Int32
+	reads := make(chan struct{}, 1)
+	s.broker.Control(func(req kmsg.Request) (kmsg.Response, error, bool) {
+		s.broker.KeepControl()
+		switch kmsg.Key(req.Key()) {
+		case kmsg.ListTransactions:
+			looks.Add(1)
+		case kmsg.Fetch: // after it has looked it reads, and waits for what is open
+			if looks.Load() > 0 {
+				select {
+				case reads <- struct{}{}:
+				default:
+				}
+			}
+		}
+		return nil, nil, false
+	})
+	taken := make(chan error, 1)
+	go func() {
+		_, err := producer.Take(s.ctx(), s.cluster("b", nil), s.orders())
+		taken <- err
+	}()
+	<-reads
+	if err := cl.EndTransaction(s.ctx(), kgo.TryCommit); err != nil {
+		t.Errorf("another owner's commit: %v", err)
+	}
+	if err := <-taken; err != nil {
+		t.Error(err)
+	}
+	users := 0
+	for _, r := range s.committed("store.watermarks") {
+		if string(r.Key) == "users" {
+			users++
+		}
+	}
+	if users != 1 {
+		t.Errorf("%d watermarks of the other owner were committed, expected 1", users)
 	}
 }
 

@@ -270,7 +270,9 @@ func (s topicSpec) refuse(found map[string]string, partitions int) *RefusedError
 	}
 	if partitions != 1 {
 		return &RefusedError{Topic: s.name, Setting: "the number of partitions", Found: strconv.Itoa(partitions),
-			Expected: "1 (a request's id is its offset)", Do: "delete the topic; it is made anew"}
+			Expected: "1 (a request's id is its offset)", Do: "wait until `storestream watermark list` shows no " +
+				"request that is to be done, and have it made anew: " +
+				s.tool("kafka-topics.sh", "--delete", "--topic", s.name)}
 	}
 	return nil
 }

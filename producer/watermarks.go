@@ -67,7 +67,7 @@ func lastWatermark(ctx context.Context, c *Cluster, resource string, spans []spa
 
 func readWatermarks(ctx context.Context, c *Cluster, spans []span, wanted func(resource string) bool) (
 	map[string]watermark.Watermark, error) {
-	found := newNewest(c.cfg.Now, copyValue)
+	found := newNewest(len(spans), c.cfg.Now, copyValue)
 	err := readLog(ctx, c, c.Watermarks(), spans, func(r *kgo.Record) error { found.add(r); return nil })
 	if err != nil {
 		return nil, err

@@ -144,6 +144,8 @@ type Report struct {
 	UntrackedRows int
 	// Foreign records have a key that is no row's. They are no difference, but consumers meet them.
 	Foreign int
+	// Unread batches of another program could not be read. They may hold any row's key.
+	Unread int
 	// Early rows of the topic are from before Start, and the source did not show them: nobody compared them.
 	Early int
 }

@@ -80,6 +80,10 @@ func (f *firstReading) fold(p watermark.Published) error {
 		f.report(f.table.n)
 	}
 	switch {
+	case p.Unread:
+		if f.part.First == everyID.First {
+			f.c.report.Unread++
+		}
 	case p.Foreign:
 		if !p.Tombstone && f.part.First == everyID.First { // each part meets them
 			f.c.report.Foreign++

@@ -35,8 +35,8 @@ func (f Fault) advice() string {
 		Incompatible: "refuses the schema as incompatible with the one registered before: look at " +
 			"`storestream schema check`, then change the schema file, or the subject's compatibility",
 		KeyChanged: "holds another key schema: under a second schema id the same row would have two keys and " +
-			"compaction would keep both; publish to new topics (kafka.topic_prefix), " +
-			"or delete the topic and this subject",
+			"compaction would keep both; point registry.url at the registry that the topic was written with, or " +
+			"publish to new topics (kafka.topic_prefix)",
 		NotRegistered: "does not hold this schema: if it never did, register it (`storestream schema register`, " +
 			"or registry.auto_register); if it lost it, put it back under its id",
 		ReadOnly: "is read-only and does not hold this schema: register it where the registry can be written, " +

@@ -277,7 +277,10 @@ func (l *look) verdict() verify.Verdict {
 	default:
 		equal = inTopic.Value.Hash == l.value.Hash
 	}
-	if equal {
+	switch {
+	case equal && l.log.Unread() > 0:
+		return verify.Unknown
+	case equal:
 		return verify.Identical
 	}
 	return verify.Different
@@ -309,6 +312,8 @@ func (l *look) report() *Report {
 		if errors.Is(l.failed, context.Canceled) {
 			r.Error = "interrupted"
 		}
+	} else if r.Verdict == verify.Unknown && l.log.Unread() > 0 {
+		r.Error = verify.UnreadBatches(l.log.Unread())
 	} else if r.Verdict == verify.Unknown {
 		r.Error = fmt.Sprintf("the service shows %s without a usable id, and this may be one",
 			terminal.Plural(len(l.nameless), "row"))

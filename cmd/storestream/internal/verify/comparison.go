@@ -121,9 +121,9 @@ func (o *comparison) read(err error) {
 func (o *comparison) note(ctx context.Context, mark watermark.Watermark) {
 	o.mark = mark // also where nothing is looked at again: the report says how far it is
 	if was := int(mark.Partitions); o.err == nil && was > 0 && was != o.partitions && !o.another(ctx) {
-		o.err = fmt.Errorf("topic %s has %s, and was filled when it had %d: the same key would be in two of them: "+
-			"delete the topic, and `storestream run` creates it anew and fills it from the start",
-			o.topic, terminal.Plural(o.partitions, "partition"), was)
+		o.err = fmt.Errorf("topic %s has %s, and was filled when it had %d, as its watermark says: %w",
+			o.topic, terminal.Plural(o.partitions, "partition"), was,
+			producer.OtherPartitions(ctx, o.cluster, mark, o.partitions))
 	}
 }
 
@@ -252,9 +252,17 @@ func (o *comparison) report() *Report {
 			"later one, and the topic does not have what it showed. If they were deleted meanwhile, another verify "+
 			"does not meet them. If it does, the service answers the same question in two ways",
 			terminal.Plural(r.Unknown, "row"), r.UnknownIDs[0])
+	case figures.Unread > 0:
+		r.Verdict, r.Error = Unknown, UnreadBatches(figures.Unread)
 	}
 	o.addNotes(r, figures.Early, strays)
 	return r
+}
+
+// UnreadBatches says that n batches of a topic were stepped over.
+func UnreadBatches(n int) string {
+	return fmt.Sprintf("the topic has batches of another program that are too large to be read (%d), and these "+
+		"may hold any row's key: docs/security.md says what to do, \"A batch that was stepped over\"", n)
 }
 
 // addNotes adds what is to be said beside the figures. early and strays are how many rows there are of each.
@@ -271,6 +279,9 @@ func (o *comparison) addNotes(r *Report, early, strays int) {
 	}
 	if r.Anew {
 		r.note("the topic does not hold all that was published: " + o.otherLog)
+	}
+	if unread := o.compared.Report().Unread; unread > 0 && r.Verdict == Different {
+		r.note(UnreadBatches(unread))
 	}
 	if r.Foreign > 0 {
 		r.note(terminal.Plural(r.Foreign, "record") + " in the topic with a key that is no row's: no row differs " +
