@@ -49,12 +49,11 @@ func leaveSession(ctx context.Context, s *stage, how string) error {
 			return notPlayed(fmt.Sprintf("a schema of its own: %v", err))
 		}
 	case temporaryTable:
-		sql = "BEGIN READ WRITE; "
+		sql = ""
 		for _, table := range []string{storefake.Orders, storefake.OrderItems} {
 			sql += fmt.Sprintf("DROP TABLE IF EXISTS pg_temp.%s; ", table) +
 				fmt.Sprintf(someRows, table, "CREATE TEMP ", "pg_temp.")
 		}
-		sql += "COMMIT"
 	}
 	b := s.around.pooler.bouncer
 	config, err := pgx.ParseConfig(b.DSN(storefake.ReaderRole, readerPassword, databaseName))
@@ -62,14 +61,27 @@ func leaveSession(ctx context.Context, s *stage, how string) error {
 		return err
 	}
 	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
-	const clients = 3 // each may get another connection
+	// All clients are in a transaction before the first ends: so each has a connection of its own, and all that
+	// were idle are among them.
+	const clients = 6
+	var conns []*pgx.Conn
+	defer func() {
+		for _, conn := range conns {
+			_ = conn.Close(ctx)
+		}
+	}()
 	for range clients {
 		conn, err := pgx.ConnectConfig(ctx, config)
 		if err == nil {
-			_, err = conn.Exec(ctx, sql)
-			_ = conn.Close(ctx)
+			conns = append(conns, conn)
+			_, err = conn.Exec(ctx, "BEGIN READ WRITE")
 		}
 		if err != nil {
+			return notPlayed(fmt.Sprintf("another client: %v", err))
+		}
+	}
+	for _, conn := range conns {
+		if _, err := conn.Exec(ctx, sql+"; COMMIT"); err != nil {
 			return notPlayed(fmt.Sprintf("another client: %v", err))
 		}
 	}
