@@ -71,6 +71,10 @@ func (s *settings) declareReadings(f *pflag.FlagSet, r *storefake.Readings) {
 	f.Var(text(&r.PastEnd), "past-end", "a page beyond the last: empty, 400, 404, last (that one once more)")
 	f.Var(text(&r.Oversize), "oversize", "a page_size above 1000: capped, refused")
 	f.IntVar(&r.MaxPage, "max-page", 0, "grant no more rows a page than this")
+	f.IntVar(&r.PageTurns, "page-turns", 0,
+		"grant another number of rows a page after every so many requests: --max-page, a half or a third of it")
+	f.Var(text(&r.PageWord), "page-word",
+		"what meta.page_size says: granted, asked (as many as were asked for, whatever is granted), absent")
 	f.IntVar(&r.MaxPages, "max-pages", 0,
 		"end every listing after so many pages, whatever meta.count says: a cap that nobody is told of")
 	f.Var(text(&r.Order), "order",
@@ -86,6 +90,8 @@ func (s *settings) declareReadings(f *pflag.FlagSet, r *storefake.Readings) {
 		"updated_to takes in no more of its day than midnight; with --created-to-midnight created_to as well")
 	f.BoolVar(&r.CreatedToMidnight, "created-to-midnight", false, "the same of created_to")
 	f.DurationVar(&r.DayOffset, "day-offset", 0, "days are cut in a zone so far east of UTC")
+	f.DurationVar(&r.CreatedOffset, "created-offset", 0,
+		"days of created_* are cut so much further east than those of updated_*")
 	f.DurationVar(&r.Delay, "delay", 0,
 		"a row can be queried only so long after its updated_at, by the service's clock")
 }

@@ -83,6 +83,7 @@ func (x *exchange) serveData(res *resource) {
 		unauthorized.write(x.w)
 		return
 	}
+	x.read.turnPages(x.number, s.seed)
 	asked, f := parseParams(res, x.r.URL.Query(), &x.read, s.tables.words)
 	if f != nil {
 		f.write(x.w)

@@ -1,6 +1,7 @@
 package storefake
 
 import (
+	"cmp"
 	"math"
 	"net/url"
 	"slices"
@@ -20,7 +21,8 @@ var statuses = []string{Cancelled, Complete, Processing, Returned, Shipped}
 type params struct {
 	query    query
 	page     int
-	pageSize int
+	pageSize int // granted
+	asked    int // for
 }
 
 // parseParams reads the query parameters of a request for res, or says what is wrong with them. Parameters
@@ -37,11 +39,12 @@ func parseParams(res *resource, values url.Values, read *Readings, words *dictio
 		name string
 		to   *cell
 		more time.Duration // of the day that is in the span
+		zone time.Duration // east of UTC
 	}{
-		{"created_from", &p.query.created.from, 0},
-		{"created_to", &p.query.created.to, lastDay(read.CreatedToMidnight)},
-		{"updated_from", &p.query.updated.from, 0},
-		{"updated_to", &p.query.updated.to, lastDay(read.UpdatedToMidnight)},
+		{"created_from", &p.query.created.from, 0, read.DayOffset + read.CreatedOffset},
+		{"created_to", &p.query.created.to, lastDay(read.CreatedToMidnight), read.DayOffset + read.CreatedOffset},
+		{"updated_from", &p.query.updated.from, 0, read.DayOffset},
+		{"updated_to", &p.query.updated.to, lastDay(read.UpdatedToMidnight), read.DayOffset},
 	} {
 		if !values.Has(d.name) {
 			continue
@@ -50,7 +53,7 @@ func parseParams(res *resource, values url.Values, read *Readings, words *dictio
 		if err != nil {
 			return p, invalid(d.name, "must be a date in the format YYYY-MM-DD")
 		}
-		*d.to = cellOf(date.Add(d.more - read.DayOffset))
+		*d.to = cellOf(date.Add(d.more - d.zone))
 	}
 	if f := p.parsePage(values, read); f != nil {
 		return p, f
@@ -84,10 +87,19 @@ func (p *params) parsePage(values url.Values, read *Readings) *failure {
 		}
 		p.pageSize = min(n, maxPageSize)
 	}
+	p.asked = p.pageSize
 	if read.MaxPage > 0 {
 		p.pageSize = min(p.pageSize, read.MaxPage)
 	}
 	return nil
+}
+
+// turnPages sets how many rows a page has at most to what request number n is granted.
+func (r *Readings) turnPages(n, seed uint64) {
+	if r.PageTurns > 0 {
+		part := 1 + int(3*unit(int64(n/uint64(r.PageTurns)), seed))
+		r.MaxPage = max(1, cmp.Or(r.MaxPage, maxPageSize)/part)
+	}
 }
 
 func (p *params) parseFilter(res *resource, values url.Values, words *dictionary) *failure {

@@ -17,6 +17,10 @@ type Readings struct {
 	Oversize Oversize // what a page_size above 1000 gives
 	// MaxPage grants no more rows a page than this, whatever was asked; meta.page_size says so. 0: 1000.
 	MaxPage int
+	// PageTurns: after so many data requests another number of rows a page is granted: MaxPage, a half or a third
+	// of it. 0: never.
+	PageTurns int
+	PageWord  PageWord // what meta.page_size says
 	// MaxPages lists no more pages of a window than this: the last of them says has_more: false, whatever
 	// follows, and meta.count goes on to count all. 0: as many as there are.
 	MaxPages int
@@ -49,6 +53,9 @@ type Readings struct {
 	NoDate bool // no Date header
 	// DayOffset moves the service's midnight: with 2h its day starts at 22:00 UTC of the day before.
 	DayOffset time.Duration
+	// CreatedOffset moves the midnight of created_* further, and not that of updated_*: a service may file rows
+	// by the shop's days, and their changes by UTC.
+	CreatedOffset time.Duration
 	// UpdatedToMidnight: updated_to takes in no more of its day than the first instant; CreatedToMidnight is the
 	// same of created_to. Nothing says that a service reads both alike.
 	UpdatedToMidnight, CreatedToMidnight bool
@@ -72,6 +79,16 @@ const (
 	CountTotal    Count = ""         // all matching rows
 	CountPage     Count = "page"     // the rows of this page
 	CountEstimate Count = "estimate" // up to a fifth more or less than all matching rows, and never none
+)
+
+// PageWord says what meta.page_size says.
+type PageWord string
+
+// What meta.page_size may say.
+const (
+	PageGranted PageWord = ""       // how many rows a page has at most
+	PageAsked   PageWord = "asked"  // as many as were asked for, whatever is granted
+	PageAbsent  PageWord = "absent" // it is not there
 )
 
 // HasMore says when meta.has_more is true.
@@ -185,6 +202,7 @@ func share(what string, v float64) error {
 func (r *Readings) Check() error {
 	errs := []error{
 		known("count", r.Count, "total", CountPage, CountEstimate),
+		known("page-word", r.PageWord, "granted", PageAsked, PageAbsent),
 		known("has-more", r.HasMore, "follows", MoreFull, MoreAlways),
 		known("past-end", r.PastEnd, "empty", PastEndBadRequest, PastEndNotFound, PastEndLast),
 		known("oversize", r.Oversize, "capped", OversizeRefused),
@@ -217,8 +235,8 @@ func (r *Readings) Check() error {
 		errs = append(errs, fmt.Errorf("limit-status %d: expected one of %d", s, limitStatuses))
 	}
 	if r.Limit.PerSecond < 0 || r.Limit.Burst < 0 || r.Keys.Lifetime < 0 || r.Keys.Requests < 0 || r.Delay < 0 ||
-		r.MaxPages < 0 || r.ReplicaLag < 0 || r.Cache.For < 0 {
-		errs = append(errs, errors.New("a limit, a number of pages, a key's lifetime, a delay, a lag or the time "+
+		r.MaxPages < 0 || r.PageTurns < 0 || r.ReplicaLag < 0 || r.Cache.For < 0 {
+		errs = append(errs, errors.New("a limit, a number of pages or requests, a key's lifetime, a delay, a lag or the time "+
 			"of a cache is negative: expected 0 for none, or more"))
 	}
 	return errors.Join(errs...)

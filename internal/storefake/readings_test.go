@@ -74,6 +74,26 @@ func TestEachReadingOfPaging(t *testing.T) {
 	}
 }
 
+func TestPagesGetShorterAndLongerWhateverTheServiceSaysOfThem(t *testing.T) {
+	f := start(t, storefake.Config{Size: small})
+	path := "/store-users?" + everything + "&page_size=100"
+	for _, word := range []storefake.PageWord{storefake.PageGranted, storefake.PageAsked, storefake.PageAbsent} {
+		set(t, f, func(r *storefake.Readings) { r.MaxPage, r.PageTurns, r.PageWord = 60, 2, word })
+		lengths := map[int]int{}
+		for range 60 {
+			a := get(t, f, path)
+			lengths[len(a.Data)]++
+			want := map[storefake.PageWord]int{storefake.PageGranted: len(a.Data), storefake.PageAsked: 100}[word]
+			if a.Meta.PageSize != want {
+				t.Fatalf("%q: a page of %d rows says %d, expected %d", word, len(a.Data), a.Meta.PageSize, want)
+			}
+		}
+		if len(lengths) != 3 || lengths[60] == 0 || lengths[30] == 0 || lengths[20] == 0 {
+			t.Errorf("%q: so many pages of each length: %v, expected 60, 30 and 20 rows", word, lengths)
+		}
+	}
+}
+
 // The count says more than the pages show.
 func TestAListingEndsAtThePageThatIsTheLastOneAllowed(t *testing.T) {
 	f := start(t, storefake.Config{Size: small})
@@ -433,6 +453,25 @@ func TestTheServicesDayClockAndDelay(t *testing.T) {
 	if on("2026-05-01") != 0 || on("2026-05-02") != 1 {
 		t.Error("with days cut two hours early the row is not on the day after")
 	}
+	for _, zone := range []struct {
+		what string
+		set  func(*storefake.Readings)
+	}{
+		{"updated", func(r *storefake.Readings) { r.DayOffset, r.CreatedOffset = 2*time.Hour, -2*time.Hour }},
+		{"created", func(r *storefake.Readings) { r.CreatedOffset = 2 * time.Hour }},
+	} {
+		set(t, f, zone.set)
+		for _, what := range []string{"created", "updated"} {
+			want := 1
+			if what == zone.what {
+				want = 0
+			}
+			if n := within(what, "2026-05-01", "2026-05-01"); n != want {
+				t.Errorf("days of %s cut two hours early: %d rows on the day by %s, expected %d", zone.what, n, what, want)
+			}
+		}
+	}
+	set(t, f, func(r *storefake.Readings) { r.NoDate = true })
 	if got := get(t, f, "/store-users?"+everything).header["Date"]; got != nil {
 		t.Errorf("Date: %s, expected none", got)
 	}

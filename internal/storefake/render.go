@@ -33,7 +33,12 @@ func (r *renderer) appendListing(dst []byte, res *resource, p page, asked params
 		count = estimate(p.total, r.seed)
 	}
 	dst = strconv.AppendInt(append(dst, `],"meta":{"page":`...), int64(asked.page), 10)
-	dst = strconv.AppendInt(append(dst, `,"page_size":`...), int64(asked.pageSize), 10)
+	switch r.read.PageWord {
+	case PageGranted:
+		dst = strconv.AppendInt(append(dst, `,"page_size":`...), int64(asked.pageSize), 10)
+	case PageAsked:
+		dst = strconv.AppendInt(append(dst, `,"page_size":`...), int64(asked.asked), 10)
+	}
 	dst = strconv.AppendInt(append(dst, `,"count":`...), int64(count), 10)
 	dst = strconv.AppendBool(append(dst, `,"has_more":`...), more)
 	return append(dst, "}}\n"...)

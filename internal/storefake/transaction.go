@@ -69,6 +69,19 @@ func (tx *Tx) Update(ctx context.Context, resource string, id int64, change func
 	return tx.write(ctx, resource, id, row)
 }
 
+// Alter is Update that leaves updated_at as it is: a change of which the service says nothing.
+func (tx *Tx) Alter(ctx context.Context, resource string, id int64, change func(Row)) error {
+	row, ok, err := tx.Get(ctx, resource, id)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("alter %s %d: no such row", resource, id)
+	}
+	change(row)
+	return tx.write(ctx, resource, id, row)
+}
+
 // write is an update that stamps nothing.
 func (tx *Tx) write(ctx context.Context, resource string, id int64, row Row) error {
 	res, cells, err := tx.pack(resource, row)

@@ -19,10 +19,42 @@ type excuses struct {
 
 	restores, steps int // of the service from a backup, of its clock
 	missed          int // steps of its clock that no poll met in time
+	silent          int // rows that changed without a new updated_at
+	gone            int // rows that were deleted, and an erasure asked for
+	// cameBack is when a row was there again that had been gone.
+	cameBack map[rowAt]time.Time
 }
 
 func newExcuses() *excuses {
-	return &excuses{back: map[rowAt]bool{}, backIDs: map[rowAt]bool{}}
+	return &excuses{back: map[rowAt]bool{}, backIDs: map[rowAt]bool{}, cameBack: map[rowAt]time.Time{}}
+}
+
+// changedSilently notes that rows changed without a new updated_at.
+func (x *excuses) changedSilently(rows int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.silent += rows
+}
+
+// removed notes that rows were deleted.
+func (x *excuses) removed(rows int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.gone += rows
+}
+
+// returned notes that a row which was gone is there again.
+func (x *excuses) returned(resource string, id int64) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.cameBack[rowAt{resource: resource, id: id}] = time.Now()
+}
+
+// returnedSince says whether the row came back after an instant.
+func (x *excuses) returnedSince(resource string, id int64, at time.Time) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.cameBack[rowAt{resource: resource, id: id}].After(at)
 }
 
 // wentBack notes that a row's updated_at goes back to an instant, as its source shows it.
@@ -39,6 +71,7 @@ func (x *excuses) restored(did *storefake.Restored, shown func(string, time.Time
 	for name, rows := range did.Back {
 		back, gone = back+len(rows), gone+len(did.Gone[name])
 		for id, at := range rows {
+			x.returned(name, id)
 			x.wentBack(name, id, shown(name, at))
 		}
 	}
@@ -86,7 +119,14 @@ func (x *excuses) onlySetBack(resource string, ids []int64) bool {
 func (x *excuses) needsSweep() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	return x.restores+x.missed > 0
+	return x.restores+x.missed+x.silent > 0
+}
+
+// hasRemoved says whether rows were deleted that the topics may keep.
+func (x *excuses) hasRemoved() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.gone > 0
 }
 
 // hasRestored says whether the service was restored from a backup: its topics keep rows that it has no
@@ -114,6 +154,13 @@ func (x *excuses) String() string {
 		text += fmt.Sprintf("the service was restored from a backup %d times: rows may step back to what the "+
 			"backup had and be there again, also those of the last overlap that it left as they were, and rows "+
 			"written since stay in the topics\n", x.restores)
+	}
+	if x.silent > 0 {
+		text += fmt.Sprintf("%d rows changed without a new updated_at: what they are came with a sweep\n", x.silent)
+	}
+	if x.gone > 0 {
+		text += fmt.Sprintf("%d rows were deleted, and their erasure was asked for: they may stay in the topics\n",
+			x.gone)
 	}
 	if x.steps > 0 {
 		text += fmt.Sprintf("the service's clock was moved %d times: settled may go back. %d times no poll met "+

@@ -209,6 +209,46 @@ func (l *load) bulkUpdate(ctx context.Context, resource string, share float64) e
 	return nil
 }
 
+// changeSilently changes n rows and leaves their updated_at as it is.
+func (l *load) changeSilently(ctx context.Context, resource string, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	field, value := changing(resource)
+	changed := 0
+	for range n {
+		id := l.anyID(resource)
+		err := l.around.fake.Do(ctx, func(tx *storefake.Tx) error {
+			return tx.Alter(ctx, resource, id, func(r storefake.Row) { r[field] = value() })
+		})
+		if err != nil {
+			l.note(err)
+			continue
+		}
+		changed++
+	}
+	if changed == 0 {
+		return notPlayed("no row could be changed")
+	}
+	l.excuses.changedSilently(changed)
+	return nil
+}
+
+// remove deletes n rows for good, and returns their ids.
+func (l *load) remove(ctx context.Context, resource string, n int) (ids []int64) {
+	ctx, cancel := context.WithTimeout(ctx, lockPatience)
+	defer cancel()
+	for range n {
+		id := l.anyID(resource)
+		if err := l.around.fake.Delete(ctx, resource, id); err != nil {
+			l.note(err)
+			continue
+		}
+		ids = append(ids, id)
+	}
+	l.excuses.removed(len(ids))
+	return ids
+}
+
 // alter adds a column to a table.
 func (l *load) alter(ctx context.Context, table string, n int) error {
 	err := l.whenUnlocked(ctx, fmt.Sprintf("ALTER TABLE %s ADD COLUMN IF NOT EXISTS chaos_%d integer DEFAULT %d",

@@ -29,7 +29,7 @@ const (
 )
 
 const usage = `Runs storestream where everything around it fails, and judges what its topics then hold. Exit
-status 1 unless nothing is lost, stale, twice or stepped back.
+status 1 unless nothing is lost, stale, twice, stepped back or deleted by mistake.
 
 Usage:
   chaos [flags]

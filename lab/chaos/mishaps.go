@@ -105,7 +105,7 @@ func (e event) String() string {
 
 // kinds is everything that may happen.
 func kinds() []*kind {
-	return slices.Concat(instanceKinds, brokerKinds, databaseKinds, serviceKinds, answerKinds, clockKinds,
+	return slices.Concat(instanceKinds, brokerKinds, databaseKinds, sessionKinds, serviceKinds, answerKinds, clockKinds,
 		restoreKinds, registryKinds, rowKinds, requestKinds)
 }
 

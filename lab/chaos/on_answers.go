@@ -55,6 +55,16 @@ var answerKinds = []*kind{
 				}
 			}
 		}, do: answer},
+	// A page number means other rows from one answer to the next.
+	{name: "pages get shorter and longer:", weight: 3, hits: theAnswers, least: 5 * time.Second,
+		most: 25 * time.Second,
+		details: func(d draw, _ *plan, e *event) {
+			rows, turns := 15+d.IntN(150), 2+d.IntN(30)
+			word := oneOf(d, storefake.PageGranted, storefake.PageAsked, storefake.PageAbsent)
+			e.how = fmt.Sprintf("up to %d rows, another number after every %d requests, page_size %q", rows, turns,
+				word)
+			e.readings = func(r *storefake.Readings) { r.MaxPage, r.PageTurns, r.PageWord = rows, turns, word }
+		}, do: answer},
 	{name: "has_more is always true,", weight: 2, hits: theAnswers, least: 3 * time.Second,
 		most: 15 * time.Second,
 		details: func(d draw, _ *plan, e *event) {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/storestream/storestream/internal/storefake"
@@ -30,12 +32,37 @@ var requestKinds = []*kind{
 			s.fleet.command(ctx, append([]string{"sweep", "--yes"}, e.resources...)...)
 			return nil, nil
 		}},
+	// Some of these rows the service has, and the topic must keep them; of others it has just lost them.
+	{name: "erasure asked for:", weight: 3, hits: nothing,
+		details: func(d draw, _ *plan, e *event) {
+			e.resources, e.number = []string{oneOf(d, storefake.Names()...)}, 1+d.IntN(10)
+			e.count = oneOf(d, 0, 1, 3)
+			e.how = fmt.Sprintf("%d rows that there are, and %d that are gone, of", e.number, e.count)
+		}, do: erase},
 	{name: "kill -9 in a sweep of", weight: 3, hits: everyInstance, least: 0, most: 5 * time.Second,
 		details: func(d draw, _ *plan, e *event) { e.resources = []string{oneOf(d, storefake.Names()...)} },
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
 			k := killedSweep{stage: s, resource: e.resources[0]}
 			return func() error { return k.after(ctx) }, k.strike(ctx)
 		}},
+}
+
+// erase asks for an erasure, and does not wait for it.
+func erase(ctx context.Context, s *stage, e event) (func() error, error) {
+	resource := e.resources[0]
+	ids := s.load.remove(ctx, resource, e.count)
+	for range e.number {
+		if id := s.load.anyID(resource); !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	args := []string{"erase", "--yes", resource}
+	for _, id := range slices.Compact(ids) {
+		args = append(args, fmt.Sprint(id))
+	}
+	s.fleet.command(ctx, args...)
+	return nil, nil
 }
 
 // reset asks for a replay from so long ago by the service's clock. It does not wait for the replay, nor even

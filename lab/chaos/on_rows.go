@@ -72,6 +72,14 @@ var rowKinds = []*kind{
 			back := gone(ctx, s, e.resources[0], e.number)
 			return func() error { return back(ctx) }, nil
 		}},
+	// Only a sweep finds these. It is asked for when all is repaired.
+	{name: "rows changed without a new updated_at:", weight: 3, hits: nothing, needs: overDatabase,
+		details: func(d draw, _ *plan, e *event) {
+			e.resources, e.number = []string{oneOf(d, storefake.Names()...)}, 1+d.IntN(8)
+		},
+		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
+			return nil, s.load.changeSilently(ctx, e.resources[0], e.number)
+		}},
 	{name: "wide rows:", weight: 3, hits: nothing, least: 3 * time.Second, most: 15 * time.Second,
 		details: func(d draw, p *plan, e *event) {
 			e.resources = []string{oneOf(d, withText...)}
@@ -176,6 +184,7 @@ func bringBack(ctx context.Context, s *stage, resource string, row storefake.Row
 				return err
 			}
 			_, err := tx.Insert(ctx, resource, row)
+			s.excuses.returned(resource, row.ID())
 			return err
 		})
 		if err == nil || !until(ctx, time.Now().Add(200*time.Millisecond)) {

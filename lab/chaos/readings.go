@@ -32,6 +32,9 @@ func (p *plan) drawService(d draw) {
 		p.hurryClock(d)
 	}
 	drawMidnights(d, &s.readings)
+	drawZones(d, &s.readings)
+	s.readings.PageWord = oneOf(d, storefake.PageGranted, storefake.PageGranted, storefake.PageAsked,
+		storefake.PageAbsent)
 }
 
 // hurryClock makes days end during the run. The service's clock stays behind ours to the end: storestream
@@ -92,6 +95,16 @@ func drawMidnights(d draw, r *storefake.Readings) {
 	}
 	which := oneOf(d, updatedTo|createdTo, updatedTo, createdTo)
 	r.UpdatedToMidnight, r.CreatedToMidnight = which&updatedTo != 0, which&createdTo != 0
+}
+
+// drawZones draws in which zones days are cut, beside the one of both filters that is drawn already: of
+// updated_* alone, of created_* alone, or another one for each.
+func drawZones(d draw, r *storefake.Readings) {
+	if r.DayOffset != 0 {
+		r.CreatedOffset = oneOf(d, 0, -r.DayOffset, 3*time.Hour)
+	} else {
+		r.CreatedOffset = oneOf(d, 0, 0, 9*time.Hour, -7*time.Hour)
+	}
 }
 
 const (

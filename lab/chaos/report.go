@@ -18,6 +18,7 @@ type report struct {
 	stale   findings // rows of which the topic's newest record is another than the service's
 	twice   findings // versions that are there again, and no replay that covers them began in between
 	back    findings // records older than the one before it of the same key
+	deleted findings // tombstones of rows that the service had, and the topic
 	extra   findings // rows that the topic has and the service never had, or has no longer
 	omitted findings // rows that a replay should have sent again and did not
 	broken  findings // what else the contract rules out
@@ -119,6 +120,19 @@ func (j *report) judgeOrder(versions []version, replays []replay, rewrites []rew
 				v.id, instant(v.millis), first.offset,
 				v.offset, v.partition)
 		}
+	}
+}
+
+// judgeDeletes finds tombstones of rows that the service had all the time: deleted by mistake, even if a later
+// poll or sweep brought them back.
+func (j *report) judgeDeletes(versions []version) {
+	published := map[int64]bool{}
+	for _, v := range versions {
+		if v.mistake && published[v.id] {
+			j.deleted.add("%s %d: a tombstone at offset %d of partition %d, and the service has the row", j.resource,
+				v.id, v.offset, v.partition)
+		}
+		published[v.id] = !v.gone
 	}
 }
 
@@ -275,6 +289,7 @@ func (j *report) ok() bool {
 
 func (j *report) faults() map[string]findings {
 	return map[string]findings{"lost": j.lost, "stale": j.stale, "twice": j.twice, "stepped back": j.back,
-		"extra": j.extra, "not sent again": j.omitted,
+		"deleted by mistake": j.deleted,
+		"extra":              j.extra, "not sent again": j.omitted,
 		"broken": j.broken}
 }

@@ -64,6 +64,27 @@ func TestJudgeForgivesAStateThatARestoreBroughtBack(t *testing.T) {
 	}
 }
 
+func TestJudgeFindsATombstoneOfARowThatTheServiceHas(t *testing.T) {
+	of := func(id, offset int64, gone, mistake bool) version {
+		return version{id: id, offset: offset, gone: gone, mistake: mistake}
+	}
+	for name, c := range map[string]struct {
+		versions []version
+		deleted  int
+	}{
+		"a row that is gone":           {[]version{of(1, 0, false, false), of(1, 1, true, false)}, 0},
+		"a row that is there":          {[]version{of(1, 0, false, false), of(1, 1, true, true)}, 1},
+		"one that came again":          {[]version{of(1, 0, false, false), of(1, 1, true, true), of(1, 2, false, false)}, 1},
+		"one that the topic never had": {[]version{of(2, 0, false, false), of(1, 1, true, true)}, 0},
+		"two tombstones":               {[]version{of(1, 0, false, false), of(1, 1, true, true), of(1, 2, true, true)}, 1},
+	} {
+		j := report{resource: "orders"}
+		if j.judgeDeletes(c.versions); j.deleted.n != c.deleted || j.ok() != (c.deleted == 0) {
+			t.Errorf("%s: %d deleted by mistake, expected %d", name, j.deleted.n, c.deleted)
+		}
+	}
+}
+
 func TestJudgeFindsAKeyInTwoPartitions(t *testing.T) {
 	j := report{resource: "orders"}
 	j.judgeOrder([]version{{offset: 1, id: 1, millis: at(1), hash: 1},

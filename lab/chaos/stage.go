@@ -42,7 +42,7 @@ func newStage(ctx context.Context, p *plan, dir string, race raceMode, out io.Wr
 	if s.fleet, err = newFleet(ctx, s.around, dir, race, s.journal); err != nil {
 		return nil, err
 	}
-	if s.tail, err = startTail(s.around.broker.options, newDecoder(s.around.registry.direct)); err != nil {
+	if s.tail, err = startTail(s.around.broker.options, newDecoder(s.around.registry.direct), s.has); err != nil {
 		return nil, err
 	}
 	s.load = newLoad(s.around, s.journal, s.excuses)
@@ -80,7 +80,21 @@ func (s *stage) compare(ctx context.Context, resource string) (*report, error) {
 
 // deletes says whether the service may have lost rows that the topics keep: nothing in its document reports
 // that.
-func (s *stage) deletes() bool { return s.plan.service.readings.Deletes > 0 || s.excuses.hasRestored() }
+func (s *stage) deletes() bool {
+	return s.plan.service.readings.Deletes > 0 || s.excuses.hasRestored() || s.excuses.hasRemoved()
+}
+
+// unseen is for how long after a row was there again, or was made, a tombstone may still come of it: an
+// instance looked for it before, and Kafka was away.
+const unseen = time.Minute
+
+// has says whether the service has had a row for a while.
+func (s *stage) has(resource string, id int64) bool {
+	row, there := s.around.fake.Row(resource, id)
+	now := s.around.fake.Clock().Now()
+	return there && !s.excuses.returnedSince(resource, id, time.Now().Add(-unseen)) &&
+		row.Time("created_at").Before(now.Add(-time.Duration(float64(unseen)*s.plan.service.speed)))
+}
 
 // judge is what is to be said of each topic when everything has come to rest.
 func (s *stage) judge(ctx context.Context) ([]*report, error) {

@@ -31,6 +31,7 @@ type version struct {
 	millis    int64  // updated_at
 	hash      uint64 // of the value without its header
 	gone      bool   // a tombstone
+	mistake   bool   // a tombstone of a row that the service had when it was read
 }
 
 // mark is a watermark, as far as chaos looks at it.
@@ -82,6 +83,7 @@ type ask struct {
 type tail struct {
 	client  *kgo.Client
 	decoder *decoder
+	has     func(resource string, id int64) bool // the service has had the row for a while
 	done    chan struct{}
 	cancel  context.CancelFunc
 
@@ -115,9 +117,9 @@ type record struct {
 	value []byte
 }
 
-func startTail(options []kgo.Opt, d *decoder) (*tail, error) {
+func startTail(options []kgo.Opt, d *decoder, has func(resource string, id int64) bool) (*tail, error) {
 	topics := []string{topicPrefix + "watermarks", topicPrefix + "requests", topicPrefix + "dead_letters"}
-	t := &tail{decoder: d, done: make(chan struct{}), changed: make(chan struct{}), next: map[place]int64{},
+	t := &tail{decoder: d, has: has, done: make(chan struct{}), changed: make(chan struct{}), next: map[place]int64{},
 		versions: map[string][]version{},
 		newest:   map[string]map[int64]*record{}, marks: map[string][]mark{}, letters: map[string][]byte{},
 		rewrites: map[string][]rewrite{}}
@@ -233,6 +235,7 @@ func (t *tail) row(resource string, r *kgo.Record) error {
 		}
 		v.millis, v.hash = at.UnixMilli(), xxhash.Sum64(r.Value[5:])
 	}
+	v.mistake = v.gone && t.has(resource, id)
 	t.versions[resource] = append(t.versions[resource], v)
 	t.newest[resource][id] = &record{v, r.Value}
 	return nil
@@ -354,6 +357,7 @@ func (t *tail) judge(r *report, rows map[int64]row, x *excuses) {
 	marks := t.marks[r.resource]
 	r.judgeOrder(t.versions[r.resource], replaysOf(marks), t.rewrites[r.resource],
 		func(id, millis int64) bool { return x.setBack(r.resource, id, millis) })
+	r.judgeDeletes(t.versions[r.resource])
 	r.judgeReplays(t.asks, marks, rows, t.newest[r.resource])
 	r.judgeMarks(marks, x.settledMayGoBack())
 	r.judgeLetters(t.letters, rows)

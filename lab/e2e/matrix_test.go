@@ -107,6 +107,12 @@ var dimensions = [][]choice{
 	{
 		{"", nil}, reading("40 rows a page", func(r *storefake.Readings) { r.MaxPage = 40 }),
 		reading("15 rows a page", func(r *storefake.Readings) { r.MaxPage = 15 }),
+		reading("40 rows a page, often fewer", func(r *storefake.Readings) { r.MaxPage, r.PageTurns = 40, 60 }),
+	},
+	{
+		{"", nil},
+		reading("page_size as asked for", func(r *storefake.Readings) { r.PageWord = storefake.PageAsked }),
+		reading("no page_size", func(r *storefake.Readings) { r.PageWord = storefake.PageAbsent }),
 	},
 	{{"", nil}, reading("short pages", func(r *storefake.Readings) { r.ShortPages = .2 })},
 	{{"", nil}, reading("empty pages", func(r *storefake.Readings) { r.EmptyPages = .1 })},
@@ -164,6 +170,11 @@ var dimensions = [][]choice{
 	{
 		{"", nil}, reading("days 5 h early", func(r *storefake.Readings) { r.DayOffset = 5 * time.Hour }),
 		reading("days 5 h late", func(r *storefake.Readings) { r.DayOffset = -5 * time.Hour }),
+	},
+	{
+		{"", nil},
+		reading("of creation 7 h earlier", func(r *storefake.Readings) { r.CreatedOffset = 7 * time.Hour }),
+		reading("of creation 5 h later", func(r *storefake.Readings) { r.CreatedOffset = -5 * time.Hour }),
 	},
 	{
 		{"", nil},

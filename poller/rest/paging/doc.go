@@ -67,11 +67,15 @@
 // It is not used for the newest day, and of older ones we assume that nothing comes to them any more; what
 // does is late itself, and like the row in whose place it was counted it is found by a sweep.
 //
-// Where n comes from. If no page has more than P rows, and page k has m > 0 rows and no more to follow, then
-// S(t) has at most n = kP + m rows. P is the number of rows asked for, or what the service says that it
-// grants (pass.atMost); where it grants less and does not say so, the next pass asks for what it grants. Or
-// the service counts: n is its count, if that is the total and not the number of rows on the page (which
-// shows once it is more than were asked for). It counts for what is read after it was said.
+// Where n comes from. No page has more rows than were asked for, P. If page k has m > 0 rows and no more to
+// follow, then S(t) has at most n = kP + m rows (pass.atMost). This holds however many rows the service grants:
+// if it grants fewer, kP + m rows are not met. It may grant more or fewer at any answer, or on far pages, and
+// meta.page_size need not say so, so neither what it says nor the length of pages is P: with a last page of two
+// rows that was read while four were granted, behind two pages of two, n would be 6 where it is 10. A pass
+// whose pages are shorter than it asked for is followed by one that asks for the shortest of them
+// (Reader.repeat). Or the service counts: n is its count, if that is the total and not the number of rows on
+// the page (which shows once it is more than were asked for). It counts for what is read after it was said.
+// The size that all answers say that they grant is good enough for P where each of them counts n, too.
 //
 // So one backward pass can be enough: it begins at the last page, which says what n is, and if it then meets
 // n different rows, and all its answers count n, no page was short, no row was met twice, none was missed
@@ -120,7 +124,9 @@
 // holds cannot be seen, so this proves nothing. It says in which direction n will be met soon.
 //
 // Agreement. Two passes in a row over a growing set that met the same unchanged rows, and nothing speaks
-// against the end of either, are taken for whole. (One that was cut short by a refused page, and one by an
+// against the end of either, are taken for whole, if the second one had as many rows on each page as it asked
+// for, or they asked for different sizes: near pages of 100 rows and far ones of 200 hide the same rows from
+// each pass that asks for 200. (One that was cut short by a refused page, and one by an
 // empty answer that is not true, agree as well.) That is no proof: it may miss a row when rows are deleted
 // meanwhile, or when the order is not one that holds. A row that is missed here is late and not lost, for
 // nothing is closed on it: the set is read again, and when its day is over it shrinks.
@@ -139,12 +145,13 @@
 //	                                                               page 0 is the first that is short, and was
 //	                                                               read before it was counted
 //	cutting             a day of creation in every row             one has none, was missed, not counted
-//	counting, by pages  full pages; P as asked for, or as said;    the service grants more than it says;
-//	                    answers alike, or one after another        replicas, and nobody counts
+//	counting, by pages  pages as long as asked for, or as all      the service grants more than was asked for;
+//	                    say; answers alike, or one after another   replicas, and nobody counts
 //	counting, by count  the total of the set                       it is an estimate, and just what was met:
 //	                                                               believed late, or where there is no end
 //	counting, growing   no deletions                               a row is deleted and one missed: it is late
-//	agreement           an order that holds, no deletions          the missed row is late
+//	agreement           an order that holds, no deletions; pages   the missed row is late
+//	                    as long as asked for, or two sizes
 //	chance              passes independent of each other           once in 1e9, if they are
 //
 // # How a set is read

@@ -76,6 +76,111 @@ func TestACountedPassThatIsWholeHasNoMissingRowWhateverTheInterleaving(t *testin
 	}
 }
 
+// The service does not count all rows, and grants more or fewer of them a page from some answer on, or for
+// pages of some numbers, whatever it says of that. The day is closed as soon as the pages have one length.
+func TestADayWhosePagesGetShorterOrLongerWhileItIsReadIsNotClosedTooEarly(t *testing.T) {
+	closed, paged, all := 0, 0, 0
+	rounds.Check(t, 8000, func(t *rapid.T) {
+		s := newShelf(t, Shrinking, false, byID, byIDDown, byHash, byPinned)
+		s.rows = slices.DeleteFunc(s.rows, undated)
+		s.count, s.pages, s.countLast, s.more = countPage, 0, false, min(s.more, moreFull)
+		s.silent, s.arrivals, s.deletes = rapid.Bool().Draw(t, "silent"), false, true
+		s.changing()
+		if rapid.Bool().Draw(t, "a chance") { // one row leaves, and then the pages change once
+			s.rows, s.changes, s.pace = s.rows[:min(len(s.rows), 14)], 1, rapid.IntRange(1, 3).Draw(t, "change early")
+			s.cap, s.steady = rapid.IntRange(2, 4).Draw(t, "rows at first"), steadyPasses
+			s.grants = grants{changes: 1, after: rapid.SampledFrom([]int{3, 4, 5, 6, 7, 8, 9}).Draw(t, "after answer")}
+		}
+		start := s.clock
+		set := s.set()
+		set.Created = Span{90, s.today}
+		o, err := s.reader(0).Read(t.Context(), set)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if all++; o.Whole {
+			closed++
+			if o.Paged {
+				paged++
+			}
+			s.everyRowRead(start)
+		}
+	})
+	t.Logf("%d of %d reads closed the day, %d of them by several pages", closed, all, paged)
+	if paged*4 < all {
+		t.Errorf("only %d of %d reads closed a day of several pages: the property says little", paged, all)
+	}
+}
+
+// The first pass has read pages 0 and 1 of four rows when row 1 leaves. The second has read the last page, of
+// two, when the service begins to grant two rows a page: six come, as many as there would be on three pages of
+// two. Row 9 slipped to page 1 before, and is on none of them.
+func TestADayIsNotClosedByTheLengthOfPagesThatGetShorterInTheMiddleOfAPass(t *testing.T) {
+	for name, size := range map[string]func(granted int) int{
+		"says so":          func(granted int) int { return granted },
+		"says nothing":     func(int) int { return -1 },
+		"says four always": func(int) int { return 4 },
+		"says two always":  func(int) int { return 2 },
+	} {
+		s := &plain{rows: plainRows(11, 1)}
+		granted, answers, lastPages, met := 4, 0, 0, map[uint64]bool{}
+		ask := func(ctx context.Context, created Span, page, asked int) (Answer, error) {
+			if answers++; answers == 3 {
+				s.rows = s.rows[1:]
+			}
+			a, err := s.ask(ctx, created, page, min(asked, granted))
+			a.Size = size(min(asked, granted))
+			for _, row := range a.Rows {
+				met[row.ID] = true
+			}
+			if answers > 3 && !a.More {
+				if lastPages++; lastPages == 2 { // it is asked for twice
+					granted = 2
+				}
+			}
+			return a, err
+		}
+		r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
+		o, err := r.Read(t.Context(), Set{Ask: ask, Created: Span{20_000, 20_000}})
+		if err != nil || !o.Whole || !met[9] || o.Requests > 30 {
+			t.Errorf("%s: %+v, row 9 was met: %v; %v", name, o, met[9], err)
+		}
+	}
+}
+
+// Pages 0 to 4 come from a server that grants 100 rows, those behind from one that grants 200 and goes on at
+// row 1000. With any larger size every pass misses the same rows.
+func TestRowsBetweenPagesOfTwoServersThatGrantDifferentlyAreRead(t *testing.T) {
+	for _, motion := range []Motion{Shrinking, Growing} {
+		for _, counts := range []bool{false, true} {
+			for name, grants := range map[string][2]int{"longer": {100, 200}, "shorter": {200, 100}, "one less": {1000, 999}} {
+				rows, met := plainRows(2345, 1), map[uint64]bool{}
+				ask := func(_ context.Context, _ Span, page, size int) (Answer, error) {
+					grant := grants[0]
+					if page > 0 && (page > 4 || grant == 1000) {
+						grant = grants[1]
+					}
+					size = min(size, grant)
+					a := Answer{More: len(rows) > (page+1)*size, Size: size}
+					a.Rows = rows[min(page*size, len(rows)):min((page+1)*size, len(rows))]
+					if a.Count = len(a.Rows); counts {
+						a.Count = len(rows)
+					}
+					for _, row := range a.Rows {
+						met[row.ID] = true
+					}
+					return a, nil
+				}
+				r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
+				o, err := r.Read(t.Context(), Set{Ask: ask, Created: Span{20_000, 20_000}, Motion: motion})
+				if err != nil || !o.Whole || len(met) != len(rows) || o.Requests > 100 {
+					t.Errorf("%s, motion %d, counts %v: %d rows met, %+v, %v", name, motion, counts, len(met), o, err)
+				}
+			}
+		}
+	}
+}
+
 // Pages that are all short, because the same number of rows was left out of each, are not taken for full ones
 // of a service that grants little. If it says that it grants so many, they are.
 func TestShortPagesDoNotShowHowLongAPageIs(t *testing.T) {
@@ -182,6 +287,7 @@ func TestAReadOfTheOpenWindowReportedWholeHeldAllThatWasVisibleWhenItBegan(t *te
 		}
 		s.hollow = rapid.IntRange(0, most).Draw(t, "hollow answers")
 		s.replicas()
+		s.changing()
 		start := s.clock
 		o, err := r.Read(t.Context(), s.set())
 		if errors.Is(err, errBroken) {

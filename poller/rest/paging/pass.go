@@ -24,13 +24,15 @@ type pass struct {
 	size    int   // asked for, in every request: a page's number means nothing otherwise
 	began   int64 // what changed since counts for nothing in a growing set
 
-	// Of all answers: how many there are, the most rows of a page that is not the last, the most that the
-	// service said that such a page has; and the newest count, the one before it and the greatest (-1: none).
+	// Of all answers: how many there are; and the newest count, the one before it and the greatest (-1: none).
 	answers                      int
-	full, claimed                int
 	count, countBefore, greatest int
-	order                        orderFinder
-	known                        map[Day]int // how many rows were created on each day; nil: nobody asks
+	// Of pages: the most rows of one; the fewest of one that is not the last and has some (0: there is none); and what all with rows state that they may have (0: there is none, -1: not the same).
+	longest, shortest, stated int
+	// uneven: two pages that are not the last had different numbers of rows, or one had none.
+	uneven bool
+	order  orderFinder
+	known  map[Day]int // how many rows were created on each day; nil: nobody asks
 	// idlePages is how many answers in a row said that more follow, and had no row, or those of the first page
 	// or of the one before. The sums tell pages apart.
 	idlePages         int
@@ -124,6 +126,9 @@ func (p *pass) isFull(a Answer) bool {
 	case p.r.full == 0:
 		full = 1
 	}
+	if p.shortest > 0 {
+		full = min(full, p.shortest)
+	}
 	return len(a.Rows) >= full
 }
 
@@ -147,9 +152,7 @@ func (p *pass) note(a Answer) {
 		p.countBefore, p.count, p.greatest = p.count, a.Count, max(p.greatest, a.Count)
 	}
 	p.r.learn(p.size, a)
-	if a.More {
-		p.full, p.claimed = max(p.full, len(a.Rows)), max(p.claimed, min(a.Size, p.size))
-	}
+	p.noteLength(a)
 	p.noteIdle(a)
 	p.meet(a)
 	p.order.add(a.Rows)
@@ -162,6 +165,24 @@ func (p *pass) note(a Answer) {
 	}
 	if p.doubt == "" {
 		p.doubt = a.Doubt
+	}
+}
+
+func (p *pass) noteLength(a Answer) {
+	n := len(a.Rows)
+	p.longest = max(p.longest, n)
+	switch {
+	case n == 0:
+	case p.stated == 0:
+		p.stated = a.Size
+	case p.stated != a.Size:
+		p.stated = -1
+	}
+	if a.More {
+		p.uneven = p.uneven || n == 0 || p.shortest > 0 && n != p.shortest
+		if n > 0 && (p.shortest == 0 || n < p.shortest) {
+			p.shortest = n
+		}
 	}
 }
 
@@ -351,25 +372,32 @@ func (p *pass) atLeast() int {
 	return p.said
 }
 
-// lengthShown: a page had as many rows as were asked for, or as the service says that it grants. That pages
-// are all of one length does not show it: each may have left out as many.
-func (p *pass) lengthShown() bool { return p.full > 0 && (p.full >= p.size || p.full == p.claimed) }
-
 // snapshot: the set has come to fit one page, which holds all of it at one instant.
 func (p *pass) snapshot() bool { return p.sound() && p.last == 0 }
 
+// allFull: each page that is not the last had as many rows as were asked for.
+func (p *pass) allFull() bool { return !p.uneven && (p.shortest == 0 || p.shortest == p.size) }
+
 // atMost is how many rows the set can have had at most when its last page was read; -1 where the pass does
-// not show it. It counts the pages below the last as full, so it must know how many rows a full page has.
+// not show it. It counts each page below the last with as many rows as were asked for, and not with as many as
+// it had, or as the service says that it grants: that may change between two answers. A last page 2 that was
+// read while it granted four rows stands behind eight. If it grants two from then on, the pages below have
+// four together, and each of them looks full. The size that all answers say is believed beside a count that
+// all of them agree on, and that was met.
 func (p *pass) atMost() int {
+	page := p.size
+	if p.stated > 0 && p.ofOneSet(p.met.len()) {
+		page = min(page, p.stated)
+	}
 	switch {
 	case !p.sound():
 		return -1
 	case p.last == 0:
 		return p.end
-	case !p.lengthShown(), p.end > p.full, p.end == 0: // an empty one contradicts the page below it
+	case p.end == 0, p.longest > page: // an empty one contradicts the page below it
 		return -1
 	}
-	return p.last*p.full + p.end
+	return p.last*page + p.end
 }
 
 // ofOneSet tells whether all rows that were met were in one set, of so many: S(t) at another t is larger or

@@ -271,6 +271,7 @@ func (r *Reader) parts(ctx context.Context, set *Set, todo []Span, expected *int
 // requests the first time and n/800 from then on. To halve it blindly would take a full page at each level,
 // and learn nothing from it of the rest.
 func (r *Reader) part(ctx context.Context, set *Set, created Span, divisible bool) (Outcome, []Span, error) {
+	r.stale = true // the service may grant less by now, or more
 	p := r.newPass(set, created, r.size)
 	if divisible && !created.Single() {
 		p.known = map[Day]int{}
@@ -331,9 +332,10 @@ type serviceCount struct {
 // of all of them. That there is none it has to say twice.
 func (r *Reader) countOf(ctx context.Context, set *Set, created Span) (c serviceCount, err error) {
 	a, err := set.Ask(ctx, created, 0, 1)
-	if err == nil && len(a.Rows) == 0 {
+	if first := a; err == nil && len(a.Rows) == 0 {
 		c.doubt = a.Doubt
 		a, err = set.Ask(ctx, created, 0, 1)
+		a.Count = max(a.Count, first.Count)
 	}
 	if c.rows = a.Count; r.counts != ExactCounts {
 		c.rows = -1
@@ -382,12 +384,23 @@ func (r *Reader) repeat(ctx context.Context, first *pass, most int) (o Outcome, 
 		}
 	}
 	unsound := 0 // so many passes in a row
+	page, askedLess := r.Page(), false
+	before := first
 	for n := 1; n <= most; n++ {
-		guess := o.Rows / r.sizeOf(n)
+		switch {
+		case before.allFull():
+			askedLess = false
+		case before.shortest > 0 && before.shortest < page && !askedLess:
+			page, askedLess = before.shortest, true
+		default: // pages are short by less, too
+			page = r.Page()
+		}
+		size := r.sizeOf(n, page)
+		guess := o.Rows / size
 		if r.noEnd {
 			guess++
 		}
-		p := r.newPass(set, first.created, r.sizeOf(n))
+		p := r.newPass(set, first.created, size)
 		p.began = first.began
 		if set.Motion == Growing && r.order != Ascending {
 			err = p.forward(ctx)
@@ -402,9 +415,11 @@ func (r *Reader) repeat(ctx context.Context, first *pass, most int) (o Outcome, 
 			o.Why = p.complaint(o.Rows)
 			return o, nil
 		}
-		metByOneOnly := l.add(p)
+		agree := l.add(p) == 0 && l.sound > 1 && (p.allFull() ||
+			p.size != before.size && !p.contradicted(l.rows.n))
+		before = p
 		o.Rows = l.rows.n
-		if p.snapshot() || r.enough(l, p, n, metByOneOnly) {
+		if p.snapshot() || r.enough(l, p, n, agree) {
 			o.Whole = true
 			return o, nil
 		}
@@ -421,20 +436,20 @@ func (r *Reader) repeat(ctx context.Context, first *pass, most int) (o Outcome, 
 	return o, nil
 }
 
-// enough tells whether pass n was the last one needed.
-func (r *Reader) enough(l *ledger, p *pass, n, metByOneOnly int) bool {
+// enough tells whether pass n was the last one needed. agree: it met the same rows as the one before.
+func (r *Reader) enough(l *ledger, p *pass, n int, agree bool) bool {
 	counted := r.total && l.shown(l.count)
+	chance := p.sound() && !p.contradicted(l.rows.n) && l.hidden() < r.chance
 	if l.motion == Growing {
-		return l.sound > 1 && metByOneOnly == 0 || p.sound() && l.hidden() < r.chance || counted || l.shown(l.pages)
+		return agree || chance || counted || l.shown(l.pages)
 	}
 	return l.shown(l.pages) && (!r.total || l.shown(l.alike)) || counted && (n > r.steady || r.noEnd) ||
-		n > r.steady && p.sound() && l.hidden() < r.chance
+		n > r.steady && chance
 }
 
-// sizeOf is the page size of pass n: what the service grants, while the order may be stable; then another
-// each time, so that the edges of pages lie between other rows.
-func (r *Reader) sizeOf(n int) int {
-	page := r.Page()
+// sizeOf is the page size of pass n: page, while the order may be stable; then another each time, so that the
+// edges of pages lie between other rows.
+func (r *Reader) sizeOf(n, page int) int {
 	if n <= r.steady || page < 4 {
 		return page
 	}
@@ -448,7 +463,7 @@ func (r *Reader) sizeOf(n int) int {
 func (r *Reader) Newest(
 	ctx context.Context, set Set, since int64, guess, limit int,
 ) (last int, ok bool, err error) {
-	p := r.newPass(&set, set.Created, r.size)
+	p := r.newPass(&set, set.Created, r.Page())
 	var a Answer
 	step := 1
 	if r.order == Ascending {
@@ -467,8 +482,8 @@ func (r *Reader) Newest(
 				return last, false, err
 			}
 		}
-		places := p.last*r.Page() + p.end // it has not seen all pages, so none is taken for short
-		if r.order == Unknown || p.cut || p.answers > limit || p.doubt != "" || p.hidden || p.contradicted(places) {
+		places := p.last*p.size + p.end
+		if r.order == Unknown || p.uneven || p.cut || p.answers > limit || p.doubt != "" || p.hidden || p.contradicted(places) {
 			return last, false, nil
 		}
 		if oldest < since || a.page+step < 0 || step > 0 && !a.More {

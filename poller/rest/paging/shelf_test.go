@@ -20,6 +20,8 @@ type shelf struct {
 	today Day // on which rows are created: the last on which some were
 
 	cap      int    // rows a page
+	grants   grants // how that changes
+	says     int    // how many it says that it grants; 0: as many as it does
 	order    order  // by which it answers
 	count    counts // what it counts
 	more     more   // what it says of what follows
@@ -51,6 +53,15 @@ type shelf struct {
 	// arrivals: rows come into the day that is over. arrived is when, of each that ever was in it.
 	arrivals bool
 	arrived  map[uint64]int64
+}
+
+// grants is how the number of rows that a page may have changes while it is read.
+type grants struct {
+	changes int // so many times in all, at answers that are drawn: down, up, or back to an earlier one
+	after   int // the first of them, if not 0: behind this answer
+	first   int // of the pages below far; 0: like the others
+	far     int
+	dim     int // the page of this number, from 1 on, always leaves out half of its rows; 0: none does
 }
 
 // counts is what a shelf counts.
@@ -139,7 +150,40 @@ func (s *shelf) faulty() *shelf {
 	s.hollow = rapid.IntRange(0, 1).Draw(s.t, "hollow answers")
 	s.cached = rapid.SampledFrom([]int{0, 0, 2}).Draw(s.t, "cached answers")
 	s.replicas()
+	s.changing()
 	return s
+}
+
+// changing draws how the number of rows a page changes.
+func (s *shelf) changing() {
+	s.grants.changes = rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(s.t, "changes of the rows a page")
+	if rapid.IntRange(0, 3).Draw(s.t, "near and far pages differ") == 0 {
+		s.grants.first = rapid.IntRange(1, 6).Draw(s.t, "rows a near page")
+		s.grants.far = rapid.IntRange(1, 3).Draw(s.t, "far pages")
+	}
+	if rapid.IntRange(0, 7).Draw(s.t, "a page leaves out rows") == 0 {
+		s.grants.dim = rapid.IntRange(1, 3).Draw(s.t, "it is")
+	}
+	if s.motion == Growing && s.grants.dim > 0 { // passes agree though they were of different sizes
+		s.grants = grants{dim: s.grants.dim}
+	}
+	if s.motion == Growing && s.grants != (grants{}) { // rows that come twice look like those that are not shown
+		s.pages = 0
+	}
+	s.says = rapid.SampledFrom([]int{0, 0, 1, 3, 6, PageSize}).Draw(s.t, "says that it grants")
+}
+
+// grant is how many rows a page may have now that is asked for with size.
+func (s *shelf) grant(page, size int) int {
+	if s.grants.changes > 0 && s.answered > s.grants.after && (s.grants.after > 0 ||
+		rapid.IntRange(0, 6).Draw(s.t, "rows a page change") == 0) {
+		s.grants.changes--
+		s.cap = rapid.IntRange(1, 6).Draw(s.t, "rows a page from now on")
+	}
+	if s.grants.first > 0 && page < s.grants.far {
+		return min(size, s.grants.first)
+	}
+	return min(size, s.cap)
 }
 
 // replicas draws how far they lag behind, of a service that counts the rows with each answer.
@@ -279,16 +323,22 @@ func (s *shelf) ask(_ context.Context, created Span, page, size int) (Answer, er
 		s.hollow--
 		return Answer{Count: 0, Size: -1}, nil
 	}
-	then := s.lagging()
+	then, size := s.lagging(), s.grant(page, size)
 	if s.cached > 0 && len(s.earlier) > 0 && rapid.IntRange(0, 4).Draw(s.t, "cached answer") == 0 {
 		s.cached--
-		a := s.answer(rapid.SampledFrom(s.earlier).Draw(s.t, "of then"), created, page, min(size, s.cap))
+		a := s.answer(rapid.SampledFrom(s.earlier).Draw(s.t, "of then"), created, page, size)
 		a.Doubt = "from a cache"
 		return a, nil
 	}
-	a := s.answer(then, created, page, min(size, s.cap))
+	a := s.answer(then, created, page, size)
 	if a.More && s.faults && s.motion == Shrinking && rapid.IntRange(0, 5).Draw(s.t, "short page") == 0 {
 		a.Rows = a.Rows[:len(a.Rows)/2] // what it leaves out stands on no other page
+		if s.count == countPage {
+			a.Count = len(a.Rows)
+		}
+	}
+	if a.More && page == s.grants.dim-1 {
+		a.Rows = a.Rows[:(len(a.Rows)+1)/2]
 		if s.count == countPage {
 			a.Count = len(a.Rows)
 		}
@@ -376,8 +426,11 @@ func (s *shelf) answer(then []Row, created Span, page, size int) Answer {
 	case countGuess:
 		a.Count = max(0, there+rapid.IntRange(-3, 3).Draw(s.t, "off by"))
 	}
-	if s.silent {
+	switch {
+	case s.silent:
 		a.Size = -1
+	case s.says > 0:
+		a.Size = s.says
 	}
 	return a
 }
@@ -389,7 +442,9 @@ func (s *shelf) reader(chance float64) *Reader {
 		worth = rapid.SampledFrom([]Counts{EstimatedCounts, IgnoredCounts}).Draw(s.t, "worth of counts")
 	}
 	r := NewReader(func() int64 { return s.clock }, func() {}, worth)
-	r.steady, r.chance, r.short = s.steady, chance, s.uneven == 1
+	r.steady, r.chance = s.steady, chance
+	// One before page 0 had fewer rows than it might: nothing else can tell of page 0 that it may.
+	r.short = s.uneven == 1 || s.countLast && (s.says > 0 || s.silent || s.grants != grants{})
 	return r
 }
 
