@@ -42,6 +42,8 @@ type DB struct {
 	pool       *pgxpool.Pool
 	login      login
 	parameters []string // names of the startup parameters that the DSN sets
+	begin      []string // what a transaction begins with
+	searchPath []byte   // the DSN's; nil: the role's
 }
 
 // Open checks the DSN and connects to nothing yet. If the database is down, the first read fails, and is
@@ -70,13 +72,18 @@ func Open(c Config) (*DB, error) {
 	config.PingTimeout = pingTimeout
 
 	cc := config.ConnConfig
+	delete(cc.RuntimeParams, "search_path")                  // clockSQL sets it, also where a pooler would refuse it
 	parameters := slices.Sorted(maps.Keys(cc.RuntimeParams)) // those of the DSN
 	configureConnection(cc)
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: make the connection pool: %w", err)
 	}
-	return &DB{pool: pool, login: login, parameters: parameters}, nil
+	db := &DB{pool: pool, login: login, parameters: parameters, begin: beginTransaction(cc.RuntimeParams)}
+	if path := parsed.Value("search_path"); path != "" {
+		db.searchPath = []byte(path)
+	}
+	return db, nil
 }
 
 // endpoint is where a connection leads now.
@@ -146,10 +153,12 @@ func (db *DB) transaction(ctx context.Context, t *table, q *statement, take take
 	conn := held.Conn().PgConn()
 
 	var batch pgconn.Batch
-	batch.ExecParams("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", nil, nil, nil, nil)
-	locks := q != nil && q.locks
-	if locks {
-		batch.ExecParams("LOCK TABLE "+t.plainName+" IN ACCESS SHARE MODE", nil, nil, nil, nil)
+	before := db.begin
+	if q != nil && q.locks {
+		before = append(slices.Clip(before), "LOCK TABLE "+t.plainName+" IN ACCESS SHARE MODE")
+	}
+	for _, sql := range before {
+		batch.ExecParams(sql, nil, nil, nil, nil)
 	}
 	clock, name := clockAloneSQL, []byte(nil)
 	if t != nil {
@@ -158,15 +167,17 @@ func (db *DB) transaction(ctx context.Context, t *table, q *statement, take take
 			clock = clockTimelineSQL
 		}
 	}
-	batch.ExecParams(clock, [][]byte{name}, []uint32{oidText}, binaryFormat, binaryFormat)
+	batch.ExecParams(clock, [][]byte{name, db.searchPath}, []uint32{oidText, oidText}, binaryFormat, binaryFormat)
 	if q != nil {
 		batch.ExecParams(q.sql, q.values, q.oids, binaryFormat, binaryFormat)
 	}
-	batch.ExecParams("COMMIT", nil, nil, nil, nil)
+	for _, sql := range endTransaction {
+		batch.ExecParams(sql, nil, nil, nil, nil)
+	}
 
 	asked := time.Now()
 	results := conn.ExecBatch(ctx, &batch)
-	c, err := readResults(results, asked, locks, q != nil, take)
+	c, err := readResults(results, asked, len(before), q != nil, take)
 	if closed := results.Close(); closed != nil {
 		err = closed // it has the server's own message; err may only say that an answer was missing
 	}
@@ -185,16 +196,12 @@ var errShort = errors.New("the server answered fewer statements than it was sent
 
 // readResults reads the answers of transaction's batch, which was sent after asked, in order.
 func readResults(
-	results *pgconn.MultiResultReader, asked time.Time, locks, query bool, take takeRows,
+	results *pgconn.MultiResultReader, asked time.Time, before int, query bool, take takeRows,
 ) (*clock, error) {
-	if !results.NextResult() { // BEGIN
-		return nil, errShort
-	}
-	if locks && !results.NextResult() {
-		return nil, errShort
-	}
-	if !results.NextResult() { // clockSQL
-		return nil, errShort
+	for range before + 1 { // and clockSQL
+		if !results.NextResult() {
+			return nil, errShort
+		}
 	}
 	c, err := readClock(results.ResultReader())
 	if err != nil {
@@ -214,8 +221,10 @@ func readResults(
 			return nil, err
 		}
 	}
-	if !results.NextResult() { // COMMIT
-		return nil, errShort
+	for range endTransaction {
+		if !results.NextResult() {
+			return nil, errShort
+		}
 	}
 	return c, nil
 }

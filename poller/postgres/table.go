@@ -69,7 +69,7 @@ const catalogueSQL = `SELECT n.nspname, c.relname, c.relkind::text, a.attname,
 	c.relkind IN ('r', 'p') AND has_table_privilege(c.oid, 'SELECT')
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE c.oid = to_regclass($1)`
+WHERE c.oid = to_regclass($1) AND c.relpersistence <> 't'`
 
 // elsewhereSQL finds, of all relations that the one named $1 leads to (its partitions and children, and what
 // is below a view), one whose rows do not come and go with this server's transactions: its kind and its name.
