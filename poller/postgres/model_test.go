@@ -251,11 +251,12 @@ const modelTable = 16_385
 type model struct {
 	w *world
 	// What the watermark holds.
-	settled schemas.Instant
-	cursor  *watermark.Cursor
-	floor   *watermark.Floor
-	fields  []string
-	topic   map[int64]version
+	settled  schemas.Instant
+	cursor   *watermark.Cursor
+	floor    *watermark.Floor
+	identity *watermark.Identity
+	fields   []string
+	topic    map[int64]version
 	// What a Source holds.
 	horizons  horizons
 	lineage   lineage
@@ -298,9 +299,9 @@ func (m *model) poll(t *rapid.T) {
 		return
 	}
 	p := &pass{horizons: &m.horizons, table: table, clock: c,
-		identity: identity{table: modelTable, system: "7/5", timeline: cmp.Or(c.timeline, m.w.timeline)},
+		identity: identity{Table: modelTable, System: "7/5", Timeline: cmp.Or(c.timeline, m.w.timeline)},
 		from:     m.settled, at: keyAt(m.settled), firstLoad: m.settled == schemas.MinInstant}
-	r := poller.Request{Cursor: m.cursor, Floor: m.floor}
+	r := poller.Request{Cursor: m.cursor, Floor: m.floor, Identity: m.identity}
 	if p.lags(r) {
 		played.Count("a poll of a server that lags", true)
 		m.lineage = before
@@ -339,7 +340,7 @@ func (m *model) poll(t *rapid.T) {
 			m.topic[row.id] = rows[i].v
 		}
 		played.Count("settled moves", b.Settled > m.settled)
-		m.settled, m.cursor = max(m.settled, b.Settled), b.Cursor
+		m.settled, m.cursor, m.identity = max(m.settled, b.Settled), b.Cursor, b.Identity
 		m.check()
 		if b.Done != nil {
 			m.floor, m.fields = b.Done.Floor, b.Done.Fields
@@ -387,7 +388,7 @@ func (m *model) begin(p *pass, r poller.Request) bool {
 		w.replayed = nil // nor does a standby show any more what it replayed before
 	}
 	if lost == nil {
-		if err := m.lineage.reached(p.identity.timeline); err != nil {
+		if err := m.lineage.reached(p.identity.Timeline); err != nil {
 			w.unseen, w.promoted = false, false
 			m.lose(asLost(err))
 			return false
@@ -396,7 +397,7 @@ func (m *model) begin(p *pass, r poller.Request) bool {
 			clear(m.final)
 			return true
 		}
-	} else if watched && lost.From < schemas.MaxInstant && r.Floor != nil && p.identity.differs(r.Floor) == nil {
+	} else if watched && lost.From < schemas.MaxInstant && r.Floor != nil && p.identity.differs(r.Identity) == nil {
 		lost.Sweep = false // what was stamped meanwhile lies at From or later
 	}
 	if lost != nil {
@@ -412,6 +413,9 @@ func asLost(err error) *poller.LostError { return lost(true, "%v", err) }
 func (m *model) lose(lost *poller.LostError) {
 	m.w.played.Count("what was read does not count", true)
 	m.settled, m.cursor, m.floor = min(m.settled, lost.From), nil, nil
+	if lost.Sweep {
+		m.identity = m.identity.Anew()
+	}
 	m.w.replayed = nil // nothing is left by which to tell that a standby lags
 	clear(m.final)
 	m.takeover()
@@ -457,7 +461,7 @@ func (m *model) snapshot() (*clock, map[int64]version) {
 	}
 	var c *clock
 	var visible map[int64]version
-	noticed := m.lineage.timeline == w.timeline || m.floor != nil && m.floor.Timeline == w.timeline
+	noticed := m.lineage.timeline == w.timeline || m.identity != nil && m.identity.Timeline == w.timeline
 	if which == 0 && w.replaced != nil && noticed {
 		before := w.replaced.clock
 		before.time, before.asked, before.answered = w.now, w.ours.Time(), w.ours.Time()
