@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/storestream/storestream/internal/dsn"
@@ -53,7 +56,7 @@ func Open(c Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres.dsn: %w", err)
 	}
-	config, err := parsed.Config()
+	config, err := bounded(parsed)
 	if err != nil {
 		return nil, fmt.Errorf("postgres.dsn: %w", err)
 	}
@@ -92,15 +95,42 @@ func (db *DB) endpoint() *endpoint {
 	return &endpoint{net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port))), cc.User, cc.Database, db.parameters}
 }
 
+// bounded is how every connection to PostgreSQL is made: by the DSN, and with bounds on the time that it takes
+// and on all that the server may say, from its first message on.
+func bounded(d dsn.DSN) (*pgxpool.Config, error) {
+	config, err := d.Config()
+	if err != nil {
+		return nil, err
+	}
+	cc := config.ConnConfig
+	cc.MaxProtocolMessageBodyLen = maxMessage
+	cc.BuildFrontend = boundServer
+	cc.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {} // pgx would keep them
+	if cc.ConnectTimeout <= 0 {
+		cc.ConnectTimeout = connectTimeout
+	}
+	return config, nil
+}
+
+// Connect makes one connection, to see what protects it. heard gets what the server says.
+func Connect(ctx context.Context, d dsn.DSN, heard *bytes.Buffer) (*pgconn.PgConn, *pgconn.Config, error) {
+	config, err := bounded(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &config.ConnConfig.Config
+	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		heard.Reset() // of the host before
+		return boundServer(io.TeeReader(r, heard), w)
+	}
+	conn, err := pgconn.ConnectConfig(ctx, c)
+	return conn, c, err
+}
+
 func configureConnection(cc *pgx.ConnConfig) {
 	// Nothing may live longer than a transaction: the next one may run on another connection of the pooler.
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0
-	cc.MaxProtocolMessageBodyLen = maxMessage
-	cc.BuildFrontend = boundParameters
-	if cc.ConnectTimeout <= 0 {
-		cc.ConnectTimeout = connectTimeout
-	}
 	keepAlive := net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 4}
 	cc.DialFunc = (&net.Dialer{Timeout: connectTimeout, KeepAliveConfig: keepAlive}).DialContext
 	if _, set := cc.RuntimeParams["application_name"]; !set {
