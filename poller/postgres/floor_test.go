@@ -192,28 +192,32 @@ func TestASearchThatTakesTooLongGoesOnInSteps(t *testing.T) {
 
 // Within a life the lineage sees to it. A new owner has none, and would publish rows as they were before.
 func TestASuccessorWaitsForAStandbyThatLacksWhatWasSettled(t *testing.T) {
-	s := openShop(t, ordersTable)
-	s.exec(put(1, "now()"))
-	replica := dialDSN(t, startStandby(t).AdminDSN("postgres"))
-	caughtUp(t, s, replica)
-	run(t, replica, "SELECT pg_wal_replay_pause()")
-	t.Cleanup(func() { _, _ = replica.Exec(context.Background(), "SELECT pg_wal_replay_resume()") })
-	r := s.readerOf(longOverlap)
-	for range 5 {
-		s.exec(put(1, "clock_timestamp()"))
-	}
-	r.poll()
-	r.poll()
-	r.source = openReader(t, startStandby(t).DSN(role, password, s.name), longOverlap).source
-	err := r.read(poller.Request{})
-	if err == nil || !strings.Contains(err.Error(), "shows less than the one that answered before") {
-		t.Errorf("read: %v", err)
-	}
-	run(t, replica, "SELECT pg_wal_replay_resume()")
-	caughtUp(t, s, replica)
-	r.poll()
-	if r.sameAs(s); r.lost > 0 {
-		t.Errorf("%d floors were lost", r.lost)
+	for name, ddl := range map[string]string{"a table": "SELECT 1", "a view": ordersView} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, ordersTable)
+			s.exec(put(1, "now()") + ";" + ddl)
+			replica := dialDSN(t, startStandby(t).AdminDSN("postgres"))
+			caughtUp(t, s, replica)
+			run(t, replica, "SELECT pg_wal_replay_pause()")
+			t.Cleanup(func() { _, _ = replica.Exec(context.Background(), "SELECT pg_wal_replay_resume()") })
+			r := s.readerOf(longOverlap)
+			for range 5 {
+				s.exec(put(1, "clock_timestamp()"))
+			}
+			r.poll()
+			r.poll()
+			r.source = openReader(t, startStandby(t).DSN(role, password, s.name), longOverlap).source
+			err := r.read(poller.Request{})
+			if err == nil || !strings.Contains(err.Error(), "shows less than the one that answered before") {
+				t.Errorf("read: %v", err)
+			}
+			run(t, replica, "SELECT pg_wal_replay_resume()")
+			caughtUp(t, s, replica)
+			r.poll()
+			if r.sameAs(s); r.lost > 0 {
+				t.Errorf("%d floors were lost", r.lost)
+			}
+		})
 	}
 }
 

@@ -80,7 +80,7 @@ func (id *identity) differs(before *watermark.Identity) *poller.LostError {
 			id.Timeline, before.Timeline)
 	case before.Table != 0 && id.Table != before.Table:
 		return lost(true, "another table has its name: oid %d, and it was %d", id.Table, before.Table)
-	case before.Table != 0 && before.Kind != "" && id.LeadsTo != before.LeadsTo:
+	case before.Table != 0 && id.LeadsTo != before.LeadsTo:
 		return lost(true, "it leads to other tables, or a view below it was replaced")
 	case before.UpdatedAt != 0 && id.UpdatedAt != before.UpdatedAt:
 		return lost(true, "another column is called updated_at: number %d of the table, and it was %d",
