@@ -91,10 +91,11 @@ func TestSettledDoesNotGoBackBelowTheStart(t *testing.T) {
 	}
 }
 
-// Where the table is stays known, whatever else is given up: another one must not take its place meanwhile. Only
-// a reset says that the next one is right.
+// Where the table is stays known, whatever else is given up: another one must not take its place meanwhile.
+// Only a reset says that the next one is right.
 func TestWhereTheTableIsIsForgottenByAResetAlone(t *testing.T) {
-	id := watermark.Identity{Schema: "public", Kind: "r", Table: 5, System: "7/5", Timeline: 2, Started: 9, Xmin: 4}
+	id := watermark.Identity{Schema: "public", Kind: "r", Table: 5, System: "7/5", Timeline: 2,
+		Started: 9, Xmin: 4}
 	place := watermark.Identity{Schema: "public", Kind: "r", Started: schemas.MinInstant}
 	rest := id
 	rest.Schema, rest.Kind = "", ""
@@ -103,7 +104,7 @@ func TestWhereTheTableIsIsForgottenByAResetAlone(t *testing.T) {
 		lost *LostError
 		want watermark.Identity
 	}{
-		"a clock":         {&LostError{Why: "its clock went back", From: schemas.InstantOf(noon.Add(-time.Hour))}, id},
+		"a clock":         {&LostError{Why: "its clock went back", From: now.Add(-time.Hour)}, id},
 		"another history": {&LostError{Why: "another timeline", From: schemas.MaxInstant, Sweep: true}, place},
 		"a reset":         {nil, rest},
 	} {

@@ -116,8 +116,8 @@ func TestADatabaseThatSaysTooMuchBeforeTheLoginIsLeft(t *testing.T) {
 			s := newScene(t)
 			s.Serve(nil)
 			s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, nil)
-			s.Settings = append(s.Settings, fmt.Sprintf("postgres.dsn=postgres://ru:password0123@%s/postgres?sslmode=disable",
-				l.Addr()))
+			dsn := fmt.Sprintf("postgres://ru:password0123@%s/postgres?sslmode=disable", l.Addr())
+			s.Settings = append(s.Settings, "postgres.dsn="+dsn)
 			for _, args := range [][]string{{"check"}, {"row", "orders", "1"}, {"verify", "orders"}} {
 				before := connections.Load()
 				c := s.do(args...)

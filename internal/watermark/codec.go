@@ -52,7 +52,8 @@ func Decode(resource string, value []byte) (Watermark, error) {
 	return w, nil
 }
 
-// identityBefore reads the identity in the place where earlier releases wrote it: the floor. nil: there is none.
+// identityBefore reads the identity in the place where earlier releases wrote it: the floor. nil: there is
+// none.
 func identityBefore(value []byte) *Identity {
 	var before struct {
 		Floor  *Identity

@@ -63,7 +63,8 @@ func TestAWatermarkIsWrittenInThePromisedForm(t *testing.T) {
 func TestTheIdentityIsReadWhereEarlierReleasesWroteIt(t *testing.T) {
 	const floor = `{"snapshot":"9:9:","from":"2026-11-19T09:10:00Z","table":16385,"system":"7/5","timeline":3,` +
 		`"started":"2026-11-19T09:00:00Z","updated_at":6}`
-	want := &watermark.Identity{Table: 16385, System: "7/5", Timeline: 3, UpdatedAt: 6, Started: 1795078800000000}
+	want := &watermark.Identity{Table: 16385, System: "7/5", Timeline: 3, UpdatedAt: 6,
+		Started: 1795078800000000}
 	for _, member := range []string{`"floor":` + floor, `"cursor":{"floor":` + floor + `}`} {
 		w, err := watermark.Decode("orders", []byte(`{"version":1,"resource":"orders","partitions":1,`+member+`}`))
 		if err != nil || !reflect.DeepEqual(w.Identity, want) {

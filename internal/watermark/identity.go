@@ -2,15 +2,15 @@ package watermark
 
 import "github.com/storestream/storestream/schemas"
 
-// Identity says whose rows a watermark speaks of: which table, of which database, in which history. It does not
-// depend on the kind of the relation. A member with its zero value is not known, and is not compared.
+// Identity says whose rows a watermark speaks of: which table, of which database, in which history. It does
+// not depend on the kind of the relation. A member with its zero value is not known, and is not compared.
 type Identity struct {
 	// Schema and Kind are those of the relation that the table's name leads to. Kind is its relkind: r for a
 	// table, v for a view, p for a partitioned table.
 	Schema string `json:"schema,omitempty"`
 	Kind   string `json:"kind,omitempty"`
-	// Table is its oid. LeadsTo is a hash of all relations that it leads to (partitions, children, the tables and
-	// views below a view), and of the views' definitions.
+	// Table is its oid. LeadsTo is a hash of all relations that it leads to (partitions, children, the
+	// tables and views below a view), and of the views' definitions.
 	Table   uint32 `json:"table,omitempty"`
 	LeadsTo string `json:"leads_to,omitempty"`
 	// UpdatedAt is the number of that column in the table.

@@ -98,8 +98,8 @@ type Cursor struct {
 }
 
 // Floor says what has been met of one PostgreSQL table: every row stamped From or later whose writer is over
-// in Snapshot. What a pass reads above it is what changed since. It belongs to the watermark's Identity, and is
-// dropped when that is another one.
+// in Snapshot. What a pass reads above it is what changed since. It belongs to the watermark's Identity, and
+// is dropped when that is another one.
 type Floor struct {
 	// Snapshot is a pg_snapshot in its text form, xmin:xmax:running, with 64-bit ids. Where the server does not
 	// list what runs (a standby), it is xmin:xmin: and so shows less than it could.

@@ -12,14 +12,17 @@ import (
 )
 
 // otherOrders makes twenty orders of another table, in a schema that the role may read.
-const otherOrders = `CREATE SCHEMA mine; CREATE TABLE mine.orders AS SELECT * FROM public.orders ORDER BY id LIMIT 20;
+const otherOrders = `CREATE SCHEMA mine; CREATE TABLE mine.orders AS SELECT * FROM public.orders ORDER
+	BY id LIMIT 20;
 	UPDATE mine.orders SET status = 'TEMPORARY', updated_at = now(); GRANT USAGE ON SCHEMA mine TO ` +
 	storefake.ReaderRole + `; GRANT SELECT ON mine.orders TO ` + storefake.ReaderRole
 
-// Another client of the pooler leaves a table of the name, or a search_path, on the only connection to the server.
+// Another client of the pooler leaves a table of the name, or a search_path, on the only connection to the
+// server.
 func TestWhatAnotherClientLeavesOnAPooledConnectionIsNotPublished(t *testing.T) {
 	for name, left := range map[string][]string{
-		"a temporary table": {"BEGIN READ WRITE", "CREATE TEMP TABLE orders AS SELECT * FROM public.orders ORDER BY id LIMIT 20",
+		"a temporary table": {"BEGIN READ WRITE", "CREATE TEMP TABLE orders AS SELECT * FROM " +
+			"public.orders ORDER BY id LIMIT 20",
 			"UPDATE orders SET status = 'TEMPORARY', updated_at = now()", "COMMIT"},
 		"a search_path": {"SET search_path = mine, public"},
 	} {
@@ -78,12 +81,13 @@ func TestAnotherTableOfTheNameWaitsForAPerson(t *testing.T) {
 		r := p.resource(storefake.Orders)
 		return strings.Contains(r.Error, "leads to another table"), r.State + " " + r.Error
 	})
-	s.expect(4, []string{"leads to another table", "storestream watermark reset orders --to"}, "watermark", "list")
+	s.expect(4, []string{"leads to another table", "storestream watermark reset orders " +
+		"--to"}, "watermark", "list")
 	s.expect(1, []string{"leads to another table"}, "verify", storefake.Orders)
 	if n := len(s.newest(storefake.Orders)); n != len(s.ids(storefake.Orders)) {
 		t.Errorf("%d orders are in the topic", n)
 	}
-	s.expect(0, nil, "watermark", "reset", storefake.Orders, "--to", time.Now().UTC().Format("2006-01-02"), "--yes")
+	s.reset(time.Now().UTC().Format(time.DateOnly), storefake.Orders)
 	eventually(t, "the orders of the other table are published", func() (bool, string) {
 		for _, r := range s.topic(storefake.Orders) {
 			if r.value["status"] == "TEMPORARY" {

@@ -58,10 +58,10 @@ func (c *catalogue) expect(fields []string) {
 	}
 }
 
-// accept takes t for the table, or holds the resource: where t is another one (isAnother), or where a column is
-// missing that was there before. With null in its place every row that is read again would lose what the topic
-// has of it, and a sweep would spread that to all rows. Only the table's owner can tell a slip from a column
-// that is meant to go.
+// accept takes t for the table, or holds the resource: where t is another one (isAnother), or where a column
+// is missing that was there before. With null in its place every row that is read again would lose what the
+// topic has of it, and a sweep would spread that to all rows. Only the table's owner can tell a slip from a
+// column that is meant to go.
 //
 // A field that never was there is null. So is one of which nobody knows, because no pass was ever complete.
 func (c *catalogue) accept(t *table) error {

@@ -104,8 +104,8 @@ const (
 	childrenSQL = "(SELECT relhassubclass FROM pg_class WHERE oid = to_regclass($1))"
 )
 
-// look reads the clock, what has become of the table, and whose it is. Its error is that of isElsewhere, among
-// others.
+// look reads the clock, what has become of the table, and whose it is. Its error is that of isElsewhere,
+// among others.
 func look(ctx context.Context, db *DB, t *table) (*chunk, error) {
 	c := &chunk{table: t, identity: identity{Table: t.oid, Schema: t.schema, Kind: t.kind}}
 	q := statement{sql: belowSQL + becameSQL + elsewhereSQL + ", " + leadsToSQL}

@@ -75,7 +75,7 @@ func Open(c Config) (*DB, error) {
 	config.PingTimeout = pingTimeout
 
 	cc := config.ConnConfig
-	delete(cc.RuntimeParams, "search_path")                  // clockSQL sets it, also where a pooler would refuse it
+	delete(cc.RuntimeParams, "search_path")                  // a pooler may refuse it; clockSQL sets it
 	parameters := slices.Sorted(maps.Keys(cc.RuntimeParams)) // those of the DSN
 	configureConnection(cc)
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
@@ -95,8 +95,8 @@ func (db *DB) endpoint() *endpoint {
 	return &endpoint{net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port))), cc.User, cc.Database, db.parameters}
 }
 
-// bounded is how every connection to PostgreSQL is made: by the DSN, and with bounds on the time that it takes
-// and on all that the server may say, from its first message on.
+// bounded is how every connection to PostgreSQL is made: by the DSN, and with bounds on the time that it
+// takes and on all that the server may say, from its first message on.
 func bounded(d dsn.DSN) (*pgxpool.Config, error) {
 	config, err := d.Config()
 	if err != nil {
@@ -197,7 +197,8 @@ func (db *DB) transaction(ctx context.Context, t *table, q *statement, take take
 			clock = clockTimelineSQL
 		}
 	}
-	batch.ExecParams(clock, [][]byte{name, db.searchPath}, []uint32{oidText, oidText}, binaryFormat, binaryFormat)
+	parameters := [][]byte{name, db.searchPath}
+	batch.ExecParams(clock, parameters, []uint32{oidText, oidText}, binaryFormat, binaryFormat)
 	if q != nil {
 		batch.ExecParams(q.sql, q.values, q.oids, binaryFormat, binaryFormat)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// historySQL asks which database this is, and of which history. Every role may ask, unless somebody has revoked
-// it. A standby only knows the timeline that it has noted on disk, which may be some minutes late.
+// historySQL asks which database this is, and of which history. Every role may ask, unless somebody has
+// revoked it. A standby only knows the timeline that it has noted on disk, which may be some minutes late.
 const historySQL = `(SELECT system_identifier FROM pg_control_system())::text || '/' ||
 	(SELECT oid FROM pg_database WHERE datname = current_database()),
 CASE WHEN pg_is_in_recovery() THEN
@@ -32,9 +32,9 @@ const identitySQL = `CASE WHEN NOT pg_is_in_recovery() THEN
 	greatest(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()) END,
 (SELECT attnum FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'updated_at')`
 
-// identity is a relation of a database in one history, whatever its kind. In another timeline (after a failover
-// or a restore), or after another start, ids below a floor may have been given out a second time. And rows that
-// were read there may be missing here, or be as they were before.
+// identity is a relation of a database in one history, whatever its kind. In another timeline (after a
+// failover or a restore), or after another start, ids below a floor may have been given out a second time.
+// And rows that were read there may be missing here, or be as they were before.
 type identity watermark.Identity
 
 // take takes the answer to leadsToSQL, historySQL and identitySQL.
@@ -85,7 +85,7 @@ func (id *identity) differs(before *watermark.Identity) *poller.LostError {
 	case before.UpdatedAt != 0 && id.UpdatedAt != before.UpdatedAt:
 		return lost(true, "another column is called updated_at: number %d of the table, and it was %d",
 			id.UpdatedAt, before.UpdatedAt)
-	case before.Started != schemas.MinInstant && id.Started != schemas.MinInstant && id.Started != before.Started:
+	case min(before.Started, id.Started) != schemas.MinInstant && id.Started != before.Started:
 		return lost(true, "the server has started or recovered at %s, and may give out ids "+
 			"again that were over before", id.Started)
 	}
@@ -95,22 +95,22 @@ func (id *identity) differs(before *watermark.Identity) *poller.LostError {
 // kinds names the relkinds that are read.
 var kinds = map[string]string{"r": "a table", "p": "a partitioned table", "v": "a view"}
 
-// isAnother returns a *poller.HoldError if t is another table than the one that was read before, and nobody has
-// said that it is the right one.
+// isAnother returns a *poller.HoldError if t is another table than the one that was read before, and nobody
+// has said that it is the right one.
 //
-// A name stands once in a schema. So if another table of the same kind has it there, the owner of the first one
-// has dropped it or renamed it: the table was created again, as in a swap by renaming. In another schema nobody
-// has done so. search_path was changed, or somebody has created a table in a schema that comes first. (A table
-// that was moved to another schema is the same one.)
+// A name stands once in a schema. So if another table of the same kind has it there, the owner of the first
+// one has dropped it or renamed it: the table was created again, as in a swap by renaming. In another schema
+// nobody has done so. search_path was changed, or somebody has created a table in a schema that comes first.
+// (A table that was moved to another schema is the same one.)
 func (t *table) isAnother(before *watermark.Identity, r *schemas.Resource) error {
 	if before == nil || before.Schema == "" || t.oid == before.Table ||
 		t.schema == before.Schema && t.kind == before.Kind {
 		return nil
 	}
-	return &poller.HoldError{What: fmt.Sprintf("the name %[1]s leads to another table: %[2]s, which is %[3]s, and was "+
-		"%[4]s in schema %[5]s. Its rows would be published as those of the other one, so nothing is read. If the "+
-		"other one is right, put it back: restore the search_path of the role and the database, or set "+
-		"search_path=%[5]s in postgres.dsn. If this one is right, confirm it: storestream watermark reset %[6]s --to "+
-		"TIME publishes it from TIME on, and a sweep follows", t.bareName, t.plainName, kinds[t.kind],
+	return &poller.HoldError{What: fmt.Sprintf("the name %[1]s leads to another table: %[2]s, which is %[3]s, and "+
+		"was %[4]s in schema %[5]s. Its rows would be published as those of the other one, so nothing is read. "+
+		"If the other one is right, put it back: restore the search_path of the role and the database, or set "+
+		"search_path=%[5]s in postgres.dsn. If this one is right, confirm it: storestream watermark reset %[6]s "+
+		"--to TIME publishes it from TIME on, and a sweep follows", t.bareName, t.plainName, kinds[t.kind],
 		kinds[before.Kind], before.Schema, r.Name)}
 }

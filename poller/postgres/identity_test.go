@@ -24,7 +24,8 @@ var relations = map[string]relation{
 		"PARTITION BY HASH (id); CREATE TABLE part PARTITION OF orders FOR VALUES WITH (MODULUS 1, REMAINDER 0); " +
 		"GRANT SELECT ON orders TO " + role, "orders"},
 	"a table with a child": {"CREATE TABLE child () INHERITS (orders)", "orders"},
-	"a view of a partitioned table": {"DROP TABLE orders; CREATE TABLE base (id bigint PRIMARY KEY, user_id bigint, " +
+	"a view of a partitioned table": {"DROP TABLE orders; CREATE TABLE base (id bigint PRIMARY KEY, " +
+		"user_id bigint, " +
 		"status text, total_amount numeric(12,2), created_at timestamptz, updated_at timestamptz) " +
 		"PARTITION BY HASH (id); CREATE TABLE part PARTITION OF base FOR VALUES WITH (MODULUS 1, REMAINDER 0); " +
 		"CREATE VIEW orders AS SELECT * FROM base; GRANT SELECT ON orders TO " + role, "base"},
@@ -43,7 +44,8 @@ func eachRelation(t *testing.T, test func(*testing.T, relation)) {
 }
 
 // oldOrders fills a table with rows that were stamped long ago.
-const oldOrders = "INSERT INTO %s SELECT i, 1, 'Complete', 1, now() - interval '3 hours', now() - interval '3 hours' " +
+const oldOrders = "INSERT INTO %s SELECT i, 1, 'Complete', 1, now() - interval '3 hours', now() - " +
+	"interval '3 hours' " +
 	"FROM generate_series(1, 20) i"
 
 func TestADumpThatIsRestoredIntoTablesThatAreCreatedAnewIsReadAgain(t *testing.T) {
@@ -76,8 +78,10 @@ func TestATableThatIsSwappedByRenamingIsReadAgainByItself(t *testing.T) {
 		r := s.readerOf(longOverlap)
 		r.poll()
 		swap := "ALTER TABLE orders RENAME TO old; ALTER INDEX IF EXISTS orders_pkey RENAME TO old_pkey; " +
-			"ALTER TABLE IF EXISTS base RENAME TO old_base; ALTER INDEX IF EXISTS base_pkey RENAME TO old_base_pkey; " +
-			"ALTER TABLE IF EXISTS part RENAME TO old_part; ALTER INDEX IF EXISTS part_pkey RENAME TO old_part_pkey; " +
+			"ALTER TABLE IF EXISTS base RENAME TO old_base; ALTER INDEX IF EXISTS base_pkey RENAME TO " +
+			"old_base_pkey; " +
+			"ALTER TABLE IF EXISTS part RENAME TO old_part; ALTER INDEX IF EXISTS part_pkey RENAME TO " +
+			"old_part_pkey; " +
 			"ALTER TABLE IF EXISTS child RENAME TO old_child; "
 		s.exec(swap + ordersTable + "; GRANT SELECT ON orders TO " + role + "; " + kind.ddl)
 		s.exec(kind.put(1, "now() - interval '1 minute'"))
@@ -96,7 +100,8 @@ func TestATableThatIsMovedToAnotherSchemaIsTheSameOne(t *testing.T) {
 	s.exec(put(1, "now()"))
 	r := s.readerOf(longOverlap)
 	r.poll()
-	s.exec(fmt.Sprintf("CREATE SCHEMA %[1]s; GRANT USAGE ON SCHEMA %[1]s TO %[1]s; ALTER TABLE orders SET SCHEMA %[1]s",
+	s.exec(fmt.Sprintf("CREATE SCHEMA %[1]s; GRANT USAGE ON SCHEMA %[1]s TO %[1]s; ALTER TABLE orders "+
+		"SET SCHEMA %[1]s",
 		role))
 	s.exec(fmt.Sprintf("INSERT INTO %s.orders VALUES (2, 1, 'Complete', 1, now(), now())", role))
 	r.poll()
@@ -111,12 +116,16 @@ func TestAnotherTableBlocksUntilItIsGoneOrAPersonConfirmsIt(t *testing.T) {
 		"GRANT SELECT ON " + role + ".orders TO " + role
 	for name, c := range map[string]struct{ another, back string }{
 		"a table in a schema that comes first": {
-			fmt.Sprintf(first, "TABLE "+role+".orders (LIKE orders INCLUDING ALL)"), "DROP SCHEMA " + role + " CASCADE"},
+			fmt.Sprintf(first, "TABLE "+role+".orders (LIKE orders INCLUDING ALL)"), "DROP SCHEMA " +
+				"" + role + " CASCADE"},
 		"a view in a schema that comes first": {
-			fmt.Sprintf(first, "VIEW "+role+".orders AS SELECT * FROM orders LIMIT 3"), "DROP SCHEMA " + role + " CASCADE"},
-		"search_path of the role": {others + "ALTER ROLE " + role + " IN DATABASE %s SET search_path = mine, public",
+			fmt.Sprintf(first, "VIEW "+role+".orders AS SELECT * FROM orders LIMIT 3"), "DROP SCHEMA " +
+				"" + role + " CASCADE"},
+		"search_path of the role": {others + "ALTER ROLE " + role + " IN DATABASE %s SET search_path = " +
+			"mine, public",
 			"ALTER ROLE " + role + " IN DATABASE %s RESET search_path"},
-		"a view in its place": {"ALTER TABLE orders RENAME TO base; CREATE VIEW orders AS SELECT * FROM base LIMIT 3; " +
+		"a view in its place": {"ALTER TABLE orders RENAME TO base; CREATE VIEW orders AS SELECT * FROM " +
+			"base LIMIT 3; " +
 			"GRANT SELECT ON orders TO " + role, "DROP VIEW orders; ALTER TABLE base RENAME TO orders"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,14 +169,16 @@ func TestRowsThatAnOtherRelationBringsBesideAnOpenTransactionAreRead(t *testing.
 			"orders", "ALTER TABLE orders ATTACH PARTITION other FOR VALUES FROM (9) TO (99)"},
 		"a table in a view": {ordersView, "base",
 			"CREATE OR REPLACE VIEW orders AS SELECT * FROM base UNION ALL SELECT * FROM other"},
-		"a table in a view below a view": {"ALTER TABLE orders RENAME TO base; CREATE VIEW middle AS SELECT * FROM base; " +
+		"a table in a view below a view": {"ALTER TABLE orders RENAME TO base; CREATE VIEW middle AS " +
+			"SELECT * FROM base; " +
 			"CREATE VIEW orders AS SELECT * FROM middle; GRANT SELECT ON orders TO " + role, "base",
 			"CREATE OR REPLACE VIEW middle AS SELECT * FROM base UNION ALL SELECT * FROM other"},
 		"a view that shows more of the same table": {"ALTER TABLE orders RENAME TO base; CREATE VIEW orders AS " +
 			"SELECT * FROM base WHERE id < 9; INSERT INTO base SELECT * FROM other; GRANT SELECT ON orders TO " + role,
 			"base", "CREATE OR REPLACE VIEW orders AS SELECT * FROM base"},
-		"a child":            {"SELECT 1", "orders", "ALTER TABLE other INHERIT orders"},
-		"a child of a child": {"CREATE TABLE child () INHERITS (orders)", "orders", "ALTER TABLE other INHERIT child"},
+		"a child": {"SELECT 1", "orders", "ALTER TABLE other INHERIT orders"},
+		"a child of a child": {"CREATE TABLE child () INHERITS (orders)", "orders", "ALTER TABLE other " +
+			"INHERIT child"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openShop(t, ordersTable)

@@ -64,20 +64,25 @@ func TestAPassThatWaitedForATableToBeFilledAnewReadsWhatIsInItThen(t *testing.T)
 func TestAViewThatTheRoleMayReadAndNotLockIsRead(t *testing.T) {
 	const columns = "(id, user_id, status, total_amount, created_at, updated_at)"
 	for name, view := range map[string]string{
-		"its owner may read columns only": "CREATE ROLE owner_%[1]s; GRANT SELECT " + columns + " ON base TO owner_%[1]s; " +
+		"its owner may read columns only": "CREATE ROLE owner_%[1]s; GRANT SELECT " + columns + " ON " +
+			"base TO owner_%[1]s; " +
 			"GRANT CREATE, USAGE ON SCHEMA public TO owner_%[1]s; SET ROLE owner_%[1]s; CREATE VIEW orders AS " +
 			"SELECT id, user_id, status, total_amount, created_at, updated_at FROM base; RESET ROLE",
-		"it reads with the rights of the role": "GRANT SELECT " + columns + " ON base TO " + role + "; CREATE VIEW orders " +
-			"WITH (security_invoker = true) AS SELECT id, user_id, status, total_amount, created_at, updated_at FROM base",
+		"it reads with the rights of the role": "GRANT SELECT " + columns + " ON base TO " + role + "; " +
+			"CREATE VIEW orders " +
+			"WITH (security_invoker = true) AS SELECT id, user_id, status, total_amount, created_at, " +
+			"updated_at FROM base",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := openShop(t, ordersTable)
-			if strings.Contains(view, "security_invoker") && query[int](s, "SELECT current_setting('server_version_num')::int") < 150000 {
+			if strings.Contains(view, "security_invoker") && query[int](s, "SELECT "+
+				"current_setting('server_version_num')::int") < 150000 {
 				t.Skip("PostgreSQL has this from 15 on")
 			}
 			s.exec("ALTER TABLE orders RENAME TO base; REVOKE ALL ON base FROM " + role)
 			s.exec(strings.ReplaceAll(view, "%[1]s", s.name))
-			s.exec("GRANT SELECT ON orders TO " + role + "; INSERT INTO base VALUES (1, 1, 'Complete', 1, now(), now())")
+			s.exec("GRANT SELECT ON orders TO " + role + "; INSERT INTO base VALUES (1, 1, 'Complete', " +
+				"1, now(), now())")
 			r := s.reader()
 			r.poll()
 			r.sameAs(s)

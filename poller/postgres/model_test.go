@@ -244,8 +244,8 @@ func (w *world) mishap() {
 	}
 }
 
-// change makes the name lead to other rows that no transaction writes: another table is renamed to it, or what is
-// below it changes. Some rows are as they were before, some are gone, and some come.
+// change makes the name lead to other rows that no transaction writes: another table is renamed to it, or
+// what is below it changes. Some rows are as they were before, some are gone, and some come.
 func (w *world) change() {
 	for _, id := range slices.Sorted(maps.Keys(w.open)) {
 		w.end(id, rapid.Bool().Draw(w.t, "commits before the change"))
@@ -261,7 +261,8 @@ func (w *world) change() {
 		rows[id] = version{stamp: w.now - before, xmin: w.completed}
 	}
 	w.rows, w.replayed, w.replaced, w.changed = rows, nil, nil, true
-	if w.played.Count("the relation changes", true); w.relation.noFloor == "" || rapid.Bool().Draw(w.t, "replaced") {
+	w.played.Count("the relation changes", true)
+	if w.relation.noFloor == "" || rapid.Bool().Draw(w.t, "replaced") {
 		w.relation.oid++
 		return
 	}

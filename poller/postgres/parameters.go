@@ -12,8 +12,8 @@ import (
 // fifteen, and again what changes.
 const maxParameters = 1 << 20
 
-// maxLogin bounds what a server says until it has let us in, in bytes: what it wants to know, its settings and
-// notices. Servers say some 500 bytes.
+// maxLogin bounds what a server says until it has let us in, in bytes: what it wants to know, its settings
+// and notices. Servers say some 500 bytes.
 const maxLogin = 1 << 20
 
 // boundServer ends a connection whose server says too much before anybody is logged in, or goes on naming
@@ -22,7 +22,8 @@ func boundServer(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	return pgproto3.NewFrontend(&parameterBound{server: r, login: maxLogin}, w)
 }
 
-// parameterBound counts the bytes of a server's login and of its ParameterStatus as it passes its messages on.
+// parameterBound counts the bytes of a server's login and of its ParameterStatus as it passes its messages
+// on.
 type parameterBound struct {
 	server io.Reader
 	login  int64   // bytes that it may still say before it lets us in; 0: it has

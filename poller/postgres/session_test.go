@@ -14,8 +14,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// twoOfOneConnection returns a DSN that leads to s through a pooler in transaction mode with one connection to
-// the server, and a function that connects another client of the role to it.
+// twoOfOneConnection returns a DSN that leads to s through a pooler in transaction mode with one connection
+// to the server, and a function that connects another client of the role to it.
 func (s *shop) twoOfOneConnection() (dsn string, another func() *pgx.Conn) {
 	s.t.Helper()
 	narrow := servers.PgBouncerForTest(s.t, servers.PgBouncerConfig{Postgres: s.server, PoolSize: 1,
@@ -42,7 +42,8 @@ const others = `CREATE SCHEMA mine; CREATE TABLE mine.orders (LIKE public.orders
 	INSERT INTO mine.orders SELECT i, 1, 'Other', 1, now(), now() FROM generate_series(1, 10) i;
 	GRANT USAGE ON SCHEMA mine TO ` + role + `; GRANT SELECT ON mine.orders TO ` + role + `;`
 
-// Whatever another client of the pooler has left in its session, the same rows are read, by every kind of read.
+// Whatever another client of the pooler has left in its session, the same rows are read, by every kind of
+// read.
 func TestWhatAnotherClientLeavesInItsSessionDecidesNothing(t *testing.T) {
 	const temporary = "CREATE TEMP TABLE orders AS SELECT * FROM public.orders LIMIT 5"
 	for name, c := range map[string]struct {
@@ -57,7 +58,8 @@ func TestWhatAnotherClientLeavesInItsSessionDecidesNothing(t *testing.T) {
 		"a temporary table": {"SELECT 1", []string{temporary}},
 		"a temporary table, first in search_path": {"SELECT 1",
 			[]string{temporary, "SET search_path = pg_temp, public"}},
-		"a temporary view": {"SELECT 1", []string{"CREATE TEMP VIEW orders AS SELECT * FROM public.orders LIMIT 5"}},
+		"a temporary view": {"SELECT 1", []string{"CREATE TEMP VIEW orders AS SELECT * FROM " +
+			"public.orders LIMIT 5"}},
 		"temporary tables for the catalogue": {"SELECT 1", []string{
 			"CREATE TEMP TABLE pg_class AS SELECT * FROM pg_catalog.pg_class LIMIT 0",
 			"CREATE TEMP TABLE pg_attribute AS SELECT attname FROM pg_catalog.pg_attribute LIMIT 0",
@@ -75,7 +77,8 @@ func TestWhatAnotherClientLeavesInItsSessionDecidesNothing(t *testing.T) {
 		"row_security": {`ALTER TABLE orders ENABLE ROW LEVEL SECURITY; CREATE POLICY most ON orders
 			USING (id <= 1000)`, []string{"SET row_security = off"}},
 		"a setting that a policy asks for": {`ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
-			CREATE POLICY ours ON orders USING (id <= coalesce(nullif(current_setting('shop.most', true), ''), '1000')::int)`,
+			CREATE POLICY ours ON orders USING (id <= coalesce(nullif(current_setting('shop.most',
+				true), ''), '1000')::int)`,
 			[]string{"SET shop.most = '3'"}},
 		"statement_timeout": {`ALTER TABLE orders RENAME TO base; CREATE VIEW orders AS SELECT * FROM base
 			WHERE (SELECT pg_sleep(0.2))::text = ''` + mayRead, []string{"SET statement_timeout = '100ms'"}},
@@ -163,10 +166,11 @@ func TestTheSearchPathOfTheRoleOrOfTheDSNDecides(t *testing.T) {
 		sql, parameter string
 		want           int
 	}{
-		"the default":  {"SELECT 1", "", 100},
-		"the role's":   {"ALTER ROLE " + role + " IN DATABASE %s SET search_path = mine, public", "", 10},
-		"the DSN's":    {"SELECT 1", "&search_path=mine", 10},
-		"both":         {"ALTER ROLE " + role + " IN DATABASE %s SET search_path = mine", "&search_path=public,mine", 100},
+		"the default": {"SELECT 1", "", 100},
+		"the role's":  {"ALTER ROLE " + role + " IN DATABASE %s SET search_path = mine, public", "", 10},
+		"the DSN's":   {"SELECT 1", "&search_path=mine", 10},
+		"both": {"ALTER ROLE " + role + " IN DATABASE %s SET search_path = " +
+			"mine", "&search_path=public,mine", 100},
 		"an empty one": {"ALTER ROLE " + role + " IN DATABASE %s SET search_path = ''", "&search_path=public", 100},
 	} {
 		t.Run(name, func(t *testing.T) {

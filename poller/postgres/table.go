@@ -46,15 +46,15 @@ type table struct {
 	fields        []string // of the schema that the table has, in the schema's order
 	missing       []string // and those that it does not have: null
 	unknown       []string // columns that the role may read and the schema does not know, sorted
-	// oid and hidden (row security may hide rows from the role) are compared with every chunk's clock. schema and
-	// kind (its relkind) are compared with the watermark's.
+	// oid and hidden (row security may hide rows from the role) are compared with every chunk's clock.
+	// schema and kind (its relkind) are compared with the watermark's.
 	oid          uint32
 	hidden       bool
 	schema, kind string
 	// identified: the role may ask which database this is. alone: it is an ordinary table without children.
 	identified, alone bool
-	// lockable: the role may take the lightest lock on it and on all that it leads to. That needs the right to all
-	// columns, below a view the right of the view's owner.
+	// lockable: the role may take the lightest lock on it and on all that it leads to. That needs the right
+	// to all columns, below a view the right of the view's owner.
 	lockable bool
 	// noFloor says why its rows' transactions tell nothing about what was met before; "": they do.
 	noFloor string
@@ -74,13 +74,14 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.oid = to_regclass($1) AND c.relpersistence <> 't'`
 
-// belowSQL lists all relations that the one named $1 leads to: itself, its partitions and children, and what is
-// below a view. Every role may ask, also of relations that it may not read. A LOCK of a view locks all of them
-// with the rights of role, and asks for no right to a child.
+// belowSQL lists all relations that the one named $1 leads to: itself, its partitions and children, and what
+// is below a view. Every role may ask, also of relations that it may not read. A LOCK of a view locks all of
+// them with the rights of role, and asks for no right to a child.
 //
 // No catalogue says what a function reads.
 const belowSQL = `WITH RECURSIVE below(oid, kind, role, lockable) AS (
-	SELECT oid, relkind, (SELECT oid FROM pg_roles WHERE rolname = current_user), has_table_privilege(oid, 'SELECT')
+	SELECT oid, relkind, (SELECT oid FROM pg_roles WHERE rolname = current_user),
+		has_table_privilege(oid, 'SELECT')
 	FROM pg_class WHERE oid = to_regclass($1)
 	UNION
 	SELECT c.oid, c.relkind, x.role, x.child OR has_table_privilege(x.role, c.oid, 'SELECT')
@@ -96,9 +97,10 @@ const belowSQL = `WITH RECURSIVE below(oid, kind, role, lockable) AS (
 	) AS x(oid, role, child) JOIN pg_class c ON c.oid = x.oid)
 `
 
-// elsewhereSQL finds one of them whose rows do not come and go with this server's transactions: its kind and its
-// name. NULL: there is none.
-const elsewhereSQL = `(SELECT kind::text || oid::regclass::text FROM below WHERE kind IN ('f', 'm') ORDER BY oid LIMIT 1)`
+// elsewhereSQL finds one of them whose rows do not come and go with this server's transactions: its kind and
+// its name. NULL: there is none.
+const elsewhereSQL = `(SELECT kind::text || oid::regclass::text FROM below WHERE kind IN ('f', 'm')
+	ORDER BY oid LIMIT 1)`
 
 // leadsToSQL names all of them, and of each view the transaction that has defined it: CREATE OR REPLACE VIEW
 // may show other rows of the same tables.
