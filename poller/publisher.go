@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -112,7 +113,7 @@ func (p *publisher) nextPass() Request {
 	p.began, p.beganAt = p.cfg.Now(), p.cfg.Clock()
 	complete := p.cfg.Eager || p.mark.Replay != nil || p.passes == 0
 	return Request{Kind: Pass, From: max(p.mark.Settled, p.cfg.Start), Complete: complete, Cursor: p.mark.Cursor,
-		Floor: p.mark.Floor, Fields: expectedFields(p.cfg, &p.mark), Started: p.beganAt}
+		Floor: p.mark.Floor, Identity: p.mark.Identity, Fields: expectedFields(p.cfg, &p.mark), Started: p.beganAt}
 }
 
 // otherSource returns a *LostError where the watermark says that the resource was read from another source
@@ -136,8 +137,8 @@ func (p *publisher) otherSource() error {
 
 // lookup asks for the suspects once more.
 func (p *publisher) lookup(suspects []Suspect) Request {
-	return Request{Kind: Lookup, Suspects: suspects, Fields: expectedFields(p.cfg, &p.mark),
-		Started: p.cfg.Clock()}
+	return Request{Kind: Lookup, Suspects: suspects, Identity: p.mark.Identity,
+		Fields: expectedFields(p.cfg, &p.mark), Started: p.cfg.Clock()}
 }
 
 // expectedFields are the fields that the source had when mark was written. What the schema no longer has
@@ -408,6 +409,9 @@ func (p *publisher) advance(b *Batch) {
 		p.mark.Settled, p.moved = settled, p.cfg.Now()
 	}
 	p.moveCursor(b)
+	if b.Identity != nil {
+		p.mark.Identity = b.Identity
+	}
 	if b.Done == nil {
 		return
 	}
@@ -585,12 +589,16 @@ func sameHold(a, b *watermark.Held) bool {
 func (p *publisher) lose(lost *LostError) (changed bool) {
 	from := max(lost.From, p.cfg.Start)
 	back := from < p.mark.Settled
-	if !back && p.mark.Cursor == nil && p.mark.Floor == nil {
+	identity := p.mark.Identity
+	if lost.Sweep {
+		identity = identity.Anew()
+	}
+	if !back && p.mark.Cursor == nil && p.mark.Floor == nil && reflect.DeepEqual(identity, p.mark.Identity) {
 		return false
 	}
 	p.cfg.Log.Warn("what was read before does not count any more: it is read again", zap.String("why", lost.Why),
 		zapInstant("from", min(from, p.mark.Settled)), zapInstant("settled", p.mark.Settled))
-	p.mark.Cursor, p.mark.Floor = nil, nil
+	p.mark.Cursor, p.mark.Floor, p.mark.Identity = nil, nil, identity
 	p.dedup.oldest = schemas.MinInstant
 	if back {
 		p.mark.Settled = from
@@ -616,7 +624,7 @@ func (p *publisher) beginReplay(r watermark.Request, now schemas.Instant, ends [
 		settled = max(settled, running.Settled)
 	}
 	p.mark.Settled = min(p.mark.Settled, max(*r.To, p.cfg.Start))
-	p.mark.Cursor, p.mark.Floor = nil, nil
+	p.mark.Cursor, p.mark.Floor, p.mark.Identity = nil, nil, p.mark.Identity.Confirmed()
 	p.dedup.replay()
 	p.mark.Replay = &watermark.Replay{Request: r.ID, RequestUID: r.UID, From: from, At: now, Settled: settled,
 		Ends: ends}

@@ -116,12 +116,12 @@ func Safely(what string, do func() error) (err error) {
 	return do()
 }
 
-// CompareSource returns how a comparison reads s: in full from `from` on, or the suspects once more. fields
-// are Request.Fields, clock is the clock on the wall.
-func CompareSource(s Source, from schemas.Instant, fields []string,
-	clock func() schemas.Instant) compare.SourceReader {
+// CompareSource returns how a comparison reads s: in full, or the suspects once more. known has what is known
+// before (From, Identity, Fields), clock is the clock on the wall.
+func CompareSource(s Source, known Request, clock func() schemas.Instant) compare.SourceReader {
 	return func(ctx context.Context, ids compare.Range, suspects []Suspect, take compare.Take) error {
-		r := Request{Kind: Full, From: from, IDs: &ids, Fields: fields, Started: clock()}
+		r := known
+		r.Kind, r.IDs, r.Started = Full, &ids, clock()
 		if suspects != nil {
 			r.Kind, r.Suspects = Lookup, suspects
 		}

@@ -288,7 +288,8 @@ func (s *sweeper) start(ctx context.Context, mark *watermark.Watermark, letters 
 	}
 	f.result = watermark.Swept{Request: mark.Sweep.Request, RequestUID: mark.Sweep.RequestUID,
 		Began: *mark.Sweep.Tried}
-	f.cmp = s.newComparison(f, expectedFields(s.cfg, mark))
+	f.cmp = s.newComparison(f, Request{From: s.cfg.Start, Identity: mark.Identity,
+		Fields: expectedFields(s.cfg, mark)})
 	s.inHand = &sweep{found: f, began: s.cfg.Now()}
 	expected := int64(0)
 	if mark.Swept != nil && mark.Swept.TopicRows > 0 {
@@ -328,9 +329,10 @@ func (s *sweeper) announce(ctx context.Context, f *finding, rows int64) (err err
 
 // newComparison compares with a source of its own, and notes in f what that source shows. It knows no dead
 // letters: a row that has one and could be published is a difference like any other, so the sweep heals it.
-func (s *sweeper) newComparison(f *finding, fields []string) *compare.Comparison {
+// known has what is known of the source.
+func (s *sweeper) newComparison(f *finding, known Request) *compare.Comparison {
 	c, source := s.cfg, s.cfg.Sweep.Source()
-	read, createdAt := CompareSource(source, c.Start, fields, c.Clock), CreatedAtIn(c.Resource)
+	read, createdAt := CompareSource(source, known, c.Clock), CreatedAtIn(c.Resource)
 	return compare.New(compare.Config{
 		Start: c.Start, CreatedAt: createdAt, Now: c.Now, MaxSuspects: c.Sweep.MaxSuspects, Topic: c.Sweep.Topic,
 		Memory: c.Sweep.Memory, Records: c.Sweep.Records, ByID: c.Sweep.ByID, From: f.from, Cut: true,
@@ -345,8 +347,8 @@ func (s *sweeper) newComparison(f *finding, fields []string) *compare.Comparison
 			if err != nil || suspects != nil || c.Sweep.ByID || len(unmet) == 0 {
 				return err
 			}
-			r := Request{Kind: Lookup, Everywhere: true, From: c.Start, Suspects: unmet, Fields: fields,
-				Started: c.Clock()}
+			r := known
+			r.Kind, r.Everywhere, r.Suspects, r.Started = Lookup, true, unmet, c.Clock()
 			return Safely("reading", func() error {
 				return source.Read(ctx, r, func(b Batch) error {
 					f.empty = f.empty || b.Done != nil && b.Done.Empty

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"fmt"
+	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/schemas"
@@ -71,5 +76,59 @@ func TestRowsThatHoldControlCharactersBringNoneToATerminal(t *testing.T) {
 		{"row", "orders", "1"}, {"row", "orders", "1", "-o", "json"}} {
 		c := s.do(args...)
 		harmless(t, "planted", strings.Join(args, " "), c.stdout.String()+c.stderr.String())
+	}
+}
+
+// What a server says before it has let anybody in is bounded, also while check looks at what protects the
+// connection. Unbounded, a notice of 1 GB took 4 GB of memory.
+func TestADatabaseThatSaysTooMuchBeforeTheLoginIsLeft(t *testing.T) {
+	const taken = 32 << 20 // by the sockets of a connection, at most
+	for name, says := range map[string][]byte{
+		"one notice of 1 GB":          append([]byte{'N', 0x40, 0, 0, 4}, make([]byte, 1<<20)...),
+		"notices of 1 kB without end": append([]byte{'N', 0, 0, 4, 0, 'M'}, make([]byte, 1<<10-5)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { l.Close() })
+			var most, connections atomic.Int64
+			go func() {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					go func() {
+						defer c.Close()
+						connections.Add(1)
+						_, _ = pgproto3.NewBackend(c, c).ReceiveStartupMessage()
+						n, err := 0, error(nil)
+						for sent := int64(0); err == nil && sent < 1<<30; sent += int64(n) {
+							n, err = c.Write(says)
+							most.Store(max(most.Load(), sent))
+						}
+					}()
+				}
+			}()
+			s := newScene(t)
+			s.Serve(nil)
+			s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, nil)
+			dsn := fmt.Sprintf("postgres://ru:password0123@%s/postgres?sslmode=disable", l.Addr())
+			s.Settings = append(s.Settings, "postgres.dsn="+dsn)
+			for _, args := range [][]string{{"check"}, {"row", "orders", "1"}, {"verify", "orders"}} {
+				before := connections.Load()
+				c := s.do(args...)
+				said := c.stdout.String() + c.stderr.String()
+				if !strings.Contains(said, "before it lets anybody in") || connections.Load() == before {
+					t.Errorf("%s: %d connections, %s", args, connections.Load()-before, said)
+				}
+				if most.Load() > taken {
+					t.Fatalf("%s took %d bytes", args, most.Load())
+				}
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package watermark
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -45,7 +46,23 @@ func Decode(resource string, value []byte) (Watermark, error) {
 	if wrong := w.impossible(); wrong != "" {
 		return Watermark{}, fmt.Errorf("watermark of %s: %s", resource, wrong)
 	}
+	if w.Identity == nil {
+		w.Identity = identityBefore(value)
+	}
 	return w, nil
+}
+
+// identityBefore reads the identity in the place where earlier releases wrote it: the floor. nil: there is
+// none.
+func identityBefore(value []byte) *Identity {
+	var before struct {
+		Floor  *Identity
+		Cursor struct{ Floor *Identity }
+	}
+	if json.Unmarshal(value, &before) != nil {
+		return nil
+	}
+	return cmp.Or(before.Floor, before.Cursor.Floor)
 }
 
 // impossible says which number is none that an owner writes, "" for none. Believed, one would have people

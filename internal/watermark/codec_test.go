@@ -33,6 +33,8 @@ func full() watermark.Watermark {
 	from, tried := int64(-9), schemas.Instant(5)
 	w.Sweep = &watermark.Sweep{Request: 2, At: 3, From: &from, Done: &watermark.Swept{Request: 2, Stale: 1},
 		Rounds: 4, Tried: &tried, Attempts: 5, NotBefore: &tried}
+	w.Identity = &watermark.Identity{Schema: "public", Kind: "v", Table: 1 << 31, LeadsTo: "9f", UpdatedAt: 6,
+		System: "7/5", Timeline: 2, Started: 9, Xmin: 1 << 63}
 	w.LastSweep = schemas.MaxInstant
 	w.Swept = &watermark.Swept{Request: 2, Began: 4, SourceRows: 5, TopicRows: 6, DeadLetters: 7,
 		Missing: 8, Stale: 9, Extra: 10, Published: 11, Tombstones: 12, Left: "x"}
@@ -54,6 +56,20 @@ func TestAWatermarkIsWrittenInThePromisedForm(t *testing.T) {
 		`"topic_id":"","partitions":6,"written":"0001-01-01T00:00:00.000000Z"}`
 	if string(value) != want {
 		t.Errorf("got  %s\nwant %s", value, want)
+	}
+}
+
+// A release before this one wrote into the floor whose rows it speaks of.
+func TestTheIdentityIsReadWhereEarlierReleasesWroteIt(t *testing.T) {
+	const floor = `{"snapshot":"9:9:","from":"2026-11-19T09:10:00Z","table":16385,"system":"7/5","timeline":3,` +
+		`"started":"2026-11-19T09:00:00Z","updated_at":6}`
+	want := &watermark.Identity{Table: 16385, System: "7/5", Timeline: 3, UpdatedAt: 6,
+		Started: 1795078800000000}
+	for _, member := range []string{`"floor":` + floor, `"cursor":{"floor":` + floor + `}`} {
+		w, err := watermark.Decode("orders", []byte(`{"version":1,"resource":"orders","partitions":1,`+member+`}`))
+		if err != nil || !reflect.DeepEqual(w.Identity, want) {
+			t.Errorf("%s: %+v, %v", member, w.Identity, err)
+		}
 	}
 }
 

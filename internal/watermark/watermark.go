@@ -39,6 +39,8 @@ type Watermark struct {
 	// Floor says what the passes so far have met, by the database's transactions; nil: read everything from
 	// Settled.
 	Floor *Floor `json:"floor,omitempty"`
+	// Identity says whose rows were read so far; nil: not known, or over REST.
+	Identity *Identity `json:"identity,omitempty"`
 	// Source is what the resource was read from, postgres or rest. "": nobody noted it.
 	Source string `json:"source,omitempty"`
 	// DedupFrom is at or before the Kafka record time of every row that has to be remembered, but for those in
@@ -91,27 +93,18 @@ type Cursor struct {
 	HorizonNext uint64          `json:"mark_next,omitempty"`
 	// Started is the instance's clock at the start of the pass: AsOf becomes it when the pass completes.
 	Started schemas.Instant `json:"started"`
-	// Floor is what the pass will leave when the rest of it was read. It says which table was read so far. nil:
-	// it leaves none.
+	// Floor is what the pass will leave when the rest of it was read. nil: it leaves none.
 	Floor *Floor `json:"floor,omitempty"`
 }
 
 // Floor says what has been met of one PostgreSQL table: every row stamped From or later whose writer is over
-// in Snapshot. What a pass reads above it is what changed since. It belongs to one table of one database, and
-// is dropped where either is another one.
+// in Snapshot. What a pass reads above it is what changed since. It belongs to the watermark's Identity, and
+// is dropped when that is another one.
 type Floor struct {
 	// Snapshot is a pg_snapshot in its text form, xmin:xmax:running, with 64-bit ids. Where the server does not
 	// list what runs (a standby), it is xmin:xmin: and so shows less than it could.
 	Snapshot string          `json:"snapshot"`
 	From     schemas.Instant `json:"from"`
-	// Table is the table's oid. System and Timeline identify the database and its history, and Started says
-	// since when the server has given out ids in turn (MinInstant: it was a standby, which gives out none).
-	Table    uint32          `json:"table"`
-	System   string          `json:"system"`
-	Timeline uint32          `json:"timeline"`
-	Started  schemas.Instant `json:"started"`
-	// UpdatedAt is the number of that column in the table; 0: not known.
-	UpdatedAt int16 `json:"updated_at,omitempty"`
 }
 
 // Held is why a resource is on hold or fails, or why settled stands still, in words for people, and since

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
@@ -25,6 +26,8 @@ type catalogue struct {
 	table   *table // nil: ask
 	asked   time.Time
 	missing string // the columns that the log named last
+	// before says which table was read before; nil: not known.
+	before *watermark.Identity
 	// had are the schema's fields that the table has had, in this life or as the watermark says in those before.
 	had []string
 }
@@ -55,9 +58,10 @@ func (c *catalogue) expect(fields []string) {
 	}
 }
 
-// accept takes t for the table, or holds the resource where a column is missing that was there before: with
-// null in its place every row that is read again would lose what the topic has of it, and a sweep would
-// spread that to all rows. Only the table's owner can tell a slip from a column that is meant to go.
+// accept takes t for the table, or holds the resource: where t is another one (isAnother), or where a column
+// is missing that was there before. With null in its place every row that is read again would lose what the
+// topic has of it, and a sweep would spread that to all rows. Only the table's owner can tell a slip from a
+// column that is meant to go.
 //
 // A field that never was there is null. So is one of which nobody knows, because no pass was ever complete.
 func (c *catalogue) accept(t *table) error {
@@ -68,6 +72,9 @@ func (c *catalogue) accept(t *table) error {
 		}
 	}
 	if gone == nil {
+		if err := t.isAnother(c.before, c.resource); err != nil {
+			return err
+		}
 		c.expect(t.fields)
 		return nil
 	}

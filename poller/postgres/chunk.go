@@ -37,7 +37,7 @@ type chunk struct {
 	from, end key
 	last      bool
 	bytes     int // of its rows, encoded
-	// identity is known only where the clock alone was read, and the table may have a floor.
+	// identity is known only where the clock alone was read.
 	identity identity
 }
 
@@ -100,21 +100,24 @@ func readChunks(
 // of the name, a table that was alone has children, another one leads elsewhere. To find the last out takes
 // the server 0.4 ms, so a table that is alone is not asked.
 const (
-	becameSQL   = "SELECT to_regclass($2) <> to_regclass($1), "
+	becameSQL   = "SELECT to_regclass($2) IS DISTINCT FROM to_regclass($1), "
 	childrenSQL = "(SELECT relhassubclass FROM pg_class WHERE oid = to_regclass($1))"
 )
 
-// look reads the clock, what has become of the table, and of one that may have a floor whose it is. Its error
-// is that of isElsewhere, among others.
+// look reads the clock, what has become of the table, and whose it is. Its error is that of isElsewhere,
+// among others.
 func look(ctx context.Context, db *DB, t *table) (*chunk, error) {
-	c := &chunk{table: t, identity: identity{table: t.oid}}
-	q := statement{sql: becameSQL + elsewhereSQL}
+	c := &chunk{table: t, identity: identity{Table: t.oid, Schema: t.schema, Kind: t.kind}}
+	q := statement{sql: belowSQL + becameSQL + elsewhereSQL + ", " + leadsToSQL}
 	if t.alone {
-		q.sql = becameSQL + childrenSQL
+		q.sql = becameSQL + childrenSQL + ", NULL"
 	}
-	if t.noFloor == "" {
-		q.sql += ", " + identitySQL
+	if t.identified {
+		q.sql += ", " + historySQL
+	} else {
+		q.sql += ", NULL, NULL"
 	}
+	q.sql += ", " + identitySQL
 	q.param(oidText, []byte(t.plainName))
 	q.param(oidText, []byte(t.bareName))
 	var err error
@@ -130,7 +133,7 @@ func look(ctx context.Context, db *DB, t *table) (*chunk, error) {
 			case isTrue(v[1]):
 				err = errSwapped
 			}
-			if err == nil && t.noFloor == "" {
+			if err == nil {
 				err = c.identity.take(v[2:])
 			}
 			if err != nil {

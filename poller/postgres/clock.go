@@ -27,19 +27,26 @@ import (
 // $1 is the name of the table, NULL for none: whoever swaps the table, or hides rows of it, is noticed with
 // the next chunk. So is another primary, where the role may ask for the timeline.
 //
-// It also has the texts of this transaction sent as UTF-8: the setting of the session is the role's, or what
-// a pooler has left there, and text in another encoding may happen to be UTF-8, of another text. A database
-// with encoding SQL_ASCII converts nothing. Asked for UTF-8 it would check, and send no row of a chunk in
-// which one is bad; asked for the bytes, it lets the decoder refuse the one.
+// It also has the texts of this transaction sent as UTF-8: the role may have another setting, and text in
+// another encoding may happen to be UTF-8, of another text. A database with encoding SQL_ASCII converts
+// nothing. Asked for UTF-8 it would check, and send no row of a chunk in which one is bad; asked for the
+// bytes, it lets the decoder refuse the one.
+//
+// And it puts temporary tables behind all others, for the statements after it. PostgreSQL looks for a table
+// or a type among the temporary ones first, also for one of pg_catalog, and they are of whoever had the
+// connection before. So this query names no table, and the schema of each type. $2 is the DSN's search_path,
+// NULL for the role's.
 const clockSQL = `WITH c AS MATERIALIZED (
   SELECT pg_is_in_recovery() AS standby, pg_last_xact_replay_timestamp() AS replayed,
          CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() END AS position)
-SELECT now(), c.standby, c.replayed, c.position, s::text,
-       pg_snapshot_xmax(s)::text::bigint + age(pg_snapshot_xmax(s)::xid),
-       to_regclass($1)::oid, row_security_active(to_regclass($1)::oid), %s
+SELECT now(), c.standby, c.replayed, c.position, s::pg_catalog.text,
+       pg_snapshot_xmax(s)::pg_catalog.text::bigint + age(pg_snapshot_xmax(s)::pg_catalog.xid),
+       to_regclass($1)::pg_catalog.oid, row_security_active(to_regclass($1)::pg_catalog.oid), %s
 FROM c, pg_current_snapshot() AS s
 WHERE set_config('client_encoding',
-  CASE current_setting('server_encoding') WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END, true) <> ''`
+  CASE current_setting('server_encoding') WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END, true) <> ''
+AND set_config('search_path',
+  concat_ws(', ', nullif(coalesce($2, current_setting('search_path')), ''), 'pg_temp'), true) <> ''`
 
 var (
 	clockAloneSQL    = fmt.Sprintf(clockSQL, "NULL::int")

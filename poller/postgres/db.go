@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net"
 	"slices"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/storestream/storestream/internal/dsn"
@@ -42,6 +45,8 @@ type DB struct {
 	pool       *pgxpool.Pool
 	login      login
 	parameters []string // names of the startup parameters that the DSN sets
+	begin      []string // what a transaction begins with
+	searchPath []byte   // the DSN's; nil: the role's
 }
 
 // Open checks the DSN and connects to nothing yet. If the database is down, the first read fails, and is
@@ -51,7 +56,7 @@ func Open(c Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres.dsn: %w", err)
 	}
-	config, err := parsed.Config()
+	config, err := bounded(parsed)
 	if err != nil {
 		return nil, fmt.Errorf("postgres.dsn: %w", err)
 	}
@@ -70,13 +75,18 @@ func Open(c Config) (*DB, error) {
 	config.PingTimeout = pingTimeout
 
 	cc := config.ConnConfig
+	delete(cc.RuntimeParams, "search_path")                  // a pooler may refuse it; clockSQL sets it
 	parameters := slices.Sorted(maps.Keys(cc.RuntimeParams)) // those of the DSN
 	configureConnection(cc)
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: make the connection pool: %w", err)
 	}
-	return &DB{pool: pool, login: login, parameters: parameters}, nil
+	db := &DB{pool: pool, login: login, parameters: parameters, begin: beginTransaction(cc.RuntimeParams)}
+	if path := parsed.Value("search_path"); path != "" {
+		db.searchPath = []byte(path)
+	}
+	return db, nil
 }
 
 // endpoint is where a connection leads now.
@@ -85,15 +95,42 @@ func (db *DB) endpoint() *endpoint {
 	return &endpoint{net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port))), cc.User, cc.Database, db.parameters}
 }
 
+// bounded is how every connection to PostgreSQL is made: by the DSN, and with bounds on the time that it
+// takes and on all that the server may say, from its first message on.
+func bounded(d dsn.DSN) (*pgxpool.Config, error) {
+	config, err := d.Config()
+	if err != nil {
+		return nil, err
+	}
+	cc := config.ConnConfig
+	cc.MaxProtocolMessageBodyLen = maxMessage
+	cc.BuildFrontend = boundServer
+	cc.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {} // pgx would keep them
+	if cc.ConnectTimeout <= 0 {
+		cc.ConnectTimeout = connectTimeout
+	}
+	return config, nil
+}
+
+// Connect makes one connection, to see what protects it. heard gets what the server says.
+func Connect(ctx context.Context, d dsn.DSN, heard *bytes.Buffer) (*pgconn.PgConn, *pgconn.Config, error) {
+	config, err := bounded(d)
+	if err != nil {
+		return nil, nil, err
+	}
+	c := &config.ConnConfig.Config
+	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
+		heard.Reset() // of the host before
+		return boundServer(io.TeeReader(r, heard), w)
+	}
+	conn, err := pgconn.ConnectConfig(ctx, c)
+	return conn, c, err
+}
+
 func configureConnection(cc *pgx.ConnConfig) {
 	// Nothing may live longer than a transaction: the next one may run on another connection of the pooler.
 	cc.DefaultQueryExecMode = pgx.QueryExecModeExec
 	cc.StatementCacheCapacity, cc.DescriptionCacheCapacity = 0, 0
-	cc.MaxProtocolMessageBodyLen = maxMessage
-	cc.BuildFrontend = boundParameters
-	if cc.ConnectTimeout <= 0 {
-		cc.ConnectTimeout = connectTimeout
-	}
 	keepAlive := net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 4}
 	cc.DialFunc = (&net.Dialer{Timeout: connectTimeout, KeepAliveConfig: keepAlive}).DialContext
 	if _, set := cc.RuntimeParams["application_name"]; !set {
@@ -146,10 +183,12 @@ func (db *DB) transaction(ctx context.Context, t *table, q *statement, take take
 	conn := held.Conn().PgConn()
 
 	var batch pgconn.Batch
-	batch.ExecParams("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", nil, nil, nil, nil)
-	locks := q != nil && q.locks
-	if locks {
-		batch.ExecParams("LOCK TABLE "+t.plainName+" IN ACCESS SHARE MODE", nil, nil, nil, nil)
+	before := db.begin
+	if q != nil && q.locks {
+		before = append(slices.Clip(before), "LOCK TABLE "+t.plainName+" IN ACCESS SHARE MODE")
+	}
+	for _, sql := range before {
+		batch.ExecParams(sql, nil, nil, nil, nil)
 	}
 	clock, name := clockAloneSQL, []byte(nil)
 	if t != nil {
@@ -158,15 +197,18 @@ func (db *DB) transaction(ctx context.Context, t *table, q *statement, take take
 			clock = clockTimelineSQL
 		}
 	}
-	batch.ExecParams(clock, [][]byte{name}, []uint32{oidText}, binaryFormat, binaryFormat)
+	parameters := [][]byte{name, db.searchPath}
+	batch.ExecParams(clock, parameters, []uint32{oidText, oidText}, binaryFormat, binaryFormat)
 	if q != nil {
 		batch.ExecParams(q.sql, q.values, q.oids, binaryFormat, binaryFormat)
 	}
-	batch.ExecParams("COMMIT", nil, nil, nil, nil)
+	for _, sql := range endTransaction {
+		batch.ExecParams(sql, nil, nil, nil, nil)
+	}
 
 	asked := time.Now()
 	results := conn.ExecBatch(ctx, &batch)
-	c, err := readResults(results, asked, locks, q != nil, take)
+	c, err := readResults(results, asked, len(before), q != nil, take)
 	if closed := results.Close(); closed != nil {
 		err = closed // it has the server's own message; err may only say that an answer was missing
 	}
@@ -185,16 +227,12 @@ var errShort = errors.New("the server answered fewer statements than it was sent
 
 // readResults reads the answers of transaction's batch, which was sent after asked, in order.
 func readResults(
-	results *pgconn.MultiResultReader, asked time.Time, locks, query bool, take takeRows,
+	results *pgconn.MultiResultReader, asked time.Time, before int, query bool, take takeRows,
 ) (*clock, error) {
-	if !results.NextResult() { // BEGIN
-		return nil, errShort
-	}
-	if locks && !results.NextResult() {
-		return nil, errShort
-	}
-	if !results.NextResult() { // clockSQL
-		return nil, errShort
+	for range before + 1 { // and clockSQL
+		if !results.NextResult() {
+			return nil, errShort
+		}
 	}
 	c, err := readClock(results.ResultReader())
 	if err != nil {
@@ -214,8 +252,10 @@ func readResults(
 			return nil, err
 		}
 	}
-	if !results.NextResult() { // COMMIT
-		return nil, errShort
+	for range endTransaction {
+		if !results.NextResult() {
+			return nil, errShort
+		}
 	}
 	return c, nil
 }

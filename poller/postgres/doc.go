@@ -118,7 +118,8 @@
 //   - age() alone compares: it is 32 bits wide. After 2^31 transactions a new row counts as old
 //     (maxBehind).
 //   - The floor outlives the database: a standby was promoted that lacked the last transactions, and their
-//     ids are given out again, below the floor. So it names cluster, database and timeline (identity).
+//     ids are given out again, below the floor. So the watermark names cluster, database and timeline
+//     (identity).
 //   - What was read of the lost transactions stays in the topic: the rows are gone, or as they were before
 //     with a stamp below settled, and no pass meets them. So whoever finds another history asks for a sweep.
 //   - The promotion comes in the middle of a pass, and its ids have passed the old ones when the next chunk
@@ -127,18 +128,20 @@
 //     an earlier timeline is one that lags, for as long as lagPatience (lineage, pass.lags).
 //   - The floor's From and low are bounded by a horizon of before the clock was set back: see above.
 //   - The floor outlives the server: it crashed, and ids that S showed as over, of transactions that were
-//     rolled back or not flushed, are given out again. So it names when the server started or recovered.
+//     rolled back or not flushed, are given out again. So the identity names when the server started or
+//     recovered.
 //   - A new owner reads a standby that lacks what was settled: it shows rows as they were before, and what
 //     became of them lies below settled. So it waits (pass.lags).
 //   - The floor outlives the table: another one was renamed to its name, or a child was attached to it,
-//     with rows that nobody has written since. So it names the oid, and rows of any other relation pass the
-//     filter.
+//     with rows that nobody has written since. So the identity names the oid and all that the name leads to,
+//     and rows of any other relation pass the filter.
 //   - The floor outlives updated_at: it was dropped, and added again with a default, which stamps all rows
-//     and writes none. So it names the column's number.
+//     and writes none. So the identity names the column's number.
 //   - The table is filled anew (TRUNCATE and a reload, an ALTER TABLE that rewrites it, another one renamed
 //     to its name) by a transaction that locks others out, and a chunk waits for it with its snapshot taken:
-//     that shows an empty table then. So the lock comes before the snapshot (DB.snapshot). Of a view, or a
-//     table of which the role may read some columns only, there is none: a sweep finds what was passed over.
+//     that shows an empty table then. So the lock comes before the snapshot (DB.snapshot). There is none of a
+//     table of which the role (below a view: the view's owner) may read some columns only: a sweep finds what
+//     was passed over.
 //   - A column is renamed, or dropped, and what is asked for next is the others: null goes over all that is
 //     read again, and a sweep spreads it. So none may go missing that was there (catalogue.accept). Of a
 //     column that was dropped and added again between two reads nobody can tell that its nulls are not meant.
@@ -155,7 +158,7 @@
 // # No session state
 //
 // Chunks are read in a REPEATABLE READ READ ONLY transaction in one round trip, with unnamed statements: a
-// pooler may give each one another connection to the server. What a transaction needs to be set it sets for
-// itself: clockSQL has texts sent as UTF-8, whatever the encoding of the database, of the role, or of who had
-// the connection before.
+// pooler may give each one another connection to the server, with all that another client has set. So a
+// transaction takes nothing from its session: session.go says how. Nor does it believe that a name leads to
+// the same table as before: identity.go says what it compares.
 package postgres

@@ -63,7 +63,7 @@ func TestWhereIDsWrapNothingIsMissed(t *testing.T) {
 			s.skipTo(id)
 		}
 		// As if the ids had passed without a restart, which would cost the floor by itself.
-		r.floor.Started = s.instant("SELECT " + startedSQL)
+		r.identity.Started = s.instant("SELECT " + startedSQL)
 		s.exec(put(1, "clock_timestamp()"))
 		s.exec(put(10+i, "clock_timestamp()"))
 		if r.poll(); r.lost != at.lost {
@@ -83,33 +83,37 @@ func TestADatabaseThatWasPutBackIsReadAgain(t *testing.T) {
 		"a recovery to an earlier time":     {rows: 50, recovery: true},
 		"a recovery, and takeover":          {rows: 50, recovery: true, successor: true},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := openShopAlone(t, nil)
-			s.exec(put(1, "now()"))
-			var putBack func(bool) error
-			s.whileDown(func() (err error) { putBack, err = s.server.Copy(); return err })
-			r := s.direct(longOverlap)
-			for i := range 10 {
-				s.exec(put(10+i, "now()")) // these are lost
-			}
-			r.poll()
-			r.poll()
-			s.whileDown(func() error { return putBack(c.recovery) })
-			for i := range c.rows {
-				s.exec(put(100+i, "now()"))
-			}
-			if c.successor {
-				r.source = s.direct(longOverlap).source
-			}
-			r.poll()
-			for i := range c.rows {
-				r.has(int64(100 + i))
-			}
-			if r.lost != 1 || !r.why.Sweep {
-				t.Errorf("lost %d times, %+v, expected once, and a sweep", r.lost, r.why)
-			}
-		})
+		for _, of := range []string{"a table", "a view of a partitioned table"} {
+			t.Run(name+", of "+of, func(t *testing.T) {
+				t.Parallel()
+				kind := relations[of]
+				s := openShopAlone(t, nil)
+				s.exec(kind.ddl)
+				s.exec(kind.put(1, "now()"))
+				var putBack func(bool) error
+				s.whileDown(func() (err error) { putBack, err = s.server.Copy(); return err })
+				r := s.direct(longOverlap)
+				for i := range 10 {
+					s.exec(kind.put(10+i, "now()")) // these are lost
+				}
+				r.poll()
+				r.poll()
+				s.whileDown(func() error { return putBack(c.recovery) })
+				for i := range c.rows {
+					s.exec(kind.put(100+i, "now()"))
+				}
+				if c.successor {
+					r.source = s.direct(longOverlap).source
+				}
+				r.poll()
+				for i := range c.rows {
+					r.has(int64(100 + i))
+				}
+				if r.lost != 1 || !r.why.Sweep {
+					t.Errorf("lost %d times, %+v, expected once, and a sweep", r.lost, r.why)
+				}
+			})
+		}
 	}
 }
 

@@ -17,7 +17,8 @@ import (
 
 // world is a model of the server: transactions that start, write, open savepoints, commit and roll back in
 // any order, a clock that is set, a column that comes and goes, a standby that is promoted, and the primary
-// before it that answers still.
+// before it that answers still. The relation is a table, or one whose rows cannot be told by their
+// transactions; another one takes its place or its name, and another client leaves a search_path.
 type world struct {
 	t         *rapid.T
 	now       schemas.Instant // by the server's clock
@@ -32,8 +33,13 @@ type world struct {
 	timeline  uint32
 	replaced  *replayed // what the primary before shows; nil: there was none
 	gone      bool      // a column is
-	calm      int       // no mishaps happen
-	standby   bool      // somebody reads one
+	relation  relationOf
+	// changed: nobody has looked since the name leads to other rows. elsewhere: the role's search_path leads to
+	// another table, session: that of the client which had the connection before does. known: somebody has read
+	// the first one.
+	changed, elsewhere, session, known bool
+	calm                               int  // no mishaps happen
+	standby                            bool // somebody reads one
 	// unseen: nobody has looked since the clock was set, or since a standby was promoted.
 	unseen, promoted bool
 	kind             kind
@@ -54,7 +60,15 @@ var (
 	forward  = kind{[]string{"clock forward"}, 8, 1, 1}
 	back     = kind{[]string{"clock back"}, 4, 15, 10}
 	promoted = kind{[]string{"promotion"}, 3, 40, 1}
+	swapped  = kind{[]string{"relation", "relation", "elsewhere", "session"}, 4, 15, 3}
 )
+
+// relationOf is what the table's name leads to.
+type relationOf struct {
+	oid     uint32
+	leadsTo string
+	noFloor string
+}
 
 // setting is by how much the server's clock is ahead of ours from some moment on.
 type setting struct{ from, ahead schemas.Instant }
@@ -83,13 +97,17 @@ type version struct {
 const modelOverlap = 20 * time.Microsecond
 
 func newWorld(t *rapid.T, played rounds.Played) *world {
-	kinds := []kind{anything, forward, forward, back, promoted, promoted}
+	kinds := []kind{anything, forward, forward, back, promoted, promoted, swapped}
 	w := &world{
 		kind: rapid.SampledFrom(kinds).Draw(t, "kind"), played: played,
 		t: t, now: 1000, ours: 1000, open: map[uint64]*transaction{}, rows: map[int64]version{}, timeline: 1,
 		next: rapid.SampledFrom([]uint64{100, 1<<31 - 20, 1<<32 + 3, 1<<33 - 20}).Draw(t, "next"),
 	}
 	w.completed, w.standby = w.next-1, rapid.Bool().Draw(t, "standby")
+	w.relation = relationOf{oid: modelTable}
+	if rapid.IntRange(0, 2).Draw(t, "relation") == 0 {
+		w.relation.noFloor = "it is a view"
+	}
 	return w
 }
 
@@ -159,7 +177,7 @@ func (w *world) end(id uint64, commit bool) {
 
 // clock is the clock of a primary's transaction in which nothing happens.
 func (w *world) clock() clock {
-	c := clock{time: w.now, known: true, relation: modelTable, next: w.next, timeline: w.timeline}
+	c := clock{time: w.now, known: true, relation: w.relation.oid, next: w.next, timeline: w.timeline}
 	c.asked = w.ours.Time()
 	c.answered = c.asked
 	c.xmax, c.running = w.completed+1, map[uint64]struct{}{}
@@ -211,6 +229,12 @@ func (w *world) mishap() {
 	case what == "column":
 		w.gone = !w.gone
 		w.played.Count("a column is gone", w.gone)
+	case what == "relation":
+		w.change()
+	case what == "elsewhere":
+		w.elsewhere = w.known && !w.elsewhere
+	case what == "session":
+		w.session = !w.session
 	case w.unseen:
 	case what != "promotion":
 		w.setClock(what)
@@ -218,6 +242,31 @@ func (w *world) mishap() {
 		w.promote(rapid.SampledFrom(w.replayed).Draw(w.t, "promoted"))
 		w.played.Count("a standby is promoted", true)
 	}
+}
+
+// change makes the name lead to other rows that no transaction writes: another table is renamed to it, or
+// what is below it changes. Some rows are as they were before, some are gone, and some come.
+func (w *world) change() {
+	for _, id := range slices.Sorted(maps.Keys(w.open)) {
+		w.end(id, rapid.Bool().Draw(w.t, "commits before the change"))
+	}
+	rows := maps.Clone(w.rows)
+	for range rapid.IntRange(1, 4).Draw(w.t, "rows that change") {
+		id := rapid.Int64Range(1, 12).Draw(w.t, "row")
+		if _, there := rows[id]; there && rapid.Bool().Draw(w.t, "gone") {
+			delete(rows, id)
+			continue
+		}
+		before := schemas.Instant(rapid.IntRange(1, 100).Draw(w.t, "stamped before"))
+		rows[id] = version{stamp: w.now - before, xmin: w.completed}
+	}
+	w.rows, w.replayed, w.replaced, w.changed = rows, nil, nil, true
+	w.played.Count("the relation changes", true)
+	if w.relation.noFloor == "" || rapid.Bool().Draw(w.t, "replaced") {
+		w.relation.oid++
+		return
+	}
+	w.relation.leadsTo += "+"
 }
 
 // setClock sets the server's clock. A step forward does not show on a standby.
@@ -251,15 +300,17 @@ const modelTable = 16_385
 type model struct {
 	w *world
 	// What the watermark holds.
-	settled schemas.Instant
-	cursor  *watermark.Cursor
-	floor   *watermark.Floor
-	fields  []string
-	topic   map[int64]version
+	settled  schemas.Instant
+	cursor   *watermark.Cursor
+	floor    *watermark.Floor
+	identity *watermark.Identity
+	fields   []string
+	topic    map[int64]version
 	// What a Source holds.
-	horizons  horizons
-	lineage   lineage
-	catalogue catalogue
+	unfiltered *watermark.Floor
+	horizons   horizons
+	lineage    lineage
+	catalogue  catalogue
 	// alone: there is no standby.
 	alone bool
 	// final was said of these versions.
@@ -298,14 +349,16 @@ func (m *model) poll(t *rapid.T) {
 		return
 	}
 	p := &pass{horizons: &m.horizons, table: table, clock: c,
-		identity: identity{table: modelTable, system: "7/5", timeline: cmp.Or(c.timeline, m.w.timeline)},
-		from:     m.settled, at: keyAt(m.settled), firstLoad: m.settled == schemas.MinInstant}
-	r := poller.Request{Cursor: m.cursor, Floor: m.floor}
+		identity: identity{Table: table.oid, Schema: table.schema, Kind: table.kind, LeadsTo: m.w.relation.leadsTo,
+			System: "7/5", Timeline: cmp.Or(c.timeline, m.w.timeline)},
+		from: m.settled, at: keyAt(m.settled), firstLoad: m.settled == schemas.MinInstant}
+	r := poller.Request{Cursor: m.cursor, Floor: m.floor, Identity: m.identity}
 	if p.lags(r) {
 		played.Count("a poll of a server that lags", true)
 		m.lineage = before
 		return
 	}
+	p.trusted = r.Floor != nil || r.Cursor != nil || len(m.final) > 0
 	if !m.begin(p, r) {
 		return
 	}
@@ -326,6 +379,10 @@ func (m *model) poll(t *rapid.T) {
 			break
 		}
 		b := p.batch(chunk)
+		if b == nil { // of another table than the pass began with
+			m.lose(lost(true, "the table was replaced while it was read"))
+			return
+		}
 		if chunk.last && p.again == nil && p.readsUndated() { // there are none
 			p.complete(b)
 		}
@@ -339,13 +396,16 @@ func (m *model) poll(t *rapid.T) {
 			m.topic[row.id] = rows[i].v
 		}
 		played.Count("settled moves", b.Settled > m.settled)
-		m.settled, m.cursor = max(m.settled, b.Settled), b.Cursor
+		m.settled, m.cursor, m.identity, m.w.known = max(m.settled, b.Settled), b.Cursor, b.Identity, true
 		m.check()
 		if b.Done != nil {
-			m.floor, m.fields = b.Done.Floor, b.Done.Fields
+			m.floor, m.fields, m.unfiltered = b.Done.Floor, b.Done.Fields, nil
+			if p.table.noFloor != "" {
+				m.unfiltered = p.floor
+			}
 			m.horizons.prune(p.xmin)
 			played.Count("a complete pass", true)
-			if (!p.resumed || again) && !late {
+			if (!p.resumed || again) && !late && !m.w.changed {
 				m.met(p, visible)
 			}
 			return
@@ -368,7 +428,16 @@ func (m *model) begin(p *pass, r poller.Request) bool {
 	p.inherit(r)
 	p.note()
 	lost := p.lost(r, schemas.MinInstant)
-	known := r.Floor != nil || r.Cursor != nil
+	known := r.Identity != nil && r.Identity.Table != 0
+	if w.changed {
+		switch {
+		case known && lost == nil:
+			w.t.Fatalf("nobody notices that the name leads to other rows: %+v, was %+v", p.identity, r.Identity)
+		case !known: // nothing says so, and a sweep repairs it
+			m.sweep()
+		}
+		w.changed = false
+	}
 	// The primary's next chunk shows a promotion to who has seen the one before.
 	awaits := w.promoted && !known && p.clock.standby && m.lineage.timeline > 0
 	if w.unseen && !awaits && (w.promoted || !p.clock.standby) {
@@ -387,16 +456,20 @@ func (m *model) begin(p *pass, r poller.Request) bool {
 		w.replayed = nil // nor does a standby show any more what it replayed before
 	}
 	if lost == nil {
-		if err := m.lineage.reached(p.identity.timeline); err != nil {
+		if err := m.lineage.reached(p.identity.Timeline); err != nil {
 			w.unseen, w.promoted = false, false
 			m.lose(asLost(err))
 			return false
 		}
-		if lost = p.begin(m.floor, m.cursor); m.floor == nil {
+		old := m.floor
+		if p.table.noFloor != "" {
+			old = m.unfiltered
+		}
+		if lost = p.begin(old, m.cursor); m.floor == nil {
 			clear(m.final)
 			return true
 		}
-	} else if watched && lost.From < schemas.MaxInstant && r.Floor != nil && p.identity.differs(r.Floor) == nil {
+	} else if watched && lost.From < schemas.MaxInstant && known && p.identity.differs(r.Identity) == nil {
 		lost.Sweep = false // what was stamped meanwhile lies at From or later
 	}
 	if lost != nil {
@@ -412,6 +485,9 @@ func asLost(err error) *poller.LostError { return lost(true, "%v", err) }
 func (m *model) lose(lost *poller.LostError) {
 	m.w.played.Count("what was read does not count", true)
 	m.settled, m.cursor, m.floor = min(m.settled, lost.From), nil, nil
+	if lost.Sweep {
+		m.identity = m.identity.Anew()
+	}
 	m.w.replayed = nil // nothing is left by which to tell that a standby lags
 	clear(m.final)
 	m.takeover()
@@ -431,18 +507,31 @@ func (m *model) sweep() {
 // takeover is another owner, who knows the watermark alone.
 func (m *model) takeover() {
 	m.w.played.Count("a takeover", true)
-	m.horizons, m.lineage = horizons{overlap: modelOverlap}, lineage{}
+	m.horizons, m.lineage, m.unfiltered = horizons{overlap: modelOverlap}, lineage{}, nil
 	m.catalogue = catalogue{}
 }
 
 // table is what the catalogue says now; nil: the resource is held.
 func (m *model) table() *table {
-	t := &table{oid: modelTable, fields: []string{"id", "note"}}
+	t := &table{oid: m.w.relation.oid, schema: "public", kind: "r", noFloor: m.w.relation.noFloor,
+		fields: []string{"id", "note"}}
+	another := m.w.session && !slices.Contains(ownSettings, "RESET ALL")
+	if another || m.w.elsewhere {
+		t.oid, t.schema = modelTable-1, "mine"
+	}
 	if m.w.gone && m.fields != nil {
 		t.fields, t.missing = []string{"id"}, []string{"note"}
 	}
+	m.catalogue.resource, m.catalogue.before = &schemas.Resource{}, m.identity
 	m.catalogue.expect(m.fields)
-	if m.catalogue.accept(t) != nil {
+	err := m.catalogue.accept(t)
+	switch {
+	case another:
+		m.w.t.Fatalf("another client's search_path decides which table is read: %v", err)
+	case m.w.elsewhere && err == nil:
+		m.w.t.Fatalf("rows of another table are read: %+v, was %+v", t, m.identity)
+	case err != nil:
+		m.w.played.Count("a poll that another table holds", m.w.elsewhere)
 		return nil
 	}
 	return t
@@ -457,7 +546,7 @@ func (m *model) snapshot() (*clock, map[int64]version) {
 	}
 	var c *clock
 	var visible map[int64]version
-	noticed := m.lineage.timeline == w.timeline || m.floor != nil && m.floor.Timeline == w.timeline
+	noticed := m.lineage.timeline == w.timeline || m.identity != nil && m.identity.Timeline == w.timeline
 	if which == 0 && w.replaced != nil && noticed {
 		before := w.replaced.clock
 		before.time, before.asked, before.answered = w.now, w.ours.Time(), w.ours.Time()
@@ -524,7 +613,7 @@ func (m *model) chunk(p *pass, k key) (*chunk, []place) {
 // check is the promise: nothing before settled is there that was not read. Between a mishap and the next look
 // nobody can know.
 func (m *model) check() {
-	if m.w.unseen {
+	if m.w.unseen || m.w.changed {
 		return
 	}
 	m.w.played.Count("settled is checked", true)
@@ -547,8 +636,12 @@ func (m *model) met(p *pass, visible map[int64]version) {
 
 // replay publishes everything from some moment on again.
 func (m *model) replay() {
+	if m.w.elsewhere {
+		return
+	}
+	m.identity, m.w.known = m.identity.Confirmed(), false
 	m.settled = min(m.settled, m.w.now-schemas.Instant(rapid.IntRange(0, 100).Draw(m.w.t, "back")))
-	m.cursor, m.floor = nil, nil
+	m.cursor, m.floor, m.unfiltered = nil, nil, nil
 	m.w.replayed = nil // nothing is left by which to tell that a standby lags
 	clear(m.final)
 	for id, v := range m.topic {
@@ -590,7 +683,7 @@ func TestWhateverCommitsWhenNothingBeforeSettledIsMissed(t *testing.T) {
 			m.poll(t)
 		}
 		// All is quiet: it settles up to the clock.
-		w.calm, w.gone, m.alone = 1, false, true
+		w.calm, w.gone, w.elsewhere, m.alone = 1, false, false, true
 		last := w.now
 		for polls := 0; polls < 3 || m.settled <= last; polls++ {
 			for _, id := range slices.Sorted(maps.Keys(w.open)) {
@@ -608,6 +701,7 @@ func TestWhateverCommitsWhenNothingBeforeSettledIsMissed(t *testing.T) {
 		"a complete pass": 2, "a complete pass is checked": 1, "settled is checked": 10, "settled moves": 3,
 		"a takeover": 1.5, "what was read does not count": 0.3, "a standby answers": 0.8,
 		"a standby is promoted": 0.2, "the primary of before answers": 0.06, "the clock is set back": 0.3,
-		"the clock is set forward": 0.06, "a poll that a missing column holds": 0.03,
+		"the clock is set forward": 0.06, "a poll that a missing column holds": 0.03, "the relation changes": 0.1,
+		"a poll that another table holds": 0.05,
 	})
 }

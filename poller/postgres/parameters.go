@@ -12,15 +12,21 @@ import (
 // fifteen, and again what changes.
 const maxParameters = 1 << 20
 
-// boundParameters ends a connection whose server goes on naming settings (ParameterStatus): pgx keeps all of
-// them as long as the connection lives.
-func boundParameters(r io.Reader, w io.Writer) *pgproto3.Frontend {
-	return pgproto3.NewFrontend(&parameterBound{server: r}, w)
+// maxLogin bounds what a server says until it has let us in, in bytes: what it wants to know, its settings
+// and notices. Servers say some 500 bytes.
+const maxLogin = 1 << 20
+
+// boundServer ends a connection whose server says too much before anybody is logged in, or goes on naming
+// settings (ParameterStatus): pgx keeps all of them as long as the connection lives.
+func boundServer(r io.Reader, w io.Writer) *pgproto3.Frontend {
+	return pgproto3.NewFrontend(&parameterBound{server: r, login: maxLogin}, w)
 }
 
-// parameterBound counts the bytes of a server's ParameterStatus as it passes its messages on.
+// parameterBound counts the bytes of a server's login and of its ParameterStatus as it passes its messages
+// on.
 type parameterBound struct {
 	server io.Reader
+	login  int64   // bytes that it may still say before it lets us in; 0: it has
 	head   [5]byte // of the message that comes: its type, and the length of all but that
 	got    int     // bytes of head
 	body   int64   // bytes of the message in hand that are still to come
@@ -42,6 +48,9 @@ func (b *parameterBound) Read(p []byte) (int, error) {
 			break
 		}
 		b.got, b.body = 0, max(0, int64(binary.BigEndian.Uint32(b.head[1:]))-4)
+		if err := b.logIn(); err != nil {
+			return 0, err
+		}
 		if b.head[0] != 'S' {
 			continue
 		}
@@ -50,4 +59,19 @@ func (b *parameterBound) Read(p []byte) (int, error) {
 		}
 	}
 	return n, err
+}
+
+// logIn counts the message that begins, until one says that we are in (ReadyForQuery).
+func (b *parameterBound) logIn() error {
+	if b.head[0] == 'Z' {
+		b.login = 0
+	}
+	if b.login == 0 {
+		return nil
+	}
+	if b.login -= int64(len(b.head)) + b.body; b.login <= 0 {
+		return fmt.Errorf("the server says more than %d bytes before it lets anybody in: that is no PostgreSQL",
+			maxLogin)
+	}
+	return nil
 }

@@ -38,3 +38,23 @@ func TestSettingsThatAServerNamesAreBoundedAndNothingElseIs(t *testing.T) {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
+
+// Before the login everything counts, and a length is refused before the bytes come.
+func TestWhatAServerSaysBeforeTheLoginIsBounded(t *testing.T) {
+	small, ready := wireMessage('N', strings.Repeat("x", 1019)), wireMessage('Z', "I")
+	for name, c := range map[string]struct {
+		said []byte
+		fits bool
+	}{
+		"few notices":           {bytes.Repeat(small, 1000), true},
+		"many notices":          {bytes.Repeat(small, 1025), false},
+		"a long one":            {[]byte{'N', 0x40, 0, 0, 0}, false},
+		"rows after the login":  {append(bytes.Clone(ready), bytes.Repeat(small, 2000)...), true},
+		"a login after a login": {bytes.Repeat(append(bytes.Repeat(small, 900), ready...), 3), true},
+	} {
+		_, err := io.ReadAll(&parameterBound{server: iotest.HalfReader(bytes.NewReader(c.said)), login: maxLogin})
+		if (err == nil) != c.fits {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -76,7 +76,7 @@ func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
 	if lost := p.lost(r, s.start); lost != nil {
 		return nil, s.lose(lost)
 	}
-	if err := s.chunks.lineage.reached(p.identity.timeline); err != nil {
+	if err := s.chunks.lineage.reached(p.identity.Timeline); err != nil {
 		return nil, err
 	}
 	if r.Cursor == nil && cold { // a new owner has no horizon that counts
@@ -100,14 +100,15 @@ func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
 
 // inherit takes over what the watermark says of the server's clock, before this owner's first look at it: a
 // horizon, and that the clock had passed settled by an overlap. Whether settled comes from a standby, whose
-// clock may stand behind that of its primary, only the floor says.
+// clock may stand behind that of its primary, only the identity says.
 func (p *pass) inherit(r poller.Request) {
 	c := p.clock
 	if at := r.Cursor; at != nil && len(p.horizons.noted) == 0 && at.HorizonNext > 0 &&
 		(!c.known || at.HorizonTime <= c.time) {
 		p.horizons.note(horizon{time: at.HorizonTime, next: at.HorizonNext})
 	}
-	fromStandby := r.Floor != nil && r.Floor.Started == schemas.MinInstant
+	id := r.Identity
+	fromStandby := id != nil && id.Table != 0 && id.Started == schemas.MinInstant
 	if p.firstLoad || !c.known || c.standby && !fromStandby || p.horizons.steps.before(c) != nil {
 		return
 	}
@@ -125,9 +126,7 @@ func (p *pass) lost(r poller.Request, start schemas.Instant) *poller.LostError {
 			"was set back (or overlap was raised): it says %s. What is stamped from %s on is read again",
 			p.clock.time, from)})
 	}
-	if f := r.Floor; f != nil && p.table.noFloor == "" {
-		found = append(found, p.identity.differs(f))
-	}
+	found = append(found, p.identity.differs(r.Identity))
 	if r.Cursor != nil {
 		found = append(found, p.follows(r.Cursor))
 	}
@@ -148,8 +147,8 @@ func (p *pass) lost(r poller.Request, start schemas.Instant) *poller.LostError {
 // begin decides what to leave out, where to begin, and which floor the pass leaves. It says why it did not go
 // by old, if there is one.
 func (p *pass) begin(old *watermark.Floor, cursor *watermark.Cursor) (lost *poller.LostError) {
-	p.xmin = p.clock.xmin
-	p.floor, p.filter.table = p.identity.floor(p.clock.shown(), p.from), p.identity.table
+	p.xmin, p.identity.Xmin = p.clock.xmin, p.clock.xmin
+	p.floor, p.filter.table = newFloor(p.clock.shown(), p.from), p.identity.Table
 	if old != nil {
 		lost = p.leaveOut(old)
 	}
@@ -182,13 +181,17 @@ func (p *pass) lags(r poller.Request) bool {
 	if r.Cursor != nil {
 		known = coarse(r.Cursor.Xmin)
 	}
-	if f := r.Floor; f != nil && !p.clock.standby && p.identity.system == f.System && p.identity.timeline > 0 &&
-		p.identity.timeline < f.Timeline {
+	id := r.Identity
+	if id != nil && !p.clock.standby && p.identity.System == id.System && p.identity.Timeline > 0 &&
+		p.identity.Timeline < id.Timeline {
 		return true
 	}
-	if f := r.Floor; f != nil && p.identity.differs(f) == nil {
-		if met, err := parseSnapshot(f.Snapshot); err == nil {
-			known = known.with(&met)
+	if id != nil && p.identity.differs(id) == nil {
+		known = coarse(max(known.xmin, id.Xmin))
+		if f := r.Floor; f != nil {
+			if met, err := parseSnapshot(f.Snapshot); err == nil {
+				known = known.with(&met)
+			}
 		}
 	}
 	return p.clock.standby && (p.clock.xmin < known.xmin || p.clock.xmax < known.xmax)
@@ -208,7 +211,7 @@ func (p *pass) note() { p.horizons.see(p.clock, true) }
 
 // leaveOut makes the pass leave out what was met under old, or says why it may not.
 func (p *pass) leaveOut(old *watermark.Floor) *poller.LostError {
-	before, lost := p.identity.trusts(old, p.clock, p.from)
+	before, lost := trusts(old, p.clock, p.from)
 	if lost != nil {
 		return lost
 	}
@@ -217,13 +220,12 @@ func (p *pass) leaveOut(old *watermark.Floor) *poller.LostError {
 	// What old shows was met and stays so, also where this server tells less: a standby that lists nothing.
 	shown := p.clock.shown()
 	met := shown.with(&before)
-	p.floor = p.identity.floor(met.cut(maxRunning), p.from)
+	p.floor = newFloor(met.cut(maxRunning), p.from)
 	return nil
 }
 
-// follows says why the rest of the pass that was cut short at cursor cannot be read here; nil: it can. Where
-// the server has not given out such ids, or the table is another one, rows that lay behind the cursor there
-// may be missing here.
+// follows says why the rest of the pass that was cut short at cursor cannot be read here; nil: it can. If the
+// server has not given out such ids, rows that lay behind the cursor there may be missing here.
 func (p *pass) follows(cursor *watermark.Cursor) *poller.LostError {
 	switch {
 	case cursor.Xmin > p.clock.next || cursor.HorizonNext > p.clock.next:
@@ -231,12 +233,10 @@ func (p *pass) follows(cursor *watermark.Cursor) *poller.LostError {
 			"restored")
 	case cursor.UpdatedAt < p.from:
 		return lost(false, "the cursor lies before settled")
-	case cursor.Floor == nil:
-		return nil
-	case p.table.noFloor != "":
-		return lost(cursor.Floor.Table != p.table.oid, "%s", p.table.noFloor)
+	case cursor.Floor != nil && p.table.noFloor != "":
+		return lost(false, "%s", p.table.noFloor)
 	}
-	return p.identity.differs(cursor.Floor)
+	return nil
 }
 
 // resume goes on at cursor. It carries the xmin and the horizon of the part before: that part was read while
@@ -250,7 +250,7 @@ func (p *pass) resume(cursor *watermark.Cursor) {
 	p.xmin = min(p.xmin, cursor.Xmin)
 	p.floor = nil
 	if cursor.Floor != nil {
-		p.floor = p.identity.floor(coarse(p.xmin), p.from)
+		p.floor = newFloor(coarse(p.xmin), p.from)
 	}
 }
 
@@ -264,12 +264,12 @@ func (p *pass) readAgain(cursor *watermark.Cursor) bool {
 	if p.horizons.reach(p.clock.xmin) <= p.from {
 		return false
 	}
-	again := filter{table: p.identity.table}
+	again := filter{table: p.identity.Table}
 	if p.table.noFloor == "" {
 		if cursor.Floor == nil {
 			return false
 		}
-		before, lost := p.identity.trusts(cursor.Floor, p.clock, p.from)
+		before, lost := trusts(cursor.Floor, p.clock, p.from)
 		if lost != nil {
 			return false
 		}
@@ -345,7 +345,7 @@ func (p *pass) batch(c *chunk) *poller.Batch {
 			return nil
 		}
 	case p.floor != nil && c.clock.standby && !p.clock.standby:
-		p.floor = p.identity.floor(coarse(p.xmin), p.from) // it does not say what it shows above xmin
+		p.floor = newFloor(coarse(p.xmin), p.from) // it does not say what it shows above xmin
 	}
 	if c.bad() {
 		p.bad = cmp.Or(p.bad, c)
@@ -356,7 +356,7 @@ func (p *pass) batch(c *chunk) *poller.Batch {
 	}
 	p.good += len(c.rows)
 	b := c.batch()
-	b.Settled, b.Cursor = p.settle(c), p.moveCursor(c)
+	b.Settled, b.Cursor, b.Identity = p.settle(c), p.moveCursor(c), (*watermark.Identity)(&p.identity)
 	if c.last && !p.readsUndated() {
 		p.complete(b)
 	}
@@ -405,7 +405,7 @@ func (p *pass) moveCursor(c *chunk) *watermark.Cursor {
 	}
 	p.cursor = &watermark.Cursor{UpdatedAt: instantOf(c.end.at), ID: c.end.id, Xmin: p.xmin, Started: p.started}
 	if p.table.noFloor == "" && p.floor != nil {
-		p.cursor.Floor = p.identity.floor(coarse(p.xmin), p.from)
+		p.cursor.Floor = newFloor(coarse(p.xmin), p.from)
 	}
 	if h, ok := p.horizons.best(p.xmin); ok {
 		p.cursor.HorizonTime, p.cursor.HorizonNext = h.time, h.next

@@ -50,7 +50,7 @@ func findPooling(ctx context.Context, config *pgx.ConnConfig) Pooling {
 		// would give each of ours its own, as in session mode.
 		i := n / 2 % 2
 		var pid uint32
-		if err := conns[i].QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid); err != nil {
+		if err := conns[i].QueryRow(ctx, "SELECT pg_catalog.pg_backend_pid()").Scan(&pid); err != nil {
 			return PoolingUnknown
 		}
 		served[i][pid] = true

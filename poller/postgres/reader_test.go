@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"cmp"
 	"errors"
 	"testing"
 	"time"
@@ -22,16 +23,17 @@ type reader struct {
 	source  *postgres.Source
 	metrics *prometheus.Registry
 
-	settled schemas.Instant
-	cursor  *watermark.Cursor
-	floor   *watermark.Floor
-	fields  []string
-	rows    map[int64]schemas.Record
-	rejects map[int64]schemas.Reject
-	done    poller.Done
-	lost    int // times, the last one of which says:
-	why     poller.LostError
-	batches []poller.Batch
+	settled  schemas.Instant
+	cursor   *watermark.Cursor
+	floor    *watermark.Floor
+	fields   []string
+	identity *watermark.Identity
+	rows     map[int64]schemas.Record
+	rejects  map[int64]schemas.Reject
+	done     poller.Done
+	lost     int // times, the last one of which says:
+	why      poller.LostError
+	batches  []poller.Batch
 	// before is called with each batch before it is taken; an error refuses it.
 	before func(poller.Batch) error
 }
@@ -85,6 +87,9 @@ func (r *reader) read(q poller.Request) error {
 		r.lost++
 		r.why = *lost
 		r.settled, r.cursor, r.floor = min(r.settled, lost.From), nil, nil
+		if lost.Sweep {
+			r.identity = r.identity.Anew()
+		}
 		err = r.readOnce(q)
 	}
 	return err
@@ -94,6 +99,7 @@ func (r *reader) readOnce(q poller.Request) error {
 	if q.Kind == poller.Pass {
 		q.From, q.Cursor, q.Floor, q.Fields = r.settled, r.cursor, r.floor, r.fields
 	}
+	q.Identity = r.identity
 	q.Started = schemas.InstantOf(time.Now())
 	r.done, r.batches = poller.Done{}, nil
 	return r.source.Read(r.t.Context(), q, func(b poller.Batch) error {
@@ -121,6 +127,7 @@ func (r *reader) take(b poller.Batch, q poller.Request) error {
 	if pass {
 		r.settled = max(r.settled, b.Settled)
 		r.cursor = b.Cursor
+		r.identity = cmp.Or(b.Identity, r.identity)
 	}
 	if b.Done != nil {
 		r.done = *b.Done

@@ -80,6 +80,7 @@ func NewSource(db *DB, c SourceConfig) *Source {
 func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
 	defer s.chunks.activity.says("")
 	s.chunks.catalogue.expect(r.Fields)
+	s.chunks.catalogue.before = r.Identity
 	r.From = max(r.From, s.start)
 	read := s.pass
 	switch r.Kind {

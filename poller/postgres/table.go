@@ -47,17 +47,20 @@ type table struct {
 	missing       []string // and those that it does not have: null
 	unknown       []string // columns that the role may read and the schema does not know, sorted
 	// oid and hidden (row security may hide rows from the role) are compared with every chunk's clock.
-	oid    uint32
-	hidden bool
+	// schema and kind (its relkind) are compared with the watermark's.
+	oid          uint32
+	hidden       bool
+	schema, kind string
 	// identified: the role may ask which database this is. alone: it is an ordinary table without children.
 	identified, alone bool
-	// lockable: the role may take the lightest lock on it, which needs the right to all its columns.
+	// lockable: the role may take the lightest lock on it and on all that it leads to. That needs the right
+	// to all columns, below a view the right of the view's owner.
 	lockable bool
 	// noFloor says why its rows' transactions tell nothing about what was met before; "": they do.
 	noFloor string
 }
 
-const catalogueSQL = `SELECT n.nspname, c.relname, c.relkind::text, a.attname,
+const catalogueSQL = belowSQL + `SELECT n.nspname, c.relname, c.relkind::text, a.attname,
 	has_column_privilege(c.oid, a.attnum, 'SELECT'), c.oid, row_security_active(c.oid), c.relhassubclass,
 	has_column_privilege(c.oid, (-2)::int2, 'SELECT') -- xmin
 		AND has_column_privilege(c.oid, (-6)::int2, 'SELECT'), -- tableoid
@@ -66,28 +69,43 @@ const catalogueSQL = `SELECT n.nspname, c.relname, c.relkind::text, a.attname,
 		AND has_function_privilege('pg_control_recovery()', 'EXECUTE')
 		AND has_function_privilege('pg_walfile_name(pg_lsn)', 'EXECUTE'),
 	` + elsewhereSQL + `,
-	c.relkind IN ('r', 'p') AND has_table_privilege(c.oid, 'SELECT')
+	(SELECT bool_and(lockable OR kind NOT IN ('r', 'p', 'v')) FROM below)
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
-WHERE c.oid = to_regclass($1)`
+WHERE c.oid = to_regclass($1) AND c.relpersistence <> 't'`
 
-// elsewhereSQL finds, of all relations that the one named $1 leads to (its partitions and children, and what
-// is below a view), one whose rows do not come and go with this server's transactions: its kind and its name.
-// NULL: there is none. Every role may ask, also of relations that it may not read.
+// belowSQL lists all relations that the one named $1 leads to: itself, its partitions and children, and what
+// is below a view. Every role may ask, also of relations that it may not read. A LOCK of a view locks all of
+// them with the rights of role, and asks for no right to a child.
 //
-// No catalogue says what a function reads. So a view that calls one which reads a foreign table, or dblink,
-// is taken for good.
-const elsewhereSQL = `(WITH RECURSIVE below(oid, kind) AS (
-	SELECT oid, relkind FROM pg_class WHERE oid = to_regclass($1)
+// No catalogue says what a function reads.
+const belowSQL = `WITH RECURSIVE below(oid, kind, role, lockable) AS (
+	SELECT oid, relkind, (SELECT oid FROM pg_roles WHERE rolname = current_user),
+		has_table_privilege(oid, 'SELECT')
+	FROM pg_class WHERE oid = to_regclass($1)
 	UNION
-	SELECT c.oid, c.relkind FROM below b CROSS JOIN LATERAL (
-		SELECT inhrelid FROM pg_inherits WHERE inhparent = b.oid
+	SELECT c.oid, c.relkind, x.role, x.child OR has_table_privilege(x.role, c.oid, 'SELECT')
+	FROM below b CROSS JOIN LATERAL (
+		SELECT inhrelid, b.role, true FROM pg_inherits WHERE inhparent = b.oid
 		UNION ALL
-		SELECT d.refobjid FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass
-			AND d.objid = r.oid AND d.refclassid = 'pg_class'::regclass
+		SELECT d.refobjid, CASE WHEN (SELECT option_value::boolean FROM pg_options_to_table(v.reloptions)
+			WHERE option_name = 'security_invoker') THEN b.role ELSE v.relowner END, false
+		FROM pg_rewrite r JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = r.oid
+			AND d.refclassid = 'pg_class'::regclass AND d.refobjid <> b.oid
+		JOIN pg_class v ON v.oid = b.oid
 		WHERE r.ev_class = b.oid AND r.ev_type = '1' AND b.kind = 'v' -- ON SELECT
-	) AS x(oid) JOIN pg_class c ON c.oid = x.oid)
-SELECT kind::text || oid::regclass::text FROM below WHERE kind IN ('f', 'm') ORDER BY oid LIMIT 1)`
+	) AS x(oid, role, child) JOIN pg_class c ON c.oid = x.oid)
+`
+
+// elsewhereSQL finds one of them whose rows do not come and go with this server's transactions: its kind and
+// its name. NULL: there is none.
+const elsewhereSQL = `(SELECT kind::text || oid::regclass::text FROM below WHERE kind IN ('f', 'm')
+	ORDER BY oid LIMIT 1)`
+
+// leadsToSQL names all of them, and of each view the transaction that has defined it: CREATE OR REPLACE VIEW
+// may show other rows of the same tables.
+const leadsToSQL = `(SELECT string_agg(DISTINCT concat(b.oid, b.kind, r.xmin), ',')
+	FROM below b LEFT JOIN pg_rewrite r ON r.ev_class = b.oid AND r.ev_type = '1')`
 
 // isElsewhere is the *poller.HoldError for a table with such a relation (an answer to elsewhereSQL), nil for
 // NULL.
@@ -129,10 +147,11 @@ func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error)
 				return fmt.Errorf("read the catalogue: table %s has more than %d columns, and PostgreSQL's have not",
 					t.name, maxColumns)
 			}
+			t.schema, t.kind = string(v[0]), string(v[2])
 			t.oid, t.hidden = binary.BigEndian.Uint32(v[5]), isTrue(v[6])
 			t.identified = isTrue(v[9])
-			t.noFloor = noFloor(string(v[2]), t.hidden, isTrue(v[7]), isTrue(v[8]), t.identified)
-			t.alone = string(v[2]) == "r" && !isTrue(v[7])
+			t.noFloor = noFloor(t.kind, t.hidden, isTrue(v[7]), isTrue(v[8]), t.identified)
+			t.alone = t.kind == "r" && !isTrue(v[7])
 			elsewhere = isElsewhere(t.name, v[10])
 			t.lockable = isTrue(v[11])
 		}

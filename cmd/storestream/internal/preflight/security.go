@@ -8,7 +8,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -19,13 +18,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/dsn"
 	"github.com/storestream/storestream/internal/loopback"
 	"github.com/storestream/storestream/internal/tlsfile"
+	"github.com/storestream/storestream/poller/postgres"
 )
 
 // expiresSoon is how long before a certificate's end it is worth a warning.
@@ -178,19 +177,13 @@ func (s security) postgres(ctx context.Context) {
 	if err != nil {
 		return // there is none
 	}
-	pool, err := d.Config()
-	if err != nil {
+	var heard bytes.Buffer
+	conn, c, err := postgres.Connect(ctx, d, &heard)
+	switch {
+	case c == nil:
 		s.found.fail("postgres", err, "")
 		return
-	}
-	c := &pool.ConnConfig.Config
-	var heard bytes.Buffer
-	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
-		heard.Reset()
-		return pgproto3.NewFrontend(io.TeeReader(r, &heard), w)
-	}
-	conn, err := pgconn.ConnectConfig(ctx, c)
-	if err != nil {
+	case err != nil:
 		s.failed("postgres", tlsfile.Files{Section: tlsfile.DSN}, err)
 		return
 	}

@@ -36,6 +36,7 @@ import (
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/status"
 	"github.com/storestream/storestream/internal/terminal"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -78,6 +79,8 @@ func Look(ctx context.Context, c Config) (*Report, error) {
 	if err := l.readTopic(ctx, "reading the topic"); err != nil {
 		return nil, err
 	}
+	marks, _ := producer.ReadWatermarks(ctx, c.Cluster) // without them the row is compared all the same
+	l.identity = marks[r.Name].Identity
 	if err := l.readLetter(ctx); err != nil {
 		return nil, err
 	}
@@ -101,6 +104,7 @@ type look struct {
 	values   *schemas.ValueReader
 	log      *producer.RowLog
 	source   poller.Source
+	identity *watermark.Identity // of the rows that were published; nil: not known
 
 	letter *producer.DeadLetterRecord // nil: it has none
 
@@ -204,7 +208,7 @@ func (l *look) lookEverywhere(ctx context.Context) error {
 // one day, of which nobody knows. Of more it reads no further than to the row.
 func (l *look) read(ctx context.Context, request poller.Request, about int) error {
 	l.row, l.reject, l.nameless = nil, nil, map[uint64]bool{}
-	request.From, request.Started = l.start, schemas.InstantOf(time.Now())
+	request.From, request.Identity, request.Started = l.start, l.identity, schemas.InstantOf(time.Now())
 	rows, done := 0, false
 	err := l.source.Read(ctx, request, func(b poller.Batch) error {
 		done = done || b.Done != nil

@@ -62,8 +62,11 @@ func newComparison(c Config, r *schemas.Resource, source poller.Source) *compari
 	}
 	o.compare = compare.Config{
 		Start: start, CreatedAt: poller.CreatedAtIn(r), Now: time.Now,
-		Source: poller.CompareSource(source, start, nil,
-			func() schemas.Instant { return schemas.InstantOf(time.Now()) }),
+		Source: func(ctx context.Context, ids compare.Range, suspects []poller.Suspect, take compare.Take) error {
+			read := poller.CompareSource(source, poller.Request{From: start, Identity: o.mark.Identity},
+				func() schemas.Instant { return schemas.InstantOf(time.Now()) })
+			return read(ctx, ids, suspects, take)
+		},
 		Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
 			fold func(watermark.Published) error) ([]int64, error) {
 			ends, err := producer.ReadTopic(ctx, c.Cluster, r, from, wanted, fold)

@@ -61,10 +61,12 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	}
 	defer sources.Close()
 	counts := metrics.New(prometheus.NewRegistry())
+	marks, _ := producer.ReadWatermarks(ctx, c.Cluster) // what fails here fails the reading too
 	var all comparisons
 	for _, name := range c.Resources {
 		r := c.Schemas.Get(name)
 		one := newComparison(c, r, sources.New(r, counts.Resource(name), zap.NewNop(), connect.Audience{}))
+		one.mark.Identity = marks[name].Identity
 		all = append(all, one)
 		// Else every row that nobody can decode would be called stale.
 		one.err = producer.SameSchemas(ctx, c.Cluster, r)

@@ -1,0 +1,116 @@
+package postgres
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/schemas"
+)
+
+// historySQL asks which database this is, and of which history. Every role may ask, unless somebody has
+// revoked it. A standby only knows the timeline that it has noted on disk, which may be some minutes late.
+const historySQL = `(SELECT system_identifier FROM pg_control_system())::text || '/' ||
+	(SELECT oid FROM pg_database WHERE datname = current_database()),
+CASE WHEN pg_is_in_recovery() THEN
+	(SELECT greatest(c.timeline_id, r.min_recovery_end_timeline) FROM pg_control_checkpoint() c,
+		pg_control_recovery() r)
+ELSE ` + timelineSQL + ` END`
+
+// identitySQL asks since when the server has given out ids in turn, and which column is updated_at.
+//
+// A server that crashes gives out again the ids of which nothing was flushed: those of transactions that were
+// rolled back, or committed with synchronous_commit off. A snapshot may have shown them as over. If only one
+// of its processes dies, the server recovers in the same way and keeps its start time; but its statistics
+// begin anew. A standby gives out no ids, and replays none that were not flushed.
+const identitySQL = `CASE WHEN NOT pg_is_in_recovery() THEN
+	greatest(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()) END,
+(SELECT attnum FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'updated_at')`
+
+// identity is a relation of a database in one history, whatever its kind. In another timeline (after a
+// failover or a restore), or after another start, ids below a floor may have been given out a second time.
+// And rows that were read there may be missing here, or be as they were before.
+type identity watermark.Identity
+
+// take takes the answer to leadsToSQL, historySQL and identitySQL.
+func (id *identity) take(v [][]byte) error {
+	switch {
+	case len(v) != 5 || len(v[2]) != 0 && len(v[2]) != 4:
+		return errors.New("ask which database this is: an answer of another shape than PostgreSQL's")
+	case len(v[4]) != 2:
+		return errRetyped
+	}
+	if len(v[0]) > 0 {
+		id.LeadsTo = strconv.FormatUint(xxhash.Sum64(v[0]), 16)
+	}
+	id.System = string(v[1])
+	if len(v[2]) == 4 {
+		id.Timeline = binary.BigEndian.Uint32(v[2])
+	}
+	id.Started, id.UpdatedAt = timeOf(v[3]), int16(binary.BigEndian.Uint16(v[4]))
+	return nil
+}
+
+// timeOf reads a timestamptz; MinInstant for NULL.
+func timeOf(v []byte) schemas.Instant {
+	if len(v) != 8 {
+		return schemas.MinInstant
+	}
+	return instantOf(int64(binary.BigEndian.Uint64(v)))
+}
+
+// differs says why what was read under before is not what id shows; nil: it is.
+//
+// Rows that were read there may be missing here, or be as they were before, with stamps below settled: only a
+// sweep meets those. It is so after a mere restart: the server may have crashed and lost what was committed
+// with synchronous_commit off, or a copy of its files may have been put back.
+func (id *identity) differs(before *watermark.Identity) *poller.LostError {
+	switch {
+	case before == nil:
+		return nil
+	case before.System != "" && id.System != "" && id.System != before.System:
+		return lost(true, "another database answers")
+	case before.Timeline != 0 && id.Timeline != 0 && id.Timeline != before.Timeline:
+		return lost(true, "the database was promoted or restored: it is on timeline %d, and was on %d",
+			id.Timeline, before.Timeline)
+	case before.Table != 0 && id.Table != before.Table:
+		return lost(true, "another table has its name: oid %d, and it was %d", id.Table, before.Table)
+	case before.Table != 0 && id.LeadsTo != before.LeadsTo:
+		return lost(true, "it leads to other tables, or a view below it was replaced")
+	case before.UpdatedAt != 0 && id.UpdatedAt != before.UpdatedAt:
+		return lost(true, "another column is called updated_at: number %d of the table, and it was %d",
+			id.UpdatedAt, before.UpdatedAt)
+	case min(before.Started, id.Started) != schemas.MinInstant && id.Started != before.Started:
+		return lost(true, "the server has started or recovered at %s, and may give out ids "+
+			"again that were over before", id.Started)
+	}
+	return nil
+}
+
+// kinds names the relkinds that are read.
+var kinds = map[string]string{"r": "a table", "p": "a partitioned table", "v": "a view"}
+
+// isAnother returns a *poller.HoldError if t is another table than the one that was read before, and nobody
+// has said that it is the right one.
+//
+// A name stands once in a schema. So if another table of the same kind has it there, the owner of the first
+// one has dropped it or renamed it: the table was created again, as in a swap by renaming. In another schema
+// nobody has done so. search_path was changed, or somebody has created a table in a schema that comes first.
+// (A table that was moved to another schema is the same one.)
+func (t *table) isAnother(before *watermark.Identity, r *schemas.Resource) error {
+	if before == nil || before.Schema == "" || t.oid == before.Table ||
+		t.schema == before.Schema && t.kind == before.Kind {
+		return nil
+	}
+	return &poller.HoldError{What: fmt.Sprintf("the name %[1]s leads to another table: %[2]s, which is %[3]s, and "+
+		"was %[4]s in schema %[5]s. Its rows would be published as those of the other one, so nothing is read. "+
+		"If the other one is right, put it back: restore the search_path of the role and the database, or set "+
+		"search_path=%[5]s in postgres.dsn. If this one is right, confirm it: storestream watermark reset %[6]s "+
+		"--to TIME publishes it from TIME on, and a sweep follows", t.bareName, t.plainName, kinds[t.kind],
+		kinds[before.Kind], before.Schema, r.Name)}
+}
