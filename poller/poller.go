@@ -237,7 +237,7 @@ func (p *Poller) sweep(ctx context.Context, stop <-chan struct{}) error {
 	if begin {
 		p.sweeper.begin(mark)
 		if err := p.publisher.commit(ctx, watermark.Transaction{}); err != nil {
-			<-p.cfg.Sweep.Turn
+			p.sweeper.giveTurnBack()
 			return err
 		}
 		p.sweeper.start(ctx, mark, p.publisher.deadLetters)

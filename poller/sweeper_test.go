@@ -420,6 +420,31 @@ func TestSweepsOfOneInstanceTakeTurns(t *testing.T) {
 	}
 }
 
+// The overlap of a resource may be minutes, and others wait for their turn.
+func TestASweepThatWaitsForAConfirmationLetsOthersSweep(t *testing.T) {
+	turn := make(chan struct{}, 1)
+	s := openShop(t, 10, func(c *Config) { c.Sweep.Turn, c.Sweep.Tombstone = turn, true })
+	delete(s.rows, 1)
+	id := s.askSweep()
+	s.pollFor(shopOverlap / 2)
+	if doing := s.poller.Status().Sweep.Doing; len(turn) != 0 || doing != "waiting to look again" {
+		t.Fatalf("the turn is taken: %d, doing %q", len(turn), doing)
+	}
+	turn <- struct{}{} // another resource sweeps, for longer than this one waits
+	s.await(id)
+	if got := s.mark.Swept; got.Tombstones != 1 || len(turn) != 1 {
+		t.Errorf("swept %+v, and the other's turn is taken: %d", got, len(turn))
+	}
+	<-turn
+	s.askSweep()
+	s.pollFor(10 * time.Second)
+	s.poller.sweeper.end() // a handover; it gives back what it has, once
+	s.poller.sweeper.end()
+	if len(turn) != 0 {
+		t.Error("the turn was not given back")
+	}
+}
+
 func TestSweepsBeginByThemselvesAtFixedTimes(t *testing.T) {
 	day := 24 * time.Hour
 	born := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
