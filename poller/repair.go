@@ -35,6 +35,9 @@ type repair struct {
 	found     *finding
 	tx        watermark.Transaction // in hand
 	keep      string                // why the extra rows stay in the topic, "" if they may go
+	// looks is when the last look began. Only what was due then is confirmed: a row whose confirmation ended
+	// while the look went on was not looked at.
+	looks time.Time
 }
 
 // run makes the round. It returns when the next one is due; the zero time: the part is over, as the watermark
@@ -65,7 +68,7 @@ func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time
 	var ready, extra []compare.Difference
 	for _, d := range r.found.cmp.Differences() {
 		due := r.confirmedAt(&d)
-		waits := now.Before(due)
+		waits := r.looks.Before(due)
 		if waits && (again.IsZero() || due.Before(again)) {
 			again = due
 		}
@@ -120,7 +123,7 @@ func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some boo
 			continue
 		}
 		switch due := r.confirmedAt(&d); {
-		case r.cfg.Now().Before(due):
+		case r.looks.Before(due):
 			r.found.waits[s.ID] = due
 		case d.Kind == compare.Extra && r.found.empty: // it stays, and the last look counts it
 		case d.Kind == compare.Extra:
@@ -168,10 +171,10 @@ func (r *repair) due(ctx context.Context) ([]Suspect, error) {
 		return nil, err
 	}
 	r.keep = r.keepReason(r.found.cmp.Report(), r.found.result.Extra+r.found.cmp.Count()[compare.Extra])
-	now := r.cfg.Now()
+	r.looks = r.cfg.Now()
 	return slices.DeleteFunc(suspects, func(s Suspect) bool {
 		d, _ := r.found.cmp.Difference(s.ID)
-		return now.Before(r.found.waits[s.ID]) || d.Kind == compare.Extra && r.keep != ""
+		return r.looks.Before(r.found.waits[s.ID]) || d.Kind == compare.Extra && r.keep != ""
 	}), nil
 }
 
@@ -428,10 +431,10 @@ func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c co
 	if reason := r.keepReason(c, r.found.result.Extra); reason != "" {
 		return reason, nil
 	}
-	unsought, now := 0, r.cfg.Now()
+	unsought := 0
 	for _, d := range rows {
 		switch {
-		case now.Before(r.confirmedAt(&d)):
+		case r.looks.Before(r.confirmedAt(&d)):
 			reason = "rows that came and went while they were looked for stay in the topic"
 			continue
 		case r.publisher.deadLetters.metInRound(d.ID):

@@ -197,6 +197,34 @@ func TestARowIsTakenForDeletedOnlyWhenItWasNotShownForAnOverlap(t *testing.T) {
 	}
 }
 
+// A look takes time. What became due while it went on it was not at.
+func TestARowIsNotDeletedOnALookThatWasNotAtIt(t *testing.T) {
+	s := openShop(t, 10, func(c *Config) {
+		c.Sweep.Tombstone, c.Sweep.LookAtOnce, c.Sweep.ByID = true, 1, true
+	})
+	was := s.rows[3]
+	delete(s.rows, 1)
+	delete(s.rows, 3)
+	s.rows[2] = s.row(2, -time.Hour, 7)
+	id := s.askSweep()
+	s.pollFor(2 * time.Second) // the sweep has read
+	delete(s.rows, 2)          // so its confirmation ends two seconds after that of row 1
+	s.pollFor(time.Second)     // and has looked again
+	s.rows[3] = was
+	s.pollFor(30 * time.Second)
+	s.rows[2] = s.row(2, -time.Hour, 7) // and no poll meets it
+	s.lookTakes = 5 * time.Second
+	s.await(id)
+	for _, r := range s.topic {
+		if r.Tombstone && r.ID == 2 {
+			t.Errorf("row 2 has a tombstone, swept %+v", s.mark.Swept)
+		}
+	}
+	if got := s.mark.Swept; got.Tombstones != 1 {
+		t.Errorf("swept %+v", got)
+	}
+}
+
 // What was published of it before does not count any more.
 func TestARowThatComesBackAfterItsTombstoneIsPublished(t *testing.T) {
 	s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
