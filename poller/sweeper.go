@@ -96,6 +96,7 @@ type sweeper struct {
 	next     time.Time // not before this, after a failure
 	inHand   *sweep    // nil: none
 	hasTurn  bool
+	sights   *sights // of the suspects in hand
 }
 
 // sweep is a sweep in hand.
@@ -133,7 +134,8 @@ type finding struct {
 const maxRejects = 10_000
 
 func newSweeper(cfg *Config, b *board) *sweeper {
-	return &sweeper{cfg: cfg, board: b, born: cfg.Clock(), retry: doubling(firstSweepRetry, lastSweepRetry)}
+	return &sweeper{cfg: cfg, board: b, born: cfg.Clock(), retry: doubling(firstSweepRetry, lastSweepRetry),
+		sights: newSights()}
 }
 
 // found looks at the sweep that the watermark carries, when an owner begins: one that was in hand died.
@@ -208,6 +210,7 @@ func (s *sweeper) worked(mark *watermark.Watermark, err error) *finding {
 	}
 	some := w.found.cmp.Suspects() > 0 || len(w.found.rejects) > 0
 	if !w.looked && some {
+		s.sights.watchOnly(w.found.cmp.IDs())
 		return nil // the next poll begins later than what was read, and may deliver it
 	}
 	s.giveTurnBack()
@@ -313,6 +316,7 @@ func (s *sweeper) start(ctx context.Context, mark *watermark.Watermark, letters 
 		expected = int64(mark.Swept.TopicRows)
 	}
 	s.board.sweeping("reading")
+	s.sights.watchAll()
 	s.work(ctx, func(ctx context.Context) error {
 		if err := s.announce(ctx, f, expected); err != nil {
 			return err
@@ -489,6 +493,7 @@ func (s *sweeper) end() {
 		s.cfg.Log.Debug("sweep cut short", zap.Error(<-w.working))
 	}
 	s.giveTurnBack()
+	s.sights.watchOnly(func(func(int64) bool) {})
 	s.inHand = nil
 	s.board.sweeping("")
 }
