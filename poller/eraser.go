@@ -1,8 +1,10 @@
 package poller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -18,20 +20,42 @@ import (
 // It works in the poller's goroutine, as repair does and for the same reason, after a poll that went well. It
 // looks at once: a row that the source shows stays, and that is the answer. One that it does not show is
 // looked for again an overlap later, for over REST a row that is being updated may be nowhere for a while. It
-// is deleted when it was not shown then either. What waits is in the watermark; since when a row was not
-// shown is not, so a new owner begins with its first look.
+// is deleted when it was not shown then either, nor by any other read in between (sights). What waits is in
+// the watermark; since when a row was not shown is not, so a new owner begins with its first look.
 //
 // What a look did not show is as good as deleted only where the look was able to show it. So, as in a sweep,
 // an empty answer is no evidence, and neither is one with rows whose id nobody can read. And a row that has
 // lost its created_at is on no day of that: it is looked for on the day of its updated_at too. The days are
-// those of the topic's newest record of the row. Whoever asks cannot name them: by a false one a row would be
-// deleted that the source has.
+// those that the topic's records of the row tell. Whoever asks cannot name them: by a false one a row would
+// be deleted that the source has.
+//
+// A row with a dead letter may be on another day than its records tell, or have none. Over REST only a sweep
+// reads enough to say that it is nowhere, and takes the letter out. So the eraser has one made, and goes on
+// when it is over.
 type eraser struct {
 	cfg       *Config
 	publisher *publisher
 	reader    *reader
-	// missing is since when the source has not shown a row.
-	missing map[int64]time.Time
+	missing   map[int64]absence
+	sights    *sights // of the missing rows
+}
+
+// absence is what the eraser knows of a row that it does not find.
+type absence struct {
+	// since is the look with which the confirmation began, restarts that another read has shown the row after
+	// that, and until when the eraser begins no further confirmation.
+	since    time.Time
+	restarts bool
+	until    time.Time
+	// swept is from when on a sweep has to begin that finds out about the dead letter; zero: none has to.
+	swept schemas.Instant
+}
+
+// copies are what the topic holds of one row, and the days that all its records tell.
+type copies struct {
+	own                  bool // a row in its own partition
+	strays               []int32
+	updatedAt, createdAt schemas.Instant
 }
 
 // step looks at the rows that are due. Its error is that of the look, or a *writeError.
@@ -44,32 +68,44 @@ func (e *eraser) step(ctx context.Context, stop <-chan struct{}) error {
 	if err != nil {
 		return err
 	}
+	for id := range held {
+		e.sights.watch(id)
+	}
 	look, err := e.look(ctx, stop, held)
 	if err != nil {
 		return err
 	}
 	var tx watermark.Transaction
-	left, now := map[int64]string{}, e.cfg.Now()
-	for i := range due {
-		id := due[i].ID
-		since, looked := e.missing[id]
-		p, inTopic := held[id]
-		if !inTopic {
+	left, now, limit := map[int64]string{}, e.cfg.Now(), e.cfg.MaxRows()
+	for _, id := range slices.Sorted(maps.Keys(due)) {
+		c, a := held[id], e.missing[id]
+		switch why := e.keepReason(id, c, look, due[id]); {
+		case c == nil && a.swept != 0:
+			left[id] = "" // the sweep has taken it out
+		case c == nil:
 			left[id] = "the topic holds no such row"
-			continue
-		}
-		switch why := e.keepReason(p, look); {
 		case why != "":
 			left[id] = why
-		case !looked:
-			e.missing[id] = now
-		case now.Sub(since) >= e.cfg.Overlap:
+		case e.needsSweep(id, look):
+			a.swept = e.cfg.Clock()
+		case a.since.IsZero():
+			a = absence{since: now, until: now.Add(2 * e.cfg.Overlap)}
+		case a.restarts && now.Before(a.until):
+			a.since, a.restarts = now, false
+		case a.restarts:
+			left[id] = "it came and went while it was looked for"
+		default: // not shown for an overlap, or it would not be due
+			e.publisher.delete(&tx, id, c.strays, due[id])
 			left[id] = ""
-			e.publisher.delete(&tx, id)
+		}
+		e.missing[id] = a
+		if tx.Len() >= limit { // the others are due still
+			break
 		}
 	}
 	for id, why := range left {
 		delete(e.missing, id)
+		e.sights.forget(id)
 		if why == "" {
 			e.cfg.Log.Info("row erased, as it was asked for", zap.Int64("id", id))
 		} else {
@@ -90,37 +126,47 @@ type eraseLook struct {
 	done     Done
 }
 
-// held is the topic's newest record of each row that it holds. When stop is closed it ends with an error.
-func (e *eraser) held(ctx context.Context, stop <-chan struct{}, rows []watermark.Erase) (
-	map[int64]watermark.Published, error) {
+// held is what the topic holds of each row of which it, or the dead-letter topic, holds anything. When stop
+// is closed it ends with an error.
+func (e *eraser) held(ctx context.Context, stop <-chan struct{}, rows map[int64]bool) (
+	map[int64]*copies, error) {
 	ctx, cancel := wait.Until(ctx, stop)
 	defer cancel()
-	held := map[int64]watermark.Published{}
-	due := func(id int64) bool {
-		return slices.ContainsFunc(rows, func(row watermark.Erase) bool { return row.ID == id })
+	all := map[int64]*copies{}
+	for id := range rows {
+		all[id] = &copies{updatedAt: schemas.MinInstant, createdAt: schemas.MinInstant}
 	}
-	_, err := e.cfg.Sweep.Topic(ctx, nil, due, func(p watermark.Published) error {
-		switch {
-		case p.Stray, p.Foreign:
+	wanted := func(id int64) bool { return all[id] != nil }
+	_, err := e.cfg.Sweep.Topic(ctx, nil, wanted, func(p watermark.Published) error {
+		c := all[p.ID]
+		switch i := -1; {
+		case p.Foreign || c == nil:
+		case p.Stray:
+			if i = slices.Index(c.strays, p.Partition); p.Tombstone && i >= 0 {
+				c.strays = slices.Delete(c.strays, i, i+1)
+			} else if !p.Tombstone && i < 0 {
+				c.strays = append(c.strays, p.Partition)
+			}
 		case p.Tombstone:
-			delete(held, p.ID)
+			c.own = false
 		default:
-			held[p.ID] = p
+			c.own, c.updatedAt = true, p.UpdatedAt
+			c.createdAt = max(c.createdAt, p.CreatedAt)
 		}
 		return nil
 	})
-	return held, err
+	maps.DeleteFunc(all, func(id int64, c *copies) bool {
+		return !c.own && len(c.strays) == 0 && !e.publisher.deadLetters.has(id)
+	})
+	return all, err
 }
 
 // look looks at rows, on each of the days that their records tell.
-func (e *eraser) look(ctx context.Context, stop <-chan struct{}, rows map[int64]watermark.Published) (
+func (e *eraser) look(ctx context.Context, stop <-chan struct{}, rows map[int64]*copies) (
 	*eraseLook, error) {
 	var suspects []Suspect
 	for id, row := range rows {
-		suspects = append(suspects,
-			Suspect{ID: id, UpdatedAt: schemas.MinInstant, CreatedAt: row.CreatedAt},
-			// One of its own: where both are known only created_at is gone by.
-			Suspect{ID: id, UpdatedAt: row.UpdatedAt, CreatedAt: schemas.MinInstant})
+		suspects = append(suspects, Suspect{ID: id, UpdatedAt: row.updatedAt, CreatedAt: row.createdAt})
 	}
 	look := &eraseLook{shown: map[int64]bool{}}
 	if len(suspects) == 0 {
@@ -145,32 +191,77 @@ func (e *eraser) look(ctx context.Context, stop <-chan struct{}, rows map[int64]
 	return look, err
 }
 
-// keepReason says why a look does not show that a row is deleted, "" if it does.
-func (e *eraser) keepReason(row watermark.Published, look *eraseLook) string {
+// keepReason says why a look does not let a row go, "" if it may. confirmed is Erase.Confirmed.
+func (e *eraser) keepReason(id int64, c *copies, look *eraseLook, confirmed bool) string {
 	everywhere := look.done.Complete
 	switch {
-	case look.shown[row.ID]:
+	case c == nil:
+		return ""
+	case look.shown[id]:
 		return "the service has it"
 	case look.nameless:
 		return "the service shows rows without a usable id, and it may be one of them"
-	case row.CreatedAt == schemas.MinInstant && !everywhere:
-		return "no record of it tells the day on which to look for it in the service"
 	case look.done.Empty:
 		return "the service shows no row at all: " + notForDeletion
-	case !everywhere && e.publisher.deadLetters.has(row.ID):
-		// The service had it in a state that cannot be published, so it may be on a day that no record tells.
-		return fmt.Sprintf("it has a dead letter, and may be on another day than its record in the topic tells: "+
-			"storestream sweep %s finds out", e.cfg.Resource.Name)
+	case !everywhere && e.publisher.deadLetters.has(id):
+		return e.letterReason(id)
+	case c.createdAt == schemas.MinInstant && !everywhere:
+		return "no record of it tells the day on which to look for it in the service"
+	case confirmed:
+		return ""
+	}
+	if rows, left := e.publisher.budget(0); left == 0 {
+		return fmt.Sprintf("%d rows were deleted today (UTC) without a confirmation, as many as may be (if this "+
+			"one is to go too: storestream erase %s %d --confirm-deletes 1)", rows, e.cfg.Resource.Name, id)
 	}
 	return ""
 }
 
-// due are the rows to look at now: those never looked at, and those not shown for an overlap.
-func (e *eraser) due() (rows []watermark.Erase) {
-	now := e.cfg.Now()
-	for _, row := range e.publisher.mark.Erase {
-		if since, looked := e.missing[row.ID]; !looked || now.Sub(since) >= e.cfg.Overlap {
-			rows = append(rows, row)
+// letterReason says why a row stays that has a dead letter and may be on a day that no record tells; "" if a
+// sweep is still to find out.
+func (e *eraser) letterReason(id int64) string {
+	switch {
+	case e.cfg.Sweep.Source == nil || e.cfg.Eager:
+		return fmt.Sprintf("it has a dead letter, and may be on another day than its record in the topic tells: "+
+			"storestream sweep %s finds out", e.cfg.Resource.Name)
+	case !e.sweptSince(e.missing[id].swept):
+		return ""
+	case e.publisher.deadLetters.metInRound(id):
+		return "it has a dead letter, and the service has it still, as a row that cannot be published"
+	}
+	return "it has a dead letter, and the sweep that was made for it left that as it is: " +
+		cmp.Or(e.publisher.mark.Swept.Left, "it did not compare all rows")
+}
+
+// needsSweep says whether a sweep is to find out about the row's dead letter.
+func (e *eraser) needsSweep(id int64, look *eraseLook) bool {
+	return !look.done.Complete && e.publisher.deadLetters.has(id)
+}
+
+// sweptSince says whether a sweep is over that began at an instant, which is not zero, or later.
+func (e *eraser) sweptSince(at schemas.Instant) bool {
+	swept := e.publisher.mark.Swept
+	return at != 0 && swept != nil && swept.Began >= at
+}
+
+// due are the rows to look at now: those never looked at, those not shown for an overlap, and those whose
+// sweep is over. True: of Erase.Confirmed. It asks for the sweeps that rows wait for.
+func (e *eraser) due() map[int64]bool {
+	for id := range e.sights.take() {
+		a := e.missing[id]
+		a.restarts = true
+		e.missing[id] = a
+	}
+	now, rows, mark := e.cfg.Now(), map[int64]bool{}, &e.publisher.mark
+	for _, row := range mark.Erase {
+		a := e.missing[row.ID]
+		switch {
+		case a.swept != 0 && e.publisher.deadLetters.has(row.ID) && !e.sweptSince(a.swept):
+			if mark.Sweep == nil {
+				mark.Sweep = &watermark.Sweep{Request: -1, At: e.cfg.Clock()}
+			}
+		case now.Sub(a.since) >= e.cfg.Overlap:
+			rows[row.ID] = rows[row.ID] || row.Confirmed
 		}
 	}
 	return rows

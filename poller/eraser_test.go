@@ -67,6 +67,73 @@ func TestAnEraseThatReadsTheTopicIsNotWaitedForWhenTheInstanceStops(t *testing.T
 	}
 }
 
+// lettersOnly lets row 40 be one that never could be published.
+func (s *shop) letterOnly() {
+	s.rows[40] = row{id: 40, updatedAt: s.now, bad: true}
+	s.poll()
+	if len(s.letters) != 1 {
+		s.t.Fatalf("dead letters %v", s.letters)
+	}
+}
+
+func TestAnEraseTakesOutEveryCopyOfARow(t *testing.T) {
+	for _, incomplete := range []bool{false, true} { // over REST a lookup is by day
+		s := openShop(t, 5, func(c *Config) { c.Sweep.Tombstone = true })
+		s.incomplete, s.byDay = incomplete, incomplete
+		s.letterOnly()
+		for partition := range int32(2) {
+			s.forge(record{Published: watermark.Published{ID: 3, Partition: 1 + partition, Stray: true}})
+		}
+		delete(s.rows, 3)
+		delete(s.rows, 40)
+		s.now = s.now.Add(2 * shopOverlap) // no poll meets it any more
+		s.erase(3, 40)
+		s.pollFor(3 * s.config.Overlap)
+		if got := s.mark.Erased; len(got) != 2 || got[0].Left+got[1].Left != "" || len(s.letters) > 0 {
+			t.Errorf("incomplete %v: the watermark says %+v, %+v, dead letters %v", incomplete, s.mark.Erase, got,
+				s.letters)
+		}
+		newest := map[int32]bool{}
+		for _, r := range s.topic {
+			if r.ID == 3 {
+				newest[r.Partition] = r.Tombstone
+			}
+		}
+		if len(newest) != 3 || !newest[0] || !newest[1] || !newest[2] {
+			t.Errorf("incomplete %v: tombstones by partition: %v", incomplete, newest)
+		}
+	}
+}
+
+func TestALetterOfARowThatTheServiceHasIsNotErased(t *testing.T) {
+	for _, incomplete := range []bool{false, true} {
+		s := openShop(t, 5, nil)
+		s.incomplete, s.byDay = incomplete, incomplete
+		s.letterOnly()
+		s.now = s.now.Add(2 * shopOverlap)
+		s.erase(40)
+		s.pollFor(3 * s.config.Overlap)
+		if got := s.mark.Erased; len(got) != 1 || !strings.Contains(got[0].Left, "the service has it") ||
+			len(s.letters) != 1 {
+			t.Errorf("incomplete %v: %+v, dead letters %v", incomplete, got, s.letters)
+		}
+	}
+}
+
+// A stray alone is left over where an erase of before took out the row's own record.
+func TestAnEraseTakesOutTheStraysOfARowThatIsDeletedAlready(t *testing.T) {
+	s := openShop(t, 5, nil)
+	s.incomplete = true
+	s.forge(record{Published: watermark.Published{ID: 3, Partition: 1, Stray: true}})
+	s.forge(s.tombstone(3))
+	delete(s.rows, 3)
+	s.erase(3)
+	s.pollFor(2 * s.config.Overlap)
+	if got := s.mark.Erased; len(got) != 1 || got[0].Left != "" || !s.topic[len(s.topic)-1].Stray {
+		t.Errorf("%+v, the newest record is %+v", got, s.topic[len(s.topic)-1])
+	}
+}
+
 func TestARowThatTheServiceHasIsNotErased(t *testing.T) {
 	s := openShop(t, 5, nil)
 	s.erase(2)

@@ -66,6 +66,9 @@ type world struct {
 	// be published, or seen, at some time: a replay may have met them then; and rows that lookups do not show,
 	// though other reads do.
 	hidden   map[int64]schemas.Instant
+	unmet    map[int64]bool            // rows that no read has shown since they were hidden
+	unborn   map[int64]bool            // rows that no read has ever shown
+	blinks   map[int64]schemas.Instant // when the row is updated, and nowhere, once more
 	lagging  map[int64]schemas.Instant
 	odd      map[int64]bool
 	unsure   map[int64]bool
@@ -100,8 +103,9 @@ var (
 func newWorld(t *rapid.T, played rounds.Played) *world {
 	minuteToMidnight := time.Date(2026, 11, 20, 23, 59, 0, 0, time.UTC)
 	w := &world{shop: newShop(t, minuteToMidnight), t: t, previous: map[int64]row{}, lied: map[uint64]bool{},
-		hidden: map[int64]schemas.Instant{}, lagging: map[int64]schemas.Instant{}, notFound: map[int64]bool{},
-		odd: map[int64]bool{}, unsure: map[int64]bool{}, written: map[int64]uint64{}, history: map[int64][]past{},
+		hidden: map[int64]schemas.Instant{}, blinks: map[int64]schemas.Instant{}, unmet: map[int64]bool{},
+		unborn: map[int64]bool{}, notFound: map[int64]bool{}, lagging: map[int64]schemas.Instant{}, odd: map[int64]bool{},
+		unsure: map[int64]bool{}, written: map[int64]uint64{}, history: map[int64][]past{},
 		polls:   map[schemas.Instant]schemas.Instant{},
 		settled: schemas.MinInstant, grain: 1, heldAt: schemas.MaxInstant, played: played}
 	w.config.Source, w.config.Publish, w.config.Sweep = w, w.publish, SweepConfig{}
@@ -128,7 +132,9 @@ func (w *world) Read(_ context.Context, r Request, emit func(Batch) error) error
 		return w.readInOrder(r, settled, emit)
 	}
 	if r.Kind != Pass {
-		return w.readByDay(w.shown(r), &Done{Started: r.Started, Complete: true}, schemas.MinInstant, emit)
+		// A lookup by day did not look for rows without one.
+		everywhere := w.sweeps == nil || r.Everywhere || w.config.Sweep.ByID
+		return w.readByDay(w.shown(r), &Done{Started: r.Started, Complete: everywhere}, schemas.MinInstant, emit)
 	}
 	narrow := w.narrow && !r.Complete && w.reading.IntN(2) == 0
 	if narrow {
@@ -152,6 +158,7 @@ func (w *world) readByDay(rows []row, done *Done, settled schemas.Instant, emit 
 		b := Batch{Settled: schemas.MinInstant}
 		for _, row := range rows[:n] {
 			row.put(&b)
+			w.meet(row.id)
 		}
 		if err := emit(b); err != nil {
 			return err
@@ -299,7 +306,7 @@ func (w *world) publish(_ context.Context, tx watermark.Transaction) error {
 		return errAborted
 	}
 	for _, id := range tx.Deletes {
-		if _, there := w.rows[id]; there {
+		if _, there := w.rows[id]; there && !w.unborn[id] {
 			w.t.Fatalf("a tombstone for row %d, which the source has", id)
 		}
 	}
@@ -325,6 +332,7 @@ func (w *world) work() error {
 	seed := rapid.Uint64().Draw(w.t, "seed")
 	w.reading, w.writing = rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
 	before, written, lied := w.mark, len(w.topic), len(w.lied)
+	w.blink()
 	err := w.shop.work()
 	if w.sweeps != nil {
 		w.sweeps.settle()
@@ -467,7 +475,7 @@ func (w *world) change(futures bool) {
 
 func (w *world) set(row row) {
 	was, there := w.rows[row.id]
-	if there {
+	if w.unborn[row.id] = w.unborn[row.id] || !there; there {
 		w.previous[row.id] = was
 		if was.updatedAt > row.updatedAt && !w.backwards {
 			row.updatedAt = was.updatedAt // a writer that keeps updated_at from going back

@@ -95,12 +95,17 @@ func New(cfg Config) *Poller {
 		failures: cmp.Or(cfg.Failures, &Failures{Log: cfg.Log, Now: cfg.Now}),
 		retry:    doubling(firstRetry, lastRetry)}
 	p.publisher = newPublisher(&cfg, p.board)
+	p.eraser = &eraser{cfg: &cfg, publisher: p.publisher, missing: map[int64]absence{}, sights: newSights()}
+	p.sweeper = newSweeper(&cfg, p.board)
+	cfg.Source = witness{cfg.Source, []*sights{p.eraser.sights, p.sweeper.sights}}
+	if newSource := cfg.Sweep.Source; newSource != nil {
+		cfg.Sweep.Source = func() Source { return witness{newSource(), []*sights{p.eraser.sights}} }
+	}
 	p.reader = &reader{source: cfg.Source, log: cfg.Log, changed: cfg.Changed, asked: p.asked}
 	if cfg.Waits != nil {
 		p.reader.waits = func(ctx context.Context) error { return p.publisher.tellWait(ctx, cfg.Waits()) }
 	}
-	p.eraser = &eraser{cfg: &cfg, publisher: p.publisher, reader: p.reader, missing: map[int64]time.Time{}}
-	p.sweeper = newSweeper(&cfg, p.board)
+	p.eraser.reader = p.reader
 	p.sweeper.found(&p.publisher.mark)
 	return p
 }
@@ -237,7 +242,7 @@ func (p *Poller) sweep(ctx context.Context, stop <-chan struct{}) error {
 	if begin {
 		p.sweeper.begin(mark)
 		if err := p.publisher.commit(ctx, watermark.Transaction{}); err != nil {
-			<-p.cfg.Sweep.Turn
+			p.sweeper.giveTurnBack()
 			return err
 		}
 		p.sweeper.start(ctx, mark, p.publisher.deadLetters)
@@ -247,7 +252,7 @@ func (p *Poller) sweep(ctx context.Context, stop <-chan struct{}) error {
 		return nil
 	}
 	p.board.sweeping("repairing")
-	r := &repair{cfg: p.cfg, publisher: p.publisher, reader: p.reader, found: found}
+	r := &repair{cfg: p.cfg, publisher: p.publisher, reader: p.reader, found: found, sights: p.sweeper.sights}
 	again, err := r.run(ctx, stop)
 	switch {
 	case err == nil && !again.IsZero():
@@ -351,10 +356,12 @@ func (p *Poller) acceptRequests(ctx context.Context) error {
 		switch {
 		case r.Kind == watermark.Sweeps:
 			p.publisher.mark.Sweep = &watermark.Sweep{Request: r.ID, RequestUID: r.UID, At: now,
-				ConfirmDeletes: r.ConfirmDeletes && p.confirmed(r, now)}
+				ConfirmedDeletes: p.confirmed(r, now)}
 			p.sweeper.hurry()
 		case r.Kind == watermark.Erases:
-			p.publisher.mark.AcceptErase(r, now)
+			good := r
+			good.ConfirmedDeletes = p.confirmed(r, now)
+			p.publisher.mark.AcceptErase(good, now)
 		case r.Kind != watermark.Reset:
 			p.cfg.Log.Warn("request of an unknown kind, ignored", zapAsked(r), zap.String("kind", string(r.Kind)))
 			continue
@@ -376,7 +383,7 @@ func (p *Poller) acceptRequests(ctx context.Context) error {
 	}
 	for _, r := range accepted { // from here on nobody accepts it once more
 		p.cfg.Log.Info("request accepted", zapAsked(r), zap.String("kind", string(r.Kind)),
-			zap.Bool("confirm_deletes", r.ConfirmDeletes), zap.Int("rows", len(r.Rows)))
+			zap.Int("confirmed_deletes", r.ConfirmedDeletes), zap.Int("rows", len(r.Rows)))
 	}
 	if replay {
 		return ErrTakeover
@@ -384,19 +391,20 @@ func (p *Poller) acceptRequests(ctx context.Context) error {
 	return nil
 }
 
-// confirmedFor is how long somebody who asked for a sweep may be taken to know which rows were deleted.
+// confirmedFor is how long after a request its author may be taken to know which rows were deleted.
 const confirmedFor = time.Hour
 
-// confirmed says whether what r confirms is what the service has lost today. A request comes again where the
-// watermark that it was done under is lost, and it may have waited for weeks until somebody runs the
-// resource: rows that are missing now are others than somebody looked at then.
-func (p *Poller) confirmed(r watermark.Request, now schemas.Instant) bool {
-	if p.publisher.mark.AsOf != schemas.MinInstant && now.Sub(r.At) < confirmedFor {
-		return true
+// confirmed is how many deletions r confirms, 0 if its confirmation is not good any more. A request may be
+// done once more after the watermark is lost, and it may wait for weeks until an instance polls the resource:
+// rows that are missing by then are others than its author looked at.
+func (p *Poller) confirmed(r watermark.Request, now schemas.Instant) int {
+	good := p.publisher.mark.AsOf != schemas.MinInstant && now.Sub(r.At) < confirmedFor
+	if good || r.ConfirmedDeletes == 0 {
+		return r.ConfirmedDeletes
 	}
-	p.cfg.Log.Warn("a sweep goes on without its --confirm-deletes: nothing was read yet, or it was asked for "+
+	p.cfg.Log.Warn("a request goes on without its --confirm-deletes: nothing was read yet, or it was asked for "+
 		"more than an hour ago", zapAsked(r), zapInstant("asked", r.At))
-	return false
+	return 0
 }
 
 // zapAsked says which record of which topic a request is, and by whom, as its writer says.

@@ -388,10 +388,41 @@ func size(bytes int) string {
 	return fmt.Sprintf("%dMiB", (bytes+mebibyte-1)/mebibyte)
 }
 
-// delete puts a tombstone for a row into tx, and forgets what was published of it: if the row comes back, it
-// is new.
-func (p *publisher) delete(tx *watermark.Transaction, id int64) {
+// At most this many rows, or this part of the topic, are deleted in a UTC day without a confirmation that
+// names their number. A shop deletes few rows in a day. An answer that lacks more is more likely broken (a
+// replica half filled, a filter that changed, a table restored empty) than true, and many requests to erase
+// are more likely forged. In a topic of up to 10,000 rows the count decides, so that a small one can be
+// tidied at all.
+//
+// The budget is of the resource, and sweeps and erases share it: a budget of each path would be as many
+// budgets as there are paths, or requests. It is in the watermark, so a takeover does not begin it anew.
+const (
+	maxDeletes      = 100
+	maxDeletesShare = 1 // percent of the topic's rows
+)
+
+// budget is how many rows may be deleted in a day without a confirmation, and left how many of them today.
+// topicRows is the size of the topic as far as the caller has counted it; the last sweep's count may be more.
+func (p *publisher) budget(topicRows int) (rows, left int) {
+	if swept := p.mark.Swept; swept != nil {
+		topicRows = max(topicRows, swept.TopicRows)
+	}
+	rows = max(maxDeletes, topicRows*maxDeletesShare/100)
+	return rows, max(0, rows-p.mark.DeletedOn(p.cfg.Clock()))
+}
+
+// delete takes every copy of a row that is ours to delete out of the topics: it puts into tx a tombstone in
+// the row's own partition, others over its strays, and takes out its dead letter. It forgets what was
+// published of the row: if it comes back, it is new. It is the only way to a tombstone for a row, so it
+// counts the row: against the day's budget, unless a request has confirmed the deletion.
+func (p *publisher) delete(tx *watermark.Transaction, id int64, strays []int32, confirmed bool) {
+	if !confirmed {
+		p.mark.CountDeleted(p.cfg.Clock())
+	}
 	tx.Deletes = append(tx.Deletes, id)
+	for _, partition := range strays {
+		tx.Strays = append(tx.Strays, watermark.Stray{ID: id, Partition: partition})
+	}
 	p.dedup.forget(id)
 	p.heldBack.forget(id)
 	p.deadLetters.takeOut(tx, id)
@@ -652,7 +683,7 @@ func (p *publisher) endPart(result watermark.Swept, part IDRange, more bool) {
 	}
 	next := part.Last + 1
 	p.mark.Sweep = &watermark.Sweep{Request: sweep.Request, RequestUID: sweep.RequestUID, At: sweep.At,
-		ConfirmDeletes: sweep.ConfirmDeletes, From: &next, Done: &total}
+		ConfirmedDeletes: sweep.ConfirmedDeletes, From: &next, Done: &total}
 }
 
 // repeatPart notes that the part is begun anew, and what was repaired of it.

@@ -33,8 +33,12 @@ type repair struct {
 	publisher *publisher
 	reader    *reader
 	found     *finding
+	sights    *sights               // of the suspects
 	tx        watermark.Transaction // in hand
 	keep      string                // why the extra rows stay in the topic, "" if they may go
+	// looks is when the last look began. Only what was due then is confirmed: a row whose confirmation ended
+	// while the look went on was not looked at.
+	looks time.Time
 }
 
 // run makes the round. It returns when the next one is due; the zero time: the part is over, as the watermark
@@ -65,7 +69,7 @@ func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time
 	var ready, extra []compare.Difference
 	for _, d := range r.found.cmp.Differences() {
 		due := r.confirmedAt(&d)
-		waits := now.Before(due)
+		waits := r.looks.Before(due)
 		if waits && (again.IsZero() || due.Before(again)) {
 			again = due
 		}
@@ -122,7 +126,7 @@ func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some boo
 			continue
 		}
 		switch due := r.confirmedAt(&d); {
-		case r.cfg.Now().Before(due):
+		case r.looks.Before(due):
 			r.found.waits[s.ID] = due
 		case d.Kind == compare.Extra && r.found.empty: // it stays, and the last look counts it
 		case d.Kind == compare.Extra:
@@ -165,17 +169,23 @@ func (r *repair) look(ctx context.Context, stop <-chan struct{}, l *compare.Look
 }
 
 // due returns the suspects to look at now: not those that wait for their confirmation, nor extra rows that
-// stay in the topic whatever a look shows.
+// stay in the topic whatever a look shows. What other reads have shown since the last look restarts
+// confirmations (sights).
 func (r *repair) due(ctx context.Context) ([]Suspect, error) {
+	for id, seen := range r.sights.take() {
+		if d, differs := r.found.cmp.Difference(id); differs && seen.differs(d.Row) {
+			r.found.cmp.Restart(id)
+		}
+	}
 	suspects, err := r.found.cmp.CatchUp(ctx)
 	if err != nil {
 		return nil, err
 	}
 	r.keep = r.keepReason(r.found.cmp.Report(), r.found.result.Extra+r.found.cmp.Count()[compare.Extra])
-	now := r.cfg.Now()
+	r.looks = r.cfg.Now()
 	return slices.DeleteFunc(suspects, func(s Suspect) bool {
 		d, _ := r.found.cmp.Difference(s.ID)
-		return now.Before(r.found.waits[s.ID]) || d.Kind == compare.Extra && r.keep != ""
+		return r.looks.Before(r.found.waits[s.ID]) || d.Kind == compare.Extra && r.keep != ""
 	}), nil
 }
 
@@ -341,6 +351,11 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywh
 		left = append(left, fmt.Sprintf("the service showed %s in one reading and not in a later one: nothing is "+
 			"concluded from that, and the next sweep compares them again", terminal.Plural(n, "row")))
 	}
+	if c.Unread > 0 {
+		left = append(left, fmt.Sprintf("%d batches of another program in the topic could not be read, and may hold "+
+			"any row", c.Unread))
+	}
+	tooMany := r.tooManyDeletes(c) != ""
 	reason, err := r.deleteRows(ctx, extra, c, everywhere)
 	if err != nil {
 		return err
@@ -356,7 +371,7 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywh
 		left = append(left, text)
 	}
 	result.Left = strings.Join(left, "; ")
-	if err := r.takeOutDeadLetters(ctx, c); err != nil {
+	if err := r.takeOutDeadLetters(ctx, c, tooMany); err != nil {
 		return err
 	}
 	if again { // the next round counts the rest: only what was repaired is to be kept
@@ -389,23 +404,30 @@ func (r *repair) again(c compare.Report) bool {
 	return brought && (c.UntrackedRows > 0 || c.Untracked > 0 && r.cfg.Sweep.Tombstone)
 }
 
-// At most this many rows, or this part of the topic, are taken for deleted unless somebody confirms it. A
-// shop deletes few rows in a day. An answer that lacks more is more likely broken (a replica half filled, a
-// filter that changed, a table restored empty) than true. In a topic of up to 10,000 rows the count decides,
-// so that a small one can be tidied at all.
-const (
-	maxDeletes      = 100
-	maxDeletesShare = 1 // percent of the topic's rows
-)
-
-func tooManyDeletes(c compare.Report, extra int) bool {
-	return extra > max(maxDeletes, c.TopicRows*maxDeletesShare/100)
+// tooManyDeletes says why the part's extra rows are too many to delete, "" if they are not: they are more
+// than the request confirms, and more than is left of the day's budget. All of them stay then.
+func (r *repair) tooManyDeletes(c compare.Report) string {
+	extra, done := r.found.cmp.Count()[compare.Extra], watermark.Swept{}
+	if sweep := r.publisher.mark.Sweep; sweep.CameTo(r.found.result) && sweep.Done != nil {
+		done = *sweep.Done
+	}
+	topicRows := done.TopicRows + c.TopicRows
+	budget, left := r.publisher.budget(topicRows)
+	if extra <= max(r.confirmed(), left) {
+		return ""
+	}
+	return fmt.Sprintf("the service does not have %d of the topic's %d rows. Without a confirmation %d may be "+
+		"deleted in a day (UTC), and %d were today: these are not taken for deleted (if they are: storestream "+
+		"sweep %s --confirm-deletes %d)", extra, topicRows, budget, budget-left, r.cfg.Resource.Name,
+		extra+max(0, done.Extra-done.Tombstones))
 }
 
-// confirmed says that whoever asked for the sweep knows of deletions, however many they are.
-func (r *repair) confirmed() bool {
-	sweep := r.publisher.mark.Sweep
-	return sweep.CameTo(r.found.result) && sweep.ConfirmDeletes
+// confirmed is how many deletions more the request for this sweep confirms.
+func (r *repair) confirmed() int {
+	if sweep := r.publisher.mark.Sweep; sweep.CameTo(r.found.result) {
+		return sweep.ConfirmedDeletes
+	}
+	return 0
 }
 
 // notForDeletion is what is said of an answer without any row: a table restored empty, a filter that changed.
@@ -421,10 +443,8 @@ func (r *repair) keepReason(c compare.Report, extra int) string {
 			notForDeletion)
 	case c.SourceRows+r.before() == 0:
 		return fmt.Sprintf("the service showed no row at all, the topic has %d: %s", c.TopicRows, notForDeletion)
-	case tooManyDeletes(c, extra) && r.cfg.Sweep.Tombstone && !r.confirmed():
-		return fmt.Sprintf("the service does not have %d of the topic's %d rows, more than %d and more than %d "+
-			"%%: that is not taken for deletion (if it is right: storestream sweep %s --confirm-deletes)",
-			extra, c.TopicRows, maxDeletes, maxDeletesShare, r.cfg.Resource.Name)
+	case r.cfg.Sweep.Tombstone && r.tooManyDeletes(c) != "":
+		return r.tooManyDeletes(c)
 	case c.Nameless > 0:
 		return fmt.Sprintf("%s of the service came without a usable id, and may be some of the %d that it seems "+
 			"not to have: they are not taken for deleted", terminal.Plural(c.Nameless, "row"), extra)
@@ -445,13 +465,13 @@ func (r *repair) leave(d *compare.Difference) {
 // deleteRows writes tombstones for extra rows, where it may. It returns why it left some, "" if it left none.
 func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c compare.Report,
 	everywhere bool) (reason string, err error) {
-	if reason := r.keepReason(c, r.found.result.Extra); reason != "" {
-		return reason, nil
+	if reason := cmp.Or(r.keepReason(c, r.found.result.Extra), r.keep); reason != "" {
+		return reason, nil // also where only the last look had a reason: it was not at these rows
 	}
-	unsought, now := 0, r.cfg.Now()
+	unsought := 0
 	for _, d := range rows {
 		switch {
-		case now.Before(r.confirmedAt(&d)):
+		case r.looks.Before(r.confirmedAt(&d)):
 			reason = "rows that came and went while they were looked for stay in the topic"
 			continue
 		case r.publisher.deadLetters.metInRound(d.ID):
@@ -474,23 +494,24 @@ func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c co
 	return reason, nil
 }
 
-// deleteRow writes the tombstones for an extra row.
+// deleteRow deletes an extra row. What the request confirms is used up before the day's budget is.
 func (r *repair) deleteRow(ctx context.Context, d *compare.Difference) error {
 	r.found.cmp.Forget(d.ID)
-	r.publisher.delete(&r.tx, d.ID)
-	for _, partition := range d.Strays {
-		r.tx.Strays = append(r.tx.Strays, watermark.Stray{ID: d.ID, Partition: partition})
+	confirmed := r.confirmed() > 0
+	if confirmed {
+		r.publisher.mark.ChangeSweep(func(s *watermark.Sweep) { s.ConfirmedDeletes-- })
 	}
+	r.publisher.delete(&r.tx, d.ID, d.Strays, confirmed)
 	r.found.result.Tombstones++
 	return r.publisher.commitIfFull(ctx, &r.tx)
 }
 
 // takeOutDeadLetters takes out the dead letters of rows that nobody has met since the sweep began as rows
-// that cannot be published: they are deleted, or well. Not where there is a doubt about what the sweep met.
-func (r *repair) takeOutDeadLetters(ctx context.Context, c compare.Report) error {
+// that cannot be published: they are deleted, or well. Not where there is a doubt about what the sweep met,
+// as when it missed too many rows.
+func (r *repair) takeOutDeadLetters(ctx context.Context, c compare.Report, tooMany bool) error {
 	empty := c.SourceRows+r.before() == 0 && (c.TopicRows > 0 || c.DeadLetters == 0)
-	if r.found.manyRejects || c.Untracked > 0 || empty || r.found.empty ||
-		tooManyDeletes(c, r.found.result.Extra) && !r.confirmed() {
+	if r.found.manyRejects || c.Untracked > 0 || empty || r.found.empty || tooMany {
 		return nil
 	}
 	part, _ := r.found.cmp.Part()

@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -197,6 +198,94 @@ func TestARowIsTakenForDeletedOnlyWhenItWasNotShownForAnOverlap(t *testing.T) {
 	}
 }
 
+// blink lets row 1 be nowhere, be shown for ten seconds in a new version, and be nowhere again, for less than
+// an overlap each time. So it goes over REST with a row that is updated now and then, and shows up some time
+// after each update. It leaves the row where all reads show it.
+func (s *shop) blink() {
+	delete(s.rows, 1)
+	for i := range 100 {
+		switch i {
+		case 30:
+			s.rows[1] = row{id: 1, updatedAt: s.now, content: 77}
+		case 40:
+			delete(s.rows, 1)
+		case 80:
+			s.rows[1] = row{id: 1, updatedAt: s.now, content: 78}
+		}
+		s.poll()
+		s.now = s.now.Add(time.Second)
+	}
+}
+
+func TestARowThatAPollHasShownIsDeletedOnlyAnOverlapAfterThat(t *testing.T) {
+	for name, ask := range map[string]func(*shop){
+		"sweep": func(s *shop) { s.askSweep() },
+		"erase": func(s *shop) { s.erase(1) },
+		"both": func(s *shop) {
+			s.askSweep()
+			s.erase(1)
+		},
+	} {
+		s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
+		ask(s)
+		s.blink()
+		for _, r := range s.topic {
+			if r.Tombstone && r.ID == 1 {
+				t.Errorf("%s: a tombstone for a row that was never nowhere for an overlap (%+v)", name, s.mark.Swept)
+			}
+		}
+		s.wants(s.rows[1])
+	}
+}
+
+// A copy of the service that lags shows the older state at both looks, and a poll has met the newer one in
+// between.
+func TestAnOlderStateIsNotConfirmedWhereAPollHasMetANewerOneInBetween(t *testing.T) {
+	s := openShop(t, 10, nil)
+	older, newer := s.row(1, -2*time.Hour, 0), s.row(1, 40*time.Second, 3)
+	s.rows[1] = older
+	s.askSweep()
+	for i := range 75 {
+		switch i {
+		case 40:
+			s.rows[1] = newer
+		case 45:
+			s.rows[1] = older
+		}
+		s.poll()
+		s.now = s.now.Add(time.Second)
+	}
+	s.wants(newer)
+}
+
+// A look takes time. What became due while it went on it was not at.
+func TestARowIsNotDeletedOnALookThatWasNotAtIt(t *testing.T) {
+	s := openShop(t, 10, func(c *Config) {
+		c.Sweep.Tombstone, c.Sweep.LookAtOnce, c.Sweep.ByID = true, 1, true
+	})
+	was := s.rows[3]
+	delete(s.rows, 1)
+	delete(s.rows, 3)
+	s.rows[2] = s.row(2, -time.Hour, 7)
+	id := s.askSweep()
+	s.pollFor(2 * time.Second) // the sweep has read
+	delete(s.rows, 2)          // so its confirmation ends two seconds after that of row 1
+	s.pollFor(time.Second)     // and has looked again
+	s.rows[3] = was
+	s.pollFor(30 * time.Second)
+	s.rows[2] = s.row(2, -time.Hour, 7) // and no poll meets it
+	s.lookTakes = 5 * time.Second
+	s.await(id)
+	for _, r := range s.topic {
+		if r.Tombstone && r.ID == 2 {
+			t.Errorf("row 2 has a tombstone, swept %+v", s.mark.Swept)
+		}
+	}
+	if got := s.mark.Swept; got.Tombstones != 1 {
+		t.Errorf("swept %+v", got)
+	}
+}
+
 // What was published of it before does not count any more.
 func TestARowThatComesBackAfterItsTombstoneIsPublished(t *testing.T) {
 	s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
@@ -331,7 +420,7 @@ func TestAnyNumberIsDeletedOnceSomebodyConfirmsIt(t *testing.T) {
 		if got := testutil.ToFloat64(gauge); got != 1 {
 			t.Errorf("not confirmed, %d rows left: the metric is %v", left, got)
 		}
-		s.await(s.ask(watermark.Request{Kind: watermark.Sweeps, ConfirmDeletes: true}))
+		s.await(s.confirms(400))
 		if got := s.mark.Swept; got.Tombstones != want || (got.Left == "") != (want > 0) {
 			t.Errorf("confirmed, %d rows left: swept %+v, want %d tombstones", left, got, want)
 		}
@@ -353,13 +442,125 @@ func TestAConfirmationIsGoodForAnHourAndNotBeforeAnythingWasRead(t *testing.T) {
 	} {
 		s := openShop(t, 500, func(c *Config) { c.Sweep.Tombstone = true })
 		s.poll()
-		id := s.ask(watermark.Request{Kind: watermark.Sweeps, ConfirmDeletes: true})
+		id := s.confirms(400)
 		wait(s)
 		s.takeOver()
 		drop(s.rows, 400)
 		if s.await(id); s.mark.Swept.Tombstones != 0 || !strings.Contains(s.mark.Swept.Left, "--confirm-deletes") {
 			t.Errorf("%s: swept %+v", name, s.mark.Swept)
 		}
+	}
+}
+
+func TestMoreThanTheNumberThatIsConfirmedIsHeld(t *testing.T) {
+	s := openShop(t, 500, func(c *Config) { c.Sweep.Tombstone = true })
+	drop(s.rows, 300)
+	s.await(s.confirms(299))
+	if got := s.mark.Swept; got.Tombstones != 0 || !strings.Contains(got.Left, "--confirm-deletes 300)") {
+		t.Errorf("swept %+v", got)
+	}
+	if s.await(s.confirms(300)); s.mark.Swept.Tombstones != 300 {
+		t.Errorf("swept %+v", s.mark.Swept)
+	}
+	delete(s.rows, 300) // what was confirmed is no part of the day's budget
+	if got := s.sweep(); got.Tombstones != 1 {
+		t.Errorf("the next one: swept %+v", got)
+	}
+}
+
+func TestAConfirmationCountsForAllPartsOfASweepTogether(t *testing.T) {
+	for confirmed, most := range map[int]int{600: 600, 400: 400} {
+		s := openShop(t, 1200, func(c *Config) {
+			c.Sweep.Tombstone, c.Sweep.ByID, c.Sweep.Memory = true, true, 16*1200
+		})
+		for id := range int64(1200) {
+			if id%2 == 0 {
+				delete(s.rows, id)
+			}
+		}
+		s.await(s.confirms(confirmed))
+		got := s.mark.Swept
+		if n := got.Tombstones; got.Extra != 600 || n > most || n == 0 || (n == 600) != (most == 600) {
+			t.Errorf("%d confirmed: swept %+v", confirmed, got)
+		}
+	}
+}
+
+// A budget of each path, of each request or of each owner would be as many budgets.
+func TestSweepsErasesAndTheirSuccessorsHaveOneBudgetOfDeletionsADay(t *testing.T) {
+	s := openShop(t, 600, func(c *Config) { c.Sweep.Tombstone = true })
+	drop(s.rows, 40)
+	if got := s.sweep(); got.Tombstones != 40 {
+		t.Fatalf("swept %+v", got)
+	}
+	s.takeOver()
+	s.poll()
+	drop(s.rows, 299)
+	if got := s.sweep(); got.Tombstones != 0 || !strings.Contains(got.Left, "and 40 were today") {
+		t.Errorf("swept %+v", got)
+	}
+	tombstones := func() (n int) {
+		for _, r := range s.topic {
+			if r.Tombstone {
+				n++
+			}
+		}
+		return n
+	}
+	for n := range int64(25) { // somebody forges requests
+		if s.erase(40+8*n, 41+8*n, 42+8*n, 43+8*n, 44+8*n, 45+8*n, 46+8*n, 47+8*n); n%4 == 3 {
+			s.pollFor(2 * shopOverlap)
+			s.takeOver()
+			s.poll()
+		}
+	}
+	s.pollFor(2 * shopOverlap)
+	if n := tombstones(); n != maxDeletes {
+		t.Errorf("%d rows are deleted", n)
+	}
+	last := s.mark.Erased[len(s.mark.Erased)-1]
+	if !strings.Contains(last.Left, fmt.Sprintf("storestream erase orders %d --confirm-deletes 1)", last.ID)) {
+		t.Errorf("the last one: %+v", last)
+	}
+	if got := s.sweep(); got.Tombstones != 0 {
+		t.Errorf("swept %+v", got)
+	}
+	s.ask(watermark.Request{Kind: watermark.Erases, ConfirmedDeletes: 1,
+		Rows: []watermark.RowToErase{{ID: 298}}})
+	s.pollFor(2 * shopOverlap)
+	if n := tombstones(); n != maxDeletes+1 {
+		t.Errorf("with one confirmed %d rows are deleted", n)
+	}
+	s.now = s.now.Add(24 * time.Hour)
+	s.erase(297)
+	s.pollFor(2 * shopOverlap)
+	if r, _ := s.newest(297); !r.Tombstone || s.mark.Deleted.Rows != 1 {
+		t.Errorf("the day after: %+v, counted %+v", r, s.mark.Deleted)
+	}
+}
+
+// Before midnight the budget is used up, so the last look is not at extra rows. They do not go because it is
+// the next day when it ends.
+func TestRowsThatTheLastLookWasNotAtStayWhenTheBudgetIsRenewed(t *testing.T) {
+	s := openShop(t, 300, func(c *Config) { c.Sweep.Tombstone = true })
+	drop(s.rows, 100)
+	if got := s.sweep(); got.Tombstones != 100 {
+		t.Fatalf("swept %+v", got)
+	}
+	s.now = schemas.InstantOf(noon.Add(12*time.Hour - 10*time.Second))
+	gone := s.rows[200]
+	delete(s.rows, 200)
+	s.rows[400] = s.row(400, -time.Hour, 1) // something to look at
+	id := s.askSweep()
+	s.pollFor(4 * time.Second)
+	s.rows[200] = gone
+	s.lookTakes = 30 * time.Second
+	s.await(id)
+	if r, _ := s.newest(200); r.Tombstone {
+		t.Errorf("row 200 has a tombstone, swept %+v", s.mark.Swept)
+	}
+	if !strings.Contains(s.mark.Swept.Left, "100 were today") {
+		t.Errorf("swept %+v", s.mark.Swept)
 	}
 }
 

@@ -36,6 +36,7 @@ type shop struct {
 	metrics *metrics.Set
 	config  Config // of the next takeover
 	poller  *Poller
+	polling bool // it polls, looks at rows the second time, or erases
 	stop    chan struct{}
 	// partitions of the topic, 0: one. A row lies in that of its id.
 	partitions int64
@@ -282,7 +283,7 @@ func (s *shop) wanted(r Request, row row) bool {
 		}
 		if row.dayless {
 			return slices.ContainsFunc(r.Suspects, func(x Suspect) bool {
-				return x.ID == row.id && x.CreatedAt == schemas.MinInstant && x.UpdatedAt.Day() == row.updatedAt.Day()
+				return x.ID == row.id && x.UpdatedAt.Day() == row.updatedAt.Day()
 			})
 		}
 		return slices.ContainsFunc(r.Suspects, func(x Suspect) bool {
@@ -356,7 +357,9 @@ func (s *shop) work() error {
 	ctx := context.Background()
 	err := s.poller.acceptRequests(ctx)
 	if err == nil {
+		s.polling = true
 		err = s.poller.poll(ctx, s.stop)
+		s.polling = false
 	}
 	if err == nil {
 		err = s.poller.sweep(ctx, s.stop)
@@ -390,6 +393,11 @@ func (s *shop) ask(r watermark.Request) int64 {
 	r.Resource, r.At = "orders", cmp.Or(r.At, s.now)
 	s.asked = append(s.asked, r)
 	return r.ID
+}
+
+// confirms asks for a sweep that may delete n rows.
+func (s *shop) confirms(n int) int64 {
+	return s.ask(watermark.Request{Kind: watermark.Sweeps, ConfirmedDeletes: n})
 }
 
 func (s *shop) askSweep() int64 { return s.ask(watermark.Request{Kind: watermark.Sweeps}) }

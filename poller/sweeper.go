@@ -27,8 +27,8 @@ type SweepConfig struct {
 	Source func() Source
 	// Topic reads the data topic.
 	Topic compare.TopicReader
-	// Turn is shared by the pollers of a process: whoever sweeps has a place in it. Its capacity bounds the
-	// memory for sweeps, and what they ask of the service.
+	// Turn is shared by the pollers of a process. A sweep has a place in it while it reads beside the polls. Its
+	// capacity bounds the memory for these readings, and the requests that they send to the service.
 	Turn chan struct{}
 	// MaxSuspects bounds what one round of a sweep repairs, Memory what a sweep takes; 0: compare.Config's.
 	MaxSuspects int
@@ -70,6 +70,11 @@ const patientPolls = 5
 //	a poll
 //	repairing      in the poller's goroutine: one more look, and the repair of what differs still (repair)
 //
+// A sweep has the turn from its first reading to the end of the second. The repair goes without it: its looks
+// take the place of polls, and hold a thousand rows. It may wait an overlap for a confirmation. If it had to
+// take the turn again after that, it would wait for as long as another table takes to be read. Meanwhile the
+// sweep keeps its suspects, an eighth of its memory at most.
+//
 // A table that does not fit into memory is swept in parts, ranges of ids (package compare), and each part
 // goes through all of this. How far the sweep has come is in the watermark, and so is that a part was begun,
 // before it is:
@@ -90,6 +95,8 @@ type sweeper struct {
 	retry    backoff.BackOff
 	next     time.Time // not before this, after a failure
 	inHand   *sweep    // nil: none
+	hasTurn  bool
+	sights   *sights // of the suspects in hand
 }
 
 // sweep is a sweep in hand.
@@ -129,7 +136,8 @@ type finding struct {
 const maxRejects = 10_000
 
 func newSweeper(cfg *Config, b *board) *sweeper {
-	return &sweeper{cfg: cfg, board: b, born: cfg.Clock(), retry: doubling(firstSweepRetry, lastSweepRetry)}
+	return &sweeper{cfg: cfg, board: b, born: cfg.Clock(), retry: doubling(firstSweepRetry, lastSweepRetry),
+		sights: newSights()}
 }
 
 // found looks at the sweep that the watermark carries, when an owner begins: one that was in hand died.
@@ -202,8 +210,14 @@ func (s *sweeper) worked(mark *watermark.Watermark, err error) *finding {
 		s.fail(mark, err)
 		return nil
 	}
-	if w.found.cmp.Suspects() > 0 || len(w.found.rejects) > 0 {
+	some := w.found.cmp.Suspects() > 0 || len(w.found.rejects) > 0
+	if !w.looked && some {
+		s.sights.watchOnly(w.found.cmp.IDs())
 		return nil // the next poll begins later than what was read, and may deliver it
+	}
+	s.giveTurnBack()
+	if some {
+		return nil // likewise
 	}
 	w.looked = true // there is nothing to look at
 	return w.found
@@ -263,10 +277,19 @@ func nextSweep(resource string, last schemas.Instant, born time.Time, interval t
 func (s *sweeper) turn() bool {
 	select {
 	case s.cfg.Sweep.Turn <- struct{}{}:
+		s.hasTurn = true
 		return true
 	default:
 		s.board.sweeping("waiting for the sweep of another resource")
 		return false
+	}
+}
+
+// giveTurnBack lets another resource sweep, if this one has the turn.
+func (s *sweeper) giveTurnBack() {
+	if s.hasTurn {
+		<-s.cfg.Sweep.Turn
+		s.hasTurn = false
 	}
 }
 
@@ -296,6 +319,7 @@ func (s *sweeper) start(ctx context.Context, mark *watermark.Watermark, letters 
 		expected = int64(mark.Swept.TopicRows)
 	}
 	s.board.sweeping("reading")
+	s.sights.watchAll()
 	s.work(ctx, func(ctx context.Context) error {
 		if err := s.announce(ctx, f, expected); err != nil {
 			return err
@@ -472,7 +496,8 @@ func (s *sweeper) end() {
 	if w.working != nil {
 		s.cfg.Log.Debug("sweep cut short", zap.Error(<-w.working))
 	}
-	<-s.cfg.Sweep.Turn
+	s.giveTurnBack()
+	s.sights.watchOnly(func(func(int64) bool) {})
 	s.inHand = nil
 	s.board.sweeping("")
 }

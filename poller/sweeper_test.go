@@ -352,29 +352,30 @@ func TestEachRequestThatIsAcceptedIsALineOfTheLog(t *testing.T) {
 	s.config.Log = zap.New(core)
 	s.takeOver()
 	ahead := s.now.Add(24 * time.Hour)
-	s.ask(watermark.Request{Kind: watermark.Sweeps, By: "eve@host", ConfirmDeletes: true})
+	s.ask(watermark.Request{Kind: watermark.Sweeps, By: "eve@host", ConfirmedDeletes: 9})
 	s.ask(watermark.Request{Kind: "dance", By: "eve@host"})
 	rows := []watermark.RowToErase{{ID: 3}, {ID: 4}}
 	s.ask(watermark.Request{Kind: watermark.Erases, By: "eve@host", Rows: rows})
 	s.ask(watermark.Request{Kind: watermark.Reset, By: "eve@host", To: &ahead})
-	s.ask(watermark.Request{Kind: watermark.Sweeps, By: "eve@host", ConfirmDeletes: true,
+	s.ask(watermark.Request{Kind: watermark.Sweeps, By: "eve@host", ConfirmedDeletes: 9,
 		At: s.now.Add(-2 * time.Hour)})
 	s.poll()
 	s.poll()
 	var got []string
 	for _, line := range logged.FilterMessage("request accepted").All() {
 		f := line.ContextMap()
-		got = append(got, fmt.Sprint(f["topic"], f["request"], f["kind"], f["by"], f["confirm_deletes"], f["rows"]))
+		got = append(got, fmt.Sprint(f["topic"], f["request"], f["kind"], f["by"], f["confirmed_deletes"],
+			f["rows"]))
 	}
-	want := []string{fmt.Sprint("store.requests", int64(1), "sweep", "eve@host", true, int64(0)),
-		fmt.Sprint("store.requests", int64(3), "erase", "eve@host", false, int64(2)),
-		fmt.Sprint("store.requests", int64(5), "sweep", "eve@host", true, int64(0))}
+	want := []string{fmt.Sprint("store.requests", int64(1), "sweep", "eve@host", int64(9), int64(0)),
+		fmt.Sprint("store.requests", int64(3), "erase", "eve@host", int64(0), int64(2)),
+		fmt.Sprint("store.requests", int64(5), "sweep", "eve@host", int64(9), int64(0))}
 	if !slices.Equal(got, want) {
 		t.Errorf("the log has %q, expected %q", got, want)
 	}
 	// What is not done, or not all of it, is named so too.
 	for id, says := range map[int64]string{2: "request of an unknown kind, ignored", 4: "reset refused",
-		5: "a sweep goes on without its --confirm-deletes"} {
+		5: "a request goes on without its --confirm-deletes"} {
 		lines := logged.Filter(func(line observer.LoggedEntry) bool {
 			f := line.ContextMap()
 			return strings.HasPrefix(line.Message, says) && f["request"] == id && f["by"] == "eve@host" &&
@@ -415,6 +416,31 @@ func TestSweepsOfOneInstanceTakeTurns(t *testing.T) {
 	}
 	<-turn
 	s.await(id)
+	if len(turn) != 0 {
+		t.Error("the turn was not given back")
+	}
+}
+
+// The overlap of a resource may be minutes, and others wait for their turn.
+func TestASweepThatWaitsForAConfirmationLetsOthersSweep(t *testing.T) {
+	turn := make(chan struct{}, 1)
+	s := openShop(t, 10, func(c *Config) { c.Sweep.Turn, c.Sweep.Tombstone = turn, true })
+	delete(s.rows, 1)
+	id := s.askSweep()
+	s.pollFor(shopOverlap / 2)
+	if doing := s.poller.Status().Sweep.Doing; len(turn) != 0 || doing != "waiting to look again" {
+		t.Fatalf("the turn is taken: %d, doing %q", len(turn), doing)
+	}
+	turn <- struct{}{} // another resource sweeps, for longer than this one waits
+	s.await(id)
+	if got := s.mark.Swept; got.Tombstones != 1 || len(turn) != 1 {
+		t.Errorf("swept %+v, and the other's turn is taken: %d", got, len(turn))
+	}
+	<-turn
+	s.askSweep()
+	s.pollFor(10 * time.Second)
+	s.poller.sweeper.end() // a handover; it gives back what it has, once
+	s.poller.sweeper.end()
 	if len(turn) != 0 {
 		t.Error("the turn was not given back")
 	}

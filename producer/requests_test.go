@@ -88,7 +88,7 @@ func TestARequestFromTheFutureCountsAsADayOld(t *testing.T) {
 	c := s.cluster("a", func(c *producer.Config) { c.Now = func() time.Time { return now } })
 	for _, ahead := range []time.Duration{0, 30 * time.Second, 55 * time.Minute, 100 * 365 * 24 * time.Hour} {
 		request := sweepOf("orders")
-		request.At, request.ConfirmDeletes = schemas.InstantOf(now.Add(ahead)), true
+		request.At, request.ConfirmedDeletes = schemas.InstantOf(now.Add(ahead)), 5
 		asked, err := c.Requests().Ask(s.ctx(), request)
 		if err != nil {
 			t.Fatal(err)

@@ -21,16 +21,24 @@ import (
 
 func eraseCommand(env *environment) *cobra.Command {
 	var yes, stay bool
+	var confirmed int
 	cmd := &cobra.Command{
 		Use:               "erase RESOURCE ID...",
 		ValidArgsFunction: completeResource,
 		Short:             "Delete rows that the service has deleted from the topic, without a sweep",
-		Long: fmt.Sprintf(`Asks the running instance to look the rows up in the service, and to write a tombstone
-for each that is not there: when it was looked for again after the resource's overlap, and not shown then
-either. What the service still has stays, and all stays while it shows no row at all. A sweep finds deleted
-rows too; this is for a row that must not wait for one. At most %d rows at a time. Ids below 0 go after --.
+		Long: fmt.Sprintf(`Asks the running instance to look the rows up in the service, and to delete each that is
+not there: when it was looked for again after the resource's overlap, and neither shown then nor by any read
+in between. What the service still has stays, and all stays while it shows no row at all. A sweep finds
+deleted rows too; this is for a row that must not wait for one. At most %d rows at a time. Ids below 0 go
+after --.
 
-A tombstone makes consumers delete the row. Its values leave the topic's log within kafka.erase_within.
+It deletes every copy that storestream may delete: the row, records with its key that another program wrote
+into other partitions, and its dead letter. Over REST a row with a dead letter needs a sweep, which it asks
+for. A tombstone makes consumers delete the row. Values leave the topics' logs within kafka.erase_within. It
+does not reach backups, mirrors and what consumers keep.
+
+In a day (UTC) 100 rows of a resource may be deleted, or a hundredth of the topic's rows if that is more.
+Sweeps and erase share this budget. --confirm-deletes with the number of rows goes beyond it.
 
 It says where the request has to wait: no instance has the resource, or its owner is on hold or fails.
 
@@ -43,6 +51,9 @@ on, and exits with 1 if one of them stays.`, watermark.MostErased),
 			if err != nil {
 				return err
 			}
+			if err := checkConfirmed(cmd, confirmed, len(ids)); err != nil {
+				return err
+			}
 			if err := env.mayAsk(cmd, yes, false); err != nil {
 				return err
 			}
@@ -51,12 +62,14 @@ on, and exits with 1 if one of them stays.`, watermark.MostErased),
 				return err
 			}
 			return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
-				return erase(cmd.Context(), env, cfg, cluster, set.Get(name), ids, yes, stay)
+				return erase(cmd.Context(), env, cfg, cluster, set.Get(name), ids, confirmed, yes, stay)
 			})
 		},
 	}
 	cmd.SetFlagErrorFunc(flagOrIDError)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
+	cmd.Flags().IntVar(&confirmed, confirmDeletes, 0,
+		"all `N` rows were deleted in the service: delete them, whatever the day's budget")
 	cmd.Flags().BoolVar(&stay, "wait", false, "stay until it is done")
 	return cmd
 }
@@ -88,7 +101,7 @@ func rowsToErase(cmd *cobra.Command, args []string) (name string, ids []int64, e
 
 // erase asks for the rows that the topic holds, and stays until they are dealt with if it shall.
 func erase(ctx context.Context, env *environment, cfg *config.Config, cluster *producer.Cluster,
-	r *schemas.Resource, ids []int64, yes, stay bool) error {
+	r *schemas.Resource, ids []int64, confirmed int, yes, stay bool) error {
 	held, err := heldRows(ctx, cluster, r, ids)
 	if err != nil {
 		return err
@@ -96,7 +109,7 @@ func erase(ctx context.Context, env *environment, cfg *config.Config, cluster *p
 	var rows []watermark.RowToErase
 	for _, id := range ids {
 		if !held[id] {
-			env.print("%s %d: the topic holds no such row\n", r.Name, id)
+			env.print("%s %d: the topic holds no such row, and no dead letter of it\n", r.Name, id)
 			continue
 		}
 		rows = append(rows, watermark.RowToErase{ID: id})
@@ -109,11 +122,12 @@ func erase(ctx context.Context, env *environment, cfg *config.Config, cluster *p
 	if !yes && !env.confirm(question) {
 		return errNotConfirmed
 	}
-	asked, err := ask(ctx, cluster, []string{r.Name}, watermark.Request{Kind: watermark.Erases, Rows: rows})
+	asked, err := ask(ctx, cluster, []string{r.Name}, watermark.Request{Kind: watermark.Erases, Rows: rows,
+		ConfirmedDeletes: confirmed})
 	if err != nil {
 		return err
 	}
-	env.print("%s: asked to erase %s\n", r.Name, terminal.Plural(len(rows), "row"))
+	env.print("%s: asked to erase %s\n%s\n", r.Name, terminal.Plural(len(rows), "row"), remains(cfg))
 	f := newFollower(env, cfg, cluster)
 	f.sayWhoTakes(ctx, []string{r.Name}, "; it takes the resource's overlap and a poll or two")
 	if !stay {
@@ -122,19 +136,45 @@ func erase(ctx context.Context, env *environment, cfg *config.Config, cluster *p
 	return followErase(ctx, f, asked[0])
 }
 
-// heldRows are those of the rows that the topic holds.
+// remains says which copies an erase does not reach, and until when they stay.
+func remains(cfg *config.Config) string {
+	within := "for as long as the brokers' settings say"
+	if d := cfg.Kafka.EraseWithin; d > 0 {
+		within = fmt.Sprintf("for %s at most, and then until the next record comes to the same partition",
+			terminal.Duration(d))
+	}
+	return "Older records of an erased row and of its dead letter stay in the topics' logs " + within + ". " +
+		"What consumers, backups and mirrors keep is theirs to delete."
+}
+
+// heldRows are those of the rows of which the topic holds a record, also in a partition where it does not
+// belong, and those that have a dead letter.
 func heldRows(ctx context.Context, cluster *producer.Cluster, r *schemas.Resource, ids []int64) (
 	map[int64]bool, error) {
-	held := map[int64]bool{}
+	held, newest := map[int64]bool{}, map[[2]int64]bool{}
 	wanted := func(id int64) bool { return slices.Contains(ids, id) }
 	_, err := producer.ReadTopic(ctx, cluster, r, nil, wanted, func(p watermark.Published) error {
-		if !p.Stray && !p.Foreign {
-			held[p.ID] = !p.Tombstone
+		if !p.Foreign {
+			newest[[2]int64{p.ID, int64(p.Partition)}] = !p.Tombstone
 		}
 		return nil
 	})
+	for copied, there := range newest {
+		held[copied[0]] = held[copied[0]] || there
+	}
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
 		err = fmt.Errorf("topic %s does not exist: `storestream run` creates and fills it", cluster.Topic(r.Name))
+	}
+	if err != nil {
+		return nil, err
+	}
+	letters, err := producer.ReadDeadLetters(ctx, cluster, r.Name)
+	if errors.Is(err, kerr.UnknownTopicOrPartition) {
+		return held, nil
+	}
+	for _, id := range ids {
+		_, has := letters[watermark.DeadLetterKey(r.Name, schemas.Reject{ID: id, HasID: true})]
+		held[id] = held[id] || has
 	}
 	return held, err
 }

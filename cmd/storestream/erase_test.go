@@ -43,6 +43,18 @@ func TestEraseAsksForTheRowsThatTheTopicHoldsAndSaysWhatBecameOfThem(t *testing.
 		"1 row of orders not erased")
 }
 
+func TestEraseAsksForARowOfWhichThereIsADeadLetterOnly(t *testing.T) {
+	s := newScene(t)
+	letter := watermark.DeadLetter{Key: "orders/40", Row: []byte(`{"id":40}`), Source: "rest"}
+	s.Commit("orders", watermark.Transaction{DeadLetters: []watermark.DeadLetter{letter}}, nil)
+	s.do("erase", "orders", "40", "41", "--yes", "--confirm-deletes", "2").expect(t, exitDone,
+		"orders 41: the topic holds no such row, and no dead letter of it", "orders: asked to erase 1 row",
+		"Older records of an erased row and of its dead letter stay in the topics' logs for 7d0h at most")
+	if asked := s.requestFor("orders"); fmt.Sprint(asked.Rows) != "[{40}]" || asked.ConfirmedDeletes != 2 {
+		t.Errorf("asked %+v", asked)
+	}
+}
+
 // What became of others' requests for the same ids, and what cannot be read of other resources, is no word on
 // this one.
 func TestAWaitForAnEraseGoesByItsOwnResourceAndRequest(t *testing.T) {
@@ -175,5 +187,10 @@ func TestEraseSaysWhatItExpects(t *testing.T) {
 	s.Publish("orders", []schemas.Record{s.Order(1, "Shipped")}, nil, nil)
 	s.do("erase", "--yes", "orders", "--", "-5", "7").expect(t, exitDone,
 		"orders -5: the topic holds no such row", "orders 7: the topic holds no such row")
+	s.do("erase", "orders", "1", "2", "--yes", "--confirm-deletes", "1").expect(t, exitUsage,
+		"--confirm-deletes 1: expected 2 or more")
+	s.do("sweep", "orders", "--yes", "--confirm-deletes", "0").expect(t, exitUsage,
+		"--confirm-deletes 0: expected 1 or more")
+	s.do("sweep", "orders", "--yes", "--confirm-deletes").expect(t, exitUsage, "flag needs an argument")
 	s.answer("no\n", "erase", "orders", "1").expect(t, exitFailed, "Delete 1 row of orders", "not confirmed")
 }

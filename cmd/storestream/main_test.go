@@ -172,7 +172,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {
 		{"watermark reset orders --to 2999-01-01", "--to 2999-01-01 lies in the future"},
 		{"watermark reset orders --to 2026-11-20", "there is no terminal to ask on: add --yes"},
 		{"sweep orders", "there is no terminal to ask on: add --yes"},
-		{"sweep --all --confirm-deletes --wait", "there is no terminal to ask on: add --yes"},
+		{"sweep --all --confirm-deletes 9 --wait", "there is no terminal to ask on: add --yes"},
 		{"erase users 123", "there is no terminal to ask on: add --yes"},
 		{"watermark reset orders --to 2026-11-20 -o json", "-o json shows no question: add --yes"},
 		{"tail", "expected the name of one resource"},

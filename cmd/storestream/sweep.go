@@ -19,7 +19,8 @@ import (
 var errNotConfirmed = errors.New("not confirmed: nothing was asked of the running instance")
 
 func sweepCommand(env *environment) *cobra.Command {
-	var all, yes, stay, confirm bool
+	var all, yes, stay bool
+	var confirmed int
 	cmd := &cobra.Command{
 		Use:               "sweep RESOURCE...",
 		ValidArgsFunction: completeResources,
@@ -33,8 +34,10 @@ once it was shown for the resource's overlap: minutes more.
 
 Rows that the service no longer has get a tombstone, or are only reported where sweep.deletes is report: after
 they were looked for twice more, and not shown for the resource's overlap. They are never taken for deleted
-where the service shows no row at all. Where they are more than 100 and more than a hundredth of the topic's
-rows they stay, and the sweep says so: --confirm-deletes, once you know that they were deleted, lets them go.
+where the service shows no row at all. In a day (UTC) 100 rows of a resource may be deleted, or a hundredth of
+the topic's rows if that is more: sweeps and erase share this budget. If more are due, they stay, and the
+sweep says how many. Look in the service whether they were deleted. If so, --confirm-deletes with that number
+lets them go; if it meets more than that, they all stay.
 
 It says which requests have to wait: where no instance has the resource, or its owner is on hold or fails.
 
@@ -45,6 +48,9 @@ if some of what differs was left as it is.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := chooseResources(cmd, args, all)
 			if err != nil {
+				return err
+			}
+			if err := checkConfirmed(cmd, confirmed, 1); err != nil {
 				return err
 			}
 			if err := env.mayAsk(cmd, yes, false); err != nil {
@@ -63,16 +69,27 @@ if some of what differs was left as it is.`,
 				if !yes && !confirmSweep(env, cfg, names) {
 					return errNotConfirmed
 				}
-				return sweep(cmd.Context(), env, cfg, cluster, names, confirm, stay)
+				return sweep(cmd.Context(), env, cfg, cluster, names, confirmed, stay)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "all enabled resources")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
-	cmd.Flags().BoolVar(&confirm, "confirm-deletes", false,
-		"rows that the service no longer has were deleted, however many they are")
+	cmd.Flags().IntVar(&confirmed, confirmDeletes, 0,
+		"`N` rows of each resource, or fewer, were deleted in the service: delete them, whatever the day's budget")
 	cmd.Flags().BoolVar(&stay, "wait", false, "stay until it is done")
 	return cmd
+}
+
+// confirmDeletes is the flag of sweep and erase that names how many deletions somebody has checked.
+const confirmDeletes = "confirm-deletes"
+
+// checkConfirmed checks the number of confirmDeletes, if it was given.
+func checkConfirmed(cmd *cobra.Command, confirmed, least int) error {
+	if cmd.Flags().Changed(confirmDeletes) && confirmed < least {
+		return usagef(cmd, "--%s %d: expected %d or more", confirmDeletes, confirmed, least)
+	}
+	return nil
 }
 
 func confirmSweep(env *environment, cfg *config.Config, names []string) bool {
@@ -86,8 +103,9 @@ func confirmSweep(env *environment, cfg *config.Config, names []string) bool {
 
 // sweep asks for the sweeps, and stays until they are done if it shall.
 func sweep(ctx context.Context, env *environment, cfg *config.Config, cluster *producer.Cluster,
-	names []string, confirm, stay bool) error {
-	asked, err := ask(ctx, cluster, names, watermark.Request{Kind: watermark.Sweeps, ConfirmDeletes: confirm})
+	names []string, confirmed int, stay bool) error {
+	r := watermark.Request{Kind: watermark.Sweeps, ConfirmedDeletes: confirmed}
+	asked, err := ask(ctx, cluster, names, r)
 	if err != nil {
 		return err
 	}
@@ -137,8 +155,8 @@ func (f *follower) sweepStep(r *following, resources func(string) overview.Resou
 		other := resources(name)
 		if name != r.Resource && other.Owner == now.Owner && other.Mark.Sweep != nil &&
 			other.Mark.Sweep.Tried != nil {
-			return step{"turn", fmt.Sprintf("the sweep waits until that of %s is over: %s does one at a time", name,
-				now.Owner)}
+			return step{"turn", fmt.Sprintf("the sweep waits until that of %s has read: %s reads for one at a "+
+				"time", name, now.Owner)}
 		}
 	}
 	return step{}

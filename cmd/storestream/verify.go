@@ -31,6 +31,7 @@ needs no running instance: without one, rows that changed since it stopped do di
   missing   the service has the row, the topic has not
   stale     both have it, with another content; or a record of it lies in a wrong partition too
   extra     the topic has it, the service has not (it was deleted, or never there)
+  unknown   the service showed it in one reading and not in a later one: verify cannot tell
 
 Rows that cannot be published (dead letters) count apart and are no difference. PostgreSQL is read by id,
 REST by day of creation. Over REST it sends at most store.max_requests_per_second, beside what the running
@@ -44,8 +45,8 @@ configuration.
 -o json prints one object: verdict (identical, different or unknown) and resources, for each: resource,
 source, topic, verdict, error (why it is unknown), note, as_of (of its watermark; null: none), source_rows,
 topic_rows, dead_letters, in_flight (differed at first, and not when looked at again), missing, stale, extra,
-missing_ids, stale_ids, extra_ids (the first 100 of each), untracked (of those that differ, how many were too
-many to be looked at again), foreign (records whose key is no row's), seconds.`,
+unknown, missing_ids, stale_ids, extra_ids, unknown_ids (the first 100 of each), untracked (of those that
+differ, how many were too many to be looked at again), foreign (records whose key is no row's), seconds.`,
 		Example: "  storestream verify\n" +
 			"  storestream verify orders -o json | jq '.resources[] | {resource, verdict, stale_ids}'",
 	}

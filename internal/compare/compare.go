@@ -40,6 +40,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -116,8 +117,8 @@ type Difference struct {
 	ID   int64
 	// Row is the row as the source shows it; nil for Extra and Unknown.
 	Row *schemas.Record
-	// Since is when the source began to show Row as it is, and no other version. Of Extra and Unknown: when
-	// it ceased to show the row.
+	// Since is the reading from which on the source has shown Row as it is, and no other version. Of Extra and
+	// Unknown: from which on it has not shown the row.
 	Since time.Time
 	// TopicMillis is the updated_at of the topic's newest record, in milliseconds since the epoch. Of Missing
 	// it means nothing.
@@ -346,11 +347,22 @@ func (c *Comparison) countDeadLetter(id int64) {
 // Suspects is how many rows differ for now, without those that are too many to look at again.
 func (c *Comparison) Suspects() int { return len(c.suspects) }
 
+// IDs returns the ids of the suspects, in any order.
+func (c *Comparison) IDs() iter.Seq[int64] { return maps.Keys(c.suspects) }
+
 // Forget drops a suspect that the caller has dealt with.
 func (c *Comparison) Forget(id int64) {
 	if s := c.suspects[id]; s != nil {
 		c.kept -= s.size()
 		delete(c.suspects, id)
+	}
+}
+
+// Restart has Since of a suspect begin anew with the next look: another read of the source has shown the row
+// otherwise than the last look.
+func (c *Comparison) Restart(id int64) {
+	if s := c.suspects[id]; s != nil {
+		s.restarts = true
 	}
 }
 

@@ -15,8 +15,10 @@ type suspect struct {
 	shown []version
 	row   *schemas.Record
 	since time.Time
-	// topic is the version of the topic's newest record, if there is one (inTopic), and topicBefore what it
-	// was at the look before. topicRead: that record was read again, so millis is its updated_at.
+	// restarts says that since begins anew with the next look (Restart).
+	restarts bool
+	// topic is the version of the topic's newest record, if there is one (inTopic), and topicBefore what it was
+	// at the look before. topicRead: that record was read again, so millis is its updated_at.
 	inTopic     bool
 	topic       version
 	topicBefore version
@@ -114,6 +116,9 @@ func (s *suspect) show(cfg Config, row *schemas.Record) {
 func (s *suspect) update(cfg Config, found []schemas.Record) (underWay bool) {
 	delivered := s.topic != s.topicBefore
 	s.topicBefore = s.topic
+	if s.restarts {
+		s.since, s.restarts = cfg.Now(), false
+	}
 	if len(found) == 0 {
 		if s.row != nil {
 			s.row, s.since = nil, cfg.Now()

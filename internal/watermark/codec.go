@@ -100,10 +100,14 @@ func (w *Watermark) impossible() string {
 	}
 	if s := w.Sweep; s != nil {
 		all = append(all, number{"sweep.request", s.Request, -1}, number{"sweep.rounds", int64(s.Rounds), 0},
-			number{"sweep.attempts", int64(s.Attempts), 0})
+			number{"sweep.attempts", int64(s.Attempts), 0},
+			number{"sweep.confirmed_deletes", int64(s.ConfirmedDeletes), 0})
 		swept("sweep.done", s.Done)
 	}
 	swept("swept", w.Swept)
+	if d := w.Deleted; d != nil {
+		all = append(all, number{"deleted.rows", int64(d.Rows), 0})
+	}
 	for _, n := range all {
 		if n.value < n.least {
 			return fmt.Sprintf("%s is %d, expected %d or more", n.name, n.value, n.least)
@@ -129,6 +133,8 @@ func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
 			Erases)
 	case r.Kind == Erases && (len(r.Rows) == 0 || len(r.Rows) > MostErased):
 		return Request{}, fmt.Errorf("request %d erases %d rows: expected 1 to %d", id, len(r.Rows), MostErased)
+	case r.ConfirmedDeletes < 0:
+		return Request{}, fmt.Errorf("request %d confirms %d deletions: expected 0 or more", id, r.ConfirmedDeletes)
 	case r.Kind == Reset && r.To == nil:
 		return Request{}, fmt.Errorf("request %d is a reset without a time", id)
 	}

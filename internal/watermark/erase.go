@@ -7,6 +7,8 @@ type Erase struct {
 	Request    int64  `json:"request"`
 	RequestUID string `json:"request_uid,omitempty"`
 	ID         int64  `json:"id"`
+	// Confirmed says that the request confirmed the deletion, so the day's budget does not bound it.
+	Confirmed bool `json:"confirmed,omitempty"`
 }
 
 // RowToErase is a row of a Request.
@@ -31,10 +33,12 @@ const (
 	mostErase = 5 * MostErased
 )
 
-// AcceptErase adds the rows of a request to those that are to be erased.
+// AcceptErase adds the rows of a request to those that are to be erased. A confirmation that is not good any
+// more has to be taken out of the request before.
 func (w *Watermark) AcceptErase(r Request, at schemas.Instant) {
+	confirmed := r.ConfirmedDeletes >= len(r.Rows)
 	for _, row := range r.Rows {
-		e := Erase{Request: r.ID, RequestUID: r.UID, ID: row.ID}
+		e := Erase{Request: r.ID, RequestUID: r.UID, ID: row.ID, Confirmed: confirmed}
 		if len(w.Erase) >= mostErase {
 			w.Erased = append(w.Erased[:len(w.Erased):len(w.Erased)], e.ended(at, "too many rows wait to be erased"))
 			continue

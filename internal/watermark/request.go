@@ -28,8 +28,9 @@ type Request struct {
 	Resource string           `json:"resource"`
 	Kind     Kind             `json:"kind"`
 	To       *schemas.Instant `json:"to,omitempty"` // of a reset
-	// ConfirmDeletes of a sweep: rows may be deleted, however many the service has no longer.
-	ConfirmDeletes bool `json:"confirm_deletes,omitempty"`
+	// ConfirmedDeletes is how many rows a sweep or an erase may delete beyond the day's budget. An erase has to
+	// confirm all its rows.
+	ConfirmedDeletes int `json:"confirmed_deletes,omitempty"`
 	// Rows are those of an erase, MostErased at most.
 	Rows []RowToErase    `json:"rows,omitempty"`
 	By   string          `json:"by"` // user@host

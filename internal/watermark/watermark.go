@@ -62,6 +62,9 @@ type Watermark struct {
 	// dealt with.
 	Erase  []Erase  `json:"erase,omitempty"`
 	Erased []Erased `json:"erased,omitempty"`
+	// Deleted is the part of a day's budget of deletions that is used up; nil: no row was deleted without a
+	// confirmation yet.
+	Deleted *Deleted `json:"deleted,omitempty"`
 	// TopicID and Partitions are those of the data topic that this speaks of. Another id is another topic: a
 	// first load begins. Another count would put one key into two partitions: the resource is on hold.
 	TopicID    string `json:"topic_id"`
@@ -171,8 +174,9 @@ type Sweep struct {
 	Request    int64           `json:"request"`
 	RequestUID string          `json:"request_uid,omitempty"`
 	At         schemas.Instant `json:"at"`
-	// ConfirmDeletes: whoever asked says that rows were deleted, however many the service has no longer.
-	ConfirmDeletes bool `json:"confirm_deletes,omitempty"`
+	// ConfirmedDeletes is how many rows this sweep may still delete beyond the day's budget, because the request
+	// confirms so many.
+	ConfirmedDeletes int `json:"confirmed_deletes,omitempty"`
 	// From is the first id that is not compared yet; nil: none is. Done is what the parts below came to.
 	From *int64 `json:"from,omitempty"`
 	Done *Swept `json:"done,omitempty"`

@@ -82,7 +82,7 @@ func (s *stack) addField() {
 // sweep has storestream compare the topics with the service: only that finds rows that were deleted.
 func (s *stack) sweep() {
 	s.t.Helper()
-	s.do("sweep", "--all", "--confirm-deletes", "--yes", "--wait")
+	s.do("sweep", "--all", "--confirm-deletes", "1000000", "--yes", "--wait")
 }
 
 // foreign writes wrong rows in a transaction that it aborts: rows under the ids of others, and rows under ids

@@ -264,7 +264,7 @@ func TestHugeRowsAndAMillionDeadLettersDoNotTakeStorestreamDown(t *testing.T) {
 	}
 	status(500, was)
 	before := s.mark(storefake.Orders)
-	s.expect(0, nil, "sweep", storefake.Orders, "--confirm-deletes", "--yes")
+	s.expect(0, nil, "sweep", storefake.Orders, "--confirm-deletes", "1000000", "--yes")
 	s.done(storefake.Orders, before)
 	s.converge()
 	eventually(t, "the letters are taken out", func() (bool, string) {

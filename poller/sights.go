@@ -1,0 +1,145 @@
+package poller
+
+import (
+	"context"
+	"iter"
+	"sync"
+
+	"github.com/storestream/storestream/schemas"
+)
+
+// sights notes what reads show of the rows that a sweep or an erase has under confirmation.
+//
+// Both go by what the source shows at two looks, an overlap apart. That proves something only if no read has
+// shown anything else in between: every sight of a row restarts its confirmation. A row that is updated now
+// and then over REST would be deleted otherwise. It is nowhere for a while after each update, and each look
+// may fall into such a time:
+//
+//	first look  a poll      last look, an overlap later
+//	nothing     version 2   nothing: version 3 is under way
+//
+// Likewise an older state at both looks is no truth if a poll met the newer one in between: the copy of the
+// service that shows it at the last look may lag.
+//
+// A row without a usable id may be any row, so it is a sight of all of them. What a predecessor has seen is
+// not kept. A new owner begins each confirmation with its own first look.
+type sights struct {
+	mu      sync.Mutex
+	watched map[int64]bool
+	all     bool // every row is watched
+	seen    map[int64]sight
+	any     bool // any row may have been seen
+}
+
+// mostSeen bounds the rows that are noted while every row is watched. With more, each may have been seen.
+const mostSeen = 100_000
+
+// sight is what reads have shown of one row: one version, or several or one that cannot be published.
+type sight struct {
+	hash   uint64 // schemas.Hash of the version
+	others bool
+}
+
+// differs says whether a sight is of something else than row; nil: of any version.
+func (s sight) differs(row *schemas.Record) bool {
+	return s.others || row == nil || schemas.Hash(row.Value) != s.hash
+}
+
+func newSights() *sights { return &sights{watched: map[int64]bool{}, seen: map[int64]sight{}} }
+
+func (s *sights) watch(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watched[id] = true
+}
+
+func (s *sights) forget(id int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.watched, id)
+	delete(s.seen, id)
+}
+
+// watchAll watches every row, while it is not known yet which ones are to be confirmed.
+func (s *sights) watchAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = true
+}
+
+// watchOnly forgets all rows but these.
+func (s *sights) watchOnly(ids iter.Seq[int64]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.seen
+	s.all, s.watched, s.seen = false, map[int64]bool{}, map[int64]sight{}
+	for id := range ids {
+		s.watched[id] = true
+		if was, there := seen[id]; there {
+			s.seen[id] = was
+		}
+	}
+	s.any = s.any && len(s.watched) > 0
+}
+
+// take returns what was seen since it was called last.
+func (s *sights) take() map[int64]sight {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.seen
+	if s.any {
+		for id := range s.watched {
+			seen[id] = sight{others: true}
+		}
+	}
+	s.seen, s.any = map[int64]sight{}, false
+	return seen
+}
+
+func (s *sights) note(b *Batch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.watched) == 0 && !s.all {
+		return
+	}
+	for i := range b.Rows {
+		if id := b.Rows[i].ID; s.all || s.watched[id] {
+			hash := schemas.Hash(b.Rows[i].Value)
+			before, seen := s.seen[id]
+			s.saw(id, sight{hash, seen && (before.others || before.hash != hash)})
+		}
+	}
+	for i := range b.Rejects {
+		if r := &b.Rejects[i]; !r.HasID {
+			s.any = true
+		} else if s.all || s.watched[r.ID] {
+			s.saw(r.ID, sight{others: true})
+		}
+	}
+}
+
+func (s *sights) saw(id int64, what sight) {
+	if _, there := s.seen[id]; there || !s.all || len(s.seen) < mostSeen {
+		s.seen[id] = what
+	} else {
+		s.any = true
+	}
+}
+
+// witness is a Source that notes what its reads show. All reads of a poller go through one: passes, second
+// looks, the readings of sweeps, and the looks of sweeps and erases. The sweep itself goes without its own
+// readings beside the polls, because its comparison knows what they show.
+type witness struct {
+	Source
+	notes []*sights
+}
+
+// Read is Source's. It notes a batch before it hands it over, so also one whose read is cut short.
+func (w witness) Read(ctx context.Context, r Request, emit func(Batch) error) error {
+	return w.Source.Read(ctx, r, func(b Batch) error {
+		for _, s := range w.notes {
+			s.note(&b)
+		}
+		return emit(b)
+	})
+}
