@@ -212,7 +212,8 @@ var dimensions = [][]choice{
 func sensible(p plan) bool {
 	v := varietyOf(p, 0)
 	r := &v.fake.Readings
-	incomplete := r.MaxPages > 0 || r.PageTurns > 0 || r.HasMore == storefake.MoreAlways || r.Cache.For > time.Second
+	incomplete := r.MaxPages > 0 || r.PageTurns > 0 || r.HasMore == storefake.MoreAlways ||
+		r.Cache.For > time.Second
 	otherClock := v.fake.Offset != 0 || !v.fake.Start.IsZero() || v.steps > 0
 	switch {
 	case incomplete && len(v.loaded) > 0, v.database && otherClock,
