@@ -17,8 +17,8 @@ type Readings struct {
 	Oversize Oversize // what a page_size above 1000 gives
 	// MaxPage grants no more rows a page than this, whatever was asked; meta.page_size says so. 0: 1000.
 	MaxPage int
-	// PageTurns: after so many data requests another number of rows a page is granted: MaxPage, a half or a third
-	// of it. 0: never.
+	// PageTurns: after so many data requests another number of rows a page is granted: MaxPage, a half or a
+	// third of it. 0: never.
 	PageTurns int
 	PageWord  PageWord // what meta.page_size says
 	// MaxPages lists no more pages of a window than this: the last of them says has_more: false, whatever
@@ -236,8 +236,8 @@ func (r *Readings) Check() error {
 	}
 	if r.Limit.PerSecond < 0 || r.Limit.Burst < 0 || r.Keys.Lifetime < 0 || r.Keys.Requests < 0 || r.Delay < 0 ||
 		r.MaxPages < 0 || r.PageTurns < 0 || r.ReplicaLag < 0 || r.Cache.For < 0 {
-		errs = append(errs, errors.New("a limit, a number of pages or requests, a key's lifetime, a delay, a lag or the time "+
-			"of a cache is negative: expected 0 for none, or more"))
+		errs = append(errs, errors.New("a limit, a number of pages or requests, a key's lifetime, a delay, a lag "+
+			"or the time of a cache is negative: expected 0 for none, or more"))
 	}
 	return errors.Join(errs...)
 }

@@ -467,7 +467,8 @@ func TestTheServicesDayClockAndDelay(t *testing.T) {
 				want = 0
 			}
 			if n := within(what, "2026-05-01", "2026-05-01"); n != want {
-				t.Errorf("days of %s cut two hours early: %d rows on the day by %s, expected %d", zone.what, n, what, want)
+				t.Errorf("days of %s cut two hours early: %d rows on the day by %s, expected %d", zone.what, n, what,
+					want)
 			}
 		}
 	}

@@ -105,8 +105,8 @@ func (e event) String() string {
 
 // kinds is everything that may happen.
 func kinds() []*kind {
-	return slices.Concat(instanceKinds, brokerKinds, databaseKinds, sessionKinds, serviceKinds, answerKinds, clockKinds,
-		restoreKinds, registryKinds, rowKinds, requestKinds)
+	return slices.Concat(instanceKinds, brokerKinds, databaseKinds, sessionKinds, serviceKinds, answerKinds,
+		clockKinds, restoreKinds, registryKinds, rowKinds, requestKinds)
 }
 
 // drawEvents deals rounds of one to three mishaps at once, with a calm after each, from decks that hold every

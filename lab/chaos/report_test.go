@@ -65,18 +65,16 @@ func TestJudgeForgivesAStateThatARestoreBroughtBack(t *testing.T) {
 }
 
 func TestJudgeFindsATombstoneOfARowThatTheServiceHas(t *testing.T) {
-	of := func(id, offset int64, gone, mistake bool) version {
-		return version{id: id, offset: offset, gone: gone, mistake: mistake}
-	}
+	row, gone, mistake := version{id: 1}, version{id: 1, gone: true}, version{id: 1, gone: true, mistake: true}
 	for name, c := range map[string]struct {
 		versions []version
 		deleted  int
 	}{
-		"a row that is gone":           {[]version{of(1, 0, false, false), of(1, 1, true, false)}, 0},
-		"a row that is there":          {[]version{of(1, 0, false, false), of(1, 1, true, true)}, 1},
-		"one that came again":          {[]version{of(1, 0, false, false), of(1, 1, true, true), of(1, 2, false, false)}, 1},
-		"one that the topic never had": {[]version{of(2, 0, false, false), of(1, 1, true, true)}, 0},
-		"two tombstones":               {[]version{of(1, 0, false, false), of(1, 1, true, true), of(1, 2, true, true)}, 1},
+		"a row that is gone":           {[]version{row, gone}, 0},
+		"a row that is there":          {[]version{row, mistake}, 1},
+		"one that came again":          {[]version{row, mistake, row}, 1},
+		"one that the topic never had": {[]version{{id: 2}, mistake}, 0},
+		"two tombstones":               {[]version{row, mistake, mistake}, 1},
 	} {
 		j := report{resource: "orders"}
 		if j.judgeDeletes(c.versions); j.deleted.n != c.deleted || j.ok() != (c.deleted == 0) {

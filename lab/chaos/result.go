@@ -54,8 +54,8 @@ func (r *result) writeTopics(w io.Writer) {
 	fmt.Fprintln(t, "\ttopic\trows\tversions published\tof these by replays\tlost\tstale\ttwice\tstepped back\t"+
 		"deleted by mistake\tlongest stall\tsettled, by the service's clock\t")
 	for _, v := range r.reports {
-		fmt.Fprintf(t, "\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t\n", v.resource, v.rows, v.versions, v.repeated,
-			v.lost.n, v.stale.n, v.twice.n, v.back.n, v.deleted.n,
+		fmt.Fprintf(t, "\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t\n", v.resource, v.rows, v.versions,
+			v.repeated, v.lost.n, v.stale.n, v.twice.n, v.back.n, v.deleted.n,
 			short(r.probes.longest(v.resource)), r.marks[v.resource].Settled.UTC().Format("2006-01-02 15:04:05"))
 	}
 	_ = t.Flush() // to a terminal or a log
@@ -142,8 +142,8 @@ func (r *result) alone(e struck, recovered time.Time) bool {
 func (r *result) writeFaults(w io.Writer) {
 	for _, v := range r.reports {
 		faults := v.faults()
-		for _, name := range []string{"lost", "stale", "twice", "stepped back", "deleted by mistake", "extra", "not sent again",
-			"broken"} {
+		for _, name := range []string{"lost", "stale", "twice", "stepped back", "deleted by mistake", "extra",
+			"not sent again", "broken"} {
 			f := faults[name]
 			for n, text := range f.first {
 				if n == 0 {

@@ -42,7 +42,8 @@ func newStage(ctx context.Context, p *plan, dir string, race raceMode, out io.Wr
 	if s.fleet, err = newFleet(ctx, s.around, dir, race, s.journal); err != nil {
 		return nil, err
 	}
-	if s.tail, err = startTail(s.around.broker.options, newDecoder(s.around.registry.direct), s.has); err != nil {
+	decoder := newDecoder(s.around.registry.direct)
+	if s.tail, err = startTail(s.around.broker.options, decoder, s.has); err != nil {
 		return nil, err
 	}
 	s.load = newLoad(s.around, s.journal, s.excuses)

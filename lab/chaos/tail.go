@@ -119,9 +119,9 @@ type record struct {
 
 func startTail(options []kgo.Opt, d *decoder, has func(resource string, id int64) bool) (*tail, error) {
 	topics := []string{topicPrefix + "watermarks", topicPrefix + "requests", topicPrefix + "dead_letters"}
-	t := &tail{decoder: d, has: has, done: make(chan struct{}), changed: make(chan struct{}), next: map[place]int64{},
-		versions: map[string][]version{},
-		newest:   map[string]map[int64]*record{}, marks: map[string][]mark{}, letters: map[string][]byte{},
+	t := &tail{decoder: d, has: has, done: make(chan struct{}), changed: make(chan struct{}),
+		next: map[place]int64{}, versions: map[string][]version{},
+		newest: map[string]map[int64]*record{}, marks: map[string][]mark{}, letters: map[string][]byte{},
 		rewrites: map[string][]rewrite{}}
 	for _, name := range storefake.Names() {
 		topics = append(topics, topicPrefix+name)

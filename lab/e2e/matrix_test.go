@@ -107,7 +107,8 @@ var dimensions = [][]choice{
 	{
 		{"", nil}, reading("40 rows a page", func(r *storefake.Readings) { r.MaxPage = 40 }),
 		reading("15 rows a page", func(r *storefake.Readings) { r.MaxPage = 15 }),
-		reading("40 rows a page, often fewer", func(r *storefake.Readings) { r.MaxPage, r.PageTurns = 40, 60 }),
+		passing("40 rows a page, often fewer", func(r *storefake.Readings) { r.MaxPage, r.PageTurns = 40, 60 },
+			func(r *storefake.Readings) { r.PageTurns = 0 }),
 	},
 	{
 		{"", nil},
@@ -211,7 +212,8 @@ var dimensions = [][]choice{
 func sensible(p plan) bool {
 	v := varietyOf(p, 0)
 	r := &v.fake.Readings
-	incomplete := r.MaxPages > 0 || r.HasMore == storefake.MoreAlways || r.Cache.For > time.Second
+	incomplete := r.MaxPages > 0 || r.PageTurns > 0 || r.HasMore == storefake.MoreAlways ||
+		r.Cache.For > time.Second
 	otherClock := v.fake.Offset != 0 || !v.fake.Start.IsZero() || v.steps > 0
 	switch {
 	case incomplete && len(v.loaded) > 0, v.database && otherClock,

@@ -68,14 +68,14 @@
 // does is late itself, and like the row in whose place it was counted it is found by a sweep.
 //
 // Where n comes from. No page has more rows than were asked for, P. If page k has m > 0 rows and no more to
-// follow, then S(t) has at most n = kP + m rows (pass.atMost). This holds however many rows the service grants:
-// if it grants fewer, kP + m rows are not met. It may grant more or fewer at any answer, or on far pages, and
-// meta.page_size need not say so, so neither what it says nor the length of pages is P: with a last page of two
-// rows that was read while four were granted, behind two pages of two, n would be 6 where it is 10. A pass
-// whose pages are shorter than it asked for is followed by one that asks for the shortest of them
-// (Reader.repeat). Or the service counts: n is its count, if that is the total and not the number of rows on
-// the page (which shows once it is more than were asked for). It counts for what is read after it was said.
-// The size that all answers say that they grant is good enough for P where each of them counts n, too.
+// follow, then S(t) has at most n = kP + m rows (pass.atMost). This holds however many rows the service
+// grants: if it grants fewer, kP + m rows are not met. It may grant more or fewer at any answer, or on far
+// pages, and meta.page_size need not say so. So neither what it says nor the length of pages is P: with a
+// last page of two rows that was read while four were granted, and two pages of two below it, n would be 6
+// where it is 10. A pass whose pages are shorter than it asked for is followed by one that asks for the
+// shortest of them (Reader.repeat). Or the service counts: n is its count, if that is the total and not the
+// number of rows on the page (which shows once it is more than were asked for). It counts for what is read
+// after it was said. The size that all answers say is good enough for P where each of them counts n, too.
 //
 // So one backward pass can be enough: it begins at the last page, which says what n is, and if it then meets
 // n different rows, and all its answers count n, no page was short, no row was met twice, none was missed

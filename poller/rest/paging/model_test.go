@@ -89,7 +89,8 @@ func TestADayWhosePagesGetShorterOrLongerWhileItIsReadIsNotClosedTooEarly(t *tes
 		if rapid.Bool().Draw(t, "a chance") { // one row leaves, and then the pages change once
 			s.rows, s.changes, s.pace = s.rows[:min(len(s.rows), 14)], 1, rapid.IntRange(1, 3).Draw(t, "change early")
 			s.cap, s.steady = rapid.IntRange(2, 4).Draw(t, "rows at first"), steadyPasses
-			s.grants = grants{changes: 1, after: rapid.SampledFrom([]int{3, 4, 5, 6, 7, 8, 9}).Draw(t, "after answer")}
+			after := rapid.SampledFrom([]int{3, 4, 5, 6, 7, 8, 9}).Draw(t, "after answer")
+			s.grants = grants{changes: 1, after: after}
 		}
 		start := s.clock
 		set := s.set()
@@ -113,8 +114,8 @@ func TestADayWhosePagesGetShorterOrLongerWhileItIsReadIsNotClosedTooEarly(t *tes
 }
 
 // The first pass has read pages 0 and 1 of four rows when row 1 leaves. The second has read the last page, of
-// two, when the service begins to grant two rows a page: six come, as many as there would be on three pages of
-// two. Row 9 slipped to page 1 before, and is on none of them.
+// two rows, when the service begins to grant two rows a page. Six rows come, as many as there would be on
+// three pages of two. Row 9 slipped to page 1 before, and is on none of them.
 func TestADayIsNotClosedByTheLengthOfPagesThatGetShorterInTheMiddleOfAPass(t *testing.T) {
 	for name, size := range map[string]func(granted int) int{
 		"says so":          func(granted int) int { return granted },
@@ -151,9 +152,10 @@ func TestADayIsNotClosedByTheLengthOfPagesThatGetShorterInTheMiddleOfAPass(t *te
 // Pages 0 to 4 come from a server that grants 100 rows, those behind from one that grants 200 and goes on at
 // row 1000. With any larger size every pass misses the same rows.
 func TestRowsBetweenPagesOfTwoServersThatGrantDifferentlyAreRead(t *testing.T) {
+	servers := map[string][2]int{"longer": {100, 200}, "shorter": {200, 100}, "one less": {1000, 999}}
 	for _, motion := range []Motion{Shrinking, Growing} {
 		for _, counts := range []bool{false, true} {
-			for name, grants := range map[string][2]int{"longer": {100, 200}, "shorter": {200, 100}, "one less": {1000, 999}} {
+			for name, grants := range servers {
 				rows, met := plainRows(2345, 1), map[uint64]bool{}
 				ask := func(_ context.Context, _ Span, page, size int) (Answer, error) {
 					grant := grants[0]

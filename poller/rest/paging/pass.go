@@ -27,7 +27,8 @@ type pass struct {
 	// Of all answers: how many there are; and the newest count, the one before it and the greatest (-1: none).
 	answers                      int
 	count, countBefore, greatest int
-	// Of pages: the most rows of one; the fewest of one that is not the last and has some (0: there is none); and what all with rows state that they may have (0: there is none, -1: not the same).
+	// Of pages: the most rows of one; the fewest of one that is not the last and has some (0: there is none);
+	// and how many one has by the word of all that have rows (0: there is none, -1: not the same).
 	longest, shortest, stated int
 	// uneven: two pages that are not the last had different numbers of rows, or one had none.
 	uneven bool
@@ -378,12 +379,13 @@ func (p *pass) snapshot() bool { return p.sound() && p.last == 0 }
 // allFull: each page that is not the last had as many rows as were asked for.
 func (p *pass) allFull() bool { return !p.uneven && (p.shortest == 0 || p.shortest == p.size) }
 
-// atMost is how many rows the set can have had at most when its last page was read; -1 where the pass does
-// not show it. It counts each page below the last with as many rows as were asked for, and not with as many as
-// it had, or as the service says that it grants: that may change between two answers. A last page 2 that was
-// read while it granted four rows stands behind eight. If it grants two from then on, the pages below have
-// four together, and each of them looks full. The size that all answers say is believed beside a count that
-// all of them agree on, and that was met.
+// atMost is how many rows the set can have had at most when its last page was read; -1 if the pass does not
+// show it. Each page below the last counts for as many rows as were asked for. It does not count for as many
+// as it had, or as the service says that it grants, because that may change between two answers. A last page 2
+// that was read while four rows were granted stands behind eight. If two are granted from then on, the pages
+// below have four together, and each of them looks full.
+//
+// The size that all answers say is believed beside a count that all of them agree on, and that was met.
 func (p *pass) atMost() int {
 	page := p.size
 	if p.stated > 0 && p.ofOneSet(p.met.len()) {

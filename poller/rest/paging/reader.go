@@ -126,7 +126,7 @@ func (r *Reader) learn(size int, a Answer) {
 	if !r.order.fits(a.Rows) {
 		r.order = Unknown
 	}
-	r.LearnCount(a.Count, size)
+	r.LearnCount(a.Count, max(size, len(a.Rows)))
 	for _, row := range a.Rows {
 		r.undated = r.undated || row.Undated
 	}
@@ -343,7 +343,7 @@ func (r *Reader) countOf(ctx context.Context, set *Set, created Span) (c service
 	if c.doubt == "" {
 		c.doubt = a.Doubt
 	}
-	r.total = r.total || c.rows > 1
+	r.LearnCount(c.rows, max(1, len(a.Rows)))
 	return c, err
 }
 
@@ -483,7 +483,8 @@ func (r *Reader) Newest(
 			}
 		}
 		places := p.last*p.size + p.end
-		if r.order == Unknown || p.uneven || p.cut || p.answers > limit || p.doubt != "" || p.hidden || p.contradicted(places) {
+		if r.order == Unknown || p.uneven || p.cut || p.answers > limit || p.doubt != "" || p.hidden ||
+			p.contradicted(places) {
 			return last, false, nil
 		}
 		if oldest < since || a.page+step < 0 || step > 0 && !a.More {
