@@ -104,8 +104,8 @@ func newWorld(t *rapid.T, played rounds.Played) *world {
 	minuteToMidnight := time.Date(2026, 11, 20, 23, 59, 0, 0, time.UTC)
 	w := &world{shop: newShop(t, minuteToMidnight), t: t, previous: map[int64]row{}, lied: map[uint64]bool{},
 		hidden: map[int64]schemas.Instant{}, blinks: map[int64]schemas.Instant{}, unmet: map[int64]bool{},
-		unborn: map[int64]bool{}, notFound: map[int64]bool{}, lagging: map[int64]schemas.Instant{}, odd: map[int64]bool{},
-		unsure: map[int64]bool{}, written: map[int64]uint64{}, history: map[int64][]past{},
+		unborn: map[int64]bool{}, notFound: map[int64]bool{}, lagging: map[int64]schemas.Instant{},
+		odd: map[int64]bool{}, unsure: map[int64]bool{}, written: map[int64]uint64{}, history: map[int64][]past{},
 		polls:   map[schemas.Instant]schemas.Instant{},
 		settled: schemas.MinInstant, grain: 1, heldAt: schemas.MaxInstant, played: played}
 	w.config.Source, w.config.Publish, w.config.Sweep = w, w.publish, SweepConfig{}

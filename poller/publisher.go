@@ -408,7 +408,7 @@ func (p *publisher) budget(topicRows int) (rows, left int) {
 		topicRows = max(topicRows, swept.TopicRows)
 	}
 	rows = max(maxDeletes, topicRows*maxDeletesShare/100)
-	return rows, max(0, rows-p.mark.DeletedOn(p.cfg.Clock()))
+	return rows, max(0, rows-p.mark.Deleted.On(p.cfg.Clock()))
 }
 
 // delete takes every copy of a row that is ours to delete out of the topics: it puts into tx a tombstone in
@@ -417,7 +417,7 @@ func (p *publisher) budget(topicRows int) (rows, left int) {
 // counts the row: against the day's budget, unless a request has confirmed the deletion.
 func (p *publisher) delete(tx *watermark.Transaction, id int64, strays []int32, confirmed bool) {
 	if !confirmed {
-		p.mark.CountDeleted(p.cfg.Clock())
+		p.mark.Deleted = p.mark.Deleted.Plus(p.cfg.Clock())
 	}
 	tx.Deletes = append(tx.Deletes, id)
 	for _, partition := range strays {

@@ -352,8 +352,8 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywh
 			"concluded from that, and the next sweep compares them again", terminal.Plural(n, "row")))
 	}
 	if c.Unread > 0 {
-		left = append(left, fmt.Sprintf("%d batches of another program in the topic could not be read, and may hold "+
-			"any row", c.Unread))
+		left = append(left, fmt.Sprintf("%d batches of another program in the topic could not be read, and may "+
+			"hold any row", c.Unread))
 	}
 	tooMany := r.tooManyDeletes(c) != ""
 	reason, err := r.deleteRows(ctx, extra, c, everywhere)

@@ -386,6 +386,7 @@ func TestALastLookThatMeetsNoRowAtAllDeletesNothing(t *testing.T) {
 func TestALookForRowsWithoutADayThatMeetsNoRowAtAllDeletesNothing(t *testing.T) {
 	s := openShop(t, 10, func(c *Config) { c.Sweep.Tombstone = true })
 	s.incomplete = true
+	s.now = s.now.Add(24 * time.Hour) // its record in the topic tells another day
 	s.rows[5] = row{id: 5, updatedAt: s.now, bad: true, dayless: true}
 	s.poll()
 	s.now = s.now.Add(time.Hour) // no pass meets it any more

@@ -10,21 +10,20 @@ type Deleted struct {
 	Rows int             `json:"rows"`
 }
 
-// DeletedOn is how many rows were deleted without a confirmation on the UTC day of now. Just before midnight
-// the next day counts too: the clock of the instance before may have been ahead.
-func (w *Watermark) DeletedOn(now schemas.Instant) int {
-	if d := w.Deleted; d != nil && (d.Day == now.Day() || d.Day == now.Add(aheadAtMost).Day()) {
+// On is how many rows were deleted without a confirmation on the UTC day of now. Just before midnight the
+// next day counts too: the clock of the instance before may have been ahead.
+func (d *Deleted) On(now schemas.Instant) int {
+	if d != nil && (d.Day == now.Day() || d.Day == now.Add(aheadAtMost).Day()) {
 		return d.Rows
 	}
 	return 0
 }
 
-// CountDeleted counts a row that is deleted without a confirmation. It makes a new Deleted, because
-// transactions that were written before hold the old one.
-func (w *Watermark) CountDeleted(now schemas.Instant) {
-	d := Deleted{Day: now.Day(), Rows: w.DeletedOn(now) + 1}
-	if d.Rows > 1 {
-		d.Day = w.Deleted.Day
+// Plus returns d with one row more, deleted without a confirmation. It leaves d as it is, because
+// transactions that were written before hold it.
+func (d *Deleted) Plus(now schemas.Instant) *Deleted {
+	if n := d.On(now); n > 0 {
+		return &Deleted{Day: d.Day, Rows: n + 1}
 	}
-	w.Deleted = &d
+	return &Deleted{Day: now.Day(), Rows: 1}
 }

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// maxIdle is how many pages in a row may bring no row that the pass has not met before we believe that "more
-	// follows" stays true for ever, and knownIdle the same for a service that is known for it.
+	// maxIdle is how many pages in a row may bring no row that the pass has not met before we believe that
+	// "more follows" stays true for ever, and knownIdle the same for a service that is known for it.
 	maxIdle   = 10
 	knownIdle = 2
 	// maxPages bounds one pass.
@@ -24,7 +24,8 @@ type pass struct {
 	size    int   // asked for, in every request: a page's number means nothing otherwise
 	began   int64 // what changed since counts for nothing in a growing set
 
-	// Of all answers: how many there are; and the newest count, the one before it and the greatest (-1: none).
+	// Of all answers: how many there are; and the newest count, the one before it and the greatest (-1:
+	// none).
 	answers                      int
 	count, countBefore, greatest int
 	// Of pages: the most rows of one; the fewest of one that is not the last and has some (0: there is none);
@@ -34,8 +35,8 @@ type pass struct {
 	uneven bool
 	order  orderFinder
 	known  map[Day]int // how many rows were created on each day; nil: nobody asks
-	// idlePages is how many answers in a row said that more follow, and had no row, or those of the first page
-	// or of the one before. The sums tell pages apart.
+	// idlePages is how many answers in a row said that more follow, and had no row, or those of the first
+	// page or of the one before. The sums tell pages apart.
 	idlePages         int
 	firstSum, pageSum uint64
 
@@ -43,12 +44,13 @@ type pass struct {
 	met    collection
 	rows   int // how many came, met before or not
 	before int // how many different rows were met maxIdle answers before idle looks
-	// alike is what the service counted with each answer that had rows; -1: not the same each time, or nothing.
+	// alike is what the service counted with each answer that had rows; -1: not the same each time, or
+	// nothing.
 	alike int
 	// n is how many rows the service counted before it showed the first of met; -1: it did not.
 	n int
-	// last is the number of the last page, which had so many rows (end), and with which the service counted so
-	// many in all (said). exact: it said itself that this is the last.
+	// last is the number of the last page, which had so many rows (end), and with which the service counted
+	// so many in all (said). exact: it said itself that this is the last.
 	last, end, said int
 	exact           bool
 	backward        bool
@@ -381,9 +383,9 @@ func (p *pass) allFull() bool { return !p.uneven && (p.shortest == 0 || p.shorte
 
 // atMost is how many rows the set can have had at most when its last page was read; -1 if the pass does not
 // show it. Each page below the last counts for as many rows as were asked for. It does not count for as many
-// as it had, or as the service says that it grants, because that may change between two answers. A last page 2
-// that was read while four rows were granted stands behind eight. If two are granted from then on, the pages
-// below have four together, and each of them looks full.
+// as it had, or as the service says that it grants, because that may change between two answers. A last page
+// 2 that was read while four rows were granted stands behind eight. If two are granted from then on, the
+// pages below have four together, and each of them looks full.
 //
 // The size that all answers say is believed beside a count that all of them agree on, and that was met.
 func (p *pass) atMost() int {
