@@ -111,6 +111,7 @@ func (t *table) isAnother(before *watermark.Identity, r *schemas.Resource) error
 		"%[3]s, and was %[4]s in schema %[5]s. Its rows would be published as those of the other one, so "+
 		"nothing is read. If the other one is right, put it back: restore the search_path of the role and the "+
 		"database, or set search_path=%[5]s in postgres.dsn. If this one is right, confirm it: storestream "+
-		"watermark reset %[6]s --to TIME publishes it from TIME on, and a sweep follows", t.bareName, t.plainName, kinds[t.kind],
+		"watermark reset %[6]s --to TIME publishes it from TIME on, and a sweep follows",
+		t.bareName, t.plainName, kinds[t.kind],
 		kinds[before.Kind], before.Schema, r.Name)}
 }
