@@ -381,9 +381,9 @@ func (p *pass) allFull() bool { return !p.uneven && (p.shortest == 0 || p.shorte
 
 // atMost is how many rows the set can have had at most when its last page was read; -1 if the pass does not
 // show it. Each page below the last counts for as many rows as were asked for. It does not count for as many
-// as it had, or as the service says that it grants, because that may change between two answers. A last page 2
-// that was read while four rows were granted stands behind eight. If two are granted from then on, the pages
-// below have four together, and each of them looks full.
+// as it had, or as the service says that it grants, because that may change between two answers. A last page
+// 2 that was read while four rows were granted stands behind eight. If two are granted from then on, the
+// pages below have four together, and each of them looks full.
 //
 // The size that all answers say is believed beside a count that all of them agree on, and that was met.
 func (p *pass) atMost() int {
