@@ -211,7 +211,7 @@ func (c *course) converge(ctx context.Context, r *result) error {
 				continue
 			}
 			if still = append(still, resource); why == "" {
-				why = "a replay or a sweep is not finished"
+				why = "a replay, a sweep or an erasure is not finished"
 			}
 			reasons[resource] = why
 			if promised[resource] && (v.lost.n > 0 || !c.stage.excuses.onlySetBack(resource, v.staleIDs)) &&

@@ -45,12 +45,18 @@ type mark struct {
 	Sweep    *sweeping  `json:"sweep"`
 	Swept    *sweeping  `json:"swept"`
 	Held     *held      `json:"held"`
+	Erase    []erasing  `json:"erase"`
 	Fields   []string   `json:"fields"` // that the source had in the last complete pass
 }
 
 // held is why a resource is on hold or fails, or why settled stands still.
 type held struct {
 	Why string `json:"why"`
+}
+
+// erasing is a row that waits for its erasure.
+type erasing struct {
+	ID int64 `json:"id"`
 }
 
 // sweeping is a sweep that is not finished, or the last one that is.
@@ -327,13 +333,13 @@ func (t *tail) counts() map[string]int {
 }
 
 // carriedOut says that no request of a resource waits, and that no replay is in hand; with sweeps also no
-// sweep, but one that is put off because its owner died.
+// erasure, and no sweep, but one that is put off because its owner died.
 func (t *tail) carriedOut(resource string, sweeps bool) bool {
 	m, there := t.lastMark(resource)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	waits := func(a ask) bool { return a.Resource == resource && a.id > m.Request }
-	sweeps = sweeps && m.Sweep != nil && m.Sweep.NotBefore.IsZero()
+	sweeps = sweeps && (m.Sweep != nil && m.Sweep.NotBefore.IsZero() || len(m.Erase) > 0)
 	return there && m.Replay == nil && !sweeps && !slices.ContainsFunc(t.asks, waits)
 }
 
