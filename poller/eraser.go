@@ -139,10 +139,10 @@ func (e *eraser) held(ctx context.Context, stop <-chan struct{}, rows map[int64]
 	wanted := func(id int64) bool { return all[id] != nil }
 	_, err := e.cfg.Sweep.Topic(ctx, nil, wanted, func(p watermark.Published) error {
 		c := all[p.ID]
-		switch i := -1; {
+		switch {
 		case p.Foreign || c == nil:
 		case p.Stray:
-			if i = slices.Index(c.strays, p.Partition); p.Tombstone && i >= 0 {
+			if i := slices.Index(c.strays, p.Partition); p.Tombstone && i >= 0 {
 				c.strays = slices.Delete(c.strays, i, i+1)
 			} else if !p.Tombstone && i < 0 {
 				c.strays = append(c.strays, p.Partition)

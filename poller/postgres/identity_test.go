@@ -36,8 +36,9 @@ func (k relation) put(id int, stamp string) string {
 	return strings.Replace(put(id, stamp), "INTO orders", "INTO "+k.base, 1)
 }
 
-// of is a test for each kind of relation.
+// eachRelation runs test for each kind of relation.
 func eachRelation(t *testing.T, test func(*testing.T, relation)) {
+	t.Helper()
 	for name, kind := range relations {
 		t.Run(name, func(t *testing.T) { t.Parallel(); test(t, kind) })
 	}
@@ -50,6 +51,7 @@ const oldOrders = "INSERT INTO %s SELECT i, 1, 'Complete', 1, now() - interval '
 
 func TestADumpThatIsRestoredIntoTablesThatAreCreatedAnewIsReadAgain(t *testing.T) {
 	eachRelation(t, func(t *testing.T, kind relation) {
+		t.Helper()
 		s := openShop(t, ordersTable)
 		s.exec(kind.ddl)
 		s.exec(fmt.Sprintf(oldOrders, kind.base))
@@ -72,6 +74,7 @@ func TestADumpThatIsRestoredIntoTablesThatAreCreatedAnewIsReadAgain(t *testing.T
 // The swap by renaming: the name leads to another table of the same kind in the same schema.
 func TestATableThatIsSwappedByRenamingIsReadAgainByItself(t *testing.T) {
 	eachRelation(t, func(t *testing.T, kind relation) {
+		t.Helper()
 		s := openShop(t, ordersTable)
 		s.exec(kind.ddl)
 		s.exec(kind.put(1, "now()"))

@@ -145,7 +145,7 @@
 //	                                                               page 0 is the first that is short, and was
 //	                                                               read before it was counted
 //	cutting             a day of creation in every row             one has none, was missed, not counted
-//	counting, by pages  pages as long as asked for, or as all      the service grants more than was asked for;
+//	counting, by pages  each as long as asked for, or as all       the service grants more than was asked for;
 //	                    say; answers alike, or one after another   replicas, and nobody counts
 //	counting, by count  the total of the set                       it is an estimate, and just what was met:
 //	                                                               believed late, or where there is no end

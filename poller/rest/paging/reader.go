@@ -13,11 +13,11 @@ const (
 	steadyPasses = 8
 	// maxPasses bounds the passes over one part of a set. Random order with a few pages takes about ten.
 	maxPasses = 60
-	// fewPasses: after so many in a row whose end is contradicted we do not believe that another would help. For
-	// one or two a row may have left between the count and the rows.
+	// fewPasses: after so many in a row whose end is contradicted we do not believe that another would help.
+	// For one or two a row may have left between the count and the rows.
 	fewPasses = 3
-	// firstShortTimes is after how many short first pages in a row we believe that all are. With one short page
-	// in ten that is wrong once in ten thousand times, and costs only requests.
+	// firstShortTimes is after how many short first pages in a row we believe that all are. With one short
+	// page in ten that is wrong once in ten thousand times, and costs only requests.
 	firstShortTimes = 4
 	// maxParts bounds how often one set is cut.
 	maxParts = 20_000
@@ -35,8 +35,8 @@ type Reader struct {
 	size, steady int
 	chance       float64
 
-	// Learned, for as long as the Reader lives. full is how many rows a page has that is not the last, 0 where
-	// no such page was seen; stale: by an earlier read than the one in hand.
+	// Learned, for as long as the Reader lives. full is how many rows a page has that is not the last, 0
+	// where no such page was seen; stale: by an earlier read than the one in hand.
 	full  int
 	stale bool
 	// granted is how many rows a page has by the service's own word.
@@ -387,14 +387,7 @@ func (r *Reader) repeat(ctx context.Context, first *pass, most int) (o Outcome, 
 	page, askedLess := r.Page(), false
 	before := first
 	for n := 1; n <= most; n++ {
-		switch {
-		case before.allFull():
-			askedLess = false
-		case before.shortest > 0 && before.shortest < page && !askedLess:
-			page, askedLess = before.shortest, true
-		default: // pages are short by less, too
-			page = r.Page()
-		}
+		page, askedLess = r.pageAfter(before, page, askedLess)
 		size := r.sizeOf(n, page)
 		guess := o.Rows / size
 		if r.noEnd {
@@ -436,6 +429,18 @@ func (r *Reader) repeat(ctx context.Context, first *pass, most int) (o Outcome, 
 	return o, nil
 }
 
+// pageAfter is the page size for the pass after before, which asked for page rows. If its pages were short,
+// it is the shortest of them once (askedLess), for they may be short by less, too.
+func (r *Reader) pageAfter(before *pass, page int, askedLess bool) (int, bool) {
+	switch {
+	case before.allFull():
+		return page, false
+	case before.shortest > 0 && before.shortest < page && !askedLess:
+		return before.shortest, true
+	}
+	return r.Page(), askedLess
+}
+
 // enough tells whether pass n was the last one needed. agree: it met the same rows as the one before.
 func (r *Reader) enough(l *ledger, p *pass, n int, agree bool) bool {
 	counted := r.total && l.shown(l.count)
@@ -467,8 +472,8 @@ func (r *Reader) Newest(
 	var a Answer
 	step := 1
 	if r.order == Ascending {
-		// From the last page down: a row that is updated meanwhile leaves its place for the end, and its followers
-		// move toward the pages that are read after.
+		// From the last page down: a row that is updated meanwhile leaves its place for the end, and its
+		// followers move toward the pages that are read after.
 		step = -1
 		a, err = p.findLast(ctx, guess, maxPages)
 		last = a.page
