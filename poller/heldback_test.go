@@ -50,8 +50,8 @@ func TestSettledStaysBehindARowThatIsHeldBack(t *testing.T) {
 	s.wants(s.rows[1])
 }
 
-// A server lags by less than an overlap, and a cache keeps its answer. So an older state is shown for longer than
-// an overlap, which is no truth.
+// A server lags by less than an overlap, and a cache keeps its answer. So an older state is shown for longer
+// than an overlap, which is no truth.
 func TestAnOlderStateIsNotConfirmedByAnAnswerThatWasMadeBefore(t *testing.T) {
 	s := openShop(t, 3, nil)
 	newest := s.row(1, 0, 2)
