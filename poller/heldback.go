@@ -38,8 +38,8 @@ type heldBack struct {
 	overlap time.Duration
 	most    int // rows at once
 	rows    map[int64]heldRow
-	// beyond are the rows for which there was no room. One after the other finds room when those that are noted
-	// have been looked at.
+	// beyond are the rows for which there was no room. One after the other finds room when those that are
+	// noted have been looked at.
 	beyond leftovers
 }
 
@@ -56,12 +56,15 @@ func newHeldBack(overlap time.Duration) heldBack {
 	return heldBack{overlap, maxHeldBack, map[int64]heldRow{}, newLeftovers()}
 }
 
-// confirmed notes another state of a row. It is true when the same state was noted at least overlap ago.
-func (h *heldBack) confirmed(row *schemas.Record, hash uint64, now time.Time) bool {
+// confirmed notes another state of a row, which the source may have had as early as at shown. It is true when
+// the same state was noted at least overlap before that. An answer that a cache has kept shows nothing of the
+// time since it was made: a state that lags and is kept for a while would be shown for longer than an
+// overlap.
+func (h *heldBack) confirmed(row *schemas.Record, hash uint64, now, shown time.Time) bool {
 	held, there := h.rows[row.ID]
 	switch {
 	case there && held.updatedAt == row.UpdatedAt && held.hash == hash:
-		return now.Sub(held.since) >= h.overlap
+		return shown.Sub(held.since) >= h.overlap
 	case there || len(h.rows) < h.most:
 		h.rows[row.ID] = heldRow{row.UpdatedAt, hash, now}
 	default:

@@ -50,6 +50,30 @@ func TestSettledStaysBehindARowThatIsHeldBack(t *testing.T) {
 	s.wants(s.rows[1])
 }
 
+// A server lags by less than an overlap, and a cache keeps its answer. So an older state is shown for longer
+// than an overlap, which is no truth.
+func TestAnOlderStateIsNotConfirmedByAnAnswerThatWasMadeBefore(t *testing.T) {
+	s := openShop(t, 3, nil)
+	newest := s.row(1, 0, 2)
+	s.rows[1] = newest
+	s.poll()
+	s.rows[1] = s.row(1, -shopOverlap/2, 1)
+	s.poll()
+	for s.age = 0; s.age < shopOverlap; s.age += shopOverlap / 4 {
+		s.now = s.now.Add(shopOverlap / 4)
+		s.poll()
+	}
+	s.now = s.now.Add(shopOverlap / 2)
+	s.poll()
+	s.wants(newest)
+	s.age = 0 // no cache: the service has it
+	for range 3 {
+		s.poll()
+		s.now = s.now.Add(shopOverlap)
+	}
+	s.wants(s.rows[1])
+}
+
 // More rows go back at once than are kept: the rest is told, holds settled, and gets its turn.
 func TestRowsBeyondThoseHeldBackAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
 	const rows = 2*maxHeldBack + 100

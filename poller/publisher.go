@@ -167,7 +167,7 @@ func (p *publisher) publish(ctx context.Context, b Batch, from schemas.Instant) 
 			p.deadLetters.write(&tx, r)
 		}
 	}
-	limit := p.cfg.MaxRows()
+	limit, shown := p.cfg.MaxRows(), p.cfg.Now().Add(-b.Age)
 	for i := range b.Rows {
 		row := &b.Rows[i]
 		if row.UpdatedAt < from {
@@ -175,9 +175,9 @@ func (p *publisher) publish(ctx context.Context, b Batch, from schemas.Instant) 
 			p.cfg.Metrics.Suppressed(metrics.BeforeStart).Inc()
 			continue
 		}
-		put, err := p.decide(&tx, row, b.Final != nil && b.Final[i])
+		put, err := p.decide(&tx, row, shown, b.Final != nil && b.Final[i])
 		if err != nil && p.settleBefore(&b, i) { // that may make room
-			put, err = p.decide(&tx, row, b.Final != nil && b.Final[i])
+			put, err = p.decide(&tx, row, shown, b.Final != nil && b.Final[i])
 		}
 		if err != nil && p.settlesPast(&b, i) {
 			p.deadLetters.takeOut(&tx, row.ID)
@@ -256,6 +256,7 @@ func (p *publisher) settleBefore(b *Batch, i int) bool {
 // publishOnly writes what is new of the wanted rows in a batch of a lookup.
 func (p *publisher) publishOnly(ctx context.Context, b Batch, wanted map[int64]Suspect) error {
 	var tx watermark.Transaction
+	shown := p.cfg.Now().Add(-b.Age)
 	for i := range b.Rejects {
 		r := &b.Rejects[i]
 		if _, ok := wanted[r.ID]; ok && r.HasID {
@@ -265,7 +266,7 @@ func (p *publisher) publishOnly(ctx context.Context, b Batch, wanted map[int64]S
 	for i := range b.Rows {
 		row := &b.Rows[i]
 		if _, ok := wanted[row.ID]; ok {
-			if _, err := p.decide(&tx, row, false); err != nil {
+			if _, err := p.decide(&tx, row, shown, false); err != nil {
 				return p.hold(ctx, tx, err)
 			}
 		}
@@ -286,8 +287,10 @@ func (p *publisher) hold(ctx context.Context, tx watermark.Transaction, full err
 }
 
 // decide publishes a row in tx, suppresses it as a repeat, or holds it back as one that may be older. It says
-// whether it put the row into tx. final is Batch.Final's word for it. Its error is add's.
-func (p *publisher) decide(tx *watermark.Transaction, row *schemas.Record, final bool) (put bool, err error) {
+// whether it put the row into tx. The source had the row as it is here at shown, or later. final is
+// Batch.Final's word for it. Its error is add's.
+func (p *publisher) decide(tx *watermark.Transaction, row *schemas.Record, shown time.Time, final bool) (
+	put bool, err error) {
 	millis, hash := row.UpdatedAt.Millis(), schemas.Hash(row.Value)
 	before, known := p.dedup.rows.Get(row.ID)
 	switch {
@@ -300,7 +303,7 @@ func (p *publisher) decide(tx *watermark.Transaction, row *schemas.Record, final
 		p.cfg.Metrics.Suppressed(metrics.Seen).Inc()
 		return false, nil
 	case known && !before.Equal(millis, hash) && p.mayBeOlder(row, before.Millis) &&
-		!p.heldBack.confirmed(row, hash, p.cfg.Now()):
+		!p.heldBack.confirmed(row, hash, p.cfg.Now(), shown):
 		p.cfg.Metrics.Suppressed(metrics.Older).Inc()
 		return false, nil
 	}

@@ -58,7 +58,8 @@ type shop struct {
 	// rows that are stamped in the order of their ids. emitted is what the last emit returned.
 	settles schemas.Instant
 	emitted error
-	partly  bool // passes are not complete
+	partly  bool          // passes are not complete
+	age     time.Duration // how old its rows may be
 }
 
 // tester is *testing.T or *rapid.T.
@@ -237,7 +238,7 @@ func (s *shop) Read(ctx context.Context, r Request, emit func(Batch) error) erro
 			<-ctx.Done()
 		}
 	}
-	b := Batch{Settled: schemas.MinInstant, Done: &Done{Started: r.Started, Complete: true}}
+	b := Batch{Age: s.age, Settled: schemas.MinInstant, Done: &Done{Started: r.Started, Complete: true}}
 	b.Done.Empty = r.Kind == Lookup && len(s.rows) == 0
 	for _, id := range slices.Sorted(maps.Keys(s.rows)) {
 		row := s.rows[id]

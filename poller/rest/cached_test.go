@@ -39,6 +39,9 @@ func TestAnswersOutOfACacheSettleNothingAndCountForNothing(t *testing.T) {
 				!strings.Contains(got.done.Held, "out of a cache") || !strings.Contains(got.done.Held, "no-cache") {
 				t.Errorf("settled %s, done %+v", got.settled, got.done)
 			}
+			if comes && got.age < time.Minute {
+				t.Errorf("rows that may be a minute old are said to be %s old", got.age)
+			}
 			if comes != (len(got.rows) == len(s.products)) || !comes && len(got.rows) > 0 {
 				t.Errorf("%d rows came", len(got.rows))
 			}

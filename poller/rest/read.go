@@ -36,6 +36,7 @@ type read struct {
 
 	batch  poller.Batch
 	bytes  int          // in it
+	oldest time.Time    // when the first of its rows may have been as they are there; zero: it has none
 	rows   []paging.Row // of the last page; its memory is used again
 	fields fields
 	made   schemas.Instant // the Date of the newest answer, MinInstant where it has none
@@ -92,6 +93,7 @@ func (rd *read) set(w window, motion paging.Motion) paging.Set {
 
 // page asks for a page of w and hands its rows on.
 func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answer, error) {
+	asked := time.Now()
 	p, err := rd.src.endpoint.Page(ctx, rd.src.calendar.query(w, page, size))
 	defer rd.src.endpoint.Release()
 	doubt := cached(p.Age)
@@ -114,6 +116,9 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 	if p.Age > rd.src.cfg.Overlap {
 		// An older state that is shown for an overlap is taken for the row's, so rows may not be older than that.
 		return a, nil
+	}
+	if made := asked.Add(-p.Age); rd.oldest.IsZero() || made.Before(rd.oldest) {
+		rd.oldest = made
 	}
 	// Sets are cut by when their rows were created. What fits a page, or is one day, is not cut.
 	several := p.More || page > 0 || p.Count > len(p.Rows)
@@ -250,7 +255,10 @@ func (rd *read) flush(done *poller.Done) error {
 	}
 	b := rd.batch
 	b.Settled, b.Done = rd.settled, done
-	rd.batch, rd.bytes = poller.Batch{}, 0
+	if !rd.oldest.IsZero() {
+		b.Age = time.Since(rd.oldest)
+	}
+	rd.batch, rd.bytes, rd.oldest = poller.Batch{}, 0, time.Time{}
 	if len(b.Rows) >= maxBatchRows { // as many will come, and growing to it would copy them five times
 		rd.batch.Rows = make([]schemas.Record, 0, maxBatchRows+paging.PageSize)
 	}

@@ -241,12 +241,14 @@ type taken struct {
 	settled schemas.Instant
 	done    *poller.Done
 	batches int
+	age     time.Duration // of the oldest batch
 }
 
 func readAll(ctx context.Context, s poller.Source, r poller.Request) (*taken, error) {
 	got := &taken{rows: map[int64]schemas.Record{}, settled: schemas.MinInstant}
 	err := s.Read(ctx, r, func(b poller.Batch) error {
 		got.batches++
+		got.age = max(got.age, b.Age)
 		for _, row := range b.Rows {
 			got.rows[row.ID] = row
 		}

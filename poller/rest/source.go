@@ -106,7 +106,6 @@ func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Ba
 	settled := schemas.MinInstant // by this Read, so far
 	for {
 		s.adoptZone()
-		s.reader.NewRead()
 		rd := &read{src: s, req: r, flushed: time.Now(), settled: schemas.MinInstant,
 			fields: newFields(s.cfg.Resource, r.Fields), made: schemas.MinInstant}
 		rd.emit = func(b poller.Batch) error {

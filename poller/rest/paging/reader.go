@@ -64,9 +64,6 @@ func NewReader(now func() int64, onPass func(), counts Counts) *Reader {
 		chance: hiddenChance}
 }
 
-// NewRead says that a read begins: a service that grants fewer rows a page from now on will be noticed.
-func (r *Reader) NewRead() { r.stale = true }
-
 // Order is how the service was last seen to sort.
 func (r *Reader) Order() Order { return r.order }
 

@@ -456,7 +456,6 @@ func (s *shelf) misread(r *Reader) {
 		s.count = rapid.SampledFrom([]counts{countTotal, countStale, countGuess}).Draw(s.t, "counts meanwhile")
 	}
 	_, _ = r.Read(s.t.Context(), s.set())
-	r.NewRead()
 	s.deletes, s.count, s.changes = false, count, changes
 	s.earlier, s.until = nil, nil // nothing lags from before
 	clear(s.read)
