@@ -61,7 +61,7 @@ func clientOptions(cfg Config, log *zap.Logger) ([]kgo.Opt, error) {
 		kgo.WithLogger(clientLog{kzap.New(log.Named("client"), kzap.Level(kgo.LogLevelWarn))}),
 		// With the default of 5 s, three answers of "I am not the leader" cost 15 s.
 		kgo.MetadataMinAge(250 * time.Millisecond),
-		kgo.MaxDecompressBatchBytes(mostOfRows), // though logReader reads
+		kgo.MaxDecompressBatchBytes(mostOfRows), // logReader has its own limit
 		kgo.DisableClientMetrics(),
 	}
 	if cfg.Metrics != nil {

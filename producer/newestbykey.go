@@ -145,7 +145,7 @@ func (f *follower[T]) look(ctx context.Context) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if f.id != info.id || f.shrunk(spans) || len(spans) != f.newest.partitions { // keys move
+	if f.id != info.id || f.shrunk(spans) || len(spans) != f.newest.partitions { // then keys move
 		f.id, f.next, f.over, changed = info.id, nil, 0, true
 		f.newest = newNewest(len(spans), f.newest.now, f.newest.keep)
 	}

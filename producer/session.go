@@ -291,7 +291,7 @@ func (s *Session) shown(ctx context.Context) error {
 		hanging, err = s.c.hanging(ctx, open)
 	}
 	if len(hanging) > 0 {
-		return s.lose("looking at what consumers see", fmt.Errorf("a transaction of producer id %d hangs and "+
+		return s.lose("checking what consumers see", fmt.Errorf("a transaction of producer id %d hangs and "+
 			"hides %s", hanging[0].producerID, strings.Join(hidden, ", ")))
 	}
 	s.log.Warn("read_committed consumers do not see the commits of a minute ago: a transaction is open",
