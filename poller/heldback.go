@@ -56,10 +56,10 @@ func newHeldBack(overlap time.Duration) heldBack {
 	return heldBack{overlap, maxHeldBack, map[int64]heldRow{}, newLeftovers()}
 }
 
-// confirmed notes another state of a row, which the source may have had as early as at shown. It is true when
-// the same state was noted at least overlap before that. An answer that a cache has kept shows nothing of the
-// time since it was made: a state that lags and is kept for a while would be shown for longer than an
-// overlap.
+// confirmed notes another state of a row, which the source may have had as early as at shown. It returns true
+// if the same state was noted at least overlap before shown. It goes by shown, because an answer from a cache
+// says nothing about the time since it was made. Otherwise a cache could show a lagging server's state for
+// longer than an overlap.
 func (h *heldBack) confirmed(row *schemas.Record, hash uint64, now, shown time.Time) bool {
 	held, there := h.rows[row.ID]
 	switch {

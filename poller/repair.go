@@ -417,7 +417,7 @@ func (r *repair) tooManyDeletes(c compare.Report) string {
 		return ""
 	}
 	return fmt.Sprintf("the service does not have %d of the topic's %d rows. Without a confirmation %d may be "+
-		"deleted in a day (UTC), and %d were today: these are not taken for deleted (if they are: storestream "+
+		"deleted in a day (UTC), and %d were today: these rows stay (if the service deleted them: storestream "+
 		"sweep %s --confirm-deletes %d)", extra, topicRows, budget, budget-left, r.cfg.Resource.Name,
 		extra+max(0, done.Extra-done.Tombstones))
 }

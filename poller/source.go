@@ -87,7 +87,7 @@ type Batch struct {
 	// batch's Cursor or from the Floor of this pass's Done: nobody needs to remember it then. nil: of none.
 	// Only a source that has a Floor says so.
 	Final []bool
-	// Age is how long ago the oldest of these rows may have been as they are here. A cache's answers may be old.
+	// Age is the time since the oldest answer with these rows was made. A cache's answers may be old.
 	Age time.Duration
 	// Settled: once this batch and those before it are published, no row with an earlier updated_at can appear
 	// any more. MinInstant: it says nothing. It never exceeds what was read.

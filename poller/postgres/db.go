@@ -121,7 +121,7 @@ func Connect(ctx context.Context, d dsn.DSN, heard *bytes.Buffer) (*pgconn.PgCon
 	}
 	c := &config.ConnConfig.Config
 	c.BuildFrontend = func(r io.Reader, w io.Writer) *pgproto3.Frontend {
-		heard.Reset() // of the host before
+		heard.Reset() // it may have bytes of another host
 		return boundServer(io.TeeReader(r, heard), w)
 	}
 	conn, err := pgconn.ConnectConfig(ctx, c)

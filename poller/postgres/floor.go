@@ -16,7 +16,7 @@ const (
 	maxBehind = 1_000_000_000
 )
 
-// newFloor is the floor of everything from `from` on that shown shows.
+// newFloor returns the floor of the rows stamped `from` or later that shown shows.
 func newFloor(shown snapshot, from schemas.Instant) *watermark.Floor {
 	return &watermark.Floor{Snapshot: shown.String(), From: from}
 }

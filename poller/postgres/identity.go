@@ -38,7 +38,7 @@ const identitySQL = `CASE WHEN NOT pg_is_in_recovery() THEN
 // that were read there may be missing here, or may have earlier values.
 type identity watermark.Identity
 
-// take takes the answer to leadsToSQL, historySQL and identitySQL.
+// take reads the answer to leadsToSQL, historySQL and identitySQL.
 func (id *identity) take(v [][]byte) error {
 	switch {
 	case len(v) != 5 || len(v[2]) != 0 && len(v[2]) != 4:
@@ -57,7 +57,7 @@ func (id *identity) take(v [][]byte) error {
 	return nil
 }
 
-// timeOf reads a timestamptz; MinInstant for NULL.
+// timeOf reads a timestamptz. It returns MinInstant for NULL.
 func timeOf(v []byte) schemas.Instant {
 	if len(v) != 8 {
 		return schemas.MinInstant

@@ -99,8 +99,8 @@ func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
 }
 
 // inherit takes over what the watermark says of the server's clock, before this owner's first look at it: a
-// horizon, and that the clock had passed settled by an overlap. Whether settled comes from a standby, whose
-// clock may stand behind that of its primary, only the identity says.
+// horizon, and that the clock had passed settled by an overlap. Only the identity says whether settled comes
+// from a standby, whose clock may be behind its primary's.
 func (p *pass) inherit(r poller.Request) {
 	c := p.clock
 	if at := r.Cursor; at != nil && len(p.horizons.noted) == 0 && at.HorizonNext > 0 &&

@@ -36,7 +36,7 @@ type read struct {
 
 	batch  poller.Batch
 	bytes  int          // in it
-	oldest time.Time    // when the first of its rows may have been as they are there; zero: it has none
+	oldest time.Time    // when the oldest answer with its rows was made. Zero if it has none
 	rows   []paging.Row // of the last page; its memory is used again
 	fields fields
 	made   schemas.Instant // the Date of the newest answer, MinInstant where it has none

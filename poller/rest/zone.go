@@ -50,7 +50,7 @@ type calendar struct {
 	midnights [toDates]bool
 	// begun is the newest day that was shown to begin at midnight UTC or before.
 	begun  day
-	strays bool // the log has said that rows come that were not asked for
+	strays bool // the log has reported rows that were not asked for
 }
 
 // errZone ends a read in which rows were met that belong to a neighboring UTC day.
@@ -162,7 +162,7 @@ func (c *calendar) firstDay(i schemas.Instant) day {
 	return dayOf(i) - c.margin()
 }
 
-// begin is the day from which rows are read so that those of the UTC days from d on are among them.
+// begin returns the first day to read, so that the rows of the UTC days from d on are among those read.
 func (c *calendar) begin(d day) day {
 	if d == past || c.notUTC || c.begun == d {
 		return d
@@ -170,8 +170,8 @@ func (c *calendar) begin(d day) day {
 	return d - 1
 }
 
-// around is the service's days in which the UTC day of i lies, in any zone. It ends a day later than zones
-// need, because a service may read the last date as its midnight.
+// around returns the service's days that can have the rows of the UTC day of i, in any zone. It ends a day
+// later than zones need, because a service may read the last date as its midnight.
 func around(i schemas.Instant) span {
 	d := dayOf(i)
 	return span{From: d - 1, To: d + 2}

@@ -150,7 +150,7 @@
 //	                                                               read before it was counted
 //	cutting             a day of creation in every row             one has none, was missed, not counted
 //	counting, by pages  each as long as asked for, or as all       the service grants more than was asked for;
-//	                    say; answers alike, or one after another   replicas, and nobody counts
+//	                    say; answers alike, or one after another   replicas, without a count
 //	counting, by count  the total of the set                       it is an estimate, and just what was met:
 //	                                                               believed late, or where there is no end
 //	counting, growing   no deletions                               a row is deleted and one missed: it is late

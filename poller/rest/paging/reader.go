@@ -36,7 +36,7 @@ type Reader struct {
 	chance       float64
 
 	// These are learned, and kept as long as the Reader lives. full is the number of rows of a page that is
-	// not the last, zero if no such page was seen. stale is set if an earlier read has found it.
+	// not the last, zero if no such page was seen. stale is set while full is from before the part in hand.
 	full  int
 	stale bool
 	// granted is how many rows a page has by the service's own word.
