@@ -149,7 +149,7 @@ func checkSecurity(c *Config, m *mistakes) {
 		}
 		for _, e := range rule.exposed {
 			m.require(e.Key, slices.Contains(rule.allowed, e.Connection),
-				fmt.Sprintf("to %s %s: %s; or %s: [%s] where %s", strings.Join(e.Hosts, ", "), e.risk, e.out, rule.key,
+				fmt.Sprintf("to %s %s: %s; or %s: [%s] if %s", strings.Join(e.Hosts, ", "), e.risk, e.out, rule.key,
 					e.Connection, rule.harmless))
 		}
 	}
