@@ -144,7 +144,7 @@ func remains(cfg *config.Config) string {
 			terminal.Duration(d))
 	}
 	return "Older records of an erased row and of its dead letter stay in the topics' logs " + within + ". " +
-		"What consumers, backups and mirrors keep is theirs to delete."
+		"Consumers, backups and mirrors have to delete their own copies."
 }
 
 // heldRows returns the rows that have a record in the topic, in any partition, or a dead letter.

@@ -156,8 +156,8 @@ func (f *follower) sweepStep(r *following, resources func(string) overview.Resou
 		other := resources(name)
 		if name != r.Resource && other.Owner == now.Owner && other.Mark.Sweep != nil &&
 			other.Mark.Sweep.Tried != nil {
-			return step{"turn", fmt.Sprintf("the sweep waits until that of %s has read: %s reads for one at a "+
-				"time", name, now.Owner)}
+			return step{"turn", fmt.Sprintf("the sweep waits until the one of %s has finished reading: %s reads "+
+				"for one at a time", name, now.Owner)}
 		}
 	}
 	return step{}

@@ -151,7 +151,7 @@ func TestAWaitSaysWhatTheOwnerIsAtEachStepOnce(t *testing.T) {
 	takes("users", &at, func(w *watermark.Watermark) { w.Replay = nil })
 	says(out, "users: the sweep has begun: it reads topic and service in full, and looks again")
 	takes("orders", nil, func(w *watermark.Watermark) { w.AcceptErase(s.requestsFor("orders")[1], at) })
-	says(out, "orders: the sweep waits until that of users has read: b reads for one at a time\n")
+	says(out, "orders: the sweep waits until the one of users has finished reading: b reads for one at a time\n")
 	says(erased, "orders: the service is asked now, and once more after the overlap (1m30s) for what it does "+
 		"not show: until about ")
 	takes("users", nil, nothing) // a part is over

@@ -1,5 +1,5 @@
 // Package preflight tries everything that `run` needs, and says what is wrong and what to do: the
-// configuration, the service, the database, Kafka, the last word of each resource's owner, the schema
+// configuration, the service, the database, Kafka, the last report of each resource's owner, the schema
 // registry, what protects each connection, and the port of the status page. It changes nothing: it makes no
 // topic, registers no schema and disturbs no running instance.
 //
@@ -32,7 +32,7 @@ type Config struct {
 	Registry *registry.Client
 
 	patience time.Duration // 0: patience; for a test that does not want to wait for it
-	// marks are the watermarks that can be read, by resource.
+	// marks returns the readable watermarks by resource.
 	marks func() map[string]watermark.Watermark
 }
 
