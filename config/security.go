@@ -16,7 +16,7 @@ const (
 	keyAllowUnverified = "security.allow_unverified"
 )
 
-// connections are the names that these two take.
+// connections are the names that these two settings take.
 var connections = []string{"postgres", "kafka", "registry", "store"}
 
 // Security says what may be less safe than storestream wants it.
@@ -24,16 +24,16 @@ type Security struct {
 	// AllowPlaintext names the connections over which a credential may travel unencrypted to other machines:
 	// postgres, kafka, registry, store.
 	AllowPlaintext []string `koanf:"allow_plaintext"`
-	// AllowUnverified names, likewise, the connections over which a credential may go to a server on another
-	// machine whose identity is not verified.
+	// AllowUnverified names the connections over which a credential may go to a server on another machine
+	// whose identity is not verified.
 	AllowUnverified []string `koanf:"allow_unverified"`
 }
 
 // Exposed is a connection over which others may get a credential.
 type Exposed struct {
 	Connection string   // a name of security.allow_plaintext and security.allow_unverified
-	Key        string   // that makes it so
-	Hosts      []string // where the credential may go; this machine is never among them
+	Key        string   // the setting that exposes it
+	Hosts      []string // other machines that may get the credential
 	risk, out  string   // the danger, and the remedy
 }
 
@@ -47,8 +47,8 @@ func (all *exposed) add(connection, key string, hosts []string, risk, out string
 }
 
 // verifyFull is the remedy for a DSN.
-const verifyFull = "expected sslmode=verify-full, which is the default, with sslrootcert=/path where the " +
-	"server's certificate is not of a public authority"
+const verifyFull = "expected sslmode=verify-full, which is the default, with sslrootcert=/path unless a " +
+	"public authority signed the server's certificate"
 
 // Plaintext returns the connections of c over which a credential may travel unencrypted to other machines. In
 // a configuration that Load has returned, the user has named all of them as exceptions.
@@ -76,8 +76,9 @@ func (c *Config) Plaintext() []Exposed {
 }
 
 // Unverified returns the encrypted connections of c over which a credential may go to a server on another
-// machine whose identity is not verified: a server that answers in its place gets it. The user has named them
-// too. An identity is verified by the authority and the host's name, so sslmode=verify-ca does not verify it.
+// machine whose identity is not verified: another server that answers there gets it. In a configuration that
+// Load has returned, the user has named all of them as exceptions. Verifying an identity takes the authority
+// and the host's name, so sslmode=verify-ca does not verify it.
 func (c *Config) Unverified() []Exposed {
 	var all exposed
 	if d, err := dsn.Parse(c.Postgres.DSN.Get()); err == nil {
@@ -88,7 +89,7 @@ func (c *Config) Unverified() []Exposed {
 		if t.InsecureSkipVerify {
 			all.add(connection, section+".insecure_skip_verify", hosts,
 				"the secret goes to any server that answers",
-				"expected false, with "+section+".ca_file where the certificate is not of a public authority")
+				"expected false, with "+section+".ca_file unless a public authority signed the certificate")
 		}
 	}
 	if s := c.Kafka.SASL; s.sendsSecret() {
@@ -102,7 +103,7 @@ func (c *Config) Unverified() []Exposed {
 	return all
 }
 
-// sendsSecret tells whether the login shows the broker its secret. PLAIN and OAUTHBEARER do. SCRAM proves
+// sendsSecret reports whether the login shows the broker its secret. PLAIN and OAUTHBEARER do. SCRAM proves
 // that it knows the password, and does not send it.
 func (s SASL) sendsSecret() bool {
 	return s.Mechanism != "" && !strings.HasPrefix(s.Mechanism, "SCRAM-")
@@ -110,7 +111,7 @@ func (s SASL) sendsSecret() bool {
 
 func (r Registry) hasLogin() bool { return r.Username != "" || r.Password.IsSet() || r.Token.IsSet() }
 
-// hostOf is the host of a URL of that scheme, unless it is this machine.
+// hostOf returns the host of a URL of that scheme, unless it is this machine.
 func hostOf(text, scheme string) []string {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != scheme || loopback.Is(u.Hostname()) {
@@ -130,8 +131,8 @@ func beyond(addresses ...string) []string {
 	return hosts
 }
 
-// checkSecurity refuses what would show another machine a credential, unless the user has named it as an
-// exception.
+// checkSecurity refuses connections that would show another machine a credential, unless the user has named
+// them as exceptions.
 func checkSecurity(c *Config, m *mistakes) {
 	for _, rule := range []struct {
 		key      string
@@ -140,7 +141,7 @@ func checkSecurity(c *Config, m *mistakes) {
 		harmless string
 	}{
 		{keyAllowPlaintext, c.Security.AllowPlaintext, c.Plaintext(), "every machine on the way there may read it"},
-		{keyAllowUnverified, c.Security.AllowUnverified, c.Unverified(), "nobody else can answer there"},
+		{keyAllowUnverified, c.Security.AllowUnverified, c.Unverified(), "no other server can answer there"},
 	} {
 		for _, name := range rule.allowed {
 			m.require(rule.key, slices.Contains(connections, name),

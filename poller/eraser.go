@@ -19,19 +19,20 @@ import (
 //
 // It works in the poller's goroutine, as repair does and for the same reason, after a poll that went well. It
 // looks at once: a row that the source shows stays, and that is the answer. One that it does not show is
-// looked for again an overlap later, for over REST a row that is being updated may be nowhere for a while. It
-// is deleted when it was not shown then either, nor by any other read in between (sights). What waits is in
-// the watermark; since when a row was not shown is not, so a new owner begins with its first look.
+// looked for again an overlap later, for over REST a row that is being updated may be nowhere for a while.
+// The row is deleted if neither the second look nor any other read in between has shown it (sights). Rows
+// that wait are in the watermark. The time since when a row was not shown is not, so a new owner begins with
+// its first look.
 //
 // What a look did not show is as good as deleted only where the look was able to show it. So, as in a sweep,
 // an empty answer is no evidence, and neither is one with rows whose id nobody can read. And a row that has
 // lost its created_at is on no day of that: it is looked for on the day of its updated_at too. The days are
-// those that the topic's records of the row tell. Whoever asks cannot name them: by a false one a row would
-// be deleted that the source has.
+// those that the topic's records of the row tell. The request cannot name them: with a false day it would
+// delete a row that the source has.
 //
-// A row with a dead letter may be on another day than its records tell, or have none. Over REST only a sweep
-// reads enough to say that it is nowhere, and takes the letter out. So the eraser has one made, and goes on
-// when it is over.
+// A row with a dead letter may be on another day than its records tell, or may have none. Over REST only a
+// sweep reads enough to tell that it is gone, and takes the letter out. So the eraser asks for a sweep, and
+// continues when it is over.
 type eraser struct {
 	cfg       *Config
 	publisher *publisher
@@ -40,18 +41,19 @@ type eraser struct {
 	sights    *sights // of the missing rows
 }
 
-// absence is what the eraser knows of a row that it does not find.
+// absence is the state of a row that the eraser does not find.
 type absence struct {
-	// since is the look with which the confirmation began, restarts that another read has shown the row after
-	// that, and until when the eraser begins no further confirmation.
+	// since is the time of the look with which the confirmation began. restarts is set if another read has
+	// shown the row after that. The eraser begins no further confirmation after until.
 	since    time.Time
 	restarts bool
 	until    time.Time
-	// swept is from when on a sweep has to begin that finds out about the dead letter; zero: none has to.
+	// swept is the time from which on a sweep has to begin, to find out about the dead letter. Zero means
+	// that the row needs no sweep.
 	swept schemas.Instant
 }
 
-// copies are what the topic holds of one row, and the days that all its records tell.
+// copies are the topic's records of one row, and the days that they give for it.
 type copies struct {
 	own                  bool // a row in its own partition
 	strays               []int32
@@ -81,7 +83,7 @@ func (e *eraser) step(ctx context.Context, stop <-chan struct{}) error {
 		c, a := held[id], e.missing[id]
 		switch why := e.keepReason(id, c, look, due[id]); {
 		case c == nil && a.swept != 0:
-			left[id] = "" // the sweep has taken it out
+			left[id] = "" // the sweep has taken the dead letter out
 		case c == nil:
 			left[id] = "the topic holds no such row"
 		case why != "":
@@ -126,8 +128,8 @@ type eraseLook struct {
 	done     Done
 }
 
-// held is what the topic holds of each row of which it, or the dead-letter topic, holds anything. When stop
-// is closed it ends with an error.
+// held returns the copies of each row that has a record in the topic, or a dead letter. When stop is closed
+// it ends with an error.
 func (e *eraser) held(ctx context.Context, stop <-chan struct{}, rows map[int64]bool) (
 	map[int64]*copies, error) {
 	ctx, cancel := wait.Until(ctx, stop)
@@ -191,7 +193,7 @@ func (e *eraser) look(ctx context.Context, stop <-chan struct{}, rows map[int64]
 	return look, err
 }
 
-// keepReason says why a look does not let a row go, "" if it may. confirmed is Erase.Confirmed.
+// keepReason returns why a row has to stay after a look, or "" if it may go. confirmed is Erase.Confirmed.
 func (e *eraser) keepReason(id int64, c *copies, look *eraseLook, confirmed bool) string {
 	everywhere := look.done.Complete
 	switch {
@@ -211,14 +213,14 @@ func (e *eraser) keepReason(id int64, c *copies, look *eraseLook, confirmed bool
 		return ""
 	}
 	if rows, left := e.publisher.budget(0); left == 0 {
-		return fmt.Sprintf("%d rows were deleted today (UTC) without a confirmation, as many as may be (if this "+
-			"one is to go too: storestream erase %s %d --confirm-deletes 1)", rows, e.cfg.Resource.Name, id)
+		return fmt.Sprintf("%d rows were deleted today (UTC) without a confirmation, which is the day's limit (to "+
+			"delete this one too: storestream erase %s %d --confirm-deletes 1)", rows, e.cfg.Resource.Name, id)
 	}
 	return ""
 }
 
-// letterReason says why a row stays that has a dead letter and may be on a day that no record tells; "" if a
-// sweep is still to find out.
+// letterReason returns why a row stays that has a dead letter and may be on a day that no record tells. It
+// returns "" while a sweep has to find out first.
 func (e *eraser) letterReason(id int64) string {
 	switch {
 	case e.cfg.Sweep.Source == nil || e.cfg.Eager:
@@ -229,23 +231,24 @@ func (e *eraser) letterReason(id int64) string {
 	case e.publisher.deadLetters.metInRound(id):
 		return "it has a dead letter, and the service has it still, as a row that cannot be published"
 	}
-	return "it has a dead letter, and the sweep that was made for it left that as it is: " +
+	return "it has a dead letter, and the sweep that was made for it did not take that out: " +
 		cmp.Or(e.publisher.mark.Swept.Left, "it did not compare all rows")
 }
 
-// needsSweep says whether a sweep is to find out about the row's dead letter.
+// needsSweep reports whether a sweep has to find out about the row's dead letter.
 func (e *eraser) needsSweep(id int64, look *eraseLook) bool {
 	return !look.done.Complete && e.publisher.deadLetters.has(id)
 }
 
-// sweptSince says whether a sweep is over that began at an instant, which is not zero, or later.
+// sweptSince reports whether a sweep that began at the given time or later is over. It is false for the zero
+// time.
 func (e *eraser) sweptSince(at schemas.Instant) bool {
 	swept := e.publisher.mark.Swept
 	return at != 0 && swept != nil && swept.Began >= at
 }
 
-// due are the rows to look at now: those never looked at, those not shown for an overlap, and those whose
-// sweep is over. True: of Erase.Confirmed. It asks for the sweeps that rows wait for.
+// due returns the rows to look at now, with their Erase.Confirmed: those never looked at, those not shown for
+// an overlap, and those whose sweep is over. It also asks for the sweeps that rows wait for.
 func (e *eraser) due() map[int64]bool {
 	for id := range e.sights.take() {
 		a := e.missing[id]

@@ -394,16 +394,16 @@ func (p *Poller) acceptRequests(ctx context.Context) error {
 // confirmedFor is how long after a request its author may be taken to know which rows were deleted.
 const confirmedFor = time.Hour
 
-// confirmed is how many deletions r confirms, 0 if its confirmation is not good any more. A request may be
-// done once more after the watermark is lost, and it may wait for weeks until an instance polls the resource:
-// rows that are missing by then are others than its author looked at.
+// confirmed returns how many deletions r confirms. It returns 0 if the confirmation is not valid any more. A
+// request may be done once more after the watermark is lost, and it may wait for weeks until an instance
+// polls the resource. By then other rows are missing than those that its author looked at.
 func (p *Poller) confirmed(r watermark.Request, now schemas.Instant) int {
 	good := p.publisher.mark.AsOf != schemas.MinInstant && now.Sub(r.At) < confirmedFor
 	if good || r.ConfirmedDeletes == 0 {
 		return r.ConfirmedDeletes
 	}
-	p.cfg.Log.Warn("a request goes on without its --confirm-deletes: nothing was read yet, or it was asked for "+
-		"more than an hour ago", zapAsked(r), zapInstant("asked", r.At))
+	p.cfg.Log.Warn("a request goes on without its --confirm-deletes: no pass is complete yet, or the request "+
+		"is more than an hour old", zapAsked(r), zapInstant("asked", r.At))
 	return 0
 }
 

@@ -392,20 +392,21 @@ func size(bytes int) string {
 }
 
 // At most this many rows, or this part of the topic, are deleted in a UTC day without a confirmation that
-// names their number. A shop deletes few rows in a day. An answer that lacks more is more likely broken (a
-// replica half filled, a filter that changed, a table restored empty) than true, and many requests to erase
-// are more likely forged. In a topic of up to 10,000 rows the count decides, so that a small one can be
+// names their number. A shop deletes few rows in a day. If an answer lacks more, it is more likely broken (a
+// replica half filled, a filter that changed, a table restored empty) than true. And many requests to erase
+// are more likely forged. In a topic of up to 10,000 rows the count decides, so that a small topic can be
 // tidied at all.
 //
-// The budget is of the resource, and sweeps and erases share it: a budget of each path would be as many
-// budgets as there are paths, or requests. It is in the watermark, so a takeover does not begin it anew.
+// A resource has one budget, which sweeps and erases share. If each path or request had its own, many of them
+// could delete any number of rows. The budget is in the watermark, so a takeover does not reset it.
 const (
 	maxDeletes      = 100
 	maxDeletesShare = 1 // percent of the topic's rows
 )
 
-// budget is how many rows may be deleted in a day without a confirmation, and left how many of them today.
-// topicRows is the size of the topic as far as the caller has counted it; the last sweep's count may be more.
+// budget returns how many rows may be deleted in a day without a confirmation, and how many of them are left
+// today. topicRows is the size of the topic as far as the caller has counted it. If the last sweep counted
+// more, that number is used.
 func (p *publisher) budget(topicRows int) (rows, left int) {
 	if swept := p.mark.Swept; swept != nil {
 		topicRows = max(topicRows, swept.TopicRows)
@@ -414,10 +415,10 @@ func (p *publisher) budget(topicRows int) (rows, left int) {
 	return rows, max(0, rows-p.mark.Deleted.On(p.cfg.Clock()))
 }
 
-// delete takes every copy of a row that is ours to delete out of the topics: it puts into tx a tombstone in
-// the row's own partition, others over its strays, and takes out its dead letter. It forgets what was
-// published of the row: if it comes back, it is new. It is the only way to a tombstone for a row, so it
-// counts the row: against the day's budget, unless a request has confirmed the deletion.
+// delete removes every copy of a row that is ours to delete. It adds to tx a tombstone in the row's own
+// partition and tombstones for its strays, and it takes out the row's dead letter. It forgets the published
+// version of the row, so if the row comes back, it is new. No other code writes a tombstone for a row, so
+// delete also counts it against the day's budget, unless a request has confirmed the deletion.
 func (p *publisher) delete(tx *watermark.Transaction, id int64, strays []int32, confirmed bool) {
 	if !confirmed {
 		p.mark.Deleted = p.mark.Deleted.Plus(p.cfg.Clock())

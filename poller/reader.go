@@ -116,8 +116,8 @@ func Safely(what string, do func() error) (err error) {
 	return do()
 }
 
-// CompareSource returns how a comparison reads s: in full, or the suspects once more. known has what is known
-// before (From, Identity, Fields), clock is the clock on the wall.
+// CompareSource returns the function by which a comparison reads s: in full, or the suspects once more. known
+// has the From, Identity and Fields of its requests. clock is the wall clock.
 func CompareSource(s Source, known Request, clock func() schemas.Instant) compare.SourceReader {
 	return func(ctx context.Context, ids compare.Range, suspects []Suspect, take compare.Take) error {
 		r := known

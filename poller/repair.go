@@ -36,8 +36,8 @@ type repair struct {
 	sights    *sights               // of the suspects
 	tx        watermark.Transaction // in hand
 	keep      string                // why the extra rows stay in the topic, "" if they may go
-	// looks is when the last look began. Only what was due then is confirmed: a row whose confirmation ended
-	// while the look went on was not looked at.
+	// looks is the time at which the last look began. The look confirms only the rows that were due by then.
+	// If a row's confirmation ended while the look went on, the look did not include it.
 	looks time.Time
 }
 
@@ -168,9 +168,9 @@ func (r *repair) look(ctx context.Context, stop <-chan struct{}, l *compare.Look
 	return everywhere, err
 }
 
-// due returns the suspects to look at now: not those that wait for their confirmation, nor extra rows that
-// stay in the topic whatever a look shows. What other reads have shown since the last look restarts
-// confirmations (sights).
+// due returns the suspects to look at now. It leaves out those that wait for their confirmation, and extra
+// rows that stay in the topic in any case. It restarts a suspect's confirmation if other reads have shown it
+// otherwise since the last look (sights).
 func (r *repair) due(ctx context.Context) ([]Suspect, error) {
 	for id, seen := range r.sights.take() {
 		if d, differs := r.found.cmp.Difference(id); differs && seen.differs(d.Row) {
@@ -348,8 +348,8 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywh
 			"same for %s", terminal.Plural(n, "row"), r.cfg.Overlap))
 	}
 	if n := r.found.unknown; n > 0 {
-		left = append(left, fmt.Sprintf("the service showed %s in one reading and not in a later one: nothing is "+
-			"concluded from that, and the next sweep compares them again", terminal.Plural(n, "row")))
+		left = append(left, fmt.Sprintf("the service showed %s in one reading and not in a later one: they are "+
+			"left as they are, and the next sweep compares them again", terminal.Plural(n, "row")))
 	}
 	if c.Unread > 0 {
 		left = append(left, fmt.Sprintf("%d batches of another program in the topic could not be read, and may "+
@@ -404,8 +404,8 @@ func (r *repair) again(c compare.Report) bool {
 	return brought && (c.UntrackedRows > 0 || c.Untracked > 0 && r.cfg.Sweep.Tombstone)
 }
 
-// tooManyDeletes says why the part's extra rows are too many to delete, "" if they are not: they are more
-// than the request confirms, and more than is left of the day's budget. All of them stay then.
+// tooManyDeletes returns why the part's extra rows are too many to delete, or "". They are too many if the
+// request confirms fewer, and fewer are left of the day's budget. Then all of them stay.
 func (r *repair) tooManyDeletes(c compare.Report) string {
 	extra, done := r.found.cmp.Count()[compare.Extra], watermark.Swept{}
 	if sweep := r.publisher.mark.Sweep; sweep.CameTo(r.found.result) && sweep.Done != nil {
@@ -422,7 +422,7 @@ func (r *repair) tooManyDeletes(c compare.Report) string {
 		extra+max(0, done.Extra-done.Tombstones))
 }
 
-// confirmed is how many deletions more the request for this sweep confirms.
+// confirmed returns how many further deletions this sweep's request confirms.
 func (r *repair) confirmed() int {
 	if sweep := r.publisher.mark.Sweep; sweep.CameTo(r.found.result) {
 		return sweep.ConfirmedDeletes
@@ -455,7 +455,7 @@ func (r *repair) keepReason(c compare.Report, extra int) string {
 	return ""
 }
 
-// leave leaves a row as it is that the sweep's full reading showed, and that was not shown again for an
+// leave leaves a row unchanged. The sweep's full reading showed it, and no reading has shown it since, for an
 // overlap. If it was deleted meanwhile, the full reading of the next sweep does not show it.
 func (r *repair) leave(d *compare.Difference) {
 	r.found.unknown++
@@ -466,7 +466,7 @@ func (r *repair) leave(d *compare.Difference) {
 func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c compare.Report,
 	everywhere bool) (reason string, err error) {
 	if reason := cmp.Or(r.keepReason(c, r.found.result.Extra), r.keep); reason != "" {
-		return reason, nil // also where only the last look had a reason: it was not at these rows
+		return reason, nil // also if only the last look had a reason: it left these rows out
 	}
 	unsought := 0
 	for _, d := range rows {
@@ -494,7 +494,8 @@ func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c co
 	return reason, nil
 }
 
-// deleteRow deletes an extra row. What the request confirms is used up before the day's budget is.
+// deleteRow deletes an extra row. It counts against the number that the request confirms first, and then
+// against the day's budget.
 func (r *repair) deleteRow(ctx context.Context, d *compare.Difference) error {
 	r.found.cmp.Forget(d.ID)
 	confirmed := r.confirmed() > 0
@@ -506,9 +507,9 @@ func (r *repair) deleteRow(ctx context.Context, d *compare.Difference) error {
 	return r.publisher.commitIfFull(ctx, &r.tx)
 }
 
-// takeOutDeadLetters takes out the dead letters of rows that nobody has met since the sweep began as rows
-// that cannot be published: they are deleted, or well. Not where there is a doubt about what the sweep met,
-// as when it missed too many rows.
+// takeOutDeadLetters takes out the dead letters of rows that no read has met as unpublishable since the sweep
+// began: they are deleted, or good again. It takes out none if the sweep's readings are in doubt, as when
+// they missed too many rows.
 func (r *repair) takeOutDeadLetters(ctx context.Context, c compare.Report, tooMany bool) error {
 	empty := c.SourceRows+r.before() == 0 && (c.TopicRows > 0 || c.DeadLetters == 0)
 	if r.found.manyRejects || c.Untracked > 0 || empty || r.found.empty || tooMany {

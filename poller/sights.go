@@ -8,21 +8,21 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// sights notes what reads show of the rows that a sweep or an erase has under confirmation.
+// sights records the rows that reads show while a sweep or an erase has them under confirmation.
 //
-// Both go by what the source shows at two looks, an overlap apart. That proves something only if no read has
-// shown anything else in between: every sight of a row restarts its confirmation. A row that is updated now
-// and then over REST would be deleted otherwise. It is nowhere for a while after each update, and each look
+// Both rely on two looks at the source, an overlap apart. These prove something only if no read in between
+// has shown anything else, so every sight of a row restarts its confirmation. Otherwise they would delete a
+// row that is updated now and then over REST. After each update no answer shows it for a while, and each look
 // may fall into such a time:
 //
 //	first look  a poll      last look, an overlap later
 //	nothing     version 2   nothing: version 3 is under way
 //
-// Likewise an older state at both looks is no truth if a poll met the newer one in between: the copy of the
-// service that shows it at the last look may lag.
+// In the same way, an older state at both looks is not the truth if a poll met the newer one in between: the
+// copy of the service that shows it at the last look may lag.
 //
-// A row without a usable id may be any row, so it is a sight of all of them. What a predecessor has seen is
-// not kept. A new owner begins each confirmation with its own first look.
+// A row without a usable id may be any row, so it counts as a sight of all of them. A predecessor's sights
+// are not kept, so a new owner begins each confirmation with its own first look.
 type sights struct {
 	mu      sync.Mutex
 	watched map[int64]bool
@@ -31,16 +31,17 @@ type sights struct {
 	any     bool // any row may have been seen
 }
 
-// mostSeen bounds the rows that are noted while every row is watched. With more, each may have been seen.
+// mostSeen limits the rows that are recorded while every row is watched. Beyond it, every row counts as seen.
 const mostSeen = 100_000
 
-// sight is what reads have shown of one row: one version, or several or one that cannot be published.
+// sight is what reads have shown of one row: one version, or (others) several versions or one that cannot be
+// published.
 type sight struct {
 	hash   uint64 // schemas.Hash of the version
 	others bool
 }
 
-// differs says whether a sight is of something else than row; nil: of any version.
+// differs reports whether a read has shown anything other than row. If row is nil, every sight differs.
 func (s sight) differs(row *schemas.Record) bool {
 	return s.others || row == nil || schemas.Hash(row.Value) != s.hash
 }
@@ -60,7 +61,7 @@ func (s *sights) forget(id int64) {
 	delete(s.seen, id)
 }
 
-// watchAll watches every row, while it is not known yet which ones are to be confirmed.
+// watchAll watches every row, for the time before the rows to confirm are known.
 func (s *sights) watchAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +83,7 @@ func (s *sights) watchOnly(ids iter.Seq[int64]) {
 	s.any = s.any && len(s.watched) > 0
 }
 
-// take returns what was seen since it was called last.
+// take returns the sights since the last call.
 func (s *sights) take() map[int64]sight {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,15 +127,16 @@ func (s *sights) saw(id int64, what sight) {
 	}
 }
 
-// witness is a Source that notes what its reads show. All reads of a poller go through one: passes, second
-// looks, the readings of sweeps, and the looks of sweeps and erases. The sweep itself goes without its own
-// readings beside the polls, because its comparison knows what they show.
+// witness is a Source that records the rows that its reads show. All reads of a poller go through one:
+// passes, second looks, the readings of sweeps, and the looks of sweeps and erases. Only the sweep's own
+// sights leave out its readings beside the polls, because its comparison has their rows.
 type witness struct {
 	Source
 	notes []*sights
 }
 
-// Read is Source's. It notes a batch before it hands it over, so also one whose read is cut short.
+// Read implements Source. It records a batch before it passes it on, so it records the batches of a read that
+// is cut short, too.
 func (w witness) Read(ctx context.Context, r Request, emit func(Batch) error) error {
 	return w.Source.Read(ctx, r, func(b Batch) error {
 		for _, s := range w.notes {

@@ -55,8 +55,9 @@ type Request struct {
 	// Floor, of a pass, says what need not be read again (as Done said of the pass before); nil: everything
 	// does.
 	Floor *watermark.Floor
-	// Identity says whose rows were read before (as a Batch of a pass said); nil: not known. A pass compares it.
-	// Every read ends with a *HoldError if the rows of another table would be taken for those.
+	// Identity identifies the table that was read before, as a Batch of a pass reported it. Nil if it is not
+	// known. A pass compares it. Every read ends with a *HoldError if it would take another table's rows for
+	// those.
 	Identity *watermark.Identity
 	// Fields are the schema's fields that the source had (as Done said of a pass before); nil: nobody knows.
 	// Where one of them is gone a read ends with a *HoldError.
@@ -93,7 +94,7 @@ type Batch struct {
 	Settled schemas.Instant
 	// Cursor is where this pass goes on after this batch; nil: at Settled.
 	Cursor *watermark.Cursor
-	// Identity, of a pass, says whose rows these are; nil: the source has no such thing.
+	// Identity, in a pass, identifies the table of these rows. Nil if the source has no identity.
 	Identity *watermark.Identity
 	// Done comes with the last batch of a read.
 	Done *Done
@@ -138,8 +139,8 @@ type LostError struct {
 	Why string
 	// From is where rows may have changed below settled, which goes back to it. MaxInstant: settled stays.
 	From schemas.Instant
-	// Sweep: rows may have changed that no pass meets, so a sweep is to be made. Of the Identity only the place
-	// of the table still counts (Identity.Anew).
+	// Sweep is set if rows may have changed that no pass meets. Then a sweep follows, and of the Identity
+	// only the table's schema and kind are kept (Identity.Anew).
 	Sweep bool
 }
 

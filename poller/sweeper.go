@@ -27,8 +27,8 @@ type SweepConfig struct {
 	Source func() Source
 	// Topic reads the data topic.
 	Topic compare.TopicReader
-	// Turn is shared by the pollers of a process. A sweep has a place in it while it reads beside the polls. Its
-	// capacity bounds the memory for these readings, and the requests that they send to the service.
+	// Turn is shared by the pollers of a process. A sweep has a place in it while it reads beside the polls.
+	// So its capacity limits the memory for these readings and the requests that they send to the service.
 	Turn chan struct{}
 	// MaxSuspects bounds what one round of a sweep repairs, Memory what a sweep takes; 0: compare.Config's.
 	MaxSuspects int
@@ -70,10 +70,10 @@ const patientPolls = 5
 //	a poll
 //	repairing      in the poller's goroutine: one more look, and the repair of what differs still (repair)
 //
-// A sweep has the turn from its first reading to the end of the second. The repair goes without it: its looks
-// take the place of polls, and hold a thousand rows. It may wait an overlap for a confirmation. If it had to
-// take the turn again after that, it would wait for as long as another table takes to be read. Meanwhile the
-// sweep keeps its suspects, an eighth of its memory at most.
+// A sweep has the turn from the beginning of its first reading to the end of the second. It repairs without
+// the turn: its looks take the place of polls, and hold a thousand rows. The repair may wait an overlap for a
+// confirmation. If it had to take the turn again after that, it would wait for as long as another table takes
+// to be read. While it waits, the sweep keeps its suspects, at most an eighth of its memory.
 //
 // A table that does not fit into memory is swept in parts, ranges of ids (package compare), and each part
 // goes through all of this. How far the sweep has come is in the watermark, and so is that a part was begun,
@@ -124,7 +124,7 @@ type finding struct {
 	// outage than true, so what was missing then is not taken for deleted.
 	empty bool
 
-	// unknown counts the rows that one reading showed and a later one did not.
+	// unknown counts rows that one reading showed and a later one did not.
 	unknown int
 	// waits are rows that a look was at and that are not confirmed yet, and when they may be.
 	waits  map[int64]time.Time
@@ -217,7 +217,7 @@ func (s *sweeper) worked(mark *watermark.Watermark, err error) *finding {
 	}
 	s.giveTurnBack()
 	if some {
-		return nil // likewise
+		return nil // and the next poll may deliver those, too
 	}
 	w.looked = true // there is nothing to look at
 	return w.found
@@ -353,7 +353,7 @@ func (s *sweeper) announce(ctx context.Context, f *finding, rows int64) (err err
 
 // newComparison compares with a source of its own, and notes in f what that source shows. It knows no dead
 // letters: a row that has one and could be published is a difference like any other, so the sweep heals it.
-// known has what is known of the source.
+// known has the From, Identity and Fields of its requests.
 func (s *sweeper) newComparison(f *finding, known Request) *compare.Comparison {
 	c, source := s.cfg, s.cfg.Sweep.Source()
 	read, createdAt := CompareSource(source, known, c.Clock), CreatedAtIn(c.Resource)

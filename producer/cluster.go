@@ -122,9 +122,9 @@ func (c *Cluster) requestsTopic() string { return c.cfg.TopicPrefix + "requests"
 // DeadLetters is the name of the topic of what cannot be published.
 func (c *Cluster) DeadLetters() string { return c.cfg.TopicPrefix + "dead_letters" }
 
-// mostUnpacked is how many bytes a batch of topic may have before it is compressed. Our writers keep to it,
-// so readers step over a larger batch: another program wrote it. Without the bound 27 KB on a broker's disk
-// become 900 MB in every instance, at every start.
+// mostUnpacked returns how many bytes a batch of topic may have before it is compressed. Our writers keep to
+// this limit. A larger batch comes from another program, so readers step over it. Without the limit, 27 KB on
+// a broker's disk become 900 MB in every instance, at every start.
 func (c *Cluster) mostUnpacked(topic string) int {
 	if topic == c.Watermarks() || topic == c.requestsTopic() {
 		return mostState

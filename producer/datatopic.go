@@ -17,7 +17,7 @@ import (
 type target struct {
 	resource *schemas.Resource
 	topic    topicInfo
-	// watermarks is how many partitions the watermark topic had.
+	// watermarks is the number of partitions of the watermark topic at the takeover.
 	watermarks int
 	// deadLetters is the topic of what cannot be published.
 	deadLetters string

@@ -17,8 +17,8 @@ const dialTimeout = 5 * time.Second
 // dialing is how a client opens connections. Over TLS every error of a handshake says which certificate is
 // wrong, in the log as well. Where a broker asks for a certificate, that comes with the first answer (TLS
 // 1.3). Certificates
-// are those that the files hold now. No secret goes to another machine without TLS and a certificate that is
-// verified: the configuration names brokers, but they name others.
+// are those that the files hold now. A secret goes to another machine only over TLS with a verified
+// certificate. Each broker is checked, because the configuration names only the first ones.
 func dialing(secured *tlsfile.Client, login SASL) []kgo.Opt {
 	if secured == nil {
 		plain := &net.Dialer{Timeout: dialTimeout}

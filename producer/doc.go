@@ -37,7 +37,7 @@
 //     it from now on. Creating a client alone does neither. Nothing that was read from a source before this
 //     moment may be published: an owner that slept between reading and writing would send an old row under a
 //     new epoch.
-//  4. End hanging transactions: those that are open in our partitions and that no coordinator has
+//  4. End hanging transactions: those that are open in our partitions although no coordinator has them
 //     (hanging.go).
 //  5. Only now note where the watermark topic ends, and read up to there. Noted earlier, the predecessor
 //     could still commit behind the note. Where the data topic is another one than the watermark speaks of,

@@ -17,22 +17,22 @@ import (
 	"github.com/storestream/storestream/internal/wait"
 )
 
-// A transaction hangs if a partition has it open and its coordinator does not. Nothing behind it is shown
-// to any read_committed consumer, for ever: neither the broker's timeout nor fencing ends what the
-// coordinator does not know of.
+// A transaction hangs if it is open in a partition and its coordinator does not have it. No read_committed
+// consumer sees the records after it, and it does not end by itself: the broker's timeout and fencing end
+// only transactions that the coordinator has.
 //
-// It was met on Apache Kafka 4.3.1, whose brokers are meant to refuse it (KIP-890). The sequence: a broker
-// stands still for eight seconds with a produce request in hand. Its owner's session in the group ends
-// meanwhile. Awake, the broker writes the record. The coordinator was never told that the partition is part
-// of the transaction, so it answers the successor's request for a producer id with nothing to abort. All five
-// resources then waited for one record in the watermark topic, through every takeover, for three quarters of
-// an hour.
+// It happened on Apache Kafka 4.3.1, whose brokers are meant to prevent it (KIP-890). The sequence: a broker
+// stands still for eight seconds with a produce request in hand. Meanwhile its owner's session in the group
+// ends. When the broker wakes, it writes the record. The coordinator was never told that the partition is
+// part of the transaction. So when the successor asks for a producer id, the coordinator aborts no
+// transaction. All five resources then waited for one record in the watermark topic, through every takeover,
+// for three quarters of an hour.
 //
-// So every takeover looks at every open transaction in its partitions, of any producer id, and so does an
-// owner that finds its topics' stable offsets behind (Session.sameLogs). The producer id alone does not
-// tell: a transactional id gets another one after a week without use (transactional.id.expiration.ms), and
-// after 32,767 epochs, which an owner that commits once a second uses up in nine hours. What hangs under
-// the earlier one is hidden from fencing.
+// So every takeover checks all open transactions in its partitions, of every producer id. An owner does the
+// same when its topics' stable offsets fall behind (Session.shown). It is not enough to check one's own
+// producer id. A transactional id gets another one after a week without use (transactional.id.expiration.ms),
+// and after 32,767 epochs, which an owner that commits once a second uses up in nine hours. Fencing does not
+// reach a transaction that hangs under the earlier producer id.
 
 // openTransaction is a transaction that is open in one partition.
 type openTransaction struct {
@@ -42,10 +42,10 @@ type openTransaction struct {
 	from       int64 // its first offset
 }
 
-// producers are what brokers say of the producers of open transactions.
+// producers maps each open transaction to the broker's description of its producer.
 type producers map[openTransaction]kadm.DescribedProducer
 
-// errCannotAsk: a broker before 3.0, or one that does not let us ask, says nothing of transactions.
+// errCannotAsk means that we cannot list transactions: the brokers are older than 3.0, or do not permit it.
 var errCannotAsk = errors.New("the brokers do not tell which transactions are open")
 
 // openIn returns the transactions that are open in the topics.
@@ -76,29 +76,31 @@ func (c *Cluster) openIn(ctx context.Context, topics ...string) (producers, erro
 	return open, nil
 }
 
-// looksAtHanging is how often a transaction has to be found open, and not at its coordinator, before it is
-// believed to hang: a coordinator that has just moved may not know its transactions yet.
+// looksAtHanging is how many times in a row a transaction has to be open in the partition and absent at its
+// coordinator before it counts as hanging. A coordinator that has just moved may not have loaded its
+// transactions yet.
 const looksAtHanging = 3
 
-// hangingTransaction is one, and how it can be ended.
+// hangingTransaction is an open transaction that hangs, with the fields that are needed to end it.
 type hangingTransaction struct {
 	openTransaction
 	epoch            int16
 	coordinatorEpoch int32
-	// transactionalID has this producer id now, and no transaction; "": no coordinator knows the producer id.
+	// transactionalID has this producer id now, and no transaction. It is empty if no coordinator knows the
+	// producer id.
 	transactionalID string
-	// proven: every coordinator has answered, and shows us every transactional id. If not, a program whose
-	// transactional id is hidden from this user may be at work.
+	// proven is set if every coordinator has answered and this user may see every transactional id. Otherwise
+	// a program whose transactional id is hidden from this user may be at work.
 	proven bool
 }
 
-// hanging returns those of the open transactions that hang. A transaction that its coordinator has is left
-// to whoever began it, and to the brokers' timeout: the topics of watermarks and dead letters are shared,
-// and there another resource's owner is always at work.
+// hanging returns the open transactions that hang. If the coordinator has a transaction, it is left to the
+// program that began it and to the brokers' timeout: resources share the topics of watermarks and dead
+// letters, and another resource's owner is always writing there.
 //
-// The partition has a transaction from its first record to its marker, and meanwhile the coordinator has it
-// as well. So one that is in the partition before and after its coordinator is asked, and is not at the
-// coordinator, hangs.
+// The coordinator has a transaction for at least as long as the partition has it, which is from its first
+// record to its marker. So a transaction hangs if the partition has it both before and after the coordinator
+// is asked, and the coordinator does not have it.
 func (c *Cluster) hanging(ctx context.Context, open producers) ([]hangingTransaction, error) {
 	found := make(map[openTransaction]hangingTransaction)
 	for range looksAtHanging {
@@ -150,10 +152,10 @@ func (c *Cluster) hanging(ctx context.Context, open producers) ([]hangingTransac
 	return hanging, nil
 }
 
-// seesAllTransactions says whether a list of the transactions is complete for this user. Brokers leave out,
-// and do not say so, those of transactional ids that the user may not describe; and those of a coordinator
-// that is down. So it asks for an id that is no user's, and whether each partition of the coordinators' log
-// has a leader.
+// seesAllTransactions reports whether a list of the transactions is complete for this user. Brokers silently
+// leave out transactional ids that the user may not describe, and those of a coordinator that is down. So it
+// describes a random id: only a user who may describe all ids gets the answer "not found". And it checks that
+// each partition of the coordinators' log has a leader.
 func (c *Cluster) seesAllTransactions(ctx context.Context) bool {
 	id := newUID()
 	described, err := c.admin.DescribeTransactions(ctx, id)
@@ -169,8 +171,8 @@ func (c *Cluster) seesAllTransactions(ctx context.Context) bool {
 	return err == nil && len(log.Partitions) > 0
 }
 
-// endHanging ends the transactions that hang among the open ones. The error is a *RefusedError for one that
-// it cannot end, with the command that does.
+// endHanging ends the hanging transactions among the open ones. If it cannot end one, it returns a
+// *RefusedError with the command that does.
 func (t *takeover) endHanging(ctx context.Context, open producers) error {
 	hanging, err := t.c.hanging(ctx, open)
 	if errors.Is(err, errCannotAsk) {
@@ -187,13 +189,13 @@ func (t *takeover) endHanging(ctx context.Context, open producers) error {
 	return errors.Join(refused...)
 }
 
-// endedHanging is the log's line for one that is over.
+// endedHanging is the log line for a hanging transaction that was ended.
 const endedHanging = "ended a transaction that the broker left open in the log although its coordinator " +
 	"has forgotten it"
 
-// end ends a hanging transaction. Of a transactional id of ours it fences the owner, if one lives: that may
-// begin a transaction in this partition at any moment, and a marker would end it as well. Under a producer
-// id that no coordinator knows nobody can begin one.
+// end ends a hanging transaction. If it belongs to one of our transactional ids, end fences that id's owner:
+// a live owner may begin a transaction in this partition at any moment, and a marker would end that one too.
+// If no coordinator knows the producer id, no program can begin a transaction under it.
 func (t *takeover) end(ctx context.Context, h hangingTransaction) (err error) {
 	partition := kadm.TopicsSet{h.topic: {h.partition: {}}}
 	switch {
@@ -228,8 +230,8 @@ func (t *takeover) end(ctx context.Context, h hangingTransaction) (err error) {
 	return refused
 }
 
-// writeAbort writes the marker that ends a transaction of a producer id that no coordinator knows, as
-// kafka-transactions.sh does. It takes a right on the cluster.
+// writeAbort writes the marker that ends a transaction whose producer id no coordinator knows, as
+// kafka-transactions.sh does. It needs a right on the cluster.
 func (t *takeover) writeAbort(ctx context.Context, h hangingTransaction, partition kadm.TopicsSet) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -66,16 +66,16 @@ func OtherLog(ctx context.Context, c *Cluster, mark watermark.Watermark) (string
 	return otherLog(&mark, topic, ends), nil
 }
 
-// keysToAsk is how many of the oldest records of a partition OtherPartitions looks at.
+// keysToAsk is how many of a partition's oldest records OtherPartitions checks.
 const keysToAsk = 1000
 
-// OtherPartitions is why a data topic that has now partitions cannot be written, when mark says that it had
-// another number: a *RefusedError, or what failed.
+// OtherPartitions returns why a data topic that has now partitions cannot be written, if mark says that it
+// had another number: a *RefusedError, or the error that kept it from finding out.
 //
-// One record may be forged, and the topic holds what a person would delete on its word. So the keys in the
-// topic are asked. Partitions can only be added; where they were, some of the oldest records stand where
-// their keys belonged with the number before, and do not belong now. More than one has to say so, but in an
-// empty topic there is nothing to lose.
+// The advice may be to delete the topic, and the one record that mark comes from may be forged. So
+// OtherPartitions also checks the keys in the topic. Partitions can only be added. If they were, some of the
+// oldest records are in the partition that was their key's with the number before and is not their key's now.
+// At least two records have to show it, or all of them if the topic has fewer.
 func OtherPartitions(ctx context.Context, c *Cluster, mark watermark.Watermark, now int) error {
 	topic, was := c.Topic(mark.Resource), int(mark.Partitions)
 	refused := &RefusedError{Topic: topic, Setting: "the number of partitions", Found: strconv.Itoa(now)}
@@ -107,14 +107,14 @@ func OtherPartitions(ctx context.Context, c *Cluster, mark watermark.Watermark, 
 		if moved > 1 || moved == ours {
 			refused.Expected = fmt.Sprintf("%d (with another count a key hashes to another partition, and its "+
 				"old record stays beside the new one; %d of the %d oldest records are such)", was, moved, ours)
-			refused.Do = "delete the topic: it is created anew and filled from the start"
+			refused.Do = "delete the topic: storestream creates it again and fills it from the start"
 			return refused
 		}
 	}
 	refused.Expected = fmt.Sprintf("%d, but only the watermark says so (topic %s, partition %d; by instance %q "+
 		"of group %q), and no key in the topic", was, c.Watermarks(),
 		partitionOf(mark.Resource, len(marks.leaders)), mark.Instance, mark.Group)
-	refused.Do = "somebody else wrote that watermark: take it out as docs/security.md says, \"When somebody " +
+	refused.Do = "another program wrote that watermark: take it out as docs/security.md says, \"When somebody " +
 		"wrote to store.watermarks or store.requests\""
 	return refused
 }

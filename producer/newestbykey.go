@@ -13,11 +13,13 @@ import (
 
 // newest folds the records of a topic into the newest of each key, of which it keeps what keep takes from it.
 //
-// A key is read in its own partition. A record of it elsewhere counts for nothing once there is one in its
-// own, or somebody could write there what no owner's record ever follows: it would be believed at each
-// takeover. But partitions may be added to the topic, and then keys have other partitions than before. So
-// an owner's watermark says how many partitions there were (headerPartitions), which says where its key
-// belonged. Of two partitions the one counts that is the key's by the larger number:
+// A key is read in its own partition. Once its own partition has a record of it, records of it in other
+// partitions are ignored. Otherwise a program could write a record to a partition that no owner writes that
+// key to, and every takeover would believe it.
+//
+// But partitions may be added to the topic, and then a key has another partition than before. So an owner's
+// watermark carries the number of partitions at the time (headerPartitions), from which follows the partition
+// that was its key's. Between two partitions, the record with the larger number wins:
 //
 //	3 partitions  the watermark of orders is written to partition 0
 //	5 partitions  to partition 2. Partition 0 has the older one, for 3
@@ -44,8 +46,8 @@ func newNewest[T any](partitions int, now func() time.Time, keep func(*kgo.Recor
 	return newest[T]{partitions, partitionsOf(partitions), now, keep, make(map[string]newestRecord[T])}
 }
 
-// add takes in a record, unless a newer one of its key is known: by offset within a partition; between two,
-// by the number of partitions for which it belongs in its own, then by time.
+// add keeps a record, unless a newer one of its key is known. Within a partition the larger offset is newer.
+// Between two partitions the larger newest.belonged is newer, and if they are equal, the later time.
 func (n newest[T]) add(r *kgo.Record) {
 	known, ok := n.byKey[string(r.Key)]
 	belonged := n.belonged(r)
@@ -64,12 +66,12 @@ func (n newest[T]) add(r *kgo.Record) {
 	n.byKey[string(r.Key)] = found
 }
 
-// headerPartitions of a watermark is how many partitions its topic had.
+// headerPartitions is the header of a watermark that says how many partitions its topic had.
 const headerPartitions = "partitions"
 
-// belonged is for how many partitions of the topic, at most those that it has, the record's key belongs
-// where the record stands; 0: not known. Without the header, as of an older version or a person, it is the
-// number now.
+// belonged returns the number of partitions with which the key's own partition is the record's. The number is
+// the header's, if that is at most the topic's present one. Without the header (an older version or a person
+// wrote the record) it is the present number. Zero means that the record is in no partition of its key.
 func (n newest[T]) belonged(r *kgo.Record) int {
 	for _, h := range r.Headers {
 		count, err := strconv.Atoi(string(h.Value))
@@ -84,8 +86,8 @@ func (n newest[T]) belonged(r *kgo.Record) int {
 	return 0
 }
 
-// later says whether a record of time t is newer than one of time other, where neither is known to have
-// been in its key's partition. A time that is ahead of the reader's is not believed.
+// later reports whether a record of time t is newer than one of time other, if neither is known to have been
+// in its key's partition. A time ahead of the reader's clock counts as older.
 func later(t, other, now time.Time) bool {
 	if ahead := t.After(now); ahead != other.After(now) {
 		return !ahead

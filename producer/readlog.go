@@ -109,8 +109,8 @@ type logReader struct {
 	// before each fetch of a takeover.
 	fetchWait time.Duration
 	patience  time.Duration // without progress, before it gives up; 0: for ever
-	turn      *sync.Mutex   // held while an answer is unpacked and its records are given
-	over      int           // batches that it has stepped over
+	turn      *sync.Mutex   // held while an answer is unpacked and its records are passed on
+	over      int           // number of batches stepped over
 }
 
 // errSpoilt is what waiting does not mend: a log that lost its end, or records that cannot be read.
@@ -178,14 +178,14 @@ func within(records []*kgo.Record, to int64) []*kgo.Record {
 	return kept
 }
 
-// fetch asks for what stands at r.at. After a failure it asks for the topic's leaders anew.
+// fetch requests the records from r.at on. After a failure it looks up the topic's leaders again.
 func (r *logReader) fetch(ctx context.Context, failed bool) (*kmsg.FetchResponseTopicPartition, error) {
 	topic, err := r.c.meta.describe(ctx, r.topic, failed)
 	if err != nil {
 		return nil, err
 	}
 	if topic.isAnother(r.id) {
-		return nil, fmt.Errorf("%w: the topic was created anew", errSpoilt)
+		return nil, fmt.Errorf("%w: the topic was deleted and created again", errSpoilt)
 	}
 	r.id = topic.id
 	leader, err := topic.leader(r.span.partition)
@@ -203,9 +203,9 @@ func (r *logReader) fetch(ctx context.Context, failed bool) (*kmsg.FetchResponse
 	return part, err
 }
 
-// give unpacks an answer, gives it to records and moves r.at past it: past records, but also markers and
-// aborted records. done: the broker has the whole span, no transaction in it is open, and nothing of it is
-// left at or after this position.
+// give unpacks an answer, passes its records on and moves r.at past it. Markers and aborted records are
+// skipped, but r.at moves past them too. done is true if the broker has the whole span, no transaction in it
+// is open, and the span has no records at or after r.at.
 func (r *logReader) give(part *kmsg.FetchResponseTopicPartition, records func([]*kgo.Record) error) (
 	done bool, err error) {
 	r.turn.Lock()
@@ -218,8 +218,8 @@ func (r *logReader) give(part *kmsg.FetchResponseTopicPartition, records func([]
 	return all, err
 }
 
-// unpack returns the records of an answer, as many as an unpacker takes. In the place of a batch that it does
-// not take, unread is among them.
+// unpack returns the records of an answer, up to an unpacker's limit. In place of a batch that it refuses it
+// returns one record whose Context is unread.
 func (r *logReader) unpack(part *kmsg.FetchResponseTopicPartition) ([]*kgo.Record, error) {
 	most := r.c.mostUnpacked(r.topic)
 	unpacker := &unpacker{left: most}
@@ -246,22 +246,22 @@ func (r *logReader) unpack(part *kmsg.FetchResponseTopicPartition) ([]*kgo.Recor
 	return fp.Records, nil
 }
 
-// unread is the Context of a record that stands for a batch which was stepped over. It has no key and no
-// value.
+// unread is the Context of a record that stands for a batch which was stepped over. The record has no key and
+// no value.
 var unread = context.WithValue(context.Background(), errUnread, nil)
 
-// errUnread: the record stands for such a batch.
-var errUnread = fmt.Errorf("%w: a batch that unpacks to more than storestream writes, so what it holds is "+
+// errUnread is the error of a record whose Context is unread.
+var errUnread = fmt.Errorf("%w: a batch that unpacks to more than storestream writes, so its records are "+
 	"not known", errNotOurs)
 
-// stepOver says which batch is not read. It says so of the first, the second, the fourth, and so on: somebody
-// may write thousands.
+// stepOver logs the batch that is stepped over. It logs the first, the second, the fourth, and so on, because
+// another program may write thousands.
 func (r *logReader) stepOver(batch *kgo.ErrDecompressTooLarge, u *unpacker, most int) {
 	if r.over++; r.over&(r.over-1) != 0 {
 		return
 	}
 	r.c.log.Warn("stepping over a batch that unpacks to more than storestream writes: another program wrote "+
-		"it, and what it holds is not known; docs/security.md says what to do, \"A batch that was stepped over\"",
+		"it, and its records are not known; docs/security.md says what to do, \"A batch that was stepped over\"",
 		zap.String("topic", batch.Topic), zap.Int32("partition", batch.Partition),
 		zap.Int64("offset", batch.Offset), zap.Int64("next_offset", batch.NextOffset),
 		zap.String("codec", codecName(u.codec)), zap.Int("bytes", u.packed), zap.Int("limit_bytes", most),

@@ -274,7 +274,8 @@ func (q *Requests) add(records []*kgo.Record, at, end int64) {
 		}
 		request.Topic = record.Topic
 		if now := schemas.InstantOf(q.c.cfg.Now()); request.At > now.Add(time.Minute) {
-			// A time that is ahead is not believed: what it confirms would be confirmed for as long.
+			// A request from the future would be confirmed until an hour after that time. So its time is not
+			// believed.
 			q.c.log.Warn("a request says that it was asked for in the future: it counts as a day old",
 				zap.String("topic", record.Topic), zap.Int64("request", request.ID), zap.Stringer("asked", request.At))
 			request.At = now.Add(-24 * time.Hour)

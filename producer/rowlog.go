@@ -123,7 +123,7 @@ func (l *RowLog) Strays() []RowRecord {
 // taken out included.
 func (l *RowLog) Records() int { return l.records }
 
-// Unread is how many batches of another program could not be read. Any may hold a record of the row.
+// Unread returns the number of batches that were not read. Each may contain a record of the row.
 func (l *RowLog) Unread() int { return l.unread }
 
 // CreatedAt is the row's created_at in the newest version that could be read, also where it was deleted

@@ -29,12 +29,13 @@ type SASL struct {
 	TokenTimeout       time.Duration    // of one request for a token; 0: 10 s
 	// AllowPlaintext: a password or token may go to other machines without TLS.
 	AllowPlaintext bool
-	// AllowUnverified: likewise, to machines whose certificate is not verified.
+	// AllowUnverified: a password or token may go to other machines whose certificate is not verified.
 	AllowUnverified bool
 }
 
-// exposes says whether logging in at host, without TLS or a verified certificate, would show the secret to
-// others. SCRAM proves that it knows the password, and does not send it.
+// exposes reports whether logging in at host could show the secret to others, given a connection without TLS
+// or with an unverified certificate. allowed is the exception that is configured for such a connection. SCRAM
+// proves that it knows the password, and does not send it.
 func (s SASL) exposes(host string, allowed bool) bool {
 	sent := s.Mechanism != "" && !strings.HasPrefix(s.Mechanism, "SCRAM-")
 	return sent && !allowed && !loopback.Is(host)

@@ -91,7 +91,7 @@ func oneNames(ctx context.Context, c *Cluster, r *schemas.Resource, of, record s
 		Found: strings.Join(found, "; "), Expected: "the id of record " + record + " (no consumer can decode them)",
 		Do: "point registry.url at the registry that the topic was written with, or put its schemas back under " +
 			"their ids (a backup; Confluent's mode IMPORT), and it goes on by itself; where they are lost, delete " +
-			"the topic: it is created anew and filled from the start"}
+			"the topic: storestream creates it again and fills it from the start"}
 }
 
 // idsAsked is a question to the registry beside the commits, one at a time. An owner at work needs no answer

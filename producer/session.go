@@ -44,8 +44,8 @@ type Session struct {
 	letters    topicInfo
 	letterEnds []int64
 
-	looked time.Time          // when the topics and their settings were last looked at
-	stood  map[string][]int64 // where the logs of the topics ended then, by topic and partition
+	looked time.Time          // when the topics and their settings were last checked
+	stood  map[string][]int64 // the topics' log ends at that time, by topic and partition
 	ids    idsAsked           // of the registry
 
 	open   bool // a transaction has begun and not ended
@@ -111,7 +111,7 @@ func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) er
 		if err != nil && !errors.Is(err, errNotOurs) {
 			return err
 		}
-		if err != nil && !p.Unread { // whose reader has said so
+		if err != nil && !p.Unread { // its reader has logged it
 			s.log.Warn("a record that is not ours in the data topic", zap.String("topic", record.Topic),
 				zap.Int32("partition", record.Partition), zap.Int64("offset", record.Offset), zap.Error(err))
 			// To forget a row whose value is not ours is safe: it is published again when it is next read.
@@ -259,9 +259,10 @@ func (s *Session) sameLogs(ctx context.Context) error {
 	return nil
 }
 
-// shown finds out whether consumers can see what stood in the topics at the look before. Commits succeed
-// behind a transaction that stays open, and no read_committed consumer sees them. If one hangs it ends the
-// session: the takeover ends the transaction, or says what does.
+// shown checks whether consumers can see the records that were in the topics at the last check. While a
+// transaction stays open, commits succeed behind it, and no read_committed consumer sees them. If the
+// transaction hangs, shown ends the session, and the takeover ends the transaction or says which command
+// does.
 func (s *Session) shown(ctx context.Context) error {
 	topics := []string{s.target.topic.name, s.c.Watermarks(), s.letters.name}
 	stood := make(map[string][]int64)
@@ -293,7 +294,7 @@ func (s *Session) shown(ctx context.Context) error {
 		return s.lose("looking at what consumers see", fmt.Errorf("a transaction of producer id %d hangs and "+
 			"hides %s", hanging[0].producerID, strings.Join(hidden, ", ")))
 	}
-	s.log.Warn("read_committed consumers do not see what was committed a minute ago: a transaction is open",
+	s.log.Warn("read_committed consumers do not see the commits of a minute ago: a transaction is open",
 		zap.Strings("hidden", hidden), zap.Error(err),
 		zap.String("do", s.c.Tool("kafka-transactions.sh", "find-hanging", "--topic", s.target.topic.name)))
 	return nil
@@ -369,11 +370,12 @@ func (s *Session) beginAfresh() error {
 	return s.lose(step, errors.Join(errBehind, err))
 }
 
-// aheadAtMost is how far ahead of ours the clock of an owner before may have been.
+// aheadAtMost limits how far a previous owner's clock may have been ahead of ours.
 const aheadAtMost = time.Hour
 
-// stamp fills in what the producer knows. Written grows from one watermark to the next whatever the clock
-// does. One that is far ahead of the clock is not gone on from: brokers would refuse this owner's records.
+// stamp fills in the fields that the producer knows. Written grows from one watermark to the next, even if
+// the clock goes back. But if the last Written is far ahead of the clock, stamp starts again from the clock:
+// brokers would refuse records with such a time.
 func (s *Session) stamp(mark watermark.Watermark) watermark.Watermark {
 	mark.Version, mark.Resource = watermark.Version, s.target.resource.Name
 	mark.Instance, mark.Group = s.c.cfg.Instance, s.c.cfg.Group

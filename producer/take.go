@@ -155,11 +155,11 @@ func (t *takeover) refuseNeighbour(mark *watermark.Watermark) error {
 		Instance: mark.Instance, Written: mark.Written}
 }
 
-// fence ends the predecessor, and all that hangs in our partitions. It returns the client that writes from
-// now on.
+// fence ends the predecessor, and all transactions that hang in our partitions. It returns the client that
+// writes from now on.
 //
-// Right after the producer id was given nothing of it can be open: what is, hangs, and this takeover can
-// end it without any further right.
+// Right after the producer id was given, it has no live transaction. So any open transaction of this producer
+// id hangs, and this takeover can end it without further rights.
 func (t *takeover) fence(ctx context.Context) (*kgo.Client, error) {
 	cl, producerID, err := t.claim(ctx)
 	if err != nil {

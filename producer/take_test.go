@@ -295,7 +295,7 @@ func TestAForgedNumberOfPartitionsDoesNotAdviseToDeleteTheTopic(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = producer.Take(s.ctx(), s.cluster("b", nil), s.orders())
-			wantText(t, err, "only the watermark says so", "somebody else wrote that watermark", `by instance "a"`)
+			wantText(t, err, "only the watermark says so", "another program wrote that watermark", `by instance "a"`)
 			if strings.Contains(err.Error(), "delete") {
 				t.Errorf("advice that loses what is there: %v", err)
 			}

@@ -271,7 +271,7 @@ func (s topicSpec) refuse(found map[string]string, partitions int) *RefusedError
 	if partitions != 1 {
 		return &RefusedError{Topic: s.name, Setting: "the number of partitions", Found: strconv.Itoa(partitions),
 			Expected: "1 (a request's id is its offset)", Do: "wait until `storestream watermark list` shows no " +
-				"request that is to be done, and have it made anew: " +
+				"pending request, then delete the topic, and storestream creates it again: " +
 				s.tool("kafka-topics.sh", "--delete", "--topic", s.name)}
 	}
 	return nil

@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	// mostState is how many bytes a batch of watermarks or requests has before it is compressed.
+	// mostState limits the bytes of a batch of watermarks or requests before it is compressed.
 	mostState = 1 << 20
-	// mostOfRows is the same of rows and dead letters. A topic may take less (max.message.bytes).
+	// mostOfRows is the same for rows and dead letters. A topic's max.message.bytes may be lower.
 	mostOfRows = 8 << 20
 )
 
-// unpacker decompresses the batches of one answer, which together get no larger than one may: an answer of
-// 256 KiB has room for a thousand small batches that each unpack to what one may. What goes beyond is
-// refused, and asked for again. Every reader of a topic uses it.
+// unpacker decompresses the batches of one answer. Their total is limited to the size of one batch: an answer
+// of 256 KiB has room for a thousand small batches that each unpack to that size. The batch that exceeds the
+// limit is refused, and fetched again. Every reader of a topic uses an unpacker.
 type unpacker struct {
 	left int // bytes
-	// Of the batch that was refused: its codec, its bytes, and why.
+	// These describe the batch that was refused: its codec, its size in bytes, and the reason.
 	codec  kgo.CompressionCodecType
 	packed int
 	err    error
 }
 
-// Decompress is kgo.Decompressor's. A batch that cannot be unpacked at all is refused like one that is too
-// large: it is as its writer sent it, for its checksum was right, so waiting does not mend it.
+// Decompress implements kgo.Decompressor. A batch that cannot be unpacked at all is refused like one that is
+// too large. Its checksum was right, so it is as its writer sent it, and fetching it again does not help.
 func (u *unpacker) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byte, error) {
 	if codec == kgo.CodecNone {
 		return src, nil
@@ -46,14 +46,15 @@ func (u *unpacker) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byt
 	}
 	if err != nil {
 		u.codec, u.packed, u.err = codec, len(src), err
-		return nil, fmt.Errorf("%w: %w", kgo.ErrMaxDecompress, err) // so we learn where the next batch begins
+		// With this error, kgo reports where the next batch begins.
+		return nil, fmt.Errorf("%w: %w", kgo.ErrMaxDecompress, err)
 	}
 	u.left -= len(records)
 	return records, nil
 }
 
-// zstdReader is one for all: what it makes is bounded as a whole, and its memory used again. Its windows are
-// bounded with it.
+// zstdReader is shared by all unpackers, so its memory is used again. The limit on its output also limits its
+// windows.
 var zstdReader = sync.OnceValues(func() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(mostOfRows))
 })
@@ -84,8 +85,8 @@ func unpack(src []byte, codec kgo.CompressionCodecType, most int) ([]byte, error
 	return nil, fmt.Errorf("unknown codec %d", codec)
 }
 
-// snappyLen is how long src says that it gets. Java's writers put blocks of snappy behind a header, each
-// behind its length.
+// snappyLen returns the length that src declares for its content. Java's writers put a header first, and then
+// blocks of snappy, each after its length.
 func snappyLen(src []byte) (int, error) {
 	const header = 16
 	if len(src) < header || !bytes.HasPrefix(src, []byte("\x82SNAPPY\x00")) {

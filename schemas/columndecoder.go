@@ -187,7 +187,7 @@ func (d *ColumnDecoder) row(values [][]byte, left []int) []byte {
 		field := slices.Index(d.places, i)
 		text := columnValue{c.OID, values[i]}.legible()
 		f := &d.res.Fields[field]
-		parses := !c.IsText() || f.parses(text) // PostgreSQL has parsed what is in a column of numbers or times
+		parses := !c.IsText() || f.parses(text) // PostgreSQL has parsed the values of other columns
 		dst = d.protect.appendRejectedText(dst, d.protect.rejectPolicy(field, parses), text, f.Kind == String)
 	}
 	return append(dst, '}')

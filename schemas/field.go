@@ -65,7 +65,7 @@ func (f *Field) Shown(text []byte, maskPII bool) []byte {
 	return text
 }
 
-// parses says whether text, which is nil for what is no text and no number, can be a value of f.
+// parses reports whether text can be a value of f. text is nil for a value that is neither text nor a number.
 func (f *Field) parses(text []byte) (ok bool) {
 	switch f.Kind {
 	case Long:

@@ -14,11 +14,11 @@ import (
 // whether it is personal. Personal fields that are clear are masked unless the user wants them whole.
 //
 // A row that breaks the contract may have its values in the wrong fields: after a column was shifted, an
-// e-mail address stands in created_at and a street in state. So a value is shown only if it can be the
-// field's own. One that does not parse as the field's type is masked in every field, as personal ones are. A
-// text parses as any other, so in a resource that has anything to protect every text is masked.
+// e-mail address is in created_at and a street in state. So a value is shown only if it can be the field's
+// own. A value that does not parse as the field's type is masked in every field, as personal ones are. Every
+// text parses as a text field. So if a resource has any field to protect, all its texts are masked.
 //
-// A value that is no text has no hash, so it is masked instead.
+// A value that is not a text cannot be hashed, so it is masked instead.
 
 // leftOut stands in place of an object or array.
 const leftOut = `"(left out)"`
@@ -93,8 +93,8 @@ func (p *protector) appendRejectedText(dst []byte, policy Policy, text []byte, h
 	return dst
 }
 
-// rejectPolicy is the policy by which a Reject shows a value of field i. parses: the value can be the field's
-// own. fullRejects shows all personal values that no policy keeps back.
+// rejectPolicy returns the policy by which a Reject shows a value of field i. parses is set if the value can
+// be the field's own. fullRejects shows all personal values that have no policy.
 func (p *protector) rejectPolicy(i int, parses bool) Policy {
 	f := &p.res.Fields[i]
 	switch {

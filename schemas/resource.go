@@ -98,7 +98,7 @@ func (r *Resource) PersonalFields() []string {
 	return names
 }
 
-// protects says whether any field is personal or has a policy.
+// protects reports whether any field is personal or has a policy.
 func (r *Resource) protects() bool {
 	return slices.ContainsFunc(r.Fields, func(f Field) bool { return f.PII || f.Policy != "" })
 }

@@ -74,7 +74,7 @@ func (s *settings) declareReadings(f *pflag.FlagSet, r *storefake.Readings) {
 	f.IntVar(&r.PageTurns, "page-turns", 0,
 		"grant another number of rows a page after every so many requests: --max-page, a half or a third of it")
 	f.Var(text(&r.PageWord), "page-word",
-		"what meta.page_size says: granted, asked (as many as were asked for, whatever is granted), absent")
+		"the value of meta.page_size: granted, asked (the number asked for, even if fewer are granted), absent")
 	f.IntVar(&r.MaxPages, "max-pages", 0,
 		"end every listing after so many pages, whatever meta.count says: a cap that nobody is told of")
 	f.Var(text(&r.Order), "order",

@@ -69,7 +69,7 @@ on, and exits with 1 if one of them stays.`, watermark.MostErased),
 	cmd.SetFlagErrorFunc(flagOrIDError)
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.Flags().IntVar(&confirmed, confirmDeletes, 0,
-		"all `N` rows were deleted in the service: delete them, whatever the day's budget")
+		"all `N` rows were deleted in the service: delete them, even beyond the day's budget")
 	cmd.Flags().BoolVar(&stay, "wait", false, "stay until it is done")
 	return cmd
 }
@@ -136,7 +136,7 @@ func erase(ctx context.Context, env *environment, cfg *config.Config, cluster *p
 	return followErase(ctx, f, asked[0])
 }
 
-// remains says which copies an erase does not reach, and until when they stay.
+// remains returns a text about the copies that an erase does not reach, and how long they stay.
 func remains(cfg *config.Config) string {
 	within := "for as long as the brokers' settings say"
 	if d := cfg.Kafka.EraseWithin; d > 0 {
@@ -147,8 +147,7 @@ func remains(cfg *config.Config) string {
 		"What consumers, backups and mirrors keep is theirs to delete."
 }
 
-// heldRows are those of the rows of which the topic holds a record, also in a partition where it does not
-// belong, and those that have a dead letter.
+// heldRows returns the rows that have a record in the topic, in any partition, or a dead letter.
 func heldRows(ctx context.Context, cluster *producer.Cluster, r *schemas.Resource, ids []int64) (
 	map[int64]bool, error) {
 	held, newest := map[int64]bool{}, map[[2]int64]bool{}

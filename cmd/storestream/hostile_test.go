@@ -123,7 +123,7 @@ func TestADatabaseThatSaysTooMuchBeforeTheLoginIsLeft(t *testing.T) {
 				before := connections.Load()
 				c := s.do(args...)
 				said := c.stdout.String() + c.stderr.String()
-				if !strings.Contains(said, "before it lets anybody in") || connections.Load() == before {
+				if !strings.Contains(said, "before the login is complete") || connections.Load() == before {
 					t.Errorf("%s: %d connections, %s", args, connections.Load()-before, said)
 				}
 				if most.Load() > taken {

@@ -76,12 +76,13 @@ if some of what differs was left as it is.`,
 	cmd.Flags().BoolVar(&all, "all", false, "all enabled resources")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask")
 	cmd.Flags().IntVar(&confirmed, confirmDeletes, 0,
-		"`N` rows of each resource, or fewer, were deleted in the service: delete them, whatever the day's budget")
+		"`N` rows of each resource, or fewer, were deleted in the service: delete them, even beyond the day's "+
+			"budget")
 	cmd.Flags().BoolVar(&stay, "wait", false, "stay until it is done")
 	return cmd
 }
 
-// confirmDeletes is the flag of sweep and erase that names how many deletions somebody has checked.
+// confirmDeletes is the flag of sweep and erase that gives the number of deletions that the user has checked.
 const confirmDeletes = "confirm-deletes"
 
 // checkConfirmed checks the number of confirmDeletes, if it was given.

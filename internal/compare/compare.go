@@ -13,10 +13,10 @@
 // A record that somebody else put into the topic is never such a version, however new it calls itself: so it
 // is found.
 //
-// A row that one reading of the source showed and a later one does not is unknown. It may have been deleted
-// in between, or the later reading asked a question that does not show it. So such a row is never cleared as
-// delivered and never called extra, unless the source shows it again. Only a comparison that never met the
-// row calls it extra.
+// A row is unknown if one reading of the source showed it and a later one did not. It may have been deleted
+// in between, or the later reading asked a question that does not show it. So unless the source shows it
+// again, it is neither cleared as delivered nor called extra. A row is extra only if the comparison never met
+// it.
 //
 // # Parts
 //
@@ -115,13 +115,13 @@ func Kinds() []Kind { return []Kind{Missing, Stale, Extra, Unknown} }
 type Difference struct {
 	Kind Kind
 	ID   int64
-	// Row is the row as the source shows it; nil for Extra and Unknown.
+	// Row is the row as the source shows it. It is nil for Extra and Unknown.
 	Row *schemas.Record
-	// Since is the reading from which on the source has shown Row as it is, and no other version. Of Extra and
-	// Unknown: from which on it has not shown the row.
+	// Since is the time of the first reading from which on the source has shown Row and no other version. For
+	// Extra and Unknown: from which on it has not shown the row.
 	Since time.Time
-	// TopicMillis is the updated_at of the topic's newest record, in milliseconds since the epoch. Of Missing
-	// it means nothing.
+	// TopicMillis is the updated_at of the topic's newest record, in milliseconds since the epoch. It has
+	// no meaning for Missing.
 	TopicMillis int64
 	// CreatedAt is the day on which a source that is read by day finds the row; MinInstant where that is
 	// unknown.
@@ -133,8 +133,8 @@ type Difference struct {
 
 // Report is the figures of a comparison.
 type Report struct {
-	// SourceRows and TopicRows were compared. DeadLetters of the source's rows cannot be published; Nameless
-	// of those have no usable id, so nobody can say which row of the topic each is.
+	// SourceRows and TopicRows were compared. DeadLetters counts the source's rows that cannot be published.
+	// Nameless counts those of them that have no usable id, so they match no row of the topic.
 	SourceRows, TopicRows, DeadLetters, Nameless int
 	// InFlight rows differed in the first reading and no longer at a later look.
 	InFlight int
@@ -145,7 +145,7 @@ type Report struct {
 	UntrackedRows int
 	// Foreign records have a key that is no row's. They are no difference, but consumers meet them.
 	Foreign int
-	// Unread batches of another program could not be read. They may hold any row's key.
+	// Unread counts batches of another program that could not be read. They may hold any row's key.
 	Unread int
 	// Early rows of the topic are from before Start, and the source did not show them: nobody compared them.
 	Early int
@@ -358,7 +358,7 @@ func (c *Comparison) Forget(id int64) {
 	}
 }
 
-// Restart has Since of a suspect begin anew with the next look: another read of the source has shown the row
+// Restart makes the next look restart a suspect's Since, because another read of the source has shown the row
 // otherwise than the last look.
 func (c *Comparison) Restart(id int64) {
 	if s := c.suspects[id]; s != nil {

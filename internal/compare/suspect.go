@@ -10,12 +10,12 @@ import (
 
 // suspect is a row that differed when it was last looked at.
 type suspect struct {
-	// shown are the versions that the source showed. row is the one that it shows, since when; nil: it does
-	// not show the row.
+	// shown are the versions that the source has shown. row is the one that it shows since `since`. Nil if it
+	// does not show the row.
 	shown []version
 	row   *schemas.Record
 	since time.Time
-	// restarts says that since begins anew with the next look (Restart).
+	// restarts makes the next look set since again (Restart).
 	restarts bool
 	// topic is the version of the topic's newest record, if there is one (inTopic), and topicBefore what it was
 	// at the look before. topicRead: that record was read again, so millis is its updated_at.
@@ -160,8 +160,9 @@ func (s *suspect) become(cfg Config, row *schemas.Record) {
 	}
 }
 
-// delivered says that the topic has a version that the source showed, or that the topic has no such row and
-// no reading of the source showed one. A stray beside it is still a difference: no poll takes it out.
+// delivered reports whether the topic has a version that the source showed, or whether neither the topic nor
+// any reading of the source had the row. A stray beside it is still a difference, because no poll takes it
+// out.
 func (s *suspect) delivered() bool {
 	if len(s.strays) > 0 {
 		return false

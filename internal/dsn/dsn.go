@@ -375,8 +375,8 @@ func (d DSN) InClear() []string {
 	return nil
 }
 
-// Unverified is the hosts beyond this machine whose identity no connection verifies, though all of it is
-// encrypted. verify-ca takes any server that has a certificate of the authority, whatever its name.
+// Unverified returns the hosts beyond this machine if connections are encrypted but do not verify the
+// server's identity. verify-ca accepts any server that has a certificate of the authority, under any name.
 func (d DSN) Unverified() []string {
 	if mode := d.Mode(); mode == Require || mode == VerifyCA {
 		return d.remote()

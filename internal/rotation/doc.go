@@ -9,7 +9,7 @@
 //	Get -- reads the files --> as before: the value as before
 //	                           others, and good: the new value, from now on
 //	                           not good: the last good value, and a warning, once; a token that lets
-//	                           others in lets nobody in
+//	                           others in is refused
 //
 // What is not good: a file that is missing, empty, too large, no file (a pipe would make whoever reads it
 // wait), or does not keep the setting's rule; certificates that are cut off in the middle; a

@@ -45,8 +45,9 @@ func Follow(set *Set, setting, path string, rule func(secret string) error) (Sec
 	return Secret{value: v}, err
 }
 
-// FollowToken is Follow for a secret that others show to be let in. While its file cannot be used it lets
-// nobody in: compare with Current, and refuse on its error, for the old secret may have been revoked.
+// FollowToken is Follow for a secret that others show to be let in. While its file cannot be used, the token
+// has to be refused, because the old one may have been revoked. So compare with Current, and refuse on its
+// error.
 func FollowToken(set *Set, setting, path string, rule func(secret string) error) (Secret, error) {
 	s, err := Follow(set, setting, path, rule)
 	if err == nil {

@@ -92,7 +92,7 @@ func (s *Set) logger() *zap.Logger {
 	return s.log
 }
 
-// tell logs a change of a setting. was is the error before, wrong the one now. admits: it lets others in.
+// tell logs a change of a setting. was is the error before, wrong the one now. admits is Value.admits.
 func (s *Set) tell(setting string, admits, changed bool, was, wrong error) {
 	switch {
 	case changed:
@@ -100,7 +100,7 @@ func (s *Set) tell(setting string, admits, changed bool, was, wrong error) {
 		s.renew()
 	case wrong != nil && was != nil && was.Error() == wrong.Error():
 	case wrong != nil && admits:
-		s.logger().Warn("a file cannot be used, nobody is let in", zap.String("setting", setting),
+		s.logger().Warn("a file cannot be used, the token is refused", zap.String("setting", setting),
 			zap.Error(wrong))
 	case wrong != nil:
 		s.logger().Warn("a file cannot be used, what it held before stays in use",

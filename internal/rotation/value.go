@@ -115,7 +115,7 @@ type Value[T any] struct {
 	parse   func(texts []string) (T, error)
 	inputs  []Input
 	set     *Set // nil: nobody is told
-	admits  bool // it lets others in
+	admits  bool // it is a token that lets others in
 
 	mu       sync.Mutex
 	good     T // what the last good texts made

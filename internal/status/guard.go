@@ -93,8 +93,8 @@ func (g *guard) trusts(r *http.Request) bool {
 	return err == nil && remote.Addr().Unmap().IsLoopback()
 }
 
-// hasToken compares hashes, so that the time it takes says nothing of the token or its length. While the
-// token's file cannot be used nobody has it.
+// hasToken compares hashes, so that its duration does not reveal the token or its length. While the token's
+// file cannot be used, it returns false.
 func (g *guard) hasToken(r *http.Request) bool {
 	token, err := g.token.Current()
 	if err != nil || !g.token.IsSet() {

@@ -519,7 +519,7 @@ func TestATokenWhoseFileCannotBeUsedLetsNobodyInAndTheLogSaysSo(t *testing.T) {
 			if _, err := io.Copy(io.Discard, open.Body); err != nil { // until the server ends it
 				t.Errorf("a page that is open: %v", err)
 			}
-			told := logs.FilterMessage("a file cannot be used, nobody is let in").All()
+			told := logs.FilterMessage("a file cannot be used, the token is refused").All()
 			if len(told) != 1 || told[0].ContextMap()["setting"] != "http.token" {
 				t.Errorf("the log has %v", logs.All())
 			}

@@ -94,7 +94,7 @@ func (p *params) parsePage(values url.Values, read *Readings) *failure {
 	return nil
 }
 
-// turnPages sets how many rows a page has at most to what request number n is granted.
+// turnPages sets the limit of rows a page for request number n.
 func (r *Readings) turnPages(n, seed uint64) {
 	if r.PageTurns > 0 {
 		part := 1 + int(3*unit(int64(n/uint64(r.PageTurns)), seed))

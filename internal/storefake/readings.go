@@ -17,10 +17,10 @@ type Readings struct {
 	Oversize Oversize // what a page_size above 1000 gives
 	// MaxPage grants no more rows a page than this, whatever was asked; meta.page_size says so. 0: 1000.
 	MaxPage int
-	// PageTurns: after so many data requests another number of rows a page is granted: MaxPage, a half or a
-	// third of it. 0: never.
+	// PageTurns is the number of data requests after which the number of rows granted a page changes: to
+	// MaxPage, a half or a third of it. Zero keeps it.
 	PageTurns int
-	PageWord  PageWord // what meta.page_size says
+	PageWord  PageWord // the value of meta.page_size
 	// MaxPages lists no more pages of a window than this: the last of them says has_more: false, whatever
 	// follows, and meta.count goes on to count all. 0: as many as there are.
 	MaxPages int
@@ -81,14 +81,14 @@ const (
 	CountEstimate Count = "estimate" // up to a fifth more or less than all matching rows, and never none
 )
 
-// PageWord says what meta.page_size says.
+// PageWord selects the value of meta.page_size.
 type PageWord string
 
-// What meta.page_size may say.
+// The values of meta.page_size.
 const (
 	PageGranted PageWord = ""       // how many rows a page has at most
-	PageAsked   PageWord = "asked"  // as many as were asked for, whatever is granted
-	PageAbsent  PageWord = "absent" // it is not there
+	PageAsked   PageWord = "asked"  // as many as were asked for, even if fewer are granted
+	PageAbsent  PageWord = "absent" // the field is missing
 )
 
 // HasMore says when meta.has_more is true.

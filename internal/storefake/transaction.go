@@ -69,7 +69,7 @@ func (tx *Tx) Update(ctx context.Context, resource string, id int64, change func
 	return tx.write(ctx, resource, id, row)
 }
 
-// Alter is Update that leaves updated_at as it is: a change of which the service says nothing.
+// Alter is Update without a new updated_at: a change that the service does not announce.
 func (tx *Tx) Alter(ctx context.Context, resource string, id int64, change func(Row)) error {
 	row, ok, err := tx.Get(ctx, resource, id)
 	if err != nil {

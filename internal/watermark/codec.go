@@ -52,8 +52,7 @@ func Decode(resource string, value []byte) (Watermark, error) {
 	return w, nil
 }
 
-// identityBefore reads the identity in the place where earlier releases wrote it: the floor. nil: there is
-// none.
+// identityBefore returns the identity from the floor, where earlier releases wrote it, or nil.
 func identityBefore(value []byte) *Identity {
 	var before struct {
 		Floor  *Identity

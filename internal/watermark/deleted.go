@@ -3,15 +3,15 @@ package watermark
 import "github.com/storestream/storestream/schemas"
 
 // Deleted counts the rows that were deleted from the topic on one UTC day without a confirmation. It is part
-// of the watermark, so a takeover or a restart does not begin the day's budget anew.
+// of the watermark, so a takeover or a restart does not reset the day's budget.
 type Deleted struct {
 	// Day is the first instant of that day.
 	Day  schemas.Instant `json:"day"`
 	Rows int             `json:"rows"`
 }
 
-// On is how many rows were deleted without a confirmation on the UTC day of now. Just before midnight the
-// next day counts too: the clock of the instance before may have been ahead.
+// On returns how many rows were deleted without a confirmation on the UTC day of now. Just before midnight it
+// also returns a count of the next day, because the previous instance's clock may have been ahead.
 func (d *Deleted) On(now schemas.Instant) int {
 	if d != nil && (d.Day == now.Day() || d.Day == now.Add(aheadAtMost).Day()) {
 		return d.Rows
@@ -19,8 +19,8 @@ func (d *Deleted) On(now schemas.Instant) int {
 	return 0
 }
 
-// Plus returns d with one row more, deleted without a confirmation. It leaves d as it is, because
-// transactions that were written before hold it.
+// Plus returns d with one more row deleted without a confirmation. It does not change d, because transactions
+// that were written before hold it.
 func (d *Deleted) Plus(now schemas.Instant) *Deleted {
 	if n := d.On(now); n > 0 {
 		return &Deleted{Day: d.Day, Rows: n + 1}

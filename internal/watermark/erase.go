@@ -7,7 +7,7 @@ type Erase struct {
 	Request    int64  `json:"request"`
 	RequestUID string `json:"request_uid,omitempty"`
 	ID         int64  `json:"id"`
-	// Confirmed says that the request confirmed the deletion, so the day's budget does not bound it.
+	// Confirmed is set if the request confirmed the deletion. Then the day's budget does not limit it.
 	Confirmed bool `json:"confirmed,omitempty"`
 }
 
@@ -33,8 +33,8 @@ const (
 	mostErase = 5 * MostErased
 )
 
-// AcceptErase adds the rows of a request to those that are to be erased. A confirmation that is not good any
-// more has to be taken out of the request before.
+// AcceptErase adds the rows of a request to those that are to be erased. The caller has to take out of the
+// request a confirmation that is not valid any more.
 func (w *Watermark) AcceptErase(r Request, at schemas.Instant) {
 	confirmed := r.ConfirmedDeletes >= len(r.Rows)
 	for _, row := range r.Rows {

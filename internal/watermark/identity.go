@@ -2,8 +2,8 @@ package watermark
 
 import "github.com/storestream/storestream/schemas"
 
-// Identity says whose rows a watermark speaks of: which table, of which database, in which history. It does
-// not depend on the kind of the relation. A member with its zero value is not known, and is not compared.
+// Identity identifies the rows that a watermark is about: their table, its database, and the database's
+// history. Relations of every kind have one. A member that is zero is not known, and is not compared.
 type Identity struct {
 	// Schema and Kind are those of the relation that the table's name leads to. Kind is its relkind: r for a
 	// table, v for a view, p for a partitioned table.
@@ -15,8 +15,9 @@ type Identity struct {
 	LeadsTo string `json:"leads_to,omitempty"`
 	// UpdatedAt is the number of that column in the table.
 	UpdatedAt int16 `json:"updated_at,omitempty"`
-	// System is the cluster and the database in it. Timeline is the history. Started says since when the server
-	// has given out transaction ids in turn (MinInstant: it is a standby, which gives out none).
+	// System is the cluster and the database in it. Timeline is the history. Started is the time since which
+	// the server has given out transaction ids in turn. It is MinInstant for a standby, which gives out no
+	// ids.
 	System   string          `json:"system,omitempty"`
 	Timeline uint32          `json:"timeline,omitempty"`
 	Started  schemas.Instant `json:"started"`
@@ -24,8 +25,8 @@ type Identity struct {
 	Xmin uint64 `json:"xmin,omitempty"`
 }
 
-// Anew returns what is still known when what was read before does not count any more, and a sweep follows:
-// where the table is.
+// Anew returns the part of id that is still known after a loss that a sweep follows: the schema and kind of
+// the table.
 func (id *Identity) Anew() *Identity {
 	if id == nil {
 		return nil
@@ -33,7 +34,8 @@ func (id *Identity) Anew() *Identity {
 	return &Identity{Schema: id.Schema, Kind: id.Kind, Started: schemas.MinInstant}
 }
 
-// Confirmed returns id without the place of the table: a person says that the next one is the right one.
+// Confirmed returns id without the table's schema and kind: a person says that the next table is the right
+// one.
 func (id *Identity) Confirmed() *Identity {
 	if id == nil {
 		return nil

@@ -66,7 +66,7 @@ type Published struct {
 	Partition int32
 	// Foreign: its key is no row's, and ID means nothing. Only comparisons get such records.
 	Foreign bool
-	// Unread, of a Foreign one: it stands for a batch of another program that was not read, so its keys are not
-	// known.
+	// Unread is set if a Foreign record stands for a batch of another program that was not read, so its keys
+	// are not known.
 	Unread bool
 }

@@ -39,7 +39,7 @@ type Watermark struct {
 	// Floor says what the passes so far have met, by the database's transactions; nil: read everything from
 	// Settled.
 	Floor *Floor `json:"floor,omitempty"`
-	// Identity says whose rows were read so far; nil: not known, or over REST.
+	// Identity identifies the table that was read so far. Nil if it is not known, and over REST.
 	Identity *Identity `json:"identity,omitempty"`
 	// Source is what the resource was read from, postgres or rest. "": nobody noted it.
 	Source string `json:"source,omitempty"`
@@ -62,8 +62,8 @@ type Watermark struct {
 	// dealt with.
 	Erase  []Erase  `json:"erase,omitempty"`
 	Erased []Erased `json:"erased,omitempty"`
-	// Deleted is the part of a day's budget of deletions that is used up; nil: no row was deleted without a
-	// confirmation yet.
+	// Deleted is the used part of the day's budget of deletions. Nil until a row is deleted without a
+	// confirmation.
 	Deleted *Deleted `json:"deleted,omitempty"`
 	// TopicID and Partitions are those of the data topic that this speaks of. Another id is another topic: a
 	// first load begins. Another count would put one key into two partitions: the resource is on hold.
@@ -96,13 +96,13 @@ type Cursor struct {
 	HorizonNext uint64          `json:"mark_next,omitempty"`
 	// Started is the instance's clock at the start of the pass: AsOf becomes it when the pass completes.
 	Started schemas.Instant `json:"started"`
-	// Floor is what the pass will leave when the rest of it was read. nil: it leaves none.
+	// Floor is the floor that the pass will leave when the rest of it was read. Nil if it leaves no floor.
 	Floor *Floor `json:"floor,omitempty"`
 }
 
 // Floor says what has been met of one PostgreSQL table: every row stamped From or later whose writer is over
-// in Snapshot. What a pass reads above it is what changed since. It belongs to the watermark's Identity, and
-// is dropped when that is another one.
+// in Snapshot. The rows that a pass reads above it have changed since. It belongs to the watermark's
+// Identity, and is dropped when that changes.
 type Floor struct {
 	// Snapshot is a pg_snapshot in its text form, xmin:xmax:running, with 64-bit ids. Where the server does not
 	// list what runs (a standby), it is xmin:xmin: and so shows less than it could.

@@ -21,7 +21,7 @@ type excuses struct {
 	missed          int // steps of its clock that no poll met in time
 	silent          int // rows that changed without a new updated_at
 	gone            int // rows that were deleted, and an erasure asked for
-	// cameBack is when a row was there again that had been gone.
+	// cameBack has the time at which a deleted row was there again.
 	cameBack map[rowAt]time.Time
 }
 
@@ -50,7 +50,7 @@ func (x *excuses) returned(resource string, id int64) {
 	x.cameBack[rowAt{resource: resource, id: id}] = time.Now()
 }
 
-// returnedSince says whether the row came back after an instant.
+// returnedSince reports whether the row came back after the given time.
 func (x *excuses) returnedSince(resource string, id int64, at time.Time) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -156,7 +156,7 @@ func (x *excuses) String() string {
 			"written since stay in the topics\n", x.restores)
 	}
 	if x.silent > 0 {
-		text += fmt.Sprintf("%d rows changed without a new updated_at: what they are came with a sweep\n", x.silent)
+		text += fmt.Sprintf("%d rows changed without a new updated_at: a sweep published the changes\n", x.silent)
 	}
 	if x.gone > 0 {
 		text += fmt.Sprintf("%d rows were deleted, and their erasure was asked for: they may stay in the topics\n",

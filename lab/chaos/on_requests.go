@@ -32,7 +32,7 @@ var requestKinds = []*kind{
 			s.fleet.command(ctx, append([]string{"sweep", "--yes"}, e.resources...)...)
 			return nil, nil
 		}},
-	// Some of these rows the service has, and the topic must keep them; of others it has just lost them.
+	// The service has some of these rows, and the topic must keep them. It has just lost the others.
 	{name: "erasure asked for:", weight: 3, hits: nothing,
 		details: func(d draw, p *plan, e *event) {
 			e.resources, e.number = []string{oneOf(d, storefake.Names()...)}, 1+d.IntN(10)

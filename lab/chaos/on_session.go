@@ -10,13 +10,13 @@ import (
 	"github.com/storestream/storestream/internal/storefake"
 )
 
-// PgBouncer hands a server connection from one client to the next as the last one left it. Another client of
-// the same role sets what decides which rows a name leads to, or how they are written, and disconnects.
+// PgBouncer hands a server connection from one client to the next in the state in which the last one left it.
+// Another client of the same role sets which rows a name leads to, or how they are written, and disconnects.
 var sessionKinds = []*kind{
 	{name: "session state left by another client:", weight: 4, hits: thePooler, takes: 2 * time.Second,
 		needs: overDatabase,
 		details: func(d draw, _ *plan, e *event) {
-			// What decides how much is read, and how text is written, must do no harm either.
+			// Settings for how much is read, and how text is written, must do no harm either.
 			e.how = oneOf(d, searchPath, searchPath, temporaryTable, temporaryTable, "SET row_security = off",
 				"SET timezone = 'Pacific/Auckland'", "SET statement_timeout = '5s'", "SET extra_float_digits = -15",
 				"SET default_transaction_isolation = 'serializable'", "SET datestyle = 'German'",
@@ -32,8 +32,8 @@ const (
 	temporaryTable = "temporary tables of the same names"
 )
 
-// someRows is the SQL that fills another table of a table's name. It holds 20 of its rows, changed a moment
-// ago: who reads it publishes them, and finds all others gone. Only a role that may write runs it.
+// someRows is the SQL that fills another table with a table's name. It holds 20 of its rows, changed a moment
+// ago. A reader of it would publish them, and find all others gone. Only a role that may write runs it.
 const someRows = "%[2]sTABLE %[3]s%[1]s AS SELECT * FROM public.%[1]s ORDER BY id LIMIT 20; " +
 	"UPDATE %[3]s%[1]s SET updated_at = clock_timestamp() AT TIME ZONE 'UTC'; "
 
@@ -61,8 +61,8 @@ func leaveSession(ctx context.Context, s *stage, how string) error {
 		return err
 	}
 	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
-	// All clients are in a transaction before the first ends: so each has a connection of its own, and all that
-	// were idle are among them.
+	// All clients are in a transaction before the first one ends. So each has a connection of its own, and
+	// these include all that were idle.
 	const clients = 6
 	var conns []*pgx.Conn
 	defer func() {

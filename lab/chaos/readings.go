@@ -97,8 +97,8 @@ func drawMidnights(d draw, r *storefake.Readings) {
 	r.UpdatedToMidnight, r.CreatedToMidnight = which&updatedTo != 0, which&createdTo != 0
 }
 
-// drawZones draws in which zones days are cut, beside the one of both filters that is drawn already: of
-// updated_* alone, of created_* alone, or another one for each.
+// drawZones draws the zones in which days are cut: one for both filters (drawn already), one for updated_* or
+// created_* alone, or one for each.
 func drawZones(d draw, r *storefake.Readings) {
 	if r.DayOffset != 0 {
 		r.CreatedOffset = oneOf(d, 0, -r.DayOffset, 3*time.Hour)

@@ -123,8 +123,8 @@ func (j *report) judgeOrder(versions []version, replays []replay, rewrites []rew
 	}
 }
 
-// judgeDeletes finds tombstones of rows that the service had all the time. They were deleted by mistake, even
-// if a later poll or sweep brought them back.
+// judgeDeletes finds tombstones of rows that the service had all the time. They are mistakes, even if a later
+// poll or sweep brought the rows back.
 func (j *report) judgeDeletes(versions []version) {
 	published := map[int64]bool{}
 	for _, v := range versions {

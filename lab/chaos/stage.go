@@ -85,11 +85,11 @@ func (s *stage) deletes() bool {
 	return s.plan.service.readings.Deletes > 0 || s.excuses.hasRestored() || s.excuses.hasRemoved()
 }
 
-// unseen is for how long after a row was there again, or was made, a tombstone may still come of it: an
-// instance looked for it before, and Kafka was away.
+// unseen is the time after a row came or came back in which it may still get a tombstone: an instance may
+// have looked for it before, and could not write because Kafka was away.
 const unseen = time.Minute
 
-// has says whether the service has had a row for a while.
+// has reports whether the service has had a row for a while.
 func (s *stage) has(resource string, id int64) bool {
 	row, there := s.around.fake.Row(resource, id)
 	now := s.around.fake.Clock().Now()

@@ -217,7 +217,8 @@ func TestAFailoverWithAnotherRegistryHoldsUntilTheCopiesAreDeleted(t *testing.T)
 		t.Fatal(err)
 	}
 	p = target.spawn("run")
-	p.reports("the schema id of its keys", "delete the topic: it is created anew and filled from the start")
+	p.reports("the schema id of its keys",
+		"delete the topic: storestream creates it again and fills it from the start")
 	topics := []string{}
 	own := []string{"watermarks", "dead_letters", "requests"}
 	for _, resource := range slices.Concat(storefake.Names(), own) {

@@ -26,7 +26,7 @@ type catalogue struct {
 	table   *table // nil: ask
 	asked   time.Time
 	missing string // the columns that the log named last
-	// before says which table was read before; nil: not known.
+	// before identifies the table that was read before. Nil if it is not known.
 	before *watermark.Identity
 	// had are the schema's fields that the table has had, in this life or as the watermark says in those before.
 	had []string
@@ -58,10 +58,10 @@ func (c *catalogue) expect(fields []string) {
 	}
 }
 
-// accept takes t for the table, or holds the resource: where t is another one (isAnother), or where a column
-// is missing that was there before. With null in its place every row that is read again would lose what the
-// topic has of it, and a sweep would spread that to all rows. Only the table's owner can tell a slip from a
-// column that is meant to go.
+// accept takes t for the table, or holds the resource. It holds it if t is another table (isAnother), or if t
+// lacks a column that the table had. Null in the column's place would erase its values in the topic for every
+// row that is read again, and a sweep would spread that to all rows. Only the table's owner can tell a slip
+// from a column that is meant to go.
 //
 // A field that never was there is null. So is one of which nobody knows, because no pass was ever complete.
 func (c *catalogue) accept(t *table) error {

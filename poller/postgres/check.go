@@ -81,9 +81,9 @@ func CheckServer(ctx context.Context, db *DB) (Server, error) {
 	return s, nil
 }
 
-// CheckTable looks at what reading r needs of its table. had are the fields that the table had. Its errors
-// are those of Source.Read: the role may not SELECT, a column cannot hold its field, or one of had is gone.
-// What only costs time is in the Table.
+// CheckTable checks what reading r needs of its table. had are the fields that the table had. Its errors are
+// those of Source.Read: the role may not SELECT, a column cannot hold its field, or a field of had is gone.
+// Conditions that only cost time are in the Table.
 func CheckTable(ctx context.Context, db *DB, r *schemas.Resource, had ...string) (Table, error) {
 	t, err := readTable(ctx, db, r)
 	if err == nil {

@@ -37,7 +37,7 @@ type chunk struct {
 	from, end key
 	last      bool
 	bytes     int // of its rows, encoded
-	// identity is known only where the clock alone was read.
+	// identity is set only by look, which reads the clock alone.
 	identity identity
 }
 
@@ -104,8 +104,7 @@ const (
 	childrenSQL = "(SELECT relhassubclass FROM pg_class WHERE oid = to_regclass($1))"
 )
 
-// look reads the clock, what has become of the table, and whose it is. Its error is that of isElsewhere,
-// among others.
+// look reads the clock, the table's present state and its identity. Its error may be that of isElsewhere.
 func look(ctx context.Context, db *DB, t *table) (*chunk, error) {
 	c := &chunk{table: t, identity: identity{Table: t.oid, Schema: t.schema, Kind: t.kind}}
 	q := statement{sql: belowSQL + becameSQL + elsewhereSQL + ", " + leadsToSQL}

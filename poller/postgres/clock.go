@@ -27,15 +27,15 @@ import (
 // $1 is the name of the table, NULL for none: whoever swaps the table, or hides rows of it, is noticed with
 // the next chunk. So is another primary, where the role may ask for the timeline.
 //
-// It also has the texts of this transaction sent as UTF-8: the role may have another setting, and text in
-// another encoding may happen to be UTF-8, of another text. A database with encoding SQL_ASCII converts
-// nothing. Asked for UTF-8 it would check, and send no row of a chunk in which one is bad; asked for the
-// bytes, it lets the decoder refuse the one.
+// It also has the server send the texts of this transaction as UTF-8. The role may have another encoding set,
+// and bytes in another encoding may happen to be valid UTF-8 of another text. A database with encoding
+// SQL_ASCII converts no text. With UTF-8 it would check, and would send no row of a chunk that has one bad
+// row. With SQL_ASCII it sends the bytes, and the decoder refuses only the bad row.
 //
-// And it puts temporary tables behind all others, for the statements after it. PostgreSQL looks for a table
-// or a type among the temporary ones first, also for one of pg_catalog, and they are of whoever had the
-// connection before. So this query names no table, and the schema of each type. $2 is the DSN's search_path,
-// NULL for the role's.
+// And it puts temporary tables after all others, for the statements that follow. PostgreSQL looks for a table
+// or a type among the temporary ones first, even for a name of pg_catalog, and they belong to the client that
+// had the connection before. So this query names no table, and names the schema of each type. $2 is the DSN's
+// search_path, NULL for the role's.
 const clockSQL = `WITH c AS MATERIALIZED (
   SELECT pg_is_in_recovery() AS standby, pg_last_xact_replay_timestamp() AS replayed,
          CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() END AS position)

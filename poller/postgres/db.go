@@ -45,8 +45,8 @@ type DB struct {
 	pool       *pgxpool.Pool
 	login      login
 	parameters []string // names of the startup parameters that the DSN sets
-	begin      []string // what a transaction begins with
-	searchPath []byte   // the DSN's; nil: the role's
+	begin      []string // the first statements of each transaction
+	searchPath []byte   // that the DSN sets. Nil keeps the role's
 }
 
 // Open checks the DSN and connects to nothing yet. If the database is down, the first read fails, and is
@@ -95,8 +95,8 @@ func (db *DB) endpoint() *endpoint {
 	return &endpoint{net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port))), cc.User, cc.Database, db.parameters}
 }
 
-// bounded is how every connection to PostgreSQL is made: by the DSN, and with bounds on the time that it
-// takes and on all that the server may say, from its first message on.
+// bounded returns the settings of every connection to PostgreSQL: those of the DSN, with limits on the time
+// that connecting takes and on the bytes that the server may send, from its first message on.
 func bounded(d dsn.DSN) (*pgxpool.Config, error) {
 	config, err := d.Config()
 	if err != nil {
@@ -112,7 +112,8 @@ func bounded(d dsn.DSN) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// Connect makes one connection, to see what protects it. heard gets what the server says.
+// Connect makes one connection, for a caller that checks its security. heard gets the bytes that the server
+// sends.
 func Connect(ctx context.Context, d dsn.DSN, heard *bytes.Buffer) (*pgconn.PgConn, *pgconn.Config, error) {
 	config, err := bounded(d)
 	if err != nil {

@@ -139,9 +139,9 @@
 //     and writes none. So the identity names the column's number.
 //   - The table is filled anew (TRUNCATE and a reload, an ALTER TABLE that rewrites it, another one renamed
 //     to its name) by a transaction that locks others out, and a chunk waits for it with its snapshot taken:
-//     that shows an empty table then. So the lock comes before the snapshot (DB.snapshot). There is none of a
-//     table of which the role (below a view: the view's owner) may read some columns only: a sweep finds what
-//     was passed over.
+//     that shows an empty table then. So the lock comes before the snapshot (DB.snapshot). If the role (below
+//     a view: the view's owner) may read only some columns of a table, it may not lock it. A sweep finds the
+//     rows that were missed.
 //   - A column is renamed, or dropped, and what is asked for next is the others: null goes over all that is
 //     read again, and a sweep spreads it. So none may go missing that was there (catalogue.accept). Of a
 //     column that was dropped and added again between two reads nobody can tell that its nulls are not meant.
@@ -158,7 +158,6 @@
 // # No session state
 //
 // Chunks are read in a REPEATABLE READ READ ONLY transaction in one round trip, with unnamed statements: a
-// pooler may give each one another connection to the server, with all that another client has set. So a
-// transaction takes nothing from its session: session.go says how. Nor does it believe that a name leads to
-// the same table as before: identity.go says what it compares.
+// pooler may give each one another connection to the server, with another client's settings. So a transaction
+// sets its own settings (session.go). It also checks that a name still leads to the same table (identity.go).
 package postgres

@@ -13,8 +13,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// historySQL asks which database this is, and of which history. Every role may ask, unless somebody has
-// revoked it. A standby only knows the timeline that it has noted on disk, which may be some minutes late.
+// historySQL asks for the database and its history. Every role may ask, unless the right to these functions
+// was revoked. A standby only knows the timeline that it has noted on disk, which may be some minutes late.
 const historySQL = `(SELECT system_identifier FROM pg_control_system())::text || '/' ||
 	(SELECT oid FROM pg_database WHERE datname = current_database()),
 CASE WHEN pg_is_in_recovery() THEN
@@ -22,19 +22,20 @@ CASE WHEN pg_is_in_recovery() THEN
 		pg_control_recovery() r)
 ELSE ` + timelineSQL + ` END`
 
-// identitySQL asks since when the server has given out ids in turn, and which column is updated_at.
+// identitySQL asks since when the server has given out ids in turn, and for the number of the column
+// updated_at.
 //
-// A server that crashes gives out again the ids of which nothing was flushed: those of transactions that were
-// rolled back, or committed with synchronous_commit off. A snapshot may have shown them as over. If only one
-// of its processes dies, the server recovers in the same way and keeps its start time; but its statistics
-// begin anew. A standby gives out no ids, and replays none that were not flushed.
+// After a crash, a server gives out some ids again: those of transactions whose WAL was not flushed, because
+// they were rolled back, or committed with synchronous_commit off. A snapshot may have shown them as over. If
+// only one of its processes dies, the server recovers in the same way. It keeps its start time then, but its
+// statistics are reset. A standby gives out no ids, and replays only flushed ones.
 const identitySQL = `CASE WHEN NOT pg_is_in_recovery() THEN
 	greatest(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()) END,
 (SELECT attnum FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'updated_at')`
 
-// identity is a relation of a database in one history, whatever its kind. In another timeline (after a
-// failover or a restore), or after another start, ids below a floor may have been given out a second time.
-// And rows that were read there may be missing here, or be as they were before.
+// identity is a relation (of any kind) of a database in one history. In another timeline (after a failover or
+// a restore), or after another start, the server may have given out ids below a floor a second time. And rows
+// that were read there may be missing here, or may have earlier values.
 type identity watermark.Identity
 
 // take takes the answer to leadsToSQL, historySQL and identitySQL.
@@ -64,10 +65,10 @@ func timeOf(v []byte) schemas.Instant {
 	return instantOf(int64(binary.BigEndian.Uint64(v)))
 }
 
-// differs says why what was read under before is not what id shows; nil: it is.
+// differs returns how id differs from the identity that earlier rows were read under, or nil.
 //
-// Rows that were read there may be missing here, or be as they were before, with stamps below settled: only a
-// sweep meets those. It is so after a mere restart: the server may have crashed and lost what was committed
+// Rows that were read there may be missing here, or may have earlier values, with stamps below settled. Only
+// a sweep meets those. A mere restart counts too: the server may have crashed and lost commits that were made
 // with synchronous_commit off, or a copy of its files may have been put back.
 func (id *identity) differs(before *watermark.Identity) *poller.LostError {
 	switch {
@@ -95,22 +96,22 @@ func (id *identity) differs(before *watermark.Identity) *poller.LostError {
 // kinds names the relkinds that are read.
 var kinds = map[string]string{"r": "a table", "p": "a partitioned table", "v": "a view"}
 
-// isAnother returns a *poller.HoldError if t is another table than the one that was read before, and nobody
-// has said that it is the right one.
+// isAnother returns a *poller.HoldError if t is another table than the one that was read before, and no
+// person has confirmed it.
 //
-// A name stands once in a schema. So if another table of the same kind has it there, the owner of the first
-// one has dropped it or renamed it: the table was created again, as in a swap by renaming. In another schema
-// nobody has done so. search_path was changed, or somebody has created a table in a schema that comes first.
-// (A table that was moved to another schema is the same one.)
+// A schema has a name only once. So if another table of the same kind has the name in the same schema, the
+// owner of the first one has dropped or renamed it: the table was created again, as in a swap by renaming. If
+// the name leads to another schema, the owner has done neither. Instead the search_path was changed, or a
+// table was created in a schema that comes first. (A table that was moved to another schema is the same one.)
 func (t *table) isAnother(before *watermark.Identity, r *schemas.Resource) error {
 	if before == nil || before.Schema == "" || t.oid == before.Table ||
 		t.schema == before.Schema && t.kind == before.Kind {
 		return nil
 	}
 	return &poller.HoldError{What: fmt.Sprintf("the name %[1]s leads to another table: %[2]s, which is "+
-		"%[3]s, and was %[4]s in schema %[5]s. Its rows would be published as those of the other one, so "+
-		"nothing is read. If the other one is right, put it back: restore the search_path of the role and the "+
-		"database, or set search_path=%[5]s in postgres.dsn. If this one is right, confirm it: storestream "+
+		"%[3]s, and was %[4]s in schema %[5]s. storestream does not read it, because it would publish its rows as "+
+		"those of the other one. If the other one is right, put it back: restore the search_path of the role and "+
+		"the database, or set search_path=%[5]s in postgres.dsn. If this one is right, confirm it: storestream "+
 		"watermark reset %[6]s --to TIME publishes it from TIME on, and a sweep follows",
 		t.bareName, t.plainName, kinds[t.kind],
 		kinds[before.Kind], before.Schema, r.Name)}

@@ -12,11 +12,11 @@ import (
 // fifteen, and again what changes.
 const maxParameters = 1 << 20
 
-// maxLogin bounds what a server says until it has let us in, in bytes: what it wants to know, its settings
-// and notices. Servers say some 500 bytes.
+// maxLogin limits the bytes that a server may send before the login is complete: its requests for
+// credentials, its settings and notices. Servers send some 500 bytes.
 const maxLogin = 1 << 20
 
-// boundServer ends a connection whose server says too much before anybody is logged in, or goes on naming
+// boundServer ends a connection if its server sends too much before the login is complete, or keeps sending
 // settings (ParameterStatus): pgx keeps all of them as long as the connection lives.
 func boundServer(r io.Reader, w io.Writer) *pgproto3.Frontend {
 	return pgproto3.NewFrontend(&parameterBound{server: r, login: maxLogin}, w)
@@ -26,7 +26,7 @@ func boundServer(r io.Reader, w io.Writer) *pgproto3.Frontend {
 // on.
 type parameterBound struct {
 	server io.Reader
-	login  int64   // bytes that it may still say before it lets us in; 0: it has
+	login  int64   // bytes that it may still send before the login is complete. Zero: it is
 	head   [5]byte // of the message that comes: its type, and the length of all but that
 	got    int     // bytes of head
 	body   int64   // bytes of the message in hand that are still to come
@@ -61,7 +61,7 @@ func (b *parameterBound) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// logIn counts the message that begins, until one says that we are in (ReadyForQuery).
+// logIn counts the message that begins, until one says that the login is complete (ReadyForQuery).
 func (b *parameterBound) logIn() error {
 	if b.head[0] == 'Z' {
 		b.login = 0
@@ -70,7 +70,7 @@ func (b *parameterBound) logIn() error {
 		return nil
 	}
 	if b.login -= int64(len(b.head)) + b.body; b.login <= 0 {
-		return fmt.Errorf("the server says more than %d bytes before it lets anybody in: that is no PostgreSQL",
+		return fmt.Errorf("the server sends more than %d bytes before the login is complete: it is not PostgreSQL",
 			maxLogin)
 	}
 	return nil

@@ -224,8 +224,8 @@ func (p *pass) leaveOut(old *watermark.Floor) *poller.LostError {
 	return nil
 }
 
-// follows says why the rest of the pass that was cut short at cursor cannot be read here; nil: it can. If the
-// server has not given out such ids, rows that lay behind the cursor there may be missing here.
+// follows returns why the rest of the pass that was cut short at cursor cannot be read here, or nil. If the
+// server has not given out such ids, rows that were before the cursor there may be missing here.
 func (p *pass) follows(cursor *watermark.Cursor) *poller.LostError {
 	switch {
 	case cursor.Xmin > p.clock.next || cursor.HorizonNext > p.clock.next:
@@ -345,7 +345,7 @@ func (p *pass) batch(c *chunk) *poller.Batch {
 			return nil
 		}
 	case p.floor != nil && c.clock.standby && !p.clock.standby:
-		p.floor = newFloor(coarse(p.xmin), p.from) // it does not say what it shows above xmin
+		p.floor = newFloor(coarse(p.xmin), p.from) // a standby does not report its snapshot above xmin
 	}
 	if c.bad() {
 		p.bad = cmp.Or(p.bad, c)

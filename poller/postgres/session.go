@@ -8,18 +8,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// A pooler gives each transaction the session of another client, with all that this client has set. Of that
-// nothing may decide which rows are read: search_path, row_security, role, TimeZone in a view, a setting of
-// the shop's own in a policy, statement_timeout. So each transaction begins with the settings that the
-// server gave the session at its start, which are the database's and the role's. A list of the settings that
-// matter would lack the next one.
+// A pooler gives each transaction the session of another client, with all settings that this client has made.
+// These must not decide which rows are read: search_path, row_security, role, TimeZone in a view, a setting
+// of the shop's own in a policy, statement_timeout. So each transaction begins with the settings that the
+// server gave the session at its start, which are the database's and the role's. We do not list the settings
+// that matter, because a list would miss the next one.
 //
-// RESET ALL has no LOCAL. The savepoint makes it one: the other client finds its session as it was. (A
-// ROLLBACK of the whole transaction would do the same, and count as a failed transaction in the server's
-// statistics.) None of these statements takes the snapshot, which has to come after the LOCK; see
-// DB.snapshot.
+// RESET ALL has no LOCAL form. With the savepoint it acts like one: the rollback to it gives the other client
+// its session back unchanged. (A ROLLBACK of the whole transaction would do the same, and count as a failed
+// transaction in the server's statistics.) No statement here takes the snapshot, because the LOCK has to come
+// first; see DB.snapshot.
 //
-// The next statement, clockSQL, puts temporary tables out of the way.
+// The next statement, clockSQL, puts temporary tables after all others.
 var (
 	ownSettings = []string{
 		"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",

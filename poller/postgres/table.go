@@ -51,10 +51,11 @@ type table struct {
 	oid          uint32
 	hidden       bool
 	schema, kind string
-	// identified: the role may ask which database this is. alone: it is an ordinary table without children.
+	// identified is set if the role may ask for the identity of the database (historySQL). alone is set for
+	// an ordinary table without children.
 	identified, alone bool
-	// lockable: the role may take the lightest lock on it and on all that it leads to. That needs the right
-	// to all columns, below a view the right of the view's owner.
+	// lockable is set if the role may take the lightest lock on the table and on all relations that it leads
+	// to. That needs the right to all columns; below a view, the view's owner needs it.
 	lockable bool
 	// noFloor says why its rows' transactions tell nothing about what was met before; "": they do.
 	noFloor string
@@ -74,11 +75,11 @@ FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 WHERE c.oid = to_regclass($1) AND c.relpersistence <> 't'`
 
-// belowSQL lists all relations that the one named $1 leads to: itself, its partitions and children, and what
-// is below a view. Every role may ask, also of relations that it may not read. A LOCK of a view locks all of
-// them with the rights of role, and asks for no right to a child.
+// belowSQL lists all relations that the one named $1 leads to: itself, its partitions and children, and the
+// relations below a view. Every role may ask, even about relations that it may not read. A LOCK of a view
+// locks all of them with the rights of the column role, and needs no right to a child.
 //
-// No catalogue says what a function reads.
+// The catalogues do not show which tables a function reads.
 const belowSQL = `WITH RECURSIVE below(oid, kind, role, lockable) AS (
 	SELECT oid, relkind, (SELECT oid FROM pg_roles WHERE rolname = current_user),
 		has_table_privilege(oid, 'SELECT')
@@ -97,13 +98,13 @@ const belowSQL = `WITH RECURSIVE below(oid, kind, role, lockable) AS (
 	) AS x(oid, role, child) JOIN pg_class c ON c.oid = x.oid)
 `
 
-// elsewhereSQL finds one of them whose rows do not come and go with this server's transactions: its kind and
-// its name. NULL: there is none.
+// elsewhereSQL finds one of them whose rows do not come and go with this server's transactions, and returns
+// its kind and name, or NULL.
 const elsewhereSQL = `(SELECT kind::text || oid::regclass::text FROM below WHERE kind IN ('f', 'm')
 	ORDER BY oid LIMIT 1)`
 
-// leadsToSQL names all of them, and of each view the transaction that has defined it: CREATE OR REPLACE VIEW
-// may show other rows of the same tables.
+// leadsToSQL names all of them, and for each view the transaction that defined it: CREATE OR REPLACE VIEW may
+// show other rows of the same tables.
 const leadsToSQL = `(SELECT string_agg(DISTINCT concat(b.oid, b.kind, r.xmin), ',')
 	FROM below b LEFT JOIN pg_rewrite r ON r.ev_class = b.oid AND r.ev_type = '1')`
 

@@ -40,7 +40,7 @@ func (s *Source) full(ctx context.Context, rd *read) error {
 	return rd.finish(&poller.Done{Started: rd.req.Started, Complete: true})
 }
 
-// first is the first of the service's days, in any zone, in which a row updated at or after From can be.
+// first returns the earliest day of the service, in any zone, that can have a row updated at or after From.
 func (s *Source) first(rd *read) day {
 	from := max(rd.req.From, s.cfg.Start)
 	if from == schemas.MinInstant {
@@ -49,11 +49,11 @@ func (s *Source) first(rd *read) day {
 	return dayOf(from) - 1
 }
 
-// lastPast is a day that is over in every zone, so that its rows only become fewer.
+// lastPast returns a day that is over in every zone. Days up to it gain no more rows.
 func (s *Source) lastPast() day { return dayOf(s.clock.Over().Add(-s.cfg.Overlap)) - 2 }
 
-// everything reads the rows of the days from on, those of the past in batches, and then all of the rest, to
-// which rows still come.
+// everything reads the rows of the days from `from` on: those of the past in batches of days, and then the
+// rest at once, which may still gain rows.
 func (s *Source) everything(ctx context.Context, rd *read, along dimension, from day) error {
 	next, last := from, s.lastPast()
 	if from == past {
@@ -144,15 +144,16 @@ func (rd *read) incomplete(w window, o paging.Outcome) error {
 	return fmt.Errorf("%s could not be read completely: %s", w, o.Why)
 }
 
-// lookup looks for the suspects until each is shown or was asked for in all of the windows in which it can
-// be.
+// lookup asks for each suspect until an answer shows it, or until it has asked for all windows in which the
+// suspect can be.
 //
-// The first question is the UTC day of a row. Most rows are on it, but that it does not show a row proves
-// nothing: the service may cut days elsewhere, and a row may have another created_at than its record, or
-// none. So rows that were not shown are asked for by the days around, by created_* and then by updated_*. No
-// reading shows a row that none of these shows, unless it was updated meanwhile: then polls meet it.
+// The first question is the row's UTC day, where most rows are. If the answer does not show the row, that
+// proves nothing: the service may cut days in another zone, and the row may have another created_at than its
+// record, or none. So lookup asks for the days around, by created_* and then by updated_*. A row that these
+// answers do not show is in no reading, unless it was updated meanwhile. Then polls meet it.
 //
-// Everywhere, it reads all rows by updated_*, and then by created_* those without an updated_at.
+// If the request is Everywhere, it reads all rows by updated_*, and then by created_* those without an
+// updated_at.
 func (s *Source) lookup(ctx context.Context, rd *read) error {
 	if rd.req.Everywhere {
 		for _, along := range []dimension{updatedOn, createdOn} {
@@ -198,7 +199,8 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 	return rd.finish(&poller.Done{Started: rd.req.Started, Empty: empty})
 }
 
-// onItsDay is the UTC day on which a row was created, or else the one on which it was updated.
+// onItsDay returns the UTC day on which a row was created, or if that is not known, the day on which it was
+// updated.
 func onItsDay(suspect poller.Suspect) (w window, ok bool) {
 	if suspect.CreatedAt != schemas.MinInstant {
 		d := dayOf(suspect.CreatedAt)
@@ -216,7 +218,7 @@ func updatedAround(suspect poller.Suspect) (w window, ok bool) {
 	return updatedOn(around(suspect.UpdatedAt)), suspect.UpdatedAt != schemas.MinInstant
 }
 
-// joined are windows of one dimension, in order, and those that overlap as one.
+// joined returns windows of one dimension in order. It merges those that overlap.
 func joined(windows []window) (list []window) {
 	slices.SortFunc(windows, func(a, b window) int {
 		return cmp.Or(cmp.Compare(a.updated.From, b.updated.From), cmp.Compare(a.created.From, b.created.From))

@@ -25,7 +25,7 @@ const unsortedFor = 24 * time.Hour
 type openWindow struct {
 	// The last whole read: the first open day, the day from which rows were read, when it began (by our
 	// clock), how long it was busy, how many requests it took, and whether the window took more than a page.
-	// known is false if there was none.
+	// known is false before the first one.
 	known    bool
 	from     day
 	since    day
@@ -103,7 +103,7 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	s.cfg.Doing(doing)
 	busy := time.Now()
 	if s.open.paged && s.open.from == open && s.calendar.begin(open) < open {
-		// The day before costs pages. A row of the first quarter of an hour saves them.
+		// Reading the day before costs pages. A row of the first quarter of an hour makes it needless.
 		today := window{updated: span{From: open, To: future}, created: always}
 		if _, err := rd.page(ctx, today, 0, paging.PageSize); err != nil {
 			return err

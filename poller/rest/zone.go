@@ -22,17 +22,17 @@ type Zone struct {
 
 // calendar knows which of the service's days are over, and in which of them the rows of a UTC day can be.
 //
-// The document says that timestamps are UTC and that the filters take days. It does not say whose days, nor
-// that all filters take the same. If the service cuts days in another zone, the rows of one UTC day lie in
-// two of its days. A zone may also change in the course of a year, so that no answer proves it for other
-// days.
+// The document says that timestamps are UTC and that the filters take days. It does not say in which zone
+// these days are, nor that all filters use the same zone. If the service cuts days in another zone, the rows
+// of one UTC day are in two of its days. A zone may also change in the course of a year, so no answer proves
+// it for other days.
 //
-// So no question rests on UTC. A lookup asks for days on either side before it believes that a row is not
-// there (around). A pass settles only what no zone could have hidden:
+// So no question relies on UTC. A lookup also asks for the days on either side before it believes that a row
+// is gone (around). A pass settles only the days that are complete in every zone:
 //
 //   - Days that begin early (Asia): once the days up to d are closed, the last hours of the UTC day d lie in
-//     the service's day d+1, unread. So a batch says that d is closed only when the window behind it was
-//     read, which would have shown them (closing.earned).
+//     the service's day d+1, which is not read yet. So a batch reports d as closed only after the window
+//     behind it was read, which would have shown them (closing.earned).
 //   - Days that begin late (America): the first hours of the UTC day d lie in the service's day d-1, which
 //     may be closed already. So a pass begins to read a day before the first that it settles (begin). It
 //     begins on that day only if an answer from that day on has shown a row of its first quarter of an

@@ -54,7 +54,7 @@ type Trial struct {
 	Reject *schemas.Reject
 	// Unknown are fields that the row has and the schema has not.
 	Unknown []string
-	// Missing are fields of the schema that the row does not have. It is empty for a row that is rejected.
+	// Missing are the fields of the schema that the row does not have. It is empty if the row is rejected.
 	Missing []string
 }
 

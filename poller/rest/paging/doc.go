@@ -67,15 +67,19 @@
 // It is not used for the newest day, and of older ones we assume that nothing comes to them any more; what
 // does is late itself, and like the row in whose place it was counted it is found by a sweep.
 //
-// Where n comes from. No page has more rows than were asked for, P. If page k has m > 0 rows and no more to
-// follow, then S(t) has at most n = kP + m rows (pass.atMost). This holds however many rows the service
-// grants: if it grants fewer, kP + m rows are not met. It may grant more or fewer at any answer, or on far
-// pages, and meta.page_size need not say so. So neither what it says nor the length of pages is P: with a
-// last page of two rows that was read while four were granted, and two pages of two below it, n would be 6
-// where it is 10. A pass whose pages are shorter than it asked for is followed by one that asks for the
-// shortest of them (Reader.repeat). Or the service counts: n is its count, if that is the total and not the
-// number of rows on the page (which shows once it is more than were asked for). It counts for what is read
-// after it was said. The size that all answers say is good enough for P where each of them counts n, too.
+// Where n comes from. No page has more rows than were asked for, P. If page k has m > 0 rows and no page
+// follows it, then S(t) has at most n = kP + m rows (pass.atMost). This also holds if the service grants
+// fewer rows: then the pass does not meet kP + m rows.
+//
+// The service may grant more or fewer rows at any answer, or on far pages, and meta.page_size need not show
+// it. So neither meta.page_size nor the length of pages may stand for P. Suppose that a last page of two rows
+// was read while four were granted, and then two pages of two below it. By their length n would be 6, but it
+// is 10. If a pass has pages shorter than it asked for, the next one asks for the shortest of them
+// (Reader.repeat).
+//
+// Or the service counts. Then n is its count, if that is the total and not the number of rows on the page (it
+// is the total if it was once larger than the number asked for). A count applies to the rows that are read
+// after it was given. If all answers give the same page size and also count n, that size may stand for P.
 //
 // So one backward pass can be enough: it begins at the last page, which says what n is, and if it then meets
 // n different rows, and all its answers count n, no page was short, no row was met twice, none was missed
@@ -123,11 +127,11 @@
 // update, oldest first, so that an updated row leaves its place for the end, a backward one. That an order
 // holds cannot be seen, so this proves nothing. It says in which direction n will be met soon.
 //
-// Agreement. Two passes in a row over a growing set that met the same unchanged rows, and nothing speaks
-// against the end of either, are taken for whole, if the second one had as many rows on each page as it asked
-// for, or they asked for different sizes: near pages of 100 rows and far ones of 200 hide the same rows from
-// each pass that asks for 200. (One that was cut short by a refused page, and one by an
-// empty answer that is not true, agree as well.) That is no proof: it may miss a row when rows are deleted
+// Agreement. Two passes in a row over a growing set are taken for whole if three things hold. They met the
+// same unchanged rows. Neither pass's end is in doubt: a pass that was cut short by a refused page, and one
+// by an empty answer that is not true, agree as well. And either the second pass had as many rows on each
+// page as it asked for, or they asked for different sizes: near pages of 100 rows and far ones of 200 hide
+// the same rows from each pass that asks for 200. That is no proof: it may miss a row when rows are deleted
 // meanwhile, or when the order is not one that holds. A row that is missed here is late and not lost, for
 // nothing is closed on it: the set is read again, and when its day is over it shrinks.
 //

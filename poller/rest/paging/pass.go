@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// maxIdle is how many pages in a row may bring no row that the pass has not met before we believe that
-	// "more follows" stays true for ever, and knownIdle the same for a service that is known for it.
+	// maxIdle is how many pages in a row may bring no row that the pass has not met. Then we believe that
+	// "more follows" never ends. knownIdle is the same for a service that is known for it.
 	maxIdle   = 10
 	knownIdle = 2
 	// maxPages bounds one pass.
@@ -24,19 +24,20 @@ type pass struct {
 	size    int   // asked for, in every request: a page's number means nothing otherwise
 	began   int64 // what changed since counts for nothing in a growing set
 
-	// Of all answers: how many there are; and the newest count, the one before it and the greatest (-1:
-	// none).
+	// The number of answers so far. The newest count, the one before it and the greatest (-1 if no answer has
+	// counted).
 	answers                      int
 	count, countBefore, greatest int
-	// Of pages: the most rows of one; the fewest of one that is not the last and has some (0: there is none);
-	// and how many one has by the word of all that have rows (0: there is none, -1: not the same).
+	// longest is the most rows of a page. shortest is the fewest rows of a page that has some and is not the
+	// last, zero if there is no such page. stated is the page size that all answers with rows give: zero
+	// before the first of them, -1 if they differ.
 	longest, shortest, stated int
-	// uneven: two pages that are not the last had different numbers of rows, or one had none.
+	// uneven is set if two pages that are not the last had different numbers of rows, or one was empty.
 	uneven bool
 	order  orderFinder
-	known  map[Day]int // how many rows were created on each day; nil: nobody asks
-	// idlePages is how many answers in a row said that more follow, and had no row, or those of the first
-	// page or of the one before. The sums tell pages apart.
+	known  map[Day]int // how many rows were created on each day. Nil if that is not needed
+	// idlePages is how many answers in a row said that more follow, and were empty or repeated the rows of
+	// the first page or of the page before. The sums tell pages apart.
 	idlePages         int
 	firstSum, pageSum uint64
 
@@ -44,13 +45,12 @@ type pass struct {
 	met    collection
 	rows   int // how many came, met before or not
 	before int // how many different rows were met maxIdle answers before idle looks
-	// alike is what the service counted with each answer that had rows; -1: not the same each time, or
-	// nothing.
+	// alike is the count that each answer with rows gave, -1 if they differ or do not count.
 	alike int
 	// n is how many rows the service counted before it showed the first of met; -1: it did not.
 	n int
-	// last is the number of the last page, which had so many rows (end), and with which the service counted
-	// so many in all (said). exact: it said itself that this is the last.
+	// last is the number of the last page. end is the number of its rows, and said the service's total count
+	// with it. exact is set if the service itself said that this page is the last.
 	last, end, said int
 	exact           bool
 	backward        bool
@@ -378,16 +378,17 @@ func (p *pass) atLeast() int {
 // snapshot: the set has come to fit one page, which holds all of it at one instant.
 func (p *pass) snapshot() bool { return p.sound() && p.last == 0 }
 
-// allFull: each page that is not the last had as many rows as were asked for.
+// allFull reports whether each page that is not the last had as many rows as were asked for.
 func (p *pass) allFull() bool { return !p.uneven && (p.shortest == 0 || p.shortest == p.size) }
 
-// atMost is how many rows the set can have had at most when its last page was read; -1 if the pass does not
-// show it. Each page below the last counts for as many rows as were asked for. It does not count for as many
-// as it had, or as the service says that it grants, because that may change between two answers. A last page
-// 2 that was read while four rows were granted stands behind eight. If two are granted from then on, the
-// pages below have four together, and each of them looks full.
+// atMost returns how many rows the set can have had at most when its last page was read, or -1 if the pass
+// does not show it. It counts each page below the last with the number of rows that were asked for. The
+// length of these pages would be wrong, and so would the size that the service says it grants: both may
+// change between two answers. Suppose that a last page 2 was read while four rows were granted, so it is
+// behind eight rows. If two are granted from then on, the pages below have four together, and each of them
+// looks full.
 //
-// The size that all answers say is believed beside a count that all of them agree on, and that was met.
+// Only if all answers give the same size, and all agree on a count that was also met, that size is believed.
 func (p *pass) atMost() int {
 	page := p.size
 	if p.stated > 0 && p.ofOneSet(p.met.len()) {

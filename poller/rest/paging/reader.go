@@ -13,11 +13,11 @@ const (
 	steadyPasses = 8
 	// maxPasses bounds the passes over one part of a set. Random order with a few pages takes about ten.
 	maxPasses = 60
-	// fewPasses: after so many in a row whose end is contradicted we do not believe that another would help.
-	// For one or two a row may have left between the count and the rows.
+	// fewPasses is how many passes in a row may have a contradicted end before we believe that another would
+	// not help. After one or two, a row may just have left between the count and the rows.
 	fewPasses = 3
-	// firstShortTimes is after how many short first pages in a row we believe that all are. With one short
-	// page in ten that is wrong once in ten thousand times, and costs only requests.
+	// firstShortTimes is how many first pages in a row have to be short before we believe that all are. If
+	// one page in ten is short, that is wrong once in ten thousand times, and costs only requests.
 	firstShortTimes = 4
 	// maxParts bounds how often one set is cut.
 	maxParts = 20_000
@@ -35,8 +35,8 @@ type Reader struct {
 	size, steady int
 	chance       float64
 
-	// Learned, for as long as the Reader lives. full is how many rows a page has that is not the last, 0
-	// where no such page was seen; stale: by an earlier read than the one in hand.
+	// These are learned, and kept as long as the Reader lives. full is the number of rows of a page that is
+	// not the last, zero if no such page was seen. stale is set if an earlier read has found it.
 	full  int
 	stale bool
 	// granted is how many rows a page has by the service's own word.
@@ -268,7 +268,7 @@ func (r *Reader) parts(ctx context.Context, set *Set, todo []Span, expected *int
 // requests the first time and n/800 from then on. To halve it blindly would take a full page at each level,
 // and learn nothing from it of the rest.
 func (r *Reader) part(ctx context.Context, set *Set, created Span, divisible bool) (Outcome, []Span, error) {
-	r.stale = true // the service may grant less by now, or more
+	r.stale = true // the service may grant fewer rows by now, or more
 	p := r.newPass(set, created, r.size)
 	if divisible && !created.Single() {
 		p.known = map[Day]int{}
@@ -426,8 +426,9 @@ func (r *Reader) repeat(ctx context.Context, first *pass, most int) (o Outcome, 
 	return o, nil
 }
 
-// pageAfter is the page size for the pass after before, which asked for page rows. If its pages were short,
-// it is the shortest of them once (askedLess), for they may be short by less, too.
+// pageAfter returns the page size for the pass after before, which asked for page rows. If its pages were
+// short, it returns the length of the shortest, but only once in a row (askedLess): pages may be short even
+// if fewer rows are asked for.
 func (r *Reader) pageAfter(before *pass, page int, askedLess bool) (int, bool) {
 	switch {
 	case before.allFull():
@@ -438,7 +439,8 @@ func (r *Reader) pageAfter(before *pass, page int, askedLess bool) (int, bool) {
 	return r.Page(), askedLess
 }
 
-// enough tells whether pass n was the last one needed. agree: it met the same rows as the one before.
+// enough reports whether pass n was the last one needed. agree is set if it met the same rows as the pass
+// before.
 func (r *Reader) enough(l *ledger, p *pass, n int, agree bool) bool {
 	counted := r.total && l.shown(l.count)
 	chance := p.sound() && !p.contradicted(l.rows.n) && l.hidden() < r.chance
@@ -449,8 +451,8 @@ func (r *Reader) enough(l *ledger, p *pass, n int, agree bool) bool {
 		n > r.steady && chance
 }
 
-// sizeOf is the page size of pass n: page, while the order may be stable; then another each time, so that the
-// edges of pages lie between other rows.
+// sizeOf returns the page size of pass n. It is page while the order may be stable. After that it changes
+// each time, so that the edges of pages fall between other rows.
 func (r *Reader) sizeOf(n, page int) int {
 	if n <= r.steady || page < 4 {
 		return page

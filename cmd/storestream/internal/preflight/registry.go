@@ -96,7 +96,7 @@ func (s *subjects) keys(ctx context.Context, resource string, want int) {
 		is = "no id yet"
 	}
 	s.found.add(Failure, topic, "point registry.url at the registry that the topic was written with; or delete "+
-		"the topic: it is created anew and filled from the start",
+		"the topic: storestream creates it again and fills it from the start",
 		"its keys have schema id %s, and %s-key has %s in this registry: the same row would have two keys, and "+
 			"compaction would keep both", strings.Trim(fmt.Sprint(ids), "[]"), topic, is)
 }

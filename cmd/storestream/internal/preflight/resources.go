@@ -13,9 +13,9 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// tryResources repeats the last word of each resource's owner. The watermark has every hold. The other parts
-// find most causes themselves, but the owner alone sees some, such as poll.memory that is full. The part
-// "kafka" says if a watermark cannot be read.
+// tryResources repeats the last report of each resource's owner. The watermark has every hold. The other
+// parts find most causes themselves, but only the owner sees some, such as a full poll.memory. If a watermark
+// cannot be read, the part "kafka" reports it.
 func tryResources(_ context.Context, c Config, f *findings) {
 	now, said, held := schemas.InstantOf(time.Now()), 0, false
 	marks := c.marks()
@@ -39,7 +39,7 @@ func tryResources(_ context.Context, c Config, f *findings) {
 		switch {
 		case h.StandsStill():
 			f.add(Warning, name, do, "rows are published, but settled stands still for %s%s: %s", since, by, h.Why)
-		case h.Failing && gone: // it may work now, and the other parts try that
+		case h.Failing && gone: // it may work by now, which the other parts try
 			f.add(Warning, name, do, "was failing for %s%s: %s", since, by, h.Why)
 		case h.Failing:
 			f.add(Failure, name, "", "failing for %s: %s", since, h.Why)
@@ -54,8 +54,8 @@ func tryResources(_ context.Context, c Config, f *findings) {
 	}
 }
 
-// readMarks reads the watermarks, once for all parts. It takes half of a part's time at most: then a broker
-// that does not answer leaves the part "database" time for its own questions.
+// readMarks reads the watermarks, once for all parts. It takes at most half of a part's time. So if a broker
+// does not answer, the part "database" has time for its own questions.
 func readMarks(ctx context.Context, c Config, within time.Duration) map[string]watermark.Watermark {
 	ctx, cancel := context.WithTimeout(ctx, min(connect.BrokerPatience, within/2))
 	defer cancel()

@@ -110,10 +110,10 @@ func (s security) say(l link) {
 	switch {
 	case l.unverified != "":
 		s.found.add(Warning, l.about, "have it verified, by the authority that signs it",
-			"%s: not known to whom, by %s%s", about, l.unverified, excepted)
+			"%s: the server's identity is not verified because of %s%s", about, l.unverified, excepted)
 	case l.anyName != "":
 		s.found.add(Warning, l.about, l.do, "%s: the authority is verified and the host's name is not, by %s: "+
-			"whoever has any certificate of that authority may answer%s", about, l.anyName, excepted)
+			"any server with a certificate of that authority may answer%s", about, l.anyName, excepted)
 	default:
 		s.found.ok(l.about, "%s", about)
 	}
@@ -122,8 +122,8 @@ func (s security) say(l link) {
 	}
 }
 
-// exception names the exception that a connection is. names are its own and
-// that of the setting that makes it one.
+// exception names the exception that permits a connection. names are the connection's name and the setting
+// that makes it an exception.
 func exception(setting string, excepted []config.Exposed, names ...string) string {
 	for _, e := range excepted {
 		if slices.Contains(names, e.Connection) || slices.Contains(names, e.Key) {

@@ -65,7 +65,8 @@ func TestSecuritySaysWhatProtectsTheDatabase(t *testing.T) {
 			"the authority is verified and the host's name is not, by sslmode=verify-ca", "sslmode=verify-full")
 	}
 	says(t, secured(t, strings.ReplaceAll(dsn("postgres", direct, "sslmode=require"), "sslrootcert="+
-		authority.File, "")), Warning, "security", "postgres", "not known to whom, by sslmode=require")
+		authority.File, "")), Warning, "security", "postgres",
+		"identity is not verified because of sslmode=require")
 	says(t, secured(t, strings.ReplaceAll(dsn("postgres", direct, ""), "localhost", "127.0.0.3,localhost")), OK,
 		"security", "postgres", "TLS 1.3 with 127.0.0.1 (localhost") // nothing listens at the first
 	elsewhere := servers.ElsewhereForTest(t)
@@ -174,7 +175,8 @@ func TestSecuritySaysWhatProtectsTheServiceAndThePage(t *testing.T) {
 	says(t, found, OK, "security", "store", "TLS 1.3 with 127.0.0.1", `signed by "CN=authority"`,
 		"the key of store.api_key")
 	says(t, found, Warning, "security", "store", "expires on")
-	says(t, found, Warning, "security", "kafka", "not known to whom, by kafka.tls.insecure_skip_verify")
+	says(t, found, Warning, "security", "kafka",
+		"identity is not verified because of kafka.tls.insecure_skip_verify")
 	says(t, found, OK, "security", "kafka.sasl.token_url", "TLS 1.3 with 127.0.0.1",
 		"client stream with its secret")
 	says(t, found, Warning, "security", "registry", "in clear to "+elsewhere, "use its https address")
@@ -200,7 +202,8 @@ func TestSecuritySaysWhatProtectsTheServiceAndThePage(t *testing.T) {
 	t.Cleanup(away.Close)
 	says(t, secured(t, "store.base_url="+away.URL+"/v1", "store.tls.insecure_skip_verify=true",
 		"security.allow_unverified=store"), Warning, "security", "store",
-		"not known to whom, by store.tls.insecure_skip_verify, the credential too (security.allow_unverified)")
+		"identity is not verified because of store.tls.insecure_skip_verify, the credential too "+
+			"(security.allow_unverified)")
 }
 
 // A key that others may read is as good as lost, whichever connection it is for. What only its group may read

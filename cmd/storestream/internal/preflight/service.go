@@ -77,8 +77,8 @@ func tryService(ctx context.Context, c Config, f *findings) {
 	}
 }
 
-// lostFields lets a read decide whether rows have lost a field, and puts its error into the trial. One row
-// without a field that every row had proves nothing: the service may leave out null.
+// lostFields checks whether rows have lost a field, by a read, and puts the read's error into the trial. One
+// row without a field that every row had proves nothing, because the service may leave out null.
 func (s *service) lostFields(ctx context.Context, c Config) {
 	marks := c.marks()
 	for i := range s.trials {

@@ -10,10 +10,10 @@
 // It waits for no poll, as verify does. Whoever asks for one row wants to know now, and is told what may be
 // under way.
 //
-// PostgreSQL is asked for the id. REST has no request for one row, so the days around its created_at are
-// read, which its record in the topic has. If no record has it, or these days do not show the row, everything
-// is read, by updated_at and by created_at: another program's record may name any day. Only then the service
-// has no such row.
+// PostgreSQL is asked for the id. REST has no request for one row, so Look reads the days around the
+// created_at in the row's record in the topic. If no record has it, or these days do not show the row, Look
+// reads everything, by updated_at and by created_at, because another program's record may name any day. Only
+// then it reports that the service has no such row.
 package row
 
 import (
@@ -79,7 +79,7 @@ func Look(ctx context.Context, c Config) (*Report, error) {
 	if err := l.readTopic(ctx, "reading the topic"); err != nil {
 		return nil, err
 	}
-	marks, _ := producer.ReadWatermarks(ctx, c.Cluster) // without them the row is compared all the same
+	marks, _ := producer.ReadWatermarks(ctx, c.Cluster) // without them the row is still compared
 	l.identity = marks[r.Name].Identity
 	if err := l.readLetter(ctx); err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ type look struct {
 	values   *schemas.ValueReader
 	log      *producer.RowLog
 	source   poller.Source
-	identity *watermark.Identity // of the rows that were published; nil: not known
+	identity *watermark.Identity // of the published rows. Nil if it is not known
 
 	letter *producer.DeadLetterRecord // nil: it has none
 
@@ -114,8 +114,8 @@ type look struct {
 	value  schemas.Value // of row
 	reject *schemas.Reject
 	failed error
-	// nameless are the rows without a usable id that were met on the way, by the hash of their text. This one
-	// may be among them.
+	// nameless are the rows without a usable id that were met on the way, by the hash of their text. The row
+	// in question may be among them.
 	nameless map[uint64]bool
 }
 

@@ -252,8 +252,8 @@ func (o *comparison) report() *Report {
 			"again once an instance has filled it from the start (`storestream watermark list`)"
 	case r.Unknown > 0:
 		r.Verdict, r.Error = Unknown, fmt.Sprintf("the service showed %s (such as %d) in one reading and not in a "+
-			"later one, and the topic does not have what it showed. If they were deleted meanwhile, another verify "+
-			"does not meet them. If it does, the service answers the same question in two ways",
+			"later one, and the topic does not have them as they were shown. If they were deleted meanwhile, another "+
+			"verify does not meet them. If it does, the service answers the same question in two ways",
 			terminal.Plural(r.Unknown, "row"), r.UnknownIDs[0])
 	case figures.Unread > 0:
 		r.Verdict, r.Error = Unknown, UnreadBatches(figures.Unread)
@@ -262,7 +262,7 @@ func (o *comparison) report() *Report {
 	return r
 }
 
-// UnreadBatches says that n batches of a topic were stepped over.
+// UnreadBatches returns the text about n batches of a topic that were stepped over.
 func UnreadBatches(n int) string {
 	return fmt.Sprintf("the topic has batches of another program that are too large to be read (%d), and these "+
 		"may hold any row's key: docs/security.md says what to do, \"A batch that was stepped over\"", n)
@@ -275,7 +275,7 @@ func (o *comparison) addNotes(r *Report, early, strays int) {
 	}
 	if r.Verdict == Different && r.Unknown > 0 {
 		r.note(terminal.Plural(r.Unknown, "row") + " beside them: the service showed each in one reading and not " +
-			"in a later one, so nothing is known of it")
+			"in a later one, so verify cannot tell whether they differ")
 	}
 	if r.Verdict == Different && o.mark.Held.OnHold() {
 		r.note("it is on hold, and a sweep waits until it goes on: " + o.mark.Held.Why)

@@ -61,7 +61,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	}
 	defer sources.Close()
 	counts := metrics.New(prometheus.NewRegistry())
-	marks, _ := producer.ReadWatermarks(ctx, c.Cluster) // what fails here fails the reading too
+	marks, _ := producer.ReadWatermarks(ctx, c.Cluster) // if this fails, the reading fails too
 	var all comparisons
 	for _, name := range c.Resources {
 		r := c.Schemas.Get(name)
