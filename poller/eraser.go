@@ -24,15 +24,11 @@ import (
 // that wait are in the watermark. The time since when a row was not shown is not, so a new owner begins with
 // its first look.
 //
-// What a look did not show is as good as deleted only where the look was able to show it. So, as in a sweep,
-// an empty answer is no evidence, and neither is one with rows whose id nobody can read. And a row that has
-// lost its created_at is on no day of that: it is looked for on the day of its updated_at too. The days are
-// those that the topic's records of the row tell. The request cannot name them: with a false day it would
-// delete a row that the source has.
-//
-// A row with a dead letter may be on another day than its records tell, or may have none. Over REST only a
-// sweep reads enough to tell that it is gone, and takes the letter out. So the eraser asks for a sweep, and
-// continues when it is over.
+// An answer that does not show a row proves that it is gone only if the question would have shown it. So, as in
+// a sweep, an empty answer proves nothing, and neither does one with rows that have no usable id. Over REST a
+// look asks for the days that the topic's records of the row give. The row may have got other days since, or
+// may have lost them. So the eraser asks for a sweep, which reads all rows by created_* and by updated_*. It
+// deletes the row when a sweep is over that began after the first look, and no read has shown the row.
 type eraser struct {
 	cfg       *Config
 	publisher *publisher
@@ -48,8 +44,7 @@ type absence struct {
 	since    time.Time
 	restarts bool
 	until    time.Time
-	// swept is the time from which on a sweep has to begin, to find out about the dead letter. Zero means
-	// that the row needs no sweep.
+	// swept is the time from which on a sweep has to begin, over REST. Zero means that none has to.
 	swept schemas.Instant
 }
 
@@ -88,12 +83,13 @@ func (e *eraser) step(ctx context.Context, stop <-chan struct{}) error {
 			left[id] = "the topic holds no such row"
 		case why != "":
 			left[id] = why
-		case e.needsSweep(id, look):
-			a.swept = e.cfg.Clock()
-		case a.since.IsZero():
-			a = absence{since: now, until: now.Add(2 * e.cfg.Overlap)}
-		case a.restarts && now.Before(a.until):
-			a.since, a.restarts = now, false
+		case a.since.IsZero() || a.restarts && now.Before(a.until):
+			if a.until.IsZero() {
+				a.until = now.Add(2 * e.cfg.Overlap)
+			}
+			if a.since, a.restarts = now, false; !look.done.Complete {
+				a.swept = e.cfg.Clock()
+			}
 		case a.restarts:
 			left[id] = "it came and went while it was looked for"
 		default: // not shown for an overlap, or it would not be due
@@ -195,7 +191,7 @@ func (e *eraser) look(ctx context.Context, stop <-chan struct{}, rows map[int64]
 
 // keepReason returns why a row has to stay after a look, or "" if it may go. confirmed is Erase.Confirmed.
 func (e *eraser) keepReason(id int64, c *copies, look *eraseLook, confirmed bool) string {
-	everywhere := look.done.Complete
+	byDay := !look.done.Complete
 	switch {
 	case c == nil:
 		return ""
@@ -205,10 +201,10 @@ func (e *eraser) keepReason(id int64, c *copies, look *eraseLook, confirmed bool
 		return "the service shows rows without a usable id, and it may be one of them"
 	case look.done.Empty:
 		return "the service shows no row at all: " + notForDeletion
-	case !everywhere && e.publisher.deadLetters.has(id):
+	case byDay && (e.cfg.Sweep.Source == nil || e.cfg.Eager):
+		return "only a sweep reads enough of the service to tell that it is gone, and this instance makes none"
+	case byDay && e.sweptSince(e.missing[id].swept) && e.publisher.deadLetters.has(id):
 		return e.letterReason(id)
-	case c.createdAt == schemas.MinInstant && !everywhere:
-		return "no record of it tells the day on which to look for it in the service"
 	case confirmed:
 		return ""
 	}
@@ -219,25 +215,13 @@ func (e *eraser) keepReason(id int64, c *copies, look *eraseLook, confirmed bool
 	return ""
 }
 
-// letterReason returns why a row stays that has a dead letter and may be on a day that no record tells. It
-// returns "" while a sweep has to find out first.
+// letterReason returns why a row stays whose dead letter the sweep did not take out.
 func (e *eraser) letterReason(id int64) string {
-	switch {
-	case e.cfg.Sweep.Source == nil || e.cfg.Eager:
-		return fmt.Sprintf("it has a dead letter, and may be on another day than its record in the topic tells: "+
-			"storestream sweep %s finds out", e.cfg.Resource.Name)
-	case !e.sweptSince(e.missing[id].swept):
-		return ""
-	case e.publisher.deadLetters.metInRound(id):
+	if e.publisher.deadLetters.metInRound(id) {
 		return "it has a dead letter, and the service has it still, as a row that cannot be published"
 	}
 	return "it has a dead letter, and the sweep that was made for it did not take that out: " +
 		cmp.Or(e.publisher.mark.Swept.Left, "it did not compare all rows")
-}
-
-// needsSweep reports whether a sweep has to find out about the row's dead letter.
-func (e *eraser) needsSweep(id int64, look *eraseLook) bool {
-	return !look.done.Complete && e.publisher.deadLetters.has(id)
 }
 
 // sweptSince reports whether a sweep that began at the given time or later is over. It is false for the zero
@@ -259,7 +243,7 @@ func (e *eraser) due() map[int64]bool {
 	for _, row := range mark.Erase {
 		a := e.missing[row.ID]
 		switch {
-		case a.swept != 0 && e.publisher.deadLetters.has(row.ID) && !e.sweptSince(a.swept):
+		case a.swept != 0 && !e.sweptSince(a.swept):
 			if mark.Sweep == nil {
 				mark.Sweep = &watermark.Sweep{Request: -1, At: e.cfg.Clock()}
 			}

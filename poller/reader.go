@@ -123,7 +123,7 @@ func CompareSource(s Source, known Request, clock func() schemas.Instant) compar
 		r := known
 		r.Kind, r.IDs, r.Started = Full, &ids, clock()
 		if suspects != nil {
-			r.Kind, r.Suspects = Lookup, suspects
+			r.Kind, r.Suspects, r.Everywhere = Lookup, suspects, true
 		}
 		done := false
 		err := Safely("reading", func() error {

@@ -51,6 +51,7 @@ type shop struct {
 	full              int
 	hangs             bool
 	incomplete, byDay bool
+	notFound          int64          // a row that lookups do not show; 0: none
 	lookups           []int          // by how many suspects each had
 	lookTakes         time.Duration  // every lookup
 	churn             *atomic.Uint64 // if not nil, a row changes with every poll
@@ -281,6 +282,9 @@ func (s *shop) wanted(r Request, row row) bool {
 	case Lookup:
 		if r.Everywhere {
 			return true
+		}
+		if s.notFound != 0 && row.id == s.notFound {
+			return false
 		}
 		if row.dayless {
 			return slices.ContainsFunc(r.Suspects, func(x Suspect) bool {

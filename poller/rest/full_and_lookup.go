@@ -150,19 +150,9 @@ func (rd *read) incomplete(w window, o paging.Outcome) error {
 // The first question is the row's UTC day, where most rows are. If the answer does not show the row, that
 // proves nothing: the service may cut days in another zone, and the row may have another created_at than its
 // record, or none. So lookup asks for the days around, by created_* and then by updated_*. A row that these
-// answers do not show is in no reading, unless it was updated meanwhile. Then polls meet it.
-//
-// If the request is Everywhere, it reads all rows by updated_*, and then by created_* those without an
-// updated_at.
+// answers do not show may have got another created_at and another updated_at, which no poll meets. So if the
+// request is Everywhere, lookup then reads all rows by updated_*. A full reading has read them by created_*.
 func (s *Source) lookup(ctx context.Context, rd *read) error {
-	if rd.req.Everywhere {
-		for _, along := range []dimension{updatedOn, createdOn} {
-			if err := s.everything(ctx, rd, along, s.first(rd)); err != nil {
-				return err
-			}
-		}
-		return rd.finish(&poller.Done{Started: rd.req.Started, Complete: true, Empty: !rd.met})
-	}
 	rd.sought = map[int64]bool{}
 	for _, suspect := range rd.req.Suspects {
 		rd.sought[suspect.ID] = true
@@ -188,6 +178,11 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 			}
 		}
 	}
+	if rd.req.Everywhere && len(rd.sought) > 0 {
+		if err := s.everything(ctx, rd, updatedOn, s.first(rd)); err != nil {
+			return err
+		}
+	}
 	empty := !rd.met
 	if empty { // as days are on which all rows were deleted
 		some, err := rd.anyRow(ctx, window{updated: always, created: always})
@@ -196,7 +191,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 		}
 		empty = !some
 	}
-	return rd.finish(&poller.Done{Started: rd.req.Started, Empty: empty})
+	return rd.finish(&poller.Done{Started: rd.req.Started, Complete: rd.req.Everywhere, Empty: empty})
 }
 
 // onItsDay returns the UTC day on which a row was created, or if that is not known, the day on which it was

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -95,5 +96,25 @@ func TestALookupMeetsARowOfWhichCreatedAtWasCorrected(t *testing.T) {
 	got, err := readAll(t.Context(), s.fresh(), r)
 	if _, met := got.rows[before.id]; err != nil || !met {
 		t.Errorf("met %v, %v", met, err)
+	}
+}
+
+// A row may have lost its created_at, and its updated_at may have been corrected. Then its record in the topic names
+// no day on which it is, and a full reading by created_* does not show it either.
+func TestALookupEverywhereMeetsARowThatIsOnNoDayOfItsRecord(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = aroundMidnights()
+	before := s.products[3]
+	s.products[3].created, s.products[3].updated = time.Time{}, before.updated.AddDate(0, -2, 0)
+	suspect := poller.Suspect{ID: before.id, UpdatedAt: schemas.InstantOf(before.updated),
+		CreatedAt: schemas.InstantOf(before.created)}
+	for _, everywhere := range []bool{false, true} {
+		r := poller.Request{Kind: poller.Lookup, Everywhere: everywhere, Suspects: []poller.Suspect{suspect}}
+		got, err := readAll(t.Context(), s.fresh(), r)
+		met := err == nil && slices.ContainsFunc(got.rejects, func(r schemas.Reject) bool { return r.ID == before.id })
+		if met != everywhere || got.done.Complete != everywhere {
+			t.Errorf("everywhere %v: met %v, done %+v, %v", everywhere, met, got.done, err)
+		}
 	}
 }

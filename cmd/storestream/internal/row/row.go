@@ -157,6 +157,7 @@ func (l *look) readLetter(ctx context.Context) (err error) {
 
 // ask looks the row up in the service.
 func (l *look) ask(ctx context.Context) error {
+	l.nameless = map[uint64]bool{}
 	suspect := poller.Suspect{ID: l.cfg.ID, UpdatedAt: schemas.MinInstant, CreatedAt: l.createdAt()}
 	inPostgres := l.settings.Source == config.Postgres
 	if inPostgres || suspect.CreatedAt != schemas.MinInstant {
@@ -196,18 +197,22 @@ func (l *look) lookEverywhere(ctx context.Context) error {
 		return err
 	}
 	suspect := poller.Suspect{ID: l.cfg.ID, UpdatedAt: schemas.MinInstant, CreatedAt: schemas.MinInstant}
-	err = l.read(ctx, poller.Request{Kind: poller.Lookup, Everywhere: true, Suspects: []poller.Suspect{suspect}},
-		max(1, int(records)))
-	if errors.Is(err, errFound) {
-		err = nil
+	for _, request := range []poller.Request{
+		{Kind: poller.Lookup, Everywhere: true, Suspects: []poller.Suspect{suspect}}, {Kind: poller.Full}} {
+		if err := l.read(ctx, request, max(1, int(records))); err != nil {
+			if errors.Is(err, errFound) {
+				err = nil
+			}
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 // read reads what the request names, and takes the row from it. about is how many rows that will be; 0: it is
 // one day, of which nobody knows. Of more it reads no further than to the row.
 func (l *look) read(ctx context.Context, request poller.Request, about int) error {
-	l.row, l.reject, l.nameless = nil, nil, map[uint64]bool{}
+	l.row, l.reject = nil, nil
 	request.From, request.Identity, request.Started = l.start, l.identity, schemas.InstantOf(time.Now())
 	rows, done := 0, false
 	err := l.source.Read(ctx, request, func(b poller.Batch) error {
