@@ -24,11 +24,12 @@ import (
 // that wait are in the watermark. The time since when a row was not shown is not, so a new owner begins with
 // its first look.
 //
-// An answer that does not show a row proves that it is gone only if the question would have shown it. So, as in
-// a sweep, an empty answer proves nothing, and neither does one with rows that have no usable id. Over REST a
-// look asks for the days that the topic's records of the row give. The row may have got other days since, or
-// may have lost them. So the eraser asks for a sweep, which reads all rows by created_* and by updated_*. It
-// deletes the row when a sweep is over that began after the first look, and no read has shown the row.
+// An answer that does not show a row proves that it is gone only if the question would have shown it. So, as
+// in a sweep, an empty answer proves nothing, and neither does one with rows that have no usable id. Over
+// REST a look asks for the days that the topic's records of the row give. The row may have got other days
+// since, or may have lost them. So the eraser asks for a sweep, which reads all rows by created_* and by
+// updated_*. It deletes the row when a sweep is over that began after the first look, and no read has shown
+// the row.
 type eraser struct {
 	cfg       *Config
 	publisher *publisher

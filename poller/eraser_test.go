@@ -223,8 +223,8 @@ func TestARowThatHasLostItsCreatedAtIsNotErased(t *testing.T) {
 	}
 }
 
-// A row's days were corrected, without a new updated_at that a poll would meet. Over REST no look by the days of
-// its records shows it, but a reading of all rows does.
+// A row's days were corrected, without a new updated_at that a poll would meet. Over REST no look by the days
+// of its records shows it, but a reading of all rows does.
 func TestARowThatOnlyAFullReadingShowsIsNotErased(t *testing.T) {
 	for _, tombstone := range []bool{false, true} {
 		s := openShop(t, 5, func(c *Config) { c.Sweep.Tombstone = tombstone })

@@ -28,13 +28,12 @@ func eraseCommand(env *environment) *cobra.Command {
 		Short:             "Delete rows that the service has deleted from the topic, without a sweep",
 		Long: fmt.Sprintf(`Asks the running instance to look the rows up in the service, and to delete each that is
 not there: when it was looked for again after the resource's overlap, and neither shown then nor by any read
-in between. What the service still has stays, and all stays while it shows no row at all. A sweep finds
+in between. Over REST one of these reads is a sweep, which erase asks for: only that reads all rows. What the service still has stays, and all stays while it shows no row at all. A sweep finds
 deleted rows too; this is for a row that must not wait for one. At most %d rows at a time. Ids below 0 go
 after --.
 
 It deletes every copy that storestream may delete: the row, records with its key that another program wrote
-into other partitions, and its dead letter. Over REST a row with a dead letter needs a sweep, which it asks
-for. A tombstone makes consumers delete the row. Values leave the topics' logs within kafka.erase_within. It
+into other partitions, and its dead letter. A tombstone makes consumers delete the row. Values leave the topics' logs within kafka.erase_within. It
 does not reach backups, mirrors and what consumers keep.
 
 In a day (UTC) 100 rows of a resource may be deleted, or a hundredth of the topic's rows if that is more.
@@ -129,7 +128,7 @@ func erase(ctx context.Context, env *environment, cfg *config.Config, cluster *p
 	}
 	env.print("%s: asked to erase %s\n%s\n", r.Name, terminal.Plural(len(rows), "row"), remains(cfg))
 	f := newFollower(env, cfg, cluster)
-	f.sayWhoTakes(ctx, []string{r.Name}, "; it takes the resource's overlap and a poll or two")
+	f.sayWhoTakes(ctx, []string{r.Name}, "; it takes the resource's overlap and a poll or two"+overREST(cfg, r.Name, ", and a sweep"))
 	if !stay {
 		return nil
 	}
@@ -225,7 +224,16 @@ func (f *follower) eraseStep(r *following, resources func(string) overview.Resou
 	}
 	until := time.Now().Add(settings.Overlap + 2*settings.Interval)
 	return step{"looks", fmt.Sprintf("the service is asked now, and once more after the overlap (%s) for what "+
-		"it does not show: until about %s", terminal.Duration(settings.Overlap), until.UTC().Format("15:04:05Z"))}
+		"it does not show: until about %s%s", terminal.Duration(settings.Overlap),
+		until.UTC().Format("15:04:05Z"), overREST(f.cfg, r.Resource, ", or when a sweep is over"))}
+}
+
+// overREST is text for a resource that goes over REST, else "".
+func overREST(cfg *config.Config, resource, text string) string {
+	if cfg.Resources[resource].Source != config.REST {
+		return ""
+	}
+	return text
 }
 
 func waitsToBeErased(mark watermark.Watermark, uid string, id int64) bool {

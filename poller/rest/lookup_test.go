@@ -99,8 +99,8 @@ func TestALookupMeetsARowOfWhichCreatedAtWasCorrected(t *testing.T) {
 	}
 }
 
-// A row may have lost its created_at, and its updated_at may have been corrected. Then its record in the topic names
-// no day on which it is, and a full reading by created_* does not show it either.
+// A row may have lost its created_at, and its updated_at may have been corrected. Then its record in the
+// topic names no day on which it is, and a full reading by created_* does not show it either.
 func TestALookupEverywhereMeetsARowThatIsOnNoDayOfItsRecord(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
@@ -112,7 +112,8 @@ func TestALookupEverywhereMeetsARowThatIsOnNoDayOfItsRecord(t *testing.T) {
 	for _, everywhere := range []bool{false, true} {
 		r := poller.Request{Kind: poller.Lookup, Everywhere: everywhere, Suspects: []poller.Suspect{suspect}}
 		got, err := readAll(t.Context(), s.fresh(), r)
-		met := err == nil && slices.ContainsFunc(got.rejects, func(r schemas.Reject) bool { return r.ID == before.id })
+		isIt := func(r schemas.Reject) bool { return r.ID == before.id }
+		met := err == nil && slices.ContainsFunc(got.rejects, isIt)
 		if met != everywhere || got.done.Complete != everywhere {
 			t.Errorf("everywhere %v: met %v, done %+v, %v", everywhere, met, got.done, err)
 		}
