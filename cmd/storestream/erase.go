@@ -25,16 +25,16 @@ func eraseCommand(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "erase RESOURCE ID...",
 		ValidArgsFunction: completeResource,
-		Short:             "Delete rows that the service has deleted from the topic, without a sweep",
+		Short:             "Delete rows from the topic that the service has deleted",
 		Long: fmt.Sprintf(`Asks the running instance to look the rows up in the service, and to delete each that is
 not there: when it was looked for again after the resource's overlap, and neither shown then nor by any read
-in between. Over REST one of these reads is a sweep, which erase asks for: only that reads all rows. What the service still has stays, and all stays while it shows no row at all. A sweep finds
-deleted rows too; this is for a row that must not wait for one. At most %d rows at a time. Ids below 0 go
-after --.
+in between. Over REST one of these reads is a sweep, which erase asks for, because only a sweep reads all
+rows. What the service still has stays, and all stays while it shows no row at all. At most %d rows at a time.
+Ids below 0 go after --.
 
 It deletes every copy that storestream may delete: the row, records with its key that another program wrote
-into other partitions, and its dead letter. A tombstone makes consumers delete the row. Values leave the topics' logs within kafka.erase_within. It
-does not reach backups, mirrors and what consumers keep.
+into other partitions, and its dead letter. A tombstone makes consumers delete the row. Values leave the
+topics' logs within kafka.erase_within. It does not reach backups, mirrors and what consumers keep.
 
 In a day (UTC) 100 rows of a resource may be deleted, or a hundredth of the topic's rows if that is more.
 Sweeps and erase share this budget. --confirm-deletes with the number of rows goes beyond it.
@@ -128,7 +128,8 @@ func erase(ctx context.Context, env *environment, cfg *config.Config, cluster *p
 	}
 	env.print("%s: asked to erase %s\n%s\n", r.Name, terminal.Plural(len(rows), "row"), remains(cfg))
 	f := newFollower(env, cfg, cluster)
-	f.sayWhoTakes(ctx, []string{r.Name}, "; it takes the resource's overlap and a poll or two"+overREST(cfg, r.Name, ", and a sweep"))
+	f.sayWhoTakes(ctx, []string{r.Name}, "; it takes the resource's overlap and a poll or two"+
+		overREST(cfg, r.Name, ", and a sweep"))
 	if !stay {
 		return nil
 	}
