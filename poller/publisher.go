@@ -216,7 +216,7 @@ func (p *publisher) settlesPast(b *Batch, i int) bool {
 	if p.dedup.lacking > 0 {
 		return false // nobody knows whether it was published
 	}
-	if len(row.Value)+schemas.HeaderSize+10+recordOverhead > p.cfg.MaxRecordBytes {
+	if recordSize(row) > p.cfg.MaxRecordBytes {
 		return false
 	}
 	for _, later := range b.Rows[i+1:] {
@@ -330,11 +330,21 @@ func (p *publisher) mayBeOlder(row *schemas.Record, published int64) bool {
 	return end > p.mark.Settled
 }
 
+// recordSize is at most how many bytes a row's record takes.
+func recordSize(row *schemas.Record) int {
+	return len(row.Value) + schemas.HeaderSize + 10 + recordOverhead
+}
+
+// TooLarge returns a function that reports whether a row takes more than Config.MaxRecordBytes.
+func TooLarge(maxRecordBytes int) func(*schemas.Record) bool {
+	return func(row *schemas.Record) bool { return recordSize(row) > maxRecordBytes }
+}
+
 // add puts a row into tx and remembers it. A row that is too large for the topic becomes a dead letter, and
 // add returns false. Its error is a *HoldError: the row cannot be remembered, so nothing was done with it.
 func (p *publisher) add(tx *watermark.Transaction, row *schemas.Record, hash uint64, final bool) (
 	put bool, err error) {
-	if size := len(row.Value) + schemas.HeaderSize + 10 + recordOverhead; size > p.cfg.MaxRecordBytes {
+	if size := recordSize(row); size > p.cfg.MaxRecordBytes {
 		p.deadLetters.writeTooLarge(tx, row, size)
 		return false, nil
 	}

@@ -116,9 +116,7 @@ func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some boo
 	if _, err := r.look(looking, stop, looked); err != nil {
 		return false, err
 	}
-	if err := r.found.cmp.Apply(looking, looked); err != nil {
-		return false, err
-	}
+	r.found.cmp.Apply(looked)
 	var ready, extra []compare.Difference
 	for _, s := range suspects {
 		d, differs := r.found.cmp.Difference(s.ID)
@@ -231,9 +229,7 @@ func (r *repair) recheck(ctx context.Context, stop <-chan struct{}) (rejects []s
 			return nil, false, err
 		}
 	}
-	if err := r.found.cmp.Apply(ctx, looked); err != nil {
-		return nil, false, err
-	}
+	r.found.cmp.Apply(looked)
 	if !everywhere {
 		// Nobody looked for those of which no day is known, so nobody can say that they are well.
 		for _, reject := range r.found.rejects {

@@ -225,3 +225,9 @@ func RowsSince(ctx context.Context, c *Cluster, resource string, from schemas.In
 	})
 	return int64(len(rows)), err
 }
+
+// MaxRecordBytes is Session.MaxRecordBytes of the resource's data topic, for readers.
+func MaxRecordBytes(ctx context.Context, c *Cluster, resource string) (int, error) {
+	limit, err := c.limit(ctx, c.Topic(resource))
+	return limit - recordOverhead, err
+}

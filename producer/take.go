@@ -108,18 +108,25 @@ func findTarget(ctx context.Context, c *Cluster, r *schemas.Resource) (
 	}
 	t.watermarks = len(marks.leaders)
 	for _, topic := range []string{topic, c.DeadLetters(), c.Watermarks()} {
-		settings, err := c.meta.settings(ctx, topic)
-		if err != nil {
+		if t.limits[topic], err = c.limit(ctx, topic); err != nil {
 			return t, nil, err
 		}
-		limit, err := strconv.Atoi(settings["max.message.bytes"])
-		if err != nil {
-			limit = 1000012 // what the client assumes: the broker's default
-		}
-		t.limits[topic] = min(max(limit, 1024), c.mostUnpacked(topic))
 	}
 	t.topic, err = c.meta.describe(ctx, topic, true)
 	return t, oldest, err
+}
+
+// limit is how many bytes a batch of the topic may take.
+func (c *Cluster) limit(ctx context.Context, topic string) (int, error) {
+	settings, err := c.meta.settings(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	limit, err := strconv.Atoi(settings["max.message.bytes"])
+	if err != nil {
+		limit = 1000012 // what the client assumes: the broker's default
+	}
+	return min(max(limit, 1024), c.mostUnpacked(topic)), nil
 }
 
 // look finds out, without disturbing anybody, whether the topic is ours to take. It looks at the oldest key

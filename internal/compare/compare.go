@@ -50,7 +50,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Config says what to compare. Everything is needed but DeadLetters and MaxSuspects.
+// Config says what to compare. Everything is needed but TooLarge and MaxSuspects.
 type Config struct {
 	// Start is where the topic begins: it holds no row with an earlier updated_at. MinInstant: it holds all
 	// rows.
@@ -59,10 +59,10 @@ type Config struct {
 	Source SourceReader
 	// CreatedAt is the created_at in a row's value, MinInstant where it cannot be read.
 	CreatedAt func(value []byte) schemas.Instant
-	// DeadLetters returns the ids that have a dead letter. A row that differs and has one counts as a dead
-	// letter. nil: none has.
-	DeadLetters func(ctx context.Context) (map[int64]bool, error)
-	Now         func() time.Time
+	// TooLarge reports whether a row is good and does not fit into a record of the topic. Such a row counts as
+	// a dead letter if it differs. If TooLarge is nil, each row fits.
+	TooLarge func(row *schemas.Record) bool
+	Now      func() time.Time
 	// MaxSuspects bounds how many rows are looked at again; 0: 100,000.
 	MaxSuspects int
 	// Memory bounds what the comparison takes, in bytes, with what the source holds of a batch; 0: 128 MiB.
@@ -153,18 +153,17 @@ type Report struct {
 
 // Comparison compares one resource, once, part by part. It is for one goroutine at a time.
 type Comparison struct {
-	cfg         Config
-	part        Range   // the last one that was read
-	next        int64   // where the next one begins
-	more        bool    // there is one
-	parts       int     // that were begun
-	ends        []int64 // how far the topic was read for every suspect
-	deadLetters map[int64]bool
-	counted     map[int64]bool // rows of the source that are counted as dead letters
-	suspects    map[int64]*suspect
-	kept        int          // bytes of the suspects
-	untracked   map[Kind]int // rows that were too many to look at again, by how they differed
-	report      Report
+	cfg       Config
+	part      Range          // the last one that was read
+	next      int64          // where the next one begins
+	more      bool           // there is one
+	parts     int            // that were begun
+	ends      []int64        // how far the topic was read for every suspect
+	counted   map[int64]bool // rows of the source that are counted as dead letters
+	suspects  map[int64]*suspect
+	kept      int          // bytes of the suspects
+	untracked map[Kind]int // rows that were too many to look at again, by how they differed
+	report    Report
 }
 
 // DefaultMemory is what a comparison takes at most where its Config does not say.
@@ -177,8 +176,8 @@ func New(cfg Config) *Comparison {
 	if !cfg.ByID {
 		cfg.From = math.MinInt64
 	}
-	if cfg.DeadLetters == nil {
-		cfg.DeadLetters = func(context.Context) (map[int64]bool, error) { return nil, nil }
+	if cfg.TooLarge == nil {
+		cfg.TooLarge = func(*schemas.Record) bool { return false }
 	}
 	return &Comparison{cfg: cfg, next: cfg.From, more: true, counted: map[int64]bool{},
 		suspects: map[int64]*suspect{}, untracked: map[Kind]int{}}
@@ -187,9 +186,6 @@ func New(cfg Config) *Comparison {
 // First reads the next part of both. It calls progress now and then. After an error only a new Comparison can
 // read that part.
 func (c *Comparison) First(ctx context.Context, progress func(Progress)) (err error) {
-	if c.deadLetters, err = c.cfg.DeadLetters(ctx); err != nil {
-		return err
-	}
 	records, err := c.cfg.Records(ctx)
 	if err != nil {
 		return err
@@ -232,7 +228,8 @@ func (c *Comparison) Look(ctx context.Context) error {
 	if err := c.cfg.Source(ctx, everyID, suspects, found.Take); err != nil {
 		return err
 	}
-	return c.Apply(ctx, found)
+	c.Apply(found)
+	return nil
 }
 
 // CatchUp is the first half of Look, for a caller that asks the source itself: it reads the topic on and
@@ -266,16 +263,14 @@ func (c *Comparison) CatchUp(ctx context.Context) ([]Suspect, error) {
 }
 
 // Apply takes what the source showed of suspects that CatchUp returned, all of them or some.
-func (c *Comparison) Apply(ctx context.Context, found *Lookup) (err error) {
-	if c.deadLetters, err = c.cfg.DeadLetters(ctx); err != nil {
-		return err
-	}
+func (c *Comparison) Apply(found *Lookup) {
 	underWay := map[*suspect]bool{}
 	for id, s := range c.suspects {
 		rows := found.versions[id]
+		tooLarge := func(row schemas.Record) bool { return c.cfg.TooLarge(&row) }
 		switch {
 		case !found.wanted[id]:
-		case found.unpublishable(id), c.deadLetters[id] && len(rows) > 0:
+		case found.unpublishable(id), slices.ContainsFunc(rows, tooLarge):
 			c.countDeadLetter(id)
 			c.Forget(id)
 		default:
@@ -285,7 +280,6 @@ func (c *Comparison) Apply(ctx context.Context, found *Lookup) (err error) {
 		}
 	}
 	c.clear(func(s *suspect) bool { return s.delivered() || underWay[s] })
-	return nil
 }
 
 func (c *Comparison) some(which func(*suspect) bool) bool {

@@ -20,7 +20,7 @@ import (
 type pair struct {
 	source  map[int64]schemas.Record
 	topic   []watermark.Published
-	letters map[int64]bool
+	large   map[int64]bool
 	rejects []schemas.Reject
 	now     time.Time
 	between func() // before each reading
@@ -93,7 +93,7 @@ func (p *pair) compare() *Comparison {
 			// A source may repeat rows.
 			return cmp.Or(take(append(rows, rows[:min(len(rows), 2)]...), p.rejects), p.err)
 		},
-		DeadLetters: func(context.Context) (map[int64]bool, error) { return p.letters, nil },
+		TooLarge: func(row *schemas.Record) bool { return p.large[row.ID] },
 	})
 }
 
@@ -148,8 +148,8 @@ func TestEachKindOfDifferenceIsFoundAndNothingElse(t *testing.T) {
 		p.publish(row(200, 1000, 7))
 		p.topic = append(p.topic, watermark.Published{ID: 5, Tombstone: true})
 		p.source[300] = row(300, 1000, 7) // never published
-		p.source[301] = row(301, 1000, 7) // too large: a dead letter
-		p.letters = map[int64]bool{301: true, 302: true, 303: true}
+		p.source[301] = row(301, 1000, 7) // too large
+		p.large = map[int64]bool{301: true}
 		p.rejects = []schemas.Reject{{ID: 302, HasID: true}}
 		p.publish(row(302, 10, 1)) // its last good version
 		p.publish(row(303, 10, 1)) // its letter is still there, the row is not

@@ -157,7 +157,7 @@ func (f *firstReading) meet(row *schemas.Record) error {
 		return nil // the reading includes it by its created_at; by its updated_at the topic does not
 	}
 	equal := known && inTopic == versionOfRow(row) && len(f.strays[id]) == 0
-	letter := c.deadLetters[id] // its content is good, but it is too large to publish
+	letter := !equal && c.cfg.TooLarge(row)
 	if !equal && !letter && c.cfg.Cut && c.cfg.ByID && id > f.part.First && c.suspects[id] == nil && !c.room() {
 		f.endBefore(id)
 		return errCut

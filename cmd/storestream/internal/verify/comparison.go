@@ -77,30 +77,17 @@ func newComparison(c Config, r *schemas.Resource, source poller.Source) *compari
 		},
 		Records: func(ctx context.Context) (int64, error) { return producer.Records(ctx, c.Cluster, r.Name) },
 		Memory:  int64(c.Settings.Sweep.Memory), ByID: settings.Source == config.Postgres,
-		DeadLetters: func(ctx context.Context) (map[int64]bool, error) {
-			return deadLetters(ctx, c.Cluster, r.Name)
-		},
 	}
 	return o
 }
 
-// deadLetters is the rows of a resource that have a dead letter. One without a usable id is no row's.
-func deadLetters(ctx context.Context, cluster *producer.Cluster, resource string) (map[int64]bool, error) {
-	letters, err := producer.ReadDeadLetters(ctx, cluster, resource)
-	if errors.Is(err, kerr.UnknownTopicOrPartition) {
-		return nil, nil
-	}
-	ids := map[int64]bool{}
-	for key, hash := range letters {
-		if id, ok := watermark.DeadLetterRow(key, hash); ok {
-			ids[id] = true
-		}
-	}
-	return ids, err
-}
-
 // readAll reads topic and service in full, part by part.
 func (o *comparison) readAll(ctx context.Context) {
+	limit, err := producer.MaxRecordBytes(ctx, o.cluster, o.resource.Name)
+	if o.read(err); o.err != nil {
+		return
+	}
+	o.compare.TooLarge = poller.TooLarge(limit)
 	o.compared = compare.New(o.compare)
 	for more := true; more && o.err == nil; _, more = o.compared.Part() {
 		o.read(o.compared.First(ctx, func(p compare.Progress) { o.reading(o.resource.Name, p) }))
