@@ -16,15 +16,7 @@ func inAnotherZone(t *testing.T, oneUnchanged bool) *stack {
 	t.Helper()
 	fake := smallShop(71)
 	fake.Readings.DayOffset = 8 * time.Hour
-	yaml := "\nsweep: {deletes: tombstone}\nresources:\n"
-	for _, name := range storefake.Names() {
-		if name == storefake.Users {
-			yaml += "  users: {interval: 200ms, overlap: 2s}\n"
-		} else {
-			yaml += "  " + name + ": {enabled: false}\n"
-		}
-	}
-	s := start(t, setup{yaml: yaml, fake: fake, noPostgres: true})
+	s := onlyUsers(t, fake)
 	for _, id := range s.ids(storefake.Users) {
 		err := s.fake.Update(context.Background(), storefake.Users, id, func(row storefake.Row) {
 			created := row.Time("created_at").UTC()
@@ -38,6 +30,20 @@ func inAnotherZone(t *testing.T, oneUnchanged bool) *stack {
 		}
 	}
 	return s
+}
+
+// onlyUsers is a shop over REST that has users alone. A sweep deletes what the service does not have.
+func onlyUsers(t *testing.T, fake storefake.Config) *stack {
+	t.Helper()
+	yaml := "\nsweep: {deletes: tombstone}\nresources:\n"
+	for _, name := range storefake.Names() {
+		if name == storefake.Users {
+			yaml += "  users: {interval: 200ms, overlap: 2s}\n"
+		} else {
+			yaml += "  " + name + ": {enabled: false}\n"
+		}
+	}
+	return start(t, setup{yaml: yaml, fake: fake, noPostgres: true})
 }
 
 // allThere waits until the topic has all users.
