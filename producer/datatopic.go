@@ -228,6 +228,6 @@ func RowsSince(ctx context.Context, c *Cluster, resource string, from schemas.In
 
 // MaxRecordBytes is Session.MaxRecordBytes of the resource's data topic, for readers.
 func MaxRecordBytes(ctx context.Context, c *Cluster, resource string) (int, error) {
-	limit, err := c.limit(ctx, c.Topic(resource))
+	limit, err := batchLimit(ctx, c, c.Topic(resource))
 	return limit - recordOverhead, err
 }

@@ -108,7 +108,7 @@ func findTarget(ctx context.Context, c *Cluster, r *schemas.Resource) (
 	}
 	t.watermarks = len(marks.leaders)
 	for _, topic := range []string{topic, c.DeadLetters(), c.Watermarks()} {
-		if t.limits[topic], err = c.limit(ctx, topic); err != nil {
+		if t.limits[topic], err = batchLimit(ctx, c, topic); err != nil {
 			return t, nil, err
 		}
 	}
@@ -116,8 +116,8 @@ func findTarget(ctx context.Context, c *Cluster, r *schemas.Resource) (
 	return t, oldest, err
 }
 
-// limit is how many bytes a batch of the topic may take.
-func (c *Cluster) limit(ctx context.Context, topic string) (int, error) {
+// batchLimit is how many bytes a batch of the topic may take.
+func batchLimit(ctx context.Context, c *Cluster, topic string) (int, error) {
 	settings, err := c.meta.settings(ctx, topic)
 	if err != nil {
 		return 0, err
