@@ -79,8 +79,8 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 func (c *closing) first(ctx context.Context, last day) (first day, found bool, err error) {
 	c.src.cfg.Doing("looking for the earliest row")
 	empty := func(until day) (bool, error) {
-		some, err := c.rd.anyRow(ctx, window{updated: span{From: past, To: until}, created: always})
-		return !some, err
+		some, counted, err := c.rd.anyRow(ctx, window{updated: span{From: past, To: until}, created: always})
+		return !some && counted <= 0, err
 	}
 	if c.src.earliest != past {
 		none, err := empty(last)

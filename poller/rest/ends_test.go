@@ -174,3 +174,22 @@ func TestARowWithoutACreatedDayIsReadBeforeItsDayIsClosed(t *testing.T) {
 		t.Error("it was not read")
 	}
 }
+
+// The service says of each page that more follow, and shows the question for a first row two empty pages, which
+// count all rows. That is no empty service: nothing may be called read until its rows were.
+func TestAnEmptyAnswerThatCountsRowsIsNoEmptyService(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products, s.forEver, s.count = oneDay(1, 30, "2026-11-18"), true, countTotal
+	s.before = func(w http.ResponseWriter, q url.Values) bool {
+		first := q.Get("page_size") == "1" && q.Has("updated_to")
+		if first {
+			fmt.Fprintf(w, `{"data":[],"meta":{"page":%s,"page_size":1,"count":30,"has_more":true}}`, q.Get("page"))
+		}
+		return first
+	}
+	got, err := readAll(t.Context(), s.fresh(), pass(schemas.MinInstant))
+	if err != nil || len(got.rows) < 30 {
+		t.Errorf("%d of 30 rows were read, done %+v, %v", len(got.rows), got.done, err)
+	}
+}

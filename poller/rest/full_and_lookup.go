@@ -58,8 +58,8 @@ func (s *Source) everything(ctx context.Context, rd *read, along dimension, from
 	next, last := from, s.lastPast()
 	if from == past {
 		first, found, err := earliest(func(until day) (bool, error) {
-			some, err := rd.anyRow(ctx, along(span{From: past, To: until}))
-			return !some, err
+			some, counted, err := rd.anyRow(ctx, along(span{From: past, To: until}))
+			return !some && counted <= 0, err
 		}, last)
 		if err != nil {
 			return err
@@ -185,7 +185,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 	}
 	empty := !rd.met
 	if empty { // as days are on which all rows were deleted
-		some, err := rd.anyRow(ctx, window{updated: always, created: always})
+		some, _, err := rd.anyRow(ctx, window{updated: always, created: always})
 		if err != nil {
 			return err
 		}

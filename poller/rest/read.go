@@ -114,7 +114,8 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 	}
 	a := paging.Answer{More: p.More, Count: p.Count, Size: p.Size, Doubt: doubt}
 	if p.Age > rd.src.cfg.Overlap {
-		// An older state that is shown for an overlap is taken for the row's, so rows may not be older than that.
+		// An older state that is shown for an overlap is taken for the row's, so rows may not be older than
+		// that.
 		return a, nil
 	}
 	if made := asked.Add(-p.Age); rd.oldest.IsZero() || made.Before(rd.oldest) {
@@ -156,24 +157,29 @@ func cached(age time.Duration) string {
 		"store.base_url to the service itself", age.Truncate(unit))
 }
 
-// anyRow tells whether w has a row. It publishes nothing. A service may say of a page without rows that more
-// follow: of some pages, or of all for ever.
-func (rd *read) anyRow(ctx context.Context, w window) (bool, error) {
+// anyRow tells whether w has a row, and how many the service counts (-1: it does not). It publishes nothing.
+// A service may say of a page without rows that more follow: of some pages, or of all for ever. So an answer
+// without rows that counts some proves nothing.
+func (rd *read) anyRow(ctx context.Context, w window) (some bool, counted int, err error) {
 	const mostEmpty = 4
+	counted = -1
 	for page := range mostEmpty {
 		p, err := rd.src.endpoint.Page(ctx, rd.src.calendar.query(w, page, 1))
 		rd.src.endpoint.Release()
 		rd.src.reader.LearnCount(p.Count, 1)
 		none := page > 0 && client.Refusal(err) != nil // it refuses the number of the page
 		if err != nil && !none {
-			return false, rd.refused(err, w)
+			return false, -1, rd.refused(err, w)
+		}
+		if !none {
+			counted = max(counted, p.Count)
 		}
 		if none || len(p.Rows) > 0 || !p.More || rd.src.reader.NoEnd() {
-			return len(p.Rows) > 0, nil
+			return len(p.Rows) > 0, counted, nil
 		}
 	}
 	rd.src.reader.LearnNoEnd()
-	return false, nil
+	return false, counted, nil
 }
 
 // refused says what was asked for where err is the service's refusal of it.

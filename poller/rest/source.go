@@ -158,7 +158,7 @@ func (s *Source) hearClock(ctx context.Context, rd *read) error {
 		return nil
 	}
 	today := dayOf(schemas.InstantOf(s.clock.Now()))
-	_, err := rd.anyRow(ctx, window{updated: span{From: today, To: future}, created: always})
+	_, _, err := rd.anyRow(ctx, window{updated: span{From: today, To: future}, created: always})
 	return err
 }
 

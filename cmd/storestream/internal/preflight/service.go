@@ -94,7 +94,7 @@ func (s *service) lostFields(ctx context.Context, c Config) {
 		source := sources.New(t.resource, metrics.New(prometheus.NewRegistry()).Resource(t.resource.Name),
 			zap.NewNop(), connect.Audience{})
 		enough := errors.New("the first rows are as they were")
-		err = source.Read(ctx, poller.Request{Kind: poller.Lookup, Everywhere: true, Fields: had,
+		err = source.Read(ctx, poller.Request{Kind: poller.Full, Fields: had,
 			From: schemas.MinInstant, Started: schemas.InstantOf(time.Now())},
 			func(poller.Batch) error { return enough })
 		if errors.As(err, new(*poller.HoldError)) {
