@@ -175,8 +175,8 @@ func TestARowWithoutACreatedDayIsReadBeforeItsDayIsClosed(t *testing.T) {
 	}
 }
 
-// The service says of each page that more follow, and shows the question for a first row two empty pages, which
-// count all rows. That is no empty service: nothing may be called read until its rows were.
+// The service says of each page that more follow, and shows the question for a first row two empty pages,
+// which count all rows. That is no empty service: nothing may be called read until its rows were.
 func TestAnEmptyAnswerThatCountsRowsIsNoEmptyService(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
