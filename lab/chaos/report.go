@@ -69,15 +69,17 @@ func replaysOf(marks []mark) []replay {
 }
 
 // judgeOrder goes through a topic's records, in offset order within each partition. setBack says whether
-// the service itself has set a row's updated_at back to that instant. A row that a rewrite left as it was may
-// come once more: to PostgreSQL, and so to the floor, it is written after all others.
+// the service itself has set a row's updated_at back to that instant. A created_at that the id has not had before
+// is another row: the service has given the id out again, and stamps that row earlier while its clock is set back.
+// A row that a rewrite left as it was may come once more: to PostgreSQL, and so to the floor, it is written after all others.
 func (j *report) judgeOrder(versions []version, replays []replay, rewrites []rewrite,
 	setBack func(id, millis int64) bool) {
 	type content struct {
 		id   int64
 		hash uint64
 	}
-	last, seen := map[int64]version{}, map[content]version{}
+	type row struct{ id, created int64 }
+	last, seen, rows := map[int64]version{}, map[content]version{}, map[row]bool{}
 	used := make([]map[content]bool, len(rewrites))
 	excused := func(i int, v version, c content) bool {
 		for n, r := range rewrites {
@@ -101,23 +103,25 @@ func (j *report) judgeOrder(versions []version, replays []replay, rewrites []rew
 			continue
 		}
 		j.versions++
-		if known && !before.gone && v.millis < before.millis && !setBack(v.id, v.millis) {
+		first := !rows[row{v.id, v.created}]
+		rows[row{v.id, v.created}] = true
+		if known && !before.gone && !first && v.millis < before.millis && !setBack(v.id, v.millis) {
 			j.back.add("%s %d steps back from %s (offset %d) to %s (partition %d, offset %d)", j.resource, v.id,
 				instant(before.millis), before.offset,
 				instant(v.millis), v.partition, v.offset)
 		}
 		c := content{v.id, v.hash}
-		first, again := seen[c]
+		before, again := seen[c]
 		seen[c] = v
 		switch {
 		case !again:
 		case setBack(v.id, v.millis),
-			slices.ContainsFunc(replays, func(r replay) bool { return r.covers(v, first.offset) }),
+			slices.ContainsFunc(replays, func(r replay) bool { return r.covers(v, before.offset) }),
 			excused(i, v, c):
 			j.repeated++
 		default:
 			j.twice.add("%s %d: the version of %s is there twice, at offsets %d and %d of partition %d", j.resource,
-				v.id, instant(v.millis), first.offset,
+				v.id, instant(v.millis), before.offset,
 				v.offset, v.partition)
 		}
 	}

@@ -54,6 +54,18 @@ func TestJudgeFindsAStepBackUnlessTheServiceMadeIt(t *testing.T) {
 	}
 }
 
+func TestJudgeTellsARowUnderAnIDThatIsGivenOutAgainFromAStepBack(t *testing.T) {
+	old := version{offset: 1, id: 1, millis: at(10), created: at(1), hash: 1}
+	reused := version{offset: 2, id: 1, millis: at(8), created: at(8), hash: 2}
+	oldAgain := version{offset: 3, id: 1, millis: at(7), created: at(1), hash: 3}
+	for n, versions := range [][]version{{old, reused}, {old, reused, oldAgain}} {
+		j := report{resource: "orders"}
+		if j.judgeOrder(versions, nil, nil, never); j.back.n != n {
+			t.Errorf("%d records: %d steps back, want %d", len(versions), j.back.n, n)
+		}
+	}
+}
+
 func TestJudgeForgivesAStateThatARestoreBroughtBack(t *testing.T) {
 	versions := []version{{offset: 1, id: 1, millis: at(10), hash: 1},
 		{offset: 2, id: 1, millis: at(12), hash: 2}, {offset: 3, id: 1, millis: at(10), hash: 1}}

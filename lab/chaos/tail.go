@@ -29,6 +29,7 @@ type version struct {
 	offset    int64
 	id        int64
 	millis    int64  // updated_at
+	created   int64  // created_at in milliseconds
 	hash      uint64 // of the value without its header
 	gone      bool   // a tombstone
 	mistake   bool   // a tombstone of a row that the service had when it was read
@@ -240,6 +241,9 @@ func (t *tail) row(resource string, r *kgo.Record) error {
 				value["updated_at"])
 		}
 		v.millis, v.hash = at.UnixMilli(), xxhash.Sum64(r.Value[5:])
+		if created, ok := value["created_at"].(time.Time); ok {
+			v.created = created.UnixMilli()
+		}
 	}
 	v.mistake = v.gone && t.has(resource, id)
 	t.versions[resource] = append(t.versions[resource], v)
