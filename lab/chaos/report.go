@@ -68,10 +68,11 @@ func replaysOf(marks []mark) []replay {
 	return all
 }
 
-// judgeOrder goes through a topic's records, in offset order within each partition. setBack says whether
-// the service itself has set a row's updated_at back to that instant. A created_at that the id has not had before
-// is another row: the service has given the id out again, and stamps that row earlier while its clock is set back.
-// A row that a rewrite left as it was may come once more: to PostgreSQL, and so to the floor, it is written after all others.
+// judgeOrder goes through a topic's records, in offset order within each partition. setBack says whether the
+// service itself has set a row's updated_at back to that instant. A created_at that the id has not had before
+// is another row: the service has given the id out again, and stamps that row earlier while its clock is set
+// back. A row that a rewrite left as it was may come once more: to PostgreSQL, and so to the floor, it is
+// written after all others.
 func (j *report) judgeOrder(versions []version, replays []replay, rewrites []rewrite,
 	setBack func(id, millis int64) bool) {
 	type content struct {
