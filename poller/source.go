@@ -66,7 +66,8 @@ type Request struct {
 	Started schemas.Instant
 	// Suspects are the rows of a Lookup.
 	Suspects []Suspect
-	// Everywhere, of a Lookup: also those of which no day is known are looked for, however long that takes.
+	// Everywhere, of a Lookup: if the days of a suspect do not show it, all rows are read, however long that
+	// takes.
 	Everywhere bool
 	// IDs, of a Full, are the ids to read; nil: every one. A source that reads by day may give more.
 	IDs *IDRange
