@@ -40,8 +40,9 @@
 // All of that is said of rows that this server's transactions write. A foreign table has its rows from
 // another server, whose open transactions no snapshot here lists; a materialized view gets rows at a REFRESH,
 // stamped long before. So what the table leads to is looked through, its partitions, children and views, at
-// the beginning of each pass, and with such a relation among it the resource is held (elsewhereSQL). What
-// functions read nobody can look through.
+// the beginning of each pass, and with such a relation among it the resource is held (elsewhereSQL). So it is
+// if a view or policy goes by a setting that the role has no value for, because then a session that another
+// client has used shows other rows. What functions read nobody can look through.
 //
 // # A clock that is set
 //

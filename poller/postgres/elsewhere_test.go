@@ -7,6 +7,7 @@ import (
 
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
+	"github.com/storestream/storestream/schemas"
 )
 
 // No handler has to be there: the catalogue knows the table all the same.
@@ -53,6 +54,100 @@ func TestATableWhoseRowsComeFromElsewhereIsHeldAndNamed(t *testing.T) {
 			_, err := postgres.CheckTable(t.Context(), examiner(t, pooler.DSN(role, password, s.name)), orders)
 			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "source: rest") {
 				t.Errorf("check says %v, expected %q", err, c.says)
+			}
+		})
+	}
+}
+
+// A new session does not know the setting. One in which another client has set it has it empty for ever.
+func TestATableThatGoesByASettingWithoutAValueIsHeldAndNamed(t *testing.T) {
+	const security = `ALTER TABLE %s ENABLE ROW LEVEL SECURITY; `
+	tenant := func(setting string) string { return `coalesce(` + setting + ` = user_id::text, true)` }
+	const setting = `current_setting('app.tenant', true)`
+	const function = `CREATE FUNCTION tenant() RETURNS text LANGUAGE sql STABLE AS
+		'SELECT pg_catalog.current_setting( ''app.tenant'', true)'; `
+	for name, c := range map[string]struct {
+		ddl   string
+		reads bool
+	}{
+		"a view": {toBase + `CREATE VIEW orders AS SELECT * FROM base WHERE ` + tenant(setting), false},
+		"a view below one": {toBase + `CREATE VIEW middle AS SELECT * FROM base WHERE ` + tenant(setting) + `;
+			CREATE VIEW orders AS SELECT * FROM middle`, false},
+		"a view's function": {toBase + function + `CREATE VIEW orders AS SELECT * FROM base WHERE ` +
+			tenant("tenant()"), false},
+		"a policy": {fmt.Sprintf(security, "orders") + `CREATE POLICY ours ON orders USING (` +
+			tenant(setting) + `)`, false},
+		"a policy's function": {function + fmt.Sprintf(security, "orders") + `CREATE POLICY ours ON orders
+			USING (` + tenant("tenant()") + `)`, false},
+		"a policy of the role below a view with its rights": {toBase + fmt.Sprintf(security, "base") + `
+			CREATE POLICY ours ON base TO ` + role + ` USING (` + tenant(setting) + `); GRANT SELECT ON base TO ` +
+			role + `; CREATE VIEW orders WITH (security_invoker) AS SELECT * FROM base`, false},
+		"a policy of others": {fmt.Sprintf(security, "orders") + `CREATE POLICY theirs ON orders TO pg_monitor
+			USING (` + tenant(setting) + `); CREATE POLICY ours ON orders TO ` + role + ` USING (true)`, true},
+		"a policy that is switched off": {`CREATE POLICY ours ON orders USING (` + tenant(setting) + `)`, true},
+		"a policy that the view's owner is above": {toBase + fmt.Sprintf(security, "base") +
+			`CREATE POLICY ours ON base USING (` + tenant(setting) + `);
+			CREATE VIEW orders AS SELECT * FROM base`, true},
+		"a setting that the server has": {toBase + `CREATE VIEW orders AS SELECT * FROM base WHERE
+			current_setting('TimeZone') <> ''`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, ordersTable)
+			if strings.Contains(c.ddl, "security_invoker") && query[int](s, "SELECT "+
+				"current_setting('server_version_num')::int") < 150000 {
+				t.Skip("security_invoker came with PostgreSQL 15")
+			}
+			s.exec(fmt.Sprintf(manyOrders, 10) + "; UPDATE orders SET user_id = 1;" + c.ddl + mayRead)
+			dsn, another := s.twoOfOneConnection()
+			r := openReader(t, dsn, shortOverlap)
+			ten := func() {
+				t.Helper()
+				clear(r.rows)
+				if err := r.read(poller.Request{Kind: poller.Full, From: schemas.MinInstant}); err != nil {
+					t.Error(err)
+				}
+				if r.poll(); len(r.rows) != 10 {
+					t.Errorf("%d rows", len(r.rows))
+				}
+			}
+			if !c.reads {
+				r.holds(poller.Request{}, "the setting app.tenant")
+				run(t, another(), "SET app.tenant = '1'")
+				for _, q := range []poller.Request{{Kind: poller.Pass}, {Kind: poller.Full}} {
+					r.holds(q, "ALTER ROLE")
+				}
+				s.exec(`ALTER ROLE ` + role + ` IN DATABASE ` + s.name + ` SET app.tenant = '1'`)
+				dsn, another = s.twoOfOneConnection()
+				r = openReader(t, dsn, shortOverlap)
+			}
+			ten()
+			run(t, another(), "SET app.tenant = '77'")
+			ten()
+		})
+	}
+}
+
+// ALTER POLICY changes which rows of the same table the role sees, with stamps of before: only a sweep meets
+// them.
+func TestAChangedPolicyAsksForASweep(t *testing.T) {
+	for name, alter := range map[string]string{
+		"the policy":   "ALTER POLICY ours ON orders USING (id > 0)",
+		"its function": "CREATE OR REPLACE FUNCTION may(bigint) RETURNS boolean LANGUAGE sql AS 'SELECT true'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openShop(t, ordersTable)
+			s.exec(fmt.Sprintf(manyOrders, 10))
+			s.exec(`CREATE FUNCTION may(bigint) RETURNS boolean LANGUAGE sql AS 'SELECT $1 > 5'; ALTER TABLE orders
+				ENABLE ROW LEVEL SECURITY; CREATE POLICY ours ON orders USING (may(id))` + mayRead)
+			r := s.reader()
+			r.poll()
+			if r.poll(); len(r.rows) != 5 || r.lost != 0 {
+				t.Errorf("%d rows of five, lost %d times", len(r.rows), r.lost)
+			}
+			s.exec(alter)
+			r.poll()
+			if r.poll(); r.lost != 1 || !r.why.Sweep {
+				t.Errorf("lost %d times, expected once, and a sweep: %+v", r.lost, r.why)
 			}
 		})
 	}

@@ -77,8 +77,8 @@ func TestWhatAnotherClientLeavesInItsSessionDecidesNothing(t *testing.T) {
 		"row_security": {`ALTER TABLE orders ENABLE ROW LEVEL SECURITY; CREATE POLICY most ON orders
 			USING (id <= 1000)`, []string{"SET row_security = off"}},
 		"a setting that a policy asks for": {`ALTER TABLE orders ENABLE ROW LEVEL SECURITY;
-			CREATE POLICY ours ON orders USING (id <= coalesce(nullif(current_setting('shop.most',
-				true), ''), '1000')::int)`,
+			CREATE POLICY ours ON orders USING (id <= current_setting('shop.most', true)::int);
+			ALTER ROLE ` + role + ` IN DATABASE %[1]s SET shop.most = '1000'`,
 			[]string{"SET shop.most = '3'"}},
 		"statement_timeout": {`ALTER TABLE orders RENAME TO base; CREATE VIEW orders AS SELECT * FROM base
 			WHERE (SELECT pg_sleep(0.2))::text = ''` + mayRead, []string{"SET statement_timeout = '100ms'"}},

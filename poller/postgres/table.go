@@ -52,7 +52,7 @@ type table struct {
 	hidden       bool
 	schema, kind string
 	// identified is set if the role may ask for the identity of the database (historySQL). alone is set for
-	// an ordinary table without children.
+	// an ordinary table without children and row security.
 	identified, alone bool
 	// lockable is set if the role may take the lightest lock on the table and on all relations that it leads
 	// to. That needs the right to all columns; below a view, the view's owner needs it.
@@ -98,29 +98,61 @@ const belowSQL = `WITH RECURSIVE below(oid, kind, role, lockable) AS (
 	) AS x(oid, role, child) JOIN pg_class c ON c.oid = x.oid)
 `
 
-// elsewhereSQL finds one of them whose rows do not come and go with this server's transactions, and returns
-// its kind and name, or NULL.
-const elsewhereSQL = `(SELECT kind::text || oid::regclass::text FROM below WHERE kind IN ('f', 'm')
-	ORDER BY oid LIMIT 1)`
+// rulesSQL lists what decides which rows they show: the definition of each view, the policies that apply to
+// the role, and the functions that these call. (The catalogues do not show which functions a function calls.)
+const rulesSQL = `(WITH rules AS (
+	SELECT r.oid, r.tableoid, r.xmin, pg_get_viewdef(b.oid) AS definition
+	FROM below b JOIN pg_rewrite r ON r.ev_class = b.oid AND r.ev_type = '1' WHERE b.kind = 'v'
+	UNION ALL
+	SELECT p.oid, p.tableoid, p.xmin, pg_get_expr(p.polqual, p.polrelid)
+	FROM below b JOIN pg_class c ON c.oid = b.oid JOIN pg_policy p ON p.polrelid = b.oid
+	WHERE c.relrowsecurity AND (c.relforcerowsecurity OR c.relowner <> b.role)
+		AND (0 = ANY (p.polroles) OR EXISTS (SELECT FROM unnest(p.polroles) AS u(role)
+			WHERE pg_has_role(b.role, u.role, 'USAGE')))
+), all_rules AS (
+	SELECT oid, xmin, definition FROM rules
+	UNION ALL
+	SELECT f.oid, f.xmin, pg_get_functiondef(f.oid)
+	FROM rules r JOIN pg_depend d ON d.classid = r.tableoid AND d.objid = r.oid
+		AND d.refclassid = 'pg_proc'::regclass JOIN pg_proc f ON f.oid = d.refobjid
+	WHERE f.prokind = 'f')`
 
-// leadsToSQL names all of them, and for each view the transaction that defined it: CREATE OR REPLACE VIEW may
-// show other rows of the same tables.
-const leadsToSQL = `(SELECT string_agg(DISTINCT concat(b.oid, b.kind, r.xmin), ',')
-	FROM below b LEFT JOIN pg_rewrite r ON r.ev_class = b.oid AND r.ev_type = '1')`
+// elsewhereSQL finds what keeps the table from being read, and returns a letter and a name, or NULL: one of
+// the relations whose rows do not come and go with this server's transactions, with its kind, or s and a
+// setting of the shop's own that the rules ask for and that has no value.
+const elsewhereSQL = `coalesce(
+	(SELECT kind::text || oid::regclass::text FROM below WHERE kind IN ('f', 'm') ORDER BY oid LIMIT 1),
+	` + rulesSQL + ` SELECT 's' || min(s[1]) FROM all_rules, regexp_matches(definition,
+		'current_setting[[:space:]]*[(][[:space:]]*''([^'']+[.][^'']+)''', 'gi') AS s
+		WHERE coalesce(current_setting(s[1], true), '') = ''))`
 
-// isElsewhere is the *poller.HoldError for a table with such a relation (an answer to elsewhereSQL), nil for
-// NULL.
+// leadsToSQL names all of them, and for each rule the transaction that defined it: CREATE OR REPLACE VIEW or
+// ALTER POLICY may show other rows of the same tables.
+const leadsToSQL = `concat_ws(',', (SELECT string_agg(concat(oid, kind), ',' ORDER BY oid) FROM below),
+	` + rulesSQL + ` SELECT string_agg(concat(oid, '/', xmin), ',' ORDER BY oid) FROM all_rules))`
+
+// isElsewhere is the *poller.HoldError for such a table (an answer to elsewhereSQL), nil for NULL.
 //
 // The clock is this server's. Rows of a foreign table are another's: what this one's snapshot shows as over
 // says nothing of a transaction that is open there, so settled would pass its rows. A materialized view gets
 // its rows at a REFRESH, with stamps of before.
+//
+// A setting without a value is unknown in a new session. If another client of the pooler has set it, it is
+// empty after RESET ALL, because PostgreSQL cannot forget it. So two reads may see different rows, and a
+// sweep would delete the difference.
 func isElsewhere(table string, said []byte) error {
 	if len(said) == 0 {
 		return nil
 	}
 	kind, why, remedy := "a foreign table", "its rows are on another server, and nobody can tell from here "+
 		"which transactions are open there", "Let postgres.dsn lead to the server that has the rows"
-	if said[0] == 'm' {
+	switch said[0] {
+	case 's':
+		return &poller.HoldError{What: fmt.Sprintf("a view or policy of %s asks for the setting %s, which has no "+
+			"value for the role. Another client of the pooler may leave it empty in its session, and then other "+
+			"rows would be seen, so nothing is read. Give it the value to read with: ALTER ROLE ... SET %[2]s = "+
+			"'...' (not empty), and let the pooler open its connections anew (RECONNECT)", table, said[1:])}
+	case 'm':
 		kind, why, remedy = "a materialized view", "a REFRESH brings rows long after the time that they are "+
 			"stamped with", "Make it a plain view, or let a view of this name lead to the tables below it"
 	}
@@ -152,7 +184,7 @@ func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error)
 			t.oid, t.hidden = binary.BigEndian.Uint32(v[5]), isTrue(v[6])
 			t.identified = isTrue(v[9])
 			t.noFloor = noFloor(t.kind, t.hidden, isTrue(v[7]), isTrue(v[8]), t.identified)
-			t.alone = t.kind == "r" && !isTrue(v[7])
+			t.alone = t.kind == "r" && !isTrue(v[7]) && !t.hidden
 			elsewhere = isElsewhere(t.name, v[10])
 			t.lockable = isTrue(v[11])
 		}
