@@ -89,7 +89,7 @@ test-kafka: ## the end-to-end tests of the promise, and the demo, with a real Ap
 
 test-kafka-producer: ## the producer's own tests against a real Apache Kafka: some three minutes
 	@$(DEPS) kafka
-	E2E_BROKER=kafka $(TEST) -count=1 -tags kafka -timeout 20m ./internal/servers ./producer
+	E2E_BROKER=kafka $(TEST) -count=1 -tags kafka -timeout 20m ./internal/standins/servers ./producer
 
 .PHONY: test-upgrade
 test-upgrade: ## schemas that change, the release before beside this one, a cluster that is lost, MirrorMaker; all with Apache Kafka and Apicurio

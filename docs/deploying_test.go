@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
 )
 
 // What deploying.md tells readers to copy is tried as far as a test can: blocks that begin with a mark, such

@@ -12,7 +12,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/sr"
 
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/schemas/registry"

@@ -16,7 +16,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/sr"
 
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"

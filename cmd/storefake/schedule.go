@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/internal/wait"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/preflight"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 func TestCheckPrintsALineForEachFindingOneBelowTheOther(t *testing.T) {

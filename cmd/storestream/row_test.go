@@ -19,7 +19,7 @@ import (
 
 	"github.com/storestream/storestream/cmd/storestream/internal/row"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/schemas"
 )
 

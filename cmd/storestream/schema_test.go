@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
 )
 
 func TestSchemasAreListedAndShown(t *testing.T) {

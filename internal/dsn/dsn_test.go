@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
 )
 
 // parse reads what must be understood.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/internal/tlsfile"
 )
 

@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
 )
 
 // broker is a broker and a registry, new and empty.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/internal/wait"
 )
 

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
 )
 
 // stage is one run of the bench: its folder, and what it started that lives until the run ends.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // sweeping measures a sweep of a large table and a verify of it, against one psql COPY of the same table.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
 )
 
 // broker is the Kafka that storestream reaches through a proxy, and the harness past it.

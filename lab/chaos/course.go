@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/internal/wait"
 )
 

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // excuses is what mishaps did to the service that storestream's promise does not hold for: rows that went

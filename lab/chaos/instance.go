@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/internal/wait"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // load changes rows in ways that the shop's own traffic does not: transactions that stay open, rows that

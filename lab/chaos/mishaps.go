@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // kind is one thing that goes wrong, or is done to storestream by its operator.

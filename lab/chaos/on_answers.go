@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // How the service may answer over REST without failing, and begins and ceases to while it runs.

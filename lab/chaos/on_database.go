@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // What happens to PostgreSQL and PgBouncer. PostgreSQL is never away for long. While it is, transactions of

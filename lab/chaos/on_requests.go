@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // What an operator asks for by the command line.

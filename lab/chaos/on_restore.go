@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // The service is restored from a backup: its rows go back, what was written since is gone, and ids are given

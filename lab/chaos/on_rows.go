@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // What happens to the rows, beside the shop's traffic and the late commits that load makes all the time.

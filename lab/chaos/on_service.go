@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // What the service's REST API does.

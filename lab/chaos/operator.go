@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // operator is the person on call. Of all holds one need not end by itself: "poll.memory is too small to go

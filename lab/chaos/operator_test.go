@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // tooMuch takes a table to where only a person gets it on: more rows are published than poll.memory holds,

@@ -5,8 +5,8 @@ import (
 	"net/url"
 	"path/filepath"
 
-	"github.com/storestream/storestream/internal/servers"
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/servers"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // probes change one row of each resource, wait until the topic shows it, and change it again: how long each

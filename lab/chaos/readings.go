@@ -3,7 +3,7 @@ package main
 import (
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 const wholeDay = 24 * time.Hour

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // stage is everything that runs: what mishaps happen to, who changes rows, and who watches.

@@ -17,7 +17,7 @@ import (
 
 	core "k8s.io/api/core/v1"
 
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/lab/product"
 )
 

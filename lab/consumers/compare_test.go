@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // tables are the rows that an example holds, by resource and id. Values are JSON's, numbers with all their

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
 )
 
 // invitation is a command that a user may try, and what it shows; "": it belongs to the one before.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/storestream/storestream/internal/servers"
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/servers"
+	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/lab/product"
 )

@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
+	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/internal/status"
-	"github.com/storestream/storestream/internal/storefake"
 	"github.com/storestream/storestream/internal/terminal"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // The service corrects dates without a new stamp that a poll would meet. Then a row is on no day that its

@@ -21,8 +21,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/servers"
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/servers"
+	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // Whatever a request meets, the topics become the service; while it lasts nothing is lost, stale or twice.

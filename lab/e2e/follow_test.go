@@ -3,7 +3,7 @@ package e2e
 import (
 	"testing"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // Rows change while they are read, storestream is stopped and started anew without any local state, and is

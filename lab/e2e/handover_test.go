@@ -4,7 +4,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 func smallShop(seed uint64) storefake.Config {

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // The least container that is promised to do, and how operations.md says to divide it: a tenth is left, and

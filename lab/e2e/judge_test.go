@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // floor is how a topic shows an instant of the service: PostgreSQL's to the millisecond, REST's to the

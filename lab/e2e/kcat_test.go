@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // kcat is somebody else's consumer, librdkafka's: it sees the committed records, and where it was built with

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // little is a poll.memory with which a first load over REST goes through. It holds fewer rows than manyOrders

@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // Where the rows' transactions tell nothing, each poll reads the overlap again, and dedup alone sees to it

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // The main job: everything that the service has, once, equal field by field.

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // What somebody on call does who has only the README, docs/operations.md and --help.

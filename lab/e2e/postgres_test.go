@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/twmb/franz-go/pkg/kadm"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // A policy that comes after the rows: the topic says that it holds them in clear, until a sweep has published

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // A reset publishes every row since its time again, by the running instance, and no key steps back.

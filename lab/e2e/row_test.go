@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // rowReport is what `row -o json` says.

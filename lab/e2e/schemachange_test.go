@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // What docs/operations.md says under "Changing a schema", with Apache Kafka, and with a schema registry that

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // listens is where a process says that its status server listens: the port is any free one.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/twmb/avro"
 	"github.com/twmb/franz-go/pkg/kgo"
 )

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // inAnotherZone is a shop in a service that begins its days eight hours before UTC, with users alone. Each

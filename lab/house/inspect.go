@@ -32,8 +32,8 @@ type house struct {
 }
 
 // standIns are the packages that play the service or start other people's servers, for tests and the demo.
-var standIns = []string{"cmd/storefake", "cmd/storestream/internal/stage", "internal/storefake",
-	"internal/servers"}
+var standIns = []string{"cmd/storefake", "cmd/storestream/internal/stage", "internal/standins/storefake",
+	"internal/standins/servers"}
 
 // size is how large a part is, without tests.
 type size struct {

@@ -12,8 +12,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/storestream/storestream/internal/servers"
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/servers"
+	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/lab/product"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/schemas"

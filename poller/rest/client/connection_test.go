@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/rotation"
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
 )
 
 // Without pings a dead HTTP/2 connection takes every request there is, whoever sends it: each times out and

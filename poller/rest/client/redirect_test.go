@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/storestream/storestream/internal/rotation"
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/poller"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/config"
-	"github.com/storestream/storestream/internal/servers"
+	"github.com/storestream/storestream/internal/standins/servers"
 )
 
 // holds is what the folder of a client holds whose authority is a.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 var still = storefake.Config{Start: begin, Speed: 1e-9, Size: small, WholeSeconds: true}

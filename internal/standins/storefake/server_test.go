@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 const everything = "updated_from=1970-01-01"

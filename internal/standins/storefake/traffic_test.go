@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 func TestTrafficBehavesLikeAShop(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 var small = storefake.Size{Users: 200, Orders: 500, Products: 60, Days: 90}

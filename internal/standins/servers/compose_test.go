@@ -23,7 +23,7 @@ type composeService struct {
 // these tests compare its services with the ones that all other tests ran with.
 func composeServices(t *testing.T) map[string]composeService {
 	t.Helper()
-	text, err := os.ReadFile("../../docker-compose.yml")
+	text, err := os.ReadFile("../../../docker-compose.yml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestComposeRunsPostgresWithTheSettingsOfTheTests(t *testing.T) {
 }
 
 func TestComposeRunsPgBouncerWithTheSettingsOfTheTests(t *testing.T) {
-	text, err := os.ReadFile("../../deploy/pgbouncer/pgbouncer.ini")
+	text, err := os.ReadFile("../../../deploy/pgbouncer/pgbouncer.ini")
 	if err != nil {
 		t.Fatal(err)
 	}

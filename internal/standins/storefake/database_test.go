@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/storestream/storestream/internal/servers"
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/servers"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 // cluster is the PostgreSQL of the tests that want no more than a database: to make a cluster takes longer

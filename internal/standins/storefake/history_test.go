@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/storestream/storestream/internal/storefake"
+	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
 var begin = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
