@@ -187,9 +187,8 @@ func TestASourceHearsThatItsLastBatchWasNotPublished(t *testing.T) {
 		s.rows[id] = s.row(id, 0, 1)
 	}
 	_ = s.held()
-	var hold *HoldError
-	if !errors.As(s.emitted, &hold) {
-		t.Errorf("the source's last emit returned %v", s.emitted)
+	if s.emitted == nil {
+		t.Error("the source could go on behind its last batch")
 	}
 }
 

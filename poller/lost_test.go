@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -19,13 +20,17 @@ type lostOnce struct {
 	requests []Request
 }
 
-func (l *lostOnce) Read(ctx context.Context, r Request, emit func(Batch) error) error {
+func (l *lostOnce) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
+	return Pushed(func(emit func(Batch) error) error { return l.push(ctx, r, emit) })
+}
+
+func (l *lostOnce) push(ctx context.Context, r Request, emit func(Batch) error) error {
 	l.requests = append(l.requests, r)
 	if lost := l.lost; lost != nil && r.Kind == Pass {
 		l.lost = nil
 		return lost
 	}
-	return l.shop.Read(ctx, r, emit)
+	return l.shop.push(ctx, r, emit)
 }
 
 // openLost is an open shop with such a source.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -116,7 +117,11 @@ func newWorld(t *rapid.T, played rounds.Played) *world {
 
 // Read is Source's: everything at or after From that was visible when the read began, and whatever else it
 // meets.
-func (w *world) Read(_ context.Context, r Request, emit func(Batch) error) error {
+func (w *world) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
+	return Pushed(func(emit func(Batch) error) error { return w.push(ctx, r, emit) })
+}
+
+func (w *world) push(_ context.Context, r Request, emit func(Batch) error) error {
 	if r.Kind == Lookup {
 		w.now = w.now.Add(time.Duration(w.reading.Int64N(int64(2 * time.Second))))
 	}

@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"iter"
 	"strings"
 	"sync"
 	"testing"
@@ -18,7 +19,11 @@ import (
 // poisoned is a source that cannot bear one of its rows: it panics after a batch, until the row is gone.
 type poisoned struct{ left int }
 
-func (s *poisoned) Read(_ context.Context, r Request, emit func(Batch) error) error {
+func (s *poisoned) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
+	return Pushed(func(emit func(Batch) error) error { return s.push(ctx, r, emit) })
+}
+
+func (s *poisoned) push(_ context.Context, r Request, emit func(Batch) error) error {
 	row := schemas.Record{ID: 1, UpdatedAt: r.Started, Value: make([]byte, schemas.HeaderSize+8)}
 	if err := emit(Batch{Rows: []schemas.Record{row}, Settled: schemas.MinInstant}); err != nil {
 		return err

@@ -60,7 +60,7 @@ func (r *reader) read(ctx context.Context, stop <-chan struct{}, what Request, t
 			}
 			return context.Cause(rctx)
 		}
-		result <- Safely("reading", func() error { return r.source.Read(rctx, what, emit) })
+		result <- Safely("reading", func() error { return Each(r.source.Read(rctx, what), emit) })
 	}()
 	var failed error
 	var tick <-chan time.Time
@@ -127,7 +127,7 @@ func CompareSource(s Source, known Request, clock func() schemas.Instant) compar
 		}
 		done := false
 		err := Safely("reading", func() error {
-			return s.Read(ctx, r, func(b Batch) error {
+			return Each(s.Read(ctx, r), func(b Batch) error {
 				done = done || b.Done != nil && (r.Kind == Lookup || b.Done.Complete)
 				return take(b.Rows, b.Rejects)
 			})

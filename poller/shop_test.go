@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -225,7 +226,11 @@ func (s *shop) forge(r record) {
 }
 
 // Read is Source's.
-func (s *shop) Read(ctx context.Context, r Request, emit func(Batch) error) error {
+func (s *shop) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
+	return Pushed(func(emit func(Batch) error) error { return s.push(ctx, r, emit) })
+}
+
+func (s *shop) push(ctx context.Context, r Request, emit func(Batch) error) error {
 	switch r.Kind {
 	case Full:
 		if s.full++; s.read != nil {

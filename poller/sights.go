@@ -137,11 +137,15 @@ type witness struct {
 
 // Read implements Source. It records a batch before it passes it on, so it records the batches of a read that
 // is cut short, too.
-func (w witness) Read(ctx context.Context, r Request, emit func(Batch) error) error {
-	return w.Source.Read(ctx, r, func(b Batch) error {
-		for _, s := range w.notes {
-			s.note(&b)
+func (w witness) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
+	return func(yield func(Batch, error) bool) {
+		for b, err := range w.Source.Read(ctx, r) {
+			for _, s := range w.notes {
+				s.note(&b)
+			}
+			if !yield(b, err) {
+				return
+			}
 		}
-		return emit(b)
-	})
+	}
 }

@@ -2,6 +2,7 @@ package poller
 
 import (
 	"context"
+	"iter"
 	"time"
 
 	"github.com/storestream/storestream/internal/compare"
@@ -13,20 +14,49 @@ import (
 // remembers between reads (horizons, snapshots, the order in which the service sorts) starts empty with a new
 // owner.
 //
-// Read may repeat a row, never omits one that stayed visible throughout the read, and says with each batch up
-// to which instant the resource is now settled. It calls emit for one batch at a time, in the order in which
-// it read them, from the goroutine that called Read. emit takes the batch over, and blocks while the batch
-// before it is being published. When emit returns an error, Read returns that error, and what was read is
-// forgotten.
+// Read yields the batches of one read in the order in which it read them, and at most one error, after them.
+// It may repeat a row. It never omits one that stayed visible throughout the read. Each batch says up to
+// which instant the resource is now settled. The caller owns a batch that was yielded.
 //
-// The batch with Done is published when emit returns nil. Of the others emit says so with the next batch:
-// what a source notes of a batch it drops where a later emit of that Read fails.
+// A caller that breaks off has dropped the last batch: the source forgets what it noted of it. The caller may
+// ask for the next batch while it publishes the one before, but after the batch with Done it asks for more
+// only when it has published that one. So when yield returns true for that batch, the source may rely on what
+// it has read.
 //
-// Read returns nil when the read is complete, a *LostError (see there), ctx's cause when it was cancelled,
-// a *HoldError for what only a person can put right, and any other error for what trying again may cure: by
-// then it has made its own immediate retries.
+// The error is a *LostError (see there), ctx's cause if ctx was cancelled, a *HoldError for a fault that only
+// a person can mend, and any other error if another try may help: by then the source has made its own
+// immediate retries.
 type Source interface {
-	Read(ctx context.Context, r Request, emit func(Batch) error) error
+	Read(ctx context.Context, r Request) iter.Seq2[Batch, error]
+}
+
+// Each calls take for each batch of a read. It returns the first error of either.
+func Each(batches iter.Seq2[Batch, error], take func(Batch) error) error {
+	for b, err := range batches {
+		if err == nil {
+			err = take(b)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Pushed returns what read hands to emit as an iterator. emit returns an error if the caller has broken off.
+func Pushed(read func(emit func(Batch) error) error) iter.Seq2[Batch, error] {
+	return func(yield func(Batch, error) bool) {
+		stopped := false
+		err := read(func(b Batch) error {
+			if stopped = stopped || !yield(b, nil); stopped {
+				return errStopped
+			}
+			return nil
+		})
+		if err != nil && !stopped {
+			yield(Batch{}, err)
+		}
+	}
 }
 
 // Kind says what a Request is for.

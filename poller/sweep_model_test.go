@@ -3,6 +3,7 @@ package poller
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -92,7 +93,11 @@ func (s *sweeps) topic(ctx context.Context, from []int64, wanted func(int64) boo
 
 // Read is Source's, row by row: between two rows anything may happen. Now and then it shows a row as it was
 // before.
-func (s *sweeps) Read(ctx context.Context, r Request, emit func(Batch) error) error {
+func (s *sweeps) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
+	return Pushed(func(emit func(Batch) error) error { return s.push(ctx, r, emit) })
+}
+
+func (s *sweeps) push(ctx context.Context, r Request, emit func(Batch) error) error {
 	w := s.w
 	for id := range int64(modelRows + 1) {
 		if r.IDs != nil && !r.IDs.Holds(id) {

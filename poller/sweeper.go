@@ -374,7 +374,7 @@ func (s *sweeper) newComparison(f *finding, known Request) *compare.Comparison {
 			r := known
 			r.Kind, r.Everywhere, r.Suspects, r.Started = Lookup, true, unmet, c.Clock()
 			return Safely("reading", func() error {
-				return source.Read(ctx, r, func(b Batch) error {
+				return Each(source.Read(ctx, r), func(b Batch) error {
 					f.empty = f.empty || b.Done != nil && b.Done.Empty
 					return noted(b.Rows, b.Rejects)
 				})

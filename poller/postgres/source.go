@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"math"
 	"slices"
 	"time"
@@ -77,7 +78,11 @@ func NewSource(db *DB, c SourceConfig) *Source {
 }
 
 // Read implements poller.Source.
-func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
+func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Batch, error] {
+	return poller.Pushed(func(emit func(poller.Batch) error) error { return s.read(ctx, r, emit) })
+}
+
+func (s *Source) read(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
 	defer s.chunks.activity.says("")
 	s.chunks.catalogue.expect(r.Fields)
 	s.chunks.catalogue.before = r.Identity

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"slices"
 	"time"
 
@@ -95,7 +96,11 @@ func (s *Source) forget() {
 }
 
 // Read implements poller.Source.
-func (s *Source) Read(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
+func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Batch, error] {
+	return poller.Pushed(func(emit func(poller.Batch) error) error { return s.readAll(ctx, r, emit) })
+}
+
+func (s *Source) readAll(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
 	if r.Kind == poller.Pass {
 		if r.From < s.from { // a replay: all from there on is to be read again
 			s.forget()

@@ -60,7 +60,7 @@ func (s *service) twoLives(which string, crash int) {
 		src := s.fresh()
 		src.linger = 0
 		from, batches := settled, 0
-		err := src.Read(s.t.Context(), poller.Request{From: from}, func(b poller.Batch) error {
+		err := poller.Each(src.Read(s.t.Context(), poller.Request{From: from}), func(b poller.Batch) error {
 			for _, row := range b.Rows {
 				if row.UpdatedAt >= from {
 					got[row.ID]++

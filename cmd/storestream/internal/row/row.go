@@ -215,7 +215,7 @@ func (l *look) read(ctx context.Context, request poller.Request, about int) erro
 	l.row, l.reject = nil, nil
 	request.From, request.Identity, request.Started = l.start, l.identity, schemas.InstantOf(time.Now())
 	rows, done := 0, false
-	err := l.source.Read(ctx, request, func(b poller.Batch) error {
+	err := poller.Each(l.source.Read(ctx, request), func(b poller.Batch) error {
 		done = done || b.Done != nil
 		rows += len(b.Rows) + len(b.Rejects)
 		l.cfg.Reading("reading the service", rows, about)
