@@ -6,17 +6,17 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// paces are the defaults of a resource by where it is read from. A database answers "what is new" from an
-// index, the service only with whole days.
+// paces has the defaults of a resource for each source. A database finds changes by an index. The service
+// shows whole days only.
 var paces = map[string]map[string]string{
 	Postgres: {"source": Postgres, "interval": "1s", "overlap": "2m"},
 	REST:     {"source": REST, "interval": "30s", "overlap": "5m"},
 }
 
-// complete turns resources whose database is not there to REST, and gives each the interval and overlap of
-// the source that it is really read from. Without a DSN a value that equals PostgreSQL's default counts as
-// not set: a copy of example.yaml has every default written out, and nobody wants whole days over REST every
-// second. Whoever does says `source: rest`.
+// complete sets the source of resources to REST if there is no database, and gives each resource the interval
+// and overlap of the source in use. Without a DSN, a value that equals PostgreSQL's default counts as not
+// set: a copy of example.yaml has every default written out, and would read whole days over REST every
+// second. To poll REST every second, set `source: rest`.
 func complete(v *values) {
 	for _, d := range schemas.Declared() {
 		path, from := "resources."+d.Name+".", fromDefault

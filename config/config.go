@@ -11,7 +11,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Where a resource is read from.
+// The sources of a resource.
 const (
 	Postgres = "postgres"
 	REST     = "rest"
@@ -20,27 +20,27 @@ const (
 // OAuthBearer is the SASL mechanism that takes a token.
 const OAuthBearer = "OAUTHBEARER"
 
-// What a sweep does with rows that the service no longer has.
+// The ways in which a sweep treats rows that the service no longer has.
 const (
 	Report    = "report"
 	Tombstone = "tombstone"
 )
 
-// What a dead letter shows of personal fields.
+// The ways in which a dead letter shows personal fields.
 const (
 	Masked = "masked"
 	Full   = "full"
 )
 
-// What the service's count of rows is worth.
+// The meanings of the service's count of rows.
 const (
 	Exact    = "exact"
 	Estimate = "estimate"
 	Ignore   = "ignore"
 )
 
-// Config is a configuration that keeps every rule (rules.go). The koanf tags are the keys, the default tags
-// what they are where nobody sets them, as a user would write it.
+// Config is a configuration that keeps every rule (rules.go). The koanf tags are the keys. The default tags
+// are the default values as a user would write them.
 type Config struct {
 	Store       Store               `koanf:"store"`
 	Postgres    PostgreSQL          `koanf:"postgres"`
@@ -48,7 +48,7 @@ type Config struct {
 	Registry    Registry            `koanf:"registry"`
 	Security    Security            `koanf:"security"`
 	Schemas     Schemas             `koanf:"schemas"`
-	Resources   map[string]Resource `koanf:"resources"` // every declared resource is in it, disabled ones too
+	Resources   map[string]Resource `koanf:"resources"` // every declared resource, also disabled ones
 	Poll        Poll                `koanf:"poll"`
 	Sweep       Sweep               `koanf:"sweep"`
 	Privacy     Privacy             `koanf:"privacy"`
@@ -65,18 +65,18 @@ type Config struct {
 type Store struct {
 	// BaseURL has the service's version segment, and no slash at the end.
 	BaseURL string `koanf:"base_url" default:"http://127.0.0.1:8090/v1"`
-	// APIKey is empty where it is fetched from the service.
+	// APIKey is empty if storestream fetches one from the service.
 	APIKey               rotation.Secret `koanf:"api_key"`
 	MaxRequestsPerSecond float64         `koanf:"max_requests_per_second" default:"10"`
 	RequestTimeout       time.Duration   `koanf:"request_timeout" default:"30s"`
-	// Count is what meta.count of its answers is worth.
+	// Count is the meaning of meta.count in its answers.
 	Count string `koanf:"count" default:"exact"`
 	TLS   TLS    `koanf:"tls"`
 }
 
 // PostgreSQL is the database behind the transaction pooler.
 type PostgreSQL struct {
-	DSN            rotation.Secret `koanf:"dsn"` // empty: there is none
+	DSN            rotation.Secret `koanf:"dsn"` // empty means that there is no database
 	MaxConnections int             `koanf:"max_connections" default:"4"`
 }
 
@@ -85,37 +85,37 @@ type Kafka struct {
 	Brokers           []string `koanf:"brokers" default:"127.0.0.1:9092"` // host:port
 	TopicPrefix       string   `koanf:"topic_prefix" default:"store."`
 	Partitions        int32    `koanf:"partitions" default:"6"`
-	ReplicationFactor int16    `koanf:"replication_factor" default:"-1"` // -1: the broker's default
+	ReplicationFactor int16    `koanf:"replication_factor" default:"-1"` // -1 means the broker's default
 	Group             string   `koanf:"group" default:"storestream"`
-	// TransactionTimeout is how long the brokers let a transaction stay open, SessionTimeout how long the group
-	// waits for an instance that gives no sign of life.
+	// TransactionTimeout is how long the brokers let a transaction stay open. SessionTimeout is how long the
+	// group waits for an instance that does not respond.
 	TransactionTimeout time.Duration `koanf:"transaction_timeout" default:"1m"`
 	SessionTimeout     time.Duration `koanf:"session_timeout" default:"6s"`
-	// EraseWithin bounds how long the topics that we create keep what was deleted or replaced; 0: the broker's
-	// default, which bounds nothing.
+	// EraseWithin limits how long the topics that we create keep deleted and replaced records. Zero means the
+	// broker's default, which has no limit.
 	EraseWithin time.Duration `koanf:"erase_within" default:"168h"`
-	// TopicSettings are name=value, over those of the topics that we create.
+	// TopicSettings are settings of the topics that we create, as name=value. They replace our own.
 	TopicSettings []string `koanf:"topic_settings"`
 	Compression   string   `koanf:"compression" default:"snappy"`
 	TLS           KafkaTLS `koanf:"tls"`
 	SASL          SASL     `koanf:"sasl"`
 }
 
-// KafkaTLS is TLS of the connections to the brokers, whose addresses do not say whether there is any.
+// KafkaTLS is TLS for the connections to the brokers. Their addresses do not show whether they use TLS.
 type KafkaTLS struct {
 	Enabled bool `koanf:"enabled" default:"false"`
 	TLS     `koanf:",squash"`
 }
 
-// TLS of the connections of one client. The files are tried when the configuration is loaded.
+// TLS is TLS for the connections of one client. Load tries the files.
 type TLS struct {
-	CAFile             string `koanf:"ca_file"` // empty: the system's
+	CAFile             string `koanf:"ca_file"` // empty means the system's
 	CertFile           string `koanf:"cert_file"`
 	KeyFile            string `koanf:"key_file"`
 	InsecureSkipVerify bool   `koanf:"insecure_skip_verify" default:"false"`
 }
 
-// Files are the files of t, where a user sets them in section.
+// Files returns the files of t. section is the key under which a user sets them.
 func (t TLS) Files(section string) tlsfile.Files {
 	return tlsfile.Files{Section: section, CAFile: t.CAFile, CertFile: t.CertFile, KeyFile: t.KeyFile,
 		InsecureSkipVerify: t.InsecureSkipVerify}
@@ -123,11 +123,12 @@ func (t TLS) Files(section string) tlsfile.Files {
 
 // SASL is how storestream logs on to the brokers.
 type SASL struct {
-	// Mechanism is PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; empty: none.
+	// Mechanism is PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. Empty means no SASL.
 	Mechanism string          `koanf:"mechanism"`
 	Username  string          `koanf:"username"`
 	Password  rotation.Secret `koanf:"password"`
-	// Of OAUTHBEARER, which takes no name and password: where a token is fetched by client credentials.
+	// The endpoint that issues tokens for client credentials. Only OAUTHBEARER uses it, in place of a name and
+	// a password.
 	TokenURL     string          `koanf:"token_url"`
 	ClientID     string          `koanf:"client_id"`
 	ClientSecret rotation.Secret `koanf:"client_secret"`
@@ -140,54 +141,53 @@ type Registry struct {
 	URL          string          `koanf:"url" default:"http://127.0.0.1:8081"`
 	Username     string          `koanf:"username"`
 	Password     rotation.Secret `koanf:"password"`
-	Token        rotation.Secret `koanf:"token"` // in place of name and password
+	Token        rotation.Secret `koanf:"token"` // replaces name and password
 	TLS          TLS             `koanf:"tls"`
 	AutoRegister bool            `koanf:"auto_register" default:"true"`
 }
 
-// Schemas says where the Avro schemas are.
+// Schemas names the Avro schemas.
 type Schemas struct {
-	Dir string `koanf:"dir"` // replaces the built-in ones by name; empty: the built-in ones
+	Dir string `koanf:"dir"` // its schemas replace built-in ones of the same name
 }
 
-// Resource is how one resource is polled. Its other defaults are in paces.
+// Resource configures the polls of one resource. Its other defaults are in paces.
 type Resource struct {
 	Enabled bool `koanf:"enabled" default:"true"`
-	// Source is where the resource is really read from: REST where postgres.dsn is empty, whatever the user
-	// asked for.
+	// Source is the source in use. It is always REST if postgres.dsn is empty.
 	Source   string        `koanf:"source"`
 	Interval time.Duration `koanf:"interval"`
 	Overlap  time.Duration `koanf:"overlap"`
-	Start    time.Time     `koanf:"start"` // a UTC day; zero: the earliest row
+	Start    time.Time     `koanf:"start"` // a UTC day; zero means the earliest row
 }
 
-// Poll is what the polls of every resource have in common.
+// Poll has the settings that the polls of all resources share.
 type Poll struct {
-	// Memory is what one resource may take to remember which rows it published lately: 24 bytes a row.
+	// Memory limits the record of lately published rows of one resource. A row takes 24 bytes.
 	Memory Size `koanf:"memory" default:"128MiB"`
 }
 
 // Sweep is the scheduled comparison of topic and source.
 type Sweep struct {
-	Interval time.Duration `koanf:"interval" default:"24h"` // 0: only on request
+	Interval time.Duration `koanf:"interval" default:"24h"` // 0 means only on request
 	Deletes  string        `koanf:"deletes" default:"tombstone"`
-	// Memory bounds one comparison, a sweep's or `verify`'s. One runs at a time.
+	// Memory limits one comparison by a sweep or by `verify`. One runs at a time.
 	Memory Size `koanf:"memory" default:"128MiB"`
 }
 
-// Privacy is what is done with fields before anything else sees them.
+// Privacy lists the fields to change before any other part of storestream sees them.
 type Privacy struct {
 	Fields Policies        `koanf:"fields"`
 	Key    rotation.Secret `koanf:"key"` // of hashes
 }
 
-// DeadLetters is what stands in the dead-letter topic.
+// DeadLetters configures the content of the dead-letter topic.
 type DeadLetters struct {
-	// Rows is what a letter shows of personal fields whose policy is clear.
+	// Rows selects how a letter shows personal fields whose policy is clear.
 	Rows string `koanf:"rows" default:"masked"`
 }
 
-// FieldPrivacy is what schemas.Set.Protect takes.
+// FieldPrivacy is the argument of schemas.Set.Protect.
 func (c *Config) FieldPrivacy() schemas.Privacy {
 	return schemas.Privacy{Fields: c.Privacy.Fields, Key: []byte(c.Privacy.Key.Get()),
 		FullRejects: c.DeadLetters.Rows == Full}
@@ -196,27 +196,27 @@ func (c *Config) FieldPrivacy() schemas.Privacy {
 // HTTP is the status server.
 type HTTP struct {
 	Listen string `koanf:"listen" default:"127.0.0.1:8080"`
-	// Hosts are names that a request's Host may have, beside those of loopback, Listen's own, and the address
-	// that a connection leads to. "*": any.
+	// Hosts lists further names that a request's Host may have. The names of loopback, the host in Listen and
+	// the address of the connection are always allowed. "*" allows every name.
 	Hosts []string `koanf:"hosts"`
-	// Token is what a reader has to have for all but /healthz and /readyz; empty: nothing.
+	// Token is required for all paths but /healthz and /readyz. Empty means that no token is required.
 	Token rotation.Secret `koanf:"token"`
 	TLS   ServerTLS       `koanf:"tls"`
-	// ShowRows: the page shows the newest rows with their values, personal fields masked.
+	// ShowRows makes the page show the values of the newest rows. Personal fields are masked.
 	ShowRows bool `koanf:"show_rows" default:"false"`
 }
 
-// ServerTLS is what the status server shows of itself. Both files are empty where it speaks plain HTTP.
+// ServerTLS is the certificate of the status server. Both files are empty if it speaks plain HTTP.
 type ServerTLS struct {
 	CertFile string `koanf:"cert_file"`
 	KeyFile  string `koanf:"key_file"`
 }
 
-// Open says that whoever reaches the status server can read it, from other machines too: it listens beyond
-// loopback, and nothing protects what it says.
+// Open reports whether every machine that reaches the status server can read it: it listens beyond loopback,
+// without a token and without client certificates.
 func (h HTTP) Open() bool { return h.inClear() && !h.Token.IsSet() }
 
-// TokenInClear says that the token travels to other machines unencrypted.
+// TokenInClear reports whether the token travels to other machines unencrypted.
 func (h HTTP) TokenInClear() bool { return h.inClear() && h.Token.IsSet() }
 
 func (h HTTP) inClear() bool {
@@ -224,14 +224,13 @@ func (h HTTP) inClear() bool {
 	return !loopback.Is(host) && h.TLS == ServerTLS{}
 }
 
-// Log is what storestream says while it runs.
+// Log configures the log.
 type Log struct {
 	Level  string `koanf:"level" default:"info"`  // debug, info, warn, error
 	Format string `koanf:"format" default:"json"` // json, console
 }
 
-// Enabled is the names of the resources that this configuration polls, in the order in which they are
-// declared.
+// Enabled returns the names of the resources to poll, in the order of their declaration.
 func (c *Config) Enabled() []string {
 	var names []string
 	for _, name := range schemas.Names() {
@@ -242,11 +241,11 @@ func (c *Config) Enabled() []string {
 	return names
 }
 
-// Entries is every key in force, in the order in which they are documented.
+// Entries returns every key in force, in the order of the documentation.
 func (c *Config) Entries() []Entry { return slices.Clone(c.entries) }
 
-// Proxies are the variables in force by which requests to the service, the registry and the token endpoint
-// find a proxy.
+// Proxies returns the variables in force that name a proxy for requests to the service, the registry and the
+// token endpoint.
 func (c *Config) Proxies() []Entry {
 	var entries []Entry
 	for _, p := range c.proxies {
@@ -255,12 +254,11 @@ func (c *Config) Proxies() []Entry {
 	return entries
 }
 
-// Rotation is the secrets that stand in files, which are read again while storestream runs. Whoever uses the
-// files of certificates adds them.
+// Rotation returns the secrets that are in files. They are read again while storestream runs. The users of
+// certificates add the files of those.
 func (c *Config) Rotation() *rotation.Set { return c.rotation }
 
-// Hidden is the secrets in use, which nothing that is shown or written may repeat. Whoever fetches another
-// one adds it.
+// Hidden returns the secrets in use. No output may repeat them. Code that fetches another secret adds it.
 func (c *Config) Hidden() *rotation.Hidden {
 	if c.rotation == nil {
 		return nil

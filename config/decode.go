@@ -17,9 +17,8 @@ import (
 	"github.com/storestream/storestream/internal/rotation"
 )
 
-// decode turns the texts into a Config. A value that is not of its key's type is a mistake and gives way to
-// its default, so that the rules are held against everything else: mapstructure drops a whole resource for
-// one field.
+// decode turns the texts into a Config. A value of the wrong type is a mistake, and its default replaces it,
+// so that the rules can check all other values. (mapstructure drops a whole resource for one field.)
 func decode(v *values, m *mistakes) *Config {
 	c, err := unmarshal(v)
 	if err != nil {
@@ -59,14 +58,14 @@ func typeMistakes(err error, m *mistakes) {
 	}
 }
 
-// ruleError says what a value should have been, never what it was.
+// ruleError says what was expected. It never shows the value.
 type ruleError string
 
 func (e ruleError) Error() string { return string(e) }
 
-// parse turns a setting into the type that its key has: mapstructure's decode hook. Every layer gives text, a
-// YAML file too. By YAML's own rules a day would be a time, 5 would be five nanoseconds, and yes a bool in
-// one place only.
+// parse is mapstructure's decode hook. It turns a setting into the type of its key. Every layer gives text,
+// also a YAML file: by YAML's own rules a day would be a time, 5 would be five nanoseconds, and yes would be
+// a bool in one place only.
 func parse(_, to reflect.Type, data any) (any, error) {
 	given, ok := data.(setting)
 	if !ok {
@@ -94,7 +93,7 @@ func parse(_, to reflect.Type, data any) (any, error) {
 	return parseScalar(to, s)
 }
 
-// leadingZero begins a number that YAML 1.1 takes for an octal one: 010 is eight there, and ten elsewhere.
+// leadingZero matches a number that YAML 1.1 reads as octal: 010 is eight there, and ten elsewhere.
 var leadingZero = regexp.MustCompile(`^[+-]?0[0-9]`)
 
 const errLeadingZero = ruleError("expected a number without a leading 0")
@@ -139,7 +138,7 @@ func parseDay(s string) (time.Time, error) {
 	return t, nil
 }
 
-// parseList splits at commas; spaces around an element do not count.
+// parseList splits at commas. It drops spaces around an element.
 func parseList(s string) []string {
 	list := []string{}
 	for part := range strings.SplitSeq(s, ",") {

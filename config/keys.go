@@ -12,21 +12,21 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// envPrefix is how the name of every environment variable of storestream begins.
+// envPrefix is the prefix of storestream's environment variables.
 const envPrefix = "STORESTREAM_"
 
-// FileVariable is the variable of the environment that names the configuration file. It is no key: what reads
-// it is the command line, in place of --config.
+// FileVariable is the environment variable that names the configuration file. It is not a key. The command
+// line reads it in place of --config.
 const FileVariable = envPrefix + "CONFIG"
 
-// leaf is one key that takes a value.
+// leaf is one key that has a value.
 type leaf struct {
 	key  string // "resources.orders.interval"
 	text string // its default, as a user would write it
 	typ  reflect.Type
 }
 
-// leaves appends every key of a section of type t, in the order in which it declares them.
+// leaves appends every key of a section of type t, in the order of its fields.
 func leaves(path string, t reflect.Type, found []leaf) []leaf {
 	for f := range t.Fields() {
 		key := path // of embedded keys
@@ -70,7 +70,7 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-// keys answers questions about names.
+// keys has the names of all keys.
 type keys struct {
 	leaves   map[string]leaf
 	sections map[string]bool // "store", "kafka.tls", "resources.orders"
@@ -92,13 +92,13 @@ func knownKeys() *keys {
 	return k
 }
 
-// has says whether key takes a value.
+// has reports whether key has a value.
 func (k *keys) has(key string) bool {
 	_, ok := k.leaves[key]
 	return ok
 }
 
-// inSection is the names directly within a section ("" for the whole file), for a message.
+// inSection lists the names directly within a section ("" for the whole file), for a message.
 func (k *keys) inSection(section string) string {
 	var names []string
 	for _, key := range k.ordered {
@@ -109,7 +109,7 @@ func (k *keys) inSection(section string) string {
 	return strings.Join(names, ", ")
 }
 
-// nearest is the known key that is the fewest edits away from an unknown one.
+// nearest returns the known key with the fewest edits from an unknown one.
 func (k *keys) nearest(unknown string) string { return nearest(unknown, k.ordered) }
 
 // nearestEnv is the same for an environment variable's name.
@@ -123,12 +123,12 @@ func (k *keys) nearestEnv(unknown string) string {
 	return nearest(unknown, names)
 }
 
-// envName is the variable that sets key.
+// envName returns the variable that sets key.
 func envName(key string) string {
 	return envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "__"))
 }
 
-// nearest is the known name that is the fewest edits away from an unknown one; the first of equals.
+// nearest returns the first known name with the fewest edits from an unknown one.
 func nearest(unknown string, known []string) string {
 	best, fewest := "", math.MaxInt
 	for _, name := range known {
@@ -139,8 +139,8 @@ func nearest(unknown string, known []string) string {
 	return best
 }
 
-// NearMiss is the known name that an unknown one was likely meant to be: two edits or fewer away and not all
-// of it, or with the unknown one in it. "": none is.
+// NearMiss returns the known name that an unknown one was probably meant to be, or "". It is at most two
+// edits away (and not all of the name), or contains the unknown one.
 func NearMiss(unknown string, known []string) string {
 	closest := nearest(unknown, known)
 	if edits := levenshtein.ComputeDistance(unknown, closest); edits <= 2 && edits < len(unknown) {
@@ -154,7 +154,7 @@ func NearMiss(unknown string, known []string) string {
 	return ""
 }
 
-// mask is the text of key's value without what must not be shown: secrets, and passwords within a URL.
+// mask returns the text of key's value without secrets and without passwords in a URL.
 func (k *keys) mask(key, text string) string {
 	switch {
 	case key == keyDSN:
@@ -168,8 +168,8 @@ func (k *keys) mask(key, text string) string {
 	return maskURL(text)
 }
 
-// maskURL is text without what of a URL must not be shown: who logs in, and what follows a ? or #. A password
-// with a / in it has moved the borders of its URL, so of one with an @ behind the host nothing is shown.
+// maskURL returns text without the user, the password, the query and the fragment of a URL. A / in a password
+// moves the borders of the URL, so a URL with an @ after the host is masked as a whole.
 func maskURL(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {

@@ -1,12 +1,12 @@
 package config
 
-// Input is where a configuration comes from.
+// Input has the origins of a configuration.
 type Input struct {
-	File    string   // path of a YAML file; empty: none
+	File    string   // path of a YAML file; may be empty
 	Environ []string // NAME=value, as os.Environ gives it
-	Set     []string // key=value, from flags; the last word
+	Set     []string // key=value, from flags; it wins over the others
 
-	Interrupted <-chan struct{} // ends the wait for a File that is a pipe; nil: nothing does
+	Interrupted <-chan struct{} // when closed, ends the wait for a File that is a pipe; may be nil
 }
 
 // Load reads all layers and checks them. Every error is an *InvalidError.

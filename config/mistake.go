@@ -7,21 +7,21 @@ import (
 	"strings"
 )
 
-// Mistake is one thing that is wrong.
+// Mistake is one mistake in a configuration.
 type Mistake struct {
 	// Key is the key, the environment variable's name, or the file.
 	Key string
-	// Value is the value as given, a secret masked. It is empty for an unknown key, which may be a misspelled
-	// secret's.
+	// Value is the given value. A secret is masked. It is empty for an unknown key, because that may be the
+	// misspelled key of a secret.
 	Value string
-	// From is where it was given: "default", "storestream.yaml:14", "environment STORESTREAM_LOG__LEVEL", "flag
-	// --set". It is empty where Key says it.
+	// From is the origin of the value: "default", "storestream.yaml:14", "environment STORESTREAM_LOG__LEVEL",
+	// "flag --set". It is empty if Key names the origin.
 	From string
-	// Rule is what was expected, and what to do.
+	// Rule says what was expected and what to do.
 	Rule string
 }
 
-// String names the key, its value, where it was given, and the rule.
+// String names the key, its value, its origin and the rule.
 func (m Mistake) String() string {
 	var b strings.Builder
 	b.WriteString(m.Key)
@@ -34,13 +34,12 @@ func (m Mistake) String() string {
 	return b.String() + ": " + m.Rule
 }
 
-// InvalidError is a configuration that cannot be used. It holds every mistake, so that one correction is
-// enough.
+// InvalidError is a configuration that cannot be used. It has all mistakes, so one correction is enough.
 type InvalidError struct {
 	Mistakes []Mistake
 }
 
-// Error lists all mistakes, one a line.
+// Error lists all mistakes, one per line.
 func (e *InvalidError) Error() string {
 	if len(e.Mistakes) == 1 {
 		return "configuration: " + e.Mistakes[0].String()
@@ -53,16 +52,16 @@ func (e *InvalidError) Error() string {
 	return b.String()
 }
 
-// mistakes collects what is wrong while a configuration is loaded.
+// mistakes collects the mistakes while a configuration is loaded.
 type mistakes struct {
 	values *values
 	found  []Mistake
-	broken map[string]bool // keys whose value is a mistake: one of each is enough
+	broken map[string]bool // keys whose value is a mistake already; one per key is enough
 }
 
 func (m *mistakes) add(one Mistake) { m.found = append(m.found, one) }
 
-// unknown adds a key that takes no value.
+// unknown adds a mistake for a key that does not exist.
 func (m *mistakes) unknown(key, from string) {
 	if known := m.values.known; known.sections[key] {
 		m.add(Mistake{Key: key, From: from, Rule: "a section takes no value: expected one of its keys: " +
@@ -73,7 +72,7 @@ func (m *mistakes) unknown(key, from string) {
 	m.add(Mistake{Key: key, From: from, Rule: "unknown key; the nearest known one is " + nearest})
 }
 
-// value adds a mistake in the value of a known key.
+// value adds a mistake for the value of a known key.
 func (m *mistakes) value(key, rule string) {
 	if m.broken[key] {
 		return
@@ -82,7 +81,7 @@ func (m *mistakes) value(key, rule string) {
 	m.add(Mistake{Key: key, Value: m.values.shown(key), From: m.values.of(key).From, Rule: rule})
 }
 
-// require is a rule: what key was expected to be, unless ok.
+// require adds a mistake for key if ok is false. rule says what was expected.
 func (m *mistakes) require(key string, ok bool, rule string) {
 	if !ok {
 		m.value(key, rule)
@@ -97,7 +96,7 @@ func (m *mistakes) oneOf(key, value string, allowed ...string) {
 	m.require(key, slices.Contains(allowed, value), "expected "+names)
 }
 
-// inOrder sorts the mistakes as the keys are declared; what is not a known key comes first.
+// inOrder sorts the mistakes in the order of the keys' declaration. Unknown keys come first.
 func (m *mistakes) inOrder() []Mistake {
 	known := m.values.known.ordered
 	slices.SortStableFunc(m.found, func(a, b Mistake) int {

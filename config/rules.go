@@ -41,16 +41,16 @@ const (
 	maxAhead       = 366 * 24 * time.Hour
 )
 
-// topicName is what Kafka allows in a topic's name.
+// topicName has the characters that Kafka allows in the name of a topic.
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]*$`)
 
-// tokenShape is what a header can carry, and nobody can guess.
+// tokenShape is a token that a header can carry and that is too long to guess.
 var tokenShape = regexp.MustCompile(`^[!-~]{16,}$`)
 
-// settingName is what the name of a topic's setting looks like.
+// settingName has the form of the name of a topic's setting.
 var settingName = regexp.MustCompile(`^[a-z][a-z.]*$`)
 
-// checkRules holds c against every rule.
+// checkRules checks c by every rule.
 func checkRules(c *Config, m *mistakes) {
 	checkSources(c, m)
 	checkKafka(c.Kafka, m)
@@ -161,7 +161,7 @@ func checkKafka(k Kafka, m *mistakes) {
 	checkSASL(k.SASL, m)
 }
 
-// fixedSettings are those of topics that another value would make lose rows, and why.
+// fixedSettings has the settings of topics that lose rows with another value, and the reason.
 var fixedSettings = map[string]string{
 	"cleanup.policy":                      "compacted topics keep every row only as they are",
 	"message.timestamp.type":              "a takeover goes by the times that records carry",
@@ -213,7 +213,7 @@ func checkSASL(s SASL, m *mistakes) {
 	}
 }
 
-// checkTLS tries the files that t names.
+// checkTLS tries the files in t.
 func checkTLS(section string, t TLS, m *mistakes) {
 	_, err := t.Files(section).Config()
 	if wrong, ok := errors.AsType[*tlsfile.FileError](err); ok {
@@ -221,7 +221,7 @@ func checkTLS(section string, t TLS, m *mistakes) {
 	}
 }
 
-// checkHTTPTLS holds t against the address that it is for, whose scheme says whether there is TLS at all.
+// checkHTTPTLS checks t by its address: the scheme shows whether there is TLS at all.
 func checkHTTPTLS(section string, t TLS, addressKey, address string, m *mistakes) {
 	if strings.HasPrefix(address, "https:") {
 		checkTLS(section, t, m)
@@ -260,13 +260,14 @@ func checkResources(c *Config, m *mistakes) {
 	}
 }
 
-// isPlain says whether all of s can be seen: no control characters, and none that change how others look.
+// isPlain reports whether every character of s is visible and does not change how others look.
 func isPlain(s string) bool {
 	hidden := func(r rune) bool { return !unicode.IsPrint(r) }
 	return utf8.ValidString(s) && strings.TrimSpace(s) == s && !strings.ContainsFunc(s, hidden)
 }
 
-// isHTTP says whether s is one address. Two between commas can be read as one, of a host with a comma.
+// isHTTP reports whether s is one HTTP address. url.Parse takes two addresses with a comma between them for
+// one host with a comma.
 func isHTTP(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" &&

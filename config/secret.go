@@ -10,11 +10,11 @@ import (
 	"github.com/storestream/storestream/internal/rotation"
 )
 
-// secretFile before a path says that the secret is what the file holds.
+// secretFile is the prefix of a path to a file that holds the secret.
 const secretFile = "file:"
 
-// readSecret is the secret that text gives, or names a file of. A newline at the file's end is not part of
-// the secret.
+// readSecret returns the secret in text, or in the file that text names. A newline at the end of the file is
+// not part of the secret.
 func readSecret(text string) (rotation.Secret, error) {
 	path, isFile := strings.CutPrefix(text, secretFile)
 	if !isFile {
@@ -28,8 +28,8 @@ func readSecret(text string) (rotation.Secret, error) {
 	return rotation.Literal(secret), err
 }
 
-// rotated are the secrets that are read again while storestream runs, by key. privacy.key is not: with
-// another one the same text has another hash.
+// rotated returns the secrets that are read again while storestream runs, by key. privacy.key is not among
+// them, because another key gives the same text another hash.
 func (c *Config) rotated() map[string]*rotation.Secret {
 	return map[string]*rotation.Secret{
 		"store.api_key":            &c.Store.APIKey,
@@ -41,7 +41,7 @@ func (c *Config) rotated() map[string]*rotation.Secret {
 	}
 }
 
-// secretRules say of a secret, by its key, what it was expected to be; nil where it is so.
+// secretRules has the rule of each secret, by key. A rule returns what was expected, or nil.
 var secretRules = map[string]func(secret string) error{
 	"store.api_key":            asItIs("key"),
 	"kafka.sasl.password":      oneLine,
@@ -57,11 +57,11 @@ var secretRules = map[string]func(secret string) error{
 	},
 }
 
-// noText is how a secret with a control character came about, mostly.
+// noText names the usual origin of a secret with a control character.
 const noText = ": is it half written, or in UTF-16?"
 
-// inHeader is the rule of what is sent in a header of HTTP, also in base64 or in a form: none of them may
-// have control characters (RFC 9110, 7617, 6749).
+// inHeader is the rule of secrets that are sent in an HTTP header, in base64 or in a form. They must not have
+// control characters (RFC 9110, 7617, 6749).
 func inHeader(what string) func(secret string) error {
 	return func(secret string) error {
 		if strings.ContainsFunc(secret, unicode.IsControl) {
@@ -71,8 +71,8 @@ func inHeader(what string) func(secret string) error {
 	}
 }
 
-// asItIs is the rule of what stands in a header without any encoding: there other characters than ASCII's
-// have no agreed form, and one that cannot be seen comes from an editor or a web page.
+// asItIs is the rule of secrets that are sent in a header without encoding. Characters beyond ASCII have no
+// agreed form there, and an invisible one comes from an editor or a web page.
 func asItIs(what string) func(secret string) error {
 	return func(secret string) error {
 		if strings.ContainsFunc(secret, func(r rune) bool { return r > unicode.MaxASCII }) {
@@ -83,7 +83,7 @@ func asItIs(what string) func(secret string) error {
 	}
 }
 
-// oneLine is the rule of passwords that go elsewhere: other odd bytes are the user's choice.
+// oneLine is the rule of other passwords. All bytes but line breaks are the user's choice.
 func oneLine(secret string) error {
 	if strings.ContainsAny(secret, "\x00\r\n") {
 		return ruleError("expected a password of one line, without NUL bytes" + noText)
@@ -91,7 +91,7 @@ func oneLine(secret string) error {
 	return nil
 }
 
-// checkSecrets holds every secret against its rule.
+// checkSecrets checks every secret by its rule.
 func checkSecrets(c *Config, m *mistakes) {
 	for key, secret := range c.rotated() {
 		if rule := secretRules[key]; rule != nil && secret.IsSet() {
@@ -102,7 +102,7 @@ func checkSecrets(c *Config, m *mistakes) {
 	}
 }
 
-// follow has the secrets that stand in files read again from now on.
+// follow starts to read the secrets that are in files again and again.
 func (c *Config) follow(m *mistakes) {
 	c.rotation = &rotation.Set{Hidden: c.hidden(m.values)}
 	for key, secret := range c.rotated() {
@@ -115,7 +115,7 @@ func (c *Config) follow(m *mistakes) {
 			follow = rotation.FollowToken
 		}
 		followed, err := follow(c.rotation, key, path, secretRules[key])
-		if err != nil { // it was good a moment ago
+		if err != nil { // it was valid a moment ago
 			m.value(key, err.Error())
 			continue
 		}
@@ -124,17 +124,17 @@ func (c *Config) follow(m *mistakes) {
 	c.followDSN(m)
 }
 
-// followDSN does so for the DSN, which may stand in a file, or have its password in one, or both. Whoever
-// connects by it tells of a change: what is read along with it, its certificates, is theirs.
+// followDSN does the same for the DSN. The DSN, its password, or both may be in a file. The database client
+// reports a change itself, because it also reads the certificates that belong to the DSN.
 func (c *Config) followDSN(m *mistakes) {
 	setting := m.values.of(keyDSN).Text
-	given, _ := readSecret(setting) // it was read without error
+	given, _ := readSecret(setting) // it was read before, without error
 	text := func() (string, error) { return given.Get(), nil }
 	whole, isFile := strings.CutPrefix(setting, secretFile)
 	if isFile {
 		text = rotation.SecretFile(whole)
 	}
-	parsed, _ := dsn.Parse(given.Get()) // it keeps the rules
+	parsed, _ := dsn.Parse(given.Get()) // checkRules has parsed it
 	path, hasFile := parsed.PasswordFile()
 	if !isFile && !hasFile {
 		return
@@ -170,13 +170,13 @@ func (c *Config) followDSN(m *mistakes) {
 	c.Postgres.DSN = rotation.FromValue(value)
 }
 
-// hidden is the secrets that are in use, which nothing that is printed may show.
+// hidden returns the secrets in use. No output may show them.
 func (c *Config) hidden(v *values) *rotation.Hidden {
 	openly := []string{"storestream"}
 	for _, e := range v.entries() {
 		openly = append(openly, e.Key, e.Value)
 	}
-	database, _ := dsn.Parse(c.Postgres.DSN.Get()) // it keeps the rules; without one it has no user
+	database, _ := dsn.Parse(c.Postgres.DSN.Get()) // checkRules has parsed it; an empty one has no user
 	users := []string{c.Registry.Username, c.Kafka.SASL.Username, c.Kafka.SASL.ClientID, database.Value("user")}
 	for _, p := range c.proxies {
 		users = append(users, p.user())
@@ -193,9 +193,9 @@ func (c *Config) hidden(v *values) *rotation.Hidden {
 	return h
 }
 
-// hideDSN hides what of a DSN may not be shown.
+// hideDSN hides the secret parts of a DSN.
 func hideDSN(h *rotation.Hidden, text string) {
-	d, _ := dsn.Parse(text) // it keeps the rules
+	d, _ := dsn.Parse(text) // checkRules has parsed it
 	h.Add(keyDSN, d.Value("password"))
 	h.Add(keyDSN, d.Value("sslpassword"))
 }

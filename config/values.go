@@ -5,19 +5,19 @@ import (
 	"github.com/knadh/koanf/v2"
 )
 
-// setting is the value of one key as it was given. koanf copies its exported fields.
+// setting is the given value of one key. koanf copies its exported fields.
 type setting struct {
 	Text string // as written; may be a secret
 	From string // see Mistake.From
 }
 
-// fromDefault is the origin of what nobody set.
+// fromDefault is the origin of a default.
 const fromDefault = "default"
 
-// layer is what one place sets, by key.
+// layer has the settings of one origin, by key.
 type layer map[string]setting
 
-// values is every key's setting, from whichever layer was the last to give one.
+// values has the setting of every key. The last layer that has the key wins.
 type values struct {
 	known *keys
 	koanf *koanf.Koanf
@@ -30,7 +30,7 @@ func newValues() *values {
 	return v
 }
 
-// defaults is the layer of those keys' defaults.
+// defaults returns the layer of defaults.
 func (v *values) defaults(keys ...string) layer {
 	l := layer{}
 	for _, key := range keys {
@@ -50,23 +50,23 @@ func (v *values) lay(l layer) {
 	_ = v.koanf.Load(confmap.Provider(given, "."), nil) // reading a map cannot fail, nor can merging one
 }
 
-// of is the setting of a key; a zero one where the key is not known.
+// of returns the setting of a key. It is zero if the key is unknown.
 func (v *values) of(key string) setting {
 	s, _ := v.koanf.Get(key).(setting)
 	return s
 }
 
-// shown is the value of a key for a person to read.
+// shown returns the value of a key for people. Secrets are masked.
 func (v *values) shown(key string) string { return v.known.mask(key, v.of(key).Text) }
 
-// Entry is one key in force, for a person to read.
+// Entry is one key in force, for people.
 type Entry struct {
 	Key   string
-	Value string // a secret masked; one that is read from a file shows which
+	Value string // secrets are masked; if one is in a file, the file is named
 	From  string // see Mistake.From
 }
 
-// entries is every key in force, in the order in which Config declares them.
+// entries returns every key in force, in the order of Config's fields.
 func (v *values) entries() []Entry {
 	var entries []Entry
 	for _, key := range v.known.ordered {
