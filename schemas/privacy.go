@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"maps"
 	"slices"
 	"strings"
@@ -122,18 +123,22 @@ func (r *Resource) PolicyFingerprint() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// protector carries the policies out for one goroutine.
+// protector carries out the policies of one resource. It belongs to one goroutine.
 type protector struct {
 	res *Resource
-	mac *keyedHash // nil where no field needs it
+	mac hash.Hash // HMAC-SHA-256 under the resource's key
+	sum [sha256.Size]byte
 }
 
 func newProtector(r *Resource) protector {
-	p := protector{res: r}
-	if r.hashes > 0 {
-		p.mac = newKeyedHash(r.key)
-	}
-	return p
+	return protector{res: r, mac: hmac.New(sha256.New, r.key)}
+}
+
+// hash returns the HMAC of text. It is valid until the next call.
+func (p *protector) hash(text []byte) []byte {
+	p.mac.Reset()
+	_, _ = p.mac.Write(text) // never fails
+	return p.mac.Sum(p.sum[:0])
 }
 
 // apply replaces the value of f, as the schema encodes it from start on, by what its policy lets through.
@@ -149,7 +154,7 @@ func (p *protector) apply(b []byte, start int, f *Field) []byte {
 	_, n := binary.Varint(b[start:])
 	text := b[start+n:]
 	if f.Policy == PolicyHash {
-		sum := p.mac.of(text) // before its place is written over
+		sum := p.hash(text) // before its place is written over
 		return appendHex(binary.AppendVarint(b[:start], hashDigits), sum)
 	}
 	// The masked text has as many characters and no more bytes, so it can be written over the old one. Its

@@ -87,7 +87,7 @@ func (p *protector) appendRejectedText(dst []byte, policy Policy, text []byte, h
 	case policy == PolicyDrop:
 		return append(dst, "null"...)
 	case policy == PolicyHash && hashable && utf8.Valid(text):
-		return fmt.Appendf(dst, `"%x"`, p.mac.of(text))
+		return fmt.Appendf(dst, `"%x"`, p.hash(text))
 	}
 	dst, _ = jsontext.AppendQuote(dst, appendMasked(nil, text))
 	return dst
