@@ -62,19 +62,12 @@ func typeList(oids []uint32) string {
 }
 
 var (
+	// numberTypes are the types of columns of numbers. If a data frame library loaded the table, integers come
+	// as float8 and times as text.
 	numberTypes = []uint32{oidInt2, oidInt4, oidInt8, oidNumeric, oidFloat4, oidFloat8,
 		oidText, oidVarchar, oidBPChar}
 
-	// columnTypes are the column types that can hold a field's values. Integers also come as float8 where a data
-	// frame library loaded the table, and times as text likewise.
-	columnTypes = map[Kind][]uint32{
-		Long:      numberTypes,
-		Decimal:   numberTypes,
-		Double:    numberTypes,
-		Timestamp: {oidTimestamp, oidTimestamptz, oidText, oidVarchar, oidBPChar},
-		String:    {oidText, oidVarchar, oidBPChar, oidName},
-	}
-	// The database compares and sorts by these two, so text will not do.
+	// The database compares and sorts by id and updated_at, so they cannot be text.
 	idTypes        = []uint32{oidInt2, oidInt4, oidInt8, oidNumeric}
 	updatedAtTypes = []uint32{oidTimestamp, oidTimestamptz}
 )
@@ -87,7 +80,7 @@ func typesFor(r *Resource, i int) []uint32 {
 	case r.updatedAt:
 		return updatedAtTypes
 	default:
-		return columnTypes[r.Fields[i].Kind]
+		return r.Fields[i].codec.columns
 	}
 }
 
@@ -104,10 +97,10 @@ func matchColumns(r *Resource, cols []Column) ([]int, error) {
 			continue
 		}
 		places[i] = place
-		kind, types := r.Fields[i].Kind, typesFor(r, i)
-		if !slices.Contains(types, c.OID) && (kind != String || c.OID < firstUserOID) {
-			wrong = append(wrong, fmt.Sprintf("column %s is %s: expected one of %s for its %s",
-				c.Name, typeName(c.OID), typeList(types), kind))
+		codec, types := r.Fields[i].codec, typesFor(r, i)
+		if !slices.Contains(types, c.OID) && (codec != textCodec || !c.IsUserType()) {
+			wrong = append(wrong, fmt.Sprintf("column %s is %s: expected one of %s for %s",
+				c.Name, typeName(c.OID), typeList(types), codec.kind))
 		}
 	}
 	for i, f := range r.Fields {

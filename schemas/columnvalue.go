@@ -1,7 +1,6 @@
 package schemas
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"math"
@@ -29,59 +28,6 @@ func (v columnValue) integer() (int64, bool) {
 		return int64(binary.BigEndian.Uint64(v.b)), true
 	}
 	return 0, false
-}
-
-// long reads a number as an integer of 64 bits.
-func (v columnValue) long() (int64, bool) {
-	switch v.oid {
-	case oidInt2, oidInt4, oidInt8:
-		return v.integer()
-	case oidNumeric:
-		n, ok := readNumeric(v.b)
-		if !ok {
-			return 0, false
-		}
-		return n.long()
-	default:
-		var buf [maxFloatText]byte
-		return parseLong(v.text(buf[:0]))
-	}
-}
-
-// decimal reads a number as f's.
-func (v columnValue) decimal(f *Field) (decimal, bool) {
-	if v.oid == oidNumeric {
-		n, ok := readNumeric(v.b)
-		if !ok {
-			return decimal{}, false
-		}
-		return n.decimal(f.Precision, f.Scale, f.HalfEven)
-	}
-	var buf [maxFloatText]byte
-	return parseDecimal(v.text(buf[:0]), f.Precision, f.Scale, f.HalfEven)
-}
-
-// double reads a finite number.
-func (v columnValue) double() (float64, bool) {
-	if v.oid == oidFloat8 && len(v.b) == 8 {
-		n := math.Float64frombits(binary.BigEndian.Uint64(v.b))
-		return n, !math.IsNaN(n) && !math.IsInf(n, 0)
-	}
-	var buf [maxFloatText]byte
-	return parseDouble(v.text(buf[:0])) // text is nil for a float8 of any other length
-}
-
-func (v columnValue) instant() (Instant, bool) {
-	if v.oid == oidTimestamp || v.oid == oidTimestamptz {
-		return readTimestamp(v.b)
-	}
-	return parseInstant(v.b)
-}
-
-// isText says whether v can be a string's text. The binary form of some types that users create is no text.
-// Their zero bytes give them away: PostgreSQL has none in any text.
-func (v columnValue) isText() bool {
-	return utf8.Valid(v.b) && (v.oid < firstUserOID || bytes.IndexByte(v.b, 0) < 0)
 }
 
 // text is a value of a number or text column as text, nil where it is not well formed. A float

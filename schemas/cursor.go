@@ -3,6 +3,7 @@ package schemas
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 )
 
 var (
@@ -50,12 +51,26 @@ func (c *cursor) take(n int64) []byte {
 
 func (c *cursor) bytes() []byte { return c.take(c.long()) }
 
-// double is the next double's bits; 0 after a fault.
-func (c *cursor) double() uint64 {
+func (c *cursor) double() float64 {
 	if v := c.take(8); v != nil {
-		return binary.LittleEndian.Uint64(v)
+		return math.Float64frombits(binary.LittleEndian.Uint64(v))
 	}
 	return 0
+}
+
+func (c *cursor) float() float32 {
+	if v := c.take(4); v != nil {
+		return math.Float32frombits(binary.LittleEndian.Uint32(v))
+	}
+	return 0
+}
+
+// decimal returns the two's complement of a decimal of type t, bytes or fixed.
+func (c *cursor) decimal(t *avroType) []byte {
+	if t.kind == "fixed" {
+		return c.take(int64(t.size))
+	}
+	return c.bytes()
 }
 
 // isNull reads the branch of ["null", T].

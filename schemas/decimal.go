@@ -2,8 +2,67 @@ package schemas
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 )
+
+// decimalCodec returns the codec of decimals with precision digits, scale of them after the point.
+func decimalCodec(precision, scale int, halfEven bool) *codec {
+	expected := fmt.Sprintf("a decimal number with at most %d digits before the point", precision-scale)
+	if !halfEven {
+		expected += fmt.Sprintf(" and %d after it", scale)
+	}
+	return &codec{
+		kind: "a decimal",
+		avroType: fmt.Sprintf(`{"type":"bytes","logicalType":"decimal","precision":%d,"scale":%d}`,
+			precision, scale),
+		expected: expected,
+		halfEven: halfEven,
+		numbers:  true,
+		columns:  numberTypes,
+		fromText: func(b, text []byte) ([]byte, bool) {
+			d, ok := parseDecimal(text, precision, scale, halfEven)
+			return d.appendBytes(b), ok
+		},
+		fromColumn: func(b []byte, v columnValue) ([]byte, bool) {
+			d, ok := v.decimal(precision, scale, halfEven)
+			return d.appendBytes(b), ok
+		},
+		converts: func(t *avroType) bool {
+			return (t.kind == "bytes" || t.kind == "fixed") && t.logical == "decimal"
+		},
+		fromAvro: func(b []byte, t *avroType, c *cursor) ([]byte, bool) {
+			d, ok := decimalOf(c.decimal(t))
+			if !ok || t.scale > maxPrecision {
+				return b, false
+			}
+			var buf [48]byte
+			d, ok = parseDecimal(d.appendText(buf[:0], t.scale), precision, scale, halfEven)
+			return d.appendBytes(b), ok
+		},
+		toJSON: func(dst []byte, c *cursor) []byte {
+			d, ok := decimalOf(c.bytes())
+			if !ok {
+				return append(dst, `"wider than 128 bits"`...) // not written by storestream
+			}
+			return d.appendText(dst, scale)
+		},
+		skip: func(c *cursor) { c.bytes() },
+	}
+}
+
+// decimal reads a number as an unscaled decimal.
+func (v columnValue) decimal(precision, scale int, halfEven bool) (decimal, bool) {
+	if v.oid == oidNumeric {
+		n, ok := readNumeric(v.b)
+		if !ok {
+			return decimal{}, false
+		}
+		return n.decimal(precision, scale, halfEven)
+	}
+	var buf [maxFloatText]byte
+	return parseDecimal(v.text(buf[:0]), precision, scale, halfEven)
+}
 
 // decimal is an unscaled decimal of at most 38 digits: a sign and a magnitude of 128 bits. (Money of scale 18
 // outgrows 64 bits at 9.23.)

@@ -49,24 +49,12 @@ func (n *numeric) decimal(precision, scale int, halfEven bool) (decimal, bool) {
 	if d, ok := n.short(precision, scale); ok {
 		return d, true
 	}
-	a := digits{precision: precision, keep: 4*(n.weight+1) + scale, d: decimal{neg: n.sign == numericNegative}}
+	var buf [64]byte
+	whole := number{neg: n.sign == numericNegative, whole: buf[:0], exponent: 4 * (n.weight + 1 - n.len())}
 	for i := range n.len() {
-		g := n.group(i)
-		a.push(byte(g / 1000))
-		a.push(byte(g / 100 % 10))
-		a.push(byte(g / 10 % 10))
-		a.push(byte(g % 10))
+		whole.whole = appendGroup(whole.whole, n.group(i))
 	}
-	return a.finish(halfEven)
-}
-
-// long is n as an integer of 64 bits.
-func (n *numeric) long() (int64, bool) {
-	d, ok := n.decimal(19, 0, false)
-	if !ok {
-		return 0, false
-	}
-	return d.long()
+	return whole.decimal(precision, scale, halfEven)
 }
 
 // short is the way of nearly every price: up to 19 digits, none of them lost. ok is false where it does not

@@ -61,14 +61,11 @@ func (s *Set) Protect(p Privacy) (mistakes []string) {
 		return mistakes
 	}
 	for _, r := range s.resources {
-		r.key, r.fullRejects, r.hashes = p.Key, p.FullRejects, 0
+		r.key, r.fullRejects = p.Key, p.FullRejects
 		for i := range r.Fields {
 			f := &r.Fields[i]
 			if f.Policy = p.Fields[r.Name+"."+f.Name]; f.Policy == PolicyClear {
 				f.Policy = ""
-			}
-			if f.Policy == PolicyHash {
-				r.hashes++
 			}
 		}
 	}
@@ -95,9 +92,8 @@ func (s *Set) policyRule(name string, policy Policy) string {
 	case policy == PolicyClear:
 	case i == 0 || i == r.updatedAt || i == r.createdAt:
 		return "storestream needs it to tell what is new: expected clear"
-	case policy != PolicyDrop && f.Kind != String:
-		return fmt.Sprintf("%s is for text, and this is %s %s: expected drop or clear", policy,
-			map[bool]string{true: "an", false: "a"}[f.Kind == Long], f.Kind)
+	case policy != PolicyDrop && f.codec != textCodec:
+		return fmt.Sprintf("%s is for text, and this is %s: expected drop or clear", policy, f.codec.kind)
 	}
 	return ""
 }
@@ -106,15 +102,17 @@ func (s *Set) policyRule(name string, policy Policy) string {
 // is "" where every field is clear, and gives nothing of the key away.
 func (r *Resource) PolicyFingerprint() string {
 	var text strings.Builder
+	hashes := false
 	for i := range r.Fields {
 		if f := &r.Fields[i]; f.Policy != "" {
 			fmt.Fprintf(&text, "%s=%s\n", f.Name, f.Policy)
+			hashes = hashes || f.Policy == PolicyHash
 		}
 	}
 	if text.Len() == 0 {
 		return ""
 	}
-	if r.hashes > 0 {
+	if hashes {
 		mac := hmac.New(sha256.New, r.key)
 		_, _ = mac.Write([]byte("storestream: which key is it"))
 		_, _ = fmt.Fprintf(&text, "key=%x\n", mac.Sum(nil))

@@ -146,8 +146,8 @@ func TestTheFingerprintTellsPoliciesAndKeysFromOthers(t *testing.T) {
 	}
 }
 
-// The vectors of RFC 4231 (4.2, 4.3, 4.7 and 4.8: their texts are UTF-8), with keys that are shorter and longer
-// than a block. Parsers of one resource have one key and run at once, so each needs a hash of its own.
+// The vectors of RFC 4231 (4.2, 4.3, 4.7 and 4.8: their texts are UTF-8), with keys that are shorter and
+// longer than a block. Parsers of one resource have one key and run at once, so each needs a hash of its own.
 func TestAHashIsTheHMACOfTheStandardInEveryParser(t *testing.T) {
 	for _, c := range []struct{ key, text, want string }{
 		{strings.Repeat("\x0b", 20), "Hi There",

@@ -10,23 +10,6 @@ type Record struct {
 	Value []byte
 }
 
-// Reject is a row that breaks the contract of its schema, and cannot be published as it stands.
-type Reject struct {
-	// ID is the row's id if it has a usable one (HasID).
-	ID    int64
-	HasID bool
-	// UpdatedAt is the row's updated_at, or MinInstant where it has no usable one.
-	UpdatedAt Instant
-	// Row is the row as a JSON object, as far as rejectedrow.go lets it through: from REST the known fields as
-	// they came, from PostgreSQL column to text. It may hold personal data: it goes to the dead-letter topic and
-	// nowhere else.
-	Row []byte
-	// Field is the first field that breaks the contract, "" where the row is not an object.
-	Field string
-	// Err says what was expected of Field, never its value.
-	Err string
-}
-
 // arenaChunk is how much memory the arena takes at a time, in bytes: enough for some ten thousand rows.
 const arenaChunk = 1 << 20
 

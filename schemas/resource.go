@@ -43,10 +43,8 @@ type Resource struct {
 	updatedAt   int            // places of the two timestamps that every row has
 	createdAt   int
 
-	// What Protect says: the key of hashes, how many fields are hashed, and how a Reject shows personal fields.
-	key         []byte
-	hashes      int
-	fullRejects bool
+	key         []byte // of PolicyHash
+	fullRejects bool   // Privacy.FullRejects
 }
 
 // newResource is the resource that d declares, with the fields of s.
@@ -97,6 +95,10 @@ func (r *Resource) PersonalFields() []string {
 	}
 	return names
 }
+
+// room returns how many bytes a record takes beside those of its values in either source: a header, and of
+// each field a branch, and a hash or 20 bytes of another value.
+func (r *Resource) room() int { return HeaderSize + (1+hashSize)*len(r.Fields) }
 
 // protects reports whether any field is personal or has a policy.
 func (r *Resource) protects() bool {

@@ -139,23 +139,11 @@ func (s *schemaFile) parseField(i int, o object) Field {
 	s.take(label, o, "pii", &f.PII, "true or false")
 	f.PII = f.PII || taggedPII(o["confluent:tags"])
 	f.extras = s.takeExtras(label, o, "name, type, doc, default, pii, rounding")
-	switch {
-	case raw == nil:
-		s.wrong(label, "no type: expected %s", fieldTypes)
-	case !parseType(&f, raw):
-		s.wrong(label, "type %s: expected %s", compact(raw), fieldTypes)
-	case f.Kind == Decimal && (f.Precision < 1 || f.Precision > maxPrecision):
-		s.wrong(label, "precision %d: expected 1 to %d", f.Precision, maxPrecision)
-	case f.Kind == Decimal && (f.Scale < 0 || f.Scale > f.Precision):
-		s.wrong(label, "scale %d: expected 0 to the precision, %d", f.Scale, f.Precision)
-	}
+	f.Nullable, f.codec = s.parseType(label, raw, rounding)
 	if f.Nullable && standard.Kind() != 'n' { // without a default, adding a field breaks every reader
 		s.wrong(label, `nullable: expected "default": null`)
 	} else if !f.Nullable && standard != nil {
 		s.wrong(label, "has a default and is not nullable: expected none, because the service always gives it")
-	}
-	if f.HalfEven = rounding != nil; f.HalfEven && (f.Kind != Decimal || string(rounding) != `"half-even"`) {
-		s.wrong(label, `rounding is %s: expected "half-even", on a decimal`, compact(rounding))
 	}
 	return f
 }
@@ -166,44 +154,49 @@ func taggedPII(tags jsontext.Value) bool {
 	return tags != nil && json.Unmarshal(tags, &names) == nil && slices.Contains(names, "PII")
 }
 
-// parseType fills in what a field's type says; false where it is none of fieldTypes.
-func parseType(f *Field, raw jsontext.Value) bool {
-	if raw.Kind() == '[' {
-		var union []jsontext.Value
-		if json.Unmarshal(raw, &union) != nil || len(union) != 2 || string(union[0]) != `"null"` {
-			return false
-		}
-		f.Nullable, raw = true, union[1]
+// parseType parses a field's type and its rounding. The codec is nil if the type is none of fieldTypes.
+func (s *schemaFile) parseType(label string, raw, rounding jsontext.Value) (nullable bool, c *codec) {
+	if raw == nil {
+		s.wrong(label, "no type: expected %s", fieldTypes)
+		return false, nil
 	}
-	if raw = raw.Clone(); raw.Canonicalize() != nil { // which puts names in order
-		return false
+	one := raw.Clone()
+	var union []jsontext.Value
+	if raw.Kind() == '[' && json.Unmarshal(raw, &union) == nil && len(union) == 2 &&
+		string(union[0]) == `"null"` {
+		nullable, one = true, union[1].Clone()
 	}
-	switch string(raw) {
-	case `"long"`:
-		f.Kind = Long
-		return true
-	case `"double"`:
-		f.Kind = Double
-		return true
-	case `"string"`:
-		f.Kind = String
-		return true
-	case `{"logicalType":"timestamp-millis","type":"long"}`:
-		f.Kind = Timestamp
-		return true
-	}
-	var t struct {
+	_ = one.Canonicalize() // it puts the names in order
+	var decimal struct {
 		Type        string `json:"type"`
 		LogicalType string `json:"logicalType"`
 		Precision   *int   `json:"precision"`
 		Scale       int    `json:"scale"`
 	}
-	if json.Unmarshal(raw, &t, json.RejectUnknownMembers(true)) != nil ||
-		t.Type != "bytes" || t.LogicalType != "decimal" || t.Precision == nil {
-		return false
+	isDecimal := json.Unmarshal(one, &decimal, json.RejectUnknownMembers(true)) == nil &&
+		decimal.Type == "bytes" && decimal.LogicalType == "decimal" && decimal.Precision != nil
+	switch {
+	case isDecimal && (*decimal.Precision < 1 || *decimal.Precision > maxPrecision):
+		s.wrong(label, "precision %d: expected 1 to %d", *decimal.Precision, maxPrecision)
+	case isDecimal && (decimal.Scale < 0 || decimal.Scale > *decimal.Precision):
+		s.wrong(label, "scale %d: expected 0 to the precision, %d", decimal.Scale, *decimal.Precision)
+	case isDecimal:
+		c = decimalCodec(*decimal.Precision, decimal.Scale, rounding != nil)
+	case string(one) == `"long"`:
+		c = longCodec
+	case string(one) == `"double"`:
+		c = doubleCodec
+	case string(one) == `"string"`:
+		c = textCodec
+	case string(one) == `{"logicalType":"timestamp-millis","type":"long"}`:
+		c = timeCodec
+	default:
+		s.wrong(label, "type %s: expected %s", compact(raw), fieldTypes)
 	}
-	f.Kind, f.Precision, f.Scale = Decimal, *t.Precision, t.Scale
-	return true
+	if rounding != nil && (!isDecimal || string(rounding) != `"half-even"`) {
+		s.wrong(label, `rounding is %s: expected "half-even", on a decimal`, compact(rounding))
+	}
+	return nullable, c
 }
 
 // compact is raw on one line, without its text where that is long.
@@ -225,9 +218,9 @@ func (s *schemaFile) checkRows() {
 		}
 		seen[f.Name] = f
 	}
-	s.mustHave(seen["id"], "id", Long)
-	s.mustHave(seen["created_at"], "created_at", Timestamp)
-	s.mustHave(seen["updated_at"], "updated_at", Timestamp)
+	s.mustHave(seen["id"], "id", longCodec)
+	s.mustHave(seen["created_at"], "created_at", timeCodec)
+	s.mustHave(seen["updated_at"], "updated_at", timeCodec)
 	if len(s.fields) > 0 && s.fields[0].Name != "id" && seen["id"] != nil {
 		s.wrong("id", "stands after %s: expected it first", s.fields[0].Name)
 	}
@@ -240,12 +233,11 @@ func (s *schemaFile) checkRows() {
 	}
 }
 
-func (s *schemaFile) mustHave(f *Field, name string, k Kind) {
-	want := (&Field{Kind: k}).avroType()
+func (s *schemaFile) mustHave(f *Field, name string, c *codec) {
 	if f == nil {
-		s.wrong(name, "missing: expected it with type %s", want)
-	} else if f.Kind != k || f.Nullable {
-		s.wrong(name, "expected type %s, not nullable", want)
+		s.wrong(name, "missing: expected it with type %s", c.avroType)
+	} else if f.codec != c || f.Nullable {
+		s.wrong(name, "expected type %s, not nullable", c.avroType)
 	}
 }
 
@@ -268,9 +260,9 @@ func schemaText(s *schemaFile) string {
 func appendFieldText(b []byte, f *Field) []byte {
 	b = append(b, `{"name":"`+f.Name+`","type":`...)
 	if f.Nullable {
-		b = append(b, `["null",`+f.avroType()+`]`...)
+		b = append(b, `["null",`+f.codec.avroType+`]`...)
 	} else {
-		b = append(b, f.avroType()...)
+		b = append(b, f.codec.avroType...)
 	}
 	b = appendDoc(b, f.Doc)
 	if f.Nullable {
@@ -279,7 +271,7 @@ func appendFieldText(b []byte, f *Field) []byte {
 	if f.PII {
 		b = append(b, `,"pii":true`...)
 	}
-	if f.HalfEven {
+	if f.codec.halfEven {
 		b = append(b, `,"rounding":"half-even"`...)
 	}
 	return append(b, f.extras+"}"...)

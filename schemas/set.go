@@ -35,17 +35,18 @@ func Load(dir string) (*Set, error) {
 		mistakes = append(mistakes, more...)
 		maps.Copy(files, own)
 	}
-	set := &Set{}
 	for _, d := range declared {
-		if s := files[d.RecordName]; s != nil {
-			set.resources = append(set.resources, newResource(d, s))
-			continue
+		if files[d.RecordName] == nil {
+			rule := d.Name + " is declared: expected its schema"
+			mistakes = append(mistakes, Mistake{File: d.RecordName + ".avsc", Rule: rule})
 		}
-		rule := d.Name + " is declared: expected its schema"
-		mistakes = append(mistakes, Mistake{File: d.RecordName + ".avsc", Rule: rule})
 	}
 	if len(mistakes) > 0 {
 		return nil, &MistakesError{mistakes}
+	}
+	set := &Set{}
+	for _, d := range declared {
+		set.resources = append(set.resources, newResource(d, files[d.RecordName]))
 	}
 	return set, nil
 }

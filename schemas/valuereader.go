@@ -14,8 +14,9 @@ type ValueReader struct {
 	res *Resource
 	// writer is the record that the writer's schema describes, nil where its bytes are today's.
 	writer *avroType
-	places []int // by today's field: its place in writer, -1 where that does not have it
+	places []int // by today's field: its place in writer, -1 if writer lacks it
 	arena  arena
+	cursor cursor // of the value in hand
 }
 
 // NewValueReader returns a reader of values written under writerSchema; "" is today's schema. It fails where
@@ -43,7 +44,7 @@ func NewValueReader(r *Resource, writerSchema string) (*ValueReader, error) {
 		if place < 0 && !f.Nullable {
 			err = fmt.Errorf("field %s: it has none", f.Name)
 		} else if place >= 0 && !converts(writer.elements[place], f) {
-			err = fmt.Errorf("field %s: expected what converts to %s", f.Name, f.avroType())
+			err = fmt.Errorf("field %s: expected what converts to %s", f.Name, f.codec.avroType)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("schema that %s was written under cannot be read as today's: %w", r.Name, err)
@@ -72,16 +73,17 @@ func (v *ValueReader) Read(value []byte) (Value, error) {
 		}
 	}
 	out := Value{res: v.res, body: body, Hash: xxhash.Sum64(body)}
-	if err := out.readFixed(); err != nil {
+	if err := out.readFixed(&v.cursor); err != nil {
 		return Value{}, fmt.Errorf("value of %s: %w", v.res.Name, err)
 	}
 	return out, nil
 }
 
 // translate encodes a body of the writer's schema as today's schema does. It leaves out fields that today's
-// schema does not have; those that the writer did not have are null.
+// schema does not have. Fields that the writer did not have are null.
 func (v *ValueReader) translate(body []byte) ([]byte, error) {
-	c := cursor{b: body, budget: 1024 + len(body)}
+	c := &v.cursor
+	*c = cursor{b: body, budget: 1024 + len(body)}
 	starts := make([][]byte, len(v.writer.elements)) // the body from where each of the writer's fields begins
 	for i, t := range v.writer.elements {
 		starts[i] = c.b
@@ -95,13 +97,20 @@ func (v *ValueReader) translate(body []byte) ([]byte, error) {
 	}
 	b := v.arena.room(len(body) + 32*len(v.res.Fields))
 	for i, place := range v.places {
-		f := &v.res.Fields[i]
-		from, value := nullType, cursor{}
+		f, from, ok := &v.res.Fields[i], nullType, false
 		if place >= 0 {
-			from, value.b = v.writer.elements[place], starts[place]
+			*c = cursor{b: starts[place]}
+			from = c.branch(v.writer.elements[place])
 		}
-		var ok bool
-		if b, ok = appendConverted(b, f, from, &value); !ok {
+		switch {
+		case from.kind == "null":
+			b, ok = append(b, 0), f.Nullable
+		case f.Nullable:
+			b, ok = f.codec.fromAvro(append(b, 2), from, c)
+		default:
+			b, ok = f.codec.fromAvro(b, from, c)
+		}
+		if !ok {
 			return nil, fmt.Errorf("field %s: %w", f.Name, errFit)
 		}
 	}
