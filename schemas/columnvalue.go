@@ -1,6 +1,7 @@
 package schemas
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"math"
@@ -28,6 +29,59 @@ func (v columnValue) integer() (int64, bool) {
 		return int64(binary.BigEndian.Uint64(v.b)), true
 	}
 	return 0, false
+}
+
+// long reads a number as an integer of 64 bits.
+func (v columnValue) long() (int64, bool) {
+	switch v.oid {
+	case oidInt2, oidInt4, oidInt8:
+		return v.integer()
+	case oidNumeric:
+		d, ok := v.decimal(19, 0, false)
+		if !ok {
+			return 0, false
+		}
+		return d.long()
+	default:
+		var buf [maxFloatText]byte
+		return parseLong(v.text(buf[:0]))
+	}
+}
+
+// decimal reads a number as an unscaled decimal.
+func (v columnValue) decimal(precision, scale int, halfEven bool) (decimal, bool) {
+	if v.oid == oidNumeric {
+		n, ok := readNumeric(v.b)
+		if !ok {
+			return decimal{}, false
+		}
+		return n.decimal(precision, scale, halfEven)
+	}
+	var buf [maxFloatText]byte
+	return parseDecimal(v.text(buf[:0]), precision, scale, halfEven)
+}
+
+// double reads a finite number.
+func (v columnValue) double() (float64, bool) {
+	if v.oid == oidFloat8 && len(v.b) == 8 {
+		n := math.Float64frombits(binary.BigEndian.Uint64(v.b))
+		return n, !math.IsNaN(n) && !math.IsInf(n, 0)
+	}
+	var buf [maxFloatText]byte
+	return parseDouble(v.text(buf[:0])) // the text of a float8 of any other length is nil
+}
+
+// isText returns whether v can be the text of a string. The binary form of some types that users create is no
+// text. Their zero bytes give them away, because PostgreSQL has none in any text.
+func (v columnValue) isText() bool {
+	return utf8.Valid(v.b) && (v.oid < firstUserOID || bytes.IndexByte(v.b, 0) < 0)
+}
+
+func (v columnValue) instant() (Instant, bool) {
+	if v.oid == oidTimestamp || v.oid == oidTimestamptz {
+		return readTimestamp(v.b)
+	}
+	return parseInstant(v.b)
 }
 
 // text is a value of a number or text column as text, nil where it is not well formed. A float

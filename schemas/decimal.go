@@ -51,19 +51,6 @@ func decimalCodec(precision, scale int, halfEven bool) *codec {
 	}
 }
 
-// decimal reads a number as an unscaled decimal.
-func (v columnValue) decimal(precision, scale int, halfEven bool) (decimal, bool) {
-	if v.oid == oidNumeric {
-		n, ok := readNumeric(v.b)
-		if !ok {
-			return decimal{}, false
-		}
-		return n.decimal(precision, scale, halfEven)
-	}
-	var buf [maxFloatText]byte
-	return parseDecimal(v.text(buf[:0]), precision, scale, halfEven)
-}
-
 // decimal is an unscaled decimal of at most 38 digits: a sign and a magnitude of 128 bits. (Money of scale 18
 // outgrows 64 bits at 9.23.)
 type decimal struct {

@@ -58,13 +58,3 @@ func parseDouble(text []byte) (float64, bool) {
 	v, err := strconv.ParseFloat(string(text), 64)
 	return v, err == nil
 }
-
-// double reads a finite number.
-func (v columnValue) double() (float64, bool) {
-	if v.oid == oidFloat8 && len(v.b) == 8 {
-		n := math.Float64frombits(binary.BigEndian.Uint64(v.b))
-		return n, !math.IsNaN(n) && !math.IsInf(n, 0)
-	}
-	var buf [maxFloatText]byte
-	return parseDouble(v.text(buf[:0])) // the text of a float8 of any other length is nil
-}

@@ -252,10 +252,3 @@ func readTimestamp(b []byte) (Instant, bool) {
 	}
 	return since + postgresEpoch, true
 }
-
-func (v columnValue) instant() (Instant, bool) {
-	if v.oid == oidTimestamp || v.oid == oidTimestamptz {
-		return readTimestamp(v.b)
-	}
-	return parseInstant(v.b)
-}

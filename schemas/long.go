@@ -54,20 +54,3 @@ func parseShortLong(text []byte) (int64, bool) {
 	}
 	return v, true
 }
-
-// long reads a number as an integer of 64 bits.
-func (v columnValue) long() (int64, bool) {
-	switch v.oid {
-	case oidInt2, oidInt4, oidInt8:
-		return v.integer()
-	case oidNumeric:
-		d, ok := v.decimal(19, 0, false)
-		if !ok {
-			return 0, false
-		}
-		return d.long()
-	default:
-		var buf [maxFloatText]byte
-		return parseLong(v.text(buf[:0]))
-	}
-}

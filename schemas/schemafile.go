@@ -29,8 +29,8 @@ var avroName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 type schemaFile struct {
 	file, name, doc string
 	fields          []Field
-	extras          string // see takeExtras
-	mistakes        []Mistake
+	extras          string   // see takeExtras
+	mistakes        []string // a line each: the file, the field and the rule
 }
 
 // object is a JSON object, before we know what may stand in it. The JSON library refuses names that appear
@@ -57,8 +57,13 @@ func parseSchemaFile(file string, text []byte) *schemaFile {
 	return s
 }
 
+// wrong notes a mistake in a field, or in the record if field is "".
 func (s *schemaFile) wrong(field, format string, args ...any) {
-	s.mistakes = append(s.mistakes, Mistake{File: s.file, Field: field, Rule: fmt.Sprintf(format, args...)})
+	place := s.file
+	if field != "" {
+		place += ": field " + field
+	}
+	s.mistakes = append(s.mistakes, place+": "+fmt.Sprintf(format, args...))
 }
 
 // take removes the attribute name from o and decodes it into v. An absent one leaves v alone.

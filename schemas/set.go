@@ -37,8 +37,7 @@ func Load(dir string) (*Set, error) {
 	}
 	for _, d := range declared {
 		if files[d.RecordName] == nil {
-			rule := d.Name + " is declared: expected its schema"
-			mistakes = append(mistakes, Mistake{File: d.RecordName + ".avsc", Rule: rule})
+			mistakes = append(mistakes, d.RecordName+".avsc: "+d.Name+" is declared: expected its schema")
 		}
 	}
 	if len(mistakes) > 0 {
@@ -52,13 +51,13 @@ func Load(dir string) (*Set, error) {
 }
 
 // readFolder parses a folder's .avsc files. It returns them by record name, and what is wrong with them.
-func readFolder(fsys fs.FS, folder string) (map[string]*schemaFile, []Mistake, error) {
+func readFolder(fsys fs.FS, folder string) (map[string]*schemaFile, []string, error) {
 	entries, err := fs.ReadDir(fsys, folder)
 	if err != nil {
 		return nil, nil, err
 	}
 	found, files := map[string]*schemaFile{}, 0
-	var mistakes []Mistake
+	var mistakes []string
 	for _, e := range entries {
 		if e.IsDir() || path.Ext(e.Name()) != ".avsc" {
 			continue
@@ -69,13 +68,12 @@ func readFolder(fsys fs.FS, folder string) (map[string]*schemaFile, []Mistake, e
 			return nil, nil, err
 		}
 		s := parseSchemaFile(e.Name(), text)
-		mistakes = append(mistakes, s.mistakes...)
 		if other := found[s.name]; other != nil {
-			rule := fmt.Sprintf("record %s is in %s too: expected it once", s.name, other.file)
-			mistakes = append(mistakes, Mistake{File: e.Name(), Rule: rule})
+			s.wrong("", "record %s is in %s too: expected it once", s.name, other.file)
 		} else if s.name != "" {
 			found[s.name] = s
 		}
+		mistakes = append(mistakes, s.mistakes...)
 	}
 	if files == 0 {
 		err = fmt.Errorf("no .avsc file in it: expected one for each schema to replace, such as Order.avsc")
@@ -112,30 +110,9 @@ func (s *Set) Get(name string) *Resource {
 // All returns every resource.
 func (s *Set) All() []*Resource { return slices.Clone(s.resources) }
 
-// Mistake is one thing wrong with a schema file.
-type Mistake struct {
-	File  string
-	Field string // "" where it is the record or the whole file
-	Rule  string // what is wrong, and what was expected
-}
-
-// String names the file, the field and the rule.
-func (m Mistake) String() string {
-	if m.Field == "" {
-		return m.File + ": " + m.Rule
-	}
-	return m.File + ": field " + m.Field + ": " + m.Rule
-}
-
-// MistakesError is everything wrong with the schema files, so that a person can correct all of it at once.
+// MistakesError is everything that is wrong with the schema files, so that a person can correct all of it at once.
 // Waiting does not help.
-type MistakesError struct{ Mistakes []Mistake }
+type MistakesError struct{ Mistakes []string }
 
 // Error lists the mistakes, one a line.
-func (e *MistakesError) Error() string {
-	lines := make([]string, len(e.Mistakes))
-	for i, m := range e.Mistakes {
-		lines[i] = m.String()
-	}
-	return "schemas: " + strings.Join(lines, "\n         ")
-}
+func (e *MistakesError) Error() string { return "schemas: " + strings.Join(e.Mistakes, "\n         ") }

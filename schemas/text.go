@@ -1,7 +1,6 @@
 package schemas
 
 import (
-	"bytes"
 	"encoding/binary"
 	"unicode/utf8"
 
@@ -40,10 +39,4 @@ var textCodec = &codec{
 // appendText encodes an Avro string: its length and its bytes.
 func appendText(b, text []byte) []byte {
 	return append(binary.AppendVarint(b, int64(len(text))), text...)
-}
-
-// isText returns whether v can be the text of a string. The binary form of some types that users create is no
-// text. Their zero bytes give them away, because PostgreSQL has none in any text.
-func (v columnValue) isText() bool {
-	return utf8.Valid(v.b) && (v.oid < firstUserOID || bytes.IndexByte(v.b, 0) < 0)
 }
