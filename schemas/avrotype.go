@@ -8,15 +8,15 @@ import (
 	"github.com/twmb/avro"
 )
 
-// avroType is a type of an Avro schema as far as its bytes go: enough to step over any value, and to find
-// those that today's fields come from.
+// avroType is the part of an Avro type that decides about bytes. It is enough to skip any value, and to find
+// the values that become today's fields.
 type avroType struct {
 	kind     string // "long", "bytes", "union", ...
 	logical  string
 	scale    int
 	size     int         // of a fixed
-	names    []string    // of an enum's symbols, or a record's fields
-	elements []*avroType // of a union, record (its fields), array or map (one)
+	names    []string    // the symbols of an enum, or the names of a record's fields
+	elements []*avroType // the types in a union, of a record's fields, or the one of an array's or map's items
 }
 
 var nullType = &avroType{kind: "null"}
@@ -30,8 +30,8 @@ func parseAvroType(schema string) (*avroType, error) {
 	return compile(parsed.Root(), "", map[string]*avroType{})
 }
 
-// compile compiles a type that stands in the namespace space. It looks named types up in named. A record
-// stands there before its fields are compiled, because it may hold itself.
+// compile compiles a type inside the namespace space. It looks named types up in named. It adds a record
+// before the record's fields, because a record may hold itself.
 func compile(n *avro.SchemaNode, space string, named map[string]*avroType) (*avroType, error) {
 	t := &avroType{kind: n.Type, logical: n.LogicalType, scale: n.Scale, size: n.Size,
 		names: slices.Clone(n.Symbols)}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Column is one column of a PostgreSQL result: its name, and its type as the server numbers it.
+// Column is one column of a PostgreSQL result: its name and the OID of its type.
 type Column struct {
 	Name string
 	OID  uint32
@@ -27,15 +27,15 @@ const (
 	oidNumeric     = 1700
 	oidName        = 19
 
-	// firstUserOID is where types begin that users create: an enum or citext, whose binary form is its text, and
-	// others.
+	// firstUserOID is the first OID of types that users create. The binary form of an enum or of citext is its
+	// text.
 	firstUserOID = 16384
 )
 
-// IsText says whether the column's values are texts of any length.
+// IsText returns whether the column's values are texts of any length.
 func (c Column) IsText() bool { return c.OID == oidText || c.OID == oidVarchar || c.OID == oidBPChar }
 
-// IsUserType says whether the column is of a type that a user created, of which nothing is known.
+// IsUserType returns whether a user created the column's type. storestream does not know such types.
 func (c Column) IsUserType() bool { return c.OID >= firstUserOID }
 
 var typeNames = map[uint32]string{
@@ -72,7 +72,7 @@ var (
 	updatedAtTypes = []uint32{oidTimestamp, oidTimestamptz}
 )
 
-// typesFor are the column types that can hold r's field i.
+// typesFor returns the column types that can hold r's field i.
 func typesFor(r *Resource, i int) []uint32 {
 	switch i {
 	case 0:
@@ -84,7 +84,7 @@ func typesFor(r *Resource, i int) []uint32 {
 	}
 }
 
-// matchColumns finds the column of each field of r, -1 where it has none. The error names everything that is
+// matchColumns returns the column of each field of r, -1 for none. The error names every column that is
 // wrong.
 func matchColumns(r *Resource, cols []Column) ([]int, error) {
 	places := slices.Repeat([]int{-1}, len(r.Fields))

@@ -12,8 +12,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// ColumnDecoder turns rows of a PostgreSQL result in binary format into Records. It belongs to one goroutine,
-// and holds for one description of the columns: after an ALTER TABLE you need a new one.
+// ColumnDecoder turns rows of a PostgreSQL result in binary format into Records. It belongs to one goroutine
+// and to one description of the columns: after an ALTER TABLE you need a new one.
 type ColumnDecoder struct {
 	res    *Resource
 	cols   []Column
@@ -23,8 +23,8 @@ type ColumnDecoder struct {
 	protect protector
 }
 
-// NewColumnDecoder checks that the columns can hold r's fields. Those of id, created_at and updated_at must
-// be there; a nullable field without a column is null. The error names every column that will not do. Waiting
+// NewColumnDecoder checks that the columns can hold r's fields. id, created_at and updated_at must have
+// columns. A nullable field without a column is null. The error names every column that is wrong. Waiting
 // does not help.
 func NewColumnDecoder(r *Resource, cols []Column) (*ColumnDecoder, error) {
 	places, err := matchColumns(r, cols)

@@ -84,9 +84,9 @@ func (v columnValue) instant() (Instant, bool) {
 	return parseInstant(v.b)
 }
 
-// text is a value of a number or text column as text, nil where it is not well formed. A float
-// becomes the shortest decimal that reads back as that float. That is what PostgreSQL prints, and so what the
-// service's JSON holds: the same row gives the same bytes from either source.
+// text returns the value of a number or text column as text, nil if it is not well formed. A float becomes
+// the shortest decimal that reads back as that float. PostgreSQL prints the same decimal, and so the
+// service's JSON holds it: the same row gives the same bytes from either source.
 func (v columnValue) text(buf []byte) []byte {
 	switch v.oid {
 	case oidInt2, oidInt4, oidInt8:
@@ -116,7 +116,8 @@ func (v columnValue) text(buf []byte) []byte {
 	}
 }
 
-// legible is the value for a person to read. What is not well formed is shown as bytea is, in hexadecimal.
+// legible returns the value for a person to read. Bytes that are not well formed are shown like a bytea, in
+// hexadecimal.
 func (v columnValue) legible() []byte {
 	switch v.oid {
 	case oidTimestamp, oidTimestamptz:
@@ -131,8 +132,8 @@ func (v columnValue) legible() []byte {
 	return append([]byte(`\x`), hex.EncodeToString(v.b)...)
 }
 
-// legibleTime is a timestamp in RFC 3339, or what PostgreSQL calls the two that are not instants. What lies
-// outside the years 1 to 9999 is given as PostgreSQL counts it.
+// legibleTime returns a timestamp in RFC 3339, or PostgreSQL's name of infinity. A time outside the years 1
+// to 9999 is the number by which PostgreSQL counts it.
 func (v columnValue) legibleTime() []byte {
 	if t, ok := readTimestamp(v.b); ok {
 		return []byte(t.String())

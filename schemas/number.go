@@ -5,19 +5,19 @@ import (
 	"math/bits"
 )
 
-// number is the text of a decimal number taken apart: digits before and after the point, and the exponent.
+// number is a decimal number as text: the digits before and after the point, and the exponent.
 type number struct {
 	whole, fraction []byte
 	exponent        int
 	neg             bool
 }
 
-// maxExponent holds an exponent's value: far above what any text of digits can make up for, far below
+// maxExponent limits an exponent's value. No text has enough digits to make up for it, and it cannot
 // overflow.
 const maxExponent = 1 << 40
 
-// scanNumber takes a number apart: an optional sign, digits with or without a point, an optional exponent.
-// That covers JSON and what PostgreSQL prints, and also "+1", "007" and ".5", which mean one thing only. NaN,
+// scanNumber reads a number: an optional sign, digits with or without a point, an optional exponent. That
+// covers the numbers of JSON and PostgreSQL, and also "+1", "007" and ".5", which have one meaning. NaN,
 // Infinity, spaces and separators are not numbers.
 func scanNumber(text []byte) (n number, ok bool) {
 	i := 0

@@ -17,15 +17,15 @@ const (
 	maxPrecision = 38  // the most digits that 128 bits hold whatever they are
 	maxFields    = 256 // more is not a table of this service
 
-	// fieldTypes says what every field's type may be.
+	// fieldTypes lists the types that a field may have.
 	fieldTypes = `"long", "double", "string", {"type": "long", "logicalType": "timestamp-millis"} or ` +
 		`{"type": "bytes", "logicalType": "decimal", "precision": P, "scale": S}, or ["null", one of these]`
 )
 
-// avroName is what the Avro specification allows for a name. In lower case it also needs no quotes in SQL.
+// avroName matches the names that Avro allows. In lower case they need no quotes in SQL.
 var avroName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// schemaFile is one parsed .avsc file, and what is wrong with it.
+// schemaFile is one parsed .avsc file and its mistakes.
 type schemaFile struct {
 	file, name, doc string
 	fields          []Field
@@ -33,12 +33,12 @@ type schemaFile struct {
 	mistakes        []string // a line each: the file, the field and the rule
 }
 
-// object is a JSON object, before we know what may stand in it. The JSON library refuses names that appear
+// object is a JSON object whose members are not checked yet. The JSON library refuses names that appear
 // twice.
 type object map[string]jsontext.Value
 
-// parseSchemaFile parses a schema file and collects what is wrong with it. Without mistakes the result is a
-// schema that every part of this package can work with, and that any Avro library reads.
+// parseSchemaFile parses a schema file and collects its mistakes. Without mistakes the result is a schema
+// that every part of this package can work with, and that any Avro library reads.
 func parseSchemaFile(file string, text []byte) *schemaFile {
 	s := &schemaFile{file: file}
 	var o object
@@ -66,7 +66,7 @@ func (s *schemaFile) wrong(field, format string, args ...any) {
 	s.mistakes = append(s.mistakes, place+": "+fmt.Sprintf(format, args...))
 }
 
-// take removes the attribute name from o and decodes it into v. An absent one leaves v alone.
+// take removes the attribute name from o and decodes it into v. If o does not have it, v stays as it is.
 func (s *schemaFile) take(field string, o object, name string, v any, what string) {
 	raw, ok := o[name]
 	delete(o, name)
@@ -75,10 +75,10 @@ func (s *schemaFile) take(field string, o object, name string, v any, what strin
 	}
 }
 
-// takeExtras takes what is left in o. Attributes with a colon ("confluent:tags") go to the registry, and are
-// returned as they stand in its text; any other is a mistake, because a misspelt "pii" that nobody notices
-// shows personal data. (The built-in schemas mark fields by Confluent's tag, which governance tools know; the
-// text that is registered says both.)
+// takeExtras takes the attributes that are left in o. It returns those with a colon ("confluent:tags") in the
+// form of the registry's text, because they go there. Any other is a mistake: a misspelt "pii" would show
+// personal data. (The built-in schemas mark fields by Confluent's tag, which governance tools know. The text
+// that is registered has both marks.)
 func (s *schemaFile) takeExtras(field string, o object, known string) string {
 	var extras []byte
 	for _, name := range slices.Sorted(maps.Keys(o)) {
@@ -153,7 +153,7 @@ func (s *schemaFile) parseField(i int, o object) Field {
 	return f
 }
 
-// taggedPII says whether the tags that a registry knows a field by mark it as personal.
+// taggedPII returns whether a field's tags for the registry mark it as personal.
 func taggedPII(tags jsontext.Value) bool {
 	var names []string
 	return tags != nil && json.Unmarshal(tags, &names) == nil && slices.Contains(names, "PII")
@@ -204,7 +204,7 @@ func (s *schemaFile) parseType(label string, raw, rounding jsontext.Value) (null
 	return nullable, c
 }
 
-// compact is raw on one line, without its text where that is long.
+// compact returns raw on one line, or "given" if that is long.
 func compact(raw jsontext.Value) string {
 	raw = raw.Clone()
 	if raw.Compact() != nil || len(raw) > 120 {
@@ -213,7 +213,7 @@ func compact(raw jsontext.Value) string {
 	return string(raw)
 }
 
-// checkRows checks what every row of the service has.
+// checkRows checks the fields that every row of the service has.
 func (s *schemaFile) checkRows() {
 	seen := map[string]*Field{}
 	for i := range s.fields {
@@ -246,9 +246,8 @@ func (s *schemaFile) mustHave(f *Field, name string, c *codec) {
 	}
 }
 
-// schemaText is the schema as it is registered: one line, attributes in a fixed order, with docs and "pii"
-// for whoever reads the registry. A change of this form is a new schema id in every registry, so make it on
-// purpose only.
+// schemaText returns the schema as it is registered: one line, attributes in a fixed order, with docs and
+// "pii" for people who read the registry. A change of this form is a new schema id in every registry.
 func schemaText(s *schemaFile) string {
 	b := []byte(`{"type":"record","name":"` + s.name + `","namespace":"` + namespace + `"`)
 	b = appendDoc(b, s.doc)
@@ -284,7 +283,7 @@ func appendFieldText(b []byte, f *Field) []byte {
 
 func appendDoc(b []byte, doc string) []byte {
 	if doc != "" {
-		b, _ = jsontext.AppendQuote(append(b, `,"doc":`...), doc) // it came out of JSON, so it goes back into it
+		b, _ = jsontext.AppendQuote(append(b, `,"doc":`...), doc) // it comes from JSON, so it is valid
 	}
 	return b
 }

@@ -17,10 +17,10 @@ var embedded embed.FS
 // maxSchemaFile bounds a schema file, in bytes: a hundred times the largest built-in one.
 const maxSchemaFile = 256 << 10
 
-// Set is the resources in force, in the order in which they are declared.
+// Set is all resources with their schemas, in the order of their declarations.
 type Set struct{ resources []*Resource }
 
-// Load reads the built-in schemas. Where dir is not "", each .avsc file in it (not below it) replaces the
+// Load reads the built-in schemas. If dir is not "", each .avsc file in it (not below it) replaces the
 // built-in schema of the same record name. The error is a *MistakesError, or says why dir cannot be read.
 func Load(dir string) (*Set, error) {
 	files, mistakes, err := readFolder(embedded, "avsc")
@@ -50,7 +50,7 @@ func Load(dir string) (*Set, error) {
 	return set, nil
 }
 
-// readFolder parses a folder's .avsc files. It returns them by record name, and what is wrong with them.
+// readFolder parses a folder's .avsc files. It returns them by record name, and their mistakes.
 func readFolder(fsys fs.FS, folder string) (map[string]*schemaFile, []string, error) {
 	entries, err := fs.ReadDir(fsys, folder)
 	if err != nil {
@@ -81,7 +81,8 @@ func readFolder(fsys fs.FS, folder string) (map[string]*schemaFile, []string, er
 	return found, mistakes, err
 }
 
-// readFile reads a file of bounded size. A pipe would wait for whoever writes to it, and a device has no end.
+// readFile reads a file of limited size. It refuses pipes, which would wait for a writer, and devices, which
+// have no end.
 func readFile(fsys fs.FS, name string) ([]byte, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
@@ -110,8 +111,8 @@ func (s *Set) Get(name string) *Resource {
 // All returns every resource.
 func (s *Set) All() []*Resource { return slices.Clone(s.resources) }
 
-// MistakesError is everything that is wrong with the schema files, so that a person can correct all of it at once.
-// Waiting does not help.
+// MistakesError is everything that is wrong with the schema files, so that a person can correct all of it at
+// once. Waiting does not help.
 type MistakesError struct{ Mistakes []string }
 
 // Error lists the mistakes, one a line.

@@ -52,7 +52,7 @@ func (v Value) AppendJSON(dst []byte, maskPII bool) []byte {
 	return append(dst, '}')
 }
 
-// Fields yields each field with its value in JSON, as AppendJSON writes it, nothing masked. The text is good
+// Fields yields each field with its value in JSON, as AppendJSON writes it, nothing masked. The text is valid
 // until the next one.
 func (v Value) Fields() iter.Seq2[*Field, []byte] {
 	return func(yield func(*Field, []byte) bool) {

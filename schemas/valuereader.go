@@ -12,16 +12,16 @@ import (
 // ValueReader decodes record values that were written under one schema. It belongs to one goroutine.
 type ValueReader struct {
 	res *Resource
-	// writer is the record that the writer's schema describes, nil where its bytes are today's.
+	// writer is the record of the writer's schema. It is nil if today's schema has the same bytes.
 	writer *avroType
 	places []int // by today's field: its place in writer, -1 if writer lacks it
 	arena  arena
 	cursor cursor // of the value in hand
 }
 
-// NewValueReader returns a reader of values written under writerSchema; "" is today's schema. It fails where
-// a value of that schema cannot be one of today's: a field of today that is not nullable is missing, or a
-// field has a type that does not convert without loss.
+// NewValueReader returns a reader of values written under writerSchema. "" is today's schema. It fails if a
+// value of that schema cannot be one of today's: a field that is not nullable today is missing, or a field's
+// type does not convert without loss.
 func NewValueReader(r *Resource, writerSchema string) (*ValueReader, error) {
 	v := &ValueReader{res: r}
 	if writerSchema == "" || writerSchema == r.valueSchema {
@@ -35,7 +35,7 @@ func NewValueReader(r *Resource, writerSchema string) (*ValueReader, error) {
 		return nil, fmt.Errorf("schema that %s was written under is a %s: expected a record", r.Name, writer.kind)
 	}
 	if today, err := parseAvroType(r.valueSchema); err == nil && reflect.DeepEqual(today, writer) {
-		return v, nil // only docs differ, or other attributes that say nothing about bytes
+		return v, nil // only docs differ, or other attributes that do not change bytes
 	}
 	v.writer = writer
 	for i := range r.Fields {
@@ -44,7 +44,7 @@ func NewValueReader(r *Resource, writerSchema string) (*ValueReader, error) {
 		if place < 0 && !f.Nullable {
 			err = fmt.Errorf("field %s: it has none", f.Name)
 		} else if place >= 0 && !converts(writer.elements[place], f) {
-			err = fmt.Errorf("field %s: expected what converts to %s", f.Name, f.codec.avroType)
+			err = fmt.Errorf("field %s: expected a type that converts to %s", f.Name, f.codec.avroType)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("schema that %s was written under cannot be read as today's: %w", r.Name, err)
@@ -59,8 +59,8 @@ var (
 	errFit      = errors.New("the value does not fit today's schema")
 )
 
-// Read decodes a value, header included. The Value refers to those bytes, so it is good as long as they are.
-// It fails on bytes that are no such value, and on one that today's schema cannot hold.
+// Read decodes a value with its header. The Value refers to those bytes, so it is valid as long as they are.
+// Read fails if the bytes are no value of the writer's schema, or if today's schema cannot hold the value.
 func (v *ValueReader) Read(value []byte) (Value, error) {
 	if _, err := SchemaID(value); err != nil {
 		return Value{}, err
