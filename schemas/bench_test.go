@@ -80,10 +80,9 @@ func BenchmarkMoney(b *testing.B) {
 		})
 		b.Run("numeric/"+text, func(b *testing.B) {
 			raw := binaryOf(b, pgtype.NumericOID, text)
-			f := &Field{Kind: Decimal, Precision: 38, Scale: 18}
 			b.ReportAllocs()
 			for b.Loop() {
-				d, _ := columnValue{oidNumeric, raw}.decimal(f)
+				d, _ := columnValue{oidNumeric, raw}.decimal(38, 18, false)
 				_ = d.appendBytes(buf[:0])
 			}
 		})

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Column is one column of a PostgreSQL result: its name, and its type as the server numbers it.
+// Column is one column of a PostgreSQL result: its name and the OID of its type.
 type Column struct {
 	Name string
 	OID  uint32
@@ -27,15 +27,15 @@ const (
 	oidNumeric     = 1700
 	oidName        = 19
 
-	// firstUserOID is where types begin that users create: an enum or citext, whose binary form is its text, and
-	// others.
+	// firstUserOID is the first OID of types that users create. The binary form of an enum or of citext is its
+	// text.
 	firstUserOID = 16384
 )
 
-// IsText says whether the column's values are texts of any length.
+// IsText returns whether the column's values are texts of any length.
 func (c Column) IsText() bool { return c.OID == oidText || c.OID == oidVarchar || c.OID == oidBPChar }
 
-// IsUserType says whether the column is of a type that a user created, of which nothing is known.
+// IsUserType returns whether a user created the column's type. storestream does not know such types.
 func (c Column) IsUserType() bool { return c.OID >= firstUserOID }
 
 var typeNames = map[uint32]string{
@@ -62,24 +62,17 @@ func typeList(oids []uint32) string {
 }
 
 var (
+	// numberTypes are the types of columns of numbers. If a data frame library loaded the table, integers come
+	// as float8 and times as text.
 	numberTypes = []uint32{oidInt2, oidInt4, oidInt8, oidNumeric, oidFloat4, oidFloat8,
 		oidText, oidVarchar, oidBPChar}
 
-	// columnTypes are the column types that can hold a field's values. Integers also come as float8 where a data
-	// frame library loaded the table, and times as text likewise.
-	columnTypes = map[Kind][]uint32{
-		Long:      numberTypes,
-		Decimal:   numberTypes,
-		Double:    numberTypes,
-		Timestamp: {oidTimestamp, oidTimestamptz, oidText, oidVarchar, oidBPChar},
-		String:    {oidText, oidVarchar, oidBPChar, oidName},
-	}
-	// The database compares and sorts by these two, so text will not do.
+	// The database compares and sorts by id and updated_at, so they cannot be text.
 	idTypes        = []uint32{oidInt2, oidInt4, oidInt8, oidNumeric}
 	updatedAtTypes = []uint32{oidTimestamp, oidTimestamptz}
 )
 
-// typesFor are the column types that can hold r's field i.
+// typesFor returns the column types that can hold r's field i.
 func typesFor(r *Resource, i int) []uint32 {
 	switch i {
 	case 0:
@@ -87,11 +80,11 @@ func typesFor(r *Resource, i int) []uint32 {
 	case r.updatedAt:
 		return updatedAtTypes
 	default:
-		return columnTypes[r.Fields[i].Kind]
+		return r.Fields[i].codec.columns
 	}
 }
 
-// matchColumns finds the column of each field of r, -1 where it has none. The error names everything that is
+// matchColumns returns the column of each field of r, -1 for none. The error names every column that is
 // wrong.
 func matchColumns(r *Resource, cols []Column) ([]int, error) {
 	places := slices.Repeat([]int{-1}, len(r.Fields))
@@ -104,10 +97,10 @@ func matchColumns(r *Resource, cols []Column) ([]int, error) {
 			continue
 		}
 		places[i] = place
-		kind, types := r.Fields[i].Kind, typesFor(r, i)
-		if !slices.Contains(types, c.OID) && (kind != String || c.OID < firstUserOID) {
-			wrong = append(wrong, fmt.Sprintf("column %s is %s: expected one of %s for its %s",
-				c.Name, typeName(c.OID), typeList(types), kind))
+		codec, types := r.Fields[i].codec, typesFor(r, i)
+		if !slices.Contains(types, c.OID) && (codec != textCodec || !c.IsUserType()) {
+			wrong = append(wrong, fmt.Sprintf("column %s is %s: expected one of %s for %s",
+				c.Name, typeName(c.OID), typeList(types), codec.kind))
 		}
 	}
 	for i, f := range r.Fields {

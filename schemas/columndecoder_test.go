@@ -192,7 +192,6 @@ func TestARejectedRowIsAnObjectOfTexts(t *testing.T) {
 }
 
 func TestAFloatColumnsMoneyIsTheDecimalThatPostgresPrints(t *testing.T) {
-	money := &Field{Kind: Decimal, Precision: 38, Scale: 18}
 	for _, c := range []struct {
 		oid   uint32
 		value any
@@ -207,13 +206,13 @@ func TestAFloatColumnsMoneyIsTheDecimalThatPostgresPrints(t *testing.T) {
 		{pgtype.Int2OID, int16(-5), "-5"},
 		{pgtype.TextOID, "49.50", "49.5"},
 	} {
-		d, ok := columnValue{c.oid, binaryOf(t, c.oid, c.value)}.decimal(money)
+		d, ok := columnValue{c.oid, binaryOf(t, c.oid, c.value)}.decimal(38, 18, false)
 		if got := string(d.appendText(nil, 18)); !ok || got != c.want {
 			t.Errorf("%v: %v %s, expected %s", c.value, ok, got, c.want)
 		}
 	}
 	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e20, 1e-19, 5e-324} {
-		if d, ok := (columnValue{oidFloat8, pgFloat8(v)}).decimal(money); ok {
+		if d, ok := (columnValue{oidFloat8, pgFloat8(v)}).decimal(38, 18, false); ok {
 			t.Errorf("%v was taken as %+v", v, d)
 		}
 		if _, ok := (columnValue{oidFloat8, pgFloat8(v)}).long(); ok && v != 1e20 {
@@ -231,10 +230,10 @@ func TestATableThatCannotHoldTheResourceIsNamedColumnByColumn(t *testing.T) {
 	_, err := NewColumnDecoder(r, []Column{{"id", pgtype.TextOID}, {"status", pgtype.BoolOID},
 		{"total_amount", 790}, {"updated_at", pgtype.TextOID}, {"user_id", enumOID},
 		{"channel", pgtype.TextOID}})
-	for _, want := range []string{"column id is text: expected one of int2, int4, int8, numeric for its integer",
+	for _, want := range []string{"column id is text: expected one of int2, int4, int8, numeric for an integer",
 		"column status is bool: expected one of text, varchar",
 		"column total_amount is money",
-		"column updated_at is text: expected one of timestamp, timestamptz for its timestamp",
+		"column updated_at is text: expected one of timestamp, timestamptz for a timestamp",
 		"column user_id is of OID 16999",
 		"column created_at is missing", "column channel: expected one column for each field of record Order"} {
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -37,28 +37,28 @@ func (v columnValue) long() (int64, bool) {
 	case oidInt2, oidInt4, oidInt8:
 		return v.integer()
 	case oidNumeric:
-		n, ok := readNumeric(v.b)
+		d, ok := v.decimal(19, 0, false)
 		if !ok {
 			return 0, false
 		}
-		return n.long()
+		return d.long()
 	default:
 		var buf [maxFloatText]byte
 		return parseLong(v.text(buf[:0]))
 	}
 }
 
-// decimal reads a number as f's.
-func (v columnValue) decimal(f *Field) (decimal, bool) {
+// decimal reads a number as an unscaled decimal.
+func (v columnValue) decimal(precision, scale int, halfEven bool) (decimal, bool) {
 	if v.oid == oidNumeric {
 		n, ok := readNumeric(v.b)
 		if !ok {
 			return decimal{}, false
 		}
-		return n.decimal(f.Precision, f.Scale, f.HalfEven)
+		return n.decimal(precision, scale, halfEven)
 	}
 	var buf [maxFloatText]byte
-	return parseDecimal(v.text(buf[:0]), f.Precision, f.Scale, f.HalfEven)
+	return parseDecimal(v.text(buf[:0]), precision, scale, halfEven)
 }
 
 // double reads a finite number.
@@ -68,7 +68,13 @@ func (v columnValue) double() (float64, bool) {
 		return n, !math.IsNaN(n) && !math.IsInf(n, 0)
 	}
 	var buf [maxFloatText]byte
-	return parseDouble(v.text(buf[:0])) // text is nil for a float8 of any other length
+	return parseDouble(v.text(buf[:0])) // the text of a float8 of any other length is nil
+}
+
+// isText returns whether v can be the text of a string. The binary form of some types that users create is no
+// text. Their zero bytes give them away, because PostgreSQL has none in any text.
+func (v columnValue) isText() bool {
+	return utf8.Valid(v.b) && (v.oid < firstUserOID || bytes.IndexByte(v.b, 0) < 0)
 }
 
 func (v columnValue) instant() (Instant, bool) {
@@ -78,15 +84,9 @@ func (v columnValue) instant() (Instant, bool) {
 	return parseInstant(v.b)
 }
 
-// isText says whether v can be a string's text. The binary form of some types that users create is no text.
-// Their zero bytes give them away: PostgreSQL has none in any text.
-func (v columnValue) isText() bool {
-	return utf8.Valid(v.b) && (v.oid < firstUserOID || bytes.IndexByte(v.b, 0) < 0)
-}
-
-// text is a value of a number or text column as text, nil where it is not well formed. A float
-// becomes the shortest decimal that reads back as that float. That is what PostgreSQL prints, and so what the
-// service's JSON holds: the same row gives the same bytes from either source.
+// text returns the value of a number or text column as text, nil if it is not well formed. A float becomes
+// the shortest decimal that reads back as that float. PostgreSQL prints the same decimal, and so the
+// service's JSON holds it: the same row gives the same bytes from either source.
 func (v columnValue) text(buf []byte) []byte {
 	switch v.oid {
 	case oidInt2, oidInt4, oidInt8:
@@ -116,7 +116,8 @@ func (v columnValue) text(buf []byte) []byte {
 	}
 }
 
-// legible is the value for a person to read. What is not well formed is shown as bytea is, in hexadecimal.
+// legible returns the value for a person to read. Bytes that are not well formed are shown like a bytea, in
+// hexadecimal.
 func (v columnValue) legible() []byte {
 	switch v.oid {
 	case oidTimestamp, oidTimestamptz:
@@ -131,8 +132,8 @@ func (v columnValue) legible() []byte {
 	return append([]byte(`\x`), hex.EncodeToString(v.b)...)
 }
 
-// legibleTime is a timestamp in RFC 3339, or what PostgreSQL calls the two that are not instants. What lies
-// outside the years 1 to 9999 is given as PostgreSQL counts it.
+// legibleTime returns a timestamp in RFC 3339, or PostgreSQL's name of infinity. A time outside the years 1
+// to 9999 is the number by which PostgreSQL counts it.
 func (v columnValue) legibleTime() []byte {
 	if t, ok := readTimestamp(v.b); ok {
 		return []byte(t.String())

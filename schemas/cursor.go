@@ -3,6 +3,7 @@ package schemas
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 )
 
 var (
@@ -12,12 +13,12 @@ var (
 	errYears  = errors.New("a timestamp lies outside the years 1 to 9999")
 )
 
-// cursor reads an Avro value front to back. The first fault sticks, and everything after it reads as zero. It
-// allocates nothing, whatever lengths the bytes claim (hamba/avro's decoder does: GO-2026-5048).
+// cursor reads an Avro value front to back. It keeps the first fault, and reads zeros after it. It does not
+// allocate by the lengths that the bytes claim (hamba/avro's decoder does: GO-2026-5048).
 type cursor struct {
 	b      []byte
 	err    error
-	budget int // steps that skip may still take: items of no bytes must not keep it busy for ever
+	budget int // steps that skip may still take; an array may claim 2^62 items of no bytes
 }
 
 func (c *cursor) fail(err error) {
@@ -50,15 +51,29 @@ func (c *cursor) take(n int64) []byte {
 
 func (c *cursor) bytes() []byte { return c.take(c.long()) }
 
-// double is the next double's bits; 0 after a fault.
-func (c *cursor) double() uint64 {
+func (c *cursor) double() float64 {
 	if v := c.take(8); v != nil {
-		return binary.LittleEndian.Uint64(v)
+		return math.Float64frombits(binary.LittleEndian.Uint64(v))
 	}
 	return 0
 }
 
-// isNull reads the branch of ["null", T].
+func (c *cursor) float() float32 {
+	if v := c.take(4); v != nil {
+		return math.Float32frombits(binary.LittleEndian.Uint32(v))
+	}
+	return 0
+}
+
+// decimal returns the two's complement of a decimal of type t, bytes or fixed.
+func (c *cursor) decimal(t *avroType) []byte {
+	if t.kind == "fixed" {
+		return c.take(int64(t.size))
+	}
+	return c.bytes()
+}
+
+// isNull reads the branch of ["null", T], and returns whether it is null.
 func (c *cursor) isNull() bool {
 	i := c.long()
 	if i < 0 || i > 1 {
@@ -77,7 +92,7 @@ func (c *cursor) instant() Instant {
 	return InstantOfMillis(ms)
 }
 
-// branch is the type that the union t holds next; t itself where it is no union.
+// branch reads the branch of the union t and returns its type. If t is no union, it returns t.
 func (c *cursor) branch(t *avroType) *avroType {
 	if t.kind != "union" {
 		return t
@@ -92,7 +107,7 @@ func (c *cursor) branch(t *avroType) *avroType {
 	return t.elements[i]
 }
 
-// skip steps over a value of type t.
+// skip moves c behind a value of type t.
 func (c *cursor) skip(t *avroType, depth int) {
 	c.budget--
 	if c.budget < 0 || depth > 32 {
@@ -126,10 +141,10 @@ func (c *cursor) skip(t *avroType, depth int) {
 	}
 }
 
-// skipBlocks steps over an array or a map.
+// skipBlocks moves c behind an array or a map.
 func (c *cursor) skipBlocks(t *avroType, depth int) {
 	for n := c.long(); n != 0 && c.err == nil; n = c.long() {
-		if n < 0 { // -n items in as many bytes as the next long says
+		if n < 0 { // -n items; the next long is their size in bytes
 			c.bytes()
 			continue
 		}

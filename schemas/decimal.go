@@ -2,8 +2,54 @@ package schemas
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/bits"
 )
+
+// decimalCodec returns the codec of decimals with precision digits, scale of them after the point.
+func decimalCodec(precision, scale int, halfEven bool) *codec {
+	expected := fmt.Sprintf("a decimal number with at most %d digits before the point", precision-scale)
+	if !halfEven {
+		expected += fmt.Sprintf(" and %d after it", scale)
+	}
+	return &codec{
+		kind: "a decimal",
+		avroType: fmt.Sprintf(`{"type":"bytes","logicalType":"decimal","precision":%d,"scale":%d}`,
+			precision, scale),
+		expected: expected,
+		halfEven: halfEven,
+		numbers:  true,
+		columns:  numberTypes,
+		fromText: func(b, text []byte) ([]byte, bool) {
+			d, ok := parseDecimal(text, precision, scale, halfEven)
+			return d.appendBytes(b), ok
+		},
+		fromColumn: func(b []byte, v columnValue) ([]byte, bool) {
+			d, ok := v.decimal(precision, scale, halfEven)
+			return d.appendBytes(b), ok
+		},
+		converts: func(t *avroType) bool {
+			return (t.kind == "bytes" || t.kind == "fixed") && t.logical == "decimal"
+		},
+		fromAvro: func(b []byte, t *avroType, c *cursor) ([]byte, bool) {
+			d, ok := decimalOf(c.decimal(t))
+			if !ok || t.scale > maxPrecision {
+				return b, false
+			}
+			var buf [48]byte
+			d, ok = parseDecimal(d.appendText(buf[:0], t.scale), precision, scale, halfEven)
+			return d.appendBytes(b), ok
+		},
+		toJSON: func(dst []byte, c *cursor) []byte {
+			d, ok := decimalOf(c.bytes())
+			if !ok {
+				return append(dst, `"wider than 128 bits"`...) // not written by storestream
+			}
+			return d.appendText(dst, scale)
+		},
+		skip: func(c *cursor) { c.bytes() },
+	}
+}
 
 // decimal is an unscaled decimal of at most 38 digits: a sign and a magnitude of 128 bits. (Money of scale 18
 // outgrows 64 bits at 9.23.)
@@ -12,8 +58,8 @@ type decimal struct {
 	neg    bool
 }
 
-// shortDecimal is v followed by 0 to 19 zeros; false where that has more than precision digits, or zeros is
-// none of these.
+// shortDecimal returns v followed by zeros zeros. It returns false if that has more than precision digits, or
+// if zeros is not from 0 to 19.
 func shortDecimal(neg bool, v uint64, zeros, precision int) (decimal, bool) {
 	if zeros < 0 || zeros > 19 {
 		return decimal{}, false
@@ -23,8 +69,8 @@ func shortDecimal(neg bool, v uint64, zeros, precision int) (decimal, bool) {
 	return d, !d.atLeast(precision)
 }
 
-// appendBytes appends Avro bytes: a length, and the value in big-endian two's complement with no byte more
-// than needed, as Java's BigInteger writes it. (-1.28 at scale 2 is 0x80, not 0xff80: two forms of one value
+// appendBytes appends Avro bytes: a length, and the value in big-endian two's complement. It writes as few
+// bytes as possible, like Java's BigInteger. (-1.28 at scale 2 is 0x80, not 0xff80: two forms of one value
 // would be two rows.)
 func (d decimal) appendBytes(dst []byte) []byte {
 	hi, lo := d.twosComplement()
@@ -50,8 +96,8 @@ func (d decimal) twosComplement() (hi, lo uint64) {
 	return hi, lo
 }
 
-// decimalOf reads two's complement of any width that fits 128 bits; no bytes at all are 0, as Java reads
-// them.
+// decimalOf reads two's complement of any width, if the value fits 128 bits. No bytes at all are 0, as in
+// Java.
 func decimalOf(b []byte) (decimal, bool) {
 	for len(b) > 16 && (b[0] == 0 && b[1] < 0x80 || b[0] == 0xff && b[1] >= 0x80) {
 		b = b[1:]
@@ -84,13 +130,13 @@ var pow10 = func() (p [maxPrecision + 1]struct{ hi, lo uint64 }) {
 	return p
 }()
 
-// atLeast says whether d's magnitude is 10^n or more.
+// atLeast returns whether d's magnitude is 10^n or more.
 func (d decimal) atLeast(n int) bool {
 	p := &pow10[n]
 	return d.hi > p.hi || d.hi == p.hi && d.lo >= p.lo
 }
 
-// mulAdd is d*10 + digit. The caller knows that d has fewer than 38 digits.
+// mulAdd sets d to d*10 + digit. d has fewer than 38 digits.
 func (d *decimal) mulAdd(digit byte) {
 	hi, lo := bits.Mul64(d.lo, 10)
 	lo, carry := bits.Add64(lo, uint64(digit), 0)
@@ -130,7 +176,7 @@ func (d decimal) appendText(dst []byte, scale int) []byte {
 	return dst
 }
 
-// long is d, of scale 0, as an integer of 64 bits.
+// long returns d, which has scale 0, as an integer of 64 bits.
 func (d decimal) long() (int64, bool) {
 	switch {
 	case d.hi != 0:

@@ -115,12 +115,11 @@ func TestMoneyIsExactInEveryFormThatTheServiceGivesIt(t *testing.T) {
 // Every price from 0.00 to 999.99 keeps its cent at scale 2, also as the float dust that a float column
 // makes of it.
 func TestEveryPriceKeepsItsCent(t *testing.T) {
-	f := &Field{Kind: Decimal, Precision: 38, Scale: 2}
 	for cents := range 100_000 {
 		text := fmt.Sprintf("%d.%02d", cents/100, cents%100)
 		want := javaBytes(big.NewInt(int64(cents)))
-		fromText, ok1 := parseDecimal([]byte(text), f.Precision, f.Scale, false)
-		fromFloat, ok2 := columnValue{oidFloat8, pgFloat8(float64(cents) / 100)}.decimal(f)
+		fromText, ok1 := parseDecimal([]byte(text), 38, 2, false)
+		fromFloat, ok2 := columnValue{oidFloat8, pgFloat8(float64(cents) / 100)}.decimal(38, 2, false)
 		if !ok1 || !ok2 || !bytes.Equal(fromText.appendBytes(nil)[1:], want) ||
 			!bytes.Equal(fromFloat.appendBytes(nil)[1:], want) {
 			t.Fatalf("%s: %v %x, %v %x, expected %x", text, ok1, fromText.appendBytes(nil), ok2,
@@ -213,8 +212,7 @@ func checkNumeric(t interface{ Fatalf(string, ...any) }, text string, precision,
 		t.Fatalf("%v", err)
 	}
 	a, ok1 := parseDecimal([]byte(text), precision, scale, halfEven)
-	f := &Field{Kind: Decimal, Precision: precision, Scale: scale, HalfEven: halfEven}
-	b, ok2 := columnValue{oidNumeric, raw}.decimal(f)
+	b, ok2 := columnValue{oidNumeric, raw}.decimal(precision, scale, halfEven)
 	if ok1 != ok2 || ok1 && !bytes.Equal(a.appendBytes(nil), b.appendBytes(nil)) {
 		t.Fatalf("%q as decimal(%d, %d), half-even %v: text %v %x, numeric %v %x", text, precision, scale, halfEven,
 			ok1, a.appendBytes(nil), ok2, b.appendBytes(nil))

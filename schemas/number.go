@@ -1,20 +1,23 @@
 package schemas
 
-import "strconv"
+import (
+	"bytes"
+	"math/bits"
+)
 
-// number is the text of a decimal number taken apart: digits before and after the point, and the exponent.
+// number is a decimal number as text: the digits before and after the point, and the exponent.
 type number struct {
 	whole, fraction []byte
 	exponent        int
 	neg             bool
 }
 
-// maxExponent holds an exponent's value: far above what any text of digits can make up for, far below
+// maxExponent limits an exponent's value. No text has enough digits to make up for it, and it cannot
 // overflow.
 const maxExponent = 1 << 40
 
-// scanNumber takes a number apart: an optional sign, digits with or without a point, an optional exponent.
-// That covers JSON and what PostgreSQL prints, and also "+1", "007" and ".5", which mean one thing only. NaN,
+// scanNumber reads a number: an optional sign, digits with or without a point, an optional exponent. That
+// covers the numbers of JSON and PostgreSQL, and also "+1", "007" and ".5", which have one meaning. NaN,
 // Infinity, spaces and separators are not numbers.
 func scanNumber(text []byte) (n number, ok bool) {
 	i := 0
@@ -61,27 +64,61 @@ func (n *number) scanExponent(text []byte) bool {
 	return len(text) > 0
 }
 
-// parseDecimal reads a number as an unscaled decimal, exactly: no float on the way, nothing floored.
+// parseDecimal reads a number as an unscaled decimal, exactly: it does not pass through a float.
 func parseDecimal(text []byte, precision, scale int, halfEven bool) (decimal, bool) {
 	n, ok := scanNumber(text)
 	if !ok {
 		return decimal{}, false
 	}
+	return n.decimal(precision, scale, halfEven)
+}
+
+// decimal returns n as an unscaled decimal. It fails if n has more than precision digits. It also fails if n
+// has digits behind the last place, unless halfEven says to round them.
+//
+// It builds no power of ten. A million digits, or an exponent of 10^9, cost no more than reading them.
+func (n *number) decimal(precision, scale int, halfEven bool) (decimal, bool) {
 	if d, ok := n.short(precision, scale); ok {
 		return d, true
 	}
-	a := digits{precision: precision, keep: len(n.whole) + n.exponent + scale, d: decimal{neg: n.neg}}
-	for _, c := range n.whole {
-		a.push(c - '0')
+	var buf [64]byte
+	digits := append(append(buf[:0], n.whole...), n.fraction...)
+	places := len(n.whole) + n.exponent + scale // of the unscaled value, beginning with the first digit
+	kept := min(max(places, 0), len(digits))
+	d := decimal{neg: n.neg}
+	for _, c := range digits[:kept] {
+		if d.atLeast(precision - 1) {
+			return decimal{}, false
+		}
+		d.mulAdd(c - '0')
 	}
-	for _, c := range n.fraction {
-		a.push(c - '0')
+	for zeros := places - len(digits); zeros > 0 && d.hi|d.lo != 0; zeros-- { // 5e3: ends after 38 of them
+		if d.atLeast(precision - 1) {
+			return decimal{}, false
+		}
+		d.mulAdd(0)
 	}
-	return a.finish(halfEven)
+	dropped := bytes.TrimRight(digits[kept:], "0")
+	if len(dropped) == 0 {
+		return d, true
+	}
+	if !halfEven {
+		return decimal{}, false
+	}
+	first := dropped[0]
+	if places < 0 { // zeros stand before it: 0.004 at scale 0
+		first = '0'
+	}
+	if first > '5' || first == '5' && (len(dropped) > 1 || d.lo&1 == 1) {
+		var carry uint64
+		d.lo, carry = bits.Add64(d.lo, 1, 0)
+		d.hi += carry
+	}
+	return d, !d.atLeast(precision)
 }
 
-// short is the way of nearly every price: up to 19 digits, no exponent, no more places than the scale. ok is
-// false where it does not apply.
+// short reads up to 19 digits without an exponent and with no more places than the scale, as nearly every
+// price has them. It returns false for other numbers.
 func (n *number) short(precision, scale int) (d decimal, ok bool) {
 	if len(n.whole)+len(n.fraction) > 19 || n.exponent != 0 {
 		return d, false
@@ -94,40 +131,4 @@ func (n *number) short(precision, scale int) (d decimal, ok bool) {
 		v = v*10 + uint64(c-'0')
 	}
 	return shortDecimal(n.neg, v, scale-len(n.fraction), precision)
-}
-
-// parseLong reads an integer of 64 bits: also 12.0 and 1.2e1, which are integers, and not 12.5.
-func parseLong(text []byte) (int64, bool) {
-	if v, ok := parseShortLong(text); ok {
-		return v, true
-	}
-	d, ok := parseDecimal(text, 19, 0, false)
-	if !ok {
-		return 0, false
-	}
-	return d.long()
-}
-
-func parseShortLong(text []byte) (int64, bool) {
-	if len(text) == 0 || len(text) > 18 {
-		return 0, false
-	}
-	var v int64
-	for _, c := range text {
-		if c-'0' > 9 {
-			return 0, false
-		}
-		v = v*10 + int64(c-'0')
-	}
-	return v, true
-}
-
-// parseDouble reads a number as the nearest double, as every JSON and SQL reader does. It fails on what no
-// double comes near (1e999).
-func parseDouble(text []byte) (float64, bool) {
-	if _, ok := scanNumber(text); !ok { // ParseFloat takes Inf, NaN, hexadecimal and underscores too
-		return 0, false
-	}
-	v, err := strconv.ParseFloat(string(text), 64)
-	return v, err == nil
 }

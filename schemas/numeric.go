@@ -23,7 +23,7 @@ const (
 	numericMinusInf = 0xF000
 )
 
-// readNumeric takes the binary form apart; false where it is not well formed.
+// readNumeric reads the binary form. It returns false if that is not well formed.
 func readNumeric(b []byte) (n numeric, ok bool) {
 	if len(b) < 8 || len(b) != 8+2*int(binary.BigEndian.Uint16(b)) {
 		return n, false
@@ -41,7 +41,7 @@ func readNumeric(b []byte) (n numeric, ok bool) {
 func (n *numeric) len() int           { return len(n.groups) / 2 }
 func (n *numeric) group(i int) uint16 { return binary.BigEndian.Uint16(n.groups[2*i:]) }
 
-// decimal is n as an unscaled decimal, exactly.
+// decimal returns n as an unscaled decimal, exactly.
 func (n *numeric) decimal(precision, scale int, halfEven bool) (decimal, bool) {
 	if n.sign != numericPositive && n.sign != numericNegative {
 		return decimal{}, false
@@ -49,28 +49,16 @@ func (n *numeric) decimal(precision, scale int, halfEven bool) (decimal, bool) {
 	if d, ok := n.short(precision, scale); ok {
 		return d, true
 	}
-	a := digits{precision: precision, keep: 4*(n.weight+1) + scale, d: decimal{neg: n.sign == numericNegative}}
+	var buf [64]byte
+	whole := number{neg: n.sign == numericNegative, whole: buf[:0], exponent: 4 * (n.weight + 1 - n.len())}
 	for i := range n.len() {
-		g := n.group(i)
-		a.push(byte(g / 1000))
-		a.push(byte(g / 100 % 10))
-		a.push(byte(g / 10 % 10))
-		a.push(byte(g % 10))
+		whole.whole = appendGroup(whole.whole, n.group(i))
 	}
-	return a.finish(halfEven)
+	return whole.decimal(precision, scale, halfEven)
 }
 
-// long is n as an integer of 64 bits.
-func (n *numeric) long() (int64, bool) {
-	d, ok := n.decimal(19, 0, false)
-	if !ok {
-		return 0, false
-	}
-	return d.long()
-}
-
-// short is the way of nearly every price: up to 19 digits, none of them lost. ok is false where it does not
-// apply.
+// short reads up to 19 digits of which none is behind the last place, as nearly every price has them. It
+// returns false for other numbers.
 func (n *numeric) short(precision, scale int) (d decimal, ok bool) {
 	if n.len() > 5 || n.len() == 5 && n.group(0) > 999 {
 		return d, false
@@ -122,7 +110,7 @@ func (n *numeric) appendText(dst []byte) []byte {
 	return dst[:end]
 }
 
-// groupOfWeight is the group that counts 10000^w; groups that are not sent are 0.
+// groupOfWeight returns the group that counts 10000^w. Groups that are not sent are 0.
 func (n *numeric) groupOfWeight(w int) uint16 {
 	if i := n.weight - w; i >= 0 && i < n.len() {
 		return n.group(i)

@@ -6,18 +6,20 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"maps"
 	"slices"
 	"strings"
 	"unicode/utf8"
 )
 
-// Policy says what of a field's values leaves the source.
+// Policy is the form in which a field's values leave the source.
 type Policy string
 
-// The policies. A text keeps its shape under PolicyMask: each ASCII letter becomes x, each ASCII digit 9, any
-// other character of ASCII stays, and what is not ASCII becomes x. PolicyHash replaces a text by its
-// HMAC-SHA-256 in 64 hexadecimal digits, PolicyDrop any value by null. Null stays null under each of them.
+// The policies. A text keeps its shape under PolicyMask: each ASCII digit becomes 9, each ASCII letter and
+// each character outside ASCII becomes x, and other characters stay. PolicyHash replaces a text by its
+// HMAC-SHA-256 in 64 hexadecimal digits. PolicyDrop replaces any value by null. Null stays null under each
+// policy.
 const (
 	PolicyClear Policy = "clear"
 	PolicyMask  Policy = "mask"
@@ -25,31 +27,32 @@ const (
 	PolicyDrop  Policy = "drop"
 )
 
-// MinPrivacyKey is how many bytes the key of PolicyHash has at least: as many as the hash (RFC 2104, 3).
+// MinPrivacyKey is the least length in bytes of the key of PolicyHash: the length of the hash (RFC 2104, 3).
 const MinPrivacyKey = sha256.Size
 
-// hashSize is what a hash takes in a record: a length of two bytes and its digits.
+// hashSize is the size in bytes of a hash in a record: a length of two bytes, and the digits.
 const hashSize = 2 + hashDigits
 
 const hashDigits = 2 * sha256.Size // hexadecimal
 
-// Privacy is what is done with fields before anything else sees them.
+// Privacy is the policies of fields. They are applied while a row is encoded, so no other part sees clear
+// values.
 type Privacy struct {
-	// Fields are the policies by "resource.field". What is not in it is clear.
+	// Fields are the policies by "resource.field". Other fields are clear.
 	Fields map[string]Policy
-	// Key is that of PolicyHash, MinPrivacyKey bytes or more.
+	// Key is the key of PolicyHash, MinPrivacyKey bytes or more.
 	Key []byte
-	// FullRejects: a Reject shows personal fields as they are. Otherwise it shows them masked.
+	// FullRejects is set if a Reject shows personal fields as they are. Otherwise it shows them masked.
 	FullRejects bool
 }
 
-// Hashes says whether a field has PolicyHash, which needs the key.
+// Hashes returns whether a field has PolicyHash, which needs the key.
 func (p Privacy) Hashes() bool {
 	return slices.Contains(slices.Collect(maps.Values(p.Fields)), PolicyHash)
 }
 
-// Protect applies p to the resources, which nobody uses yet. It returns what is wrong with the policies, one
-// text each that begins with the field's name, and then applies nothing.
+// Protect applies p to the resources. Call it before you use them. If policies are wrong, it applies none and
+// returns the mistakes, each with the field's name first.
 func (s *Set) Protect(p Privacy) (mistakes []string) {
 	for _, name := range slices.Sorted(maps.Keys(p.Fields)) {
 		if rule := s.policyRule(name, p.Fields[name]); rule != "" {
@@ -60,21 +63,18 @@ func (s *Set) Protect(p Privacy) (mistakes []string) {
 		return mistakes
 	}
 	for _, r := range s.resources {
-		r.key, r.fullRejects, r.hashes = p.Key, p.FullRejects, 0
+		r.key, r.fullRejects = p.Key, p.FullRejects
 		for i := range r.Fields {
 			f := &r.Fields[i]
 			if f.Policy = p.Fields[r.Name+"."+f.Name]; f.Policy == PolicyClear {
 				f.Policy = ""
-			}
-			if f.Policy == PolicyHash {
-				r.hashes++
 			}
 		}
 	}
 	return nil
 }
 
-// policyRule says why the field of that name cannot have the policy, "" if it can.
+// policyRule returns why the field of that name cannot have the policy, "" if it can.
 func (s *Set) policyRule(name string, policy Policy) string {
 	all := []Policy{PolicyClear, PolicyMask, PolicyHash, PolicyDrop}
 	if !slices.Contains(all, policy) {
@@ -94,26 +94,27 @@ func (s *Set) policyRule(name string, policy Policy) string {
 	case policy == PolicyClear:
 	case i == 0 || i == r.updatedAt || i == r.createdAt:
 		return "storestream needs it to tell what is new: expected clear"
-	case policy != PolicyDrop && f.Kind != String:
-		return fmt.Sprintf("%s is for text, and this is %s %s: expected drop or clear", policy,
-			map[bool]string{true: "an", false: "a"}[f.Kind == Long], f.Kind)
+	case policy != PolicyDrop && f.codec != textCodec:
+		return fmt.Sprintf("%s is for text, and this is %s: expected drop or clear", policy, f.codec.kind)
 	}
 	return ""
 }
 
-// PolicyFingerprint tells the policies of r's fields, and the key where one of them needs it, from others. It
-// is "" where every field is clear, and gives nothing of the key away.
+// PolicyFingerprint identifies the policies of r's fields, and the key if a policy needs it. It is "" if
+// every field is clear. It does not reveal the key.
 func (r *Resource) PolicyFingerprint() string {
 	var text strings.Builder
+	hashes := false
 	for i := range r.Fields {
 		if f := &r.Fields[i]; f.Policy != "" {
 			fmt.Fprintf(&text, "%s=%s\n", f.Name, f.Policy)
+			hashes = hashes || f.Policy == PolicyHash
 		}
 	}
 	if text.Len() == 0 {
 		return ""
 	}
-	if r.hashes > 0 {
+	if hashes {
 		mac := hmac.New(sha256.New, r.key)
 		_, _ = mac.Write([]byte("storestream: which key is it"))
 		_, _ = fmt.Fprintf(&text, "key=%x\n", mac.Sum(nil))
@@ -122,21 +123,25 @@ func (r *Resource) PolicyFingerprint() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// protector carries the policies out for one goroutine.
+// protector carries out the policies of one resource. It belongs to one goroutine.
 type protector struct {
 	res *Resource
-	mac *keyedHash // nil where no field needs it
+	mac hash.Hash // HMAC-SHA-256 under the resource's key
+	sum [sha256.Size]byte
 }
 
 func newProtector(r *Resource) protector {
-	p := protector{res: r}
-	if r.hashes > 0 {
-		p.mac = newKeyedHash(r.key)
-	}
-	return p
+	return protector{res: r, mac: hmac.New(sha256.New, r.key)}
 }
 
-// apply replaces the value of f, as the schema encodes it from start on, by what its policy lets through.
+// hash returns the HMAC of text. It is valid until the next call.
+func (p *protector) hash(text []byte) []byte {
+	p.mac.Reset()
+	_, _ = p.mac.Write(text) // never fails
+	return p.mac.Sum(p.sum[:0])
+}
+
+// apply replaces the value of f, which is encoded in b from start on, as its policy says.
 func (p *protector) apply(b []byte, start int, f *Field) []byte {
 	switch {
 	case f.Policy == PolicyDrop:
@@ -149,17 +154,17 @@ func (p *protector) apply(b []byte, start int, f *Field) []byte {
 	_, n := binary.Varint(b[start:])
 	text := b[start+n:]
 	if f.Policy == PolicyHash {
-		sum := p.mac.of(text) // before its place is written over
+		sum := p.hash(text) // before b is written over
 		return appendHex(binary.AppendVarint(b[:start], hashDigits), sum)
 	}
-	// The masked text has as many characters and no more bytes, so it can be written over the old one. Its
-	// length may take fewer bytes.
+	// The masked text has as many characters and no more bytes, so it can overwrite the text. Its length may
+	// take fewer bytes.
 	size := utf8.RuneCount(text)
 	b = binary.AppendVarint(b[:start], int64(size))
 	return appendMasked(b, text)
 }
 
-// hexDigits are the two hexadecimal digits of each byte, the first one in the lower eight bits.
+// hexDigits holds the two hexadecimal digits of each byte, the first one in the lower eight bits.
 var hexDigits = func() (pairs [256]uint16) {
 	for i := range pairs {
 		pair := fmt.Sprintf("%02x", i)
@@ -177,8 +182,8 @@ func appendHex(b, sum []byte) []byte {
 	return b
 }
 
-// appendMasked appends the shape of a text, a byte for each character. b may end where text begins, or
-// before.
+// appendMasked appends the shape of a text, a byte for each character. b may end at text's begin, or before
+// it.
 func appendMasked(b, text []byte) []byte {
 	for len(text) > 0 {
 		c, size := text[0], 1

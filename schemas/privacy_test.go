@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode"
 	"unicode/utf8"
@@ -142,6 +143,45 @@ func TestTheFingerprintTellsPoliciesAndKeysFromOthers(t *testing.T) {
 	dropped := map[string]Policy{"users.city": PolicyDrop}
 	if of("one", dropped) != of("two", dropped) {
 		t.Error("the key counts where nothing is hashed")
+	}
+}
+
+// The vectors of RFC 4231 (4.2, 4.3, 4.7 and 4.8: their texts are UTF-8), with keys that are shorter and
+// longer than a block. Parsers of one resource have one key and run at once, so each needs a hash of its own.
+func TestAHashIsTheHMACOfTheStandardInEveryParser(t *testing.T) {
+	for _, c := range []struct{ key, text, want string }{
+		{strings.Repeat("\x0b", 20), "Hi There",
+			"b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+		{"Jefe", "what do ya want for nothing?",
+			"5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+		{strings.Repeat("\xaa", 131), "Test Using Larger Than Block-Size Key - Hash Key First",
+			"60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
+		{strings.Repeat("\xaa", 131), "This is a test using a larger than block-size key and a larger than " +
+			"block-size data. The key needs to be hashed before being used by the HMAC algorithm.",
+			"9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2"},
+	} {
+		set := load(t)
+		set.Protect(Privacy{Fields: map[string]Policy{"users.email": PolicyHash, "users.city": PolicyHash},
+			Key: []byte(c.key)})
+		users := set.Get("users")
+		row := []byte(`{"id":7,"email":"` + c.text + `","city":"` + c.text + `",` + times + `}`)
+		var parsers sync.WaitGroup
+		for range 4 {
+			parsers.Go(func() {
+				for p, i := NewRowParser(users), 0; i < 100; i++ {
+					rec, rej := p.Parse(row)
+					if rej != nil {
+						t.Error(rej.Field, rej.Err)
+						return
+					}
+					if got := jsonOf(t, users, rec.Value); got["email"] != c.want || got["city"] != c.want {
+						t.Errorf("%q under a key of %d bytes: got %s and %s, want %s", c.text, len(c.key), got["email"],
+							got["city"], c.want)
+					}
+				}
+			})
+		}
+		parsers.Wait()
 	}
 }
 

@@ -1,38 +1,21 @@
 package schemas
 
-// Record is one row as it is published, and all of it that anything above a source needs to know.
+// Record is one row as it is published. It has everything that the parts above a source need.
 type Record struct {
 	ID int64
 	// UpdatedAt is the row's updated_at at the full precision of its source.
 	UpdatedAt Instant
-	// Value is HeaderSize bytes of room for the schema id, then the Avro body. The producer writes the id there
-	// (SetSchemaID) just before it sends the record: sources know nothing of the registry.
+	// Value is HeaderSize bytes of room for the schema id, then the Avro body. The producer writes the id
+	// (SetSchemaID) just before it sends the record. Sources do not know the registry.
 	Value []byte
 }
 
-// Reject is a row that breaks the contract of its schema, and cannot be published as it stands.
-type Reject struct {
-	// ID is the row's id if it has a usable one (HasID).
-	ID    int64
-	HasID bool
-	// UpdatedAt is the row's updated_at, or MinInstant where it has no usable one.
-	UpdatedAt Instant
-	// Row is the row as a JSON object, as far as rejectedrow.go lets it through: from REST the known fields as
-	// they came, from PostgreSQL column to text. It may hold personal data: it goes to the dead-letter topic and
-	// nowhere else.
-	Row []byte
-	// Field is the first field that breaks the contract, "" where the row is not an object.
-	Field string
-	// Err says what was expected of Field, never its value.
-	Err string
-}
-
-// arenaChunk is how much memory the arena takes at a time, in bytes: enough for some ten thousand rows.
+// arenaChunk is the memory in bytes that the arena allocates at a time, for some ten thousand rows.
 const arenaChunk = 1 << 20
 
-// arena hands out the memory that encoded rows live in, a chunk at a time, so that a row costs no allocation.
-// It never writes to a full chunk again, and the chunk goes when the last Record in it does. So whoever keeps
-// one Record for long keeps 1 MiB, and had better copy it.
+// arena provides the memory of encoded rows, a chunk at a time, so that a row costs no allocation. It never
+// writes to a full chunk again, and the chunk lives as long as one Record in it. So copy a Record that you
+// keep for long: otherwise it keeps 1 MiB.
 type arena struct{ buf []byte }
 
 // room returns the chunk to append at most n bytes to.
@@ -43,8 +26,8 @@ func (a *arena) room(n int) []byte {
 	return a.buf
 }
 
-// take keeps what was appended to the chunk since room returned it, and returns that alone. An append to the
-// result copies it instead of running into the next row.
+// take keeps the bytes that were appended to the chunk since room returned it, and returns them. An append to
+// the result copies them, and does not write into the next row.
 func (a *arena) take(b []byte) []byte {
 	start := len(a.buf)
 	a.buf = b

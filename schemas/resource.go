@@ -7,7 +7,7 @@ type Declaration struct {
 	Name       string // "orders": configuration, metrics, the end of the topic's name
 	RecordName string // "Order": the Avro record
 	Path       string // "/store-orders": the REST endpoint below base_url
-	Table      string // "orders"; "" where the database does not offer it
+	Table      string // "orders"; "" if the database does not offer it
 }
 
 // declared is every resource. To add one, add its line here and its .avsc file.
@@ -43,13 +43,11 @@ type Resource struct {
 	updatedAt   int            // places of the two timestamps that every row has
 	createdAt   int
 
-	// What Protect says: the key of hashes, how many fields are hashed, and how a Reject shows personal fields.
-	key         []byte
-	hashes      int
-	fullRejects bool
+	key         []byte // of PolicyHash
+	fullRejects bool   // Privacy.FullRejects
 }
 
-// newResource is the resource that d declares, with the fields of s.
+// newResource returns the resource that d declares, with the fields of s.
 func newResource(d Declaration, s *schemaFile) *Resource {
 	r := &Resource{Declaration: d, Fields: s.fields, valueSchema: schemaText(s), index: map[string]int{}}
 	for i := range r.Fields {
@@ -59,20 +57,19 @@ func newResource(d Declaration, s *schemaFile) *Resource {
 	return r
 }
 
-// ValueSchema is the text to register for values. The same schema file always gives the same text, whatever
-// its layout.
+// ValueSchema returns the text to register for values. It does not depend on the layout of the schema file.
 func (r *Resource) ValueSchema() string { return r.valueSchema }
 
-// KeySchema is the text to register for keys.
+// KeySchema returns the text to register for keys.
 //
-// It never changes: not a doc, not an attribute. A key's bytes hold its schema's id, and compaction compares
-// bytes: under a new id the same row would have two keys, and the topic would keep both.
+// It never changes, not even by a doc or an attribute. A key's bytes hold its schema's id, and compaction
+// compares bytes. Under a new id the same row would have two keys, and the topic would keep both.
 func (r *Resource) KeySchema() string {
 	return `{"type":"record","name":"` + r.RecordName + `Key","namespace":"` + namespace +
 		`","fields":[{"name":"id","type":"long"}]}`
 }
 
-// Columns are the names to select, in the order of the schema.
+// Columns returns the names to select, in the order of the schema.
 func (r *Resource) Columns() []string {
 	names := make([]string, len(r.Fields))
 	for i := range r.Fields {
@@ -81,13 +78,13 @@ func (r *Resource) Columns() []string {
 	return names
 }
 
-// PersonalInClear are those of PersonalFields that are published as they are.
+// PersonalInClear returns those of PersonalFields that are published as they are.
 func (r *Resource) PersonalInClear() []string {
 	return slices.DeleteFunc(r.PersonalFields(),
 		func(name string) bool { return r.Fields[r.index[name]].Policy != "" })
 }
 
-// PersonalFields are the names of the fields that hold personal data, in the order of the schema.
+// PersonalFields returns the names of the fields that hold personal data, in the order of the schema.
 func (r *Resource) PersonalFields() []string {
 	var names []string
 	for i := range r.Fields {
@@ -97,6 +94,10 @@ func (r *Resource) PersonalFields() []string {
 	}
 	return names
 }
+
+// room returns the most bytes that a record can take beyond the size of the source's row: a header, and for
+// each field the branch of its union and a hash. Numbers and times take less than a hash.
+func (r *Resource) room() int { return HeaderSize + (1+hashSize)*len(r.Fields) }
 
 // protects reports whether any field is personal or has a policy.
 func (r *Resource) protects() bool {

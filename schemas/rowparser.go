@@ -1,15 +1,19 @@
 package schemas
 
 import (
+	"bytes"
 	"encoding/binary"
-	"math"
+	"regexp"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // RowParser turns rows of the REST service into Records. It belongs to one goroutine.
 //
-// It takes fields in any order; a nullable field that is missing is null. Integers may come as 12, 12.0,
+// It takes fields in any order. A nullable field that is missing is null. Integers may come as 12, 12.0,
 // 1.2e1 or "12", money and doubles as numbers or as the same text in a string, times as parseInstant reads
-// them. Nothing is lost by any of these.
+// them. None of these loses anything.
 //
 // It rejects a number or a boolean where a string is expected (01234 that comes as 1234 has lost something),
 // a string that is not a number, null in id, created_at or updated_at, a field that appears twice, text that
@@ -17,135 +21,226 @@ import (
 // be well-formed.
 type RowParser struct {
 	res     *Resource
-	scan    *rowScanner
 	arena   arena
 	protect protector
-	// Of the good rows since Missing was called: how many there are, and by field how many lack it. lacks: the
-	// row in hand lacks one.
+	spans   []span // by field: its value in the row that was scanned last
+	scratch []byte // the text of a string with escapes
+
+	// The good rows since the last call of Missing, and by field how many of them lack it.
 	good    int
 	missing []int
-	lacks   bool
+
+	// The names of fields that the schema does not know: all, and those found since the last call of Unknown.
+	met   map[string]bool
+	fresh []string
 }
+
+// span is a value's place in a row. end is 0 if the row does not have the field.
+type span struct {
+	start, end int
+	twice      bool // the row has the field more than once
+	plain      bool // a string of ASCII without escapes
+}
+
+// maxUnknown bounds the names that a parser remembers. A service may invent one for each row.
+const maxUnknown = 256
+
+// notAName stands for all names that are not shown. Log, page and metrics hold no values of rows. If the
+// service keys a map by values, a name is a value (an e-mail address, a phone number).
+const notAName = "(not a name)"
+
+// fieldName matches what looks like the name of a field.
+var fieldName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
 
 // NewRowParser returns a parser for rows of r.
 func NewRowParser(r *Resource) *RowParser {
-	return &RowParser{res: r, scan: newRowScanner(r), protect: newProtector(r),
-		missing: make([]int, len(r.Fields))}
+	return &RowParser{res: r, protect: newProtector(r), spans: make([]span, len(r.Fields)),
+		missing: make([]int, len(r.Fields)), met: map[string]bool{}}
 }
 
 // Parse encodes one row, a JSON object. Either the Record is good, or the Reject is not nil and says why it
 // is not. The caller may reuse raw afterwards.
 func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
-	whole := p.scan.row(raw)
-	rec := Record{UpdatedAt: MinInstant}
-	id, hasID := parseLong(p.scan.text(raw, 0))
-	if updatedAt, ok := parseInstant(p.scan.text(raw, p.res.updatedAt)); ok {
-		rec.UpdatedAt = updatedAt
+	if !p.scan(raw) {
+		rej := p.reject(raw)
+		rej.Row, rej.Err = p.protect.appendUnreadable(nil, raw, rej), "expected one well-formed JSON object"
+		return Record{}, rej
 	}
-	if !whole {
-		return Record{}, &Reject{ID: id, HasID: hasID, UpdatedAt: rec.UpdatedAt,
-			Row: p.protect.appendUnreadable(nil, raw, id, hasID), Err: "expected one well-formed JSON object"}
-	}
-	p.lacks = false
-	b := appendHeader(p.arena.room(HeaderSize + len(raw) + 24*len(p.res.Fields) + hashSize*p.res.hashes))
+	lacks := false
+	b := appendHeader(p.arena.room(len(raw) + p.res.room()))
 	for i := range p.res.Fields {
-		f, start := &p.res.Fields[i], len(b)
-		var ok bool
-		if b, ok = p.appendField(b, raw, i); !ok {
-			return Record{}, &Reject{ID: id, HasID: hasID, UpdatedAt: rec.UpdatedAt,
-				Row: p.protect.appendRejectedRow(nil, raw), Field: f.Name, Err: p.complaint(raw, i)}
+		f, start, ok := &p.res.Fields[i], len(b), false
+		switch at := &p.spans[i]; {
+		case !f.Nullable:
+			b, ok = f.codec.fromText(b, p.text(raw, i))
+		case at.end == 0 || raw[at.start] == 'n' && !at.twice:
+			lacks = lacks || at.end == 0
+			b, ok = append(b, 0), true
+		default:
+			b, ok = f.codec.fromText(append(b, 2), p.text(raw, i))
+		}
+		if !ok {
+			rej := p.reject(raw)
+			rej.Row, rej.Field, rej.Err = p.rejectedRow(raw), f.Name, p.complaint(raw, i)
+			return Record{}, rej
 		}
 		if f.Policy != "" {
 			b = p.protect.apply(b, start, f)
 		}
 	}
-	if p.good++; p.lacks {
-		p.noteMissing()
-	}
-	rec.ID = id
-	rec.Value = p.arena.take(b)
-	return rec, nil
-}
-
-func (p *RowParser) noteMissing() {
-	for i := range p.missing {
-		if p.scan.spans[i].end == 0 {
+	p.good++
+	for i := 0; lacks && i < len(p.spans); i++ {
+		if p.spans[i].end == 0 {
 			p.missing[i]++
 		}
 	}
+	value := p.arena.take(b)
+	id, _ := binary.Varint(value[HeaderSize:])
+	updatedAt, _ := parseInstant(p.text(raw, p.res.updatedAt))
+	return Record{ID: id, UpdatedAt: updatedAt, Value: value}, nil
 }
 
-// Missing says how many rows Parse found good since the last call, and, appended to dst by field in the
-// schema's order, how many of these lack the field. They are null there, as where the row says null; whether
-// the service leaves out what is null, or has lost the field, one row does not show.
-func (p *RowParser) Missing(dst []int) (rows int, missing []int) {
-	rows, missing = p.good, append(dst, p.missing...)
-	p.good = 0
-	clear(p.missing)
-	return rows, missing
-}
-
-// CreatedAt is the created_at of raw, which must be what Parse read last; false where it has none that can be
-// read.
-func (p *RowParser) CreatedAt(raw []byte) (Instant, bool) {
-	return parseInstant(p.scan.text(raw, p.res.createdAt))
-}
-
-// Unknown returns the names of fields that the schema does not know and that the parser met since the last
-// call. It returns each name once in its life, and one text for all that do not look like a field's name.
-func (p *RowParser) Unknown() []string {
-	fresh := p.scan.fresh
-	p.scan.fresh = nil
-	return fresh
-}
-
-// appendField encodes field i; false where it breaks the contract.
-func (p *RowParser) appendField(b, raw []byte, i int) ([]byte, bool) {
-	f := &p.res.Fields[i]
-	if f.Nullable {
-		if p.scan.isNull(raw, i) {
-			p.lacks = p.lacks || p.scan.spans[i].end == 0
-			return append(b, 0), true
+// scan finds the values of the schema's fields. It returns false if the row is not one well-formed object.
+// The values before the fault are there also then.
+func (p *RowParser) scan(raw []byte) bool {
+	clear(p.spans)
+	i := skipSpace(raw, 0)
+	if at(raw, i) != '{' {
+		return false
+	}
+	if i = skipSpace(raw, i+1); at(raw, i) == '}' {
+		return skipSpace(raw, i+1) == len(raw)
+	}
+	for next := 0; ; {
+		name, _ := endOfString(raw, i)
+		if name == 0 {
+			return false
 		}
-		b = append(b, 2)
+		field := p.lookUp(raw[i:name], next)
+		if i = skipSpace(raw, name); at(raw, i) != ':' {
+			return false
+		}
+		start := skipSpace(raw, i+1)
+		end, plain := endOfValue(raw, start, 1)
+		if end == 0 {
+			return false
+		}
+		i = skipSpace(raw, end)
+		last := at(raw, i) == '}'
+		if !last {
+			if at(raw, i) != ',' {
+				return false
+			}
+			if i = skipSpace(raw, i+1); at(raw, i) != '"' {
+				return false
+			}
+		}
+		// A value counts only if what follows it is well formed. Otherwise 07 would pass for a row of id 0, and a
+		// row that is cut off inside id 70 for row 7.
+		if field >= 0 {
+			p.spans[field] = span{start: start, end: end, twice: p.spans[field].end > 0, plain: plain}
+			next = field + 1
+		}
+		if last {
+			return skipSpace(raw, i+1) == len(raw)
+		}
 	}
-	switch f.Kind {
-	case Long:
-		n, ok := parseLong(p.scan.text(raw, i))
-		return binary.AppendVarint(b, n), ok
-	case Timestamp:
-		t, ok := parseInstant(p.scan.text(raw, i))
-		return binary.AppendVarint(b, t.Millis()), ok
-	case Decimal:
-		n, ok := parseDecimal(p.scan.text(raw, i), f.Precision, f.Scale, f.HalfEven)
-		return n.appendBytes(b), ok
-	case Double:
-		n, ok := parseDouble(p.scan.text(raw, i))
-		return binary.LittleEndian.AppendUint64(b, math.Float64bits(n)), ok
-	default:
-		text := p.scan.str(raw, i)
-		return appendText(b, text), text != nil
+}
+
+// lookUp returns the field of a quoted name, -1 if the schema has none. Rows list their fields in the same
+// order, mostly that of the schema, so it looks at next first.
+func (p *RowParser) lookUp(quoted []byte, next int) int {
+	name := quoted[1 : len(quoted)-1]
+	if next < len(p.res.Fields) && string(name) == p.res.Fields[next].Name {
+		return next
 	}
+	if bytes.IndexByte(name, '\\') >= 0 {
+		p.scratch, _ = jsontext.AppendUnquote(p.scratch[:0], quoted)
+		name = p.scratch
+	}
+	if i, ok := p.res.index[string(name)]; ok {
+		return i
+	}
+	p.meet(name)
+	return -1
+}
+
+// meet remembers an unknown name.
+func (p *RowParser) meet(name []byte) {
+	if p.met[string(name)] || len(p.met) >= maxUnknown {
+		return
+	}
+	shown := notAName
+	if fieldName.Match(name) {
+		shown = string(name)
+	}
+	if !p.met[shown] {
+		p.met[shown] = true
+		p.fresh = append(p.fresh, shown)
+	}
+}
+
+// text returns the text of field i for its codec: a number if the field may be one, or what stands in a
+// string. It is nil if the row has another value, has the field twice or not at all, or if the string is not
+// valid UTF-8. It is good until the next call.
+func (p *RowParser) text(raw []byte, i int) []byte {
+	at := &p.spans[i]
+	if at.end == 0 || at.twice {
+		return nil
+	}
+	quoted := raw[at.start:at.end]
+	if c := quoted[0]; c != '"' {
+		if (c == '-' || c-'0' <= 9) && p.res.Fields[i].codec.numbers {
+			return quoted
+		}
+		return nil
+	}
+	text := quoted[1 : len(quoted)-1]
+	if at.plain {
+		return text
+	}
+	if bytes.IndexByte(text, '\\') >= 0 { // some encoders escape the + of a time zone
+		var err error
+		if p.scratch, err = jsontext.AppendUnquote(p.scratch[:0], quoted); err != nil {
+			return nil
+		}
+		return p.scratch
+	}
+	if !utf8.Valid(text) {
+		return nil
+	}
+	return text
+}
+
+// reject returns a Reject with the id and the time of the row that was scanned last, if they are usable.
+func (p *RowParser) reject(raw []byte) *Reject {
+	rej := &Reject{UpdatedAt: MinInstant}
+	rej.ID, rej.HasID = parseLong(p.text(raw, 0))
+	if t, ok := parseInstant(p.text(raw, p.res.updatedAt)); ok {
+		rej.UpdatedAt = t
+	}
+	return rej
 }
 
 // complaint says why field i breaks the contract, without its value.
 func (p *RowParser) complaint(raw []byte, i int) string {
-	f := &p.res.Fields[i]
-	switch v := p.scan.value(raw, i); {
-	case p.scan.spans[i].twice:
+	codec, at := p.res.Fields[i].codec, p.spans[i]
+	switch expected := "expected " + codec.expected; {
+	case at.twice:
 		return "appears twice: expected it once"
-	case v == nil:
-		return f.expected() + ", it is missing"
-	case f.Kind == Timestamp && isLeapSecond(p.scan.text(raw, i)):
-		return f.expected() + ", found " + leapSecond
+	case at.end == 0:
+		return expected + ", it is missing"
+	case codec == timeCodec && isLeapSecond(p.text(raw, i)):
+		return expected + ", found " + leapSecond
 	default:
-		return f.expected() + ", found " + jsonKind(v, f.Kind)
+		return expected + ", found " + jsonKind(raw[at.start], codec.numbers)
 	}
 }
 
-// jsonKind names the kind of a JSON value that is no good for a field of kind k.
-func jsonKind(v []byte, k Kind) string {
-	switch c := v[0]; {
+// jsonKind names the kind of a JSON value that begins with c and that a field cannot hold. numbers is set if
+// the field can hold some numbers.
+func jsonKind(c byte, numbers bool) string {
+	switch {
 	case c == 'n':
 		return "null"
 	case c == 't' || c == 'f':
@@ -156,9 +251,33 @@ func jsonKind(v []byte, k Kind) string {
 		return "an array"
 	case c == '"':
 		return "a string that is no such thing"
-	case k == String || k == Timestamp:
-		return "a number"
-	default:
+	case numbers:
 		return "a number that does not fit"
+	default:
+		return "a number"
 	}
+}
+
+// Missing returns how many rows Parse found good since the last call, and, appended to dst by field in the
+// schema's order, how many of these lack the field. Such a field is null in its record, like one that the row
+// says is null. One row does not show whether the service leaves out null fields or has lost the field.
+func (p *RowParser) Missing(dst []int) (rows int, missing []int) {
+	rows, missing = p.good, append(dst, p.missing...)
+	p.good = 0
+	clear(p.missing)
+	return rows, missing
+}
+
+// CreatedAt returns the created_at of raw, which must be the row that Parse read last. It returns false if
+// the row has none that can be read.
+func (p *RowParser) CreatedAt(raw []byte) (Instant, bool) {
+	return parseInstant(p.text(raw, p.res.createdAt))
+}
+
+// Unknown returns the names of fields that the schema does not know and that the parser found since the last
+// call. It returns each name once in its life, and one text for all that do not look like a field's name.
+func (p *RowParser) Unknown() []string {
+	fresh := p.fresh
+	p.fresh = nil
+	return fresh
 }

@@ -17,28 +17,28 @@ const (
 	maxPrecision = 38  // the most digits that 128 bits hold whatever they are
 	maxFields    = 256 // more is not a table of this service
 
-	// fieldTypes says what every field's type may be.
+	// fieldTypes lists the types that a field may have.
 	fieldTypes = `"long", "double", "string", {"type": "long", "logicalType": "timestamp-millis"} or ` +
 		`{"type": "bytes", "logicalType": "decimal", "precision": P, "scale": S}, or ["null", one of these]`
 )
 
-// avroName is what the Avro specification allows for a name. In lower case it also needs no quotes in SQL.
+// avroName matches the names that Avro allows. In lower case they need no quotes in SQL.
 var avroName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// schemaFile is one parsed .avsc file, and what is wrong with it.
+// schemaFile is one parsed .avsc file and its mistakes.
 type schemaFile struct {
 	file, name, doc string
 	fields          []Field
-	extras          string // see takeExtras
-	mistakes        []Mistake
+	extras          string   // see takeExtras
+	mistakes        []string // a line each: the file, the field and the rule
 }
 
-// object is a JSON object, before we know what may stand in it. The JSON library refuses names that appear
+// object is a JSON object whose members are not checked yet. The JSON library refuses names that appear
 // twice.
 type object map[string]jsontext.Value
 
-// parseSchemaFile parses a schema file and collects what is wrong with it. Without mistakes the result is a
-// schema that every part of this package can work with, and that any Avro library reads.
+// parseSchemaFile parses a schema file and collects its mistakes. Without mistakes the result is a schema
+// that every part of this package can work with, and that any Avro library reads.
 func parseSchemaFile(file string, text []byte) *schemaFile {
 	s := &schemaFile{file: file}
 	var o object
@@ -57,11 +57,16 @@ func parseSchemaFile(file string, text []byte) *schemaFile {
 	return s
 }
 
+// wrong notes a mistake in a field, or in the record if field is "".
 func (s *schemaFile) wrong(field, format string, args ...any) {
-	s.mistakes = append(s.mistakes, Mistake{File: s.file, Field: field, Rule: fmt.Sprintf(format, args...)})
+	place := s.file
+	if field != "" {
+		place += ": field " + field
+	}
+	s.mistakes = append(s.mistakes, place+": "+fmt.Sprintf(format, args...))
 }
 
-// take removes the attribute name from o and decodes it into v. An absent one leaves v alone.
+// take removes the attribute name from o and decodes it into v. If o does not have it, v stays as it is.
 func (s *schemaFile) take(field string, o object, name string, v any, what string) {
 	raw, ok := o[name]
 	delete(o, name)
@@ -70,10 +75,10 @@ func (s *schemaFile) take(field string, o object, name string, v any, what strin
 	}
 }
 
-// takeExtras takes what is left in o. Attributes with a colon ("confluent:tags") go to the registry, and are
-// returned as they stand in its text; any other is a mistake, because a misspelt "pii" that nobody notices
-// shows personal data. (The built-in schemas mark fields by Confluent's tag, which governance tools know; the
-// text that is registered says both.)
+// takeExtras takes the attributes that are left in o. It returns those with a colon ("confluent:tags") in the
+// form of the registry's text, because they go there. Any other is a mistake: a misspelt "pii" would show
+// personal data. (The built-in schemas mark fields by Confluent's tag, which governance tools know. The text
+// that is registered has both marks.)
 func (s *schemaFile) takeExtras(field string, o object, known string) string {
 	var extras []byte
 	for _, name := range slices.Sorted(maps.Keys(o)) {
@@ -139,74 +144,67 @@ func (s *schemaFile) parseField(i int, o object) Field {
 	s.take(label, o, "pii", &f.PII, "true or false")
 	f.PII = f.PII || taggedPII(o["confluent:tags"])
 	f.extras = s.takeExtras(label, o, "name, type, doc, default, pii, rounding")
-	switch {
-	case raw == nil:
-		s.wrong(label, "no type: expected %s", fieldTypes)
-	case !parseType(&f, raw):
-		s.wrong(label, "type %s: expected %s", compact(raw), fieldTypes)
-	case f.Kind == Decimal && (f.Precision < 1 || f.Precision > maxPrecision):
-		s.wrong(label, "precision %d: expected 1 to %d", f.Precision, maxPrecision)
-	case f.Kind == Decimal && (f.Scale < 0 || f.Scale > f.Precision):
-		s.wrong(label, "scale %d: expected 0 to the precision, %d", f.Scale, f.Precision)
-	}
+	f.Nullable, f.codec = s.parseType(label, raw, rounding)
 	if f.Nullable && standard.Kind() != 'n' { // without a default, adding a field breaks every reader
 		s.wrong(label, `nullable: expected "default": null`)
 	} else if !f.Nullable && standard != nil {
 		s.wrong(label, "has a default and is not nullable: expected none, because the service always gives it")
 	}
-	if f.HalfEven = rounding != nil; f.HalfEven && (f.Kind != Decimal || string(rounding) != `"half-even"`) {
-		s.wrong(label, `rounding is %s: expected "half-even", on a decimal`, compact(rounding))
-	}
 	return f
 }
 
-// taggedPII says whether the tags that a registry knows a field by mark it as personal.
+// taggedPII returns whether a field's tags for the registry mark it as personal.
 func taggedPII(tags jsontext.Value) bool {
 	var names []string
 	return tags != nil && json.Unmarshal(tags, &names) == nil && slices.Contains(names, "PII")
 }
 
-// parseType fills in what a field's type says; false where it is none of fieldTypes.
-func parseType(f *Field, raw jsontext.Value) bool {
-	if raw.Kind() == '[' {
-		var union []jsontext.Value
-		if json.Unmarshal(raw, &union) != nil || len(union) != 2 || string(union[0]) != `"null"` {
-			return false
-		}
-		f.Nullable, raw = true, union[1]
+// parseType parses a field's type and its rounding. The codec is nil if the type is none of fieldTypes.
+func (s *schemaFile) parseType(label string, raw, rounding jsontext.Value) (nullable bool, c *codec) {
+	if raw == nil {
+		s.wrong(label, "no type: expected %s", fieldTypes)
+		return false, nil
 	}
-	if raw = raw.Clone(); raw.Canonicalize() != nil { // which puts names in order
-		return false
+	one := raw.Clone()
+	var union []jsontext.Value
+	if raw.Kind() == '[' && json.Unmarshal(raw, &union) == nil && len(union) == 2 &&
+		string(union[0]) == `"null"` {
+		nullable, one = true, union[1].Clone()
 	}
-	switch string(raw) {
-	case `"long"`:
-		f.Kind = Long
-		return true
-	case `"double"`:
-		f.Kind = Double
-		return true
-	case `"string"`:
-		f.Kind = String
-		return true
-	case `{"logicalType":"timestamp-millis","type":"long"}`:
-		f.Kind = Timestamp
-		return true
-	}
-	var t struct {
+	_ = one.Canonicalize() // it puts the names in order
+	var decimal struct {
 		Type        string `json:"type"`
 		LogicalType string `json:"logicalType"`
 		Precision   *int   `json:"precision"`
 		Scale       int    `json:"scale"`
 	}
-	if json.Unmarshal(raw, &t, json.RejectUnknownMembers(true)) != nil ||
-		t.Type != "bytes" || t.LogicalType != "decimal" || t.Precision == nil {
-		return false
+	isDecimal := json.Unmarshal(one, &decimal, json.RejectUnknownMembers(true)) == nil &&
+		decimal.Type == "bytes" && decimal.LogicalType == "decimal" && decimal.Precision != nil
+	switch {
+	case isDecimal && (*decimal.Precision < 1 || *decimal.Precision > maxPrecision):
+		s.wrong(label, "precision %d: expected 1 to %d", *decimal.Precision, maxPrecision)
+	case isDecimal && (decimal.Scale < 0 || decimal.Scale > *decimal.Precision):
+		s.wrong(label, "scale %d: expected 0 to the precision, %d", decimal.Scale, *decimal.Precision)
+	case isDecimal:
+		c = decimalCodec(*decimal.Precision, decimal.Scale, rounding != nil)
+	case string(one) == `"long"`:
+		c = longCodec
+	case string(one) == `"double"`:
+		c = doubleCodec
+	case string(one) == `"string"`:
+		c = textCodec
+	case string(one) == `{"logicalType":"timestamp-millis","type":"long"}`:
+		c = timeCodec
+	default:
+		s.wrong(label, "type %s: expected %s", compact(raw), fieldTypes)
 	}
-	f.Kind, f.Precision, f.Scale = Decimal, *t.Precision, t.Scale
-	return true
+	if rounding != nil && (!isDecimal || string(rounding) != `"half-even"`) {
+		s.wrong(label, `rounding is %s: expected "half-even", on a decimal`, compact(rounding))
+	}
+	return nullable, c
 }
 
-// compact is raw on one line, without its text where that is long.
+// compact returns raw on one line, or "given" if that is long.
 func compact(raw jsontext.Value) string {
 	raw = raw.Clone()
 	if raw.Compact() != nil || len(raw) > 120 {
@@ -215,7 +213,7 @@ func compact(raw jsontext.Value) string {
 	return string(raw)
 }
 
-// checkRows checks what every row of the service has.
+// checkRows checks the fields that every row of the service has.
 func (s *schemaFile) checkRows() {
 	seen := map[string]*Field{}
 	for i := range s.fields {
@@ -225,9 +223,9 @@ func (s *schemaFile) checkRows() {
 		}
 		seen[f.Name] = f
 	}
-	s.mustHave(seen["id"], "id", Long)
-	s.mustHave(seen["created_at"], "created_at", Timestamp)
-	s.mustHave(seen["updated_at"], "updated_at", Timestamp)
+	s.mustHave(seen["id"], "id", longCodec)
+	s.mustHave(seen["created_at"], "created_at", timeCodec)
+	s.mustHave(seen["updated_at"], "updated_at", timeCodec)
 	if len(s.fields) > 0 && s.fields[0].Name != "id" && seen["id"] != nil {
 		s.wrong("id", "stands after %s: expected it first", s.fields[0].Name)
 	}
@@ -240,18 +238,16 @@ func (s *schemaFile) checkRows() {
 	}
 }
 
-func (s *schemaFile) mustHave(f *Field, name string, k Kind) {
-	want := (&Field{Kind: k}).avroType()
+func (s *schemaFile) mustHave(f *Field, name string, c *codec) {
 	if f == nil {
-		s.wrong(name, "missing: expected it with type %s", want)
-	} else if f.Kind != k || f.Nullable {
-		s.wrong(name, "expected type %s, not nullable", want)
+		s.wrong(name, "missing: expected it with type %s", c.avroType)
+	} else if f.codec != c || f.Nullable {
+		s.wrong(name, "expected type %s, not nullable", c.avroType)
 	}
 }
 
-// schemaText is the schema as it is registered: one line, attributes in a fixed order, with docs and "pii"
-// for whoever reads the registry. A change of this form is a new schema id in every registry, so make it on
-// purpose only.
+// schemaText returns the schema as it is registered: one line, attributes in a fixed order, with docs and
+// "pii" for people who read the registry. A change of this form is a new schema id in every registry.
 func schemaText(s *schemaFile) string {
 	b := []byte(`{"type":"record","name":"` + s.name + `","namespace":"` + namespace + `"`)
 	b = appendDoc(b, s.doc)
@@ -268,9 +264,9 @@ func schemaText(s *schemaFile) string {
 func appendFieldText(b []byte, f *Field) []byte {
 	b = append(b, `{"name":"`+f.Name+`","type":`...)
 	if f.Nullable {
-		b = append(b, `["null",`+f.avroType()+`]`...)
+		b = append(b, `["null",`+f.codec.avroType+`]`...)
 	} else {
-		b = append(b, f.avroType()...)
+		b = append(b, f.codec.avroType...)
 	}
 	b = appendDoc(b, f.Doc)
 	if f.Nullable {
@@ -279,7 +275,7 @@ func appendFieldText(b []byte, f *Field) []byte {
 	if f.PII {
 		b = append(b, `,"pii":true`...)
 	}
-	if f.HalfEven {
+	if f.codec.halfEven {
 		b = append(b, `,"rounding":"half-even"`...)
 	}
 	return append(b, f.extras+"}"...)
@@ -287,7 +283,7 @@ func appendFieldText(b []byte, f *Field) []byte {
 
 func appendDoc(b []byte, doc string) []byte {
 	if doc != "" {
-		b, _ = jsontext.AppendQuote(append(b, `,"doc":`...), doc) // it came out of JSON, so it goes back into it
+		b, _ = jsontext.AppendQuote(append(b, `,"doc":`...), doc) // it comes from JSON, so it is valid
 	}
 	return b
 }

@@ -17,10 +17,10 @@ var embedded embed.FS
 // maxSchemaFile bounds a schema file, in bytes: a hundred times the largest built-in one.
 const maxSchemaFile = 256 << 10
 
-// Set is the resources in force, in the order in which they are declared.
+// Set is all resources with their schemas, in the order of their declarations.
 type Set struct{ resources []*Resource }
 
-// Load reads the built-in schemas. Where dir is not "", each .avsc file in it (not below it) replaces the
+// Load reads the built-in schemas. If dir is not "", each .avsc file in it (not below it) replaces the
 // built-in schema of the same record name. The error is a *MistakesError, or says why dir cannot be read.
 func Load(dir string) (*Set, error) {
 	files, mistakes, err := readFolder(embedded, "avsc")
@@ -35,29 +35,29 @@ func Load(dir string) (*Set, error) {
 		mistakes = append(mistakes, more...)
 		maps.Copy(files, own)
 	}
-	set := &Set{}
 	for _, d := range declared {
-		if s := files[d.RecordName]; s != nil {
-			set.resources = append(set.resources, newResource(d, s))
-			continue
+		if files[d.RecordName] == nil {
+			mistakes = append(mistakes, d.RecordName+".avsc: "+d.Name+" is declared: expected its schema")
 		}
-		rule := d.Name + " is declared: expected its schema"
-		mistakes = append(mistakes, Mistake{File: d.RecordName + ".avsc", Rule: rule})
 	}
 	if len(mistakes) > 0 {
 		return nil, &MistakesError{mistakes}
 	}
+	set := &Set{}
+	for _, d := range declared {
+		set.resources = append(set.resources, newResource(d, files[d.RecordName]))
+	}
 	return set, nil
 }
 
-// readFolder parses a folder's .avsc files. It returns them by record name, and what is wrong with them.
-func readFolder(fsys fs.FS, folder string) (map[string]*schemaFile, []Mistake, error) {
+// readFolder parses a folder's .avsc files. It returns them by record name, and their mistakes.
+func readFolder(fsys fs.FS, folder string) (map[string]*schemaFile, []string, error) {
 	entries, err := fs.ReadDir(fsys, folder)
 	if err != nil {
 		return nil, nil, err
 	}
 	found, files := map[string]*schemaFile{}, 0
-	var mistakes []Mistake
+	var mistakes []string
 	for _, e := range entries {
 		if e.IsDir() || path.Ext(e.Name()) != ".avsc" {
 			continue
@@ -68,13 +68,12 @@ func readFolder(fsys fs.FS, folder string) (map[string]*schemaFile, []Mistake, e
 			return nil, nil, err
 		}
 		s := parseSchemaFile(e.Name(), text)
-		mistakes = append(mistakes, s.mistakes...)
 		if other := found[s.name]; other != nil {
-			rule := fmt.Sprintf("record %s is in %s too: expected it once", s.name, other.file)
-			mistakes = append(mistakes, Mistake{File: e.Name(), Rule: rule})
+			s.wrong("", "record %s is in %s too: expected it once", s.name, other.file)
 		} else if s.name != "" {
 			found[s.name] = s
 		}
+		mistakes = append(mistakes, s.mistakes...)
 	}
 	if files == 0 {
 		err = fmt.Errorf("no .avsc file in it: expected one for each schema to replace, such as Order.avsc")
@@ -82,7 +81,8 @@ func readFolder(fsys fs.FS, folder string) (map[string]*schemaFile, []Mistake, e
 	return found, mistakes, err
 }
 
-// readFile reads a file of bounded size. A pipe would wait for whoever writes to it, and a device has no end.
+// readFile reads a file of limited size. It refuses pipes, which would wait for a writer, and devices, which
+// have no end.
 func readFile(fsys fs.FS, name string) ([]byte, error) {
 	info, err := fs.Stat(fsys, name)
 	if err != nil {
@@ -111,30 +111,9 @@ func (s *Set) Get(name string) *Resource {
 // All returns every resource.
 func (s *Set) All() []*Resource { return slices.Clone(s.resources) }
 
-// Mistake is one thing wrong with a schema file.
-type Mistake struct {
-	File  string
-	Field string // "" where it is the record or the whole file
-	Rule  string // what is wrong, and what was expected
-}
-
-// String names the file, the field and the rule.
-func (m Mistake) String() string {
-	if m.Field == "" {
-		return m.File + ": " + m.Rule
-	}
-	return m.File + ": field " + m.Field + ": " + m.Rule
-}
-
-// MistakesError is everything wrong with the schema files, so that a person can correct all of it at once.
-// Waiting does not help.
-type MistakesError struct{ Mistakes []Mistake }
+// MistakesError is everything that is wrong with the schema files, so that a person can correct all of it at
+// once. Waiting does not help.
+type MistakesError struct{ Mistakes []string }
 
 // Error lists the mistakes, one a line.
-func (e *MistakesError) Error() string {
-	lines := make([]string, len(e.Mistakes))
-	for i, m := range e.Mistakes {
-		lines[i] = m.String()
-	}
-	return "schemas: " + strings.Join(lines, "\n         ")
-}
+func (e *MistakesError) Error() string { return "schemas: " + strings.Join(e.Mistakes, "\n         ") }

@@ -156,7 +156,7 @@ func TestASchemaThatTodaysCannotReadIsRefusedByItsField(t *testing.T) {
 	for _, c := range []struct{ schema, want string }{
 		{"{", "schema that orders was written under"},
 		{`"string"`, "expected a record"},
-		{oldSchema(`{"name":"status","type":"int"},`), `field status: expected what converts to "string"`},
+		{oldSchema(`{"name":"status","type":"int"},`), `field status: expected a type that converts to "string"`},
 		{oldSchema(`{"name":"total_amount","type":["null","double"]},`), "field total_amount: expected"},
 		{oldSchema(`{"name":"user_id","type":["null","long","string"]},`), "field user_id"},
 		{order + `{"name":"id","type":"long"}]}`, "field created_at: it has none"},

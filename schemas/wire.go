@@ -16,14 +16,14 @@ var errHeader = errors.New("not in the Confluent wire format: expected a byte 0 
 // appendHeader appends room for a header.
 func appendHeader(b []byte) []byte { return append(b, 0, 0, 0, 0, 0) }
 
-// SetSchemaID writes the header into the room at the start of a key or a value.
+// SetSchemaID writes the header at the start of a key or a value.
 func SetSchemaID(b []byte, id int) {
 	b[0] = 0
 	binary.BigEndian.PutUint32(b[1:HeaderSize], uint32(id))
 }
 
-// SchemaID reads the header of a key or a value. It fails on what storestream has not written, such as the
-// empty value of a tombstone.
+// SchemaID reads the header of a key or a value. It fails if there is none, as in the empty value of a
+// tombstone.
 func SchemaID(b []byte) (int, error) {
 	if len(b) < HeaderSize || b[0] != 0 {
 		return 0, errHeader
@@ -48,6 +48,6 @@ func ReadKey(key []byte) (schemaID int, id int64, err error) {
 	return schemaID, id, nil
 }
 
-// Hash identifies the content of an encoded row. It leaves the header out: two rows are equal when their
-// bodies are, whatever schema id each was written under.
+// Hash identifies the content of an encoded row. It leaves the header out: two rows are equal if their bodies
+// are, also under different schema ids.
 func Hash(value []byte) uint64 { return xxhash.Sum64(value[HeaderSize:]) }
