@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
 )
@@ -46,12 +45,11 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 			continue
 		}
 		if why, waits := c.src.days.waits(next); waits {
-			c.why.add(why)
+			c.why.include(why)
 			next++
 			continue
 		}
-		until := min(next+day(c.src.past.days)-1, c.src.days.freeUntil(next, last))
-		days := span{From: next, To: until}
+		days := span{From: next, To: min(next+day(c.src.past.days)-1, c.src.days.freeUntil(next, last))}
 		asked := days
 		switch {
 		case from == past && next == c.settled && c.earned == schemas.MinInstant:
@@ -59,19 +57,41 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 		case next == from:
 			asked.From = c.src.calendar.begin(from)
 		}
-		closed, err := c.window(ctx, days, asked, days == span{From: last, To: last})
-		if err != nil {
+		doing := "closing " + days.From.String()
+		if !days.Single() {
+			doing += " to " + days.To.String()
+		}
+		o, again, err := c.rd.pastDays(ctx, &c.src.past, updatedOn(asked), days, days.From == last, doing)
+		if err != nil || c.rd.anew {
 			return err
 		}
-		if closed {
-			next = days.To + 1
+		if again {
+			continue
 		}
-		c.tell(c.settled, last)
+		c.rd.settled = c.earned
+		if o.Whole {
+			c.close(days)
+		} else {
+			c.hold(days, o.Why)
+		}
+		next = days.To + 1
+		c.report(c.settled, last)
 		if err := c.rd.flushIfDue(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// hold leaves days open, and says why.
+func (c *closing) hold(days span, reason string) {
+	why := fmt.Sprintf("%s cannot be closed: %s", days.From, reason)
+	c.why.include(why)
+	if c.rd.spoiled == nil { // else this read ends with an error anyway, and the next one tries again
+		c.src.days.hold(days, why)
+	}
+	c.src.cfg.Log.Warn("a day cannot be closed yet; later days go on",
+		zap.Stringer("day", days.From), zap.String("why", reason))
 }
 
 // first is the day with the earliest row. It is looked for once, because the first window has no lower bound,
@@ -93,40 +113,6 @@ func (c *closing) first(ctx context.Context, last day) (first day, found bool, e
 	return first, found, err
 }
 
-// window reads the rows updated on the days asked and closes days, or holds them. done is false where these
-// were too many days at once.
-func (c *closing) window(ctx context.Context, days, asked span, newest bool) (done bool, err error) {
-	doing := "closing " + days.From.String()
-	if !days.Single() {
-		doing += " to " + days.To.String()
-	}
-	c.src.cfg.Doing(doing)
-	set := c.rd.set(window{updated: asked, created: always}, paging.Shrinking)
-	set.Like = days.To
-	set.Left = c.src.pagesLeft(doing)
-	o, again, err := c.src.past.read(ctx, c.src.reader, set, days.Length(), newest)
-	if err == nil && o.Whole {
-		o.Why, err = c.rd.learnUpTo(ctx, updatedTo, updatedOn(span{From: days.To, To: days.To + 1}))
-		o.Whole = o.Why == ""
-	}
-	if err != nil || again {
-		return false, err
-	}
-	c.rd.settled = c.earned
-	if o.Whole {
-		c.close(days)
-		return true, nil
-	}
-	why := fmt.Sprintf("%s cannot be closed: %s", days.From, o.Why)
-	c.why.add(why)
-	if c.rd.spoiled == nil { // else this read ends with an error anyway, and the next one tries again
-		c.src.days.hold(days, why)
-	}
-	c.src.cfg.Log.Warn("a day cannot be closed yet; later days go on",
-		zap.Stringer("day", days.From), zap.String("why", o.Why))
-	return true, nil
-}
-
 // close notes that days are closed, and moves settled over all that are closed without a gap.
 func (c *closing) close(days span) {
 	settled := c.src.days.close(days, c.settled)
@@ -135,9 +121,9 @@ func (c *closing) close(days span) {
 	}
 }
 
-// tell tells people what is known of the UTC days from settled on, in order and without a gap. The service's
-// days before settled are closed, and those up to last are over.
-func (c *closing) tell(settled, last day) {
+// report tells people what is known of the UTC days from settled on, in order and without a gap. The
+// service's days before settled are closed, and those up to last are over.
+func (c *closing) report(settled, last day) {
 	if settled == past { // a first load: it begins with the earliest row
 		settled = last + 1
 		if c.src.earliest != past {
@@ -171,7 +157,7 @@ func (c *closing) anything(from, last day) bool {
 	}
 	for d := from; d <= last; d++ {
 		if why, waits := c.src.days.waits(d); waits {
-			c.why.add(why)
+			c.why.include(why)
 		}
 	}
 	return false
@@ -180,7 +166,7 @@ func (c *closing) anything(from, last day) bool {
 // reasons why a resource settles no further.
 type reasons []string
 
-func (r *reasons) add(why string) {
+func (r *reasons) include(why string) {
 	if !slices.Contains(*r, why) {
 		*r = append(*r, why)
 	}

@@ -17,7 +17,7 @@ import (
 // A row without a field can also be one that has null there, for a service may leave out what is null. The
 // two differ in how the rows of one answer look: a service that leaves out null has rows with the field
 // beside rows without, while a field that is gone is gone from every row. So a field is expected once every
-// row of a pass had it (of manyRows at least: fewer show no habit). Where an answer has no row with an
+// row of a pass had it (of suspectRows at least: fewer show no habit). Where an answer has no row with an
 // expected field, another one decides, of rows of any time:
 //
 //	the other answer                         what it means
@@ -30,7 +30,7 @@ import (
 //
 // Where null is left out, a field that every row had and that is null now in a thousand rows in a row looks
 // as if it were gone: held, and said. A field that some rows never had is never expected: of such a service
-// nobody can tell. Tables of fewer rows than manyRows are not watched.
+// nobody can tell. Tables of fewer rows than suspectRows are not watched.
 type fields struct {
 	res      *schemas.Resource
 	known    bool   // somebody knew what to expect
@@ -53,7 +53,7 @@ func newFields(r *schemas.Resource, names []string) fields {
 
 // names are the fields to expect from now on, in the schema's order; nil: nobody knows.
 func (f *fields) names() []string {
-	habit := f.rows >= manyRows
+	habit := f.rows >= suspectRows
 	if !f.known && !habit {
 		return nil
 	}

@@ -51,6 +51,13 @@ type cheapPoll struct {
 	rows  []uint64        // versions of rows, sorted
 }
 
+// see records a row of the poll, if it was updated at reach or later.
+func (p *cheapPoll) see(row paging.Row, reach schemas.Instant) {
+	if schemas.Instant(row.Updated) >= reach {
+		p.rows = append(p.rows, version(row))
+	}
+}
+
 func (p *cheapPoll) met(row paging.Row) bool {
 	_, ok := slices.BinarySearch(p.rows, version(row))
 	return ok
@@ -84,16 +91,18 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	last := s.calendar.lastOver()
 	open := max(from, last+1)
 	c := &closing{rd: rd, src: s, earned: schemas.MinInstant}
-	c.tell(from, last)
+	c.report(from, last)
 	how := s.manner(c, from, last, open)
 	if how == cheaply {
-		if ok, err := s.newest(ctx, rd); err != nil {
+		ok, err := s.newest(ctx, rd)
+		if err != nil || rd.anew {
 			return err
-		} else if ok {
+		}
+		if ok {
 			return rd.finish(&poller.Done{Started: rd.req.Started, Held: c.why.held()})
 		}
 	}
-	if err := c.run(ctx, from, last); err != nil {
+	if err := c.run(ctx, from, last); err != nil || rd.anew {
 		return err
 	}
 	doing := "reading what changed since " + open.String()
@@ -105,7 +114,7 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	if s.open.paged && s.open.from == open && s.calendar.begin(open) < open {
 		// Reading the day before costs pages. A row of the first quarter of an hour makes it needless.
 		today := window{updated: span{From: open, To: future}, created: always}
-		if _, err := rd.page(ctx, today, 0, paging.PageSize); err != nil {
+		if _, err := rd.page(ctx, today, 0, paging.PageSize); err != nil || rd.anew {
 			return err
 		}
 	}
@@ -113,15 +122,14 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	rd.old = ""
 	set := rd.set(w, paging.Growing)
 	set.Like, set.Once = w.updated.From, how == once || busy.Before(s.open.nextRepeatedRead)
-	set.Ask = looking(set.Ask, s.judgeOrder)
-	o, err := s.reader.Read(ctx, set)
-	if err != nil {
+	o, err := rd.pages(ctx, w, s.reader.Read(set), "")
+	if err != nil || rd.anew {
 		return err
 	}
 	rd.settled = c.earned
 	complete := o.Whole && len(c.why) == 0
 	if !o.Whole && how != once {
-		c.why.add(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
+		c.why.include(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
 	}
 	done := &poller.Done{Started: rd.req.Started, Complete: complete, Held: c.why.held()}
 	if err := rd.finish(done); err != nil {
@@ -159,19 +167,20 @@ func (s *Source) manner(c *closing, from, last, open day) manner {
 // where this would cost as much as to read all.
 func (s *Source) newest(ctx context.Context, rd *read) (ok bool, err error) {
 	m := &s.open
-	set := rd.set(window{updated: span{From: m.since, To: future}, created: always}, paging.Growing)
+	w := window{updated: span{From: m.since, To: future}, created: always}
 	poll := cheapPoll{until: s.clock.Service().Add(-s.cfg.Overlap)}
-	set.Ask = looking(set.Ask, func(row paging.Row) {
-		if schemas.Instant(row.Updated) >= m.reach {
-			poll.rows = append(poll.rows, version(row))
-		}
-	})
-	last, ok, err := s.reader.Newest(ctx, set, int64(m.reach), m.last, max(3, m.requests/2))
-	if m.last = last; ok && err == nil {
+	rd.newest = &poll
+	machine := s.reader.Newest(rd.set(w, paging.Growing), int64(m.reach), m.last, max(3, m.requests/2))
+	o, err := rd.pages(ctx, w, machine, "")
+	rd.newest = nil
+	if err != nil || rd.anew {
+		return false, err
+	}
+	if m.last = o.Last; o.Whole {
 		slices.Sort(poll.rows)
 		m.cheap = [2]cheapPoll{poll, m.cheap[0]}
 	}
-	return ok, err
+	return o.Whole, nil
 }
 
 // judgeOrder looks at a row of a pass that reads all. One that cheap polls have missed shows that the order,
@@ -185,17 +194,4 @@ func (s *Source) judgeOrder(row paging.Row) {
 	s.cfg.Log.Warn("a row changed outside of the service's order, and polls of the newest rows missed it: for "+
 		"a day each poll reads all of the open window",
 		zap.Stringer("updated_at", schemas.Instant(row.Updated)))
-}
-
-type ask = func(ctx context.Context, created span, page, size int) (paging.Answer, error)
-
-// looking is next, and shows look the rows of each answer.
-func looking(next ask, look func(paging.Row)) ask {
-	return func(ctx context.Context, created span, page, size int) (paging.Answer, error) {
-		a, err := next(ctx, created, page, size)
-		for _, row := range a.Rows {
-			look(row)
-		}
-		return a, err
-	}
 }

@@ -31,7 +31,7 @@
 //     whole.)
 //   - A row keeps the day on which it was created, and it has one. A set of which a row has shown that it has
 //     none is not cut. Where the service counts, the parts of a set are held against its count, which finds
-//     such rows too (Reader.noneUndated).
+//     such rows too (Machine.noneUndated).
 //   - What it counts, it counts (ExactCounts), or somebody has said otherwise.
 //
 // # Claims
@@ -75,7 +75,7 @@
 // it. So neither meta.page_size nor the length of pages may stand for P. Suppose that a last page of two rows
 // was read while four were granted, and then two pages of two below it. By their length n would be 6, but it
 // is 10. If a pass has pages shorter than it asked for, the next one asks for the shortest of them
-// (Reader.repeat).
+// (Machine.repeat).
 //
 // Or the service counts. Then n is its count, if that is the total and not the number of rows on the page (it
 // is the total if it was once larger than the number asked for). A count applies to the rows that are read
@@ -185,6 +185,6 @@
 //	maxPasses  60 passes over a part
 //	fewPasses  3 in a row whose last page is contradicted
 //
-// The package sees the service through one function (Set.Ask) and knows neither HTTP nor schemas, so that the
-// model tests put any interleaving of answers and changes behind it.
+// The package sends nothing. A Machine says which page to ask for next and takes the facts of the answer. So
+// the model tests give it any interleaving of answers and changes.
 package paging

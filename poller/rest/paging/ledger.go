@@ -25,9 +25,9 @@ func newLedger(motion Motion) *ledger {
 	return &ledger{motion: motion, pages: none, count: none, alike: none}
 }
 
-// add enters a pass, and takes its rows from it. metByOneOnly is how many rows either this pass or the one
+// enter adds a pass, and takes its rows from it. metByOneOnly is how many rows either this pass or the one
 // before it met, and the other did not. Rows changed since the beginning do not count.
-func (l *ledger) add(p *pass) (metByOneOnly int) {
+func (l *ledger) enter(p *pass) (metByOneOnly int) {
 	fresh := false
 	l.rows = merge(&l.rows, p.met.rows(), func(old, met *tally) tally {
 		t := tally{misses: uint8(l.passes), ago: uint8(l.passes)} // so far no pass met it

@@ -36,10 +36,10 @@ type orderFinder struct {
 	page           []uint64
 }
 
-// add takes the next page. It leaves out rows that came with the page before: a row that is updated while we
+// see takes the next page. It leaves out rows that came with the page before: a row that is updated while we
 // page pushes others onto the next page. (More of them than a page has make any order look like none, until
 // the next pass.)
-func (f *orderFinder) add(rows []Row) {
+func (f *orderFinder) see(rows []Row) {
 	if f.notUp && f.notDown && f.crossed {
 		return
 	}

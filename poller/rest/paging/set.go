@@ -1,9 +1,6 @@
 package paging
 
-import (
-	"context"
-	"math"
-)
+import "math"
 
 // Motion is how a set may change while it is read.
 type Motion int
@@ -18,8 +15,6 @@ const (
 
 // Set is a set of rows that the service can be asked for, page by page.
 type Set struct {
-	// Ask asks for one page of the part of the set that was created in a span. An error ends the reading.
-	Ask func(ctx context.Context, created Span, page, size int) (Answer, error)
 	// Created is when the rows of the set were created: the set is cut along it where pages do not suffice.
 	Created Span
 	Motion  Motion
@@ -30,8 +25,9 @@ type Set struct {
 	Once bool
 	// Touching: rows that were created at the end of a part are in the next one, too.
 	Touching bool
-	// Left hears how many pages a counted pass still has to read; nil: nobody asks.
-	Left func(pages int)
+	// Began is the time at which the reading begins, in the unit of Row.Updated, by the clock that stamps rows.
+	// Of a growing set, rows that were updated since are left out when passes are compared.
+	Began int64
 }
 
 // Answer is what the service said to one request.
@@ -48,8 +44,6 @@ type Answer struct {
 	Beyond bool
 	// Doubt, if not empty, says why this answer proves nothing.
 	Doubt string
-
-	page int
 }
 
 // Counts says what the service's count is worth.
@@ -104,13 +98,17 @@ type Outcome struct {
 	Final bool
 	// Rows is how many different rows were met, Requests how many answers it took.
 	Rows, Requests int
-	// Paged: the set did not fit one page.
+	// Paged is set if the set did not fit one page.
 	Paged bool
+	// Passes is how many passes over several pages it took.
+	Passes int
+	// Last is the number of the last page, if Newest looked for it.
+	Last int
 
 	counted int // by the service, at most, during a forward pass; -1: it did not
 }
 
-func (o *Outcome) add(part Outcome) {
+func (o *Outcome) join(part Outcome) {
 	o.Rows += part.Rows
 	o.Requests += part.Requests
 	o.Paged = o.Paged || part.Paged
