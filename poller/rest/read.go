@@ -72,7 +72,9 @@ func (rd *read) set(w window, motion paging.Motion) paging.Set {
 
 // pages asks the service for the pages of w that m wants to see, and hands on their rows. doing says so to
 // people; empty says nothing.
-func (rd *read) pages(ctx context.Context, w window, m *paging.Machine, doing string) (paging.Outcome, error) {
+func (rd *read) pages(
+	ctx context.Context, w window, m *paging.Machine, doing string,
+) (paging.Outcome, error) {
 	s := rd.src
 	defer func() {
 		m.Stop()

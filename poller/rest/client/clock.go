@@ -43,21 +43,21 @@ type Clock struct {
 	date  time.Time // of the newest answer
 	skew  time.Duration
 	// believed is the service's clock, not later than the truth. odd is one that contradicts it.
-	believed, odd reading
+	believed, odd dial
 }
 
-// reading is a clock that showed date when ours showed at. It is the one that so many answers had, the first
+// dial is a clock that showed date when ours showed at. It is the one that so many answers had, the first
 // of them at since.
-type reading struct {
+type dial struct {
 	date, at, since time.Time
 	answers         int
 }
 
 // then is what the clock shows when ours shows at.
-func (r *reading) then(at time.Time) time.Time { return r.date.Add(at.Sub(r.at)) }
+func (r *dial) then(at time.Time) time.Time { return r.date.Add(at.Sub(r.at)) }
 
 // proved tells whether the clock has gone on long enough to be one.
-func (r *reading) proved(at time.Time) bool {
+func (r *dial) proved(at time.Time) bool {
 	return r.answers >= oddAnswers && at.Sub(r.since) >= oddFor
 }
 
@@ -72,52 +72,42 @@ const (
 	maxAge = 365 * 24 * time.Hour
 )
 
-// Answer is what the headers of an answer say about when it was made.
-type Answer struct {
-	// Date is the service's clock when it made the answer; MinInstant where it does not say.
-	Date schemas.Instant
-	// Age is how long before its request the answer was made, as far as it shows: it is out of a cache. 0: it
-	// was made for the request.
-	Age time.Duration
-}
-
 func newClock(now func() time.Time, log *zap.Logger) *Clock { return &Clock{now: now, log: log} }
 
-// observe notes the answer to a request that was sent at sent and has just come.
-func (c *Clock) observe(h http.Header, sent time.Time) Answer {
+// observe takes the headers of an answer that has just come, to a request that was sent at sent. It returns
+// Date and Age of its Page.
+func (c *Clock) observe(h http.Header, sent time.Time) (made schemas.Instant, age time.Duration) {
 	received := c.now()
 	date, err := http.ParseTime(h.Get("Date"))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := Answer{Date: schemas.MinInstant, Age: statedAge(h)}
-	if a.Age <= received.Sub(sent)+time.Second { // it was made while we waited, both being rounded
-		a.Age = 0
+	if age = statedAge(h); age <= received.Sub(sent)+time.Second { // made while we waited, both being rounded
+		age = 0
 	}
 	if err != nil {
 		if !c.heard {
 			c.log.Warn("the service sends no Date header: days are closed by the local clock alone, so keep it right")
 		}
 		c.heard = true
-		return a
+		return schemas.MinInstant, age
 	}
-	a.Date = schemas.InstantOf(date)
+	made = schemas.InstantOf(date)
 	c.heard, c.dated, c.date = true, true, date
-	date = date.Add(a.Age)
-	// The header was written between sent and received, and rounded down: half a second is the mean of what that
-	// takes.
+	date = date.Add(age)
+	// The header was written between sent and received, and rounded down: by half a second on average.
 	middle := sent.Add(received.Sub(sent) / 2)
 	c.skew = date.Add(500 * time.Millisecond).Sub(middle)
 	if behind := c.compare(date, sent, received); behind > oddBehind {
-		a.Age = max(a.Age, behind)
+		age = max(age, behind)
 	}
-	return a
+	return made, age
 }
 
 // compare returns how far date is behind the clock that we believe in, and decides which clock that is.
 func (c *Clock) compare(date, sent, received time.Time) (behind time.Duration) {
 	b, o := &c.believed, &c.odd
 	if b.answers == 0 {
-		*b = reading{date: date, at: received, since: received, answers: 1}
+		*b = dial{date: date, at: received, since: received, answers: 1}
 		return 0
 	}
 	behind = b.then(sent).Sub(date) - time.Second // which it was rounded by
@@ -128,12 +118,12 @@ func (c *Clock) compare(date, sent, received time.Time) (behind time.Duration) {
 			b.date, b.at = date, received
 		}
 		if o.date.After(b.then(o.at)) {
-			*o = reading{} // a clock that is ahead, and not all answers have it
+			*o = dial{} // a clock that is ahead, and not all answers have it
 		}
 		return behind
 	}
 	if o.answers == 0 || date.Sub(o.then(received)).Abs() > oddTick+received.Sub(sent) {
-		*o = reading{date: date, at: received, since: received}
+		*o = dial{date: date, at: received, since: received}
 	}
 	if o.answers++; !o.proved(received) {
 		return behind
@@ -142,7 +132,7 @@ func (c *Clock) compare(date, sent, received time.Time) (behind time.Duration) {
 		c.log.Warn("the service's clock was set, or ours was; days are closed by it from now on",
 			zap.Duration("by", step.Round(time.Second)))
 	}
-	*b, *o = reading{date: date, at: received, since: o.since, answers: o.answers}, reading{}
+	*b, *o = dial{date: date, at: received, since: o.since, answers: o.answers}, dial{}
 	return 0
 }
 

@@ -23,18 +23,18 @@ func (c *Client) Endpoint(path string, count Counters) *Endpoint {
 }
 
 // Page sends a request and finds the rows in its answer. They are good until the next call, or until Release,
-// which is due soon: while an endpoint has a large answer, others wait with theirs. A *StatusError
-// says that the service refuses this request, and Page.Answer is of the refusal; the other errors are those
-// of any request (see the package's comment).
+// which is due soon: while an endpoint has a large answer, others wait with theirs. A *StatusError says that
+// the service refuses this request. Then Date and Age are those of the refusal. The other errors are those of
+// any request (see the package's comment).
 func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
-	r := &call{path: e.path, query: query, body: &e.body, count: e.count}
+	r := &call{client: e.client, path: e.path, query: query, body: &e.body, count: e.count}
 	r.check = func(body []byte) error {
 		p, err = openPage(body, e.rows)
 		e.rows = p.Rows
 		return err
 	}
-	err = e.client.do(ctx, r)
-	p.Answer = r.answer
+	err = r.do(ctx)
+	p.Date, p.Age = r.date, r.age
 	return p, err
 }
 

@@ -28,6 +28,13 @@ const (
 	raiseBy    = 0.05
 	// lowest is the smallest part of the ceiling that the rate falls to.
 	lowest = 1.0 / 64
+	// maxUnclear is how often a request may be refused with a status that says nothing of the rate, before the
+	// status means what it says. The pauses between come to a minute, which is longer than most services count.
+	maxUnclear = 9
+	// fewUnclear is the same if its path was not answered lately: the key may well have no right.
+	fewUnclear = 4
+	// lately is longer than such a request is repeated.
+	lately = 2 * time.Minute
 )
 
 // limiter holds back all requests that use one key. The service counts by key, so to refuse one resource's
@@ -45,10 +52,14 @@ type limiter struct {
 	why      string    // why resume is when it is, for people
 	told     time.Time // until when the log says that nobody sends; zero: it says nothing of that
 	refusals int       // in a row
+	// answered is when each path was answered last. meant are the paths that stayed refused (see patience).
+	answered map[string]time.Time
+	meant    map[string]bool
 }
 
 func newLimiter(ceiling float64) *limiter {
-	return &limiter{ceiling: ceiling, pace: rate.NewLimiter(rate.Limit(ceiling), 1)}
+	return &limiter{ceiling: ceiling, pace: rate.NewLimiter(rate.Limit(ceiling), 1),
+		answered: map[string]time.Time{}, meant: map[string]bool{}}
 }
 
 // wait returns when the next request may be sent. refusedFor gets the seconds waited because the service had
@@ -138,21 +149,54 @@ func (l *limiter) accepted(sent time.Time) (refusedFor time.Duration) {
 	return refusedFor
 }
 
-// refusal is since when the service has been refusing (zero: it accepts), until when nobody sends, and why.
-func (l *limiter) refusal() (since, until time.Time, why string) {
+// state returns the rate allowed now, and the refusals that last, if any.
+func (l *limiter) state() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.since.IsZero() {
-		return time.Time{}, time.Time{}, ""
+	s := State{RequestsPerSecond: float64(l.pace.Limit())}
+	if !l.since.IsZero() {
+		s.RefusedSince, s.RefusedUntil, s.Refusal = l.since, l.resume, l.why
 	}
-	return l.since, l.resume, l.why
+	return s
 }
 
-// state is the rate allowed now, and since when the service has been refusing (zero: it accepts).
-func (l *limiter) state() (perSecond float64, since time.Time) {
+// unclear reports whether a refusal with status may be one for the rate. 400, 401 and 404 have another
+// meaning, which the caller acts on.
+func unclear(status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound:
+		return false
+	}
+	return status >= 400 && status < 500
+}
+
+// patience returns how often a request to path may be refused with a status that does not say why, before the
+// refusal is not taken for one for the rate.
+//
+// The document leaves open with which status the service refuses for the rate: it may be 403 or 420 as well.
+// A path that was answered a moment ago, or is answered when the same request is sent again after a pause,
+// was refused for the rate. If the key has no right, it stays refused. That is tried once, because the pauses
+// hold back all resources. Until the path is answered again its refusals are taken at their word.
+func (l *limiter) patience(path string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return float64(l.pace.Limit()), l.since
+	switch {
+	case l.meant[path]:
+		return 1
+	case time.Since(l.answered[path]) < lately:
+		return maxUnclear
+	}
+	return fewUnclear
+}
+
+// judge records that path was answered, or that it stayed refused.
+func (l *limiter) judge(path string, refused bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.meant[path] = refused
+	if !refused {
+		l.answered[path] = time.Now()
+	}
 }
 
 // retryAfter is what is believed of askedFor.

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/storestream/storestream/schemas"
 )
 
 // maxRows bounds the rows of one answer, whatever was asked for: each takes memory beside its text.
@@ -18,9 +21,13 @@ type Page struct {
 	Number, Size int
 	// Count is the number of matching rows or that of this page: the service's document leaves it open.
 	Count int
-	// More: more pages follow.
+	// More is set if more pages follow.
 	More bool
-	Answer
+	// Date is the service's clock when it made the answer. MinInstant if the answer does not say.
+	Date schemas.Instant
+	// Age is how long before its request the answer was made, as far as it shows. Such an answer is from a
+	// cache. Zero means that it was made for the request.
+	Age time.Duration
 }
 
 var (
@@ -35,50 +42,42 @@ var (
 	errNotJSON = errors.New("the body is not a JSON object")
 )
 
-// openPage finds the rows in body, whichever way round data and meta come. It appends them to rows[:0].
+// openPage finds the rows in body, and the numbers around them, in whichever order data and meta come. It
+// appends the rows to rows[:0].
 //
-// It only finds where values begin and end; the parser of each row decides whether that row is good JSON. A
+// It only finds where values begin and end. The parser of each row decides whether that row is good JSON. A
 // decoder for the whole body would refuse all of it for one NaN in one row (Python's encoder writes such),
 // and a row that belongs in the dead letters would stop the stream.
 func openPage(body []byte, rows [][]byte) (Page, error) {
 	p := Page{Rows: rows[:0], Number: -1, Size: -1, Count: -1}
 	s := scanner{text: body}
-	if s.peek() != '{' {
-		if s.peek() == 0 {
-			return p, errCut
-		}
-		return p, errNotJSON
-	}
 	var meta []byte
 	hasData := false
-	err := s.members('{', '}', func(name []byte) (err error) {
+	err := s.open()
+	for first := true; err == nil; first = false {
+		var name, value []byte
+		if name, err = s.member(first); err != nil || name == nil {
+			break
+		}
 		if string(name) == `"data"` && s.peek() == '[' {
 			hasData, p.Rows = true, p.Rows[:0]
-			return s.members('[', ']', func([]byte) error {
-				row, err := s.need()
-				if len(p.Rows) == maxRows {
-					return errManyRows
-				}
-				p.Rows = append(p.Rows, row)
-				return err
-			})
+			p.Rows, err = s.elements(p.Rows)
+			continue
 		}
-		value, err := s.need()
+		value, err = s.value()
 		switch string(name) {
 		case `"data"`:
 			hasData = false
 		case `"meta"`:
 			meta = value
 		}
-		return err
-	})
-	if err != nil {
+	}
+	switch {
+	case err != nil:
 		return p, err
-	}
-	if s.peek() != 0 {
+	case s.peek() != 0:
 		return p, errNotJSON
-	}
-	if !hasData {
+	case !hasData:
 		return p, errors.New(`the answer has no array "data"`)
 	}
 	return p, p.readMeta(meta)
