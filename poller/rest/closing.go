@@ -22,7 +22,7 @@ type closing struct {
 	// MinInstant: nothing.
 	earned schemas.Instant
 	// why the resource settles no further, each reason once.
-	why reasons
+	why []string
 }
 
 // run closes the days from..last that can be closed, and lets settled follow. A first load begins with the
@@ -45,7 +45,7 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 			continue
 		}
 		if why, waits := c.src.days.waits(next); waits {
-			c.why.include(why)
+			c.explain(why)
 			next++
 			continue
 		}
@@ -86,7 +86,7 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 // hold leaves days open, and says why.
 func (c *closing) hold(days span, reason string) {
 	why := fmt.Sprintf("%s cannot be closed: %s", days.From, reason)
-	c.why.include(why)
+	c.explain(why)
 	if c.rd.spoiled == nil { // else this read ends with an error anyway, and the next one tries again
 		c.src.days.hold(days, why)
 	}
@@ -94,19 +94,15 @@ func (c *closing) hold(days span, reason string) {
 		zap.Stringer("day", days.From), zap.String("why", reason))
 }
 
-// first is the day with the earliest row. It is looked for once, because the first window has no lower bound,
-// whatever day it is said to begin with. found is false where there is no row now.
+// first returns the day with the earliest row. It is looked for once, because the first window has no lower
+// bound, whichever day it begins with. found is false if there is no row now.
 func (c *closing) first(ctx context.Context, last day) (first day, found bool, err error) {
 	c.src.cfg.Doing("looking for the earliest row")
-	empty := func(until day) (bool, error) {
-		some, counted, err := c.rd.anyRow(ctx, window{updated: span{From: past, To: until}, created: always})
-		return !some && counted <= 0, err
-	}
 	if c.src.earliest != past {
-		none, err := empty(last)
-		return c.src.earliest, !none, err
+		empty, err := c.rd.empty(ctx, updatedOn, last)
+		return c.src.earliest, !empty, err
 	}
-	first, found, err = earliest(empty, last)
+	first, found, err = c.rd.earliest(ctx, updatedOn, last)
 	if err == nil && found {
 		c.src.earliest = first
 	}
@@ -157,28 +153,26 @@ func (c *closing) anything(from, last day) bool {
 	}
 	for d := from; d <= last; d++ {
 		if why, waits := c.src.days.waits(d); waits {
-			c.why.include(why)
+			c.explain(why)
 		}
 	}
 	return false
 }
 
-// reasons why a resource settles no further.
-type reasons []string
-
-func (r *reasons) include(why string) {
-	if !slices.Contains(*r, why) {
-		*r = append(*r, why)
+// explain adds a reason why the resource settles no further.
+func (c *closing) explain(why string) {
+	if !slices.Contains(c.why, why) {
+		c.why = append(c.why, why)
 	}
 }
 
-// held is what Done says of the reasons: the first, and how many more there are.
-func (r reasons) held() string {
-	switch len(r) {
+// held returns the first of these reasons, and how many more there are.
+func (c *closing) held() string {
+	switch len(c.why) {
 	case 0:
 		return ""
 	case 1:
-		return r[0]
+		return c.why[0]
 	}
-	return fmt.Sprintf("%s (and %d more)", r[0], len(r)-1)
+	return fmt.Sprintf("%s (and %d more)", c.why[0], len(c.why)-1)
 }

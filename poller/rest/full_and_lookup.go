@@ -11,9 +11,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// dimension is how a row is found: the rows of some days, by when they were created or by when they were
-// updated.
-type dimension func(days span) window
+// createdOn and updatedOn are the two ways to find the rows of some days.
 
 func createdOn(days span) window { return window{updated: always, created: days} }
 
@@ -54,13 +52,10 @@ func (s *Source) lastPast() day { return dayOf(s.clock.Over().Add(-s.cfg.Overlap
 
 // everything reads the rows of the days from `from` on: those of the past in batches of days, and then the
 // rest at once, which may still gain rows.
-func (s *Source) everything(ctx context.Context, rd *read, along dimension, from day) error {
+func (s *Source) everything(ctx context.Context, rd *read, along func(span) window, from day) error {
 	next, last := from, s.lastPast()
 	if from == past {
-		first, found, err := earliest(func(until day) (bool, error) {
-			some, counted, err := rd.anyRow(ctx, along(span{From: past, To: until}))
-			return !some && counted <= 0, err
-		}, last)
+		first, found, err := rd.earliest(ctx, along, last)
 		if err != nil {
 			return err
 		}

@@ -99,7 +99,7 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 			return err
 		}
 		if ok {
-			return rd.finish(&poller.Done{Started: rd.req.Started, Held: c.why.held()})
+			return rd.finish(&poller.Done{Started: rd.req.Started, Held: c.held()})
 		}
 	}
 	if err := c.run(ctx, from, last); err != nil || rd.anew {
@@ -129,9 +129,9 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	rd.settled = c.earned
 	complete := o.Whole && len(c.why) == 0
 	if !o.Whole && how != once {
-		c.why.include(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
+		c.explain(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
 	}
-	done := &poller.Done{Started: rd.req.Started, Complete: complete, Held: c.why.held()}
+	done := &poller.Done{Started: rd.req.Started, Complete: complete, Held: c.held()}
 	if err := rd.finish(done); err != nil {
 		return err
 	}

@@ -6,12 +6,12 @@ import (
 	"iter"
 )
 
-// Machine reads one set. It says which page to ask for, takes what the answer shows, and in the end says what
-// the reading came to. It sends nothing itself, and knows neither contexts nor errors:
+// Machine reads one set. It says which page to ask for, takes the facts of the answer, and in the end has an
+// Outcome. It sends nothing itself, and knows neither contexts nor errors:
 //
 //	defer m.Stop()
 //	for q, ok := m.Next(); ok; q, ok = m.Next() {
-//		m.Answer(a) // what the service says to q
+//		m.Answer(a) // the facts of the service's answer to q
 //	}
 //	outcome := m.Outcome()
 //
@@ -60,7 +60,7 @@ func (m *Machine) Next() (Question, bool) { return m.next() }
 // Answer gives the Machine the answer to the question that Next returned.
 func (m *Machine) Answer(a Answer) { m.answer = a }
 
-// Outcome returns what the reading came to, once Next has returned false.
+// Outcome returns the result of the reading, once Next has returned false.
 func (m *Machine) Outcome() Outcome {
 	o := m.outcome
 	o.Passes = m.passes
@@ -135,7 +135,7 @@ func (m *Machine) read() Outcome {
 // rows have left since, fewer were met, too. Then it takes three counts.
 func (m *Machine) partsSuffice(before, met int) bool {
 	if !m.r.total {
-		return true // nothing can tell
+		return true // no fact can show it
 	}
 	if m.set.Motion == Growing { // rows come, so the number of rows now is the one that counts
 		rows, doubt := m.countOf(m.set.Created)

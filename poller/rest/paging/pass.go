@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// maxIdle is how many pages in a row may bring no row that the pass has not met. Then we believe that
-	// "more follows" never ends. knownIdle is the same for a service that is known for it.
+	// maxIdle is how many pages in a row may bring no row that the pass has not met. After them, "more follows"
+	// is taken to have no end. knownIdle is the same for a service that is known for it.
 	maxIdle   = 10
 	knownIdle = 2
 	// maxPages bounds one pass.
 	maxPages = 50_000
 )
 
-// pass is one traversal of the pages of a set, or of a part of it. It keeps of an answer what the rules ask
-// for, and no rows but their ids.
+// pass is one traversal of the pages of a set, or of a part of it. Of an answer it keeps the sums that
+// the rules ask for, and the ids of its rows.
 type pass struct {
 	m       *Machine
 	r       *Reader
@@ -52,7 +52,7 @@ type pass struct {
 	last, end, said int
 	exact           bool
 	backward        bool
-	endless         bool // the service says for ever that more follow
+	endless         bool // the service never says that no more follow
 	cut             bool // more pages than may be read
 	hidden          bool // see lookBehind
 	doubt           string
@@ -64,7 +64,7 @@ func (m *Machine) newPass(created Span, size int) *pass {
 		count: -1, countBefore: -1, greatest: -1, n: -1, said: -1}
 }
 
-// ask asks for a page and enters what came.
+// ask asks for a page and enters the answer.
 //
 // Two answers prove something only if a second one says the same. An empty page 0: a service that has just
 // lost its tables, or a gateway that has nothing to say, answers like this too. And, of a shrinking set, a
@@ -91,7 +91,7 @@ func (p *pass) ask(page int) Answer {
 	return a
 }
 
-// word is what a single answer says of the end of a set.
+// word is the meaning of a single answer for the end of a set.
 type word int
 
 const (
@@ -115,8 +115,8 @@ func (p *pass) get(page, size int) Answer {
 	return p.m.ask(Question{Created: p.created, Page: page, Size: size, Left: p.left})
 }
 
-// isFull tells whether a has as many rows as a page has, or might: the service may grant less than was asked
-// for, and not say so, and have shown no page yet that is not the last.
+// isFull reports whether a has as many rows as a page has, or may have: the service may grant less than was
+// asked for without saying it, and may not have shown a page yet that is not the last.
 func (p *pass) isFull(a Answer) bool {
 	full := p.r.page(p.size)
 	switch {
@@ -132,7 +132,7 @@ func (p *pass) isFull(a Answer) bool {
 }
 
 // lookBehind is for a service that shows only so many pages of a set, and says of the last that nothing
-// follows. That page is full then, and where the count does not contradict it nothing else gives it away. So
+// follows. That page is full then, and unless the count contradicts it, only this gives it away. So
 // the end of its rows is asked for with pages of a row less: of page+1 full pages, the last page+1 rows stand
 // on page number page+1. hidden: they do not.
 func (p *pass) lookBehind(page int, a Answer) {
@@ -186,7 +186,7 @@ func (p *pass) measure(a Answer) {
 }
 
 func (p *pass) findIdle(a Answer) {
-	sum := uint64(0) // of the same rows in whatever order
+	sum := uint64(0) // the same for the same rows in any order
 	for _, row := range a.Rows {
 		mixed := (row.ID ^ row.ID>>29) * 0x9E3779B97F4A7C15
 		sum += mixed ^ mixed>>32
@@ -259,8 +259,9 @@ func (p *pass) forward() {
 	}
 }
 
-// idle tells whether the last answers brought nothing that the pass had not met. That pages come again in
-// another way than one at a time it finds out ever more seldom, because it has to sort what was met.
+// idle reports whether the last answers brought only rows that the pass had met. If pages come again in
+// another way than one at a time, idle looks for that at ever longer intervals, because it has to sort the
+// rows met.
 func (p *pass) idle() bool {
 	powerOfTwo := func(n int) bool { return n&(n-1) == 0 }
 	most := maxIdle
@@ -279,14 +280,14 @@ func (p *pass) idle() bool {
 	return p.endless
 }
 
-// findLast asks for the last page, first at guess. It gives up behind limit (cut). What the service says of
-// the number of rows only shortens the search: one jump, and if that goes past the end, the search goes on
-// from where it was. Of a service that has no end any page behind the last will do.
+// findLast asks for the last page, first at guess. It gives up after limit (cut). The service's count only
+// shortens the search: it makes one jump, and if that goes past the end, the search goes on from the page
+// before the jump. If the service's pages have no end, any page behind the last will do.
 func (p *pass) findLast(guess, limit int) (a Answer, page int) {
 	if p.r.noEnd {
 		limit += knownIdle
 	}
-	low, jumped := -1, false // low is the highest page of which we know that more follow
+	low, jumped := -1, false // low is the highest page that more are known to follow
 	for page = guess; ; {
 		a = p.ask(page)
 		next, hint := page+1, (a.Count-1)/p.r.page(p.size)
@@ -323,7 +324,7 @@ func (p *pass) findLast(guess, limit int) (a Answer, page int) {
 }
 
 // back reads from the last page, for which it looks from guess to limit, to page 0. Each page that says that
-// it is the last begins the pass anew: the pages above it were read, but are no part of the pass.
+// it is the last starts the pass again: the pages above it were read, but are no part of the pass.
 func (p *pass) back(guess, limit int) {
 	defer p.countPass()
 	p.backward = true
@@ -346,10 +347,10 @@ func (p *pass) back(guess, limit int) {
 	}
 }
 
-// sound: the service said itself where the end is, and nothing speaks against it.
+// sound reports whether the service itself named the last page, and no fact speaks against it.
 func (p *pass) sound() bool { return p.exact && !p.hidden && !p.contradicted(p.rows) }
 
-// contradicted: with the page that is the last, by its own word, the service counted more rows than have
+// contradicted reports whether the service, with the page that it calls the last, counted more rows than have
 // places on it and on the pages below. A pass has seen how many these have: pages may be short.
 func (p *pass) contradicted(places int) bool {
 	return p.exact && p.r.counts == ExactCounts && p.atLeast() > places
@@ -365,7 +366,7 @@ func (p *pass) atLeast() int {
 	return p.said
 }
 
-// snapshot: the set has come to fit one page, which holds all of it at one instant.
+// snapshot reports whether the set has come to fit one page, which holds all of it at one instant.
 func (p *pass) snapshot() bool { return p.sound() && p.last == 0 }
 
 // allFull reports whether each page that is not the last had as many rows as were asked for.
@@ -395,11 +396,11 @@ func (p *pass) atMost() int {
 	return p.last*page + p.end
 }
 
-// ofOneSet tells whether all rows that were met were in one set, of so many: S(t) at another t is larger or
-// smaller. So it does not matter of which instants the answers were.
+// ofOneSet reports whether all rows that were met were in one set, of so many: S(t) at another t is larger or
+// smaller. So the instants of the answers do not matter.
 func (p *pass) ofOneSet(rows int) bool { return p.alike == rows }
 
-// counted tells whether as many rows were met as the service counted: before it showed the first of a
+// counted reports whether as many rows were met as the service counted: before it showed the first of a
 // shrinking set, and with each; and after it showed the last of a growing one.
 func (p *pass) counted() bool {
 	n := p.n
@@ -412,7 +413,7 @@ func (p *pass) counted() bool {
 	return p.r.total && n == p.met.len()
 }
 
-// complaint says why the pass did not show that the set, of which so many rows were met, was read whole.
+// complaint returns why the pass did not show that the set was read whole. rows is how many were met.
 func (p *pass) complaint(rows int) string {
 	switch {
 	case p.doubt != "":
@@ -434,7 +435,7 @@ func (p *pass) complaint(rows int) string {
 			"those who run it whether it shows no more than these. If its count is only an estimate, set store.count "+
 			"to estimate", p.atLeast(), p.last, p.rows)
 	case p.hidden:
-		return fmt.Sprintf("the service ends with page %d whatever the size of the pages, as if it showed no more "+
+		return fmt.Sprintf("the service ends with page %d at any page size, as if it showed no more "+
 			"of them (rows: %d)", p.last, rows)
 	case !p.exact:
 		return fmt.Sprintf("the service says that more pages follow, and has none after the first %d rows, again "+

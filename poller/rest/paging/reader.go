@@ -20,9 +20,9 @@ const (
 	hiddenChance = 1e-9
 )
 
-// Reader knows how the sets of one service are best read. Its Machines share what they learn of the service.
-// So only one of them may be in use at a time. What a Reader learns makes reading cheaper, with two
-// exceptions: it decides what a count means (total) and which sets are not cut (undated).
+// Reader knows how the sets of one service are best read. Its Machines share their knowledge of the service.
+// So only one of them may be in use at a time. That makes reading cheaper, and decides only
+// two things: the meaning of a count (total), and which sets are not cut (undated).
 type Reader struct {
 	counts Counts
 	// The page size, the steady passes and the bound of chance. Tests change them.
@@ -47,11 +47,11 @@ type Reader struct {
 	perPage bool
 	// undated is set once a row had no day of creation. Then parts do not make up a set.
 	undated bool
-	// noEnd is set while the service says for ever that more pages follow.
+	// noEnd is set while the service never says that no more pages follow.
 	noEnd bool
 }
 
-// NewReader returns a Reader. counts is what the service's count is worth.
+// NewReader returns a Reader. counts is the worth of the service's count.
 func NewReader(counts Counts) *Reader {
 	return &Reader{counts: counts, size: PageSize, steady: steadyPasses, chance: hiddenChance}
 }
@@ -78,7 +78,7 @@ func (r *Reader) Newest(set Set, since int64, guess, limit int) *Machine {
 // Order returns how the service was last seen to sort.
 func (r *Reader) Order() Order { return r.order }
 
-// NoEnd reports whether the service says for ever that more pages follow.
+// NoEnd reports whether the service never says that no more pages follow.
 func (r *Reader) NoEnd() bool { return r.noEnd }
 
 // LearnNoEnd sets NoEnd, because the caller has found it out by requests of its own.
