@@ -60,7 +60,7 @@ func (b *batchOfDays) adapt(days int, o paging.Outcome, again bool, page float64
 	}
 	if b.perDay > 0 {
 		// To the middle of the last page, so that this page is guessed right. One page is filled further than a
-		// part of a day: no rows come to the past, so only days that differ make it too much, and that costs one
+		// part of a day: the past gains no rows, so only days that differ make it too much, and that costs one
 		// request.
 		full := float64(b.pages) - 0.5
 		if b.pages == 1 {

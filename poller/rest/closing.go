@@ -16,17 +16,17 @@ import (
 type closing struct {
 	rd  *read
 	src *Source
-	// settled: the days before it are closed.
+	// settled is the first day that is not closed.
 	settled day
-	// earned settles once the window behind it was read, in case days are another zone's (see calendar).
-	// MinInstant: nothing.
+	// earned becomes settled once the window after it was read, because days may be another zone's (see
+	// calendar). MinInstant if no day was closed.
 	earned schemas.Instant
 	// why the resource settles no further, each reason once.
 	why []string
 }
 
 // run closes the days from..last that can be closed, and lets settled follow. A first load begins with the
-// window of everything up to the earliest day. Where there is no row at all nothing is settled: an empty
+// window of everything up to the earliest day. If there is no row at all, no day is settled: an empty
 // service may be one that is just being filled.
 func (c *closing) run(ctx context.Context, from, last day) error {
 	next := from
@@ -62,7 +62,7 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 			doing += " to " + days.To.String()
 		}
 		o, again, err := c.rd.pastDays(ctx, &c.src.past, updatedOn(asked), days, days.From == last, doing)
-		if err != nil || c.rd.anew {
+		if err != nil || c.rd.replan {
 			return err
 		}
 		if again {
@@ -94,8 +94,8 @@ func (c *closing) hold(days span, reason string) {
 		zap.Stringer("day", days.From), zap.String("why", reason))
 }
 
-// first returns the day with the earliest row. It is looked for once, because the first window has no lower
-// bound, whichever day it begins with. found is false if there is no row now.
+// first returns the day with the earliest row. It is looked for once: a wrong day does no harm, because the
+// first window has no lower bound. found is false if there is no row now.
 func (c *closing) first(ctx context.Context, last day) (first day, found bool, err error) {
 	c.src.cfg.Doing("looking for the earliest row")
 	if c.src.earliest != past {
@@ -109,7 +109,7 @@ func (c *closing) first(ctx context.Context, last day) (first day, found bool, e
 	return first, found, err
 }
 
-// close notes that days are closed, and moves settled over all that are closed without a gap.
+// close records that days are closed, and moves settled over all that are closed without a gap.
 func (c *closing) close(days span) {
 	settled := c.src.days.close(days, c.settled)
 	if settled > c.settled {
@@ -117,7 +117,7 @@ func (c *closing) close(days span) {
 	}
 }
 
-// report tells people what is known of the UTC days from settled on, in order and without a gap. The
+// report shows people the state of the UTC days from settled on, in order and without a gap. The
 // service's days before settled are closed, and those up to last are over.
 func (c *closing) report(settled, last day) {
 	if settled == past { // a first load: it begins with the earliest row
@@ -141,7 +141,7 @@ func (c *closing) report(settled, last day) {
 	c.src.cfg.Days(append(ranges, DayRange{From: startOf(d).Time(), State: Open}))
 }
 
-// anything tells whether a day in from..last can be tried now. Where none can, it adds the reasons.
+// anything reports whether a day in from..last can be tried now. If not, it adds the reasons.
 func (c *closing) anything(from, last day) bool {
 	if from == past {
 		return true

@@ -18,8 +18,8 @@ func createdOn(days span) window { return window{updated: always, created: days}
 func updatedOn(days span) window { return window{updated: days, created: always} }
 
 // full reads every row created or updated at or after From, by the day it was created on, which never
-// changes: a row is in one window however often it is updated meanwhile. It returns an error where that could
-// not be done completely, so that nobody takes a row that was not met for deleted.
+// changes: a row is in one window however often it is updated meanwhile. It returns an error if it could not
+// read them all. So a row that it did not meet is not taken for deleted.
 //
 // A row without created_at is on no such day. It breaks the contract, so a pass has met it and it has a dead
 // letter: a Lookup that looks Everywhere finds it.
@@ -28,11 +28,11 @@ func (s *Source) full(ctx context.Context, rd *read) error {
 	if from != past {
 		// Rows created before From and updated since. They become more: rows come in by being updated.
 		w := window{updated: span{From: from, To: future}, created: span{From: past, To: from - 1}}
-		if err := s.complete(ctx, rd, w, paging.Growing); err != nil || rd.anew {
+		if err := s.complete(ctx, rd, w, paging.Growing); err != nil || rd.replan {
 			return err
 		}
 	}
-	if err := s.everything(ctx, rd, createdOn, from); err != nil || rd.anew {
+	if err := s.everything(ctx, rd, createdOn, from); err != nil || rd.replan {
 		return err
 	}
 	return rd.finish(&poller.Done{Started: rd.req.Started, Complete: true})
@@ -72,7 +72,7 @@ func (s *Source) everything(ctx context.Context, rd *read, along func(span) wind
 		}
 		o, again, err := rd.pastDays(ctx, &batch, w, days, false, "reading all "+w.String())
 		switch {
-		case err != nil || rd.anew:
+		case err != nil || rd.replan:
 			return err
 		case again:
 			continue
@@ -102,7 +102,7 @@ func (rd *read) pastDays(
 	}
 	m, counted := batch.machine(rd.src.reader, set, days.Length(), newest)
 	o, err = rd.pages(ctx, w, m, doing)
-	if err != nil || rd.anew {
+	if err != nil || rd.replan {
 		return o, false, err
 	}
 	again = counted && !o.Whole && !o.Final
@@ -129,17 +129,17 @@ func (rd *read) checkEnd(ctx context.Context, w window, o *paging.Outcome) (err 
 // complete reads w, and returns an error if that could not be done completely.
 func (s *Source) complete(ctx context.Context, rd *read, w window, motion paging.Motion) error {
 	o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, motion)), "")
-	if err == nil && !rd.anew {
+	if err == nil && !rd.replan {
 		err = rd.checkEnd(ctx, w, &o)
 	}
-	if err == nil && !rd.anew && !o.Whole {
+	if err == nil && !rd.replan && !o.Whole {
 		err = rd.incomplete(w, o)
 	}
 	return err
 }
 
-// incomplete hands on what was read of w, and is the error of a read that has no other way to say that this
-// was not all.
+// incomplete hands on the rows of w, and returns the error of a read that has no other way to report that
+// these are not all.
 func (rd *read) incomplete(w window, o paging.Outcome) error {
 	if err := rd.finish(nil); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 				motion = paging.Growing
 			}
 			o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, motion)), "")
-			if err != nil || rd.anew {
+			if err != nil || rd.replan {
 				return err
 			}
 			if !o.Whole {
@@ -182,7 +182,7 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 		}
 	}
 	if rd.req.Everywhere && len(rd.sought) > 0 {
-		if err := s.everything(ctx, rd, updatedOn, s.first(rd)); err != nil || rd.anew {
+		if err := s.everything(ctx, rd, updatedOn, s.first(rd)); err != nil || rd.replan {
 			return err
 		}
 	}

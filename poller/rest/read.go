@@ -23,8 +23,8 @@ const (
 	maxBatchBytes = 4 << 20
 	// flushEvery is how long rows wait for that, while windows of few rows are read.
 	flushEvery = time.Second
-	// suspectRows is how many rows show something of all rows. If none of so many on a page can be published,
-	// the fault is not in the rows.
+	// suspectRows is how many rows of a page show a fault that is not in single rows: none of them can be
+	// published, or all lack a field.
 	suspectRows = 20
 )
 
@@ -54,10 +54,10 @@ type read struct {
 	// set. unsure says why it did not find out.
 	tried  bool
 	unsure string
-	// anew is set when the service turns out to cut days otherwise than this read has asked for them. Then the
-	// read stops, and Source.Read makes another plan.
-	anew bool
-	// spoiled is the first page of which nothing could be published. good is set once a row could.
+	// replan is set when the service turns out to cut days otherwise than the plan assumes. Then the read stops,
+	// and Source.Read makes another plan.
+	replan bool
+	// spoiled is the first page without a row that could be published. good is set once a row could.
 	spoiled *poller.HoldError
 	good    bool
 	// newest gets the rows of a cheap poll. Nil in any other read.
@@ -70,8 +70,8 @@ func (rd *read) set(w window, motion paging.Motion) paging.Set {
 		Touching: rd.src.calendar.midnights[createdTo]}
 }
 
-// pages asks the service for the pages of w that m wants to see, and hands on their rows. doing says so to
-// people; empty says nothing.
+// pages asks the service for the pages of w that m wants to see, and hands on their rows. doing, if not
+// empty, is the activity to show with the number of pages left.
 func (rd *read) pages(
 	ctx context.Context, w window, m *paging.Machine, doing string,
 ) (paging.Outcome, error) {
@@ -89,12 +89,12 @@ func (rd *read) pages(
 			rd.tried = true
 			var err error
 			rd.unsure, err = rd.learnUpTo(ctx, createdTo, window{updated: always, created: always})
-			if err != nil || rd.anew {
+			if err != nil || rd.replan {
 				return paging.Outcome{}, err
 			}
 		}
 		a, err := rd.page(ctx, part, q.Page, q.Size)
-		if err != nil || rd.anew {
+		if err != nil || rd.replan {
 			return paging.Outcome{}, err // the rows go nowhere: the batch is dropped
 		}
 		if part.created.To != future {
@@ -111,7 +111,7 @@ func (rd *read) pages(
 	return m.Outcome(), nil
 }
 
-// early says why the newest answer proves nothing of a set that only shrinks, if it was made too early.
+// early returns why the newest answer proves nothing about a set that only shrinks, if it was made too early.
 //
 // Such a set is one of days that are over, by an answer that came before. If an answer of its own was made
 // before that, the Date that came before was another server's, or this one is from a cache.
@@ -124,7 +124,7 @@ func (rd *read) early(w window, motion paging.Motion) string {
 		"different clocks, or one was set"
 }
 
-// page asks for one page of w, collects its rows for the batch, and returns what it shows.
+// page asks for one page of w, collects its rows for the batch, and returns the facts of the answer.
 func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answer, error) {
 	s, query := rd.src, rd.src.calendar.query(w, page, size)
 	asked := time.Now()
@@ -157,7 +157,7 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 	several := p.More || page > 0 || p.Count > len(p.Rows)
 	rd.parse(&a, p.Rows, several && !w.created.Single())
 	s.endpoint.Release()
-	if rd.anew = s.calendar.check(&a, w.updated, s.cfg.Log); rd.anew {
+	if rd.replan = s.calendar.check(&a, w.updated, s.cfg.Log); rd.replan {
 		s.cfg.Zone.notUTC.Store(true)
 		return a, nil
 	}
@@ -172,8 +172,8 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 	return a, rd.fields.check(ctx, s, query)
 }
 
-// cached is why an answer proves nothing that was made so long before its request; "" where it was made for
-// it.
+// cached returns why an answer that was made so long before its request proves nothing. It returns "" if age
+// is zero.
 //
 // The claims of paging rest on answers that are true of one instant each, in the order of their requests.
 func cached(age time.Duration) string {
@@ -187,13 +187,13 @@ func cached(age time.Duration) string {
 		}
 	}
 	return fmt.Sprintf("answers are out of a cache, %s old and more, though storestream asks for fresh ones "+
-		"(Cache-Control: no-cache). Have what stands before the service let such requests through, or set "+
+		"(Cache-Control: no-cache). Have the proxy before the service let such requests through, or set "+
 		"store.base_url to the service itself", age.Truncate(unit))
 }
 
-// anyRow tells whether w has a row, and how many the service counts (-1: it does not). It publishes nothing.
-// A service may say of a page without rows that more follow: of some pages, or of all for ever. So an answer
-// without rows that counts some proves nothing.
+// anyRow reports whether w has a row, and how many the service counts, -1 if it does not. It publishes
+// nothing. A service may say of a page without rows that more follow: of some pages, or of every page. So an
+// answer without rows that counts some proves nothing.
 func (rd *read) anyRow(ctx context.Context, w window) (some bool, counted int, err error) {
 	const mostEmpty = 4
 	counted = -1
@@ -216,7 +216,7 @@ func (rd *read) anyRow(ctx context.Context, w window) (some bool, counted int, e
 	return false, counted, nil
 }
 
-// refused says what was asked for where err is the service's refusal of it.
+// refused adds w to err, if err is the service's refusal of a request for it.
 func (rd *read) refused(err error, w window) error {
 	if status := client.Refusal(err); status != nil {
 		return &poller.HoldError{What: fmt.Sprintf("asking for %s of %s", w, rd.src.cfg.Resource.Name), Err: status}
@@ -224,11 +224,11 @@ func (rd *read) refused(err error, w window) error {
 	return err
 }
 
-// parse turns rows into records and rejects for the batch, and into what paging looks at.
+// parse turns rows into records and rejects for the batch, and into the rows of a.
 //
-// It does not hand on a page of many rows of which none can be published: that would fill the dead letters
-// with what is one fault (a renamed field, a new format). Its window proves nothing, so once the fault is
-// mended the rows are read again.
+// If a page has many rows and all break the contract, parse leaves them out of the batch. They have one fault
+// (a renamed field, a new format), which would fill the dead letters. Their window proves nothing, so once
+// the fault is mended the rows are read again.
 func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 	b := &rd.batch
 	parser := rd.src.parser
@@ -306,7 +306,7 @@ func (rd *read) flush(done *poller.Done) error {
 	return rd.emit(b)
 }
 
-// flushIfDue hands on what has waited long enough.
+// flushIfDue hands the batch on if it has waited long enough.
 func (rd *read) flushIfDue() error {
 	if time.Since(rd.flushed) < rd.src.linger {
 		return nil
@@ -314,7 +314,7 @@ func (rd *read) flushIfDue() error {
 	return rd.flush(nil)
 }
 
-// finish emits what is left, with done, and returns the error that the read ends with.
+// finish hands on the last batch, with done, and returns the error that the read ends with.
 func (rd *read) finish(done *poller.Done) error {
 	if rd.spoiled == nil {
 		return rd.flush(done)

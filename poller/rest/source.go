@@ -16,25 +16,24 @@ import (
 	"go.uber.org/zap"
 )
 
-// SourceConfig is what a Source works with.
+// SourceConfig configures a Source.
 type SourceConfig struct {
 	Resource *schemas.Resource
-	// Client is the way to the service, and Zone what the sources of one process know of its days; they share
+	// Client is the way to the service, and Zone the knowledge of its days. The sources of one process share
 	// both.
 	Client *client.Client
 	Zone   *Zone
 	// Overlap is how long after its updated_at a row may become readable.
 	Overlap time.Duration
-	// Start bounds every read from below; schemas.MinInstant: from the earliest row.
+	// Start bounds every read from below. schemas.MinInstant means from the earliest row.
 	Start schemas.Instant
-	// Counts is what the service's count of rows is worth.
+	// Counts is the worth of the service's count of rows.
 	Counts  paging.Counts
 	Metrics *metrics.Resource
-	Log     *zap.Logger // names the resource; nil: none
-	// Doing gets what a read is doing, for people ("closing 2026-11-20"), and "" when it ends; nil: nobody asks.
+	Log     *zap.Logger // names the resource. Nil logs nothing
+	// Doing, if set, gets the activity of a read, for people ("closing 2026-11-20"), and "" when it ends.
 	Doing func(string)
-	// Days gets what is known of the days that are not settled, whenever a pass has learned something of them;
-	// nil: nobody asks.
+	// Days, if set, gets the state of the days that are not settled, whenever a pass has learned of a change.
 	Days func([]DayRange)
 }
 
@@ -47,17 +46,17 @@ type Source struct {
 	parser   *schemas.RowParser
 	linger   time.Duration // how long rows wait for a batch to fill
 
-	// What was learned of the service. Apart from the calendar none of it decides what is settled.
+	// Knowledge of the service. Only the calendar decides what is settled.
 	calendar  calendar
 	reader    *paging.Reader
-	firstPage int // what the service calls page 0; -1: not known
+	firstPage int // the service's number of page 0. -1 if unknown
 	past      batchOfDays
-	earliest  day       // before it there was no row; past: not known
-	unsorted  time.Time // until then the service's order is none (see judgeOrder)
-	noEndSaid bool      // the log has said that more pages follow for ever
+	earliest  day       // before it there was no row. past if unknown
+	unsorted  time.Time // until then the service's order is not used (see judgeOrder)
+	noEndSaid bool      // the log has said that pages do not end
 
-	// What earlier reads came to.
-	from schemas.Instant // where the last pass began
+	// Results of earlier reads.
+	from schemas.Instant // From of the last pass
 	days days
 	open openWindow
 }
@@ -87,14 +86,14 @@ func NewSource(cfg SourceConfig) *Source {
 	return s
 }
 
-// forget drops what earlier reads came to. The days that are held stay so.
+// forget drops the results of earlier reads. The days that are held stay so.
 func (s *Source) forget() {
 	s.from, s.open = schemas.MinInstant, openWindow{}
 	clear(s.days.closed)
 }
 
 // Read implements poller.Source. It makes a plan and reads by it. If the service turns out to cut days
-// otherwise than the plan has assumed, it makes another one.
+// otherwise than the plan assumes, it makes another one.
 func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Batch, error] {
 	return func(yield func(poller.Batch, error) bool) {
 		ctx, stop := context.WithCancelCause(ctx)
@@ -123,8 +122,8 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 			rd := &read{src: s, req: r, emit: emit, flushed: time.Now(), settled: schemas.MinInstant,
 				fields: newFields(s.cfg.Resource, r.Fields), made: schemas.MinInstant}
 			err := s.plan(ctx, rd)
-			s.sayNoEnd()
-			if rd.anew && err == nil {
+			s.reportNoEnd()
+			if rd.replan && err == nil {
 				continue
 			}
 			if err != nil {
@@ -141,7 +140,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 // errBrokenOff is the cause with which a read ends whose caller takes no more batches.
 var errBrokenOff = errors.New("the caller takes no more batches")
 
-// plan decides what to read, and reads it. It returns early if rd.anew is set.
+// plan decides what to read, and reads it. It returns early if rd.replan is set.
 func (s *Source) plan(ctx context.Context, rd *read) error {
 	if err := s.hearClock(ctx, rd); err != nil {
 		return err
@@ -190,12 +189,12 @@ func (s *Source) adoptZone() {
 		"neighbors, and settles a day later")
 }
 
-// sayNoEnd tells once that the service does not say where its pages end.
-func (s *Source) sayNoEnd() {
+// reportNoEnd logs once that the service does not say where its pages end.
+func (s *Source) reportNoEnd() {
 	if s.noEndSaid || !s.reader.NoEnd() {
 		return
 	}
 	s.noEndSaid = true
 	s.cfg.Log.Warn("the service says for ever that more pages follow, also behind the last row: from now on " +
-		"two empty pages are the end, and a day is closed only where meta.count shows that all of it was read")
+		"two empty pages are the end, and a day is closed only if meta.count shows that all of it was read")
 }

@@ -130,7 +130,7 @@ func timeOfDay(at schemas.Instant) schemas.Instant { return at - at.Day() }
 
 // learnUpTo finds out how the service reads the dates of to, if the rows of w show it. It publishes nothing.
 // Where there is neither why nor an error, it reads them as the source does, or w has no row for which it
-// makes a difference. It sets anew if they are midnights. why says why that could not be found out now.
+// makes a difference. It sets replan if they are midnights. why says why that could not be found out now.
 func (rd *read) learnUpTo(ctx context.Context, to toDate, w window) (why string, err error) {
 	u := &rd.src.cfg.Zone.upTo[to]
 	for rounds := 0; rounds < upToRounds; {
@@ -138,7 +138,7 @@ func (rd *read) learnUpTo(ctx context.Context, to toDate, w window) (why string,
 		case rd.src.calendar.midnights[to] || r == wholeDays:
 			return "", nil
 		case r == midnights:
-			rd.anew = true
+			rd.replan = true
 			return "", nil
 		}
 		at, why, err := rd.candidate(ctx, to, w, past)
@@ -164,7 +164,7 @@ func (rd *read) learnUpTo(ctx context.Context, to toDate, w window) (why string,
 		rounds++
 	}
 	u.found(midnights)
-	rd.anew = true
+	rd.replan = true
 	return "", nil
 }
 
