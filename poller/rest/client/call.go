@@ -27,7 +27,7 @@ type call struct {
 	check func(body []byte) error
 
 	date     schemas.Instant // Date of the newest answer, as Page has it
-	age      time.Duration   // likewise
+	age      time.Duration   // Age of it
 	key      string          // the key of the newest attempt
 	refusals int
 	unclear  int // the status of refusals that may not have been for the rate. Zero if there were none
@@ -185,7 +185,7 @@ func (r *call) mayBeForRate(h http.Header) bool {
 }
 
 // pauseAll stops all requests for as long as a refusal asks for, or the limiter chooses. It logs a long pause
-// when it begins: nothing is read meanwhile, which may be minutes. The log has the service's wish as a
+// when it begins: all reading stops meanwhile, which may be minutes. The log has the service's wish as a
 // number, because its text may be anything.
 func (r *call) pauseAll(h http.Header, status int, began time.Time) {
 	c := r.client

@@ -135,16 +135,16 @@ func newTransport(cfg Config) http.RoundTripper {
 	return cfg.TLS(one)
 }
 
-// State is what the status page shows of the way to the service.
+// State is the way to the service, as the status page shows it.
 type State struct {
 	// RequestsPerSecond is the rate allowed now.
 	RequestsPerSecond float64
-	// RefusedSince is since when the service has been refusing requests for their rate; zero: it accepts them.
-	// Until RefusedUntil none is sent, and Refusal says why, for people.
+	// RefusedSince is the time since which the service refuses requests for their rate. Zero if it accepts them.
+	// No request is sent until RefusedUntil, and Refusal is the reason, for people.
 	RefusedSince, RefusedUntil time.Time
 	Refusal                    string
-	// ClockSkew is the service's clock minus ours, to about a second. HasClock is false where the service sends
-	// no Date.
+	// ClockSkew is the service's clock minus ours, to about a second. HasClock is false if the service sends no
+	// Date.
 	ClockSkew time.Duration
 	HasClock  bool
 }
@@ -164,7 +164,7 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // Counters count the requests of one resource. Each may be called from any goroutine that sends.
 type Counters struct {
-	// Request gets the status of each answer, "0" where none came.
+	// Request gets the status of each answer, "0" if none came.
 	Request func(code string)
 	// Refused gets the seconds waited because the service had refused for the rate.
 	Refused func(seconds float64)

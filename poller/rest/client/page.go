@@ -9,11 +9,11 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// maxRows bounds the rows of one answer, whatever was asked for: each takes memory beside its text.
+// maxRows bounds the rows of one answer, for any page size: each takes memory beside its text.
 const maxRows = 100_000
 
-// Page is one answer of a data endpoint: its rows and the envelope around them. A number is -1 where the
-// answer does not say it.
+// Page is one answer of a data endpoint: its rows and the envelope around them. A number is -1 if
+// the answer lacks it.
 type Page struct {
 	// Rows are the texts of the rows. They lie in the body of the answer.
 	Rows [][]byte
@@ -35,14 +35,14 @@ var (
 	errManyRows = fmt.Errorf("the answer has more than %d rows, whatever page_size asks for", maxRows)
 	// errStopped: the caller's context ended while a body waited for its turn.
 	errStopped = errors.New("stopped while waiting to read a large answer")
-	// errCut: the body ends before its JSON does. The connection broke where nothing else shows it (HTTP/1.0,
-	// some proxies).
+	// errCut: the body ends before its JSON does. The connection broke, and only this shows it (HTTP/1.0, some
+	// proxies).
 	errCut = errors.New("the body ends in the middle of its JSON")
 	// errNotJSON: the body is not an object.
 	errNotJSON = errors.New("the body is not a JSON object")
 )
 
-// openPage finds the rows in body, and the numbers around them, in whichever order data and meta come. It
+// openPage finds the rows in body, and the numbers around them, in either order of data and meta. It
 // appends the rows to rows[:0].
 //
 // It only finds where values begin and end. The parser of each row decides whether that row is good JSON. A
