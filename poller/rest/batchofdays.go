@@ -1,10 +1,6 @@
 package rest
 
-import (
-	"context"
-
-	"github.com/storestream/storestream/poller/rest/paging"
-)
+import "github.com/storestream/storestream/poller/rest/paging"
 
 const (
 	// maxDays bounds the days of one window.
@@ -27,34 +23,25 @@ type batchOfDays struct {
 
 func newBatchOfDays() batchOfDays { return batchOfDays{days: 1, pages: 1, most: maxBatchPages} }
 
-// read reads the rows of some days: several days only if one page or one counted pass shows them all. again:
-// it does not, and there are fewer days next time, or one that is read in parts. (Not if fewer days would
-// fare no better: Outcome.Final, Reader.FirstPageNeverEnds.) A day that is alone is always read in parts: the
-// newest, because its rows move most, and because it is known from when it was open where to cut it.
-func (b *batchOfDays) read(
-	ctx context.Context, r *paging.Reader, set paging.Set, days int, alone bool,
-) (o paging.Outcome, again bool, err error) {
+// machine returns the Machine that reads set, the rows of so many days. If it is counted, the days are whole
+// only if one page or one counted pass shows them all. Otherwise it reads them in parts. A day that is alone
+// is always read in parts: it is the newest, so its rows move most, and its cuts are known from when it was
+// open.
+func (b *batchOfDays) machine(
+	r *paging.Reader, set paging.Set, days int, alone bool,
+) (m *paging.Machine, counted bool) {
 	switch {
 	case b.pages > 1 && !alone && r.CountsAll():
 		guess := max(0, int(b.perDay*float64(days))-1) / r.Page()
-		o, err = r.Count(ctx, set, guess, max(2*b.pages, guess*5/4)+2)
-		again = !o.Whole && !o.Final
-	case days > 1:
-		o, err = r.Count(ctx, set, 0, 0)
-		again = !o.Whole && !o.Final
-		if again && err == nil && r.FirstPageNeverEnds() {
-			o, err = r.Read(ctx, set) // fewer days would not fare better, and each takes as many passes
-			again = false
-		}
-	default:
-		o, err = r.Read(ctx, set)
+		return r.Count(set, guess, max(2*b.pages, guess*5/4)+2), true
+	case days > 1 && !r.FirstPageNeverEnds(): // else fewer days fare no better, and take as many passes each
+		return r.Count(set, 0, 0), true
 	}
-	if err == nil {
-		b.adapt(days, o, again, float64(r.Page()))
-	}
-	return o, again, err
+	return r.Read(set), false
 }
 
+// adapt plans the next window after one of so many days. again is set if it is to be read once more, with
+// fewer days or in parts.
 func (b *batchOfDays) adapt(days int, o paging.Outcome, again bool, page float64) {
 	wanted := 4 * days
 	if again {
@@ -73,7 +60,7 @@ func (b *batchOfDays) adapt(days int, o paging.Outcome, again bool, page float64
 	}
 	if b.perDay > 0 {
 		// To the middle of the last page, so that this page is guessed right. One page is filled further than a
-		// part of a day: no rows come to the past, so only days that differ make it too much, and that costs one
+		// part of a day: the past gains no rows, so only days that differ make it too much, and that costs one
 		// request.
 		full := float64(b.pages) - 0.5
 		if b.pages == 1 {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
 )
@@ -17,17 +16,17 @@ import (
 type closing struct {
 	rd  *read
 	src *Source
-	// settled: the days before it are closed.
+	// settled is the first day that is not closed.
 	settled day
-	// earned settles once the window behind it was read, in case days are another zone's (see calendar).
-	// MinInstant: nothing.
+	// earned becomes settled once the window after it was read, because days may be another zone's (see
+	// calendar). MinInstant if no day was closed.
 	earned schemas.Instant
 	// why the resource settles no further, each reason once.
-	why reasons
+	why []string
 }
 
 // run closes the days from..last that can be closed, and lets settled follow. A first load begins with the
-// window of everything up to the earliest day. Where there is no row at all nothing is settled: an empty
+// window of everything up to the earliest day. If there is no row at all, no day is settled: an empty
 // service may be one that is just being filled.
 func (c *closing) run(ctx context.Context, from, last day) error {
 	next := from
@@ -46,12 +45,11 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 			continue
 		}
 		if why, waits := c.src.days.waits(next); waits {
-			c.why.add(why)
+			c.explain(why)
 			next++
 			continue
 		}
-		until := min(next+day(c.src.past.days)-1, c.src.days.freeUntil(next, last))
-		days := span{From: next, To: until}
+		days := span{From: next, To: min(next+day(c.src.past.days)-1, c.src.days.freeUntil(next, last))}
 		asked := days
 		switch {
 		case from == past && next == c.settled && c.earned == schemas.MinInstant:
@@ -59,14 +57,25 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 		case next == from:
 			asked.From = c.src.calendar.begin(from)
 		}
-		closed, err := c.window(ctx, days, asked, days == span{From: last, To: last})
-		if err != nil {
+		doing := "closing " + days.From.String()
+		if !days.Single() {
+			doing += " to " + days.To.String()
+		}
+		o, again, err := c.rd.pastDays(ctx, &c.src.past, updatedOn(asked), days, days.From == last, doing)
+		if err != nil || c.rd.replan {
 			return err
 		}
-		if closed {
-			next = days.To + 1
+		if again {
+			continue
 		}
-		c.tell(c.settled, last)
+		c.rd.settled = c.earned
+		if o.Whole {
+			c.close(days)
+		} else {
+			c.hold(days, o.Why)
+		}
+		next = days.To + 1
+		c.report(c.settled, last)
 		if err := c.rd.flushIfDue(); err != nil {
 			return err
 		}
@@ -74,60 +83,33 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 	return nil
 }
 
-// first is the day with the earliest row. It is looked for once, because the first window has no lower bound,
-// whatever day it is said to begin with. found is false where there is no row now.
+// hold leaves days open, and says why.
+func (c *closing) hold(days span, reason string) {
+	why := fmt.Sprintf("%s cannot be closed: %s", days.From, reason)
+	c.explain(why)
+	if c.rd.spoiled == nil { // else this read ends with an error anyway, and the next one tries again
+		c.src.days.hold(days, why)
+	}
+	c.src.cfg.Log.Warn("a day cannot be closed yet; later days go on",
+		zap.Stringer("day", days.From), zap.String("why", reason))
+}
+
+// first returns the day with the earliest row. It is looked for once: a wrong day does no harm, because the
+// first window has no lower bound. found is false if there is no row now.
 func (c *closing) first(ctx context.Context, last day) (first day, found bool, err error) {
 	c.src.cfg.Doing("looking for the earliest row")
-	empty := func(until day) (bool, error) {
-		some, counted, err := c.rd.anyRow(ctx, window{updated: span{From: past, To: until}, created: always})
-		return !some && counted <= 0, err
-	}
 	if c.src.earliest != past {
-		none, err := empty(last)
-		return c.src.earliest, !none, err
+		empty, err := c.rd.empty(ctx, updatedOn, last)
+		return c.src.earliest, !empty, err
 	}
-	first, found, err = earliest(empty, last)
+	first, found, err = c.rd.earliest(ctx, updatedOn, last)
 	if err == nil && found {
 		c.src.earliest = first
 	}
 	return first, found, err
 }
 
-// window reads the rows updated on the days asked and closes days, or holds them. done is false where these
-// were too many days at once.
-func (c *closing) window(ctx context.Context, days, asked span, newest bool) (done bool, err error) {
-	doing := "closing " + days.From.String()
-	if !days.Single() {
-		doing += " to " + days.To.String()
-	}
-	c.src.cfg.Doing(doing)
-	set := c.rd.set(window{updated: asked, created: always}, paging.Shrinking)
-	set.Like = days.To
-	set.Left = c.src.pagesLeft(doing)
-	o, again, err := c.src.past.read(ctx, c.src.reader, set, days.Length(), newest)
-	if err == nil && o.Whole {
-		o.Why, err = c.rd.learnUpTo(ctx, updatedTo, updatedOn(span{From: days.To, To: days.To + 1}))
-		o.Whole = o.Why == ""
-	}
-	if err != nil || again {
-		return false, err
-	}
-	c.rd.settled = c.earned
-	if o.Whole {
-		c.close(days)
-		return true, nil
-	}
-	why := fmt.Sprintf("%s cannot be closed: %s", days.From, o.Why)
-	c.why.add(why)
-	if c.rd.spoiled == nil { // else this read ends with an error anyway, and the next one tries again
-		c.src.days.hold(days, why)
-	}
-	c.src.cfg.Log.Warn("a day cannot be closed yet; later days go on",
-		zap.Stringer("day", days.From), zap.String("why", o.Why))
-	return true, nil
-}
-
-// close notes that days are closed, and moves settled over all that are closed without a gap.
+// close records that days are closed, and moves settled over all that are closed without a gap.
 func (c *closing) close(days span) {
 	settled := c.src.days.close(days, c.settled)
 	if settled > c.settled {
@@ -135,9 +117,9 @@ func (c *closing) close(days span) {
 	}
 }
 
-// tell tells people what is known of the UTC days from settled on, in order and without a gap. The service's
-// days before settled are closed, and those up to last are over.
-func (c *closing) tell(settled, last day) {
+// report shows people the state of the UTC days from settled on, in order and without a gap. The
+// service's days before settled are closed, and those up to last are over.
+func (c *closing) report(settled, last day) {
 	if settled == past { // a first load: it begins with the earliest row
 		settled = last + 1
 		if c.src.earliest != past {
@@ -159,7 +141,7 @@ func (c *closing) tell(settled, last day) {
 	c.src.cfg.Days(append(ranges, DayRange{From: startOf(d).Time(), State: Open}))
 }
 
-// anything tells whether a day in from..last can be tried now. Where none can, it adds the reasons.
+// anything reports whether a day in from..last can be tried now. If not, it adds the reasons.
 func (c *closing) anything(from, last day) bool {
 	if from == past {
 		return true
@@ -171,28 +153,26 @@ func (c *closing) anything(from, last day) bool {
 	}
 	for d := from; d <= last; d++ {
 		if why, waits := c.src.days.waits(d); waits {
-			c.why.add(why)
+			c.explain(why)
 		}
 	}
 	return false
 }
 
-// reasons why a resource settles no further.
-type reasons []string
-
-func (r *reasons) add(why string) {
-	if !slices.Contains(*r, why) {
-		*r = append(*r, why)
+// explain adds a reason why the resource settles no further.
+func (c *closing) explain(why string) {
+	if !slices.Contains(c.why, why) {
+		c.why = append(c.why, why)
 	}
 }
 
-// held is what Done says of the reasons: the first, and how many more there are.
-func (r reasons) held() string {
-	switch len(r) {
+// held returns the first of these reasons, and how many more there are.
+func (c *closing) held() string {
+	switch len(c.why) {
 	case 0:
 		return ""
 	case 1:
-		return r[0]
+		return c.why[0]
 	}
-	return fmt.Sprintf("%s (and %d more)", r[0], len(r)-1)
+	return fmt.Sprintf("%s (and %d more)", c.why[0], len(c.why)-1)
 }

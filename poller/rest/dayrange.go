@@ -2,11 +2,11 @@ package rest
 
 import "time"
 
-// DayRange is UTC days in a row that are not settled, and of which the same is so: for people.
+// DayRange is a run of consecutive unsettled UTC days with the same state, as the status page shows it.
 type DayRange struct {
-	// From and To are the beginnings of the first day and of the last; To is zero where there is no end.
+	// From and To are the beginnings of the first day and of the last; To is zero if there is no end.
 	From, To time.Time
-	// State is what is so. Why a day is held, and Next when it is tried again.
+	// State of the days. If they are held, Why is the reason, and Next when they are tried again.
 	State DayState
 	Why   string
 	Next  time.Time
@@ -18,7 +18,7 @@ type DayState int
 // The states of days.
 const (
 	Unread DayState = iota // over, and not closed
-	Closed                 // settled follows once the days before it are, and what was read is published
+	Closed                 // settled follows once the days before it are closed, and their rows are published
 	Held                   // cannot be closed now
 	Open                   // not over
 )

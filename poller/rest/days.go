@@ -9,10 +9,10 @@ const (
 	lastHold  = time.Hour
 )
 
-// days is what is known of the past days from settled on.
+// days is the state of the past days from settled on.
 type days struct {
-	// closed are the days that were closed behind one that is held. This is good only while all that was read of
-	// them is published.
+	// closed are the days that were closed behind one that is held. This is good only while all their rows are
+	// published.
 	closed map[day]bool
 	held   map[day]*heldDay
 }
@@ -26,7 +26,7 @@ type heldDay struct {
 
 func newDays() days { return days{closed: map[day]bool{}, held: map[day]*heldDay{}} }
 
-// close notes that the days of s are closed. It returns the first day at or after settled that is not.
+// close records that the days of s are closed. It returns the first day at or after settled that is not.
 func (d *days) close(s span, settled day) day {
 	for n := s.From; n <= s.To; n++ {
 		d.closed[n] = true
@@ -38,7 +38,7 @@ func (d *days) close(s span, settled day) day {
 	return settled
 }
 
-// hold notes that the days of s could not be closed.
+// hold records that the days of s could not be closed.
 func (d *days) hold(s span, why string) {
 	for n := s.From; n <= s.To; n++ {
 		h := d.held[n]
@@ -51,7 +51,7 @@ func (d *days) hold(s span, why string) {
 	}
 }
 
-// waits tells whether n is held and it is too early to try again.
+// waits reports whether n is held and it is too early to try again.
 func (d *days) waits(n day) (why string, waits bool) {
 	h := d.held[n]
 	if h == nil || !time.Now().Before(h.next) {
@@ -60,13 +60,13 @@ func (d *days) waits(n day) (why string, waits bool) {
 	return h.why, true
 }
 
-// toRead tells whether n is to be read now.
+// toRead reports whether n is to be read now.
 func (d *days) toRead(n day) bool {
 	_, waits := d.waits(n)
 	return !waits && !d.closed[n]
 }
 
-// freeUntil is the last day from n to last before the next one that is not to be read.
+// freeUntil returns the last day from n to last before the next one that is not to be read.
 func (d *days) freeUntil(n, last day) day {
 	if len(d.closed) == 0 && len(d.held) == 0 {
 		return last
@@ -77,7 +77,7 @@ func (d *days) freeUntil(n, last day) day {
 	return n
 }
 
-// unsettled is the worst that is known of the days of s: one that is held, or one that is to be read.
+// unsettled returns the worst state of the days of s: held, then unread, then closed.
 func (d *days) unsettled(s span) (worst DayRange) {
 	worst.State = Closed
 	for n := s.From; n <= s.To; n++ {

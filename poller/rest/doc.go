@@ -16,10 +16,18 @@
 // the rest is sorted) cannot be seen before such a row changes. That change is late until all is read, and
 // then there are no cheap polls for a day (Source.judgeOrder).
 //
-//	Source    what is known from one read to the next: the plan for the past, the days held, ...
-//	read      a Read in hand: pages become batches
+//	Source    keeps its knowledge from one read to the next, and plans a read: pass, full, lookup
+//	read      one Read: it asks for the pages of a window, one after another, and makes batches of their rows
 //	closing   the past days of one pass
-//	calendar  which of the service's days are over, and in whose zone
+//	calendar  which of the service's days are over, and in which zone
+//
+// A row's way through one read:
+//
+//	Source.Read    makes a plan
+//	Source.pass    decides on the next window
+//	read.pages     for each question of its paging.Machine: a page, its answer, and a batch if one is full
+//	read.page      fetches a page, parses its rows, and checks whether they are those asked for
+//	read.flush     hands the batch on
 //
 // The way to the service is package client: one key, one rate and one comparison of clocks for all resources.
 package rest

@@ -1,18 +1,21 @@
 package rest
 
+import "context"
+
 // earliest finds the first day up to which there are rows, at or before last, by bisection: some 15 requests
-// for one row each. empty tells whether there is no row up to a day. found is false where there is no row at
-// all.
+// for one row each. found is false if there is no row at all. along is createdOn or updatedOn.
 //
-// It only says where to begin to cut the past into windows: the first window has no lower bound, so a wrong
-// answer here costs requests and loses nothing. The empty answer just below the result is asked for once
-// more, because if it were wrong, all that lies before would be in that first window.
-func earliest(empty func(until day) (bool, error), last day) (first day, found bool, err error) {
-	none, err := empty(last)
-	if err == nil && none {
-		none, err = empty(last)
+// The day only says where to begin to cut the past into windows. The first window has no lower bound, so a
+// wrong answer here costs requests and loses nothing. The empty answer just below the result is asked for
+// once more: if it were wrong, all earlier rows would be in that first window.
+func (rd *read) earliest(
+	ctx context.Context, along func(span) window, last day,
+) (first day, found bool, err error) {
+	empty, err := rd.empty(ctx, along, last)
+	if err == nil && empty {
+		empty, err = rd.empty(ctx, along, last)
 	}
-	if err != nil || none {
+	if err != nil || empty {
 		return 0, false, err
 	}
 	low, high := day(0), last // rows from before 1970 end up in the first window
@@ -20,11 +23,11 @@ func earliest(empty func(until day) (bool, error), last day) (first day, found b
 		below := low - 1
 		for low < high {
 			middle := low + (high-low)/2
-			none, err := empty(middle)
+			empty, err := rd.empty(ctx, along, middle)
 			if err != nil {
 				return 0, false, err
 			}
-			if none {
+			if empty {
 				low, below = middle+1, middle
 			} else {
 				high = middle
@@ -33,10 +36,16 @@ func earliest(empty func(until day) (bool, error), last day) (first day, found b
 		if below != low-1 || below < 0 {
 			return low, true, nil
 		}
-		none, err := empty(below)
-		if err != nil || none {
+		empty, err := rd.empty(ctx, along, below)
+		if err != nil || empty {
 			return low, true, err
 		}
 		low, high = 0, below
 	}
+}
+
+// empty reports whether there is no row up to a day. An answer without rows that counts some proves nothing.
+func (rd *read) empty(ctx context.Context, along func(span) window, until day) (bool, error) {
+	some, counted, err := rd.anyRow(ctx, along(span{From: past, To: until}))
+	return !some && counted <= 0, err
 }

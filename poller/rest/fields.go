@@ -14,10 +14,10 @@ import (
 // fields notices when the service has lost a field: a row without it is read as null there, and a pass, or a
 // sweep, would put null over every value that the topic has.
 //
-// A row without a field can also be one that has null there, for a service may leave out what is null. The
+// A row without a field can also be one that has null there, for a service may leave out nulls. The
 // two differ in how the rows of one answer look: a service that leaves out null has rows with the field
 // beside rows without, while a field that is gone is gone from every row. So a field is expected once every
-// row of a pass had it (of manyRows at least: fewer show no habit). Where an answer has no row with an
+// row of a pass had it (of suspectRows at least: fewer show no habit). Where an answer has no row with an
 // expected field, another one decides, of rows of any time:
 //
 //	the other answer                         what it means
@@ -30,10 +30,10 @@ import (
 //
 // Where null is left out, a field that every row had and that is null now in a thousand rows in a row looks
 // as if it were gone: held, and said. A field that some rows never had is never expected: of such a service
-// nobody can tell. Tables of fewer rows than manyRows are not watched.
+// no answer can tell. Tables of fewer rows than suspectRows are not watched.
 type fields struct {
 	res      *schemas.Resource
-	known    bool   // somebody knew what to expect
+	known    bool   // expected comes from an earlier pass
 	expected []bool // by field
 	// Of the read in hand: how many good rows it met, and by field how many of them lack it.
 	rows    int
@@ -41,7 +41,7 @@ type fields struct {
 	page    []int // the same of one answer; its memory is used again
 }
 
-// newFields expects the fields of these names, as names returned them; nil: nobody knows any.
+// newFields expects the fields of these names, as names returned them. Nil means that none is known.
 func newFields(r *schemas.Resource, names []string) fields {
 	f := fields{res: r, known: names != nil, expected: make([]bool, len(r.Fields)),
 		missing: make([]int, len(r.Fields))}
@@ -51,9 +51,9 @@ func newFields(r *schemas.Resource, names []string) fields {
 	return f
 }
 
-// names are the fields to expect from now on, in the schema's order; nil: nobody knows.
+// names returns the fields to expect from now on, in the schema's order. Nil means that none is known.
 func (f *fields) names() []string {
-	habit := f.rows >= manyRows
+	habit := f.rows >= suspectRows
 	if !f.known && !habit {
 		return nil
 	}
@@ -66,8 +66,8 @@ func (f *fields) names() []string {
 	return names
 }
 
-// check looks at the rows that s has parsed of the answer to query. It returns a *poller.HoldError where a
-// field is gone.
+// check looks at the rows that s has parsed of the answer to query. It returns a *poller.HoldError if a field
+// is gone.
 func (f *fields) check(ctx context.Context, s *Source, query string) error {
 	var rows int
 	rows, f.page = s.parser.Missing(f.page[:0])
@@ -95,12 +95,12 @@ func (f *fields) check(ctx context.Context, s *Source, query string) error {
 	return nil
 }
 
-// confirmations is how often both answers have to say the same again: of two servers, of which one has lost a
-// field, they say so by chance.
+// confirmations is how often both answers have to agree again. If one of two servers has lost a field, they
+// may agree by chance.
 const confirmations = 8
 
-// confirm finds out what it means that no row of the answer to query has the fields lost. It returns those
-// that rows of any time have one and all, and the rows of that answer still have not.
+// confirm finds out why no row of the answer to query has the fields lost. It returns those that all rows of
+// any time have, and that the rows of that answer still lack.
 func (f *fields) confirm(ctx context.Context, s *Source, query string, lost []int) (alike []int, err error) {
 	others, without, err := f.ofAnyTime(ctx, s)
 	if err != nil {

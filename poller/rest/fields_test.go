@@ -192,7 +192,7 @@ func TestAFieldThatIsGoneForAMomentIsNotTakenForNull(t *testing.T) {
 func TestAFewRowsShowNoHabit(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
-	s.products = oneDay(1, manyRows-1, "2026-11-15")
+	s.products = oneDay(1, suspectRows-1, "2026-11-15")
 	got, err := readAll(t.Context(), s.fresh(), pass(schemas.MinInstant))
 	if err != nil || got.done.Fields != nil {
 		t.Errorf("%v, fields %q", err, got.done.Fields)

@@ -11,17 +11,15 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// dimension is how a row is found: the rows of some days, by when they were created or by when they were
-// updated.
-type dimension func(days span) window
+// createdOn and updatedOn are the two ways to find the rows of some days.
 
 func createdOn(days span) window { return window{updated: always, created: days} }
 
 func updatedOn(days span) window { return window{updated: days, created: always} }
 
 // full reads every row created or updated at or after From, by the day it was created on, which never
-// changes: a row is in one window however often it is updated meanwhile. It returns an error where that could
-// not be done completely, so that nobody takes a row that was not met for deleted.
+// changes: a row is in one window however often it is updated meanwhile. It returns an error if it could not
+// read them all. So a row that it did not meet is not taken for deleted.
 //
 // A row without created_at is on no such day. It breaks the contract, so a pass has met it and it has a dead
 // letter: a Lookup that looks Everywhere finds it.
@@ -30,11 +28,11 @@ func (s *Source) full(ctx context.Context, rd *read) error {
 	if from != past {
 		// Rows created before From and updated since. They become more: rows come in by being updated.
 		w := window{updated: span{From: from, To: future}, created: span{From: past, To: from - 1}}
-		if err := s.complete(ctx, rd, w, paging.Growing); err != nil {
+		if err := s.complete(ctx, rd, w, paging.Growing); err != nil || rd.replan {
 			return err
 		}
 	}
-	if err := s.everything(ctx, rd, createdOn, from); err != nil {
+	if err := s.everything(ctx, rd, createdOn, from); err != nil || rd.replan {
 		return err
 	}
 	return rd.finish(&poller.Done{Started: rd.req.Started, Complete: true})
@@ -54,13 +52,10 @@ func (s *Source) lastPast() day { return dayOf(s.clock.Over().Add(-s.cfg.Overlap
 
 // everything reads the rows of the days from `from` on: those of the past in batches of days, and then the
 // rest at once, which may still gain rows.
-func (s *Source) everything(ctx context.Context, rd *read, along dimension, from day) error {
+func (s *Source) everything(ctx context.Context, rd *read, along func(span) window, from day) error {
 	next, last := from, s.lastPast()
 	if from == past {
-		first, found, err := earliest(func(until day) (bool, error) {
-			some, counted, err := rd.anyRow(ctx, along(span{From: past, To: until}))
-			return !some && counted <= 0, err
-		}, last)
+		first, found, err := rd.earliest(ctx, along, last)
 		if err != nil {
 			return err
 		}
@@ -68,75 +63,83 @@ func (s *Source) everything(ctx context.Context, rd *read, along dimension, from
 			next = last + 1
 		}
 	}
-	if err := s.pastDays(ctx, rd, along, from == past, next, last); err != nil {
-		return err
-	}
-	open := span{From: max(next, last+1), To: future}
-	if from == past && next > last {
-		open = always
-	}
-	return s.complete(ctx, rd, along(open), paging.Growing)
-}
-
-// pastDays reads the rows of the days next..last, and those before next too where unbounded.
-func (s *Source) pastDays(ctx context.Context, rd *read, along dimension, unbounded bool, next, last day,
-) error {
-	batch := newBatchOfDays()
+	batch, unbounded := newBatchOfDays(), from == past
 	for next <= last {
 		days := span{From: next, To: min(next+day(batch.days)-1, last)}
-		asked := days
+		w := along(days)
 		if unbounded {
-			asked.From = past
+			w = along(span{From: past, To: days.To})
 		}
-		w := along(asked)
-		doing := "reading all " + w.String()
-		s.cfg.Doing(doing)
-		set := rd.set(w, paging.Shrinking)
-		set.Left = s.pagesLeft(doing)
-		o, again, err := batch.read(ctx, s.reader, set, days.Length(), false)
+		o, again, err := rd.pastDays(ctx, &batch, w, days, false, "reading all "+w.String())
 		switch {
-		case err != nil:
+		case err != nil || rd.replan:
 			return err
 		case again:
 			continue
 		case !o.Whole:
 			return rd.incomplete(w, o)
 		}
-		why, err := rd.learnUpTo(ctx, w.toDate(), along(span{From: days.To, To: days.To + 1}))
-		switch {
-		case err != nil:
-			return err
-		case why != "":
-			return rd.incomplete(w, paging.Outcome{Why: why})
-		}
 		unbounded, next = false, days.To+1
 		if err := rd.flushIfDue(); err != nil {
 			return err
 		}
 	}
-	return nil
+	open := span{From: max(next, last+1), To: future}
+	if unbounded {
+		open = always
+	}
+	return s.complete(ctx, rd, along(open), paging.Growing)
+}
+
+// pastDays reads w, the rows of some past days. again is set if these were too many days at once.
+func (rd *read) pastDays(
+	ctx context.Context, batch *batchOfDays, w window, days span, newest bool, doing string,
+) (o paging.Outcome, again bool, err error) {
+	rd.src.cfg.Doing(doing)
+	set := rd.set(w, paging.Shrinking)
+	if w.created == always {
+		set.Like = days.To
+	}
+	m, counted := batch.machine(rd.src.reader, set, days.Length(), newest)
+	o, err = rd.pages(ctx, w, m, doing)
+	if err != nil || rd.replan {
+		return o, false, err
+	}
+	again = counted && !o.Whole && !o.Final
+	batch.adapt(days.Length(), o, again, float64(rd.src.reader.Page()))
+	err = rd.checkEnd(ctx, w, &o)
+	return o, again, err
+}
+
+// checkEnd looks whether w, which was read whole, lacks rows of its last day because the service reads to_
+// dates as midnights.
+func (rd *read) checkEnd(ctx context.Context, w window, o *paging.Outcome) (err error) {
+	to, along, last := updatedTo, updatedOn, w.updated.To
+	if w.created.To != future {
+		to, along, last = createdTo, createdOn, w.created.To
+	}
+	if !o.Whole || last == future {
+		return nil
+	}
+	o.Why, err = rd.learnUpTo(ctx, to, along(span{From: last, To: last + 1}))
+	o.Whole = o.Why == ""
+	return err
 }
 
 // complete reads w, and returns an error if that could not be done completely.
 func (s *Source) complete(ctx context.Context, rd *read, w window, motion paging.Motion) error {
-	o, err := s.reader.Read(ctx, rd.set(w, motion))
-	if err == nil && o.Whole {
-		switch {
-		case w.created.To != future:
-			o.Why, err = rd.learnUpTo(ctx, createdTo, createdOn(span{From: w.created.To, To: w.created.To + 1}))
-		case w.updated.To != future:
-			o.Why, err = rd.learnUpTo(ctx, updatedTo, updatedOn(span{From: w.updated.To, To: w.updated.To + 1}))
-		}
-		o.Whole = o.Why == ""
+	o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, motion)), "")
+	if err == nil && !rd.replan {
+		err = rd.checkEnd(ctx, w, &o)
 	}
-	if err == nil && !o.Whole {
+	if err == nil && !rd.replan && !o.Whole {
 		err = rd.incomplete(w, o)
 	}
 	return err
 }
 
-// incomplete hands on what was read of w, and is the error of a read that has no other way to say that this
-// was not all.
+// incomplete hands on the rows of w, and returns the error of a read that has no other way to report that
+// these are not all.
 func (rd *read) incomplete(w window, o paging.Outcome) error {
 	if err := rd.finish(nil); err != nil {
 		return err
@@ -169,17 +172,17 @@ func (s *Source) lookup(ctx context.Context, rd *read) error {
 			if last := s.lastPast(); w.updated.To > last && w.created.To > last {
 				motion = paging.Growing
 			}
-			o, err := s.reader.Read(ctx, rd.set(w, motion))
-			if err == nil && !o.Whole {
-				err = rd.incomplete(w, o)
-			}
-			if err != nil {
+			o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, motion)), "")
+			if err != nil || rd.replan {
 				return err
+			}
+			if !o.Whole {
+				return rd.incomplete(w, o)
 			}
 		}
 	}
 	if rd.req.Everywhere && len(rd.sought) > 0 {
-		if err := s.everything(ctx, rd, updatedOn, s.first(rd)); err != nil {
+		if err := s.everything(ctx, rd, updatedOn, s.first(rd)); err != nil || rd.replan {
 			return err
 		}
 	}

@@ -12,16 +12,16 @@ import (
 	"go.uber.org/zap"
 )
 
-// wholeEvery is how often the open window is read whole where cheap polls would do: they show only what the
-// service's order shows. With the default ceiling a window of 60 000 rows then takes one percent of the
+// wholeEvery is how often the open window is read whole although cheap polls would do: they rely on the
+// service's order. With the default ceiling a window of 60 000 rows then takes one percent of the
 // requests. A window that takes long is read whole less often: at most a tenth of the time.
 const wholeEvery = 10 * time.Minute
 
 // unsortedFor is how long there are no cheap polls after one has missed a change.
 const unsortedFor = 24 * time.Hour
 
-// openWindow is what earlier passes came to over the open window, the rows updated since the last day that is
-// over. It is good only while all that they read is published.
+// openWindow is the result of earlier passes over the open window, the rows updated since the last day that
+// is over. It is good only while all rows that they read are published.
 type openWindow struct {
 	// The last whole read: the first open day, the day from which rows were read, when it began (by our
 	// clock), how long it was busy, how many requests it took, and whether the window took more than a page.
@@ -33,10 +33,10 @@ type openWindow struct {
 	took     time.Duration
 	requests int
 	paged    bool
-	// reach is the updated_at to which a cheap poll must get back: whatever became visible since that read is
-	// newer.
+	// reach is the updated_at to which a cheap poll must get back: any row that became visible since that read
+	// is newer.
 	reach schemas.Instant
-	// last is the window's last page, where rows are sorted ascending.
+	// last is the window's last page, if rows are sorted ascending.
 	last int
 	// cheap are the last two cheap polls since that read, the newest first.
 	cheap [2]cheapPoll
@@ -44,11 +44,18 @@ type openWindow struct {
 	nextRepeatedRead time.Time
 }
 
-// cheapPoll is what a cheap poll met: a change that it has not met though it was visible shows that the
-// service's order is none.
+// cheapPoll is the rows that a cheap poll met. If it missed a change that was visible, the service does not
+// sort by updates.
 type cheapPoll struct {
-	until schemas.Instant // what was updated from openWindow.reach until then it must have met
+	until schemas.Instant // it must have met every row updated from openWindow.reach until then
 	rows  []uint64        // versions of rows, sorted
+}
+
+// see records a row of the poll, if it was updated at reach or later.
+func (p *cheapPoll) see(row paging.Row, reach schemas.Instant) {
+	if schemas.Instant(row.Updated) >= reach {
+		p.rows = append(p.rows, version(row))
+	}
 }
 
 func (p *cheapPoll) met(row paging.Row) bool {
@@ -59,7 +66,7 @@ func (p *cheapPoll) met(row paging.Row) bool {
 // version of a row: two that have the same by chance count as one, which hides one missed change.
 func version(row paging.Row) uint64 { return row.ID*0x9e3779b97f4a7c15 ^ uint64(row.Updated) }
 
-// missed tells whether row was changed when both cheap polls could see it, and neither met it. It takes two
+// missed reports whether row was changed when both cheap polls could see it, and neither met it. It takes two
 // of them, because one alone may miss a row when another one is deleted.
 func (m *openWindow) missed(row paging.Row) bool {
 	at := schemas.Instant(row.Updated)
@@ -71,7 +78,7 @@ type manner int
 
 const (
 	wholly  manner = iota
-	once           // in one pass, even where that does not show that it skipped no row
+	once           // in one pass, even if that does not show that it skipped no row
 	cheaply        // only the end where changes appear
 )
 
@@ -84,16 +91,18 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	last := s.calendar.lastOver()
 	open := max(from, last+1)
 	c := &closing{rd: rd, src: s, earned: schemas.MinInstant}
-	c.tell(from, last)
+	c.report(from, last)
 	how := s.manner(c, from, last, open)
 	if how == cheaply {
-		if ok, err := s.newest(ctx, rd); err != nil {
+		ok, err := s.newest(ctx, rd)
+		if err != nil || rd.replan {
 			return err
-		} else if ok {
-			return rd.finish(&poller.Done{Started: rd.req.Started, Held: c.why.held()})
+		}
+		if ok {
+			return rd.finish(&poller.Done{Started: rd.req.Started, Held: c.held()})
 		}
 	}
-	if err := c.run(ctx, from, last); err != nil {
+	if err := c.run(ctx, from, last); err != nil || rd.replan {
 		return err
 	}
 	doing := "reading what changed since " + open.String()
@@ -105,7 +114,7 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	if s.open.paged && s.open.from == open && s.calendar.begin(open) < open {
 		// Reading the day before costs pages. A row of the first quarter of an hour makes it needless.
 		today := window{updated: span{From: open, To: future}, created: always}
-		if _, err := rd.page(ctx, today, 0, paging.PageSize); err != nil {
+		if _, err := rd.page(ctx, today, 0, paging.PageSize); err != nil || rd.replan {
 			return err
 		}
 	}
@@ -113,17 +122,16 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	rd.old = ""
 	set := rd.set(w, paging.Growing)
 	set.Like, set.Once = w.updated.From, how == once || busy.Before(s.open.nextRepeatedRead)
-	set.Ask = looking(set.Ask, s.judgeOrder)
-	o, err := s.reader.Read(ctx, set)
-	if err != nil {
+	o, err := rd.pages(ctx, w, s.reader.Read(set), "")
+	if err != nil || rd.replan {
 		return err
 	}
 	rd.settled = c.earned
 	complete := o.Whole && len(c.why) == 0
 	if !o.Whole && how != once {
-		c.why.add(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
+		c.explain(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
 	}
-	done := &poller.Done{Started: rd.req.Started, Complete: complete, Held: c.why.held()}
+	done := &poller.Done{Started: rd.req.Started, Complete: complete, Held: c.held()}
 	if err := rd.finish(done); err != nil {
 		return err
 	}
@@ -139,8 +147,8 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	return nil
 }
 
-// manner chooses how to read the open window. Anything but whole is enough only where the pass need not be
-// complete, there is nothing to close, a whole read is not long ago, and one page would not do.
+// manner chooses how to read the open window. It need not be read wholly if the pass need not be complete, no
+// day can be closed, a whole read is not long ago, and one page would not do.
 func (s *Source) manner(c *closing, from, last, open day) manner {
 	m := &s.open
 	switch {
@@ -154,29 +162,30 @@ func (s *Source) manner(c *closing, from, last, open day) manner {
 	return cheaply
 }
 
-// newest is a cheap poll: it reads the end of the open window where changes appear, back to what the last
-// whole read must have met. It closes nothing. ok is false where the service does not sort as it did, or
-// where this would cost as much as to read all.
+// newest is a cheap poll: it reads the end of the open window where changes appear, back to rows that the
+// last whole read must have met. It closes no day. ok is false if the service does not sort as it did, or if
+// this would cost as much as to read all.
 func (s *Source) newest(ctx context.Context, rd *read) (ok bool, err error) {
 	m := &s.open
-	set := rd.set(window{updated: span{From: m.since, To: future}, created: always}, paging.Growing)
+	w := window{updated: span{From: m.since, To: future}, created: always}
 	poll := cheapPoll{until: s.clock.Service().Add(-s.cfg.Overlap)}
-	set.Ask = looking(set.Ask, func(row paging.Row) {
-		if schemas.Instant(row.Updated) >= m.reach {
-			poll.rows = append(poll.rows, version(row))
-		}
-	})
-	last, ok, err := s.reader.Newest(ctx, set, int64(m.reach), m.last, max(3, m.requests/2))
-	if m.last = last; ok && err == nil {
+	rd.newest = &poll
+	machine := s.reader.Newest(rd.set(w, paging.Growing), int64(m.reach), m.last, max(3, m.requests/2))
+	o, err := rd.pages(ctx, w, machine, "")
+	rd.newest = nil
+	if err != nil || rd.replan {
+		return false, err
+	}
+	if m.last = o.Last; o.Whole {
 		slices.Sort(poll.rows)
 		m.cheap = [2]cheapPoll{poll, m.cheap[0]}
 	}
-	return ok, err
+	return o.Whole, nil
 }
 
 // judgeOrder looks at a row of a pass that reads all. One that cheap polls have missed shows that the order,
-// though it looks like that of updates, is none: some rows are pinned to their places, say. No answer shows
-// that before such a row changes.
+// though it looks like that of updates, is another: some rows are pinned to their places, say. No answer
+// shows that before such a row changes.
 func (s *Source) judgeOrder(row paging.Row) {
 	if row.Updated == paging.NoTime || !s.open.missed(row) || s.clock.Now().Before(s.unsorted) {
 		return
@@ -185,17 +194,4 @@ func (s *Source) judgeOrder(row paging.Row) {
 	s.cfg.Log.Warn("a row changed outside of the service's order, and polls of the newest rows missed it: for "+
 		"a day each poll reads all of the open window",
 		zap.Stringer("updated_at", schemas.Instant(row.Updated)))
-}
-
-type ask = func(ctx context.Context, created span, page, size int) (paging.Answer, error)
-
-// looking is next, and shows look the rows of each answer.
-func looking(next ask, look func(paging.Row)) ask {
-	return func(ctx context.Context, created span, page, size int) (paging.Answer, error) {
-		a, err := next(ctx, created, page, size)
-		for _, row := range a.Rows {
-			look(row)
-		}
-		return a, err
-	}
 }

@@ -737,7 +737,7 @@ func TestAWindowOfManyPagesIsPlannedFromTheReadBefore(t *testing.T) {
 func TestAPageOfWhichNothingCanBePublishedHolds(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
-	s.products = append(oneDay(1, 40, "2026-11-15"), oneDay(100, manyRows, "2026-11-20")...)
+	s.products = append(oneDay(1, 40, "2026-11-15"), oneDay(100, suspectRows, "2026-11-20")...)
 	for i := range s.products[40:] {
 		s.products[40+i].cost = `"dear"`
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
+	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/poller/rest/paging"
@@ -16,130 +17,163 @@ import (
 )
 
 const (
-	// maxBatchRows is how many rows are collected before they are handed on.
+	// maxBatchRows is how many rows a batch collects before it is handed on.
 	maxBatchRows = 10_000
-	// maxBatchBytes is the same in bytes of encoded rows: ordinary ones take a quarter of it.
+	// maxBatchBytes is the same in bytes of encoded rows. Ordinary ones take a quarter of it.
 	maxBatchBytes = 4 << 20
 	// flushEvery is how long rows wait for that, while windows of few rows are read.
 	flushEvery = time.Second
-	// manyRows: when at least so many rows stand on a page and none can be published, the fault is not in the
-	// rows.
-	manyRows = 20
+	// suspectRows is how many rows of a page show a fault that is not in single rows: none of them can be
+	// published, or all lack a field.
+	suspectRows = 20
 )
 
-// read is one Read in hand: it asks for pages, hands their rows on in batches, and shows paging what it needs
-// of them.
+// read is the state of one Source.Read, from one plan to the next.
 type read struct {
-	src  *Source
-	req  poller.Request
+	src *Source
+	req poller.Request
+	// emit hands a batch on. An error means that the caller has broken off.
 	emit func(poller.Batch) error
 
-	batch  poller.Batch
-	bytes  int          // in it
-	oldest time.Time    // when the oldest answer with its rows was made. Zero if it has none
-	rows   []paging.Row // of the last page; its memory is used again
+	batch   poller.Batch // not handed on yet
+	bytes   int          // of it
+	oldest  time.Time    // when the oldest answer with its rows was made. Zero if it has none
+	flushed time.Time    // when the batch before was handed on
+	// settled is Settled of the next batch.
+	settled schemas.Instant
+
+	rows   []paging.Row // of the newest page; the memory is used again
 	fields fields
-	made   schemas.Instant // the Date of the newest answer, MinInstant where it has none
-	// old says that an answer was out of a cache, in a pass one about the open window; "": none was.
-	old     string
-	flushed time.Time // when the last batch was emitted
-	met     bool      // a page had a row
+	made   schemas.Instant // the Date of the newest answer, MinInstant if it has none
+	// old, if not empty, says that an answer came from a cache: in a pass, one about the open window.
+	old string
+	met bool // a page had a row
 	// sought are the suspects of a Lookup that no page has shown.
 	sought map[int64]bool
-	// settled is what the next batch says; MinInstant: nothing.
-	settled schemas.Instant
-	// tried: before a set was cut, it was looked for how the service reads to_ dates.
-	// unsure is why that was not found out.
+	// tried is set once the read has looked how the service reads created_to, which it does before it cuts a
+	// set. unsure says why it did not find out.
 	tried  bool
 	unsure string
-	// spoiled is the first page of which nothing could be published.
+	// replan is set when the service turns out to cut days otherwise than the plan assumes. Then the read stops,
+	// and Source.Read makes another plan.
+	replan bool
+	// spoiled is the first page without a row that could be published. good is set once a row could.
 	spoiled *poller.HoldError
-	// good: a row was handed on, or waits for it in the batch.
-	good bool
+	good    bool
+	// newest gets the rows of a cheap poll. Nil in any other read.
+	newest *cheapPoll
 }
 
-// set is w for paging, which asks for the pages of its parts here.
-//
-// A set that only shrinks is one of days that are over, by an answer that came before. If an answer of its
-// own was made before that, it proves nothing: the Date that came before was another server's, or this one
-// is from a cache.
+// set describes w to package paging.
 func (rd *read) set(w window, motion paging.Motion) paging.Set {
-	over := schemas.MinInstant
-	if motion == paging.Shrinking {
-		over = startOf(min(w.updated.To, w.created.To) + 1).Add(rd.src.cfg.Overlap)
-	}
-	touching := rd.src.calendar.midnights[createdTo]
-	return paging.Set{Created: w.created, Motion: motion, Like: past, Touching: touching,
-		Ask: func(ctx context.Context, created span, page, size int) (paging.Answer, error) {
-			if created.To != future && !rd.tried {
-				var err error
-				rd.tried = true
-				rd.unsure, err = rd.learnUpTo(ctx, createdTo, window{updated: always, created: always})
-				if err != nil {
-					return paging.Answer{}, err
-				}
-			}
-			a, err := rd.page(ctx, window{w.updated, created}, page, size)
-			if created.To != future {
-				a.Doubt = cmp.Or(a.Doubt, rd.unsure)
-			}
-			if rd.made != schemas.MinInstant && rd.made < over && a.Doubt == "" {
-				a.Doubt = "by its own Date, an answer was made before this was over: the service's servers have " +
-					"different clocks, or one was set"
-			}
-			return a, err
-		}}
+	return paging.Set{Created: w.created, Motion: motion, Like: past, Began: int64(rd.src.clock.Service()),
+		Touching: rd.src.calendar.midnights[createdTo]}
 }
 
-// page asks for a page of w and hands its rows on.
+// pages asks the service for the pages of w that m wants to see, and hands on their rows. doing, if not
+// empty, is the activity to show with the number of pages left.
+func (rd *read) pages(
+	ctx context.Context, w window, m *paging.Machine, doing string,
+) (paging.Outcome, error) {
+	s := rd.src
+	defer func() {
+		m.Stop()
+		s.cfg.Metrics.PagePasses.Add(float64(m.Outcome().Passes))
+	}()
+	for q, ok := m.Next(); ok; q, ok = m.Next() {
+		if doing != "" && q.Left > 0 { // settled does not move meanwhile
+			s.cfg.Doing(doing + ", " + terminal.Plural(q.Left, "page") + " left")
+		}
+		part := window{updated: w.updated, created: q.Created}
+		if part.created.To != future && !rd.tried {
+			rd.tried = true
+			var err error
+			rd.unsure, err = rd.learnUpTo(ctx, createdTo, window{updated: always, created: always})
+			if err != nil || rd.replan {
+				return paging.Outcome{}, err
+			}
+		}
+		a, err := rd.page(ctx, part, q.Page, q.Size)
+		if err != nil || rd.replan {
+			return paging.Outcome{}, err // the rows go nowhere: the batch is dropped
+		}
+		if part.created.To != future {
+			a.Doubt = cmp.Or(a.Doubt, rd.unsure)
+		}
+		a.Doubt = cmp.Or(a.Doubt, rd.early(w, m.Motion()))
+		m.Answer(a)
+		if len(rd.batch.Rows)+len(rd.batch.Rejects) >= maxBatchRows || rd.bytes >= maxBatchBytes {
+			if err := rd.flush(nil); err != nil {
+				return paging.Outcome{}, err
+			}
+		}
+	}
+	return m.Outcome(), nil
+}
+
+// early returns why the newest answer proves nothing about a set that only shrinks, if it was made too early.
+//
+// Such a set is one of days that are over, by an answer that came before. If an answer of its own was made
+// before that, the Date that came before was another server's, or this one is from a cache.
+func (rd *read) early(w window, motion paging.Motion) string {
+	if motion != paging.Shrinking || rd.made == schemas.MinInstant ||
+		rd.made >= startOf(min(w.updated.To, w.created.To)+1).Add(rd.src.cfg.Overlap) {
+		return ""
+	}
+	return "by its own Date, an answer was made before this was over: the service's servers have " +
+		"different clocks, or one was set"
+}
+
+// page asks for one page of w, collects its rows for the batch, and returns the facts of the answer.
 func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answer, error) {
+	s, query := rd.src, rd.src.calendar.query(w, page, size)
 	asked := time.Now()
-	p, err := rd.src.endpoint.Page(ctx, rd.src.calendar.query(w, page, size))
-	defer rd.src.endpoint.Release()
+	p, err := s.endpoint.Page(ctx, query)
+	defer s.endpoint.Release()
 	doubt := cached(p.Age)
 	rd.made, rd.old = p.Date, cmp.Or(rd.old, doubt)
+	beyond := paging.Answer{Beyond: true, Count: -1, Doubt: doubt}
 	if status := client.Refusal(err); page > 0 && status != nil &&
 		(status.Status == http.StatusBadRequest || status.Status == http.StatusNotFound) {
-		// The service answers page 0 of this window, so it refuses the number of the page.
-		return paging.Answer{Beyond: true, Count: -1, Doubt: doubt}, nil
+		return beyond, nil // the service answers page 0 of this window, so it refuses the number of the page
 	}
 	if err != nil {
 		return paging.Answer{}, rd.refused(err, w)
 	}
 	if page == 0 {
-		rd.src.firstPage = p.Number
-	} else if p.Number >= 0 && rd.src.firstPage >= 0 && p.Number != rd.src.firstPage+page {
-		// The service gives the last page instead of one past the end.
-		return paging.Answer{Beyond: true, Count: -1, Doubt: doubt}, nil
+		s.firstPage = p.Number
+	} else if p.Number >= 0 && s.firstPage >= 0 && p.Number != s.firstPage+page {
+		return beyond, nil // the service gives the last page instead of one past the end
 	}
 	a := paging.Answer{More: p.More, Count: p.Count, Size: p.Size, Doubt: doubt}
-	if p.Age > rd.src.cfg.Overlap {
-		// An older state that is shown for an overlap is taken for the row's, so rows may not be older than
-		// that.
+	if p.Age > s.cfg.Overlap {
+		// An older state that is shown for an overlap is taken for the row's. So rows may not be older.
 		return a, nil
 	}
 	if made := asked.Add(-p.Age); rd.oldest.IsZero() || made.Before(rd.oldest) {
 		rd.oldest = made
 	}
-	// Sets are cut by when their rows were created. What fits a page, or is one day, is not cut.
+	// Sets are cut by the days on which rows were created. A set that fits a page, or is one day, is not cut.
 	several := p.More || page > 0 || p.Count > len(p.Rows)
 	rd.parse(&a, p.Rows, several && !w.created.Single())
-	rd.src.endpoint.Release()
-	if err := rd.src.calendar.check(&a, w.updated, rd.src.cfg.Log); err != nil {
-		return a, err
+	s.endpoint.Release()
+	if rd.replan = s.calendar.check(&a, w.updated, s.cfg.Log); rd.replan {
+		s.cfg.Zone.notUTC.Store(true)
+		return a, nil
 	}
-	rd.src.cfg.Zone.upTo[updatedTo].learn(a.Rows, w.updated)
-	if err := rd.fields.check(ctx, rd.src, rd.src.calendar.query(w, page, size)); err != nil {
-		return a, err // and the rows go nowhere: the batch in hand is dropped
+	s.cfg.Zone.upTo[updatedTo].learn(a.Rows, w.updated)
+	for _, row := range a.Rows {
+		if rd.newest != nil {
+			rd.newest.see(row, s.open.reach)
+		} else {
+			s.judgeOrder(row)
+		}
 	}
-	if len(rd.batch.Rows)+len(rd.batch.Rejects) >= maxBatchRows || rd.bytes >= maxBatchBytes {
-		return a, rd.flush(nil)
-	}
-	return a, nil
+	return a, rd.fields.check(ctx, s, query)
 }
 
-// cached is why an answer proves nothing that was made so long before its request; "" where it was made for
-// it.
+// cached returns why an answer that was made so long before its request proves nothing. It returns "" if age
+// is zero.
 //
 // The claims of paging rest on answers that are true of one instant each, in the order of their requests.
 func cached(age time.Duration) string {
@@ -153,13 +187,13 @@ func cached(age time.Duration) string {
 		}
 	}
 	return fmt.Sprintf("answers are out of a cache, %s old and more, though storestream asks for fresh ones "+
-		"(Cache-Control: no-cache). Have what stands before the service let such requests through, or set "+
+		"(Cache-Control: no-cache). Have the proxy before the service let such requests through, or set "+
 		"store.base_url to the service itself", age.Truncate(unit))
 }
 
-// anyRow tells whether w has a row, and how many the service counts (-1: it does not). It publishes nothing.
-// A service may say of a page without rows that more follow: of some pages, or of all for ever. So an answer
-// without rows that counts some proves nothing.
+// anyRow reports whether w has a row, and how many the service counts, -1 if it does not. It publishes
+// nothing. A service may say of a page without rows that more follow: of some pages, or of every page. So an
+// answer without rows that counts some proves nothing.
 func (rd *read) anyRow(ctx context.Context, w window) (some bool, counted int, err error) {
 	const mostEmpty = 4
 	counted = -1
@@ -182,7 +216,7 @@ func (rd *read) anyRow(ctx context.Context, w window) (some bool, counted int, e
 	return false, counted, nil
 }
 
-// refused says what was asked for where err is the service's refusal of it.
+// refused adds w to err, if err is the service's refusal of a request for it.
 func (rd *read) refused(err error, w window) error {
 	if status := client.Refusal(err); status != nil {
 		return &poller.HoldError{What: fmt.Sprintf("asking for %s of %s", w, rd.src.cfg.Resource.Name), Err: status}
@@ -190,11 +224,11 @@ func (rd *read) refused(err error, w window) error {
 	return err
 }
 
-// parse turns rows into records and rejects for the batch, and into what paging looks at.
+// parse turns rows into records and rejects for the batch, and into the rows of a.
 //
-// It does not hand on a page of many rows of which none can be published: that would fill the dead letters
-// with what is one fault (a renamed field, a new format). Its window proves nothing, so once the fault is
-// mended the rows are read again.
+// If a page has many rows and all break the contract, parse leaves them out of the batch. They have one fault
+// (a renamed field, a new format), which would fill the dead letters. Their window proves nothing, so once
+// the fault is mended the rows are read again.
 func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 	b := &rd.batch
 	parser := rd.src.parser
@@ -237,7 +271,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 			zap.String("field", name))
 	}
 	rd.good = rd.good || len(b.Rows) > good
-	if n := len(b.Rejects) - bad; n >= manyRows && len(b.Rows) == good {
+	if n := len(b.Rejects) - bad; n >= suspectRows && len(b.Rows) == good {
 		first := b.Rejects[bad]
 		a.Doubt = "no row of a page can be published"
 		if rd.spoiled == nil {
@@ -272,7 +306,7 @@ func (rd *read) flush(done *poller.Done) error {
 	return rd.emit(b)
 }
 
-// flushIfDue hands on what has waited long enough.
+// flushIfDue hands the batch on if it has waited long enough.
 func (rd *read) flushIfDue() error {
 	if time.Since(rd.flushed) < rd.src.linger {
 		return nil
@@ -280,7 +314,7 @@ func (rd *read) flushIfDue() error {
 	return rd.flush(nil)
 }
 
-// finish emits what is left, with done, and returns the error that the read ends with.
+// finish hands on the last batch, with done, and returns the error that the read ends with.
 func (rd *read) finish(done *poller.Done) error {
 	if rd.spoiled == nil {
 		return rd.flush(done)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/poller/rest/paging"
@@ -17,25 +16,24 @@ import (
 	"go.uber.org/zap"
 )
 
-// SourceConfig is what a Source works with.
+// SourceConfig configures a Source.
 type SourceConfig struct {
 	Resource *schemas.Resource
-	// Client is the way to the service, and Zone what the sources of one process know of its days; they share
+	// Client is the way to the service, and Zone the knowledge of its days. The sources of one process share
 	// both.
 	Client *client.Client
 	Zone   *Zone
 	// Overlap is how long after its updated_at a row may become readable.
 	Overlap time.Duration
-	// Start bounds every read from below; schemas.MinInstant: from the earliest row.
+	// Start bounds every read from below. schemas.MinInstant means from the earliest row.
 	Start schemas.Instant
-	// Counts is what the service's count of rows is worth.
+	// Counts is the worth of the service's count of rows.
 	Counts  paging.Counts
 	Metrics *metrics.Resource
-	Log     *zap.Logger // names the resource; nil: none
-	// Doing gets what a read is doing, for people ("closing 2026-11-20"), and "" when it ends; nil: nobody asks.
+	Log     *zap.Logger // names the resource. Nil logs nothing
+	// Doing, if set, gets the activity of a read, for people ("closing 2026-11-20"), and "" when it ends.
 	Doing func(string)
-	// Days gets what is known of the days that are not settled, whenever a pass has learned something of them;
-	// nil: nobody asks.
+	// Days, if set, gets the state of the days that are not settled, whenever a pass has learned of a change.
 	Days func([]DayRange)
 }
 
@@ -48,17 +46,17 @@ type Source struct {
 	parser   *schemas.RowParser
 	linger   time.Duration // how long rows wait for a batch to fill
 
-	// What was learned of the service. Apart from the calendar none of it decides what is settled.
+	// Knowledge of the service. Only the calendar decides what is settled.
 	calendar  calendar
 	reader    *paging.Reader
-	firstPage int // what the service calls page 0; -1: not known
+	firstPage int // the service's number of page 0. -1 if unknown
 	past      batchOfDays
-	earliest  day       // before it there was no row; past: not known
-	unsorted  time.Time // until then the service's order is none (see judgeOrder)
-	noEndSaid bool      // the log has said that more pages follow for ever
+	earliest  day       // before it there was no row. past if unknown
+	unsorted  time.Time // until then the service's order is not used (see judgeOrder)
+	noEndSaid bool      // the log has said that pages do not end
 
-	// What earlier reads came to.
-	from schemas.Instant // where the last pass began
+	// Results of earlier reads.
+	from schemas.Instant // From of the last pass
 	days days
 	open openWindow
 }
@@ -82,64 +80,68 @@ func NewSource(cfg SourceConfig) *Source {
 		parser: schemas.NewRowParser(cfg.Resource), linger: flushEvery,
 		calendar: calendar{clock: clock, overlap: cfg.Overlap, begun: past}, firstPage: -1,
 		past: newBatchOfDays(), earliest: past, days: newDays(),
-		reader: paging.NewReader(func() int64 { return int64(clock.Service()) }, cfg.Metrics.PagePasses.Inc,
-			cfg.Counts),
+		reader: paging.NewReader(cfg.Counts),
 	}
 	s.forget()
 	return s
 }
 
-// forget drops what earlier reads came to. The days that are held stay so.
+// forget drops the results of earlier reads. The days that are held stay so.
 func (s *Source) forget() {
 	s.from, s.open = schemas.MinInstant, openWindow{}
 	clear(s.days.closed)
 }
 
-// Read implements poller.Source.
+// Read implements poller.Source. It makes a plan and reads by it. If the service turns out to cut days
+// otherwise than the plan assumes, it makes another one.
 func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Batch, error] {
-	return poller.Pushed(func(emit func(poller.Batch) error) error { return s.readAll(ctx, r, emit) })
-}
-
-func (s *Source) readAll(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
-	if r.Kind == poller.Pass {
-		if r.From < s.from { // a replay: all from there on is to be read again
-			s.forget()
+	return func(yield func(poller.Batch, error) bool) {
+		ctx, stop := context.WithCancelCause(ctx)
+		defer stop(nil)
+		defer s.cfg.Doing("")
+		if r.Kind == poller.Pass {
+			if r.From < s.from { // a replay: everything from there on is to be read again
+				s.forget()
+			}
+			s.from = r.From
 		}
-		s.from = r.From
-	}
-	defer s.cfg.Doing("")
-	settled := schemas.MinInstant // by this Read, so far
-	for {
-		s.adoptZone()
-		rd := &read{src: s, req: r, flushed: time.Now(), settled: schemas.MinInstant,
-			fields: newFields(s.cfg.Resource, r.Fields), made: schemas.MinInstant}
-		rd.emit = func(b poller.Batch) error {
-			// What this Read has settled may be read a second time (beside a neighbor, or again when the zone was
-			// found out). The caller has forgotten what it published of it, and would publish it twice.
+		brokenOff := false
+		settled := schemas.MinInstant // by this Read, so far
+		emit := func(b poller.Batch) error {
+			// Another plan reads rows again that this Read has settled, and so does a day that is read with its
+			// neighbors. The caller has forgotten them, and would publish them twice.
 			b.Rows = slices.DeleteFunc(b.Rows, func(row schemas.Record) bool { return row.UpdatedAt < settled })
 			settled = max(settled, b.Settled)
-			if err := emit(b); err != nil {
-				return err
+			if brokenOff = !yield(b, nil); brokenOff {
+				stop(errBrokenOff)
 			}
 			return context.Cause(ctx) // a batch handed over while the caller stops may be dropped
 		}
-		err := s.read(ctx, rd)
-		s.sayNoEnd()
-		if errors.Is(err, errZone) {
-			s.cfg.Zone.notUTC.Store(true)
-			continue
+		for {
+			s.adoptZone()
+			rd := &read{src: s, req: r, emit: emit, flushed: time.Now(), settled: schemas.MinInstant,
+				fields: newFields(s.cfg.Resource, r.Fields), made: schemas.MinInstant}
+			err := s.plan(ctx, rd)
+			s.reportNoEnd()
+			if rd.replan && err == nil {
+				continue
+			}
+			if err != nil {
+				s.forget() // the rows may not be published: the caller drops the batch in hand when it stops
+			}
+			if err != nil && !brokenOff {
+				yield(poller.Batch{}, err)
+			}
+			return
 		}
-		if errors.Is(err, errUpTo) {
-			continue
-		}
-		if err != nil {
-			s.forget() // what was read may not be published: the batch in hand is dropped when the caller stops
-		}
-		return err
 	}
 }
 
-func (s *Source) read(ctx context.Context, rd *read) error {
+// errBrokenOff is the cause with which a read ends whose caller takes no more batches.
+var errBrokenOff = errors.New("the caller takes no more batches")
+
+// plan decides what to read, and reads it. It returns early if rd.replan is set.
+func (s *Source) plan(ctx context.Context, rd *read) error {
 	if err := s.hearClock(ctx, rd); err != nil {
 		return err
 	}
@@ -148,12 +150,11 @@ func (s *Source) read(ctx context.Context, rd *read) error {
 		return s.full(ctx, rd)
 	case poller.Lookup:
 		return s.lookup(ctx, rd)
-	default:
-		if err := s.calendar.wentBack(rd.req.From); err != nil && rd.req.From > s.cfg.Start {
-			return err
-		}
-		return s.pass(ctx, rd)
 	}
+	if err := s.calendar.wentBack(rd.req.From); err != nil && rd.req.From > s.cfg.Start {
+		return err
+	}
+	return s.pass(ctx, rd)
 }
 
 // hearClock makes sure that the service's clock was heard before anything is planned: which days are over
@@ -188,17 +189,12 @@ func (s *Source) adoptZone() {
 		"neighbors, and settles a day later")
 }
 
-// sayNoEnd tells once that the service does not say where its pages end.
-func (s *Source) sayNoEnd() {
+// reportNoEnd logs once that the service does not say where its pages end.
+func (s *Source) reportNoEnd() {
 	if s.noEndSaid || !s.reader.NoEnd() {
 		return
 	}
 	s.noEndSaid = true
 	s.cfg.Log.Warn("the service says for ever that more pages follow, also behind the last row: from now on " +
-		"two empty pages are the end, and a day is closed only where meta.count shows that all of it was read")
-}
-
-// pagesLeft tells people how much of a window is left: settled does not move meanwhile.
-func (s *Source) pagesLeft(doing string) func(pages int) {
-	return func(pages int) { s.cfg.Doing(doing + ", " + terminal.Plural(pages, "page") + " left") }
+		"two empty pages are the end, and a day is closed only if meta.count shows that all of it was read")
 }

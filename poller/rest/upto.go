@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/storestream/storestream/poller/rest/client"
@@ -57,9 +56,6 @@ const (
 	wholeDays         // D is in it
 	midnights         // only the first instant of D is in it
 )
-
-// errUpTo ends a read in which it was found out that to_ dates are midnights.
-var errUpTo = errors.New("the service reads to_ dates as midnights")
 
 const (
 	// quarter divides the midnights of all zones.
@@ -134,7 +130,7 @@ func timeOfDay(at schemas.Instant) schemas.Instant { return at - at.Day() }
 
 // learnUpTo finds out how the service reads the dates of to, if the rows of w show it. It publishes nothing.
 // Where there is neither why nor an error, it reads them as the source does, or w has no row for which it
-// makes a difference. errUpTo: it does not. why says why that could not be found out now.
+// makes a difference. It sets replan if they are midnights. why says why that could not be found out now.
 func (rd *read) learnUpTo(ctx context.Context, to toDate, w window) (why string, err error) {
 	u := &rd.src.cfg.Zone.upTo[to]
 	for rounds := 0; rounds < upToRounds; {
@@ -142,7 +138,8 @@ func (rd *read) learnUpTo(ctx context.Context, to toDate, w window) (why string,
 		case rd.src.calendar.midnights[to] || r == wholeDays:
 			return "", nil
 		case r == midnights:
-			return "", errUpTo
+			rd.replan = true
+			return "", nil
 		}
 		at, why, err := rd.candidate(ctx, to, w, past)
 		if why != "" || err != nil || at == schemas.MinInstant {
@@ -167,7 +164,8 @@ func (rd *read) learnUpTo(ctx context.Context, to toDate, w window) (why string,
 		rounds++
 	}
 	u.found(midnights)
-	return "", errUpTo
+	rd.replan = true
+	return "", nil
 }
 
 // askAlone looks at the rows of one day. It does so on a few pages: if days of which all these rows have one

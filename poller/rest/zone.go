@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -53,9 +52,6 @@ type calendar struct {
 	strays bool // the log has reported rows that were not asked for
 }
 
-// errZone ends a read in which rows were met that belong to a neighboring UTC day.
-var errZone = errors.New("the service cuts days in another zone than UTC")
-
 const (
 	// grace allows for a service that filters by finer times than it writes: it writes 23:59:59.9 as the next
 	// day's 00:00:00.
@@ -77,9 +73,10 @@ func (c *calendar) wentBack(settled schemas.Instant) error {
 		"shows %s, and all before %s is settled. It is read again from %s on", now, settled, from)}
 }
 
-// check looks for rows that were not asked for. errZone: the service cuts days elsewhere. Rows further off
-// say that it does not filter as we ask, so its answer proves nothing.
-func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) error {
+// check looks for rows that were not asked for. elsewhere is set if they show that the service cuts days in
+// another zone than UTC. Rows further off say that it does not filter as we ask, so its answer proves
+// nothing.
+func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) (elsewhere bool) {
 	for _, row := range a.Rows {
 		if row.Updated == paging.NoTime {
 			continue
@@ -92,7 +89,7 @@ func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) error {
 		switch {
 		case off <= grace:
 		case off <= zoneReach && !c.notUTC:
-			return errZone
+			return true
 		case off > zoneReach:
 			a.Doubt = "the service answers with rows that were not asked for, as if it did not filter by updated_at"
 			if !c.strays {
@@ -101,7 +98,7 @@ func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) error {
 			}
 		}
 	}
-	return nil
+	return false
 }
 
 // outside is how far i lies outside of the UTC days of s; 0 inside.

@@ -13,12 +13,12 @@ const (
 	maxBody = 32 << 20
 	// largeBodies is how many answers of more than ordinaryBody may be in memory at once, of all resources.
 	largeBodies = 1
-	// maxNote is how much is read of an answer that has no rows, an error for one.
+	// maxNote is how much is read of an answer that has no rows, such as an error.
 	maxNote = 64 << 10
 )
 
-// tooLongError: an answer has more bytes than maxBody. announced is how many it said that it has; 0: it did
-// not say, and may have no end.
+// tooLongError means that an answer has more bytes than maxBody. announced is the length that it named. Zero
+// means that it named none, and may have no end.
 type tooLongError struct{ announced int64 }
 
 func (e *tooLongError) Error() string {
@@ -39,8 +39,9 @@ type body struct {
 	holds bool          // one of these places
 }
 
-// read reads r whole. announced is its length where it is known, else -1. What is in compressed form counts
-// as what it becomes. pause is called before a wait, and the function that it returns after it.
+// read reads r whole. announced is its length, or -1 if that is unknown. A compressed body counts with its
+// length after decompression. read calls pause before it waits, and calls the function that pause returned
+// after it.
 //
 // A connection that ends before the announced length is an error here (io.ErrUnexpectedEOF).
 func (b *body) read(r io.Reader, announced int64, done <-chan struct{}, pause func() (again func())) error {
@@ -74,7 +75,7 @@ func (b *body) readNote(r io.Reader) error {
 	return err
 }
 
-// release gives back what a large body took. The text is gone.
+// release gives back the memory of a large body. The text is gone.
 func (b *body) release() {
 	b.Reset()
 	if b.holds {

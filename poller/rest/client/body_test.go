@@ -162,8 +162,8 @@ func TestHeadersOfMoreThanAPageAreRefused(t *testing.T) {
 			w.Header().Set("X-"+strconv.Itoa(i), strings.Repeat("x", 64<<10))
 		}
 	})
-	r := &call{path: "/orders", body: &body{large: c.large}, count: uncounted}
-	if err := c.do(t.Context(), r); err == nil || !strings.Contains(err.Error(), "header") {
+	r := &call{client: c, path: "/orders", body: &body{large: c.large}, count: uncounted}
+	if err := r.do(t.Context()); err == nil || !strings.Contains(err.Error(), "header") {
 		t.Errorf("%v, expected an error that tells of headers", err)
 	}
 }

@@ -23,15 +23,15 @@ import (
 //
 // # Answers out of a cache
 //
-// We ask for fresh answers, and a cache may give an old one all the same. It gives itself away by Age, which
-// every cache of HTTP/1.1 has to send. One that does not send it still hands on the Date that the service
-// wrote, which then lies before the request. We know by which time of the service a request was sent, as
-// earlier answers have shown its clock and ours has run on since (believed). So an answer whose Date is more
-// than oddBehind before that time was not made for the request, or the service's clock has been set back.
-// Which of the two, the next answers tell: a clock goes on, and what a cache keeps stands still. Until
-// a contradicting clock has gone on with ours for oddFor, nobody believes it.
+// storestream asks for fresh answers, and a cache may give an old one all the same. It shows by Age, which
+// every cache of HTTP/1.1 has to send. A cache that does not send it still hands on the Date that the service
+// wrote, which then lies before the request. Earlier answers have shown the service's clock, and ours has run
+// on since (believed). So we know the service's time when we sent a request. If the Date of the answer is
+// more than oddBehind before that time, the answer was not made for the request, or the service's clock has
+// been set back. The next answers show which: a clock goes on, and the answers in a cache do not change. A
+// contradicting clock is believed once it has gone on with ours for oddFor.
 //
-// What cannot be seen: a cache without Age whose answers are no older than oddBehind, one that writes a Date
+// Three caches stay unseen: one without Age whose answers are no older than oddBehind, one that writes a Date
 // of its own, and one that hides Date as well.
 type Clock struct {
 	now func() time.Time
@@ -43,26 +43,26 @@ type Clock struct {
 	date  time.Time // of the newest answer
 	skew  time.Duration
 	// believed is the service's clock, not later than the truth. odd is one that contradicts it.
-	believed, odd reading
+	believed, odd dial
 }
 
-// reading is a clock that showed date when ours showed at. It is the one that so many answers had, the first
-// of them at since.
-type reading struct {
+// dial is a clock that showed date when ours showed at. That many answers had it, the first of them at since.
+type dial struct {
 	date, at, since time.Time
 	answers         int
 }
 
-// then is what the clock shows when ours shows at.
-func (r *reading) then(at time.Time) time.Time { return r.date.Add(at.Sub(r.at)) }
+// then returns the time that the clock shows when ours shows at.
+func (r *dial) then(at time.Time) time.Time { return r.date.Add(at.Sub(r.at)) }
 
-// proved tells whether the clock has gone on long enough to be one.
-func (r *reading) proved(at time.Time) bool {
+// proved reports whether the clock has gone on long enough to be one.
+func (r *dial) proved(at time.Time) bool {
 	return r.answers >= oddAnswers && at.Sub(r.since) >= oddFor
 }
 
 const (
-	// oddBehind is how far apart the clocks of several servers may be. What is further behind is out of a cache.
+	// oddBehind is how far apart the clocks of several servers may be. An answer that is further behind is from
+	// a cache.
 	oddBehind = 30 * time.Second
 	// oddAnswers that agree within oddTick, and go on with our clock for oddFor, are a clock and no cache.
 	oddAnswers = 3
@@ -72,52 +72,42 @@ const (
 	maxAge = 365 * 24 * time.Hour
 )
 
-// Answer is what the headers of an answer say about when it was made.
-type Answer struct {
-	// Date is the service's clock when it made the answer; MinInstant where it does not say.
-	Date schemas.Instant
-	// Age is how long before its request the answer was made, as far as it shows: it is out of a cache. 0: it
-	// was made for the request.
-	Age time.Duration
-}
-
 func newClock(now func() time.Time, log *zap.Logger) *Clock { return &Clock{now: now, log: log} }
 
-// observe notes the answer to a request that was sent at sent and has just come.
-func (c *Clock) observe(h http.Header, sent time.Time) Answer {
+// observe takes the headers of an answer that has just come, to a request that was sent at sent. It returns
+// Date and Age of its Page.
+func (c *Clock) observe(h http.Header, sent time.Time) (made schemas.Instant, age time.Duration) {
 	received := c.now()
 	date, err := http.ParseTime(h.Get("Date"))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a := Answer{Date: schemas.MinInstant, Age: statedAge(h)}
-	if a.Age <= received.Sub(sent)+time.Second { // it was made while we waited, both being rounded
-		a.Age = 0
+	if age = statedAge(h); age <= received.Sub(sent)+time.Second { // made while we waited, both being rounded
+		age = 0
 	}
 	if err != nil {
 		if !c.heard {
 			c.log.Warn("the service sends no Date header: days are closed by the local clock alone, so keep it right")
 		}
 		c.heard = true
-		return a
+		return schemas.MinInstant, age
 	}
-	a.Date = schemas.InstantOf(date)
+	made = schemas.InstantOf(date)
 	c.heard, c.dated, c.date = true, true, date
-	date = date.Add(a.Age)
-	// The header was written between sent and received, and rounded down: half a second is the mean of what that
-	// takes.
+	date = date.Add(age)
+	// The header was written between sent and received, and rounded down: by half a second on average.
 	middle := sent.Add(received.Sub(sent) / 2)
 	c.skew = date.Add(500 * time.Millisecond).Sub(middle)
 	if behind := c.compare(date, sent, received); behind > oddBehind {
-		a.Age = max(a.Age, behind)
+		age = max(age, behind)
 	}
-	return a
+	return made, age
 }
 
 // compare returns how far date is behind the clock that we believe in, and decides which clock that is.
 func (c *Clock) compare(date, sent, received time.Time) (behind time.Duration) {
 	b, o := &c.believed, &c.odd
 	if b.answers == 0 {
-		*b = reading{date: date, at: received, since: received, answers: 1}
+		*b = dial{date: date, at: received, since: received, answers: 1}
 		return 0
 	}
 	behind = b.then(sent).Sub(date) - time.Second // which it was rounded by
@@ -128,12 +118,12 @@ func (c *Clock) compare(date, sent, received time.Time) (behind time.Duration) {
 			b.date, b.at = date, received
 		}
 		if o.date.After(b.then(o.at)) {
-			*o = reading{} // a clock that is ahead, and not all answers have it
+			*o = dial{} // a clock that is ahead, and not all answers have it
 		}
 		return behind
 	}
 	if o.answers == 0 || date.Sub(o.then(received)).Abs() > oddTick+received.Sub(sent) {
-		*o = reading{date: date, at: received, since: received}
+		*o = dial{date: date, at: received, since: received}
 	}
 	if o.answers++; !o.proved(received) {
 		return behind
@@ -142,11 +132,11 @@ func (c *Clock) compare(date, sent, received time.Time) (behind time.Duration) {
 		c.log.Warn("the service's clock was set, or ours was; days are closed by it from now on",
 			zap.Duration("by", step.Round(time.Second)))
 	}
-	*b, *o = reading{date: date, at: received, since: o.since, answers: o.answers}, reading{}
+	*b, *o = dial{date: date, at: received, since: o.since, answers: o.answers}, dial{}
 	return 0
 }
 
-// statedAge reads the header Age; 0 where there is none that can be read.
+// statedAge reads the header Age. It returns 0 if it is absent or unreadable.
 func statedAge(h http.Header) time.Duration {
 	text, _, _ := strings.Cut(h.Get("Age"), ",")
 	seconds, err := strconv.ParseUint(strings.TrimSpace(text), 10, 31)
@@ -159,7 +149,7 @@ func statedAge(h http.Header) time.Duration {
 // Now is our clock.
 func (c *Clock) Now() time.Time { return c.now() }
 
-// Heard tells whether any answer has come. Before that nothing can be said of the service's clock.
+// Heard reports whether any answer has come. Before that the service's clock is unknown.
 func (c *Clock) Heard() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +161,7 @@ func (c *Clock) Over() schemas.Instant {
 	return min(schemas.InstantOf(c.now()), c.Service())
 }
 
-// Service is the time by the clock that stamps the rows, not later than the truth; our clock where the
+// Service is the time by the clock that stamps the rows, not later than the truth. It is our clock if the
 // service sends no Date.
 func (c *Clock) Service() schemas.Instant {
 	c.mu.Lock()
@@ -182,8 +172,8 @@ func (c *Clock) Service() schemas.Instant {
 	return schemas.InstantOf(c.now())
 }
 
-// Before tells whether the service's clock shows a time before i and has gone on there long enough to be
-// believed: it was set back. now is what it shows.
+// Before reports whether the service's clock was set back before i: it shows a time before i, and has gone on
+// there long enough to be believed. now is the time that it shows.
 func (c *Clock) Before(i schemas.Instant) (now schemas.Instant, before bool) {
 	at := c.now()
 	c.mu.Lock()
@@ -193,7 +183,7 @@ func (c *Clock) Before(i schemas.Instant) (now schemas.Instant, before bool) {
 	return now, b.proved(at) && now < i
 }
 
-// gap is the service's clock minus ours; false where the service sends no Date.
+// gap is the service's clock minus ours. It returns false if the service sends no Date.
 func (c *Clock) gap() (time.Duration, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

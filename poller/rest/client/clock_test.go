@@ -22,7 +22,7 @@ func hears(date func(second int) time.Duration) (c *Clock, old []int) {
 		sent := now
 		now = now.Add(100 * time.Millisecond)
 		h := http.Header{"Date": {now.Add(date(second)).Format(http.TimeFormat)}}
-		if c.observe(h, sent).Age > 0 {
+		if _, age := c.observe(h, sent); age > 0 {
 			old = append(old, second)
 		}
 	}
@@ -134,8 +134,8 @@ func TestAgeSaysHowLongBeforeItsRequestAnAnswerWasMade(t *testing.T) {
 				if dated {
 					h.Set("Date", now.Add(-test.want).Format(http.TimeFormat))
 				}
-				if got := c.observe(h, sent); got.Age != test.want || (got.Date == schemas.MinInstant) == dated {
-					t.Errorf("Age %s after %s: %+v, want %s", strconv.Quote(test.age), test.took, got, test.want)
+				if date, age := c.observe(h, sent); age != test.want || (date == schemas.MinInstant) == dated {
+					t.Errorf("Age %s after %s: %s, want %s", strconv.Quote(test.age), test.took, age, test.want)
 				}
 			}
 			if skew, _ := c.gap(); skew.Abs() > 3*time.Second {

@@ -23,22 +23,22 @@ func (c *Client) Endpoint(path string, count Counters) *Endpoint {
 }
 
 // Page sends a request and finds the rows in its answer. They are good until the next call, or until Release,
-// which is due soon: while an endpoint has a large answer, others wait with theirs. A *StatusError
-// says that the service refuses this request, and Page.Answer is of the refusal; the other errors are those
-// of any request (see the package's comment).
+// which is due soon: while an endpoint has a large answer, others wait with theirs. A *StatusError says that
+// the service refuses this request. Then Date and Age are those of the refusal. The other errors are those of
+// any request (see the package's comment).
 func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
-	r := &call{path: e.path, query: query, body: &e.body, count: e.count}
+	r := &call{client: e.client, path: e.path, query: query, body: &e.body, count: e.count}
 	r.check = func(body []byte) error {
 		p, err = openPage(body, e.rows)
 		e.rows = p.Rows
 		return err
 	}
-	err = e.client.do(ctx, r)
-	p.Answer = r.answer
+	err = r.do(ctx)
+	p.Date, p.Age = r.date, r.age
 	return p, err
 }
 
-// Release says that nobody needs the rows of the last Page any more.
+// Release gives back the memory of the last Page. The caller no longer needs its rows.
 func (e *Endpoint) Release() {
 	e.body.release()
 	if len(e.rows) > 10_000 {
@@ -47,9 +47,9 @@ func (e *Endpoint) Release() {
 	clear(e.rows) // they would keep the text
 }
 
-// Trial is what one request for one row came to.
+// Trial is the result of Try.
 type Trial struct {
-	// Row: there was one. Reject says why it cannot be published, nil where it can.
+	// Row is false if the service has no rows. Reject is why the row cannot be published, nil if it can.
 	Row    bool
 	Reject *schemas.Reject
 	// Unknown are fields that the row has and the schema has not.
@@ -59,10 +59,10 @@ type Trial struct {
 }
 
 // Try asks for one row of r, as polling does. That shows whether the address, the key, the endpoint and the
-// shape of the answer are right. Errors: *RateError, *poller.HoldError for what only a person can mend, or
-// what went wrong on the way.
+// shape of the answer are right. Its error is a *RateError, a
+// *poller.HoldError for a fault that only a person can mend, or the fault on the way.
 func (c *Client) Try(ctx context.Context, r *schemas.Resource) (Trial, error) {
-	tomorrow := c.clock.Now().AddDate(0, 0, 1).UTC().Format("2006-01-02") // whatever the service's clock says
+	tomorrow := c.clock.Now().AddDate(0, 0, 1).UTC().Format("2006-01-02") // by any clock of the service
 	endpoint := c.Endpoint(r.Path, uncounted)
 	defer endpoint.Release()
 	page, err := endpoint.Page(ctx, "updated_to="+tomorrow+"&page=0&page_size=1")

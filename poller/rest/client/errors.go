@@ -11,11 +11,11 @@ import (
 	"github.com/storestream/storestream/poller"
 )
 
-// StatusError is an answer with a status that says no. A 4xx will say so again if the request is repeated
-// unchanged.
+// StatusError is an answer with a status of refusal or failure. If the request is repeated unchanged, a 4xx
+// will come again.
 type StatusError struct {
 	Status int
-	// Code is the service's machine-readable error code, "" where the body has none.
+	// Code is the service's machine-readable error code, "" if the body has none.
 	Code string
 	Path string
 }
@@ -31,8 +31,8 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s answered %d %s", e.Path, e.Status, http.StatusText(e.Status))
 }
 
-// Refusal is the 4xx that err stands for; nil where it is another error. A HoldError may have a 4xx as its
-// cause, but that one refused another request: the one for a key.
+// Refusal returns the 4xx that err stands for, or nil if it is another error. A HoldError may have a 4xx as
+// its cause, but that one refused another request: the one for a key.
 func Refusal(err error) *StatusError {
 	status, ok := errors.AsType[*StatusError](err)
 	if !ok || errors.As(err, new(*poller.HoldError)) || status.Status >= http.StatusInternalServerError {
@@ -57,8 +57,8 @@ func (e *RateError) Error() string {
 	return fmt.Sprintf("%s answered %d (too many requests, or overloaded)%s", e.Path, e.Status, times)
 }
 
-// errorCode takes the service's code out of an error body. It takes only what looks like a code: nothing else
-// of a body may get into a log.
+// errorCode takes the service's code out of an error body. It takes only a text that looks like a code: no
+// other part of a body may get into a log.
 func errorCode(body []byte) string {
 	var e struct {
 		Error string `json:"error"`
@@ -83,8 +83,8 @@ func (e *redirectError) Error() string {
 		"request. If that is where the service now lives, set store.base_url to it", e.to)
 }
 
-// stayHere follows a redirect only within the service's own host, a few times, and never from TLS to plain
-// text, though it be back to where the first request went.
+// stayHere follows a redirect only within the service's own host, a few times. It never follows one from TLS
+// to plain text, not even back to the address of the first request.
 func stayHere(req *http.Request, via []*http.Request) error {
 	from, last := via[0].URL, via[len(via)-1].URL
 	own := req.URL.Host == from.Host && req.URL.Scheme == from.Scheme
@@ -98,7 +98,7 @@ func stayHere(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// reason is err without the address that net/http puts before it: whoever wraps it names the path.
+// reason is err without the address that net/http puts before it: the caller names the path.
 func reason(err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		return u.Err

@@ -9,15 +9,15 @@ import (
 	"github.com/storestream/storestream/internal/rotation"
 )
 
-// keyPath is where the service hands out keys, to anyone.
+// keyPath is the path at which the service hands out keys, to anyone.
 const keyPath = "/store-api-keys"
 
 // keyring holds the key that all requests send.
 type keyring struct {
 	fetch func(ctx context.Context) (string, error)
-	// configured is the key that the operator chose; none: they did not. It is never replaced by one that the
-	// service hands out to anyone: that would be another account with other rights, and nobody would see that
-	// the chosen key is refused.
+	// configured is the key that the operator chose, if any. It is never replaced by one that the service hands
+	// out to anyone: that would be another account with other rights, and would hide that the chosen key is
+	// refused.
 	configured rotation.Secret
 
 	turn chan struct{} // holds one token: its holder may look at key and replace it
@@ -31,7 +31,7 @@ func newKeyring(configured rotation.Secret, fetch func(ctx context.Context) (str
 }
 
 // get returns the key, and fetches the first one. refused is the key that the service has just answered 401
-// to ("": none): while that is still the key in hand, get fetches a new one. When five resources are refused
+// to, or "". If that is still the current key, get fetches a new one. When five resources are refused
 // at once, the first to come fetches, and the others find another key than the one they were refused with. If
 // each fetched its own, and a new key revoked the one before, four of them would stay refused.
 func (k *keyring) get(ctx context.Context, refused string) (string, error) {

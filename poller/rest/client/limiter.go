@@ -14,25 +14,32 @@ import (
 )
 
 const (
-	// maxRetryAfter bounds what a Retry-After can ask for: a date in another year must not stop the stream until
+	// maxRetryAfter bounds the pause of a Retry-After: a date in another year must not stop the stream until
 	// then.
 	maxRetryAfter = 5 * time.Minute
 	// Without a usable Retry-After the first pause is firstPause; it doubles with each refusal in a row up to
 	// lastPause.
 	firstPause = 250 * time.Millisecond
 	lastPause  = time.Minute
-	// longPause is from when on a pause is told: shorter ones come and go with every burst of requests.
+	// longPause is the shortest pause that is logged: shorter ones come and go with every burst of requests.
 	longPause = 5 * time.Second
 	// After raiseEvery without a refusal the rate goes up by raiseBy of the ceiling: from half to full in 50 s.
 	raiseEvery = 5 * time.Second
 	raiseBy    = 0.05
 	// lowest is the smallest part of the ceiling that the rate falls to.
 	lowest = 1.0 / 64
+	// maxUnclear is how often a request may be refused with a status that does not name the rate, before the
+	// status is believed. The pauses between come to a minute, which is longer than most services count.
+	maxUnclear = 9
+	// fewUnclear is the same if its path was not answered lately: the key may well have no right.
+	fewUnclear = 4
+	// lately is longer than such a request is repeated.
+	lately = 2 * time.Minute
 )
 
 // limiter holds back all requests that use one key. The service counts by key, so to refuse one resource's
-// request is to refuse them all: if each resource waited out its own refusals, the others would use up what
-// it leaves, and the service would refuse all of them again.
+// request is to refuse them all. If each resource waited out its own refusals, the others would use up the
+// rate that it leaves, and the service would refuse all of them again.
 type limiter struct {
 	ceiling float64
 
@@ -40,19 +47,23 @@ type limiter struct {
 	pace     *rate.Limiter
 	cut      time.Time // when the rate was last halved
 	changed  time.Time // when the rate was last changed
-	resume   time.Time // nobody sends before
+	resume   time.Time // no request is sent before
 	since    time.Time // waiting since; zero while the service accepts
-	why      string    // why resume is when it is, for people
-	told     time.Time // until when the log says that nobody sends; zero: it says nothing of that
+	why      string    // the reason for resume, for people
+	told     time.Time // the end of the pause that the log has named. Zero if it has named none
 	refusals int       // in a row
+	// answered is when each path was answered last. meant are the paths that stayed refused (see patience).
+	answered map[string]time.Time
+	meant    map[string]bool
 }
 
 func newLimiter(ceiling float64) *limiter {
-	return &limiter{ceiling: ceiling, pace: rate.NewLimiter(rate.Limit(ceiling), 1)}
+	return &limiter{ceiling: ceiling, pace: rate.NewLimiter(rate.Limit(ceiling), 1),
+		answered: map[string]time.Time{}, meant: map[string]bool{}}
 }
 
 // wait returns when the next request may be sent. refusedFor gets the seconds waited because the service had
-// refused, not those that merely keep below the ceiling, each second as it passes.
+// refused, each second as it passes. Seconds that only keep the rate below the ceiling do not count.
 func (l *limiter) wait(ctx context.Context, refusedFor func(seconds float64)) error {
 	for {
 		if err := l.pause(ctx, refusedFor); err != nil {
@@ -87,11 +98,12 @@ func (l *limiter) pause(ctx context.Context, refusedFor func(seconds float64)) e
 	return nil
 }
 
-// refused notes that the service refused a request sent at sent, and asked to wait for after (0: it did not
-// say, or said now). why says so to people. news: nobody was told yet that the pause lasts until then.
+// refused records that the service refused a request sent at sent, and asked for a pause of after. Zero means
+// that it named no pause. why is the reason for people. news is set if the log does not know yet that the
+// pause lasts until then.
 //
-// The rate is halved once an episode: of five requests refused at once, four were sent before the first
-// answer was known, and to halve the rate for each would stop the stream.
+// The rate is halved once an episode. Of five requests refused at once, four were sent before the first
+// answer was known. To halve the rate for each would stop the stream.
 func (l *limiter) refused(sent time.Time, after time.Duration, why string) (until time.Time, news bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,8 +130,8 @@ func (l *limiter) refused(sent time.Time, after time.Duration, why string) (unti
 	return l.resume, news
 }
 
-// accepted notes that the service did not refuse a request sent at sent. It returns for how long it had
-// refused, if that was told and is over now, else 0.
+// accepted records that the service did not refuse a request sent at sent. If a logged pause is over now, it
+// returns how long the service had refused. Otherwise it returns 0.
 func (l *limiter) accepted(sent time.Time) (refusedFor time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,31 +150,64 @@ func (l *limiter) accepted(sent time.Time) (refusedFor time.Duration) {
 	return refusedFor
 }
 
-// refusal is since when the service has been refusing (zero: it accepts), until when nobody sends, and why.
-func (l *limiter) refusal() (since, until time.Time, why string) {
+// state returns the rate allowed now, and the refusals that last, if any.
+func (l *limiter) state() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.since.IsZero() {
-		return time.Time{}, time.Time{}, ""
+	s := State{RequestsPerSecond: float64(l.pace.Limit())}
+	if !l.since.IsZero() {
+		s.RefusedSince, s.RefusedUntil, s.Refusal = l.since, l.resume, l.why
 	}
-	return l.since, l.resume, l.why
+	return s
 }
 
-// state is the rate allowed now, and since when the service has been refusing (zero: it accepts).
-func (l *limiter) state() (perSecond float64, since time.Time) {
+// unclear reports whether a refusal with status may be one for the rate. 400, 401 and 404 have another
+// meaning, which the caller acts on.
+func unclear(status int) bool {
+	switch status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound:
+		return false
+	}
+	return status >= 400 && status < 500
+}
+
+// patience returns how often a request to path may be refused with a status that does not say why, before the
+// refusal is not taken for one for the rate.
+//
+// The document leaves open with which status the service refuses for the rate: it may be 403 or 420 as well.
+// A path that was answered a moment ago, or is answered when the same request is sent again after a pause,
+// was refused for the rate. If the key has no right, it stays refused. That is tried once, because the pauses
+// hold back all resources. Until the path is answered again its refusals are taken at their word.
+func (l *limiter) patience(path string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return float64(l.pace.Limit()), l.since
+	switch {
+	case l.meant[path]:
+		return 1
+	case time.Since(l.answered[path]) < lately:
+		return maxUnclear
+	}
+	return fewUnclear
 }
 
-// retryAfter is what is believed of askedFor.
+// judge records that path was answered, or that it stayed refused.
+func (l *limiter) judge(path string, refused bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.meant[path] = refused
+	if !refused {
+		l.answered[path] = time.Now()
+	}
+}
+
+// retryAfter is askedFor, bounded by maxRetryAfter.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	return min(askedFor(h, now), maxRetryAfter)
 }
 
-// askedFor reads Retry-After in both its forms, seconds and date. 0 where it is absent, 0, past or
-// unreadable: the limiter then chooses. A date is compared with the Date of the same answer where there is
-// one, because the service's clock need not be ours.
+// askedFor reads Retry-After in both its forms, seconds and date. It returns 0 if the header is absent, 0,
+// past or unreadable: the limiter then chooses. A date is compared with the Date of the same answer, if it
+// has one, because the service's clock need not be ours.
 func askedFor(h http.Header, now time.Time) time.Duration {
 	const longest = time.Duration(math.MaxInt64)
 	text := h.Get("Retry-After")

@@ -96,23 +96,23 @@ func TestTheRateIsHalvedOnceAnEpisodeAndComesBackSlowly(t *testing.T) {
 		for range 5 { // five workers, all sent before the first refusal was known
 			l.refused(sent, 0, "")
 		}
-		if rate, since := l.state(); rate != 4 || since.IsZero() {
-			t.Errorf("rate %v, refused since %v", rate, since)
+		if s := l.state(); s.RequestsPerSecond != 4 || s.RefusedSince.IsZero() {
+			t.Errorf("%+v", s)
 		}
 		<-time.After(time.Second) // the bubble's clock
 		l.refused(time.Now(), 0, "")
-		if rate, _ := l.state(); rate != 2 {
+		if rate := l.state().RequestsPerSecond; rate != 2 {
 			t.Errorf("rate %v after a second episode, want 2", rate)
 		}
 		for range 1000 {
 			<-time.After(time.Second) // the bubble's clock
 			l.accepted(time.Now())
-			if rate, _ := l.state(); rate > 8 {
+			if rate := l.state().RequestsPerSecond; rate > 8 {
 				t.Fatalf("rate %v above the ceiling", rate)
 			}
 		}
-		if rate, since := l.state(); rate != 8 || !since.IsZero() {
-			t.Errorf("rate %v, refused since %v, want the ceiling again", rate, since)
+		if s := l.state(); s.RequestsPerSecond != 8 || !s.RefusedSince.IsZero() {
+			t.Errorf("%+v, want the ceiling again", s)
 		}
 	})
 }

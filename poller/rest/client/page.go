@@ -4,13 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/storestream/storestream/schemas"
 )
 
-// maxRows bounds the rows of one answer, whatever was asked for: each takes memory beside its text.
+// maxRows bounds the rows of one answer, for any page size: each takes memory beside its text.
 const maxRows = 100_000
 
-// Page is one answer of a data endpoint: its rows and the envelope around them. A number is -1 where the
-// answer does not say it.
+// Page is one answer of a data endpoint: its rows and the envelope around them. A number is -1 if
+// the answer lacks it.
 type Page struct {
 	// Rows are the texts of the rows. They lie in the body of the answer.
 	Rows [][]byte
@@ -18,9 +21,13 @@ type Page struct {
 	Number, Size int
 	// Count is the number of matching rows or that of this page: the service's document leaves it open.
 	Count int
-	// More: more pages follow.
+	// More is set if more pages follow.
 	More bool
-	Answer
+	// Date is the service's clock when it made the answer. MinInstant if the answer does not say.
+	Date schemas.Instant
+	// Age is how long before its request the answer was made, as far as it shows. Such an answer is from a
+	// cache. Zero means that it was made for the request.
+	Age time.Duration
 }
 
 var (
@@ -28,57 +35,49 @@ var (
 	errManyRows = fmt.Errorf("the answer has more than %d rows, whatever page_size asks for", maxRows)
 	// errStopped: the caller's context ended while a body waited for its turn.
 	errStopped = errors.New("stopped while waiting to read a large answer")
-	// errCut: the body ends before its JSON does. The connection broke where nothing else shows it (HTTP/1.0,
-	// some proxies).
+	// errCut: the body ends before its JSON does. The connection broke, and only this shows it (HTTP/1.0, some
+	// proxies).
 	errCut = errors.New("the body ends in the middle of its JSON")
 	// errNotJSON: the body is not an object.
 	errNotJSON = errors.New("the body is not a JSON object")
 )
 
-// openPage finds the rows in body, whichever way round data and meta come. It appends them to rows[:0].
+// openPage finds the rows in body, and the numbers around them, in either order of data and meta. It
+// appends the rows to rows[:0].
 //
-// It only finds where values begin and end; the parser of each row decides whether that row is good JSON. A
+// It only finds where values begin and end. The parser of each row decides whether that row is good JSON. A
 // decoder for the whole body would refuse all of it for one NaN in one row (Python's encoder writes such),
 // and a row that belongs in the dead letters would stop the stream.
 func openPage(body []byte, rows [][]byte) (Page, error) {
 	p := Page{Rows: rows[:0], Number: -1, Size: -1, Count: -1}
 	s := scanner{text: body}
-	if s.peek() != '{' {
-		if s.peek() == 0 {
-			return p, errCut
-		}
-		return p, errNotJSON
-	}
 	var meta []byte
 	hasData := false
-	err := s.members('{', '}', func(name []byte) (err error) {
+	err := s.open()
+	for first := true; err == nil; first = false {
+		var name, value []byte
+		if name, err = s.member(first); err != nil || name == nil {
+			break
+		}
 		if string(name) == `"data"` && s.peek() == '[' {
 			hasData, p.Rows = true, p.Rows[:0]
-			return s.members('[', ']', func([]byte) error {
-				row, err := s.need()
-				if len(p.Rows) == maxRows {
-					return errManyRows
-				}
-				p.Rows = append(p.Rows, row)
-				return err
-			})
+			p.Rows, err = s.elements(p.Rows)
+			continue
 		}
-		value, err := s.need()
+		value, err = s.value()
 		switch string(name) {
 		case `"data"`:
 			hasData = false
 		case `"meta"`:
 			meta = value
 		}
-		return err
-	})
-	if err != nil {
+	}
+	switch {
+	case err != nil:
 		return p, err
-	}
-	if s.peek() != 0 {
+	case s.peek() != 0:
 		return p, errNotJSON
-	}
-	if !hasData {
+	case !hasData:
 		return p, errors.New(`the answer has no array "data"`)
 	}
 	return p, p.readMeta(meta)

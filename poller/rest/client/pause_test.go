@@ -45,7 +45,7 @@ func TestALongPauseIsToldWhileItLasts(t *testing.T) {
 		t.Fatalf("the read ended (%v), and nothing was counted", err)
 	}
 	state := c.State()
-	const why = "the service answered 429 and asked for a pause of 277777h46m40s, of which 5m0s are believed"
+	const why = "the service answered 429 and asked for a pause of 277777h46m40s; storestream waits 5m0s"
 	d := time.Until(state.RefusedUntil)
 	if d < 4*time.Minute || d > maxRetryAfter || state.RefusedSince.IsZero() || state.Refusal != why {
 		t.Errorf("refused since %s, until %s: %q", state.RefusedSince, state.RefusedUntil, state.Refusal)

@@ -67,21 +67,21 @@ func TestARefusalThatStaysIsWhatItSaysAndSlowsNobodyDown(t *testing.T) {
 		}
 	}
 	refusedAfter(fewUnclear)
-	slowed, since := c.limit.state()
-	if !since.IsZero() {
+	slowed := c.limit.state()
+	if since := slowed.RefusedSince; !since.IsZero() {
 		t.Errorf("the service is said to refuse for the rate since %s", since)
 	}
 	for range 3 {
 		refusedAfter(1)
 	}
-	if now, _ := c.limit.state(); now < slowed {
-		t.Errorf("slowed down from %v to %v requests a second", slowed, now)
+	if now := c.limit.state().RequestsPerSecond; now < slowed.RequestsPerSecond {
+		t.Errorf("slowed down from %v to %v requests a second", slowed.RequestsPerSecond, now)
 	}
 	open = true
 	if _, err := orders.Page(t.Context(), "updated_from=2026-11-20"); err != nil {
 		t.Fatal(err)
 	}
-	if n := c.refusals.patience("/store-orders"); n != maxUnclear {
+	if n := c.limit.patience("/store-orders"); n != maxUnclear {
 		t.Errorf("answered a moment ago, it is tried %d times", n)
 	}
 }

@@ -8,7 +8,7 @@ type scanner struct {
 	at   int
 }
 
-// peek is the next byte that is not white space, 0 at the end.
+// peek returns the next byte that is not white space, 0 at the end.
 func (s *scanner) peek() byte {
 	for ; s.at < len(s.text); s.at++ {
 		switch c := s.text[s.at]; c {
@@ -20,41 +20,26 @@ func (s *scanner) peek() byte {
 	return 0
 }
 
-// members calls each where a member's value begins, for every member of the object or array that comes next;
-// each steps over the value. name is quoted, and nil in an array.
-func (s *scanner) members(opening, closing byte, each func(name []byte) error) error {
-	s.peek()
-	s.at++ // the caller has seen the bracket that opens it
-	for first := true; ; first = false {
-		c := s.peek()
-		switch {
-		case c == closing:
-			s.at++
-			return nil
-		case c == 0:
-			return errCut
-		case !first && c != ',':
-			return fmt.Errorf("%w: expected a comma", errNotJSON)
-		case !first:
-			s.at++
-		}
-		name, err := s.name(opening == '{')
-		if err != nil {
-			return err
-		}
-		if err := each(name); err != nil {
-			return err
-		}
+// open steps into the object that the text begins with.
+func (s *scanner) open() error {
+	switch s.peek() {
+	case '{':
+		s.at++
+		return nil
+	case 0:
+		return errCut
 	}
+	return errNotJSON
 }
 
-// name steps over a member's name and the colon behind it, where members have names.
-func (s *scanner) name(named bool) (name []byte, err error) {
-	if !named {
-		return nil, nil
+// member steps over the name of the next member of an object, and over the colon. The name is quoted. It is
+// nil at the end of the object.
+func (s *scanner) member(first bool) (name []byte, err error) {
+	if end, err := s.next('}', first); end || err != nil {
+		return nil, err
 	}
-	if name = s.value(); name == nil {
-		return nil, errCut
+	if name, err = s.value(); err != nil {
+		return nil, err
 	}
 	switch s.peek() {
 	case ':':
@@ -66,57 +51,79 @@ func (s *scanner) name(named bool) (name []byte, err error) {
 	return nil, fmt.Errorf("%w: expected a colon", errNotJSON)
 }
 
-// need is the value that comes next.
-func (s *scanner) need() ([]byte, error) {
-	value := s.value()
-	switch {
-	case value == nil:
-		return nil, errCut
-	case len(value) == 0:
-		return nil, fmt.Errorf("%w: expected a value", errNotJSON)
+// elements steps over the array that comes next, and appends the text of each of its elements to list.
+func (s *scanner) elements(list [][]byte) ([][]byte, error) {
+	s.at++
+	for first := true; ; first = false {
+		if end, err := s.next(']', first); end || err != nil {
+			return list, err
+		}
+		value, err := s.value()
+		switch {
+		case err != nil:
+			return list, err
+		case len(list) == maxRows:
+			return list, errManyRows
+		}
+		list = append(list, value)
 	}
-	return value, nil
 }
 
-// value is the text of the value that comes next, nil where the text ends within it.
-func (s *scanner) value() []byte {
+// next steps to the next part of an object or array, over the comma before it. end is set if there is none.
+func (s *scanner) next(closing byte, first bool) (end bool, err error) {
+	switch c := s.peek(); {
+	case c == closing:
+		s.at++
+		return true, nil
+	case c == 0:
+		return false, errCut
+	case !first && c != ',':
+		return false, fmt.Errorf("%w: expected a comma", errNotJSON)
+	case !first:
+		s.at++
+	}
+	return false, nil
+}
+
+// value returns the text of the value that comes next.
+func (s *scanner) value() ([]byte, error) {
 	s.peek()
 	start, depth := s.at, 0
 	for i := start; i < len(s.text); i++ {
+		end := -1
 		switch s.text[i] {
 		case '"':
 			if i = closingQuote(s.text, i); i < 0 {
-				s.at = len(s.text)
-				return nil
+				return nil, errCut
 			}
 			if depth == 0 {
-				return s.upTo(start, i+1)
+				end = i + 1
 			}
 		case '{', '[':
 			depth++
 		case '}', ']':
-			if depth == 0 { // the end of what a number or a word stands in
-				return s.upTo(start, i)
-			}
-			if depth--; depth == 0 {
-				return s.upTo(start, i+1)
+			if depth == 0 { // the end of the object or array that a number or a word stands in
+				end = i
+			} else if depth--; depth == 0 {
+				end = i + 1
 			}
 		case ',', ':', ' ', '\t', '\r', '\n':
 			if depth == 0 {
-				return s.upTo(start, i)
+				end = i
 			}
 		}
+		if end == start {
+			return nil, fmt.Errorf("%w: expected a value", errNotJSON)
+		}
+		if end > start {
+			s.at = end
+			return s.text[start:end], nil
+		}
 	}
-	s.at = len(s.text)
-	return nil
+	return nil, errCut
 }
 
-func (s *scanner) upTo(start, end int) []byte {
-	s.at = end
-	return s.text[start:end]
-}
-
-// closingQuote is where the string that begins at i ends, -1 where the text ends within it. It goes byte by
+// closingQuote returns where the string that begins at i ends, -1 if the text ends within it. It goes byte by
 // byte: most strings are too short for a call of bytes.IndexByte to pay off.
 func closingQuote(text []byte, i int) int {
 	for i++; i < len(text); i++ {

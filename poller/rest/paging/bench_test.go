@@ -1,7 +1,6 @@
 package paging
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"testing"
@@ -15,7 +14,7 @@ func BenchmarkAnOpenDay(b *testing.B) {
 			b.Run(fmt.Sprintf("%d rows, ids %s", n, name), func(b *testing.B) {
 				rows := make([]Row, PageSize)
 				live, most := uint64(0), uint64(0)
-				ask := func(_ context.Context, _ Span, page, size int) (Answer, error) {
+				ask := func(_ Span, page, size int) (Answer, error) {
 					from := uint64(page * size)
 					for i := range rows {
 						at := (from + uint64(i)) * 7_368_787 % n // a prime: another order than that of the ids
@@ -29,9 +28,9 @@ func BenchmarkAnOpenDay(b *testing.B) {
 				before := heap()
 				b.ReportAllocs()
 				for b.Loop() {
-					r := NewReader(func() int64 { return 100_000 }, func() {}, ExactCounts)
-					set := Set{Ask: ask, Created: Span{20_000, 20_000}, Motion: Growing}
-					o, err := r.Read(b.Context(), set)
+					r := NewReader(ExactCounts)
+					set := Set{Began: 100_000, Created: Span{20_000, 20_000}, Motion: Growing}
+					o, err := drive(r.Read(set), ask)
 					if err != nil || !o.Whole || o.Rows != int(n) {
 						b.Fatalf("%+v, %v", o, err)
 					}

@@ -47,7 +47,7 @@ func (c *collection) merge(pending []uint64, changed bool) []uint64 {
 	return pending[:0]
 }
 
-// rows are the rows so far.
+// rows returns the rows so far.
 func (c *collection) rows() *tallies {
 	if len(c.same) > 0 {
 		c.same = c.merge(c.same, false)
@@ -58,5 +58,5 @@ func (c *collection) rows() *tallies {
 	return &c.sorted
 }
 
-// len is how many different rows were met.
+// len returns how many different rows were met.
 func (c *collection) len() int { return c.rows().n }

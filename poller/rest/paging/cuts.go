@@ -10,7 +10,7 @@ import (
 // this one had to be, and a day that was read while it was today is closed without finding its parts again.
 type cuts []Day
 
-// of is the parts of created for a set that is like day.
+// of returns the parts of created for a set that is like a day.
 func (c cuts) of(created Span, like Day) []Span {
 	if like == Past {
 		return []Span{created}
@@ -49,9 +49,9 @@ func (c *cuts) learn(parts []part, like Day, page int) {
 // room is how much of a page a planned part fills: rows come between the plan and the reading.
 func room(page int) int { return max(1, page*8/10) }
 
-// divide cuts s, whose rows take several pages, into spans that fit one each by what is known of the rows:
-// how many were created on each day. One span back means that it cannot be cut. What is known decides only
-// how many requests it takes: the spans make up s without gap or overlap whatever it says.
+// divide cuts s, whose rows take several pages, into spans that fit one page each. known is how many rows
+// were created on each day. If divide returns one span, s cannot be cut. A wrong number in known only costs
+// requests: the spans always make up s without gap or overlap.
 func divide(s Span, known map[Day]int, page int) []Span {
 	counts := map[Day]int{}
 	for d, n := range known {
@@ -81,7 +81,7 @@ func divide(s Span, known map[Day]int, page int) []Span {
 	if parts := s.split(ends); len(parts) > 1 {
 		return parts
 	}
-	// Rows have left: what is known would fit. The set did not, so it is cut in the middle of what is known.
+	// Rows have left: those in known would fit. The set did not, so it is cut in the middle of the known days.
 	d := days[len(days)/2]
 	if d > s.From {
 		d--

@@ -2,7 +2,7 @@
 //
 // # The problem
 //
-// A service hands out a set of rows in pages: page 3 of what was updated on a day, a thousand rows a page. It
+// A service hands out a set of rows in pages: page 3 of the rows updated on a day, a thousand rows a page. It
 // promises no order, and while we page, rows leave the set and come to it. When a row leaves from a page that
 // we have read, all rows behind it move down a place, and the first row of the next page slips onto a page
 // where we no longer look. So a pass that read every page without an error can have missed rows. More passes
@@ -31,30 +31,30 @@
 //     whole.)
 //   - A row keeps the day on which it was created, and it has one. A set of which a row has shown that it has
 //     none is not cut. Where the service counts, the parts of a set are held against its count, which finds
-//     such rows too (Reader.noneUndated).
+//     such rows too (Machine.noneUndated).
 //   - What it counts, it counts (ExactCounts), or somebody has said otherwise.
 //
 // # Claims
 //
-// One answer. Page 0 without more to follow is S(t), whatever the order. Nothing is shorter, and so a set of
+// One answer. Page 0 without more to follow is S(t), in any order. No other proof is shorter. So a set of
 // several pages is cut by the days on which its rows were created (divide) into parts that fit a page. Each
-// row is in one part and stays in it, so the set is whole when each part is. This holds whatever else comes
-// to the set meanwhile.
+// row is in one part and stays in it, so the set is whole when each part is. This holds although other rows
+// come to the set meanwhile.
 //
 // Counting. Let a shrinking set have had at most n rows at t, and let n different rows have been met at t or
 // later. Then it is whole. For no row has come since t, so all that were met were in S(t); they are n, and
-// S(t) has no more, so they are S(t); and whatever stayed is in S(t). It does not matter in which order the
-// rows came, how often one was met, or in how many passes. For a growing set the same holds of rows met until
-// t, as long as none leaves.
+// S(t) has no more, so they are S(t); and each row that stayed is in S(t). It does not matter in which order
+// the rows came, how often one was met, or in how many passes. For a growing set the same holds of rows met
+// until t, as long as none leaves.
 //
 // Replicas. Where several servers answer, or a cache does and leaves no trace, an answer may be true of an
 // instant before that of the one before: then a row may have been met that had left before n was said, and
 // make up the number in the place of one that was jumped over (the last page comes from a server that has
 // seen a row leave, and lacks the row that moved up; the page below comes from one that has not, and lacks
 // it too). But of two sets S(t) and S(u) one includes the other. So if both have n rows, they are the same
-// one. Where every answer with rows counts n, all are of one set, whatever their instants, and n different
+// one. If every answer with rows counts n, all are of one set, at all these instants, and n different
 // rows are it. So a shrinking set of several pages is taken for whole by its number only if each answer
-// counted as many (pass.alike, ledger.alike). Where nobody counts, a single pass proves nothing
+// counted as many (pass.alike, ledger.alike). If the service does not count, a single pass proves nothing
 // (Reader.Count), and repeated ones assume that instants follow one another. A set, or part, of one page
 // needs neither. A growing set has, at the latest of these instants, the greatest number that any answer
 // counted, and includes all rows that were met by then: so it is whole when that many were met
@@ -75,14 +75,14 @@
 // it. So neither meta.page_size nor the length of pages may stand for P. Suppose that a last page of two rows
 // was read while four were granted, and then two pages of two below it. By their length n would be 6, but it
 // is 10. If a pass has pages shorter than it asked for, the next one asks for the shortest of them
-// (Reader.repeat).
+// (Machine.repeat).
 //
 // Or the service counts. Then n is its count, if that is the total and not the number of rows on the page (it
 // is the total if it was once larger than the number asked for). A count applies to the rows that are read
 // after it was given. If all answers give the same page size and also count n, that size may stand for P.
 //
 // So one backward pass can be enough: it begins at the last page, which says what n is, and if it then meets
-// n different rows, and all its answers count n, no page was short, no row was met twice, none was missed
+// n different rows, and all its answers count n, no page was short, no row was met twice, and each was met
 // (Reader.Count). A forward pass proves less. The page that says n comes last, and a row met before may have
 // left and have made room for one that was missed. Passes that fall short of n add up: rows that any of them
 // met since n was last seen to change count (ledger).
@@ -113,17 +113,17 @@
 //   - It is refused, though the page before said that more follow. That is what a service does from which
 //     rows have left, and one that shows no more pages. So chance and agreement are not believed by it.
 //
-// No end. A service may say for ever that more follow: of empty pages, of the last one again, of the first
-// again. Ten such pages in a row are taken for the end of what there is to read, and from then on two
-// (Reader.NoEnd): so rows are published as they are met. A set may be taken for whole by counting alone,
-// with n from an exact total that was said before the first row of a backward pass. k empty pages prove
-// nothing, for an empty page in the middle looks the same. Where nobody counts, no set is whole, and smaller
+// No end. A service may never stop saying that more follow: of empty pages, of the last one again, of the
+// first again. Ten such pages in a row are taken for the end of the rows, and from then on two
+// (Reader.NoEnd): so rows are published as they are met. A set may be taken for whole by counting alone, with
+// n from an exact total that was said before the first row of a backward pass. k empty pages prove nothing,
+// for an empty page in the middle looks the same. If the service does not count, no set is whole, and smaller
 // ones would not be either (Outcome.Final).
 //
 // Direction. If the relative order holds while we read, a backward pass over a shrinking set misses no row
 // that stayed. The place of such a row only goes down. Had the pass missed it, the row would have been below
 // the page asked for at one request and above it at the next, whose page is lower: its place would have gone
-// up. By the same argument a forward pass over a growing set misses none, and where rows are sorted by
+// up. By the same argument a forward pass over a growing set misses none, and if rows are sorted by
 // update, oldest first, so that an updated row leaves its place for the end, a backward one. That an order
 // holds cannot be seen, so this proves nothing. It says in which direction n will be met soon.
 //
@@ -133,16 +133,16 @@
 // page as it asked for, or they asked for different sizes: near pages of 100 rows and far ones of 200 hide
 // the same rows from each pass that asks for 200. That is no proof: it may miss a row when rows are deleted
 // meanwhile, or when the order is not one that holds. A row that is missed here is late and not lost, for
-// nothing is closed on it: the set is read again, and when its day is over it shrinks.
+// no day is closed on it: the set is read again, and when its day is over it shrinks.
 //
 // Chance. If p passes in a row met no row for the first time, then a row that none met was missed by all of
 // these. Let a pass miss it with a probability of at most r, independently of the others; then this happens
 // to some row with one of at most |S| r^p. A shrinking set is taken for whole when that is below 1e-9. It is
-// believed last, when the service does not say n: its pages are short and it counts by the page. (That r is
-// what the passes say of rows that they did miss, and no less than a tenth, is an estimate: see
+// believed last, when the service does not say n: its pages are short and it counts by the page. (r is an
+// estimate: the rate at which passes missed the rows that they did miss, and no less than a tenth. See
 // ledger.hidden.)
 //
-// # What a claim needs, and what is left to chance
+// # Needs of each claim, and its risk
 //
 //	claim               needs                                      fails when
 //	one answer          a set, or parts, of one page               two empty answers in a row are both untrue;
@@ -169,22 +169,22 @@
 //	                                      chance               -> whole
 //	       maxPasses                                           -> not whole, and why
 //
-// # What it takes to know
+// # Memory
 //
-// A pass keeps the ids that it met, and a ledger those of all passes with what it knows of each; neither
+// A pass keeps the ids that it met. A ledger keeps those of all passes, with a few bits for each. Neither
 // keeps a row. Both are exact, so no claim rests on a hash. They are sorted lists of the gaps between ids
-// (tallies): 2 bytes a row where ids are given out in turn, up to 9 where they are spread over 64 bits, and
-// two more for each row that a pass missed or that changed meanwhile. While a pass and the ledger are there
-// together and ids wait to be sorted, that comes to 8 bytes a row (23 where they are spread): 8 MB for a
-// million rows. The caller's own memory of what it published takes more a row, so its bound is met first.
-// Behind that stand bounds of this package, each of which ends the reading with Outcome.Why, and never with
-// a set that is taken for whole:
+// (tallies): 2 bytes a row if ids are given out in turn, up to 9 if they are spread over 64 bits, and two
+// more for each row that a pass missed or that changed meanwhile. While a pass and the ledger are there
+// together and ids wait to be sorted, that comes to 8 bytes a row (23 if they are spread): 8 MB for a million
+// rows. The caller's own memory of published rows takes more a row, so its bound is met first. Behind that
+// stand bounds of this package. Each of them ends the reading with Outcome.Why, and never with a set that is
+// taken for whole:
 //
 //	maxPages   50,000 pages in a pass: 50 million rows of one day, some 400 MB here
 //	maxParts   20,000 parts of a set
 //	maxPasses  60 passes over a part
 //	fewPasses  3 in a row whose last page is contradicted
 //
-// The package sees the service through one function (Set.Ask) and knows neither HTTP nor schemas, so that the
-// model tests put any interleaving of answers and changes behind it.
+// The package sends nothing. A Machine says which page to ask for next and takes the facts of the answer. So
+// the model tests give it any interleaving of answers and changes.
 package paging

@@ -2,7 +2,7 @@ package paging
 
 import "math"
 
-// ledger is what the passes over one set met together.
+// ledger is the rows that the passes over one set met together.
 type ledger struct {
 	motion Motion
 	passes int
@@ -10,9 +10,9 @@ type ledger struct {
 	rows   tallies
 	// quiet is how many passes in a row brought no row that was new.
 	quiet int
-	// pages and count bound the number of rows: by the pages up to the last, and by what the service counts.
+	// pages and count bound the number of rows: by the pages up to the last, and by the service's count.
 	pages, count bound
-	// alike is what every answer counted that had rows. The passes since were of one set of so many.
+	// alike is the count of every answer that had rows. The passes since were of one set of so many.
 	alike bound
 }
 
@@ -25,9 +25,9 @@ func newLedger(motion Motion) *ledger {
 	return &ledger{motion: motion, pages: none, count: none, alike: none}
 }
 
-// add enters a pass, and takes its rows from it. metByOneOnly is how many rows either this pass or the one
+// enter adds a pass, and takes its rows from it. metByOneOnly is how many rows either this pass or the one
 // before it met, and the other did not. Rows changed since the beginning do not count.
-func (l *ledger) add(p *pass) (metByOneOnly int) {
+func (l *ledger) enter(p *pass) (metByOneOnly int) {
 	fresh := false
 	l.rows = merge(&l.rows, p.met.rows(), func(old, met *tally) tally {
 		t := tally{misses: uint8(l.passes), ago: uint8(l.passes)} // so far no pass met it
@@ -60,7 +60,7 @@ func (l *ledger) add(p *pass) (metByOneOnly int) {
 	return metByOneOnly
 }
 
-// limit takes over what p shows of the number of rows.
+// limit enters the bounds that p shows for the number of rows.
 func (l *ledger) limit(p *pass) {
 	if l.motion == Growing { // the rows met before the bound was known are in it: the whole of a forward pass is
 		l.count.rows = max(l.count.rows, p.greatest)
@@ -89,7 +89,7 @@ func (l *ledger) limit(p *pass) {
 	}
 }
 
-// shown tells whether the rows met since b was known are all that there were then.
+// shown reports whether the rows met since b was known are all that there were then.
 //
 // Of a shrinking set only passes count that met no row for the first time. A row that has come to it after
 // all, late or with its time set back, pushes others up, and one of them may have gone to a page that was
@@ -101,7 +101,7 @@ func (l *ledger) shown(b bound) bool {
 	return b.since <= l.passes && l.proven(b)
 }
 
-// proven tells whether as many different rows were met as b says there were: then they are those rows.
+// proven reports whether as many different rows were met as b says there were: then they are those rows.
 func (l *ledger) proven(b bound) bool {
 	if b.rows < 0 || b.rows > l.rows.n {
 		return false
@@ -130,7 +130,7 @@ func (l *ledger) hidden() float64 {
 			misses += int(t.misses)
 		}
 	}
-	rate := 0.1 // we believe nothing better of any service
+	rate := 0.1 // no service is assumed to do better
 	if missed > 0 {
 		n := float64(misses)
 		rate = max(rate, (n+3*math.Sqrt(n))/float64(missed*l.passes))

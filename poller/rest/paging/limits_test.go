@@ -1,7 +1,6 @@
 package paging
 
 import (
-	"context"
 	"strings"
 	"testing"
 )
@@ -11,12 +10,12 @@ import (
 func TestMorePagesThanAPassMayHaveAreTold(t *testing.T) {
 	for _, motion := range []Motion{Shrinking, Growing} {
 		asked := 0
-		ask := func(_ context.Context, _ Span, page, _ int) (Answer, error) {
+		ask := func(_ Span, page, _ int) (Answer, error) {
 			asked++
 			return Answer{Rows: []Row{{ID: uint64(page)}}, More: true, Count: -1, Size: 1}, nil
 		}
-		r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
-		o, err := r.Read(t.Context(), Set{Ask: ask, Created: Always, Motion: motion})
+		r := NewReader(ExactCounts)
+		o, err := drive(r.Read(Set{Created: Always, Motion: motion}), ask)
 		told := strings.Contains(o.Why, "more pages than one pass reads (50000)")
 		if err != nil || o.Whole || !told || asked > maxPages+2 {
 			t.Errorf("%+v, %v after %d requests", o, err, asked)
@@ -25,18 +24,18 @@ func TestMorePagesThanAPassMayHaveAreTold(t *testing.T) {
 }
 
 func TestPagesThatBringNothingNewForEverAreTold(t *testing.T) {
-	ask := func(_ context.Context, _ Span, page, _ int) (Answer, error) {
+	ask := func(_ Span, page, _ int) (Answer, error) {
 		return Answer{Rows: []Row{{ID: uint64(page % 7)}}, More: true, Count: -1, Size: 1}, nil
 	}
-	r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
-	o, err := r.Read(t.Context(), Set{Ask: ask, Created: Always})
+	r := NewReader(ExactCounts)
+	o, err := drive(r.Read(Set{Created: Always}), ask)
 	if err != nil || o.Whole || !strings.Contains(o.Why, "for ever") || o.Requests > 4*maxIdle {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
 
 func TestMorePartsThanASetMayHaveAreTold(t *testing.T) {
-	ask := func(_ context.Context, created Span, page, size int) (Answer, error) { // a row on each day
+	ask := func(created Span, page, size int) (Answer, error) { // a row on each day
 		first, days := max(created.From, 0), min(created.To, maxParts+100)
 		a := Answer{Count: -1, Size: size}
 		for d := first + Day(page*size); d <= days && len(a.Rows) < size; d++ {
@@ -45,9 +44,9 @@ func TestMorePartsThanASetMayHaveAreTold(t *testing.T) {
 		a.More = first+Day((page+1)*size) <= days
 		return a, nil
 	}
-	r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
+	r := NewReader(ExactCounts)
 	r.size = 1
-	o, err := r.Read(t.Context(), Set{Ask: ask, Created: Always, Like: 99})
+	o, err := drive(r.Read(Set{Created: Always, Like: 99}), ask)
 	if err != nil || o.Whole || !strings.Contains(o.Why, "too many parts (more than 20000)") {
 		t.Errorf("%+v, %v", o, err)
 	}
@@ -55,13 +54,13 @@ func TestMorePartsThanASetMayHaveAreTold(t *testing.T) {
 
 func TestPassesThatNeverAgreeAreTold(t *testing.T) {
 	next := uint64(0)
-	ask := func(_ context.Context, _ Span, page, _ int) (Answer, error) { // rows that none saw before
+	ask := func(_ Span, page, _ int) (Answer, error) { // rows that none saw before
 		next += 2
 		rows := []Row{{ID: next}, {ID: next + 1}}
 		return Answer{Rows: rows[:1+page%2], More: page < 3, Count: -1, Size: -1}, nil
 	}
-	r := NewReader(func() int64 { return 1 }, func() {}, ExactCounts)
-	o, err := r.Read(t.Context(), Set{Ask: ask, Created: Span{1, 1}})
+	r := NewReader(ExactCounts)
+	o, err := drive(r.Read(Set{Created: Span{1, 1}, Began: 1}), ask)
 	if err != nil || o.Whole || !strings.Contains(o.Why, "60 passes over") {
 		t.Errorf("%+v, %v", o, err)
 	}

@@ -1,7 +1,6 @@
 package paging
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -23,7 +22,7 @@ func TestADayReportedClosedHasNoMissingRowWhateverTheInterleaving(t *testing.T) 
 		r := s.reader(0)
 		for range rapid.IntRange(1, 2).Draw(t, "reads") { // the second begins with the cuts of the first
 			start := s.clock
-			o, err := r.Read(t.Context(), s.set())
+			o, err := drive(r.Read(s.set()), s.ask)
 			if errors.Is(err, errBroken) {
 				return
 			}
@@ -58,7 +57,7 @@ func TestACountedPassThatIsWholeHasNoMissingRowWhateverTheInterleaving(t *testin
 		}
 		start := s.clock
 		guess, limit := rapid.IntRange(0, 8).Draw(t, "guess"), rapid.IntRange(0, 50).Draw(t, "limit")
-		o, err := r.Count(t.Context(), s.set(), guess, limit)
+		o, err := drive(r.Count(s.set(), guess, limit), s.ask)
 		if errors.Is(err, errBroken) {
 			return
 		}
@@ -95,7 +94,7 @@ func TestADayWhosePagesGetShorterOrLongerWhileItIsReadIsNotClosedTooEarly(t *tes
 		start := s.clock
 		set := s.set()
 		set.Created = Span{90, s.today}
-		o, err := s.reader(0).Read(t.Context(), set)
+		o, err := drive(s.reader(0).Read(set), s.ask)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -125,11 +124,11 @@ func TestADayIsNotClosedByTheLengthOfPagesThatGetShorterInTheMiddleOfAPass(t *te
 	} {
 		s := &plain{rows: plainRows(11, 1)}
 		granted, answers, lastPages, met := 4, 0, 0, map[uint64]bool{}
-		ask := func(ctx context.Context, created Span, page, asked int) (Answer, error) {
+		ask := func(created Span, page, asked int) (Answer, error) {
 			if answers++; answers == 3 {
 				s.rows = s.rows[1:]
 			}
-			a, err := s.ask(ctx, created, page, min(asked, granted))
+			a, err := s.ask(created, page, min(asked, granted))
 			a.Size = size(min(asked, granted))
 			for _, row := range a.Rows {
 				met[row.ID] = true
@@ -141,8 +140,8 @@ func TestADayIsNotClosedByTheLengthOfPagesThatGetShorterInTheMiddleOfAPass(t *te
 			}
 			return a, err
 		}
-		r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
-		o, err := r.Read(t.Context(), Set{Ask: ask, Created: Span{20_000, 20_000}})
+		r := NewReader(ExactCounts)
+		o, err := drive(r.Read(Set{Created: Span{20_000, 20_000}}), ask)
 		if err != nil || !o.Whole || !met[9] || o.Requests > 30 {
 			t.Errorf("%s: %+v, row 9 was met: %v; %v", name, o, met[9], err)
 		}
@@ -157,7 +156,7 @@ func TestRowsBetweenPagesOfTwoServersThatGrantDifferentlyAreRead(t *testing.T) {
 		for _, counts := range []bool{false, true} {
 			for name, grants := range servers {
 				rows, met := plainRows(2345, 1), map[uint64]bool{}
-				ask := func(_ context.Context, _ Span, page, size int) (Answer, error) {
+				ask := func(_ Span, page, size int) (Answer, error) {
 					grant := grants[0]
 					if page > 0 && (page > 4 || grant == 1000) {
 						grant = grants[1]
@@ -173,8 +172,8 @@ func TestRowsBetweenPagesOfTwoServersThatGrantDifferentlyAreRead(t *testing.T) {
 					}
 					return a, nil
 				}
-				r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
-				o, err := r.Read(t.Context(), Set{Ask: ask, Created: Span{20_000, 20_000}, Motion: motion})
+				r := NewReader(ExactCounts)
+				o, err := drive(r.Read(Set{Created: Span{20_000, 20_000}, Motion: motion}), ask)
 				if err != nil || !o.Whole || len(met) != len(rows) || o.Requests > 100 {
 					t.Errorf("%s, motion %d, counts %v: %d rows met, %+v, %v", name, motion, counts, len(met), o, err)
 				}
@@ -187,15 +186,15 @@ func TestRowsBetweenPagesOfTwoServersThatGrantDifferentlyAreRead(t *testing.T) {
 // of a service that grants little. If it says that it grants so many, they are.
 func TestShortPagesDoNotShowHowLongAPageIs(t *testing.T) {
 	for said, want := range map[int]bool{-1: false, PageSize: false, 3: true, 5: false} {
-		ask := func(_ context.Context, _ Span, k, _ int) (Answer, error) {
+		ask := func(_ Span, k, _ int) (Answer, error) {
 			a := Answer{More: k < 7, Count: 24, Size: said}
 			for i := range 3 {
 				a.Rows = append(a.Rows, Row{ID: uint64(10*k + i)})
 			}
 			return a, nil
 		}
-		r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
-		o, err := r.Count(t.Context(), Set{Ask: ask, Created: Always}, 0, 20)
+		r := NewReader(ExactCounts)
+		o, err := drive(r.Count(Set{Created: Always}, 0, 20), ask)
 		if err != nil || o.Whole != want {
 			t.Errorf("pages of 3 rows, and the service says %d: %+v, %v; expected whole to be %v", said, o, err, want)
 		}
@@ -206,7 +205,7 @@ func TestShortPagesDoNotShowHowLongAPageIs(t *testing.T) {
 // the end. The set is read all the same, and is whole where somebody has said that the count is no count of
 // these rows.
 func TestACountOfOtherRowsDoesNotHideTheLastPage(t *testing.T) {
-	ask := func(_ context.Context, _ Span, k, size int) (Answer, error) {
+	ask := func(_ Span, k, size int) (Answer, error) {
 		a := Answer{More: k < 2, Count: 20 * size, Size: size}
 		for i := range size {
 			if k < 2 || k == 2 && i < size/2 {
@@ -216,12 +215,12 @@ func TestACountOfOtherRowsDoesNotHideTheLastPage(t *testing.T) {
 		return a, nil
 	}
 	for worth, whole := range map[Counts]bool{ExactCounts: false, EstimatedCounts: true, IgnoredCounts: true} {
-		r := NewReader(func() int64 { return 0 }, func() {}, worth)
-		o, err := r.Count(t.Context(), Set{Ask: ask, Created: Always}, 0, 50)
+		r := NewReader(worth)
+		o, err := drive(r.Count(Set{Created: Always}, 0, 50), ask)
 		if err != nil || o.Whole || o.Rows != 5*PageSize/2 || o.Requests > 7 {
 			t.Errorf("counts %d, in one pass: %+v, %v", worth, o, err)
 		}
-		o, err = r.Read(t.Context(), Set{Ask: ask, Created: Span{1, 1}})
+		o, err = drive(r.Read(Set{Created: Span{1, 1}}), ask)
 		if err != nil || o.Whole != whole || o.Rows != 5*PageSize/2 || o.Requests > 15 {
 			t.Errorf("counts %d: %+v, %v", worth, o, err)
 		}
@@ -238,7 +237,7 @@ func TestADayInRandomOrderIsClosedByChanceBelowTheBound(t *testing.T) {
 		s.rows = slices.DeleteFunc(s.rows, func(r Row) bool { return r.Undated })
 		s.changes = max(0, s.changes-20) // a row that has left looks like one that is often missed
 		moves, rows := s.changes > 0, len(s.matching(s.rows, Always))
-		o, err := s.reader(hiddenChance).Read(t.Context(), s.set())
+		o, err := drive(s.reader(hiddenChance).Read(s.set()), s.ask)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -291,7 +290,7 @@ func TestAReadOfTheOpenWindowReportedWholeHeldAllThatWasVisibleWhenItBegan(t *te
 		s.replicas()
 		s.changing()
 		start := s.clock
-		o, err := r.Read(t.Context(), s.set())
+		o, err := drive(r.Read(s.set()), s.ask)
 		if errors.Is(err, errBroken) {
 			return
 		}
@@ -313,7 +312,7 @@ func TestAReadOfTheOpenWindowReportedWholeHeldAllThatWasVisibleWhenItBegan(t *te
 // many rows are met as it counts, twice. The page before has counted more.
 func TestAReplicaThatLagsDoesNotShowTheEndOfAGrowingSet(t *testing.T) {
 	rows, ends := []uint64{9, 1, 2, 3, 4, 5}, 0
-	ask := func(_ context.Context, _ Span, k, size int) (Answer, error) {
+	ask := func(_ Span, k, size int) (Answer, error) {
 		there := rows
 		if k == 1 {
 			if ends++; ends <= 2 {
@@ -326,9 +325,9 @@ func TestAReplicaThatLagsDoesNotShowTheEndOfAGrowingSet(t *testing.T) {
 		}
 		return a, nil
 	}
-	r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
+	r := NewReader(ExactCounts)
 	r.size = 3
-	o, err := r.Read(t.Context(), Set{Ask: ask, Created: Span{1, 1}, Motion: Growing})
+	o, err := drive(r.Read(Set{Created: Span{1, 1}, Motion: Growing}), ask)
 	if err != nil || !o.Whole || o.Rows != len(rows) {
 		t.Errorf("%+v, %v: expected all %d rows", o, err, len(rows))
 	}
@@ -373,7 +372,7 @@ func TestARowThatEveryForwardPassJumpsOverIsFoundByABackwardPass(t *testing.T) {
 		rows = append(rows, id)
 	}
 	answers, found := 0, 0
-	ask := func(_ context.Context, created Span, k, size int) (Answer, error) {
+	ask := func(created Span, k, size int) (Answer, error) {
 		answers++
 		if created.From > 90 || created.To < 90 { // all were created on one day
 			return Answer{Count: -1, Size: size}, nil
@@ -395,9 +394,9 @@ func TestARowThatEveryForwardPassJumpsOverIsFoundByABackwardPass(t *testing.T) {
 		}
 		return a, nil
 	}
-	r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
+	r := NewReader(ExactCounts)
 	r.size = page
-	o, err := r.Read(t.Context(), Set{Ask: ask, Created: Always, Like: 99})
+	o, err := drive(r.Read(Set{Created: Always, Like: 99}), ask)
 	if err != nil || !o.Whole {
 		t.Fatalf("%+v, %v", o, err)
 	}

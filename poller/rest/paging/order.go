@@ -2,7 +2,7 @@ package paging
 
 import "slices"
 
-// Order is how the service was seen to sort.
+// Order is how the service sorts, as far as its answers show.
 type Order int
 
 // Orders. By any other order than that of updates, or by none, changes can stand on every page.
@@ -12,7 +12,7 @@ const (
 	Descending
 )
 
-// fits tells whether one page is sorted by o.
+// fits reports whether one page is sorted by o.
 func (o Order) fits(rows []Row) bool {
 	before := int64(NoTime)
 	for _, row := range rows {
@@ -36,10 +36,10 @@ type orderFinder struct {
 	page           []uint64
 }
 
-// add takes the next page. It leaves out rows that came with the page before: a row that is updated while we
-// page pushes others onto the next page. (More of them than a page has make any order look like none, until
-// the next pass.)
-func (f *orderFinder) add(rows []Row) {
+// see looks at the next page. It leaves out rows that came with the page before: a row that is updated while
+// we page pushes others onto the next page. (More of them than a page has make any order look like none,
+// until the next pass.)
+func (f *orderFinder) see(rows []Row) {
 	if f.notUp && f.notDown && f.crossed {
 		return
 	}
@@ -63,8 +63,8 @@ func (f *orderFinder) add(rows []Row) {
 	}
 }
 
-// found is the order. shown is false where the pages do not tell: there is one alone, or all rows have one
-// time.
+// found returns the order. shown is false if the pages do not show it: there is only one, or all rows have
+// one time.
 func (f *orderFinder) found() (by Order, shown bool) {
 	switch {
 	case !f.crossed || f.least == f.most:

@@ -28,7 +28,7 @@ func TestTheOrderIsFoundThoughRowsComeAgain(t *testing.T) {
 			for _, updated := range page {
 				rows = append(rows, Row{ID: uint64(updated), Updated: updated})
 			}
-			f.add(rows)
+			f.see(rows)
 		}
 		if order, shown := f.found(); order != of.order || shown != of.shown {
 			t.Errorf("%s: order %d, shown %v; expected %d, %v", name, order, shown, of.order, of.shown)

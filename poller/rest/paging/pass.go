@@ -2,27 +2,25 @@ package paging
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 )
 
 const (
-	// maxIdle is how many pages in a row may bring no row that the pass has not met. Then we believe that
-	// "more follows" never ends. knownIdle is the same for a service that is known for it.
+	// maxIdle is how many pages in a row may bring no row that the pass has not met. After them, "more follows"
+	// is taken to have no end. knownIdle is the same for a service that is known for it.
 	maxIdle   = 10
 	knownIdle = 2
 	// maxPages bounds one pass.
 	maxPages = 50_000
 )
 
-// pass is one traversal of the pages of a set, or of a part of it. It keeps of an answer what the rules ask
-// for, and no rows but their ids.
+// pass is one traversal of the pages of a set, or of a part of it. Of an answer it keeps the sums that
+// the rules ask for, and the ids of its rows.
 type pass struct {
+	m       *Machine
 	r       *Reader
-	set     *Set
 	created Span
-	size    int   // asked for, in every request: a page's number means nothing otherwise
-	began   int64 // what changed since counts for nothing in a growing set
+	size    int // asked for, in every request: a page's number means nothing otherwise
 
 	// The number of answers so far. The newest count, the one before it and the greatest (-1 if no answer has
 	// counted).
@@ -54,44 +52,46 @@ type pass struct {
 	last, end, said int
 	exact           bool
 	backward        bool
-	endless         bool // the service says for ever that more follow
+	endless         bool // the service never says that no more follow
 	cut             bool // more pages than may be read
 	hidden          bool // see lookBehind
 	doubt           string
+	left            int // pages to read yet, of a backward pass
 }
 
-// ask asks for a page and notes what came.
+func (m *Machine) newPass(created Span, size int) *pass {
+	return &pass{m: m, r: m.r, created: created, size: size,
+		count: -1, countBefore: -1, greatest: -1, n: -1, said: -1}
+}
+
+// ask asks for a page and enters the answer.
 //
 // Two answers prove something only if a second one says the same. An empty page 0: a service that has just
 // lost its tables, or a gateway that has nothing to say, answers like this too. And, of a shrinking set, a
-// last page that is full or may be a short one: where the service reads rows and counts afterwards, a row may
+// last page that is full or may be a short one: if the service reads rows and counts afterwards, a row may
 // have left in between, and the page shows it in place of one that has moved up. The rows of the second
-// answer were read after the first one had said that there are no more than so many; so what speaks against
-// the first one speaks against both.
-func (p *pass) ask(ctx context.Context, page int) (Answer, error) {
-	a, err := p.get(ctx, page, p.size)
+// answer were read after the first one had said that there are no more than so many. So anything that speaks
+// against the first one speaks against both.
+func (p *pass) ask(page int) Answer {
+	a := p.get(page, p.size)
 	before := sure
 	for range 3 {
 		first, says := a, p.says(a, page)
-		if err != nil || says == sure || says == before {
+		if says == sure || says == before {
 			break
 		}
 		before = says
-		a, err = p.get(ctx, page, p.size)
+		a = p.get(page, p.size)
 		a.Count, a.Doubt = max(a.Count, first.Count), cmp.Or(a.Doubt, first.Doubt)
 	}
-	if err != nil {
-		return a, err
-	}
-	a.page = page
-	p.note(a)
+	p.enter(page, a)
 	if a.isLast() && len(a.Rows) > 0 {
 		p.r.noEnd = false
 	}
-	return a, nil
+	return a
 }
 
-// word is what a single answer says of the end of a set.
+// word is the meaning of a single answer for the end of a set.
 type word int
 
 const (
@@ -105,22 +105,18 @@ func (p *pass) says(a Answer, page int) word {
 	case !a.isLast():
 	case page == 0 && len(a.Rows) == 0:
 		return empty
-	case p.set.Motion == Shrinking && len(a.Rows) > 0 && (p.isFull(a) || p.r.short || p.backward && page > 0):
+	case p.m.set.Motion == Shrinking && len(a.Rows) > 0 && (p.isFull(a) || p.r.short || p.backward && page > 0):
 		return moved
 	}
 	return sure
 }
 
-func (p *pass) get(ctx context.Context, page, size int) (Answer, error) {
-	a, err := p.set.Ask(ctx, p.created, page, size)
-	if p.r.counts == IgnoredCounts {
-		a.Count = -1
-	}
-	return a, err
+func (p *pass) get(page, size int) Answer {
+	return p.m.ask(Question{Created: p.created, Page: page, Size: size, Left: p.left})
 }
 
-// isFull tells whether a has as many rows as a page has, or might: the service may grant less than was asked
-// for, and not say so, and have shown no page yet that is not the last.
+// isFull reports whether a has as many rows as a page has, or may have: the service may grant less than was
+// asked for without saying it, and may not have shown a page yet that is not the last.
 func (p *pass) isFull(a Answer) bool {
 	full := p.r.page(p.size)
 	switch {
@@ -136,29 +132,29 @@ func (p *pass) isFull(a Answer) bool {
 }
 
 // lookBehind is for a service that shows only so many pages of a set, and says of the last that nothing
-// follows. That page is full then, and where the count does not contradict it nothing else gives it away. So
+// follows. That page is full then, and unless the count contradicts it, only this gives it away. So
 // the end of its rows is asked for with pages of a row less: of page+1 full pages, the last page+1 rows stand
 // on page number page+1. hidden: they do not.
-func (p *pass) lookBehind(ctx context.Context, a Answer) error {
-	page, size := a.page+1, len(a.Rows)-1
-	if p.r.total || page >= size {
-		return nil
+func (p *pass) lookBehind(page int, a Answer) {
+	size := len(a.Rows) - 1
+	if p.r.total || page+1 >= size {
+		return
 	}
-	b, err := p.get(ctx, page, size)
+	b := p.get(page+1, size)
 	p.hidden = len(b.Rows) == 0 && !b.More // an empty page in the middle says more
-	return err
 }
 
-func (p *pass) note(a Answer) {
+// enter takes what an answer shows into the sums of the pass.
+func (p *pass) enter(page int, a Answer) {
 	p.answers++
 	if a.Count >= 0 {
 		p.countBefore, p.count, p.greatest = p.count, a.Count, max(p.greatest, a.Count)
 	}
-	p.r.learn(p.size, a)
-	p.noteLength(a)
-	p.noteIdle(a)
+	p.r.learn(page, p.size, a)
+	p.measure(a)
+	p.findIdle(a)
 	p.meet(a)
-	p.order.add(a.Rows)
+	p.order.see(a.Rows)
 	if p.known != nil {
 		for _, row := range a.Rows {
 			if row.Created != Past {
@@ -171,7 +167,7 @@ func (p *pass) note(a Answer) {
 	}
 }
 
-func (p *pass) noteLength(a Answer) {
+func (p *pass) measure(a Answer) {
 	n := len(a.Rows)
 	p.longest = max(p.longest, n)
 	switch {
@@ -189,8 +185,8 @@ func (p *pass) noteLength(a Answer) {
 	}
 }
 
-func (p *pass) noteIdle(a Answer) {
-	sum := uint64(0) // of the same rows in whatever order
+func (p *pass) findIdle(a Answer) {
+	sum := uint64(0) // the same for the same rows in any order
 	for _, row := range a.Rows {
 		mixed := (row.ID ^ row.ID>>29) * 0x9E3779B97F4A7C15
 		sum += mixed ^ mixed>>32
@@ -218,54 +214,54 @@ func (p *pass) meet(a Answer) {
 	}
 	p.rows += len(a.Rows)
 	for _, row := range a.Rows {
-		p.met.add(row.ID, p.set.Motion == Growing && row.Updated >= p.began)
+		p.met.add(row.ID, p.m.set.Motion == Growing && row.Updated >= p.m.set.Began)
 	}
 }
 
-// endsWith notes that a is the last page, or stands behind it. Its rows are gone then.
-func (p *pass) endsWith(ctx context.Context, a Answer) error {
-	p.last, p.end, p.said, p.exact, p.hidden = a.page, len(a.Rows), a.Count, a.isLast(), false
+// endsWith records that the last page is a, or stood before it. Its rows are gone then.
+func (p *pass) endsWith(page int, a Answer) {
+	p.last, p.end, p.said, p.exact, p.hidden = page, len(a.Rows), a.Count, a.isLast(), false
 	if p.exact && p.isFull(a) {
-		return p.lookBehind(ctx, a)
+		p.lookBehind(page, a)
 	}
-	return nil
 }
 
-// tell counts a pass over several pages.
-func (p *pass) tell() {
+// countPass counts a pass over several pages.
+func (p *pass) countPass() {
 	if p.answers > 1 {
-		p.r.onPass()
+		p.m.passes++
 	}
 }
 
-// forward reads from page 0 until no more pages follow. A short or empty page is not the end. When the
-// service refuses a page although it said at the one before that more follow, rows have left meanwhile, or it
-// shows no more pages than these.
-func (p *pass) forward(ctx context.Context) error {
-	defer p.tell()
-	a, err := p.ask(ctx, 0)
-	for ; err == nil; a, err = p.ask(ctx, a.page+1) {
+// forward reads from page 0 until no more pages follow. A short or empty page is not the end. If the service
+// refuses a page although it said at the one before that more follow, rows have left meanwhile, or it shows
+// no more pages than these.
+func (p *pass) forward() {
+	defer p.countPass()
+	for page := 0; ; page++ {
+		a := p.ask(page)
 		switch {
 		case a.Beyond:
-			p.last = a.page - 1
-			return nil
+			p.last = page - 1
+			return
 		case !a.More:
 			p.r.learnOrder(&p.order)
-			return p.endsWith(ctx, a)
+			p.endsWith(page, a)
+			return
 		case p.answers > maxPages:
 			p.cut = true
-			return nil
+			return
 		case p.idle():
-			p.last = max(0, a.page-p.idlePages)
+			p.last = max(0, page-p.idlePages)
 			p.r.learnOrder(&p.order)
-			return nil
+			return
 		}
 	}
-	return err
 }
 
-// idle tells whether the last answers brought nothing that the pass had not met. That pages come again in
-// another way than one at a time it finds out ever more seldom, because it has to sort what was met.
+// idle reports whether the last answers brought only rows that the pass had met. If pages come again in
+// another way than one at a time, idle looks for that at ever longer intervals, because it has to sort the
+// rows met.
 func (p *pass) idle() bool {
 	powerOfTwo := func(n int) bool { return n&(n-1) == 0 }
 	most := maxIdle
@@ -284,82 +280,77 @@ func (p *pass) idle() bool {
 	return p.endless
 }
 
-// findLast asks for the last page, first at guess. It gives up behind limit (cut). What the service says of
-// the number of rows only shortens the search: one jump, and if that goes past the end, the search goes on
-// from where it was. Of a service that has no end any page behind the last will do.
-func (p *pass) findLast(ctx context.Context, guess, limit int) (Answer, error) {
+// findLast asks for the last page, first at guess. It gives up after limit (cut). The service's count only
+// shortens the search: it makes one jump, and if that goes past the end, the search goes on from the page
+// before the jump. If the service's pages have no end, any page behind the last will do.
+func (p *pass) findLast(guess, limit int) (a Answer, page int) {
 	if p.r.noEnd {
 		limit += knownIdle
 	}
-	a, err := p.ask(ctx, guess)
-	low, jumped := -1, false // low is the highest page of which we know that more follow
-	for err == nil {
-		next, hint := a.page+1, (a.Count-1)/p.r.page(p.size)
+	low, jumped := -1, false // low is the highest page that more are known to follow
+	for page = guess; ; {
+		a = p.ask(page)
+		next, hint := page+1, (a.Count-1)/p.r.page(p.size)
 		past := a.Beyond || !a.More
 		if p.r.noEnd && !past {
 			hint++
 			past = len(a.Rows) == 0
 		}
 		switch {
-		case a.isLast() && (a.page == 0 || len(a.Rows) > 0):
-			return a, nil
+		case a.isLast() && (page == 0 || len(a.Rows) > 0):
+			return a, page
 		case past && low >= 0 && !p.r.noEnd:
-			if next = low + 1; next == a.page {
-				return a, nil // rows have left: the pass begins with the first page below that has some
+			if next = low + 1; next == page {
+				return a, page // rows have left: the pass begins with the first page below that has some
 			}
 		case past:
-			if jumped || a.Count <= 0 || hint >= a.page-1 {
-				return a, nil
+			if jumped || a.Count <= 0 || hint >= page-1 {
+				return a, page
 			}
 			next, jumped = hint, true
 		case p.answers > maxPages || next > limit:
 			p.cut = true
-			return a, nil
+			return a, page
 		case p.idle():
-			return a, nil
+			return a, page
 		default:
-			low = a.page
+			low = page
 			if !jumped && hint > next && hint <= limit {
 				next, jumped = hint, true
 			}
 		}
-		a, err = p.ask(ctx, next)
+		page = next
 	}
-	return a, err
 }
 
 // back reads from the last page, for which it looks from guess to limit, to page 0. Each page that says that
-// it is the last begins the pass anew: what stood above it was read, but is no part of the pass.
-func (p *pass) back(ctx context.Context, guess, limit int) error {
-	defer p.tell()
+// it is the last starts the pass again: the pages above it were read, but are no part of the pass.
+func (p *pass) back(guess, limit int) {
+	defer p.countPass()
 	p.backward = true
-	a, err := p.findLast(ctx, guess, limit)
-	for begins := true; err == nil && !p.cut; begins = a.Beyond || !a.More {
+	a, page := p.findLast(guess, limit)
+	for begins := true; !p.cut; begins = a.Beyond || !a.More {
 		if begins {
 			p.met, p.rows = collection{}, 0
 			p.meet(a)
 			if p.n = p.countBefore; len(a.Rows) == 0 {
 				p.n = p.count
 			}
-			if err = p.endsWith(ctx, a); err != nil {
-				return err
-			}
+			p.endsWith(page, a)
 		}
-		if a.page == 0 {
-			return nil
+		if page == 0 {
+			return
 		}
-		if p.set.Left != nil {
-			p.set.Left(a.page)
-		}
-		a, err = p.ask(ctx, a.page-1)
+		p.left = page
+		page--
+		a = p.ask(page)
 	}
-	return err
 }
 
-// sound: the service said itself where the end is, and nothing speaks against it.
+// sound reports whether the service itself named the last page, and no fact speaks against it.
 func (p *pass) sound() bool { return p.exact && !p.hidden && !p.contradicted(p.rows) }
 
-// contradicted: with the page that is the last, by its own word, the service counted more rows than have
+// contradicted reports whether the service, with the page that it calls the last, counted more rows than have
 // places on it and on the pages below. A pass has seen how many these have: pages may be short.
 func (p *pass) contradicted(places int) bool {
 	return p.exact && p.r.counts == ExactCounts && p.atLeast() > places
@@ -369,13 +360,13 @@ func (p *pass) contradicted(places int) bool {
 // no fewer than any answer counted before: that page may come from a replica that lags behind, or say that
 // there is nothing because it has nothing to say.
 func (p *pass) atLeast() int {
-	if p.set.Motion == Growing {
+	if p.m.set.Motion == Growing {
 		return p.greatest
 	}
 	return p.said
 }
 
-// snapshot: the set has come to fit one page, which holds all of it at one instant.
+// snapshot reports whether the set has come to fit one page, which holds all of it at one instant.
 func (p *pass) snapshot() bool { return p.sound() && p.last == 0 }
 
 // allFull reports whether each page that is not the last had as many rows as were asked for.
@@ -405,24 +396,24 @@ func (p *pass) atMost() int {
 	return p.last*page + p.end
 }
 
-// ofOneSet tells whether all rows that were met were in one set, of so many: S(t) at another t is larger or
-// smaller. So it does not matter of which instants the answers were.
+// ofOneSet reports whether all rows that were met were in one set, of so many: S(t) at another t is larger or
+// smaller. So the instants of the answers do not matter.
 func (p *pass) ofOneSet(rows int) bool { return p.alike == rows }
 
-// counted tells whether as many rows were met as the service counted: before it showed the first of a
+// counted reports whether as many rows were met as the service counted: before it showed the first of a
 // shrinking set, and with each; and after it showed the last of a growing one.
 func (p *pass) counted() bool {
 	n := p.n
 	if !p.ofOneSet(n) {
 		n = -1
 	}
-	if p.set.Motion == Growing {
+	if p.m.set.Motion == Growing {
 		n = p.greatest
 	}
 	return p.r.total && n == p.met.len()
 }
 
-// complaint says why the pass did not show that the set, of which so many rows were met, was read whole.
+// complaint returns why the pass did not show that the set was read whole. rows is how many were met.
 func (p *pass) complaint(rows int) string {
 	switch {
 	case p.doubt != "":
@@ -444,7 +435,7 @@ func (p *pass) complaint(rows int) string {
 			"those who run it whether it shows no more than these. If its count is only an estimate, set store.count "+
 			"to estimate", p.atLeast(), p.last, p.rows)
 	case p.hidden:
-		return fmt.Sprintf("the service ends with page %d whatever the size of the pages, as if it showed no more "+
+		return fmt.Sprintf("the service ends with page %d at any page size, as if it showed no more "+
 			"of them (rows: %d)", p.last, rows)
 	case !p.exact:
 		return fmt.Sprintf("the service says that more pages follow, and has none after the first %d rows, again "+

@@ -2,7 +2,6 @@ package paging
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"math/rand/v2"
 	"slices"
@@ -194,7 +193,9 @@ func (s *shelf) replicas() {
 }
 
 // set is the day before the clock's for a shrinking shelf, and everything since that day for a growing one.
-func (s *shelf) set() Set { return Set{Ask: s.ask, Created: Always, Motion: s.motion, Like: 99} }
+func (s *shelf) set() Set {
+	return Set{Created: Always, Motion: s.motion, Like: 99, Began: s.clock}
+}
 
 // change does what may happen to the rows between two answers.
 func (s *shelf) change() {
@@ -309,7 +310,7 @@ func (s *shelf) draw(rows []Row) {
 	}
 }
 
-func (s *shelf) ask(_ context.Context, created Span, page, size int) (Answer, error) {
+func (s *shelf) ask(created Span, page, size int) (Answer, error) {
 	if s.answered++; s.answered > 1 {
 		s.change()
 	}
@@ -441,7 +442,7 @@ func (s *shelf) reader(chance float64) *Reader {
 	if s.count == countGuess {
 		worth = rapid.SampledFrom([]Counts{EstimatedCounts, IgnoredCounts}).Draw(s.t, "worth of counts")
 	}
-	r := NewReader(func() int64 { return s.clock }, func() {}, worth)
+	r := NewReader(worth)
 	r.steady, r.chance = s.steady, chance
 	// One before page 0 had fewer rows than it might: nothing else can tell of page 0 that it may.
 	r.short = s.uneven == 1 || s.countLast && (s.says > 0 || s.silent || s.grants != grants{})
@@ -455,7 +456,7 @@ func (s *shelf) misread(r *Reader) {
 	if s.count == countTotal { // what was learned of a service that then counts otherwise stays learned
 		s.count = rapid.SampledFrom([]counts{countTotal, countStale, countGuess}).Draw(s.t, "counts meanwhile")
 	}
-	_, _ = r.Read(s.t.Context(), s.set())
+	_, _ = drive(r.Read(s.set()), s.ask)
 	s.deletes, s.count, s.changes = false, count, changes
 	s.earlier, s.until = nil, nil // nothing lags from before
 	clear(s.read)

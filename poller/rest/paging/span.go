@@ -25,7 +25,7 @@ var Always = Span{Past, Future}
 // dated has every day on which a row can have been created: one without a day is not in it.
 var dated = Span{-25_567, Future} // 1900-01-01
 
-// Single tells whether s is one day.
+// Single reports whether s is one day.
 func (s Span) Single() bool { return s.From == s.To }
 
 // Length in days of a span bounded on both sides.

@@ -5,7 +5,8 @@ import (
 	"encoding/binary"
 )
 
-// tally is a row and what the passes over a set know of it. Of one pass it says only whether the row changed.
+// tally is a row and the counts that the passes over a set keep for it. Of a single pass, only changed is
+// used.
 type tally struct {
 	id uint64
 	// misses is how many passes did not meet it, and ago how many of them came after the last one that did.
@@ -15,16 +16,16 @@ type tally struct {
 	changed bool
 }
 
-// usual: every pass met it, and it did not change. So it is with almost all rows.
+// usual reports whether every pass met the row, and it did not change. That holds for almost all rows.
 func (t tally) usual() bool { return t.misses == 0 && t.ago == 0 && !t.changed }
 
-// tallies is a list of rows in the order of their ids, no id twice. A row takes what the gap to the id before
-// takes as a varint, a byte more, and two more again where the row is not usual: 2 bytes where ids are given
-// out in turn, 8 or 9 where a million of them are spread over 64 bits.
+// tallies is a list of rows in the order of their ids, no id twice. A row takes the gap to the id before as a
+// varint, a byte more, and two more again if the row is not usual: 2 bytes if ids are given out in turn, 8 or
+// 9 if a million of them are spread over 64 bits.
 type tallies struct {
 	n      int
 	last   uint64   // the greatest id
-	blocks [][]byte // of about blockSize: no list is copied as a whole because it grows
+	blocks [][]byte // of about blockSize, so that no list is copied as a whole when it grows
 	free   [][]byte // blocks to be used again
 }
 
@@ -75,8 +76,8 @@ func (l *tallies) all(yield func(tally) bool) {
 	}
 }
 
-// merge takes a and b apart and puts what join makes of each row into one list. join gets nil for the list
-// that does not have the row. The blocks that were read are written again, so a merge takes little room.
+// merge takes a and b apart and puts the result of join for each row into one list. join gets nil for the
+// list that does not have the row. The blocks that were read are written again, so a merge takes little room.
 func merge(a, b *tallies, join func(a, b *tally) tally) tallies {
 	out := tallies{free: a.free}
 	reuse := func(block []byte) {
@@ -121,7 +122,7 @@ type cursor struct {
 	blocks [][]byte // those behind the one in hand
 	block  []byte
 	at     int
-	done   func(block []byte) // gets each block that was read; nil: nobody asks
+	done   func(block []byte) // if set, gets each block that was read
 }
 
 func (c *cursor) next() bool {

@@ -126,17 +126,17 @@ func TestALedgerAnswersLikeMapsOfWhatEachPassMet(t *testing.T) {
 		spread := rapid.SampledFrom([]uint64{1, 0x9E3779B97F4A7C15}).Draw(t, "spread")
 		misses := rapid.SampledFrom([]int{0, 1, 300, 1000}).Draw(t, "of a thousand rows a pass misses")
 		l, want := newLedger(motion), &plainLedger{}
-		r := NewReader(func() int64 { return 0 }, func() {}, ExactCounts)
+		m := &Machine{r: NewReader(ExactCounts), set: Set{Motion: motion}}
 		for range rapid.SampledFrom([]int{1, 3, 6}).Draw(t, "passes") {
 			met := map[uint64]bool{}
-			p := r.newPass(&Set{Motion: motion}, Always, PageSize)
+			p := m.newPass(Always, PageSize)
 			for i := range n {
 				if rng.IntN(1000) >= misses {
 					met[i*spread] = motion == Growing && rng.IntN(20) == 0
 					p.meet(Answer{Rows: []Row{{ID: i * spread, Updated: map[bool]int64{true: 0, false: -1}[met[i*spread]]}}})
 				}
 			}
-			got, expected := l.add(p), want.add(met)
+			got, expected := l.enter(p), want.add(met)
 			if got != expected || l.rows.n != len(want.rows()) || l.quiet != want.quiet {
 				t.Fatalf("pass %d: %d rows met by one only, %d rows, quiet %d; expected %d, %d, %d", l.passes, got,
 					l.rows.n, l.quiet, expected, len(want.rows()), want.quiet)

@@ -1,0 +1,409 @@
+package paging
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+)
+
+// Machine reads one set. It says which page to ask for, takes the facts of the answer, and in the end has an
+// Outcome. It sends nothing itself, and knows neither contexts nor errors:
+//
+//	defer m.Stop()
+//	for q, ok := m.Next(); ok; q, ok = m.Next() {
+//		m.Answer(a) // the facts of the service's answer to q
+//	}
+//	outcome := m.Outcome()
+//
+// Its rules are written as if they could wait for an answer. They run as a coroutine (iter.Pull), which
+// stands still while the caller has a question.
+type Machine struct {
+	r   *Reader
+	set Set
+
+	next    func() (Question, bool)
+	stop    func()
+	yield   func(Question) bool
+	stopped bool
+	answer  Answer // to the question before
+
+	passes  int // over several pages
+	outcome Outcome
+}
+
+// Question is one page to ask for, of the rows of the set that were created in a span.
+type Question struct {
+	Created    Span
+	Page, Size int
+	// Left is how many pages a backward pass still has to read, this one included. Zero means that it is not
+	// known.
+	Left int
+}
+
+func (r *Reader) machine(set Set, rules func(*Machine) Outcome) *Machine {
+	m := &Machine{r: r, set: set}
+	m.next, m.stop = iter.Pull(func(yield func(Question) bool) {
+		defer func() {
+			if m.stopped {
+				_ = recover() // of ask
+			}
+		}()
+		m.yield = yield
+		m.outcome = rules(m)
+	})
+	return m
+}
+
+// Next returns the next question. It returns false when the reading is over.
+func (m *Machine) Next() (Question, bool) { return m.next() }
+
+// Answer gives the Machine the answer to the question that Next returned.
+func (m *Machine) Answer(a Answer) { m.answer = a }
+
+// Outcome returns the result of the reading, once Next has returned false.
+func (m *Machine) Outcome() Outcome {
+	o := m.outcome
+	o.Passes = m.passes
+	return o
+}
+
+// Motion returns the motion of the set.
+func (m *Machine) Motion() Motion { return m.set.Motion }
+
+// Stop ends the Machine, if Next has not returned false yet. It may be called more than once.
+func (m *Machine) Stop() { m.stop() }
+
+// ask puts a question to the caller, and returns the answer.
+func (m *Machine) ask(q Question) Answer {
+	if m.stopped = !m.yield(q); m.stopped {
+		panic("stopped") // unwinds the rules
+	}
+	a := m.answer
+	if m.r.counts == IgnoredCounts {
+		a.Count = -1
+	}
+	return a
+}
+
+// count is the one pass of Reader.Count.
+func (m *Machine) count(guess, limit int) Outcome {
+	r, p := m.r, m.newPass(m.set.Created, m.r.size)
+	if r.noEnd { // the pass begins behind the last page
+		guess++
+	}
+	p.back(guess, limit)
+	o := Outcome{Rows: p.met.len(), Requests: p.answers, Paged: p.last > 0}
+	switch {
+	case p.cut || p.doubt != "":
+	case o.Rows == p.atMost():
+		o.Whole = p.last == 0 || p.ofOneSet(o.Rows)
+	case r.noEnd:
+		m.learnTotal(p)
+		if o.Whole = p.doubt == "" && p.counted(); !r.total {
+			o.Final, o.Why = true, p.complaint(o.Rows)
+		}
+	}
+	return o
+}
+
+// read reads the set in as many parts and passes as it takes.
+func (m *Machine) read() Outcome {
+	r, set := m.r, &m.set
+	todo, expected := []Span{set.Created}, -1
+	planned := r.cuts.of(set.Created, set.Like)
+	if len(planned) > 1 && !r.undated && (r.total || set.Motion == Growing) {
+		todo, expected = planned, 0
+	}
+	if set.Motion == Shrinking && expected == 0 {
+		rows, doubt := m.countOf(set.Created)
+		if doubt != "" {
+			return Outcome{Why: doubt}
+		}
+		expected = rows
+	}
+	total := m.parts(todo, &expected)
+	if !total.Whole || expected < 0 || set.Created != Always || m.partsSuffice(expected, total.Rows) {
+		return total
+	}
+	o, _ := m.part(set.Created, false)
+	o.Requests += total.Requests
+	return o
+}
+
+// partsSuffice reports whether the parts of the set, in which so many rows were met, make it up: whether no
+// row lacks a day of creation. before is how many rows a shrinking set had before the parts were read. If
+// rows have left since, fewer were met, too. Then it takes three counts.
+func (m *Machine) partsSuffice(before, met int) bool {
+	if !m.r.total {
+		return true // no fact can show it
+	}
+	if m.set.Motion == Growing { // rows come, so the number of rows now is the one that counts
+		rows, doubt := m.countOf(m.set.Created)
+		if doubt != "" {
+			return false
+		}
+		before = rows
+	}
+	return before <= met && !m.set.Touching || m.noneUndated()
+}
+
+// noneUndated reports whether every row of the set has a day of creation: the service counts as many rows
+// with any such day as in all, and none came or went meanwhile.
+func (m *Machine) noneUndated() bool {
+	var n [3]int
+	for range fewPasses {
+		for i, created := range []Span{dated, Always, dated} {
+			rows, doubt := m.countOf(created)
+			if doubt != "" {
+				return false
+			}
+			n[i] = rows
+		}
+		if n[0] == n[2] {
+			return n[0] == n[1]
+		}
+	}
+	return false
+}
+
+// parts reads todo, which make up the set. If the set turns out to need parts, expected becomes the number of
+// its rows, as far as the service counts them.
+func (m *Machine) parts(todo []Span, expected *int) Outcome {
+	total := Outcome{Whole: true}
+	var fit []part
+	for n := 0; len(todo) > 0; n++ {
+		created := todo[0]
+		todo = todo[1:]
+		if n >= maxParts {
+			return Outcome{Why: fmt.Sprintf("it falls into too many parts (more than %d)", maxParts)}
+		}
+		o, parts := m.part(created, true)
+		if len(parts) > 0 {
+			todo = append(parts, todo...)
+			total.Paged, total.Requests = true, total.Requests+o.Requests
+			if created == m.set.Created {
+				*expected = max(0, o.counted) // before the first of them
+			}
+			continue
+		}
+		fit = append(fit, part{created, o.Rows})
+		total.join(o)
+	}
+	total.Paged = total.Paged || len(fit) > 1
+	m.r.cuts.learn(fit, m.set.Like, m.r.Page())
+	return total
+}
+
+// part reads the part of the set that was created in a span, if it fits one page or cannot be cut. Otherwise
+// it returns the parts to read instead.
+//
+// It reads a part that does not fit to its end all the same. Only then does it know where its rows were
+// created, so that the parts fit, and the rows are published meanwhile. So a set of n rows takes some 2n/1000
+// requests the first time and n/800 from then on. To halve it blindly would take a full page at each level,
+// and learn nothing from it of the rest.
+func (m *Machine) part(created Span, divisible bool) (Outcome, []Span) {
+	r := m.r
+	r.stale = true // the service may grant fewer rows by now, or more
+	p := m.newPass(created, r.size)
+	if divisible && !created.Single() {
+		p.known = map[Day]int{}
+	}
+	p.forward()
+	o := Outcome{Rows: p.met.len(), Requests: p.answers, Paged: !p.snapshot() && (p.last > 0 || !p.endless),
+		counted: p.greatest}
+	most := maxPasses
+	switch {
+	case p.doubt != "" || p.cut:
+		o.Why = p.complaint(o.Rows)
+		return o, nil
+	case p.snapshot():
+		o.Whole = true
+		return o, nil
+	case p.endless: // smaller parts have no end either: they only give rows less time to move
+		if m.learnTotal(p); p.doubt != "" {
+			o.Why = p.doubt
+			return o, nil
+		}
+		if most = fewPasses; !r.total {
+			o.Final, o.Why = true, p.complaint(o.Rows)
+			return o, nil
+		}
+		again := m.repeat(p, most)
+		again.Paged, again.counted = o.Paged, o.counted
+		if o = again; o.Whole || !o.Paged {
+			return o, nil
+		}
+	}
+	parts := divide(created, p.known, r.Page())
+	if r.FirstPageNeverEnds() && o.Rows <= room(r.Page()) {
+		parts = nil // each would take several pages, and as many passes
+	}
+	switch {
+	case divisible && !r.undated && len(parts) > 1:
+		if m.learnTotal(p); p.doubt != "" {
+			o.Why, parts = p.doubt, nil
+		}
+		return o, parts
+	case p.endless:
+		return o, nil
+	}
+	return m.repeat(p, most), nil
+}
+
+// countOf asks how many rows were created in a span: for one row of them, because a count above one is that
+// of all of them. It returns -1 if the service does not say. If it says that there is none, it has to say so
+// twice. doubt, if not empty, says why the number proves nothing.
+func (m *Machine) countOf(created Span) (rows int, doubt string) {
+	a := m.ask(Question{Created: created, Size: 1})
+	doubt = a.Doubt
+	if first := a; len(a.Rows) == 0 {
+		a = m.ask(Question{Created: created, Size: 1})
+		a.Count, doubt = max(a.Count, first.Count), cmp.Or(doubt, a.Doubt)
+	}
+	if m.r.counts != ExactCounts {
+		return -1, doubt
+	}
+	m.r.LearnCount(a.Count, max(1, len(a.Rows)))
+	return a.Count, doubt
+}
+
+// learnTotal finds out whether the service's count is that of all rows, as far as the part that p read shows
+// it.
+func (m *Machine) learnTotal(p *pass) {
+	if m.r.total || m.r.perPage || p.greatest < 1 {
+		return
+	}
+	rows, doubt := m.countOf(p.created)
+	m.r.perPage = rows == 1 && p.met.len() > 1
+	p.doubt = cmp.Or(p.doubt, doubt)
+}
+
+// repeat reads a part that cannot be cut until it is whole, in so many passes at most. first is the forward
+// pass that found it too big. The package's comment says what makes the part whole, and why.
+//
+// Passes over a shrinking set go backward. Over a growing one they go forward, or backward if rows are sorted
+// by updated_at ascending: an updated row then goes to the end, and its followers move down.
+func (m *Machine) repeat(first *pass, most int) Outcome {
+	r, growing := m.r, m.set.Motion == Growing
+	o := Outcome{Rows: first.met.len(), Requests: first.answers, Paged: true}
+	if o.Whole = growing && first.endless && first.counted(); o.Whole {
+		return o
+	}
+	if !growing {
+		if m.learnTotal(first); first.doubt != "" {
+			o.Why = first.doubt
+			return o
+		}
+	}
+	l := newLedger(m.set.Motion)
+	l.enter(first)
+	if m.set.Once {
+		o.Whole, o.Why = r.total && l.shown(l.count), "it takes several pages and was read once"
+		return o
+	}
+	unsound := 0 // so many passes in a row
+	page, askedLess := r.Page(), false
+	before := first
+	for n := 1; n <= most; n++ {
+		page, askedLess = r.pageAfter(before, page, askedLess)
+		size := r.sizeOf(n, page)
+		p := m.newPass(first.created, size)
+		switch guess := o.Rows / size; {
+		case growing && r.order != Ascending:
+			p.forward()
+		case r.noEnd:
+			p.back(guess+1, maxPages)
+		default:
+			p.back(guess, maxPages)
+		}
+		o.Requests += p.answers
+		if p.cut || p.doubt != "" {
+			o.Why = p.complaint(o.Rows)
+			return o
+		}
+		agree := l.enter(p) == 0 && l.sound > 1 && (p.allFull() ||
+			p.size != before.size && !p.contradicted(l.rows.n))
+		before = p
+		o.Rows = l.rows.n
+		if p.snapshot() || r.enough(l, p, n, agree) {
+			o.Whole = true
+			return o
+		}
+		if unsound++; p.sound() {
+			unsound = 0
+		}
+		if unsound >= fewPasses && (p.exact || unsound > r.steady+fewPasses) || n == most && unsound > 0 {
+			o.Why = p.complaint(o.Rows)
+			return o
+		}
+	}
+	o.Why = fmt.Sprintf("%d passes over %d rows created %s never showed them all "+
+		"(the order changes between requests)", most, o.Rows, first.created)
+	return o
+}
+
+// pageAfter returns the page size for the pass after before, which asked for page rows. If its pages were
+// short, it returns the length of the shortest, but only once in a row (askedLess): pages may be short even
+// if fewer rows are asked for.
+func (r *Reader) pageAfter(before *pass, page int, askedLess bool) (int, bool) {
+	switch {
+	case before.allFull():
+		return page, false
+	case before.shortest > 0 && before.shortest < page && !askedLess:
+		return before.shortest, true
+	}
+	return r.Page(), askedLess
+}
+
+// sizeOf returns the page size of pass n. It is page while the order may be stable. After that it changes
+// each time, so that the edges of pages fall between other rows.
+func (r *Reader) sizeOf(n, page int) int {
+	if n <= r.steady || page < 4 {
+		return page
+	}
+	return page - n*37%(page/2)
+}
+
+// enough reports whether pass n was the last one needed. agree is set if it met the same rows as the pass
+// before.
+func (r *Reader) enough(l *ledger, p *pass, n int, agree bool) bool {
+	counted := r.total && l.shown(l.count)
+	chance := p.sound() && !p.contradicted(l.rows.n) && l.hidden() < r.chance
+	if l.motion == Growing {
+		return agree || chance || counted || l.shown(l.pages)
+	}
+	return l.shown(l.pages) && (!r.total || l.shown(l.alike)) || counted && (n > r.steady || r.noEnd) ||
+		n > r.steady && chance
+}
+
+// newest is the search of Reader.Newest. It closes nothing.
+func (m *Machine) newest(since int64, guess, limit int) Outcome {
+	p := m.newPass(m.set.Created, m.r.Page())
+	var a Answer
+	var page, step int
+	if m.r.order == Ascending {
+		// From the last page down: a row that is updated meanwhile leaves its place for the end, and its
+		// followers move toward the pages that are read after.
+		a, page = p.findLast(guess, maxPages)
+		step = -1
+	} else {
+		a = p.ask(0)
+		step = 1
+	}
+	for o := (Outcome{Last: page}); ; a = p.ask(page) {
+		oldest := a.oldest()
+		if a.isLast() {
+			p.endsWith(page, a)
+		}
+		places := p.last*p.size + p.end
+		if m.r.order == Unknown || p.uneven || p.cut || p.answers > limit || p.doubt != "" || p.hidden ||
+			p.contradicted(places) {
+			return o
+		}
+		page += step
+		if oldest < since || page < 0 || step > 0 && !a.More {
+			o.Whole = true
+			return o
+		}
+	}
+}
