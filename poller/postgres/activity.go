@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"sync"
 	"time"
 
 	"go.uber.org/zap"
@@ -11,39 +10,38 @@ import (
 // a poll is answered within milliseconds.
 const unansweredAfter = 5 * time.Second
 
-// Unanswered is what SourceConfig.Doing gets while the database has not begun to answer for some seconds.
+// Unanswered is the text for SourceConfig.Doing while the database has not begun to answer for some seconds.
 const Unanswered = "waiting for the database to answer"
 
-// activity says what a read is doing.
+// activity shows what a read is doing.
 type activity struct {
-	tell func(string) // see SourceConfig.Doing
-	log  *zap.Logger
-	now  string // what it says, apart from Unanswered
+	doing func(string) // see SourceConfig.Doing
+	log   *zap.Logger
+	now   string // the last text, apart from Unanswered
 }
 
-func (a *activity) says(what string) {
+func (a *activity) show(what string) {
 	a.now = what
-	a.tell(what)
+	a.doing(what)
 }
 
-// await says Unanswered when no answer begins in time. The returned function ends that; it may be called
-// twice.
+// await shows Unanswered if the caller has not called answered after unansweredAfter.
 //
-// Most errors come at once. But a pooler whose database has gone lets a statement wait for it (PgBouncer: two
-// minutes), and a locked table or a cut connection say nothing either. Until chunkDeadline such a poll would
-// look like one that goes well.
+// Most errors come at once. But if its database has gone, a pooler keeps a statement waiting (PgBouncer: two
+// minutes). A locked table or a cut connection gives no sign either. Until chunkDeadline such a poll would
+// look like a good one.
 func (a *activity) await() (answered func()) {
-	said := make(chan struct{})
+	shown := make(chan struct{})
 	timer := time.AfterFunc(unansweredAfter, func() {
-		defer close(said)
-		a.tell(Unanswered)
+		defer close(shown)
+		a.doing(Unanswered)
 		a.log.Warn("the database has not answered yet",
 			zap.Duration("after", unansweredAfter), zap.Duration("given_up_after", chunkDeadline))
 	})
-	return sync.OnceFunc(func() {
+	return func() {
 		if !timer.Stop() {
-			<-said
-			a.tell(a.now)
+			<-shown
+			a.doing(a.now)
 		}
-	})
+	}
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,14 @@ import (
 // missingAgain is how often the server is asked for columns that the schema has and the table had not.
 // Nothing else would notice: a SELECT of the other columns goes on working when such a column is added.
 const missingAgain = time.Minute
+
+// Errors of a table that is no longer as the catalogue has it.
+var (
+	// errSwapped means that the table's name leads to another table, or that row security was switched on or off.
+	errSwapped = errors.New("the table was replaced while it was read")
+	// errRetyped means that the columns have other types: ALTER TABLE in the middle of a read.
+	errRetyped = errors.New("the table's columns changed while it was read")
+)
 
 // catalogue knows the table of a resource, and asks the server for it again when that may have changed.
 type catalogue struct {

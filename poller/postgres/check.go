@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 )
@@ -54,18 +53,15 @@ func CheckServer(ctx context.Context, db *DB) (Server, error) {
 	s := Server{Where: end.address, Database: end.database, Role: end.user}
 	q := statement{sql: serverSQL}
 	asked := time.Now()
-	c, err := db.snapshot(ctx, catalogueDeadline, nil, &q, func(_ *clock, rows *pgconn.ResultReader) error {
-		for rows.NextRow() {
-			v := rows.Values()
-			if len(v[1]) == 8 {
-				s.StatementTimeout = time.Duration(binary.BigEndian.Uint64(v[1])) * time.Millisecond
-			}
-			s.Version, s.Superuser, s.Encoding = string(v[0]), isTrue(v[2]), string(v[3])
-		}
-		return nil
-	})
+	c, answer, err := db.ask(ctx, catalogueDeadline, &q)
 	if err != nil {
-		return s, db.endpoint().explain("the server's settings", err)
+		return s, end.explain("the server's settings", err)
+	}
+	for _, v := range answer.Rows {
+		if len(v[1]) == 8 {
+			s.StatementTimeout = time.Duration(binary.BigEndian.Uint64(v[1])) * time.Millisecond
+		}
+		s.Version, s.Superuser, s.Encoding = string(v[0]), isTrue(v[2]), string(v[3])
 	}
 	s.Standby = c.standby
 	if c.known {
@@ -99,17 +95,15 @@ func CheckTable(ctx context.Context, db *DB, r *schemas.Resource, had ...string)
 	// Rows may fail although the role has SELECT: a view over what it may not read, a policy.
 	t = t.cutLong()
 	one := statement{sql: fmt.Sprintf("SELECT %s FROM %s LIMIT 1", t.list, t.name)}
-	_, err = db.snapshot(ctx, catalogueDeadline, nil, &one, func(_ *clock, rows *pgconn.ResultReader) error {
-		for rows.NextRow() {
-			if _, reject, _ := t.decode(rows.Values()); reject != nil {
-				return &poller.HoldError{What: fmt.Sprintf("the first row of %s that came breaks the contract in %q: %s",
-					found.Name, reject.Field, reject.Err)}
-			}
-		}
-		return nil
-	})
+	_, answer, err := db.ask(ctx, catalogueDeadline, &one)
 	if err != nil {
 		return found, db.endpoint().explain(r.Table, err)
+	}
+	for _, v := range answer.Rows {
+		if _, reject, _ := t.decode(v); reject != nil {
+			return found, &poller.HoldError{What: fmt.Sprintf("the first row of %s that came breaks the contract in "+
+				"%q: %s", found.Name, reject.Field, reject.Err)}
+		}
 	}
 	return found, nil
 }
@@ -132,21 +126,20 @@ WHERE c.oid = to_regclass($1)`
 func (t *Table) checkIndex(ctx context.Context, db *DB) error {
 	q := statement{sql: tableSQL}
 	q.param(oidText, []byte(t.Name))
-	kind := ""
-	_, err := db.snapshot(ctx, catalogueDeadline, nil, &q, func(_ *clock, rows *pgconn.ResultReader) error {
-		for rows.NextRow() {
-			v := rows.Values()
-			if len(v) != 5 || len(v[1]) != 8 {
-				return errors.New("read the catalogue: an answer of another shape than PostgreSQL's")
-			}
-			kind, t.Rows = string(v[0]), int64(binary.BigEndian.Uint64(v[1]))
-			t.Index, t.Writable, t.Hidden = isTrue(v[2]), isTrue(v[3]), isTrue(v[4])
-		}
-		return nil
-	})
-	switch {
-	case err != nil || t.Index:
+	_, answer, err := db.ask(ctx, catalogueDeadline, &q)
+	if err != nil {
 		return err
+	}
+	kind := ""
+	for _, v := range answer.Rows {
+		if len(v) != 5 || len(v[1]) != 8 {
+			return errors.New("read the catalogue: an answer of another shape than PostgreSQL's")
+		}
+		kind, t.Rows = string(v[0]), int64(binary.BigEndian.Uint64(v[1]))
+		t.Index, t.Writable, t.Hidden = isTrue(v[2]), isTrue(v[3]), isTrue(v[4])
+	}
+	switch {
+	case t.Index:
 	case kind == "r":
 		t.CreateIndex = "CREATE INDEX CONCURRENTLY ON " + t.Name + " (updated_at, id);"
 	case kind == "p": // no CONCURRENTLY on a partitioned table
@@ -179,17 +172,15 @@ func CheckOverlap(ctx context.Context, db *DB, r *schemas.Resource, overlap time
 		(extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1e6)::bigint
 		FROM %s WHERE updated_at >= $1`, look, t.name)}
 	q.param(t.updatedOID, int8Param(microsOf(schemas.InstantOf(time.Now().Add(-overlap)))))
-	_, err = db.snapshot(ctx, chunkDeadline, nil, &q, func(_ *clock, rows *pgconn.ResultReader) error {
-		for rows.NextRow() {
-			if v := rows.Values(); len(v) == 3 && len(v[2]) == 8 {
-				found.Rows = int64(binary.BigEndian.Uint64(v[0]))
-				found.Took = time.Duration(binary.BigEndian.Uint64(v[2])) * time.Microsecond
-			}
-		}
-		return nil
-	})
+	_, answer, err := db.ask(ctx, chunkDeadline, &q)
 	if err != nil {
 		return found, db.endpoint().explain(r.Table, err)
+	}
+	for _, v := range answer.Rows {
+		if len(v) == 3 && len(v[2]) == 8 {
+			found.Rows = int64(binary.BigEndian.Uint64(v[0]))
+			found.Took = time.Duration(binary.BigEndian.Uint64(v[2])) * time.Microsecond
+		}
 	}
 	return found, nil
 }

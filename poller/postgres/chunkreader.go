@@ -1,13 +1,12 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/poller"
@@ -15,8 +14,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// chunkReader reads chunks, and tries again where trying again at once may help. It lives as long as its
-// Source.
+// chunkReader reads chunks. It lives as long as its Source.
 type chunkReader struct {
 	db        *DB
 	resource  *schemas.Resource
@@ -27,237 +25,193 @@ type chunkReader struct {
 	catalogue catalogue
 	size      chunkSizer
 	lineage   lineage
-	// scan is how many rows a filtered transaction may look at; 0: any number, until the server cancels one.
-	scan int
-	// longRows is until when rows may be met that are too long to be read whole.
+	// longRows is the time until which rows may come that are too long to be read whole.
 	longRows time.Time
 }
 
 func newChunkReader(db *DB, c SourceConfig) *chunkReader {
 	return &chunkReader{
 		db: db, resource: c.Resource, log: c.Log, cancelled: c.Metrics.SQLTimeouts,
-		activity:  activity{tell: c.Doing, log: c.Log},
+		activity:  activity{doing: c.Doing, log: c.Log},
 		catalogue: catalogue{db: db, resource: c.Resource, log: c.Log},
 		size:      newChunkSizer(c.MaxRows),
 	}
 }
 
-// The bounds of chunkReader.scan.
-const (
-	firstScan = 1 << 20
-	leastScan = 1 << 10
-	mostScan  = 1 << 26
-)
-
-// reading reads what one transaction gives after k, and calls hand with each chunk of it.
-type reading func(ctx context.Context, k key, hand func(*chunk) error) error
-
-// of reads q.
-func (r *chunkReader) of(q query) reading {
-	return func(ctx context.Context, k key, hand func(*chunk) error) error { return r.next(ctx, q, k, hand) }
-}
-
-// changes reads the rows that f, as it is at each chunk, does not leave out, in the order (updated_at, id),
-// until a place (nil: to the end).
+// chunks yields the rows of q after a place until another one (nil: to the end of the table), in chunks. It
+// chooses how much one transaction reads. If a transaction fails, it tries again behind the rows that have
+// come, as often as that may help, and yields the error that is left.
 //
-// The fewer rows pass the filter, the further one statement looks for them: too far for the server's patience
-// when an old transaction has ended after millions of changes. A smaller LIMIT is no help then. So once the
-// server cancels such a statement, the next ones end at the place some rows on.
-func (r *chunkReader) changes(f *filter, until *key) reading {
-	return func(ctx context.Context, k key, hand func(*chunk) error) error {
-		for {
-			handed := false
-			err := r.near(ctx, *f, k, until, func(c *chunk) error { handed = true; return hand(c) })
-			var far *tooFarError
-			switch {
-			case !errors.As(err, &far):
-				if err == nil && r.scan > 0 && r.scan < mostScan {
-					r.scan *= 2
+// The chunks' clocks follow one another in one history of the database. At least one chunk comes before the
+// end, maybe an empty one.
+func (r *chunkReader) chunks(ctx context.Context, q query, after key, until *key) iter.Seq2[*chunk, error] {
+	return func(yield func(*chunk, error) bool) {
+		var s *stream
+		defer func() { _ = s.close() }() // only a caller that wants no more leaves it open
+		for failed := (tries{}); ; {
+			var err error
+			s, err = r.open(ctx, q, after, until)
+			for err == nil && s.tx != nil {
+				var c *chunk
+				c, err = s.next()
+				if err != nil && c.count() == 0 {
+					break
 				}
-				return err
-			case r.scan == leastScan:
-				return r.explain(smaller, far.err, chunkSize{rows: r.scan})
-			case r.scan == 0:
-				r.scan = firstScan
-			default:
-				r.scan = max(r.scan/2, leastScan)
+				r.size.met(c)
+				after, failed = c.end, tries{}
+				began := time.Now()
+				if !yield(c, nil) || c.last {
+					return
+				}
+				s.waited += time.Since(began)
 			}
-			if r.cancelled.Inc(); handed {
-				return nil // the caller goes on behind it
+			if s != nil && s.cut {
+				r.longRows = time.Now().Add(guardTime)
 			}
-		}
-	}
-}
-
-// near reads changes until a place among the next r.scan rows.
-func (r *chunkReader) near(ctx context.Context, f filter, k key, until *key, hand func(*chunk) error) error {
-	end := until
-	if r.scan > 0 && f.low > 0 {
-		err := r.next(ctx, ahead(r.scan), k, func(c *chunk) error {
-			if len(c.rows)+len(c.rejects) > 0 && (until == nil || until.after(c.end)) {
-				end = &c.end
+			if err == nil {
+				r.size.learn(s.first, time.Since(s.asked)-s.waited)
+				continue
 			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return r.next(ctx, changed(f, end), k, func(c *chunk) error {
-		if c.last && end != nil {
-			c.last, c.end = end == until, *end
-		}
-		return hand(c)
-	})
-}
-
-// handOver reads chunks after k, one by one to the end, and emits what batchOf makes of each; nil: nothing.
-// While emit has a batch a connection is in use only where rows are wider than was expected.
-func handOver(
-	ctx context.Context, read reading, k key, emit func(poller.Batch) error, batchOf func(*chunk) *poller.Batch,
-) error {
-	for last := false; !last; {
-		err := read(ctx, k, func(c *chunk) error {
-			k, last = c.end, c.last
-			if b := batchOf(c); b != nil {
-				return emit(*b)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// unsettled hands over all chunks of q after k. Its batches settle nothing, and done goes with the last one.
-// It leaves out bad chunks, and then ends in a HoldError instead of done.
-func (r *chunkReader) unsettled(
-	ctx context.Context, q query, k key, done *poller.Done, emit func(poller.Batch) error,
-) error {
-	var bad *chunk
-	err := handOver(ctx, r.of(q), k, emit, func(c *chunk) *poller.Batch {
-		if c.bad() {
-			bad = cmp.Or(bad, c)
-			return nil
-		}
-		b := c.batch()
-		if c.last && bad == nil {
-			b.Done = done
-		}
-		return b
-	})
-	if err == nil && bad != nil {
-		return bad.hold(r.resource.Table)
-	}
-	return err
-}
-
-// look reads a chunk without rows: the clock, the table, and whose they are.
-func (r *chunkReader) look(ctx context.Context) (*chunk, error) {
-	var look *chunk
-	err := r.next(ctx, nil, key{}, func(c *chunk) error { look = c; return nil })
-	return look, err
-}
-
-// next reads what one transaction gives, and calls hand with each chunk of it. The chunks' clocks follow
-// those before them.
-func (r *chunkReader) next(ctx context.Context, q query, k key, hand func(*chunk) error) error {
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = 50*time.Millisecond, 3*time.Second
-	failed := map[remedy]int{}
-	for {
-		size := r.size.next()
-		var refused error
-		handed := false
-		err := r.try(ctx, q, k, size, func(c *chunk) error {
-			handed = true
-			refused = hand(c)
-			return refused
-		})
-		switch {
-		case refused != nil:
-			return refused
-		case err == nil || errors.Is(err, errRewound):
-			return err
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.As(err, new(*tooFarError)):
-			return err
-		}
-		r.log.Debug("a chunk failed", zap.Int("limit", size.rows), zap.Error(err))
-		remedy := remedyFor(err)
-		failed[remedy]++
-		again := r.apply(remedy, err, size)
-		if handed {
-			return nil // the caller goes on behind it
-		}
-		if !again || failed[remedy] > remedies[remedy].tries {
-			return r.explain(remedy, err, size)
-		}
-		if remedies[remedy].pause {
-			if err := wait.For(ctx, pauses.NextBackOff()); err != nil {
-				return err
+			if err = r.retry(ctx, &failed, err); err != nil {
+				yield(nil, err)
+				return
 			}
 		}
 	}
 }
 
-func (r *chunkReader) try(
-	ctx context.Context, q query, k key, size chunkSize, hand func(*chunk) error,
-) error {
+// open asks for the rows of q after a place, and waits for the first row.
+func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) (*stream, error) {
 	answered := r.activity.await()
 	defer answered()
 	t, err := r.catalogue.get(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if time.Now().Before(r.longRows) {
 		t = t.cutLong()
 	}
-	cost, err := readChunks(ctx, r.db, t, q, k, size, answered, func(c *chunk) error {
-		if c.clock.relation != t.oid || c.clock.hidden != t.hidden {
-			return errSwapped
+	s := &stream{table: t, limit: r.size.rows(), until: until, end: after, asked: time.Now()}
+	sql := q(t, after, until, s.limit)
+	if r.size.far = sql.far; sql.far && r.size.scan > 0 {
+		end, err := r.ahead(ctx, t, after)
+		if err != nil {
+			return nil, err
 		}
-		if err := r.lineage.follow(c.clock); err != nil {
-			return err
+		if end != nil && (until == nil || until.after(*end)) {
+			s.until, s.step = end, true
+			sql = q(t, after, end, s.limit)
 		}
-		r.size.widths(len(c.rows)+len(c.rejects), c.bytes)
-		return hand(c)
-	})
-	if cost.cut {
-		r.longRows = time.Now().Add(guardTime)
 	}
-	if err == nil {
-		r.size.learn(cost)
+	sql.locks = t.lockable
+	if s.tx, err = r.begin(ctx, chunkDeadline, t, &sql); err != nil {
+		return nil, err
 	}
-	return err
+	if !t.matches(s.tx.rows.FieldDescriptions()) {
+		return nil, s.tx.close(errRetyped)
+	}
+	s.more = s.tx.rows.NextRow()
+	s.first = time.Since(s.asked)
+	return s, nil
 }
 
-// apply prepares another try; false: none will help.
-func (r *chunkReader) apply(remedy remedy, err error, size chunkSize) bool {
+// begin begins a transaction that shows the table that the catalogue knows, and no less than the transactions
+// before it have shown.
+func (r *chunkReader) begin(
+	ctx context.Context, limit time.Duration, t *table, q *statement,
+) (*transaction, error) {
+	tx, err := r.db.begin(ctx, limit, t, q)
+	if err != nil {
+		return nil, err
+	}
+	if tx.clock.relation != t.oid || tx.clock.hidden != t.hidden {
+		return nil, tx.close(errSwapped)
+	}
+	if err := r.lineage.follow(tx.clock); err != nil {
+		return nil, tx.close(err)
+	}
+	return tx, nil
+}
+
+// ahead returns the place of the row that comes size.scan rows after a place, or nil if there are not so many.
+func (r *chunkReader) ahead(ctx context.Context, t *table, after key) (*key, error) {
+	q := ahead(t, after, r.size.scan)
+	tx, err := r.begin(ctx, chunkDeadline, t, &q)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := tx.answer()
+	if err != nil || len(answer.Rows) == 0 {
+		return nil, err
+	}
+	at, _ := idOf(answer.Rows[0][0])
+	id, _ := idOf(answer.Rows[0][1])
+	return &key{at: at, id: id}, nil
+}
+
+// look reads the clock, the table, and its identity.
+func (r *chunkReader) look(ctx context.Context) (c *clock, t *table, id identity, err error) {
+	for failed := (tries{}); ; {
+		if c, t, id, err = r.lookOnce(ctx); err == nil {
+			return c, t, id, nil
+		}
+		if err = r.retry(ctx, &failed, err); err != nil {
+			return nil, nil, identity{}, err
+		}
+	}
+}
+
+func (r *chunkReader) lookOnce(ctx context.Context) (*clock, *table, identity, error) {
+	answered := r.activity.await()
+	defer answered()
+	t, err := r.catalogue.get(ctx)
+	if err != nil {
+		return nil, nil, identity{}, err
+	}
+	q := identityQuery(t)
+	tx, err := r.begin(ctx, catalogueDeadline, t, &q)
+	if err != nil {
+		return nil, nil, identity{}, err
+	}
+	answer, err := tx.answer()
+	if err != nil {
+		return nil, nil, identity{}, err
+	}
+	id, err := identityOf(t, answer.Rows)
+	return tx.clock, t, id, err
+}
+
+// retry prepares another try after err. It returns the error that ends the read, or nil.
+func (r *chunkReader) retry(ctx context.Context, failed *tries, err error) error {
+	if errors.As(err, new(*poller.LostError)) {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	remedy := remedyFor(err)
+	r.log.Debug("a chunk failed", zap.Int("limit", r.size.rows()), zap.Error(err))
 	switch remedy {
 	case smaller:
 		r.cancelled.Inc()
-		return r.size.cancelled(size.rows)
+		if rows := r.size.rows(); !r.size.cancelled() {
+			return fmt.Errorf("%w. The server cancelled even a read of %d rows: is there an index on "+
+				"(updated_at, id) of %s?", r.explain(err), rows, r.resource.Table)
+		}
 	case withoutLong:
-		r.log.Warn("a row is too long to be read whole: what is too long is left out, and the row becomes a dead "+
-			"letter", zap.Error(err))
+		r.log.Warn("a row is too long to be read whole: its long values are left out, and it becomes a dead letter",
+			zap.Error(err))
 		r.longRows = time.Now().Add(guardTime)
-	case lookAgain, hold: // whoever resolves a hold may change the table
-		r.catalogue.forget()
 	case reconnect, reconnectRefused, reconnectSilent:
 		r.db.dropIdle(err)
+	default: // the table may have changed, also while a person removes the cause
+		r.catalogue.forget()
 	}
-	return true
+	pause, again := failed.add(remedy)
+	if !again {
+		return r.explain(err)
+	}
+	return wait.For(ctx, pause)
 }
 
-func (r *chunkReader) explain(remedy remedy, err error, size chunkSize) error {
-	err = r.db.endpoint().explain(r.resource.Table, err)
-	if remedy == smaller {
-		return fmt.Errorf("%w: even %d rows take longer than the server allows: is there an index on "+
-			"(updated_at, id) of %s?", err, size.rows, r.resource.Table)
-	}
-	return err
-}
+func (r *chunkReader) explain(err error) error { return r.db.endpoint().explain(r.resource.Table, err) }

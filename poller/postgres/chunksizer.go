@@ -3,86 +3,92 @@ package postgres
 import "time"
 
 const (
-	// chunkTime is how long a chunk's rows should take, of the 60 s that the service grants a statement.
-	chunkTime = 3 * time.Second
-	// chunkBytes is about how many bytes of encoded rows a chunk holds, and at most half as many again and a
-	// row. The chunk before it may be waiting for the poller, which publishes a third one. More gains nothing:
+	// chunkBytes is the size of a chunk in bytes of encoded rows. A chunk may exceed it by half and one row. The
+	// chunk before it may be waiting for the poller, which publishes a third one. A larger chunk gains nothing:
 	// it is one transaction of some ten thousand rows. (Of 2M orders, 1.5 MiB peaked at 75 to 84 MiB, 1.25 MiB
 	// at 72 to 78, at the same rate.)
 	chunkBytes = 1 << 20
-	// sortedBytes is how much one transaction reads of a server that sorts the table for each: as chunks of
-	// chunkBytes, while the server waits with the rest.
-	sortedBytes = 32 << 20
-	// A server sorts if the first row takes sorting or longer, and sortingShare of the whole or more, chunk
-	// after chunk. A server that is merely busy is late with the first row now and then.
-	sorting      = 200 * time.Millisecond
-	sortingShare = .5
-	firstRows    = 10_000
-	leastRows    = 100
-	// forgive is after how many good chunks a size is tried again that the server cancelled.
+	// mostBytes limits what one transaction reads: see chunkSizer.learn.
+	mostBytes = 32 << 20
+	// firstWidth is the number of bytes that a row is expected to have before one was read.
+	firstWidth = 100
+	leastRows  = 100
+	// forgive is the number of good transactions after which a size that the server cancelled is tried again.
 	forgive = 64
 )
 
-// chunkSizer chooses how large the next chunk may be. It learns for as long as its Source lives.
+// The bounds of chunkSizer.scan.
+const (
+	firstScan = 1 << 20
+	leastScan = 1 << 10
+	mostScan  = 1 << 26
+)
+
+// chunkSizer chooses how much the next transaction may read. It learns for as long as its Source lives.
 type chunkSizer struct {
-	rows, limit int // limit: the caller's
-	ceiling     int // below the size that was last cancelled
-	good        int // chunks since
-	bytesPerRow int
-	late        int // chunks in a row whose first row came late
+	most  int // the caller's limit of rows
+	limit int // the limit of rows that the server has not cancelled
+	good  int // transactions since the server cancelled one
+	width int // bytes of a row of the last chunk
+	bytes int // of one transaction
+	// scan is the number of rows that a transaction with a filter may look at. Zero means any number, until the
+	// server cancels one.
+	scan int
+	far  bool // the last transaction had a filter
 }
 
-func newChunkSizer(limit int) chunkSizer {
-	return chunkSizer{rows: min(firstRows, limit), limit: limit, ceiling: limit}
+func newChunkSizer(most int) chunkSizer {
+	return chunkSizer{most: most, limit: most, width: firstWidth, bytes: chunkBytes}
 }
 
-func (s *chunkSizer) next() chunkSize {
-	rows, bytes := min(max(s.rows, leastRows), s.ceiling, s.limit), chunkBytes
-	if s.late > 1 {
-		bytes = sortedBytes
-	}
-	if s.bytesPerRow > 0 {
-		rows = min(rows, max(bytes/s.bytesPerRow, 1))
-	}
-	return chunkSize{rows: rows, bytes: chunkBytes}
-}
+// rows returns the limit of rows for the next transaction.
+func (s *chunkSizer) rows() int { return max(min(s.limit, s.bytes/s.width), 1) }
 
-// widths takes the measure of rows at once, also of those whose transaction fails later.
-func (s *chunkSizer) widths(rows, bytes int) {
-	if rows > 0 {
-		s.bytesPerRow = max(1, bytes/rows)
+// met learns how wide rows are.
+func (s *chunkSizer) met(c *chunk) {
+	if n := c.count(); n > 0 {
+		s.width = max(c.bytes/n, 1)
 	}
 }
 
-// learn takes the measure of a transaction whose rows were all read.
+// learn learns from a transaction whose rows were all read: how long it took, and how long its first row did.
 //
-// Only the time after the first row counts. On a table without an index on updated_at the server scans and
-// sorts everything before that row, whatever the LIMIT. If that time counted, chunks would get smaller, hence
-// more of them, hence more scans, and smaller again.
-func (s *chunkSizer) learn(c chunkCost) {
-	if c.rows == 0 {
-		return
+// Without an index on updated_at, the server scans and sorts the whole table before the first row, whatever
+// the LIMIT. So if the first row takes half of the time or more, the next transaction reads twice as much.
+func (s *chunkSizer) learn(first, total time.Duration) {
+	switch {
+	case s.far: // it waits for rows that pass the filter
+		if s.scan > 0 && s.scan < mostScan {
+			s.scan *= 2
+		}
+	case first >= total/2:
+		s.bytes = min(2*s.bytes, mostBytes)
+	default:
+		s.bytes = chunkBytes
 	}
-	s.widths(c.rows, c.bytes)
-	if s.late++; c.first < sorting || float64(c.first) < sortingShare*float64(c.total) {
-		s.late = 0
+	if s.good++; s.good >= forgive && s.limit < s.most {
+		s.limit, s.good = min(2*s.limit, s.most), 0
 	}
-	if s.good++; s.good >= forgive && s.ceiling < s.limit {
-		s.ceiling, s.good = min(2*s.ceiling, s.limit), 0
-	}
-	if c.rows < s.rows/2 {
-		return // the end of the table says little
-	}
-	want := float64(c.rows) * float64(chunkTime) / float64(max(c.total-c.first, time.Millisecond))
-	s.rows = max(min(int(min(want, float64(4*c.rows))), s.limit), c.rows/4)
 }
 
-// cancelled halves the size after the server cancelled n rows; false if nothing is left to halve.
-func (s *chunkSizer) cancelled(n int) bool {
-	if n <= leastRows {
+// cancelled halves what the next transaction reads, because the server cancelled the last one. It returns
+// false if nothing is left to halve.
+//
+// The fewer rows pass a filter, the further a statement looks for them: too far, if an old transaction ends
+// after millions of changes. A smaller LIMIT is no help then. So a transaction with a filter ends at the place
+// that lies scan rows on.
+func (s *chunkSizer) cancelled() bool {
+	switch {
+	case s.far && s.scan == 0:
+		s.scan = firstScan
+	case s.far && s.scan == leastScan:
 		return false
+	case s.far:
+		s.scan = max(s.scan/2, leastScan)
+	case s.rows() <= leastRows:
+		return false
+	default:
+		s.limit, s.good = max(s.rows()/2, leastRows), 0
 	}
-	s.ceiling, s.good = max(n/2, leastRows), 0
-	s.rows = s.ceiling
 	return true
 }

@@ -10,10 +10,7 @@ import (
 // lagPatience is how long a standby may lag. After that it belongs to another cluster.
 const lagPatience = 10 * time.Minute
 
-// errRewound: this is not the database that was read before, or not its history. All horizons are worthless,
-// and what was read may be gone.
-var errRewound = errors.New("the database was restored or promoted, or is another one")
-
+// errLagging means that a server shows less than the one that answered before.
 var errLagging = errors.New("the server shows less than the one that answered before: " +
 	"the pooler leads to servers that are not equally up to date")
 
@@ -24,8 +21,8 @@ type lineage struct {
 	lagging  time.Time // since when servers have shown less than latest; zero: they do not
 }
 
-// follow takes c for the latest clock, or says why a chunk read under it may not be used: errLagging, or
-// errRewound, after which the lineage begins anew.
+// follow makes c the latest clock, or returns why a chunk that was read under it may not be used: errLagging, or
+// a *poller.LostError, after which the lineage begins anew.
 func (l *lineage) follow(c *clock) error {
 	rewound := l.rewound(c)
 	if rewound != "" || l.lags(c) {
@@ -35,19 +32,24 @@ func (l *lineage) follow(c *clock) error {
 		if rewound == "" && time.Since(l.lagging) < lagPatience {
 			return errLagging
 		}
-		*l = lineage{}
-		return fmt.Errorf("%w: %s", errRewound, cmp.Or(rewound, "it has shown less for too long than was read"))
+		return l.end(cmp.Or(rewound, "it has shown less for too long than was read"))
 	}
 	*l = lineage{latest: c, timeline: cmp.Or(c.timeline, l.timeline)}
 	return nil
 }
 
-// reached notes the timeline that a pass begins with, on a standby too: no primary of an earlier one may be
-// read. Its error is errRewound.
+// end begins the lineage anew, because this is not the database that was read before, or not its history. No
+// horizon counts any more, and rows that were read may be gone.
+func (l *lineage) end(why string) error {
+	*l = lineage{}
+	return lost(true, "the database was restored or promoted, or is another one: %s", why)
+}
+
+// reached records the timeline of a pass's beginning, of a standby too: no primary of an earlier one may be
+// read. Its error is a *poller.LostError.
 func (l *lineage) reached(timeline uint32) error {
 	if before := l.timeline; before != 0 && timeline > before {
-		*l = lineage{}
-		return fmt.Errorf("%w: its timeline is %d, and was %d", errRewound, timeline, before)
+		return l.end(fmt.Sprintf("its timeline is %d, and was %d", timeline, before))
 	}
 	l.timeline = max(l.timeline, timeline)
 	return nil

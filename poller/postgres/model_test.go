@@ -26,7 +26,7 @@ type world struct {
 	set       []setting       // of the server's clock
 	next      uint64          // the id to be given out next
 	completed uint64          // the largest id of a transaction that is over
-	open      map[uint64]*transaction
+	open      map[uint64]*writer
 	rows      map[int64]version // committed
 	replayed  []replayed        // what a standby may show, the oldest first
 	ended     uint64            // transactions, so far
@@ -82,7 +82,7 @@ type replayed struct {
 // mostReplayed is by how many ends a standby may lag, but one.
 const mostReplayed = 4
 
-type transaction struct {
+type writer struct {
 	started schemas.Instant // what now() says in it
 	ids     []uint64        // its own and its savepoints'
 	writes  map[int64]version
@@ -100,7 +100,7 @@ func newWorld(t *rapid.T, played rounds.Played) *world {
 	kinds := []kind{anything, forward, forward, back, promoted, promoted, swapped}
 	w := &world{
 		kind: rapid.SampledFrom(kinds).Draw(t, "kind"), played: played,
-		t: t, now: 1000, ours: 1000, open: map[uint64]*transaction{}, rows: map[int64]version{}, timeline: 1,
+		t: t, now: 1000, ours: 1000, open: map[uint64]*writer{}, rows: map[int64]version{}, timeline: 1,
 		next: rapid.SampledFrom([]uint64{100, 1<<31 - 20, 1<<32 + 3, 1<<33 - 20}).Draw(t, "next"),
 	}
 	w.completed, w.standby = w.next-1, rapid.Bool().Draw(t, "standby")
@@ -144,14 +144,14 @@ func (w *world) step() {
 // thing that is assumed of writers.
 func (w *world) begin() {
 	ago := schemas.Instant(rapid.IntRange(0, int(modelOverlap.Microseconds())).Draw(w.t, "started"))
-	tx := &transaction{started: w.at(w.ours - ago), ids: []uint64{w.next}, writes: map[int64]version{}}
+	tx := &writer{started: w.at(w.ours - ago), ids: []uint64{w.next}, writes: map[int64]version{}}
 	w.open[w.next] = tx
 	w.next++
 	w.write(tx)
 }
 
 // write stamps now() (the start of the transaction), the clock, or the future.
-func (w *world) write(tx *transaction) {
+func (w *world) write(tx *writer) {
 	row := rapid.Int64Range(1, 12).Draw(w.t, "row")
 	for _, other := range w.open {
 		if _, locked := other.writes[row]; locked && other != tx {
@@ -288,7 +288,7 @@ func (w *world) setClock(which string) {
 func (w *world) promote(at replayed) {
 	before := replayed{w.clock(), w.rows}
 	w.replaced, w.unseen, w.promoted = &before, true, true
-	w.rows, w.open = maps.Clone(at.rows), map[uint64]*transaction{}
+	w.rows, w.open = maps.Clone(at.rows), map[uint64]*writer{}
 	w.next, w.completed, w.replayed = at.clock.xmax, at.clock.xmax-1, nil
 	w.timeline++
 }
@@ -362,13 +362,10 @@ func (m *model) poll(t *rapid.T) {
 	if !m.begin(p, r) {
 		return
 	}
-	again, from := p.again != nil, p.at
-	if again {
-		from = p.againFrom
-	}
+	again := p.parts[0].until != nil
 	// After a primary, a standby may show less for a moment (clock.olderThan): a row may be late, not lost.
 	late, primary := false, !c.standby
-	for place := from; ; {
+	for place := p.parts[0].after; ; {
 		m.w.stir("between chunks")
 		chunk, rows := m.chunk(p, place)
 		if chunk == nil {
@@ -378,19 +375,16 @@ func (m *model) poll(t *rapid.T) {
 		if rapid.IntRange(0, 19).Draw(t, "crash before the commit") == 0 {
 			break
 		}
-		b := p.batch(chunk)
-		if b == nil { // of another table than the pass began with
-			m.lose(lost(true, "the table was replaced while it was read"))
+		b, err := p.batch(chunk)
+		if err != nil { // of another table than the pass began with
+			m.lose(err)
 			return
-		}
-		if chunk.last && p.again == nil && p.readsUndated() { // there are none
-			p.complete(b)
 		}
 		for i, row := range rows {
 			if m.final[row] && m.w.next-row.v.xmin < 1<<31 { // what wraps looks newer than it is
 				t.Fatalf("row %d %v was final, and is met again by %+v", row.id, row.v, p.filter)
 			}
-			if p.again == nil && p.filter.isFinal(row.v, chunk.clock.next) {
+			if p.parts[0].until == nil && p.filter.isFinal(row.v, chunk.clock.next) {
 				m.final[row] = true
 			}
 			m.topic[row.id] = rows[i].v
@@ -414,7 +408,8 @@ func (m *model) poll(t *rapid.T) {
 			break
 		}
 		if place = chunk.end; chunk.last {
-			p.again, place = nil, p.at
+			p.parts = p.parts[1:]
+			place = p.parts[0].after
 		}
 	}
 	if rapid.Bool().Draw(t, "successor") {
@@ -458,7 +453,7 @@ func (m *model) begin(p *pass, r poller.Request) bool {
 	if lost == nil {
 		if err := m.lineage.reached(p.identity.Timeline); err != nil {
 			w.unseen, w.promoted = false, false
-			m.lose(asLost(err))
+			m.lose(err)
 			return false
 		}
 		old := m.floor
@@ -478,11 +473,12 @@ func (m *model) begin(p *pass, r poller.Request) bool {
 	return lost == nil
 }
 
-// asLost is what a Source says of errRewound.
-func asLost(err error) *poller.LostError { return lost(true, "%v", err) }
-
 // lose goes back as a poller does.
-func (m *model) lose(lost *poller.LostError) {
+func (m *model) lose(err error) {
+	var lost *poller.LostError
+	if !errors.As(err, &lost) {
+		m.w.t.Fatal(err)
+	}
 	m.w.played.Count("what was read does not count", true)
 	m.settled, m.cursor, m.floor = min(m.settled, lost.From), nil, nil
 	if lost.Sweep {
@@ -568,7 +564,7 @@ func (m *model) snapshot() (*clock, map[int64]version) {
 		w.t.Fatalf("%v: %+v", err, c)
 	}
 	w.unseen, w.promoted = false, false
-	m.lose(asLost(err))
+	m.lose(err)
 	return nil, nil
 }
 
@@ -585,13 +581,11 @@ func (m *model) chunk(p *pass, k key) (*chunk, []place) {
 		return nil, nil
 	}
 	var rows []place
-	f, ahead := p.filter, func(key) bool { return false }
-	if p.again != nil {
-		f, ahead = *p.again, func(at key) bool { return at.after(keyOf(p.cursor)) }
-	}
+	part := p.parts[0]
 	for id, v := range visible {
 		at := key{at: microsOf(v.stamp), id: id}
-		if at.after(k) && !ahead(at) && f.passes(v, c.next) {
+		beyond := part.filter == nil || part.until != nil && at.after(*part.until)
+		if at.after(k) && !beyond && part.filter.passes(v, c.next) {
 			v.null = table.missing != nil
 			rows = append(rows, place{id, v})
 		}
@@ -602,8 +596,8 @@ func (m *model) chunk(p *pass, k key) (*chunk, []place) {
 	limit := rapid.IntRange(1, 5).Draw(m.w.t, "limit")
 	chunk := &chunk{clock: c, table: table, from: k, end: k, last: len(rows) < limit}
 	rows = rows[:min(len(rows), limit)]
-	if n := len(rows); chunk.last && p.again != nil {
-		chunk.end = keyOf(p.cursor)
+	if n := len(rows); chunk.last && part.until != nil {
+		chunk.end = *part.until
 	} else if n > 0 {
 		chunk.end = key{at: microsOf(rows[n-1].v.stamp), id: rows[n-1].id}
 	}

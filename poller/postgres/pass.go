@@ -23,7 +23,7 @@ const (
 // pass is one read of everything that may have changed since settled, in the order (updated_at, id), or the
 // rest of a pass that was cut short. doc.go says what it leaves out, and why that is nothing.
 type pass struct {
-	chunks   *chunkReader
+	reader   *chunkReader
 	horizons *horizons
 	table    *table
 	identity identity
@@ -43,40 +43,54 @@ type pass struct {
 	// xmin is that of clock, or of the clock of a first part that was read before, if that is smaller.
 	xmin uint64
 	good int // rows
-	// trusted: the pass goes by what was read before, or has called rows final. swapped: the table has been
-	// replaced since it began.
-	trusted, swapped bool
+	// trusted is set if the pass goes by what was read before, or has called rows final.
+	trusted bool
 	// bad is the first bad chunk. Neither settled nor the cursor may pass its beginning.
 	bad *chunk
 	// cursor is that of the last batch.
 	cursor *watermark.Cursor
-	// again is what is read once more of the part before the cursor, and where that begins; nil: nothing is.
-	again     *filter
-	againFrom key
+	// parts are those that have not been read to their end. The first one is in hand.
+	parts []part
+}
+
+// part is one range of a pass, read by one query.
+type part struct {
+	// filter leaves out rows of the order (updated_at, id). Nil means the rows without updated_at, by id.
+	filter *filter
+	after  key
+	// until is the place of the cursor, if what lies before it is read again. Nil means the end of the table.
+	until *key
+}
+
+func (p part) query() query {
+	if p.filter == nil {
+		return undated
+	}
+	return changed(p.filter)
 }
 
 // newPass looks at the clock, and decides where to begin and what to leave out. Its error is a *LostError
 // where the request's cursor or floor is of no use here.
 func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
 	p := &pass{
-		chunks: s.chunks, horizons: &s.horizons,
+		reader: s.reader, horizons: &s.horizons,
 		from: r.From, at: keyAt(r.From), firstLoad: r.From <= max(schemas.MinInstant, s.start), started: r.Started,
 	}
-	before := s.chunks.lineage
+	before := s.reader.lineage
 	if err := p.look(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.waitFor(p.lags(r)); err != nil {
-		s.chunks.lineage = before // nothing is read of that server
+		s.reader.lineage = before // nothing is read of that server
 		return nil, err
 	}
 	cold := len(p.horizons.noted) == 0
 	p.inherit(r)
 	p.note()
 	if lost := p.lost(r, s.start); lost != nil {
-		return nil, s.lose(lost)
+		return nil, lost
 	}
-	if err := s.chunks.lineage.reached(p.identity.Timeline); err != nil {
+	if err := s.reader.lineage.reached(p.identity.Timeline); err != nil {
 		return nil, err
 	}
 	if r.Cursor == nil && cold { // a new owner has no horizon that counts
@@ -93,7 +107,7 @@ func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
 		lost = &poller.LostError{Why: why, From: schemas.MaxInstant}
 	}
 	if lost != nil && r.Floor != nil {
-		return nil, s.lose(lost)
+		return nil, lost
 	}
 	return p, nil
 }
@@ -158,6 +172,10 @@ func (p *pass) begin(old *watermark.Floor, cursor *watermark.Cursor) (lost *poll
 	if p.table.noFloor != "" {
 		p.filter.low = 0
 	}
+	p.parts = append(p.parts, part{filter: &p.filter, after: p.at})
+	if p.firstLoad || p.resumed { // the part before the cursor may have been one of a first load
+		p.parts = append(p.parts, part{after: beforeAll})
+	}
 	p.callsFinal = p.table.noFloor == "" && p.floor != nil
 	if p.horizons.reach(p.xmin) <= p.from || p.resumed && p.at.instant() <= p.from {
 		p.nothingSettles()
@@ -199,12 +217,9 @@ func (p *pass) lags(r poller.Request) bool {
 
 // look takes the clock.
 func (p *pass) look(ctx context.Context) error {
-	c, err := p.chunks.look(ctx)
-	if err != nil {
-		return err
-	}
-	p.clock, p.table, p.identity = c.clock, c.table, c.identity
-	return nil
+	var err error
+	p.clock, p.table, p.identity, err = p.reader.look(ctx)
+	return err
 }
 
 func (p *pass) note() { p.horizons.see(p.clock, true) }
@@ -275,10 +290,11 @@ func (p *pass) readAgain(cursor *watermark.Cursor) bool {
 		}
 		again.low = before.low(p.clock)
 	}
-	p.again, p.againFrom = &again, keyAt(max(p.from, p.horizons.reach(again.low)))
+	until := keyOf(cursor)
+	p.parts = []part{{&again, keyAt(max(p.from, p.horizons.reach(again.low))), &until}}
 	p.resumed, p.cursor = true, cursor
-	if at := keyOf(cursor); at.after(p.at) {
-		p.at = at
+	if until.after(p.at) {
+		p.at = until
 	}
 	return true
 }
@@ -291,13 +307,13 @@ func (p *pass) quiesce(ctx context.Context) error {
 	if p.firstLoad {
 		patience = firstLoadPatience
 	}
-	defer p.chunks.activity.says("")
+	defer p.reader.activity.show("")
 	began, next, pause := time.Now(), p.clock.next, 10*time.Millisecond
 	for p.clock.known { // on a standby without a clock nothing settles, however long this waits
 		if p.clock.xmin >= next || time.Since(began) > patience {
 			return nil
 		}
-		p.chunks.activity.says("waiting for the transactions that were open when the load began")
+		p.reader.activity.show("waiting for the transactions that were open when the load began")
 		if err := wait.For(ctx, pause); err != nil {
 			return err
 		}
@@ -310,117 +326,71 @@ func (p *pass) quiesce(ctx context.Context) error {
 	return nil
 }
 
-// read hands over everything from where the pass begins to the end. A bad chunk is left out: the pass goes on
-// behind it, is not complete then, and ends in a HoldError.
-func (p *pass) read(ctx context.Context, emit func(poller.Batch) error) error {
-	if p.again != nil {
-		until := keyOf(p.cursor)
-		if err := handOver(ctx, p.chunks.changes(p.again, &until), p.againFrom, emit, p.batch); err != nil {
-			return err
-		}
-		p.again = nil
-	}
-	if err := handOver(ctx, p.chunks.changes(&p.filter, nil), p.at, emit, p.batch); err != nil {
-		return err
-	}
-	if p.readsUndated() {
-		if err := handOver(ctx, p.chunks.of(undated), beforeAll, emit, p.undatedBatch); err != nil {
-			return err
-		}
-	}
-	if p.bad != nil {
-		hold := p.bad.hold(p.table.name)
-		hold.Publishes = p.good > 0
-		return hold
-	}
-	return nil
-}
-
-func (p *pass) batch(c *chunk) *poller.Batch {
+// batch returns the batch of the next chunk of the part in hand; nil, if nothing of it is published. Its error
+// is a *poller.LostError.
+func (p *pass) batch(c *chunk) (*poller.Batch, error) {
+	part := p.parts[0]
+	last := c.last && len(p.parts) == 1
 	p.horizons.see(c.clock, false)
 	switch {
 	case c.table.oid != p.table.oid || c.table.noFloor != p.table.noFloor:
-		p.swapped, p.floor = true, nil // what lies behind was read of another table
 		if p.trusted {
-			return nil
+			return nil, lost(true, "the table was replaced while it was read")
 		}
+		p.floor = nil // earlier chunks were read of another table
 	case p.floor != nil && c.clock.standby && !p.clock.standby:
 		p.floor = newFloor(coarse(p.xmin), p.from) // a standby does not report its snapshot above xmin
 	}
-	if c.bad() {
+
+	// A bad chunk is left out. The pass goes on behind it, is not complete then, and ends in a HoldError. Rows
+	// without updated_at are expected to be bad, and become dead letters, unless no row can be published.
+	if c.bad() && (part.filter != nil || p.good == 0 || p.bad != nil) {
 		p.bad = cmp.Or(p.bad, c)
-		return nil
-	}
-	if p.again == nil && c.from.at == c.end.at {
-		p.nothingSettles()
+		return nil, nil
 	}
 	p.good += len(c.rows)
 	b := c.batch()
-	b.Settled, b.Cursor, b.Identity = p.settle(c), p.moveCursor(c), (*watermark.Identity)(&p.identity)
-	if c.last && !p.readsUndated() {
-		p.complete(b)
-	}
-	return b
-}
+	b.Identity = (*watermark.Identity)(&p.identity)
 
-// readsUndated says whether the pass ends with the rows that the order (updated_at, id) never meets. A pass
-// that a crash cut short does: it may have been a first load.
-func (p *pass) readsUndated() bool { return p.firstLoad || p.resumed }
-
-// undatedBatch lets a chunk of bad rows pass if the table has good ones too: rows without updated_at are
-// expected to be bad, and become dead letters. If there are none, no row of the table can be published.
-func (p *pass) undatedBatch(c *chunk) *poller.Batch {
-	if c.bad() && (p.good == 0 || p.bad != nil) {
-		p.bad = cmp.Or(p.bad, c)
-		return nil
+	if part.filter != nil {
+		// Settled follows what was read without a gap, as far as the horizons allow.
+		end := c.end.instant()
+		if c.last && part.until == nil {
+			end = schemas.MaxInstant
+		}
+		if p.bad != nil {
+			end = min(end, p.bad.from.instant())
+		}
+		if settled := min(end, p.horizons.reach(p.xmin)); settled > p.from {
+			b.Settled = settled
+		}
+		if part.until == nil && c.from.at == c.end.at {
+			p.nothingSettles()
+		}
 	}
-	b := c.batch()
+	if part.filter != nil && part.until == nil && p.bad == nil {
+		p.moveCursor(c.end)
+	}
 	b.Cursor = p.cursor
-	if c.last {
-		p.complete(b)
-	}
-	return b
-}
 
-// settle is what the range up to c lets the resource settle to; MinInstant: no further.
-func (p *pass) settle(c *chunk) schemas.Instant {
-	end := schemas.MaxInstant
-	if !c.last || p.again != nil {
-		end = c.end.instant()
-	}
-	if p.bad != nil {
-		end = min(end, p.bad.from.instant())
-	}
-	settled := min(end, p.horizons.reach(p.xmin))
-	if settled <= p.from {
-		return schemas.MinInstant
-	}
-	return settled
-}
-
-// moveCursor moves the cursor behind c. The horizon in it lets the rest of the pass settle what came before.
-func (p *pass) moveCursor(c *chunk) *watermark.Cursor {
-	if p.bad != nil || p.again != nil {
-		return p.cursor
-	}
-	p.cursor = &watermark.Cursor{UpdatedAt: instantOf(c.end.at), ID: c.end.id, Xmin: p.xmin, Started: p.started}
-	if p.table.noFloor == "" && p.floor != nil {
-		p.cursor.Floor = newFloor(coarse(p.xmin), p.from)
-	}
-	if h, ok := p.horizons.best(p.xmin); ok {
-		p.cursor.HorizonTime, p.cursor.HorizonNext = h.time, h.next
-	}
-	return p.cursor
-}
-
-// complete makes b the last batch of the pass. A pass with a bad chunk is not complete, whatever it read.
-func (p *pass) complete(b *poller.Batch) {
-	if p.bad == nil {
+	if last && p.bad == nil { // the pass is complete
 		b.Cursor = nil
 		b.Done = &poller.Done{Started: p.started, Complete: true, Fields: p.table.fields, Held: p.held()}
 		if p.table.noFloor == "" {
 			b.Done.Floor = p.floor
 		}
+	}
+	return &b, nil
+}
+
+// moveCursor moves the cursor to end. The horizon in it lets the rest of the pass settle what came before.
+func (p *pass) moveCursor(end key) {
+	p.cursor = &watermark.Cursor{UpdatedAt: instantOf(end.at), ID: end.id, Xmin: p.xmin, Started: p.started}
+	if p.table.noFloor == "" && p.floor != nil {
+		p.cursor.Floor = newFloor(coarse(p.xmin), p.from)
+	}
+	if h, ok := p.horizons.best(p.xmin); ok {
+		p.cursor.HorizonTime, p.cursor.HorizonNext = h.time, h.next
 	}
 }
 

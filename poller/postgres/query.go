@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -14,9 +13,10 @@ type statement struct {
 	sql    string
 	values [][]byte
 	oids   []uint32
-	// far: it may look at many rows for few, so asking for fewer does not make it faster.
+	// far is set if a smaller LIMIT does not make the statement faster, because it may look at many rows to find
+	// a few.
 	far bool
-	// locks: it locks the table before its transaction takes the snapshot.
+	// locks is set if the transaction has to lock the table before it takes the snapshot.
 	locks bool
 }
 
@@ -26,29 +26,30 @@ func (s *statement) param(oid uint32, value []byte) string {
 	return "$" + strconv.Itoa(len(s.oids))
 }
 
-// query makes the statement for the next chunk of a read: at most limit rows after k.
-type query func(t *table, k key, limit int) statement
+// query makes the statement for the next rows of a read: at most limit rows after one place, until another one
+// (nil: to the end).
+type query func(t *table, after key, until *key, limit int) statement
 
-// changed asks for rows after k in the order (updated_at, id), until a place (nil: to the end), which f does
-// not leave out. A row that is updated meanwhile moves ahead of the key, so no row is skipped.
+// changed asks for the rows that f, as it is at each statement, does not leave out, in the order (updated_at,
+// id). A row that is updated meanwhile moves ahead, so no row is skipped.
 //
 // The filter lets more pass than it must, never less. age(xmin) counts down from the next id, modulo 2^32, so
 // a row that low or a later transaction has written is at most as old as low. Freezing does not hide such a
 // row: since PostgreSQL 9.4 VACUUM FREEZE and COPY FREEZE leave xmin in place and only flag it. A row with
-// xmin 2, FrozenTransactionId, has the greatest age there is and is left out: such rows come from pg_upgrade
-// of an older server, so no transaction has written them since. A row frozen for more than 2^31 transactions
-// has a negative age, and passes. A savepoint's id is later than its transaction's, so it passes.
+// xmin 2, FrozenTransactionId, has the greatest age and is left out: such rows come from pg_upgrade of an
+// older server, so no transaction has written them since. A row frozen for more than 2^31 transactions has a
+// negative age, and passes. A savepoint's id is later than its transaction's, so it passes.
 //
-// The planner knows nothing of tableoid and takes it that all rows pass: so it goes by the index on the key.
-func changed(f filter, until *key) query {
-	return func(t *table, k key, limit int) statement {
-		f := f
+// The planner knows nothing of tableoid and assumes that all rows pass. So it uses the index on the key.
+func changed(f *filter) query {
+	return func(t *table, after key, until *key, limit int) statement {
+		f := *f
 		if t.noFloor != "" { // since the pass began: its xmin may be forbidden
 			f = filter{}
 		}
-		s := statement{}
-		s.param(t.updatedOID, int8Param(k.at))
-		s.param(oidInt8, int8Param(k.id))
+		s := statement{far: f.low != 0}
+		s.param(t.updatedOID, int8Param(after.at))
+		s.param(oidInt8, int8Param(after.id))
 		s.param(oidInt8, int8Param(int64(limit)))
 		list, where := t.list, ""
 		if until != nil {
@@ -56,7 +57,6 @@ func changed(f filter, until *key) query {
 				s.param(t.updatedOID, int8Param(until.at)), s.param(oidInt8, int8Param(until.id)))
 		}
 		if f.low != 0 {
-			s.far = true
 			where += fmt.Sprintf(" AND (age(%[1]s.xmin) <= (SELECT age(%[2]s)) OR %[1]s.tableoid <> %[3]s)",
 				t.plainName, s.param(oidXid, xidParam(f.low)), s.param(oidOid, oidParam(f.table)))
 		}
@@ -70,34 +70,36 @@ func changed(f filter, until *key) query {
 	}
 }
 
-// ahead asks for the row that comes n rows after k; nothing: there are not so many.
-func ahead(n int) query {
-	return func(t *table, k key, _ int) statement {
-		s := statement{far: true}
-		s.param(t.updatedOID, int8Param(k.at))
-		s.param(oidInt8, int8Param(k.id))
-		s.param(oidInt8, int8Param(int64(n)))
-		const sql = `SELECT %s FROM %s WHERE (updated_at, id) > ($1, $2) ORDER BY updated_at, id OFFSET $3 LIMIT 1`
-		s.sql = fmt.Sprintf(sql, t.list, t.name)
-		return s
-	}
+// ahead asks for the place of the row that comes n rows after another place. There is no such row if fewer
+// rows come.
+func ahead(t *table, after key, n int) statement {
+	s := statement{}
+	s.param(t.updatedOID, int8Param(after.at))
+	s.param(oidInt8, int8Param(after.id))
+	s.param(oidInt8, int8Param(int64(n)))
+	const sql = `SELECT updated_at, id FROM %s WHERE (updated_at, id) > ($1, $2) ` +
+		`ORDER BY updated_at, id OFFSET $3 LIMIT 1`
+	s.sql = fmt.Sprintf(sql, t.plainName)
+	return s
 }
 
-// undated asks for the rows that the order (updated_at, id) never meets: those without updated_at.
-func undated(t *table, k key, limit int) statement { return byID(t, "updated_at IS NULL", k, limit) }
+// undated asks for the rows that the order (updated_at, id) does not contain: those without updated_at.
+func undated(t *table, after key, _ *key, limit int) statement {
+	return byID(t, "updated_at IS NULL", after, limit)
+}
 
-// since asks for every row with one of those ids that was created or updated at or after from, or is without
-// updated_at.
-func since(from schemas.Instant, ids poller.IDRange) query {
-	return func(t *table, k key, limit int) statement {
+// since asks for the rows that were created or updated at or after from, or are without updated_at, in the
+// order of id.
+func since(from schemas.Instant) query {
+	return func(t *table, after key, until *key, limit int) statement {
 		where := "id <= $3"
 		if from > schemas.MinInstant && t.createdOID != 0 {
 			where = "id <= $3 AND (updated_at >= $4 OR updated_at IS NULL OR created_at >= $5)"
 		} else if from > schemas.MinInstant {
 			where = "id <= $3 AND (updated_at >= $4 OR updated_at IS NULL)"
 		}
-		s := byID(t, where, k, limit)
-		s.param(oidInt8, int8Param(ids.Last))
+		s := byID(t, where, after, limit)
+		s.param(oidInt8, int8Param(until.id))
 		if from <= schemas.MinInstant {
 			return s
 		}
@@ -109,28 +111,28 @@ func since(from schemas.Instant, ids poller.IDRange) query {
 	}
 }
 
-// named asks for the rows with these ids.
+// named asks for the rows with these ids, in the order of id.
 func named(ids []int64) query {
-	return func(t *table, k key, limit int) statement {
-		s := byID(t, "id = ANY($3)", k, limit)
+	return func(t *table, after key, _ *key, limit int) statement {
+		s := byID(t, "id = ANY($3)", after, limit)
 		s.param(oidInt8Array, int8ArrayParam(ids))
 		return s
 	}
 }
 
-// anyRow asks for one row, whichever it is.
-func anyRow(t *table, k key, _ int) statement { return byID(t, "true", k, 1) }
+// anyRow asks for one row.
+func anyRow(t *table, after key, _ *key, _ int) statement { return byID(t, "true", after, 1) }
 
-// byID asks for rows in the order of id, which never changes. Parameters of where begin with $3. Before the
-// smallest int64 there is no other one, so the place before all rows is not an id to be passed.
-func byID(t *table, where string, k key, limit int) statement {
+// byID asks for rows in the order of id, which never changes. Parameters of where begin with $3. The smallest
+// int64 has no id before it, so the place before all rows is not an id that lies before it.
+func byID(t *table, where string, after key, limit int) statement {
 	const sql = `SELECT %s FROM %s WHERE id %s $1 AND %s ORDER BY id LIMIT $2`
-	after := ">"
-	if k == beforeAll {
-		after = ">="
+	compared := ">"
+	if after == beforeAll {
+		compared = ">="
 	}
-	s := statement{sql: fmt.Sprintf(sql, t.list, t.name, after, where)}
-	s.param(oidInt8, int8Param(k.id))
+	s := statement{sql: fmt.Sprintf(sql, t.list, t.name, compared, where)}
+	s.param(oidInt8, int8Param(after.id))
 	s.param(oidInt8, int8Param(int64(limit)))
 	return s
 }

@@ -43,15 +43,16 @@ const (
 type Source struct {
 	// For the takeover.
 	start  schemas.Instant
-	chunks *chunkReader
+	reader *chunkReader
 	// Until the database turns out to be another one.
 	horizons horizons
 	// unfiltered is the floor of a table that has none in the watermark, of the last pass: it says where the
 	// next one may begin, and not which rows it may leave out. nil: there is none.
 	unfiltered *watermark.Floor
-	final      bool      // a row was called final
-	rewound    error     // why another history of the database answers than in the pass before; nil: none does
-	lagging    time.Time // since when a standby lacks what was settled by; zero: it does not
+	final      bool // a row was called final
+	// lost is the error for the next pass: a read of another kind has found another history of the database.
+	lost    *poller.LostError
+	lagging time.Time // since when a standby lacks what was settled by; zero: it does not
 	// rested is when a pass may begin that reads again what the last one read; see rest.
 	rested time.Time
 }
@@ -72,42 +73,46 @@ func NewSource(db *DB, c SourceConfig) *Source {
 	}
 	return &Source{
 		start:    c.Start,
-		chunks:   newChunkReader(db, c),
+		reader:   newChunkReader(db, c),
 		horizons: horizons{overlap: c.Overlap, steps: steps{allowed: allowedStep}},
 	}
 }
 
 // Read implements poller.Source.
 func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Batch, error] {
-	return poller.Pushed(func(emit func(poller.Batch) error) error { return s.read(ctx, r, emit) })
+	return func(yield func(poller.Batch, error) bool) {
+		defer s.reader.activity.show("")
+		s.reader.catalogue.expect(r.Fields)
+		s.reader.catalogue.before = r.Identity
+		r.From = max(r.From, s.start)
+		var err error
+		switch r.Kind {
+		case poller.Pass:
+			err = s.pass(ctx, r, yield)
+		case poller.Full:
+			err = s.full(ctx, r, yield)
+		case poller.Lookup:
+			err = s.lookup(ctx, r, yield)
+		}
+		lost, isLost := errors.AsType[*poller.LostError](err)
+		switch {
+		case isLost && r.Kind == poller.Pass: // what this Source knows of transactions and clock does not count either
+			s.horizons = horizons{overlap: s.horizons.overlap, steps: steps{allowed: s.horizons.steps.allowed}}
+			s.unfiltered, s.final, s.lost = nil, false, nil
+		case isLost: // the next pass returns it
+			s.lost, err = lost, errors.New(lost.Why)
+		}
+		if err != nil {
+			yield(poller.Batch{}, err)
+		}
+	}
 }
 
-func (s *Source) read(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
-	defer s.chunks.activity.says("")
-	s.chunks.catalogue.expect(r.Fields)
-	s.chunks.catalogue.before = r.Identity
-	r.From = max(r.From, s.start)
-	read := s.pass
-	switch r.Kind {
-	case poller.Full:
-		read = s.full
-	case poller.Lookup:
-		read = s.lookup
-	}
-	err := read(ctx, r, emit)
-	if errors.Is(err, errRewound) {
-		s.rewound = err
-	}
-	if r.Kind == poller.Pass && s.rewound != nil {
-		return s.lose(lost(true, "%v", s.rewound))
-	}
-	return err
-}
-
-// pass reads what may have changed since r.From.
-func (s *Source) pass(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
-	if s.rewound != nil {
-		return s.rewound
+// pass reads what may have changed since r.From. It returns nil, as full and lookup do, if yield wants no
+// more.
+func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
+	if s.lost != nil {
+		return s.lost
 	}
 	if err := s.rest(ctx); err != nil {
 		return err
@@ -120,11 +125,26 @@ func (s *Source) pass(ctx context.Context, r poller.Request, emit func(poller.Ba
 	}
 	p.trusted = trusted || p.filter.final != 0
 	s.final = s.final || p.filter.final != 0
-	if err := p.read(ctx, emit); err != nil {
-		return err
+	for len(p.parts) > 0 {
+		part := p.parts[0]
+		for c, err := range s.reader.chunks(ctx, part.query(), part.after, part.until) {
+			if err != nil {
+				return err
+			}
+			b, err := p.batch(c)
+			if err != nil {
+				return err
+			}
+			if b != nil && !yield(*b, nil) {
+				return nil
+			}
+		}
+		p.parts = p.parts[1:]
 	}
-	if p.swapped && p.trusted {
-		return s.lose(lost(true, "the table was replaced while it was read"))
+	if p.bad != nil {
+		hold := p.bad.hold(p.table.name)
+		hold.Publishes = p.good > 0
+		return hold
 	}
 	s.horizons.prune(p.xmin)
 	s.unfiltered = nil
@@ -145,8 +165,8 @@ func (s *Source) rest(ctx context.Context) error {
 	if pause <= 0 {
 		return nil
 	}
-	s.chunks.activity.says("resting: a transaction stays open, and on a standby each poll reads all since then")
-	defer s.chunks.activity.says("")
+	s.reader.activity.show("resting: a transaction stays open, and on a standby each poll reads all since then")
+	defer s.reader.activity.show("")
 	return wait.For(ctx, pause)
 }
 
@@ -159,17 +179,9 @@ func (s *Source) waitFor(lags bool) error {
 		s.lagging = time.Now()
 	}
 	if lags && time.Since(s.lagging) < lagPatience {
-		return s.chunks.explain(waitForReplay, errLagging, chunkSize{})
+		return s.reader.explain(errLagging)
 	}
 	return nil
-}
-
-// lose ends a pass that cannot go by what was read before. What this Source has learned of the server's
-// transactions and of its clock does not count either.
-func (s *Source) lose(lost *poller.LostError) error {
-	s.horizons = horizons{overlap: s.horizons.overlap, steps: steps{allowed: s.horizons.steps.allowed}}
-	s.unfiltered, s.final, s.rewound = nil, false, nil
-	return lost
 }
 
 // floorOf is what a pass for r over t goes by; nil: everything from r.From on is to be read.
@@ -196,45 +208,65 @@ func without(names []string) func(string) bool {
 	return func(name string) bool { return !slices.Contains(names, name) }
 }
 
-// full reads every row of r.IDs from r.From on by id.
-func (s *Source) full(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
-	s.chunks.activity.says("reading everything, by id")
-	s.chunks.catalogue.forget() // a sweep sees a column that was added
-	done := &poller.Done{Started: r.Started, Complete: true}
+// full reads every row of r.IDs from r.From on by id. It leaves out bad chunks, and then ends in a HoldError.
+func (s *Source) full(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
+	s.reader.activity.show("reading everything, by id")
+	s.reader.catalogue.forget() // a sweep reads a column that was added
 	ids := poller.IDRange{First: math.MinInt64, Last: math.MaxInt64}
 	if r.IDs != nil {
 		ids = *r.IDs
 	}
-	return s.chunks.unsettled(ctx, since(r.From, ids), beforeID(ids.First), done, emit)
+	var bad *chunk
+	for c, err := range s.reader.chunks(ctx, since(r.From), beforeID(ids.First), &key{id: ids.Last}) {
+		switch {
+		case err != nil:
+			return err
+		case c.bad():
+			bad = cmp.Or(bad, c)
+			continue
+		}
+		b := c.batch()
+		if c.last && bad == nil {
+			b.Done = &poller.Done{Started: r.Started, Complete: true}
+		}
+		if !yield(b, nil) {
+			return nil
+		}
+	}
+	if bad != nil {
+		return bad.hold(s.reader.resource.Table)
+	}
+	return nil
 }
 
-// lookup reads the suspects that are still there. Bad chunks are not left out: a row that cannot be published
-// may be a suspect for just that reason.
-func (s *Source) lookup(ctx context.Context, r poller.Request, emit func(poller.Batch) error) error {
+// lookup reads the suspects that are still there. It does not leave out bad chunks: a row that cannot be
+// published may be a suspect for that reason.
+func (s *Source) lookup(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
 	ids := make([]int64, len(r.Suspects))
 	for i, x := range r.Suspects {
 		ids[i] = x.ID
 	}
 	slices.Sort(ids)
 	empty := true
-	look := func(c *chunk) *poller.Batch {
-		empty = empty && len(c.rows)+len(c.rejects) == 0
-		return c.batch()
-	}
 	for some := range slices.Chunk(slices.Compact(ids), namedAtOnce) {
-		if err := handOver(ctx, s.chunks.of(named(some)), beforeAll, emit, look); err != nil {
-			return err
+		for c, err := range s.reader.chunks(ctx, named(some), beforeAll, nil) {
+			if err != nil {
+				return err
+			}
+			if empty = empty && c.count() == 0; !yield(c.batch(), nil) {
+				return nil
+			}
 		}
 	}
-	if empty { // of these ids; is it of all?
-		err := s.chunks.next(ctx, anyRow, beforeAll, func(c *chunk) error {
-			empty = len(c.rows)+len(c.rejects) == 0
-			return nil
-		})
-		if err != nil {
-			return err
+	if empty { // there are none of these ids: are there others?
+		for c, err := range s.reader.chunks(ctx, anyRow, beforeAll, nil) {
+			if err != nil {
+				return err
+			}
+			empty = empty && c.count() == 0
 		}
 	}
 	done := &poller.Done{Started: r.Started, Complete: true, Empty: empty}
-	return emit(poller.Batch{Settled: schemas.MinInstant, Done: done})
+	yield(poller.Batch{Settled: schemas.MinInstant, Done: done}, nil)
+	return nil
 }

@@ -160,38 +160,29 @@ func isElsewhere(table string, said []byte) error {
 		"read. %s, or read the resource over REST (source: rest)", table, said[1:], kind, why, remedy)}
 }
 
-// maxColumns is what a table of PostgreSQL has at most.
-const maxColumns = 1600
-
-// readTable asks the server for the table of r. Its error is a *poller.HoldError for a table that cannot be
-// read as it is, or what the server said.
+// readTable asks the server for the table of r. Its error is a *poller.HoldError if the table cannot be read as
+// it is, or the server's.
 func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error) {
 	readable := map[string]bool{} // by column
 	t := &table{bareName: pgx.Identifier{r.Table}.Sanitize()}
 	var elsewhere error
 	q := statement{sql: catalogueSQL}
 	q.param(oidText, []byte(t.bareName))
-	_, err := db.snapshot(ctx, catalogueDeadline, nil, &q, func(_ *clock, rows *pgconn.ResultReader) error {
-		for rows.NextRow() {
-			v := rows.Values()
-			t.plainName = pgx.Identifier{string(v[0]), string(v[1])}.Sanitize()
-			t.name = t.plainName
-			if readable[string(v[3])] = isTrue(v[4]); len(readable) > maxColumns {
-				return fmt.Errorf("read the catalogue: table %s has more than %d columns, and PostgreSQL's have not",
-					t.name, maxColumns)
-			}
-			t.schema, t.kind = string(v[0]), string(v[2])
-			t.oid, t.hidden = binary.BigEndian.Uint32(v[5]), isTrue(v[6])
-			t.identified = isTrue(v[9])
-			t.noFloor = noFloor(t.kind, t.hidden, isTrue(v[7]), isTrue(v[8]), t.identified)
-			t.alone = t.kind == "r" && !isTrue(v[7]) && !t.hidden
-			elsewhere = isElsewhere(t.name, v[10])
-			t.lockable = isTrue(v[11])
-		}
-		return nil
-	})
+	_, answer, err := db.ask(ctx, catalogueDeadline, &q)
 	if err != nil {
 		return nil, err
+	}
+	for _, v := range answer.Rows {
+		t.plainName = pgx.Identifier{string(v[0]), string(v[1])}.Sanitize()
+		t.name = t.plainName
+		readable[string(v[3])] = isTrue(v[4])
+		t.schema, t.kind = string(v[0]), string(v[2])
+		t.oid, t.hidden = binary.BigEndian.Uint32(v[5]), isTrue(v[6])
+		t.identified = isTrue(v[9])
+		t.noFloor = noFloor(t.kind, t.hidden, isTrue(v[7]), isTrue(v[8]), t.identified)
+		t.alone = t.kind == "r" && !isTrue(v[7]) && !t.hidden
+		elsewhere = isElsewhere(t.name, v[10])
+		t.lockable = isTrue(v[11])
 	}
 	if t.name == "" {
 		message := fmt.Sprintf("relation %q does not exist", r.Table)
@@ -263,14 +254,12 @@ func (t *table) selectFields(r *schemas.Resource, readable map[string]bool) erro
 // describe asks the server for the types of the list's result. It reports a domain as the type beneath it.
 func (t *table) describe(ctx context.Context, db *DB, r *schemas.Resource) error {
 	q := statement{sql: "SELECT " + t.list + " FROM " + t.name + " LIMIT 0"}
-	_, err := db.snapshot(ctx, catalogueDeadline, nil, &q, func(_ *clock, rows *pgconn.ResultReader) error {
-		for _, f := range rows.FieldDescriptions() {
-			t.columns = append(t.columns, schemas.Column{Name: f.Name, OID: f.DataTypeOID})
-		}
-		return nil
-	})
+	_, answer, err := db.ask(ctx, catalogueDeadline, &q)
 	if err != nil {
 		return err
+	}
+	for _, f := range answer.FieldDescriptions {
+		t.columns = append(t.columns, schemas.Column{Name: f.Name, OID: f.DataTypeOID})
 	}
 	if t.decoder, err = schemas.NewColumnDecoder(r, t.columns); err != nil {
 		return &poller.HoldError{What: "read " + t.name, Err: err}
