@@ -231,6 +231,5 @@ func RowsSince(ctx context.Context, c *Cluster, resource string, from schemas.In
 
 // MaxRecordBytes is Session.MaxRecordBytes of the resource's data topic, for readers.
 func MaxRecordBytes(ctx context.Context, c *Cluster, resource string) (int, error) {
-	limit, err := batchLimit(ctx, c, c.Topic(resource))
-	return limit - recordOverhead, err
+	return batchLimit(ctx, c, c.Topic(resource))
 }

@@ -126,11 +126,11 @@ func deadLetterRecord(topic string, limit int, resource string, letter watermark
 	if letter.Row == nil {
 		return record
 	}
-	room := limit - recordOverhead - len(letter.Key) - 64
+	payload := len(letter.Key) + len(letter.Row)
 	for _, h := range record.Headers {
-		room -= len(h.Key) + len(h.Value) + 10
+		payload += len(h.Key) + len(h.Value)
 	}
-	if len(letter.Row) > room {
+	if watermark.RecordSize(payload, len(record.Headers)) > limit {
 		_, id, _ := strings.Cut(letter.Key, "/")
 		note := "the row is too large for this topic: " + strconv.Itoa(len(letter.Row)) + " bytes"
 		record.Value, _ = json.Marshal(map[string]string{"id": id, "note": note})

@@ -63,8 +63,8 @@ func (s *Session) DeadLetters() map[string]uint64 { return s.deadLetters }
 // MaxRows is the most rows that a transaction should hold: fewer after one that took too long.
 func (s *Session) MaxRows() int { return s.sizer.rows() }
 
-// MaxRecordBytes is the longest value, header included, that the data topic takes.
-func (s *Session) MaxRecordBytes() int { return s.target.limits[s.target.topic.name] - recordOverhead }
+// MaxRecordBytes is the largest watermark.RowSize that the data topic takes.
+func (s *Session) MaxRecordBytes() int { return s.target.limits[s.target.topic.name] }
 
 // EndOffsets are where the data topic's partitions end now, by partition.
 func (s *Session) EndOffsets(ctx context.Context) ([]int64, error) {
