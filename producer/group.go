@@ -46,7 +46,8 @@ type Group struct {
 	finishWithin time.Duration
 	own          func(ctx context.Context, resource string)
 
-	// waiting, a string, is what it waits for. It is empty once the group has given it a share, even an empty one.
+	// waiting, a string, is what it waits for. It is empty once the group has given it a share, even an empty
+	// one.
 	waiting atomic.Value
 
 	mu         sync.Mutex
@@ -81,8 +82,8 @@ func NewGroup(c *Cluster, resources []string, finishWithin time.Duration,
 }
 
 // Run joins the group. When ctx ends, it stops the owners, gives them finishWithin to finish as a member, and
-// leaves the group. It returns when every own has returned. It waits for a broker that is not there. Its error
-// is a *RefusedError for a watermark topic that cannot be used.
+// leaves the group. It returns when every own has returned. It waits for a broker that is not there. Its
+// error is a *RefusedError for a watermark topic that cannot be used.
 func (g *Group) Run(ctx context.Context) error {
 	if err := g.ready(ctx); err != nil {
 		return err
@@ -287,8 +288,8 @@ func (g *Group) start() {
 	}
 }
 
-// stop cancels the owners of resources that are not ours any more, and waits for all that were cancelled, up to
-// a limit. If one is still at work then, its successor fences it.
+// stop cancels the owners of resources that are not ours any more, and waits for all that were cancelled, up
+// to a limit. If one is still at work then, its successor fences it.
 func (g *Group) stop(why error, limit time.Duration) {
 	g.mu.Lock()
 	var stopped []*owner
