@@ -80,7 +80,7 @@ func (d *deadLetters) says() string {
 func (d *deadLetters) writeTooLarge(tx *watermark.Transaction, row *schemas.Record, size int) {
 	r := &schemas.Reject{ID: row.ID, HasID: true, UpdatedAt: row.UpdatedAt,
 		Err: fmt.Sprintf("the record takes %d bytes, and at most %d go into the topic (its max.message.bytes, or "+
-			"8 MiB where that is more, less what is around a record)", size, d.cfg.MaxRecordBytes)}
+			"8 MiB if that is more)", size, d.cfg.MaxRecordBytes)}
 	r.Row = fmt.Appendf(nil, `{"id":%d,"bytes":%d,"hash":"%016x"}`, row.ID, size,
 		d.cfg.Resource.RejectHash(row.Value))
 	d.write(tx, r)

@@ -41,7 +41,7 @@ type Config struct {
 
 	// Publish writes one transaction. It returns nil only when the transaction is known to be committed.
 	Publish func(context.Context, watermark.Transaction) error
-	// MaxRows and MaxRecordBytes bound the next transaction and the key and value of each record in it.
+	// MaxRows and MaxRecordBytes bound the next transaction and the watermark.RowSize of each row in it.
 	MaxRows        func() int
 	MaxRecordBytes int
 	// EndOffsets are the data topic's, by partition: a replay notes them when it begins.

@@ -21,10 +21,6 @@ import (
 // until a segment rolls: at one a second a takeover would read half a gigabyte after some months.
 const idleWrite = 10 * time.Second
 
-// recordOverhead is what a record takes in a batch beside key and value: lengths, deltas and the batch's own
-// 61 bytes.
-const recordOverhead = 61 + 36
-
 // publisher decides what becomes of each row (the table is in doc.go), and puts what is to be written
 // together with the watermark that says so.
 type publisher struct {
@@ -216,7 +212,7 @@ func (p *publisher) settlesPast(b *Batch, i int) bool {
 	if p.dedup.lacking > 0 {
 		return false // nobody knows whether it was published
 	}
-	if recordSize(row) > p.cfg.MaxRecordBytes {
+	if watermark.RowSize(row) > p.cfg.MaxRecordBytes {
 		return false
 	}
 	for _, later := range b.Rows[i+1:] {
@@ -330,21 +326,16 @@ func (p *publisher) mayBeOlder(row *schemas.Record, published int64) bool {
 	return end > p.mark.Settled
 }
 
-// recordSize is at most how many bytes a row's record takes.
-func recordSize(row *schemas.Record) int {
-	return len(row.Value) + schemas.HeaderSize + 10 + recordOverhead
-}
-
 // TooLarge returns a function that reports whether a row takes more than Config.MaxRecordBytes.
 func TooLarge(maxRecordBytes int) func(*schemas.Record) bool {
-	return func(row *schemas.Record) bool { return recordSize(row) > maxRecordBytes }
+	return func(row *schemas.Record) bool { return watermark.RowSize(row) > maxRecordBytes }
 }
 
 // add puts a row into tx and remembers it. A row that is too large for the topic becomes a dead letter, and
 // add returns false. Its error is a *HoldError: the row cannot be remembered, so nothing was done with it.
 func (p *publisher) add(tx *watermark.Transaction, row *schemas.Record, hash uint64, final bool) (
 	put bool, err error) {
-	if size := recordSize(row); size > p.cfg.MaxRecordBytes {
+	if size := watermark.RowSize(row); size > p.cfg.MaxRecordBytes {
 		p.deadLetters.writeTooLarge(tx, row, size)
 		return false, nil
 	}

@@ -16,10 +16,6 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// recordOverhead is what a record and the batch around it take beside key and value: 61 bytes of batch, up to
-// 31 of lengths and deltas, and room for our key.
-const recordOverhead = 128
-
 // batch is the records of one transaction, in three allocations and not three a row.
 type batch struct {
 	records []kgo.Record
@@ -84,11 +80,10 @@ func recordMillis(t schemas.Instant) int64 { return max(t.Millis(), 0) }
 // fill prepares everything but the watermark, for t. future: a row carries the time of writing because its
 // updated_at lies ahead of it.
 func (b *batch) fill(t *target, tx watermark.Transaction, written schemas.Instant) (future bool) {
-	const keySize = schemas.HeaderSize + 10
 	b.failed = nil
 	rows := len(tx.Rows) + len(tx.Deletes) + len(tx.Strays)
 	b.records = slices.Grow(b.records[:0], rows+len(tx.DeadLetters)+1) // and the watermark
-	b.keys = slices.Grow(b.keys[:0], rows*keySize)                     // in one piece: keys are parts of it
+	b.keys = slices.Grow(b.keys[:0], rows*watermark.MaxKeySize)        // in one piece: keys are parts of it
 	topic := t.topic.name
 	for i := range tx.Rows {
 		row := &tx.Rows[i]

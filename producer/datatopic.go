@@ -58,14 +58,18 @@ func oldestKeys(ctx context.Context, c *Cluster, topic string) ([]*kgo.Record, e
 		return nil, err
 	}
 	var oldest []*kgo.Record
-	err = readLog(ctx, c, topic, spans, func(record *kgo.Record) error {
-		if _, _, err := schemas.ReadKey(record.Key); err != nil {
-			return nil //nolint:nilerr // no row has such a key, so it says nothing
+	for i := range spans {
+		for record, err := range c.fold(ctx, topic, spans[i:i+1]) {
+			if err != nil {
+				return nil, err
+			}
+			if _, _, err := schemas.ReadKey(record.Key); err == nil { // else it is no row's
+				oldest = append(oldest, record)
+				break
+			}
 		}
-		oldest = append(oldest, record)
-		return errStop
-	})
-	return oldest, err
+	}
+	return oldest, nil
 }
 
 // rowReader decodes records by the schema that they were written with, and hashes their values as today's
@@ -150,12 +154,13 @@ func (r *rowReader) of(ctx context.Context, id int) (*schemas.ValueReader, error
 	return reader, err
 }
 
-// ReadTopic gives the committed records of r's topic with wanted ids (nil: of every id) to fold, from the
-// offsets in from (by partition; nil: all there are) to where the topic ends now, in offset order within a
-// partition, and returns those ends. What is not wanted costs little: its value is not decoded. It waits for
-// open transactions. A value that is not ours is given as a version that equals none: a comparison must see
-// that something stands there. Keys that are not ours, or not in their partition, are given as Foreign and
-// Stray.
+// ReadTopic gives the committed records of r's topic with wanted ids (nil: of every id) to fold, in offset
+// order within a partition. It begins with the offsets in from, by partition (nil: with the first record). It
+// ends where the topic ends now, waits for open transactions, and returns those ends.
+//
+// Values of ids that are not wanted are not decoded. A value that is not ours is given as a version that
+// equals no other, because a comparison must see that the row has a record. Keys that are not ours, or not in
+// their partition, are given as Foreign and Stray.
 func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int64, wanted func(int64) bool,
 	fold func(watermark.Published) error) (ends []int64, err error) {
 	topic := c.Topic(r.Name)
@@ -166,41 +171,37 @@ func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int6
 	ends = goOn(spans, from)
 	rows := newRowReader(c, target{resource: r}, len(spans))
 	rows.wanted = wanted
-	err = readLog(ctx, c, topic, spans, func(record *kgo.Record) error {
+	for record, err := range c.fold(ctx, topic, spans) {
+		if err != nil {
+			return nil, err
+		}
 		p, err := rows.read(ctx, record)
 		switch {
 		case errors.Is(err, errUnwanted):
-			return nil
+			continue
 		case err == nil, p.Foreign, p.Stray:
 		case errors.Is(err, errNotOurs):
 			p.UpdatedAt, p.CreatedAt = schemas.MinInstant, schemas.MinInstant
 		default:
-			return err
+			return nil, fmt.Errorf("reading topic %s: %w", topic, err)
 		}
-		return fold(p)
-	})
-	if err != nil {
-		return nil, fmt.Errorf("reading topic %s: %w", topic, err)
+		if err := fold(p); err != nil {
+			return nil, fmt.Errorf("reading topic %s: %w", topic, err)
+		}
 	}
 	return ends, nil
 }
 
-// Records is about how many records r's topic holds, older versions and the markers of transactions included:
-// it has no more rows than that.
-func Records(ctx context.Context, c *Cluster, resource string) (int64, error) {
-	spans, err := c.meta.toHighWatermark(ctx, c.Topic(resource))
-	return length(spans), err
-}
-
-// RecordsSince is about how many records of a resource's topic stand at or after the first record of a time
-// in each partition. It counts older versions of rows, and the markers that end transactions.
+// RecordsSince is about how many records of a resource's topic are at or after the first record of a time in
+// each partition; schemas.MinInstant means all. It counts older versions of rows, and the markers that end
+// transactions, so the topic has no more rows than that.
 func RecordsSince(ctx context.Context, c *Cluster, resource string, from schemas.Instant) (int64, error) {
-	spans, err := c.meta.spans(ctx, c.Topic(resource), c.meta.firstSince(from), c.admin.ListCommittedOffsets)
+	spans, err := c.meta.spans(ctx, c.Topic(resource), c.meta.firstSince(from), c.admin.ListEndOffsets)
 	return length(spans), err
 }
 
-// RowsSince is how many rows of a resource's topic have an updated_at at or after from: what a replay from
-// there publishes, where the topic is equal to the service. It reads what RecordsSince counts, and tells read
+// RowsSince is how many rows of a resource's topic have an updated_at at or after from. A replay from there
+// publishes as many if the topic is equal to the service. It reads what RecordsSince counts, and tells read
 // how many records it has read.
 func RowsSince(ctx context.Context, c *Cluster, resource string, from schemas.Instant,
 	read func(records int)) (int64, error) {
@@ -210,7 +211,10 @@ func RowsSince(ctx context.Context, c *Cluster, resource string, from schemas.In
 		return 0, err
 	}
 	rows, records, first := map[int64]bool{}, 0, recordMillis(from)
-	err = readLog(ctx, c, topic, spans, func(record *kgo.Record) error {
+	for record, err := range c.fold(ctx, topic, spans) {
+		if err != nil {
+			return 0, err
+		}
 		if records++; records%1000 == 0 {
 			read(records)
 		}
@@ -221,13 +225,11 @@ func RowsSince(ctx context.Context, c *Cluster, resource string, from schemas.In
 				rows[id] = true
 			}
 		}
-		return nil
-	})
-	return int64(len(rows)), err
+	}
+	return int64(len(rows)), nil
 }
 
 // MaxRecordBytes is Session.MaxRecordBytes of the resource's data topic, for readers.
 func MaxRecordBytes(ctx context.Context, c *Cluster, resource string) (int, error) {
-	limit, err := batchLimit(ctx, c, c.Topic(resource))
-	return limit - recordOverhead, err
+	return batchLimit(ctx, c, c.Topic(resource))
 }

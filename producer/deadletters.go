@@ -25,35 +25,32 @@ const (
 )
 
 // ReadDeadLetters returns the dead letters of a resource: key to watermark.DeadLetterHash of the row. It
-// reads the whole topic, which is small, and waits for open transactions. With more letters than an owner
-// keeps, it is a *RefusedError.
+// reads the whole topic, which is small, and waits for open transactions. If there are more letters than an
+// owner keeps, the error is a *RefusedError.
 func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[string]uint64, error) {
 	spans, err := c.meta.toHighWatermark(ctx, c.DeadLetters())
 	if err != nil {
 		return nil, err
 	}
 	const most = watermark.MaxDeadLetters
-	found := newNewest(len(spans), c.cfg.Now, hashOfDeadLetter)
-	err = readLog(ctx, c, c.DeadLetters(), spans, func(r *kgo.Record) error {
-		if !strings.HasPrefix(string(r.Key), resource+"/") {
-			return nil
+	found := newNewest(len(spans), 2*most, c.cfg.Now, hashOfDeadLetter) // tombstones among them
+	for r, err := range c.fold(ctx, c.DeadLetters(), spans) {
+		if err != nil {
+			return nil, err
 		}
-		if found.add(r); len(found.byKey) > 2*most {
-			if found.forgetTombstones(); len(found.byKey) > most+most/2 {
-				return tooManyLetters(c, resource, len(found.byKey))
-			}
+		if strings.HasPrefix(string(r.Key), resource+"/") {
+			found.add(r)
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
 	}
 	hashes := make(map[string]uint64)
 	for key, record := range found.all() {
 		hashes[key] = record.kept
 	}
-	if n := len(hashes); n > most {
-		return nil, tooManyLetters(c, resource, n)
+	if n := len(hashes) + found.over; n > most {
+		return nil, &RefusedError{Topic: c.DeadLetters(), Setting: "the number of letters of " + resource,
+			Found: strconv.Itoa(n), Expected: fmt.Sprintf("at most %d", most),
+			Do: "correct what makes so many rows unfit to be published, or find the other program that wrote them; " +
+				"docs/operations.md says how to begin with an empty topic, \"It is not taken over\""}
 	}
 	return hashes, nil
 }
@@ -74,19 +71,21 @@ func ReadDeadLetter(ctx context.Context, c *Cluster, resource string, id int64) 
 		return nil, err
 	}
 	wanted := watermark.DeadLetterKey(resource, schemas.Reject{ID: id, HasID: true})
-	found := newNewest(len(spans), c.cfg.Now, deadLetterOf)
-	err = readLog(ctx, c, c.DeadLetters(), spans, func(r *kgo.Record) error {
+	found := newNewest(len(spans), 1, c.cfg.Now, deadLetterOf)
+	for r, err := range c.fold(ctx, c.DeadLetters(), spans) {
+		if err != nil {
+			return nil, err
+		}
 		// The key of a row without a usable id is a hash, and may look like an id.
 		if _, ofRow := watermark.DeadLetterRow(wanted, hashOfDeadLetter(r)); string(r.Key) == wanted &&
 			(ofRow || r.Value == nil) {
 			found.add(r)
 		}
-		return nil
-	})
-	for _, record := range found.all() {
-		return &DeadLetterRecord{record.partition, record.offset, record.time, record.kept}, err
 	}
-	return nil, err
+	for _, record := range found.all() {
+		return &DeadLetterRecord{record.partition, record.offset, record.time, record.kept}, nil
+	}
+	return nil, nil
 }
 
 // deadLetterOf is the dead letter that r holds.
@@ -103,13 +102,6 @@ func deadLetterOf(r *kgo.Record) watermark.DeadLetter {
 		}
 	}
 	return letter
-}
-
-func tooManyLetters(c *Cluster, resource string, n int) error {
-	return &RefusedError{Topic: c.DeadLetters(), Setting: "the number of letters of " + resource,
-		Found: strconv.Itoa(n), Expected: fmt.Sprintf("at most %d", watermark.MaxDeadLetters),
-		Do: "mend what makes so many rows unfit to be published, or find out which other program wrote them; " +
-			"then docs/operations.md says how to begin with an empty topic, \"It is not taken over\""}
 }
 
 func hashOfDeadLetter(record *kgo.Record) uint64 {
@@ -134,11 +126,11 @@ func deadLetterRecord(topic string, limit int, resource string, letter watermark
 	if letter.Row == nil {
 		return record
 	}
-	room := limit - recordOverhead - len(letter.Key) - 64
+	payload := len(letter.Key) + len(letter.Row)
 	for _, h := range record.Headers {
-		room -= len(h.Key) + len(h.Value) + 10
+		payload += len(h.Key) + len(h.Value)
 	}
-	if len(letter.Row) > room {
+	if watermark.RecordSize(payload, len(record.Headers)) > limit {
 		_, id, _ := strings.Cut(letter.Key, "/")
 		note := "the row is too large for this topic: " + strconv.Itoa(len(letter.Row)) + " bytes"
 		record.Value, _ = json.Marshal(map[string]string{"id": id, "note": note})

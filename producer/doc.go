@@ -11,9 +11,10 @@
 //	Watch      what people and metrics are shown            watch.go
 //	Inspector  what `storestream check` asks                inspect.go
 //
-// They stand on four things: what topics there must be (topics.go), what the brokers say about a topic
-// (metadata.go), how to read a topic up to a point that was noted before (readlog.go), and how to tell that a
-// log is not the one that was noted (logend.go).
+// They stand on four things: which topics there must be (topics.go), what the brokers say about a topic
+// (metadata.go), the two ways to read one, and how to tell that a log is not the one that was noted
+// (logend.go). To fold a topic (fold.go) is to read it from given offsets to ends that were noted before. To
+// follow one (follower.go) is to fold what was written since the last look.
 //
 // # One transaction
 //

@@ -16,9 +16,9 @@ import (
 	"github.com/storestream/storestream/internal/wait"
 )
 
-// Reasons for which the context of an owner is cancelled.
+// Causes of the end of an owner's context, beside that of the context that Run was given.
 var (
-	// ErrRevoked: another member gets the resource, or this one leaves. Abort, close, return within seconds.
+	// ErrRevoked: the group gives the resource to another member. Abort, close, and return within seconds.
 	ErrRevoked = errors.New("the group takes the resource away")
 	// ErrLostOwnership: the group went on without this member, and another may be writing already. Close without
 	// an abort (Session.Abandon).
@@ -39,46 +39,51 @@ const (
 )
 
 // Group is this instance's membership in the consumer group that shares the resources out: a resource belongs
-// to whoever is assigned the partition of the watermark topic that its name hashes to. Run it once.
+// to the member that is assigned the partition of the watermark topic that its name hashes to. Run it once.
 type Group struct {
-	c         *Cluster
-	resources []string // that are enabled here
-	own       func(ctx context.Context, resource string)
+	c            *Cluster
+	resources    []string // that are enabled here
+	finishWithin time.Duration
+	own          func(ctx context.Context, resource string)
 
-	// waiting, a string, is what it waits for; "" once the group has given it a part, be it none.
+	// waiting, a string, is what it waits for. It is empty once the group has given it a share, even an empty
+	// one.
 	waiting atomic.Value
 
 	mu         sync.Mutex
 	cl         *kgo.Client // nil before the group was joined and after it was left
-	left       bool
+	left       bool        // no owner begins any more
 	assigned   map[int32]bool
 	partitions int               // of the watermark topic
-	owners     map[string]*owner // of what is ours now
-	last       map[string]*owner // by resource, also those that are to stop
+	owners     map[string]*owner // the newest of each resource
 	running    sync.WaitGroup
 }
 
-// owner is a running own function.
+// owner is an own function that was called.
 type owner struct {
-	cancel context.CancelCauseFunc
-	done   chan struct{}
+	cancel  context.CancelCauseFunc
+	stopped bool          // it was cancelled
+	done    chan struct{} // closed when it has returned
 }
 
 // NewGroup prepares a member of the group for the resources that are enabled here. Run joins.
 //
 // It calls own, in a goroutine, for each resource that falls to this instance, and again whenever the
-// resource comes back. own returns when its context ends, whose cause is ErrRevoked (abort, close, within
-// seconds: the group waits) or ErrLostOwnership (close without an abort). When own returns of itself it is
-// not called again before the resource has been elsewhere.
-func NewGroup(c *Cluster, resources []string, own func(ctx context.Context, resource string)) *Group {
-	g := &Group{c: c, resources: resources, own: own,
-		assigned: make(map[int32]bool), owners: make(map[string]*owner), last: make(map[string]*owner)}
+// resource comes back. own returns when its context ends. If the cause is ErrRevoked or ErrLostOwnership, it
+// returns within seconds, because the group waits. Otherwise the cause is that of Run's context: the instance
+// stops, and own has finishWithin to finish. If own returns by itself, it is not called again before the
+// resource has been elsewhere.
+func NewGroup(c *Cluster, resources []string, finishWithin time.Duration,
+	own func(ctx context.Context, resource string)) *Group {
+	g := &Group{c: c, resources: resources, finishWithin: finishWithin, own: own,
+		assigned: make(map[int32]bool), owners: make(map[string]*owner)}
 	g.waiting.Store("kafka")
 	return g
 }
 
-// Run joins the group, and leaves it when ctx ends; it returns when every own has returned. It waits for a
-// broker that is not there. Its error is a *RefusedError for a watermark topic that cannot be used.
+// Run joins the group. When ctx ends, it stops the owners, gives them finishWithin to finish as a member, and
+// leaves the group. It returns when every own has returned. It waits for a broker that is not there. Its
+// error is a *RefusedError for a watermark topic that cannot be used.
 func (g *Group) Run(ctx context.Context) error {
 	if err := g.ready(ctx); err != nil {
 		return err
@@ -91,6 +96,10 @@ func (g *Group) Run(ctx context.Context) error {
 	for wait.For(ctx, lookInterval) == nil {
 		g.look(ctx)
 	}
+	g.mu.Lock()
+	g.left = true
+	g.mu.Unlock()
+	g.stop(context.Cause(ctx), g.finishWithin)
 	g.leave(cl)
 	return nil
 }
@@ -145,7 +154,7 @@ func (g *Group) join() (*kgo.Client, error) {
 	return cl, nil
 }
 
-// leave gives everything back and waits for the owners. It tells the group, so that the others need not wait
+// leave waits for the owners. It tells the group, so that the others need not wait
 // for the session to time out.
 func (g *Group) leave(cl *kgo.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), revokeTimeout+closeTimeout)
@@ -154,8 +163,7 @@ func (g *Group) leave(cl *kgo.Client) {
 		g.c.log.Info("left the group without an answer", zap.Error(err))
 	}
 	g.mu.Lock()
-	g.cl, g.left = nil, true
-	g.stop(ErrRevoked)
+	g.cl = nil
 	g.mu.Unlock()
 	g.running.Wait()
 	cl.Close()
@@ -170,7 +178,7 @@ func (g *Group) Owned() []string {
 	defer g.mu.Unlock()
 	var owned []string
 	for _, r := range g.resources {
-		if g.owners[r] != nil {
+		if o := g.owners[r]; o != nil && !o.stopped {
 			owned = append(owned, r)
 		}
 	}
@@ -227,9 +235,8 @@ func (g *Group) remove(taken map[string][]int32, why error) {
 	for _, p := range taken[g.c.Watermarks()] {
 		delete(g.assigned, p)
 	}
-	stopped := g.stop(why)
 	g.mu.Unlock()
-	g.await(stopped)
+	g.stop(why, revokeTimeout)
 }
 
 // look starts and stops owners by the number of partitions that the watermark topic has now. When somebody
@@ -244,9 +251,8 @@ func (g *Group) look(ctx context.Context) {
 	if err == nil {
 		g.partitions = len(info.leaders)
 	}
-	stopped := g.stop(ErrRevoked)
 	g.mu.Unlock()
-	g.await(stopped)
+	g.stop(ErrRevoked, revokeTimeout)
 	g.start()
 }
 
@@ -261,13 +267,13 @@ func (g *Group) start() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, resource := range g.resources {
-		if !g.ours(resource) || g.owners[resource] != nil {
+		before := g.owners[resource]
+		if !g.ours(resource) || before != nil && !before.stopped {
 			continue
 		}
 		ctx, cancel := context.WithCancelCause(context.Background())
 		o := &owner{cancel: cancel, done: make(chan struct{})}
-		before := g.last[resource]
-		g.owners[resource], g.last[resource] = o, o
+		g.owners[resource] = o
 		g.c.log.Info("owning", zap.String("resource", resource))
 		g.running.Go(func() {
 			defer close(o.done)
@@ -282,29 +288,29 @@ func (g *Group) start() {
 	}
 }
 
-// stop cancels the owners of resources that are not ours any more. The caller holds g.mu.
-func (g *Group) stop(why error) []*owner {
+// stop cancels the owners of resources that are not ours any more, and waits for all that were cancelled, up
+// to a limit. If one is still at work then, its successor fences it.
+func (g *Group) stop(why error, limit time.Duration) {
+	g.mu.Lock()
 	var stopped []*owner
 	for resource, o := range g.owners {
-		if !g.ours(resource) {
+		if !o.stopped && !g.ours(resource) {
+			o.stopped = true
 			o.cancel(why)
-			delete(g.owners, resource)
-			stopped = append(stopped, o)
 			g.c.log.Info("no longer owning", zap.String("resource", resource), zap.NamedError("reason", why))
 		}
+		if o.stopped {
+			stopped = append(stopped, o)
+		}
 	}
-	return stopped
-}
-
-// await gives owners revokeTimeout to return. Whoever is still at work then is fenced by its successor.
-func (g *Group) await(owners []*owner) {
-	timeout := time.NewTimer(revokeTimeout)
+	g.mu.Unlock()
+	timeout := time.NewTimer(limit)
 	defer timeout.Stop()
-	for _, o := range owners {
+	for _, o := range stopped {
 		select {
 		case <-o.done:
 		case <-timeout.C:
-			g.c.log.Warn("an owner did not stop in time: going on without it", zap.Duration("waited", revokeTimeout))
+			g.c.log.Warn("an owner did not stop in time: going on without it", zap.Duration("waited", limit))
 			return
 		}
 	}

@@ -100,14 +100,17 @@ func (l *ledger) everythingOwned(by ...string) func() bool {
 	}
 }
 
+// errStops is the cause with which a member stops.
+var errStops = errors.New("the instance stops")
+
 // run runs a member until the returned function is called or the test ends.
 func (l *ledger) run(c *producer.Cluster, instance string) (m *producer.Group, leave func()) {
-	ctx, cancel := context.WithCancel(context.Background())
-	m = producer.NewGroup(c, all, l.own(instance))
+	ctx, cancel := context.WithCancelCause(context.Background())
+	m = producer.NewGroup(c, all, time.Minute, l.own(instance))
 	done := make(chan error, 1)
 	go func() { done <- m.Run(ctx) }()
 	leave = sync.OnceFunc(func() {
-		cancel()
+		cancel(errStops)
 		if err := <-done; err != nil {
 			l.t.Error(err)
 		}
@@ -180,8 +183,9 @@ func TestInstancesShareTheResourcesAndHandThemOn(t *testing.T) {
 	leaveA()
 	l.await("b alone", l.everythingOwned("b"))
 	for what, cause := range l.causes {
-		if !errors.Is(cause, producer.ErrRevoked) {
-			t.Errorf("%s ended because of %v, expected ErrRevoked", what, cause)
+		if stays := strings.HasPrefix(what, "a/") && errors.Is(cause, errStops); !stays &&
+			!errors.Is(cause, producer.ErrRevoked) {
+			t.Errorf("%s ended because of %v, expected ErrRevoked or its own stop", what, cause)
 		}
 	}
 	if err := memberA.Confirm(canceled()); err == nil {
@@ -197,7 +201,7 @@ func TestTheGroupWaitsForAnOwnerToStop(t *testing.T) {
 	done := make(chan error, 1)
 	stopping, finish := make(chan struct{}, len(all)), make(chan struct{})
 	own := l.own("a")
-	m := producer.NewGroup(s.cluster("a", nil), all, func(ctx context.Context, resource string) {
+	m := producer.NewGroup(s.cluster("a", nil), all, time.Minute, func(ctx context.Context, resource string) {
 		busy, end := context.WithCancelCause(context.Background())
 		go func() {
 			<-ctx.Done()
@@ -220,6 +224,72 @@ func TestTheGroupWaitsForAnOwnerToStop(t *testing.T) {
 	close(finish)
 	l.await("a and b", l.everythingOwned("a", "b"))
 	leave()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// An owner that stops with its instance finishes as a member: no other begins before it has ended.
+func TestAMemberThatStopsLetsItsOwnersFinishBeforeItLeaves(t *testing.T) {
+	t.Parallel()
+	s, l := newStage(t), newLedger(t)
+	ctx, stop := context.WithCancelCause(context.Background())
+	stopping, finish := make(chan error, len(all)), make(chan struct{})
+	own := l.own("a")
+	m := producer.NewGroup(s.cluster("a", nil), all, time.Minute, func(ctx context.Context, resource string) {
+		busy, end := context.WithCancelCause(context.Background())
+		go func() {
+			<-ctx.Done()
+			stopping <- context.Cause(ctx)
+			<-finish
+			end(context.Cause(ctx))
+		}()
+		own(busy, resource)
+	})
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	l.await("a alone", l.everythingOwned("a"))
+	stop(errStops)
+	for range all {
+		if cause := <-stopping; !errors.Is(cause, errStops) {
+			t.Errorf("an owner is stopped because of %v, expected %v", cause, errStops)
+		}
+	}
+	beats := s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Group: "storestream",
+		Observe: true, Count: -1})
+	if err := beats.Wait(s.ctx(), 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Confirm(s.ctx()); err != nil {
+		t.Errorf("a member whose owners finish: %v", err)
+	}
+	close(finish)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// An owner that does not finish does not keep its instance a member for ever.
+func TestAMemberThatStopsWaitsForItsOwnersNoLongerThanTheyMayTake(t *testing.T) {
+	t.Parallel()
+	s := newStage(t)
+	ctx, stop := context.WithCancelCause(context.Background())
+	begun, finish := make(chan struct{}, len(all)), make(chan struct{})
+	m := producer.NewGroup(s.cluster("a", nil), all, time.Millisecond, func(context.Context, string) {
+		begun <- struct{}{}
+		<-finish
+	})
+	done := make(chan error, 1)
+	go func() { done <- m.Run(ctx) }()
+	for range all {
+		<-begun
+	}
+	left := s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.LeaveGroup}, Group: "storestream", Observe: true})
+	stop(errStops)
+	if err := left.Wait(s.ctx(), 1); err != nil {
+		t.Errorf("the member does not leave: %v", err)
+	}
+	close(finish)
 	if err := <-done; err != nil {
 		t.Error(err)
 	}

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/storestream/storestream/internal/httpclient"
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/internal/tlsfile"
@@ -95,7 +96,8 @@ func TestATokenGoesToApacheKafkaOverTLS(t *testing.T) {
 			i.login(c)
 			c.TLS = opened(t, tlsfile.Files{Section: "kafka.tls", CAFile: brokers.File})
 			c.SASL.TokenURL = endpoint + "/token"
-			c.SASL.TokenTLS = opened(t, tlsfile.Files{Section: "kafka.sasl.token_tls", CAFile: tokens.File})
+			c.SASL.TokenHTTP = httpclient.New(opened(t, tlsfile.Files{Section: "kafka.sasl.token_tls",
+				CAFile: tokens.File}), producer.TokenTimeout)
 		}
 	}
 	s.worksBehind(login(a, a))
@@ -153,7 +155,7 @@ func TestAnApicurioBehindTLSAndAPasswordIsUsedLikeAnyOther(t *testing.T) {
 	with := func(trusted *servers.Authority, password rotation.Secret) func(*producer.Config) {
 		files := opened(t, tlsfile.Files{Section: "registry.tls", CAFile: trusted.File})
 		client, err := registry.New(registry.Config{URL: front + to.Path, Username: "stream",
-			Password: password.Get, TLS: files.Transport, Explain: files.Explain})
+			Password: password.Get, HTTP: httpclient.New(files, registry.RequestTimeout)})
 		if err != nil {
 			t.Fatal(err)
 		}

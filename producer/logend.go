@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/twmb/franz-go/pkg/kgo"
-
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
@@ -87,22 +85,24 @@ func OtherPartitions(ctx context.Context, c *Cluster, mark watermark.Watermark, 
 	if err != nil {
 		return err
 	}
-	ours, moved, asked := 0, 0, make([]int, len(spans))
 	if was < now {
+		ours, moved := 0, 0
 		before, after := partitionsOf(was), partitionsOf(now)
-		err = readLog(ctx, c, topic, spans, func(record *kgo.Record) error {
-			if _, _, err := schemas.ReadKey(record.Key); err == nil {
-				if ours++; before(record) == record.Partition && after(record) != record.Partition {
-					moved++
+		for i := range spans {
+			asked := 0
+			for record, err := range c.fold(ctx, topic, spans[i:i+1]) {
+				if err != nil {
+					return err
+				}
+				if _, _, err := schemas.ReadKey(record.Key); err == nil {
+					if ours++; before(record) == record.Partition && after(record) != record.Partition {
+						moved++
+					}
+				}
+				if asked++; asked == keysToAsk {
+					break
 				}
 			}
-			if asked[record.Partition]++; asked[record.Partition] == keysToAsk {
-				return errStop
-			}
-			return nil
-		})
-		if err != nil {
-			return err
 		}
 		if moved > 1 || moved == ours {
 			refused.Expected = fmt.Sprintf("%d (with another count a key hashes to another partition, and its "+

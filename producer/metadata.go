@@ -199,14 +199,35 @@ func (m *metadata) offsets(ctx context.Context, topic string, list lister) ([]in
 	return all, nil
 }
 
-// toHighWatermark is every partition of topic from its start to its high watermark now. What stands between
-// the last stable offset and there may be about to be committed: readLog waits for it.
+// shortLogPause is between two looks at a log that seems to lack its end. A variable for the tests.
+var shortLogPause = 500 * time.Millisecond
+
+// endsAgain lists where the partitions of topic end. It asks up to three times before it returns ends that
+// seem too short: a broker that has just become the leader of a partition, or does not know yet that it no
+// longer is, may show a log that ends too soon.
+func (m *metadata) endsAgain(ctx context.Context, topic string, end lister,
+	tooShort func(ends []int64) bool) (ends []int64, err error) {
+	for try := range 3 {
+		if try > 0 {
+			if err := wait.For(ctx, shortLogPause); err != nil {
+				return nil, err
+			}
+		}
+		if ends, err = m.offsets(ctx, topic, end); err != nil || !tooShort(ends) {
+			break
+		}
+	}
+	return ends, err
+}
+
+// toHighWatermark is every partition of topic from its start to its high watermark now. Records between the
+// last stable offset and the high watermark may be about to be committed: fold waits for them.
 func (m *metadata) toHighWatermark(ctx context.Context, topic string) ([]span, error) {
 	return m.spans(ctx, topic, m.admin.ListStartOffsets, m.admin.ListEndOffsets)
 }
 
-// toStableOffset is every partition of topic from its start to its last stable offset now, where every
-// transaction has ended: reading it waits for nobody.
+// toStableOffset is every partition of topic from its start to its last stable offset now. Before it every
+// transaction has ended, so fold does not wait.
 func (m *metadata) toStableOffset(ctx context.Context, topic string) ([]span, error) {
 	return m.spans(ctx, topic, m.admin.ListStartOffsets, m.admin.ListCommittedOffsets)
 }
@@ -221,9 +242,14 @@ func (m *metadata) spans(ctx context.Context, topic string, from, to lister) ([]
 	if err != nil {
 		return nil, err
 	}
+	return spansOf(starts, ends), nil
+}
+
+// spansOf returns the span of each partition between two offsets, by partition.
+func spansOf(starts, ends []int64) []span {
 	spans := make([]span, min(len(starts), len(ends)))
 	for p := range spans {
 		spans[p] = span{int32(p), starts[p], ends[p]}
 	}
-	return spans, nil
+	return spans
 }

@@ -1,10 +1,8 @@
 package producer
 
 import (
-	"context"
 	"iter"
 	"maps"
-	"slices"
 	"strconv"
 	"time"
 
@@ -25,6 +23,8 @@ import (
 //	5 partitions  to partition 2. Partition 0 has the older one, for 3
 //	6 partitions  the key's own partition is 0 again. The one in it says 3, the one in partition 2 says 5
 type newest[T any] struct {
+	most       int // number of keys that are kept
+	over       int // number of records of keys for which there was no room
 	partitions int
 	home       func(*kgo.Record) int32
 	now        func() time.Time
@@ -42,16 +42,20 @@ type newestRecord[T any] struct {
 	kept      T
 }
 
-func newNewest[T any](partitions int, now func() time.Time, keep func(*kgo.Record) T) newest[T] {
-	return newest[T]{partitions, partitionsOf(partitions), now, keep, make(map[string]newestRecord[T])}
+func newNewest[T any](partitions, most int, now func() time.Time, keep func(*kgo.Record) T) newest[T] {
+	return newest[T]{most: most, partitions: partitions, home: partitionsOf(partitions), now: now, keep: keep,
+		byKey: make(map[string]newestRecord[T])}
 }
 
-// add keeps a record, unless a newer one of its key is known. Within a partition the larger offset is newer.
-// Between two partitions the larger newest.belonged is newer, and if they are equal, the later time.
-func (n newest[T]) add(r *kgo.Record) {
+// add keeps a record, unless a newer one of its key is known, or there is no room for its key. Within a
+// partition the larger offset is newer. Between two partitions the larger newest.belonged is newer, and if
+// they are equal, the later time.
+func (n *newest[T]) add(r *kgo.Record) {
 	known, ok := n.byKey[string(r.Key)]
 	belonged := n.belonged(r)
 	switch {
+	case !ok && !n.room():
+		return
 	case !ok:
 	case known.partition == r.Partition && known.offset >= r.Offset:
 		return
@@ -66,13 +70,33 @@ func (n newest[T]) add(r *kgo.Record) {
 	n.byKey[string(r.Key)] = found
 }
 
+// forgetEvery is the number of records without room after which room forgets tombstones again. Each time it
+// visits all keys.
+const forgetEvery = 10_000
+
+// room reports whether one more key may be kept. It forgets tombstones to make room. Only a key that is found
+// in two partitions may then be shown as it was before its tombstone.
+func (n *newest[T]) room() bool {
+	if len(n.byKey) < n.most {
+		return true
+	}
+	if n.over%forgetEvery == 0 {
+		maps.DeleteFunc(n.byKey, func(_ string, r newestRecord[T]) bool { return r.tombstone })
+	}
+	if len(n.byKey) < n.most {
+		return true
+	}
+	n.over++
+	return false
+}
+
 // headerPartitions is the header of a watermark that says how many partitions its topic had.
 const headerPartitions = "partitions"
 
 // belonged returns the number of partitions with which the key's own partition is the record's. The number is
 // the header's, if that is at most the topic's present one. Without the header (an older version or a person
 // wrote the record) it is the present number. Zero means that the record is in no partition of its key.
-func (n newest[T]) belonged(r *kgo.Record) int {
+func (n *newest[T]) belonged(r *kgo.Record) int {
 	for _, h := range r.Headers {
 		count, err := strconv.Atoi(string(h.Value))
 		if h.Key == headerPartitions && err == nil && count > 0 && count <= n.partitions &&
@@ -95,14 +119,8 @@ func later(t, other, now time.Time) bool {
 	return t.After(other)
 }
 
-// forgetTombstones makes room. Only a key that is found in two partitions may then be shown as it was before
-// its tombstone.
-func (n newest[T]) forgetTombstones() {
-	maps.DeleteFunc(n.byKey, func(_ string, r newestRecord[T]) bool { return r.tombstone })
-}
-
 // all is the newest record of each key, without those of which the newest is a tombstone.
-func (n newest[T]) all() iter.Seq2[string, newestRecord[T]] {
+func (n *newest[T]) all() iter.Seq2[string, newestRecord[T]] {
 	return func(yield func(string, newestRecord[T]) bool) {
 		for key, record := range n.byKey {
 			if !record.tombstone && !yield(key, record) {
@@ -110,73 +128,4 @@ func (n newest[T]) all() iter.Seq2[string, newestRecord[T]] {
 			}
 		}
 	}
-}
-
-// follower keeps the newest record of each key of a topic, from one look to the next.
-type follower[T any] struct {
-	c      *Cluster
-	topic  string
-	newest newest[T]
-
-	id   [16]byte // of the topic that was read; the next look begins anew with another
-	next []int64  // by partition, where the next look begins
-	over int      // records of keys that it had no room for
-}
-
-const (
-	// maxFollowed bounds what a follower keeps: a topic with more dead letters is past listing.
-	maxFollowed = 100_000
-	// forgetEvery so many records without room it forgets tombstones again, which looks at all that it keeps.
-	forgetEvery = 10_000
-)
-
-func newFollower[T any](c *Cluster, topic string, keep func(*kgo.Record) T) *follower[T] {
-	return &follower[T]{c: c, topic: topic, newest: newNewest(1, c.cfg.Now, keep)}
-}
-
-// look reads up to the last stable offset what was written since the last look. changed: it has read
-// something, or forgotten what another topic held. It may say so beside an error.
-func (f *follower[T]) look(ctx context.Context) (changed bool, err error) {
-	info, err := f.c.meta.describe(ctx, f.topic, false)
-	if err != nil {
-		return false, err
-	}
-	spans, err := f.c.meta.toStableOffset(ctx, f.topic)
-	if err != nil {
-		return false, err
-	}
-	if f.id != info.id || f.shrunk(spans) || len(spans) != f.newest.partitions { // then keys move
-		f.id, f.next, f.over, changed = info.id, nil, 0, true
-		f.newest = newNewest(len(spans), f.newest.now, f.newest.keep)
-	}
-	ends := goOn(spans, f.next)
-	err = readLog(ctx, f.c, f.topic, spans, func(r *kgo.Record) error {
-		changed = true
-		f.add(r)
-		return nil
-	})
-	if err != nil {
-		return changed, err
-	}
-	f.next = ends
-	return changed, nil
-}
-
-// shrunk says that the topic lost its end, or partitions: it is not the log that was read.
-func (f *follower[T]) shrunk(spans []span) bool {
-	return len(spans) < len(f.next) || slices.ContainsFunc(spans, func(s span) bool {
-		return int(s.partition) < len(f.next) && s.to < f.next[s.partition]
-	})
-}
-
-func (f *follower[T]) add(r *kgo.Record) {
-	if _, known := f.newest.byKey[string(r.Key)]; !known && len(f.newest.byKey) >= maxFollowed {
-		if f.over%forgetEvery == 0 {
-			f.newest.forgetTombstones()
-		}
-		if f.over++; len(f.newest.byKey) >= maxFollowed {
-			return
-		}
-	}
-	f.newest.add(r)
 }

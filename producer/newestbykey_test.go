@@ -10,7 +10,7 @@ import (
 
 // To look for room at each record without any would take an hour here.
 func TestATopicOfMoreKeysThanAreFollowedIsReadToItsEnd(t *testing.T) {
-	f := newFollower(&Cluster{}, "store.dead_letters", reasonOf)
+	f := newNewest(1, maxFollowed, time.Now, reasonOf)
 	patience := time.Now().Add(30 * time.Second)
 	for i := range 5 * maxFollowed {
 		key := strconv.AppendInt([]byte("orders/"), int64(i), 10)
@@ -19,7 +19,7 @@ func TestATopicOfMoreKeysThanAreFollowedIsReadToItsEnd(t *testing.T) {
 			t.Fatalf("after 30s it has read %d records", i)
 		}
 	}
-	if n := len(f.newest.byKey); n != maxFollowed {
+	if n := len(f.byKey); n != maxFollowed {
 		t.Errorf("%d keys are kept, expected %d", n, maxFollowed)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/storestream/storestream/internal/httpclient"
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/producer"
@@ -72,7 +73,7 @@ func TestATokenEndpointThatGivesNoTokenIsSaidToDoSoUntilItDoes(t *testing.T) {
 			defer endpoint.Close()
 			cluster := s.cluster(c.name, func(p *producer.Config) {
 				p.SASL = producer.SASL{Mechanism: "OAUTHBEARER", TokenURL: endpoint.URL, ClientID: "stream",
-					ClientSecret: rotation.Literal(secret), TokenTimeout: 300 * time.Millisecond}
+					ClientSecret: rotation.Literal(secret), TokenHTTP: httpclient.New(nil, 300*time.Millisecond)}
 			})
 			err := cluster.Ping(s.ctx())
 			if wantText(t, err, c.says); strings.Contains(err.Error(), secret) {

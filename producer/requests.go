@@ -20,28 +20,29 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Requests are what the command line has asked for in the last seven days, of any resource: the topic of
-// requests, read from its start by one goroutine for the whole process. The first CatchUp starts it.
+// Requests are the requests of the last seven days, for any resource: the topic of requests, followed by
+// one goroutine for the whole process. The first CatchUp starts it.
 //
-// An offset is the id of a request in one topic only. Somebody may delete the topic, and in the one that is
-// made in its place offsets begin again at 0. So a request has an id of its own as well, its UID. A watermark
-// that names a request which the topic should hold, and does not, comes from another topic: then all requests
+// An offset is the id of a request in one topic only. A person may delete the topic, and in its successor
+// offsets begin with 0 again. So a request has an id of its own as well, its UID. If a watermark names a
+// request that the topic should hold and does not, the watermark speaks of another topic. Then all requests
 // in this one are new (After).
 type Requests struct {
 	c *Cluster
 
-	start   func() // the reading goroutine, once
+	start   func() // the following goroutine, once
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
+	looking chan struct{} // has room for the one look that is going on
+	log     follower      // belongs to the look that is going on
+
 	mu       sync.Mutex
-	topicID  [16]byte // of the topic that is read; zero: not known
-	first    int64    // the offset where the topic began when reading began
-	at       int64    // the next offset to read
-	caughtUp bool     // at has been at the topic's end once
-	// moved is closed, and made anew, when at changes; changed when a request arrives.
-	moved, changed chan struct{}
-	all            []watermark.Request // by ID, the newest mostRequests
+	caughtUp bool                // the topic was read to its end once
+	first    int64               // the first offset whose request is kept, if it is one
+	at       int64               // the next offset to read
+	all      []watermark.Request // by ID, the newest mostRequests
+	changed  chan struct{}       // closed when a request arrives, and replaced
 }
 
 // mostRequests bounds what somebody who floods the topic can have every instance keep in memory: 20 MB, for
@@ -51,7 +52,8 @@ const mostRequests = 5000
 
 func newRequests(c *Cluster) *Requests {
 	ctx, cancel := context.WithCancel(context.Background())
-	q := &Requests{c: c, stop: cancel, moved: make(chan struct{}), changed: make(chan struct{})}
+	q := &Requests{c: c, stop: cancel, looking: make(chan struct{}, 1), changed: make(chan struct{}),
+		log: follower{c: c, topic: c.requestsTopic()}}
 	q.start = sync.OnceFunc(func() { q.running.Go(func() { q.run(ctx) }) })
 	return q
 }
@@ -86,31 +88,14 @@ func newUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// CatchUp waits until every request that the topic holds now has been read. A successor that looked earlier
-// would miss what was asked of its predecessor a moment ago.
+// CatchUp reads every request that the topic holds now. Without it a successor would miss a request that its
+// predecessor got a moment ago.
 func (q *Requests) CatchUp(ctx context.Context) error {
 	q.start()
-	topic, err := q.c.meta.describe(ctx, q.c.requestsTopic(), true)
-	if err != nil {
-		return err
+	if err := q.look(ctx, q.c.admin.ListEndOffsets); err != nil {
+		return fmt.Errorf("reading the requests: %w", err)
 	}
-	ends, err := q.c.meta.offsets(ctx, topic.name, q.c.admin.ListEndOffsets)
-	if err != nil {
-		return err
-	}
-	for {
-		q.mu.Lock()
-		reached, moved := q.caughtUp && q.at >= ends[0] && !topic.isAnother(q.topicID), q.moved
-		q.mu.Unlock()
-		if reached {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("reading the requests up to offset %d: %w", ends[0], context.Cause(ctx))
-		case <-moved:
-		}
-	}
+	return nil
 }
 
 // After returns the requests for resource after the one with this id and uid, in order; -1 is before the
@@ -141,10 +126,9 @@ func (q *Requests) index(id int64) int {
 	return at
 }
 
-// elsewhere says that the request with this id and uid is none of this topic, which was read: it ends before
-// the id, or something else stands there. A uid that is unknown may be any: requests and watermarks of before
-// 2026-11-22 have none. What lies before the first offset was deleted after its seven days, or is no longer
-// kept, and says nothing.
+// elsewhere reports whether the request with this id and uid is of another topic than was read: this one ends
+// before the id, or holds something else there. A uid that is unknown may be any. Requests before the first
+// offset were deleted after their seven days, or are no longer kept, so their absence means nothing.
 func (q *Requests) elsewhere(resource string, id int64, uid string) bool {
 	if id < q.first || id >= q.at {
 		return id >= q.at
@@ -170,130 +154,119 @@ func (q *Requests) close() {
 	q.running.Wait()
 }
 
-// run reads the topic until ctx ends, and begins again after whatever fails.
+// run follows the topic until ctx ends. It waits for no transaction: a program that leaves one open there
+// does not keep others' requests waiting.
 func (q *Requests) run(ctx context.Context) {
-	// A client of its own, because the reader lets the broker wait for two seconds (see logReader).
-	cl, err := q.c.client()
-	if err != nil {
-		q.c.log.Error("requests cannot be read", zap.Error(err)) // the options have made a client before
-		return
-	}
-	defer cl.Close()
 	said := ""
-	for ctx.Err() == nil {
-		err := q.follow(ctx, cl)
-		if err == nil || ctx.Err() != nil {
+	for wait.For(ctx, followPause) == nil {
+		err := q.look(ctx, q.c.admin.ListCommittedOffsets)
+		if err == nil || ctx.Err() != nil || errors.Is(err, kerr.UnknownTopicOrPartition) {
 			continue
 		}
-		if !passing(err) {
-			q.forget()
-		}
-		if text := err.Error(); text != said && !errors.Is(err, kerr.UnknownTopicOrPartition) {
+		if text := err.Error(); text != said {
 			said = text
 			q.c.log.Warn("requests cannot be read, trying again", zap.Error(err))
 		}
-		_ = wait.For(ctx, time.Second)
 	}
 }
 
-// forget begins with the first offset again: the topic may no longer be the one that was read.
-func (q *Requests) forget() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.topicID, q.first, q.at, q.caughtUp = [16]byte{}, 0, 0, false
-	q.all = nil
-}
-
-func (q *Requests) follow(ctx context.Context, cl *kgo.Client) error {
-	topic, err := q.c.meta.describe(ctx, q.c.requestsTopic(), true)
+// look reads up to end the requests that were written since the last look. It shows them all at once: an
+// owner that accepted the first ones before q.at moved would have a watermark that names a request behind
+// q.at (elsewhere).
+func (q *Requests) look(ctx context.Context, end lister) error {
+	select {
+	case q.looking <- struct{}{}:
+		defer func() { <-q.looking }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	spans, anew, err := q.log.open(ctx, end)
 	if err != nil {
 		return err
 	}
-	spans, err := q.c.meta.toHighWatermark(ctx, topic.name)
-	if err != nil {
-		return err
+	if n := len(q.all); n > 0 && !anew && (length(spans) > 0 || q.log.id == [16]byte{}) {
+		// Brokers without topic ids show another topic only by its content.
+		same, err := q.holds(ctx, q.all[n-1])
+		if err != nil {
+			return err
+		}
+		if !same {
+			q.log.next = nil
+			if spans, anew, err = q.log.open(ctx, end); err != nil {
+				return err
+			}
+		}
 	}
-	end := spans[0].to
-	q.begin(topic, spans[0])
-	reader := logReader{c: q.c, cl: cl, topic: topic.name, id: topic.id, span: span{to: forEver}, at: q.at,
-		fetchWait: 2 * time.Second, turn: new(sync.Mutex)}
-	return reader.run(ctx, func(records []*kgo.Record) error {
-		q.add(records, reader.at, end)
-		return nil
-	})
-}
-
-// begin prepares for reading a topic that holds all. Where it is another than the one that was read, or lost
-// its end, reading begins with its first offset.
-func (q *Requests) begin(topic topicInfo, all span) {
-	if topic.isAnother(q.topicID) || all.to < q.at {
-		q.forget()
-	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.topicID = topic.id
-	if q.at == 0 {
-		q.first = all.from
-	}
-	q.move(max(q.at, all.from), all.to)
-}
-
-// move notes that everything before at was read. end is where the topic ended when reading began. The caller
-// holds q.mu.
-func (q *Requests) move(at, end int64) {
-	q.at = at
-	close(q.moved)
-	q.moved = make(chan struct{})
-	if !q.caughtUp && at >= end {
-		q.caughtUp = true
-		q.tell()
-	}
-}
-
-// tell wakes those who wait for a request. The caller holds q.mu.
-func (q *Requests) tell() {
-	close(q.changed)
-	q.changed = make(chan struct{})
-}
-
-// add takes in records, after which the reader stands at at. It does so at once: an owner that accepted the
-// first ones before at was known would have a watermark that names a request behind at (elsewhere). It skips
-// what is not a request that we can carry out: anybody can write to the topic, and one bad record must not
-// stop the good ones behind it.
-func (q *Requests) add(records []*kgo.Record, at, end int64) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	had, skipped := len(q.all), 0
-	var wrong error // the first, which stands for all that came with it: somebody may flood the topic
-	for _, record := range records {
-		request, err := watermark.DecodeRequest(string(record.Key), record.Offset, record.Value)
+	var found []watermark.Request
+	skipped, wrong := 0, error(nil)
+	for record, err := range q.log.fold(ctx, spans) {
+		if err != nil {
+			return err
+		}
+		request, err := q.decode(record)
 		if err != nil {
 			wrong = cmp.Or(wrong, err)
 			skipped++
 			continue
 		}
-		request.Topic = record.Topic
-		if now := schemas.InstantOf(q.c.cfg.Now()); request.At > now.Add(time.Minute) {
-			// A request from the future would be confirmed until an hour after that time. So its time is not
-			// believed.
-			q.c.log.Warn("a request says that it was asked for in the future: it counts as a day old",
-				zap.String("topic", record.Topic), zap.Int64("request", request.ID), zap.Stringer("asked", request.At))
-			request.At = now.Add(-24 * time.Hour)
+		if found = append(found, request); len(found) == 2*mostRequests {
+			found = slices.Delete(found, 0, mostRequests)
 		}
-		q.all = append(q.all, request)
 	}
-	if wrong != nil {
-		q.c.log.Warn("skipping a record that is not a request", zap.String("topic", q.c.requestsTopic()),
-			zap.Int("skipped", skipped), zap.Error(wrong))
+	if wrong != nil { // one line for all: a program may flood the topic
+		q.c.log.Warn("skipping records that are not requests", zap.String("topic", q.log.topic),
+			zap.Int("skipped", skipped), zap.NamedError("first", wrong))
 	}
-	if len(q.all) > had {
-		q.tell()
+	q.show(found, spans[0], anew)
+	return nil
+}
+
+// holds reports whether the topic holds a request that was read before.
+func (q *Requests) holds(ctx context.Context, known watermark.Request) (bool, error) {
+	for record, err := range q.c.fold(ctx, q.log.topic, []span{{0, known.ID, known.ID + 1}}) {
+		if err != nil {
+			return false, err
+		}
+		request, err := q.decode(record)
+		return err == nil && request.UID == known.UID, nil //nolint:nilerr // another program's record
 	}
-	if over := len(q.all) - mostRequests; over > 0 {
+	return false, nil
+}
+
+// decode returns an error for a record that is not a request that we can carry out. Anybody can write to the
+// topic, and a bad record must not stop the good ones after it.
+func (q *Requests) decode(record *kgo.Record) (watermark.Request, error) {
+	request, err := watermark.DecodeRequest(string(record.Key), record.Offset, record.Value)
+	if err != nil {
+		return request, err
+	}
+	request.Topic = record.Topic
+	if now := schemas.InstantOf(q.c.cfg.Now()); request.At > now.Add(time.Minute) {
+		// A request from the future would be confirmed until an hour after that time. So its time is not believed.
+		q.c.log.Warn("a request says that it was asked for in the future: it counts as a day old",
+			zap.String("topic", record.Topic), zap.Int64("request", request.ID), zap.Stringer("asked", request.At))
+		request.At = now.Add(-24 * time.Hour)
+	}
+	return request, nil
+}
+
+// show makes the requests that were found in a span known. If the span is of another topic than before
+// (anew), they replace all others.
+func (q *Requests) show(found []watermark.Request, read span, anew bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if anew {
+		q.all, q.first = nil, read.from
+	}
+	q.all, q.at, q.caughtUp = append(q.all, found...), read.to, true
+	if over := len(q.all) - mostRequests; over >= 0 {
 		q.c.log.Warn("too many requests in seven days: the oldest are forgotten, whether accepted or not",
-			zap.String("topic", q.c.requestsTopic()), zap.Int("forgotten", over), zap.Int("kept", mostRequests))
+			zap.String("topic", q.log.topic), zap.Int("kept", mostRequests))
 		q.all = slices.Clone(q.all[over:])
 		q.first = q.all[0].ID
 	}
-	q.move(at, end)
+	if len(found) > 0 || anew {
+		close(q.changed)
+		q.changed = make(chan struct{})
+	}
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -17,53 +15,53 @@ import (
 // RowLog is what the topic of a resource holds of one row. It keeps one record of each partition at most,
 // however long the topic is. One goroutine uses it.
 type RowLog struct {
-	cluster  *Cluster
+	log      follower
 	resource *schemas.Resource
 	id       int64
 
-	next []int64 // by partition, where the next look begins
 	rows *rowReader
-	// homes and strays are the newest records of the row by partition: where its key belongs, and where it does
-	// not. One row has two homes where keys of two schema ids are in the topic.
+	// homes and strays are the newest records of the row by partition: in its key's partition, and in others. If
+	// keys of two schema ids are in the topic, the row has two homes.
 	homes, strays map[int32]RowRecord
 	records       int
 	unread        int
 	createdAt     schemas.Instant
 }
 
-// NewRowLog has looked at nothing yet.
+// NewRowLog returns a RowLog that has read nothing yet.
 func NewRowLog(c *Cluster, r *schemas.Resource, id int64) *RowLog {
-	return &RowLog{cluster: c, resource: r, id: id, createdAt: schemas.MinInstant,
-		homes: map[int32]RowRecord{}, strays: map[int32]RowRecord{}}
+	return &RowLog{log: follower{c: c, topic: c.Topic(r.Name)}, resource: r, id: id}
 }
 
-// Look reads what was committed since the look before (the first: all that there is), and waits for open
-// transactions. It reads every partition: a record of the row in a wrong one is found nowhere else. Of other
-// rows it looks at the key alone. progress hears how many offsets it has gone through, of how many.
+// Look reads what was committed since the look before, and waits for open transactions. The first look reads
+// everything. It reads every partition, because another program may have written the row's key to a wrong
+// one. Of other rows it decodes the key alone. progress hears how many offsets it has passed, of how many.
 func (l *RowLog) Look(ctx context.Context, progress func(done, of int64)) error {
-	topic := l.cluster.Topic(l.resource.Name)
-	spans, err := l.cluster.meta.toHighWatermark(ctx, topic)
+	c := l.log.c
+	spans, anew, err := l.log.open(ctx, c.admin.ListEndOffsets)
 	if err != nil {
 		return err
 	}
-	if l.rows == nil {
-		l.rows = newRowReader(l.cluster, target{resource: l.resource}, len(spans))
+	if anew {
+		l.rows = newRowReader(c, target{resource: l.resource}, len(spans))
+		l.homes, l.strays = map[int32]RowRecord{}, map[int32]RowRecord{}
+		l.records, l.unread, l.createdAt = 0, 0, schemas.MinInstant
 	}
-	ends, at := goOn(spans, l.next), make([]int64, len(spans))
+	done, all, at := int64(0), length(spans), make([]int64, len(spans))
 	for p := range spans {
 		at[p] = spans[p].from
 	}
-	done, all := int64(0), length(spans)
-	err = readLog(ctx, l.cluster, topic, spans, func(record *kgo.Record) error {
+	for record, err := range l.log.fold(ctx, spans) {
+		if err != nil {
+			return err
+		}
 		done += record.Offset + 1 - at[record.Partition]
 		at[record.Partition] = record.Offset + 1
 		progress(done, all)
-		return l.take(ctx, record)
-	})
-	if err != nil {
-		return fmt.Errorf("reading topic %s: %w", topic, err)
+		if err := l.take(ctx, record); err != nil {
+			return err
+		}
 	}
-	l.next = ends
 	return nil
 }
 
@@ -72,20 +70,16 @@ func (l *RowLog) take(ctx context.Context, record *kgo.Record) error {
 	if record.Context == unread {
 		l.unread++
 	}
-	_, id, err := schemas.ReadKey(record.Key)
-	if err != nil || id != l.id {
+	if _, id, err := schemas.ReadKey(record.Key); err != nil || id != l.id {
 		return nil //nolint:nilerr // no row has such a key
 	}
 	l.records++
-	found := RowRecord{Partition: record.Partition, Offset: record.Offset, Time: record.Timestamp,
-		ID: id, Tombstone: record.Value == nil}
-	if !found.Tombstone {
-		found.Value, found.Err = l.rows.value(ctx, bytes.Clone(record.Value))
-		if found.Err != nil && !errors.Is(found.Err, errNotOurs) { // a registry that does not answer
-			return found.Err
-		}
-	}
-	if l.rows.home(record) != record.Partition {
+	record.Value = bytes.Clone(record.Value) // out of the batch, which would be kept with it
+	found, err := l.rows.rowRecord(ctx, record)
+	switch {
+	case err != nil:
+		return err
+	case l.rows.home(record) != record.Partition:
 		l.strays[record.Partition] = found
 		return nil
 	}

@@ -3,8 +3,8 @@ package producer
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/sasl/plain"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/storestream/storestream/internal/loopback"
 	"github.com/storestream/storestream/internal/rotation"
-	"github.com/storestream/storestream/internal/tlsfile"
 )
 
 // SASL of the connections to the brokers. Mechanism is empty (none), PLAIN, SCRAM-SHA-256, SCRAM-SHA-512,
@@ -24,9 +23,8 @@ type SASL struct {
 	TokenURL, ClientID string
 	ClientSecret       rotation.Secret // read again for each token
 	Scopes             []string
-	TokenTLS           *tlsfile.Client  // of the endpoint; nil: the system's authorities are trusted
-	Hidden             *rotation.Hidden // hears of each token; nil: nobody does
-	TokenTimeout       time.Duration    // of one request for a token; 0: 10 s
+	TokenHTTP          *http.Client     // fetches tokens; nil: httpclient.New(nil, TokenTimeout)
+	Hidden             *rotation.Hidden // hears of each token; may be nil
 	// AllowPlaintext: a password or token may go to other machines without TLS.
 	AllowPlaintext bool
 	// AllowUnverified: a password or token may go to other machines whose certificate is not verified.

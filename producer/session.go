@@ -63,8 +63,8 @@ func (s *Session) DeadLetters() map[string]uint64 { return s.deadLetters }
 // MaxRows is the most rows that a transaction should hold: fewer after one that took too long.
 func (s *Session) MaxRows() int { return s.sizer.rows() }
 
-// MaxRecordBytes is the longest value, header included, that the data topic takes.
-func (s *Session) MaxRecordBytes() int { return s.target.limits[s.target.topic.name] - recordOverhead }
+// MaxRecordBytes is the largest watermark.RowSize that the data topic takes.
+func (s *Session) MaxRecordBytes() int { return s.target.limits[s.target.topic.name] }
 
 // EndOffsets are where the data topic's partitions end now, by partition.
 func (s *Session) EndOffsets(ctx context.Context) ([]int64, error) {
@@ -106,7 +106,10 @@ func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) er
 	}
 	beyond := 0
 	rows := newRowReader(s.c, s.target, len(topic.leaders))
-	err = readLog(ctx, s.c, topic.name, spans, func(record *kgo.Record) error {
+	for record, err := range s.c.fold(ctx, topic.name, spans) {
+		if err != nil {
+			return err
+		}
 		p, err := rows.read(ctx, record)
 		if err != nil && !errors.Is(err, errNotOurs) {
 			return err
@@ -118,7 +121,7 @@ func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) er
 			p.Tombstone = true
 		}
 		if p.Foreign || p.Stray {
-			return nil // it says nothing of what we published
+			continue // it says nothing of what we published
 		}
 		if replay := s.mark.Replay; replay != nil && int(record.Partition) < len(replay.Ends) {
 			p.Old = record.Offset < replay.Ends[record.Partition]
@@ -127,14 +130,16 @@ func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) er
 			p.Beyond = true
 			beyond++
 		}
-		return fold(p)
-	})
+		if err := fold(p); err != nil {
+			return err
+		}
+	}
 	if beyond > 0 {
 		s.log.Warn("the data topic holds records that the last watermark does not tell of: the watermark topic "+
 			"lost its end, or somebody else wrote to the data topic; what stands there is not published again",
 			zap.String("topic", topic.name), zap.Int("records", beyond), zap.Stringer("settled", s.mark.Settled))
 	}
-	return err
+	return nil
 }
 
 // Commit writes tx as one transaction: a read_committed consumer sees all of it or nothing. It fills in the

@@ -2,107 +2,106 @@ package producer
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"iter"
 	"slices"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/schemas"
 )
 
-// RowRecord is a committed record of a data topic.
-type RowRecord struct {
-	Partition int32
-	Offset    int64
-	Time      time.Time // the Kafka time
-	ID        int64
-	Tombstone bool
-	Value     schemas.Value // good until the function that got it returns; empty for a tombstone
-	Err       error         // why it is none of storestream's; ID is 0 if the key is why
-}
-
-// TailRange says what Tail gives.
+// TailRange says which records Tail yields.
 type TailRange struct {
-	// Beginning: all that the topic holds comes first; else the Last records, by their time.
+	// Beginning selects all records that the topic holds now. Otherwise Tail begins with the Last records by
+	// their times.
 	Beginning bool
 	Last      int
-	// Follow: then it goes on with what is written.
+	// Follow goes on with the records that are written after those.
 	Follow bool
 }
 
-// Tail gives committed records of r's topic to each, until each returns an error (which it returns), ctx
-// ends, or there are no more. They come in offset order within a partition, but for the last ones, which come
-// in the order of their times.
-func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, which TailRange,
-	each func(RowRecord) error) error {
-	topic := c.Topic(r.Name)
-	spans, err := c.meta.toStableOffset(ctx, topic)
-	if err != nil {
-		return err
-	}
-	rows := newRowReader(c, target{resource: r}, len(spans))
-	give := func(record *kgo.Record) error {
-		t := RowRecord{Partition: record.Partition, Offset: record.Offset, Time: record.Timestamp,
-			Tombstone: record.Value == nil}
-		if record.Context == unread {
-			t.Tombstone, t.Err = false, errUnread
-		} else if _, t.ID, t.Err = schemas.ReadKey(record.Key); t.Err == nil && !t.Tombstone {
-			t.Value, t.Err = rows.value(ctx, record.Value)
-			if t.Err != nil && !errors.Is(t.Err, errNotOurs) { // a registry that does not answer
-				return fmt.Errorf("reading topic %s: %w", topic, t.Err)
+// followPause is the pause between two looks at a topic that is followed.
+const followPause = 500 * time.Millisecond
+
+// Tail yields committed records of r's topic until there are no more, or ctx ends. They come in offset order
+// within a partition, but the Last ones come in the order of their times. An error is the last pair.
+func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, which TailRange) iter.Seq2[RowRecord, error] {
+	return func(yield func(RowRecord, error) bool) {
+		log := follower{c: c, topic: c.Topic(r.Name)}
+		rows := newRowReader(c, target{resource: r}, 1)
+		for first := true; first || which.Follow; first = false {
+			if !first && wait.For(ctx, followPause) != nil {
+				yield(RowRecord{}, context.Cause(ctx))
+				return
+			}
+			spans, _, err := log.open(ctx, c.admin.ListCommittedOffsets)
+			if err != nil && !first && passing(err) {
+				continue
+			}
+			if err != nil {
+				yield(RowRecord{}, err)
+				return
+			}
+			records := log.fold(ctx, spans)
+			if first && !which.Beginning {
+				records = log.last(ctx, spans, which.Last)
+			}
+			for record, err := range records {
+				var row RowRecord
+				if err == nil {
+					row, err = rows.rowRecord(ctx, record)
+				}
+				if !yield(row, err) || err != nil {
+					return
+				}
 			}
 		}
-		return each(t)
 	}
-	if which.Last > 0 {
-		last, err := lastRecords(ctx, c, topic, spans, which.Last)
-		if err != nil {
-			return err
-		}
-		for _, record := range last {
-			if err := give(record); err != nil {
-				return err
-			}
-		}
-	}
-	for p := range spans {
-		if !which.Beginning {
-			spans[p].from = spans[p].to
-		}
-		if which.Follow {
-			spans[p].to = forEver
-		}
-	}
-	return readLog(ctx, c, topic, spans, give)
 }
 
-// lastRecords is the n records of the spans that have the latest times, in the order of their times. It keeps
-// n or more of each partition, for nobody knows which partition has how many of them.
-func lastRecords(ctx context.Context, c *Cluster, topic string, spans []span, n int) ([]*kgo.Record, error) {
-	var all []*kgo.Record
-	for _, s := range spans {
-		// Markers, aborted records and what compaction took out have offsets too, so more offsets than records
-		// are read, and more of them until that suffices.
-		for back := int64(4*n + 16); ; back *= 4 {
-			part := span{s.partition, max(s.from, s.to-back), s.to}
-			var last []*kgo.Record
-			err := readLog(ctx, c, topic, []span{part}, func(record *kgo.Record) error {
-				if last = append(last, record); len(last) >= 2*n {
-					last = slices.Delete(last, 0, len(last)-n)
-				}
-				return nil
-			})
+// last yields the n records of the spans that have the latest times, in the order of their times. The next
+// look begins at the spans' ends. It may keep 2n records of each partition, because all of the last n may be
+// in one.
+func (f *follower) last(ctx context.Context, spans []span, n int) iter.Seq2[*kgo.Record, error] {
+	return func(yield func(*kgo.Record, error) bool) {
+		var all []*kgo.Record
+		for i := range spans {
+			last, err := f.lastOf(ctx, spans[i], n)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			all = append(all, last...)
+		}
+		slices.SortStableFunc(all, func(a, b *kgo.Record) int { return a.Timestamp.Compare(b.Timestamp) })
+		for _, record := range all[max(0, len(all)-n):] {
+			if !yield(record, nil) {
+				return
+			}
+		}
+		f.next = goOn(spans, nil)
+	}
+}
+
+// lastOf returns the last n records of a span. Markers, aborted records and records that compaction took out
+// have offsets too. So it reads more than n offsets, and four times as many until it has n records.
+func (f *follower) lastOf(ctx context.Context, s span, n int) (last []*kgo.Record, err error) {
+	for back := int64(4*n + 16); n > 0; back *= 4 {
+		part := span{s.partition, max(s.from, s.to-back), s.to}
+		last = last[:0]
+		for record, err := range f.c.fold(ctx, f.topic, []span{part}) {
 			if err != nil {
 				return nil, err
 			}
-			if len(last) >= n || part.from == s.from {
-				all = append(all, last[max(0, len(last)-n):]...)
-				break
+			if last = append(last, record); len(last) >= 2*n {
+				last = slices.Delete(last, 0, len(last)-n)
 			}
 		}
+		if len(last) >= n || part.from == s.from {
+			break
+		}
 	}
-	slices.SortStableFunc(all, func(a, b *kgo.Record) int { return a.Timestamp.Compare(b.Timestamp) })
-	return all[max(0, len(all)-n):], nil
+	return last[max(0, len(last)-n):], nil
 }

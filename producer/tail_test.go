@@ -21,23 +21,20 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 	tx.Deletes = []int64{2}
 	s.commit(session, tx)
 
-	enough := errors.New("enough")
 	var got []string
-	note := func(r producer.RowRecord) error {
+	for r, err := range producer.Tail(s.ctx(), c, s.orders(), fromBeginning) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		line := "gone"
 		if r.Err != nil {
 			line = r.Err.Error()
 		} else if !r.Tombstone {
 			line = string(r.Value.AppendJSON(nil, true))
 		}
-		got = append(got, line)
-		if len(got) == 2 {
-			return enough
+		if got = append(got, line); len(got) == 2 {
+			break
 		}
-		return nil
-	}
-	if err := producer.Tail(s.ctx(), c, s.orders(), fromBeginning, note); !errors.Is(err, enough) {
-		t.Fatal(err)
 	}
 	slices.Sort(got)
 	if len(got) != 2 || got[0] != "gone" && got[1] != "gone" ||
@@ -46,23 +43,28 @@ func TestTailGivesWhatWasCommittedThenWhatComes(t *testing.T) {
 	}
 
 	following := make(chan error, 1)
-	go func() {
-		following <- producer.Tail(s.ctx(), c, s.orders(), fromBeginning, func(r producer.RowRecord) error {
-			if r.ID == 3 {
-				return enough
-			}
-			return nil
-		})
-	}()
+	go func() { following <- s.tailTo(c, 3) }()
 	s.commit(session, next(session, s.order(3, "2026-11-20T10:00:00Z", "Shipped")))
-	if err := <-following; !errors.Is(err, enough) {
+	if err := <-following; err != nil {
 		t.Errorf("following ended with %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := producer.Tail(ctx, c, s.orders(), producer.TailRange{Follow: true}, note); err == nil {
-		t.Error("tail outlived its context")
+	for _, err := range producer.Tail(ctx, c, s.orders(), producer.TailRange{Follow: true}) {
+		if err == nil {
+			t.Error("tail outlived its context")
+		}
 	}
+}
+
+// tailTo follows orders from the beginning to the row id.
+func (s *stage) tailTo(c *producer.Cluster, id int64) error {
+	for r, err := range producer.Tail(s.ctx(), c, s.orders(), fromBeginning) {
+		if err != nil || r.ID == id {
+			return err
+		}
+	}
+	return errors.New("tail has ended")
 }
 
 // Every row has a transaction of its own, so half of the offsets are markers: the last records lie further
@@ -75,25 +77,16 @@ func TestTailGivesTheLastRecordsOfAllPartitionsByTheirTimesAndEnds(t *testing.T)
 		s.commit(session, next(session, s.order(id, fmt.Sprintf("2026-11-20T09:%02d:00Z", id), "Shipped")))
 	}
 	// Apache Kafka acknowledges a commit before it has written the markers that let readers see it.
-	enough := errors.New("enough")
-	err := producer.Tail(s.ctx(), c, s.orders(), producer.TailRange{Beginning: true, Follow: true},
-		func(r producer.RowRecord) error {
-			if r.ID == 39 {
-				return enough
-			}
-			return nil
-		})
-	if !errors.Is(err, enough) {
+	if err := s.tailTo(c, 39); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct{ last, first, records int }{{5, 35, 5}, {1, 39, 1}, {100, 0, 40}} {
 		var ids []int64
-		note := func(r producer.RowRecord) error {
+		for r, err := range producer.Tail(s.ctx(), c, s.orders(), producer.TailRange{Last: test.last}) {
+			if err = errors.Join(err, r.Err); err != nil {
+				t.Fatal(err)
+			}
 			ids = append(ids, r.ID)
-			return r.Err
-		}
-		if err := producer.Tail(s.ctx(), c, s.orders(), producer.TailRange{Last: test.last}, note); err != nil {
-			t.Fatal(err)
 		}
 		if len(ids) != test.records || ids[0] != int64(test.first) || !slices.IsSorted(ids) {
 			t.Errorf("the last %d of 40: %v", test.last, ids)

@@ -15,7 +15,6 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 	"go.uber.org/zap"
 
-	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -360,26 +359,15 @@ func (t *takeover) resumePoint(ctx context.Context, found *watermark.Watermark) 
 	return *found, ends, nil
 }
 
-// shortLogPause is between two looks at a log that seems to lack its end. A variable for the tests.
-var shortLogPause = 500 * time.Millisecond
-
-// compare is otherLog, which is asked three times before it is believed: a broker that has just become the
-// leader of a partition, or does not know yet that it no longer is, may show a log that ends too soon.
+// compare is otherLog for ends that endsAgain has listed.
 func (t *takeover) compare(ctx context.Context, found *watermark.Watermark) (ends []int64, why string,
 	err error) {
-	for try := range 3 {
-		if try > 0 {
-			if err := wait.For(ctx, shortLogPause); err != nil {
-				return nil, "", err
-			}
-		}
-		ends, err = t.c.meta.offsets(ctx, t.target.topic.name, t.c.admin.ListEndOffsets)
-		if err != nil {
-			return nil, "", err
-		}
-		if why = otherLog(found, t.target.topic, ends); why == "" || t.target.topic.otherID(found.TopicID) {
-			break
-		}
+	topic := t.target.topic
+	ends, err = t.c.meta.endsAgain(ctx, topic.name, t.c.admin.ListEndOffsets, func(ends []int64) bool {
+		return !topic.otherID(found.TopicID) && otherLog(found, topic, ends) != ""
+	})
+	if err != nil {
+		return nil, "", err
 	}
-	return ends, why, nil
+	return ends, otherLog(found, topic, ends), nil
 }

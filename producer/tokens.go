@@ -3,7 +3,6 @@ package producer
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,12 +18,14 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/clientcredentials"
 
+	"github.com/storestream/storestream/internal/httpclient"
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/tlsfile"
 )
 
 const (
-	tokenTimeout = 10 * time.Second
+	// TokenTimeout is the timeout of a request for a token.
+	TokenTimeout = 10 * time.Second
 	// unknownExpiry is how long a token is used whose endpoint does not say how long it is good.
 	unknownExpiry = time.Minute
 	// beforeExpiry is how early another token is fetched: a login takes a while, and clocks differ.
@@ -39,35 +40,18 @@ type tokens struct {
 	secret rotation.Secret
 	hidden *rotation.Hidden // hears of each token
 	client *http.Client
-	tls    *tlsfile.Client // nil: the system's authorities are trusted
 
 	mu    sync.Mutex
 	token *oauth2.Token // nil: none
 }
 
 func newTokens(s SASL) *tokens {
-	return &tokens{
-		config: clientcredentials.Config{ClientID: s.ClientID, TokenURL: s.TokenURL, Scopes: s.Scopes},
-		secret: s.ClientSecret,
-		hidden: s.Hidden,
-		tls:    s.TokenTLS,
-		client: &http.Client{Timeout: cmp.Or(s.TokenTimeout, tokenTimeout), Transport: tokenTransport(s.TokenTLS),
-			CheckRedirect: func(req *http.Request, _ []*http.Request) error {
-				return &tokenError{says: fmt.Sprintf("redirects to %s://%s, which is not followed, because the "+
-					"secret would go with the request", req.URL.Scheme, req.URL.Host)}
-			}},
+	t := &tokens{secret: s.ClientSecret, hidden: s.Hidden, client: s.TokenHTTP,
+		config: clientcredentials.Config{ClientID: s.ClientID, TokenURL: s.TokenURL, Scopes: s.Scopes}}
+	if t.client == nil {
+		t.client = httpclient.New(nil, TokenTimeout)
 	}
-}
-
-func tokenTransport(files *tlsfile.Client) http.RoundTripper {
-	if files == nil {
-		return http.DefaultTransport
-	}
-	return files.Transport(func(c *tls.Config) *http.Transport {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.TLSClientConfig = c
-		return t
-	})
+	return t
 }
 
 // Name implements sasl.Mechanism.
@@ -115,18 +99,16 @@ func (t *tokens) forget(token string) {
 // explain says what went wrong without repeating an answer, which may hold anything.
 func (t *tokens) explain(err error) error {
 	var answer *oauth2.RetrieveError
-	var own *tokenError
+	var elsewhere *httpclient.RedirectError
 	var sent *url.Error
 	var handshake *tlsfile.HandshakeError
 	e := &tokenError{url: t.config.TokenURL}
-	if t.tls != nil {
-		err = t.tls.Explain(err)
-	}
 	switch {
 	case errors.As(err, &handshake):
 		e.says, e.err = "cannot be used: "+handshake.Says, handshake
-	case errors.As(err, &own):
-		e.says = own.says
+	case errors.As(err, &elsewhere):
+		e.says = fmt.Sprintf("redirects to %s, which is not followed, because the secret would go with the request",
+			elsewhere.To)
 	case errors.As(err, &answer) && answer.Response.StatusCode >= http.StatusInternalServerError:
 		e.says = fmt.Sprintf("answered %d: it is tried again", answer.Response.StatusCode)
 	case errors.As(err, &answer):

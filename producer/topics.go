@@ -53,7 +53,7 @@ const (
 
 // topicSpecs are the topics that all resources share, and those of resources.
 func topicSpecs(c *Cluster, resources []string) []topicSpec {
-	specs := []topicSpec{watermarkTopic(c), c.erasing(stateTopic(c, c.DeadLetters())), requestTopic(c)}
+	specs := []topicSpec{watermarkTopic(c), erasing(c, stateTopic(c, c.DeadLetters())), requestTopic(c)}
 	for _, resource := range resources {
 		specs = append(specs, dataTopic(c, resource))
 	}
@@ -77,7 +77,7 @@ func topicSpecs(c *Cluster, resources []string) []topicSpec {
 //
 // A tombstone stays for a week, so that a consumer that was away for as long meets it.
 func dataTopic(c *Cluster, resource string) topicSpec {
-	return c.erasing(topicSpec{name: c.Topic(resource), partitions: c.cfg.Partitions,
+	return erasing(c, topicSpec{name: c.Topic(resource), partitions: c.cfg.Partitions,
 		replicas: c.cfg.ReplicationFactor, settings: map[string]string{
 			"cleanup.policy": "compact", "message.timestamp.type": "CreateTime",
 			"segment.ms": millis(week), "segment.bytes": strconv.Itoa(64 << 20), tombstoneStay: millis(week),
@@ -86,7 +86,7 @@ func dataTopic(c *Cluster, resource string) topicSpec {
 
 // erasing bounds how long a topic with personal data keeps what was deleted. Without it a broker compacts a
 // partition when half of it is old, so a value that was deleted stays for as long as little else changes.
-func (c *Cluster) erasing(s topicSpec) topicSpec {
+func erasing(c *Cluster, s topicSpec) topicSpec {
 	if c.cfg.EraseWithin > 0 {
 		s.settings[compactionLag] = millis(c.cfg.EraseWithin)
 	}

@@ -129,14 +129,13 @@ func TestABatchThatUnpacksToMoreThanWeWriteIsSteppedOver(t *testing.T) {
 			}
 			rows, wrong := 0, 0
 			for _, which := range []producer.TailRange{{Beginning: true}, {Last: 10}} {
-				err = producer.Tail(s.ctx(), c, s.orders(), which, func(r producer.RowRecord) error {
+				for r, err := range producer.Tail(s.ctx(), c, s.orders(), which) {
+					if err != nil {
+						t.Error(err)
+					}
 					if rows++; r.Err != nil {
 						wrong++
 					}
-					return nil
-				})
-				if err != nil {
-					t.Error(err)
 				}
 			}
 			if rows != 6 || wrong != 2 {

@@ -18,8 +18,10 @@ import (
 // letters. It is for people and metrics. It waits for no transaction, so what was committed this moment may
 // be missing; nothing may be decided by it. One goroutine uses it.
 type Watch struct {
-	marks   *follower[[]byte]
-	letters *follower[reason]
+	marks   newest[[]byte]
+	letters newest[reason]
+	// Where marks and letters were read up to.
+	marksLog, lettersLog follower
 	// Of the letters, by resource.
 	reasons map[string][]DeadLetterReason
 	latest  map[string][]LatestLetter
@@ -50,11 +52,14 @@ const (
 	maxIDs    = 5 // of a DeadLetterReason
 	maxLatest = 20
 	maxReason = 1000 // bytes of each text
+	// maxFollowed limits the keys of a topic that are kept: a topic with more dead letters is past listing.
+	maxFollowed = 100_000
 )
 
-// NewWatch begins with nothing known: the first Look reads the topics in full.
+// NewWatch returns a Watch that knows nothing yet. Its first Look reads the topics in full.
 func NewWatch(c *Cluster) *Watch {
-	return &Watch{newFollower(c, c.Watermarks(), copyValue), newFollower(c, c.DeadLetters(), reasonOf), nil, nil}
+	return &Watch{marksLog: follower{c: c, topic: c.Watermarks()},
+		lettersLog: follower{c: c, topic: c.DeadLetters()}}
 }
 
 func reasonOf(r *kgo.Record) reason {
@@ -77,19 +82,40 @@ func cut(text []byte) string {
 
 // Look reads what was written since the last look. What it has read stays known when it fails.
 func (w *Watch) Look(ctx context.Context) error {
-	_, failed := w.marks.look(ctx)
-	changed, err := w.letters.look(ctx)
+	_, failed := followNewest(ctx, &w.marksLog, &w.marks, copyValue)
+	changed, err := followNewest(ctx, &w.lettersLog, &w.letters, reasonOf)
 	if changed {
-		w.reasons, w.latest = groupByReason(w.letters.newest), latestLetters(w.letters.newest)
+		w.reasons, w.latest = groupByReason(w.letters), latestLetters(w.letters)
 	}
 	return errors.Join(failed, err)
+}
+
+// followNewest adds what was committed since the last look to n. It begins with an empty n if the topic is
+// another one. changed reports that n may be another now, also if there is an error.
+func followNewest[T any](ctx context.Context, log *follower, n *newest[T], keep func(*kgo.Record) T) (
+	changed bool, err error) {
+	spans, anew, err := log.open(ctx, log.c.admin.ListCommittedOffsets)
+	if err != nil {
+		return false, err
+	}
+	if changed = anew; anew {
+		*n = newNewest(len(spans), maxFollowed, log.c.cfg.Now, keep)
+	}
+	for record, err := range log.fold(ctx, spans) {
+		if err != nil {
+			return changed, err
+		}
+		changed = true
+		n.add(record)
+	}
+	return changed, nil
 }
 
 // Watermarks is the newest watermark of each resource. It leaves out one that cannot be read: whoever takes
 // the resource over says why.
 func (w *Watch) Watermarks() map[string]watermark.Watermark {
 	marks := make(map[string]watermark.Watermark)
-	for name, record := range w.marks.newest.all() {
+	for name, record := range w.marks.all() {
 		if mark, err := watermark.Decode(name, record.kept); err == nil {
 			marks[name] = mark
 		}

@@ -67,19 +67,22 @@ func lastWatermark(ctx context.Context, c *Cluster, resource string, spans []spa
 
 func readWatermarks(ctx context.Context, c *Cluster, spans []span, wanted func(resource string) bool) (
 	map[string]watermark.Watermark, error) {
-	found := newNewest(len(spans), c.cfg.Now, copyValue)
-	err := readLog(ctx, c, c.Watermarks(), spans, func(r *kgo.Record) error { found.add(r); return nil })
-	if err != nil {
-		return nil, err
+	found := newNewest(len(spans), maxFollowed, c.cfg.Now, copyValue)
+	for record, err := range c.fold(ctx, c.Watermarks(), spans) {
+		if err != nil {
+			return nil, err
+		}
+		if wanted(string(record.Key)) {
+			found.add(record)
+		}
 	}
 	marks := make(map[string]watermark.Watermark)
 	wrong := map[string]error{}
 	for name, record := range found.all() {
-		if !wanted(name) {
-			continue
-		}
-		if marks[name], err = watermark.Decode(name, record.kept); err != nil {
-			delete(marks, name)
+		mark, err := watermark.Decode(name, record.kept)
+		if err == nil {
+			marks[name] = mark
+		} else {
 			wrong[name] = fmt.Errorf("topic %s, partition %d, offset %d: %w%s",
 				c.Watermarks(), record.partition, record.offset, err, unreadableRemedy(err))
 		}

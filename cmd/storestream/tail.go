@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/producer"
+	"github.com/storestream/storestream/schemas"
 )
 
 func tailCommand(env *environment) *cobra.Command {
@@ -54,11 +56,11 @@ It shows values as they are in the topic, personal data too; --mask shows "***" 
 			which.Last = n
 		}
 		return env.withCluster(cmd.Context(), cfg, func(cluster *producer.Cluster) error {
-			err := producer.Tail(cmd.Context(), cluster, set.Get(p.resource), which, p.print)
+			err := p.tail(cmd.Context(), cluster, set.Get(p.resource), which)
 			if errors.Is(err, kerr.UnknownTopicOrPartition) {
 				return fmt.Errorf("topic %s does not exist: `storestream run` creates it", cluster.Topic(p.resource))
 			}
-			if errors.Is(err, errEnough) || cmd.Context().Err() != nil { // interrupting it is how one ends it
+			if cmd.Context().Err() != nil { // interrupting it is how one ends it
 				err = nil
 			}
 			return err
@@ -70,9 +72,6 @@ It shows values as they are in the topic, personal data too; --mask shows "***" 
 // mostLast bounds the records that -n keeps in memory, of each partition.
 const mostLast = 10_000
 
-// errEnough ends a tail that has printed what was asked for.
-var errEnough = errors.New("enough")
-
 // tailPrinter prints the records of one resource.
 type tailPrinter struct {
 	env      *environment
@@ -82,32 +81,36 @@ type tailPrinter struct {
 	left     int  // records to print, -1: no end
 }
 
-// print prints one record. One that cannot be decoded is named on stderr, and the rest goes on. It is called
-// some times more after errEnough: each partition has a reader of its own, and learns late that another had
-// the last record.
-func (p *tailPrinter) print(record producer.RowRecord) error {
-	if p.left == 0 {
-		return errEnough
+// tail prints the records of which, p.left at most.
+func (p *tailPrinter) tail(ctx context.Context, cluster *producer.Cluster, r *schemas.Resource,
+	which producer.TailRange) error {
+	for record, err := range producer.Tail(ctx, cluster, r, which) {
+		if err == nil {
+			err = p.print(record)
+		}
+		if err != nil {
+			return err
+		}
+		if p.left--; p.left == 0 {
+			return nil
+		}
 	}
+	return nil
+}
+
+// print prints one record. If it cannot be decoded, print names it on stderr instead.
+func (p *tailPrinter) print(record producer.RowRecord) error {
 	if record.Err != nil {
 		_, _ = fmt.Fprintf(p.env.stderr, "storestream: %s, partition %d, offset %d: %v\n",
 			p.resource, record.Partition, record.Offset, record.Err)
-	} else {
-		line := recordText(p.env.paint, p.resource, record, p.mask)
-		if p.asJSON {
-			line = recordJSON(p.resource, record, p.mask)
-		}
-		if _, err := p.env.rows.Write(append(line, '\n')); err != nil {
-			return err
-		}
+		return nil
 	}
-	if p.left > 0 {
-		p.left--
+	line := recordText(p.env.paint, p.resource, record, p.mask)
+	if p.asJSON {
+		line = recordJSON(p.resource, record, p.mask)
 	}
-	if p.left == 0 {
-		return errEnough
-	}
-	return nil
+	_, err := p.env.rows.Write(append(line, '\n'))
+	return err
 }
 
 func recordText(paint terminal.Paint, resource string, record producer.RowRecord, mask bool) []byte {

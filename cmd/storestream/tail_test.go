@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -59,20 +58,6 @@ func TestTailPrintsTheLastRecordsAndFollowsWhereThatIsAsked(t *testing.T) {
 	s.Publish("orders", []schemas.Record{s.Order(4, "Shipped")}, nil, nil)
 	says("orders/4")
 	interrupt().expect(t, exitDone)
-}
-
-func TestTailPrintsNoMoreThanWasAskedForWhenOtherPartitionsGoOn(t *testing.T) {
-	out := &buffer{}
-	tail := &tailPrinter{env: &environment{rows: out, stderr: out}, resource: "orders", left: 2}
-	for id := range int64(5) { // partitions are read side by side: each may bring one more after the last
-		err := tail.print(producer.RowRecord{ID: id, Tombstone: true})
-		if last := id >= 1; errors.Is(err, errEnough) != last {
-			t.Errorf("record %d: %v", id, err)
-		}
-	}
-	if got := strings.Count(out.String(), "\n"); got != 2 {
-		t.Errorf("-n 2 prints %d lines:\n%s", got, out)
-	}
 }
 
 func TestTailMasksPersonalFieldsWhereThatIsAsked(t *testing.T) {

@@ -2,7 +2,6 @@ package rest
 
 import (
 	"bytes"
-	"crypto/tls"
 	"io"
 	"net/http"
 	"testing"
@@ -50,8 +49,7 @@ func BenchmarkRowsOfUsersHashed(b *testing.B) {
 		}
 		set.Protect(schemas.Privacy{Key: []byte("a key of thirty-two bytes or more"), Fields: fields})
 		service, err := client.New(client.Config{BaseURL: "http://store.example/v1", APIKey: rotation.Literal("k"),
-			MaxRequestsPerSecond: 1e9,
-			TLS:                  func(func(*tls.Config) *http.Transport) http.RoundTripper { return answered(page) }})
+			MaxRequestsPerSecond: 1e9, HTTP: &http.Client{Transport: answered(page)}})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package registry
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,11 +18,12 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// What a registry may take of us, whatever it answers.
+// Limits of what a registry can take of us by its answers.
 const (
-	requestTimeout = 15 * time.Second // of a request with its answer
-	maxReply       = 4 << 20          // bytes: a hundred times the largest schema
-	maxHeader      = 256 << 10        // bytes; Go's own bound is 10 MiB
+	// RequestTimeout is the timeout of a request with its answer.
+	RequestTimeout = 15 * time.Second
+	// maxReply limits an answer, in bytes. It is a hundred times the largest schema.
+	maxReply = 4 << 20
 	// maxCached bounds the schemas that are kept, in bytes: of their texts, and cachedEntry for each. Their ids
 	// come from records, which anybody may have written.
 	maxCached   = 16 << 20
@@ -34,8 +34,6 @@ const (
 type Client struct {
 	client *sr.Client
 	url    string // without user and password
-	// explain is Config.Explain.
-	explain func(error) error
 
 	mu      sync.Mutex
 	schemas map[int]string // by id: what an id means never changes
@@ -49,14 +47,9 @@ type Config struct {
 	// Password and Token, a bearer token in place of name and password, are asked for with each request; nil:
 	// there is none.
 	Password, Token func() string
-	// TLS makes transports of the TLS configuration in force, one after the other, with one; nil: the system's
-	// authorities are trusted.
-	TLS func(one func(*tls.Config) *http.Transport) http.RoundTripper
-	// Explain says of an error of a connection which certificate is wrong, and returns any other as it is; nil:
-	// nobody does.
-	Explain func(error) error
-
-	timeout time.Duration // of a request; 0: requestTimeout
+	// HTTP sends the requests. Its redirects are not followed. If HTTP is nil, it is a client with the defaults
+	// of net/http and RequestTimeout.
+	HTTP *http.Client
 }
 
 // New returns a client of a registry; it makes no request yet.
@@ -71,17 +64,18 @@ func New(cfg Config) (*Client, error) {
 		cfg.Password = func() string { return password }
 	}
 	u.User = nil
-	cfg.timeout = cmp.Or(cfg.timeout, requestTimeout)
+	sender := http.Client{Timeout: RequestTimeout}
+	if cfg.HTTP != nil {
+		sender = *cfg.HTTP
+	}
+	sender.Transport = boundedReplies{cmp.Or(sender.Transport, http.DefaultTransport)}
+	sender.CheckRedirect = stayHere
 	client, err := sr.NewClient(sr.URLs(u.String()), sr.UserAgent("storestream"), sr.PreReq(cfg.logIn),
-		sr.HTTPClient(&http.Client{Timeout: cfg.timeout, Transport: boundedReplies{cfg.transport()},
-			CheckRedirect: stayHere}))
+		sr.HTTPClient(&sender))
 	if err != nil {
 		return nil, fmt.Errorf("registry %s: %w", u, err)
 	}
-	c := &Client{client: client, url: u.String(), explain: cfg.Explain, schemas: map[int]string{}}
-	if c.explain == nil {
-		c.explain = func(err error) error { return err }
-	}
+	c := &Client{client: client, url: u.String(), schemas: map[int]string{}}
 	return c, nil
 }
 
@@ -96,22 +90,6 @@ func (c Config) logIn(req *http.Request) error {
 		req.SetBasicAuth(c.Username, "")
 	}
 	return nil
-}
-
-// transport pings. Over HTTP/2 all requests share one connection, and where nobody pings, a dead one takes
-// every request until the kernel gives it up, a quarter of an hour later.
-func (c Config) transport() http.RoundTripper {
-	one := func(secured *tls.Config) *http.Transport {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.TLSClientConfig = secured
-		t.MaxResponseHeaderBytes = maxHeader
-		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: c.timeout / 4, PingTimeout: c.timeout / 4}
-		return t
-	}
-	if c.TLS == nil {
-		return one(nil)
-	}
-	return c.TLS(one)
 }
 
 // stayHere follows no redirect. net/http would send the password along to any port and scheme of the same
@@ -333,6 +311,6 @@ func (c *Client) diagnose(subject string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err // the caller gave up: that says nothing about the registry
 	}
-	f, cause := faultOf(c.explain(err))
+	f, cause := faultOf(err)
 	return &Error{Fault: f, Subject: subject, URL: c.url, Err: cause}
 }

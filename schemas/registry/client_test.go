@@ -19,7 +19,9 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 
+	"github.com/storestream/storestream/internal/httpclient"
 	"github.com/storestream/storestream/internal/standins/servers"
+	"github.com/storestream/storestream/internal/tlsfile"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -61,11 +63,6 @@ func answers(t *testing.T, status int, contentType, body string) *Client {
 	return client(t, s.URL)
 }
 
-// with is what a client sends requests over where nothing of its TLS changes.
-func with(c *tls.Config) func(func(*tls.Config) *http.Transport) http.RoundTripper {
-	return func(one func(*tls.Config) *http.Transport) http.RoundTripper { return one(c) }
-}
-
 func is(secret string) func() string { return func() string { return secret } }
 
 // A dead HTTP/2 connection would take every request: each times out and leaves it to the next one.
@@ -77,12 +74,17 @@ func TestADeadConnectionIsNotUsedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := httptest.NewUnstartedServer(httputil.NewSingleHostReverseProxy(to))
-	server.EnableHTTP2 = true
+	a := servers.AuthorityForTest(t, t.TempDir())
+	pair := a.Issue(servers.CertificateConfig{}).Pair
+	server.EnableHTTP2, server.TLS = true, &tls.Config{Certificates: []tls.Certificate{pair}}
 	server.StartTLS()
 	defer server.Close()
-	trusted := server.Client().Transport.(*http.Transport).TLSClientConfig
 	way := servers.LineForTest(t, server.Listener.Addr().String())
-	c, err := New(Config{URL: "https://" + way.Addr(), TLS: with(trusted), timeout: 4 * time.Second})
+	files, err := tlsfile.Files{CAFile: a.File}.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Config{URL: "https://" + way.Addr(), HTTP: httpclient.New(files, 4*time.Second)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/storestream/storestream/internal/httpclient"
 )
 
 // pour writes until nobody reads.
@@ -74,12 +76,12 @@ func TestWhatAHostileRegistryAnswersIsBounded(t *testing.T) {
 				c.answer(w, r)
 			}))
 			defer s.Close()
-			g, err := New(Config{URL: s.URL, timeout: time.Second})
+			g, err := New(Config{URL: s.URL, HTTP: httpclient.New(nil, time.Second)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if c.want != Unreachable { // it is not to be a matter of time
-				if g, err = New(Config{URL: s.URL}); err != nil {
+				if g, err = New(Config{URL: s.URL, HTTP: httpclient.New(nil, RequestTimeout)}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -156,7 +156,7 @@ func (r *call) attempt(ctx context.Context) (head *http.Response, err error) {
 			head.Body.Close()
 		}
 		r.count.Request("0")
-		return nil, c.explain(reason(err))
+		return nil, reason(err)
 	}
 	defer head.Body.Close()
 	r.count.Request(strconv.Itoa(head.StatusCode))

@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/storestream/storestream/internal/httpclient"
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/poller"
 	"go.uber.org/zap"
@@ -35,12 +35,9 @@ type Config struct {
 	// Now is our clock; nil: time.Now. Waits use the real one.
 	Now func() time.Time
 	Log *zap.Logger // nil: none
-	// TLS makes transports of the TLS configuration in force, one after the other, with one; nil: the system's
-	// authorities are trusted.
-	TLS func(one func(*tls.Config) *http.Transport) http.RoundTripper
-	// Explain says of an error of a connection which certificate is wrong, and returns any other as it is; nil:
-	// nobody does.
-	Explain func(error) error
+	// HTTP sends the requests. Redirects and timeouts are the Client's own. If HTTP is nil, it is
+	// httpclient.New(nil, RequestTimeout).
+	HTTP *http.Client
 }
 
 const (
@@ -52,12 +49,6 @@ const (
 	// maxRenewals is how many new keys one request may ask for: one after an expiry, and one more if that key is
 	// revoked while the request waits.
 	maxRenewals = 2
-	// maxConnections is enough for one request of each resource.
-	maxConnections = 8
-	// maxHeader bounds the headers of an answer, in bytes: Go's own bound is 10 MiB, for each connection.
-	maxHeader = 256 << 10
-	// shortestPing is more than any way to the service takes: a shorter wait would close connections that live.
-	shortestPing = time.Second
 )
 
 // Client sends the requests of all resources. It is safe for concurrent use.
@@ -68,7 +59,6 @@ type Client struct {
 	log                      *zap.Logger
 
 	http    *http.Client
-	explain func(error) error // Config.Explain
 	limit   *limiter
 	told    atomic.Bool // the log has said that some refusals for the rate do not say so
 	keys    *keyring
@@ -93,8 +83,8 @@ func New(cfg Config) (*Client, error) {
 		cfg.Now = time.Now
 	}
 	cfg.Log = cmp.Or(cfg.Log, zap.NewNop())
-	if cfg.Explain == nil {
-		cfg.Explain = func(err error) error { return err }
+	if cfg.HTTP == nil {
+		cfg.HTTP = httpclient.New(nil, cfg.RequestTimeout)
 	}
 	c := &Client{
 		base:        strings.TrimRight(cfg.BaseURL, "/"),
@@ -102,8 +92,7 @@ func New(cfg Config) (*Client, error) {
 		maxFailures: maxFailures,
 		maxRefusals: maxRefusals,
 		log:         cfg.Log,
-		http:        &http.Client{Transport: newTransport(cfg), CheckRedirect: stayHere},
-		explain:     cfg.Explain,
+		http:        &http.Client{Transport: cfg.HTTP.Transport, CheckRedirect: stayHere},
 		limit:       newLimiter(cfg.MaxRequestsPerSecond),
 		clock:       newClock(cfg.Now, cfg.Log),
 		large:       make(chan struct{}, largeBodies),
@@ -113,26 +102,6 @@ func New(cfg Config) (*Client, error) {
 	}
 	c.keys, c.hidden = newKeyring(cfg.APIKey, c.fetchKey), cfg.Hidden
 	return c, nil
-}
-
-// newTransport finds out within half of the timeout that a connection is dead, and closes it. Over HTTP/2 all
-// requests share one, and one that times out leaves it as it is, because the others may be well. So without
-// pings every request of every resource would go into the dead connection until the kernel gives it up, a
-// quarter of an hour later.
-func newTransport(cfg Config) http.RoundTripper {
-	one := func(secured *tls.Config) *http.Transport {
-		t := http.DefaultTransport.(*http.Transport).Clone()
-		t.TLSClientConfig = secured
-		t.MaxConnsPerHost, t.MaxIdleConnsPerHost = maxConnections, maxConnections
-		t.MaxResponseHeaderBytes = maxHeader
-		ping := max(cfg.RequestTimeout/4, shortestPing)
-		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: ping, PingTimeout: ping}
-		return t
-	}
-	if cfg.TLS == nil {
-		return one(nil)
-	}
-	return cfg.TLS(one)
 }
 
 // State is the way to the service, as the status page shows it.

@@ -34,15 +34,14 @@ func TestADeadConnectionIsNotUsedAgain(t *testing.T) {
 				}
 				fmt.Fprint(w, `{"data":[],"meta":{"has_more":false}}`)
 			}))
-			server.EnableHTTP2 = http2
+			a := servers.AuthorityForTest(t, t.TempDir())
+			pair := a.Issue(servers.CertificateConfig{}).Pair
+			server.EnableHTTP2, server.TLS = http2, &tls.Config{Certificates: []tls.Certificate{pair}}
 			server.StartTLS()
 			defer server.Close()
 			way := servers.LineForTest(t, server.Listener.Addr().String())
-			trusted := server.Client().Transport.(*http.Transport).TLSClientConfig
 			c, err := New(Config{BaseURL: "https://" + way.Addr(), APIKey: rotation.Literal("k"),
-				TLS: func(one func(*tls.Config) *http.Transport) http.RoundTripper {
-					return one(&tls.Config{RootCAs: trusted.RootCAs})
-				},
+				HTTP: trusting(t, a, 4*time.Second),
 				RequestTimeout: 4 * time.Second, Attempts: 2, MaxRequestsPerSecond: 1000})
 			if err != nil {
 				t.Fatal(err)

@@ -9,11 +9,24 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/storestream/storestream/internal/httpclient"
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/standins/servers"
+	"github.com/storestream/storestream/internal/tlsfile"
 	"github.com/storestream/storestream/poller"
 )
+
+// trusting is a client that accepts the servers' certificates that a has signed.
+func trusting(t *testing.T, a *servers.Authority, timeout time.Duration) *http.Client {
+	t.Helper()
+	files, err := tlsfile.Files{CAFile: a.File}.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return httpclient.New(files, timeout)
+}
 
 // A redirect is followed within the service's own host and port, and there from http to https, as a proxy
 // sends it that ends TLS. Nothing is sent anywhere else, nor in clear what went encrypted.
@@ -74,9 +87,7 @@ func TestARedirectTakesTheKeyNowhereElse(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, %d", name, status), func(t *testing.T) {
 				leads, asked = map[string]string{"/start": test.to, "/back": test.back}, nil
 				c, err := New(Config{BaseURL: test.from, APIKey: rotation.Literal(key), Attempts: 1,
-					TLS: func(one func(*tls.Config) *http.Transport) http.RoundTripper {
-						return one(&tls.Config{RootCAs: a.Pool})
-					}})
+					HTTP: trusting(t, a, time.Minute)})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -4,6 +4,7 @@ package connect
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/storestream/storestream/config"
+	"github.com/storestream/storestream/internal/httpclient"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/tlsfile"
 	"github.com/storestream/storestream/poller"
@@ -40,16 +42,19 @@ func Kafka(cfg *config.Config, instance string, log *zap.Logger, counts *metrics
 		name, value, _ := strings.Cut(s, "=")
 		settings[name] = value
 	}
-	var encryption, tokens *tlsfile.Client
+	var encryption *tlsfile.Client
+	var tokens *http.Client
 	if k.TLS.Enabled {
 		if encryption, err = secured(cfg, k.TLS.Files("kafka.tls")); err != nil {
 			return nil, err
 		}
 	}
 	if k.SASL.Mechanism == config.OAuthBearer {
-		if tokens, err = secured(cfg, k.SASL.TokenTLS.Files("kafka.sasl.token_tls")); err != nil {
+		files, err := secured(cfg, k.SASL.TokenTLS.Files("kafka.sasl.token_tls"))
+		if err != nil {
 			return nil, err
 		}
+		tokens = httpclient.New(files, producer.TokenTimeout)
 	}
 	return producer.Open(producer.Config{
 		Brokers: k.Brokers, TopicPrefix: k.TopicPrefix, Partitions: k.Partitions,
@@ -57,7 +62,7 @@ func Kafka(cfg *config.Config, instance string, log *zap.Logger, counts *metrics
 		TopicSettings: settings, Compression: k.Compression,
 		SASL: producer.SASL{Mechanism: k.SASL.Mechanism, Username: k.SASL.Username,
 			Password: k.SASL.Password, TokenURL: k.SASL.TokenURL, ClientID: k.SASL.ClientID,
-			ClientSecret: k.SASL.ClientSecret, Scopes: k.SASL.Scopes, TokenTLS: tokens,
+			ClientSecret: k.SASL.ClientSecret, Scopes: k.SASL.Scopes, TokenHTTP: tokens,
 			Hidden: cfg.Hidden(), AllowPlaintext: slices.Contains(cfg.Security.AllowPlaintext, "kafka"),
 			AllowUnverified: slices.Contains(cfg.Security.AllowUnverified, "kafka")},
 		TransactionTimeout: k.TransactionTimeout, SessionTimeout: k.SessionTimeout,
@@ -73,7 +78,7 @@ func Registry(cfg *config.Config) (*registry.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	how := registry.Config{URL: r.URL, Username: r.Username, TLS: tls.Transport, Explain: tls.Explain}
+	how := registry.Config{URL: r.URL, Username: r.Username, HTTP: httpclient.New(tls, registry.RequestTimeout)}
 	if r.Password.IsSet() {
 		how.Password = r.Password.Get
 	}
@@ -101,7 +106,7 @@ func Service(cfg *config.Config) (client.Config, error) {
 	}
 	return client.Config{BaseURL: store.BaseURL, APIKey: store.APIKey, Hidden: cfg.Hidden(),
 		MaxRequestsPerSecond: store.MaxRequestsPerSecond, RequestTimeout: store.RequestTimeout,
-		TLS: tls.Transport, Explain: tls.Explain}, nil
+		HTTP: httpclient.New(tls, store.RequestTimeout)}, nil
 }
 
 // Sources makes the sources of rows that a configuration names. All of them share one REST client, with its

@@ -10,10 +10,11 @@
 // group takes the resource away or the instance stops. The groupMonitor learns what the other instances do,
 // and sets the metrics of the resources that are not polled here.
 //
-// Order of the start: sources, membership, owners, monitor, and then the group is joined. The stop is the
-// reverse, in three steps, so that nothing is dropped which a moment more would have committed:
+// Order of the start: sources, owners, monitor, and then the group is joined. The stop is the reverse, in
+// three steps, so that no batch is dropped that would have been committed a moment later:
 //
-//  1. No resource is begun any more. Every owner finishes and commits the batch in hand, for 20 s at most.
+//  1. No resource is begun any more. Every owner's context ends with errStopping. The owner then finishes and
+//     commits the batch in hand, for 20 s at most.
 //  2. The instance leaves the group, so that the others need not wait for its session to time out.
 //  3. The monitor ends, and the sources are closed.
 package instance

@@ -2,6 +2,7 @@ package instance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -46,10 +47,12 @@ type instance struct {
 	c       Config
 	sources *connect.Sources
 	group   *producer.Group
-	shift   *shift
 	owners  map[string]*owner // of each enabled resource, also while another instance has it
 	monitor *groupMonitor
 }
+
+// errStopping is the cause with which the contexts of owners end when the instance stops.
+var errStopping = errors.New("the instance stops")
 
 // finishWithin bounds how long the batches in hand may take after SIGTERM. Then they are dropped, and nothing
 // is lost by that: the next owner reads them again.
@@ -74,39 +77,22 @@ func newInstance(c Config) (*instance, error) {
 	if err != nil {
 		return nil, err
 	}
-	in := &instance{c: c, sources: sources, shift: newShift(), owners: map[string]*owner{}}
+	in := &instance{c: c, sources: sources, owners: map[string]*owner{}}
 	enabled := c.Settings.Enabled()
-	in.group = producer.NewGroup(c.Cluster, enabled, in.own)
+	in.group = producer.NewGroup(c.Cluster, enabled, finishWithin,
+		func(ctx context.Context, resource string) { in.owners[resource].run(ctx) })
 	sweeping := make(chan struct{}, 1) // room for the one resource that sweeps
 	for _, name := range enabled {
-		in.owners[name] = newOwner(c, name, sources, in.group, in.shift.stop, sweeping)
+		in.owners[name] = newOwner(c, name, sources, in.group, sweeping)
 	}
 	in.monitor = newGroupMonitor(c, in.owners)
 	return in, nil
 }
 
 func (in *instance) run(ctx context.Context) error {
-	membership, leave := context.WithCancel(context.Background())
-	defer leave()
-	result := make(chan error, 1)
-	go func() { result <- in.group.Run(membership) }()
-	select {
-	case err := <-result:
-		return err
-	case <-ctx.Done():
-	}
-	if !in.shift.end(finishWithin) {
-		in.c.Log.Warn("not every batch in hand could be finished, leaving without",
-			zap.Duration("waited", finishWithin))
-	}
-	leave()
-	return <-result
-}
-
-// own is called by the group for each resource that falls to this instance. What falls to it while it stops
-// is left to the others.
-func (in *instance) own(ctx context.Context, resource string) {
-	in.shift.work(func() { in.owners[resource].run(ctx) })
+	membership, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer context.AfterFunc(ctx, func() { stop(errStopping) })()
+	return in.group.Run(membership)
 }
 
 // snapshot is what the status page shows.

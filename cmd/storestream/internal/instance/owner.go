@@ -33,7 +33,6 @@ type owner struct {
 	cluster *producer.Cluster
 	group   *producer.Group
 	sources *connect.Sources
-	stop    <-chan struct{} // closed when the batch in hand is to be finished
 
 	status  *ownerStatus
 	board   *status.Board
@@ -42,12 +41,12 @@ type owner struct {
 }
 
 // newOwner is the owner of the resource called name. sweeping has room for the one resource that sweeps.
-func newOwner(c Config, name string, sources *connect.Sources, group *producer.Group, stop <-chan struct{},
+func newOwner(c Config, name string, sources *connect.Sources, group *producer.Group,
 	sweeping chan struct{}) *owner {
 	o := &owner{
 		resource: c.Schemas.Get(name), settings: c.Settings.Resources[name], eager: c.Eager,
 		memory: int(c.Settings.Poll.Memory), secrets: c.Settings.Rotation(),
-		cluster: c.Cluster, group: group, sources: sources, stop: stop,
+		cluster: c.Cluster, group: group, sources: sources,
 		status: newOwnerStatus(name, c.Settings.Resources[name]), board: c.Board,
 		metrics: c.Metrics.Resource(name), log: c.Log.With(zap.String("resource", name)),
 	}
@@ -56,8 +55,10 @@ func newOwner(c Config, name string, sources *connect.Sources, group *producer.G
 	// A sweep reads by a source of its own beside the one that polls, and the topic as everybody sees it.
 	o.sweep = poller.SweepConfig{
 		Interval: c.Settings.Sweep.Interval, Turn: sweeping, Memory: int64(c.Settings.Sweep.Memory),
-		ByID:      c.Settings.Resources[name].Source == config.Postgres,
-		Records:   func(ctx context.Context) (int64, error) { return producer.Records(ctx, c.Cluster, name) },
+		ByID: c.Settings.Resources[name].Source == config.Postgres,
+		Records: func(ctx context.Context) (int64, error) {
+			return producer.RecordsSince(ctx, c.Cluster, name, schemas.MinInstant)
+		},
 		Tombstone: c.Settings.Sweep.Deletes == config.Tombstone,
 		Source:    func() poller.Source { return sources.New(o.resource, o.metrics, o.log, connect.Audience{}) },
 		Topic: func(ctx context.Context, from []int64, wanted func(int64) bool,
@@ -96,7 +97,7 @@ func (o *owner) run(ctx context.Context) {
 		}
 		failures.Note(err)
 		o.status.does("waiting to take over again", err)
-		if !o.pause(ctx, tries.after(err, worked, time.Since(began))) {
+		if wait.For(ctx, tries.after(err, worked, time.Since(began))) != nil {
 			return
 		}
 	}
@@ -135,41 +136,19 @@ func needsAPerson(err error) bool {
 	return producer.Refused(err) || errors.As(err, new(*producer.NeighbourError))
 }
 
-// pause says whether to go on after d.
-func (o *owner) pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-o.stop:
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
 // takeOver makes this instance the only writer of the resource, reads back what was published, and polls
-// until that ends. Package producer argues for the order: confirm, look, fence, read state, rebuild. Only
-// then is the source read, by a source that remembers nothing. nil: the instance stops.
-func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) (err error) {
+// until ctx ends. Package producer argues for the order: confirm, look, fence, read state, rebuild. Only then
+// is the source read, by a source that remembers nothing.
+//
+// If ctx ends with errStopping, the batch in hand is still committed. Before the first poll there is none.
+func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) error {
 	o.status.goesOn("taking over")
-	if wait.Over(o.stop) {
-		return nil
-	}
-	// Before the first poll there is no batch in hand that the instance would wait for when it stops. A registry
-	// that takes requests and answers none would make that a quarter of a minute.
-	polling := false
-	beginning, cancel := wait.Until(ctx, o.stop)
-	defer func() {
-		if cancel(); err != nil && !polling && wait.Over(o.stop) {
-			err = nil
-		}
-	}()
-	if err := o.group.Confirm(beginning); err != nil {
+	commits, drop := outlives(ctx, finishWithin)
+	defer drop()
+	if err := o.group.Confirm(ctx); err != nil {
 		return err
 	}
-	session, err := producer.Take(beginning, o.cluster, o.resource)
+	session, err := producer.Take(ctx, o.cluster, o.resource)
 	if err != nil {
 		return err
 	}
@@ -181,21 +160,36 @@ func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) (err er
 		}
 	}()
 	requests := o.cluster.Requests()
-	if err := requests.CatchUp(beginning); err != nil {
+	if err := requests.CatchUp(ctx); err != nil {
 		return err
 	}
-	p := o.newPoller(session, requests, failures)
+	p := o.newPoller(commits, session, requests, failures)
 	defer p.Close()
 	o.status.goesOn("reading back what was published")
-	err = session.Rebuild(beginning, func(r watermark.Published) error { p.RestorePublished(r); return nil })
+	err = session.Rebuild(ctx, func(r watermark.Published) error { p.RestorePublished(r); return nil })
 	if err != nil {
 		return err
 	}
 	o.status.polls(p)
-	polling = true
-	err = p.Run(ctx, o.stop)
+	err = p.Run(commits, ctx.Done())
 	o.handSweepOver(ctx, session)
 	return err
+}
+
+// outlives returns a context for commits. It ends when ctx does, with the same cause, but if that is
+// errStopping it ends only after limit.
+func outlives(ctx context.Context, limit time.Duration) (commits context.Context, drop func()) {
+	commits, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	ended := context.AfterFunc(ctx, func() {
+		cause := context.Cause(ctx)
+		if !errors.Is(cause, errStopping) || wait.For(commits, limit) == nil {
+			cancel(cause)
+		}
+	})
+	return commits, func() {
+		ended()
+		cancel(nil)
+	}
 }
 
 // handOverWithin bounds how long the group waits for the last word on a sweep.
@@ -215,7 +209,7 @@ func (o *owner) handSweepOver(ctx context.Context, session *producer.Session) {
 	}
 }
 
-func (o *owner) newPoller(session *producer.Session, requests *producer.Requests,
+func (o *owner) newPoller(commits context.Context, session *producer.Session, requests *producer.Requests,
 	failures *poller.Failures) *poller.Poller {
 	return poller.New(poller.Config{
 		Resource: o.resource, Source: o.sources.New(o.resource, o.metrics, o.log,
@@ -223,7 +217,7 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 		SourceName: o.settings.Source, Interval: o.settings.Interval, Overlap: o.settings.Overlap,
 		Memory: o.memory, CatchesUp: o.settings.Source == config.Postgres, Start: connect.Start(o.settings),
 		Watermark: session.Watermark(), DeadLetters: session.DeadLetters(),
-		Publish: o.publish(session), MaxRows: session.MaxRows, MaxRecordBytes: session.MaxRecordBytes(),
+		Publish: o.publish(commits, session), MaxRows: session.MaxRows, MaxRecordBytes: session.MaxRecordBytes(),
 		EndOffsets: session.EndOffsets, Changed: requests.Changed, Renewed: o.secrets.Renewed,
 		Waits: o.sources.Waits(o.resource.Name),
 		Requests: func(after int64, uid string) []watermark.Request {
@@ -236,21 +230,25 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 
 func clock() schemas.Instant { return schemas.InstantOf(time.Now()) }
 
-// publish is how the poller writes: a commit, of which the page gets a sample. Where nothing was published
-// before this takeover, the first rows say where the first load begins, for the oldest come first.
-func (o *owner) publish(session *producer.Session) func(context.Context, watermark.Transaction) error {
+// publish returns the function by which the poller writes: a commit, of which the page gets a sample. The
+// commit ends with commits and not with the poller's context, which ends when the instance is to stop.
+//
+// If nothing was published before this takeover, the first rows tell where the first load begins, because the
+// oldest come first.
+func (o *owner) publish(commits context.Context, session *producer.Session) func(context.Context,
+	watermark.Transaction) error {
 	mark := session.Watermark()
 	first := mark.Settled == schemas.MinInstant && mark.Cursor == nil
 	if first {
 		o.status.loadsFrom(schemas.MinInstant)
 	}
-	return func(ctx context.Context, tx watermark.Transaction) error {
-		if held := tx.Watermark.Held; held != nil { // an error, which everybody reads who may read the topic
+	return func(_ context.Context, tx watermark.Transaction) error {
+		if held := tx.Watermark.Held; held != nil { // an error, which every reader of the topic sees
 			shown := *held
 			shown.Why = o.secrets.Hide(held.Why)
 			tx.Watermark.Held = &shown
 		}
-		if err := session.Commit(ctx, tx); err != nil {
+		if err := session.Commit(commits, tx); err != nil {
 			return err
 		}
 		o.board.Published(o.resource, tx.Rows, tx.Deletes)

@@ -192,7 +192,7 @@ var errFound = errors.New("found")
 
 // lookEverywhere reads all that the service has until the row is met.
 func (l *look) lookEverywhere(ctx context.Context) error {
-	records, err := producer.Records(ctx, l.cfg.Cluster, l.resource.Name)
+	records, err := producer.RecordsSince(ctx, l.cfg.Cluster, l.resource.Name, schemas.MinInstant)
 	if err != nil {
 		return err
 	}

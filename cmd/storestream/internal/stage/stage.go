@@ -161,7 +161,7 @@ func (s *Stage) Garbage(resource string) *kgo.Record {
 func (s *Stage) Join(instance string, resources ...string) (leave func()) {
 	s.t.Helper()
 	own := func(ctx context.Context, _ string) { <-ctx.Done() }
-	group := producer.NewGroup(s.Cluster(instance), resources, own)
+	group := producer.NewGroup(s.Cluster(instance), resources, time.Minute, own)
 	ctx, cancel := context.WithCancel(context.Background())
 	left := make(chan error, 1)
 	go func() { left <- group.Run(ctx) }()

@@ -75,8 +75,10 @@ func newComparison(c Config, r *schemas.Resource, source poller.Source) *compari
 			}
 			return ends, err
 		},
-		Records: func(ctx context.Context) (int64, error) { return producer.Records(ctx, c.Cluster, r.Name) },
-		Memory:  int64(c.Settings.Sweep.Memory), ByID: settings.Source == config.Postgres,
+		Records: func(ctx context.Context) (int64, error) {
+			return producer.RecordsSince(ctx, c.Cluster, r.Name, schemas.MinInstant)
+		},
+		Memory: int64(c.Settings.Sweep.Memory), ByID: settings.Source == config.Postgres,
 	}
 	return o
 }

@@ -5,112 +5,45 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"go.uber.org/zap"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/storestream/storestream/internal/wait"
 )
 
-// span is a part of one partition: offsets from (inclusive) to (exclusive).
-type span struct {
-	partition int32
-	from, to  int64
-}
-
-// goOn has spans, which are of all partitions in order, begin at the offsets in from, where those are further
-// on. It returns where they end: from, the next time.
-func goOn(spans []span, from []int64) (ends []int64) {
-	for p := range spans {
-		if p < len(from) {
-			spans[p].from = max(spans[p].from, from[p])
-		}
-		ends = append(ends, spans[p].to)
-	}
-	return ends
-}
-
-// length is how many offsets there are in spans.
-func length(spans []span) (n int64) {
-	for _, s := range spans {
-		n += max(0, s.to-s.from)
-	}
-	return n
-}
-
-// forEver is the end of a span that is read until the context ends.
-const forEver = int64(1) << 62
-
-// errStop, returned by the function given to readLog, ends the reading of that partition without an error.
-var errStop = errors.New("enough")
-
-// readLog gives what was committed in the spans of topic to each, partition by partition in offset order, one
-// record at a time.
+// logReader fetches one span for fold.
 //
-// It is done when every partition's position has reached the end of its span, which the caller noted before.
-// Two things would make the simpler loop, "until a record at end-1 has come", wait for ever:
-//   - The last offset of a partition is hardly ever a record: it is the marker that ended a transaction, and
-//     after compaction it may be nothing at all. So the position counts, which moves over markers and aborted
-//     records too. And where it cannot move, a broker that says "nothing here" while its stable offset is at
-//     or past the end of the span ends the reading.
-//   - Somebody's open transaction hides everything behind it until it ends. The stable offset stands still
-//     then, so an empty answer alone does not mean the end. It is waited for; the broker ends a transaction
-//     after its timeout.
+// It is done when its position has reached the end of its span. The simpler rule, "until the record at end-1
+// has come", would wait without end in two cases:
+//   - The last offset of a partition is hardly ever a record. It is the marker that ended a transaction, and
+//     after compaction it may be a gap. So the position counts, which moves over markers and aborted records
+//     too. If it cannot move, the reader ends when the broker answers "no records here" while the partition's
+//     stable offset is at or past the end of the span.
+//   - An open transaction hides everything after it until it ends. The stable offset stands still then, so an
+//     empty answer alone does not mean the end. The reader waits; the broker ends a transaction after its
+//     timeout.
 //
-// It asks one partition a request: in an answer that is shared, an empty partition may only mean that the
+// It asks for one partition in a request. In an answer for several, an empty partition may only mean that the
 // others filled it.
-func readLog(ctx context.Context, c *Cluster, topic string, spans []span,
-	each func(*kgo.Record) error) error {
-	group, ctx := errgroup.WithContext(ctx)
-	// Partitions are fetched at the same time, and unpacked and folded one answer at a time.
-	var turn sync.Mutex
-	group.SetLimit(8)
-	for _, s := range spans {
-		if s.from >= s.to {
-			continue
-		}
-		group.Go(func() error {
-			r := logReader{c: c, cl: c.cl, topic: topic, span: s, at: s.from, fetchWait: fetchWait, turn: &turn}
-			if s.to != forEver {
-				r.patience = c.cfg.TransactionTimeout + noProgress
-			}
-			err := r.run(ctx, func(records []*kgo.Record) error {
-				for _, record := range records {
-					if err := each(record); err != nil {
-						return err
-					}
-				}
-				return nil
-			})
-			if errors.Is(err, errStop) {
-				return nil
-			}
-			return err
-		})
-	}
-	return group.Wait()
-}
-
-// logReader reads one span.
 type logReader struct {
 	c     *Cluster
-	cl    *kgo.Client
 	topic string
-	id    [16]byte // of the topic; zero until the first answer that tells it
+	id    [16]byte // of the topic; zero until the first answer that has it
 	span  span
 	at    int64 // the offset that it asks for next
-	// fetchWait is how long the broker may wait for data. A broker answers one fetch of a connection after the
-	// other, so whoever lets it wait long brings a client of its own: the two seconds of Requests would stand
-	// before each fetch of a takeover.
-	fetchWait time.Duration
-	patience  time.Duration // without progress, before it gives up; 0: for ever
-	turn      *sync.Mutex   // held while an answer is unpacked and its records are passed on
-	over      int           // number of batches stepped over
+	over  int   // number of batches stepped over
+
+	// part is the answer in hand. fold unpacks it, which moves at, and then sends to taken.
+	part  *kmsg.FetchResponseTopicPartition
+	taken chan struct{}
+}
+
+func newLogReader(c *Cluster, topic string, s span) *logReader {
+	return &logReader{c: c, topic: topic, span: s, at: s.from, taken: make(chan struct{}, 1)}
 }
 
 // errSpoilt is what waiting does not mend: a log that lost its end, or records that cannot be read.
@@ -130,10 +63,10 @@ const (
 	fetchWait = 100 * time.Millisecond
 )
 
-// run gives what it reads to records, in the order of offsets. It gives an empty slice where only r.at moved.
-func (r *logReader) run(ctx context.Context, records func([]*kgo.Record) error) error {
-	retry, failed := time.Duration(0), false
-	progress := time.Now()
+// run fetches the span, and hands each answer with records in it to answers.
+func (r *logReader) run(ctx context.Context, answers chan<- *logReader) error {
+	pause, failed := time.Duration(0), false
+	patience, progress := r.c.cfg.TransactionTimeout+noProgress, time.Now()
 	for r.at < r.span.to {
 		before := r.at
 		part, err := r.fetch(ctx, failed)
@@ -144,26 +77,43 @@ func (r *logReader) run(ctx context.Context, records func([]*kgo.Record) error) 
 		case err != nil && !passing(err):
 			return fmt.Errorf("reading topic %s, partition %d at offset %d: %w", r.topic, r.span.partition, r.at, err)
 		case err != nil:
-			retry = min(max(2*retry, 50*time.Millisecond), 2*time.Second)
-			if err := wait.For(ctx, retry); err != nil {
+			pause = min(max(2*pause, 50*time.Millisecond), 2*time.Second)
+			if err := wait.For(ctx, pause); err != nil {
 				return err
 			}
-		default:
-			retry = 0
-			if done, err := r.give(part, records); err != nil || done {
+		case len(part.RecordBatches) > 0:
+			pause, r.part = 0, part
+			if err := r.hand(ctx, answers); err != nil {
 				return err
 			}
+		case min(part.LastStableOffset, part.HighWatermark) >= r.span.to:
+			return nil // the broker has the whole span, no transaction in it is open, and no record is left
 		}
 		if r.at > before {
 			progress = time.Now()
-		} else if r.patience > 0 && time.Since(progress) > r.patience {
+		} else if time.Since(progress) > patience {
 			return fmt.Errorf("reading topic %s, partition %d: stood at offset %d of %d for %s (a transaction that "+
 				"does not end, which %s names, or a log that lost its end): %w", r.topic, r.span.partition, r.at,
-				r.span.to, r.patience, r.c.Tool("kafka-transactions.sh", "find-hanging", "--topic", r.topic,
+				r.span.to, patience, r.c.Tool("kafka-transactions.sh", "find-hanging", "--topic", r.topic,
 					"--partition", strconv.Itoa(int(r.span.partition))), errors.Join(err, context.DeadlineExceeded))
 		}
 	}
 	return nil
+}
+
+// hand waits until fold has passed on the answer in hand.
+func (r *logReader) hand(ctx context.Context, answers chan<- *logReader) error {
+	select {
+	case answers <- r:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-r.taken:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // within cuts off what stands at or after the end of the span, and the markers: they have moved the position,
@@ -192,7 +142,7 @@ func (r *logReader) fetch(ctx context.Context, failed bool) (*kmsg.FetchResponse
 	if err != nil {
 		return nil, err
 	}
-	answer, err := r.cl.Broker(int(leader)).RetriableRequest(ctx, r.request(topic.id))
+	answer, err := r.c.cl.Broker(int(leader)).RetriableRequest(ctx, r.request(topic.id))
 	if err != nil {
 		return nil, err
 	}
@@ -203,47 +153,33 @@ func (r *logReader) fetch(ctx context.Context, failed bool) (*kmsg.FetchResponse
 	return part, err
 }
 
-// give unpacks an answer, passes its records on and moves r.at past it. Markers and aborted records are
-// skipped, but r.at moves past them too. done is true if the broker has the whole span, no transaction in it
-// is open, and the span has no records at or after r.at.
-func (r *logReader) give(part *kmsg.FetchResponseTopicPartition, records func([]*kgo.Record) error) (
-	done bool, err error) {
-	r.turn.Lock()
-	defer r.turn.Unlock()
-	got, err := r.unpack(part)
-	if err == nil {
-		err = records(within(got, r.span.to))
-	}
-	all := len(part.RecordBatches) == 0 && min(part.LastStableOffset, part.HighWatermark) >= r.span.to
-	return all, err
-}
-
-// unpack returns the records of an answer, up to an unpacker's limit. In place of a batch that it refuses it
-// returns one record whose Context is unread.
-func (r *logReader) unpack(part *kmsg.FetchResponseTopicPartition) ([]*kgo.Record, error) {
+// unpack returns the records of the answer in hand, up to an unpacker's limit, and moves r.at past them.
+// Markers, aborted records and records after the span are left out, but r.at moves past them too. In place of
+// a batch that the unpacker refuses there is one record whose Context is unread.
+func (r *logReader) unpack() ([]*kgo.Record, error) {
 	most := r.c.mostUnpacked(r.topic)
 	unpacker := &unpacker{left: most}
 	fp, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{KeepControlRecords: true, Offset: r.at,
-		IsolationLevel: kgo.ReadCommitted(), Topic: r.topic, Partition: r.span.partition}, part, unpacker, nil)
+		IsolationLevel: kgo.ReadCommitted(), Topic: r.topic, Partition: r.span.partition}, r.part, unpacker, nil)
 	before := r.at
 	r.at = next
 	refused, tooLarge := errors.AsType[*kgo.ErrDecompressTooLarge](fp.Err)
-	switch size := len(part.RecordBatches); {
+	switch {
 	case tooLarge && next > before: // this answer had no room left for it
-		return fp.Records, nil
+		fp.Err = nil
 	case tooLarge && refused.NextOffset > before:
 		r.at = refused.NextOffset
 		r.stepOver(refused, unpacker, most)
-		return []*kgo.Record{{Topic: r.topic, Partition: r.span.partition, Offset: max(refused.Offset, before),
-			Timestamp: time.UnixMilli(0), Context: unread}}, nil
-	case fp.Err == nil && size > 0 && next == before:
-		fp.Err = fmt.Errorf("an answer of %d bytes without one whole batch", size)
+		fp.Err, fp.Records = nil, []*kgo.Record{{Topic: r.topic, Partition: r.span.partition,
+			Offset: max(refused.Offset, before), Timestamp: time.UnixMilli(0), Context: unread}}
+	case fp.Err == nil && next == before:
+		fp.Err = fmt.Errorf("an answer of %d bytes without one whole batch", len(r.part.RecordBatches))
 	}
 	if fp.Err != nil {
 		return nil, fmt.Errorf("reading topic %s, partition %d at offset %d: %w: %w", r.topic, r.span.partition,
 			before, errSpoilt, fp.Err)
 	}
-	return fp.Records, nil
+	return within(fp.Records, r.span.to), nil
 }
 
 // unread is the Context of a record that stands for a batch which was stepped over. The record has no key and
@@ -275,7 +211,7 @@ func (r *logReader) request(topicID [16]byte) *kmsg.FetchRequest {
 	t.Topic, t.TopicID = r.topic, topicID
 	t.Partitions = append(t.Partitions, p)
 	req := kmsg.NewPtrFetchRequest()
-	req.MaxWaitMillis = int32(r.fetchWait.Milliseconds())
+	req.MaxWaitMillis = int32(fetchWait.Milliseconds())
 	req.MinBytes, req.MaxBytes = 1, fetchBytes
 	req.IsolationLevel = 1 // read_committed
 	req.SessionEpoch = -1  // no fetch session
