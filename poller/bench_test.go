@@ -53,7 +53,7 @@ func BenchmarkPublish(b *testing.B) {
 					at = settled
 				}
 				read := Batch{Rows: batch, Settled: settled}
-				if err := p.publisher.publish(b.Context(), read, schemas.MinInstant); err != nil {
+				if err := p.publisher.publish(read, schemas.MinInstant); err != nil {
 					b.Fatal(err)
 				}
 			}

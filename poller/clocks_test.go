@@ -53,7 +53,7 @@ func TestAPassDuringWhichTheClockStepsBackBeganAsLongAgoAsItTook(t *testing.T) {
 	r := p.nextPass()
 	began := s.now
 	s.now, s.skew = s.now.Add(10*time.Minute), 0
-	err := p.publish(t.Context(), Batch{Settled: schemas.MinInstant,
+	err := p.publish(Batch{Settled: schemas.MinInstant,
 		Done: &Done{Started: r.Started, Complete: true}}, r.From)
 	if err != nil || p.mark.AsOf != began {
 		t.Errorf("as of %s, the pass began at %s; %v", p.mark.AsOf, began, err)
@@ -71,7 +71,7 @@ func TestOnlyACompletePassMovesAsOf(t *testing.T) {
 			want = s.now
 		}
 		done := &Done{Started: r.Started, Complete: complete}
-		if err := p.publish(t.Context(), Batch{Settled: schemas.MinInstant, Done: done}, r.From); err != nil {
+		if err := p.publish(Batch{Settled: schemas.MinInstant, Done: done}, r.From); err != nil {
 			t.Fatal(err)
 		}
 		if good := s.poller.Status().Good; p.mark.AsOf != want || good != s.now {
@@ -144,7 +144,7 @@ func TestAPassThatGoesOnFromACursorOfAClockThatWasAheadDoesNotMoveAsOf(t *testin
 	s.now = s.now.Add(10 * time.Minute)
 	r := p.nextPass()
 	done := &Done{Started: ahead, Complete: true}
-	err := p.publish(t.Context(), Batch{Settled: s.now.Add(-shopOverlap), Done: done}, r.From)
+	err := p.publish(Batch{Settled: s.now.Add(-shopOverlap), Done: done}, r.From)
 	if err != nil || p.mark.AsOf != asOf {
 		t.Errorf("as of %s, expected %s as before; %v", p.mark.AsOf, asOf, err)
 	}

@@ -83,7 +83,7 @@ func TestARowThatSettledPassesNeedsNoRoomInAFullMemory(t *testing.T) {
 	publish := func(settled schemas.Instant) error {
 		b := Batch{Settled: settled}
 		late.put(&b)
-		return s.poller.publisher.publish(context.Background(), b, schemas.MinInstant)
+		return s.poller.publisher.publish(b, schemas.MinInstant)
 	}
 	if publish(late.updatedAt) == nil {
 		t.Error("a row is published that nothing remembers, and settled has not passed it")
@@ -113,7 +113,7 @@ func TestATakeoverThatCannotRestoreEverythingHoldsAndSaysHowMuchItTakes(t *testi
 			t.Error(what)
 		}
 	}
-	if err := s.poller.publisher.commit(context.Background(), watermark.Transaction{}); err != nil {
+	if err := s.poller.publisher.commit(watermark.Transaction{}); err != nil {
 		t.Fatal(err) // as when it stops
 	}
 	s.config.Memory = 1 << 20
@@ -365,7 +365,7 @@ func TestAPassThatHasForgottenRowsAndHoldsOneBackKeepsItsCursor(t *testing.T) {
 	publish := func(b Batch) {
 		t.Helper()
 		b.Settled = schemas.MinInstant
-		if err := p.publish(context.Background(), b, from); err != nil {
+		if err := p.publish(b, from); err != nil {
 			t.Fatal(err)
 		}
 	}

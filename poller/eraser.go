@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -33,7 +33,7 @@ import (
 type eraser struct {
 	cfg       *Config
 	publisher *publisher
-	reader    *reader
+	read      func(context.Context, Request) iter.Seq2[Batch, error] // Poller.read
 	missing   map[int64]absence
 	sights    *sights // of the missing rows
 }
@@ -56,20 +56,20 @@ type copies struct {
 	updatedAt, createdAt schemas.Instant
 }
 
-// step looks at the rows that are due. Its error is that of the look, or a *writeError.
-func (e *eraser) step(ctx context.Context, stop <-chan struct{}) error {
+// step looks at the rows that are due.
+func (e *eraser) step(ctx context.Context) error {
 	due := e.due()
 	if len(due) == 0 {
 		return nil
 	}
-	held, err := e.held(ctx, stop, due)
+	held, err := e.held(ctx, due)
 	if err != nil {
 		return err
 	}
 	for id := range held {
 		e.sights.watch(id)
 	}
-	look, err := e.look(ctx, stop, held)
+	look, err := e.look(ctx, held)
 	if err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (e *eraser) step(ctx context.Context, stop <-chan struct{}) error {
 		return nil
 	}
 	e.publisher.mark.EndErase(left, e.cfg.Clock())
-	return e.publisher.commit(ctx, tx)
+	return e.publisher.commit(tx)
 }
 
 // eraseLook is what one look at the source came to.
@@ -125,12 +125,8 @@ type eraseLook struct {
 	done     Done
 }
 
-// held returns the copies of each row that has a record in the topic, or a dead letter. When stop is closed
-// it ends with an error.
-func (e *eraser) held(ctx context.Context, stop <-chan struct{}, rows map[int64]bool) (
-	map[int64]*copies, error) {
-	ctx, cancel := wait.Until(ctx, stop)
-	defer cancel()
+// held returns the copies of each row that has a record in the topic, or a dead letter.
+func (e *eraser) held(ctx context.Context, rows map[int64]bool) (map[int64]*copies, error) {
 	all := map[int64]*copies{}
 	for id := range rows {
 		all[id] = &copies{updatedAt: schemas.MinInstant, createdAt: schemas.MinInstant}
@@ -161,8 +157,7 @@ func (e *eraser) held(ctx context.Context, stop <-chan struct{}, rows map[int64]
 }
 
 // look looks at rows, on each of the days that their records tell.
-func (e *eraser) look(ctx context.Context, stop <-chan struct{}, rows map[int64]*copies) (
-	*eraseLook, error) {
+func (e *eraser) look(ctx context.Context, rows map[int64]*copies) (*eraseLook, error) {
 	var suspects []Suspect
 	for id, row := range rows {
 		suspects = append(suspects, Suspect{ID: id, UpdatedAt: row.updatedAt, CreatedAt: row.createdAt})
@@ -171,7 +166,10 @@ func (e *eraser) look(ctx context.Context, stop <-chan struct{}, rows map[int64]
 	if len(suspects) == 0 {
 		return look, nil
 	}
-	err := e.reader.read(ctx, stop, e.publisher.lookup(suspects), func(b Batch) error {
+	for b, err := range e.read(ctx, e.publisher.lookup(suspects)) {
+		if err != nil {
+			return nil, err
+		}
 		for i := range b.Rows {
 			look.shown[b.Rows[i].ID] = true
 		}
@@ -185,9 +183,8 @@ func (e *eraser) look(ctx context.Context, stop <-chan struct{}, rows map[int64]
 		if b.Done != nil {
 			look.done = *b.Done
 		}
-		return nil
-	})
-	return look, err
+	}
+	return look, nil
 }
 
 // keepReason returns why a row has to stay after a look, or "" if it may go. confirmed is Erase.Confirmed.

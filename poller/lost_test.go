@@ -203,7 +203,7 @@ func TestASourceIsToldWhichFieldsItHad(t *testing.T) {
 	l := openLost(t, nil)
 	l.config.Resource.Fields = []schemas.Field{{Name: "id"}, {Name: "status"}}
 	p := l.poller.publisher
-	err := p.publish(t.Context(), Batch{Settled: schemas.MinInstant,
+	err := p.publish(Batch{Settled: schemas.MinInstant,
 		Done: &Done{Complete: true, Fields: []string{"id", "status", "gone"}}}, schemas.MinInstant)
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +235,7 @@ func TestTheWatermarkSaysWhetherRowsGoOnDuringAHold(t *testing.T) {
 	began := s.config.Clock() // of the hold: settled stood still before, and that is another thing
 	for _, publishes := range []bool{true, false, true} {
 		hold := &HoldError{What: "none of 20 rows read together can be published", Publishes: publishes}
-		if err := p.tellFailure(t.Context(), hold, s.poller.cfg.Now()); err != nil {
+		if err := p.tellFailure(hold, s.poller.cfg.Now()); err != nil {
 			t.Fatal(err)
 		}
 		if held := p.mark.Held; held == nil || held.Publishes != publishes || held.LeavesOut != publishes ||
@@ -256,7 +256,7 @@ func TestTheWatermarkSaysThatPollsFailOnceTheyHaveForAWhile(t *testing.T) {
 	began, refused := s.poller.cfg.Now(), errors.New("connection refused")
 	fail := func() *watermark.Held {
 		t.Helper()
-		if err := s.poller.publisher.tellFailure(t.Context(), refused, began); err != nil {
+		if err := s.poller.publisher.tellFailure(refused, began); err != nil {
 			t.Fatal(err)
 		}
 		return s.mark.Held
@@ -291,7 +291,7 @@ func TestTheWatermarkSaysThatAResourceIsHeld(t *testing.T) {
 	}
 	for range 9 {
 		hold := s.held()
-		if err := s.poller.publisher.tellFailure(t.Context(), hold, s.poller.cfg.Now()); err != nil {
+		if err := s.poller.publisher.tellFailure(hold, s.poller.cfg.Now()); err != nil {
 			t.Fatal(err)
 		}
 		s.now = s.now.Add(time.Second)
@@ -304,13 +304,13 @@ func TestTheWatermarkSaysThatAResourceIsHeld(t *testing.T) {
 	if written != 1 {
 		t.Errorf("%d watermarks within nine seconds", written)
 	}
-	err := s.poller.publisher.tellFailure(t.Context(), errors.New("connection refused"),
+	err := s.poller.publisher.tellFailure(errors.New("connection refused"),
 		s.poller.cfg.Now())
 	if err != nil || s.mark.Held == nil {
 		t.Errorf("another failure ends the hold: %v", err)
 	}
 	s.takeOver() // what a predecessor said stands until it is known to be otherwise
-	if err := s.poller.publisher.commit(t.Context(), watermark.Transaction{}); err != nil || s.mark.Held == nil {
+	if err := s.poller.publisher.commit(watermark.Transaction{}); err != nil || s.mark.Held == nil {
 		t.Errorf("held: %+v, %v", s.mark.Held, err)
 	}
 	s.settles = schemas.InstantOf(noon.Add(time.Hour))

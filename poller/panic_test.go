@@ -61,8 +61,9 @@ func TestAPanicInASourceIsTheFailureOfItsResourceAndNoMore(t *testing.T) {
 			Now:      time.Now, Clock: wallClock,
 			Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Log: zap.NewNop(),
 		})
-		stop, ended := make(chan struct{}), make(chan error)
-		go func() { ended <- p.Run(t.Context(), stop) }()
+		ctx, stop := context.WithCancelCause(t.Context())
+		ended := make(chan error)
+		go func() { ended <- p.Run(ctx) }()
 		synctest.Wait()
 		s := p.Status()
 		panicked := s.Err != nil && strings.Contains(s.Err.Error(), "panicked")
@@ -81,7 +82,7 @@ func TestAPanicInASourceIsTheFailureOfItsResourceAndNoMore(t *testing.T) {
 		if s := p.Status(); s.Err != nil || s.Complete == 0 {
 			t.Errorf("status once the row is gone: %+v", s)
 		}
-		close(stop)
+		stop(ErrStopping)
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -14,7 +15,6 @@ import (
 	"go.uber.org/zap/zapcore"
 
 	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -81,7 +81,6 @@ type Poller struct {
 	cfg       *Config
 	board     *board
 	publisher *publisher
-	reader    *reader
 	sweeper   *sweeper
 	eraser    *eraser
 	failures  *Failures
@@ -101,11 +100,7 @@ func New(cfg Config) *Poller {
 	if newSource := cfg.Sweep.Source; newSource != nil {
 		cfg.Sweep.Source = func() Source { return witness{newSource(), []*sights{p.eraser.sights}} }
 	}
-	p.reader = &reader{source: cfg.Source, log: cfg.Log, changed: cfg.Changed, asked: p.asked}
-	if cfg.Waits != nil {
-		p.reader.waits = func(ctx context.Context) error { return p.publisher.tellWait(ctx, cfg.Waits()) }
-	}
-	p.eraser.reader = p.reader
+	p.eraser.read = p.read
 	p.sweeper.found(&p.publisher.mark)
 	return p
 }
@@ -129,62 +124,104 @@ func (p *Poller) Close() { p.publisher.dedup.rows.Close() }
 // Status is safe to call from any goroutine.
 func (p *Poller) Status() Status { return p.board.get() }
 
-// Run polls until ctx is done (it drops everything: the resource is another's now), stop is closed (it
-// finishes the batch in hand and returns nil), a write fails, or a takeover is to go on
-// (ErrTakeover): it returns the error, and the Poller is finished. What goes wrong with the source it shows,
-// waits out and tries again.
-func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
+// Run polls until ctx is cancelled, a write fails, or a takeover is to go on (ErrTakeover). It returns the
+// error, and the Poller is finished. It shows an error of the source, waits, and tries again.
+//
+// If ctx is cancelled with the cause ErrStopping, Run finishes the batch in hand, writes the watermark and
+// returns nil. With any other cause it drops everything at once: the resource belongs to another instance.
+func (p *Poller) Run(ctx context.Context) error {
+	var cancel func()
+	p.publisher.commits, cancel = outliving(ctx)
+	defer cancel()
 	p.cfg.Metrics.Owned.Set(1)
 	defer p.cfg.Metrics.Owned.Set(0)
 	defer p.sweeper.end()
 	if p.board.get().Good == schemas.MinInstant {
 		p.cfg.Metrics.Lag.Begin(p.cfg.Now()) // no pass is known: as far behind as we have been trying
 	}
-	for {
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case wait.Over(stop):
-			p.sweeper.end()
-			p.publisher.mark.HandSweepOver()
-			return p.publisher.commit(ctx, watermark.Transaction{}) // what is known: a successor begins there
-		}
-		if err := p.acceptRequests(ctx); err != nil {
+	for ctx.Err() == nil {
+		if err := p.acceptRequests(); err != nil {
 			return err
 		}
 		began, renewed := p.cfg.Now(), p.cfg.Renewed() // before the poll uses what there is
 		next := began
-		err := p.poll(ctx, stop)
+		err := p.poll(ctx)
 		if err == nil {
 			next = p.ended(began, nil)
-			err = p.sweep(ctx, stop)
+			err = p.sweep(ctx)
 		}
 		switch {
-		case errors.As(err, new(*writeError)), errors.Is(err, ErrTakeover):
+		case err == nil:
+		case p.publisher.failed != nil, errors.Is(err, ErrTakeover):
 			return err
-		case errors.Is(err, errAsked), ctx.Err() != nil, wait.Over(stop):
+		case ctx.Err() != nil, p.asked(): // it was interrupted
 			continue
-		case err != nil:
+		default:
 			next = p.ended(began, err)
 			p.sweeper.pollFailed(&p.publisher.mark, err, p.failures.N)
-			if err := p.publisher.tellFailure(ctx, err, p.failures.Since); err != nil {
+			if err := p.publisher.tellFailure(err, p.failures.Since); err != nil {
 				return err
 			}
 		}
-		p.wait(ctx, stop, renewed, next)
+		p.wait(ctx, renewed, next)
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, ErrStopping) {
+		return cause
+	}
+	p.sweeper.end()
+	p.publisher.mark.HandSweepOver()
+	return p.publisher.commit(watermark.Transaction{}) // a successor begins there
+}
+
+// read reads the source. It reports the service's pauses before each batch and while the source is silent.
+func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
+	return func(yield func(Batch, error) bool) {
+		for batch, err := range ahead(ctx, p.cfg.Source, r) {
+			if err == nil && p.cfg.Waits != nil {
+				err = p.publisher.tellWait(p.cfg.Waits())
+			}
+			if err != nil {
+				yield(Batch{}, err)
+				return
+			}
+			if batch != nil && !yield(*batch, nil) {
+				return
+			}
+		}
 	}
 }
 
-// poll makes one pass and the second looks that are due. It returns nil, a source's error, errAsked,
-// errStopped, ErrTakeover, a *HoldError where a limit is reached, or a *writeError. A *LostError that changes
-// nothing is a failure like others: a takeover would ask the source the same again.
-func (p *Poller) poll(ctx context.Context, stop <-chan struct{}) error {
+// poll makes one pass, the second looks that are due, and a step of the erasures. Its error is one of the
+// source, of a write, a *HoldError if a limit is reached, or ErrTakeover. If ctx ends, or a request comes in,
+// it ends early with any error. A *LostError that changes nothing is a failure like others: a takeover would
+// ask the source the same again.
+func (p *Poller) poll(ctx context.Context) error {
+	ctx, cancel := p.untilAsked(ctx)
+	defer cancel()
 	p.board.change(func(s *Status) { s.Doing, s.Since = "polling", p.cfg.Now() })
+	if err := p.pass(ctx); err != nil {
+		return err
+	}
+	if err := p.secondLook(ctx); err != nil {
+		return err
+	}
+	return p.eraser.step(ctx)
+}
+
+// pass makes one pass. If what was read before does not count any more, a takeover goes on from there.
+func (p *Poller) pass(ctx context.Context) error {
 	r, err := p.publisher.nextPass(), p.publisher.otherSource()
 	if err == nil {
-		err = p.reader.read(ctx, stop, r, func(b Batch) error { return p.publisher.publish(ctx, b, r.From) })
+		for batch, readErr := range p.read(ctx, r) {
+			if err = readErr; err == nil {
+				err = p.publisher.publish(batch, r.From)
+			}
+			if err != nil {
+				break
+			}
+		}
 	}
-	if errors.As(err, new(*writeError)) {
+	if p.publisher.failed != nil {
 		return err // the watermark in hand tells of rows that may not be in the topic
 	}
 	lost, _ := errors.AsType[*LostError](err)
@@ -199,7 +236,7 @@ func (p *Poller) poll(ctx context.Context, stop <-chan struct{}) error {
 		}
 	}
 	if lost != nil || p.publisher.restoresMore() {
-		if err := p.publisher.commit(ctx, watermark.Transaction{}); err != nil {
+		if err := p.publisher.commit(watermark.Transaction{}); err != nil {
 			return err
 		}
 		if lost != nil {
@@ -207,33 +244,31 @@ func (p *Poller) poll(ctx context.Context, stop <-chan struct{}) error {
 		}
 		return ErrTakeover
 	}
-	if err != nil {
-		return err
-	}
-	if err := p.secondLook(ctx, stop); err != nil {
-		return err
-	}
-	return p.eraser.step(ctx, stop)
+	return err
 }
 
 // secondLook looks at the rows that have been held back for an overlap.
-func (p *Poller) secondLook(ctx context.Context, stop <-chan struct{}) error {
+func (p *Poller) secondLook(ctx context.Context) error {
 	due := p.publisher.heldBack.due(p.cfg.Now())
 	if len(due) == 0 {
 		return nil
 	}
-	suspects := slices.Collect(maps.Values(due))
-	r := p.publisher.lookup(suspects)
-	err := p.reader.read(ctx, stop, r, func(b Batch) error { return p.publisher.publishOnly(ctx, b, due) })
-	if err == nil {
-		p.publisher.heldBack.giveUp(due, p.cfg.Now())
+	r := p.publisher.lookup(slices.Collect(maps.Values(due)))
+	for batch, err := range p.read(ctx, r) {
+		if err == nil {
+			err = p.publisher.publishOnly(batch, due)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	return err
+	p.publisher.heldBack.giveUp(due, p.cfg.Now())
+	return nil
 }
 
 // sweep takes the sweep a step further, after a poll that went well. It returns what poll returns but for
 // errors of a source: with those the sweeper deals, and polls go on.
-func (p *Poller) sweep(ctx context.Context, stop <-chan struct{}) error {
+func (p *Poller) sweep(ctx context.Context) error {
 	mark := &p.publisher.mark
 	if p.publisher.passes == 0 {
 		return nil // polls come first: a new owner is up to date before it sweeps
@@ -241,7 +276,7 @@ func (p *Poller) sweep(ctx context.Context, stop <-chan struct{}) error {
 	found, begin := p.sweeper.step(ctx, mark)
 	if begin {
 		p.sweeper.begin(mark)
-		if err := p.publisher.commit(ctx, watermark.Transaction{}); err != nil {
+		if err := p.publisher.commit(watermark.Transaction{}); err != nil {
 			p.sweeper.giveTurnBack()
 			return err
 		}
@@ -252,14 +287,16 @@ func (p *Poller) sweep(ctx context.Context, stop <-chan struct{}) error {
 		return nil
 	}
 	p.board.sweeping("repairing")
-	r := &repair{cfg: p.cfg, publisher: p.publisher, reader: p.reader, found: found, sights: p.sweeper.sights}
-	again, err := r.run(ctx, stop)
+	repairing, cancel := p.untilAsked(ctx)
+	defer cancel()
+	r := &repair{cfg: p.cfg, publisher: p.publisher, read: p.read, found: found, sights: p.sweeper.sights}
+	again, err := r.run(repairing)
 	switch {
 	case err == nil && !again.IsZero():
 		p.sweeper.resumeAt(again)
 	case err == nil:
 		p.sweeper.finish(mark)
-	case errors.As(err, new(*writeError)), ctx.Err() != nil, wait.Over(stop), errors.Is(err, errAsked):
+	case p.publisher.failed != nil, repairing.Err() != nil:
 		return err
 	default:
 		p.sweeper.fail(mark, err)
@@ -301,9 +338,8 @@ func (p *Poller) ended(began time.Time, err error) (next time.Time) {
 	return now.Add(pause)
 }
 
-// wait waits until next, or until ctx is done, stop or renewed is closed or a request for this resource comes
-// in.
-func (p *Poller) wait(ctx context.Context, stop, renewed <-chan struct{}, next time.Time) {
+// wait waits until next, or until ctx is done, renewed is closed or a request for this resource comes in.
+func (p *Poller) wait(ctx context.Context, renewed <-chan struct{}, next time.Time) {
 	timer := time.NewTimer(next.Sub(p.cfg.Now()))
 	defer timer.Stop()
 	for {
@@ -313,8 +349,6 @@ func (p *Poller) wait(ctx context.Context, stop, renewed <-chan struct{}, next t
 		}
 		select {
 		case <-ctx.Done():
-			return
-		case <-stop:
 			return
 		case <-renewed:
 			return
@@ -343,7 +377,7 @@ const resetAhead = time.Minute
 
 // acceptRequests applies the requests that came in since the last one accepted, in order, with one
 // transaction. From then on the watermark carries them, and a successor goes on with them.
-func (p *Poller) acceptRequests(ctx context.Context) error {
+func (p *Poller) acceptRequests() error {
 	asked := p.requests()
 	if len(asked) == 0 {
 		return nil
@@ -369,7 +403,7 @@ func (p *Poller) acceptRequests(ctx context.Context) error {
 			p.cfg.Log.Warn("reset refused: it has no time, or one in the future", zapAsked(r))
 			continue
 		default:
-			ends, err := p.cfg.EndOffsets(ctx)
+			ends, err := p.cfg.EndOffsets(p.publisher.commits)
 			if err != nil {
 				return err
 			}
@@ -378,7 +412,7 @@ func (p *Poller) acceptRequests(ctx context.Context) error {
 		}
 		accepted = append(accepted, r)
 	}
-	if err := p.publisher.commit(ctx, watermark.Transaction{}); err != nil {
+	if err := p.publisher.commit(watermark.Transaction{}); err != nil {
 		return err
 	}
 	for _, r := range accepted { // from here on nobody accepts it once more

@@ -30,6 +30,8 @@ const recordOverhead = 61 + 36
 type publisher struct {
 	cfg   *Config
 	board *board
+	// commits is the context of every transaction. A stop and a request do not end it (outliving).
+	commits context.Context //nolint:containedctx // Run sets it, and no call outlives Run
 
 	mark        watermark.Watermark // the one that the next commit writes
 	written     time.Time           // when a transaction last said so
@@ -50,13 +52,15 @@ type publisher struct {
 	// the one before.
 	told   *watermark.Held
 	toldAt time.Time
+	// failed is the error of the first transaction that failed. It ends the poller.
+	failed error
 	// waits: the watermark in hand says of a wait, and said beforeWait before.
 	waits      bool
 	beforeWait *watermark.Held
 }
 
 func newPublisher(cfg *Config, b *board) *publisher {
-	p := &publisher{cfg: cfg, board: b, mark: cfg.Watermark,
+	p := &publisher{cfg: cfg, board: b, commits: context.Background(), mark: cfg.Watermark,
 		dedup: newDedup(cfg), heldBack: newHeldBack(cfg.Overlap), deadLetters: newDeadLetters(cfg),
 		forgot: cfg.Watermark.Cursor != nil, moved: cfg.Now(), told: cfg.Watermark.Held}
 	p.policyInForce()
@@ -100,11 +104,6 @@ func (p *publisher) sweptPolicies(total watermark.Swept) {
 	p.mark.Policies = watermark.PoliciesOf(p.cfg.Resource.PolicyFingerprint())
 	p.cfg.Log.Info("no row of another policy for fields is left in the topic")
 }
-
-// writeError is an error of Config.Publish, which ends the poller.
-type writeError struct{ error }
-
-func (e *writeError) Unwrap() error { return e.error }
 
 // nextPass is the pass that comes next. The first one after a takeover is complete.
 func (p *publisher) nextPass() Request {
@@ -153,9 +152,9 @@ func expectedFields(cfg *Config, mark *watermark.Watermark) (names []string) {
 }
 
 // publish writes what is new in a batch of a pass, in as many transactions as MaxRows asks for. The last one
-// moves the watermark. Its error is a *writeError, or a *HoldError where a limit is reached: then what came
-// before is committed, and the watermark stays before this batch.
-func (p *publisher) publish(ctx context.Context, b Batch, from schemas.Instant) error {
+// moves the watermark. If a limit is reached, its error is a *HoldError: then what came before
+// is committed, and the watermark stays before this batch.
+func (p *publisher) publish(b Batch, from schemas.Instant) error {
 	p.cfg.Metrics.RowsRead.Add(float64(len(b.Rows) + len(b.Rejects)))
 	// The rows to publish move to the front of the slice that was read.
 	tx := watermark.Transaction{Rows: b.Rows[:0]}
@@ -183,17 +182,17 @@ func (p *publisher) publish(ctx context.Context, b Batch, from schemas.Instant) 
 			p.deadLetters.takeOut(&tx, row.ID)
 			p.heldBack.forget(row.ID)
 			tx.Rows = append(tx.Rows, *row)
-			if err := p.commit(ctx, tx); err != nil {
+			if err := p.commit(tx); err != nil {
 				return err
 			}
 			tx, limit = watermark.Transaction{Rows: b.Rows[i+1 : i+1]}, p.cfg.MaxRows()
 			continue
 		}
 		if err != nil {
-			return p.hold(ctx, tx, err)
+			return p.hold(tx, err)
 		}
 		if put && len(tx.Rows) >= limit {
-			if err := p.commit(ctx, tx); err != nil {
+			if err := p.commit(tx); err != nil {
 				return err
 			}
 			tx, limit = watermark.Transaction{Rows: b.Rows[i+1 : i+1]}, p.cfg.MaxRows()
@@ -201,7 +200,7 @@ func (p *publisher) publish(ctx context.Context, b Batch, from schemas.Instant) 
 	}
 	loading := p.mark.AsOf == schemas.MinInstant
 	p.advance(&b)
-	err := p.commitIfDue(ctx, tx)
+	err := p.commitIfDue(tx)
 	if err == nil && loading && p.mark.AsOf != schemas.MinInstant {
 		p.cfg.Log.Info("first load finished", zap.Int64("rows", p.mark.Rows), zapInstant("settled", p.mark.Settled))
 	}
@@ -254,7 +253,7 @@ func (p *publisher) settleBefore(b *Batch, i int) bool {
 }
 
 // publishOnly writes what is new of the wanted rows in a batch of a lookup.
-func (p *publisher) publishOnly(ctx context.Context, b Batch, wanted map[int64]Suspect) error {
+func (p *publisher) publishOnly(b Batch, wanted map[int64]Suspect) error {
 	var tx watermark.Transaction
 	shown := p.cfg.Now().Add(-b.Age)
 	for i := range b.Rejects {
@@ -267,18 +266,18 @@ func (p *publisher) publishOnly(ctx context.Context, b Batch, wanted map[int64]S
 		row := &b.Rows[i]
 		if _, ok := wanted[row.ID]; ok {
 			if _, err := p.decide(&tx, row, shown, false); err != nil {
-				return p.hold(ctx, tx, err)
+				return p.hold(tx, err)
 			}
 		}
 	}
-	return p.commitIfDue(ctx, tx)
+	return p.commitIfDue(tx)
 }
 
 // hold ends a read at a limit: it commits what was decided before, which is remembered as published, and
 // returns full.
-func (p *publisher) hold(ctx context.Context, tx watermark.Transaction, full error) error {
+func (p *publisher) hold(tx watermark.Transaction, full error) error {
 	if tx.Len() > 0 {
-		if err := p.commit(ctx, tx); err != nil {
+		if err := p.commit(tx); err != nil {
 			return err
 		}
 	}
@@ -575,8 +574,8 @@ func (p *publisher) noteHeld(held watermark.Held) {
 // tellFailure says in the watermark that a poll ended with a *HoldError, or with another error where polls
 // have failed for a while: most failures are over before anybody could read of them. The rest of that
 // watermark is true: what a batch brought is dealt with before the watermark in hand says so, and after a
-// failed write nobody comes here. Its error is a *writeError.
-func (p *publisher) tellFailure(ctx context.Context, err error, since time.Time) error {
+// failed write nobody comes here.
+func (p *publisher) tellFailure(err error, since time.Time) error {
 	now, failed := p.cfg.Clock(), p.cfg.Now().Sub(since)
 	var hold *HoldError
 	switch {
@@ -588,19 +587,19 @@ func (p *publisher) tellFailure(ctx context.Context, err error, since time.Time)
 	default:
 		return nil
 	}
-	return p.commitIfDue(ctx, watermark.Transaction{})
+	return p.commitIfDue(watermark.Transaction{})
 }
 
 // tellWait says in the watermark that the source waits because the service asked for it, every idleWrite, and
 // that it does so no longer. It may wait for longer than an owner may leave its watermark alone, and without
 // that everybody would take this one for dead. It is called between two batches, when what the watermark says
-// is true. Its error is a *writeError.
-func (p *publisher) tellWait(ctx context.Context, w *Wait) error {
+// is true.
+func (p *publisher) tellWait(w *Wait) error {
 	now := p.cfg.Now()
 	switch {
 	case w == nil && p.waits:
 		p.mark.Held, p.waits = p.beforeWait, false
-		return p.commitIfDue(ctx, watermark.Transaction{})
+		return p.commitIfDue(watermark.Transaction{})
 	case w == nil, w.Until.Before(now), w.Until.Sub(w.Since) < idleWrite, now.Sub(p.written) < idleWrite:
 		return nil // also while the answer of the first request after the wait is under way
 	}
@@ -611,7 +610,7 @@ func (p *publisher) tellWait(ctx context.Context, w *Wait) error {
 	p.noteHeld(watermark.Held{Since: clock.Add(w.Since.Sub(now)), Failing: true, Why: fmt.Sprintf(
 		"waiting for the service: %s. Nothing is sent to it until %s", w.Why, clock.Add(w.Until.Sub(now)))})
 	p.waits = true
-	return p.commit(ctx, watermark.Transaction{})
+	return p.commit(watermark.Transaction{})
 }
 
 // tellsOtherwise says whether a transaction is due only because the last one said otherwise of a hold. What
@@ -711,35 +710,40 @@ func (p *publisher) repeatPart(repaired watermark.Swept) {
 }
 
 // commitIfDue commits tx unless all that it would say is the time.
-func (p *publisher) commitIfDue(ctx context.Context, tx watermark.Transaction) error {
+func (p *publisher) commitIfDue(tx watermark.Transaction) error {
 	idle := tx.Len() == 0 && !p.cfg.Eager && p.mark.Replay == nil && p.finished == nil && !p.tellsOtherwise()
 	if idle && p.cfg.Now().Sub(p.written) < idleWrite {
 		p.show()
 		return nil
 	}
-	return p.commit(ctx, tx)
+	return p.commit(tx)
 }
 
 // commitIfFull commits tx and empties it when it holds as much as one transaction should.
-func (p *publisher) commitIfFull(ctx context.Context, tx *watermark.Transaction) error {
+func (p *publisher) commitIfFull(tx *watermark.Transaction) error {
 	if tx.Len() < p.cfg.MaxRows() {
 		return nil
 	}
 	full := *tx
 	*tx = watermark.Transaction{}
-	return p.commit(ctx, full)
+	return p.commit(full)
 }
 
-// commit writes tx with the watermark as it is now. Its error is a *writeError.
-func (p *publisher) commit(ctx context.Context, tx watermark.Transaction) error {
+// commit writes tx with the watermark as it is now. After an error it writes nothing any more: what the
+// poller remembers may not be in the topic.
+func (p *publisher) commit(tx watermark.Transaction) error {
+	if p.failed != nil {
+		return p.failed
+	}
 	now := p.cfg.Now()
 	p.mark.Rows += int64(len(tx.Rows))
 	p.countReplayed(int64(len(tx.Rows)))
 	p.mark.DedupFrom, p.mark.Future = p.dedup.from(p.mark.Settled)
 	p.mark.Written = p.cfg.Clock()
 	tx.Watermark = p.mark
-	if err := p.cfg.Publish(ctx, tx); err != nil {
-		return &writeError{err}
+	if err := p.cfg.Publish(p.commits, tx); err != nil {
+		p.failed = err
+		return err
 	}
 	if r := p.finished; r != nil {
 		p.finished = nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ import (
 type repair struct {
 	cfg       *Config
 	publisher *publisher
-	reader    *reader
+	read      func(context.Context, Request) iter.Seq2[Batch, error] // Poller.read
 	found     *finding
 	sights    *sights               // of the suspects
 	tx        watermark.Transaction // in hand
@@ -42,11 +43,11 @@ type repair struct {
 }
 
 // run makes the round. It returns when the next one is due; the zero time: the part is over, as the watermark
-// says. An error is a *writeError, or that of the look.
-func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time, err error) {
+// says. Its error is one of a write or of a look.
+func (r *repair) run(ctx context.Context) (again time.Time, err error) {
 	began := r.cfg.Now()
 	for {
-		some, err := r.repairSome(ctx, stop)
+		some, err := r.repairSome(ctx)
 		if err != nil || some && r.cfg.Now().Sub(began) >= max(r.cfg.Interval/2, shortStop) {
 			return r.cfg.Now(), err
 		}
@@ -54,7 +55,7 @@ func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time
 			break
 		}
 	}
-	rejects, everywhere, err := r.recheck(ctx, stop)
+	rejects, everywhere, err := r.recheck(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -85,7 +86,7 @@ func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time
 		return time.Time{}, err
 	}
 	if !again.IsZero() && now.Before(r.found.until) {
-		return again, r.publisher.commitIfDue(ctx, r.tx)
+		return again, r.publisher.commitIfDue(r.tx)
 	}
 	return time.Time{}, r.finish(ctx, extra, everywhere)
 }
@@ -101,10 +102,8 @@ const (
 
 // repairSome looks at some of the rows that differ, and repairs what may be, where there are more than one
 // look should be at. Extra rows without a day are left to the last look.
-func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some bool, err error) {
-	looking, cancel := until(ctx, stop)
-	defer cancel()
-	suspects, err := r.due(looking)
+func (r *repair) repairSome(ctx context.Context) (some bool, err error) {
+	suspects, err := r.due(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -113,7 +112,7 @@ func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some boo
 		return false, nil
 	}
 	looked := compare.NewLookup(suspects)
-	if _, err := r.look(looking, stop, looked); err != nil {
+	if _, err := r.look(ctx, looked); err != nil {
 		return false, err
 	}
 	r.found.cmp.Apply(looked)
@@ -150,20 +149,24 @@ func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some boo
 	}
 	tx := r.tx
 	r.tx = watermark.Transaction{}
-	return true, r.publisher.commitIfDue(ctx, tx)
+	return true, r.publisher.commitIfDue(tx)
 }
 
 // look looks at rows once more. everywhere: also for those of which no day is known.
-func (r *repair) look(ctx context.Context, stop <-chan struct{}, l *compare.Lookup) (everywhere bool,
-	err error) {
-	err = r.reader.read(ctx, stop, r.publisher.lookup(l.Rows), func(b Batch) error {
+func (r *repair) look(ctx context.Context, l *compare.Lookup) (everywhere bool, err error) {
+	for b, err := range r.read(ctx, r.publisher.lookup(l.Rows)) {
+		if err != nil {
+			return false, err
+		}
 		if b.Done != nil {
 			everywhere = b.Done.Complete
 			r.found.empty = r.found.empty || b.Done.Empty
 		}
-		return l.Take(b.Rows, b.Rejects)
-	})
-	return everywhere, err
+		if err := l.Take(b.Rows, b.Rejects); err != nil {
+			return false, err
+		}
+	}
+	return everywhere, nil
 }
 
 // due returns the suspects to look at now. It leaves out those that wait for their confirmation, and extra
@@ -214,10 +217,8 @@ func (r *repair) slice(suspects []Suspect) (some []Suspect, more bool) {
 // It looks at the sweep's rejects too: one may be well by now, and its dead letter would stay until somebody
 // changes the row. And, the other way round, at rows that have a dead letter and seemed to be well, or
 // deleted.
-func (r *repair) recheck(ctx context.Context, stop <-chan struct{}) (rejects []schemas.Reject,
+func (r *repair) recheck(ctx context.Context) (rejects []schemas.Reject,
 	everywhere bool, err error) {
-	ctx, cancel := until(ctx, stop)
-	defer cancel()
 	suspects, err := r.due(ctx)
 	if err != nil {
 		return nil, false, err
@@ -225,7 +226,7 @@ func (r *repair) recheck(ctx context.Context, stop <-chan struct{}) (rejects []s
 	looked, everywhere := compare.NewLookup(suspects), true
 	known := r.lookUpToo(looked)
 	if len(looked.Rows) > 0 {
-		if everywhere, err = r.look(ctx, stop, looked); err != nil {
+		if everywhere, err = r.look(ctx, looked); err != nil {
 			return nil, false, err
 		}
 	}
@@ -289,13 +290,13 @@ func (r *repair) publishRows(ctx context.Context, rows []compare.Difference) err
 		for _, partition := range d.Strays {
 			strays.Strays = append(strays.Strays, watermark.Stray{ID: d.ID, Partition: partition})
 			r.found.result.Tombstones++
-			if err := r.publisher.commitIfFull(ctx, &strays); err != nil {
+			if err := r.publisher.commitIfFull(&strays); err != nil {
 				return err
 			}
 		}
 	}
 	if len(strays.Strays) > 0 {
-		if err := r.publisher.commit(ctx, strays); err != nil {
+		if err := r.publisher.commit(strays); err != nil {
 			return err
 		}
 	}
@@ -303,7 +304,7 @@ func (r *repair) publishRows(ctx context.Context, rows []compare.Difference) err
 		r.found.cmp.Forget(d.ID)
 		put, err := r.publisher.add(&r.tx, d.Row, schemas.Hash(d.Row.Value), false)
 		if err != nil {
-			return r.publisher.hold(ctx, r.tx, err)
+			return r.publisher.hold(r.tx, err)
 		}
 		if !put {
 			r.found.result.DeadLetters++
@@ -315,7 +316,7 @@ func (r *repair) publishRows(ctx context.Context, rows []compare.Difference) err
 			r.found.result.Stale++
 		}
 		r.found.result.Published++
-		if err := r.publisher.commitIfFull(ctx, &r.tx); err != nil {
+		if err := r.publisher.commitIfFull(&r.tx); err != nil {
 			return err
 		}
 	}
@@ -377,7 +378,7 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywh
 		part, more := r.found.cmp.Part()
 		r.publisher.endPart(*result, part, more)
 	}
-	return r.publisher.commit(ctx, r.tx)
+	return r.publisher.commit(r.tx)
 }
 
 // before is how many rows the service showed in the parts before this one.
@@ -500,7 +501,7 @@ func (r *repair) deleteRow(ctx context.Context, d *compare.Difference) error {
 	}
 	r.publisher.delete(&r.tx, d.ID, d.Strays, confirmed)
 	r.found.result.Tombstones++
-	return r.publisher.commitIfFull(ctx, &r.tx)
+	return r.publisher.commitIfFull(&r.tx)
 }
 
 // takeOutDeadLetters takes out the dead letters of rows that no read has met as unpublishable since the sweep
@@ -518,27 +519,9 @@ func (r *repair) takeOutDeadLetters(ctx context.Context, c compare.Report, tooMa
 			continue // another part may meet it
 		}
 		r.publisher.deadLetters.remove(&r.tx, key)
-		if err := r.publisher.commitIfFull(ctx, &r.tx); err != nil {
+		if err := r.publisher.commitIfFull(&r.tx); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// until is ctx, which ends also when stop is closed.
-func until(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case <-stop:
-			cancel(errStopped)
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() {
-		cancel(nil)
-		<-ended
-	}
 }

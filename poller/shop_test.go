@@ -38,7 +38,7 @@ type shop struct {
 	config  Config // of the next takeover
 	poller  *Poller
 	polling bool // it polls, looks at rows the second time, or erases
-	stop    chan struct{}
+	ctx     context.Context
 	// partitions of the topic, 0: one. A row lies in that of its id.
 	partitions int64
 	mu         sync.Mutex // of topic, where Run is at work
@@ -127,7 +127,8 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // newShop is an empty shop whose poller is still to be opened.
 func newShop(t tester, now time.Time) *shop {
-	s := &shop{t: t, now: schemas.InstantOf(now), rows: map[int64]row{}, letters: map[string]uint64{},
+	s := &shop{t: t, ctx: context.Background(), now: schemas.InstantOf(now), rows: map[int64]row{},
+		letters: map[string]uint64{},
 		mark: watermark.New("orders"), metrics: metrics.New(prometheus.NewRegistry())}
 	s.config = Config{
 		Resource: &schemas.Resource{Declaration: schemas.Declaration{Name: "orders"}}, Source: s,
@@ -199,6 +200,13 @@ func (s *shop) ends() []int64 {
 		ends[s.partition(r.ID)]++
 	}
 	return ends
+}
+
+// stops cancels the context of the polls with this cause.
+func (s *shop) stops(cause error) {
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	cancel(cause)
+	s.ctx = ctx
 }
 
 // clock is the poller's clock on the wall.
@@ -364,15 +372,14 @@ func (s *shop) records(context.Context) (int64, error) {
 
 // work is what Run does between two waits.
 func (s *shop) work() error {
-	ctx := context.Background()
-	err := s.poller.acceptRequests(ctx)
+	err := s.poller.acceptRequests()
 	if err == nil {
 		s.polling = true
-		err = s.poller.poll(ctx, s.stop)
+		err = s.poller.poll(s.ctx)
 		s.polling = false
 	}
 	if err == nil {
-		err = s.poller.sweep(ctx, s.stop)
+		err = s.poller.sweep(s.ctx)
 	}
 	return err
 }

@@ -187,7 +187,7 @@ func (s *sweeper) step(ctx context.Context, mark *watermark.Watermark) (found *f
 	case w.working != nil:
 		select {
 		case err := <-w.working:
-			return s.worked(mark, err), false
+			return s.worked(ctx, mark, err), false
 		default:
 			return nil, false
 		}
@@ -203,9 +203,12 @@ func (s *sweeper) step(ctx context.Context, mark *watermark.Watermark) (found *f
 }
 
 // worked ends a part of the sweep that went on beside the polls.
-func (s *sweeper) worked(mark *watermark.Watermark, err error) *finding {
+func (s *sweeper) worked(ctx context.Context, mark *watermark.Watermark, err error) *finding {
 	w := s.inHand
 	w.working = nil
+	if ctx.Err() != nil {
+		return nil // the poller stops, which ended the work
+	}
 	if err != nil {
 		s.fail(mark, err)
 		return nil

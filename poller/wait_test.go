@@ -17,7 +17,7 @@ func TestTheWatermarkIsWrittenAndSaysSoWhileTheServiceAskedForAWait(t *testing.T
 	before, began := *p.mark.Held, s.now
 	tell := func(w *Wait) {
 		t.Helper()
-		if err := p.tellWait(t.Context(), w); err != nil {
+		if err := p.tellWait(w); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -193,9 +193,26 @@ func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) (err er
 	}
 	o.status.polls(p)
 	polling = true
-	err = p.Run(ctx, o.stop)
+	running, cancelRun := stoppable(ctx, o.stop)
+	defer cancelRun()
+	err = p.Run(running)
 	o.handSweepOver(ctx, session)
 	return err
+}
+
+// stoppable returns ctx, which is also cancelled, with poller.ErrStopping, when stop is closed.
+func stoppable(ctx context.Context, stop <-chan struct{}) (_ context.Context, cancel func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-stop:
+			end(poller.ErrStopping)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { end(nil); <-ended }
 }
 
 // handOverWithin bounds how long the group waits for the last word on a sweep.
