@@ -15,12 +15,13 @@ const silence = time.Second
 // errBrokenOff tells a source that its reader wants no more batches.
 var errBrokenOff = errors.New("the read was broken off")
 
-// ahead reads from source in a goroutine of its own, so that the source reads the next batch while the caller
-// deals with this one. It yields nil whenever the source has been silent for a second.
+// ahead reads from source in a goroutine of its own, so that the source reads the next batch while the
+// caller deals with this one. It yields nil whenever the source has been silent for a second.
 //
-// The source may rely on a batch with Done only when the caller has dealt with it (Source). So for that batch
-// the goroutine waits until the caller asks for the next one. When the caller breaks off, or ctx ends, the
-// source learns that its last batch was dropped. The goroutine has always ended when ahead returns.
+// The source may rely on a batch with Done only when the caller has dealt with it (Source). So for that
+// batch the goroutine waits until the caller asks for the next one. When the caller breaks off, or ctx
+// ends, the source learns that its last batch was dropped. The goroutine has always ended when ahead
+// returns.
 func ahead(ctx context.Context, source Source, request Request) iter.Seq2[*Batch, error] {
 	return func(yield func(*Batch, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)

@@ -19,10 +19,16 @@ func CompareSource(s Source, known Request, clock func() schemas.Instant) compar
 		}
 		done := false
 		err := Safely("reading", func() error {
-			return Each(s.Read(ctx, r), func(b Batch) error {
+			for b, err := range s.Read(ctx, r) {
+				if err != nil {
+					return err
+				}
 				done = done || b.Done != nil && (r.Kind == Lookup || b.Done.Complete)
-				return take(b.Rows, b.Rejects)
-			})
+				if err := take(b.Rows, b.Rejects); err != nil {
+					return err
+				}
+			}
+			return nil
 		})
 		if err == nil && !done {
 			err = errors.New("a defect in storestream: the source ended without saying that it read everything")

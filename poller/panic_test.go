@@ -9,11 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
-	"go.uber.org/zap"
 )
 
 // poisoned is a source that cannot bear one of its rows: it panics after a batch, until the row is gone.
@@ -45,22 +42,17 @@ func TestAPanicInASourceIsTheFailureOfItsResourceAndNoMore(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var marks []watermark.Watermark
-		p := New(Config{
-			Resource: set.Get("orders"), Source: &poisoned{left: 3}, Interval: time.Second, Overlap: time.Second,
-			Start:     schemas.MinInstant,
-			Watermark: watermark.New("orders"), MaxRows: func() int { return 100 }, MaxRecordBytes: 1 << 20,
-			Publish: func(_ context.Context, tx watermark.Transaction) error {
-				mu.Lock()
-				defer mu.Unlock()
-				marks = append(marks, tx.Watermark)
-				return nil
-			},
-			Requests: func(int64, string) []watermark.Request { return nil },
-			Changed:  func() <-chan struct{} { return nil },
-			Renewed:  func() <-chan struct{} { return nil },
-			Now:      time.Now, Clock: wallClock,
-			Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Log: zap.NewNop(),
-		})
+		shop := newShop(t, time.Now())
+		shop.config.Resource, shop.config.Source = set.Get("orders"), &poisoned{left: 3}
+		shop.config.Overlap, shop.config.Clock = time.Second, wallClock
+		shop.config.Sweep = SweepConfig{}
+		shop.publishes = func(_ context.Context, tx watermark.Transaction) error {
+			mu.Lock()
+			defer mu.Unlock()
+			marks = append(marks, tx.Watermark)
+			return nil
+		}
+		p := New(shop.config)
 		ctx, stop := context.WithCancelCause(t.Context())
 		ended := make(chan error)
 		go func() { ended <- p.Run(ctx) }()

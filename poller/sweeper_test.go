@@ -336,7 +336,7 @@ func TestASweepIsGivenUpWhilePollsFail(t *testing.T) {
 		if len(turn) != 1 {
 			t.Fatalf("given up after %d polls", n)
 		}
-		s.poller.sweeper.pollFailed(&s.poller.publisher.mark, down, n+1)
+		s.poller.sweeper.pollFailed(&s.poller.state.mark, down, n+1)
 	}
 	if len(turn) != 0 || !errors.Is(s.poller.Status().Sweep.Err, down) || s.mark.Sweep == nil {
 		t.Errorf("status %+v, asked for %+v", s.poller.Status().Sweep, s.mark.Sweep)
@@ -388,7 +388,7 @@ func TestEachRequestThatIsAcceptedIsALineOfTheLog(t *testing.T) {
 func TestSweepsWaitWhileAReplayRuns(t *testing.T) {
 	s := openShop(t, 10, nil)
 	running := watermark.Replay{Request: 1, From: schemas.MinInstant, At: s.now, Ends: []int64{0}}
-	s.poller.publisher.mark.Replay = &running
+	s.poller.state.mark.Replay = &running
 	id := s.askSweep()
 	if err := s.poller.acceptRequests(); err != nil {
 		t.Fatal(err)
@@ -520,8 +520,8 @@ func TestASweepEndsWithItsPoller(t *testing.T) {
 			defer cancel(nil)
 			lost := errors.New("lost")
 			fail := make(chan struct{})
-			publish := s.poller.cfg.Publish
-			s.poller.cfg.Publish = func(ctx context.Context, tx watermark.Transaction) error {
+			publish := s.publishes
+			s.publishes = func(ctx context.Context, tx watermark.Transaction) error {
 				if wait.Over(fail) {
 					return lost
 				}
