@@ -5,11 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
 	"golang.org/x/sys/unix"
 
-	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -30,14 +27,12 @@ func BenchmarkPublish(b *testing.B) {
 	for _, settles := range []bool{true, false} {
 		name := map[bool]string{true: "new", false: "again"}[settles]
 		b.Run(name, func(b *testing.B) {
-			p := New(Config{
-				Resource: set.Get("orders"), Watermark: watermark.New("orders"),
-				MaxRows: func() int { return 100_000 }, MaxRecordBytes: 1 << 20,
-				Publish: func(context.Context, watermark.Transaction) error { return nil },
-				Changed: func() <-chan struct{} { return nil }, Renewed: func() <-chan struct{} { return nil },
-				Now: time.Now, Clock: wallClock,
-				Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Log: zap.NewNop(),
-			})
+			shop := newShop(b, start)
+			shop.config.Resource, shop.config.SourceName = set.Get("orders"), ""
+			shop.config.Clock = wallClock
+			shop.maxRows, shop.maxRecordBytes = func() int { return 100_000 }, 1<<20
+			shop.publishes = func(context.Context, watermark.Transaction) error { return nil }
+			p := New(shop.config)
 			batch := make([]schemas.Record, rows)
 			at := schemas.InstantOf(start)
 			b.ReportAllocs()
@@ -53,7 +48,7 @@ func BenchmarkPublish(b *testing.B) {
 					at = settled
 				}
 				read := Batch{Rows: batch, Settled: settled}
-				if err := p.publisher.publish(b.Context(), read, schemas.MinInstant); err != nil {
+				if err := p.publish(one(read)); err != nil {
 					b.Fatal(err)
 				}
 			}

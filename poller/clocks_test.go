@@ -48,35 +48,35 @@ func TestThePassOfAClockThatWasAheadCountsFromTheNextPollOn(t *testing.T) {
 // The clock steps back in the middle of a pass that takes long: as of is when it began.
 func TestAPassDuringWhichTheClockStepsBackBeganAsLongAgoAsItTook(t *testing.T) {
 	s := openShop(t, 3, nil)
-	p := s.poller.publisher
+	p := s.poller
 	s.skew = time.Hour
-	r := p.nextPass()
+	r := p.state.nextPass(p.cfg.Clock())
 	began := s.now
 	s.now, s.skew = s.now.Add(10*time.Minute), 0
-	err := p.publish(t.Context(), Batch{Settled: schemas.MinInstant,
-		Done: &Done{Started: r.Started, Complete: true}}, r.From)
-	if err != nil || p.mark.AsOf != began {
-		t.Errorf("as of %s, the pass began at %s; %v", p.mark.AsOf, began, err)
+	err := p.publish(one(Batch{Settled: schemas.MinInstant,
+		Done: &Done{Started: r.Started, Complete: true}}))
+	if err != nil || p.state.mark.AsOf != began {
+		t.Errorf("as of %s, the pass began at %s; %v", p.state.mark.AsOf, began, err)
 	}
 }
 
 // A cheap pass may have skipped a change: it shows that the source answers, and not that all is published.
 func TestOnlyACompletePassMovesAsOf(t *testing.T) {
 	s := openShop(t, 3, nil)
-	p, before := s.poller.publisher, s.mark.AsOf
+	p, before := s.poller, s.mark.AsOf
 	for _, complete := range []bool{false, true} {
 		s.now = s.now.Add(time.Minute)
-		r, want := p.nextPass(), before
+		r, want := p.state.nextPass(p.cfg.Clock()), before
 		if complete {
 			want = s.now
 		}
 		done := &Done{Started: r.Started, Complete: complete}
-		if err := p.publish(t.Context(), Batch{Settled: schemas.MinInstant, Done: done}, r.From); err != nil {
+		if err := p.publish(one(Batch{Settled: schemas.MinInstant, Done: done})); err != nil {
 			t.Fatal(err)
 		}
-		if good := s.poller.Status().Good; p.mark.AsOf != want || good != s.now {
-			t.Errorf("complete %v: as of %s, expected %s; lag is counted from %s, it is %s", complete, p.mark.AsOf,
-				want, good, s.now)
+		if good := s.poller.Status().Good; p.state.mark.AsOf != want || good != s.now {
+			t.Errorf("complete %v: as of %s, expected %s; lag is counted from %s, it is %s", complete,
+				p.state.mark.AsOf, want, good, s.now)
 		}
 	}
 }
@@ -140,13 +140,13 @@ func TestAPassThatGoesOnFromACursorOfAClockThatWasAheadDoesNotMoveAsOf(t *testin
 	s := openShop(t, 3, nil)
 	asOf, ahead := s.mark.AsOf, s.now.Add(time.Hour)
 	s.takeOver()
-	p := s.poller.publisher
+	p := s.poller
 	s.now = s.now.Add(10 * time.Minute)
-	r := p.nextPass()
+	p.state.nextPass(p.cfg.Clock())
 	done := &Done{Started: ahead, Complete: true}
-	err := p.publish(t.Context(), Batch{Settled: s.now.Add(-shopOverlap), Done: done}, r.From)
-	if err != nil || p.mark.AsOf != asOf {
-		t.Errorf("as of %s, expected %s as before; %v", p.mark.AsOf, asOf, err)
+	err := p.publish(one(Batch{Settled: s.now.Add(-shopOverlap), Done: done}))
+	if err != nil || p.state.mark.AsOf != asOf {
+		t.Errorf("as of %s, expected %s as before; %v", p.state.mark.AsOf, asOf, err)
 	}
 	if good := s.poller.Status().Good; good > asOf {
 		t.Errorf("lag is counted from %s", good)

@@ -1,23 +1,19 @@
 package poller
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 
-	"go.uber.org/zap"
-
-	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
 // deadLetters are the dead letters of one resource: what the topic holds of them, and what is to be written.
 type deadLetters struct {
-	cfg  *Config
-	held map[string]deadLetter // by key
-	most int                   // watermark.MaxDeadLetters
+	settings *Settings
+	known    map[string]deadLetter // those in the topic, by key
+	most     int                   // watermark.MaxDeadLetters
 	// beyond are the rows for whose letters there was no room.
 	beyond leftovers
 	// round counts the sweeps: a sweep takes out the letters that nobody has met since it began.
@@ -29,44 +25,41 @@ type deadLetter struct {
 	met  int    // in which round a read last met the row as one that cannot be published
 }
 
-func newDeadLetters(cfg *Config) *deadLetters {
-	d := &deadLetters{cfg: cfg, held: make(map[string]deadLetter, len(cfg.DeadLetters)),
+// newDeadLetters begins with the letters in the topic, by the hash of their row.
+func newDeadLetters(settings *Settings, inTopic map[string]uint64) *deadLetters {
+	d := &deadLetters{settings: settings, known: make(map[string]deadLetter, len(inTopic)),
 		most: watermark.MaxDeadLetters, beyond: newLeftovers()}
-	for key, hash := range cfg.DeadLetters {
-		d.held[key] = deadLetter{hash: hash}
+	for key, hash := range inTopic {
+		d.known[key] = deadLetter{hash: hash}
 	}
 	return d
 }
 
 func (d *deadLetters) key(r *schemas.Reject) string {
-	return watermark.DeadLetterKey(d.cfg.Resource.Name, *r)
+	return watermark.DeadLetterKey(d.settings.Resource.Name, *r)
 }
 
-// write puts the dead letter of a row into tx, unless the same one is there already: a restart does not
-// repeat it, or there are as many as one resource may have: then settled stays before the row, so that later
-// passes meet it again.
-func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) {
+// write puts the dead letter of a row into tx. It returns false if the topic has just this one: a restart
+// does not repeat it. If a resource has as many as it may have, write leaves it out. Then settled stays
+// before the row, so that later passes read it again.
+func (d *deadLetters) write(tx *watermark.Transaction, r *schemas.Reject) bool {
 	if d.met(r) {
-		d.cfg.Metrics.Suppressed(metrics.Seen).Inc()
-		return
+		return false
 	}
-	key, field := d.key(r), r.Field
-	if _, there := d.held[key]; !there && len(d.held) >= d.most {
+	key := d.key(r)
+	if _, there := d.known[key]; !there && len(d.known) >= d.most {
 		d.beyond.add(r.UpdatedAt)
-		return
+		return true
 	}
-	d.held[key] = deadLetter{hash: watermark.DeadLetterHash(r.Row), met: d.round}
-	letter := watermark.DeadLetter{Key: key, Row: r.Row, Source: d.cfg.SourceName, Field: field, Err: r.Err}
-	tx.DeadLetters = append(tx.DeadLetters, letter)
-	field = cmp.Or(field, "row")
-	d.cfg.Metrics.DeadLetters(field).Inc()
-	d.cfg.Log.Warn("row cannot be published, written to dead letters", zap.String("letter", key),
-		zap.String("field", field), zap.String("why", r.Err))
+	d.known[key] = deadLetter{hash: watermark.DeadLetterHash(r.Row), met: d.round}
+	tx.DeadLetters = append(tx.DeadLetters, watermark.DeadLetter{Key: key, Row: r.Row,
+		Source: d.settings.SourceName, Field: r.Field, Err: r.Err})
+	return true
 }
 
-// says is what people are told of rows for whose letters there was no room, "" if there are none.
-func (d *deadLetters) says() string {
-	beyond := d.beyond.all().rows
+// delays returns why rows without room for their letters delay settling, "" if there are none.
+func (d *deadLetters) delays() string {
+	beyond := d.beyond.rows()
 	if beyond == 0 {
 		return ""
 	}
@@ -75,56 +68,55 @@ func (d *deadLetters) says() string {
 		"a sweep takes out the letters of rows that are well or deleted", d.most, beyond)
 }
 
-// writeTooLarge puts the dead letter of a row into tx whose record of the given size no broker would take. It
-// names the row and does not show it: how large it is in JSON, nobody knows before it is made.
-func (d *deadLetters) writeTooLarge(tx *watermark.Transaction, row *schemas.Record, size int) {
-	r := &schemas.Reject{ID: row.ID, HasID: true, UpdatedAt: row.UpdatedAt,
+// tooLarge is the reject of a row whose record takes size bytes, of which the topic takes at most most. It
+// names the row and does not show it: its JSON would have to be made to know how large that is.
+func (d *deadLetters) tooLarge(row *schemas.Record, size, most int) *schemas.Reject {
+	return &schemas.Reject{ID: row.ID, HasID: true, UpdatedAt: row.UpdatedAt,
 		Err: fmt.Sprintf("the record takes %d bytes, and at most %d go into the topic (its max.message.bytes, or "+
-			"8 MiB if that is more)", size, d.cfg.MaxRecordBytes)}
-	r.Row = fmt.Appendf(nil, `{"id":%d,"bytes":%d,"hash":"%016x"}`, row.ID, size,
-		d.cfg.Resource.RejectHash(row.Value))
-	d.write(tx, r)
+			"8 MiB if that is more)", size, most),
+		Row: fmt.Appendf(nil, `{"id":%d,"bytes":%d,"hash":"%016x"}`, row.ID, size,
+			d.settings.Resource.RejectHash(row.Value))}
 }
 
 // met notes that a read met a row which cannot be published, and says whether the topic holds just this dead
 // letter.
 func (d *deadLetters) met(r *schemas.Reject) bool {
 	key := d.key(r)
-	held, there := d.held[key]
+	letter, there := d.known[key]
 	if there {
-		held.met = d.round
-		d.held[key] = held
+		letter.met = d.round
+		d.known[key] = letter
 	}
-	return there && held.hash == watermark.DeadLetterHash(r.Row)
+	return there && letter.hash == watermark.DeadLetterHash(r.Row)
 }
 
 // metInRound says whether a read has met row id, since the sweep began, as one that cannot be published.
 func (d *deadLetters) metInRound(id int64) bool {
-	letter, there := d.held[d.key(&schemas.Reject{ID: id, HasID: true})]
+	letter, there := d.known[d.key(&schemas.Reject{ID: id, HasID: true})]
 	return there && letter.met == d.round
 }
 
 // has says whether row id has a dead letter.
 func (d *deadLetters) has(id int64) bool {
-	_, there := d.held[d.key(&schemas.Reject{ID: id, HasID: true})]
+	_, there := d.known[d.key(&schemas.Reject{ID: id, HasID: true})]
 	return there
 }
 
-// takeOut removes the dead letter of a row that can be published again, if it has one.
-func (d *deadLetters) takeOut(tx *watermark.Transaction, id int64) {
-	if len(d.held) == 0 {
-		return
+// takeOut takes out the dead letter of a row, if there is one, and returns its key.
+func (d *deadLetters) takeOut(tx *watermark.Transaction, id int64) (key string, there bool) {
+	if len(d.known) == 0 {
+		return "", false
 	}
-	key := d.key(&schemas.Reject{ID: id, HasID: true})
-	if _, there := d.held[key]; there {
+	key = d.key(&schemas.Reject{ID: id, HasID: true})
+	if _, there = d.known[key]; there {
 		d.remove(tx, key)
-		d.cfg.Log.Info("row can be published again, taken out of dead letters", zap.String("letter", key))
 	}
+	return key, there
 }
 
 func (d *deadLetters) remove(tx *watermark.Transaction, key string) {
-	delete(d.held, key)
-	tx.DeadLetters = append(tx.DeadLetters, watermark.DeadLetter{Key: key, Source: d.cfg.SourceName})
+	delete(d.known, key)
+	tx.DeadLetters = append(tx.DeadLetters, watermark.DeadLetter{Key: key, Source: d.settings.SourceName})
 }
 
 // beginRound begins a sweep, and returns the rows that have a dead letter, by id. Nobody knows yet on which
@@ -132,7 +124,7 @@ func (d *deadLetters) remove(tx *watermark.Transaction, key string) {
 func (d *deadLetters) beginRound() map[int64]Suspect {
 	d.round++
 	rows := map[int64]Suspect{}
-	for key, letter := range d.held {
+	for key, letter := range d.known {
 		if id, ok := watermark.DeadLetterRow(key, letter.hash); ok {
 			rows[id] = Suspect{ID: id, UpdatedAt: schemas.MinInstant, CreatedAt: schemas.MinInstant}
 		}
@@ -143,8 +135,8 @@ func (d *deadLetters) beginRound() map[int64]Suspect {
 // unmet returns the keys of the dead letters whose rows nobody has met since the round began.
 func (d *deadLetters) unmet() []string {
 	var keys []string
-	for _, key := range slices.Sorted(maps.Keys(d.held)) {
-		if d.held[key].met < d.round {
+	for _, key := range slices.Sorted(maps.Keys(d.known)) {
+		if d.known[key].met < d.round {
 			keys = append(keys, key)
 		}
 	}

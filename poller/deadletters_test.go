@@ -7,20 +7,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"go.uber.org/zap"
-
-	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
 // What comes when there are as many dead letters as there may be is not written, not passed over, and said.
 func TestMoreDeadLettersThanAResourceMayHaveHoldIt(t *testing.T) {
-	s := openShop(t, 3, func(c *Config) { c.MaxRows = func() int { return 100 } })
-	s.config.Publish = func(_ context.Context, tx watermark.Transaction) error { return s.commit(tx) }
+	s := openShop(t, 3, nil)
+	s.maxRows = func() int { return 100 }
+	s.publishes = func(_ context.Context, tx watermark.Transaction) error { return s.commit(tx) }
 	s.takeOver()
-	s.poller.publisher.deadLetters.most = 5
+	s.poller.state.deadLetters.most = 5
 	for id := int64(10); id < 20; id++ {
 		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
 		if id < 17 {
@@ -34,7 +31,7 @@ func TestMoreDeadLettersThanAResourceMayHaveHoldIt(t *testing.T) {
 		s.now = s.now.Add(10 * shopOverlap)
 	}
 	s.takeOver()
-	s.poller.publisher.deadLetters.most = 5
+	s.poller.state.deadLetters.most = 5
 	s.poll()
 	held := s.poller.Status().Held
 	if !strings.Contains(held, "more than 5 rows cannot be published") || len(s.letters) != 5 {
@@ -70,7 +67,7 @@ func TestMoreDeadLettersThanAResourceMayHaveHoldIt(t *testing.T) {
 func TestTheLetterOfALargeRowIsWrittenOnce(t *testing.T) {
 	s := openShop(t, 0, nil)
 	var letters []watermark.DeadLetter
-	s.config.Publish = func(_ context.Context, tx watermark.Transaction) error {
+	s.publishes = func(_ context.Context, tx watermark.Transaction) error {
 		letters = append(letters, tx.DeadLetters...)
 		return s.commit(tx)
 	}
@@ -102,7 +99,7 @@ func TestRoomIsNotMadeByPassingARowWithoutALetter(t *testing.T) {
 	bad.bad = true
 	s.rows[0] = bad
 	s.takeOver()
-	s.poller.publisher.deadLetters.most = 0
+	s.poller.state.deadLetters.most = 0
 	_ = s.work() // holds: settled cannot move
 	if s.mark.Settled > bad.updatedAt {
 		t.Errorf("settled is %s, behind row 0 of %s", s.mark.Settled, bad.updatedAt)
@@ -119,8 +116,7 @@ func TestTheLetterOfARowThatIsTooLargeTellsNothingOfPersonalFields(t *testing.T)
 		}
 		set.Protect(schemas.Privacy{FullRejects: full})
 		users := set.Get("users")
-		d := newDeadLetters(&Config{Resource: users, MaxRecordBytes: 100, Log: zap.NewNop(),
-			Metrics: metrics.New(prometheus.NewRegistry()).Resource("users")})
+		d := newDeadLetters(&Settings{Resource: users}, nil)
 		for i, change := range []string{"street_address", "country"} {
 			var tx watermark.Transaction
 			for _, text := range []string{"aaaa", "bbbb"} {
@@ -129,12 +125,12 @@ func TestTheLetterOfARowThatIsTooLargeTellsNothingOfPersonalFields(t *testing.T)
 				if reject != nil {
 					t.Fatal(reject.Err)
 				}
-				d.writeTooLarge(&tx, &row, 1000)
+				d.write(&tx, d.tooLarge(&row, 1000, 100))
 			}
 			if got := len(tx.DeadLetters) == 2; got != want[i] {
 				t.Errorf("dead_letters.rows full %v: another %s gave %d letters", full, change, len(tx.DeadLetters))
 			}
-			d.held = map[string]deadLetter{}
+			d.known = map[string]deadLetter{}
 		}
 	}
 }

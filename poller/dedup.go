@@ -14,9 +14,10 @@ import (
 
 // dedup knows what was published of each row that a later pass may meet again, of this life or of a
 // successor's. So a read that overlaps the one before publishes a row again only where it changed. A marked
-// version was published before the replay in hand: it does not suppress an equal row, but it still exposes an
-// older one. Where the source catches up (Config.CatchesUp) there need be none: they go when they take too
-// much room, all of them, and the topic may show an older state until the source shows the newer one again.
+// version was published before the replay in hand: it does not suppress an equal row, but it still exposes
+// an older one. Where the source catches up (Settings.CatchesUp) there need be none: they go when they take
+// too much room, all of them, and the topic may show an older state until the source shows the newer one
+// again.
 //
 // What may be met again, and why dedup knows it:
 //   - A row with an updated_at before settled is not: passes begin at settled. Such rows are evicted.
@@ -25,7 +26,7 @@ import (
 //     other, because a successor would begin before it; also beyond the memory, by a batch at most. While a
 //     row is held back neither cursor nor floor moves, so nothing is forgotten.
 //   - Everything else is remembered before it is published. What does not fit is not published: the resource
-//     holds (publisher.full).
+//     is blocked (state.full).
 //   - A successor finds all of it. In the data topic it stands at or after Watermark.DedupFrom, which is no
 //     later than the time of any record here; or in Watermark.Future.
 //   - Where the source can use neither cursor nor floor (LostError), final versions may come again after
@@ -33,12 +34,10 @@ import (
 type dedup struct {
 	rows   *rowset.Set
 	future futureRows
-	now    func() schemas.Instant
-	clock  schemas.Instant // as it was read for the transaction in hand: it may step back between two
 	// oldest is no later than any updated_at in rows, but for those of final.
 	oldest schemas.Instant
 	// final are the rows of the batch in hand that need not be remembered once the watermark lies behind it.
-	final []finalRow
+	final []watermark.FutureRow
 	// evicted is when rows were last dropped, settled where settled was then.
 	evicted time.Time
 	settled schemas.Instant
@@ -47,22 +46,14 @@ type dedup struct {
 	// passedAgain: settled went back to where it had been. What it has passed was forgotten, also how much
 	// earlier than its updated_at a row of the future was written. So a takeover reads the whole topic.
 	passedAgain bool
-	// catchesUp is Config's. unmarkedOnly: marked versions took too much room.
+	// catchesUp is that of Settings. unmarkedOnly: marked versions took too much room.
 	catchesUp, unmarkedOnly bool
 }
 
-// finalRow is a version that was published.
-type finalRow struct {
-	id        int64
-	updatedAt schemas.Instant
-	hash      uint64
-}
-
-// newDedup begins with the rows that cfg.Watermark itself keeps.
-func newDedup(cfg *Config) dedup {
-	d := dedup{rows: rowset.New(cfg.Memory), now: cfg.Clock, clock: schemas.MinInstant,
-		oldest: schemas.MaxInstant, settled: schemas.MinInstant, catchesUp: cfg.CatchesUp}
-	mark := &cfg.Watermark
+// newDedup begins with the rows that the watermark itself keeps.
+func newDedup(settings *Settings, mark *watermark.Watermark) dedup {
+	d := dedup{rows: rowset.New(settings.Memory), oldest: schemas.MaxInstant, settled: schemas.MinInstant,
+		catchesUp: settings.CatchesUp}
 	for _, row := range mark.Future {
 		if row.UpdatedAt.Millis() >= mark.Settled.Millis() {
 			d.put(row.ID, version(row.UpdatedAt, row.Hash, row.Old && mark.Replay != nil))
@@ -116,9 +107,10 @@ func (d *dedup) dropMarked() bool {
 	return true
 }
 
-// remember notes that the transaction in hand publishes row. It is false where there is no room, also after
-// what settled has passed was dropped. A row below settled is met by no later pass.
-func (d *dedup) remember(row *schemas.Record, hash uint64, final bool, settled schemas.Instant) bool {
+// remember notes that the transaction in hand publishes row. It returns false if there is no room, even
+// after it dropped the rows that settled has passed. No later pass reads a row below settled. wall is a
+// time of the wall clock from before the commit.
+func (d *dedup) remember(row *schemas.Record, hash uint64, final bool, settled, wall schemas.Instant) bool {
 	if row.UpdatedAt.Millis() < settled.Millis() {
 		d.forget(row.ID)
 		return true
@@ -137,17 +129,12 @@ func (d *dedup) remember(row *schemas.Record, hash uint64, final bool, settled s
 		}
 	}
 	if final && d.rows.Len() > known {
-		d.final = append(d.final, finalRow{row.ID, row.UpdatedAt, hash})
+		d.final = append(d.final, watermark.FutureRow{ID: row.ID, UpdatedAt: row.UpdatedAt, Hash: hash})
 	} else {
 		d.oldest = min(d.oldest, row.UpdatedAt)
 	}
-	// The clock is read for the first row of a transaction, and for rows that may lie in its future.
-	written := row.UpdatedAt
-	if row.UpdatedAt > d.clock {
-		d.clock = d.now()
-		written = min(d.clock, row.UpdatedAt)
-	}
-	d.future.add(watermark.FutureRow{ID: row.ID, UpdatedAt: row.UpdatedAt, Hash: hash}, written)
+	// The record's time is that of its writing if updated_at is later. An earlier time than that is safe.
+	d.future.add(watermark.FutureRow{ID: row.ID, UpdatedAt: row.UpdatedAt, Hash: hash}, min(wall, row.UpdatedAt))
 	return true
 }
 
@@ -161,14 +148,14 @@ func (d *dedup) forget(id int64) {
 // remembered. It says whether any was forgotten.
 func (d *dedup) batchDealtWith(passed bool) (forgot bool) {
 	for _, row := range d.final {
-		v, known := d.rows.Get(row.id)
+		v, known := d.rows.Get(row.ID)
 		switch {
-		case !known || !v.Equal(row.updatedAt.Millis(), row.hash): // another version came after it
+		case !known || !v.Equal(row.UpdatedAt.Millis(), row.Hash): // another version came after it
 		case passed:
-			d.rows.Remove(row.id) // not of future: where the floor is lost a takeover has to find it after all
+			d.rows.Remove(row.ID) // not of future: where the floor is lost a takeover has to find it after all
 			forgot = true
 		default:
-			d.oldest = min(d.oldest, row.updatedAt)
+			d.oldest = min(d.oldest, row.UpdatedAt)
 		}
 	}
 	d.final = d.final[:0]
@@ -179,7 +166,7 @@ func (d *dedup) batchDealtWith(passed bool) (forgot bool) {
 func (d *dedup) from(settled schemas.Instant) (schemas.Instant, []watermark.FutureRow) {
 	oldest := d.oldest
 	for _, row := range d.final {
-		oldest = min(oldest, row.updatedAt)
+		oldest = min(oldest, row.UpdatedAt)
 	}
 	from, far := d.future.from(settled)
 	if d.passedAgain {
@@ -192,7 +179,6 @@ func (d *dedup) from(settled schemas.Instant) (schemas.Instant, []watermark.Futu
 // minute. Nothing depends on when.
 func (d *dedup) committed(settled schemas.Instant, now time.Time) {
 	const much = 1 << 15
-	d.clock = schemas.MinInstant
 	if len(d.final) > 0 {
 		return // most of it goes by itself
 	}
@@ -243,9 +229,9 @@ func (d *dedup) unmark() {
 }
 
 // futureRows knows the rows whose updated_at was in the future when they were written: the service's clock
-// runs ahead, or somebody stamped a date far off. Brokers refuse record times in the future, so such a record
-// carries the time of its writing. A takeover that read the topic from settled on would not find it, and the
-// row would be published twice.
+// runs ahead, or somebody stamped a date far off. Brokers refuse record times in the future, so such a
+// record carries the time of its writing. A takeover that read the topic from settled on would not find it,
+// and the row would be published twice.
 //
 // A few that lie far off are kept in the watermark itself: one row of the year 9999 would else make every
 // takeover read back to the day of its writing. The others are kept by spans of record time: when the
@@ -265,8 +251,8 @@ const (
 	futureSpanWidth = time.Minute
 	// futureMargin allows for a step back of the writer's clock between this and the producer's stamp.
 	futureMargin = time.Minute
-	// Rows that lie further ahead than farAhead are kept one by one, maxFarRows of them: some 90 bytes each in
-	// every watermark.
+	// Rows that lie further ahead than farAhead are kept one by one, maxFarRows of them: some 90 bytes each
+	// in every watermark.
 	farAhead   = time.Hour
 	maxFarRows = 64
 )

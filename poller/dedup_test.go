@@ -83,7 +83,7 @@ func TestARowThatSettledPassesNeedsNoRoomInAFullMemory(t *testing.T) {
 	publish := func(settled schemas.Instant) error {
 		b := Batch{Settled: settled}
 		late.put(&b)
-		return s.poller.publisher.publish(context.Background(), b, schemas.MinInstant)
+		return s.poller.publish(one(b))
 	}
 	if publish(late.updatedAt) == nil {
 		t.Error("a row is published that nothing remembers, and settled has not passed it")
@@ -113,7 +113,7 @@ func TestATakeoverThatCannotRestoreEverythingHoldsAndSaysHowMuchItTakes(t *testi
 			t.Error(what)
 		}
 	}
-	if err := s.poller.publisher.commit(context.Background(), watermark.Transaction{}); err != nil {
+	if err := s.poller.writer.commit(watermark.Transaction{}); err != nil {
 		t.Fatal(err) // as when it stops
 	}
 	s.config.Memory = 1 << 20
@@ -160,7 +160,7 @@ func TestAnAbortedTransactionIsTheLastOfATakeoverThatCouldNotRestoreEverything(t
 	s.poll()
 	s.config.Memory = 20 * 8 * 20
 	aborted := false
-	s.config.Publish = func(ctx context.Context, tx watermark.Transaction) error {
+	s.publishes = func(ctx context.Context, tx watermark.Transaction) error {
 		if !aborted && len(tx.Rows) > 0 {
 			aborted = true
 			return errAborted
@@ -284,8 +284,8 @@ func TestAReplayOfMoreRowsThanFitSendsEachOnceMore(t *testing.T) {
 	to := schemas.MinInstant
 	s.ask(watermark.Request{Kind: watermark.Reset, To: &to})
 	s.poll() // accepts it
-	publish := s.config.Publish
-	s.config.Publish = func(ctx context.Context, tx watermark.Transaction) error {
+	publish := s.publishes
+	s.publishes = func(ctx context.Context, tx watermark.Transaction) error {
 		if len(s.topic) > 150 {
 			return errors.New("the broker is away")
 		}
@@ -295,7 +295,7 @@ func TestAReplayOfMoreRowsThanFitSendsEachOnceMore(t *testing.T) {
 	if err := s.work(); err == nil {
 		t.Fatal("the replay was not interrupted")
 	}
-	s.config.Publish = publish
+	s.publishes = publish
 	for range 2 {
 		s.takeOver()
 		s.poll()
@@ -361,11 +361,11 @@ func TestAReplayDoesNotPublishAnOlderStateOfWhatSettledHadPassed(t *testing.T) {
 // keeps the cursor when it ends, or they would be met again.
 func TestAPassThatHasForgottenRowsAndHoldsOneBackKeepsItsCursor(t *testing.T) {
 	s := openShop(t, 0, nil)
-	p, from := s.poller.publisher, schemas.MinInstant
+	p := s.poller.state
 	publish := func(b Batch) {
 		t.Helper()
 		b.Settled = schemas.MinInstant
-		if err := p.publish(context.Background(), b, from); err != nil {
+		if err := s.poller.publish(one(b)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
 
 	"go.uber.org/zap"
 
-	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -31,11 +31,12 @@ import (
 // updated_*. It deletes the row when a sweep is over that began after the first look, and no read has shown
 // the row.
 type eraser struct {
-	cfg       *Config
-	publisher *publisher
-	reader    *reader
-	missing   map[int64]absence
-	sights    *sights // of the missing rows
+	cfg     *Config
+	state   *state
+	writer  *writer
+	read    func(context.Context, Request) iter.Seq2[Batch, error] // Poller.read
+	missing map[int64]absence
+	sights  *sights // of the missing rows
 }
 
 // absence is the state of a row that the eraser does not find.
@@ -56,25 +57,25 @@ type copies struct {
 	updatedAt, createdAt schemas.Instant
 }
 
-// step looks at the rows that are due. Its error is that of the look, or a *writeError.
-func (e *eraser) step(ctx context.Context, stop <-chan struct{}) error {
+// step looks at the rows that are due.
+func (e *eraser) step(ctx context.Context) error {
 	due := e.due()
 	if len(due) == 0 {
 		return nil
 	}
-	held, err := e.held(ctx, stop, due)
+	held, err := e.held(ctx, due)
 	if err != nil {
 		return err
 	}
 	for id := range held {
 		e.sights.watch(id)
 	}
-	look, err := e.look(ctx, stop, held)
+	look, err := e.look(ctx, held)
 	if err != nil {
 		return err
 	}
 	var tx watermark.Transaction
-	left, now, limit := map[int64]string{}, e.cfg.Now(), e.cfg.MaxRows()
+	left, now, limit := map[int64]string{}, e.cfg.now(), e.cfg.Session.MaxRows()
 	for _, id := range slices.Sorted(maps.Keys(due)) {
 		c, a := held[id], e.missing[id]
 		switch why := e.keepReason(id, c, look, due[id]); {
@@ -89,12 +90,12 @@ func (e *eraser) step(ctx context.Context, stop <-chan struct{}) error {
 				a.until = now.Add(2 * e.cfg.Overlap)
 			}
 			if a.since, a.restarts = now, false; !look.done.Complete {
-				a.swept = e.cfg.Clock()
+				a.swept = e.cfg.wall()
 			}
 		case a.restarts:
 			left[id] = "it came and went while it was looked for"
 		default: // not shown for an overlap, or it would not be due
-			e.publisher.delete(&tx, id, c.strays, due[id])
+			e.state.delete(&tx, id, c.strays, due[id], e.cfg.wall())
 			left[id] = ""
 		}
 		e.missing[id] = a
@@ -114,8 +115,8 @@ func (e *eraser) step(ctx context.Context, stop <-chan struct{}) error {
 	if len(left) == 0 {
 		return nil
 	}
-	e.publisher.mark.EndErase(left, e.cfg.Clock())
-	return e.publisher.commit(ctx, tx)
+	e.state.mark.EndErase(left, e.cfg.wall())
+	return e.writer.commit(tx)
 }
 
 // eraseLook is what one look at the source came to.
@@ -125,12 +126,8 @@ type eraseLook struct {
 	done     Done
 }
 
-// held returns the copies of each row that has a record in the topic, or a dead letter. When stop is closed
-// it ends with an error.
-func (e *eraser) held(ctx context.Context, stop <-chan struct{}, rows map[int64]bool) (
-	map[int64]*copies, error) {
-	ctx, cancel := wait.Until(ctx, stop)
-	defer cancel()
+// held returns the copies of each row that has a record in the topic, or a dead letter.
+func (e *eraser) held(ctx context.Context, rows map[int64]bool) (map[int64]*copies, error) {
 	all := map[int64]*copies{}
 	for id := range rows {
 		all[id] = &copies{updatedAt: schemas.MinInstant, createdAt: schemas.MinInstant}
@@ -155,14 +152,13 @@ func (e *eraser) held(ctx context.Context, stop <-chan struct{}, rows map[int64]
 		return nil
 	})
 	maps.DeleteFunc(all, func(id int64, c *copies) bool {
-		return !c.own && len(c.strays) == 0 && !e.publisher.deadLetters.has(id)
+		return !c.own && len(c.strays) == 0 && !e.state.deadLetters.has(id)
 	})
 	return all, err
 }
 
 // look looks at rows, on each of the days that their records tell.
-func (e *eraser) look(ctx context.Context, stop <-chan struct{}, rows map[int64]*copies) (
-	*eraseLook, error) {
+func (e *eraser) look(ctx context.Context, rows map[int64]*copies) (*eraseLook, error) {
 	var suspects []Suspect
 	for id, row := range rows {
 		suspects = append(suspects, Suspect{ID: id, UpdatedAt: row.updatedAt, CreatedAt: row.createdAt})
@@ -171,7 +167,10 @@ func (e *eraser) look(ctx context.Context, stop <-chan struct{}, rows map[int64]
 	if len(suspects) == 0 {
 		return look, nil
 	}
-	err := e.reader.read(ctx, stop, e.publisher.lookup(suspects), func(b Batch) error {
+	for b, err := range e.read(ctx, e.state.lookup(suspects, e.cfg.wall())) {
+		if err != nil {
+			return nil, err
+		}
 		for i := range b.Rows {
 			look.shown[b.Rows[i].ID] = true
 		}
@@ -185,9 +184,8 @@ func (e *eraser) look(ctx context.Context, stop <-chan struct{}, rows map[int64]
 		if b.Done != nil {
 			look.done = *b.Done
 		}
-		return nil
-	})
-	return look, err
+	}
+	return look, nil
 }
 
 // keepReason returns why a row has to stay after a look, or "" if it may go. confirmed is Erase.Confirmed.
@@ -204,12 +202,12 @@ func (e *eraser) keepReason(id int64, c *copies, look *eraseLook, confirmed bool
 		return "the service shows no row at all: " + notForDeletion
 	case byDay && (e.cfg.Sweep.Source == nil || e.cfg.Eager):
 		return "only a sweep reads enough of the service to tell that it is gone, and this instance makes none"
-	case byDay && e.sweptSince(e.missing[id].swept) && e.publisher.deadLetters.has(id):
+	case byDay && e.sweptSince(e.missing[id].swept) && e.state.deadLetters.has(id):
 		return e.letterReason(id)
 	case confirmed:
 		return ""
 	}
-	if rows, left := e.publisher.budget(0); left == 0 {
+	if rows, left := e.state.budget(0, e.cfg.wall()); left == 0 {
 		return fmt.Sprintf("%d rows were deleted today (UTC) without a confirmation, which is the day's limit (to "+
 			"delete this one too: storestream erase %s %d --confirm-deletes 1)", rows, e.cfg.Resource.Name, id)
 	}
@@ -218,17 +216,17 @@ func (e *eraser) keepReason(id int64, c *copies, look *eraseLook, confirmed bool
 
 // letterReason returns why a row stays whose dead letter the sweep did not take out.
 func (e *eraser) letterReason(id int64) string {
-	if e.publisher.deadLetters.metInRound(id) {
+	if e.state.deadLetters.metInRound(id) {
 		return "it has a dead letter, and the service has it still, as a row that cannot be published"
 	}
 	return "it has a dead letter, and the sweep that was made for it did not take that out: " +
-		cmp.Or(e.publisher.mark.Swept.Left, "it did not compare all rows")
+		cmp.Or(e.state.mark.Swept.Left, "it did not compare all rows")
 }
 
 // sweptSince reports whether a sweep that began at the given time or later is over. It is false for the zero
 // time.
 func (e *eraser) sweptSince(at schemas.Instant) bool {
-	swept := e.publisher.mark.Swept
+	swept := e.state.mark.Swept
 	return at != 0 && swept != nil && swept.Began >= at
 }
 
@@ -240,13 +238,13 @@ func (e *eraser) due() map[int64]bool {
 		a.restarts = true
 		e.missing[id] = a
 	}
-	now, rows, mark := e.cfg.Now(), map[int64]bool{}, &e.publisher.mark
+	now, rows, mark := e.cfg.now(), map[int64]bool{}, &e.state.mark
 	for _, row := range mark.Erase {
 		a := e.missing[row.ID]
 		switch {
 		case a.swept != 0 && !e.sweptSince(a.swept):
 			if mark.Sweep == nil {
-				mark.Sweep = &watermark.Sweep{Request: -1, At: e.cfg.Clock()}
+				mark.Sweep = &watermark.Sweep{Request: -1, At: e.cfg.wall()}
 			}
 		case now.Sub(a.since) >= e.cfg.Overlap:
 			rows[row.ID] = rows[row.ID] || row.Confirmed

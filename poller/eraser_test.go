@@ -58,11 +58,9 @@ func TestAnEraseThatReadsTheTopicIsNotWaitedForWhenTheInstanceStops(t *testing.T
 		}
 	})
 	s.erase(3)
-	stop := make(chan struct{})
-	go func() { <-reading; close(stop) }()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	if err := s.poller.Run(ctx, stop); err != nil || len(s.mark.Erase) != 1 {
+	ctx, stop := context.WithCancelCause(t.Context())
+	go func() { <-reading; stop(ErrStopping) }()
+	if err := s.poller.Run(ctx); err != nil || len(s.mark.Erase) != 1 {
 		t.Errorf("%v, the watermark says %+v", err, s.mark.Erase)
 	}
 }

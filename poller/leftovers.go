@@ -2,38 +2,39 @@ package poller
 
 import "github.com/storestream/storestream/schemas"
 
-// leftovers are rows that passes met and could not deal with, for want of room. Later passes meet them
-// again, because settled stays before them.
+// leftovers are rows that passes read and had no room for. Settled stays before them, so later passes read
+// them again.
 //
 // Not every pass does: a cheap one over REST shows only what changed lately. If the pass in hand alone
-// counted, the hold would be told by one pass and not by the next, so whoever asks whether it has lasted for
-// two hours (an alert) would never hear of it; and a pass that settled without meeting these rows would pass
-// them. So what passes left over stays until a complete one has ended: then it is what that one left over.
+// counted, one pass would report the delay and the next would not, so an alert that waits for a delay of two
+// hours would never fire. And a pass that settles without reading these rows would pass them. So they stay
+// until a complete pass has ended: then those count that this pass left over.
 type leftovers struct {
-	inHand, before leftover // by the pass in hand, and by those before it
+	inHand, before                 int // rows of the pass in hand, and of the pass before it that left most
+	earliestInHand, earliestBefore schemas.Instant
 }
 
-type leftover struct {
-	rows     int             // of the pass that left most
-	earliest schemas.Instant // the smallest updated_at, MaxInstant if there are none
+func newLeftovers() leftovers {
+	return leftovers{earliestInHand: schemas.MaxInstant, earliestBefore: schemas.MaxInstant}
 }
-
-var nothingLeft = leftover{earliest: schemas.MaxInstant}
-
-func newLeftovers() leftovers { return leftovers{nothingLeft, nothingLeft} }
 
 // add notes a row of the pass in hand.
 func (l *leftovers) add(updatedAt schemas.Instant) {
-	l.inHand = leftover{l.inHand.rows + 1, min(l.inHand.earliest, updatedAt)}
+	l.inHand++
+	l.earliestInHand = min(l.earliestInHand, updatedAt)
 }
 
 // newPass begins a pass.
-func (l *leftovers) newPass() { l.inHand, l.before = nothingLeft, l.all() }
-
-// completePass ends one that has met all that was left over before.
-func (l *leftovers) completePass() { l.before = nothingLeft }
-
-// all is what is to be met again.
-func (l *leftovers) all() leftover {
-	return leftover{max(l.inHand.rows, l.before.rows), min(l.inHand.earliest, l.before.earliest)}
+func (l *leftovers) newPass() {
+	l.before, l.earliestBefore = l.rows(), l.earliest()
+	l.inHand, l.earliestInHand = 0, schemas.MaxInstant
 }
+
+// completePass ends a pass that has read every row that was left over before.
+func (l *leftovers) completePass() { l.before, l.earliestBefore = 0, schemas.MaxInstant }
+
+// rows returns how many rows are left over, about.
+func (l *leftovers) rows() int { return max(l.inHand, l.before) }
+
+// earliest returns the smallest updated_at that is left over, or MaxInstant.
+func (l *leftovers) earliest() schemas.Instant { return min(l.earliestInHand, l.earliestBefore) }

@@ -202,9 +202,8 @@ func TestASweepInHandBeginsAnewWhereRowsMayHaveChangedBehindIt(t *testing.T) {
 func TestASourceIsToldWhichFieldsItHad(t *testing.T) {
 	l := openLost(t, nil)
 	l.config.Resource.Fields = []schemas.Field{{Name: "id"}, {Name: "status"}}
-	p := l.poller.publisher
-	err := p.publish(t.Context(), Batch{Settled: schemas.MinInstant,
-		Done: &Done{Complete: true, Fields: []string{"id", "status", "gone"}}}, schemas.MinInstant)
+	err := l.poller.publish(one(Batch{Settled: schemas.MinInstant,
+		Done: &Done{Complete: true, Fields: []string{"id", "status", "gone"}}}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,16 +228,16 @@ func TestASourceIsToldWhichFieldsItHad(t *testing.T) {
 // A source may leave out what is bad and hand over the rest: then rows are published during the hold.
 func TestTheWatermarkSaysWhetherRowsGoOnDuringAHold(t *testing.T) {
 	s := openShop(t, 0, nil)
-	p := s.poller.publisher
-	p.noteHeld(watermark.Held{Why: "a transaction is open", Since: s.config.Clock().Add(-time.Hour),
-		Publishes: true})
-	began := s.config.Clock() // of the hold: settled stood still before, and that is another thing
+	p := s.poller
+	p.state.noteHeld(watermark.Held{Why: "a transaction is open", Since: s.clock().Add(-time.Hour),
+		Publishes: true}, p.cfg.Clock())
+	began := s.clock() // of the hold: settled stood still before, and that is another thing
 	for _, publishes := range []bool{true, false, true} {
 		hold := &HoldError{What: "none of 20 rows read together can be published", Publishes: publishes}
-		if err := p.tellFailure(t.Context(), hold, s.poller.cfg.Now()); err != nil {
+		if err := p.writer.reportFailure(hold, s.poller.cfg.now()); err != nil {
 			t.Fatal(err)
 		}
-		if held := p.mark.Held; held == nil || held.Publishes != publishes || held.LeavesOut != publishes ||
+		if held := p.state.mark.Held; held == nil || held.Publishes != publishes || held.LeavesOut != publishes ||
 			!held.OnHold() || held.Since != began {
 			t.Errorf("held: %+v, expected since %s", held, began)
 		}
@@ -253,10 +252,10 @@ func TestTheWatermarkSaysThatPollsFailOnceTheyHaveForAWhile(t *testing.T) {
 	if err := s.work(); err != nil {
 		t.Fatal(err)
 	}
-	began, refused := s.poller.cfg.Now(), errors.New("connection refused")
+	began, refused := s.poller.cfg.now(), errors.New("connection refused")
 	fail := func() *watermark.Held {
 		t.Helper()
-		if err := s.poller.publisher.tellFailure(t.Context(), refused, began); err != nil {
+		if err := s.poller.writer.reportFailure(refused, began); err != nil {
 			t.Fatal(err)
 		}
 		return s.mark.Held
@@ -284,14 +283,14 @@ func TestTheWatermarkSaysThatAResourceIsHeld(t *testing.T) {
 		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
 	}
 	_ = s.held()
-	publish, written := s.config.Publish, 0
-	s.poller.cfg.Publish = func(ctx context.Context, tx watermark.Transaction) error {
+	publish, written := s.publishes, 0
+	s.publishes = func(ctx context.Context, tx watermark.Transaction) error {
 		written++
 		return publish(ctx, tx)
 	}
 	for range 9 {
 		hold := s.held()
-		if err := s.poller.publisher.tellFailure(t.Context(), hold, s.poller.cfg.Now()); err != nil {
+		if err := s.poller.writer.reportFailure(hold, s.poller.cfg.now()); err != nil {
 			t.Fatal(err)
 		}
 		s.now = s.now.Add(time.Second)
@@ -304,13 +303,13 @@ func TestTheWatermarkSaysThatAResourceIsHeld(t *testing.T) {
 	if written != 1 {
 		t.Errorf("%d watermarks within nine seconds", written)
 	}
-	err := s.poller.publisher.tellFailure(t.Context(), errors.New("connection refused"),
-		s.poller.cfg.Now())
+	err := s.poller.writer.reportFailure(errors.New("connection refused"),
+		s.poller.cfg.now())
 	if err != nil || s.mark.Held == nil {
 		t.Errorf("another failure ends the hold: %v", err)
 	}
 	s.takeOver() // what a predecessor said stands until it is known to be otherwise
-	if err := s.poller.publisher.commit(t.Context(), watermark.Transaction{}); err != nil || s.mark.Held == nil {
+	if err := s.poller.writer.commit(watermark.Transaction{}); err != nil || s.mark.Held == nil {
 		t.Errorf("held: %+v, %v", s.mark.Held, err)
 	}
 	s.settles = schemas.InstantOf(noon.Add(time.Hour))

@@ -42,11 +42,11 @@ type world struct {
 	grain schemas.Instant
 	// narrow: a pass that need not be complete may read the newest rows alone. heldAt, if it is not MaxInstant,
 	// is what settled does not pass for now. lostFrom, if not nil, is where the next pass finds out that what
-	// was read before does not count. mostHeld, if it is not 0, is how many rows are held back at once.
-	narrow   bool
-	heldAt   schemas.Instant
-	lostFrom *schemas.Instant
-	mostHeld int
+	// was read before does not count. mostDeferred, if it is not 0, is how many rows are held back at once.
+	narrow       bool
+	heldAt       schemas.Instant
+	lostFrom     *schemas.Instant
+	mostDeferred int
 	// backwards: updated_at may truly go back.
 	backwards bool
 	serial    uint64
@@ -109,9 +109,9 @@ func newWorld(t *rapid.T, played rounds.Played) *world {
 		odd: map[int64]bool{}, unsure: map[int64]bool{}, written: map[int64]uint64{}, history: map[int64][]past{},
 		polls:   map[schemas.Instant]schemas.Instant{},
 		settled: schemas.MinInstant, grain: 1, heldAt: schemas.MaxInstant, played: played}
-	w.config.Source, w.config.Publish, w.config.Sweep = w, w.publish, SweepConfig{}
-	w.config.Overlap, w.config.MaxRecordBytes = modelOverlap, 1<<20
-	w.config.MaxRows = func() int { return 1 + w.writing.IntN(20) }
+	w.config.Source, w.publishes, w.config.Sweep = w, w.publish, SweepConfig{}
+	w.config.Overlap, w.maxRecordBytes = modelOverlap, 1<<20
+	w.maxRows = func() int { return 1 + w.writing.IntN(20) }
 	return w
 }
 
@@ -349,24 +349,24 @@ func (w *world) work() error {
 // count notes what came about in a poll: what it ended with, and what was not so before.
 func (w *world) count(err error, before watermark.Watermark, written, lied int) {
 	var hold *HoldError
-	heldBack, records := &w.poller.publisher.heldBack, w.topic[min(written, len(w.topic)):]
+	deferred, records := &w.poller.state.deferred, w.topic[min(written, len(w.topic)):]
 	for what, did := range map[string]bool{
-		"a poll":                       true,
-		"a poll is cut off":            err != nil && strings.Contains(err.Error(), "connection reset"),
-		"a transaction is aborted":     errors.Is(err, errAborted),
-		"a commit of unknown outcome":  errors.Is(err, errUnknown),
-		"a resource holds":             errors.As(err, &hold),
-		"an older state is shown":      len(w.lied) > lied,
-		"a row is held back":           !heldBack.empty(),
-		"more rows than are held back": heldBack.beyond.all().rows > 0,
-		"rows are published":           len(records) > 0,
-		"settled moves":                w.mark.Settled > before.Settled,
-		"settled goes back":            w.mark.Settled < before.Settled,
-		"as of moves":                  w.mark.AsOf > before.AsOf,
-		"a replay begins":              w.mark.Replay != nil && before.Replay == nil,
-		"a replay ends":                w.mark.Replay == nil && before.Replay != nil,
-		"a sweep ends":                 w.mark.Sweep == nil && before.Sweep != nil,
-		"a tombstone":                  slices.ContainsFunc(records, func(r record) bool { return r.Tombstone }),
+		"a poll":                      true,
+		"a poll is cut off":           err != nil && strings.Contains(err.Error(), "connection reset"),
+		"a transaction is aborted":    errors.Is(err, errAborted),
+		"a commit of unknown outcome": errors.Is(err, errUnknown),
+		"a resource holds":            errors.As(err, &hold),
+		"an older state is shown":     len(w.lied) > lied,
+		"a row is deferred":           !deferred.empty(),
+		"more rows than are deferred": deferred.beyond.rows() > 0,
+		"rows are published":          len(records) > 0,
+		"settled moves":               w.mark.Settled > before.Settled,
+		"settled goes back":           w.mark.Settled < before.Settled,
+		"as of moves":                 w.mark.AsOf > before.AsOf,
+		"a replay begins":             w.mark.Replay != nil && before.Replay == nil,
+		"a replay ends":               w.mark.Replay == nil && before.Replay != nil,
+		"a sweep ends":                w.mark.Sweep == nil && before.Sweep != nil,
+		"a tombstone":                 slices.ContainsFunc(records, func(r record) bool { return r.Tombstone }),
 	} {
 		w.played.Count(what, did)
 	}
@@ -397,13 +397,13 @@ func (w *world) holdsAllThatWasVisible() {
 		return
 	}
 	w.played.Count("as of is checked", true)
-	newest, heldBack := map[int64]row{}, &w.poller.publisher.heldBack
+	newest, deferred := map[int64]row{}, &w.poller.state.deferred
 	for _, r := range w.topic {
 		newest[r.ID] = r.row
 	}
 	for id, row := range w.rows {
-		_, late := heldBack.rows[id]
-		late = late || heldBack.beyond.all().rows > 0 || w.lied[w.previous[id].content] ||
+		_, late := deferred.rows[id]
+		late = late || deferred.beyond.rows() > 0 || w.lied[w.previous[id].content] ||
 			w.history[id][len(w.history[id])-1].since >= began
 		if row.updatedAt >= w.config.Start && newest[id] != row && !late {
 			w.t.Fatalf("as of %v, row %d is %+v, the topic has %+v", w.mark.AsOf, id, row, newest[id])
@@ -429,8 +429,8 @@ func (w *world) holds(err error, n int) {
 func (w *world) takeOver() {
 	w.played.Count("a takeover", true)
 	w.shop.takeOver()
-	if w.mostHeld > 0 {
-		w.poller.publisher.heldBack.most = w.mostHeld
+	if w.mostDeferred > 0 {
+		w.poller.state.deferred.most = w.mostDeferred
 	}
 	if w.sweeps != nil {
 		w.sweeps.waits = false
@@ -586,11 +586,11 @@ func TestWhateverHappensTheTopicConvergesWithoutStaleOrDoubleRecords(t *testing.
 		// Quiet, until enough polls in a row went well, an overlap apart for second looks.
 		for n, good := 0, 0; good < 3; n++ {
 			if n > 1000 {
-				t.Fatalf("it does not come to rest: %s", w.poller.publisher.heldBack.says())
+				t.Fatalf("it does not come to rest: %s", w.poller.state.deferred.delays())
 			}
 			w.now = w.now.Add(modelOverlap)
 			err := w.work()
-			if good++; !w.poller.publisher.heldBack.empty() {
+			if good++; !w.poller.state.deferred.empty() {
 				good = 0
 			}
 			if err != nil {
@@ -606,8 +606,8 @@ func TestWhateverHappensTheTopicConvergesWithoutStaleOrDoubleRecords(t *testing.
 		"rows are published": 2,
 		"settled moves":      3, "settled goes back": 0.15, "a replay begins": 0.7, "a replay ends": 0.6,
 		"a takeover": 5, "a resource holds": 1.5, "a poll is cut off": 0.25, "a transaction is aborted": 0.2,
-		"a commit of unknown outcome": 0.25, "an older state is shown": 0.3, "a row is held back": 0.5,
-		"more rows than are held back": 0.05,
+		"a commit of unknown outcome": 0.25, "an older state is shown": 0.3, "a row is deferred": 0.5,
+		"more rows than are deferred": 0.05,
 	})
 }
 
@@ -617,7 +617,7 @@ func (w *world) varied(t *rapid.T) {
 	w.grain = schemas.Instant(rapid.SampledFrom([]int{1, 1_000_000}).Draw(t, "stamps are multiples of"))
 	w.replicas = !w.ordered && !w.backwards && rapid.Bool().Draw(t, "replicas")
 	w.narrow = !w.ordered && rapid.Bool().Draw(t, "cheap passes")
-	w.mostHeld = rapid.IntRange(0, 2).Draw(t, "rows held back at once")
+	w.mostDeferred = rapid.IntRange(0, 2).Draw(t, "rows deferred at once")
 	if rapid.IntRange(0, 3).Draw(t, "start") == 0 {
 		w.config.Start = w.now.Add(time.Duration(rapid.IntRange(0, 60).Draw(t, "start at")) * time.Second)
 	}

@@ -9,11 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
-	"go.uber.org/zap"
 )
 
 // poisoned is a source that cannot bear one of its rows: it panics after a batch, until the row is gone.
@@ -45,24 +42,20 @@ func TestAPanicInASourceIsTheFailureOfItsResourceAndNoMore(t *testing.T) {
 		}
 		var mu sync.Mutex
 		var marks []watermark.Watermark
-		p := New(Config{
-			Resource: set.Get("orders"), Source: &poisoned{left: 3}, Interval: time.Second, Overlap: time.Second,
-			Start:     schemas.MinInstant,
-			Watermark: watermark.New("orders"), MaxRows: func() int { return 100 }, MaxRecordBytes: 1 << 20,
-			Publish: func(_ context.Context, tx watermark.Transaction) error {
-				mu.Lock()
-				defer mu.Unlock()
-				marks = append(marks, tx.Watermark)
-				return nil
-			},
-			Requests: func(int64, string) []watermark.Request { return nil },
-			Changed:  func() <-chan struct{} { return nil },
-			Renewed:  func() <-chan struct{} { return nil },
-			Now:      time.Now, Clock: wallClock,
-			Metrics: metrics.New(prometheus.NewRegistry()).Resource("orders"), Log: zap.NewNop(),
-		})
-		stop, ended := make(chan struct{}), make(chan error)
-		go func() { ended <- p.Run(t.Context(), stop) }()
+		shop := newShop(t, time.Now())
+		shop.config.Resource, shop.config.Source = set.Get("orders"), &poisoned{left: 3}
+		shop.config.Overlap, shop.config.Clock = time.Second, wallClock
+		shop.config.Sweep = SweepConfig{}
+		shop.publishes = func(_ context.Context, tx watermark.Transaction) error {
+			mu.Lock()
+			defer mu.Unlock()
+			marks = append(marks, tx.Watermark)
+			return nil
+		}
+		p := New(shop.config)
+		ctx, stop := context.WithCancelCause(t.Context())
+		ended := make(chan error)
+		go func() { ended <- p.Run(ctx) }()
 		synctest.Wait()
 		s := p.Status()
 		panicked := s.Err != nil && strings.Contains(s.Err.Error(), "panicked")
@@ -81,7 +74,7 @@ func TestAPanicInASourceIsTheFailureOfItsResourceAndNoMore(t *testing.T) {
 		if s := p.Status(); s.Err != nil || s.Complete == 0 {
 			t.Errorf("status once the row is gone: %+v", s)
 		}
-		close(stop)
+		stop(ErrStopping)
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}

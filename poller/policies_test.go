@@ -109,7 +109,7 @@ func TestASweepInPartsBeginsAgainUnderAnotherPolicy(t *testing.T) {
 		Rounds: 1}
 	s.config.Resource = ordersUnder(t, schemas.PolicyMask)
 	s.takeOver()
-	if got := s.poller.publisher.mark.Sweep; got.From != nil || got.Done != nil || got.Rounds != 0 {
+	if got := s.poller.state.mark.Sweep; got.From != nil || got.Done != nil || got.Rounds != 0 {
 		t.Errorf("it goes on at %+v", got)
 	}
 }

@@ -5,68 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"iter"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 
-	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
-
-// Config is what a Poller works with. All fields are needed unless they say otherwise.
-type Config struct {
-	Resource *schemas.Resource
-	Source   Source
-	// SourceName is postgres or rest. It goes into the watermark and the header of dead letters.
-	SourceName string
-	Interval   time.Duration
-	Overlap    time.Duration
-	// Memory bounds, in bytes, what is remembered of rows that a poll may meet again; 0: nothing bounds it.
-	Memory int
-	// CatchesUp: where the source shows an older state of a row after a newer one, it lags, and a pass meets the
-	// newer one again once it has caught up. Otherwise the older state may stand for good.
-	CatchesUp bool
-	// Start bounds every read from below; schemas.MinInstant: none.
-	Start schemas.Instant
-
-	// Watermark is what the takeover found, DeadLetters those in the topic (key to the row's hash).
-	Watermark   watermark.Watermark
-	DeadLetters map[string]uint64
-
-	// Publish writes one transaction. It returns nil only when the transaction is known to be committed.
-	Publish func(context.Context, watermark.Transaction) error
-	// MaxRows and MaxRecordBytes bound the next transaction and the watermark.RowSize of each row in it.
-	MaxRows        func() int
-	MaxRecordBytes int
-	// EndOffsets are the data topic's, by partition: a replay notes them when it begins.
-	EndOffsets func(context.Context) ([]int64, error)
-	// Requests returns the requests for this resource after the one with the given id and uid, in order. Changed
-	// returns a channel that is closed when the next request arrives, for whichever resource.
-	Requests func(after int64, uid string) []watermark.Request
-	Changed  func() <-chan struct{}
-	// Waits says what pause the source has been asked for and has not got beyond; nil: none, as is a nil Waits.
-	Waits func() *Wait
-	// Renewed returns a channel that is closed when what sources log in with may be another.
-	Renewed func() <-chan struct{}
-
-	// Eager, for `run --once`: every pass is complete, every watermark is written at once, and nothing is swept.
-	Eager bool
-	Sweep SweepConfig
-	// Now's times are compared with each other alone, which a step of the clock does not touch (time.Now). Clock
-	// is the clock on the wall: what it says is shown and kept, and it may step at any time, by any amount.
-	Now     func() time.Time
-	Clock   func() schemas.Instant
-	Metrics *metrics.Resource
-	Log     *zap.Logger
-	// Failures is the row that takeovers before this one began, which a good poll ends; nil: a new one.
-	Failures *Failures
-}
 
 // The wait after the first poll that failed, and the longest. After a HoldError the longest comes at once.
 const (
@@ -76,37 +23,42 @@ const (
 	soonRetry = 2 * time.Second
 )
 
+// ErrTakeover ends Run when what is known of the topic no longer suits the watermark: a reset was accepted,
+// or the source says that what was read before does not count (then there is a *LostError beside it), or a
+// takeover that lacked memory would restore more now. The watermark says so, and a takeover goes on with it.
+var ErrTakeover = errors.New("a takeover goes on")
+
 // Poller polls one resource from one takeover to the next.
 type Poller struct {
-	cfg       *Config
-	board     *board
-	publisher *publisher
-	reader    *reader
-	sweeper   *sweeper
-	eraser    *eraser
-	failures  *Failures
-	polls     pollLog
-	retry     backoff.BackOff
+	cfg      *Config
+	board    *board
+	state    *state
+	writer   *writer
+	sweeper  *sweeper
+	eraser   *eraser
+	failures *Failures
+	polls    pollLog
+	retry    backoff.BackOff
 }
 
-// New makes a poller that goes on where cfg.Watermark stands. Rows come by RestorePublished, before Run.
+// New makes a poller that goes on from the watermark of the session. RestorePublished has to give it the
+// rows before Run.
 func New(cfg Config) *Poller {
-	p := &Poller{cfg: &cfg, board: newBoard(&cfg), polls: pollLog{rows: cfg.Watermark.Rows},
-		failures: cmp.Or(cfg.Failures, &Failures{Log: cfg.Log, Now: cfg.Now}),
+	s := newState(&cfg, cfg.Clock())
+	policyInForce(&cfg, &s.mark)
+	p := &Poller{cfg: &cfg, state: s, board: newBoard(&cfg, &s.mark), polls: pollLog{rows: s.mark.Rows},
+		failures: cmp.Or(cfg.Failures, &Failures{Log: cfg.Log, Now: cfg.now}),
 		retry:    doubling(firstRetry, lastRetry)}
-	p.publisher = newPublisher(&cfg, p.board)
-	p.eraser = &eraser{cfg: &cfg, publisher: p.publisher, missing: map[int64]absence{}, sights: newSights()}
+	p.writer = newWriter(&cfg, p.board, s)
+	p.eraser = &eraser{cfg: &cfg, state: s, writer: p.writer, read: p.read, missing: map[int64]absence{},
+		sights: newSights()}
 	p.sweeper = newSweeper(&cfg, p.board)
 	cfg.Source = witness{cfg.Source, []*sights{p.eraser.sights, p.sweeper.sights}}
 	if newSource := cfg.Sweep.Source; newSource != nil {
 		cfg.Sweep.Source = func() Source { return witness{newSource(), []*sights{p.eraser.sights}} }
 	}
-	p.reader = &reader{source: cfg.Source, log: cfg.Log, changed: cfg.Changed, asked: p.asked}
-	if cfg.Waits != nil {
-		p.reader.waits = func(ctx context.Context) error { return p.publisher.tellWait(ctx, cfg.Waits()) }
-	}
-	p.eraser.reader = p.reader
-	p.sweeper.found(&p.publisher.mark)
+	p.writer.show()
+	p.sweeper.found(&s.mark)
 	return p
 }
 
@@ -120,86 +72,125 @@ func doubling(first, last time.Duration) backoff.BackOff {
 // RestorePublished takes a record of the data topic, in offset order within each partition, while a takeover
 // rebuilds what was published lately.
 func (p *Poller) RestorePublished(r watermark.Published) {
-	p.publisher.dedup.restore(r, &p.publisher.mark)
+	p.state.dedup.restore(r, &p.state.mark)
 }
 
 // Close gives back what the poller remembers. Nothing may be called any more but Status.
-func (p *Poller) Close() { p.publisher.dedup.rows.Close() }
+func (p *Poller) Close() { p.state.dedup.rows.Close() }
 
 // Status is safe to call from any goroutine.
 func (p *Poller) Status() Status { return p.board.get() }
 
-// Run polls until ctx is done (it drops everything: the resource is another's now), stop is closed (it
-// finishes the batch in hand and returns nil), a write fails, or a takeover is to go on
-// (ErrTakeover): it returns the error, and the Poller is finished. What goes wrong with the source it shows,
-// waits out and tries again.
-func (p *Poller) Run(ctx context.Context, stop <-chan struct{}) error {
+// Run polls until ctx is cancelled, a write fails, or a takeover is to go on (ErrTakeover). It returns the
+// error, and the Poller is finished. It shows an error of the source, waits, and tries again.
+//
+// If ctx is cancelled with the cause ErrStopping, Run finishes the batch in hand, writes the watermark and
+// returns nil. With any other cause it drops everything at once: the resource belongs to another instance.
+func (p *Poller) Run(ctx context.Context) error {
+	var cancel func()
+	p.writer.commits, cancel = outliving(ctx)
+	defer cancel()
 	p.cfg.Metrics.Owned.Set(1)
 	defer p.cfg.Metrics.Owned.Set(0)
 	defer p.sweeper.end()
 	if p.board.get().Good == schemas.MinInstant {
-		p.cfg.Metrics.Lag.Begin(p.cfg.Now()) // no pass is known: as far behind as we have been trying
+		p.cfg.Metrics.Lag.Begin(p.cfg.now()) // no pass is known: as far behind as we have been trying
 	}
-	for {
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case wait.Over(stop):
-			p.sweeper.end()
-			p.publisher.mark.HandSweepOver()
-			return p.publisher.commit(ctx, watermark.Transaction{}) // what is known: a successor begins there
-		}
-		if err := p.acceptRequests(ctx); err != nil {
+	for ctx.Err() == nil {
+		if err := p.acceptRequests(); err != nil {
 			return err
 		}
-		began, renewed := p.cfg.Now(), p.cfg.Renewed() // before the poll uses what there is
+		began, renewed := p.cfg.now(), p.cfg.Service.renewed() // before the poll uses what there is
 		next := began
-		err := p.poll(ctx, stop)
+		err := p.poll(ctx)
 		if err == nil {
 			next = p.ended(began, nil)
-			err = p.sweep(ctx, stop)
+			err = p.sweep(ctx)
 		}
 		switch {
-		case errors.As(err, new(*writeError)), errors.Is(err, ErrTakeover):
+		case err == nil:
+		case p.writer.failed != nil, errors.Is(err, ErrTakeover):
 			return err
-		case errors.Is(err, errAsked), ctx.Err() != nil, wait.Over(stop):
+		case ctx.Err() != nil, p.asked(): // it was interrupted
 			continue
-		case err != nil:
+		default:
 			next = p.ended(began, err)
-			p.sweeper.pollFailed(&p.publisher.mark, err, p.failures.N)
-			if err := p.publisher.tellFailure(ctx, err, p.failures.Since); err != nil {
+			p.sweeper.pollFailed(&p.state.mark, err, p.failures.N)
+			if err := p.writer.reportFailure(err, p.failures.Since); err != nil {
 				return err
 			}
 		}
-		p.wait(ctx, stop, renewed, next)
+		p.wait(ctx, renewed, next)
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, ErrStopping) {
+		return cause
+	}
+	p.sweeper.end()
+	p.state.mark.HandSweepOver()
+	return p.writer.commit(watermark.Transaction{}) // a successor begins there
+}
+
+// read reads the source. It reports the service's pauses before each batch and while the source is silent.
+func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
+	return func(yield func(Batch, error) bool) {
+		for batch, err := range ahead(ctx, p.cfg.Source, r) {
+			if err == nil {
+				err = p.writer.reportWait(p.cfg.Service.waits())
+			}
+			if err != nil {
+				yield(Batch{}, err)
+				return
+			}
+			if batch != nil && !yield(*batch, nil) {
+				return
+			}
+		}
 	}
 }
 
-// poll makes one pass and the second looks that are due. It returns nil, a source's error, errAsked,
-// errStopped, ErrTakeover, a *HoldError where a limit is reached, or a *writeError. A *LostError that changes
-// nothing is a failure like others: a takeover would ask the source the same again.
-func (p *Poller) poll(ctx context.Context, stop <-chan struct{}) error {
-	p.board.change(func(s *Status) { s.Doing, s.Since = "polling", p.cfg.Now() })
-	r, err := p.publisher.nextPass(), p.publisher.otherSource()
-	if err == nil {
-		err = p.reader.read(ctx, stop, r, func(b Batch) error { return p.publisher.publish(ctx, b, r.From) })
+// poll makes one pass, the second looks that are due, and a step of the erasures. Its error is one of the
+// source, of a write, a *HoldError if a limit is reached, or ErrTakeover. If ctx ends, or a request comes
+// in, it ends early with any error. A *LostError that changes nothing is a failure like others: a takeover
+// would ask the source the same again.
+func (p *Poller) poll(ctx context.Context) error {
+	ctx, cancel := p.untilAsked(ctx)
+	defer cancel()
+	p.board.change(func(s *Status) { s.Doing, s.Since = "polling", p.cfg.now() })
+	if err := p.pass(ctx); err != nil {
+		return err
 	}
-	if errors.As(err, new(*writeError)) {
+	if err := p.secondLook(ctx); err != nil {
+		return err
+	}
+	return p.eraser.step(ctx)
+}
+
+// pass makes one pass. If the source says that what was read before does not count any more, the watermark
+// gives that up, and a takeover goes on from there.
+func (p *Poller) pass(ctx context.Context) error {
+	request, err := p.state.nextPass(p.cfg.Clock()), p.state.otherSource()
+	if err == nil {
+		err = p.publish(p.read(ctx, request))
+	}
+	if p.writer.failed != nil {
 		return err // the watermark in hand tells of rows that may not be in the topic
 	}
 	lost, _ := errors.AsType[*LostError](err)
 	if lost != nil {
 		p.sweeper.end()
-		p.publisher.mark.HandSweepOver()
+		p.state.mark.HandSweepOver()
 		if lost.Sweep {
-			p.sweeper.begunAnew(&p.publisher.mark)
+			p.sweeper.begunAnew(&p.state.mark)
 		}
-		if !p.publisher.lose(lost) {
+		settled := p.state.mark.Settled
+		if !p.state.lose(lost) {
 			return err
 		}
+		p.cfg.Log.Warn("what was read before does not count any more: it is read again",
+			zap.String("why", lost.Why), zapInstant("from", p.state.mark.Settled), zapInstant("settled", settled))
 	}
-	if lost != nil || p.publisher.restoresMore() {
-		if err := p.publisher.commit(ctx, watermark.Transaction{}); err != nil {
+	if lost != nil || p.state.restoresMore() {
+		if err := p.writer.commit(watermark.Transaction{}); err != nil {
 			return err
 		}
 		if lost != nil {
@@ -207,59 +198,86 @@ func (p *Poller) poll(ctx context.Context, stop <-chan struct{}) error {
 		}
 		return ErrTakeover
 	}
-	if err != nil {
-		return err
-	}
-	if err := p.secondLook(ctx, stop); err != nil {
-		return err
-	}
-	return p.eraser.step(ctx, stop)
+	return err
 }
 
-// secondLook looks at the rows that have been held back for an overlap.
-func (p *Poller) secondLook(ctx context.Context, stop <-chan struct{}) error {
-	due := p.publisher.heldBack.due(p.cfg.Now())
+// publish is the way of all rows from the source to the topic: it decides about each batch and commits what
+// it decided, in as many transactions as MaxRows asks for. Only the last transaction of a batch moves the
+// watermark past it. If a limit is reached, publish returns a *HoldError: the rows before that are
+// committed, and the watermark stays before the batch.
+func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
+	for b, err := range batches {
+		if err != nil {
+			return err
+		}
+		p.cfg.Metrics.RowsRead.Add(float64(len(b.Rows) + len(b.Rejects)))
+		at, loading := p.cfg.Clock(), p.state.mark.AsOf == schemas.MinInstant
+		for more := true; more; {
+			d := p.state.decide(&b, at, p.cfg.Session.MaxRows())
+			if d.endsPass {
+				p.writer.showPass(&d, at)
+			}
+			if err := p.writer.commitIfDue(d.tx); err != nil {
+				return err
+			}
+			if d.blocked != nil {
+				return d.blocked
+			}
+			more = d.more
+		}
+		if s := &p.state.mark; loading && s.AsOf != schemas.MinInstant {
+			p.cfg.Log.Info("first load finished", zap.Int64("rows", s.Rows), zapInstant("settled", s.Settled))
+		}
+	}
+	return nil
+}
+
+// secondLook looks at the rows that have been deferred for an overlap.
+func (p *Poller) secondLook(ctx context.Context) error {
+	due := p.state.deferred.due(p.cfg.now())
 	if len(due) == 0 {
 		return nil
 	}
-	suspects := slices.Collect(maps.Values(due))
-	r := p.publisher.lookup(suspects)
-	err := p.reader.read(ctx, stop, r, func(b Batch) error { return p.publisher.publishOnly(ctx, b, due) })
-	if err == nil {
-		p.publisher.heldBack.giveUp(due, p.cfg.Now())
+	request := p.state.secondLook(due, p.cfg.Clock())
+	if err := p.publish(p.read(ctx, request)); err != nil {
+		return err
 	}
-	return err
+	p.state.deferred.giveUp(due, p.cfg.now())
+	return nil
 }
 
 // sweep takes the sweep a step further, after a poll that went well. It returns what poll returns but for
 // errors of a source: with those the sweeper deals, and polls go on.
-func (p *Poller) sweep(ctx context.Context, stop <-chan struct{}) error {
-	mark := &p.publisher.mark
-	if p.publisher.passes == 0 {
+func (p *Poller) sweep(ctx context.Context) error {
+	mark := &p.state.mark
+	if p.state.passes == 0 {
 		return nil // polls come first: a new owner is up to date before it sweeps
 	}
 	found, begin := p.sweeper.step(ctx, mark)
 	if begin {
 		p.sweeper.begin(mark)
-		if err := p.publisher.commit(ctx, watermark.Transaction{}); err != nil {
+		if err := p.writer.commit(watermark.Transaction{}); err != nil {
 			p.sweeper.giveTurnBack()
 			return err
 		}
-		p.sweeper.start(ctx, mark, p.publisher.deadLetters)
+		p.sweeper.start(ctx, p.state)
 		return nil
 	}
 	if found == nil {
 		return nil
 	}
 	p.board.sweeping("repairing")
-	r := &repair{cfg: p.cfg, publisher: p.publisher, reader: p.reader, found: found, sights: p.sweeper.sights}
-	again, err := r.run(ctx, stop)
+	repairing, cancel := p.untilAsked(ctx)
+	defer cancel()
+	r := &repair{cfg: p.cfg, state: p.state, writer: p.writer, read: p.read, found: found,
+		sights: p.sweeper.sights}
+	again, err := r.run(repairing)
 	switch {
 	case err == nil && !again.IsZero():
 		p.sweeper.resumeAt(again)
 	case err == nil:
 		p.sweeper.finish(mark)
-	case errors.As(err, new(*writeError)), ctx.Err() != nil, wait.Over(stop), errors.Is(err, errAsked):
+	case p.writer.failed != nil, repairing.Err() != nil:
 		return err
 	default:
 		p.sweeper.fail(mark, err)
@@ -269,7 +287,7 @@ func (p *Poller) sweep(ctx context.Context, stop <-chan struct{}) error {
 
 // ended logs, counts and shows how a poll ended, and says when the next one begins.
 func (p *Poller) ended(began time.Time, err error) (next time.Time) {
-	now := p.cfg.Now()
+	now := p.cfg.now()
 	p.cfg.Metrics.PollDuration.Observe(now.Sub(began).Seconds())
 	p.failures.Note(err)
 	outcome := "ok"
@@ -282,8 +300,8 @@ func (p *Poller) ended(began time.Time, err error) (next time.Time) {
 	}
 	p.cfg.Metrics.Polls(outcome).Inc()
 	took := now.Sub(began)
-	polls := p.polls.add(Poll{Began: p.cfg.Clock().Add(-took), Took: took, Outcome: outcome, began: began},
-		p.publisher.mark.Rows)
+	polls := p.polls.add(Poll{Began: p.cfg.wall().Add(-took), Took: took, Outcome: outcome, began: began},
+		p.state.mark.Rows)
 	p.board.change(func(s *Status) {
 		s.Doing, s.Since, s.Err, s.FailedSince, s.Polls = "waiting", now, err, p.failures.Since, polls
 	})
@@ -301,121 +319,15 @@ func (p *Poller) ended(began time.Time, err error) (next time.Time) {
 	return now.Add(pause)
 }
 
-// wait waits until next, or until ctx is done, stop or renewed is closed or a request for this resource comes
-// in.
-func (p *Poller) wait(ctx context.Context, stop, renewed <-chan struct{}, next time.Time) {
-	timer := time.NewTimer(next.Sub(p.cfg.Now()))
+// wait waits until next, or until ctx is done, renewed is closed or a request for this resource comes in.
+func (p *Poller) wait(ctx context.Context, renewed <-chan struct{}, next time.Time) {
+	ctx, cancel := p.untilAsked(ctx)
+	defer cancel()
+	timer := time.NewTimer(next.Sub(p.cfg.now()))
 	defer timer.Stop()
-	for {
-		changed := p.cfg.Changed()
-		if p.asked() {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-stop:
-			return
-		case <-renewed:
-			return
-		case <-changed:
-		case <-timer.C:
-			return
-		}
+	select {
+	case <-ctx.Done():
+	case <-renewed:
+	case <-timer.C:
 	}
 }
-
-// asked says whether a request for this resource came in that was not accepted yet.
-func (p *Poller) asked() bool { return len(p.requests()) > 0 }
-
-// requests are those for this resource that were not accepted yet.
-func (p *Poller) requests() []watermark.Request {
-	return p.cfg.Requests(p.publisher.mark.Request, p.publisher.mark.RequestUID)
-}
-
-// ErrTakeover ends Run when what is known of the topic no longer suits the watermark: a reset was accepted,
-// or the source says that what was read before does not count (then there is a *LostError beside it), or a
-// takeover that lacked memory would restore more now. The watermark says so, and a takeover goes on with it.
-var ErrTakeover = errors.New("a takeover goes on")
-
-// resetAhead allows for the difference between the clock of whoever asks and ours.
-const resetAhead = time.Minute
-
-// acceptRequests applies the requests that came in since the last one accepted, in order, with one
-// transaction. From then on the watermark carries them, and a successor goes on with them.
-func (p *Poller) acceptRequests(ctx context.Context) error {
-	asked := p.requests()
-	if len(asked) == 0 {
-		return nil
-	}
-	replay := false
-	var accepted []watermark.Request
-	for _, r := range asked {
-		p.publisher.mark.Request, p.publisher.mark.RequestUID = r.ID, r.UID
-		now := p.cfg.Clock()
-		switch {
-		case r.Kind == watermark.Sweeps:
-			p.publisher.mark.Sweep = &watermark.Sweep{Request: r.ID, RequestUID: r.UID, At: now,
-				ConfirmedDeletes: p.confirmed(r, now)}
-			p.sweeper.hurry()
-		case r.Kind == watermark.Erases:
-			good := r
-			good.ConfirmedDeletes = p.confirmed(r, now)
-			p.publisher.mark.AcceptErase(good, now)
-		case r.Kind != watermark.Reset:
-			p.cfg.Log.Warn("request of an unknown kind, ignored", zapAsked(r), zap.String("kind", string(r.Kind)))
-			continue
-		case r.To == nil || *r.To > now.Add(resetAhead):
-			p.cfg.Log.Warn("reset refused: it has no time, or one in the future", zapAsked(r))
-			continue
-		default:
-			ends, err := p.cfg.EndOffsets(ctx)
-			if err != nil {
-				return err
-			}
-			p.publisher.beginReplay(r, now, ends)
-			replay = true
-		}
-		accepted = append(accepted, r)
-	}
-	if err := p.publisher.commit(ctx, watermark.Transaction{}); err != nil {
-		return err
-	}
-	for _, r := range accepted { // from here on nobody accepts it once more
-		p.cfg.Log.Info("request accepted", zapAsked(r), zap.String("kind", string(r.Kind)),
-			zap.Int("confirmed_deletes", r.ConfirmedDeletes), zap.Int("rows", len(r.Rows)))
-	}
-	if replay {
-		return ErrTakeover
-	}
-	return nil
-}
-
-// confirmedFor is how long after a request its author may be taken to know which rows were deleted.
-const confirmedFor = time.Hour
-
-// confirmed returns how many deletions r confirms. It returns 0 if the confirmation is not valid any more. A
-// request may be done once more after the watermark is lost, and it may wait for weeks until an instance
-// polls the resource. By then other rows are missing than those that its author looked at.
-func (p *Poller) confirmed(r watermark.Request, now schemas.Instant) int {
-	good := p.publisher.mark.AsOf != schemas.MinInstant && now.Sub(r.At) < confirmedFor
-	if good || r.ConfirmedDeletes == 0 {
-		return r.ConfirmedDeletes
-	}
-	p.cfg.Log.Warn("a request goes on without its --confirm-deletes: no pass is complete yet, or the request "+
-		"is more than an hour old", zapAsked(r), zapInstant("asked", r.At))
-	return 0
-}
-
-// zapAsked says which record of which topic a request is, and by whom, as its writer says.
-func zapAsked(r watermark.Request) zap.Field {
-	return zap.Inline(zapcore.ObjectMarshalerFunc(func(line zapcore.ObjectEncoder) error {
-		line.AddString("topic", r.Topic)
-		line.AddInt64("request", r.ID)
-		line.AddString("by", r.By)
-		return nil
-	}))
-}
-
-func zapInstant(key string, i schemas.Instant) zap.Field { return zap.Stringer(key, i) }
-func zapRequest(id int64) zap.Field                      { return zap.Int64("request", id) }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -29,40 +30,41 @@ import (
 // service has not shown it for as long: over REST an updated row may be nowhere for a while. For these the
 // repair takes more rounds.
 type repair struct {
-	cfg       *Config
-	publisher *publisher
-	reader    *reader
-	found     *finding
-	sights    *sights               // of the suspects
-	tx        watermark.Transaction // in hand
-	keep      string                // why the extra rows stay in the topic, "" if they may go
+	cfg    *Config
+	state  *state
+	writer *writer
+	read   func(context.Context, Request) iter.Seq2[Batch, error] // Poller.read
+	found  *finding
+	sights *sights               // of the suspects
+	tx     watermark.Transaction // in hand
+	keep   string                // why the extra rows stay in the topic, "" if they may go
 	// looks is the time at which the last look began. The look confirms only the rows that were due by then.
 	// If a row's confirmation ended while the look went on, the look did not include it.
 	looks time.Time
 }
 
 // run makes the round. It returns when the next one is due; the zero time: the part is over, as the watermark
-// says. An error is a *writeError, or that of the look.
-func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time, err error) {
-	began := r.cfg.Now()
+// says. Its error is one of a write or of a look.
+func (r *repair) run(ctx context.Context) (again time.Time, err error) {
+	began := r.cfg.now()
 	for {
-		some, err := r.repairSome(ctx, stop)
-		if err != nil || some && r.cfg.Now().Sub(began) >= max(r.cfg.Interval/2, shortStop) {
-			return r.cfg.Now(), err
+		some, err := r.repairSome(ctx)
+		if err != nil || some && r.cfg.now().Sub(began) >= max(r.cfg.Interval/2, shortStop) {
+			return r.cfg.now(), err
 		}
 		if !some {
 			break
 		}
 	}
-	rejects, everywhere, err := r.recheck(ctx, stop)
+	rejects, everywhere, err := r.recheck(ctx)
 	if err != nil {
 		return time.Time{}, err
 	}
 	for i := range rejects {
-		r.publisher.deadLetters.write(&r.tx, &rejects[i])
+		r.state.writeLetter(&r.tx, &rejects[i])
 	}
 	r.found.rejects = nil
-	now := r.cfg.Now()
+	now := r.cfg.now()
 	if r.found.until.IsZero() {
 		r.found.until = now.Add(2 * r.cfg.Overlap)
 	}
@@ -85,7 +87,7 @@ func (r *repair) run(ctx context.Context, stop <-chan struct{}) (again time.Time
 		return time.Time{}, err
 	}
 	if !again.IsZero() && now.Before(r.found.until) {
-		return again, r.publisher.commitIfDue(ctx, r.tx)
+		return again, r.writer.commitIfDue(r.tx)
 	}
 	return time.Time{}, r.finish(ctx, extra, everywhere)
 }
@@ -101,10 +103,8 @@ const (
 
 // repairSome looks at some of the rows that differ, and repairs what may be, where there are more than one
 // look should be at. Extra rows without a day are left to the last look.
-func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some bool, err error) {
-	looking, cancel := until(ctx, stop)
-	defer cancel()
-	suspects, err := r.due(looking)
+func (r *repair) repairSome(ctx context.Context) (some bool, err error) {
+	suspects, err := r.due(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -113,7 +113,7 @@ func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some boo
 		return false, nil
 	}
 	looked := compare.NewLookup(suspects)
-	if _, err := r.look(looking, stop, looked); err != nil {
+	if _, err := r.look(ctx, looked); err != nil {
 		return false, err
 	}
 	r.found.cmp.Apply(looked)
@@ -137,7 +137,7 @@ func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some boo
 	}
 	rejects := looked.Rejects()
 	for i := range rejects {
-		r.publisher.deadLetters.write(&r.tx, &rejects[i])
+		r.state.writeLetter(&r.tx, &rejects[i])
 	}
 	if err := r.publishRows(ctx, ready); err != nil {
 		return false, err
@@ -150,20 +150,24 @@ func (r *repair) repairSome(ctx context.Context, stop <-chan struct{}) (some boo
 	}
 	tx := r.tx
 	r.tx = watermark.Transaction{}
-	return true, r.publisher.commitIfDue(ctx, tx)
+	return true, r.writer.commitIfDue(tx)
 }
 
 // look looks at rows once more. everywhere: also for those of which no day is known.
-func (r *repair) look(ctx context.Context, stop <-chan struct{}, l *compare.Lookup) (everywhere bool,
-	err error) {
-	err = r.reader.read(ctx, stop, r.publisher.lookup(l.Rows), func(b Batch) error {
+func (r *repair) look(ctx context.Context, l *compare.Lookup) (everywhere bool, err error) {
+	for b, err := range r.read(ctx, r.state.lookup(l.Rows, r.cfg.wall())) {
+		if err != nil {
+			return false, err
+		}
 		if b.Done != nil {
 			everywhere = b.Done.Complete
 			r.found.empty = r.found.empty || b.Done.Empty
 		}
-		return l.Take(b.Rows, b.Rejects)
-	})
-	return everywhere, err
+		if err := l.Take(b.Rows, b.Rejects); err != nil {
+			return false, err
+		}
+	}
+	return everywhere, nil
 }
 
 // due returns the suspects to look at now. It leaves out those that wait for their confirmation, and extra
@@ -180,7 +184,7 @@ func (r *repair) due(ctx context.Context) ([]Suspect, error) {
 		return nil, err
 	}
 	r.keep = r.keepReason(r.found.cmp.Report(), r.found.result.Extra+r.found.cmp.Count()[compare.Extra])
-	r.looks = r.cfg.Now()
+	r.looks = r.cfg.now()
 	return slices.DeleteFunc(suspects, func(s Suspect) bool {
 		d, _ := r.found.cmp.Difference(s.ID)
 		return r.looks.Before(r.found.waits[s.ID]) || d.Kind == compare.Extra && r.keep != ""
@@ -214,10 +218,8 @@ func (r *repair) slice(suspects []Suspect) (some []Suspect, more bool) {
 // It looks at the sweep's rejects too: one may be well by now, and its dead letter would stay until somebody
 // changes the row. And, the other way round, at rows that have a dead letter and seemed to be well, or
 // deleted.
-func (r *repair) recheck(ctx context.Context, stop <-chan struct{}) (rejects []schemas.Reject,
+func (r *repair) recheck(ctx context.Context) (rejects []schemas.Reject,
 	everywhere bool, err error) {
-	ctx, cancel := until(ctx, stop)
-	defer cancel()
 	suspects, err := r.due(ctx)
 	if err != nil {
 		return nil, false, err
@@ -225,7 +227,7 @@ func (r *repair) recheck(ctx context.Context, stop <-chan struct{}) (rejects []s
 	looked, everywhere := compare.NewLookup(suspects), true
 	known := r.lookUpToo(looked)
 	if len(looked.Rows) > 0 {
-		if everywhere, err = r.look(ctx, stop, looked); err != nil {
+		if everywhere, err = r.look(ctx, looked); err != nil {
 			return nil, false, err
 		}
 	}
@@ -245,7 +247,7 @@ func (r *repair) recheck(ctx context.Context, stop <-chan struct{}) (rejects []s
 // without an id, and those whose dead letter is there already.
 func (r *repair) lookUpToo(l *compare.Lookup) (known []schemas.Reject) {
 	for i := range r.found.rejects {
-		if reject := &r.found.rejects[i]; !reject.HasID || r.publisher.deadLetters.met(reject) {
+		if reject := &r.found.rejects[i]; !reject.HasID || r.state.deadLetters.met(reject) {
 			known = append(known, *reject)
 		} else {
 			l.Also(Suspect{ID: reject.ID, UpdatedAt: reject.UpdatedAt, CreatedAt: schemas.MinInstant})
@@ -270,10 +272,10 @@ func (r *repair) confirmedAt(d *compare.Difference) time.Time {
 		if d.Kind == compare.Stale {
 			newest = d.TopicMillis
 		}
-		if before, known := r.publisher.dedup.rows.Get(d.ID); known {
+		if before, known := r.state.dedup.rows.Get(d.ID); known {
 			newest = max(newest, before.Millis)
 		}
-		if !r.publisher.mayBeOlder(d.Row, newest) {
+		if !r.state.mayBeOlder(d.Row, newest) {
 			return time.Time{}
 		}
 	}
@@ -289,21 +291,24 @@ func (r *repair) publishRows(ctx context.Context, rows []compare.Difference) err
 		for _, partition := range d.Strays {
 			strays.Strays = append(strays.Strays, watermark.Stray{ID: d.ID, Partition: partition})
 			r.found.result.Tombstones++
-			if err := r.publisher.commitIfFull(ctx, &strays); err != nil {
+			if err := r.writer.commitIfFull(&strays); err != nil {
 				return err
 			}
 		}
 	}
 	if len(strays.Strays) > 0 {
-		if err := r.publisher.commit(ctx, strays); err != nil {
+		if err := r.writer.commit(strays); err != nil {
 			return err
 		}
 	}
 	for _, d := range rows {
 		r.found.cmp.Forget(d.ID)
-		put, err := r.publisher.add(&r.tx, d.Row, schemas.Hash(d.Row.Value), false)
-		if err != nil {
-			return r.publisher.hold(ctx, r.tx, err)
+		put, err := r.state.add(&r.tx, d.Row, schemas.Hash(d.Row.Value), false, r.cfg.wall())
+		if err != nil { // there is no room for it
+			if err := r.writer.commitIfDue(r.tx); err != nil {
+				return err
+			}
+			return err
 		}
 		if !put {
 			r.found.result.DeadLetters++
@@ -315,7 +320,7 @@ func (r *repair) publishRows(ctx context.Context, rows []compare.Difference) err
 			r.found.result.Stale++
 		}
 		r.found.result.Published++
-		if err := r.publisher.commitIfFull(ctx, &r.tx); err != nil {
+		if err := r.writer.commitIfFull(&r.tx); err != nil {
 			return err
 		}
 	}
@@ -363,7 +368,7 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywh
 	if c.Untracked > 0 && !again {
 		left = append(left, terminal.Plural(c.Untracked, "row")+" more differed than one sweep takes in")
 	}
-	if text := r.publisher.deadLetters.says(); text != "" {
+	if text := r.state.deadLetters.delays(); text != "" {
 		left = append(left, text)
 	}
 	result.Left = strings.Join(left, "; ")
@@ -372,17 +377,17 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywh
 	}
 	if again { // the next round counts the rest: only what was repaired is to be kept
 		repaired.Tombstones = result.Tombstones
-		r.publisher.repeatPart(repaired)
+		r.repeatPart(repaired)
 	} else {
 		part, more := r.found.cmp.Part()
-		r.publisher.endPart(*result, part, more)
+		r.endPart(*result, part, more)
 	}
-	return r.publisher.commit(ctx, r.tx)
+	return r.writer.commit(r.tx)
 }
 
 // before is how many rows the service showed in the parts before this one.
 func (r *repair) before() int {
-	sweep := r.publisher.mark.Sweep
+	sweep := r.state.mark.Sweep
 	if !sweep.CameTo(r.found.result) || sweep.Done == nil {
 		return 0
 	}
@@ -392,7 +397,7 @@ func (r *repair) before() int {
 // again says whether the part is begun anew: more rows differed than were looked at, and this round brought
 // something. Extra rows alone are no reason unless they may be deleted: a sweep would find them for ever.
 func (r *repair) again(c compare.Report) bool {
-	sweep := r.publisher.mark.Sweep
+	sweep := r.state.mark.Sweep
 	if !sweep.CameTo(r.found.result) || sweep.Rounds+1 >= maxRounds {
 		return false
 	}
@@ -404,11 +409,11 @@ func (r *repair) again(c compare.Report) bool {
 // request confirms fewer, and fewer are left of the day's budget. Then all of them stay.
 func (r *repair) tooManyDeletes(c compare.Report) string {
 	extra, done := r.found.cmp.Count()[compare.Extra], watermark.Swept{}
-	if sweep := r.publisher.mark.Sweep; sweep.CameTo(r.found.result) && sweep.Done != nil {
+	if sweep := r.state.mark.Sweep; sweep.CameTo(r.found.result) && sweep.Done != nil {
 		done = *sweep.Done
 	}
 	topicRows := done.TopicRows + c.TopicRows
-	budget, left := r.publisher.budget(topicRows)
+	budget, left := r.state.budget(topicRows, r.cfg.wall())
 	if extra <= max(r.confirmed(), left) {
 		return ""
 	}
@@ -420,7 +425,7 @@ func (r *repair) tooManyDeletes(c compare.Report) string {
 
 // confirmed returns how many further deletions this sweep's request confirms.
 func (r *repair) confirmed() int {
-	if sweep := r.publisher.mark.Sweep; sweep.CameTo(r.found.result) {
+	if sweep := r.state.mark.Sweep; sweep.CameTo(r.found.result) {
 		return sweep.ConfirmedDeletes
 	}
 	return 0
@@ -470,7 +475,7 @@ func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c co
 		case r.looks.Before(r.confirmedAt(&d)):
 			reason = "rows that came and went while they were looked for stay in the topic"
 			continue
-		case r.publisher.deadLetters.metInRound(d.ID):
+		case r.state.deadLetters.metInRound(d.ID):
 			// It is not deleted, but on no day by which it was looked for: it has lost its created_at.
 			reason = "rows that cannot be published, and are on no day, stay in the topic"
 			continue
@@ -496,11 +501,11 @@ func (r *repair) deleteRow(ctx context.Context, d *compare.Difference) error {
 	r.found.cmp.Forget(d.ID)
 	confirmed := r.confirmed() > 0
 	if confirmed {
-		r.publisher.mark.ChangeSweep(func(s *watermark.Sweep) { s.ConfirmedDeletes-- })
+		r.state.mark.ChangeSweep(func(s *watermark.Sweep) { s.ConfirmedDeletes-- })
 	}
-	r.publisher.delete(&r.tx, d.ID, d.Strays, confirmed)
+	r.state.delete(&r.tx, d.ID, d.Strays, confirmed, r.cfg.wall())
 	r.found.result.Tombstones++
-	return r.publisher.commitIfFull(ctx, &r.tx)
+	return r.writer.commitIfFull(&r.tx)
 }
 
 // takeOutDeadLetters takes out the dead letters of rows that no read has met as unpublishable since the sweep
@@ -512,33 +517,50 @@ func (r *repair) takeOutDeadLetters(ctx context.Context, c compare.Report, tooMa
 		return nil
 	}
 	part, _ := r.found.cmp.Part()
-	for _, key := range r.publisher.deadLetters.unmet() {
-		id, ok := watermark.DeadLetterRow(key, r.publisher.deadLetters.held[key].hash)
+	for _, key := range r.state.deadLetters.unmet() {
+		id, ok := watermark.DeadLetterRow(key, r.state.deadLetters.known[key].hash)
 		if ok && !part.Holds(id) || !ok && !part.All() {
 			continue // another part may meet it
 		}
-		r.publisher.deadLetters.remove(&r.tx, key)
-		if err := r.publisher.commitIfFull(ctx, &r.tx); err != nil {
+		r.state.deadLetters.remove(&r.tx, key)
+		if err := r.writer.commitIfFull(&r.tx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// until is ctx, which ends also when stop is closed.
-func until(ctx context.Context, stop <-chan struct{}) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		select {
-		case <-stop:
-			cancel(errStopped)
-		case <-ctx.Done():
+// endPart notes in the watermark what a part of a sweep came to. more is set if the sweep goes on behind the
+// part. It does not if another sweep was asked for in its place meanwhile.
+func (r *repair) endPart(result watermark.Swept, part IDRange, more bool) {
+	mark := &r.state.mark
+	sweep := mark.Sweep
+	if !sweep.CameTo(result) {
+		if !more && part.All() {
+			mark.LastSweep, mark.Swept = r.cfg.wall(), &result
 		}
-	}()
-	return ctx, func() {
-		cancel(nil)
-		<-ended
+		return
 	}
+	total := result
+	if sweep.Done != nil {
+		total = sweep.Done.Plus(result)
+	}
+	if !more {
+		mark.LastSweep, mark.Swept, mark.Sweep = r.cfg.wall(), &total, nil
+		sweptPolicies(r.cfg, mark, total)
+		return
+	}
+	next := part.Last + 1
+	mark.Sweep = &watermark.Sweep{Request: sweep.Request, RequestUID: sweep.RequestUID, At: sweep.At,
+		ConfirmedDeletes: sweep.ConfirmedDeletes, From: &next, Done: &total}
+}
+
+// repeatPart notes in the watermark that the part begins again, and what was repaired of it.
+func (r *repair) repeatPart(repaired watermark.Swept) {
+	r.state.mark.ChangeSweep(func(s *watermark.Sweep) {
+		if s.Done != nil {
+			repaired = s.Done.Plus(repaired)
+		}
+		s.Done, s.Rounds, s.Tried, s.Attempts = &repaired, s.Rounds+1, nil, 0
+	})
 }

@@ -37,8 +37,12 @@ type shop struct {
 	metrics *metrics.Set
 	config  Config // of the next takeover
 	poller  *Poller
-	polling bool // it polls, looks at rows the second time, or erases
-	stop    chan struct{}
+	// How the topic takes transactions (Session).
+	maxRows        func() int
+	maxRecordBytes int
+	publishes      func(context.Context, watermark.Transaction) error
+	polling        bool // it polls, looks at rows the second time, or erases
+	ctx            context.Context
 	// partitions of the topic, 0: one. A row lies in that of its id.
 	partitions int64
 	mu         sync.Mutex // of topic, where Run is at work
@@ -127,26 +131,43 @@ var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // newShop is an empty shop whose poller is still to be opened.
 func newShop(t tester, now time.Time) *shop {
-	s := &shop{t: t, now: schemas.InstantOf(now), rows: map[int64]row{}, letters: map[string]uint64{},
-		mark: watermark.New("orders"), metrics: metrics.New(prometheus.NewRegistry())}
+	s := &shop{t: t, ctx: context.Background(), now: schemas.InstantOf(now), rows: map[int64]row{},
+		letters: map[string]uint64{},
+		mark:    watermark.New("orders"), metrics: metrics.New(prometheus.NewRegistry())}
 	s.config = Config{
-		Resource: &schemas.Resource{Declaration: schemas.Declaration{Name: "orders"}}, Source: s,
-		SourceName: "postgres", Interval: time.Second,
-		Overlap: shopOverlap, Start: schemas.MinInstant, Publish: s.publish, MaxRows: func() int { return 7 },
-		MaxRecordBytes: 1000, Now: func() time.Time { return s.now.Time() }, Clock: s.clock,
-		Metrics: s.metrics.Resource("orders"), Log: zap.NewNop(),
-		Changed:    func() <-chan struct{} { return nil },
-		Renewed:    func() <-chan struct{} { return nil },
-		EndOffsets: func(context.Context) ([]int64, error) { return s.ends(), nil },
-		Requests: func(after int64, _ string) []watermark.Request {
-			older := func(r watermark.Request, id int64) int { return int(r.ID - id) }
-			i, _ := slices.BinarySearchFunc(s.asked, after+1, older)
-			return s.asked[i:]
-		},
+		Settings: Settings{Resource: &schemas.Resource{Declaration: schemas.Declaration{Name: "orders"}},
+			SourceName: "postgres", Interval: time.Second, Overlap: shopOverlap, Start: schemas.MinInstant},
+		Clock:  func() Moment { return Moment{s.now.Time(), s.clock()} },
+		Source: s, Session: s, Requests: s, Metrics: s.metrics.Resource("orders"), Log: zap.NewNop(),
 		Sweep: SweepConfig{Source: func() Source { return s }, Topic: s.readTopic, Records: s.records,
 			Turn: make(chan struct{}, 1)},
 	}
+	s.maxRows, s.maxRecordBytes, s.publishes = func() int { return 7 }, 1000, s.publish
 	return s
+}
+
+// What Session and Requests ask of the shop.
+
+func (s *shop) Watermark() watermark.Watermark { return s.mark }
+
+func (s *shop) DeadLetters() map[string]uint64 { return s.letters }
+
+func (s *shop) MaxRows() int { return s.maxRows() }
+
+func (s *shop) MaxRecordBytes() int { return s.maxRecordBytes }
+
+func (s *shop) EndOffsets(context.Context) ([]int64, error) { return s.ends(), nil }
+
+func (s *shop) Commit(ctx context.Context, tx watermark.Transaction) error {
+	return s.publishes(ctx, tx)
+}
+
+func (s *shop) Changed() <-chan struct{} { return nil }
+
+func (s *shop) After(_ string, id int64, _ string) []watermark.Request {
+	older := func(r watermark.Request, id int64) int { return int(r.ID - id) }
+	i, _ := slices.BinarySearchFunc(s.asked, id+1, older)
+	return s.asked[i:]
 }
 
 // openShop has n rows, all of them published, and a poller that has made a complete pass.
@@ -171,7 +192,6 @@ func (s *shop) takeOver() {
 		s.poller.sweeper.end()
 	}
 	c := s.config
-	c.Watermark, c.DeadLetters = s.mark, s.letters
 	s.poller = New(c)
 	from, begun, ends := s.mark.DedupFrom.Millis(), map[int64]bool{}, map[int64]int64{}
 	for _, r := range s.topic {
@@ -199,6 +219,13 @@ func (s *shop) ends() []int64 {
 		ends[s.partition(r.ID)]++
 	}
 	return ends
+}
+
+// stops cancels the context of the polls with this cause.
+func (s *shop) stops(cause error) {
+	ctx, cancel := context.WithCancelCause(s.ctx)
+	cancel(cause)
+	s.ctx = ctx
 }
 
 // clock is the poller's clock on the wall.
@@ -364,15 +391,14 @@ func (s *shop) records(context.Context) (int64, error) {
 
 // work is what Run does between two waits.
 func (s *shop) work() error {
-	ctx := context.Background()
-	err := s.poller.acceptRequests(ctx)
+	err := s.poller.acceptRequests()
 	if err == nil {
 		s.polling = true
-		err = s.poller.poll(ctx, s.stop)
+		err = s.poller.poll(s.ctx)
 		s.polling = false
 	}
 	if err == nil {
-		err = s.poller.sweep(ctx, s.stop)
+		err = s.poller.sweep(s.ctx)
 	}
 	return err
 }
@@ -450,5 +476,13 @@ func (s *shop) wants(row row) {
 	}
 }
 
-// wallClock is the clock on the wall of a poller that runs in real time.
-func wallClock() schemas.Instant { return schemas.InstantOf(time.Now()) }
+// one yields a single batch.
+func one(b Batch) iter.Seq2[Batch, error] {
+	return func(yield func(Batch, error) bool) { yield(b, nil) }
+}
+
+// wallClock is the clock of a poller that runs in real time.
+func wallClock() Moment {
+	now := time.Now()
+	return Moment{now, schemas.InstantOf(now)}
+}

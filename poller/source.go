@@ -49,7 +49,7 @@ func Pushed(read func(emit func(Batch) error) error) iter.Seq2[Batch, error] {
 		stopped := false
 		err := read(func(b Batch) error {
 			if stopped = stopped || !yield(b, nil); stopped {
-				return errStopped
+				return errBrokenOff
 			}
 			return nil
 		})

@@ -57,9 +57,9 @@ type board struct {
 	status  Status
 }
 
-func newBoard(cfg *Config) *board {
-	return &board{now: cfg.Now, clock: cfg.Clock, metrics: cfg.Metrics, status: Status{Doing: "starting",
-		Since: cfg.Now(), Good: cfg.Watermark.KnownAsOf(cfg.Clock())}}
+func newBoard(cfg *Config, mark *watermark.Watermark) *board {
+	return &board{now: cfg.now, clock: cfg.wall, metrics: cfg.Metrics, status: Status{Doing: "starting",
+		Since: cfg.now(), Good: mark.KnownAsOf(cfg.wall())}}
 }
 
 func (b *board) get() Status {

@@ -136,7 +136,7 @@ type finding struct {
 const maxRejects = 10_000
 
 func newSweeper(cfg *Config, b *board) *sweeper {
-	return &sweeper{cfg: cfg, board: b, born: cfg.Clock(), retry: doubling(firstSweepRetry, lastSweepRetry),
+	return &sweeper{cfg: cfg, board: b, born: cfg.wall(), retry: doubling(firstSweepRetry, lastSweepRetry),
 		sights: newSights()}
 }
 
@@ -147,7 +147,7 @@ func (s *sweeper) found(mark *watermark.Watermark) {
 	}
 	if mark.Sweep.Tried != nil {
 		pause := min(firstSweepBackoff<<(3*min(max(mark.Sweep.Attempts, 1)-1, 5)), s.longestBackoff())
-		next := s.cfg.Clock().Add(pause)
+		next := s.cfg.wall().Add(pause)
 		mark.ChangeSweep(func(x *watermark.Sweep) { x.Tried, x.NotBefore = nil, &next })
 		s.cfg.Log.Warn("the last owner died while it swept, the sweep waits", zapRequest(mark.Sweep.Request),
 			zap.Int("attempts", mark.Sweep.Attempts), zap.Duration("for", pause))
@@ -170,7 +170,7 @@ func (s *sweeper) begunAnew(mark *watermark.Watermark) {
 	case sweep == nil && s.cfg.Sweep.Interval == 0:
 		s.cfg.Log.Warn("rows may have changed that no poll meets, and sweeps are off: ask for one")
 	case sweep == nil:
-		mark.Sweep = &watermark.Sweep{Request: -1, At: s.cfg.Clock()}
+		mark.Sweep = &watermark.Sweep{Request: -1, At: s.cfg.wall()}
 		s.cfg.Log.Info("a sweep is to follow: rows may have changed that no poll meets")
 	default:
 		mark.ChangeSweep(func(x *watermark.Sweep) { x.From, x.Done, x.Rounds = nil, nil, 0 })
@@ -187,7 +187,7 @@ func (s *sweeper) step(ctx context.Context, mark *watermark.Watermark) (found *f
 	case w.working != nil:
 		select {
 		case err := <-w.working:
-			return s.worked(mark, err), false
+			return s.worked(ctx, mark, err), false
 		default:
 			return nil, false
 		}
@@ -196,16 +196,19 @@ func (s *sweeper) step(ctx context.Context, mark *watermark.Watermark) (found *f
 		s.board.sweeping("looking again")
 		s.work(ctx, w.found.cmp.Look)
 		return nil, false
-	case s.cfg.Now().Before(w.due):
+	case s.cfg.now().Before(w.due):
 		return nil, false
 	}
 	return w.found, false
 }
 
 // worked ends a part of the sweep that went on beside the polls.
-func (s *sweeper) worked(mark *watermark.Watermark, err error) *finding {
+func (s *sweeper) worked(ctx context.Context, mark *watermark.Watermark, err error) *finding {
 	w := s.inHand
 	w.working = nil
+	if ctx.Err() != nil {
+		return nil // the poller stops, which ended the work
+	}
 	if err != nil {
 		s.fail(mark, err)
 		return nil
@@ -227,10 +230,10 @@ func (s *sweeper) worked(mark *watermark.Watermark, err error) *finding {
 // while a replay runs: it publishes everything anyway. And never with `run --once`, which would not stay to
 // the end.
 func (s *sweeper) due(mark *watermark.Watermark) bool {
-	now, c := s.cfg.Clock(), &s.cfg.Sweep
+	now, c := s.cfg.wall(), &s.cfg.Sweep
 	switch {
 	case c.Source == nil, s.cfg.Eager, mark.Replay != nil, mark.AsOf == schemas.MinInstant,
-		s.cfg.Now().Before(s.next):
+		s.cfg.now().Before(s.next):
 		return false
 	case mark.Sweep != nil:
 		return s.mayBegin(mark, now)
@@ -295,16 +298,17 @@ func (s *sweeper) giveTurnBack() {
 
 // begin notes in mark that a part is begun. Once that is committed, start starts it.
 func (s *sweeper) begin(mark *watermark.Watermark) {
-	now := s.cfg.Clock()
+	now := s.cfg.wall()
 	if mark.Sweep == nil {
 		mark.Sweep = &watermark.Sweep{Request: -1, At: now}
 	}
 	mark.ChangeSweep(func(x *watermark.Sweep) { x.Tried, x.NotBefore, x.Attempts = &now, nil, x.Attempts+1 })
 }
 
-// start starts the part that mark says is begun.
-func (s *sweeper) start(ctx context.Context, mark *watermark.Watermark, letters *deadLetters) {
-	f := &finding{hadDeadLetter: letters.beginRound(), from: math.MinInt64,
+// start starts the part that the watermark says is begun.
+func (s *sweeper) start(ctx context.Context, state *state) {
+	mark := &state.mark
+	f := &finding{hadDeadLetter: state.deadLetters.beginRound(), from: math.MinInt64,
 		waits: map[int64]time.Time{}}
 	if mark.Sweep.From != nil {
 		f.from = *mark.Sweep.From
@@ -312,8 +316,8 @@ func (s *sweeper) start(ctx context.Context, mark *watermark.Watermark, letters 
 	f.result = watermark.Swept{Request: mark.Sweep.Request, RequestUID: mark.Sweep.RequestUID,
 		Began: *mark.Sweep.Tried}
 	f.cmp = s.newComparison(f, Request{From: s.cfg.Start, Identity: mark.Identity,
-		Fields: expectedFields(s.cfg, mark)})
-	s.inHand = &sweep{found: f, began: s.cfg.Now()}
+		Fields: state.expectedFields()})
+	s.inHand = &sweep{found: f, began: s.cfg.now()}
 	expected := int64(0)
 	if mark.Swept != nil && mark.Swept.TopicRows > 0 {
 		expected = int64(mark.Swept.TopicRows)
@@ -356,9 +360,9 @@ func (s *sweeper) announce(ctx context.Context, f *finding, rows int64) (err err
 // known has the From, Identity and Fields of its requests.
 func (s *sweeper) newComparison(f *finding, known Request) *compare.Comparison {
 	c, source := s.cfg, s.cfg.Sweep.Source()
-	read, createdAt := CompareSource(source, known, c.Clock), CreatedAtIn(c.Resource)
+	read, createdAt := CompareSource(source, known, c.wall), CreatedAtIn(c.Resource)
 	return compare.New(compare.Config{
-		Start: c.Start, CreatedAt: createdAt, Now: c.Now, MaxSuspects: c.Sweep.MaxSuspects, Topic: c.Sweep.Topic,
+		Start: c.Start, CreatedAt: createdAt, Now: c.now, MaxSuspects: c.Sweep.MaxSuspects, Topic: c.Sweep.Topic,
 		Memory: c.Sweep.Memory, Records: c.Sweep.Records, ByID: c.Sweep.ByID, From: f.from, Cut: true,
 		Source: func(ctx context.Context, ids compare.Range, suspects []Suspect, take compare.Take) error {
 			noted := func(rows []schemas.Record, rejects []schemas.Reject) error {
@@ -372,12 +376,18 @@ func (s *sweeper) newComparison(f *finding, known Request) *compare.Comparison {
 				return err
 			}
 			r := known
-			r.Kind, r.Everywhere, r.Suspects, r.Started = Lookup, true, unmet, c.Clock()
+			r.Kind, r.Everywhere, r.Suspects, r.Started = Lookup, true, unmet, c.wall()
 			return Safely("reading", func() error {
-				return Each(source.Read(ctx, r), func(b Batch) error {
+				for b, err := range source.Read(ctx, r) {
+					if err != nil {
+						return err
+					}
 					f.empty = f.empty || b.Done != nil && b.Done.Empty
-					return noted(b.Rows, b.Rejects)
-				})
+					if err := noted(b.Rows, b.Rejects); err != nil {
+						return err
+					}
+				}
+				return nil
 			})
 		},
 	})
@@ -444,7 +454,7 @@ func (s *sweeper) fail(mark *watermark.Watermark, err error) {
 	mark.HandSweepOver()
 	pause := max(s.cfg.Interval, s.retry.NextBackOff())
 	s.failures++
-	s.next = s.cfg.Now().Add(pause)
+	s.next = s.cfg.now().Add(pause)
 	s.cfg.Log.Warn("sweep failed, it is tried again", zap.Error(err), zap.Duration("in", pause),
 		zap.Int("failures", s.failures))
 	s.board.change(func(status *Status) { status.Sweep.Err, status.Sweep.Next = err, s.next })
@@ -473,7 +483,7 @@ func (s *sweeper) finish(mark *watermark.Watermark) {
 		what = "part of the sweep finished"
 		if goesOn.Rounds > 0 {
 			what = "part of the sweep is begun anew, for there is more to repair"
-			now := s.cfg.Now()
+			now := s.cfg.now()
 			s.next = now.Add(now.Sub(s.inHand.began)) // polls have half of the time for themselves
 		}
 	} else if mark.Swept != nil && mark.Swept.Request == r.Request {

@@ -31,7 +31,7 @@ func TestWhatAPollDeliversMeanwhileIsNoDifference(t *testing.T) {
 	s.read = nil
 	records := len(s.topic)
 	for range 3 { // whatever ends while a poll is reading
-		if err := s.poller.sweep(t.Context(), nil); err != nil {
+		if err := s.poller.sweep(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		s.awaitSweep()
@@ -222,14 +222,13 @@ func TestASweepThatDiedBeginsAtOnceWhenItIsAskedForAnew(t *testing.T) {
 // A handover as planned, to another instance or because this one stops, is no death.
 func TestASweepThatIsHandedOverDoesNotWait(t *testing.T) {
 	s := openShop(t, 10, nil)
-	s.stop = make(chan struct{})
 	id := s.askSweep()
 	s.poll()
-	close(s.stop)
-	if err := s.poller.Run(t.Context(), s.stop); err != nil || s.mark.Sweep.Tried != nil {
+	ctx, stop := context.WithCancelCause(t.Context())
+	stop(ErrStopping)
+	if err := s.poller.Run(ctx); err != nil || s.mark.Sweep.Tried != nil {
 		t.Fatalf("%v, %+v", err, s.mark.Sweep)
 	}
-	s.stop = nil
 	s.takeOver()
 	s.poll()
 	s.poll()
@@ -245,7 +244,7 @@ func TestPollsComeBeforeASweep(t *testing.T) {
 	s.poll()
 	s.mark.HandSweepOver()
 	s.takeOver()
-	if err := s.poller.sweep(t.Context(), nil); err != nil || s.poller.sweeper.inHand != nil {
+	if err := s.poller.sweep(t.Context()); err != nil || s.poller.sweeper.inHand != nil {
 		t.Errorf("%v, a new owner sweeps before its first pass", err)
 	}
 }
@@ -297,11 +296,10 @@ func TestASweepAskedForWhileOneIsInHandComesAfterIt(t *testing.T) {
 // poll.
 func TestTheLastLookGivesWayToRequestsAndToTheEnd(t *testing.T) {
 	for want, interrupt := range map[error]func(*shop){
-		errAsked:   func(s *shop) { s.askSweep() },
-		errStopped: func(s *shop) { close(s.stop) },
+		errAsked:    func(s *shop) { s.askSweep() },
+		ErrStopping: func(s *shop) { s.stops(ErrStopping) },
 	} {
 		s := openShop(t, 10, nil)
-		s.stop = make(chan struct{})
 		s.rows[1] = s.row(1, -time.Hour, 2)
 		first := s.askSweep()
 		for w := s.poller.sweeper.inHand; w == nil || !w.looked || w.working != nil; w = s.poller.sweeper.inHand {
@@ -310,13 +308,13 @@ func TestTheLastLookGivesWayToRequestsAndToTheEnd(t *testing.T) {
 		records := len(s.topic)
 		s.hangs = true
 		interrupt(s)
-		if err := s.poller.sweep(t.Context(), s.stop); !errors.Is(err, want) {
+		if err := s.poller.sweep(s.ctx); !errors.Is(err, want) {
 			t.Errorf("%v, want: %v", err, want)
 		}
 		if len(s.topic) != records || s.poller.sweeper.inHand == nil {
 			t.Error("the sweep did not wait")
 		}
-		if s.hangs = false; wait.Over(s.stop) {
+		if s.hangs = false; s.ctx.Err() != nil {
 			continue
 		}
 		s.poll()
@@ -338,7 +336,7 @@ func TestASweepIsGivenUpWhilePollsFail(t *testing.T) {
 		if len(turn) != 1 {
 			t.Fatalf("given up after %d polls", n)
 		}
-		s.poller.sweeper.pollFailed(&s.poller.publisher.mark, down, n+1)
+		s.poller.sweeper.pollFailed(&s.poller.state.mark, down, n+1)
 	}
 	if len(turn) != 0 || !errors.Is(s.poller.Status().Sweep.Err, down) || s.mark.Sweep == nil {
 		t.Errorf("status %+v, asked for %+v", s.poller.Status().Sweep, s.mark.Sweep)
@@ -390,12 +388,12 @@ func TestEachRequestThatIsAcceptedIsALineOfTheLog(t *testing.T) {
 func TestSweepsWaitWhileAReplayRuns(t *testing.T) {
 	s := openShop(t, 10, nil)
 	running := watermark.Replay{Request: 1, From: schemas.MinInstant, At: s.now, Ends: []int64{0}}
-	s.poller.publisher.mark.Replay = &running
+	s.poller.state.mark.Replay = &running
 	id := s.askSweep()
-	if err := s.poller.acceptRequests(t.Context()); err != nil {
+	if err := s.poller.acceptRequests(); err != nil {
 		t.Fatal(err)
 	}
-	err := s.poller.sweep(t.Context(), nil)
+	err := s.poller.sweep(t.Context())
 	if s.awaitSweep(); err != nil || s.full != 0 {
 		t.Fatalf("a sweep began while a replay was running, %v", err)
 	}
@@ -518,13 +516,12 @@ func TestASweepEndsWithItsPoller(t *testing.T) {
 			}
 			s.err = errors.New("cut short")
 			s.churn = &atomic.Uint64{} // there is always something to write
-			ctx, cancel := context.WithCancel(t.Context())
-			defer cancel()
-			stop := make(chan struct{})
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
 			lost := errors.New("lost")
 			fail := make(chan struct{})
-			publish := s.poller.cfg.Publish
-			s.poller.cfg.Publish = func(ctx context.Context, tx watermark.Transaction) error {
+			publish := s.publishes
+			s.publishes = func(ctx context.Context, tx watermark.Transaction) error {
 				if wait.Over(fail) {
 					return lost
 				}
@@ -532,14 +529,14 @@ func TestASweepEndsWithItsPoller(t *testing.T) {
 			}
 			ended := make(chan error, 1)
 			p := s.poller
-			go func() { ended <- p.Run(ctx, stop) }()
+			go func() { ended <- p.Run(ctx) }()
 			<-reading
 			var want error
 			switch how {
 			case "stop":
-				close(stop)
+				cancel(ErrStopping)
 			case "cancel":
-				cancel()
+				cancel(nil)
 				want = context.Canceled
 			case "write fails":
 				close(fail)

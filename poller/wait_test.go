@@ -12,19 +12,19 @@ import (
 // for. What the watermark said before it says again afterwards.
 func TestTheWatermarkIsWrittenAndSaysSoWhileTheServiceAskedForAWait(t *testing.T) {
 	s := openShop(t, 3, nil)
-	p := s.poller.publisher
-	p.noteHeld(watermark.Held{Why: "a transaction is open", Since: s.now, Publishes: true})
-	before, began := *p.mark.Held, s.now
+	p := s.poller
+	p.state.noteHeld(watermark.Held{Why: "a transaction is open", Since: s.now, Publishes: true}, p.cfg.Clock())
+	before, began := *p.writer.held(), s.now
 	tell := func(w *Wait) {
 		t.Helper()
-		if err := p.tellWait(t.Context(), w); err != nil {
+		if err := p.writer.reportWait(w); err != nil {
 			t.Fatal(err)
 		}
 	}
 	tell(nil)
 	tell(&Wait{Why: "429", Since: s.now.Time(), Until: s.now.Time().Add(time.Second)})
-	if p.mark.Held == nil || !p.mark.Held.Publishes {
-		t.Errorf("a wait of a second is told: %v", p.mark.Held)
+	if p.writer.held() == nil || !p.writer.held().Publishes {
+		t.Errorf("a wait of a second is told: %v", p.writer.held())
 	}
 	long := &Wait{Why: "the service answered 429", Since: s.now.Time(), Until: s.now.Time().Add(5 * time.Minute)}
 	for s.now.Time().Before(long.Until) {

@@ -2,7 +2,6 @@ package instance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/internal/status"
+	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -51,13 +51,6 @@ type instance struct {
 	monitor *groupMonitor
 }
 
-// errStopping is the cause with which the contexts of owners end when the instance stops.
-var errStopping = errors.New("the instance stops")
-
-// finishWithin bounds how long the batches in hand may take after SIGTERM. Then they are dropped, and nothing
-// is lost by that: the next owner reads them again.
-const finishWithin = 20 * time.Second
-
 // Run polls and publishes until ctx ends. Then it finishes the batch in hand of each resource, commits it,
 // leaves the group and returns nil. Whatever is down is waited for; its error is what waiting does not
 // repair.
@@ -79,7 +72,7 @@ func newInstance(c Config) (*instance, error) {
 	}
 	in := &instance{c: c, sources: sources, owners: map[string]*owner{}}
 	enabled := c.Settings.Enabled()
-	in.group = producer.NewGroup(c.Cluster, enabled, finishWithin,
+	in.group = producer.NewGroup(c.Cluster, enabled, poller.StopWithin,
 		func(ctx context.Context, resource string) { in.owners[resource].run(ctx) })
 	sweeping := make(chan struct{}, 1) // room for the one resource that sweeps
 	for _, name := range enabled {
@@ -91,7 +84,7 @@ func newInstance(c Config) (*instance, error) {
 
 func (in *instance) run(ctx context.Context) error {
 	membership, stop := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer context.AfterFunc(ctx, func() { stop(errStopping) })()
+	defer context.AfterFunc(ctx, func() { stop(poller.ErrStopping) })()
 	return in.group.Run(membership)
 }
 

@@ -140,11 +140,9 @@ func needsAPerson(err error) bool {
 // until ctx ends. Package producer argues for the order: confirm, look, fence, read state, rebuild. Only then
 // is the source read, by a source that remembers nothing.
 //
-// If ctx ends with errStopping, the batch in hand is still committed. Before the first poll there is none.
+// If ctx ends with poller.ErrStopping, the batch in hand is still committed. Before the first poll there is none.
 func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) error {
 	o.status.goesOn("taking over")
-	commits, drop := outlives(ctx, finishWithin)
-	defer drop()
 	if err := o.group.Confirm(ctx); err != nil {
 		return err
 	}
@@ -163,7 +161,7 @@ func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) error {
 	if err := requests.CatchUp(ctx); err != nil {
 		return err
 	}
-	p := o.newPoller(commits, session, requests, failures)
+	p := o.newPoller(session, requests, failures)
 	defer p.Close()
 	o.status.goesOn("reading back what was published")
 	err = session.Rebuild(ctx, func(r watermark.Published) error { p.RestorePublished(r); return nil })
@@ -171,25 +169,9 @@ func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) error {
 		return err
 	}
 	o.status.polls(p)
-	err = p.Run(commits, ctx.Done())
+	err = p.Run(ctx)
 	o.handSweepOver(ctx, session)
 	return err
-}
-
-// outlives returns a context for commits. It ends when ctx does, with the same cause, but if that is
-// errStopping it ends only after limit.
-func outlives(ctx context.Context, limit time.Duration) (commits context.Context, drop func()) {
-	commits, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	ended := context.AfterFunc(ctx, func() {
-		cause := context.Cause(ctx)
-		if !errors.Is(cause, errStopping) || wait.For(commits, limit) == nil {
-			cancel(cause)
-		}
-	})
-	return commits, func() {
-		ended()
-		cancel(nil)
-	}
 }
 
 // handOverWithin bounds how long the group waits for the last word on a sweep.
@@ -209,57 +191,64 @@ func (o *owner) handSweepOver(ctx context.Context, session *producer.Session) {
 	}
 }
 
-func (o *owner) newPoller(commits context.Context, session *producer.Session, requests *producer.Requests,
+func (o *owner) newPoller(session *producer.Session, requests *producer.Requests,
 	failures *poller.Failures) *poller.Poller {
 	return poller.New(poller.Config{
-		Resource: o.resource, Source: o.sources.New(o.resource, o.metrics, o.log,
-			connect.Audience{Doing: o.status.sourceDoes, Days: o.status.sourceHasDays}),
-		SourceName: o.settings.Source, Interval: o.settings.Interval, Overlap: o.settings.Overlap,
-		Memory: o.memory, CatchesUp: o.settings.Source == config.Postgres, Start: connect.Start(o.settings),
-		Watermark: session.Watermark(), DeadLetters: session.DeadLetters(),
-		Publish: o.publish(commits, session), MaxRows: session.MaxRows, MaxRecordBytes: session.MaxRecordBytes(),
-		EndOffsets: session.EndOffsets, Changed: requests.Changed, Renewed: o.secrets.Renewed,
-		Waits: o.sources.Waits(o.resource.Name),
-		Requests: func(after int64, uid string) []watermark.Request {
-			return requests.After(o.resource.Name, after, uid)
+		Settings: poller.Settings{
+			Resource: o.resource, SourceName: o.settings.Source, Interval: o.settings.Interval,
+			Overlap: o.settings.Overlap, Memory: o.memory, CatchesUp: o.settings.Source == config.Postgres,
+			Start: connect.Start(o.settings), Eager: o.eager,
 		},
-		Sweep: o.sweep, Eager: o.eager, Now: time.Now, Clock: clock, Metrics: o.metrics, Log: o.log,
-		Failures: failures,
+		Clock: clock,
+		Source: o.sources.New(o.resource, o.metrics, o.log,
+			connect.Audience{Doing: o.status.sourceDoes, Days: o.status.sourceHasDays}),
+		Session: o.shown(session), Requests: requests,
+		Service: poller.Service{Waits: o.sources.Waits(o.resource.Name), Renewed: o.secrets.Renewed},
+		Sweep:   o.sweep, Metrics: o.metrics, Log: o.log, Failures: failures,
 	})
 }
 
-func clock() schemas.Instant { return schemas.InstantOf(time.Now()) }
+func clock() poller.Moment {
+	now := time.Now()
+	return poller.Moment{Now: now, Wall: schemas.InstantOf(now)}
+}
 
-// publish returns the function by which the poller writes: a commit, of which the page gets a sample. The
-// commit ends with commits and not with the poller's context, which ends when the instance is to stop.
-//
-// If nothing was published before this takeover, the first rows tell where the first load begins, because the
-// oldest come first.
-func (o *owner) publish(commits context.Context, session *producer.Session) func(context.Context,
-	watermark.Transaction) error {
+// shownSession is a session of which the page shows a sample of the rows.
+type shownSession struct {
+	*producer.Session
+	owner *owner
+	first bool // nothing was published before this takeover, or by it
+}
+
+// shown returns the session as the poller uses it.
+func (o *owner) shown(session *producer.Session) *shownSession {
 	mark := session.Watermark()
 	first := mark.Settled == schemas.MinInstant && mark.Cursor == nil
 	if first {
 		o.status.loadsFrom(schemas.MinInstant)
 	}
-	return func(_ context.Context, tx watermark.Transaction) error {
-		if held := tx.Watermark.Held; held != nil { // an error, which every reader of the topic sees
-			shown := *held
-			shown.Why = o.secrets.Hide(held.Why)
-			tx.Watermark.Held = &shown
-		}
-		if err := session.Commit(commits, tx); err != nil {
-			return err
-		}
-		o.board.Published(o.resource, tx.Rows, tx.Deletes)
-		if first && len(tx.Rows) > 0 {
-			first = false
-			earliest := schemas.MaxInstant
-			for i := range tx.Rows {
-				earliest = min(earliest, tx.Rows[i].UpdatedAt)
-			}
-			o.status.loadsFrom(earliest)
-		}
-		return nil
+	return &shownSession{session, o, first}
+}
+
+// Commit is the session's. The first rows of a first load are its oldest, so they show where it begins.
+func (s *shownSession) Commit(ctx context.Context, tx watermark.Transaction) error {
+	o := s.owner
+	if held := tx.Watermark.Held; held != nil { // an error, which everybody reads who may read the topic
+		shown := *held
+		shown.Why = o.secrets.Hide(held.Why)
+		tx.Watermark.Held = &shown
 	}
+	if err := s.Session.Commit(ctx, tx); err != nil {
+		return err
+	}
+	o.board.Published(o.resource, tx.Rows, tx.Deletes)
+	if s.first && len(tx.Rows) > 0 {
+		s.first = false
+		earliest := schemas.MaxInstant
+		for i := range tx.Rows {
+			earliest = min(earliest, tx.Rows[i].UpdatedAt)
+		}
+		o.status.loadsFrom(earliest)
+	}
+	return nil
 }

@@ -76,10 +76,10 @@ func TestAnOlderStateIsNotConfirmedByAnAnswerThatWasMadeBefore(t *testing.T) {
 
 // More rows go back at once than are kept: the rest is told, holds settled, and gets its turn.
 func TestRowsBeyondThoseHeldBackAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
-	const rows = 2*maxHeldBack + 100
+	const rows = 2*maxDeferred + 100
 	s := newShop(t, noon)
-	s.config.MaxRows = func() int { return rows }
-	s.config.Publish = func(_ context.Context, tx watermark.Transaction) error { return s.commit(tx) }
+	s.maxRows = func() int { return rows }
+	s.publishes = func(_ context.Context, tx watermark.Transaction) error { return s.commit(tx) }
 	back := make(map[int64]row, rows)
 	for id := range int64(rows) {
 		s.rows[id] = s.row(id, 0, 1)
@@ -231,8 +231,8 @@ func TestAReplayPublishesAtOnceWhatChangedWithoutItsUpdatedAt(t *testing.T) {
 // The watermark says why settled stands still, once, and again when that is over.
 func TestTheWatermarkSaysThatSettledIsHeldAndThatItIsNoMore(t *testing.T) {
 	s := openShop(t, 3, nil)
-	publish, written := s.config.Publish, 0
-	s.config.Publish = func(ctx context.Context, tx watermark.Transaction) error {
+	publish, written := s.publishes, 0
+	s.publishes = func(ctx context.Context, tx watermark.Transaction) error {
 		written++
 		return publish(ctx, tx)
 	}
@@ -273,7 +273,7 @@ func TestARowWithoutRoomIsNotSettledByAPassThatDoesNotMeetIt(t *testing.T) {
 	s := openShop(t, 1, nil)
 	s.rows[1], s.rows[2] = s.row(1, 0, 1), s.row(2, 0, 1)
 	s.poll()
-	s.poller.publisher.heldBack.most = 1
+	s.poller.state.deferred.most = 1
 	back := map[int64]row{1: s.row(1, -shopOverlap/2, 2), 2: s.row(2, -shopOverlap/2, 2)}
 	s.rows[1], s.rows[2] = back[1], back[2]
 	s.now = s.now.Add(2 * shopOverlap)

@@ -1,0 +1,265 @@
+package poller
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// advance moves the watermark by what b says, after the rows of b were decided about. Settled and the cursor
+// stay before every row that is deferred, or that lacks its dead letter: a successor does not know of that
+// row, and has to read it again. If b ends the pass, advance says so in d.
+func (s *state) advance(d *decision, b *Batch, at Moment) {
+	if b.Done != nil && b.Done.Complete {
+		s.deferred.beyond.completePass()
+		s.deadLetters.beyond.completePass()
+	}
+	if settled := s.reaches(b); settled > s.mark.Settled {
+		s.mark.Settled, s.moved = settled, at.Now
+	}
+	s.moveCursor(b)
+	if b.Identity != nil {
+		s.mark.Identity = b.Identity
+	}
+	if b.Done == nil {
+		return
+	}
+	s.delayed = b.Done.Held
+	if s.dealtWithAll() { // otherwise a successor has to read these rows again
+		s.mark.Floor = b.Done.Floor
+	}
+	began := s.passBegan(b.Done, at)
+	if b.Done.Complete {
+		s.passes++
+		// `run --once` is over when as_of says so, and no later run would know of a row that is deferred.
+		if !s.settings.Eager || s.deferred.empty() {
+			s.mark.AsOf = latest(s.mark.AsOf, began, at.Wall)
+		}
+		if b.Done.Fields != nil {
+			s.mark.Fields = b.Done.Fields
+		}
+		// Every pass from the takeover on began after the reset was accepted, whatever the clocks say.
+		if r := s.mark.Replay; r != nil {
+			s.mark.Replay, s.ended = nil, r
+			s.dedup.unmark()
+		}
+	}
+	d.endsPass, d.began, d.delayed = true, began, s.whyDelayed()
+	s.noteHeld(watermark.Held{Why: d.delayed, Since: at.Wall, Publishes: true}, at)
+}
+
+// reaches returns how far b lets settled move: it stays before every row that a later pass has to read
+// again.
+func (s *state) reaches(b *Batch) schemas.Instant {
+	return min(b.Settled, s.deferred.earliest(), s.deadLetters.beyond.earliest())
+}
+
+// makeRoom moves settled as far as b lets it, for the first row of b, for which poll.memory has no room.
+// What settled has passed is not remembered. It passes this row too if all rows after it are later: no pass
+// reads the row again, so nothing has to remember it. Otherwise one row that a late commit brings would
+// keep a full memory full. A later pass compares milliseconds, so the row's whole millisecond has to lie
+// below settled. makeRoom reports whether settled moved.
+func (s *state) makeRoom(b *Batch, now time.Time) bool {
+	settled, row := s.reaches(b), &b.Rows[0]
+	for _, later := range b.Rows[1:] {
+		settled = min(settled, later.UpdatedAt)
+	}
+	// A takeover may have had no room for this row: then it may have been published, and is not published
+	// now.
+	if s.dedup.lacking > 0 || settled.Millis() <= row.UpdatedAt.Millis() {
+		settled = min(settled, row.UpdatedAt)
+	}
+	if settled <= s.mark.Settled {
+		return false
+	}
+	s.mark.Settled, s.moved = settled, now
+	if c := s.mark.Cursor; c != nil && c.UpdatedAt < settled {
+		s.mark.Cursor = nil
+	}
+	return true
+}
+
+// passBegan returns when the pass began that ended at this moment. The clock may have stepped back since. A
+// pass that goes on from a cursor began by the clock of another process: if that time is still to come, it
+// is not known when the pass began, and passBegan returns MinInstant.
+func (s *state) passBegan(done *Done, at Moment) schemas.Instant {
+	wentOn := at.Wall.Add(-at.Now.Sub(s.readBegan.Now))
+	switch {
+	case done.Started <= wentOn:
+		return done.Started
+	case done.Started == s.readBegan.Wall:
+		return wentOn
+	}
+	return schemas.MinInstant
+}
+
+// latest returns the later one of two starts of passes. began is MinInstant if it is not known. A known
+// start in the future was noted by a clock that was ahead: it would say for as long that the resource is up
+// to date.
+func latest(known, began, now schemas.Instant) schemas.Instant {
+	if known > now && began != schemas.MinInstant {
+		return began
+	}
+	return max(known, began)
+}
+
+// moveCursor moves the cursor behind b, or to the end of the pass. It forgets the final rows that need no
+// longer be remembered then: those that the cursor, or the floor, has passed.
+//
+// While a row has to be read again the cursor stands still. If rows were forgotten before, it stays even
+// when the pass ends: the floor stands still too, and without the cursor those rows would be read again.
+func (s *state) moveCursor(b *Batch) {
+	if !s.dealtWithAll() {
+		s.dedup.batchDealtWith(false)
+		if b.Done != nil && !s.forgot {
+			s.mark.Cursor = nil
+		}
+		return
+	}
+	passed := b.Done != nil && b.Done.Floor != nil
+	if c := b.Cursor; c != nil && (s.mark.Cursor == nil || *s.mark.Cursor != *c) {
+		passed = true // a source moves it behind the whole batch, or not at all
+	}
+	s.mark.Cursor = b.Cursor
+	forgot := s.dedup.batchDealtWith(passed)
+	s.forgot = b.Done == nil && (s.forgot || forgot)
+}
+
+// dealtWithAll reports whether no row of the passes so far has to be read again: none is deferred, and none
+// lacks its dead letter.
+func (s *state) dealtWithAll() bool {
+	return s.deferred.empty() && s.deadLetters.beyond.rows() == 0
+}
+
+// whyDelayed returns why settled stands still, "" if it does not.
+func (s *state) whyDelayed() string {
+	var why []string
+	for _, text := range []string{s.delayed, s.deadLetters.delays(), s.deferred.delays()} {
+		if text != "" {
+			why = append(why, text)
+		}
+	}
+	return strings.Join(why, "; ")
+}
+
+// mostHeldText limits the bytes of the reason in a watermark. Every watermark carries it.
+const mostHeldText = 1000
+
+// noteHeld notes in the watermark why the resource is blocked, delayed, or fails. Without Why, it is not.
+func (s *state) noteHeld(held watermark.Held, at Moment) {
+	if held.Why == "" {
+		s.mark.Held = nil
+		return
+	}
+	if due := s.deferred.nextDue(); held.Publishes && !due.IsZero() {
+		until := at.Wall.Add(due.Sub(at.Now))
+		held.Until = &until
+	}
+	s.mark.Held = continued(s.mark.Held, held)
+}
+
+// continued returns held with a bounded text. If before is of the same kind, it began when before did.
+func continued(before *watermark.Held, held watermark.Held) *watermark.Held {
+	if len(held.Why) > mostHeldText {
+		held.Why = strings.ToValidUTF8(held.Why[:mostHeldText], "") + "..."
+	}
+	if sameKind(before, &held) {
+		held.Since = min(held.Since, before.Since)
+	}
+	return &held
+}
+
+// sameKind reports whether a and b are of one kind, whatever their reasons are. Whether other rows go on
+// does not matter: it may differ with each read.
+func sameKind(a, b *watermark.Held) bool {
+	return (a == nil) == (b == nil) && a.OnHold() == b.OnHold() && a.StandsStill() == b.StandsStill()
+}
+
+// otherSource returns a *LostError if the watermark says that the resource was read from another source
+// until now, and notes that it is read from this one. PostgreSQL shows the time of an update to the
+// microsecond, the REST API to the second: a row stamped after settled, and before the next second, lies
+// before settled there. And until a sweep, the rows below settled have their times as the other source
+// showed them.
+func (s *state) otherSource() error {
+	was, now := s.mark.Source, s.settings.SourceName
+	s.mark.Source = now
+	if was == "" || was == now || s.mark.Settled == schemas.MinInstant && s.mark.Cursor == nil {
+		return nil
+	}
+	return &LostError{Sweep: true, From: schemas.InstantOf(s.mark.Settled.Time().Truncate(time.Second)),
+		Why: fmt.Sprintf("%s is read from %s now, and was from %s: rows with another updated_at there are "+
+			"published again, also by a sweep", s.settings.Resource.Name, now, was)}
+}
+
+// lose gives up what the source cannot use: cursor and floor, and what settled has passed from lost.From
+// on. Everything from settled on has to be read again. A takeover, which comes next, reads back what was
+// published of it. lose reports whether it changed anything. If not, a takeover would lead to the same.
+func (s *state) lose(lost *LostError) (changed bool) {
+	from := max(lost.From, s.settings.Start)
+	back := from < s.mark.Settled
+	identity := s.mark.Identity
+	if lost.Sweep {
+		identity = identity.Anew()
+	}
+	if !back && s.mark.Cursor == nil && s.mark.Floor == nil && reflect.DeepEqual(identity, s.mark.Identity) {
+		return false
+	}
+	s.mark.Cursor, s.mark.Floor, s.mark.Identity = nil, nil, identity
+	s.dedup.oldest = schemas.MinInstant
+	if back {
+		s.mark.Settled = from
+		s.dedup.passedAgain = true
+	}
+	return true
+}
+
+// beginReplay makes every row with updated_at at or after r.To be published again. ends are the end offsets
+// of the data topic.
+//
+// Settled goes back, never forward: a reset to a later time would skip what lies between. The end offsets
+// say which records are of this replay. Only those suppress an equal row, also after a takeover in the
+// middle.
+//
+// The caller ends with a takeover, because dedup has forgotten the rows between the reset's time and
+// settled. Without them an old state that a lagging service still returns would be published over the newer
+// one in the topic.
+func (s *state) beginReplay(r watermark.Request, now schemas.Instant, ends []int64) {
+	from, settled := *r.To, s.mark.Settled
+	if running := s.mark.Replay; running != nil {
+		from, settled = min(from, running.From), max(settled, running.Settled)
+	}
+	s.mark.Settled = min(s.mark.Settled, max(*r.To, s.settings.Start))
+	s.mark.Cursor, s.mark.Floor, s.mark.Identity = nil, nil, s.mark.Identity.Confirmed()
+	s.dedup.replay()
+	s.mark.Replay = &watermark.Replay{Request: r.ID, RequestUID: r.UID, From: from, At: now, Settled: settled,
+		Ends: ends}
+}
+
+// seal completes tx with the watermark that is true once tx is committed. committed has to follow.
+func (s *state) seal(tx *watermark.Transaction, wall schemas.Instant) {
+	rows := int64(len(tx.Rows))
+	s.mark.Rows += rows
+	if r := s.ended; r != nil {
+		s.mark.Replayed = &watermark.Replayed{Request: r.Request, RequestUID: r.RequestUID, From: r.From,
+			Began: r.At, Ended: wall, Rows: r.Rows + rows}
+	} else if s.mark.Replay != nil {
+		r := *s.mark.Replay // a copy: transactions before this one have the old one
+		r.Rows += rows
+		s.mark.Replay = &r
+	}
+	s.mark.DedupFrom, s.mark.Future = s.dedup.from(s.mark.Settled)
+	s.mark.Written = wall
+	tx.Watermark = s.mark
+}
+
+// committed notes that the transaction that was sealed last is in the topic. It returns the replay that this
+// transaction ended, or nil.
+func (s *state) committed(now time.Time) (ended *watermark.Replay) {
+	ended, s.ended = s.ended, nil
+	s.dedup.committed(s.mark.Settled, now)
+	return ended
+}

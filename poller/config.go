@@ -1,0 +1,104 @@
+package poller
+
+import (
+	"context"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// Config is what a Poller works with. All fields are needed unless they say otherwise.
+type Config struct {
+	Settings
+	Clock    func() Moment
+	Source   Source
+	Session  Session
+	Requests Requests
+	Service  Service
+	Sweep    SweepConfig
+	Metrics  *metrics.Resource
+	Log      *zap.Logger
+	// Failures counts consecutive failures across takeovers. A successful poll resets it. nil: a new one.
+	Failures *Failures
+}
+
+// Settings say which resource is polled, and how.
+type Settings struct {
+	Resource *schemas.Resource
+	// SourceName is postgres or rest. It goes into the watermark and the header of dead letters.
+	SourceName string
+	Interval   time.Duration
+	Overlap    time.Duration
+	// Memory limits the bytes for rows that a pass may read again. Zero means no limit.
+	Memory int
+	// CatchesUp is set if an older state that the source shows after a newer one means that the source
+	// lags: a later pass reads the newer one again. Otherwise the older state may be the truth.
+	CatchesUp bool
+	// Start is the lower bound of every read. schemas.MinInstant means none.
+	Start schemas.Instant
+	// Eager is set for `run --once`: every pass is complete, every watermark is written at once, and there
+	// are no sweeps.
+	Eager bool
+}
+
+// Moment is one reading of two clocks. Now is compared only with other Nows, and a step of the machine's
+// clock does not move it (time.Now). Wall is the machine's clock, for times that are kept and shown. It may
+// step at any time, by any amount.
+type Moment struct {
+	Now  time.Time
+	Wall schemas.Instant
+}
+
+func (c *Config) now() time.Time { return c.Clock().Now }
+
+func (c *Config) wall() schemas.Instant { return c.Clock().Wall }
+
+// Session is the Kafka side of one takeover.
+type Session interface {
+	// Watermark and DeadLetters are what the takeover found: the watermark, and the hash of the row of each
+	// dead letter, by its key.
+	Watermark() watermark.Watermark
+	DeadLetters() map[string]uint64
+	// MaxRows limits the rows of the next transaction.
+	MaxRows() int
+	// MaxRecordBytes limits the key and value of a record.
+	MaxRecordBytes() int
+	// EndOffsets returns the end offset of each partition of the data topic.
+	EndOffsets(ctx context.Context) ([]int64, error)
+	// Commit writes one transaction. It returns nil only if the transaction is known to be committed.
+	Commit(ctx context.Context, tx watermark.Transaction) error
+}
+
+// Requests are the requests of users, of all resources.
+type Requests interface {
+	// After returns the requests for a resource that came after the one with this id and uid, in order.
+	After(resource string, id int64, uid string) []watermark.Request
+	// Changed returns a channel that is closed when the next request arrives, for any resource.
+	Changed() <-chan struct{}
+}
+
+// Service is what a poller knows of the service beside its rows. Each function may be nil.
+type Service struct {
+	// Waits returns the pause that the service asked for, while it lasts, or nil.
+	Waits func() *Wait
+	// Renewed returns a channel that is closed when the credentials of sources may have changed.
+	Renewed func() <-chan struct{}
+}
+
+func (s *Service) waits() *Wait {
+	if s.Waits == nil {
+		return nil
+	}
+	return s.Waits()
+}
+
+func (s *Service) renewed() <-chan struct{} {
+	if s.Renewed == nil {
+		return nil
+	}
+	return s.Renewed()
+}

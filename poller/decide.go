@@ -1,0 +1,123 @@
+package poller
+
+import (
+	"time"
+
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// decision is the next transaction of a batch.
+type decision struct {
+	tx watermark.Transaction
+	// more is set if the batch has rows that tx had no room for. They are left in the batch.
+	more bool
+	// blocked is a *HoldError if the next row cannot be published before a limit is over. The rows before it
+	// are in tx, and the rest of the batch is left for a later read.
+	blocked error
+	// endsPass is set if the batch ended a pass, which began at began, or MinInstant if that is not known.
+	endsPass bool
+	began    schemas.Instant
+	delayed  string // why settled stands still, "" if it does not
+}
+
+// decide decides about the rows of a batch, up to maxRows of them to publish. It takes them out of the
+// batch. at is when the batch came in. The last transaction of a batch of a pass moves the watermark
+// (advance).
+func (s *state) decide(b *Batch, at Moment, maxRows int) (d decision) {
+	d.tx.Rows = b.Rows[:0] // the rows to publish move to the front of the slice that was read
+	for i := range b.Rejects {
+		s.decideReject(&d.tx, &b.Rejects[i])
+	}
+	b.Rejects = nil
+	shown := at.Now.Add(-b.Age)
+	for ; len(b.Rows) > 0; b.Rows = b.Rows[1:] {
+		if len(d.tx.Rows) >= maxRows {
+			d.more = true
+			return d
+		}
+		row, final := &b.Rows[0], len(b.Final) > 0 && b.Final[0]
+		err := s.decideRow(&d.tx, row, shown, at, final)
+		if err != nil && s.makeRoom(b, at.Now) {
+			err = s.decideRow(&d.tx, row, shown, at, final)
+		}
+		if err != nil {
+			s.dedup.batchDealtWith(false)
+			d.blocked = err
+			return d
+		}
+		if len(b.Final) > 0 {
+			b.Final = b.Final[1:]
+		}
+	}
+	if s.wanted == nil {
+		s.advance(&d, b, at)
+	}
+	return d
+}
+
+// decideReject decides about a row that cannot be published.
+func (s *state) decideReject(tx *watermark.Transaction, r *schemas.Reject) {
+	switch _, wanted := s.wanted[r.ID]; {
+	case s.wanted != nil && !(wanted && r.HasID):
+	case r.UpdatedAt != schemas.MinInstant && r.UpdatedAt < s.from:
+		s.deadLetters.met(r)
+		s.beforeStart++
+	default:
+		s.writeLetter(tx, r)
+	}
+}
+
+// decideRow publishes a row in tx, suppresses it as a repeat, or defers it as one that may be older. The
+// source had the row as it is here at shown, or later. final is what Batch.Final says of it. An error is
+// add's.
+func (s *state) decideRow(tx *watermark.Transaction, row *schemas.Record, shown time.Time, at Moment,
+	final bool) error {
+	if _, wanted := s.wanted[row.ID]; s.wanted != nil && !wanted {
+		return nil
+	}
+	if row.UpdatedAt < s.from {
+		// A source that reads by day returns such rows, and dedup knows nothing from before settled.
+		s.beforeStart++
+		return nil
+	}
+	millis, hash := row.UpdatedAt.Millis(), schemas.Hash(row.Value)
+	before, known := s.dedup.rows.Get(row.ID)
+	switch {
+	case !known && s.dedup.lacking > 0:
+		return s.memoryLacks()
+	case known && !before.Marked && before.Equal(millis, hash):
+		// If the row was a dead letter in between, it is again what the topic has: only the dead letter
+		// goes.
+		s.heal(tx, row.ID)
+		s.deferred.forget(row.ID)
+		s.repeats++
+		return nil
+	case known && !before.Equal(millis, hash) && s.mayBeOlder(row, before.Millis) &&
+		!s.deferred.confirms(row, hash, at.Now, shown):
+		s.older++
+		return nil
+	}
+	_, err := s.add(tx, row, hash, final, at.Wall)
+	return err
+}
+
+// mayBeOlder reports whether a row that differs from its published version may be an older state (deferred
+// says why). published is that version's updated_at.
+func (s *state) mayBeOlder(row *schemas.Record, published int64) bool {
+	switch millis := row.UpdatedAt.Millis(); {
+	case millis != published:
+		return millis < published
+	case s.settings.CatchesUp: // it shows no state that is older than one before, so this one is newer
+		return false
+	}
+	// Below settled every copy of the service shows the same. So other content at the same time is an
+	// update that left updated_at alone. Only a replay or a sweep reads such a row. The published version
+	// may be later than this row within their millisecond: so the whole millisecond has to lie below
+	// settled.
+	end := schemas.InstantOfMillis(published + 1)
+	if s.mark.Replay != nil && end <= s.mark.Replay.Settled {
+		return false
+	}
+	return end > s.mark.Settled
+}

@@ -1,0 +1,48 @@
+package poller
+
+import (
+	"fmt"
+
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
+)
+
+// policyInForce notes in mark under which policies for fields rows are published from now on. If there were
+// others before, the topic has rows of theirs, and what a sweep in hand has compared does not count. A first
+// load may find some too: if the watermark was lost, the producer says so in it.
+func policyInForce(cfg *Config, mark *watermark.Watermark) {
+	now := cfg.Resource.PolicyFingerprint()
+	if mark.Rows == 0 && mark.Settled == schemas.MinInstant && !mark.Policies.Mixed() {
+		mark.Policies = watermark.PoliciesOf(now) // a first load: it publishes every row
+		return
+	}
+	if !mark.Policies.InForce(now) && mark.Sweep != nil {
+		mark.ChangeSweep(func(s *watermark.Sweep) { s.From, s.Done, s.Rounds = nil, nil, 0 })
+	}
+	mark.Policies = mark.Policies.Then(now)
+	if mark.Policies.Mixed() {
+		cfg.Log.Warn("the topic may hold rows as other policies for fields (privacy.fields) let them through, "+
+			"until a sweep has published them again", zap.String("do", "storestream sweep "+cfg.Resource.Name))
+	}
+}
+
+// sweptPolicies notes in mark that no row of another policy is left, if the sweep found every row of the
+// topic equal to the source's, or made it so. A row that cannot be published now is left in the topic as it
+// was.
+func sweptPolicies(cfg *Config, mark *watermark.Watermark, total watermark.Swept) {
+	if total.Left != "" || total.DeadLetters > 0 || total.Extra != total.Tombstones ||
+		total.Missing+total.Stale != total.Published || !mark.Policies.Mixed() {
+		return
+	}
+	if total.Early > 0 {
+		name := cfg.Resource.Name
+		cfg.Log.Warn("rows from before the start of the resource were not compared, and may be as other "+
+			"policies for fields let them through", zap.Int("rows", total.Early),
+			zap.String("do", fmt.Sprintf("take out resources.%s.start, restart, storestream sweep %s", name, name)))
+		return
+	}
+	mark.Policies = watermark.PoliciesOf(cfg.Resource.PolicyFingerprint())
+	cfg.Log.Info("no row of another policy for fields is left in the topic")
+}

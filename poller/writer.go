@@ -1,0 +1,169 @@
+package poller
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/watermark"
+)
+
+// idleWrite is how often a watermark is written that says nothing new but the time. Kafka keeps all of them
+// until a segment rolls: at one a second a takeover would read half a gigabyte after some months.
+const idleWrite = 10 * time.Second
+
+// writer commits transactions, each with the watermark of the state, and then shows, counts and logs what is
+// committed. After a commit that failed it writes nothing more, and the poller ends: the state runs ahead of
+// the topic (state), and a watermark that is written now would pass over the rows that failed.
+type writer struct {
+	cfg   *Config
+	board *board
+	state *state
+	// commits is the context of every transaction. A stop and a request do not end it (outliving).
+	commits context.Context //nolint:containedctx // Run sets it, and no call outlives Run
+	failed  error           // of the commit that failed, or nil
+	written time.Time       // when the last transaction was committed
+	// told is the Held that was committed last. toldAt is when its kind changed.
+	told   *watermark.Held
+	toldAt time.Time
+	// wait replaces the watermark's Held while the service asked for a pause. nil: it did not.
+	wait *watermark.Held
+}
+
+func newWriter(cfg *Config, b *board, s *state) *writer {
+	return &writer{cfg: cfg, board: b, state: s, commits: context.Background(), told: s.mark.Held}
+}
+
+// commit writes tx with the watermark as the state has it.
+func (w *writer) commit(tx watermark.Transaction) error {
+	if w.failed != nil {
+		return w.failed
+	}
+	now := w.cfg.now()
+	w.state.seal(&tx, w.cfg.wall())
+	tx.Watermark.Held = w.held()
+	if w.failed = w.cfg.Session.Commit(w.commits, tx); w.failed != nil {
+		return w.failed
+	}
+	if r := w.state.committed(now); r != nil {
+		w.cfg.Log.Info("replay finished", zapInstant("from", r.From), zapRequest(r.Request),
+			zap.Int64("rows", tx.Watermark.Replayed.Rows))
+	}
+	w.written = now
+	if !sameKind(w.told, tx.Watermark.Held) {
+		w.toldAt = now
+	}
+	w.told = tx.Watermark.Held
+	w.cfg.Metrics.RowsPublished.Add(float64(len(tx.Rows)))
+	for _, letter := range tx.DeadLetters {
+		if letter.Row != nil {
+			field := cmp.Or(letter.Field, "row")
+			w.cfg.Metrics.DeadLetters(field).Inc()
+			w.cfg.Log.Warn("row cannot be published, written to dead letters", zap.String("letter", letter.Key),
+				zap.String("field", field), zap.String("why", letter.Err))
+		}
+	}
+	w.show()
+	return nil
+}
+
+// commitIfDue commits tx unless it would say nothing new but the time.
+func (w *writer) commitIfDue(tx watermark.Transaction) error {
+	s, now := w.state, w.cfg.now()
+	news := tx.Len() > 0 || w.cfg.Eager || s.mark.Replay != nil || s.ended != nil || w.heldIsNews(now)
+	if news || now.Sub(w.written) >= idleWrite {
+		return w.commit(tx)
+	}
+	w.show()
+	return nil
+}
+
+// commitIfFull commits tx and empties it when it holds as much as one transaction should.
+func (w *writer) commitIfFull(tx *watermark.Transaction) error {
+	if tx.Len() < w.cfg.Session.MaxRows() {
+		return nil
+	}
+	full := *tx
+	*tx = watermark.Transaction{}
+	return w.commit(full)
+}
+
+// held is the Held of the next transaction.
+func (w *writer) held() *watermark.Held { return cmp.Or(w.wait, w.state.mark.Held) }
+
+// heldIsNews reports whether a transaction is due only because the last one had another kind of Held. A
+// kind that comes and goes with every poll waits for the next watermark. So does another wording: there are
+// numbers and times in it. The end of a failure does not wait: it lasted for ten seconds at least.
+func (w *writer) heldIsNews(now time.Time) bool {
+	worksAgain := w.told != nil && w.told.Failing && w.held() == nil
+	return worksAgain || !sameKind(w.told, w.held()) && now.Sub(w.toldAt) >= idleWrite
+}
+
+// show counts and logs what the state has noted, and puts on the board what is true now.
+func (w *writer) show() {
+	s, m := w.state, w.cfg.Metrics
+	m.Suppressed(metrics.Seen).Add(float64(s.repeats))
+	m.Suppressed(metrics.Older).Add(float64(s.older))
+	m.Suppressed(metrics.BeforeStart).Add(float64(s.beforeStart))
+	m.SeenFull.Add(float64(s.full))
+	for _, key := range s.healed {
+		w.cfg.Log.Info("row can be published again, taken out of dead letters", zap.String("letter", key))
+	}
+	s.repeats, s.older, s.beforeStart, s.full, s.healed = 0, 0, 0, 0, nil
+	w.board.change(func(status *Status) {
+		status.Watermark, status.Complete = s.mark, s.passes
+		status.Watermark.Held = w.held()
+		status.DeadLetters, status.DedupBytes = len(s.deadLetters.known), s.dedup.rows.Bytes()
+	})
+}
+
+// showPass puts a pass that ended on the board. If the service asked for a pause, it is over.
+func (w *writer) showPass(d *decision, at Moment) {
+	w.wait = nil
+	w.board.change(func(s *Status) { s.Good, s.Held = latest(s.Good, d.began, at.Wall), d.delayed })
+}
+
+// reportFailure says in the watermark that a poll ended with a *HoldError, or that polls have failed for a
+// while: most failures are over before anyone could read of them. The rest of that watermark is true,
+// because the rows of a batch are decided before the watermark moves.
+func (w *writer) reportFailure(err error, since time.Time) error {
+	at := w.cfg.Clock()
+	failed := at.Now.Sub(since)
+	var hold *HoldError
+	switch {
+	case errors.As(err, &hold):
+		w.state.noteHeld(watermark.Held{Why: hold.Error(), Since: at.Wall, Publishes: hold.Publishes,
+			LeavesOut: hold.Publishes}, at)
+	case failed >= idleWrite:
+		w.state.noteHeld(watermark.Held{Why: err.Error(), Since: at.Wall.Add(-failed), Failing: true}, at)
+	default:
+		return nil
+	}
+	w.wait = nil
+	return w.commitIfDue(watermark.Transaction{})
+}
+
+// reportWait says in the watermark that the source waits because the service asked for a pause, every
+// idleWrite, and when that is over. A pause may be longer than an owner may leave its watermark alone:
+// without these transactions the owner would look dead. It is called between two batches, when the
+// watermark is true.
+func (w *writer) reportWait(pause *Wait) error {
+	at := w.cfg.Clock()
+	switch {
+	case pause == nil && w.wait != nil:
+		w.wait = nil
+		return w.commitIfDue(watermark.Transaction{})
+	case pause == nil, pause.Until.Before(at.Now), pause.Until.Sub(pause.Since) < idleWrite,
+		at.Now.Sub(w.written) < idleWrite:
+		return nil // also while the answer to the first request after the pause is under way
+	}
+	w.wait = continued(w.held(), watermark.Held{Since: at.Wall.Add(pause.Since.Sub(at.Now)), Failing: true,
+		Why: fmt.Sprintf("waiting for the service: %s. Nothing is sent to it until %s", pause.Why,
+			at.Wall.Add(pause.Until.Sub(at.Now)))})
+	return w.commit(watermark.Transaction{})
+}
