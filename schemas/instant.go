@@ -9,7 +9,7 @@ import (
 
 // Instant is a UTC instant in microseconds since 1970-01-01T00:00:00Z. The service's database keeps
 // microseconds, so watermarks keep them too. A watermark that lost them would skip rows, or send the last one
-// for ever. Avro values hold milliseconds, floored.
+// again and again. Avro values hold milliseconds, floored.
 type Instant int64
 
 const (

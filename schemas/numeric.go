@@ -57,8 +57,8 @@ func (n *numeric) decimal(precision, scale int, halfEven bool) (decimal, bool) {
 	return whole.decimal(precision, scale, halfEven)
 }
 
-// short reads up to 19 digits of which none is behind the last place, as nearly every price has them. It
-// returns false for other numbers.
+// short reads up to 19 digits with no more places than the scale, as nearly every price has them. It returns
+// false for other numbers.
 func (n *numeric) short(precision, scale int) (d decimal, ok bool) {
 	if n.len() > 5 || n.len() == 5 && n.group(0) > 999 {
 		return d, false

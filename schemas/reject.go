@@ -33,7 +33,7 @@ type Reject struct {
 	Row []byte
 	// Field is the first field that breaks the contract, "" if the row is not an object.
 	Field string
-	// Err says what was expected of Field. It never has the field's value.
+	// Err is the rule that Field breaks. It never has the field's value.
 	Err string
 }
 
@@ -105,7 +105,7 @@ func (p *protector) rejectPolicy(i int, parses bool) Policy {
 	return PolicyMask
 }
 
-// appendUnreadable appends what a Reject shows of a row of the service in which no fields can be told apart.
+// appendUnreadable appends a row of the service in which no fields can be told apart, as a Reject shows it.
 func (p *protector) appendUnreadable(dst, raw []byte, rej *Reject) []byte {
 	if p.res.fullRejects && p.res.PolicyFingerprint() == "" {
 		return append(dst, raw...)
@@ -117,9 +117,9 @@ func (p *protector) appendUnreadable(dst, raw []byte, rej *Reject) []byte {
 	return fmt.Appendf(dst, `"bytes":%d,"note":"not one well-formed JSON object: left out"}`, len(raw))
 }
 
-// RejectHash identifies a row that is too large to be published by what a Reject may show of it. value is the
-// row as it would be published. A hash of personal fields that are shown masked would tell who has the same
-// ones, so such a field counts only as null or not. RejectHash is 0 if value is no row of r.
+// RejectHash identifies a row that is too large to be published by the parts that a Reject may show. value is
+// the row as it would be published. A hash of personal fields that are shown masked would tell who has the
+// same ones, so such a field counts only as null or not. RejectHash is 0 if value is no row of r.
 func (r *Resource) RejectHash(value []byte) uint64 {
 	values, err := NewValueReader(r, "")
 	if err != nil {

@@ -15,10 +15,10 @@ import (
 // 1.2e1 or "12", money and doubles as numbers or as the same text in a string, times as parseInstant reads
 // them. None of these loses anything.
 //
-// It rejects a number or a boolean where a string is expected (01234 that comes as 1234 has lost something),
-// a string that is not a number, null in id, created_at or updated_at, a field that appears twice, text that
-// is not valid UTF-8, and rows that are not well-formed JSON. Fields that the schema does not know need only
-// be well-formed.
+// It rejects a number or a boolean for a string (01234 that comes as 1234 has lost something), a string that
+// is not a number, null in id, created_at or updated_at, a field that appears twice, text that is not valid
+// UTF-8, and rows that are not well-formed JSON. Fields that the schema does not know need only be
+// well-formed.
 type RowParser struct {
 	res     *Resource
 	arena   arena
@@ -180,9 +180,9 @@ func (p *RowParser) meet(name []byte) {
 	}
 }
 
-// text returns the text of field i for its codec: a number if the field may be one, or what stands in a
-// string. It is nil if the row has another value, has the field twice or not at all, or if the string is not
-// valid UTF-8. It is good until the next call.
+// text returns the text of field i for its codec: a number if the field may be one, or the text of a string.
+// It is nil if the row has another value, has the field twice or not at all, or if the string is not valid
+// UTF-8. It is valid until the next call.
 func (p *RowParser) text(raw []byte, i int) []byte {
 	at := &p.spans[i]
 	if at.end == 0 || at.twice {
@@ -269,7 +269,7 @@ func (p *RowParser) Missing(dst []int) (rows int, missing []int) {
 }
 
 // CreatedAt returns the created_at of raw, which must be the row that Parse read last. It returns false if
-// the row has none that can be read.
+// that is missing or not a time.
 func (p *RowParser) CreatedAt(raw []byte) (Instant, bool) {
 	return parseInstant(p.text(raw, p.res.createdAt))
 }

@@ -14,7 +14,7 @@ import (
 
 const (
 	namespace    = "storestream"
-	maxPrecision = 38  // the most digits that 128 bits hold whatever they are
+	maxPrecision = 38  // 128 bits hold any number of so many digits
 	maxFields    = 256 // more is not a table of this service
 
 	// fieldTypes lists the types that a field may have.
@@ -159,7 +159,7 @@ func taggedPII(tags jsontext.Value) bool {
 	return tags != nil && json.Unmarshal(tags, &names) == nil && slices.Contains(names, "PII")
 }
 
-// parseType parses a field's type and its rounding. The codec is nil if the type is none of fieldTypes.
+// parseType parses a field's type and its rounding. The codec is nil if fieldTypes does not have the type.
 func (s *schemaFile) parseType(label string, raw, rounding jsontext.Value) (nullable bool, c *codec) {
 	if raw == nil {
 		s.wrong(label, "no type: expected %s", fieldTypes)

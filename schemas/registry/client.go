@@ -18,14 +18,13 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Limits of what a registry can take of us by its answers.
+// Limits of a request and its answer. The registry may be broken or hostile.
 const (
 	// RequestTimeout is the timeout of a request with its answer.
 	RequestTimeout = 15 * time.Second
-	// maxReply limits an answer, in bytes. It is a hundred times the largest schema.
-	maxReply = 4 << 20
-	// maxCached bounds the schemas that are kept, in bytes: of their texts, and cachedEntry for each. Their ids
-	// come from records, which anybody may have written.
+	maxReply       = 4 << 20 // bytes: a hundred times the largest schema
+	// maxCached limits the cached schemas, in bytes of their texts and cachedEntry for each. Their ids come from
+	// records, which any producer may have written.
 	maxCached   = 16 << 20
 	cachedEntry = 100
 )
@@ -36,7 +35,7 @@ type Client struct {
 	url    string // without user and password
 
 	mu      sync.Mutex
-	schemas map[int]string // by id: what an id means never changes
+	schemas map[int]string // by id; an id has always one schema
 	cached  int            // bytes, see maxCached
 }
 
@@ -148,14 +147,14 @@ func (c *Client) ensure(ctx context.Context, subject, text string, isKey, auto b
 // isID says whether the wire format has room for an id, which is four bytes there. Registries count from 1.
 func isID(id int) bool { return id >= 1 && id <= math.MaxInt32 }
 
-// subjectState says what a subject has that does not have the schema looked for.
+// subjectState is the content of a subject that does not have the schema that we look for.
 type subjectState int
 
 const (
 	noSubject subjectState = iota
 	otherSchema
-	// noLookUp: the address does not know the request. Small registries take and give schemas but cannot look
-	// them up. Whether it is a registry at all comes out when the schema is registered.
+	// noLookUp is the state if the address does not know the request. Small registries take and give schemas but
+	// cannot look them up. The request that registers the schema shows whether it is a registry at all.
 	noLookUp
 )
 
@@ -218,9 +217,9 @@ func (c *Client) keep(id int, text string) {
 	c.schemas[id] = text
 }
 
-// Record asks anew what the schema with that id describes, and returns the name of its record, without the
-// namespace. What an id means never changes, unless a registry lost its schemas and gives ids anew: then what
-// is kept of it is dropped. The error is an *Error.
+// Record asks the registry again for the schema with that id, and returns the name of its record without the
+// namespace. An id has always one schema, unless a registry lost its schemas and gives ids a second time. If
+// the schema differs from the cached one, Record empties the cache. The error is an *Error.
 func (c *Client) Record(ctx context.Context, id int) (name string, err error) {
 	text, err := c.fetch(ctx, id)
 	c.mu.Lock()
@@ -244,7 +243,7 @@ type Subject struct {
 	Name string
 	// ID is the id under which our schema is registered there, 0 if it is not.
 	ID int
-	// Compatible: it is registered, or the registry would take it.
+	// Compatible is set if it is registered, or if the registry would take it.
 	Compatible bool
 	// Messages are the registry's reasons why it would not.
 	Messages []string
@@ -288,8 +287,8 @@ func (c *Client) check(ctx context.Context, subject, text string, isKey bool) (S
 	return s, nil
 }
 
-// ReadOnly asks whether the registry takes no new schema now. One that has no such modes takes them. The
-// error is an *Error.
+// ReadOnly asks whether the registry refuses new schemas now. A registry without modes takes them. The error
+// is an *Error.
 func (c *Client) ReadOnly(ctx context.Context) (bool, error) {
 	result := c.client.Mode(ctx)[0]
 	switch {
@@ -301,7 +300,7 @@ func (c *Client) ReadOnly(ctx context.Context) (bool, error) {
 	return result.Mode == sr.ModeReadOnly, nil
 }
 
-// fault is an error that says all there is to say by its kind.
+// fault returns an error that has no other cause than its kind.
 func (c *Client) fault(f Fault, subject string) error {
 	return &Error{Fault: f, Subject: subject, URL: c.url}
 }

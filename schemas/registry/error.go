@@ -28,7 +28,7 @@ const (
 	Refused                    // any other answer: a bug of ours or theirs
 )
 
-// advice says what the fault means and what to do.
+// advice returns the meaning of the fault and the remedy.
 func (f Fault) advice() string {
 	return [...]string{
 		Unreachable: "does not answer: expected a running registry at registry.url; `run` tries it again",
@@ -39,14 +39,14 @@ func (f Fault) advice() string {
 			"publish to new topics (kafka.topic_prefix)",
 		NotRegistered: "does not hold this schema: if it never did, register it (`storestream schema register`, " +
 			"or registry.auto_register); if it lost it, put it back under its id",
-		ReadOnly: "is read-only and does not hold this schema: register it where the registry can be written, " +
+		ReadOnly: "is read-only and does not hold this schema: register it at a registry that can be written, " +
 			"or end the read-only mode",
 		Unauthorized: "refuses the credentials: check registry.username and registry.password, or registry.token",
 		NotARegistry: "is no schema registry: expected JSON of Confluent's API; check registry.url, " +
 			"with its path if it has one (Apicurio: /apis/ccompat/v7)",
 		NotAvro: "is not a plain Avro schema: expected one without references",
-		Moved: "redirects, which is not followed, because the credentials would go with the request: if that is " +
-			"where the registry now is, set registry.url to its address there",
+		Moved: "redirects, which is not followed, because the credentials would go with the request: if the " +
+			"registry has moved there, set registry.url to its new address",
 		Refused: "refuses",
 	}[f]
 }
@@ -58,7 +58,7 @@ type Error struct {
 	Subject string
 	// URL is the registry's address, without credentials.
 	URL string
-	// Err is the cause, nil where Fault says everything.
+	// Err is the cause, nil if Fault is all that is known.
 	Err error
 }
 
@@ -74,23 +74,23 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Retryable says whether err may go away by waiting: the registry is down, overloaded or between leaders.
+// Retryable returns whether err may go away by waiting: the registry is down, overloaded or between leaders.
 func Retryable(err error) bool { return HasFault(err, Unreachable) }
 
-// HasFault says whether err is an *Error of one of these kinds.
+// HasFault returns whether err is an *Error of one of these kinds.
 func HasFault(err error, kinds ...Fault) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && slices.Contains(kinds, e.Fault)
 }
 
-// isUnknownRequest says whether the address does not know the request, which small registries and proxies may
+// isUnknownRequest returns whether the address does not know the request. Small registries and proxies may
 // not.
 func isUnknownRequest(err error) bool {
 	reply, ok := errors.AsType[*sr.ResponseError](err)
 	return ok && (reply.StatusCode == http.StatusNotFound || reply.StatusCode == http.StatusMethodNotAllowed)
 }
 
-// faultOf names the kind of sr's error, and what is left to say about it.
+// faultOf returns the kind of sr's error, and the rest of its message as an error.
 func faultOf(err error) (Fault, error) {
 	if reply, ok := errors.AsType[*sr.ResponseError](err); ok {
 		return replyFault(reply), answer(reply)
@@ -130,7 +130,7 @@ func replyFault(reply *sr.ResponseError) Fault {
 	}
 }
 
-// answer is what the registry said, cut short: it is somebody else's text.
+// answer returns the registry's own message, cut short.
 func answer(reply *sr.ResponseError) error {
 	const most = 600
 	text := strings.Join(strings.Fields(reply.Message), " ")
