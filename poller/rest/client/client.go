@@ -67,14 +67,14 @@ type Client struct {
 	maxFailures, maxRefusals int
 	log                      *zap.Logger
 
-	http    *http.Client
-	explain func(error) error // Config.Explain
-	limit   *limiter
-	told    atomic.Bool // the log has said that some refusals for the rate do not say so
-	keys    *keyring
-	hidden  *rotation.Hidden // Config.Hidden
-	clock   *Clock
-	large   chan struct{} // see body
+	http        *http.Client
+	explain     func(error) error // Config.Explain
+	limit       *limiter
+	saidUnclear atomic.Bool // the log has said that some refusals for the rate do not say so
+	keys        *keyring
+	hidden      *rotation.Hidden // Config.Hidden
+	clock       *Clock
+	large       chan struct{} // see body
 }
 
 // New returns a client; it sends nothing. An error means that cfg.BaseURL is not an http address.
