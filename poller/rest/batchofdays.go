@@ -10,63 +10,54 @@ const (
 	maxBatchPages = 32
 )
 
-// batchOfDays plans how many past days the next window has. It begins with what fits one page and doubles
-// while windows come out whole. Where rows move too much, it halves, and from there on it grows by a page at
-// a time.
+// batchOfDays plans how many past days the next window has. It begins with one, and the next window has four
+// times as many, or twice as many pages, while windows come out whole. If rows move too much, the next one
+// has a quarter.
 type batchOfDays struct {
-	days  int // of the next window
-	pages int // that it may take
-	most  int // to which pages may grow for now
-	// perDay is how many rows the days of the last window had.
+	days int // of the next window
+	// perDay is how many rows the days of the last window had. Zero if that is unknown.
 	perDay float64
+	// counted is set if the window that is being read is whole only if one page or one counted pass shows it.
+	counted bool
 }
 
-func newBatchOfDays() batchOfDays { return batchOfDays{days: 1, pages: 1, most: maxBatchPages} }
+func newBatchOfDays() batchOfDays { return batchOfDays{days: 1} }
 
-// machine returns the Machine that reads set, the rows of so many days. If it is counted, the days are whole
-// only if one page or one counted pass shows them all. Otherwise it reads them in parts. A day that is alone
-// is always read in parts: it is the newest, so its rows move most, and its cuts are known from when it was
-// open.
-func (b *batchOfDays) machine(
-	r *paging.Reader, set paging.Set, days int, alone bool,
-) (m *paging.Machine, counted bool) {
+// machine returns the Machine that reads set, the rows of so many days: several days in one counted pass, or
+// on one page if the service does not count. A day that is alone is read in parts if it takes them. The
+// newest day always is: its rows move most, and its cuts are known from when it was open.
+func (b *batchOfDays) machine(r *paging.Reader, set paging.Set, days int, newest bool) *paging.Machine {
+	b.counted = true
 	switch {
-	case b.pages > 1 && !alone && r.CountsAll():
+	case r.CountsAll() && days > 1 && !newest:
 		guess := max(0, int(b.perDay*float64(days))-1) / r.Page()
-		return r.Count(set, guess, max(2*b.pages, guess*5/4)+2), true
+		return r.Count(set, guess, max(maxBatchPages, guess)*5/4+2)
 	case days > 1 && !r.FirstPageNeverEnds(): // else fewer days fare no better, and take as many passes each
-		return r.Count(set, 0, 0), true
+		return r.Count(set, 0, 0)
 	}
-	return r.Read(set), false
+	b.counted = false
+	return r.Read(set)
 }
 
-// adapt plans the next window after one of so many days. again is set if it is to be read once more, with
-// fewer days or in parts.
-func (b *batchOfDays) adapt(days int, o paging.Outcome, again bool, page float64) {
-	wanted := 4 * days
-	if again {
-		b.most = max(1, b.pages/2)
-		b.pages = b.most
-		if days == 1 { // there are no fewer: it is to be read in parts
-			b.pages = 1
-		}
-		wanted = min(days-1, days*3/4)
-	} else {
-		b.perDay = float64(o.Rows) / float64(days)
-		b.most = min(b.most+1, maxBatchPages)
-		if o.Whole {
-			b.pages = min(2*b.pages, b.most)
-		}
+// adapt plans the next window after one of so many days. again is set if that window is to be read once more,
+// with fewer days.
+func (b *batchOfDays) adapt(days int, o paging.Outcome, r *paging.Reader) (again bool) {
+	if b.counted && !o.Whole && !o.Final {
+		b.days = max(1, days/4)
+		return true
 	}
-	if b.perDay > 0 {
-		// To the middle of the last page, so that this page is guessed right. One page is filled further than a
-		// part of a day: the past gains no rows, so only days that differ make it too much, and that costs one
-		// request.
-		full := float64(b.pages) - 0.5
-		if b.pages == 1 {
-			full = 0.95
-		}
-		wanted = min(wanted, int(min(full*page/b.perDay, maxDays)))
+	b.perDay = float64(o.Rows) / float64(days)
+	b.days = min(4*days, maxDays)
+	if b.perDay == 0 {
+		return false
 	}
-	b.days = min(max(1, wanted), maxDays)
+	// A single page is filled further than a part of a day: the past gains no rows, so only days that differ
+	// make it too much. Several pages are twice as many as before, up to the middle of the last one, so that its
+	// number is guessed right.
+	page, full := float64(r.Page()), 0.95
+	if r.CountsAll() {
+		full = min(2*max(1, float64(o.Rows)/page), maxBatchPages) - 0.5
+	}
+	b.days = max(1, min(b.days, int(min(full*page/b.perDay, maxDays))))
+	return false
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
 )
@@ -61,11 +62,19 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 		if !days.Single() {
 			doing += " to " + days.To.String()
 		}
-		o, again, err := c.rd.pastDays(ctx, &c.src.past, updatedOn(asked), days, days.From == last, doing)
+		c.src.cfg.Doing(doing)
+		w := updatedOn(asked)
+		set := c.rd.set(w, paging.Shrinking)
+		set.Like = days.To
+		m := c.src.past.machine(c.src.reader, set, days.Length(), days.From == last)
+		o, err := c.rd.pages(ctx, w, m, doing)
+		if err == nil && !c.rd.replan {
+			err = c.rd.checkEnd(ctx, w, &o)
+		}
 		if err != nil || c.rd.replan {
 			return err
 		}
-		if again {
+		if again := c.src.past.adapt(days.Length(), o, c.src.reader); again {
 			continue
 		}
 		c.rd.settled = c.earned

@@ -24,9 +24,9 @@
 // A row's way through one read:
 //
 //	Source.Read    makes a plan
-//	Source.pass    decides on the next window
-//	read.pages     for each question of its paging.Machine: a page, its answer, and a batch if one is full
-//	read.page      fetches a page, parses its rows, and checks whether they are those asked for
+//	Source.pass    closes the days that are over, and reads the open window
+//	read.pages     for each question of a paging.Machine: fetch a page, answer, and hand a full batch on
+//	read.answer    parses the rows of a page, and checks whether they are those asked for
 //	read.flush     hands the batch on
 //
 // The way to the service is package client: one key, one rate and one comparison of clocks for all resources.

@@ -70,13 +70,20 @@ func (s *Source) everything(ctx context.Context, rd *read, along func(span) wind
 		if unbounded {
 			w = along(span{From: past, To: days.To})
 		}
-		o, again, err := rd.pastDays(ctx, &batch, w, days, false, "reading all "+w.String())
-		switch {
-		case err != nil || rd.replan:
+		doing := "reading all " + w.String()
+		s.cfg.Doing(doing)
+		m := batch.machine(s.reader, rd.set(w, paging.Shrinking), days.Length(), false)
+		o, err := rd.pages(ctx, w, m, doing)
+		if err == nil && !rd.replan {
+			err = rd.checkEnd(ctx, w, &o)
+		}
+		if err != nil || rd.replan {
 			return err
-		case again:
+		}
+		if again := batch.adapt(days.Length(), o, s.reader); again {
 			continue
-		case !o.Whole:
+		}
+		if !o.Whole {
 			return rd.incomplete(w, o)
 		}
 		unbounded, next = false, days.To+1
@@ -89,26 +96,6 @@ func (s *Source) everything(ctx context.Context, rd *read, along func(span) wind
 		open = always
 	}
 	return s.complete(ctx, rd, along(open), paging.Growing)
-}
-
-// pastDays reads w, the rows of some past days. again is set if these were too many days at once.
-func (rd *read) pastDays(
-	ctx context.Context, batch *batchOfDays, w window, days span, newest bool, doing string,
-) (o paging.Outcome, again bool, err error) {
-	rd.src.cfg.Doing(doing)
-	set := rd.set(w, paging.Shrinking)
-	if w.created == always {
-		set.Like = days.To
-	}
-	m, counted := batch.machine(rd.src.reader, set, days.Length(), newest)
-	o, err = rd.pages(ctx, w, m, doing)
-	if err != nil || rd.replan {
-		return o, false, err
-	}
-	again = counted && !o.Whole && !o.Final
-	batch.adapt(days.Length(), o, again, float64(rd.src.reader.Page()))
-	err = rd.checkEnd(ctx, w, &o)
-	return o, again, err
 }
 
 // checkEnd looks whether w, which was read whole, lacks rows of its last day because the service reads to_

@@ -64,7 +64,10 @@ func BenchmarkRowsOfUsersHashed(b *testing.B) {
 		for i, rd := range reads {
 			before := cpu(b)
 			for range 10 {
-				if _, err := rd.page(b.Context(), of, 0, 1000); err != nil || len(rd.batch.Rows) != 1000 {
+				p, err := rd.src.endpoint.Page(b.Context(), rd.src.calendar.query(of, 0, 1000))
+				_, err = rd.answer(p, err, of, 0, time.Now())
+				rd.src.endpoint.Release()
+				if err != nil || len(rd.batch.Rows) != 1000 {
 					b.Fatal(len(rd.batch.Rows), err)
 				}
 				rd.batch, rd.bytes = poller.Batch{}, 0

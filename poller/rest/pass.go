@@ -86,6 +86,9 @@ const (
 // that a row that is updated while midnight passes stays in it. Rows that leave a past day while it is read
 // have been updated, so they are in the open window, which is read after.
 func (s *Source) pass(ctx context.Context, rd *read) error {
+	if err := s.calendar.wentBack(rd.req.From); err != nil && rd.req.From > s.cfg.Start {
+		return err
+	}
 	began, reach := s.clock.Now(), s.clock.Service().Add(-s.cfg.Overlap)
 	from := s.calendar.firstDay(max(rd.req.From, s.cfg.Start))
 	last := s.calendar.lastOver()
@@ -114,7 +117,8 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	if s.open.paged && s.open.from == open && s.calendar.begin(open) < open {
 		// Reading the day before costs pages. A row of the first quarter of an hour makes it needless.
 		today := window{updated: span{From: open, To: future}, created: always}
-		if _, err := rd.page(ctx, today, 0, paging.PageSize); err != nil || rd.replan {
+		first := s.reader.Count(rd.set(today, paging.Growing), 0, 0)
+		if _, err := rd.pages(ctx, today, first, ""); err != nil || rd.replan {
 			return err
 		}
 	}

@@ -44,7 +44,6 @@ type read struct {
 
 	rows   []paging.Row // of the newest page; the memory is used again
 	fields fields
-	made   schemas.Instant // the Date of the newest answer, MinInstant if it has none
 	// old, if not empty, says that an answer came from a cache: in a pass, one about the open window.
 	old string
 	met bool // a page had a row
@@ -74,7 +73,7 @@ func (rd *read) set(w window, motion paging.Motion) paging.Set {
 // empty, is the activity to show with the number of pages left.
 func (rd *read) pages(
 	ctx context.Context, w window, m *paging.Machine, doing string,
-) (paging.Outcome, error) {
+) (o paging.Outcome, err error) {
 	s := rd.src
 	defer func() {
 		m.Stop()
@@ -84,54 +83,62 @@ func (rd *read) pages(
 		if doing != "" && q.Left > 0 { // settled does not move meanwhile
 			s.cfg.Doing(doing + ", " + terminal.Plural(q.Left, "page") + " left")
 		}
-		part := window{updated: w.updated, created: q.Created}
-		if part.created.To != future && !rd.tried {
+		cut := q.Created.To != future
+		if cut && !rd.tried {
 			rd.tried = true
-			var err error
 			rd.unsure, err = rd.learnUpTo(ctx, createdTo, window{updated: always, created: always})
 			if err != nil || rd.replan {
-				return paging.Outcome{}, err
+				return o, err
 			}
 		}
-		a, err := rd.page(ctx, part, q.Page, q.Size)
-		if err != nil || rd.replan {
-			return paging.Outcome{}, err // the rows go nowhere: the batch is dropped
+		part := window{updated: w.updated, created: q.Created}
+		query := s.calendar.query(part, q.Page, q.Size)
+		asked := time.Now()
+		p, err := s.endpoint.Page(ctx, query)
+		a, err := rd.answer(p, err, part, q.Page, asked)
+		s.endpoint.Release()
+		if err == nil && !rd.replan {
+			err = rd.fields.check(ctx, s, query)
 		}
-		if part.created.To != future {
+		if err != nil || rd.replan {
+			return o, err // the rows go nowhere: the batch is dropped
+		}
+		if cut {
 			a.Doubt = cmp.Or(a.Doubt, rd.unsure)
 		}
-		a.Doubt = cmp.Or(a.Doubt, rd.early(w, m.Motion()))
+		a.Doubt = cmp.Or(a.Doubt, rd.early(w, m.Motion(), p.Date))
 		m.Answer(a)
 		if len(rd.batch.Rows)+len(rd.batch.Rejects) >= maxBatchRows || rd.bytes >= maxBatchBytes {
 			if err := rd.flush(nil); err != nil {
-				return paging.Outcome{}, err
+				return o, err
 			}
 		}
 	}
 	return m.Outcome(), nil
 }
 
-// early returns why the newest answer proves nothing about a set that only shrinks, if it was made too early.
+// early returns why an answer with this Date proves nothing about a set that only shrinks, if it was made too
+// early.
 //
 // Such a set is one of days that are over, by an answer that came before. If an answer of its own was made
 // before that, the Date that came before was another server's, or this one is from a cache.
-func (rd *read) early(w window, motion paging.Motion) string {
-	if motion != paging.Shrinking || rd.made == schemas.MinInstant ||
-		rd.made >= startOf(min(w.updated.To, w.created.To)+1).Add(rd.src.cfg.Overlap) {
+func (rd *read) early(w window, motion paging.Motion, made schemas.Instant) string {
+	if motion != paging.Shrinking || made == schemas.MinInstant ||
+		made >= startOf(min(w.updated.To, w.created.To)+1).Add(rd.src.cfg.Overlap) {
 		return ""
 	}
 	return "by its own Date, an answer was made before this was over: the service's servers have " +
 		"different clocks, or one was set"
 }
 
-// page asks for one page of w, collects its rows for the batch, and returns the facts of the answer.
-func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answer, error) {
-	s, query := rd.src, rd.src.calendar.query(w, page, size)
-	asked := time.Now()
-	p, err := s.endpoint.Page(ctx, query)
-	defer s.endpoint.Release()
+// answer returns the facts of p, or of the service's refusal, and collects the rows for the batch. w and page
+// were asked for, at asked. answer sets replan if the rows show that the plan is wrong.
+func (rd *read) answer(
+	p client.Page, err error, w window, page int, asked time.Time,
+) (paging.Answer, error) {
+	s := rd.src
 	doubt := cached(p.Age)
-	rd.made, rd.old = p.Date, cmp.Or(rd.old, doubt)
+	rd.old = cmp.Or(rd.old, doubt)
 	beyond := paging.Answer{Beyond: true, Count: -1, Doubt: doubt}
 	if status := client.Refusal(err); page > 0 && status != nil &&
 		(status.Status == http.StatusBadRequest || status.Status == http.StatusNotFound) {
@@ -156,7 +163,6 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 	// Sets are cut by the days on which rows were created. A set that fits a page, or is one day, is not cut.
 	several := p.More || page > 0 || p.Count > len(p.Rows)
 	rd.parse(&a, p.Rows, several && !w.created.Single())
-	s.endpoint.Release()
 	if rd.replan = s.calendar.check(&a, w.updated, s.cfg.Log); rd.replan {
 		s.cfg.Zone.notUTC.Store(true)
 		return a, nil
@@ -169,7 +175,7 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 			s.judgeOrder(row)
 		}
 	}
-	return a, rd.fields.check(ctx, s, query)
+	return a, nil
 }
 
 // cached returns why an answer that was made so long before its request proves nothing. It returns "" if age

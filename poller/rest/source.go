@@ -120,8 +120,17 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 		for {
 			s.adoptZone()
 			rd := &read{src: s, req: r, emit: emit, flushed: time.Now(), settled: schemas.MinInstant,
-				fields: newFields(s.cfg.Resource, r.Fields), made: schemas.MinInstant}
-			err := s.plan(ctx, rd)
+				fields: newFields(s.cfg.Resource, r.Fields)}
+			err := s.hearClock(ctx, rd)
+			switch {
+			case err != nil:
+			case r.Kind == poller.Full:
+				err = s.full(ctx, rd)
+			case r.Kind == poller.Lookup:
+				err = s.lookup(ctx, rd)
+			default:
+				err = s.pass(ctx, rd)
+			}
 			s.reportNoEnd()
 			if rd.replan && err == nil {
 				continue
@@ -139,23 +148,6 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 
 // errBrokenOff is the cause with which a read ends whose caller takes no more batches.
 var errBrokenOff = errors.New("the caller takes no more batches")
-
-// plan decides what to read, and reads it. It returns early if rd.replan is set.
-func (s *Source) plan(ctx context.Context, rd *read) error {
-	if err := s.hearClock(ctx, rd); err != nil {
-		return err
-	}
-	switch rd.req.Kind {
-	case poller.Full:
-		return s.full(ctx, rd)
-	case poller.Lookup:
-		return s.lookup(ctx, rd)
-	}
-	if err := s.calendar.wentBack(rd.req.From); err != nil && rd.req.From > s.cfg.Start {
-		return err
-	}
-	return s.pass(ctx, rd)
-}
 
 // hearClock makes sure that the service's clock was heard before anything is planned: which days are over
 // depends on it.

@@ -43,7 +43,7 @@ func (w window) String() string {
 // bounds asks for everything until the last day that can be written.
 func (w window) query(page, size int) string {
 	b := make([]byte, 0, 160)
-	add := func(name, value string) {
+	param := func(name, value string) {
 		if len(b) > 0 {
 			b = append(b, '&')
 		}
@@ -51,7 +51,7 @@ func (w window) query(page, size int) string {
 	}
 	bound := func(name string, d day) {
 		if d != past && d != future {
-			add(name, d.String())
+			param(name, d.String())
 		}
 	}
 	bound("created_from", w.created.From)
@@ -59,9 +59,9 @@ func (w window) query(page, size int) string {
 	bound("updated_from", w.updated.From)
 	bound("updated_to", w.updated.To)
 	if len(b) == 0 {
-		add("updated_to", dayOf(schemas.MaxInstant).String())
+		param("updated_to", dayOf(schemas.MaxInstant).String())
 	}
-	add("page", strconv.Itoa(page))
-	add("page_size", strconv.Itoa(size))
+	param("page", strconv.Itoa(page))
+	param("page_size", strconv.Itoa(size))
 	return string(b)
 }

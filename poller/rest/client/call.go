@@ -207,7 +207,7 @@ func (r *call) pauseAll(h http.Header, status int, began time.Time) {
 
 // reportUnclear logs once that a request was answered after a pause that had been refused with r.unclear.
 func (r *call) reportUnclear() {
-	if c := r.client; r.unclear != 0 && !c.told.Swap(true) {
+	if c := r.client; r.unclear != 0 && !c.saidUnclear.Swap(true) {
 		c.log.Warn("the service refuses for the rate of requests with a status that does not say so: requests "+
 			"refused with it are sent again, more slowly", zap.Int("status", r.unclear))
 	}

@@ -58,13 +58,13 @@ type Client struct {
 	maxFailures, maxRefusals int
 	log                      *zap.Logger
 
-	http   *http.Client
-	limit  *limiter
-	told   atomic.Bool // the log has said that some refusals for the rate do not say so
-	keys   *keyring
-	hidden *rotation.Hidden // Config.Hidden
-	clock  *Clock
-	large  chan struct{} // see body
+	http        *http.Client
+	limit       *limiter
+	saidUnclear atomic.Bool // the log has said that some refusals for the rate do not say so
+	keys        *keyring
+	hidden      *rotation.Hidden // Config.Hidden
+	clock       *Clock
+	large       chan struct{} // see body
 }
 
 // New returns a client; it sends nothing. An error means that cfg.BaseURL is not an http address.

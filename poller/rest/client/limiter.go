@@ -50,7 +50,7 @@ type limiter struct {
 	resume   time.Time // no request is sent before
 	since    time.Time // waiting since; zero while the service accepts
 	why      string    // the reason for resume, for people
-	told     time.Time // the end of the pause that the log has named. Zero if it has named none
+	logged   time.Time // the end of the pause that the log has named. Zero if it has named none
 	refusals int       // in a row
 	// answered is when each path was answered last. meant are the paths that stayed refused (see patience).
 	answered map[string]time.Time
@@ -124,8 +124,8 @@ func (l *limiter) refused(sent time.Time, after time.Duration, why string) (unti
 		l.resume, l.why = resume, why
 	}
 	// A refusal that another worker hears a moment later moves the end by that moment, which is no news.
-	if news = l.resume.Sub(now) >= longPause && l.resume.Sub(l.told) >= longPause; news {
-		l.told = l.resume
+	if news = l.resume.Sub(now) >= longPause && l.resume.Sub(l.logged) >= longPause; news {
+		l.logged = l.resume
 	}
 	return l.resume, news
 }
@@ -139,10 +139,10 @@ func (l *limiter) accepted(sent time.Time) (refusedFor time.Duration) {
 		return 0
 	}
 	now := time.Now()
-	if !l.told.IsZero() {
+	if !l.logged.IsZero() {
 		refusedFor = now.Sub(l.since)
 	}
-	l.refusals, l.since, l.told = 0, time.Time{}, time.Time{}
+	l.refusals, l.since, l.logged = 0, time.Time{}, time.Time{}
 	if full := rate.Limit(l.ceiling); l.pace.Limit() < full && now.Sub(l.changed) >= raiseEvery {
 		l.pace.SetLimit(min(full, l.pace.Limit()+full*raiseBy))
 		l.changed = now

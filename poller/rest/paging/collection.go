@@ -13,7 +13,7 @@ type collection struct {
 // of those that are: then each is rewritten five times in all, however many come.
 const minPending = 4096
 
-func (c *collection) add(id uint64, changed bool) {
+func (c *collection) insert(id uint64, changed bool) {
 	pending := &c.same
 	if changed {
 		pending = &c.changed

@@ -214,7 +214,7 @@ func (p *pass) meet(a Answer) {
 	}
 	p.rows += len(a.Rows)
 	for _, row := range a.Rows {
-		p.met.add(row.ID, p.m.set.Motion == Growing && row.Updated >= p.m.set.Began)
+		p.met.insert(row.ID, p.m.set.Motion == Growing && row.Updated >= p.m.set.Began)
 	}
 }
 

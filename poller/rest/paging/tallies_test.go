@@ -23,7 +23,7 @@ func TestACollectionAnswersLikeAMap(t *testing.T) {
 		var c collection
 		for range rapid.SampledFrom([]int{0, 1, 1000, 1000, 30_000}).Draw(t, "rows") {
 			id, changed := rng.Uint64N(different)*spread, rng.IntN(changes) == 0
-			c.add(id, changed)
+			c.insert(id, changed)
 			want[id] = want[id] || changed
 			if rng.IntN(10_000) == 0 && c.len() != len(want) {
 				t.Fatalf("%d rows, expected %d", c.len(), len(want))
@@ -161,7 +161,7 @@ func TestARowTakesTwoBytesWhereIdsAreGivenOutInTurnAndNineWhereTheyAreSpread(t *
 	for spread, most := range map[uint64]int{1: 2, 0x9E3779B97F4A7C15: 9} {
 		var c collection
 		for i := range uint64(n) {
-			c.add(i*7919%n*spread, false)
+			c.insert(i*7919%n*spread, false)
 		}
 		room := blockSize // the last one has room
 		for _, b := range c.rows().blocks {
