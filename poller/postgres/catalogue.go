@@ -20,7 +20,8 @@ const missingAgain = time.Minute
 
 // Errors of a table that is no longer as the catalogue has it.
 var (
-	// errSwapped means that the table's name leads to another table, or that row security was switched on or off.
+	// errSwapped means that the table's name leads to another table, or that row security was switched on or
+	// off.
 	errSwapped = errors.New("the table was replaced while it was read")
 	// errRetyped means that the columns have other types: ALTER TABLE in the middle of a read.
 	errRetyped = errors.New("the table's columns changed while it was read")

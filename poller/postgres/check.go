@@ -25,7 +25,6 @@ type Server struct {
 	Superuser        bool
 	// Encoding is the database's. All but SQL_ASCII are converted to UTF-8.
 	Encoding string
-	Pooling  Pooling
 }
 
 // Table is what CheckTable found of a resource's table.
@@ -49,13 +48,13 @@ const serverSQL = `SELECT current_setting('server_version'),
 
 // CheckServer asks the server once what matters for polling. Its errors are those of Source.Read.
 func CheckServer(ctx context.Context, db *DB) (Server, error) {
-	end := db.endpoint()
-	s := Server{Where: end.address, Database: end.database, Role: end.user}
+	login := db.login.Get()
+	s := Server{Where: db.address(), Database: login.Database, Role: login.User}
 	q := statement{sql: serverSQL}
 	asked := time.Now()
 	c, answer, err := db.ask(ctx, catalogueDeadline, &q)
 	if err != nil {
-		return s, end.explain("the server's settings", err)
+		return s, db.explain("the server's settings", err)
 	}
 	for _, v := range answer.Rows {
 		if len(v[1]) == 8 {
@@ -70,10 +69,6 @@ func CheckServer(ctx context.Context, db *DB) (Server, error) {
 	if !c.standby {
 		s.Ahead = s.Clock.Sub(asked.Add(time.Since(asked) / 2))
 	}
-	config := db.pool.Config().ConnConfig
-	if err := db.login.use(ctx, config); err == nil {
-		s.Pooling = findPooling(ctx, config)
-	}
 	return s, nil
 }
 
@@ -86,18 +81,18 @@ func CheckTable(ctx context.Context, db *DB, r *schemas.Resource, had ...string)
 		err = (&catalogue{had: had}).accept(t)
 	}
 	if err != nil {
-		return Table{}, db.endpoint().explain(r.Table, err)
+		return Table{}, db.explain(r.Table, err)
 	}
 	found := Table{Name: t.name, Missing: t.missing, Unknown: t.unknown}
 	if err := found.checkIndex(ctx, db); err != nil {
-		return found, db.endpoint().explain(r.Table, err)
+		return found, db.explain(r.Table, err)
 	}
 	// Rows may fail although the role has SELECT: a view over what it may not read, a policy.
 	t = t.cutLong()
 	one := statement{sql: fmt.Sprintf("SELECT %s FROM %s LIMIT 1", t.list, t.name)}
 	_, answer, err := db.ask(ctx, catalogueDeadline, &one)
 	if err != nil {
-		return found, db.endpoint().explain(r.Table, err)
+		return found, db.explain(r.Table, err)
 	}
 	for _, v := range answer.Rows {
 		if _, reject, _ := t.decode(v); reject != nil {
@@ -161,7 +156,7 @@ type Overlap struct {
 func CheckOverlap(ctx context.Context, db *DB, r *schemas.Resource, overlap time.Duration) (Overlap, error) {
 	t, err := readTable(ctx, db, r)
 	if err != nil {
-		return Overlap{}, db.endpoint().explain(r.Table, err)
+		return Overlap{}, db.explain(r.Table, err)
 	}
 	found := Overlap{NoFloor: t.noFloor}
 	look := "row(" + t.list + ")"
@@ -174,7 +169,7 @@ func CheckOverlap(ctx context.Context, db *DB, r *schemas.Resource, overlap time
 	q.param(t.updatedOID, int8Param(microsOf(schemas.InstantOf(time.Now().Add(-overlap)))))
 	_, answer, err := db.ask(ctx, chunkDeadline, &q)
 	if err != nil {
-		return found, db.endpoint().explain(r.Table, err)
+		return found, db.explain(r.Table, err)
 	}
 	for _, v := range answer.Rows {
 		if len(v) == 3 && len(v[2]) == 8 {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/rotation"
-	"github.com/storestream/storestream/internal/standins/servers"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/postgres"
 )
@@ -32,44 +31,6 @@ func examine(t *testing.T, dsn string) postgres.Server {
 		t.Fatal(err)
 	}
 	return found
-}
-
-// The pooler's mode shows, whatever number of connections it has for us, and however long ago it made them.
-func TestThePoolersModeShowsFromOutside(t *testing.T) {
-	t.Parallel()
-	s := openShop(t, ordersTable)
-	pooled := func(c servers.PgBouncerConfig) string {
-		c.Postgres, c.Users = server, map[string]string{role: password}
-		return servers.PgBouncerForTest(t, c).DSN(role, password, s.name)
-	}
-	for _, test := range []struct {
-		name string
-		dsn  func() string
-		want postgres.Pooling
-	}{
-		{"no pooler", func() string { return server.DSN(role, password, s.name) }, postgres.Direct},
-		{"transaction mode", func() string { return pooler.DSN(role, password, s.name) },
-			postgres.TransactionPooling},
-		{"transaction mode, one connection", func() string {
-			return pooled(servers.PgBouncerConfig{PoolSize: 1})
-		}, postgres.TransactionPooling},
-		{"transaction mode, in turns", func() string {
-			settings := map[string]string{"server_round_robin": "1", "min_pool_size": "5"}
-			return pooled(servers.PgBouncerConfig{Settings: settings})
-		}, postgres.TransactionPooling},
-		{"session mode", func() string {
-			return pooled(servers.PgBouncerConfig{PoolMode: "session"})
-		}, postgres.SessionPooling},
-		{"session mode, no connection left", func() string {
-			return pooled(servers.PgBouncerConfig{PoolMode: "session", PoolSize: 1})
-		}, postgres.PoolingUnknown},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if found := examine(t, test.dsn()); found.Pooling != test.want {
-				t.Errorf("found %s, expected %s", found.Pooling, test.want)
-			}
-		})
-	}
 }
 
 func TestTheServerIsDescribed(t *testing.T) {

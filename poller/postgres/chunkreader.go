@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/storestream/storestream/internal/wait"
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
@@ -133,7 +134,8 @@ func (r *chunkReader) begin(
 	return tx, nil
 }
 
-// ahead returns the place of the row that comes size.scan rows after a place, or nil if there are not so many.
+// ahead returns the place of the row that comes size.scan rows after a place, or nil if there are not so
+// many.
 func (r *chunkReader) ahead(ctx context.Context, t *table, after key) (*key, error) {
 	q := ahead(t, after, r.size.scan)
 	tx, err := r.begin(ctx, chunkDeadline, t, &q)
@@ -150,32 +152,32 @@ func (r *chunkReader) ahead(ctx context.Context, t *table, after key) (*key, err
 }
 
 // look reads the clock, the table, and its identity.
-func (r *chunkReader) look(ctx context.Context) (c *clock, t *table, id identity, err error) {
+func (r *chunkReader) look(ctx context.Context) (c *clock, t *table, id watermark.Identity, err error) {
 	for failed := (tries{}); ; {
 		if c, t, id, err = r.lookOnce(ctx); err == nil {
 			return c, t, id, nil
 		}
 		if err = r.retry(ctx, &failed, err); err != nil {
-			return nil, nil, identity{}, err
+			return nil, nil, watermark.Identity{}, err
 		}
 	}
 }
 
-func (r *chunkReader) lookOnce(ctx context.Context) (*clock, *table, identity, error) {
+func (r *chunkReader) lookOnce(ctx context.Context) (*clock, *table, watermark.Identity, error) {
 	answered := r.activity.await()
 	defer answered()
 	t, err := r.catalogue.get(ctx)
 	if err != nil {
-		return nil, nil, identity{}, err
+		return nil, nil, watermark.Identity{}, err
 	}
 	q := identityQuery(t)
 	tx, err := r.begin(ctx, catalogueDeadline, t, &q)
 	if err != nil {
-		return nil, nil, identity{}, err
+		return nil, nil, watermark.Identity{}, err
 	}
 	answer, err := tx.answer()
 	if err != nil {
-		return nil, nil, identity{}, err
+		return nil, nil, watermark.Identity{}, err
 	}
 	id, err := identityOf(t, answer.Rows)
 	return tx.clock, t, id, err
@@ -202,9 +204,7 @@ func (r *chunkReader) retry(ctx context.Context, failed *tries, err error) error
 		r.log.Warn("a row is too long to be read whole: its long values are left out, and it becomes a dead letter",
 			zap.Error(err))
 		r.longRows = time.Now().Add(guardTime)
-	case reconnect, reconnectRefused, reconnectSilent:
-		r.db.dropIdle(err)
-	default: // the table may have changed, also while a person removes the cause
+	case giveUp, lookAgain: // the table may have changed, also while a person removes the cause of an error
 		r.catalogue.forget()
 	}
 	pause, again := failed.add(remedy)
@@ -214,4 +214,4 @@ func (r *chunkReader) retry(ctx context.Context, failed *tries, err error) error
 	return wait.For(ctx, pause)
 }
 
-func (r *chunkReader) explain(err error) error { return r.db.endpoint().explain(r.resource.Table, err) }
+func (r *chunkReader) explain(err error) error { return r.db.explain(r.resource.Table, err) }

@@ -75,8 +75,8 @@ func (s *chunkSizer) learn(first, total time.Duration) {
 // false if nothing is left to halve.
 //
 // The fewer rows pass a filter, the further a statement looks for them: too far, if an old transaction ends
-// after millions of changes. A smaller LIMIT is no help then. So a transaction with a filter ends at the place
-// that lies scan rows on.
+// after millions of changes. A smaller LIMIT is no help then. So a transaction with a filter ends at the
+// place that lies scan rows on.
 func (s *chunkSizer) cancelled() bool {
 	switch {
 	case s.far && s.scan == 0:

@@ -3,7 +3,6 @@ package postgres
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -37,7 +36,7 @@ type Config struct {
 // DB is the connections to one database. All sources of a process share them.
 type DB struct {
 	pool       *pgxpool.Pool
-	login      login
+	login      *rotation.Value[*pgx.ConnConfig]
 	parameters []string // names of the startup parameters that the DSN sets
 	settings   []string // the first statements of each transaction
 	searchPath []byte   // that the DSN sets. Nil keeps the role's
@@ -54,11 +53,15 @@ func Open(c Config) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres.dsn: %w", err)
 	}
-	login, err := newLogin(c, parsed)
+	login, err := logins(c, parsed)
 	if err != nil {
 		return nil, fmt.Errorf("postgres.dsn: %w", err)
 	}
-	config.BeforeConnect = login.use
+	config.BeforeConnect = func(_ context.Context, cc *pgx.ConnConfig) error {
+		now := login.Get()
+		cc.User, cc.Password, cc.TLSConfig, cc.Fallbacks = now.User, now.Password, now.TLSConfig, now.Fallbacks
+		return nil
+	}
 	config.MaxConns = 4
 	if c.MaxConnections > 0 {
 		config.MaxConns = int32(min(c.MaxConnections, 1000))
@@ -83,10 +86,10 @@ func Open(c Config) (*DB, error) {
 	return db, nil
 }
 
-// endpoint is where a connection leads now.
-func (db *DB) endpoint() *endpoint {
-	cc := db.login.now.Get()
-	return &endpoint{net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port))), cc.User, cc.Database, db.parameters}
+// address returns where a connection leads now.
+func (db *DB) address() string {
+	cc := db.login.Get()
+	return net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port)))
 }
 
 // bounded returns the settings of every connection to PostgreSQL: those of the DSN, with limits on the time
@@ -136,11 +139,3 @@ func configureConnection(cc *pgx.ConnConfig) {
 
 // Close waits for the reads in hand and closes the connections.
 func (db *DB) Close() { db.pool.Close() }
-
-// dropIdle closes the idle connections after err broke one: after a restart of the server all of them are
-// dead, and each would cost a try.
-func (db *DB) dropIdle(err error) {
-	if !errors.As(err, new(*pgconn.ConnectError)) {
-		db.pool.Reset()
-	}
-}

@@ -38,9 +38,16 @@ func readInSmallerOnes(t *testing.T, limit string) {
 		t.Skip("PostgreSQL has this setting from 17 on: make test-versions")
 	}
 	s.exec(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET %s = '700ms'", role, s.name, limit))
-	r := s.readerOf(postgres.SourceConfig{MaxRows: 400})
+	var sent rowsSent
+	g := openGate(t, server.Port)
+	g.watch(sent.follow)
+	defer g.cut() // or closing the reader would wait for an answer to its farewell
+	r := openReader(t, g.dsn(s.name), postgres.SourceConfig{MaxRows: 400})
 	r.poll()
 	r.sameAs(s)
+	if n := sent.n.Load(); n > 660 {
+		t.Errorf("the server sent %d rows for 600: those before a timeout were read twice", n)
+	}
 	if n := r.counted("storestream_sql_timeouts_total"); n == 0 {
 		t.Error("no statement was cancelled: the test shows nothing")
 	}

@@ -33,11 +33,6 @@ const identitySQL = `CASE WHEN NOT pg_is_in_recovery() THEN
 	greatest(pg_postmaster_start_time(), pg_stat_get_bgwriter_stat_reset_time()) END,
 (SELECT attnum FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'updated_at')`
 
-// identity is a relation (of any kind) of a database in one history. In another timeline (after a failover or
-// a restore), or after another start, the server may have given out ids below a floor a second time. And rows
-// that were read there may be missing here, or may have earlier values.
-type identity watermark.Identity
-
 // The clock does not show everything that may become of a table. Another schema of the search_path may have a
 // table of the name, a table that was alone may get children, and a view may lead elsewhere. PostgreSQL needs
 // 0.4 ms to find the last one out, so a table that is alone is not asked for it.
@@ -64,8 +59,8 @@ func identityQuery(t *table) statement {
 }
 
 // identityOf reads the answer to identityQuery. Its error may be that of isElsewhere.
-func identityOf(t *table, rows [][][]byte) (identity, error) {
-	id := identity{Table: t.oid, Schema: t.schema, Kind: t.kind}
+func identityOf(t *table, rows [][][]byte) (watermark.Identity, error) {
+	id := watermark.Identity{Table: t.oid, Schema: t.schema, Kind: t.kind}
 	if len(rows) != 1 || len(rows[0]) != 7 || len(rows[0][4]) != 0 && len(rows[0][4]) != 4 {
 		return id, errors.New("ask which database this is: an answer of another shape than PostgreSQL's")
 	}
@@ -100,12 +95,13 @@ func timeOf(v []byte) schemas.Instant {
 	return instantOf(int64(binary.BigEndian.Uint64(v)))
 }
 
-// differs returns how id differs from the identity that earlier rows were read under, or nil.
+// differs returns how the identity id differs from before, under which earlier rows were read, or nil.
 //
-// Rows that were read there may be missing here, or may have earlier values, with stamps below settled. Only
-// a sweep meets those. A mere restart counts too: the server may have crashed and lost commits that were made
-// with synchronous_commit off, or a copy of its files may have been put back.
-func (id *identity) differs(before *watermark.Identity) *poller.LostError {
+// In another history the server may have given out ids below a floor a second time. Rows that were read
+// before may be missing here, or may have earlier values, with stamps below settled: only a sweep finds
+// those. A mere restart counts too. The server may have crashed and lost commits that were made with
+// synchronous_commit off, or a copy of its files may have been put back.
+func differs(id, before *watermark.Identity) *poller.LostError {
 	switch {
 	case before == nil:
 		return nil

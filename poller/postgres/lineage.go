@@ -21,8 +21,8 @@ type lineage struct {
 	lagging  time.Time // since when servers have shown less than latest; zero: they do not
 }
 
-// follow makes c the latest clock, or returns why a chunk that was read under it may not be used: errLagging, or
-// a *poller.LostError, after which the lineage begins anew.
+// follow makes c the latest clock, or returns why a chunk that was read under it may not be used:
+// errLagging, or a *poller.LostError, after which the lineage begins anew.
 func (l *lineage) follow(c *clock) error {
 	rewound := l.rewound(c)
 	if rewound != "" || l.lags(c) {

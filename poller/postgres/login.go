@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"errors"
 
 	"github.com/jackc/pgx/v5"
@@ -10,23 +9,20 @@ import (
 	"github.com/storestream/storestream/internal/rotation"
 )
 
-// login is who logs in, and with which certificates: what of a DSN may change while the process runs.
-type login struct {
-	now *rotation.Value[*pgx.ConnConfig]
-}
-
-// errElsewhere: rows of two databases would be mixed, and a password would go where nobody has said yet that
-// it may.
+// errElsewhere refuses a DSN that leads elsewhere: rows of two databases would be mixed, and the password
+// would go to a place that the operator has not confirmed.
 var errElsewhere = errors.New("it differs from the DSN in use in more than user and password: that takes a " +
 	"restart")
 
-// newLogin reads the DSN, and the files that it names, again for each connection. first is what it is now.
-func newLogin(c Config, first dsn.DSN) (login, error) {
+// logins returns the user, password and certificates for new connections: those parts of a DSN that may
+// change while the process runs. The DSN, and the files that it names, are read again for each connection.
+// first is the DSN at the start.
+func logins(c Config, first dsn.DSN) (*rotation.Value[*pgx.ConnConfig], error) {
 	inputs := []rotation.Input{c.DSN.Current}
 	for _, path := range first.Files() {
 		inputs = append(inputs, rotation.File(path))
 	}
-	now, err := rotation.New(c.Rotation, "postgres.dsn", func(texts []string) (*pgx.ConnConfig, error) {
+	return rotation.New(c.Rotation, "postgres.dsn", func(texts []string) (*pgx.ConnConfig, error) {
 		parsed, err := dsn.Parse(texts[0])
 		if err != nil {
 			return nil, err
@@ -40,12 +36,4 @@ func newLogin(c Config, first dsn.DSN) (login, error) {
 		}
 		return pool.ConnConfig, nil
 	}, inputs...)
-	return login{now}, err
-}
-
-// use makes cc log in so: what pgxpool calls before each connection.
-func (l login) use(_ context.Context, cc *pgx.ConnConfig) error {
-	now := l.now.Get()
-	cc.User, cc.Password, cc.TLSConfig, cc.Fallbacks = now.User, now.Password, now.TLSConfig, now.Fallbacks
-	return nil
 }

@@ -349,8 +349,8 @@ func (m *model) poll(t *rapid.T) {
 		return
 	}
 	p := &pass{horizons: &m.horizons, table: table, clock: c,
-		identity: identity{Table: table.oid, Schema: table.schema, Kind: table.kind, LeadsTo: m.w.relation.leadsTo,
-			System: "7/5", Timeline: cmp.Or(c.timeline, m.w.timeline)},
+		identity: watermark.Identity{Table: table.oid, Schema: table.schema, Kind: table.kind,
+			LeadsTo: m.w.relation.leadsTo, System: "7/5", Timeline: cmp.Or(c.timeline, m.w.timeline)},
 		from: m.settled, at: keyAt(m.settled), firstLoad: m.settled == schemas.MinInstant}
 	r := poller.Request{Cursor: m.cursor, Floor: m.floor, Identity: m.identity}
 	if p.lags(r) {
@@ -464,7 +464,7 @@ func (m *model) begin(p *pass, r poller.Request) bool {
 			clear(m.final)
 			return true
 		}
-	} else if watched && lost.From < schemas.MaxInstant && known && p.identity.differs(r.Identity) == nil {
+	} else if watched && lost.From < schemas.MaxInstant && known && differs(&p.identity, r.Identity) == nil {
 		lost.Sweep = false // what was stamped meanwhile lies at From or later
 	}
 	if lost != nil {

@@ -26,7 +26,7 @@ type pass struct {
 	reader   *chunkReader
 	horizons *horizons
 	table    *table
-	identity identity
+	identity watermark.Identity
 
 	clock     *clock // of its beginning: what is not visible under it is for the next pass
 	from      schemas.Instant
@@ -140,7 +140,7 @@ func (p *pass) lost(r poller.Request, start schemas.Instant) *poller.LostError {
 			"was set back (or overlap was raised): it says %s. What is stamped from %s on is read again",
 			p.clock.time, from)})
 	}
-	found = append(found, p.identity.differs(r.Identity))
+	found = append(found, differs(&p.identity, r.Identity))
 	if r.Cursor != nil {
 		found = append(found, p.follows(r.Cursor))
 	}
@@ -204,7 +204,7 @@ func (p *pass) lags(r poller.Request) bool {
 		p.identity.Timeline < id.Timeline {
 		return true
 	}
-	if id != nil && p.identity.differs(id) == nil {
+	if id != nil && differs(&p.identity, id) == nil {
 		known = coarse(max(known.xmin, id.Xmin))
 		if f := r.Floor; f != nil {
 			if met, err := parseSnapshot(f.Snapshot); err == nil {
@@ -326,8 +326,8 @@ func (p *pass) quiesce(ctx context.Context) error {
 	return nil
 }
 
-// batch returns the batch of the next chunk of the part in hand; nil, if nothing of it is published. Its error
-// is a *poller.LostError.
+// batch returns the batch of the next chunk of the part in hand; nil, if nothing of it is published. Its
+// error is a *poller.LostError.
 func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 	part := p.parts[0]
 	last := c.last && len(p.parts) == 1
@@ -350,7 +350,7 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 	}
 	p.good += len(c.rows)
 	b := c.batch()
-	b.Identity = (*watermark.Identity)(&p.identity)
+	b.Identity = &p.identity
 
 	if part.filter != nil {
 		// Settled follows what was read without a gap, as far as the horizons allow.

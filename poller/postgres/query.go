@@ -26,8 +26,8 @@ func (s *statement) param(oid uint32, value []byte) string {
 	return "$" + strconv.Itoa(len(s.oids))
 }
 
-// query makes the statement for the next rows of a read: at most limit rows after one place, until another one
-// (nil: to the end).
+// query makes the statement for the next rows of a read: at most limit rows after one place, until another
+// one (nil: to the end).
 type query func(t *table, after key, until *key, limit int) statement
 
 // changed asks for the rows that f, as it is at each statement, does not leave out, in the order (updated_at,

@@ -50,8 +50,8 @@ const (
 	withoutLong                    // a row is too long: read it without its long values
 )
 
-// remedies says how often a read is tried again, and whether after a pause. After the last try Read returns the
-// error, and the poller waits.
+// remedies says how often a read is tried again, and whether after a pause. After the last try Read returns
+// the error, and the poller waits.
 var remedies = [...]struct {
 	tries int
 	pause bool

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/metrics"
-	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
@@ -53,12 +52,7 @@ type Source struct {
 	// lost is the error for the next pass: a read of another kind has found another history of the database.
 	lost    *poller.LostError
 	lagging time.Time // since when a standby lacks what was settled by; zero: it does not
-	// rested is when a pass may begin that reads again what the last one read; see rest.
-	rested time.Time
 }
-
-// longestRest is how long a source rests at most.
-const longestRest = 30 * time.Second
 
 var _ poller.Source = (*Source)(nil)
 
@@ -96,7 +90,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 		}
 		lost, isLost := errors.AsType[*poller.LostError](err)
 		switch {
-		case isLost && r.Kind == poller.Pass: // what this Source knows of transactions and clock does not count either
+		case isLost && r.Kind == poller.Pass: // what is known of transactions and the clock does not count either
 			s.horizons = horizons{overlap: s.horizons.overlap, steps: steps{allowed: s.horizons.steps.allowed}}
 			s.unfiltered, s.final, s.lost = nil, false, nil
 		case isLost: // the next pass returns it
@@ -114,11 +108,7 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	if s.lost != nil {
 		return s.lost
 	}
-	if err := s.rest(ctx); err != nil {
-		return err
-	}
 	trusted := r.Floor != nil || r.Cursor != nil || s.final
-	began := time.Now()
 	p, err := newPass(ctx, s, r)
 	if err != nil {
 		return err
@@ -151,23 +141,7 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	if p.table.noFloor != "" {
 		s.unfiltered = p.floor // not before every batch was taken over
 	}
-	if p.clock.standby && p.held() != "" {
-		s.rested = time.Now().Add(min(time.Since(began), longestRest))
-	}
 	return nil
-}
-
-// rest waits for as long as the last pass took, if that was held up on a standby: there each pass reads
-// everything since the transaction that holds it up, and with many changes they would follow one another
-// without a pause.
-func (s *Source) rest(ctx context.Context) error {
-	pause := time.Until(s.rested)
-	if pause <= 0 {
-		return nil
-	}
-	s.reader.activity.show("resting: a transaction stays open, and on a standby each poll reads all since then")
-	defer s.reader.activity.show("")
-	return wait.For(ctx, pause)
 }
 
 // waitFor ends a pass to which a lagging standby would show an older state, for as long as lagPatience.

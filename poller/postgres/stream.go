@@ -10,8 +10,8 @@ import (
 // an encoded record.
 //
 // A transaction whose rows are as wide as expected is one chunk, and its connection is free before the chunk
-// is used. If the rows are wider, the server waits with the rest while a chunk is used. So the bytes in memory
-// are bounded, and no row is read twice.
+// is used. If the rows are wider, the server waits with the rest while a chunk is used. So the bytes in
+// memory are bounded, and no row is read twice.
 type stream struct {
 	tx    *transaction // nil once it has ended
 	table *table

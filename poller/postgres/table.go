@@ -160,8 +160,8 @@ func isElsewhere(table string, said []byte) error {
 		"read. %s, or read the resource over REST (source: rest)", table, said[1:], kind, why, remedy)}
 }
 
-// readTable asks the server for the table of r. Its error is a *poller.HoldError if the table cannot be read as
-// it is, or the server's.
+// readTable asks the server for the table of r. Its error is a *poller.HoldError if the table cannot be read
+// as it is, or the server's.
 func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error) {
 	readable := map[string]bool{} // by column
 	t := &table{bareName: pgx.Identifier{r.Table}.Sanitize()}

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -84,6 +85,24 @@ func TestRowsAreReadOnceHoweverWideTheyAre(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Four connections are open at most. The server waits in the middle of the rows, which are wider than
+// expected.
+func TestACallerThatBreaksOffAmongWideRowsLeavesNoConnectionBehind(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(wideOrders(1, 100, 100_000))
+	r := s.reader()
+	for i := range 10 {
+		kind := []poller.Kind{poller.Pass, poller.Full}[i%2]
+		r.before = func(poller.Batch) error { return errCrash }
+		if err := r.read(poller.Request{Kind: kind}); !errors.Is(err, errCrash) {
+			t.Fatal(err)
+		}
+	}
+	r.before = nil
+	r.poll()
+	r.sameAs(s)
 }
 
 // A value may have 1 GB. Its row becomes a dead letter, the others are published, and the memory of it is

@@ -48,7 +48,6 @@ func tryDatabase(ctx context.Context, c Config, f *findings) {
 		return
 	}
 	d.server(server)
-	d.pooler(server, c.Settings.Postgres.MaxConnections)
 	d.clock(server)
 	d.role(server)
 	d.marks = c.marks()
@@ -80,20 +79,6 @@ func (d *database) server(s postgres.Server) {
 	if s.Encoding == "SQL_ASCII" {
 		d.found.add(Note, "encoding", "", "database %s has encoding SQL_ASCII, which takes any bytes: rows whose "+
 			"texts are not UTF-8 become dead letters", s.Database)
-	}
-}
-
-func (d *database) pooler(s postgres.Server, connections int) {
-	switch s.Pooling {
-	case postgres.SessionPooling:
-		d.found.add(Warning, "pooler", "ask for the address of the pooler in transaction mode, or set "+
-			"pool_mode=transaction", "%s: each connection of storestream keeps one of the server's for itself, up to "+
-			"%d (postgres.max_connections), also while idle", s.Pooling, connections)
-	case postgres.PoolingUnknown:
-		d.found.add(Note, "pooler", "", "cannot tell the pooler's mode: it gave no second connection in time, or "+
-			"is of another kind; every mode works")
-	default:
-		d.found.ok("pooler", "%s", s.Pooling)
 	}
 }
 

@@ -123,7 +123,6 @@ func TestNothingIsWrongWhereAllIsWellAndNothingIsChanged(t *testing.T) {
 	says(t, found, OK, "configuration", "",
 		"orders, order_items over postgres; products, users, shipments over rest")
 	says(t, found, OK, "service", "products")
-	says(t, found, OK, "database", "pooler", "a pooler in transaction mode")
 	says(t, found, OK, "database", "orders", "rows of the overlap", "at an interval of 1s")
 	says(t, found, OK, "kafka", "store.orders", "is not there yet, and `run` can create it with 2 partitions")
 	says(t, found, OK, "kafka", "store.requests", "can create it with 1 partition")
@@ -167,10 +166,6 @@ func TestWhatIsWrongWithTheDatabaseIsNamed(t *testing.T) {
 		"Order.avsc in schemas.dir", `docs/operations.md, "A field is added"`)
 	says(t, found, Note, "database", "order_items", "columns A b, gift of order_items are not in the schema")
 
-	session := servers.PgBouncerForTest(t, servers.PgBouncerConfig{Postgres: s.postgres, PoolMode: "session",
-		Users: map[string]string{storefake.ReaderRole: "student"}})
-	says(t, passing(t, s.Stage, "postgres.dsn="+session.DSN(storefake.ReaderRole, "student", "postgres")),
-		Warning, "database", "pooler", "a pooler in session mode", "pool_mode=transaction")
 	direct := passing(t, s.Stage, "postgres.dsn="+s.postgres.AdminDSN("postgres"))
 	says(t, direct, Warning, "database", "role", "is a superuser", "student_ro")
 	says(t, direct, Warning, "database", "orders", "may change rows")

@@ -17,24 +17,25 @@ func wireMessage(kind byte, body string) []byte {
 func TestSettingsThatAServerNamesAreBoundedAndNothingElseIs(t *testing.T) {
 	setting := wireMessage('S', "p\x00"+strings.Repeat("x", 1021)+"\x00")
 	row := wireMessage('D', strings.Repeat("S", 500))
-	const fit = maxParameters / 1024
+	const fit = maxTalk / 1029
 	for name, chunks := range map[string]func(io.Reader) io.Reader{
 		"whole": func(r io.Reader) io.Reader { return r }, "byte by byte": iotest.OneByteReader,
 		"in halves": iotest.HalfReader,
 	} {
 		good := bytes.Repeat(append(bytes.Clone(setting), row...), fit)
-		got, err := io.ReadAll(&parameterBound{server: chunks(bytes.NewReader(good))})
+		got, err := io.ReadAll(&talkBound{server: chunks(bytes.NewReader(good)), loggedIn: true})
 		if err != nil || !bytes.Equal(got, good) {
 			t.Errorf("%s: %d of %d bytes, %v", name, len(got), len(good), err)
 		}
-		_, err = io.ReadAll(&parameterBound{server: chunks(io.MultiReader(bytes.NewReader(good),
-			bytes.NewReader(setting)))})
+		_, err = io.ReadAll(&talkBound{loggedIn: true, server: chunks(io.MultiReader(
+			bytes.NewReader(good), bytes.NewReader(setting)))})
 		if err == nil || !strings.Contains(err.Error(), "settings without end") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	hostile := bytes.Repeat([]byte{'S', 0, 0, 0, 0}, 100) // a length that is none
-	if got, err := io.ReadAll(&parameterBound{server: bytes.NewReader(hostile)}); err != nil || len(got) != 500 {
+	got, err := io.ReadAll(&talkBound{server: bytes.NewReader(hostile), loggedIn: true})
+	if err != nil || len(got) != 500 {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
@@ -52,7 +53,7 @@ func TestWhatAServerSaysBeforeTheLoginIsBounded(t *testing.T) {
 		"rows after the login":  {append(bytes.Clone(ready), bytes.Repeat(small, 2000)...), true},
 		"a login after a login": {bytes.Repeat(append(bytes.Repeat(small, 900), ready...), 3), true},
 	} {
-		_, err := io.ReadAll(&parameterBound{server: iotest.HalfReader(bytes.NewReader(c.said)), login: maxLogin})
+		_, err := io.ReadAll(&talkBound{server: iotest.HalfReader(bytes.NewReader(c.said))})
 		if (err == nil) != c.fits {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -14,15 +14,10 @@ import (
 // inDSN is where the files of TLS are named.
 var inDSN = tlsfile.Files{Section: tlsfile.DSN}
 
-// endpoint is where the DSN leads: that part of it which is no secret, for errors.
-type endpoint struct {
-	address, user, database string
-	parameters              []string // names of the startup parameters that the DSN sets
-}
-
 // explain makes err say what failed, on what, and what to do. pgx's errors about connecting hold no password,
 // and explain adds none.
-func (e *endpoint) explain(table string, err error) error {
+func (db *DB) explain(table string, err error) error {
+	address := db.address()
 	var pe *pgconn.PgError
 	var long *pgproto3.ExceededMaxBodyLenErr
 	switch {
@@ -32,21 +27,22 @@ func (e *endpoint) explain(table string, err error) error {
 		return fmt.Errorf("read %s: the server sent a message of %d bytes, and none of more than %d is taken: "+
 			"a row is too long", table, long.ActualBodyLen, long.MaxExpectedBodyLen)
 	case errors.As(err, &pe):
-		return e.explainCode(table, err, pe)
+		return db.explainCode(table, err, pe)
 	case errors.Is(err, errLagging), errors.Is(err, errRetyped), errors.Is(err, errSwapped):
 		return fmt.Errorf("read %s: %w", table, err)
 	case errors.Is(err, errSilent):
 		return fmt.Errorf("read %s from %s: the connection may be cut, the table locked, or the database behind a "+
-			"pooler down: %w", table, e.address, err)
+			"pooler down: %w", table, address, err)
 	}
 	if handshake, ok := errors.AsType[*tlsfile.HandshakeError](inDSN.Explain(err)); ok {
-		return fmt.Errorf("read %s from %s: %w", table, e.address, handshake)
+		return fmt.Errorf("read %s from %s: %w", table, address, handshake)
 	}
 	return fmt.Errorf("read %s from %s: is the database up, and is postgres.dsn's host and port right? %w",
-		table, e.address, err)
+		table, address, err)
 }
 
-func (e *endpoint) explainCode(table string, err error, pe *pgconn.PgError) error {
+func (db *DB) explainCode(table string, err error, pe *pgconn.PgError) error {
+	address, user, database := db.address(), db.login.Get().User, db.login.Get().Database
 	// The server's own sentence, without the values that a detail may hold.
 	said := fmt.Errorf("%s (SQLSTATE %s)", pe.Message, pe.Code)
 	hold := func(format string, args ...any) error {
@@ -54,30 +50,30 @@ func (e *endpoint) explainCode(table string, err error, pe *pgconn.PgError) erro
 	}
 	switch pe.Code {
 	case codeBadPassword, codeNoAuth:
-		return hold("%s refuses the login of role %q: check user and password in postgres.dsn", e.address, e.user)
+		return hold("%s refuses the login of role %q: check user and password in postgres.dsn", address, user)
 	case codeNoDatabase:
-		return hold("%s has no database %q: check postgres.dsn", e.address, e.database)
+		return hold("%s has no database %q: check postgres.dsn", address, database)
 	case codeNoPrivilege:
-		return hold("role %q may not read %s: GRANT SELECT ON %s TO %q", e.user, table, table, e.user)
+		return hold("role %q may not read %s: GRANT SELECT ON %s TO %q", user, table, table, user)
 	case codeNoTable:
 		return hold("database %q has no table %s that role %q can see: check postgres.dsn, or take the resource "+
-			"over REST (source: rest)", e.database, table, e.user)
+			"over REST (source: rest)", database, table, user)
 	case codeNoCharacter, codeNotInEncoding: // the server's sentence has bytes of the row
 		return &poller.HoldError{What: fmt.Sprintf("read %s: a text in it cannot be converted from the encoding "+
 			"of database %q to UTF-8. Rows are good for which convert_to(COLUMN, 'UTF8') is no error; it goes on by "+
-			"itself once the others are put right", table, e.database)}
+			"itself once the others are put right", table, database)}
 	}
 	switch refused := errors.As(err, new(*pgconn.ConnectError)); {
 	case pe.Code != codeProtocol:
-		return fmt.Errorf("read %s from %s: %w", table, e.address, said)
+		return fmt.Errorf("read %s from %s: %w", table, address, said)
 	case !refused:
 		return fmt.Errorf("read %s: the pooler at %s answers, and has no server for it: is PostgreSQL up? %w",
-			table, e.address, said)
-	case len(e.parameters) > 0:
+			table, address, said)
+	case len(db.parameters) > 0:
 		return hold("the pooler at %s refuses the connection: it takes no startup parameters of its own, "+
-			"and postgres.dsn sets %s: remove them", e.address, strings.Join(e.parameters, ", "))
+			"and postgres.dsn sets %s: remove them", address, strings.Join(db.parameters, ", "))
 	}
 	return &poller.HoldError{What: fmt.Sprintf("the pooler at %s refuses the connection: %s. Where that is the "+
 		"login, check user, password and database in postgres.dsn; where it is full, raise its max_client_conn",
-		e.address, said)}
+		address, said)}
 }
