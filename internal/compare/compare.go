@@ -20,18 +20,18 @@
 //
 // # Parts
 //
-// Config.Memory bounds what a comparison takes, whatever the number of rows. A row takes 16 bytes during
-// First. Where a table needs more and its source can be read by id, it is compared in parts, ranges of ids
-// [a, b]. Each takes one First: one scan of the topic, and one reading of these ids of the source.
+// Config.Memory bounds what a comparison takes, however many rows there are. A row takes 24 bytes during
+// First. If a table needs more and its source can be read by id, it is compared in parts, ranges of ids [a,
+// b]. Each part takes one First: one scan of the topic, and one reading of these ids of the source.
 //
-// Nobody knows beforehand where ids lie. So a part begins as all ids from a on. When the topic's rows fill
-// the memory, those with the highest eighth of the ids that are held go, and b comes to lie below them; what
-// is above is passed over from then on. In the end all rows of [a, b] are held, because nothing below b ever
-// went, and the memory is full by seven eighths or more. The next part begins at b+1, and the last one ends
-// at the highest id there is. So the parts cover every id once, however the ids are spread, and a table of n
-// rows takes at most n*16 bytes / (7/8 of the room) parts, and one.
+// How ids are spread is not known beforehand. So a part begins as all ids from a on. When the topic's rows
+// fill the memory, the highest eighth of the ids goes, b moves below them, and ids above b are passed over
+// from then on. In the end all rows of [a, b] are held, because no row below b ever went, and the memory is
+// full by about seven eighths or more. The next part begins at b+1, and the last one ends at the highest
+// possible id. So the parts cover every id once, however the ids are spread, and a table of n rows takes
+// about n*24 bytes / (7/8 of the room) parts at most, and one.
 //
-// A source that cannot be read by id has one part, and an error where that does not fit.
+// A source that cannot be read by id has one part. If that does not fit, First fails.
 //
 // Comparing changes nothing.
 package compare
@@ -39,13 +39,13 @@ package compare
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"maps"
 	"math"
 	"slices"
 	"time"
 
+	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -190,14 +190,10 @@ func (c *Comparison) First(ctx context.Context, progress func(Progress)) (err er
 	if err != nil {
 		return err
 	}
-	table, err := newRowTable(int(min(records, math.MaxInt32)), int(tableShare(c.cfg.Memory)))
-	if err != nil {
-		return fmt.Errorf("%d bytes of memory: %w", tableShare(c.cfg.Memory), err)
-	}
 	c.parts++
-	first := firstReading{c: c, progress: progress, part: Range{c.next, math.MaxInt64}, table: table,
-		records: records, strays: map[int64][]int32{}}
-	defer func() { first.table.free() }()
+	first := firstReading{c: c, progress: progress, part: Range{c.next, math.MaxInt64},
+		rows: rowset.New(int(tableShare(c.cfg.Memory))), records: records, strays: map[int64][]int32{}}
+	defer first.rows.Close()
 	if err := first.read(ctx); err != nil {
 		return err
 	}
@@ -235,9 +231,8 @@ func (c *Comparison) Look(ctx context.Context) error {
 // CatchUp is the first half of Look, for a caller that asks the source itself: it reads the topic on and
 // returns the suspects that remain. Apply is the second half.
 //
-// First keeps too little of a row to say what the topic has of it, only that it is another version. Most
-// suspects are delivered by the time that this looks, and it has read what the topic has of them. For the
-// others it reads the topic once more.
+// First does not keep when a row was created. A source that is read by day has to know that day to look for a
+// row that it has not shown yet. So for such suspects CatchUp reads the topic once more.
 func (c *Comparison) CatchUp(ctx context.Context) ([]Suspect, error) {
 	if len(c.suspects) == 0 {
 		return nil, nil
@@ -249,7 +244,8 @@ func (c *Comparison) CatchUp(ctx context.Context) ([]Suspect, error) {
 	}
 	c.ends = ends
 	c.clear((*suspect).delivered)
-	if unread := func(s *suspect) bool { return s.inTopic && !s.topicRead }; c.some(unread) {
+	dayless := func(s *suspect) bool { return s.inTopic && s.row == nil && !s.topicRead }
+	if !c.cfg.ByID && c.some(dayless) {
 		if c.ends, err = c.cfg.Topic(ctx, nil, isSuspect, c.fold); err != nil {
 			return nil, err
 		}
@@ -311,11 +307,12 @@ func (c *Comparison) clear(which func(*suspect) bool) {
 }
 
 // suspect returns the suspect id, and makes it if there is room; nil: there is none.
-func (c *Comparison) suspect(id int64, inTopic bool, v version, strays []int32) *suspect {
+func (c *Comparison) suspect(id int64, inTopic bool, v rowset.Version, strays []int32) *suspect {
 	s := c.suspects[id]
 	if s == nil && c.room() {
-		s = &suspect{inTopic: inTopic, topic: v, topicBefore: v, millis: schemas.MinInstant.Millis(),
-			created: schemas.MinInstant, since: c.cfg.Now(), strays: strays}
+		v.Marked = false
+		s = &suspect{inTopic: inTopic, topic: v, topicBefore: v, created: schemas.MinInstant, since: c.cfg.Now(),
+			strays: strays}
 		c.suspects[id] = s
 		c.kept += s.size()
 	}
