@@ -210,25 +210,21 @@ func (f *following) look(held []watermark.Request) {
 		return
 	}
 	for _, r := range held[i+1:] {
-		if r.UID != "" && !slices.Contains(f.later, r.UID) {
+		if !slices.Contains(f.later, r.UID) {
 			f.later = append(f.later, r.UID)
 		}
 	}
 }
 
-// accepted notes whether an instance has taken it. One of before 2026-11-22 notes no UIDs: then the id
-// decides.
-func (f *following) accepted(mark watermark.Watermark) {
-	f.taken = f.taken || f.is(mark.RequestUID) || mark.RequestUID == "" && mark.Request >= f.ID
-}
+// accepted notes whether an instance has taken it.
+func (f *following) accepted(mark watermark.Watermark) { f.taken = f.taken || f.is(mark.RequestUID) }
 
 // gone says that it was deleted before an instance took it, so that nobody will carry it out.
 func (f *following) gone() bool { return !f.there && !f.taken }
 
 // swept says whether the sweep was carried out, or a later one in its place.
 func (f *following) swept(mark watermark.Watermark) bool {
-	s := mark.Swept
-	return s != nil && (f.is(s.RequestUID) || mark.RequestUID == "" && s.Request >= f.ID)
+	return mark.Swept != nil && f.is(mark.Swept.RequestUID)
 }
 
 // replayed says whether the replay was carried out: the watermark that accepts it begins it.

@@ -1,7 +1,6 @@
 package watermark
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -46,22 +45,7 @@ func Decode(resource string, value []byte) (Watermark, error) {
 	if wrong := w.impossible(); wrong != "" {
 		return Watermark{}, fmt.Errorf("watermark of %s: %s", resource, wrong)
 	}
-	if w.Identity == nil {
-		w.Identity = identityBefore(value)
-	}
 	return w, nil
-}
-
-// identityBefore returns the identity from the floor, where earlier releases wrote it, or nil.
-func identityBefore(value []byte) *Identity {
-	var before struct {
-		Floor  *Identity
-		Cursor struct{ Floor *Identity }
-	}
-	if json.Unmarshal(value, &before) != nil {
-		return nil
-	}
-	return cmp.Or(before.Floor, before.Cursor.Floor)
 }
 
 // impossible says which number is none that an owner writes, "" for none. Believed, one would have people
@@ -127,6 +111,8 @@ func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
 	switch {
 	case r.Resource == "" || r.Resource != resource:
 		return Request{}, fmt.Errorf("request %d names resource %q under the key %q", id, r.Resource, resource)
+	case r.UID == "":
+		return Request{}, fmt.Errorf("request %d has no uid", id)
 	case r.Kind != Reset && r.Kind != Sweeps && r.Kind != Erases:
 		return Request{}, fmt.Errorf("request %d is of kind %q: expected %q, %q or %q", id, r.Kind, Reset, Sweeps,
 			Erases)

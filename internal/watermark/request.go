@@ -23,8 +23,8 @@ type Request struct {
 	ID int64 `json:"-"`
 	// Topic is where the record stands; "" where it was not read from a topic.
 	Topic string `json:"-"`
-	// UID is the request's own id, a random UUID; "" in requests of before 2026-11-22.
-	UID      string           `json:"uid,omitempty"`
+	// UID is the request's own id, a random UUID.
+	UID      string           `json:"uid"`
 	Resource string           `json:"resource"`
 	Kind     Kind             `json:"kind"`
 	To       *schemas.Instant `json:"to,omitempty"` // of a reset
