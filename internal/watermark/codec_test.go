@@ -52,7 +52,7 @@ func TestAWatermarkIsWrittenInThePromisedForm(t *testing.T) {
 	}
 	want := `{"version":1,"resource":"orders","settled":"2026-11-19T09:10:00.123456Z",` +
 		`"as_of":"2026-11-19T09:10:01.000000Z","rows":12,"request":-1,"instance":"host-1","group":"storestream",` +
-		`"seen_from":"9999-12-31T23:59:59.999999Z","last_sweep":"0001-01-01T00:00:00.000000Z",` +
+		`"dedup_from":"9999-12-31T23:59:59.999999Z","last_sweep":"0001-01-01T00:00:00.000000Z",` +
 		`"topic_id":"","partitions":6,"written":"0001-01-01T00:00:00.000000Z"}`
 	if string(value) != want {
 		t.Errorf("got  %s\nwant %s", value, want)
@@ -184,7 +184,8 @@ func FuzzRequest(f *testing.F) {
 		`"by":"me@here","at":"2026-11-20T09:00:00Z"}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		r, err := watermark.DecodeRequest("orders", 4, value)
-		if err == nil && (r.ID != 4 || r.UID == "" || r.Resource != "orders" || r.Kind == watermark.Reset && r.To == nil) {
+		if err == nil && (r.ID != 4 || r.UID == "" || r.Resource != "orders" ||
+			r.Kind == watermark.Reset && r.To == nil) {
 			t.Fatalf("%+v", r)
 		}
 	})

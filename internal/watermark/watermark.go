@@ -46,7 +46,7 @@ type Watermark struct {
 	// DedupFrom is at or before the Kafka record time of every row that has to be remembered, but for those in
 	// Future; MaxInstant: there is none. A successor rebuilds dedup from the first record of each partition with
 	// that time or a later one, and passes over rows with an earlier updated_at.
-	DedupFrom schemas.Instant `json:"seen_from"`
+	DedupFrom schemas.Instant `json:"dedup_from"`
 	// Future are rows that were stamped far ahead of their writing. Each would pin DedupFrom for as long.
 	Future []FutureRow `json:"future,omitempty"`
 	// Replay is the replay in hand, Replayed the last one that was finished; nil if there is none.
@@ -89,11 +89,10 @@ type Cursor struct {
 	UpdatedAt schemas.Instant `json:"updated_at"`
 	ID        int64           `json:"id"`
 	// Xmin is the smallest snapshot xmin among the chunks read so far. HorizonTime and HorizonNext are the
-	// best horizon that counts for all of them (in the JSON it is still called a mark, as it once was). All
-	// three are 0 where the source has no such thing.
+	// latest horizon that may be used with all of them. All three are 0 if the source has no such thing.
 	Xmin        uint64          `json:"xmin,omitempty"`
-	HorizonTime schemas.Instant `json:"mark_time,omitempty"`
-	HorizonNext uint64          `json:"mark_next,omitempty"`
+	HorizonTime schemas.Instant `json:"horizon_time,omitempty"`
+	HorizonNext uint64          `json:"horizon_next,omitempty"`
 	// Started is the instance's clock at the start of the pass: AsOf becomes it when the pass completes.
 	Started schemas.Instant `json:"started"`
 	// Floor is the floor that the pass will leave when the rest of it was read. Nil if it leaves no floor.
