@@ -10,8 +10,8 @@
 //	  |      (again, as often as the caller wants)
 //	Differences returns what is left.
 //
-// A record that somebody else put into the topic is never such a version, however new it calls itself: so it
-// is found.
+// A record that another producer put into the topic is never such a version, however new it claims to be. So
+// it is found.
 //
 // A row is unknown if one reading of the source showed it and a later one did not. It may have been deleted
 // in between, or the later reading asked a question that does not show it. So unless the source shows it
@@ -52,42 +52,41 @@ import (
 
 // Config says what to compare. Everything is needed but TooLarge and MaxSuspects.
 type Config struct {
-	// Start is where the topic begins: it holds no row with an earlier updated_at. MinInstant: it holds all
-	// rows.
+	// Start is the earliest updated_at of the topic's rows. MinInstant means that the topic holds all rows.
 	Start  schemas.Instant
 	Topic  TopicReader
 	Source SourceReader
-	// CreatedAt is the created_at in a row's value, MinInstant where it cannot be read.
+	// CreatedAt returns the created_at in a row's value, or MinInstant if it cannot be read.
 	CreatedAt func(value []byte) schemas.Instant
 	// TooLarge reports whether a row is good and does not fit into a record of the topic. Such a row counts as
 	// a dead letter if it differs. If TooLarge is nil, each row fits.
 	TooLarge func(row *schemas.Record) bool
 	Now      func() time.Time
-	// MaxSuspects bounds how many rows are looked at again; 0: 100,000.
+	// MaxSuspects limits how many rows are looked at again. Zero means 100,000.
 	MaxSuspects int
-	// Memory bounds what the comparison takes, in bytes, with what the source holds of a batch; 0: 128 MiB.
+	// Memory limits the comparison's memory in bytes, including a batch of the source. Zero means 128 MiB.
 	Memory int64
 	// Records is at most how many rows the topic holds, about.
 	Records func(ctx context.Context) (int64, error)
 	// ByID: the source reads ranges of ids, in the order of ids. From is the first id to compare.
 	ByID bool
 	From int64
-	// Cut: a part ends where more rows of the source differ than are looked at again; the next part goes on
-	// there. For callers that deal with a part's suspects before the next.
+	// Cut ends a part before the first suspect that does not fit. The next part goes on there. It is for callers
+	// that deal with a part's suspects before they begin the next part.
 	Cut bool
 }
 
-// TopicReader folds the newest committed records of the topic with an id that is wanted (nil: every one),
-// from the given offsets on (nil: all of them), and returns where the topic ends.
+// TopicReader folds the newest committed records of the topic and returns the topic's end offsets. It begins
+// at the offsets from, or at the start if from is nil. If wanted is set, it passes over other ids.
 type TopicReader func(ctx context.Context, from []int64, wanted func(id int64) bool,
 	fold func(watermark.Published) error) (ends []int64, err error)
 
-// SourceReader gives to take every row of the source with these ids (suspects is nil), and maybe others; or
-// at least those suspects that exist. The rows are valid until take returns. It fails where it cannot be sure
-// to have met every row, and with take's error.
+// SourceReader reads the source and hands its rows to take, and maybe other rows too. If suspects is nil, it
+// reads every row with these ids. Otherwise it reads the suspects that exist. The rows are valid until take
+// returns. It fails if it cannot be sure to have met every row, and with take's error.
 type SourceReader func(ctx context.Context, ids Range, suspects []Suspect, take Take) error
 
-// Take takes a batch of what a source shows.
+// Take gets a batch of a source's rows.
 type Take func(rows []schemas.Record, rejects []schemas.Reject) error
 
 // Suspect is a row to look at again. A source that is read by day finds it on one of these days; MinInstant:
@@ -123,8 +122,7 @@ type Difference struct {
 	// TopicMillis is the updated_at of the topic's newest record, in milliseconds since the epoch. It has
 	// no meaning for Missing.
 	TopicMillis int64
-	// CreatedAt is the day on which a source that is read by day finds the row; MinInstant where that is
-	// unknown.
+	// CreatedAt is the day on which a source that is read by day finds the row, or MinInstant if unknown.
 	CreatedAt schemas.Instant
 	// Strays are the partitions with a record of the row that does not belong there (watermark.Stray). They
 	// make the row differ even where its own record is right.
@@ -147,7 +145,7 @@ type Report struct {
 	Foreign int
 	// Unread counts batches of another program that could not be read. They may hold any row's key.
 	Unread int
-	// Early rows of the topic are from before Start, and the source did not show them: nobody compared them.
+	// Early rows of the topic are from before Start, and the source did not show them. They were not compared.
 	Early int
 }
 
@@ -155,7 +153,7 @@ type Report struct {
 type Comparison struct {
 	cfg       Config
 	part      Range          // the last one that was read
-	next      int64          // where the next one begins
+	next      int64          // the first id of the next part
 	more      bool           // there is one
 	parts     int            // that were begun
 	ends      []int64        // how far the topic was read for every suspect
@@ -166,7 +164,7 @@ type Comparison struct {
 	report    Report
 }
 
-// DefaultMemory is what a comparison takes at most where its Config does not say.
+// DefaultMemory is the limit if Config.Memory is zero.
 const DefaultMemory = 128 << 20
 
 // New prepares a comparison.
@@ -209,10 +207,10 @@ func (c *Comparison) Part() (ids Range, more bool) { return c.part, c.more }
 
 // Look looks at the suspects again: in the topic, then those that differ still in the source.
 //
-// In this order, because then the pipeline has had all the time since the last look to deliver what the
-// source showed there, and what the source shows now needs no delivery. The other way round, a row that
-// changes all the time might be published between the two readings, in a version that no look has met, again
-// and again.
+// The topic comes first because the pipeline has then had all the time since the last look to deliver the
+// versions that the source showed there. The versions that the source shows now need no delivery yet. In the
+// other order, a row that changes all the time might be published between the two readings, again and again,
+// in versions that no look has met.
 //
 // A look that fails leaves the suspects as they were. It may be tried again.
 func (c *Comparison) Look(ctx context.Context) error {
@@ -258,7 +256,7 @@ func (c *Comparison) CatchUp(ctx context.Context) ([]Suspect, error) {
 	return list, nil
 }
 
-// Apply takes what the source showed of suspects that CatchUp returned, all of them or some.
+// Apply uses a lookup of suspects that CatchUp returned, all of them or some.
 func (c *Comparison) Apply(found *Lookup) {
 	underWay := map[*suspect]bool{}
 	for id, s := range c.suspects {
@@ -287,8 +285,8 @@ func (c *Comparison) some(which func(*suspect) bool) bool {
 	return false
 }
 
-// fold takes a record of the topic that may be newer than what is known. A value that is not ours has no
-// created_at: then the one before it stands.
+// fold notes a record of the topic, which may be newer than the known one. A value that another producer
+// wrote has no created_at. Then the known created_at stays.
 func (c *Comparison) fold(p watermark.Published) error {
 	if s := c.suspects[p.ID]; s != nil && !p.Foreign {
 		s.fold(p)
@@ -306,7 +304,7 @@ func (c *Comparison) clear(which func(*suspect) bool) {
 	}
 }
 
-// suspect returns the suspect id, and makes it if there is room; nil: there is none.
+// suspect returns the suspect id, and makes it if there is room. It returns nil if there is no room.
 func (c *Comparison) suspect(id int64, inTopic bool, v rowset.Version, strays []int32) *suspect {
 	s := c.suspects[id]
 	if s == nil && c.room() {

@@ -18,8 +18,8 @@ type Progress struct{ Part, Parts, TopicRows, SourceRows int }
 // progressEvery is how many records of the topic pass between two reports of progress.
 const progressEvery = 10_000
 
-// firstReading is the first reading of both sides, of one part. What it knows of each row goes when it is
-// over: the looks need only the suspects.
+// firstReading is the first reading of one part of both sides. It forgets its rows when it is over, because
+// the looks need only the suspects.
 type firstReading struct {
 	c        *Comparison
 	progress func(Progress)
@@ -32,14 +32,14 @@ type firstReading struct {
 
 	records, folded int64 // of the topic: about how many there are, and how many of the part were read
 	sourceRows      int
-	highest         int64 // the last id that the source showed, where it is read by id
+	highest         int64 // the highest id that the source has shown
 	shown           bool  // it showed one
 }
 
 // notInTopic stands for a row of the source that the topic has not. No row has its time.
 var notInTopic = rowset.Version{Millis: schemas.MaxInstant.Millis() + 1, Marked: true}
 
-// errCut ends the reading of the source where a part ends early.
+// errCut ends the reading of the source when a part ends early.
 var errCut = errors.New("enough differs for a part")
 
 func (f *firstReading) read(ctx context.Context) error {
@@ -58,7 +58,7 @@ func (f *firstReading) read(ctx context.Context) error {
 		for i := 0; i < len(rows) && err == nil; i++ {
 			err = f.meet(&rows[i])
 		}
-		for i := range rejects { // also where the part was cut: some lie below
+		for i := range rejects { // also if the part was cut: some rejects lie below
 			f.meetReject(&rejects[i])
 		}
 		f.report(topicRows)
@@ -217,8 +217,8 @@ func (f *firstReading) count(id int64, v rowset.Version, held bool) (first bool,
 	return first, err
 }
 
-// meetReject takes a row of the source that cannot be published: a dead letter, whatever the topic still
-// holds of it.
+// meetReject notes a row of the source that cannot be published. It counts as a dead letter even if the topic
+// still holds an older version.
 func (f *firstReading) meetReject(r *schemas.Reject) {
 	if !r.HasID {
 		f.c.report.DeadLetters++

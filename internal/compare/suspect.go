@@ -61,7 +61,7 @@ func (s *suspect) difference(id int64) Difference {
 	return d
 }
 
-// toLookUp says where the source may have the row.
+// toLookUp returns where to look for the row in the source.
 func (s *suspect) toLookUp(id int64) Suspect {
 	updated := schemas.MinInstant
 	if s.row != nil {
@@ -108,12 +108,13 @@ func (s *suspect) show(cfg Config, row *schemas.Record) {
 	}
 }
 
-// update takes what the source showed of the row in one look: nothing where it has no such row.
+// update notes the versions of the row that the source showed in one look. There are none if the source has
+// no such row.
 //
-// It says whether the row is under way: it changed since the look before, and the topic got a version from
-// between the two. No look has met that version, but the source has moved on since, and the pipeline will
-// follow. What the topic had already at the look before tells nothing: somebody else may have written it, and
-// the source have shown an older state first.
+// It reports whether the row is under way: the row changed since the look before, and the topic got a version
+// from between the two looks. No look has met that version, but the source has moved on, and the pipeline
+// will follow. A version that the topic had already at the look before proves nothing. Another producer may
+// have written it, after the source had shown an older state.
 func (s *suspect) update(cfg Config, found []schemas.Record) (underWay bool) {
 	delivered := s.topic != s.topicBefore
 	s.topicBefore = s.topic

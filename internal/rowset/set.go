@@ -38,8 +38,8 @@ const (
 	capPerShard  = 256 << 10
 	entryBytes   = 20
 	shardMinimum = 8
-	// A shard doubles up to this many places, and Evict leaves it that large: a set that fills and empties all
-	// the time is not built anew each time.
+	// A shard doubles up to this many places, and Evict leaves it that large. So a set that fills and empties
+	// all the time is not rebuilt each time.
 	shardSmall = 256
 	// A table of so many bytes lies outside the heap. A set of some 100,000 rows has such tables.
 	mappedBytes = 8 << 10
@@ -128,7 +128,7 @@ func (s *Set) Bytes() int { return s.bytes }
 // spread is Fibonacci hashing: its upper bits differ for ids that are dense, and for multiples of any number.
 func spread(id int64) uint64 { return uint64(id) * 0x9E3779B97F4A7C15 }
 
-// find returns the place of id in s, or the free place where it would go, if there is any place.
+// find returns the place of id in s, or the free place for it, if s has any place.
 func (s *shard) find(id int64, h uint64) (at int, found bool) {
 	at = s.home(h)
 	for len(s.entries) > 0 {
