@@ -109,7 +109,7 @@ func (in *instance) own(ctx context.Context, resource string) {
 	in.shift.work(func() { in.owners[resource].run(ctx) })
 }
 
-// snapshot is what the status page shows.
+// snapshot returns the status page's Snapshot.
 func (in *instance) snapshot() status.Snapshot {
 	s := status.Snapshot{Group: in.c.Settings.Kafka.Group, DeadLettersTopic: in.c.Cluster.DeadLetters(),
 		Waiting: in.group.Waiting()}
@@ -132,7 +132,7 @@ func (in *instance) snapshot() status.Snapshot {
 	return s
 }
 
-// requests is what was sent to the service for a resource, by status code.
+// requests returns the counts of requests to the service for a resource, by status code.
 func requests(codes map[string]int64) *status.Requests {
 	r := &status.Requests{Codes: codes}
 	for _, n := range codes {
@@ -141,8 +141,8 @@ func requests(codes map[string]int64) *status.Requests {
 	return r
 }
 
-// refusal is since when the service refuses requests for their rate, and until when none is sent; zero: it
-// does not, none is held back.
+// refusal returns since when the service refuses requests for their rate, and until when no request is sent.
+// Both are zero if that is not so.
 func refusal(state client.State) (since, until time.Time) {
 	if until = state.RefusedUntil; !until.After(time.Now()) {
 		until = time.Time{}

@@ -102,9 +102,10 @@ func (o *owner) run(ctx context.Context) {
 	}
 }
 
-// retakes says how long to wait before the next takeover. A good poll ends a row of failures, but not yet the
-// growth of the waits: two writers that take a session from each other would do so for ever, each with one
-// good poll in between. What worked for longer than the last wait begins again with the first.
+// retakes decides how long to wait before the next takeover. A good poll ends a row of failures, but the
+// waits go on to grow. Otherwise two writers that take a session from each other would never stop, each with
+// one good poll in between. If a session lasted longer than the last wait, the next wait is the shortest
+// again.
 type retakes struct {
 	n      int           // takeovers that failed or were lost, without working long enough in between
 	waited time.Duration // before the last one
@@ -121,8 +122,8 @@ func (r *retakes) after(err error, worked, took time.Duration) time.Duration {
 	return r.waited
 }
 
-// retakeAfter is how long to wait after the n-th failure in a row: a growing time for what may pass, ten
-// seconds for what a person has to repair.
+// retakeAfter returns the wait after the n-th failure in a row: a growing time if the failure may pass, ten
+// seconds if a person has to repair it.
 func retakeAfter(err error, n int) time.Duration {
 	if needsAPerson(err) {
 		return lastRetake / 3
@@ -149,9 +150,9 @@ func (o *owner) pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// takeOver makes this instance the only writer of the resource, reads back what was published, and polls
+// takeOver makes this instance the only writer of the resource, reads the published rows back, and polls
 // until that ends. Package producer argues for the order: confirm, look, fence, read state, rebuild. Only
-// then is the source read, by a source that remembers nothing. nil: the instance stops.
+// then is the source read, by a new source without a memory. It returns nil if the instance stops.
 func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) (err error) {
 	o.status.goesOn("taking over")
 	if wait.Over(o.stop) {
@@ -236,8 +237,9 @@ func (o *owner) newPoller(session *producer.Session, requests *producer.Requests
 
 func clock() schemas.Instant { return schemas.InstantOf(time.Now()) }
 
-// publish is how the poller writes: a commit, of which the page gets a sample. Where nothing was published
-// before this takeover, the first rows say where the first load begins, for the oldest come first.
+// publish returns the poller's commit function. The page gets a sample of each commit. If no row was
+// published before this takeover, the first rows show where the first load begins, because the oldest come
+// first.
 func (o *owner) publish(session *producer.Session) func(context.Context, watermark.Transaction) error {
 	mark := session.Watermark()
 	first := mark.Settled == schemas.MinInstant && mark.Cursor == nil

@@ -37,8 +37,8 @@ func New(cfg config.Log, w io.Writer) *zap.Logger {
 	return zap.New(suppressRepeats(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(oneLine{w})), level)))
 }
 
-// oneLine writes what is written to it as one line without control characters: the console's form has texts
-// as they are, and JSON's escapes those below a space only.
+// oneLine writes each text as one line without control characters. The console's form does not escape texts,
+// and JSON escapes only characters below a space.
 type oneLine struct{ w io.Writer }
 
 // Write is io.Writer's.
@@ -50,8 +50,8 @@ func (o oneLine) Write(entry []byte) (int, error) {
 	return len(entry), nil
 }
 
-// mostText is the longest text of a field, in bytes: an error may quote what a server answered, and what was
-// written lately is remembered.
+// mostText is the longest text of a field, in bytes. An error may quote a server's answer, and the last lines
+// are kept in memory.
 const mostText = 16 << 10
 
 // shortened is fields with what is longer than mostText cut off.
