@@ -70,7 +70,7 @@ It shows values as they are in the topic, personal data too; --mask shows "***" 
 // mostLast bounds the records that -n keeps in memory, of each partition.
 const mostLast = 10_000
 
-// errEnough ends a tail that has printed what was asked for.
+// errEnough ends a tail that has printed enough records.
 var errEnough = errors.New("enough")
 
 // tailPrinter prints the records of one resource.
@@ -78,7 +78,7 @@ type tailPrinter struct {
 	env      *environment
 	resource string
 	asJSON   bool
-	mask     bool // what is in personal fields
+	mask     bool // of personal fields
 	left     int  // records to print, -1: no end
 }
 
