@@ -91,7 +91,7 @@ func TestTheLetterOfALargeRowIsWrittenOnce(t *testing.T) {
 // What a batch settles to make room in a full memory does not pass a row that has neither record nor letter.
 func TestRoomIsNotMadeByPassingARowWithoutALetter(t *testing.T) {
 	s := newShop(t, noon)
-	s.config.Memory = 3 * 8 * 20
+	s.config.Memory = memoryFor(3)
 	for id := range int64(10) {
 		s.rows[id] = s.row(id, time.Duration(id-20)*time.Minute, 1)
 	}

@@ -13,10 +13,13 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// fewRows is a memory for some rows whose ids are this small: each lies in a table of its own, of 8 places.
+// fewRows is a memory for just so many rows.
 func fewRows(n int) func(*Config) {
-	return func(c *Config) { c.Memory = n * 8 * 20 }
+	return func(c *Config) { c.Memory = memoryFor(n) }
 }
+
+// memoryFor is the least memory that holds n rows: 20 bytes each, with 15 of 16 places in use.
+func memoryFor(n int) int { return (n*16 + 14) / 15 * 20 }
 
 // held is the hold that a poll ends with.
 func (s *shop) held() *HoldError {
@@ -111,7 +114,7 @@ func TestATakeoverThatCannotRestoreEverythingHoldsAndSaysHowMuchItTakes(t *testi
 		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
 	}
 	s.poll()
-	s.config.Memory = 20 * 8 * 20
+	s.config.Memory = memoryFor(20)
 	s.takeOver()
 	for _, says := range []string{"too small to go on", "to 1MiB"} {
 		if what := s.held().What; !strings.Contains(what, says) {
@@ -138,7 +141,7 @@ func TestATakeoverThatCannotRestoreEverythingGoesOnOnceSettledMoves(t *testing.T
 		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
 	}
 	s.poll()
-	s.config.Memory = 20 * 8 * 20
+	s.config.Memory = memoryFor(20)
 	s.takeOver()
 	_ = s.held()
 	s.settles = schemas.InstantOf(noon.Add(time.Hour))
@@ -163,7 +166,7 @@ func TestAnAbortedTransactionIsTheLastOfATakeoverThatCouldNotRestoreEverything(t
 		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
 	}
 	s.poll()
-	s.config.Memory = 20 * 8 * 20
+	s.config.Memory = memoryFor(20)
 	aborted := false
 	s.publishes = func(ctx context.Context, tx watermark.Transaction) error {
 		if !aborted && len(tx.Rows) > 0 {
@@ -283,7 +286,7 @@ func TestAReplayOfMoreRowsThanFitSendsEachOnceMore(t *testing.T) {
 	}
 	s.takeOver()
 	s.poll()
-	s.config.Memory = 20 * 8 * 20
+	s.config.Memory = memoryFor(20)
 	s.takeOver()
 	s.settles = schemas.InstantOf(noon.Add(-shopOverlap)) // by row
 	to := schemas.MinInstant
@@ -320,7 +323,7 @@ func TestAReplayOfMoreRowsThanFitSendsEachOnceMore(t *testing.T) {
 
 // Of rows that are deleted a replay meets no other version: what is remembered of them gives way to others.
 func TestWhatAReplayDoesNotMeetGivesWay(t *testing.T) {
-	s := openShop(t, 0, func(c *Config) { c.CatchesUp, c.Memory = true, 20*8*20 })
+	s := openShop(t, 0, func(c *Config) { c.CatchesUp, c.Memory = true, memoryFor(20) })
 	s.settles = schemas.InstantOf(noon.Add(-shopOverlap))
 	for id := range int64(20) {
 		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)

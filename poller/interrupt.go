@@ -12,15 +12,15 @@ import (
 // batch in hand, writes its watermark and returns nil.
 var ErrStopping = errors.New("stopping")
 
-// StopWithin limits how long a batch may take to be committed after ErrStopping. A batch that takes longer is
-// dropped, and the next owner reads it again.
+// StopWithin limits how long a batch may take to be committed after ErrStopping. A batch that takes longer
+// is dropped, and the next owner reads it again.
 const StopWithin = 20 * time.Second
 
 // errAsked is the cause with which untilAsked cancels a poll.
 var errAsked = errors.New("a request came in")
 
-// outliving returns a context for transactions. It ends with ctx, but if the cause is ErrStopping it ends only
-// after StopWithin.
+// outliving returns a context for transactions. It ends with ctx, but if the cause is ErrStopping it ends
+// only after StopWithin.
 func outliving(ctx context.Context) (_ context.Context, cancel func()) {
 	commits, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(ctx, func() {

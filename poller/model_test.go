@@ -414,7 +414,7 @@ func (w *world) holdsAllThatWasVisible() {
 // capped draws a memory for so many rows that it may be full.
 func (w *world) capped() {
 	if rows := rapid.IntRange(2, modelRows+2).Draw(w.t, "rows in memory"); rows <= modelRows {
-		w.config.Memory = rows * 8 * 20 // ids as few as these lie in a table each, of 8 places
+		w.config.Memory = memoryFor(rows)
 	}
 }
 

@@ -34,7 +34,7 @@ func newSweeps(w *world) *sweeps {
 		Records: w.records, Turn: make(chan struct{}, 1)}
 	w.config.Sweep.LookAtOnce = rapid.IntRange(0, 2).Draw(w.t, "looked at in a round")
 	if rapid.Bool().Draw(w.t, "in parts") { // of three rows at most
-		w.config.Sweep.ByID, w.config.Sweep.Memory = true, 96
+		w.config.Sweep.ByID, w.config.Sweep.Memory = true, int64(memoryFor(3)*16/11+15)
 		w.config.Sweep.MaxSuspects = rapid.IntRange(2, 5).Draw(w.t, "suspects")
 	}
 	return s

@@ -110,7 +110,7 @@ func TestASweepThatWasAskedForGoesOnWithTheNextOwner(t *testing.T) {
 func shopOfParts(t *testing.T, change func(*Config)) *shop {
 	t.Helper()
 	return openShop(t, 60, func(c *Config) {
-		c.Sweep.ByID, c.Sweep.Memory = true, 23*14*8/5
+		c.Sweep.ByID, c.Sweep.Memory = true, int64(memoryFor(20)*16/11)
 		if change != nil {
 			change(c)
 		}

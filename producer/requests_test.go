@@ -57,10 +57,11 @@ func TestARecordThatIsNoRequestIsSkipped(t *testing.T) {
 	if err := producer.EnsureTopics(s.ctx(), c); err != nil {
 		t.Fatal(err)
 	}
-	for _, value := range []string{"", "{", "[]", `{"resource":"users","kind":"sweep"}`,
-		`{"resource":"orders","kind":"explode"}`, `{"resource":"orders","kind":"reset"}`,
-		`{"resource":"orders","kind":"reset","to":"yesterday"}`,
-		`{"resource":"orders","kind":"sweep","by":"` + strings.Repeat("x", 4<<10) + `"}`} {
+	for _, value := range []string{"", "{", "[]", `{"uid":"u","resource":"users","kind":"sweep"}`,
+		`{"resource":"orders","kind":"sweep"}`,
+		`{"uid":"u","resource":"orders","kind":"explode"}`, `{"uid":"u","resource":"orders","kind":"reset"}`,
+		`{"uid":"u","resource":"orders","kind":"reset","to":"yesterday"}`,
+		`{"uid":"u","resource":"orders","kind":"sweep","by":"` + strings.Repeat("x", 4<<10) + `"}`} {
 		s.produce(&kgo.Record{Topic: "store.requests", Key: []byte("orders"), Value: []byte(value)})
 	}
 	s.produce(&kgo.Record{Topic: "store.requests", Value: nil})

@@ -95,7 +95,7 @@ var levelStyles = map[preflight.Level]terminal.Style{
 	preflight.Warning: terminal.Yellow, preflight.Failure: terminal.Red,
 }
 
-// findingText is a finding in a line. What it is about takes that many columns.
+// findingText returns a finding as a line. Its subject takes that many columns.
 func findingText(f preflight.Finding, paint terminal.Paint, about int) string {
 	level := paint.As(levelStyles[f.Level], terminal.Pad(string(f.Level), 4))
 	line := level + "  " + terminal.Pad(strings.TrimSpace(f.Part+" "+f.About), about) + "  " + f.Found

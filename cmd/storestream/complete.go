@@ -11,8 +11,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// completionExamples are what the help of completion and of its shells is lacking. In a new home there is no
-// folder yet in which a shell looks for completions.
+// completionExamples are examples for the help of completion and of its shells. They create the folder in
+// which a shell looks for completions, because a new home has none.
 var completionExamples = map[string]string{
 	"completion": "  source <(storestream completion bash)  # for this shell",
 	"bash": `  source <(storestream completion bash)  # for this shell
@@ -26,8 +26,8 @@ var completionExamples = map[string]string{
 	"powershell": "  storestream completion powershell | Out-String | Invoke-Expression  # for this shell",
 }
 
-// addCompletion adds the commands that print what a shell completes by. Cobra would add them itself when root
-// runs, without examples. root has its output by now: they keep it.
+// addCompletion adds the commands that print the completions of a shell. Cobra would add them itself when
+// root runs, without examples. root must have its output by now, because they keep it.
 func addCompletion(root *cobra.Command) {
 	root.InitDefaultCompletionCmd()
 	completion, _, _ := root.Find([]string{"completion"}) // it is there now
@@ -36,8 +36,8 @@ func addCompletion(root *cobra.Command) {
 	}
 }
 
-// withoutQuotes takes the backquotes, by which --help knows the name of a flag's value, out of what a shell
-// shows of the flags.
+// withoutQuotes removes backquotes from the flags' texts that a shell shows. They mark the name of a flag's
+// value for --help.
 func withoutQuotes(cmd *cobra.Command) {
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
 	for _, sub := range cmd.Commands() {

@@ -34,7 +34,7 @@ type environment struct {
 	stdout, stderr io.Writer
 	rows           io.Writer       // stdout for rows: the one writer that hides no secrets, see execute
 	interrupted    <-chan struct{} // closed once the call is to end
-	terminal       bool            // somebody is there to answer a question
+	terminal       bool            // a person can answer a question
 	paint          terminal.Paint  // for stdout
 
 	secrets atomic.Pointer[rotation.Set] // those of the configuration, once it is loaded
@@ -46,11 +46,11 @@ type environment struct {
 	noFile string // what is to be said where no configuration file was named and none is there; "": nothing
 }
 
-// usualFile is the configuration file where none is named.
+// usualFile is the default configuration file.
 const usualFile = "storestream.yaml"
 
-// usualConfig is the configuration file without --config: what STORESTREAM_CONFIG names (named, also where it
-// is empty), else usualFile in the folder where the program is called, if it is there; "": none.
+// usualConfig returns the configuration file without --config. If STORESTREAM_CONFIG is set, even to nothing,
+// it names the file and named is true. Otherwise it is usualFile if the current folder has it, or "".
 func (e *environment) usualConfig() (path string, named bool) {
 	for _, variable := range e.environ {
 		if path, ok := strings.CutPrefix(variable, config.FileVariable+"="); ok {
@@ -63,8 +63,9 @@ func (e *environment) usualConfig() (path string, named bool) {
 	return "", false
 }
 
-// noteNoFile notes that no configuration file was named and none is there: in the wrong folder that is an
-// accident, and the defaults lead elsewhere. What asks for JSON is a program: nobody reads its stderr.
+// noteNoFile warns if no configuration file was named and the current folder has none. In the wrong folder
+// that is an accident, and the defaults lead elsewhere. It does not warn a command with --json, because a
+// program reads that.
 func (e *environment) noteNoFile(cmd *cobra.Command, _ []string) {
 	usual, named := e.usualConfig()
 	form := cmd.Flags().Lookup("output")
@@ -76,7 +77,7 @@ func (e *environment) noteNoFile(cmd *cobra.Command, _ []string) {
 		"variables and --set count", usualFile, config.FileVariable)
 }
 
-// config loads the configuration that flags and variables give, and says where that is without a file.
+// config loads the configuration that flags and variables name. Its errors tell if there is no file.
 func (e *environment) config() (*config.Config, error) {
 	if e.noFile != "" {
 		_, _ = fmt.Fprintf(e.stderr, "storestream: %s\n", e.noFile)
@@ -158,8 +159,8 @@ func (e *environment) confirm(question string) bool {
 	return line == "y" || line == "yes"
 }
 
-// mayAsk refuses a command that asks before it deletes or publishes again, where nobody can answer and yes
-// does not.
+// mayAsk refuses a command that asks before it deletes or publishes again, if no person can answer and yes is
+// not set.
 func (e *environment) mayAsk(cmd *cobra.Command, yes, asJSON bool) error {
 	switch {
 	case yes:
@@ -212,8 +213,8 @@ func ask(ctx context.Context, cluster *producer.Cluster, resources []string, r w
 	return all, nil
 }
 
-// enabled is the resources that --all means: a request for another would wait for weeks, and be done when
-// somebody enables it.
+// enabled returns the resources that --all means. A request for another one would wait for weeks, and be
+// carried out once that is enabled.
 func enabled(cfg *config.Config) ([]string, error) {
 	names := cfg.Enabled()
 	if len(names) == 0 {

@@ -202,7 +202,7 @@ func followErase(ctx context.Context, f *follower, asked watermark.Request) erro
 			}
 		}
 		for _, row := range asked.Rows { // the watermark has room for the last ones alone
-			if open[row.ID] && r.taken && mark.RequestUID != "" && !waitsToBeErased(mark, asked.UID, row.ID) {
+			if open[row.ID] && r.taken && !waitsToBeErased(mark, asked.UID, row.ID) {
 				delete(open, row.ID)
 				stay(row.ID, fmt.Sprintf("dealt with, and nobody can say how any more: see `storestream row %s %d`",
 					asked.Resource, row.ID))

@@ -17,8 +17,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// follower stays until the running instance has carried out what was asked of it, and says what that waits
-// for.
+// follower waits until the running instance has carried out its requests, and prints the steps.
 type follower struct {
 	env     *environment
 	cfg     *config.Config
@@ -30,11 +29,10 @@ type follower struct {
 	steps   map[string]bool              // by resource and step: it was said that its request is there
 }
 
-// step is what the owner of a resource is at with what was asked of it. The zero value: nothing is to be
-// said.
+// step is the progress of a request. The zero value prints nothing.
 type step struct{ name, text string }
 
-// stepOf says what the owner is at with a request that it may have taken. resources are as they are now.
+// stepOf returns the owner's step with a request that it may have taken. resources returns the current state.
 type stepOf func(r *following, resources func(name string) overview.Resource) step
 
 func newFollower(env *environment, cfg *config.Config, cluster *producer.Cluster) *follower {
@@ -42,8 +40,8 @@ func newFollower(env *environment, cfg *config.Config, cluster *producer.Cluster
 		waits: map[string]overview.Resource{}, steps: map[string]bool{}}
 }
 
-// sayWhoTakes says who carries out what was asked of the resources, and of each that nobody does now, why.
-// The requests are written: where Kafka does not say who has them, nothing is said of that.
+// sayWhoTakes prints which instance carries out the requests, and for other resources why no instance does.
+// The requests are written by then. So it prints nothing if Kafka does not answer.
 func (f *follower) sayWhoTakes(ctx context.Context, names []string, how string) {
 	if resources, err := f.glance(ctx); err == nil {
 		for _, name := range names {
@@ -55,7 +53,7 @@ func (f *follower) sayWhoTakes(ctx context.Context, names []string, how string) 
 	}
 }
 
-// glance asks Kafka how far each resource is, also one of which it knows nothing.
+// glance asks Kafka for the state of each resource. Unknown resources have one too.
 func (f *follower) glance(ctx context.Context) (func(name string) overview.Resource, error) {
 	all, err := overview.Glance(ctx, f.cfg, f.cluster)
 	return func(name string) overview.Resource {
@@ -72,7 +70,7 @@ func (f *follower) glance(ctx context.Context) (func(name string) overview.Resou
 func (f *follower) tell(r overview.Resource) {
 	before, waited := f.waits[r.Resource]
 	switch why := waitsFor(r); {
-	case r.Between: // whoever gets it may do it at once
+	case r.Between: // the next owner may do it at once
 	case why == "" && waited:
 		delete(f.waits, r.Resource)
 		f.say("%s: the request waits no longer: %s carries it out\n", r.Resource, r.Owner)
@@ -82,7 +80,7 @@ func (f *follower) tell(r overview.Resource) {
 	}
 }
 
-// waitsFor says why nobody does now what is asked of a resource, "" if its owner does.
+// waitsFor returns why no instance carries out a request now, or "" if the owner does.
 func waitsFor(r overview.Resource) string {
 	switch {
 	case r.Owner == "" && !r.Between && !r.Enabled:
@@ -121,8 +119,8 @@ func (f *follower) tellFailure(err error) {
 	f.failing = err != nil
 }
 
-// tellStep says what the owner is at with a request, each step once: between two parts of a sweep it comes
-// back to one that was said.
+// tellStep prints the owner's step with a request, each step once. Between two parts of a sweep the owner
+// comes back to a step that was printed.
 func (f *follower) tellStep(resource string, now step) {
 	if key := resource + " " + now.name; now.name != "" && !f.steps[key] {
 		f.steps[key] = true
@@ -133,10 +131,10 @@ func (f *follower) tellStep(resource string, now step) {
 // followEvery is how often --wait looks.
 const followEvery = time.Second
 
-// follow waits until each request was carried out, as over says, and calls done with what the watermark says
-// then. Until then at tells what its owner is at. It gives up on a request that was deleted with its topic
-// before an instance took it: nobody will carry it out. A broker that fails may come back: until an interrupt
-// it goes on.
+// follow waits until each request was carried out, according to over, and then calls done with the watermark.
+// Until then it prints the steps that at returns. It gives up on a request that was deleted with its topic
+// before an instance took it, because no instance will carry it out. A broker that fails may come back, so it
+// goes on until an interrupt.
 func (f *follower) follow(ctx context.Context, asked []watermark.Request,
 	over func(*following, watermark.Watermark) bool, done func(*following, watermark.Watermark),
 	at stepOf) error {
@@ -195,7 +193,7 @@ func (f *follower) look(ctx context.Context, open []*following) (func(string) ov
 	return f.glance(ctx)
 }
 
-// following is a request that somebody waits for.
+// following is a request that the command waits for.
 type following struct {
 	watermark.Request
 	later []string // UIDs of those that came after it: an owner carries out the last of them in its place
@@ -210,29 +208,25 @@ func (f *following) look(held []watermark.Request) {
 		return
 	}
 	for _, r := range held[i+1:] {
-		if r.UID != "" && !slices.Contains(f.later, r.UID) {
+		if !slices.Contains(f.later, r.UID) {
 			f.later = append(f.later, r.UID)
 		}
 	}
 }
 
-// accepted notes whether an instance has taken it. One of before 2026-11-22 notes no UIDs: then the id
-// decides.
-func (f *following) accepted(mark watermark.Watermark) {
-	f.taken = f.taken || f.is(mark.RequestUID) || mark.RequestUID == "" && mark.Request >= f.ID
-}
+// accepted notes whether an instance has taken it.
+func (f *following) accepted(mark watermark.Watermark) { f.taken = f.taken || f.is(mark.RequestUID) }
 
-// gone says that it was deleted before an instance took it, so that nobody will carry it out.
+// gone reports whether it was deleted before an instance took it. Then no instance will carry it out.
 func (f *following) gone() bool { return !f.there && !f.taken }
 
-// swept says whether the sweep was carried out, or a later one in its place.
+// swept reports whether the sweep was carried out, or a later one in its place.
 func (f *following) swept(mark watermark.Watermark) bool {
-	s := mark.Swept
-	return s != nil && (f.is(s.RequestUID) || mark.RequestUID == "" && s.Request >= f.ID)
+	return mark.Swept != nil && f.is(mark.Swept.RequestUID)
 }
 
-// replayed says whether the replay was carried out: the watermark that accepts it begins it.
+// replayed reports whether the replay was carried out. The watermark that accepts it begins it.
 func (f *following) replayed(mark watermark.Watermark) bool { return f.taken && mark.Replay == nil }
 
-// is says that uid is its own, or that of a later one.
+// is reports whether uid is its own, or that of a later request.
 func (f *following) is(uid string) bool { return uid == f.UID || slices.Contains(f.later, uid) }

@@ -1,8 +1,8 @@
-// Command storestream polls a read-only commerce data service and publishes what it reads to Kafka. People
-// and scripts rely on its commands, flags, outputs and exit statuses: docs/reference.md lists them.
+// Command storestream polls a read-only commerce data service and publishes its rows to Kafka. People and
+// scripts rely on its commands, flags, outputs and exit statuses: docs/reference.md lists them.
 //
-// This package has the wording: flags, texts, tables and exit statuses, one file a command. What is decided
-// lies in the packages of cmd/storestream/internal, where it can be tested without flags.
+// This package has the wording: flags, texts, tables and exit statuses, one file a command. The packages of
+// cmd/storestream/internal make the decisions, and can be tested without flags.
 package main
 
 import (
@@ -46,10 +46,10 @@ func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, s
 }
 
 func execute(ctx context.Context, args []string, env *environment) int {
-	// Errors and rows hold what others said: nothing of it may move a cursor or turn a line around.
-	// Nor may it show a secret that they were sent and repeat.
-	// A row is shown as it is, also where a value happens to read like a secret of the configuration: hidden, it
-	// would be taken for what is in the topic, and a number would leave JSON that nobody can read.
+	// Errors and rows hold text of others. It must not move a cursor or turn a line around, and must not show a
+	// secret that they repeat. A row is shown as it is, even if a value happens to read like a secret of the
+	// configuration. If it were masked, readers would take the mask for the topic's value, and a masked number
+	// would break the JSON.
 	rows := &terminal.Writer{W: env.stdout, Paint: env.paint}
 	stdout := &terminal.Writer{W: env.stdout, Paint: env.paint, Hide: env.hide}
 	env.rows, env.stdout = rows, stdout
@@ -76,7 +76,7 @@ func execute(ctx context.Context, args []string, env *environment) int {
 // usageError is wrong usage.
 type usageError struct{ error }
 
-// usagef says what is wrong with the command line, and ends with what to do.
+// usagef returns an error about the command line that ends with a remedy.
 func usagef(cmd *cobra.Command, format string, args ...any) error {
 	return usageError{fmt.Errorf("%w (see `%s --help`)", fmt.Errorf(format, args...), cmd.CommandPath())}
 }

@@ -54,7 +54,7 @@ date (watermark list).`,
 	return root
 }
 
-// once is a text of which a second one would silently win over the first.
+// once is a flag that may be given once. Otherwise a second value would silently replace the first.
 type once struct {
 	value *string
 	given bool
@@ -99,7 +99,7 @@ func group(env *environment, cmd *cobra.Command, commands ...*cobra.Command) *co
 	return cmd
 }
 
-// flagError names the nearest flag, or what was expected of a flag's value.
+// flagError names the nearest flag, or the expected form of a flag's value.
 func flagError(cmd *cobra.Command, err error) error {
 	if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		flag, expected := invalid.GetFlag(), invalid.Unwrap().Error()

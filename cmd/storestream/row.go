@@ -93,7 +93,7 @@ func parseID(cmd *cobra.Command, arg string) (int64, error) {
 	return id, nil
 }
 
-// printRow prints a report, in which row.Look has hidden what others repeat. Its error is the exit status.
+// printRow prints a report, in which row.Look has masked secrets. Its error is the exit status.
 func printRow(env *environment, r *row.Report, asJSON bool) error {
 	name := fmt.Sprintf("%s %d", r.Resource, r.ID)
 	if asJSON {
@@ -179,7 +179,7 @@ func inServiceText(r *row.Report) string {
 	return asked
 }
 
-// why is what is wrong with a row that cannot be published.
+// why returns why a row cannot be published.
 func why(field, text string) string {
 	if field == "" {
 		return text
@@ -187,7 +187,7 @@ func why(field, text string) string {
 	return field + ": " + text
 }
 
-// fieldText is a field of one side; "-" where that has no row.
+// fieldText returns a field of one side, or "-" if that side has no row.
 func fieldText(text []byte) string {
 	if text == nil {
 		return "-"

@@ -67,8 +67,8 @@ func poll(ctx context.Context, env *environment, once bool, patience time.Durati
 	if err != nil {
 		return err
 	}
-	// A log that nobody takes in any more must not end publishing. Of all other commands the output is the
-	// point: SIGPIPE ends them.
+	// A reader of the log that goes away must not end publishing. All other commands exist for their output, so
+	// SIGPIPE ends them.
 	signal.Ignore(syscall.SIGPIPE)
 	log := logging.New(cfg.Log, env.stderr)
 	defer rotate(cfg.Rotation(), log)()
@@ -151,9 +151,9 @@ func rotate(files *rotation.Set, log *zap.Logger) (undo func()) {
 	}
 }
 
-// collectSooner lets the garbage of several resources grow to three quarters of what lives, not to as much:
-// five first loads at once take 13 MiB less, for 5 % more CPU while they last. Where GOGC is set it has been
-// decided. undo puts things back, for tests.
+// collectSooner lets garbage grow to three quarters of the live heap rather than to all of it, if there are
+// several resources. Five first loads at once then take 13 MiB less, for 5 % more CPU while they last. If
+// GOGC is set, it decides. undo restores the setting, for tests.
 func collectSooner(resources int) (undo func()) {
 	if _, set := os.LookupEnv("GOGC"); set || resources < 2 {
 		return func() {}

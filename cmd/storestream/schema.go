@@ -138,9 +138,9 @@ them: put them back under their ids first. Where it reaches no broker it cannot 
 	}
 }
 
-// idsInTopics refuses where the registry lost the schemas under which a topic was written. New ones would get
-// their ids, in another order: old rows would name other schemas, and the way back would be shut. Whoever may
-// register need not have a way to the brokers, so without one it only warns.
+// idsInTopics refuses if the registry lost the schemas of a topic's records. New schemas would get the old
+// ids in another order, so old rows would name other schemas, and the old ones could not be restored. A
+// machine that may register schemas need not reach the brokers. Then idsInTopics only warns.
 func idsInTopics(ctx context.Context, env *environment, cfg *config.Config, set *schemas.Set) error {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()

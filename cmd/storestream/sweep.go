@@ -137,7 +137,8 @@ func followSweeps(ctx context.Context, f *follower, asked []watermark.Request) e
 	return differentError{errors.New("different from the service still: " + strings.Join(left, ", "))}
 }
 
-// sweepStep says what a sweep that was taken waits for. What it looks at again the watermark does not tell.
+// sweepStep returns the step of a sweep that was taken. The watermark does not tell which rows the sweep
+// looks at again.
 func (f *follower) sweepStep(r *following, resources func(string) overview.Resource) step {
 	now := resources(r.Resource)
 	sweep := now.Mark.Sweep
@@ -163,7 +164,7 @@ func (f *follower) sweepStep(r *following, resources func(string) overview.Resou
 	return step{}
 }
 
-// sweepText is what a sweep came to, in a line.
+// sweepText returns the result of a sweep in a line.
 func sweepText(paint terminal.Paint, name string, s *watermark.Swept) string {
 	text := fmt.Sprintf("%s: swept %s: ", name, terminal.Plural(s.SourceRows, "row"))
 	if s.Missing+s.Stale+s.Extra == 0 {

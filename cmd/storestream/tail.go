@@ -77,7 +77,7 @@ type tailPrinter struct {
 	env      *environment
 	resource string
 	asJSON   bool
-	mask     bool // what is in personal fields
+	mask     bool // of personal fields
 	left     int  // records to print, -1: no end
 }
 

@@ -98,10 +98,10 @@ func showReading(progress *terminal.Progress, resource string, p compare.Progres
 type waitTeller struct {
 	stderr   io.Writer
 	progress *terminal.Progress
-	said     map[string]verify.Wait // by resource: what was said last
+	said     map[string]verify.Wait // the last one that was printed, by resource
 }
 
-// shortWait is how long a wait may take that nobody has to be told of.
+// shortWait is the longest wait that is not printed.
 const shortWait = 10 * time.Second
 
 func (w *waitTeller) tell(waits []verify.Wait, now time.Time) {
@@ -131,7 +131,7 @@ func (w *waitTeller) news(wait verify.Wait, now time.Time) bool {
 	return wait.Handover || wait.Until.Sub(now) > shortWait && (!told || wait.Until.After(before.Until))
 }
 
-// waitText is what a resource waits for, in a line.
+// waitText returns why a resource waits, in a line.
 func waitText(w verify.Wait) string {
 	text := fmt.Sprintf("%s: %s different so far, looked at again ", w.Resource, terminal.Plural(w.Rows, "row"))
 	if w.Last {
@@ -149,7 +149,7 @@ func waitText(w verify.Wait) string {
 	return text + "after the next poll, by " + until
 }
 
-// printResult prints what came of it. Its error is the exit status.
+// printResult prints the result. Its error is the exit status.
 func printResult(env *environment, result *verify.Result, deletes string, asJSON bool) error {
 	if asJSON {
 		if err := env.printJSON(result); err != nil {
@@ -255,7 +255,7 @@ func remedy(result *verify.Result, deletes string) string {
 	return strings.Join(texts, " ")
 }
 
-// printVerdict prints the verdict, and what is to be said beside the table. deletes is sweep.deletes.
+// printVerdict prints the verdict, and notes beside the table. deletes is sweep.deletes.
 func printVerdict(env *environment, result *verify.Result, deletes string) {
 	switch result.Verdict {
 	case verify.Identical:

@@ -38,7 +38,7 @@ func version() string {
 	return "dev"
 }
 
-// fullVersion is the version with what it was built by and for.
+// fullVersion returns the version with its compiler and platform.
 func fullVersion() string {
 	return fmt.Sprintf("%s %s %s/%s", version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

@@ -70,8 +70,9 @@ something is not.`,
 	return cmd
 }
 
-// addRefusals adds to the resources at which maybe nobody is at work what a takeover is refused for, as far
-// as `check` can tell. Their owner cannot say it in the watermark: who may not take over may not write.
+// addRefusals adds the reason why a takeover is refused, as far as `check` can tell, to resources that maybe
+// have no working owner. Their owner cannot write the reason into the watermark, because an instance that may
+// not take over may not write.
 func addRefusals(ctx context.Context, c preflight.Config, resources []overview.Resource) {
 	ofOne, unattended := map[string]bool{}, map[*overview.Resource]bool{}
 	for i := range resources {
@@ -192,7 +193,7 @@ func upToDateText(paint terminal.Paint, resources []overview.Resource) string {
 		terminal.Duration(largest.Lag()), largest.Resource)
 }
 
-// sweptText is when the last sweep was and what it found.
+// sweptText returns when the last sweep was and how many differences it found.
 func sweptText(r overview.Resource) string {
 	if r.LastSweep == nil {
 		return "never"
@@ -212,7 +213,7 @@ func sweptText(r overview.Resource) string {
 	return text + ", equal"
 }
 
-// ownerText is who polls it, or that nobody does and who did last.
+// ownerText returns its owner, or its last owner if it has none now.
 func ownerText(r overview.Resource) string {
 	switch {
 	case r.Owner != "":
@@ -225,10 +226,10 @@ func ownerText(r overview.Resource) string {
 	return fmt.Sprintf("none (last %s, %s)", r.Instance, ago(r.Written, r.Now))
 }
 
-// toldFor is how long a replay that is over is told of.
+// toldFor is how long a replay that is over is shown.
 const toldFor = time.Hour
 
-// requestText is what is being done, or waits to be.
+// requestText returns the request in hand, or those that wait.
 func requestText(r overview.Resource) string {
 	var parts []string
 	if r.Replay != nil {
@@ -289,7 +290,7 @@ func pointerText(i *schemas.Instant) string {
 	return instantText(*i)
 }
 
-// ago is how long before now an instant was, in words; "-" where it is not known.
+// ago returns how long before now an instant was, in words, or "-" if unknown.
 func ago(i *schemas.Instant, now schemas.Instant) string {
 	switch {
 	case i == nil:
@@ -300,7 +301,7 @@ func ago(i *schemas.Instant, now schemas.Instant) string {
 	return terminal.Duration(now.Sub(*i)) + " ago"
 }
 
-// instantText is i to the second, "-" where it is not known.
+// instantText returns i to the second, or "-" if unknown.
 func instantText(i schemas.Instant) string {
 	if i == schemas.MinInstant {
 		return "-"

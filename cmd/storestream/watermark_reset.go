@@ -80,7 +80,7 @@ and says when the request begins or ceases to wait (with -o json on stderr).`,
 	return cmd
 }
 
-// resetTime reads TIME, which must not lie in the future: from there nothing can be published again.
+// resetTime reads TIME, which must not lie in the future, because there are no rows to publish again.
 func resetTime(cmd *cobra.Command, text string, now time.Time) (schemas.Instant, error) {
 	if text == "" {
 		return 0, usagef(cmd, "--to is missing: expected a time, such as 2026-11-20T09:30:00Z or 2026-11-20")
@@ -100,7 +100,7 @@ func resetTime(cmd *cobra.Command, text string, now time.Time) (schemas.Instant,
 	return max(schemas.InstantOf(at), schemas.MinInstant), nil
 }
 
-// replay is what a reset means for one resource.
+// replay is the plan of a reset for one resource.
 type replay struct {
 	Resource string           `json:"resource"`
 	To       schemas.Instant  `json:"to"`
@@ -109,7 +109,7 @@ type replay struct {
 	Rows     *int64           `json:"rows"`          // of these; null: they are too many to be counted
 	Owner    string           `json:"owner"`         // the instance that will do it, "": the next one that comes
 	Request  int64            `json:"request"`       // its id
-	// RequestUID is its own id, which stays its own where the topic of requests is made anew.
+	// RequestUID is its own id, even after the topic of requests was created again.
 	RequestUID string `json:"request_uid"`
 
 	now overview.Resource
@@ -119,7 +119,7 @@ type replay struct {
 // seconds a million.
 const mostCounted = 1_000_000
 
-// planReset looks up what a reset will publish again.
+// planReset looks up how much a reset will publish again.
 func planReset(ctx context.Context, env *environment, cfg *config.Config, cluster *producer.Cluster,
 	names []string, at schemas.Instant) ([]replay, error) {
 	resources, err := overview.Read(ctx, cfg, cluster)

@@ -10,8 +10,8 @@
 //	  |      (again, as often as the caller wants)
 //	Differences returns what is left.
 //
-// A record that somebody else put into the topic is never such a version, however new it calls itself: so it
-// is found.
+// A record that another producer put into the topic is never such a version, however new it claims to be. So
+// it is found.
 //
 // A row is unknown if one reading of the source showed it and a later one did not. It may have been deleted
 // in between, or the later reading asked a question that does not show it. So unless the source shows it
@@ -20,18 +20,18 @@
 //
 // # Parts
 //
-// Config.Memory bounds what a comparison takes, whatever the number of rows. A row takes 16 bytes during
-// First. Where a table needs more and its source can be read by id, it is compared in parts, ranges of ids
-// [a, b]. Each takes one First: one scan of the topic, and one reading of these ids of the source.
+// Config.Memory bounds what a comparison takes, however many rows there are. A row takes 24 bytes during
+// First. If a table needs more and its source can be read by id, it is compared in parts, ranges of ids [a,
+// b]. Each part takes one First: one scan of the topic, and one reading of these ids of the source.
 //
-// Nobody knows beforehand where ids lie. So a part begins as all ids from a on. When the topic's rows fill
-// the memory, those with the highest eighth of the ids that are held go, and b comes to lie below them; what
-// is above is passed over from then on. In the end all rows of [a, b] are held, because nothing below b ever
-// went, and the memory is full by seven eighths or more. The next part begins at b+1, and the last one ends
-// at the highest id there is. So the parts cover every id once, however the ids are spread, and a table of n
-// rows takes at most n*16 bytes / (7/8 of the room) parts, and one.
+// How ids are spread is not known beforehand. So a part begins as all ids from a on. When the topic's rows
+// fill the memory, the highest eighth of the ids goes, b moves below them, and ids above b are passed over
+// from then on. In the end all rows of [a, b] are held, because no row below b ever went, and the memory is
+// full by about seven eighths or more. The next part begins at b+1, and the last one ends at the highest
+// possible id. So the parts cover every id once, however the ids are spread, and a table of n rows takes
+// about n*24 bytes / (7/8 of the room) parts at most, and one.
 //
-// A source that cannot be read by id has one part, and an error where that does not fit.
+// A source that cannot be read by id has one part. If that does not fit, First fails.
 //
 // Comparing changes nothing.
 package compare
@@ -39,55 +39,54 @@ package compare
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"iter"
 	"maps"
 	"math"
 	"slices"
 	"time"
 
+	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
 // Config says what to compare. Everything is needed but TooLarge and MaxSuspects.
 type Config struct {
-	// Start is where the topic begins: it holds no row with an earlier updated_at. MinInstant: it holds all
-	// rows.
+	// Start is the earliest updated_at of the topic's rows. MinInstant means that the topic holds all rows.
 	Start  schemas.Instant
 	Topic  TopicReader
 	Source SourceReader
-	// CreatedAt is the created_at in a row's value, MinInstant where it cannot be read.
+	// CreatedAt returns the created_at in a row's value, or MinInstant if it cannot be read.
 	CreatedAt func(value []byte) schemas.Instant
 	// TooLarge reports whether a row is good and does not fit into a record of the topic. Such a row counts as
 	// a dead letter if it differs. If TooLarge is nil, each row fits.
 	TooLarge func(row *schemas.Record) bool
 	Now      func() time.Time
-	// MaxSuspects bounds how many rows are looked at again; 0: 100,000.
+	// MaxSuspects limits how many rows are looked at again. Zero means 100,000.
 	MaxSuspects int
-	// Memory bounds what the comparison takes, in bytes, with what the source holds of a batch; 0: 128 MiB.
+	// Memory limits the comparison's memory in bytes, including a batch of the source. Zero means 128 MiB.
 	Memory int64
 	// Records is at most how many rows the topic holds, about.
 	Records func(ctx context.Context) (int64, error)
 	// ByID: the source reads ranges of ids, in the order of ids. From is the first id to compare.
 	ByID bool
 	From int64
-	// Cut: a part ends where more rows of the source differ than are looked at again; the next part goes on
-	// there. For callers that deal with a part's suspects before the next.
+	// Cut ends a part before the first suspect that does not fit. The next part goes on there. It is for callers
+	// that deal with a part's suspects before they begin the next part.
 	Cut bool
 }
 
-// TopicReader folds the newest committed records of the topic with an id that is wanted (nil: every one),
-// from the given offsets on (nil: all of them), and returns where the topic ends.
+// TopicReader folds the newest committed records of the topic and returns the topic's end offsets. It begins
+// at the offsets from, or at the start if from is nil. If wanted is set, it passes over other ids.
 type TopicReader func(ctx context.Context, from []int64, wanted func(id int64) bool,
 	fold func(watermark.Published) error) (ends []int64, err error)
 
-// SourceReader gives to take every row of the source with these ids (suspects is nil), and maybe others; or
-// at least those suspects that exist. The rows are valid until take returns. It fails where it cannot be sure
-// to have met every row, and with take's error.
+// SourceReader reads the source and hands its rows to take, and maybe other rows too. If suspects is nil, it
+// reads every row with these ids. Otherwise it reads the suspects that exist. The rows are valid until take
+// returns. It fails if it cannot be sure to have met every row, and with take's error.
 type SourceReader func(ctx context.Context, ids Range, suspects []Suspect, take Take) error
 
-// Take takes a batch of what a source shows.
+// Take gets a batch of a source's rows.
 type Take func(rows []schemas.Record, rejects []schemas.Reject) error
 
 // Suspect is a row to look at again. A source that is read by day finds it on one of these days; MinInstant:
@@ -123,8 +122,7 @@ type Difference struct {
 	// TopicMillis is the updated_at of the topic's newest record, in milliseconds since the epoch. It has
 	// no meaning for Missing.
 	TopicMillis int64
-	// CreatedAt is the day on which a source that is read by day finds the row; MinInstant where that is
-	// unknown.
+	// CreatedAt is the day on which a source that is read by day finds the row, or MinInstant if unknown.
 	CreatedAt schemas.Instant
 	// Strays are the partitions with a record of the row that does not belong there (watermark.Stray). They
 	// make the row differ even where its own record is right.
@@ -147,7 +145,7 @@ type Report struct {
 	Foreign int
 	// Unread counts batches of another program that could not be read. They may hold any row's key.
 	Unread int
-	// Early rows of the topic are from before Start, and the source did not show them: nobody compared them.
+	// Early rows of the topic are from before Start, and the source did not show them. They were not compared.
 	Early int
 }
 
@@ -155,7 +153,7 @@ type Report struct {
 type Comparison struct {
 	cfg       Config
 	part      Range          // the last one that was read
-	next      int64          // where the next one begins
+	next      int64          // the first id of the next part
 	more      bool           // there is one
 	parts     int            // that were begun
 	ends      []int64        // how far the topic was read for every suspect
@@ -166,7 +164,7 @@ type Comparison struct {
 	report    Report
 }
 
-// DefaultMemory is what a comparison takes at most where its Config does not say.
+// DefaultMemory is the limit if Config.Memory is zero.
 const DefaultMemory = 128 << 20
 
 // New prepares a comparison.
@@ -190,14 +188,10 @@ func (c *Comparison) First(ctx context.Context, progress func(Progress)) (err er
 	if err != nil {
 		return err
 	}
-	table, err := newRowTable(int(min(records, math.MaxInt32)), int(tableShare(c.cfg.Memory)))
-	if err != nil {
-		return fmt.Errorf("%d bytes of memory: %w", tableShare(c.cfg.Memory), err)
-	}
 	c.parts++
-	first := firstReading{c: c, progress: progress, part: Range{c.next, math.MaxInt64}, table: table,
-		records: records, strays: map[int64][]int32{}}
-	defer func() { first.table.free() }()
+	first := firstReading{c: c, progress: progress, part: Range{c.next, math.MaxInt64},
+		rows: rowset.New(int(tableShare(c.cfg.Memory))), records: records, strays: map[int64][]int32{}}
+	defer first.rows.Close()
 	if err := first.read(ctx); err != nil {
 		return err
 	}
@@ -213,10 +207,10 @@ func (c *Comparison) Part() (ids Range, more bool) { return c.part, c.more }
 
 // Look looks at the suspects again: in the topic, then those that differ still in the source.
 //
-// In this order, because then the pipeline has had all the time since the last look to deliver what the
-// source showed there, and what the source shows now needs no delivery. The other way round, a row that
-// changes all the time might be published between the two readings, in a version that no look has met, again
-// and again.
+// The topic comes first because the pipeline has then had all the time since the last look to deliver the
+// versions that the source showed there. The versions that the source shows now need no delivery yet. In the
+// other order, a row that changes all the time might be published between the two readings, again and again,
+// in versions that no look has met.
 //
 // A look that fails leaves the suspects as they were. It may be tried again.
 func (c *Comparison) Look(ctx context.Context) error {
@@ -235,9 +229,8 @@ func (c *Comparison) Look(ctx context.Context) error {
 // CatchUp is the first half of Look, for a caller that asks the source itself: it reads the topic on and
 // returns the suspects that remain. Apply is the second half.
 //
-// First keeps too little of a row to say what the topic has of it, only that it is another version. Most
-// suspects are delivered by the time that this looks, and it has read what the topic has of them. For the
-// others it reads the topic once more.
+// First does not keep when a row was created. A source that is read by day has to know that day to look for a
+// row that it has not shown yet. So for such suspects CatchUp reads the topic once more.
 func (c *Comparison) CatchUp(ctx context.Context) ([]Suspect, error) {
 	if len(c.suspects) == 0 {
 		return nil, nil
@@ -249,7 +242,8 @@ func (c *Comparison) CatchUp(ctx context.Context) ([]Suspect, error) {
 	}
 	c.ends = ends
 	c.clear((*suspect).delivered)
-	if unread := func(s *suspect) bool { return s.inTopic && !s.topicRead }; c.some(unread) {
+	dayless := func(s *suspect) bool { return s.inTopic && s.row == nil && !s.topicRead }
+	if !c.cfg.ByID && c.some(dayless) {
 		if c.ends, err = c.cfg.Topic(ctx, nil, isSuspect, c.fold); err != nil {
 			return nil, err
 		}
@@ -262,7 +256,7 @@ func (c *Comparison) CatchUp(ctx context.Context) ([]Suspect, error) {
 	return list, nil
 }
 
-// Apply takes what the source showed of suspects that CatchUp returned, all of them or some.
+// Apply uses a lookup of suspects that CatchUp returned, all of them or some.
 func (c *Comparison) Apply(found *Lookup) {
 	underWay := map[*suspect]bool{}
 	for id, s := range c.suspects {
@@ -291,8 +285,8 @@ func (c *Comparison) some(which func(*suspect) bool) bool {
 	return false
 }
 
-// fold takes a record of the topic that may be newer than what is known. A value that is not ours has no
-// created_at: then the one before it stands.
+// fold notes a record of the topic, which may be newer than the known one. A value that another producer
+// wrote has no created_at. Then the known created_at stays.
 func (c *Comparison) fold(p watermark.Published) error {
 	if s := c.suspects[p.ID]; s != nil && !p.Foreign {
 		s.fold(p)
@@ -310,12 +304,13 @@ func (c *Comparison) clear(which func(*suspect) bool) {
 	}
 }
 
-// suspect returns the suspect id, and makes it if there is room; nil: there is none.
-func (c *Comparison) suspect(id int64, inTopic bool, v version, strays []int32) *suspect {
+// suspect returns the suspect id, and makes it if there is room. It returns nil if there is no room.
+func (c *Comparison) suspect(id int64, inTopic bool, v rowset.Version, strays []int32) *suspect {
 	s := c.suspects[id]
 	if s == nil && c.room() {
-		s = &suspect{inTopic: inTopic, topic: v, topicBefore: v, millis: schemas.MinInstant.Millis(),
-			created: schemas.MinInstant, since: c.cfg.Now(), strays: strays}
+		v.Marked = false
+		s = &suspect{inTopic: inTopic, topic: v, topicBefore: v, created: schemas.MinInstant, since: c.cfg.Now(),
+			strays: strays}
 		c.suspects[id] = s
 		c.kept += s.size()
 	}

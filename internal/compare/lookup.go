@@ -7,7 +7,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Lookup collects what the source shows of named rows.
+// Lookup collects the versions of named rows that the source shows.
 type Lookup struct {
 	// Rows are to be looked up.
 	Rows []Suspect
@@ -36,7 +36,7 @@ func (l *Lookup) Also(s Suspect) {
 	}
 }
 
-// Take takes a batch of what the source shows. Rows that nobody asked for it passes over. It never fails.
+// Take collects from a batch of the source's rows. It ignores rows that were not asked for. It never fails.
 func (l *Lookup) Take(rows []schemas.Record, rejects []schemas.Reject) error {
 	for _, row := range rows {
 		if suspect, wanted := l.wanted[row.ID]; suspect {

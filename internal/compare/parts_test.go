@@ -14,68 +14,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/storestream/storestream/internal/rounds"
+	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
 
-// Whatever is put, removed and looked for, and however full: the table answers as a map would.
-func TestTheTableOfRowsIsAMap(t *testing.T) {
-	rounds.Check(t, 100, func(t *rapid.T) {
-		type state struct {
-			v version
-			m mark
-		}
-		table, err := newRowTable(rapid.IntRange(0, 300).Draw(t, "expected"), 600*placeBytes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { table.free() }()
-		want := map[int64]state{}
-		ids := rapid.OneOf(rapid.Int64Range(-300, 300), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64, 0}),
-			rapid.Int64())
-		for range rapid.IntRange(0, 800).Draw(t, "steps") {
-			id := ids.Draw(t, "id")
-			switch rapid.IntRange(0, 9).Draw(t, "step") {
-			case 0:
-				table.remove(id)
-				delete(want, id)
-			case 1:
-				if rapid.IntRange(0, 9).Draw(t, "rarely") == 0 && len(want) > 1 {
-					cut := table.nearLast()
-					table.removeFrom(cut)
-					before := len(want)
-					maps.DeleteFunc(want, func(id int64, _ state) bool { return id >= cut })
-					if len(want) == 0 || len(want) == before {
-						t.Fatalf("%d of %d rows are below %d", len(want), before, cut)
-					}
-				}
-			default:
-				s := state{version(rapid.Uint64Range(0, 1<<44-1).Draw(t, "version")),
-					mark(rapid.Uint64Range(0, 7).Draw(t, "marks") << 1)}
-				if table.put(id, s.v, s.m) {
-					want[id] = s
-				} else if _, known := want[id]; known || table.n*8 < table.places*6 {
-					t.Fatalf("no room for row %d (known: %v) beside %d in %d places", id, known, table.n, table.places)
-				}
-			}
-		}
-		got := map[int64]state{}
-		table.each(func(e []byte) {
-			got[idAt(e)] = state{version(stateAt(e) >> markBits), mark(stateAt(e)&(1<<markBits-1)) &^ used}
-		})
-		if !maps.Equal(got, want) || table.n != len(want) {
-			t.Fatalf("the table has %d rows %v, want %d rows %v", table.n, got, len(want), want)
-		}
-		for id, s := range want {
-			if v, m, known := table.get(id); !known || v != s.v || m != s.m|used {
-				t.Fatalf("row %d is %d %d %v, want %v", id, v, m, known, s)
-			}
-		}
-	})
-}
-
 // Memory for some 300 rows at once.
-const littleMemory = 300 * placeBytes * 8 / 5
+const littleMemory = 300 * rowset.RowBytes * 16 / 11
 
 // spreads are ways in which ids lie.
 var spreads = map[string]func(t *rapid.T) int64{
@@ -218,7 +163,7 @@ func TestSuspectsOfAllPartsAreLookedAtTogether(t *testing.T) {
 // A source that is read by day has one part. Where it does not fit, nobody is asked for anything.
 func TestWhatCannotBeReadInPartsAndDoesNotFitIsSaidBeforehand(t *testing.T) {
 	p := &pair{source: map[int64]schemas.Record{}, memory: 16 << 20}
-	const fits = 10 << 20 / placeBytes * 7 / 8
+	const fits = 11 << 20 / rowset.RowBytes
 	for id := range int64(fits) {
 		p.publish(row(id, 1000, 7))
 	}
@@ -226,14 +171,17 @@ func TestWhatCannotBeReadInPartsAndDoesNotFitIsSaidBeforehand(t *testing.T) {
 	if err := p.compare().First(t.Context(), unheard); err != nil {
 		t.Fatalf("%d rows: %v", fits, err)
 	}
-	p.publish(row(fits, 1000, 7))
+	const tooMany = fits * 5 / 4
+	for id := range int64(tooMany) {
+		p.publish(row(id, 1000, 7))
+	}
 	readings := 0
 	p.between = func() { readings++ }
 	err := p.compare().First(t.Context(), unheard)
 	if err == nil || !strings.Contains(err.Error(), "sweep.memory is 16 MiB") || readings != 1 {
 		t.Errorf("%v, after %d readings", err, readings)
 	}
-	if p.memory = needs(fits + 1); p.compare().First(t.Context(), unheard) != nil {
+	if p.memory = needs(tooMany); p.compare().First(t.Context(), unheard) != nil {
 		t.Errorf("it does not fit into the %d bytes that it asks for", p.memory)
 	}
 

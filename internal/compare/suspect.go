@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/storestream/storestream/internal/rowset"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/schemas"
 )
@@ -12,26 +13,27 @@ import (
 type suspect struct {
 	// shown are the versions that the source has shown. row is the one that it shows since `since`. Nil if it
 	// does not show the row.
-	shown []version
+	shown []rowset.Version
 	row   *schemas.Record
 	since time.Time
 	// restarts makes the next look set since again (Restart).
 	restarts bool
-	// topic is the version of the topic's newest record, if there is one (inTopic), and topicBefore what it was
-	// at the look before. topicRead: that record was read again, so millis is its updated_at.
+	// topic is the version of the topic's newest record, if inTopic. topicBefore is its value at the look
+	// before.
 	inTopic     bool
-	topic       version
-	topicBefore version
-	topicRead   bool
-	millis      int64
-	created     schemas.Instant
+	topic       rowset.Version
+	topicBefore rowset.Version
+	// created is the day on which a source that is read by day has the row, MinInstant if unknown. topicRead is
+	// set once a look has read it in the topic's record.
+	created   schemas.Instant
+	topicRead bool
 	// strays are the partitions with a record of the row that does not belong there.
 	strays []int32
 }
 
 // size is about how many bytes s takes.
 func (s *suspect) size() int {
-	n := 400 + 8*len(s.shown) + 4*len(s.strays)
+	n := 400 + 24*len(s.shown) + 4*len(s.strays)
 	if s.row != nil {
 		n += len(s.row.Value)
 	}
@@ -54,18 +56,18 @@ func (s *suspect) difference(id int64) Difference {
 	d := Difference{Kind: s.kind(), ID: id, Row: s.row, Since: s.since, CreatedAt: s.created,
 		Strays: slices.Clone(s.strays)}
 	if s.inTopic {
-		d.TopicMillis = s.millis
+		d.TopicMillis = s.topic.Millis
 	}
 	return d
 }
 
-// toLookUp says where the source may have the row.
+// toLookUp returns where to look for the row in the source.
 func (s *suspect) toLookUp(id int64) Suspect {
 	updated := schemas.MinInstant
 	if s.row != nil {
 		updated = s.row.UpdatedAt
-	} else if s.millis != schemas.MinInstant.Millis() {
-		updated = schemas.InstantOfMillis(s.millis)
+	} else if s.inTopic {
+		updated = schemas.InstantOfMillis(s.topic.Millis)
 	}
 	return Suspect{ID: id, UpdatedAt: updated, CreatedAt: s.created}
 }
@@ -79,8 +81,7 @@ func (s *suspect) fold(p watermark.Published) {
 	if s.inTopic = !p.Tombstone; !s.inTopic {
 		return
 	}
-	s.millis, s.topicRead = p.UpdatedAt.Millis(), true
-	s.topic = versionOf(s.millis, p.Hash)
+	s.topic, s.topicRead = rowset.VersionOf(p.UpdatedAt, p.Hash), true
 	if p.CreatedAt > schemas.MinInstant && s.row == nil {
 		s.created = p.CreatedAt
 	}
@@ -107,12 +108,13 @@ func (s *suspect) show(cfg Config, row *schemas.Record) {
 	}
 }
 
-// update takes what the source showed of the row in one look: nothing where it has no such row.
+// update notes the versions of the row that the source showed in one look. There are none if the source has
+// no such row.
 //
-// It says whether the row is under way: it changed since the look before, and the topic got a version from
-// between the two. No look has met that version, but the source has moved on since, and the pipeline will
-// follow. What the topic had already at the look before tells nothing: somebody else may have written it, and
-// the source have shown an older state first.
+// It reports whether the row is under way: the row changed since the look before, and the topic got a version
+// from between the two looks. No look has met that version, but the source has moved on, and the pipeline
+// will follow. A version that the topic had already at the look before proves nothing. Another producer may
+// have written it, after the source had shown an older state.
 func (s *suspect) update(cfg Config, found []schemas.Record) (underWay bool) {
 	delivered := s.topic != s.topicBefore
 	s.topicBefore = s.topic
@@ -138,11 +140,11 @@ func (s *suspect) update(cfg Config, found []schemas.Record) (underWay bool) {
 	}
 	s.become(cfg, newest)
 	return delivered && before != nil && s.inTopic && len(s.strays) == 0 &&
-		before.UpdatedAt.Millis() <= s.millis && s.millis < newest.UpdatedAt.Millis()
+		before.UpdatedAt.Millis() <= s.topic.Millis && s.topic.Millis < newest.UpdatedAt.Millis()
 }
 
 // note remembers that the source showed this version.
-func (s *suspect) note(row *schemas.Record) version {
+func (s *suspect) note(row *schemas.Record) rowset.Version {
 	v := versionOfRow(row)
 	if !slices.Contains(s.shown, v) {
 		s.shown = append(s.shown, v)
@@ -173,6 +175,6 @@ func (s *suspect) delivered() bool {
 	return slices.Contains(s.shown, s.topic)
 }
 
-func versionOfRow(row *schemas.Record) version {
-	return versionOf(row.UpdatedAt.Millis(), schemas.Hash(row.Value))
+func versionOfRow(row *schemas.Record) rowset.Version {
+	return rowset.VersionOf(row.UpdatedAt, schemas.Hash(row.Value))
 }

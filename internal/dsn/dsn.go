@@ -1,13 +1,13 @@
 // Package dsn reads PostgreSQL's connection strings, in both of their forms, and more strictly than libpq.
 //
-// A password with a / # ? or @ in it moves the borders of a URL: what follows is taken for a host or a
-// database, and so stands in logs and on pages. So a string whose parts cannot be told apart with certainty
-// is refused, and no error repeats any of it. What was understood is written anew for pgx, with everything
-// named: nothing that pgx would read another way comes through, and nothing acts that the string does not
-// say (PG* variables, ~/.pgpass, ~/.postgresql, service files).
+// A password with a / # ? or @ in it moves the borders of a URL: its end is taken for a host or a database,
+// and is then shown in logs and on pages. So Parse refuses a string whose parts cannot be told apart with
+// certainty, and no error repeats a part of it. Config writes the parsed settings again for pgx and names
+// every setting. So pgx cannot read the string in another way, and settings from elsewhere have no effect
+// (PG* variables, ~/.pgpass, ~/.postgresql, service files).
 //
-// Beyond this machine the default is sslmode=verify-full. libpq's is prefer: a server, or whoever sits in
-// between, that answers "no TLS" to it is sent the password in clear.
+// For hosts other than this machine the default is sslmode=verify-full. libpq's default is prefer: if a
+// server, or an attacker in between, answers "no TLS", libpq sends the password in clear.
 package dsn
 
 import (
@@ -54,8 +54,8 @@ var ErrUnclear = errors.New("not a connection string: expected " +
 var ErrKeyword = errors.New("a keyword of it is not known, and not repeated here because it may be a " +
 	"part of a password: expected " + strings.Join(slices.Concat(shown, hidden), ", "))
 
-// shown are the keywords whose values may be shown, hidden the others that are known. service is not: it
-// names a file that says where the password goes.
+// shown are the keywords whose values may be shown. hidden are the other known keywords. service is not
+// known, because it names a file with the host to which the password is sent.
 var (
 	shown = []string{"host", "port", "user", "dbname", "database", "sslmode", "sslrootcert", "sslcert", "sslkey",
 		"sslcertmode", "sslsni", "sslnegotiation", "connect_timeout", "application_name", "passfile",
@@ -70,7 +70,7 @@ type DSN struct {
 	text   string
 	masked string
 	values map[string]string // by keyword; "database" for dbname
-	// password is where its value lies in text, in the form of keywords; 0, 0: nowhere.
+	// password is the start and end of the password in text. It is 0, 0 if there is none, and for a URL.
 	password [2]int
 }
 
@@ -250,7 +250,7 @@ func (d *DSN) set(key, value string) error {
 	return nil
 }
 
-// check holds what is shown against what it may be. What is not so may be a part of a password.
+// check refuses values that are shown and are not of their usual form: they may be parts of a password.
 func (d *DSN) check() error {
 	hosts, ports := strings.Split(d.values["host"], ","), strings.Split(d.values["port"], ",")
 	if len(ports) > 1 && len(ports) != len(hosts) {
@@ -285,7 +285,7 @@ func (d DSN) String() string { return d.masked }
 // GoString hides the password from %#v.
 func (d DSN) GoString() string { return d.masked }
 
-// Value is what the string gives a keyword; "database" is dbname's.
+// Value returns the value of a keyword. dbname is called "database".
 func (d DSN) Value(keyword string) string { return d.values[keyword] }
 
 // HasSecret says whether the string itself holds a password. One that names a file of it does not.
@@ -339,8 +339,8 @@ func (d DSN) Files() []string {
 // fileKeywords are those whose values are paths.
 var fileKeywords = []string{"sslrootcert", "sslcert", "sslkey"}
 
-// Mode is the sslmode in force: the one that is given, of which libpq takes require with a sslrootcert for
-// verify-ca; where none is, libpq's prefer on this machine, and verify-full if any host lies beyond it.
+// Mode returns the sslmode in force. As in libpq, require with a sslrootcert means verify-ca. Without a
+// sslmode it is libpq's prefer on this machine, and verify-full if any host lies beyond it.
 func (d DSN) Mode() string {
 	mode, root := d.values["sslmode"], d.values["sslrootcert"]
 	switch {
@@ -384,20 +384,20 @@ func (d DSN) Unverified() []string {
 	return nil
 }
 
-// nothing is every setting that pgx would otherwise look for in its environment, at what it is without one.
-var nothing = map[string]string{"host": "", "port": "", "database": "", "password": "", "passfile": "",
+// defaults has every setting that pgx would otherwise look for in its environment, with pgx's own default.
+var defaults = map[string]string{"host": "", "port": "", "database": "", "password": "", "passfile": "",
 	"connect_timeout": "0", "sslcert": "", "sslkey": "", "sslcertmode": "allow", "sslsni": "1",
 	"sslrootcert": "",
 	"sslpassword": "", "sslnegotiation": "", "target_session_attrs": "any", "min_protocol_version": "",
 	"max_protocol_version": "", "channel_binding": "", "require_auth": ""}
 
-// Config is what pgx connects by: what the string says, and nothing besides. Its errors hold no part of the
-// string but the paths of certificates.
+// Config returns the string's settings for pgx, and no others. Its errors hold no part of the string but the
+// paths of certificates.
 func (d DSN) Config() (*pgxpool.Config, error) {
 	if err := d.checkFiles(); err != nil {
 		return nil, err
 	}
-	settings := maps.Clone(nothing)
+	settings := maps.Clone(defaults)
 	maps.Copy(settings, d.values)
 	settings["sslmode"] = d.Mode()
 	if settings["user"] == "" {
@@ -412,8 +412,8 @@ func (d DSN) Config() (*pgxpool.Config, error) {
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		fmt.Fprintf(&text, "%s=%s ", key, quote(settings[key]))
 	}
-	// Whatever a service says is overruled by the text, and pgx fails where there is none of that name. The
-	// variable is the only one that a text cannot overrule.
+	// The text overrules every setting of a service, but pgx fails if the service does not exist. This is the
+	// only variable that a text cannot overrule.
 	if err := os.Unsetenv("PGSERVICE"); err != nil {
 		return nil, fmt.Errorf("PGSERVICE is set, and cannot be unset: %w", err)
 	}
@@ -430,8 +430,8 @@ func (d DSN) Config() (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// checkFiles says what is wrong with the files of certificates. pgx takes of one that is cut off what it can
-// read, and its errors may hold the string.
+// checkFiles returns an error that names a bad file of certificates. pgx reads as much as it can from a file
+// that is cut off, and its errors may hold the string.
 func (d DSN) checkFiles() error {
 	texts := map[string][]byte{}
 	if path := d.values["passfile"]; path != "" {

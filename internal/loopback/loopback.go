@@ -1,4 +1,4 @@
-// Package loopback says what stays on this machine. Only there may a credential travel unencrypted.
+// Package loopback recognises addresses of this machine. Only to those may a credential travel unencrypted.
 package loopback
 
 import (
@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Is says whether host, a name or an address without its port, is this machine by its text alone: localhost,
-// 127.0.0.0/8 or ::1. It asks no resolver: what a name leads to today may lead elsewhere tomorrow.
+// Is reports whether host, a name or an address without its port, is this machine by its text alone:
+// localhost, 127.0.0.0/8 or ::1. It asks no resolver, because a name's address may change.
 func Is(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true

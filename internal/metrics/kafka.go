@@ -2,8 +2,8 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Kafka is what the Kafka clients of a process count together. Each takeover opens a client of its own and
-// closes it again, and counters that came and went with it would say little.
+// Kafka has the counters that all Kafka clients of a process share. Each takeover opens and closes a client
+// of its own, so counters per client would say little.
 type Kafka struct {
 	Connects, Disconnects, ConnectErrors *prometheus.CounterVec // by node_id
 	WriteBytes, ReadBytes                *prometheus.CounterVec // by node_id

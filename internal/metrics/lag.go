@@ -32,7 +32,7 @@ func (l *Lag) Begin(start time.Time) {
 // known. While no instance polls, one must go on reporting for how long.
 func (l *Lag) Forget() { l.Since(time.Time{}) }
 
-// Start is when the last such pass began; the zero time if none is known.
+// Start returns when the last such pass began, or the zero time if unknown.
 func (l *Lag) Start() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package metrics declares what storestream counts, under the names that docs/reference.md promises. It is a
-// leaf: whoever sees an event counts it here, and no rule depends on a count.
+// Package metrics declares storestream's metrics, under the names that docs/reference.md promises. It is a
+// leaf: the code that sees an event counts it here, and no rule depends on a count.
 package metrics
 
 import (
@@ -11,7 +11,7 @@ import (
 
 // Set is all metrics of one process.
 type Set struct {
-	// Kafka is what the clients of all resources count together.
+	// Kafka has the counters that the clients of all resources share.
 	Kafka *Kafka
 
 	lags *lags
@@ -46,13 +46,13 @@ func New(reg prometheus.Registerer) *Set {
 		Kafka: newKafka(reg),
 		lags:  newLags(),
 		settled: gauge("settled_timestamp_seconds",
-			"Every row with an earlier updated_at is published, and none can appear there any more."),
-		swept: gauge("swept_timestamp_seconds", "When the last sweep ended; before the first one has, since when "+
-			"it is due. 0: neither is known."),
+			"All rows with an earlier updated_at are published, and no more can appear."),
+		swept: gauge("swept_timestamp_seconds", "When the last sweep ended. Before that, when the first one "+
+			"became due. 0: unknown."),
 		sweepInterval: gauge("sweep_interval_seconds",
-			"sweep.interval; 0: nothing is swept unless somebody asks."),
+			"sweep.interval. 0: sweeps run only on request."),
 		sweepLeft: gauge("sweep_left",
-			"1 while the last sweep left some of what differed as it is; `watermark list` says what and why."),
+			"1 while the last sweep left differences as they are. `watermark list` names them with the reason."),
 		sweepFound: gauge("sweep_found",
 			"Rows that the last sweep found to differ: missing, stale, extra.", "kind"),
 		pollInterval: gauge("poll_interval_seconds", "resources.*.interval."),
@@ -70,8 +70,8 @@ func New(reg prometheus.Registerer) *Set {
 		rowsRead:      counter("rows_read_total", "Rows read from the source, repeats included."),
 		rowsPublished: counter("rows_published_total", "Rows committed to the topic."),
 		late:          counter("late_rows_total", "Rows that a sweep found and no poll had."),
-		seenFull: counter("seen_full_total", "Polls that ended because what has to be remembered to "+
-			"recognise rows fills poll.memory: the resource is on hold."),
+		seenFull: counter("seen_full_total", "Polls that ended because the rows that have to be remembered "+
+			"fill poll.memory: the resource is on hold."),
 		rateLimited: counter("rate_limited_seconds_total",
 			"Seconds waited because the service asked for fewer requests."),
 		pagePasses:  counter("page_passes_total", "Passes over the pages of a day that did not fit one page."),
@@ -81,7 +81,7 @@ func New(reg prometheus.Registerer) *Set {
 		polls: counter("polls_total", "Polls by outcome: ok, failed, held (the resource is on hold).",
 			"outcome"),
 		httpRequests: counter("http_requests_total",
-			"Requests to the service by status code; 0 is no answer.", "code"),
+			"Requests to the service by status code. 0 means no answer.", "code"),
 		sweepDiffs: counter("sweep_differences_total",
 			"Differences found by sweeps: missing, stale, extra.", "kind"),
 		unknownFields: counter("unknown_fields_total",
@@ -144,8 +144,8 @@ func begin[M prometheus.Metric](c func(value string) M, values ...string) {
 	}
 }
 
-// Requests is how many requests went to the service since the start, by resource and status code ("0": no
-// answer). It is for people to look at, like Published and Fields.
+// Requests returns the number of requests to the service since the start, by resource and status code. Code
+// "0" means no answer. It is shown to people, like Published and Fields.
 func (s *Set) Requests() map[string]map[string]int64 {
 	sent := make(map[string]map[string]int64)
 	each(s.httpRequests, func(labels map[string]string, value float64) {

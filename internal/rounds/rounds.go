@@ -1,4 +1,4 @@
-// Package rounds says how often the tests try a property: each model as often as its rare defects need.
+// Package rounds runs property tests, each model for as many rounds as its rare defects need.
 package rounds
 
 import (
@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Check tries property n times, and as often again as STORESTREAM_TEST_ROUNDS says (make test-long); or as
-// often as -rapid.checks says, where that is set. The test may not be a parallel one: the number is a flag of
-// the process. It returns how many rounds that were, for Played.Want; 0 where -rapid.checks is set.
+// Check tries property n times STORESTREAM_TEST_ROUNDS (make test-long), or -rapid.checks times if that flag
+// is set. The test must not be parallel, because the number is a flag of the process. Check returns the
+// number of rounds for Played.Want, or 0 if -rapid.checks is set.
 func Check(t *testing.T, n int, property func(*rapid.T)) (played int) {
 	t.Helper()
 	times, err := strconv.Atoi(cmp.Or(os.Getenv("STORESTREAM_TEST_ROUNDS"), "1"))
@@ -33,19 +33,19 @@ func Check(t *testing.T, n int, property func(*rapid.T)) (played int) {
 	return played
 }
 
-// Played counts what came about in all rounds of a model, by name. A model that plays nothing finds nothing,
-// and nobody would see it.
+// Played counts the events in all rounds of a model, by name. A model in which little happens finds no
+// defect, and its test passes all the same.
 type Played map[string]int
 
-// Count notes that something came about, if it did.
+// Count counts the event if it happened.
 func (p Played) Count(what string, did bool) {
 	if did {
 		p[what]++
 	}
 }
 
-// Want fails the test unless each thing came about as often as it says, in one round on average. The rounds
-// are drawn anew by each run: what it asks for is a good deal less than what comes about.
+// Want fails the test unless each event happened as often as perRound says, on average. Each run draws other
+// rounds, so tests ask for far fewer events than usually happen.
 func (p Played) Want(t *testing.T, n int, perRound map[string]float64) {
 	t.Helper()
 	for what, least := range perRound {

@@ -1,5 +1,5 @@
-// Package rowset remembers one Version of each of many rows in little memory: what was published of a
-// resource.
+// Package rowset remembers one Version of each of many rows in little memory. Deduplication keeps the rows
+// that were published in it, and a comparison keeps the rows that the topic holds.
 package rowset
 
 import (
@@ -8,43 +8,48 @@ import (
 	"math/bits"
 	"unsafe"
 
-	"github.com/storestream/storestream/internal/offheap"
 	"github.com/storestream/storestream/schemas"
 )
 
-// Set holds a Version by row id.
+// Set holds a Version by row id. It is for one goroutine.
 //
 // It is flat memory: entries of 20 bytes in hash tables with open addressing (shards) that grow by an eighth.
-// So it takes at most 24 bytes a row, once the shards have outgrown their first few hundred rows. It may be
-// capped in bytes: at the cap Put takes no new rows, and says so. Large tables lie outside of the heap, so a
-// Set that had many rows is to be closed. A Set is for one goroutine.
+// So it takes at most 24 bytes a row once the shards have outgrown their first few hundred rows. A Set may be
+// capped in bytes. At the cap Put takes no new row and returns false.
+//
+// Large tables lie outside the heap: beside them, the garbage collector would let as much garbage gather. So
+// a Set that had many rows must be closed.
 type Set struct {
-	shards   [shards]shard
+	shards   []shard // a power of two
+	shift    int     // what h is shifted by to find its shard
 	n        int
 	added    int // since the last Evict
 	maxBytes int
 	bytes    int
 }
 
-// RowBytes is what a row takes at most: what a number of bytes holds, divided by it, is how many rows.
+// RowBytes is the most that one row takes. A number of bytes divided by RowBytes is the number of rows that
+// surely fit.
 const RowBytes = 24
 
 const (
-	shards       = 256
+	// A Set with a cap has a shard for each capPerShard bytes of it, so that no shard is too small to share.
+	maxShards    = 256
+	capPerShard  = 256 << 10
 	entryBytes   = 20
 	shardMinimum = 8
-	// A shard doubles up to this many places, and Evict leaves it that large: a set that fills and empties all
-	// the time is not built anew each time.
+	// A shard doubles up to this many places, and Evict leaves it that large. So a set that fills and empties
+	// all the time is not rebuilt each time.
 	shardSmall = 256
-	// A table of so many bytes lies outside of the heap. That is a set of some 800,000 rows.
-	mappedBytes = 64 << 10
+	// A table of so many bytes lies outside the heap. A set of some 100,000 rows has such tables.
+	mappedBytes = 8 << 10
 )
 
 // entry is 160 bits: the id (64), the updated_at in milliseconds since MinInstant (49, which reach past
 // MaxInstant), 45 bits of the content's hash, a bit that says the entry is in use, and the mark.
 //
-// A row is equal to a version when hash and time are. So a changed row is taken for equal only if it has the
-// same millisecond and the same 45 bits.
+// A row equals a version if hash and time do. So a changed row is taken for equal only if it has the same
+// millisecond and the same 45 bits.
 type entry [5]uint32
 
 type shard struct {
@@ -60,14 +65,19 @@ const (
 	markBit  = 1 << 1
 )
 
-// Version is what is known of a row.
+// Version tells one state of a row from its other states.
 type Version struct {
 	Millis int64  // updated_at, in milliseconds since the epoch: Avro keeps no more
-	Hash   uint64 // schemas.Hash, its lower 45 bits
-	Marked bool   // whatever the owner of the Set means by it
+	Hash   uint64 // the lower 45 bits of schemas.Hash
+	Marked bool   // for the owner of the Set to use
 }
 
-// Equal says whether a row with this time and content is v.
+// VersionOf returns the unmarked version with this time and content. Two of them can be compared by ==.
+func VersionOf(updatedAt schemas.Instant, hash uint64) Version {
+	return Version{Millis: updatedAt.Millis(), Hash: hash & hashMask}
+}
+
+// Equal reports whether a row with this time and content is v.
 func (v Version) Equal(millis int64, hash uint64) bool {
 	return v.Millis == millis && (v.Hash^hash)&hashMask == 0
 }
@@ -95,10 +105,16 @@ func (e *entry) version() Version {
 	return Version{Millis: int64(t) + epochMillis, Hash: h, Marked: e[4]&markBit != 0}
 }
 
-// New returns an empty set that takes at most maxBytes; 0: no cap.
+// New returns an empty set that takes at most maxBytes. Zero means no cap.
 func New(maxBytes int) *Set {
-	return &Set{maxBytes: cmp.Or(maxBytes, math.MaxInt)}
+	s := &Set{maxBytes: cmp.Or(maxBytes, math.MaxInt)}
+	logShards := bits.Len(uint(min(maxShards, max(1, s.maxBytes/capPerShard)))) - 1
+	s.shards, s.shift = make([]shard, 1<<logShards), 64-logShards
+	return s
 }
+
+// shard returns the shard of the id that spreads to h.
+func (s *Set) shard(h uint64) *shard { return &s.shards[h>>s.shift] }
 
 // Len is the number of rows.
 func (s *Set) Len() int { return s.n }
@@ -109,10 +125,10 @@ func (s *Set) Added() int { return s.added }
 // Bytes is the memory that the rows take.
 func (s *Set) Bytes() int { return s.bytes }
 
-// spread is Fibonacci hashing. Ids are dense, so neighbours must not come to lie side by side.
-func spread(id int64) uint64 { return bits.RotateLeft64(uint64(id)*0x9E3779B97F4A7C15, 32) }
+// spread is Fibonacci hashing: its upper bits differ for ids that are dense, and for multiples of any number.
+func spread(id int64) uint64 { return uint64(id) * 0x9E3779B97F4A7C15 }
 
-// find returns the place of id in s, or the free place where it would go, if there is any place.
+// find returns the place of id in s, or the free place for it, if s has any place.
 func (s *shard) find(id int64, h uint64) (at int, found bool) {
 	at = s.home(h)
 	for len(s.entries) > 0 {
@@ -139,7 +155,7 @@ func (s *shard) home(h uint64) int {
 // Get returns the version of id.
 func (s *Set) Get(id int64) (Version, bool) {
 	h := spread(id)
-	sh := &s.shards[h>>56]
+	sh := s.shard(h)
 	at, found := sh.find(id, h)
 	if !found {
 		return Version{}, false
@@ -155,11 +171,13 @@ func (s *Set) PutBeyond(id int64, v Version) { s.put(id, v, math.MaxInt) }
 
 func (s *Set) put(id int64, v Version, maxBytes int) bool {
 	h := spread(id)
-	sh := &s.shards[h>>56]
-	full := (sh.n+1)*16 > len(sh.entries)*15 && !s.grow(sh, maxBytes) // at most 15 of 16 places are in use
+	sh := s.shard(h)
 	at, found := sh.find(id, h)
-	if full && !found {
-		return false
+	if !found && !sh.roomIn(len(sh.entries)) {
+		if !s.grow(sh, maxBytes) {
+			return false
+		}
+		at, _ = sh.find(id, h)
 	}
 	sh.entries[at] = pack(id, v)
 	if !found {
@@ -170,17 +188,21 @@ func (s *Set) put(id int64, v Version, maxBytes int) bool {
 	return true
 }
 
-// grow makes sh larger, unless the set would then take more than maxBytes.
+// roomIn reports whether a table of so many places has room for one more row. At most 15 of 16 places are in
+// use, because a search in a fuller table takes long.
+func (s *shard) roomIn(places int) bool { return (s.n+1)*16 <= places*15 }
+
+// grow makes sh larger, as far as the set then takes at most maxBytes.
 func (s *Set) grow(sh *shard, maxBytes int) bool {
 	size := max(shardMinimum, len(sh.entries)+len(sh.entries)/8+1)
 	if len(sh.entries) < shardSmall {
 		size = max(shardMinimum, 2*len(sh.entries))
 	}
-	more := (size - len(sh.entries)) * entryBytes
-	if s.bytes+more > maxBytes {
+	size = min(size, len(sh.entries)+(maxBytes-s.bytes)/entryBytes)
+	if !sh.roomIn(size) {
 		return false
 	}
-	s.bytes += more
+	s.bytes += (size - len(sh.entries)) * entryBytes
 	sh.rehash(size, func(*entry) bool { return true })
 	return true
 }
@@ -188,7 +210,7 @@ func (s *Set) grow(sh *shard, maxBytes int) bool {
 // rehash moves the entries that keep approves of to a table of size places.
 func (s *shard) rehash(size int, keep func(*entry) bool) {
 	old := *s
-	s.allocate(size)
+	s.become(size)
 	for i := range old.entries {
 		e := &old.entries[i]
 		if e.used() && keep(e) {
@@ -197,14 +219,14 @@ func (s *shard) rehash(size int, keep func(*entry) bool) {
 			s.n++
 		}
 	}
-	old.release()
+	old.free()
 }
 
-// allocate gives s an empty table of size places.
-func (s *shard) allocate(size int) {
+// become gives s an empty table of size places.
+func (s *shard) become(size int) {
 	*s = shard{}
 	if bytes := size * entryBytes; bytes >= mappedBytes {
-		if memory, err := offheap.Allocate(bytes); err == nil {
+		if memory, err := allocate(bytes); err == nil {
 			s.mapped, s.entries = memory, unsafe.Slice((*entry)(unsafe.Pointer(unsafe.SliceData(memory))), size)
 			return
 		}
@@ -212,18 +234,18 @@ func (s *shard) allocate(size int) {
 	s.entries = make([]entry, size)
 }
 
-// release gives the table back.
-func (s *shard) release() {
+// free gives the table back.
+func (s *shard) free() {
 	if s.mapped != nil {
-		offheap.Release(s.mapped)
+		release(s.mapped)
 	}
 	*s = shard{}
 }
 
-// Close gives the memory of all rows back. The set is empty then.
+// Close gives the memory of all rows back and leaves the set empty.
 func (s *Set) Close() {
 	for i := range s.shards {
-		s.shards[i].release()
+		s.shards[i].free()
 	}
 	s.n, s.bytes, s.added = 0, 0, 0
 }
@@ -231,33 +253,33 @@ func (s *Set) Close() {
 // Remove forgets id.
 func (s *Set) Remove(id int64) {
 	h := spread(id)
-	sh := &s.shards[h>>56]
-	at, found := sh.find(id, h)
-	if !found {
-		return
+	sh := s.shard(h)
+	if at, found := sh.find(id, h); found {
+		sh.removeAt(at)
+		s.n--
 	}
-	sh.n--
+}
+
+// removeAt empties a place and closes the gap: an entry behind it moves into it if a search would reach that
+// entry only across the gap.
+func (s *shard) removeAt(hole int) {
 	s.n--
-	// Close the gap: an entry behind it moves into it if a search would reach that entry only across the gap.
-	hole := at
-	for {
-		if at++; at == len(sh.entries) {
+	for at := hole; ; {
+		if at++; at == len(s.entries) {
 			at = 0
 		}
-		e := &sh.entries[at]
+		e := &s.entries[at]
 		if !e.used() {
 			break
 		}
-		home := sh.home(spread(e.id()))
-		if between(hole, home, at) {
-			continue
+		if home := s.home(spread(e.id())); !between(hole, home, at) {
+			s.entries[hole], hole = *e, at
 		}
-		sh.entries[hole], hole = *e, at
 	}
-	sh.entries[hole] = entry{}
+	s.entries[hole] = entry{}
 }
 
-// between says whether home lies after hole and at or before at, going round.
+// between reports whether home lies after hole and at or before at, going round.
 func between(hole, home, at int) bool {
 	if hole < at {
 		return hole < home && home <= at
@@ -269,23 +291,40 @@ func between(hole, home, at int) bool {
 // millisecond stays, or a row a few microseconds after settled would be taken for new.
 func (s *Set) Evict(settled schemas.Instant) {
 	limit := settled.Millis()
-	s.keep(func(v Version) bool { return v.Millis >= limit })
+	s.keep(func(e *entry) bool { return e.version().Millis >= limit })
 }
 
 // DropMarked forgets the rows with a mark, and gives their room back.
 func (s *Set) DropMarked() {
-	s.keep(func(v Version) bool { return !v.Marked })
+	s.keep(func(e *entry) bool { return e[4]&markBit == 0 })
 	s.Shrink()
 }
 
-// keep forgets the rows that wanted is false of.
-func (s *Set) keep(wanted func(Version) bool) {
+// RemoveFrom forgets the rows with ids of first and above. Their places stay, for other rows.
+func (s *Set) RemoveFrom(first int64) {
+	s.n = 0
+	for i := range s.shards {
+		sh := &s.shards[i]
+		for at := 0; at < len(sh.entries); {
+			if e := &sh.entries[at]; e.used() && e.id() >= first {
+				sh.removeAt(at) // another entry may stand there now
+			} else {
+				at++
+			}
+		}
+		s.n += sh.n
+	}
+	s.Shrink()
+}
+
+// keep forgets the rows that wanted is false for.
+func (s *Set) keep(wanted func(*entry) bool) {
 	s.n, s.bytes, s.added = 0, 0, 0
 	for i := range s.shards {
 		sh := &s.shards[i]
 		live := 0
 		for j := range sh.entries {
-			if e := &sh.entries[j]; e.used() && wanted(e.version()) {
+			if e := &sh.entries[j]; e.used() && wanted(e) {
 				live++
 			}
 		}
@@ -298,20 +337,20 @@ func (s *Set) keep(wanted func(Version) bool) {
 			if live > 0 {
 				size = min(max(shardMinimum, live*16/15+live/16+2), len(sh.entries)) // never past the cap
 			}
-			sh.rehash(size, func(e *entry) bool { return wanted(e.version()) })
+			sh.rehash(size, wanted)
 		}
 		s.n += sh.n
 		s.bytes += len(sh.entries) * entryBytes
 	}
 }
 
-// Shrink gives back what empty tables take. Evict keeps small ones, because they will be filled again; that
-// is no use to a set at its cap, where another table has to grow.
+// Shrink gives back the memory of empty tables. Evict keeps small ones, because they will be filled again.
+// That is of no use to a set at its cap, in which another table has to grow.
 func (s *Set) Shrink() {
 	for i := range s.shards {
 		if sh := &s.shards[i]; sh.n == 0 {
 			s.bytes -= len(sh.entries) * entryBytes
-			sh.release()
+			sh.free()
 		}
 	}
 }
@@ -326,10 +365,23 @@ func (s *Set) Each(do func(id int64, v Version)) {
 
 func (s *Set) each(do func(*entry)) {
 	for i := range s.shards {
-		for j := range s.shards[i].entries {
-			if e := &s.shards[i].entries[j]; e.used() {
-				do(e)
-			}
+		s.shards[i].each(do)
+	}
+}
+
+func (s *shard) each(do func(*entry)) {
+	for i := range s.entries {
+		if e := &s.entries[i]; e.used() {
+			do(e)
 		}
 	}
+}
+
+// Sample returns n ids or more, or all ids if there are fewer. It takes whole shards: a hash assigns ids to
+// them, so the ids of one are spread like all ids.
+func (s *Set) Sample(n int) (ids []int64) {
+	for i := 0; i < len(s.shards) && len(ids) < n; i++ {
+		s.shards[i].each(func(e *entry) { ids = append(ids, e.id()) })
+	}
+	return ids
 }

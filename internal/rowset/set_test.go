@@ -12,45 +12,59 @@ import (
 	"pgregory.net/rapid"
 )
 
+// Whatever is put, removed, and dropped, and however full the set is: it answers as a map would, keeps to its
+// cap, and refuses a new row only if it is almost full.
 func TestASetAnswersLikeAMap(t *testing.T) {
 	rounds.Check(t, 100, func(t *rapid.T) {
-		s, model := New(math.MaxInt), map[int64]Version{}
-		ids := rapid.Int64Range(-40, 40)
+		limit := rapid.SampledFrom([]int{0, 60, 200, 4000, 10_000, 100_000}).Draw(t, "cap")
+		s, model := New(limit), map[int64]Version{}
+		ids := rapid.OneOf(rapid.Int64Range(-40, 40), rapid.SampledFrom([]int64{math.MinInt64, math.MaxInt64}))
 		if rapid.Bool().Draw(t, "wide") {
 			ids = rapid.Int64()
 		}
-		for range rapid.IntRange(0, 400).Draw(t, "steps") {
+		drop := func(which func(int64, Version) bool) { maps.DeleteFunc(model, which) }
+		for range rapid.IntRange(0, 600).Draw(t, "steps") {
 			id := ids.Draw(t, "id")
-			switch rapid.IntRange(0, 9).Draw(t, "step") {
-			case 4:
-				s.DropMarked()
-				maps.DeleteFunc(model, func(_ int64, v Version) bool { return v.Marked })
+			switch rapid.IntRange(0, 19).Draw(t, "step") {
 			case 0, 1:
 				s.Remove(id)
 				delete(model, id)
 			case 2:
 				settled := schemas.InstantOfMillis(rapid.Int64Range(-100, 100).Draw(t, "settled"))
 				s.Evict(settled)
-				for id, v := range model {
-					if v.Millis < settled.Millis() {
-						delete(model, id)
-					}
-				}
+				drop(func(_ int64, v Version) bool { return v.Millis < settled.Millis() })
 			case 3:
 				s.Unmark()
 				for id, v := range model {
 					v.Marked = false
 					model[id] = v
 				}
+			case 4:
+				s.DropMarked()
+				drop(func(_ int64, v Version) bool { return v.Marked })
+			case 5:
+				s.RemoveFrom(id)
+				drop(func(known int64, _ Version) bool { return known >= id })
 			default:
-				v := Version{Millis: rapid.Int64Range(-100, 100).Draw(t, "ms"),
-					Hash: rapid.Uint64().Draw(t, "hash") & hashMask, Marked: rapid.Bool().Draw(t, "marked")}
-				s.Put(id, v)
-				model[id] = v
+				v := VersionOf(schemas.InstantOfMillis(rapid.Int64Range(-100, 100).Draw(t, "ms")),
+					rapid.Uint64().Draw(t, "hash"))
+				v.Marked = rapid.Bool().Draw(t, "marked")
+				_, known := model[id]
+				switch {
+				case s.Put(id, v):
+					model[id] = v
+				case known || limit == 0:
+					t.Fatalf("no room for row %d (known: %v) beside %d in %d bytes", id, known, s.Len(), limit)
+				}
+			}
+			if limit > 0 && s.Bytes() > limit {
+				t.Fatalf("%d bytes with %d rows, over the cap of %d", s.Bytes(), s.Len(), limit)
 			}
 		}
-		if s.n != len(model) {
-			t.Fatalf("%d entries, want %d", s.n, len(model))
+		got := map[int64]Version{}
+		s.Each(func(id int64, v Version) { got[id] = v })
+		if s.Len() != len(model) || !maps.Equal(got, model) {
+			t.Fatalf("the set has %d rows %v, want %d rows %v", s.Len(), got, len(model), model)
 		}
 		for id, want := range model {
 			if got, ok := s.Get(id); !ok || got != want {
@@ -59,6 +73,16 @@ func TestASetAnswersLikeAMap(t *testing.T) {
 		}
 		if _, ok := s.Get(999999); ok && model[999999] == (Version{}) {
 			t.Fatal("an id that was never put is there")
+		}
+		want := rapid.IntRange(0, 100).Draw(t, "sample")
+		sample := s.Sample(want)
+		for _, id := range sample {
+			if _, known := model[id]; !known {
+				t.Fatalf("the sample has %d, which the set has not", id)
+			}
+		}
+		if len(sample) < min(want, len(model)) {
+			t.Fatalf("%d ids for a sample of %d among %d", len(sample), want, len(model))
 		}
 	})
 }
@@ -78,24 +102,25 @@ func TestASetKeepsTheWholeRangeOfTimesAndIds(t *testing.T) {
 
 // Past the cap rows are repeated, never lost: a row that is not remembered is not suppressed.
 func TestASetStaysWithinItsBytesAndRefusesOnlyNewRows(t *testing.T) {
-	const limit = 1 << 20
-	s := New(limit)
-	refused := 0
-	for id := range int64(100_000) {
-		if !s.Put(id, Version{Millis: 1, Hash: uint64(id)}) {
-			refused++
+	for _, limit := range []int{1200, 16 << 10, 1 << 20, 16 << 20} {
+		s, refused, rows := New(limit), 0, int64(limit/16)
+		for id := range rows {
+			if !s.Put(id, Version{Millis: 1, Hash: uint64(id)}) {
+				refused++
+			}
+			if s.bytes > limit {
+				t.Fatalf("%d bytes after %d rows, over the cap of %d", s.bytes, id+1, limit)
+			}
 		}
-		if s.bytes > limit {
-			t.Fatalf("%d bytes after %d rows, over the cap of %d", s.bytes, id+1, limit)
+		if s.n < limit/RowBytes || s.n+refused != int(rows) {
+			t.Fatalf("%d refused, %d kept in %d bytes", refused, s.n, limit)
 		}
-	}
-	if refused == 0 || s.n+refused != 100_000 {
-		t.Fatalf("%d refused, %d kept", refused, s.n)
-	}
-	for id := range int64(1000) {
-		if v, ok := s.Get(id); ok && v.Hash != uint64(id) {
-			t.Fatalf("id %d has another row's hash", id)
+		for id := range rows {
+			if v, ok := s.Get(id); ok && v.Hash != uint64(id) {
+				t.Fatalf("id %d has another row's hash", id)
+			}
 		}
+		s.Close()
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Board asks for a Snapshot when somebody looks, and adds what follows from the clock. It is safe for
+// Board asks for a Snapshot when it is read, and adds the values that depend on the clock. It is safe for
 // concurrent use. It lives as long as the process.
 type Board struct {
 	now  func() time.Time
@@ -26,7 +26,7 @@ type Board struct {
 	history  history
 }
 
-// memory is what the board keeps of one resource from one second to the next.
+// memory is the board's state of one resource from one second to the next.
 type memory struct {
 	rows, requests rate
 	pace           pace
@@ -41,9 +41,9 @@ func New(instance, version string) *Board {
 	}
 }
 
-// Provide sets the function that says what is known from now on. It must be safe for concurrent use, quick,
-// and never wait for anything that may hang: /readyz asks it. Instance, Version, Started and Now may be left
-// empty.
+// Provide sets the function that returns Snapshots from now on. It must be safe for concurrent use and quick,
+// and must never wait for anything that may hang, because /readyz calls it. Instance, Version, Started and
+// Now may be left empty.
 func (b *Board) Provide(provider func() Snapshot) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,14 +54,14 @@ func (b *Board) Provide(provider func() Snapshot) {
 // before anything is published.
 func (b *Board) ShowValues() { b.feed.values = true }
 
-// Published notes what a committed transaction has written. It keeps no memory of rows.
+// Published notes the rows of a committed transaction. It does not keep their memory.
 func (b *Board) Published(r *schemas.Resource, rows []schemas.Record, deleted []int64) {
 	if len(rows) > 0 || len(deleted) > 0 {
 		b.feed.note(b.now(), r, rows, deleted)
 	}
 }
 
-// Snapshot is what is known now, without History and Latest.
+// Snapshot returns the current Snapshot, without History and Latest.
 func (b *Board) Snapshot() Snapshot {
 	s := b.ask()
 	b.mu.Lock()
@@ -91,7 +91,7 @@ func (b *Board) Snapshot() Snapshot {
 	return s
 }
 
-// ask is what the provider says.
+// ask returns the provider's Snapshot.
 func (b *Board) ask() Snapshot {
 	b.mu.Lock()
 	provider, s := b.provider, b.base
@@ -102,7 +102,7 @@ func (b *Board) ask() Snapshot {
 	}
 	s.Now = b.now().UTC()
 	if s.Resources == nil {
-		s.Resources = []Resource{} // [] and not null, for whoever reads the JSON
+		s.Resources = []Resource{} // in the JSON [] and not null
 	}
 	return s
 }
@@ -145,7 +145,7 @@ func (b *Board) note(s Snapshot, step bool) {
 	for _, r := range s.Resources {
 		m := b.memory[r.Name]
 		if m == nil {
-			// The process began with nothing: what it published before the first look belongs to the first seconds.
+			// The process began with no rows. So the rows before the first look belong to the first seconds.
 			m = &memory{}
 			m.rows.add(b.base.Started, 0)
 			m.requests.add(b.base.Started, 0)

@@ -11,10 +11,10 @@ import (
 const maxConnections = 128
 
 // connections is a listener that keeps a bounded number of connections and never makes a new one wait for an
-// old one to end: a client that holds as many as it can must not keep the orchestrator from /healthz. Where
-// there is no room, the oldest connection of the client that has the most is closed. So whoever has few keeps
-// them, and from the one machine that has them all a new connection is still answered. A page whose stream
-// was closed connects again by itself, and so does Prometheus.
+// old one to end. Otherwise a client that holds as many as it can would keep the orchestrator from /healthz.
+// If there is no room, it closes the oldest connection of the client that has the most. So clients with few
+// connections keep them, and a client that has all of them still gets an answer on a new one. A page whose
+// stream was closed connects again by itself, and so does Prometheus.
 type connections struct {
 	net.Listener
 	most int
@@ -41,12 +41,12 @@ func (c *connections) Accept() (net.Conn, error) {
 	}
 	fresh := &connection{Conn: conn, client: client, all: c}
 	if old := c.add(fresh); old != nil {
-		_ = old.Close() // its reader has to connect again, and nothing is lost by it
+		_ = old.Close() // its reader connects again and loses no data
 	}
 	return fresh, nil
 }
 
-// add returns the connection that has to go, nil where there is room.
+// add returns the connection that has to go, or nil if there is room.
 func (c *connections) add(fresh *connection) *connection {
 	c.mu.Lock()
 	defer c.mu.Unlock()

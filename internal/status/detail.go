@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Detail is what the page shows of one resource beside its Resource: /resources/NAME.json. Its size is
-// bounded. It holds no values.
+// Detail is the page's view of one resource beside its Resource: /resources/NAME.json. Its size is bounded.
+// It holds no values.
 type Detail struct {
 	Resource string    `json:"resource"`
 	Now      time.Time `json:"now"`
-	// Settling says what is settled and what is open; nil where nothing is known of it.
+	// Settling is the settled and the open part. It is nil if unknown.
 	Settling *Settling `json:"settling,omitempty"`
 	// Polls are the last fifty of this instance, since it took the resource over; the newest first.
 	Polls []Poll `json:"polls"`
-	// Sweeps are the last ten that ended while this instance ran, whoever made them, and the one before; the
-	// newest first.
+	// Sweeps are the last ten sweeps of all instances that ended while this one ran, and the one before. The
+	// newest is first.
 	Sweeps []Sweep `json:"sweeps"`
-	// DeadLetters are the last twenty that stand in the topic, whoever wrote them; the newest first. They are
-	// read every few seconds, so they may be that much behind.
+	// DeadLetters are the last twenty in the topic, of all instances. The newest is first. They are read every
+	// few seconds, so they may be that much behind.
 	DeadLetters []DeadLetter `json:"dead_letters"`
 }
 
-// DeadLetter is a row that cannot be published. What it holds is in the topic alone.
+// DeadLetter is a row that cannot be published. Only the topic has its content.
 type DeadLetter struct {
 	ID    string    `json:"id"`             // or 16 hash digits for a row without a usable one
 	At    time.Time `json:"at"`             // when it was written
@@ -41,7 +41,7 @@ type Poll struct {
 // mostSweeps is how many sweeps of a resource are kept.
 const mostSweeps = 10
 
-// addSweep adds the last sweep to those before it, unless it is known; nil: there was none.
+// addSweep adds the last sweep to those before it, unless it is known. It may be nil.
 func addSweep(known []Sweep, last *Sweep) []Sweep {
 	if last == nil || len(known) > 0 && known[len(known)-1].Ended.Equal(last.Ended) {
 		return known
@@ -49,7 +49,7 @@ func addSweep(known []Sweep, last *Sweep) []Sweep {
 	return append(slices.Clone(known[max(0, len(known)-mostSweeps+1):]), *last)
 }
 
-// Detail is what is known of a resource; false: there is no such one here.
+// Detail returns the Detail of a resource, or false if there is no such resource here.
 func (b *Board) Detail(name string) (Detail, bool) {
 	s := b.ask()
 	i := slices.IndexFunc(s.Resources, func(r Resource) bool { return r.Name == name })
@@ -69,7 +69,7 @@ func (b *Board) Detail(name string) (Detail, bool) {
 	return d, true
 }
 
-// public is d for a stranger: without what was said of a day that cannot be closed.
+// public returns d for a stranger, without the reasons why days cannot be closed.
 func (d Detail) public() Detail {
 	if d.Settling != nil {
 		s := *d.Settling

@@ -11,9 +11,8 @@ import (
 )
 
 const (
-	// feedEvery and feedRows bound what is kept of a resource: so many rows so often, whatever passes. A first
-	// load of a million rows a minute costs the same as a shop at night: a look at the clock for each
-	// transaction.
+	// feedEvery and feedRows limit the sample of a resource: so many rows so often. Each transaction costs a
+	// look at the clock, in a first load of a million rows a minute as in a quiet shop.
 	feedEvery = 900 * time.Millisecond
 	feedRows  = 2
 	// feedKept is how many rows are shown.
@@ -26,14 +25,14 @@ type Upsert struct {
 	Resource string    `json:"resource"`
 	ID       int64     `json:"id"`
 	Gone     bool      `json:"gone,omitzero"` // a tombstone
-	// Fields are names and values in the order of the schema, without id and null values; nil where values are
-	// not shown (Board.ShowValues). Personal values are "***". Values are text, so that whoever reads the JSON
-	// does not make floats of money.
+	// Fields are names and values in the order of the schema, without id and null values. Fields is nil if
+	// values are not shown (Board.ShowValues). Personal values are "***". Values are text, so that readers of
+	// the JSON do not make floats of money.
 	Fields [][2]string `json:"fields,omitempty"`
 }
 
-// feed keeps a sample of what is published, the newest first. It keeps rows as they were written, and decodes
-// them when somebody looks.
+// feed keeps a sample of the published rows, the newest first. It keeps rows as they were written, and
+// decodes them when it is read.
 type feed struct {
 	mu      sync.Mutex
 	last    map[string]time.Time

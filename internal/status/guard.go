@@ -31,13 +31,13 @@ func newGuard(addr string, hosts []string, token rotation.Secret) *guard {
 	return g
 }
 
-// wrap refuses what no reader of this server sends: a body, and the name of another host. It never repeats
-// what the request says.
+// wrap refuses requests that no proper reader sends: with a body, or with the name of another host. It never
+// repeats a part of the request.
 func (g *guard) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ContentLength != 0 {
 			w.Header().Set("Connection", "close")
-			// net/http reads what is left of a body before it lets go of a connection.
+			// net/http reads the rest of a body before it releases a connection.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Unix(1, 0))
 			answer(w, http.StatusRequestEntityTooLarge, "expected a request without a body")
 			return
@@ -51,7 +51,7 @@ func (g *guard) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// protect answers pages to whoever has the token.
+// protect answers pages only to readers that have the token.
 func (g *guard) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !g.admits(r) {
@@ -65,11 +65,11 @@ func (g *guard) protect(next http.Handler) http.Handler {
 	})
 }
 
-// admits says whether whoever sent r may read the pages.
+// admits reports whether the sender of r may read the pages.
 func (g *guard) admits(r *http.Request) bool { return !g.token.IsSet() || g.hasToken(r) }
 
-// knows says whether the request's Host is a name of this server. A page of another site whose name was made
-// to lead here (DNS rebinding) sends its own, and its reader is a browser behind whatever firewall there is.
+// knows reports whether the request's Host is a name of this server. If the name of another site was pointed
+// at this server (DNS rebinding), its page sends that name, and runs in a browser behind the firewall.
 func (g *guard) knows(r *http.Request) bool {
 	host := hostname(r.Host)
 	switch {
@@ -83,8 +83,8 @@ func (g *guard) knows(r *http.Request) bool {
 	return err == nil && (ip.Unmap().IsLoopback() || ip.Unmap() == own)
 }
 
-// trusts says whether r comes from somebody who may see which hosts, users and databases an error names:
-// somebody with the token, or on this machine.
+// trusts reports whether the sender of r may see the hosts, users and databases that an error names. Senders
+// with the token may, and those on this machine.
 func (g *guard) trusts(r *http.Request) bool {
 	if g.hasToken(r) {
 		return true
@@ -118,7 +118,7 @@ func hostname(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// address is the IP of a connection's end; the zero one where it has none.
+// address returns the IP of a connection's end, or the zero address if it has none.
 func address(end any) netip.Addr {
 	tcp, ok := end.(*net.TCPAddr)
 	if !ok {

@@ -8,7 +8,7 @@ const (
 	historyPoints = 360
 )
 
-// History is rows a second over the last hour. It is in memory, so it begins anew with the process.
+// History is rows a second over the last hour. It is in memory, so it starts with the process.
 type History struct {
 	End         time.Time `json:"end,omitzero"` // of the last point
 	StepSeconds int       `json:"step_seconds"`

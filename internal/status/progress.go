@@ -38,8 +38,8 @@ type place struct {
 	position time.Time // in the data
 }
 
-// add notes where the load is. If it has gone back, it began anew. The zero position says that it has read
-// nothing yet.
+// add notes the position of the load. If it has gone back, the load was restarted. The zero position is the
+// start.
 func (p *pace) add(at, position time.Time) {
 	if position.IsZero() {
 		return

@@ -21,7 +21,7 @@ const (
 	Unknown    State = "unknown"     // not ours, and the group has not said yet whose
 )
 
-// Resource is what is known of one resource.
+// Resource is the state of one resource.
 type Resource struct {
 	Name   string `json:"name"`
 	Source string `json:"source"` // postgres or rest
@@ -29,31 +29,32 @@ type Resource struct {
 	// longer.
 	IntervalSeconds float64 `json:"interval_seconds"`
 	State           State   `json:"state"` // set by the Board
-	// Owned: this instance polls it. If not, the rest is what the topics last said.
+	// Owned is set if this instance polls it. Otherwise the rest comes from the topics.
 	Owned bool `json:"owned"`
-	// Owner is the instance that has it, "" where none is known.
+	// Owner is the instance that has it, or "" if unknown.
 	Owner string `json:"owner,omitzero"`
-	// Abandoned: the group says that no instance has it.
+	// Abandoned is set if no instance has it, according to the consumer group.
 	Abandoned bool `json:"abandoned,omitzero"`
-	// Stalled: according to the consumer group an instance has it, this one or another, and its watermark is not
-	// written.
+	// Stalled is set if an instance has it, this one or another, according to the consumer group, and its
+	// watermark is not written.
 	Stalled bool `json:"stalled,omitzero"`
-	// Doing is what it does now, for people: "polling", "closing 2026-11-20", "waiting for the rate limit".
+	// Doing is its current activity, for people: "polling", "closing 2026-11-20", "waiting for the rate limit".
 	Doing string    `json:"doing,omitzero"`
 	Since time.Time `json:"since,omitzero"` // of Doing
-	// Unanswered: the current poll has waited some seconds for its source to begin an answer.
+	// Unanswered is set if the current poll has waited some seconds for its source to begin an answer.
 	Unanswered bool `json:"unanswered,omitzero"`
 	// Passes counts the complete passes since this instance took it over.
 	Passes int `json:"passes"`
-	// Settled, AsOf and Rows are the watermark's: no row with an earlier updated_at can still appear; the start
-	// of the last complete pass; rows published in all. Written is when another instance wrote it.
+	// Settled, AsOf and Rows are the watermark's. No row with an updated_at before Settled can still appear.
+	// AsOf is the start of the last complete pass. Rows counts all published rows. Written is when another
+	// instance wrote the watermark.
 	Settled time.Time `json:"settled,omitzero"`
 	AsOf    time.Time `json:"as_of,omitzero"`
 	Rows    int64     `json:"rows"`
 	Written time.Time `json:"written,omitzero"`
 	// Good is the start of the last pass that met every change before it. LagSeconds is Now minus Good, set by
 	// the Board. It is absent if no such pass is known, and if another instance has the resource and is not
-	// stalled: it knows better.
+	// stalled, because that one knows better.
 	Good       time.Time `json:"-"`
 	LagSeconds *float64  `json:"lag_seconds,omitempty"`
 	// Published counts the rows that this instance has published since it started. RowsPerSecond is their rate
@@ -62,36 +63,37 @@ type Resource struct {
 	RowsPerSecond float64 `json:"rows_per_second"`
 	// Progress of a first load or a replay.
 	Progress *Progress `json:"progress,omitempty"`
-	// Error is the current failure, or why it is on hold, FailedSince when that began. Held says why settled
-	// stands still although polls succeed, HeldSince since when, as far as that is known. Where another instance
-	// has it, they are what that one said last.
+	// Error is the current failure, or why it is on hold, and FailedSince is when that began. Held is why
+	// settled stands still although polls succeed, and HeldSince is when that began, if known. If another
+	// instance has the resource, they come from its last watermark.
 	Error       string    `json:"error,omitzero"`
 	FailedSince time.Time `json:"failed_since,omitzero"`
 	Held        string    `json:"held,omitzero"`
 	HeldSince   time.Time `json:"held_since,omitzero"`
 	Replaying   bool      `json:"replaying,omitzero"`
-	// DeadLetters counts the rows that cannot be published. Letters are the same by reason, read from the topic
-	// every few seconds, so they may be that much behind.
+	// DeadLetters counts the rows that cannot be published. Letters are these rows by reason. They are read from
+	// the topic every few seconds, so they may be that much behind.
 	DeadLetters int      `json:"dead_letters"`
 	Letters     []Letter `json:"letters,omitempty"`
 	// UnknownFields are fields of the service that the schema does not know. They are not published.
 	UnknownFields []string `json:"unknown_fields,omitempty"`
-	// OtherPolicies: the topic may hold rows as other policies for fields (privacy.fields) let them through.
+	// OtherPolicies is set if the topic may hold rows that were published under other policies for fields
+	// (privacy.fields).
 	OtherPolicies bool `json:"other_policies,omitzero"`
-	// Requests to the service since this instance started; nil for a resource that does not go over REST.
+	// Requests counts requests to the service since this instance started. It is nil unless the source is REST.
 	Requests *Requests `json:"requests,omitempty"`
 	// Sweep is the last one that finished, SweepInHand one that waits or runs. Polls go on beside it.
 	Sweep       *Sweep       `json:"sweep,omitempty"`
 	SweepInHand *SweepInHand `json:"sweep_in_hand,omitempty"`
 	SeenBytes   int          `json:"seen_bytes"` // memory of dedup
-	// What is in Detail. Polls are the last ones of this instance, the newest last. LatestLetters are dead
-	// letters one by one, the newest first. Settling is nil where nothing is known of it.
+	// Detail shows these. Polls are the last ones of this instance, the newest last. LatestLetters are dead
+	// letters one by one, the newest first. Settling is nil if unknown.
 	Polls         []Poll       `json:"-"`
 	LatestLetters []DeadLetter `json:"-"`
 	Settling      *Settling    `json:"-"`
 }
 
-// state sums up what the provider said of r, and its lag, by the worst of it.
+// state returns the worst State that the provider's facts and the lag lead to.
 func (r *Resource) state() State {
 	switch {
 	case !r.Owned && r.Owner != "" && r.Stalled:
@@ -146,7 +148,7 @@ type Requests struct {
 	Codes map[string]int64 `json:"codes"`
 }
 
-// Sweep is what a finished sweep came to.
+// Sweep is the result of a finished sweep.
 type Sweep struct {
 	Began       time.Time `json:"began"`
 	Ended       time.Time `json:"ended,omitzero"`
@@ -157,7 +159,7 @@ type Sweep struct {
 	Missing int `json:"missing"`
 	Stale   int `json:"stale"`
 	Extra   int `json:"extra"`
-	// What the sweep repaired, and why it left some of it as it is ("" if it left nothing).
+	// Published and Tombstones count the repairs. Left is why some differences were left as they are, or "".
 	Published  int    `json:"published"`
 	Tombstones int    `json:"tombstones"`
 	Left       string `json:"left,omitzero"`
@@ -171,7 +173,7 @@ type SweepInHand struct {
 	// Rows is how many rows of the source it has read, of about Of.
 	Rows int `json:"rows"`
 	Of   int `json:"of"`
-	// Error is what the last try failed with, Next when it tries again.
+	// Error is the error of the last try. Next is when it tries again.
 	Error string    `json:"error,omitzero"`
 	Next  time.Time `json:"next,omitzero"`
 }

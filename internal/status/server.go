@@ -39,19 +39,20 @@ const (
 	headerSlack = 4 << 10
 )
 
-// Config is where a Server listens, and to whom it answers: the section http of the configuration.
+// Config is where a Server listens, and which readers it answers: the section http of the configuration.
 type Config struct {
 	Addr string // host:port
 	// Hosts are names that the server is known by, beside those of loopback, Addr's own, and the address that a
 	// connection leads to. "*": any.
 	Hosts []string
-	// Token is what a reader has to have for all but /healthz and /readyz; none: nothing.
+	// Token is the token that readers need for all paths but /healthz and /readyz. If it is not set, they need
+	// none.
 	Token rotation.Secret
 	// CertFile and KeyFile make it HTTPS; "": HTTP. They are read again for each connection.
 	CertFile, KeyFile string
-	// Rotation hears of the certificate, and hides the secrets that others repeat; nil: nobody does.
+	// Rotation, if set, watches the certificate and masks secrets in the text of others.
 	Rotation *rotation.Set
-	Log      *zap.Logger // nil: none
+	Log      *zap.Logger // may be nil
 
 	read time.Duration // 0: readTimeout; for a test that does not want to wait for it
 }
@@ -60,7 +61,7 @@ type Config struct {
 // /readyz.
 type Server struct {
 	board    *Board
-	secrets  *rotation.Set // nil: none
+	secrets  *rotation.Set // may be nil
 	guard    *guard
 	listener net.Listener
 	http     *http.Server
@@ -101,7 +102,7 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeader - headerSlack,
 		ErrorLog:          newErrorLog(c.Log),
-		// net/http answers OPTIONS * by itself, whatever the host and the token.
+		// net/http answers OPTIONS * by itself, without a look at the host and the token.
 		DisableGeneralOptionsHandler: true,
 	}
 	sampled := make(chan struct{})
@@ -114,7 +115,7 @@ func Listen(c Config, board *Board, metrics prometheus.Gatherer) (*Server, error
 	return s, nil
 }
 
-// notListening says what to do about an address where the server cannot listen.
+// notListening returns an error with advice about an address where the server cannot listen.
 func notListening(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return fmt.Errorf("%w: something listens there already, maybe another storestream: set another port "+
@@ -129,10 +130,11 @@ func notListening(err error) error {
 		"configuration, STORESTREAM_HTTP__LISTEN)", err)
 }
 
-// Addr is where it listens.
+// Addr returns the address where it listens.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// Close ends all connections, gives unfinished answers a second, and returns when nothing is left running.
+// Close ends all connections, gives unfinished answers a second, and returns when all of its goroutines have
+// ended.
 func (s *Server) Close() error {
 	s.stop()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -166,9 +168,9 @@ func (s *Server) routes(metrics prometheus.Gatherer) http.Handler {
 	return safe(s.guard.wrap(exact(mux, s.guard.protect(http.NotFoundHandler()))))
 }
 
-// exact has next answer the paths that are written as ours are, and others those with an empty element or
-// dots. A ServeMux redirects the latter before any handler sees them: it told whoever has no token which
-// paths there are, and led browsers where a stranger's link says.
+// exact passes paths with an empty element or dots to others, and all paths else to next. A ServeMux
+// redirects the former before any handler sees them. So it would tell readers without a token which paths
+// there are, and lead browsers to where a stranger's link points.
 func exact(next, others http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		clean := path.Clean(r.URL.Path)
@@ -224,7 +226,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, append(append([]string{"ready"}, lines...), snapshot.Unpolled()...)...)
 }
 
-// shown is what of a snapshot is for the one who asks.
+// shown returns the part of a snapshot that the sender of r may see.
 func (s *Server) shown(r *http.Request, snapshot Snapshot) Snapshot {
 	if s.guard.trusts(r) {
 		return snapshot
@@ -232,8 +234,8 @@ func (s *Server) shown(r *http.Request, snapshot Snapshot) Snapshot {
 	return snapshot.public()
 }
 
-// clean writes to w what others said without their control characters (somebody may read it on a terminal),
-// and without the secrets that they repeat.
+// clean returns a writer to w that escapes control characters in the text of others, which may be read on a
+// terminal, and masks the secrets in it.
 func (s *Server) clean(w io.Writer) io.Writer {
 	return &terminal.Writer{W: w, Hide: s.secrets.HideJSON}
 }

@@ -2,25 +2,25 @@ package status
 
 import "time"
 
-// Settling says what of a resource is settled and what is open behind that. Over REST it goes by days, from
-// PostgreSQL by the time alone.
+// Settling is the settled part of a resource and the open part behind it. Over REST it has days, from
+// PostgreSQL only the time.
 type Settling struct {
-	// Settled: no row with an earlier updated_at can still appear. Zero: nothing is settled.
+	// Settled is the time before which no row can still appear, by updated_at. It is zero at first.
 	Settled        time.Time `json:"settled,omitzero"`
 	OverlapSeconds float64   `json:"overlap_seconds"` // as configured
 	// Days, over REST, are those from Settled on, in order, as the instance knows them that polls the resource.
 	// Where there are too many ranges of them, there is a gap before the last.
 	Days []Days `json:"days,omitempty"`
-	// ByFloor, from PostgreSQL: of what is open a poll reads only what has changed since the pass before.
+	// ByFloor is set if a poll of PostgreSQL reads only the open rows that have changed since the pass before.
 	ByFloor bool `json:"by_floor,omitzero"`
 	// Cursor is the updated_at at which a pass goes on that was cut short.
 	Cursor time.Time `json:"cursor,omitzero"`
-	// ReplayFrom is where a replay in hand began, ReplayTo where settled stood before.
+	// ReplayFrom is the start of a replay in hand. ReplayTo is settled before it.
 	ReplayFrom time.Time `json:"replay_from,omitzero"`
 	ReplayTo   time.Time `json:"replay_to,omitzero"`
 }
 
-// Days are days in a row of which the same is so.
+// Days is a run of consecutive days with the same state.
 type Days struct {
 	From  string   `json:"from"`        // 2026-11-20
 	To    string   `json:"to,omitzero"` // the last of them; "": there is no end

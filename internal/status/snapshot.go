@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Snapshot is what is known of this instance at one moment. Its JSON form is /status.json, which has all that
-// the page shows. Later versions add members, and keep the meaning of those there are. What is unknown or
-// does not apply is left out. Times are RFC 3339 in UTC, durations are seconds.
+// Snapshot is the state of this instance at one moment. Its JSON form is /status.json, which has all that the
+// page shows. Later versions add members and keep the meaning of the others. Members that are unknown or do
+// not apply are left out. Times are RFC 3339 in UTC, durations are seconds.
 //
 // It holds no secrets, and values of rows only in Latest, where personal fields read "***".
 type Snapshot struct {
@@ -19,12 +19,12 @@ type Snapshot struct {
 	Now      time.Time `json:"now"` // set by the Board, by this instance's clock
 	// DeadLettersTopic holds the rows that cannot be published.
 	DeadLettersTopic string `json:"dead_letters_topic,omitzero"`
-	// Waiting says what the whole instance waits for ("broker 127.0.0.1:9092: connection refused"). It is empty
-	// once the instance is a member of its group.
+	// Waiting is why the whole instance waits ("broker 127.0.0.1:9092: connection refused"). It is empty once
+	// the instance is a member of its group.
 	Waiting string `json:"waiting,omitzero"`
-	// Notices are what a person should know of the instance or its group, a sentence each.
+	// Notices are sentences about the instance or its group that a person should know.
 	Notices []string `json:"notices,omitempty"`
-	// Service is the way to the REST service; nil if no resource goes over it.
+	// Service is the way to the REST service. It is nil if no resource is read over REST.
 	Service *Service `json:"service,omitempty"`
 	// Members are the instances of the group, as the group last said.
 	Members   []Member   `json:"members,omitempty"`
@@ -57,10 +57,10 @@ type Member struct {
 	Owned    []string `json:"owned"`
 }
 
-// Ready says whether every resource that this instance owns has completed a pass. If not, why names the
-// others with their reasons. An instance that owns nothing is ready: it is a standby. What is wrong with
-// other instances does not count, for a rollout would wait for the one that it is to replace. Unpolled says
-// that.
+// Ready reports whether every resource that this instance owns has completed a pass. If not, why names the
+// others with their reasons. An instance without resources is a standby, and ready. Defects of other
+// instances do not count: a rollout would wait for the instance that it is to replace. Unpolled reports
+// those.
 func (s Snapshot) Ready() (ok bool, why []string) {
 	if s.Waiting != "" {
 		return false, []string{"waiting: " + s.Waiting}
@@ -80,7 +80,7 @@ func (s Snapshot) Ready() (ok bool, why []string) {
 	return len(why) == 0, why
 }
 
-// hidden stands for a text that may name hosts, users and databases: it holds what a driver or a client said.
+// hidden stands for a text of a driver or a client, which may name hosts, users and databases.
 const hidden = "hidden here; the log has it"
 
 // public is s for a stranger: without the texts of errors. That something fails, since when, and all figures
@@ -107,8 +107,7 @@ func (s Snapshot) public() Snapshot {
 	return s
 }
 
-// Unpolled names the resources that this instance does not have and that nobody seems to poll, a line each.
-// It goes by State.
+// Unpolled names the resources that no instance seems to poll, a line each. It goes by State.
 func (s Snapshot) Unpolled() (lines []string) {
 	for _, r := range s.Resources {
 		switch {
@@ -125,12 +124,13 @@ func (s Snapshot) Unpolled() (lines []string) {
 	return lines
 }
 
-// Refused says that the service refuses requests, and until when none is sent; "": it does not.
+// Refused returns a sentence if the service refuses requests: until when no request is sent to it. Otherwise
+// it returns "".
 func (s Snapshot) Refused() string {
 	if s.Service == nil || s.Service.RefusedUntil.IsZero() {
 		return ""
 	}
-	return "the service refuses requests for their rate: nothing is sent to it until " +
+	return "the service refuses requests for their rate: no request is sent to it until " +
 		s.Service.RefusedUntil.Format(time.RFC3339)
 }
 

@@ -18,7 +18,7 @@ type stream struct {
 	history, latest int
 }
 
-// round sends what is new. An error says that the reader has gone, or is too slow.
+// round sends the changes. It fails if the reader has gone or is too slow.
 func (t *stream) round() error {
 	if err := t.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err

@@ -1,8 +1,7 @@
 // Package terminal prints for people: colored text, aligned tables, a progress line, and numbers, times and
-// sizes as people write them. What goes to a pipe or a file gets the same text without colors and without
-// progress.
+// sizes as people write them. A pipe or a file gets the same text without colors and progress.
 //
-// It knows nothing of storestream. Whoever prints says what is worth a color.
+// Its callers choose the colors.
 package terminal
 
 import (
@@ -15,7 +14,7 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// Is says whether a stream is a terminal, or a Writer to one.
+// Is reports whether a stream is a terminal, or a Writer to one.
 func Is(stream any) bool {
 	if w, ok := stream.(*Writer); ok {
 		stream = w.W
@@ -37,12 +36,11 @@ const (
 	Cyan   Style = "36"
 )
 
-// Paint gives text a style. False leaves every text as it is: for pipes, files, and terminals without colors.
+// Paint gives text a style. False leaves every text as it is, for pipes, files, and terminals without colors.
 type Paint bool
 
-// PaintFor is the Paint for a stream that is a terminal or not. It is false where NO_COLOR is set to anything
-// but the empty string (https://no-color.org) or TERM is dumb. Of several values of a variable the last
-// counts.
+// PaintFor returns the Paint for a stream. It is false if the stream is no terminal, NO_COLOR is not empty
+// (https://no-color.org), or TERM is dumb. If a variable has several values, the last one counts.
 func PaintFor(terminal bool, environ []string) Paint {
 	return Paint(terminal && variable(environ, "NO_COLOR") == "" && variable(environ, "TERM") != "dumb")
 }
@@ -56,7 +54,8 @@ func variable(environ []string, name string) string {
 	return ""
 }
 
-// As returns text in a style; "" is none. What others may have put into text is escaped, see Escape.
+// As returns text in a style. An empty style changes no text. As escapes text as Escape does, because it may
+// hold text of others.
 func (p Paint) As(s Style, text string) string {
 	if !p || s == "" || text == "" {
 		return text
@@ -66,7 +65,7 @@ func (p Paint) As(s Style, text string) string {
 
 var painted = regexp.MustCompile("\x1b\\[[0-9;]*m")
 
-// Width is how many columns text takes. Styles take none.
+// Width returns how many columns text takes. Styles take none.
 func Width(text string) int { return utf8.RuneCountInString(painted.ReplaceAllString(text, "")) }
 
 // Pad fills text up with spaces, on its right, to so many columns.
@@ -74,7 +73,7 @@ func Pad(text string, columns int) string { return text + space(text, columns) }
 
 func space(text string, columns int) string { return strings.Repeat(" ", max(0, columns-Width(text))) }
 
-// Cut shortens text to so many columns, the last of which says that something is missing. Styles stay and end
+// Cut shortens text to so many columns. The last column then shows that text is missing. Styles stay and end
 // as in text.
 func Cut(text string, columns int) string {
 	if Width(text) <= columns {

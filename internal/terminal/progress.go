@@ -7,16 +7,16 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// Progress is one line of a terminal that says what a command is at: a bar, or a text. Elsewhere it shows
-// nothing. No method fails: a terminal that is gone shows nothing either.
+// Progress is one line of a terminal that shows a command's progress: a bar or a text. Without a terminal it
+// shows nothing. No method fails.
 type Progress struct {
-	w     io.Writer // nil: no terminal
-	outer Writer    // whose Hide texts go through
-	what  string    // is shown now; "": nothing
+	w     io.Writer // nil without a terminal
+	outer Writer    // its Hide is applied to texts
+	what  string    // the text that is shown now
 	bar   *progressbar.ProgressBar
 }
 
-// NewProgress is the progress line of w, usually stderr.
+// NewProgress returns the progress line of w, usually stderr.
 func NewProgress(w io.Writer) *Progress {
 	if !Is(w) {
 		return &Progress{}
@@ -28,8 +28,8 @@ func NewProgress(w io.Writer) *Progress {
 	return p
 }
 
-// Show draws a bar: done of about total. A total of 0 is unknown. A bar that reaches a guessed total waits
-// just before its end.
+// Show draws a bar: done of about total. Zero means that the total is unknown. A bar that reaches a guessed
+// total waits just before its end.
 func (p *Progress) Show(what string, done, total int) {
 	if p.w == nil {
 		return
@@ -57,7 +57,7 @@ func (p *Progress) begin(what string, total int) {
 		progressbar.OptionSetSpinnerChangeInterval(0)) // a spinner with an interval draws on after Clear
 }
 
-// Say writes a text in place of what was shown.
+// Say replaces the line with a text.
 func (p *Progress) Say(text string) {
 	if p.w == nil {
 		return
@@ -70,7 +70,7 @@ func (p *Progress) Say(text string) {
 	_, _ = io.WriteString(p.w, text)
 }
 
-// Clear takes off the terminal what is shown.
+// Clear empties the line.
 func (p *Progress) Clear() {
 	switch {
 	case p.bar != nil:

@@ -15,7 +15,7 @@ type Table struct {
 
 const gap = "  "
 
-// NewTable is a table with a header, which stands out where there are styles.
+// NewTable returns a table with a header, in bold if p has styles.
 func NewTable(p Paint, header ...string) *Table {
 	cells := make([]string, len(header))
 	for i, name := range header {
@@ -42,8 +42,8 @@ func (t *Table) AtLeast(column, width int) *Table {
 // Row adds a row. Cells may be painted.
 func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// Lines is the table, a line each, without spaces at their ends. Where room is more than 0, no line is wider:
-// what does not fit is cut from the right.
+// Lines returns the table's lines, without spaces at their ends. If room is more than 0, wider lines are cut
+// to it.
 func (t *Table) Lines(room int) []string {
 	widths := t.widths()
 	lines := make([]string, 0, len(t.rows))

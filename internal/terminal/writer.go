@@ -9,10 +9,10 @@ import (
 	"unicode/utf8"
 )
 
-// Escape returns text without what a terminal would obey or be deceived by: control characters (C0 but tab
-// and newline, DEL, C1), the line separators and bidirectional overrides of Unicode, and bytes that are no
-// UTF-8. Each is written as JSON writes it, \u001b, so that JSON stays JSON, and means the same. Whatever
-// others said (the service, the database, a broker, the registry) goes through it before a person sees it.
+// Escape replaces characters that a terminal would obey, or that would deceive its reader: control characters
+// (C0 but tab and newline, DEL, C1), the line separators and bidirectional overrides of Unicode, and bytes
+// that are no UTF-8. It writes each as JSON does, \u001b, so that JSON stays JSON and means the same. All
+// text of others (the service, the database, a broker, the registry) goes through it before a person sees it.
 func Escape(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsFunc(text, deceives) {
 		return text
@@ -47,16 +47,16 @@ func deceives(r rune) bool {
 	return false
 }
 
-// styled is what Paint writes.
+// styled matches the styles that Paint writes.
 var styled = regexp.MustCompile("\x1b\\[(?:[012]|3[1236])m")
 
-// Writer escapes what is written to W, see Escape. Styles that a Paint gave stay where Paint is true. Each
-// Write has whole characters.
+// Writer escapes text and writes it to W, see Escape. Styles of a Paint stay if Paint is true. Each Write has
+// to consist of whole characters.
 type Writer struct {
 	W     io.Writer
 	Paint Paint
-	Hide  func(text string) string // takes out of a text what nobody may see; nil: nothing is
-	Err   error                    // that of the first Write that failed
+	Hide  func(text string) string // if set, masks the secrets in a text
+	Err   error                    // the error of the first Write that failed
 }
 
 // Write is io.Writer's.

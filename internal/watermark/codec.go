@@ -1,7 +1,6 @@
 package watermark
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +12,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// ErrNewer says that a newer storestream wrote the watermark.
+// ErrNewer means that a newer storestream wrote the watermark.
 var ErrNewer = errors.New(
 	"written by a newer version of storestream: upgrade this one, or read the topic with the other")
 
@@ -24,9 +23,9 @@ func Encode(w Watermark) ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// Decode reads what Encode wrote. It ignores members that it does not know. A version above its own is an
-// error, and so is a state that cannot be: an unusable time, a number that nobody writes, or another resource
-// than the record's key says.
+// Decode reads a value that Encode wrote. It ignores unknown members. It returns an error for a version above
+// its own and for an impossible state: an unusable time, a number that no owner writes, or another resource
+// than the record's key.
 func Decode(resource string, value []byte) (Watermark, error) {
 	w := New(resource)
 	w.Version = 0 // so that a value without one is seen
@@ -46,27 +45,12 @@ func Decode(resource string, value []byte) (Watermark, error) {
 	if wrong := w.impossible(); wrong != "" {
 		return Watermark{}, fmt.Errorf("watermark of %s: %s", resource, wrong)
 	}
-	if w.Identity == nil {
-		w.Identity = identityBefore(value)
-	}
 	return w, nil
 }
 
-// identityBefore returns the identity from the floor, where earlier releases wrote it, or nil.
-func identityBefore(value []byte) *Identity {
-	var before struct {
-		Floor  *Identity
-		Cursor struct{ Floor *Identity }
-	}
-	if json.Unmarshal(value, &before) != nil {
-		return nil
-	}
-	return cmp.Or(before.Floor, before.Cursor.Floor)
-}
-
-// impossible says which number is none that an owner writes, "" for none. Believed, one would have people
-// do what is wrong: where partitions is 0 the topic has another count, and is to be deleted. How many ends
-// there are says nothing: partitions may be added while an owner looks at the topic.
+// impossible returns an error text for a number that no owner writes, or "". Such a number would mislead
+// people: if partitions were 0, the topic would have another count, and people would be told to delete it.
+// The number of ends is not checked, because partitions may be added while an owner looks at the topic.
 func (w *Watermark) impossible() string {
 	type number struct {
 		name         string
@@ -115,7 +99,7 @@ func (w *Watermark) impossible() string {
 	return ""
 }
 
-// DecodeRequest reads the value of a record of the requests topic: its offset is id, its key is resource.
+// DecodeRequest reads the value of a record in the requests topic. id is its offset, resource is its key.
 func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
 	r := Request{ID: id}
 	if n := len(value); n > maxRequestBytes {
@@ -127,6 +111,8 @@ func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
 	switch {
 	case r.Resource == "" || r.Resource != resource:
 		return Request{}, fmt.Errorf("request %d names resource %q under the key %q", id, r.Resource, resource)
+	case r.UID == "":
+		return Request{}, fmt.Errorf("request %d has no uid", id)
 	case r.Kind != Reset && r.Kind != Sweeps && r.Kind != Erases:
 		return Request{}, fmt.Errorf("request %d is of kind %q: expected %q, %q or %q", id, r.Kind, Reset, Sweeps,
 			Erases)
@@ -140,11 +126,11 @@ func DecodeRequest(resource string, id int64, value []byte) (Request, error) {
 	return r, nil
 }
 
-// DeadLetterHash identifies the row of a dead letter, so that nobody writes an equal one again.
+// DeadLetterHash identifies the row of a dead letter, so that an equal one is not written again.
 func DeadLetterHash(row []byte) uint64 { return xxhash.Sum64(row) }
 
-// DeadLetterKey is the key of a row's dead letter: by the row's id, or by its content where it has no usable
-// id.
+// DeadLetterKey returns the key of a row's dead letter: the row's id, or a hash of its content if it has no
+// usable id.
 func DeadLetterKey(resource string, reject schemas.Reject) string {
 	if reject.HasID {
 		return resource + "/" + strconv.FormatInt(reject.ID, 10)
@@ -152,9 +138,9 @@ func DeadLetterKey(resource string, reject schemas.Reject) string {
 	return fmt.Sprintf("%s/%016x", resource, DeadLetterHash(reject.Row))
 }
 
-// DeadLetterRow is the id in a dead letter's key; false: its row has no usable id. hash is DeadLetterHash of
-// the row. It tells the two kinds of keys apart where the digits do not: one hash in 1,800 is 16 decimal
-// digits, which an id may be too.
+// DeadLetterRow returns the id in a dead letter's key, or false if its row has no usable id. hash is
+// DeadLetterHash of the row. It tells the two kinds of keys apart when the digits do not: one hash in 1,800
+// has 16 decimal digits, which an id may have too.
 func DeadLetterRow(key string, hash uint64) (id int64, ok bool) {
 	_, text, _ := strings.Cut(key, "/")
 	id, err := strconv.ParseInt(text, 10, 64)

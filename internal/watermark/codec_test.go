@@ -52,24 +52,10 @@ func TestAWatermarkIsWrittenInThePromisedForm(t *testing.T) {
 	}
 	want := `{"version":1,"resource":"orders","settled":"2026-11-19T09:10:00.123456Z",` +
 		`"as_of":"2026-11-19T09:10:01.000000Z","rows":12,"request":-1,"instance":"host-1","group":"storestream",` +
-		`"seen_from":"9999-12-31T23:59:59.999999Z","last_sweep":"0001-01-01T00:00:00.000000Z",` +
+		`"dedup_from":"9999-12-31T23:59:59.999999Z","last_sweep":"0001-01-01T00:00:00.000000Z",` +
 		`"topic_id":"","partitions":6,"written":"0001-01-01T00:00:00.000000Z"}`
 	if string(value) != want {
 		t.Errorf("got  %s\nwant %s", value, want)
-	}
-}
-
-// A release before this one wrote into the floor whose rows it speaks of.
-func TestTheIdentityIsReadWhereEarlierReleasesWroteIt(t *testing.T) {
-	const floor = `{"snapshot":"9:9:","from":"2026-11-19T09:10:00Z","table":16385,"system":"7/5","timeline":3,` +
-		`"started":"2026-11-19T09:00:00Z","updated_at":6}`
-	want := &watermark.Identity{Table: 16385, System: "7/5", Timeline: 3, UpdatedAt: 6,
-		Started: 1795078800000000}
-	for _, member := range []string{`"floor":` + floor, `"cursor":{"floor":` + floor + `}`} {
-		w, err := watermark.Decode("orders", []byte(`{"version":1,"resource":"orders","partitions":1,`+member+`}`))
-		if err != nil || !reflect.DeepEqual(w.Identity, want) {
-			t.Errorf("%s: %+v, %v", member, w.Identity, err)
-		}
 	}
 }
 
@@ -194,11 +180,12 @@ func FuzzWatermark(f *testing.F) {
 
 // Whatever stands in the topic of requests, a reader answers with a request or an error.
 func FuzzRequest(f *testing.F) {
-	f.Add([]byte(`{"resource":"orders","kind":"reset","to":"2026-11-20T09:00:00Z","by":"me@here",` +
-		`"at":"2026-11-20T09:00:00Z"}`))
+	f.Add([]byte(`{"uid":"u","resource":"orders","kind":"reset","to":"2026-11-20T09:00:00Z",` +
+		`"by":"me@here","at":"2026-11-20T09:00:00Z"}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		r, err := watermark.DecodeRequest("orders", 4, value)
-		if err == nil && (r.ID != 4 || r.Resource != "orders" || r.Kind == watermark.Reset && r.To == nil) {
+		if err == nil && (r.ID != 4 || r.UID == "" || r.Resource != "orders" ||
+			r.Kind == watermark.Reset && r.To == nil) {
 			t.Fatalf("%+v", r)
 		}
 	})

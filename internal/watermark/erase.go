@@ -2,12 +2,12 @@ package watermark
 
 import "github.com/storestream/storestream/schemas"
 
-// Erase is a row that somebody asked to be deleted from the topic, once the source has it no longer.
+// Erase is a row to delete from the topic once the source has it no longer. A request named it.
 type Erase struct {
 	Request    int64  `json:"request"`
 	RequestUID string `json:"request_uid,omitempty"`
 	ID         int64  `json:"id"`
-	// Confirmed is set if the request confirmed the deletion. Then the day's budget does not limit it.
+	// Confirmed is set if the request confirmed the deletion. The day's budget then does not limit it.
 	Confirmed bool `json:"confirmed,omitempty"`
 }
 
@@ -16,20 +16,20 @@ type RowToErase struct {
 	ID int64 `json:"id"`
 }
 
-// Erased is what became of an Erase.
+// Erased is the result of an Erase.
 type Erased struct {
 	Request    int64           `json:"request"`
 	RequestUID string          `json:"request_uid,omitempty"`
 	ID         int64           `json:"id"`
 	At         schemas.Instant `json:"at"`
-	// Left says why the row stays; "": the topic has a tombstone for it.
+	// Left is why the row stays. It is "" if the topic has a tombstone for it.
 	Left string `json:"left,omitempty"`
 }
 
 const (
-	// MostErased bounds the rows of a request, and those of which a watermark says what became of them.
+	// MostErased limits the rows of a request, and the results that a watermark keeps.
 	MostErased = 20
-	// mostErase bounds the rows that wait. What is asked for beyond them is refused.
+	// mostErase limits the rows that wait. Further rows are refused.
 	mostErase = 5 * MostErased
 )
 
@@ -48,7 +48,7 @@ func (w *Watermark) AcceptErase(r Request, at schemas.Instant) {
 	w.Erased = lastErased(w.Erased)
 }
 
-// EndErase notes what became of the rows in left: why each stays, "" where it was deleted.
+// EndErase notes the results of the rows in left: why a row stays, or "" if it was deleted.
 func (w *Watermark) EndErase(left map[int64]string, at schemas.Instant) {
 	var waiting []Erase
 	ended := w.Erased[:len(w.Erased):len(w.Erased)]

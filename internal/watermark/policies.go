@@ -8,18 +8,18 @@ import (
 // clearly stands for no policy at all, whose fingerprint is "".
 const clearly = "clear"
 
-// unknown stands for whatever policies were noted in a watermark that was lost.
+// unknown stands for the policies in a watermark that was lost.
 const unknown = "unknown"
 
-// Policies are fingerprints (schemas.Resource.PolicyFingerprint, "clear" for none, "unknown" where nobody
-// knows): by which policies for fields rows of the data topic may have been published. The last one is in
-// force. nil: every row is in clear.
+// Policies are the fingerprints of the policies for fields under which rows of the data topic may have been
+// published. A fingerprint is schemas.Resource.PolicyFingerprint, "clear" for no policy, or "unknown". The
+// last one is in force. Nil means that every row is in clear.
 //
 // A change of policy leaves the topic as it is. So a fingerprint stays until a sweep has shown that no row is
 // left which was published under it.
 type Policies []string
 
-// PoliciesOf says that every row was published under this one.
+// PoliciesOf returns the Policies of a topic whose rows were all published under this one.
 func PoliciesOf(fingerprint string) Policies {
 	if fingerprint == "" {
 		return nil
@@ -37,13 +37,13 @@ func (p Policies) all() []string {
 	return p
 }
 
-// InForce says whether rows were published under this one last.
+// InForce reports whether rows were published under this one last.
 func (p Policies) InForce(fingerprint string) bool {
 	all := p.all()
 	return all[len(all)-1] == cmp.Or(fingerprint, clearly)
 }
 
-// Then is p once this one is in force.
+// Then returns p with this one in force.
 func (p Policies) Then(fingerprint string) Policies {
 	older := slices.DeleteFunc(slices.Clone(p.all()),
 		func(one string) bool { return one == cmp.Or(fingerprint, clearly) })
@@ -53,10 +53,10 @@ func (p Policies) Then(fingerprint string) Policies {
 	return append(older, cmp.Or(fingerprint, clearly))
 }
 
-// Older says whether rows may be there that were published under another one.
+// Older reports whether there may be rows that were published under another one.
 func (p Policies) Older(fingerprint string) bool {
 	return slices.ContainsFunc(p.all(), func(one string) bool { return one != cmp.Or(fingerprint, clearly) })
 }
 
-// Mixed says whether rows may have been published under more than one.
+// Mixed reports whether rows may have been published under more than one.
 func (p Policies) Mixed() bool { return len(p) > 1 }

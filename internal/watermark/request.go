@@ -16,20 +16,20 @@ const (
 // quarter of it.
 const maxRequestBytes = 4 << 10
 
-// Request is what the command line asks of the instance that owns a resource: a record of the requests topic,
-// under the resource's name.
+// Request asks something of the owner of a resource. The command line writes it to the requests topic, under
+// the resource's name.
 type Request struct {
 	// ID is the record's offset: requests are applied in this order, each once.
 	ID int64 `json:"-"`
-	// Topic is where the record stands; "" where it was not read from a topic.
+	// Topic is the topic of the record, or "" if it was not read from one.
 	Topic string `json:"-"`
-	// UID is the request's own id, a random UUID; "" in requests of before 2026-11-22.
-	UID      string           `json:"uid,omitempty"`
+	// UID is the request's own id, a random UUID.
+	UID      string           `json:"uid"`
 	Resource string           `json:"resource"`
 	Kind     Kind             `json:"kind"`
 	To       *schemas.Instant `json:"to,omitempty"` // of a reset
-	// ConfirmedDeletes is how many rows a sweep or an erase may delete beyond the day's budget. An erase has to
-	// confirm all its rows.
+	// ConfirmedDeletes is how many rows a sweep or an erase may delete beyond the day's budget. An erase is
+	// confirmed only if it confirms all its rows.
 	ConfirmedDeletes int `json:"confirmed_deletes,omitempty"`
 	// Rows are those of an erase, MostErased at most.
 	Rows []RowToErase    `json:"rows,omitempty"`

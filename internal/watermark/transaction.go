@@ -12,7 +12,7 @@ type Transaction struct {
 	Strays []Stray
 	// DeadLetters go to the dead-letter topic.
 	DeadLetters []DeadLetter
-	// Watermark is what is true once all this is visible.
+	// Watermark is the state once this transaction is visible.
 	Watermark Watermark
 }
 
@@ -21,23 +21,23 @@ func (t *Transaction) Len() int {
 	return len(t.Rows) + len(t.Deletes) + len(t.Strays) + len(t.DeadLetters)
 }
 
-// MaxDeadLetters is how many dead letters one resource may have. Every owner keeps their keys, some 100 bytes
-// each. Where there are more rows that cannot be published, the resource holds.
+// MaxDeadLetters limits the dead letters of one resource. Every owner keeps their keys, some 100 bytes each.
+// If more rows cannot be published, the resource is on hold.
 const MaxDeadLetters = 100_000
 
 // DeadLetter is a record of the dead-letter topic.
 type DeadLetter struct {
 	// Key is DeadLetterKey's.
 	Key string
-	// Row is the row as a JSON object; nil takes the dead letter out.
+	// Row is the row as a JSON object. Nil removes the dead letter.
 	Row []byte
 	// The record's headers. Field may be empty; Err never holds a value of the row.
 	Source, Field, Err string
 }
 
-// Stray is the newest record with a row's key in a partition where that key does not belong. Another producer
-// wrote it, for ours never write there. It stands beside the row's own record for ever, because compaction
-// looks at one partition at a time.
+// Stray is the newest record with a row's key in a partition to which that key does not belong. Another
+// producer wrote it, because ours never write there. Compaction never removes it beside the row's own record,
+// because it looks at one partition at a time.
 type Stray struct {
 	ID        int64
 	Partition int32
@@ -54,17 +54,18 @@ type Published struct {
 	Hash uint64
 	// Time is the Kafka record time.
 	Time schemas.Instant
-	// Tombstone: the row is deleted. The other fields but ID are 0.
+	// Tombstone is set if the row is deleted. The other fields but ID are then zero.
 	Tombstone bool
-	// Old: it stands before the end offsets of the replay in hand, so it does not suppress an equal row.
+	// Old is set if the record lies before the end offsets of the replay in hand. It then does not suppress an
+	// equal row.
 	Old bool
-	// Beyond: it stands behind Watermark.Ends, so the watermark that spoke of it was lost.
+	// Beyond is set if the record lies behind Watermark.Ends. The watermark that was written with it was lost.
 	Beyond bool
-	// Stray: it lies in Partition, where its key does not belong, and says nothing of the row. Only comparisons
-	// get such records.
+	// Stray is set if its key does not belong to Partition. It is then no state of the row. Only comparisons get
+	// such records.
 	Stray     bool
 	Partition int32
-	// Foreign: its key is no row's, and ID means nothing. Only comparisons get such records.
+	// Foreign is set if its key is no row's. ID then has no meaning. Only comparisons get such records.
 	Foreign bool
 	// Unread is set if a Foreign record stands for a batch of another program that was not read, so its keys
 	// are not known.

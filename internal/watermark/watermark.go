@@ -1,5 +1,5 @@
-// Package watermark holds what storestream knows about how far a resource has been published: the record that
-// is written in the same transaction as the rows it speaks of, and the requests that change it.
+// Package watermark has the record of how far a resource has been published, which is written in the same
+// transaction as the rows, and the requests that change it.
 package watermark
 
 import (
@@ -9,57 +9,57 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Version is the version of the JSON form. A reader refuses a higher one: a newer storestream wrote it.
+// Version is the version of the JSON form. A reader refuses a higher one, because a newer storestream wrote
+// it.
 const Version = 1
 
-// Watermark is the state of one resource: JSON under the resource's name in the watermark topic. Everything
-// that a successor needs is here or in the data topic. There is no other state.
+// Watermark is the state of one resource: JSON under the resource's name in the watermark topic. There is no
+// other state: all that a successor needs is here or in the data topic.
 type Watermark struct {
 	Version  int    `json:"version"`
 	Resource string `json:"resource"`
-	// Settled: every row with an earlier updated_at has been published, and none can appear there any more (the
-	// overlap is already taken off). Reads start here. schemas.MinInstant before anything was settled.
+	// Settled is the time before which every row has been published and no row can appear any more, by
+	// updated_at. The overlap is already taken off. Reads start here. It is schemas.MinInstant at first.
 	Settled schemas.Instant `json:"settled"`
-	// AsOf is when the last complete pass began, by the clock of the instance that made it. MinInstant: none
-	// yet.
+	// AsOf is when the last complete pass began, by the clock of its instance. It is MinInstant at first.
 	AsOf schemas.Instant `json:"as_of"`
-	// Rows counts the rows published in all, replays included.
+	// Rows counts all rows that were ever published, including replays.
 	Rows int64 `json:"rows"`
-	// Request is the id (the offset in the requests topic) of the last request accepted, -1 for none.
+	// Request is the id (the offset in the requests topic) of the last request that was accepted, or -1.
 	Request int64 `json:"request"`
-	// RequestUID is that request's own id. Where the topic of requests was made anew, another request has the
+	// RequestUID is that request's own id. If the topic of requests was created again, another request has the
 	// same offset.
 	RequestUID string `json:"request_uid,omitempty"`
 	// Instance and Group wrote this.
 	Instance string `json:"instance"`
 	Group    string `json:"group"`
 
-	// Cursor is where a pass that was cut short goes on; nil: at Settled.
+	// Cursor is where a pass that was cut short goes on. If it is nil, the next pass begins at Settled.
 	Cursor *Cursor `json:"cursor,omitempty"`
-	// Floor says what the passes so far have met, by the database's transactions; nil: read everything from
-	// Settled.
+	// Floor is the set of database transactions whose rows the passes so far have met. If it is nil, the next
+	// pass reads everything from Settled on.
 	Floor *Floor `json:"floor,omitempty"`
 	// Identity identifies the table that was read so far. Nil if it is not known, and over REST.
 	Identity *Identity `json:"identity,omitempty"`
-	// Source is what the resource was read from, postgres or rest. "": nobody noted it.
+	// Source is the source that the resource was read from, postgres or rest. It is "" before the first pass.
 	Source string `json:"source,omitempty"`
-	// DedupFrom is at or before the Kafka record time of every row that has to be remembered, but for those in
-	// Future; MaxInstant: there is none. A successor rebuilds dedup from the first record of each partition with
-	// that time or a later one, and passes over rows with an earlier updated_at.
-	DedupFrom schemas.Instant `json:"seen_from"`
+	// DedupFrom is at or before the Kafka record time of every row that has to be remembered, except rows in
+	// Future. It is MaxInstant if there is no such row. A successor rebuilds dedup from the first record of each
+	// partition with that time or a later one, and passes over rows with an earlier updated_at.
+	DedupFrom schemas.Instant `json:"dedup_from"`
 	// Future are rows that were stamped far ahead of their writing. Each would pin DedupFrom for as long.
 	Future []FutureRow `json:"future,omitempty"`
-	// Replay is the replay in hand, Replayed the last one that was finished; nil if there is none.
+	// Replay is the replay in hand. Replayed is the last one that was finished. Each may be nil.
 	Replay   *Replay   `json:"replay,omitempty"`
 	Replayed *Replayed `json:"replayed,omitempty"`
-	// Sweep is the sweep asked for or in hand, nil if none.
+	// Sweep is the sweep that waits or is in hand. It may be nil.
 	Sweep *Sweep `json:"sweep,omitempty"`
-	// LastSweep is when the last sweep was finished; MinInstant: never.
+	// LastSweep is when the last sweep was finished. It is MinInstant before the first one.
 	LastSweep schemas.Instant `json:"last_sweep"`
-	// Swept is what that sweep came to, nil if none was finished.
+	// Swept is the result of that sweep. It is nil before the first one.
 	Swept *Swept `json:"swept,omitempty"`
-	// Erase are rows that somebody asked to be deleted from the topic, and Erased the last of those that were
-	// dealt with.
+	// Erase are the rows that requests want deleted from the topic. Erased are the last ones that were dealt
+	// with.
 	Erase  []Erase  `json:"erase,omitempty"`
 	Erased []Erased `json:"erased,omitempty"`
 	// Deleted is the used part of the day's budget of deletions. Nil until a row is deleted without a
@@ -70,42 +70,41 @@ type Watermark struct {
 	TopicID    string `json:"topic_id"`
 	Partitions int32  `json:"partitions"`
 	// Ends are offsets, by partition of the data topic, that its log had reached when this was written. A log
-	// that ends before lost records, or is another one. nil: nobody noted them.
+	// that ends before them lost records, or is another one. Nil means unknown.
 	Ends []int64 `json:"ends,omitempty"`
-	// Fields are the schema's fields that the source had in the last complete pass, in the schema's order. nil:
-	// nobody knows.
+	// Fields are the schema's fields that the source had in the last complete pass, in the schema's order. Nil
+	// means unknown.
 	Fields []string `json:"fields,omitempty"`
-	// Policies are those for fields under which rows of the topic may have been published.
+	// Policies are the policies for fields under which rows of the topic may have been published.
 	Policies Policies `json:"privacy,omitempty"`
-	// Held says why the resource is on hold or fails, or why settled stands still; nil: none is so.
+	// Held is why the resource is on hold or fails, or why settled stands still. Otherwise it is nil.
 	Held *Held `json:"held,omitempty"`
 	// Written is when this was written, by the clock of Instance. It tells a live neighbour from one long gone.
 	Written schemas.Instant `json:"written"`
 }
 
-// Cursor is the last row of the last published chunk of a Postgres pass, and what the settle rule needs so
-// that the rest of the pass settles what the first part read. Settled does not move by it.
+// Cursor is the last row of the last published chunk of a PostgreSQL pass, with the facts that the rest of
+// the pass needs to settle the first part too. A cursor does not move Settled.
 type Cursor struct {
 	UpdatedAt schemas.Instant `json:"updated_at"`
 	ID        int64           `json:"id"`
 	// Xmin is the smallest snapshot xmin among the chunks read so far. HorizonTime and HorizonNext are the
-	// best horizon that counts for all of them (in the JSON it is still called a mark, as it once was). All
-	// three are 0 where the source has no such thing.
+	// latest horizon that may be used with all of them. All three are 0 if the source has no such thing.
 	Xmin        uint64          `json:"xmin,omitempty"`
-	HorizonTime schemas.Instant `json:"mark_time,omitempty"`
-	HorizonNext uint64          `json:"mark_next,omitempty"`
+	HorizonTime schemas.Instant `json:"horizon_time,omitempty"`
+	HorizonNext uint64          `json:"horizon_next,omitempty"`
 	// Started is the instance's clock at the start of the pass: AsOf becomes it when the pass completes.
 	Started schemas.Instant `json:"started"`
-	// Floor is the floor that the pass will leave when the rest of it was read. Nil if it leaves no floor.
+	// Floor is the floor that the whole pass will leave, or nil if it leaves none.
 	Floor *Floor `json:"floor,omitempty"`
 }
 
-// Floor says what has been met of one PostgreSQL table: every row stamped From or later whose writer is over
-// in Snapshot. The rows that a pass reads above it have changed since. It belongs to the watermark's
-// Identity, and is dropped when that changes.
+// Floor describes the rows of one PostgreSQL table that passes have met: every row stamped From or later
+// whose writer is over in Snapshot. Rows that a pass reads above it have changed since. It belongs to the
+// watermark's Identity and is dropped when that changes.
 type Floor struct {
-	// Snapshot is a pg_snapshot in its text form, xmin:xmax:running, with 64-bit ids. Where the server does not
-	// list what runs (a standby), it is xmin:xmin: and so shows less than it could.
+	// Snapshot is a pg_snapshot in its text form, xmin:xmax:running, with 64-bit ids. A standby does not list
+	// running transactions. Its snapshot is xmin:xmin: and so shows less than it could.
 	Snapshot string          `json:"snapshot"`
 	From     schemas.Instant `json:"from"`
 }
@@ -115,13 +114,14 @@ type Floor struct {
 type Held struct {
 	Why   string          `json:"why"`
 	Since schemas.Instant `json:"since"`
-	// Publishes: rows go on to be published; without LeavesOut all do, and only settled stands still.
+	// Publishes is set if rows go on to be published. Without LeavesOut all are, and only settled stands still.
 	Publishes bool `json:"publishes,omitempty"`
-	// LeavesOut: the resource is on hold for the rows that Why names, and the others go on.
+	// LeavesOut is set if the resource is on hold for the rows that Why names, and other rows go on.
 	LeavesOut bool `json:"leaves_out,omitempty"`
-	// Failing: no limit is reached and nothing contradicts itself, but polls fail, as while a server is down.
+	// Failing is set if polls fail although no limit is reached and no data contradict themselves, such as while
+	// a server is down.
 	Failing bool `json:"failing,omitempty"`
-	// Until is when the next of the rows that are held back is looked at again; nil: no row is.
+	// Until is when the next row that is held back is looked at again. It is nil if no row is held back.
 	Until *schemas.Instant `json:"until,omitempty"`
 }
 
@@ -131,12 +131,12 @@ func (h *Held) OnHold() bool { return h != nil && !h.Failing && (!h.Publishes ||
 // StandsStill tells whether polls succeed, and settled stands still.
 func (h *Held) StandsStill() bool { return h != nil && h.Publishes && !h.LeavesOut }
 
-// FutureRow is what was published of a row whose updated_at lay far ahead.
+// FutureRow is the published version of a row whose updated_at lay far ahead.
 type FutureRow struct {
 	ID        int64           `json:"id"`
 	UpdatedAt schemas.Instant `json:"updated_at"`
 	Hash      uint64          `json:"hash,string"` // schemas.Hash of the value
-	// Old: it was published before the replay in hand, so it does not suppress an equal row.
+	// Old is set if it was published before the replay in hand. It then does not suppress an equal row.
 	Old bool `json:"old,omitempty"`
 }
 
@@ -148,17 +148,17 @@ type Replay struct {
 	// At is when the replay was accepted, by the instance's clock. The first complete pass after it finishes the
 	// replay.
 	At schemas.Instant `json:"at"`
-	// Settled is where settled stood before: of what it had passed every copy of the service shows the same.
+	// Settled is where settled stood before the replay. Every copy of the service shows the same rows before it.
 	Settled schemas.Instant `json:"settled"`
 	// Ends are the data partitions' end offsets when it was accepted, by partition. The replay published only
-	// the records from there on, so only those suppress an equal row. Else, after a takeover in the middle, the
-	// rest would count as published.
+	// the records from there on, so only those suppress an equal row. Otherwise, after a takeover in the middle,
+	// the rest would count as published.
 	Ends []int64 `json:"ends"`
-	// Rows were published since it was accepted, rows that changed meanwhile too.
+	// Rows counts the rows that were published since it was accepted, including rows that changed meanwhile.
 	Rows int64 `json:"rows"`
 }
 
-// Replayed is what a replay came to.
+// Replayed is the result of a replay.
 type Replayed struct {
 	Request    int64           `json:"request"`
 	RequestUID string          `json:"request_uid,omitempty"`
@@ -170,28 +170,30 @@ type Replayed struct {
 
 // Sweep is a sweep that was asked for or became due, and is not finished yet.
 type Sweep struct {
-	// Request is the one that it carries out, -1 for a scheduled sweep; At is when that was accepted, or due.
+	// Request is the request that it carries out, or -1 for a scheduled sweep. At is when it was accepted or
+	// due.
 	Request    int64           `json:"request"`
 	RequestUID string          `json:"request_uid,omitempty"`
 	At         schemas.Instant `json:"at"`
 	// ConfirmedDeletes is how many rows this sweep may still delete beyond the day's budget, because the request
 	// confirms so many.
 	ConfirmedDeletes int `json:"confirmed_deletes,omitempty"`
-	// From is the first id that is not compared yet; nil: none is. Done is what the parts below came to.
+	// From is the first id that is not compared yet, or nil at the start. Done is the result of the parts below
+	// it.
 	From *int64 `json:"from,omitempty"`
 	Done *Swept `json:"done,omitempty"`
-	// Rounds counts how often the part that begins at From was repaired and begun anew.
+	// Rounds counts how often the part that begins at From was repaired and restarted.
 	Rounds int `json:"rounds,omitempty"`
-	// Tried is when an owner began that part; nil: none has it in hand. It is written before the work begins.
-	// So an owner that finds it knows that its predecessor died, maybe of the sweep. Attempts counts how often
-	// that was tried in a row without coming to an end, and NotBefore is when it may be tried again.
+	// Tried is when an owner began that part, or nil if no owner has it in hand. It is written before the work
+	// begins. So a successor that finds it knows that its predecessor died, maybe because of the sweep. Attempts
+	// counts the tries in a row that did not end. NotBefore is when the next try may begin.
 	Tried     *schemas.Instant `json:"tried,omitempty"`
 	Attempts  int              `json:"attempts,omitempty"`
 	NotBefore *schemas.Instant `json:"not_before,omitempty"`
 }
 
-// SweptSince is when the last sweep was finished or, where none was, since when the first one is due;
-// MinInstant: neither is known.
+// SweptSince returns when the last sweep was finished. If none was, it returns when the first one became due,
+// or MinInstant if that is unknown.
 func (w *Watermark) SweptSince() schemas.Instant {
 	if w.LastSweep == schemas.MinInstant && w.Sweep != nil {
 		return w.Sweep.At
@@ -199,21 +201,21 @@ func (w *Watermark) SweptSince() schemas.Instant {
 	return w.LastSweep
 }
 
-// CameTo says that result is of this sweep. Where the topic of requests was made anew, another one's request
-// has the same id.
+// CameTo reports whether result belongs to this sweep. If the topic of requests was created again, the
+// request of another sweep has the same id.
 func (s *Sweep) CameTo(result Swept) bool {
 	return s != nil && s.Request == result.Request && s.RequestUID == result.RequestUID
 }
 
-// ChangeSweep changes a copy of the sweep: transactions that were written before hold the old one.
+// ChangeSweep changes a copy of the sweep, because transactions that were written before hold the old one.
 func (w *Watermark) ChangeSweep(change func(*Sweep)) {
 	s := *w.Sweep
 	change(&s)
 	w.Sweep = &s
 }
 
-// HandSweepOver takes the attempt in hand back, for it ends as planned: it does not count as a death. It says
-// whether there was one.
+// HandSweepOver takes the attempt in hand back, because an attempt that ends as planned does not count as a
+// death. It reports whether there was one.
 func (w *Watermark) HandSweepOver() bool {
 	if w.Sweep == nil || w.Sweep.Tried == nil {
 		return false
@@ -225,8 +227,8 @@ func (w *Watermark) HandSweepOver() bool {
 // aheadAtMost is how far the clock of one instance may be ahead of another's.
 const aheadAtMost = time.Minute
 
-// KnownAsOf is AsOf, and MinInstant where that lies in the future of now: the clock of whoever wrote it was
-// ahead, so nobody knows when that pass began.
+// KnownAsOf returns AsOf, or MinInstant if AsOf lies in the future. The writer's clock was ahead then, so the
+// start of that pass is unknown.
 func (w *Watermark) KnownAsOf(now schemas.Instant) schemas.Instant {
 	if w.AsOf > now.Add(aheadAtMost) {
 		return schemas.MinInstant
@@ -234,10 +236,10 @@ func (w *Watermark) KnownAsOf(now schemas.Instant) schemas.Instant {
 	return w.AsOf
 }
 
-// SweepLeft says whether the last sweep left some of what differed as it is.
+// SweepLeft reports whether the last sweep left some differences as they are.
 func (w *Watermark) SweepLeft() bool { return w.Swept != nil && w.Swept.Left != "" }
 
-// SweepFound is how many rows the last sweep found to differ.
+// SweepFound returns how many rows the last sweep found to differ.
 func (w *Watermark) SweepFound() (missing, stale, extra int) {
 	if w.Swept == nil {
 		return 0, 0, 0
@@ -245,33 +247,35 @@ func (w *Watermark) SweepFound() (missing, stale, extra int) {
 	return w.Swept.Missing, w.Swept.Stale, w.Swept.Extra
 }
 
-// Swept is what a finished sweep came to.
+// Swept is the result of a finished sweep.
 type Swept struct {
-	// Request is the request that it carried out, -1 for a scheduled sweep.
+	// Request is the request that it carried out, or -1 for a scheduled sweep.
 	Request    int64           `json:"request"`
 	RequestUID string          `json:"request_uid,omitempty"`
 	Began      schemas.Instant `json:"began"`
-	// SourceRows and TopicRows were compared; DeadLetters of the source's rows cannot be published.
+	// SourceRows and TopicRows were compared. DeadLetters counts the source's rows that cannot be published.
 	SourceRows  int `json:"source_rows"`
 	TopicRows   int `json:"topic_rows"`
 	DeadLetters int `json:"dead_letters"`
-	// What differed: the topic lacked a row, had another version, had a row that the source has not.
+	// Missing rows are not in the topic, stale rows have another version there, extra rows are not in the
+	// source.
 	Missing int `json:"missing"`
 	Stale   int `json:"stale"`
 	Extra   int `json:"extra"`
-	// Published of the missing and stale rows were published, Tombstones of the extra ones written.
+	// Published counts the missing and stale rows that were published, Tombstones the extra rows that were
+	// deleted.
 	Published  int `json:"published"`
 	Tombstones int `json:"tombstones"`
 	// Early rows of the topic are from before resources.*.start, and were not compared.
 	Early int `json:"early,omitempty"`
-	// Left says why some of it was left as it is, "" if nothing was.
+	// Left is why some differences were left as they are, or "".
 	Left string `json:"left,omitempty"`
 }
 
 // mostLeft bounds Swept.Left of a sweep of many parts.
 const mostLeft = 500
 
-// Plus is what s and the part after it came to.
+// Plus returns the result of s and the part after it.
 func (s Swept) Plus(part Swept) Swept {
 	s.SourceRows += part.SourceRows
 	s.TopicRows += part.TopicRows
@@ -294,7 +298,7 @@ func (s Swept) Plus(part Swept) Swept {
 	return s
 }
 
-// New is the watermark of a resource of which nothing is known.
+// New returns the first watermark of a resource.
 func New(resource string) Watermark {
 	return Watermark{Version: Version, Resource: resource, Settled: schemas.MinInstant, AsOf: schemas.MinInstant,
 		Request: -1, DedupFrom: schemas.MaxInstant, LastSweep: schemas.MinInstant, Written: schemas.MinInstant}

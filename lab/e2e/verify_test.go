@@ -265,7 +265,7 @@ func (s *stack) asksWithFalseDays(resource string, id int64) {
 		s.t.Fatal(err)
 	}
 	defer cl.Close()
-	value := fmt.Appendf(nil, `{"resource":%q,"kind":"erase","rows":[{"id":%d,`+
+	value := fmt.Appendf(nil, `{"uid":"false","resource":%q,"kind":"erase","rows":[{"id":%d,`+
 		`"created_at":"1990-01-01T00:00:00Z","updated_at":"1990-01-01T00:00:00Z"}]}`, resource, id)
 	request := &kgo.Record{Topic: s.prefix + "requests", Key: []byte(resource), Value: value}
 	if err := cl.ProduceSync(s.t.Context(), request).FirstErr(); err != nil {

@@ -5,10 +5,10 @@
 // resources, or all of them. A resource is done when its watermark is as of the moment or later, that is,
 // when a complete pass that began after it is published.
 //
-// As of is by the clock of whoever made the pass. One that lies ahead of our clock shows that this clock
-// is, or was, ahead, so it says nothing of the moment, also not when our clock has come to it. But passes
-// of one owner follow one another: when as of has changed twice, the last of these passes began after the
-// first look.
+// As of is read from the clock of the instance that made the pass. If it lies ahead of our clock, that clock
+// is, or was, ahead. Such a value proves nothing about the moment, even after our clock has reached it. But
+// passes of one owner follow one another. So when as of has changed twice, the last of these passes began
+// after the first look.
 package catchup
 
 import (
@@ -29,7 +29,7 @@ import (
 type Config struct {
 	// Resources are those to wait for.
 	Resources []string
-	// Moment is when what is to be published was visible.
+	// Moment is when the rows that are to be published were visible.
 	Moment schemas.Instant
 	// Patience is how long a resource may stand still.
 	Patience time.Duration
@@ -37,7 +37,7 @@ type Config struct {
 	Instance string
 	// Watermarks reads the watermarks from Kafka.
 	Watermarks func(context.Context) (map[string]watermark.Watermark, error)
-	// Status is what the instance here knows, for the reason why a resource stands still.
+	// Status returns the state of the instance here. It has the reasons why resources stand still.
 	Status func() status.Snapshot
 }
 
@@ -145,8 +145,8 @@ func (w *watch) note(marks map[string]watermark.Watermark, now time.Time) {
 	}
 }
 
-// further says whether b is further than a. A watermark that was written again is no progress: a poller that
-// meets the same rows for ever writes one every ten seconds.
+// further reports whether b is further than a. A watermark that was written again is no progress, because a
+// poller that meets the same rows again and again writes one every ten seconds.
 func further(a, b watermark.Watermark) bool {
 	if (a.Cursor == nil) != (b.Cursor == nil) || (a.Cursor != nil && *a.Cursor != *b.Cursor) {
 		return true
@@ -210,7 +210,7 @@ func (w *watch) why(name string, readErr error) string {
 	return stands + " and no error is known; the log may say more"
 }
 
-// knownHere is what the instance here knows of a resource that stands still, "" where it knows nothing.
+// knownHere returns the reason that the instance here knows for a resource that stands still, or "".
 func (w *watch) knownHere(name string) string {
 	s := w.c.Status()
 	for _, r := range s.Resources {

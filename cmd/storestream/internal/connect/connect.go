@@ -1,5 +1,6 @@
-// Package connect makes the clients of what a configuration names: the Kafka cluster, the schema registry,
-// and the sources of rows. Nothing here waits: what is down shows when it is first used.
+// Package connect makes the clients that a configuration describes: of the Kafka cluster, of the schema
+// registry, and of the sources of rows. It does not wait for a server: the first use of a client shows
+// whether its server is down.
 package connect
 
 import (
@@ -97,7 +98,7 @@ func secured(cfg *config.Config, files tlsfile.Files) (*tlsfile.Client, error) {
 	return client, nil
 }
 
-// Service is what a client of a configuration's REST service works with.
+// Service returns the settings of a client for a configuration's REST service.
 func Service(cfg *config.Config) (client.Config, error) {
 	store := cfg.Store
 	tls, err := secured(cfg, store.TLS.Files("store.tls"))
@@ -154,14 +155,14 @@ func (s *Sources) Close() {
 	s.service.Close()
 }
 
-// Audience is who hears of a source while it reads, for people. Its zero value is nobody.
+// Audience receives the progress of a source, for people. Its zero value ignores it.
 type Audience struct {
-	Doing func(string)          // what it is at, in words
+	Doing func(string)          // its activity, in words
 	Days  func([]rest.DayRange) // over REST, the days that are not settled
 }
 
-// New is a new source of r. It remembers nothing of what an earlier one read: every takeover, sweep and
-// comparison needs one of its own.
+// New returns a new source of r, without the memory of earlier ones. Every takeover, sweep and comparison
+// needs one of its own.
 func (s *Sources) New(r *schemas.Resource, m *metrics.Resource, log *zap.Logger, to Audience) poller.Source {
 	c := s.resources[r.Name]
 	if c.Source == config.Postgres {
@@ -172,7 +173,8 @@ func (s *Sources) New(r *schemas.Resource, m *metrics.Resource, log *zap.Logger,
 		Start: Start(c), Counts: s.counts, Metrics: m, Log: log, Doing: to.Doing, Days: to.Days})
 }
 
-// Waits says what pause the service has asked for, for a resource that goes over REST; nil: for none.
+// Waits returns a function that returns the pause that the service has asked for. It is nil unless the
+// resource is read over REST.
 func (s *Sources) Waits(resource string) func() *poller.Wait {
 	if s.resources[resource].Source != config.REST {
 		return nil
@@ -189,7 +191,7 @@ func (s *Sources) Waits(resource string) func() *poller.Wait {
 // Service is how the REST service is reached now: the rate that it allows, its clock.
 func (s *Sources) Service() client.State { return s.service.State() }
 
-// Start is the configured start of a resource, MinInstant where there is none.
+// Start returns the configured start of a resource, or MinInstant.
 func Start(c config.Resource) schemas.Instant {
 	if c.Start.IsZero() {
 		return schemas.MinInstant

@@ -21,20 +21,19 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// groupMonitor learns every few seconds what the group as a whole does: which instance has which resource,
-// and what the topics say of each. Its findings go to the page, and to the metrics of the resources that are
-// not polled here.
+// groupMonitor reads the state of the whole group every few seconds: which instance has which resource, and
+// the watermark of each. Its findings go to the page, and to the metrics of the resources that are not polled
+// here.
 //
-// Which instance reports a resource's lag: the one that polls it, or polled it last, and every instance that
-// does not know another one to have it. With an owner there is one lag. Without one, each instance computes
-// the same from the watermark. So the maximum over the instances is right in both cases. An instance that
-// cannot ask the group for a minute reports the lag too, by what it knows. While the brokers are down nobody
-// owns anything, and somebody must say how long. If just this instance is cut off, it reports too much and
-// never too little.
+// A resource's lag is reported by the instance that polls it, or polled it last, and by every instance that
+// does not know of another owner. With an owner there is one lag. Without one, each instance computes the
+// same from the watermark. So the maximum over the instances is right in both cases. An instance that cannot
+// ask the group for a minute reports the lag too, as far as it knows. While the brokers are down no instance
+// owns a resource, but the lag must grow. If only this instance is cut off, it reports too much and never too
+// little.
 //
-// That the group names an owner proves nothing: it may be long dead (ownership says how that is noticed). So
-// every instance reports the lag of a resource that is stalled, and says so in its log, metrics and page,
-// whoever has it.
+// An owner that the group names may be long dead (package ownership describes how instances notice). So every
+// instance reports the lag of a stalled resource in its log, metrics and page, even if another one has it.
 type groupMonitor struct {
 	// For the whole process.
 	name    string // of this instance
@@ -62,7 +61,7 @@ type groupMonitor struct {
 const (
 	// monitorEvery is how often the group is asked.
 	monitorEvery = 5 * time.Second
-	// doubtAfter is how long what the group said last is believed.
+	// doubtAfter is how long the group's last answer is believed.
 	doubtAfter = time.Minute
 )
 
@@ -95,14 +94,13 @@ func (m *groupMonitor) start() (end func()) {
 	return func() { cancel(); <-ended }
 }
 
-// look asks the group, and reads what the topics have got since the last look. What it learned before stays
-// where it fails now.
+// look asks the group, and reads the topics on from the last look. If it fails, the earlier findings stay.
 func (m *groupMonitor) look(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*monitorEvery)
 	defer cancel()
 	members, err := producer.Owners(ctx, m.cluster)
 	sharing := errors.Is(err, producer.ErrSharing)
-	if sharing { // the group answers, and what it said last stands
+	if sharing { // the group answers, and its last word stands
 		err = nil
 	}
 	read := m.watch.Look(ctx)
@@ -122,7 +120,7 @@ func (m *groupMonitor) look(ctx context.Context) {
 	m.noteWritten(read == nil)
 }
 
-// noteMembers takes what the group says. The caller holds m.mu.
+// noteMembers notes the group's answer. The caller holds m.mu.
 func (m *groupMonitor) noteMembers(members []producer.Owner) {
 	slices.SortFunc(members, func(a, b producer.Owner) int { return strings.Compare(a.Instance, b.Instance) })
 	m.asked, m.members = m.now(), members
@@ -132,8 +130,8 @@ func (m *groupMonitor) noteMembers(members []producer.Owner) {
 	}
 }
 
-// noteWritten takes which watermarks were written since the last look, if that was read, and logs what is
-// stalled, and no longer is. The caller holds m.mu.
+// noteWritten notes which watermarks were written since the last look, if they were read, and logs which
+// resources become stalled or recover. The caller holds m.mu.
 func (m *groupMonitor) noteWritten(read bool) {
 	for name, o := range m.ownership {
 		if !read {
@@ -169,7 +167,7 @@ func (m *groupMonitor) setMetrics() {
 	defer m.mu.Unlock()
 	silent := m.now().Sub(m.asked) > doubtAfter
 	if silent && m.now().Sub(m.began) <= doubtAfter {
-		return // just begun: nothing is known yet
+		return // just begun
 	}
 	for name, o := range m.owners {
 		stalled := m.isStalled(name)
@@ -186,7 +184,7 @@ func (m *groupMonitor) setMetrics() {
 		}
 		o.metrics.FirstLoad.Set(metrics.Bool(known && mark.AsOf == schemas.MinInstant))
 		o.metrics.SweepLeft.Set(metrics.Bool(known && mark.SweepLeft()))
-		o.metrics.SetSweepFound(mark.SweepFound()) // nothing, where the watermark is not known
+		o.metrics.SetSweepFound(mark.SweepFound()) // zeros if the watermark is unknown
 		o.metrics.LettersHeld.Set(float64(rows(m.deadLetters[name])))
 		o.metrics.SettlingHeld.Set(0)
 		o.metrics.Held.Set(metrics.Bool(o.status.refused()))
@@ -211,7 +209,7 @@ func rows(reasons []producer.DeadLetterReason) (n int) {
 	return n
 }
 
-// addTo adds what is known of the group to what this instance knows itself.
+// addTo adds the state of the group to this instance's own.
 func (m *groupMonitor) addTo(s *status.Snapshot) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -234,7 +232,7 @@ func (m *groupMonitor) addTo(s *status.Snapshot) {
 	s.Waiting = "kafka: " + status.FirstLine(m.err) // a member that lost its group joins again by itself
 }
 
-// addResource adds what the group and the topics say of a resource to what its owner here says.
+// addResource adds the state of a resource in the group and the topics to that of its owner here.
 func (m *groupMonitor) addResource(r *status.Resource) {
 	for _, reason := range m.deadLetters[r.Name] {
 		r.Letters = append(r.Letters, status.Letter{Field: reason.Field, Error: reason.Err, Rows: reason.Count,
@@ -284,7 +282,7 @@ func addHeld(r *status.Resource, held *watermark.Held) {
 }
 
 // differences names the instances that lack resources which others have. The group shares out all of them,
-// and nobody polls what falls to an instance that has not enabled it.
+// and an instance that has not enabled a resource does not poll it.
 func (m *groupMonitor) differences() []string {
 	all := map[string]bool{}
 	for _, member := range m.members {

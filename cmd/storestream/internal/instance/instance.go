@@ -88,7 +88,7 @@ func (in *instance) run(ctx context.Context) error {
 	return in.group.Run(membership)
 }
 
-// snapshot is what the status page shows.
+// snapshot returns the status page's Snapshot.
 func (in *instance) snapshot() status.Snapshot {
 	s := status.Snapshot{Group: in.c.Settings.Kafka.Group, DeadLettersTopic: in.c.Cluster.DeadLetters(),
 		Waiting: in.group.Waiting()}
@@ -111,7 +111,7 @@ func (in *instance) snapshot() status.Snapshot {
 	return s
 }
 
-// requests is what was sent to the service for a resource, by status code.
+// requests returns the counts of requests to the service for a resource, by status code.
 func requests(codes map[string]int64) *status.Requests {
 	r := &status.Requests{Codes: codes}
 	for _, n := range codes {
@@ -120,8 +120,8 @@ func requests(codes map[string]int64) *status.Requests {
 	return r
 }
 
-// refusal is since when the service refuses requests for their rate, and until when none is sent; zero: it
-// does not, none is held back.
+// refusal returns since when the service refuses requests for their rate, and until when no request is sent.
+// Both are zero if that is not so.
 func refusal(state client.State) (since, until time.Time) {
 	if until = state.RefusedUntil; !until.After(time.Now()) {
 		until = time.Time{}

@@ -103,9 +103,10 @@ func (o *owner) run(ctx context.Context) {
 	}
 }
 
-// retakes says how long to wait before the next takeover. A good poll ends a row of failures, but not yet the
-// growth of the waits: two writers that take a session from each other would do so for ever, each with one
-// good poll in between. What worked for longer than the last wait begins again with the first.
+// retakes decides how long to wait before the next takeover. A good poll ends a row of failures, but the
+// waits go on to grow. Otherwise two writers that take a session from each other would never stop, each with
+// one good poll in between. If a session lasted longer than the last wait, the next wait is the shortest
+// again.
 type retakes struct {
 	n      int           // takeovers that failed or were lost, without working long enough in between
 	waited time.Duration // before the last one
@@ -122,8 +123,8 @@ func (r *retakes) after(err error, worked, took time.Duration) time.Duration {
 	return r.waited
 }
 
-// retakeAfter is how long to wait after the n-th failure in a row: a growing time for what may pass, ten
-// seconds for what a person has to repair.
+// retakeAfter returns the wait after the n-th failure in a row: a growing time if the failure may pass, ten
+// seconds if a person has to repair it.
 func retakeAfter(err error, n int) time.Duration {
 	if needsAPerson(err) {
 		return lastRetake / 3
@@ -136,11 +137,12 @@ func needsAPerson(err error) bool {
 	return producer.Refused(err) || errors.As(err, new(*producer.NeighbourError))
 }
 
-// takeOver makes this instance the only writer of the resource, reads back what was published, and polls
-// until ctx ends. Package producer argues for the order: confirm, look, fence, read state, rebuild. Only then
-// is the source read, by a source that remembers nothing.
+// takeOver makes this instance the only writer of the resource, reads the published rows back, and polls until
+// ctx ends. Package producer argues for the order: confirm, look, fence, read state, rebuild. Only then is the
+// source read, by a new source without a memory.
 //
-// If ctx ends with poller.ErrStopping, the batch in hand is still committed. Before the first poll there is none.
+// If ctx ends with poller.ErrStopping, the batch in hand is still committed. Before the first poll there is
+// none.
 func (o *owner) takeOver(ctx context.Context, failures *poller.Failures) error {
 	o.status.goesOn("taking over")
 	if err := o.group.Confirm(ctx); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// ownerStatus is what the page and the metrics see of an owner while takeovers come and go. It is safe for
+// ownerStatus is the state of an owner for the page and the metrics, across takeovers. It is safe for
 // concurrent use.
 type ownerStatus struct {
 	name  string
@@ -22,17 +22,17 @@ type ownerStatus struct {
 	start schemas.Instant // the configured one
 
 	mu     sync.Mutex
-	poller *poller.Poller // nil: nothing is polled now
-	doing  string         // what is done instead of polling, since when
+	poller *poller.Poller // nil between polls of two takeovers
+	doing  string         // the activity instead of polling, since when
 	since  time.Time
 	err    error     // the failure that the owner is in, nil if none
 	failed time.Time // since when
-	// detail is what the poller's source is at, "" for nothing in particular, and since when.
+	// detail is the activity of the poller's source, or "", and since when.
 	detail      string
 	detailSince time.Time
-	// days are those that are not settled, as the poller's source said last; nil: it has not.
+	// days are the days that are not settled, from the poller's source. Nil means unknown.
 	days []rest.DayRange
-	// earliest is the updated_at of the first row of a first load that began here; MinInstant: not known.
+	// earliest is the updated_at of the first row of a first load that began here, or MinInstant.
 	earliest schemas.Instant
 }
 
@@ -40,14 +40,14 @@ func newOwnerStatus(name string, c config.Resource) *ownerStatus {
 	return &ownerStatus{name: name, c: c, start: connect.Start(c), earliest: schemas.MinInstant}
 }
 
-// does says what the owner does instead of polling, and the failure that it is in.
+// does notes the owner's activity instead of polling, and its current failure.
 func (s *ownerStatus) does(doing string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.show(nil, doing, err)
 }
 
-// goesOn says what the owner does next. Until it polls, the failure that it was in stays.
+// goesOn notes the owner's next activity. The failure stays until it polls.
 func (s *ownerStatus) goesOn(doing string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *ownerStatus) show(p *poller.Poller, doing string, err error) {
 	s.poller, s.doing, s.since, s.err, s.detail, s.days = p, doing, time.Now(), err, "", nil
 }
 
-// sourceDoes takes from the poller's source what it is at, in words for people; "" for nothing in particular.
+// sourceDoes notes the activity of the poller's source, in words for people, or "".
 func (s *ownerStatus) sourceDoes(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,14 +79,14 @@ func (s *ownerStatus) sourceDoes(text string) {
 	}
 }
 
-// sourceHasDays takes from the poller's source what it knows of the days that are not settled.
+// sourceHasDays notes the days that are not settled, from the poller's source.
 func (s *ownerStatus) sourceHasDays(days []rest.DayRange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.days = days
 }
 
-// loadsFrom says where a first load that began here begins.
+// loadsFrom notes the start of a first load that began here.
 func (s *ownerStatus) loadsFrom(earliest schemas.Instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,8 +107,7 @@ func (s *ownerStatus) refused() bool {
 	return s.poller == nil && needsAPerson(s.err)
 }
 
-// snapshot is what this instance itself knows of the resource. refused is since when the service has refused
-// requests for their rate, and until when none is sent; zero: it does not, none is held back.
+// snapshot returns this instance's own state of the resource. refused and until are those of refusal.
 func (s *ownerStatus) snapshot(owned bool, refused, until time.Time) status.Resource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,7 +155,7 @@ func (s *ownerStatus) addPoller(r *status.Resource, p poller.Status, refused, un
 	}
 }
 
-// pollerDoes is what the poller does and since when, as its source says it.
+// pollerDoes returns the poller's activity and since when, in its source's words.
 func (s *ownerStatus) pollerDoes(p poller.Status) (string, time.Time) {
 	switch {
 	case p.Doing == "polling" && s.detail != "":
@@ -169,7 +168,7 @@ func (s *ownerStatus) pollerDoes(p poller.Status) (string, time.Time) {
 	return p.Doing, p.Since.UTC()
 }
 
-// progress is how far a first load or a replay has come; nil where there is none.
+// progress returns the progress of a first load or a replay, or nil.
 func (s *ownerStatus) progress(w watermark.Watermark) *status.Progress {
 	at := w.Settled
 	if w.Cursor != nil {
@@ -184,7 +183,7 @@ func (s *ownerStatus) progress(w watermark.Watermark) *status.Progress {
 	return nil
 }
 
-// lastSweep is the last sweep that was finished, nil where there is none.
+// lastSweep returns the last sweep that was finished, or nil.
 func lastSweep(w watermark.Watermark) *status.Sweep {
 	s := w.Swept
 	if s == nil {
@@ -195,7 +194,7 @@ func lastSweep(w watermark.Watermark) *status.Sweep {
 		Published: s.Published, Tombstones: s.Tombstones, Left: s.Left}
 }
 
-// sweepInHand is the sweep that was asked for or goes on, nil where there is none.
+// sweepInHand returns the sweep that waits or is in hand, or nil.
 func sweepInHand(w watermark.Watermark, now poller.SweepStatus) *status.SweepInHand {
 	if w.Sweep == nil && now.Doing == "" && now.Err == nil {
 		return nil

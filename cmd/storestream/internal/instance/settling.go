@@ -20,8 +20,8 @@ var dayStates = map[rest.DayState]status.DayState{
 	rest.Held: status.DayHeld, rest.Open: status.DayOpen,
 }
 
-// settling is what is settled of a resource by its watermark, and what is open. days are what its source here
-// has said last of the days that are not settled; nil: nothing.
+// settling returns the settled part of a resource by its watermark, and the open part. days are the days that
+// are not settled, from its source here. Nil means unknown.
 func settling(w watermark.Watermark, c config.Resource, days []rest.DayRange) *status.Settling {
 	s := &status.Settling{Settled: timeOf(w.Settled), OverlapSeconds: c.Overlap.Seconds()}
 	if w.Replay != nil {
@@ -54,8 +54,8 @@ func settling(w watermark.Watermark, c config.Resource, days []rest.DayRange) *s
 
 const oneDay = 24 * time.Hour
 
-// since is days from the first one that is not settled on. What the source has closed behind that, and no
-// longer names, is about to settle.
+// since returns days from the first one that is not settled on. Days behind that one which the source has
+// closed, and no longer names, are about to settle.
 func since(days []rest.DayRange, first time.Time) []rest.DayRange {
 	for len(days) > 0 && !days[0].To.IsZero() && days[0].To.Before(first) {
 		days = days[1:]

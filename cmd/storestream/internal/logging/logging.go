@@ -37,8 +37,8 @@ func New(cfg config.Log, w io.Writer) *zap.Logger {
 	return zap.New(suppressRepeats(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(oneLine{w})), level)))
 }
 
-// oneLine writes what is written to it as one line without control characters: the console's form has texts
-// as they are, and JSON's escapes those below a space only.
+// oneLine writes each text as one line without control characters. The console's form does not escape texts,
+// and JSON escapes only characters below a space.
 type oneLine struct{ w io.Writer }
 
 // Write is io.Writer's.
@@ -50,11 +50,11 @@ func (o oneLine) Write(entry []byte) (int, error) {
 	return len(entry), nil
 }
 
-// mostText is the longest text of a field, in bytes: an error may quote what a server answered, and what was
-// written lately is remembered.
+// mostText is the longest text of a field, in bytes. An error may quote a server's answer, and the last lines
+// are kept in memory.
 const mostText = 16 << 10
 
-// shortened is fields with what is longer than mostText cut off.
+// shortened returns fields with long texts cut off at mostText.
 func shortened(fields []zap.Field) []zap.Field {
 	copied := false
 	for i, f := range fields {
@@ -83,9 +83,9 @@ const (
 )
 
 // repeatSuppression is a zapcore.Core that lets the first of equal warnings through at once, and then one a
-// minute with the number that it swallowed ("repeated"). A broker that is down all night leaves hundreds of
-// lines, not a hundred thousand. (zap's sampler drops lines likewise, but keeps the number to itself.)
-// Information always passes: it says each time that something happened.
+// minute with the number that it swallowed ("repeated"). So a broker that is down all night leaves hundreds
+// of lines, not a hundred thousand. zap's sampler drops lines too, but does not log the number. Information
+// always passes, because each line is an event of its own.
 type repeatSuppression struct {
 	zapcore.Core
 	bound    string // the text of the fields bound by With
@@ -96,8 +96,8 @@ func suppressRepeats(core zapcore.Core) zapcore.Core {
 	return &repeatSuppression{Core: core, warnings: &warnings{byText: map[string]*warning{}}}
 }
 
-// With binds fields, which become part of what makes two warnings equal: orders failing says nothing of
-// users.
+// With binds fields. Two warnings are equal only if these fields are, so a failure of orders does not
+// suppress one of users.
 func (s *repeatSuppression) With(fields []zap.Field) zapcore.Core {
 	bound := s.bound + fieldText(fields)
 	return &repeatSuppression{Core: s.Core.With(fields), bound: bound, warnings: s.warnings}
@@ -128,7 +128,7 @@ func (s *repeatSuppression) Write(entry zapcore.Entry, fields []zap.Field) error
 	return s.Core.Write(entry, fields)
 }
 
-// warnings is what was written lately, shared by a logger and all that were made from it.
+// warnings are the recent warnings, which a logger shares with all loggers that were made from it.
 type warnings struct {
 	mu     sync.Mutex
 	byText map[string]*warning

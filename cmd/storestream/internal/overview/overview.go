@@ -1,5 +1,5 @@
-// Package overview is what Kafka says of every resource: how far it is published, who polls it, what is asked
-// for and what cannot be published. It answers the question that somebody has at three in the morning: is
+// Package overview reads the state of every resource from Kafka: its watermark, its owner, its waiting
+// requests and its dead letters. It answers the question of an operator at three in the morning: is
 // everything up to date? `watermark list` prints it.
 package overview
 
@@ -44,8 +44,8 @@ type Resource struct {
 	// Policies are those for fields under which rows of the topic may have been published, the one in force
 	// last.
 	Policies watermark.Policies `json:"privacy,omitempty"`
-	// Held is why the resource is on hold or fails, or settled stands still, as its owner said last; null: none
-	// is so.
+	// Held is why the resource is on hold or fails, or settled stands still, in its owner's last words.
+	// Otherwise it is null.
 	Held *watermark.Held `json:"held"`
 	// Stalled: the owner, according to the consumer group, has not written the watermark for longer than one
 	// that polls.
@@ -53,15 +53,16 @@ type Resource struct {
 	// NotUpToDate says why the resource is not up to date, or that its watermark cannot be read; "": it is, or
 	// this configuration does not poll it.
 	NotUpToDate string `json:"late,omitempty"`
-	// SweepLate says that no sweep has ended for long; "": one has, or none is scheduled.
+	// SweepLate is a text if no sweep has ended for long although sweeps are scheduled. Otherwise it is "".
 	SweepLate string `json:"-"`
 
-	// Mark is its watermark, a new one where it has none or Unreadable says why nobody can read it.
+	// Mark is its watermark. It is a new one if there is none, or if it cannot be read. Unreadable has the
+	// reason.
 	Mark       watermark.Watermark `json:"-"`
 	Unreadable error               `json:"-"`
 	// Now is when Kafka was asked.
 	Now schemas.Instant `json:"-"`
-	// Between: nobody has it now, and the group is handing it over.
+	// Between is set if no instance has it now and the group is handing it over.
 	Between bool `json:"-"`
 	// Enabled: this configuration polls it.
 	Enabled  bool          `json:"-"`
@@ -100,7 +101,7 @@ func Read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 	letters := watch.DeadLetters()
 	for i := range all {
 		r := &all[i]
-		if requests != nil && r.Unreadable == nil { // else nobody can say which are accepted
+		if requests != nil && r.Unreadable == nil { // else it is unknown which are accepted
 			r.Pending = append(r.Pending, requests.After(r.Resource, r.Mark.Request, r.Mark.RequestUID)...)
 		}
 		for _, reason := range letters[r.Resource] {
@@ -110,8 +111,8 @@ func Read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 	return all, nil
 }
 
-// Glance is Read without the dead letters, of which there may be many, and without what is asked for: one may
-// look each second.
+// Glance is Read without dead letters and requests. It is quick enough for each second, because there may be
+// many letters.
 func Glance(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([]Resource, error) {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
@@ -159,7 +160,7 @@ func read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 	return all, nil
 }
 
-// of is what the watermark says of a resource.
+// of returns the state of a resource by its watermark.
 func of(mark watermark.Watermark, cfg config.Resource, now schemas.Instant) Resource {
 	r := Resource{Resource: mark.Resource, Settled: known(mark.Settled), AsOf: known(mark.AsOf), Rows: mark.Rows,
 		Instance: mark.Instance, Group: mark.Group, Written: known(mark.Written), Held: mark.Held,
@@ -176,8 +177,8 @@ func of(mark watermark.Watermark, cfg config.Resource, now schemas.Instant) Reso
 	return r
 }
 
-// sweepsMissed is for how many sweep.interval no sweep may have ended before that is said, as by the alert
-// StorestreamSweepOverdue: of one and a half that may lie between two, and of what they take.
+// sweepsMissed is for how many sweep.interval no sweep may have ended before sweeps are late, as in the alert
+// StorestreamSweepOverdue. Up to one and a half lie between two sweeps, and a sweep takes time.
 const sweepsMissed = 3
 
 func sweepLate(mark *watermark.Watermark, interval time.Duration, now schemas.Instant) string {
@@ -196,13 +197,13 @@ func sweepLate(mark *watermark.Watermark, interval time.Duration, now schemas.In
 	return text + ": the log and the status page of its owner say why"
 }
 
-// ownedBy adds who has it according to the consumer group, "" for nobody.
+// ownedBy adds the owner according to the consumer group, or "".
 func (r *Resource) ownedBy(owner string) {
 	r.Owner = owner
 	r.Stalled = owner != "" && r.Written != nil && r.Now.Sub(*r.Written) > ownership.StalledAfter(r.interval)
 }
 
-// known is i, nil where it is not known.
+// known returns i, or nil if it is MinInstant.
 func known(i schemas.Instant) *schemas.Instant {
 	if i == schemas.MinInstant {
 		return nil
@@ -210,14 +211,14 @@ func known(i schemas.Instant) *schemas.Instant {
 	return &i
 }
 
-// Unattended says that maybe no instance of group is at work on the resource: it is late, another group wrote
-// its watermark, or nobody has for twice as long as an owner that has nothing to say leaves it alone.
+// Unattended reports whether maybe no instance of group works on the resource: it is late, another group
+// wrote its watermark, or the watermark was not written for twice as long as by an idle owner.
 func (r Resource) Unattended(group string) bool {
 	return r.Enabled && r.Unreadable == nil && (r.NotUpToDate != "" || r.Group != group || r.Written == nil ||
 		r.Now.Sub(*r.Written) > max(20*time.Second, 2*r.interval))
 }
 
-// Lag is how long ago the last complete pass began; 0 where there is none.
+// Lag returns how long ago the last complete pass began, or zero if there is none.
 func (r Resource) Lag() time.Duration {
 	if r.LagSeconds == nil {
 		return 0

@@ -1,14 +1,14 @@
-// Package ownership says which instance of the group has a resource, whether a resource that nobody has is
-// being handed over or abandoned, and whether one that somebody has is stalled.
+// Package ownership tells which instance of the group has a resource. A resource without an instance is being
+// handed over or abandoned. A resource with one may be stalled.
 //
 //	group:      a ........ a | sharing ......... | b ........ b | none ....................
 //	resource:   a's          | between owners    | b's          | between ... 30 s ... abandoned
 //	watermark:  every 10 s   |                   | not for 2 min: stalled
 //
-// A group that an instance joins or leaves shares its resources out anew, which takes seconds. Nobody has
-// them meanwhile, and rows wait. That is no reason for an alarm, and rows that are not delivered then are
-// under way. Only where no instance runs at all, or where the instances leave a resource to nobody for longer
-// than that can take, is it abandoned.
+// When an instance joins or leaves, the group rebalances, which takes seconds. Meanwhile no instance has the
+// resources, and rows wait. That is no reason for an alarm, and rows that are not delivered then are under
+// way. A resource is abandoned only if no instance runs at all, or if no instance takes it for longer than a
+// rebalance can last.
 //
 // That the group gives a resource to an instance does not say that anybody polls it. The instance may be long
 // dead and the group not know it, it may hang, or its database may be down. In each case its watermark stands
@@ -36,16 +36,16 @@ const HandoverPatience = 30 * time.Second
 // alone. A statement that gets no answer is given up after 75 seconds, and tried again within 30.
 func StalledAfter(interval time.Duration) time.Duration { return max(2*time.Minute, 3*interval) }
 
-// Resource is who has one resource. The zero value: nothing is known yet.
+// Resource is the ownership of one resource. The zero value is unknown.
 type Resource struct {
-	// Owner is the instance that has it, "" where nobody does.
+	// Owner is the instance that has it, or "".
 	Owner string
-	// Since is when Owner got it; zero: nobody has it.
+	// Since is when Owner got it. It is zero without an owner.
 	Since time.Time
-	// Abandoned: nobody has it, and no instance is about to take it.
+	// Abandoned is set if no instance has it, or is about to take it.
 	Abandoned bool
 
-	free time.Time // since when nobody has had it; zero: somebody has it, or nothing is known
+	free time.Time // since when no instance has had it; zero if one has it or that is unknown
 	// written is what its watermark said last of its writing, and looked when. still adds up for how long it has
 	// been seen to stand there under this owner.
 	written schemas.Instant
@@ -53,7 +53,7 @@ type Resource struct {
 	still   time.Duration
 }
 
-// Note takes what the group says at now: the owner, "" for nobody, and whether any instance runs.
+// Note notes the group's answer at now: the owner, or "", and whether any instance runs.
 func (r *Resource) Note(owner string, instances bool, now time.Time) {
 	switch {
 	case owner == "" && r.free.IsZero():
@@ -65,8 +65,8 @@ func (r *Resource) Note(owner string, instances bool, now time.Time) {
 	r.Abandoned = owner == "" && (!instances || now.Sub(r.free) > HandoverPatience)
 }
 
-// longestGap is the longest time between two looks that counts as one in which nothing was written. Else a
-// process that was stopped for minutes would take all others for stalled.
+// longestGap is the longest time between two looks that counts as time without a write. Otherwise a process
+// that was stopped for minutes would take all others for stalled.
 const longestGap = 15 * time.Second
 
 // Wrote takes when the newest watermark was written, by its writer's clock, which need not agree with ours.
@@ -81,20 +81,20 @@ func (r *Resource) Wrote(written schemas.Instant, now time.Time) {
 	r.looked = now
 }
 
-// Missed takes that the watermarks could not be read: nobody knows whether this one was written.
+// Missed notes that the watermarks could not be read. So it is unknown whether this one was written.
 func (r *Resource) Missed() { r.looked = time.Time{} }
 
-// Stalled says that somebody has the resource, according to the consumer group, and leaves its watermark
-// alone for longer than one does who polls it at this interval.
+// Stalled reports whether an instance has the resource, according to the consumer group, and has not written
+// its watermark for longer than an instance does that polls at this interval.
 func (r *Resource) Stalled(interval time.Duration) bool {
 	return r.Owner != "" && r.still > StalledAfter(interval)
 }
 
-// Between says that nobody has the resource, and that somebody is about to get it.
+// Between reports whether no instance has the resource and one is about to get it.
 func (r *Resource) Between() bool { return !r.free.IsZero() && !r.Abandoned }
 
-// Members is the instances of the group and what each has now, by the group's own word; none where nothing
-// has ever run. producer.ErrSharing: the group is sharing its resources out.
+// Members returns the instances of the group with their resources, according to the group. There are none if
+// no instance has ever run. The error is producer.ErrSharing while the group rebalances.
 func Members(ctx context.Context, cluster *producer.Cluster) ([]producer.Owner, error) {
 	members, err := producer.Owners(ctx, cluster)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {

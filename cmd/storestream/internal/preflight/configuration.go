@@ -9,8 +9,8 @@ import (
 	"github.com/storestream/storestream/internal/terminal"
 )
 
-// tryConfiguration says what is polled and how. The rules for settings were checked when they were loaded:
-// what was wrong with them ended the command.
+// tryConfiguration lists the resources and how they are polled. The settings themselves were checked when
+// they were loaded, and a mistake ended the command.
 func tryConfiguration(_ context.Context, c Config, f *findings) {
 	from := c.File
 	if from == "" {

@@ -58,7 +58,7 @@ func tryDatabase(ctx context.Context, c Config, f *findings) {
 	}
 }
 
-// databaseRemedy is what to do where the error does not say it.
+// databaseRemedy returns a remedy if the error has none.
 func databaseRemedy(err error) string {
 	if errors.As(err, new(*poller.HoldError)) {
 		return "" // it says what to do

@@ -45,7 +45,7 @@ func (f *findings) ok(about, format string, args ...any) { f.add(OK, about, "", 
 
 func (f *findings) fail(about string, err error, do string) { f.add(Failure, about, do, "%s", err) }
 
-// refused adds what a *producer.RefusedError says, and whether err is one.
+// refused adds a *producer.RefusedError, and reports whether err is one.
 func (f *findings) refused(about string, err error) bool {
 	r, ok := errors.AsType[*producer.RefusedError](err)
 	if ok {

@@ -81,9 +81,9 @@ func (k *kafka) bootstrap(brokers int) {
 // dialWithin bounds how long a broker has to take a connection.
 const dialWithin = 3 * time.Second
 
-// DeadBrokers tries to connect to each of kafka.brokers, and says why it cannot. The others are to be asked
-// alone: a client begins with any of them, and what it says of a dead one differs from call to call. It is
-// empty where all are dead, which the client says.
+// DeadBrokers tries to connect to each of kafka.brokers, and returns the errors. Clients then use only the
+// others, because a client begins with any broker, and its error about a dead one differs from call to call.
+// The result is empty if all are dead, which the client reports itself.
 func DeadBrokers(ctx context.Context, brokers []string) map[string]error {
 	ctx, cancel := context.WithTimeout(ctx, dialWithin)
 	defer cancel()
@@ -176,7 +176,7 @@ func (k *kafka) topic(r producer.TopicReport, brokers int) {
 	}
 }
 
-// newPartitions: the topic of requests has one, whatever the others have.
+// newPartitions returns the partitions of a new topic. The topic of requests always has one.
 func (k *kafka) newPartitions(topic string) int {
 	if topic == k.c.Settings.Kafka.TopicPrefix+"requests" {
 		return 1
@@ -223,7 +223,7 @@ func (k *kafka) transactions(ctx context.Context) {
 	}
 }
 
-// watermarks holds the watermarks against the topics: what they speak of must be what is there.
+// watermarks compares the watermarks with the data topics that they belong to.
 func (k *kafka) watermarks(ctx context.Context) {
 	marks, err := producer.ReadWatermarks(ctx, k.c.Cluster)
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
@@ -262,8 +262,8 @@ func (k *kafka) watermarks(ctx context.Context) {
 	}
 }
 
-// filled says whether the data topic that is there is the one that mark tells of. What lacks something of
-// that is filled from the start, whatever its partitions are.
+// filled reports whether the data topic is the one that mark belongs to and has all of its records. Otherwise
+// an owner fills it from the start, with any number of partitions.
 func (k *kafka) filled(ctx context.Context, r producer.TopicReport, mark watermark.Watermark) {
 	switch other, err := producer.OtherLog(ctx, k.c.Cluster, mark); {
 	case err == nil && other != "":

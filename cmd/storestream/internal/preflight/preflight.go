@@ -1,7 +1,7 @@
-// Package preflight tries everything that `run` needs, and says what is wrong and what to do: the
+// Package preflight tries everything that `run` needs, and reports defects with their remedies: the
 // configuration, the service, the database, Kafka, the last report of each resource's owner, the schema
-// registry, what protects each connection, and the port of the status page. It changes nothing: it makes no
-// topic, registers no schema and disturbs no running instance.
+// registry, the protection of each connection, and the port of the status page. It makes no topic, registers
+// no schema and disturbs no running instance.
 //
 // Each part is tried by a type of its own, whole in one file. All parts run side by side, for one that does
 // not answer must not keep the others waiting.
@@ -22,7 +22,7 @@ import (
 	"github.com/storestream/storestream/schemas/registry"
 )
 
-// Config is what is tried. All of it but File and Dead is needed.
+// Config is the input of the checks. Only File and Dead may be empty.
 type Config struct {
 	File     string // where the settings come from; "": from no file
 	Settings *config.Config
@@ -36,7 +36,7 @@ type Config struct {
 	marks func() map[string]watermark.Watermark
 }
 
-// patience bounds one part: what has not answered by then does not work.
+// patience limits one part. A server that has not answered by then counts as down.
 const patience = 30 * time.Second
 
 // parts are tried side by side, and yielded in this order.

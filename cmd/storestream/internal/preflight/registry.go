@@ -33,7 +33,7 @@ func tryRegistry(ctx context.Context, c Config, f *findings) {
 		}
 		both, err := c.Registry.Check(ctx, topic, c.Schemas.Get(name))
 		if registry.HasFault(err, registry.NotARegistry, registry.Moved, registry.Unauthorized) {
-			// It is the registry's as a whole, whichever subject was asked about.
+			// The error is about the registry as a whole, not about this subject.
 			s.found.fail("", err, "")
 			return
 		}
@@ -89,7 +89,7 @@ func (s *subjects) keys(ctx context.Context, resource string, want int) {
 	topic := s.c.Cluster.Topic(resource)
 	ids, err := producer.Inspect(s.c.Cluster).KeyIDs(ctx, resource)
 	if err != nil || len(ids) == 0 || slices.Equal(ids, []int{want}) {
-		return // what is wrong with the topic is Kafka's part to say
+		return // the part about Kafka reports a bad topic
 	}
 	is := fmt.Sprintf("schema id %d", want)
 	if want == 0 {

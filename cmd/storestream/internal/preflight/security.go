@@ -156,8 +156,8 @@ func (s security) expiry(about string, c *x509.Certificate) {
 	}
 }
 
-// failed says what is known of a connection that was not made. That it was not is its own part's to say,
-// unless its certificate is why.
+// failed reports a connection that was not made if its certificate is the reason. For other reasons the
+// connection's own part reports it.
 func (s security) failed(about string, files tlsfile.Files, err error) {
 	if handshake, ok := errors.AsType[*tlsfile.HandshakeError](files.Explain(err)); ok {
 		s.found.fail(about, handshake, "")
@@ -171,7 +171,7 @@ func (s security) failed(about string, files tlsfile.Files, err error) {
 	s.found.add(Note, about, "", "cannot tell what protects it: there is no connection")
 }
 
-// postgres connects as the client does, and listens to what the server asks for.
+// postgres connects as the client does, and notes which credentials the server asks for.
 func (s security) postgres(ctx context.Context) {
 	d, err := dsn.Parse(s.c.Settings.Postgres.DSN.Get())
 	if err != nil {
@@ -199,7 +199,7 @@ func (s security) postgres(ctx context.Context) {
 	case dsn.VerifyCA:
 		l.anyName = "sslmode=" + mode + " (which require means too, where a sslrootcert is named)"
 	case dsn.Prefer:
-		if len(inClear) > 0 { // else nobody asked for more
+		if len(inClear) > 0 { // else the settings do not ask for more
 			l.unverified = "sslmode=" + mode
 		}
 	default:
@@ -208,7 +208,7 @@ func (s security) postgres(ctx context.Context) {
 	if conn, ok := conn.Conn().(*tls.Conn); ok {
 		state := conn.ConnectionState()
 		l.tls = &state
-	} else if len(inClear) > 0 { // whichever of the hosts answered this time
+	} else if len(inClear) > 0 { // any of the hosts may have answered this time
 		l.host = strings.Join(inClear, ", ")
 	}
 	s.say(l)
@@ -225,7 +225,7 @@ func remote(conn net.Conn) string {
 
 // asked is how a PostgreSQL server wanted to know who logs in, from the messages that it sent.
 func asked(heard []byte) string {
-	const head = 5 // the type, and the length of what follows it
+	const head = 5 // the type and the length
 	for len(heard) >= head {
 		size := int(binary.BigEndian.Uint32(heard[1:head])) + 1
 		if heard[0] == 'R' && size >= head+4 && len(heard) >= size {
@@ -303,7 +303,7 @@ func shake(ctx context.Context, conf *tls.Config, address string) (*tls.Connecti
 	return &state, nil
 }
 
-// errSeen ends a handshake whose certificate was seen: no request is sent.
+// errSeen ends a handshake once the certificate was seen. No request is sent.
 var errSeen = errors.New("seen")
 
 // site tries an http or https address, by the proxy that its requests go by.

@@ -116,8 +116,8 @@ func (s *service) tryAll(ctx context.Context, resources []*schemas.Resource) {
 	group.Wait()
 }
 
-// noPage is an error where no endpoint answered with a page: then the service as a whole is wrong, and not
-// its endpoints one by one. A service that only asks for fewer requests is there.
+// noPage returns an error if no endpoint answered with a page. Then the service as a whole is wrong, not
+// single endpoints. A service that only asks for fewer requests is there.
 func (s *service) noPage() error {
 	for _, t := range s.trials {
 		if t.err == nil || errors.As(t.err, new(*client.RateError)) {
@@ -128,7 +128,7 @@ func (s *service) noPage() error {
 }
 
 func serviceRemedy(err error) string {
-	if errors.As(err, new(*poller.HoldError)) { // what is wrong says the rest
+	if errors.As(err, new(*poller.HoldError)) { // its text is complete
 		return "check store.base_url (with its version, such as /v1) and store.api_key"
 	}
 	return "is the service up, and is store.base_url right? `run` waits for it"

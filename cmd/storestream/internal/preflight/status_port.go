@@ -52,8 +52,8 @@ func tryStatusPort(ctx context.Context, c Config, f *findings) {
 	}
 }
 
-// runningAt asks the storestream at a port of this machine for its resources. It is false if somebody else is
-// there.
+// runningAt asks the storestream at a port of this machine for its resources. It is false if another program
+// is there.
 func runningAt(ctx context.Context, c config.HTTP) ([]status.Resource, bool) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

@@ -15,13 +15,13 @@ import (
 // facts is what notes go by.
 type facts struct {
 	report   *Report
-	overview overview.Resource // empty: nothing is known of the resource
+	overview overview.Resource // empty if the resource's state is unknown
 	overlap  time.Duration
 	deletes  string // config.Tombstone or config.Report
 	start    schemas.Instant
 	policy   string // the fingerprint of the policies for fields that are in force here
 	nameless int    // rows without a usable id that the service shows
-	// The updated_at of either side, MinInstant where it has no row.
+	// The updated_at of either side, or MinInstant if that side has no row.
 	topicUpdated, serviceUpdated schemas.Instant
 }
 

@@ -31,13 +31,14 @@ type Report struct {
 	Topic    string         `json:"topic"`
 	Verdict  verify.Verdict `json:"verdict"`
 	Error    string         `json:"error,omitempty"` // why it is unknown
-	// InTopic is the newest record that every consumer can see, InService what the service shows now.
+	// InTopic is the newest record that every consumer can see. InService is the service's current row.
 	InTopic   InTopic   `json:"in_topic"`
 	InService InService `json:"in_service"`
 	// Differs are the fields that differ, in the order of the schema, where both have a row.
 	Differs    []string    `json:"differs"`
 	DeadLetter *DeadLetter `json:"dead_letter"` // nil: it has none
-	// Settled and AsOf are the watermark's, nil: not known. Held is why nothing is published or settled.
+	// Settled and AsOf are the watermark's, or nil. Held is why the resource is on hold or fails, or settled
+	// stands still.
 	Settled *schemas.Instant `json:"settled"`
 	AsOf    *schemas.Instant `json:"as_of"`
 	Held    *watermark.Held  `json:"held"`
@@ -48,14 +49,14 @@ type Report struct {
 	Fields []Field `json:"-"`
 }
 
-// InTopic is what the topic holds of a row.
+// InTopic is the topic's state of a row.
 type InTopic struct {
 	State State `json:"state"`
-	// Where the newest record stands, and its time; nil: there is none.
+	// Partition, offset and time of the newest record. They are nil if there is none.
 	Partition *int32     `json:"partition"`
 	Offset    *int64     `json:"offset"`
 	Time      *time.Time `json:"time"`
-	// Value is the row, nil where there is none.
+	// Value is the row, or nil.
 	Value json.RawMessage `json:"value"`
 	Error string          `json:"error,omitempty"` // why it is unreadable
 	// Records is how many records of the row the log holds: this one, strays, and older ones that compaction
@@ -72,7 +73,7 @@ type Stray struct {
 	Time      time.Time `json:"time"`
 }
 
-// InService is what the service has of a row.
+// InService is the service's state of a row.
 type InService struct {
 	State State           `json:"state"`
 	Asked time.Time       `json:"asked"` // when that was
@@ -90,11 +91,11 @@ type DeadLetter struct {
 	Time      time.Time `json:"time"`
 	Field     string    `json:"field,omitempty"`
 	Error     string    `json:"error"`
-	// Row is what the letter shows of the row; nil where personal fields are masked here, or it is no JSON.
+	// Row is the letter's row. It is nil if personal fields are masked here, or if it is no JSON.
 	Row json.RawMessage `json:"row"`
 }
 
-// Field is one field of the row on both sides, in JSON; nil: that side has no row.
+// Field is one field of the row on both sides, in JSON. A side without the row is nil.
 type Field struct {
 	Name           string
 	Topic, Service []byte
@@ -123,8 +124,8 @@ func (r *Report) setFields(fields []schemas.Field, topic, service *schemas.Value
 	}
 }
 
-// hide hides secrets in what others may have said. The row itself stays as it is: a value that reads like a
-// secret is a value.
+// hide masks secrets in the text of others. The row itself stays as it is, even if a value reads like a
+// secret.
 func (r *Report) hide(hide func(string) string) {
 	texts := []*string{&r.Error, &r.InTopic.Error, &r.InService.Error}
 	if r.DeadLetter != nil {

@@ -1,14 +1,13 @@
-// Package row says what the topic holds of one row, what the service has of it now, and why they differ if
-// they do. It changes nothing.
+// Package row compares one row in the topic with the service, and explains differences. It only reads.
 //
-// Both change while they are read, and the topic takes long to read. So the service is read after it, and
-// where they differ the topic is read on, which takes no time:
+// Both change while they are read, and the topic takes long to read. So the service is read after it. If they
+// differ, the topic is read on, which takes no time:
 //
 //	topic, all of it -- service -- topic, from there on -- (it has changed: service -- topic ...)
 //	                    equal: done    equal: done         differs: so it is
 //
-// It waits for no poll, as verify does. Whoever asks for one row wants to know now, and is told what may be
-// under way.
+// Unlike verify, it waits for no poll. A person who asks for one row wants an answer now. The answer tells
+// which changes may be under way.
 //
 // PostgreSQL is asked for the id. REST has no request for one row, so Look reads the days around the
 // created_at in the row's record in the topic. If no record has it, or these days do not show the row, Look
@@ -49,13 +48,13 @@ type Config struct {
 	Cluster  *producer.Cluster
 	Resource string
 	ID       int64
-	// Mask leaves out what is in personal fields.
+	// Mask leaves out the values of personal fields.
 	Mask bool
-	// Reading hears how far it has read: done of about `of`; 0: nobody knows of how many.
+	// Reading receives the progress: done of about `of`, or 0 if that is unknown.
 	Reading func(what string, done, of int)
 }
 
-// mostLooks is how often the service is asked where the topic changes meanwhile.
+// mostLooks is how often the service is asked if the topic changes meanwhile.
 const mostLooks = 3
 
 // Look looks at the row. Its error is that of the topic, of the registry, or of a configuration by which no
@@ -108,7 +107,7 @@ type look struct {
 
 	letter *producer.DeadLetterRecord // nil: it has none
 
-	// What the service showed last: a row, or one that cannot be published, or none; or why nobody knows.
+	// The service's last answer: a row, a row that cannot be published, no row, or an error.
 	asked  time.Time
 	row    *schemas.Record
 	value  schemas.Value // of row
@@ -119,7 +118,7 @@ type look struct {
 	nameless map[uint64]bool
 }
 
-// compare asks the service, and again where the topic changes meanwhile. Its error is that of the topic.
+// compare asks the service, and asks again if the topic changes meanwhile. Its error is that of the topic.
 func (l *look) compare(ctx context.Context) error {
 	for range mostLooks {
 		l.asked = time.Now()
@@ -169,7 +168,7 @@ func (l *look) ask(ctx context.Context) error {
 	return l.lookEverywhere(ctx)
 }
 
-// createdAt is when the row was created, as far as anything tells that; else MinInstant.
+// createdAt returns when the row was created, or MinInstant if unknown.
 func (l *look) createdAt() schemas.Instant {
 	if l.row != nil { // as the service showed it at the look before
 		return l.value.CreatedAt
@@ -209,8 +208,8 @@ func (l *look) lookEverywhere(ctx context.Context) error {
 	return nil
 }
 
-// read reads what the request names, and takes the row from it. about is how many rows that will be; 0: it is
-// one day, of which nobody knows. Of more it reads no further than to the row.
+// read carries out the request, and takes the row from it. about is the expected number of rows, or 0 for a
+// single day. If the request is for more than a day, read stops at the row.
 func (l *look) read(ctx context.Context, request poller.Request, about int) error {
 	l.row, l.reject = nil, nil
 	request.From, request.Identity, request.Started = l.start, l.identity, schemas.InstantOf(time.Now())
@@ -233,8 +232,8 @@ func (l *look) read(ctx context.Context, request poller.Request, about int) erro
 	return err
 }
 
-// take notes what a batch shows of the row. Of two versions the newer one is the row: a source may show an
-// older one beside it.
+// take notes the row's versions in a batch. The newer of two versions is the row, because a source may show
+// an older one beside it.
 func (l *look) take(b poller.Batch) error {
 	for i := range b.Rows {
 		if row := b.Rows[i]; row.ID == l.cfg.ID && (l.row == nil || row.UpdatedAt >= l.row.UpdatedAt) {
@@ -257,7 +256,7 @@ func (l *look) take(b poller.Batch) error {
 	return nil
 }
 
-// settle decides between a row and one that cannot be published: the newer one is what the service has.
+// settle decides between a good row and one that cannot be published. The newer one is the service's.
 func (l *look) settle() {
 	switch {
 	case l.row == nil || l.reject == nil:
@@ -268,7 +267,7 @@ func (l *look) settle() {
 	}
 }
 
-// verdict compares what is known of both.
+// verdict compares both sides.
 func (l *look) verdict() verify.Verdict {
 	inTopic, known := l.log.Newest()
 	holds := known && !inTopic.Tombstone
@@ -279,7 +278,7 @@ func (l *look) verdict() verify.Verdict {
 	case len(l.log.Strays()) > 0 || inTopic.Err != nil || l.reject != nil:
 	case l.row == nil && !holds && len(l.nameless) > 0:
 		return verify.Unknown
-	case l.row == nil: // that row, too, could not be published, and the topic would keep what it had
+	case l.row == nil: // that row, too, could not be published, and the topic would keep its record
 		equal = !holds
 	case !holds:
 		equal = l.row.UpdatedAt < l.start
@@ -295,7 +294,7 @@ func (l *look) verdict() verify.Verdict {
 	return verify.Different
 }
 
-// report says what is known, without why.
+// report returns the facts, without the reasons.
 func (l *look) report() *Report {
 	r := &Report{Resource: l.resource.Name, ID: l.cfg.ID, Source: l.settings.Source,
 		Topic: l.cfg.Cluster.Topic(l.resource.Name), Verdict: l.verdict(), InTopic: l.inTopic(),

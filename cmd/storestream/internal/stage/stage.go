@@ -1,5 +1,5 @@
-// Package stage is what the tests of cmd/storestream play on: a broker and a registry, a service if they want
-// one, and what other instances have published there. Product code never imports it.
+// Package stage is the environment of cmd/storestream's tests: a broker and a registry, a service if they
+// want one, and records of other instances. Product code never imports it.
 package stage
 
 import (
@@ -140,7 +140,7 @@ func (s *Stage) Commit(resource string, tx watermark.Transaction, change func(*w
 	}
 }
 
-// Garbage writes a record that is no watermark under the resource's key, as somebody else might.
+// Garbage writes a record that is no watermark under the resource's key, as another program might.
 func (s *Stage) Garbage(resource string) *kgo.Record {
 	s.t.Helper()
 	cl, err := kgo.NewClient(kgo.SeedBrokers(s.Broker.Brokers()...))
@@ -189,7 +189,7 @@ func (s *Stage) Order(id int64, status string) schemas.Record {
 	return record
 }
 
-// Nowhere is an address where nothing listens.
+// Nowhere returns an address without a listener.
 func Nowhere(t *testing.T) string {
 	t.Helper()
 	l, err := servers.Listen()

@@ -39,7 +39,7 @@ type comparison struct {
 	began    time.Time
 
 	compared *compare.Comparison // of the last reading in full
-	looked   time.Time           // when what it compares was last read
+	looked   time.Time           // when its topic and source were last read
 	looks    int                 // since the first reading
 	again    bool                // it was read in full a second time
 	err      error               // why it cannot be compared
@@ -48,7 +48,7 @@ type comparison struct {
 	topicID    string // before it was first read, "" where it is unknown
 	otherLog   string // why it does not hold all that the watermark tells of, "": it may
 
-	// What is known of the running instance.
+	// The state of the running instance.
 	ownership ownership.Resource
 	mark      watermark.Watermark
 }
@@ -107,11 +107,11 @@ func (o *comparison) read(err error) {
 	}
 }
 
-// note takes what the watermark says. Partitions that were added move keys: each row whose key has moved
-// would be missing and look like another program's, and no sweep runs on such a topic. One that was made anew
-// may have any number.
+// note notes the watermark. Partitions that were added move keys: each row whose key has moved would be
+// missing and look like another program's, and no sweep runs on such a topic. A topic that was created again
+// may have any number of partitions.
 func (o *comparison) note(ctx context.Context, mark watermark.Watermark) {
-	o.mark = mark // also where nothing is looked at again: the report says how far it is
+	o.mark = mark // even if no row is looked at again: the report has its times
 	if was := int(mark.Partitions); o.err == nil && was > 0 && was != o.partitions && !o.another(ctx) {
 		o.err = fmt.Errorf("topic %s has %s, and was filled when it had %d, as its watermark says: %w",
 			o.topic, terminal.Plural(o.partitions, "partition"), was,
@@ -119,8 +119,8 @@ func (o *comparison) note(ctx context.Context, mark watermark.Watermark) {
 	}
 }
 
-// another says whether the topic was made anew since it was filled, or lost its end. Where Kafka cannot say,
-// it was not.
+// another reports whether the topic was created again since it was filled, or lost its end. It is false if
+// Kafka cannot tell.
 func (o *comparison) another(ctx context.Context) bool {
 	if o.mark.Written > schemas.MinInstant {
 		if other, err := producer.OtherLog(ctx, o.cluster, o.mark); err == nil {
@@ -130,8 +130,8 @@ func (o *comparison) another(ctx context.Context) bool {
 	return o.otherLog != ""
 }
 
-// sameTopic looks, when all else is done, whether what was read is still there: what was equal is not looked
-// at again.
+// sameTopic looks at the end whether the topic is still the one that was read, because equal rows are not
+// looked at again.
 func (o *comparison) sameTopic(ctx context.Context) {
 	if o.err != nil {
 		return
@@ -154,10 +154,10 @@ func (o *comparison) open() bool {
 		(o.compared.Suspects() > 0 || o.compared.Report().Untracked > 0 && !o.again)
 }
 
-// ready says whether the running instance has had the time to deliver what was under way: a pass that began
-// after the last look is complete; or two intervals of one owner are over and a little, for over REST only
-// some passes are complete ones. While rows are held back, which it publishes an overlap later, that is too
-// soon.
+// ready reports whether the running instance has had the time to deliver changes that were under way. It has
+// if a pass that began after the last look is complete. Over REST only some passes are complete ones, so two
+// intervals of one owner and a little are enough too. While rows are held back, which it publishes an overlap
+// later, that is too soon.
 func (o *comparison) ready(now time.Time) bool {
 	w := o.wait()
 	switch over := now.After(w.Until); {
@@ -172,7 +172,7 @@ func (o *comparison) ready(now time.Time) bool {
 	}
 }
 
-// wait is what it waits for now, before what differs is looked at again.
+// wait returns the reason to wait before the differences are looked at again.
 func (o *comparison) wait() Wait {
 	w := Wait{Resource: o.resource.Name, Last: o.looks == mostLooks-1, Handover: o.ownership.Between(),
 		HeldBack: o.mark.Held != nil && o.mark.Held.Until != nil, Overlap: o.settings.Overlap}
@@ -207,7 +207,7 @@ func (o *comparison) look(ctx context.Context) {
 	}
 }
 
-// report says what came of it.
+// report returns the result.
 func (o *comparison) report() *Report {
 	r := &Report{Resource: o.resource.Name, Source: o.settings.Source, Topic: o.topic, Verdict: Identical,
 		MissingIDs: []int64{}, StaleIDs: []int64{}, ExtraIDs: []int64{}, UnknownIDs: []int64{},
@@ -257,7 +257,7 @@ func UnreadBatches(n int) string {
 		"may hold any row's key: docs/security.md says what to do, \"A batch that was stepped over\"", n)
 }
 
-// addNotes adds what is to be said beside the figures. early and strays are how many rows there are of each.
+// addNotes adds sentences to the figures. early and strays are numbers of rows.
 func (o *comparison) addNotes(r *Report, early, strays int) {
 	if r.Verdict == Different && o.ownership.Abandoned {
 		r.note("no instance polls it: rows that changed since the last one did are differences")

@@ -1,17 +1,17 @@
 // Package verify compares topics with the service row by row, and says whether they are equal. It changes
 // nothing.
 //
-// Topic and service both change while they are read, so most of what differs at first is only under way. It
-// is looked at again, up to twice, each time after the running instance has had the time to deliver it:
+// Topic and service both change while they are read, so most differences are at first only under way. verify
+// looks at them again, up to twice, each time after the running instance has had the time to deliver them:
 //
 //	read both in full -- a poll goes by -- look again -- a poll goes by -- look again
 //	   equal: done                      equal: was in flight            differs: different
 //
 // Rows that the instance holds back it publishes an overlap later: minutes. So long verify waits for them.
 //
-// While a group shares its resources out anew nobody polls, and rows wait. So between two owners verify
-// waits, and a new owner has its time from then on. Where nobody polls at all there is no use in waiting:
-// what changed since the last instance stopped does differ.
+// While a group rebalances, no instance polls, and rows wait. So between two owners verify waits, and the
+// time of a new owner starts with it. If no instance polls at all, verify does not wait: rows that changed
+// since the last instance stopped do differ.
 package verify
 
 import (
@@ -68,7 +68,7 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 		one := newComparison(c, r, sources.New(r, counts.Resource(name), zap.NewNop(), connect.Audience{}))
 		one.mark.Identity = marks[name].Identity
 		all = append(all, one)
-		// Else every row that nobody can decode would be called stale.
+		// Otherwise every row that cannot be decoded would be called stale.
 		one.err = producer.SameSchemas(ctx, c.Cluster, r)
 		one.topicID, _ = producer.TopicID(ctx, c.Cluster, name) // what fails here fails the reading too
 		one.readAll(ctx)
@@ -136,7 +136,7 @@ func (all comparisons) waits() (waits []Wait) {
 	return waits
 }
 
-// askGroup finds out who polls what. What was known stays where the group cannot be asked.
+// askGroup asks the group for the owners. If it does not answer, the known owners stay.
 func (all comparisons) askGroup(ctx context.Context, cluster *producer.Cluster) {
 	ctx, cancel := context.WithTimeout(ctx, connect.BrokerPatience)
 	defer cancel()
@@ -163,7 +163,7 @@ const (
 
 // Result is what `verify -o json` prints.
 type Result struct {
-	// Verdict is Different where one resource is known to differ, whatever could not be compared.
+	// Verdict is Different if one resource is known to differ, even if others could not be compared.
 	Verdict   Verdict   `json:"verdict"`
 	Resources []*Report `json:"resources"`
 }
@@ -188,7 +188,7 @@ func (r *Result) verdict() Verdict {
 	return Identical
 }
 
-// Report is what came of one resource.
+// Report is the result of one resource.
 type Report struct {
 	Resource string  `json:"resource"`
 	Source   string  `json:"source"`
@@ -214,7 +214,8 @@ type Report struct {
 	UnknownIDs []int64          `json:"unknown_ids"`
 	AsOf       *schemas.Instant `json:"as_of"` // of its watermark; nil: none
 	Seconds    float64          `json:"seconds"`
-	// Anew: the topic was made anew since it was filled, or lost its end, and an owner fills it from the start.
+	// Anew is set if the topic was created again since it was filled, or lost its end. An owner then fills it
+	// from the start.
 	Anew bool `json:"-"`
 }
 
