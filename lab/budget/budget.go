@@ -12,7 +12,7 @@ import (
 
 // Raising is the advice for a measure that is above its budget.
 const Raising = "make it smaller. Raise the budget only with a paragraph in docs/decisions.md " +
-	"that says what it buys"
+	"that names the gain"
 
 // file has lines "name limit". A # begins a comment.
 const file = "lab/budget/budget.txt"

@@ -65,7 +65,7 @@ func run(w io.Writer, root string, marks bool) (order bool, err error) {
 	return found.printSizes(w, limits) && zeros, nil
 }
 
-// printRules prints what the four rules found, and tells whether that is nothing.
+// printRules prints each place that breaks a rule, and tells whether there is none.
 func (h *house) printRules(w io.Writer) bool {
 	order := true
 	for _, rule := range []struct {

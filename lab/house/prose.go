@@ -9,7 +9,7 @@ import (
 )
 
 // mark is a sign of English that is hard to follow. It is a symptom, and a sentence that has one may be fine.
-// The cure is to write the sentence again, as one says it to a colleague. Another word in its place is none.
+// To cure it, write the sentence again, as you would say it to a colleague. A synonym does not help.
 type mark struct {
 	name, reason string
 	pattern      *regexp.Regexp
@@ -40,7 +40,7 @@ var marks = []mark{
 // prose counts the words that people read, and the marks among them.
 type prose struct {
 	words  int
-	places []string // of marks: "poller/poller.go:12: no actor: ..."
+	places []string // of the marks, such as "poller/poller.go:12: no actor (...): ..."
 }
 
 var word = regexp.MustCompile(`[A-Za-z']+`)
@@ -74,7 +74,7 @@ func (p *prose) document(place, text string) {
 	}
 }
 
-// message is what a string has to have to be read by people and not by a program: four words.
+// message matches a string of four words or more. People read such a string, and programs the shorter ones.
 var message = regexp.MustCompile(`(?:[A-Za-z']{2,}[^A-Za-z']+){3}[A-Za-z']{2,}`)
 
 // code reads the comments and messages of a Go file. Directives are left out, and so are drawings and
