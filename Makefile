@@ -130,8 +130,13 @@ lint: $(GOLANGCI_LINT) ## golangci-lint; which checks and why: .golangci.yml
 	cd lab && $(abspath $(GOLANGCI_LINT)) run --config ../.golangci.yml ./...
 	cd examples/go && $(abspath $(GOLANGCI_LINT)) run --config ../../.golangci.yml ./...
 
-house: ## what makes code hard to hold, counted: scattered types, long lines, names without comment, imports against the arrows
-	@cd lab && $(GO) run ./house ..
+house: ## count what makes code hard to hold, and compare its sizes with lab/budget/budget.txt (MARKS=1: list the marks of hard English)
+	@cd lab && $(GO) run ./house $(if $(MARKS),-marks) ..
+
+.PHONY: rows-way
+rows-way: ## list our functions on a row's way, from the service's answer to the commit, for both sources (test holds their number)
+	@$(DEPS)
+	@cd lab && $(GO) test -count=1 -v ./rowsway -run TestARowsWayIsWithinItsBudget
 
 fmt: $(GOLANGCI_LINT) ## format as lint wants it
 	$(GOLANGCI_LINT) fmt ./...

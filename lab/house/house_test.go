@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -11,6 +13,16 @@ import (
 func write(t *testing.T, files map[string]string) (root string) {
 	t.Helper()
 	root = t.TempDir()
+	for name, text := range map[string]string{
+		"README.md":                       "# Readme\n",
+		"CONTRIBUTING.md":                 "# Contributing\n",
+		"config/config.go":                "package config\n\n// Config is one.\ntype Config struct{}\n",
+		"internal/watermark/watermark.go": "package watermark\n\n// Watermark is one.\ntype Watermark struct{}\n",
+	} {
+		if files[name] == "" {
+			files[name] = text
+		}
+	}
 	files["go.mod"] = "module github.com/storestream/storestream\n\nrequire (\n\texample.org/a v1.0.0\n" +
 		"\texample.org/b v1.0.0 // indirect\n)\n"
 	for name, text := range files {
@@ -57,5 +69,29 @@ func TestEachRuleFindsWhatBreaksIt(t *testing.T) {
 	}
 	if found.dependencies != 1 {
 		t.Errorf("%d direct dependencies, expected 1", found.dependencies)
+	}
+}
+
+func TestASizeAboveItsBudgetFails(t *testing.T) {
+	files := map[string]string{
+		"config/config.go": "package config\n\n// Config has three settings.\ntype Config struct {\n" +
+			"\tA int `koanf:\"a\"`\n\tB *Part `koanf:\"b\"`\n\tC map[string]string `koanf:\"c\"`\n}\n\n" +
+			"// Part is embedded in none.\ntype Part struct {\n\tD int `koanf:\"d\"`\n\tE int\n}\n",
+		"lab/budget/budget.txt": "lines 12\ntypes 4\nkeys 3\nmembers 0\ncode-marks 0\ndocument-marks 0\n",
+	}
+	run := func() (string, bool) {
+		var out bytes.Buffer
+		order, err := run(&out, write(t, files), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.String(), order
+	}
+	if out, order := run(); !order || !strings.Contains(out, "types is 1 below its budget of 4") {
+		t.Errorf("expected order, and that types are fewer:\n%s", out)
+	}
+	files["poller/poller.go"] = "package poller\n\n/* a\n\ncomment */\nconst s = `two\nlines` // comment\n"
+	if out, order := run(); order || !strings.Contains(out, "lines is 3 above its budget of 12") {
+		t.Errorf("expected three lines too many:\n%s", out)
 	}
 }

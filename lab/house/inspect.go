@@ -22,11 +22,14 @@ const (
 	maxFiles   = 3
 )
 
-// house is what was found in one source tree.
+// house holds the findings in one source tree.
 type house struct {
 	product, standIns size
 	dependencies      int
 	methods           map[string]map[string]bool // type -> files that hold methods of it
+	code, documents   prose
+	keys              int // settings of the configuration, each resource's once
+	members           int // of one watermark's JSON
 
 	long, bare, against []string
 }
@@ -35,9 +38,9 @@ type house struct {
 var standIns = []string{"cmd/storefake", "cmd/storestream/internal/stage", "internal/standins/storefake",
 	"internal/standins/servers"}
 
-// size is how large a part is, without tests.
+// size is the size of one part, without tests.
 type size struct {
-	lines, files, types int
+	lines, files, types int // lines of code: comments and blank lines are not counted
 	packages            map[string]bool
 }
 
@@ -48,11 +51,11 @@ func (s *size) add(folder string, lines int) {
 }
 
 func (s *size) String() string {
-	return fmt.Sprintf("%d lines of Go without tests in %d files, %d packages, %d types",
-		s.lines, s.files, len(s.packages), s.types)
+	return fmt.Sprintf("%d lines of code, %d types, %d files, %d packages", s.lines, s.types, s.files,
+		len(s.packages))
 }
 
-// inspect reads every Go file below root.
+// inspect reads every Go file below root, and the documents.
 func inspect(root string) (*house, error) {
 	h := &house{methods: map[string]map[string]bool{}}
 	h.product.packages, h.standIns.packages = map[string]bool{}, map[string]bool{}
@@ -79,8 +82,34 @@ func inspect(root string) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.dependencies, err = directDependencies(filepath.Join(root, "go.mod"))
+	if h.dependencies, err = directDependencies(filepath.Join(root, "go.mod")); err != nil {
+		return nil, err
+	}
+	if err := h.readDocuments(root); err != nil {
+		return nil, err
+	}
+	if _, h.keys, err = count(filepath.Join(root, "config"), "Config", "koanf"); err != nil {
+		return nil, err
+	}
+	h.members, _, err = count(filepath.Join(root, "internal/watermark"), "Watermark", "json")
 	return h, err
+}
+
+// readDocuments reads the documents that people read first. The change log is history.
+func (h *house) readDocuments(root string) error {
+	names, err := filepath.Glob(filepath.Join(root, "docs/*.md"))
+	if err != nil {
+		return err
+	}
+	names = append(names, filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md"))
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		h.documents.document(strings.TrimPrefix(filepath.ToSlash(name), filepath.ToSlash(root)+"/"), string(text))
+	}
+	return nil
 }
 
 func (h *house) file(place string, text []byte) error {
@@ -97,6 +126,7 @@ func (h *house) file(place string, text []byte) error {
 	if err != nil {
 		return err
 	}
+	h.code.code(place, files, parsed)
 	folder := path.Dir(place)
 	h.receivers(folder, place, parsed.Decls)
 	if top(place) == "lab" || top(place) == "examples" {
@@ -106,7 +136,7 @@ func (h *house) file(place string, text []byte) error {
 	if slices.Contains(standIns, folder) {
 		size = &h.standIns
 	}
-	size.add(folder, bytes.Count(text, []byte("\n")))
+	size.add(folder, codeLines(text))
 	for _, spec := range parsed.Imports {
 		imported, ours := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), module)
 		if ours && !downward(folder, imported) {
