@@ -20,8 +20,8 @@ const (
 	shortestPing = time.Second
 )
 
-// New returns a client. It goes through the proxy that the environment names. timeout limits a request and its
-// answer.
+// New returns a client. It goes through the proxy that the environment names. timeout limits a request
+// and its answer.
 //
 // A connection uses what files hold when it is made; nil trusts the authorities of the system. If a server's
 // or the client's certificate is refused, the error holds a *tlsfile.HandshakeError.

@@ -13,8 +13,8 @@
 // Order of the start: sources, owners, monitor, and then the group is joined. The stop is the reverse, in
 // three steps, so that each owner can commit its batch in hand:
 //
-//  1. No resource is begun any more. Every owner's context ends with poller.ErrStopping. The owner then finishes
-//     and commits the batch in hand, for 20 s at most.
+//  1. No resource is begun any more. Every owner's context ends with poller.ErrStopping. The owner then
+//     finishes and commits the batch in hand, for 20 s at most.
 //  2. The instance leaves the group, so that the others need not wait for its session to time out.
 //  3. The monitor ends, and the sources are closed.
 package instance

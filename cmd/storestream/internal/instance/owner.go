@@ -137,9 +137,9 @@ func needsAPerson(err error) bool {
 	return producer.Refused(err) || errors.As(err, new(*producer.NeighbourError))
 }
 
-// takeOver makes this instance the only writer of the resource, reads the published rows back, and polls until
-// ctx ends. Package producer argues for the order: confirm, look, fence, read state, rebuild. Only then is the
-// source read, by a new source without a memory.
+// takeOver makes this instance the only writer of the resource, reads the published rows back, and polls
+// until ctx ends. Package producer argues for the order: confirm, look, fence, read state, rebuild. Only then
+// is the source read, by a new source without a memory.
 //
 // If ctx ends with poller.ErrStopping, the batch in hand is still committed. Before the first poll there is
 // none.
