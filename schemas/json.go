@@ -76,7 +76,7 @@ func endOfEscape(raw []byte, i int) int {
 		return i + 2
 	case 'u':
 		for j := i + 2; j < i+6; j++ {
-			if c := at(raw, j) | 0x20; c-'0' > 9 && c-'a' > 5 { // | 0x20: in lower case
+			if c := at(raw, j); c-'0' > 9 && (c|0x20)-'a' > 5 { // | 0x20: in lower case
 				return 0
 			}
 		}

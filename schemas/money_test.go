@@ -155,7 +155,8 @@ func TestMoneyThatDoesNotFitIsRejectedAndNotRounded(t *testing.T) {
 func TestMoneyIsRoundedHalfToEvenWhereTheSchemaSaysSo(t *testing.T) {
 	for text, want := range map[string]string{"2.5": "2", "3.5": "4", "2.51": "3",
 		"2.4999999999999999999999999999999999999999": "2", "-2.5": "-2", "-3.5": "-4",
-		"0.5": "0", "0.50000000000000000000000000000000000000000000001": "1", "-0.4": "0", "1e-999999999": "0",
+		"0.5": "0", "6e-2": "0", "6e-1": "1",
+		"0.50000000000000000000000000000000000000000000001": "1", "-0.4": "0", "1e-999999999": "0",
 		"999.5": "", "998.5": "998", "0.05": "0", "99.95e1": ""} {
 		d, ok := parseDecimal([]byte(text), 3, 0, true)
 		if got := string(d.appendText(nil, 0)); ok != (want != "") || ok && got != want {

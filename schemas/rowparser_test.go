@@ -102,6 +102,7 @@ func TestARowThatBreaksTheContractIsRejectedByItsFieldAndWithoutItsValue(t *test
 		{"users", "{\"id\":7,\"email\":\"secret\xff\"," + times + `}`, "email", "UTF-8", true, good},
 		{"users", `{"id":7,"email":"secret\ud800",` + times + `}`, "email", "UTF-8", true, good},
 		{"users", `{"id":7,"email":"secret","email":"secret",` + times + `}`, "email", "twice", true, good},
+		{"users", `{"id":7,"email":"secret","email":null,` + times + `}`, "email", "twice", true, good},
 		{"users", `{"id":7,"latitude":"secret",` + times + `}`, "latitude", "finite number", true, good},
 		{"users", `{"id":7,"latitude":1e999,` + times + `}`, "latitude", "finite number", true, good},
 		{"users", `{"id":7,"latitude":"NaN",` + times + `}`, "latitude", "finite number", true, good},
@@ -276,6 +277,13 @@ func checkScan(t *testing.T, r *Resource, row []byte) {
 	}
 }
 
+func TestValuesMayBeNestedAsDeeplyAsInJSONText(t *testing.T) {
+	for _, depth := range []int{maxDepth - 1, maxDepth} { // the row is one more
+		row := `{"id":1,"x":` + strings.Repeat(`[`, depth) + strings.Repeat(`]`, depth) + `,` + times + `}`
+		checkScan(t, load(t).Get("orders"), []byte(row))
+	}
+}
+
 // scanByJSONText is RowParser.scan by another reader of JSON.
 func scanByJSONText(p *RowParser, row []byte) bool {
 	d := jsontext.NewDecoder(bytes.NewReader(row), jsontext.AllowDuplicateNames(true),
@@ -318,7 +326,9 @@ func FuzzRowParser(f *testing.F) {
 	}
 	f.Add(byte(0), []byte(`{"id":1,"id":2,"status":"\ud800","x":[[[[]]]],"total_amount":1e999999999}`))
 	for _, odd := range []string{`{"id":01}`, `{"id":1.}`, `{"id":-}`, `{"id":1e+}`, `{"id":1,}`,
-		`{"id":1 "x":2}`, `{"id":1}}`, `{"x":"\u00e9"}`, "{\"x\":\"\t\"}", `{"x":nul}`, `{"id"}`, `{,}`} {
+		`{"id":1 "x":2}`, `{"id":1}}`, `{"x":"\u00e9\u00E9"}`, `{"x":"\u00eg"}`,
+		`{"x":"\u00e` + "\x19" + `"}`, `{"x":"\u00e"}`, `{"x":"\`, `{"x":"\/\b\f\n\r\t\\\""}`, `{"x":"\a"}`,
+		"{\"x\":\"\t\"}", `{"x":nul}`, `{"id"}`, `{,}`} {
 		f.Add(byte(0), []byte(odd))
 	}
 	f.Fuzz(func(t *testing.T, resource byte, row []byte) {

@@ -104,7 +104,7 @@ func (v *ValueReader) translate(body []byte) ([]byte, error) {
 		}
 		switch {
 		case from.kind == "null":
-			b, ok = append(b, 0), f.Nullable
+			b, ok = append(b, 0), true // f is nullable: converts
 		case f.Nullable:
 			b, ok = f.codec.fromAvro(append(b, 2), from, c)
 		default:

@@ -129,6 +129,45 @@ func TestAValueOfAnOlderSchemaHasTheHashOfTheSameRowToday(t *testing.T) {
 	}
 }
 
+func TestNumbersAndTimesOfOtherTypesAreReadExactlyOrNotAtAll(t *testing.T) {
+	users := load(t).Get("users")
+	for _, c := range []struct {
+		avroType string
+		value    any
+		want     string // "": it does not fit
+	}{
+		{`"float"`, float32(-23.5), "-23.5"},
+		{`"int"`, int32(-23), "-23"},
+		{`"long"`, int64(1 << 53), "9007199254740992"},
+		{`"long"`, int64(-1 << 53), "-9007199254740992"},
+		{`"long"`, int64(1<<53 + 1), ""},
+		{`"long"`, int64(-1<<53 - 1), ""},
+	} {
+		const micros = `{"type":"long","logicalType":"timestamp-micros"}`
+		schema := `{"type":"record","name":"User","fields":[{"name":"id","type":"long"},` +
+			`{"name":"latitude","type":` + c.avroType + `},{"name":"created_at","type":` + micros + `},` +
+			`{"name":"updated_at","type":` + micros + `}]}`
+		at := time.Date(1969, 12, 31, 23, 59, 58, 123_900_000, time.UTC) // floored too
+		got, err := mustReader(t, users, schema).Read(write(t, schema, map[string]any{"id": int64(7),
+			"latitude": c.value, "created_at": at, "updated_at": at}))
+		if c.want == "" {
+			if err == nil || !strings.Contains(err.Error(), "field latitude: the value does not fit") {
+				t.Errorf("%s %v: %v", c.avroType, c.value, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s %v: %v", c.avroType, c.value, err)
+			continue
+		}
+		want := mustParse(t, "users", `{"id":7,"latitude":`+c.want+`,"created_at":"1969-12-31T23:59:58.123Z",`+
+			`"updated_at":"1969-12-31T23:59:58.123Z"}`)
+		if got.Hash != Hash(want.Value) {
+			t.Errorf("%s %v is read as %s", c.avroType, c.value, got.AppendJSON(nil, false))
+		}
+	}
+}
+
 // Fields of one type in another order look the same byte by byte.
 func TestFieldsAreMatchedByTheirNamesAndNotByTheirPlaces(t *testing.T) {
 	r := load(t).Get("shipments")
