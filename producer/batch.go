@@ -79,12 +79,13 @@ func recordMillis(t schemas.Instant) int64 { return max(t.Millis(), 0) }
 
 // fill prepares everything but the watermark, for t. future: a row carries the time of writing because its
 // updated_at lies ahead of it.
-func (b *batch) fill(t *target, tx watermark.Transaction, written schemas.Instant) (future bool) {
+func (b *batch) fill(t *target, lettersTopic string, tx watermark.Transaction, written schemas.Instant) (
+	future bool) {
 	b.failed = nil
 	rows := len(tx.Rows) + len(tx.Deletes) + len(tx.Strays)
 	b.records = slices.Grow(b.records[:0], rows+len(tx.DeadLetters)+1) // and the watermark
 	b.keys = slices.Grow(b.keys[:0], rows*watermark.MaxKeySize)        // in one piece: keys are parts of it
-	topic := t.topic.name
+	topic := t.topic
 	for i := range tx.Rows {
 		row := &tx.Rows[i]
 		schemas.SetSchemaID(row.Value, t.valueID)
@@ -101,7 +102,7 @@ func (b *batch) fill(t *target, tx watermark.Transaction, written schemas.Instan
 			Partition: pinned(stray.Partition)})
 	}
 	for _, letter := range tx.DeadLetters {
-		record := deadLetterRecord(t.deadLetters, t.limits[t.deadLetters], t.resource.Name, letter)
+		record := deadLetterRecord(lettersTopic, t.limits[lettersTopic], t.resource.Name, letter)
 		record.Timestamp = now
 		b.records = append(b.records, record)
 	}

@@ -13,17 +13,13 @@ import (
 	"github.com/storestream/storestream/schemas/registry"
 )
 
-// target is what a session writes, as its takeover found it.
+// target is a resource, and how its data topic is written.
 type target struct {
 	resource *schemas.Resource
-	topic    topicInfo
-	// watermarks is the number of partitions of the watermark topic at the takeover.
-	watermarks int
-	// deadLetters is the topic of what cannot be published.
-	deadLetters string
-	// The schema ids of keys and values in the registry.
+	topic    string // the data topic
+	// The schema ids of keys and values in the registry. Readers may not know them: then they are 0.
 	keyID, valueID int
-	// The largest batch, in bytes, that the resource's topic, the dead letters' and the watermarks' take.
+	// limits are the largest batches, in bytes, that the topics take which a session writes.
 	limits map[string]int
 }
 
@@ -42,11 +38,11 @@ func (t target) id(record *kgo.Record) (int64, error) {
 	if schemaID == t.keyID || t.keyID == 0 {
 		return id, nil
 	}
-	return 0, &RefusedError{Topic: t.topic.name,
+	return 0, &RefusedError{Topic: t.topic,
 		Setting: fmt.Sprintf("the key at offset %d of partition %d", record.Offset, record.Partition),
 		Found:   "schema id " + strconv.Itoa(schemaID),
 		Expected: fmt.Sprintf("schema id %d, which subject %s-key has in the registry now (under two ids one row "+
-			"has two keys, and compaction keeps both)", t.keyID, t.topic.name),
+			"has two keys, and compaction keeps both)", t.keyID, t.topic),
 		Do: "point storestream at the registry that the topic was written with; if it is, another program wrote " +
 			"this record, or docs/operations.md says what to do, \"Topics: created anew, partitions, access\""}
 }
@@ -78,7 +74,6 @@ type rowReader struct {
 	registry *registry.Client
 	target   target // its ids are 0 where they are unknown
 	home     func(*kgo.Record) int32
-	wanted   func(id int64) bool // nil: every id is
 	byID     map[int]*schemas.ValueReader
 }
 
@@ -86,9 +81,6 @@ func newRowReader(c *Cluster, t target, partitions int) *rowReader {
 	return &rowReader{registry: c.cfg.Registry, target: t, home: partitionsOf(partitions),
 		byID: make(map[int]*schemas.ValueReader)}
 }
-
-// errUnwanted: the record's id is not among those that are wanted.
-var errUnwanted = errors.New("not wanted")
 
 // read decodes a record as far as it is ours. The error is errNotOurs for its key (p.Foreign), its partition
 // (p.Stray) or else its value; errUnwanted for its id; or a *RefusedError for its key; or the registry's,
@@ -103,9 +95,6 @@ func (r *rowReader) read(ctx context.Context, record *kgo.Record) (p watermark.P
 	if p.ID, err = r.target.id(record); err != nil {
 		p.Foreign = errors.Is(err, errNotOurs)
 		return p, err
-	}
-	if r.wanted != nil && !r.wanted(p.ID) {
-		return p, errUnwanted
 	}
 	if r.home(record) != record.Partition {
 		p.Stray = true
@@ -170,15 +159,15 @@ func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int6
 	}
 	ends = goOn(spans, from)
 	rows := newRowReader(c, target{resource: r}, len(spans))
-	rows.wanted = wanted
 	for record, err := range c.fold(ctx, topic, spans) {
 		if err != nil {
 			return nil, err
 		}
+		if _, id, err := schemas.ReadKey(record.Key); err == nil && wanted != nil && !wanted(id) {
+			continue
+		}
 		p, err := rows.read(ctx, record)
 		switch {
-		case errors.Is(err, errUnwanted):
-			continue
 		case err == nil, p.Foreign, p.Stray:
 		case errors.Is(err, errNotOurs):
 			p.UpdatedAt, p.CreatedAt = schemas.MinInstant, schemas.MinInstant

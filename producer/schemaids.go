@@ -136,7 +136,7 @@ func (a *idsAsked) stop() {
 // otherIDs says how the registry's answers for the subjects of a topic that is being written differ from the
 // ids that it is written under; "" where they do not, or cannot be asked for now.
 func otherIDs(ctx context.Context, c *registry.Client, t target) string {
-	keyID, valueID, err := c.Ensure(ctx, t.topic.name, t.resource, false)
+	keyID, valueID, err := c.Ensure(ctx, t.topic, t.resource, false)
 	switch {
 	case registry.HasFault(err, registry.NotRegistered):
 		return fmt.Sprintf("the registry does not have both of the schemas any more that it is written under: put "+

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,10 +28,12 @@ var ErrAborted = errors.New("the transaction was aborted")
 var ErrLost = errors.New("the session is lost")
 
 // Session is the exclusive right to write one resource's topic, from Take until the first error that is
-// ErrLost, or Close. One goroutine uses it. All its fields are of one takeover, but sizer, which outlives it.
+// ErrLost, or Close. One goroutine uses it. Its fields belong to one takeover, except sizer, which outlives
+// it.
 type Session struct {
 	c      *Cluster
 	log    *zap.Logger
+	id     string // the transactional id
 	target target
 	cl     *kgo.Client // writes transactions
 	sizer  *batchSizer
@@ -38,15 +41,10 @@ type Session struct {
 	// What is known to be committed.
 	mark        watermark.Watermark
 	deadLetters map[string]uint64
-	// ends are offsets, by partition, that the data topic's log has reached. letters is the topic of dead
-	// letters as it was read, and letterEnds where it ended then.
-	ends       []int64
-	letters    topicInfo
-	letterEnds []int64
 
-	looked time.Time          // when the topics and their settings were last checked
-	stood  map[string][]int64 // the topics' log ends at that time, by topic and partition
-	ids    idsAsked           // of the registry
+	data, letters, marks writtenLog
+	looked               time.Time // when the topics and their settings were last checked
+	ids                  idsAsked  // of the registry
 
 	open   bool // a transaction has begun and not ended
 	lost   bool
@@ -64,11 +62,11 @@ func (s *Session) DeadLetters() map[string]uint64 { return s.deadLetters }
 func (s *Session) MaxRows() int { return s.sizer.rows() }
 
 // MaxRecordBytes is the largest watermark.RowSize that the data topic takes.
-func (s *Session) MaxRecordBytes() int { return s.target.limits[s.target.topic.name] }
+func (s *Session) MaxRecordBytes() int { return s.target.limits[s.target.topic] }
 
 // EndOffsets are where the data topic's partitions end now, by partition.
 func (s *Session) EndOffsets(ctx context.Context) ([]int64, error) {
-	return s.c.meta.offsets(ctx, s.target.topic.name, s.c.admin.ListEndOffsets)
+	return s.c.meta.offsets(ctx, s.data.name, s.c.admin.ListEndOffsets)
 }
 
 // Rebuild gives to fold, one at a time, each record of the data topic from the watermark's DedupFrom on, in
@@ -77,9 +75,9 @@ func (s *Session) EndOffsets(ctx context.Context) ([]int64, error) {
 // predecessor's dedup. What follows that offset is given whatever its own time: an old row written later may
 // be the newest of its id.
 //
-// It also gives each record behind the watermark's Ends, as Beyond. There is none, unless the watermark topic
-// lost its end (an unclean leader election): then this watermark is older than what was published last, and
-// what it does not know of would be published again.
+// It also gives each record behind the watermark's Ends, as Beyond. There is none, unless the watermark
+// topic lost its end (an unclean leader election): then this watermark is older than what was published
+// last, and what it does not know of would be published again.
 func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) error) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -94,7 +92,7 @@ func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) er
 }
 
 func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) error) error {
-	topic, from := s.target.topic, s.c.meta.firstSince(s.mark.DedupFrom)
+	topic, from := s.data, s.c.meta.firstSince(s.mark.DedupFrom)
 	spans, err := s.c.meta.spans(ctx, topic.name, from, s.c.admin.ListEndOffsets)
 	if err != nil {
 		return err
@@ -174,8 +172,9 @@ func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 		return err
 	}
 	s.mark = mark
-	s.ends, _ = b.acknowledged(mark.Ends, s.target.topic.name)
-	s.letterEnds, _ = b.acknowledged(s.letterEnds, s.letters.name)
+	s.data.ends = slices.Clone(mark.Ends)
+	s.data.committed(b)
+	s.letters.committed(b)
 	s.noteDeadLetters(tx.DeadLetters)
 	return nil
 }
@@ -183,7 +182,7 @@ func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 // sameTopic notices that somebody deleted the data topic and created it again, or gave it more partitions.
 // Then its earlier rows are gone, or its keys move, and a watermark that went on would hide it.
 func (s *Session) sameTopic(ctx context.Context) error {
-	topic := s.target.topic
+	topic := s.data
 	step := "looking at topic " + topic.name
 	now, err := s.c.meta.describe(ctx, topic.name, false)
 	switch {
@@ -195,7 +194,7 @@ func (s *Session) sameTopic(ctx context.Context) error {
 		return s.lose(step, errors.New("it was created anew, or its partitions were changed"))
 	}
 	if now.id != ([16]byte{}) {
-		s.target.topic.id = now.id // a cluster that gains ids
+		s.data.id = now.id // a cluster that gains ids
 	}
 	return nil
 }
@@ -203,11 +202,11 @@ func (s *Session) sameTopic(ctx context.Context) error {
 // lookAgainAfter says how often a session looks whether somebody changed a topic that it writes.
 const lookAgainAfter = time.Minute
 
-// lookAgain finds out, now and then, what nothing else shows to a session that is at work: settings by which
-// a topic would lose data from now on, a log that lost its end or is another one, and a registry in which the
-// schema ids are others. It then ends the session, before anything more is written: the takeover that follows
-// says what is wrong, or begins with what is there. What cannot be found out now is looked at the next time.
-// The registry's answer is for a later commit: nothing here waits for it.
+// lookAgain checks, once a minute, what no commit shows: settings by which a topic would lose data from now
+// on, a log that lost its end or is another one, a transaction that hides what was committed, and a
+// registry in which the schema ids are others. It then ends the session before anything more is written.
+// The takeover that follows says what is wrong, or begins with what is there. If a check fails, it is made
+// again at the next look. The registry's answer is for a later commit, so no commit waits for it.
 func (s *Session) lookAgain(ctx context.Context) error {
 	if other := s.ids.answer(); other != "" {
 		return s.lose("looking at the registry", errors.New(other))
@@ -221,11 +220,14 @@ func (s *Session) lookAgain(ctx context.Context) error {
 	if Refused(err) {
 		return s.lose("looking at the topics again", err)
 	}
-	if err == nil {
-		err = s.sameLogs(ctx)
+	var hidden []string
+	for _, log := range []*writtenLog{&s.data, &s.letters, &s.marks} {
+		if err == nil {
+			hidden, err = s.lookAt(ctx, log, hidden)
+		}
 	}
-	if err == nil {
-		err = s.shown(ctx)
+	if err == nil && len(hidden) > 0 {
+		err = s.unhide(ctx, hidden)
 	}
 	if err == nil {
 		s.ids.ask(s.c.cfg.Registry, s.target)
@@ -237,61 +239,47 @@ func (s *Session) lookAgain(ctx context.Context) error {
 	return err
 }
 
-// sameLogs says whether the data topic and the one of dead letters are those that this session knows.
-func (s *Session) sameLogs(ctx context.Context) error {
-	ends, err := s.EndOffsets(ctx)
+// lookAt checks that a log is the one that this session knows, and adds to hidden the partitions whose
+// records of the last look consumers do not see.
+func (s *Session) lookAt(ctx context.Context, log *writtenLog, hidden []string) ([]string, error) {
+	now, err := s.c.meta.describe(ctx, log.name, false)
 	if err != nil {
-		return err
+		return hidden, err
 	}
-	if lost := shortened(s.ends, ends); lost != "" {
-		return s.lose("looking at topic "+s.target.topic.name, errors.New(lost))
-	}
-	letters, err := s.c.meta.describe(ctx, s.letters.name, false)
+	stable, err := s.c.meta.offsets(ctx, log.name, s.c.admin.ListCommittedOffsets)
 	if err != nil {
-		return err
+		return hidden, err
 	}
-	if ends, err = s.c.meta.offsets(ctx, s.letters.name, s.c.admin.ListEndOffsets); err != nil {
-		return err
+	ends, err := s.c.meta.offsets(ctx, log.name, s.c.admin.ListEndOffsets)
+	if err != nil {
+		return hidden, err
 	}
-	lost := shortened(s.letterEnds, ends)
-	if letters.isAnother(s.letters.id) {
+	lost := shortened(log.ends, ends)
+	if log.ends != nil && now.isAnother(log.id) {
 		lost = "it was created anew"
 	}
 	if lost != "" {
-		return s.lose("looking at topic "+s.letters.name, errors.New(lost))
+		return hidden, s.lose("looking at topic "+log.name, errors.New(lost))
 	}
-	s.letters, s.letterEnds = letters, ends
-	return nil
+	for p, end := range log.stood {
+		if p < len(stable) && stable[p] < end {
+			hidden = append(hidden, fmt.Sprintf("partition %d of %s from offset %d on", p, log.name, stable[p]))
+		}
+	}
+	log.stood = ends
+	if log == &s.letters { // other resources write there as well
+		log.ends = slices.Clone(ends)
+	}
+	return hidden, nil
 }
 
-// shown checks whether consumers can see the records that were in the topics at the last check. While a
-// transaction stays open, commits succeed behind it, and no read_committed consumer sees them. If the
-// transaction hangs, shown ends the session, and the takeover ends the transaction or says which command
-// does.
-func (s *Session) shown(ctx context.Context) error {
-	topics := []string{s.target.topic.name, s.c.Watermarks(), s.letters.name}
-	stood := make(map[string][]int64)
-	var hidden []string
-	for _, topic := range topics {
-		stable, err := s.c.meta.offsets(ctx, topic, s.c.admin.ListCommittedOffsets)
-		if err != nil {
-			return err
-		}
-		for p, end := range s.stood[topic] {
-			if p < len(stable) && stable[p] < end {
-				hidden = append(hidden, fmt.Sprintf("partition %d of %s from offset %d on", p, topic, stable[p]))
-			}
-		}
-		if stood[topic], err = s.c.meta.offsets(ctx, topic, s.c.admin.ListEndOffsets); err != nil {
-			return err
-		}
-	}
-	s.stood = stood
-	if len(hidden) == 0 {
-		return nil
-	}
+// unhide looks for the reason why consumers do not see records that were in the topics at the last look.
+// While a transaction stays open, commits succeed behind it, and no read_committed consumer sees them. If
+// the transaction hangs, unhide ends the session, and the takeover ends the transaction or says which
+// command does.
+func (s *Session) unhide(ctx context.Context, hidden []string) error {
 	var hanging []hangingTransaction
-	open, err := s.c.openIn(ctx, topics...)
+	open, err := s.c.openIn(ctx, s.data.name, s.marks.name, s.letters.name)
 	if err == nil {
 		hanging, err = s.c.hanging(ctx, open)
 	}
@@ -301,7 +289,7 @@ func (s *Session) shown(ctx context.Context) error {
 	}
 	s.log.Warn("read_committed consumers do not see the commits of a minute ago: a transaction is open",
 		zap.Strings("hidden", hidden), zap.Error(err),
-		zap.String("do", s.c.Tool("kafka-transactions.sh", "find-hanging", "--topic", s.target.topic.name)))
+		zap.String("do", s.c.Tool("kafka-transactions.sh", "find-hanging", "--topic", s.data.name)))
 	return nil
 }
 
@@ -309,11 +297,11 @@ func (s *Session) shown(ctx context.Context) error {
 func (s *Session) transact(ctx context.Context, b *batch, tx watermark.Transaction) (
 	watermark.Watermark, error) {
 	mark := s.stamp(tx.Watermark)
-	if b.fill(&s.target, tx, mark.Written) {
+	if b.fill(&s.target, s.letters.name, tx, mark.Written) {
 		// The poller read its clock at another moment, so it may have expected another time of writing.
 		mark.DedupFrom = min(mark.DedupFrom, mark.Written)
 	}
-	mark.Ends = b.endsAfter(s.ends, s.target.topic.name)
+	mark.Ends = s.data.endsAfter(b)
 	value, err := watermark.Encode(mark)
 	if err != nil {
 		return mark, fmt.Errorf("encoding the watermark: %w: %w", ErrAborted, err)
@@ -322,8 +310,9 @@ func (s *Session) transact(ctx context.Context, b *batch, tx watermark.Transacti
 		return mark, s.lose("beginning a transaction", err)
 	}
 	s.open = true
-	if err = s.write(ctx, b, value, mark.Written); err == nil {
-		err = s.behind(b)
+	err = s.write(ctx, b, value, mark.Written)
+	if err == nil && (s.data.behind(b) || s.letters.behind(b)) {
+		err = errBehind
 	}
 	if err != nil {
 		return mark, s.giveUp(b, err)
@@ -331,36 +320,21 @@ func (s *Session) transact(ctx context.Context, b *batch, tx watermark.Transacti
 	return mark, s.finish()
 }
 
-var (
-	errBehind = errors.New("the data topic was created anew or lost records: rows got offsets that its log " +
-		"had passed before")
-	errLettersBehind = errors.New("it was created anew or lost records: dead letters got offsets that its log " +
-		"had passed before")
-)
-
-// behind says that rows or letters of b got offsets that their log had passed before. Once they are committed
-// the log can be as long as it was, and no longer tells.
-func (s *Session) behind(b *batch) error {
-	if _, behind := b.acknowledged(s.ends, s.target.topic.name); behind {
-		return errBehind
-	}
-	if _, behind := b.acknowledged(s.letterEnds, s.letters.name); behind {
-		return errLettersBehind
-	}
-	return nil
-}
+// errBehind: records got offsets that their log had passed before.
+var errBehind = errors.New("it was created anew or lost records: records got offsets that its log " +
+	"had passed before")
 
 // beginAfresh ends a session whose rows got offsets that the log had passed before: it lost its end, or the
-// topic was created anew. The rows were aborted. It writes a watermark by which the successor fills the topic
-// from the start: those rows have made the log longer, so it could no longer tell.
+// topic was created anew. The rows were aborted. It writes a watermark by which the successor fills the
+// topic from the start: those rows have made the log longer, so it could no longer tell.
 func (s *Session) beginAfresh() error {
-	step := "writing to topic " + s.target.topic.name
+	step := "writing to topic " + s.data.name
 	s.log.Warn("the data topic was created anew, or lost records, under this owner: publishing everything "+
 		"from the start",
-		zap.String("topic", s.target.topic.name))
+		zap.String("topic", s.data.name))
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	mark := s.stamp(afresh(&s.mark, &s.target))
+	mark := s.stamp(afresh(&s.mark, s.data.topicInfo, s.target.resource))
 	value, err := watermark.Encode(mark)
 	if err == nil {
 		err = s.cl.BeginTransaction()
@@ -384,8 +358,8 @@ const aheadAtMost = time.Hour
 func (s *Session) stamp(mark watermark.Watermark) watermark.Watermark {
 	mark.Version, mark.Resource = watermark.Version, s.target.resource.Name
 	mark.Instance, mark.Group = s.c.cfg.Instance, s.c.cfg.Group
-	mark.TopicID = cmp.Or(s.target.topic.idText(), s.mark.TopicID)
-	mark.Partitions = int32(len(s.target.topic.leaders))
+	mark.TopicID = cmp.Or(s.data.idText(), s.mark.TopicID)
+	mark.Partitions = int32(len(s.data.leaders))
 	mark.Written = schemas.InstantOf(s.c.cfg.Now())
 	if before := s.mark.Written; before <= mark.Written.Add(aheadAtMost) {
 		mark.Written = max(mark.Written, before.Add(time.Millisecond))
@@ -403,7 +377,7 @@ func (s *Session) write(ctx context.Context, b *batch, value []byte, written sch
 	ctx, cancel := context.WithTimeout(ctx, s.c.cfg.TransactionTimeout*4/5)
 	defer cancel()
 	rows := len(b.records)
-	name, of := s.target.resource.Name, s.target.watermarks
+	name, of := s.target.resource.Name, len(s.marks.leaders)
 	b.records = append(b.records, kgo.Record{Topic: s.c.Watermarks(), Key: []byte(name), Value: value,
 		Headers:   []kgo.RecordHeader{{Key: headerPartitions, Value: strconv.AppendInt(nil, int64(of), 10)}},
 		Partition: pinned(partitionOf(name, of)), Timestamp: time.UnixMilli(recordMillis(written))})
@@ -464,11 +438,11 @@ func (s *Session) giveUp(b *batch, err error) error {
 	if aborting := s.abort(ctx); aborting != nil {
 		return s.lose("writing", fmt.Errorf("%w; aborting: %w", err, aborting))
 	}
-	switch behind := s.behind(b); {
-	case errors.Is(behind, errBehind):
+	switch {
+	case s.data.behind(b):
 		return s.beginAfresh()
-	case behind != nil:
-		return s.lose("writing to topic "+s.letters.name, behind)
+	case s.letters.behind(b):
+		return s.lose("writing to topic "+s.letters.name, errBehind)
 	}
 	return fmt.Errorf("writing: %w: %w", ErrAborted, err)
 }
@@ -534,8 +508,8 @@ func (s *Session) lose(step string, err error) error {
 const closeTimeout = 5 * time.Second
 
 // Close gives the right back. It aborts an open transaction, so that what it hides from readers of the
-// watermark topic shows at once and not after the transaction's timeout. It takes seconds at most, and may be
-// called again.
+// watermark topic shows at once and not after the transaction's timeout. It takes seconds at most, and may
+// be called again.
 func (s *Session) Close() {
 	if s.open {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)

@@ -45,8 +45,8 @@ func Concerning(err error, resources ...string) error {
 }
 
 // ReadWatermarks returns the newest watermark of each resource that every consumer can see. It waits for no
-// transaction: one that was committed this moment, or stands behind somebody's open one, may be missing. With
-// an *UnreadableError it returns all the others.
+// transaction: one that was committed this moment, or stands behind somebody's open one, may be missing.
+// With an *UnreadableError it returns all the others.
 func ReadWatermarks(ctx context.Context, c *Cluster) (map[string]watermark.Watermark, error) {
 	spans, err := c.meta.toStableOffset(ctx, c.Watermarks())
 	if err != nil {
@@ -55,9 +55,14 @@ func ReadWatermarks(ctx context.Context, c *Cluster) (map[string]watermark.Water
 	return readWatermarks(ctx, c, spans, func(string) bool { return true })
 }
 
-// lastWatermark reads the spans of the watermark topic for the newest watermark of resource, nil if none.
-func lastWatermark(ctx context.Context, c *Cluster, resource string, spans []span) (
-	*watermark.Watermark, error) {
+// lastWatermark returns the newest watermark of resource in the extent of the watermark topic, nil if there
+// is none.
+func lastWatermark(ctx context.Context, c *Cluster, resource string,
+	extent func(ctx context.Context, topic string) ([]span, error)) (*watermark.Watermark, error) {
+	spans, err := extent(ctx, c.Watermarks())
+	if err != nil {
+		return nil, err
+	}
 	marks, err := readWatermarks(ctx, c, spans, func(name string) bool { return name == resource })
 	if mark, ok := marks[resource]; ok && err == nil {
 		return &mark, nil
@@ -93,8 +98,8 @@ func readWatermarks(ctx context.Context, c *Cluster, spans []span, wanted func(r
 	return marks, nil
 }
 
-// unreadableRemedy is what to do about a watermark that is none. What a newer storestream wrote is whole, and
-// its error says what to do.
+// unreadableRemedy is what to do about a watermark that is none. What a newer storestream wrote is whole,
+// and its error says what to do.
 func unreadableRemedy(err error) string {
 	if errors.Is(err, watermark.ErrNewer) {
 		return ""

@@ -41,7 +41,7 @@ func TestADeadConnectionIsNotUsedAgain(t *testing.T) {
 			defer server.Close()
 			way := servers.LineForTest(t, server.Listener.Addr().String())
 			c, err := New(Config{BaseURL: "https://" + way.Addr(), APIKey: rotation.Literal("k"),
-				HTTP: trusting(t, a, 4*time.Second),
+				HTTP:           trusting(t, a, 4*time.Second),
 				RequestTimeout: 4 * time.Second, Attempts: 2, MaxRequestsPerSecond: 1000})
 			if err != nil {
 				t.Fatal(err)
