@@ -23,13 +23,13 @@ type target struct {
 	limits map[string]int
 }
 
-// errNotOurs: the record's key is no row's, or does not belong in its partition, or its value is none of this
-// resource under any schema. Anybody may write to the topic, and one stray record from somebody's console
-// producer must not hold a resource.
+// errNotOurs is the error of a record whose key is not a row's, or does not belong in its partition, or
+// whose value fits no schema of this resource. Any program may write to the topic, and one stray record
+// must not hold a resource.
 var errNotOurs = errors.New("not a record of ours")
 
-// id is the id of a record's row. A key under another schema id is another key for the same row, and
-// compaction would keep both: refused.
+// id returns the id of a record's row. It refuses a key under another schema id: that is another key for
+// the same row, and compaction would keep both.
 func (t target) id(record *kgo.Record) (int64, error) {
 	schemaID, id, err := schemas.ReadKey(record.Key)
 	if err != nil {
@@ -69,10 +69,10 @@ func oldestKeys(ctx context.Context, c *Cluster, topic string) ([]*kgo.Record, e
 }
 
 // rowReader decodes records by the schema that they were written with, and hashes their values as today's
-// schema encodes them. It is for one goroutine.
+// schema encodes them. One goroutine uses it.
 type rowReader struct {
 	registry *registry.Client
-	target   target // its ids are 0 where they are unknown
+	target   target // its ids may be 0, which means unknown
 	home     func(*kgo.Record) int32
 	byID     map[int]*schemas.ValueReader
 }
@@ -82,9 +82,9 @@ func newRowReader(c *Cluster, t target, partitions int) *rowReader {
 		byID: make(map[int]*schemas.ValueReader)}
 }
 
-// read decodes a record as far as it is ours. The error is errNotOurs for its key (p.Foreign), its partition
-// (p.Stray) or else its value; errUnwanted for its id; or a *RefusedError for its key; or the registry's,
-// which may pass.
+// read decodes a record as far as it is ours. The error is errNotOurs for its key (p.Foreign), its
+// partition (p.Stray) or its value; or a *RefusedError for its key; or that of the registry, which may
+// pass.
 func (r *rowReader) read(ctx context.Context, record *kgo.Record) (p watermark.Published, err error) {
 	p = watermark.Published{Tombstone: record.Value == nil, Time: schemas.InstantOf(record.Timestamp),
 		Partition: record.Partition}
@@ -143,9 +143,10 @@ func (r *rowReader) of(ctx context.Context, id int) (*schemas.ValueReader, error
 	return reader, err
 }
 
-// ReadTopic gives the committed records of r's topic with wanted ids (nil: of every id) to fold, in offset
-// order within a partition. It begins with the offsets in from, by partition (nil: with the first record). It
-// ends where the topic ends now, waits for open transactions, and returns those ends.
+// ReadTopic gives the committed records of r's topic with wanted ids to fold, in offset order within a
+// partition. If wanted is nil, it gives all. It begins with the offsets in from, by partition, or with the
+// first record if from is nil. It reads up to the ends that the topic has now, waits for open transactions,
+// and returns those ends.
 //
 // Values of ids that are not wanted are not decoded. A value that is not ours is given as a version that
 // equals no other, because a comparison must see that the row has a record. Keys that are not ours, or not in
@@ -207,7 +208,7 @@ func RowsSince(ctx context.Context, c *Cluster, resource string, from schemas.In
 		if records++; records%1000 == 0 {
 			read(records)
 		}
-		if _, id, err := schemas.ReadKey(record.Key); err == nil { // else it is none of storestream's
+		if _, id, err := schemas.ReadKey(record.Key); err == nil { // else another program wrote it
 			if record.Value == nil {
 				delete(rows, id)
 			} else if record.Timestamp.UnixMilli() >= first {

@@ -14,11 +14,11 @@ import (
 
 // A log only grows: neither compaction nor the deletion of its oldest records takes anything from its end.
 // So a log that ends before an offset that it had reached lost records (an unclean leader election, a disk
-// that was put back), or it is another one under the same name. Brokers before 2.8, and some others, give
-// topics no ids: there this is the only way to tell.
+// that was restored), or it is another one under the same name. Brokers before 2.8, and some others, give
+// topics no ids: there this is the only sign.
 
-// shortened says where a log that had reached the offsets in noted (by partition) ends before them now; ""
-// if it does nowhere. Fewer partitions than noted are no log at all.
+// shortened describes a partition that had reached its offset in noted and ends before it now. It is empty
+// if there is none. A log that lost partitions is described, too.
 func shortened(noted, now []int64) string {
 	for p, end := range noted {
 		switch {
@@ -31,9 +31,10 @@ func shortened(noted, now []int64) string {
 	return ""
 }
 
-// otherLog says why the data topic that is there now, whose partitions end at ends, does not hold all that
-// mark tells of; "" where it may. An id that is unknown says nothing: it is not equal to another unknown
-// one, and not different from a known one. So a cluster that gains ids republishes nothing.
+// otherLog returns the reason why the data topic that is there now, whose partitions end at ends, does not
+// hold everything that mark covers. It is empty if the topic may hold everything. An unknown id does not
+// count: it is not equal to another unknown one, and not different from a known one. So a cluster that
+// gains ids republishes nothing.
 func otherLog(mark *watermark.Watermark, topic topicInfo, ends []int64) string {
 	if topic.otherID(mark.TopicID) {
 		return "it was created anew: it has another id"
@@ -48,8 +49,8 @@ func otherLog(mark *watermark.Watermark, topic topicInfo, ends []int64) string {
 	return "it was created anew or lost records: " + lost
 }
 
-// OtherLog says why the data topic that is there now does not hold all that mark tells of, as a takeover
-// would find, which then fills it from the start; "" where it may.
+// OtherLog returns the reason why a takeover by mark would fill the data topic from the start. It is empty
+// if it would not.
 func OtherLog(ctx context.Context, c *Cluster, mark watermark.Watermark) (string, error) {
 	topic, err := c.meta.describe(ctx, c.Topic(mark.Resource), true)
 	if err != nil {
@@ -109,15 +110,15 @@ func OtherPartitions(ctx context.Context, c *Cluster, mark watermark.Watermark, 
 			return refused
 		}
 	}
-	refused.Expected = fmt.Sprintf("%d, but only the watermark says so (topic %s, partition %d; by instance %q "+
-		"of group %q), and no key in the topic", was, c.Watermarks(),
+	refused.Expected = fmt.Sprintf("%d, but only the watermark says so (topic %s, partition %d; by "+
+		"instance %q of group %q), and no key in the topic", was, c.Watermarks(),
 		partitionOf(mark.Resource, len(marks.leaders)), mark.Instance, mark.Group)
 	refused.Do = "another program wrote that watermark: take it out as docs/security.md says, \"When somebody " +
 		"wrote to store.watermarks or store.requests\""
 	return refused
 }
 
-// TopicID is the id of a resource's data topic, "" where its brokers give none.
+// TopicID is the id of a resource's data topic. It is empty if the brokers give topics no ids.
 func TopicID(ctx context.Context, c *Cluster, resource string) (string, error) {
 	topic, err := c.meta.describe(ctx, c.Topic(resource), true)
 	return topic.idText(), err
@@ -148,8 +149,8 @@ func heldPolicies(held watermark.Policies, r *schemas.Resource) watermark.Polici
 // writtenLog is a topic that a session writes, and how far its log has reached, as the session knows it.
 type writtenLog struct {
 	topicInfo
-	// ends are offsets, by partition, that the log has reached. Nil for the watermark topic, which may be made
-	// anew under a session: the next commit writes the watermark to it.
+	// ends are offsets, by partition, that the log has reached. They are nil for the watermark topic: if it
+	// is replaced under a session, the next commit writes the watermark to the new one.
 	ends []int64
 	// stood are the log's ends at the last check (Session.lookAgain).
 	stood []int64
@@ -179,7 +180,7 @@ func (l *writtenLog) each(b *batch) iter.Seq2[int32, int64] {
 		for i := range b.records {
 			r := &b.records[i]
 			if r.Topic != l.name || r.Offset < 0 || int(r.Partition) >= len(l.ends) {
-				continue // a broker that knew it as a duplicate need not say where it stands
+				continue // a broker that knew it as a duplicate need not know its offset
 			}
 			if !yield(r.Partition, r.Offset) {
 				return

@@ -19,12 +19,12 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// ErrAborted says that the transaction was aborted and nothing of it is or will be visible. The session may
-// be used again.
+// ErrAborted means that the transaction was aborted: consumers will never see any of it. The session may be
+// used again.
 var ErrAborted = errors.New("the transaction was aborted")
 
-// ErrLost says that nobody knows whether the transaction was committed, or that another producer has taken
-// the topic over. Close the session, and go on with a new one (Group.Confirm, then Take).
+// ErrLost means that the outcome of a commit is unknown, or that another producer has taken the topic over.
+// Close the session, and go on with a new one (Group.Confirm, then Take).
 var ErrLost = errors.New("the session is lost")
 
 // Session is the exclusive right to write one resource's topic, from Take until the first error that is
@@ -38,7 +38,7 @@ type Session struct {
 	cl     *kgo.Client // writes transactions
 	sizer  *batchSizer
 
-	// What is known to be committed.
+	// Known to be committed.
 	mark        watermark.Watermark
 	deadLetters map[string]uint64
 
@@ -64,29 +64,29 @@ func (s *Session) MaxRows() int { return s.sizer.rows() }
 // MaxRecordBytes is the largest watermark.RowSize that the data topic takes.
 func (s *Session) MaxRecordBytes() int { return s.target.limits[s.target.topic] }
 
-// EndOffsets are where the data topic's partitions end now, by partition.
+// EndOffsets are the ends of the data topic's partitions now.
 func (s *Session) EndOffsets(ctx context.Context) ([]int64, error) {
 	return s.c.meta.offsets(ctx, s.data.name, s.c.admin.ListEndOffsets)
 }
 
-// Rebuild gives to fold, one at a time, each record of the data topic from the watermark's DedupFrom on, in
+// Rebuild gives each record of the data topic from the watermark's DedupFrom on to fold, one at a time, in
 // offset order within a partition; a key stays in one partition. A record's Kafka time is min(updated_at,
-// time of writing). So nothing before the first offset of that time, in each partition, was held by the
-// predecessor's dedup. What follows that offset is given whatever its own time: an old row written later may
-// be the newest of its id.
+// time of writing). So the predecessor's dedup held no record before the first offset of that time, in each
+// partition. Records after that offset are given with any time: an old row that was written later may be
+// the newest of its id.
 //
-// It also gives each record behind the watermark's Ends, as Beyond. There is none, unless the watermark
-// topic lost its end (an unclean leader election): then this watermark is older than what was published
-// last, and what it does not know of would be published again.
+// It also gives each record at or after the watermark's Ends, as Beyond. There are such records only if the
+// watermark topic lost its end (an unclean leader election): then this watermark is older than the last
+// published rows, and rows that it does not cover would be published again.
 func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) error) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
 	if s.mark.DedupFrom == schemas.MaxInstant && s.mark.Ends == nil {
-		return nil // nothing was held
+		return nil // dedup is empty
 	}
 	if err := s.rebuild(ctx, fold); err != nil {
-		return fmt.Errorf("rebuilding what was published of %s: %w", s.target.resource.Name, err)
+		return fmt.Errorf("reading back the published rows of %s: %w", s.target.resource.Name, err)
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) er
 			p.Tombstone = true
 		}
 		if p.Foreign || p.Stray {
-			continue // it says nothing of what we published
+			continue // we did not publish it
 		}
 		if replay := s.mark.Replay; replay != nil && int(record.Partition) < len(replay.Ends) {
 			p.Old = record.Offset < replay.Ends[record.Partition]
@@ -134,20 +134,20 @@ func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) er
 	}
 	if beyond > 0 {
 		s.log.Warn("the data topic holds records that the last watermark does not tell of: the watermark topic "+
-			"lost its end, or somebody else wrote to the data topic; what stands there is not published again",
+			"lost its end, or another program wrote to the data topic; these records are not published again",
 			zap.String("topic", topic.name), zap.Int("records", beyond), zap.Stringer("settled", s.mark.Settled))
 	}
 	return nil
 }
 
-// Commit writes tx as one transaction: a read_committed consumer sees all of it or nothing. It fills in the
+// Commit writes tx as one transaction: a read_committed consumer sees all of it or nothing. It sets the
 // watermark's Version, Resource, Instance, Group, TopicID, Partitions, Ends and Written, and stamps the
-// schema ids into the rows' values, which the caller leaves alone until it returns.
+// schema ids into the rows' values. The caller does not touch these until Commit returns.
 //
-// nil: committed, and Watermark and DeadLetters say so. ErrAborted: nothing is visible nor will be, and the
-// session may be used again. ErrLost: close it and take over anew. Watermark and DeadLetters change on a
-// known commit alone. When ctx ends before the last step the transaction is aborted. The last step cannot be
-// taken back: it is bounded in time, and ctx does not interrupt it.
+// If it returns nil, the transaction was committed, and Watermark and DeadLetters have changed. After
+// ErrAborted the session may be used again. After ErrLost, close it and take over again. If ctx ends before
+// the last step, the transaction is aborted. The last step cannot be taken back: it has a timeout of its
+// own, and ctx does not interrupt it.
 func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -179,8 +179,8 @@ func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 	return nil
 }
 
-// sameTopic notices that somebody deleted the data topic and created it again, or gave it more partitions.
-// Then its earlier rows are gone, or its keys move, and a watermark that went on would hide it.
+// sameTopic checks that the data topic was not deleted and created again, and got no partitions. Otherwise
+// its earlier rows are gone, or its keys have moved, and a watermark that went on would hide it.
 func (s *Session) sameTopic(ctx context.Context) error {
 	topic := s.data
 	step := "looking at topic " + topic.name
@@ -199,13 +199,13 @@ func (s *Session) sameTopic(ctx context.Context) error {
 	return nil
 }
 
-// lookAgainAfter says how often a session looks whether somebody changed a topic that it writes.
+// lookAgainAfter is the time between two checks of the topics that a session writes.
 const lookAgainAfter = time.Minute
 
-// lookAgain checks, once a minute, what no commit shows: settings by which a topic would lose data from now
-// on, a log that lost its end or is another one, a transaction that hides what was committed, and a
-// registry in which the schema ids are others. It then ends the session before anything more is written.
-// The takeover that follows says what is wrong, or begins with what is there. If a check fails, it is made
+// lookAgain checks, once a minute, for problems that no commit shows: settings by which a topic would lose
+// data from now on, a log that lost its end or is another one, a transaction that hides committed records,
+// and a registry in which the schema ids are others. It then ends the session before the next write. The
+// takeover that follows names the problem, or goes on with the topic as it is. If a check fails, it is made
 // again at the next look. The registry's answer is for a later commit, so no commit waits for it.
 func (s *Session) lookAgain(ctx context.Context) error {
 	if other := s.ids.answer(); other != "" {
@@ -325,8 +325,8 @@ var errBehind = errors.New("it was created anew or lost records: records got off
 	"had passed before")
 
 // beginAfresh ends a session whose rows got offsets that the log had passed before: it lost its end, or the
-// topic was created anew. The rows were aborted. It writes a watermark by which the successor fills the
-// topic from the start: those rows have made the log longer, so it could no longer tell.
+// topic is another one. The rows were aborted. It writes a watermark by which the successor fills the topic
+// from the start: those rows have made the log longer, so the log no longer shows it.
 func (s *Session) beginAfresh() error {
 	step := "writing to topic " + s.data.name
 	s.log.Warn("the data topic was created anew, or lost records, under this owner: publishing everything "+
@@ -369,9 +369,9 @@ func (s *Session) stamp(mark watermark.Watermark) watermark.Watermark {
 
 // write sends the batch and the watermark.
 //
-// The watermark of a large transaction comes last. What is open in the watermark topic hides the newer
-// watermarks of all other resources in its partition from those who take them over, so it should not be open
-// while a hundred thousand rows are on their way.
+// The watermark of a large transaction comes last. An open transaction in the watermark topic hides the
+// newer watermarks of all other resources in its partition from the instances that take them over. So it
+// should not be open while a hundred thousand rows are being sent.
 func (s *Session) write(ctx context.Context, b *batch, value []byte, written schemas.Instant) error {
 	// Sooner than the broker gives up, so that there is a transaction left to abort.
 	ctx, cancel := context.WithTimeout(ctx, s.c.cfg.TransactionTimeout*4/5)
@@ -394,16 +394,16 @@ func (s *Session) write(ctx context.Context, b *batch, value []byte, written sch
 	return awaitPartitions(ctx, s.cl, s.c.Watermarks())
 }
 
-// awaitPartitions waits until EndTransaction will see what the client has written to topic. Without it a
-// commit can be an abort that returns nil.
+// awaitPartitions waits until EndTransaction will see the records that the client has written to topic.
+// Without it a commit can be an abort that returns nil.
 //
 // When a client writes to a topic for the first time, its metadata loop (franz-go 1.22,
-// storePartitionsUpdate) hands the records to the partitions first and publishes the partitions after. Let
-// the machine be busy, and the loop stand still between the two for as long as a produce request takes.
+// storePartitionsUpdate) hands the records to the partitions first and publishes the partitions after. If
+// the machine is busy, the loop may stand still between the two for as long as a produce request takes.
 // Then every promise is kept, Flush returns, and EndTransaction finds no partition that was written. It
-// takes the transaction for an empty one, aborts it, and says nothing. A transaction of two topics is
-// safe: the first was published before the second got its records. The one that is not is a watermark
-// alone, which every session may begin with.
+// aborts the transaction as an empty one, and returns nil. A transaction of two topics is safe: the first
+// was published before the second got its records. A watermark alone is not, and every session may begin
+// with one.
 func awaitPartitions(ctx context.Context, cl *kgo.Client, topic string) error {
 	for {
 		if leader, _, err := cl.PartitionLeader(topic, 0); leader >= 0 || err != nil {
@@ -415,7 +415,7 @@ func awaitPartitions(ctx context.Context, cl *kgo.Client, topic string) error {
 	}
 }
 
-// finish commits. Every failure here leaves the outcome unknown: even a refusal may be the answer to the
+// finish commits. After every failure here the outcome is unknown: even a refusal may be the answer to the
 // client's second try, after a first that was carried out.
 func (s *Session) finish() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.c.cfg.TransactionTimeout)
@@ -427,7 +427,7 @@ func (s *Session) finish() error {
 	return nil
 }
 
-// giveUp aborts b after err. The transaction is known to be aborted when the broker says so to a producer
+// giveUp aborts b after err. The transaction is known to be aborted if the broker confirms it to a producer
 // that it still knows. Only then does the client let go of b's records.
 func (s *Session) giveUp(b *batch, err error) error {
 	if deposed(err) {
@@ -460,9 +460,9 @@ func (s *Session) abort(ctx context.Context) error {
 	return err
 }
 
-// deposed says that the broker no longer takes this producer for the owner of its transactional id, or has
-// ended its transaction, or has lost track of it. The client can recover from some of them by asking for a
-// new epoch, but then it would go on without having read what happened meanwhile.
+// deposed reports that the broker no longer accepts this producer as the owner of its transactional id, or
+// has ended its transaction, or has lost track of it. The client can recover from some of these by asking
+// for a new epoch, but then it would go on without having read the state since.
 func deposed(err error) bool {
 	for _, code := range []error{kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.InvalidTxnState,
 		kerr.InvalidProducerIDMapping, kerr.UnknownProducerID, kerr.OutOfOrderSequenceNumber,
@@ -490,7 +490,7 @@ func (s *Session) noteDeadLetters(written []watermark.DeadLetter) {
 	s.log.Debug("dead letters", zap.Int("written", len(written)), zap.Int("held", len(s.deadLetters)))
 }
 
-// usable says why the session cannot be used any more.
+// usable returns an error if the session has ended.
 func (s *Session) usable() error {
 	if s.lost || s.closed {
 		return fmt.Errorf("%w: it has ended", ErrLost)
@@ -498,7 +498,8 @@ func (s *Session) usable() error {
 	return nil
 }
 
-// lose marks the session as lost, and says why. Whatever is open is left to the successor or the broker.
+// lose marks the session as lost, and returns the reason. An open transaction is left to the successor or
+// the broker.
 func (s *Session) lose(step string, err error) error {
 	s.lost, s.open = true, false
 	return fmt.Errorf("%s: %w: %w", step, ErrLost, err)
@@ -507,9 +508,8 @@ func (s *Session) lose(step string, err error) error {
 // closeTimeout bounds Close: the group waits for a resource that it takes away.
 const closeTimeout = 5 * time.Second
 
-// Close gives the right back. It aborts an open transaction, so that what it hides from readers of the
-// watermark topic shows at once and not after the transaction's timeout. It takes seconds at most, and may
-// be called again.
+// Close gives the right back. It aborts an open transaction, so that readers of the watermark topic need
+// not wait for the transaction's timeout. It takes seconds at most, and may be called again.
 func (s *Session) Close() {
 	if s.open {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
@@ -522,7 +522,7 @@ func (s *Session) Close() {
 	s.Abandon()
 }
 
-// Abandon ends the session without a word to the broker: another may own the topic already.
+// Abandon ends the session without a request to the broker: another may own the topic already.
 func (s *Session) Abandon() {
 	if !s.closed {
 		s.closed, s.open = true, false

@@ -114,7 +114,7 @@ func batchLimit(ctx context.Context, c *Cluster, topic string) (int, error) {
 	}
 	limit, err := strconv.Atoi(settings["max.message.bytes"])
 	if err != nil {
-		limit = 1000012 // what the client assumes: the broker's default
+		limit = 1000012 // the broker's default, which the client assumes
 	}
 	return min(max(limit, 1024), c.mostUnpacked(topic)), nil
 }
@@ -172,8 +172,8 @@ func (s *Session) fence(ctx context.Context) error {
 	return err
 }
 
-// claim makes the client that writes and asks for the producer id, which ends the predecessor. The client
-// would ask with its first record, but creating it fences nobody.
+// claim makes the client that writes and asks for the producer id, which ends the predecessor. Creating a
+// client alone fences no producer: it would ask with its first record.
 func (s *Session) claim(ctx context.Context) (producerID int64, err error) {
 	if s.cl, err = s.writer(); err != nil {
 		return 0, err
@@ -192,13 +192,13 @@ func (s *Session) claim(ctx context.Context) (producerID int64, err error) {
 	return producerID, nil
 }
 
-// codecs are those of Config.Compression. Of a first load's CPU lz4 took a fifth, snappy a tenth; and each
-// of lz4's writers holds 8 MB.
+// codecs are the values of Config.Compression. lz4 took a fifth of a first load's CPU, snappy a tenth, and
+// each of lz4's writers holds 8 MB.
 var codecs = map[string]kgo.CompressionCodec{"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(),
 	"snappy": kgo.SnappyCompression(), "lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression()}
 
-// writer makes the client that writes one resource. Everything about it is bounded in time: a transaction
-// that cannot be finished is better known as failed than hoped for.
+// writer makes the client that writes one resource. Everything about it is limited in time: a transaction
+// that cannot be finished is better known as failed.
 func (s *Session) writer() (*kgo.Client, error) {
 	return s.c.client(
 		kgo.TransactionalID(s.id),
@@ -266,9 +266,9 @@ func abortIn(ctx context.Context, c *Cluster, id string, partitions kadm.TopicsS
 	return kerr.ErrorForCode(ended.ErrorCode)
 }
 
-// readState reads what the predecessor committed. Only now, after fencing, is the end of the watermark topic
-// worth noting. It reads all partitions: if partitions were added, the resource's key belongs to another one
-// than before.
+// readState reads the predecessor's committed state. Only after fencing is the end of the watermark topic
+// worth noting. It reads all partitions: if partitions were added, the resource's key belongs to another
+// one than before.
 func (s *Session) readState(ctx context.Context, holdsRows bool) error {
 	found, err := lastWatermark(ctx, s.c, s.target.resource.Name, s.c.meta.toHighWatermark)
 	if err != nil {

@@ -23,8 +23,8 @@ const (
 // New returns a client. It goes through the proxy that the environment names. timeout limits a request and
 // its answer.
 //
-// A connection uses what files hold when it is made; nil trusts the authorities of the system. If a server's
-// or the client's certificate is refused, the error holds a *tlsfile.HandshakeError.
+// A connection uses the present content of files; without files it trusts the authorities of the system. If
+// a server's or the client's certificate is refused, the error holds a *tlsfile.HandshakeError.
 //
 // The client follows no redirect, because net/http would send credentials along to any port and scheme of
 // the same host. The error then is a *RedirectError.
