@@ -25,9 +25,9 @@ type batch struct {
 	failed error // the first refusal of a record
 }
 
-// manyRows is more than polls find of changes. Transactions of more come from first loads, replays and
-// sweeps. Their watermark follows the rows, at the price of one more round trip (Session.write), and they
-// take turns (batches).
+// manyRows is more than polls find of changes. Larger transactions come from first loads, replays and
+// sweeps. Their watermark follows the rows, which costs one more round trip (Session.write), and they take
+// turns (batches).
 const manyRows = 1000
 
 // largeAtOnce is how many transactions of many rows one process writes at a time. Each takes some 300 bytes a
@@ -43,8 +43,8 @@ type batches struct {
 
 func newBatches() *batches { return &batches{turns: make(chan struct{}, largeAtOnce)} }
 
-// take returns a batch for a transaction of so many rows. It waits while largeAtOnce others are being
-// written, but a transaction of few rows waits for nobody.
+// take returns a batch for a transaction of so many rows. If that is many, it waits while largeAtOnce
+// others are being written.
 func (p *batches) take(ctx context.Context, rows int) (*batch, error) {
 	if rows <= manyRows {
 		return new(batch), nil
@@ -60,8 +60,8 @@ func (p *batches) take(ctx context.Context, rows int) (*batch, error) {
 	return new(batch), nil
 }
 
-// giveBack ends the use of what take returned for so many rows. Where the transaction failed the client may
-// still hold its records, so nobody else gets their memory.
+// giveBack ends the use of a batch that take returned for so many rows. If the transaction failed, the
+// client may still hold the batch's records, so its memory is not used again.
 func (p *batches) giveBack(b *batch, rows int, failed bool) {
 	if rows <= manyRows {
 		return
@@ -73,18 +73,19 @@ func (p *batches) giveBack(b *batch, rows int, failed bool) {
 	<-p.turns
 }
 
-// recordMillis is the Kafka time of a row stamped t. Negative times have meanings of their own in Kafka (-1:
-// none), so what lies before 1970 is written as 1970.
+// recordMillis is the Kafka time of a row stamped t. Negative times have meanings of their own in Kafka
+// (-1: none), so times before 1970 are written as 1970.
 func recordMillis(t schemas.Instant) int64 { return max(t.Millis(), 0) }
 
-// fill prepares everything but the watermark, for t. future: a row carries the time of writing because its
-// updated_at lies ahead of it.
-func (b *batch) fill(t *target, tx watermark.Transaction, written schemas.Instant) (future bool) {
+// fill prepares everything but the watermark. future reports that a row carries the time of writing because
+// its updated_at is later than that.
+func (b *batch) fill(t *target, lettersTopic string, tx watermark.Transaction, written schemas.Instant) (
+	future bool) {
 	b.failed = nil
 	rows := len(tx.Rows) + len(tx.Deletes) + len(tx.Strays)
 	b.records = slices.Grow(b.records[:0], rows+len(tx.DeadLetters)+1) // and the watermark
 	b.keys = slices.Grow(b.keys[:0], rows*watermark.MaxKeySize)        // in one piece: keys are parts of it
-	topic := t.topic.name
+	topic := t.topic
 	for i := range tx.Rows {
 		row := &tx.Rows[i]
 		schemas.SetSchemaID(row.Value, t.valueID)
@@ -101,7 +102,7 @@ func (b *batch) fill(t *target, tx watermark.Transaction, written schemas.Instan
 			Partition: pinned(stray.Partition)})
 	}
 	for _, letter := range tx.DeadLetters {
-		record := deadLetterRecord(t.deadLetters, t.limits[t.deadLetters], t.resource.Name, letter)
+		record := deadLetterRecord(lettersTopic, t.limits[lettersTopic], t.resource.Name, letter)
 		record.Timestamp = now
 		b.records = append(b.records, record)
 	}
@@ -116,8 +117,8 @@ func (b *batch) key(t *target, id int64) []byte {
 	return key
 }
 
-// send hands records to the client and waits until the brokers have each of them. It looks at every promise:
-// ending a transaction succeeds whatever became of its records.
+// send hands records to the client and waits until the brokers have each of them. It checks every promise,
+// because the end of a transaction succeeds even if its records failed.
 func (b *batch) send(ctx context.Context, cl *kgo.Client, records []kgo.Record) error {
 	promise := b.note
 	for i := range records {
@@ -155,9 +156,9 @@ type batchSizer struct {
 
 func (s *batchSizer) rows() int { return int(cmp.Or(s.max.Load(), mostRows)) }
 
-// adapt takes in how long a transaction of rows took. One that took a third of the timeout halves the next:
-// the broker's clock and ours differ, and a transaction that times out was for nothing. With each that had
-// time to spare the next grows by a sixteenth.
+// adapt chooses the size of the next transaction by the time that one of so many rows took. After a third
+// of the timeout it halves the size: the broker's clock and ours differ, and a transaction that times out
+// was in vain. If there was time to spare, it adds a sixteenth.
 func (s *batchSizer) adapt(rows int, took, timeout time.Duration, failed bool) {
 	now := s.rows()
 	switch {

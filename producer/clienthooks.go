@@ -10,8 +10,8 @@ import (
 	"github.com/storestream/storestream/internal/metrics"
 )
 
-// telemetry counts what the clients do. franz-go's own plugin (kprom) keeps the counts of one client at a
-// time; here clients come and go with every takeover.
+// telemetry counts the requests, bytes and errors of all clients. franz-go's own plugin (kprom) counts one
+// client at a time, and here clients come and go with every takeover.
 type telemetry struct{ m *metrics.Kafka }
 
 var (
@@ -55,8 +55,8 @@ func (t telemetry) OnProduceBatchWritten(_ kgo.BrokerMetadata, topic string, _ i
 	t.m.ProduceBytes.WithLabelValues(topic).Add(float64(batch.CompressedBytes))
 }
 
-// clientLog is the Kafka client's log without what repeats ours. While a broker is down its lines come many a
-// second, and two of them that say the same must be equal, so that a logger can count them as one.
+// clientLog is the Kafka client's log without lines that repeat ours. While a broker is down there are many
+// lines a second. Lines that say the same have to be equal, so that a logger can count them as one.
 type clientLog struct{ kgo.Logger }
 
 // Log is kgo.Logger's.
@@ -67,8 +67,8 @@ func (l clientLog) Log(level kgo.LogLevel, msg string, pairs ...any) {
 	l.Logger.Log(level, msg, withoutBroker(pairs)...)
 }
 
-// withoutBroker drops the key "broker" where there is an address: one address goes by two of them, that of a
-// seed and that of the broker.
+// withoutBroker drops the key "broker" if there is an address. One broker has two numbers there: as a seed
+// and as itself.
 func withoutBroker(pairs []any) []any {
 	addr, kept := false, make([]any, 0, len(pairs))
 	for i := 0; i+1 < len(pairs); i += 2 {

@@ -16,12 +16,12 @@ import (
 	"go.uber.org/zap"
 )
 
-// Cluster is the connection to a Kafka cluster: where it is, how to sign in, how its topics are called, and
-// what the whole process shares of it. It is safe for concurrent use.
+// Cluster is the connection to a Kafka cluster: its brokers, the login, the names of its topics, and
+// everything that the whole process shares of it. It is safe for concurrent use.
 type Cluster struct {
 	cfg     Config
 	log     *zap.Logger
-	options []kgo.Opt // of every client: where the brokers are, and how to sign in
+	options []kgo.Opt // of every client: its brokers and login
 
 	cl       *kgo.Client // for everything but transactions, the group and the requests
 	admin    *kadm.Client
@@ -32,8 +32,8 @@ type Cluster struct {
 	sizers sync.Map
 }
 
-// Open checks cfg and prepares the clients. It does not need the broker to be there: the first call that does
-// waits or returns an error.
+// Open checks cfg and prepares the clients. It does not need a broker. The first call that needs one waits
+// or returns an error.
 func Open(cfg Config) (*Cluster, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -80,7 +80,8 @@ func (c *Cluster) client(opts ...kgo.Opt) (*kgo.Client, error) {
 	return cl, nil
 }
 
-// Close ends what Open has started, and the reading of requests. Whoever has sessions and groups ends them.
+// Close ends the clients that Open made, and the reading of requests. Sessions and groups have to be closed
+// before.
 func (c *Cluster) Close() {
 	c.requests.close()
 	c.cl.Close()
@@ -99,7 +100,7 @@ func (c *Cluster) Tool(name string, args ...string) string {
 func (c *Cluster) Ping(ctx context.Context) error {
 	err := c.cl.Ping(ctx)
 	if errors.Is(err, io.EOF) { // how brokers refuse a login that they do not understand
-		err = fmt.Errorf("it closed the connection (%w): kafka.tls and kafka.sasl may not be what it expects", err)
+		err = fmt.Errorf("it closed the connection (%w): check that kafka.tls and kafka.sasl fit its listener", err)
 	}
 	if err != nil {
 		return fmt.Errorf("kafka %v does not answer: %w", c.cfg.Brokers, err)
@@ -119,7 +120,7 @@ func (c *Cluster) Watermarks() string { return c.cfg.TopicPrefix + "watermarks" 
 // requestsTopic is the name of the topic of requests.
 func (c *Cluster) requestsTopic() string { return c.cfg.TopicPrefix + "requests" }
 
-// DeadLetters is the name of the topic of what cannot be published.
+// DeadLetters is the name of the topic of rows that cannot be published.
 func (c *Cluster) DeadLetters() string { return c.cfg.TopicPrefix + "dead_letters" }
 
 // mostUnpacked returns how many bytes a batch of topic may have before it is compressed. Our writers keep to
@@ -132,6 +133,6 @@ func (c *Cluster) mostUnpacked(topic string) int {
 	return mostOfRows
 }
 
-// transactionalID belongs to the topic, whatever the group: two deployments that write the same topics fence
-// each other instead of mixing.
+// transactionalID belongs to the topic and not to the group. So two deployments that write the same topics
+// fence each other instead of mixing.
 func (c *Cluster) transactionalID(resource string) string { return "storestream-" + c.Topic(resource) }

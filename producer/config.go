@@ -20,9 +20,9 @@ type Config struct {
 	TopicPrefix       string   // "store.": the data topic of orders is store.orders
 	Partitions        int32    // of topics that we create
 	ReplicationFactor int16    // of topics that we create; -1: the broker's default
-	// TopicSettings go over our own where we create topics. cleanup.policy is not for anybody to set.
+	// TopicSettings override our own settings of topics that we create, except cleanup.policy.
 	TopicSettings map[string]string
-	Compression   string          // none, gzip, snappy, lz4, zstd; "": snappy
+	Compression   string          // none, gzip, snappy, lz4, zstd; the default is snappy
 	Group         string          // the consumer group whose members share the resources
 	Instance      string          // names this process in watermarks and in the group
 	TLS           *tlsfile.Client // nil: connections are not encrypted
@@ -30,23 +30,24 @@ type Config struct {
 	Registry      *registry.Client
 	AutoRegister  bool // register schemas that the registry does not have
 	Log           *zap.Logger
-	Metrics       *metrics.Kafka // of the clients; nil: nothing is counted
-	// Now is the clock; nil: time.Now.
+	Metrics       *metrics.Kafka // of the clients; may be nil
+	// Now is the clock. The default is time.Now.
 	Now func() time.Time
-	// TransactionTimeout is how long the broker lets a transaction stay open; 0: 60 s. A broker refuses more
-	// than its transaction.max.timeout.ms (15 minutes by default). It is also how long a crash here can hide
-	// newer watermarks of other resources.
+	// TransactionTimeout is how long the broker lets a transaction stay open. The default is 60 s. A broker
+	// refuses more than its transaction.max.timeout.ms (15 minutes by default). For as long, a crash here can
+	// hide newer watermarks of other resources.
 	TransactionTimeout time.Duration
-	// SessionTimeout is how long the group waits for a sign of life of an instance before it hands its resources
-	// on; 0: 6 s. A broker refuses less than its group.min.session.timeout.ms (6 s by default) and more than its
-	// group.max.session.timeout.ms (30 minutes). A takeover after kill -9 took 5.5 s with 6 s.
+	// SessionTimeout is how long the group waits for a heartbeat of an instance before it hands its resources
+	// on. The default is 6 s. A broker refuses less than its group.min.session.timeout.ms (6 s by default)
+	// and more than its group.max.session.timeout.ms (30 minutes). A takeover after kill -9 took 5.5 s with 6
+	// s.
 	SessionTimeout time.Duration
-	// EraseWithin bounds how long the topics that we create keep values that were deleted or replaced
-	// (max.compaction.lag.ms); 0: the broker's default, which bounds nothing.
+	// EraseWithin limits how long the topics that we create keep values that were deleted or replaced
+	// (max.compaction.lag.ms). If it is 0, the broker's default applies, which has no limit.
 	EraseWithin time.Duration
 }
 
-// withDefaults fills in what may be left out. Its error says everything that is wrong with the rest.
+// withDefaults sets defaults. Its error lists everything that is wrong with the rest.
 func (c Config) withDefaults() (Config, error) {
 	c.Log = cmp.Or(c.Log, zap.NewNop())
 	if c.Now == nil {

@@ -13,27 +13,23 @@ import (
 	"github.com/storestream/storestream/schemas/registry"
 )
 
-// target is what a session writes, as its takeover found it.
+// target is a resource, and how its data topic is written.
 type target struct {
 	resource *schemas.Resource
-	topic    topicInfo
-	// watermarks is the number of partitions of the watermark topic at the takeover.
-	watermarks int
-	// deadLetters is the topic of what cannot be published.
-	deadLetters string
-	// The schema ids of keys and values in the registry.
+	topic    string // the data topic
+	// The schema ids of keys and values in the registry. Readers may not know them: then they are 0.
 	keyID, valueID int
-	// The largest batch, in bytes, that the resource's topic, the dead letters' and the watermarks' take.
+	// limits are the largest batches, in bytes, that the topics take which a session writes.
 	limits map[string]int
 }
 
-// errNotOurs: the record's key is no row's, or does not belong in its partition, or its value is none of this
-// resource under any schema. Anybody may write to the topic, and one stray record from somebody's console
-// producer must not hold a resource.
+// errNotOurs is the error of a record whose key is not a row's, or does not belong in its partition, or
+// whose value fits no schema of this resource. Any program may write to the topic, and one stray record
+// must not hold a resource.
 var errNotOurs = errors.New("not a record of ours")
 
-// id is the id of a record's row. A key under another schema id is another key for the same row, and
-// compaction would keep both: refused.
+// id returns the id of a record's row. It refuses a key under another schema id: that is another key for
+// the same row, and compaction would keep both.
 func (t target) id(record *kgo.Record) (int64, error) {
 	schemaID, id, err := schemas.ReadKey(record.Key)
 	if err != nil {
@@ -42,11 +38,11 @@ func (t target) id(record *kgo.Record) (int64, error) {
 	if schemaID == t.keyID || t.keyID == 0 {
 		return id, nil
 	}
-	return 0, &RefusedError{Topic: t.topic.name,
+	return 0, &RefusedError{Topic: t.topic,
 		Setting: fmt.Sprintf("the key at offset %d of partition %d", record.Offset, record.Partition),
 		Found:   "schema id " + strconv.Itoa(schemaID),
 		Expected: fmt.Sprintf("schema id %d, which subject %s-key has in the registry now (under two ids one row "+
-			"has two keys, and compaction keeps both)", t.keyID, t.topic.name),
+			"has two keys, and compaction keeps both)", t.keyID, t.topic),
 		Do: "point storestream at the registry that the topic was written with; if it is, another program wrote " +
 			"this record, or docs/operations.md says what to do, \"Topics: created anew, partitions, access\""}
 }
@@ -73,12 +69,11 @@ func oldestKeys(ctx context.Context, c *Cluster, topic string) ([]*kgo.Record, e
 }
 
 // rowReader decodes records by the schema that they were written with, and hashes their values as today's
-// schema encodes them. It is for one goroutine.
+// schema encodes them. One goroutine uses it.
 type rowReader struct {
 	registry *registry.Client
-	target   target // its ids are 0 where they are unknown
+	target   target // its ids may be 0, which means unknown
 	home     func(*kgo.Record) int32
-	wanted   func(id int64) bool // nil: every id is
 	byID     map[int]*schemas.ValueReader
 }
 
@@ -87,12 +82,9 @@ func newRowReader(c *Cluster, t target, partitions int) *rowReader {
 		byID: make(map[int]*schemas.ValueReader)}
 }
 
-// errUnwanted: the record's id is not among those that are wanted.
-var errUnwanted = errors.New("not wanted")
-
-// read decodes a record as far as it is ours. The error is errNotOurs for its key (p.Foreign), its partition
-// (p.Stray) or else its value; errUnwanted for its id; or a *RefusedError for its key; or the registry's,
-// which may pass.
+// read decodes a record as far as it is ours. The error is errNotOurs for its key (p.Foreign), its
+// partition (p.Stray) or its value; or a *RefusedError for its key; or that of the registry, which may
+// pass.
 func (r *rowReader) read(ctx context.Context, record *kgo.Record) (p watermark.Published, err error) {
 	p = watermark.Published{Tombstone: record.Value == nil, Time: schemas.InstantOf(record.Timestamp),
 		Partition: record.Partition}
@@ -103,9 +95,6 @@ func (r *rowReader) read(ctx context.Context, record *kgo.Record) (p watermark.P
 	if p.ID, err = r.target.id(record); err != nil {
 		p.Foreign = errors.Is(err, errNotOurs)
 		return p, err
-	}
-	if r.wanted != nil && !r.wanted(p.ID) {
-		return p, errUnwanted
 	}
 	if r.home(record) != record.Partition {
 		p.Stray = true
@@ -154,9 +143,10 @@ func (r *rowReader) of(ctx context.Context, id int) (*schemas.ValueReader, error
 	return reader, err
 }
 
-// ReadTopic gives the committed records of r's topic with wanted ids (nil: of every id) to fold, in offset
-// order within a partition. It begins with the offsets in from, by partition (nil: with the first record). It
-// ends where the topic ends now, waits for open transactions, and returns those ends.
+// ReadTopic gives the committed records of r's topic with wanted ids to fold, in offset order within a
+// partition. If wanted is nil, it gives all. It begins with the offsets in from, by partition, or with the
+// first record if from is nil. It reads up to the ends that the topic has now, waits for open transactions,
+// and returns those ends.
 //
 // Values of ids that are not wanted are not decoded. A value that is not ours is given as a version that
 // equals no other, because a comparison must see that the row has a record. Keys that are not ours, or not in
@@ -170,15 +160,15 @@ func ReadTopic(ctx context.Context, c *Cluster, r *schemas.Resource, from []int6
 	}
 	ends = goOn(spans, from)
 	rows := newRowReader(c, target{resource: r}, len(spans))
-	rows.wanted = wanted
 	for record, err := range c.fold(ctx, topic, spans) {
 		if err != nil {
 			return nil, err
 		}
+		if _, id, err := schemas.ReadKey(record.Key); err == nil && wanted != nil && !wanted(id) {
+			continue
+		}
 		p, err := rows.read(ctx, record)
 		switch {
-		case errors.Is(err, errUnwanted):
-			continue
 		case err == nil, p.Foreign, p.Stray:
 		case errors.Is(err, errNotOurs):
 			p.UpdatedAt, p.CreatedAt = schemas.MinInstant, schemas.MinInstant
@@ -218,7 +208,7 @@ func RowsSince(ctx context.Context, c *Cluster, resource string, from schemas.In
 		if records++; records%1000 == 0 {
 			read(records)
 		}
-		if _, id, err := schemas.ReadKey(record.Key); err == nil { // else it is none of storestream's
+		if _, id, err := schemas.ReadKey(record.Key); err == nil { // else another program wrote it
 			if record.Value == nil {
 				delete(rows, id)
 			} else if record.Timestamp.UnixMilli() >= first {

@@ -15,7 +15,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Headers of a dead letter. headerHash is there only where the row itself did not fit.
+// Headers of a dead letter. headerHash is there only if the row itself did not fit.
 const (
 	headerResource = "resource"
 	headerSource   = "source"
@@ -63,8 +63,8 @@ type DeadLetterRecord struct {
 	watermark.DeadLetter
 }
 
-// ReadDeadLetter returns the dead letter of row id of a resource, nil where it has none. It reads the whole
-// topic, as ReadDeadLetters does.
+// ReadDeadLetter returns the dead letter of row id of a resource, or nil. It reads the whole topic, as
+// ReadDeadLetters does.
 func ReadDeadLetter(ctx context.Context, c *Cluster, resource string, id int64) (*DeadLetterRecord, error) {
 	spans, err := c.meta.toHighWatermark(ctx, c.DeadLetters())
 	if err != nil {

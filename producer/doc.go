@@ -1,5 +1,5 @@
 // Package producer is everything that storestream does in Kafka: the topics, the transactions that write
-// them, the watermarks and requests that are kept in them, and who owns which resource. It knows nothing of
+// them, the watermarks and requests that are kept in them, and who owns which resource. It does not know
 // sources.
 //
 // A Cluster is the connection. Everything else is given one:
@@ -11,46 +11,46 @@
 //	Watch      what people and metrics are shown            watch.go
 //	Inspector  what `storestream check` asks                inspect.go
 //
-// They stand on four things: which topics there must be (topics.go), what the brokers say about a topic
-// (metadata.go), the two ways to read one, and how to tell that a log is not the one that was noted
-// (logend.go). To fold a topic (fold.go) is to read it from given offsets to ends that were noted before. To
-// follow one (follower.go) is to fold what was written since the last look.
+// They stand on four things: the topics that there must be (topics.go), the brokers' answers about a topic
+// (metadata.go), the two ways to read one, and the signs that a log is another one than before (logend.go).
+// To fold a topic (fold.go) is to read it from given offsets to ends that were noted before. To follow one
+// (follower.go) is to fold the records since the last look.
 //
 // # One transaction
 //
-// A batch's rows, its dead letters and the watermark that speaks of them are one transaction
-// (Session.Commit). So no moment exists when one of them is there and another is not. Elsewhere a crash
-// between publishing and noting the progress loses rows or sends them twice; here there is no between.
+// A batch's rows, its dead letters and the watermark that covers them are one transaction (Session.Commit).
+// So there is no moment when one of them is there and another is not. Elsewhere a crash between publishing
+// and noting the progress loses rows or sends them twice.
 //
 // # One owner
 //
-// The consumer group decides who polls a resource (Group). But a group decides late: an owner that was paused
-// still believes that it owns what its successor owns by now. So the thing that is exclusive is a
-// transactional id, one for each data topic. A takeover claims it, in an order in which every step needs the
-// one before it:
+// The consumer group decides who polls a resource (Group). But a group decides late: an owner that was
+// paused still believes that it owns a resource that its successor owns by now. So the exclusive thing is a
+// transactional id, one for each data topic. A takeover claims it, in an order in which every step needs
+// the one before it:
 //
 //  1. Confirm with the group that this instance is still a member (Group.Confirm). Otherwise a zombie would
 //     fence its own successor.
-//  2. Look, without disturbing anybody: are the topics and their settings as they must be, does the registry
-//     answer, are the keys in the topic ours, does another deployment write it? An instance that could not
-//     poll does not stop one that can.
+//  2. Look, without disturbing other instances: are the topics and their settings as they must be, does the
+//     registry answer, are the keys in the topic ours, does another deployment write it? An instance that
+//     could not poll does not stop one that can.
 //  3. Fence: ask for the id's producer id. The broker aborts the predecessor's open transaction and refuses
-//     it from now on. Creating a client alone does neither. Nothing that was read from a source before this
-//     moment may be published: an owner that slept between reading and writing would send an old row under a
-//     new epoch.
+//     it from now on. Creating a client alone does neither. Rows that were read from a source before this
+//     moment must not be published: an owner that slept between reading and writing would send an old row
+//     under a new epoch.
 //  4. End hanging transactions: those that are open in our partitions although no coordinator has them
 //     (hanging.go).
-//  5. Only now note where the watermark topic ends, and read up to there. Noted earlier, the predecessor
-//     could still commit behind the note. Where the data topic is another one than the watermark speaks of,
+//  5. Only now note where the watermark topic ends, and read up to there. If the end were noted earlier, the
+//     predecessor could still commit behind it. If the data topic is another one than the watermark names,
 //     or its log lost its end, everything is published from the start (logend.go). Read the dead letters and
 //     the requests (Requests.CatchUp).
-//  6. Rebuild what was published from the data topic (Session.Rebuild).
+//  6. Read the published rows back from the data topic (Session.Rebuild).
 //  7. Only now read the source.
 //
-// Take is steps 2 to 5. A commit whose outcome is unknown, or a producer id that the broker refuses, ends the
-// session (ErrLost). What is true is then found out by the same seven steps.
+// Take is steps 2 to 5. A commit with an unknown outcome, or a producer id that the broker refuses, ends
+// the session (ErrLost). The same seven steps then find out what was committed.
 //
-// # What a successor finds
+// # State that a successor finds
 //
 //	the owner died          the successor finds
 //	before step 3           the predecessor still at work, or as it died

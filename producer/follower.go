@@ -7,19 +7,19 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// follower is a topic and how far it was read. Following a topic is folding what was written since the last
+// follower is a topic and how far it was read. To follow a topic is to fold the records since the last
 // look, again and again.
 type follower struct {
 	c     *Cluster
 	topic string
 
 	id   [16]byte // of the topic that was read
-	next []int64  // by partition, where the next look begins; nil before the first
+	next []int64  // the offsets at which the next look begins, by partition
 }
 
-// open returns the spans from the end of the last look to end. If the topic that is there now is another one
-// than was read, or lost its end or partitions, or got more of them, which moves keys, then anew is true and
-// the spans begin with the first record. The first look is anew.
+// open returns the spans from the end of the last look to end. anew reports that the topic is another one
+// than was read, or lost its end or partitions, or got more of them, which moves keys. Then the spans begin
+// with the first record. The first look is anew, too.
 func (f *follower) open(ctx context.Context, end lister) (spans []span, anew bool, err error) {
 	info, err := f.c.meta.describe(ctx, f.topic, true)
 	if err != nil {
@@ -47,8 +47,8 @@ func (f *follower) open(ctx context.Context, end lister) (spans []span, anew boo
 	return spans, anew, nil
 }
 
-// fold is Cluster.fold over what open returned. After the last record the next look begins where this one
-// ended.
+// fold is Cluster.fold over the spans that open returned. When it has yielded the last record, the next
+// look begins there.
 func (f *follower) fold(ctx context.Context, spans []span) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
 		for record, err := range f.c.fold(ctx, f.topic, spans) {

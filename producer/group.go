@@ -28,13 +28,13 @@ var (
 const (
 	// beats is how many heartbeats there are in a session timeout.
 	beats = 4
-	// revokeTimeout is how long we keep the group waiting for owners that are to stop. Then it goes on without
-	// them: their successors fence them.
+	// revokeTimeout is how long we keep the group waiting for owners that are to stop. Then it goes on
+	// without them, and their successors fence them.
 	revokeTimeout = 5 * time.Second
 	// rebalanceTimeout is how long a rebalance waits for members that do not come, such as one that was killed
 	// while it joined: it stands between such a death and the handover.
 	rebalanceTimeout = 2 * revokeTimeout
-	// lookInterval is how often we look whether somebody has added partitions to the watermark topic.
+	// lookInterval is the time between two checks for partitions that were added to the watermark topic.
 	lookInterval = 5 * time.Second
 )
 
@@ -46,8 +46,8 @@ type Group struct {
 	finishWithin time.Duration
 	own          func(ctx context.Context, resource string)
 
-	// waiting, a string, is what it waits for. It is empty once the group has given it a share, even an empty
-	// one.
+	// waiting, a string, is the reason why it owns nothing yet. It is empty once the group has given it a
+	// share, even an empty one.
 	waiting atomic.Value
 
 	mu         sync.Mutex
@@ -116,7 +116,7 @@ func (g *Group) ready(ctx context.Context) error {
 			return err
 		}
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // stopped while waiting: no failure
+			return nil //nolint:nilerr // the instance stops
 		}
 		g.waiting.Store("kafka: " + err.Error())
 		if !said {
@@ -147,15 +147,15 @@ func (g *Group) join() (*kgo.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	cl.PauseFetchTopics(g.c.Watermarks()) // nothing is consumed
+	cl.PauseFetchTopics(g.c.Watermarks()) // the group is for assignment alone
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.cl = cl
 	return cl, nil
 }
 
-// leave waits for the owners. It tells the group, so that the others need not wait
-// for the session to time out.
+// leave tells the group, so that the others need not wait for the session to time out, and waits for the
+// owners.
 func (g *Group) leave(cl *kgo.Client) {
 	ctx, cancel := context.WithTimeout(context.Background(), revokeTimeout+closeTimeout)
 	defer cancel()
@@ -169,10 +169,11 @@ func (g *Group) leave(cl *kgo.Client) {
 	cl.Close()
 }
 
-// Waiting says what this instance waits for before it can own anything, "" once it is a member of the group.
+// Waiting is the reason why this instance does not own anything yet. It is empty once the instance is a
+// member of the group.
 func (g *Group) Waiting() string { return g.waiting.Load().(string) }
 
-// Owned is the resources that are this instance's now.
+// Owned returns the resources that are this instance's now.
 func (g *Group) Owned() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -186,9 +187,9 @@ func (g *Group) Owned() []string {
 }
 
 // Confirm returns nil when the group has just answered a heartbeat of the current generation: this instance
-// is a member now, not merely in its own opinion. Call it right before every Take: a process that was stopped
-// for a minute believes that it owns what its successor owns, and Take fences whoever is there. While the
-// group is being rebalanced it waits, until ctx ends.
+// is a member now, and not only in its own opinion. Call it right before every Take. A process that was
+// stopped for a minute believes that it owns a resource that its successor owns, and Take would fence the
+// successor. While the group is being rebalanced, Confirm waits until ctx ends.
 func (g *Group) Confirm(ctx context.Context) error {
 	err := retry(ctx, 500*time.Millisecond, func() error { return g.heartbeat(ctx) })
 	if err != nil {
@@ -239,10 +240,10 @@ func (g *Group) remove(taken map[string][]int32, why error) {
 	g.stop(why, revokeTimeout)
 }
 
-// look starts and stops owners by the number of partitions that the watermark topic has now. When somebody
-// adds partitions the names hash anew at once, and the group follows some seconds later. Meanwhile a resource
-// may have no owner here, or for a moment two instances that count differently, of which one fences the
-// other.
+// look starts and stops owners by the number of partitions that the watermark topic has now. If partitions
+// are added, names belong to other partitions at once, and the group follows some seconds later. Meanwhile
+// a resource may have no owner here. Or, for a moment, two instances that count differently both own it,
+// and one fences the other.
 func (g *Group) look(ctx context.Context) {
 	ask, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
@@ -256,7 +257,7 @@ func (g *Group) look(ctx context.Context) {
 	g.start()
 }
 
-// ours says whether resource falls to this instance. The caller holds g.mu.
+// ours reports whether resource falls to this instance. The caller holds g.mu.
 func (g *Group) ours(resource string) bool {
 	return !g.left && g.partitions > 0 && g.assigned[partitionOf(resource, g.partitions)]
 }
@@ -316,7 +317,7 @@ func (g *Group) stop(why error, limit time.Duration) {
 	}
 }
 
-// groupErrors tells what ends a session of the group; the client joins again by itself.
+// groupErrors logs why a session of the group ended. The client joins again by itself.
 type groupErrors struct{ g *Group }
 
 func (e groupErrors) OnGroupManageError(err error) {

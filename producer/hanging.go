@@ -29,27 +29,26 @@ import (
 // for three quarters of an hour.
 //
 // So every takeover checks all open transactions in its partitions, of every producer id. An owner does the
-// same when its topics' stable offsets fall behind (Session.shown). It is not enough to check one's own
-// producer id. A transactional id gets another one after a week without use (transactional.id.expiration.ms),
-// and after 32,767 epochs, which an owner that commits once a second uses up in nine hours. Fencing does not
-// reach a transaction that hangs under the earlier producer id.
+// same when its topics' stable offsets fall behind (Session.lookAgain). It is not enough to check one's own
+// producer id. A transactional id gets another one after a week without use
+// (transactional.id.expiration.ms), and after 32,767 epochs, which an owner that commits once a second uses
+// up in nine hours. Fencing does not reach a transaction that hangs under the earlier producer id.
 
 // openTransaction is a transaction that is open in one partition.
 type openTransaction struct {
-	topic      string
-	partition  int32
-	producerID int64
-	from       int64 // its first offset
+	topic            string
+	partition        int32
+	producerID       int64
+	from             int64 // its first offset
+	epoch            int16
+	coordinatorEpoch int32
 }
-
-// producers maps each open transaction to the broker's description of its producer.
-type producers map[openTransaction]kadm.DescribedProducer
 
 // errCannotAsk means that we cannot list transactions: the brokers are older than 3.0, or do not permit it.
 var errCannotAsk = errors.New("the brokers do not tell which transactions are open")
 
 // openIn returns the transactions that are open in the topics.
-func (c *Cluster) openIn(ctx context.Context, topics ...string) (producers, error) {
+func (c *Cluster) openIn(ctx context.Context, topics ...string) ([]openTransaction, error) {
 	asked := make(kadm.TopicsSet)
 	for _, topic := range topics {
 		info, err := c.meta.describe(ctx, topic, false)
@@ -67,10 +66,11 @@ func (c *Cluster) openIn(ctx context.Context, topics ...string) (producers, erro
 	if len(described) == 0 && err != nil {
 		return nil, fmt.Errorf("%w: %w", errCannotAsk, err)
 	}
-	open := make(producers)
+	var open []openTransaction
 	described.EachProducer(func(p kadm.DescribedProducer) {
 		if p.CurrentTxnStartOffset >= 0 {
-			open[openTransaction{p.Topic, p.Partition, p.ProducerID, p.CurrentTxnStartOffset}] = p
+			open = append(open, openTransaction{p.Topic, p.Partition, p.ProducerID, p.CurrentTxnStartOffset,
+				p.ProducerEpoch, max(p.CoordinatorEpoch, 0)})
 		}
 	})
 	return open, nil
@@ -81,11 +81,9 @@ func (c *Cluster) openIn(ctx context.Context, topics ...string) (producers, erro
 // transactions yet.
 const looksAtHanging = 3
 
-// hangingTransaction is an open transaction that hangs, with the fields that are needed to end it.
+// hangingTransaction is an open transaction that hangs.
 type hangingTransaction struct {
 	openTransaction
-	epoch            int16
-	coordinatorEpoch int32
 	// transactionalID has this producer id now, and no transaction. It is empty if no coordinator knows the
 	// producer id.
 	transactionalID string
@@ -101,15 +99,14 @@ type hangingTransaction struct {
 // The coordinator has a transaction for at least as long as the partition has it, which is from its first
 // record to its marker. So a transaction hangs if the partition has it both before and after the coordinator
 // is asked, and the coordinator does not have it.
-func (c *Cluster) hanging(ctx context.Context, open producers) ([]hangingTransaction, error) {
-	found := make(map[openTransaction]hangingTransaction)
+func (c *Cluster) hanging(ctx context.Context, open []openTransaction) (
+	found []hangingTransaction, err error) {
 	for range looksAtHanging {
-		if len(open) == 0 {
-			return nil, nil
+		if found = nil; len(open) == 0 {
+			break
 		}
-		clear(found)
 		ids, topics := map[int64]bool{}, map[string]bool{}
-		for o := range open {
+		for _, o := range open {
 			ids[o.producerID], topics[o.topic] = true, true
 		}
 		listed, err := c.admin.ListTransactions(ctx, slices.Collect(maps.Keys(ids)), nil)
@@ -117,10 +114,8 @@ func (c *Cluster) hanging(ctx context.Context, open producers) ([]hangingTransac
 			return nil, fmt.Errorf("%w: %w", errCannotAsk, err)
 		}
 		all := c.seesAllTransactions(ctx)
-		for o, p := range open {
-			h := hangingTransaction{openTransaction: o, epoch: p.ProducerEpoch, proven: all,
-				coordinatorEpoch: max(p.CoordinatorEpoch, 0)}
-			live := false
+		for _, o := range open {
+			h, live := hangingTransaction{openTransaction: o, proven: all}, false
 			for _, t := range listed {
 				if t.ProducerID == o.producerID {
 					h.transactionalID = t.TxnID
@@ -128,7 +123,7 @@ func (c *Cluster) hanging(ctx context.Context, open producers) ([]hangingTransac
 				}
 			}
 			if !live {
-				found[o] = h
+				found = append(found, h)
 			}
 		}
 		if err := wait.For(ctx, shortLogPause); err != nil {
@@ -138,24 +133,21 @@ func (c *Cluster) hanging(ctx context.Context, open producers) ([]hangingTransac
 		if err != nil {
 			return nil, err
 		}
-		open = make(producers)
-		for o := range found {
-			if p, still := again[o]; still {
-				open[o] = p
-			}
+		found = slices.DeleteFunc(found, func(h hangingTransaction) bool {
+			return !slices.Contains(again, h.openTransaction)
+		})
+		open = nil
+		for _, h := range found {
+			open = append(open, h.openTransaction)
 		}
 	}
-	var hanging []hangingTransaction
-	for o := range open {
-		hanging = append(hanging, found[o])
-	}
-	return hanging, nil
+	return found, nil
 }
 
-// seesAllTransactions reports whether a list of the transactions is complete for this user. Brokers silently
-// leave out transactional ids that the user may not describe, and those of a coordinator that is down. So it
-// describes a random id: only a user who may describe all ids gets the answer "not found". And it checks that
-// each partition of the coordinators' log has a leader.
+// seesAllTransactions reports whether a list of the transactions is complete for this user. Brokers
+// silently leave out transactional ids that the user may not describe, and those of a coordinator that is
+// down. So it describes a random id: only a user who may describe all ids gets the answer "not found". And
+// it checks that each partition of the coordinators' log has a leader.
 func (c *Cluster) seesAllTransactions(ctx context.Context) bool {
 	id := newUID()
 	described, err := c.admin.DescribeTransactions(ctx, id)
@@ -173,10 +165,10 @@ func (c *Cluster) seesAllTransactions(ctx context.Context) bool {
 
 // endHanging ends the hanging transactions among the open ones. If it cannot end one, it returns a
 // *RefusedError with the command that does.
-func (t *takeover) endHanging(ctx context.Context, open producers) error {
-	hanging, err := t.c.hanging(ctx, open)
+func endHanging(ctx context.Context, c *Cluster, log *zap.Logger, open []openTransaction) error {
+	hanging, err := c.hanging(ctx, open)
 	if errors.Is(err, errCannotAsk) {
-		t.log.Info("cannot tell whether transactions hang, and waits for those that are open", zap.Error(err))
+		log.Info("cannot tell whether transactions hang, and waits for those that are open", zap.Error(err))
 		return nil
 	}
 	if err != nil {
@@ -184,7 +176,7 @@ func (t *takeover) endHanging(ctx context.Context, open producers) error {
 	}
 	var refused []error
 	for _, h := range hanging {
-		refused = append(refused, t.end(ctx, h))
+		refused = append(refused, h.end(ctx, c, log))
 	}
 	return errors.Join(refused...)
 }
@@ -196,21 +188,20 @@ const endedHanging = "ended a transaction that the broker left open in the log a
 // end ends a hanging transaction. If it belongs to one of our transactional ids, end fences that id's owner:
 // a live owner may begin a transaction in this partition at any moment, and a marker would end that one too.
 // If no coordinator knows the producer id, no program can begin a transaction under it.
-func (t *takeover) end(ctx context.Context, h hangingTransaction) (err error) {
+func (h hangingTransaction) end(ctx context.Context, c *Cluster, log *zap.Logger) (err error) {
 	partition := kadm.TopicsSet{h.topic: {h.partition: {}}}
 	switch {
-	case strings.HasPrefix(h.transactionalID, t.c.transactionalID("")):
-		other := takeover{c: t.c, id: h.transactionalID}
-		err = other.abortIn(ctx, partition)
+	case strings.HasPrefix(h.transactionalID, c.transactionalID("")):
+		err = abortIn(ctx, c, h.transactionalID, partition)
 	case h.transactionalID != "":
 		err = errors.New("another program's transactional id has it: " + h.transactionalID)
 	case !h.proven:
 		err = errors.New("no coordinator shows it to this user, who may not see every transactional id")
 	default:
-		err = t.writeAbort(ctx, h, partition)
+		err = h.writeAbort(ctx, c, partition)
 	}
 	if err == nil {
-		t.log.Warn(endedHanging, zap.String("topic", h.topic), zap.Int32s("partitions", []int32{h.partition}),
+		log.Warn(endedHanging, zap.String("topic", h.topic), zap.Int32s("partitions", []int32{h.partition}),
 			zap.Int64("producer_id", h.producerID))
 		return nil
 	}
@@ -219,7 +210,7 @@ func (t *takeover) end(ctx context.Context, h hangingTransaction) (err error) {
 		Found: fmt.Sprintf("hidden from every read_committed consumer by an open transaction of producer id %d, "+
 			"which storestream cannot end (%v)", h.producerID, err),
 		Expected: "no transaction that its coordinator does not have",
-		Do: t.c.Tool("kafka-transactions.sh", "abort", "--topic", h.topic, "--partition",
+		Do: c.Tool("kafka-transactions.sh", "abort", "--topic", h.topic, "--partition",
 			strconv.Itoa(int(h.partition)), "--start-offset", strconv.FormatInt(h.from, 10)) +
 			" (it takes an administrator's login)"}
 	if h.transactionalID != "" || !h.proven {
@@ -232,10 +223,10 @@ func (t *takeover) end(ctx context.Context, h hangingTransaction) (err error) {
 
 // writeAbort writes the marker that ends a transaction whose producer id no coordinator knows, as
 // kafka-transactions.sh does. It needs a right on the cluster.
-func (t *takeover) writeAbort(ctx context.Context, h hangingTransaction, partition kadm.TopicsSet) error {
+func (h hangingTransaction) writeAbort(ctx context.Context, c *Cluster, partition kadm.TopicsSet) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	written, err := t.c.admin.WriteTxnMarkers(ctx, kadm.TxnMarkers{ProducerID: h.producerID,
+	written, err := c.admin.WriteTxnMarkers(ctx, kadm.TxnMarkers{ProducerID: h.producerID,
 		ProducerEpoch: h.epoch, CoordinatorEpoch: h.coordinatorEpoch, Topics: partition})
 	if err != nil {
 		return err

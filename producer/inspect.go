@@ -21,28 +21,29 @@ type Inspector struct{ c *Cluster }
 // TopicReport is what Inspector.Topics found of one topic.
 type TopicReport struct {
 	Topic string
-	// Missing: it is not there, and the broker would make it (else Err says why not).
+	// Missing: the topic does not exist. If the broker would not create it either, Err says why.
 	Missing bool
 	// Partitions and the fewest replicas that one of them has.
 	Partitions, Replicas int
-	// InSync is min.insync.replicas and MaxBytes max.message.bytes; 0 where the broker does not say.
+	// InSync is min.insync.replicas and MaxBytes max.message.bytes. Zero means that the broker does not tell.
 	InSync, MaxBytes int
-	// Keeps says why it may hold what was deleted for longer than Config.EraseWithin, and Do what mends that;
-	// "": it does not.
+	// Keeps is the reason why it may hold deleted values for longer than Config.EraseWithin, and Do the
+	// remedy. Both are empty if it does not.
 	Keeps, Do string
-	// Forgets says why a consumer may miss a tombstone that was promised to it, and Remedy what mends that.
+	// Forgets is the reason why a consumer may miss a tombstone that was promised to it, and Remedy the
+	// remedy.
 	Forgets, Remedy string
 	// Lacking are the rights on it that this user would need and does not have.
 	Lacking []string
-	// Err is a *RefusedError for what a person has to change, or what failed.
+	// Err is a *RefusedError if a person has to change something, or the error of a request.
 	Err error
 }
 
 // Inspect asks about the cluster.
 func Inspect(c *Cluster) Inspector { return Inspector{c} }
 
-// Topics looks at each topic that polling resources needs, and asks for those that are missing whether the
-// broker would make them.
+// Topics checks each topic that polling resources needs. For those that are missing it asks the broker
+// whether it would create them.
 func (i Inspector) Topics(ctx context.Context, resources ...string) []TopicReport {
 	var reports []TopicReport
 	for _, spec := range topicSpecs(i.c, resources) {
@@ -88,8 +89,8 @@ func (i Inspector) topic(ctx context.Context, spec topicSpec) TopicReport {
 	return report
 }
 
-// lackingRights are those on a topic that granted, a set of bits, does not hold. To describe the settings is
-// one that we need: a topic whose settings cannot be read is not trusted.
+// lackingRights are those on a topic that are missing in granted, a set of bits. To describe the settings
+// is a right that we need: a topic whose settings cannot be read is not trusted.
 func lackingRights(granted int32) (lacking []string) {
 	if granted == math.MinInt32 { // an old broker, which does not say
 		return nil
@@ -115,9 +116,9 @@ func (i Inspector) Brokers(ctx context.Context) (int, error) {
 	return len(brokers), err
 }
 
-// AwaitCoordinators waits, some seconds at most, until the brokers coordinate the group and the transactional
-// id of resource. A new cluster makes the topics for that when it is first asked, and until they are there it
-// answers COORDINATOR_NOT_AVAILABLE. waited says that it did so.
+// AwaitCoordinators waits until the brokers coordinate the group and the transactional id of resource, for
+// some seconds at most. A new cluster creates the topics for that on the first request, and answers
+// COORDINATOR_NOT_AVAILABLE until they exist. waited reports that it had to wait.
 func (i Inspector) AwaitCoordinators(ctx context.Context, resource string) (waited bool, err error) {
 	group, id := i.c.cfg.Group, i.c.transactionalID(resource)
 	return awaitCoordinator(ctx, func() error {
@@ -126,9 +127,9 @@ func (i Inspector) AwaitCoordinators(ctx context.Context, resource string) (wait
 	})
 }
 
-// TransactionalID asks whether this user may look at the transactional id of a resource, which whoever may
-// write with it may. It does not ask for a producer id, which would fence the instance that is running. nil:
-// it may. The error is a *RefusedError, or what failed.
+// TransactionalID checks whether this user may describe the transactional id of a resource. Every user that
+// may write with it may. It does not ask for a producer id, which would fence the instance that is running.
+// The error is a *RefusedError, or that of the request.
 func (i Inspector) TransactionalID(ctx context.Context, resource string) error {
 	id := i.c.transactionalID(resource)
 	described, err := i.c.admin.DescribeTransactions(ctx, id)
@@ -147,8 +148,8 @@ func (i Inspector) TransactionalID(ctx context.Context, resource string) error {
 	return err
 }
 
-// KeyIDs are the schema ids of the oldest key in each partition of a resource's topic: one, if all is well;
-// none where it is empty.
+// KeyIDs are the schema ids of the oldest key in each partition of a resource's topic. There is one if all
+// is well, and none if the topic is empty.
 func (i Inspector) KeyIDs(ctx context.Context, resource string) ([]int, error) {
 	oldest, err := oldestKeys(ctx, i.c, i.c.Topic(resource))
 	var ids []int
@@ -162,14 +163,14 @@ func (i Inspector) KeyIDs(ctx context.Context, resource string) ([]int, error) {
 
 // Audience is who may read a topic, as far as its access rules tell.
 type Audience struct {
-	// Open: the cluster has no access rules, so whoever reaches a broker may read. Unknown: this user may not
-	// read the rules.
+	// Open: the cluster has no access rules, so every client may read. Unknown: this user may not read the
+	// rules.
 	Open, Unknown bool
 	// Principals whom a rule allows to read, without those whom another rule denies it everywhere.
 	Principals []string
 }
 
-// Readers is who may read topic. It never includes super users, who are in no rule.
+// Readers returns who may read topic. It never includes super users, because no rule names them.
 func (i Inspector) Readers(ctx context.Context, topic string) (Audience, error) {
 	rules := kadm.NewACLs().Topics(topic).ResourcePatternType(kadm.ACLPatternMatch).Operations(kadm.OpAny).
 		Allow().AllowHosts().Deny().DenyHosts()

@@ -3,6 +3,7 @@ package producer
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 
@@ -11,13 +12,13 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// A log only grows: neither compaction nor the deletion of its oldest records takes anything from its end. So
-// a log that ends before an offset that it had reached lost records (an unclean leader election, a disk that
-// was put back), or it is another one under the same name. Brokers before 2.8, and some others, give topics
-// no ids: there this is the only way to tell.
+// A log only grows: neither compaction nor the deletion of its oldest records takes anything from its end.
+// So a log that ends before an offset that it had reached lost records (an unclean leader election, a disk
+// that was restored), or it is another one under the same name. Brokers before 2.8, and some others, give
+// topics no ids: there this is the only sign.
 
-// shortened says where a log that had reached the offsets in noted (by partition) ends before them now; "" if
-// it does nowhere. Fewer partitions than noted are no log at all.
+// shortened describes a partition that had reached its offset in noted and ends before it now. It is empty
+// if there is none. A log that lost partitions is described, too.
 func shortened(noted, now []int64) string {
 	for p, end := range noted {
 		switch {
@@ -30,17 +31,15 @@ func shortened(noted, now []int64) string {
 	return ""
 }
 
-// otherLog says why the data topic that is there now, whose partitions end at ends, does not hold all that
-// mark tells of; "" where it may. An id that is unknown says nothing: it is not equal to another unknown one,
-// and not different from a known one. So a cluster that gains ids republishes nothing.
+// otherLog returns the reason why the data topic that is there now, whose partitions end at ends, does not
+// hold everything that mark covers. It is empty if the topic may hold everything. An unknown id does not
+// count: it is not equal to another unknown one, and not different from a known one. So a cluster that
+// gains ids republishes nothing.
 func otherLog(mark *watermark.Watermark, topic topicInfo, ends []int64) string {
 	if topic.otherID(mark.TopicID) {
 		return "it was created anew: it has another id"
 	}
 	lost := shortened(mark.Ends, ends)
-	if mark.Ends == nil {
-		lost = fewerThanPublished(mark, ends)
-	}
 	switch {
 	case lost == "":
 		return ""
@@ -50,8 +49,8 @@ func otherLog(mark *watermark.Watermark, topic topicInfo, ends []int64) string {
 	return "it was created anew or lost records: " + lost
 }
 
-// OtherLog says why the data topic that is there now does not hold all that mark tells of, as a takeover
-// would find, which then fills it from the start; "" where it may.
+// OtherLog returns the reason why a takeover by mark would fill the data topic from the start. It is empty
+// if it would not.
 func OtherLog(ctx context.Context, c *Cluster, mark watermark.Watermark) (string, error) {
 	topic, err := c.meta.describe(ctx, c.Topic(mark.Resource), true)
 	if err != nil {
@@ -71,9 +70,9 @@ const keysToAsk = 1000
 // had another number: a *RefusedError, or the error that kept it from finding out.
 //
 // The advice may be to delete the topic, and the one record that mark comes from may be forged. So
-// OtherPartitions also checks the keys in the topic. Partitions can only be added. If they were, some of the
-// oldest records are in the partition that was their key's with the number before and is not their key's now.
-// At least two records have to show it, or all of them if the topic has fewer.
+// OtherPartitions also checks the keys in the topic. Partitions can only be added. If they were, some of
+// the oldest records are in the partition that was their key's with the number before and is not their
+// key's now. At least two records have to show it, or all of them if the topic has fewer.
 func OtherPartitions(ctx context.Context, c *Cluster, mark watermark.Watermark, now int) error {
 	topic, was := c.Topic(mark.Resource), int(mark.Partitions)
 	refused := &RefusedError{Topic: topic, Setting: "the number of partitions", Found: strconv.Itoa(now)}
@@ -111,66 +110,59 @@ func OtherPartitions(ctx context.Context, c *Cluster, mark watermark.Watermark, 
 			return refused
 		}
 	}
-	refused.Expected = fmt.Sprintf("%d, but only the watermark says so (topic %s, partition %d; by instance %q "+
-		"of group %q), and no key in the topic", was, c.Watermarks(),
+	refused.Expected = fmt.Sprintf("%d, but only the watermark says so (topic %s, partition %d; by "+
+		"instance %q of group %q), and no key in the topic", was, c.Watermarks(),
 		partitionOf(mark.Resource, len(marks.leaders)), mark.Instance, mark.Group)
 	refused.Do = "another program wrote that watermark: take it out as docs/security.md says, \"When somebody " +
 		"wrote to store.watermarks or store.requests\""
 	return refused
 }
 
-// TopicID is the id of a resource's data topic, "" where its brokers give none.
+// TopicID is the id of a resource's data topic. It is empty if the brokers give topics no ids.
 func TopicID(ctx context.Context, c *Cluster, resource string) (string, error) {
 	topic, err := c.meta.describe(ctx, c.Topic(resource), true)
 	return topic.idText(), err
 }
 
-// fewerThanPublished is shortened for a watermark of before 2026-11-22, which notes no ends: each row that
-// was published is a record.
-func fewerThanPublished(mark *watermark.Watermark, ends []int64) string {
-	records := int64(0)
-	for _, end := range ends {
-		records += end
-	}
-	switch {
-	case int(mark.Partitions) > len(ends):
-		return fmt.Sprintf("it had %s and has %d now", terminal.Plural(mark.Partitions, "partition"), len(ends))
-	case records < mark.Rows:
-		return fmt.Sprintf("%s had been published to it, and it never had more than %s",
-			terminal.Plural(mark.Rows, "row"), terminal.Plural(records, "record"))
-	}
-	return ""
-}
-
-// afresh is the watermark by which t is filled from the start. What was published is not in it, or not all
-// of it. But what was asked for and done stays done, and what is known of the source stays known. Written
-// stays, for it orders watermarks. And a topic that lost its end holds rows yet, maybe of other policies.
-func afresh(mark *watermark.Watermark, t *target) watermark.Watermark {
+// afresh returns the watermark by which a topic of r is filled from the start. The requests that were
+// carried out and the fields of the source stay known. Written stays, because it orders watermarks. A topic
+// that lost its end still holds rows, and they may have been published under other policies.
+func afresh(mark *watermark.Watermark, topic topicInfo, r *schemas.Resource) watermark.Watermark {
 	fresh := watermark.New(mark.Resource)
 	fresh.Request, fresh.RequestUID = mark.Request, mark.RequestUID
 	fresh.Fields, fresh.Written = mark.Fields, mark.Written
-	if !t.topic.otherID(mark.TopicID) {
-		fresh.Policies = heldPolicies(mark.Policies, t)
+	if !topic.otherID(mark.TopicID) {
+		fresh.Policies = heldPolicies(mark.Policies, r)
 	}
 	return fresh
 }
 
-// heldPolicies is what a watermark says of a topic that is filled from the start, and holds rows that were
-// published under these policies: nothing, where the one in force is the only one.
-func heldPolicies(held watermark.Policies, t *target) watermark.Policies {
-	if all := held.Then(t.resource.PolicyFingerprint()); all.Mixed() {
+// heldPolicies returns the policies for the watermark of a topic that is filled from the start and holds
+// rows that were published under held. It is nil if the policy in force is the only one.
+func heldPolicies(held watermark.Policies, r *schemas.Resource) watermark.Policies {
+	if all := held.Then(r.PolicyFingerprint()); all.Mixed() {
 		return all
 	}
 	return nil
 }
 
-// endsAfter is where the topic's log ends at least when the records of b are committed to it, after it had
-// reached before: behind each partition's records, and the marker that ends the transaction.
-func (b *batch) endsAfter(before []int64, topic string) []int64 {
-	ends, wrote := slices.Clone(before), make([]int64, len(before))
-	placed := partitioner().ForTopic(topic)
+// writtenLog is a topic that a session writes, and how far its log has reached, as the session knows it.
+type writtenLog struct {
+	topicInfo
+	// ends are offsets, by partition, that the log has reached. They are nil for the watermark topic: if it
+	// is replaced under a session, the next commit writes the watermark to the new one.
+	ends []int64
+	// stood are the log's ends at the last check (Session.lookAgain).
+	stood []int64
+}
+
+// endsAfter returns the offsets that the log has reached at least once the records of b are committed to it:
+// after each partition's records, and the marker that ends the transaction.
+func (l *writtenLog) endsAfter(b *batch) []int64 {
+	ends, wrote := slices.Clone(l.ends), make([]int64, len(l.ends))
+	placed := partitioner().ForTopic(l.name)
 	for i := range b.records {
-		if r := &b.records[i]; r.Topic == topic {
+		if r := &b.records[i]; r.Topic == l.name {
 			wrote[placed.Partition(r, len(ends))]++
 		}
 	}
@@ -182,17 +174,35 @@ func (b *batch) endsAfter(before []int64, topic string) []int64 {
 	return ends
 }
 
-// acknowledged is where the topic's log ends at least when the records of b, which brokers have acknowledged,
-// are committed. behind: some got offsets that the log had passed before.
-func (b *batch) acknowledged(before []int64, topic string) (ends []int64, behind bool) {
-	ends = slices.Clone(before)
-	for i := range b.records {
-		r := &b.records[i]
-		if r.Topic != topic || r.Offset < 0 || int(r.Partition) >= len(ends) {
-			continue // a broker that knew it as a duplicate need not say where it stands
+// each yields the partition and offset of each record of b that a broker has acknowledged for the log.
+func (l *writtenLog) each(b *batch) iter.Seq2[int32, int64] {
+	return func(yield func(int32, int64) bool) {
+		for i := range b.records {
+			r := &b.records[i]
+			if r.Topic != l.name || r.Offset < 0 || int(r.Partition) >= len(l.ends) {
+				continue // a broker that knew it as a duplicate need not know its offset
+			}
+			if !yield(r.Partition, r.Offset) {
+				return
+			}
 		}
-		behind = behind || r.Offset < before[r.Partition]
-		ends[r.Partition] = max(ends[r.Partition], r.Offset+2)
 	}
-	return ends, behind
+}
+
+// behind reports whether some records of b got offsets that the log had passed before. Once they are
+// committed the log can be as long as it was, and no longer shows that it lost its end.
+func (l *writtenLog) behind(b *batch) bool {
+	for p, offset := range l.each(b) {
+		if offset < l.ends[p] {
+			return true
+		}
+	}
+	return false
+}
+
+// committed moves the ends after the records of b and the markers after them.
+func (l *writtenLog) committed(b *batch) {
+	for p, offset := range l.each(b) {
+		l.ends[p] = max(l.ends[p], offset+2)
+	}
 }

@@ -348,35 +348,6 @@ func TestAClusterThatGainsTopicIDsRepublishesNothing(t *testing.T) {
 	wantAfresh(t, "made anew, with ids", s.take(c).Watermark())
 }
 
-// A watermark of before 2026-11-22 notes no ends. What it says of the rows must fit into the log.
-func TestAWatermarkWithoutEndsIsHeldAgainstTheRowsThatWerePublished(t *testing.T) {
-	for name, c := range map[string]struct {
-		rows   int64
-		afresh bool
-	}{
-		"as many rows as there are records": {2, false},
-		"more rows than records":            {5, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newStage(t, withoutIDs())
-			session := s.take(s.cluster("a", nil))
-			s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped"),
-				s.order(2, "2026-11-20T09:00:00Z", "Shipped")))
-			session.Close()
-			older := session.Watermark()
-			older.Rows, older.Ends, older.Request, older.RequestUID = c.rows, nil, 5, "five"
-			older.Written = older.Written.Add(time.Second)
-			s.putWatermark(older)
-			got := s.take(s.cluster("b", nil)).Watermark()
-			if c.afresh {
-				wantAfresh(t, name, got)
-			} else if got.Rows != c.rows {
-				t.Errorf("watermark %+v: expected to go on", got)
-			}
-		})
-	}
-}
-
 // A topic whose watermark was lost, or whose log lost its end, still holds rows, and none may be forgotten
 // that another policy let through. One that was made anew holds none.
 func TestRowsOfAnotherPolicyAreNotForgottenWithTheWatermark(t *testing.T) {

@@ -114,7 +114,7 @@ func TestALoginThatTheBrokerRefusesIsSaidWithoutThePassword(t *testing.T) {
 		login producer.SASL
 		says  string
 	}{
-		{files, wrong, "kafka.sasl may not be"},
+		{files, wrong, "kafka.sasl fit its listener"},
 		{strange, login, "is not trusted: set kafka.tls.ca_file"},
 	} {
 		cluster := s.cluster("a", func(p *producer.Config) { p.TLS, p.SASL = opened(t, c.files), c.login })

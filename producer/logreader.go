@@ -46,20 +46,20 @@ func newLogReader(c *Cluster, topic string, s span) *logReader {
 	return &logReader{c: c, topic: topic, span: s, at: s.from, taken: make(chan struct{}, 1)}
 }
 
-// errSpoilt is what waiting does not mend: a log that lost its end, or records that cannot be read.
+// errSpoilt means that waiting does not help: the log lost its end, or its records cannot be read.
 var errSpoilt = errors.New("unreadable")
 
 const (
-	// noProgress is how long a reader waits for a span's end, beyond the time for which the broker lets our
-	// transactions be open, before it gives up, so that its caller notes the end anew: a log that lost its tail
-	// (an unclean leader election) never reaches the old one.
+	// noProgress is how long a reader waits without progress, beyond the time for which the broker lets our
+	// transactions be open. A log that lost its tail (an unclean leader election) never reaches the end that
+	// was noted. So the reader gives up, and its caller notes the end again.
 	noProgress = 2 * time.Minute
-	// fetchBytes is of one answer. Compressed orders of 4 MiB unpack to 100,000 records, and with eight
-	// partitions at a time to 200 MiB. With this much, reading 725,000 rows holds 5 MiB beside what is kept of
-	// them (with a mebibyte, 30), in the same time. A larger batch comes whole.
+	// fetchBytes limits one answer. Compressed orders of 4 MiB unpack to 100,000 records, and with eight
+	// partitions at a time to 200 MiB. With this limit, reading 725,000 rows holds 5 MiB beside the rows that
+	// the caller keeps (with a mebibyte, 30), in the same time. A larger batch comes whole.
 	fetchBytes = 1 << 18
-	// fetchWait is short because takeovers share a connection. Where it ends without data a transaction is
-	// open, and the reader asks again.
+	// fetchWait is how long the broker may wait for data. It is short because takeovers share a connection.
+	// If it ends without data, a transaction is open, and the reader asks again.
 	fetchWait = 100 * time.Millisecond
 )
 
@@ -116,8 +116,7 @@ func (r *logReader) hand(ctx context.Context, answers chan<- *logReader) error {
 	}
 }
 
-// within cuts off what stands at or after the end of the span, and the markers: they have moved the position,
-// which is all they are for.
+// within leaves out markers, and records at or after the end of the span. They only move the position.
 func within(records []*kgo.Record, to int64) []*kgo.Record {
 	kept := records[:0]
 	for _, record := range records {
@@ -190,8 +189,8 @@ var unread = context.WithValue(context.Background(), errUnread, nil)
 var errUnread = fmt.Errorf("%w: a batch that unpacks to more than storestream writes, so its records are "+
 	"not known", errNotOurs)
 
-// stepOver logs the batch that is stepped over. It logs the first, the second, the fourth, and so on, because
-// another program may write thousands.
+// stepOver logs the batch that is stepped over. It logs the first, the second, the fourth, and so on,
+// because another program may write thousands.
 func (r *logReader) stepOver(batch *kgo.ErrDecompressTooLarge, u *unpacker, most int) {
 	if r.over++; r.over&(r.over-1) != 0 {
 		return
@@ -230,8 +229,9 @@ func onlyPartition(answer *kmsg.FetchResponse) (*kmsg.FetchResponseTopicPartitio
 	return part, kerr.ErrorForCode(part.ErrorCode)
 }
 
-// skipToStart moves to where the log begins now: records were deleted (kafka-delete-records) while we read. A
-// log that ends before our position has lost its end, which is an error: its caller notes the end anew.
+// skipToStart moves to the present start of the log: records were deleted (kafka-delete-records) while we
+// read. If the log ends before our position, it has lost its end. That is an error, and the caller notes
+// the end again.
 func (r *logReader) skipToStart(ctx context.Context) error {
 	starts, err := r.c.meta.offsets(ctx, r.topic, r.c.admin.ListStartOffsets)
 	if err != nil {
@@ -244,8 +244,8 @@ func (r *logReader) skipToStart(ctx context.Context) error {
 	return nil
 }
 
-// passing says whether waiting may mend err. A topic that is unknown may be a broker that has just started,
-// but it may have been deleted as well: the caller begins again and looks.
+// passing reports whether waiting may resolve err. A topic that is unknown may be a broker that has just
+// started, but it may have been deleted as well: the caller begins again and looks.
 func passing(err error) bool {
 	if errors.Is(err, kerr.UnknownTopicOrPartition) || errors.Is(err, kerr.UnknownTopicID) {
 		return false

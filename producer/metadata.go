@@ -18,7 +18,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// metadata is what the brokers say about topics, for the whole process: ids and leaders, settings, offsets.
+// metadata asks the brokers about topics, for the whole process: ids and leaders, settings, offsets.
 type metadata struct {
 	cl    *kgo.Client
 	admin *kadm.Client
@@ -27,11 +27,11 @@ type metadata struct {
 	known map[string]topicInfo
 }
 
-// topicInfo is a topic's id, which a topic that was deleted and created again does not keep, and its
-// partitions' leaders.
+// topicInfo is a topic's id and its partitions' leaders. A topic that was deleted and created again has
+// another id.
 type topicInfo struct {
 	name    string
-	id      [16]byte // zero where the broker is too old to have ids
+	id      [16]byte // zero if the broker is too old to have ids
 	leaders []int32
 	asked   time.Time
 }
@@ -42,7 +42,7 @@ func newMetadata(cl *kgo.Client, admin *kadm.Client) *metadata {
 	return &metadata{cl: cl, admin: admin, known: make(map[string]topicInfo)}
 }
 
-// idText is the topic's id as Kafka's own tools print it; "" where there is none.
+// idText is the topic's id as Kafka's own tools print it, or empty.
 func (t topicInfo) idText() string {
 	if t.id == ([16]byte{}) {
 		return ""
@@ -50,14 +50,14 @@ func (t topicInfo) idText() string {
 	return base64.RawURLEncoding.EncodeToString(t.id[:])
 }
 
-// isAnother says that t is not the topic with this id, although one has its name. An id that is unknown says
-// nothing: brokers before 2.8 have none, and while a cluster gains them one broker tells them and another
-// does not.
+// isAnother reports that t is not the topic with this id, although it has its name. An unknown id does not
+// count: brokers before 2.8 have none, and while a cluster gains them, one broker has them and another does
+// not.
 func (t topicInfo) isAnother(id [16]byte) bool {
 	return t.id != [16]byte{} && id != [16]byte{} && t.id != id
 }
 
-// otherID is isAnother for an id as text, "" where it is unknown.
+// otherID is isAnother for an id as text.
 func (t topicInfo) otherID(text string) bool {
 	return text != "" && t.idText() != "" && text != t.idText()
 }
@@ -73,9 +73,9 @@ func (t topicInfo) leader(partition int32) (int32, error) {
 	return t.leaders[partition], nil
 }
 
-// describe asks about a topic: now if fresh, else the answer may be as old as maxTopicAge. The client's own
-// cache will not do: it never asks twice within MetadataMinAge, so a topic that was just created or deleted
-// looks as it did before.
+// describe asks about a topic. Unless fresh, the answer may be as old as maxTopicAge. The client's own
+// cache is not enough: it never asks twice within MetadataMinAge, so a topic that was just created or
+// deleted looks as it did before.
 func (m *metadata) describe(ctx context.Context, topic string, fresh bool) (topicInfo, error) {
 	m.mu.Lock()
 	known, ok := m.known[topic]
@@ -199,10 +199,11 @@ func (m *metadata) offsets(ctx context.Context, topic string, list lister) ([]in
 	return all, nil
 }
 
-// shortLogPause is between two looks at a log that seems to lack its end. A variable for the tests.
+// shortLogPause is the pause between two looks at a log that seems too short. It is a variable for the
+// tests.
 var shortLogPause = 500 * time.Millisecond
 
-// endsAgain lists where the partitions of topic end. It asks up to three times before it returns ends that
+// endsAgain lists the ends of topic's partitions. It asks up to three times before it returns ends that
 // seem too short: a broker that has just become the leader of a partition, or does not know yet that it no
 // longer is, may show a log that ends too soon.
 func (m *metadata) endsAgain(ctx context.Context, topic string, end lister,

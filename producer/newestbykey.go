@@ -9,7 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// newest folds the records of a topic into the newest of each key, of which it keeps what keep takes from it.
+// newest keeps the newest record of each key of a topic, reduced by keep.
 //
 // A key is read in its own partition. Once its own partition has a record of it, records of it in other
 // partitions are ignored. Otherwise a program could write a record to a partition that no owner writes that
@@ -32,7 +32,7 @@ type newest[T any] struct {
 	byKey      map[string]newestRecord[T]
 }
 
-// newestRecord is what is kept of a record.
+// newestRecord is the part of a record that is kept.
 type newestRecord[T any] struct {
 	partition int32
 	offset    int64
@@ -119,7 +119,7 @@ func later(t, other, now time.Time) bool {
 	return t.After(other)
 }
 
-// all is the newest record of each key, without those of which the newest is a tombstone.
+// all yields the newest record of each key, unless it is a tombstone.
 func (n *newest[T]) all() iter.Seq2[string, newestRecord[T]] {
 	return func(yield func(string, newestRecord[T]) bool) {
 		for key, record := range n.byKey {

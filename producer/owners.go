@@ -17,23 +17,23 @@ import (
 	"github.com/storestream/storestream/internal/wait"
 )
 
-// Member is what an instance tells the others about itself.
+// Member is the card that an instance shows the others.
 type Member struct {
 	Instance  string   `json:"instance"`
 	Resources []string `json:"resources"` // enabled there, sorted
 }
 
-// Owner is a member of the group and what it owns.
+// Owner is a member of the group and its resources.
 type Owner struct {
 	Member
 	Owned []string // of its enabled resources, those that are its own
 }
 
-// ErrSharing says that the group is sharing its resources out: nobody can say who has what.
+// ErrSharing means that the group is sharing its resources out, so no resource has a known owner.
 var ErrSharing = errors.New("the group is sharing its resources out")
 
-// Owners asks the group who has what. It leaves out members that are no storestream. ErrSharing: there are
-// members, and just now a broker tells nothing of them.
+// Owners asks the group who has which resource. It leaves out members that are not storestream. ErrSharing
+// means that the group has members, but a broker does not describe them now.
 func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 	var groups kadm.DescribedGroups
 	_, err := awaitCoordinator(ctx, func() (err error) {
@@ -43,7 +43,7 @@ func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 		return err
 	})
 	if errors.Is(err, kerr.GroupIDNotFound) {
-		return nil, nil // nobody has ever joined it, or all have left long ago
+		return nil, nil // it has no members, and had none lately
 	}
 	if shards, ok := errors.AsType[*kadm.ShardErrors](err); ok && len(shards.Errs) > 0 {
 		err = shards.Errs[0].Err // one group is asked of one broker
@@ -74,11 +74,11 @@ func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 }
 
 // coordinatorPatience is how long a new cluster may take to make the topics by which brokers coordinate
-// groups and transactions. It makes each when it is first asked for.
+// groups and transactions. It makes each on the first request.
 const coordinatorPatience = 10 * time.Second
 
-// awaitCoordinator calls ask again for as long as the cluster answers that nobody coordinates yet what it
-// asks for, up to coordinatorPatience. It says whether it had to.
+// awaitCoordinator calls ask again while the cluster answers that there is no coordinator yet, up to
+// coordinatorPatience. waited reports that it had to wait.
 func awaitCoordinator(ctx context.Context, ask func() error) (waited bool, err error) {
 	patient, cancel := context.WithTimeout(ctx, coordinatorPatience)
 	defer cancel()
@@ -112,15 +112,15 @@ func ownedBy(member kadm.DescribedGroupMember, resources []string, topic string,
 	return owned
 }
 
-// balancer is cooperative-sticky, and adds the member's card to what the group keeps of each member. Nobody
-// balances by the card: it is for `watermark list` and the page, which say when instances differ in what they
-// would poll.
+// balancer is cooperative-sticky, and adds the member's card to its metadata in the group. Members do not
+// balance by the card. It is for `watermark list` and the page, which show when instances differ in their
+// enabled resources.
 type balancer struct {
 	kgo.GroupBalancer
 	card []byte
 }
 
-// cardMark introduces a member's card in its metadata, behind what the balancer keeps there.
+// cardMark introduces a member's card in its metadata, after the balancer's own data.
 var cardMark = []byte("\x00storestream:")
 
 func newBalancer(m Member) balancer {
@@ -140,7 +140,8 @@ func (b balancer) JoinGroupMetadata(topics []string, current map[string][]int32,
 	return meta.AppendTo(nil)
 }
 
-// readCard finds the Member in a group member's metadata; false where it is not one of ours.
+// readCard finds the Member in a group member's metadata. It returns false if the member is not one of
+// ours.
 func readCard(userData []byte) (Member, bool) {
 	i := bytes.LastIndex(userData, cardMark)
 	if i < 0 {

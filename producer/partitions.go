@@ -2,7 +2,8 @@ package producer
 
 import "github.com/twmb/franz-go/pkg/kgo"
 
-// partitioner takes murmur2 of the key, as the Java client does, but leaves a pinned record where it is.
+// partitioner takes murmur2 of the key, as the Java client does, but leaves a pinned record in its
+// partition.
 func partitioner() kgo.Partitioner {
 	return kgo.BasicConsistentPartitioner(func(topic string) func(*kgo.Record, int) int {
 		byKey := kgo.StickyKeyPartitioner(nil).ForTopic(topic)

@@ -45,9 +45,8 @@ type Requests struct {
 	changed  chan struct{}       // closed when a request arrives, and replaced
 }
 
-// mostRequests bounds what somebody who floods the topic can have every instance keep in memory: 20 MB, for
-// package watermark bounds each request. Sweeping five resources every two hours makes 420 requests in seven
-// days.
+// mostRequests limits the memory that a flood of requests takes in every instance: 20 MB, because package
+// watermark limits each request. Sweeping five resources every two hours makes 420 requests in seven days.
 const mostRequests = 5000
 
 func newRequests(c *Cluster) *Requests {
@@ -58,8 +57,8 @@ func newRequests(c *Cluster) *Requests {
 	return q
 }
 
-// Ask writes a request, and returns it with the ID and UID that it got. It returns when the brokers have it,
-// not when it is carried out.
+// Ask writes a request, and returns it with the ID and UID that it got. It returns when the brokers have
+// the request, and does not wait until it is carried out.
 func (q *Requests) Ask(ctx context.Context, request watermark.Request) (watermark.Request, error) {
 	if err := EnsureTopics(ctx, q.c); err != nil {
 		return request, err
@@ -98,9 +97,9 @@ func (q *Requests) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// After returns the requests for resource after the one with this id and uid, in order; -1 is before the
-// first. Where that one is from another topic all are returned. None is while the topic is being read: the
-// last would hide those before it.
+// After returns the requests for resource after the one with this id and uid, in order. -1 is before the
+// first. If that one is from another topic, it returns all. It returns none before the topic was read to
+// its end: a later request would hide those before it.
 func (q *Requests) After(resource string, id int64, uid string) []watermark.Request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,7 +118,7 @@ func (q *Requests) After(resource string, id int64, uid string) []watermark.Requ
 	return after
 }
 
-// index is where the first request with this id or a later one stands.
+// index is the position of the first request with this id or a later one.
 func (q *Requests) index(id int64) int {
 	at, _ := slices.BinarySearchFunc(q.all, id,
 		func(r watermark.Request, id int64) int { return cmp.Compare(r.ID, id) })
@@ -141,8 +140,8 @@ func (q *Requests) elsewhere(resource string, id int64, uid string) bool {
 	return at.ID != id || at.Resource != resource || uid != "" && uid != at.UID
 }
 
-// Changed is closed when the next request arrives, for whichever resource. Ask for it before After, or one
-// can come between.
+// Changed returns a channel that is closed when the next request arrives, for any resource. Call it before
+// After, or a request can come in between.
 func (q *Requests) Changed() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -250,8 +249,8 @@ func (q *Requests) decode(record *kgo.Record) (watermark.Request, error) {
 	return request, nil
 }
 
-// show makes the requests that were found in a span known. If the span is of another topic than before
-// (anew), they replace all others.
+// show makes the requests that were found in a span known. If the span is of another topic than before,
+// they replace all others.
 func (q *Requests) show(found []watermark.Request, read span, anew bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

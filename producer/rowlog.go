@@ -12,8 +12,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// RowLog is what the topic of a resource holds of one row. It keeps one record of each partition at most,
-// however long the topic is. One goroutine uses it.
+// RowLog is the records of one row in the topic of its resource. It keeps one record of each partition at
+// most, however long the topic is. One goroutine uses it.
 type RowLog struct {
 	log      follower
 	resource *schemas.Resource
@@ -33,9 +33,10 @@ func NewRowLog(c *Cluster, r *schemas.Resource, id int64) *RowLog {
 	return &RowLog{log: follower{c: c, topic: c.Topic(r.Name)}, resource: r, id: id}
 }
 
-// Look reads what was committed since the look before, and waits for open transactions. The first look reads
-// everything. It reads every partition, because another program may have written the row's key to a wrong
-// one. Of other rows it decodes the key alone. progress hears how many offsets it has passed, of how many.
+// Look reads the records that were committed since the look before, and waits for open transactions. The
+// first look reads everything. It reads every partition, because another program may have written the row's
+// key to a wrong one. Of other rows it decodes the key alone. progress hears how many offsets it has
+// passed, of how many.
 func (l *RowLog) Look(ctx context.Context, progress func(done, of int64)) error {
 	c := l.log.c
 	spans, anew, err := l.log.open(ctx, c.admin.ListEndOffsets)
@@ -90,7 +91,7 @@ func (l *RowLog) take(ctx context.Context, record *kgo.Record) error {
 	return nil
 }
 
-// Newest is the newest record of the row where its key belongs; false: there is none.
+// Newest is the newest record of the row in its key's partition, if there is one.
 func (l *RowLog) Newest() (RowRecord, bool) {
 	if len(l.homes) == 0 {
 		return RowRecord{}, false
@@ -101,8 +102,8 @@ func (l *RowLog) Newest() (RowRecord, bool) {
 	return slices.MaxFunc(slices.Collect(maps.Values(l.homes)), newer), true
 }
 
-// Strays are the newest records with the row's key in partitions where it does not belong, by partition:
-// another program wrote them. Those over which there is a tombstone are not among them.
+// Strays are the newest records with the row's key in partitions in which it does not belong, by partition:
+// another program wrote them. Tombstones are not among them.
 func (l *RowLog) Strays() []RowRecord {
 	var strays []RowRecord
 	for _, p := range slices.Sorted(maps.Keys(l.strays)) {
@@ -113,13 +114,13 @@ func (l *RowLog) Strays() []RowRecord {
 	return strays
 }
 
-// Records is how many records of the row the log holds, strays and older versions that compaction has not
-// taken out included.
+// Records is the number of records of the row in the log, with strays and older versions that compaction
+// has not taken out.
 func (l *RowLog) Records() int { return l.records }
 
 // Unread returns the number of batches that were not read. Each may contain a record of the row.
 func (l *RowLog) Unread() int { return l.unread }
 
-// CreatedAt is the row's created_at in the newest version that could be read, also where it was deleted
-// since; MinInstant: there is none.
+// CreatedAt is the row's created_at in the newest version that could be read, even if the row was deleted
+// since. It is MinInstant if there is none.
 func (l *RowLog) CreatedAt() schemas.Instant { return l.createdAt }

@@ -19,7 +19,7 @@ type RowRecord struct {
 	ID        int64
 	Tombstone bool
 	Value     schemas.Value // empty for a tombstone
-	Err       error         // why it is none of storestream's. ID is 0 if the key is the reason
+	Err       error         // why another program must have written it. ID is 0 if the key is the reason
 }
 
 // rowRecord decodes a record for people. Its error is that of a registry that does not answer.

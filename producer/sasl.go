@@ -19,11 +19,11 @@ import (
 type SASL struct {
 	Mechanism, Username string
 	Password            rotation.Secret // read again at each login
-	// TokenURL is where a bearer token is fetched by client credentials (RFC 6749, 4.4).
+	// TokenURL is the endpoint for bearer tokens by client credentials (RFC 6749, 4.4).
 	TokenURL, ClientID string
 	ClientSecret       rotation.Secret // read again for each token
 	Scopes             []string
-	TokenHTTP          *http.Client     // fetches tokens; nil: httpclient.New(nil, TokenTimeout)
+	TokenHTTP          *http.Client     // fetches tokens. The default is httpclient.New(nil, TokenTimeout)
 	Hidden             *rotation.Hidden // hears of each token; may be nil
 	// AllowPlaintext: a password or token may go to other machines without TLS.
 	AllowPlaintext bool
@@ -39,7 +39,7 @@ func (s SASL) exposes(host string, allowed bool) bool {
 	return sent && !allowed && !loopback.Is(host)
 }
 
-// options are those of a client that signs in so; none without a mechanism.
+// options are a client's options for this login. Without a mechanism there are none.
 func (s SASL) options() ([]kgo.Opt, error) {
 	switch s.Mechanism {
 	case "":

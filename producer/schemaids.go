@@ -14,21 +14,21 @@ import (
 	"github.com/storestream/storestream/schemas/registry"
 )
 
-// A registry that lost its schemas (it kept them in memory, or an old backup was put back) gives ids anew, in
-// the order in which somebody asks. What stands in a topic then has ids that name nothing, and later other
-// schemas: consumers fail, or decode one row as another. storestream itself needs the registry only for what
-// it does not write under today's schema, so it would go on for weeks.
+// A registry that lost its schemas (it kept them in memory, or an old backup was restored) gives ids again
+// from 1, in the order of the requests. The ids in a topic then name no schema, and later other schemas:
+// consumers fail, or decode one row as another. storestream itself needs the registry only for records that
+// are not under today's schema, so it would go on for weeks.
 //
 //	the registry comes back empty
 //	a session asks for its subjects, within a minute: they are gone, or have other ids. It ends (idsAsked)
 //	the takeover finds that no id in the topic names its record. It registers nothing, and holds (SameSchemas)
 //
-// To register then would be worse than to wait: the ids would be taken, and the old schemas could not be put
-// back under theirs.
+// To register schemas then would be worse than to wait: the ids would be taken, and the old schemas could
+// not be restored under them.
 
-// SameSchemas asks the registry, anew, whether the schema ids under which r's topic was written still name
-// the record of its keys, and of its values. A topic that is empty, or not there, has none. The error is a
-// *RefusedError where they do not, else what could not be asked.
+// SameSchemas asks the registry whether the schema ids under which r's topic was written still name the
+// record of its keys, and of its values. A topic that is empty or missing has none. The error is a
+// *RefusedError if they do not, else that of the request.
 func SameSchemas(ctx context.Context, c *Cluster, r *schemas.Resource) error {
 	oldest, err := oldestKeys(ctx, c, c.Topic(r.Name))
 	if errors.Is(err, kerr.UnknownTopicOrPartition) {
@@ -40,8 +40,8 @@ func SameSchemas(ctx context.Context, c *Cluster, r *schemas.Resource) error {
 	return sameSchemas(ctx, c, r, oldest)
 }
 
-// sameSchemas goes by the oldest record of each partition. One whose ids are right is enough: anybody may
-// write to the topic, and a stray record must not hold the resource.
+// sameSchemas checks the oldest record of each partition. One whose ids are right is enough: any program
+// may write to the topic, and a stray record must not hold the resource.
 func sameSchemas(ctx context.Context, c *Cluster, r *schemas.Resource, oldest []*kgo.Record) error {
 	var keys, values []int
 	for _, record := range oldest {
@@ -66,7 +66,7 @@ func sameSchemas(ctx context.Context, c *Cluster, r *schemas.Resource, oldest []
 	return nil
 }
 
-// oneNames returns nil where one of the ids names the record, or there are none.
+// oneNames returns nil if one of the ids names the record, or there are no ids.
 func oneNames(ctx context.Context, c *Cluster, r *schemas.Resource, of, record string, ids []int) error {
 	var found []string
 	for _, id := range ids {
@@ -94,11 +94,11 @@ func oneNames(ctx context.Context, c *Cluster, r *schemas.Resource, of, record s
 			"the topic: storestream creates it again and fills it from the start"}
 }
 
-// idsAsked is a question to the registry beside the commits, one at a time. An owner at work needs no answer
-// to go on, and a registry that takes requests and gives none would hold a commit for a quarter of a minute:
-// each minute, and when the instance is to stop. It belongs to one session's goroutine, as the session does.
+// idsAsked is a question to the registry beside the commits, one at a time. An owner at work needs no
+// answer to go on. A registry that accepts requests and does not answer would hold up a commit for 15
+// seconds, each minute and when the instance stops. idsAsked belongs to the goroutine of one session.
 type idsAsked struct {
-	other  chan string // of one; nil: nothing is asked
+	other  chan string // nil while no question is open
 	cancel context.CancelFunc
 }
 
@@ -113,7 +113,7 @@ func (a *idsAsked) ask(c *registry.Client, t target) {
 	go func() { other <- otherIDs(ctx, c, t) }()
 }
 
-// answer is what otherIDs said; "" also where it has said nothing yet.
+// answer is the result of otherIDs, or empty if there is none yet.
 func (a *idsAsked) answer() (other string) {
 	select {
 	case other = <-a.other:
@@ -133,10 +133,10 @@ func (a *idsAsked) stop() {
 	}
 }
 
-// otherIDs says how the registry's answers for the subjects of a topic that is being written differ from the
-// ids that it is written under; "" where they do not, or cannot be asked for now.
+// otherIDs describes how the registry's schema ids for a topic differ from the ids that the session writes.
+// It is empty if they do not, or if the registry does not answer now.
 func otherIDs(ctx context.Context, c *registry.Client, t target) string {
-	keyID, valueID, err := c.Ensure(ctx, t.topic.name, t.resource, false)
+	keyID, valueID, err := c.Ensure(ctx, t.topic, t.resource, false)
 	switch {
 	case registry.HasFault(err, registry.NotRegistered):
 		return fmt.Sprintf("the registry does not have both of the schemas any more that it is written under: put "+

@@ -62,7 +62,7 @@ func TestAnApicurioThatLostItsStorageHoldsWhatWasWrittenUnderItsIDs(t *testing.T
 			t.Errorf("taking over: %v, expected a RefusedError", err)
 		}
 		wantText(t, err, "the schema id of its keys", found, "put its schemas back under their ids",
-			"delete the topic: it is created anew")
+			"delete the topic: storestream creates it again")
 		s.wantIDs(1)
 	}
 	holds("which this registry does not have")

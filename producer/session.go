@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,35 +19,32 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// ErrAborted says that the transaction was aborted and nothing of it is or will be visible. The session may
-// be used again.
+// ErrAborted means that the transaction was aborted: consumers will never see any of it. The session may be
+// used again.
 var ErrAborted = errors.New("the transaction was aborted")
 
-// ErrLost says that nobody knows whether the transaction was committed, or that another producer has taken
-// the topic over. Close the session, and go on with a new one (Group.Confirm, then Take).
+// ErrLost means that the outcome of a commit is unknown, or that another producer has taken the topic over.
+// Close the session, and go on with a new one (Group.Confirm, then Take).
 var ErrLost = errors.New("the session is lost")
 
 // Session is the exclusive right to write one resource's topic, from Take until the first error that is
-// ErrLost, or Close. One goroutine uses it. All its fields are of one takeover, but sizer, which outlives it.
+// ErrLost, or Close. One goroutine uses it. Its fields belong to one takeover, except sizer, which outlives
+// it.
 type Session struct {
 	c      *Cluster
 	log    *zap.Logger
+	id     string // the transactional id
 	target target
 	cl     *kgo.Client // writes transactions
 	sizer  *batchSizer
 
-	// What is known to be committed.
+	// Known to be committed.
 	mark        watermark.Watermark
 	deadLetters map[string]uint64
-	// ends are offsets, by partition, that the data topic's log has reached. letters is the topic of dead
-	// letters as it was read, and letterEnds where it ended then.
-	ends       []int64
-	letters    topicInfo
-	letterEnds []int64
 
-	looked time.Time          // when the topics and their settings were last checked
-	stood  map[string][]int64 // the topics' log ends at that time, by topic and partition
-	ids    idsAsked           // of the registry
+	data, letters, marks writtenLog
+	looked               time.Time // when the topics and their settings were last checked
+	ids                  idsAsked  // of the registry
 
 	open   bool // a transaction has begun and not ended
 	lost   bool
@@ -64,37 +62,37 @@ func (s *Session) DeadLetters() map[string]uint64 { return s.deadLetters }
 func (s *Session) MaxRows() int { return s.sizer.rows() }
 
 // MaxRecordBytes is the largest watermark.RowSize that the data topic takes.
-func (s *Session) MaxRecordBytes() int { return s.target.limits[s.target.topic.name] }
+func (s *Session) MaxRecordBytes() int { return s.target.limits[s.target.topic] }
 
-// EndOffsets are where the data topic's partitions end now, by partition.
+// EndOffsets are the ends of the data topic's partitions now.
 func (s *Session) EndOffsets(ctx context.Context) ([]int64, error) {
-	return s.c.meta.offsets(ctx, s.target.topic.name, s.c.admin.ListEndOffsets)
+	return s.c.meta.offsets(ctx, s.data.name, s.c.admin.ListEndOffsets)
 }
 
-// Rebuild gives to fold, one at a time, each record of the data topic from the watermark's DedupFrom on, in
+// Rebuild gives each record of the data topic from the watermark's DedupFrom on to fold, one at a time, in
 // offset order within a partition; a key stays in one partition. A record's Kafka time is min(updated_at,
-// time of writing). So nothing before the first offset of that time, in each partition, was held by the
-// predecessor's dedup. What follows that offset is given whatever its own time: an old row written later may
-// be the newest of its id.
+// time of writing). So the predecessor's dedup held no record before the first offset of that time, in each
+// partition. Records after that offset are given with any time: an old row that was written later may be
+// the newest of its id.
 //
-// It also gives each record behind the watermark's Ends, as Beyond. There is none, unless the watermark topic
-// lost its end (an unclean leader election): then this watermark is older than what was published last, and
-// what it does not know of would be published again.
+// It also gives each record at or after the watermark's Ends, as Beyond. There are such records only if the
+// watermark topic lost its end (an unclean leader election): then this watermark is older than the last
+// published rows, and rows that it does not cover would be published again.
 func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) error) error {
 	if err := s.usable(); err != nil {
 		return err
 	}
 	if s.mark.DedupFrom == schemas.MaxInstant && s.mark.Ends == nil {
-		return nil // nothing was held
+		return nil // dedup is empty
 	}
 	if err := s.rebuild(ctx, fold); err != nil {
-		return fmt.Errorf("rebuilding what was published of %s: %w", s.target.resource.Name, err)
+		return fmt.Errorf("reading back the published rows of %s: %w", s.target.resource.Name, err)
 	}
 	return nil
 }
 
 func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) error) error {
-	topic, from := s.target.topic, s.c.meta.firstSince(s.mark.DedupFrom)
+	topic, from := s.data, s.c.meta.firstSince(s.mark.DedupFrom)
 	spans, err := s.c.meta.spans(ctx, topic.name, from, s.c.admin.ListEndOffsets)
 	if err != nil {
 		return err
@@ -121,7 +119,7 @@ func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) er
 			p.Tombstone = true
 		}
 		if p.Foreign || p.Stray {
-			continue // it says nothing of what we published
+			continue // we did not publish it
 		}
 		if replay := s.mark.Replay; replay != nil && int(record.Partition) < len(replay.Ends) {
 			p.Old = record.Offset < replay.Ends[record.Partition]
@@ -136,20 +134,20 @@ func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) er
 	}
 	if beyond > 0 {
 		s.log.Warn("the data topic holds records that the last watermark does not tell of: the watermark topic "+
-			"lost its end, or somebody else wrote to the data topic; what stands there is not published again",
+			"lost its end, or another program wrote to the data topic; these records are not published again",
 			zap.String("topic", topic.name), zap.Int("records", beyond), zap.Stringer("settled", s.mark.Settled))
 	}
 	return nil
 }
 
-// Commit writes tx as one transaction: a read_committed consumer sees all of it or nothing. It fills in the
+// Commit writes tx as one transaction: a read_committed consumer sees all of it or nothing. It sets the
 // watermark's Version, Resource, Instance, Group, TopicID, Partitions, Ends and Written, and stamps the
-// schema ids into the rows' values, which the caller leaves alone until it returns.
+// schema ids into the rows' values. The caller does not touch these until Commit returns.
 //
-// nil: committed, and Watermark and DeadLetters say so. ErrAborted: nothing is visible nor will be, and the
-// session may be used again. ErrLost: close it and take over anew. Watermark and DeadLetters change on a
-// known commit alone. When ctx ends before the last step the transaction is aborted. The last step cannot be
-// taken back: it is bounded in time, and ctx does not interrupt it.
+// If it returns nil, the transaction was committed, and Watermark and DeadLetters have changed. After
+// ErrAborted the session may be used again. After ErrLost, close it and take over again. If ctx ends before
+// the last step, the transaction is aborted. The last step cannot be taken back: it has a timeout of its
+// own, and ctx does not interrupt it.
 func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 	if err := s.usable(); err != nil {
 		return err
@@ -174,16 +172,17 @@ func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
 		return err
 	}
 	s.mark = mark
-	s.ends, _ = b.acknowledged(mark.Ends, s.target.topic.name)
-	s.letterEnds, _ = b.acknowledged(s.letterEnds, s.letters.name)
+	s.data.ends = slices.Clone(mark.Ends)
+	s.data.committed(b)
+	s.letters.committed(b)
 	s.noteDeadLetters(tx.DeadLetters)
 	return nil
 }
 
-// sameTopic notices that somebody deleted the data topic and created it again, or gave it more partitions.
-// Then its earlier rows are gone, or its keys move, and a watermark that went on would hide it.
+// sameTopic checks that the data topic was not deleted and created again, and got no partitions. Otherwise
+// its earlier rows are gone, or its keys have moved, and a watermark that went on would hide it.
 func (s *Session) sameTopic(ctx context.Context) error {
-	topic := s.target.topic
+	topic := s.data
 	step := "looking at topic " + topic.name
 	now, err := s.c.meta.describe(ctx, topic.name, false)
 	switch {
@@ -195,19 +194,19 @@ func (s *Session) sameTopic(ctx context.Context) error {
 		return s.lose(step, errors.New("it was created anew, or its partitions were changed"))
 	}
 	if now.id != ([16]byte{}) {
-		s.target.topic.id = now.id // a cluster that gains ids
+		s.data.id = now.id // a cluster that gains ids
 	}
 	return nil
 }
 
-// lookAgainAfter says how often a session looks whether somebody changed a topic that it writes.
+// lookAgainAfter is the time between two checks of the topics that a session writes.
 const lookAgainAfter = time.Minute
 
-// lookAgain finds out, now and then, what nothing else shows to a session that is at work: settings by which
-// a topic would lose data from now on, a log that lost its end or is another one, and a registry in which the
-// schema ids are others. It then ends the session, before anything more is written: the takeover that follows
-// says what is wrong, or begins with what is there. What cannot be found out now is looked at the next time.
-// The registry's answer is for a later commit: nothing here waits for it.
+// lookAgain checks, once a minute, for problems that no commit shows: settings by which a topic would lose
+// data from now on, a log that lost its end or is another one, a transaction that hides committed records,
+// and a registry in which the schema ids are others. It then ends the session before the next write. The
+// takeover that follows names the problem, or goes on with the topic as it is. If a check fails, it is made
+// again at the next look. The registry's answer is for a later commit, so no commit waits for it.
 func (s *Session) lookAgain(ctx context.Context) error {
 	if other := s.ids.answer(); other != "" {
 		return s.lose("looking at the registry", errors.New(other))
@@ -221,11 +220,14 @@ func (s *Session) lookAgain(ctx context.Context) error {
 	if Refused(err) {
 		return s.lose("looking at the topics again", err)
 	}
-	if err == nil {
-		err = s.sameLogs(ctx)
+	var hidden []string
+	for _, log := range []*writtenLog{&s.data, &s.letters, &s.marks} {
+		if err == nil {
+			hidden, err = s.lookAt(ctx, log, hidden)
+		}
 	}
-	if err == nil {
-		err = s.shown(ctx)
+	if err == nil && len(hidden) > 0 {
+		err = s.unhide(ctx, hidden)
 	}
 	if err == nil {
 		s.ids.ask(s.c.cfg.Registry, s.target)
@@ -237,61 +239,47 @@ func (s *Session) lookAgain(ctx context.Context) error {
 	return err
 }
 
-// sameLogs says whether the data topic and the one of dead letters are those that this session knows.
-func (s *Session) sameLogs(ctx context.Context) error {
-	ends, err := s.EndOffsets(ctx)
+// lookAt checks that a log is the one that this session knows, and adds to hidden the partitions whose
+// records of the last look consumers do not see.
+func (s *Session) lookAt(ctx context.Context, log *writtenLog, hidden []string) ([]string, error) {
+	now, err := s.c.meta.describe(ctx, log.name, false)
 	if err != nil {
-		return err
+		return hidden, err
 	}
-	if lost := shortened(s.ends, ends); lost != "" {
-		return s.lose("looking at topic "+s.target.topic.name, errors.New(lost))
-	}
-	letters, err := s.c.meta.describe(ctx, s.letters.name, false)
+	stable, err := s.c.meta.offsets(ctx, log.name, s.c.admin.ListCommittedOffsets)
 	if err != nil {
-		return err
+		return hidden, err
 	}
-	if ends, err = s.c.meta.offsets(ctx, s.letters.name, s.c.admin.ListEndOffsets); err != nil {
-		return err
+	ends, err := s.c.meta.offsets(ctx, log.name, s.c.admin.ListEndOffsets)
+	if err != nil {
+		return hidden, err
 	}
-	lost := shortened(s.letterEnds, ends)
-	if letters.isAnother(s.letters.id) {
+	lost := shortened(log.ends, ends)
+	if log.ends != nil && now.isAnother(log.id) {
 		lost = "it was created anew"
 	}
 	if lost != "" {
-		return s.lose("looking at topic "+s.letters.name, errors.New(lost))
+		return hidden, s.lose("looking at topic "+log.name, errors.New(lost))
 	}
-	s.letters, s.letterEnds = letters, ends
-	return nil
+	for p, end := range log.stood {
+		if p < len(stable) && stable[p] < end {
+			hidden = append(hidden, fmt.Sprintf("partition %d of %s from offset %d on", p, log.name, stable[p]))
+		}
+	}
+	log.stood = ends
+	if log == &s.letters { // other resources write there as well
+		log.ends = slices.Clone(ends)
+	}
+	return hidden, nil
 }
 
-// shown checks whether consumers can see the records that were in the topics at the last check. While a
-// transaction stays open, commits succeed behind it, and no read_committed consumer sees them. If the
-// transaction hangs, shown ends the session, and the takeover ends the transaction or says which command
-// does.
-func (s *Session) shown(ctx context.Context) error {
-	topics := []string{s.target.topic.name, s.c.Watermarks(), s.letters.name}
-	stood := make(map[string][]int64)
-	var hidden []string
-	for _, topic := range topics {
-		stable, err := s.c.meta.offsets(ctx, topic, s.c.admin.ListCommittedOffsets)
-		if err != nil {
-			return err
-		}
-		for p, end := range s.stood[topic] {
-			if p < len(stable) && stable[p] < end {
-				hidden = append(hidden, fmt.Sprintf("partition %d of %s from offset %d on", p, topic, stable[p]))
-			}
-		}
-		if stood[topic], err = s.c.meta.offsets(ctx, topic, s.c.admin.ListEndOffsets); err != nil {
-			return err
-		}
-	}
-	s.stood = stood
-	if len(hidden) == 0 {
-		return nil
-	}
+// unhide looks for the reason why consumers do not see records that were in the topics at the last look.
+// While a transaction stays open, commits succeed behind it, and no read_committed consumer sees them. If
+// the transaction hangs, unhide ends the session, and the takeover ends the transaction or says which
+// command does.
+func (s *Session) unhide(ctx context.Context, hidden []string) error {
 	var hanging []hangingTransaction
-	open, err := s.c.openIn(ctx, topics...)
+	open, err := s.c.openIn(ctx, s.data.name, s.marks.name, s.letters.name)
 	if err == nil {
 		hanging, err = s.c.hanging(ctx, open)
 	}
@@ -301,7 +289,7 @@ func (s *Session) shown(ctx context.Context) error {
 	}
 	s.log.Warn("read_committed consumers do not see the commits of a minute ago: a transaction is open",
 		zap.Strings("hidden", hidden), zap.Error(err),
-		zap.String("do", s.c.Tool("kafka-transactions.sh", "find-hanging", "--topic", s.target.topic.name)))
+		zap.String("do", s.c.Tool("kafka-transactions.sh", "find-hanging", "--topic", s.data.name)))
 	return nil
 }
 
@@ -309,11 +297,11 @@ func (s *Session) shown(ctx context.Context) error {
 func (s *Session) transact(ctx context.Context, b *batch, tx watermark.Transaction) (
 	watermark.Watermark, error) {
 	mark := s.stamp(tx.Watermark)
-	if b.fill(&s.target, tx, mark.Written) {
+	if b.fill(&s.target, s.letters.name, tx, mark.Written) {
 		// The poller read its clock at another moment, so it may have expected another time of writing.
 		mark.DedupFrom = min(mark.DedupFrom, mark.Written)
 	}
-	mark.Ends = b.endsAfter(s.ends, s.target.topic.name)
+	mark.Ends = s.data.endsAfter(b)
 	value, err := watermark.Encode(mark)
 	if err != nil {
 		return mark, fmt.Errorf("encoding the watermark: %w: %w", ErrAborted, err)
@@ -322,8 +310,9 @@ func (s *Session) transact(ctx context.Context, b *batch, tx watermark.Transacti
 		return mark, s.lose("beginning a transaction", err)
 	}
 	s.open = true
-	if err = s.write(ctx, b, value, mark.Written); err == nil {
-		err = s.behind(b)
+	err = s.write(ctx, b, value, mark.Written)
+	if err == nil && (s.data.behind(b) || s.letters.behind(b)) {
+		err = errBehind
 	}
 	if err != nil {
 		return mark, s.giveUp(b, err)
@@ -331,36 +320,21 @@ func (s *Session) transact(ctx context.Context, b *batch, tx watermark.Transacti
 	return mark, s.finish()
 }
 
-var (
-	errBehind = errors.New("the data topic was created anew or lost records: rows got offsets that its log " +
-		"had passed before")
-	errLettersBehind = errors.New("it was created anew or lost records: dead letters got offsets that its log " +
-		"had passed before")
-)
-
-// behind says that rows or letters of b got offsets that their log had passed before. Once they are committed
-// the log can be as long as it was, and no longer tells.
-func (s *Session) behind(b *batch) error {
-	if _, behind := b.acknowledged(s.ends, s.target.topic.name); behind {
-		return errBehind
-	}
-	if _, behind := b.acknowledged(s.letterEnds, s.letters.name); behind {
-		return errLettersBehind
-	}
-	return nil
-}
+// errBehind: records got offsets that their log had passed before.
+var errBehind = errors.New("it was created anew or lost records: records got offsets that its log " +
+	"had passed before")
 
 // beginAfresh ends a session whose rows got offsets that the log had passed before: it lost its end, or the
-// topic was created anew. The rows were aborted. It writes a watermark by which the successor fills the topic
-// from the start: those rows have made the log longer, so it could no longer tell.
+// topic is another one. The rows were aborted. It writes a watermark by which the successor fills the topic
+// from the start: those rows have made the log longer, so the log no longer shows it.
 func (s *Session) beginAfresh() error {
-	step := "writing to topic " + s.target.topic.name
+	step := "writing to topic " + s.data.name
 	s.log.Warn("the data topic was created anew, or lost records, under this owner: publishing everything "+
 		"from the start",
-		zap.String("topic", s.target.topic.name))
+		zap.String("topic", s.data.name))
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
-	mark := s.stamp(afresh(&s.mark, &s.target))
+	mark := s.stamp(afresh(&s.mark, s.data.topicInfo, s.target.resource))
 	value, err := watermark.Encode(mark)
 	if err == nil {
 		err = s.cl.BeginTransaction()
@@ -384,8 +358,8 @@ const aheadAtMost = time.Hour
 func (s *Session) stamp(mark watermark.Watermark) watermark.Watermark {
 	mark.Version, mark.Resource = watermark.Version, s.target.resource.Name
 	mark.Instance, mark.Group = s.c.cfg.Instance, s.c.cfg.Group
-	mark.TopicID = cmp.Or(s.target.topic.idText(), s.mark.TopicID)
-	mark.Partitions = int32(len(s.target.topic.leaders))
+	mark.TopicID = cmp.Or(s.data.idText(), s.mark.TopicID)
+	mark.Partitions = int32(len(s.data.leaders))
 	mark.Written = schemas.InstantOf(s.c.cfg.Now())
 	if before := s.mark.Written; before <= mark.Written.Add(aheadAtMost) {
 		mark.Written = max(mark.Written, before.Add(time.Millisecond))
@@ -395,15 +369,15 @@ func (s *Session) stamp(mark watermark.Watermark) watermark.Watermark {
 
 // write sends the batch and the watermark.
 //
-// The watermark of a large transaction comes last. What is open in the watermark topic hides the newer
-// watermarks of all other resources in its partition from those who take them over, so it should not be open
-// while a hundred thousand rows are on their way.
+// The watermark of a large transaction comes last. An open transaction in the watermark topic hides the
+// newer watermarks of all other resources in its partition from the instances that take them over. So it
+// should not be open while a hundred thousand rows are being sent.
 func (s *Session) write(ctx context.Context, b *batch, value []byte, written schemas.Instant) error {
 	// Sooner than the broker gives up, so that there is a transaction left to abort.
 	ctx, cancel := context.WithTimeout(ctx, s.c.cfg.TransactionTimeout*4/5)
 	defer cancel()
 	rows := len(b.records)
-	name, of := s.target.resource.Name, s.target.watermarks
+	name, of := s.target.resource.Name, len(s.marks.leaders)
 	b.records = append(b.records, kgo.Record{Topic: s.c.Watermarks(), Key: []byte(name), Value: value,
 		Headers:   []kgo.RecordHeader{{Key: headerPartitions, Value: strconv.AppendInt(nil, int64(of), 10)}},
 		Partition: pinned(partitionOf(name, of)), Timestamp: time.UnixMilli(recordMillis(written))})
@@ -420,16 +394,16 @@ func (s *Session) write(ctx context.Context, b *batch, value []byte, written sch
 	return awaitPartitions(ctx, s.cl, s.c.Watermarks())
 }
 
-// awaitPartitions waits until EndTransaction will see what the client has written to topic. Without it a
-// commit can be an abort that returns nil.
+// awaitPartitions waits until EndTransaction will see the records that the client has written to topic.
+// Without it a commit can be an abort that returns nil.
 //
 // When a client writes to a topic for the first time, its metadata loop (franz-go 1.22,
-// storePartitionsUpdate) hands the records to the partitions first and publishes the partitions after. Let
-// the machine be busy, and the loop stand still between the two for as long as a produce request takes.
+// storePartitionsUpdate) hands the records to the partitions first and publishes the partitions after. If
+// the machine is busy, the loop may stand still between the two for as long as a produce request takes.
 // Then every promise is kept, Flush returns, and EndTransaction finds no partition that was written. It
-// takes the transaction for an empty one, aborts it, and says nothing. A transaction of two topics is
-// safe: the first was published before the second got its records. The one that is not is a watermark
-// alone, which every session may begin with.
+// aborts the transaction as an empty one, and returns nil. A transaction of two topics is safe: the first
+// was published before the second got its records. A watermark alone is not, and every session may begin
+// with one.
 func awaitPartitions(ctx context.Context, cl *kgo.Client, topic string) error {
 	for {
 		if leader, _, err := cl.PartitionLeader(topic, 0); leader >= 0 || err != nil {
@@ -441,7 +415,7 @@ func awaitPartitions(ctx context.Context, cl *kgo.Client, topic string) error {
 	}
 }
 
-// finish commits. Every failure here leaves the outcome unknown: even a refusal may be the answer to the
+// finish commits. After every failure here the outcome is unknown: even a refusal may be the answer to the
 // client's second try, after a first that was carried out.
 func (s *Session) finish() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.c.cfg.TransactionTimeout)
@@ -453,7 +427,7 @@ func (s *Session) finish() error {
 	return nil
 }
 
-// giveUp aborts b after err. The transaction is known to be aborted when the broker says so to a producer
+// giveUp aborts b after err. The transaction is known to be aborted if the broker confirms it to a producer
 // that it still knows. Only then does the client let go of b's records.
 func (s *Session) giveUp(b *batch, err error) error {
 	if deposed(err) {
@@ -464,11 +438,11 @@ func (s *Session) giveUp(b *batch, err error) error {
 	if aborting := s.abort(ctx); aborting != nil {
 		return s.lose("writing", fmt.Errorf("%w; aborting: %w", err, aborting))
 	}
-	switch behind := s.behind(b); {
-	case errors.Is(behind, errBehind):
+	switch {
+	case s.data.behind(b):
 		return s.beginAfresh()
-	case behind != nil:
-		return s.lose("writing to topic "+s.letters.name, behind)
+	case s.letters.behind(b):
+		return s.lose("writing to topic "+s.letters.name, errBehind)
 	}
 	return fmt.Errorf("writing: %w: %w", ErrAborted, err)
 }
@@ -486,9 +460,9 @@ func (s *Session) abort(ctx context.Context) error {
 	return err
 }
 
-// deposed says that the broker no longer takes this producer for the owner of its transactional id, or has
-// ended its transaction, or has lost track of it. The client can recover from some of them by asking for a
-// new epoch, but then it would go on without having read what happened meanwhile.
+// deposed reports that the broker no longer accepts this producer as the owner of its transactional id, or
+// has ended its transaction, or has lost track of it. The client can recover from some of these by asking
+// for a new epoch, but then it would go on without having read the state since.
 func deposed(err error) bool {
 	for _, code := range []error{kerr.ProducerFenced, kerr.InvalidProducerEpoch, kerr.InvalidTxnState,
 		kerr.InvalidProducerIDMapping, kerr.UnknownProducerID, kerr.OutOfOrderSequenceNumber,
@@ -516,7 +490,7 @@ func (s *Session) noteDeadLetters(written []watermark.DeadLetter) {
 	s.log.Debug("dead letters", zap.Int("written", len(written)), zap.Int("held", len(s.deadLetters)))
 }
 
-// usable says why the session cannot be used any more.
+// usable returns an error if the session has ended.
 func (s *Session) usable() error {
 	if s.lost || s.closed {
 		return fmt.Errorf("%w: it has ended", ErrLost)
@@ -524,7 +498,8 @@ func (s *Session) usable() error {
 	return nil
 }
 
-// lose marks the session as lost, and says why. Whatever is open is left to the successor or the broker.
+// lose marks the session as lost, and returns the reason. An open transaction is left to the successor or
+// the broker.
 func (s *Session) lose(step string, err error) error {
 	s.lost, s.open = true, false
 	return fmt.Errorf("%s: %w: %w", step, ErrLost, err)
@@ -533,9 +508,8 @@ func (s *Session) lose(step string, err error) error {
 // closeTimeout bounds Close: the group waits for a resource that it takes away.
 const closeTimeout = 5 * time.Second
 
-// Close gives the right back. It aborts an open transaction, so that what it hides from readers of the
-// watermark topic shows at once and not after the transaction's timeout. It takes seconds at most, and may be
-// called again.
+// Close gives the right back. It aborts an open transaction, so that readers of the watermark topic need
+// not wait for the transaction's timeout. It takes seconds at most, and may be called again.
 func (s *Session) Close() {
 	if s.open {
 		ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
@@ -548,7 +522,7 @@ func (s *Session) Close() {
 	s.Abandon()
 }
 
-// Abandon ends the session without a word to the broker: another may own the topic already.
+// Abandon ends the session without a request to the broker: another may own the topic already.
 func (s *Session) Abandon() {
 	if !s.closed {
 		s.closed, s.open = true, false

@@ -26,15 +26,15 @@ import (
 const (
 	// TokenTimeout is the timeout of a request for a token.
 	TokenTimeout = 10 * time.Second
-	// unknownExpiry is how long a token is used whose endpoint does not say how long it is good.
+	// unknownExpiry is how long a token is used if the endpoint does not tell its lifetime.
 	unknownExpiry = time.Minute
 	// beforeExpiry is how early another token is fetched: a login takes a while, and clocks differ.
 	beforeExpiry = 10 * time.Second
 )
 
-// tokens is the mechanism OAUTHBEARER: it fetches tokens by client credentials, and keeps one for all
-// connections until it is about to expire or a broker refuses it. No error holds the secret, a token or what
-// else the endpoint answered.
+// tokens is the mechanism OAUTHBEARER. It fetches tokens by client credentials, and keeps one for all
+// connections until it is about to expire or a broker refuses it. No error holds the secret, a token or any
+// other part of an answer.
 type tokens struct {
 	config clientcredentials.Config // without the secret
 	secret rotation.Secret
@@ -42,7 +42,7 @@ type tokens struct {
 	client *http.Client
 
 	mu    sync.Mutex
-	token *oauth2.Token // nil: none
+	token *oauth2.Token // nil before the first and after a refusal
 }
 
 func newTokens(s SASL) *tokens {
@@ -96,7 +96,7 @@ func (t *tokens) forget(token string) {
 	}
 }
 
-// explain says what went wrong without repeating an answer, which may hold anything.
+// explain describes the problem without repeating an answer, which may hold anything.
 func (t *tokens) explain(err error) error {
 	var answer *oauth2.RetrieveError
 	var elsewhere *httpclient.RedirectError
@@ -162,7 +162,7 @@ func (s *tokenSession) Challenge(answer []byte) (bool, []byte, error) {
 	return done, next, err
 }
 
-// codeOnly is a code of somebody else's, empty where it does not look like one.
+// codeOnly returns an error code of another program, or an empty text if it does not look like one.
 func codeOnly(text string) string {
 	if len(text) > 64 || strings.Trim(text, "abcdefghijklmnopqrstuvwxyz_") != "" {
 		return ""

@@ -25,14 +25,15 @@ type topicSpec struct {
 	tool func(name string, args ...string) string
 }
 
-// RefusedError holds a resource until a person has changed something in Kafka: we alter nothing that we find.
+// RefusedError holds a resource until a person has changed something in Kafka: storestream does not change
+// topics that it finds.
 type RefusedError struct {
 	Topic    string
 	Setting  string // a topic setting, or what else is wrong
 	Found    string
 	Expected string
 	Do       string // the command or step that puts it right
-	// MayPass: a broker that is only starting answers the same, so whoever waits may go on waiting.
+	// MayPass: a broker that is only starting answers the same, so the caller may go on waiting.
 	MayPass bool
 }
 
@@ -40,7 +41,7 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("topic %s: %s is %s, expected %s: %s", e.Topic, e.Setting, e.Found, e.Expected, e.Do)
 }
 
-// Refused says that err is a *RefusedError, and one that does not pass by itself.
+// Refused reports that err is a *RefusedError that does not pass by itself.
 func Refused(err error) bool {
 	refused, ok := errors.AsType[*RefusedError](err)
 	return ok && !refused.MayPass
@@ -64,10 +65,10 @@ func topicSpecs(c *Cluster, resources []string) []topicSpec {
 	return specs
 }
 
-// dataTopic ends its segments early, because the active segment is never compacted: what ends a segment
-// decides how long versions stay that nobody needs, personal data among them. The default segment.bytes of 1
-// GiB would be some 24 million rows a partition; 64 MiB are 1.5 million. Where a partition never has so many,
-// its segments end after a week.
+// dataTopic ends its segments early, because the active segment is never compacted: its end decides how
+// long replaced versions stay, personal data among them. The default segment.bytes of 1 GiB would be some
+// 24 million rows a partition; 64 MiB are 1.5 million. If a partition never has so many, its segments end
+// after a week.
 //
 // Segments end by the time that records carry, and a row's is its updated_at. That would make a segment of
 // each week of a first load's history; but the record that ends a transaction carries the broker's clock. The
@@ -84,8 +85,8 @@ func dataTopic(c *Cluster, resource string) topicSpec {
 		}})
 }
 
-// erasing bounds how long a topic with personal data keeps what was deleted. Without it a broker compacts a
-// partition when half of it is old, so a value that was deleted stays for as long as little else changes.
+// erasing limits how long a topic with personal data keeps deleted values. Without it a broker compacts a
+// partition when half of it is old, so a deleted value stays for as long as little else changes.
 func erasing(c *Cluster, s topicSpec) topicSpec {
 	if c.cfg.EraseWithin > 0 {
 		s.settings[compactionLag] = millis(c.cfg.EraseWithin)
@@ -100,8 +101,8 @@ const compactionLag = "max.compaction.lag.ms"
 const tombstoneStay = "delete.retention.ms"
 
 // stateTopic is one that a takeover reads in full. Watermarks are a few hundred bytes each but come every
-// second, and what the active segment holds is never compacted: with the defaults a takeover would read half
-// a gigabyte. Segments of ten minutes and 1 MiB, and a low dirty ratio, keep it at a few megabytes.
+// second, and the active segment is never compacted: with the defaults a takeover would read half a
+// gigabyte. Segments of ten minutes and 1 MiB, and a low dirty ratio, keep it at a few megabytes.
 func stateTopic(c *Cluster, name string) topicSpec {
 	return topicSpec{name: name, partitions: c.cfg.Partitions,
 		replicas: c.cfg.ReplicationFactor, settings: map[string]string{
@@ -111,12 +112,12 @@ func stateTopic(c *Cluster, name string) topicSpec {
 		}}
 }
 
-// watermarkTopic keeps the markers that end transactions for ten minutes. Compaction takes the old watermarks
-// soon, but it keeps each one's marker, 78 bytes, until delete.retention.ms has passed since then. With
-// Kafka's day a takeover would read 0.7 MB of them for each resource where nothing changes, and 68 MB where
-// something changes ten times a second. What the day is for, readers that are slower than that, reads no
-// watermarks: it lasts seconds. (Nothing here is ever deleted. Dead letters are, and consumers may follow
-// them slowly, so they keep the day.)
+// watermarkTopic keeps the markers that end transactions for ten minutes. Compaction removes the old
+// watermarks soon, but it keeps each one's marker, 78 bytes, until delete.retention.ms has passed since
+// then. With Kafka's day a takeover would read 0.7 MB of them for each resource without changes, and 68 MB
+// for one that changes ten times a second. The day is for slow readers, and a reader of watermarks takes
+// seconds. (Watermarks are never deleted. Dead letters are, and consumers may follow them slowly, so they
+// keep the day.)
 func watermarkTopic(c *Cluster) topicSpec {
 	spec := stateTopic(c, c.Watermarks())
 	spec.settings[tombstoneStay] = millis(10 * time.Minute)
@@ -133,9 +134,9 @@ func requestTopic(c *Cluster) topicSpec {
 
 func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// EnsureTopics creates the topics of the resources, and those that all share, where they are missing. Another
-// instance or a consumer's auto-create may have made them: it leaves them as they are, and reads their
-// settings. For each topic that would lose data the error holds a *RefusedError for the first such setting.
+// EnsureTopics creates the missing topics of the resources, and those that all resources share. If another
+// program made a topic, it leaves the topic as it is, and reads its settings. For each topic that would
+// lose data the error holds a *RefusedError for the first such setting.
 func EnsureTopics(ctx context.Context, c *Cluster, resources ...string) error {
 	specs := topicSpecs(c, resources)
 	if err := createMissing(ctx, c, specs); err != nil {
@@ -220,7 +221,7 @@ func (s topicSpec) notCreated(err error, message string) error {
 				"kafka.replication_factor"
 		}
 	case errors.Is(err, kerr.PolicyViolation), errors.Is(err, kerr.InvalidConfig):
-		refused.Do = "set what the brokers take in kafka.topic_settings (many managed ones want " +
+		refused.Do = "set values that the brokers accept in kafka.topic_settings (many managed ones want " +
 			"segment.bytes=52428800 or more), or create it: " + s.createCommand()
 	case errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.ClusterAuthorizationFailed):
 		refused.Do = "allow this user to (" + s.tool("kafka-acls.sh", "--add", "--allow-principal", "User:NAME",
@@ -243,12 +244,12 @@ func (s topicSpec) createCommand() string {
 	return s.tool("kafka-topics.sh", args...)
 }
 
-// refuse names what about a topic would lose or spoil data, nil if nothing would. Settings that only cost
-// disk or time are left to whoever made the topic.
+// refuse returns the reason why a topic would lose or spoil data, or nil. Settings that only cost disk or
+// time are left to the person who made the topic.
 func (s topicSpec) refuse(found map[string]string, partitions int) *RefusedError {
 	for _, key := range []string{"cleanup.policy", "message.timestamp.type"} {
-		// compact,delete loses rows that nobody has touched for the retention time; LogAppendTime loses the record
-		// times by which a takeover finds what was published lately.
+		// compact,delete loses rows that did not change for the retention time. LogAppendTime loses the record
+		// times by which a takeover finds the rows that were published lately.
 		if have, want := found[key], s.settings[key]; have != want {
 			return s.refusal(key, have, want, key+"="+want)
 		}
@@ -277,8 +278,8 @@ func (s topicSpec) refuse(found map[string]string, partitions int) *RefusedError
 	return nil
 }
 
-// keeps says that a topic may hold what was deleted for longer than we would let it, and how to mend that; ""
-// if it does not.
+// keeps returns the reason why a topic may hold deleted values for longer than we would let it, and the
+// remedy. Both are empty if it does not.
 func (s topicSpec) keeps(found map[string]string) (what, do string) {
 	want, _ := strconv.ParseInt(s.settings[compactionLag], 10, 64)
 	have, err := strconv.ParseInt(found[compactionLag], 10, 64)
@@ -289,8 +290,8 @@ func (s topicSpec) keeps(found map[string]string) (what, do string) {
 	return what, s.refusal(compactionLag, "", "", compactionLag+"="+s.settings[compactionLag]).Do
 }
 
-// forgets says that a topic's tombstones go sooner than consumers are promised, and how to mend that; "" if
-// they do not, or the broker does not say.
+// forgets returns the reason why a topic's tombstones go sooner than consumers are promised, and the
+// remedy. Both are empty if they do not, or the broker does not tell.
 func (s topicSpec) forgets(found map[string]string) (what, do string) {
 	want, _ := strconv.ParseInt(s.settings[tombstoneStay], 10, 64)
 	have, err := strconv.ParseInt(found[tombstoneStay], 10, 64)

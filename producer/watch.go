@@ -15,33 +15,34 @@ import (
 )
 
 // Watch follows the topics that all instances share: the newest watermark of each resource, and its dead
-// letters. It is for people and metrics. It waits for no transaction, so what was committed this moment may
-// be missing; nothing may be decided by it. One goroutine uses it.
+// letters. It is for people and metrics. It waits for no transaction, so the newest commits may be missing.
+// Do not decide anything by it. One goroutine uses it.
 type Watch struct {
 	marks   newest[[]byte]
 	letters newest[reason]
-	// Where marks and letters were read up to.
+	// How far marks and letters were read.
 	marksLog, lettersLog follower
-	// Of the letters, by resource.
+	// Summaries of letters, by resource.
 	reasons map[string][]DeadLetterReason
 	latest  map[string][]LatestLetter
 }
 
-// reason is what the headers of a dead letter say: a few texts, many times.
+// reason is the headers of a dead letter: a few texts, many times.
 type reason struct{ field, err unique.Handle[string] }
 
 // DeadLetterReason is the dead letters of one resource that have the same reason.
 type DeadLetterReason struct {
 	Field string // that breaks the contract; "" for the row as a whole
-	Err   string // what was expected, never a value
+	Err   string // the rule that it breaks, without a value
 	Count int
-	// IDs are a few of the rows, the newest letters first: the id, or 16 digits of hash where it is unusable.
+	// IDs are a few of the rows, the newest letters first: the id, or 16 digits of hash if the row has no
+	// usable id.
 	IDs []string
 	// Latest is when the newest of them was written.
 	Latest time.Time
 }
 
-// LatestLetter is one of the newest dead letters of a resource. It says nothing of what the row holds.
+// LatestLetter is one of the newest dead letters of a resource, without the row's values.
 type LatestLetter struct {
 	ID         string    // as in DeadLetterReason
 	At         time.Time // when it was written
@@ -75,12 +76,12 @@ func reasonOf(r *kgo.Record) reason {
 	return why
 }
 
-// cut is a text of a header: ours have some hundred bytes, and those of whoever else writes letters no bound.
+// cut limits a text of a header. Ours have some hundred bytes. Other programs may write letters, too.
 func cut(text []byte) string {
 	return strings.ToValidUTF8(string(text[:min(len(text), maxReason)]), "")
 }
 
-// Look reads what was written since the last look. What it has read stays known when it fails.
+// Look reads the records since the last look. If it fails, the records that it has read stay known.
 func (w *Watch) Look(ctx context.Context) error {
 	_, failed := followNewest(ctx, &w.marksLog, &w.marks, copyValue)
 	changed, err := followNewest(ctx, &w.lettersLog, &w.letters, reasonOf)
@@ -90,8 +91,8 @@ func (w *Watch) Look(ctx context.Context) error {
 	return errors.Join(failed, err)
 }
 
-// followNewest adds what was committed since the last look to n. It begins with an empty n if the topic is
-// another one. changed reports that n may be another now, also if there is an error.
+// followNewest adds the records that were committed since the last look to n. It begins with an empty n if
+// the topic is another one. changed reports that n may have changed, even if there is an error.
 func followNewest[T any](ctx context.Context, log *follower, n *newest[T], keep func(*kgo.Record) T) (
 	changed bool, err error) {
 	spans, anew, err := log.open(ctx, log.c.admin.ListCommittedOffsets)
@@ -111,8 +112,8 @@ func followNewest[T any](ctx context.Context, log *follower, n *newest[T], keep 
 	return changed, nil
 }
 
-// Watermarks is the newest watermark of each resource. It leaves out one that cannot be read: whoever takes
-// the resource over says why.
+// Watermarks is the newest watermark of each resource. It leaves out one that cannot be read: a takeover
+// reports that.
 func (w *Watch) Watermarks() map[string]watermark.Watermark {
 	marks := make(map[string]watermark.Watermark)
 	for name, record := range w.marks.all() {

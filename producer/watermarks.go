@@ -13,14 +13,15 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 )
 
-// UnreadableError is watermarks that are none: somebody else wrote them, or a newer storestream.
+// UnreadableError is records in the place of watermarks that another program, or a newer storestream,
+// wrote.
 type UnreadableError struct {
 	ByResource map[string]error // with topic, partition and offset
 }
 
 func (e *UnreadableError) Error() string { return errors.Join(e.Unwrap()...).Error() }
 
-// Unwrap returns what is wrong with each, by the resources' names.
+// Unwrap returns the error of each, in the order of the resources' names.
 func (e *UnreadableError) Unwrap() []error {
 	var all []error
 	for _, name := range slices.Sorted(maps.Keys(e.ByResource)) {
@@ -29,8 +30,8 @@ func (e *UnreadableError) Unwrap() []error {
 	return all
 }
 
-// Concerning is err, of ReadWatermarks, where it concerns these resources: what cannot be read of others is
-// no reason to fail them.
+// Concerning returns err, of ReadWatermarks, reduced to these resources: an unreadable watermark of another
+// one does not fail them.
 func Concerning(err error, resources ...string) error {
 	all, ok := errors.AsType[*UnreadableError](err)
 	if !ok {
@@ -45,8 +46,8 @@ func Concerning(err error, resources ...string) error {
 }
 
 // ReadWatermarks returns the newest watermark of each resource that every consumer can see. It waits for no
-// transaction: one that was committed this moment, or stands behind somebody's open one, may be missing. With
-// an *UnreadableError it returns all the others.
+// transaction: one that was just committed, or is after another program's open one, may be missing. With an
+// *UnreadableError it returns all the others.
 func ReadWatermarks(ctx context.Context, c *Cluster) (map[string]watermark.Watermark, error) {
 	spans, err := c.meta.toStableOffset(ctx, c.Watermarks())
 	if err != nil {
@@ -55,9 +56,14 @@ func ReadWatermarks(ctx context.Context, c *Cluster) (map[string]watermark.Water
 	return readWatermarks(ctx, c, spans, func(string) bool { return true })
 }
 
-// lastWatermark reads the spans of the watermark topic for the newest watermark of resource, nil if none.
-func lastWatermark(ctx context.Context, c *Cluster, resource string, spans []span) (
-	*watermark.Watermark, error) {
+// lastWatermark returns the newest watermark of resource in the extent of the watermark topic, nil if there
+// is none.
+func lastWatermark(ctx context.Context, c *Cluster, resource string,
+	extent func(ctx context.Context, topic string) ([]span, error)) (*watermark.Watermark, error) {
+	spans, err := extent(ctx, c.Watermarks())
+	if err != nil {
+		return nil, err
+	}
 	marks, err := readWatermarks(ctx, c, spans, func(name string) bool { return name == resource })
 	if mark, ok := marks[resource]; ok && err == nil {
 		return &mark, nil
@@ -93,14 +99,14 @@ func readWatermarks(ctx context.Context, c *Cluster, spans []span, wanted func(r
 	return marks, nil
 }
 
-// unreadableRemedy is what to do about a watermark that is none. What a newer storestream wrote is whole, and
-// its error says what to do.
+// unreadableRemedy is the remedy for a watermark that cannot be read. For one of a newer storestream, the
+// error itself has it.
 func unreadableRemedy(err error) string {
 	if errors.Is(err, watermark.ErrNewer) {
 		return ""
 	}
-	return ": somebody else wrote it; an owner's next watermark takes its place, and where nobody can take " +
-		"the resource over, take it out as docs/security.md says, \"When somebody wrote to store.watermarks " +
+	return ": another program wrote it; an owner's next watermark takes its place, and if no instance can " +
+		"take the resource over, take it out as docs/security.md says, \"When somebody wrote to store.watermarks " +
 		"or store.requests\""
 }
 

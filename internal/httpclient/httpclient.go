@@ -20,14 +20,14 @@ const (
 	shortestPing = time.Second
 )
 
-// New returns a client. It goes through the proxy that the environment names. timeout limits a request
-// and its answer.
+// New returns a client. It goes through the proxy that the environment names. timeout limits a request and
+// its answer.
 //
-// A connection uses what files hold when it is made; nil trusts the authorities of the system. If a server's
-// or the client's certificate is refused, the error holds a *tlsfile.HandshakeError.
+// A connection uses the present content of files; without files it trusts the authorities of the system. If
+// a server's or the client's certificate is refused, the error holds a *tlsfile.HandshakeError.
 //
-// The client follows no redirect, because net/http would send credentials along to any port and scheme of the
-// same host. The error then is a *RedirectError.
+// The client follows no redirect, because net/http would send credentials along to any port and scheme of
+// the same host. The error then is a *RedirectError.
 func New(files *tlsfile.Client, timeout time.Duration) *http.Client {
 	return &http.Client{Timeout: timeout,
 		Transport: &transport{files: files, ping: max(timeout/4, shortestPing)},
@@ -85,10 +85,10 @@ func (t *transport) now() *http.Transport {
 	return t.current
 }
 
-// with makes a transport that finds out within half of the timeout that a connection is dead. Over HTTP/2 all
-// requests share one connection, and a request that times out leaves it open, because the others may be well.
-// Without pings every request would go into the dead connection until the kernel gives it up, a quarter of an
-// hour later.
+// with makes a transport that finds out within half of the timeout that a connection is dead. Over HTTP/2
+// all requests share one connection, and a request that times out leaves it open, because the others may be
+// well. Without pings every request would go into the dead connection until the kernel gives it up, a
+// quarter of an hour later.
 func (t *transport) with(config *tls.Config) *http.Transport {
 	made := http.DefaultTransport.(*http.Transport).Clone()
 	made.TLSClientConfig = config
