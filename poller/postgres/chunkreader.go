@@ -152,9 +152,9 @@ func (r *chunkReader) ahead(ctx context.Context, t *table, after key) (*key, err
 }
 
 // look reads the clock, the table, and its identity.
-func (r *chunkReader) look(ctx context.Context) (c *clock, t *table, id watermark.Identity, err error) {
+func (r *chunkReader) identify(ctx context.Context) (c *clock, t *table, id watermark.Identity, err error) {
 	for failed := (tries{}); ; {
-		if c, t, id, err = r.lookOnce(ctx); err == nil {
+		if c, t, id, err = r.identifyOnce(ctx); err == nil {
 			return c, t, id, nil
 		}
 		if err = r.retry(ctx, &failed, err); err != nil {
@@ -163,7 +163,7 @@ func (r *chunkReader) look(ctx context.Context) (c *clock, t *table, id watermar
 	}
 }
 
-func (r *chunkReader) lookOnce(ctx context.Context) (*clock, *table, watermark.Identity, error) {
+func (r *chunkReader) identifyOnce(ctx context.Context) (*clock, *table, watermark.Identity, error) {
 	answered := r.activity.await()
 	defer answered()
 	t, err := r.catalogue.get(ctx)
