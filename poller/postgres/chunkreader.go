@@ -22,7 +22,8 @@ type chunkReader struct {
 	log       *zap.Logger
 	cancelled prometheus.Counter // chunks that the server cancelled
 
-	activity  activity
+	doing     func(string) // see SourceConfig.Doing
+	activity  string       // the last text for doing, apart from Unanswered
 	catalogue catalogue
 	size      chunkSizer
 	lineage   lineage
@@ -33,7 +34,7 @@ type chunkReader struct {
 func newChunkReader(db *DB, c SourceConfig) *chunkReader {
 	return &chunkReader{
 		db: db, resource: c.Resource, log: c.Log, cancelled: c.Metrics.SQLTimeouts,
-		activity:  activity{doing: c.Doing, log: c.Log},
+		doing:     c.Doing,
 		catalogue: catalogue{db: db, resource: c.Resource, log: c.Log},
 		size:      newChunkSizer(c.MaxRows),
 	}
@@ -83,7 +84,7 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key, until *key
 
 // open asks for the rows of q after a place, and waits for the first row.
 func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) (*stream, error) {
-	answered := r.activity.await()
+	answered := r.await()
 	defer answered()
 	t, err := r.catalogue.get(ctx)
 	if err != nil {
@@ -164,7 +165,7 @@ func (r *chunkReader) identify(ctx context.Context) (c *clock, t *table, id wate
 }
 
 func (r *chunkReader) identifyOnce(ctx context.Context) (*clock, *table, watermark.Identity, error) {
-	answered := r.activity.await()
+	answered := r.await()
 	defer answered()
 	t, err := r.catalogue.get(ctx)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// A row may have a value of 1 GB, and no record may have more than 8 MiB. Such a row must not end this process,
-// and must not make reading other rows slower. So:
+// A row may have a value of 1 GB, and no record may have more than 8 MiB. Such a row must not end this
+// process, and must not make reading other rows slower. So:
 //
 //   - A connection accepts no message of more than maxMessage. A longer one ends it before memory is used.
 //   - The rows are then read again with a SELECT list that replaces a long value by its length (cutLong). The

@@ -305,13 +305,13 @@ func (p *pass) quiesce(ctx context.Context) error {
 	if p.firstLoad {
 		patience = firstLoadPatience
 	}
-	defer p.reader.activity.show("")
+	defer p.reader.show("")
 	began, next, pause := time.Now(), p.clock.next, 10*time.Millisecond
 	for p.clock.known { // a standby without a clock settles nothing
 		if p.clock.xmin >= next || time.Since(began) > patience {
 			return nil
 		}
-		p.reader.activity.show("waiting for the transactions that were open when the load began")
+		p.reader.show("waiting for the transactions that were open when the load began")
 		if err := wait.For(ctx, pause); err != nil {
 			return err
 		}

@@ -77,7 +77,7 @@ func NewSource(db *DB, c SourceConfig) *Source {
 // Read implements poller.Source.
 func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Batch, error] {
 	return func(yield func(poller.Batch, error) bool) {
-		defer s.reader.activity.show("")
+		defer s.reader.show("")
 		s.reader.catalogue.expect(r.Fields)
 		s.reader.catalogue.before = r.Identity
 		r.From = max(r.From, s.start)
@@ -186,7 +186,7 @@ func without(names []string) func(string) bool {
 
 // full reads every row of r.IDs from r.From on by id. It leaves out bad chunks, and then ends in a HoldError.
 func (s *Source) full(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
-	s.reader.activity.show("reading everything, by id")
+	s.reader.show("reading everything, by id")
 	s.reader.catalogue.forget() // a sweep reads a column that was added
 	ids := poller.IDRange{First: math.MinInt64, Last: math.MaxInt64}
 	if r.IDs != nil {
