@@ -13,16 +13,10 @@ const unansweredAfter = 5 * time.Second
 // Unanswered is the text for SourceConfig.Doing while the database has not begun to answer for some seconds.
 const Unanswered = "waiting for the database to answer"
 
-// activity shows what a read is doing.
-type activity struct {
-	doing func(string) // see SourceConfig.Doing
-	log   *zap.Logger
-	now   string // the last text, apart from Unanswered
-}
-
-func (a *activity) show(what string) {
-	a.now = what
-	a.doing(what)
+// show shows the user the present activity of a read.
+func (r *chunkReader) show(activity string) {
+	r.activity = activity
+	r.doing(activity)
 }
 
 // await shows Unanswered if the caller has not called answered after unansweredAfter.
@@ -30,18 +24,18 @@ func (a *activity) show(what string) {
 // Most errors come at once. But if its database has gone, a pooler keeps a statement waiting (PgBouncer: two
 // minutes). A locked table or a cut connection gives no sign either. Until chunkDeadline such a poll would
 // look like a good one.
-func (a *activity) await() (answered func()) {
+func (r *chunkReader) await() (answered func()) {
 	shown := make(chan struct{})
 	timer := time.AfterFunc(unansweredAfter, func() {
 		defer close(shown)
-		a.doing(Unanswered)
-		a.log.Warn("the database has not answered yet",
+		r.doing(Unanswered)
+		r.log.Warn("the database has not answered yet",
 			zap.Duration("after", unansweredAfter), zap.Duration("given_up_after", chunkDeadline))
 	})
 	return func() {
 		if !timer.Stop() {
 			<-shown
-			a.doing(a.now)
+			r.doing(r.activity)
 		}
 	}
 }

@@ -14,8 +14,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// missingAgain is how often the server is asked for columns that the schema has and the table had not.
-// Nothing else would notice: a SELECT of the other columns goes on working when such a column is added.
+// missingAgain is the interval at which the server is asked for columns that the schema has and the table
+// does not. A SELECT of the other columns still works when such a column is added, so no error would show
+// it.
 const missingAgain = time.Minute
 
 // Errors of a table that is no longer as the catalogue has it.
@@ -27,18 +28,19 @@ var (
 	errRetyped = errors.New("the table's columns changed while it was read")
 )
 
-// catalogue knows the table of a resource, and asks the server for it again when that may have changed.
+// catalogue has the description of a resource's table, and asks the server again when the table may have
+// changed.
 type catalogue struct {
 	db       *DB
 	resource *schemas.Resource
 	log      *zap.Logger
 
-	table   *table // nil: ask
+	table   *table // nil makes the next get ask the server
 	asked   time.Time
-	missing string // the columns that the log named last
-	// before identifies the table that was read before. Nil if it is not known.
+	missing string // the missing columns that were logged last
+	// before identifies the table that was read before. Nil means that it is not known.
 	before *watermark.Identity
-	// had are the schema's fields that the table has had, in this life or as the watermark says in those before.
+	// had are the schema's fields that the table has had, according to this process and the watermark.
 	had []string
 }
 
@@ -59,7 +61,7 @@ func (c *catalogue) get(ctx context.Context) (*table, error) {
 	return t, nil
 }
 
-// expect notes fields that the table had in an earlier life.
+// expect adds fields that the table has had.
 func (c *catalogue) expect(fields []string) {
 	for _, f := range fields {
 		if !slices.Contains(c.had, f) {
@@ -68,12 +70,12 @@ func (c *catalogue) expect(fields []string) {
 	}
 }
 
-// accept takes t for the table, or holds the resource. It holds it if t is another table (isAnother), or if t
-// lacks a column that the table had. Null in the column's place would erase its values in the topic for every
-// row that is read again, and a sweep would spread that to all rows. Only the table's owner can tell a slip
-// from a column that is meant to go.
+// accept returns a *poller.HoldError if t is another table than before (isAnother), or lacks a column that
+// the table had. Null in the column's place would erase its values in the topic for every row that is read
+// again, and a sweep would spread that to all rows. Only the table's owner knows whether the column is meant
+// to go.
 //
-// A field that never was there is null. So is one of which nobody knows, because no pass was ever complete.
+// A field that the table never had is null. So is a field before the first complete pass.
 func (c *catalogue) accept(t *table) error {
 	var gone []string
 	for _, f := range t.missing {
@@ -90,8 +92,8 @@ func (c *catalogue) accept(t *table) error {
 	}
 	names := strings.Join(gone, ", ")
 	return &poller.HoldError{What: fmt.Sprintf("table %s has no column %s any more: renamed or dropped, or the "+
-		"table was replaced by one without it. Null would be published over what rows had there, so nothing is "+
-		"read. It goes on by itself within a minute once the column is back under its name; if it is meant to be "+
+		"table was replaced by one without it. Null would replace the values of its rows, so the table is not "+
+		"read. Put the column back under its name: reading continues within a minute. If it is meant to be "+
 		"gone, take the field out of the schema (schemas.dir) and restart", t.name, names)}
 }
 

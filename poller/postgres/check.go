@@ -11,34 +11,35 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Server is what CheckServer found of the database server.
+// Server describes the database server.
 type Server struct {
 	Where, Database, Role, Version string
 	Standby                        bool
-	// Clock is the clock that settles: now on a primary, the commit of the last transaction replayed on a
-	// standby. Zero on a standby that has replayed none since it started: nothing can settle there.
+	// Clock is the clock that settling uses: now on a primary, the last replayed commit on a standby. It is zero
+	// on a standby that has replayed none since it started: nothing can settle there.
 	Clock time.Time
-	// Ahead is the server's clock minus ours, give or take half of what the question took; 0 for a standby.
+	// Ahead is the server's clock minus ours, with an error of half of the query's time. It is zero for a
+	// standby.
 	Ahead time.Duration
-	// StatementTimeout is the role's; 0: none.
+	// StatementTimeout is the role's. Zero means no limit.
 	StatementTimeout time.Duration
 	Superuser        bool
-	// Encoding is the database's. All but SQL_ASCII are converted to UTF-8.
+	// Encoding is the database's. All encodings but SQL_ASCII are converted to UTF-8.
 	Encoding string
 }
 
-// Table is what CheckTable found of a resource's table.
+// Table describes a resource's table.
 type Table struct {
 	Name    string   // qualified and quoted
-	Rows    int64    // the planner's estimate, -1: never analysed
-	Missing []string // fields of the schema that it does not have, so null
-	Unknown []string // columns that the role may read and the schema does not know, so not published
-	// Index says whether an index has the order that reads go by. If not, CreateIndex is the statement for the
-	// owner of the table, "" for a view, which can have none.
+	Rows    int64    // the planner's estimate, or -1 if the table was never analysed
+	Missing []string // fields of the schema that the table does not have: they are null
+	Unknown []string // columns that the role may read and the schema does not know: they are not published
+	// Index is set if an index has the order of reads. If not, CreateIndex is the statement for the owner of the
+	// table. It is "" for a view, which cannot have an index.
 	Index       bool
 	CreateIndex string
-	// Writable: the role may change rows, which it never needs. Hidden: row security may hide rows from the
-	// role, and they would be missing in the topic without a sign.
+	// Writable is set if the role may change rows, which it never needs. Hidden is set if row security may hide
+	// rows from the role: they would be missing in the topic without a sign.
 	Writable, Hidden bool
 }
 
@@ -46,7 +47,8 @@ const serverSQL = `SELECT current_setting('server_version'),
 	(extract(epoch FROM current_setting('statement_timeout')::interval) * 1000)::bigint,
 	(SELECT rolsuper FROM pg_roles WHERE rolname = current_user), current_setting('server_encoding')`
 
-// CheckServer asks the server once what matters for polling. Its errors are those of Source.Read.
+// CheckServer asks the server once for the settings that matter for polling. Its errors are those of
+// Source.Read.
 func CheckServer(ctx context.Context, db *DB) (Server, error) {
 	login := db.login.Get()
 	s := Server{Where: db.address(), Database: login.Database, Role: login.User}
@@ -72,9 +74,9 @@ func CheckServer(ctx context.Context, db *DB) (Server, error) {
 	return s, nil
 }
 
-// CheckTable checks what reading r needs of its table. had are the fields that the table had. Its errors are
-// those of Source.Read: the role may not SELECT, a column cannot hold its field, or a field of had is gone.
-// Conditions that only cost time are in the Table.
+// CheckTable checks that r's table can be read. had are the fields that the table had before. Its errors are
+// those of Source.Read: the role may not SELECT, a column cannot hold its field, or a field of had is gone. A
+// condition that only costs time is no error, but in the Table.
 func CheckTable(ctx context.Context, db *DB, r *schemas.Resource, had ...string) (Table, error) {
 	t, err := readTable(ctx, db, r)
 	if err == nil {
@@ -87,7 +89,7 @@ func CheckTable(ctx context.Context, db *DB, r *schemas.Resource, had ...string)
 	if err := found.checkIndex(ctx, db); err != nil {
 		return found, db.explain(r.Table, err)
 	}
-	// Rows may fail although the role has SELECT: a view over what it may not read, a policy.
+	// Reading may fail although the role has SELECT: a view over a table that it may not read, a policy.
 	t = t.cutLong()
 	one := statement{sql: fmt.Sprintf("SELECT %s FROM %s LIMIT 1", t.list, t.name)}
 	_, answer, err := db.ask(ctx, catalogueDeadline, &one)
@@ -143,29 +145,29 @@ func (t *Table) checkIndex(ctx context.Context, db *DB) error {
 	return nil
 }
 
-// Overlap is what a poll of a table looks at now.
+// Overlap is the cost of a poll of a table now.
 type Overlap struct {
 	Rows int64         // stamped within the overlap
-	Took time.Duration // of the server, to look at them
-	// NoFloor says why a poll reads all of them and not only what has changed, "" if it does not.
+	Took time.Duration // the server's time to read them
+	// NoFloor is why a poll reads all of them and not only the changed ones, or "".
 	NoFloor string
 }
 
-// CheckOverlap counts what a poll of r has to look at, as a poll does: in the heap, not in the index alone.
-// Its errors are those of Source.Read.
+// CheckOverlap counts the rows that a poll of r has to read in the heap, as a poll does. Its errors are
+// those of Source.Read.
 func CheckOverlap(ctx context.Context, db *DB, r *schemas.Resource, overlap time.Duration) (Overlap, error) {
 	t, err := readTable(ctx, db, r)
 	if err != nil {
 		return Overlap{}, db.explain(r.Table, err)
 	}
 	found := Overlap{NoFloor: t.noFloor}
-	look := "row(" + t.list + ")"
+	read := "row(" + t.list + ")"
 	if t.noFloor == "" {
-		look = "age(xmin)"
+		read = "age(xmin)"
 	}
 	q := statement{sql: fmt.Sprintf(`SELECT count(*), count(%s),
 		(extract(epoch FROM clock_timestamp() - statement_timestamp()) * 1e6)::bigint
-		FROM %s WHERE updated_at >= $1`, look, t.name)}
+		FROM %s WHERE updated_at >= $1`, read, t.name)}
 	q.param(t.updatedOID, int8Param(microsOf(schemas.InstantOf(time.Now().Add(-overlap)))))
 	_, answer, err := db.ask(ctx, chunkDeadline, &q)
 	if err != nil {

@@ -22,7 +22,8 @@ type chunkReader struct {
 	log       *zap.Logger
 	cancelled prometheus.Counter // chunks that the server cancelled
 
-	activity  activity
+	doing     func(string) // see SourceConfig.Doing
+	activity  string       // the last text for doing, apart from Unanswered
 	catalogue catalogue
 	size      chunkSizer
 	lineage   lineage
@@ -33,7 +34,7 @@ type chunkReader struct {
 func newChunkReader(db *DB, c SourceConfig) *chunkReader {
 	return &chunkReader{
 		db: db, resource: c.Resource, log: c.Log, cancelled: c.Metrics.SQLTimeouts,
-		activity:  activity{doing: c.Doing, log: c.Log},
+		doing:     c.Doing,
 		catalogue: catalogue{db: db, resource: c.Resource, log: c.Log},
 		size:      newChunkSizer(c.MaxRows),
 	}
@@ -83,7 +84,7 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key, until *key
 
 // open asks for the rows of q after a place, and waits for the first row.
 func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) (*stream, error) {
-	answered := r.activity.await()
+	answered := r.await()
 	defer answered()
 	t, err := r.catalogue.get(ctx)
 	if err != nil {
@@ -152,9 +153,9 @@ func (r *chunkReader) ahead(ctx context.Context, t *table, after key) (*key, err
 }
 
 // look reads the clock, the table, and its identity.
-func (r *chunkReader) look(ctx context.Context) (c *clock, t *table, id watermark.Identity, err error) {
+func (r *chunkReader) identify(ctx context.Context) (c *clock, t *table, id watermark.Identity, err error) {
 	for failed := (tries{}); ; {
-		if c, t, id, err = r.lookOnce(ctx); err == nil {
+		if c, t, id, err = r.identifyOnce(ctx); err == nil {
 			return c, t, id, nil
 		}
 		if err = r.retry(ctx, &failed, err); err != nil {
@@ -163,8 +164,8 @@ func (r *chunkReader) look(ctx context.Context) (c *clock, t *table, id watermar
 	}
 }
 
-func (r *chunkReader) lookOnce(ctx context.Context) (*clock, *table, watermark.Identity, error) {
-	answered := r.activity.await()
+func (r *chunkReader) identifyOnce(ctx context.Context) (*clock, *table, watermark.Identity, error) {
+	answered := r.await()
 	defer answered()
 	t, err := r.catalogue.get(ctx)
 	if err != nil {

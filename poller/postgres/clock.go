@@ -14,28 +14,28 @@ import (
 // clockSQL is the first query of each transaction, so it runs under the same snapshot as the query for the
 // rows.
 //
-// The order of evaluation matters, and the query forces it. BEGIN fixes now(). The snapshot is taken before a
-// query runs. The CTE is materialized before age() looks at the counter. If the next id were read before the
-// clock, a transaction could start, write and stamp in between: its id would lie past the horizon, and its
-// stamp before the horizon by more than overlap allows. On a standby the clock is the commit time of the last
-// transaction that it replayed: the primary logged whatever is replayed later after that commit.
+// The order of evaluation matters, and the query forces it. BEGIN fixes now(). The snapshot is taken before
+// a query runs. The CTE is materialized before age() looks at the counter. If the next id were read before
+// the clock, a transaction could start, write and stamp in between: its id would lie past the horizon, and
+// its stamp before the horizon by more than overlap allows. On a standby the clock is the commit time of the
+// last transaction that it replayed: the primary logged whatever is replayed later after that commit.
 //
-// The snapshot's xmax is the last *completed* id plus one. With one open writer on a quiet database it stands
-// still, below the id of that writer, and "xmin >= xmax" is true at once. age() counts from the id that is
-// given out next, so it makes that id out of xmax.
+// The snapshot's xmax is the last *completed* id plus one. With one open writer on a quiet database it
+// stands still, below the id of that writer, and "xmin >= xmax" is true at once. age() counts from the id
+// that is given out next, so it makes that id out of xmax.
 //
-// $1 is the name of the table, NULL for none: whoever swaps the table, or hides rows of it, is noticed with
-// the next chunk. So is another primary, where the role may ask for the timeline.
+// $1 is the name of the table, NULL for none. So the next chunk notices that the table was swapped, or that
+// rows of it are hidden. It also notices another primary, if the role may ask for the timeline.
 //
-// It also has the server send the texts of this transaction as UTF-8. The role may have another encoding set,
-// and bytes in another encoding may happen to be valid UTF-8 of another text. A database with encoding
+// It also has the server send the texts of this transaction as UTF-8. The role may have another encoding
+// set, and bytes in another encoding may happen to be valid UTF-8 of another text. A database with encoding
 // SQL_ASCII converts no text. With UTF-8 it would check, and would send no row of a chunk that has one bad
 // row. With SQL_ASCII it sends the bytes, and the decoder refuses only the bad row.
 //
-// And it puts temporary tables after all others, for the statements that follow. PostgreSQL looks for a table
-// or a type among the temporary ones first, even for a name of pg_catalog, and they belong to the client that
-// had the connection before. So this query names no table, and names the schema of each type. $2 is the DSN's
-// search_path, NULL for the role's.
+// And it puts temporary tables after all others, for the statements that follow. PostgreSQL looks for a
+// table or a type among the temporary ones first, even for a name of pg_catalog, and they belong to the
+// client that had the connection before. So this query names no table, and names the schema of each type. $2
+// is the DSN's search_path, NULL for the role's.
 const clockSQL = `WITH c AS MATERIALIZED (
   SELECT pg_is_in_recovery() AS standby, pg_last_xact_replay_timestamp() AS replayed,
          CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() END AS position)
@@ -56,31 +56,30 @@ var (
 // timelineSQL asks a primary for its timeline.
 const timelineSQL = `('x' || substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8))::bit(32)::int`
 
-// clock says when a transaction of ours ran, by the server's clock and by its transaction ids, and what the
-// table's name led to.
+// clock is the moment of a transaction of ours, by the server's clock and by its transaction ids, and the
+// table that the name led to.
 type clock struct {
-	// time: no transaction with an id of next or more had written anything before it. A standby that has
-	// replayed no transaction since it started has none (known is false).
+	// time is the server's clock: no transaction with an id of next or more had written before it. A standby
+	// that has replayed no transaction since it started has no clock (known is false).
 	time  schemas.Instant
 	known bool
-	// A standby does not list what runs: there, only what is below xmin is known to be over.
+	// A standby does not list running transactions: there only those below xmin are known to be over.
 	snapshot
-	// next is the id that is given out next, read after the snapshot was taken.
+	// next is the next transaction id, read after the snapshot was taken.
 	next    uint64
 	standby bool
 	// position is how far a standby had replayed the log.
 	position uint64
-	// relation is what the table's name led to, 0 for nothing or if no table was asked for. hidden: row
-	// security may hide rows of it.
+	// relation is the oid that the table's name led to, or 0. hidden is set if row security may hide rows of it.
 	relation uint32
 	hidden   bool
-	// timeline is a primary's; 0: not known.
+	// timeline is a primary's timeline. Zero means that it is not known.
 	timeline uint32
-	// asked and answered are our clock's, before and after.
+	// asked and answered are times of our clock, before and after.
 	asked, answered time.Time
 }
 
-// shown is what c shows for certain, in a form that a watermark can hold.
+// shown returns the part of c that is certain, in a form that a watermark can hold.
 func (c *clock) shown() snapshot {
 	if c.standby {
 		return coarse(c.xmin)
@@ -88,14 +87,13 @@ func (c *clock) shown() snapshot {
 	return c.cut(maxRunning)
 }
 
-// olderThan says whether c shows less than before did: a transaction that was over in before is not over in
-// c. Only another server can do that, behind a pooler that leads to several. A row that moved ahead of the
-// key between two such chunks would be read in neither.
+// olderThan returns true if c shows less than before did: a transaction that was over in before is not over
+// in c. This happens behind a pooler that leads to several servers. A row that moved ahead of the key
+// between two such chunks would be in neither.
 //
-// Two standbys, or a primary and a standby, are compared by what each tells: by the running transactions
-// where both list them, by the replay position where both are standbys. What then is left is a race of
-// microseconds. It can make a row late, not lost: settling and the floor look at xmin alone where a standby
-// took part.
+// Two primaries are compared by their running transactions, two standbys by their replay positions. For a
+// primary and a standby a race of microseconds is left. It can make a row late, not lost, because settling
+// and the floor use only the xmin of a standby.
 func (c *clock) olderThan(before *clock) bool {
 	if c.xmin < before.xmin || c.xmax < before.xmax {
 		return true
@@ -106,15 +104,15 @@ func (c *clock) olderThan(before *clock) bool {
 	return !before.standby && !c.standby && !c.covers(&before.snapshot)
 }
 
-// rewound says whether c cannot follow before in one history: a primary will give out ids that were used up
-// before. The database was restored, or is another one, and no horizon holds any more. A standby may merely
+// rewound returns true if c cannot follow before in one history: a primary will give out ids that were used
+// before. The database was restored, or is another one, and no horizon holds any more. A standby may only
 // lag.
 func (c *clock) rewound(before *clock) bool { return !c.standby && c.next < before.xmax }
 
 var errClock = errors.New("read the server's clock: an answer of another shape than PostgreSQL's")
 
-// readClock reads the answer to clockSQL, of one row. It leaves the rows after it to whoever closes the
-// connection: there may be no end of them.
+// readClock reads the answer to clockSQL, of one row. It does not read further rows, of which there may be
+// no end.
 func readClock(rows *pgconn.ResultReader) (*clock, error) {
 	if !rows.NextRow() {
 		if _, err := rows.Close(); err != nil {

@@ -22,28 +22,28 @@ import (
 
 const (
 	connectTimeout = 10 * time.Second
-	// pingTimeout is for the check whether an idle connection still works, before it is used.
+	// pingTimeout limits the check of an idle connection before it is used.
 	pingTimeout = 5 * time.Second
 )
 
-// Config says how to reach the database.
+// Config configures a DB.
 type Config struct {
 	DSN            rotation.Secret
-	MaxConnections int           // 0: 4
-	Rotation       *rotation.Set // hears when user, password or certificates have changed; nil: nobody does
+	MaxConnections int           // zero means 4
+	Rotation       *rotation.Set // if set, it learns when user, password or certificates change
 }
 
-// DB is the connections to one database. All sources of a process share them.
+// DB has the connections to one database. All sources of a process share them.
 type DB struct {
 	pool       *pgxpool.Pool
 	login      *rotation.Value[*pgx.ConnConfig]
 	parameters []string // names of the startup parameters that the DSN sets
 	settings   []string // the first statements of each transaction
-	searchPath []byte   // that the DSN sets. Nil keeps the role's
+	searchPath []byte   // the search_path that the DSN sets, or nil
 }
 
-// Open checks the DSN and connects to nothing yet. If the database is down, the first read fails, and is
-// tried again. No error contains any part of the DSN.
+// Open checks the DSN. It does not connect: if the database is down, the first read fails and is tried
+// again. No error contains a part of the DSN.
 func Open(c Config) (*DB, error) {
 	parsed, err := dsn.Parse(c.DSN.Get())
 	if err != nil {
@@ -92,8 +92,8 @@ func (db *DB) address() string {
 	return net.JoinHostPort(cc.Host, strconv.Itoa(int(cc.Port)))
 }
 
-// bounded returns the settings of every connection to PostgreSQL: those of the DSN, with limits on the time
-// that connecting takes and on the bytes that the server may send, from its first message on.
+// bounded returns the settings of every connection to PostgreSQL: the DSN's, with limits on the time of
+// connecting and on the bytes that the server may send, from its first message on.
 func bounded(d dsn.DSN) (*pgxpool.Config, error) {
 	config, err := d.Config()
 	if err != nil {
@@ -109,8 +109,8 @@ func bounded(d dsn.DSN) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// Connect makes one connection, for a caller that checks its security. heard gets the bytes that the server
-// sends.
+// Connect makes one connection, for a caller that checks its security. It copies the bytes that the server
+// sends to heard.
 func Connect(ctx context.Context, d dsn.DSN, heard *bytes.Buffer) (*pgconn.PgConn, *pgconn.Config, error) {
 	config, err := bounded(d)
 	if err != nil {
@@ -137,5 +137,5 @@ func configureConnection(cc *pgx.ConnConfig) {
 	cc.RuntimeParams["client_encoding"] = "UTF8" // of the server's messages; clockSQL sees to the rows
 }
 
-// Close waits for the reads in hand and closes the connections.
+// Close waits for the running reads and closes the connections.
 func (db *DB) Close() { db.pool.Close() }

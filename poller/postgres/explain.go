@@ -11,7 +11,7 @@ import (
 	"github.com/storestream/storestream/poller"
 )
 
-// inDSN is where the files of TLS are named.
+// inDSN names the DSN as the place of the TLS files.
 var inDSN = tlsfile.Files{Section: tlsfile.DSN}
 
 // explain makes err say what failed, on what, and what to do. pgx's errors about connecting hold no password,
@@ -24,7 +24,7 @@ func (db *DB) explain(table string, err error) error {
 	case errors.As(err, new(*poller.HoldError)):
 		return err
 	case errors.As(err, &long):
-		return fmt.Errorf("read %s: the server sent a message of %d bytes, and none of more than %d is taken: "+
+		return fmt.Errorf("read %s: the server sent a message of %d bytes, more than the limit of %d: "+
 			"a row is too long", table, long.ActualBodyLen, long.MaxExpectedBodyLen)
 	case errors.As(err, &pe):
 		return db.explainCode(table, err, pe)
@@ -43,10 +43,10 @@ func (db *DB) explain(table string, err error) error {
 
 func (db *DB) explainCode(table string, err error, pe *pgconn.PgError) error {
 	address, user, database := db.address(), db.login.Get().User, db.login.Get().Database
-	// The server's own sentence, without the values that a detail may hold.
-	said := fmt.Errorf("%s (SQLSTATE %s)", pe.Message, pe.Code)
+	// The server's own message, without its detail, which may have values of the row.
+	message := fmt.Errorf("%s (SQLSTATE %s)", pe.Message, pe.Code)
 	hold := func(format string, args ...any) error {
-		return &poller.HoldError{What: fmt.Sprintf(format, args...), Err: said}
+		return &poller.HoldError{What: fmt.Sprintf(format, args...), Err: message}
 	}
 	switch pe.Code {
 	case codeBadPassword, codeNoAuth:
@@ -58,22 +58,22 @@ func (db *DB) explainCode(table string, err error, pe *pgconn.PgError) error {
 	case codeNoTable:
 		return hold("database %q has no table %s that role %q can see: check postgres.dsn, or take the resource "+
 			"over REST (source: rest)", database, table, user)
-	case codeNoCharacter, codeNotInEncoding: // the server's sentence has bytes of the row
+	case codeNoCharacter, codeNotInEncoding: // the server's message has bytes of the row
 		return &poller.HoldError{What: fmt.Sprintf("read %s: a text in it cannot be converted from the encoding "+
-			"of database %q to UTF-8. Rows are good for which convert_to(COLUMN, 'UTF8') is no error; it goes on by "+
-			"itself once the others are put right", table, database)}
+			"of database %q to UTF-8. Correct the rows for which convert_to(COLUMN, 'UTF8') is an error: reading "+
+			"continues by itself", table, database)}
 	}
 	switch refused := errors.As(err, new(*pgconn.ConnectError)); {
 	case pe.Code != codeProtocol:
-		return fmt.Errorf("read %s from %s: %w", table, address, said)
+		return fmt.Errorf("read %s from %s: %w", table, address, message)
 	case !refused:
 		return fmt.Errorf("read %s: the pooler at %s answers, and has no server for it: is PostgreSQL up? %w",
-			table, address, said)
+			table, address, message)
 	case len(db.parameters) > 0:
 		return hold("the pooler at %s refuses the connection: it takes no startup parameters of its own, "+
 			"and postgres.dsn sets %s: remove them", address, strings.Join(db.parameters, ", "))
 	}
-	return &poller.HoldError{What: fmt.Sprintf("the pooler at %s refuses the connection: %s. Where that is the "+
-		"login, check user, password and database in postgres.dsn; where it is full, raise its max_client_conn",
-		address, said)}
+	return &poller.HoldError{What: fmt.Sprintf("the pooler at %s refuses the connection: %s. If that is the "+
+		"login, check user, password and database in postgres.dsn. If it is full, raise its max_client_conn",
+		address, message)}
 }

@@ -9,27 +9,26 @@ import (
 )
 
 const (
-	// maxRunning is how many transactions in flight a floor names at most: it is in every watermark.
+	// maxRunning limits the transactions in flight that a floor names, because every watermark has a floor.
 	maxRunning = 64
-	// maxBehind is how far a floor may lie behind the next id. age() is 32 bits wide: from 2^31 on it would
-	// take new rows for old.
+	// maxBehind limits the distance from a floor to the next id. age() has 32 bits: from 2^31 on new rows would
+	// look old.
 	maxBehind = 1_000_000_000
 )
 
-// newFloor returns the floor of the rows stamped `from` or later that shown shows.
+// newFloor returns the floor of the rows stamped from or later that the snapshot shown shows.
 func newFloor(shown snapshot, from schemas.Instant) *watermark.Floor {
 	return &watermark.Floor{Snapshot: shown.String(), From: from}
 }
 
-// trusts returns the snapshot of a floor, or says why a pass from `from` on that begins under c may not go by
-// it.
+// trusts returns the snapshot of a floor, or why a pass that begins at from under c may not use it.
 func trusts(f *watermark.Floor, c *clock, from schemas.Instant) (snapshot, *poller.LostError) {
 	s, err := parseSnapshot(f.Snapshot)
 	switch {
 	case err != nil:
 		return s, lost(false, "%v", err)
 	case f.From > from:
-		return s, lost(false, "the floor says nothing of what lies before %s", f.From)
+		return s, lost(false, "the floor does not cover rows before %s", f.From)
 	case s.xmax > c.next:
 		return s, lost(true, "the server has not given out the transaction ids of the floor: it lags, or was "+
 			"restored")
@@ -39,17 +38,17 @@ func trusts(f *watermark.Floor, c *clock, from schemas.Instant) (snapshot, *poll
 	return s, nil
 }
 
-// lost says why a pass cannot go by what was read before. settled stays.
+// lost returns an error for a pass that cannot use the results of earlier ones. settled stays.
 func lost(sweep bool, format string, args ...any) *poller.LostError {
 	return &poller.LostError{Why: fmt.Sprintf(format, args...), From: schemas.MaxInstant, Sweep: sweep}
 }
 
-// filter leaves out the rows that earlier passes have met: those of `table` whose writer's id is smaller than
-// low. Rows of any other relation pass: one that was attached, or swapped in under the table's name, since
-// the catalogue was asked, brings rows that nobody has written since.
+// filter leaves out the rows that earlier passes have met: the rows of table whose writer's id is smaller
+// than low. Rows of any other relation pass. A relation that was attached, or took the table's name, since
+// the catalogue was asked has rows that no transaction has written since.
 type filter struct {
-	low   uint64 // 0: leave out no row
+	low   uint64 // zero leaves out no row
 	table uint32
-	// final asks with each row whether its writer's id is smaller than this; 0: do not ask.
+	// final, if not zero, makes each row come with the answer whether its writer's id is smaller than final.
 	final uint64
 }

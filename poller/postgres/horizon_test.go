@@ -20,23 +20,23 @@ func TestAClockThatIsSetBackTakesItsHorizonsAlong(t *testing.T) {
 		name   string
 		clock  *clock // after 100 at 0 and 200 at 100 of ours
 		reach  schemas.Instant
-		before schemas.Instant // takeBack
+		before schemas.Instant // consumeBack
 	}{
 		{"it runs on", at(150*us, 250, 7), 190, schemas.MaxInstant},
 		{"it is set back", at(150*us, 150, 7), 90, 90},
 		{"it is set back, and has passed the time since", at(300*us, 390, 7), 180, 180},
 	} {
 		hs := horizons{overlap: 10 * us}
-		hs.see(at(0, 100, 5), true)
-		hs.see(at(100*us, 200, 6), true)
-		hs.see(c.clock, true)
+		hs.observe(at(0, 100, 5), true)
+		hs.observe(at(100*us, 200, 6), true)
+		hs.observe(c.clock, true)
 		if got := hs.reach(6); got != c.reach {
 			t.Errorf("%s: settled reaches %d, expected %d", c.name, got, c.reach)
 		}
-		if got := hs.takeBack(); got != c.before {
+		if got := hs.consumeBack(); got != c.before {
 			t.Errorf("%s: rows may have appeared from %d on, expected %d", c.name, got, c.before)
 		}
-		if hs.takeBack() != schemas.MaxInstant {
+		if hs.consumeBack() != schemas.MaxInstant {
 			t.Errorf("%s: it is told twice", c.name)
 		}
 	}
@@ -55,9 +55,9 @@ func TestAClockThatRunsALittleSlowIsNotSetBack(t *testing.T) {
 		{time.Hour, time.Hour - 80*time.Second, true},
 	} {
 		hs := horizons{overlap: time.Minute, steps: steps{allowed: allowedStep}}
-		hs.see(at(0, schemas.InstantOf(time.Unix(0, 0).Add(day)), 5), true)
-		hs.see(at(c.ours, schemas.InstantOf(time.Unix(0, 0).Add(day+c.says)), 6), true)
-		if got := hs.takeBack() < schemas.MaxInstant; got != c.back {
+		hs.observe(at(0, schemas.InstantOf(time.Unix(0, 0).Add(day)), 5), true)
+		hs.observe(at(c.ours, schemas.InstantOf(time.Unix(0, 0).Add(day+c.says)), 6), true)
+		if got := hs.consumeBack() < schemas.MaxInstant; got != c.back {
 			t.Errorf("%v passed here and %v there: set back %v, expected %v", c.ours, c.says, got, c.back)
 		}
 	}
@@ -67,12 +67,12 @@ func TestAClockThatRunsALittleSlowIsNotSetBack(t *testing.T) {
 func TestAfterAClockIsSetForwardNoHorizonIsNotedForAnOverlap(t *testing.T) {
 	const us = time.Microsecond
 	hs := horizons{overlap: 10 * us}
-	hs.see(at(0, 100, 5), true)
+	hs.observe(at(0, 100, 5), true)
 	for _, c := range []struct {
 		clock *clock
 		want  schemas.Instant
 	}{{at(5*us, 1005, 6), 90}, {at(14*us, 1014, 7), 90}, {at(15*us, 1015, 8), 1005}} {
-		if hs.see(c.clock, true); hs.reach(100) != c.want {
+		if hs.observe(c.clock, true); hs.reach(100) != c.want {
 			t.Errorf("at %d settled reaches %d, expected %d", c.clock.time, hs.reach(100), c.want)
 		}
 		if held := hs.held(c.clock, 100); (held != "") != (c.want == 90) {
@@ -91,7 +91,7 @@ func TestTheClockOfAStandbyIsComparedWithAStandbysAlone(t *testing.T) {
 		return c
 	}
 	hs := horizons{overlap: 10 * us}
-	hs.see(at(0, 100, 5), true)
+	hs.observe(at(0, 100, 5), true)
 	for i, c := range []struct {
 		clock *clock
 		want  schemas.Instant
@@ -102,7 +102,7 @@ func TestTheClockOfAStandbyIsComparedWithAStandbysAlone(t *testing.T) {
 		{replayed(110*us, 40), 10},
 		{replayed(120*us, 60), schemas.MaxInstant},
 	} {
-		if hs.see(c.clock, true); hs.takeBack() != c.want {
+		if hs.observe(c.clock, true); hs.consumeBack() != c.want {
 			t.Errorf("clock %d: expected that rows may have appeared from %d on", i, c.want)
 		}
 	}
@@ -113,11 +113,11 @@ func TestHorizonsAreBoundedAndThinningNeverSettlesFurther(t *testing.T) {
 	exact := map[uint64]schemas.Instant{}
 	for i := range 50_000 {
 		h := horizon{time: schemas.Instant(10 * i), next: uint64(i)}
-		hs.note(h)
+		hs.record(h)
 		exact[h.next] = h.time
 	}
-	if len(hs.noted) > maxHorizons {
-		t.Errorf("%d horizons are kept, the bound is %d", len(hs.noted), maxHorizons)
+	if len(hs.recorded) > maxHorizons {
+		t.Errorf("%d horizons are kept, the bound is %d", len(hs.recorded), maxHorizons)
 	}
 	for xmin := uint64(0); xmin < 50_000; xmin += 37 {
 		if got := hs.reach(xmin); got > exact[xmin] {
@@ -132,8 +132,8 @@ func TestHorizonsAreBoundedAndThinningNeverSettlesFurther(t *testing.T) {
 // A process that was started beside a transaction knows only that it is older than itself.
 func TestATransactionIsSaidToBeOpenSinceNoLaterThanIsKnown(t *testing.T) {
 	hs := horizons{overlap: 10 * time.Microsecond}
-	hs.note(horizon{time: 100, next: 5})
-	hs.note(horizon{time: 200, next: 6})
+	hs.record(horizon{time: 100, next: 5})
+	hs.record(horizon{time: 200, next: 6})
 	now := &clock{known: true, time: 1000}
 	for xmin, want := range map[uint64]string{
 		4: "is open since before 1970-01-01T00:00:00.000100Z",

@@ -12,9 +12,8 @@ import (
 // epoch is 2000-01-01T00:00:00Z, from which PostgreSQL counts microseconds.
 const epoch schemas.Instant = 946684800 * 1e6
 
-// key is a place in the order of a read, (updated_at, id) or id: the last row read, or where to begin. at is
-// in PostgreSQL's own microseconds and no Instant, because -infinity, infinity and years that RFC 3339 cannot
-// write are places in the order too.
+// key is a place in the order of a read, (updated_at, id) or id. at is in PostgreSQL's own microseconds and
+// no Instant, because -infinity, infinity and years that RFC 3339 cannot write are places in the order too.
 type key struct{ at, id int64 }
 
 // beforeAll is the place before every row.
@@ -25,15 +24,16 @@ func beforeID(id int64) key {
 	if id == math.MinInt64 {
 		return beforeAll
 	}
-	return key{at: 0, id: id - 1} // at says nothing in this order, but that this is not beforeAll
+	return key{at: 0, id: id - 1} // at has no meaning in this order, but makes this differ from beforeAll
 }
 
 // keyAt is the place before every row stamped from or later, except a row of the smallest int64 as its id.
 // MinInstant is before everything, -infinity included.
 func keyAt(from schemas.Instant) key { return key{at: microsOf(from), id: math.MinInt64} }
 
-// keyOf is where a pass goes on after a crash. A stamp that no Instant can hold was clamped when the cursor
-// was written. Such a place is entered from its beginning, which repeats rows and skips none.
+// keyOf returns the place at which a pass continues after a crash. A stamp that no Instant can hold was
+// clamped in the cursor. Then the pass continues before all rows with that stamp, which repeats rows and
+// skips none.
 func keyOf(c *watermark.Cursor) key {
 	k := key{at: microsOf(c.UpdatedAt), id: c.ID}
 	if c.UpdatedAt <= schemas.MinInstant || c.UpdatedAt >= schemas.MaxInstant {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// lagPatience is how long a standby may lag. After that it belongs to another cluster.
+// lagPatience limits the time that a standby may lag. After that it belongs to another cluster.
 const lagPatience = 10 * time.Minute
 
 // errLagging means that a server shows less than the one that answered before.
@@ -16,9 +16,10 @@ var errLagging = errors.New("the server shows less than the one that answered be
 
 // lineage makes sure that every chunk follows those before it in one history of the database.
 type lineage struct {
-	latest   *clock    // of the last chunk that was used; nil: of none yet
-	timeline uint32    // 0: not known
-	lagging  time.Time // since when servers have shown less than latest; zero: they do not
+	latest   *clock // of the last transaction that was used, or nil
+	timeline uint32 // zero if it is not known
+	// lagging is the time since which servers have shown less than latest. Zero means that they do not.
+	lagging time.Time
 }
 
 // follow makes c the latest clock, or returns why a chunk that was read under it may not be used:
@@ -32,7 +33,7 @@ func (l *lineage) follow(c *clock) error {
 		if rewound == "" && time.Since(l.lagging) < lagPatience {
 			return errLagging
 		}
-		return l.end(cmp.Or(rewound, "it has shown less for too long than was read"))
+		return l.end(cmp.Or(rewound, "it has shown less than before for too long"))
 	}
 	*l = lineage{latest: c, timeline: cmp.Or(c.timeline, l.timeline)}
 	return nil
@@ -55,8 +56,8 @@ func (l *lineage) reached(timeline uint32) error {
 	return nil
 }
 
-// rewound says why c cannot follow what was read before in one history, and is not of an earlier one either;
-// "": it can, or is.
+// rewound returns why c belongs to another history than the clocks before it, or "". It returns "" for a
+// replaced primary, too.
 func (l *lineage) rewound(c *clock) string {
 	switch {
 	case l.latest == nil, l.replaced(c):
@@ -68,10 +69,10 @@ func (l *lineage) rewound(c *clock) string {
 	return ""
 }
 
-// lags says whether c shows less than was read before.
+// lags returns true if c shows less than the clocks before it.
 func (l *lineage) lags(c *clock) bool {
 	return l.latest != nil && (c.olderThan(l.latest) || l.replaced(c))
 }
 
-// replaced says whether c is of a primary that was replaced by another one, and answers still.
+// replaced returns true if c comes from a primary that was replaced by another one and still answers.
 func (l *lineage) replaced(c *clock) bool { return c.timeline != 0 && c.timeline < l.timeline }

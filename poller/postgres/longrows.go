@@ -11,28 +11,29 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// A row may hold a value of 1 GB, and one of 8 MiB is more than any record may have. Such a row must not take
-// this process down, and reading the others must not become dearer for it. So:
+// A row may have a value of 1 GB, and no record may have more than 8 MiB. Such a row must not end this
+// process, and must not make reading other rows slower. So:
 //
-//   - A connection takes no message of more than maxMessage. A longer one ends it, before memory is taken.
-//   - The chunk is then read again with a SELECT list that leaves out what is too long, and says how long it
-//     was (cutLong). The row becomes a dead letter.
-//   - It stays with that list for guardTime after the last such row: a poll that meets the row again would
-//     else break a connection each time.
+//   - A connection accepts no message of more than maxMessage. A longer one ends it before memory is used.
+//   - The rows are then read again with a SELECT list that replaces a long value by its length (cutLong). The
+//     row becomes a dead letter.
+//   - This list is used for guardTime after the last such row. Otherwise each poll that meets the row again
+//     would break a connection.
 const (
-	// maxRow is the most bytes of a row's texts: a record has no room for more.
+	// maxRow limits the bytes of a row's texts: a record has no room for more.
 	maxRow = 8 << 20
-	// maxMessage is maxRow and room for what is around it.
+	// maxMessage is maxRow with room for the rest of the message.
 	maxMessage = maxRow + 1<<20
 	guardTime  = 10 * time.Minute
 	// widthColumn is a name that no table has.
 	widthColumn = "storestream_row_bytes"
 )
 
-// cutLong is t with a SELECT list that leaves out the long values of rows of more than maxRow. One more
-// column says which: the place and the bytes of each, as in 3:209715200,5:8388608. NULL: it is whole.
-// octet_length of a text reads only its head, also where it is compressed or stored out of line. That is its
-// length in the database's encoding, though: where that is not UTF-8 the text has to be converted.
+// cutLong returns t with a SELECT list that leaves out the long values of rows of more than maxRow. One more
+// column has the place and the bytes of each, as in 3:209715200,5:8388608. It is NULL for a whole row.
+//
+// octet_length of a text reads only its head, even if it is compressed or stored out of line. But it counts
+// bytes of the database's encoding. If that is not UTF-8, the text has to be converted.
 func (t *table) cutLong() *table {
 	lengths := map[int]string{} // by column: the SQL of how many bytes the value has, as text
 	var sum []string
@@ -73,23 +74,23 @@ func (t *table) cutLong() *table {
 	return &g
 }
 
-// decode makes a record or a reject of a row of t. cut: some of it was left out.
+// decode makes a record or a reject of a row of t. cut is set if values were left out.
 func (t *table) decode(v [][]byte) (record schemas.Record, reject *schemas.Reject, cut bool) {
 	if t.cuts {
 		last := len(v) - 1
-		said := v[last]
-		if v = v[:last]; said != nil {
-			return record, t.decoder.TooLong(v, leftOut(said, len(v)), maxRow), true
+		lengths := v[last]
+		if v = v[:last]; lengths != nil {
+			return record, t.decoder.TooLong(v, leftOut(lengths, len(v)), maxRow), true
 		}
 	}
 	record, reject = t.decoder.Decode(v)
 	return record, reject, false
 }
 
-// leftOut reads the last column of cutLong's list: by column how many bytes were left out, 0 for none.
-func leftOut(said []byte, columns int) []int {
+// leftOut reads the last column of cutLong's list. It returns the bytes that were left out, by column.
+func leftOut(lengths []byte, columns int) []int {
 	left := make([]int, columns)
-	for one := range bytes.SplitSeq(said, []byte(",")) {
+	for one := range bytes.SplitSeq(lengths, []byte(",")) {
 		place, length, _ := strings.Cut(string(one), ":")
 		if i, err := strconv.Atoi(place); err == nil && i < columns {
 			left[i], _ = strconv.Atoi(length)

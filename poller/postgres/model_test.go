@@ -421,7 +421,7 @@ func (m *model) poll(t *rapid.T) {
 func (m *model) begin(p *pass, r poller.Request) bool {
 	w, watched := m.w, p.horizons.steps.began != nil && !p.clock.standby
 	p.inherit(r)
-	p.note()
+	p.horizons.observe(p.clock, true)
 	lost := p.lost(r, schemas.MinInstant)
 	known := r.Identity != nil && r.Identity.Table != 0
 	if w.changed {

@@ -13,34 +13,34 @@ import (
 )
 
 const (
-	// firstLoadPatience is how long a first load waits for the transactions in flight at its start, so that
-	// it can settle as it goes. After a minute `run --once` gives up on a resource without progress.
+	// firstLoadPatience limits the time that a first load waits for the transactions in flight at its start, so
+	// that it can settle as it goes. After a minute `run --once` gives up on a resource without progress.
 	firstLoadPatience = 30 * time.Second
-	// coldPatience is how long any other first pass of a new owner waits.
+	// coldPatience limits that time for any other first pass of a new owner.
 	coldPatience = 2 * time.Second
 )
 
 // pass is one read of everything that may have changed since settled, in the order (updated_at, id), or the
-// rest of a pass that was cut short. doc.go says what it leaves out, and why that is nothing.
+// rest of a pass that was cut short. doc.go explains why it may leave out rows.
 type pass struct {
 	reader   *chunkReader
 	horizons *horizons
 	table    *table
 	identity watermark.Identity
 
-	clock     *clock // of its beginning: what is not visible under it is for the next pass
+	clock     *clock // of its beginning. Rows that it does not show are for the next pass
 	from      schemas.Instant
-	at        key  // where to begin
+	at        key  // the place to begin at
 	resumed   bool // at a cursor
 	firstLoad bool // from is before every row
 	started   schemas.Instant
 	filter    filter
 	// callsFinal: the pass leaves a floor behind which its rows lie, so it may call them final.
 	callsFinal bool
-	// floor is that of the whole pass; nil: it leaves none.
+	// floor is the floor that the whole pass leaves, or nil.
 	floor *watermark.Floor
 
-	// xmin is that of clock, or of the clock of a first part that was read before, if that is smaller.
+	// xmin is the smaller xmin of clock and of the clock of a first part that was read before.
 	xmin uint64
 	good int // rows
 	// trusted is set if the pass goes by what was read before, or has called rows final.
@@ -69,24 +69,24 @@ func (p part) query() query {
 	return changed(p.filter)
 }
 
-// newPass looks at the clock, and decides where to begin and what to leave out. Its error is a *LostError
-// where the request's cursor or floor is of no use here.
+// newPass reads the clock, and decides where to begin and which rows to leave out. Its error is a *LostError
+// if the request's cursor or floor is of no use here.
 func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
 	p := &pass{
 		reader: s.reader, horizons: &s.horizons,
 		from: r.From, at: keyAt(r.From), firstLoad: r.From <= max(schemas.MinInstant, s.start), started: r.Started,
 	}
 	before := s.reader.lineage
-	if err := p.look(ctx); err != nil {
+	if err := p.identify(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.waitFor(p.lags(r)); err != nil {
 		s.reader.lineage = before // nothing is read of that server
 		return nil, err
 	}
-	cold := len(p.horizons.noted) == 0
+	cold := len(p.horizons.recorded) == 0
 	p.inherit(r)
-	p.note()
+	p.horizons.observe(p.clock, true)
 	if lost := p.lost(r, s.start); lost != nil {
 		return nil, lost
 	}
@@ -112,14 +112,14 @@ func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
 	return p, nil
 }
 
-// inherit takes over what the watermark says of the server's clock, before this owner's first look at it: a
-// horizon, and that the clock had passed settled by an overlap. Only the identity says whether settled comes
+// inherit learns about the server's clock from the watermark, before this owner first reads the clock: a
+// horizon, and that the clock had passed settled by an overlap. Only the identity shows whether settled comes
 // from a standby, whose clock may be behind its primary's.
 func (p *pass) inherit(r poller.Request) {
 	c := p.clock
-	if at := r.Cursor; at != nil && len(p.horizons.noted) == 0 && at.HorizonNext > 0 &&
+	if at := r.Cursor; at != nil && len(p.horizons.recorded) == 0 && at.HorizonNext > 0 &&
 		(!c.known || at.HorizonTime <= c.time) {
-		p.horizons.note(horizon{time: at.HorizonTime, next: at.HorizonNext})
+		p.horizons.record(horizon{time: at.HorizonTime, next: at.HorizonNext})
 	}
 	id := r.Identity
 	fromStandby := id != nil && id.Table != 0 && id.Started == schemas.MinInstant
@@ -131,13 +131,13 @@ func (p *pass) inherit(r poller.Request) {
 	}
 }
 
-// lost says why the pass cannot go by what was read before: the clock was set back further than settled
-// allows, or another database answers. nil: it can.
+// lost returns why the results of earlier passes do not count any more, or nil: the clock was set back
+// further than settled allows, or another database answers.
 func (p *pass) lost(r poller.Request, start schemas.Instant) *poller.LostError {
 	var found []*poller.LostError
-	if from := max(p.horizons.takeBack(), start); from < p.from {
+	if from := max(p.horizons.consumeBack(), start); from < p.from {
 		found = append(found, &poller.LostError{From: from, Sweep: true, Why: fmt.Sprintf("the database's clock "+
-			"was set back (or overlap was raised): it says %s. What is stamped from %s on is read again",
+			"was set back (or overlap was raised): it says %s. Rows with stamps from %s on are read again",
 			p.clock.time, from)})
 	}
 	found = append(found, differs(&p.identity, r.Identity))
@@ -158,8 +158,8 @@ func (p *pass) lost(r poller.Request, start schemas.Instant) *poller.LostError {
 	return all
 }
 
-// begin decides what to leave out, where to begin, and which floor the pass leaves. It says why it did not go
-// by old, if there is one.
+// begin chooses the rows to leave out, the place to begin at, and the floor that the pass leaves. It returns
+// why it did not use old, if there is one.
 func (p *pass) begin(old *watermark.Floor, cursor *watermark.Cursor) (lost *poller.LostError) {
 	p.xmin, p.identity.Xmin = p.clock.xmin, p.clock.xmin
 	p.floor, p.filter.table = newFloor(p.clock.shown(), p.from), p.identity.Table
@@ -183,17 +183,17 @@ func (p *pass) begin(old *watermark.Floor, cursor *watermark.Cursor) (lost *poll
 	return lost
 }
 
-// nothingSettles asks from here on which rows are final, because settled does not follow what is read: a
-// transaction is open, or one has given very many rows the same updated_at.
+// nothingSettles makes the following statements ask which rows are final, because settled does not follow the
+// rows: a transaction is open, or one has given very many rows the same updated_at.
 func (p *pass) nothingSettles() {
 	if p.callsFinal {
 		p.filter.final = p.xmin
 	}
 }
 
-// lags says whether a standby lacks what r was settled by, on another server and maybe by another owner, or
-// whether a primary was replaced by the one that r was settled by, and answers still. Either would show rows
-// as they were before, and what became of them lies below settled.
+// lags returns true if the server is a standby that lacks transactions by which settled moved, read from
+// another server and maybe by another owner. It also returns true if the server is a primary that was
+// replaced and still answers. Either would show old versions of rows whose new versions lie below settled.
 func (p *pass) lags(r poller.Request) bool {
 	known := coarse(0)
 	if r.Cursor != nil {
@@ -215,16 +215,16 @@ func (p *pass) lags(r poller.Request) bool {
 	return p.clock.standby && (p.clock.xmin < known.xmin || p.clock.xmax < known.xmax)
 }
 
-// look takes the clock.
-func (p *pass) look(ctx context.Context) error {
+// identify reads the clock, the table, and its identity.
+func (p *pass) identify(ctx context.Context) error {
 	var err error
-	p.clock, p.table, p.identity, err = p.reader.look(ctx)
+	p.clock, p.table, p.identity, err = p.reader.identify(ctx)
 	return err
 }
 
-func (p *pass) note() { p.horizons.see(p.clock, true) }
+func (p *pass) note() { p.horizons.observe(p.clock, true) }
 
-// leaveOut makes the pass leave out what was met under old, or says why it may not.
+// leaveOut makes the pass leave out the rows that were met under old, or returns why it may not.
 func (p *pass) leaveOut(old *watermark.Floor) *poller.LostError {
 	before, lost := trusts(old, p.clock, p.from)
 	if lost != nil {
@@ -232,7 +232,7 @@ func (p *pass) leaveOut(old *watermark.Floor) *poller.LostError {
 	}
 	p.filter.low = before.low(p.clock)
 	p.at = keyAt(max(p.from, p.horizons.reach(p.filter.low)))
-	// What old shows was met and stays so, also where this server tells less: a standby that lists nothing.
+	// Rows that old shows were met, even if this server shows less: a standby does not list transactions.
 	shown := p.clock.shown()
 	met := shown.with(&before)
 	p.floor = newFloor(met.cut(maxRunning), p.from)
@@ -254,9 +254,9 @@ func (p *pass) follows(cursor *watermark.Cursor) *poller.LostError {
 	return nil
 }
 
-// resume goes on at cursor. It carries the xmin and the horizon of the part before: that part was read while
-// a transaction was open that may be over by now, and the rest alone would settle the whole. For the same
-// reason the floor shows no more than that xmin.
+// resume continues at cursor, with the xmin and the horizon of the part before it: that part was read beside
+// a transaction that may be over by now, and the rest alone would settle the whole. For the same reason the
+// floor shows no more than that xmin.
 func (p *pass) resume(cursor *watermark.Cursor) {
 	p.resumed, p.started, p.cursor = true, cursor.Started, cursor
 	if at := keyOf(cursor); at.after(p.at) {
@@ -269,12 +269,10 @@ func (p *pass) resume(cursor *watermark.Cursor) {
 	}
 }
 
-// readAgain goes on at cursor too, but first reads what has become visible in the part before it since that
-// was read. So nothing holds settled back any more that was over when this pass began. It is for the pass
-// that poll.memory cut short: it cannot end before settled moves, and resume does not let it move. False:
-// nothing would settle by it.
-//
-// Where nothing can be left out the whole part is read again.
+// readAgain continues at cursor too, but first reads the rows that have become visible in the part before
+// it. So a transaction that was over when this pass began does not keep settled back. This is for a pass
+// that poll.memory cut short: it cannot end before settled moves, and resume does not let it move. If the
+// table has no floor, the whole part is read again. readAgain returns false if it would settle nothing.
 func (p *pass) readAgain(cursor *watermark.Cursor) bool {
 	if p.horizons.reach(p.clock.xmin) <= p.from {
 		return false
@@ -299,39 +297,39 @@ func (p *pass) readAgain(cursor *watermark.Cursor) bool {
 	return true
 }
 
-// quiesce notes a horizon and waits until the transactions before it are over. Otherwise, on a busy database,
-// no horizon would count for the first chunk of this pass: those noted during the pass come too late for it.
-// A first load of an hour would be read twice.
+// quiesce waits until the transactions before the first horizon are over. Otherwise, on a busy database, no
+// horizon would count for the first chunk of this pass, because those of the pass itself come too late. A
+// first load of an hour would be read twice.
 func (p *pass) quiesce(ctx context.Context) error {
 	patience := coldPatience
 	if p.firstLoad {
 		patience = firstLoadPatience
 	}
-	defer p.reader.activity.show("")
+	defer p.reader.show("")
 	began, next, pause := time.Now(), p.clock.next, 10*time.Millisecond
-	for p.clock.known { // on a standby without a clock nothing settles, however long this waits
+	for p.clock.known { // a standby without a clock settles nothing
 		if p.clock.xmin >= next || time.Since(began) > patience {
 			return nil
 		}
-		p.reader.activity.show("waiting for the transactions that were open when the load began")
+		p.reader.show("waiting for the transactions that were open when the load began")
 		if err := wait.For(ctx, pause); err != nil {
 			return err
 		}
 		pause = min(2*pause, time.Second)
-		if err := p.look(ctx); err != nil {
+		if err := p.identify(ctx); err != nil {
 			return err
 		}
-		p.note()
+		p.horizons.observe(p.clock, true)
 	}
 	return nil
 }
 
-// batch returns the batch of the next chunk of the part in hand; nil, if nothing of it is published. Its
+// batch returns the batch of the next chunk of the part in hand, or nil if its rows are not published. Its
 // error is a *poller.LostError.
 func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 	part := p.parts[0]
 	last := c.last && len(p.parts) == 1
-	p.horizons.see(c.clock, false)
+	p.horizons.observe(c.clock, false)
 	switch {
 	case c.table.oid != p.table.oid || c.table.noFloor != p.table.noFloor:
 		if p.trusted {
@@ -394,13 +392,13 @@ func (p *pass) moveCursor(end key) {
 	}
 }
 
-// held says why settled stands still although the pass is complete, "" if it does not.
+// held returns why settled does not move although the pass is complete, or "".
 func (p *pass) held() string {
 	switch {
 	case !p.clock.known:
 		return "the database is a standby that has replayed no transaction since it started: " +
 			"it has no clock to settle by"
-	case p.resumed: // the first part may have met another transaction, and nothing says which
+	case p.resumed: // the first part may have met another transaction, which is not known any more
 		return ""
 	}
 	return p.horizons.held(p.clock, p.xmin)

@@ -30,7 +30,7 @@ const (
 	codeTempFileLimit  = "53400" // configuration_limit_exceeded: temp_file_limit
 	codeCanceled       = "57014" // statement_timeout
 	codeTooSlow        = "25P04" // transaction_timeout, from PostgreSQL 17 on: the connection ends too
-	codeNoCharacter    = "22P05" // untranslatable_character: UTF-8 has no such one
+	codeNoCharacter    = "22P05" // untranslatable_character: UTF-8 does not have it
 	codeNotInEncoding  = "22021" // character_not_in_repertoire: bytes that the database's encoding does not have
 	codeTooLong        = "54000" // program_limit_exceeded: a row of more than 1 GB cannot be sent
 	codeUnknownRelkind = "42809"

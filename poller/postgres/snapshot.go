@@ -48,13 +48,13 @@ func (s *snapshot) String() string {
 	return fmt.Sprintf("%d:%d:%s", s.xmin, s.xmax, strings.Join(ids, ","))
 }
 
-// inFlight says whether the transaction was running, or had not begun, under this snapshot.
+// inFlight returns true if the transaction was running, or had not begun, under this snapshot.
 func (s *snapshot) inFlight(id uint64) bool {
 	_, running := s.running[id]
 	return id >= s.xmax || running
 }
 
-// covers says whether everything that o shows is over here too.
+// covers returns true if all transactions that are over in o are over in s.
 func (s *snapshot) covers(o *snapshot) bool {
 	if s.xmin < o.xmin || s.xmax < o.xmax {
 		return false
@@ -67,7 +67,7 @@ func (s *snapshot) covers(o *snapshot) bool {
 	return true
 }
 
-// with shows what s shows and what o shows.
+// with returns the snapshot in which a transaction is over if it is over in s or in o.
 func (s *snapshot) with(o *snapshot) snapshot {
 	both := snapshot{xmax: max(s.xmax, o.xmax), running: map[uint64]struct{}{}}
 	both.xmin = both.xmax
@@ -82,8 +82,8 @@ func (s *snapshot) with(o *snapshot) snapshot {
 	return both
 }
 
-// low is the smallest id of a transaction that was in flight under s and may be over under c; s.xmax if no
-// transaction that s lists has ended. What is visible under c and was not under s was written by low or a
+// low returns the smallest id of a transaction that was in flight under s and may be over under c. It is
+// s.xmax if no transaction that s lists has ended. Rows that c shows and s does not were written by low or a
 // later id.
 func (s *snapshot) low(c *clock) uint64 {
 	low := s.xmax
@@ -95,8 +95,8 @@ func (s *snapshot) low(c *clock) uint64 {
 	return low
 }
 
-// cut is s with at most n ids, the smallest: what has an id above theirs does not count as shown. So those
-// that stay open for long are named, and it shows less by no more than the youngest transactions.
+// cut returns s with at most n ids, the smallest. Transactions with a larger id do not count as over. So the
+// result names those that stay open for long, and only lacks the youngest ones.
 func (s *snapshot) cut(n int) snapshot {
 	if len(s.running) <= n {
 		return *s
@@ -109,5 +109,5 @@ func (s *snapshot) cut(n int) snapshot {
 	return short
 }
 
-// coarse is a snapshot that shows what is below xmin, and nothing else.
+// coarse returns a snapshot in which only the transactions below xmin are over.
 func coarse(xmin uint64) snapshot { return snapshot{xmin: xmin, xmax: xmin} }

@@ -16,47 +16,49 @@ import (
 	"go.uber.org/zap"
 )
 
-// SourceConfig says what to read. Resource (with a table), Overlap and Metrics are needed.
+// SourceConfig configures a Source. Resource (with a table), Overlap and Metrics are required.
 type SourceConfig struct {
 	Resource *schemas.Resource
-	// Overlap is how long after the time that it stamps a transaction may make its first write.
+	// Overlap is the longest time from the updated_at that a transaction stamps to its first write.
 	Overlap time.Duration
-	// Start bounds every read from below; schemas.MinInstant: none.
+	// Start is the earliest updated_at or created_at that is read. schemas.MinInstant means no limit.
 	Start schemas.Instant
-	// MaxRows is the most rows of a batch; 0: 100,000.
+	// MaxRows limits the rows of a batch. Zero means 100,000.
 	MaxRows int
 	Metrics *metrics.Resource
-	Log     *zap.Logger // names the resource; nil: nothing is logged
-	// Doing gets what a read is doing, for people, and "" when the read ends; nil: nobody asks. Calls come
-	// one at a time, but maybe from a goroutine of the source.
+	Log     *zap.Logger // with the resource's name, or nil for no log
+	// Doing, if set, shows the user the present activity of a read, and "" when the read ends. Calls come one
+	// at a time, but maybe from a goroutine of the source.
 	Doing func(string)
 }
 
 const (
 	defaultMaxRows = 100_000
-	// namedAtOnce bounds the array of ids in one statement.
+	// namedAtOnce limits the ids in one statement.
 	namedAtOnce = 10_000
 )
 
 // Source reads one table. It belongs to one takeover and to one goroutine; see poller.Source.
 type Source struct {
-	// For the takeover.
 	start  schemas.Instant
 	reader *chunkReader
-	// Until the database turns out to be another one.
+
+	// The last pass sets horizons, unfiltered and final. They are valid for one history of the database.
+
 	horizons horizons
-	// unfiltered is the floor of a table that has none in the watermark, of the last pass: it says where the
-	// next one may begin, and not which rows it may leave out. nil: there is none.
+	// unfiltered is the last pass's floor if the watermark has none for this table. The next pass may begin by
+	// it, but may not leave out rows.
 	unfiltered *watermark.Floor
 	final      bool // a row was called final
 	// lost is the error for the next pass: a read of another kind has found another history of the database.
-	lost    *poller.LostError
-	lagging time.Time // since when a standby lacks what was settled by; zero: it does not
+	lost *poller.LostError
+	// lagging is the time since which a standby has lacked settled transactions. Zero means that it does not.
+	lagging time.Time
 }
 
 var _ poller.Source = (*Source)(nil)
 
-// NewSource makes a source for one takeover of one resource.
+// NewSource returns a source for one takeover of one resource.
 func NewSource(db *DB, c SourceConfig) *Source {
 	if c.MaxRows <= 0 {
 		c.MaxRows = defaultMaxRows
@@ -75,7 +77,7 @@ func NewSource(db *DB, c SourceConfig) *Source {
 // Read implements poller.Source.
 func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Batch, error] {
 	return func(yield func(poller.Batch, error) bool) {
-		defer s.reader.activity.show("")
+		defer s.reader.show("")
 		s.reader.catalogue.expect(r.Fields)
 		s.reader.catalogue.before = r.Identity
 		r.From = max(r.From, s.start)
@@ -144,7 +146,7 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	return nil
 }
 
-// waitFor ends a pass to which a lagging standby would show an older state, for as long as lagPatience.
+// waitFor returns an error if the server lags, for as long as lagPatience: it would show an older state.
 func (s *Source) waitFor(lags bool) error {
 	switch {
 	case !lags:
@@ -158,7 +160,7 @@ func (s *Source) waitFor(lags bool) error {
 	return nil
 }
 
-// floorOf is what a pass for r over t goes by; nil: everything from r.From on is to be read.
+// floorOf returns the floor for a pass over t. Nil means that everything from r.From on has to be read.
 func (s *Source) floorOf(r poller.Request, t *table) *watermark.Floor {
 	if t.noFloor != "" {
 		return s.unfiltered
@@ -166,7 +168,7 @@ func (s *Source) floorOf(r poller.Request, t *table) *watermark.Floor {
 	return r.Floor
 }
 
-// changed says why rows of t may look different that nobody has written, "" if none do.
+// changed returns why rows of t may look different although no transaction has written them, or "".
 func (s *Source) changed(r poller.Request, t *table) string {
 	switch {
 	case r.Fields != nil && slices.ContainsFunc(t.fields, without(r.Fields)):
@@ -177,14 +179,14 @@ func (s *Source) changed(r poller.Request, t *table) string {
 	return ""
 }
 
-// without says of a name that it is none of names.
+// without returns a function that is true for a name that is none of names.
 func without(names []string) func(string) bool {
 	return func(name string) bool { return !slices.Contains(names, name) }
 }
 
 // full reads every row of r.IDs from r.From on by id. It leaves out bad chunks, and then ends in a HoldError.
 func (s *Source) full(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
-	s.reader.activity.show("reading everything, by id")
+	s.reader.show("reading everything, by id")
 	s.reader.catalogue.forget() // a sweep reads a column that was added
 	ids := poller.IDRange{First: math.MinInt64, Last: math.MaxInt64}
 	if r.IDs != nil {

@@ -3,7 +3,9 @@ package postgres_test
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,6 +72,31 @@ func TestAFullReadOfARangeMeetsItsIDsAloneAlsoTheLowestAndTheHighest(t *testing.
 			t.Errorf("of %v: %d, want %d", test.ids, order, test.want)
 		}
 	}
+}
+
+// A newcomer has to be able to follow a row. The stack is deepest where a batch is used.
+func TestFewFunctionsLieBetweenAReadAndItsBatches(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(wideOrders(1, 50, 100_000))
+	r := s.reader()
+	r.before = func(poller.Batch) error {
+		var own []string
+		callers := make([]uintptr, 100)
+		for frames := runtime.CallersFrames(callers[:runtime.Callers(0, callers)]); ; {
+			frame, more := frames.Next()
+			if strings.Contains(frame.Function, "/poller/postgres.") {
+				own = append(own, frame.Function)
+			}
+			if !more {
+				break
+			}
+		}
+		if len(own) > 5 {
+			t.Errorf("%d functions: %q", len(own), own)
+		}
+		return nil
+	}
+	r.poll()
 }
 
 func TestALookupReadsTheNamedRowsAsTheyAreNow(t *testing.T) {

@@ -6,27 +6,27 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// allowedStep is by how much the server's clock may be set back or forward unnoticed: overlap has room for
-// it. For each driftPer of time it may be as much again, because no two clocks run alike.
+// allowedStep is the largest step of the server's clock that is ignored: overlap has room for it. Clocks run
+// at different speeds, so each driftPer of time allows as much again.
 const (
 	allowedStep = time.Second
 	driftPer    = 50 * time.Second
 )
 
-// steps says when the clock that stamps rows was set back or forward. It compares what has passed on it with
-// what has passed on ours, which is monotonic. A clock that goes back and forth between two looks at it is
-// not found out.
+// steps detects that the clock that stamps rows was set back or forward. It compares the time that has
+// passed on it with the time on our clock, which is monotonic. It does not detect a step back and a step
+// forward between two readings.
 type steps struct {
 	allowed time.Duration // per step; 0 for a clock that runs exactly as ours does
-	// began is the clock of a primary at the beginning of the last pass, replayed the last one of a standby.
-	// That one stands still while the primary commits nothing: it can be compared with, and not counted on.
+	// began is the clock of a primary at the beginning of the last pass. replayed is the last clock of a
+	// standby, which does not move while the primary commits nothing. So time that passes on it proves nothing.
 	began, replayed *clock
-	// forward is until when, by our clock, there may be transactions that have stamped before the clock was set
-	// forward, and have not written.
+	// forward is a time of our clock. Until then a transaction may stamp before a step forward and write after
+	// it.
 	forward time.Time
 }
 
-// before is the clock that c is compared with; nil: there is none yet.
+// before returns the clock to compare c with, or nil if there is none yet.
 func (s *steps) before(c *clock) *clock {
 	if c.standby {
 		return s.replayed
@@ -34,8 +34,8 @@ func (s *steps) before(c *clock) *clock {
 	return s.began
 }
 
-// back says how low the clock may have gone, if it was set back since the last pass began; MaxInstant: it was
-// not.
+// back returns the lowest time that the clock may have gone to, if it was set back since the last pass began,
+// or MaxInstant.
 func (s *steps) back(c *clock) schemas.Instant {
 	low := schemas.MaxInstant
 	if before := s.began; before != nil && !c.standby {
@@ -50,8 +50,8 @@ func (s *steps) back(c *clock) schemas.Instant {
 	return low
 }
 
-// sure is c's time, but no later than the clock at the beginning of the pass and what has passed since. What
-// it went forward beyond that may be a step, and what stamped before the step may write after c.
+// sure returns c's time, but no later than the clock at the beginning of the pass plus the time passed
+// since. The rest may be a step forward, and a transaction that stamped before the step may write after c.
 func (s *steps) sure(c *clock) schemas.Instant {
 	if before := s.began; before != nil && !c.standby {
 		return min(c.time, before.time.Add(c.asked.Sub(before.answered)))
@@ -59,7 +59,7 @@ func (s *steps) sure(c *clock) schemas.Instant {
 	return c.time
 }
 
-// follow notes c. It is the clock at the beginning of a pass if begins says so.
+// follow records c. begins is set if c is the clock at the beginning of a pass.
 func (s *steps) follow(c *clock, overlap time.Duration, begins bool) {
 	if c.standby {
 		s.replayed = c
@@ -76,11 +76,10 @@ func (s *steps) follow(c *clock, overlap time.Duration, begins bool) {
 	}
 }
 
-// unsettled says whether, when c was read, there may still have been transactions that stamped before the
-// clock was set forward and had not written.
+// unsettled returns true if, at c, a transaction may have stamped before a step forward and not written yet.
 func (s *steps) unsettled(c *clock) bool { return !c.standby && c.asked.Before(s.forward) }
 
-// tolerance is by how much the clocks may differ in what has passed on both.
+// tolerance returns by how much the time passed on both clocks may differ.
 func (s *steps) tolerance(passed time.Duration) time.Duration {
 	return s.allowed + time.Duration(float64(s.allowed)*float64(passed)/float64(driftPer))
 }

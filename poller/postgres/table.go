@@ -27,24 +27,24 @@ const (
 	oidInt8Array   uint32 = 1016
 )
 
-// table is what the server's catalogue said of a resource's table at one moment. It never changes.
+// table describes a resource's table, as the server's catalogue had it at one moment. It never changes.
 type table struct {
 	// name is schema-qualified and quoted: search_path belongs to the session, and sessions to the pooler.
-	// plainName is the same without what cutLong adds.
+	// plainName is the same without the additions of cutLong.
 	name      string
 	plainName string
-	// bareName is without a schema, as the resource has it.
+	// bareName has no schema, as in the resource.
 	bareName string
 	list     string // the SELECT list
 	columns  []schemas.Column
 	decoder  *schemas.ColumnDecoder
-	// Where the list has the columns of the key, and the types of parameters.
+	// The places of the key's columns in list, and the types of parameters.
 	id, updatedAt int
 	updatedOID    uint32
-	createdOID    uint32   // 0: not a timestamp
-	cuts          bool     // the list leaves out what is too long, and its last column says what
-	fields        []string // of the schema that the table has, in the schema's order
-	missing       []string // and those that it does not have: null
+	createdOID    uint32   // zero if created_at is not a timestamp
+	cuts          bool     // list leaves out values that are too long, and its last column names them
+	fields        []string // the schema's fields that the table has, in the schema's order
+	missing       []string // the schema's fields that it does not have: they are null
 	unknown       []string // columns that the role may read and the schema does not know, sorted
 	// oid and hidden (row security may hide rows from the role) are compared with every chunk's clock.
 	// schema and kind (its relkind) are compared with the watermark's.
@@ -57,7 +57,7 @@ type table struct {
 	// lockable is set if the role may take the lightest lock on the table and on all relations that it leads
 	// to. That needs the right to all columns; below a view, the view's owner needs it.
 	lockable bool
-	// noFloor says why its rows' transactions tell nothing about what was met before; "": they do.
+	// noFloor is why its rows' transaction ids do not show which rows were met before, or "" if they do.
 	noFloor string
 }
 
@@ -98,8 +98,9 @@ const belowSQL = `WITH RECURSIVE below(oid, kind, role, lockable) AS (
 	) AS x(oid, role, child) JOIN pg_class c ON c.oid = x.oid)
 `
 
-// rulesSQL lists what decides which rows they show: the definition of each view, the policies that apply to
-// the role, and the functions that these call. (The catalogues do not show which functions a function calls.)
+// rulesSQL lists the rules that decide which rows they show: the definition of each view, the policies that
+// apply to the role, and the functions that these call. (The catalogues do not show which functions a
+// function calls.)
 const rulesSQL = `(WITH rules AS (
 	SELECT r.oid, r.tableoid, r.xmin, pg_get_viewdef(b.oid) AS definition
 	FROM below b JOIN pg_rewrite r ON r.ev_class = b.oid AND r.ev_type = '1' WHERE b.kind = 'v'
@@ -117,9 +118,9 @@ const rulesSQL = `(WITH rules AS (
 		AND d.refclassid = 'pg_proc'::regclass JOIN pg_proc f ON f.oid = d.refobjid
 	WHERE f.prokind = 'f')`
 
-// elsewhereSQL finds what keeps the table from being read, and returns a letter and a name, or NULL: one of
-// the relations whose rows do not come and go with this server's transactions, with its kind, or s and a
-// setting of the shop's own that the rules ask for and that has no value.
+// elsewhereSQL finds a reason not to read the table. It returns a letter and a name, or NULL: the kind and
+// name of a relation whose rows do not come and go with this server's transactions, or s and a custom
+// setting that the rules use and that has no value.
 const elsewhereSQL = `coalesce(
 	(SELECT kind::text || oid::regclass::text FROM below WHERE kind IN ('f', 'm') ORDER BY oid LIMIT 1),
 	` + rulesSQL + ` SELECT 's' || min(s[1]) FROM all_rules, regexp_matches(definition,
@@ -131,33 +132,33 @@ const elsewhereSQL = `coalesce(
 const leadsToSQL = `concat_ws(',', (SELECT string_agg(concat(oid, kind), ',' ORDER BY oid) FROM below),
 	` + rulesSQL + ` SELECT string_agg(concat(oid, '/', xmin), ',' ORDER BY oid) FROM all_rules))`
 
-// isElsewhere is the *poller.HoldError for such a table (an answer to elsewhereSQL), nil for NULL.
+// isElsewhere returns the *poller.HoldError for an answer to elsewhereSQL, or nil for NULL.
 //
-// The clock is this server's. Rows of a foreign table are another's: what this one's snapshot shows as over
-// says nothing of a transaction that is open there, so settled would pass its rows. A materialized view gets
-// its rows at a REFRESH, with stamps of before.
+// The clock belongs to this server. Rows of a foreign table belong to another one, whose open transactions
+// this server's snapshot does not list, so settled would pass its rows. A materialized view gets its rows at
+// a REFRESH, with earlier stamps.
 //
 // A setting without a value is unknown in a new session. If another client of the pooler has set it, it is
 // empty after RESET ALL, because PostgreSQL cannot forget it. So two reads may see different rows, and a
 // sweep would delete the difference.
-func isElsewhere(table string, said []byte) error {
-	if len(said) == 0 {
+func isElsewhere(table string, found []byte) error {
+	if len(found) == 0 {
 		return nil
 	}
-	kind, why, remedy := "a foreign table", "its rows are on another server, and nobody can tell from here "+
-		"which transactions are open there", "Let postgres.dsn lead to the server that has the rows"
-	switch said[0] {
+	kind, why, remedy := "a foreign table", "its rows are on another server, whose open transactions "+
+		"this server does not list", "Let postgres.dsn lead to the server that has the rows"
+	switch found[0] {
 	case 's':
 		return &poller.HoldError{What: fmt.Sprintf("a view or policy of %s asks for the setting %s, which has no "+
-			"value for the role. Another client of the pooler may leave it empty in its session, and then other "+
-			"rows would be seen, so nothing is read. Give it the value to read with: ALTER ROLE ... SET %[2]s = "+
-			"'...' (not empty), and let the pooler open its connections anew (RECONNECT)", table, said[1:])}
+			"value for the role. Another client of the pooler may leave it empty in its session, which would show "+
+			"other rows, so the table is not read. Give it the value to read with: ALTER ROLE ... SET %[2]s = "+
+			"'...' (not empty), and let the pooler open its connections anew (RECONNECT)", table, found[1:])}
 	case 'm':
 		kind, why, remedy = "a materialized view", "a REFRESH brings rows long after the time that they are "+
 			"stamped with", "Make it a plain view, or let a view of this name lead to the tables below it"
 	}
-	return &poller.HoldError{What: fmt.Sprintf("%s leads to %s, %s: %s. Rows would be missed, so nothing is "+
-		"read. %s, or read the resource over REST (source: rest)", table, said[1:], kind, why, remedy)}
+	return &poller.HoldError{What: fmt.Sprintf("%s leads to %s, %s: %s. Rows would be missed, so the table "+
+		"is not read. %s, or read the resource over REST (source: rest)", table, found[1:], kind, why, remedy)}
 }
 
 // readTable asks the server for the table of r. Its error is a *poller.HoldError if the table cannot be read
@@ -201,9 +202,9 @@ func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error)
 	return t, t.describe(ctx, db, r)
 }
 
-// noFloor says why a relation of this kind has no floor; "": it has. Where a transaction that wrote no row of
-// the relation can make rows of it visible, or the role may not see who wrote a row, everything from settled
-// on is read by each pass.
+// noFloor returns why a relation of this kind has no floor, or "". If a transaction that wrote no row of the
+// relation can make rows of it visible, or the role may not read a row's xmin, each pass reads everything
+// from settled on.
 func noFloor(kind string, hidden, children, privileged, identified bool) string {
 	switch {
 	case kind == "p":
@@ -251,7 +252,7 @@ func (t *table) selectFields(r *schemas.Resource, readable map[string]bool) erro
 	return nil
 }
 
-// describe asks the server for the types of the list's result. It reports a domain as the type beneath it.
+// describe asks the server for the types of the list's result. For a domain it gives the type beneath.
 func (t *table) describe(ctx context.Context, db *DB, r *schemas.Resource) error {
 	q := statement{sql: "SELECT " + t.list + " FROM " + t.name + " LIMIT 0"}
 	_, answer, err := db.ask(ctx, catalogueDeadline, &q)
@@ -288,8 +289,8 @@ func (t *table) findKey() error {
 	return nil
 }
 
-// matches says whether a result still has the types that the server described. It may have one column more:
-// see filter.final.
+// matches returns true if a result still has the types that the server described. It may have one column
+// more: see filter.final.
 func (t *table) matches(fields []pgconn.FieldDescription) bool {
 	fields = fields[:min(len(fields), len(t.columns))]
 	return slices.EqualFunc(fields, t.columns, func(f pgconn.FieldDescription, c schemas.Column) bool {
