@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// A row leaves a day before each page of it is asked for the first time, so that one slips past. The days of
-// creation by which the set is cut then are midnights. If nothing is counted, only that shows rows between them.
+// A row leaves a day before each page of it is asked for the first time, so that one slips past. The days
+// of creation by which the set is cut then are midnights. If nothing is counted, only that shows rows
+// between them.
 func TestAServiceThatReadsDaysOfCreationAsMidnightsAndCountsNothingLosesNoRow(t *testing.T) {
 	s := newService(t)
 	s.upTo, s.maxPage, s.count = []string{"created"}, 40, countNone

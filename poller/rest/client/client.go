@@ -29,8 +29,8 @@ type Config struct {
 	MaxRequestsPerSecond float64
 	// RequestTimeout bounds one attempt, its body included; 0: 30 s.
 	RequestTimeout time.Duration
-	// Attempts is how often a request that fails or is refused for its rate is tried; 0: often enough to outlast
-	// what passes by itself. `check` sets 1, because a person waits for its answer.
+	// Attempts is how often a request that fails or is refused for its rate is tried; 0: often enough to
+	// outlast what passes by itself. `check` sets 1, because a person waits for its answer.
 	Attempts int
 	// Now is our clock; nil: time.Now. Waits use the real one.
 	Now func() time.Time
@@ -49,8 +49,8 @@ const (
 	maxFailures = 6
 	// maxRefusals is how often one request may be refused for the rate before the read ends with a RateError.
 	maxRefusals = 12
-	// maxRenewals is how many new keys one request may ask for: one after an expiry, and one more if that key is
-	// revoked while the request waits.
+	// maxRenewals is how many new keys one request may ask for: one after an expiry, and one more if that key
+	// is revoked while the request waits.
 	maxRenewals = 2
 	// maxConnections is enough for one request of each resource.
 	maxConnections = 8
@@ -115,10 +115,10 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// newTransport finds out within half of the timeout that a connection is dead, and closes it. Over HTTP/2 all
-// requests share one, and one that times out leaves it as it is, because the others may be well. So without
-// pings every request of every resource would go into the dead connection until the kernel gives it up, a
-// quarter of an hour later.
+// newTransport finds out within half of the timeout that a connection is dead, and closes it. Over HTTP/2
+// all requests share one, and one that times out leaves it as it is, because the others may be well. So
+// without pings every request of every resource would go into the dead connection until the kernel gives it
+// up, a quarter of an hour later.
 func newTransport(cfg Config) http.RoundTripper {
 	one := func(secured *tls.Config) *http.Transport {
 		t := http.DefaultTransport.(*http.Transport).Clone()
@@ -139,8 +139,8 @@ func newTransport(cfg Config) http.RoundTripper {
 type State struct {
 	// RequestsPerSecond is the rate allowed now.
 	RequestsPerSecond float64
-	// RefusedSince is the time since which the service refuses requests for their rate. Zero if it accepts them.
-	// No request is sent until RefusedUntil, and Refusal is the reason, for people.
+	// RefusedSince is the time since which the service refuses requests for their rate. Zero if it accepts
+	// them. No request is sent until RefusedUntil, and Refusal is the reason, for people.
 	RefusedSince, RefusedUntil time.Time
 	Refusal                    string
 	// ClockSkew is the service's clock minus ours, to about a second. HasClock is false if the service sends no
