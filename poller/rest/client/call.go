@@ -41,9 +41,7 @@ type call struct {
 // only a person can mend; a *RateError; the cause of ctx; or the error of the last of several attempts.
 func (r *call) do(ctx context.Context) error {
 	c := r.client
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = 250*time.Millisecond, 20*time.Second
-	pauses.Multiplier = 2
+	pauses := newPauses()
 	for {
 		if err := c.limit.wait(ctx, r.count.Refused); err != nil {
 			return err
@@ -63,12 +61,12 @@ func (r *call) do(ctx context.Context) error {
 		case status == 0: // the connection failed
 		case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
 			r.pauseAll(head, status, began)
-			if r.refusals++; r.refusals >= c.maxRefusals {
+			if r.refusals >= c.maxRefusals {
 				return &RateError{Path: r.path, Status: status, Times: r.refusals}
 			}
 			continue
 		case status == http.StatusUnauthorized && !r.open:
-			c.accepted(began)
+			r.accepted(status, began)
 			if err := r.renew(ctx); err != nil {
 				return err
 			}
@@ -80,14 +78,10 @@ func (r *call) do(ctx context.Context) error {
 			r.pauseAll(head, status, began)
 			continue
 		case status != http.StatusOK:
-			c.accepted(began)
-			if unclear(status) {
-				c.limit.judge(r.path, true)
-			}
+			r.accepted(status, began)
 			return r.statusError(status)
 		default:
-			c.accepted(began)
-			c.limit.judge(r.path, false)
+			r.accepted(status, began)
 			if err == nil {
 				err = r.check(r.body.Bytes())
 			}
@@ -103,6 +97,12 @@ func (r *call) do(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+func newPauses() *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval, b.Multiplier = 250*time.Millisecond, 20*time.Second, 2
+	return b
 }
 
 // attempt sends the request once. status is zero if there was no answer. The error is the one that kept it
@@ -162,22 +162,33 @@ func (r *call) statusError(status int) error {
 	return &StatusError{Status: status, Code: errorCode(r.body.Bytes()), Path: r.path}
 }
 
-// mayBeForRate counts a refusal, and reports whether to take it for one for the rate (see limiter.patience).
+// accepted tells the limiter that the service did not refuse a request sent at began for its rate.
+func (r *call) accepted(status int, began time.Time) {
+	c := r.client
+	if refused := c.limit.accepted(began); refused > 0 {
+		c.log.Info("the service no longer refuses requests for their rate", zap.Duration("refused_for", refused))
+	}
+	if status == http.StatusOK || unclear(status) {
+		c.limit.judge(r.path, status != http.StatusOK)
+	}
+}
+
+// mayBeForRate reports whether to take a refusal for one for the rate (see limiter.patience).
 // A service that says when to come again speaks of the rate.
 func (r *call) mayBeForRate(h http.Header) bool {
 	most := r.client.limit.patience(r.path)
 	if h.Get("Retry-After") != "" {
 		most = maxRefusals
 	}
-	r.refusals++
-	return r.refusals < min(most, r.client.maxRefusals)
+	return r.refusals+1 < min(most, r.client.maxRefusals)
 }
 
-// pauseAll stops all requests for as long as a refusal asks for, or the limiter chooses. It logs a long
-// pause when it begins: all reading stops meanwhile, which may be minutes. The log has the service's wish
-// as a number, because its text may be anything.
+// pauseAll counts a refusal, and stops all requests for as long as a refusal asks for, or the limiter
+// chooses. It logs a long pause when it begins: all reading stops meanwhile, which may be minutes. The log
+// has the service's wish as a number, because its text may be anything.
 func (r *call) pauseAll(h http.Header, status int, began time.Time) {
 	c := r.client
+	r.refusals++
 	now := c.clock.Now()
 	asked, why := askedFor(h, now), fmt.Sprintf("the service answered %d", status)
 	switch {

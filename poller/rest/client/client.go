@@ -172,13 +172,6 @@ type Counters struct {
 
 var uncounted = Counters{Request: func(string) {}, Refused: func(float64) {}}
 
-// accepted tells the limiter that the service did not refuse a request sent at began for its rate.
-func (c *Client) accepted(began time.Time) {
-	if refused := c.limit.accepted(began); refused > 0 {
-		c.log.Info("the service no longer refuses requests for their rate", zap.Duration("refused_for", refused))
-	}
-}
-
 // fetchKey asks the service for a key.
 func (c *Client) fetchKey(ctx context.Context) (key string, err error) {
 	r := &call{client: c, path: keyPath, open: true, body: &body{large: c.large}, count: uncounted}
