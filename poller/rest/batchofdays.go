@@ -39,8 +39,8 @@ func (b *batchOfDays) machine(r *paging.Reader, set paging.Set, days int, newest
 	return r.Read(set)
 }
 
-// adapt plans the next window after one of so many days. again is set if that window is to be read once more,
-// with fewer days.
+// adapt plans the next window after one of so many days. again is set if that window is to be read once
+// more, with fewer days.
 func (b *batchOfDays) adapt(days int, o paging.Outcome, r *paging.Reader) (again bool) {
 	if b.counted && !o.Whole && !o.Final {
 		b.days = max(1, days/4)
@@ -52,8 +52,8 @@ func (b *batchOfDays) adapt(days int, o paging.Outcome, r *paging.Reader) (again
 		return false
 	}
 	// A single page is filled further than a part of a day: the past gains no rows, so only days that differ
-	// make it too much. Several pages are twice as many as before, up to the middle of the last one, so that its
-	// number is guessed right.
+	// make it too much. Several pages are twice as many as before, up to the middle of the last one, so that
+	// its number is guessed right.
 	page, full := float64(r.Page()), 0.95
 	if r.CountsAll() {
 		full = min(2*max(1, float64(o.Rows)/page), maxBatchPages) - 0.5

@@ -30,13 +30,9 @@ type closing struct {
 // window of everything up to the earliest day. If there is no row at all, no day is settled: an empty
 // service may be one that is just being filled.
 func (c *closing) run(ctx context.Context, from, last day) error {
-	next := from
-	if from == past {
-		var found bool
-		var err error
-		if next, found, err = c.first(ctx, last); err != nil || !found {
-			return err
-		}
+	next, found, err := c.first(ctx, from, last)
+	if err != nil || !found {
+		return err
 	}
 	c.settled = next
 	for next <= last {
@@ -58,9 +54,9 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 		case next == from:
 			asked.From = c.src.calendar.begin(from)
 		}
-		doing := "closing " + days.From.String()
-		if !days.Single() {
-			doing += " to " + days.To.String()
+		doing := "closing " + days.From.String() + " to " + days.To.String()
+		if days.Single() {
+			doing = "closing " + days.From.String()
 		}
 		c.src.cfg.Doing(doing)
 		w := updatedOn(asked)
@@ -103,9 +99,13 @@ func (c *closing) hold(days span, reason string) {
 		zap.Stringer("day", days.From), zap.String("why", reason))
 }
 
-// first returns the day with the earliest row. It is looked for once: a wrong day does no harm, because the
-// first window has no lower bound. found is false if there is no row now.
-func (c *closing) first(ctx context.Context, last day) (first day, found bool, err error) {
+// first returns the first day to close, which is from, or if that is past the day with the earliest row.
+// That is looked for once: a wrong day does no harm, because the first window has no lower bound. found is
+// false if there is no row now.
+func (c *closing) first(ctx context.Context, from, last day) (first day, found bool, err error) {
+	if from != past {
+		return from, true, nil
+	}
 	c.src.cfg.Doing("looking for the earliest row")
 	if c.src.earliest != past {
 		empty, err := c.rd.empty(ctx, updatedOn, last)

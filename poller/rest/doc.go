@@ -1,5 +1,5 @@
-// Package rest reads resources of the commerce data service over HTTP. It decides which days to read, and how
-// cheaply.
+// Package rest reads resources of the commerce data service over HTTP. It decides which days to read, and
+// how cheaply.
 //
 // The service filters by day and pages in an order that it does not promise, and its rows move between pages
 // while they are read. So a Source settles whole days. A day that is over is closed when every row that
@@ -11,10 +11,10 @@
 //	              settled                          the last day that is over by both clocks, and overlap
 //
 // A row that leaves a past day has been updated, so it is in the open window, which is read after. Cheap
-// polls read only the end of the open window where changes appear, if the service sorts by updates; every ten
-// minutes all of it. An order that only looks like that of updates (some rows are pinned to the first places,
-// the rest is sorted) cannot be seen before such a row changes. That change is late until all is read, and
-// then there are no cheap polls for a day (Source.judgeOrder).
+// polls read only the end of the open window where changes appear, if the service sorts by updates; every
+// ten minutes all of it. An order that only looks like that of updates (some rows are pinned to the first
+// places, the rest is sorted) cannot be seen before such a row changes. That change is late until all is
+// read, and then there are no cheap polls for a day (Source.judgeOrder).
 //
 //	Source    keeps its knowledge from one read to the next, and plans a read: pass, full, lookup
 //	read      one Read: it asks for the pages of a window, one after another, and makes batches of their rows
@@ -29,5 +29,6 @@
 //	read.answer    parses the rows of a page, and checks whether they are those asked for
 //	read.flush     hands the batch on
 //
-// The way to the service is package client: one key, one rate and one comparison of clocks for all resources.
+// The way to the service is package client: one key, one rate and one comparison of clocks for all
+// resources.
 package rest

@@ -16,7 +16,8 @@ import (
 
 // How a service tells where a listing ends, and how many rows it has.
 
-// manyDays are 2,500 rows updated on 2026-11-16, created on so many days up to it, and some before and after.
+// manyDays are 2,500 rows updated on 2026-11-16, created on so many days up to it, and some before and
+// after.
 func manyDays(created int) []product {
 	rows := append(oneDay(1, 10, "2026-11-15"), oneDay(10_000, 10, "2026-11-18")...)
 	for i := range 2500 {

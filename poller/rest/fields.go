@@ -66,8 +66,8 @@ func (f *fields) names() []string {
 	return names
 }
 
-// check looks at the rows that s has parsed of the answer to query. It returns a *poller.HoldError if a field
-// is gone.
+// check looks at the rows that s has parsed of the answer to query. It returns a *poller.HoldError if a
+// field is gone.
 func (f *fields) check(ctx context.Context, s *Source, query string) error {
 	var rows int
 	rows, f.page = s.parser.Missing(f.page[:0])

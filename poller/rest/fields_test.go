@@ -206,8 +206,8 @@ func TestAFewRowsShowNoHabit(t *testing.T) {
 
 // A service writes null, or leaves it out. A field vanishes and comes back between any two requests. Where
 // null is written, no row is handed on without a value that it has, and a read that fails names the field;
-// where it is left out and no field vanishes, no read fails. Before it vanishes and once it is back, all rows
-// are read.
+// where it is left out and no field vanishes, no read fails. Before it vanishes and once it is back, all
+// rows are read.
 //
 // A round is five reads over HTTP, and the first few find what there is to find.
 func TestWhateverAServiceLeavesOutNoValueIsReadAsNull(t *testing.T) {

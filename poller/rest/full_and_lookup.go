@@ -101,14 +101,14 @@ func (s *Source) everything(ctx context.Context, rd *read, along func(span) wind
 // checkEnd looks whether w, which was read whole, lacks rows of its last day because the service reads to_
 // dates as midnights.
 func (rd *read) checkEnd(ctx context.Context, w window, o *paging.Outcome) (err error) {
-	to, along, last := updatedTo, updatedOn, w.updated.To
-	if w.created.To != future {
-		to, along, last = createdTo, createdOn, w.created.To
+	along, last := updatedOn, w.updated.To
+	if w.toDate() == createdTo {
+		along, last = createdOn, w.created.To
 	}
 	if !o.Whole || last == future {
 		return nil
 	}
-	o.Why, err = rd.learnUpTo(ctx, to, along(span{From: last, To: last + 1}))
+	o.Why, err = rd.learnUpTo(ctx, w.toDate(), along(span{From: last, To: last + 1}))
 	o.Whole = o.Why == ""
 	return err
 }

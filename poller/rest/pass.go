@@ -66,8 +66,8 @@ func (p *cheapPoll) met(row paging.Row) bool {
 // version of a row: two that have the same by chance count as one, which hides one missed change.
 func version(row paging.Row) uint64 { return row.ID*0x9e3779b97f4a7c15 ^ uint64(row.Updated) }
 
-// missed reports whether row was changed when both cheap polls could see it, and neither met it. It takes two
-// of them, because one alone may miss a row when another one is deleted.
+// missed reports whether row was changed when both cheap polls could see it, and neither met it. It takes
+// two of them, because one alone may miss a row when another one is deleted.
 func (m *openWindow) missed(row paging.Row) bool {
 	at := schemas.Instant(row.Updated)
 	return m.cheap[1].until > at && at >= m.reach && !m.cheap[0].met(row) && !m.cheap[1].met(row)
@@ -108,19 +108,14 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	if err := c.run(ctx, from, last); err != nil || rd.replan {
 		return err
 	}
-	doing := "reading what changed since " + open.String()
-	if s.clock.Now().Before(s.unsorted) {
-		doing = "reading all that changed since " + open.String() + ": a change showed outside of the order"
-	}
-	s.cfg.Doing(doing)
 	busy := time.Now()
-	if s.open.paged && s.open.from == open && s.calendar.begin(open) < open {
-		// Reading the day before costs pages. A row of the first quarter of an hour makes it needless.
-		today := window{updated: span{From: open, To: future}, created: always}
-		first := s.reader.Count(rd.set(today, paging.Growing), 0, 0)
-		if _, err := rd.pages(ctx, today, first, ""); err != nil || rd.replan {
-			return err
-		}
+	if s.clock.Now().Before(s.unsorted) {
+		s.cfg.Doing("reading all that changed since " + open.String() + ": a change showed outside of the order")
+	} else {
+		s.cfg.Doing("reading what changed since " + open.String())
+	}
+	if err := s.lookForMidnight(ctx, rd, open); err != nil || rd.replan {
+		return err
 	}
 	w := window{updated: span{From: s.calendar.begin(open), To: future}, created: always}
 	rd.old = ""
@@ -131,12 +126,11 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 		return err
 	}
 	rd.settled = c.earned
-	complete := o.Whole && len(c.why) == 0
 	if !o.Whole && how != once {
 		c.explain(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
 	}
-	done := &poller.Done{Started: rd.req.Started, Complete: complete, Held: c.held()}
-	if err := rd.finish(done); err != nil {
+	complete := o.Whole && len(c.why) == 0
+	if err := rd.finish(&poller.Done{Started: rd.req.Started, Complete: complete, Held: c.held()}); err != nil {
 		return err
 	}
 	took := time.Since(busy)
@@ -151,8 +145,19 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	return nil
 }
 
-// manner chooses how to read the open window. It need not be read wholly if the pass need not be complete, no
-// day can be closed, a whole read is not long ago, and one page would not do.
+// lookForMidnight reads the first page of the open window, if that may make it needless to read the day
+// before, which costs pages: a row of the first quarter of an hour shows that the day begins at midnight.
+func (s *Source) lookForMidnight(ctx context.Context, rd *read, open day) error {
+	if !s.open.paged || s.open.from != open || s.calendar.begin(open) == open {
+		return nil
+	}
+	today := window{updated: span{From: open, To: future}, created: always}
+	_, err := rd.pages(ctx, today, s.reader.Count(rd.set(today, paging.Growing), 0, 0), "")
+	return err
+}
+
+// manner chooses how to read the open window. It need not be read wholly if the pass need not be complete,
+// no day can be closed, a whole read is not long ago, and one page would not do.
 func (s *Source) manner(c *closing, from, last, open day) manner {
 	m := &s.open
 	switch {

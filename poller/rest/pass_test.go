@@ -116,8 +116,8 @@ func TestAReadTellsHowManyPagesAStretchHasLeft(t *testing.T) {
 	t.Errorf("no stretch told how many pages it had left: %q", slices.Sorted(maps.Keys(told)))
 }
 
-// Every order, page sizes that are not granted, both meanings of count, more rows of one created day than fit
-// a page; rows leave the day while it is read, and requests are refused for their rate.
+// Every order, page sizes that are not granted, both meanings of count, more rows of one created day than
+// fit a page; rows leave the day while it is read, and requests are refused for their rate.
 func TestADayOfManyPagesIsClosedInEveryOrder(t *testing.T) {
 	for name, order := range map[string]func(a, b product) int{
 		"id": byID, "updated": byUpdated, "newest first": newestFirst, "shuffled": nil,

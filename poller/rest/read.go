@@ -53,8 +53,8 @@ type read struct {
 	// set. unsure says why it did not find out.
 	tried  bool
 	unsure string
-	// replan is set when the service turns out to cut days otherwise than the plan assumes. Then the read stops,
-	// and Source.Read makes another plan.
+	// replan is set when the service turns out to cut days otherwise than the plan assumes. Then the read
+	// stops, and Source.Read makes another plan.
 	replan bool
 	// spoiled is the first page without a row that could be published. good is set once a row could.
 	spoiled *poller.HoldError
@@ -117,8 +117,8 @@ func (rd *read) pages(
 	return m.Outcome(), nil
 }
 
-// early returns why an answer with this Date proves nothing about a set that only shrinks, if it was made too
-// early.
+// early returns why an answer with this Date proves nothing about a set that only shrinks, if it was made
+// too early.
 //
 // Such a set is one of days that are over, by an answer that came before. If an answer of its own was made
 // before that, the Date that came before was another server's, or this one is from a cache.
@@ -131,8 +131,8 @@ func (rd *read) early(w window, motion paging.Motion, made schemas.Instant) stri
 		"different clocks, or one was set"
 }
 
-// answer returns the facts of p, or of the service's refusal, and collects the rows for the batch. w and page
-// were asked for, at asked. answer sets replan if the rows show that the plan is wrong.
+// answer returns the facts of p, or of the service's refusal, and collects the rows for the batch. w and
+// page were asked for, at asked. answer sets replan if the rows show that the plan is wrong.
 func (rd *read) answer(
 	p client.Page, err error, w window, page int, asked time.Time,
 ) (paging.Answer, error) {
@@ -232,9 +232,9 @@ func (rd *read) refused(err error, w window) error {
 
 // parse turns rows into records and rejects for the batch, and into the rows of a.
 //
-// If a page has many rows and all break the contract, parse leaves them out of the batch. They have one fault
-// (a renamed field, a new format), which would fill the dead letters. Their window proves nothing, so once
-// the fault is mended the rows are read again.
+// If a page has many rows and all break the contract, parse leaves them out of the batch. They have one
+// fault (a renamed field, a new format), which would fill the dead letters. Their window proves nothing, so
+// once the fault is mended the rows are read again.
 func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 	b := &rd.batch
 	parser := rd.src.parser

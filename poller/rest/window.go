@@ -39,8 +39,8 @@ func (w window) String() string {
 	return "rows updated " + w.updated.String() + " and created " + w.created.String()
 }
 
-// query is the request for one page of w. The service refuses a request without any date, so a window without
-// bounds asks for everything until the last day that can be written.
+// query is the request for one page of w. The service refuses a request without any date, so a window
+// without bounds asks for everything until the last day that can be written.
 func (w window) query(page, size int) string {
 	b := make([]byte, 0, 160)
 	param := func(name, value string) {

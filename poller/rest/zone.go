@@ -12,8 +12,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// Zone is what is known of how the service cuts days: in which zone, and where the last day of a window ends.
-// The sources of one process share it, because one service answers all of them.
+// Zone is what is known of how the service cuts days: in which zone, and where the last day of a window
+// ends. The sources of one process share it, because one service answers all of them.
 type Zone struct {
 	notUTC atomic.Bool // a source has found out
 	upTo   [toDates]upTo
@@ -37,9 +37,9 @@ type Zone struct {
 //     begins on that day only if an answer from that day on has shown a row of its first quarter of an
 //     hour: then the day began at midnight or before, because zones differ by quarters.
 //
-// A service in another zone shows itself by rows outside of the UTC days that were asked for. From then on, a
-// UTC day is read as the service's day of that date and both its neighbors, for all resources. A day is over
-// a day later, so that no zone makes a difference (they reach 14 hours either way).
+// A service in another zone shows itself by rows outside of the UTC days that were asked for. From then on,
+// a UTC day is read as the service's day of that date and both its neighbors, for all resources. A day is
+// over a day later, so that no zone makes a difference (they reach 14 hours either way).
 type calendar struct {
 	clock   *client.Clock
 	overlap time.Duration

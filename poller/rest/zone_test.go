@@ -13,8 +13,8 @@ import (
 
 var errCrash = errors.New("crash")
 
-// sparse is a shop that changes a product at 08:00 UTC of each day, but by shift later on one day: only there
-// the zone shows.
+// sparse is a shop that changes a product at 08:00 UTC of each day, but by shift later on one day: only
+// there the zone shows.
 func sparse(odd int, shift time.Duration) (rows []product) {
 	for d := range 30 {
 		when := at("2026-10-01T08:00:00Z").Add(time.Duration(d) * 24 * time.Hour)
@@ -86,8 +86,8 @@ func (s *service) twoLives(which string, crash int) {
 	}
 }
 
-// Days that begin late: what a shop changes in the first hours of a UTC day lies in the service's day before,
-// which is closed already.
+// Days that begin late: what a shop changes in the first hours of a UTC day lies in the service's day
+// before, which is closed already.
 func TestWhatChangesAfterMidnightInTheServicesDayBeforeIsRead(t *testing.T) {
 	s := newService(t)
 	s.zone = time.FixedZone("", -5*3600)

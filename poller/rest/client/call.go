@@ -41,9 +41,7 @@ type call struct {
 // only a person can mend; a *RateError; the cause of ctx; or the error of the last of several attempts.
 func (r *call) do(ctx context.Context) error {
 	c := r.client
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = 250*time.Millisecond, 20*time.Second
-	pauses.Multiplier = 2
+	pauses := newPauses()
 	for {
 		if err := c.limit.wait(ctx, r.count.Refused); err != nil {
 			return err
@@ -54,61 +52,42 @@ func (r *call) do(ctx context.Context) error {
 				return err
 			}
 		}
-		sent, began, status := c.clock.Now(), time.Now(), 0
-		head, err := r.attempt(ctx) //nolint:bodyclose // attempt has read and closed it
+		began := time.Now()
+		status, head, err := r.attempt(ctx)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		if r.date, r.age = schemas.MinInstant, 0; head != nil {
-			status = head.StatusCode
-			r.date, r.age = c.clock.observe(head.Header, sent)
-		}
-		switch elsewhere, redirected := errors.AsType[*redirectError](err); {
-		case redirected:
-			return &poller.HoldError{What: r.path, Err: elsewhere}
-		case head == nil: // the connection failed, which may pass
+		switch {
+		case status == 0: // the connection failed
 		case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
-			r.pauseAll(head.Header, status, began)
-			if r.refusals++; r.refusals >= c.maxRefusals {
+			r.pauseAll(head, status, began)
+			if r.refusals >= c.maxRefusals {
 				return &RateError{Path: r.path, Status: status, Times: r.refusals}
 			}
 			continue
 		case status == http.StatusUnauthorized && !r.open:
-			c.accepted(began)
+			r.accepted(status, began)
 			if err := r.renew(ctx); err != nil {
 				return err
 			}
 			continue
 		case status == http.StatusRequestTimeout || status == http.StatusTooEarly || status >= 500:
 			err = r.statusError(status)
-		case unclear(status) && r.mayBeForRate(head.Header):
+		case unclear(status) && r.mayBeForRate(head):
 			r.unclear = status
-			r.pauseAll(head.Header, status, began)
+			r.pauseAll(head, status, began)
 			continue
 		case status != http.StatusOK:
-			c.accepted(began)
-			if unclear(status) {
-				c.limit.judge(r.path, true)
-			}
+			r.accepted(status, began)
 			return r.statusError(status)
 		default:
-			c.accepted(began)
-			c.limit.judge(r.path, false)
+			r.accepted(status, began)
 			if err == nil {
 				err = r.check(r.body.Bytes())
 			}
 			if err == nil {
 				r.reportUnclear()
 				return nil
-			}
-			if errors.As(err, new(*tooLongError)) || errors.Is(err, errManyRows) {
-				r.body.release()
-				return &poller.HoldError{What: r.path, Err: err}
-			}
-			// A gateway's error page with status 200 goes away by itself. Another site's home page does not. They
-			// look alike, so both are tried again.
-			if errors.Is(err, errNotJSON) {
-				err = fmt.Errorf("status 200, but %w: store.base_url may not be the service", err)
 			}
 		}
 		if err := r.failed(err); err != nil {
@@ -120,10 +99,17 @@ func (r *call) do(ctx context.Context) error {
 	}
 }
 
-// attempt sends the request once. head is nil if there was no answer. The error is the one that kept it from
-// reading the body whole.
-func (r *call) attempt(ctx context.Context) (head *http.Response, err error) {
-	c := r.client
+func newPauses() *backoff.ExponentialBackOff {
+	b := backoff.NewExponentialBackOff()
+	b.InitialInterval, b.MaxInterval, b.Multiplier = 250*time.Millisecond, 20*time.Second, 2
+	return b
+}
+
+// attempt sends the request once. status is zero if there was no answer. The error is the one that kept it
+// from reading the body whole.
+func (r *call) attempt(ctx context.Context) (status int, head http.Header, err error) {
+	c, sent := r.client, r.client.clock.Now()
+	r.date, r.age = schemas.MinInstant, 0
 	r.body.release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -140,7 +126,7 @@ func (r *call) attempt(ctx context.Context) (head *http.Response, err error) {
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, reason(err)
+		return 0, nil, reason(err)
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "storestream")
@@ -150,45 +136,59 @@ func (r *call) attempt(ctx context.Context) (head *http.Response, err error) {
 	if !r.open {
 		req.Header.Set("Authorization", "Bearer "+r.key)
 	}
-	head, err = c.http.Do(req)
+	answer, err := c.http.Do(req)
 	if err != nil {
-		if head != nil { // a redirect that is not followed
-			head.Body.Close()
+		if answer != nil { // a redirect that is not followed
+			answer.Body.Close()
 		}
 		r.count.Request("0")
-		return nil, reason(err)
+		return 0, nil, reason(err)
 	}
-	defer head.Body.Close()
-	r.count.Request(strconv.Itoa(head.StatusCode))
-	if head.StatusCode != http.StatusOK {
-		return head, r.body.readNote(head.Body)
+	defer answer.Body.Close()
+	r.count.Request(strconv.Itoa(answer.StatusCode))
+	r.date, r.age = c.clock.observe(answer.Header, sent)
+	if answer.StatusCode == http.StatusOK {
+		err = r.body.read(answer.Body, answer.ContentLength, ctx.Done(), func() (again func()) {
+			timer.Stop() // the wait for others is not the service's
+			return func() { timer.Reset(c.timeout) }
+		})
+	} else {
+		err = r.body.readNote(answer.Body)
 	}
-	return head, r.body.read(head.Body, head.ContentLength, ctx.Done(), func() (again func()) {
-		timer.Stop() // the wait for others is not the service's
-		return func() { timer.Reset(c.timeout) }
-	})
+	return answer.StatusCode, answer.Header, err
 }
 
 func (r *call) statusError(status int) error {
 	return &StatusError{Status: status, Code: errorCode(r.body.Bytes()), Path: r.path}
 }
 
-// mayBeForRate counts a refusal, and reports whether to take it for one for the rate (see limiter.patience).
+// accepted tells the limiter that the service did not refuse a request sent at began for its rate.
+func (r *call) accepted(status int, began time.Time) {
+	c := r.client
+	if refused := c.limit.accepted(began); refused > 0 {
+		c.log.Info("the service no longer refuses requests for their rate", zap.Duration("refused_for", refused))
+	}
+	if status == http.StatusOK || unclear(status) {
+		c.limit.judge(r.path, status != http.StatusOK)
+	}
+}
+
+// mayBeForRate reports whether to take a refusal for one for the rate (see limiter.patience).
 // A service that says when to come again speaks of the rate.
 func (r *call) mayBeForRate(h http.Header) bool {
 	most := r.client.limit.patience(r.path)
 	if h.Get("Retry-After") != "" {
 		most = maxRefusals
 	}
-	r.refusals++
-	return r.refusals < min(most, r.client.maxRefusals)
+	return r.refusals+1 < min(most, r.client.maxRefusals)
 }
 
-// pauseAll stops all requests for as long as a refusal asks for, or the limiter chooses. It logs a long pause
-// when it begins: all reading stops meanwhile, which may be minutes. The log has the service's wish as a
-// number, because its text may be anything.
+// pauseAll counts a refusal, and stops all requests for as long as a refusal asks for, or the limiter
+// chooses. It logs a long pause when it begins: all reading stops meanwhile, which may be minutes. The log
+// has the service's wish as a number, because its text may be anything.
 func (r *call) pauseAll(h http.Header, status int, began time.Time) {
 	c := r.client
+	r.refusals++
 	now := c.clock.Now()
 	asked, why := askedFor(h, now), fmt.Sprintf("the service answered %d", status)
 	switch {
@@ -231,10 +231,22 @@ func (r *call) renew(ctx context.Context) error {
 	return err
 }
 
-// failed counts a failure. It returns nil if the request is to be sent again.
+// failed counts a failure. It returns nil if the request is to be sent again: the fault may pass by itself.
+//
+// A gateway's error page with status 200 goes away by itself. Another site's home page does not. They look
+// alike, so both are tried again.
 func (r *call) failed(err error) error {
 	c := r.client
 	r.body.release() // others may want to read large answers meanwhile
+	elsewhere, redirected := errors.AsType[*redirectError](err)
+	switch {
+	case redirected:
+		return &poller.HoldError{What: r.path, Err: elsewhere}
+	case errors.As(err, new(*tooLongError)), errors.Is(err, errManyRows):
+		return &poller.HoldError{What: r.path, Err: err}
+	case errors.Is(err, errNotJSON):
+		err = fmt.Errorf("status 200, but %w: store.base_url may not be the service", err)
+	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("no complete answer within %s (store.request_timeout)", c.timeout)
 	}

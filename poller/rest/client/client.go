@@ -29,8 +29,8 @@ type Config struct {
 	MaxRequestsPerSecond float64
 	// RequestTimeout bounds one attempt, its body included; 0: 30 s.
 	RequestTimeout time.Duration
-	// Attempts is how often a request that fails or is refused for its rate is tried; 0: often enough to outlast
-	// what passes by itself. `check` sets 1, because a person waits for its answer.
+	// Attempts is how often a request that fails or is refused for its rate is tried; 0: often enough to
+	// outlast what passes by itself. `check` sets 1, because a person waits for its answer.
 	Attempts int
 	// Now is our clock; nil: time.Now. Waits use the real one.
 	Now func() time.Time
@@ -46,8 +46,8 @@ const (
 	maxFailures = 6
 	// maxRefusals is how often one request may be refused for the rate before the read ends with a RateError.
 	maxRefusals = 12
-	// maxRenewals is how many new keys one request may ask for: one after an expiry, and one more if that key is
-	// revoked while the request waits.
+	// maxRenewals is how many new keys one request may ask for: one after an expiry, and one more if that key
+	// is revoked while the request waits.
 	maxRenewals = 2
 )
 
@@ -108,8 +108,8 @@ func New(cfg Config) (*Client, error) {
 type State struct {
 	// RequestsPerSecond is the rate allowed now.
 	RequestsPerSecond float64
-	// RefusedSince is the time since which the service refuses requests for their rate. Zero if it accepts them.
-	// No request is sent until RefusedUntil, and Refusal is the reason, for people.
+	// RefusedSince is the time since which the service refuses requests for their rate. Zero if it accepts
+	// them. No request is sent until RefusedUntil, and Refusal is the reason, for people.
 	RefusedSince, RefusedUntil time.Time
 	Refusal                    string
 	// ClockSkew is the service's clock minus ours, to about a second. HasClock is false if the service sends no
@@ -140,13 +140,6 @@ type Counters struct {
 }
 
 var uncounted = Counters{Request: func(string) {}, Refused: func(float64) {}}
-
-// accepted tells the limiter that the service did not refuse a request sent at began for its rate.
-func (c *Client) accepted(began time.Time) {
-	if refused := c.limit.accepted(began); refused > 0 {
-		c.log.Info("the service no longer refuses requests for their rate", zap.Duration("refused_for", refused))
-	}
-}
 
 // fetchKey asks the service for a key.
 func (c *Client) fetchKey(ctx context.Context) (key string, err error) {

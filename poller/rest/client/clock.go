@@ -24,15 +24,15 @@ import (
 // # Answers out of a cache
 //
 // storestream asks for fresh answers, and a cache may give an old one all the same. It shows by Age, which
-// every cache of HTTP/1.1 has to send. A cache that does not send it still hands on the Date that the service
-// wrote, which then lies before the request. Earlier answers have shown the service's clock, and ours has run
-// on since (believed). So we know the service's time when we sent a request. If the Date of the answer is
-// more than oddBehind before that time, the answer was not made for the request, or the service's clock has
-// been set back. The next answers show which: a clock goes on, and the answers in a cache do not change. A
-// contradicting clock is believed once it has gone on with ours for oddFor.
+// every cache of HTTP/1.1 has to send. A cache that does not send it still hands on the Date that the
+// service wrote, which then lies before the request. Earlier answers have shown the service's clock, and
+// ours has run on since (believed). So we know the service's time when we sent a request. If the Date of
+// the answer is more than oddBehind before that time, the answer was not made for the request, or the
+// service's clock has been set back. The next answers show which: a clock goes on, and the answers in a
+// cache do not change. A contradicting clock is believed once it has gone on with ours for oddFor.
 //
-// Three caches stay unseen: one without Age whose answers are no older than oddBehind, one that writes a Date
-// of its own, and one that hides Date as well.
+// Three caches stay unseen: one without Age whose answers are no older than oddBehind, one that writes a
+// Date of its own, and one that hides Date as well.
 type Clock struct {
 	now func() time.Time
 	log *zap.Logger
@@ -46,7 +46,8 @@ type Clock struct {
 	believed, odd dial
 }
 
-// dial is a clock that showed date when ours showed at. That many answers had it, the first of them at since.
+// dial is a clock that showed date when ours showed at. That many answers had it, the first of them at
+// since.
 type dial struct {
 	date, at, since time.Time
 	answers         int
@@ -172,8 +173,8 @@ func (c *Clock) Service() schemas.Instant {
 	return schemas.InstantOf(c.now())
 }
 
-// Before reports whether the service's clock was set back before i: it shows a time before i, and has gone on
-// there long enough to be believed. now is the time that it shows.
+// Before reports whether the service's clock was set back before i: it shows a time before i, and has gone
+// on there long enough to be believed. now is the time that it shows.
 func (c *Clock) Before(i schemas.Instant) (now schemas.Instant, before bool) {
 	at := c.now()
 	c.mu.Lock()

@@ -7,8 +7,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Endpoint asks one data endpoint for pages. It reuses its memory from one answer to the next, so each reader
-// has its own.
+// Endpoint asks one data endpoint for pages. It reuses its memory from one answer to the next, so each
+// reader has its own.
 type Endpoint struct {
 	client *Client
 	path   string
@@ -22,10 +22,10 @@ func (c *Client) Endpoint(path string, count Counters) *Endpoint {
 	return &Endpoint{client: c, path: path, count: count, body: body{large: c.large}}
 }
 
-// Page sends a request and finds the rows in its answer. They are good until the next call, or until Release,
-// which is due soon: while an endpoint has a large answer, others wait with theirs. A *StatusError says that
-// the service refuses this request. Then Date and Age are those of the refusal. The other errors are those of
-// any request (see the package's comment).
+// Page sends a request and finds the rows in its answer. They are good until the next call, or until
+// Release, which is due soon: while an endpoint has a large answer, others wait with theirs. A *StatusError
+// says that the service refuses this request. Then Date and Age are those of the refusal. The other errors
+// are those of any request (see the package's comment).
 func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
 	r := &call{client: e.client, path: e.path, query: query, body: &e.body, count: e.count}
 	r.check = func(body []byte) error {

@@ -31,8 +31,8 @@ func newKeyring(configured rotation.Secret, fetch func(ctx context.Context) (str
 }
 
 // get returns the key, and fetches the first one. refused is the key that the service has just answered 401
-// to, or "". If that is still the current key, get fetches a new one. When five resources are refused
-// at once, the first to come fetches, and the others find another key than the one they were refused with. If
+// to, or "". If that is still the current key, get fetches a new one. When five resources are refused at
+// once, the first to come fetches, and the others find another key than the one they were refused with. If
 // each fetched its own, and a new key revoked the one before, four of them would stay refused.
 func (k *keyring) get(ctx context.Context, refused string) (string, error) {
 	if k.configured.IsSet() {

@@ -98,9 +98,9 @@ func (l *limiter) pause(ctx context.Context, refusedFor func(seconds float64)) e
 	return nil
 }
 
-// refused records that the service refused a request sent at sent, and asked for a pause of after. Zero means
-// that it named no pause. why is the reason for people. news is set if the log does not know yet that the
-// pause lasts until then.
+// refused records that the service refused a request sent at sent, and asked for a pause of after. Zero
+// means that it named no pause. why is the reason for people. news is set if the log does not know yet that
+// the pause lasts until then.
 //
 // The rate is halved once an episode. Of five requests refused at once, four were sent before the first
 // answer was known. To halve the rate for each would stop the stream.
@@ -171,13 +171,14 @@ func unclear(status int) bool {
 	return status >= 400 && status < 500
 }
 
-// patience returns how often a request to path may be refused with a status that does not say why, before the
-// refusal is not taken for one for the rate.
+// patience returns how often a request to path may be refused with a status that does not say why, before
+// the refusal is not taken for one for the rate.
 //
-// The document leaves open with which status the service refuses for the rate: it may be 403 or 420 as well.
-// A path that was answered a moment ago, or is answered when the same request is sent again after a pause,
-// was refused for the rate. If the key has no right, it stays refused. That is tried once, because the pauses
-// hold back all resources. Until the path is answered again its refusals are taken at their word.
+// The document leaves open with which status the service refuses for the rate: it may be 403 or 420 as
+// well. A path that was answered a moment ago, or is answered when the same request is sent again after a
+// pause, was refused for the rate. If the key has no right, it stays refused. That is tried once, because
+// the pauses hold back all resources. Until the path is answered again its refusals are taken at their
+// word.
 func (l *limiter) patience(path string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

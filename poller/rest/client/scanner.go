@@ -123,8 +123,8 @@ func (s *scanner) value() ([]byte, error) {
 	return nil, errCut
 }
 
-// closingQuote returns where the string that begins at i ends, -1 if the text ends within it. It goes byte by
-// byte: most strings are too short for a call of bytes.IndexByte to pay off.
+// closingQuote returns where the string that begins at i ends, -1 if the text ends within it. It goes byte
+// by byte: most strings are too short for a call of bytes.IndexByte to pay off.
 func closingQuote(text []byte, i int) int {
 	for i++; i < len(text); i++ {
 		switch text[i] {
