@@ -85,8 +85,13 @@ func TestARowThatSettledPassesNeedsNoRoomInAFullMemory(t *testing.T) {
 		late.put(&b)
 		return s.poller.publish(one(b))
 	}
-	if publish(late.updatedAt) == nil {
-		t.Error("a row is published that nothing remembers, and settled has not passed it")
+	for _, settled := range []schemas.Instant{late.updatedAt, late.updatedAt + 300} { // the same millisecond
+		if publish(settled) == nil {
+			t.Error("a row is published that nothing remembers, and settled has not passed it")
+		}
+		if at := s.poller.state.mark.Settled; at > late.updatedAt {
+			t.Errorf("settled is %s, and a row of %s is not published", at, late.updatedAt)
+		}
 	}
 	if err := publish(schemas.InstantOf(noon.Add(-time.Second / 2))); err != nil {
 		t.Error(err)

@@ -22,9 +22,6 @@ func (p *Poller) requests() []watermark.Request {
 // untilAsked returns ctx, which is also cancelled while a request for this resource waits to be accepted.
 func (p *Poller) untilAsked(ctx context.Context) (_ context.Context, cancel func()) {
 	ctx, end := context.WithCancelCause(ctx)
-	if p.asked() {
-		end(errAsked)
-	}
 	id, uid := p.state.mark.Request, p.state.mark.RequestUID
 	ended := make(chan struct{})
 	go func() {
