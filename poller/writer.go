@@ -75,6 +75,9 @@ func (w *writer) commit(tx watermark.Transaction) error {
 // commitIfDue commits tx unless it would say nothing new but the time.
 func (w *writer) commitIfDue(tx watermark.Transaction) error {
 	s, now := w.state, w.cfg.now()
+	if w.failed != nil {
+		return w.failed
+	}
 	news := tx.Len() > 0 || w.cfg.Eager || s.mark.Replay != nil || s.ended != nil || w.heldIsNews(now)
 	if news || now.Sub(w.written) >= idleWrite {
 		return w.commit(tx)
