@@ -99,7 +99,8 @@ func (a *Authority) Issue(c CertificateConfig) Certificate {
 	return made
 }
 
-// Files is what a client's folder holds: ca (whom it trusts), and of its own certificate cert and key.
+// Files returns the content of a client's folder: ca (the authority that it trusts), and cert and key of its
+// own certificate.
 func (a *Authority) Files(own Certificate) map[string]string {
 	a.t.Helper()
 	texts := map[string]string{}

@@ -10,8 +10,8 @@ import (
 //
 // A defect of kfake makes that necessary. A member that waits for the others to join has no session timer: it
 // gets one with the answer. If kfake knows by then that the connection has ended it may drop the answer, and
-// the timer with it (group.reply in its groups.go). Such a member stays in the group for good. It is given
-// resources and polls none of them, until somebody joins or leaves and the group is shared out again:
+// the timer with it (group.reply in its groups.go). Such a member stays in the group for good. It gets
+// resources and polls none of them, until the next rebalance:
 //
 //	kfake    a client                  its group
 //	         joins                     waits until all members have joined anew, or their sessions end
@@ -22,8 +22,8 @@ import (
 // Where the end is not known yet the answer counts as sent, and the session ends when it should.
 type lateEnds struct{ net.Listener }
 
-// endsAfter is longer than a member waits for the others: our rebalance timeout is ten seconds, which begin
-// anew with each member that joins.
+// endsAfter is longer than a member waits for the others: our rebalance timeout is ten seconds, which start
+// again with each member that joins.
 const endsAfter = 30 * time.Second
 
 func (l lateEnds) Accept() (net.Conn, error) {

@@ -11,8 +11,8 @@ import (
 )
 
 // Registry is an embedded schema registry on a port, all in memory. It answers on the paths of Confluent's,
-// but never finds schemas incompatible and accepts what is not Avro: where that matters, use Fake.Intercept
-// or a real one.
+// but never finds schemas incompatible and accepts texts that are not Avro. If that matters, use
+// Fake.Intercept or a real one.
 type Registry struct {
 	URL  string
 	Fake *srfake.Registry
@@ -21,7 +21,7 @@ type Registry struct {
 	served chan error
 }
 
-// StartRegistry starts an embedded registry on a port; 0: one that is free.
+// StartRegistry starts an embedded registry on a port. Zero means a free one.
 func StartRegistry(port int) (*Registry, error) {
 	listener, err := net.Listen("tcp", address(port))
 	if err != nil {

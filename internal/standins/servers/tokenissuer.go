@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TokenIssuer issues bearer tokens (JWT) by client credentials, at /token, to whoever names itself and brings
-// a secret. At /keys it publishes the key that they are signed with, under the name "one".
+// TokenIssuer issues bearer tokens (JWT) by client credentials, at /token, to any client with a name and a
+// secret. At /keys it publishes the key that they are signed with, under the name "one".
 type TokenIssuer struct {
 	Audience atomic.Value // of the tokens that it issues, a string
 	SignedBy atomic.Value // what these call the key that signed them, a string
@@ -82,7 +82,7 @@ func (i *TokenIssuer) token(client string) string {
 
 // Kafka is an Apache Kafka, not started, whose second listener takes the tokens up to the second in which
 // they expire, and has each connection log in again by then, or earlier: after maxReauth milliseconds. keys
-// is the issuer's address. c is the certificate that this listener shows; nil: it has no TLS.
+// is the issuer's address. c is the certificate that this listener shows. Nil means no TLS.
 func (i *TokenIssuer) Kafka(keys, maxReauth string, c *Certificate) KafkaConfig {
 	keys += "/keys"
 	const oauth = "org.apache.kafka.common.security.oauthbearer."

@@ -15,8 +15,8 @@ type Backup struct {
 	tag    string    // of the tables in PostgreSQL
 }
 
-// Restored is what a restore did, by resource and id: in PostgreSQL to its tables, with the rows that others
-// have written.
+// Restored has the changes of a restore, by resource and id: in PostgreSQL those of its tables, with the rows
+// that others have written.
 type Restored struct {
 	Back map[string]map[int64]time.Time // the updated_at that a row has again
 	Gone map[string][]int64             // rows that there are no longer
@@ -26,7 +26,7 @@ func newRestored() *Restored {
 	return &Restored{Back: map[string]map[int64]time.Time{}, Gone: map[string][]int64{}}
 }
 
-// back notes a row that has this updated_at again, the zero time where it is null.
+// back notes a row that has this updated_at again. The zero time stands for null.
 func (r *Restored) back(resource string, id int64, at time.Time) {
 	if r.Back[resource] == nil {
 		r.Back[resource] = map[int64]time.Time{}
@@ -50,10 +50,10 @@ func (s *Store) Backup(ctx context.Context) (*Backup, error) {
 	return b, nil
 }
 
-// restore makes the rows what they were: what was written since is gone, and the ids that were given out
-// since are given out again. In PostgreSQL that is one transaction of the administrator's, as when a dump is
-// loaded: it is the same server as before, and the rows have ids of transactions of their own. It waits until
-// no transaction holds a row.
+// restore puts the rows back: later writes are gone, and the ids that were given out since are given out
+// again. In PostgreSQL that is one transaction of the administrator's, as when a dump is loaded: it is the
+// same server as before, and the rows have ids of transactions of their own. It waits until no transaction
+// holds a row.
 func (s *Store) restore(ctx context.Context, b *Backup) (*Restored, error) {
 	release, err := s.locks.takeRange(ctx, everyResource, math.MinInt64, math.MaxInt64)
 	if err != nil {
@@ -74,8 +74,8 @@ func (s *Store) restore(ctx context.Context, b *Backup) (*Restored, error) {
 	return did, nil
 }
 
-// against says what it will do to the rows to become then, which never changes. Nobody changes them
-// meanwhile.
+// against returns the changes that turn the rows into those of then, which never changes. Callers must not
+// change the rows meanwhile.
 func (ts *Tables) against(then *Tables) *Restored {
 	did := newRestored()
 	for name := range ts.byName {

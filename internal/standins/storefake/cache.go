@@ -25,8 +25,8 @@ type cached struct {
 // maxCached answers are kept; one more, and all are forgotten.
 const maxCached = 4096
 
-// find is the answer that the cache gives to r, and its age; false if it has none that is new enough, or if
-// the client asks for a fresh one.
+// find returns the cache's answer to r, and its age. It returns false if there is none that is new enough, or
+// if the client asks for a fresh one.
 func (c *cache) find(r *http.Request, rules Cache, now time.Duration) (cached, time.Duration, bool) {
 	if rules.For == 0 || !rules.Deaf && wantsFresh(r) {
 		return cached{}, 0, false

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Clock is the service's clock: it stamps rows, says which day is today, and is what the Date header carries.
+// Clock is the service's clock: it stamps rows, determines the current day, and fills the Date header.
 // It runs at Speed times the pace of the machine's clock from a chosen instant on, so that days end during a
 // test. Pauses, rates and timeouts keep to the machine's clock.
 //
@@ -19,7 +19,7 @@ type Clock struct {
 	speed float64
 	whole bool // to the second, else to the microsecond
 
-	start time.Time     // what it said first
+	start time.Time     // its first time
 	back  time.Duration // by how much it was moved back, in all
 }
 
@@ -34,7 +34,7 @@ func newClock(start time.Time, offset time.Duration, speed float64, wholeSeconds
 	return &Clock{base: start, real: now, speed: cmp.Or(speed, 1), whole: wholeSeconds, start: start}
 }
 
-// Now is the instant in UTC, floored to the microsecond, or to the second where the clock counts whole
+// Now returns the instant in UTC, floored to the microsecond, or to the second if the clock counts whole
 // seconds.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()

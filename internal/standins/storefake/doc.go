@@ -14,7 +14,7 @@
 //	       cache    ^
 //	                Behaviour: Readings (what the document leaves open) and Faults (what goes wrong)
 //
-// Every change goes through a Tx. It writes to PostgreSQL first, where there is one, and to memory once
+// Every change goes through a Tx. It writes to PostgreSQL first, if there is one, and to memory once
 // PostgreSQL has committed. Readings and faults may be changed while the service runs.
 //
 // Instants are kept in microseconds, as a real service's database would keep them. PostgreSQL shows all of

@@ -55,7 +55,7 @@ type Fake struct {
 	done     chan struct{} // the HTTP server has returned
 }
 
-// Start generates history, sets PostgreSQL up where there is one, and answers requests when it returns. Close
+// Start generates history, sets PostgreSQL up if there is one, and answers requests when it returns. Close
 // ends it.
 func Start(ctx context.Context, c Config) (*Fake, error) {
 	if err := c.Check(); err != nil {

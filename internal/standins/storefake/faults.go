@@ -41,12 +41,12 @@ type Faults struct {
 	// Choose, if set, decides before Shares do; NoFault leaves it to them. It is called from many goroutines,
 	// and may call the Fake.
 	Choose func(*http.Request) Fault
-	// SlowFor is how long a slow body takes, by the machine's clock; 0: 5 s.
+	// SlowFor is how long a slow body takes, by the machine's clock. Zero means 5 s.
 	SlowFor time.Duration
-	// DateOff is how far a wrong Date is ahead, or behind; 0: an hour ahead.
+	// DateOff is how far a wrong Date is ahead, or behind. Zero means an hour ahead.
 	DateOff time.Duration
-	// RedirectTo is where a redirect leads; empty: /elsewhere on this server, an HTML page that counts as a
-	// request for "elsewhere".
+	// RedirectTo is the target of a redirect. If it is empty, the target is /elsewhere on this server, an HTML
+	// page that counts as a request for "elsewhere".
 	RedirectTo string
 	// GarbledRows is the share of rows, by id, that break the document's contract, each in one way and always in
 	// the same.
@@ -107,7 +107,7 @@ const (
 
 var allGarblings = []Garbling{NoID, TextID, BadTimestamp, NoTimestamp, HugeMoney, WordMoney, NotAnObject}
 
-// replaces says what stands instead of the value of field i.
+// replaces returns the text that replaces the value of field i.
 func (g Garbling) replaces(res *resource, i int) (string, bool) {
 	if g == NotGarbled {
 		return "", false

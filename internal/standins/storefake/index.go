@@ -2,7 +2,7 @@ package storefake
 
 import "slices"
 
-// placeList maps small, dense numbers (ids) to places, and whatever else comes to a map. 0 is none.
+// placeList maps small, dense numbers (ids) to places in a list, and other numbers in a map. 0 is none.
 type placeList struct {
 	dense  []place
 	sparse map[int64]place

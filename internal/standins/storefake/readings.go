@@ -7,29 +7,29 @@ import (
 	"time"
 )
 
-// Readings is one way to read what the document leaves open. The zero value is the plainest: meta.count is
-// the total, a page past the end is empty, an oversized page is capped, rows come by id, no limit, keys for
-// ever, nothing null that need not be.
+// Readings is one reading of the points that the document leaves open. The zero value is the plainest:
+// meta.count is the total, a page past the end is empty, an oversized page is capped, rows come by id, there
+// is no limit, keys do not expire, and values are null only if they must be.
 type Readings struct {
 	Count    Count    // what meta.count counts
 	HasMore  HasMore  // when meta.has_more is true
-	PastEnd  PastEnd  // what a page beyond the last gives
-	Oversize Oversize // what a page_size above 1000 gives
-	// MaxPage grants no more rows a page than this, whatever was asked; meta.page_size says so. 0: 1000.
+	PastEnd  PastEnd  // the answer to a page beyond the last
+	Oversize Oversize // the answer to a page_size above 1000
+	// MaxPage limits the rows of a page. meta.page_size shows it. Zero means 1000.
 	MaxPage int
 	// PageTurns is the number of data requests after which the number of rows granted a page changes: to
 	// MaxPage, a half or a third of it. Zero keeps it.
 	PageTurns int
 	PageWord  PageWord // the value of meta.page_size
-	// MaxPages lists no more pages of a window than this: the last of them says has_more: false, whatever
-	// follows, and meta.count goes on to count all. 0: as many as there are.
+	// MaxPages limits the pages of a window: the last of them says has_more: false even if rows follow, and
+	// meta.count goes on to count all. Zero means no limit.
 	MaxPages int
 	Order    Order
-	// PermuteTies shuffles, anew for each request, the rows whose updated_at falls into the same second; with
-	// an Order by updated_at.
+	// PermuteTies shuffles for each request the rows whose updated_at falls into the same second. It needs an
+	// Order by updated_at.
 	PermuteTies bool
-	// EmptyPages and ShortPages are shares of the pages that hold nothing, or half as much as they could,
-	// though more follow. No row is lost by it: the pages after them go on where they left off.
+	// EmptyPages and ShortPages are shares of the pages that are empty, or half full, although more rows follow.
+	// They lose no row, because the next page continues after their last row.
 	EmptyPages, ShortPages float64
 
 	Limit Limit
@@ -59,11 +59,11 @@ type Readings struct {
 	// UpdatedToMidnight: updated_to takes in no more of its day than the first instant; CreatedToMidnight is the
 	// same of created_to. Nothing says that a service reads both alike.
 	UpdatedToMidnight, CreatedToMidnight bool
-	// Delay keeps a row from being queried until so long after its updated_at, by the service's clock. Until
-	// then it is nowhere: not in its old place either.
+	// Delay hides a row until so long after its updated_at, by the service's clock. Until then no query shows
+	// it, by its old values either.
 	Delay time.Duration
 
-	// Replicas is how many copies of the rows answer over REST, another one each time; 0: there are none. The
+	// Replicas is how many copies of the rows answer over REST, another one each time. Zero means none. The
 	// last of them lags behind by ReplicaLag, by the service's clock, the first not at all, and the others lie
 	// in between. A lone one lags. A copy lags behind whole transactions, and never goes back itself.
 	Replicas   int
@@ -101,7 +101,7 @@ const (
 	MoreAlways  HasMore = "always" // it is never false
 )
 
-// PastEnd says what a page beyond the last gives.
+// PastEnd is the answer to a page beyond the last.
 type PastEnd string
 
 // Answers to a page beyond the last.
@@ -112,7 +112,7 @@ const (
 	PastEndLast       PastEnd = "last" // the last page once more
 )
 
-// Oversize says what a page_size above 1000 gives.
+// Oversize is the answer to a page_size above 1000.
 type Oversize string
 
 // Answers to a page_size above 1000.
@@ -147,9 +147,9 @@ const (
 
 // Limit is the rate limit on all requests together, by the machine's clock.
 type Limit struct {
-	PerSecond  float64 // 0: none
-	Burst      int     // requests at once; 0: one second's worth
-	Status     int     // one of limitStatuses; 0: 429
+	PerSecond  float64 // 0 means no limit
+	Burst      int     // requests at once. Zero means those of a second.
+	Status     int     // one of limitStatuses. Zero means 429.
 	RetryAfter RetryAfter
 	HTML       bool // an HTML page for a body, as a gateway in front of the service would send
 }
@@ -171,13 +171,13 @@ const (
 // Keys says how long a key is good for. A key that is used up answers 401; the key endpoint then gives out a
 // new one.
 type Keys struct {
-	Lifetime time.Duration // by the machine's clock; 0: for ever
-	Requests int           // data requests; 0: any number
+	Lifetime time.Duration // by the machine's clock. Zero means no end.
+	Requests int           // data requests. Zero means any number.
 }
 
 // Cache is an HTTP cache in front of the data endpoints. It keeps answers that went well, by their URL.
 type Cache struct {
-	For     time.Duration // an answer is given for so long, by the service's clock; 0: there is no cache
+	For     time.Duration // an answer is given for so long, by the service's clock. Zero means no cache.
 	NoAge   bool          // no Age header; the Date of an answer from the cache is still that of its making
 	NewDate bool          // the Date of such an answer is now: with NoAge nothing shows how old it is
 	Deaf    bool          // a request's Cache-Control is not heeded

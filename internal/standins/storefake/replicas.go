@@ -43,7 +43,7 @@ func (r *replicas) make(do func(*Tables)) {
 	}
 }
 
-// catchUp makes what is due.
+// catchUp makes the changes that are due.
 func (c *replica) catchUp(now time.Duration) {
 	n := 0
 	for n < len(c.due) && c.due[n].at <= now-c.lag {

@@ -135,7 +135,7 @@ func (ts *Tables) belonging(resource string, order int64) []int64 {
 	return ids
 }
 
-// any is a row drawn at random; false where there is hardly one.
+// any returns a row drawn at random, or false if there is hardly one.
 func (ts *Tables) any(chance *rand.Rand, resource string) (Row, bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -190,7 +190,7 @@ func (ts *Tables) clone() *Tables {
 	return c
 }
 
-// replace makes all rows those of another, which nobody must change meanwhile unless its methods do.
+// replace takes all rows of another Tables, which must not change meanwhile except by its methods.
 func (ts *Tables) replace(by *Tables) {
 	if ts == by {
 		return
