@@ -75,6 +75,9 @@ type Watermark struct {
 	// Fields are the schema's fields that the source had in the last complete pass, in the schema's order. nil:
 	// nobody knows.
 	Fields []string `json:"fields,omitempty"`
+	// Dialect is what answers of the REST service have shown of the questions that its document leaves open, by
+	// property (package dialect). Nil if nothing is known, and in PostgreSQL.
+	Dialect map[string]Proof `json:"dialect,omitempty"`
 	// Policies are those for fields under which rows of the topic may have been published.
 	Policies Policies `json:"privacy,omitempty"`
 	// Held says why the resource is on hold or fails, or why settled stands still; nil: none is so.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
@@ -106,7 +107,7 @@ func (c *closing) window(ctx context.Context, days, asked span, newest bool) (do
 	set.Left = c.src.pagesLeft(doing)
 	o, again, err := c.src.past.read(ctx, c.src.reader, set, days.Length(), newest)
 	if err == nil && o.Whole {
-		o.Why, err = c.rd.learnUpTo(ctx, updatedTo, updatedOn(span{From: days.To, To: days.To + 1}))
+		o.Why, err = c.rd.learnUpTo(ctx, dialect.UpdatedTo, updatedOn(span{From: days.To, To: days.To + 1}))
 		o.Whole = o.Why == ""
 	}
 	if err != nil || again {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 )
@@ -123,9 +124,9 @@ func (s *Source) complete(ctx context.Context, rd *read, w window, motion paging
 	if err == nil && o.Whole {
 		switch {
 		case w.created.To != future:
-			o.Why, err = rd.learnUpTo(ctx, createdTo, createdOn(span{From: w.created.To, To: w.created.To + 1}))
+			o.Why, err = rd.learnUpTo(ctx, dialect.CreatedTo, createdOn(span{From: w.created.To, To: w.created.To + 1}))
 		case w.updated.To != future:
-			o.Why, err = rd.learnUpTo(ctx, updatedTo, updatedOn(span{From: w.updated.To, To: w.updated.To + 1}))
+			o.Why, err = rd.learnUpTo(ctx, dialect.UpdatedTo, updatedOn(span{From: w.updated.To, To: w.updated.To + 1}))
 		}
 		o.Whole = o.Why == ""
 	}

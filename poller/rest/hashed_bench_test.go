@@ -55,7 +55,7 @@ func BenchmarkRowsOfUsersHashed(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		src := NewSource(SourceConfig{Resource: set.Get("users"), Client: service, Zone: new(Zone),
+		src := NewSource(SourceConfig{Resource: set.Get("users"), Client: service, Dialect: unknown(),
 			Overlap: time.Minute, Counts: paging.ExactCounts,
 			Metrics: metrics.New(prometheus.NewRegistry()).Resource("users")})
 		reads = append(reads, &read{src: src, emit: func(poller.Batch) error { return nil },

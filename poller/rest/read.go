@@ -10,6 +10,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
@@ -48,8 +49,10 @@ type read struct {
 	sought map[int64]bool
 	// settled is what the next batch says; MinInstant: nothing.
 	settled schemas.Instant
-	// tried: before a set was cut, it was looked for how the service reads to_ dates.
-	// unsure is why that was not found out.
+	// updatedTo and createdTo are what answers have shown of to_ dates.
+	updatedTo, createdTo dialect.ToDate
+	// tried: when a set was cut, it was looked for how the service reads created_to. unsure is why that was not
+	// found out.
 	tried  bool
 	unsure string
 	// spoiled is the first page of which nothing could be published.
@@ -68,19 +71,15 @@ func (rd *read) set(w window, motion paging.Motion) paging.Set {
 	if motion == paging.Shrinking {
 		over = startOf(min(w.updated.To, w.created.To) + 1).Add(rd.src.cfg.Overlap)
 	}
-	touching := rd.src.calendar.midnights[createdTo]
+	touching := rd.src.calendar.midnight[dialect.CreatedTo]
 	return paging.Set{Created: w.created, Motion: motion, Like: past, Touching: touching,
 		Ask: func(ctx context.Context, created span, page, size int) (paging.Answer, error) {
-			if created.To != future && !rd.tried {
-				var err error
-				rd.tried = true
-				rd.unsure, err = rd.learnUpTo(ctx, createdTo, window{updated: always, created: always})
-				if err != nil {
-					return paging.Answer{}, err
-				}
-			}
 			a, err := rd.page(ctx, window{w.updated, created}, page, size)
-			if created.To != future {
+			if err == nil && created.To != future && !rd.createdTo.Whole {
+				if !rd.tried {
+					rd.tried = true
+					rd.unsure, err = rd.learnUpTo(ctx, dialect.CreatedTo, window{updated: always, created: always})
+				}
 				a.Doubt = cmp.Or(a.Doubt, rd.unsure)
 			}
 			if rd.made != schemas.MinInstant && rd.made < over && a.Doubt == "" {
@@ -123,12 +122,21 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 	}
 	// Sets are cut by when their rows were created. What fits a page, or is one day, is not cut.
 	several := p.More || page > 0 || p.Count > len(p.Rows)
-	rd.parse(&a, p.Rows, several && !w.created.Single())
+	err = rd.parse(&a, p.Rows, w.created, several && !w.created.Single())
 	rd.src.endpoint.Release()
+	if err != nil {
+		return a, err
+	}
 	if err := rd.src.calendar.check(&a, w.updated, rd.src.cfg.Log); err != nil {
 		return a, err
 	}
-	rd.src.cfg.Zone.upTo[updatedTo].learn(a.Rows, w.updated)
+	for _, row := range a.Rows {
+		if row.Updated != paging.NoTime {
+			if err := rd.learn(dialect.UpdatedTo, schemas.Instant(row.Updated), w.updated); err != nil {
+				return a, err
+			}
+		}
+	}
 	if err := rd.fields.check(ctx, rd.src, rd.src.calendar.query(w, page, size)); err != nil {
 		return a, err // and the rows go nowhere: the batch in hand is dropped
 	}
@@ -195,7 +203,9 @@ func (rd *read) refused(err error, w window) error {
 // It does not hand on a page of many rows of which none can be published: that would fill the dead letters
 // with what is one fault (a renamed field, a new format). Its window proves nothing, so once the fault is
 // mended the rows are read again.
-func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
+//
+// Its error is that of learn, for the days of creation that were asked for.
+func (rd *read) parse(a *paging.Answer, rows [][]byte, asked span, withCreated bool) error {
 	b := &rd.batch
 	parser := rd.src.parser
 	good, bad := len(b.Rows), len(b.Rejects)
@@ -222,9 +232,14 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 			b.Rejects = append(b.Rejects, *reject)
 			rd.bytes += len(reject.Row)
 		}
-		if withCreated {
+		if withCreated || asked.To != future && !rd.createdTo.Whole {
 			created, ok := parser.CreatedAt(raw)
-			if row.Undated = !ok; ok {
+			if ok {
+				if err := rd.learn(dialect.CreatedTo, created, asked); err != nil {
+					return err
+				}
+			}
+			if row.Undated = withCreated && !ok; withCreated && ok {
 				row.Created = dayOf(created)
 			}
 		}
@@ -248,6 +263,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 		}
 		b.Rejects = b.Rejects[:bad]
 	}
+	return nil
 }
 
 // flush hands the batch on. A pass that took its rows out of a cache does not count for lag.

@@ -109,7 +109,7 @@ func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int, 
 	}
 	defer c.Close()
 	f := &follower{settled: schemas.MinInstant, rows: map[int64]schemas.Record{}, src: NewSource(SourceConfig{
-		Resource: res, Client: c, Zone: new(Zone), Overlap: 5 * time.Minute, Start: schemas.MinInstant,
+		Resource: res, Client: c, Dialect: unknown(), Overlap: 5 * time.Minute, Start: schemas.MinInstant,
 		Counts: counts, Metrics: metrics.New(prometheus.NewRegistry()).Resource(res.Name)})}
 	var requests atomic.Int64
 	fake.OnRequest(func(*http.Request) {
@@ -199,7 +199,7 @@ func BenchmarkTheRowsOfAPage(b *testing.B) {
 	b.SetBytes(int64(size))
 	b.ReportAllocs()
 	for b.Loop() {
-		rd.parse(new(paging.Answer), rows, false)
+		rd.parse(new(paging.Answer), rows, always, false)
 		if len(rd.batch.Rows) != 1000 {
 			b.Fatal(len(rd.batch.Rows))
 		}

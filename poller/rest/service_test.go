@@ -19,6 +19,7 @@ import (
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -230,8 +231,13 @@ func (s *service) fresh() *Source {
 }
 
 func (s *service) source(c *client.Client) *Source {
-	return NewSource(SourceConfig{Resource: products(s.t), Client: c, Zone: new(Zone), Overlap: 5 * time.Minute,
+	return NewSource(SourceConfig{Resource: products(s.t), Client: c, Dialect: unknown(), Overlap: 5 * time.Minute,
 		Start: schemas.MinInstant, Metrics: metrics.New(prometheus.NewRegistry()).Resource("products")})
+}
+
+// unknown is a dialect of which nothing is known.
+func unknown() *dialect.Dialect {
+	return dialect.New(nil, func() schemas.Instant { return schemas.InstantOf(time.Now()) }, nil)
 }
 
 // taken is what a read handed on.

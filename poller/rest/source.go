@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
@@ -20,10 +22,9 @@ import (
 // SourceConfig is what a Source works with.
 type SourceConfig struct {
 	Resource *schemas.Resource
-	// Client is the way to the service, and Zone what the sources of one process know of its days; they share
-	// both.
-	Client *client.Client
-	Zone   *Zone
+	// Client is the way to the service, and Dialect what is known of it. The sources of one process share both.
+	Client  *client.Client
+	Dialect *dialect.Dialect
 	// Overlap is how long after its updated_at a row may become readable.
 	Overlap time.Duration
 	// Start bounds every read from below; schemas.MinInstant: from the earliest row.
@@ -80,7 +81,7 @@ func NewSource(cfg SourceConfig) *Source {
 	s := &Source{
 		cfg: cfg, endpoint: cfg.Client.Endpoint(cfg.Resource.Path, count), clock: clock,
 		parser: schemas.NewRowParser(cfg.Resource), linger: flushEvery,
-		calendar: calendar{clock: clock, overlap: cfg.Overlap, begun: past}, firstPage: -1,
+		calendar: calendar{clock: clock, overlap: cfg.Overlap, dialect: cfg.Dialect, begun: past}, firstPage: -1,
 		past: newBatchOfDays(), earliest: past, days: newDays(),
 		reader: paging.NewReader(func() int64 { return int64(clock.Service()) }, cfg.Metrics.PagePasses.Inc,
 			cfg.Counts),
@@ -109,8 +110,10 @@ func (s *Source) readAll(ctx context.Context, r poller.Request, emit func(poller
 	}
 	defer s.cfg.Doing("")
 	settled := schemas.MinInstant // by this Read, so far
-	for {
-		s.adoptZone()
+	for range mostAnew {
+		if s.calendar.adopt() {
+			s.forget()
+		}
 		rd := &read{src: s, req: r, flushed: time.Now(), settled: schemas.MinInstant,
 			fields: newFields(s.cfg.Resource, r.Fields), made: schemas.MinInstant}
 		rd.emit = func(b poller.Batch) error {
@@ -125,11 +128,7 @@ func (s *Source) readAll(ctx context.Context, r poller.Request, emit func(poller
 		}
 		err := s.read(ctx, rd)
 		s.sayNoEnd()
-		if errors.Is(err, errZone) {
-			s.cfg.Zone.notUTC.Store(true)
-			continue
-		}
-		if errors.Is(err, errUpTo) {
+		if errors.Is(err, errAskAnew) {
 			continue
 		}
 		if err != nil {
@@ -137,7 +136,13 @@ func (s *Source) readAll(ctx context.Context, r poller.Request, emit func(poller
 		}
 		return err
 	}
+	s.forget()
+	return fmt.Errorf("the service's answers contradict each other: %d times in this read they showed that it "+
+		"cuts days otherwise than before", mostAnew)
 }
+
+// mostAnew is how often a read may begin again because an answer showed how the service cuts days.
+const mostAnew = 8
 
 func (s *Source) read(ctx context.Context, rd *read) error {
 	if err := s.hearClock(ctx, rd); err != nil {
@@ -165,27 +170,6 @@ func (s *Source) hearClock(ctx context.Context, rd *read) error {
 	today := dayOf(schemas.InstantOf(s.clock.Now()))
 	_, _, err := rd.anyRow(ctx, window{updated: span{From: today, To: future}, created: always})
 	return err
-}
-
-// adoptZone takes over what any source of this process has found out about the zone. That is right at any
-// time: all before settled was read, and a read goes on with the neighbors of the day in which settled lies.
-func (s *Source) adoptZone() {
-	for to := range toDates {
-		if s.calendar.midnights[to] || s.cfg.Zone.upTo[to].get() != midnights {
-			continue
-		}
-		s.calendar.midnights[to] = true
-		s.forget()
-		s.cfg.Log.Warn("the service reads to_ dates as midnights: from now on they are asked for with the day "+
-			"after", zap.Stringer("parameter", to))
-	}
-	if s.calendar.notUTC || !s.cfg.Zone.notUTC.Load() {
-		return
-	}
-	s.calendar.notUTC = true
-	s.forget()
-	s.cfg.Log.Warn("the service cuts days in another zone than UTC: from now on a day is asked for with its " +
-		"neighbors, and settles a day later")
 }
 
 // sayNoEnd tells once that the service does not say where its pages end.

@@ -17,6 +17,7 @@ import (
 	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/poller/rest"
 	"github.com/storestream/storestream/poller/rest/client"
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
@@ -109,7 +110,7 @@ func Service(cfg *config.Config) (client.Config, error) {
 type Sources struct {
 	resources map[string]config.Resource
 	service   *client.Client
-	zone      rest.Zone // in which the service cuts days, as any source found out
+	dialect   *dialect.Dialect // of the service, as any source found out
 	counts    paging.Counts
 	db        *postgres.DB // nil: every resource goes over REST
 }
@@ -129,7 +130,8 @@ func OpenSources(cfg *config.Config, log *zap.Logger) (*Sources, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	s := &Sources{resources: cfg.Resources, service: service, counts: worth[cfg.Store.Count]}
+	s := &Sources{resources: cfg.Resources, service: service, counts: worth[cfg.Store.Count],
+		dialect: dialect.New(nil, func() schemas.Instant { return schemas.InstantOf(time.Now()) }, how.Log)}
 	if dsn := cfg.Postgres.DSN; dsn.IsSet() {
 		s.db, err = postgres.Open(postgres.Config{DSN: dsn, MaxConnections: cfg.Postgres.MaxConnections,
 			Rotation: cfg.Rotation()})
@@ -163,7 +165,7 @@ func (s *Sources) New(r *schemas.Resource, m *metrics.Resource, log *zap.Logger,
 		return postgres.NewSource(s.db, postgres.SourceConfig{
 			Resource: r, Overlap: c.Overlap, Start: Start(c), Metrics: m, Log: log, Doing: to.Doing})
 	}
-	return rest.NewSource(rest.SourceConfig{Resource: r, Client: s.service, Zone: &s.zone, Overlap: c.Overlap,
+	return rest.NewSource(rest.SourceConfig{Resource: r, Client: s.service, Dialect: s.dialect, Overlap: c.Overlap,
 		Start: Start(c), Counts: s.counts, Metrics: m, Log: log, Doing: to.Doing, Days: to.Days})
 }
 
