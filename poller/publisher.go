@@ -457,6 +457,9 @@ func (p *publisher) advance(b *Batch) {
 	if b.Identity != nil {
 		p.mark.Identity = b.Identity
 	}
+	if b.Dialect != nil {
+		p.mark.Dialect = b.Dialect
+	}
 	if b.Done == nil {
 		return
 	}

@@ -59,7 +59,7 @@ type calendar struct {
 // begins again.
 var errAskAnew = errors.New("days are to be asked for in another way")
 
-// adopt takes over what is known of the service by now, by any source of this process. It reports whether
+// adopt takes over the dialect's values, which any source of this process may have proven. It reports whether
 // days are asked for in another way from now on. That is right at any time: all before settled was read, and
 // a read goes on with the neighbors of the day in which settled lies.
 func (c *calendar) adopt() (changed bool) {
@@ -86,8 +86,8 @@ func (c *calendar) wentBack(settled schemas.Instant) error {
 		"shows %s, and all before %s is settled. It is read again from %s on", now, settled, from)}
 }
 
-// check looks for rows that were not asked for. If they show how the service cuts days, or contradict what
-// was known of it, it returns errAskAnew. Rows further off say that it does not filter as we ask, so its
+// check looks for rows that were not asked for. If they show how the service cuts days, or contradict the
+// dialect, it returns errAskAnew. Rows further off say that the service does not filter as we ask, so its
 // answer proves nothing.
 func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) error {
 	for _, row := range a.Rows {

@@ -39,8 +39,10 @@ func TestASourceThatKnowsTheDialectAsksLess(t *testing.T) {
 	}{
 		"another zone, pass": {pass(schemas.MinInstant), func(s *service) { s.zone = zone }},
 		"midnights, pass":    {pass(schemas.MinInstant), func(s *service) { s.upTo = []string{"updated"} }},
-		"both, pass":         {pass(schemas.MinInstant), func(s *service) { s.zone, s.upTo = zone, []string{"updated"} }},
-		"midnights, full":    {full(), func(s *service) { s.upTo = []string{"created"} }},
+		"both, pass": {pass(schemas.MinInstant), func(s *service) {
+			s.zone, s.upTo = zone, []string{"updated"}
+		}},
+		"midnights, full": {full(), func(s *service) { s.upTo = []string{"created"} }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,8 +74,8 @@ func TestASourceThatKnowsTheDialectAsksLess(t *testing.T) {
 	}
 }
 
-// What was proven may be true no longer, or be another service's. Then all rows are met all the same, and what
-// contradicts the answers is unknown again.
+// A proven value may be true no longer, or be another service's. Then all rows are met all the same, and a
+// value that the answers contradict is unknown again.
 func TestADialectThatIsWrongLosesNoRow(t *testing.T) {
 	for _, days := range []string{dialect.UTC, dialect.Other} {
 		for _, updated := range []string{"", dialect.Whole, dialect.Midnight} {

@@ -21,6 +21,6 @@
 //	closing   the past days of one pass
 //	calendar  which of the service's days are over, and in whose zone
 //
-// What the service's document leaves open, and answers have shown, is package dialect.
+// Package dialect keeps the answers to the questions that the service's document leaves open.
 // The way to the service is package client: one key, one rate and one comparison of clocks for all resources.
 package rest

@@ -124,9 +124,11 @@ func (s *Source) complete(ctx context.Context, rd *read, w window, motion paging
 	if err == nil && o.Whole {
 		switch {
 		case w.created.To != future:
-			o.Why, err = rd.learnUpTo(ctx, dialect.CreatedTo, createdOn(span{From: w.created.To, To: w.created.To + 1}))
+			days := span{From: w.created.To, To: w.created.To + 1}
+			o.Why, err = rd.learnUpTo(ctx, dialect.CreatedTo, createdOn(days))
 		case w.updated.To != future:
-			o.Why, err = rd.learnUpTo(ctx, dialect.UpdatedTo, updatedOn(span{From: w.updated.To, To: w.updated.To + 1}))
+			days := span{From: w.updated.To, To: w.updated.To + 1}
+			o.Why, err = rd.learnUpTo(ctx, dialect.UpdatedTo, updatedOn(days))
 		}
 		o.Whole = o.Why == ""
 	}

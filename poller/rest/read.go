@@ -49,7 +49,7 @@ type read struct {
 	sought map[int64]bool
 	// settled is what the next batch says; MinInstant: nothing.
 	settled schemas.Instant
-	// updatedTo and createdTo are what answers have shown of to_ dates.
+	// updatedTo and createdTo are the proofs by this read's answers that to_ dates take in whole days.
 	updatedTo, createdTo dialect.ToDate
 	// tried: when a set was cut, it was looked for how the service reads created_to. unsure is why that was not
 	// found out.
@@ -276,7 +276,7 @@ func (rd *read) flush(done *poller.Done) error {
 		}
 	}
 	b := rd.batch
-	b.Settled, b.Done = rd.settled, done
+	b.Settled, b.Done, b.Dialect = rd.settled, done, rd.src.cfg.Dialect.Found()
 	if !rd.oldest.IsZero() {
 		b.Age = time.Since(rd.oldest)
 	}

@@ -231,13 +231,17 @@ func (s *service) fresh() *Source {
 }
 
 func (s *service) source(c *client.Client) *Source {
-	return NewSource(SourceConfig{Resource: products(s.t), Client: c, Dialect: unknown(), Overlap: 5 * time.Minute,
-		Start: schemas.MinInstant, Metrics: metrics.New(prometheus.NewRegistry()).Resource("products")})
+	return NewSource(SourceConfig{Resource: products(s.t), Client: c, Dialect: unknown(),
+		Overlap: 5 * time.Minute, Start: schemas.MinInstant,
+		Metrics: metrics.New(prometheus.NewRegistry()).Resource("products")})
 }
 
-// unknown is a dialect of which nothing is known.
-func unknown() *dialect.Dialect {
-	return dialect.New(nil, func() schemas.Instant { return schemas.InstantOf(time.Now()) }, nil)
+// unknown is a dialect without any value.
+func unknown() *dialect.Dialect { return counted(dialect.Auto) }
+
+// counted is a dialect with store.dialect.count alone.
+func counted(count string) *dialect.Dialect {
+	return dialect.New(map[string]string{dialect.Count.Name: count}, nil)
 }
 
 // taken is what a read handed on.

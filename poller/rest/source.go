@@ -28,9 +28,7 @@ type SourceConfig struct {
 	// Overlap is how long after its updated_at a row may become readable.
 	Overlap time.Duration
 	// Start bounds every read from below; schemas.MinInstant: from the earliest row.
-	Start schemas.Instant
-	// Counts is what the service's count of rows is worth.
-	Counts  paging.Counts
+	Start   schemas.Instant
 	Metrics *metrics.Resource
 	Log     *zap.Logger // names the resource; nil: none
 	// Doing gets what a read is doing, for people ("closing 2026-11-20"), and "" when it ends; nil: nobody asks.
@@ -84,7 +82,7 @@ func NewSource(cfg SourceConfig) *Source {
 		calendar: calendar{clock: clock, overlap: cfg.Overlap, dialect: cfg.Dialect, begun: past}, firstPage: -1,
 		past: newBatchOfDays(), earliest: past, days: newDays(),
 		reader: paging.NewReader(func() int64 { return int64(clock.Service()) }, cfg.Metrics.PagePasses.Inc,
-			cfg.Counts),
+			cfg.Dialect.Counts()),
 	}
 	s.forget()
 	return s

@@ -30,7 +30,7 @@ const (
 	upToRounds = 2
 )
 
-// shown is what the rows of this read have shown of to.
+// shown returns the proof of this read for to.
 func (rd *read) shown(to *dialect.Property) *dialect.ToDate {
 	if to == dialect.CreatedTo {
 		return &rd.createdTo
@@ -38,8 +38,8 @@ func (rd *read) shown(to *dialect.Property) *dialect.ToDate {
 	return &rd.updatedTo
 }
 
-// learn looks for a proof that days are whole in a row of an answer to asked, and for what contradicts that they
-// are not.
+// learn takes the time of a row in the answer to asked. It may prove that days are whole, or contradict that
+// they are not. Then learn returns errAskAnew.
 func (rd *read) learn(to *dialect.Property, at schemas.Instant, asked span) error {
 	if err := rd.src.calendar.notMidnight(to, at, asked); err != nil {
 		return err
@@ -91,8 +91,8 @@ func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (
 		missed = at
 		rounds++
 	}
-	rd.src.cfg.Dialect.Prove(to, dialect.Midnight, fmt.Sprintf("a row of %s is among those of more days, and not "+
-		"among those of its day alone", missed))
+	rd.src.cfg.Dialect.Prove(to, dialect.Midnight,
+		fmt.Sprintf("a row of %s is among those of two days, and not among those of its own", missed))
 	return "", errAskAnew
 }
 

@@ -21,8 +21,8 @@ var Days = &Property{
 	Plain:    UTC,
 	Means: map[string]string{
 		UTC: "the service cuts days in UTC",
-		Other: "the service cuts days in another zone than UTC: from now on a day is asked for with its neighbors, " +
-			"and settles a day later",
+		Other: "the service cuts days in another zone than UTC: a day is asked for with its neighbors, and " +
+			"settles a day later",
 	},
 }
 

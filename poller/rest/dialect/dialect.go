@@ -1,8 +1,10 @@
 package dialect
 
 import (
+	"fmt"
 	"maps"
 	"sync"
+	"time"
 
 	"go.uber.org/zap"
 
@@ -10,34 +12,37 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Dialect is what is known of each property. The sources of one process share one, because one service
+// Dialect holds the known values of the properties. The sources of one process share one, because one service
 // answers all of them. It is safe for concurrent use.
 type Dialect struct {
 	log *zap.Logger
-	now func() schemas.Instant
+	now func() schemas.Instant // stamps proofs
 
 	mu  sync.Mutex
 	set map[string]string // by the configuration, as far as no answer has contradicted it
-	// found is what answers have shown. It is replaced when it changes: watermarks hold the old ones.
+	// found has the proofs by answers. It is replaced when it changes: watermarks hold the old ones.
 	found map[string]watermark.Proof
 }
 
-// New returns a dialect of which only the values in set are known, by property name. now is the clock that
-// stamps proofs. log may be nil.
-func New(set map[string]string, now func() schemas.Instant, log *zap.Logger) *Dialect {
-	d := &Dialect{log: log, now: now, set: map[string]string{}}
+// Auto is the setting of a property that answers are to show.
+const Auto = "auto"
+
+// New returns a dialect of which only the values in set are known, by property name. log may be nil.
+func New(set map[string]string, log *zap.Logger) *Dialect {
+	wall := func() schemas.Instant { return schemas.InstantOf(time.Now()) }
+	d := &Dialect{log: log, now: wall, set: map[string]string{}}
 	if log == nil {
 		d.log = zap.NewNop()
 	}
 	for name, value := range set {
-		if value != "" {
+		if value != "" && value != Auto {
 			d.set[name] = value
 		}
 	}
 	return d
 }
 
-// Load takes over what a watermark says. Of two proofs the later one counts.
+// Load takes over the proofs of a watermark. Of two proofs the later one counts.
 func (d *Dialect) Load(found map[string]watermark.Proof) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,8 +67,50 @@ func (d *Dialect) store(p *Property, proof watermark.Proof) {
 	d.found = found
 }
 
-// Found returns what answers have shown, for a watermark. A proof without a value says that an earlier one
-// was withdrawn. It is nil if there is none. The caller must not change it.
+// Known is a property and its value, for people.
+type Known struct {
+	*Property
+	// Value is "" if it is unknown.
+	Value string
+	Set   bool // by the configuration
+	// Evidence names the answer that has shown it, and Since is its time. Both are zero if the value was set, or
+	// was never known.
+	Evidence string
+	Since    schemas.Instant
+}
+
+// String describes k in a line.
+func (k Known) String() string {
+	text := "not known: the service is asked so that every answer is safe"
+	if k.Value != "" {
+		text = k.Value + ": " + k.Means[k.Value]
+	}
+	switch {
+	case k.Set:
+		text += " (by the configuration)"
+	case k.Evidence != "":
+		text += fmt.Sprintf(" (%s, %s)", k.Evidence, k.Since.Time().Format(time.RFC3339))
+	}
+	return text
+}
+
+// Known returns all properties with their values.
+func (d *Dialect) Known() (all []Known) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, p := range Properties() {
+		if value := d.set[p.Name]; value != "" {
+			all = append(all, Known{Property: p, Value: value, Set: true})
+			continue
+		}
+		proof := d.found[p.Name]
+		all = append(all, Known{Property: p, Value: proof.Value, Evidence: proof.Evidence, Since: proof.Since})
+	}
+	return all
+}
+
+// Found returns the proofs by answers, for a watermark, or nil. A proof without a value says that an earlier
+// one was withdrawn. The caller must not change the map.
 func (d *Dialect) Found() map[string]watermark.Proof {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -99,8 +146,8 @@ func (d *Dialect) change(p *Property, value, evidence string) {
 	before, known := d.found[p.Name]
 	set := d.set[p.Name]
 	if set != "" && set != value {
-		d.log.Warn("an answer of the service contradicts store.dialect."+p.Name+": the answer counts",
-			zap.String("set", set), zap.String("evidence", evidence))
+		d.log.Warn("an answer of the service contradicts a setting of store.dialect: the answer counts",
+			zap.String("property", p.Name), zap.String("set", set), zap.String("evidence", evidence))
 		delete(d.set, p.Name)
 	}
 	if before.Value == value {
@@ -115,7 +162,7 @@ func (d *Dialect) change(p *Property, value, evidence string) {
 	fields := []zap.Field{zap.String("property", p.Name), zap.String("evidence", evidence)}
 	switch {
 	case value == "":
-		d.log.Warn("the service does not answer any more as it did: what was known is found out anew",
+		d.log.Warn("the service answers in another way than before: the property is unknown again",
 			append(fields, zap.String("was", before.Value))...)
 	case value != p.Plain:
 		d.log.Warn(p.Means[value], fields...)

@@ -16,9 +16,15 @@ type clock struct{ at schemas.Instant }
 
 func (c *clock) now() schemas.Instant { return c.at }
 
+func newDialect(set map[string]string, c *clock, log *zap.Logger) *Dialect {
+	d := New(set, log)
+	d.now = c.now
+	return d
+}
+
 func TestWhatWasProvenIsKnownToTheNextProcess(t *testing.T) {
 	c := &clock{at("2026-11-20T12:00:00Z")}
-	first := New(nil, c.now, nil)
+	first := newDialect(nil, c, nil)
 	if first.Found() != nil || first.Value(Days) != "" {
 		t.Error("something is known from the start")
 	}
@@ -29,7 +35,7 @@ func TestWhatWasProvenIsKnownToTheNextProcess(t *testing.T) {
 	if !reflect.DeepEqual(first.Found(), want) {
 		t.Errorf("found %+v", first.Found())
 	}
-	second := New(nil, c.now, nil)
+	second := newDialect(nil, c, nil)
 	second.Load(first.Found())
 	if second.Value(Days) != Other || second.Value(UpdatedTo) != "" {
 		t.Errorf("loaded %+v", second.Found())
@@ -40,7 +46,7 @@ func TestWhatWasProvenIsKnownToTheNextProcess(t *testing.T) {
 // withdraws, by whichever clock.
 func TestOfSeveralWatermarksTheLatestProofCounts(t *testing.T) {
 	c := &clock{at("2026-11-20T12:00:00Z")}
-	d := New(nil, c.now, nil)
+	d := newDialect(nil, c, nil)
 	d.Prove(UpdatedTo, Midnight, "a row was missing")
 	proven := d.Found()
 	c.at = at("2026-11-20T11:00:00Z") // set back
@@ -49,7 +55,7 @@ func TestOfSeveralWatermarksTheLatestProofCounts(t *testing.T) {
 	ahead := map[string]watermark.Proof{"days": {Value: Other, Since: at("2030-01-01T00:00:00Z")}}
 	c.at = at("2026-11-20T13:00:00Z")
 	for _, order := range [][]map[string]watermark.Proof{{proven, refuted, ahead}, {ahead, refuted, proven}} {
-		d := New(nil, c.now, nil)
+		d := newDialect(nil, c, nil)
 		for _, found := range order {
 			d.Load(found)
 		}
@@ -58,7 +64,7 @@ func TestOfSeveralWatermarksTheLatestProofCounts(t *testing.T) {
 		}
 	}
 	// Of a newer storestream: a property, or a value, that this one does not know.
-	d = New(nil, c.now, nil)
+	d = newDialect(nil, c, nil)
 	d.Load(map[string]watermark.Proof{"days": {Value: "lunar"}, "tea": {Value: "green"}})
 	if d.Found() != nil {
 		t.Errorf("loaded %+v", d.Found())
@@ -68,13 +74,13 @@ func TestOfSeveralWatermarksTheLatestProofCounts(t *testing.T) {
 func TestASettingCountsUntilAnAnswerContradictsIt(t *testing.T) {
 	c := &clock{at("2026-11-20T12:00:00Z")}
 	core, logs := observer.New(zap.InfoLevel)
-	d := New(map[string]string{"days": UTC}, c.now, zap.New(core))
+	d := newDialect(map[string]string{"days": UTC}, c, zap.New(core))
 	d.Load(map[string]watermark.Proof{"days": {Value: Other, Since: 1}})
 	if d.Value(Days) != UTC {
 		t.Error("what was proven before counts more than the setting")
 	}
 	d.Prove(Days, Other, "a row of the neighbor")
-	if d.Value(Days) != Other || logs.FilterMessageSnippet("contradicts store.dialect.days").Len() != 1 {
+	if d.Value(Days) != Other || logs.FilterMessageSnippet("contradicts a setting").Len() != 1 {
 		t.Errorf("%s; log %+v", d.Value(Days), logs.All())
 	}
 }
@@ -83,7 +89,7 @@ func TestASettingCountsUntilAnAnswerContradictsIt(t *testing.T) {
 func TestWhatIsFoundOutIsLoggedOnce(t *testing.T) {
 	core, logs := observer.New(zap.InfoLevel)
 	c := &clock{at("2026-11-20T12:00:00Z")}
-	d := New(nil, c.now, zap.New(core))
+	d := newDialect(nil, c, zap.New(core))
 	d.Prove(CreatedTo, Whole, "a row")
 	if logs.Len() != 0 {
 		t.Errorf("what the document says is news: %+v", logs.All())

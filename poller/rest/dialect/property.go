@@ -13,4 +13,4 @@ type Property struct {
 }
 
 // Properties returns all properties, in the order in which they are shown.
-func Properties() []*Property { return []*Property{Days, UpdatedTo, CreatedTo} }
+func Properties() []*Property { return []*Property{Days, UpdatedTo, CreatedTo, Count} }

@@ -30,9 +30,8 @@ func toDate(name string) *Property {
 		Question: "Which rows of day D does " + name + "=D take in?",
 		Plain:    Whole,
 		Means: map[string]string{
-			Whole: "the service takes in all of the last day",
-			Midnight: "the service reads to_ dates as midnights: from now on they are asked for with the day " +
-				"after",
+			Whole:    "the service takes in all of the last day",
+			Midnight: "the service reads to_ dates as midnights: they are asked for with the day after",
 		},
 	}
 }

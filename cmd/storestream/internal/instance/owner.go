@@ -217,6 +217,7 @@ func (o *owner) handSweepOver(ctx context.Context, session *producer.Session) {
 
 func (o *owner) newPoller(session *producer.Session, requests *producer.Requests,
 	failures *poller.Failures) *poller.Poller {
+	o.sources.Dialect().Load(session.Watermark().Dialect)
 	return poller.New(poller.Config{
 		Resource: o.resource, Source: o.sources.New(o.resource, o.metrics, o.log,
 			connect.Audience{Doing: o.status.sourceDoes, Days: o.status.sourceHasDays}),
