@@ -3,7 +3,6 @@ package rest
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/storestream/storestream/poller"
@@ -46,10 +45,9 @@ type calendar struct {
 	clock   *client.Clock
 	overlap time.Duration
 	dialect *dialect.Dialect
-	// notUTC and midnight are the dialect's values by which this read asks: days are cut in another zone, and
-	// these to_ dates are midnights.
-	notUTC   bool
-	midnight map[*dialect.Property]bool
+	// The dialect's values by which this read asks: days are cut in another zone, and to_ dates are midnights.
+	notUTC                           bool
+	updatedMidnight, createdMidnight bool
 	// begun is the newest day that was shown to begin at midnight UTC or before.
 	begun  day
 	strays bool // the log has reported rows that were not asked for
@@ -63,14 +61,16 @@ var errAskAnew = errors.New("days are to be asked for in another way")
 // days are asked for in another way from now on. That is right at any time: all before settled was read, and
 // a read goes on with the neighbors of the day in which settled lies.
 func (c *calendar) adopt() (changed bool) {
-	notUTC := c.dialect.Value(dialect.Days) == dialect.Other
-	midnight := map[*dialect.Property]bool{}
-	for _, to := range []*dialect.Property{dialect.UpdatedTo, dialect.CreatedTo} {
-		midnight[to] = c.dialect.Value(to) == dialect.Midnight
-	}
-	changed = notUTC != c.notUTC || !maps.Equal(midnight, c.midnight)
-	c.notUTC, c.midnight = notUTC, midnight
-	return changed
+	before := *c
+	c.notUTC = c.dialect.Value(dialect.Days) == dialect.Other
+	c.updatedMidnight = c.dialect.Value(dialect.UpdatedTo) == dialect.Midnight
+	c.createdMidnight = c.dialect.Value(dialect.CreatedTo) == dialect.Midnight
+	return *c != before
+}
+
+// midnight tells whether this read takes the dates of to for midnights.
+func (c *calendar) midnight(to *dialect.Property) bool {
+	return to == dialect.UpdatedTo && c.updatedMidnight || to == dialect.CreatedTo && c.createdMidnight
 }
 
 // wentBack returns a *poller.LostError where the service's clock shows a time that is settled: what
@@ -98,9 +98,6 @@ func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) error {
 		if asked.From > c.begun && at >= startOf(asked.From) && at < startOf(asked.From)+dialect.Quarter {
 			c.begun = asked.From
 		}
-		if err := c.notMidnight(dialect.UpdatedTo, at, asked); err != nil {
-			return err
-		}
 		off := outside(at, asked)
 		switch {
 		case dialect.ShowsOtherZone(off) && !c.notUTC:
@@ -119,7 +116,7 @@ func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) error {
 
 // notMidnight returns errAskAnew if to is taken for midnights and a row of that time contradicts it.
 func (c *calendar) notMidnight(to *dialect.Property, at schemas.Instant, asked span) error {
-	if !c.midnight[to] || asked.To == future || !dialect.PastMidnight(at, startOf(asked.To+1)) {
+	if !c.midnight(to) || asked.To == future || !dialect.PastMidnight(at, startOf(asked.To+1)) {
 		return nil
 	}
 	c.dialect.NotMidnight(to, rowAmong(at, asked))
@@ -155,7 +152,7 @@ func (c *calendar) margin() day {
 // passed. Where the midnight at its end is in its window, too, that has passed with all its fractions.
 func (c *calendar) lastOver() day {
 	over := c.clock.Over().Add(-c.overlap)
-	if c.midnight[dialect.UpdatedTo] {
+	if c.updatedMidnight {
 		over = over.Add(-dialect.Grace)
 	}
 	return dayOf(over) - 1 - c.margin()
@@ -163,10 +160,10 @@ func (c *calendar) lastOver() day {
 
 // query is the request for one page of w, so that all of its last days is in it.
 func (c *calendar) query(w window, page, size int) string {
-	if c.midnight[dialect.UpdatedTo] {
+	if c.updatedMidnight {
 		w.updated.To = dayAfter(w.updated.To)
 	}
-	if c.midnight[dialect.CreatedTo] {
+	if c.createdMidnight {
 		w.created.To = dayAfter(w.created.To)
 	}
 	return w.query(page, size)

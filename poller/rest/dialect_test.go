@@ -2,6 +2,9 @@ package rest
 
 import (
 	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,4 +122,30 @@ func (s *service) losesNothing(wrong map[string]watermark.Proof) {
 		}
 	}
 	s.twoLivesOf("", 1, func() *Source { return s.knowing(wrong) })
+	p := s.products[s.rng.IntN(len(s.products))]
+	got, err := readAll(s.t.Context(), s.knowing(wrong), poller.Request{Kind: poller.Lookup, Everywhere: true,
+		Suspects: []poller.Suspect{{ID: p.id, UpdatedAt: schemas.InstantOf(p.updated),
+			CreatedAt: schemas.InstantOf(p.created)}, {ID: 1 << 40, UpdatedAt: schemas.MinInstant,
+			CreatedAt: schemas.MinInstant}}})
+	if err != nil || got.done.Empty || got.rows[p.id].ID != p.id {
+		s.t.Errorf("%s, midnights %v: a lookup of row %d: %v", s.zone, s.upTo, p.id, err)
+	}
+}
+
+// The worst of services reads to_ dates otherwise than it is known to.
+func TestAServiceThatAlwaysContradictsEndsTheReadWithAnError(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:30:00Z")
+	s.products = hourly(300, 37*time.Minute)
+	src := s.fresh()
+	s.before = func(http.ResponseWriter, url.Values) bool {
+		if s.upTo = []string{"updated"}; src.cfg.Dialect.Value(dialect.UpdatedTo) == dialect.Midnight {
+			s.upTo = nil
+		}
+		return false
+	}
+	_, err := readAll(t.Context(), src, pass(schemas.MinInstant))
+	if err == nil || !strings.Contains(err.Error(), "contradict each other") {
+		t.Errorf("%d requests, %v", s.requests, err)
+	}
 }

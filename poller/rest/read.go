@@ -71,7 +71,7 @@ func (rd *read) set(w window, motion paging.Motion) paging.Set {
 	if motion == paging.Shrinking {
 		over = startOf(min(w.updated.To, w.created.To) + 1).Add(rd.src.cfg.Overlap)
 	}
-	touching := rd.src.calendar.midnight[dialect.CreatedTo]
+	touching := rd.src.calendar.createdMidnight
 	return paging.Set{Created: w.created, Motion: motion, Like: past, Touching: touching,
 		Ask: func(ctx context.Context, created span, page, size int) (paging.Answer, error) {
 			a, err := rd.page(ctx, window{w.updated, created}, page, size)
@@ -127,15 +127,16 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 	if err != nil {
 		return a, err
 	}
+	for _, row := range a.Rows {
+		if row.Updated == paging.NoTime {
+			continue
+		}
+		if err := rd.learn(dialect.UpdatedTo, schemas.Instant(row.Updated), w.updated); err != nil {
+			return a, err
+		}
+	}
 	if err := rd.src.calendar.check(&a, w.updated, rd.src.cfg.Log); err != nil {
 		return a, err
-	}
-	for _, row := range a.Rows {
-		if row.Updated != paging.NoTime {
-			if err := rd.learn(dialect.UpdatedTo, schemas.Instant(row.Updated), w.updated); err != nil {
-				return a, err
-			}
-		}
 	}
 	if err := rd.fields.check(ctx, rd.src, rd.src.calendar.query(w, page, size)); err != nil {
 		return a, err // and the rows go nowhere: the batch in hand is dropped

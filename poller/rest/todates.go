@@ -45,7 +45,7 @@ func (rd *read) learn(to *dialect.Property, at schemas.Instant, asked span) erro
 		return err
 	}
 	proof := rd.shown(to)
-	if rd.src.calendar.midnight[to] || proof.Whole || asked.To == future || outside(at, asked) > 0 {
+	if rd.src.calendar.midnight(to) || proof.Whole || asked.To == future || outside(at, asked) > 0 {
 		return nil
 	}
 	proof.Met(at, startOf(asked.To))
@@ -65,7 +65,7 @@ func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (
 	proof := rd.shown(to)
 	var missed schemas.Instant
 	for rounds := 0; rounds < upToRounds; {
-		if rd.src.calendar.midnight[to] || proof.Whole {
+		if rd.src.calendar.midnight(to) || proof.Whole {
 			return "", nil
 		}
 		at, why, err := rd.candidate(ctx, to, w, past)
