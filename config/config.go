@@ -32,12 +32,8 @@ const (
 	Full   = "full"
 )
 
-// The meanings of the service's count of rows.
-const (
-	Exact    = "exact"
-	Estimate = "estimate"
-	Ignore   = "ignore"
-)
+// Auto is the setting of a property that storestream finds out by itself.
+const Auto = "auto"
 
 // Config is a configuration that keeps every rule (rules.go). The koanf tags are the keys. The default tags
 // are the default values as a user would write them.
@@ -69,9 +65,16 @@ type Store struct {
 	APIKey               rotation.Secret `koanf:"api_key"`
 	MaxRequestsPerSecond float64         `koanf:"max_requests_per_second" default:"10"`
 	RequestTimeout       time.Duration   `koanf:"request_timeout" default:"30s"`
-	// Count is the meaning of meta.count in its answers.
-	Count string `koanf:"count" default:"exact"`
-	TLS   TLS    `koanf:"tls"`
+	Dialect              Dialect         `koanf:"dialect"`
+	TLS                  TLS             `koanf:"tls"`
+}
+
+// Dialect answers what the service's document leaves open. Auto leaves it to the service's answers.
+type Dialect struct {
+	Days      string `koanf:"days" default:"auto"`
+	UpdatedTo string `koanf:"updated_to" default:"auto"`
+	CreatedTo string `koanf:"created_to" default:"auto"`
+	Count     string `koanf:"count" default:"auto"`
 }
 
 // PostgreSQL is the database behind the transaction pooler.

@@ -115,7 +115,10 @@ func checkSources(c *Config, m *mistakes) {
 	m.require("store.max_requests_per_second", rate >= minRate && !math.IsInf(rate, 0),
 		"expected a number above 0, and 0.01 (36 requests an hour) at least")
 	m.require("store.request_timeout", c.Store.RequestTimeout >= minInterval, "expected 100ms or more")
-	m.oneOf("store.count", c.Store.Count, Exact, Estimate, Ignore)
+	m.oneOf("store.dialect.days", c.Store.Dialect.Days, Auto, "utc", "other")
+	m.oneOf("store.dialect.updated_to", c.Store.Dialect.UpdatedTo, Auto, "whole", "midnight")
+	m.oneOf("store.dialect.created_to", c.Store.Dialect.CreatedTo, Auto, "whole", "midnight")
+	m.oneOf("store.dialect.count", c.Store.Dialect.Count, Auto, "estimate", "ignore")
 	m.require("postgres.max_connections", c.Postgres.MaxConnections >= 1, "expected 1 or more")
 	if c.Postgres.DSN.IsSet() {
 		if err := checkDSN(c.Postgres.DSN); err != nil {

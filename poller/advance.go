@@ -25,6 +25,9 @@ func (s *state) advance(d *decision, b *Batch, at Moment) {
 	if b.Identity != nil {
 		s.mark.Identity = b.Identity
 	}
+	if b.Dialect != nil {
+		s.mark.Dialect = b.Dialect
+	}
 	if b.Done == nil {
 		return
 	}

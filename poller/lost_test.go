@@ -197,6 +197,22 @@ func TestASweepInHandBeginsAnewWhereRowsMayHaveChangedBehindIt(t *testing.T) {
 	s.await(id)
 }
 
+// What a source has found out about the service is in the watermark from its next batch on.
+func TestTheWatermarkKeepsWhatASourceHasFoundOut(t *testing.T) {
+	l := openLost(t, nil)
+	found := map[string]watermark.Proof{"days": {Value: "other", Since: 1}}
+	for _, b := range []Batch{{Settled: schemas.MinInstant, Dialect: found}, {Settled: schemas.MinInstant}} {
+		if err := l.poller.publish(one(b)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.now = l.now.Add(idleWrite)
+	l.shop.poll()
+	if l.mark.Dialect["days"] != found["days"] {
+		t.Errorf("the watermark has %+v", l.mark.Dialect)
+	}
+}
+
 // The source tells which fields it has, and is told again, by a successor too. What the schema no longer has
 // nobody expects.
 func TestASourceIsToldWhichFieldsItHad(t *testing.T) {

@@ -127,6 +127,8 @@ type Batch struct {
 	Cursor *watermark.Cursor
 	// Identity, in a pass, identifies the table of these rows. Nil if the source has no identity.
 	Identity *watermark.Identity
+	// Dialect, in a pass over REST, is what is known of the service (package dialect). Nil if nothing is.
+	Dialect map[string]watermark.Proof
 	// Done comes with the last batch of a read.
 	Done *Done
 }

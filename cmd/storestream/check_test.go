@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/storestream/storestream/cmd/storestream/internal/preflight"
 	"github.com/storestream/storestream/cmd/storestream/internal/stage"
@@ -19,6 +20,27 @@ func TestCheckPrintsALineForEachFindingOneBelowTheOther(t *testing.T) {
 	if strings.Contains(c.stdout.String(), "\x1b[") {
 		t.Errorf("colors where no terminal is:\n%s", c.stdout)
 	}
+}
+
+// The watermarks hold what a run has found out: the next run begins with it, and check shows it.
+func TestWhatARunHasFoundOutAboutTheServiceIsKnownToTheNext(t *testing.T) {
+	s := newScene(t)
+	s.Serve(func(c *storefake.Config) {
+		c.Readings.DayOffset = 5 * time.Hour
+		c.Size = storefake.Size{Users: 400, Orders: 4000, Products: 50, Days: 10} // a row at every time of day
+	})
+	s.Settings = append(s.Settings, "store.max_requests_per_second=1000")
+	const warning = "the service cuts days in another zone than UTC"
+	if c := s.do("run", "--once").expect(t, exitDone); strings.Count(c.stderr.String(), warning) != 1 {
+		t.Errorf("the first run says:\n%s", c.stderr)
+	}
+	s.do("check").expect(t, exitDone, "note  service days", "other: "+warning, "came among the rows of",
+		"ok    service count", "not known: ")
+	if c := s.do("run", "--once").expect(t, exitDone); strings.Contains(c.stderr.String(), warning) {
+		t.Errorf("the second run finds it out anew:\n%s", c.stderr)
+	}
+	s.do("check", "--set", "store.dialect.days=utc").expect(t, exitDone,
+		"utc: the service cuts days in UTC (by the configuration)")
 }
 
 // What a client says of a dead broker depends on which one it asks first.
@@ -41,7 +63,7 @@ func TestCheckNamesADeadBrokerAndTriesTheRestThroughTheOthers(t *testing.T) {
 func TestCheckSaysOnceThatAnAddressIsNoRegistry(t *testing.T) {
 	s := newScene(t)
 	s.Serve(nil)
-	c := s.do("check", "--set", "registry.url="+s.Registry.URL+"/wrong").expect(t, exitFailed, "1 of 2",
+	c := s.do("check", "--set", "registry.url="+s.Registry.URL+"/wrong").expect(t, exitFailed, "1 of 3",
 		"is no schema registry: expected JSON of Confluent's API; check registry.url")
 	if strings.Contains(c.stdout.String(), "ok    registry") {
 		t.Errorf("it is said to answer:\n%s", c.stdout)
@@ -52,7 +74,7 @@ func TestCheckPrintsJSONAndExitsWithOneWhereSomethingFails(t *testing.T) {
 	s := newScene(t)
 	s.Serve(func(c *storefake.Config) { c.Readings.NoDate = true })
 	s.Settings = append(s.Settings, "registry.url=http://"+stage.Nowhere(t))
-	c := s.do("check", "-o", "json").expect(t, exitFailed, "1 of 27 checks fail", "`run` waits for them")
+	c := s.do("check", "-o", "json").expect(t, exitFailed, "1 of 31 checks fail", "`run` waits for them")
 	var found []preflight.Finding
 	if err := json.Unmarshal([]byte(c.stdout.String()), &found); err != nil {
 		t.Fatalf("%v:\n%s", err, c.stdout)

@@ -48,6 +48,20 @@ type Service struct {
 	// ClockSkewSeconds is the service's clock minus ours, to about a second; absent if the service does not send
 	// its clock.
 	ClockSkewSeconds *float64 `json:"clock_skew_seconds,omitempty"`
+	// Dialect is what is known of the questions that the service's document leaves open.
+	Dialect []Property `json:"dialect,omitempty"`
+}
+
+// Property is a question that the service's document leaves open, and what is known of it.
+type Property struct {
+	Name     string `json:"name"` // store.dialect.<name>
+	Question string `json:"question"`
+	// Value is empty if it is not known.
+	Value string `json:"value,omitzero"`
+	Set   bool   `json:"set,omitzero"` // by the configuration
+	// Evidence says which answer has shown it, or contradicted what was known, and Since is when.
+	Evidence string    `json:"evidence,omitzero"`
+	Since    time.Time `json:"since,omitzero"`
 }
 
 // Member is an instance of the group.

@@ -35,6 +35,8 @@ func full() watermark.Watermark {
 		Rounds: 4, Tried: &tried, Attempts: 5, NotBefore: &tried}
 	w.Identity = &watermark.Identity{Schema: "public", Kind: "v", Table: 1 << 31, LeadsTo: "9f", UpdatedAt: 6,
 		System: "7/5", Timeline: 2, Started: 9, Xmin: 1 << 63}
+	w.Dialect = map[string]watermark.Proof{"days": {Value: "other", Evidence: "a row", Since: 3},
+		"updated_to": {Evidence: "another row", Since: 4}}
 	w.LastSweep = schemas.MaxInstant
 	w.Swept = &watermark.Swept{Request: 2, Began: 4, SourceRows: 5, TopicRows: 6, DeadLetters: 7,
 		Missing: 8, Stale: 9, Extra: 10, Published: 11, Tombstones: 12, Left: "x"}

@@ -75,6 +75,9 @@ type Watermark struct {
 	// Fields are the schema's fields that the source had in the last complete pass, in the schema's order. Nil
 	// means unknown.
 	Fields []string `json:"fields,omitempty"`
+	// Dialect has the answers that the REST service has shown to the open questions of its document, by property
+	// (package dialect). Nil if nothing is known, and in PostgreSQL.
+	Dialect map[string]Proof `json:"dialect,omitempty"`
 	// Policies are the policies for fields under which rows of the topic may have been published.
 	Policies Policies `json:"privacy,omitempty"`
 	// Held is why the resource is on hold or fails, or why settled stands still. Otherwise it is nil.

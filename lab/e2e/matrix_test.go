@@ -85,7 +85,7 @@ var dimensions = [][]choice{
 	{
 		{"", nil}, reading("count of the page", func(r *storefake.Readings) { r.Count = storefake.CountPage }),
 		{"count an estimate", func(v *variety) {
-			v.fake.Readings.Count, v.args = storefake.CountEstimate, []string{"--set", "store.count=estimate"}
+			v.fake.Readings.Count, v.args = storefake.CountEstimate, []string{"--set", "store.dialect.count=estimate"}
 		}},
 	},
 	{

@@ -49,7 +49,11 @@ func trouble() status.Snapshot {
 			"nobody polls what falls to it. " +
 			"Enable the same resources in all."},
 		Service: &status.Service{Allowed: 2.5, Ceiling: 10, RefusedSince: ago(4 * time.Minute),
-			RefusedUntil: time.Date(2126, 11, 20, 14, 3, 9, 0, time.UTC), ClockSkewSeconds: &skew},
+			RefusedUntil: time.Date(2126, 11, 20, 14, 3, 9, 0, time.UTC), ClockSkewSeconds: &skew,
+			Dialect: []status.Property{{Name: "days", Question: "In which zone do filters cut days?", Value: "other",
+				Evidence: "a row of 2026-11-14T02:00:00Z came among the rows of 2026-11-15", Since: ago(time.Hour)},
+				{Name: "count", Question: "What is meta.count worth?", Value: "estimate", Set: true},
+				{Name: "updated_to", Question: "Which rows of day D does updated_to=D take in?"}}},
 		Members: []status.Member{{Instance: "shop-1-4711", Enabled: []string{"order_items", "orders", "shipments",
 			"users"}, Owned: []string{"order_items", "orders", "shipments"}},
 			{Instance: "shop-2-99", Enabled: []string{"order_items", "orders", "products", "shipments"},
@@ -128,6 +132,8 @@ func TestEveryTroubleIsSaidInWords(t *testing.T) {
 		"#letters": {"The topic shop.dead_letters holds them", "sale_price",
 			"expected a decimal of at most 38 digits", "1,200", "77812, 77813", "00000000000000ff", "the row"},
 		"#members": {"shop-1-4711 (this one)", "order_items, orders, shipments"},
+		"#dialect": {"In which zone", "other", "a row of 2026-11-14T02:00:00Z came", "estimate",
+			"the configuration", "not known"},
 	} {
 		said := b.text(selector)
 		for _, text := range texts {

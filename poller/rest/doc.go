@@ -29,6 +29,6 @@
 //	read.answer    parses the rows of a page, and checks whether they are those asked for
 //	read.flush     hands the batch on
 //
-// The way to the service is package client: one key, one rate and one comparison of clocks for all
-// resources.
+// Package dialect keeps the answers to the open questions of the service's document. The way to the service
+// is package client: one key, one rate and one comparison of clocks for all resources.
 package rest

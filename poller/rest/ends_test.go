@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/poller"
-	"github.com/storestream/storestream/poller/rest/paging"
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -43,7 +43,7 @@ func TestADayOfWhichTheServiceShowsOnlyTheFirstPagesIsReadInPartsOrHeld(t *testi
 			got.completely(t)
 			continue
 		}
-		for _, text := range []string{"2026-11-16 cannot be closed: ", "counts 2500 rows", "store.count"} {
+		for _, text := range []string{"2026-11-16 cannot be closed: ", "counts 2500 rows", "store.dialect.count"} {
 			if !strings.Contains(got.done.Held, text) {
 				t.Errorf("held %q, which does not say %q", got.done.Held, text)
 			}
@@ -93,23 +93,23 @@ func TestACheapPollThatEndsWhereTheServiceShowsNoMoreIsNone(t *testing.T) {
 
 // A service whose count is an estimate holds until somebody says so.
 func TestACountThatIsAnEstimateHoldsUntilTheSettingSaysSo(t *testing.T) {
-	for _, worth := range []paging.Counts{paging.ExactCounts, paging.EstimatedCounts, paging.IgnoredCounts} {
+	for _, worth := range []string{dialect.Auto, dialect.Estimate, dialect.Ignore} {
 		s := newService(t)
 		s.now = clockAt("2026-11-20T12:00:00Z")
 		s.count = countMore
 		s.products = manyDays(1)
 		src := s.fresh()
 		cfg := src.cfg
-		cfg.Counts = worth
+		cfg.Dialect = counted(worth)
 		src = NewSource(cfg)
 		got, err := readAll(t.Context(), src, pass(midnight("2026-11-15")))
 		if err != nil {
 			t.Fatal(err)
 		}
 		got.has(t, s.products)
-		if worth != paging.ExactCounts {
+		if worth != dialect.Auto {
 			got.completely(t)
-		} else if got.settled != schemas.MinInstant || !strings.Contains(got.done.Held, "store.count") {
+		} else if got.settled != schemas.MinInstant || !strings.Contains(got.done.Held, "store.dialect.count") {
 			t.Errorf("settled %s, held %q", got.settled, got.done.Held)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 )
@@ -102,7 +103,7 @@ func (s *Source) everything(ctx context.Context, rd *read, along func(span) wind
 // dates as midnights.
 func (rd *read) checkEnd(ctx context.Context, w window, o *paging.Outcome) (err error) {
 	along, last := updatedOn, w.updated.To
-	if w.toDate() == createdTo {
+	if w.toDate() == dialect.CreatedTo {
 		along, last = createdOn, w.created.To
 	}
 	if !o.Whole || last == future {

@@ -14,7 +14,6 @@ import (
 	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
-	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -53,8 +52,8 @@ func BenchmarkRowsOfUsersHashed(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		src := NewSource(SourceConfig{Resource: set.Get("users"), Client: service, Zone: new(Zone),
-			Overlap: time.Minute, Counts: paging.ExactCounts,
+		src := NewSource(SourceConfig{Resource: set.Get("users"), Client: service, Dialect: unknown(),
+			Overlap: time.Minute,
 			Metrics: metrics.New(prometheus.NewRegistry()).Resource("users")})
 		reads = append(reads, &read{src: src, emit: func(poller.Batch) error { return nil },
 			fields: newFields(src.cfg.Resource, nil)})

@@ -11,6 +11,7 @@ import (
 	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
@@ -49,8 +50,10 @@ type read struct {
 	met bool // a page had a row
 	// sought are the suspects of a Lookup that no page has shown.
 	sought map[int64]bool
-	// tried is set once the read has looked how the service reads created_to, which it does before it cuts a
-	// set. unsure says why it did not find out.
+	// updatedTo and createdTo are the proofs by this read's answers that to_ dates take in whole days.
+	updatedTo, createdTo dialect.ToDate
+	// tried is set once the read has looked how the service reads created_to, which it does when a set is cut.
+	// unsure says why it did not find out.
 	tried  bool
 	unsure string
 	// replan is set when the service turns out to cut days otherwise than the plan assumes. Then the read
@@ -66,7 +69,7 @@ type read struct {
 // set describes w to package paging.
 func (rd *read) set(w window, motion paging.Motion) paging.Set {
 	return paging.Set{Created: w.created, Motion: motion, Like: past, Began: int64(rd.src.clock.Service()),
-		Touching: rd.src.calendar.midnights[createdTo]}
+		Touching: rd.src.calendar.createdMidnight}
 }
 
 // pages asks the service for the pages of w that m wants to see, and hands on their rows. doing, if not
@@ -83,14 +86,6 @@ func (rd *read) pages(
 		if doing != "" && q.Left > 0 { // settled does not move meanwhile
 			s.cfg.Doing(doing + ", " + terminal.Plural(q.Left, "page") + " left")
 		}
-		cut := q.Created.To != future
-		if cut && !rd.tried {
-			rd.tried = true
-			rd.unsure, err = rd.learnUpTo(ctx, createdTo, window{updated: always, created: always})
-			if err != nil || rd.replan {
-				return o, err
-			}
-		}
 		part := window{updated: w.updated, created: q.Created}
 		query := s.calendar.query(part, q.Page, q.Size)
 		asked := time.Now()
@@ -100,11 +95,15 @@ func (rd *read) pages(
 		if err == nil && !rd.replan {
 			err = rd.fields.check(ctx, s, query)
 		}
+		if cut := q.Created.To != future && !rd.createdTo.Whole; cut && err == nil && !rd.replan {
+			if !rd.tried {
+				rd.tried = true
+				rd.unsure, err = rd.learnUpTo(ctx, dialect.CreatedTo, window{updated: always, created: always})
+			}
+			a.Doubt = cmp.Or(a.Doubt, rd.unsure)
+		}
 		if err != nil || rd.replan {
 			return o, err // the rows go nowhere: the batch is dropped
-		}
-		if cut {
-			a.Doubt = cmp.Or(a.Doubt, rd.unsure)
 		}
 		a.Doubt = cmp.Or(a.Doubt, rd.early(w, m.Motion(), p.Date))
 		m.Answer(a)
@@ -162,12 +161,15 @@ func (rd *read) answer(
 	}
 	// Sets are cut by the days on which rows were created. A set that fits a page, or is one day, is not cut.
 	several := p.More || page > 0 || p.Count > len(p.Rows)
-	rd.parse(&a, p.Rows, several && !w.created.Single())
-	if rd.replan = s.calendar.check(&a, w.updated, s.cfg.Log); rd.replan {
-		s.cfg.Zone.notUTC.Store(true)
+	rd.parse(&a, p.Rows, w.created, several && !w.created.Single())
+	for _, row := range a.Rows {
+		if row.Updated != paging.NoTime {
+			rd.learn(dialect.UpdatedTo, schemas.Instant(row.Updated), w.updated)
+		}
+	}
+	if rd.replan = rd.replan || s.calendar.check(&a, w.updated, s.cfg.Log); rd.replan {
 		return a, nil
 	}
-	s.cfg.Zone.upTo[updatedTo].learn(a.Rows, w.updated)
 	for _, row := range a.Rows {
 		if rd.newest != nil {
 			rd.newest.see(row, s.open.reach)
@@ -235,7 +237,9 @@ func (rd *read) refused(err error, w window) error {
 // If a page has many rows and all break the contract, parse leaves them out of the batch. They have one
 // fault (a renamed field, a new format), which would fill the dead letters. Their window proves nothing, so
 // once the fault is mended the rows are read again.
-func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
+//
+// asked are the days of creation that were asked for. withCreated makes parse note each row's own day.
+func (rd *read) parse(a *paging.Answer, rows [][]byte, asked span, withCreated bool) {
 	b := &rd.batch
 	parser := rd.src.parser
 	good, bad := len(b.Rows), len(b.Rejects)
@@ -262,9 +266,12 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, withCreated bool) {
 			b.Rejects = append(b.Rejects, *reject)
 			rd.bytes += len(reject.Row)
 		}
-		if withCreated {
+		if withCreated || asked.To != future && !rd.createdTo.Whole {
 			created, ok := parser.CreatedAt(raw)
-			if row.Undated = !ok; ok {
+			if ok {
+				rd.learn(dialect.CreatedTo, created, asked)
+			}
+			if row.Undated = withCreated && !ok; withCreated && ok {
 				row.Created = dayOf(created)
 			}
 		}
@@ -300,7 +307,7 @@ func (rd *read) flush(done *poller.Done) error {
 		}
 	}
 	b := rd.batch
-	b.Settled, b.Done = rd.settled, done
+	b.Settled, b.Done, b.Dialect = rd.settled, done, rd.src.cfg.Dialect.Found()
 	if !rd.oldest.IsZero() {
 		b.Age = time.Since(rd.oldest)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 )
@@ -91,16 +92,16 @@ func TestEveryReadingOfTheDocumentConvergesToTheService(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer fake.Close()
-			counts := paging.ExactCounts
+			counts := dialect.Auto
 			if r.Count == storefake.CountEstimate {
-				counts = paging.EstimatedCounts
+				counts = dialect.Estimate
 			}
 			converge(t, fake, res, n, counts)
 		})
 	}
 }
 
-func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int, counts paging.Counts) {
+func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int, counts string) {
 	t.Helper()
 	cfg := client.Config{BaseURL: fake.BaseURL(), MaxRequestsPerSecond: 1e6, Now: fake.Clock().Now}
 	c, err := client.New(cfg)
@@ -109,8 +110,8 @@ func converge(t *testing.T, fake *storefake.Fake, res *schemas.Resource, n int, 
 	}
 	defer c.Close()
 	f := &follower{settled: schemas.MinInstant, rows: map[int64]schemas.Record{}, src: NewSource(SourceConfig{
-		Resource: res, Client: c, Zone: new(Zone), Overlap: 5 * time.Minute, Start: schemas.MinInstant,
-		Counts: counts, Metrics: metrics.New(prometheus.NewRegistry()).Resource(res.Name)})}
+		Resource: res, Client: c, Overlap: 5 * time.Minute, Start: schemas.MinInstant,
+		Dialect: counted(counts), Metrics: metrics.New(prometheus.NewRegistry()).Resource(res.Name)})}
 	var requests atomic.Int64
 	fake.OnRequest(func(*http.Request) {
 		fake.Clock().Advance(time.Second)
@@ -199,7 +200,7 @@ func BenchmarkTheRowsOfAPage(b *testing.B) {
 	b.SetBytes(int64(size))
 	b.ReportAllocs()
 	for b.Loop() {
-		rd.parse(new(paging.Answer), rows, false)
+		rd.parse(new(paging.Answer), rows, always, false)
 		if len(rd.batch.Rows) != 1000 {
 			b.Fatal(len(rd.batch.Rows))
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -230,8 +231,17 @@ func (s *service) fresh() *Source {
 }
 
 func (s *service) source(c *client.Client) *Source {
-	return NewSource(SourceConfig{Resource: products(s.t), Client: c, Zone: new(Zone), Overlap: 5 * time.Minute,
-		Start: schemas.MinInstant, Metrics: metrics.New(prometheus.NewRegistry()).Resource("products")})
+	return NewSource(SourceConfig{Resource: products(s.t), Client: c, Dialect: unknown(),
+		Overlap: 5 * time.Minute, Start: schemas.MinInstant,
+		Metrics: metrics.New(prometheus.NewRegistry()).Resource("products")})
+}
+
+// unknown is a dialect without any value.
+func unknown() *dialect.Dialect { return counted(dialect.Auto) }
+
+// counted is a dialect with store.dialect.count alone.
+func counted(count string) *dialect.Dialect {
+	return dialect.New(map[string]string{dialect.Count.Name: count}, nil)
 }
 
 // taken is what a read handed on.

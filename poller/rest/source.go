@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/storestream/storestream/internal/metrics"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
@@ -19,16 +21,13 @@ import (
 // SourceConfig configures a Source.
 type SourceConfig struct {
 	Resource *schemas.Resource
-	// Client is the way to the service, and Zone the knowledge of its days. The sources of one process share
-	// both.
-	Client *client.Client
-	Zone   *Zone
+	// Client is the way to the service, and Dialect the knowledge of it. The sources of one process share both.
+	Client  *client.Client
+	Dialect *dialect.Dialect
 	// Overlap is how long after its updated_at a row may become readable.
 	Overlap time.Duration
 	// Start bounds every read from below. schemas.MinInstant means from the earliest row.
-	Start schemas.Instant
-	// Counts is the worth of the service's count of rows.
-	Counts  paging.Counts
+	Start   schemas.Instant
 	Metrics *metrics.Resource
 	Log     *zap.Logger // names the resource. Nil logs nothing
 	// Doing, if set, gets the activity of a read, for people ("closing 2026-11-20"), and "" when it ends.
@@ -78,9 +77,9 @@ func NewSource(cfg SourceConfig) *Source {
 	s := &Source{
 		cfg: cfg, endpoint: cfg.Client.Endpoint(cfg.Resource.Path, count), clock: clock,
 		parser: schemas.NewRowParser(cfg.Resource), linger: flushEvery,
-		calendar: calendar{clock: clock, overlap: cfg.Overlap, begun: past}, firstPage: -1,
+		calendar: calendar{clock: clock, overlap: cfg.Overlap, dialect: cfg.Dialect, begun: past}, firstPage: -1,
 		past: newBatchOfDays(), earliest: past, days: newDays(),
-		reader: paging.NewReader(cfg.Counts),
+		reader: paging.NewReader(cfg.Dialect.Counts()),
 	}
 	s.forget()
 	return s
@@ -117,8 +116,10 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 			}
 			return context.Cause(ctx) // a batch handed over while the caller stops may be dropped
 		}
-		for {
-			s.adoptZone()
+		for range mostPlans {
+			if s.calendar.adopt() {
+				s.forget()
+			}
 			rd := &read{src: s, req: r, emit: emit, flushed: time.Now(), settled: schemas.MinInstant,
 				fields: newFields(s.cfg.Resource, r.Fields)}
 			err := s.hearClock(ctx, rd)
@@ -143,11 +144,18 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 			}
 			return
 		}
+		s.forget()
+		yield(poller.Batch{}, fmt.Errorf("the service's answers contradict each other: %d times in this read they "+
+			"showed that it cuts days otherwise than before", mostPlans))
 	}
 }
 
 // errBrokenOff is the cause with which a read ends whose caller takes no more batches.
 var errBrokenOff = errors.New("the caller takes no more batches")
+
+// mostPlans is how many plans one read may make. It makes another one if an answer shows how the service cuts
+// days.
+const mostPlans = 8
 
 // hearClock makes sure that the service's clock was heard before anything is planned: which days are over
 // depends on it.
@@ -158,27 +166,6 @@ func (s *Source) hearClock(ctx context.Context, rd *read) error {
 	today := dayOf(schemas.InstantOf(s.clock.Now()))
 	_, _, err := rd.anyRow(ctx, window{updated: span{From: today, To: future}, created: always})
 	return err
-}
-
-// adoptZone takes over what any source of this process has found out about the zone. That is right at any
-// time: all before settled was read, and a read goes on with the neighbors of the day in which settled lies.
-func (s *Source) adoptZone() {
-	for to := range toDates {
-		if s.calendar.midnights[to] || s.cfg.Zone.upTo[to].get() != midnights {
-			continue
-		}
-		s.calendar.midnights[to] = true
-		s.forget()
-		s.cfg.Log.Warn("the service reads to_ dates as midnights: from now on they are asked for with the day "+
-			"after", zap.Stringer("parameter", to))
-	}
-	if s.calendar.notUTC || !s.cfg.Zone.notUTC.Load() {
-		return
-	}
-	s.calendar.notUTC = true
-	s.forget()
-	s.cfg.Log.Warn("the service cuts days in another zone than UTC: from now on a day is asked for with its " +
-		"neighbors, and settles a day later")
 }
 
 // reportNoEnd logs once that the service does not say where its pages end.

@@ -28,6 +28,7 @@ function status(s) {
   for (const [name, card] of cards) shown(card.root, view.shows(name));
   letters(s);
   members(s);
+  dialect(s);
 }
 
 // summary says in a sentence how the instance is, and below it what changes every second.
@@ -131,6 +132,17 @@ function members(s) {
     m.instance + (m.instance === s.instance ? " (this one)" : ""),
     (m.owned || []).join(", ") || ["nothing: a standby", "faint"],
     (m.enabled || []).join(", "),
+  ]));
+}
+
+function dialect(s) {
+  const all = (s.service && s.service.dialect) || [];
+  shown($("dialect"), all.some((p) => p.value || p.evidence) && !view.chosen);
+  fill($("dialect"), all.map((p) => [
+    p.question,
+    p.value || ["not known", "faint"],
+    p.set ? "the configuration" : p.evidence || "",
+    p.since ? instant(p.since) : "",
   ]));
 }
 

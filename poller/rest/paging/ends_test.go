@@ -81,7 +81,8 @@ func TestASetOfWhichOnlyTheFirstPagesAreShownIsReadInParts(t *testing.T) {
 func TestASetOfWhichOnlyTheFirstPagesAreShownIsNotWholeWhereItCannotBeCut(t *testing.T) {
 	s := &plain{rows: plainRows(2500, 1), pages: 10, counts: true}
 	_, o := s.read(t, Always)
-	for _, text := range []string{"counts 2500 rows", "nothing follows page 9, after 1000 rows", "store.count"} {
+	for _, text := range []string{"counts 2500 rows", "nothing follows page 9, after 1000 rows",
+		"store.dialect.count"} {
 		if !strings.Contains(o.Why, text) {
 			t.Errorf("%q does not say %q", o.Why, text)
 		}
@@ -265,7 +266,7 @@ func TestWhereTheCountIsAnEstimateASetWithoutAnEndIsNotWhole(t *testing.T) {
 		s := &plain{rows: plainRows(950, 1), counts: true, forEver: true}
 		r := NewReader(worth)
 		o, err := drive(r.Read(Set{Created: Always}), s.ask)
-		if err != nil || o.Whole || !o.Final || !strings.Contains(o.Why, "store.count") {
+		if err != nil || o.Whole || !o.Final || !strings.Contains(o.Why, "store.dialect.count") {
 			t.Errorf("counts %d: %+v, %v", worth, o, err)
 		}
 	}

@@ -425,15 +425,15 @@ func (p *pass) complaint(rows int) string {
 			p.answers, rows)
 		switch {
 		case p.r.counts != ExactCounts:
-			return why + ", and store.count says that its count does not show how many there are"
+			return why + ", and store.dialect.count says that its count does not show how many there are"
 		case !p.r.total:
 			return why + ", and does not count them: nothing shows that these are all"
 		}
 		return fmt.Sprintf("%s, and counts %d", why, max(p.n, p.count))
 	case p.contradicted(p.rows):
 		return fmt.Sprintf("the service counts %d rows, and says that nothing follows page %d, after %d rows: ask "+
-			"those who run it whether it shows no more than these. If its count is only an estimate, set store.count "+
-			"to estimate", p.atLeast(), p.last, p.rows)
+			"those who run it whether it shows no more than these. If its count is only an estimate, set "+
+			"store.dialect.count to estimate", p.atLeast(), p.last, p.rows)
 	case p.hidden:
 		return fmt.Sprintf("the service ends with page %d at any page size, as if it showed no more "+
 			"of them (rows: %d)", p.last, rows)

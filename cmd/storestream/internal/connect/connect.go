@@ -20,7 +20,7 @@ import (
 	"github.com/storestream/storestream/poller/postgres"
 	"github.com/storestream/storestream/poller/rest"
 	"github.com/storestream/storestream/poller/rest/client"
-	"github.com/storestream/storestream/poller/rest/paging"
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/producer"
 	"github.com/storestream/storestream/schemas"
 	"github.com/storestream/storestream/schemas/registry"
@@ -115,14 +115,17 @@ func Service(cfg *config.Config) (client.Config, error) {
 type Sources struct {
 	resources map[string]config.Resource
 	service   *client.Client
-	zone      rest.Zone // in which the service cuts days, as any source found out
-	counts    paging.Counts
-	db        *postgres.DB // nil: every resource goes over REST
+	dialect   *dialect.Dialect // of the service
+	db        *postgres.DB     // nil: every resource goes over REST
 }
 
-// worth is what store.count means.
-var worth = map[string]paging.Counts{config.Exact: paging.ExactCounts,
-	config.Estimate: paging.EstimatedCounts, config.Ignore: paging.IgnoredCounts}
+// NewDialect returns the dialect that a configuration sets.
+func NewDialect(cfg *config.Config, log *zap.Logger) *dialect.Dialect {
+	c := cfg.Store.Dialect
+	set := map[string]string{dialect.Days.Name: c.Days, dialect.UpdatedTo.Name: c.UpdatedTo,
+		dialect.CreatedTo.Name: c.CreatedTo, dialect.Count.Name: c.Count}
+	return dialect.New(set, log)
+}
 
 // OpenSources prepares the clients. Close ends them.
 func OpenSources(cfg *config.Config, log *zap.Logger) (*Sources, error) {
@@ -135,7 +138,7 @@ func OpenSources(cfg *config.Config, log *zap.Logger) (*Sources, error) {
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	s := &Sources{resources: cfg.Resources, service: service, counts: worth[cfg.Store.Count]}
+	s := &Sources{resources: cfg.Resources, service: service, dialect: NewDialect(cfg, how.Log)}
 	if dsn := cfg.Postgres.DSN; dsn.IsSet() {
 		s.db, err = postgres.Open(postgres.Config{DSN: dsn, MaxConnections: cfg.Postgres.MaxConnections,
 			Rotation: cfg.Rotation()})
@@ -169,9 +172,12 @@ func (s *Sources) New(r *schemas.Resource, m *metrics.Resource, log *zap.Logger,
 		return postgres.NewSource(s.db, postgres.SourceConfig{
 			Resource: r, Overlap: c.Overlap, Start: Start(c), Metrics: m, Log: log, Doing: to.Doing})
 	}
-	return rest.NewSource(rest.SourceConfig{Resource: r, Client: s.service, Zone: &s.zone, Overlap: c.Overlap,
-		Start: Start(c), Counts: s.counts, Metrics: m, Log: log, Doing: to.Doing, Days: to.Days})
+	return rest.NewSource(rest.SourceConfig{Resource: r, Client: s.service, Dialect: s.dialect,
+		Overlap: c.Overlap, Start: Start(c), Metrics: m, Log: log, Doing: to.Doing, Days: to.Days})
 }
+
+// Dialect returns the dialect of the REST service. All sources share it.
+func (s *Sources) Dialect() *dialect.Dialect { return s.dialect }
 
 // Waits returns a function that returns the pause that the service has asked for. It is nil unless the
 // resource is read over REST.

@@ -24,8 +24,29 @@ import (
 	"github.com/storestream/storestream/internal/standins/storefake"
 	"github.com/storestream/storestream/internal/tlsfile"
 	"github.com/storestream/storestream/poller/rest/client"
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/schemas"
 )
+
+// The configuration spells out the values that package dialect knows.
+func TestEachValueOfADialectCanBeSetAndNoOther(t *testing.T) {
+	for _, p := range dialect.Properties() {
+		for value := range p.Means {
+			cfg, err := config.Load(config.Input{Set: []string{"store.dialect." + p.Name + "=" + value}})
+			if err != nil || NewDialect(cfg, nil).Value(p) != value {
+				t.Errorf("%s is not set to %s: %v", p.Name, value, err)
+			}
+		}
+		cfg, err := config.Load(config.Input{})
+		if err != nil || NewDialect(cfg, nil).Value(p) != "" {
+			t.Errorf("%s is known from the start, %v", p.Name, err)
+		}
+		_, err = config.Load(config.Input{Set: []string{"store.dialect." + p.Name + "=lunar"}})
+		if err == nil || !strings.Contains(err.Error(), "store.dialect."+p.Name) {
+			t.Errorf("%s is set to lunar: %v", p.Name, err)
+		}
+	}
+}
 
 // peer is a real server behind TLS, and how a configuration that names it is tried.
 type peer struct {

@@ -143,6 +143,7 @@ func (m *groupMonitor) noteWritten(read bool) {
 			mark = watermark.New(name)
 		}
 		o.Wrote(mark.Written, m.now())
+		m.owners[name].sources.Dialect().Load(mark.Dialect)
 		stalled, log := m.isStalled(name), m.owners[name].log
 		switch {
 		case stalled && !m.stalled[name]:

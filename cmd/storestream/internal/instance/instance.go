@@ -139,5 +139,13 @@ func (in *instance) service() *status.Service {
 		skew := state.ClockSkew.Seconds()
 		s.ClockSkewSeconds = &skew
 	}
+	for _, known := range in.sources.Dialect().Known() {
+		p := status.Property{Name: known.Name, Question: known.Question, Value: known.Value, Set: known.Set,
+			Evidence: known.Evidence}
+		if known.Evidence != "" {
+			p.Since = known.Since.Time()
+		}
+		s.Dialect = append(s.Dialect, p)
+	}
 	return s
 }

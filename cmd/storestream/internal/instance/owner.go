@@ -195,6 +195,7 @@ func (o *owner) handSweepOver(ctx context.Context, session *producer.Session) {
 
 func (o *owner) newPoller(session *producer.Session, requests *producer.Requests,
 	failures *poller.Failures) *poller.Poller {
+	o.sources.Dialect().Load(session.Watermark().Dialect)
 	return poller.New(poller.Config{
 		Settings: poller.Settings{
 			Resource: o.resource, SourceName: o.settings.Source, Interval: o.settings.Interval,

@@ -71,6 +71,7 @@ func tryService(ctx context.Context, c Config, f *findings) {
 	}
 	s.found.ok("", "%s answers, and %s", store.BaseURL, key)
 	s.clock()
+	s.dialect(c)
 	s.lostFields(ctx, c)
 	for _, t := range s.trials {
 		s.endpoint(t)
@@ -146,6 +147,21 @@ func (s *service) clock() {
 			"the service's clock is %s this machine's", beside(state.ClockSkew))
 	default:
 		s.found.ok("clock", "the service's clock and this machine's differ by less than %s", skewLimit)
+	}
+}
+
+// dialect reports what is known of the questions that the service's document leaves open.
+func (s *service) dialect(c Config) {
+	d := connect.NewDialect(c.Settings, nil)
+	for _, mark := range c.marks() {
+		d.Load(mark.Dialect)
+	}
+	for _, known := range d.Known() {
+		level := OK
+		if known.Value != "" && known.Value != known.Plain {
+			level = Note
+		}
+		s.found.add(level, known.Name, "", "%s", known)
 	}
 }
 

@@ -79,6 +79,9 @@ func Look(ctx context.Context, c Config) (*Report, error) {
 		return nil, err
 	}
 	marks, _ := producer.ReadWatermarks(ctx, c.Cluster) // without them the row is still compared
+	for _, mark := range marks {
+		sources.Dialect().Load(mark.Dialect)
+	}
 	l.identity = marks[r.Name].Identity
 	if err := l.readLetter(ctx); err != nil {
 		return nil, err

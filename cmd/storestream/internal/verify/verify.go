@@ -62,6 +62,9 @@ func Run(ctx context.Context, c Config) (*Result, error) {
 	defer sources.Close()
 	counts := metrics.New(prometheus.NewRegistry())
 	marks, _ := producer.ReadWatermarks(ctx, c.Cluster) // if this fails, the reading fails too
+	for _, mark := range marks {
+		sources.Dialect().Load(mark.Dialect)
+	}
 	var all comparisons
 	for _, name := range c.Resources {
 		r := c.Schemas.Get(name)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -87,9 +88,9 @@ func TestAServiceWhoseDaysAreWholeIsNotTakenForOneThatReadsMidnights(t *testing.
 			src := s.fresh()
 			got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 			_, fullErr := readAll(t.Context(), src, poller.Request{Kind: poller.Full, From: schemas.MinInstant})
-			for to := range toDates {
-				if src.calendar.midnights[to] || src.cfg.Zone.upTo[to].get() == midnights {
-					t.Errorf("UTC%+d: %s is taken for midnights", zone, to)
+			for _, to := range []*dialect.Property{dialect.UpdatedTo, dialect.CreatedTo} {
+				if src.calendar.midnight(to) || src.cfg.Dialect.Value(to) == dialect.Midnight {
+					t.Errorf("UTC%+d: %s is taken for midnights", zone, to.Name)
 				}
 			}
 			if err := errors.Join(err, fullErr); err != nil {

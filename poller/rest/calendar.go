@@ -2,22 +2,15 @@ package rest
 
 import (
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
 )
-
-// Zone is what is known of how the service cuts days: in which zone, and where the last day of a window
-// ends. The sources of one process share it, because one service answers all of them.
-type Zone struct {
-	notUTC atomic.Bool // a source has found out
-	upTo   [toDates]upTo
-}
 
 // calendar knows which of the service's days are over, and in which of them the rows of a UTC day can be.
 //
@@ -40,25 +33,40 @@ type Zone struct {
 // A service in another zone shows itself by rows outside of the UTC days that were asked for. From then on,
 // a UTC day is read as the service's day of that date and both its neighbors, for all resources. A day is
 // over a day later, so that no zone makes a difference (they reach 14 hours either way).
+//
+// If a to_ date is known to be a midnight (dialect.UpdatedTo), the day after is written. That asks for no
+// less, however the service reads it. If it takes in whole days after all, a window shows rows of the day
+// after its last one, and that day may still gain rows. No such row counts: a row that has just come is of
+// today or, if it is stamped before midnight, an overlap old at most. It lies outside of the days asked for,
+// so check stops the read. In another zone than UTC the last day is two days old, and a row that comes lies
+// half a day and more behind the day after.
 type calendar struct {
 	clock   *client.Clock
 	overlap time.Duration
-	// notUTC: the service is known to cut days in another zone than UTC.
-	notUTC bool
-	// midnights: the service is known to read these to_ dates as midnights (see upTo).
-	midnights [toDates]bool
+	dialect *dialect.Dialect
+	// The dialect's values by which this read asks: days are cut in another zone, and to_ dates are midnights.
+	notUTC                           bool
+	updatedMidnight, createdMidnight bool
 	// begun is the newest day that was shown to begin at midnight UTC or before.
 	begun  day
 	strays bool // the log has reported rows that were not asked for
 }
 
-const (
-	// grace allows for a service that filters by finer times than it writes: it writes 23:59:59.9 as the next
-	// day's 00:00:00.
-	grace = time.Second
-	// zoneReach is more than any zone differs from UTC.
-	zoneReach = 24 * time.Hour
-)
+// adopt takes over the dialect's values, which any source of this process may have proven. It reports whether
+// days are asked for in another way from now on. That is right at any time: all before settled was read, and
+// a read goes on with the neighbors of the day in which settled lies.
+func (c *calendar) adopt() (changed bool) {
+	before := *c
+	c.notUTC = c.dialect.Value(dialect.Days) == dialect.Other
+	c.updatedMidnight = c.dialect.Value(dialect.UpdatedTo) == dialect.Midnight
+	c.createdMidnight = c.dialect.Value(dialect.CreatedTo) == dialect.Midnight
+	return *c != before
+}
+
+// midnight reports whether this read takes the dates of to for midnights.
+func (c *calendar) midnight(to *dialect.Property) bool {
+	return to == dialect.UpdatedTo && c.updatedMidnight || to == dialect.CreatedTo && c.createdMidnight
+}
 
 // wentBack returns a *poller.LostError where the service's clock shows a time that is settled: what
 // changes now is stamped with it, and no pass that begins at settled meets that. Whatever was stamped before
@@ -73,24 +81,24 @@ func (c *calendar) wentBack(settled schemas.Instant) error {
 		"shows %s, and all before %s is settled. It is read again from %s on", now, settled, from)}
 }
 
-// check looks for rows that were not asked for. elsewhere is set if they show that the service cuts days in
-// another zone than UTC. Rows further off say that it does not filter as we ask, so its answer proves
-// nothing.
-func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) (elsewhere bool) {
+// check looks for rows that were not asked for. replan is set if they show how the service cuts days, or
+// contradict the dialect. Rows further off show that the service does not filter as we ask, so its answer
+// proves nothing.
+func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) (replan bool) {
 	for _, row := range a.Rows {
 		if row.Updated == paging.NoTime {
 			continue
 		}
 		at := schemas.Instant(row.Updated)
-		if asked.From > c.begun && at >= startOf(asked.From) && at < startOf(asked.From)+quarter {
+		if asked.From > c.begun && at >= startOf(asked.From) && at < startOf(asked.From)+dialect.Quarter {
 			c.begun = asked.From
 		}
 		off := outside(at, asked)
 		switch {
-		case off <= grace:
-		case off <= zoneReach && !c.notUTC:
+		case dialect.ShowsOtherZone(off) && !c.notUTC:
+			c.dialect.Prove(dialect.Days, dialect.Other, rowAmong(at, asked))
 			return true
-		case off > zoneReach:
+		case dialect.Unasked(off):
 			a.Doubt = "the service answers with rows that were not asked for, as if it did not filter by updated_at"
 			if !c.strays {
 				c.strays = true
@@ -101,15 +109,30 @@ func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) (elsewhe
 	return false
 }
 
-// outside is how far i lies outside of the UTC days of s; 0 inside.
+// notMidnight reports whether to is taken for midnights and a row of that time contradicts it.
+func (c *calendar) notMidnight(to *dialect.Property, at schemas.Instant, asked span) (replan bool) {
+	if !c.midnight(to) || asked.To == future || !dialect.PastMidnight(at, startOf(asked.To+1)) {
+		return false
+	}
+	c.dialect.NotMidnight(to, rowAmong(at, asked))
+	return true
+}
+
+// rowAmong is evidence: a row of that time came among those of some days.
+func rowAmong(at schemas.Instant, asked span) string {
+	return fmt.Sprintf("a row of %s came among the rows of %s", at, asked)
+}
+
+// outside is how far i lies outside of the UTC days of s.
 func outside(i schemas.Instant, s span) time.Duration {
-	if s.From != past && i < startOf(s.From) {
-		return startOf(s.From).Sub(i)
+	from, end := schemas.MinInstant, schemas.MaxInstant
+	if s.From != past {
+		from = startOf(s.From)
 	}
-	if s.To != future && i >= startOf(s.To+1) {
-		return i.Sub(startOf(s.To+1)) + time.Microsecond
+	if s.To != future {
+		end = startOf(s.To + 1)
 	}
-	return 0
+	return dialect.Outside(i, from, end)
 }
 
 // margin is how many days around a UTC day are asked for.
@@ -124,18 +147,18 @@ func (c *calendar) margin() day {
 // passed. Where the midnight at its end is in its window, too, that has passed with all its fractions.
 func (c *calendar) lastOver() day {
 	over := c.clock.Over().Add(-c.overlap)
-	if c.midnights[updatedTo] {
-		over = over.Add(-grace)
+	if c.updatedMidnight {
+		over = over.Add(-dialect.Grace)
 	}
 	return dayOf(over) - 1 - c.margin()
 }
 
 // query is the request for one page of w, so that all of its last days is in it.
 func (c *calendar) query(w window, page, size int) string {
-	if c.midnights[updatedTo] {
+	if c.updatedMidnight {
 		w.updated.To = dayAfter(w.updated.To)
 	}
-	if c.midnights[createdTo] {
+	if c.createdMidnight {
 		w.created.To = dayAfter(w.created.To)
 	}
 	return w.query(page, size)

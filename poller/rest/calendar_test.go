@@ -54,10 +54,16 @@ func TestAZoneThatShowsLateLosesAndRepeatsNothing(t *testing.T) {
 // batches.
 func (s *service) twoLives(which string, crash int) {
 	s.t.Helper()
+	s.twoLivesOf(which, crash, s.fresh)
+}
+
+// twoLivesOf does so with sources of its own.
+func (s *service) twoLivesOf(which string, crash int, source func() *Source) {
+	s.t.Helper()
 	got := map[int64]int{}
 	settled := schemas.MinInstant
 	for life := range 2 {
-		src := s.fresh()
+		src := source()
 		src.linger = 0
 		from, batches := settled, 0
 		err := poller.Each(src.Read(s.t.Context(), poller.Request{From: from}), func(b poller.Batch) error {

@@ -1,0 +1,32 @@
+package dialect
+
+import "github.com/storestream/storestream/poller/rest/paging"
+
+// The values of Count.
+const (
+	Estimate = "estimate"
+	Ignore   = "ignore"
+)
+
+// Count asks what meta.count is worth. No answer can prove that a count is exact, and package paging holds
+// each count against the rows that it meets. So it is only set. While it is unknown, a count is taken for
+// exact, of all rows or of the page. A day whose count contradicts its rows stays open and says so.
+var Count = &Property{
+	Name:     "count",
+	Question: "What is meta.count worth?",
+	Means: map[string]string{
+		Estimate: "a count only shortens the search for the last page",
+		Ignore:   "counts are not looked at",
+	},
+}
+
+// Counts is the value of Count, for package paging.
+func (d *Dialect) Counts() paging.Counts {
+	switch d.Value(Count) {
+	case Estimate:
+		return paging.EstimatedCounts
+	case Ignore:
+		return paging.IgnoredCounts
+	}
+	return paging.ExactCounts
+}

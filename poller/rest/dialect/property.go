@@ -1,0 +1,16 @@
+package dialect
+
+// Property is a question that the service's document leaves open.
+type Property struct {
+	// Name is its key in the configuration (store.dialect.<name>) and in a watermark.
+	Name string
+	// Question is the question for people.
+	Question string
+	// Plain is the value that the document suggests. An answer that shows another one is worth a warning.
+	Plain string
+	// Means says for each value what it means, and what follows from it.
+	Means map[string]string
+}
+
+// Properties returns all properties, in the order in which they are shown.
+func Properties() []*Property { return []*Property{Days, UpdatedTo, CreatedTo, Count} }

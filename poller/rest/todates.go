@@ -1,0 +1,180 @@
+package rest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/storestream/storestream/poller/rest/client"
+	"github.com/storestream/storestream/poller/rest/dialect"
+	"github.com/storestream/storestream/poller/rest/paging"
+	"github.com/storestream/storestream/schemas"
+)
+
+// How a to_ date is read is the question of dialect.UpdatedTo and dialect.CreatedTo. If no row of a read has
+// proven that days are whole, and a window may be settled by its answer, rows of its last day are looked for
+// beyond its end. If there are any, their days are asked for alone. If none shows them, and they are still
+// there, days are not whole (read.learnUpTo).
+
+// toDate is what ends w: created_to, if w is bounded by that at all.
+func (w window) toDate() *dialect.Property {
+	if w.created != always {
+		return dialect.CreatedTo
+	}
+	return dialect.UpdatedTo
+}
+
+const (
+	// mostCandidates is how many pages are searched for a row that makes a difference.
+	mostCandidates = 10
+	// upToRounds is how often it has to show that days are not whole.
+	upToRounds = 2
+)
+
+// shown returns the proof of this read for to.
+func (rd *read) shown(to *dialect.Property) *dialect.ToDate {
+	if to == dialect.CreatedTo {
+		return &rd.createdTo
+	}
+	return &rd.updatedTo
+}
+
+// learn takes the time of a row in the answer to asked. It may prove that days are whole. If it contradicts
+// that they are not, learn sets replan.
+func (rd *read) learn(to *dialect.Property, at schemas.Instant, asked span) {
+	rd.replan = rd.replan || rd.src.calendar.notMidnight(to, at, asked)
+	proof := rd.shown(to)
+	if rd.src.calendar.midnight(to) || proof.Whole || asked.To == future || outside(at, asked) > 0 {
+		return
+	}
+	proof.Met(at, startOf(asked.To))
+	if asked.Single() {
+		proof.MetAlone(at)
+	}
+	if proof.Whole {
+		rd.src.cfg.Dialect.Prove(to, dialect.Whole, rowAmong(at, asked))
+	}
+}
+
+// learnUpTo finds out how the service reads the dates of to, if the rows of w show it. It publishes nothing. If
+// the service reads them otherwise than this read takes it, learnUpTo sets replan. It returns why that could not
+// be found out now. Otherwise the service reads them as this read takes it, or no row of w makes a difference.
+func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (why string, err error) {
+	proof := rd.shown(to)
+	var missed schemas.Instant
+	for rounds := 0; rounds < upToRounds; {
+		if rd.src.calendar.midnight(to) || proof.Whole {
+			return "", nil
+		}
+		at, why, err := rd.candidate(ctx, to, w, past)
+		if why != "" || err != nil || at == schemas.MinInstant {
+			return why, err
+		}
+		d := dayOf(at)
+		for _, alone := range []day{d, d - 1, d + 1} { // in another zone it may be on its neighbor
+			if why, err := rd.askAlone(ctx, to, alone); why != "" || err != nil {
+				return why, err
+			}
+		}
+		if proof.Whole || !proof.Decides(at) { // then another row has to decide
+			continue
+		}
+		still, why, err := rd.candidate(ctx, to, w, d)
+		switch {
+		case why != "" || err != nil:
+			return why, err
+		case still == schemas.MinInstant:
+			return "rows moved while it was looked for how the service reads to_ dates", nil
+		}
+		missed = at
+		rounds++
+	}
+	rd.src.cfg.Dialect.Prove(to, dialect.Midnight,
+		fmt.Sprintf("a row of %s is among those of two days, and not among those of its own", missed))
+	rd.replan = true
+	return "", nil
+}
+
+// askAlone looks at the rows of one day. It does so on a few pages: if days of which all these rows have one
+// time are taken for midnights, that does no harm. Asked for with the day after they show rows of that, and
+// are read as in another zone.
+func (rd *read) askAlone(ctx context.Context, to *dialect.Property, d day) (why string, err error) {
+	asked := span{From: d, To: d}
+	alone := updatedOn(asked)
+	if to == dialect.CreatedTo {
+		alone = createdOn(asked)
+	}
+	proof := rd.shown(to)
+	for page := range mostCandidates {
+		times, more, why, err := rd.times(ctx, to, alone, page)
+		if why != "" || err != nil {
+			return why, err
+		}
+		for _, at := range times {
+			if proof.MetAlone(at); proof.Whole {
+				rd.src.cfg.Dialect.Prove(to, dialect.Whole, rowAmong(at, asked))
+				return "", nil
+			}
+		}
+		if !more {
+			return "", nil
+		}
+	}
+	return "", nil
+}
+
+// candidate is the time of a row of w, on day d (past: on any), that can decide: by preference it is at no
+// zone's midnight. It is older than the overlap, so that its row is on all pages on which it will be.
+// MinInstant: there is none.
+func (rd *read) candidate(
+	ctx context.Context, to *dialect.Property, w window, d day,
+) (found schemas.Instant, why string, err error) {
+	found = schemas.MinInstant
+	until := rd.src.clock.Service().Add(-rd.src.cfg.Overlap)
+	for page := range mostCandidates {
+		times, more, why, err := rd.times(ctx, to, w, page)
+		if why != "" || err != nil {
+			return schemas.MinInstant, why, err
+		}
+		for _, at := range times {
+			switch {
+			case at < 0 || at >= until || d != past && dayOf(at) != d || !rd.shown(to).Decides(at):
+			case at%dialect.Quarter != 0:
+				return at, "", nil
+			default:
+				found = at
+			}
+		}
+		if found != schemas.MinInstant || !more {
+			return found, "", nil
+		}
+	}
+	return found, "", nil
+}
+
+// times are those that to goes by, of the rows on a page of w. why: the answer proves nothing.
+func (rd *read) times(
+	ctx context.Context, to *dialect.Property, w window, page int,
+) (times []schemas.Instant, more bool, why string, err error) {
+	p, err := rd.src.endpoint.Page(ctx, rd.src.calendar.query(w, page, paging.PageSize))
+	defer rd.src.endpoint.Release()
+	switch {
+	case page > 0 && client.Refusal(err) != nil: // it refuses the number of the page
+		return nil, false, "", nil
+	case err != nil:
+		return nil, false, "", rd.refused(err, w)
+	case p.Age > 0:
+		return nil, false, cached(p.Age), nil
+	}
+	for _, raw := range p.Rows {
+		rec, reject := rd.src.parser.Parse(raw)
+		at, ok := rec.UpdatedAt, reject == nil
+		if to == dialect.CreatedTo {
+			at, ok = rd.src.parser.CreatedAt(raw)
+		}
+		if ok {
+			times = append(times, at)
+		}
+	}
+	rd.src.parser.Missing(nil)
+	return times, p.More, "", nil
+}
