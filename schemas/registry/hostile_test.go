@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// pour writes until nobody reads.
+// pour writes until the client stops reading.
 func pour(w io.Writer) {
 	block := []byte(strings.Repeat("x", 1<<16))
 	for {
