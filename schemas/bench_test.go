@@ -10,8 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onCPU reports the CPU time of an operation beside its wall time, which on a machine that others use too
-// says little.
+// onCPU reports the CPU time of an operation beside its wall time. On a shared machine wall time says little.
 func onCPU(b *testing.B) (report func()) {
 	b.Helper()
 	used := func() int64 {
@@ -107,7 +106,7 @@ func BenchmarkReadValue(b *testing.B) {
 	}
 }
 
-// What policies cost: nothing where there are none, and what hash costs on three fields.
+// The cost of policies: of none, and of hash on one and on three fields.
 func BenchmarkUserFromJSONHashed(b *testing.B) {
 	for _, n := range []int{0, 1, 3} {
 		set := load(b)

@@ -56,8 +56,8 @@ func TestTheSameRowFromEitherSourceIsTheSameBytes(t *testing.T) {
 	checkRecord(t, load(t).Get("orders"), got)
 }
 
-// The same row, whatever it holds and whatever types the table has: floats as the shortest text that reads
-// back, which is what Postgres and its JSON print.
+// The same row with any values, in a table with any types. Floats are the shortest text that reads back, as
+// Postgres and its JSON print them.
 func TestRowsFromEitherSourceAreTheSameBytesWhateverTheColumnTypes(t *testing.T) {
 	r := load(t).Get("order_items")
 	rounds.Check(t, 100, func(t *rapid.T) {

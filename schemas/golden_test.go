@@ -17,10 +17,10 @@ import (
 )
 
 var update = flag.Bool("update", false,
-	"write testdata/golden anew; a change there is a change of what consumers get")
+	"write testdata/golden again; a change there is a change of the topics")
 
-// golden is one line of a golden file: a row as the service gives it, and what it is on the wire, headers
-// left at zero.
+// golden is one line of a golden file: a row of the service, and its key and value on the wire, with headers
+// of zeros.
 type golden struct {
 	Row   json.RawMessage `json:"row"`
 	Key   string          `json:"key"`
@@ -50,7 +50,7 @@ func readGolden(t testing.TB, r *Resource) []golden {
 
 func goldenFile(r *Resource) string { return filepath.Join("testdata", "golden", r.Name+".jsonl") }
 
-// What a row is on the wire never changes unnoticed: consumers hold these bytes.
+// A row's bytes on the wire never change unnoticed, because consumers hold these bytes.
 func TestARowEncodesToTheBytesThatConsumersAlreadyHold(t *testing.T) {
 	for _, r := range load(t).All() {
 		all := readGolden(t, r)
@@ -124,7 +124,7 @@ func compareWithRow(t *testing.T, r *Resource, reader string, line int, row json
 	}
 }
 
-// independently is what a JSON value stands for, by the standard library.
+// independently returns the meaning of a JSON value by the standard library.
 func independently(t *testing.T, f Field, v any) any {
 	t.Helper()
 	var text string

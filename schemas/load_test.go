@@ -12,9 +12,9 @@ import (
 	"github.com/twmb/avro"
 )
 
-// What the service's document says of its resources: their fields in its order, "?" for nullable, "!" for
-// personal data. It stands here a second time on purpose, for a slip in an .avsc is a change of what
-// consumers get. A resource that is added later need not be in it.
+// specified lists the resources of the service's document: their fields in its order, "?" for nullable, "!"
+// for personal data. It repeats the .avsc files on purpose, because a slip in one changes the topics. A
+// resource that is added later need not be in it.
 var specified = map[string]string{
 	"orders": "Order /store-orders orders: id long, user_id long?, status string?, total_amount decimal?, " +
 		"created_at timestamp, updated_at timestamp",

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// reference is what text is as an unscaled decimal, by math/big; nil where it does not fit.
+// reference reads text as an unscaled decimal by math/big. It returns nil if the value does not fit.
 func reference(text string, precision, scale int, halfEven bool) *big.Int {
 	r, ok := new(big.Rat).SetString(text)
 	if !ok {

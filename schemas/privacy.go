@@ -93,7 +93,7 @@ func (s *Set) policyRule(name string, policy Policy) string {
 	switch {
 	case policy == PolicyClear:
 	case i == 0 || i == r.updatedAt || i == r.createdAt:
-		return "storestream needs it to tell what is new: expected clear"
+		return "storestream needs it to find new rows: expected clear"
 	case policy != PolicyDrop && f.codec != textCodec:
 		return fmt.Sprintf("%s is for text, and this is %s: expected drop or clear", policy, f.codec.kind)
 	}

@@ -142,7 +142,7 @@ func TestTheFingerprintTellsPoliciesAndKeysFromOthers(t *testing.T) {
 	}
 	dropped := map[string]Policy{"users.city": PolicyDrop}
 	if of("one", dropped) != of("two", dropped) {
-		t.Error("the key counts where nothing is hashed")
+		t.Error("the key changes the fingerprint although no field is hashed")
 	}
 }
 
@@ -185,7 +185,7 @@ func TestAHashIsTheHMACOfTheStandardInEveryParser(t *testing.T) {
 	}
 }
 
-// A row that cannot be published goes to the dead letters, which more people may read than the topic.
+// A row that cannot be published goes to the dead letters. More people may read them than the topic.
 func TestARejectShowsNoMoreThanTheTopicWould(t *testing.T) {
 	fields := map[string]Policy{"users.email": PolicyHash, "users.city": PolicyDrop, "users.state": PolicyMask,
 		"users.country": PolicyHash}
@@ -322,7 +322,7 @@ func TestPoliciesAllocateNothing(t *testing.T) {
 	}
 }
 
-// Whatever a text holds, a mask keeps how many characters it has and none that tells of it.
+// A mask keeps the number of characters, and no letter or digit.
 func FuzzMask(f *testing.F) {
 	f.Add([]byte("Ana-Lúcia 2nd"))
 	f.Add([]byte("\xff\xfe e\u0301 \U0001F600"))

@@ -69,7 +69,8 @@ func (p *RowParser) Parse(raw []byte) (Record, *Reject) {
 	lacks := false
 	b := appendHeader(p.arena.room(len(raw) + p.res.room()))
 	for i := range p.res.Fields {
-		f, start, ok := &p.res.Fields[i], len(b), false
+		f, start := &p.res.Fields[i], len(b)
+		var ok bool
 		switch at := &p.spans[i]; {
 		case !f.Nullable:
 			b, ok = f.codec.fromText(b, p.text(raw, i))

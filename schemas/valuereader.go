@@ -97,7 +97,8 @@ func (v *ValueReader) translate(body []byte) ([]byte, error) {
 	}
 	b := v.arena.room(len(body) + 32*len(v.res.Fields))
 	for i, place := range v.places {
-		f, from, ok := &v.res.Fields[i], nullType, false
+		f, from := &v.res.Fields[i], nullType
+		var ok bool
 		if place >= 0 {
 			*c = cursor{b: starts[place]}
 			from = c.branch(v.writer.elements[place])

@@ -72,8 +72,8 @@ func write(t *testing.T, schema string, row map[string]any) []byte {
 	return b
 }
 
-// A successor after a schema change must recognise what was published before it: the hash is that of the row
-// as today's schema encodes it.
+// A successor after a schema change must recognise the rows that were published before it. So the hash is
+// that of the row as today's schema encodes it.
 func TestAValueOfAnOlderSchemaHasTheHashOfTheSameRowToday(t *testing.T) {
 	r := load(t).Get("orders")
 	at := MinInstant
@@ -208,8 +208,8 @@ func TestASchemaThatTodaysCannotReadIsRefusedByItsField(t *testing.T) {
 	}
 }
 
-// What a topic holds may have been written by anybody: lengths and counts are not believed, and nothing is
-// allocated by them.
+// Any producer may have written the values of a topic. So the reader does not believe lengths and counts, and
+// does not allocate by them.
 func TestAValueThatIsNoneIsAnErrorWhateverItClaims(t *testing.T) {
 	r := load(t).Get("orders")
 	good := mustParse(t, "orders", `{"id":7,"status":"Shipped","total_amount":49.5,`+times+`}`).Value

@@ -14,7 +14,7 @@ import (
 	"github.com/storestream/storestream/internal/httpclient"
 )
 
-// pour writes until nobody reads.
+// pour writes until the client stops reading.
 func pour(w io.Writer) {
 	block := []byte(strings.Repeat("x", 1<<16))
 	for {
