@@ -37,9 +37,11 @@ func TestTakingOverEndsATransactionThatTheBrokerHasForgotten(t *testing.T) {
 	s.commit(successor, next(successor, s.order(2, "2026-11-20T10:00:00Z", "Shipped")))
 	s.wantIDs(1, 2)
 	// The watermark topic is everybody's: it can be read to its end again.
-	if _, err := producer.Take(s.ctx(), s.cluster("c", nil), s.set.Get("users")); err != nil {
-		t.Error(err)
+	users, err := producer.Take(s.ctx(), s.cluster("c", nil), s.set.Get("users"))
+	if err != nil {
+		t.Fatal(err)
 	}
+	users.Close()
 }
 
 // A transaction hangs under a producer id that its transactional id no longer has: it was not used for
