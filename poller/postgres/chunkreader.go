@@ -40,8 +40,8 @@ func newChunkReader(db *DB, c SourceConfig) *chunkReader {
 	}
 }
 
-// chunks yields the rows of q after a place until another one (nil: to the end of the table), in chunks. It
-// chooses how much one transaction reads. If a transaction fails, it tries again behind the rows that have
+// chunks yields the rows of q after a place until another one, in chunks. A nil until means the end of the
+// table. It chooses how much one transaction reads. If a transaction fails, it tries again behind the rows that have
 // come, as often as that may help, and yields the error that is left.
 //
 // The chunks' clocks follow one another in one history of the database. At least one chunk comes before the
@@ -60,18 +60,20 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key, until *key
 					break
 				}
 				r.size.met(c)
+				if s.cut {
+					r.longRows = time.Now().Add(guardTime)
+				}
+				used := time.Now()
+				if err == nil && s.tx == nil {
+					r.size.learn(s.count >= s.limit, s.first, used.Sub(s.asked)-s.waited)
+				}
 				after, failed = c.end, tries{}
-				began := time.Now()
 				if !yield(c, nil) || c.last {
 					return
 				}
-				s.waited += time.Since(began)
-			}
-			if s != nil && s.cut {
-				r.longRows = time.Now().Add(guardTime)
+				s.waited += time.Since(used)
 			}
 			if err == nil {
-				r.size.learn(s.first, time.Since(s.asked)-s.waited)
 				continue
 			}
 			if err = r.retry(ctx, &failed, err); err != nil {

@@ -51,17 +51,18 @@ func (s *chunkSizer) met(c *chunk) {
 	}
 }
 
-// learn learns from a transaction whose rows were all read: how long it took, and how long its first row did.
+// learn learns from a transaction whose rows were all read: the time until its first row, and the whole time.
+// reached is set if it had as many rows as it might.
 //
 // Without an index on updated_at, the server scans and sorts the whole table before the first row, whatever
 // the LIMIT. So if the first row takes half of the time or more, the next transaction reads twice as much.
-func (s *chunkSizer) learn(first, total time.Duration) {
+func (s *chunkSizer) learn(reached bool, first, total time.Duration) {
 	switch {
 	case s.far: // it waits for rows that pass the filter
 		if s.scan > 0 && s.scan < mostScan {
 			s.scan *= 2
 		}
-	case first >= total/2:
+	case reached && first >= total/2:
 		s.bytes = min(2*s.bytes, mostBytes)
 	default:
 		s.bytes = chunkBytes

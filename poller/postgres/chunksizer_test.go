@@ -22,7 +22,7 @@ func TestACancelledSizeIsHalvedAndTriedAgainLater(t *testing.T) {
 		t.Errorf("after a timeout %d rows are read, expected half", got)
 	}
 	for range forgive {
-		s.learn(0, time.Second)
+		s.learn(true, 0, time.Second)
 	}
 	if got := s.rows(); got != 100_000 {
 		t.Errorf("long after a timeout %d rows are read at a time", got)
@@ -45,12 +45,12 @@ func TestAServerThatSortsForEachTransactionIsAskedForMore(t *testing.T) {
 	s.met(chunkOf(20_000, 70))
 	read := func() int { return s.rows() * 70 }
 	for range 10 {
-		s.learn(2*second, second*21/10)
+		s.learn(true, 2*second, second*21/10)
 	}
 	if got := read(); got > mostBytes || got < mostBytes-70 {
 		t.Errorf("a server that sorts is asked for %d bytes", got)
 	}
-	s.learn(second/500, second/30)
+	s.learn(true, second/500, second/30)
 	if got := read(); got > chunkBytes {
 		t.Errorf("a server with an index is asked for %d bytes", got)
 	}

@@ -222,8 +222,6 @@ func (p *pass) identify(ctx context.Context) error {
 	return err
 }
 
-func (p *pass) note() { p.horizons.observe(p.clock, true) }
-
 // leaveOut makes the pass leave out the rows that were met under old, or returns why it may not.
 func (p *pass) leaveOut(old *watermark.Floor) *poller.LostError {
 	before, lost := trusts(old, p.clock, p.from)

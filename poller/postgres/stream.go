@@ -16,7 +16,8 @@ type stream struct {
 	tx    *transaction // nil once it has ended
 	table *table
 	limit int // of the transaction's rows
-	// until is the place where the rows end; nil: at the end of the table. step is set if the query ends later.
+	// until is the place where the rows end, or nil for the end of the table. step is set if the query ends
+	// later.
 	until *key
 	step  bool
 

@@ -28,11 +28,11 @@ var (
 	errSilent = errors.New("no answer")
 )
 
-// transaction is one short read of the database, sent in one round trip: the settings, the clock, and at most
-// one query. It holds a connection until close.
+// transaction is one short read of the database, sent in one round trip: the settings, the clock, and one
+// query. It holds a connection until close.
 type transaction struct {
 	clock *clock               // of its snapshot
-	rows  *pgconn.ResultReader // of the query, as they come off the connection; nil without a query
+	rows  *pgconn.ResultReader // of the query, as they come off the connection
 
 	ctx     context.Context //nolint:containedctx // it ends with the transaction
 	cancel  context.CancelFunc
@@ -40,13 +40,13 @@ type transaction struct {
 	results *pgconn.MultiResultReader
 }
 
-// begin starts a transaction with q (nil: no query), and reads its clock. t (nil: none) is the table that the
-// clock looks at.
+// begin starts a transaction with the query q and reads its clock. t is the table that the clock checks, or
+// nil.
 //
 // If q asks for it, the transaction locks the table before it takes the snapshot. A TRUNCATE, an ALTER TABLE
-// that rewrites the table, or another table that takes its name puts in other rows without a trace of the old
-// ones, and locks readers out until it commits. A query with a snapshot would wait for that commit, and then
-// read a table in which its snapshot shows nothing. A LOCK waits before there is a snapshot.
+// that rewrites the table, or another table that takes its name puts in other rows without a trace of the
+// old ones, and locks readers out until it commits. A query with a snapshot would wait for that commit, and
+// then read a table in which its snapshot shows nothing. A LOCK waits before there is a snapshot.
 func (db *DB) begin(ctx context.Context, limit time.Duration, t *table, q *statement) (*transaction, error) {
 	tx := &transaction{}
 	tx.ctx, tx.cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w in %v", errSilent, limit))
@@ -58,7 +58,7 @@ func (db *DB) begin(ctx context.Context, limit time.Duration, t *table, q *state
 	}
 	var batch pgconn.Batch
 	before := db.settings
-	if q != nil && q.locks {
+	if q.locks {
 		before = append(slices.Clip(before), "LOCK TABLE "+t.plainName+" IN ACCESS SHARE MODE")
 	}
 	for _, sql := range before {
@@ -73,9 +73,7 @@ func (db *DB) begin(ctx context.Context, limit time.Duration, t *table, q *state
 	}
 	parameters := [][]byte{name, db.searchPath}
 	batch.ExecParams(clock, parameters, []uint32{oidText, oidText}, binaryFormat, binaryFormat)
-	if q != nil {
-		batch.ExecParams(q.sql, q.values, q.oids, binaryFormat, binaryFormat)
-	}
+	batch.ExecParams(q.sql, q.values, q.oids, binaryFormat, binaryFormat)
 	for _, sql := range endTransaction {
 		batch.ExecParams(sql, nil, nil, nil, nil)
 	}
@@ -85,14 +83,13 @@ func (db *DB) begin(ctx context.Context, limit time.Duration, t *table, q *state
 	if err == nil {
 		tx.clock, err = readClock(tx.results.ResultReader())
 	}
-	if err == nil && q != nil {
-		if err = tx.skip(1); err == nil {
-			tx.rows = tx.results.ResultReader()
-		}
+	if err == nil {
+		err = tx.skip(1)
 	}
 	if err != nil {
 		return nil, tx.close(err)
 	}
+	tx.rows = tx.results.ResultReader()
 	tx.clock.asked, tx.clock.answered = asked, time.Now()
 	return tx, nil
 }
@@ -112,7 +109,7 @@ func (tx *transaction) skip(n int) error {
 func (tx *transaction) close(err error) error {
 	defer tx.cancel()
 	defer tx.conn.Release()
-	if err == nil && tx.rows != nil {
+	if err == nil {
 		_, err = tx.rows.Close()
 	}
 	if err == nil {
