@@ -49,7 +49,7 @@ type read struct {
 	met bool // a page had a row
 	// sought are the suspects of a Lookup that no page has shown.
 	sought map[int64]bool
-	// tried is set once the read has looked how the service reads created_to, which it does before it cuts a
+	// tried is set once the read has looked how the service reads created_to, which it does when it cuts a
 	// set. unsure says why it did not find out.
 	tried  bool
 	unsure string
@@ -83,14 +83,6 @@ func (rd *read) pages(
 		if doing != "" && q.Left > 0 { // settled does not move meanwhile
 			s.cfg.Doing(doing + ", " + terminal.Plural(q.Left, "page") + " left")
 		}
-		cut := q.Created.To != future
-		if cut && !rd.tried {
-			rd.tried = true
-			rd.unsure, err = rd.learnUpTo(ctx, createdTo, window{updated: always, created: always})
-			if err != nil || rd.replan {
-				return o, err
-			}
-		}
 		part := window{updated: w.updated, created: q.Created}
 		query := s.calendar.query(part, q.Page, q.Size)
 		asked := time.Now()
@@ -99,6 +91,11 @@ func (rd *read) pages(
 		s.endpoint.Release()
 		if err == nil && !rd.replan {
 			err = rd.fields.check(ctx, s, query)
+		}
+		cut := q.Created.To != future
+		if cut && err == nil && !rd.replan && !rd.tried {
+			rd.tried = true
+			rd.unsure, err = rd.learnUpTo(ctx, createdTo, window{updated: always, created: always})
 		}
 		if err != nil || rd.replan {
 			return o, err // the rows go nowhere: the batch is dropped
