@@ -1,6 +1,10 @@
 package rest
 
-import "github.com/storestream/storestream/poller/rest/paging"
+import (
+	"math"
+
+	"github.com/storestream/storestream/poller/rest/paging"
+)
 
 const (
 	// maxDays bounds the days of one window.
@@ -18,18 +22,19 @@ type batchOfDays struct {
 	// perDay is how many rows the days of the last window had. Zero if that is unknown.
 	perDay float64
 	// counted is set if the window that is being read is whole only if one page or one counted pass shows it.
-	counted bool
+	// parts is set if the next window, of one day, was not whole like that, and is read in parts.
+	counted, parts bool
 }
 
 func newBatchOfDays() batchOfDays { return batchOfDays{days: 1} }
 
-// machine returns the Machine that reads set, the rows of so many days: several days in one counted pass, or
-// on one page if the service does not count. A day that is alone is read in parts if it takes them. The
-// newest day always is: its rows move most, and its cuts are known from when it was open.
+// machine returns the Machine that reads set, the rows of so many days: in one counted pass, or if the
+// service does not count, several days on one page. A day of which neither shows all rows is read in parts.
+// So is the newest one: its rows move most, and its cuts are known from when it was open.
 func (b *batchOfDays) machine(r *paging.Reader, set paging.Set, days int, newest bool) *paging.Machine {
 	b.counted = true
 	switch {
-	case r.CountsAll() && days > 1 && !newest:
+	case r.CountsAll() && !b.parts && !newest:
 		guess := max(0, int(b.perDay*float64(days))-1) / r.Page()
 		return r.Count(set, guess, max(maxBatchPages, guess)*5/4+2)
 	case days > 1 && !r.FirstPageNeverEnds(): // else fewer days fare no better, and take as many passes each
@@ -42,8 +47,8 @@ func (b *batchOfDays) machine(r *paging.Reader, set paging.Set, days int, newest
 // adapt plans the next window after one of so many days. again is set if that window is to be read once
 // more, with fewer days.
 func (b *batchOfDays) adapt(days int, o paging.Outcome, r *paging.Reader) (again bool) {
-	if b.counted && !o.Whole && !o.Final {
-		b.days = max(1, days/4)
+	if b.parts = false; b.counted && !o.Whole && !o.Final {
+		b.days, b.parts = max(1, days/4), days == 1
 		return true
 	}
 	b.perDay = float64(o.Rows) / float64(days)
@@ -56,7 +61,7 @@ func (b *batchOfDays) adapt(days int, o paging.Outcome, r *paging.Reader) (again
 	// its number is guessed right.
 	page, full := float64(r.Page()), 0.95
 	if r.CountsAll() {
-		full = min(2*max(1, float64(o.Rows)/page), maxBatchPages) - 0.5
+		full = min(2*max(1, math.Ceil(float64(o.Rows)/page)), maxBatchPages) - 0.5
 	}
 	b.days = max(1, min(b.days, int(min(full*page/b.perDay, maxDays))))
 	return false

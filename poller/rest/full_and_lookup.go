@@ -3,11 +3,9 @@ package rest
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/storestream/storestream/poller"
-	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 )
@@ -99,21 +97,6 @@ func (s *Source) everything(ctx context.Context, rd *read, along func(span) wind
 	return s.complete(ctx, rd, along(open), paging.Growing)
 }
 
-// checkEnd looks whether w, which was read whole, lacks rows of its last day because the service reads to_
-// dates as midnights.
-func (rd *read) checkEnd(ctx context.Context, w window, o *paging.Outcome) (err error) {
-	along, last := updatedOn, w.updated.To
-	if w.toDate() == dialect.CreatedTo {
-		along, last = createdOn, w.created.To
-	}
-	if !o.Whole || last == future {
-		return nil
-	}
-	o.Why, err = rd.learnUpTo(ctx, w.toDate(), along(span{From: last, To: last + 1}))
-	o.Whole = o.Why == ""
-	return err
-}
-
 // complete reads w, and returns an error if that could not be done completely.
 func (s *Source) complete(ctx context.Context, rd *read, w window, motion paging.Motion) error {
 	o, err := rd.pages(ctx, w, s.reader.Read(rd.set(w, motion)), "")
@@ -124,15 +107,6 @@ func (s *Source) complete(ctx context.Context, rd *read, w window, motion paging
 		err = rd.incomplete(w, o)
 	}
 	return err
-}
-
-// incomplete hands on the rows of w, and returns the error of a read that has no other way to report that
-// these are not all.
-func (rd *read) incomplete(w window, o paging.Outcome) error {
-	if err := rd.finish(nil); err != nil {
-		return err
-	}
-	return fmt.Errorf("%s could not be read completely: %s", w, o.Why)
 }
 
 // lookup asks for each suspect until an answer shows it, or until it has asked for all windows in which the

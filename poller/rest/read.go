@@ -130,6 +130,21 @@ func (rd *read) early(w window, motion paging.Motion, made schemas.Instant) stri
 		"different clocks, or one was set"
 }
 
+// checkEnd looks whether w, which was read whole, lacks rows of its last day because the service reads to_
+// dates as midnights.
+func (rd *read) checkEnd(ctx context.Context, w window, o *paging.Outcome) (err error) {
+	along, last := updatedOn, w.updated.To
+	if w.toDate() == dialect.CreatedTo {
+		along, last = createdOn, w.created.To
+	}
+	if !o.Whole || last == future {
+		return nil
+	}
+	o.Why, err = rd.learnUpTo(ctx, w.toDate(), along(span{From: last, To: last + 1}))
+	o.Whole = o.Why == ""
+	return err
+}
+
 // answer returns the facts of p, or of the service's refusal, and collects the rows for the batch. w and
 // page were asked for, at asked. answer sets replan if the rows show that the plan is wrong.
 func (rd *read) answer(
@@ -337,4 +352,13 @@ func (rd *read) finish(done *poller.Done) error {
 	}
 	rd.spoiled.Publishes = rd.good
 	return rd.spoiled
+}
+
+// incomplete hands on the rows of w, and returns the error of a read that has no other way to report that
+// these are not all.
+func (rd *read) incomplete(w window, o paging.Outcome) error {
+	if err := rd.finish(nil); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s could not be read completely: %s", w, o.Why)
 }
