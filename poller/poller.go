@@ -19,13 +19,13 @@ import (
 const (
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// soonRetry is the wait where HoldError.Soon says so.
+	// soonRetry is the wait after a HoldError with Soon.
 	soonRetry = 2 * time.Second
 )
 
-// ErrTakeover ends Run when what is known of the topic no longer suits the watermark: a reset was accepted,
-// or the source says that what was read before does not count (then there is a *LostError beside it), or a
-// takeover that lacked memory would restore more now. The watermark says so, and a takeover goes on with it.
+// ErrTakeover ends Run when the state no longer suits the watermark: a reset was accepted, or earlier reads
+// no longer count (then the error also wraps a *LostError), or a takeover that lacked memory would restore
+// more now. The watermark says so, and a takeover goes on with it.
 var ErrTakeover = errors.New("a takeover goes on")
 
 // Poller polls one resource from one takeover to the next.
@@ -94,7 +94,7 @@ func (p *Poller) Run(ctx context.Context) error {
 	defer p.cfg.Metrics.Owned.Set(0)
 	defer p.sweeper.end()
 	if p.board.get().Good == schemas.MinInstant {
-		p.cfg.Metrics.Lag.Begin(p.cfg.now()) // no pass is known: as far behind as we have been trying
+		p.cfg.Metrics.Lag.Begin(p.cfg.now()) // no pass is known: lag counts from the first try
 	}
 	for ctx.Err() == nil {
 		if err := p.acceptRequests(); err != nil {
@@ -165,8 +165,8 @@ func (p *Poller) poll(ctx context.Context) error {
 	return p.eraser.step(ctx)
 }
 
-// pass makes one pass. If the source says that what was read before does not count any more, the watermark
-// gives that up, and a takeover goes on from there.
+// pass makes one pass. If the source says that earlier reads no longer count, the watermark gives them up,
+// and a takeover goes on from there.
 func (p *Poller) pass(ctx context.Context) error {
 	request, err := p.state.nextPass(p.cfg.Clock()), p.state.otherSource()
 	if err == nil {
