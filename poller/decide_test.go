@@ -12,7 +12,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// deciding drives a state without a poller: it decides about batches and takes each transaction for committed.
+// deciding drives a state without a poller: it decides about batches and takes each transaction for
+// committed.
 type deciding struct {
 	*state
 	t       *testing.T
@@ -113,9 +114,9 @@ func (d *deciding) wantsPromises(when string) {
 	}
 }
 
-// All orders of batches with versions of two rows, with a takeover after any batch and without: no version is
-// published twice, none over a newer one, every row that was read has an outcome, and in the end the topic has
-// the state that the source goes on showing, also if that is an older one.
+// All orders of batches with versions of two rows, with a takeover after any batch and without: no version
+// is published twice, none over a newer one, every row that was read has an outcome, and in the end the
+// topic has the state that the source goes on showing, also if that is an older one.
 func TestInWhateverOrderVersionsComeNoneIsPublishedTwiceOrOverANewerOne(t *testing.T) {
 	s := newShop(t, noon)
 	early, late, settled := -20*time.Second, -10*time.Second, schemas.InstantOf(noon.Add(-shopOverlap))

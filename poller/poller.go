@@ -70,12 +70,12 @@ func doubling(first, last time.Duration) backoff.BackOff {
 }
 
 // RestorePublished takes a record of the data topic, in offset order within each partition, while a takeover
-// rebuilds what was published lately.
+// rebuilds dedup.
 func (p *Poller) RestorePublished(r watermark.Published) {
 	p.state.dedup.restore(r, &p.state.mark)
 }
 
-// Close gives back what the poller remembers. Nothing may be called any more but Status.
+// Close frees the poller's memory. After it only Status may be called.
 func (p *Poller) Close() { p.state.dedup.rows.Close() }
 
 // Status is safe to call from any goroutine.
@@ -100,7 +100,7 @@ func (p *Poller) Run(ctx context.Context) error {
 		if err := p.acceptRequests(); err != nil {
 			return err
 		}
-		began, renewed := p.cfg.now(), p.cfg.Service.renewed() // before the poll uses what there is
+		began, renewed := p.cfg.now(), p.cfg.Service.renewed() // before the poll uses the credentials
 		next := began
 		err := p.poll(ctx)
 		if err == nil {
@@ -201,8 +201,8 @@ func (p *Poller) pass(ctx context.Context) error {
 	return err
 }
 
-// publish is the way of all rows from the source to the topic: it decides about each batch and commits what
-// it decided, in as many transactions as MaxRows asks for. Only the last transaction of a batch moves the
+// publish is the way of all rows from the source to the topic: it decides about each batch and commits
+// the decision, in as many transactions as MaxRows asks for. Only the last transaction of a batch moves the
 // watermark past it. If a limit is reached, publish returns a *HoldError: the rows before that are
 // committed, and the watermark stays before the batch.
 func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
@@ -246,8 +246,8 @@ func (p *Poller) secondLook(ctx context.Context) error {
 	return nil
 }
 
-// sweep takes the sweep a step further, after a poll that went well. It returns what poll returns but for
-// errors of a source: with those the sweeper deals, and polls go on.
+// sweep takes the sweep a step further after a successful poll. Its error is one of a write, or it was
+// interrupted. The sweeper deals with errors of a source, and polls go on.
 func (p *Poller) sweep(ctx context.Context) error {
 	mark := &p.state.mark
 	if p.state.passes == 0 {
@@ -291,9 +291,9 @@ func (p *Poller) ended(began time.Time, err error) (next time.Time) {
 	p.cfg.Metrics.PollDuration.Observe(now.Sub(began).Seconds())
 	p.failures.Note(err)
 	outcome := "ok"
-	hold, held := errors.AsType[*HoldError](err)
+	hold, blocked := errors.AsType[*HoldError](err)
 	switch {
-	case held:
+	case blocked:
 		outcome = "held"
 	case err != nil:
 		outcome = "failed"
@@ -311,9 +311,9 @@ func (p *Poller) ended(began time.Time, err error) (next time.Time) {
 	}
 	pause := max(p.cfg.Interval, p.retry.NextBackOff())
 	switch {
-	case held && hold.Soon:
+	case blocked && hold.Soon:
 		return now.Add(max(p.cfg.Interval, soonRetry))
-	case held:
+	case blocked:
 		return now.Add(lastRetry)
 	}
 	return now.Add(pause)
