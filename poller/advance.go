@@ -10,9 +10,9 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// advance moves the watermark by what b says, after the rows of b were decided about. Settled and the cursor
-// stay before every row that is deferred, or that lacks its dead letter: a successor does not know of that
-// row, and has to read it again. If b ends the pass, advance says so in d.
+// advance moves the watermark as far as b says, after the rows of b were decided about. Settled and the
+// cursor stay before every row that is deferred, or that lacks its dead letter: a successor does not know
+// of that row, and has to read it again. If b ends the pass, advance says so in d.
 func (s *state) advance(d *decision, b *Batch, at Moment) {
 	if b.Done != nil && b.Done.Complete {
 		s.deferred.beyond.completePass()
@@ -198,9 +198,9 @@ func (s *state) otherSource() error {
 			"published again, also by a sweep", s.settings.Resource.Name, now, was)}
 }
 
-// lose gives up what the source cannot use: cursor and floor, and what settled has passed from lost.From
-// on. Everything from settled on has to be read again. A takeover, which comes next, reads back what was
-// published of it. lose reports whether it changed anything. If not, a takeover would lead to the same.
+// lose gives up the cursor and the floor, and moves settled back to lost.From. All rows from settled on
+// have to be read again. A takeover, which comes next, reads back their published versions. lose reports
+// whether it changed anything. If not, a takeover would lead to the same.
 func (s *state) lose(lost *LostError) (changed bool) {
 	from := max(lost.From, s.settings.Start)
 	back := from < s.mark.Settled
@@ -223,7 +223,7 @@ func (s *state) lose(lost *LostError) (changed bool) {
 // beginReplay makes every row with updated_at at or after r.To be published again. ends are the end offsets
 // of the data topic.
 //
-// Settled goes back, never forward: a reset to a later time would skip what lies between. The end offsets
+// Settled goes back, never forward: a reset to a later time would skip the rows between. The end offsets
 // say which records are of this replay. Only those suppress an equal row, also after a takeover in the
 // middle.
 //

@@ -88,7 +88,7 @@ func ahead(ctx context.Context, source Source, request Request) iter.Seq2[*Batch
 }
 
 // Safely turns a panic of do into an error, so that one row that a decoder cannot bear does not take the
-// other resources of this process down. what names do in the error.
+// other resources of this process down. The error names do by the word what.
 func Safely(what string, do func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {

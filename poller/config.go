@@ -11,7 +11,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Config is what a Poller works with. All fields are needed unless they say otherwise.
+// Config has the settings and the surroundings of a Poller. All fields are needed unless they say otherwise.
 type Config struct {
 	Settings
 	Clock    func() Moment
@@ -59,7 +59,7 @@ func (c *Config) wall() schemas.Instant { return c.Clock().Wall }
 
 // Session is the Kafka side of one takeover.
 type Session interface {
-	// Watermark and DeadLetters are what the takeover found: the watermark, and the hash of the row of each
+	// Watermark and DeadLetters were found by the takeover: the watermark, and the hash of the row of each
 	// dead letter, by its key.
 	Watermark() watermark.Watermark
 	DeadLetters() map[string]uint64
@@ -81,7 +81,7 @@ type Requests interface {
 	Changed() <-chan struct{}
 }
 
-// Service is what a poller knows of the service beside its rows. Each function may be nil.
+// Service has the news of the service that are not rows. Each function may be nil.
 type Service struct {
 	// Waits returns the pause that the service asked for, while it lasts, or nil.
 	Waits func() *Wait

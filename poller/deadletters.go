@@ -9,14 +9,14 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// deadLetters are the dead letters of one resource: what the topic holds of them, and what is to be written.
+// deadLetters are the dead letters of one resource, as the topic has them after the transaction in hand.
 type deadLetters struct {
 	settings *Settings
 	known    map[string]deadLetter // those in the topic, by key
 	most     int                   // watermark.MaxDeadLetters
 	// beyond are the rows for whose letters there was no room.
 	beyond leftovers
-	// round counts the sweeps: a sweep takes out the letters that nobody has met since it began.
+	// round counts the sweeps. A sweep takes out the letters whose rows no read has met since it began.
 	round int
 }
 
@@ -119,8 +119,8 @@ func (d *deadLetters) remove(tx *watermark.Transaction, key string) {
 	tx.DeadLetters = append(tx.DeadLetters, watermark.DeadLetter{Key: key, Source: d.settings.SourceName})
 }
 
-// beginRound begins a sweep, and returns the rows that have a dead letter, by id. Nobody knows yet on which
-// day they are.
+// beginRound begins a sweep, and returns the rows that have a dead letter, by id. Their days are not known
+// yet.
 func (d *deadLetters) beginRound() map[int64]Suspect {
 	d.round++
 	rows := map[int64]Suspect{}
@@ -132,7 +132,7 @@ func (d *deadLetters) beginRound() map[int64]Suspect {
 	return rows
 }
 
-// unmet returns the keys of the dead letters whose rows nobody has met since the round began.
+// unmet returns the keys of the dead letters whose rows no read has met since the round began.
 func (d *deadLetters) unmet() []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(d.known)) {

@@ -69,7 +69,7 @@ func (s *state) decideReject(tx *watermark.Transaction, r *schemas.Reject) {
 }
 
 // decideRow publishes a row in tx, suppresses it as a repeat, or defers it as one that may be older. The
-// source had the row as it is here at shown, or later. final is what Batch.Final says of it. An error is
+// source had the row as it is here at shown, or later. final is its Batch.Final. An error is
 // add's.
 func (s *state) decideRow(tx *watermark.Transaction, row *schemas.Record, shown time.Time, at Moment,
 	final bool) error {
@@ -87,7 +87,7 @@ func (s *state) decideRow(tx *watermark.Transaction, row *schemas.Record, shown 
 	case !known && s.dedup.lacking > 0:
 		return s.memoryLacks()
 	case known && !before.Marked && before.Equal(millis, hash):
-		// If the row was a dead letter in between, it is again what the topic has: only the dead letter
+		// If the row was a dead letter in between, the topic has it again: only the dead letter
 		// goes.
 		s.heal(tx, row.ID)
 		s.deferred.forget(row.ID)

@@ -12,25 +12,27 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// dedup knows what was published of each row that a later pass may meet again, of this life or of a
-// successor's. So a read that overlaps the one before publishes a row again only where it changed. A marked
-// version was published before the replay in hand: it does not suppress an equal row, but it still exposes
-// an older one. Where the source catches up (Settings.CatchesUp) there need be none: they go when they take
-// too much room, all of them, and the topic may show an older state until the source shows the newer one
-// again.
+// dedup knows the published version of each row that a later pass may read again, of this poller or of a
+// successor. So a read that overlaps the one before publishes a row again only if it changed.
 //
-// What may be met again, and why dedup knows it:
-//   - A row with an updated_at before settled is not: passes begin at settled. Such rows are evicted.
+// A marked version was published before the replay in hand. It does not suppress an equal row, but it still
+// exposes an older one. If the source catches up (Settings.CatchesUp), marked versions are not needed:
+// dedup drops all of them when they take too much room. Then the topic may show an older state until the
+// source shows the newer one again.
+//
+// Which versions may be read again, and why dedup knows them:
+//   - A row with an updated_at before settled is not read again: passes begin at settled. Such rows are
+//     evicted.
 //   - A version that the source called final is not, once a watermark says so: its cursor or floor lies
 //     behind the batch that brought it. Until that watermark is written the version is remembered like any
-//     other, because a successor would begin before it; also beyond the memory, by a batch at most. While a
-//     row is held back neither cursor nor floor moves, so nothing is forgotten.
-//   - Everything else is remembered before it is published. What does not fit is not published: the resource
-//     is blocked (state.full).
-//   - A successor finds all of it. In the data topic it stands at or after Watermark.DedupFrom, which is no
-//     later than the time of any record here; or in Watermark.Future.
-//   - Where the source can use neither cursor nor floor (LostError), final versions may come again after
-//     all. Then a takeover reads back everything from settled on, and where settled itself goes back, all.
+//     other, because a successor would begin before it. For these, a batch may exceed the memory. While a
+//     row is deferred neither cursor nor floor moves, so no version is forgotten.
+//   - Every other version is remembered before it is published. A row that does not fit is not published, and
+//     the resource is blocked (state.memoryFull).
+//   - A successor finds all versions. In the data topic they are at or after Watermark.DedupFrom, which is no
+//     later than the time of any record here. The others are in Watermark.Future.
+//   - If the source can use neither cursor nor floor (LostError), final versions may come again after all.
+//     Then a takeover reads back everything from settled on. If settled itself goes back, it reads back all.
 type dedup struct {
 	rows   *rowset.Set
 	future futureRows
@@ -43,7 +45,7 @@ type dedup struct {
 	settled schemas.Instant
 	// lacking counts the records that a takeover could not restore.
 	lacking int
-	// passedAgain: settled went back to where it had been. What it has passed was forgotten, also how much
+	// passedAgain: settled went back. The rows that it had passed were forgotten, also how much
 	// earlier than its updated_at a row of the future was written. So a takeover reads the whole topic.
 	passedAgain bool
 	// catchesUp is that of Settings. unmarkedOnly: marked versions took too much room.
@@ -88,7 +90,7 @@ func (d *dedup) restore(r watermark.Published, mark *watermark.Watermark) {
 	d.future.add(watermark.FutureRow{ID: r.ID, UpdatedAt: r.UpdatedAt, Hash: r.Hash, Old: old}, r.Time)
 }
 
-// put is for what was published already: where it does not fit, the poller holds before it reads anything.
+// put remembers a row that was published already. If it does not fit, the poller is blocked before it reads.
 func (d *dedup) put(id int64, v rowset.Version) {
 	if d.rows.Put(id, v) || d.dropMarked() && (v.Marked || d.rows.Put(id, v)) {
 		return
@@ -208,8 +210,8 @@ func (d *dedup) findOldest() {
 	}
 }
 
-// replay begins one: what was published before does not suppress an equal row. What is known says nothing of
-// the rows between the replay's time and settled, so a takeover has to read from settled on.
+// replay begins a replay: a version from before it does not suppress an equal row. dedup knows no rows
+// between the replay's time and settled, so a takeover has to read from settled on.
 func (d *dedup) replay() {
 	d.oldest = schemas.MinInstant
 	for id, row := range d.future.far {

@@ -8,8 +8,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// deferred keeps the rows that wait for a second look, because they may be older than what was published of
-// them: those with an older updated_at, and those with the same one and other content.
+// deferred keeps the rows that wait for a second look, because they may be older than their published
+// version: those with an older updated_at, and those with the same one and other content.
 //
 // An older updated_at is either false (a replica lags, a cache kept a page) or true (two transactions
 // committed in the other order, a person corrected a date). If a false one were published at once, an old
@@ -21,7 +21,7 @@ import (
 // replicas that lag differently show A B A B, and each would be a change of the one before. It does not
 // help to remember that A was published before B: if the first answer came from the replica that is ahead,
 // A was not. So any state that differs from the published one is deferred. After an overlap, every replica
-// that lags by less than that shows what was published, or what came after it:
+// that lags by less than that shows the published state or a later one:
 //
 //	read from  ahead  behind  ahead  behind             both, an overlap later
 //	shows      B      A       B      A                  B

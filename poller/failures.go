@@ -18,7 +18,7 @@ type Failures struct {
 	Good time.Time
 }
 
-// Note takes how a try ended; nil ends the failure.
+// Note counts a try that ended with err. A nil error ends the row of failures.
 func (f *Failures) Note(err error) {
 	now := f.Now()
 	if err == nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // policyInForce notes in mark under which policies for fields rows are published from now on. If there were
-// others before, the topic has rows of theirs, and what a sweep in hand has compared does not count. A first
+// others before, the topic has rows of theirs, and the comparisons of a sweep in hand do not count. A first
 // load may find some too: if the watermark was lost, the producer says so in it.
 func policyInForce(cfg *Config, mark *watermark.Watermark) {
 	now := cfg.Resource.PolicyFingerprint()

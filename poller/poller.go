@@ -19,13 +19,13 @@ import (
 const (
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// soonRetry is the wait where HoldError.Soon says so.
+	// soonRetry is the wait after a HoldError with Soon.
 	soonRetry = 2 * time.Second
 )
 
-// ErrTakeover ends Run when what is known of the topic no longer suits the watermark: a reset was accepted,
-// or the source says that what was read before does not count (then there is a *LostError beside it), or a
-// takeover that lacked memory would restore more now. The watermark says so, and a takeover goes on with it.
+// ErrTakeover ends Run when the state no longer suits the watermark: a reset was accepted, or earlier reads
+// no longer count (then the error also wraps a *LostError), or a takeover that lacked memory would restore
+// more now. The watermark says so, and a takeover goes on with it.
 var ErrTakeover = errors.New("a takeover goes on")
 
 // Poller polls one resource from one takeover to the next.
@@ -70,12 +70,12 @@ func doubling(first, last time.Duration) backoff.BackOff {
 }
 
 // RestorePublished takes a record of the data topic, in offset order within each partition, while a takeover
-// rebuilds what was published lately.
+// rebuilds dedup.
 func (p *Poller) RestorePublished(r watermark.Published) {
 	p.state.dedup.restore(r, &p.state.mark)
 }
 
-// Close gives back what the poller remembers. Nothing may be called any more but Status.
+// Close frees the poller's memory. After it only Status may be called.
 func (p *Poller) Close() { p.state.dedup.rows.Close() }
 
 // Status is safe to call from any goroutine.
@@ -94,13 +94,13 @@ func (p *Poller) Run(ctx context.Context) error {
 	defer p.cfg.Metrics.Owned.Set(0)
 	defer p.sweeper.end()
 	if p.board.get().Good == schemas.MinInstant {
-		p.cfg.Metrics.Lag.Begin(p.cfg.now()) // no pass is known: as far behind as we have been trying
+		p.cfg.Metrics.Lag.Begin(p.cfg.now()) // no pass is known: lag counts from the first try
 	}
 	for ctx.Err() == nil {
 		if err := p.acceptRequests(); err != nil {
 			return err
 		}
-		began, renewed := p.cfg.now(), p.cfg.Service.renewed() // before the poll uses what there is
+		began, renewed := p.cfg.now(), p.cfg.Service.renewed() // before the poll uses the credentials
 		next := began
 		err := p.poll(ctx)
 		if err == nil {
@@ -165,8 +165,8 @@ func (p *Poller) poll(ctx context.Context) error {
 	return p.eraser.step(ctx)
 }
 
-// pass makes one pass. If the source says that what was read before does not count any more, the watermark
-// gives that up, and a takeover goes on from there.
+// pass makes one pass. If the source says that earlier reads no longer count, the watermark gives them up,
+// and a takeover goes on from there.
 func (p *Poller) pass(ctx context.Context) error {
 	request, err := p.state.nextPass(p.cfg.Clock()), p.state.otherSource()
 	if err == nil {
@@ -201,8 +201,8 @@ func (p *Poller) pass(ctx context.Context) error {
 	return err
 }
 
-// publish is the way of all rows from the source to the topic: it decides about each batch and commits what
-// it decided, in as many transactions as MaxRows asks for. Only the last transaction of a batch moves the
+// publish is the way of all rows from the source to the topic: it decides about each batch and commits
+// the decision, in as many transactions as MaxRows asks for. Only the last transaction of a batch moves the
 // watermark past it. If a limit is reached, publish returns a *HoldError: the rows before that are
 // committed, and the watermark stays before the batch.
 func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
@@ -246,8 +246,8 @@ func (p *Poller) secondLook(ctx context.Context) error {
 	return nil
 }
 
-// sweep takes the sweep a step further, after a poll that went well. It returns what poll returns but for
-// errors of a source: with those the sweeper deals, and polls go on.
+// sweep takes the sweep a step further after a successful poll. Its error is one of a write, or it was
+// interrupted. The sweeper deals with errors of a source, and polls go on.
 func (p *Poller) sweep(ctx context.Context) error {
 	mark := &p.state.mark
 	if p.state.passes == 0 {
@@ -291,9 +291,9 @@ func (p *Poller) ended(began time.Time, err error) (next time.Time) {
 	p.cfg.Metrics.PollDuration.Observe(now.Sub(began).Seconds())
 	p.failures.Note(err)
 	outcome := "ok"
-	hold, held := errors.AsType[*HoldError](err)
+	hold, blocked := errors.AsType[*HoldError](err)
 	switch {
-	case held:
+	case blocked:
 		outcome = "held"
 	case err != nil:
 		outcome = "failed"
@@ -311,9 +311,9 @@ func (p *Poller) ended(began time.Time, err error) (next time.Time) {
 	}
 	pause := max(p.cfg.Interval, p.retry.NextBackOff())
 	switch {
-	case held && hold.Soon:
+	case blocked && hold.Soon:
 		return now.Add(max(p.cfg.Interval, soonRetry))
-	case held:
+	case blocked:
 		return now.Add(lastRetry)
 	}
 	return now.Add(pause)

@@ -12,7 +12,7 @@ type Poll struct {
 	Began   schemas.Instant
 	Took    time.Duration
 	Rows    int64  // published since the poll before ended: by this one, and by a sweep's repair
-	Outcome string // as the metric counts it: ok, held or failed
+	Outcome string // as the metric counts it: ok, held (blocked) or failed
 
 	began time.Time // by the clock that tells one poll from the next
 }
@@ -27,7 +27,7 @@ type pollLog struct {
 }
 
 // add notes how a poll ended; rows are the watermark's. A poll that went well and whose sweep failed ends
-// twice: the second outcome counts. It returns a slice that nobody changes any more.
+// twice: the second outcome counts. The slice that it returns does not change any more.
 func (l *pollLog) add(poll Poll, rows int64) []Poll {
 	poll.Rows, l.rows = rows-l.rows, rows
 	kept := l.polls

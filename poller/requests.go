@@ -41,7 +41,7 @@ func (p *Poller) untilAsked(ctx context.Context) (_ context.Context, cancel func
 	return ctx, func() { end(nil); <-ended }
 }
 
-// resetAhead allows for the difference between the clock of whoever asks and ours.
+// resetAhead allows for the difference between the clock of the request's author and ours.
 const resetAhead = time.Minute
 
 // acceptRequests applies the requests that came in since the last one accepted, in order, with one
@@ -85,7 +85,7 @@ func (p *Poller) acceptRequests() error {
 	if err := p.writer.commit(watermark.Transaction{}); err != nil {
 		return err
 	}
-	for _, r := range accepted { // from here on nobody accepts it once more
+	for _, r := range accepted { // the watermark has them: no successor accepts them again
 		p.cfg.Log.Info("request accepted", zapAsked(r), zap.String("kind", string(r.Kind)),
 			zap.Int("confirmed_deletes", r.ConfirmedDeletes), zap.Int("rows", len(r.Rows)))
 	}

@@ -10,21 +10,20 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Source reads one resource of the service. A Source belongs to one takeover of one resource: whatever it
-// remembers between reads (horizons, snapshots, the order in which the service sorts) starts empty with a new
-// owner.
+// Source reads one resource of the service. A Source belongs to one takeover of one resource: its memory
+// between reads (horizons, snapshots, the order in which the service sorts) starts empty with a new owner.
 //
-// Read yields the batches of one read in the order in which it read them, and at most one error, after them.
-// It may repeat a row. It never omits one that stayed visible throughout the read. Each batch says up to
-// which instant the resource is now settled. The caller owns a batch that was yielded.
+// Read yields the batches of one read in the order in which it read them, and at most one error, after
+// them. It may repeat a row. It never omits one that stayed visible throughout the read. Each batch says up
+// to which instant the resource is now settled. The caller owns a batch that was yielded.
 //
-// A caller that breaks off has dropped the last batch: the source forgets what it noted of it. The caller may
-// ask for the next batch while it publishes the one before, but after the batch with Done it asks for more
-// only when it has published that one. So when yield returns true for that batch, the source may rely on what
-// it has read.
+// A caller that breaks off has dropped the last batch: the source forgets what it noted of it. The caller
+// may ask for the next batch while it publishes the one before, but after the batch with Done it asks for
+// more only when it has published that one. So when yield returns true for that batch, the source may rely
+// on its reads.
 //
-// The error is a *LostError (see there), ctx's cause if ctx was cancelled, a *HoldError for a fault that only
-// a person can mend, and any other error if another try may help: by then the source has made its own
+// The error is a *LostError (see there), ctx's cause if ctx was cancelled, a *HoldError for a fault that
+// only a person can mend, and any other error if another try may help: by then the source has made its own
 // immediate retries.
 type Source interface {
 	Read(ctx context.Context, r Request) iter.Seq2[Batch, error]
@@ -59,38 +58,39 @@ func Pushed(read func(emit func(Batch) error) error) iter.Seq2[Batch, error] {
 	}
 }
 
-// Kind says what a Request is for.
+// Kind is the purpose of a Request.
 type Kind int
 
 const (
-	// Pass reads what may have changed: every row with updated_at at or after From.
+	// Pass reads all rows that may have changed: those with updated_at at or after From.
 	Pass Kind = iota
-	// Full reads every row with one of IDs that was created or updated at or after From, along a dimension that
-	// never changes (Postgres: id, in this order; REST: created_*). It settles nothing. Rows without a usable
-	// updated_at are in it.
+	// Full reads every row with one of IDs that was created or updated at or after From, along a dimension
+	// that never changes (Postgres: id, in this order; REST: created_*). It settles nothing. Rows without a
+	// usable updated_at are in it.
 	Full
 	// Lookup reads the rows named in Suspects once more, and maybe others. It settles nothing.
 	Lookup
 )
 
-// Request says what to read.
+// Request names the rows to read.
 type Request struct {
 	Kind Kind
 	// From is where a Pass starts: the watermark's settled. MinInstant: from the earliest row.
 	From schemas.Instant
-	// Cursor is where a Pass that was cut short goes on (as a batch of that pass said); nil: at From.
+	// Cursor is where a Pass that was cut short goes on. A batch of that pass named it. nil means at From.
 	Cursor *watermark.Cursor
-	// Complete, of a pass: a cheap one, with which REST has met every change since the one before, will not do.
+	// Complete, of a pass: a cheap one, with which REST has met every change since the one before, will not
+	// do.
 	Complete bool
-	// Floor, of a pass, says what need not be read again (as Done said of the pass before); nil: everything
-	// does.
+	// Floor, of a pass, covers the rows that need not be read again. The Done of the pass before named it.
+	// nil means none.
 	Floor *watermark.Floor
 	// Identity identifies the table that was read before, as a Batch of a pass reported it. Nil if it is not
 	// known. A pass compares it. Every read ends with a *HoldError if it would take another table's rows for
 	// those.
 	Identity *watermark.Identity
-	// Fields are the schema's fields that the source had (as Done said of a pass before); nil: nobody knows.
-	// Where one of them is gone a read ends with a *HoldError.
+	// Fields are the schema's fields that the source had, as the Done of an earlier pass said. nil means not
+	// known. If one of them is gone, a read ends with a *HoldError.
 	Fields []string
 	// Started is the caller's clock at the start of this read.
 	Started schemas.Instant
@@ -99,31 +99,31 @@ type Request struct {
 	// Everywhere, of a Lookup: if the days of a suspect do not show it, all rows are read, however long that
 	// takes.
 	Everywhere bool
-	// IDs, of a Full, are the ids to read; nil: every one. A source that reads by day may give more.
+	// IDs, of a Full, are the ids to read. nil means all. A source that reads by day may give more.
 	IDs *IDRange
 }
 
 // Suspect is a row to look at again: its id, and days on which a source that is read by day finds it
-// (UpdatedAt, CreatedAt; MinInstant where unknown).
+// (UpdatedAt, CreatedAt; MinInstant if unknown).
 type Suspect = compare.Suspect
 
 // IDRange is a range of ids.
 type IDRange = compare.Range
 
-// Batch is a part of a read: what one transaction publishes, or less.
+// Batch is a part of a read.
 type Batch struct {
 	Rows    []schemas.Record
 	Rejects []schemas.Reject
-	// Final says of each row that no later pass meets this version of it again, if it goes on from this
-	// batch's Cursor or from the Floor of this pass's Done: nobody needs to remember it then. nil: of none.
-	// Only a source that has a Floor says so.
+	// Final is set for each row whose version no later pass reads again, if that pass goes on from this
+	// batch's Cursor or from the Floor of this pass's Done. Then dedup need not remember it. nil means no
+	// row. Only a source that has a Floor sets it.
 	Final []bool
 	// Age is the time since the oldest answer with these rows was made. A cache's answers may be old.
 	Age time.Duration
-	// Settled: once this batch and those before it are published, no row with an earlier updated_at can appear
-	// any more. MinInstant: it says nothing. It never exceeds what was read.
+	// Settled: once this batch and those before it are published, no row with an earlier updated_at can
+	// appear any more. MinInstant means not known. It never exceeds the range that was read.
 	Settled schemas.Instant
-	// Cursor is where this pass goes on after this batch; nil: at Settled.
+	// Cursor is where this pass goes on after this batch. nil means at Settled.
 	Cursor *watermark.Cursor
 	// Identity, in a pass, identifies the table of these rows. Nil if the source has no identity.
 	Identity *watermark.Identity
@@ -139,38 +139,39 @@ type Done struct {
 	Started schemas.Instant
 	// Complete, of a pass: it read from Request.From to the end and met everything that was visible when it
 	// began, also what passes before it had met, so as_of becomes Started. A cheap pass over REST met every
-	// change since the pass before it, and counts for lag alone. Of a Full: it met every row. Of a Lookup: it
-	// looked for every suspect, also for those of which no day is known.
+	// change since the pass before it, and counts for lag alone. Of a Full: it met every row. Of a Lookup:
+	// it looked for every suspect, also for those of which no day is known.
 	Complete bool
-	// Empty, of a Lookup: it met no row, and the source shows none at all, of any id or day. Such an answer is
-	// likelier broken than true, so it does not show that a row was deleted.
+	// Empty, of a Lookup: it met no row, and the source shows none at all, of any id or day. Such an answer
+	// is likelier broken than true, so it does not show that a row was deleted.
 	Empty bool
-	// Floor, of a pass, says what it and those before it have met: for the next Request. nil: the source has no
-	// such thing.
+	// Floor, of a pass, covers the rows that it and the passes before it have met, for the next Request. nil
+	// means that the source has no floor.
 	Floor *watermark.Floor
-	// Fields, of a pass, are the schema's fields that the source has, in the schema's order; nil: the pass did
-	// not show it.
+	// Fields, of a pass, are the schema's fields that the source has, in the schema's order. nil means that
+	// the pass did not show it.
 	Fields []string
-	// Held, if not empty, says for the log and the page why the resource settles no further for now: "a
-	// transaction is open since ...", "2026-11-20 cannot be closed: ...".
+	// Held is the reason why settling is delayed, for the log and the page: "a transaction is open since
+	// ...", "2026-11-20 cannot be closed: ...". "" means that it is not.
 	Held string
 }
 
-// Wait is a pause that the service asked for: nothing is read until it is over.
+// Wait is a pause that the service asked for. The source reads again when it is over.
 type Wait struct {
-	Why string // what the service answered, for people
+	Why string // the service's answer, for people
 	// Since is when it began to refuse, Until when it is asked again.
 	Since, Until time.Time
 }
 
-// LostError ends a pass that cannot go by what was read before: it had a Floor or a Cursor that the source
-// cannot use, the database turned out to be another one, or its clock went back. What it has called final may
-// be met again after all. The caller asks again with neither, when it has read back what was published since
-// settled. A source that is asked so does not return the same again. If it does, with nothing left to give
-// up, that is a failure like others.
+// LostError ends a pass that cannot rely on earlier reads: the source cannot use the Floor or the Cursor,
+// the database turned out to be another one, or its clock went back. Versions that were called final may be
+// read again after all. The caller reads back the rows that were published since settled, and asks again
+// with neither Floor nor Cursor. The source does not return the same error to that. If it does, and the
+// caller has nothing left to give up, the error is a failure like others.
 type LostError struct {
 	Why string
-	// From is where rows may have changed below settled, which goes back to it. MaxInstant: settled stays.
+	// From is the earliest updated_at of rows that may have changed. Settled goes back to it. MaxInstant
+	// means that settled stays.
 	From schemas.Instant
 	// Sweep is set if rows may have changed that no pass meets. Then a sweep follows, and of the Identity
 	// only the table's schema and kind are kept (Identity.Anew).
@@ -179,14 +180,14 @@ type LostError struct {
 
 func (e *LostError) Error() string { return "what was read before does not count any more: " + e.Why }
 
-// HoldError stops a resource until a person has put right what it says. The poller shows it and tries again,
+// HoldError blocks a resource until a person has repaired the cause. The poller shows it and tries again,
 // seldom.
 type HoldError struct {
-	What string // what is wrong, on which thing, what was expected, what to do
-	Err  error  // the cause, may be nil
-	// Soon: it may be over at any moment, and to try again costs little.
+	What string // the fault, its object, the expectation, and the remedy
+	Err  error  // the cause, or nil
+	// Soon is set if the cause may be over at any moment, and another try costs little.
 	Soon bool
-	// Publishes: the rows that it names were left out, and the others of this read were handed over.
+	// Publishes is set if the rows that it names were left out, and the others of this read were yielded.
 	Publishes bool
 }
 

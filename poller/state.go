@@ -27,7 +27,7 @@ type state struct {
 	deferred    deferred
 	deadLetters *deadLetters
 
-	// What is read now. from is where a pass begins: rows before it are suppressed. wanted are the rows of a
+	// The read in hand. from is where a pass begins: rows before it are suppressed. wanted are the rows of a
 	// second look, by id, or nil in a pass.
 	from      schemas.Instant
 	wanted    map[int64]Suspect
@@ -40,8 +40,9 @@ type state struct {
 	delayed string            // why settled stands still, as the last pass said
 	ended   *watermark.Replay // the replay that the next transaction ends, or nil
 
-	// Since the writer counted and logged them: rows that were suppressed as repeats, as older, or as before the
-	// start; rows that poll.memory had no room for; dead letters whose row can be published again.
+	// Since the writer counted and logged them: rows that were suppressed as repeats, as older, or as
+	// before the start; rows that poll.memory had no room for; dead letters whose row can be published
+	// again.
 	repeats, older, beforeStart, full int
 	healed                            []string
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Status is what people may know of a poller.
+// Status is the state of a poller, for people.
 type Status struct {
-	// Doing says what it does now ("polling", "waiting", ...), Since when.
+	// Doing is its present activity ("polling", "waiting"), and Since its beginning.
 	Doing string
 	Since time.Time
-	// Watermark is what is true now. A transaction says so soon.
+	// Watermark is the one that the next transaction writes.
 	Watermark watermark.Watermark
-	// Good is the start of the last pass that met every change before it: lag is counted from it. MinInstant:
-	// none yet.
+	// Good is the start of the last pass that met every change before it: lag is counted from it.
+	// MinInstant: none yet.
 	Good schemas.Instant
 	// Complete counts the complete passes of this poller.
 	Complete int
-	// Held says why the resource settles no further, "" if it does.
+	// Held is the reason why settling is delayed, "" if it is not.
 	Held string
 	// Err is the failure that it is in, nil if none; FailedSince when that began.
 	Err         error
@@ -31,24 +31,25 @@ type Status struct {
 	Polls []Poll
 	// DeadLetters is how many rows stand in the dead-letter topic. DedupBytes is what dedup takes.
 	DeadLetters, DedupBytes int
-	// Sweep is the sweep in hand. What the last one came to is in Watermark (LastSweep, Swept).
+	// Sweep is the sweep in hand. The result of the last one is in Watermark (LastSweep, Swept).
 	Sweep SweepStatus
 }
 
 // SweepStatus is a sweep in hand, or one that failed and is tried again.
 type SweepStatus struct {
-	// Doing says what it does now ("reading", "looking again", ...), "" if there is none; Since when.
+	// Doing is its present activity ("reading", "looking again"), "" if there is no sweep, and Since its
+	// beginning.
 	Doing string
 	Since time.Time
 	// Rows of the source have been read so far, of about Of.
 	Rows, Of int
-	// Err is what the last try failed with, nil if nothing is wrong; Next is when it is tried again.
+	// Err is the error of the last try, or nil. Next is the time of the next try.
 	Err  error
 	Next time.Time
 }
 
-// board holds the status, safe for concurrent use, and sets the gauges by it. The gauges stay when the poller
-// ends: until another instance is known to have the resource, nobody else tells them.
+// board holds the status, safe for concurrent use, and sets the gauges by it. The gauges stay when the
+// poller ends: until another instance is known to have the resource, no other sets them.
 type board struct {
 	now     func() time.Time
 	clock   func() schemas.Instant
@@ -92,7 +93,7 @@ func (b *board) change(change func(*Status)) {
 	}
 }
 
-// sweeping shows what the sweep in hand does; "": there is none.
+// sweeping shows the activity of the sweep in hand, "" if there is none.
 func (b *board) sweeping(doing string) {
 	b.change(func(s *Status) {
 		if doing == "" {

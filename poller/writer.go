@@ -17,8 +17,8 @@ import (
 // until a segment rolls: at one a second a takeover would read half a gigabyte after some months.
 const idleWrite = 10 * time.Second
 
-// writer commits transactions, each with the watermark of the state, and then shows, counts and logs what is
-// committed. After a commit that failed it writes nothing more, and the poller ends: the state runs ahead of
+// writer commits transactions, each with the watermark of the state, and then shows, counts and logs
+// them. After a commit that failed it writes nothing more, and the poller ends: the state runs ahead of
 // the topic (state), and a watermark that is written now would pass over the rows that failed.
 type writer struct {
 	cfg   *Config
@@ -107,7 +107,7 @@ func (w *writer) heldIsNews(now time.Time) bool {
 	return worksAgain || !sameKind(w.told, w.held()) && now.Sub(w.toldAt) >= idleWrite
 }
 
-// show counts and logs what the state has noted, and puts on the board what is true now.
+// show counts and logs the state's notes, and puts the state on the board.
 func (w *writer) show() {
 	s, m := w.state, w.cfg.Metrics
 	m.Suppressed(metrics.Seen).Add(float64(s.repeats))
