@@ -58,19 +58,19 @@ func New(reg prometheus.Registerer) *Set {
 		pollInterval: gauge("poll_interval_seconds", "resources.*.interval."),
 		firstLoad:    gauge("first_load", "1 while no pass has met every change yet."),
 		owned:        gauge("owned", "1 while this instance polls the resource."),
-		seenBytes:    gauge("seen_bytes", "Memory taken to recognise rows that an overlapping read returns again."),
-		lettersHeld:  gauge("dead_letters_held", "Rows that stand in the dead-letter topic now."),
-		settlingHeld: gauge("settling_held",
-			"1 while polls succeed and yet settled stands still; the status page says why."),
-		held: gauge("held", "1 while the resource is on hold: polls end before something that a person has to put "+
-			"right, or at a limit. Nothing is published, or not the rows that the status page and `watermark list` "+
-			"name."),
+		seenBytes:    gauge("dedup_bytes", "Memory of the rows that later reads may return again."),
+		lettersHeld:  gauge("dead_letters_in_topic", "Rows that are in the dead-letter topic now."),
+		settlingHeld: gauge("settling_delayed",
+			"1 while polls succeed and settled stands still. The status page has the reason."),
+		held: gauge("blocked", "1 while the resource is on hold: polls stop at a fault that a person has to "+
+			"correct, or at a limit. No rows are published, or all but those that the status page and "+
+			"`watermark list` name."),
 		stalled: gauge("stalled", "1 while an instance has the resource, according to the consumer group, and its "+
-			"watermark is not written; reported by every instance."),
+			"watermark is not written. Every instance reports it."),
 		rowsRead:      counter("rows_read_total", "Rows read from the source, repeats included."),
 		rowsPublished: counter("rows_published_total", "Rows committed to the topic."),
 		late:          counter("late_rows_total", "Rows that a sweep found and no poll had."),
-		seenFull: counter("seen_full_total", "Polls that ended because the rows that have to be remembered "+
+		seenFull: counter("dedup_full_total", "Polls that ended because the rows that have to be remembered "+
 			"fill poll.memory: the resource is on hold."),
 		rateLimited: counter("rate_limited_seconds_total",
 			"Seconds waited because the service asked for fewer requests."),

@@ -20,11 +20,11 @@ func TestWhatCanBeCountedBeginsWithZero(t *testing.T) {
 		found[f.GetName()] = len(f.GetMetric())
 	}
 	for name, series := range map[string]int{
-		"storestream_dead_letters_held":          1,
+		"storestream_dead_letters_in_topic":      1,
 		"storestream_dead_letters_total":         1,
 		"storestream_first_load":                 1,
 		"storestream_freshness_lag_seconds":      0,
-		"storestream_held":                       1,
+		"storestream_blocked":                    1,
 		"storestream_http_requests_total":        1,
 		"storestream_late_rows_total":            1,
 		"storestream_owned":                      1,
@@ -37,7 +37,7 @@ func TestWhatCanBeCountedBeginsWithZero(t *testing.T) {
 		"storestream_rows_read_total":            1,
 		"storestream_rows_suppressed_total":      3,
 		"storestream_settled_timestamp_seconds":  1,
-		"storestream_settling_held":              1,
+		"storestream_settling_delayed":           1,
 		"storestream_sql_timeouts_total":         1,
 		"storestream_stalled":                    1,
 		"storestream_sweep_differences_total":    3,

@@ -85,7 +85,7 @@ type Resource struct {
 	// Sweep is the last one that finished, SweepInHand one that waits or runs. Polls go on beside it.
 	Sweep       *Sweep       `json:"sweep,omitempty"`
 	SweepInHand *SweepInHand `json:"sweep_in_hand,omitempty"`
-	SeenBytes   int          `json:"seen_bytes"` // memory of dedup
+	SeenBytes   int          `json:"dedup_bytes"` // memory of dedup
 	// Detail shows these. Polls are the last ones of this instance, the newest last. LatestLetters are dead
 	// letters one by one, the newest first. Settling is nil if unknown.
 	Polls         []Poll       `json:"-"`

@@ -61,7 +61,7 @@ func dedupOf(ctx context.Context, r *round) error {
 		if err := st.awaitPublished(ctx, 2*n); err != nil {
 			return err
 		}
-		bytes, err := st.metric(ctx, "storestream_seen_bytes")
+		bytes, err := st.metric(ctx, "storestream_dedup_bytes")
 		what := fmt.Sprintf("%s orders updated at once: ", count(n))
 		r.add(figure{what: what + "memory of dedup a row", target: "24 bytes", format: "%.1f bytes"},
 			bytes/float64(n))

@@ -83,8 +83,8 @@ func (f *fleet) holds(ctx context.Context, name, want string, since []int64) (te
 			if !i.hasLogged(since[n], `"`+name+`"`, want) {
 				return "its page says so, its log does not", false
 			}
-			if !i.counts(ctx, "storestream_held{", `resource="`+name+`"`) {
-				return "page and log say so, storestream_held does not", false
+			if !i.counts(ctx, "storestream_blocked{", `resource="`+name+`"`) {
+				return "page and log say so, storestream_blocked does not", false
 			}
 			return fmt.Sprintf("%s tells of %s: %s%s", i.name(), name, r.Error, r.Held), true
 		}

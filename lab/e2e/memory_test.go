@@ -51,7 +51,7 @@ func (p *process) holds() {
 		r := p.resource(storefake.Orders)
 		return strings.Contains(r.Error, "orders: poll.memory is full"), r.Error
 	})
-	if n := p.metric("storestream_seen_full_total", storefake.Orders); n == 0 {
+	if n := p.metric("storestream_dedup_full_total", storefake.Orders); n == 0 {
 		p.t.Error("the metric tells of no hold")
 	}
 }
