@@ -86,10 +86,10 @@ func (c *calendar) wentBack(settled schemas.Instant) error {
 		"shows %s, and all before %s is settled. It is read again from %s on", now, settled, from)}
 }
 
-// check looks for rows that were not asked for. If they show how the service cuts days, or contradict the
-// dialect, it returns errAskAnew. Rows further off say that the service does not filter as we ask, so its
-// answer proves nothing.
-func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) error {
+// check looks for rows that were not asked for. elsewhere is set if they show that the service cuts days in
+// another zone than this read takes it. Rows further off say that the service does not filter as we ask, so
+// its answer proves nothing.
+func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) (elsewhere bool) {
 	for _, row := range a.Rows {
 		if row.Updated == paging.NoTime {
 			continue
@@ -102,7 +102,7 @@ func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) error {
 		switch {
 		case dialect.ShowsOtherZone(off) && !c.notUTC:
 			c.dialect.Prove(dialect.Days, dialect.Other, rowAmong(at, asked))
-			return errAskAnew
+			return true
 		case dialect.Unasked(off):
 			a.Doubt = "the service answers with rows that were not asked for, as if it did not filter by updated_at"
 			if !c.strays {
@@ -111,16 +111,16 @@ func (c *calendar) check(a *paging.Answer, asked span, log *zap.Logger) error {
 			}
 		}
 	}
-	return nil
+	return false
 }
 
-// notMidnight returns errAskAnew if to is taken for midnights and a row of that time contradicts it.
-func (c *calendar) notMidnight(to *dialect.Property, at schemas.Instant, asked span) error {
+// notMidnight tells whether to is taken for midnights, and a row of that time contradicts it.
+func (c *calendar) notMidnight(to *dialect.Property, at schemas.Instant, asked span) bool {
 	if !c.midnight(to) || asked.To == future || !dialect.PastMidnight(at, startOf(asked.To+1)) {
-		return nil
+		return false
 	}
 	c.dialect.NotMidnight(to, rowAmong(at, asked))
-	return errAskAnew
+	return true
 }
 
 // rowAmong is evidence: a row of that time came among those of some days.

@@ -55,6 +55,8 @@ type read struct {
 	// found out.
 	tried  bool
 	unsure string
+	// replan is set once an answer has shown that days are to be asked for in another way.
+	replan bool
 	// spoiled is the first page of which nothing could be published.
 	spoiled *poller.HoldError
 	// good: a row was handed on, or waits for it in the batch.
@@ -122,21 +124,15 @@ func (rd *read) page(ctx context.Context, w window, page, size int) (paging.Answ
 	}
 	// Sets are cut by when their rows were created. What fits a page, or is one day, is not cut.
 	several := p.More || page > 0 || p.Count > len(p.Rows)
-	err = rd.parse(&a, p.Rows, w.created, several && !w.created.Single())
+	rd.parse(&a, p.Rows, w.created, several && !w.created.Single())
 	rd.src.endpoint.Release()
-	if err != nil {
-		return a, err
-	}
 	for _, row := range a.Rows {
-		if row.Updated == paging.NoTime {
-			continue
-		}
-		if err := rd.learn(dialect.UpdatedTo, schemas.Instant(row.Updated), w.updated); err != nil {
-			return a, err
+		if row.Updated != paging.NoTime {
+			rd.learn(dialect.UpdatedTo, schemas.Instant(row.Updated), w.updated)
 		}
 	}
-	if err := rd.src.calendar.check(&a, w.updated, rd.src.cfg.Log); err != nil {
-		return a, err
+	if rd.replan || rd.src.calendar.check(&a, w.updated, rd.src.cfg.Log) {
+		return a, errAskAnew
 	}
 	if err := rd.fields.check(ctx, rd.src, rd.src.calendar.query(w, page, size)); err != nil {
 		return a, err // and the rows go nowhere: the batch in hand is dropped
@@ -205,8 +201,8 @@ func (rd *read) refused(err error, w window) error {
 // with what is one fault (a renamed field, a new format). Its window proves nothing, so once the fault is
 // mended the rows are read again.
 //
-// Its error is that of learn, for the days of creation that were asked for.
-func (rd *read) parse(a *paging.Answer, rows [][]byte, asked span, withCreated bool) error {
+// asked are the days of creation that were asked for.
+func (rd *read) parse(a *paging.Answer, rows [][]byte, asked span, withCreated bool) {
 	b := &rd.batch
 	parser := rd.src.parser
 	good, bad := len(b.Rows), len(b.Rejects)
@@ -236,9 +232,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, asked span, withCreated b
 		if withCreated || asked.To != future && !rd.createdTo.Whole {
 			created, ok := parser.CreatedAt(raw)
 			if ok {
-				if err := rd.learn(dialect.CreatedTo, created, asked); err != nil {
-					return err
-				}
+				rd.learn(dialect.CreatedTo, created, asked)
 			}
 			if row.Undated = withCreated && !ok; withCreated && ok {
 				row.Created = dayOf(created)
@@ -264,7 +258,6 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, asked span, withCreated b
 		}
 		b.Rejects = b.Rejects[:bad]
 	}
-	return nil
 }
 
 // flush hands the batch on. A pass that took its rows out of a cache does not count for lag.

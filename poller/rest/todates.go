@@ -39,14 +39,12 @@ func (rd *read) shown(to *dialect.Property) *dialect.ToDate {
 }
 
 // learn takes the time of a row in the answer to asked. It may prove that days are whole, or contradict that
-// they are not. Then learn returns errAskAnew.
-func (rd *read) learn(to *dialect.Property, at schemas.Instant, asked span) error {
-	if err := rd.src.calendar.notMidnight(to, at, asked); err != nil {
-		return err
-	}
+// they are not. Then learn sets replan.
+func (rd *read) learn(to *dialect.Property, at schemas.Instant, asked span) {
+	rd.replan = rd.src.calendar.notMidnight(to, at, asked) || rd.replan
 	proof := rd.shown(to)
 	if rd.src.calendar.midnight(to) || proof.Whole || asked.To == future || outside(at, asked) > 0 {
-		return nil
+		return
 	}
 	proof.Met(at, startOf(asked.To))
 	if asked.Single() {
@@ -55,7 +53,6 @@ func (rd *read) learn(to *dialect.Property, at schemas.Instant, asked span) erro
 	if proof.Whole {
 		rd.src.cfg.Dialect.Prove(to, dialect.Whole, rowAmong(at, asked))
 	}
-	return nil
 }
 
 // learnUpTo finds out how the service reads the dates of to, if the rows of w show it. It publishes nothing.
