@@ -41,7 +41,7 @@ func (rd *read) shown(to *dialect.Property) *dialect.ToDate {
 // learn takes the time of a row in the answer to asked. It may prove that days are whole. If it contradicts
 // that they are not, learn sets replan.
 func (rd *read) learn(to *dialect.Property, at schemas.Instant, asked span) {
-	rd.replan = rd.replan || rd.src.calendar.notMidnight(to, at, asked)
+	rd.replan = rd.src.calendar.notMidnight(to, at, asked) || rd.replan
 	proof := rd.shown(to)
 	if rd.src.calendar.midnight(to) || proof.Whole || asked.To == future || outside(at, asked) > 0 {
 		return
