@@ -13,8 +13,8 @@ type account struct {
 	uid, gid uint32
 }
 
-// unprivileged is nil unless this process is root; then it is the user postgres or, where there is none,
-// nobody.
+// unprivileged returns the user for servers that refuse root: postgres, or else the system's nobody. It
+// returns nil if this process is not root.
 func unprivileged() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -34,7 +34,7 @@ func unprivileged() (*account, error) {
 		"is neither a user postgres nor a user nobody to run them as: run this as an ordinary user")
 }
 
-// own hands a file or folder to the account; nil leaves it as it is.
+// own hands a file or folder to the account. A nil account leaves it as it is.
 func (a *account) own(path string) error {
 	if a == nil {
 		return nil

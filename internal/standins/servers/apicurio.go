@@ -45,7 +45,7 @@ func apicurioSettings(schemas string) map[string]string {
 }
 
 // StartApicurio starts an Apicurio Registry and returns once it answers. The first time on a machine Maven
-// fetches it (142 MB). Errors: ErrNoJava, ErrNoMaven, or what it said.
+// fetches it (142 MB). It fails with ErrNoJava, ErrNoMaven, or the registry's own last words.
 func StartApicurio(ctx context.Context, c ApicurioConfig) (*Apicurio, error) {
 	java, home, err := fetchApicurio(ctx, announced())
 	if err != nil {
@@ -111,7 +111,7 @@ func (a *Apicurio) launch(ctx context.Context) (*process, error) {
 	}, apicurioPatience, a.answers)
 }
 
-// answers succeeds where the registry lists its subjects.
+// answers succeeds once the registry lists its subjects.
 func (a *Apicurio) answers(ctx context.Context) error {
 	client, err := sr.NewClient(sr.URLs(a.URL()))
 	if err != nil {

@@ -99,7 +99,8 @@ func (a *Authority) Issue(c CertificateConfig) Certificate {
 	return made
 }
 
-// Files is what a client's folder holds: ca (whom it trusts), and of its own certificate cert and key.
+// Files returns the contents of a client's folder: ca is the authority that it trusts; cert and key are its
+// own.
 func (a *Authority) Files(own Certificate) map[string]string {
 	a.t.Helper()
 	texts := map[string]string{}

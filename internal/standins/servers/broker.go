@@ -12,9 +12,9 @@ import (
 
 // BrokerConfig says how to start an embedded Kafka-protocol broker. The zero value is good.
 type BrokerConfig struct {
-	Ports   []int       // one broker for each; none: one broker on a free port
+	Ports   []int       // one broker for each; if empty, one broker on a free port
 	Options []kfake.Opt // more of kfake's own, such as kfake.SleepOutOfOrder, but for kfake.ListenFn
-	// Listen is how it listens; nil: net.Listen.
+	// Listen opens the brokers' listeners. nil stands for net.Listen.
 	Listen func(network, address string) (net.Listener, error)
 }
 
@@ -55,8 +55,8 @@ func StartBroker(c BrokerConfig) (*Broker, error) {
 // Brokers are the addresses to bootstrap from.
 func (b *Broker) Brokers() []string { return b.ListenAddrs() }
 
-// AskForToken has the broker let in who brings this token, and nobody else. kfake has no OAUTHBEARER: this
-// plays its part of the login, and Apache Kafka has the whole of it.
+// AskForToken makes the broker accept only clients that log in with this token. kfake has no OAUTHBEARER, so
+// this plays its part of the login. Apache Kafka has the whole of it.
 func (b *Broker) AskForToken(token string) {
 	b.ControlKey(int16(kmsg.SASLHandshake), func(kmsg.Request) (kmsg.Response, error, bool) {
 		b.KeepControl()

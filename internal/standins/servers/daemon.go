@@ -16,7 +16,7 @@ type daemon struct {
 	launch func(ctx context.Context) (*process, error)
 
 	mu      sync.Mutex
-	process *process // the last one; nil before the first
+	process *process // the last one, or nil before the first start
 }
 
 // start starts the server unless it runs.

@@ -20,11 +20,11 @@ var (
 		"(Debian: apt-get install maven)")
 )
 
-// Progress hears what is being fetched, and how far that is, some times a second. Fetching is the work of the
-// first time on a machine: afterwards nobody calls it.
+// Progress hears which file is being fetched and how far that is, a few times a second. A fetch happens only
+// the first time on a machine.
 type Progress func(text string)
 
-// announced tells of a fetch once, for whoever has nowhere to show progress.
+// announced writes one line per fetch, for callers that cannot show progress.
 func announced() Progress {
 	told := false
 	return func(text string) {
@@ -35,8 +35,8 @@ func announced() Progress {
 	}
 }
 
-// fetched returns the folder of this name in the user's cache. The first time on a machine, and where it was
-// filled by another recipe, fetch fills it.
+// fetched returns the folder of this name in the user's cache. fetch fills it the first time on a machine,
+// and again after the recipe has changed.
 func fetched(name, recipe string, progress Progress, fetch func(dir string) error) (string, error) {
 	dir, err := cacheFolder(name)
 	if err != nil {
@@ -150,8 +150,9 @@ var javaLog = []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 	"-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"}
 
 // javaFlags are for a quick start and little memory. Servers that live so short gain nothing from the
-// optimizing compiler. What they unpack (snappy's library, Vert.x's cache) goes into their own folder, and
-// with it: /tmp, which Java takes whatever TMPDIR says, would keep what a killed one has left.
+// optimizing compiler. Libraries that they unpack (snappy, Vert.x's cache) go into their own folder and are
+// removed with it. Java's default is /tmp, even if TMPDIR is set, and a killed server would leave its files
+// there.
 func javaFlags(heap string, dir *folder) []string {
 	return []string{"-Xms64m", "-Xmx" + heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 		"-Djava.io.tmpdir=" + dir.path, noPerfData}

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// folder is where one server keeps its data, socket and log.
+// folder holds one server's data, socket and log.
 type folder struct {
 	path      string
 	temporary bool
@@ -96,7 +96,8 @@ func sweep(parent, kind string) {
 	}
 }
 
-// lockFile makes a file where it is absent and waits for its exclusive lock. Closing the file lets go.
+// lockFile opens the file, creates it if it is missing, and waits for its exclusive lock. Closing the file
+// unlocks it.
 func lockFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// TB is what the functions below need of *testing.T, *testing.B and *rapid.T. With it, programs that import
-// this package do not import testing.
+// TB is the part of *testing.T, *testing.B and *rapid.T that the functions below need. With it, programs that
+// import this package do not import testing.
 type TB interface {
 	Helper()
 	Cleanup(func())
@@ -15,7 +15,7 @@ type TB interface {
 	Skip(args ...any)
 }
 
-// forTest fails the test if start does, and stops what it started when the test ends.
+// forTest fails the test if start fails, and stops the server when the test ends.
 func forTest[S interface{ Stop() error }](t TB, start func() (S, error)) S {
 	t.Helper()
 	s, err := start()
@@ -74,8 +74,8 @@ func ApicurioForTest(t TB, c ApicurioConfig) *Apicurio {
 	return forTest(t, func() (*Apicurio, error) { return StartApicurio(context.Background(), c) })
 }
 
-// ElsewhereForTest is an address of this machine that is not loopback: what others reach it by. The test is
-// skipped where there is none.
+// ElsewhereForTest is a non-loopback address of this machine, by which other machines reach it. If the
+// machine has none, the test is skipped.
 func ElsewhereForTest(t TB) string {
 	t.Helper()
 	addresses, err := net.InterfaceAddrs()
@@ -87,7 +87,7 @@ func ElsewhereForTest(t TB) string {
 			return ip.IP.String()
 		}
 	}
-	t.Skip("this machine has no address but loopback's, so nothing can play a server elsewhere")
+	t.Skip("this machine has only loopback addresses, so it cannot play a server elsewhere")
 	return ""
 }
 

@@ -81,7 +81,7 @@ type Kafka struct {
 }
 
 // StartKafka starts an Apache Kafka and returns once it answers. The first time on a machine Maven fetches it
-// (44 MB). Errors: ErrNoJava, ErrNoMaven, or what it said.
+// (44 MB). It fails with ErrNoJava, ErrNoMaven, or Kafka's own last words.
 func StartKafka(ctx context.Context, c KafkaConfig) (*Kafka, error) {
 	java, jars, err := fetchKafka(ctx, announced())
 	if err != nil {
@@ -198,8 +198,7 @@ func properties(settings map[string]string) []byte {
 
 func (k *Kafka) properties() string { return k.dir.join("server.properties") }
 
-// answers succeeds where the broker names itself as the cluster's only one, and its controller does not hold
-// it back.
+// answers succeeds once the broker names itself as the cluster's only one and its controller has let it in.
 func (k *Kafka) answers(ctx context.Context) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(k.Brokers()...), kgo.RequestRetries(0))
 	if err != nil {
@@ -232,8 +231,8 @@ func (k *Kafka) Stop() error {
 // Shutdown ends the broker in order and keeps its data and port, for Start.
 func (k *Kafka) Shutdown() error { return k.run.stop(kafkaPatience, syscall.SIGTERM) }
 
-// Kill ends the broker as kill -9 would and keeps its data and port, for Start. The page cache keeps what it
-// had acknowledged.
+// Kill ends the broker as kill -9 would and keeps its data and port, for Start. Acknowledged records survive
+// in the page cache.
 func (k *Kafka) Kill() error { return k.run.stop(0, syscall.SIGKILL) }
 
 // Start starts a broker that was shut down or killed, on the same port and data, and returns once it answers.
@@ -254,7 +253,7 @@ func (k *Kafka) Pause() error { return k.run.process.signal(syscall.SIGSTOP) }
 // Resume wakes a broker that was paused.
 func (k *Kafka) Resume() error { return k.run.process.signal(syscall.SIGCONT) }
 
-// Pid is the broker's process id, for whoever measures it.
+// Pid is the broker's process id, to measure it by.
 func (k *Kafka) Pid() int { return k.run.process.cmd.Process.Pid }
 
 // Data is the folder of its topics' segments.

@@ -11,7 +11,7 @@ import (
 // A defect of kfake makes that necessary. A member that waits for the others to join has no session timer: it
 // gets one with the answer. If kfake knows by then that the connection has ended it may drop the answer, and
 // the timer with it (group.reply in its groups.go). Such a member stays in the group for good. It is given
-// resources and polls none of them, until somebody joins or leaves and the group is shared out again:
+// resources and does not poll them until the next rebalance, when a member joins or leaves:
 //
 //	kfake    a client                  its group
 //	         joins                     waits until all members have joined anew, or their sessions end
@@ -19,11 +19,11 @@ import (
 //	                                   all have joined: answers, of which that to the dead client is dropped
 //	                                   shared out, the dead member included. Nothing ends its session
 //
-// Where the end is not known yet the answer counts as sent, and the session ends when it should.
+// If kfake has not yet noticed the end, the answer counts as sent, and the session ends when it should.
 type lateEnds struct{ net.Listener }
 
-// endsAfter is longer than a member waits for the others: our rebalance timeout is ten seconds, which begin
-// anew with each member that joins.
+// endsAfter is longer than a member waits for the others. Our rebalance timeout is ten seconds, and each
+// member that joins restarts it.
 const endsAfter = 30 * time.Second
 
 func (l lateEnds) Accept() (net.Conn, error) {

@@ -40,7 +40,7 @@ func LineForTest(t TB, to string) *Line {
 	return l
 }
 
-// Addr is where the line begins, host:port.
+// Addr is the address of the line's near end, as host:port.
 func (l *Line) Addr() string { return l.listener.Addr().String() }
 
 // Cut lets nothing pass any more over the connections that there are.
@@ -79,7 +79,7 @@ func (l *Line) serve() {
 	}
 }
 
-// carry copies until from ends, and drops what comes once dead is set, the end too.
+// carry copies until from ends. Once dead is set it discards everything that arrives, the end included.
 func carry(to, from net.Conn, dead *atomic.Bool) {
 	b := make([]byte, 32<<10)
 	for {

@@ -44,7 +44,7 @@ var mirrorMakerSettings = map[string]string{
 	"plugin.discovery":                      "service_load", // it does not look through every class
 }
 
-// MirrorMakerConfig says what a MirrorMaker copies.
+// MirrorMakerConfig names the clusters and topics that a MirrorMaker copies.
 type MirrorMakerConfig struct {
 	Source, Target []string // the brokers to bootstrap from
 	// Settings are those of mm2.properties, on top of mirrorMakerSettings. The clusters are called source and
@@ -60,7 +60,8 @@ type MirrorMaker struct {
 }
 
 // StartMirrorMaker starts a MirrorMaker and returns once it has set itself up at the target. The first time
-// on a machine Maven fetches it (34 MB). Errors: ErrNoJava, ErrNoMaven, or what it said.
+// on a machine Maven fetches it (34 MB). It fails with ErrNoJava, ErrNoMaven, or MirrorMaker's own last
+// words.
 func StartMirrorMaker(ctx context.Context, c MirrorMakerConfig) (*MirrorMaker, error) {
 	java, err := javaBinary()
 	if err != nil {

@@ -25,7 +25,7 @@ func MountForTest(t TB, dir string, files map[string]string) *Mount {
 	return m
 }
 
-// Path is where a file is read.
+// Path returns the path under which programs read a file of the mount.
 func (m *Mount) Path(name string) string { return filepath.Join(m.dir, name) }
 
 // Swap puts other files in place of all that are there, at once.

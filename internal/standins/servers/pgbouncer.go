@@ -27,11 +27,11 @@ type PgBouncerConfig struct {
 	// Users are passwords by user name: who may log in besides AdminUser, and how PgBouncer logs in for them.
 	Users    map[string]string
 	PoolMode string            // "": transaction
-	PoolSize int               // server connections per user and database; 0: 20
+	PoolSize int               // server connections per user and database; 20 if 0
 	Settings map[string]string // [pgbouncer], on top of the above
 	Dir      string            // "": a temporary folder, removed by Stop
 	Port     int               // 0: one that is free
-	// Certificate is what it shows to clients; nil: it has no TLS.
+	// Certificate is shown to clients. If it is nil, PgBouncer has no TLS.
 	Certificate *Certificate
 	// Verifies is whose certificates it takes from Postgres, and only for its address (server_tls_sslmode =
 	// verify-full). nil: it asks for none.
@@ -50,7 +50,7 @@ type PgBouncer struct {
 }
 
 // StartPgBouncer starts a PgBouncer in front of c.Postgres and returns once it takes clients. Users need not
-// exist in the database yet. Errors: ErrNoPgBouncer, or what it said.
+// exist in the database yet. It fails with ErrNoPgBouncer, or PgBouncer's own last words.
 func StartPgBouncer(ctx context.Context, c PgBouncerConfig) (*PgBouncer, error) {
 	path, err := pgBouncerBinary()
 	if err != nil {
@@ -127,7 +127,7 @@ func (b *PgBouncer) tls() (settings string, err error) {
 	return settings, nil
 }
 
-// answers succeeds where the console, which needs no server, takes a login.
+// answers succeeds once the console takes a login. The console needs no server.
 func (b *PgBouncer) answers(ctx context.Context) error {
 	conn, err := pgconn.Connect(ctx, b.DSN(AdminUser, AdminPassword, "pgbouncer"))
 	if err != nil {

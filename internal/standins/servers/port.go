@@ -12,14 +12,15 @@ import (
 const host = "127.0.0.1"
 
 // Free ports lie below those that systems give to outgoing connections (Linux: from 32768). Otherwise a port
-// that a server is to have, or wants again after a restart, could have become the local end of somebody's
-// connection.
+// that a server will ask for, at its start or after a restart, could meanwhile have become the local end of
+// another program's connection.
 const (
 	firstPort = 12000
 	lastPort  = 31999
 )
 
-// attempts is how often a server is started, each time on other ports, when somebody took one of them.
+// attempts limits how often a server is started, each time on other ports, after another program took one of
+// them.
 const attempts = 5
 
 // Listen listens on a port of 127.0.0.1 that was free.
@@ -48,8 +49,8 @@ func FreePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// onFreePorts calls start with n free ports until it succeeds, or fails though nobody else took a port. The
-// first port is the wanted one, unless that is 0.
+// onFreePorts calls start with n free ports until it succeeds, or until it fails for another reason than a
+// taken port. The first port is the wanted one, unless that is 0.
 func onFreePorts(n, wanted int, start func(ports []int) error) error {
 	for i := 1; ; i++ {
 		ports, err := FreePorts(n)

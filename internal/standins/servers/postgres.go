@@ -29,15 +29,16 @@ const (
 type PostgresConfig struct {
 	// Dir keeps the data of an earlier run. "" is a temporary folder, which Stop removes.
 	Dir string
-	// InMemory has the temporary folder in memory, where the machine has room for it there. A cluster has a
-	// thousand files and a database three hundred: to make and remove them on a disk is half of a test's work.
+	// InMemory puts the temporary folder into memory, if the machine has room for it there. A cluster has a
+	// thousand files and a database three hundred: to make and remove them on a disk is half of a test's
+	// work.
 	InMemory bool
 	Port     int               // 0: one that is free
 	Settings map[string]string // postgresql.conf, on top of postgresSettings
-	// Certificate is what the server shows; nil: it has no TLS.
+	// Certificate is shown to clients. If it is nil, the server has no TLS.
 	Certificate *Certificate
-	// Clients, with a Certificate: over TLS nobody has a password. A certificate of this authority is the login
-	// of the role that it names. nil: it is with TLS as without.
+	// Clients, together with a Certificate, replaces passwords for connections over TLS: a certificate of
+	// this authority logs in as the role that it names. If it is nil, passwords work over TLS too.
 	Clients *Authority
 }
 
@@ -65,9 +66,9 @@ type Postgres struct {
 	run *daemon
 }
 
-// StartPostgres starts a PostgreSQL and returns once it answers queries. The superuser is AdminUser;
-// everybody, the superuser included, logs in with a password (SCRAM). Errors: ErrNoPostgres where there is
-// none to be had, or what the server said.
+// StartPostgres starts a PostgreSQL and returns once it answers queries. The superuser is AdminUser. Every
+// role, the superuser included, logs in with a password (SCRAM). It fails with ErrNoPostgres if it can
+// neither find nor fetch one, or with the server's own last words.
 func StartPostgres(ctx context.Context, c PostgresConfig) (*Postgres, error) {
 	bin, err := postgresBinaries()
 	if err != nil {
@@ -102,7 +103,7 @@ func StartPostgres(ctx context.Context, c PostgresConfig) (*Postgres, error) {
 	})
 }
 
-// newPostgres starts a PostgreSQL in dir once fill has put a cluster there. It closes the folder where that
+// newPostgres starts a PostgreSQL in dir once fill has put a cluster there. It closes the folder if that
 // fails.
 func newPostgres(
 	ctx context.Context, bin string, dir *folder, as *account, port int, fill func(*Postgres) error,
@@ -165,7 +166,7 @@ func (p *Postgres) initialize(settings map[string]string) error {
 	return p.configure(settings)
 }
 
-// configure appends to postgresql.conf, where the last line for a setting counts.
+// configure appends to postgresql.conf. If a setting occurs twice, PostgreSQL uses the last line.
 func (p *Postgres) configure(settings map[string]string) error {
 	var text strings.Builder
 	text.WriteString("\n")
@@ -194,7 +195,7 @@ func (p *Postgres) askForCertificates(a *Authority) error {
 	if err := p.as.writeFile(file, string(text), os.O_CREATE|os.O_TRUNC); err != nil {
 		return err
 	}
-	rules := filepath.Join(p.data(), "pg_hba.conf") // of which the first that fits counts
+	rules := filepath.Join(p.data(), "pg_hba.conf") // PostgreSQL uses the first line that fits
 	others, err := os.ReadFile(rules)
 	if err != nil {
 		return err
@@ -222,8 +223,8 @@ func (p *Postgres) socketDir() string {
 	return p.dir.path
 }
 
-// answers succeeds where the server on the port is ours. Another program's may have taken the port: then ours
-// is about to end.
+// answers succeeds once the server on the port is ours. If another program has taken the port, our server is
+// about to end.
 func (p *Postgres) answers(ctx context.Context) error {
 	conn, err := pgconn.Connect(ctx, p.AdminDSN("postgres"))
 	if err != nil {
@@ -262,12 +263,12 @@ func (p *Postgres) Stop() error {
 	return p.run.stop(stopPatience, syscall.SIGQUIT)
 }
 
-// Shutdown ends the server but keeps its data and port, for Start. It cuts clients off and keeps what they
-// committed.
+// Shutdown ends the server but keeps its data and port, for Start. It disconnects clients and keeps their
+// commits.
 func (p *Postgres) Shutdown() error { return p.run.stop(stopPatience, syscall.SIGINT, syscall.SIGQUIT) }
 
-// Kill ends the server as a crash would: it cuts clients off in the middle of what they do. It keeps data and
-// port, for Start.
+// Kill ends the server as a crash would and disconnects clients in the middle of their work. It keeps data
+// and port, for Start.
 func (p *Postgres) Kill() error { return p.run.stop(stopPatience, syscall.SIGQUIT) }
 
 // Start starts a server that was shut down or killed, on the same port and data, and returns once it answers.

@@ -18,12 +18,13 @@ import (
 var ErrNoPostgres = errors.New("no PostgreSQL: install it (Debian: apt-get install postgresql) " +
 	"or let this machine reach repo1.maven.org")
 
-// fetchedVersion is the PostgreSQL that is fetched where none is installed and none is asked for. Any version
-// from 13 on will do (pg_current_snapshot).
+// fetchedVersion is fetched if the machine has no PostgreSQL and the environment does not ask for a version.
+// Any version from 13 on will do (pg_current_snapshot).
 const fetchedVersion = embeddedpostgres.V17
 
-// postgresVariable asks for a version by its name on Maven Central, such as 13.23.0, whatever is installed.
-// It does not begin with STORESTREAM_, which storestream would take for a key of its configuration.
+// postgresVariable asks for a version by its name on Maven Central, such as 13.23.0, even if another is
+// installed. It does not begin with STORESTREAM_, which storestream would take for a key of its
+// configuration.
 const postgresVariable = "SERVERS_POSTGRES"
 
 // postgresBinaries returns the folder with the programs postgres and initdb: of the version that was asked

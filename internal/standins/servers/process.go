@@ -21,7 +21,7 @@ type command struct {
 	dir      string         // working folder
 	log      string         // file that gets its standard output and error, appended
 	as       *account       // nil: as this process's user
-	lastWish syscall.Signal // what it gets when this process dies, where the kernel does that
+	lastWish syscall.Signal // signal to the child when this process dies, if the kernel supports that
 }
 
 // process is a running child. Its goroutine ends when the child does.

@@ -11,10 +11,10 @@ type ProgramConfig struct {
 	Name    string // what errors call it
 	Path    string
 	Args    []string
-	Environ []string // all of it; nil: this process's
+	Environ []string // the whole environment, or nil to inherit this process's
 	Dir     string   // working folder
 	Log     string   // file that gets its standard output and error, appended
-	// Patience is how long Stop waits after SIGTERM before it kills; 0: 10 s.
+	// Patience limits how long Stop waits between SIGTERM and SIGKILL. Zero means 10 s.
 	Patience time.Duration
 }
 
@@ -39,8 +39,7 @@ func StartProgram(c ProgramConfig) (*Program, error) {
 // Exited is closed once the program has ended, however that was.
 func (p *Program) Exited() <-chan struct{} { return p.process.exited }
 
-// Ended describes a program that has exited though nobody asked it to: its exit status and its last words.
-// Only for after Exited.
+// Ended describes an exit that we did not ask for, by exit status and last words. Call it only after Exited.
 func (p *Program) Ended() error { return p.process.ended() }
 
 // Stop asks the program to end (SIGTERM), kills it when its patience is over, and returns when it is gone. A
@@ -54,13 +53,13 @@ func (p *Program) Signal(s syscall.Signal) error { return p.process.signal(s) }
 // Kill ends the program as kill -9 would, and returns when it is gone.
 func (p *Program) Kill() error { return p.process.stop(0, syscall.SIGKILL) }
 
-// ExitCode is its exit status, -1 where a signal ended it. Only for after Exited.
+// ExitCode is its exit status, or -1 if a signal ended it. Call it only after Exited.
 func (p *Program) ExitCode() int { return p.process.cmd.ProcessState.ExitCode() }
 
-// Pid is the program's process id, for whoever measures it.
+// Pid is the program's process id, to measure it by.
 func (p *Program) Pid() int { return p.process.cmd.Process.Pid }
 
-// CPU is what the program has used, user and system. Only for after Exited.
+// CPU is the program's CPU time, user and system. Call it only after Exited.
 func (p *Program) CPU() time.Duration {
 	state := p.process.cmd.ProcessState
 	return state.UserTime() + state.SystemTime()

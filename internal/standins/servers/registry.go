@@ -10,9 +10,9 @@ import (
 	"github.com/twmb/franz-go/pkg/sr/srfake"
 )
 
-// Registry is an embedded schema registry on a port, all in memory. It answers on the paths of Confluent's,
-// but never finds schemas incompatible and accepts what is not Avro: where that matters, use Fake.Intercept
-// or a real one.
+// Registry is an embedded schema registry on a port, all in memory. It answers on the paths of Confluent's.
+// It never finds schemas incompatible, and accepts schemas that are not Avro. A test that needs more uses
+// Fake.Intercept or a real registry.
 type Registry struct {
 	URL  string
 	Fake *srfake.Registry
@@ -21,7 +21,7 @@ type Registry struct {
 	served chan error
 }
 
-// StartRegistry starts an embedded registry on a port; 0: one that is free.
+// StartRegistry starts an embedded registry on a port. Port 0 stands for a free one.
 func StartRegistry(port int) (*Registry, error) {
 	listener, err := net.Listen("tcp", address(port))
 	if err != nil {

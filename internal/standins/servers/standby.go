@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// backup copies p's cluster into the standby's folder while p goes on writing. What the server writes between
-// the two calls is torn in the copy. The log makes it whole: the standby streams it from where the label
-// says. pg_basebackup would do all this, but the PostgreSQL that we fetch does not bring it.
+// backup copies p's cluster into the standby's folder while p goes on writing. Files that the server writes
+// between the two calls are torn in the copy. The log makes it whole: the standby streams it from the
+// position in the label. pg_basebackup would do all this, but the PostgreSQL that we fetch does not bring it.
 func backup(ctx context.Context, p, standby *Postgres) error {
 	conn, err := pgx.Connect(ctx, p.AdminDSN("postgres"))
 	if err != nil {
@@ -50,7 +50,7 @@ func backup(ctx context.Context, p, standby *Postgres) error {
 	)
 }
 
-// slotName turns a folder's name into what a slot may be called: lower case letters, digits and underscores.
+// slotName turns a folder's name into a valid slot name: lower case letters, digits and underscores.
 func slotName(folder string) string {
 	name := []byte(folder)
 	for i, c := range name {

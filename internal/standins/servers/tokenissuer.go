@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TokenIssuer issues bearer tokens (JWT) by client credentials, at /token, to whoever names itself and brings
-// a secret. At /keys it publishes the key that they are signed with, under the name "one".
+// TokenIssuer issues bearer tokens (JWT) by client credentials, at /token, to every client that sends a name
+// and a secret. At /keys it publishes the key that they are signed with, under the name "one".
 type TokenIssuer struct {
 	Audience atomic.Value // of the tokens that it issues, a string
 	SignedBy atomic.Value // what these call the key that signed them, a string
@@ -80,9 +80,9 @@ func (i *TokenIssuer) token(client string) string {
 	return signed + "." + segment(signature)
 }
 
-// Kafka is an Apache Kafka, not started, whose second listener takes the tokens up to the second in which
-// they expire, and has each connection log in again by then, or earlier: after maxReauth milliseconds. keys
-// is the issuer's address. c is the certificate that this listener shows; nil: it has no TLS.
+// Kafka is an Apache Kafka, not started, whose second listener takes the tokens. It accepts a token up to the
+// second in which it expires, and makes each connection log in again by then, or earlier: after maxReauth
+// milliseconds. keys is the issuer's address. The listener shows certificate c. If c is nil, it has no TLS.
 func (i *TokenIssuer) Kafka(keys, maxReauth string, c *Certificate) KafkaConfig {
 	keys += "/keys"
 	const oauth = "org.apache.kafka.common.security.oauthbearer."
