@@ -15,18 +15,18 @@ type Backup struct {
 	tag    string    // of the tables in PostgreSQL
 }
 
-// Restored is what a restore did, by resource and id: in PostgreSQL to its tables, with the rows that others
-// have written.
+// Restored reports the effect of a restore, by resource and id. For the tables in PostgreSQL it includes rows
+// that others have written.
 type Restored struct {
-	Back map[string]map[int64]time.Time // the updated_at that a row has again
-	Gone map[string][]int64             // rows that there are no longer
+	Back map[string]map[int64]time.Time // the restored updated_at of each row
+	Gone map[string][]int64             // rows that no longer exist
 }
 
 func newRestored() *Restored {
 	return &Restored{Back: map[string]map[int64]time.Time{}, Gone: map[string][]int64{}}
 }
 
-// back notes a row that has this updated_at again, the zero time where it is null.
+// back notes a row and its restored updated_at. Null is the zero time.
 func (r *Restored) back(resource string, id int64, at time.Time) {
 	if r.Back[resource] == nil {
 		r.Back[resource] = map[int64]time.Time{}
@@ -50,10 +50,9 @@ func (s *Store) Backup(ctx context.Context) (*Backup, error) {
 	return b, nil
 }
 
-// restore makes the rows what they were: what was written since is gone, and the ids that were given out
-// since are given out again. In PostgreSQL that is one transaction of the administrator's, as when a dump is
-// loaded: it is the same server as before, and the rows have ids of transactions of their own. It waits until
-// no transaction holds a row.
+// restore brings the rows back to the backup. Later changes are gone, and ids given out since are given out
+// again. In PostgreSQL this is one transaction of the administrator's, as if a dump were loaded: the server
+// stays the same, and the rows get the id of that transaction. It waits until no transaction holds a row.
 func (s *Store) restore(ctx context.Context, b *Backup) (*Restored, error) {
 	release, err := s.locks.takeRange(ctx, everyResource, math.MinInt64, math.MaxInt64)
 	if err != nil {
@@ -66,7 +65,7 @@ func (s *Store) restore(ctx context.Context, b *Backup) (*Restored, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, res := range mirroredResources() { // memory does not know what others write to the tables
+		for _, res := range mirroredResources() { // others write to the tables too, and memory does not know it
 			did.Back[res.name], did.Gone[res.name] = inDatabase.Back[res.name], inDatabase.Gone[res.name]
 		}
 	}
@@ -74,8 +73,8 @@ func (s *Store) restore(ctx context.Context, b *Backup) (*Restored, error) {
 	return did, nil
 }
 
-// against says what it will do to the rows to become then, which never changes. Nobody changes them
-// meanwhile.
+// against compares ts with then and returns the effect of a restore to then. The caller makes sure that ts
+// does not change meanwhile. then never changes.
 func (ts *Tables) against(then *Tables) *Restored {
 	did := newRestored()
 	for name := range ts.byName {

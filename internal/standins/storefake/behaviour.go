@@ -62,15 +62,15 @@ func (b *Behaviour) SetFaults(change func(*Faults)) error {
 	return nil
 }
 
-// Garble breaks a row over REST; NotGarbled shows it as it is, whatever Faults.GarbledRows says.
+// Garble breaks a row over REST. NotGarbled protects the row from Faults.GarbledRows.
 func (b *Behaviour) Garble(resource string, id int64, g Garbling) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.garbled[rowKey{resource, id}] = g
 }
 
-// OnRequest calls hook with every request before anything is done with it, and the request waits for hook:
-// rows that hook changes have changed between two pages. nil: none. It is called from many goroutines.
+// OnRequest calls hook with every request before the service handles it, and the request waits for hook: rows
+// that hook changes have changed between two pages. It is called from many goroutines. nil removes the hook.
 func (b *Behaviour) OnRequest(hook func(*http.Request)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,8 +87,8 @@ func (b *Behaviour) announce(r *http.Request) {
 	}
 }
 
-// draw is what a data request meets, and its number. Faults.Choose may call the Fake, so no lock is held
-// meanwhile.
+// draw returns the fault for a data request, and the request's number. Faults.Choose may call the Fake, so no
+// lock is held meanwhile.
 func (b *Behaviour) draw(r *http.Request) (Fault, Faults, uint64) {
 	b.mu.Lock()
 	faults, number := b.faults, b.served
@@ -102,7 +102,7 @@ func (b *Behaviour) draw(r *http.Request) (Fault, Faults, uint64) {
 	return fault, faults, number
 }
 
-// garbling says how each row is garbled; nil: none is.
+// garbling returns a function that tells how each row is garbled, or nil if every row is good.
 func (b *Behaviour) garbling(share float64) func(resource string, id int64) Garbling {
 	b.mu.Lock()
 	defer b.mu.Unlock()

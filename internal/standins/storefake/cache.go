@@ -17,7 +17,7 @@ type cache struct {
 // cached is an answer in the cache.
 type cached struct {
 	at   time.Duration // of Clock.age, when it was made
-	date string        // its Date header; "": none
+	date string        // its Date header, "" if it has none
 	body []byte
 	rows int
 }
@@ -25,7 +25,7 @@ type cached struct {
 // maxCached answers are kept; one more, and all are forgotten.
 const maxCached = 4096
 
-// find is the answer that the cache gives to r, and its age; false if it has none that is new enough, or if
+// find returns the cached answer to r, and its age. It returns false if all are too old, or if
 // the client asks for a fresh one.
 func (c *cache) find(r *http.Request, rules Cache, now time.Duration) (cached, time.Duration, bool) {
 	if rules.For == 0 || !rules.Deaf && wantsFresh(r) {

@@ -58,5 +58,5 @@ type Row map[string]any
 // ID of the row.
 func (r Row) ID() int64 { id, _ := r["id"].(int64); return id }
 
-// Time is an instant of the row, zero where it is null.
+// Time returns an instant of the row. Null is the zero time.
 func (r Row) Time(field string) time.Time { t, _ := r[field].(time.Time); return t }

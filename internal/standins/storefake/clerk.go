@@ -12,7 +12,7 @@ type clerk struct {
 	read   Readings
 	chance *rand.Rand
 	tx     *Tx
-	// after is what to do when the change is committed; nil: nothing.
+	// after, if set, runs once the change is committed.
 	after func()
 }
 
@@ -61,7 +61,7 @@ func (c *clerk) placeOrder(ctx context.Context) error {
 	return nil
 }
 
-// fillBasket makes up the items of an order, at today's prices, and what they come to.
+// fillBasket makes up the items of an order, at today's prices, and returns them with their sum.
 func (c *clerk) fillBasket(order int64) ([]Row, Money) {
 	words := c.store.tables.words
 	var items []Row
@@ -113,7 +113,7 @@ func (c *clerk) move(ctx context.Context, s step) error {
 func (c *clerk) moveOrder(ctx context.Context, order int64, s step) error {
 	row, ok, err := c.tx.Get(ctx, Orders, order)
 	if err != nil || !ok || row["status"] != s.from {
-		return err // changed or deleted by somebody else: off the list for good
+		return err // another client changed or deleted it: off the list for good
 	}
 	if c.anyAhead(order, s) || row.Time("updated_at").After(c.tx.At) {
 		c.book.file(order, s.from) // changed since this transaction began: a shop does not step back in time
@@ -177,7 +177,7 @@ func (c *clerk) moveHouse(ctx context.Context) error {
 	return c.alter(ctx, Users, func(r Row) { moveHouse(c.chance, r) })
 }
 
-// alter changes any one row that nobody else is changing.
+// alter changes a random row that no other transaction is changing.
 func (c *clerk) alter(ctx context.Context, resource string, change func(Row)) error {
 	row, ok := c.store.tables.any(c.chance, resource)
 	if !ok || c.store.locks.taken(rowKey{resource, row.ID()}) {

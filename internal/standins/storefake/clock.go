@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Clock is the service's clock: it stamps rows, says which day is today, and is what the Date header carries.
-// It runs at Speed times the pace of the machine's clock from a chosen instant on, so that days end during a
+// Clock is the service's clock. It stamps rows, decides which day is today, and fills the Date header. It
+// runs at Speed times the pace of the machine's clock from a chosen instant on, so that days end during a
 // test. Pauses, rates and timeouts keep to the machine's clock.
 //
-// PostgreSQL has its own clock, now(): with a start or a speed of its own this clock leaves that one behind,
-// which a reader that settles by the server's now() cannot bear. Database.OwnClock makes them one.
+// PostgreSQL has its own clock, now(). With a start or a speed of its own this clock leaves that one behind,
+// and a reader that settles by the server's now() cannot bear that. Database.OwnClock makes them one.
 type Clock struct {
 	mu    sync.Mutex
 	base  time.Time // of this clock, at real
@@ -19,8 +19,8 @@ type Clock struct {
 	speed float64
 	whole bool // to the second, else to the microsecond
 
-	start time.Time     // what it said first
-	back  time.Duration // by how much it was moved back, in all
+	start time.Time     // the service's time when the clock was made
+	back  time.Duration // the sum of all steps back
 }
 
 // newClock starts a clock at start (zero: now) plus offset, speed times as fast as the machine's (0: as
@@ -34,8 +34,7 @@ func newClock(start time.Time, offset time.Duration, speed float64, wholeSeconds
 	return &Clock{base: start, real: now, speed: cmp.Or(speed, 1), whole: wholeSeconds, start: start}
 }
 
-// Now is the instant in UTC, floored to the microsecond, or to the second where the clock counts whole
-// seconds.
+// Now is the instant in UTC, floored to the microsecond, or to the second if the clock counts whole seconds.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,25 +17,25 @@ const ReaderRole = "student_ro"
 
 // Database says which PostgreSQL holds orders and order_items, and how.
 type Database struct {
-	// DSN of a role that may create roles and tables, in a database of storefake's own; empty: none, rows are
-	// in memory only.
+	// DSN names a role that may create roles and tables, in a database that storefake has to itself. If it is
+	// empty, rows are only in memory.
 	DSN      string
-	Password string // of ReaderRole; empty: "student"
+	Password string // of ReaderRole, "student" if empty
 	Columns  Columns
 	NoIndex  bool // none on (updated_at, id)
 	// OwnClock makes now() the service's clock for ReaderRole, with its start, speed and steps
-	// (Store.StepClock). clock_timestamp() and the like stay the server's, and so does now() for everybody
-	// else.
+	// (Store.StepClock). All other roles keep the server's now(), and clock_timestamp() and the like stay
+	// the server's for every role.
 	OwnClock bool
-	// StatementTimeout of ReaderRole; 0: the document's 60 s.
+	// StatementTimeout of ReaderRole. Zero is the document's 60 s.
 	StatementTimeout time.Duration
 }
 
-// Columns are the types of the tables' columns, which the document leaves open. Empty strings: the first of
-// each.
+// Columns are the types of the tables' columns, which the document leaves open. An empty string is the first
+// of each.
 type Columns struct {
 	Int    string // int8, int4
-	Money  string // numeric, float8, float4, text; a float keeps less, and REST then shows what it kept
+	Money  string // numeric, float8, float4, text; a float loses digits, and REST shows the same loss
 	Time   string // timestamptz, timestamp (UTC)
 	Status string // text, varchar
 }
@@ -53,7 +53,7 @@ func (c Columns) ofKind(k kind) string {
 	}
 }
 
-// floatBits is the size of the floats that money is kept in, 0 where it is exact.
+// floatBits is the size of the floats that keep money, or 0 if money is exact.
 func (c Columns) floatBits() int { return map[string]int{"float8": 64, "float4": 32}[c.Money] }
 
 // Check reports every impossible setting of d, all at once.
@@ -79,7 +79,7 @@ func (d *Database) Check() error {
 // maxWriters bounds the transactions open at once, traffic's and tests'.
 const maxWriters = 24
 
-// connect opens the database; nil where there is none. Nothing is written yet.
+// connect opens the database, or returns nil if there is none. It writes nothing.
 func (d *Database) connect(ctx context.Context) (*pgxpool.Pool, error) {
 	if d.DSN == "" {
 		return nil, nil
@@ -107,7 +107,7 @@ func (d *Database) password() string { return cmp.Or(d.Password, "student") }
 // mark is the comment on the tables that storefake created, and so may drop.
 const mark = "made by storefake: synthetic rows, dropped and created anew when it starts"
 
-// createTables makes the empty tables anew.
+// createTables drops the tables and creates empty ones.
 func (d *Database) createTables(ctx context.Context, pool *pgxpool.Pool) error {
 	return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		for _, res := range mirroredResources() {

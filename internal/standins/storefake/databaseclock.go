@@ -7,8 +7,8 @@ import (
 )
 
 // ownClock makes now() the service's clock for ReaderRole: its search path finds a function of ours before
-// PostgreSQL's own. Only now() is ours. The function reads a table of one row, which says what the service's
-// clock was at an instant of the server's, and how fast it runs.
+// PostgreSQL's own. Only now() is ours. The function reads a table of one row, which gives the time of the
+// service's clock at an instant of the server's, and its speed.
 var ownClock = []string{
 	"DROP TABLE IF EXISTS public.storefake_clock CASCADE",
 	"CREATE TABLE public.storefake_clock (base timestamptz, at timestamptz, speed float8)",
@@ -29,7 +29,7 @@ func (m *mirror) createClock(ctx context.Context, clock *Clock) error {
 	return m.setClock(ctx, clock, 0)
 }
 
-// setClock brings now() to what the service's clock says, and d on top of it.
+// setClock sets now() to the service's clock plus d.
 func (m *mirror) setClock(ctx context.Context, clock *Clock, d time.Duration) error {
 	base, at, speed := clock.reading()
 	const sql = `UPDATE public.storefake_clock

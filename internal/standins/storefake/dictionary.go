@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// dictionary gives each text a number, for ever. With it rows are packed into cells and unpacked, and money,
+// dictionary gives each text a permanent number. With it rows are packed into cells and unpacked, and money,
 // which may be a text too, is added up.
 type dictionary struct {
 	mu      sync.RWMutex
@@ -218,8 +218,8 @@ func (d *dictionary) packBig(u *big.Int, scale int) cell {
 	return c
 }
 
-// toFloat is the shortest decimal that reads back as the float of so many bits nearest to c: what a float
-// column would keep of it.
+// toFloat is c as a float column of this size keeps it: the shortest decimal that reads back as the float
+// nearest to c.
 func (d *dictionary) toFloat(c cell, bits int) cell {
 	f, err := strconv.ParseFloat(string(d.appendMoney(nil, c)), bits)
 	if err != nil {
@@ -229,8 +229,8 @@ func (d *dictionary) toFloat(c cell, bits int) cell {
 	return rounded
 }
 
-// conform rounds a row's money to what a column of floats of so many bits keeps, so that REST shows the row
-// that PostgreSQL has. 0 bits: money is exact.
+// conform rounds a row's money as a column of floats of this size does, so that REST shows the row that
+// PostgreSQL has. With 0 bits, money is exact.
 func (d *dictionary) conform(res *resource, cells []cell, bits int) {
 	if res.table == "" || bits == 0 {
 		return

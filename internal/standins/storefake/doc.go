@@ -14,17 +14,16 @@
 //	       cache    ^
 //	                Behaviour: Readings (what the document leaves open) and Faults (what goes wrong)
 //
-// Every change goes through a Tx. It writes to PostgreSQL first, where there is one, and to memory once
+// Every change goes through a Tx. If there is a PostgreSQL, the Tx writes to it first, and to memory once
 // PostgreSQL has committed. Readings and faults may be changed while the service runs.
 //
 // Instants are kept in microseconds, as a real service's database would keep them. PostgreSQL shows all of
 // it, REST the whole second it lies in, because the document's form has no fraction. Config.WholeSeconds
 // stamps whole seconds, so that both paths print the same instant.
 //
-// Where further behaviour belongs: another reading of the document is a field of Readings, something that
-// goes wrong is a Fault, and exchange.go obeys both. What befalls the service as a whole is a method: its
-// clock steps (Store.StepClock), it is restored from a backup (Store.Backup, Fake.Restore), a column is
-// renamed or dropped (Store.Exec).
+// A new reading of the document becomes a field of Readings, and a new failure becomes a Fault. exchange.go
+// obeys both. An event that concerns the service as a whole is a method: its clock steps (Store.StepClock),
+// it is restored from a backup (Store.Backup, Fake.Restore), a column is renamed or dropped (Store.Exec).
 //
 // All persons are invented: every address ends in example.com, example.org or example.net.
 package storefake

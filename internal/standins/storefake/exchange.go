@@ -25,7 +25,7 @@ type exchange struct {
 	number uint64 // of the request
 }
 
-// listed is what a page of a listing shows.
+// listed is one page of a listing, ready to be written.
 type listed struct {
 	page
 	asked params
@@ -115,12 +115,13 @@ func (x *exchange) serveData(res *resource) {
 	x.send(body)
 }
 
-// list looks at the rows; nil: the page lies past the end, and the service says so.
+// list finds the rows of a page. It returns nil if the page lies past the end and the service refuses such
+// pages.
 func (x *exchange) list(res *resource, asked params) *listed {
 	tables, place := x.server.replicas.answering(&x.read, x.number)
 	x.w.entry.Replica = place
 	reach := reachOf(&x.read, x.server.seed, asked.pageSize)
-	look := func() (page, int) { // the rows of the page, and where it ends
+	look := func() (page, int) { // the page, and the number of the row at which it ends
 		at := boundsOf(&x.read, x.server.seed, asked.page, asked.pageSize)
 		return tables.page(res, asked.query, at.from, max(0, min(at.rows, reach-at.from))), at.from + at.rows
 	}
@@ -140,7 +141,7 @@ func (x *exchange) list(res *resource, asked params) *listed {
 	return &listed{p, asked, more}
 }
 
-// complete adds what the readings say to what the client asked for.
+// complete adds the readings to the query of the client.
 func (x *exchange) complete(q *query) {
 	q.sort, q.before, q.salt = x.read.Order, x.server.queryableBefore(&x.read), x.server.seed
 	q.ties = x.read.PermuteTies && (q.sort == ByUpdated || q.sort == ByUpdatedDesc)
@@ -149,7 +150,7 @@ func (x *exchange) complete(q *query) {
 	}
 }
 
-// failFirst answers a request whose fault leaves nothing of it to serve.
+// failFirst answers a request whose fault replaces the whole answer.
 func (x *exchange) failFirst() bool {
 	w := x.w
 	switch x.fault {
@@ -189,7 +190,7 @@ func reset(w http.ResponseWriter) {
 	_ = conn.Close()
 }
 
-// send writes a body, or what the fault leaves of it.
+// send writes a body, or the part of it that the fault lets through.
 func (x *exchange) send(body []byte) {
 	w := x.w
 	switch x.fault {

@@ -55,8 +55,8 @@ type Fake struct {
 	done     chan struct{} // the HTTP server has returned
 }
 
-// Start generates history, sets PostgreSQL up where there is one, and answers requests when it returns. Close
-// ends it.
+// Start generates history, sets PostgreSQL up if one is configured, and answers requests when it returns.
+// Close ends it.
 func Start(ctx context.Context, c Config) (*Fake, error) {
 	if err := c.Check(); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ const (
 	NoFault         Fault = ""
 	ServerError     Fault = "500"          // as the document has it
 	ServerErrorHTML Fault = "500-html"     // from something in front of the service
-	TooMany         Fault = "limited"      // as the rate limit in force answers, wherever the limit stands
+	TooMany         Fault = "limited"      // as the rate limit in force answers, with its status and body
 	Unauthorized    Fault = "401"          // though the key is good
 	Revoke          Fault = "revoke"       // the key is revoked, and the answer 401
 	Truncated       Fault = "truncated"    // the connection closes in the middle of the body
@@ -34,22 +34,22 @@ const (
 var allFaults = []Fault{ServerError, ServerErrorHTML, TooMany, Unauthorized, Revoke, Truncated, Cut, Endless,
 	Slow, Hang, Reset, Redirect, MoreForever, WrongDate}
 
-// Faults says what goes wrong. The zero value: nothing.
+// Faults says which requests and rows go wrong. The zero value breaks none.
 type Faults struct {
-	// Shares of the data requests that meet each fault, drawn from the seed.
+	// Shares are the shares of the data requests that meet each fault, drawn from the seed.
 	Shares map[Fault]float64
-	// Choose, if set, decides before Shares do; NoFault leaves it to them. It is called from many goroutines,
+	// Choose, if set, decides before Shares do. NoFault leaves it to them. It is called from many goroutines,
 	// and may call the Fake.
 	Choose func(*http.Request) Fault
-	// SlowFor is how long a slow body takes, by the machine's clock; 0: 5 s.
+	// SlowFor is how long a slow body takes, by the machine's clock. Zero is 5 s.
 	SlowFor time.Duration
-	// DateOff is how far a wrong Date is ahead, or behind; 0: an hour ahead.
+	// DateOff is how far a wrong Date is ahead, or behind if negative. Zero is an hour ahead.
 	DateOff time.Duration
-	// RedirectTo is where a redirect leads; empty: /elsewhere on this server, an HTML page that counts as a
-	// request for "elsewhere".
+	// RedirectTo is the target of a redirect. Empty is /elsewhere on this server, an HTML page that counts as
+	// a request for "elsewhere".
 	RedirectTo string
-	// GarbledRows is the share of rows, by id, that break the document's contract, each in one way and always in
-	// the same.
+	// GarbledRows is the share of rows that break the document's contract. The id decides which rows do, and
+	// in which way.
 	GarbledRows float64
 }
 
@@ -101,13 +101,13 @@ const (
 	BadTimestamp Garbling = "bad-timestamp" // updated_at is not a timestamp
 	NoTimestamp  Garbling = "no-timestamp"  // updated_at is null
 	HugeMoney    Garbling = "huge-money"    // more digits than any decimal type has
-	WordMoney    Garbling = "word-money"    // money that is no number; BadTimestamp where there is none
+	WordMoney    Garbling = "word-money"    // money that is no number; BadTimestamp if the row has no money
 	NotAnObject  Garbling = "not-an-object"
 )
 
 var allGarblings = []Garbling{NoID, TextID, BadTimestamp, NoTimestamp, HugeMoney, WordMoney, NotAnObject}
 
-// replaces says what stands instead of the value of field i.
+// replaces returns the text that stands for the value of field i.
 func (g Garbling) replaces(res *resource, i int) (string, bool) {
 	if g == NotGarbled {
 		return "", false

@@ -55,7 +55,7 @@ func newPrice(chance *rand.Rand) (Money, float64) {
 	}
 }
 
-// dusty17 is what a four-byte float prints as with 17 digits: 59.99 becomes 59.990001678466797.
+// dusty17 prints a four-byte float with 17 digits: 59.99 becomes 59.990001678466797.
 func dusty17(f float64) string {
 	return digitsOf(float64(float32(f)), 17)
 }

@@ -12,7 +12,7 @@ import (
 // Size is how much history to generate.
 type Size struct {
 	Users, Orders, Products int
-	Days                    int // from the first row to now, by the clock; 0: 1095
+	Days                    int // from the first row to now, by the clock; 1095 if 0
 }
 
 // Check reports every impossible setting of s, all at once.
@@ -34,7 +34,7 @@ type generator struct {
 	tables    *Tables
 	read      *Readings
 	seed      uint64
-	moneyBits int  // of the floats that PostgreSQL keeps money in; 0: it is exact
+	moneyBits int  // of the floats in which PostgreSQL keeps money, or 0 if it is exact
 	from      cell // the first instant of history
 	now       cell
 	unit      cell // of instants: a microsecond or a second
@@ -122,8 +122,8 @@ var (
 // journey is where an order's parcel has got to.
 type journey struct{ shipped, delivered, returned, last cell }
 
-// travel makes up the journey of an order that has come to state, or to the state before it where that lies
-// after now.
+// travel makes up the journey of an order that has come to state. If that would lie after now, the order has
+// come to the state before it.
 func (g *generator) travel(chance *rand.Rand, state string, created cell) (string, journey) {
 	const days = 24 * time.Hour
 	j := journey{shipped: null, delivered: null, returned: null}
@@ -180,7 +180,7 @@ func (g *generator) orders(n, users int) {
 	}
 }
 
-// items adds the items of an order and returns what they come to.
+// items adds the items of an order and returns their sum.
 func (g *generator) items(chance *rand.Rand, order, created, updated cell, state string) cell {
 	items, words := g.tables.byName[OrderItems], g.tables.words
 	if state != Cancelled && state != Returned {

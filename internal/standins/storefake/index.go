@@ -2,7 +2,8 @@ package storefake
 
 import "slices"
 
-// placeList maps small, dense numbers (ids) to places, and whatever else comes to a map. 0 is none.
+// placeList maps ids to places. Small, dense ids go to a slice, all others to a map. A missing id has place
+// 0.
 type placeList struct {
 	dense  []place
 	sparse map[int64]place

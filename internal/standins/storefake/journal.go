@@ -14,7 +14,7 @@ type Entry struct {
 	Method   string
 	Path     string
 	Query    string
-	Status   int // 0: no answer was sent
+	Status   int // 0 if no answer was sent
 	Rows     int
 	Fault    Fault
 	Replica  int  // which copy of the rows it was read from, 0: the one that is up to date
@@ -46,7 +46,7 @@ func (j *journal) newest() []Entry {
 	return slices.Clone(j.entries)
 }
 
-// recorder notes what a handler answers, before it does: whoever has the answer finds it in the journal.
+// recorder notes an answer before the handler sends it: a client that has the answer finds it in the journal.
 type recorder struct {
 	http.ResponseWriter
 	journal *journal
@@ -64,7 +64,7 @@ func (r *recorder) Write(p []byte) (int, error) {
 	return r.ResponseWriter.Write(p)
 }
 
-// note writes the entry into the journal, once. status 0: no answer was sent.
+// note writes the entry into the journal, once. Status 0 means that no answer was sent.
 func (r *recorder) note(status int) {
 	if !r.noted {
 		r.noted, r.entry.Status = true, status

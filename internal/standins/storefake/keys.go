@@ -14,11 +14,11 @@ type keyring struct {
 	mu      sync.Mutex
 	key     string
 	expires time.Time // by the machine's clock; zero: never
-	left    int       // data requests, where they are limited
+	left    int       // data requests, if they are limited
 	limited bool
 }
 
-// current is the key that is good now: the one given out before, or a new one where that is used up.
+// current is the key that is good now: the one given out before, or a new one if that is used up.
 func (k *keyring) current(rules Keys) string {
 	k.mu.Lock()
 	defer k.mu.Unlock()

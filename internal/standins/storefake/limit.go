@@ -18,7 +18,7 @@ type limiter struct {
 	rate  *rate.Limiter
 }
 
-// wait is how long the client should wait; 0: the request may pass.
+// wait is how long the client should wait. At 0 the request may pass.
 func (l *limiter) wait(rules Limit) time.Duration {
 	if rules.PerSecond == 0 {
 		return 0

@@ -11,8 +11,8 @@ import (
 // row in one order to PostgreSQL and in the other to memory.
 type locks struct {
 	mu   sync.Mutex
-	rows map[rowKey]chan struct{} // closed when the row is let go of
-	bulk *bulk                    // nil: none
+	rows map[rowKey]chan struct{} // closed when the row is unlocked
+	bulk *bulk                    // the bulk statement that runs, if any
 }
 
 // everyResource makes a bulk statement's range one of all resources.
@@ -30,7 +30,7 @@ func (b *bulk) covers(k rowKey) bool {
 		b.from <= k.id && k.id <= b.to
 }
 
-// take waits until nobody else holds the row, and adds it to held, the rows of one transaction.
+// take waits until no other transaction holds the row, and adds it to held, the rows of one transaction.
 func (l *locks) take(ctx context.Context, k rowKey, held map[rowKey]bool) error {
 	for {
 		wait := l.try(k, held)

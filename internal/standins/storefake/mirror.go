@@ -114,9 +114,9 @@ func (m *mirror) backup(ctx context.Context, tag string) error {
 	return nil
 }
 
-// restore makes the tables what their copies are, as far as both have the same columns, and says what that
-// did to their rows: also to those that others write, of which memory knows nothing. Others may write while
-// it works; what it deletes is what it found, whoever committed that a moment ago.
+// restore brings the tables back to their copies, as far as both have the same columns, and returns the
+// effect on their rows. That includes rows that others write and memory does not know. Others may write while
+// it works. It deletes every row that it finds, even one that another client committed a moment ago.
 func (m *mirror) restore(ctx context.Context, tag string) (*Restored, error) {
 	tx, err := m.begin(ctx)
 	if err != nil {
@@ -273,7 +273,7 @@ func (r *rowReader) fill() {
 				r.buf = append(r.buf, `\N`...)
 				continue
 			}
-			// States and numbers: nothing that COPY would want escaped.
+			// States and numbers, which COPY takes without escapes.
 			r.buf = r.tables.words.appendSQL(r.buf, f.kind, row[i])
 		}
 		r.buf = append(r.buf, '\n')

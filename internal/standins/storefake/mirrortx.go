@@ -29,7 +29,7 @@ type proof struct {
 	values [][]byte
 }
 
-// exec sends parameters as text, and lets the server say what they are: the columns' types are a matter of
+// exec sends parameters as text and lets the server infer their types: the columns' types are a matter of
 // configuration.
 func (tx *mirrorTx) exec(ctx context.Context, sql string, values ...[]byte) error {
 	result := tx.tx.Conn().PgConn().ExecParams(ctx, sql, values, nil, nil, nil).Read()
@@ -114,7 +114,7 @@ WHERE ("then".%[4]s) IS DISTINCT FROM (now.%[5]s)`, res.table, list, tag, string
 	if err != nil {
 		return err
 	}
-	// A backup may be restored twice: that the table holds what it holds would prove nothing.
+	// A backup may be restored twice, so equal contents would prove nothing. A fresh note does.
 	note := fmt.Sprintf("restored %d", tx.mirror.restores.Add(1))
 	tx.last = proof{"SELECT obj_description($1::text::regclass) = $2",
 		[][]byte{[]byte(res.table + tag), []byte(note)}}
@@ -125,8 +125,8 @@ WHERE ("then".%[4]s) IS DISTINCT FROM (now.%[5]s)`, res.table, list, tag, string
 // maxCommit bounds the wait for a database that broke off while committing.
 const maxCommit = time.Minute
 
-// commit returns nil when the transaction has committed, whatever became of the connection meanwhile. It does
-// not listen to ctx's cancellation: a commit half waited for would leave memory and database apart.
+// commit returns nil when the transaction has committed, even if the connection broke meanwhile. It ignores
+// ctx's cancellation: if it gave up in the middle, memory and database could differ.
 func (tx *mirrorTx) commit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxCommit)
 	defer cancel()

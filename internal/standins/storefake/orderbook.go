@@ -33,7 +33,7 @@ func (b *orderBook) file(order int64, status string) {
 	}
 }
 
-// take draws an order in that state and takes it out of the book; 0 if there is none.
+// take draws an order in that state and takes it out of the book. It returns 0 if there is none.
 func (b *orderBook) take(chance *rand.Rand, status string) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -17,7 +17,7 @@ const (
 
 var statuses = []string{Cancelled, Complete, Processing, Returned, Shipped}
 
-// params is what a data request asks for.
+// params are the parameters of a data request.
 type params struct {
 	query    query
 	page     int
@@ -25,8 +25,8 @@ type params struct {
 	asked    int // for
 }
 
-// parseParams reads the query parameters of a request for res, or says what is wrong with them. Parameters
-// that the document does not have for the resource are ignored.
+// parseParams reads the query parameters of a request for res, or returns a failure that names the faulty
+// one. It ignores parameters that the document does not have for the resource.
 func parseParams(res *resource, values url.Values, read *Readings, words *dictionary) (params, *failure) {
 	p := params{query: query{created: anytime, updated: anytime, status: null, order: null, before: null},
 		pageSize: defaultPageSize}
@@ -124,8 +124,8 @@ func (p *params) parseFilter(res *resource, values url.Values, words *dictionary
 
 func invalid(name, rule string) *failure { return &failure{400, "invalid_param", name + " " + rule} }
 
-// bounds is the part of a listing that a page holds. After a short or an empty page the next one goes on
-// where it left off, so every row is on some page.
+// bounds is the part of a listing that a page holds. After a short or an empty page the next one starts at
+// the first row that is missing, so every row is on some page.
 type bounds struct{ from, rows int }
 
 // boundsOf page number n. Which pages fall short is the same on every request.
@@ -169,5 +169,5 @@ func lastPage(read *Readings, seed uint64, rows, size int) int {
 	return 0
 }
 
-// maxPageNumber bounds the arithmetic; no listing has that many pages.
+// maxPageNumber bounds the arithmetic. A real listing is far shorter.
 const maxPageNumber = 1 << 22

@@ -7,29 +7,30 @@ import (
 	"time"
 )
 
-// Readings is one way to read what the document leaves open. The zero value is the plainest: meta.count is
-// the total, a page past the end is empty, an oversized page is capped, rows come by id, no limit, keys for
-// ever, nothing null that need not be.
+// Readings is one way to read the points that the document leaves open. The zero value is the plainest:
+// meta.count is the total, a page past the end is empty, an oversized page is capped, rows come by id,
+// requests are not limited, keys stay good, and the only nulls are those that a row needs.
 type Readings struct {
-	Count    Count    // what meta.count counts
+	Count    Count    // the meaning of meta.count
 	HasMore  HasMore  // when meta.has_more is true
-	PastEnd  PastEnd  // what a page beyond the last gives
-	Oversize Oversize // what a page_size above 1000 gives
-	// MaxPage grants no more rows a page than this, whatever was asked; meta.page_size says so. 0: 1000.
+	PastEnd  PastEnd  // the answer to a page beyond the last
+	Oversize Oversize // the answer to a page_size above 1000
+	// MaxPage limits the rows a page, even if more were asked for. meta.page_size shows the limit. Zero is
+	// 1000.
 	MaxPage int
 	// PageTurns is the number of data requests after which the number of rows granted a page changes: to
 	// MaxPage, a half or a third of it. Zero keeps it.
 	PageTurns int
 	PageWord  PageWord // the value of meta.page_size
-	// MaxPages lists no more pages of a window than this: the last of them says has_more: false, whatever
-	// follows, and meta.count goes on to count all. 0: as many as there are.
+	// MaxPages limits the pages of a window. The last of them says has_more: false even if rows follow, and
+	// meta.count still counts all rows. Zero is no limit.
 	MaxPages int
 	Order    Order
-	// PermuteTies shuffles, anew for each request, the rows whose updated_at falls into the same second; with
-	// an Order by updated_at.
+	// PermuteTies shuffles the rows whose updated_at falls into the same second, in another way for each
+	// request. It needs an Order by updated_at.
 	PermuteTies bool
-	// EmptyPages and ShortPages are shares of the pages that hold nothing, or half as much as they could,
-	// though more follow. No row is lost by it: the pages after them go on where they left off.
+	// EmptyPages and ShortPages are the shares of pages that are empty or half full though more rows follow.
+	// No row is lost by it: the next page starts at the first row that is missing.
 	EmptyPages, ShortPages float64
 
 	Limit Limit
@@ -56,29 +57,30 @@ type Readings struct {
 	// CreatedOffset moves the midnight of created_* further, and not that of updated_*: a service may file rows
 	// by the shop's days, and their changes by UTC.
 	CreatedOffset time.Duration
-	// UpdatedToMidnight: updated_to takes in no more of its day than the first instant; CreatedToMidnight is the
-	// same of created_to. Nothing says that a service reads both alike.
+	// UpdatedToMidnight ends a listing at the first instant of the day updated_to. CreatedToMidnight does the
+	// same with created_to. A service may read the two differently.
 	UpdatedToMidnight, CreatedToMidnight bool
-	// Delay keeps a row from being queried until so long after its updated_at, by the service's clock. Until
-	// then it is nowhere: not in its old place either.
+	// Delay hides a row from queries for this long after its updated_at, by the service's clock. Meanwhile
+	// the row is missing altogether: queries do not find its old version either.
 	Delay time.Duration
 
-	// Replicas is how many copies of the rows answer over REST, another one each time; 0: there are none. The
-	// last of them lags behind by ReplicaLag, by the service's clock, the first not at all, and the others lie
-	// in between. A lone one lags. A copy lags behind whole transactions, and never goes back itself.
+	// Replicas is the number of copies of the rows that answer over REST, in turn. Zero answers from the rows
+	// themselves. By the service's clock the first copy does not lag, the last one lags by ReplicaLag, and
+	// the others lie in between. A lone copy lags. A copy lags by whole transactions and never goes back
+	// itself.
 	Replicas   int
 	ReplicaLag time.Duration
 	Cache      Cache
 }
 
-// Count says what meta.count counts.
+// Count is the meaning of meta.count.
 type Count string
 
-// What meta.count may mean.
+// Meanings of meta.count.
 const (
 	CountTotal    Count = ""         // all matching rows
 	CountPage     Count = "page"     // the rows of this page
-	CountEstimate Count = "estimate" // up to a fifth more or less than all matching rows, and never none
+	CountEstimate Count = "estimate" // up to a fifth more or less than all matching rows, and never zero
 )
 
 // PageWord selects the value of meta.page_size.
@@ -94,14 +96,14 @@ const (
 // HasMore says when meta.has_more is true.
 type HasMore string
 
-// What meta.has_more may mean.
+// Meanings of meta.has_more.
 const (
 	MoreFollows HasMore = ""       // more rows follow
 	MoreFull    HasMore = "full"   // more rows follow, or this page is as long as a page can be
 	MoreAlways  HasMore = "always" // it is never false
 )
 
-// PastEnd says what a page beyond the last gives.
+// PastEnd is the answer to a page beyond the last.
 type PastEnd string
 
 // Answers to a page beyond the last.
@@ -112,7 +114,7 @@ const (
 	PastEndLast       PastEnd = "last" // the last page once more
 )
 
-// Oversize says what a page_size above 1000 gives.
+// Oversize is the answer to a page_size above 1000.
 type Oversize string
 
 // Answers to a page_size above 1000.
@@ -129,7 +131,7 @@ const (
 	ByID          Order = ""
 	ByUpdated     Order = "updated"      // oldest change first
 	ByUpdatedDesc Order = "updated-desc" // newest change first
-	ByPinned      Order = "pinned"       // some rows first, whatever happens to them, the rest as ByUpdated
+	ByPinned      Order = "pinned"       // some rows always first, even after a change, the rest as ByUpdated
 	ByHash        Order = "hash"         // arbitrary, and always the same
 	ByShuffle     Order = "shuffle"      // another on every request
 )
@@ -147,9 +149,9 @@ const (
 
 // Limit is the rate limit on all requests together, by the machine's clock.
 type Limit struct {
-	PerSecond  float64 // 0: none
-	Burst      int     // requests at once; 0: one second's worth
-	Status     int     // one of limitStatuses; 0: 429
+	PerSecond  float64 // unlimited if 0
+	Burst      int     // requests at once, one second's worth if 0
+	Status     int     // one of limitStatuses, 429 if 0
 	RetryAfter RetryAfter
 	HTML       bool // an HTML page for a body, as a gateway in front of the service would send
 }
@@ -168,19 +170,18 @@ const (
 	RetryAfterAbsent  RetryAfter = "absent"
 )
 
-// Keys says how long a key is good for. A key that is used up answers 401; the key endpoint then gives out a
-// new one.
+// Keys says how long a key is good. A used-up key answers 401, and the key endpoint then gives out a new one.
 type Keys struct {
-	Lifetime time.Duration // by the machine's clock; 0: for ever
-	Requests int           // data requests; 0: any number
+	Lifetime time.Duration // by the machine's clock, unlimited if 0
+	Requests int           // data requests, unlimited if 0
 }
 
 // Cache is an HTTP cache in front of the data endpoints. It keeps answers that went well, by their URL.
 type Cache struct {
-	For     time.Duration // an answer is given for so long, by the service's clock; 0: there is no cache
-	NoAge   bool          // no Age header; the Date of an answer from the cache is still that of its making
-	NewDate bool          // the Date of such an answer is now: with NoAge nothing shows how old it is
-	Deaf    bool          // a request's Cache-Control is not heeded
+	For     time.Duration // how long an answer is given again, by the service's clock. 0 turns the cache off
+	NoAge   bool          // no Age header; the Date of a cached answer is still that of its making
+	NewDate bool          // the Date of a cached answer is now; with NoAge it does not show its age
+	Deaf    bool          // ignores a request's Cache-Control
 }
 
 // known checks v, whose empty value goes by a name to people.

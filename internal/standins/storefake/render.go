@@ -12,7 +12,7 @@ import (
 type renderer struct {
 	words   *dictionary
 	read    *Readings
-	garbled func(resource string, id int64) Garbling // nil: none
+	garbled func(resource string, id int64) Garbling // nil if every row is good
 	seed    uint64
 }
 

@@ -7,7 +7,7 @@ import (
 
 const maxReplicas = 16
 
-// replicas hand every change on to the copies of the rows, each of which makes it when its lag is over. All
+// replicas pass every change on to the copies of the rows. Each copy applies it when its lag is over. All
 // methods may be called at once.
 type replicas struct {
 	clock  *Clock
@@ -43,7 +43,7 @@ func (r *replicas) make(do func(*Tables)) {
 	}
 }
 
-// catchUp makes what is due.
+// catchUp applies the changes that are due.
 func (c *replica) catchUp(now time.Duration) {
 	n := 0
 	for n < len(c.due) && c.due[n].at <= now-c.lag {

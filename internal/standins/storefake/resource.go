@@ -42,13 +42,13 @@ type field struct {
 	key  string // the name as it stands in a JSON object: quoted, with its colon
 }
 
-// resource is what the document says of one kind of row. The first field is id, the last two are created_at
-// and updated_at.
+// resource is the document's description of one kind of row. The first field is id, the last two are
+// created_at and updated_at.
 type resource struct {
 	name   string
 	path   string // below the base address
-	table  string // in PostgreSQL; "" where the document offers no access
-	filter string // the extra query parameter, "" if none
+	table  string // in PostgreSQL, "" if the document offers no access
+	filter string // the extra query parameter, "" if it has none
 	fields []field
 }
 

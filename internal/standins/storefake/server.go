@@ -37,7 +37,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer x.w.note(0) // also when a fault panics with http.ErrAbortHandler
 	s.behaviour.announce(r)
 	x.read = s.behaviour.Readings()
-	if w.Header()["Date"] = nil; !x.read.NoDate { // nil: net/http adds none of its own
+	if w.Header()["Date"] = nil; !x.read.NoDate { // a nil value keeps net/http from adding its own
 		w.Header().Set("Date", s.clock.Now().Format(http.TimeFormat))
 	}
 	x.route()

@@ -28,7 +28,7 @@ type Shop struct {
 	seed      uint64
 
 	booking sync.Mutex
-	opened  *orderBook // nil: nobody has asked for it yet
+	opened  *orderBook // nil until it is first asked for
 
 	stepping sync.Mutex // Step makes one change at a time
 	chance   *rand.Rand // Step's
@@ -57,7 +57,7 @@ func (sh *Shop) book() *orderBook {
 	return sh.opened
 }
 
-// closeBook makes traffic look through the orders anew.
+// closeBook makes traffic collect the open orders again.
 func (sh *Shop) closeBook() {
 	sh.booking.Lock()
 	defer sh.booking.Unlock()
@@ -84,7 +84,7 @@ func (sh *Shop) Traffic(ctx context.Context, perSecond float64) {
 	writers.Wait()
 }
 
-// StartTraffic begins Traffic, or changes its rate; 0 stops it.
+// StartTraffic begins Traffic, or changes its rate. Rate 0 stops it.
 func (sh *Shop) StartTraffic(perSecond float64) {
 	sh.Quiesce()
 	if perSecond <= 0 {
@@ -114,7 +114,7 @@ func (sh *Shop) Quiesce() {
 }
 
 // Step makes one of traffic's changes, whole, and returns when it is committed. With the same seed, the same
-// history and nobody else changing rows, the n-th call makes the same change, but for its instants.
+// history and no other writers, the n-th call makes the same change, except for its instants.
 func (sh *Shop) Step(ctx context.Context) error {
 	sh.stepping.Lock()
 	defer sh.stepping.Unlock()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Store is where rows are changed: in Tables, and orders and order_items in PostgreSQL too where there is
-// one. All methods may be called at once.
+// Store changes rows: in Tables, and orders and order_items also in PostgreSQL if there is one. All methods
+// may be called at once.
 type Store struct {
 	clock    *Clock
 	tables   *Tables
@@ -21,7 +21,7 @@ type Store struct {
 	backups  atomic.Int64 // made so far
 }
 
-// newStore fills tables with history and copies orders and order_items to PostgreSQL, where there is one.
+// newStore fills tables with history and copies orders and order_items to PostgreSQL, if there is one.
 func newStore(ctx context.Context, c *Config, clock *Clock) (*Store, error) {
 	s := &Store{clock: clock, tables: newTables(), locks: locks{rows: map[rowKey]chan struct{}{}}}
 	s.replicas = &replicas{clock: clock, tables: s.tables, seed: c.Seed}
@@ -84,7 +84,7 @@ func (s *Store) SetUpdatedAt(ctx context.Context, resource string, id int64, at 
 			return err
 		}
 		if !ok {
-			return fmt.Errorf("set updated_at of %s %d: no such row", resource, id)
+			return fmt.Errorf("set updated_at of %s %d: the row does not exist", resource, id)
 		}
 		row["updated_at"] = at
 		if at.IsZero() {
@@ -121,8 +121,8 @@ func (s *Store) BulkUpdate(ctx context.Context, resource string, from, to int64)
 	return at, n, nil
 }
 
-// StepClock moves the service's clock by d, backwards too, and with Database.OwnClock PostgreSQL's now(). At
-// no moment is now() ahead of what rows are stamped with.
+// StepClock moves the service's clock by d, backwards too, and with Database.OwnClock PostgreSQL's now().
+// now() is never ahead of the instants that rows are stamped with.
 func (s *Store) StepClock(ctx context.Context, d time.Duration) error {
 	s.stepping.Lock()
 	defer s.stepping.Unlock()

@@ -5,8 +5,8 @@ import "iter"
 // Rows lie in blocks that never move, so that growing a table copies nothing.
 const blockRows = 4096
 
-// place is where a row lies in its table. The place of a deleted row is not given out again, so an id that is
-// used again has another one.
+// place is the position of a row in its table. The place of a deleted row is not given out again, so an id
+// that is used again has another one.
 type place = int32
 
 // table is the rows of one resource and its indexes. The mutex of Tables guards it, but for res, which does
@@ -17,7 +17,7 @@ type table struct {
 	contents
 }
 
-// contents are what a table has now. A restore puts others in their place.
+// contents are a table's current rows and indexes. A restore replaces them.
 type contents struct {
 	blocks  [][]cell
 	size    place // places given out
@@ -26,7 +26,7 @@ type contents struct {
 	byID    placeList // id to place + 1
 	updated dayIndex
 	created dayIndex
-	orders  *orderIndex // nil where rows belong to no order
+	orders  *orderIndex // nil if rows belong to no order
 
 	// changes are the places changed since version base; the table's version is base + len(changes).
 	changes []place

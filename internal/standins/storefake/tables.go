@@ -135,7 +135,7 @@ func (ts *Tables) belonging(resource string, order int64) []int64 {
 	return ids
 }
 
-// any is a row drawn at random; false where there is hardly one.
+// any returns a row drawn at random, or false if the table is empty or almost so.
 func (ts *Tables) any(chance *rand.Rand, resource string) (Row, bool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -190,12 +190,12 @@ func (ts *Tables) clone() *Tables {
 	return c
 }
 
-// replace makes all rows those of another, which nobody must change meanwhile unless its methods do.
+// replace makes all rows those of by. by must not change meanwhile except through its methods.
 func (ts *Tables) replace(by *Tables) {
 	if ts == by {
 		return
 	}
-	by.mu.Lock() // always a younger one's or one's that never changes: no two wait for each other
+	by.mu.Lock() // always a younger one's or an unchanging one's, so two never wait for each other
 	defer by.mu.Unlock()
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

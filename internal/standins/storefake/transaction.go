@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// Tx is one transaction. What it writes goes to PostgreSQL at once, uncommitted, and to memory when
-// PostgreSQL has committed. The rows that it writes stay locked until then, so both see the versions of a row
-// in the same order. Like a database's, it stamps with the instant at which it began: one that is held open
-// commits rows with an updated_at long past. Not safe for concurrent use; end it by Commit or Rollback.
+// Tx is one transaction. It writes to PostgreSQL at once, uncommitted, and to memory when PostgreSQL has
+// committed. The rows that it writes stay locked until then, so both see the versions of a row in the same
+// order. Like a database's, it stamps with the instant at which it began: one that is held open commits rows
+// with an updated_at long past. It is not safe for concurrent use. End it by Commit or Rollback.
 type Tx struct {
 	store *Store
-	// At is the service's clock when the transaction began: the updated_at of what it writes, unless the row
-	// says another.
+	// At is the service's clock when the transaction began. Rows that it writes get it as updated_at, unless
+	// they bring another.
 	At time.Time
 
 	held   map[rowKey]bool
@@ -37,7 +37,7 @@ func (tx *Tx) Get(ctx context.Context, resource string, id int64) (Row, bool, er
 	return tx.store.tables.words.rowOf(t.res, cells), true, nil
 }
 
-// cells locks the row and copies it; nil if there is none.
+// cells locks the row and copies it. It returns nil if there is none.
 func (tx *Tx) cells(ctx context.Context, t *table, id int64) ([]cell, error) {
 	k := rowKey{t.res.name, id}
 	if cells, written := tx.writes[k]; written {
@@ -137,8 +137,8 @@ func (tx *Tx) Delete(ctx context.Context, resource string, id int64) error {
 }
 
 // Commit makes the transaction's writes visible, in PostgreSQL and then over REST. If PostgreSQL breaks off
-// while it commits, Commit waits until it can ask what became of them, up to a minute and whatever becomes of
-// ctx: memory must not differ from the database.
+// while it commits, Commit waits up to a minute until it can ask for the outcome, even if ctx is cancelled:
+// memory must not differ from the database.
 func (tx *Tx) Commit(ctx context.Context) error {
 	if tx.ended {
 		return errors.New("commit: the transaction has ended")
@@ -187,8 +187,8 @@ func (tx *Tx) pack(name string, row Row) (*resource, []cell, error) {
 	return t.res, cells, nil
 }
 
-// put writes a row, nil: deletes it: by mirrored in the transaction's half in PostgreSQL, where there is one
-// and it has such rows.
+// put writes a row. Nil cells delete it. If the row has a table in PostgreSQL, mirrored writes it there, in
+// the transaction's half on that side.
 func (tx *Tx) put(ctx context.Context, res *resource, id int64, cells []cell,
 	mirrored func(*mirrorTx) error) error {
 	if m := tx.store.mirror; m != nil && res.table != "" {
