@@ -38,8 +38,8 @@ func (e *usageError) Unwrap() error { return e.err }
 
 const long = `storefake stands in for the commerce data service: its REST endpoints over a seeded, synthetic
 shop, and with --postgres the same orders and order_items in a real PostgreSQL, readable by role student_ro.
-Rows change as a shop's would while it runs; SIGUSR1 stops that, and starts it again. It is no place for real
-data: it creates the tables orders and order_items anew when it starts.`
+Rows change like a shop's while it runs. SIGUSR1 stops that, and starts it again. Do not point it at real
+data: at its start it drops and creates the tables orders and order_items.`
 
 const example = `  storefake --listen 127.0.0.1:8090 --orders 5000 --users 1000 --products 500 --traffic 20 \
             --postgres postgres://postgres@127.0.0.1:5432/store

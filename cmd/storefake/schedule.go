@@ -22,7 +22,7 @@ type turn struct {
 
 // schedule is what happens while the service runs, as far as the command line says when.
 type schedule struct {
-	from, until time.Duration // when readings and faults hold; 0: from the start, to the end
+	from, until time.Duration // since the start; until 0 means to the end
 	steps       map[string]string
 	restores    map[string]string
 }

@@ -31,12 +31,12 @@ func (s *settings) declare(f *pflag.FlagSet) {
 	f.IntVar(&s.Size.Orders, "orders", 12500, "orders of the history, each with 1 to 4 items and a shipment")
 	f.IntVar(&s.Size.Products, "products", 2900, "products of the history")
 	f.IntVar(&s.Size.Days, "days", 1095, "days that the history covers, ending now")
-	f.Float64Var(&s.traffic, "traffic", 0, "transactions a second; 0: rows stand still")
+	f.Float64Var(&s.traffic, "traffic", 0, "transactions a second (0 makes none)")
 	f.StringVar(&s.clock, "clock", "", "RFC 3339 instant at which the service's clock starts (default now)")
 	f.DurationVar(&s.Offset, "clock-offset", 0, "how far the service's clock is ahead of that")
 	f.Float64Var(&s.Speed, "clock-speed", 1, "pace of the service's clock: 1440 makes a day last a minute")
 	f.BoolVar(&s.WholeSeconds, "whole-seconds", false,
-		"stamp whole seconds, also in PostgreSQL (default: microseconds there, of which REST shows the second)")
+		"stamp whole seconds, also in PostgreSQL (default: microseconds there; REST never shows the fraction)")
 	s.declareDatabase(f)
 	s.declareReadings(f, &s.Readings)
 	s.declareLimits(f, &s.Readings)
@@ -48,7 +48,7 @@ func (s *settings) declare(f *pflag.FlagSet) {
 
 func (s *settings) declareDatabase(f *pflag.FlagSet) {
 	f.StringVar(&s.Database.DSN, "postgres", "",
-		"DSN of an administrator; orders and order_items are created there anew (default $STOREFAKE_POSTGRES)")
+		"DSN of an administrator; replaces the tables orders and order_items (default $STOREFAKE_POSTGRES)")
 	f.StringVar(&s.Database.Password, "postgres-password", "student", "password of role student_ro")
 	f.StringVar(&s.Database.Columns.Int, "postgres-int", "int8", "type of ids: int8, int4")
 	f.StringVar(&s.Database.Columns.Money, "postgres-money", "numeric",
@@ -62,7 +62,7 @@ func (s *settings) declareDatabase(f *pflag.FlagSet) {
 	f.DurationVar(&s.Database.StatementTimeout, "postgres-statement-timeout", time.Minute, "of role student_ro")
 }
 
-// declareReadings declares what the document leaves open of pages and times.
+// declareReadings declares the flags for pages and times that the document leaves open.
 func (s *settings) declareReadings(f *pflag.FlagSet, r *storefake.Readings) {
 	f.Var(text(&r.Count), "count",
 		"what meta.count counts: total, page, estimate (up to a fifth too much or too little)")
@@ -76,10 +76,10 @@ func (s *settings) declareReadings(f *pflag.FlagSet, r *storefake.Readings) {
 	f.Var(text(&r.PageWord), "page-word",
 		"the value of meta.page_size: granted, asked (the number asked for, even if fewer are granted), absent")
 	f.IntVar(&r.MaxPages, "max-pages", 0,
-		"end every listing after so many pages, whatever meta.count says: a cap that nobody is told of")
+		"end every listing after this many pages, without a hint in meta: a silent cap")
 	f.Var(text(&r.Order), "order",
-		"order of rows: id, updated, updated-desc, pinned (updated, but for some rows that come first whatever "+
-			"happens to them), hash (arbitrary), shuffle (another on every request)")
+		"order of rows: id, updated, updated-desc, pinned (updated, but some rows always come first, "+
+			"even after a change), hash (arbitrary), shuffle (another on every request)")
 	f.BoolVar(&r.PermuteTies, "permute-ties", false,
 		"with --order updated or updated-desc: rows of one second in another order on every request")
 	f.Float64Var(&r.EmptyPages, "empty-pages", 0,
@@ -96,7 +96,7 @@ func (s *settings) declareReadings(f *pflag.FlagSet, r *storefake.Readings) {
 		"a row can be queried only so long after its updated_at, by the service's clock")
 }
 
-// declareRows declares what the document leaves open of rows.
+// declareRows declares the flags for rows that the document leaves open.
 func (s *settings) declareRows(f *pflag.FlagSet, r *storefake.Readings) {
 	f.Var(text(&r.MoneyForm), "money",
 		"form of money: as-is (49, 59.990001678466797), padded (49.00), string (\"49.00\"), exponent (49e0)")
@@ -128,13 +128,13 @@ func (s *settings) declareAges(f *pflag.FlagSet, r *storefake.Readings) {
 }
 
 func (s *settings) declareLimits(f *pflag.FlagSet, r *storefake.Readings) {
-	f.Float64Var(&r.Limit.PerSecond, "limit", 0, "requests a second; 0: any number")
+	f.Float64Var(&r.Limit.PerSecond, "limit", 0, "requests a second (0 sets no limit)")
 	f.IntVar(&r.Limit.Burst, "limit-burst", 0, "requests at once (default: one second's worth)")
 	f.IntVar(&r.Limit.Status, "limit-status", 429, "status of a refused request: 429, 503, 403, 420")
 	f.Var(text(&r.Limit.RetryAfter), "retry-after", "form of Retry-After: seconds, date, zero, absent")
 	f.BoolVar(&r.Limit.HTML, "limit-html", false, "an HTML body with it")
-	f.DurationVar(&r.Keys.Lifetime, "key-lifetime", 0, "a key is good for so long; 0: for ever")
-	f.IntVar(&r.Keys.Requests, "key-requests", 0, "a key is good for so many requests; 0: any number")
+	f.DurationVar(&r.Keys.Lifetime, "key-lifetime", 0, "a key is good for this long (0 sets no limit)")
+	f.IntVar(&r.Keys.Requests, "key-requests", 0, "a key is good for this many requests (0 sets no limit)")
 }
 
 func (s *settings) declareFaults(f *pflag.FlagSet) {
@@ -144,7 +144,7 @@ func (s *settings) declareFaults(f *pflag.FlagSet) {
 	f.DurationVar(&s.Faults.SlowFor, "slow-for", 5*time.Second, "how long a slow body takes")
 	f.DurationVar(&s.Faults.DateOff, "date-off", time.Hour, "how far a wrong Date is ahead")
 	f.StringVar(&s.Faults.RedirectTo, "redirect-to", "",
-		"where a redirect leads (default: an HTML page of this server)")
+		"target of a redirect (default: an HTML page of this server)")
 	f.Float64Var(&s.Faults.GarbledRows, "garbled-rows", 0,
 		"share of rows that break the document's contract over REST")
 }
@@ -154,7 +154,7 @@ func (s *settings) declareFaults(f *pflag.FlagSet) {
 func (s *settings) declareSchedule(f *pflag.FlagSet) {
 	f.DurationVar(&s.from, "from", 0,
 		"from so long after the start on, readings and faults hold; before, it is the plainest service")
-	f.DurationVar(&s.until, "until", 0, "until so long after the start they do; 0: to the end")
+	f.DurationVar(&s.until, "until", 0, "readings and faults end this long after the start (0 keeps them on)")
 	f.StringToStringVar(&s.steps, "clock-step", nil,
 		"when the service's clock steps, and by how much, such as 30s=-5m; again for each")
 	f.StringToStringVar(&s.restores, "restore", nil,

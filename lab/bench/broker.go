@@ -48,8 +48,8 @@ func startApache(ctx context.Context, _ *stage) (*broker, error) {
 	return &broker{addr: k.Brokers()[0], registry: r.URL, pid: k.Pid(), stop: stop}, nil
 }
 
-// serveBroker is the process of the embedded broker and the registry: it says where they listen, and ends
-// with ctx.
+// serveBroker runs in a process of its own, with the embedded broker and the registry. It prints their
+// addresses and ends with ctx.
 func serveBroker(ctx context.Context, stdout io.Writer) error {
 	broker, err := servers.StartBroker(servers.BrokerConfig{})
 	if err != nil {

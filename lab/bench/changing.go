@@ -12,7 +12,7 @@ import (
 	"github.com/storestream/storestream/internal/wait"
 )
 
-// overlap is that of orders, where nobody sets it.
+// overlap is the default overlap of orders.
 const overlap = 2 * time.Minute
 
 // pace is so many changes a second, polled at an interval.
@@ -176,7 +176,7 @@ func reportPace(r *round, p pace, c cost, changes float64, late series) {
 	r.add(figure{what: what + "commit to consumer, median", format: "%.0f ms"}, late.median())
 }
 
-// writer changes rows at a rate, none of them twice, in some fifty transactions a second.
+// writer changes rows at a rate, each at most once, in some fifty transactions a second.
 type writer struct {
 	conn      *pgx.Conn
 	rate      int

@@ -64,7 +64,7 @@ func check(ctx context.Context, args []string, stdout io.Writer) (err error) {
 	return nil
 }
 
-// packageDir is where a package lies in a source tree: packages have moved under internal.
+// packageDir is the folder of a package in a source tree. Older trees have it outside internal.
 func packageDir(tree, pkg string) string {
 	if dir := filepath.Join(tree, "internal", pkg); isDir(dir) {
 		return dir
@@ -127,8 +127,8 @@ func (c *comparison) compare(ctx context.Context, pkg string) (worse []string, e
 		fmt.Fprintf(c.stdout, "| %s | %.0f ns | %.0f ns | %.2f | %.2f to %.2f | %.0f, %.0f |\n", name, x.median(),
 			y.median(),
 			ratio.median(), slices.Min(ratio), slices.Max(ratio), a.allocs.median(), b.allocs.median())
-		// What a benchmark allocates once counts for more where it ran fewer times. The first quartile: three
-		// rounds in four agree.
+		// Allocations that happen once weigh more in a benchmark that ran fewer times. The first quartile
+		// means that three rounds in four agree.
 		if a.allocs.median() > 1.2*b.allocs.median()+.5 || ratio.quantile(.25) > 1+c.tolerance {
 			worse = append(worse, name)
 		}

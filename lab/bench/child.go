@@ -23,7 +23,7 @@ type child struct {
 }
 
 // spawn starts a program and watches its memory until it ends. The kernel's own maximum (ru_maxrss) would
-// count what the parent held at the fork.
+// count the parent's memory at the fork too.
 func spawn(dir, name, path string, environ []string, args ...string) (*child, error) {
 	c := &child{log: filepath.Join(dir, name+".log"), began: time.Now()}
 	var err error

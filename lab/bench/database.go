@@ -20,12 +20,11 @@ import (
 
 const readerPassword = "student"
 
-// database is PostgreSQL with the role that may only read, and PgBouncer in front of it where that is asked
-// for.
+// database is PostgreSQL with the role that may only read. If options ask for it, PgBouncer stands in front.
 type database struct {
 	server *servers.Postgres
 	pid    int
-	pooler *servers.PgBouncer // nil: none
+	pooler *servers.PgBouncer // nil if clients connect directly
 }
 
 func startDatabase(ctx context.Context, pooler bool) (_ *database, err error) {
@@ -139,7 +138,7 @@ func (db *database) drop(ctx context.Context, name string) error {
 	return db.exec(ctx, "postgres", "DROP DATABASE IF EXISTS "+name+" WITH (FORCE)", "CHECKPOINT")
 }
 
-// readersCPU is what the sessions of storestream's role have used, by their processes.
+// readersCPU is the CPU time of the sessions of storestream's role, by their processes.
 func (db *database) readersCPU(ctx context.Context) (map[int]time.Duration, error) {
 	conn, err := pgx.Connect(ctx, db.server.AdminDSN("postgres"))
 	if err != nil {
@@ -200,7 +199,7 @@ func touchOrder(ctx context.Context, conn *pgx.Conn, id int64) error {
 	return err
 }
 
-// firstLine of a file, empty where it cannot be read.
+// firstLine returns the first line of a file, or "" if it cannot be read.
 func firstLine(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

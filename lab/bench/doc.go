@@ -1,11 +1,11 @@
 // Command bench measures the whole program as a user runs it: a release build in a process of its own,
 // between a broker, a PostgreSQL and a stand-in service that are processes of their own. `make bench` runs it
-// and writes the tables and plots of docs/performance.md; `bin/bench --help` says what can be set.
+// and writes the tables and plots of docs/performance.md. `bin/bench --help` lists the settings.
 //
-// On a machine that others use too, wall time says little. So the figures are, where that is possible, CPU
-// time of the child that is measured (user and system, by the kernel's account), ratios of two things done
-// one after the other in the same round, and counts. Every figure is the median of its rounds, and the table
-// shows the smallest and the largest beside it.
+// On a machine with other users, wall time is a poor measure. So the figures are, as far as possible, the CPU
+// time of the measured child (user and system, by the kernel's account), ratios of two things done one after
+// the other in the same round, and counts. Every figure is the median of its rounds, and the table shows the
+// smallest and the largest beside it.
 //
 // A version before can be measured beside: --against builds it from its sources, and each round of a line
 // measures both programs one after the other, on stages of the same shape.

@@ -60,7 +60,7 @@ func firstLoad(ctx context.Context, r *round, b *broker, resource string, hashed
 		brokerCPU: used(b.pid) - bc, pgCPU: used(db.pid) - pg, peak: st.peak.Load()}, err
 }
 
-// awaitLoadBy waits for the end of a first load, or for the program's end where it fails before.
+// awaitLoadBy waits for the end of a first load, or for the program's end if it fails before.
 func awaitLoadBy(ctx context.Context, st *stream, b *broker, resource string) (loaded, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -163,7 +163,7 @@ func restLoad(ctx context.Context, r *round) error {
 // broker: first loads with and without it in turn, in the other order every other round.
 func hashedLoads(ctx context.Context, r *round) error {
 	if !slices.Contains(r.program.settings, "privacy.fields") {
-		return nil // a version of before policies
+		return nil // an older version, without policies
 	}
 	fields := []string{"users.email", "users.street_address", "users.last_name"}
 	var plain, hashed load

@@ -10,8 +10,8 @@ import (
 	"github.com/storestream/storestream/internal/wait"
 )
 
-// hostile measures the memory that somebody else can make us take: one row that is far too large, and answers
-// that do not end.
+// hostile measures the memory that a hostile service can make us take: one row that is far too large, and
+// answers that do not end.
 func hostile(ctx context.Context, r *round) error {
 	return errors.Join(hugeRow(ctx, r), endlessBodies(ctx, r))
 }

@@ -24,7 +24,7 @@ type machine struct {
 	others []string
 }
 
-// lookAround watches for two seconds what the machine does without us.
+// lookAround measures for two seconds how busy the machine is without us.
 func lookAround(ctx context.Context) (*machine, error) {
 	m := &machine{began: time.Now().UTC(), model: model()}
 	m.load, _, _ = strings.Cut(firstLine("/proc/loadavg"), " ")
@@ -90,7 +90,7 @@ func allUsed() map[int]process {
 	return all
 }
 
-// describe says on what and of what the figures are, and whether the machine was quiet.
+// describe names the machine and the programs of the figures, and says whether the machine was quiet.
 func (m *machine) describe(s *stage) string {
 	quiet := "The machine was quiet at the start"
 	if len(m.others) > 0 {
@@ -104,8 +104,8 @@ func (m *machine) describe(s *stage) string {
 	for _, p := range s.programs {
 		fmt.Fprintf(&text, "Column \"%s\": storestream %s.\n", p.name, p.revision)
 	}
-	fmt.Fprintf(&text, "%d rounds, fewer where one takes minutes; in each all programs, one after the other.\n",
-		s.runs)
+	fmt.Fprintf(&text, "%d rounds, or fewer if one takes minutes. In each round all programs run, "+
+		"one after the other.\n", s.runs)
 	for _, key := range slices.Sorted(maps.Keys(s.set)) {
 		fmt.Fprintf(&text, "%s is %s, where a version knows it.\n", key, s.set[key])
 	}

@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// measure measures what was asked for, prints the tables, and writes them where they belong. A line that
-// fails does not take the others with it.
+// measure measures the lines that were asked for, prints the tables, and writes them into their document. If
+// a line fails, the others still run.
 func measure(ctx context.Context, o options, stdout io.Writer) (err error) {
 	if o.write != "" { // better now than at the end
 		text, err := os.ReadFile(o.write)

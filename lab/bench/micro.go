@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// microbenchmarks runs the Go benchmarks of decoding and encoding, where there are sources.
+// microbenchmarks runs the Go benchmarks of decoding and encoding, if the program has sources.
 func microbenchmarks(ctx context.Context, r *round) error {
 	if r.program.tree == "" {
 		return nil
@@ -31,8 +31,8 @@ func microbenchmarks(ctx context.Context, r *round) error {
 	return nil
 }
 
-// benchmark is what a Go benchmark gave, run after run: wall time, CPU time where it reports that,
-// allocations.
+// benchmark holds the results of a Go benchmark, run after run: wall time, allocations, and CPU time if it
+// reports that.
 type benchmark struct{ wall, cpu, allocs series }
 
 var (

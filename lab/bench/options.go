@@ -17,8 +17,8 @@ type options struct {
 	products int
 	users    int
 	day      int    // rows of the open day
-	large    int    // rows of what is large: a sweep, a first load beside a writer
-	against  string // empty: nothing beside it
+	large    int    // rows of the large cases: a sweep, a first load beside a writer
+	against  string // a version to measure beside it, or ""
 	quick    bool
 	big      bool
 	kafka    bool
@@ -56,7 +56,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	f.IntVar(&o.products, "products", 200_000, "products of the shop")
 	f.IntVar(&o.day, "day", 1_000_000, "rows of the open day that is polled")
 	f.BoolVar(&o.quick, "quick", false, "small tables and one round")
-	f.IntVar(&o.large, "large", 10_000_000, "rows of what is large: sweep, first load beside a writer")
+	f.IntVar(&o.large, "large", 10_000_000, "rows of the large cases: sweep, first load beside a writer")
 	f.BoolVar(&o.big, "big", false, "also an open day of five times as many rows")
 	f.StringVar(&o.against, "against", "", "commit or tag that is built and measured beside it, round by round")
 	f.BoolVar(&o.kafka, "kafka", false,

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// panel is one pair of axes: what is measured over what. Y begins at 0 where it is not logarithmic.
+// panel is one pair of axes and their quantities. Y begins at 0 unless it is logarithmic.
 type panel struct {
 	y, x       string
 	logX, logY bool
@@ -74,10 +74,10 @@ func (p *plots) write(dir string) error {
 	return errors.Join(errs...)
 }
 
-// The size of a panel, and of what stands around its axes.
+// The size of a panel, and of the margins for its axes.
 const (
 	wide, high           = 320.0, 250.0
-	left, right, top, at = 52.0, 14.0, 58.0, 212.0 // at is where the X axis stands
+	left, right, top, at = 52.0, 14.0, 58.0, 212.0 // at is the height of the X axis
 )
 
 // inks are apart for eyes that see red and green alike, and dark enough for white.
@@ -140,7 +140,7 @@ func (p *plots) drawPanel(b *strings.Builder, file string, of panel) {
 
 // axis is where values stand in a panel.
 type axis struct {
-	low, high, from, to float64 // values, in decades where it is logarithmic, and the places of the two
+	low, high, from, to float64 // values, in decades if it is logarithmic, and the places of the two
 	decades             bool
 	ticks               []float64
 }
@@ -176,7 +176,8 @@ func newAxis(values []float64, logarithmic bool, from, to float64) *axis {
 	return a
 }
 
-// place is where a value stands. One that is not above 0 stands at the low end of a logarithmic axis.
+// place is the position of a value on the axis. A value of 0 or less goes to the low end of a logarithmic
+// axis.
 func (a *axis) place(v float64) float64 {
 	if a.decades {
 		v = math.Log10(max(v, math.Pow(10, a.low)))

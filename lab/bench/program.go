@@ -26,14 +26,14 @@ type program struct {
 	name     string // before or now
 	path     string
 	revision string   // what git calls it
-	tree     string   // its sources; empty: there are none
-	profiled bool     // it writes profiles where a setting says so
+	tree     string   // folder of its sources, "" if it has none
+	profiled bool     // it writes profiles if a setting asks for them
 	settings []string // the keys that it can be configured by
 	stage    *stage
 }
 
-// newPrograms are the version to measure against, if there is one, and what is measured: the program that an
-// option names, or a fresh build of this clone, made as a release is made.
+// newPrograms returns the version to measure against, if there is one, and the program to measure: the one
+// that an option names, or a fresh build of this clone, made as a release is made.
 func newPrograms(ctx context.Context, s *stage) (all []*program, err error) {
 	root, err := product.Root()
 	if err != nil {
@@ -151,8 +151,8 @@ func init() {
 // setting is how one storestream runs.
 type setting struct {
 	broker *broker
-	dsn    string // of the database; empty: none
-	base   string // of the service; empty: none
+	dsn    string // of the database, "" if the program uses none
+	base   string // of the service, "" if the program uses none
 	// resources maps those that are enabled to further settings in YAML's flow style, such as "interval: 100ms".
 	resources map[string]string
 	hashed    []string // fields, such as users.email
@@ -164,7 +164,7 @@ type setting struct {
 func (set *setting) configure(path string, port int) error {
 	base := set.base
 	if base == "" {
-		base = "http://127.0.0.1:9/v1" // nobody asks it
+		base = "http://127.0.0.1:9/v1" // an address that the program never asks
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "store: {base_url: %q, max_requests_per_second: 10000}\n", base)

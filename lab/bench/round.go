@@ -10,7 +10,7 @@ import (
 type line struct {
 	name    string
 	section section
-	most    int // rounds at most, where one takes minutes
+	most    int // limit of rounds, for a line that takes minutes
 	measure func(context.Context, *round) error
 }
 
@@ -48,7 +48,7 @@ func lineNames() []string {
 // round is one measurement of a line with one program.
 type round struct {
 	*stage
-	program *program // what is measured
+	program *program // the one that is measured
 	section section
 	number  int // 0 is the first
 	table   *table
@@ -61,7 +61,7 @@ func (r *round) add(f figure, v float64) {
 	r.note(f.what+": "+f.format, v)
 }
 
-// point adds a point to a plot: name says which line of it, where the program has several there.
+// point adds a point to a plot. name selects the line, if the plot has several.
 func (r *round) point(plot, panel, name string, x, y float64) {
 	if name != "" {
 		name += ", "

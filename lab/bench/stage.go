@@ -10,12 +10,12 @@ import (
 	"github.com/storestream/storestream/internal/standins/servers"
 )
 
-// stage is one run of the bench: its folder, and what it started that lives until the run ends.
+// stage is one run of the bench: its folder, and the parts that live until the run ends.
 type stage struct {
 	options
 	out      io.Writer
 	dir      string
-	programs []*program // what is measured, the version before first
+	programs []*program // the programs to measure, the version before first
 	named    int        // names given out
 	failures []string   // what could not be measured
 	stops    []func() error
@@ -56,7 +56,7 @@ func (s *stage) close() error {
 
 func (s *stage) say(format string, args ...any) { fmt.Fprintf(s.out, "# "+format+"\n", args...) }
 
-// name is a file name in the stage's folder, without its ending, that nobody else has.
+// name returns a file name without its ending that is unique in the stage's folder.
 func (s *stage) name(kind string) string {
 	s.named++
 	return fmt.Sprintf("%s-%d", kind, s.named)

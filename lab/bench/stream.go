@@ -95,8 +95,8 @@ func (st *stream) awaitPublished(ctx context.Context, n int) error {
 	})
 }
 
-// poll waits for the end of the next poll. It returns what the program took between the ends of the two
-// polls.
+// poll waits for the end of the next poll. It returns the requests and the CPU time of the program between
+// the ends of the two polls.
 func (st *stream) poll(ctx context.Context) (requests float64, cpu time.Duration, err error) {
 	polls, err := st.metric(ctx, "storestream_polls_total")
 	if err != nil {

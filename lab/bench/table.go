@@ -31,7 +31,7 @@ func (s series) quantile(q float64) float64 {
 	return sorted[min(int(math.Ceil(q*float64(len(s))))-1, len(s)-1)]
 }
 
-// cell is the median; with spread the smallest and the largest too, where there are several.
+// cell is the median. With spread it adds the smallest and the largest, if there are several values.
 func (s series) cell(format string, spread bool) string {
 	if len(s) == 0 {
 		return ""
@@ -53,10 +53,10 @@ func number(format string, v float64) string {
 	return text // negative, or not measured
 }
 
-// figure is what a line of the table says.
+// figure describes a line of the table.
 type figure struct {
-	what   string // no two figures have the same
-	target string // empty: none
+	what   string // unique among figures
+	target string // "" if it has no target
 	format string // a verb, and the unit behind a space
 	first  bool   // one of the five that the document begins with
 }
@@ -98,7 +98,7 @@ func (t *table) add(of section, program string, f figure, v float64) {
 	t.rows[i].by[program] = append(t.rows[i].by[program], v)
 }
 
-// print prints the rows that are wanted, nothing where there are none; with spread as of series.cell.
+// print prints the wanted rows under a heading, or nothing if there are none. For spread see series.cell.
 func (t *table) print(w io.Writer, spread bool, wanted func(*row) bool) {
 	head := "| what | to reach | " + strings.Join(t.programs, " | ") + " |\n|---|---|" +
 		strings.Repeat("---|", len(t.programs)) + "\n"
@@ -116,7 +116,7 @@ func (t *table) print(w io.Writer, spread bool, wanted func(*row) bool) {
 	}
 }
 
-// parts are what the document holds, by the names of its marks.
+// parts are the generated parts of the document, by the names of its marks.
 func (t *table) parts(head string) map[string]string {
 	parts := map[string]string{"head": head}
 	var first strings.Builder

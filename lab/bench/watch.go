@@ -21,7 +21,7 @@ func consumer(b *broker, topic string) (*kgo.Client, error) {
 		kgo.FetchMaxWait(250*time.Millisecond), kgo.DisableClientMetrics())
 }
 
-// loaded is what the watermark topic showed of a first load.
+// loaded is the end of a first load, as the watermark topic showed it.
 type loaded struct {
 	done time.Time // when the watermark that said "complete" could be read
 	rows int64

@@ -17,7 +17,7 @@ func (db *database) openWriter(ctx context.Context) (end func() error, err error
 	if err != nil {
 		return nil, err
 	}
-	for _, sql := range []string{"BEGIN", "SELECT pg_current_xact_id()"} { // an id is what a writer has
+	for _, sql := range []string{"BEGIN", "SELECT pg_current_xact_id()"} { // the id makes it a writer
 		if _, err := conn.Exec(ctx, sql); err != nil {
 			_ = conn.Close(ctx)
 			return nil, err
@@ -26,8 +26,9 @@ func (db *database) openWriter(ctx context.Context) (end func() error, err error
 	return func() error { return conn.Close(ctx) }, nil
 }
 
-// besideAWriter measures how often rows are published where a first load begins while a transaction is open,
-// and ends before that does. It stays open for half a minute after the load, so polls go on beside it.
+// besideAWriter measures how often rows are published if a first load begins while a transaction is open, and
+// ends before that does. The transaction stays open for half a minute after the load, so polls go on beside
+// it.
 func besideAWriter(ctx context.Context, r *round) error {
 	db, err := r.database(ctx)
 	if err != nil {
@@ -71,7 +72,7 @@ func besideAWriter(ctx context.Context, r *round) error {
 	})
 }
 
-// settledDown waits until nothing was published for 15 polls, and returns how many records there are.
+// settledDown waits until 15 polls in a row published nothing, and returns the number of records.
 func (st *stream) settledDown(ctx context.Context) (published float64, err error) {
 	for {
 		if err := wait.For(ctx, 15*time.Second); err != nil {
@@ -85,8 +86,8 @@ func (st *stream) settledDown(ctx context.Context) (published float64, err error
 	}
 }
 
-// openTransaction measures how often a version is published where many rows change within a minute while a
-// transaction stays open, and what is remembered meanwhile.
+// openTransaction measures how often a version is published if many rows change within a minute while a
+// transaction stays open, and how much storestream remembers meanwhile.
 func openTransaction(ctx context.Context, r *round) error {
 	const name = "open"
 	n, steps, look := r.large*2/5, 50, 80*time.Second

@@ -91,7 +91,8 @@ func (a advertised) Addr() net.Addr {
 	return at
 }
 
-// command is the address for the command line: past the proxy, where the broker can be had there.
+// command is the broker's address for the command line. It goes past the proxy if the broker has such an
+// address.
 func (b *broker) command() string {
 	if b.kafka != nil {
 		return b.direct

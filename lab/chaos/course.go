@@ -30,8 +30,8 @@ type course struct {
 	busy  [targets]sync.Mutex
 }
 
-// play plays the plan. An error means that the harness could not do what the plan asks; what storestream did
-// wrong is in the result.
+// play plays the plan. An error means that the harness could not do a part of the plan. Faults of storestream
+// are in the result.
 func play(ctx context.Context, s *stage) (*result, error) {
 	c := &course{stage: s}
 	r := &result{plan: s.plan, probes: s.probes, marks: map[string]mark{}}
@@ -192,7 +192,8 @@ func (c *course) converge(ctx context.Context, r *result) error {
 		promised := map[string]bool{}
 		for _, resource := range open {
 			m, there := c.stage.tail.lastMark(resource)
-			// What is held back is late, and the watermark says so. What only a sweep brings comes with it.
+			// A held resource is late, and its watermark shows it. Changes that only a sweep can find arrive
+			// with it.
 			promised[resource] = there && m.AsOf.After(quiet.Add(c.realDelay())) && m.Held == nil &&
 				(!c.stage.excuses.needsSweep() || c.stage.tail.carriedOut(resource, true))
 		}
@@ -278,4 +279,4 @@ func (c *course) end(ctx context.Context) error {
 	return ctx.Err()
 }
 
-var errJudged = errors.New("the topics do not hold what they must")
+var errJudged = errors.New("the topics break a promise")

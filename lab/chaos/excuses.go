@@ -65,7 +65,7 @@ func (x *excuses) wentBack(resource string, id int64, to time.Time) {
 	x.backIDs[rowAt{resource: resource, id: id}] = true
 }
 
-// restored notes what a restore did. shown is how a resource's source shows an instant.
+// restored notes the effect of a restore. shown rounds an instant as the resource's source shows it.
 func (x *excuses) restored(did *storefake.Restored, shown func(string, time.Time) time.Time) (back,
 	gone int) {
 	for name, rows := range did.Back {
@@ -88,7 +88,7 @@ func (x *excuses) steppedBack() {
 	x.steps++
 }
 
-// missedStep notes that no poll met a step of the clock: what was written then only a sweep finds.
+// missedStep notes a step of the clock that no poll met. Only a sweep finds the rows that were written then.
 func (x *excuses) missedStep() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -137,22 +137,21 @@ func (x *excuses) hasRestored() bool {
 	return x.restores > 0
 }
 
-// settledMayGoBack says whether something happened to the service after which storestream reads again what it
-// had settled.
+// settledMayGoBack says whether the service had an incident after which storestream reads settled rows again.
 func (x *excuses) settledMayGoBack() bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.restores+x.steps > 0
 }
 
-// String is "" where there is none.
+// String describes the excuses. It returns "" if there are none.
 func (x *excuses) String() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	text := ""
 	if x.restores > 0 {
-		text += fmt.Sprintf("the service was restored from a backup %d times: rows may step back to what the "+
-			"backup had and be there again, also those of the last overlap that it left as they were, and rows "+
+		text += fmt.Sprintf("the service was restored from a backup %d times: rows may step back to the "+
+			"backup's versions and be published again, even unchanged ones of the last overlap, and rows "+
 			"written since stay in the topics\n", x.restores)
 	}
 	if x.silent > 0 {
@@ -163,8 +162,8 @@ func (x *excuses) String() string {
 			x.gone)
 	}
 	if x.steps > 0 {
-		text += fmt.Sprintf("the service's clock was moved %d times: settled may go back. %d times no poll met "+
-			"it: what was written then came with a sweep\n", x.steps, x.missed)
+		text += fmt.Sprintf("the service's clock was moved %d times: settled may go back. %d steps met no poll, "+
+			"and a sweep brought the rows written then\n", x.steps, x.missed)
 	}
 	return text
 }

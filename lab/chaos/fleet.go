@@ -33,7 +33,7 @@ type fleet struct {
 	config    string // of the instances, which reach their surroundings through proxies
 	commands  string // of the command line, which goes past the proxies
 	around    *surroundings
-	memory    memory // what a restart gives the instances
+	memory    memory // memory settings for instances that restart
 	journal   *journal
 	instances []*instance
 }
@@ -74,7 +74,7 @@ func (f *fleet) configure(m memory) error {
 	return errors.Join(replaceFile(f.config, proxied), replaceFile(f.commands, direct))
 }
 
-// replaceFile does not show half a file to whoever reads it at that moment.
+// replaceFile replaces a file at once, so that a reader never sees half of it.
 func replaceFile(path, text string) error {
 	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
 		return err

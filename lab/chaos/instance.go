@@ -94,7 +94,7 @@ func (i *instance) ended(l *life) {
 	case expect == byTerm:
 		i.failed(fmt.Errorf("%s did not end in good order after SIGTERM: %w", i.name(), p.Ended()))
 	default:
-		i.failed(fmt.Errorf("%s ended though nobody asked it to: %w", i.name(), p.Ended()))
+		i.failed(fmt.Errorf("%s ended unasked: %w", i.name(), p.Ended()))
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 
 // job is another program that writes to the shop's tables, by SQL of its own: in transactions that it forgets
 // to end, tens of thousands of rows at a time, values of megabytes. The stand-in's memory does not know its
-// rows, and none of the stand-in's locks wait for it; the judge reads the tables themselves.
+// rows, and the job does not take the stand-in's locks. The judge reads the tables themselves.
 type job struct {
 	dsn     string
 	journal *journal
@@ -127,7 +127,7 @@ const (
 	isPrepared   = "that is prepared, with rows of"
 )
 
-// forgotten is a transaction that somebody forgot to end.
+// forgotten is a transaction that the job forgot to end.
 type forgotten struct {
 	job   *job
 	conn  *pgx.Conn // nil: it is prepared

@@ -12,7 +12,7 @@ type journal struct {
 	out io.Writer
 
 	mu    sync.Mutex
-	began time.Time // when the instances were started; zero: not yet
+	began time.Time // when the instances were started; zero before that
 	wrong []error
 }
 

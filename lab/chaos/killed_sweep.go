@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// killedSweep asks for a sweep and kills the instance that begins it. The successor may have died of the same
-// sweep: so it polls first, and leaves the sweep for later unless somebody asks again.
+// killedSweep asks for a sweep and kills the instance that begins it. The sweep may kill its successor too.
+// So the successor polls first, and leaves the sweep for later unless it is asked for again.
 type killedSweep struct {
 	stage    *stage
 	resource string
@@ -81,7 +81,7 @@ func (k *killedSweep) backsOff() (text string, all bool) {
 			continue
 		}
 		if m.Sweep.Request > k.request {
-			return "somebody else has asked for a sweep of " + k.resource, true
+			return "a later request asks for a sweep of " + k.resource, true
 		}
 		if !m.Sweep.Tried.IsZero() {
 			k.stage.journal.fail(errors.New("a successor began the sweep of " + k.resource + " at once"))

@@ -13,13 +13,13 @@ import (
 )
 
 // load changes rows in ways that the shop's own traffic does not: transactions that stay open, rows that
-// break the contract, times that are not now. No seed decides what it picks: the times at which it picks
-// depend on the machine anyway.
+// break the contract, times that are not now. Its choices do not follow a seed, because the times at which it
+// makes them depend on the machine anyway.
 type load struct {
 	around  *surroundings
 	journal *journal
-	// first is how many rows each resource had at the start: ids 1 to that. Rows from the future are new ones,
-	// so that none of the others is ever changed back to an earlier updated_at.
+	// first is the number of rows that each resource had at the start, with ids from 1. Rows from the future
+	// are always new ones, so no old row ever changes back to an earlier updated_at.
 	first map[string]int
 
 	excuses *excuses
@@ -81,7 +81,7 @@ func (l *load) start() {
 	}
 }
 
-// finish stops traffic and commits what is open.
+// finish stops traffic and commits the open transactions.
 func (l *load) finish() {
 	l.stop()
 	l.running.Wait()
@@ -355,7 +355,7 @@ func (l *load) touch(ctx context.Context, resource string, id int64) error {
 	return l.alterRow(ctx, resource, id, func(storefake.Row) {})
 }
 
-// alterRow changes a row unless it is gone. Its updated_at does not go back, also where the clock has.
+// alterRow changes a row unless it is gone. Its updated_at never goes back, even if the clock does.
 func (l *load) alterRow(ctx context.Context, resource string, id int64, change func(storefake.Row)) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

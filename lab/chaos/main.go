@@ -28,8 +28,8 @@ const (
 	exitUsage  = 2
 )
 
-const usage = `Runs storestream where everything around it fails, and judges what its topics then hold. Exit
-status 1 unless nothing is lost, stale, twice, stepped back or deleted by mistake.
+const usage = `Runs storestream while everything around it fails, then compares its topics with the service.
+Exit status 1 if a row is lost, stale, twice, stepped back or deleted by mistake.
 
 Usage:
   chaos [flags]
@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitDone
 	}
 	if err != nil {
-		_, _ = fmt.Fprintf(stderr, "chaos: %v (see --help)\n", err) // with stderr gone there is nobody to tell
+		_, _ = fmt.Fprintf(stderr, "chaos: %v (see --help)\n", err) // if stderr fails, only the exit status is left
 		return exitUsage
 	}
 	p := newPlan(o.terms)
@@ -75,7 +75,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 	flags := pflag.NewFlagSet("chaos", pflag.ContinueOnError)
 	flags.SortFlags = false
 	flags.Usage = func() { _, _ = fmt.Fprint(stdout, usage, flags.FlagUsages()) }
-	flags.Uint64Var(&o.seed, "seed", 0, "decides the plan; 0: any, which is printed")
+	flags.Uint64Var(&o.seed, "seed", 0, "decides the plan (0 draws one and prints it)")
 	flags.DurationVar(&o.length, "for", 5*time.Minute, "how long mishaps go on")
 	flags.StringVar(&o.broker, "broker", apacheKafka,
 		"kafka: an Apache Kafka; embedded: one without Java, which is not restarted")
@@ -123,7 +123,7 @@ func rehearse(ctx context.Context, p plan, o options, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Chmod(dir, 0o755); err != nil { // PostgreSQL may have to run as somebody else
+	if err := os.Chmod(dir, 0o755); err != nil { // PostgreSQL may have to run as another user
 		return err
 	}
 	log, err := os.Create(filepath.Join(dir, "chaos.log"))

@@ -16,10 +16,11 @@ type kind struct {
 	// weight is how many cards of this kind a deck holds. A deck is played to its end before the next one is
 	// dealt.
 	weight int
-	// hits is what it makes busy: two mishaps that hit the same do not overlap. An instance is hit by its
-	// number.
+	// hits is the part that it makes busy. Two mishaps that hit the same part do not overlap. An instance is
+	// hit by its number.
 	hits target
-	// It lasts from least to most. 0: it is over at once. takes is how long its repair may take on top of that.
+	// It lasts from least to most, or is over at once if they are 0. takes is how long its repair may take on
+	// top of that.
 	least, most, takes time.Duration
 	// beside: other rounds go on while it lasts.
 	beside  bool
@@ -30,7 +31,7 @@ type kind struct {
 	do func(ctx context.Context, s *stage, e event) (undo func() error, err error)
 }
 
-// need is what a kind needs of the stage.
+// need is a condition that a kind sets for the stage.
 type need struct {
 	what string
 	met  func(*plan) bool
@@ -149,7 +150,7 @@ func (p *plan) drawEvents(d draw) {
 	slices.SortStableFunc(p.events, func(a, b event) int { return int(a.at - b.at) })
 }
 
-// fits says whether the stage has what the kind needs.
+// fits says whether the stage meets the kind's needs.
 func (k *kind) fits(p *plan) bool { return k.needs == nil || k.needs.met(p) }
 
 // wants says whether the plan was asked for this kind.
@@ -182,7 +183,7 @@ func (p *plan) drawEvent(d draw, k *kind, at time.Duration) event {
 	return e
 }
 
-// absent says why the plan has no mishap of a name, "" where it has one.
+// absent says why the plan has no mishap of a name. It returns "" if there is one.
 func (p *plan) absent(name string) string {
 	if slices.ContainsFunc(p.events, func(e event) bool { return e.kind.name == name }) {
 		return ""
@@ -212,13 +213,13 @@ func kindNames() []string {
 	return slices.Compact(names)
 }
 
-// plainName is a kind's name where nothing follows it.
+// plainName is a kind's name without the punctuation that leads to its details.
 func plainName(name string) string { return strings.TrimRight(name, ":,") }
 
 var (
 	overDatabase = &need{"orders and items from the database",
 		func(p *plan) bool { return p.source == fromDatabase }}
-	overREST = &need{"orders and items from REST, where the service's clock runs fast",
+	overREST = &need{"orders and items from REST, with a service whose clock runs fast",
 		func(p *plan) bool { return p.source == fromREST }}
 	onApacheKafka = &need{"--broker=kafka", func(p *plan) bool { return p.broker == apacheKafka }}
 )

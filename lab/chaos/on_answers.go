@@ -42,7 +42,7 @@ var answerKinds = []*kind{
 			e.how = field
 			e.readings = func(r *storefake.Readings) { r.Without = append(r.Without, field) }
 		}, do: withoutField},
-	// Only a count of all rows shows that a listing ends too early: without one, nothing does.
+	// A listing that ends too early shows only by a count of all rows.
 	{name: "listings end early:", weight: 3, hits: theAnswers, least: 3 * time.Second, most: 15 * time.Second,
 		needs: &need{"a service that counts all rows",
 			func(p *plan) bool { return p.service.readings.Count == storefake.CountTotal }},
@@ -92,7 +92,7 @@ func answer(_ context.Context, s *stage, e event) (func() error, error) {
 func withoutField(ctx context.Context, s *stage, e event) (func() error, error) {
 	resource, field, _ := strings.Cut(e.how, ".")
 	if m, _ := s.tail.lastMark(resource); !slices.Contains(m.Fields, field) {
-		return nil, notPlayed(fmt.Sprintf("no complete pass has had %s yet: nobody could miss it", e.how))
+		return nil, notPlayed(fmt.Sprintf("no complete pass has had %s yet, so it cannot be missed", e.how))
 	}
 	since := s.fleet.logged()
 	over, err := answer(ctx, s, e)
@@ -151,7 +151,7 @@ func (l *load) flicker(ctx context.Context, resource string, n int) {
 	}
 }
 
-// changing is a field of a resource, and values for it, each of which comes once in a run as good as surely.
+// changing returns a field of a resource, and a source of values for it that almost surely never repeat.
 func changing(resource string) (field string, value func() any) {
 	number := func() any { return 1_000_000 + rand.Int64N(1_000_000_000) }
 	switch resource {

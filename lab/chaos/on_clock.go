@@ -8,9 +8,9 @@ import (
 
 // What happens to the service's clock, which stamps rows, says which day it is, and is PostgreSQL's now().
 var clockKinds = []*kind{
-	// By more than the overlap. What is written meanwhile is stamped with instants that are settled. It comes
-	// right little by little, as a clock does that is slewed: a step forward makes every open transaction a
-	// late one. Where no poll meets it before that, its operator asks for a sweep, as the runbook says.
+	// By more than the overlap. Rows written meanwhile are stamped with instants that are settled. The clock
+	// is slewed back, little by little: a step forward makes every open transaction a late one. If no poll
+	// meets it before that, its operator asks for a sweep, as the runbook says.
 	{name: "clock set", weight: 3, hits: theTables, least: 3 * time.Second, most: 15 * time.Second,
 		needs: overDatabase, takes: 20 * time.Second,
 		details: func(d draw, p *plan, e *event) {
@@ -58,8 +58,8 @@ func stepClock(ctx context.Context, s *stage, d time.Duration) error {
 	return s.around.fake.StepClock(ctx, d)
 }
 
-// polledSince waits until a poll of each table has ended that began after an instant, and says whether that
-// was within half of the overlap: what is stamped longer before a poll it may take for settled.
+// polledSince waits until a poll of each table has ended that began after from. It returns whether that was
+// within half of the overlap: a poll may take rows stamped longer before it for settled.
 func polledSince(ctx context.Context, s *stage, from time.Time) bool {
 	ctx, cancel := context.WithDeadline(ctx, from.Add(s.plan.polling.overlap/2))
 	defer cancel()

@@ -52,7 +52,7 @@ var databaseKinds = []*kind{
 			table, column, _ := strings.Cut(e.how, ".")
 			return renamed(ctx, s, table, column)
 		}},
-	// What was written into the copy before it takes the table's place becomes visible without being written.
+	// Rows written into the copy before it takes the table's place become visible without a write.
 	{name: "table swapped by renaming:", weight: 2, hits: theTables, least: time.Second, most: 8 * time.Second,
 		needs: overDatabase, details: anyTable,
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {
@@ -78,7 +78,7 @@ var databaseKinds = []*kind{
 			}
 			return func() error { f.end(e.number > 0); return nil }, nil
 		}},
-	// A transaction that stays open keeps settled where it is, and all that changes meanwhile is remembered.
+	// A transaction that stays open holds settled back, and storestream remembers all later changes.
 	{name: "more rows than poll.memory holds:", weight: 2, hits: theMemory, least: 5 * time.Second,
 		most: 20 * time.Second, needs: overDatabase, details: anyTable,
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {

@@ -24,7 +24,7 @@ var instanceKinds = []*kind{
 			return i.start, nil
 		}},
 	// Longer than the session: its resources are handed on while it sleeps, and it wakes up in the middle of
-	// what it was doing.
+	// its work.
 	{name: "SIGSTOP", weight: 4, hits: oneInstance, least: 8 * time.Second, most: 20 * time.Second, do: freeze},
 	{name: "short SIGSTOP", weight: 1, hits: oneInstance, least: time.Second, most: 4 * time.Second, do: freeze},
 }

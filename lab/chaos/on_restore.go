@@ -9,12 +9,12 @@ import (
 	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
-// The service is restored from a backup: its rows go back, what was written since is gone, and ids are given
-// out again. That breaks what storestream's promise stands on, that a change of a row changes its updated_at
-// to now. So its operator asks for a sweep, and then the topics must be the service once more, but for rows
-// that it has no longer. The judge forgives what the restore itself did: a step back to what the backup had,
-// and that a state is there again. A sweep believes a row that went back when an overlap has passed, by our
-// clock: where the service's runs fast, that is longer than the run.
+// The service is restored from a backup: its rows go back, later changes are gone, and ids are given out
+// again. That breaks the condition of storestream's promise, that a change of a row sets its updated_at to
+// now. So its operator asks for a sweep, and then the topics must equal the service again, except for rows
+// that it no longer has. The judge forgives the restore's own effect: a step back to the backup's version,
+// and a state that occurs again. A sweep believes a row that went back when an overlap has passed, by our
+// clock. If the service's clock runs fast, that is longer than the run.
 var restoreKinds = []*kind{
 	{name: "restored from a backup", weight: 2, hits: theTables, least: 3 * time.Second, most: 20 * time.Second,
 		needs: overDatabase,

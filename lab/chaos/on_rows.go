@@ -100,7 +100,7 @@ var rowKinds = []*kind{
 }
 
 const (
-	// wideBytes is what the wide rows of one mishap come to.
+	// wideBytes is the sum of the wide rows of one mishap.
 	wideBytes = 8_000_000
 	// tooWide is more than a record may have.
 	tooWide = 20_000_000
@@ -140,7 +140,7 @@ func tooLarge(ctx context.Context, s *stage, resource string) (func() error, err
 }
 
 // gone makes n rows vanish that the topic has as they are, and have not changed lately. back brings them back
-// as they were: whoever looks between finds them deleted, and afterwards nothing has happened.
+// as they were. A reader finds them deleted in between, and afterwards sees no trace of it.
 func gone(ctx context.Context, s *stage, resource string, n int) (back func(context.Context) error) {
 	var rows []storefake.Row
 	for range n {

@@ -7,7 +7,7 @@ import (
 	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
-// What the service's REST API does.
+// Mishaps of the service's REST API.
 var serviceKinds = []*kind{
 	{name: "service fails now and then:", weight: 4, hits: theService, least: 5 * time.Second,
 		most: 20 * time.Second,

@@ -11,9 +11,9 @@ import (
 	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
-// operator is the person on call. Of all holds one need not end by itself: "poll.memory is too small to go
-// on". docs/operations.md says what to do then, and the operator does it: raise poll.memory to what the text
-// says, and restart. Like `storestream watermark list`, the operator reads the watermarks.
+// operator is the person on call. Only one kind of hold may need a person: "poll.memory is too small to go
+// on". The operator then follows docs/operations.md: raise poll.memory to the size in the text, and restart.
+// Like `storestream watermark list`, the operator reads the watermarks.
 type operator struct {
 	course  *course
 	since   map[string]time.Time // since when each resource that is on hold has been so
@@ -37,7 +37,7 @@ func startOperator(ctx context.Context, c *course) *operator {
 	return o
 }
 
-// stop ends the watch. What was begun is finished first. A second stop does nothing.
+// stop ends the watch, after work that has begun is finished. A second stop does nothing.
 func (o *operator) stop() {
 	o.cancel()
 	<-o.done
@@ -61,7 +61,7 @@ func (o *operator) look() {
 	}
 }
 
-// shortage is what the text of such a hold says.
+// shortage holds the facts in the text of such a hold.
 type shortage struct {
 	text      string
 	settled   string
@@ -71,7 +71,7 @@ type shortage struct {
 var shortageText = regexp.MustCompile(`poll\.memory is too small to go on: since settled \(([^)]+)\) .*, ` +
 	`and ([0-9]+)MiB hold .*: raise poll\.memory to ([0-9]+)MiB and restart`)
 
-// readShortage reads the reason of a hold; nil: it is another one.
+// readShortage reads the reason of a hold. It returns nil for every other reason.
 func readShortage(text string) *shortage {
 	found := shortageText.FindStringSubmatch(text)
 	if found == nil {
@@ -83,8 +83,8 @@ func readShortage(text string) *shortage {
 	return n
 }
 
-// needs is what a resource says that it lacks; nil: nothing, or an instance says so that has less memory than
-// they have now.
+// needs returns the shortage that a resource reports. It returns nil if there is none, or if the report comes
+// from an instance with less memory than they have now.
 func (o *operator) needs(resource string) *shortage {
 	m, _ := o.course.stage.tail.lastMark(resource)
 	if m.Held == nil {
@@ -97,8 +97,8 @@ func (o *operator) needs(resource string) *shortage {
 	return n
 }
 
-// raise raises memory to what the resource asks for, once for all instances, and starts them anew one after
-// the other. Meanwhile no mishap ends one, or counts on how much memory there is.
+// raise raises memory to the size that the resource asks for, once for all instances, and restarts them one
+// after the other. Meanwhile no mishap ends one, or relies on the size of the memory.
 func (o *operator) raise(resource string, after time.Duration) {
 	for _, t := range []target{theMemory, oneInstance} {
 		o.course.busy[t].Lock()
@@ -111,7 +111,7 @@ func (o *operator) raise(resource string, after time.Duration) {
 	s := o.course.stage
 	s.journal.say("%s has been on hold for %s: %s", resource, short(after), n.text)
 	if o.settled[resource] == n.settled {
-		s.journal.fail(fmt.Errorf("%s: poll.memory was raised to what it asked for, and was not enough: %s",
+		s.journal.fail(fmt.Errorf("%s: poll.memory was raised as it asked, and was not enough: %s",
 			resource, n.text))
 	}
 	o.settled[resource] = n.settled
@@ -120,11 +120,11 @@ func (o *operator) raise(resource string, after time.Duration) {
 		return
 	}
 	did := fmt.Sprintf("to %d MiB for %s at %s", n.want, resource, s.journal.clock())
-	s.journal.say("all instances have been started anew, with poll.memory raised %s", did)
+	s.journal.say("all instances were restarted, with poll.memory raised %s", did)
 	o.did = append(o.did, did)
 }
 
-// report says what the operator did, "" if nothing. Only after stop.
+// report lists the operator's actions, "" without any. Call it only after stop.
 func (o *operator) report() string {
 	if len(o.did) == 0 {
 		return ""

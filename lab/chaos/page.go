@@ -67,8 +67,8 @@ func (f *fleet) logged() []int64 {
 	return lengths
 }
 
-// holds says whether the owner of a resource tells, on its page, in its log after since and in its metrics,
-// that the resource holds for want of something. text is what the page says, or what is missing.
+// holds says whether the owner of a resource shows, on its page, in its log after since and in its metrics,
+// that the resource holds for the reason want. text is the page's text, or names the place that lacks it.
 func (f *fleet) holds(ctx context.Context, name, want string, since []int64) (text string, all bool) {
 	text = "no page says that it holds"
 	for n, i := range f.instances {
@@ -81,10 +81,10 @@ func (f *fleet) holds(ctx context.Context, name, want string, since []int64) (te
 				continue
 			}
 			if !i.hasLogged(since[n], `"`+name+`"`, want) {
-				return "its page says so, its log does not", false
+				return "its page shows the hold, its log does not", false
 			}
 			if !i.counts(ctx, "storestream_blocked{", `resource="`+name+`"`) {
-				return "page and log say so, storestream_blocked does not", false
+				return "page and log show the hold, storestream_blocked does not", false
 			}
 			return fmt.Sprintf("%s tells of %s: %s%s", i.name(), name, r.Error, r.Held), true
 		}

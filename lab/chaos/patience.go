@@ -26,8 +26,8 @@ func newPatience(within time.Duration, now time.Time) *patience {
 	return &patience{within: within, began: now, last: now}
 }
 
-// over says which bound is reached, "" if none. stand is where the sweeps stand that are in hand or wait for
-// their turn, "" if there is none.
+// over names the bound that is reached, or returns "". stand describes the sweeps that run or wait for their
+// turn, and is "" without any.
 func (p *patience) over(now time.Time, stand string) string {
 	if stand != p.stand {
 		p.stand, p.last = stand, now

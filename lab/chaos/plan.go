@@ -23,7 +23,7 @@ const (
 	apicurio    = "apicurio"
 )
 
-// terms are what a run is asked for. Empty strings are left to the seed.
+// terms are the user's wishes for a run. The seed fills the empty strings.
 type terms struct {
 	seed     uint64
 	length   time.Duration
@@ -61,8 +61,8 @@ type polling struct {
 	overlap, restOverlap   time.Duration
 	requestsPerSecond      int
 	memory                 memory
-	// hold is how long a transaction is held open at most after its first write, restHold one whose rows are
-	// read over REST: REST promises nothing of a row that can be read later than overlap.
+	// hold limits how long a transaction stays open after its first write. restHold is the limit for rows
+	// that are read over REST: REST promises nothing for a row that becomes readable later than overlap.
 	hold, restHold time.Duration
 }
 

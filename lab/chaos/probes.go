@@ -62,8 +62,8 @@ func (p *probes) run(ctx context.Context, resource string) {
 	}
 }
 
-// change updates the probe's row, a new one where there is none (any more), and returns the updated_at that
-// the topic will show.
+// change updates the probe's row, or inserts a new one if it is missing. It returns the updated_at that the
+// topic will show.
 func (p *probes) change(ctx context.Context, resource string, id *int64) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
@@ -84,8 +84,8 @@ func (p *probes) change(ctx context.Context, resource string, id *int64) (time.T
 	return p.around.shown(resource, row.Time("updated_at")), nil
 }
 
-// visible waits until the topic has the row with that updated_at or a later one; false where it will not: the
-// row was deleted, or went back in a restore, or ctx is done.
+// visible waits until the topic has the row with that updated_at or a later one. It returns false if the row
+// was deleted, or went back in a restore, or ctx is done.
 func (p *probes) visible(ctx context.Context, resource string, id int64, at time.Time) bool {
 	for {
 		more := p.tail.more()
@@ -112,8 +112,8 @@ func (p *probes) note(resource string, t trip) {
 	p.changed = make(chan struct{})
 }
 
-// recovered is when a change made after since had become visible in every resource; false: not yet. missing
-// is a resource that lacks one.
+// recovered is the first instant at which every resource showed a change made after since. If a resource
+// lacks one, at is zero and missing names it.
 func (p *probes) recovered(since time.Time) (at time.Time, missing string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

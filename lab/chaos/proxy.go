@@ -25,7 +25,7 @@ type toxic struct {
 	amount       int
 }
 
-// proxy stands before one of the parts. Clients see it keep its address whatever happens.
+// proxy stands before one of the parts. Its address stays the same for clients through every mishap.
 type proxy struct {
 	name, at, to string
 
@@ -80,8 +80,8 @@ func (p *proxy) poison(t toxic) error {
 	return nil
 }
 
-// repair drops all connections and begins anew with a proxy that knows no toxic. Taking a toxic out can wait
-// for ever: one that is about to hand on bytes on a connection which has just ended does not listen.
+// repair drops all connections and starts a new proxy without toxics. To remove a toxic could hang: one that
+// is about to pass on bytes, on a connection that has just ended, does not listen.
 func (p *proxy) repair() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

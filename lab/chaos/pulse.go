@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// pulse measures how long this process got no turn at a processor. On a machine that is not ours alone a
-// stall of everything looks like a mishap's, and one longer than the overlap lets the service's writers break
-// what they promise: figures are to be read beside it.
+// pulse measures how long this process got no turn at a processor. On a shared machine a stall of everything
+// looks like a mishap's. If it is longer than the overlap, it makes the service's writers break their
+// promise. So read the figures beside it.
 type pulse struct {
 	longest time.Duration // to be read when done is closed
 	cancel  context.CancelFunc

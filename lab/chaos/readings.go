@@ -47,13 +47,13 @@ func (p *plan) hurryClock(d draw) {
 		time.Duration(d.IntN(24))*time.Hour
 	p.polling.hold, p.polling.restHold = 3*time.Second, 3*time.Second
 	p.polling.restOverlap = time.Duration(20 * s.speed * float64(time.Second)).Round(time.Minute)
-	s.readings.NoDate = false // it would be told nothing of this clock
+	s.readings.NoDate = false // Date is its only way to learn of this clock
 	if s.readings.Delay > 0 {
 		s.readings.Delay = time.Duration(2 * s.speed * float64(time.Second))
 	}
 }
 
-// drawReadings draws what the document leaves open.
+// drawReadings draws the points that the document leaves open.
 func (p *plan) drawReadings(d draw) {
 	r := &p.service.readings
 	r.Count = oneOf(d, storefake.CountTotal, storefake.CountPage)
@@ -81,7 +81,7 @@ func (p *plan) drawReadings(d draw) {
 	r.Nulls = oneOf(d, 0, 0, .05)
 	r.NewStatuses = oneOf(d, 0, 0, .1)
 	r.Deletes = oneOf(d, 0, 0, 0, .01)
-	r.UsedIDs = oneOf(d, 0, .3) // where there are any
+	r.UsedIDs = oneOf(d, 0, .3) // if there are any
 	r.NoDate = d.likely(.1)
 	r.DayOffset = oneOf(d, 0, 0, 0, 0, 2*time.Hour, -5*time.Hour)
 	r.Delay = oneOf(d, 0, 0, 0, 2*time.Second)

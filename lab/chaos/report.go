@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// report is what is to be said of one resource's topic. The lists name the first offenders.
+// report is the verdict on one resource's topic. The lists name the first offenders.
 type report struct {
 	resource string
 	rows     int // of the service
@@ -15,7 +15,7 @@ type report struct {
 	repeated int // by replays that were asked for
 
 	lost    findings // rows of the service that the topic does not have
-	stale   findings // rows of which the topic's newest record is another than the service's
+	stale   findings // rows whose newest record in the topic differs from the service
 	twice   findings // versions that are there again, and no replay that covers them began in between
 	back    findings // records older than the one before it of the same key
 	deleted findings // tombstones of rows that the service had, and the topic
@@ -174,7 +174,7 @@ func (j *report) judgeRows(rows map[int64]row, newest map[int64]*record,
 	}
 }
 
-// difference says in what the rows differ, "" if in nothing.
+// difference describes how the rows differ. It returns "" if they are equal.
 func (j *report) difference() string {
 	if j.lost.n+j.stale.n+j.extra.n+j.broken.n == 0 {
 		return ""
@@ -282,7 +282,7 @@ func (j *report) judgeLetters(letters map[string][]byte, rows map[int64]row) {
 	}
 }
 
-// ok is what the run is for.
+// ok says whether the topic has no faults.
 func (j *report) ok() bool {
 	for _, f := range j.faults() {
 		if f.n > 0 {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// result is what a run came to.
+// result is the outcome of a run.
 type result struct {
 	plan    *plan
 	took    time.Duration // of the mishaps
@@ -23,8 +23,8 @@ type result struct {
 	marks   map[string]mark
 	letters int
 	stall   time.Duration // of this process, for want of a processor
-	excuses string        // what the judge takes into account
-	raised  string        // what the operator did
+	excuses string        // the incidents that the judge allows for
+	raised  string        // the operator's actions
 	wrong   []error
 }
 
@@ -138,7 +138,7 @@ func (r *result) alone(e struck, recovered time.Time) bool {
 	return true
 }
 
-// writeFaults prints what is wrong, with the first of each.
+// writeFaults prints each kind of fault with its first offenders.
 func (r *result) writeFaults(w io.Writer) {
 	for _, v := range r.reports {
 		faults := v.faults()

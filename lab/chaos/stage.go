@@ -23,7 +23,7 @@ type stage struct {
 	excuses *excuses
 	job     *job // nil: orders and items are read over REST
 	probes  *probes
-	// personComes is after how long on hold somebody has read the page and acts.
+	// personComes is how long a resource is on hold before the person on call has read the page and acts.
 	personComes time.Duration
 }
 
@@ -97,7 +97,7 @@ func (s *stage) has(resource string, id int64) bool {
 		row.Time("created_at").Before(now.Add(-time.Duration(float64(unseen)*s.plan.service.speed)))
 }
 
-// judge is what is to be said of each topic when everything has come to rest.
+// judge returns the verdict on each topic once everything has come to rest.
 func (s *stage) judge(ctx context.Context) ([]*report, error) {
 	var all []*report
 	for _, resource := range storefake.Names() {
@@ -120,8 +120,8 @@ func (s *stage) sweepAll(ctx context.Context) {
 	s.fleet.command(ctx, "sweep", "--yes", "--all")
 }
 
-// sweepsStand is where the sweeps stand by watermarks and pages, "" where none is in hand or waits for its
-// turn. One that is put off because its owner died is neither.
+// sweepsStand describes the sweeps that run or wait for their turn, by watermarks and pages. It returns "" if
+// there are none. A sweep that is put off because its owner died does not count.
 func (s *stage) sweepsStand(ctx context.Context) string {
 	var stand strings.Builder
 	for _, resource := range storefake.Names() {

@@ -63,7 +63,7 @@ func startSurroundings(ctx context.Context, p *plan, dir string) (_ *surrounding
 	return s, nil
 }
 
-// startService starts the stand-in. Its clock is behind ours by what the plan says.
+// startService starts the stand-in. The plan says how far its clock is behind ours.
 func startService(ctx context.Context, p *plan, postgres *servers.Postgres) (*storefake.Fake, error) {
 	v := &p.service
 	c := storefake.Config{Seed: p.seed, Size: v.size, Readings: v.readings, WholeSeconds: v.wholeSeconds}
@@ -85,7 +85,7 @@ func (s *surroundings) stop() error {
 	return errors.Join(errs...)
 }
 
-// readerDSN is where storestream reads tables, "" where it reads none.
+// readerDSN is the DSN by which storestream reads tables, or "" if it reads none.
 func (s *surroundings) readerDSN() string {
 	if s.pooler == nil {
 		return ""
@@ -99,7 +99,7 @@ func (s *surroundings) readsTable(resource string) bool {
 	return s.postgres != nil && table
 }
 
-// shown is what the topic keeps of an instant: PostgreSQL's to the millisecond, REST's to the second.
+// shown rounds an instant as the topic keeps it: PostgreSQL's to the millisecond, REST's to the second.
 func (s *surroundings) shown(resource string, at time.Time) time.Time {
 	if s.readsTable(resource) {
 		return at.Truncate(time.Millisecond)
@@ -107,7 +107,7 @@ func (s *surroundings) shown(resource string, at time.Time) time.Time {
 	return at.Truncate(time.Second)
 }
 
-// rowsOf is what the service has of a resource now, as a topic shows it. It reads the tables, and not the
+// rowsOf returns the service's rows of a resource, as a topic shows them. It reads the tables, and not the
 // stand-in's memory: a bulk UPDATE whose connection broke may have been committed without the stand-in's
 // knowing.
 func (s *surroundings) rowsOf(ctx context.Context, resource string) (map[int64]row, error) {

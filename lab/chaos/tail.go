@@ -85,8 +85,8 @@ type ask struct {
 	To       time.Time `json:"to"`
 }
 
-// tail reads all topics as a read_committed consumer while they are written: a topic that is compacted
-// forgets what it once held.
+// tail reads all topics as a read_committed consumer while they are written: a compacted topic forgets its
+// old records.
 type tail struct {
 	client  *kgo.Client
 	decoder *decoder
@@ -96,7 +96,7 @@ type tail struct {
 
 	mu       sync.Mutex
 	changed  chan struct{} // closed when there is more
-	err      error         // the topics hold what they must not
+	err      error         // the first record that breaks the contract
 	next     map[place]int64
 	versions map[string][]version         // by resource; in offset order within a partition
 	newest   map[string]map[int64]*record // the newest record of each id
@@ -107,7 +107,7 @@ type tail struct {
 	rewrites map[string][]rewrite // by resource
 }
 
-// rewrite is a restore that wrote every row of a table anew, also those that it left as they were.
+// rewrite is a restore that wrote every row of a table again, even the unchanged ones.
 type rewrite struct {
 	from   int64 // rows with a later updated_at were read again: settled
 	before int   // how many records the topic had
@@ -174,7 +174,7 @@ func (t *tail) run(ctx context.Context) {
 func (t *tail) take(r *kgo.Record) {
 	at := place{r.Topic, r.Partition}
 	if r.Offset < t.next[at] {
-		t.wrong(r, fmt.Errorf("offset %d was read before: the broker took back what it had committed", t.next[at]))
+		t.wrong(r, fmt.Errorf("offset %d was read before: the broker took back committed records", t.next[at]))
 		return
 	}
 	t.next[at] = r.Offset + 1
@@ -298,7 +298,7 @@ func (t *tail) marksFrom(resource string, n int) []mark {
 func (t *tail) catchUp(ctx context.Context) error {
 	ends, err := kadm.NewClient(t.client).ListCommittedOffsets(ctx, t.client.GetConsumeTopics()...)
 	if err != nil {
-		return fmt.Errorf("asking where the topics end: %w", err)
+		return fmt.Errorf("asking for the ends of the topics: %w", err)
 	}
 	for {
 		more := t.more()
@@ -347,7 +347,7 @@ func (t *tail) carriedOut(resource string, sweeps bool) bool {
 	return there && m.Replay == nil && !sweeps && !slices.ContainsFunc(t.asks, waits)
 }
 
-// rewritten notes that all rows of the resources are being written anew now.
+// rewritten notes that a restore now writes all rows of the resources again.
 func (t *tail) rewritten(resources []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -360,7 +360,7 @@ func (t *tail) rewritten(resources []string) {
 	}
 }
 
-// judge fills in what the topic's history says. x is what the service itself did.
+// judge adds the faults in the topic's history to r. x excuses the service's own incidents.
 func (t *tail) judge(r *report, rows map[int64]row, x *excuses) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -373,8 +373,8 @@ func (t *tail) judge(r *report, rows map[int64]row, x *excuses) {
 	r.judgeLetters(t.letters, rows)
 }
 
-// dump writes what was read of each topic into the run's folder, a record or a watermark a line, for whoever
-// looks into a failure.
+// dump writes the records of each topic into the run's folder, a record or a watermark a line, to look into a
+// failure.
 func (t *tail) dump(dir string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// watchFor is how long watch waits: it only ends a run in which what it waits for never comes.
+// watchFor limits how long watch waits. It only ends a run that would wait forever.
 const watchFor = 4 * time.Minute
 
-// watch waits until seen is true and returns what it says. "" when nobody needs to wait any more, because
-// still has become false.
+// watch waits until seen is true and returns its text. It returns "" once still is false, because the wait
+// has lost its purpose.
 func watch(ctx context.Context, seen func() (string, bool), still func(context.Context) bool) (string,
 	error) {
 	ctx, cancel := context.WithTimeout(ctx, watchFor)

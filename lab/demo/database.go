@@ -25,7 +25,7 @@ const (
 // order items go over REST.
 type database struct {
 	postgres *servers.Postgres
-	pooler   *servers.PgBouncer // nil: none
+	pooler   *servers.PgBouncer // nil if clients connect directly
 	off      bool               // the user has had it stopped
 	trouble  error              // of the last attempt to stop or start it
 }
@@ -72,8 +72,8 @@ func (db *database) make(ctx context.Context) (version string, err error) {
 	return version, err
 }
 
-// startPooler starts PgBouncer in front of PostgreSQL, as the real service has one. It is only found, never
-// fetched: nobody offers binaries of it outside distributions.
+// startPooler starts PgBouncer in front of PostgreSQL, as the real service has one. It uses an installed one:
+// only distributions offer binaries, so there is no fetching it.
 func (db *database) startPooler(ctx context.Context, s *screen, at *port) error {
 	s.starting("PgBouncer")
 	b, err := servers.StartPgBouncer(ctx, servers.PgBouncerConfig{

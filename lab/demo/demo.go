@@ -30,7 +30,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	if err == nil || errors.Is(err, pflag.ErrHelp) {
 		return exitDone
 	}
-	_, _ = fmt.Fprintf(stderr, "demo: %v\n", err) // with stderr gone there is nobody to tell
+	_, _ = fmt.Fprintf(stderr, "demo: %v\n", err) // if stderr fails, only the exit status is left
 	if _, ok := errors.AsType[usageError](err); ok {
 		_, _ = fmt.Fprintln(stderr, "`demo --help` shows every flag and an example")
 		return exitUsage
@@ -38,7 +38,7 @@ func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) 
 	return exitFailed
 }
 
-// demo starts all parts, and stops what it has started.
+// demo starts all parts, and stops those that it started.
 type demo struct {
 	options
 	environ []string
@@ -52,8 +52,8 @@ func newDemo(o options, environ []string, stdout io.Writer) *demo {
 	return &demo{options: o, environ: environ, screen: newScreen(stdout, environ), started: time.Now()}
 }
 
-// run starts the parts one after the other, shows what they do until ctx is done, the time is over or
-// something ends that should not, and stops them in reverse. An interrupt is no error.
+// run starts the parts one after the other and shows their work until ctx is done, the time is over, or a
+// part fails. Then it stops them in reverse. An interrupt is no error.
 func (d *demo) run(ctx context.Context) (err error) {
 	d.screen.print(d.screen.paint.As(terminal.Bold, "storestream demo")+
 		": everything on this machine and in one process tree; Ctrl-C ends it and leaves nothing behind", "")
@@ -71,7 +71,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 
 // start starts everything.
 func (d *demo) start(ctx context.Context) (*watch, error) {
-	// The folder of what belongs to no single server: storestream's configuration, log, and maybe program.
+	// The folder for shared files: storestream's configuration, log, and maybe program.
 	folder, remove, err := servers.TemporaryFolder("demo")
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (d *demo) startShop(ctx context.Context, db *database) (*storefake.Fake, er
 	return shop, nil
 }
 
-// onStop has f called when all ends, before what was started earlier is stopped.
+// onStop registers f to be called at the end, before the parts that were started earlier are stopped.
 func (d *demo) onStop(f func() error) { d.stops = append(d.stops, f) }
 
 // stop stops everything in reverse.

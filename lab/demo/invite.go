@@ -12,7 +12,8 @@ import (
 	"github.com/storestream/storestream/internal/standins/servers"
 )
 
-// invitation is a command that a user may try, and what it shows; "": it belongs to the one before.
+// invitation is a command that a user may try, and the effect that it shows. An empty shows continues the one
+// before.
 type invitation struct{ shows, command string }
 
 // invitations are what to try next, every command ready to be pasted.
@@ -37,7 +38,7 @@ func invitations(ctx context.Context, stream *stream, ports *ports, db *database
 	list = append(list, invitation{"the figures of the status page (http://" + ports.status.address() +
 		"/) as JSON" + missing("curl", "curl"), "curl -s http://" + ports.status.address() + "/status.json"})
 	list = append(list, invitation{
-		"stop storestream (-9: kill it); the demo starts it again, and it goes on where it was",
+		"stop storestream (-9 kills it); the demo starts it again, and it resumes its work",
 		fmt.Sprintf("kill %d", stream.Pid())})
 	if db != nil {
 		list = append(list, invitation{
@@ -93,7 +94,7 @@ func kcat(ctx context.Context, broker, registry string) []invitation {
 	return list
 }
 
-// missing names the package of a program that is not installed; "" where it is.
+// missing names the package of a program, or returns "" if the program is installed.
 func missing(program, ofPackage string) string {
 	if _, err := exec.LookPath(program); err == nil {
 		return ""
@@ -101,7 +102,7 @@ func missing(program, ofPackage string) string {
 	return " (Debian: apt-get install " + ofPackage + ")"
 }
 
-// shortest is a program's path, relative where it is within the current folder.
+// shortest is a program's path, relative if it is within the current folder.
 func shortest(path string) string {
 	if here, err := os.Getwd(); err == nil {
 		if short, err := filepath.Rel(here, path); err == nil && filepath.IsLocal(short) {

@@ -38,8 +38,8 @@ func (d *demo) startKafka(ctx context.Context) (registry string, err error) {
 	return r.URL, nil
 }
 
-// withoutTelemetry is what Apache Kafka offers where nobody collects clients' figures. librdkafka (kcat,
-// Python) says on stderr that it was offered telemetry.
+// withoutTelemetry is Apache Kafka's offer to clients without the requests for telemetry. librdkafka (kcat,
+// Python) reports on stderr if it is offered telemetry.
 func withoutTelemetry() *kversion.Versions {
 	versions := kversion.Stable()
 	for _, key := range []kmsg.Key{kmsg.GetTelemetrySubscriptions, kmsg.PushTelemetry} {
@@ -84,7 +84,7 @@ func fetchKafka(ctx context.Context, s *screen) error {
 	} {
 		told := false
 		err := part.fetch(ctx, func(text string) {
-			if !told { // also where nothing can be drawn anew
+			if !told { // once, even if the screen cannot redraw a line
 				s.note("%s: %s", part.name, text)
 			}
 			told = true
@@ -100,7 +100,7 @@ func fetchKafka(ctx context.Context, s *screen) error {
 	return nil
 }
 
-// consumerSettings is what a consumer of one's own needs, a line each.
+// consumerSettings lists the settings that your own consumer needs, a line each.
 func (w *watch) consumerSettings() []string {
 	var topics []string
 	for _, name := range storefake.Names() {

@@ -1,7 +1,7 @@
-// Command demo is all of storestream on one machine with nothing to install: PostgreSQL and PgBouncer where
-// they can be had, an embedded broker and schema registry on real ports, a stand-in for the commerce data
-// service with live traffic, and storestream itself. What it starts ends with it, and the folders that it
-// makes go too.
+// Command demo is all of storestream on one machine with nothing to install. PostgreSQL is found or fetched,
+// and PgBouncer is used if it is installed. It runs an embedded broker and schema registry on real ports, a
+// stand-in for the commerce data service with live traffic, and storestream itself. All parts end with it,
+// and it removes the folders that it made.
 package main
 
 import (

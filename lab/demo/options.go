@@ -12,7 +12,7 @@ import (
 	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
-// options is what a user may set.
+// options are the user's settings.
 type options struct {
 	size        storefake.Size
 	traffic     float64
@@ -56,10 +56,10 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		"orders at the start, each with one to four items and a shipment")
 	flags.IntVar(&o.size.Users, "users", 20_000, "users at the start")
 	flags.IntVar(&o.size.Products, "products", 5_000, "products")
-	flags.Float64Var(&o.traffic, "traffic", 20, "changes a second that the shop makes; 0: none")
+	flags.Float64Var(&o.traffic, "traffic", 20, "changes a second that the shop makes (0 makes none)")
 	flags.Uint64Var(&o.seed, "seed", 1, "the same seed makes the same shop")
 	flags.DurationVar(&o.length, "for", 0,
-		"stop by itself after this `duration`, such as 90s or 5m; 0: run until Ctrl-C")
+		"stop by itself after this `duration`, such as 90s or 5m (0 runs until Ctrl-C)")
 	flags.BoolVar(&o.noPostgres, "no-postgres", false,
 		"leave PostgreSQL out: orders and order items go over REST like the rest")
 	flags.BoolVar(&o.kafka, "kafka", false,
@@ -69,7 +69,7 @@ func parse(args []string, stdout io.Writer) (options, error) {
 		"the storestream `program` to run (default: next to this program, else it is built)")
 	o.ports.flags(flags)
 	flags.BoolVar(&o.freePorts, "free-ports", false,
-		"take any free ports where none is given, so that several demos run side by side")
+		"use any free port for each that is not given, so that several demos run side by side")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
 			return o, err

@@ -12,12 +12,12 @@ import (
 	"github.com/storestream/storestream/internal/standins/servers"
 )
 
-// port is where one part is to listen on 127.0.0.1.
+// port is the port of one part on 127.0.0.1.
 type port struct {
 	flag    string
 	number  int  // 0: any free one
 	chosen  bool // by the user: then no other will do
-	instead int  // the usual number, where that is taken and number is another
+	instead int  // the usual number, if that is taken and number is another
 }
 
 // ports is where everything listens.
@@ -33,7 +33,7 @@ func (p *ports) flags(flags *pflag.FlagSet) {
 		flags.IntVar(&p.number, p.flag, usual, what)
 	}
 	add(&p.broker, "broker", 9092, "`port` of the Kafka broker; "+
-		"where a usual port is taken, a free one is found and shown, and 0 is any free one")
+		"if a usual port is taken, the demo picks a free one and shows it (0 always picks a free one)")
 	add(&p.registry, "registry", 8081, "`port` of the schema registry")
 	add(&p.service, "service", 8090, "`port` of the commerce data service")
 	add(&p.status, "status", 8080, "`port` of storestream's status page")
@@ -82,7 +82,7 @@ func (p *ports) settle() error {
 		}
 	}()
 	all := p.all()
-	// another part must not take what the user has chosen
+	// ports that the user chose come first, so that no other part takes them
 	for _, port := range append(filter(all, true), filter(all, false)...) {
 		l, err := port.settle()
 		if err != nil {

@@ -12,13 +12,12 @@ import (
 	"github.com/storestream/storestream/internal/terminal"
 )
 
-// screen is where the demo writes: a terminal, on which the last lines can be drawn anew, or anything else,
-// which gets plain lines.
+// screen is the demo's output. On a terminal it can redraw the last lines. Any other output gets plain lines.
 type screen struct {
 	out      io.Writer
-	terminal *os.File // nil: out is none that can move its cursor
+	terminal *os.File // nil if out cannot move a cursor
 	paint    terminal.Paint
-	drawn    int   // lines of the block at the end that draw draws anew
+	drawn    int   // lines of the block at the end, which draw replaces
 	passing  bool  // that block goes when something else is written
 	err      error // of the first write that failed
 }
@@ -55,7 +54,7 @@ func (s *screen) write(text string) {
 	}
 }
 
-// part writes what a part is called, where it is, and what else is to say of it; empty remarks are left out.
+// part writes a part's name, its address and remarks. It skips empty remarks.
 func (s *screen) part(name, where string, remarks ...string) {
 	remark := strings.Join(slices.DeleteFunc(remarks, func(r string) bool { return r == "" }), "; ")
 	line := "  " + s.paint.As(terminal.Bold, fmt.Sprintf("%-17s", name)) + " " + s.paint.As(terminal.Cyan, where)
@@ -72,7 +71,7 @@ func (s *screen) reason(err error) {
 	}
 }
 
-// starting says on a terminal what is being waited for, until the next line takes its place.
+// starting shows on a terminal the part that is being started, until the next line takes its place.
 func (s *screen) starting(name string) { s.waiting(name, "starting") }
 
 // waiting is starting in other words. They may change while the wait goes on.
@@ -97,8 +96,8 @@ func (s *screen) note(format string, args ...any) {
 	s.print("  " + s.paint.As(terminal.Faint, fmt.Sprintf(format, args...)))
 }
 
-// draw replaces the lines that it wrote last, as long as nothing else was written since. On what is no
-// terminal it adds them.
+// draw replaces the lines that it wrote last, as long as they are still the last ones. If out is not a
+// terminal, it adds them.
 func (s *screen) draw(lines []string) {
 	if s.terminal == nil {
 		s.print(lines...)

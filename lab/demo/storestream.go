@@ -93,8 +93,8 @@ func (s *stream) start() error {
 	return err
 }
 
-// failed says of a program that has ended that nobody asked it to: it neither ended in good order, as after
-// SIGTERM, nor by a signal.
+// failed says of a program that has ended that it failed. A program that was stopped ends in good order, as
+// after SIGTERM, or by a signal.
 func (s *stream) failed() bool { return s.ExitCode() > 0 && !s.dumped() }
 
 // dumped says of a program that has ended that SIGQUIT had it write what each goroutine does, into the log.
@@ -110,7 +110,7 @@ func (s *stream) dumped() bool {
 func configuration(shop *storefake.Fake, db *database, ports *ports, registry string) string {
 	var text strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
-	p("# Written by the demo. What is not here has its default, see config/example.yaml.")
+	p("# Written by the demo. All other settings have their defaults, see config/example.yaml.")
 	p("store:")
 	p("  base_url: %q", shop.BaseURL())
 	p("  max_requests_per_second: 50  # the stand-in bears it; a real service should get fewer")
@@ -122,7 +122,7 @@ func configuration(shop *storefake.Fake, db *database, ports *ports, registry st
 	p("  brokers: [%q]", ports.broker.address())
 	p("registry:")
 	p("  url: %q", registry)
-	p("resources:  # nobody who watches wants to wait half a minute")
+	p("resources:  # half a minute, the default, is long for a viewer")
 	for _, name := range storefake.Names() {
 		if table := name == storefake.Orders || name == storefake.OrderItems; db == nil || !table {
 			p("  %s: {interval: 2s}", name)

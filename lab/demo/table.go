@@ -14,7 +14,7 @@ import (
 // wideTerminal is from how many columns on the table has room for the source.
 const wideTerminal = 96
 
-// table is what is known of every resource in at most width columns, so that no line wraps.
+// table shows every resource in at most width columns, so that no line wraps.
 func table(s status.Snapshot, paint terminal.Paint, width int) []string {
 	const margin = "  "
 	if width <= len(margin) {
@@ -42,7 +42,7 @@ func table(s status.Snapshot, paint terminal.Paint, width int) []string {
 	return lines
 }
 
-// plain is one line a resource for what is no terminal.
+// plain is one line a resource, for an output that is not a terminal.
 func plain(s status.Snapshot, trouble []string) []string {
 	now := s.Now
 	if now.IsZero() {
@@ -61,7 +61,7 @@ func plain(s status.Snapshot, trouble []string) []string {
 	return lines
 }
 
-// state is what a resource does, in a word or two.
+// state is the activity of a resource, in a word or two.
 func state(r status.Resource, now time.Time) (string, terminal.Style) {
 	switch {
 	case !r.Owned && r.Owner != "":
@@ -94,7 +94,7 @@ func lag(r status.Resource) string {
 	return terminal.Duration(time.Duration(*r.LagSeconds * float64(time.Second)))
 }
 
-// perSecond writes rows a second: 0, 0.4, 12, 1,234.
+// perSecond formats a rate of rows, such as 0, 0.4, 12 or 1,234 a second.
 func perSecond(rows float64) string {
 	if rows > 0 && rows < 9.95 {
 		return strconv.FormatFloat(rows, 'f', 1, 64)
@@ -102,7 +102,7 @@ func perSecond(rows float64) string {
 	return terminal.Count(int64(rows + 0.5))
 }
 
-// instant writes a time in UTC to the second, "not yet" where it is not known.
+// instant formats a time in UTC to the second. The zero time is "not yet".
 func instant(t time.Time) string {
 	if t.IsZero() {
 		return "not yet"

@@ -22,15 +22,15 @@ import (
 // lookPatience bounds one look at storestream's status.
 const lookPatience = 2 * time.Second
 
-// maxStatus bounds what is read of a status, which takes a few kilobytes.
+// maxStatus bounds the size of a status, which normally takes a few kilobytes.
 const maxStatus = 1 << 20
 
 // watch shows what storestream does.
 type watch struct {
 	screen   *screen
 	ports    *ports
-	length   time.Duration // 0: until ctx is done
-	db       *database     // nil: none
+	length   time.Duration // 0 runs until ctx is done
+	db       *database     // nil without PostgreSQL
 	shop     *storefake.Fake
 	stream   *stream
 	apache   *servers.Kafka // nil: the broker is the embedded one
@@ -39,7 +39,7 @@ type watch struct {
 	since    time.Time // storestream was started
 	snapshot status.Snapshot
 	silent   error         // why there is no newer one, nil if there is
-	allAfter time.Duration // until every topic had rows, 0: not yet
+	allAfter time.Duration // until every topic had rows, or 0 before that
 	failures failures      // of the shop's changes
 }
 
@@ -65,7 +65,7 @@ func (f *failures) count(total int, now time.Time) int {
 	return total - f.before
 }
 
-// invite prints what a consumer needs, and what to try next.
+// invite prints the settings for a consumer, and commands to try next.
 func (w *watch) invite(ctx context.Context) {
 	w.screen.print("", w.screen.paint.As(terminal.Bold, "For a consumer of your own")+
 		" (docs/consuming.md has examples to run):")
@@ -80,9 +80,9 @@ func (w *watch) invite(ctx context.Context) {
 	w.screen.print("")
 }
 
-// run shows once a second what storestream does, until ctx is done, the time is over, storestream fails or
-// nobody reads any more. A storestream that somebody stops or kills is started again: to see what that does
-// to the topics is what a demo is for.
+// run shows once a second the work of storestream, until ctx is done, the time is over, storestream fails or
+// the output is closed. If you stop or kill storestream, run starts it again: the demo is there to show the
+// effect of that on the topics.
 func (w *watch) run(ctx context.Context) error {
 	if w.length > 0 {
 		var cancel context.CancelFunc
@@ -101,7 +101,7 @@ func (w *watch) run(ctx context.Context) error {
 			w.show()
 		}
 		if w.screen.err != nil {
-			return fmt.Errorf("writing what is going on: %w", w.screen.err)
+			return fmt.Errorf("writing to the screen: %w", w.screen.err)
 		}
 		select {
 		case <-ctx.Done():
@@ -117,7 +117,7 @@ func (w *watch) run(ctx context.Context) error {
 				return err
 			}
 			w.snapshot = status.Snapshot{}
-			w.screen.note("storestream was stopped, and is started again as process %d: it goes on where it was",
+			w.screen.note("storestream was stopped, and is started again as process %d: it resumes its work",
 				w.stream.Pid())
 		case <-toggles:
 			w.db.toggle(ctx)
@@ -126,7 +126,7 @@ func (w *watch) run(ctx context.Context) error {
 	}
 }
 
-// show draws the table anew on a terminal, and writes a plain line for each resource elsewhere.
+// show redraws the table on a terminal. On any other output it writes a plain line for each resource.
 func (w *watch) show() {
 	trouble := w.trouble()
 	if text := w.trafficTrouble(); text != "" {
@@ -205,7 +205,7 @@ func (w *watch) rows() (n int64) {
 	return n
 }
 
-// trouble is what is not as it should be, a line each.
+// trouble lists the current problems, a line each.
 func (w *watch) trouble() []string {
 	var lines []string
 	if text := w.db.state(); text != "" {

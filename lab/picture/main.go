@@ -1,5 +1,5 @@
-// Command picture draws what a terminal showed, with its colors, as an SVG: standard input to standard
-// output. build/terminal calls it.
+// Command picture draws a terminal's output, with its colors, as an SVG. It reads standard input and writes
+// standard output. build/terminal calls it.
 package main
 
 import (

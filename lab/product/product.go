@@ -15,7 +15,7 @@ import (
 
 const module = "github.com/storestream/storestream"
 
-// root is the folder of storestream's own module. The go command says where it is, in the lab's module and in
+// root is the folder of storestream's own module. The go command knows it, in the lab's module and in
 // storestream's.
 var root = sync.OnceValues(func() (string, error) {
 	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()

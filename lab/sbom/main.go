@@ -1,5 +1,5 @@
-// Command sbom writes the bill of materials of a Go program, as CycloneDX JSON: what the program itself says
-// it was built from, so not what go.mod would have allowed.
+// Command sbom writes the bill of materials of a Go program, as CycloneDX JSON. It lists the modules that the
+// program itself says it was built from, and not those that go.mod would have allowed.
 //
 //	sbom PROGRAM DOCUMENT
 package main
