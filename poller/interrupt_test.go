@@ -1,4 +1,4 @@
-package instance
+package poller
 
 import (
 	"context"
@@ -6,18 +6,16 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/storestream/storestream/producer"
 )
 
-// What was read is committed although the instance stops, but not for longer than that may take. Of a resource
-// that belongs to another instance nothing more is committed.
+// What was read is committed although the poller is to stop, but not for longer than that may take. Nothing
+// more is committed of a resource that belongs to another instance.
 func TestACommitOutlivesAStopAndNothingElse(t *testing.T) {
+	lost := errors.New("the resource is another's")
 	synctest.Test(t, func(t *testing.T) {
-		for cause, limit := range map[error]time.Duration{errStopping: time.Minute, producer.ErrRevoked: 0,
-			producer.ErrLostOwnership: 0} {
+		for cause, limit := range map[error]time.Duration{ErrStopping: StopWithin, lost: 0} {
 			ctx, end := context.WithCancelCause(t.Context())
-			commits, drop := outlives(ctx, time.Minute)
+			commits, drop := outliving(ctx)
 			synctest.Wait()
 			if commits.Err() != nil {
 				t.Fatalf("%v: commits have ended before", cause)
