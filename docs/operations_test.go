@@ -275,14 +275,11 @@ func stillBecause(n ast.Node, overREST bool) (texts []string) {
 		}
 	case *ast.CallExpr:
 		add, ok := x.Fun.(*ast.SelectorExpr)
-		if !ok || add.Sel.Name != "add" {
-			return nil
-		}
-		if to, ok := add.X.(*ast.SelectorExpr); ok && to.Sel.Name == "why" {
+		if ok && add.Sel.Name == "explain" && len(x.Args) == 1 {
 			texts = append(texts, format(x.Args[0]))
 		}
 	case *ast.FuncDecl:
-		if !slices.Contains([]string{"held", "says", "complaint", "cached", "learnUpTo"}, x.Name.Name) {
+		if !slices.Contains([]string{"held", "delays", "early", "complaint", "cached", "learnUpTo"}, x.Name.Name) {
 			return nil
 		}
 		ast.Inspect(x, func(n ast.Node) bool {

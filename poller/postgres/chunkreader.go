@@ -41,8 +41,8 @@ func newChunkReader(db *DB, c SourceConfig) *chunkReader {
 }
 
 // chunks yields the rows of q after a place until another one, in chunks. A nil until means the end of the
-// table. It chooses how much one transaction reads. If a transaction fails, it tries again behind the rows that have
-// come, as often as that may help, and yields the error that is left.
+// table. It chooses how much one transaction reads. If a transaction fails, it tries again behind the rows
+// that have come, as often as that may help, and yields the error that is left.
 //
 // The chunks' clocks follow one another in one history of the database. At least one chunk comes before the
 // end, maybe an empty one.

@@ -55,9 +55,10 @@ func (rd *read) learn(to *dialect.Property, at schemas.Instant, asked span) {
 	}
 }
 
-// learnUpTo finds out how the service reads the dates of to, if the rows of w show it. It publishes nothing. If
-// the service reads them otherwise than this read takes it, learnUpTo sets replan. It returns why that could not
-// be found out now. Otherwise the service reads them as this read takes it, or no row of w makes a difference.
+// learnUpTo finds out how the service reads the dates of to, if the rows of w show it. It publishes
+// nothing. If the service reads them otherwise than this read takes it, learnUpTo sets replan. It returns
+// why that could not be found out now. Otherwise the service reads them as this read takes it, or no row of
+// w makes a difference.
 func (rd *read) learnUpTo(ctx context.Context, to *dialect.Property, w window) (why string, err error) {
 	proof := rd.shown(to)
 	var missed schemas.Instant
