@@ -24,17 +24,18 @@ const pgBouncerPatience = 30 * time.Second
 // PgBouncerConfig says how to start a PgBouncer. Postgres is required.
 type PgBouncerConfig struct {
 	Postgres *Postgres // every database name leads there
-	// Users are passwords by user name: who may log in besides AdminUser, and how PgBouncer logs in for them.
+	// Users maps user names to passwords. These users may log in besides AdminUser, and PgBouncer logs in as
+	// them.
 	Users    map[string]string
-	PoolMode string            // "": transaction
+	PoolMode string            // transaction if empty
 	PoolSize int               // server connections per user and database; 20 if 0
 	Settings map[string]string // [pgbouncer], on top of the above
-	Dir      string            // "": a temporary folder, removed by Stop
-	Port     int               // 0: one that is free
+	Dir      string            // a temporary folder if empty, removed by Stop
+	Port     int               // 0 stands for a free one
 	// Certificate is shown to clients. If it is nil, PgBouncer has no TLS.
 	Certificate *Certificate
-	// Verifies is whose certificates it takes from Postgres, and only for its address (server_tls_sslmode =
-	// verify-full). nil: it asks for none.
+	// Verifies, if set, is the authority whose certificates PgBouncer accepts from Postgres, and only for its
+	// address (server_tls_sslmode = verify-full).
 	Verifies *Authority
 }
 
@@ -164,8 +165,8 @@ func (b *PgBouncer) userList() string {
 	return text.String()
 }
 
-// SetPassword gives a user another password, for clients and to log in to the server. Whoever has logged in
-// stays.
+// SetPassword gives a user another password, for clients and to log in to the server. Sessions that are
+// logged in stay.
 func (b *PgBouncer) SetPassword(ctx context.Context, user, password string) error {
 	b.config.Users = maps.Clone(b.config.Users)
 	b.config.Users[user] = password

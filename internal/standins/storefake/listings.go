@@ -25,8 +25,8 @@ func (s span) touches(d cell) bool {
 // query selects the rows of a listing and gives their order.
 type query struct {
 	created, updated span
-	status           cell // null: any
-	order            cell // null: any
+	status           cell // null for all
+	order            cell // null for all
 	before           cell // rows with an updated_at at or after it cannot be queried yet; null hides none
 	sort             Order
 	ties             bool

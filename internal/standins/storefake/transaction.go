@@ -18,9 +18,9 @@ type Tx struct {
 	At time.Time
 
 	held   map[rowKey]bool
-	writes map[rowKey][]cell // nil: deleted
+	writes map[rowKey][]cell // nil for a deleted row
 	order  []rowKey          // of writes, each once
-	mirror *mirrorTx         // nil until it first writes what PostgreSQL has
+	mirror *mirrorTx         // nil until it first writes a row of PostgreSQL's
 	ended  bool
 }
 
@@ -94,8 +94,8 @@ func (tx *Tx) write(ctx context.Context, resource string, id int64, row Row) err
 	return tx.put(ctx, res, id, cells, func(m *mirrorTx) error { return m.update(ctx, res, cells) })
 }
 
-// Insert adds a row and returns its id. A row without an id gets the next one, without created_at or
-// updated_at tx.At; what else it lacks is null.
+// Insert adds a row and returns its id. A row without an id gets the next one. A missing created_at or
+// updated_at is tx.At, and every other missing field is null.
 func (tx *Tx) Insert(ctx context.Context, resource string, row Row) (int64, error) {
 	t, err := tx.store.tables.table(resource)
 	if err != nil {
