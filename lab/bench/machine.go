@@ -107,7 +107,7 @@ func (m *machine) describe(s *stage) string {
 	fmt.Fprintf(&text, "%d rounds, or fewer if one takes minutes. In each round all programs run, "+
 		"one after the other.\n", s.runs)
 	for _, key := range slices.Sorted(maps.Keys(s.set)) {
-		fmt.Fprintf(&text, "%s is %s, where a version knows it.\n", key, s.set[key])
+		fmt.Fprintf(&text, "%s is %s, if the version knows it.\n", key, s.set[key])
 	}
 	for _, failed := range s.failures {
 		fmt.Fprintf(&text, "Not measured: %s.\n", failed)

@@ -59,7 +59,7 @@ func (tx *Tx) Update(ctx context.Context, resource string, id int64, change func
 		return err
 	}
 	if !ok {
-		return fmt.Errorf("update %s %d: no such row", resource, id)
+		return fmt.Errorf("update %s %d: the row does not exist", resource, id)
 	}
 	before := row["updated_at"]
 	change(row)
@@ -76,7 +76,7 @@ func (tx *Tx) Alter(ctx context.Context, resource string, id int64, change func(
 		return err
 	}
 	if !ok {
-		return fmt.Errorf("alter %s %d: no such row", resource, id)
+		return fmt.Errorf("alter %s %d: the row does not exist", resource, id)
 	}
 	change(row)
 	return tx.write(ctx, resource, id, row)
@@ -131,7 +131,7 @@ func (tx *Tx) Delete(ctx context.Context, resource string, id int64) error {
 	if cells, err := tx.cells(ctx, t, id); err != nil {
 		return err
 	} else if cells == nil {
-		return fmt.Errorf("delete %s %d: no such row", resource, id)
+		return fmt.Errorf("delete %s %d: the row does not exist", resource, id)
 	}
 	return tx.put(ctx, t.res, id, nil, func(m *mirrorTx) error { return m.delete(ctx, t.res, id) })
 }
