@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	cmd := &cobra.Command{Use: "storefake", Short: "Stand in for the commerce data service", Long: long,
 		Example: example, Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if s.Database.DSN == "" { // it holds a password, and everybody can read a command line
+			if s.Database.DSN == "" { // it holds a password, and every user can read command lines
 				s.Database.DSN = getenv("STOREFAKE_POSTGRES")
 			}
 			return serve(cmd.Context(), &s, stdout)

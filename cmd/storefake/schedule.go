@@ -20,7 +20,7 @@ type turn struct {
 	do   func(context.Context, *storefake.Fake) error
 }
 
-// schedule is what happens while the service runs, as far as the command line says when.
+// schedule lists the events that the command line sets for the run.
 type schedule struct {
 	from, until time.Duration // since the start; until 0 means to the end
 	steps       map[string]string

@@ -65,14 +65,14 @@ func (s *settings) declareDatabase(f *pflag.FlagSet) {
 // declareReadings declares the flags for pages and times that the document leaves open.
 func (s *settings) declareReadings(f *pflag.FlagSet, r *storefake.Readings) {
 	f.Var(text(&r.Count), "count",
-		"what meta.count counts: total, page, estimate (up to a fifth too much or too little)")
+		"meaning of meta.count: total, page, estimate (up to a fifth too much or too little)")
 	f.Var(text(&r.HasMore), "has-more",
 		"when meta.has_more is true: follows (more rows follow), full (or the page is full), always")
 	f.Var(text(&r.PastEnd), "past-end", "a page beyond the last: empty, 400, 404, last (that one once more)")
 	f.Var(text(&r.Oversize), "oversize", "a page_size above 1000: capped, refused")
 	f.IntVar(&r.MaxPage, "max-page", 0, "grant no more rows a page than this")
 	f.IntVar(&r.PageTurns, "page-turns", 0,
-		"grant another number of rows a page after every so many requests: --max-page, a half or a third of it")
+		"change the rows granted a page after this many requests: to --max-page, a half or a third of it")
 	f.Var(text(&r.PageWord), "page-word",
 		"the value of meta.page_size: granted, asked (the number asked for, even if fewer are granted), absent")
 	f.IntVar(&r.MaxPages, "max-pages", 0,
@@ -87,13 +87,13 @@ func (s *settings) declareReadings(f *pflag.FlagSet, r *storefake.Readings) {
 	f.Float64Var(&r.ShortPages, "short-pages", 0, "share of the pages that are half full though more follow")
 	f.BoolVar(&r.NoDate, "no-date", false, "no Date header")
 	f.BoolVar(&r.UpdatedToMidnight, "updated-to-midnight", false,
-		"updated_to takes in no more of its day than midnight; with --created-to-midnight created_to as well")
-	f.BoolVar(&r.CreatedToMidnight, "created-to-midnight", false, "the same of created_to")
-	f.DurationVar(&r.DayOffset, "day-offset", 0, "days are cut in a zone so far east of UTC")
+		"updated_to ends at midnight, the first instant of its day; see also --created-to-midnight")
+	f.BoolVar(&r.CreatedToMidnight, "created-to-midnight", false, "the same for created_to")
+	f.DurationVar(&r.DayOffset, "day-offset", 0, "days begin at midnight of a zone this far east of UTC")
 	f.DurationVar(&r.CreatedOffset, "created-offset", 0,
-		"days of created_* are cut so much further east than those of updated_*")
+		"midnight of created_* lies this much further east than that of updated_*")
 	f.DurationVar(&r.Delay, "delay", 0,
-		"a row can be queried only so long after its updated_at, by the service's clock")
+		"hide a row from queries for this long after its updated_at, by the service's clock")
 }
 
 // declareRows declares the flags for rows that the document leaves open.
@@ -115,16 +115,16 @@ func (s *settings) declareRows(f *pflag.FlagSet, r *storefake.Readings) {
 // declareAges declares how answers can be older than the rows.
 func (s *settings) declareAges(f *pflag.FlagSet, r *storefake.Readings) {
 	f.IntVar(&r.Replicas, "replicas", 0,
-		"answer from one of so many copies, another each time, so that rows seem to go back and forth")
+		"answer from this many copies in turn, so that rows seem to go back and forth")
 	f.DurationVar(&r.ReplicaLag, "replica-lag", 0,
-		"how far the last copy lags behind, by the service's clock; the first does not, the others lie in between")
+		"lag of the last copy, by the service's clock; the first has none, the others lie in between")
 	f.DurationVar(&r.Cache.For, "cache", 0,
-		"an HTTP cache in front gives an answer again for so long, by the service's clock")
+		"put an HTTP cache in front that repeats an answer for this long, by the service's clock")
 	f.BoolVar(&r.Cache.NoAge, "cache-no-age", false,
-		"it sends no Age, so that only Date shows how old an answer is")
+		"the cache sends no Age, so that only Date shows how old an answer is")
 	f.BoolVar(&r.Cache.NewDate, "cache-new-date", false,
-		"it sends a Date of its own, so that only Age does")
-	f.BoolVar(&r.Cache.Deaf, "cache-deaf", false, "it does not heed a request's Cache-Control")
+		"the cache sends a Date of its own, so that only Age shows how old an answer is")
+	f.BoolVar(&r.Cache.Deaf, "cache-deaf", false, "the cache ignores a request's Cache-Control")
 }
 
 func (s *settings) declareLimits(f *pflag.FlagSet, r *storefake.Readings) {
@@ -132,14 +132,14 @@ func (s *settings) declareLimits(f *pflag.FlagSet, r *storefake.Readings) {
 	f.IntVar(&r.Limit.Burst, "limit-burst", 0, "requests at once (default: one second's worth)")
 	f.IntVar(&r.Limit.Status, "limit-status", 429, "status of a refused request: 429, 503, 403, 420")
 	f.Var(text(&r.Limit.RetryAfter), "retry-after", "form of Retry-After: seconds, date, zero, absent")
-	f.BoolVar(&r.Limit.HTML, "limit-html", false, "an HTML body with it")
+	f.BoolVar(&r.Limit.HTML, "limit-html", false, "send an HTML body with a refused request")
 	f.DurationVar(&r.Keys.Lifetime, "key-lifetime", 0, "a key is good for this long (0 sets no limit)")
 	f.IntVar(&r.Keys.Requests, "key-requests", 0, "a key is good for this many requests (0 sets no limit)")
 }
 
 func (s *settings) declareFaults(f *pflag.FlagSet) {
-	f.StringToStringVar(&s.faults, "fault", nil, "share of data requests that go wrong, such as 500=0.02; "+
-		"again for each of: 500, 500-html, limited, 401,\n"+
+	f.StringToStringVar(&s.faults, "fault", nil, "share of data requests that fail, such as 500=0.02; "+
+		"repeat it for each of: 500, 500-html, limited, 401,\n"+
 		"revoke, truncated, cut, endless, slow, hang, reset, redirect, more-forever, wrong-date")
 	f.DurationVar(&s.Faults.SlowFor, "slow-for", 5*time.Second, "how long a slow body takes")
 	f.DurationVar(&s.Faults.DateOff, "date-off", time.Hour, "how far a wrong Date is ahead")
@@ -149,17 +149,16 @@ func (s *settings) declareFaults(f *pflag.FlagSet) {
 		"share of rows that break the document's contract over REST")
 }
 
-// declareSchedule declares what happens while the service runs. Times are by the machine's clock, since the
-// start.
+// declareSchedule declares the events of a run. Times are by the machine's clock, since the start.
 func (s *settings) declareSchedule(f *pflag.FlagSet) {
 	f.DurationVar(&s.from, "from", 0,
-		"from so long after the start on, readings and faults hold; before, it is the plainest service")
+		"readings and faults begin this long after the start; until then the service is at its plainest")
 	f.DurationVar(&s.until, "until", 0, "readings and faults end this long after the start (0 keeps them on)")
 	f.StringToStringVar(&s.steps, "clock-step", nil,
-		"when the service's clock steps, and by how much, such as 30s=-5m; again for each")
+		"when the service's clock steps, and by how much, such as 30s=-5m; repeat it for each step")
 	f.StringToStringVar(&s.restores, "restore", nil,
-		"when the service is restored from a backup, and of when that is: 3m=1m gives it at 3m the rows of 1m, "+
-			"and ids out again; again for each")
+		"when the service is restored, and the time of the backup: 3m=1m brings back at 3m the rows of 1m, "+
+			"and gives out ids again; repeat it for each restore")
 }
 
 // config is the settings as a Config, or all that is wrong with them at once.

@@ -19,11 +19,12 @@ const overlap = 2 * time.Minute
 type pace struct {
 	rate     int
 	interval string
-	// targets: rows read a change, CPU of storestream and of PostgreSQL, p99. Empty: only a point of the plot.
+	// The targets: rows read a change, CPU of storestream and of PostgreSQL, p99. If they are empty, the pace
+	// is only a point of the plot.
 	read, cpu, pgCPU, p99 string
 }
 
-// changing measures what following costs, and how late rows are, at more and more changes a second.
+// changing measures the cost of following, and the delay of rows, at more and more changes a second.
 func changing(ctx context.Context, r *round) error {
 	paces := []pace{
 		{rate: 1000, interval: "100ms", read: "2", cpu: "5 %", pgCPU: "30 %", p99: "250 ms"},
@@ -121,7 +122,7 @@ func changingAt(ctx context.Context, r *round, p pace, lead, window time.Duratio
 	return db.drop(ctx, name)
 }
 
-// cost is what following took over a while: shares of a core in percent, and rows.
+// cost is the cost of following for a while: shares of a core in percent, and rows.
 type cost struct{ cpu, pgCPU, read float64 }
 
 func costOver(ctx context.Context, r *round, st *stream, window time.Duration) (c cost, err error) {

@@ -65,7 +65,7 @@ func (db *database) stop() error {
 	return errors.Join(err, db.server.Stop())
 }
 
-// reader is where storestream reads a database of the server.
+// reader is the DSN by which storestream reads a database of the server.
 func (db *database) reader(name string) string {
 	if db.pooler != nil && name == "postgres" {
 		return db.pooler.DSN(storefake.ReaderRole, readerPassword, name)
@@ -98,7 +98,7 @@ func (db *database) query(ctx context.Context, sql string, into any) error {
 }
 
 // Statements that make a table of orders, and n rows in it that changed over three years up to eight days
-// ago: more than the stand-in service is good for.
+// ago. The stand-in service could not hold so many.
 const (
 	createSQL = `CREATE TABLE orders (id int8, user_id int8, status text, total_amount numeric,
   created_at timestamptz, updated_at timestamptz)`
@@ -157,7 +157,7 @@ func (db *database) readersCPU(ctx context.Context) (map[int]time.Duration, erro
 	return spent, err
 }
 
-// copyQuery is what storestream asks for, as one statement.
+// copyQuery reads the same rows as storestream, in one statement.
 const copyQuery = "COPY (SELECT %s FROM %s WHERE updated_at IS NOT NULL ORDER BY updated_at, id) " +
 	"TO STDOUT (FORMAT binary)"
 
@@ -180,7 +180,7 @@ func (db *database) copyOut(ctx context.Context, name, table string) (c copied, 
 	cmd := exec.CommandContext(ctx, "psql", "-X", "-q", "-d", db.reader(name), "-c", sql)
 	cmd.Stdout, cmd.Stderr = nowhere, os.Stderr
 	if db.pooler == nil {
-		// One statement for everything takes longer than the reader's minute where others use the machine too.
+		// On a shared machine, one statement for all rows takes longer than the reader's limit of a minute.
 		cmd.Env = append(os.Environ(), "PGOPTIONS=-c statement_timeout=0")
 	}
 	began := time.Now()

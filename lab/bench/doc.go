@@ -7,10 +7,10 @@
 // the other in the same round, and counts. Every figure is the median of its rounds, and the table shows the
 // smallest and the largest beside it.
 //
-// A version before can be measured beside: --against builds it from its sources, and each round of a line
-// measures both programs one after the other, on stages of the same shape.
+// An older version can be measured beside this one: --against builds it from its sources, and each round of a
+// line measures both programs one after the other, on stages of the same shape.
 //
-// A stage holds what lives as long as the run: the database, the shop, and the programs. A round is one
-// measurement of one line with one program. Each line of the report is a function that takes a round and adds
-// figures to its table and points to its plots; lines lists them.
+// A stage holds the parts that live as long as the run: the database, the shop, and the programs. A round is
+// one measurement of one line with one program. Each line of the report is a function that takes a round and
+// adds figures to its table and points to its plots. lines lists them.
 package main

@@ -159,8 +159,8 @@ func restLoad(ctx context.Context, r *round) error {
 	return err
 }
 
-// hashedLoads measures what `hash` on three fields adds to a row's way from the service's answer to the
-// broker: first loads with and without it in turn, in the other order every other round.
+// hashedLoads measures the cost of `hash` on three fields for a row's way from the service's answer to the
+// broker. First loads with and without it take turns, and every round reverses their order.
 func hashedLoads(ctx context.Context, r *round) error {
 	if !slices.Contains(r.program.settings, "privacy.fields") {
 		return nil // an older version, without policies

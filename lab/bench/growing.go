@@ -9,8 +9,8 @@ import (
 	"github.com/storestream/storestream/internal/wait"
 )
 
-// growing measures what must not grow with the table: memory of a first load, and the cost of a poll that
-// finds nothing.
+// growing measures two figures that must not grow with the table: memory of a first load, and the cost of a
+// poll that finds no change.
 func growing(ctx context.Context, r *round) error {
 	for _, n := range []int{r.large / 100, r.large / 10, r.large} {
 		db, err := r.database(ctx)
@@ -43,7 +43,7 @@ func growing(ctx context.Context, r *round) error {
 	return nil
 }
 
-// dedupOf measures what storestream remembers when all rows of a table change at once.
+// dedupOf measures how much storestream remembers when all rows of a table change at once.
 func dedupOf(ctx context.Context, r *round) error {
 	const name = "dedup"
 	n := r.large / 10

@@ -16,8 +16,8 @@ import (
 	"github.com/storestream/storestream/internal/wait"
 )
 
-// latencies measures from a commit in PostgreSQL to its row at a read_committed consumer, where little else
-// changes.
+// latencies measures the time from a commit in PostgreSQL to its row at a read_committed consumer, while few
+// other rows change.
 func latencies(ctx context.Context, r *round) error {
 	commits := 200
 	if r.quick {

@@ -15,7 +15,7 @@ import (
 	"github.com/storestream/storestream/internal/wait"
 )
 
-// machine is what figures depend on and storestream does not decide.
+// machine is the environment that the figures depend on.
 type machine struct {
 	began time.Time
 	model string // processors and memory
@@ -67,7 +67,7 @@ func model() string {
 		firstLine("/proc/sys/kernel/osrelease"))
 }
 
-// process is what one process has used so far, without its children.
+// process is the CPU time of one process so far, without its children.
 type process struct {
 	name  string
 	spent time.Duration
@@ -107,7 +107,7 @@ func (m *machine) describe(s *stage) string {
 	fmt.Fprintf(&text, "%d rounds, or fewer if one takes minutes. In each round all programs run, "+
 		"one after the other.\n", s.runs)
 	for _, key := range slices.Sorted(maps.Keys(s.set)) {
-		fmt.Fprintf(&text, "%s is %s, where a version knows it.\n", key, s.set[key])
+		fmt.Fprintf(&text, "%s is %s, if the version knows it.\n", key, s.set[key])
 	}
 	for _, failed := range s.failures {
 		fmt.Fprintf(&text, "Not measured: %s.\n", failed)
@@ -115,7 +115,7 @@ func (m *machine) describe(s *stage) string {
 	return text.String()
 }
 
-// revisionOf is what git calls a commit, the clone as it stands where rev is empty.
+// revisionOf is git's description of a commit, or of the clone as it stands if rev is empty.
 func revisionOf(ctx context.Context, rev string) string {
 	args := []string{"describe", "--always", "--tags"}
 	if rev == "" {

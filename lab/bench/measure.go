@@ -49,7 +49,7 @@ func measure(ctx context.Context, o options, stdout io.Writer) (err error) {
 			fmt.Fprintf(stdout, "**%s**\n\n%s\n", of, text)
 		}
 	}
-	if o.write != "" && ctx.Err() == nil { // what failed is said in the head
+	if o.write != "" && ctx.Err() == nil { // the head of the report names the lines that failed
 		failed = append(failed, replace(o.write, parts),
 			p.write(filepath.Join(filepath.Dir(o.write), "plots")))
 	}
@@ -57,7 +57,7 @@ func measure(ctx context.Context, o options, stdout io.Writer) (err error) {
 }
 
 // rounds measures a line with one program after the other, round by round, each time in the other order. A
-// program that has failed is not tried again; what fails in the version before is said, and is no error.
+// program that has failed is not tried again. A failure of the older version is reported and is not an error.
 func (s *stage) rounds(ctx context.Context, l line, t *table, p *plots) error {
 	failed := map[string]error{}
 	programs := slices.Clone(s.programs)

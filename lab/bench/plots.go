@@ -138,7 +138,7 @@ func (p *plots) drawPanel(b *strings.Builder, file string, of panel) {
 	}
 }
 
-// axis is where values stand in a panel.
+// axis maps values to positions in a panel.
 type axis struct {
 	low, high, from, to float64 // values, in decades if it is logarithmic, and the places of the two
 	decades             bool

@@ -25,7 +25,7 @@ const (
 type program struct {
 	name     string // before or now
 	path     string
-	revision string   // what git calls it
+	revision string   // git's description of its commit
 	tree     string   // folder of its sources, "" if it has none
 	profiled bool     // it writes profiles if a setting asks for them
 	settings []string // the keys that it can be configured by
@@ -94,7 +94,7 @@ func (p *program) build(ctx context.Context) error {
 	return product.BuildIn(ctx, p.tree, p.path, []string{"CGO_ENABLED=0"}, flags...)
 }
 
-// learnSettings asks the program for its keys: a version before may lack what we would set.
+// learnSettings asks the program for its keys: an older version may lack some that we would set.
 func (p *program) learnSettings(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, p.path, "config", "show")
 	cmd.Env = environment()
@@ -106,12 +106,12 @@ func (p *program) learnSettings(ctx context.Context) error {
 	return err
 }
 
-// environment is this process's, without what would configure storestream.
+// environment is this process's, without storestream's variables.
 func environment() []string {
 	return slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "STORESTREAM_") })
 }
 
-// profiler is added to the program where profiles are asked for.
+// profiler is added to the program to write profiles.
 const profiler = `package main
 
 import (

@@ -17,7 +17,7 @@ type stage struct {
 	dir      string
 	programs []*program // the programs to measure, the version before first
 	named    int        // names given out
-	failures []string   // what could not be measured
+	failures []string   // lines that could not be measured
 	stops    []func() error
 
 	// Started when first asked for.

@@ -88,7 +88,7 @@ type table struct {
 	rows     []*row
 }
 
-// add adds what one round of a program gave.
+// add adds a figure from one round of a program.
 func (t *table) add(of section, program string, f figure, v float64) {
 	i := slices.IndexFunc(t.rows, func(r *row) bool { return r.what == f.what })
 	if i < 0 {

@@ -14,8 +14,8 @@ import (
 // broker is the Kafka that storestream reaches through a proxy, and the harness past it.
 type broker struct {
 	proxy    *proxy
-	kafka    *servers.Kafka  // nil: embedded
-	embedded *servers.Broker // nil: kafka
+	kafka    *servers.Kafka  // nil if the broker is embedded
+	embedded *servers.Broker // nil if the broker is Apache Kafka
 	direct   string          // the address past the proxy
 	// options are those of a client that goes past the proxy.
 	options []kgo.Opt

@@ -16,11 +16,11 @@ import (
 type struck struct {
 	event
 	began, ended time.Time
-	not          notPlayed // why it did not come about; "": it did
+	not          notPlayed // why it did not come about, "" if it did
 }
 
 // wellWithin bounds the time until changes flow again once everything is repaired. It only ends a run that is
-// stuck: the result prints how long it took.
+// stuck. The result prints the real time.
 const wellWithin = 4 * time.Minute
 
 // course is how a run goes: mishaps, recovery, comparison, end.

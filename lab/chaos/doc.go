@@ -1,5 +1,5 @@
-// Command chaos runs storestream where everything around it fails, and judges what its topics then hold: make
-// chaos [SEED=n] [FOR=5m].
+// Command chaos runs storestream while everything around it fails, then compares its topics with the service:
+// make chaos [SEED=n] [FOR=5m].
 //
 // It starts the service's stand-in with live traffic, PostgreSQL behind PgBouncer, a Kafka, a schema
 // registry, and two or three storestream processes, some of them built with the race detector. The instances
@@ -11,11 +11,11 @@
 // watermarks, the command line. It decodes values with another Avro library than the one that writes them.
 // Read in this order:
 //
-//	plan.go, readings.go, mishaps.go, on_*.go   what a seed decides, and what may happen
-//	surroundings.go, broker.go, proxy.go        what storestream stands between
-//	fleet.go, instance.go, page.go              storestream itself, and what its pages say
-//	operator.go                                 who does what storestream asks a person to do
-//	load.go, job.go, probes.go                  who changes rows
-//	tail.go, decode.go, report.go               who reads the topics, and by which rules they are judged
-//	stage.go, course.go, patience.go, result.go all of it together, how a run goes, and what it prints
+//	plan.go, readings.go, mishaps.go, on_*.go   the seed's choices, and the mishaps
+//	surroundings.go, broker.go, proxy.go        the parts around storestream
+//	fleet.go, instance.go, page.go              storestream itself, and its pages
+//	operator.go                                 the person on call
+//	load.go, job.go, probes.go                  the writers
+//	tail.go, decode.go, report.go               the reader of the topics, and the judge
+//	stage.go, course.go, patience.go, result.go the whole, the course of a run, and its report
 package main

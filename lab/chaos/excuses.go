@@ -8,9 +8,8 @@ import (
 	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
-// excuses is what mishaps did to the service that storestream's promise does not hold for: rows that went
-// back, a clock that was moved. The judge takes it into account. Its methods may be called from several
-// goroutines.
+// excuses lists the incidents that storestream's promise does not cover: rows that went back, a clock that
+// was moved. The judge allows for them. Its methods may be called from several goroutines.
 type excuses struct {
 	mu sync.Mutex
 	// back are the instants to which updated_at was set back, by row: the only steps back that a topic may make.

@@ -22,7 +22,7 @@ type instance struct {
 	config string
 	dir    string
 	page   string // host:port of its status page
-	// failed takes what must not happen: an instance that ends by itself, or not as it was asked to.
+	// failed records a fault: an instance that ends by itself, or in another way than it should.
 	failed func(error)
 
 	mu sync.Mutex

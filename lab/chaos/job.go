@@ -40,7 +40,7 @@ var firstIDs = [2]int64{few: 1_000_000_000, many: 1_500_000_000}
 // jobPatience bounds the wait for a database that is away.
 const jobPatience = 45 * time.Second
 
-// newJob is nil where orders and items are read over REST.
+// newJob returns nil if orders and items are read over REST.
 func newJob(ctx context.Context, around *surroundings, j *journal) (*job, error) {
 	if around.postgres == nil {
 		return nil, nil
@@ -130,13 +130,13 @@ const (
 // forgotten is a transaction that the job forgot to end.
 type forgotten struct {
 	job   *job
-	conn  *pgx.Conn // nil: it is prepared
+	conn  *pgx.Conn // nil if it is prepared
 	name  string    // of a prepared one
 	table string
 	how   string
 }
 
-// forget opens a transaction and leaves it open. nil: there was no database to do it in.
+// forget opens a transaction and leaves it open. It returns nil if the database was away.
 func (b *job) forget(ctx context.Context, how, table string) *forgotten {
 	f := &forgotten{job: b, table: table, how: how}
 	if err := f.open(ctx); err != nil {
@@ -236,7 +236,8 @@ func (b *job) fill(ctx context.Context, table string, n int) {
 	}
 }
 
-// widen inserts n rows of orders whose status takes size bytes, and returns their ids and what shortens them.
+// widen inserts n rows of orders whose status takes size bytes. It returns their ids and a function that
+// shortens them.
 func (b *job) widen(ctx context.Context, n, size int) (ids []int64, shorten func(context.Context) error) {
 	to := b.last[few].Add(int64(n))
 	from := to - int64(n) + 1

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// journal prints what happens, and keeps what must not happen and did.
+// journal prints events, and keeps the faults among them.
 type journal struct {
 	out io.Writer
 
@@ -40,7 +40,7 @@ func (j *journal) say(format string, args ...any) {
 	fmt.Fprintf(j.out, "%7s  "+format+"\n", append([]any{at}, args...)...)
 }
 
-// fail keeps and prints what must not happen.
+// fail keeps and prints a fault.
 func (j *journal) fail(err error) {
 	j.say("WRONG: %v", err)
 	j.mu.Lock()

@@ -50,7 +50,7 @@ func (k *killedSweep) strike(ctx context.Context) error {
 	}
 }
 
-// after starts the instance again, and looks at what became of the sweep.
+// after starts the instance again, and watches whether its successor leaves the sweep for later.
 func (k *killedSweep) after(ctx context.Context) error {
 	if err := k.dead.start(); err != nil {
 		return err

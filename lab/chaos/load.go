@@ -25,7 +25,7 @@ type load struct {
 	excuses *excuses
 
 	mu      sync.Mutex
-	hurry   chan struct{} // closed: open transactions commit now
+	hurry   chan struct{} // once closed, open transactions commit at once
 	late    int           // transactions that were held open
 	skipped error
 
@@ -110,8 +110,8 @@ func (l *load) note(err error) {
 }
 
 // hold makes a transaction that writes at once, stays open, and commits rows with an updated_at long past. It
-// gives up where its first write has to wait: storestream promises nothing for a transaction that writes
-// later than overlap after its stamp.
+// gives up if its first write has to wait: storestream promises nothing for a transaction that writes later
+// than overlap after its stamp.
 func (l *load) hold(ctx context.Context, resources []string, length time.Duration) error {
 	work, cancel := context.WithTimeout(context.Background(), lockPatience)
 	defer cancel()
@@ -175,7 +175,7 @@ func (l *load) commitAll() {
 	l.hurry = make(chan struct{})
 }
 
-// whileClosed does what waits until no transaction is open, and has those that are commit soon.
+// whileClosed calls do when no transaction is open. It makes open transactions commit soon.
 func (l *load) whileClosed(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, lockPatience)
 	defer cancel()
@@ -283,7 +283,7 @@ func (l *load) swap(ctx context.Context, table, next string) error {
 }
 
 // whenUnlocked runs SQL that needs a table for itself, in one transaction. It does not wait for the table's
-// lock: that would hold up the shop's transactions, maybe past the overlap.
+// lock: a waiting lock would hold up the shop's transactions, maybe past the overlap.
 func (l *load) whenUnlocked(ctx context.Context, sql string) (err error) {
 	const tries = 20
 	for range tries {

@@ -47,7 +47,7 @@ type options struct {
 	race           string
 }
 
-// run does what args say and returns the exit status.
+// run carries out args and returns the exit status.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stdout)
 	if errors.Is(err, pflag.ErrHelp) {

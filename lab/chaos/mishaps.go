@@ -22,9 +22,9 @@ type kind struct {
 	// It lasts from least to most, or is over at once if they are 0. takes is how long its repair may take on
 	// top of that.
 	least, most, takes time.Duration
-	// beside: other rounds go on while it lasts.
+	// beside lets other rounds go on while it lasts.
 	beside  bool
-	needs   *need // nil: nothing
+	needs   *need // nil without any
 	details func(draw, *plan, *event)
 	// do makes it happen; undo, which may be nil, repairs it when its time is over. An error of either ends the
 	// run, for chaos itself failed, unless it is a notPlayed.

@@ -36,8 +36,8 @@ var clockKinds = []*kind{
 				return nil
 			}, nil
 		}},
-	// REST tells whole days, so a row that is stamped further back than the overlap may be in a day that is
-	// over: that row is late, and nothing but a sweep finds it. The clock steps by less.
+	// REST reports whole days, so a row that is stamped further back than the overlap may be in a day that is
+	// over. Such a row is late, and only a sweep finds it. The clock steps by less.
 	{name: "clock steps", weight: 3, hits: theTables, needs: overREST,
 		details: func(d draw, p *plan, e *event) {
 			e.step = p.polling.partOfOverlap(d, .05, .3)
@@ -81,7 +81,7 @@ func polledSince(ctx context.Context, s *stage, from time.Time) bool {
 	}
 }
 
-// slew moves the clock forward by d in steps that are shorter than the overlap. It goes on where PostgreSQL
+// slew moves the clock forward by d in steps that are shorter than the overlap. It goes on even if PostgreSQL
 // is away.
 func slew(ctx context.Context, s *stage, d time.Duration) error {
 	const step = 10 * time.Second

@@ -68,7 +68,7 @@ var databaseKinds = []*kind{
 		details: func(d draw, p *plan, e *event) {
 			e.how = oneOf(d, idAlone, otherTable, hasWritten, bySavepoints, isPrepared)
 			anyTable(d, p, e)
-			e.number = d.IntN(3) // 0: rolled back
+			e.number = d.IntN(3) // 0 rolls back
 			e.length = min(e.length, p.length/2)
 		},
 		do: func(ctx context.Context, s *stage, e event) (func() error, error) {

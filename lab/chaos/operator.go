@@ -16,8 +16,8 @@ import (
 // Like `storestream watermark list`, the operator reads the watermarks.
 type operator struct {
 	course  *course
-	since   map[string]time.Time // since when each resource that is on hold has been so
-	settled map[string]string    // where each one's settled stood when memory was raised for it
+	since   map[string]time.Time // when each hold of a resource began
+	settled map[string]string    // each resource's settled when memory was raised for it
 	did     []string
 	cancel  context.CancelFunc
 	done    chan struct{}

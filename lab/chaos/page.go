@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// page is what chaos looks at of an instance's /status.json.
+// page is the part of an instance's /status.json that chaos reads.
 type page struct {
 	Instance  string     `json:"instance"`
 	Resources []resource `json:"resources"`

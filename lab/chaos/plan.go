@@ -30,7 +30,7 @@ type terms struct {
 	broker   string
 	source   string
 	registry string
-	only     string // mishaps whose names hold one of these, parted by commas; "": all
+	only     string // parts of mishaps' names, joined by commas; "" for all
 }
 
 // plan is everything about a run that its terms decide.
@@ -55,7 +55,7 @@ type service struct {
 	behind       time.Duration // how far its clock is behind ours at the start
 }
 
-// polling is what storestream is configured with, and what its promise asks of the service's writers in turn.
+// polling is storestream's configuration, and the limits that its promise sets for the service's writers.
 type polling struct {
 	interval, restInterval time.Duration
 	overlap, restOverlap   time.Duration
@@ -121,7 +121,7 @@ func (p *plan) write(w io.Writer) {
 	}
 }
 
-// writeTerms prints what does not change during the run.
+// writeTerms prints the terms that stay the same during the run.
 func (p *plan) writeTerms(w io.Writer) {
 	fmt.Fprintf(w, "seed %d for %s: orders and items from %s, broker %s, registry %s, %d instances, "+
 		"%d partitions, %.0f changes a second\n",

@@ -36,7 +36,7 @@ func startPooler(ctx context.Context, p *servers.Postgres, dir string) (*pooler,
 	return &pooler{proxy: front, bouncer: bouncer}, err
 }
 
-// dsn is where storestream reads: through the proxy.
+// dsn is the DSN by which storestream reads, through the proxy.
 func (p *pooler) dsn() string {
 	u := url.URL{Scheme: "postgres", User: url.UserPassword(storefake.ReaderRole, readerPassword),
 		Host: p.proxy.address(), Path: "/" + databaseName,

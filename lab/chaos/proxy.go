@@ -12,14 +12,14 @@ import (
 	"github.com/rs/zerolog"
 )
 
-// The directions of a toxic: upstream is what clients send.
+// The directions of a toxic. upstream is from the client.
 const (
 	upstream   = "upstream"
 	downstream = "downstream"
 )
 
-// toxic is what spoils a connection, by toxiproxy's names: reset_peer, timeout (bytes are lost, the
-// connection stays), latency (amount in milliseconds), bandwidth (amount in KB/s).
+// toxic spoils a connection in one of toxiproxy's ways: reset_peer, timeout (bytes are lost, the connection
+// stays), latency (amount in milliseconds), bandwidth (amount in KB/s).
 type toxic struct {
 	kind, stream string
 	amount       int

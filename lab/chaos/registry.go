@@ -11,7 +11,7 @@ import (
 // registry is the schema registry that storestream reaches through a proxy, and the harness past it.
 type registry struct {
 	proxy    *proxy
-	embedded *servers.Registry // nil: apicurio
+	embedded *servers.Registry // nil if the registry is Apicurio
 	direct   string            // the URL past the proxy
 	stop     func() error
 }

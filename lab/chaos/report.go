@@ -21,7 +21,7 @@ type report struct {
 	deleted findings // tombstones of rows that the service had, and the topic
 	extra   findings // rows that the topic has and the service never had, or has no longer
 	omitted findings // rows that a replay should have sent again and did not
-	broken  findings // what else the contract rules out
+	broken  findings // other breaches of the contract
 
 	staleIDs []int64
 }

@@ -62,7 +62,7 @@ func (r *result) writeTopics(w io.Writer) {
 }
 
 // writeMishaps prints, for each kind, how long it took from its end until a change made after it was visible
-// in every topic. Only mishaps that were alone until then count: of the others the longest stall tells.
+// in every topic. Only mishaps that were alone until then count. For the others, see the longest stall.
 func (r *result) writeMishaps(w io.Writer) {
 	type line struct {
 		lengths, recoveries []time.Duration

@@ -11,7 +11,7 @@ import (
 	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
-// stage is everything that runs: what mishaps happen to, who changes rows, and who watches.
+// stage is everything that runs: the parts that mishaps hit, the writers, and the watchers.
 type stage struct {
 	plan    *plan
 	dir     string // logs, configurations, data
@@ -21,7 +21,7 @@ type stage struct {
 	tail    *tail
 	load    *load
 	excuses *excuses
-	job     *job // nil: orders and items are read over REST
+	job     *job // nil if orders and items are read over REST
 	probes  *probes
 	// personComes is how long a resource is on hold before the person on call has read the page and acts.
 	personComes time.Duration

@@ -20,8 +20,8 @@ import (
 // surroundings are everything that storestream stands between. They live as long as the run.
 type surroundings struct {
 	plan     *plan
-	postgres *servers.Postgres // nil: orders and items are read over REST
-	pooler   *pooler           // nil as well then
+	postgres *servers.Postgres // nil if orders and items are read over REST
+	pooler   *pooler           // nil in that case too
 	broker   *broker
 	registry *registry
 	fake     *storefake.Fake

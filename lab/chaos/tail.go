@@ -66,7 +66,7 @@ type sweeping struct {
 	Tried     time.Time `json:"tried"`
 	Attempts  int       `json:"attempts"`
 	NotBefore time.Time `json:"not_before"`
-	From      int64     `json:"from"` // what part it has come to
+	From      int64     `json:"from"` // the part that it has come to
 	Rounds    int       `json:"rounds"`
 }
 
@@ -101,7 +101,7 @@ type tail struct {
 	versions map[string][]version         // by resource; in offset order within a partition
 	newest   map[string]map[int64]*record // the newest record of each id
 	marks    map[string][]mark            // by resource
-	letters  map[string][]byte            // what dead_letters holds now, by key
+	letters  map[string][]byte            // the current letters in dead_letters, by key
 	lettered int                          // letters ever written
 	asks     []ask
 	rewrites map[string][]rewrite // by resource

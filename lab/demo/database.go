@@ -21,7 +21,7 @@ const (
 	readerPassword = "student"
 )
 
-// database is PostgreSQL, with PgBouncer in front of it where this machine has one. Of none (nil) orders and
+// database is PostgreSQL, with PgBouncer in front of it if this machine has one. If it is nil, orders and
 // order items go over REST.
 type database struct {
 	postgres *servers.Postgres
@@ -78,7 +78,7 @@ func (db *database) startPooler(ctx context.Context, s *screen, at *port) error 
 	s.starting("PgBouncer")
 	b, err := servers.StartPgBouncer(ctx, servers.PgBouncerConfig{
 		Postgres: db.postgres, Users: map[string]string{storefake.ReaderRole: readerPassword}, Port: at.number,
-		// Whoever stops PostgreSQL to see what happens should not have to wait for two minutes, PgBouncer's
+		// If you stop PostgreSQL to see the effect, you should not have to wait for two minutes, PgBouncer's
 		// default.
 		Settings: map[string]string{"query_wait_timeout": "10"},
 	})
@@ -103,7 +103,7 @@ func (db *database) stop() error {
 	return errors.Join(err, db.postgres.Stop())
 }
 
-// readerDSN is where storestream reads orders and order items: "" where only REST has them.
+// readerDSN is the DSN by which storestream reads orders and order items, or "" if they come over REST.
 func (db *database) readerDSN() string {
 	switch {
 	case db == nil:
@@ -115,8 +115,7 @@ func (db *database) readerDSN() string {
 	}
 }
 
-// toggle stops PostgreSQL, so that the user sees what storestream says then, and starts it again the next
-// time.
+// toggle stops PostgreSQL, so that the user sees storestream's reaction, and starts it again the next time.
 func (db *database) toggle(ctx context.Context) {
 	if db == nil {
 		return

@@ -21,7 +21,7 @@ const (
 	exitUsage  = 2
 )
 
-// run does what args say and returns the exit status.
+// run carries out args and returns the exit status.
 func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stdout)
 	if err == nil {
@@ -45,7 +45,7 @@ type demo struct {
 	screen  *screen
 	started time.Time
 	stops   []func() error
-	apache  *servers.Kafka // nil: the broker is the embedded one
+	apache  *servers.Kafka // nil if the broker is embedded
 }
 
 func newDemo(o options, environ []string, stdout io.Writer) *demo {

@@ -16,7 +16,7 @@ import (
 // before.
 type invitation struct{ shows, command string }
 
-// invitations are what to try next, every command ready to be pasted.
+// invitations are commands to try next, ready to be pasted.
 func invitations(ctx context.Context, stream *stream, ports *ports, db *database, apache *servers.Kafka,
 	registry string) []invitation {
 	program, config := shortest(stream.path), " --config "+quote(stream.config)
@@ -59,7 +59,7 @@ func invitations(ctx context.Context, stream *stream, ports *ports, db *database
 		quote(filepath.Dir(stream.path)) + ":$PATH STORESTREAM_CONFIG=" + quote(stream.config)})
 }
 
-// groups is what kafka-consumer-groups.sh says of all groups.
+// groups is the command that shows all groups by kafka-consumer-groups.sh.
 func groups(apache *servers.Kafka) string {
 	words := apache.Tool("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--describe",
 		"--all-groups")
@@ -75,8 +75,8 @@ func change(db *database, statement string) string {
 	return "psql " + quote(db.postgres.AdminDSN(databaseName)) + ` -c "` + statement + `"`
 }
 
-// kcat is what any Kafka client can see. Not every kcat decodes Avro (Debian's does not): only one that is
-// installed and can is asked to.
+// kcat returns commands with kcat, which show the topics as any Kafka client sees them. Not every kcat
+// decodes Avro (Debian's does not). The demo asks an installed one to decode only if it can.
 func kcat(ctx context.Context, broker, registry string) []invitation {
 	list := []invitation{
 		{"the last ten watermarks of each partition, which are JSON",

@@ -73,8 +73,8 @@ func (d *demo) startApacheKafka(ctx context.Context) (registry string, err error
 	return r.URL(), nil
 }
 
-// fetchKafka has Maven fetch Apache Kafka and Apicurio, where this machine does not have them yet. It comes
-// before all else: who lacks Java or Maven should not wait to be told so.
+// fetchKafka has Maven fetch Apache Kafka and Apicurio, if this machine does not have them yet. It comes
+// first, so that a user who lacks Java or Maven learns it at once.
 func fetchKafka(ctx context.Context, s *screen) error {
 	for _, part := range []struct {
 		name  string

@@ -17,11 +17,11 @@ type options struct {
 	size        storefake.Size
 	traffic     float64
 	seed        uint64
-	length      time.Duration // 0: until Ctrl-C
+	length      time.Duration // 0 runs until Ctrl-C
 	noPostgres  bool
 	kafka       bool
 	freePorts   bool
-	storestream string // "": next to this program, or built
+	storestream string // "" takes the one next to this program, or builds one
 	ports       ports
 }
 

@@ -15,12 +15,12 @@ import (
 // port is the port of one part on 127.0.0.1.
 type port struct {
 	flag    string
-	number  int  // 0: any free one
+	number  int  // 0 stands for a free one
 	chosen  bool // by the user: then no other will do
 	instead int  // the usual number, if that is taken and number is another
 }
 
-// ports is where everything listens.
+// ports are the ports of all parts.
 type ports struct{ broker, registry, service, status, pooler, postgres port }
 
 func (p *ports) all() []*port {
@@ -71,8 +71,8 @@ const (
 	lastPort = 65535
 )
 
-// settle finds a free port for each part. It holds every port found until all are, so that they differ; what
-// is to listen there must come soon.
+// settle finds a free port for each part. It holds every port found until it has all, so that they differ.
+// Start the parts soon after, before another program takes a port.
 func (p *ports) settle() error {
 	var taken []string
 	var held []net.Listener
@@ -124,7 +124,7 @@ func (p *port) settle() (net.Listener, error) {
 	}
 }
 
-// listen listens on a port, 0: any free one.
+// listen listens on a port. Port 0 stands for a free one.
 func listen(number int) (net.Listener, error) {
 	if number == 0 {
 		return servers.Listen()

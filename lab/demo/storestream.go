@@ -20,8 +20,8 @@ import (
 // patience is how long storestream may take to finish and commit the batches in hand.
 const patience = 15 * time.Second
 
-// findProgram finds the storestream that the user named, or the one next to this program, where make puts
-// both, or builds one into folder.
+// findProgram finds the storestream that the user named, or the one next to this program, if make put both
+// there, or builds one into folder.
 func findProgram(ctx context.Context, s *screen, named, folder string) (string, error) {
 	if named != "" {
 		path, err := exec.LookPath(named)
@@ -97,16 +97,16 @@ func (s *stream) start() error {
 // after SIGTERM, or by a signal.
 func (s *stream) failed() bool { return s.ExitCode() > 0 && !s.dumped() }
 
-// dumped says of a program that has ended that SIGQUIT had it write what each goroutine does, into the log.
-// Go's runtime then exits with the status that panics and wrong usage have too.
+// dumped says of a program that has ended whether SIGQUIT made it write its goroutines into the log. Go's
+// runtime then exits with the status that panics and wrong usage have too.
 func (s *stream) dumped() bool {
 	text, err := os.ReadFile(s.log)
 	return err == nil && int64(len(text)) > s.logged &&
 		bytes.Contains(text[s.logged:], []byte("SIGQUIT: quit\n"))
 }
 
-// configuration is storestream's, all that differs from the defaults. Quoted strings are YAML's double-quoted
-// ones: nothing in them is special to it.
+// configuration is storestream's, as far as it differs from the defaults. Quoted strings are YAML's
+// double-quoted ones, and need no further escapes.
 func configuration(shop *storefake.Fake, db *database, ports *ports, registry string) string {
 	var text strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }

@@ -25,7 +25,7 @@ const lookPatience = 2 * time.Second
 // maxStatus bounds the size of a status, which normally takes a few kilobytes.
 const maxStatus = 1 << 20
 
-// watch shows what storestream does.
+// watch shows the work of storestream.
 type watch struct {
 	screen   *screen
 	ports    *ports
@@ -33,7 +33,7 @@ type watch struct {
 	db       *database     // nil without PostgreSQL
 	shop     *storefake.Fake
 	stream   *stream
-	apache   *servers.Kafka // nil: the broker is the embedded one
+	apache   *servers.Kafka // nil if the broker is embedded
 	registry string
 
 	since    time.Time // storestream was started

@@ -30,8 +30,8 @@ var root = sync.OnceValues(func() (string, error) {
 // Root is the folder of storestream's own module.
 func Root() (string, error) { return root() }
 
-// BuildForTest compiles cmd/storestream of the sources in dir to the file path, with the race detector where
-// this process has it: what go test has compiled serves for that.
+// BuildForTest compiles cmd/storestream of the sources in dir to the file path. It uses the race detector if
+// this process does, so that packages that go test has compiled serve again.
 func BuildForTest(ctx context.Context, dir, path string) error {
 	info, _ := debug.ReadBuildInfo()
 	if slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {

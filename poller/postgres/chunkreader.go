@@ -154,7 +154,7 @@ func (r *chunkReader) ahead(ctx context.Context, t *table, after key) (*key, err
 	return &key{at: at, id: id}, nil
 }
 
-// look reads the clock, the table, and its identity.
+// identify reads the clock, the table, and its identity.
 func (r *chunkReader) identify(ctx context.Context) (c *clock, t *table, id watermark.Identity, err error) {
 	for failed := (tries{}); ; {
 		if c, t, id, err = r.identifyOnce(ctx); err == nil {

@@ -77,7 +77,8 @@ func newPass(ctx context.Context, s *Source, r poller.Request) (*pass, error) {
 		from: r.From, at: keyAt(r.From), firstLoad: r.From <= max(schemas.MinInstant, s.start), started: r.Started,
 	}
 	before := s.reader.lineage
-	if err := p.identify(ctx); err != nil {
+	var err error
+	if p.clock, p.table, p.identity, err = p.reader.identify(ctx); err != nil {
 		return nil, err
 	}
 	if err := s.waitFor(p.lags(r)); err != nil {
@@ -215,13 +216,6 @@ func (p *pass) lags(r poller.Request) bool {
 	return p.clock.standby && (p.clock.xmin < known.xmin || p.clock.xmax < known.xmax)
 }
 
-// identify reads the clock, the table, and its identity.
-func (p *pass) identify(ctx context.Context) error {
-	var err error
-	p.clock, p.table, p.identity, err = p.reader.identify(ctx)
-	return err
-}
-
 // leaveOut makes the pass leave out the rows that were met under old, or returns why it may not.
 func (p *pass) leaveOut(old *watermark.Floor) *poller.LostError {
 	before, lost := trusts(old, p.clock, p.from)
@@ -314,7 +308,8 @@ func (p *pass) quiesce(ctx context.Context) error {
 			return err
 		}
 		pause = min(2*pause, time.Second)
-		if err := p.identify(ctx); err != nil {
+		var err error
+		if p.clock, p.table, p.identity, err = p.reader.identify(ctx); err != nil {
 			return err
 		}
 		p.horizons.observe(p.clock, true)

@@ -10,8 +10,8 @@ import (
 	"github.com/twmb/franz-go/pkg/sr"
 )
 
-// ApicurioVersion is what StartApicurio starts: the newest that runs on Java 17, which is what Debian 12 has;
-// 3.3 takes 21.
+// ApicurioVersion is the version that StartApicurio starts. It is the newest that runs on Java 17, the
+// version of Debian 12. 3.3 needs Java 21.
 const ApicurioVersion = "2.6.13.Final"
 
 const apicurioPatience = 3 * time.Minute
@@ -20,7 +20,7 @@ const apicurioPatience = 3 * time.Minute
 type ApicurioConfig struct {
 	// Dir keeps the schemas of an earlier run. "" is a temporary folder, which Stop removes.
 	Dir  string
-	Port int // 0: one that is free
+	Port int // 0 stands for a free one
 }
 
 // Apicurio is a running Apicurio Registry, a real schema registry behind Confluent's paths: unlike the
@@ -68,8 +68,8 @@ func StartApicurio(ctx context.Context, c ApicurioConfig) (*Apicurio, error) {
 	return a, nil
 }
 
-// FetchApicurio does what StartApicurio would otherwise do first, with word of how far it is. Errors:
-// ErrNoJava, ErrNoMaven, or what Maven said.
+// FetchApicurio does the first step of StartApicurio and reports its progress. It fails with ErrNoJava,
+// ErrNoMaven, or Maven's own last words.
 func FetchApicurio(ctx context.Context, progress Progress) error {
 	_, _, err := fetchApicurio(ctx, progress)
 	return err

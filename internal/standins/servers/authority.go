@@ -28,15 +28,14 @@ type Authority struct {
 	key *ecdsa.PrivateKey
 }
 
-// CertificateConfig says what an authority signs. The zero value is a certificate for 127.0.0.1 and localhost
-// that is valid now.
+// CertificateConfig describes a certificate. The zero value is valid now, for 127.0.0.1 and localhost.
 type CertificateConfig struct {
-	Name                string   // its common name; "": server
+	Name                string   // its common name, "server" if empty
 	Hosts               []string // names and addresses
 	NotBefore, NotAfter time.Time
 }
 
-// Certificate is what an authority has signed, with its key.
+// Certificate is a certificate with its key.
 type Certificate struct {
 	CertFile, KeyFile string // PEM
 	KeyStore          string // both in one file, as Apache Kafka reads them

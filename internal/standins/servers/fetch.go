@@ -42,8 +42,8 @@ func fetched(name, recipe string, progress Progress, fetch func(dir string) erro
 	if err != nil {
 		return "", err
 	}
-	// Packages' tests run side by side, and fetching fills the folder in place. Without the lock one would run
-	// what another has half fetched.
+	// Packages' tests run side by side, and fetching fills the folder in place. Without the lock one would
+	// run programs that another has half fetched.
 	lock, err := lockFile(filepath.Join(dir, "lock"))
 	if err != nil {
 		return "", fmt.Errorf("lock %s: %w", dir, err)
@@ -139,13 +139,13 @@ func javaBinary() (string, error) {
 	if err == nil {
 		return path, nil
 	}
-	if _, err := exec.LookPath("mvn"); err != nil { // who has to install both should read of both
+	if _, err := exec.LookPath("mvn"); err != nil { // name both, so that the user installs both at once
 		return "", errors.Join(ErrNoJava, ErrNoMaven)
 	}
 	return "", ErrNoJava
 }
 
-// javaLog has what logs by slf4j-simple tell of warnings.
+// javaLog limits programs that log by slf4j-simple to warnings.
 var javaLog = []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 	"-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"}
 

@@ -20,8 +20,8 @@ type folder struct {
 // holder dies, however it dies.
 const lockName = "in-use"
 
-// openFolder returns dir, which it makes if need be, or a new temporary folder where dir is "". The account
-// may write to it.
+// openFolder returns dir, which it makes if need be. If dir is "", it makes a new temporary folder. The
+// account may write to the folder.
 func openFolder(dir, kind string, as *account) (*folder, error) {
 	return openFolderIn(os.TempDir(), dir, kind, as)
 }
@@ -68,7 +68,7 @@ func (f *folder) close() {
 	if !f.temporary {
 		return
 	}
-	_ = os.RemoveAll(f.path) // what stays behind is swept later
+	_ = os.RemoveAll(f.path) // files that remain are swept later
 	if f.lock != nil {
 		_ = f.lock.Close()
 	}

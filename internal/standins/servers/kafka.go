@@ -55,10 +55,11 @@ const SecuredSettings = "listener.name.secured."
 type KafkaConfig struct {
 	// Dir keeps the data of an earlier run. "" is a temporary folder, which Stop removes.
 	Dir      string
-	Port     int               // 0: one that is free
+	Port     int               // 0 stands for a free one
 	Settings map[string]string // server.properties, on top of kafkaSettings
 	// Secured is the security protocol (SASL_SSL, SASL_PLAINTEXT, SSL) of a second listener, whose settings
-	// begin with SecuredSettings. "": there is none. Who comes by the first one is User:ANONYMOUS.
+	// begin with SecuredSettings. If it is empty, there is no second listener. Clients of the first one are
+	// User:ANONYMOUS.
 	Secured string
 	// JavaFlags are more flags of the Java machine.
 	JavaFlags []string
@@ -110,8 +111,8 @@ func (k *Kafka) Tool(class string, args ...string) []string {
 // KafkaVersion is the Apache Kafka that StartKafka starts.
 func KafkaVersion() string { return cmp.Or(os.Getenv(kafkaVariable), kafkaVersion) }
 
-// FetchKafka does what StartKafka would otherwise do first, with word of how far it is. Errors: ErrNoJava,
-// ErrNoMaven, or what Maven said.
+// FetchKafka does the first step of StartKafka and reports its progress. It fails with ErrNoJava, ErrNoMaven,
+// or Maven's own last words.
 func FetchKafka(ctx context.Context, progress Progress) error {
 	_, _, err := fetchKafka(ctx, progress)
 	return err

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// memoryDir is a folder in memory with room for a dozen clusters, or the usual one for temporary files where
-// there is none, or where TMPDIR says where those go.
+// memoryDir is a folder in memory with room for a dozen clusters. If there is none, or if TMPDIR is set, it
+// is the usual folder for temporary files.
 func memoryDir() string {
 	const dir, room = "/dev/shm", 4 << 30
 	var fs syscall.Statfs_t

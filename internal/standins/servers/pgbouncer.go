@@ -24,17 +24,18 @@ const pgBouncerPatience = 30 * time.Second
 // PgBouncerConfig says how to start a PgBouncer. Postgres is required.
 type PgBouncerConfig struct {
 	Postgres *Postgres // every database name leads there
-	// Users are passwords by user name: who may log in besides AdminUser, and how PgBouncer logs in for them.
+	// Users maps user names to passwords. These users may log in besides AdminUser, and PgBouncer logs in as
+	// them.
 	Users    map[string]string
-	PoolMode string            // "": transaction
-	PoolSize int               // server connections per user and database. Zero means 20.
+	PoolMode string            // transaction if empty
+	PoolSize int               // server connections per user and database; 20 if 0
 	Settings map[string]string // [pgbouncer], on top of the above
-	Dir      string            // "": a temporary folder, removed by Stop
-	Port     int               // 0: one that is free
-	// Certificate is shown to clients. Nil means no TLS.
+	Dir      string            // a temporary folder if empty, removed by Stop
+	Port     int               // 0 stands for a free one
+	// Certificate is shown to clients. If it is nil, PgBouncer has no TLS.
 	Certificate *Certificate
-	// Verifies is whose certificates it takes from Postgres, and only for its address (server_tls_sslmode =
-	// verify-full). nil: it asks for none.
+	// Verifies, if set, is the authority whose certificates PgBouncer accepts from Postgres, and only for its
+	// address (server_tls_sslmode = verify-full).
 	Verifies *Authority
 }
 
@@ -50,7 +51,7 @@ type PgBouncer struct {
 }
 
 // StartPgBouncer starts a PgBouncer in front of c.Postgres and returns once it takes clients. Users need not
-// exist in the database yet. Errors: ErrNoPgBouncer, or its own output.
+// exist in the database yet. It fails with ErrNoPgBouncer, or PgBouncer's own last words.
 func StartPgBouncer(ctx context.Context, c PgBouncerConfig) (*PgBouncer, error) {
 	path, err := pgBouncerBinary()
 	if err != nil {
@@ -127,7 +128,7 @@ func (b *PgBouncer) tls() (settings string, err error) {
 	return settings, nil
 }
 
-// answers succeeds if the console, which needs no server, accepts a login.
+// answers succeeds once the console takes a login. The console needs no server.
 func (b *PgBouncer) answers(ctx context.Context) error {
 	conn, err := pgconn.Connect(ctx, b.DSN(AdminUser, AdminPassword, "pgbouncer"))
 	if err != nil {
@@ -164,8 +165,8 @@ func (b *PgBouncer) userList() string {
 	return text.String()
 }
 
-// SetPassword gives a user another password, for clients and to log in to the server. Whoever has logged in
-// stays.
+// SetPassword gives a user another password, for clients and to log in to the server. Sessions that are
+// logged in stay.
 func (b *PgBouncer) SetPassword(ctx context.Context, user, password string) error {
 	b.config.Users = maps.Clone(b.config.Users)
 	b.config.Users[user] = password

@@ -32,7 +32,7 @@ type PostgresConfig struct {
 	// InMemory puts the temporary folder into memory, if the machine has room. A cluster has a thousand files
 	// and a database three hundred. To create and remove them on a disk is half of a test's work.
 	InMemory bool
-	Port     int               // 0: one that is free
+	Port     int               // 0 stands for a free one
 	Settings map[string]string // postgresql.conf, on top of postgresSettings
 	// Certificate is shown to clients. Nil means no TLS.
 	Certificate *Certificate
@@ -184,7 +184,7 @@ func (p *Postgres) configure(settings map[string]string) error {
 // certificateRule is for every database, role and address.
 const certificateRule = "hostssl all all all cert\n" //nolint:dupword // as PostgreSQL wants it
 
-// askForCertificates has the server know who comes by TLS by a certificate of a.
+// askForCertificates makes the server ask TLS clients for a certificate of a, and log them in by it.
 func (p *Postgres) askForCertificates(a *Authority) error {
 	text, err := os.ReadFile(a.File)
 	if err != nil {

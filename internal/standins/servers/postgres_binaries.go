@@ -27,8 +27,8 @@ const fetchedVersion = embeddedpostgres.V17
 // configuration.
 const postgresVariable = "SERVERS_POSTGRES"
 
-// postgresBinaries returns the folder with the programs postgres and initdb: of the version that was asked
-// for, on PATH, where distributions put them, or fetched.
+// postgresBinaries returns the folder with the programs postgres and initdb. It takes the version that was
+// asked for, or the one on PATH, or the one in a distribution's folder, or fetches one.
 func postgresBinaries() (string, error) {
 	if version := os.Getenv(postgresVariable); version != "" {
 		return fetchedPostgres(embeddedpostgres.PostgresVersion(version))
@@ -80,8 +80,8 @@ func fetchedPostgres(version embeddedpostgres.PostgresVersion) (string, error) {
 
 // fetchPostgres has the library fetch and unpack. It offers no call for that alone, and its own way of
 // starting refuses root: port 0 makes it give up right after unpacking, so its error means something only if
-// the programs are not there. It leaves its log among the temporary files, where only the name tells that it
-// is its own: those that came meanwhile are removed.
+// the programs are missing. It leaves a log among the temporary files, which only its name identifies. So
+// logs that appear meanwhile are removed.
 func fetchPostgres(dir string, version embeddedpostgres.PostgresVersion) error {
 	logs := filepath.Join(os.TempDir(), "embedded_postgres_log*")
 	before, _ := filepath.Glob(logs) // the pattern is good
@@ -89,7 +89,7 @@ func fetchPostgres(dir string, version embeddedpostgres.PostgresVersion) error {
 		after, _ := filepath.Glob(logs)
 		for _, log := range after {
 			if !slices.Contains(before, log) {
-				_ = os.Remove(log) // what stays behind harms nothing
+				_ = os.Remove(log) // a log that remains does no harm
 			}
 		}
 	}()

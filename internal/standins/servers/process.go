@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// command says what to run.
+// command describes the process to start.
 type command struct {
-	name     string // what errors call it
+	name     string // for errors
 	path     string
 	args     []string
-	environ  []string       // nil: this process's
+	environ  []string       // nil inherits this process's
 	dir      string         // working folder
 	log      string         // file that gets its standard output and error, appended
-	as       *account       // nil: as this process's user
-	lastWish syscall.Signal // the signal that the kernel, if it can, sends when this process dies
+	as       *account       // nil is this process's user
+	lastWish syscall.Signal // signal to the child when this process dies, if the kernel supports that
 }
 
 // process is a running child. Its goroutine ends when the child does.

@@ -8,7 +8,7 @@ import (
 
 // ProgramConfig says how to start a program of this project's own as a child.
 type ProgramConfig struct {
-	Name    string // what errors call it
+	Name    string // for errors
 	Path    string
 	Args    []string
 	Environ []string // the whole environment. Nil means this process's.
@@ -24,7 +24,7 @@ type Program struct {
 	process  *process
 }
 
-// StartProgram starts a program and returns at once. Whoever needs to know that it is ready asks it.
+// StartProgram starts a program and returns at once. It does not wait until the program is ready.
 func StartProgram(c ProgramConfig) (*Program, error) {
 	p, err := start(command{
 		name: c.Name, path: c.Path, args: c.Args, environ: c.Environ, dir: c.Dir, log: c.Log,

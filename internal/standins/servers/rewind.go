@@ -24,9 +24,10 @@ func (p *Postgres) ResetWAL(args ...string) error {
 	})
 }
 
-// Copy copies the cluster of a server that was shut down, and returns what puts the copy back: once, and on a
-// server that is shut down too. With recovery the server then goes through its log and begins a new timeline,
-// as after a restore from an archive; without, nothing tells it that it is a copy.
+// Copy copies the cluster of a server that was shut down, and returns a function that puts the copy back.
+// Call it once, on a server that is shut down too. With recovery the server then goes through its log and
+// begins a new timeline, as after a restore from an archive. Without recovery it cannot know that it is a
+// copy.
 func (p *Postgres) Copy() (putBack func(recovery bool) error, err error) {
 	kept := p.dir.join("copy")
 	if err := copyCluster(p.data(), kept, p.as, []string{"postmaster.pid"}); err != nil {

@@ -18,8 +18,8 @@ import (
 // secret. At /keys it publishes the key that they are signed with, under the name "one".
 type TokenIssuer struct {
 	Audience atomic.Value // of the tokens that it issues, a string
-	SignedBy atomic.Value // what these call the key that signed them, a string
-	Life     atomic.Int64 // of these, in seconds
+	SignedBy atomic.Value // the name in tokens of the key that signed them, a string
+	Life     atomic.Int64 // of tokens, in seconds
 	Issued   atomic.Int64 // how many
 
 	t   TB

@@ -8,18 +8,18 @@ import (
 	"sync"
 )
 
-// Behaviour is how the service behaves, as far as it may be changed while it runs: how it reads the document,
-// and what goes wrong. All methods may be called at once.
+// Behaviour holds the readings and the faults of the service, which may change while it runs. All methods may
+// be called at once.
 type Behaviour struct {
 	seed uint64
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	readings  Readings
 	faults    Faults
 	garbled   map[rowKey]Garbling
 	onRequest func(*http.Request)
 	chance    *rand.Rand
-	served    uint64 // data requests, to salt what differs on each
+	served    uint64 // data requests, to salt choices that differ on each
 }
 
 func newBehaviour(seed uint64, readings Readings, faults Faults) *Behaviour {
@@ -48,7 +48,7 @@ func (b *Behaviour) SetReadings(change func(*Readings)) error {
 	return nil
 }
 
-// SetFaults changes what goes wrong from the next request on.
+// SetFaults changes the faults from the next request on.
 func (b *Behaviour) SetFaults(change func(*Faults)) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -85,8 +85,8 @@ func (c *clerk) fillBasket(order int64) ([]Row, Money) {
 	return items, Money(words.appendMoney(nil, total))
 }
 
-// step is one step of an order: from a state to the next, with what its shipment then says, and whether its
-// items are written again too.
+// step is one step of an order, from a state to the next. It gives the state of the shipment after it, and
+// says whether the items are written again too.
 type step struct {
 	from, to string
 	stamp    string // field of the shipment, "" if none

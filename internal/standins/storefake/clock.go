@@ -23,8 +23,8 @@ type Clock struct {
 	back  time.Duration // by how much it was moved back, in all
 }
 
-// newClock starts a clock at start (zero: now) plus offset, speed times as fast as the machine's (0: as
-// fast).
+// newClock starts a clock at start plus offset, which runs speed times as fast as the machine's. A zero start
+// is now, and speed 0 is 1.
 func newClock(start time.Time, offset time.Duration, speed float64, wholeSeconds bool) *Clock {
 	now := time.Now()
 	if start.IsZero() {
@@ -51,7 +51,7 @@ func (c *Clock) exact() time.Time {
 	return c.base.Add(time.Duration(float64(time.Since(c.real)) * c.speed)).Round(0)
 }
 
-// reading is what this clock said at an instant of the machine's, and how fast it runs.
+// reading is this clock's time at an instant of the machine's clock, and its speed.
 func (c *Clock) reading() (base, machines time.Time, speed float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package storefake stands in for the commerce data service. It is an independent reading of the service's
-// document and shares no code with what reads the service: a wrong field name would then be wrong on both
+// document and shares no code with storestream's reader: a wrong field name would then be wrong on both
 // sides, and pass. So it must not import package schemas.
 //
 //	                 Tx (transaction.go), row locks (locks.go)

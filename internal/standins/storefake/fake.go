@@ -15,12 +15,12 @@ import (
 
 // Config is a whole stand-in service.
 type Config struct {
-	Listen string // address for HTTP; empty: 127.0.0.1:0
-	Base   string // path of the base address; empty: /v1
+	Listen string // address for HTTP, 127.0.0.1:0 if empty
+	Base   string // path of the base address, /v1 if empty
 	Seed   uint64
 	Size   Size
-	// Start is the instant at which the clock starts (zero: now), Offset comes on top of it, Speed is its pace
-	// (0: 1), and WholeSeconds makes it stamp whole seconds.
+	// Start is the instant at which the clock starts, now if zero. Offset is added to it. Speed is its pace,
+	// 1 if 0. WholeSeconds makes it stamp whole seconds.
 	Start        time.Time
 	Offset       time.Duration
 	Speed        float64

@@ -90,7 +90,7 @@ func (f *Faults) draw(r *http.Request, drawn func() float64) Fault {
 }
 
 // Garbling is a way in which a row over REST breaks the document's contract. The row in PostgreSQL stays
-// good: break that by Update.
+// good. Break that one by Update.
 type Garbling string
 
 // Garblings of a row.

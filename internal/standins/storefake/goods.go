@@ -25,7 +25,7 @@ var (
 	departments = []string{"Men", "Women"}
 )
 
-// newProduct invents a product. Whoever changes its price takes newPrice again.
+// newProduct invents a product. To change its price, call newPrice.
 func newProduct(chance *rand.Rand, id int64, created, updated time.Time) Row {
 	category, brand := one(chance, categories), one(chance, brands)
 	retail, price := newPrice(chance)
@@ -60,7 +60,7 @@ func dusty17(f float64) string {
 	return digitsOf(float64(float32(f)), 17)
 }
 
-// dusty15 is what an eight-byte float prints as with 15 digits: 2.51874985694885.
+// dusty15 prints an eight-byte float with 15 digits: 2.51874985694885.
 func dusty15(f float64) string { return digitsOf(f, 15) }
 
 // digitsOf is f >= 1 to so many digits, without trailing zeros.

@@ -119,7 +119,7 @@ var (
 	upToFour  = []int{1, 2, 3, 4}
 )
 
-// journey is where an order's parcel has got to.
+// journey holds the instants of an order's parcel.
 type journey struct{ shipped, delivered, returned, last cell }
 
 // travel makes up the journey of an order that has come to state, or to the state before it if that lies

@@ -17,7 +17,7 @@ type Entry struct {
 	Status   int // 0 if no answer was sent
 	Rows     int
 	Fault    Fault
-	Replica  int  // which copy of the rows it was read from, 0: the one that is up to date
+	Replica  int  // the copy of the rows that answered, 0 for the one without lag
 	Cached   bool // it came from the cache
 }
 

@@ -13,7 +13,7 @@ import (
 type keyring struct {
 	mu      sync.Mutex
 	key     string
-	expires time.Time // by the machine's clock; zero: never
+	expires time.Time // by the machine's clock, or the zero time for never
 	left    int       // data requests, if they are limited
 	limited bool
 }

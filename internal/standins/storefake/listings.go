@@ -22,12 +22,12 @@ func (s span) touches(d cell) bool {
 	return (s.from == null || d+day > s.from) && (s.to == null || d < s.to)
 }
 
-// query has the bounds and the order of a listing.
+// query selects the rows of a listing and gives their order.
 type query struct {
 	created, updated span
-	status           cell // null: any
-	order            cell // null: any
-	before           cell // rows with an updated_at at or after it cannot be queried yet. Null means no bound.
+	status           cell // null for all
+	order            cell // null for all
+	before           cell // rows with an updated_at at or after it cannot be queried yet; null hides none
 	sort             Order
 	ties             bool
 	salt             uint64 // of ByHash, ByShuffle and ties
@@ -42,7 +42,7 @@ func (q *query) matches(res *resource, row []cell) bool {
 		(q.before == null || row[res.updated()] < q.before)
 }
 
-// rank is the key that rows are sorted by: first, then second.
+// rank is the sort key of a row: first, then second.
 type rank struct {
 	first, second int64
 	place         place
@@ -140,7 +140,7 @@ func (l *listings) refresh(one *listing) {
 	one.places = l.merge(one.query, kept, l.sorted(one.query, moved))
 }
 
-// build finds the rows by the index that leaves the fewest rows to look at.
+// build finds the rows by the index that leaves the fewest to look at.
 func (l *listings) build(q query) []place {
 	t := l.table
 	var places []place

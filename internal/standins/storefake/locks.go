@@ -46,7 +46,7 @@ func (l *locks) take(ctx context.Context, k rowKey, held map[rowKey]bool) error 
 	}
 }
 
-// try takes the row, or returns what to wait for.
+// try takes the row, or returns a channel to wait on.
 func (l *locks) try(k rowKey, held map[rowKey]bool) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()

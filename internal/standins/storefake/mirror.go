@@ -161,7 +161,7 @@ func (m *mirror) values(res *resource, cells []cell) (columns []string, values [
 	return columns, values
 }
 
-// readerDSN is where ReaderRole reads.
+// readerDSN is the DSN for ReaderRole.
 func (m *mirror) readerDSN() string {
 	c := m.pool.Config().ConnConfig
 	u := url.URL{Scheme: "postgres", User: url.UserPassword(ReaderRole, m.password()), Path: "/" + c.Database,

@@ -74,7 +74,7 @@ func (tx *mirrorTx) delete(ctx context.Context, res *resource, id int64) error {
 	return tx.exec(ctx, "DELETE FROM "+res.table+" WHERE id = $1", key)
 }
 
-// restore makes a table what its copy is, and notes in did what that does to the rows.
+// restore brings a table back to its copy, and notes the effect on the rows in did.
 func (tx *mirrorTx) restore(ctx context.Context, res *resource, tag string, did *Restored) error {
 	now, err := tx.mirror.columns(ctx, res.table)
 	if err != nil {
@@ -150,7 +150,7 @@ func (tx *mirrorTx) commit(ctx context.Context) error {
 	return nil
 }
 
-// outcome asks, again and again while the database is away, what became of a transaction.
+// outcome asks for the outcome of a transaction, again and again while the database is away.
 func (tx *mirrorTx) outcome(ctx context.Context, xid []byte) (committed bool, err error) {
 	const pause = 100 * time.Millisecond
 	for {

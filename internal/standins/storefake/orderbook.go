@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// orderBook knows which orders wait for what.
+// orderBook lists orders by the step that they wait for.
 type orderBook struct {
 	mu         sync.Mutex
 	processing []int64 // to be shipped or cancelled

@@ -23,8 +23,8 @@ var (
 	mailDomains = []string{"example.com", "example.org", "example.net"}
 )
 
-// home is a place where people live. The oddities are the real set's: a city that is the text "null", one
-// country under two names.
+// home is a city with its state and country. The oddities are the real set's: a city that is the text "null",
+// one country under two names.
 type home struct {
 	city, state, country string
 	latitude, longitude  float64

@@ -14,7 +14,7 @@ type replicas struct {
 	tables *Tables // up to date
 	seed   uint64
 
-	mu     sync.Mutex // guards what follows; held while a change is made, so that all copies see one order
+	mu     sync.Mutex // guards the fields below; held while a change is made, so that all copies see one order
 	copies []*replica // of place 0 the tables that are up to date answer, unless it is the only one
 }
 

@@ -53,7 +53,7 @@ func (s *Server) RevokeKey() { s.keys.revoke() }
 func (s *Server) Requests() []Entry { return s.journal.newest() }
 
 // Snapshot is every row of a resource that can be queried over REST now, by id, as the service would write
-// it: without the garblings of Garble and Faults.GarbledRows, which are no state of a row.
+// it. It leaves out the garblings of Garble and Faults.GarbledRows, which are not part of a row's state.
 func (s *Server) Snapshot(name string) map[int64]json.RawMessage {
 	read := s.behaviour.Readings()
 	r, before := renderer{words: s.tables.words, read: &read, seed: s.seed}, s.queryableBefore(&read)

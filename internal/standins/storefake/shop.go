@@ -33,11 +33,11 @@ type Shop struct {
 	stepping sync.Mutex // Step makes one change at a time
 	chance   *rand.Rand // Step's
 
-	mu      sync.Mutex         // guards what StartTraffic started
-	stop    context.CancelFunc // nil: nothing runs
+	mu      sync.Mutex         // guards stop and stopped
+	stop    context.CancelFunc // nil if no traffic runs
 	stopped chan struct{}
 
-	errors  sync.Mutex // guards what follows
+	errors  sync.Mutex // guards the fields below
 	failed  int        // transactions
 	failure error      // the last of them
 }
@@ -101,7 +101,7 @@ func (sh *Shop) StartTraffic(perSecond float64) {
 	}()
 }
 
-// Quiesce stops what StartTraffic started and returns when no transaction of it is open.
+// Quiesce stops the traffic and returns when its last transaction has ended.
 func (sh *Shop) Quiesce() {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

@@ -15,7 +15,7 @@ type Store struct {
 	clock    *Clock
 	tables   *Tables
 	replicas *replicas // every change of tables goes through them
-	mirror   *mirror   // nil: in memory only
+	mirror   *mirror   // nil if rows are in memory only
 	locks    locks
 	stepping sync.Mutex   // StepClock moves two clocks
 	backups  atomic.Int64 // made so far
@@ -141,7 +141,7 @@ func (s *Store) StepClock(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// ReaderDSN is where ReaderRole reads, "" without PostgreSQL.
+// ReaderDSN is the DSN for ReaderRole, "" without PostgreSQL.
 func (s *Store) ReaderDSN() string {
 	if s.mirror == nil {
 		return ""

@@ -18,9 +18,9 @@ type Tx struct {
 	At time.Time
 
 	held   map[rowKey]bool
-	writes map[rowKey][]cell // nil: deleted
+	writes map[rowKey][]cell // nil for a deleted row
 	order  []rowKey          // of writes, each once
-	mirror *mirrorTx         // nil until it first writes what PostgreSQL has
+	mirror *mirrorTx         // nil until it first writes a row of PostgreSQL's
 	ended  bool
 }
 
@@ -59,7 +59,7 @@ func (tx *Tx) Update(ctx context.Context, resource string, id int64, change func
 		return err
 	}
 	if !ok {
-		return fmt.Errorf("update %s %d: no such row", resource, id)
+		return fmt.Errorf("update %s %d: the row does not exist", resource, id)
 	}
 	before := row["updated_at"]
 	change(row)
@@ -76,7 +76,7 @@ func (tx *Tx) Alter(ctx context.Context, resource string, id int64, change func(
 		return err
 	}
 	if !ok {
-		return fmt.Errorf("alter %s %d: no such row", resource, id)
+		return fmt.Errorf("alter %s %d: the row does not exist", resource, id)
 	}
 	change(row)
 	return tx.write(ctx, resource, id, row)
@@ -94,8 +94,8 @@ func (tx *Tx) write(ctx context.Context, resource string, id int64, row Row) err
 	return tx.put(ctx, res, id, cells, func(m *mirrorTx) error { return m.update(ctx, res, cells) })
 }
 
-// Insert adds a row and returns its id. A row without an id gets the next one, without created_at or
-// updated_at tx.At; what else it lacks is null.
+// Insert adds a row and returns its id. A row without an id gets the next one. A missing created_at or
+// updated_at is tx.At, and every other missing field is null.
 func (tx *Tx) Insert(ctx context.Context, resource string, row Row) (int64, error) {
 	t, err := tx.store.tables.table(resource)
 	if err != nil {
@@ -131,7 +131,7 @@ func (tx *Tx) Delete(ctx context.Context, resource string, id int64) error {
 	if cells, err := tx.cells(ctx, t, id); err != nil {
 		return err
 	} else if cells == nil {
-		return fmt.Errorf("delete %s %d: no such row", resource, id)
+		return fmt.Errorf("delete %s %d: the row does not exist", resource, id)
 	}
 	return tx.put(ctx, t.res, id, nil, func(m *mirrorTx) error { return m.delete(ctx, t.res, id) })
 }
