@@ -21,7 +21,7 @@ type lostOnce struct {
 }
 
 func (l *lostOnce) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
-	return Pushed(func(emit func(Batch) error) error { return l.push(ctx, r, emit) })
+	return pushed(func(emit func(Batch) error) error { return l.push(ctx, r, emit) })
 }
 
 func (l *lostOnce) push(ctx context.Context, r Request, emit func(Batch) error) error {

@@ -118,7 +118,7 @@ func newWorld(t *rapid.T, played rounds.Played) *world {
 // Read is Source's: everything at or after From that was visible when the read began, and whatever else it
 // meets.
 func (w *world) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
-	return Pushed(func(emit func(Batch) error) error { return w.push(ctx, r, emit) })
+	return pushed(func(emit func(Batch) error) error { return w.push(ctx, r, emit) })
 }
 
 func (w *world) push(_ context.Context, r Request, emit func(Batch) error) error {

@@ -17,7 +17,7 @@ import (
 type poisoned struct{ left int }
 
 func (s *poisoned) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
-	return Pushed(func(emit func(Batch) error) error { return s.push(ctx, r, emit) })
+	return pushed(func(emit func(Batch) error) error { return s.push(ctx, r, emit) })
 }
 
 func (s *poisoned) push(_ context.Context, r Request, emit func(Batch) error) error {

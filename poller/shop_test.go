@@ -254,7 +254,7 @@ func (s *shop) forge(r record) {
 
 // Read is Source's.
 func (s *shop) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
-	return Pushed(func(emit func(Batch) error) error { return s.push(ctx, r, emit) })
+	return pushed(func(emit func(Batch) error) error { return s.push(ctx, r, emit) })
 }
 
 func (s *shop) push(ctx context.Context, r Request, emit func(Batch) error) error {

@@ -94,7 +94,7 @@ func (s *sweeps) topic(ctx context.Context, from []int64, wanted func(int64) boo
 // Read is Source's, row by row: between two rows anything may happen. Now and then it shows a row as it was
 // before.
 func (s *sweeps) Read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
-	return Pushed(func(emit func(Batch) error) error { return s.push(ctx, r, emit) })
+	return pushed(func(emit func(Batch) error) error { return s.push(ctx, r, emit) })
 }
 
 func (s *sweeps) push(ctx context.Context, r Request, emit func(Batch) error) error {
