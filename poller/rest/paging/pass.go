@@ -66,10 +66,10 @@ func (m *Machine) newPass(created Span, size int) *pass {
 
 // ask asks for a page and enters the answer.
 //
-// Two answers prove something only if a second one says the same. An empty page 0: a service that has just
-// lost its tables, or a gateway that has nothing to say, answers like this too. And, of a shrinking set, a
-// last page that is full or may be a short one: if the service reads rows and counts afterwards, a row may
-// have left in between, and the page shows it in place of one that has moved up. The rows of the second
+// Two answers prove something only if a second one says the same. One is an empty last page: a service that
+// has just lost its tables, or a gateway without an answer of its own, answers like this too. The other, of a
+// shrinking set, is a last page that is full or may be a short one: if the service reads rows and counts
+// afterwards, a row may have left in between, and the page shows it in place of one that has moved up. The rows of the second
 // answer were read after the first one had said that there are no more than so many. So anything that speaks
 // against the first one speaks against both.
 func (p *pass) ask(page int) Answer {
@@ -103,7 +103,7 @@ const (
 func (p *pass) says(a Answer, page int) word {
 	switch {
 	case !a.isLast():
-	case page == 0 && len(a.Rows) == 0:
+	case len(a.Rows) == 0:
 		return empty
 	case p.m.set.Motion == Shrinking && len(a.Rows) > 0 && (p.isFull(a) || p.r.short || p.backward && page > 0):
 		return moved
