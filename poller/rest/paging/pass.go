@@ -69,9 +69,9 @@ func (m *Machine) newPass(created Span, size int) *pass {
 // Two answers prove something only if a second one says the same. One is an empty last page: a service that
 // has just lost its tables, or a gateway without an answer of its own, answers like this too. The other, of a
 // shrinking set, is a last page that is full or may be a short one: if the service reads rows and counts
-// afterwards, a row may have left in between, and the page shows it in place of one that has moved up. The rows of the second
-// answer were read after the first one had said that there are no more than so many. So anything that speaks
-// against the first one speaks against both.
+// afterwards, a row may have left in between, and the page shows it in place of one that has moved up. The
+// rows of the second answer were read after the first one had said that there are no more than so many. So
+// anything that speaks against the first one speaks against both.
 func (p *pass) ask(page int) Answer {
 	a := p.get(page, p.size)
 	before := sure
