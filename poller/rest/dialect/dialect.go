@@ -42,7 +42,9 @@ func New(set map[string]string, log *zap.Logger) *Dialect {
 	return d
 }
 
-// Load takes over the proofs of a watermark. Of two proofs the later one counts.
+// Load takes over the proofs of a watermark. Of two proofs the later one counts. Other programs may write
+// watermarks, too. So Load passes over a value that no answer proves: a count that was not believed any more
+// would close days that the service shows only in part.
 func (d *Dialect) Load(found map[string]watermark.Proof) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -50,7 +52,7 @@ func (d *Dialect) Load(found map[string]watermark.Proof) {
 		proof, ok := found[p.Name]
 		proof.Since = min(proof.Since, d.now()) // a clock that was ahead does not outdate later proofs
 		known := d.found[p.Name]
-		if _, means := p.Means[proof.Value]; !ok || !means && proof.Value != "" ||
+		if _, means := p.Means[proof.Value]; !ok || p.OnlySet || !means && proof.Value != "" ||
 			known != (watermark.Proof{}) && known.Since >= proof.Since {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -68,6 +69,18 @@ func TestOfSeveralWatermarksTheLatestProofCounts(t *testing.T) {
 	d.Load(map[string]watermark.Proof{"days": {Value: "lunar"}, "tea": {Value: "green"}})
 	if d.Found() != nil {
 		t.Errorf("loaded %+v", d.Found())
+	}
+}
+
+// No answer proves what a count is worth, so such a proof is forged. If it counted, days would be closed whose
+// last page the count contradicts.
+func TestNoWatermarkSaysWhatACountIsWorth(t *testing.T) {
+	for _, value := range []string{Estimate, Ignore} {
+		d := New(nil, nil)
+		d.Load(map[string]watermark.Proof{"count": {Value: value, Evidence: "a row"}})
+		if d.Counts() != paging.ExactCounts || d.Found() != nil {
+			t.Errorf("a watermark says %s, and counts are %v; found %+v", value, d.Counts(), d.Found())
+		}
 	}
 }
 
