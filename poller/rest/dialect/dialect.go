@@ -50,12 +50,16 @@ func (d *Dialect) Load(found map[string]watermark.Proof) {
 	defer d.mu.Unlock()
 	for _, p := range Properties() {
 		proof, ok := found[p.Name]
-		proof.Since = min(proof.Since, d.now()) // a clock that was ahead does not outdate later proofs
-		known := d.found[p.Name]
-		if _, means := p.Means[proof.Value]; !ok || p.OnlySet || !means && proof.Value != "" ||
-			known != (watermark.Proof{}) && known.Since >= proof.Since {
+		if _, means := p.Means[proof.Value]; !ok || p.OnlySet || !means && proof.Value != "" {
 			continue
 		}
+		known, some := d.found[p.Name]
+		now := d.now()
+		// A clock that was ahead outdates nothing, however often its watermark is loaded.
+		if some && (proof.Since > now || proof.Since <= known.Since) {
+			continue
+		}
+		proof.Since = min(proof.Since, now)
 		d.store(p, proof)
 	}
 }

@@ -3,6 +3,7 @@ package dialect
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
@@ -68,6 +69,24 @@ func TestOfSeveralWatermarksTheLatestProofCounts(t *testing.T) {
 	d = newDialect(nil, c, nil)
 	d.Load(map[string]watermark.Proof{"days": {Value: "lunar"}, "tea": {Value: "green"}})
 	if d.Found() != nil {
+		t.Errorf("loaded %+v", d.Found())
+	}
+}
+
+// Nobody writes the watermark of a resource anew that has no owner. All instances load it every few seconds.
+func TestAProofOfTheFutureIsWithdrawnOnceForAll(t *testing.T) {
+	c := &clock{at("2026-11-20T12:00:00Z")}
+	d := newDialect(nil, c, nil)
+	ahead := map[string]watermark.Proof{"updated_to": {Value: Midnight, Since: at("2030-01-01T00:00:00Z")}}
+	d.Load(ahead)
+	if d.Value(UpdatedTo) != Midnight {
+		t.Fatalf("loaded %+v", d.Found())
+	}
+	c.at = c.at.Add(time.Second)
+	d.Refute(UpdatedTo, "a row of the day after")
+	c.at = c.at.Add(time.Second)
+	d.Load(ahead)
+	if d.Value(UpdatedTo) != "" {
 		t.Errorf("loaded %+v", d.Found())
 	}
 }
