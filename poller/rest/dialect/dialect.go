@@ -24,6 +24,9 @@ type Dialect struct {
 	found map[string]watermark.Proof
 }
 
+// mostEvidence bounds the text of a proof, in bytes.
+const mostEvidence = 500
+
 // Auto is the setting of a property that answers are to show.
 const Auto = "auto"
 
@@ -44,13 +47,15 @@ func New(set map[string]string, log *zap.Logger) *Dialect {
 
 // Load takes over the proofs of a watermark. Of two proofs the later one counts. Other programs may write
 // watermarks, too. So Load passes over a value that no answer proves: a count that was not believed any more
-// would close days that the service shows only in part.
+// would close days that the service shows only in part. Nor does it take evidence longer than any that this
+// program writes: each watermark of each resource would have a copy, and could grow too large for its topic.
 func (d *Dialect) Load(found map[string]watermark.Proof) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, p := range Properties() {
 		proof, ok := found[p.Name]
-		if _, means := p.Means[proof.Value]; !ok || p.OnlySet || !means && proof.Value != "" {
+		if _, means := p.Means[proof.Value]; !ok || p.OnlySet || !means && proof.Value != "" ||
+			len(proof.Evidence) > mostEvidence {
 			continue
 		}
 		known, some := d.found[p.Name]

@@ -2,6 +2,7 @@ package dialect
 
 import (
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -88,6 +89,15 @@ func TestAProofOfTheFutureIsWithdrawnOnceForAll(t *testing.T) {
 	d.Load(ahead)
 	if d.Value(UpdatedTo) != "" {
 		t.Errorf("loaded %+v", d.Found())
+	}
+}
+
+// What is loaded goes into the watermarks of all resources, with each commit.
+func TestAProofOfAMegabyteIsNotLoaded(t *testing.T) {
+	d := New(nil, nil)
+	d.Load(map[string]watermark.Proof{"days": {Value: Other, Evidence: strings.Repeat("row ", 1<<18), Since: 1}})
+	if d.Found() != nil {
+		t.Errorf("loaded %d bytes of evidence", len(d.Found()["days"].Evidence))
 	}
 }
 
