@@ -45,10 +45,11 @@ func New(set map[string]string, log *zap.Logger) *Dialect {
 	return d
 }
 
-// Load takes over the proofs of a watermark. Of two proofs the later one counts. Other programs may write
-// watermarks, too. So Load passes over a value that no answer proves: a count that was not believed any more
-// would close days that the service shows only in part. Nor does it take evidence longer than any that this
-// program writes: each watermark of each resource would have a copy, and could grow too large for its topic.
+// Load takes over the proofs of a watermark. Of two proofs the later one counts.
+//
+// Another program may have written the watermark. So Load ignores a value that no answer proves: if counts
+// were not believed, a day would be closed although the service shows only a part of it. Load also ignores
+// long evidence: the watermarks of all resources get a copy, and would grow too large for their topic.
 func (d *Dialect) Load(found map[string]watermark.Proof) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -60,7 +61,7 @@ func (d *Dialect) Load(found map[string]watermark.Proof) {
 		}
 		known, some := d.found[p.Name]
 		now := d.now()
-		// A clock that was ahead outdates nothing, however often its watermark is loaded.
+		// The proof of a clock that is ahead outdates no other, also if it is loaded again and again.
 		if some && (proof.Since > now || proof.Since <= known.Since) {
 			continue
 		}

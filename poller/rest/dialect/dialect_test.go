@@ -74,7 +74,7 @@ func TestOfSeveralWatermarksTheLatestProofCounts(t *testing.T) {
 	}
 }
 
-// Nobody writes the watermark of a resource anew that has no owner. All instances load it every few seconds.
+// The watermark of a resource without an owner stays as it is. All instances load it every few seconds.
 func TestAProofOfTheFutureIsWithdrawnOnceForAll(t *testing.T) {
 	c := &clock{at("2026-11-20T12:00:00Z")}
 	d := newDialect(nil, c, nil)
@@ -101,8 +101,8 @@ func TestAProofOfAMegabyteIsNotLoaded(t *testing.T) {
 	}
 }
 
-// No answer proves what a count is worth, so such a proof is forged. If it counted, days would be closed whose
-// last page the count contradicts.
+// No answer proves what a count is worth, so such a proof is forged. If it counted, a day would be closed
+// although its count contradicts the last page.
 func TestNoWatermarkSaysWhatACountIsWorth(t *testing.T) {
 	for _, value := range []string{Estimate, Ignore} {
 		d := New(nil, nil)
