@@ -135,7 +135,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 			}
 			s.reportNoEnd()
 			if rd.replan && err == nil {
-				s.forget() // its last batch is dropped. Another source may have taken back what it has found out
+				s.forget() // its last batch is dropped, also if another source has withdrawn the new value
 				continue
 			}
 			if err != nil {
