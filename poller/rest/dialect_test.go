@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/poller/rest/client"
@@ -147,5 +148,55 @@ func TestAServiceThatAlwaysContradictsEndsTheReadWithAnError(t *testing.T) {
 	_, err := readAll(t.Context(), src, pass(schemas.MinInstant))
 	if err == nil || !strings.Contains(err.Error(), "contradict each other") {
 		t.Errorf("%d requests, %v", s.requests, err)
+	}
+}
+
+// takesBack is a counter whose increments stand for what another source does at that moment.
+type takesBack struct {
+	prometheus.Counter
+	do func()
+}
+
+func (c takesBack) Add(n float64) { c.Counter.Add(n); c.do() }
+
+// A day is held, and days behind it are closed. Then a row shows another zone, and the last batch is dropped.
+// Another source takes back what the row has shown before the next plan is made, so that plan is the same.
+func TestAPlanThatIsMadeAgainUnchangedReadsTheDaysOfTheDroppedBatchAgain(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = append(oneDay(1, 10, "2026-11-15"), oneDay(100, 2500, "2026-11-16")...)
+	s.products = append(s.products, oneDay(10_000, 10, "2026-11-18")...)
+	src := s.fresh()
+	shown := false
+	s.before = func(w http.ResponseWriter, q url.Values) bool {
+		from, to := q.Get("updated_from"), q.Get("updated_to")
+		switch {
+		case to == "" && from != "" && q.Get("page_size") == "1000" && !shown:
+			shown = true
+			fmt.Fprintf(w, `{"data":[%s],"meta":{"page":%s,"count":1,"has_more":false}}`,
+				product{id: 1 << 20, updated: at(from + "T00:00:00Z").Add(-time.Hour)}.appendJSON(nil), q.Get("page"))
+			return true
+		case to < "2026-11-16" || from > "2026-11-16" || from == "":
+			return false
+		}
+		fmt.Fprintf(w, `{"data":[%s],"meta":{"page":%s,"page_size":1000,"count":2500,"has_more":true}}`,
+			s.products[10].appendJSON(nil), q.Get("page"))
+		return true
+	}
+	taken := 0
+	src.cfg.Metrics.PagePasses = takesBack{src.cfg.Metrics.PagePasses, func() {
+		if src.cfg.Dialect.Value(dialect.Days) == dialect.Other {
+			src.cfg.Dialect.Refute(dialect.Days, "another source")
+			taken++
+		}
+	}}
+	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
+	if err != nil || taken != 1 {
+		t.Fatalf("taken back %d times, %v", taken, err)
+	}
+	for _, p := range s.products[2510:] {
+		if _, ok := got.rows[p.id]; !ok {
+			t.Fatalf("row %d was dropped with its batch, and not read again", p.id)
+		}
 	}
 }

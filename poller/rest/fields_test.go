@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/storestream/storestream/internal/rounds"
 	"github.com/storestream/storestream/poller"
+	"github.com/storestream/storestream/poller/rest/dialect"
 	"github.com/storestream/storestream/schemas"
 	"pgregory.net/rapid"
 )
@@ -267,5 +269,27 @@ func TestWhateverAServiceLeavesOutNoValueIsReadAsNull(t *testing.T) {
 	})
 	if missed == 0 {
 		t.Error("no read named the field: the property says little")
+	}
+}
+
+// The page that shows another zone still has the field. It is dropped, and proves nothing of the next one.
+func TestAFieldThatIsLostBetweenTwoPlansHolds(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.zone = time.FixedZone("", -5*3600)
+	s.products = hourly(300, 37*time.Minute)
+	src := s.fresh()
+	s.before = func(http.ResponseWriter, url.Values) bool {
+		if src.cfg.Dialect.Value(dialect.Days) == dialect.Other {
+			s.hidden = noBrand
+		}
+		return false
+	}
+	r := pass(schemas.MinInstant)
+	r.Fields = products(t).Columns()
+	got, err := readAll(t.Context(), src, r)
+	var held *poller.HoldError
+	if !errors.As(err, &held) || !strings.Contains(err.Error(), "have lost brand:") || s.hidden == nil {
+		t.Errorf("%v; null was read in %d rows", err, len(got.withoutBrand(t)))
 	}
 }

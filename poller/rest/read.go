@@ -142,6 +142,7 @@ func (rd *read) checkEnd(ctx context.Context, w window, o *paging.Outcome) (err 
 	}
 	o.Why, err = rd.learnUpTo(ctx, w.toDate(), along(span{From: last, To: last + 1}))
 	o.Whole = o.Why == ""
+	o.Final = !o.Whole // fewer days would end no better
 	return err
 }
 

@@ -120,6 +120,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 			if s.calendar.adopt() {
 				s.forget()
 			}
+			s.parser.Missing(nil) // of the page that showed the plan before to be wrong
 			rd := &read{src: s, req: r, emit: emit, flushed: time.Now(), settled: schemas.MinInstant,
 				fields: newFields(s.cfg.Resource, r.Fields)}
 			err := s.hearClock(ctx, rd)
@@ -134,6 +135,7 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 			}
 			s.reportNoEnd()
 			if rd.replan && err == nil {
+				s.forget() // its last batch is dropped, also if another source has withdrawn the new value
 				continue
 			}
 			if err != nil {

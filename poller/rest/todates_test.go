@@ -3,6 +3,8 @@ package rest
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"testing"
 	"time"
@@ -98,5 +100,24 @@ func TestAServiceWhoseDaysAreWholeIsNotTakenForOneThatReadsMidnights(t *testing.
 			}
 			got.has(t, s.products)
 		}
+	}
+}
+
+// Rows at midnights prove nothing, and the answers that could are out of a cache. Of one day they are, too.
+func TestDaysWhoseEndCannotBeLookedAtAreHeldTogether(t *testing.T) {
+	s := newService(t)
+	s.now = clockAt("2026-11-20T12:00:00Z")
+	s.products = midnightsOnly(18)
+	s.before = func(w http.ResponseWriter, q url.Values) bool {
+		from, err := time.Parse(time.DateOnly, q.Get("updated_from"))
+		if err == nil && q.Get("updated_to") == from.AddDate(0, 0, 1).Format(time.DateOnly) {
+			w.Header().Set("Age", "100")
+		}
+		return false
+	}
+	src := s.fresh()
+	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
+	if err != nil || got.done.Held == "" || len(src.days.held) != 19 || s.requests > 40 {
+		t.Errorf("%d requests, %d days held, %+v, %v", s.requests, len(src.days.held), got.done, err)
 	}
 }

@@ -14,6 +14,7 @@ const (
 var Count = &Property{
 	Name:     "count",
 	Question: "What is meta.count worth?",
+	OnlySet:  true,
 	Means: map[string]string{
 		Estimate: "a count only shortens the search for the last page",
 		Ignore:   "counts are not looked at",

@@ -24,6 +24,9 @@ type Dialect struct {
 	found map[string]watermark.Proof
 }
 
+// mostEvidence bounds the text of a proof, in bytes.
+const mostEvidence = 500
+
 // Auto is the setting of a property that answers are to show.
 const Auto = "auto"
 
@@ -43,17 +46,26 @@ func New(set map[string]string, log *zap.Logger) *Dialect {
 }
 
 // Load takes over the proofs of a watermark. Of two proofs the later one counts.
+//
+// Another program may have written the watermark. So Load ignores a value that no answer proves: if counts
+// were not believed, a day would be closed although the service shows only a part of it. Load also ignores
+// long evidence: the watermarks of all resources get a copy, and would grow too large for their topic.
 func (d *Dialect) Load(found map[string]watermark.Proof) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, p := range Properties() {
 		proof, ok := found[p.Name]
-		proof.Since = min(proof.Since, d.now()) // a clock that was ahead does not outdate later proofs
-		known := d.found[p.Name]
-		if _, means := p.Means[proof.Value]; !ok || !means && proof.Value != "" ||
-			known != (watermark.Proof{}) && known.Since >= proof.Since {
+		if _, means := p.Means[proof.Value]; !ok || p.OnlySet || !means && proof.Value != "" ||
+			len(proof.Evidence) > mostEvidence {
 			continue
 		}
+		known, some := d.found[p.Name]
+		now := d.now()
+		// The proof of a clock that is ahead outdates no other, also if it is loaded again and again.
+		if some && (proof.Since > now || proof.Since <= known.Since) {
+			continue
+		}
+		proof.Since = min(proof.Since, now)
 		d.store(p, proof)
 	}
 }

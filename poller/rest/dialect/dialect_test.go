@@ -2,12 +2,15 @@ package dialect
 
 import (
 	"reflect"
+	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/poller/rest/paging"
 	"github.com/storestream/storestream/schemas"
 )
 
@@ -68,6 +71,45 @@ func TestOfSeveralWatermarksTheLatestProofCounts(t *testing.T) {
 	d.Load(map[string]watermark.Proof{"days": {Value: "lunar"}, "tea": {Value: "green"}})
 	if d.Found() != nil {
 		t.Errorf("loaded %+v", d.Found())
+	}
+}
+
+// The watermark of a resource without an owner stays as it is. All instances load it every few seconds.
+func TestAProofOfTheFutureIsWithdrawnOnceForAll(t *testing.T) {
+	c := &clock{at("2026-11-20T12:00:00Z")}
+	d := newDialect(nil, c, nil)
+	ahead := map[string]watermark.Proof{"updated_to": {Value: Midnight, Since: at("2030-01-01T00:00:00Z")}}
+	d.Load(ahead)
+	if d.Value(UpdatedTo) != Midnight {
+		t.Fatalf("loaded %+v", d.Found())
+	}
+	c.at = c.at.Add(time.Second)
+	d.Refute(UpdatedTo, "a row of the day after")
+	c.at = c.at.Add(time.Second)
+	d.Load(ahead)
+	if d.Value(UpdatedTo) != "" {
+		t.Errorf("loaded %+v", d.Found())
+	}
+}
+
+// What is loaded goes into the watermarks of all resources, with each commit.
+func TestAProofOfAMegabyteIsNotLoaded(t *testing.T) {
+	d := New(nil, nil)
+	d.Load(map[string]watermark.Proof{"days": {Value: Other, Evidence: strings.Repeat("row ", 1<<18), Since: 1}})
+	if d.Found() != nil {
+		t.Errorf("loaded %d bytes of evidence", len(d.Found()["days"].Evidence))
+	}
+}
+
+// No answer proves what a count is worth, so such a proof is forged. If it counted, a day would be closed
+// although its count contradicts the last page.
+func TestNoWatermarkSaysWhatACountIsWorth(t *testing.T) {
+	for _, value := range []string{Estimate, Ignore} {
+		d := New(nil, nil)
+		d.Load(map[string]watermark.Proof{"count": {Value: value, Evidence: "a row"}})
+		if d.Counts() != paging.ExactCounts || d.Found() != nil {
+			t.Errorf("a watermark says %s, and counts are %v; found %+v", value, d.Counts(), d.Found())
+		}
 	}
 }
 

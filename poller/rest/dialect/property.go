@@ -6,6 +6,8 @@ type Property struct {
 	Name string
 	// Question is the question for people.
 	Question string
+	// OnlySet is set if no answer can prove a value: only the configuration says it.
+	OnlySet bool
 	// Plain is the value that the document suggests. An answer that shows another one is worth a warning.
 	Plain string
 	// Means says for each value what it means, and what follows from it.
