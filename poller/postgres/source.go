@@ -239,7 +239,8 @@ func (s *Source) lookup(ctx context.Context, r poller.Request, yield func(poller
 			if err != nil {
 				return err
 			}
-			empty = empty && c.count() == 0
+			empty = c.count() == 0
+			break // one row is enough
 		}
 	}
 	done := &poller.Done{Started: r.Started, Complete: true, Empty: empty}
