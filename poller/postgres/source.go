@@ -132,7 +132,7 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	if err != nil {
 		return err
 	}
-	p.trusted = trusted || p.filter.final != 0
+	p.trusted = p.trusted || trusted
 	s.final = s.final || p.filter.final != 0
 	for len(p.parts) > 0 {
 		part := p.parts[0]
