@@ -126,16 +126,17 @@ func (r *Resource) PolicyFingerprint() string {
 // protector carries out the policies of one resource. It belongs to one goroutine.
 type protector struct {
 	res *Resource
-	mac hash.Hash // HMAC-SHA-256 under the resource's key
+	mac hash.Hash // HMAC-SHA-256 under the resource's key, or nil before the first hash
 	sum [sha256.Size]byte
 }
 
-func newProtector(r *Resource) protector {
-	return protector{res: r, mac: hmac.New(sha256.New, r.key)}
-}
+func newProtector(r *Resource) protector { return protector{res: r} }
 
 // hash returns the HMAC of text. It is valid until the next call.
 func (p *protector) hash(text []byte) []byte {
+	if p.mac == nil { // not before: without a key, Go panics in its mode fips140=only
+		p.mac = hmac.New(sha256.New, p.res.key)
+	}
 	p.mac.Reset()
 	_, _ = p.mac.Write(text) // never fails
 	return p.mac.Sum(p.sum[:0])

@@ -185,6 +185,16 @@ func TestAHashIsTheHMACOfTheStandardInEveryParser(t *testing.T) {
 	}
 }
 
+// In Go's mode fips140=only an HMAC with an empty key panics.
+func TestWithoutAHashNoHMACIsMade(t *testing.T) {
+	for _, r := range load(t).All() {
+		p := NewRowParser(r)
+		if _, rej := p.Parse([]byte(`{"id":7}`)); rej == nil || p.protect.mac != nil {
+			t.Errorf("%s: reject %v, HMAC %v", r.Name, rej, p.protect.mac)
+		}
+	}
+}
+
 // A row that cannot be published goes to the dead letters. More people may read them than the topic.
 func TestARejectShowsNoMoreThanTheTopicWould(t *testing.T) {
 	fields := map[string]Policy{"users.email": PolicyHash, "users.city": PolicyDrop, "users.state": PolicyMask,

@@ -76,7 +76,7 @@ func (r *chunkReader) chunks(ctx context.Context, q query, after key, until *key
 			if err == nil {
 				continue
 			}
-			if err = r.retry(ctx, &failed, err); err != nil {
+			if err = r.retry(ctx, &failed, s, err); err != nil {
 				yield(nil, err)
 				return
 			}
@@ -160,7 +160,7 @@ func (r *chunkReader) identify(ctx context.Context) (c *clock, t *table, id wate
 		if c, t, id, err = r.identifyOnce(ctx); err == nil {
 			return c, t, id, nil
 		}
-		if err = r.retry(ctx, &failed, err); err != nil {
+		if err = r.retry(ctx, &failed, nil, err); err != nil {
 			return nil, nil, watermark.Identity{}, err
 		}
 	}
@@ -186,8 +186,9 @@ func (r *chunkReader) identifyOnce(ctx context.Context) (*clock, *table, waterma
 	return tx.clock, t, id, err
 }
 
-// retry prepares another try after err. It returns the error that ends the read, or nil.
-func (r *chunkReader) retry(ctx context.Context, failed *tries, err error) error {
+// retry prepares another try after err. s is the stream that failed, or nil if no row has come. retry returns
+// the error that ends the read, or nil. A read that the server cancels goes on as long as rows come.
+func (r *chunkReader) retry(ctx context.Context, failed *tries, s *stream, err error) error {
 	if errors.As(err, new(*poller.LostError)) {
 		return err
 	}
@@ -195,13 +196,17 @@ func (r *chunkReader) retry(ctx context.Context, failed *tries, err error) error
 		return context.Cause(ctx)
 	}
 	remedy := remedyFor(err)
-	r.log.Debug("a chunk failed", zap.Int("limit", r.size.rows()), zap.Error(err))
+	limit, came := r.size.rows(), false
+	if s != nil {
+		limit, came = s.limit, s.count > 0
+	}
+	r.log.Debug("a chunk failed", zap.Int("limit", limit), zap.Error(err))
 	switch remedy {
 	case smaller:
 		r.cancelled.Inc()
-		if rows := r.size.rows(); !r.size.cancelled() {
+		if !r.size.cancelled(limit) && !came {
 			return fmt.Errorf("%w. The server cancelled even a read of %d rows: is there an index on "+
-				"(updated_at, id) of %s?", r.explain(err), rows, r.resource.Table)
+				"(updated_at, id) of %s?", r.explain(err), limit, r.resource.Table)
 		}
 	case withoutLong:
 		r.log.Warn("a row is too long to be read whole: its long values are left out, and it becomes a dead letter",

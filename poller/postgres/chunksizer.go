@@ -72,13 +72,14 @@ func (s *chunkSizer) learn(reached bool, first, total time.Duration) {
 	}
 }
 
-// cancelled halves what the next transaction reads, because the server cancelled the last one. It returns
-// false if nothing is left to halve.
+// cancelled halves what the next transaction reads, because the server cancelled the last one, which might
+// have had so many rows. It returns false if nothing is left to halve. The present limit decides nothing: if
+// the last transaction has shown that rows are wide, the next one reads few of them already.
 //
 // The fewer rows pass a filter, the further a statement looks for them: too far, if an old transaction ends
 // after millions of changes. A smaller LIMIT is no help then. So a transaction with a filter ends at the
 // place that lies scan rows on.
-func (s *chunkSizer) cancelled() bool {
+func (s *chunkSizer) cancelled(rows int) bool {
 	switch {
 	case s.far && s.scan == 0:
 		s.scan = firstScan
@@ -86,10 +87,10 @@ func (s *chunkSizer) cancelled() bool {
 		return false
 	case s.far:
 		s.scan = max(s.scan/2, leastScan)
-	case s.rows() <= leastRows:
+	case rows <= leastRows:
 		return false
 	default:
-		s.limit, s.good = max(s.rows()/2, leastRows), 0
+		s.limit, s.good = max(rows/2, leastRows), 0
 	}
 	return true
 }

@@ -17,7 +17,7 @@ func TestACancelledSizeIsHalvedAndTriedAgainLater(t *testing.T) {
 	if got := s.rows(); got != 100_000 {
 		t.Errorf("narrow rows are read %d at a time", got)
 	}
-	s.cancelled()
+	s.cancelled(s.rows())
 	if got := s.rows(); got != 50_000 {
 		t.Errorf("after a timeout %d rows are read, expected half", got)
 	}
@@ -27,7 +27,7 @@ func TestACancelledSizeIsHalvedAndTriedAgainLater(t *testing.T) {
 	if got := s.rows(); got != 100_000 {
 		t.Errorf("long after a timeout %d rows are read at a time", got)
 	}
-	for s.cancelled() {
+	for s.cancelled(s.rows()) {
 	}
 	if got := s.rows(); got != leastRows {
 		t.Errorf("at least %d rows are read at a time", got)

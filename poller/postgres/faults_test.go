@@ -53,6 +53,32 @@ func readInSmallerOnes(t *testing.T, limit string) {
 	}
 }
 
+// The rows that came before the server cancelled a statement show that they are wide: the next statement asks
+// for a few.
+func TestATableOfWideRowsTooBigForOneStatementIsRead(t *testing.T) {
+	t.Parallel()
+	s := openShop(t, `CREATE TABLE slow (id bigint PRIMARY KEY, created_at timestamptz, updated_at timestamptz);
+		CREATE INDEX ON slow (updated_at, id);
+		CREATE FUNCTION wait(id bigint) RETURNS bigint LANGUAGE plpgsql STABLE
+			AS 'BEGIN PERFORM pg_sleep(0.002); RETURN id; END';
+		CREATE VIEW orders AS SELECT id, wait(id) AS user_id, repeat('x', 20000) AS status,
+			1.5 AS total_amount, created_at, updated_at FROM slow`)
+	s.exec(`INSERT INTO slow SELECT i, now(), now() - interval '1 day' + i * interval '1 ms'
+		FROM generate_series(1, 600) i`)
+	s.exec(fmt.Sprintf("ALTER ROLE %s IN DATABASE %s SET statement_timeout = '700ms'", role, s.name))
+	r := s.reader()
+	for _, kind := range []poller.Kind{poller.Full, poller.Pass} {
+		clear(r.rows)
+		if err := r.read(poller.Request{Kind: kind}); err != nil {
+			t.Fatalf("a read of kind %v: %v", kind, err)
+		}
+		r.sameAs(s)
+	}
+	if n := r.counted("storestream_sql_timeouts_total"); n == 0 {
+		t.Error("no statement was cancelled: the test shows nothing")
+	}
+}
+
 // Without an index each chunk scans the whole table.
 func TestATableWithoutAnIndexIsRead(t *testing.T) {
 	s := openShop(t, strings.Split(ordersTable, ";")[0])
@@ -193,7 +219,10 @@ func TestOnAStandbyALateCommitOfThePrimaryIsRead(t *testing.T) {
 	standby := startStandby(t)
 	replica := dialDSN(t, standby.AdminDSN("postgres"))
 	caughtUp(t, s, replica)
-	r := openReader(t, standby.DSN(role, password, s.name), shortOverlap)
+	rests := 0
+	c := shortOverlap
+	c.Doing = func(what string) { rests += strings.Count(what, "resting") }
+	r := openReader(t, standby.DSN(role, password, s.name), c)
 	s.exec(put(2, "clock_timestamp()"))
 	caughtUp(t, s, replica)
 	r.poll()
@@ -207,6 +236,12 @@ func TestOnAStandbyALateCommitOfThePrimaryIsRead(t *testing.T) {
 	}
 	if r.settled > stamp {
 		t.Errorf("settled moved to %s, past the stamp %s of an open transaction", r.settled, stamp)
+	}
+	rests = 0
+	r.poll()
+	r.poll()
+	if rests == 0 { // an interval is counted from the beginning of a poll
+		t.Error("passes that read all since an open transaction follow one another without a pause")
 	}
 	run(t, late, "COMMIT")
 	s.exec(put(5, "clock_timestamp()"))

@@ -188,7 +188,7 @@ func (p *pass) begin(old *watermark.Floor, cursor *watermark.Cursor) (lost *poll
 // rows: a transaction is open, or one has given very many rows the same updated_at.
 func (p *pass) nothingSettles() {
 	if p.callsFinal {
-		p.filter.final = p.xmin
+		p.filter.final, p.trusted = p.xmin, true
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/storestream/storestream/internal/metrics"
+	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
@@ -36,6 +37,8 @@ const (
 	defaultMaxRows = 100_000
 	// namedAtOnce limits the ids in one statement.
 	namedAtOnce = 10_000
+	// longestRest limits the pause after a pass beside a transaction that stays open: see Source.pass.
+	longestRest = 30 * time.Second
 )
 
 // Source reads one table. It belongs to one takeover and to one goroutine; see poller.Source.
@@ -54,6 +57,8 @@ type Source struct {
 	lost *poller.LostError
 	// lagging is the time since which a standby has lacked settled transactions. Zero means that it does not.
 	lagging time.Time
+	// rested is the time before which no pass begins: see Source.pass.
+	rested time.Time
 }
 
 var _ poller.Source = (*Source)(nil)
@@ -106,16 +111,28 @@ func (s *Source) Read(ctx context.Context, r poller.Request) iter.Seq2[poller.Ba
 
 // pass reads what may have changed since r.From. It returns nil, as full and lookup do, if yield wants no
 // more.
+//
+// A standby does not list transactions, so while one stays open each pass reads all rows that were written
+// since it began. The poller's interval counts from the beginning of a poll, so such passes would follow one
+// another without a pause. After one of them the next pass waits for as long as it took.
 func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
 	if s.lost != nil {
 		return s.lost
 	}
+	if pause := time.Until(s.rested); pause > 0 {
+		s.reader.show("resting: a transaction stays open, and on a standby each poll reads all rows since then")
+		if err := wait.For(ctx, pause); err != nil {
+			return err
+		}
+		s.reader.show("")
+	}
+	began := time.Now()
 	trusted := r.Floor != nil || r.Cursor != nil || s.final
 	p, err := newPass(ctx, s, r)
 	if err != nil {
 		return err
 	}
-	p.trusted = trusted || p.filter.final != 0
+	p.trusted = p.trusted || trusted
 	s.final = s.final || p.filter.final != 0
 	for len(p.parts) > 0 {
 		part := p.parts[0]
@@ -142,6 +159,9 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 	s.unfiltered = nil
 	if p.table.noFloor != "" {
 		s.unfiltered = p.floor // not before every batch was taken over
+	}
+	if p.clock.standby && p.held() != "" {
+		s.rested = time.Now().Add(min(time.Since(began), longestRest))
 	}
 	return nil
 }
@@ -239,7 +259,8 @@ func (s *Source) lookup(ctx context.Context, r poller.Request, yield func(poller
 			if err != nil {
 				return err
 			}
-			empty = empty && c.count() == 0
+			empty = c.count() == 0
+			break // one row is enough
 		}
 	}
 	done := &poller.Done{Started: r.Started, Complete: true, Empty: empty}

@@ -87,6 +87,26 @@ func TestRowsAreReadOnceHoweverWideTheyAre(t *testing.T) {
 	}
 }
 
+// A transaction is asked for one row at a time when rows are that wide, and the question for any row asks for
+// one too.
+func TestALookupOfRowsThatAreGoneReadsNoOtherWideRows(t *testing.T) {
+	s := openShop(t, ordersTable)
+	s.exec(wideOrders(1, 20, 1<<20))
+	var sent rowsSent
+	g := openGate(t, server.Port)
+	g.watch(sent.follow)
+	defer g.cut() // or closing the reader would wait for an answer to its farewell
+	r := openReader(t, g.dsn(s.name), postgres.SourceConfig{})
+	r.poll()
+	before := sent.n.Load()
+	if err := r.read(poller.Request{Kind: poller.Lookup, Suspects: []poller.Suspect{{ID: 1000}}}); err != nil {
+		t.Fatal(err)
+	}
+	if n := sent.n.Load() - before; n > 3 || r.done.Empty {
+		t.Errorf("the server sent %d rows for none, and the table counts as empty: %v", n, r.done.Empty)
+	}
+}
+
 // Four connections are open at most. The server waits in the middle of the rows, which are wider than
 // expected.
 func TestACallerThatBreaksOffAmongWideRowsLeavesNoConnectionBehind(t *testing.T) {
