@@ -209,7 +209,7 @@ func (q *Requests) look(ctx context.Context, end lister) error {
 			continue
 		}
 		if found = append(found, request); len(found) == 2*mostRequests {
-			found = slices.Delete(found, 0, mostRequests)
+			found = slices.Delete(found, 0, mostRequests-1) // one more than show keeps
 		}
 	}
 	if wrong != nil { // one line for all: a program may flood the topic
@@ -258,7 +258,7 @@ func (q *Requests) show(found []watermark.Request, read span, anew bool) {
 		q.all, q.first = nil, read.from
 	}
 	q.all, q.at, q.caughtUp = append(q.all, found...), read.to, true
-	if over := len(q.all) - mostRequests; over >= 0 {
+	if over := len(q.all) - mostRequests; over > 0 {
 		q.c.log.Warn("too many requests in seven days: the oldest are forgotten, whether accepted or not",
 			zap.String("topic", q.log.topic), zap.Int("kept", mostRequests))
 		q.all = slices.Clone(q.all[over:])

@@ -9,6 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -142,6 +144,35 @@ func TestARequestThatWasAcceptedIsNotGivenAgainWhileOthersFloodTheTopic(t *testi
 	}
 	if later := requests.After("orders", 3, "3"); len(later) != 5000 || later[0].ID <= 3 {
 		t.Errorf("after a request that is no longer kept: %d requests", len(later))
+	}
+}
+
+// An instance looks twice a second. It reports requests that it forgets when it forgets them, and not at each
+// look from then on. As many as it keeps are not too many.
+func TestForgottenRequestsAreReportedOnceAndNotAtEachLook(t *testing.T) {
+	s := plainStage(t)
+	core, logs := observer.New(zap.WarnLevel)
+	c := s.cluster("a", func(c *producer.Config) { c.Log = zap.New(core) })
+	if err := producer.EnsureTopics(s.ctx(), c); err != nil {
+		t.Fatal(err)
+	}
+	for written, more := 0, 0; written < 5001; written += more {
+		more = min(5000, 5001-written)
+		records := make([]*kgo.Record, more)
+		for i := range records {
+			records[i] = &kgo.Record{Topic: "store.requests", Key: []byte("orders"),
+				Value: fmt.Appendf(nil, `{"uid":"%d","resource":"orders","kind":"sweep"}`, written+i)}
+		}
+		s.produce(records...)
+		for range 3 {
+			if err := c.Requests().CatchUp(s.ctx()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		said := logs.FilterMessageSnippet("too many requests").Len()
+		if expected := max(0, written+more-5000); said != expected {
+			t.Errorf("%d requests: %d reports that there are too many, expected %d", written+more, said, expected)
+		}
 	}
 }
 
