@@ -226,7 +226,7 @@ func (q *Requests) holds(ctx context.Context, known watermark.Request) (bool, er
 		if err != nil {
 			return false, err
 		}
-		request, err := q.decode(record)
+		request, err := watermark.DecodeRequest(string(record.Key), record.Offset, record.Value)
 		return err == nil && request.UID == known.UID, nil //nolint:nilerr // another program's record
 	}
 	return false, nil
