@@ -88,11 +88,14 @@ func newUID() string {
 }
 
 // CatchUp reads every request that the topic holds now. Without it a successor would miss a request that its
-// predecessor got a moment ago.
+// predecessor got a moment ago. It waits for open transactions, and first shows the requests before them: no
+// other look can do so while it waits.
 func (q *Requests) CatchUp(ctx context.Context) error {
 	q.start()
-	if err := q.look(ctx, q.c.admin.ListEndOffsets); err != nil {
-		return fmt.Errorf("reading the requests: %w", err)
+	for _, end := range []lister{q.c.admin.ListCommittedOffsets, q.c.admin.ListEndOffsets} {
+		if err := q.look(ctx, end); err != nil {
+			return fmt.Errorf("reading the requests: %w", err)
+		}
 	}
 	return nil
 }
