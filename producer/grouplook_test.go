@@ -8,7 +8,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 )
 
-// Each look would wait for it again, within the group's own calls, and others' resources begin that much later.
+// Each look would wait for it again, within the group's own calls, and other resources would begin later.
 func TestAnOwnerThatDoesNotStopIsWaitedForOnce(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	c, err := Open(Config{Brokers: []string{"127.0.0.1:1"}, Partitions: 3, Group: "storestream", Instance: "a",

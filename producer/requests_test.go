@@ -156,8 +156,8 @@ func TestARequestThatWasAcceptedIsNotGivenAgainWhileOthersFloodTheTopic(t *testi
 	}
 }
 
-// A takeover waits until a transaction has ended that another program has open in the topic. The requests before
-// it are meanwhile there for the owners of other resources.
+// A takeover waits until a transaction has ended that another program has open in the topic. The requests
+// before it are meanwhile there for the owners of other resources.
 func TestATakeoverThatWaitsForATransactionKeepsNoRequestBack(t *testing.T) {
 	s := plainStage(t)
 	c := s.cluster("a", nil)

@@ -549,8 +549,8 @@ func TestMoreDeadLettersThanAnOwnerKeepsAreRefused(t *testing.T) {
 	}
 }
 
-// An owner that reads more letters than it has room for does not go on without some of them, even if the later
-// ones of the topic take most of them out.
+// An owner that reads more letters than it has room for does not go on without some of them, even if later
+// records of the topic take most of them out.
 func TestALetterForWhichThereWasNoRoomIsNotMissed(t *testing.T) {
 	s := plainStage(t)
 	one := func(c *producer.Config) { c.Partitions = 1 }
