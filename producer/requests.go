@@ -88,8 +88,8 @@ func newUID() string {
 }
 
 // CatchUp reads every request that the topic holds now. Without it a successor would miss a request that its
-// predecessor got a moment ago. It waits for open transactions, and first shows the requests before them: no
-// other look can do so while it waits.
+// predecessor got a moment ago. It waits for open transactions. First it shows the requests before them,
+// because no other look can do so while it waits.
 func (q *Requests) CatchUp(ctx context.Context) error {
 	q.start()
 	for _, end := range []lister{q.c.admin.ListCommittedOffsets, q.c.admin.ListEndOffsets} {
