@@ -46,9 +46,13 @@ func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[stri
 	for key, record := range found.all() {
 		hashes[key] = record.kept
 	}
-	if n := len(hashes) + found.over; n > most {
+	if n := len(hashes); n > most || found.over > 0 {
+		counted := strconv.Itoa(n)
+		if found.over > 0 { // some are unknown, even if later records took most of the others out
+			counted = "more than " + strconv.Itoa(found.most)
+		}
 		return nil, &RefusedError{Topic: c.DeadLetters(), Setting: "the number of letters of " + resource,
-			Found: strconv.Itoa(n), Expected: fmt.Sprintf("at most %d", most),
+			Found: counted, Expected: fmt.Sprintf("at most %d", most),
 			Do: "correct what makes so many rows unfit to be published, or find the other program that wrote them; " +
 				"docs/operations.md says how to begin with an empty topic, \"It is not taken over\""}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -252,8 +253,13 @@ func (g *Group) look(ctx context.Context) {
 	if err == nil {
 		g.partitions = len(info.leaders)
 	}
+	moved := slices.ContainsFunc(g.resources, func(r string) bool {
+		return g.owners[r] != nil && !g.owners[r].stopped && !g.ours(r)
+	})
 	g.mu.Unlock()
-	g.stop(ErrRevoked, revokeTimeout)
+	if moved { // else there is at most an owner that was waited for, and it must not delay the others
+		g.stop(ErrRevoked, revokeTimeout)
+	}
 	g.start()
 }
 

@@ -40,6 +40,9 @@ func otherLog(mark *watermark.Watermark, topic topicInfo, ends []int64) string {
 		return "it was created anew: it has another id"
 	}
 	lost := shortened(mark.Ends, ends)
+	if mark.Ends == nil && int(mark.Partitions) > len(ends) { // a watermark of beginAfresh notes no ends
+		lost = fmt.Sprintf("it had %s and has %d now", terminal.Plural(mark.Partitions, "partition"), len(ends))
+	}
 	switch {
 	case lost == "":
 		return ""

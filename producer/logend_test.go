@@ -203,6 +203,10 @@ func TestADataTopicThatWasMadeAnewIsAFirstLoadAlsoWithoutTopicIDs(t *testing.T) 
 	again.Close()
 	s.wantIDs()
 	wantAfresh(t, "made anew under an owner", s.take(c).Watermark())
+
+	smaller := s.cluster("b", func(c *producer.Config) { c.Partitions = 1 })
+	s.remake(smaller, "store.orders")
+	wantAfresh(t, "made anew once more, with fewer partitions", s.take(smaller).Watermark())
 }
 
 // An owner with nothing to write notices within a minute.

@@ -25,6 +25,7 @@ import (
 type newest[T any] struct {
 	most       int // number of keys that are kept
 	over       int // number of records of keys for which there was no room
+	rest       int // number of records without room before room forgets tombstones again
 	partitions int
 	home       func(*kgo.Record) int32
 	now        func() time.Time
@@ -70,21 +71,24 @@ func (n *newest[T]) add(r *kgo.Record) {
 	n.byKey[string(r.Key)] = found
 }
 
-// forgetEvery is the number of records without room after which room forgets tombstones again. Each time it
-// visits all keys.
+// forgetEvery is the number of records without room after which room forgets tombstones again, if that made
+// little room the last time. Each time it visits all keys.
 const forgetEvery = 10_000
 
 // room reports whether one more key may be kept. It forgets tombstones to make room. Only a key that is found
 // in two partitions may then be shown as it was before its tombstone.
 func (n *newest[T]) room() bool {
-	if len(n.byKey) < n.most {
+	switch {
+	case len(n.byKey) < n.most:
 		return true
-	}
-	if n.over%forgetEvery == 0 {
+	case n.rest > 0:
+		n.rest--
+	default:
 		maps.DeleteFunc(n.byKey, func(_ string, r newestRecord[T]) bool { return r.tombstone })
-	}
-	if len(n.byKey) < n.most {
-		return true
+		if len(n.byKey) < n.most-n.most/8 {
+			return true
+		}
+		n.rest = forgetEvery
 	}
 	n.over++
 	return false

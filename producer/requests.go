@@ -88,11 +88,14 @@ func newUID() string {
 }
 
 // CatchUp reads every request that the topic holds now. Without it a successor would miss a request that its
-// predecessor got a moment ago.
+// predecessor got a moment ago. It waits for open transactions. First it shows the requests before them,
+// because no other look can do so while it waits.
 func (q *Requests) CatchUp(ctx context.Context) error {
 	q.start()
-	if err := q.look(ctx, q.c.admin.ListEndOffsets); err != nil {
-		return fmt.Errorf("reading the requests: %w", err)
+	for _, end := range []lister{q.c.admin.ListCommittedOffsets, q.c.admin.ListEndOffsets} {
+		if err := q.look(ctx, end); err != nil {
+			return fmt.Errorf("reading the requests: %w", err)
+		}
 	}
 	return nil
 }
@@ -209,7 +212,7 @@ func (q *Requests) look(ctx context.Context, end lister) error {
 			continue
 		}
 		if found = append(found, request); len(found) == 2*mostRequests {
-			found = slices.Delete(found, 0, mostRequests)
+			found = slices.Delete(found, 0, mostRequests-1) // one more than show keeps
 		}
 	}
 	if wrong != nil { // one line for all: a program may flood the topic
@@ -226,7 +229,7 @@ func (q *Requests) holds(ctx context.Context, known watermark.Request) (bool, er
 		if err != nil {
 			return false, err
 		}
-		request, err := q.decode(record)
+		request, err := watermark.DecodeRequest(string(record.Key), record.Offset, record.Value)
 		return err == nil && request.UID == known.UID, nil //nolint:nilerr // another program's record
 	}
 	return false, nil
@@ -258,7 +261,7 @@ func (q *Requests) show(found []watermark.Request, read span, anew bool) {
 		q.all, q.first = nil, read.from
 	}
 	q.all, q.at, q.caughtUp = append(q.all, found...), read.to, true
-	if over := len(q.all) - mostRequests; over >= 0 {
+	if over := len(q.all) - mostRequests; over > 0 {
 		q.c.log.Warn("too many requests in seven days: the oldest are forgotten, whether accepted or not",
 			zap.String("topic", q.log.topic), zap.Int("kept", mostRequests))
 		q.all = slices.Clone(q.all[over:])

@@ -9,6 +9,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
@@ -84,9 +86,12 @@ func TestARecordThatIsNoRequestIsSkipped(t *testing.T) {
 
 // A confirmation counts for an hour after it was given. A time that is ahead would make it count for longer.
 func TestARequestFromTheFutureCountsAsADayOld(t *testing.T) {
-	s := newStage(t)
+	s := newStage(t, withoutIDs()) // so each look reads the last request once more
 	now := time.Now()
-	c := s.cluster("a", func(c *producer.Config) { c.Now = func() time.Time { return now } })
+	core, logs := observer.New(zap.WarnLevel)
+	c := s.cluster("a", func(c *producer.Config) {
+		c.Now, c.Log = func() time.Time { return now }, zap.New(core)
+	})
 	for _, ahead := range []time.Duration{0, 30 * time.Second, 55 * time.Minute, 100 * 365 * 24 * time.Hour} {
 		request := sweepOf("orders")
 		request.At, request.ConfirmedDeletes = schemas.InstantOf(now.Add(ahead)), 5
@@ -105,6 +110,12 @@ func TestARequestFromTheFutureCountsAsADayOld(t *testing.T) {
 		if old != (ahead > time.Minute) {
 			t.Errorf("a request of %s ahead counts as asked at %s", ahead, found[0].At)
 		}
+	}
+	if err := c.Requests().CatchUp(s.ctx()); err != nil {
+		t.Fatal(err)
+	}
+	if said := logs.FilterMessageSnippet("asked for in the future").Len(); said != 2 {
+		t.Errorf("%d reports of 2 requests from the future", said)
 	}
 }
 
@@ -142,6 +153,61 @@ func TestARequestThatWasAcceptedIsNotGivenAgainWhileOthersFloodTheTopic(t *testi
 	}
 	if later := requests.After("orders", 3, "3"); len(later) != 5000 || later[0].ID <= 3 {
 		t.Errorf("after a request that is no longer kept: %d requests", len(later))
+	}
+}
+
+// A takeover waits until a transaction has ended that another program has open in the topic. The requests
+// before it are meanwhile there for the owners of other resources.
+func TestATakeoverThatWaitsForATransactionKeepsNoRequestBack(t *testing.T) {
+	s := plainStage(t)
+	c := s.cluster("a", nil)
+	asked := s.ask(c.Requests(), sweepOf("orders"))
+	cl := s.transactional("somebody")
+	s.write(cl, &kgo.Record{Topic: "store.requests", Key: []byte("orders"), Value: []byte("{}")})
+	changed, caughtUp := c.Requests().Changed(), make(chan error, 1)
+	go func() { caughtUp <- c.Requests().CatchUp(s.ctx()) }()
+	select {
+	case <-changed:
+	case err := <-caughtUp:
+		t.Fatalf("no request was shown before it ended: %v", err)
+	}
+	if got := c.Requests().After("orders", -1, ""); len(got) != 1 || got[0].UID != asked.UID {
+		t.Errorf("requests %+v, expected the one before the transaction", got)
+	}
+	if err := cl.EndTransaction(s.ctx(), kgo.TryAbort); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-caughtUp; err != nil {
+		t.Error(err)
+	}
+}
+
+// An instance looks twice a second. It reports requests that it forgets when it forgets them, and not at each
+// look from then on. As many as it keeps are not too many.
+func TestForgottenRequestsAreReportedOnceAndNotAtEachLook(t *testing.T) {
+	s := plainStage(t)
+	core, logs := observer.New(zap.WarnLevel)
+	c := s.cluster("a", func(c *producer.Config) { c.Log = zap.New(core) })
+	if err := producer.EnsureTopics(s.ctx(), c); err != nil {
+		t.Fatal(err)
+	}
+	for written, more := 0, 0; written < 5001; written += more {
+		more = min(5000, 5001-written)
+		records := make([]*kgo.Record, more)
+		for i := range records {
+			records[i] = &kgo.Record{Topic: "store.requests", Key: []byte("orders"),
+				Value: fmt.Appendf(nil, `{"uid":"%d","resource":"orders","kind":"sweep"}`, written+i)}
+		}
+		s.produce(records...)
+		for range 3 {
+			if err := c.Requests().CatchUp(s.ctx()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		said := logs.FilterMessageSnippet("too many requests").Len()
+		if expected := max(0, written+more-5000); said != expected {
+			t.Errorf("%d requests: %d reports that there are too many, expected %d", written+more, said, expected)
+		}
 	}
 }
 

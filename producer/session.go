@@ -267,6 +267,9 @@ func (s *Session) lookAt(ctx context.Context, log *writtenLog, hidden []string) 
 		}
 	}
 	log.stood = ends
+	if log.id == ([16]byte{}) {
+		log.id = now.id // a cluster that gains ids
+	}
 	if log == &s.letters { // other resources write there as well
 		log.ends = slices.Clone(ends)
 	}

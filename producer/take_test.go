@@ -549,6 +549,29 @@ func TestMoreDeadLettersThanAnOwnerKeepsAreRefused(t *testing.T) {
 	}
 }
 
+// An owner that reads more letters than it has room for does not go on without some of them, even if later
+// records of the topic take most of them out.
+func TestALetterForWhichThereWasNoRoomIsNotMissed(t *testing.T) {
+	s := plainStage(t)
+	one := func(c *producer.Config) { c.Partitions = 1 }
+	s.take(s.cluster("a", one)).Close()
+	const letters, takenOut = 2*watermark.MaxDeadLetters + 1, watermark.MaxDeadLetters * 3 / 2
+	var records []*kgo.Record
+	for i := range letters + takenOut {
+		r := &kgo.Record{Topic: "store.dead_letters", Key: fmt.Appendf(nil, "orders/%d", i%letters)}
+		if i < letters {
+			r.Value = []byte("{}")
+		}
+		records = append(records, r)
+	}
+	s.produce(records...)
+	_, err := producer.Take(s.ctx(), s.cluster("b", one), s.orders())
+	var refused *producer.RefusedError
+	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "number of letters of orders is more than") {
+		t.Errorf("%v", err)
+	}
+}
+
 // What is taken out of the dead letters counts as nothing, however much of it the topic still has.
 func TestLettersThatAreTakenOutTakeNoRoom(t *testing.T) {
 	s := plainStage(t)
