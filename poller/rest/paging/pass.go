@@ -66,8 +66,8 @@ func (m *Machine) newPass(created Span, size int) *pass {
 
 // ask asks for a page and enters the answer.
 //
-// Two answers prove something only if a second one says the same. One is an empty last page: a service that
-// has just lost its tables, or a gateway without an answer of its own, answers like this too. The other, of a
+// Two answers prove something only if a second one says the same. One is an empty page 0: a service that has
+// just lost its tables, or a gateway without an answer of its own, answers like this too. The other, of a
 // shrinking set, is a last page that is full or may be a short one: if the service reads rows and counts
 // afterwards, a row may have left in between, and the page shows it in place of one that has moved up. The
 // rows of the second answer were read after the first one had said that there are no more than so many. So
@@ -103,7 +103,7 @@ const (
 func (p *pass) says(a Answer, page int) word {
 	switch {
 	case !a.isLast():
-	case len(a.Rows) == 0:
+	case page == 0 && len(a.Rows) == 0:
 		return empty
 	case p.m.set.Motion == Shrinking && len(a.Rows) > 0 && (p.isFull(a) || p.r.short || p.backward && page > 0):
 		return moved
