@@ -391,3 +391,24 @@ func TestAPassThatHasForgottenRowsAndHoldsOneBackKeepsItsCursor(t *testing.T) {
 		t.Errorf("the next pass begins at cursor %+v with floor %+v", p.mark.Cursor, p.mark.Floor)
 	}
 }
+
+// The transactions of a batch may take long. A record carries the time of its writing if updated_at is later,
+// and the watermark has to say from when on a successor reads the topic.
+func TestARowIsReadBackIfTheClockStepsBackBetweenTwoTransactionsOfABatch(t *testing.T) {
+	s := openShop(t, 0, nil)
+	s.partitions, s.maxRows = 2, func() int { return 1 }
+	s.rows[1], s.rows[2] = s.row(1, 0, 1), s.row(2, 0, 1)
+	s.publishes = func(ctx context.Context, tx watermark.Transaction) error {
+		err := s.publish(ctx, tx)
+		if len(tx.Rows) > 0 {
+			s.skew = -2 * time.Hour
+		}
+		return err
+	}
+	s.poll()
+	s.takeOver()
+	s.poll()
+	if len(s.topic) != 2 {
+		t.Errorf("%d records of two rows", len(s.topic))
+	}
+}
