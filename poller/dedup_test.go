@@ -412,3 +412,26 @@ func TestARowIsReadBackIfTheClockStepsBackBetweenTwoTransactionsOfABatch(t *test
 		t.Errorf("%d records of two rows", len(s.topic))
 	}
 }
+
+// The source has shown the row before the transactions of its batch, however long those take.
+func TestAnOlderStateIsNotConfirmedByTheTimeThatACommitTakes(t *testing.T) {
+	s := openShop(t, 0, nil)
+	s.maxRows = func() int { return 1 }
+	newer, older := s.row(2, 0, 2), s.row(2, -time.Second, 1)
+	s.publishes = func(ctx context.Context, tx watermark.Transaction) error {
+		if len(tx.Rows) > 0 {
+			s.now = s.now.Add(shopOverlap)
+		}
+		return s.publish(ctx, tx)
+	}
+	for i, rows := range [][]row{{newer}, {older}, {s.row(1, 0, 1), older}} {
+		b := Batch{Settled: schemas.MinInstant}
+		for _, r := range rows {
+			r.put(&b)
+		}
+		if err := s.poller.publish(one(b)); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	s.wants(newer)
+}
