@@ -221,6 +221,25 @@ func TestASecondLookDecidesAboutItsRowsAlone(t *testing.T) {
 	}
 }
 
+// A row without a usable updated_at is not one from before the pass: no pass comes closer to it.
+func TestARowWithoutAUsableTimeGetsItsDeadLetter(t *testing.T) {
+	d := newDeciding(t, false, 10)
+	t.Cleanup(func() { d.dedup.rows.Close() })
+	timeless, before := d.shop.row(1, 0, 1), d.shop.row(2, -time.Hour, 1)
+	timeless.updatedAt, timeless.bad, before.bad = schemas.MinInstant, true, true
+	d.pass(schemas.InstantOf(noon.Add(-shopOverlap)), nil)
+	d.pass(schemas.InstantOf(noon.Add(-shopOverlap)), [][]row{{timeless, before}})
+	var letters []string
+	for _, tx := range d.written {
+		for _, letter := range tx.DeadLetters {
+			letters = append(letters, letter.Key)
+		}
+	}
+	if !slices.Equal(letters, []string{"orders/1"}) {
+		t.Errorf("dead letters: %v", letters)
+	}
+}
+
 // permutations yields all orders of some batches.
 func permutations(batches [][]row) func(yield func([][]row) bool) {
 	return func(yield func([][]row) bool) {
