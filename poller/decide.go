@@ -22,8 +22,8 @@ type decision struct {
 }
 
 // decide decides about the rows of a batch, up to maxRows of them to publish. It takes them out of the
-// batch. at is when the batch came in. The last transaction of a batch of a pass moves the watermark
-// (advance).
+// batch. at is the moment of this transaction, to which the batch's Age belongs. The last transaction of a
+// batch of a pass moves the watermark (advance).
 func (s *state) decide(b *Batch, at Moment, maxRows int) (d decision) {
 	d.tx.Rows = b.Rows[:0] // the rows to publish move to the front of the slice that was read
 	for i := range b.Rejects {

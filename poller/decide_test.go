@@ -192,6 +192,54 @@ func (d *deciding) goesOnShowing(rows map[int64]row, when string) {
 	}
 }
 
+// A source that reads by day shows the neighbors of a deferred row as well. They may lie below settled, and
+// dedup does not know those any more.
+func TestASecondLookDecidesAboutItsRowsAlone(t *testing.T) {
+	d := newDeciding(t, false, 10)
+	t.Cleanup(func() { d.dedup.rows.Close() })
+	s, settled := d.shop, schemas.InstantOf(noon.Add(-shopOverlap))
+	neighbor, newer, older := s.row(2, -time.Hour, 1), s.row(0, -10*time.Second, 2), s.row(0, -20*time.Second, 1)
+	for _, rows := range [][]row{{neighbor, newer}, {older}} {
+		d.pass(settled, [][]row{rows})
+		d.at = d.at.Add(shopOverlap)
+	}
+	due := d.deferred.due(d.at)
+	if _, known := d.dedup.rows.Get(neighbor.id); known || len(due) != 1 {
+		t.Fatalf("dedup knows the neighbor: %v, and %d rows are due", known, len(due))
+	}
+	d.secondLook(due, d.moment())
+	bad, nameless := neighbor, row{updatedAt: older.updatedAt, bad: true, nameless: true}
+	bad.bad, bad.id = true, 3
+	d.decides(Batch{Settled: schemas.MinInstant, Done: &Done{}}, neighbor, bad, nameless, older)
+	if got, want := d.published(), []row{neighbor, newer, older}; !slices.Equal(got, want) {
+		t.Errorf("published are %v, expected %v", got, want)
+	}
+	for _, tx := range d.written {
+		if len(tx.DeadLetters) > 0 {
+			t.Errorf("a second look writes dead letters of other rows: %+v", tx.DeadLetters)
+		}
+	}
+}
+
+// A row without a usable updated_at is not one from before the pass: no pass comes closer to it.
+func TestARowWithoutAUsableTimeGetsItsDeadLetter(t *testing.T) {
+	d := newDeciding(t, false, 10)
+	t.Cleanup(func() { d.dedup.rows.Close() })
+	timeless, before := d.shop.row(1, 0, 1), d.shop.row(2, -time.Hour, 1)
+	timeless.updatedAt, timeless.bad, before.bad = schemas.MinInstant, true, true
+	d.pass(schemas.InstantOf(noon.Add(-shopOverlap)), nil)
+	d.pass(schemas.InstantOf(noon.Add(-shopOverlap)), [][]row{{timeless, before}})
+	var letters []string
+	for _, tx := range d.written {
+		for _, letter := range tx.DeadLetters {
+			letters = append(letters, letter.Key)
+		}
+	}
+	if !slices.Equal(letters, []string{"orders/1"}) {
+		t.Errorf("dead letters: %v", letters)
+	}
+}
+
 // permutations yields all orders of some batches.
 func permutations(batches [][]row) func(yield func([][]row) bool) {
 	return func(yield func([][]row) bool) {

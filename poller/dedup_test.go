@@ -391,3 +391,47 @@ func TestAPassThatHasForgottenRowsAndHoldsOneBackKeepsItsCursor(t *testing.T) {
 		t.Errorf("the next pass begins at cursor %+v with floor %+v", p.mark.Cursor, p.mark.Floor)
 	}
 }
+
+// The transactions of a batch may take long. A record carries the time of its writing if updated_at is later,
+// and the watermark has to say from when on a successor reads the topic.
+func TestARowIsReadBackIfTheClockStepsBackBetweenTwoTransactionsOfABatch(t *testing.T) {
+	s := openShop(t, 0, nil)
+	s.partitions, s.maxRows = 2, func() int { return 1 }
+	s.rows[1], s.rows[2] = s.row(1, 0, 1), s.row(2, 0, 1)
+	s.publishes = func(ctx context.Context, tx watermark.Transaction) error {
+		err := s.publish(ctx, tx)
+		if len(tx.Rows) > 0 {
+			s.skew = -2 * time.Hour
+		}
+		return err
+	}
+	s.poll()
+	s.takeOver()
+	s.poll()
+	if len(s.topic) != 2 {
+		t.Errorf("%d records of two rows", len(s.topic))
+	}
+}
+
+// The source has shown the row before the transactions of its batch, however long those take.
+func TestAnOlderStateIsNotConfirmedByTheTimeThatACommitTakes(t *testing.T) {
+	s := openShop(t, 0, nil)
+	s.maxRows = func() int { return 1 }
+	newer, older := s.row(2, 0, 2), s.row(2, -time.Second, 1)
+	s.publishes = func(ctx context.Context, tx watermark.Transaction) error {
+		if len(tx.Rows) > 0 {
+			s.now = s.now.Add(shopOverlap)
+		}
+		return s.publish(ctx, tx)
+	}
+	for i, rows := range [][]row{{newer}, {older}, {s.row(1, 0, 1), older}} {
+		b := Batch{Settled: schemas.MinInstant}
+		for _, r := range rows {
+			r.put(&b)
+		}
+		if err := s.poller.publish(one(b)); err != nil {
+			t.Fatal(i, err)
+		}
+	}
+	s.wants(newer)
+}

@@ -223,7 +223,10 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 			if d.blocked != nil {
 				return d.blocked
 			}
-			more = d.more
+			if more = d.more; more { // a commit takes time, and the clock may step meanwhile
+				next := p.cfg.Clock()
+				b.Age, at = b.Age+next.Now.Sub(at.Now), next
+			}
 		}
 		if s := &p.state.mark; loading && s.AsOf != schemas.MinInstant {
 			p.cfg.Log.Info("first load finished", zap.Int64("rows", s.Rows), zapInstant("settled", s.Settled))

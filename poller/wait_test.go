@@ -1,11 +1,13 @@
 package poller
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/storestream/storestream/internal/watermark"
+	"github.com/storestream/storestream/schemas"
 )
 
 // An owner that the service has asked to wait lives: whoever reads its watermark sees that, and what it waits
@@ -44,5 +46,24 @@ func TestTheWatermarkIsWrittenAndSaysSoWhileTheServiceAskedForAWait(t *testing.T
 	}
 	if tell(nil); s.mark.Held == nil || *s.mark.Held != before {
 		t.Errorf("after the wait the watermark says %+v, and said %+v", s.mark.Held, before)
+	}
+}
+
+// A service that refuses requests may answer with an error in the end. It has failed since it refused first.
+func TestAFailureAfterAWaitBeganWithTheWait(t *testing.T) {
+	s := openShop(t, 3, nil)
+	began, until := s.now, s.now.Time().Add(5*time.Minute)
+	s.now = s.now.Add(idleWrite)
+	err := s.poller.writer.reportWait(&Wait{Why: "429", Since: began.Time(), Until: until})
+	if err != nil || s.mark.Held == nil {
+		t.Fatalf("%+v, %v", s.mark.Held, err)
+	}
+	s.now = schemas.InstantOf(until.Add(idleWrite))
+	if err := s.poller.writer.reportFailure(errors.New("connection refused"), until); err != nil {
+		t.Fatal(err)
+	}
+	if held := s.poller.Status().Watermark.Held; held == nil || !held.Failing || held.Since != began ||
+		held.Why != "connection refused" {
+		t.Errorf("it has failed since %s, and the watermark says %+v", began, held)
 	}
 }

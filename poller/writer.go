@@ -143,6 +143,7 @@ func (w *writer) reportFailure(err error, since time.Time) error {
 		w.state.noteHeld(watermark.Held{Why: hold.Error(), Since: at.Wall, Publishes: hold.Publishes,
 			LeavesOut: hold.Publishes}, at)
 	case failed >= idleWrite:
+		w.state.mark.Held = w.held() // a failure goes on from the pause before it
 		w.state.noteHeld(watermark.Held{Why: err.Error(), Since: at.Wall.Add(-failed), Failing: true}, at)
 	default:
 		return nil
