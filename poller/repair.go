@@ -83,7 +83,7 @@ func (r *repair) run(ctx context.Context) (again time.Time, err error) {
 			ready = append(ready, d)
 		}
 	}
-	if err := r.publishRows(ctx, ready); err != nil {
+	if err := r.publishRows(ready); err != nil {
 		return time.Time{}, err
 	}
 	if !again.IsZero() && now.Before(r.found.until) {
@@ -139,12 +139,12 @@ func (r *repair) repairSome(ctx context.Context) (some bool, err error) {
 	for i := range rejects {
 		r.state.writeLetter(&r.tx, &rejects[i])
 	}
-	if err := r.publishRows(ctx, ready); err != nil {
+	if err := r.publishRows(ready); err != nil {
 		return false, err
 	}
 	for _, d := range extra {
 		r.found.result.Extra++
-		if err := r.deleteRow(ctx, &d); err != nil {
+		if err := r.deleteRow(&d); err != nil {
 			return false, err
 		}
 	}
@@ -285,7 +285,7 @@ func (r *repair) confirmedAt(d *compare.Difference) time.Time {
 // publishRows publishes missing and stale rows. Tombstones over their strays come before, in transactions of
 // their own: a consumer that keeps rows by key, from all partitions, takes such a tombstone for the row's own
 // until the row comes.
-func (r *repair) publishRows(ctx context.Context, rows []compare.Difference) error {
+func (r *repair) publishRows(rows []compare.Difference) error {
 	var strays watermark.Transaction
 	for _, d := range rows {
 		for _, partition := range d.Strays {
@@ -357,7 +357,7 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywh
 			"hold any row", c.Unread))
 	}
 	tooMany := r.tooManyDeletes(c) != ""
-	reason, err := r.deleteRows(ctx, extra, c, everywhere)
+	reason, err := r.deleteRows(extra, c, everywhere)
 	if err != nil {
 		return err
 	}
@@ -372,7 +372,7 @@ func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywh
 		left = append(left, text)
 	}
 	result.Left = strings.Join(left, "; ")
-	if err := r.takeOutDeadLetters(ctx, c, tooMany); err != nil {
+	if err := r.takeOutDeadLetters(c, tooMany); err != nil {
 		return err
 	}
 	if again { // the next round counts the rest: only what was repaired is to be kept
@@ -464,7 +464,7 @@ func (r *repair) leave(d *compare.Difference) {
 }
 
 // deleteRows writes tombstones for extra rows, where it may. It returns why it left some, "" if it left none.
-func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c compare.Report,
+func (r *repair) deleteRows(rows []compare.Difference, c compare.Report,
 	everywhere bool) (reason string, err error) {
 	if reason := cmp.Or(r.keepReason(c, r.found.result.Extra), r.keep); reason != "" {
 		return reason, nil // also if only the last look had a reason: it left these rows out
@@ -484,7 +484,7 @@ func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c co
 			unsought++
 			continue
 		}
-		if err := r.deleteRow(ctx, &d); err != nil {
+		if err := r.deleteRow(&d); err != nil {
 			return "", err
 		}
 	}
@@ -497,7 +497,7 @@ func (r *repair) deleteRows(ctx context.Context, rows []compare.Difference, c co
 
 // deleteRow deletes an extra row. It counts against the number that the request confirms first, and then
 // against the day's budget.
-func (r *repair) deleteRow(ctx context.Context, d *compare.Difference) error {
+func (r *repair) deleteRow(d *compare.Difference) error {
 	r.found.cmp.Forget(d.ID)
 	confirmed := r.confirmed() > 0
 	if confirmed {
@@ -511,7 +511,7 @@ func (r *repair) deleteRow(ctx context.Context, d *compare.Difference) error {
 // takeOutDeadLetters takes out the dead letters of rows that no read has met as unpublishable since the sweep
 // began: they are deleted, or good again. It takes out none if the sweep's readings are in doubt, as when
 // they missed too many rows.
-func (r *repair) takeOutDeadLetters(ctx context.Context, c compare.Report, tooMany bool) error {
+func (r *repair) takeOutDeadLetters(c compare.Report, tooMany bool) error {
 	empty := c.SourceRows+r.before() == 0 && (c.TopicRows > 0 || c.DeadLetters == 0)
 	if r.found.manyRejects || c.Untracked > 0 || empty || r.found.empty || tooMany {
 		return nil

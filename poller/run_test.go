@@ -34,7 +34,7 @@ func TestAStopFinishesTheTransactionInHandAndALostResourceDropsIt(t *testing.T) 
 		switch {
 		case errors.Is(cause, ErrStopping) && (err != nil || !published || commits != 2):
 			t.Errorf("a stop: %v, published: %v, %d commits", err, published, commits)
-		case cause == lost && (!errors.Is(err, lost) || published || commits != 1):
+		case errors.Is(cause, lost) && (!errors.Is(err, lost) || published || commits != 1):
 			t.Errorf("a lost resource: %v, published: %v, %d commits", err, published, commits)
 		}
 	}

@@ -230,7 +230,7 @@ func (q *Requests) holds(ctx context.Context, known watermark.Request) (bool, er
 			return false, err
 		}
 		request, err := watermark.DecodeRequest(string(record.Key), record.Offset, record.Value)
-		return err == nil && request.UID == known.UID, nil //nolint:nilerr // another program's record
+		return err == nil && request.UID == known.UID, nil
 	}
 	return false, nil
 }

@@ -191,9 +191,8 @@ func TestForgottenRequestsAreReportedOnceAndNotAtEachLook(t *testing.T) {
 	if err := producer.EnsureTopics(s.ctx(), c); err != nil {
 		t.Fatal(err)
 	}
-	for written, more := 0, 0; written < 5001; written += more {
-		more = min(5000, 5001-written)
-		records := make([]*kgo.Record, more)
+	for written := 0; written < 5001; written += 5000 {
+		records := make([]*kgo.Record, min(5000, 5001-written))
 		for i := range records {
 			records[i] = &kgo.Record{Topic: "store.requests", Key: []byte("orders"),
 				Value: fmt.Appendf(nil, `{"uid":"%d","resource":"orders","kind":"sweep"}`, written+i)}

@@ -31,7 +31,7 @@ func (r *rowReader) rowRecord(ctx context.Context, record *kgo.Record) (RowRecor
 		return row, nil
 	}
 	if _, row.ID, row.Err = schemas.ReadKey(record.Key); row.Err != nil || row.Tombstone {
-		return row, nil
+		return row, nil //nolint:nilerr // the error is in row
 	}
 	row.Value, row.Err = r.value(ctx, record.Value)
 	if row.Err != nil && !errors.Is(row.Err, errNotOurs) {

@@ -103,7 +103,7 @@ func (p *tailPrinter) print(record producer.RowRecord) error {
 	if record.Err != nil {
 		_, _ = fmt.Fprintf(p.env.stderr, "storestream: %s, partition %d, offset %d: %v\n",
 			p.resource, record.Partition, record.Offset, record.Err)
-		return nil
+		return nil //nolint:nilerr // it is said, and the tail goes on
 	}
 	line := recordText(p.env.paint, p.resource, record, p.mask)
 	if p.asJSON {

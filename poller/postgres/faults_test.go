@@ -48,7 +48,7 @@ func readInSmallerOnes(t *testing.T, limit string) {
 	if n := sent.n.Load(); n > 660 {
 		t.Errorf("the server sent %d rows for 600: those before a timeout were read twice", n)
 	}
-	if n := r.counted("storestream_sql_timeouts_total"); n == 0 {
+	if n := r.timeouts(); n == 0 {
 		t.Error("no statement was cancelled: the test shows nothing")
 	}
 }
@@ -74,7 +74,7 @@ func TestATableOfWideRowsTooBigForOneStatementIsRead(t *testing.T) {
 		}
 		r.sameAs(s)
 	}
-	if n := r.counted("storestream_sql_timeouts_total"); n == 0 {
+	if n := r.timeouts(); n == 0 {
 		t.Error("no statement was cancelled: the test shows nothing")
 	}
 }

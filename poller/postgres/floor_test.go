@@ -173,9 +173,9 @@ func TestASearchThatTakesTooLongGoesOnInSteps(t *testing.T) {
 	s.exec(put(119_999, "(SELECT updated_at FROM orders WHERE id = 119999)"))
 	locked := s.writer()
 	run(t, locked, "BEGIN; LOCK TABLE orders")
-	before, ended := r.counted("storestream_sql_timeouts_total"), make(chan error, 1)
+	before, ended := r.timeouts(), make(chan error, 1)
 	go func() { ended <- r.read(poller.Request{Kind: poller.Pass}) }()
-	for end := time.Now().Add(time.Minute); r.counted("storestream_sql_timeouts_total") < before+6; {
+	for end := time.Now().Add(time.Minute); r.timeouts() < before+6; {
 		if query[int](s, "SELECT 1"); time.Now().After(end) {
 			t.Fatal("no statement is cancelled")
 		}

@@ -215,9 +215,10 @@ func (r *reader) sameAs(s *shop) {
 	}
 }
 
-// counted is the value of a counter.
-func (r *reader) counted(name string) float64 {
+// timeouts is the count of statements that the server cancelled.
+func (r *reader) timeouts() float64 {
 	r.t.Helper()
+	const name = "storestream_sql_timeouts_total"
 	families, err := r.metrics.Gather()
 	if err != nil {
 		r.t.Fatal(err)

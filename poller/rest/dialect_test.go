@@ -174,13 +174,13 @@ func TestAPlanThatIsMadeAgainUnchangedReadsTheDaysOfTheDroppedBatchAgain(t *test
 		case to == "" && from != "" && q.Get("page_size") == "1000" && !shown:
 			shown = true
 			fmt.Fprintf(w, `{"data":[%s],"meta":{"page":%s,"count":1,"has_more":false}}`,
-				product{id: 1 << 20, updated: at(from + "T00:00:00Z").Add(-time.Hour)}.appendJSON(nil), q.Get("page"))
+				product{id: 1 << 20, updated: at(from + "T00:00:00Z").Add(-time.Hour)}.json(), q.Get("page"))
 			return true
 		case to < "2026-11-16" || from > "2026-11-16" || from == "":
 			return false
 		}
 		fmt.Fprintf(w, `{"data":[%s],"meta":{"page":%s,"page_size":1000,"count":2500,"has_more":true}}`,
-			s.products[10].appendJSON(nil), q.Get("page"))
+			s.products[10].json(), q.Get("page"))
 		return true
 	}
 	taken := 0

@@ -342,7 +342,7 @@ func TestADayThatDoesNotComeCleanIsHeldAndLaterDaysGoOn(t *testing.T) {
 		if !stuck || to < "2026-11-16" || from > "2026-11-16" || from == "" {
 			return false
 		}
-		row := s.products[10].appendJSON(nil)
+		row := s.products[10].json()
 		const forEver = `{"data":[%s],"meta":{"page":%s,"page_size":1000,"count":2500,"has_more":true}}`
 		fmt.Fprintf(w, forEver, row, q.Get("page"))
 		return true

@@ -30,8 +30,8 @@ type product struct {
 	cost             string
 }
 
-func (p product) appendJSON(b []byte) []byte {
-	b = strconv.AppendInt(append(b, `{"id":`...), p.id, 10)
+func (p product) json() []byte {
+	b := strconv.AppendInt([]byte(`{"id":`), p.id, 10)
 	b = append(append(b, `,"cost":`...), cmp.Or(p.cost, "1.5")...)
 	b = append(b, `,"category":"Jeans","brand":"b","retail_price":49,"department":"Men","sku":"s","name":"n`...)
 	b = strconv.AppendInt(b, p.id, 10)
@@ -167,7 +167,7 @@ func (s *service) list(w http.ResponseWriter, q url.Values) {
 		if i > 0 {
 			body = append(body, ',')
 		}
-		row := p.appendJSON(nil)
+		row := p.json()
 		if s.hidden != nil {
 			row = bytes.Replace(row, []byte(s.hidden(p)), nil, 1)
 		}

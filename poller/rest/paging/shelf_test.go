@@ -187,6 +187,9 @@ func (s *shelf) grant(page, size int) int {
 func (s *shelf) replicas() {
 	if s.count == countTotal && !s.countLast && !s.arrivals && !slices.ContainsFunc(s.rows, undated) {
 		s.lag = rapid.SampledFrom([]int{0, 2, 8}).Draw(s.t, "replicas lag")
+		if s.motion == Growing { // behind replicas that lag far a row may be late
+			s.lag = min(s.lag, 2)
+		}
 	}
 }
 
