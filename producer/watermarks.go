@@ -102,8 +102,12 @@ func readWatermarks(ctx context.Context, c *Cluster, spans []span, wanted func(r
 // unreadableRemedy is the remedy for a watermark that cannot be read. For one of a newer storestream, the
 // error itself has it.
 func unreadableRemedy(err error) string {
-	if errors.Is(err, watermark.ErrNewer) {
+	switch {
+	case errors.Is(err, watermark.ErrNewer):
 		return ""
+	case errors.Is(err, watermark.ErrOlder):
+		return ". Stop all instances, delete this topic and the topic of requests, and start them again: every " +
+			"row is published once more"
 	}
 	return ": another program wrote it; an owner's next watermark takes its place, and if no instance can " +
 		"take the resource over, take it out as docs/security.md says, \"When somebody wrote to store.watermarks " +

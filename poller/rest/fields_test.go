@@ -77,8 +77,8 @@ func loseAField(t *testing.T, blank bool) {
 	for _, r := range requests {
 		r.Fields = fields
 		got, err := readAll(t.Context(), s.fresh(), r)
-		var held *poller.HoldError
-		if !errors.As(err, &held) || !strings.Contains(err.Error(), "have lost brand:") {
+		var blocked *poller.BlockedError
+		if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "have lost brand:") {
 			t.Errorf("%+v: %v", r, err)
 		}
 		if len(got.rows) > 0 || got.settled != schemas.MinInstant {
@@ -105,7 +105,7 @@ func loseAField(t *testing.T, blank bool) {
 	}
 }
 
-func TestAServiceThatLeavesOutNullIsNotHeld(t *testing.T) {
+func TestAServiceThatLeavesOutNullIsNotBlocked(t *testing.T) {
 	for name, hidden := range map[string]func(product) string{
 		"in the first load": func(p product) string {
 			if p.id%2 == 0 {
@@ -178,8 +178,8 @@ func TestAFieldThatIsGoneForAMomentIsNotTakenForNull(t *testing.T) {
 		return ""
 	}
 	got, err = readAll(t.Context(), s.fresh(), r)
-	var held *poller.HoldError
-	if err == nil || errors.As(err, &held) || !strings.Contains(err.Error(), "brand") || len(got.rows) > 0 {
+	var blocked *poller.BlockedError
+	if err == nil || errors.As(err, &blocked) || !strings.Contains(err.Error(), "brand") || len(got.rows) > 0 {
 		t.Errorf("%d rows, %v", len(got.rows), err)
 	}
 	got, err = readAll(t.Context(), s.fresh(), r)

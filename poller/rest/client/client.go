@@ -151,7 +151,7 @@ func (c *Client) fetchKey(ctx context.Context) (key string, err error) {
 	err = r.do(ctx)
 	r.body.release()
 	if status := Refusal(err); status != nil {
-		err = &poller.HoldError{What: "no API key could be fetched", Err: status}
+		err = &poller.BlockedError{What: "no API key could be fetched", Err: status}
 	}
 	c.hidden.Add("store.api_key", key)
 	return key, err

@@ -94,7 +94,7 @@ func TestARedirectTakesTheKeyNowhereElse(t *testing.T) {
 				defer c.Close()
 				_, err = c.Endpoint("/start", uncounted).Page(t.Context(), "page=0")
 				followed := slices.ContainsFunc(test.asked, func(s string) bool { return strings.HasSuffix(s, "/end") })
-				if held := errors.As(err, new(*poller.HoldError)); followed != (err == nil) || !followed && (!held ||
+				if blocked := errors.As(err, new(*poller.BlockedError)); followed != (err == nil) || !followed && (!blocked ||
 					!strings.Contains(err.Error(), "not followed") || strings.Contains(err.Error(), key)) {
 					t.Errorf("%v", err)
 				}
