@@ -302,8 +302,8 @@ func stillBecause(n ast.Node, overREST bool) (texts []string) {
 // setting is the name of a topic's setting.
 var setting = regexp.MustCompile(`^[a-z]+(\.[a-z]+)+$`)
 
-// blockedBecause is the text of n as far as it consists of literals, where n is the reason of a block: What of a
-// BlockedError, the call of a function blocked that makes one, or what a method Error returns.
+// blockedBecause is the text of n as far as it consists of literals, where n is the reason of a block: What
+// of a BlockedError, the call of a function blocked that makes one, or what a method Error returns.
 func blockedBecause(n ast.Node) string {
 	switch x := n.(type) {
 	case *ast.CompositeLit:

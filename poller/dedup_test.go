@@ -132,8 +132,8 @@ func TestATakeoverThatCannotRestoreEverythingHoldsAndSaysHowMuchItTakes(t *testi
 	}
 }
 
-// When settling is no longer delayed, such a successor goes on by itself: what it knows lets settled move, and
-// with each takeover there is less to restore.
+// When settling is no longer delayed, such a successor goes on by itself: what it knows lets settled move,
+// and with each takeover there is less to restore.
 func TestATakeoverThatCannotRestoreEverythingGoesOnOnceSettledMoves(t *testing.T) {
 	s := openShop(t, 0, nil)
 	s.settles = schemas.InstantOf(noon.Add(-shopOverlap))

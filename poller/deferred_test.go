@@ -246,17 +246,17 @@ func TestTheWatermarkSaysThatSettlingIsDelayedAndThatItIsNoMore(t *testing.T) {
 		s.poll()
 		s.now = s.now.Add(time.Second)
 	}
-	trouble := s.mark.Trouble
-	if trouble == nil || !trouble.Publishes || !strings.Contains(trouble.Why, "1 row came back older") ||
-		trouble.Since != schemas.InstantOf(noon) || trouble.Until == nil || trouble.Until.Sub(trouble.Since) != shopOverlap {
-		t.Errorf("trouble: %+v", trouble)
+	told := s.mark.Trouble
+	if told == nil || !told.Publishes || !strings.Contains(told.Why, "1 row came back older") ||
+		told.Since != schemas.InstantOf(noon) || told.Until == nil || told.Until.Sub(told.Since) != shopOverlap {
+		t.Errorf("trouble: %+v", told)
 	}
 	if written != 1 {
 		t.Errorf("%d watermarks within nine seconds", written)
 	}
 	s.takeOver() // who meets the row anew waits for it anew, and does not say that it has just begun
 	s.poll()
-	if again := s.mark.Trouble; again == nil || again.Since != trouble.Since || again.Until == nil ||
+	if again := s.mark.Trouble; again == nil || again.Since != told.Since || again.Until == nil ||
 		again.Until.Sub(s.now) != shopOverlap {
 		t.Errorf("trouble after a restart at %s: %+v", s.now, again)
 	}

@@ -253,9 +253,9 @@ func TestTheWatermarkSaysWhetherRowsGoOnDuringAHold(t *testing.T) {
 		if err := p.writer.reportFailure(blocked, s.poller.cfg.now()); err != nil {
 			t.Fatal(err)
 		}
-		if trouble := p.state.mark.Trouble; trouble == nil || trouble.Publishes != publishes || trouble.LeavesOut != publishes ||
-			!trouble.Blocked() || trouble.Since != began {
-			t.Errorf("trouble: %+v, expected since %s", trouble, began)
+		if told := p.state.mark.Trouble; told == nil || told.Publishes != publishes ||
+			told.LeavesOut != publishes || !told.Blocked() || told.Since != began {
+			t.Errorf("trouble: %+v, expected since %s", told, began)
 		}
 		s.now = s.now.Add(time.Second)
 	}
@@ -277,13 +277,13 @@ func TestTheWatermarkSaysThatPollsFailOnceTheyHaveForAWhile(t *testing.T) {
 		return s.mark.Trouble
 	}
 	s.now = s.now.Add(9 * time.Second)
-	if trouble := fail(); trouble != nil {
-		t.Errorf("after nine seconds: %+v", trouble)
+	if told := fail(); told != nil {
+		t.Errorf("after nine seconds: %+v", told)
 	}
 	s.now = s.now.Add(time.Second)
-	if trouble := fail(); trouble == nil || !trouble.Failing || trouble.Publishes || trouble.Why != "connection refused" ||
-		trouble.Since != schemas.InstantOf(began) {
-		t.Errorf("after ten seconds: %+v", trouble)
+	if told := fail(); told == nil || !told.Failing || told.Publishes || told.Why != "connection refused" ||
+		told.Since != schemas.InstantOf(began) {
+		t.Errorf("after ten seconds: %+v", told)
 	}
 	s.now = s.now.Add(time.Second)
 	if err := s.work(); err != nil || s.mark.Trouble != nil {
@@ -311,10 +311,10 @@ func TestTheWatermarkSaysThatAResourceIsBlocked(t *testing.T) {
 		}
 		s.now = s.now.Add(time.Second)
 	}
-	trouble := s.mark.Trouble
-	if trouble == nil || trouble.Publishes || trouble.Since != schemas.InstantOf(noon) ||
-		!strings.Contains(trouble.Why, "poll.memory is full") {
-		t.Errorf("trouble: %+v", trouble)
+	told := s.mark.Trouble
+	if told == nil || told.Publishes || told.Since != schemas.InstantOf(noon) ||
+		!strings.Contains(told.Why, "poll.memory is full") {
+		t.Errorf("trouble: %+v", told)
 	}
 	if written != 1 {
 		t.Errorf("%d watermarks within nine seconds", written)

@@ -13,7 +13,8 @@ import (
 func TestTheWatermarkIsWrittenAndSaysSoWhileTheServiceAskedForAWait(t *testing.T) {
 	s := openShop(t, 3, nil)
 	p := s.poller
-	p.state.noteTrouble(watermark.Trouble{Why: "a transaction is open", Since: s.now, Publishes: true}, p.cfg.Clock())
+	p.state.noteTrouble(watermark.Trouble{Why: "a transaction is open", Since: s.now, Publishes: true},
+		p.cfg.Clock())
 	before, began := *p.writer.trouble(), s.now
 	tell := func(w *Wait) {
 		t.Helper()
@@ -33,13 +34,14 @@ func TestTheWatermarkIsWrittenAndSaysSoWhileTheServiceAskedForAWait(t *testing.T
 			t.Fatalf("at %s the watermark was last written at %s", s.now, s.mark.Written)
 		}
 	}
-	trouble := s.mark.Trouble
-	if trouble == nil || !trouble.Failing || trouble.Since != began || !strings.Contains(trouble.Why, long.Why) ||
-		!strings.Contains(trouble.Why, "until 2026-11-20T12:05:00") {
-		t.Errorf("the watermark says %+v", trouble)
+	told := s.mark.Trouble
+	if told == nil || !told.Failing || told.Since != began || !strings.Contains(told.Why, long.Why) ||
+		!strings.Contains(told.Why, "until 2026-11-20T12:05:00") {
+		t.Errorf("the watermark says %+v", told)
 	}
 	s.now = s.now.Add(30 * time.Second) // the answer of the next request is under way
-	if tell(long); s.mark.Trouble == nil || !s.mark.Trouble.Failing || s.now.Sub(s.mark.Written) < 20*time.Second {
+	if tell(long); s.mark.Trouble == nil || !s.mark.Trouble.Failing ||
+		s.now.Sub(s.mark.Written) < 20*time.Second {
 		t.Errorf("when the wait is over, and nobody knows how the service answers: %+v", s.mark.Trouble)
 	}
 	if tell(nil); s.mark.Trouble == nil || *s.mark.Trouble != before {

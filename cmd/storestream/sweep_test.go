@@ -50,12 +50,13 @@ func TestARequestThatNobodyTakesNowSaysWhy(t *testing.T) {
 		{overview.Resource{Owner: "a", Enabled: true, Now: now, Trouble: &watermark.Trouble{Failing: true,
 			Since: now.Add(-time.Minute), Why: "refused"}},
 			"the request waits until this is over: failing for 1m0s: refused"},
-		{overview.Resource{Owner: "a", Enabled: true, Now: now, Trouble: &watermark.Trouble{Since: now.Add(-time.Minute),
-			Why: "poll.memory is full"}}, "the request waits until this is over: blocked for 1m0s, nothing is " +
-			"published: poll.memory is full"},
-		{overview.Resource{Owner: "a", Enabled: true, Now: now, Trouble: &watermark.Trouble{Since: now.Add(-time.Minute),
-			Why: "a page breaks the contract", Publishes: true, LeavesOut: true}}, "the request waits until this is " +
-			"over: blocked for 1m0s, other rows go on: a page breaks the contract"},
+		{overview.Resource{Owner: "a", Enabled: true, Now: now,
+			Trouble: &watermark.Trouble{Since: now.Add(-time.Minute), Why: "poll.memory is full"}},
+			"the request waits until this is over: blocked for 1m0s, nothing is published: poll.memory is full"},
+		{overview.Resource{Owner: "a", Enabled: true, Now: now,
+			Trouble: &watermark.Trouble{Since: now.Add(-time.Minute),
+				Why: "a page breaks the contract", Publishes: true, LeavesOut: true}},
+			"the request waits until this is over: blocked for 1m0s, other rows go on: a page breaks the contract"},
 		{overview.Resource{Owner: "a", Enabled: true, Now: now, Trouble: &watermark.Trouble{Since: now,
 			Why: "a transaction is open", Publishes: true}}, ""}, // settled stands still, and sweeps go on
 		{overview.Resource{Owner: "a", Enabled: true, Now: now, LagSeconds: new(float64), Stalled: true,

@@ -142,7 +142,7 @@ func printOverview(env *environment, deadLetters string, resources []overview.Re
 	env.print("\n%s\n", upToDateText(env.paint, resources))
 	for _, r := range resources {
 		if r.Trouble.SettlingDelayed() {
-			env.print("%s\n", env.paint.As(terminal.Yellow, heldText(r)))
+			env.print("%s\n", env.paint.As(terminal.Yellow, delayedText(r)))
 		}
 		if r.Swept != nil && r.Swept.Left != "" {
 			env.print("%s\n", env.paint.As(terminal.Yellow, r.Resource+": the last sweep left some of it: "+
@@ -257,8 +257,8 @@ func requestText(r overview.Resource) string {
 	return strings.Join(parts, "; ")
 }
 
-// heldText says why settled stands still although rows go on.
-func heldText(r overview.Resource) string {
+// delayedText says why settled stands still although rows go on.
+func delayedText(r overview.Resource) string {
 	return fmt.Sprintf("%s: published, but settled stands still, since %s (%s): %s", r.Resource,
 		instantText(r.Trouble.Since), ago(&r.Trouble.Since, r.Now), r.Trouble.Why)
 }

@@ -124,12 +124,11 @@ func (s *Set) Resource(name string) *Resource {
 		SQLTimeouts:     s.sqlTimeouts.WithLabelValues(name),
 		PollDuration:    s.pollDuration.WithLabelValues(name),
 		DeadLetters:     by(s.deadLetters), Polls: by(s.polls), HTTPRequests: by(s.httpRequests),
-		SweepDifferences: by(s.sweepDiffs), UnknownFields: by(s.unknownFields),
+		SweepDifferences: by(s.sweepDiffs), UnknownFields: by(s.unknownFields), Suppressed: by(s.suppressed),
 		SweepFound: func(kind string) prometheus.Gauge { return s.sweepFound.WithLabelValues(name, kind) },
-		suppressed: by(s.suppressed), repeat: s.suppressed.WithLabelValues(name, Repeat),
 	}
 	// Every counter begins with 0 and not with its first event, or no rate would show that event.
-	begin(r.suppressed, BeforeStart, Deferred)
+	begin(r.Suppressed, Repeat, BeforeStart, Deferred)
 	begin(r.Polls, "ok", "failed", "blocked")
 	begin(r.SweepDifferences, "missing", "stale", "extra")
 	begin(r.SweepFound, "missing", "stale", "extra")

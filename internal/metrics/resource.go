@@ -6,7 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 const (
 	Repeat      = "repeat"       // a repeat: published before, as it is
 	BeforeStart = "before_start" // older than the start of the read
-	Deferred    = "deferred"     // older than what was published: deferred until its second look
+	Deferred    = "deferred"     // older than the published version: deferred until its second look
 )
 
 // Resource is the metrics of one resource.
@@ -26,8 +26,7 @@ type Resource struct {
 	SweepDifferences                             Counters // by kind: missing, stale, extra
 	SweepFound                                   Gauges   // by the same kinds, in the last one
 	UnknownFields                                Counters // by name: fields that the schema does not know
-	suppressed                                   Counters
-	repeat                                       prometheus.Counter
+	Suppressed                                   Counters // by reason: rows that were read and not published
 }
 
 // Bool is the value of a gauge that says whether something is so.
@@ -43,14 +42,6 @@ type Counters func(value string) prometheus.Counter
 
 // Gauges is a gauge by the value of a label.
 type Gauges func(value string) prometheus.Gauge
-
-// Suppressed counts rows that were read and not published, by reason.
-func (r *Resource) Suppressed(reason string) prometheus.Counter {
-	if reason == Repeat {
-		return r.repeat // an overlapping read counts one for nearly every row
-	}
-	return r.suppressed(reason)
-}
 
 // SetSweepFound sets how many rows the last sweep found to differ.
 func (r *Resource) SetSweepFound(missing, stale, extra int) {

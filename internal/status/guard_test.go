@@ -33,7 +33,7 @@ func failing() *Board {
 	board.Provide(func() Snapshot {
 		return Snapshot{
 			Waiting: "broker " + secretError, Notices: []string{secretError},
-			Resources: []Resource{{Name: "orders", Owned: true, Error: secretError, SettlingDelayed: secretError,
+			Resources: []Resource{{Name: "orders", Owned: true, Error: secretError, Delayed: secretError,
 				SweepInHand: &SweepInHand{Error: secretError},
 				Settling:    &Settling{Days: []Days{{From: "2026-11-20", State: DayNotClosed, Why: secretError}}}}},
 		}

@@ -8,8 +8,8 @@ type State string
 // The states of a resource.
 const (
 	Following       State = "following"        // passes complete, nothing is wrong
-	Behind          State = "behind"           // the source does not answer, or no pass met every change for BehindAfter
-	SettlingDelayed State = "settling_delayed" // passes complete, but settled stands still: Resource.SettlingDelayed
+	Behind          State = "behind"           // no answer, or no pass met every change for BehindAfter
+	SettlingDelayed State = "settling_delayed" // passes complete, but settled stands still: Resource.Delayed
 	FirstLoad       State = "first_load"       // no instance has completed a pass yet
 	CatchingUp      State = "catching_up"      // this instance has not completed a pass since it took over
 	Replaying       State = "replaying"        // it publishes again from a time on
@@ -63,14 +63,14 @@ type Resource struct {
 	RowsPerSecond float64 `json:"rows_per_second"`
 	// Progress of a first load or a replay.
 	Progress *Progress `json:"progress,omitempty"`
-	// Error is the current failure, or why it is blocked, and FailedSince is when that began. SettlingDelayed is why
-	// settled stands still although polls succeed, and SettlingDelayedSince is when that began, if known. If another
-	// instance has the resource, they come from its last watermark.
-	Error                string    `json:"error,omitzero"`
-	FailedSince          time.Time `json:"failed_since,omitzero"`
-	SettlingDelayed      string    `json:"settling_delayed,omitzero"`
-	SettlingDelayedSince time.Time `json:"settling_delayed_since,omitzero"`
-	Replaying            bool      `json:"replaying,omitzero"`
+	// Error is the current failure, or why it is blocked, and FailedSince is when that began. Delayed is
+	// why settled stands still although polls succeed, and DelayedSince is when that began, if
+	// known. If another instance has the resource, they come from its last watermark.
+	Error        string    `json:"error,omitzero"`
+	FailedSince  time.Time `json:"failed_since,omitzero"`
+	Delayed      string    `json:"settling_delayed,omitzero"`
+	DelayedSince time.Time `json:"settling_delayed_since,omitzero"`
+	Replaying    bool      `json:"replaying,omitzero"`
 	// DeadLetters counts the rows that cannot be published. Letters are these rows by reason. They are read from
 	// the topic every few seconds, so they may be that much behind.
 	DeadLetters int      `json:"dead_letters"`
@@ -118,7 +118,7 @@ func (r *Resource) state() State {
 		return Behind
 	case r.LagSeconds != nil && *r.LagSeconds > BehindAfter(r.IntervalSeconds).Seconds():
 		return Behind
-	case r.SettlingDelayed != "":
+	case r.Delayed != "":
 		return SettlingDelayed
 	}
 	return Following

@@ -16,9 +16,10 @@ import (
 var ErrNewer = errors.New(
 	"written by a newer version of storestream: upgrade this one, or read the topic with the other")
 
-// ErrOlder means that an older storestream wrote the watermark. Its members have other names, and this program
-// would not know which rows were published: it would publish them twice.
-var ErrOlder = errors.New("written by an older version of storestream, in a form that this one does not read")
+// ErrOlder means that an older storestream wrote the watermark. Its members have other names, and this
+// program would not know which rows were published: it would publish them twice.
+var ErrOlder = errors.New("written by an older version of storestream: stop all instances, delete this " +
+	"topic and the topic of requests, and start the instances again. Every row is published once more")
 
 // Encode returns w as the value of a record: a JSON object, its times in RFC 3339, UTC, with six digits of
 // fraction.
@@ -28,8 +29,8 @@ func Encode(w Watermark) ([]byte, error) {
 }
 
 // Decode reads a value that Encode wrote. It ignores unknown members. It returns an error for another version
-// than its own and for an impossible state: an unusable time, a number that no owner writes, or another resource
-// than the record's key.
+// than its own and for an impossible state: an unusable time, a number that no owner writes, or another
+// resource than the record's key.
 func Decode(resource string, value []byte) (Watermark, error) {
 	w := New(resource)
 	w.Version = 0 // so that a value without one is seen

@@ -88,8 +88,8 @@ var databaseKinds = []*kind{
 
 const noTransaction = notPlayed("no transaction could be left open")
 
-// renamed renames a column. The resource must be blocked, and say so, and go on by itself when the column has its
-// name back.
+// renamed renames a column. The resource must be blocked, and say so, and go on by itself when the column has
+// its name back.
 func renamed(ctx context.Context, s *stage, table, column string) (func() error, error) {
 	since := s.fleet.logged()
 	if !s.load.rename(ctx, table, column, column+storefake.RenamedColumn) {

@@ -20,11 +20,11 @@ type page struct {
 
 // resource is a resource on a page.
 type resource struct {
-	Name            string `json:"name"`
-	Owned           bool   `json:"owned"`
-	Error           string `json:"error"`
-	SettlingDelayed string `json:"settling_delayed"`
-	Sweep           *struct {
+	Name    string `json:"name"`
+	Owned   bool   `json:"owned"`
+	Error   string `json:"error"`
+	Delayed string `json:"settling_delayed"`
+	Sweep   *struct {
 		Doing string `json:"doing"`
 		Rows  int    `json:"rows"`
 	} `json:"sweep_in_hand"`
@@ -68,7 +68,8 @@ func (f *fleet) logged() []int64 {
 }
 
 // blocked says whether the owner of a resource shows, on its page, in its log after since and in its metrics,
-// that the resource is blocked for the reason want. text is the page's text, or names the place that lacks it.
+// that the resource is blocked for the reason want. text is the page's text, or names the place that lacks
+// it.
 func (f *fleet) blocked(ctx context.Context, name, want string, since []int64) (text string, all bool) {
 	text = "no page says that it is blocked"
 	for n, i := range f.instances {
@@ -77,7 +78,7 @@ func (f *fleet) blocked(ctx context.Context, name, want string, since []int64) (
 			continue
 		}
 		for _, r := range p.Resources {
-			if r.Name != name || !r.Owned || !strings.Contains(r.Error+r.SettlingDelayed, want) {
+			if r.Name != name || !r.Owned || !strings.Contains(r.Error+r.Delayed, want) {
 				continue
 			}
 			if !i.hasLogged(since[n], `"`+name+`"`, want) {
@@ -86,7 +87,7 @@ func (f *fleet) blocked(ctx context.Context, name, want string, since []int64) (
 			if !i.counts(ctx, "storestream_blocked{", `resource="`+name+`"`) {
 				return "page and log show it, storestream_blocked does not", false
 			}
-			return fmt.Sprintf("%s tells of %s: %s%s", i.name(), name, r.Error, r.SettlingDelayed), true
+			return fmt.Sprintf("%s tells of %s: %s%s", i.name(), name, r.Error, r.Delayed), true
 		}
 	}
 	return text, false

@@ -115,8 +115,8 @@ func TestARowThatBreaksTheContractIsADeadLetterUntilItIsGood(t *testing.T) {
 	}
 }
 
-// Where nothing of a page can be published the cause is not in its rows. The resource is blocked and says so, the
-// others go on, and it heals by itself.
+// Where nothing of a page can be published the cause is not in its rows. The resource is blocked and says so,
+// the others go on, and it heals by itself.
 func TestAPageOfWhichNothingCanBePublishedHoldsItsResourceAndHealsByItself(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)

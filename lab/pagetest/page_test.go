@@ -68,7 +68,7 @@ func trouble() status.Snapshot {
 				Doing: "waiting for the next poll", Since: ago(time.Second), Passes: 811,
 				Settled: ago(3 * time.Hour), AsOf: ago(time.Second), Good: ago(time.Second), Rows: 181000,
 				IntervalSeconds: 1, DeadLetters: 1204,
-				SettlingDelayed: "a transaction (id 4711) is open since about 2026-11-20T09:00:00Z and may still bring rows " +
+				Delayed: "a transaction (id 4711) is open since about 2026-11-20T09:00:00Z and may still bring rows " +
 					"from before: settled waits for its end",
 				Letters: []status.Letter{{Field: "sale_price",
 					Error: "expected a decimal of at most 38 digits, 18 of them after the point", Rows: 1200,
@@ -164,7 +164,7 @@ func standby() status.Snapshot {
 					"meet again fill 1MiB, and settled stands at 2026-11-20T00:00:00.000000Z"},
 			{Name: "shipments", Source: "rest", Owner: "shop-2-99", Settled: ago(30 * time.Hour),
 				AsOf: ago(20 * time.Second), Written: ago(10 * time.Second), Rows: 54000,
-				SettlingDelayedSince: ago(3 * time.Hour), SettlingDelayed: "2026-11-20 cannot be closed: its rows change all the time"},
+				DelayedSince: ago(3 * time.Hour), Delayed: "2026-11-20 cannot be closed: its rows change all the time"},
 		},
 	}
 }

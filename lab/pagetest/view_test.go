@@ -42,7 +42,7 @@ func detailed() status.Snapshot {
 	users := &s.Resources[3]
 	users.Owned, users.Abandoned, users.Passes = true, false, 7
 	users.Settled = ago(9 * 24 * time.Hour).Truncate(24 * time.Hour)
-	users.SettlingDelayed = day(9) + " cannot be closed: " + stuck + " (and 1 more)"
+	users.Delayed = day(9) + " cannot be closed: " + stuck + " (and 1 more)"
 	users.Settling = &status.Settling{Settled: users.Settled, OverlapSeconds: 120,
 		ReplayFrom: ago(1000 * time.Hour), ReplayTo: ago(24 * time.Hour).Truncate(24 * time.Hour),
 		Days: []status.Days{
@@ -135,7 +135,8 @@ func TestTheDaysOfAResourceAreShownAsACalendarThatSaysWhatTheWordsSay(t *testing
 	} {
 		b.says("#settled li", line)
 	}
-	for state, days := range map[string]int{"not_closed": 1, "closed": 4, "replaying": 3, "unread": 1, "open": 1} {
+	for state, days := range map[string]int{"not_closed": 1, "closed": 4, "replaying": 3, "unread": 1,
+		"open": 1} {
 		b.until(state, fmt.Sprintf(`document.querySelectorAll("#calendar .%s").length === %d
 			&& document.querySelector("#settled .%[1]s") !== null`, state, days))
 	}

@@ -91,8 +91,8 @@ func (c *catalogue) accept(t *table) error {
 		return nil
 	}
 	names := strings.Join(gone, ", ")
-	return &poller.BlockedError{What: fmt.Sprintf("table %s has no column %s any more: renamed or dropped, or the "+
-		"table was replaced by one without it. Null would replace the values of its rows, so the table is not "+
+	return &poller.BlockedError{What: fmt.Sprintf("table %s has no column %s any more: renamed or dropped, or "+
+		"the table was replaced by one without it. Null would replace the values of its rows, so the table is not "+
 		"read. Put the column back under its name: reading continues within a minute. If it is meant to be "+
 		"gone, take the field out of the schema (schemas.dir) and restart", t.name, names)}
 }

@@ -56,12 +56,12 @@ func (db *DB) explainCode(table string, err error, pe *pgconn.PgError) error {
 	case codeNoPrivilege:
 		return blocked("role %q may not read %s: GRANT SELECT ON %s TO %q", user, table, table, user)
 	case codeNoTable:
-		return blocked("database %q has no table %s that role %q can see: check postgres.dsn, or take the resource "+
-			"over REST (source: rest)", database, table, user)
+		return blocked("database %q has no table %s that role %q can see: check postgres.dsn, or take the "+
+			"resource over REST (source: rest)", database, table, user)
 	case codeNoCharacter, codeNotInEncoding: // the server's message has bytes of the row
-		return &poller.BlockedError{What: fmt.Sprintf("read %s: a text in it cannot be converted from the encoding "+
-			"of database %q to UTF-8. Correct the rows for which convert_to(COLUMN, 'UTF8') is an error: reading "+
-			"continues by itself", table, database)}
+		return &poller.BlockedError{What: fmt.Sprintf("read %s: a text in it cannot be converted from the "+
+			"encoding of database %q to UTF-8. Correct the rows for which convert_to(COLUMN, 'UTF8') is an error: "+
+			"reading continues by itself", table, database)}
 	}
 	switch refused := errors.As(err, new(*pgconn.ConnectError)); {
 	case pe.Code != codeProtocol:

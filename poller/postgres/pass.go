@@ -333,8 +333,8 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 		p.floor = newFloor(coarse(p.xmin), p.from) // a standby does not report its snapshot above xmin
 	}
 
-	// A bad chunk is left out. The pass goes on behind it, is not complete then, and ends in a BlockedError. Rows
-	// without updated_at are expected to be bad, and become dead letters, unless no row can be published.
+	// A bad chunk is left out. The pass goes on behind it, is not complete then, and ends in a BlockedError.
+	// Rows without updated_at are expected to be bad, and become dead letters, unless no row can be published.
 	if c.bad() && (part.filter != nil || p.good == 0 || p.bad != nil) {
 		p.bad = cmp.Or(p.bad, c)
 		return nil, nil

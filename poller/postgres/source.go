@@ -184,7 +184,8 @@ func without(names []string) func(string) bool {
 	return func(name string) bool { return !slices.Contains(names, name) }
 }
 
-// full reads every row of r.IDs from r.From on by id. It leaves out bad chunks, and then ends in a BlockedError.
+// full reads every row of r.IDs from r.From on by id. It leaves out bad chunks, and then ends in a
+// BlockedError.
 func (s *Source) full(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
 	s.reader.show("reading everything, by id")
 	s.reader.catalogue.forget() // a sweep reads a column that was added

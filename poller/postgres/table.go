@@ -149,8 +149,8 @@ func isElsewhere(table string, found []byte) error {
 		"this server does not list", "Let postgres.dsn lead to the server that has the rows"
 	switch found[0] {
 	case 's':
-		return &poller.BlockedError{What: fmt.Sprintf("a view or policy of %s asks for the setting %s, which has no "+
-			"value for the role. Another client of the pooler may leave it empty in its session, which would show "+
+		return &poller.BlockedError{What: fmt.Sprintf("a view or policy of %s asks for the setting %s, which has "+
+			"no value for the role. Another client of the pooler may leave it empty in its session, which would show "+
 			"other rows, so the table is not read. Give it the value to read with: ALTER ROLE ... SET %[2]s = "+
 			"'...' (not empty), and let the pooler open its connections anew (RECONNECT)", table, found[1:])}
 	case 'm':
@@ -161,8 +161,8 @@ func isElsewhere(table string, found []byte) error {
 		"is not read. %s, or read the resource over REST (source: rest)", table, found[1:], kind, why, remedy)}
 }
 
-// readTable asks the server for the table of r. Its error is a *poller.BlockedError if the table cannot be read
-// as it is, or the server's.
+// readTable asks the server for the table of r. Its error is a *poller.BlockedError if the table cannot be
+// read as it is, or the server's.
 func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error) {
 	readable := map[string]bool{} // by column
 	t := &table{bareName: pgx.Identifier{r.Table}.Sanitize()}

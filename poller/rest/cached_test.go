@@ -108,7 +108,8 @@ func TestACheapPollOutOfACacheCountsForNothing(t *testing.T) {
 	s.products[100].updated = now
 	s.aged("")
 	now = now.Add(time.Minute)
-	if got, err = readAll(t.Context(), src, poll); err != nil || got.done.Started != 1 || got.done.Delayed != "" {
+	got, err = readAll(t.Context(), src, poll)
+	if err != nil || got.done.Started != 1 || got.done.Delayed != "" {
 		t.Errorf("%+v, %v", got.done, err)
 	}
 	got.has(t, s.products[100:101])

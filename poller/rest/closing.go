@@ -12,8 +12,8 @@ import (
 
 // closing closes the past days of a pass, in order.
 //
-// A day that cannot be closed delays settling, not the days behind it: they are closed too and remembered, and
-// when that day can be closed, settled passes them all at once.
+// A day that cannot be closed delays settling, not the days behind it: they are closed too and remembered,
+// and when that day can be closed, settled passes them all at once.
 type closing struct {
 	rd  *read
 	src *Source

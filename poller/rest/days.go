@@ -11,8 +11,8 @@ const (
 
 // days is the state of the past days from settled on.
 type days struct {
-	// closed are the days that were closed behind one that is not closed. This is good only while all their rows are
-	// published.
+	// closed are the days that were closed behind one that is not closed. This is good only while all their rows
+	// are published.
 	closed    map[day]bool
 	notClosed map[day]*notClosedDay
 }

@@ -29,8 +29,8 @@ import (
 //	                                         is tried again
 //
 // Where null is left out, a field that every row had and that is null now in a thousand rows in a row looks
-// as if it were gone: blocked, and said. A field that some rows never had is never expected: of such a service
-// no answer can tell. Tables of fewer rows than suspectRows are not watched.
+// as if it were gone: blocked, and said. A field that some rows never had is never expected: of such a
+// service no answer can tell. Tables of fewer rows than suspectRows are not watched.
 type fields struct {
 	res      *schemas.Resource
 	known    bool   // expected comes from an earlier pass

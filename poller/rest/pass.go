@@ -129,8 +129,8 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	if !o.Whole && how != once {
 		c.explain(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
 	}
-	complete := o.Whole && len(c.why) == 0
-	if err := rd.finish(&poller.Done{Started: rd.req.Started, Complete: complete, Delayed: c.delays()}); err != nil {
+	done := &poller.Done{Started: rd.req.Started, Complete: o.Whole && len(c.why) == 0, Delayed: c.delays()}
+	if err := rd.finish(done); err != nil {
 		return err
 	}
 	took := time.Since(busy)

@@ -242,7 +242,8 @@ func (rd *read) anyRow(ctx context.Context, w window) (some bool, counted int, e
 // refused adds w to err, if err is the service's refusal of a request for it.
 func (rd *read) refused(err error, w window) error {
 	if status := client.Refusal(err); status != nil {
-		return &poller.BlockedError{What: fmt.Sprintf("asking for %s of %s", w, rd.src.cfg.Resource.Name), Err: status}
+		what := fmt.Sprintf("asking for %s of %s", w, rd.src.cfg.Resource.Name)
+		return &poller.BlockedError{What: what, Err: status}
 	}
 	return err
 }

@@ -37,8 +37,8 @@ type call struct {
 
 // do sends the request until it is answered, and leaves the body of the 200 in r.body.
 //
-// It returns a *StatusError for a 4xx, which the caller may understand; a *poller.BlockedError for a fault that
-// only a person can mend; a *RateError; the cause of ctx; or the error of the last of several attempts.
+// It returns a *StatusError for a 4xx, which the caller may understand; a *poller.BlockedError for a fault
+// that only a person can mend; a *RateError; the cause of ctx; or the error of the last of several attempts.
 func (r *call) do(ctx context.Context) error {
 	c := r.client
 	pauses := newPauses()

@@ -218,8 +218,8 @@ func (w *watch) knownHere(name string) string {
 		case r.Name != name:
 		case r.Error != "":
 			return r.Error
-		case r.SettlingDelayed != "":
-			return r.SettlingDelayed
+		case r.Delayed != "":
+			return r.Delayed
 		case r.Owned && r.Doing != "":
 			return r.Doing
 		}

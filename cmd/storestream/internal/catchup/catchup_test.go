@@ -116,7 +116,7 @@ func TestTheReasonWhyAResourceStandsStillIsNamed(t *testing.T) {
 				Error: "GET /store-users: 500"})
 		}, "users: GET /store-users: 500"},
 		{"settling is delayed here", func(c *Config) {
-			c.Status = statusOf(status.Resource{Name: "users", SettlingDelayed: "2026-11-20 is not closed"})
+			c.Status = statusOf(status.Resource{Name: "users", Delayed: "2026-11-20 is not closed"})
 		}, "users: 2026-11-20 is not closed"},
 		{"it does something here", func(c *Config) {
 			c.Status = statusOf(status.Resource{Name: "users", Owned: true, Doing: "waiting for the rate limit"})

@@ -276,7 +276,7 @@ func addTrouble(r *status.Resource, trouble *watermark.Trouble) {
 	switch {
 	case trouble == nil:
 	case trouble.SettlingDelayed():
-		r.SettlingDelayed, r.SettlingDelayedSince = status.FirstLine(errors.New(trouble.Why)), timeOf(trouble.Since)
+		r.Delayed, r.DelayedSince = status.FirstLine(errors.New(trouble.Why)), timeOf(trouble.Since)
 	default:
 		r.Error, r.FailedSince = status.FirstLine(errors.New(trouble.Why)), timeOf(trouble.Since)
 	}

@@ -215,10 +215,11 @@ func TestWhatAnotherInstanceHoldsIsShown(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r := m.shown("products", false); r.Error != "a page is bad" || !r.FailedSince.Equal(since.Time()) ||
-		r.SettlingDelayed != "" {
+		r.Delayed != "" {
 		t.Errorf("%+v", r)
 	}
-	if r := m.shown("users", false); r.SettlingDelayed != "a day cannot be closed" || !r.SettlingDelayedSince.Equal(since.Time()) ||
+	if r := m.shown("users", false); r.Delayed != "a day cannot be closed" ||
+		!r.DelayedSince.Equal(since.Time()) ||
 		r.Error != "" {
 		t.Errorf("%+v", r)
 	}

@@ -236,7 +236,7 @@ func (o *owner) shown(session *producer.Session) *shownSession {
 // Commit is the session's. The first rows of a first load are its oldest, so they show where it begins.
 func (s *shownSession) Commit(ctx context.Context, tx watermark.Transaction) error {
 	o := s.owner
-	if trouble := tx.Watermark.Trouble; trouble != nil { // an error, which everybody reads who may read the topic
+	if trouble := tx.Watermark.Trouble; trouble != nil { // all readers of the topic see it
 		shown := *trouble
 		shown.Why = o.secrets.Hide(trouble.Why)
 		tx.Watermark.Trouble = &shown

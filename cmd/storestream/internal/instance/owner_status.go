@@ -125,7 +125,7 @@ func (s *ownerStatus) snapshot(owned bool, refused, until time.Time) status.Reso
 }
 
 func (s *ownerStatus) addPoller(r *status.Resource, p poller.Status, refused, until time.Time) {
-	r.Passes, r.SettlingDelayed, r.Replaying = p.Complete, p.Delayed, p.Watermark.Replay != nil
+	r.Passes, r.Delayed, r.Replaying = p.Complete, p.Delayed, p.Watermark.Replay != nil
 	r.Doing, r.Since = s.pollerDoes(p)
 	r.Unanswered = r.Doing == postgres.Unanswered
 	r.Settled, r.AsOf, r.Good = timeOf(p.Watermark.Settled), timeOf(p.Watermark.AsOf), timeOf(p.Good)
@@ -145,7 +145,7 @@ func (s *ownerStatus) addPoller(r *status.Resource, p poller.Status, refused, un
 		}
 	}
 	if p.Delayed != "" && trouble.SettlingDelayed() {
-		r.SettlingDelayedSince = trouble.Since.Time()
+		r.DelayedSince = trouble.Since.Time()
 	}
 	if r.Source == config.REST && p.Doing == "polling" && !refused.IsZero() {
 		r.Doing, r.Since = "waiting for the rate limit", refused.UTC()

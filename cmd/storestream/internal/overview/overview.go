@@ -260,7 +260,8 @@ func (r Resource) late() string {
 		if r.Trouble.Publishes {
 			what = "other rows go on"
 		}
-		return fmt.Sprintf("blocked for %s, %s: %s", terminal.Duration(r.Now.Sub(r.Trouble.Since)), what, r.Trouble.Why)
+		return fmt.Sprintf("blocked for %s, %s: %s", terminal.Duration(r.Now.Sub(r.Trouble.Since)), what,
+			r.Trouble.Why)
 	case r.ahead > aheadAtMost:
 		return "the last complete pass began " + terminal.Duration(r.ahead) + " from now: this machine's clock " +
 			"is behind, or the owner's ahead, and nobody can say how late it is"

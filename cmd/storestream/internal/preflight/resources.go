@@ -13,9 +13,9 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// tryResources repeats the last report of each resource's owner. The watermark has the reason if it is blocked. The other
-// parts find most causes themselves, but only the owner sees some, such as a full poll.memory. If a watermark
-// cannot be read, the part "kafka" reports it.
+// tryResources repeats the last report of each resource's owner. The watermark has the reason if it is
+// blocked. The other parts find most causes themselves, but only the owner sees some, such as a full
+// poll.memory. If a watermark cannot be read, the part "kafka" reports it.
 func tryResources(_ context.Context, c Config, f *findings) {
 	now, said, found := schemas.InstantOf(time.Now()), 0, false
 	marks := c.marks()

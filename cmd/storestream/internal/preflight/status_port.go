@@ -42,7 +42,7 @@ func tryStatusPort(ctx context.Context, c Config, f *findings) {
 		case status.Failing:
 			f.add(Warning, r.Name, "", "it fails there: %s", r.Error)
 		case status.SettlingDelayed:
-			f.add(Note, r.Name, "", "settled stands still there: %s", r.SettlingDelayed)
+			f.add(Note, r.Name, "", "settled stands still there: %s", r.Delayed)
 		case status.Stalled:
 			f.add(Warning, r.Name, "", "%s has it, according to the consumer group, and does not write its watermark",
 				r.Owner)

@@ -18,7 +18,7 @@ func TestWhatIsWrongWithARunningInstanceIsSaidBesideIt(t *testing.T) {
 		now := time.Now()
 		following := status.Resource{Owned: true, Passes: 1, Settled: now, AsOf: now}
 		delayed, failing := following, following
-		delayed.Name, delayed.SettlingDelayed = "users", "a day cannot be closed"
+		delayed.Name, delayed.Delayed = "users", "a day cannot be closed"
 		failing.Name, failing.Error = "orders", "poll.memory is full"
 		return status.Snapshot{Resources: []status.Resource{failing, delayed,
 			{Name: "products", Owner: "shop-2", Stalled: true}, {Name: "shipments", Abandoned: true}}}

@@ -153,9 +153,10 @@ func (f *facts) trouble() string {
 	if o.Trouble == nil {
 		return ""
 	}
-	why := fmt.Sprintf("Settled stands still, since %s: %s", o.Trouble.Since, strings.TrimSuffix(o.Trouble.Why, "."))
+	why := fmt.Sprintf("Settled stands still, since %s: %s", o.Trouble.Since,
+		strings.TrimSuffix(o.Trouble.Why, "."))
 	if o.Trouble.Until != nil {
-		why += fmt.Sprintf(". Rows that are deferred are looked at again at %s", o.Trouble.Until)
+		why += fmt.Sprintf(". Deferred rows are looked at again at %s", o.Trouble.Until)
 	}
 	return why + "."
 }

@@ -77,7 +77,7 @@ type Stray struct {
 type InService struct {
 	State State           `json:"state"`
 	Asked time.Time       `json:"asked"` // when that was
-	Value json.RawMessage `json:"value"` // the row as it would be published, nil where there is none
+	Value json.RawMessage `json:"value"` // the row as it would be published, nil if there is none
 	// Why it cannot be published: the first field that breaks the contract, "" for the row as a whole, and what
 	// was expected.
 	Field string `json:"field,omitempty"`
