@@ -87,6 +87,7 @@ func TestARequestFromTheFutureCountsAsADayOld(t *testing.T) {
 	s := newStage(t)
 	now := time.Now()
 	c := s.cluster("a", func(c *producer.Config) { c.Now = func() time.Time { return now } })
+	last := watermark.Request{ID: -1}
 	for _, ahead := range []time.Duration{0, 30 * time.Second, 55 * time.Minute, 100 * 365 * 24 * time.Hour} {
 		request := sweepOf("orders")
 		request.At, request.ConfirmedDeletes = schemas.InstantOf(now.Add(ahead)), 5
@@ -97,10 +98,11 @@ func TestARequestFromTheFutureCountsAsADayOld(t *testing.T) {
 		if err := c.Requests().CatchUp(s.ctx()); err != nil {
 			t.Fatal(err)
 		}
-		found := c.Requests().After("orders", asked.ID-1, "")
+		found := c.Requests().After("orders", last.ID, last.UID)
 		if len(found) != 1 {
 			t.Fatalf("%d requests, expected 1", len(found))
 		}
+		last = asked
 		old := schemas.InstantOf(now).Sub(found[0].At) > time.Hour
 		if old != (ahead > time.Minute) {
 			t.Errorf("a request of %s ahead counts as asked at %s", ahead, found[0].At)
