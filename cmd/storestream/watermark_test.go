@@ -302,9 +302,14 @@ func TestARequestThatTheOwnerAcceptedIsNoLongerPending(t *testing.T) {
 	})
 	s.do("watermark", "reset", "orders", "--to", "2026-11-19T12:00:00+02:00", "--yes").expect(t, exitDone,
 		"asked for a replay from 2026-11-19T10:00:00.000000Z")
+	requests := s.Cluster("owner").Requests()
+	if err := requests.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	asked := requests.After("orders", -1, "")[0]
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
-		w.Request = 0
-		w.Replay = &watermark.Replay{Request: 0, From: stage.Instant(t, "2026-11-19T10:00:00Z"),
+		w.Request, w.RequestUID = asked.ID, asked.UID
+		w.Replay = &watermark.Replay{Request: asked.ID, RequestUID: asked.UID, From: stage.Instant(t, "2026-11-19T10:00:00Z"),
 			Ends: []int64{0, 0}}
 	})
 	c := s.do("watermark", "list").expect(t, exitLate, "replaying from 2026-11-19T10:00:00Z")
