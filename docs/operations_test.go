@@ -121,13 +121,13 @@ func sum(e ast.Expr) string {
 	return ""
 }
 
-// What holds a resource, it explains where it writes of holds and failures. A hold that only wraps an error
+// What blocks a resource, it explains where it writes of blocks and failures. One that only wraps an error
 // has its text from there: in the service's client those are types with a method Error.
-func TestOperationsExplainsEveryHold(t *testing.T) {
-	explained := explainedBelow(t, "It fails", "It is on hold")
+func TestOperationsExplainsEveryBlock(t *testing.T) {
+	explained := explainedBelow(t, "It fails", "It is blocked")
 	said := 0
 	inspect(t, filepath.Join("..", "poller"), func(path string, n ast.Node) {
-		text := heldBecause(n)
+		text := blockedBecause(n)
 		if _, ok := n.(*ast.FuncDecl); ok && !strings.Contains(path, "client") {
 			return
 		}
@@ -136,11 +136,11 @@ func TestOperationsExplainsEveryHold(t *testing.T) {
 		}
 		said++
 		if !explains(explained, text) {
-			t.Errorf("operations.md does not explain the hold %q of %s", text, path)
+			t.Errorf("operations.md does not explain the reason %q of %s", text, path)
 		}
 	})
 	if said < 15 {
-		t.Errorf("found %d holds in the sources, expected 15 or more", said)
+		t.Errorf("found %d reasons in the sources, expected 15 or more", said)
 	}
 }
 
@@ -279,7 +279,7 @@ func stillBecause(n ast.Node, overREST bool) (texts []string) {
 			texts = append(texts, format(x.Args[0]))
 		}
 	case *ast.FuncDecl:
-		if !slices.Contains([]string{"held", "delays", "early", "complaint", "cached", "learnUpTo"}, x.Name.Name) {
+		if !slices.Contains([]string{"delays", "early", "complaint", "cached", "learnUpTo"}, x.Name.Name) {
 			return nil
 		}
 		ast.Inspect(x, func(n ast.Node) bool {
@@ -302,16 +302,16 @@ func stillBecause(n ast.Node, overREST bool) (texts []string) {
 // setting is the name of a topic's setting.
 var setting = regexp.MustCompile(`^[a-z]+(\.[a-z]+)+$`)
 
-// heldBecause is the text of n as far as it consists of literals, where n is the reason of a hold: What of a
-// HoldError, the call of a function hold that makes one, or what a method Error returns.
-func heldBecause(n ast.Node) string {
+// blockedBecause is the text of n as far as it consists of literals, where n is the reason of a block: What
+// of a BlockedError, the call of a function blocked that makes one, or what a method Error returns.
+func blockedBecause(n ast.Node) string {
 	switch x := n.(type) {
 	case *ast.CompositeLit:
 		of := x.Type
 		if s, ok := of.(*ast.SelectorExpr); ok {
 			of = s.Sel
 		}
-		if name, ok := of.(*ast.Ident); !ok || name.Name != "HoldError" {
+		if name, ok := of.(*ast.Ident); !ok || name.Name != "BlockedError" {
 			return ""
 		}
 		for _, e := range x.Elts {
@@ -320,7 +320,7 @@ func heldBecause(n ast.Node) string {
 			}
 		}
 	case *ast.CallExpr:
-		if f, ok := x.Fun.(*ast.Ident); ok && f.Name == "hold" && len(x.Args) > 0 {
+		if f, ok := x.Fun.(*ast.Ident); ok && f.Name == "blocked" && len(x.Args) > 0 {
 			return sum(x.Args[0])
 		}
 	case *ast.FuncDecl:

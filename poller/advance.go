@@ -31,7 +31,7 @@ func (s *state) advance(d *decision, b *Batch, at Moment) {
 	if b.Done == nil {
 		return
 	}
-	s.delayed = b.Done.Held
+	s.delayed = b.Done.Delayed
 	if s.dealtWithAll() { // otherwise a successor has to read these rows again
 		s.mark.Floor = b.Done.Floor
 	}
@@ -52,7 +52,7 @@ func (s *state) advance(d *decision, b *Batch, at Moment) {
 		}
 	}
 	d.endsPass, d.began, d.delayed = true, began, s.whyDelayed()
-	s.noteHeld(watermark.Held{Why: d.delayed, Since: at.Wall, Publishes: true}, at)
+	s.noteTrouble(watermark.Trouble{Why: d.delayed, Since: at.Wall, Publishes: true}, at)
 }
 
 // reaches returns how far b lets settled move: it stays before every row that a later pass has to read
@@ -149,37 +149,37 @@ func (s *state) whyDelayed() string {
 	return strings.Join(why, "; ")
 }
 
-// mostHeldText limits the bytes of the reason in a watermark. Every watermark carries it.
-const mostHeldText = 1000
+// mostTroubleText limits the bytes of the reason in a watermark. Every watermark carries it.
+const mostTroubleText = 1000
 
-// noteHeld notes in the watermark why the resource is blocked, delayed, or fails. Without Why, it is not.
-func (s *state) noteHeld(held watermark.Held, at Moment) {
-	if held.Why == "" {
-		s.mark.Held = nil
+// noteTrouble notes in the watermark why the resource is blocked, delayed, or fails. Without Why, it is not.
+func (s *state) noteTrouble(trouble watermark.Trouble, at Moment) {
+	if trouble.Why == "" {
+		s.mark.Trouble = nil
 		return
 	}
-	if due := s.deferred.nextDue(); held.Publishes && !due.IsZero() {
+	if due := s.deferred.nextDue(); trouble.Publishes && !due.IsZero() {
 		until := at.Wall.Add(due.Sub(at.Now))
-		held.Until = &until
+		trouble.Until = &until
 	}
-	s.mark.Held = continued(s.mark.Held, held)
+	s.mark.Trouble = continued(s.mark.Trouble, trouble)
 }
 
-// continued returns held with a bounded text. If before is of the same kind, it began when before did.
-func continued(before *watermark.Held, held watermark.Held) *watermark.Held {
-	if len(held.Why) > mostHeldText {
-		held.Why = strings.ToValidUTF8(held.Why[:mostHeldText], "") + "..."
+// continued returns trouble with a bounded text. If before is of the same kind, it began when before did.
+func continued(before *watermark.Trouble, trouble watermark.Trouble) *watermark.Trouble {
+	if len(trouble.Why) > mostTroubleText {
+		trouble.Why = strings.ToValidUTF8(trouble.Why[:mostTroubleText], "") + "..."
 	}
-	if sameKind(before, &held) {
-		held.Since = min(held.Since, before.Since)
+	if sameKind(before, &trouble) {
+		trouble.Since = min(trouble.Since, before.Since)
 	}
-	return &held
+	return &trouble
 }
 
 // sameKind reports whether a and b are of one kind, whatever their reasons are. Whether other rows go on
 // does not matter: it may differ with each read.
-func sameKind(a, b *watermark.Held) bool {
-	return (a == nil) == (b == nil) && a.OnHold() == b.OnHold() && a.StandsStill() == b.StandsStill()
+func sameKind(a, b *watermark.Trouble) bool {
+	return (a == nil) == (b == nil) && a.Blocked() == b.Blocked() && a.SettlingDelayed() == b.SettlingDelayed()
 }
 
 // otherSource returns a *LostError if the watermark says that the resource was read from another source

@@ -33,9 +33,9 @@ func TestMoreDeadLettersThanAResourceMayHaveHoldIt(t *testing.T) {
 	s.takeOver()
 	s.poller.state.deadLetters.most = 5
 	s.poll()
-	held := s.poller.Status().Held
-	if !strings.Contains(held, "more than 5 rows cannot be published") || len(s.letters) != 5 {
-		t.Errorf("%d letters, held: %s", len(s.letters), held)
+	delayed := s.poller.Status().Delayed
+	if !strings.Contains(delayed, "more than 5 rows cannot be published") || len(s.letters) != 5 {
+		t.Errorf("%d letters, delayed: %s", len(s.letters), delayed)
 	}
 	if s.mark.Settled > s.rows[15].updatedAt {
 		t.Errorf("settled is %s, behind a row that is neither published nor a dead letter", s.mark.Settled)
@@ -51,8 +51,8 @@ func TestMoreDeadLettersThanAResourceMayHaveHoldIt(t *testing.T) {
 	}
 	s.poll()
 	s.poll()
-	if held := s.poller.Status().Held; held != "" {
-		t.Errorf("held says %q still", held)
+	if delayed := s.poller.Status().Delayed; delayed != "" {
+		t.Errorf("delayed says %q still", delayed)
 	}
 	for id := int64(11); id < 16; id++ {
 		s.wants(s.rows[id])

@@ -12,7 +12,7 @@ type decision struct {
 	tx watermark.Transaction
 	// more is set if the batch has rows that tx had no room for. They are left in the batch.
 	more bool
-	// blocked is a *HoldError if the next row cannot be published before a limit is over. The rows before it
+	// blocked is a *BlockedError if the next row cannot be published before a limit is over. The rows before it
 	// are in tx, and the rest of the batch is left for a later read.
 	blocked error
 	// endsPass is set if the batch ended a pass, which began at began, or MinInstant if that is not known.

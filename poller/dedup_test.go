@@ -21,15 +21,15 @@ func fewRows(n int) func(*Config) {
 // memoryFor is the least memory that holds n rows: 20 bytes each, with 15 of 16 places in use.
 func memoryFor(n int) int { return (n*16 + 14) / 15 * 20 }
 
-// held is the hold that a poll ends with.
-func (s *shop) held() *HoldError {
+// blocked is the error that a poll ends with.
+func (s *shop) blocked() *BlockedError {
 	s.t.Helper()
 	err := s.work()
-	var hold *HoldError
-	if !errors.As(err, &hold) {
-		s.t.Fatalf("the poll ends with %v, expected a hold", err)
+	var blocked *BlockedError
+	if !errors.As(err, &blocked) {
+		s.t.Fatalf("the poll ends with %v, expected a BlockedError", err)
 	}
-	return hold
+	return blocked
 }
 
 // Settled stands still while more rows change than fit. Nothing that could not be remembered is published,
@@ -41,10 +41,10 @@ func TestAFullMemoryHoldsAndGoesOnByItself(t *testing.T) {
 		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
 	}
 	for range 3 {
-		hold := s.held()
+		blocked := s.blocked()
 		for _, says := range []string{"poll.memory is full: 20 rows", "raise poll.memory", s.settles.String()} {
-			if !strings.Contains(hold.What, says) {
-				t.Errorf("the hold does not say %q: %s", says, hold.What)
+			if !strings.Contains(blocked.What, says) {
+				t.Errorf("the error does not say %q: %s", says, blocked.What)
 			}
 		}
 		if len(s.topic) != 20 {
@@ -52,13 +52,13 @@ func TestAFullMemoryHoldsAndGoesOnByItself(t *testing.T) {
 		}
 	}
 	s.rows[3] = s.row(3, 3100*time.Millisecond, 2) // a known row needs no room
-	_ = s.held()
+	_ = s.blocked()
 	s.wants(s.rows[3])
-	if n := testutil.ToFloat64(s.metrics.Resource("orders").SeenFull); n != 4 {
-		t.Errorf("%v polls held by the metric", n)
+	if n := testutil.ToFloat64(s.metrics.Resource("orders").DedupFull); n != 4 {
+		t.Errorf("%v polls blocked by the metric", n)
 	}
 
-	for n := 0; len(s.topic) < 51; n++ { // what held settled is over
+	for n := 0; len(s.topic) < 51; n++ { // settling is no longer delayed
 		s.settles = s.settles.Add(10 * time.Second)
 		if _ = s.work(); n > 100 {
 			t.Fatalf("%d records", len(s.topic))
@@ -81,7 +81,7 @@ func TestARowThatSettledPassesNeedsNoRoomInAFullMemory(t *testing.T) {
 	for id := range int64(50) {
 		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
 	}
-	_ = s.held()
+	_ = s.blocked()
 	late := s.row(-1, -time.Second, 1)
 	publish := func(settled schemas.Instant) error {
 		b := Batch{Settled: settled}
@@ -117,7 +117,7 @@ func TestATakeoverThatCannotRestoreEverythingHoldsAndSaysHowMuchItTakes(t *testi
 	s.config.Memory = memoryFor(20)
 	s.takeOver()
 	for _, says := range []string{"too small to go on", "to 1MiB"} {
-		if what := s.held().What; !strings.Contains(what, says) {
+		if what := s.blocked().What; !strings.Contains(what, says) {
 			t.Error(what)
 		}
 	}
@@ -132,8 +132,8 @@ func TestATakeoverThatCannotRestoreEverythingHoldsAndSaysHowMuchItTakes(t *testi
 	}
 }
 
-// When what held settled is over, such a successor goes on by itself: what it knows lets settled move, and
-// with each takeover there is less to restore.
+// When settling is no longer delayed, such a successor goes on by itself: what it knows lets settled move,
+// and with each takeover there is less to restore.
 func TestATakeoverThatCannotRestoreEverythingGoesOnOnceSettledMoves(t *testing.T) {
 	s := openShop(t, 0, nil)
 	s.settles = schemas.InstantOf(noon.Add(-shopOverlap))
@@ -143,7 +143,7 @@ func TestATakeoverThatCannotRestoreEverythingGoesOnOnceSettledMoves(t *testing.T
 	s.poll()
 	s.config.Memory = memoryFor(20)
 	s.takeOver()
-	_ = s.held()
+	_ = s.blocked()
 	s.settles = schemas.InstantOf(noon.Add(time.Hour))
 	s.rows[50] = s.row(50, time.Minute, 1)
 	takeovers := 0
@@ -194,7 +194,7 @@ func TestASourceHearsThatItsLastBatchWasNotPublished(t *testing.T) {
 	for id := range int64(10) {
 		s.rows[id] = s.row(id, 0, 1)
 	}
-	_ = s.held()
+	_ = s.blocked()
 	if s.emitted == nil {
 		t.Error("the source could go on behind its last batch")
 	}
@@ -208,7 +208,7 @@ func TestARowStampedFarAheadPinsNoTakeover(t *testing.T) {
 	s.rows[7], s.rows[8] = far, soon
 	s.poll()
 	if s.mark.DedupFrom > s.now {
-		t.Errorf("seen_from is %s: the row of the next minute was written at %s", s.mark.DedupFrom, s.now)
+		t.Errorf("dedup_from is %s: the row of the next minute was written at %s", s.mark.DedupFrom, s.now)
 	}
 	for range 10 {
 		s.now = s.now.Add(30 * 24 * time.Hour)
@@ -365,7 +365,7 @@ func TestAReplayDoesNotPublishAnOlderStateOfWhatSettledHadPassed(t *testing.T) {
 	s.wants(newest)
 }
 
-// While a row is held back the floor stands still. So a pass that has forgotten final rows behind its cursor
+// While a row is deferred the floor stands still. So a pass that has forgotten final rows behind its cursor
 // keeps the cursor when it ends, or they would be met again.
 func TestAPassThatHasForgottenRowsAndHoldsOneBackKeepsItsCursor(t *testing.T) {
 	s := openShop(t, 0, nil)

@@ -98,7 +98,7 @@ func (d *deferred) delays() string {
 	text := fmt.Sprintf("%s came back older than published, or with the same updated_at and other content: "+
 		"looked at again from %s on", terminal.Plural(len(d.rows), "row"), schemas.InstantOf(d.nextDue()))
 	if n := d.beyond.rows(); n > 0 {
-		text += fmt.Sprintf(", and after that %s more: at most %s are held back at once", terminal.Count(n),
+		text += fmt.Sprintf(", and after that %s more: at most %s are deferred at once", terminal.Count(n),
 			terminal.Count(d.most))
 	}
 	return text

@@ -30,7 +30,7 @@ func TestSettledGoesOnWhenAnOlderStateIsNotShownAgain(t *testing.T) {
 }
 
 // Between its two sightings a successor must read the row again, which nobody else remembers.
-func TestSettledStaysBehindARowThatIsHeldBack(t *testing.T) {
+func TestSettledStaysBehindARowThatIsDeferred(t *testing.T) {
 	s := openShop(t, 3, nil)
 	s.rows[1] = s.row(1, 0, 2)
 	s.poll()
@@ -40,7 +40,7 @@ func TestSettledStaysBehindARowThatIsHeldBack(t *testing.T) {
 		s.now = s.now.Add(shopOverlap / 4)
 	}
 	if s.mark.Settled > s.rows[1].updatedAt {
-		t.Errorf("settled is %s, the row held back is of %s", s.mark.Settled, s.rows[1].updatedAt)
+		t.Errorf("settled is %s, the row deferred is of %s", s.mark.Settled, s.rows[1].updatedAt)
 	}
 	s.takeOver()
 	for range 3 {
@@ -75,7 +75,7 @@ func TestAnOlderStateIsNotConfirmedByAnAnswerThatWasMadeBefore(t *testing.T) {
 }
 
 // More rows go back at once than are kept: the rest is told, holds settled, and gets its turn.
-func TestRowsBeyondThoseHeldBackAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
+func TestRowsBeyondThoseDeferredAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
 	const rows = 2*maxDeferred + 100
 	s := newShop(t, noon)
 	s.maxRows = func() int { return rows }
@@ -89,10 +89,10 @@ func TestRowsBeyondThoseHeldBackAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
 	s.poll()
 	s.rows = back
 	s.poll()
-	held := s.poller.Status().Held
+	delayed := s.poller.Status().Delayed
 	for _, says := range []string{"10,000 rows came back older", "10,100 more", "again from 2026-11-20T12:01"} {
-		if !strings.Contains(held, says) {
-			t.Errorf("held says %q, expected %q", held, says)
+		if !strings.Contains(delayed, says) {
+			t.Errorf("delayed says %q, expected %q", delayed, says)
 		}
 	}
 	for n := 0; len(s.topic) < 2*rows; n++ {
@@ -109,8 +109,8 @@ func TestRowsBeyondThoseHeldBackAtOnceWaitForTheirTurnAndAreTold(t *testing.T) {
 	}
 	s.poll()
 	s.wants(back[rows-1])
-	if held := s.poller.Status().Held; held != "" {
-		t.Errorf("held says %q still", held)
+	if delayed := s.poller.Status().Delayed; delayed != "" {
+		t.Errorf("delayed says %q still", delayed)
 	}
 }
 
@@ -184,13 +184,13 @@ func TestTheSecondChangeOfASecondIsPublishedAnOverlapLater(t *testing.T) {
 		s.poll()
 	}
 	s.wants(second)
-	if s.mark.Held != nil {
-		t.Errorf("held: %+v", s.mark.Held)
+	if s.mark.Trouble != nil {
+		t.Errorf("trouble: %+v", s.mark.Trouble)
 	}
 }
 
-// A run that ends takes the memory of a row that is held back along. So it does not end before it knows.
-func TestRunOnceIsNotUpToDateWhileARowIsHeldBack(t *testing.T) {
+// A run that ends takes the memory of a row that is deferred along. So it does not end before it knows.
+func TestRunOnceIsNotUpToDateWhileARowIsDeferred(t *testing.T) {
 	s := openShop(t, 3, func(c *Config) { c.Eager = true })
 	s.rows[1] = s.row(1, 0, 2)
 	s.poll()
@@ -199,18 +199,18 @@ func TestRunOnceIsNotUpToDateWhileARowIsHeldBack(t *testing.T) {
 	s.now = s.now.Add(time.Second)
 	moment := s.now
 	for s.mark.AsOf < moment {
-		if s.poll(); s.mark.AsOf < moment && (s.mark.Held == nil || s.mark.Held.Until == nil) {
-			t.Fatalf("nobody says why and for how long: %+v", s.mark.Held)
+		if s.poll(); s.mark.AsOf < moment && (s.mark.Trouble == nil || s.mark.Trouble.Until == nil) {
+			t.Fatalf("nobody says why and for how long: %+v", s.mark.Trouble)
 		}
 		if s.now = s.now.Add(10 * time.Second); s.now.Sub(moment) > 3*shopOverlap {
-			t.Fatalf("it does not end: %+v", s.mark.Held)
+			t.Fatalf("it does not end: %+v", s.mark.Trouble)
 		}
 	}
 	s.wants(s.rows[1])
 }
 
 // Of what settled had passed before a replay every copy of the service shows the same. More such rows than
-// are held back at once would hold the replay for hours.
+// are deferred at once would hold the replay for hours.
 func TestAReplayPublishesAtOnceWhatChangedWithoutItsUpdatedAt(t *testing.T) {
 	s := openShop(t, 5, nil)
 	for id := range int64(5) {
@@ -229,7 +229,7 @@ func TestAReplayPublishesAtOnceWhatChangedWithoutItsUpdatedAt(t *testing.T) {
 }
 
 // The watermark says why settled stands still, once, and again when that is over.
-func TestTheWatermarkSaysThatSettledIsHeldAndThatItIsNoMore(t *testing.T) {
+func TestTheWatermarkSaysThatSettlingIsDelayedAndThatItIsNoMore(t *testing.T) {
 	s := openShop(t, 3, nil)
 	publish, written := s.publishes, 0
 	s.publishes = func(ctx context.Context, tx watermark.Transaction) error {
@@ -246,29 +246,29 @@ func TestTheWatermarkSaysThatSettledIsHeldAndThatItIsNoMore(t *testing.T) {
 		s.poll()
 		s.now = s.now.Add(time.Second)
 	}
-	held := s.mark.Held
-	if held == nil || !held.Publishes || !strings.Contains(held.Why, "1 row came back older") ||
-		held.Since != schemas.InstantOf(noon) || held.Until == nil || held.Until.Sub(held.Since) != shopOverlap {
-		t.Errorf("held: %+v", held)
+	told := s.mark.Trouble
+	if told == nil || !told.Publishes || !strings.Contains(told.Why, "1 row came back older") ||
+		told.Since != schemas.InstantOf(noon) || told.Until == nil || told.Until.Sub(told.Since) != shopOverlap {
+		t.Errorf("trouble: %+v", told)
 	}
 	if written != 1 {
 		t.Errorf("%d watermarks within nine seconds", written)
 	}
 	s.takeOver() // who meets the row anew waits for it anew, and does not say that it has just begun
 	s.poll()
-	if again := s.mark.Held; again == nil || again.Since != held.Since || again.Until == nil ||
+	if again := s.mark.Trouble; again == nil || again.Since != told.Since || again.Until == nil ||
 		again.Until.Sub(s.now) != shopOverlap {
-		t.Errorf("held after a restart at %s: %+v", s.now, again)
+		t.Errorf("trouble after a restart at %s: %+v", s.now, again)
 	}
 	s.rows[1] = s.row(1, 0, 2)
 	s.now = s.now.Add(idleWrite)
-	if s.poll(); s.mark.Held != nil {
-		t.Errorf("held still: %+v", s.mark.Held)
+	if s.poll(); s.mark.Trouble != nil {
+		t.Errorf("trouble still: %+v", s.mark.Trouble)
 	}
 }
 
 // A pass that does not meet again what had no room must not settle it: a cheap one over REST, or one that
-// passes over a day which was closed behind another that was held.
+// passes over a day which was closed behind another that was not closed.
 func TestARowWithoutRoomIsNotSettledByAPassThatDoesNotMeetIt(t *testing.T) {
 	s := openShop(t, 1, nil)
 	s.rows[1], s.rows[2] = s.row(1, 0, 1), s.row(2, 0, 1)
@@ -277,7 +277,7 @@ func TestARowWithoutRoomIsNotSettledByAPassThatDoesNotMeetIt(t *testing.T) {
 	back := map[int64]row{1: s.row(1, -shopOverlap/2, 2), 2: s.row(2, -shopOverlap/2, 2)}
 	s.rows[1], s.rows[2] = back[1], back[2]
 	s.now = s.now.Add(2 * shopOverlap)
-	s.settles = s.row(0, -shopOverlap, 0).updatedAt // a day before is held
+	s.settles = s.row(0, -shopOverlap, 0).updatedAt // a day before is not closed
 	s.poll()
 	s.settles, s.partly = 0, true
 	delete(s.rows, 1)
@@ -296,7 +296,7 @@ func TestARowWithoutRoomIsNotSettledByAPassThatDoesNotMeetIt(t *testing.T) {
 	}
 	s.wants(back[1])
 	s.wants(back[2])
-	if s.mark.Settled < s.row(0, shopOverlap, 0).updatedAt || s.poller.Status().Held != "" {
-		t.Errorf("settled is %s still: %s", s.mark.Settled, s.poller.Status().Held)
+	if s.mark.Settled < s.row(0, shopOverlap, 0).updatedAt || s.poller.Status().Delayed != "" {
+		t.Errorf("settled is %s still: %s", s.mark.Settled, s.poller.Status().Delayed)
 	}
 }

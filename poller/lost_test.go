@@ -241,21 +241,21 @@ func TestASourceIsToldWhichFieldsItHad(t *testing.T) {
 	}
 }
 
-// A source may leave out what is bad and hand over the rest: then rows are published during the hold.
+// A source may leave out what is bad and hand over the rest: then rows are published while it is blocked.
 func TestTheWatermarkSaysWhetherRowsGoOnDuringAHold(t *testing.T) {
 	s := openShop(t, 0, nil)
 	p := s.poller
-	p.state.noteHeld(watermark.Held{Why: "a transaction is open", Since: s.clock().Add(-time.Hour),
+	p.state.noteTrouble(watermark.Trouble{Why: "a transaction is open", Since: s.clock().Add(-time.Hour),
 		Publishes: true}, p.cfg.Clock())
-	began := s.clock() // of the hold: settled stood still before, and that is another thing
+	began := s.clock() // of the block: settled stood still before, and that is another thing
 	for _, publishes := range []bool{true, false, true} {
-		hold := &HoldError{What: "none of 20 rows read together can be published", Publishes: publishes}
-		if err := p.writer.reportFailure(hold, s.poller.cfg.now()); err != nil {
+		blocked := &BlockedError{What: "none of 20 rows read together can be published", Publishes: publishes}
+		if err := p.writer.reportFailure(blocked, s.poller.cfg.now()); err != nil {
 			t.Fatal(err)
 		}
-		if held := p.state.mark.Held; held == nil || held.Publishes != publishes || held.LeavesOut != publishes ||
-			!held.OnHold() || held.Since != began {
-			t.Errorf("held: %+v, expected since %s", held, began)
+		if told := p.state.mark.Trouble; told == nil || told.Publishes != publishes ||
+			told.LeavesOut != publishes || !told.Blocked() || told.Since != began {
+			t.Errorf("trouble: %+v, expected since %s", told, began)
 		}
 		s.now = s.now.Add(time.Second)
 	}
@@ -269,64 +269,64 @@ func TestTheWatermarkSaysThatPollsFailOnceTheyHaveForAWhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	began, refused := s.poller.cfg.now(), errors.New("connection refused")
-	fail := func() *watermark.Held {
+	fail := func() *watermark.Trouble {
 		t.Helper()
 		if err := s.poller.writer.reportFailure(refused, began); err != nil {
 			t.Fatal(err)
 		}
-		return s.mark.Held
+		return s.mark.Trouble
 	}
 	s.now = s.now.Add(9 * time.Second)
-	if held := fail(); held != nil {
-		t.Errorf("after nine seconds: %+v", held)
+	if told := fail(); told != nil {
+		t.Errorf("after nine seconds: %+v", told)
 	}
 	s.now = s.now.Add(time.Second)
-	if held := fail(); held == nil || !held.Failing || held.Publishes || held.Why != "connection refused" ||
-		held.Since != schemas.InstantOf(began) {
-		t.Errorf("after ten seconds: %+v", held)
+	if told := fail(); told == nil || !told.Failing || told.Publishes || told.Why != "connection refused" ||
+		told.Since != schemas.InstantOf(began) {
+		t.Errorf("after ten seconds: %+v", told)
 	}
 	s.now = s.now.Add(time.Second)
-	if err := s.work(); err != nil || s.mark.Held != nil {
-		t.Errorf("a second later a poll succeeds: %+v, %v", s.mark.Held, err)
+	if err := s.work(); err != nil || s.mark.Trouble != nil {
+		t.Errorf("a second later a poll succeeds: %+v, %v", s.mark.Trouble, err)
 	}
 }
 
 // A resource that publishes nothing says so where everybody looks, not only on its owner's page.
-func TestTheWatermarkSaysThatAResourceIsHeld(t *testing.T) {
+func TestTheWatermarkSaysThatAResourceIsBlocked(t *testing.T) {
 	s := openShop(t, 0, fewRows(20))
 	s.settles = schemas.InstantOf(noon.Add(-shopOverlap))
 	for id := range int64(50) {
 		s.rows[id] = s.row(id, time.Duration(id)*time.Second, 1)
 	}
-	_ = s.held()
+	_ = s.blocked()
 	publish, written := s.publishes, 0
 	s.publishes = func(ctx context.Context, tx watermark.Transaction) error {
 		written++
 		return publish(ctx, tx)
 	}
 	for range 9 {
-		hold := s.held()
-		if err := s.poller.writer.reportFailure(hold, s.poller.cfg.now()); err != nil {
+		blocked := s.blocked()
+		if err := s.poller.writer.reportFailure(blocked, s.poller.cfg.now()); err != nil {
 			t.Fatal(err)
 		}
 		s.now = s.now.Add(time.Second)
 	}
-	held := s.mark.Held
-	if held == nil || held.Publishes || held.Since != schemas.InstantOf(noon) ||
-		!strings.Contains(held.Why, "poll.memory is full") {
-		t.Errorf("held: %+v", held)
+	told := s.mark.Trouble
+	if told == nil || told.Publishes || told.Since != schemas.InstantOf(noon) ||
+		!strings.Contains(told.Why, "poll.memory is full") {
+		t.Errorf("trouble: %+v", told)
 	}
 	if written != 1 {
 		t.Errorf("%d watermarks within nine seconds", written)
 	}
 	err := s.poller.writer.reportFailure(errors.New("connection refused"),
 		s.poller.cfg.now())
-	if err != nil || s.mark.Held == nil {
-		t.Errorf("another failure ends the hold: %v", err)
+	if err != nil || s.mark.Trouble == nil {
+		t.Errorf("another failure ends the block: %v", err)
 	}
 	s.takeOver() // what a predecessor said stands until it is known to be otherwise
-	if err := s.poller.writer.commit(watermark.Transaction{}); err != nil || s.mark.Held == nil {
-		t.Errorf("held: %+v, %v", s.mark.Held, err)
+	if err := s.poller.writer.commit(watermark.Transaction{}); err != nil || s.mark.Trouble == nil {
+		t.Errorf("trouble: %+v, %v", s.mark.Trouble, err)
 	}
 	s.settles = schemas.InstantOf(noon.Add(time.Hour))
 	for range 5 {
@@ -335,7 +335,7 @@ func TestTheWatermarkSaysThatAResourceIsHeld(t *testing.T) {
 			s.takeOver()
 		}
 	}
-	if s.mark.Held != nil {
-		t.Errorf("held still: %+v", s.mark.Held)
+	if s.mark.Trouble != nil {
+		t.Errorf("trouble still: %+v", s.mark.Trouble)
 	}
 }

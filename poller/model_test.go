@@ -42,7 +42,7 @@ type world struct {
 	grain schemas.Instant
 	// narrow: a pass that need not be complete may read the newest rows alone. heldAt, if it is not MaxInstant,
 	// is what settled does not pass for now. lostFrom, if not nil, is where the next pass finds out that what
-	// was read before does not count. mostDeferred, if it is not 0, is how many rows are held back at once.
+	// was read before does not count. mostDeferred, if it is not 0, is how many rows are deferred at once.
 	narrow       bool
 	heldAt       schemas.Instant
 	lostFrom     *schemas.Instant
@@ -148,7 +148,7 @@ func (w *world) push(_ context.Context, r Request, emit func(Batch) error) error
 	}
 	w.settled = max(w.settled, settled)
 	complete := !narrow && w.heldAt == schemas.MaxInstant
-	done := &Done{Started: r.Started, Complete: complete, Held: w.why()}
+	done := &Done{Started: r.Started, Complete: complete, Delayed: w.why()}
 	return w.readByDay(w.shown(r), done, settled, emit)
 }
 
@@ -241,7 +241,7 @@ func (w *world) readInOrder(r Request, settled schemas.Instant, emit func(Batch)
 			return errors.New("connection reset")
 		}
 	}
-	return emit(Batch{Settled: settled, Done: &Done{Started: started, Complete: true, Held: w.why(),
+	return emit(Batch{Settled: settled, Done: &Done{Started: started, Complete: true, Delayed: w.why(),
 		Floor: &watermark.Floor{Snapshot: strconv.FormatUint(met, 10)}}})
 }
 
@@ -348,14 +348,14 @@ func (w *world) work() error {
 
 // count notes what came about in a poll: what it ended with, and what was not so before.
 func (w *world) count(err error, before watermark.Watermark, written, lied int) {
-	var hold *HoldError
+	var blocked *BlockedError
 	deferred, records := &w.poller.state.deferred, w.topic[min(written, len(w.topic)):]
 	for what, did := range map[string]bool{
 		"a poll":                      true,
 		"a poll is cut off":           err != nil && strings.Contains(err.Error(), "connection reset"),
 		"a transaction is aborted":    errors.Is(err, errAborted),
 		"a commit of unknown outcome": errors.Is(err, errUnknown),
-		"a resource holds":            errors.As(err, &hold),
+		"a resource is blocked":       errors.As(err, &blocked),
 		"an older state is shown":     len(w.lied) > lied,
 		"a row is deferred":           !deferred.empty(),
 		"more rows than are deferred": deferred.beyond.rows() > 0,
@@ -389,7 +389,7 @@ func (w *world) poll() {
 }
 
 // holdsAllThatWasVisible fails unless the topic has what the watermark's as_of promises, after a poll that
-// moved it. Nothing changes during a poll. Rows that are held back are left out, and those of which an older
+// moved it. Nothing changes during a poll. Rows that are deferred are left out, and those of which an older
 // state came too.
 func (w *world) holdsAllThatWasVisible() {
 	began, there := w.polls[w.mark.AsOf]
@@ -420,8 +420,8 @@ func (w *world) capped() {
 
 // holds gives the next takeover more memory after ten holds in a row.
 func (w *world) holds(err error, n int) {
-	var hold *HoldError
-	if errors.As(err, &hold) && n >= 10 {
+	var blocked *BlockedError
+	if errors.As(err, &blocked) && n >= 10 {
 		w.config.Memory = 0
 	}
 }
@@ -605,7 +605,7 @@ func TestWhateverHappensTheTopicConvergesWithoutStaleOrDoubleRecords(t *testing.
 		"a row is checked": 2, "a row of a replay is checked": 1.5, "as of is checked": 0.7,
 		"rows are published": 2,
 		"settled moves":      3, "settled goes back": 0.15, "a replay begins": 0.7, "a replay ends": 0.6,
-		"a takeover": 5, "a resource holds": 1.5, "a poll is cut off": 0.25, "a transaction is aborted": 0.2,
+		"a takeover": 5, "a resource is blocked": 1.5, "a poll is cut off": 0.25, "a transaction is aborted": 0.2,
 		"a commit of unknown outcome": 0.25, "an older state is shown": 0.3, "a row is deferred": 0.5,
 		"more rows than are deferred": 0.05,
 	})

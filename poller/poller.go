@@ -15,11 +15,11 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// The wait after the first poll that failed, and the longest. After a HoldError the longest comes at once.
+// The wait after the first poll that failed, and the longest. After a BlockedError the longest comes at once.
 const (
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// soonRetry is the wait after a HoldError with Soon.
+	// soonRetry is the wait after a BlockedError with Soon.
 	soonRetry = 2 * time.Second
 )
 
@@ -149,7 +149,7 @@ func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 }
 
 // poll makes one pass, the second looks that are due, and a step of the erasures. Its error is one of the
-// source, of a write, a *HoldError if a limit is reached, or ErrTakeover. If ctx ends, or a request comes
+// source, of a write, a *BlockedError if a limit is reached, or ErrTakeover. If ctx ends, or a request comes
 // in, it ends early with any error. A *LostError that changes nothing is a failure like others: a takeover
 // would ask the source the same again.
 func (p *Poller) poll(ctx context.Context) error {
@@ -203,7 +203,7 @@ func (p *Poller) pass(ctx context.Context) error {
 
 // publish is the way of all rows from the source to the topic: it decides about each batch and commits
 // the decision, in as many transactions as MaxRows asks for. Only the last transaction of a batch moves the
-// watermark past it. If a limit is reached, publish returns a *HoldError: the rows before that are
+// watermark past it. If a limit is reached, publish returns a *BlockedError: the rows before that are
 // committed, and the watermark stays before the batch.
 func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 	for b, err := range batches {
@@ -294,10 +294,10 @@ func (p *Poller) ended(began time.Time, err error) (next time.Time) {
 	p.cfg.Metrics.PollDuration.Observe(now.Sub(began).Seconds())
 	p.failures.Note(err)
 	outcome := "ok"
-	hold, blocked := errors.AsType[*HoldError](err)
+	fault, blocked := errors.AsType[*BlockedError](err)
 	switch {
 	case blocked:
-		outcome = "held"
+		outcome = "blocked"
 	case err != nil:
 		outcome = "failed"
 	}
@@ -314,7 +314,7 @@ func (p *Poller) ended(began time.Time, err error) (next time.Time) {
 	}
 	pause := max(p.cfg.Interval, p.retry.NextBackOff())
 	switch {
-	case blocked && hold.Soon:
+	case blocked && fault.Soon:
 		return now.Add(max(p.cfg.Interval, soonRetry))
 	case blocked:
 		return now.Add(lastRetry)

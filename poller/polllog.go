@@ -12,7 +12,7 @@ type Poll struct {
 	Began   schemas.Instant
 	Took    time.Duration
 	Rows    int64  // published since the poll before ended: by this one, and by a sweep's repair
-	Outcome string // as the metric counts it: ok, held (blocked) or failed
+	Outcome string // as the metric counts it: ok, blocked or failed
 
 	began time.Time // by the clock that tells one poll from the next
 }

@@ -26,7 +26,7 @@ import (
 //
 // Missing and stale rows are published as the look showed them: dedup knows what was published, and not what
 // somebody did to the topic since. A row that may be older than what the topic or dedup has waits until the
-// service has shown that state for an overlap, as any row that is held back. An extra row is deleted when the
+// service has shown that state for an overlap, as any row that is deferred. An extra row is deleted when the
 // service has not shown it for as long: over REST an updated row may be nowhere for a while. For these the
 // repair takes more rounds.
 type repair struct {

@@ -22,7 +22,7 @@ import (
 // more only when it has published that one. So when yield returns true for that batch, the source may rely
 // on its reads.
 //
-// The error is a *LostError (see there), ctx's cause if ctx was cancelled, a *HoldError for a fault that
+// The error is a *LostError (see there), ctx's cause if ctx was cancelled, a *BlockedError for a fault that
 // only a person can mend, and any other error if another try may help: by then the source has made its own
 // immediate retries.
 type Source interface {
@@ -70,11 +70,11 @@ type Request struct {
 	// nil means none.
 	Floor *watermark.Floor
 	// Identity identifies the table that was read before, as a Batch of a pass reported it. Nil if it is not
-	// known. A pass compares it. Every read ends with a *HoldError if it would take another table's rows for
+	// known. A pass compares it. Every read ends with a *BlockedError if it would take another table's rows for
 	// those.
 	Identity *watermark.Identity
 	// Fields are the schema's fields that the source had, as the Done of an earlier pass said. nil means not
-	// known. If one of them is gone, a read ends with a *HoldError.
+	// known. If one of them is gone, a read ends with a *BlockedError.
 	Fields []string
 	// Started is the caller's clock at the start of this read.
 	Started schemas.Instant
@@ -135,9 +135,9 @@ type Done struct {
 	// Fields, of a pass, are the schema's fields that the source has, in the schema's order. nil means that
 	// the pass did not show it.
 	Fields []string
-	// Held is the reason why settling is delayed, for the log and the page: "a transaction is open since
+	// Delayed is the reason why settling is delayed, for the log and the page: "a transaction is open since
 	// ...", "2026-11-20 cannot be closed: ...". "" means that it is not.
-	Held string
+	Delayed string
 }
 
 // Wait is a pause that the service asked for. The source reads again when it is over.
@@ -164,9 +164,9 @@ type LostError struct {
 
 func (e *LostError) Error() string { return "what was read before does not count any more: " + e.Why }
 
-// HoldError blocks a resource until a person has repaired the cause. The poller shows it and tries again,
+// BlockedError blocks a resource until a person has repaired the cause. The poller shows it and tries again,
 // seldom.
-type HoldError struct {
+type BlockedError struct {
 	What string // the fault, its object, the expectation, and the remedy
 	Err  error  // the cause, or nil
 	// Soon is set if the cause may be over at any moment, and another try costs little.
@@ -175,11 +175,11 @@ type HoldError struct {
 	Publishes bool
 }
 
-func (e *HoldError) Error() string {
+func (e *BlockedError) Error() string {
 	if e.Err == nil {
 		return e.What
 	}
 	return e.What + ": " + e.Err.Error()
 }
 
-func (e *HoldError) Unwrap() error { return e.Err }
+func (e *BlockedError) Unwrap() error { return e.Err }

@@ -90,7 +90,7 @@ func (s *state) expectedFields() (names []string) {
 }
 
 // add puts a row into tx and remembers it. A row that is too large for the topic becomes a dead letter, and
-// add returns false. An error is a *HoldError: the row cannot be remembered, and add has changed nothing.
+// add returns false. An error is a *BlockedError: the row cannot be remembered, and add has changed nothing.
 func (s *state) add(tx *watermark.Transaction, row *schemas.Record, hash uint64, final bool,
 	wall schemas.Instant) (put bool, err error) {
 	if size := watermark.RowSize(row); size > s.maxRecordBytes {
@@ -174,7 +174,7 @@ func (s *state) memoryFull() error {
 		settled += " (" + s.delayed + ")"
 	}
 	// With a cursor the next try reads one chunk, and each try notes a horizon by which settled may move.
-	return &HoldError{Soon: s.mark.Cursor != nil, What: fmt.Sprintf("%s: poll.memory is full: %d rows that "+
+	return &BlockedError{Soon: s.mark.Cursor != nil, What: fmt.Sprintf("%s: poll.memory is full: %d rows that "+
 		"a poll may meet again fill %s, and %s. Nothing more is published until settled moves, which it does "+
 		"by itself once what holds it is over: end a transaction that stays open; or raise poll.memory (%s "+
 		"holds twice as many) and restart",
@@ -187,7 +187,7 @@ func (s *state) memoryLacks() error {
 	s.full++
 	rows := s.dedup.rows.Len() + s.dedup.lacking
 	needed := max(rows*rowset.RowBytes, s.settings.Memory+s.dedup.lacking*rowset.RowBytes)
-	return &HoldError{What: fmt.Sprintf("%s: poll.memory is too small to go on: since settled (%s) %d rows "+
+	return &BlockedError{What: fmt.Sprintf("%s: poll.memory is too small to go on: since settled (%s) %d rows "+
 		"were published that a poll may meet again, and %s hold %d of them. No other row is published, so none "+
 		"is published twice, until settled moves: raise poll.memory to %s and restart. Where only a transaction "+
 		"that stays open holds settled, it may go on by itself once that has ended",

@@ -22,8 +22,8 @@ type Status struct {
 	Good schemas.Instant
 	// Complete counts the complete passes of this poller.
 	Complete int
-	// Held is the reason why settling is delayed, "" if it is not.
-	Held string
+	// Delayed is the reason why settling is delayed, "" if it is not.
+	Delayed string
 	// Err is the failure that it is in, nil if none; FailedSince when that began.
 	Err         error
 	FailedSince time.Time
@@ -74,10 +74,10 @@ func (b *board) change(change func(*Status)) {
 	defer b.mu.Unlock()
 	s := &b.status
 	change(s)
-	b.metrics.LettersHeld.Set(float64(s.DeadLetters))
-	b.metrics.SeenBytes.Set(float64(s.DedupBytes))
-	b.metrics.SettlingHeld.Set(metrics.Bool(s.Held != ""))
-	b.metrics.Held.Set(metrics.Bool(errors.As(s.Err, new(*HoldError))))
+	b.metrics.LettersInTopic.Set(float64(s.DeadLetters))
+	b.metrics.DedupBytes.Set(float64(s.DedupBytes))
+	b.metrics.SettlingDelayed.Set(metrics.Bool(s.Delayed != ""))
+	b.metrics.Blocked.Set(metrics.Bool(errors.As(s.Err, new(*BlockedError))))
 	b.metrics.FirstLoad.Set(metrics.Bool(s.Watermark.AsOf == schemas.MinInstant))
 	b.metrics.SweepLeft.Set(metrics.Bool(s.Watermark.SweepLeft()))
 	b.metrics.SetSweepFound(s.Watermark.SweepFound())

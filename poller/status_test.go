@@ -14,16 +14,16 @@ import (
 func TestAResourceIsHeldByTheMetricWhileItsPollsEndInAHold(t *testing.T) {
 	s := openShop(t, 0, nil)
 	for _, step := range []struct {
-		err  error
-		held float64
+		err     error
+		blocked float64
 	}{
 		{errors.New("the database is down"), 0},
-		{fmt.Errorf("read orders: %w", &HoldError{What: "poll.memory is full"}), 1},
+		{fmt.Errorf("read orders: %w", &BlockedError{What: "poll.memory is full"}), 1},
 		{nil, 0},
 	} {
 		s.poller.board.change(func(s *Status) { s.Err = step.err })
-		if got := testutil.ToFloat64(s.metrics.Resource("orders").Held); got != step.held {
-			t.Errorf("%v: %v, expected %v", step.err, got, step.held)
+		if got := testutil.ToFloat64(s.metrics.Resource("orders").Blocked); got != step.blocked {
+			t.Errorf("%v: %v, expected %v", step.err, got, step.blocked)
 		}
 	}
 }

@@ -337,7 +337,7 @@ func TestASweepRepairsWhateverPollsCannotSee(t *testing.T) {
 	})
 	played.Want(t, n, map[string]float64{
 		"a row is checked": 2, "rows are published": 2, "a sweep ends": 1, "a tombstone": 0.1, "settled moves": 3,
-		"a replay ends": 0.6, "a takeover": 5, "a resource holds": 2, "a poll is cut off": 0.4,
+		"a replay ends": 0.6, "a takeover": 5, "a resource is blocked": 2, "a poll is cut off": 0.4,
 		"an older state is shown": 0.4, "a row is deferred": 0.5, "a row blinks": 0.3,
 	})
 }

@@ -15,8 +15,9 @@ import (
 func TestTheWatermarkIsWrittenAndSaysSoWhileTheServiceAskedForAWait(t *testing.T) {
 	s := openShop(t, 3, nil)
 	p := s.poller
-	p.state.noteHeld(watermark.Held{Why: "a transaction is open", Since: s.now, Publishes: true}, p.cfg.Clock())
-	before, began := *p.writer.held(), s.now
+	p.state.noteTrouble(watermark.Trouble{Why: "a transaction is open", Since: s.now, Publishes: true},
+		p.cfg.Clock())
+	before, began := *p.writer.trouble(), s.now
 	tell := func(w *Wait) {
 		t.Helper()
 		if err := p.writer.reportWait(w); err != nil {
@@ -25,8 +26,8 @@ func TestTheWatermarkIsWrittenAndSaysSoWhileTheServiceAskedForAWait(t *testing.T
 	}
 	tell(nil)
 	tell(&Wait{Why: "429", Since: s.now.Time(), Until: s.now.Time().Add(time.Second)})
-	if p.writer.held() == nil || !p.writer.held().Publishes {
-		t.Errorf("a wait of a second is told: %v", p.writer.held())
+	if p.writer.trouble() == nil || !p.writer.trouble().Publishes {
+		t.Errorf("a wait of a second is told: %v", p.writer.trouble())
 	}
 	long := &Wait{Why: "the service answered 429", Since: s.now.Time(), Until: s.now.Time().Add(5 * time.Minute)}
 	for s.now.Time().Before(long.Until) {
@@ -35,17 +36,18 @@ func TestTheWatermarkIsWrittenAndSaysSoWhileTheServiceAskedForAWait(t *testing.T
 			t.Fatalf("at %s the watermark was last written at %s", s.now, s.mark.Written)
 		}
 	}
-	held := s.mark.Held
-	if held == nil || !held.Failing || held.Since != began || !strings.Contains(held.Why, long.Why) ||
-		!strings.Contains(held.Why, "until 2026-11-20T12:05:00") {
-		t.Errorf("the watermark says %+v", held)
+	told := s.mark.Trouble
+	if told == nil || !told.Failing || told.Since != began || !strings.Contains(told.Why, long.Why) ||
+		!strings.Contains(told.Why, "until 2026-11-20T12:05:00") {
+		t.Errorf("the watermark says %+v", told)
 	}
 	s.now = s.now.Add(30 * time.Second) // the answer of the next request is under way
-	if tell(long); s.mark.Held == nil || !s.mark.Held.Failing || s.now.Sub(s.mark.Written) < 20*time.Second {
-		t.Errorf("when the wait is over, and nobody knows how the service answers: %+v", s.mark.Held)
+	if tell(long); s.mark.Trouble == nil || !s.mark.Trouble.Failing ||
+		s.now.Sub(s.mark.Written) < 20*time.Second {
+		t.Errorf("when the wait is over, and nobody knows how the service answers: %+v", s.mark.Trouble)
 	}
-	if tell(nil); s.mark.Held == nil || *s.mark.Held != before {
-		t.Errorf("after the wait the watermark says %+v, and said %+v", s.mark.Held, before)
+	if tell(nil); s.mark.Trouble == nil || *s.mark.Trouble != before {
+		t.Errorf("after the wait the watermark says %+v, and said %+v", s.mark.Trouble, before)
 	}
 }
 
@@ -55,14 +57,14 @@ func TestAFailureAfterAWaitBeganWithTheWait(t *testing.T) {
 	began, until := s.now, s.now.Time().Add(5*time.Minute)
 	s.now = s.now.Add(idleWrite)
 	err := s.poller.writer.reportWait(&Wait{Why: "429", Since: began.Time(), Until: until})
-	if err != nil || s.mark.Held == nil {
-		t.Fatalf("%+v, %v", s.mark.Held, err)
+	if err != nil || s.mark.Trouble == nil {
+		t.Fatalf("%+v, %v", s.mark.Trouble, err)
 	}
 	s.now = schemas.InstantOf(until.Add(idleWrite))
 	if err := s.poller.writer.reportFailure(errors.New("connection refused"), until); err != nil {
 		t.Fatal(err)
 	}
-	if held := s.poller.Status().Watermark.Held; held == nil || !held.Failing || held.Since != began ||
+	if held := s.poller.Status().Watermark.Trouble; held == nil || !held.Failing || held.Since != began ||
 		held.Why != "connection refused" {
 		t.Errorf("it has failed since %s, and the watermark says %+v", began, held)
 	}

@@ -28,15 +28,15 @@ type writer struct {
 	commits context.Context //nolint:containedctx // Run sets it, and no call outlives Run
 	failed  error           // of the commit that failed, or nil
 	written time.Time       // when the last transaction was committed
-	// told is the Held that was committed last. toldAt is when its kind changed.
-	told   *watermark.Held
+	// told is the Trouble that was committed last. toldAt is when its kind changed.
+	told   *watermark.Trouble
 	toldAt time.Time
-	// wait replaces the watermark's Held while the service asked for a pause. nil: it did not.
-	wait *watermark.Held
+	// wait replaces the watermark's Trouble while the service asked for a pause. nil: it did not.
+	wait *watermark.Trouble
 }
 
 func newWriter(cfg *Config, b *board, s *state) *writer {
-	return &writer{cfg: cfg, board: b, state: s, commits: context.Background(), told: s.mark.Held}
+	return &writer{cfg: cfg, board: b, state: s, commits: context.Background(), told: s.mark.Trouble}
 }
 
 // commit writes tx with the watermark as the state has it.
@@ -46,7 +46,7 @@ func (w *writer) commit(tx watermark.Transaction) error {
 	}
 	now := w.cfg.now()
 	w.state.seal(&tx, w.cfg.wall())
-	tx.Watermark.Held = w.held()
+	tx.Watermark.Trouble = w.trouble()
 	if w.failed = w.cfg.Session.Commit(w.commits, tx); w.failed != nil {
 		return w.failed
 	}
@@ -55,10 +55,10 @@ func (w *writer) commit(tx watermark.Transaction) error {
 			zap.Int64("rows", tx.Watermark.Replayed.Rows))
 	}
 	w.written = now
-	if !sameKind(w.told, tx.Watermark.Held) {
+	if !sameKind(w.told, tx.Watermark.Trouble) {
 		w.toldAt = now
 	}
-	w.told = tx.Watermark.Held
+	w.told = tx.Watermark.Trouble
 	w.cfg.Metrics.RowsPublished.Add(float64(len(tx.Rows)))
 	for _, letter := range tx.DeadLetters {
 		if letter.Row != nil {
@@ -78,7 +78,7 @@ func (w *writer) commitIfDue(tx watermark.Transaction) error {
 	if w.failed != nil {
 		return w.failed
 	}
-	news := tx.Len() > 0 || w.cfg.Eager || s.mark.Replay != nil || s.ended != nil || w.heldIsNews(now)
+	news := tx.Len() > 0 || w.cfg.Eager || s.mark.Replay != nil || s.ended != nil || w.troubleIsNews(now)
 	if news || now.Sub(w.written) >= idleWrite {
 		return w.commit(tx)
 	}
@@ -96,31 +96,31 @@ func (w *writer) commitIfFull(tx *watermark.Transaction) error {
 	return w.commit(full)
 }
 
-// held is the Held of the next transaction.
-func (w *writer) held() *watermark.Held { return cmp.Or(w.wait, w.state.mark.Held) }
+// trouble is the Trouble of the next transaction.
+func (w *writer) trouble() *watermark.Trouble { return cmp.Or(w.wait, w.state.mark.Trouble) }
 
-// heldIsNews reports whether a transaction is due only because the last one had another kind of Held. A
+// troubleIsNews reports whether a transaction is due only because the last one had another kind of Trouble. A
 // kind that comes and goes with every poll waits for the next watermark. So does another wording: there are
 // numbers and times in it. The end of a failure does not wait: it lasted for ten seconds at least.
-func (w *writer) heldIsNews(now time.Time) bool {
-	worksAgain := w.told != nil && w.told.Failing && w.held() == nil
-	return worksAgain || !sameKind(w.told, w.held()) && now.Sub(w.toldAt) >= idleWrite
+func (w *writer) troubleIsNews(now time.Time) bool {
+	worksAgain := w.told != nil && w.told.Failing && w.trouble() == nil
+	return worksAgain || !sameKind(w.told, w.trouble()) && now.Sub(w.toldAt) >= idleWrite
 }
 
 // show counts and logs the state's notes, and puts the state on the board.
 func (w *writer) show() {
 	s, m := w.state, w.cfg.Metrics
-	m.Suppressed(metrics.Seen).Add(float64(s.repeats))
-	m.Suppressed(metrics.Older).Add(float64(s.older))
+	m.Suppressed(metrics.Repeat).Add(float64(s.repeats))
+	m.Suppressed(metrics.Deferred).Add(float64(s.older))
 	m.Suppressed(metrics.BeforeStart).Add(float64(s.beforeStart))
-	m.SeenFull.Add(float64(s.full))
+	m.DedupFull.Add(float64(s.full))
 	for _, key := range s.healed {
 		w.cfg.Log.Info("row can be published again, taken out of dead letters", zap.String("letter", key))
 	}
 	s.repeats, s.older, s.beforeStart, s.full, s.healed = 0, 0, 0, 0, nil
 	w.board.change(func(status *Status) {
 		status.Watermark, status.Complete = s.mark, s.passes
-		status.Watermark.Held = w.held()
+		status.Watermark.Trouble = w.trouble()
 		status.DeadLetters, status.DedupBytes = len(s.deadLetters.known), s.dedup.rows.Bytes()
 	})
 }
@@ -128,23 +128,23 @@ func (w *writer) show() {
 // showPass puts a pass that ended on the board. If the service asked for a pause, it is over.
 func (w *writer) showPass(d *decision, at Moment) {
 	w.wait = nil
-	w.board.change(func(s *Status) { s.Good, s.Held = latest(s.Good, d.began, at.Wall), d.delayed })
+	w.board.change(func(s *Status) { s.Good, s.Delayed = latest(s.Good, d.began, at.Wall), d.delayed })
 }
 
-// reportFailure says in the watermark that a poll ended with a *HoldError, or that polls have failed for a
+// reportFailure says in the watermark that a poll ended with a *BlockedError, or that polls have failed for a
 // while: most failures are over before anyone could read of them. The rest of that watermark is true,
 // because the rows of a batch are decided before the watermark moves.
 func (w *writer) reportFailure(err error, since time.Time) error {
 	at := w.cfg.Clock()
 	failed := at.Now.Sub(since)
-	var hold *HoldError
+	var blocked *BlockedError
 	switch {
-	case errors.As(err, &hold):
-		w.state.noteHeld(watermark.Held{Why: hold.Error(), Since: at.Wall, Publishes: hold.Publishes,
-			LeavesOut: hold.Publishes}, at)
+	case errors.As(err, &blocked):
+		w.state.noteTrouble(watermark.Trouble{Why: blocked.Error(), Since: at.Wall, Publishes: blocked.Publishes,
+			LeavesOut: blocked.Publishes}, at)
 	case failed >= idleWrite:
-		w.state.mark.Held = w.held() // a failure goes on from the pause before it
-		w.state.noteHeld(watermark.Held{Why: err.Error(), Since: at.Wall.Add(-failed), Failing: true}, at)
+		w.state.mark.Trouble = w.trouble() // a failure goes on from the pause before it
+		w.state.noteTrouble(watermark.Trouble{Why: err.Error(), Since: at.Wall.Add(-failed), Failing: true}, at)
 	default:
 		return nil
 	}
@@ -166,7 +166,7 @@ func (w *writer) reportWait(pause *Wait) error {
 		at.Now.Sub(w.written) < idleWrite:
 		return nil // also while the answer to the first request after the pause is under way
 	}
-	w.wait = continued(w.held(), watermark.Held{Since: at.Wall.Add(pause.Since.Sub(at.Now)), Failing: true,
+	w.wait = continued(w.trouble(), watermark.Trouble{Since: at.Wall.Add(pause.Since.Sub(at.Now)), Failing: true,
 		Why: fmt.Sprintf("waiting for the service: %s. Nothing is sent to it until %s", pause.Why,
 			at.Wall.Add(pause.Until.Sub(at.Now)))})
 	return w.commit(watermark.Transaction{})

@@ -75,7 +75,7 @@ func TestRecordTimesAreOnesThatABrokerTakes(t *testing.T) {
 		}
 	}
 	if got := session.Watermark().DedupFrom; got > session.Watermark().Written {
-		t.Errorf("seen_from is %s, after the row that was written at %s", got, session.Watermark().Written)
+		t.Errorf("dedup_from is %s, after the row that was written at %s", got, session.Watermark().Written)
 	}
 }
 

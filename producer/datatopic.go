@@ -25,7 +25,7 @@ type target struct {
 
 // errNotOurs is the error of a record whose key is not a row's, or does not belong in its partition, or
 // whose value fits no schema of this resource. Any program may write to the topic, and one stray record
-// must not hold a resource.
+// must not block a resource.
 var errNotOurs = errors.New("not a record of ours")
 
 // id returns the id of a record's row. It refuses a key under another schema id: that is another key for

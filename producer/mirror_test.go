@@ -37,7 +37,7 @@ func (s *stage) mirror(to *stage, topics ...string) {
 
 // A failover to a cluster that MirrorMaker has filled. Nobody can tell there how much of the data topic has
 // arrived, so everything is published once more. Where the registry is another one too the keys have other
-// schema ids, and the resource is held until the copy is deleted. docs/operations.md says so.
+// schema ids, and the resource is blocked until the copy is deleted. docs/operations.md says so.
 func TestATopicThatWasMirroredToAnotherClusterIsFilledFromTheStart(t *testing.T) {
 	for name, sameRegistry := range map[string]bool{"the same registry": true, "another registry": false} {
 		t.Run(name, func(t *testing.T) {

@@ -129,8 +129,8 @@ func (q *Requests) index(id int64) int {
 }
 
 // elsewhere reports whether the request with this id and uid is of another topic than was read: this one ends
-// before the id, or holds something else there. A uid that is unknown may be any. Requests before the first
-// offset were deleted after their seven days, or are no longer kept, so their absence means nothing.
+// before the id, or holds something else there. Requests before the first offset were deleted after their
+// seven days, or are no longer kept, so their absence means nothing.
 func (q *Requests) elsewhere(resource string, id int64, uid string) bool {
 	if id < q.first || id >= q.at {
 		return id >= q.at
@@ -140,7 +140,7 @@ func (q *Requests) elsewhere(resource string, id int64, uid string) bool {
 		return true
 	}
 	at := q.all[i]
-	return at.ID != id || at.Resource != resource || uid != "" && uid != at.UID
+	return at.ID != id || at.Resource != resource || at.UID != uid
 }
 
 // Changed returns a channel that is closed when the next request arrives, for any resource. Call it before

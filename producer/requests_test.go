@@ -92,6 +92,7 @@ func TestARequestFromTheFutureCountsAsADayOld(t *testing.T) {
 	c := s.cluster("a", func(c *producer.Config) {
 		c.Now, c.Log = func() time.Time { return now }, zap.New(core)
 	})
+	last := watermark.Request{ID: -1}
 	for _, ahead := range []time.Duration{0, 30 * time.Second, 55 * time.Minute, 100 * 365 * 24 * time.Hour} {
 		request := sweepOf("orders")
 		request.At, request.ConfirmedDeletes = schemas.InstantOf(now.Add(ahead)), 5
@@ -102,10 +103,11 @@ func TestARequestFromTheFutureCountsAsADayOld(t *testing.T) {
 		if err := c.Requests().CatchUp(s.ctx()); err != nil {
 			t.Fatal(err)
 		}
-		found := c.Requests().After("orders", asked.ID-1, "")
+		found := c.Requests().After("orders", last.ID, last.UID)
 		if len(found) != 1 {
 			t.Fatalf("%d requests, expected 1", len(found))
 		}
+		last = asked
 		old := schemas.InstantOf(now).Sub(found[0].At) > time.Hour
 		if old != (ahead > time.Minute) {
 			t.Errorf("a request of %s ahead counts as asked at %s", ahead, found[0].At)
@@ -205,7 +207,7 @@ func TestForgottenRequestsAreReportedOnceAndNotAtEachLook(t *testing.T) {
 		}
 		said := logs.FilterMessageSnippet("too many requests").Len()
 		if expected := max(0, written+len(records)-5000); said != expected {
-			t.Errorf("%d requests: %d reports that there are too many, expected %d", written+more, said, expected)
+			t.Errorf("%d requests: %d reports that there are too many, expected %d", written+len(records), said, expected)
 		}
 	}
 }
@@ -231,9 +233,6 @@ func TestRequestsOfATopicThatWasMadeAnewAreNotTakenForDone(t *testing.T) {
 		}
 		if got := old.After("orders", last.ID, last.UID); len(got) != 0 {
 			t.Errorf("%s: a request that was done comes again: %+v", broker.name, got)
-		}
-		if got := old.After("orders", last.ID, ""); len(got) != 0 {
-			t.Errorf("%s: a request that an older program noted as done comes again: %+v", broker.name, got)
 		}
 		if _, err := s.admin.DeleteTopics(s.ctx(), "store.requests"); err != nil {
 			t.Fatal(err)

@@ -41,7 +41,7 @@ func SameSchemas(ctx context.Context, c *Cluster, r *schemas.Resource) error {
 }
 
 // sameSchemas checks the oldest record of each partition. One whose ids are right is enough: any program
-// may write to the topic, and a stray record must not hold the resource.
+// may write to the topic, and a stray record must not block the resource.
 func sameSchemas(ctx context.Context, c *Cluster, r *schemas.Resource, oldest []*kgo.Record) error {
 	var keys, values []int
 	for _, record := range oldest {

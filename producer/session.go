@@ -490,7 +490,7 @@ func (s *Session) noteDeadLetters(written []watermark.DeadLetter) {
 			s.deadLetters[letter.Key] = watermark.DeadLetterHash(letter.Row)
 		}
 	}
-	s.log.Debug("dead letters", zap.Int("written", len(written)), zap.Int("held", len(s.deadLetters)))
+	s.log.Debug("dead letters", zap.Int("written", len(written)), zap.Int("in_topic", len(s.deadLetters)))
 }
 
 // usable returns an error if the session has ended.

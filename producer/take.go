@@ -20,7 +20,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// NeighbourError holds a resource because another group publishes it to the same topic. Nothing was fenced.
+// NeighbourError blocks a resource because another group publishes it to the same topic. Nothing was fenced.
 type NeighbourError struct {
 	Resource, Topic, Group, Instance string
 	Written                          schemas.Instant

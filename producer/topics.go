@@ -25,7 +25,7 @@ type topicSpec struct {
 	tool func(name string, args ...string) string
 }
 
-// RefusedError holds a resource until a person has changed something in Kafka: storestream does not change
+// RefusedError blocks a resource until a person has changed something in Kafka: storestream does not change
 // topics that it finds.
 type RefusedError struct {
 	Topic    string

@@ -13,7 +13,7 @@ import (
 	"github.com/storestream/storestream/internal/watermark"
 )
 
-// UnreadableError is records in the place of watermarks that another program, or a newer storestream,
+// UnreadableError is records in the place of watermarks that another program, or another storestream,
 // wrote.
 type UnreadableError struct {
 	ByResource map[string]error // with topic, partition and offset
@@ -99,10 +99,10 @@ func readWatermarks(ctx context.Context, c *Cluster, spans []span, wanted func(r
 	return marks, nil
 }
 
-// unreadableRemedy is the remedy for a watermark that cannot be read. For one of a newer storestream, the
-// error itself has it.
+// unreadableRemedy is the remedy for a watermark that cannot be read. For one of another storestream,
+// the error itself has it.
 func unreadableRemedy(err error) string {
-	if errors.Is(err, watermark.ErrNewer) {
+	if errors.Is(err, watermark.ErrNewer) || errors.Is(err, watermark.ErrOlder) {
 		return ""
 	}
 	return ": another program wrote it; an owner's next watermark takes its place, and if no instance can " +

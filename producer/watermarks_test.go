@@ -10,8 +10,27 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/storestream/storestream/internal/watermark"
 	"github.com/storestream/storestream/producer"
 )
+
+// A watermark of an older form lacks dedup_from under that name. If it were believed, its owner would
+// remember no row, and publish the newest ones a second time.
+func TestAWatermarkOfAnOlderFormIsRefusedWithWhatToDo(t *testing.T) {
+	s := plainStage(t)
+	c := s.cluster("a", nil)
+	session := s.take(c)
+	s.commit(session, next(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
+	session.Close()
+	s.produce(&kgo.Record{Topic: "store.watermarks", Key: []byte("orders"), Value: []byte(
+		`{"version":1,"resource":"orders","seen_from":"2026-11-20T08:00:00Z","partitions":3}`)})
+	_, err := producer.Take(s.ctx(), c, s.orders())
+	if !errors.Is(err, watermark.ErrOlder) ||
+		!strings.Contains(err.Error(), "topic store.watermarks, partition") ||
+		!strings.Contains(err.Error(), "delete this topic and the topic of requests") {
+		t.Errorf("the takeover gives %v, expected ErrOlder with what to do", err)
+	}
+}
 
 func TestAWatermarkThatCannotBeReadConcernsItsOwnResourceAlone(t *testing.T) {
 	s := plainStage(t)

@@ -21,7 +21,7 @@ func checkCommand(env *environment) *cobra.Command {
 		Short: "Try everything that run needs, and say what is wrong and what to do",
 		Long: `Tries the configuration, the service (key, clock, one row of each endpoint), PostgreSQL (role,
 pooler, tables, types, index), Kafka (topics, rights, settings), what the owner of each resource said last
-of it (on hold, failing), the schema registry, and what protects each connection (TLS, certificates, login),
+of it (blocked, failing), the schema registry, and what protects each connection (TLS, certificates, login),
 and prints one line each:
 
   ok    as it should be

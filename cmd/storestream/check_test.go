@@ -89,8 +89,8 @@ func TestCheckPrintsJSONAndExitsWithOneWhereSomethingFails(t *testing.T) {
 	s.do("check").expect(t, exitFailed, "FAIL  registry", " -> start it, or check registry.url")
 }
 
-// A person asks `check` what is wrong when the page says that a resource is on hold.
-func TestCheckFailsByWhatARunningInstanceIsOnHoldFor(t *testing.T) {
+// A person asks `check` what is wrong when the page says that a resource is blocked.
+func TestCheckFailsByWhatARunningInstanceIsBlockedFor(t *testing.T) {
 	s := newScene(t)
 	fake := s.Serve(nil)
 	s.Settings = append(s.Settings, "resources.orders.interval=100ms", "store.max_requests_per_second=1000")
@@ -102,14 +102,14 @@ func TestCheckFailsByWhatARunningInstanceIsOnHoldFor(t *testing.T) {
 		return func() bool { return strings.Contains(s.do("watermark", "list").stdout.String(), word) }
 	}
 	stage.Eventually(t, "everything is published", list("Everything is up to date"))
-	s.do("check").expect(t, exitDone, "no owner of 1 resource says that it is on hold")
+	s.do("check").expect(t, exitDone, "no owner of 1 resource says that it is blocked")
 	for id := range fake.Rows(storefake.Orders) {
 		fake.Garble(storefake.Orders, id, storefake.BadTimestamp)
 		if err := fake.Touch(t.Context(), storefake.Orders, id); err != nil {
 			t.Fatal(err)
 		}
 	}
-	stage.Eventually(t, "orders are on hold", list("orders: on hold for "))
+	stage.Eventually(t, "orders are blocked", list("orders: blocked for "))
 	s.do("check").expect(t, exitFailed, "FAIL  resources orders",
 		"none of the 30 rows of a page can be published")
 }

@@ -39,7 +39,7 @@ topics' logs within kafka.erase_within. It does not reach backups, mirrors and w
 In a day (UTC) 100 rows of a resource may be deleted, or a hundredth of the topic's rows if that is more.
 Sweeps and erase share this budget. --confirm-deletes with the number of rows goes beyond it.
 
-It says where the request has to wait: no instance has the resource, or its owner is on hold or fails.
+It says where the request has to wait: no instance has the resource, or its owner is blocked or fails.
 
 It asks first; where there is no terminal, it needs --yes. With --wait it stays until the rows are dealt with,
 says when the request begins or ceases to wait and for what, when it was taken and until when about that goes

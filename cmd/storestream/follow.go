@@ -89,7 +89,7 @@ func waitsFor(r overview.Resource) string {
 		return "no instance has it: the request waits until one does (`storestream run`)"
 	case r.Unreadable != nil:
 		return "nobody can say whether the request is carried out: " + r.Unreadable.Error()
-	case r.Held.OnHold() || r.Held != nil && r.Held.Failing || r.Stalled:
+	case r.Trouble.Blocked() || r.Trouble != nil && r.Trouble.Failing || r.Stalled:
 		return "the request waits until this is over: " + r.Late()
 	}
 	return ""
@@ -98,14 +98,14 @@ func waitsFor(r overview.Resource) string {
 // sameWait says whether two that wait do so for the same: texts tell how long that is, and of two failures in
 // a row each has its own.
 func sameWait(a, b overview.Resource) bool {
-	since := func(h *watermark.Held) schemas.Instant {
+	since := func(h *watermark.Trouble) schemas.Instant {
 		if h == nil {
 			return schemas.MinInstant
 		}
 		return h.Since
 	}
 	return (a.Owner == "") == (b.Owner == "") && (a.Unreadable == nil) == (b.Unreadable == nil) &&
-		a.Stalled == b.Stalled && a.Held.OnHold() == b.Held.OnHold() && since(a.Held) == since(b.Held)
+		a.Stalled == b.Stalled && a.Trouble.Blocked() == b.Trouble.Blocked() && since(a.Trouble) == since(b.Trouble)
 }
 
 // tellFailure says when Kafka does not answer, and when it does again.

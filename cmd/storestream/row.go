@@ -40,7 +40,7 @@ published is), 1 could not tell, 2 wrong usage or configuration.
 (why it is unknown), in_topic (state: row, tombstone, none or unreadable; partition, offset, time, value,
 error, records: how many the log holds of it; strays: partition, offset and time of each), in_service
 (state: row, none, unpublishable or unknown; asked, value, field, error), differs (names of fields),
-dead_letter (partition, offset, time, field, error, row; null: none), settled, as_of and held (of its
+dead_letter (partition, offset, time, field, error, row; null: none), settled, as_of and trouble (of its
 watermark), notes.`,
 		Example: "  storestream row users 123\n" +
 			"  storestream row orders 4711 -o json | jq '{verdict, differs, notes}'",

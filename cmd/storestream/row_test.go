@@ -57,8 +57,8 @@ func TestRowSaysThatARowIsEqualAndShowsBothSides(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &got); err != nil {
 		t.Fatal(err)
 	}
-	names := []string{"as_of", "dead_letter", "differs", "held", "id", "in_service", "in_topic", "notes",
-		"resource", "settled", "source", "topic", "verdict"}
+	names := []string{"as_of", "dead_letter", "differs", "id", "in_service", "in_topic", "notes",
+		"resource", "settled", "source", "topic", "trouble", "verdict"}
 	if keys := slices.Sorted(maps.Keys(got)); !slices.Equal(keys, names) {
 		t.Errorf("names %q, promised are %q", keys, names)
 	}

@@ -39,7 +39,7 @@ the topic's rows if that is more: sweeps and erase share this budget. If more ar
 sweep says how many. Look in the service whether they were deleted. If so, --confirm-deletes with that number
 lets them go; if it meets more than that, they all stay.
 
-It says which requests have to wait: where no instance has the resource, or its owner is on hold or fails.
+It says which requests have to wait: where no instance has the resource, or its owner is blocked or fails.
 
 It asks first; where there is no terminal, it needs --yes. With --wait it stays until the sweep is done,
 says when it begins or ceases to wait and for what, when it has begun, and what it came to, and exits with 3

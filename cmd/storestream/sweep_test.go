@@ -47,16 +47,17 @@ func TestARequestThatNobodyTakesNowSaysWhy(t *testing.T) {
 		{overview.Resource{Owner: "a", Enabled: true}, ""},
 		{overview.Resource{Owner: "a"}, ""},
 		{overview.Resource{Between: true, Enabled: true}, ""},
-		{overview.Resource{Owner: "a", Enabled: true, Now: now, Held: &watermark.Held{Failing: true,
+		{overview.Resource{Owner: "a", Enabled: true, Now: now, Trouble: &watermark.Trouble{Failing: true,
 			Since: now.Add(-time.Minute), Why: "refused"}},
 			"the request waits until this is over: failing for 1m0s: refused"},
-		{overview.Resource{Owner: "a", Enabled: true, Now: now, Held: &watermark.Held{Since: now.Add(-time.Minute),
-			Why: "poll.memory is full"}}, "the request waits until this is over: on hold for 1m0s, nothing is " +
-			"published: poll.memory is full"},
-		{overview.Resource{Owner: "a", Enabled: true, Now: now, Held: &watermark.Held{Since: now.Add(-time.Minute),
-			Why: "a page breaks the contract", Publishes: true, LeavesOut: true}}, "the request waits until this is " +
-			"over: on hold for 1m0s, other rows go on: a page breaks the contract"},
-		{overview.Resource{Owner: "a", Enabled: true, Now: now, Held: &watermark.Held{Since: now,
+		{overview.Resource{Owner: "a", Enabled: true, Now: now,
+			Trouble: &watermark.Trouble{Since: now.Add(-time.Minute), Why: "poll.memory is full"}},
+			"the request waits until this is over: blocked for 1m0s, nothing is published: poll.memory is full"},
+		{overview.Resource{Owner: "a", Enabled: true, Now: now,
+			Trouble: &watermark.Trouble{Since: now.Add(-time.Minute),
+				Why: "a page breaks the contract", Publishes: true, LeavesOut: true}},
+			"the request waits until this is over: blocked for 1m0s, other rows go on: a page breaks the contract"},
+		{overview.Resource{Owner: "a", Enabled: true, Now: now, Trouble: &watermark.Trouble{Since: now,
 			Why: "a transaction is open", Publishes: true}}, ""}, // settled stands still, and sweeps go on
 		{overview.Resource{Owner: "a", Enabled: true, Now: now, LagSeconds: new(float64), Stalled: true,
 			Written: &written}, "the request waits until this is over: a has it, according to the consumer group, " +
@@ -89,20 +90,20 @@ func TestAWaitSaysWhatItWaitsForAsThatChanges(t *testing.T) {
 
 	asked := s.requestFor("orders")
 	since := schemas.InstantOf(time.Now())
-	hold := func(why string) func(*watermark.Watermark) {
-		return func(w *watermark.Watermark) { w.Held = &watermark.Held{Why: why, Since: since} }
+	block := func(why string) func(*watermark.Watermark) {
+		return func(w *watermark.Watermark) { w.Trouble = &watermark.Trouble{Why: why, Since: since} }
 	}
-	s.Publish("orders", nil, nil, hold("poll.memory is full"))
-	says("orders: the request waits until this is over: on hold for ")
+	s.Publish("orders", nil, nil, block("poll.memory is full"))
+	says("orders: the request waits until this is over: blocked for ")
 	says("nothing is published: poll.memory is full\n")
-	s.Publish("orders", nil, nil, hold("poll.memory is full, by one row more"))
+	s.Publish("orders", nil, nil, block("poll.memory is full, by one row more"))
 	garbage := s.Garbage("orders")
 	says("orders: nobody can say whether the request is carried out: topic store.watermarks, partition ")
 	s.takeOut(garbage)
-	s.Publish("orders", nil, nil, hold("poll.memory is full, by two rows more"))
+	s.Publish("orders", nil, nil, block("poll.memory is full, by two rows more"))
 	says("by two rows more")
-	s.Publish("orders", nil, nil, func(w *watermark.Watermark) { w.Held = nil })
-	stage.Eventually(t, "it says that the hold is over", func() bool {
+	s.Publish("orders", nil, nil, func(w *watermark.Watermark) { w.Trouble = nil })
+	stage.Eventually(t, "it says that the block is over", func() bool {
 		return strings.Count(out.stdout.String(), "orders: the request waits no longer: b carries it out") == 2
 	})
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
@@ -159,8 +160,8 @@ func TestAWaitSaysWhatTheOwnerIsAtEachStepOnce(t *testing.T) {
 	says(out, "orders: the sweep has begun")
 	says(out, "it takes the overlap (1m30s) longer, twice at most\n")
 	takes("users", &at, nothing)
-	takes("orders", nil, func(w *watermark.Watermark) { w.Held = &watermark.Held{Why: "full", Since: at} })
-	says(out, "orders: the request waits until this is over: on hold")
+	takes("orders", nil, func(w *watermark.Watermark) { w.Trouble = &watermark.Trouble{Why: "full", Since: at} })
+	says(out, "orders: the request waits until this is over: blocked")
 	for _, end := range []func(){interrupt, interruptErase, interruptReset} {
 		end()
 	}

@@ -23,7 +23,7 @@ func verifyCommand(env *environment) *cobra.Command {
 		Short:             "Compare topics with the service row by row, and say whether they are equal",
 		Long: `Reads the topic and the service in full, all enabled resources or those that are named, and
 compares row by row. What differs is looked at again, up to two times, each time after the running
-instance has polled; so rows under way do not count. Where that instance holds rows back, it publishes them
+instance has polled; so rows under way do not count. Where that instance defers rows, it publishes them
 when the resource's overlap is over, and verify waits as long (by default 2m over PostgreSQL, 5m over REST).
 What it waits for, and until when at most, is on stderr, also without a terminal. It changes nothing, and
 needs no running instance: without one, rows that changed since it stopped do differ.
@@ -119,7 +119,7 @@ func (w *waitTeller) tell(waits []verify.Wait, now time.Time) {
 }
 
 // news says whether a wait is to be told of: it is not a short one, and it is not the one that was told of,
-// or ends later. Rows that are held back come and go, and make a wait that was told of shorter.
+// or ends later. Rows that are deferred come and go, and make a wait that was told of shorter.
 func (w *waitTeller) news(wait verify.Wait, now time.Time) bool {
 	before, told := w.said[wait.Resource]
 	switch {
@@ -142,8 +142,8 @@ func waitText(w verify.Wait) string {
 	switch {
 	case w.Handover:
 		return text + "after the next owner's polls: the resource is being handed over"
-	case w.HeldBack:
-		return text + fmt.Sprintf("by %s: the running instance holds back rows, which it publishes after the "+
+	case w.Deferred:
+		return text + fmt.Sprintf("by %s: the running instance defers rows, which it publishes after the "+
 			"overlap (%s)", until, terminal.Duration(w.Overlap))
 	}
 	return text + "after the next poll, by " + until

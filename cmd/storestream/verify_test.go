@@ -95,12 +95,12 @@ func TestVerifyNamesTheFirstRowsThatDifferAndWhatRepairsThem(t *testing.T) {
 		"`storestream sweep users orders`", "Rows that are extra in orders stay, for sweep.deletes is report")
 
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
-		w.Held = &watermark.Held{Why: "the service sends no status any more"}
+		w.Trouble = &watermark.Trouble{Why: "the service sends no status any more"}
 	})
 	c = s.do("verify", "users", "orders").expect(t, exitDifferent, "orders: no instance polls it",
-		"; it is on hold, and a sweep waits until it goes on: the service sends no status any more")
-	if strings.Count(c.stdout.String(), "on hold") != 1 {
-		t.Errorf("users are not on hold:\n%s", c.stdout)
+		"; it is blocked, and a sweep waits until it goes on: the service sends no status any more")
+	if strings.Count(c.stdout.String(), "blocked") != 1 {
+		t.Errorf("users are not blocked:\n%s", c.stdout)
 	}
 	c = s.do("verify", "users", "orders", "products", "-o", "json").expect(t, exitDifferent)
 	var got struct {
@@ -300,9 +300,9 @@ func TestVerifySaysWhatItWaitsForAndUntilWhen(t *testing.T) {
 	hold := func(until *schemas.Instant) {
 		t.Helper()
 		s.Publish("users", nil, nil, func(w *watermark.Watermark) {
-			w.AsOf, w.Held = schemas.InstantOf(time.Now()), nil
+			w.AsOf, w.Trouble = schemas.InstantOf(time.Now()), nil
 			if until != nil {
-				w.Held = &watermark.Held{Why: "a row came back older than it was", Publishes: true, Until: until}
+				w.Trouble = &watermark.Trouble{Why: "a row came back older than it was", Publishes: true, Until: until}
 			}
 		})
 	}
@@ -316,7 +316,7 @@ func TestVerifySaysWhatItWaitsForAndUntilWhen(t *testing.T) {
 		})
 	}
 	says(`users: 1 row different so far, looked at again by \d\d:\d\d:\d\dZ at the latest: the running ` +
-		`instance holds back rows, which it publishes after the overlap \(5m0s\)\n`)
+		`instance defers rows, which it publishes after the overlap \(5m0s\)\n`)
 	hold(nil)
 	says(`users: 1 row different so far, looked at again for the last time after the next poll, by ` +
 		`\d\d:\d\d:\d\dZ at the latest\n`)
@@ -327,7 +327,7 @@ func TestVerifySaysWhatItWaitsForAndUntilWhen(t *testing.T) {
 	}
 }
 
-// Rows that are held back come and go while verify waits for them, and a resource may change hands.
+// Rows that are deferred come and go while verify waits for them, and a resource may change hands.
 func TestAWaitOfVerifyIsToldOfOnce(t *testing.T) {
 	at := time.Date(2026, 11, 25, 14, 15, 0, 0, time.UTC)
 	after := func(d time.Duration) verify.Wait { return verify.Wait{Resource: "users", Until: at.Add(d)} }

@@ -34,7 +34,7 @@ everything is up to date, and if not, why not, what keeps settled where it is, w
 not come to an end, and which rows cannot be published. A restart begins the second look at a row anew, so
 the time that is named for it moves then.
 
-Not up to date is what fails, is on hold or polled by nobody, and what lags by more than three intervals
+Not up to date is what fails, is blocked or polled by nobody, and what lags by more than three intervals
 and ten seconds. Where its watermark is not written, what check finds in Kafka and the registry is named
 too: an instance that is refused a takeover may not write why. Exit status: 0 all is up to date, 4
 something is not.`,
@@ -141,8 +141,8 @@ func printOverview(env *environment, deadLetters string, resources []overview.Re
 	}
 	env.print("\n%s\n", upToDateText(env.paint, resources))
 	for _, r := range resources {
-		if r.Held.StandsStill() {
-			env.print("%s\n", env.paint.As(terminal.Yellow, heldText(r)))
+		if r.Trouble.SettlingDelayed() {
+			env.print("%s\n", env.paint.As(terminal.Yellow, delayedText(r)))
 		}
 		if r.Swept != nil && r.Swept.Left != "" {
 			env.print("%s\n", env.paint.As(terminal.Yellow, r.Resource+": the last sweep left some of it: "+
@@ -257,10 +257,10 @@ func requestText(r overview.Resource) string {
 	return strings.Join(parts, "; ")
 }
 
-// heldText says why settled stands still although rows go on.
-func heldText(r overview.Resource) string {
+// delayedText says why settled stands still although rows go on.
+func delayedText(r overview.Resource) string {
 	return fmt.Sprintf("%s: published, but settled stands still, since %s (%s): %s", r.Resource,
-		instantText(r.Held.Since), ago(&r.Held.Since, r.Now), r.Held.Why)
+		instantText(r.Trouble.Since), ago(&r.Trouble.Since, r.Now), r.Trouble.Why)
 }
 
 // policiesText says what ends the notice. A sweep alone cannot while it leaves rows from before start out.

@@ -102,22 +102,22 @@ func TestWatermarkListSaysWhetherEverythingIsUpToDate(t *testing.T) {
 	for _, name := range schemas.Names() {
 		s.Publish(name, nil, nil, asOf(0))
 	}
-	hold := func(publishes, leavesOut bool) func(*watermark.Watermark) {
+	block := func(publishes, leavesOut bool) func(*watermark.Watermark) {
 		return func(w *watermark.Watermark) {
-			w.Held = &watermark.Held{Why: "so it is", Since: schemas.InstantOf(time.Now().Add(-time.Hour)),
+			w.Trouble = &watermark.Trouble{Why: "so it is", Since: schemas.InstantOf(time.Now().Add(-time.Hour)),
 				Publishes: publishes, LeavesOut: leavesOut}
 		}
 	}
-	s.Publish("orders", nil, nil, hold(false, false))
+	s.Publish("orders", nil, nil, block(false, false))
 	s.do("watermark", "list").expect(t, exitLate, "NOT up to date.\n",
-		"\n  orders: on hold for 1h0m, nothing is published: so it is\n")
-	s.Publish("orders", nil, nil, hold(true, true))
+		"\n  orders: blocked for 1h0m, nothing is published: so it is\n")
+	s.Publish("orders", nil, nil, block(true, true))
 	c := s.do("watermark", "list").expect(t, exitLate, "NOT up to date.\n",
-		"\n  orders: on hold for 1h0m, other rows go on: so it is\n")
+		"\n  orders: blocked for 1h0m, other rows go on: so it is\n")
 	if strings.Contains(c.stdout.String(), "settled stands still") {
-		t.Errorf("a hold is told of as if polls succeeded:\n%s", c.stdout)
+		t.Errorf("a block is told of as if polls succeeded:\n%s", c.stdout)
 	}
-	s.Publish("orders", nil, nil, hold(true, false))
+	s.Publish("orders", nil, nil, block(true, false))
 	s.Publish("users", nil, nil, asOf(30*time.Second))
 	s.do("watermark", "list").expect(t, exitDone, "Everything is up to date: the largest lag is 3", "s (users).",
 		"orders: published, but settled stands still, since ", " (1h0m ago): so it is\n")
@@ -302,9 +302,14 @@ func TestARequestThatTheOwnerAcceptedIsNoLongerPending(t *testing.T) {
 	})
 	s.do("watermark", "reset", "orders", "--to", "2026-11-19T12:00:00+02:00", "--yes").expect(t, exitDone,
 		"asked for a replay from 2026-11-19T10:00:00.000000Z")
+	requests := s.Cluster("owner").Requests()
+	if err := requests.CatchUp(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	asked := requests.After("orders", -1, "")[0]
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
-		w.Request = 0
-		w.Replay = &watermark.Replay{Request: 0, From: stage.Instant(t, "2026-11-19T10:00:00Z"),
+		w.Request, w.RequestUID = asked.ID, asked.UID
+		w.Replay = &watermark.Replay{Request: asked.ID, RequestUID: asked.UID, From: stage.Instant(t, "2026-11-19T10:00:00Z"),
 			Ends: []int64{0, 0}}
 	})
 	c := s.do("watermark", "list").expect(t, exitLate, "replaying from 2026-11-19T10:00:00Z")

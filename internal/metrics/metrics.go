@@ -16,14 +16,14 @@ type Set struct {
 
 	lags *lags
 	// By resource.
-	settled, owned, seenBytes, lettersHeld  *prometheus.GaugeVec
-	settlingHeld, held, stalled             *prometheus.GaugeVec
-	firstLoad, pollInterval                 *prometheus.GaugeVec
-	swept, sweepInterval, sweepLeft         *prometheus.GaugeVec
-	sweepFound                              *prometheus.GaugeVec // by kind too
-	rowsRead, rowsPublished, late, seenFull *prometheus.CounterVec
-	rateLimited, pagePasses, sqlTimeouts    *prometheus.CounterVec
-	pollDuration                            *prometheus.HistogramVec
+	settled, owned, dedupBytes, lettersInTopic *prometheus.GaugeVec
+	settlingDelayed, blocked, stalled          *prometheus.GaugeVec
+	firstLoad, pollInterval                    *prometheus.GaugeVec
+	swept, sweepInterval, sweepLeft            *prometheus.GaugeVec
+	sweepFound                                 *prometheus.GaugeVec // by kind too
+	rowsRead, rowsPublished, late, dedupFull   *prometheus.CounterVec
+	rateLimited, pagePasses, sqlTimeouts       *prometheus.CounterVec
+	pollDuration                               *prometheus.HistogramVec
 	// By resource and another label.
 	suppressed, deadLetters, polls, httpRequests, sweepDiffs, unknownFields *prometheus.CounterVec
 }
@@ -55,14 +55,14 @@ func New(reg prometheus.Registerer) *Set {
 			"1 while the last sweep left differences as they are. `watermark list` names them with the reason."),
 		sweepFound: gauge("sweep_found",
 			"Rows that the last sweep found to differ: missing, stale, extra.", "kind"),
-		pollInterval: gauge("poll_interval_seconds", "resources.*.interval."),
-		firstLoad:    gauge("first_load", "1 while no pass has met every change yet."),
-		owned:        gauge("owned", "1 while this instance polls the resource."),
-		seenBytes:    gauge("dedup_bytes", "Memory of the rows that later reads may return again."),
-		lettersHeld:  gauge("dead_letters_in_topic", "Rows that are in the dead-letter topic now."),
-		settlingHeld: gauge("settling_delayed",
+		pollInterval:   gauge("poll_interval_seconds", "resources.*.interval."),
+		firstLoad:      gauge("first_load", "1 while no pass has met every change yet."),
+		owned:          gauge("owned", "1 while this instance polls the resource."),
+		dedupBytes:     gauge("dedup_bytes", "Memory of the rows that later reads may return again."),
+		lettersInTopic: gauge("dead_letters_in_topic", "Rows that are in the dead-letter topic now."),
+		settlingDelayed: gauge("settling_delayed",
 			"1 while polls succeed and settled stands still. The status page has the reason."),
-		held: gauge("blocked", "1 while the resource is on hold: polls stop at a fault that a person has to "+
+		blocked: gauge("blocked", "1 while the resource is blocked: polls stop at a fault that a person has to "+
 			"correct, or at a limit. No rows are published, or all but those that the status page and "+
 			"`watermark list` name."),
 		stalled: gauge("stalled", "1 while an instance has the resource, according to the consumer group, and its "+
@@ -70,15 +70,15 @@ func New(reg prometheus.Registerer) *Set {
 		rowsRead:      counter("rows_read_total", "Rows read from the source, repeats included."),
 		rowsPublished: counter("rows_published_total", "Rows committed to the topic."),
 		late:          counter("late_rows_total", "Rows that a sweep found and no poll had."),
-		seenFull: counter("dedup_full_total", "Polls that ended because the rows that have to be remembered "+
-			"fill poll.memory: the resource is on hold."),
+		dedupFull: counter("dedup_full_total", "Polls that ended because the rows that have to be remembered "+
+			"fill poll.memory: the resource is blocked."),
 		rateLimited: counter("rate_limited_seconds_total",
 			"Seconds waited because the service asked for fewer requests."),
 		pagePasses:  counter("page_passes_total", "Passes over the pages of a day that did not fit one page."),
 		sqlTimeouts: counter("sql_timeouts_total", "Statements that the database cancelled."),
 		suppressed:  counter("rows_suppressed_total", "Rows read and not published.", "reason"),
 		deadLetters: counter("dead_letters_total", "Rows written to the dead-letter topic.", "reason"),
-		polls: counter("polls_total", "Polls by outcome: ok, failed, held (the resource is on hold).",
+		polls: counter("polls_total", "Polls by outcome: ok, failed, held (the resource is blocked).",
 			"outcome"),
 		httpRequests: counter("http_requests_total",
 			"Requests to the service by status code. 0 means no answer.", "code"),
@@ -102,35 +102,34 @@ func (s *Set) Resource(name string) *Resource {
 		return func(value string) prometheus.Counter { return v.WithLabelValues(name, value) }
 	}
 	r := &Resource{
-		Lag:           s.lags.of(name),
-		Settled:       s.settled.WithLabelValues(name),
-		Swept:         s.swept.WithLabelValues(name),
-		SweepInterval: s.sweepInterval.WithLabelValues(name),
-		SweepLeft:     s.sweepLeft.WithLabelValues(name),
-		PollInterval:  s.pollInterval.WithLabelValues(name),
-		FirstLoad:     s.firstLoad.WithLabelValues(name),
-		Owned:         s.owned.WithLabelValues(name),
-		SeenBytes:     s.seenBytes.WithLabelValues(name),
-		LettersHeld:   s.lettersHeld.WithLabelValues(name),
-		SettlingHeld:  s.settlingHeld.WithLabelValues(name),
-		Held:          s.held.WithLabelValues(name),
-		Stalled:       s.stalled.WithLabelValues(name),
-		RowsRead:      s.rowsRead.WithLabelValues(name),
-		RowsPublished: s.rowsPublished.WithLabelValues(name),
-		LateRows:      s.late.WithLabelValues(name),
-		SeenFull:      s.seenFull.WithLabelValues(name),
-		RateLimited:   s.rateLimited.WithLabelValues(name),
-		PagePasses:    s.pagePasses.WithLabelValues(name),
-		SQLTimeouts:   s.sqlTimeouts.WithLabelValues(name),
-		PollDuration:  s.pollDuration.WithLabelValues(name),
-		DeadLetters:   by(s.deadLetters), Polls: by(s.polls), HTTPRequests: by(s.httpRequests),
-		SweepDifferences: by(s.sweepDiffs), UnknownFields: by(s.unknownFields),
+		Lag:             s.lags.of(name),
+		Settled:         s.settled.WithLabelValues(name),
+		Swept:           s.swept.WithLabelValues(name),
+		SweepInterval:   s.sweepInterval.WithLabelValues(name),
+		SweepLeft:       s.sweepLeft.WithLabelValues(name),
+		PollInterval:    s.pollInterval.WithLabelValues(name),
+		FirstLoad:       s.firstLoad.WithLabelValues(name),
+		Owned:           s.owned.WithLabelValues(name),
+		DedupBytes:      s.dedupBytes.WithLabelValues(name),
+		LettersInTopic:  s.lettersInTopic.WithLabelValues(name),
+		SettlingDelayed: s.settlingDelayed.WithLabelValues(name),
+		Blocked:         s.blocked.WithLabelValues(name),
+		Stalled:         s.stalled.WithLabelValues(name),
+		RowsRead:        s.rowsRead.WithLabelValues(name),
+		RowsPublished:   s.rowsPublished.WithLabelValues(name),
+		LateRows:        s.late.WithLabelValues(name),
+		DedupFull:       s.dedupFull.WithLabelValues(name),
+		RateLimited:     s.rateLimited.WithLabelValues(name),
+		PagePasses:      s.pagePasses.WithLabelValues(name),
+		SQLTimeouts:     s.sqlTimeouts.WithLabelValues(name),
+		PollDuration:    s.pollDuration.WithLabelValues(name),
+		DeadLetters:     by(s.deadLetters), Polls: by(s.polls), HTTPRequests: by(s.httpRequests),
+		SweepDifferences: by(s.sweepDiffs), UnknownFields: by(s.unknownFields), Suppressed: by(s.suppressed),
 		SweepFound: func(kind string) prometheus.Gauge { return s.sweepFound.WithLabelValues(name, kind) },
-		suppressed: by(s.suppressed), seen: s.suppressed.WithLabelValues(name, Seen),
 	}
 	// Every counter begins with 0 and not with its first event, or no rate would show that event.
-	begin(r.suppressed, BeforeStart, Older)
-	begin(r.Polls, "ok", "failed", "held")
+	begin(r.Suppressed, Repeat, BeforeStart, Deferred)
+	begin(r.Polls, "ok", "failed", "blocked")
 	begin(r.SweepDifferences, "missing", "stale", "extra")
 	begin(r.SweepFound, "missing", "stale", "extra")
 	begin(r.DeadLetters, "row")

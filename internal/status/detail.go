@@ -35,7 +35,7 @@ type Poll struct {
 	Began   time.Time `json:"began"`
 	Seconds float64   `json:"seconds"`
 	Rows    int64     `json:"rows"`    // published
-	Outcome string    `json:"outcome"` // ok, held (it is on hold) or failed
+	Outcome string    `json:"outcome"` // ok, held (it is blocked) or failed
 }
 
 // mostSweeps is how many sweeps of a resource are kept.

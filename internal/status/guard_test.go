@@ -33,9 +33,9 @@ func failing() *Board {
 	board.Provide(func() Snapshot {
 		return Snapshot{
 			Waiting: "broker " + secretError, Notices: []string{secretError},
-			Resources: []Resource{{Name: "orders", Owned: true, Error: secretError, Held: secretError,
+			Resources: []Resource{{Name: "orders", Owned: true, Error: secretError, Delayed: secretError,
 				SweepInHand: &SweepInHand{Error: secretError},
-				Settling:    &Settling{Days: []Days{{From: "2026-11-20", State: DayHeld, Why: secretError}}}}},
+				Settling:    &Settling{Days: []Days{{From: "2026-11-20", State: DayNotClosed, Why: secretError}}}}},
 		}
 	})
 	return board

@@ -7,18 +7,18 @@ type State string
 
 // The states of a resource.
 const (
-	Following  State = "following"   // passes complete, nothing is wrong
-	Behind     State = "behind"      // the source does not answer, or no pass met every change for BehindAfter
-	Held       State = "held"        // passes complete, but settled stands still: Resource.Held
-	FirstLoad  State = "first_load"  // no instance has completed a pass yet
-	CatchingUp State = "catching_up" // this instance has not completed a pass since it took over
-	Replaying  State = "replaying"   // it publishes again from a time on
-	TakingOver State = "taking_over" // the takeover is not over, nothing polls yet
-	Failing    State = "failing"     // Resource.Error, since FailedSince
-	Elsewhere  State = "elsewhere"   // another instance has it: Resource.Owner
-	Stalled    State = "stalled"     // it does, and does not write the watermark
-	Nobody     State = "nobody"      // no instance of the group has it
-	Unknown    State = "unknown"     // not ours, and the group has not said yet whose
+	Following       State = "following"        // passes complete, nothing is wrong
+	Behind          State = "behind"           // no answer, or no pass met every change for BehindAfter
+	SettlingDelayed State = "settling_delayed" // passes complete, but settled stands still: Resource.Delayed
+	FirstLoad       State = "first_load"       // no instance has completed a pass yet
+	CatchingUp      State = "catching_up"      // this instance has not completed a pass since it took over
+	Replaying       State = "replaying"        // it publishes again from a time on
+	TakingOver      State = "taking_over"      // the takeover is not over, nothing polls yet
+	Failing         State = "failing"          // Resource.Error, since FailedSince
+	Elsewhere       State = "elsewhere"        // another instance has it: Resource.Owner
+	Stalled         State = "stalled"          // it does, and does not write the watermark
+	Nobody          State = "nobody"           // no instance of the group has it
+	Unknown         State = "unknown"          // not ours, and the group has not said yet whose
 )
 
 // Resource is the state of one resource.
@@ -63,14 +63,14 @@ type Resource struct {
 	RowsPerSecond float64 `json:"rows_per_second"`
 	// Progress of a first load or a replay.
 	Progress *Progress `json:"progress,omitempty"`
-	// Error is the current failure, or why it is on hold, and FailedSince is when that began. Held is why
-	// settled stands still although polls succeed, and HeldSince is when that began, if known. If another
-	// instance has the resource, they come from its last watermark.
-	Error       string    `json:"error,omitzero"`
-	FailedSince time.Time `json:"failed_since,omitzero"`
-	Held        string    `json:"held,omitzero"`
-	HeldSince   time.Time `json:"held_since,omitzero"`
-	Replaying   bool      `json:"replaying,omitzero"`
+	// Error is the current failure, or why it is blocked, and FailedSince is when that began. Delayed is
+	// why settled stands still although polls succeed, and DelayedSince is when that began, if
+	// known. If another instance has the resource, they come from its last watermark.
+	Error        string    `json:"error,omitzero"`
+	FailedSince  time.Time `json:"failed_since,omitzero"`
+	Delayed      string    `json:"settling_delayed,omitzero"`
+	DelayedSince time.Time `json:"settling_delayed_since,omitzero"`
+	Replaying    bool      `json:"replaying,omitzero"`
 	// DeadLetters counts the rows that cannot be published. Letters are these rows by reason. They are read from
 	// the topic every few seconds, so they may be that much behind.
 	DeadLetters int      `json:"dead_letters"`
@@ -85,7 +85,7 @@ type Resource struct {
 	// Sweep is the last one that finished, SweepInHand one that waits or runs. Polls go on beside it.
 	Sweep       *Sweep       `json:"sweep,omitempty"`
 	SweepInHand *SweepInHand `json:"sweep_in_hand,omitempty"`
-	SeenBytes   int          `json:"dedup_bytes"` // memory of dedup
+	DedupBytes  int          `json:"dedup_bytes"` // memory of dedup
 	// Detail shows these. Polls are the last ones of this instance, the newest last. LatestLetters are dead
 	// letters one by one, the newest first. Settling is nil if unknown.
 	Polls         []Poll       `json:"-"`
@@ -118,8 +118,8 @@ func (r *Resource) state() State {
 		return Behind
 	case r.LagSeconds != nil && *r.LagSeconds > BehindAfter(r.IntervalSeconds).Seconds():
 		return Behind
-	case r.Held != "":
-		return Held
+	case r.Delayed != "":
+		return SettlingDelayed
 	}
 	return Following
 }

@@ -35,9 +35,9 @@ type DayState string
 
 // The states of days.
 const (
-	DayUnread    DayState = "unread"    // over, and not read whole yet
-	DayReplaying DayState = "replaying" // was settled, and is read and published again
-	DayClosed    DayState = "closed"    // read whole: it settles with the days before it
-	DayHeld      DayState = "held"      // could not be read whole
-	DayOpen      DayState = "open"      // not over: each poll reads what changed
+	DayUnread    DayState = "unread"     // over, and not read whole yet
+	DayReplaying DayState = "replaying"  // was settled, and is read and published again
+	DayClosed    DayState = "closed"     // read whole: it settles with the days before it
+	DayNotClosed DayState = "not_closed" // could not be read whole
+	DayOpen      DayState = "open"       // not over: each poll reads what changed
 )

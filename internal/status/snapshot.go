@@ -110,7 +110,7 @@ func (s Snapshot) public() Snapshot {
 	for i := range s.Resources {
 		r := &s.Resources[i]
 		hide(&r.Error)
-		hide(&r.Held)
+		hide(&r.Delayed)
 		if r.SweepInHand != nil {
 			sweep := *r.SweepInHand
 			hide(&sweep.Error)

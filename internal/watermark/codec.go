@@ -16,6 +16,11 @@ import (
 var ErrNewer = errors.New(
 	"written by a newer version of storestream: upgrade this one, or read the topic with the other")
 
+// ErrOlder means that an older storestream wrote the watermark. Its members have other names, and this
+// program would not know which rows were published: it would publish them twice.
+var ErrOlder = errors.New("written by an older version of storestream: stop all instances, delete this " +
+	"topic and the topic of requests, and start the instances again. Every row is published once more")
+
 // Encode returns w as the value of a record: a JSON object, its times in RFC 3339, UTC, with six digits of
 // fraction.
 func Encode(w Watermark) ([]byte, error) {
@@ -23,9 +28,9 @@ func Encode(w Watermark) ([]byte, error) {
 	return json.Marshal(w)
 }
 
-// Decode reads a value that Encode wrote. It ignores unknown members. It returns an error for a version above
-// its own and for an impossible state: an unusable time, a number that no owner writes, or another resource
-// than the record's key.
+// Decode reads a value that Encode wrote. It ignores unknown members. It returns an error for another version
+// than its own and for an impossible state: an unusable time, a number that no owner writes, or another
+// resource than the record's key.
 func Decode(resource string, value []byte) (Watermark, error) {
 	w := New(resource)
 	w.Version = 0 // so that a value without one is seen
@@ -37,8 +42,11 @@ func Decode(resource string, value []byte) (Watermark, error) {
 		return Watermark{}, fmt.Errorf("watermark of %s has version %d, this program knows %d: %w",
 			resource, w.Version, Version, ErrNewer)
 	case w.Version < 1:
-		return Watermark{}, fmt.Errorf("watermark of %s has version %d, expected 1 to %d",
+		return Watermark{}, fmt.Errorf("watermark of %s has version %d, expected %d",
 			resource, w.Version, Version)
+	case w.Version < Version:
+		return Watermark{}, fmt.Errorf("watermark of %s has version %d, this program knows %d: %w",
+			resource, w.Version, Version, ErrOlder)
 	case w.Resource != resource:
 		return Watermark{}, fmt.Errorf("watermark under the key %q names resource %q", resource, w.Resource)
 	}

@@ -52,7 +52,7 @@ func TestAWatermarkIsWrittenInThePromisedForm(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := `{"version":1,"resource":"orders","settled":"2026-11-19T09:10:00.123456Z",` +
+	want := `{"version":2,"resource":"orders","settled":"2026-11-19T09:10:00.123456Z",` +
 		`"as_of":"2026-11-19T09:10:01.000000Z","rows":12,"request":-1,"instance":"host-1","group":"storestream",` +
 		`"dedup_from":"9999-12-31T23:59:59.999999Z","last_sweep":"0001-01-01T00:00:00.000000Z",` +
 		`"topic_id":"","partitions":6,"written":"0001-01-01T00:00:00.000000Z"}`
@@ -80,13 +80,14 @@ func TestAWatermarkIsReadBackAsItWasWritten(t *testing.T) {
 
 func TestAWatermarkThatCannotBeTrustedIsRefused(t *testing.T) {
 	for name, test := range map[string]struct{ value, says string }{
-		"newer":             {`{"version":2,"resource":"orders"}`, "newer version"},
+		"newer":             {`{"version":3,"resource":"orders"}`, "newer version"},
+		"older":             {`{"version":1,"resource":"orders"}`, "older version"},
 		"no version":        {`{"resource":"orders"}`, "version 0"},
 		"version 0":         {`{"version":0,"resource":"orders"}`, "version 0"},
-		"another resource":  {`{"version":1,"resource":"users"}`, "users"},
+		"another resource":  {`{"version":2,"resource":"users"}`, "users"},
 		"not JSON":          {`settled`, "watermark of orders"},
-		"a day":             {`{"version":1,"resource":"orders","settled":"2026-11-20"}`, "RFC 3339"},
-		"before the year 1": {`{"version":1,"resource":"orders","settled":"0000-11-20T00:00:00Z"}`, "1 to 9999"},
+		"a day":             {`{"version":2,"resource":"orders","settled":"2026-11-20"}`, "RFC 3339"},
+		"before the year 1": {`{"version":2,"resource":"orders","settled":"0000-11-20T00:00:00Z"}`, "1 to 9999"},
 	} {
 		_, err := watermark.Decode("orders", []byte(test.value))
 		if err == nil || !strings.Contains(err.Error(), test.says) {
@@ -107,14 +108,16 @@ func TestAWatermarkThatCannotBeTrustedIsRefused(t *testing.T) {
 		`"sweep":{"done":{"stale":-9}}`:           "sweep.done.stale is -9, expected 0 or more",
 		`"swept":{"request":-1,"tombstones":-20}`: "swept.tombstones is -20, expected 0 or more",
 	} {
-		value := `{"version":1,"resource":"orders","partitions":2,` + members + `}`
+		value := `{"version":2,"resource":"orders","partitions":2,` + members + `}`
 		if _, err := watermark.Decode("orders", []byte(value)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v, expected an error that says %q", members, err, says)
 		}
 	}
-	_, err := watermark.Decode("orders", []byte(`{"version":2,"resource":"orders"}`))
-	if !errors.Is(err, watermark.ErrNewer) {
-		t.Errorf("a newer watermark: %v, expected ErrNewer", err)
+	for version, want := range map[int]error{1: watermark.ErrOlder, 3: watermark.ErrNewer} {
+		_, err := watermark.Decode("orders", fmt.Appendf(nil, `{"version":%d,"resource":"orders"}`, version))
+		if !errors.Is(err, want) {
+			t.Errorf("version %d: %v, expected %v", version, err, want)
+		}
 	}
 }
 
@@ -162,7 +165,7 @@ func FuzzWatermark(f *testing.F) {
 		value, _ := watermark.Encode(w)
 		f.Add(value)
 	}
-	f.Add([]byte(`{"version":1,"resource":"orders","cursor":null,"replay":{"ends":null},` +
+	f.Add([]byte(`{"version":2,"resource":"orders","cursor":null,"replay":{"ends":null},` +
 		`"settled":"9999-12-31T23:59:59-23:59"}`))
 	f.Fuzz(func(t *testing.T, value []byte) {
 		w, err := watermark.Decode("orders", value)

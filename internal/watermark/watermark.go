@@ -9,9 +9,9 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// Version is the version of the JSON form. A reader refuses a higher one, because a newer storestream wrote
-// it.
-const Version = 1
+// Version is the version of the JSON form. A reader refuses every other one. It rises when a member changes
+// its name or its meaning, and does not when a member is added.
+const Version = 2
 
 // Watermark is the state of one resource: JSON under the resource's name in the watermark topic. There is no
 // other state: all that a successor needs is here or in the data topic.
@@ -66,7 +66,7 @@ type Watermark struct {
 	// confirmation.
 	Deleted *Deleted `json:"deleted,omitempty"`
 	// TopicID and Partitions are those of the data topic that this speaks of. Another id is another topic: a
-	// first load begins. Another count would put one key into two partitions: the resource is on hold.
+	// first load begins. Another count would put one key into two partitions: the resource is blocked.
 	TopicID    string `json:"topic_id"`
 	Partitions int32  `json:"partitions"`
 	// Ends are offsets, by partition of the data topic, that its log had reached when this was written. A log
@@ -80,8 +80,8 @@ type Watermark struct {
 	Dialect map[string]Proof `json:"dialect,omitempty"`
 	// Policies are the policies for fields under which rows of the topic may have been published.
 	Policies Policies `json:"privacy,omitempty"`
-	// Held is why the resource is on hold or fails, or why settled stands still. Otherwise it is nil.
-	Held *Held `json:"held,omitempty"`
+	// Trouble is why the resource is blocked or fails, or why settled stands still. Otherwise it is nil.
+	Trouble *Trouble `json:"trouble,omitempty"`
 	// Written is when this was written, by the clock of Instance. It tells a live neighbour from one long gone.
 	Written schemas.Instant `json:"written"`
 }
@@ -112,27 +112,27 @@ type Floor struct {
 	From     schemas.Instant `json:"from"`
 }
 
-// Held is why a resource is on hold or fails, or why settled stands still, in words for people, and since
+// Trouble is why a resource is blocked or fails, or why settled stands still, in words for people, and since
 // when.
-type Held struct {
+type Trouble struct {
 	Why   string          `json:"why"`
 	Since schemas.Instant `json:"since"`
 	// Publishes is set if rows go on to be published. Without LeavesOut all are, and only settled stands still.
 	Publishes bool `json:"publishes,omitempty"`
-	// LeavesOut is set if the resource is on hold for the rows that Why names, and other rows go on.
+	// LeavesOut is set if the resource is blocked for the rows that Why names, and other rows go on.
 	LeavesOut bool `json:"leaves_out,omitempty"`
 	// Failing is set if polls fail although no limit is reached and no data contradict themselves, such as while
 	// a server is down.
 	Failing bool `json:"failing,omitempty"`
-	// Until is when the next row that is held back is looked at again. It is nil if no row is held back.
+	// Until is when the next row that is deferred is looked at again. It is nil if no row is deferred.
 	Until *schemas.Instant `json:"until,omitempty"`
 }
 
-// OnHold tells whether the resource is on hold: it publishes nothing, or not all.
-func (h *Held) OnHold() bool { return h != nil && !h.Failing && (!h.Publishes || h.LeavesOut) }
+// Blocked tells whether the resource is blocked: it publishes nothing, or not all.
+func (h *Trouble) Blocked() bool { return h != nil && !h.Failing && (!h.Publishes || h.LeavesOut) }
 
-// StandsStill tells whether polls succeed, and settled stands still.
-func (h *Held) StandsStill() bool { return h != nil && h.Publishes && !h.LeavesOut }
+// SettlingDelayed tells whether polls succeed, and settled stands still.
+func (h *Trouble) SettlingDelayed() bool { return h != nil && h.Publishes && !h.LeavesOut }
 
 // FutureRow is the published version of a row whose updated_at lay far ahead.
 type FutureRow struct {

@@ -32,7 +32,7 @@ func hugeRow(ctx context.Context, r *round) error {
 	}
 	set := setting{dsn: db.reader(name), resources: map[string]string{storefake.Orders: "interval: 1s"}}
 	err = r.running(ctx, set, func(_ *broker, st *stream) error {
-		// It becomes a dead letter, or the resource is held; either way it was read by then.
+		// It becomes a dead letter, or the resource is blocked; either way it was read by then.
 		err := untilEvery(ctx, 100*time.Millisecond, time.Minute, "the dead letter", func() bool {
 			letters, err := st.metric(ctx, "storestream_dead_letters_total")
 			return err == nil && letters > 0

@@ -87,8 +87,8 @@ func answer(_ context.Context, s *stage, e event) (func() error, error) {
 	return over, s.around.fake.SetReadings(e.readings)
 }
 
-// withoutField leaves a field out of a resource's rows. The resource must hold, and say so, and go on by
-// itself when the field is back.
+// withoutField leaves a field out of a resource's rows. The resource must be blocked, and say so, and go on
+// by itself when the field is back.
 func withoutField(ctx context.Context, s *stage, e event) (func() error, error) {
 	resource, field, _ := strings.Cut(e.how, ".")
 	if m, _ := s.tail.lastMark(resource); !slices.Contains(m.Fields, field) {
@@ -97,7 +97,7 @@ func withoutField(ctx context.Context, s *stage, e event) (func() error, error) 
 	since := s.fleet.logged()
 	over, err := answer(ctx, s, e)
 	return func() error {
-		told := func() (string, bool) { return s.fleet.holds(ctx, resource, field, since) }
+		told := func() (string, bool) { return s.fleet.blocked(ctx, resource, field, since) }
 		if text, err := watch(ctx, told, func(context.Context) bool { return true }); err != nil {
 			s.journal.fail(fmt.Errorf("%s has lost its field %s: %w", resource, field, err))
 		} else {

@@ -88,15 +88,15 @@ var databaseKinds = []*kind{
 
 const noTransaction = notPlayed("no transaction could be left open")
 
-// renamed renames a column. The resource must hold, and say so, and go on by itself when the column has its
-// name back.
+// renamed renames a column. The resource must be blocked, and say so, and go on by itself when the column has
+// its name back.
 func renamed(ctx context.Context, s *stage, table, column string) (func() error, error) {
 	since := s.fleet.logged()
 	if !s.load.rename(ctx, table, column, column+storefake.RenamedColumn) {
 		return nil, notPlayed("the column could not be renamed")
 	}
 	return func() error {
-		told := func() (string, bool) { return s.fleet.holds(ctx, table, column, since) }
+		told := func() (string, bool) { return s.fleet.blocked(ctx, table, column, since) }
 		if text, err := watch(ctx, told, func(context.Context) bool { return true }); err != nil {
 			s.journal.fail(fmt.Errorf("%s has lost its column %s: %w", table, column, err))
 		} else {
@@ -126,7 +126,7 @@ func outgrow(ctx context.Context, s *stage, table string) (func() error, error) 
 	s.job.fill(ctx, table, s.fleet.memory.tooManyRows())
 	return func() error {
 		defer f.end(true)
-		told := func() (string, bool) { return s.fleet.holds(ctx, table, "poll.memory", since) }
+		told := func() (string, bool) { return s.fleet.blocked(ctx, table, "poll.memory", since) }
 		if text, err := watch(ctx, told, f.isOpen); err != nil {
 			s.journal.fail(fmt.Errorf("%s has more rows to remember than poll.memory holds: %w", table, err))
 		} else {

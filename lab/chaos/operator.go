@@ -11,12 +11,12 @@ import (
 	"github.com/storestream/storestream/internal/standins/storefake"
 )
 
-// operator is the person on call. Only one kind of hold may need a person: "poll.memory is too small to go
+// operator is the person on call. Only one kind of block may need a person: "poll.memory is too small to go
 // on". The operator then follows docs/operations.md: raise poll.memory to the size in the text, and restart.
 // Like `storestream watermark list`, the operator reads the watermarks.
 type operator struct {
 	course  *course
-	since   map[string]time.Time // when each hold of a resource began
+	since   map[string]time.Time // when each block of a resource began
 	settled map[string]string    // each resource's settled when memory was raised for it
 	did     []string
 	cancel  context.CancelFunc
@@ -43,7 +43,7 @@ func (o *operator) stop() {
 	<-o.done
 }
 
-// look raises memory for the first resource that has been on hold for long enough.
+// look raises memory for the first resource that has been blocked for long enough.
 func (o *operator) look() {
 	for _, resource := range storefake.Names() {
 		if o.needs(resource) == nil {
@@ -61,7 +61,7 @@ func (o *operator) look() {
 	}
 }
 
-// shortage holds the facts in the text of such a hold.
+// shortage holds the facts in the text of such a block.
 type shortage struct {
 	text      string
 	settled   string
@@ -71,7 +71,7 @@ type shortage struct {
 var shortageText = regexp.MustCompile(`poll\.memory is too small to go on: since settled \(([^)]+)\) .*, ` +
 	`and ([0-9]+)MiB hold .*: raise poll\.memory to ([0-9]+)MiB and restart`)
 
-// readShortage reads the reason of a hold. It returns nil for every other reason.
+// readShortage reads the reason of a block. It returns nil for every other reason.
 func readShortage(text string) *shortage {
 	found := shortageText.FindStringSubmatch(text)
 	if found == nil {
@@ -87,10 +87,10 @@ func readShortage(text string) *shortage {
 // from an instance with less memory than they have now.
 func (o *operator) needs(resource string) *shortage {
 	m, _ := o.course.stage.tail.lastMark(resource)
-	if m.Held == nil {
+	if m.Trouble == nil {
 		return nil
 	}
-	n := readShortage(m.Held.Why)
+	n := readShortage(m.Trouble.Why)
 	if n == nil || n.has < o.course.stage.fleet.memory.whole() {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (o *operator) raise(resource string, after time.Duration) {
 		return
 	}
 	s := o.course.stage
-	s.journal.say("%s has been on hold for %s: %s", resource, short(after), n.text)
+	s.journal.say("%s has been blocked for %s: %s", resource, short(after), n.text)
 	if o.settled[resource] == n.settled {
 		s.journal.fail(fmt.Errorf("%s: poll.memory was raised as it asked, and was not enough: %s",
 			resource, n.text))

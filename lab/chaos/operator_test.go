@@ -53,7 +53,7 @@ func tooMuch(ctx context.Context, s *stage, _ event) (func() error, error) {
 	return func() error { return slew(ctx, s, back) }, s.fleet.start()
 }
 
-// Whether the number that the hold tells is enough is for the real thing to show.
+// Whether the number that the text tells is enough is for the real thing to show.
 func TestTheOperatorRaisesPollMemoryToWhatTheHoldSaysAndThatIsEnough(t *testing.T) {
 	if os.Getenv("STORESTREAM_LONG") == "" {
 		t.Skip("it takes three quarters of a minute: make test-long")

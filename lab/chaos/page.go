@@ -20,11 +20,11 @@ type page struct {
 
 // resource is a resource on a page.
 type resource struct {
-	Name  string `json:"name"`
-	Owned bool   `json:"owned"`
-	Error string `json:"error"`
-	Held  string `json:"held"`
-	Sweep *struct {
+	Name    string `json:"name"`
+	Owned   bool   `json:"owned"`
+	Error   string `json:"error"`
+	Delayed string `json:"settling_delayed"`
+	Sweep   *struct {
 		Doing string `json:"doing"`
 		Rows  int    `json:"rows"`
 	} `json:"sweep_in_hand"`
@@ -67,26 +67,27 @@ func (f *fleet) logged() []int64 {
 	return lengths
 }
 
-// holds says whether the owner of a resource shows, on its page, in its log after since and in its metrics,
-// that the resource holds for the reason want. text is the page's text, or names the place that lacks it.
-func (f *fleet) holds(ctx context.Context, name, want string, since []int64) (text string, all bool) {
-	text = "no page says that it holds"
+// blocked says whether the owner of a resource shows, on its page, in its log after since and in its metrics,
+// that the resource is blocked for the reason want. text is the page's text, or names the place that lacks
+// it.
+func (f *fleet) blocked(ctx context.Context, name, want string, since []int64) (text string, all bool) {
+	text = "no page says that it is blocked"
 	for n, i := range f.instances {
 		p, err := i.look(ctx)
 		if err != nil {
 			continue
 		}
 		for _, r := range p.Resources {
-			if r.Name != name || !r.Owned || !strings.Contains(r.Error+r.Held, want) {
+			if r.Name != name || !r.Owned || !strings.Contains(r.Error+r.Delayed, want) {
 				continue
 			}
 			if !i.hasLogged(since[n], `"`+name+`"`, want) {
-				return "its page shows the hold, its log does not", false
+				return "its page shows that, its log does not", false
 			}
 			if !i.counts(ctx, "storestream_blocked{", `resource="`+name+`"`) {
-				return "page and log show the hold, storestream_blocked does not", false
+				return "page and log show it, storestream_blocked does not", false
 			}
-			return fmt.Sprintf("%s tells of %s: %s%s", i.name(), name, r.Error, r.Held), true
+			return fmt.Sprintf("%s tells of %s: %s%s", i.name(), name, r.Error, r.Delayed), true
 		}
 	}
 	return text, false

@@ -23,7 +23,7 @@ type stage struct {
 	excuses *excuses
 	job     *job // nil if orders and items are read over REST
 	probes  *probes
-	// personComes is how long a resource is on hold before the person on call has read the page and acts.
+	// personComes is how long a resource is blocked before the person on call has read the page and acts.
 	personComes time.Duration
 }
 

@@ -45,13 +45,13 @@ type mark struct {
 	Instance string     `json:"instance"`
 	Sweep    *sweeping  `json:"sweep"`
 	Swept    *sweeping  `json:"swept"`
-	Held     *held      `json:"held"`
+	Trouble  *trouble   `json:"trouble"`
 	Erase    []erasing  `json:"erase"`
 	Fields   []string   `json:"fields"` // that the source had in the last complete pass
 }
 
-// held is why a resource is on hold or fails, or why settled stands still.
-type held struct {
+// trouble is the reason why a resource is blocked or fails, or why settling is delayed.
+type trouble struct {
 	Why string `json:"why"`
 }
 

@@ -72,7 +72,7 @@ func state(r status.Resource, now time.Time) (string, terminal.Style) {
 		return "failing for " + terminal.Duration(now.Sub(r.FailedSince)), terminal.Red
 	case r.Replaying:
 		return "replaying", terminal.Yellow
-	case r.Held != "":
+	case r.Delayed != "":
 		return "unsettled", terminal.Yellow
 	case r.State == status.Behind:
 		return "behind", terminal.Yellow

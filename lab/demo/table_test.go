@@ -28,7 +28,7 @@ func sample() status.Snapshot {
 			Settled:    now.Add(-time.Hour), Error: "connection refused", FailedSince: now.Add(-125 * time.Second)},
 		{Name: "products", Source: "rest", Owned: true, Doing: "polling", Progress: &status.Progress{}},
 		{Name: "users", Source: "rest", Owned: true, Passes: 1, Rows: 20000, LagSeconds: &fast,
-			Held: "2026-11-20 does not come clean"},
+			Delayed: "2026-11-20 does not come clean"},
 		{Name: "shipments", Source: "rest", Owner: "elsewhere-1"},
 	}}
 }

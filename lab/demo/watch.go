@@ -225,8 +225,8 @@ func (w *watch) trouble() []string {
 		if r.Error != "" {
 			lines = append(lines, r.Name+": "+r.Error)
 		}
-		if r.Held != "" {
-			lines = append(lines, r.Name+" settles no further: "+r.Held)
+		if r.Delayed != "" {
+			lines = append(lines, r.Name+" settles no further: "+r.Delayed)
 		}
 		if r.DeadLetters > 0 {
 			lines = append(lines, fmt.Sprintf("%s: %s could not be published, see store.dead_letters", r.Name,

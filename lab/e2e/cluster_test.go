@@ -185,8 +185,8 @@ func TestAFailoverToAClusterThatMirrorMakerFilledAndBackLosesNothing(t *testing.
 	s.expect(0, []string{"Identical"}, "verify")
 }
 
-// With another registry the ids in the copies name nothing, or other schemas: the resources are held, and say
-// so, until the copies are deleted.
+// With another registry the ids in the copies name nothing, or other schemas: the resources are blocked, and
+// say so, until the copies are deleted.
 func TestAFailoverWithAnotherRegistryHoldsUntilTheCopiesAreDeleted(t *testing.T) {
 	t.Parallel()
 	realServers(t)

@@ -115,8 +115,8 @@ func TestARowThatBreaksTheContractIsADeadLetterUntilItIsGood(t *testing.T) {
 	}
 }
 
-// Where nothing of a page can be published the cause is not in its rows. The resource holds and says so, the
-// others go on, and it heals by itself.
+// Where nothing of a page can be published the cause is not in its rows. The resource is blocked and says so,
+// the others go on, and it heals by itself.
 func TestAPageOfWhichNothingCanBePublishedHoldsItsResourceAndHealsByItself(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
@@ -136,11 +136,11 @@ func TestAPageOfWhichNothingCanBePublishedHoldsItsResourceAndHealsByItself(t *te
 	if left, _ := s.letters(); len(left) >= 20 {
 		t.Errorf("%d letters", len(left))
 	}
-	eventually(t, "watermark list has products alone on hold, and says why", func() (bool, string) {
+	eventually(t, "watermark list has products alone blocked, and says why", func() (bool, string) {
 		list, _, _ := s.do("watermark", "list", "-o", "json")
 		var all []struct {
 			Resource, Late string
-			Held           *struct{ Why string }
+			Trouble        *struct{ Why string }
 		}
 		if err := json.Unmarshal([]byte(list), &all); err != nil {
 			return false, list
@@ -148,8 +148,8 @@ func TestAPageOfWhichNothingCanBePublishedHoldsItsResourceAndHealsByItself(t *te
 		right := len(all) == 5
 		for _, r := range all {
 			isIt := r.Resource == storefake.Products
-			right = right && isIt == (r.Held != nil && strings.Contains(r.Held.Why, "cost")) &&
-				isIt == strings.HasPrefix(r.Late, "on hold for ")
+			right = right && isIt == (r.Trouble != nil && strings.Contains(r.Trouble.Why, "cost")) &&
+				isIt == strings.HasPrefix(r.Late, "blocked for ")
 		}
 		return right, list
 	})

@@ -44,10 +44,10 @@ func (s *stack) forgets() *storefake.Tx {
 	return tx
 }
 
-// holds waits until orders are held because poll.memory is full.
+// holds waits until orders are blocked because poll.memory is full.
 func (p *process) holds() {
 	p.t.Helper()
-	eventually(p.t, "orders are held", func() (bool, string) {
+	eventually(p.t, "orders are blocked", func() (bool, string) {
 		r := p.resource(storefake.Orders)
 		return strings.Contains(r.Error, "orders: poll.memory is full"), r.Error
 	})

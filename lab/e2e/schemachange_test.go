@@ -186,8 +186,8 @@ func newestOf(records []record) map[int64]record {
 }
 
 // Two columns go. One goes from the schema first, as it should: nothing stands still. The other goes from the
-// table first: the resource is held, says which column it is, and publishes nothing, until a schema without
-// it is there. So it is with a field over REST. Consumers of the old schema read on and find null.
+// table first: the resource is blocked, says which column it is, and publishes nothing, until a schema
+// without it is there. So it is with a field over REST. Consumers of the old schema read on and find null.
 func TestAFieldThatIsRemovedGoesFromTheSchemaFirstOrHoldsTheResource(t *testing.T) {
 	t.Parallel()
 	realServers(t)

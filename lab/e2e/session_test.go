@@ -77,7 +77,7 @@ func TestAnotherTableOfTheNameWaitsForAPerson(t *testing.T) {
 	if err := s.pgbouncer.Restart(t.Context()); err != nil { // its connections have the path from before
 		t.Fatal(err)
 	}
-	eventually(t, "orders are on hold", func() (bool, string) {
+	eventually(t, "orders are blocked", func() (bool, string) {
 		r := p.resource(storefake.Orders)
 		return strings.Contains(r.Error, "leads to another table"), r.State + " " + r.Error
 	})

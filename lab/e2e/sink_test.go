@@ -147,8 +147,8 @@ func TestATopicThatIsDeletedWhileStorestreamRunsIsFilledAgain(t *testing.T) {
 	p.isReady()
 }
 
-// Partitions that somebody adds to a data topic would put one key into two of them: the resource holds and
-// says what to do, the others go on.
+// Partitions that somebody adds to a data topic would put one key into two of them: the resource is blocked
+// and says what to do, the others go on.
 func TestPartitionsAddedToADataTopicHoldItsResourceAndAreExplained(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)

@@ -156,8 +156,8 @@ func TestVerifySaysIdenticalWhileTrafficGoesOn(t *testing.T) {
 	}
 }
 
-// Over REST a second content of one second is held back for an overlap. It is under way, and no difference.
-func TestVerifyWaitsForWhatIsHeldBack(t *testing.T) {
+// Over REST a second content of one second is deferred for an overlap. It is under way, and no difference.
+func TestVerifyWaitsForWhatIsDeferred(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
 	s := start(t, setup{yaml: "\nresources: {users: {interval: 200ms, overlap: 20s}}", fake: smallShop(34)})

@@ -68,7 +68,7 @@ func trouble() status.Snapshot {
 				Doing: "waiting for the next poll", Since: ago(time.Second), Passes: 811,
 				Settled: ago(3 * time.Hour), AsOf: ago(time.Second), Good: ago(time.Second), Rows: 181000,
 				IntervalSeconds: 1, DeadLetters: 1204,
-				Held: "a transaction (id 4711) is open since about 2026-11-20T09:00:00Z and may still bring rows " +
+				Delayed: "a transaction (id 4711) is open since about 2026-11-20T09:00:00Z and may still bring rows " +
 					"from before: settled waits for its end",
 				Letters: []status.Letter{{Field: "sale_price",
 					Error: "expected a decimal of at most 38 digits, 18 of them after the point", Rows: 1200,
@@ -164,7 +164,7 @@ func standby() status.Snapshot {
 					"meet again fill 1MiB, and settled stands at 2026-11-20T00:00:00.000000Z"},
 			{Name: "shipments", Source: "rest", Owner: "shop-2-99", Settled: ago(30 * time.Hour),
 				AsOf: ago(20 * time.Second), Written: ago(10 * time.Second), Rows: 54000,
-				HeldSince: ago(3 * time.Hour), Held: "2026-11-20 cannot be closed: its rows change all the time"},
+				DelayedSince: ago(3 * time.Hour), Delayed: "2026-11-20 cannot be closed: its rows change all the time"},
 		},
 	}
 }
@@ -175,12 +175,12 @@ func TestWhatOtherInstancesHoldOrLeaveAloneIsSaidInWords(t *testing.T) {
 	b.look(url, 1280, 900, 1, false)
 	b.until("there are four cards", `document.querySelectorAll("article").length === 4`)
 	for selector, texts := range map[string][]string{
-		"#headline": {"orders and products are stalled; users is on hold or failing at the instance " +
+		"#headline": {"orders and products are stalled; users is blocked or failing at the instance " +
 			"that polls it; shipments is polled by other instances."},
 		card("orders"): {"stalled", "shop-3-17 has it, according to the consumer group, and nothing was written " +
 			"since", "(7 min", "Lag", "1,234,567"},
 		card("products"): {"stalled", "nothing was written yet"},
-		card("users"): {"polled elsewhere", "On hold or failing at shop-2-99 since", "(25 min",
+		card("users"): {"polled elsewhere", "Blocked or failing at shop-2-99 since", "(25 min",
 			"poll.memory is full"},
 		card("shipments"): {"polled elsewhere", "Settled stands still since", "(3 h",
 			"2026-11-20 cannot be closed"},

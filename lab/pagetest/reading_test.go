@@ -109,7 +109,8 @@ func TestTheStructureIsTheOneThatAScreenReaderReads(t *testing.T) {
 	headings := js[[]string](b, `[...document.querySelectorAll("h1, h2, h3")].filter((e) => e.checkVisibility())
 		.map((e) => e.tagName + " " + e.textContent)`)
 	want := []string{"H1 storestream", "H2 Resources", "H3 orders", "H3 order_items", "H3 products", "H3 users",
-		"H3 shipments", "H2 Dead letters", "H2 Instances of the group", "H2 Latest upserts"}
+		"H3 shipments", "H2 Dead letters", "H2 Instances of the group",
+		"H2 What the service has shown", "H2 Latest upserts"}
 	if !slices.Equal(headings, want) {
 		t.Errorf("headings %q, expected %q", headings, want)
 	}

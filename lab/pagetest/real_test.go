@@ -129,7 +129,7 @@ func checkMetrics(t *testing.T, text string) {
 	for _, resource := range []string{"orders", "order_items", "products", "users", "shipments"} {
 		for _, name := range []string{
 			"settled_timestamp_seconds{", "freshness_lag_seconds{", "rows_read_total{", "rows_published_total{",
-			`rows_suppressed_total{reason="seen",`, "late_rows_total{", `dead_letters_total{reason="row",`,
+			`rows_suppressed_total{reason="repeat",`, "late_rows_total{", `dead_letters_total{reason="row",`,
 			`polls_total{outcome="ok",`, "poll_duration_seconds_count{", `http_requests_total{code="200",`,
 			"rate_limited_seconds_total{", "page_passes_total{", "sql_timeouts_total{",
 			`sweep_differences_total{kind="missing",`, "owned{",

@@ -26,7 +26,7 @@ func detailed() status.Snapshot {
 		case 48:
 			poll.Outcome = "failed"
 		case 47:
-			poll.Outcome = "held"
+			poll.Outcome = "blocked"
 		}
 		s.Resources[1].Polls = append(s.Resources[1].Polls, poll)
 	}
@@ -42,11 +42,11 @@ func detailed() status.Snapshot {
 	users := &s.Resources[3]
 	users.Owned, users.Abandoned, users.Passes = true, false, 7
 	users.Settled = ago(9 * 24 * time.Hour).Truncate(24 * time.Hour)
-	users.Held = day(9) + " cannot be closed: " + stuck + " (and 1 more)"
+	users.Delayed = day(9) + " cannot be closed: " + stuck + " (and 1 more)"
 	users.Settling = &status.Settling{Settled: users.Settled, OverlapSeconds: 120,
 		ReplayFrom: ago(1000 * time.Hour), ReplayTo: ago(24 * time.Hour).Truncate(24 * time.Hour),
 		Days: []status.Days{
-			{From: day(9), To: day(9), State: status.DayHeld, Why: day(9) + " cannot be closed: " + stuck,
+			{From: day(9), To: day(9), State: status.DayNotClosed, Why: day(9) + " cannot be closed: " + stuck,
 				Next: ago(-7 * time.Minute)},
 			{From: day(8), To: day(5), State: status.DayClosed},
 			{From: day(4), To: day(2), State: status.DayReplaying},
@@ -80,7 +80,7 @@ func TestOneResourceIsShownAloneWithItsPollsSweepsAndLetters(t *testing.T) {
 	b.until("its heading has the focus", `document.activeElement.id === "resources"
 		&& document.activeElement.textContent === "order_items"`)
 	b.says("#polls", "failed")
-	b.says("#polls", "on hold")
+	b.says("#polls", "blocked")
 	b.says("#sweeps", "2 missing and 1 stale")
 	b.says("#sweeps", "sweep.deletes is report")
 	b.says("#letters", "expected a decimal")
@@ -135,7 +135,8 @@ func TestTheDaysOfAResourceAreShownAsACalendarThatSaysWhatTheWordsSay(t *testing
 	} {
 		b.says("#settled li", line)
 	}
-	for state, days := range map[string]int{"held": 1, "closed": 4, "replaying": 3, "unread": 1, "open": 1} {
+	for state, days := range map[string]int{"not_closed": 1, "closed": 4, "replaying": 3, "unread": 1,
+		"open": 1} {
 		b.until(state, fmt.Sprintf(`document.querySelectorAll("#calendar .%s").length === %d
 			&& document.querySelector("#settled .%[1]s") !== null`, state, days))
 	}
@@ -143,7 +144,7 @@ func TestTheDaysOfAResourceAreShownAsACalendarThatSaysWhatTheWordsSay(t *testing
 		"five weeks and some days": `(n => n > 35 && n <= 42)(
 			document.querySelectorAll("#calendar .mark").length)`,
 		"today is the last":   `document.querySelector("#calendar .today").classList.contains("open")`,
-		"the day is its date": `document.querySelector("#calendar .held").textContent === "` + date(9) + `"`,
+		"the day is its date": `document.querySelector("#calendar .not_closed").textContent === "` + date(9) + `"`,
 		"a screen reader reads the words alone": `document.getElementById("calendar")
 			.getAttribute("aria-hidden") === "true"`,
 	} {
@@ -176,7 +177,7 @@ func TestACalendarHasNotOneElementADay(t *testing.T) {
 	users := &s.Resources[1]
 	users.Settled = time.Date(2009, 1, 1, 0, 0, 0, 0, time.UTC)
 	users.Settling = &status.Settling{Settled: users.Settled, Days: []status.Days{
-		{From: "2009-01-01", To: "2009-01-01", State: status.DayHeld, Why: "x"},
+		{From: "2009-01-01", To: "2009-01-01", State: status.DayNotClosed, Why: "x"},
 		{From: "2009-01-02", To: "2019-03-01", State: status.DayClosed},
 		{From: day(0), State: status.DayOpen}}}
 	_, url := serve(t, func() status.Snapshot { return s })

@@ -70,7 +70,7 @@ func (c *catalogue) expect(fields []string) {
 	}
 }
 
-// accept returns a *poller.HoldError if t is another table than before (isAnother), or lacks a column that
+// accept returns a *poller.BlockedError if t is another table than before (isAnother), or lacks a column that
 // the table had. Null in the column's place would erase its values in the topic for every row that is read
 // again, and a sweep would spread that to all rows. Only the table's owner knows whether the column is meant
 // to go.
@@ -91,8 +91,8 @@ func (c *catalogue) accept(t *table) error {
 		return nil
 	}
 	names := strings.Join(gone, ", ")
-	return &poller.HoldError{What: fmt.Sprintf("table %s has no column %s any more: renamed or dropped, or the "+
-		"table was replaced by one without it. Null would replace the values of its rows, so the table is not "+
+	return &poller.BlockedError{What: fmt.Sprintf("table %s has no column %s any more: renamed or dropped, or "+
+		"the table was replaced by one without it. Null would replace the values of its rows, so the table is not "+
 		"read. Put the column back under its name: reading continues within a minute. If it is meant to be "+
 		"gone, take the field out of the schema (schemas.dir) and restart", t.name, names)}
 }

@@ -98,8 +98,8 @@ func CheckTable(ctx context.Context, db *DB, r *schemas.Resource, had ...string)
 	}
 	for _, v := range answer.Rows {
 		if _, reject, _ := t.decode(v); reject != nil {
-			return found, &poller.HoldError{What: fmt.Sprintf("the first row of %s that came breaks the contract in "+
-				"%q: %s", found.Name, reject.Field, reject.Err)}
+			return found, &poller.BlockedError{What: fmt.Sprintf("the first row of %s that came breaks the contract "+
+				"in %q: %s", found.Name, reject.Field, reject.Err)}
 		}
 	}
 	return found, nil

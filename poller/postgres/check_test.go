@@ -133,7 +133,7 @@ func TestWhatATableLacksOrHidesIsSaid(t *testing.T) {
 	}
 }
 
-func TestWhatOnlyAPersonCanFixIsHeldWithItsRemedy(t *testing.T) {
+func TestWhatOnlyAPersonCanFixBlocksWithItsRemedy(t *testing.T) {
 	for name, test := range map[string]struct{ change, says string }{
 		"no SELECT": {"REVOKE SELECT ON orders FROM " + role, "GRANT SELECT ON"},
 		"no table":  {"DROP TABLE orders", "has no table orders"},
@@ -147,9 +147,9 @@ func TestWhatOnlyAPersonCanFixIsHeldWithItsRemedy(t *testing.T) {
 			s := openShop(t, ordersTable)
 			s.exec(test.change)
 			_, err := postgres.CheckTable(t.Context(), examiner(t, pooler.DSN(role, password, s.name)), orders)
-			var held *poller.HoldError
-			if !errors.As(err, &held) || !strings.Contains(err.Error(), test.says) {
-				t.Errorf("%v, expected a HoldError that says %q", err, test.says)
+			var blocked *poller.BlockedError
+			if !errors.As(err, &blocked) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("%v, expected a BlockedError that says %q", err, test.says)
 			}
 		})
 	}

@@ -41,10 +41,10 @@ func (c *chunk) full() bool {
 // rows.
 func (c *chunk) bad() bool { return len(c.rows) == 0 && len(c.rejects) >= leastBad }
 
-// hold returns the error with which a bad chunk stops the resource.
-func (c *chunk) hold(table string) *poller.HoldError {
+// blocked returns the error with which a bad chunk stops the resource.
+func (c *chunk) blocked(table string) *poller.BlockedError {
 	reject := c.rejects[0]
-	return &poller.HoldError{What: fmt.Sprintf("table %s: none of %d rows read together can be published, "+
+	return &poller.BlockedError{What: fmt.Sprintf("table %s: none of %d rows read together can be published, "+
 		"the first because of %s (%s). Something bigger is wrong than those rows. They stay unpublished, "+
 		"and reading continues by itself once they are good", table, len(c.rejects), reject.Field, reject.Err)}
 }

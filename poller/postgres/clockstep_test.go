@@ -90,12 +90,12 @@ func TestWhatWasStampedBeforeTheClockWasSetForwardIsRead(t *testing.T) {
 	w := s.writer()
 	run(t, w, "BEGIN")
 	run(t, w, put(2, fmt.Sprintf("'%s'", stamp)))
-	held := r.poll().Held
+	delayed := r.poll().Delayed
 	r.poll()
 	run(t, w, "COMMIT")
 	r.poll()
-	if r.sameAs(s); !strings.Contains(held, "clock was set forward") {
-		t.Errorf("settled stands still, and it says %q", held)
+	if r.sameAs(s); !strings.Contains(delayed, "clock was set forward") {
+		t.Errorf("settled stands still, and it says %q", delayed)
 	}
 	r.until("settled by the new clock", func(poller.Done) bool { return r.settled > stamp.Add(30*time.Minute) })
 	s.setClock("0")

@@ -53,11 +53,11 @@ func TestAColumnThatGoesMissingHoldsEveryReadUntilItIsBack(t *testing.T) {
 				{Kind: poller.Pass}, {Kind: poller.Full, From: schemas.MinInstant},
 				{Kind: poller.Lookup, Suspects: []poller.Suspect{{ID: 7}}}, {Kind: poller.Pass},
 			} {
-				r.holds(q, "has no column user_id any more")
+				r.isBlocked(q, "has no column user_id any more")
 			}
 			// A successor knows it from the watermark.
 			r.source = s.readerOf(postgres.SourceConfig{MaxRows: 100}).source
-			r.holds(poller.Request{Kind: poller.Pass}, "has no column user_id any more")
+			r.isBlocked(poller.Request{Kind: poller.Pass}, "has no column user_id any more")
 			for id, row := range r.rows {
 				if schemas.Hash(row.Value) != good[id] {
 					t.Fatalf("order %d was read without its column", id)
@@ -70,12 +70,12 @@ func TestAColumnThatGoesMissingHoldsEveryReadUntilItIsBack(t *testing.T) {
 	}
 }
 
-func (r *reader) holds(q poller.Request, want string) {
+func (r *reader) isBlocked(q poller.Request, want string) {
 	r.t.Helper()
 	err := r.read(q)
-	var hold *poller.HoldError
-	if !errors.As(err, &hold) || !strings.Contains(err.Error(), want) {
-		r.t.Errorf("read %+v: %v, expected a HoldError with %q", q.Kind, err, want)
+	var blocked *poller.BlockedError
+	if !errors.As(err, &blocked) || !strings.Contains(err.Error(), want) {
+		r.t.Errorf("read %+v: %v, expected a BlockedError with %q", q.Kind, err, want)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestAColumnThatGoesMissingWhileAPassReadsHoldsIt(t *testing.T) {
 		}
 		return nil
 	}
-	r.holds(poller.Request{}, "has no column user_id any more")
+	r.isBlocked(poller.Request{}, "has no column user_id any more")
 	s.exec("ALTER TABLE orders RENAME customer TO user_id")
 	r.poll()
 	r.sameAs(s)
@@ -118,11 +118,11 @@ func TestAColumnOfAnotherTypeOrThatMayNotBeReadHoldsAndSaysSo(t *testing.T) {
 	r := s.reader()
 	r.poll()
 	s.exec("REVOKE SELECT (user_id) ON orders FROM " + role)
-	r.holds(poller.Request{}, "may not read column user_id")
+	r.isBlocked(poller.Request{}, "may not read column user_id")
 	s.exec("GRANT SELECT (user_id) ON orders TO " + role)
 	r.poll()
 	s.exec("ALTER TABLE orders ALTER user_id TYPE boolean USING true")
-	r.holds(poller.Request{}, "column user_id is")
+	r.isBlocked(poller.Request{}, "column user_id is")
 	s.exec("ALTER TABLE orders ALTER user_id TYPE bigint USING 1")
 	r.poll()
 	r.sameAs(s)

@@ -21,7 +21,7 @@ const (
 )
 
 // The transactions of this server say nothing of when such rows appear.
-func TestATableWhoseRowsComeFromElsewhereIsHeldAndNamed(t *testing.T) {
+func TestATableWhoseRowsComeFromElsewhereIsBlockedAndNamed(t *testing.T) {
 	const foreign, materialized = "far_orders, a foreign table", "a materialized view"
 	for name, c := range map[string]struct{ ddl, says string }{
 		"a foreign table": {foreignServer + toBase + `
@@ -49,7 +49,7 @@ func TestATableWhoseRowsComeFromElsewhereIsHeldAndNamed(t *testing.T) {
 			r.poll()
 			s.exec(c.ddl + mayRead)
 			for _, q := range []poller.Request{{Kind: poller.Pass}, {Kind: poller.Full}, {Kind: poller.Pass}} {
-				r.holds(q, c.says)
+				r.isBlocked(q, c.says)
 			}
 			_, err := postgres.CheckTable(t.Context(), examiner(t, pooler.DSN(role, password, s.name)), orders)
 			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "source: rest") {
@@ -60,7 +60,7 @@ func TestATableWhoseRowsComeFromElsewhereIsHeldAndNamed(t *testing.T) {
 }
 
 // A new session does not know the setting. One in which another client has set it has it empty for ever.
-func TestATableThatGoesByASettingWithoutAValueIsHeldAndNamed(t *testing.T) {
+func TestATableThatGoesByASettingWithoutAValueIsBlockedAndNamed(t *testing.T) {
 	const security = `ALTER TABLE %s ENABLE ROW LEVEL SECURITY; `
 	tenant := func(setting string) string { return `coalesce(` + setting + ` = user_id::text, true)` }
 	const setting = `current_setting('app.tenant', true)`
@@ -111,10 +111,10 @@ func TestATableThatGoesByASettingWithoutAValueIsHeldAndNamed(t *testing.T) {
 				}
 			}
 			if !c.reads {
-				r.holds(poller.Request{}, "the setting app.tenant")
+				r.isBlocked(poller.Request{}, "the setting app.tenant")
 				run(t, another(), "SET app.tenant = '1'")
 				for _, q := range []poller.Request{{Kind: poller.Pass}, {Kind: poller.Full}} {
-					r.holds(q, "ALTER ROLE")
+					r.isBlocked(q, "ALTER ROLE")
 				}
 				s.exec(`ALTER ROLE ` + role + ` IN DATABASE ` + s.name + ` SET app.tenant = '1'`)
 				dsn, another = s.twoOfOneConnection()
@@ -173,7 +173,7 @@ func TestWhatATableLeadsToIsLookedAtByEachPass(t *testing.T) {
 			r := s.reader()
 			r.poll()
 			s.exec(c.change)
-			r.holds(poller.Request{}, "far_orders, a foreign table")
+			r.isBlocked(poller.Request{}, "far_orders, a foreign table")
 			s.exec(c.back)
 			r.poll()
 			r.sameAs(s)

@@ -111,10 +111,10 @@ func TestACharacterThatUTF8DoesNotHaveHoldsAndSaysSo(t *testing.T) {
 	s := openShopEncoded(t, "WIN1252")
 	s.putStatus(1, "chr(129)")
 	err := s.reader().read(poller.Request{})
-	var hold *poller.HoldError
+	var blocked *poller.BlockedError
 	says := fmt.Sprint(err)
-	if !errors.As(err, &hold) || !strings.Contains(says, "convert_to") || strings.Contains(says, "81") {
-		t.Errorf("%v, expected a HoldError that says how to find the row", err)
+	if !errors.As(err, &blocked) || !strings.Contains(says, "convert_to") || strings.Contains(says, "81") {
+		t.Errorf("%v, expected a BlockedError that says how to find the row", err)
 	}
 }
 

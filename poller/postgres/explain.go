@@ -21,7 +21,7 @@ func (db *DB) explain(table string, err error) error {
 	var pe *pgconn.PgError
 	var long *pgproto3.ExceededMaxBodyLenErr
 	switch {
-	case errors.As(err, new(*poller.HoldError)):
+	case errors.As(err, new(*poller.BlockedError)):
 		return err
 	case errors.As(err, &long):
 		return fmt.Errorf("read %s: the server sent a message of %d bytes, more than the limit of %d: "+
@@ -45,23 +45,23 @@ func (db *DB) explainCode(table string, err error, pe *pgconn.PgError) error {
 	address, user, database := db.address(), db.login.Get().User, db.login.Get().Database
 	// The server's own message, without its detail, which may have values of the row.
 	message := fmt.Errorf("%s (SQLSTATE %s)", pe.Message, pe.Code)
-	hold := func(format string, args ...any) error {
-		return &poller.HoldError{What: fmt.Sprintf(format, args...), Err: message}
+	blocked := func(format string, args ...any) error {
+		return &poller.BlockedError{What: fmt.Sprintf(format, args...), Err: message}
 	}
 	switch pe.Code {
 	case codeBadPassword, codeNoAuth:
-		return hold("%s refuses the login of role %q: check user and password in postgres.dsn", address, user)
+		return blocked("%s refuses the login of role %q: check user and password in postgres.dsn", address, user)
 	case codeNoDatabase:
-		return hold("%s has no database %q: check postgres.dsn", address, database)
+		return blocked("%s has no database %q: check postgres.dsn", address, database)
 	case codeNoPrivilege:
-		return hold("role %q may not read %s: GRANT SELECT ON %s TO %q", user, table, table, user)
+		return blocked("role %q may not read %s: GRANT SELECT ON %s TO %q", user, table, table, user)
 	case codeNoTable:
-		return hold("database %q has no table %s that role %q can see: check postgres.dsn, or take the resource "+
-			"over REST (source: rest)", database, table, user)
+		return blocked("database %q has no table %s that role %q can see: check postgres.dsn, or take the "+
+			"resource over REST (source: rest)", database, table, user)
 	case codeNoCharacter, codeNotInEncoding: // the server's message has bytes of the row
-		return &poller.HoldError{What: fmt.Sprintf("read %s: a text in it cannot be converted from the encoding "+
-			"of database %q to UTF-8. Correct the rows for which convert_to(COLUMN, 'UTF8') is an error: reading "+
-			"continues by itself", table, database)}
+		return &poller.BlockedError{What: fmt.Sprintf("read %s: a text in it cannot be converted from the "+
+			"encoding of database %q to UTF-8. Correct the rows for which convert_to(COLUMN, 'UTF8') is an error: "+
+			"reading continues by itself", table, database)}
 	}
 	switch refused := errors.As(err, new(*pgconn.ConnectError)); {
 	case pe.Code != codeProtocol:
@@ -70,10 +70,10 @@ func (db *DB) explainCode(table string, err error, pe *pgconn.PgError) error {
 		return fmt.Errorf("read %s: the pooler at %s answers, and has no server for it: is PostgreSQL up? %w",
 			table, address, message)
 	case len(db.parameters) > 0:
-		return hold("the pooler at %s refuses the connection: it takes no startup parameters of its own, "+
+		return blocked("the pooler at %s refuses the connection: it takes no startup parameters of its own, "+
 			"and postgres.dsn sets %s: remove them", address, strings.Join(db.parameters, ", "))
 	}
-	return &poller.HoldError{What: fmt.Sprintf("the pooler at %s refuses the connection: %s. If that is the "+
+	return &poller.BlockedError{What: fmt.Sprintf("the pooler at %s refuses the connection: %s. If that is the "+
 		"login, check user, password and database in postgres.dsn. If it is full, raise its max_client_conn",
 		address, message)}
 }

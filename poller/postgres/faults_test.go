@@ -282,9 +282,9 @@ func TestWhatOnlyAPersonCanFixHoldsAndSaysWhatToDo(t *testing.T) {
 				s.exec(c.change)
 			}
 			err := r.read(poller.Request{})
-			var hold *poller.HoldError
-			if !errors.As(err, &hold) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("read: %v\nexpected a HoldError with %q", err, c.want)
+			var blocked *poller.BlockedError
+			if !errors.As(err, &blocked) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("read: %v\nexpected a BlockedError with %q", err, c.want)
 			}
 			if err != nil && (strings.Contains(err.Error(), password) || strings.Contains(err.Error(), "wr0ng")) {
 				t.Errorf("the error holds the password: %v", err)
@@ -321,8 +321,8 @@ func TestADatabaseThatIsDownIsNoErrorUntilItIsReadAndThenOneToTryAgain(t *testin
 	l.Close()
 	r := openReader(t, dsn, postgres.SourceConfig{})
 	err = r.read(poller.Request{Kind: poller.Pass})
-	var hold *poller.HoldError
-	if err == nil || errors.As(err, &hold) || !strings.Contains(err.Error(), "is the database up") {
+	var blocked *poller.BlockedError
+	if err == nil || errors.As(err, &blocked) || !strings.Contains(err.Error(), "is the database up") {
 		t.Errorf("read: %v", err)
 	}
 	if err != nil && strings.Contains(err.Error(), "s3cret") {

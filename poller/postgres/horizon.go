@@ -132,9 +132,9 @@ func (hs *horizons) best(xmin uint64) (horizon, bool) {
 	return hs.recorded[i-1], true
 }
 
-// held returns why settled does not move for such snapshots, or "": a transaction has been open for longer
+// delays returns why settled does not move for such snapshots, or "": a transaction has been open for longer
 // than overlap. c is the first of their clocks.
-func (hs *horizons) held(c *clock, xmin uint64) string {
+func (hs *horizons) delays(c *clock, xmin uint64) string {
 	if hs.steps.unsettled(c) {
 		return "the database's clock was set forward: settled waits for an overlap, until all transactions that " +
 			"may have stamped before have written"

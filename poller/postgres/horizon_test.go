@@ -75,8 +75,8 @@ func TestAfterAClockIsSetForwardNoHorizonIsNotedForAnOverlap(t *testing.T) {
 		if hs.observe(c.clock, true); hs.reach(100) != c.want {
 			t.Errorf("at %d settled reaches %d, expected %d", c.clock.time, hs.reach(100), c.want)
 		}
-		if held := hs.held(c.clock, 100); (held != "") != (c.want == 90) {
-			t.Errorf("at %d it says %q", c.clock.time, held)
+		if delayed := hs.delays(c.clock, 100); (delayed != "") != (c.want == 90) {
+			t.Errorf("at %d it says %q", c.clock.time, delayed)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestATransactionIsSaidToBeOpenSinceNoLaterThanIsKnown(t *testing.T) {
 		5: "is open since about 1970-01-01T00:00:00.000200Z",
 		6: "",
 	} {
-		if got := hs.held(now, xmin); !strings.Contains(got, want) || (want == "") != (got == "") {
+		if got := hs.delays(now, xmin); !strings.Contains(got, want) || (want == "") != (got == "") {
 			t.Errorf("xmin %d: %q, expected %q", xmin, got, want)
 		}
 	}

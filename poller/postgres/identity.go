@@ -127,7 +127,7 @@ func differs(id, before *watermark.Identity) *poller.LostError {
 // kinds names the relkinds that are read.
 var kinds = map[string]string{"r": "a table", "p": "a partitioned table", "v": "a view"}
 
-// isAnother returns a *poller.HoldError if t is another table than the one that was read before, and no
+// isAnother returns a *poller.BlockedError if t is another table than the one that was read before, and no
 // person has confirmed it.
 //
 // A schema has a name only once. So if another table of the same kind has the name in the same schema, the
@@ -139,7 +139,7 @@ func (t *table) isAnother(before *watermark.Identity, r *schemas.Resource) error
 		t.schema == before.Schema && t.kind == before.Kind {
 		return nil
 	}
-	return &poller.HoldError{What: fmt.Sprintf("the name %[1]s leads to another table: %[2]s, which is "+
+	return &poller.BlockedError{What: fmt.Sprintf("the name %[1]s leads to another table: %[2]s, which is "+
 		"%[3]s, and was %[4]s in schema %[5]s. storestream does not read it, because it would publish its rows as "+
 		"those of the other one. If the other one is right, put it back: restore the search_path of the role and "+
 		"the database, or set search_path=%[5]s in postgres.dsn. If this one is right, confirm it: storestream "+

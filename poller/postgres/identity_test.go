@@ -144,8 +144,8 @@ func TestAnotherTableBlocksUntilItIsGoneOrAPersonConfirmsIt(t *testing.T) {
 					r.source = s.direct(longOverlap).source
 					for _, q := range []poller.Request{{}, {Kind: poller.Full, From: schemas.MinInstant},
 						{Kind: poller.Lookup, Suspects: []poller.Suspect{{ID: 7}}}, {}} {
-						r.holds(q, "leads to another table")
-						r.holds(q, "storestream watermark reset orders --to")
+						r.isBlocked(q, "leads to another table")
+						r.isBlocked(q, "storestream watermark reset orders --to")
 					}
 				}
 				if confirmed {
@@ -163,7 +163,7 @@ func TestAnotherTableBlocksUntilItIsGoneOrAPersonConfirmsIt(t *testing.T) {
 	}
 }
 
-// What the name leads to changes while an open transaction holds settled back: rows show up that were stamped
+// What the name leads to changes while an open transaction delays settling: rows show up that were stamped
 // after settled, and longer than an overlap ago.
 func TestRowsThatAnOtherRelationBringsBesideAnOpenTransactionAreRead(t *testing.T) {
 	for name, c := range map[string]struct{ ddl, base, change string }{

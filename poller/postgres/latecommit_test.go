@@ -108,7 +108,7 @@ func TestAPreparedTransactionHoldsSettledBackUntilItIsCommitted(t *testing.T) {
 	t.Cleanup(func() { // or the loads of other tests would wait for it
 		_, _ = s.admin.Exec(context.Background(), "ROLLBACK PREPARED 'forgotten'")
 	})
-	r.until("holding", func(d poller.Done) bool { return d.Held != "" })
+	r.until("holding", func(d poller.Done) bool { return d.Delayed != "" })
 	if r.settled > stamp {
 		t.Errorf("settled moved to %s, past %s", r.settled, stamp)
 	}
@@ -130,7 +130,7 @@ func TestWhileALongTransactionIsOpenPollsReadOnlyWhatChangedAndMissNothing(t *te
 	run(t, short, "BEGIN")
 	run(t, short, put(4, "clock_timestamp()"))
 	stamp := s.instant("SELECT clock_timestamp()")
-	r.until("holding", func(d poller.Done) bool { return d.Held != "" })
+	r.until("holding", func(d poller.Done) bool { return d.Delayed != "" })
 	if r.poll(); r.met() != 0 {
 		t.Errorf("%d rows are read though none has changed", r.met())
 	}
@@ -145,14 +145,14 @@ func TestWhileALongTransactionIsOpenPollsReadOnlyWhatChangedAndMissNothing(t *te
 		t.Errorf("%d rows are read, one has changed", r.met())
 	}
 	r.has(5)
-	if !r.done.Complete || r.done.Held == "" {
+	if !r.done.Complete || r.done.Delayed == "" {
 		t.Errorf("done says %+v", r.done)
 	}
 	run(t, long, "COMMIT")
 	r.poll()
 	r.has(2)
 	r.settles(stamp)
-	r.until("the end of holding", func(d poller.Done) bool { return d.Held == "" })
+	r.until("the end of holding", func(d poller.Done) bool { return d.Delayed == "" })
 	r.sameAs(s)
 }
 

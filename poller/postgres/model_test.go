@@ -340,7 +340,7 @@ func (m *model) poll(t *rapid.T) {
 	played := m.w.played
 	played.Count("a poll", true)
 	table := m.table()
-	if played.Count("a poll that a missing column holds", table == nil); table == nil {
+	if played.Count("a poll that a missing column blocks", table == nil); table == nil {
 		return
 	}
 	before := m.lineage
@@ -507,7 +507,7 @@ func (m *model) takeover() {
 	m.catalogue = catalogue{}
 }
 
-// table is what the catalogue says now; nil: the resource is held.
+// table is what the catalogue says now; nil: the resource is blocked.
 func (m *model) table() *table {
 	t := &table{oid: m.w.relation.oid, schema: "public", kind: "r", noFloor: m.w.relation.noFloor,
 		fields: []string{"id", "note"}}
@@ -527,7 +527,7 @@ func (m *model) table() *table {
 	case m.w.elsewhere && err == nil:
 		m.w.t.Fatalf("rows of another table are read: %+v, was %+v", t, m.identity)
 	case err != nil:
-		m.w.played.Count("a poll that another table holds", m.w.elsewhere)
+		m.w.played.Count("a poll that another table blocks", m.w.elsewhere)
 		return nil
 	}
 	return t
@@ -695,7 +695,7 @@ func TestWhateverCommitsWhenNothingBeforeSettledIsMissed(t *testing.T) {
 		"a complete pass": 2, "a complete pass is checked": 1, "settled is checked": 10, "settled moves": 3,
 		"a takeover": 1.5, "what was read does not count": 0.3, "a standby answers": 0.8,
 		"a standby is promoted": 0.2, "the primary of before answers": 0.06, "the clock is set back": 0.3,
-		"the clock is set forward": 0.06, "a poll that a missing column holds": 0.03, "the relation changes": 0.1,
-		"a poll that another table holds": 0.05,
+		"the clock is set forward": 0.06, "a poll that a missing column blocks": 0.03, "the relation changes": 0.1,
+		"a poll that another table blocks": 0.05,
 	})
 }

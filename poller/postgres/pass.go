@@ -333,8 +333,8 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 		p.floor = newFloor(coarse(p.xmin), p.from) // a standby does not report its snapshot above xmin
 	}
 
-	// A bad chunk is left out. The pass goes on behind it, is not complete then, and ends in a HoldError. Rows
-	// without updated_at are expected to be bad, and become dead letters, unless no row can be published.
+	// A bad chunk is left out. The pass goes on behind it, is not complete then, and ends in a BlockedError.
+	// Rows without updated_at are expected to be bad, and become dead letters, unless no row can be published.
 	if c.bad() && (part.filter != nil || p.good == 0 || p.bad != nil) {
 		p.bad = cmp.Or(p.bad, c)
 		return nil, nil
@@ -366,7 +366,7 @@ func (p *pass) batch(c *chunk) (*poller.Batch, error) {
 
 	if last && p.bad == nil { // the pass is complete
 		b.Cursor = nil
-		b.Done = &poller.Done{Started: p.started, Complete: true, Fields: p.table.fields, Held: p.held()}
+		b.Done = &poller.Done{Started: p.started, Complete: true, Fields: p.table.fields, Delayed: p.delays()}
 		if p.table.noFloor == "" {
 			b.Done.Floor = p.floor
 		}
@@ -385,8 +385,8 @@ func (p *pass) moveCursor(end key) {
 	}
 }
 
-// held returns why settled does not move although the pass is complete, or "".
-func (p *pass) held() string {
+// delays returns why settled does not move although the pass is complete, or "".
+func (p *pass) delays() string {
 	switch {
 	case !p.clock.known:
 		return "the database is a standby that has replayed no transaction since it started: " +
@@ -394,5 +394,5 @@ func (p *pass) held() string {
 	case p.resumed: // the first part may have met another transaction, which is not known any more
 		return ""
 	}
-	return p.horizons.held(p.clock, p.xmin)
+	return p.horizons.delays(p.clock, p.xmin)
 }

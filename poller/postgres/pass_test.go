@@ -220,9 +220,9 @@ func TestAPageOfTwentyBadRowsHoldsSettledAndHealsByItself(t *testing.T) {
 	s.exec("UPDATE orders SET created_at = NULL WHERE id BETWEEN 101 AND 200")
 	r := s.readerOf(postgres.SourceConfig{MaxRows: 100})
 	err := r.read(poller.Request{Kind: poller.Pass})
-	var hold *poller.HoldError
-	if !errors.As(err, &hold) || !hold.Publishes {
-		t.Fatalf("read: %v, expected a HoldError that says that other rows go on", err)
+	var blocked *poller.BlockedError
+	if !errors.As(err, &blocked) || !blocked.Publishes {
+		t.Fatalf("read: %v, expected a BlockedError that says that other rows go on", err)
 	}
 	r.has(1, 100, 201, 300)
 	if len(r.rejects) > 0 {

@@ -73,7 +73,7 @@ func remedyFor(err error) remedy {
 		return withoutLong
 	case errors.Is(err, errLagging):
 		return waitForReplay
-	case errors.As(err, new(*poller.HoldError)):
+	case errors.As(err, new(*poller.BlockedError)):
 		return giveUp
 	case errors.Is(err, errRetyped), errors.Is(err, errSwapped):
 		return lookAgain

@@ -151,16 +151,16 @@ func (s *Source) pass(ctx context.Context, r poller.Request, yield func(poller.B
 		p.parts = p.parts[1:]
 	}
 	if p.bad != nil {
-		hold := p.bad.hold(p.table.name)
-		hold.Publishes = p.good > 0
-		return hold
+		blocked := p.bad.blocked(p.table.name)
+		blocked.Publishes = p.good > 0
+		return blocked
 	}
 	s.horizons.prune(p.xmin)
 	s.unfiltered = nil
 	if p.table.noFloor != "" {
 		s.unfiltered = p.floor // not before every batch was taken over
 	}
-	if p.clock.standby && p.held() != "" {
+	if p.clock.standby && p.delays() != "" {
 		s.rested = time.Now().Add(min(time.Since(began), longestRest))
 	}
 	return nil
@@ -204,7 +204,8 @@ func without(names []string) func(string) bool {
 	return func(name string) bool { return !slices.Contains(names, name) }
 }
 
-// full reads every row of r.IDs from r.From on by id. It leaves out bad chunks, and then ends in a HoldError.
+// full reads every row of r.IDs from r.From on by id. It leaves out bad chunks, and then ends in a
+// BlockedError.
 func (s *Source) full(ctx context.Context, r poller.Request, yield func(poller.Batch, error) bool) error {
 	s.reader.show("reading everything, by id")
 	s.reader.catalogue.forget() // a sweep reads a column that was added
@@ -230,7 +231,7 @@ func (s *Source) full(ctx context.Context, r poller.Request, yield func(poller.B
 		}
 	}
 	if bad != nil {
-		return bad.hold(s.reader.resource.Table)
+		return bad.blocked(s.reader.resource.Table)
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ const elsewhereSQL = `coalesce(
 const leadsToSQL = `concat_ws(',', (SELECT string_agg(concat(oid, kind), ',' ORDER BY oid) FROM below),
 	` + rulesSQL + ` SELECT string_agg(concat(oid, '/', xmin), ',' ORDER BY oid) FROM all_rules))`
 
-// isElsewhere returns the *poller.HoldError for an answer to elsewhereSQL, or nil for NULL.
+// isElsewhere returns the *poller.BlockedError for an answer to elsewhereSQL, or nil for NULL.
 //
 // The clock belongs to this server. Rows of a foreign table belong to another one, whose open transactions
 // this server's snapshot does not list, so settled would pass its rows. A materialized view gets its rows at
@@ -149,20 +149,20 @@ func isElsewhere(table string, found []byte) error {
 		"this server does not list", "Let postgres.dsn lead to the server that has the rows"
 	switch found[0] {
 	case 's':
-		return &poller.HoldError{What: fmt.Sprintf("a view or policy of %s asks for the setting %s, which has no "+
-			"value for the role. Another client of the pooler may leave it empty in its session, which would show "+
+		return &poller.BlockedError{What: fmt.Sprintf("a view or policy of %s asks for the setting %s, which has "+
+			"no value for the role. Another client of the pooler may leave it empty in its session, which would show "+
 			"other rows, so the table is not read. Give it the value to read with: ALTER ROLE ... SET %[2]s = "+
 			"'...' (not empty), and let the pooler open its connections anew (RECONNECT)", table, found[1:])}
 	case 'm':
 		kind, why, remedy = "a materialized view", "a REFRESH brings rows long after the time that they are "+
 			"stamped with", "Make it a plain view, or let a view of this name lead to the tables below it"
 	}
-	return &poller.HoldError{What: fmt.Sprintf("%s leads to %s, %s: %s. Rows would be missed, so the table "+
+	return &poller.BlockedError{What: fmt.Sprintf("%s leads to %s, %s: %s. Rows would be missed, so the table "+
 		"is not read. %s, or read the resource over REST (source: rest)", table, found[1:], kind, why, remedy)}
 }
 
-// readTable asks the server for the table of r. Its error is a *poller.HoldError if the table cannot be read
-// as it is, or the server's.
+// readTable asks the server for the table of r. Its error is a *poller.BlockedError if the table cannot be
+// read as it is, or the server's.
 func readTable(ctx context.Context, db *DB, r *schemas.Resource) (*table, error) {
 	readable := map[string]bool{} // by column
 	t := &table{bareName: pgx.Identifier{r.Table}.Sanitize()}
@@ -235,7 +235,7 @@ func (t *table) selectFields(r *schemas.Resource, readable map[string]bool) erro
 		case !found:
 			t.missing = append(t.missing, f.Name)
 		case !may:
-			return &poller.HoldError{What: fmt.Sprintf("the role may not read column %s of %s: GRANT SELECT ON %s",
+			return &poller.BlockedError{What: fmt.Sprintf("the role may not read column %s of %s: GRANT SELECT ON %s",
 				f.Name, t.name, t.name)}
 		default:
 			t.fields = append(t.fields, f.Name)
@@ -263,7 +263,7 @@ func (t *table) describe(ctx context.Context, db *DB, r *schemas.Resource) error
 		t.columns = append(t.columns, schemas.Column{Name: f.Name, OID: f.DataTypeOID})
 	}
 	if t.decoder, err = schemas.NewColumnDecoder(r, t.columns); err != nil {
-		return &poller.HoldError{What: "read " + t.name, Err: err}
+		return &poller.BlockedError{What: "read " + t.name, Err: err}
 	}
 	return t.findKey()
 }
@@ -275,7 +275,7 @@ func (t *table) findKey() error {
 		case "id":
 			t.id = i
 			if c.OID != oidInt8 && c.OID != oidInt4 && c.OID != oidInt2 {
-				return &poller.HoldError{What: fmt.Sprintf(
+				return &poller.BlockedError{What: fmt.Sprintf(
 					"column id of %s is of type OID %d: expected bigint, integer or smallint", t.name, c.OID)}
 			}
 		case "updated_at":

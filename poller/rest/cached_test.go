@@ -36,7 +36,7 @@ func TestAnswersOutOfACacheSettleNothingAndCountForNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got.settled != schemas.MinInstant || got.done.Complete || got.done.Started != schemas.MinInstant ||
-				!strings.Contains(got.done.Held, "out of a cache") || !strings.Contains(got.done.Held, "no-cache") {
+				!strings.Contains(got.done.Delayed, "out of a cache") || !strings.Contains(got.done.Delayed, "no-cache") {
 				t.Errorf("settled %s, done %+v", got.settled, got.done)
 			}
 			if comes && got.age < time.Minute {
@@ -56,7 +56,7 @@ func TestAnswersOutOfACacheSettleNothingAndCountForNothing(t *testing.T) {
 				}
 			}
 			s.aged("")
-			for _, d := range src.days.held {
+			for _, d := range src.days.notClosed {
 				d.next = time.Now()
 			}
 			if got, err = readAll(t.Context(), src, pass(schemas.MinInstant)); err != nil {
@@ -102,13 +102,14 @@ func TestACheapPollOutOfACacheCountsForNothing(t *testing.T) {
 	now = now.Add(time.Minute)
 	got, err := readAll(t.Context(), src, poll)
 	if err != nil || got.done.Started != schemas.MinInstant || got.done.Complete ||
-		!strings.Contains(got.done.Held, "out of a cache") {
+		!strings.Contains(got.done.Delayed, "out of a cache") {
 		t.Errorf("%+v, %v", got.done, err)
 	}
 	s.products[100].updated = now
 	s.aged("")
 	now = now.Add(time.Minute)
-	if got, err = readAll(t.Context(), src, poll); err != nil || got.done.Started != 1 || got.done.Held != "" {
+	got, err = readAll(t.Context(), src, poll)
+	if err != nil || got.done.Started != 1 || got.done.Delayed != "" {
 		t.Errorf("%+v, %v", got.done, err)
 	}
 	got.has(t, s.products[100:101])
@@ -142,7 +143,7 @@ func TestOneDateThatIsFarOffClosesNothingAndStopsNothing(t *testing.T) {
 					t.Fatal(err)
 				}
 				settled = max(settled, got.settled)
-				for _, d := range src.days.held {
+				for _, d := range src.days.notClosed {
 					d.next = time.Now()
 				}
 			}

@@ -12,8 +12,8 @@ import (
 
 // closing closes the past days of a pass, in order.
 //
-// A day that cannot be closed holds settled, not the days behind it: they are closed too and remembered, and
-// when that day can be closed, settled passes them all at once.
+// A day that cannot be closed delays settling, not the days behind it: they are closed too and remembered,
+// and when that day can be closed, settled passes them all at once.
 type closing struct {
 	rd  *read
 	src *Source
@@ -77,7 +77,7 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 		if o.Whole {
 			c.close(days)
 		} else {
-			c.hold(days, o.Why)
+			c.leaveOpen(days, o.Why)
 		}
 		next = days.To + 1
 		c.report(c.settled, last)
@@ -88,12 +88,12 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 	return nil
 }
 
-// hold leaves days open, and says why.
-func (c *closing) hold(days span, reason string) {
+// leaveOpen leaves days open, and says why.
+func (c *closing) leaveOpen(days span, reason string) {
 	why := fmt.Sprintf("%s cannot be closed: %s", days.From, reason)
 	c.explain(why)
 	if c.rd.spoiled == nil { // else this read ends with an error anyway, and the next one tries again
-		c.src.days.hold(days, why)
+		c.src.days.leaveOpen(days, why)
 	}
 	c.src.cfg.Log.Warn("a day cannot be closed yet; later days go on",
 		zap.Stringer("day", days.From), zap.String("why", reason))
@@ -175,8 +175,8 @@ func (c *closing) explain(why string) {
 	}
 }
 
-// held returns the first of these reasons, and how many more there are.
-func (c *closing) held() string {
+// delays returns the first of these reasons, and how many more there are.
+func (c *closing) delays() string {
 	switch len(c.why) {
 	case 0:
 		return ""

@@ -3,34 +3,34 @@ package rest
 import "time"
 
 const (
-	// A day that cannot be closed costs hundreds of requests. It is tried again after firstHold, then after
-	// twice as long each time, at most lastHold.
-	firstHold = 30 * time.Second
-	lastHold  = time.Hour
+	// A day that cannot be closed costs hundreds of requests. It is tried again after firstPause, then after
+	// twice as long each time, at most lastPause.
+	firstPause = 30 * time.Second
+	lastPause  = time.Hour
 )
 
 // days is the state of the past days from settled on.
 type days struct {
-	// closed are the days that were closed behind one that is held. This is good only while all their rows are
-	// published.
-	closed map[day]bool
-	held   map[day]*heldDay
+	// closed are the days that were closed behind one that is not closed. This is good only while all their rows
+	// are published.
+	closed    map[day]bool
+	notClosed map[day]*notClosedDay
 }
 
-// heldDay is a day that could not be closed.
-type heldDay struct {
+// notClosedDay is a day that could not be closed.
+type notClosedDay struct {
 	why   string
 	next  time.Time // when it is tried again
 	pause time.Duration
 }
 
-func newDays() days { return days{closed: map[day]bool{}, held: map[day]*heldDay{}} }
+func newDays() days { return days{closed: map[day]bool{}, notClosed: map[day]*notClosedDay{}} }
 
 // close records that the days of s are closed. It returns the first day at or after settled that is not.
 func (d *days) close(s span, settled day) day {
 	for n := s.From; n <= s.To; n++ {
 		d.closed[n] = true
-		delete(d.held, n)
+		delete(d.notClosed, n)
 	}
 	for ; d.closed[settled]; settled++ {
 		delete(d.closed, settled)
@@ -38,22 +38,22 @@ func (d *days) close(s span, settled day) day {
 	return settled
 }
 
-// hold records that the days of s could not be closed.
-func (d *days) hold(s span, why string) {
+// leaveOpen records that the days of s could not be closed.
+func (d *days) leaveOpen(s span, why string) {
 	for n := s.From; n <= s.To; n++ {
-		h := d.held[n]
+		h := d.notClosed[n]
 		if h == nil {
-			h = &heldDay{pause: firstHold / 2}
-			d.held[n] = h
+			h = &notClosedDay{pause: firstPause / 2}
+			d.notClosed[n] = h
 		}
-		h.pause = min(h.pause*2, lastHold)
+		h.pause = min(h.pause*2, lastPause)
 		h.why, h.next = why, time.Now().Add(h.pause)
 	}
 }
 
-// waits reports whether n is held and it is too early to try again.
+// waits reports whether n is not closed and it is too early to try again.
 func (d *days) waits(n day) (why string, waits bool) {
-	h := d.held[n]
+	h := d.notClosed[n]
 	if h == nil || !time.Now().Before(h.next) {
 		return "", false
 	}
@@ -68,7 +68,7 @@ func (d *days) toRead(n day) bool {
 
 // freeUntil returns the last day from n to last before the next one that is not to be read.
 func (d *days) freeUntil(n, last day) day {
-	if len(d.closed) == 0 && len(d.held) == 0 {
+	if len(d.closed) == 0 && len(d.notClosed) == 0 {
 		return last
 	}
 	for n < last && d.toRead(n+1) {
@@ -77,12 +77,12 @@ func (d *days) freeUntil(n, last day) day {
 	return n
 }
 
-// unsettled returns the worst state of the days of s: held, then unread, then closed.
+// unsettled returns the worst state of the days of s: not closed, then unread, then closed.
 func (d *days) unsettled(s span) (worst DayRange) {
 	worst.State = Closed
 	for n := s.From; n <= s.To; n++ {
-		if h := d.held[n]; h != nil {
-			return DayRange{State: Held, Why: h.why, Next: h.next}
+		if h := d.notClosed[n]; h != nil {
+			return DayRange{State: NotClosed, Why: h.why, Next: h.next}
 		}
 		if !d.closed[n] {
 			worst.State = Unread

@@ -44,8 +44,8 @@ func TestADayOfWhichTheServiceShowsOnlyTheFirstPagesIsReadInPartsOrHeld(t *testi
 			continue
 		}
 		for _, text := range []string{"2026-11-16 cannot be closed: ", "counts 2500 rows", "store.dialect.count"} {
-			if !strings.Contains(got.done.Held, text) {
-				t.Errorf("held %q, which does not say %q", got.done.Held, text)
+			if !strings.Contains(got.done.Delayed, text) {
+				t.Errorf("delayed %q, which does not say %q", got.done.Delayed, text)
 			}
 		}
 		if _, later := got.rows[10_000]; !later || got.done.Complete {
@@ -86,7 +86,7 @@ func TestACheapPollThatEndsWhereTheServiceShowsNoMoreIsNone(t *testing.T) {
 	now = now.Add(time.Minute)
 	s.pages = 10
 	got, err := readAll(t.Context(), src, poller.Request{Kind: poller.Pass, From: from})
-	if err != nil || got.done.Complete || !strings.Contains(got.done.Held, "counts") {
+	if err != nil || got.done.Complete || !strings.Contains(got.done.Delayed, "counts") {
 		t.Errorf("done %+v, %v", got.done, err)
 	}
 }
@@ -109,8 +109,8 @@ func TestACountThatIsAnEstimateHoldsUntilTheSettingSaysSo(t *testing.T) {
 		got.has(t, s.products)
 		if worth != dialect.Auto {
 			got.completely(t)
-		} else if got.settled != schemas.MinInstant || !strings.Contains(got.done.Held, "store.dialect.count") {
-			t.Errorf("settled %s, held %q", got.settled, got.done.Held)
+		} else if got.settled != schemas.MinInstant || !strings.Contains(got.done.Delayed, "store.dialect.count") {
+			t.Errorf("settled %s, delayed %q", got.settled, got.done.Delayed)
 		}
 	}
 }
@@ -141,7 +141,7 @@ func TestAServiceThatSaysForEverThatMoreFollowsIsReadAndClosedWhereItCounts(t *t
 			got.has(t, s.products)
 			if count == countTotal {
 				got.completely(t)
-			} else if got.settled != schemas.MinInstant || !strings.Contains(got.done.Held, "for ever") {
+			} else if got.settled != schemas.MinInstant || !strings.Contains(got.done.Delayed, "for ever") {
 				t.Errorf("settled %s, done %+v", got.settled, got.done)
 			}
 			first := s.requests

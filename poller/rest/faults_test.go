@@ -96,8 +96,8 @@ func TestAConfiguredKeyThatIsRefusedHoldsAndNamesTheSetting(t *testing.T) {
 	s := newService(t)
 	src := s.source(s.client(client.Config{APIKey: rotation.Literal("mine-1234")}))
 	_, err := readAll(t.Context(), src, pass(schemas.MinInstant))
-	var hold *poller.HoldError
-	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "store.api_key") ||
+	var blocked *poller.BlockedError
+	if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "store.api_key") ||
 		strings.Contains(err.Error(), "mine-1234") {
 		t.Errorf("error %v", err)
 	}
@@ -162,9 +162,9 @@ func TestWhatWasReadBeforeALastingFaultStaysSettled(t *testing.T) {
 	}
 	source := s.source(s.client(client.Config{Now: s.now, Attempts: 1}))
 	got, err := readAll(t.Context(), source, pass(schemas.MinInstant))
-	var hold *poller.HoldError
-	if !errors.As(err, &hold) {
-		t.Errorf("error %v, want it held", err)
+	var blocked *poller.BlockedError
+	if !errors.As(err, &blocked) {
+		t.Errorf("error %v, want it blocked", err)
 	}
 	if got.settled == schemas.MinInstant || got.settled > schemas.InstantOf(at("2026-11-12T00:00:00Z")) {
 		t.Errorf("settled %s", got.settled)
@@ -175,8 +175,8 @@ func TestABadRequestIsNotRepeatedAndNamesTheCode(t *testing.T) {
 	s := newService(t)
 	s.before = func(w http.ResponseWriter, _ url.Values) bool { refuse(w, 400, "invalid_param"); return true }
 	_, err := readAll(t.Context(), s.source(s.client(client.Config{})), pass(schemas.MinInstant))
-	var hold *poller.HoldError
-	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "invalid_param") || s.requests != 1 {
+	var blocked *poller.BlockedError
+	if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "invalid_param") || s.requests != 1 {
 		t.Errorf("%d requests, error %v", s.requests, err)
 	}
 }
@@ -208,8 +208,8 @@ func TestAnEndlessBodyIsBounded(t *testing.T) {
 		}
 	}
 	_, err := readAll(t.Context(), s.source(s.client(client.Config{})), pass(schemas.MinInstant))
-	var hold *poller.HoldError
-	if !errors.As(err, &hold) || !strings.Contains(err.Error(), "longer than 32 MiB") {
+	var blocked *poller.BlockedError
+	if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "longer than 32 MiB") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -22,15 +22,15 @@ import (
 //
 //	the other answer                         what it means
 //	has rows with it, and rows without       null is left out: the field is expected no longer
-//	has it in no row                         the field is gone: the resource is held
+//	has it in no row                         the field is gone: the resource is blocked
 //	has it in every row                      both are asked for again, some times. The same: null is left
 //	                                         out, in rows that are alike. Otherwise the field was gone for a
 //	                                         moment, or one of several servers lacks it: the read fails, and
 //	                                         is tried again
 //
 // Where null is left out, a field that every row had and that is null now in a thousand rows in a row looks
-// as if it were gone: held, and said. A field that some rows never had is never expected: of such a service
-// no answer can tell. Tables of fewer rows than suspectRows are not watched.
+// as if it were gone: blocked, and said. A field that some rows never had is never expected: of such a
+// service no answer can tell. Tables of fewer rows than suspectRows are not watched.
 type fields struct {
 	res      *schemas.Resource
 	known    bool   // expected comes from an earlier pass
@@ -66,7 +66,7 @@ func (f *fields) names() []string {
 	return names
 }
 
-// check looks at the rows that s has parsed of the answer to query. It returns a *poller.HoldError if a
+// check looks at the rows that s has parsed of the answer to query. It returns a *poller.BlockedError if a
 // field is gone.
 func (f *fields) check(ctx context.Context, s *Source, query string) error {
 	var rows int
@@ -118,7 +118,7 @@ func (f *fields) confirm(ctx context.Context, s *Source, query string, lost []in
 		}
 	}
 	if len(gone) > 0 {
-		return nil, f.hold(gone, others)
+		return nil, f.blocked(gone, others)
 	}
 	if len(alike) == 0 {
 		return nil, nil
@@ -136,12 +136,12 @@ func (f *fields) confirm(ctx context.Context, s *Source, query string, lost []in
 	return alike, nil
 }
 
-func (f *fields) hold(gone []int, rows int) error {
+func (f *fields) blocked(gone []int, rows int) error {
 	var names []string
 	for _, i := range gone {
 		names = append(names, f.res.Fields[i].Name)
 	}
-	return &poller.HoldError{What: fmt.Sprintf("%s: the service's rows have lost %s: every row had it, and "+
+	return &poller.BlockedError{What: fmt.Sprintf("%s: the service's rows have lost %s: every row had it, and "+
 		"none of %d has it now. Nothing is published, for it would be null in every row. This goes on by "+
 		"itself when it is back; if it is gone for good, take it out of the schema",
 		f.res.Name, strings.Join(names, ", "), rows)}

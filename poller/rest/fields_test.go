@@ -79,8 +79,8 @@ func loseAField(t *testing.T, blank bool) {
 	for _, r := range requests {
 		r.Fields = fields
 		got, err := readAll(t.Context(), s.fresh(), r)
-		var held *poller.HoldError
-		if !errors.As(err, &held) || !strings.Contains(err.Error(), "have lost brand:") {
+		var blocked *poller.BlockedError
+		if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "have lost brand:") {
 			t.Errorf("%+v: %v", r, err)
 		}
 		if len(got.rows) > 0 || got.settled != schemas.MinInstant {
@@ -107,7 +107,7 @@ func loseAField(t *testing.T, blank bool) {
 	}
 }
 
-func TestAServiceThatLeavesOutNullIsNotHeld(t *testing.T) {
+func TestAServiceThatLeavesOutNullIsNotBlocked(t *testing.T) {
 	for name, hidden := range map[string]func(product) string{
 		"in the first load": func(p product) string {
 			if p.id%2 == 0 {
@@ -180,8 +180,8 @@ func TestAFieldThatIsGoneForAMomentIsNotTakenForNull(t *testing.T) {
 		return ""
 	}
 	got, err = readAll(t.Context(), s.fresh(), r)
-	var held *poller.HoldError
-	if err == nil || errors.As(err, &held) || !strings.Contains(err.Error(), "brand") || len(got.rows) > 0 {
+	var blocked *poller.BlockedError
+	if err == nil || errors.As(err, &blocked) || !strings.Contains(err.Error(), "brand") || len(got.rows) > 0 {
 		t.Errorf("%d rows, %v", len(got.rows), err)
 	}
 	got, err = readAll(t.Context(), s.fresh(), r)
@@ -288,7 +288,7 @@ func TestAFieldThatIsLostBetweenTwoPlansHolds(t *testing.T) {
 	r := pass(schemas.MinInstant)
 	r.Fields = products(t).Columns()
 	got, err := readAll(t.Context(), src, r)
-	var held *poller.HoldError
+	var held *poller.BlockedError
 	if !errors.As(err, &held) || !strings.Contains(err.Error(), "have lost brand:") || s.hidden == nil {
 		t.Errorf("%v; null was read in %d rows", err, len(got.withoutBrand(t)))
 	}

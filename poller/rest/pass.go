@@ -102,7 +102,7 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 			return err
 		}
 		if ok {
-			return rd.finish(&poller.Done{Started: rd.req.Started, Held: c.held()})
+			return rd.finish(&poller.Done{Started: rd.req.Started, Delayed: c.delays()})
 		}
 	}
 	if err := c.run(ctx, from, last); err != nil || rd.replan {
@@ -129,8 +129,8 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 	if !o.Whole && how != once {
 		c.explain(fmt.Sprintf("the rows updated since %s could not be read completely: %s", open, o.Why))
 	}
-	complete := o.Whole && len(c.why) == 0
-	if err := rd.finish(&poller.Done{Started: rd.req.Started, Complete: complete, Held: c.held()}); err != nil {
+	done := &poller.Done{Started: rd.req.Started, Complete: o.Whole && len(c.why) == 0, Delayed: c.delays()}
+	if err := rd.finish(done); err != nil {
 		return err
 	}
 	took := time.Since(busy)
@@ -140,7 +140,7 @@ func (s *Source) pass(ctx context.Context, rd *read) error {
 		m.requests, m.paged = o.Requests, o.Paged
 		m.reach, m.last, m.cheap = reach, o.Rows/s.reader.Page(), [2]cheapPoll{}
 	case !set.Once:
-		m.nextRepeatedRead = time.Now().Add(max(firstHold, 3*took))
+		m.nextRepeatedRead = time.Now().Add(max(firstPause, 3*took))
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (got *taken) completely(t *testing.T) {
 	if want := midnight("2026-11-20"); got.settled != want {
 		t.Errorf("settled %s, want %s", got.settled, want)
 	}
-	if got.done == nil || !got.done.Complete || got.done.Held != "" {
+	if got.done == nil || !got.done.Complete || got.done.Delayed != "" {
 		t.Errorf("done %+v, want a complete pass", got.done)
 	}
 }
@@ -331,7 +331,7 @@ func TestAWrongEarliestDayLosesNothing(t *testing.T) {
 	got.completely(t)
 }
 
-func TestADayThatDoesNotComeCleanIsHeldAndLaterDaysGoOn(t *testing.T) {
+func TestADayThatDoesNotComeCleanIsNotClosedAndLaterDaysGoOn(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	s.products = append(oneDay(1, 10, "2026-11-15"), oneDay(100, 2500, "2026-11-16")...)
@@ -366,12 +366,12 @@ func TestADayThatDoesNotComeCleanIsHeldAndLaterDaysGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := fmt.Sprintf("%d 2026-11-16..2026-11-16 2026-11-16 cannot be closed true", Held)
+	notClosed := fmt.Sprintf("%d 2026-11-16..2026-11-16 2026-11-16 cannot be closed true", NotClosed)
 	closed := fmt.Sprintf("%d 2026-11-17..2026-11-19  false", Closed)
 	open := fmt.Sprintf("%d 2026-11-20..0001-01-01  false", Open)
-	says("after the first load", held, closed, open)
+	says("after the first load", notClosed, closed, open)
 	if got.settled != midnight("2026-11-16") || got.done.Complete ||
-		!strings.Contains(got.done.Held, "2026-11-16") {
+		!strings.Contains(got.done.Delayed, "2026-11-16") {
 		t.Errorf("settled %s, done %+v", got.settled, got.done)
 	}
 	if _, ok := got.rows[10_000]; !ok {
@@ -379,12 +379,12 @@ func TestADayThatDoesNotComeCleanIsHeldAndLaterDaysGoOn(t *testing.T) {
 	}
 	s.requests = 0
 	got, err = readAll(t.Context(), src, pass(got.settled))
-	if err != nil || got.done.Held == "" || s.requests > 5 {
+	if err != nil || got.done.Delayed == "" || s.requests > 5 {
 		t.Errorf("%d requests while the day waits, done %+v, %v", s.requests, got.done, err)
 	}
-	says("while it waits", held, closed, open)
+	says("while it waits", notClosed, closed, open)
 	stuck = false
-	for _, d := range src.days.held {
+	for _, d := range src.days.notClosed {
 		d.next = time.Now()
 	}
 	if got, err = readAll(t.Context(), src, pass(midnight("2026-11-16"))); err != nil {
@@ -394,7 +394,7 @@ func TestADayThatDoesNotComeCleanIsHeldAndLaterDaysGoOn(t *testing.T) {
 	says("after all", open)
 	for _, p := range s.products[10:2510] {
 		if _, ok := got.rows[p.id]; !ok {
-			t.Fatalf("product %d of the held day not read", p.id)
+			t.Fatalf("product %d of the day that is not closed not read", p.id)
 		}
 	}
 }
@@ -733,8 +733,8 @@ func TestAWindowOfManyPagesIsPlannedFromTheReadBefore(t *testing.T) {
 	}
 }
 
-// One bad page is no reason to withhold the others; nothing is settled past it, and the resource is held.
-func TestAPageOfWhichNothingCanBePublishedHolds(t *testing.T) {
+// One bad page is no reason to withhold the others; nothing is settled past it, and the resource is blocked.
+func TestAPageOfWhichNothingCanBePublishedBlocks(t *testing.T) {
 	s := newService(t)
 	s.now = clockAt("2026-11-20T12:00:00Z")
 	s.products = append(oneDay(1, 40, "2026-11-15"), oneDay(100, suspectRows, "2026-11-20")...)
@@ -743,14 +743,14 @@ func TestAPageOfWhichNothingCanBePublishedHolds(t *testing.T) {
 	}
 	src := s.fresh()
 	got, err := readAll(t.Context(), src, pass(schemas.MinInstant))
-	var held *poller.HoldError
-	if !errors.As(err, &held) || !strings.Contains(err.Error(), "cost") || len(got.rejects) > 0 ||
-		got.done != nil || !held.Publishes {
+	var blocked *poller.BlockedError
+	if !errors.As(err, &blocked) || !strings.Contains(err.Error(), "cost") || len(got.rejects) > 0 ||
+		got.done != nil || !blocked.Publishes {
 		t.Errorf("%d rejects, done %v: %v", len(got.rejects), got.done, err)
 	}
 	got.has(t, s.products[:40])
 	_, err = readAll(t.Context(), s.fresh(), pass(midnight("2026-11-20")))
-	if !errors.As(err, &held) || held.Publishes {
+	if !errors.As(err, &blocked) || blocked.Publishes {
 		t.Errorf("no other page is there, and the others go on: %v", err)
 	}
 	for i := range s.products[40:] {

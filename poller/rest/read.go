@@ -60,7 +60,7 @@ type read struct {
 	// stops, and Source.Read makes another plan.
 	replan bool
 	// spoiled is the first page without a row that could be published. good is set once a row could.
-	spoiled *poller.HoldError
+	spoiled *poller.BlockedError
 	good    bool
 	// newest gets the rows of a cheap poll. Nil in any other read.
 	newest *cheapPoll
@@ -243,7 +243,8 @@ func (rd *read) anyRow(ctx context.Context, w window) (some bool, counted int, e
 // refused adds w to err, if err is the service's refusal of a request for it.
 func (rd *read) refused(err error, w window) error {
 	if status := client.Refusal(err); status != nil {
-		return &poller.HoldError{What: fmt.Sprintf("asking for %s of %s", w, rd.src.cfg.Resource.Name), Err: status}
+		what := fmt.Sprintf("asking for %s of %s", w, rd.src.cfg.Resource.Name)
+		return &poller.BlockedError{What: what, Err: status}
 	}
 	return err
 }
@@ -304,7 +305,7 @@ func (rd *read) parse(a *paging.Answer, rows [][]byte, asked span, withCreated b
 		first := b.Rejects[bad]
 		a.Doubt = "no row of a page can be published"
 		if rd.spoiled == nil {
-			rd.spoiled = &poller.HoldError{What: fmt.Sprintf("%s: none of the %d rows of a page can be published; "+
+			rd.spoiled = &poller.BlockedError{What: fmt.Sprintf("%s: none of the %d rows of a page can be published; "+
 				"the first breaks the contract in %q: %s: something bigger is wrong than those rows. Nothing is "+
 				"settled past that page, and it goes on by itself once they are good",
 				rd.src.cfg.Resource.Name, n, first.Field, first.Err)}
@@ -319,7 +320,7 @@ func (rd *read) flush(done *poller.Done) error {
 		done.Fields = rd.fields.names()
 		if rd.old != "" {
 			done.Started = schemas.MinInstant
-			done.Held = cmp.Or(done.Held, rd.old)
+			done.Delayed = cmp.Or(done.Delayed, rd.old)
 		}
 	}
 	b := rd.batch

@@ -85,7 +85,7 @@ func NewSource(cfg SourceConfig) *Source {
 	return s
 }
 
-// forget drops the results of earlier reads. The days that are held stay so.
+// forget drops the results of earlier reads. The days that are not closed stay so.
 func (s *Source) forget() {
 	s.from, s.open = schemas.MinInstant, openWindow{}
 	clear(s.days.closed)

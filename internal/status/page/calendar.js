@@ -111,7 +111,7 @@ function ofDays(d, s, now) {
       return "read whole, and settled once the days before are.";
     case "replaying":
       return "settled before; the replay reads and publishes them again.";
-    case "held": {
+    case "not_closed": {
       const why = d.why.startsWith(d.from + " ") ? d.why.slice(d.from.length + 1) : "cannot be closed: " + d.why;
       if (!d.next) return why + ".";
       return why + ". The next try is " + (d.next > now ? "at " + since(d.next, now) : "due") + ".";
@@ -130,9 +130,9 @@ function inTime(s, r, now) {
   if (s.settled) {
     const reads = s.by_floor ? "Of that each poll reads what has changed since the pass before." :
       "Each poll reads all of that again.";
-    const waits = r.held ? "it stands still, for the reason above." : "a transaction may make its first write up to " +
+    const waits = r.settling_delayed ? "it stands still, for the reason above." : "a transaction may make its first write up to " +
       overlap + " (overlap) after the time that it stamps, so settled follows that far behind.";
-    lines.push([r.held ? "held" : "open", "Open since then, " + duration(between(s.settled, now)) + ":", waits + " " +
+    lines.push([r.settling_delayed ? "delayed" : "open", "Open since then, " + duration(between(s.settled, now)) + ":", waits + " " +
       reads]);
   }
   if (s.cursor) {

@@ -7,7 +7,7 @@ import { between, clock, count, duration, instant, names, perSecond, roughly, ro
 const states = {
   following: ["following", "good"],
   behind: ["behind", "busy"],
-  held: ["does not settle", "busy"],
+  settling_delayed: ["does not settle", "busy"],
   first_load: ["first load", "busy"],
   catching_up: ["catching up", "busy"],
   replaying: ["replaying", "busy"],
@@ -41,7 +41,7 @@ export class Card {
     this.state = add(head, "span", "", "state");
     this.doing = add(this.root, "p", "", "doing");
     this.reason = add(this.root, "p", "", "reason bad");
-    this.held = add(this.root, "p", "", "reason busy");
+    this.delayed = add(this.root, "p", "", "reason busy");
     this.bar = add(this.root, "progress");
     this.bar.max = 1;
     this.bar.setAttribute("aria-label", name + ": how far the load has come, by time");
@@ -79,8 +79,8 @@ export class Card {
     put(this.doing, doing(r, s));
     put(this.reason, r.error ? because(r, s.now) : "");
     shown(this.reason, Boolean(r.error));
-    put(this.held, r.held ? "Settled stands still" + standing(r.held_since, s.now) + ": " + r.held : "");
-    shown(this.held, Boolean(r.held));
+    put(this.delayed, r.settling_delayed ? "Settled stands still" + standing(r.settling_delayed_since, s.now) + ": " + r.settling_delayed : "");
+    shown(this.delayed, Boolean(r.settling_delayed));
     this.progress(r.progress);
     this.numbers(r, s);
   }
@@ -148,7 +148,7 @@ function doing(r, s) {
 }
 
 function because(r, now) {
-  const how = r.owned ? "Failed" : "On hold or failing at " + (r.owner || "its last owner");
+  const how = r.owned ? "Failed" : "Blocked or failing at " + (r.owner || "its last owner");
   return how + standing(r.failed_since || r.since, now) + ": " + r.error;
 }
 

@@ -51,14 +51,14 @@ function summary(s) {
   say(having("catching_up"), "catching up", "busy");
   say(having("replaying"), "being replayed", "busy");
   say(having("behind"), "behind", "busy");
-  say(having("held"), "published, but not settled", "busy");
+  say(having("settling_delayed"), "published, but not settled", "busy");
   const well = having("following");
   const all = !parts.length && well.length > 2;
   if (all) parts.push("All " + well.length + " resources polled here are up to date");
   else if (well.length) parts.push(are(well) + "up to date");
   const others = s.resources.filter((r) => r.state === "elsewhere");
-  const held = others.filter((r) => r.error).map((r) => r.name);
-  say(held, held.length === 1 ? "on hold or failing at the instance that polls it" : "on hold or failing where they are polled", "bad");
+  const troubled = others.filter((r) => r.error).map((r) => r.name);
+  say(troubled, troubled.length === 1 ? "blocked or failing at the instance that polls it" : "blocked or failing where they are polled", "bad");
   const elsewhere = others.filter((r) => !r.error).map((r) => r.name);
   if (elsewhere.length) parts.push(are(elsewhere) + "polled by other instances");
   const dead = s.resources.reduce((n, r) => n + r.dead_letters, 0);

@@ -86,7 +86,7 @@ export class View {
 
   // unfold shows all polls, or the first few.
   unfold(all) {
-    const outcomes = { ok: "ok", held: ["on hold", "busy"], failed: ["failed", "bad"] };
+    const outcomes = { ok: "ok", blocked: ["blocked", "busy"], failed: ["failed", "bad"] };
     const polls = all ? this.polls : this.polls.slice(0, fewPolls);
     this.allPolls = all;
     this.table("polls", polls.map((p) => [

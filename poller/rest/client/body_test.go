@@ -94,9 +94,9 @@ func TestAnswersWithoutEndAreCutOffAndTakeTurns(t *testing.T) {
 					e := client.Endpoint(path, uncounted)
 					defer e.Release()
 					_, err := e.Page(t.Context(), "page=0")
-					var held *poller.HoldError
+					var blocked *poller.BlockedError
 					if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) ||
-						errors.As(err, &held) == (Refusal(err) != nil) {
+						errors.As(err, &blocked) == (Refusal(err) != nil) {
 						t.Errorf("%v", err)
 					}
 				})

@@ -37,8 +37,8 @@ type call struct {
 
 // do sends the request until it is answered, and leaves the body of the 200 in r.body.
 //
-// It returns a *StatusError for a 4xx, which the caller may understand; a *poller.HoldError for a fault that
-// only a person can mend; a *RateError; the cause of ctx; or the error of the last of several attempts.
+// It returns a *StatusError for a 4xx, which the caller may understand; a *poller.BlockedError for a fault
+// that only a person can mend; a *RateError; the cause of ctx; or the error of the last of several attempts.
 func (r *call) do(ctx context.Context) error {
 	c := r.client
 	pauses := newPauses()
@@ -221,7 +221,7 @@ func (r *call) renew(ctx context.Context) error {
 		if chosen.Get() != r.key {
 			return nil
 		}
-		return &poller.HoldError{What: r.path + " answered 401: the service does not accept store.api_key. " +
+		return &poller.BlockedError{What: r.path + " answered 401: the service does not accept store.api_key. " +
 			"Set a valid key, or leave it empty and storestream fetches one"}
 	}
 	if r.renewals++; r.renewals > maxRenewals {
@@ -241,9 +241,9 @@ func (r *call) failed(err error) error {
 	elsewhere, redirected := errors.AsType[*redirectError](err)
 	switch {
 	case redirected:
-		return &poller.HoldError{What: r.path, Err: elsewhere}
+		return &poller.BlockedError{What: r.path, Err: elsewhere}
 	case errors.As(err, new(*tooLongError)), errors.Is(err, errManyRows):
-		return &poller.HoldError{What: r.path, Err: err}
+		return &poller.BlockedError{What: r.path, Err: err}
 	case errors.Is(err, errNotJSON):
 		err = fmt.Errorf("status 200, but %w: store.base_url may not be the service", err)
 	}

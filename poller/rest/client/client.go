@@ -16,23 +16,23 @@ import (
 	"go.uber.org/zap"
 )
 
-// Config is what a Client works with.
+// Config has the settings and dependencies of a Client.
 type Config struct {
 	// BaseURL is the service's address with its version segment. A slash at its end is dropped.
 	BaseURL string
-	// APIKey is sent as it is at that moment; none: one is fetched from the service, and again when the service
-	// refuses it.
+	// APIKey is sent as it is at that moment. If it is empty, the client fetches one, and another when the
+	// service refuses it.
 	APIKey rotation.Secret
-	// Hidden hears of each key that is fetched; nil: nobody does.
+	// Hidden, if set, receives each key that is fetched.
 	Hidden *rotation.Hidden
-	// MaxRequestsPerSecond is the ceiling for all resources together; 0: 10.
+	// MaxRequestsPerSecond is the ceiling for all resources together. Zero means 10.
 	MaxRequestsPerSecond float64
-	// RequestTimeout bounds one attempt, its body included; 0: 30 s.
+	// RequestTimeout bounds one attempt, its body included. Zero means 30 s.
 	RequestTimeout time.Duration
 	// Attempts is how often a request that fails or is refused for its rate is tried; 0: often enough to
 	// outlast what passes by itself. `check` sets 1, because a person waits for its answer.
 	Attempts int
-	// Now is our clock; nil: time.Now. Waits use the real one.
+	// Now is our clock. Nil means time.Now. Waits use the real one.
 	Now func() time.Time
 	Log *zap.Logger // nil: none
 	// HTTP sends the requests. Redirects and timeouts are the Client's own. If HTTP is nil, it is
@@ -151,7 +151,7 @@ func (c *Client) fetchKey(ctx context.Context) (key string, err error) {
 	err = r.do(ctx)
 	r.body.release()
 	if status := Refusal(err); status != nil {
-		err = &poller.HoldError{What: "no API key could be fetched", Err: status}
+		err = &poller.BlockedError{What: "no API key could be fetched", Err: status}
 	}
 	c.hidden.Add("store.api_key", key)
 	return key, err

@@ -60,14 +60,14 @@ type Trial struct {
 
 // Try asks for one row of r, as polling does. That shows whether the address, the key, the endpoint and the
 // shape of the answer are right. Its error is a *RateError, a
-// *poller.HoldError for a fault that only a person can mend, or the fault on the way.
+// *poller.BlockedError for a fault that only a person can mend, or the fault on the way.
 func (c *Client) Try(ctx context.Context, r *schemas.Resource) (Trial, error) {
 	tomorrow := c.clock.Now().AddDate(0, 0, 1).UTC().Format("2006-01-02") // by any clock of the service
 	endpoint := c.Endpoint(r.Path, uncounted)
 	defer endpoint.Release()
 	page, err := endpoint.Page(ctx, "updated_to="+tomorrow+"&page=0&page_size=1")
 	if status := Refusal(err); status != nil {
-		err = &poller.HoldError{What: "asking for one row of " + r.Name, Err: status}
+		err = &poller.BlockedError{What: "asking for one row of " + r.Name, Err: status}
 	}
 	if err != nil || len(page.Rows) == 0 {
 		return Trial{}, err

@@ -31,11 +31,11 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("%s answered %d %s", e.Path, e.Status, http.StatusText(e.Status))
 }
 
-// Refusal returns the 4xx that err stands for, or nil if it is another error. A HoldError may have a 4xx as
-// its cause, but that one refused another request: the one for a key.
+// Refusal returns the 4xx that err stands for, or nil if it is another error. A BlockedError may have a 4xx
+// as its cause, but that one refused another request: the one for a key.
 func Refusal(err error) *StatusError {
 	status, ok := errors.AsType[*StatusError](err)
-	if !ok || errors.As(err, new(*poller.HoldError)) || status.Status >= http.StatusInternalServerError {
+	if !ok || errors.As(err, new(*poller.BlockedError)) || status.Status >= http.StatusInternalServerError {
 		return nil
 	}
 	return status

@@ -94,7 +94,8 @@ func TestARedirectTakesTheKeyNowhereElse(t *testing.T) {
 				defer c.Close()
 				_, err = c.Endpoint("/start", uncounted).Page(t.Context(), "page=0")
 				followed := slices.ContainsFunc(test.asked, func(s string) bool { return strings.HasSuffix(s, "/end") })
-				if held := errors.As(err, new(*poller.HoldError)); followed != (err == nil) || !followed && (!held ||
+				blocked := errors.As(err, new(*poller.BlockedError))
+				if followed != (err == nil) || !followed && (!blocked ||
 					!strings.Contains(err.Error(), "not followed") || strings.Contains(err.Error(), key)) {
 					t.Errorf("%v", err)
 				}

@@ -42,10 +42,10 @@ func TestAKeyThatIsRotatedGoesWithTheNextTry(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The service has another key before the file has it: the resource is held until it has.
+	// The service has another key before the file has it: the resource is blocked until it has.
 	good = "second"
-	if err := page(t.Context()); !errors.As(err, new(*poller.HoldError)) {
-		t.Errorf("a refused key gives %v, expected a hold", err)
+	if err := page(t.Context()); !errors.As(err, new(*poller.BlockedError)) {
+		t.Errorf("a refused key gives %v, expected a BlockedError", err)
 	}
 	mount.Swap(map[string]string{"key": "second\n"})
 	if err := page(t.Context()); err != nil {

@@ -87,9 +87,9 @@ func TestATrialAsksForOneRowAndLooksAtIt(t *testing.T) {
 // Whoever calls check waits for the answer: what would pass by itself is reported after one request.
 func TestATrialThatFailsSaysSoAtOnce(t *testing.T) {
 	for name, test := range map[string]struct {
-		status       int
-		held, passes bool
-		says         string
+		status          int
+		blocked, passes bool
+		says            string
 	}{
 		"rate":      {429, false, true, "answered 429 (too many requests"},
 		"overload":  {503, false, true, "answered 503"},
@@ -108,9 +108,9 @@ func TestATrialThatFailsSaysSoAtOnce(t *testing.T) {
 				}
 			})
 			_, _, err := tryProducts(t, base)
-			var held *poller.HoldError
+			var blocked *poller.BlockedError
 			var rate *RateError
-			if err == nil || errors.As(err, &held) != test.held || errors.As(err, &rate) != test.passes ||
+			if err == nil || errors.As(err, &blocked) != test.blocked || errors.As(err, &rate) != test.passes ||
 				!strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v", err)
 			}
@@ -140,8 +140,8 @@ func TestAKeyThatCannotBeFetchedIsNoRefusalOfThePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.Endpoint("/store-products", uncounted).Page(t.Context(), "updated_to=2026-11-20&page=3")
-	var held *poller.HoldError
-	if !errors.As(err, &held) || Refusal(err) != nil {
+	var blocked *poller.BlockedError
+	if !errors.As(err, &blocked) || Refusal(err) != nil {
 		t.Errorf("%v, refusal %v", err, Refusal(err))
 	}
 }
@@ -150,7 +150,7 @@ func TestAKeyThatCannotBeFetchedIsNoRefusalOfThePage(t *testing.T) {
 func TestAnswersThatAreNoneAreBoundedAndTold(t *testing.T) {
 	for name, test := range map[string]struct {
 		answer   http.HandlerFunc
-		held     bool
+		blocked  bool
 		requests int
 		says     string
 	}{
@@ -174,8 +174,8 @@ func TestAnswersThatAreNoneAreBoundedAndTold(t *testing.T) {
 				test.answer(w, r)
 			})
 			_, err := c.Try(t.Context(), products(t))
-			var held *poller.HoldError
-			if err == nil || errors.As(err, &held) != test.held || !strings.Contains(err.Error(), test.says) {
+			var blocked *poller.BlockedError
+			if err == nil || errors.As(err, &blocked) != test.blocked || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("%v", err)
 			}
 			if requests != test.requests {

@@ -72,11 +72,11 @@ func Run(ctx context.Context, c Config, instance func(context.Context) error) (
 
 // watch follows the watermarks.
 type watch struct {
-	c     Config
-	marks map[string]watermark.Watermark // of each resource the last one that was a step further
-	moved map[string]time.Time           // when that was seen
-	ahead map[string]ahead
-	held  map[string]*watermark.Held // why it is held, nil: it is not
+	c       Config
+	marks   map[string]watermark.Watermark // of each resource the last one that was a step further
+	moved   map[string]time.Time           // when that was seen
+	ahead   map[string]ahead
+	trouble map[string]*watermark.Trouble // why it is blocked, delayed or failing, or nil
 }
 
 // ahead is the last as of that lay ahead of our clock, and how many there were.
@@ -90,7 +90,7 @@ const enoughAhead = 3
 
 func newWatch(c Config) *watch {
 	w := &watch{c: c, marks: map[string]watermark.Watermark{}, moved: map[string]time.Time{},
-		ahead: map[string]ahead{}, held: map[string]*watermark.Held{}}
+		ahead: map[string]ahead{}, trouble: map[string]*watermark.Trouble{}}
 	for _, name := range c.Resources {
 		w.marks[name], w.moved[name] = watermark.New(name), time.Now()
 	}
@@ -141,7 +141,7 @@ func (w *watch) note(marks map[string]watermark.Watermark, now time.Time) {
 		if a := w.ahead[name]; mark.AsOf > schemas.InstantOf(now) && mark.AsOf != a.asOf {
 			w.ahead[name] = ahead{mark.AsOf, a.n + 1}
 		}
-		w.held[name] = mark.Held
+		w.trouble[name] = mark.Trouble
 	}
 }
 
@@ -172,8 +172,8 @@ func (w *watch) stalled(open []string, readErr error, now time.Time) error {
 	var still []string
 	for _, name := range open {
 		since := w.moved[name]
-		if held := w.held[name]; held != nil && held.Until != nil && held.Until.Time().After(since) {
-			since = held.Until.Time()
+		if trouble := w.trouble[name]; trouble != nil && trouble.Until != nil && trouble.Until.Time().After(since) {
+			since = trouble.Until.Time()
 		}
 		if now.Sub(since) >= w.c.Patience {
 			still = append(still, name+": "+w.why(name, readErr))
@@ -193,8 +193,8 @@ func (w *watch) why(name string, readErr error) string {
 	if text := w.knownHere(name); text != "" {
 		return text
 	}
-	if held := w.held[name]; held != nil {
-		return held.Why
+	if trouble := w.trouble[name]; trouble != nil {
+		return trouble.Why
 	}
 	mark := w.marks[name]
 	stands := "nothing of it is settled yet"
@@ -218,8 +218,8 @@ func (w *watch) knownHere(name string) string {
 		case r.Name != name:
 		case r.Error != "":
 			return r.Error
-		case r.Held != "":
-			return r.Held
+		case r.Delayed != "":
+			return r.Delayed
 		case r.Owned && r.Doing != "":
 			return r.Doing
 		}

@@ -115,8 +115,8 @@ func TestTheReasonWhyAResourceStandsStillIsNamed(t *testing.T) {
 			c.Status = statusOf(status.Resource{Name: "users", Owned: true, Doing: "waiting",
 				Error: "GET /store-users: 500"})
 		}, "users: GET /store-users: 500"},
-		{"it is held here", func(c *Config) {
-			c.Status = statusOf(status.Resource{Name: "users", Held: "2026-11-20 is not closed"})
+		{"settling is delayed here", func(c *Config) {
+			c.Status = statusOf(status.Resource{Name: "users", Delayed: "2026-11-20 is not closed"})
 		}, "users: 2026-11-20 is not closed"},
 		{"it does something here", func(c *Config) {
 			c.Status = statusOf(status.Resource{Name: "users", Owned: true, Doing: "waiting for the rate limit"})
@@ -245,14 +245,14 @@ func TestAnInstanceWhoseClockIsAheadIsBelievedOnceItHasBegunAnotherPass(t *testi
 	})
 }
 
-// Rows that are held back are looked at again after the overlap, which may be longer than the patience.
+// Rows that are deferred are looked at again after the overlap, which may be longer than the patience.
 func TestWaitingToLookAtRowsAgainIsNotStandingStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := &kafka{start: time.Now()}
 		k.at(2*time.Second, "users", 7, time.Second)
 		until := schemas.InstantOf(k.start.Add(5 * time.Minute))
 		k.at(0, "orders", 7, -time.Second)
-		k.marks[1].mark.Held = &watermark.Held{Why: "2 rows came back older", Publishes: true, Until: &until}
+		k.marks[1].mark.Trouble = &watermark.Trouble{Why: "2 rows came back older", Publishes: true, Until: &until}
 		_, err := Run(t.Context(), configOf(k), standby)
 		if err == nil || !strings.Contains(err.Error(), "orders: 2 rows came back older") {
 			t.Errorf("%v", err)

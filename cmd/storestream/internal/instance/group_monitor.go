@@ -186,10 +186,10 @@ func (m *groupMonitor) setMetrics() {
 		o.metrics.FirstLoad.Set(metrics.Bool(known && mark.AsOf == schemas.MinInstant))
 		o.metrics.SweepLeft.Set(metrics.Bool(known && mark.SweepLeft()))
 		o.metrics.SetSweepFound(mark.SweepFound()) // zeros if the watermark is unknown
-		o.metrics.LettersHeld.Set(float64(rows(m.deadLetters[name])))
-		o.metrics.SettlingHeld.Set(0)
-		o.metrics.Held.Set(metrics.Bool(o.status.refused()))
-		o.metrics.SeenBytes.Set(0)
+		o.metrics.LettersInTopic.Set(float64(rows(m.deadLetters[name])))
+		o.metrics.SettlingDelayed.Set(0)
+		o.metrics.Blocked.Set(metrics.Bool(o.status.refused()))
+		o.metrics.DedupBytes.Set(0)
 		asOf := mark.KnownAsOf(schemas.InstantOf(m.now()))
 		switch owner := m.ownership[name].Owner; {
 		case !silent && !stalled && owner != "" && owner != m.name:
@@ -257,7 +257,7 @@ func (m *groupMonitor) addResource(r *status.Resource) {
 	}
 	mark, known := m.marks[r.Name]
 	if known && !r.Owned {
-		addHeld(r, mark.Held)
+		addTrouble(r, mark.Trouble)
 	}
 	if !known || !r.Settled.IsZero() || !r.AsOf.IsZero() {
 		return
@@ -271,14 +271,14 @@ func (m *groupMonitor) addResource(r *status.Resource) {
 	}
 }
 
-// addHeld adds why the owner of a resource that is not polled here held it when it wrote last.
-func addHeld(r *status.Resource, held *watermark.Held) {
+// addTrouble adds the trouble that the owner of a resource that is not polled here wrote last.
+func addTrouble(r *status.Resource, trouble *watermark.Trouble) {
 	switch {
-	case held == nil:
-	case held.StandsStill():
-		r.Held, r.HeldSince = status.FirstLine(errors.New(held.Why)), timeOf(held.Since)
+	case trouble == nil:
+	case trouble.SettlingDelayed():
+		r.Delayed, r.DelayedSince = status.FirstLine(errors.New(trouble.Why)), timeOf(trouble.Since)
 	default:
-		r.Error, r.FailedSince = status.FirstLine(errors.New(held.Why)), timeOf(held.Since)
+		r.Error, r.FailedSince = status.FirstLine(errors.New(trouble.Why)), timeOf(trouble.Since)
 	}
 }
 

@@ -197,15 +197,15 @@ func TestAResourceWhoseOwnerLeavesTheWatermarkAloneIsCalledStalledByEveryInstanc
 func TestWhatAnotherInstanceHoldsIsShown(t *testing.T) {
 	s := stage.New(t)
 	since := schemas.InstantOf(time.Now().Add(-time.Hour))
-	hold := func(why string, publishes, leavesOut bool) func(*watermark.Watermark) {
+	block := func(why string, publishes, leavesOut bool) func(*watermark.Watermark) {
 		return func(w *watermark.Watermark) {
 			hourOld(w)
-			w.Held = &watermark.Held{Why: why, Since: since, Publishes: publishes, LeavesOut: leavesOut}
+			w.Trouble = &watermark.Trouble{Why: why, Since: since, Publishes: publishes, LeavesOut: leavesOut}
 		}
 	}
-	s.Publish("orders", nil, nil, hold("poll.memory is full", false, false))
-	s.Publish("users", nil, nil, hold("a day cannot be closed", true, false))
-	s.Publish("products", nil, nil, hold("a page is bad", true, true))
+	s.Publish("orders", nil, nil, block("poll.memory is full", false, false))
+	s.Publish("users", nil, nil, block("a day cannot be closed", true, false))
+	s.Publish("products", nil, nil, block("a page is bad", true, true))
 	s.Join("elsewhere-1", schemas.Names()...)
 	m := standby(t, s)
 	m.until(t, "another instance has them", func() bool {
@@ -215,24 +215,25 @@ func TestWhatAnotherInstanceHoldsIsShown(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if r := m.shown("products", false); r.Error != "a page is bad" || !r.FailedSince.Equal(since.Time()) ||
-		r.Held != "" {
+		r.Delayed != "" {
 		t.Errorf("%+v", r)
 	}
-	if r := m.shown("users", false); r.Held != "a day cannot be closed" || !r.HeldSince.Equal(since.Time()) ||
+	if r := m.shown("users", false); r.Delayed != "a day cannot be closed" ||
+		!r.DelayedSince.Equal(since.Time()) ||
 		r.Error != "" {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestATakeoverThatAPersonMustLetThroughIsHeld(t *testing.T) {
+func TestATakeoverThatAPersonMustLetThroughIsBlocked(t *testing.T) {
 	s := stage.New(t)
 	m := standby(t, s)
 	m.look(t.Context())
 	m.now = func() time.Time { return time.Now().Add(2 * time.Minute) } // it has not just begun
 	orders := m.owners["orders"]
 	for _, step := range []struct {
-		err  error
-		held float64
+		err     error
+		blocked float64
 	}{
 		{&producer.RefusedError{}, 1},
 		{&producer.RefusedError{MayPass: true}, 0},
@@ -241,8 +242,8 @@ func TestATakeoverThatAPersonMustLetThroughIsHeld(t *testing.T) {
 	} {
 		orders.status.does("waiting to take over again", step.err)
 		m.setMetrics()
-		if got := testutil.ToFloat64(orders.metrics.Held); got != step.held {
-			t.Errorf("%v: held %v", step.err, got)
+		if got := testutil.ToFloat64(orders.metrics.Blocked); got != step.blocked {
+			t.Errorf("%v: blocked %v", step.err, got)
 		}
 	}
 }
@@ -351,7 +352,7 @@ func TestTheReasonsOfDeadLettersAreShownWithoutTheirRows(t *testing.T) {
 		l[0].Error != "expected an integer" {
 		t.Errorf("%+v", l)
 	}
-	if got := testutil.ToFloat64(m.owners["users"].metrics.LettersHeld); got != 1 {
+	if got := testutil.ToFloat64(m.owners["users"].metrics.LettersInTopic); got != 1 {
 		t.Errorf("%v dead letters are counted", got)
 	}
 }

@@ -236,10 +236,10 @@ func (o *owner) shown(session *producer.Session) *shownSession {
 // Commit is the session's. The first rows of a first load are its oldest, so they show where it begins.
 func (s *shownSession) Commit(ctx context.Context, tx watermark.Transaction) error {
 	o := s.owner
-	if held := tx.Watermark.Held; held != nil { // an error, which everybody reads who may read the topic
-		shown := *held
-		shown.Why = o.secrets.Hide(held.Why)
-		tx.Watermark.Held = &shown
+	if trouble := tx.Watermark.Trouble; trouble != nil { // all readers of the topic see it
+		shown := *trouble
+		shown.Why = o.secrets.Hide(trouble.Why)
+		tx.Watermark.Trouble = &shown
 	}
 	if err := s.Session.Commit(ctx, tx); err != nil {
 		return err

@@ -125,11 +125,11 @@ func (s *ownerStatus) snapshot(owned bool, refused, until time.Time) status.Reso
 }
 
 func (s *ownerStatus) addPoller(r *status.Resource, p poller.Status, refused, until time.Time) {
-	r.Passes, r.Held, r.Replaying = p.Complete, p.Held, p.Watermark.Replay != nil
+	r.Passes, r.Delayed, r.Replaying = p.Complete, p.Delayed, p.Watermark.Replay != nil
 	r.Doing, r.Since = s.pollerDoes(p)
 	r.Unanswered = r.Doing == postgres.Unanswered
 	r.Settled, r.AsOf, r.Good = timeOf(p.Watermark.Settled), timeOf(p.Watermark.AsOf), timeOf(p.Good)
-	r.Rows, r.DeadLetters, r.SeenBytes = p.Watermark.Rows, p.DeadLetters, p.DedupBytes
+	r.Rows, r.DeadLetters, r.DedupBytes = p.Watermark.Rows, p.DeadLetters, p.DedupBytes
 	r.Sweep, r.SweepInHand = lastSweep(p.Watermark), sweepInHand(p.Watermark, p.Sweep)
 	r.Progress, r.OtherPolicies = s.progress(p.Watermark), p.Watermark.Policies.Mixed()
 	r.Settling = settling(p.Watermark, s.c, s.days)
@@ -137,15 +137,15 @@ func (s *ownerStatus) addPoller(r *status.Resource, p poller.Status, refused, un
 		r.Polls = append(r.Polls, status.Poll{Began: timeOf(poll.Began), Seconds: poll.Took.Seconds(),
 			Rows: poll.Rows, Outcome: poll.Outcome})
 	}
-	held := p.Watermark.Held // it may have begun before this instance did
+	trouble := p.Watermark.Trouble // it may have begun before this instance did
 	if p.Err != nil {
 		r.Error, r.FailedSince = status.FirstLine(p.Err), p.FailedSince.UTC()
-		if held != nil && !held.StandsStill() && held.Since.Time().Before(r.FailedSince) {
-			r.FailedSince = held.Since.Time()
+		if trouble != nil && !trouble.SettlingDelayed() && trouble.Since.Time().Before(r.FailedSince) {
+			r.FailedSince = trouble.Since.Time()
 		}
 	}
-	if p.Held != "" && held.StandsStill() {
-		r.HeldSince = held.Since.Time()
+	if p.Delayed != "" && trouble.SettlingDelayed() {
+		r.DelayedSince = trouble.Since.Time()
 	}
 	if r.Source == config.REST && p.Doing == "polling" && !refused.IsZero() {
 		r.Doing, r.Since = "waiting for the rate limit", refused.UTC()

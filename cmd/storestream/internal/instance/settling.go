@@ -17,7 +17,7 @@ const mostRanges = 30
 
 var dayStates = map[rest.DayState]status.DayState{
 	rest.Unread: status.DayUnread, rest.Closed: status.DayClosed,
-	rest.Held: status.DayHeld, rest.Open: status.DayOpen,
+	rest.NotClosed: status.DayNotClosed, rest.Open: status.DayOpen,
 }
 
 // settling returns the settled part of a resource by its watermark, and the open part. days are the days that

@@ -52,9 +52,10 @@ func TestTheDaysThatAreNotSettledAreShownFromTheWatermarkOn(t *testing.T) {
 		"nothing was said":      {"2026-11-20", "", nil, ""},
 		"all that is over":      {"2026-11-20", "", []rest.DayRange{open}, "2026-11-20.. open"},
 		"settled since the day": {"2026-11-21", "", []rest.DayRange{open}, "2026-11-21.. open"},
-		"held, and closed behind": {"2026-11-16", "", []rest.DayRange{day("2026-11-16", "2026-11-16", rest.Held),
+		"not closed, and closed behind": {"2026-11-16", "", []rest.DayRange{
+			day("2026-11-16", "2026-11-16", rest.NotClosed),
 			day("2026-11-17", "2026-11-19", rest.Closed), open},
-			"2026-11-16..2026-11-16 held, 2026-11-17..2026-11-19 closed, 2026-11-20.. open"},
+			"2026-11-16..2026-11-16 not_closed, 2026-11-17..2026-11-19 closed, 2026-11-20.. open"},
 		"settled meanwhile": {"2026-11-18", "", []rest.DayRange{day("2026-11-01", "2026-11-15", rest.Unread),
 			day("2026-11-16", "2026-11-19", rest.Unread), open}, "2026-11-18..2026-11-19 unread, 2026-11-20.. open"},
 		"closed, and not published": {"2026-11-10", "", []rest.DayRange{day("2026-11-15", "2026-11-19",

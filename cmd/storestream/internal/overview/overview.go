@@ -44,9 +44,9 @@ type Resource struct {
 	// Policies are those for fields under which rows of the topic may have been published, the one in force
 	// last.
 	Policies watermark.Policies `json:"privacy,omitempty"`
-	// Held is why the resource is on hold or fails, or settled stands still, in its owner's last words.
+	// Trouble is why the resource is blocked or fails, or settled stands still, in its owner's last words.
 	// Otherwise it is null.
-	Held *watermark.Held `json:"held"`
+	Trouble *watermark.Trouble `json:"trouble"`
 	// Stalled: the owner, according to the consumer group, has not written the watermark for longer than one
 	// that polls.
 	Stalled bool `json:"stalled"`
@@ -163,7 +163,7 @@ func read(ctx context.Context, cfg *config.Config, cluster *producer.Cluster) ([
 // of returns the state of a resource by its watermark.
 func of(mark watermark.Watermark, cfg config.Resource, now schemas.Instant) Resource {
 	r := Resource{Resource: mark.Resource, Settled: known(mark.Settled), AsOf: known(mark.AsOf), Rows: mark.Rows,
-		Instance: mark.Instance, Group: mark.Group, Written: known(mark.Written), Held: mark.Held,
+		Instance: mark.Instance, Group: mark.Group, Written: known(mark.Written), Trouble: mark.Trouble,
 		Policies: mark.Policies,
 		Replay:   mark.Replay, Replayed: mark.Replayed, Sweep: mark.Sweep, Erase: mark.Erase,
 		LastSweep: known(mark.LastSweep), Swept: mark.Swept,
@@ -252,15 +252,16 @@ func (r Resource) late() string {
 	switch {
 	case r.Written == nil && r.Owner == "":
 		return "nothing is published yet, and no instance polls it"
-	case r.Held != nil && r.Held.Failing:
-		return fmt.Sprintf("failing for %s: %s", terminal.Duration(r.Now.Sub(r.Held.Since)),
-			status.FirstLine(errors.New(r.Held.Why)))
-	case r.Held.OnHold():
+	case r.Trouble != nil && r.Trouble.Failing:
+		return fmt.Sprintf("failing for %s: %s", terminal.Duration(r.Now.Sub(r.Trouble.Since)),
+			status.FirstLine(errors.New(r.Trouble.Why)))
+	case r.Trouble.Blocked():
 		what := "nothing is published"
-		if r.Held.Publishes {
+		if r.Trouble.Publishes {
 			what = "other rows go on"
 		}
-		return fmt.Sprintf("on hold for %s, %s: %s", terminal.Duration(r.Now.Sub(r.Held.Since)), what, r.Held.Why)
+		return fmt.Sprintf("blocked for %s, %s: %s", terminal.Duration(r.Now.Sub(r.Trouble.Since)), what,
+			r.Trouble.Why)
 	case r.ahead > aheadAtMost:
 		return "the last complete pass began " + terminal.Duration(r.ahead) + " from now: this machine's clock " +
 			"is behind, or the owner's ahead, and nobody can say how late it is"

@@ -52,29 +52,29 @@ func TestAResourceIsUpToDateOrItIsSaidWhyNot(t *testing.T) {
 		t.Errorf("somebody's clock is wrong: %q", got)
 	}
 	mark.AsOf = now.Add(-time.Second)
-	mark.Held = &watermark.Held{Why: "poll.memory is full", Since: now.Add(-time.Minute)}
-	held := of(mark, settings, now)
-	held.Owner = "a"
-	if got := held.Late(); got != "on hold for 1m0s, nothing is published: poll.memory is full" {
-		t.Errorf("held a moment ago: %q", got)
+	mark.Trouble = &watermark.Trouble{Why: "poll.memory is full", Since: now.Add(-time.Minute)}
+	blocked := of(mark, settings, now)
+	blocked.Owner = "a"
+	if got := blocked.Late(); got != "blocked for 1m0s, nothing is published: poll.memory is full" {
+		t.Errorf("blocked a moment ago: %q", got)
 	}
-	mark.Held.Failing = true
+	mark.Trouble.Failing = true
 	failing := of(mark, settings, now)
 	failing.Owner = "a"
 	if got := failing.Late(); got != "failing for 1m0s: poll.memory is full" {
 		t.Errorf("its polls fail: %q", got)
 	}
-	mark.Held.Publishes, mark.Held.Failing = true, false
+	mark.Trouble.Publishes, mark.Trouble.Failing = true, false
 	settling := of(mark, settings, now)
 	settling.Owner = "a"
 	if got := settling.Late(); got != "" {
 		t.Errorf("rows go on, and settled stands still: %q", got)
 	}
-	mark.Held.LeavesOut = true
+	mark.Trouble.LeavesOut = true
 	leavesOut := of(mark, settings, now)
 	leavesOut.Owner = "a"
-	if got := leavesOut.Late(); got != "on hold for 1m0s, other rows go on: poll.memory is full" {
-		t.Errorf("it is on hold for some rows: %q", got)
+	if got := leavesOut.Late(); got != "blocked for 1m0s, other rows go on: poll.memory is full" {
+		t.Errorf("it is blocked for some rows: %q", got)
 	}
 	r := of(watermark.New("orders"), settings, now)
 	if got := r.Late(); got != "nothing is published yet, and no instance polls it" || r.LagSeconds != nil {

@@ -60,7 +60,7 @@ func tryDatabase(ctx context.Context, c Config, f *findings) {
 
 // databaseRemedy returns a remedy if the error has none.
 func databaseRemedy(err error) string {
-	if errors.As(err, new(*poller.HoldError)) {
+	if errors.As(err, new(*poller.BlockedError)) {
 		return "" // it says what to do
 	}
 	return "start the database or its pooler; `run` waits for it"

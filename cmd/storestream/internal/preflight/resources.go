@@ -13,11 +13,11 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// tryResources repeats the last report of each resource's owner. The watermark has every hold. The other
-// parts find most causes themselves, but only the owner sees some, such as a full poll.memory. If a watermark
-// cannot be read, the part "kafka" reports it.
+// tryResources repeats the last report of each resource's owner. The watermark has the reason if it is
+// blocked. The other parts find most causes themselves, but only the owner sees some, such as a full
+// poll.memory. If a watermark cannot be read, the part "kafka" reports it.
 func tryResources(_ context.Context, c Config, f *findings) {
-	now, said, held := schemas.InstantOf(time.Now()), 0, false
+	now, said, found := schemas.InstantOf(time.Now()), 0, false
 	marks := c.marks()
 	for _, name := range c.Settings.Enabled() {
 		mark, written := marks[name]
@@ -25,11 +25,11 @@ func tryResources(_ context.Context, c Config, f *findings) {
 			continue
 		}
 		said++
-		h, age := mark.Held, now.Sub(mark.Written)
+		h, age := mark.Trouble, now.Sub(mark.Written)
 		if h == nil {
 			continue
 		}
-		held = true
+		found = true
 		gone := age > ownership.StalledAfter(c.Settings.Resources[name].Interval)
 		since, by, do := terminal.Duration(now.Sub(h.Since)), "", ""
 		if gone {
@@ -37,20 +37,20 @@ func tryResources(_ context.Context, c Config, f *findings) {
 			do = "if that is mended, start an instance: it goes on by itself"
 		}
 		switch {
-		case h.StandsStill():
+		case h.SettlingDelayed():
 			f.add(Warning, name, do, "rows are published, but settled stands still for %s%s: %s", since, by, h.Why)
 		case h.Failing && gone: // it may work by now, which the other parts try
 			f.add(Warning, name, do, "was failing for %s%s: %s", since, by, h.Why)
 		case h.Failing:
 			f.add(Failure, name, "", "failing for %s: %s", since, h.Why)
 		case h.Publishes:
-			f.add(Failure, name, do, "on hold for %s%s, other rows go on: %s", since, by, h.Why)
+			f.add(Failure, name, do, "blocked for %s%s, other rows go on: %s", since, by, h.Why)
 		default:
-			f.add(Failure, name, do, "on hold for %s%s, nothing is published: %s", since, by, h.Why)
+			f.add(Failure, name, do, "blocked for %s%s, nothing is published: %s", since, by, h.Why)
 		}
 	}
-	if said > 0 && !held {
-		f.ok("", "no owner of %s says that it is on hold", terminal.Plural(said, "resource"))
+	if said > 0 && !found {
+		f.ok("", "no owner of %s says that it is blocked", terminal.Plural(said, "resource"))
 	}
 }
 

@@ -18,44 +18,45 @@ func TestEveryHoldThatAnOwnerReportsFails(t *testing.T) {
 	until := schemas.InstantOf(time.Now().Add(time.Hour))
 	c := Config{Settings: s.Config(), Schemas: s.Schemas, Cluster: s.Cluster("checker")}
 	for name, test := range map[string]struct {
-		held  watermark.Held
-		level Level
-		says  string
+		trouble watermark.Trouble
+		level   Level
+		says    string
 	}{
-		"nothing is published": {watermark.Held{}, Failure, "on hold for 5m1s, nothing is published"},
-		"rows are left out":    {watermark.Held{Publishes: true, LeavesOut: true}, Failure, "other rows go on"},
-		"polls fail":           {watermark.Held{Failing: true}, Failure, "failing for 5m1s"},
-		"settled stands still": {watermark.Held{Publishes: true}, Warning, "settled stands still for 5m1s"},
-		"a row waits for a look": {watermark.Held{Publishes: true, Until: &until}, Warning,
+		"nothing is published": {watermark.Trouble{}, Failure, "blocked for 5m1s, nothing is published"},
+		"rows are left out":    {watermark.Trouble{Publishes: true, LeavesOut: true}, Failure, "other rows go on"},
+		"polls fail":           {watermark.Trouble{Failing: true}, Failure, "failing for 5m1s"},
+		"settled stands still": {watermark.Trouble{Publishes: true}, Warning, "settled stands still for 5m1s"},
+		"a row waits for a look": {watermark.Trouble{Publishes: true, Until: &until}, Warning,
 			"settled stands still"},
-		"gone: on hold":       {watermark.Held{}, Failure, "on hold for 1h5m, as instance publisher said 1h0m ago"},
-		"gone: polls failed":  {watermark.Held{Failing: true}, Warning, "was failing for 1h5m"},
-		"gone: settled stood": {watermark.Held{Publishes: true}, Warning, "as instance publisher said 1h0m ago"},
-		"gone: rows left out": {watermark.Held{Publishes: true, LeavesOut: true}, Failure, "other rows go on"},
+		"gone: blocked": {watermark.Trouble{}, Failure,
+			"blocked for 1h5m, as instance publisher said 1h0m ago"},
+		"gone: polls failed":  {watermark.Trouble{Failing: true}, Warning, "was failing for 1h5m"},
+		"gone: settled stood": {watermark.Trouble{Publishes: true}, Warning, "as instance publisher said 1h0m ago"},
+		"gone: rows left out": {watermark.Trouble{Publishes: true, LeavesOut: true}, Failure, "other rows go on"},
 	} {
-		now, held := time.Now(), test.held
+		now, trouble := time.Now(), test.trouble
 		gone := strings.HasPrefix(name, "gone")
 		if gone {
 			now = now.Add(-time.Hour)
 		}
-		held.Why, held.Since = "the reason", schemas.InstantOf(now.Add(-5*time.Minute-time.Second))
+		trouble.Why, trouble.Since = "the reason", schemas.InstantOf(now.Add(-5*time.Minute-time.Second))
 		found := &findings{part: "resources"}
 		if gone { // a commit notes when it was
 			mark := watermark.New("products")
-			mark.Held, mark.Written, mark.Instance = &held, schemas.InstantOf(now), "publisher"
+			mark.Trouble, mark.Written, mark.Instance = &trouble, schemas.InstantOf(now), "publisher"
 			read := c
 			read.marks = func() map[string]watermark.Watermark {
 				return map[string]watermark.Watermark{"products": mark}
 			}
 			tryResources(t.Context(), read, found)
 		} else {
-			s.Publish("products", nil, nil, func(w *watermark.Watermark) { w.Held = &held })
+			s.Publish("products", nil, nil, func(w *watermark.Watermark) { w.Trouble = &trouble })
 			found.all = slices.Collect(Try(t.Context(), c, "resources"))
 		}
 		says(t, found.all, test.level, "resources", "products", test.says, "the reason")
 	}
-	s.Publish("products", nil, nil, func(w *watermark.Watermark) { w.Held = nil })
-	says(t, passing(t, s), OK, "resources", "", "no owner of 1 resource says that it is on hold")
+	s.Publish("products", nil, nil, func(w *watermark.Watermark) { w.Trouble = nil })
+	says(t, passing(t, s), OK, "resources", "", "no owner of 1 resource says that it is blocked")
 }
 
 // No instance has to run for it: it is what the next one would hold for.

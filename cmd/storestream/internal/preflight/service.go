@@ -96,7 +96,7 @@ func (s *service) lostFields(ctx context.Context, c Config) {
 			zap.NewNop(), connect.Audience{})
 		for _, err := range source.Read(ctx, poller.Request{Kind: poller.Full, Fields: had,
 			From: schemas.MinInstant, Started: schemas.InstantOf(time.Now())}) {
-			if errors.As(err, new(*poller.HoldError)) {
+			if errors.As(err, new(*poller.BlockedError)) {
 				t.err = err
 			}
 			break // the first rows are as they were, or they are not
@@ -129,7 +129,7 @@ func (s *service) noPage() error {
 }
 
 func serviceRemedy(err error) string {
-	if errors.As(err, new(*poller.HoldError)) { // its text is complete
+	if errors.As(err, new(*poller.BlockedError)) { // its text is complete
 		return "check store.base_url (with its version, such as /v1) and store.api_key"
 	}
 	return "is the service up, and is store.base_url right? `run` waits for it"
@@ -183,7 +183,7 @@ func (s *service) endpoint(t trial) {
 		f.fail(name, t.err, serviceRemedy(t.err))
 	case t.answer.Reject != nil:
 		f.add(Warning, name, "look at that row at its source: it will be a dead letter, and if all rows are so "+
-			"the resource is on hold", "the one row that came breaks the contract in %q: %s",
+			"the resource is blocked", "the one row that came breaks the contract in %q: %s",
 			t.answer.Reject.Field, t.answer.Reject.Err)
 	case !t.answer.Row:
 		f.add(Note, name, "", "%s answers, and has no rows", t.resource.Path)

@@ -41,8 +41,8 @@ func tryStatusPort(ctx context.Context, c Config, f *findings) {
 		switch r.State {
 		case status.Failing:
 			f.add(Warning, r.Name, "", "it fails there: %s", r.Error)
-		case status.Held:
-			f.add(Note, r.Name, "", "settled stands still there: %s", r.Held)
+		case status.SettlingDelayed:
+			f.add(Note, r.Name, "", "settled stands still there: %s", r.Delayed)
 		case status.Stalled:
 			f.add(Warning, r.Name, "", "%s has it, according to the consumer group, and does not write its watermark",
 				r.Owner)

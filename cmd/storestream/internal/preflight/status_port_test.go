@@ -17,10 +17,10 @@ func TestWhatIsWrongWithARunningInstanceIsSaidBesideIt(t *testing.T) {
 	board.Provide(func() status.Snapshot {
 		now := time.Now()
 		following := status.Resource{Owned: true, Passes: 1, Settled: now, AsOf: now}
-		held, failing := following, following
-		held.Name, held.Held = "users", "a day cannot be closed"
+		delayed, failing := following, following
+		delayed.Name, delayed.Delayed = "users", "a day cannot be closed"
 		failing.Name, failing.Error = "orders", "poll.memory is full"
-		return status.Snapshot{Resources: []status.Resource{failing, held,
+		return status.Snapshot{Resources: []status.Resource{failing, delayed,
 			{Name: "products", Owner: "shop-2", Stalled: true}, {Name: "shipments", Abandoned: true}}}
 	})
 	server, err := status.Listen(status.Config{Addr: "127.0.0.1:0", Token: rotation.Literal(token)}, board,

@@ -67,7 +67,7 @@ func (f *facts) notes() []string {
 	if f.overview.Replay != nil {
 		add("A replay is in hand, from " + f.overview.Replay.From.String() + ": rows are published again.")
 	}
-	add(f.held())
+	add(f.trouble())
 	return all
 }
 
@@ -144,18 +144,19 @@ func (f *facts) extra() string {
 	return since + fmt.Sprintf(stays, f.report.Resource, f.report.ID)
 }
 
-// held is why the resource is not up to date, or does not settle.
-func (f *facts) held() string {
+// trouble is why the resource is not up to date, or does not settle.
+func (f *facts) trouble() string {
 	o := f.overview
 	if late := o.Late(); late != "" {
 		return "The resource is not up to date: " + late + "."
 	}
-	if o.Held == nil {
+	if o.Trouble == nil {
 		return ""
 	}
-	why := fmt.Sprintf("Settled stands still, since %s: %s", o.Held.Since, strings.TrimSuffix(o.Held.Why, "."))
-	if o.Held.Until != nil {
-		why += fmt.Sprintf(". Rows that are held back are looked at again at %s", o.Held.Until)
+	why := fmt.Sprintf("Settled stands still, since %s: %s", o.Trouble.Since,
+		strings.TrimSuffix(o.Trouble.Why, "."))
+	if o.Trouble.Until != nil {
+		why += fmt.Sprintf(". Deferred rows are looked at again at %s", o.Trouble.Until)
 	}
 	return why + "."
 }

@@ -37,11 +37,11 @@ type Report struct {
 	// Differs are the fields that differ, in the order of the schema, where both have a row.
 	Differs    []string    `json:"differs"`
 	DeadLetter *DeadLetter `json:"dead_letter"` // nil: it has none
-	// Settled and AsOf are the watermark's, or nil. Held is why the resource is on hold or fails, or settled
+	// Settled and AsOf are the watermark's, or nil. Trouble is why the resource is blocked or fails, or settled
 	// stands still.
-	Settled *schemas.Instant `json:"settled"`
-	AsOf    *schemas.Instant `json:"as_of"`
-	Held    *watermark.Held  `json:"held"`
+	Settled *schemas.Instant   `json:"settled"`
+	AsOf    *schemas.Instant   `json:"as_of"`
+	Trouble *watermark.Trouble `json:"trouble"`
 	// Notes say why they differ, what may be under way, and what to do; a sentence or two each.
 	Notes []string `json:"notes"`
 
@@ -77,7 +77,7 @@ type Stray struct {
 type InService struct {
 	State State           `json:"state"`
 	Asked time.Time       `json:"asked"` // when that was
-	Value json.RawMessage `json:"value"` // the row as it would be published, nil where there is none
+	Value json.RawMessage `json:"value"` // the row as it would be published, nil if there is none
 	// Why it cannot be published: the first field that breaks the contract, "" for the row as a whole, and what
 	// was expected.
 	Field string `json:"field,omitempty"`
@@ -131,9 +131,9 @@ func (r *Report) hide(hide func(string) string) {
 	if r.DeadLetter != nil {
 		texts = append(texts, &r.DeadLetter.Error)
 	}
-	if r.Held != nil {
-		held := *r.Held
-		r.Held, texts = &held, append(texts, &held.Why)
+	if r.Trouble != nil {
+		trouble := *r.Trouble
+		r.Trouble, texts = &trouble, append(texts, &trouble.Why)
 	}
 	for i := range r.Notes {
 		texts = append(texts, &r.Notes[i])

@@ -391,7 +391,7 @@ func (l *look) explain(ctx context.Context, r *Report) {
 	for _, one := range all {
 		if one.Resource == l.resource.Name {
 			f.overview = one
-			r.Settled, r.AsOf, r.Held = one.Settled, one.AsOf, one.Held
+			r.Settled, r.AsOf, r.Trouble = one.Settled, one.AsOf, one.Trouble
 		}
 	}
 	r.Notes = append(r.Notes, f.notes()...)

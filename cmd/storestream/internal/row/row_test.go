@@ -94,8 +94,8 @@ func TestNotesSayWhyARowDiffers(t *testing.T) {
 			deletes: config.Report}, "sweep.deletes is report"},
 		"to be erased": {facts{report: differs(Present, Absent), overview: overview.Resource{AsOf: &asOf, Now: now,
 			Erase: []watermark.Erase{{ID: 7}}}}, "was asked to erase it"},
-		"held": {facts{report: differs(Present, Present), overview: overview.Resource{AsOf: &asOf, Now: now,
-			Held: &watermark.Held{Why: "a transaction is open", Since: settled, Publishes: true}, Owner: "a",
+		"delayed": {facts{report: differs(Present, Present), overview: overview.Resource{AsOf: &asOf, Now: now,
+			Trouble: &watermark.Trouble{Why: "a transaction is open", Since: settled, Publishes: true}, Owner: "a",
 			LagSeconds: new(float64)}, serviceUpdated: now}, "Settled stands still, since " + settled.String()},
 	} {
 		test.facts.overlap = 2 * time.Minute

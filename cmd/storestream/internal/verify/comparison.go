@@ -156,7 +156,7 @@ func (o *comparison) open() bool {
 
 // ready reports whether the running instance has had the time to deliver changes that were under way. It has
 // if a pass that began after the last look is complete. Over REST only some passes are complete ones, so two
-// intervals of one owner and a little are enough too. While rows are held back, which it publishes an overlap
+// intervals of one owner and a little are enough too. While rows are deferred, which it publishes an overlap
 // later, that is too soon.
 func (o *comparison) ready(now time.Time) bool {
 	w := o.wait()
@@ -165,7 +165,7 @@ func (o *comparison) ready(now time.Time) bool {
 		return true
 	case w.Handover:
 		return false
-	case w.HeldBack:
+	case w.Deferred:
 		return over
 	default:
 		return over || o.mark.AsOf > schemas.InstantOf(o.looked)
@@ -175,7 +175,7 @@ func (o *comparison) ready(now time.Time) bool {
 // wait returns the reason to wait before the differences are looked at again.
 func (o *comparison) wait() Wait {
 	w := Wait{Resource: o.resource.Name, Last: o.looks == mostLooks-1, Handover: o.ownership.Between(),
-		HeldBack: o.mark.Held != nil && o.mark.Held.Until != nil, Overlap: o.settings.Overlap}
+		Deferred: o.mark.Trouble != nil && o.mark.Trouble.Until != nil, Overlap: o.settings.Overlap}
 	if o.compared != nil {
 		w.Rows = o.compared.Suspects() + o.compared.Report().Untracked
 	}
@@ -187,7 +187,7 @@ func (o *comparison) wait() Wait {
 		began = o.ownership.Since
 	}
 	w.Until = began.Add(2*o.settings.Interval + deliverWithin)
-	if w.HeldBack {
+	if w.Deferred {
 		w.Until = w.Until.Add(w.Overlap)
 	}
 	return w
@@ -266,8 +266,8 @@ func (o *comparison) addNotes(r *Report, early, strays int) {
 		r.note(terminal.Plural(r.Unknown, "row") + " beside them: the service showed each in one reading and not " +
 			"in a later one, so verify cannot tell whether they differ")
 	}
-	if r.Verdict == Different && o.mark.Held.OnHold() {
-		r.note("it is on hold, and a sweep waits until it goes on: " + o.mark.Held.Why)
+	if r.Verdict == Different && o.mark.Trouble.Blocked() {
+		r.note("it is blocked, and a sweep waits until it goes on: " + o.mark.Trouble.Why)
 	}
 	if r.Anew {
 		r.note("the topic does not hold all that was published: " + o.otherLog)

@@ -68,23 +68,23 @@ func TestVerifyDoesNotWaitWhereNoInstanceRunsNorLongForAGroupThatCannotBeAsked(t
 	}
 }
 
-// What is held back is published an overlap later, and nobody should have to guess how long that is.
-func TestVerifyWaitsForRowsThatAreHeldBackAndTellsUntilWhen(t *testing.T) {
+// What is deferred is published an overlap later, and nobody should have to guess how long that is.
+func TestVerifyWaitsForRowsThatAreDeferredAndTellsUntilWhen(t *testing.T) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 	o := newTestComparison(t, at)
 	o.ownership.Note("a", true, at)
 	until := schemas.InstantOf(at.Add(time.Minute))
 	o.mark.AsOf = schemas.InstantOf(at.Add(time.Second))
-	o.mark.Held = &watermark.Held{Publishes: true, Until: &until}
+	o.mark.Trouble = &watermark.Trouble{Publishes: true, Until: &until}
 	end := at.Add(o.settings.Overlap + 2*time.Second + deliverWithin)
-	if w := o.wait(); !w.HeldBack || w.Handover || w.Last || w.Overlap != o.settings.Overlap ||
+	if w := o.wait(); !w.Deferred || w.Handover || w.Last || w.Overlap != o.settings.Overlap ||
 		!w.Until.Equal(end) {
 		t.Errorf("it waits for %+v, expected until %s", w, end)
 	}
 	if o.ready(end) || !o.ready(end.Add(time.Second)) {
 		t.Error("it looks again at another time than it tells")
 	}
-	if o.mark.Held = nil; !o.ready(at.Add(2 * time.Second)) {
-		t.Error("no row is held back any more, a poll is over, and it waits")
+	if o.mark.Trouble = nil; !o.ready(at.Add(2 * time.Second)) {
+		t.Error("no row is deferred any more, a poll is over, and it waits")
 	}
 }

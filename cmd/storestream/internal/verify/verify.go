@@ -7,7 +7,7 @@
 //	read both in full -- a poll goes by -- look again -- a poll goes by -- look again
 //	   equal: done                      equal: was in flight            differs: different
 //
-// Rows that the instance holds back it publishes an overlap later: minutes. So long verify waits for them.
+// Rows that the instance defers it publishes an overlap later: minutes. So long verify waits for them.
 //
 // While a group rebalances, no instance polls, and rows wait. So between two owners verify waits, and the
 // time of a new owner starts with it. If no instance polls at all, verify does not wait: rows that changed

@@ -9,9 +9,9 @@ type Wait struct {
 	Last     bool // what differs then is different
 	// Handover is set while no instance has the resource. The time of the next owner starts with it.
 	Handover bool
-	// HeldBack: the running instance holds rows back, which it publishes when they were shown the same for
+	// Deferred: the running instance defers rows, which it publishes when they were shown the same for
 	// Overlap.
-	HeldBack bool
+	Deferred bool
 	Overlap  time.Duration
 	// Until is when they are looked at again at the latest. With Handover it is unknown, and zero.
 	Until time.Time
