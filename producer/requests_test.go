@@ -207,7 +207,8 @@ func TestForgottenRequestsAreReportedOnceAndNotAtEachLook(t *testing.T) {
 		}
 		said := logs.FilterMessageSnippet("too many requests").Len()
 		if expected := max(0, written+len(records)-5000); said != expected {
-			t.Errorf("%d requests: %d reports that there are too many, expected %d", written+len(records), said, expected)
+			t.Errorf("%d requests: %d reports that there are too many, expected %d", written+len(records), said,
+				expected)
 		}
 	}
 }
