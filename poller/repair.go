@@ -89,7 +89,7 @@ func (r *repair) run(ctx context.Context) (again time.Time, err error) {
 	if !again.IsZero() && now.Before(r.found.until) {
 		return again, r.writer.commitIfDue(r.tx)
 	}
-	return time.Time{}, r.finish(ctx, extra, everywhere)
+	return time.Time{}, r.finish(extra, everywhere)
 }
 
 // Polls stop while a look goes on. So one look is at so many rows, and over REST, where it reads the whole
@@ -329,7 +329,7 @@ func (r *repair) publishRows(rows []compare.Difference) error {
 
 // finish deletes what may be deleted, and says in the last transaction that the part is over and what is
 // left.
-func (r *repair) finish(ctx context.Context, extra []compare.Difference, everywhere bool) error {
+func (r *repair) finish(extra []compare.Difference, everywhere bool) error {
 	result, c, count := &r.found.result, r.found.cmp.Report(), r.found.cmp.Count()
 	repaired := *result
 	result.SourceRows, result.TopicRows = c.SourceRows, c.TopicRows
