@@ -242,7 +242,7 @@ func TestASourceIsToldWhichFieldsItHad(t *testing.T) {
 }
 
 // A source may leave out what is bad and hand over the rest: then rows are published while it is blocked.
-func TestTheWatermarkSaysWhetherRowsGoOnDuringAHold(t *testing.T) {
+func TestTheWatermarkSaysWhetherRowsGoOnWhileItIsBlocked(t *testing.T) {
 	s := openShop(t, 0, nil)
 	p := s.poller
 	p.state.noteTrouble(watermark.Trouble{Why: "a transaction is open", Since: s.clock().Add(-time.Hour),

@@ -11,7 +11,7 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-func TestAResourceIsHeldByTheMetricWhileItsPollsEndInAHold(t *testing.T) {
+func TestAResourceIsBlockedByTheMetricWhileItsPollsAre(t *testing.T) {
 	s := openShop(t, 0, nil)
 	for _, step := range []struct {
 		err     error

@@ -310,8 +310,7 @@ func TestARequestThatTheOwnerAcceptedIsNoLongerPending(t *testing.T) {
 	s.Publish("orders", nil, nil, func(w *watermark.Watermark) {
 		w.Request, w.RequestUID = asked.ID, asked.UID
 		w.Replay = &watermark.Replay{Request: asked.ID, RequestUID: asked.UID,
-			From: stage.Instant(t, "2026-11-19T10:00:00Z"),
-			Ends: []int64{0, 0}}
+			From: stage.Instant(t, "2026-11-19T10:00:00Z"), Ends: []int64{0, 0}}
 	})
 	c := s.do("watermark", "list").expect(t, exitLate, "replaying from 2026-11-19T10:00:00Z")
 	if strings.Contains(c.stdout.String(), "waits") {

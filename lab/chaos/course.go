@@ -192,7 +192,7 @@ func (c *course) converge(ctx context.Context, r *result) error {
 		promised := map[string]bool{}
 		for _, resource := range open {
 			m, there := c.stage.tail.lastMark(resource)
-			// A held resource is late, and its watermark shows it. Changes that only a sweep can find arrive
+			// A blocked resource is late, and its watermark shows it. Changes that only a sweep can find arrive
 			// with it.
 			promised[resource] = there && m.AsOf.After(quiet.Add(c.realDelay())) && m.Trouble == nil &&
 				(!c.stage.excuses.needsSweep() || c.stage.tail.carriedOut(resource, true))

@@ -117,7 +117,7 @@ func TestARowThatBreaksTheContractIsADeadLetterUntilItIsGood(t *testing.T) {
 
 // Where nothing of a page can be published the cause is not in its rows. The resource is blocked and says so,
 // the others go on, and it heals by itself.
-func TestAPageOfWhichNothingCanBePublishedHoldsItsResourceAndHealsByItself(t *testing.T) {
+func TestAPageOfWhichNothingCanBePublishedBlocksItsResourceAndHealsByItself(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
 	s := start(t, setup{noPostgres: true, yaml: quick, fake: storefake.Config{Seed: 21,

@@ -99,7 +99,7 @@ func (p *process) publishes(some, all int) {
 // A forgotten transaction lets settled stand still while more rows change than may be remembered. The
 // resource holds, says why, and goes on by itself when the transaction is over: each version is published
 // once.
-func TestWhatAForgottenTransactionLeavesNoRoomForIsHeldAndGoesOnByItself(t *testing.T) {
+func TestWhatAForgottenTransactionLeavesNoRoomForBlocksTheResourceUntilItIsOver(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
 	s := start(t, setup{yaml: quick + little, fake: manyOrders(51)})
@@ -118,8 +118,8 @@ func TestWhatAForgottenTransactionLeavesNoRoomForIsHeldAndGoesOnByItself(t *test
 	s.each(before, 1, changed)
 }
 
-// An open day of more rows than may be remembered is held too, and goes on with more memory.
-func TestARESTDayLargerThanTheMemoryIsHeldAndGoesOnWithMore(t *testing.T) {
+// An open day of more rows than may be remembered is blocked too, and goes on with more memory.
+func TestARESTDayLargerThanTheMemoryIsBlockedAndGoesOnWithMore(t *testing.T) {
 	t.Parallel()
 	furtherScenario(t)
 	s := start(t, setup{noPostgres: true, yaml: quick + little, fake: manyOrders(52)})

@@ -236,7 +236,7 @@ func TestAFieldThatIsRemovedGoesFromTheSchemaFirstOrHoldsTheResource(t *testing.
 	})
 	for resource, n := range held {
 		if now := len(s.topic(resource)); now != n {
-			t.Errorf("%s is held, and %d records came", resource, now-n)
+			t.Errorf("%s is blocked, and %d records came", resource, now-n)
 		}
 	}
 

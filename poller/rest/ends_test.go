@@ -28,7 +28,7 @@ func manyDays(created int) []product {
 	return rows
 }
 
-func TestADayOfWhichTheServiceShowsOnlyTheFirstPagesIsReadInPartsOrHeld(t *testing.T) {
+func TestADayOfWhichTheServiceShowsOnlyTheFirstPagesIsReadInPartsOrNotClosed(t *testing.T) {
 	for created, want := range map[int]string{20: "2026-11-20", 1: "2026-11-16"} {
 		s := newService(t)
 		s.now = clockAt("2026-11-20T12:00:00Z")

@@ -13,7 +13,7 @@ import (
 )
 
 // What the page, /status.json and the log say of a resource comes from the same member of the watermark.
-func TestEveryHoldThatAnOwnerReportsFails(t *testing.T) {
+func TestEveryBlockThatAnOwnerReportsFails(t *testing.T) {
 	s := withService(t, nil)
 	until := schemas.InstantOf(time.Now().Add(time.Hour))
 	c := Config{Settings: s.Config(), Schemas: s.Schemas, Cluster: s.Cluster("checker")}
