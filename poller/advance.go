@@ -182,12 +182,12 @@ func sameKind(a, b *watermark.Trouble) bool {
 	return (a == nil) == (b == nil) && a.Blocked() == b.Blocked() && a.SettlingDelayed() == b.SettlingDelayed()
 }
 
-// otherSource returns a *LostError if the watermark says that the resource was read from another source
-// until now, and notes that it is read from this one. PostgreSQL shows the time of an update to the
+// noteSource notes the source in use, and returns a *LostError if the watermark says that the resource was
+// read from another source until now. PostgreSQL shows the time of an update to the
 // microsecond, the REST API to the second: a row stamped after settled, and before the next second, lies
 // before settled there. And until a sweep, the rows below settled have their times as the other source
 // showed them.
-func (s *state) otherSource() error {
+func (s *state) noteSource() error {
 	was, now := s.mark.Source, s.settings.SourceName
 	s.mark.Source = now
 	if was == "" || was == now || s.mark.Settled == schemas.MinInstant && s.mark.Cursor == nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/storestream/storestream/schemas"
 )
 
-// The wait after the first poll that failed, and the longest. After a BlockedError the longest comes at once.
+// The wait after the first poll that failed, and the longest. After a BlockedError the longest comes at
+// once.
 const (
 	firstRetry = 500 * time.Millisecond
 	lastRetry  = 30 * time.Second
@@ -168,7 +169,7 @@ func (p *Poller) poll(ctx context.Context) error {
 // pass makes one pass. If the source says that earlier reads no longer count, the watermark gives them up,
 // and a takeover goes on from there.
 func (p *Poller) pass(ctx context.Context) error {
-	request, err := p.state.nextPass(p.cfg.Clock()), p.state.otherSource()
+	request, err := p.state.nextPass(p.cfg.Clock()), p.state.noteSource()
 	if err == nil {
 		err = p.publish(p.read(ctx, request))
 	}
@@ -201,10 +202,11 @@ func (p *Poller) pass(ctx context.Context) error {
 	return err
 }
 
-// publish is the way of all rows from the source to the topic: it decides about each batch and commits
-// the decision, in as many transactions as MaxRows asks for. Only the last transaction of a batch moves the
-// watermark past it. If a limit is reached, publish returns a *BlockedError: the rows before that are
-// committed, and the watermark stays before the batch.
+// publish is the way of all rows from the source to the topic: it decides about each batch and commits the
+// decision, in as many transactions as MaxRows asks for. Only the last transaction of a batch moves the
+// watermark past it, unless makeRoom has to settle earlier for a full memory. If a limit is reached,
+// publish returns a *BlockedError: the rows before that are committed, and the watermark stays before the
+// batch.
 func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 	for b, err := range batches {
 		if err != nil {

@@ -33,12 +33,12 @@ type state struct {
 	wanted    map[int64]Suspect
 	readBegan Moment
 
-	passes  int               // complete ones since the takeover
-	forgot  bool              // the pass in hand forgot rows that the watermark's cursor has passed
-	began   schemas.Instant   // settled when the takeover began
-	moved   time.Time         // when settled moved last
-	delayed string            // why settled stands still, as the last pass said
-	ended   *watermark.Replay // the replay that the next transaction ends, or nil
+	passes        int               // complete ones since the takeover
+	forgot        bool              // the pass in hand forgot rows that the watermark's cursor has passed
+	settledBefore schemas.Instant   // settled when the takeover began
+	moved         time.Time         // when settled moved last
+	delayed       string            // why settled stands still, as the last pass said
+	ended         *watermark.Replay // the replay that the next transaction ends, or nil
 
 	// Since the writer counted and logged them: rows that were suppressed as repeats, as older, or as
 	// before the start; rows that poll.memory had no room for; dead letters whose row can be published
@@ -52,7 +52,7 @@ func newState(cfg *Config, at Moment) *state {
 	return &state{settings: &cfg.Settings, maxRecordBytes: cfg.Session.MaxRecordBytes(), mark: mark,
 		dedup: newDedup(&cfg.Settings, &mark), deferred: newDeferred(cfg.Overlap),
 		deadLetters: newDeadLetters(&cfg.Settings, cfg.Session.DeadLetters()),
-		from:        schemas.MinInstant, readBegan: at, forgot: mark.Cursor != nil, began: mark.Settled,
+		from:        schemas.MinInstant, readBegan: at, forgot: mark.Cursor != nil, settledBefore: mark.Settled,
 		moved: at.Now}
 }
 
@@ -196,7 +196,7 @@ func (s *state) memoryLacks() error {
 
 // restoresMore reports whether another takeover would restore more than this one did: settled has moved, so
 // there is less to restore.
-func (s *state) restoresMore() bool { return s.dedup.lacking > 0 && s.mark.Settled > s.began }
+func (s *state) restoresMore() bool { return s.dedup.lacking > 0 && s.mark.Settled > s.settledBefore }
 
 // size is a number of bytes as the configuration takes it, rounded up.
 func size(bytes int) string {

@@ -22,7 +22,7 @@ func (t *Transaction) Len() int {
 }
 
 // MaxDeadLetters limits the dead letters of one resource. Every owner keeps their keys, some 100 bytes each.
-// If more rows cannot be published, the resource is blocked.
+// If more rows cannot be published, settling is delayed.
 const MaxDeadLetters = 100_000
 
 // DeadLetter is a record of the dead-letter topic.

@@ -98,7 +98,7 @@ func (r *chunkReader) open(ctx context.Context, q query, after key, until *key) 
 	s := &stream{table: t, limit: r.size.rows(), until: until, end: after, asked: time.Now()}
 	sql := q(t, after, until, s.limit)
 	if r.size.far = sql.far; sql.far && r.size.scan > 0 {
-		end, err := r.ahead(ctx, t, after)
+		end, err := r.placeAfter(ctx, t, after)
 		if err != nil {
 			return nil, err
 		}
@@ -137,10 +137,10 @@ func (r *chunkReader) begin(
 	return tx, nil
 }
 
-// ahead returns the place of the row that comes size.scan rows after a place, or nil if there are not so
+// placeAfter returns the place of the row that comes size.scan rows after a place, or nil if there are not so
 // many.
-func (r *chunkReader) ahead(ctx context.Context, t *table, after key) (*key, error) {
-	q := ahead(t, after, r.size.scan)
+func (r *chunkReader) placeAfter(ctx context.Context, t *table, after key) (*key, error) {
+	q := rowAfter(t, after, r.size.scan)
 	tx, err := r.begin(ctx, chunkDeadline, t, &q)
 	if err != nil {
 		return nil, err

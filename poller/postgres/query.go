@@ -70,9 +70,9 @@ func changed(f *filter) query {
 	}
 }
 
-// ahead asks for the place of the row that comes n rows after another place. There is no such row if fewer
+// rowAfter asks for the place of the row that comes n rows after another place. There is no such row if fewer
 // rows come.
-func ahead(t *table, after key, n int) statement {
+func rowAfter(t *table, after key, n int) statement {
 	s := statement{}
 	s.param(t.updatedOID, int8Param(after.at))
 	s.param(oidInt8, int8Param(after.id))

@@ -17,7 +17,7 @@ import (
 // RESET ALL has no LOCAL form. With the savepoint it acts like one: the rollback to it gives the other client
 // its session back unchanged. (A ROLLBACK of the whole transaction would do the same, and count as a failed
 // transaction in the server's statistics.) No statement here takes the snapshot, because the LOCK has to come
-// first; see DB.snapshot.
+// first; see DB.begin.
 //
 // The next statement, clockSQL, puts temporary tables after all others.
 var (

@@ -17,8 +17,8 @@ import (
 type closing struct {
 	rd  *read
 	src *Source
-	// settled is the first day that is not closed.
-	settled day
+	// firstOpen is the first day that is not closed.
+	firstOpen day
 	// earned becomes settled once the window after it was read, because days may be another zone's (see
 	// calendar). MinInstant if no day was closed.
 	earned schemas.Instant
@@ -34,7 +34,7 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 	if err != nil || !found {
 		return err
 	}
-	c.settled = next
+	c.firstOpen = next
 	for next <= last {
 		if c.src.days.closed[next] {
 			c.close(span{From: next, To: next})
@@ -46,10 +46,10 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 			next++
 			continue
 		}
-		days := span{From: next, To: min(next+day(c.src.past.days)-1, c.src.days.freeUntil(next, last))}
+		days := span{From: next, To: min(next+day(c.src.batches.days)-1, c.src.days.freeUntil(next, last))}
 		asked := days
 		switch {
-		case from == past && next == c.settled && c.earned == schemas.MinInstant:
+		case from == past && next == c.firstOpen && c.earned == schemas.MinInstant:
 			asked.From = past
 		case next == from:
 			asked.From = c.src.calendar.begin(from)
@@ -62,7 +62,7 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 		w := updatedOn(asked)
 		set := c.rd.set(w, paging.Shrinking)
 		set.Like = days.To
-		m := c.src.past.machine(c.src.reader, set, days.Length(), days.From == last)
+		m := c.src.batches.machine(c.src.reader, set, days.Length(), days.From == last)
 		o, err := c.rd.pages(ctx, w, m, doing)
 		if err == nil && !c.rd.replan {
 			err = c.rd.checkEnd(ctx, w, &o)
@@ -70,17 +70,17 @@ func (c *closing) run(ctx context.Context, from, last day) error {
 		if err != nil || c.rd.replan {
 			return err
 		}
-		if again := c.src.past.adapt(days.Length(), o, c.src.reader); again {
+		if again := c.src.batches.adapt(days.Length(), o, c.src.reader); again {
 			continue
 		}
-		c.rd.settled = c.earned
+		c.rd.settled = c.earned // the days before this window: see earned
 		if o.Whole {
 			c.close(days)
 		} else {
 			c.leaveOpen(days, o.Why)
 		}
 		next = days.To + 1
-		c.report(c.settled, last)
+		c.report(c.firstOpen, last)
 		if err := c.rd.flushIfDue(); err != nil {
 			return err
 		}
@@ -120,9 +120,9 @@ func (c *closing) first(ctx context.Context, from, last day) (first day, found b
 
 // close records that days are closed, and moves settled over all that are closed without a gap.
 func (c *closing) close(days span) {
-	settled := c.src.days.close(days, c.settled)
-	if settled > c.settled {
-		c.settled, c.earned = settled, c.src.calendar.settledBefore(settled)
+	firstOpen := c.src.days.close(days, c.firstOpen)
+	if firstOpen > c.firstOpen {
+		c.firstOpen, c.earned = firstOpen, c.src.calendar.settledBefore(firstOpen)
 	}
 }
 

@@ -48,11 +48,11 @@ type Source struct {
 	// Knowledge of the service. Only the calendar decides what is settled.
 	calendar  calendar
 	reader    *paging.Reader
-	firstPage int // the service's number of page 0. -1 if unknown
-	past      batchOfDays
-	earliest  day       // before it there was no row. past if unknown
-	unsorted  time.Time // until then the service's order is not used (see judgeOrder)
-	noEndSaid bool      // the log has said that pages do not end
+	firstPage int         // the service's number of page 0. -1 if unknown
+	batches   batchOfDays // of past days
+	earliest  day         // before it there was no row. past if unknown
+	unsorted  time.Time   // until then the service's order is not used (see judgeOrder)
+	noEndSaid bool        // the log has said that pages do not end
 
 	// Results of earlier reads.
 	from schemas.Instant // From of the last pass
@@ -78,7 +78,7 @@ func NewSource(cfg SourceConfig) *Source {
 		cfg: cfg, endpoint: cfg.Client.Endpoint(cfg.Resource.Path, count), clock: clock,
 		parser: schemas.NewRowParser(cfg.Resource), linger: flushEvery,
 		calendar: calendar{clock: clock, overlap: cfg.Overlap, dialect: cfg.Dialect, begun: past}, firstPage: -1,
-		past: newBatchOfDays(), earliest: past, days: newDays(),
+		batches: newBatchOfDays(), earliest: past, days: newDays(),
 		reader: paging.NewReader(cfg.Dialect.Counts()),
 	}
 	s.forget()
