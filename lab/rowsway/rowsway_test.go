@@ -82,6 +82,8 @@ func follow(t *testing.T, root, path, source string, tr *traveler) *way {
 	travel(batch{"rows-way-first", 1, false}) // with it or before it the first load ends
 	one, more := travel(batch{"rows-way-one", 1, false}), travel(batch{"rows-way-many", many, false})
 	bare := travel(batch{"rows-way-bare", many, true})
+	tr.mu.Lock() // the program still polls
+	defer tr.mu.Unlock()
 	return newWay(one, more, bare, tr.answers)
 }
 
