@@ -259,7 +259,7 @@ func TestADayInRandomOrderIsClosedByChanceBelowTheBound(t *testing.T) {
 	t.Logf("%d of %d reads closed the day, by chance %d of which nothing moved and %d that rows left", closed,
 		all, quiet, shrunk)
 	// By chance, pages in random order may repeat so often that they seem to have no end.
-	if stayed*100 > quiet {
+	if stayed > 1+quiet/1000 {
 		t.Errorf("%d of %d days of which nothing moved were not closed", stayed, quiet)
 	}
 	if quiet*4 < all || shrunk*20 < all {
@@ -268,14 +268,25 @@ func TestADayInRandomOrderIsClosedByChanceBelowTheBound(t *testing.T) {
 	}
 }
 
-// The open window: rows come and are updated at every moment. Orders whose relative order holds, and those
-// by updated_at; pages that are short, refused, or empty though they are not; replicas that lag behind,
-// where the service counts. Deletions and counts that are not true are more than a read of the open window
-// can stand: it may miss a row then, and say that it was whole. So are two faults at once: pages whose
-// length changes beside an answer that is empty though it should not be, or beside replicas. The row is
-// late, because what such a read has learned does not mislead the next.
+// The open window: rows come and are updated at every moment. Orders whose relative order holds, and those by
+// updated_at; pages that are short, refused, or empty though they are not; replicas that lag behind, where
+// the service counts. Deletions and counts that are not true are more than a read of the open window can
+// stand: it may miss a row then, and say that it was whole. The row is late, because what such a read has
+// learned does not mislead the next.
 func TestAReadOfTheOpenWindowReportedWholeHeldAllThatWasVisibleWhenItBegan(t *testing.T) {
-	whole, all := 0, 0
+	readOpenWindows(t, false)
+}
+
+// All faults at once, also some that together are more than a read can stand: pages whose length changes
+// beside an answer that is empty though it should not be, a page that always leaves out rows, a replica that
+// lags far. About one read in 70,000 is called whole without a row then.
+func TestAReadOfTheOpenWindowBesideSeveralFaultsIsSeldomCalledWholeWithoutARow(t *testing.T) {
+	readOpenWindows(t, true)
+}
+
+// readOpenWindows draws services and reads their open windows. several draws faults of several kinds at once.
+func readOpenWindows(t *testing.T, several bool) {
+	whole, all, missed := 0, 0, 0
 	rounds.Check(t, 2500, func(t *rapid.T) {
 		s := newShelf(t, Growing, false, byID, byIDDown, byUpdated, byUpdatedDown, byHash, byPinned, byPinnedDown)
 		s.faults = rapid.Bool().Draw(t, "faults")
@@ -294,8 +305,11 @@ func TestAReadOfTheOpenWindowReportedWholeHeldAllThatWasVisibleWhenItBegan(t *te
 		}
 		s.hollow = rapid.IntRange(0, most).Draw(t, "hollow answers")
 		s.replicas()
-		if s.hollow == 0 && s.lag == 0 {
-			s.changing()
+		s.changing()
+		if !several {
+			if s.lag = min(s.lag, 2); s.hollow > 0 || s.lag > 0 || s.grants.dim > 0 {
+				s.grants, s.says = grants{}, 0
+			}
 		}
 		start := s.clock
 		o, err := drive(r.Read(s.set()), s.ask)
@@ -305,14 +319,21 @@ func TestAReadOfTheOpenWindowReportedWholeHeldAllThatWasVisibleWhenItBegan(t *te
 		if (s.order == byUpdated || s.order == byPinned) && r.Order() != Ascending {
 			return // the order has not shown itself: a skip is then late (the next pass reads all again), not lost
 		}
-		if all++; o.Whole {
-			whole++
+		if all++; !o.Whole {
+			return
+		}
+		if whole++; !several {
 			s.everyRowRead(start)
+		} else if _, late := s.missed(start); late {
+			missed++
 		}
 	})
-	t.Logf("%d of %d reads were whole", whole, all)
+	t.Logf("%d of %d reads were whole, %d without a row", whole, all, missed)
 	if whole*3 < all {
 		t.Errorf("only %d of %d reads were whole: the property says little", whole, all)
+	}
+	if missed > 1+whole/5000 {
+		t.Errorf("%d of %d reads were whole without a row", missed, whole)
 	}
 }
 
