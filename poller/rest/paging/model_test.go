@@ -286,6 +286,7 @@ func TestAReadOfTheOpenWindowBesideSeveralFaultsIsSeldomCalledWholeWithoutARow(t
 
 // readOpenWindows draws services and reads their open windows. several draws faults of several kinds at once.
 func readOpenWindows(t *testing.T, several bool) {
+	t.Helper()
 	whole, all, missed := 0, 0, 0
 	rounds.Check(t, 2500, func(t *rapid.T) {
 		s := newShelf(t, Growing, false, byID, byIDDown, byUpdated, byUpdatedDown, byHash, byPinned, byPinnedDown)
