@@ -104,9 +104,6 @@ func (d *deadLetters) has(id int64) bool {
 
 // takeOut takes out the dead letter of a row, if there is one, and returns its key.
 func (d *deadLetters) takeOut(tx *watermark.Transaction, id int64) (key string, there bool) {
-	if len(d.known) == 0 {
-		return "", false
-	}
 	key = d.key(&schemas.Reject{ID: id, HasID: true})
 	if _, there = d.known[key]; there {
 		d.remove(tx, key)

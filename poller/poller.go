@@ -131,53 +131,39 @@ func (p *Poller) Run(ctx context.Context) error {
 	return p.writer.commit(watermark.Transaction{}) // a successor begins there
 }
 
-// read reads the source. It reports the service's pauses before each batch and while the source is silent.
-func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
-	return func(yield func(Batch, error) bool) {
-		for batch, err := range ahead(ctx, p.cfg.Source, r) {
-			if err == nil {
-				err = p.writer.reportWait(p.cfg.Service.waits())
-			}
-			if err != nil {
-				yield(Batch{}, err)
-				return
-			}
-			if batch != nil && !yield(*batch, nil) {
-				return
-			}
-		}
-	}
-}
-
 // poll makes one pass, the second looks that are due, and a step of the erasures. Its error is one of the
 // source, of a write, a *BlockedError if a limit is reached, or ErrTakeover. If ctx ends, or a request comes
-// in, it ends early with any error. A *LostError that changes nothing is a failure like others: a takeover
-// would ask the source the same again.
+// in, it ends early with any error.
 func (p *Poller) poll(ctx context.Context) error {
 	ctx, cancel := p.untilAsked(ctx)
 	defer cancel()
 	p.board.change(func(s *Status) { s.Doing, s.Since = "polling", p.cfg.now() })
-	if err := p.pass(ctx); err != nil {
-		return err
+	pass, err := p.state.nextPass(p.cfg.Clock()), p.state.noteSource()
+	if err == nil {
+		err = p.publish(p.read(ctx, pass))
 	}
-	if err := p.secondLook(ctx); err != nil {
-		return err
+	if err != nil || p.state.restoresMore() {
+		return p.beginAgain(err)
+	}
+	if due := p.state.deferred.due(p.cfg.now()); len(due) > 0 {
+		looks := p.read(ctx, p.state.secondLook(due, p.cfg.Clock()))
+		if err := p.publish(looks); err != nil {
+			return err
+		}
+		p.state.deferred.giveUp(due, p.cfg.now())
 	}
 	return p.eraser.step(ctx)
 }
 
-// pass makes one pass. If the source says that earlier reads no longer count, the watermark gives them up,
-// and a takeover goes on from there.
-func (p *Poller) pass(ctx context.Context) error {
-	request, err := p.state.nextPass(p.cfg.Clock()), p.state.noteSource()
-	if err == nil {
-		err = p.publish(p.read(ctx, request))
-	}
+// beginAgain returns ErrTakeover if a takeover has to go on after a pass that ended with err. If err is a
+// *LostError, the watermark gives up what was read before. A *LostError that changes nothing is a failure
+// like others: a takeover would ask the source the same again.
+func (p *Poller) beginAgain(err error) error {
 	if p.writer.failed != nil {
 		return err // the watermark in hand tells of rows that may not be in the topic
 	}
-	lost, _ := errors.AsType[*LostError](err)
-	if lost != nil {
+	lost, isLost := errors.AsType[*LostError](err)
+	if isLost {
 		p.sweeper.end()
 		p.state.mark.HandSweepOver()
 		if lost.Sweep {
@@ -190,16 +176,16 @@ func (p *Poller) pass(ctx context.Context) error {
 		p.cfg.Log.Warn("what was read before does not count any more: it is read again",
 			zap.String("why", lost.Why), zapInstant("from", p.state.mark.Settled), zapInstant("settled", settled))
 	}
-	if lost != nil || p.state.restoresMore() {
-		if err := p.writer.commit(watermark.Transaction{}); err != nil {
-			return err
-		}
-		if lost != nil {
-			return fmt.Errorf("%w: %w", ErrTakeover, lost)
-		}
-		return ErrTakeover
+	if !isLost && !p.state.restoresMore() {
+		return err
 	}
-	return err
+	if err := p.writer.commit(watermark.Transaction{}); err != nil {
+		return err
+	}
+	if isLost {
+		return fmt.Errorf("%w: %w", ErrTakeover, lost)
+	}
+	return ErrTakeover
 }
 
 // publish is the way of all rows from the source to the topic: it decides about each batch and commits the
@@ -234,20 +220,6 @@ func (p *Poller) publish(batches iter.Seq2[Batch, error]) error {
 			p.cfg.Log.Info("first load finished", zap.Int64("rows", s.Rows), zapInstant("settled", s.Settled))
 		}
 	}
-	return nil
-}
-
-// secondLook looks at the rows that have been deferred for an overlap.
-func (p *Poller) secondLook(ctx context.Context) error {
-	due := p.state.deferred.due(p.cfg.now())
-	if len(due) == 0 {
-		return nil
-	}
-	request := p.state.secondLook(due, p.cfg.Clock())
-	if err := p.publish(p.read(ctx, request)); err != nil {
-		return err
-	}
-	p.state.deferred.giveUp(due, p.cfg.now())
 	return nil
 }
 

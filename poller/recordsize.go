@@ -7,5 +7,5 @@ import (
 
 // TooLarge returns a function that reports whether a row takes more than Session.MaxRecordBytes.
 func TooLarge(maxRecordBytes int) func(*schemas.Record) bool {
-	return func(row *schemas.Record) bool { return watermark.RowSize(row) > maxRecordBytes }
+	return func(row *schemas.Record) bool { return watermark.RowOverhead+len(row.Value) > maxRecordBytes }
 }

@@ -93,14 +93,16 @@ func (s *state) expectedFields() (names []string) {
 // add returns false. An error is a *BlockedError: the row cannot be remembered, and add has changed nothing.
 func (s *state) add(tx *watermark.Transaction, row *schemas.Record, hash uint64, final bool,
 	wall schemas.Instant) (put bool, err error) {
-	if size := watermark.RowSize(row); size > s.maxRecordBytes {
+	if size := watermark.RowOverhead + len(row.Value); size > s.maxRecordBytes {
 		s.writeLetter(tx, s.deadLetters.tooLarge(row, size, s.maxRecordBytes))
 		return false, nil
 	}
 	if !s.dedup.remember(row, hash, final, s.mark.Settled, wall) {
 		return false, s.memoryFull()
 	}
-	s.heal(tx, row.ID)
+	if len(s.deadLetters.known) > 0 {
+		s.heal(tx, row.ID)
+	}
 	s.deferred.forget(row.ID)
 	tx.Rows = append(tx.Rows, *row)
 	return true, nil

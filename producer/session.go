@@ -61,7 +61,7 @@ func (s *Session) DeadLetters() map[string]uint64 { return s.deadLetters }
 // MaxRows is the most rows that a transaction should hold: fewer after one that took too long.
 func (s *Session) MaxRows() int { return s.sizer.rows() }
 
-// MaxRecordBytes is the largest watermark.RowSize that the data topic takes.
+// MaxRecordBytes is the largest record of a row (watermark.RowOverhead) that the data topic takes.
 func (s *Session) MaxRecordBytes() int { return s.target.limits[s.target.topic] }
 
 // EndOffsets are the ends of the data topic's partitions now.

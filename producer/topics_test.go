@@ -274,7 +274,7 @@ func TestARecordOfTheLargestSizeIsTaken(t *testing.T) {
 		}
 	}
 	session := s.take(s.cluster("a", nil))
-	around := watermark.RowSize(&schemas.Record{})
+	around := watermark.RowOverhead
 	fits := schemas.Record{ID: 1 << 60, Value: noise(session.MaxRecordBytes() - around)}
 	if len(fits.Value) < 3900 {
 		t.Errorf("a topic of 4096 bytes is said to take %d", len(fits.Value))

@@ -13,6 +13,8 @@ const (
 	// batchOverhead is the most bytes that a batch of one record takes beside the record's key, value and
 	// headers: 61 of the batch, 4 that the client counts with it, and 36 of the record's lengths and deltas.
 	batchOverhead = 61 + 4 + 36
+	// RowOverhead is RecordSize of a row, less the size of its value.
+	RowOverhead = MaxKeySize + batchOverhead
 	// headerOverhead is the most bytes that the two lengths of a record's header take.
 	headerOverhead = 2 * binary.MaxVarintLen32
 )
@@ -20,6 +22,3 @@ const (
 // RecordSize is the most bytes that a record takes in a batch of its own, before compression. Brokers compare
 // it with a topic's max.message.bytes. payload is the number of bytes of key, value and headers.
 func RecordSize(payload, headers int) int { return payload + batchOverhead + headers*headerOverhead }
-
-// RowSize is RecordSize of a row.
-func RowSize(row *schemas.Record) int { return RecordSize(MaxKeySize+len(row.Value), 0) }

@@ -1,0 +1,93 @@
+package poller
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+)
+
+// silence is how long read waits for a batch before it reports the service's pauses.
+const silence = time.Second
+
+// errBrokenOff tells a source that its reader wants no more batches.
+var errBrokenOff = errors.New("the read was broken off")
+
+// read reads the source in a goroutine of its own, so that the source reads the next batch while the caller
+// deals with this one. It reports the service's pauses before each batch, and every second while the source
+// is silent.
+//
+// The source may rely on a batch with Done only when the caller has dealt with it (Source). So for that
+// batch the goroutine waits until the caller asks for the next one. When the caller breaks off, or ctx
+// ends, the source learns that its last batch was dropped. The goroutine has always ended when read's loop
+// ends.
+func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
+	return func(yield func(Batch, error) bool) {
+		ctx, cancel := context.WithCancelCause(ctx)
+		batches, dealtWith := make(chan *Batch), make(chan struct{})
+		var failed error // how the source ended, once batches is closed
+		go func() {
+			defer close(batches)
+			defer Recover("reading", &failed)
+			for b, err := range p.cfg.Source.Read(ctx, r) {
+				if failed = err; failed != nil {
+					return
+				}
+				select {
+				case batches <- &b:
+				case <-ctx.Done():
+				}
+				if b.Done != nil {
+					select {
+					case <-dealtWith:
+					case <-ctx.Done():
+					}
+				}
+				if ctx.Err() != nil { // the batch may have been dropped
+					failed = context.Cause(ctx)
+					return
+				}
+			}
+		}()
+		defer func() {
+			cancel(errBrokenOff)
+			for range batches { // dropped
+			}
+		}()
+		ticker := time.NewTicker(silence)
+		defer ticker.Stop()
+		for {
+			var batch *Batch
+			select {
+			case b, more := <-batches:
+				if !more {
+					if failed != nil {
+						yield(Batch{}, failed)
+					}
+					return
+				}
+				batch = b
+			case <-ticker.C:
+			case <-ctx.Done():
+				yield(Batch{}, context.Cause(ctx))
+				return
+			}
+			if err := p.writer.reportWait(p.cfg.Service.waits()); err != nil {
+				yield(Batch{}, err)
+				return
+			}
+			if batch == nil {
+				continue
+			}
+			if !yield(*batch, nil) {
+				return
+			}
+			if batch.Done != nil {
+				select {
+				case dealtWith <- struct{}{}:
+				case <-ctx.Done():
+				}
+			}
+		}
+	}
+}

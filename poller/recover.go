@@ -1,0 +1,20 @@
+package poller
+
+import (
+	"fmt"
+	"runtime/debug"
+)
+
+// Recover is deferred. It turns a panic of its caller into an error, so that one row that a decoder cannot
+// bear does not take the other resources of this process down. The error names the caller by the word what.
+func Recover(what string, err *error) {
+	if v := recover(); v != nil {
+		*err = fmt.Errorf("a defect in storestream: %s panicked: %v\n%s", what, v, debug.Stack())
+	}
+}
+
+// Safely turns a panic of do into an error, as Recover does.
+func Safely(what string, do func() error) (err error) {
+	defer Recover(what, &err)
+	return do()
+}
