@@ -49,13 +49,13 @@ func (p *Poller) read(ctx context.Context, r Request) iter.Seq2[Batch, error] {
 				}
 			}
 		}()
+		ticker := time.NewTicker(silence)
+		defer ticker.Stop()
 		defer func() {
 			cancel(errBrokenOff)
 			for range batches { // dropped
 			}
 		}()
-		ticker := time.NewTicker(silence)
-		defer ticker.Stop()
 		for {
 			var batch *Batch
 			select {

@@ -35,7 +35,7 @@ type house struct {
 }
 
 // standIns are the packages that play the service or start other people's servers, for tests and the demo.
-var standIns = []string{"cmd/storefake", "cmd/storestream/internal/stage", "internal/standins/storefake",
+var standIns = []string{"cmd/storefake", "cmd/storestream/internal/stage", "internal/rounds", "internal/standins/storefake",
 	"internal/standins/servers"}
 
 // size is the size of one part, without tests.
