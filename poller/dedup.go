@@ -233,29 +233,22 @@ func (d *dedup) unmark() {
 // futureRows knows the rows whose updated_at was in the future when they were written: the service's clock
 // runs ahead, or somebody stamped a date far off. Brokers refuse record times in the future, so such a
 // record carries the time of its writing. A takeover that read the topic from settled on would not find it,
-// and the row would be published twice.
+// and the row would be published twice. So it begins as much earlier as these records are.
 //
 // A few that lie far off are kept in the watermark itself: one row of the year 9999 would else make every
-// takeover read back to the day of its writing. The others are kept by spans of record time: when the
-// service's clock runs ahead, every row is such a row.
+// takeover read the whole topic.
 type futureRows struct {
 	far   map[int64]watermark.FutureRow
-	spans []futureSpan
-}
-
-type futureSpan struct {
-	from  schemas.Instant // smallest record time
-	until schemas.Instant // largest updated_at
+	ahead schemas.Instant // of the others: the most by which an updated_at is after its record's time
+	until schemas.Instant // their latest updated_at
 }
 
 const (
-	maxFutureSpans  = 256
-	futureSpanWidth = time.Minute
 	// futureMargin allows for a step back of the writer's clock between this and the producer's stamp.
-	futureMargin = time.Minute
+	futureMargin = schemas.Instant(time.Minute / time.Microsecond)
 	// Rows that lie further ahead than farAhead are kept one by one, maxFarRows of them: some 90 bytes each
 	// in every watermark.
-	farAhead   = time.Hour
+	farAhead   = schemas.Instant(time.Hour / time.Microsecond)
 	maxFarRows = 64
 )
 
@@ -265,21 +258,15 @@ func (f *futureRows) add(row watermark.FutureRow, recordTime schemas.Instant) {
 	if recordTime.Millis() >= row.UpdatedAt.Millis() {
 		return
 	}
-	if row.UpdatedAt > recordTime.Add(farAhead) && len(f.far) < maxFarRows {
+	ahead := row.UpdatedAt - recordTime
+	if ahead > farAhead && len(f.far) < maxFarRows {
 		if f.far == nil {
 			f.far = map[int64]watermark.FutureRow{}
 		}
 		f.far[row.ID] = row
 		return
 	}
-	if n := len(f.spans); n > 0 {
-		last := &f.spans[n-1]
-		if d := recordTime.Sub(last.from); d >= 0 && d < futureSpanWidth || n == maxFutureSpans {
-			last.from, last.until = min(last.from, recordTime), max(last.until, row.UpdatedAt)
-			return
-		}
-	}
-	f.spans = append(f.spans, futureSpan{recordTime, row.UpdatedAt})
+	f.ahead, f.until = max(f.ahead, ahead+futureMargin), max(f.until, row.UpdatedAt)
 }
 
 // forget drops a row that is kept one by one.
@@ -289,21 +276,22 @@ func (f *futureRows) forget(id int64) {
 	}
 }
 
-// from is the smallest record time that a row with an updated_at at or after settled can have in the data
-// topic, of the rows kept by spans; MaxInstant: there is none. And it is the rows that are kept one by one.
-// What settled has passed goes: by milliseconds, which is all that the topic keeps of an updated_at.
-func (f *futureRows) from(settled schemas.Instant) (schemas.Instant, []watermark.FutureRow) {
-	from, kept := schemas.MaxInstant, f.spans[:0]
-	for _, s := range f.spans {
-		if s.until.Millis() >= settled.Millis() {
-			from, kept = min(from, s.from.Add(-futureMargin)), append(kept, s)
-		}
+// from returns the earliest record time of a row whose updated_at is at or after settled, or MaxInstant if no
+// such row is from the future, and the rows that are kept one by one. It drops what settled has passed: by
+// milliseconds, because the topic keeps no more of an updated_at.
+//
+// It goes by settled and not by the oldest row in memory. If the source loses its floor, a final row may come
+// again, and only a successor that has read its record knows how far ahead it is.
+func (f *futureRows) from(settled schemas.Instant) (from schemas.Instant, far []watermark.FutureRow) {
+	if from = schemas.MaxInstant; f.until.Millis() < settled.Millis() {
+		f.ahead = 0
+	} else if f.ahead > 0 {
+		from = max(settled-f.ahead, schemas.MinInstant)
 	}
-	f.spans = kept
 	maps.DeleteFunc(f.far, func(_ int64, row watermark.FutureRow) bool {
 		return row.UpdatedAt.Millis() < settled.Millis()
 	})
-	far := slices.Collect(maps.Values(f.far))
+	far = slices.Collect(maps.Values(f.far))
 	slices.SortFunc(far, func(a, b watermark.FutureRow) int { return cmp.Compare(a.ID, b.ID) })
 	return from, far
 }

@@ -241,9 +241,16 @@ func TestARowStampedFarAheadPinsNoTakeover(t *testing.T) {
 }
 
 func TestMoreFarRowsThanTheWatermarkKeepsAreReadBack(t *testing.T) {
+	t.Run("days", func(t *testing.T) { playFarRows(t, schemas.InstantOf(noon.Add(1000*time.Hour))) })
+	t.Run("millennia", func(t *testing.T) { playFarRows(t, schemas.MaxInstant) })
+}
+
+func playFarRows(t *testing.T, updatedAt schemas.Instant) {
 	s := openShop(t, 0, nil)
 	for id := range int64(maxFarRows + 10) {
-		s.rows[id] = s.row(id, 1000*time.Hour, 1)
+		row := s.row(id, 0, 1)
+		row.updatedAt = updatedAt
+		s.rows[id] = row
 	}
 	s.poll()
 	s.now = s.now.Add(100 * time.Hour)
