@@ -116,7 +116,7 @@ func batchLimit(ctx context.Context, c *Cluster, topic string) (int, error) {
 	if err != nil {
 		limit = 1000012 // the broker's default, which the client assumes
 	}
-	return min(max(limit, 1024), c.mostUnpacked(topic)), nil
+	return min(max(limit, 1024), mostUnpacked), nil
 }
 
 // refuseNeighbour returns an error if another deployment is at work on the same topic. Both have the same
