@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -29,9 +28,6 @@ type Cluster struct {
 	// decompressor is the client's, which refuses a batch of more than mostUnpacked.
 	decompressor kgo.Decompressor
 	requests     *Requests
-	batches      *batches
-	// *batchSizer by resource: they outlive sessions, or each new one would walk into the same timeout.
-	sizers sync.Map
 }
 
 // Open checks cfg and prepares the clients. It does not need a broker. The first call that needs one waits
@@ -41,7 +37,7 @@ func Open(cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	c := &Cluster{cfg: cfg, log: cfg.Log.Named("kafka"), batches: newBatches()}
+	c := &Cluster{cfg: cfg, log: cfg.Log.Named("kafka")}
 	if c.options, err = clientOptions(cfg, c.log); err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}

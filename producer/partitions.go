@@ -9,15 +9,18 @@ func partitioner() kgo.Partitioner {
 		byKey := kgo.StickyKeyPartitioner(nil).ForTopic(topic)
 		return func(r *kgo.Record, n int) int {
 			if r.Partition < 0 {
-				return int(pinned(r.Partition)) % n // Commit has looked whether the topic's partitions were changed
+				return int(pinned(r.Partition)) % n // its partitions may have become fewer
 			}
 			return byKey.Partition(r, n)
 		}
 	})
 }
 
+// anywhere is the partition of a record that is not pinned.
+const anywhere = -1
+
 // pinned is the Record.Partition that sends a record to partition p, and the other way round. It is negative,
-// because a record that is not pinned has 0 there, which is a partition.
+// because a record that is not pinned has 0 there, which is a partition. It is 0 for anywhere.
 func pinned(p int32) int32 { return -1 - p }
 
 // partitionsOf returns the function that says in which partition, of n, a record with its key belongs. It is

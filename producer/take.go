@@ -44,9 +44,8 @@ const neighbourQuiet = 30 * time.Second
 // (a broker or registry that is down), except that the registry's own refusals come through as they are
 // (registry.Retryable tells).
 func Take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error) {
-	sizer, _ := c.sizers.LoadOrStore(r.Name, new(batchSizer))
-	s := &Session{c: c, log: c.log.With(zap.String("resource", r.Name)), sizer: sizer.(*batchSizer),
-		id: c.transactionalID(r.Name), target: target{resource: r, topic: c.Topic(r.Name)}, looked: c.cfg.Now()}
+	s := &Session{c: c, log: c.log.With(zap.String("resource", r.Name)), id: c.transactionalID(r.Name),
+		target: target{resource: r, topic: c.Topic(r.Name)}, looked: c.cfg.Now()}
 	holdsRows, err := s.look(ctx) // step 2
 	if err == nil {
 		err = s.fence(ctx) // steps 3 and 4
