@@ -36,7 +36,8 @@ func recordMillis(t schemas.Instant) int64 { return max(t.Millis(), 0) }
 // recordTime is recordMillis as a record has it.
 func recordTime(t schemas.Instant) time.Time { return time.UnixMilli(recordMillis(t)) }
 
-// fill returns the records of tx. A row that is stamped later than the time of writing carries that time. The
+// fill returns the records of tx, each with its partition: a key stays in one, however many the topic has by
+// now. A row that is stamped later than the time of writing carries that time. The
 // poller read its clock at another moment, so it may have expected another one. So fill moves the mark's
 // DedupFrom back to it.
 func (s *Session) fill(tx watermark.Transaction, mark *watermark.Watermark) *batch {
@@ -45,6 +46,7 @@ func (s *Session) fill(tx watermark.Transaction, mark *watermark.Watermark) *bat
 		logs: [2]*writtenLog{&s.data, &s.letters}, data: slices.Clone(s.data.ends),
 		letters: slices.Clone(s.letters.ends)}
 	keys := make([]byte, 0, rows*watermark.MaxKeySize) // each key is a part of it
+	byKey, partitions := kgo.StickyKeyPartitioner(nil).ForTopic(""), len(s.data.leaders)
 	for i := range tx.Rows {
 		row, at := &tx.Rows[i], len(keys)
 		keys = schemas.AppendKey(keys, row.ID)
@@ -54,23 +56,30 @@ func (s *Session) fill(tx watermark.Transaction, mark *watermark.Watermark) *bat
 		if stamped > mark.Written {
 			stamped, mark.DedupFrom = mark.Written, min(mark.DedupFrom, mark.Written)
 		}
-		b.records = append(b.records, kgo.Record{Topic: t.topic, Key: keys[at:len(keys):len(keys)],
-			Value: row.Value, Timestamp: recordTime(stamped)})
+		record := kgo.Record{Topic: t.topic, Key: keys[at:len(keys):len(keys)], Value: row.Value,
+			Timestamp: recordTime(stamped)}
+		record.Partition = int32(byKey.Partition(&record, partitions))
+		b.records = append(b.records, record)
 	}
-	strays := slices.Clone(tx.Strays)
-	for _, id := range tx.Deletes {
-		strays = append(strays, watermark.Stray{ID: id, Partition: anywhere})
-	}
-	for _, stray := range strays {
+	tombstone := func(id int64) *kgo.Record {
 		at := len(keys)
-		keys = schemas.AppendKey(keys, stray.ID)
+		keys = schemas.AppendKey(keys, id)
 		schemas.SetSchemaID(keys[at:], t.keyID)
 		b.records = append(b.records, kgo.Record{Topic: t.topic, Key: keys[at:len(keys):len(keys)],
-			Timestamp: recordTime(mark.Written), Partition: pinned(stray.Partition)})
+			Timestamp: recordTime(mark.Written)})
+		return &b.records[len(b.records)-1]
+	}
+	for _, id := range tx.Deletes {
+		record := tombstone(id)
+		record.Partition = int32(byKey.Partition(record, partitions))
+	}
+	for _, stray := range tx.Strays {
+		tombstone(stray.ID).Partition = stray.Partition
 	}
 	for _, letter := range tx.DeadLetters {
 		record := deadLetterRecord(s.letters.name, t.limits[s.letters.name], t.resource.Name, letter)
 		record.Timestamp = recordTime(mark.Written)
+		record.Partition = int32(byKey.Partition(&record, len(s.letters.leaders)))
 		b.records = append(b.records, record)
 	}
 	return b

@@ -323,7 +323,7 @@ func (s *Session) write(ctx context.Context, b *batch, mark *watermark.Watermark
 	topic, of := s.c.Watermarks(), len(s.marks.leaders)
 	err = b.send(ctx, s.cl, []kgo.Record{{Topic: topic, Key: []byte(mark.Resource), Value: value,
 		Headers:   []kgo.RecordHeader{{Key: headerPartitions, Value: strconv.AppendInt(nil, int64(of), 10)}},
-		Partition: pinned(partitionOf(mark.Resource, of)), Timestamp: recordTime(mark.Written)}})
+		Partition: partitionOf(mark.Resource, of), Timestamp: recordTime(mark.Written)}})
 	if err != nil {
 		return err
 	}

@@ -203,7 +203,7 @@ func (s *Session) writer() (*kgo.Client, error) {
 		kgo.TransactionalID(s.id),
 		kgo.TransactionTimeout(s.c.cfg.TransactionTimeout),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.RecordPartitioner(partitioner()),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(codecs[s.c.cfg.Compression], kgo.NoCompression()),
 		// The client also asks for topics that we never write.
 		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {
