@@ -1,13 +1,11 @@
 package producer
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -19,102 +17,72 @@ import (
 // batch is the records of one transaction, in three allocations and not three a row.
 type batch struct {
 	records []kgo.Record
-	keys    []byte
+	logs    [2]*writtenLog // of rows and dead letters
 
 	mu     sync.Mutex
 	failed error // the first refusal of a record
-}
-
-// manyRows is more than polls find of changes. Larger transactions come from first loads, replays and
-// sweeps. Their watermark follows the rows, which costs one more round trip (Session.write), and they take
-// turns (batches).
-const manyRows = 1000
-
-// largeAtOnce is how many transactions of many rows one process writes at a time. Each takes some 300 bytes a
-// row here and in the client. With five first loads at once, two at a time take 30 MiB less than five, and no
-// longer: two are enough to keep a processor busy while another waits for the broker.
-const largeAtOnce = 2
-
-// batches gives out the batches of a process. Transactions of many rows use each other's memory again.
-type batches struct {
-	turns chan struct{}
-	large sync.Pool // of *batch
-}
-
-func newBatches() *batches { return &batches{turns: make(chan struct{}, largeAtOnce)} }
-
-// take returns a batch for a transaction of so many rows. If that is many, it waits while largeAtOnce
-// others are being written.
-func (p *batches) take(ctx context.Context, rows int) (*batch, error) {
-	if rows <= manyRows {
-		return new(batch), nil
-	}
-	select {
-	case p.turns <- struct{}{}:
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
-	if b, ok := p.large.Get().(*batch); ok {
-		return b, nil
-	}
-	return new(batch), nil
-}
-
-// giveBack ends the use of a batch that take returned for so many rows. If the transaction failed, the
-// client may still hold the batch's records, so its memory is not used again.
-func (p *batches) giveBack(b *batch, rows int, failed bool) {
-	if rows <= manyRows {
-		return
-	}
-	if !failed {
-		clear(b.records) // or they would keep the rows
-		p.large.Put(b)
-	}
-	<-p.turns
+	// behind is the log in which a record got an offset that it had passed before, or nil. Once such a record is
+	// committed the log can be as long as it was, and no longer shows that it lost its end.
+	behind *writtenLog
+	// data and letters are the offsets, by partition, that the two logs have reached once the batch is committed:
+	// after its records and the marker that ends the transaction.
+	data, letters []int64
 }
 
 // recordMillis is the Kafka time of a row stamped t. Negative times have meanings of their own in Kafka
 // (-1: none), so times before 1970 are written as 1970.
 func recordMillis(t schemas.Instant) int64 { return max(t.Millis(), 0) }
 
-// fill prepares everything but the watermark. future reports that a row carries the time of writing because
-// its updated_at is later than that.
-func (b *batch) fill(t *target, lettersTopic string, tx watermark.Transaction, written schemas.Instant) (
-	future bool) {
-	b.failed = nil
-	rows := len(tx.Rows) + len(tx.Deletes) + len(tx.Strays)
-	b.records = slices.Grow(b.records[:0], rows+len(tx.DeadLetters)+1) // and the watermark
-	b.keys = slices.Grow(b.keys[:0], rows*watermark.MaxKeySize)        // in one piece: keys are parts of it
-	topic := t.topic
+// recordTime is recordMillis as a record has it.
+func recordTime(t schemas.Instant) time.Time { return time.UnixMilli(recordMillis(t)) }
+
+// fill returns the records of tx, each with its partition: a key stays in one, however many the topic has by
+// now. A row that is stamped later than the time of writing carries that time. The
+// poller read its clock at another moment, so it may have expected another one. So fill moves the mark's
+// DedupFrom back to it.
+func (s *Session) fill(tx watermark.Transaction, mark *watermark.Watermark) *batch {
+	t, rows := &s.target, len(tx.Rows)+len(tx.Deletes)+len(tx.Strays)
+	b := &batch{records: make([]kgo.Record, 0, rows+len(tx.DeadLetters)),
+		logs: [2]*writtenLog{&s.data, &s.letters}, data: slices.Clone(s.data.ends),
+		letters: slices.Clone(s.letters.ends)}
+	keys := make([]byte, 0, rows*watermark.MaxKeySize) // each key is a part of it
+	byKey, partitions := kgo.StickyKeyPartitioner(nil).ForTopic(""), len(s.data.leaders)
 	for i := range tx.Rows {
-		row := &tx.Rows[i]
+		row, at := &tx.Rows[i], len(keys)
+		keys = schemas.AppendKey(keys, row.ID)
+		schemas.SetSchemaID(keys[at:], t.keyID)
 		schemas.SetSchemaID(row.Value, t.valueID)
-		future = future || row.UpdatedAt > written
-		b.records = append(b.records, kgo.Record{Topic: topic, Key: b.key(t, row.ID), Value: row.Value,
-			Timestamp: time.UnixMilli(recordMillis(min(row.UpdatedAt, written)))})
-	}
-	now := time.UnixMilli(recordMillis(written))
-	for _, id := range tx.Deletes {
-		b.records = append(b.records, kgo.Record{Topic: topic, Key: b.key(t, id), Timestamp: now})
-	}
-	for _, stray := range tx.Strays {
-		b.records = append(b.records, kgo.Record{Topic: topic, Key: b.key(t, stray.ID), Timestamp: now,
-			Partition: pinned(stray.Partition)})
-	}
-	for _, letter := range tx.DeadLetters {
-		record := deadLetterRecord(lettersTopic, t.limits[lettersTopic], t.resource.Name, letter)
-		record.Timestamp = now
+		stamped := row.UpdatedAt
+		if stamped > mark.Written {
+			stamped, mark.DedupFrom = mark.Written, min(mark.DedupFrom, mark.Written)
+		}
+		record := kgo.Record{Topic: t.topic, Key: keys[at:len(keys):len(keys)], Value: row.Value,
+			Timestamp: recordTime(stamped)}
+		record.Partition = int32(byKey.Partition(&record, partitions))
 		b.records = append(b.records, record)
 	}
-	return future
-}
-
-func (b *batch) key(t *target, id int64) []byte {
-	start := len(b.keys)
-	b.keys = schemas.AppendKey(b.keys, id)
-	key := b.keys[start:len(b.keys):len(b.keys)]
-	schemas.SetSchemaID(key, t.keyID)
-	return key
+	tombstone := func(id int64) *kgo.Record {
+		at := len(keys)
+		keys = schemas.AppendKey(keys, id)
+		schemas.SetSchemaID(keys[at:], t.keyID)
+		b.records = append(b.records, kgo.Record{Topic: t.topic, Key: keys[at:len(keys):len(keys)],
+			Timestamp: recordTime(mark.Written)})
+		return &b.records[len(b.records)-1]
+	}
+	for _, id := range tx.Deletes {
+		record := tombstone(id)
+		record.Partition = int32(byKey.Partition(record, partitions))
+	}
+	for _, stray := range tx.Strays {
+		tombstone(stray.ID).Partition = stray.Partition
+	}
+	for _, letter := range tx.DeadLetters {
+		record := deadLetterRecord(s.letters.name, t.limits[s.letters.name], t.resource.Name, letter)
+		record.Timestamp = recordTime(mark.Written)
+		record.Partition = int32(byKey.Partition(&record, len(s.letters.leaders)))
+		b.records = append(b.records, record)
+	}
+	return b
 }
 
 // send hands records to the client and waits until the brokers have each of them. It checks every promise,
@@ -133,38 +101,25 @@ func (b *batch) send(ctx context.Context, cl *kgo.Client, records []kgo.Record) 
 	return b.failed
 }
 
+// note takes in the brokers' answer for a record. A broker that knew it as a duplicate need not know its
+// offset.
 func (b *batch) note(r *kgo.Record, err error) {
-	if err == nil {
-		return
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.failed == nil {
-		b.failed = fmt.Errorf("a record of topic %s: %w", r.Topic, err)
+	if err != nil {
+		if b.failed == nil {
+			b.failed = fmt.Errorf("a record of topic %s: %w", r.Topic, err)
+		}
+		return
 	}
-}
-
-const (
-	mostRows   = 100_000 // beyond it a transaction gains nothing: measured, 10k and more cost the same a row
-	fewestRows = 500
-)
-
-// batchSizer says how many rows a transaction of one resource should hold.
-type batchSizer struct {
-	max atomic.Int64 // 0: mostRows
-}
-
-func (s *batchSizer) rows() int { return int(cmp.Or(s.max.Load(), mostRows)) }
-
-// adapt chooses the size of the next transaction by the time that one of so many rows took. After a third
-// of the timeout it halves the size: the broker's clock and ours differ, and a transaction that times out
-// was in vain. If there was time to spare, it adds a sixteenth.
-func (s *batchSizer) adapt(rows int, took, timeout time.Duration, failed bool) {
-	now := s.rows()
-	switch {
-	case took > timeout/3:
-		s.max.Store(int64(max(min(now, max(rows, 1))/2, fewestRows)))
-	case !failed && took < timeout/12 && rows >= now/2:
-		s.max.Store(int64(min(now+now/16, mostRows)))
+	for i, reached := range [2][]int64{b.data, b.letters} {
+		log := b.logs[i]
+		if r.Topic != log.name || r.Offset < 0 || int(r.Partition) >= len(log.ends) {
+			continue
+		}
+		if r.Offset < log.ends[r.Partition] {
+			b.behind = log
+		}
+		reached[r.Partition] = max(reached[r.Partition], r.Offset+2)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -23,13 +22,12 @@ type Cluster struct {
 	log     *zap.Logger
 	options []kgo.Opt // of every client: its brokers and login
 
-	cl       *kgo.Client // for everything but transactions, the group and the requests
-	admin    *kadm.Client
-	meta     *metadata
-	requests *Requests
-	batches  *batches
-	// *batchSizer by resource: they outlive sessions, or each new one would walk into the same timeout.
-	sizers sync.Map
+	cl    *kgo.Client // for everything but transactions, the group and the requests
+	admin *kadm.Client
+	meta  *metadata
+	// decompressor is the client's, which refuses a batch of more than mostUnpacked.
+	decompressor kgo.Decompressor
+	requests     *Requests
 }
 
 // Open checks cfg and prepares the clients. It does not need a broker. The first call that needs one waits
@@ -39,7 +37,7 @@ func Open(cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
-	c := &Cluster{cfg: cfg, log: cfg.Log.Named("kafka"), batches: newBatches()}
+	c := &Cluster{cfg: cfg, log: cfg.Log.Named("kafka")}
 	if c.options, err = clientOptions(cfg, c.log); err != nil {
 		return nil, fmt.Errorf("kafka: %w", err)
 	}
@@ -47,6 +45,7 @@ func Open(cfg Config) (*Cluster, error) {
 		return nil, err
 	}
 	c.admin = kadm.NewClient(c.cl)
+	c.decompressor = c.cl.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
 	c.meta = newMetadata(c.cl, c.admin)
 	c.requests = newRequests(c)
 	return c, nil
@@ -61,7 +60,7 @@ func clientOptions(cfg Config, log *zap.Logger) ([]kgo.Opt, error) {
 		kgo.WithLogger(clientLog{kzap.New(log.Named("client"), kzap.Level(kgo.LogLevelWarn))}),
 		// With the default of 5 s, three answers of "I am not the leader" cost 15 s.
 		kgo.MetadataMinAge(250 * time.Millisecond),
-		kgo.MaxDecompressBatchBytes(mostOfRows), // logReader has its own limit
+		kgo.MaxDecompressBatchBytes(mostUnpacked),
 		kgo.DisableClientMetrics(),
 	}
 	if cfg.Metrics != nil {
@@ -122,16 +121,6 @@ func (c *Cluster) requestsTopic() string { return c.cfg.TopicPrefix + "requests"
 
 // DeadLetters is the name of the topic of rows that cannot be published.
 func (c *Cluster) DeadLetters() string { return c.cfg.TopicPrefix + "dead_letters" }
-
-// mostUnpacked returns how many bytes a batch of topic may have before it is compressed. Our writers keep to
-// this limit. A larger batch comes from another program, so readers step over it. Without the limit, 27 KB on
-// a broker's disk become 900 MB in every instance, at every start.
-func (c *Cluster) mostUnpacked(topic string) int {
-	if topic == c.Watermarks() || topic == c.requestsTopic() {
-		return mostState
-	}
-	return mostOfRows
-}
 
 // transactionalID belongs to the topic and not to the group. So two deployments that write the same topics
 // fence each other instead of mixing.

@@ -3,8 +3,6 @@ package producer
 import (
 	"context"
 	"fmt"
-	"iter"
-	"slices"
 	"strconv"
 
 	"github.com/storestream/storestream/internal/terminal"
@@ -40,7 +38,7 @@ func otherLog(mark *watermark.Watermark, topic topicInfo, ends []int64) string {
 		return "it was created anew: it has another id"
 	}
 	lost := shortened(mark.Ends, ends)
-	if mark.Ends == nil && int(mark.Partitions) > len(ends) { // a watermark of beginAfresh notes no ends
+	if mark.Ends == nil && int(mark.Partitions) > len(ends) { // a watermark of afresh notes no ends
 		lost = fmt.Sprintf("it had %s and has %d now", terminal.Plural(mark.Partitions, "partition"), len(ends))
 	}
 	switch {
@@ -157,55 +155,4 @@ type writtenLog struct {
 	ends []int64
 	// stood are the log's ends at the last check (Session.lookAgain).
 	stood []int64
-}
-
-// endsAfter returns the offsets that the log has reached at least once the records of b are committed to it:
-// after each partition's records, and the marker that ends the transaction.
-func (l *writtenLog) endsAfter(b *batch) []int64 {
-	ends, wrote := slices.Clone(l.ends), make([]int64, len(l.ends))
-	placed := partitioner().ForTopic(l.name)
-	for i := range b.records {
-		if r := &b.records[i]; r.Topic == l.name {
-			wrote[placed.Partition(r, len(ends))]++
-		}
-	}
-	for p, n := range wrote {
-		if n > 0 {
-			ends[p] += n + 1
-		}
-	}
-	return ends
-}
-
-// each yields the partition and offset of each record of b that a broker has acknowledged for the log.
-func (l *writtenLog) each(b *batch) iter.Seq2[int32, int64] {
-	return func(yield func(int32, int64) bool) {
-		for i := range b.records {
-			r := &b.records[i]
-			if r.Topic != l.name || r.Offset < 0 || int(r.Partition) >= len(l.ends) {
-				continue // a broker that knew it as a duplicate need not know its offset
-			}
-			if !yield(r.Partition, r.Offset) {
-				return
-			}
-		}
-	}
-}
-
-// behind reports whether some records of b got offsets that the log had passed before. Once they are
-// committed the log can be as long as it was, and no longer shows that it lost its end.
-func (l *writtenLog) behind(b *batch) bool {
-	for p, offset := range l.each(b) {
-		if offset < l.ends[p] {
-			return true
-		}
-	}
-	return false
-}
-
-// committed moves the ends after the records of b and the markers after them.
-func (l *writtenLog) committed(b *batch) {
-	for p, offset := range l.each(b) {
-		l.ends[p] = max(l.ends[p], offset+2)
-	}
 }

@@ -165,9 +165,11 @@ func (s *stage) playOnTheDataTopic(sequence []string) {
 				s.t.Fatal(err)
 			}
 		case "aborted rows":
-			s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: prefix + "watermarks",
+			s.broker.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Topic: prefix + "dead_letters",
 				Err: kerr.InvalidRecord})
-			_ = session.Commit(s.ctx(), next(session, s.order(99, "2026-11-20T09:00:00Z", "Shipped")))
+			tx := next(session, s.order(99, "2026-11-20T09:00:00Z", "Shipped"))
+			tx.DeadLetters = []watermark.DeadLetter{{Key: "orders/98", Row: []byte(`{}`)}}
+			_ = session.Commit(s.ctx(), tx)
 		}
 	}
 	take()
@@ -230,8 +232,8 @@ func TestAnIdleOwnerNoticesThatTheDataTopicWasMadeAnew(t *testing.T) {
 func TestADataTopicThatWasMadeAnewAndFilledByAnotherProgramIsAFirstLoad(t *testing.T) {
 	for what, ids := range map[string][]int64{"nothing to write": nil, "a row to write": {2}} {
 		t.Run(what, func(t *testing.T) {
-			s := plainStage(t)
-			c := s.cluster("a", nil)
+			s, now := plainStage(t), time.Now()
+			c := s.cluster("a", func(c *producer.Config) { c.Now = func() time.Time { return now } })
 			session := s.take(c)
 			s.commit(session, at5(session, s.order(1, "2026-11-20T09:00:00Z", "Shipped")))
 			before, err := session.EndOffsets(s.ctx())
@@ -244,8 +246,9 @@ func TestADataTopicThatWasMadeAnewAndFilledByAnotherProgramIsAFirstLoad(t *testi
 			for _, id := range ids {
 				rows = append(rows, s.order(id, "2026-11-20T10:00:00Z", "Shipped"))
 			}
+			now = now.Add(time.Minute)
 			if err := session.Commit(s.ctx(), next(session, rows...)); !errors.Is(err, producer.ErrLost) {
-				t.Errorf("a commit in the old session, with %s: %v, expected ErrLost", what, err)
+				t.Errorf("a commit in the old session a minute later, with %s: %v, expected ErrLost", what, err)
 			}
 			session.Close()
 			wantAfresh(t, what, s.take(c).Watermark())

@@ -156,8 +156,7 @@ func (r *logReader) fetch(ctx context.Context, failed bool) (*kmsg.FetchResponse
 // Markers, aborted records and records after the span are left out, but r.at moves past them too. In place of
 // a batch that the unpacker refuses there is one record whose Context is unread.
 func (r *logReader) unpack() ([]*kgo.Record, error) {
-	most := r.c.mostUnpacked(r.topic)
-	unpacker := &unpacker{left: most}
+	unpacker := &unpacker{Decompressor: r.c.decompressor, left: mostUnpacked}
 	fp, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{KeepControlRecords: true, Offset: r.at,
 		IsolationLevel: kgo.ReadCommitted(), Topic: r.topic, Partition: r.span.partition}, r.part, unpacker, nil)
 	before := r.at
@@ -168,7 +167,7 @@ func (r *logReader) unpack() ([]*kgo.Record, error) {
 		fp.Err = nil
 	case tooLarge && refused.NextOffset > before:
 		r.at = refused.NextOffset
-		r.stepOver(refused, unpacker, most)
+		r.stepOver(refused, unpacker.err)
 		fp.Err, fp.Records = nil, []*kgo.Record{{Topic: r.topic, Partition: r.span.partition,
 			Offset: max(refused.Offset, before), Timestamp: time.UnixMilli(0), Context: unread}}
 	case fp.Err == nil && next == before:
@@ -191,7 +190,7 @@ var errUnread = fmt.Errorf("%w: a batch that unpacks to more than storestream wr
 
 // stepOver logs the batch that is stepped over. It logs the first, the second, the fourth, and so on,
 // because another program may write thousands.
-func (r *logReader) stepOver(batch *kgo.ErrDecompressTooLarge, u *unpacker, most int) {
+func (r *logReader) stepOver(batch *kgo.ErrDecompressTooLarge, reason error) {
 	if r.over++; r.over&(r.over-1) != 0 {
 		return
 	}
@@ -199,8 +198,7 @@ func (r *logReader) stepOver(batch *kgo.ErrDecompressTooLarge, u *unpacker, most
 		"it, and its records are not known; docs/security.md says what to do, \"A batch that was stepped over\"",
 		zap.String("topic", batch.Topic), zap.Int32("partition", batch.Partition),
 		zap.Int64("offset", batch.Offset), zap.Int64("next_offset", batch.NextOffset),
-		zap.String("codec", codecName(u.codec)), zap.Int("bytes", u.packed), zap.Int("limit_bytes", most),
-		zap.Int("so_far", r.over), zap.NamedError("reason", u.err))
+		zap.Int("limit_bytes", mostUnpacked), zap.Int("so_far", r.over), zap.NamedError("reason", reason))
 }
 
 func (r *logReader) request(topicID [16]byte) *kmsg.FetchRequest {

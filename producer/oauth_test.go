@@ -53,13 +53,13 @@ func TestATokenEndpointThatGivesNoTokenIsSaidToDoSoUntilItDoes(t *testing.T) {
 		{"a page", gives(200, `<html>SECRET</html>`), "answered without a token"},
 		{"it redirects", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere.URL, http.StatusTemporaryRedirect)
-		}, "redirects to " + elsewhere.URL},
+		}, "it redirects to " + elsewhere.URL},
 		{"it hangs", func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the client goes
 			<-r.Context().Done()
-		}, "gave no answer within 300ms"},
+		}, "gave no answer in time"},
 		{"a token that the broker refuses", gives(200, `{"access_token":"stale","expires_in":3600}`),
-			"the broker refuses the token invalid_token"},
+			"the broker refuses the token"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var mended atomic.Bool

@@ -2,26 +2,8 @@ package producer
 
 import "github.com/twmb/franz-go/pkg/kgo"
 
-// partitioner takes murmur2 of the key, as the Java client does, but leaves a pinned record in its
-// partition.
-func partitioner() kgo.Partitioner {
-	return kgo.BasicConsistentPartitioner(func(topic string) func(*kgo.Record, int) int {
-		byKey := kgo.StickyKeyPartitioner(nil).ForTopic(topic)
-		return func(r *kgo.Record, n int) int {
-			if r.Partition < 0 {
-				return int(pinned(r.Partition)) % n // Commit has looked whether the topic's partitions were changed
-			}
-			return byKey.Partition(r, n)
-		}
-	})
-}
-
-// pinned is the Record.Partition that sends a record to partition p, and the other way round. It is negative,
-// because a record that is not pinned has 0 there, which is a partition.
-func pinned(p int32) int32 { return -1 - p }
-
-// partitionsOf returns the function that says in which partition, of n, a record with its key belongs. It is
-// for one goroutine.
+// partitionsOf returns the function that says in which partition, of n, a record with its key belongs: by
+// murmur2 of the key, as the Java client has it. It is for one goroutine.
 func partitionsOf(n int) func(*kgo.Record) int32 {
 	byKey := kgo.StickyKeyPartitioner(nil).ForTopic("")
 	return func(r *kgo.Record) int32 { return int32(byKey.Partition(r, n)) }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -20,7 +21,7 @@ import (
 // are not under today's schema, so it would go on for weeks.
 //
 //	the registry comes back empty
-//	a session asks for its subjects, within a minute: they are gone, or have other ids. It ends (idsAsked)
+//	a session asks for its subjects, within a minute: they are gone, or have other ids. It ends (sameIDs)
 //	the takeover finds that no id in the topic names its record. It registers nothing, and holds (SameSchemas)
 //
 // To register schemas then would be worse than to wait: the ids would be taken, and the old schemas could
@@ -94,59 +95,23 @@ func oneNames(ctx context.Context, c *Cluster, r *schemas.Resource, of, record s
 			"the topic: storestream creates it again and fills it from the start"}
 }
 
-// idsAsked is a question to the registry beside the commits, one at a time. An owner at work needs no
-// answer to go on. A registry that accepts requests and does not answer would hold up a commit for 15
-// seconds, each minute and when the instance stops. idsAsked belongs to the goroutine of one session.
-type idsAsked struct {
-	other  chan string // nil while no question is open
-	cancel context.CancelFunc
+// sameIDs ends the session if the registry's schema ids for its topic are others than it writes. An owner at
+// work needs no answer to go on, so a registry that does not answer holds up no commit for longer than
+// registryPatience, once a minute.
+func (s *Session) sameIDs(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, registryPatience)
+	defer cancel()
+	t := &s.target
+	keyID, valueID, err := s.c.cfg.Registry.Ensure(ctx, t.topic, t.resource, false)
+	if err == nil && (keyID != t.keyID || valueID != t.valueID) {
+		err = fmt.Errorf("they are %d and %d", keyID, valueID)
+	} else if !registry.HasFault(err, registry.NotRegistered) && !registry.HasFault(err, registry.KeyChanged) {
+		return nil // well, or not known now
+	}
+	return s.lose("looking at the registry", fmt.Errorf("its schema ids for topic %s are not %d (key) and %d "+
+		"(value) any more, under which it is written: put the schemas back under these ids (a backup; "+
+		"Confluent's mode IMPORT), and register nothing before: %w", t.topic, t.keyID, t.valueID, err))
 }
 
-// ask asks, unless the last question has no answer yet.
-func (a *idsAsked) ask(c *registry.Client, t target) {
-	if a.other != nil {
-		return
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	other := make(chan string, 1)
-	a.other, a.cancel = other, cancel
-	go func() { other <- otherIDs(ctx, c, t) }()
-}
-
-// answer is the result of otherIDs, or empty if there is none yet.
-func (a *idsAsked) answer() (other string) {
-	select {
-	case other = <-a.other:
-		a.cancel()
-		a.other = nil
-	default:
-	}
-	return other
-}
-
-// stop gives the question up.
-func (a *idsAsked) stop() {
-	if a.other != nil {
-		a.cancel()
-		<-a.other
-		a.other = nil
-	}
-}
-
-// otherIDs describes how the registry's schema ids for a topic differ from the ids that the session writes.
-// It is empty if they do not, or if the registry does not answer now.
-func otherIDs(ctx context.Context, c *registry.Client, t target) string {
-	keyID, valueID, err := c.Ensure(ctx, t.topic, t.resource, false)
-	switch {
-	case registry.HasFault(err, registry.NotRegistered):
-		return fmt.Sprintf("the registry does not have both of the schemas any more that it is written under: put "+
-			"them back under their ids, %d (key) and %d (value) (a backup; Confluent's mode IMPORT), and register "+
-			"nothing before: others would get these ids", t.keyID, t.valueID)
-	case registry.HasFault(err, registry.KeyChanged):
-		return err.Error()
-	case err == nil && (keyID != t.keyID || valueID != t.valueID):
-		return fmt.Sprintf("the registry has schema ids %d (key) and %d (value) for it now, it is written under "+
-			"%d and %d", keyID, valueID, t.keyID, t.valueID)
-	}
-	return ""
-}
+// registryPatience is how long sameIDs waits for an answer.
+const registryPatience = time.Second

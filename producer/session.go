@@ -28,23 +28,20 @@ var ErrAborted = errors.New("the transaction was aborted")
 var ErrLost = errors.New("the session is lost")
 
 // Session is the exclusive right to write one resource's topic, from Take until the first error that is
-// ErrLost, or Close. One goroutine uses it. Its fields belong to one takeover, except sizer, which outlives
-// it.
+// ErrLost, or Close. One goroutine uses it.
 type Session struct {
 	c      *Cluster
 	log    *zap.Logger
 	id     string // the transactional id
 	target target
 	cl     *kgo.Client // writes transactions
-	sizer  *batchSizer
 
 	// Known to be committed.
 	mark        watermark.Watermark
 	deadLetters map[string]uint64
 
 	data, letters, marks writtenLog
-	looked               time.Time // when the topics and their settings were last checked
-	ids                  idsAsked  // of the registry
+	looked               time.Time // when the topics, their settings and the registry were last checked
 
 	open   bool // a transaction has begun and not ended
 	lost   bool
@@ -58,8 +55,10 @@ func (s *Session) Watermark() watermark.Watermark { return s.mark }
 // It is the session's own, and commits keep it up to date.
 func (s *Session) DeadLetters() map[string]uint64 { return s.deadLetters }
 
-// MaxRows is the most rows that a transaction should hold: fewer after one that took too long.
-func (s *Session) MaxRows() int { return s.sizer.rows() }
+// MaxRows is the most rows that a transaction should hold. A transaction costs Kafka as much as a thousand
+// rows, and each row takes some 300 bytes here and in the client until it is committed. A broker that takes
+// 500 rows a second finishes such a transaction within its timeout.
+func (s *Session) MaxRows() int { return min(20_000, int(400*s.c.cfg.TransactionTimeout.Seconds())) }
 
 // MaxRecordBytes is the largest record of a row (watermark.RowOverhead) that the data topic takes.
 func (s *Session) MaxRecordBytes() int { return s.target.limits[s.target.topic] }
@@ -79,8 +78,8 @@ func (s *Session) EndOffsets(ctx context.Context) ([]int64, error) {
 // watermark topic lost its end (an unclean leader election): then this watermark is older than the last
 // published rows, and rows that it does not cover would be published again.
 func (s *Session) Rebuild(ctx context.Context, fold func(watermark.Published) error) error {
-	if err := s.usable(); err != nil {
-		return err
+	if s.lost || s.closed {
+		return s.ended()
 	}
 	if s.mark.DedupFrom == schemas.MaxInstant && s.mark.Ends == nil {
 		return nil // dedup is empty
@@ -147,54 +146,37 @@ func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) er
 // If it returns nil, the transaction was committed, and Watermark and DeadLetters have changed. After
 // ErrAborted the session may be used again. After ErrLost, close it and take over again. If ctx ends before
 // the last step, the transaction is aborted. The last step cannot be taken back: it has a timeout of its
-// own, and ctx does not interrupt it.
+// own, and ctx does not interrupt it. After every failure of that step the outcome is unknown: even a refusal
+// may be the answer to the client's second try, after a first that was carried out.
 func (s *Session) Commit(ctx context.Context, tx watermark.Transaction) error {
-	if err := s.usable(); err != nil {
-		return err
+	if s.lost || s.closed {
+		return s.ended()
 	}
-	b, err := s.c.batches.take(ctx, tx.Len())
-	if err != nil {
-		return fmt.Errorf("waiting for others to write: %w: %w", ErrAborted, err)
-	}
-	failed := true
-	defer func() { s.c.batches.giveBack(b, tx.Len(), failed) }()
 	if err := s.lookAgain(ctx); err != nil {
 		return err
 	}
-	if err := s.sameTopic(ctx); err != nil {
-		return err
+	mark := s.stamp(tx.Watermark)
+	b := s.fill(tx, &mark)
+	if err := s.cl.BeginTransaction(); err != nil {
+		return s.lose("beginning a transaction", err)
 	}
-	started := time.Now()
-	mark, err := s.transact(ctx, b, tx)
-	failed = err != nil
-	s.sizer.adapt(len(tx.Rows), time.Since(started), s.c.cfg.TransactionTimeout, failed)
-	if err != nil {
-		return err
+	s.open = true
+	if err := s.write(ctx, b, &mark); err != nil {
+		return s.giveUp(b, err)
 	}
-	s.mark = mark
-	s.data.ends = slices.Clone(mark.Ends)
-	s.data.committed(b)
-	s.letters.committed(b)
-	s.noteDeadLetters(tx.DeadLetters)
-	return nil
-}
-
-// sameTopic checks that the data topic was not deleted and created again, and got no partitions. Otherwise
-// its earlier rows are gone, or its keys have moved, and a watermark that went on would hide it.
-func (s *Session) sameTopic(ctx context.Context) error {
-	topic := s.data
-	step := "looking at topic " + topic.name
-	now, err := s.c.meta.describe(ctx, topic.name, false)
-	switch {
-	case err != nil && passing(err):
-		return fmt.Errorf("%s: %w: %w", step, ErrAborted, err)
-	case err != nil:
-		return s.lose(step, err)
-	case now.isAnother(topic.id) || len(now.leaders) != len(topic.leaders):
-		return s.lose(step, errors.New("it was created anew, or its partitions were changed"))
+	committing, cancel := context.WithTimeout(context.Background(), s.c.cfg.TransactionTimeout)
+	defer cancel()
+	s.open = false
+	if err := s.cl.EndTransaction(committing, kgo.TryCommit); err != nil {
+		return s.lose("committing", err)
 	}
-	if now.id != ([16]byte{}) {
-		s.data.id = now.id // a cluster that gains ids
+	s.mark, s.data.ends, s.letters.ends = mark, b.data, b.letters
+	for _, letter := range tx.DeadLetters {
+		if letter.Row == nil {
+			delete(s.deadLetters, letter.Key)
+		} else {
+			s.deadLetters[letter.Key] = watermark.DeadLetterHash(letter.Row)
+		}
 	}
 	return nil
 }
@@ -203,14 +185,11 @@ func (s *Session) sameTopic(ctx context.Context) error {
 const lookAgainAfter = time.Minute
 
 // lookAgain checks, once a minute, for problems that no commit shows: settings by which a topic would lose
-// data from now on, a log that lost its end or is another one, a transaction that hides committed records,
-// and a registry in which the schema ids are others. It then ends the session before the next write. The
-// takeover that follows names the problem, or goes on with the topic as it is. If a check fails, it is made
-// again at the next look. The registry's answer is for a later commit, so no commit waits for it.
+// data from now on, a log that lost its end or is another one, partitions that were added, a transaction that
+// hides committed records, and a registry in which the schema ids are others. It then ends the session before
+// the next write. The takeover that follows names the problem, or goes on with the topic as it is. If a check
+// fails, it is made again at the next look.
 func (s *Session) lookAgain(ctx context.Context) error {
-	if other := s.ids.answer(); other != "" {
-		return s.lose("looking at the registry", errors.New(other))
-	}
 	now := s.c.cfg.Now()
 	if since := now.Sub(s.looked); since >= 0 && since < lookAgainAfter {
 		return nil
@@ -230,7 +209,7 @@ func (s *Session) lookAgain(ctx context.Context) error {
 		err = s.unhide(ctx, hidden)
 	}
 	if err == nil {
-		s.ids.ask(s.c.cfg.Registry, s.target)
+		err = s.sameIDs(ctx)
 	}
 	if err != nil && !errors.Is(err, ErrLost) {
 		s.log.Debug("cannot look at the topics again", zap.Error(err))
@@ -254,12 +233,14 @@ func (s *Session) lookAt(ctx context.Context, log *writtenLog, hidden []string) 
 	if err != nil {
 		return hidden, err
 	}
-	lost := shortened(log.ends, ends)
+	other := shortened(log.ends, ends)
 	if log.ends != nil && now.isAnother(log.id) {
-		lost = "it was created anew"
+		other = "it was created anew"
+	} else if len(now.leaders) != len(log.leaders) {
+		other = "its partitions were changed"
 	}
-	if lost != "" {
-		return hidden, s.lose("looking at topic "+log.name, errors.New(lost))
+	if other != "" {
+		return hidden, s.lose("looking at topic "+log.name, errors.New(other))
 	}
 	for p, end := range log.stood {
 		if p < len(stable) && stable[p] < end {
@@ -296,61 +277,9 @@ func (s *Session) unhide(ctx context.Context, hidden []string) error {
 	return nil
 }
 
-// transact begins, writes and commits, and returns the watermark that it wrote.
-func (s *Session) transact(ctx context.Context, b *batch, tx watermark.Transaction) (
-	watermark.Watermark, error) {
-	mark := s.stamp(tx.Watermark)
-	if b.fill(&s.target, s.letters.name, tx, mark.Written) {
-		// The poller read its clock at another moment, so it may have expected another time of writing.
-		mark.DedupFrom = min(mark.DedupFrom, mark.Written)
-	}
-	mark.Ends = s.data.endsAfter(b)
-	value, err := watermark.Encode(mark)
-	if err != nil {
-		return mark, fmt.Errorf("encoding the watermark: %w: %w", ErrAborted, err)
-	}
-	if err := s.cl.BeginTransaction(); err != nil {
-		return mark, s.lose("beginning a transaction", err)
-	}
-	s.open = true
-	err = s.write(ctx, b, value, mark.Written)
-	if err == nil && (s.data.behind(b) || s.letters.behind(b)) {
-		err = errBehind
-	}
-	if err != nil {
-		return mark, s.giveUp(b, err)
-	}
-	return mark, s.finish()
-}
-
 // errBehind: records got offsets that their log had passed before.
 var errBehind = errors.New("it was created anew or lost records: records got offsets that its log " +
 	"had passed before")
-
-// beginAfresh ends a session whose rows got offsets that the log had passed before: it lost its end, or the
-// topic is another one. The rows were aborted. It writes a watermark by which the successor fills the topic
-// from the start: those rows have made the log longer, so the log no longer shows it.
-func (s *Session) beginAfresh() error {
-	step := "writing to topic " + s.data.name
-	s.log.Warn("the data topic was created anew, or lost records, under this owner: publishing everything "+
-		"from the start",
-		zap.String("topic", s.data.name))
-	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
-	defer cancel()
-	mark := s.stamp(afresh(&s.mark, s.data.topicInfo, s.target.resource))
-	value, err := watermark.Encode(mark)
-	if err == nil {
-		err = s.cl.BeginTransaction()
-	}
-	if err == nil {
-		s.open = true
-		err = s.write(ctx, new(batch), value, mark.Written)
-	}
-	if err == nil {
-		err = s.finish()
-	}
-	return s.lose(step, errors.Join(errBehind, err))
-}
 
 // aheadAtMost limits how far a previous owner's clock may have been ahead of ours.
 const aheadAtMost = time.Hour
@@ -370,31 +299,35 @@ func (s *Session) stamp(mark watermark.Watermark) watermark.Watermark {
 	return mark
 }
 
-// write sends the batch and the watermark.
+// write sends the batch, and then the watermark, whose Ends are the offsets that the data topic's log has
+// reached once the batch is committed.
 //
-// The watermark of a large transaction comes last. An open transaction in the watermark topic hides the
-// newer watermarks of all other resources in its partition from the instances that take them over. So it
-// should not be open while a hundred thousand rows are being sent.
-func (s *Session) write(ctx context.Context, b *batch, value []byte, written schemas.Instant) error {
+// The watermark comes last. An open transaction in the watermark topic hides the newer watermarks of all other
+// resources in its partition from the instances that take them over. So it should not be open while
+// thousands of rows are being sent.
+func (s *Session) write(ctx context.Context, b *batch, mark *watermark.Watermark) error {
 	// Sooner than the broker gives up, so that there is a transaction left to abort.
 	ctx, cancel := context.WithTimeout(ctx, s.c.cfg.TransactionTimeout*4/5)
 	defer cancel()
-	rows := len(b.records)
-	name, of := s.target.resource.Name, len(s.marks.leaders)
-	b.records = append(b.records, kgo.Record{Topic: s.c.Watermarks(), Key: []byte(name), Value: value,
-		Headers:   []kgo.RecordHeader{{Key: headerPartitions, Value: strconv.AppendInt(nil, int64(of), 10)}},
-		Partition: pinned(partitionOf(name, of)), Timestamp: time.UnixMilli(recordMillis(written))})
-	last := b.records
-	if rows > manyRows {
-		if err := b.send(ctx, s.cl, b.records[:rows]); err != nil {
-			return err
-		}
-		last = b.records[rows:]
-	}
-	if err := b.send(ctx, s.cl, last); err != nil {
+	if err := b.send(ctx, s.cl, b.records); err != nil {
 		return err
 	}
-	return awaitPartitions(ctx, s.cl, s.c.Watermarks())
+	if b.behind != nil {
+		return errBehind
+	}
+	mark.Ends = slices.Clone(b.data)
+	value, err := watermark.Encode(*mark)
+	if err != nil {
+		return fmt.Errorf("encoding the watermark: %w", err)
+	}
+	topic, of := s.c.Watermarks(), len(s.marks.leaders)
+	err = b.send(ctx, s.cl, []kgo.Record{{Topic: topic, Key: []byte(mark.Resource), Value: value,
+		Headers:   []kgo.RecordHeader{{Key: headerPartitions, Value: strconv.AppendInt(nil, int64(of), 10)}},
+		Partition: partitionOf(mark.Resource, of), Timestamp: recordTime(mark.Written)}})
+	if err != nil {
+		return err
+	}
+	return awaitPartitions(ctx, s.cl, topic)
 }
 
 // awaitPartitions waits until EndTransaction will see the records that the client has written to topic.
@@ -418,20 +351,12 @@ func awaitPartitions(ctx context.Context, cl *kgo.Client, topic string) error {
 	}
 }
 
-// finish commits. After every failure here the outcome is unknown: even a refusal may be the answer to the
-// client's second try, after a first that was carried out.
-func (s *Session) finish() error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.c.cfg.TransactionTimeout)
-	defer cancel()
-	s.open = false
-	if err := s.cl.EndTransaction(ctx, kgo.TryCommit); err != nil {
-		return s.lose("committing", err)
-	}
-	return nil
-}
-
 // giveUp aborts b after err. The transaction is known to be aborted if the broker confirms it to a producer
 // that it still knows. Only then does the client let go of b's records.
+//
+// If the rows got offsets that the data topic's log had passed before, the log lost its end, or the topic is
+// another one. Those rows have made the log longer, so the log no longer shows it. So giveUp writes a
+// watermark by which the successor fills the topic from the start.
 func (s *Session) giveUp(b *batch, err error) error {
 	if deposed(err) {
 		return s.lose("writing", err)
@@ -441,13 +366,18 @@ func (s *Session) giveUp(b *batch, err error) error {
 	if aborting := s.abort(ctx); aborting != nil {
 		return s.lose("writing", fmt.Errorf("%w; aborting: %w", err, aborting))
 	}
-	switch {
-	case s.data.behind(b):
-		return s.beginAfresh()
-	case s.letters.behind(b):
-		return s.lose("writing to topic "+s.letters.name, errBehind)
+	if b.behind == nil {
+		return fmt.Errorf("writing: %w: %w", ErrAborted, err)
 	}
-	return fmt.Errorf("writing: %w: %w", ErrAborted, err)
+	err = errBehind
+	if b.behind == &s.data {
+		s.log.Warn("the data topic was created anew, or lost records, under this owner: publishing everything "+
+			"from the start", zap.String("topic", s.data.name))
+		s.data.ends = nil
+		fresh := watermark.Transaction{Watermark: afresh(&s.mark, s.data.topicInfo, s.target.resource)}
+		err = errors.Join(err, s.Commit(ctx, fresh))
+	}
+	return s.lose("writing to topic "+b.behind.name, err)
 }
 
 func (s *Session) abort(ctx context.Context) error {
@@ -478,28 +408,8 @@ func deposed(err error) bool {
 	return false
 }
 
-// noteDeadLetters brings the dead letters up to date with those of a transaction that was committed.
-func (s *Session) noteDeadLetters(written []watermark.DeadLetter) {
-	if len(written) == 0 {
-		return
-	}
-	for _, letter := range written {
-		if letter.Row == nil {
-			delete(s.deadLetters, letter.Key)
-		} else {
-			s.deadLetters[letter.Key] = watermark.DeadLetterHash(letter.Row)
-		}
-	}
-	s.log.Debug("dead letters", zap.Int("written", len(written)), zap.Int("in_topic", len(s.deadLetters)))
-}
-
-// usable returns an error if the session has ended.
-func (s *Session) usable() error {
-	if s.lost || s.closed {
-		return fmt.Errorf("%w: it has ended", ErrLost)
-	}
-	return nil
-}
+// ended is the error of a session that has ended.
+func (s *Session) ended() error { return fmt.Errorf("%w: it has ended", ErrLost) }
 
 // lose marks the session as lost, and returns the reason. An open transaction is left to the successor or
 // the broker.
@@ -529,7 +439,6 @@ func (s *Session) Close() {
 func (s *Session) Abandon() {
 	if !s.closed {
 		s.closed, s.open = true, false
-		s.ids.stop()
 		s.cl.Close()
 	}
 }

@@ -44,9 +44,8 @@ const neighbourQuiet = 30 * time.Second
 // (a broker or registry that is down), except that the registry's own refusals come through as they are
 // (registry.Retryable tells).
 func Take(ctx context.Context, c *Cluster, r *schemas.Resource) (*Session, error) {
-	sizer, _ := c.sizers.LoadOrStore(r.Name, new(batchSizer))
-	s := &Session{c: c, log: c.log.With(zap.String("resource", r.Name)), sizer: sizer.(*batchSizer),
-		id: c.transactionalID(r.Name), target: target{resource: r, topic: c.Topic(r.Name)}, looked: c.cfg.Now()}
+	s := &Session{c: c, log: c.log.With(zap.String("resource", r.Name)), id: c.transactionalID(r.Name),
+		target: target{resource: r, topic: c.Topic(r.Name)}, looked: c.cfg.Now()}
 	holdsRows, err := s.look(ctx) // step 2
 	if err == nil {
 		err = s.fence(ctx) // steps 3 and 4
@@ -116,7 +115,7 @@ func batchLimit(ctx context.Context, c *Cluster, topic string) (int, error) {
 	if err != nil {
 		limit = 1000012 // the broker's default, which the client assumes
 	}
-	return min(max(limit, 1024), c.mostUnpacked(topic)), nil
+	return min(max(limit, 1024), mostUnpacked), nil
 }
 
 // refuseNeighbour returns an error if another deployment is at work on the same topic. Both have the same
@@ -204,7 +203,7 @@ func (s *Session) writer() (*kgo.Client, error) {
 		kgo.TransactionalID(s.id),
 		kgo.TransactionTimeout(s.c.cfg.TransactionTimeout),
 		kgo.RequiredAcks(kgo.AllISRAcks()),
-		kgo.RecordPartitioner(partitioner()),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(codecs[s.c.cfg.Compression], kgo.NoCompression()),
 		// The client also asks for topics that we never write.
 		kgo.ProducerBatchMaxBytesFn(func(topic string) int32 {
