@@ -155,12 +155,12 @@ func (rd *read) answer(
 	doubt := cached(p.Age)
 	rd.old = cmp.Or(rd.old, doubt)
 	beyond := paging.Answer{Beyond: true, Count: -1, Doubt: doubt}
-	if status := client.Refusal(err); page > 0 && status != nil &&
-		(status.Status == http.StatusBadRequest || status.Status == http.StatusNotFound) {
+	if failed := client.Refusal(err); page > 0 && failed != nil &&
+		(failed.Status == http.StatusBadRequest || failed.Status == http.StatusNotFound) {
 		return beyond, nil // the service answers page 0 of this window, so it refuses the number of the page
 	}
 	if err != nil {
-		return paging.Answer{}, rd.refused(err, w)
+		return paging.Answer{}, refused(err)
 	}
 	if page == 0 {
 		s.firstPage = p.Number
@@ -227,7 +227,7 @@ func (rd *read) anyRow(ctx context.Context, w window) (some bool, counted int, e
 		rd.src.reader.LearnCount(p.Count, 1)
 		none := page > 0 && client.Refusal(err) != nil // it refuses the number of the page
 		if err != nil && !none {
-			return false, -1, rd.refused(err, w)
+			return false, -1, refused(err)
 		}
 		if !none {
 			counted = max(counted, p.Count)
@@ -240,11 +240,10 @@ func (rd *read) anyRow(ctx context.Context, w window) (some bool, counted int, e
 	return false, counted, nil
 }
 
-// refused adds w to err, if err is the service's refusal of a request for it.
-func (rd *read) refused(err error, w window) error {
-	if status := client.Refusal(err); status != nil {
-		what := fmt.Sprintf("asking for %s of %s", w, rd.src.cfg.Resource.Name)
-		return &poller.BlockedError{What: what, Err: status}
+// refused returns err as one that blocks the resource, if it is the service's refusal of a request.
+func refused(err error) error {
+	if failed := client.Refusal(err); failed != nil {
+		return &poller.BlockedError{What: "the service refuses a request", Err: failed}
 	}
 	return err
 }

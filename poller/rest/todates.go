@@ -162,7 +162,7 @@ func (rd *read) times(
 	case page > 0 && client.Refusal(err) != nil: // it refuses the number of the page
 		return nil, false, "", nil
 	case err != nil:
-		return nil, false, "", rd.refused(err, w)
+		return nil, false, "", refused(err)
 	case p.Age > 0:
 		return nil, false, cached(p.Age), nil
 	}

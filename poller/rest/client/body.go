@@ -2,8 +2,11 @@ package client
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
+	"net/http"
+	"time"
 )
 
 const (
@@ -17,19 +20,9 @@ const (
 	maxNote = 64 << 10
 )
 
-// tooLongError means that an answer has more bytes than maxBody. announced is the length that it named. Zero
-// means that it named none, and may have no end.
-type tooLongError struct{ announced int64 }
-
-func (e *tooLongError) Error() string {
-	size := "or has no end"
-	if e.announced > 0 {
-		size = fmt.Sprintf("%d bytes", e.announced)
-	}
-	return fmt.Sprintf("the answer is longer than %d MiB (%s), and a page of 1000 rows takes some 400 KiB: "+
-		"it is cut off and nothing of it is used. Either a row holds far too much, or the service does not "+
-		"end its answer: ask its owner", maxBody>>20, size)
-}
+var errTooLong = fmt.Errorf("the answer is longer than %d MiB, and a page of 1000 rows takes some 400 KiB: nothing "+
+	"of it is used. Either a row holds far too much, or the service does not end its answer: ask its owner",
+	maxBody>>20)
 
 // body receives one answer after another. Bodies of more than ordinaryBody take turns: five resources that
 // read large pages at once wait for each other instead of adding up.
@@ -39,32 +32,31 @@ type body struct {
 	holds bool          // one of these places
 }
 
-// read reads r whole. announced is its length, or -1 if that is unknown. A compressed body counts with its
-// length after decompression. read calls pause before it waits, and calls the function that pause returned
-// after it.
+// read reads an answer whole. A compressed one counts with its length after decompression. timer limits the
+// read, and stands still while the body waits for its turn, which is not the service's fault.
 //
 // A connection that ends before the announced length is an error here (io.ErrUnexpectedEOF).
-func (b *body) read(r io.Reader, announced int64, done <-chan struct{}, pause func() (again func())) error {
-	if announced > maxBody {
-		return &tooLongError{announced}
+func (b *body) read(ctx context.Context, answer *http.Response, timer *time.Timer, timeout time.Duration) error {
+	if answer.ContentLength > maxBody {
+		return errTooLong
 	}
-	n, err := b.ReadFrom(io.LimitReader(r, ordinaryBody+1))
+	n, err := b.ReadFrom(io.LimitReader(answer.Body, ordinaryBody+1))
 	if err != nil || n <= ordinaryBody {
 		return err
 	}
-	again := pause()
+	timer.Stop()
 	select { // meanwhile the service waits with the rest
 	case b.large <- struct{}{}:
 		b.holds = true
-	case <-done:
+	case <-ctx.Done():
 		return errStopped
 	}
-	again()
+	timer.Reset(timeout)
 	// All its room at once: it would double it each time.
 	b.Buffer = *bytes.NewBuffer(append(make([]byte, 0, maxBody+1+bytes.MinRead), b.Bytes()...))
-	more, err := b.ReadFrom(io.LimitReader(r, maxBody-n+1))
+	more, err := b.ReadFrom(io.LimitReader(answer.Body, maxBody-n+1))
 	if err == nil && n+more > maxBody {
-		return &tooLongError{}
+		return errTooLong
 	}
 	return err
 }

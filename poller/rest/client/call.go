@@ -4,129 +4,84 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+	"github.com/storestream/storestream/internal/httpclient"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/poller"
 	"github.com/storestream/storestream/schemas"
 	"go.uber.org/zap"
 )
 
-// call is one request, which is sent until it is answered.
+// call is one request, which is sent until it is answered:
+//
+//	for again := true; again && err == nil; {
+//		if err = r.ready(ctx); err == nil {
+//			again, err = r.judge(ctx, r.send(ctx))
+//		}
+//	}
+//
+// The error is then a *RequestError, if the service refuses the request or does not answer it well after
+// several tries; a *poller.BlockedError for a fault that only a person can mend; or the cause of ctx.
 type call struct {
 	client      *Client
 	path, query string
 	open        bool // needs no key
 	count       Counters
 	body        *body // receives the body of each answer
-	// check looks at the body of a 200. An error is a failed attempt.
-	check func(body []byte) error
+	// check looks at the body of a 200. An error is a failed try.
+	check  func(body []byte) error
+	pauses backoff.ExponentialBackOff
 
-	date     schemas.Instant // Date of the newest answer, as Page has it
+	began    time.Time       // when the newest try was sent
+	date     schemas.Instant // Date of its answer, as Page has it
 	age      time.Duration   // Age of it
-	key      string          // the key of the newest attempt
-	refusals int
-	unclear  int // the status of refusals that may not have been for the rate. Zero if there were none
-	failures int
+	head     http.Header     // of it
+	key      string          // of the newest try
+	tries    int             // that failed or were refused
 	renewals int
 }
 
-// do sends the request until it is answered, and leaves the body of the 200 in r.body.
-//
-// It returns a *StatusError for a 4xx, which the caller may understand; a *poller.BlockedError for a fault
-// that only a person can mend; a *RateError; the cause of ctx; or the error of the last of several attempts.
-func (r *call) do(ctx context.Context) error {
-	c := r.client
-	pauses := newPauses()
-	for {
-		if err := c.limit.wait(ctx, r.count.Refused); err != nil {
-			return err
-		}
-		if !r.open { // after the wait, during which the key may have expired and been replaced
-			var err error
-			if r.key, err = c.keys.get(ctx, ""); err != nil {
-				return err
-			}
-		}
-		began := time.Now()
-		status, head, err := r.attempt(ctx)
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-		switch {
-		case status == 0: // the connection failed
-		case status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable:
-			r.pauseAll(head, status, began)
-			if r.refusals >= c.maxRefusals {
-				return &RateError{Path: r.path, Status: status, Times: r.refusals}
-			}
-			continue
-		case status == http.StatusUnauthorized && !r.open:
-			r.accepted(status, began)
-			if err := r.renew(ctx); err != nil {
-				return err
-			}
-			continue
-		case status == http.StatusRequestTimeout || status == http.StatusTooEarly || status >= 500:
-			err = r.statusError(status)
-		case unclear(status) && r.mayBeForRate(head):
-			r.unclear = status
-			r.pauseAll(head, status, began)
-			continue
-		case status != http.StatusOK:
-			r.accepted(status, began)
-			return r.statusError(status)
-		default:
-			r.accepted(status, began)
-			if err == nil {
-				err = r.check(r.body.Bytes())
-			}
-			if err == nil {
-				r.reportUnclear()
-				return nil
-			}
-		}
-		if err := r.failed(err); err != nil {
-			return err
-		}
-		if err := wait.For(ctx, pauses.NextBackOff()); err != nil {
-			return err
-		}
+func (c *Client) newCall(path, query string, body *body, count Counters) *call {
+	return &call{client: c, path: path, query: query, body: body, count: count, pauses: backoff.ExponentialBackOff{
+		InitialInterval: 250 * time.Millisecond, MaxInterval: 20 * time.Second, Multiplier: 2, RandomizationFactor: 0.5}}
+}
+
+// ready waits until the request may be sent, and takes the key to send with it.
+func (r *call) ready(ctx context.Context) (err error) {
+	if err = r.client.limit.wait(ctx, r.count.Refused); err == nil && !r.open {
+		r.key, err = r.client.keys.get(ctx, "") // after the wait, during which the key may have been replaced
 	}
+	return err
 }
 
-func newPauses() *backoff.ExponentialBackOff {
-	b := backoff.NewExponentialBackOff()
-	b.InitialInterval, b.MaxInterval, b.Multiplier = 250*time.Millisecond, 20*time.Second, 2
-	return b
-}
-
-// attempt sends the request once. status is zero if there was no answer. The error is the one that kept it
-// from reading the body whole.
-func (r *call) attempt(ctx context.Context) (status int, head http.Header, err error) {
+// send sends the request once. It returns nil if the answer is good: its body is in r.body then.
+func (r *call) send(ctx context.Context) *RequestError {
 	c, sent := r.client, r.client.clock.Now()
-	r.date, r.age = schemas.MinInstant, 0
+	failed := &RequestError{Path: r.path, Query: r.query}
+	r.began, r.date, r.age, r.head = time.Now(), schemas.MinInstant, 0, nil
 	r.body.release()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	timer := time.AfterFunc(c.timeout, func() { cancel(context.DeadlineExceeded) })
+	slow := fmt.Errorf("no complete answer within %s (store.request_timeout)", c.timeout)
+	timer := time.AfterFunc(c.timeout, func() { cancel(slow) })
 	defer timer.Stop()
-	defer func() {
-		if err != nil && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-			err = context.DeadlineExceeded
+	because := func(err error) *RequestError {
+		if failed.Err = err; errors.Is(context.Cause(ctx), slow) {
+			failed.Err = slow
 		}
-	}()
+		return failed
+	}
 	address := c.base + r.path
 	if r.query != "" {
 		address += "?" + r.query
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return 0, nil, reason(err)
+		return because(reason(err))
 	}
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", "storestream")
@@ -138,78 +93,96 @@ func (r *call) attempt(ctx context.Context) (status int, head http.Header, err e
 	}
 	answer, err := c.http.Do(req)
 	if err != nil {
-		if answer != nil { // a redirect that is not followed
+		if answer != nil { // a redirect, which is not followed
 			answer.Body.Close()
 		}
 		r.count.Request("0")
-		return 0, nil, reason(err)
+		return because(reason(err))
 	}
 	defer answer.Body.Close()
 	r.count.Request(strconv.Itoa(answer.StatusCode))
+	failed.Status, r.head = answer.StatusCode, answer.Header
 	r.date, r.age = c.clock.observe(answer.Header, sent)
-	if answer.StatusCode == http.StatusOK {
-		err = r.body.read(answer.Body, answer.ContentLength, ctx.Done(), func() (again func()) {
-			timer.Stop() // the wait for others is not the service's
-			return func() { timer.Reset(c.timeout) }
-		})
-	} else {
-		err = r.body.readNote(answer.Body)
+	if answer.StatusCode != http.StatusOK {
+		_ = r.body.readNote(answer.Body) // the status says enough
+		failed.Code = errorCode(r.body.Bytes())
+		return failed
 	}
-	return answer.StatusCode, answer.Header, err
+	err = r.body.read(ctx, answer, timer, c.timeout)
+	if err == nil {
+		err = r.check(r.body.Bytes())
+	}
+	if err != nil {
+		return because(err)
+	}
+	return nil
 }
 
-func (r *call) statusError(status int) error {
-	return &StatusError{Status: status, Code: errorCode(r.body.Bytes()), Path: r.path}
-}
-
-// accepted tells the limiter that the service did not refuse a request sent at began for its rate.
-func (r *call) accepted(status int, began time.Time) {
+// judge returns whether to send the request again. It waits before that, if the fault may pass by itself.
+// Otherwise it returns the error with which the request ends, nil after a good answer.
+//
+// A gateway's error page with status 200 goes away by itself. Another site's home page does not. They look
+// alike, so both are tried again. So is a 4xx that is not in the service's description: the description does
+// not say how the service refuses for the rate, and may mean a 403 or a 420 by it.
+func (r *call) judge(ctx context.Context, failed *RequestError) (again bool, err error) {
 	c := r.client
-	if refused := c.limit.accepted(began); refused > 0 {
-		c.log.Info("the service no longer refuses requests for their rate", zap.Duration("refused_for", refused))
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
 	}
-	if status == http.StatusOK || unclear(status) {
-		c.limit.judge(r.path, status != http.StatusOK)
+	if failed == nil {
+		r.accepted()
+		return false, nil
+	}
+	r.body.release() // others may want to read large answers meanwhile
+	r.tries++
+	failed.Tries = r.tries
+	if failed.ForRate() {
+		r.pauseAll(failed.Status)
+		if r.tries < c.maxTries {
+			return true, nil // ready waits
+		}
+		return false, failed
+	}
+	switch status := failed.Status; {
+	case errors.Is(failed.Err, errTooLong) || errors.Is(failed.Err, errManyRows):
+		return false, &poller.BlockedError{What: "the service's answers cannot be used", Err: failed}
+	case status == 0 || status == http.StatusOK:
+		c.http.CloseIdleConnections() // the fault may have broken those that wait beside this one
+	case status == http.StatusUnauthorized && !r.open:
+		r.accepted()
+		return true, r.renew(ctx)
+	case status < 400, status == http.StatusBadRequest, status == http.StatusUnauthorized,
+		status == http.StatusNotFound:
+		r.accepted()
+		return false, failed
+	}
+	if r.tries < c.maxTries {
+		return true, wait.For(ctx, r.pauses.NextBackOff())
+	}
+	if errors.As(failed.Err, new(*httpclient.RedirectError)) {
+		return false, &poller.BlockedError{What: "the service's answers cannot be used", Err: failed}
+	}
+	return false, failed
+}
+
+// accepted tells the limiter that the service did not refuse the newest try for its rate.
+func (r *call) accepted() {
+	if refused := r.client.limit.accepted(r.began); refused >= longPause {
+		r.client.log.Info("the service no longer refuses requests for their rate",
+			zap.Duration("refused_for", refused))
 	}
 }
 
-// mayBeForRate reports whether to take a refusal for one for the rate (see limiter.patience).
-// A service that says when to come again speaks of the rate.
-func (r *call) mayBeForRate(h http.Header) bool {
-	most := r.client.limit.patience(r.path)
-	if h.Get("Retry-After") != "" {
-		most = maxRefusals
-	}
-	return r.refusals+1 < min(most, r.client.maxRefusals)
-}
-
-// pauseAll counts a refusal, and stops all requests for as long as a refusal asks for, or the limiter
-// chooses. It logs a long pause when it begins: all reading stops meanwhile, which may be minutes. The log
-// has the service's wish as a number, because its text may be anything.
-func (r *call) pauseAll(h http.Header, status int, began time.Time) {
+// pauseAll stops all requests for as long as a refusal asks for, or the limiter chooses. It logs a long pause
+// when it begins: all reading stops meanwhile, which may be minutes.
+func (r *call) pauseAll(status int) {
 	c := r.client
-	r.refusals++
-	now := c.clock.Now()
-	asked, why := askedFor(h, now), fmt.Sprintf("the service answered %d", status)
-	switch {
-	case asked > maxRetryAfter:
-		why += fmt.Sprintf(" and asked for a pause of %s; storestream waits %s", asked, maxRetryAfter)
-	case asked > 0:
-		why += " and asked for a pause of " + asked.String()
-	}
-	until, news := c.limit.refused(began, retryAfter(h, now), why)
+	until, news := c.limit.refused(r.began, retryAfter(r.head, c.clock.Now()),
+		fmt.Sprintf("the service answered %d", status))
 	if news {
 		c.log.Warn("the service refuses requests for their rate: nothing is sent to it for a while",
-			zap.String("path", r.path), zap.Int("status", status), zap.Duration("asked_for", asked),
+			zap.String("path", r.path), zap.Int("status", status),
 			zap.Duration("waits", time.Until(until).Round(time.Millisecond)), zap.Time("until", until.UTC()))
-	}
-}
-
-// reportUnclear logs once that a request was answered after a pause that had been refused with r.unclear.
-func (r *call) reportUnclear() {
-	if c := r.client; r.unclear != 0 && !c.saidUnclear.Swap(true) {
-		c.log.Warn("the service refuses for the rate of requests with a status that does not say so: requests "+
-			"refused with it are sent again, more slowly", zap.Int("status", r.unclear))
 	}
 }
 
@@ -228,43 +201,5 @@ func (r *call) renew(ctx context.Context) error {
 		return fmt.Errorf("%s answered 401 to a key that %s had just given", r.path, keyPath)
 	}
 	_, err := keys.get(ctx, r.key)
-	return err
-}
-
-// failed counts a failure. It returns nil if the request is to be sent again: the fault may pass by itself.
-//
-// A gateway's error page with status 200 goes away by itself. Another site's home page does not. They look
-// alike, so both are tried again.
-func (r *call) failed(err error) error {
-	c := r.client
-	r.body.release() // others may want to read large answers meanwhile
-	elsewhere, redirected := errors.AsType[*redirectError](err)
-	switch {
-	case redirected:
-		return &poller.BlockedError{What: r.path, Err: elsewhere}
-	case errors.As(err, new(*tooLongError)), errors.Is(err, errManyRows):
-		return &poller.BlockedError{What: r.path, Err: err}
-	case errors.Is(err, errNotJSON):
-		err = fmt.Errorf("status 200, but %w: store.base_url may not be the service", err)
-	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = fmt.Errorf("no complete answer within %s (store.request_timeout)", c.timeout)
-	}
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errCut) {
-		err = errors.New("the connection broke in the middle of the answer")
-	}
-	answered := errors.As(err, new(*StatusError))
-	if !answered {
-		c.http.CloseIdleConnections() // the fault may have broken those that wait beside this one
-	}
-	if r.failures++; r.failures < c.maxFailures {
-		return nil
-	}
-	if !answered { // a StatusError names the path itself
-		err = fmt.Errorf("%s: %w", r.path, err)
-	}
-	if r.failures > 1 {
-		err = fmt.Errorf("%w (tried %d times)", err, r.failures)
-	}
 	return err
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/storestream/storestream/internal/httpclient"
@@ -35,17 +34,15 @@ type Config struct {
 	// Now is our clock. Nil means time.Now. Waits use the real one.
 	Now func() time.Time
 	Log *zap.Logger // nil: none
-	// HTTP sends the requests. Redirects and timeouts are the Client's own. If HTTP is nil, it is
-	// httpclient.New(nil, RequestTimeout).
+	// HTTP sends the requests. It should follow no redirect, and its timeout is not used. If HTTP is nil, it
+	// is httpclient.New(nil, RequestTimeout).
 	HTTP *http.Client
 }
 
 const (
-	// maxFailures is how often one request is tried when the service fails or does not answer: some 15 s with
-	// the waits between. Then the read ends; what it has read stays published.
-	maxFailures = 6
-	// maxRefusals is how often one request may be refused for the rate before the read ends with a RateError.
-	maxRefusals = 12
+	// maxTries is how often one request is sent when the service fails, does not answer, or refuses it for the
+	// rate: some 30 s with the waits between, if it fails. Then the read ends; what it has read stays published.
+	maxTries = 8
 	// maxRenewals is how many new keys one request may ask for: one after an expiry, and one more if that key
 	// is revoked while the request waits.
 	maxRenewals = 2
@@ -53,18 +50,17 @@ const (
 
 // Client sends the requests of all resources. It is safe for concurrent use.
 type Client struct {
-	base                     string
-	timeout                  time.Duration
-	maxFailures, maxRefusals int
-	log                      *zap.Logger
+	base     string
+	timeout  time.Duration
+	maxTries int
+	log      *zap.Logger
 
-	http        *http.Client
-	limit       *limiter
-	saidUnclear atomic.Bool // the log has said that some refusals for the rate do not say so
-	keys        *keyring
-	hidden      *rotation.Hidden // Config.Hidden
-	clock       *Clock
-	large       chan struct{} // see body
+	http   *http.Client
+	limit  *limiter
+	keys   *keyring
+	hidden *rotation.Hidden // Config.Hidden
+	clock  *Clock
+	large  chan struct{} // see body
 }
 
 // New returns a client; it sends nothing. An error means that cfg.BaseURL is not an http address.
@@ -87,18 +83,15 @@ func New(cfg Config) (*Client, error) {
 		cfg.HTTP = httpclient.New(nil, cfg.RequestTimeout)
 	}
 	c := &Client{
-		base:        strings.TrimRight(cfg.BaseURL, "/"),
-		timeout:     cfg.RequestTimeout,
-		maxFailures: maxFailures,
-		maxRefusals: maxRefusals,
-		log:         cfg.Log,
-		http:        &http.Client{Transport: cfg.HTTP.Transport, CheckRedirect: stayHere},
-		limit:       newLimiter(cfg.MaxRequestsPerSecond),
-		clock:       newClock(cfg.Now, cfg.Log),
-		large:       make(chan struct{}, largeBodies),
-	}
-	if cfg.Attempts > 0 {
-		c.maxFailures, c.maxRefusals = cfg.Attempts, cfg.Attempts
+		base:     strings.TrimRight(cfg.BaseURL, "/"),
+		timeout:  cfg.RequestTimeout,
+		maxTries: cmp.Or(cfg.Attempts, maxTries),
+		log:      cfg.Log,
+		// The timeout is the call's own: a body that waits for its turn does not run into it.
+		http:  &http.Client{Transport: cfg.HTTP.Transport, CheckRedirect: cfg.HTTP.CheckRedirect},
+		limit: newLimiter(cfg.MaxRequestsPerSecond),
+		clock: newClock(cfg.Now, cfg.Log),
+		large: make(chan struct{}, largeBodies),
 	}
 	c.keys, c.hidden = newKeyring(cfg.APIKey, c.fetchKey), cfg.Hidden
 	return c, nil
@@ -143,15 +136,20 @@ var uncounted = Counters{Request: func(string) {}, Refused: func(float64) {}}
 
 // fetchKey asks the service for a key.
 func (c *Client) fetchKey(ctx context.Context) (key string, err error) {
-	r := &call{client: c, path: keyPath, open: true, body: &body{large: c.large}, count: uncounted}
+	r := c.newCall(keyPath, "", &body{large: c.large}, uncounted)
+	r.open = true
 	r.check = func(body []byte) error {
 		key, err = readKey(body)
 		return err
 	}
-	err = r.do(ctx)
+	for again := true; again && err == nil; {
+		if err = r.ready(ctx); err == nil {
+			again, err = r.judge(ctx, r.send(ctx))
+		}
+	}
 	r.body.release()
-	if status := Refusal(err); status != nil {
-		err = &poller.BlockedError{What: "no API key could be fetched", Err: status}
+	if refused := Refusal(err); refused != nil {
+		err = &poller.BlockedError{What: "no API key could be fetched", Err: refused}
 	}
 	c.hidden.Add("store.api_key", key)
 	return key, err

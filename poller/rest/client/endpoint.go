@@ -23,17 +23,21 @@ func (c *Client) Endpoint(path string, count Counters) *Endpoint {
 }
 
 // Page sends a request and finds the rows in its answer. They are good until the next call, or until
-// Release, which is due soon: while an endpoint has a large answer, others wait with theirs. A *StatusError
-// says that the service refuses this request. Then Date and Age are those of the refusal. The other errors
-// are those of any request (see the package's comment).
+// Release, which is due soon: while an endpoint has a large answer, others wait with theirs. If the
+// service refuses this request (Refusal), Date and Age are those of the refusal. Other errors are those of any
+// request (see the package's comment).
 func (e *Endpoint) Page(ctx context.Context, query string) (p Page, err error) {
-	r := &call{client: e.client, path: e.path, query: query, body: &e.body, count: e.count}
-	r.check = func(body []byte) error {
+	r := e.client.newCall(e.path, query, &e.body, e.count)
+	r.check = func(body []byte) (err error) {
 		p, err = openPage(body, e.rows)
 		e.rows = p.Rows
 		return err
 	}
-	err = r.do(ctx)
+	for again := true; again && err == nil; {
+		if err = r.ready(ctx); err == nil {
+			again, err = r.judge(ctx, r.send(ctx))
+		}
+	}
 	p.Date, p.Age = r.date, r.age
 	return p, err
 }
@@ -59,15 +63,15 @@ type Trial struct {
 }
 
 // Try asks for one row of r, as polling does. That shows whether the address, the key, the endpoint and the
-// shape of the answer are right. Its error is a *RateError, a
-// *poller.BlockedError for a fault that only a person can mend, or the fault on the way.
+// shape of the answer are right. Its error is a
+// *RequestError, or a *poller.BlockedError for a fault that only a person can mend.
 func (c *Client) Try(ctx context.Context, r *schemas.Resource) (Trial, error) {
 	tomorrow := c.clock.Now().AddDate(0, 0, 1).UTC().Format("2006-01-02") // by any clock of the service
 	endpoint := c.Endpoint(r.Path, uncounted)
 	defer endpoint.Release()
 	page, err := endpoint.Page(ctx, "updated_to="+tomorrow+"&page=0&page_size=1")
-	if status := Refusal(err); status != nil {
-		err = &poller.BlockedError{What: "asking for one row of " + r.Name, Err: status}
+	if refused := Refusal(err); refused != nil {
+		err = &poller.BlockedError{What: "the service refuses a request", Err: refused}
 	}
 	if err != nil || len(page.Rows) == 0 {
 		return Trial{}, err

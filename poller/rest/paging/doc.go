@@ -172,15 +172,13 @@
 // # Memory
 //
 // A pass keeps the ids that it met. A ledger keeps those of all passes, with a few bits for each. Neither
-// keeps a row. Both are exact, so no claim rests on a hash. They are sorted lists of the gaps between ids
-// (tallies): 2 bytes a row if ids are given out in turn, up to 9 if they are spread over 64 bits, and two
-// more for each row that a pass missed or that changed meanwhile. While a pass and the ledger are there
-// together and ids wait to be sorted, that comes to 8 bytes a row (23 if they are spread): 8 MB for a million
-// rows. The caller's own memory of published rows takes more a row, so its bound is met first. Behind that
+// keeps a row. Both are exact, so no claim rests on a hash. They are sorted lists of ids: 8 bytes a row in a
+// pass, 8 in a ledger, and some 50 more for each row that a pass missed or that changed meanwhile: 16 MB for a
+// million rows. The caller's own memory of published rows takes more a row, so its bound is met first. Behind that
 // stand bounds of this package. Each of them ends the reading with Outcome.Why, and never with a set that is
 // taken for whole:
 //
-//	maxPages   50,000 pages in a pass: 50 million rows of one day, some 400 MB here
+//	maxPages   50,000 pages in a pass: 50 million rows of one day, some 800 MB here
 //	maxParts   20,000 parts of a set
 //	maxPasses  60 passes over a part
 //	fewPasses  3 in a row whose last page is contradicted

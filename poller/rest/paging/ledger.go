@@ -1,13 +1,18 @@
 package paging
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // ledger is the rows that the passes over one set met together.
 type ledger struct {
 	motion Motion
 	passes int
-	sound  int // so many passes in a row were
-	rows   tallies
+	sound  int      // so many passes in a row were
+	rows   []uint64 // in order
+	// odd are the rows that some pass did not meet, or that have changed. They are few, unless rows move much.
+	odd map[uint64]tally
 	// quiet is how many passes in a row brought no row that was new.
 	quiet int
 	// pages and count bound the number of rows: by the pages up to the last, and by the service's count.
@@ -16,47 +21,81 @@ type ledger struct {
 	alike bound
 }
 
+// tally is what the passes have shown of a row. Its zero value is a row that every pass met, unchanged.
+type tally struct {
+	// misses is how many passes did not meet the row, and ago how many of them came after the last one that did.
+	misses, ago int
+	// changed is set if the row had changed since the beginning when it was last met.
+	changed bool
+}
+
 // bound says that the set had at most so many rows (-1: unknown) at an instant, and that the rows which the
 // passes from since on met were in it then.
 type bound struct{ rows, since int }
 
 func newLedger(motion Motion) *ledger {
 	none := bound{rows: -1}
-	return &ledger{motion: motion, pages: none, count: none, alike: none}
+	return &ledger{motion: motion, odd: map[uint64]tally{}, pages: none, count: none, alike: none}
 }
 
 // enter adds a pass, and takes its rows from it. metByOneOnly is how many rows either this pass or the one
 // before it met, and the other did not. Rows changed since the beginning do not count.
 func (l *ledger) enter(p *pass) (metByOneOnly int) {
-	fresh := false
-	l.rows = merge(&l.rows, p.met.rows(), func(old, met *tally) tally {
-		t := tally{misses: uint8(l.passes), ago: uint8(l.passes)} // so far no pass met it
-		if old != nil {
-			t = *old
+	met, fresh, isNew := p.met.rows(), []uint64(nil), false
+	note := func(id uint64, known, isMet bool) {
+		t := l.odd[id]
+		if !known { // so far no pass met it
+			t = tally{misses: l.passes, ago: l.passes}
 		}
-		before := old != nil && t.ago == 0
-		if met == nil {
+		before := known && t.ago == 0
+		if isMet {
+			t.ago, t.changed = 0, p.met.changed[id]
+		} else {
 			t.misses++
 			t.ago++
-		} else {
-			t.id, t.changed, t.ago = met.id, met.changed, 0
 		}
 		if !t.changed {
-			fresh = fresh || old == nil
-			if before != (met != nil) {
+			isNew = isNew || !known
+			if before != isMet {
 				metByOneOnly++
 			}
 		}
-		return t
-	})
+		if t == (tally{}) {
+			delete(l.odd, id)
+		} else {
+			l.odd[id] = t
+		}
+	}
+	plain := len(l.odd) == 0 && len(p.met.changed) == 0 // then a row that was met again changes nothing
+	for _, id := range l.rows {
+		for ; len(met) > 0 && met[0] < id; met = met[1:] {
+			fresh = append(fresh, met[0])
+		}
+		isMet := len(met) > 0 && met[0] == id
+		if isMet {
+			met = met[1:]
+		}
+		if !isMet || !plain {
+			note(id, true, isMet)
+		}
+	}
+	fresh = append(fresh, met...)
+	for _, id := range fresh {
+		note(id, false, true)
+	}
+	if len(fresh) > 0 {
+		l.rows = slices.Concat(l.rows, fresh)
+		slices.Sort(l.rows)
+	}
 	l.passes++
 	if l.sound++; !p.sound() {
 		l.sound = 0
 	}
-	if l.quiet++; fresh {
+	if l.quiet++; isNew {
 		l.quiet = 0
 	}
 	l.limit(p)
+	p.met = collection{}
 	return metByOneOnly
 }
 
@@ -101,18 +140,16 @@ func (l *ledger) shown(b bound) bool {
 	return b.since <= l.passes && l.proven(b)
 }
 
-// proven reports whether as many different rows were met as b says there were: then they are those rows.
+// proven reports whether as many different rows were met, since a pass that there was, as b says there were:
+// then they are those rows.
 func (l *ledger) proven(b bound) bool {
-	if b.rows < 0 || b.rows > l.rows.n {
-		return false
-	}
-	met := 0
-	for t := range l.rows.all {
-		if l.passes-int(t.ago) >= b.since {
-			met++
+	met := len(l.rows)
+	for _, t := range l.odd {
+		if l.passes-t.ago < b.since {
+			met--
 		}
 	}
-	return met == b.rows
+	return b.rows >= 0 && met == b.rows
 }
 
 // hidden is a bound of the chance that some row was missed by all passes: so many passes in a row brought
@@ -124,10 +161,10 @@ func (l *ledger) proven(b bound) bool {
 // are permuted among fifty thousand that are not, the mean would make the thousand look safe.
 func (l *ledger) hidden() float64 {
 	missed, misses := 0, 0
-	for t := range l.rows.all {
+	for _, t := range l.odd {
 		if t.misses > 0 && !t.changed {
 			missed++
-			misses += int(t.misses)
+			misses += t.misses
 		}
 	}
 	rate := 0.1 // no service is assumed to do better
@@ -138,5 +175,5 @@ func (l *ledger) hidden() float64 {
 	if rate >= 1 {
 		return 1
 	}
-	return float64(max(1, l.rows.n)) * math.Pow(rate, float64(l.quiet))
+	return float64(max(1, len(l.rows))) * math.Pow(rate, float64(l.quiet))
 }

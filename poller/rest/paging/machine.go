@@ -322,9 +322,9 @@ func (m *Machine) repeat(first *pass, most int) Outcome {
 			return o
 		}
 		agree := l.enter(p) == 0 && l.sound > 1 && (p.allFull() ||
-			p.size != before.size && !p.contradicted(l.rows.n))
+			p.size != before.size && !p.contradicted(len(l.rows)))
 		before = p
-		o.Rows = l.rows.n
+		o.Rows = len(l.rows)
 		if p.snapshot() || r.enough(l, p, n, agree) {
 			o.Whole = true
 			return o
@@ -368,7 +368,7 @@ func (r *Reader) sizeOf(n, page int) int {
 // before.
 func (r *Reader) enough(l *ledger, p *pass, n int, agree bool) bool {
 	counted := r.total && l.shown(l.count)
-	chance := p.sound() && !p.contradicted(l.rows.n) && l.hidden() < r.chance
+	chance := p.sound() && !p.contradicted(len(l.rows)) && l.hidden() < r.chance
 	if l.motion == Growing {
 		return agree || chance || counted || l.shown(l.pages)
 	}

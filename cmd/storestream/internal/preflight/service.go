@@ -121,7 +121,7 @@ func (s *service) tryAll(ctx context.Context, resources []*schemas.Resource) {
 // single endpoints. A service that only asks for fewer requests is there.
 func (s *service) noPage() error {
 	for _, t := range s.trials {
-		if t.err == nil || errors.As(t.err, new(*client.RateError)) {
+		if t.err == nil || client.RefusedForRate(t.err) {
 			return nil
 		}
 	}
@@ -176,7 +176,7 @@ func beside(ahead time.Duration) string {
 func (s *service) endpoint(t trial) {
 	f, name := s.found, t.resource.Name
 	switch {
-	case errors.As(t.err, new(*client.RateError)):
+	case client.RefusedForRate(t.err):
 		f.add(Warning, name, "somebody uses the key at the limit of its rate: a running instance that is catching "+
 			"up, or another program; lower store.max_requests_per_second if it goes on", "%s", t.err)
 	case t.err != nil:
