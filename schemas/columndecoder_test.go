@@ -207,7 +207,7 @@ func TestAFloatColumnsMoneyIsTheDecimalThatPostgresPrints(t *testing.T) {
 		{pgtype.TextOID, "49.50", "49.5"},
 	} {
 		d, ok := columnValue{c.oid, binaryOf(t, c.oid, c.value)}.decimal(38, 18, false)
-		if got := string(d.appendText(nil, 18)); !ok || got != c.want {
+		if got := printed(d, 18); !ok || got != c.want {
 			t.Errorf("%v: %v %s, expected %s", c.value, ok, got, c.want)
 		}
 	}

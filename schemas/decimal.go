@@ -3,7 +3,14 @@ package schemas
 import (
 	"encoding/binary"
 	"fmt"
+	"math/big"
 	"math/bits"
+	"strings"
+)
+
+const (
+	maxPrecision    = 38 // 128 bits hold any number of so many digits
+	maxDecimalBytes = 16
 )
 
 // decimalCodec returns the codec of decimals with precision digits, scale of them after the point.
@@ -12,6 +19,7 @@ func decimalCodec(precision, scale int, halfEven bool) *codec {
 	if !halfEven {
 		expected += fmt.Sprintf(" and %d after it", scale)
 	}
+	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
 	return &codec{
 		kind: "a decimal",
 		avroType: fmt.Sprintf(`{"type":"bytes","logicalType":"decimal","precision":%d,"scale":%d}`,
@@ -28,26 +36,25 @@ func decimalCodec(precision, scale int, halfEven bool) *codec {
 			d, ok := v.decimal(precision, scale, halfEven)
 			return d.appendBytes(b), ok
 		},
-		converts: func(t *avroType) bool {
-			return (t.kind == "bytes" || t.kind == "fixed") && t.logical == "decimal"
-		},
-		fromAvro: func(b []byte, t *avroType, c *cursor) ([]byte, bool) {
-			d, ok := decimalOf(c.decimal(t))
-			if !ok || t.scale > maxPrecision {
-				return b, false
+		size: func(b []byte) int {
+			n := sizeOfBytes(b)
+			if n > 1+maxDecimalBytes {
+				return 0
 			}
-			var buf [48]byte
-			d, ok = parseDecimal(d.appendText(buf[:0], t.scale), precision, scale, halfEven)
-			return d.appendBytes(b), ok
+			return n
 		},
-		toJSON: func(dst []byte, c *cursor) []byte {
-			d, ok := decimalOf(c.bytes())
-			if !ok {
-				return append(dst, `"wider than 128 bits"`...) // not written by storestream
+		toJSON: func(dst, value []byte) []byte {
+			b := readBytes(value)
+			unscaled := new(big.Int).SetBytes(b)
+			if len(b) > 0 && b[0] >= 0x80 { // two's complement
+				unscaled.Sub(unscaled, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
 			}
-			return d.appendText(dst, scale)
+			text := new(big.Rat).SetFrac(unscaled, power).FloatString(scale)
+			if scale > 0 {
+				text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+			}
+			return append(dst, text...)
 		},
-		skip: func(c *cursor) { c.bytes() },
 	}
 }
 
@@ -96,30 +103,6 @@ func (d decimal) twosComplement() (hi, lo uint64) {
 	return hi, lo
 }
 
-// decimalOf reads two's complement of any width, if the value fits 128 bits. No bytes at all are 0, as in
-// Java.
-func decimalOf(b []byte) (decimal, bool) {
-	for len(b) > 16 && (b[0] == 0 && b[1] < 0x80 || b[0] == 0xff && b[1] >= 0x80) {
-		b = b[1:]
-	}
-	if len(b) > 16 {
-		return decimal{}, false
-	}
-	var full [16]byte
-	d := decimal{neg: len(b) > 0 && b[0] >= 0x80}
-	if d.neg {
-		for i := range full {
-			full[i] = 0xff
-		}
-	}
-	copy(full[16-len(b):], b)
-	d.hi, d.lo = binary.BigEndian.Uint64(full[:8]), binary.BigEndian.Uint64(full[8:])
-	if d.neg {
-		d.hi, d.lo = d.twosComplement() // its own inverse
-	}
-	return d, true
-}
-
 // pow10 holds 10^0 to 10^38.
 var pow10 = func() (p [maxPrecision + 1]struct{ hi, lo uint64 }) {
 	p[0].lo = 1
@@ -141,39 +124,6 @@ func (d *decimal) mulAdd(digit byte) {
 	hi, lo := bits.Mul64(d.lo, 10)
 	lo, carry := bits.Add64(lo, uint64(digit), 0)
 	d.hi, d.lo = d.hi*10+hi+carry, lo
-}
-
-// appendText appends d with the point before its last scale digits, in full and without trailing zeros: 49.5,
-// 0.01, -3.
-func (d decimal) appendText(dst []byte, scale int) []byte {
-	const e19 = 1e19
-	var digits [40]byte
-	high, low := bits.Div64(d.hi, d.lo, e19) // hi <= 2^63 < 10^19: it cannot overflow
-	end := len(digits)
-	for i := range 39 { // 2^127 has 39
-		v := &low
-		if i >= 19 {
-			v = &high
-		}
-		end--
-		digits[end] = byte('0' + *v%10)
-		*v /= 10
-	}
-	point, last := len(digits)-scale, len(digits)
-	for last > point && digits[last-1] == '0' {
-		last--
-	}
-	for end < point-1 && digits[end] == '0' {
-		end++
-	}
-	if d.neg && d.hi|d.lo != 0 {
-		dst = append(dst, '-')
-	}
-	dst = append(dst, digits[end:point]...)
-	if last > point {
-		dst = append(append(dst, '.'), digits[point:last]...)
-	}
-	return dst
 }
 
 // long returns d, which has scale 0, as an integer of 64 bits.

@@ -90,20 +90,16 @@ var timeCodec = &codec{
 		t, ok := v.instant()
 		return binary.AppendVarint(b, t.Millis()), ok
 	},
-	converts: func(t *avroType) bool {
-		return t.kind == "long" && (t.logical == "timestamp-millis" || t.logical == "timestamp-micros")
-	},
-	fromAvro: func(b []byte, t *avroType, c *cursor) ([]byte, bool) {
-		n := c.long()
-		if t.logical == "timestamp-micros" {
-			n = Instant(n).Millis()
+	size: func(b []byte) int {
+		ms, n := binary.Varint(b)
+		if n <= 0 || ms < MinInstant.Millis() || ms > MaxInstant.Millis() {
+			return 0
 		}
-		return binary.AppendVarint(b, n), true
+		return n
 	},
-	toJSON: func(dst []byte, c *cursor) []byte {
-		return c.instant().Time().AppendFormat(append(dst, '"'), `2006-01-02T15:04:05.999Z"`)
+	toJSON: func(dst, value []byte) []byte {
+		return time.UnixMilli(readLong(value)).UTC().AppendFormat(append(dst, '"'), `2006-01-02T15:04:05.999Z"`)
 	},
-	skip: func(c *cursor) { c.instant() },
 }
 
 // parseInstant reads a time in the service's form (2026-01-02T03:04:05Z) and in forms of databases and other

@@ -20,12 +20,8 @@ var longCodec = &codec{
 		n, ok := v.long()
 		return binary.AppendVarint(b, n), ok
 	},
-	converts: func(t *avroType) bool { return t.kind == "int" || t.kind == "long" },
-	fromAvro: func(b []byte, _ *avroType, c *cursor) ([]byte, bool) {
-		return binary.AppendVarint(b, c.long()), true
-	},
-	toJSON: func(dst []byte, c *cursor) []byte { return strconv.AppendInt(dst, c.long(), 10) },
-	skip:   func(c *cursor) { c.long() },
+	size:   sizeOfLong,
+	toJSON: func(dst, value []byte) []byte { return strconv.AppendInt(dst, readLong(value), 10) },
 }
 
 // parseLong reads an integer of 64 bits: also 12.0 and 1.2e1, which are integers, and not 12.5.
