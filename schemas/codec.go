@@ -23,7 +23,7 @@ type codec struct {
 	numbers bool
 
 	// fromColumn encodes a value of a PostgreSQL column, whose type is one of columns.
-	fromColumn func(b []byte, v columnValue) ([]byte, bool)
+	fromColumn func(b []byte, oid uint32, v []byte) ([]byte, bool)
 	columns    []uint32
 
 	// size returns the number of bytes of the Avro value that b begins with, 0 if that is none of this kind.
@@ -57,6 +57,12 @@ func codecOf(n *avro.SchemaNode, halfEven bool) (c *codec, nullable bool) {
 		}
 	}
 	return nil, nullable
+}
+
+// becomes returns whether values of c can be read as values of today's codec: another precision and scale of a
+// decimal, and a long as a double, which Avro calls compatible. Some values may not fit.
+func (c *codec) becomes(today *codec) bool {
+	return c.kind == today.kind || c == longCodec && today == doubleCodec
 }
 
 // sizeOfLong is the size of a long.

@@ -19,6 +19,5 @@
 //
 // This package encodes and reads Avro itself, because every row pays for it, and because an Avro long is the
 // varint of encoding/binary. github.com/twmb/avro parses schemas. A ValueReader reads the types that a schema
-// file may have, so it reads each schema that storestream can have registered. Another program's value is
-// no value of ours: `sweep` publishes such a row again.
+// file may have, so it reads each schema that storestream can have registered.
 package schemas

@@ -17,8 +17,13 @@ var doubleCodec = &codec{
 		n, ok := parseDouble(text)
 		return appendDouble(b, n), ok
 	},
-	fromColumn: func(b []byte, v columnValue) ([]byte, bool) {
-		n, ok := v.double()
+	fromColumn: func(b []byte, oid uint32, v []byte) ([]byte, bool) {
+		if oid == oidFloat8 && len(v) == 8 {
+			n := math.Float64frombits(binary.BigEndian.Uint64(v))
+			return appendDouble(b, n), finite(n)
+		}
+		var buf [maxFloatText]byte
+		n, ok := parseDouble(columnText(buf[:0], oid, v))
 		return appendDouble(b, n), ok
 	},
 	size: func(b []byte) int {
@@ -41,8 +46,10 @@ func finite(n float64) bool { return !math.IsNaN(n) && !math.IsInf(n, 0) }
 // parseDouble reads a number as the nearest double, as every JSON and SQL reader does. It fails if no double
 // is near (1e999).
 func parseDouble(text []byte) (float64, bool) {
-	if _, ok := scanNumber(text); !ok { // ParseFloat takes Inf, NaN, hexadecimal and underscores too
-		return 0, false
+	for _, c := range text { // ParseFloat takes Inf, NaN, hexadecimal and underscores too
+		if c-'0' > 9 && c != '.' && c != '-' && c != '+' && c|0x20 != 'e' {
+			return 0, false
+		}
 	}
 	v, err := strconv.ParseFloat(string(text), 64)
 	return v, err == nil

@@ -86,8 +86,11 @@ var timeCodec = &codec{
 		t, ok := parseInstant(text)
 		return binary.AppendVarint(b, t.Millis()), ok
 	},
-	fromColumn: func(b []byte, v columnValue) ([]byte, bool) {
-		t, ok := v.instant()
+	fromColumn: func(b []byte, oid uint32, v []byte) ([]byte, bool) {
+		t, ok := readTimestamp(v)
+		if oid != oidTimestamp && oid != oidTimestamptz {
+			t, ok = parseInstant(v)
+		}
 		return binary.AppendVarint(b, t.Millis()), ok
 	},
 	size: func(b []byte) int {

@@ -1,20 +1,26 @@
 package schemas
 
 import (
+	"bytes"
 	"encoding/binary"
+	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
 
 // textCodec is the codec of strings.
 var textCodec = &codec{
-	kind:       "a string",
-	avroType:   `"string"`,
-	expected:   "a string in valid UTF-8",
-	columns:    []uint32{oidText, oidVarchar, oidBPChar, oidName},
-	fromText:   func(b, text []byte) ([]byte, bool) { return appendText(b, text), text != nil },
-	fromColumn: func(b []byte, v columnValue) ([]byte, bool) { return appendText(b, v.b), v.isText() },
-	size:       sizeOfBytes,
+	kind:     "a string",
+	avroType: `"string"`,
+	expected: "a string in valid UTF-8",
+	columns:  []uint32{oidText, oidVarchar, oidBPChar, oidName},
+	fromText: func(b, text []byte) ([]byte, bool) { return appendText(b, text), text != nil },
+	fromColumn: func(b []byte, oid uint32, v []byte) ([]byte, bool) {
+		// The binary form of some types that users create is no text. Their zero bytes give them away, because
+		// PostgreSQL has none in any text.
+		return appendText(b, v), utf8.Valid(v) && (oid < firstUserOID || bytes.IndexByte(v, 0) < 0)
+	},
+	size: sizeOfBytes,
 	toJSON: func(dst, value []byte) []byte {
 		dst, _ = jsontext.AppendQuote(dst, readBytes(value)) // it replaces bytes that are not UTF-8
 		return dst

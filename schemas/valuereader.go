@@ -1,13 +1,11 @@
 package schemas
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/cespare/xxhash/v2"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/twmb/avro"
 )
 
@@ -22,7 +20,9 @@ type ValueReader struct {
 }
 
 // NewValueReader returns a reader of values written under writerSchema. "" is today's schema. It fails if
-// writerSchema is none that storestream can have written, or if a field that is not nullable today is missing.
+// writerSchema is none that storestream can have registered, if a field that is not nullable today is missing,
+// or if a field had a type that does not become today's. The values of such a schema count as another
+// program's. So a sweep publishes their rows under today's schema.
 func NewValueReader(r *Resource, writerSchema string) (*ValueReader, error) {
 	v := &ValueReader{res: r, values: make([][]byte, len(r.Fields))}
 	if writerSchema == "" || writerSchema == r.valueSchema {
@@ -48,10 +48,14 @@ func NewValueReader(r *Resource, writerSchema string) (*ValueReader, error) {
 		return v, nil
 	}
 	for i := range r.Fields {
-		name := r.Fields[i].Name
-		place := slices.IndexFunc(v.writer, func(f Field) bool { return f.Name == name })
-		if place < 0 && !r.Fields[i].Nullable {
-			return nil, fmt.Errorf("schema that %s was written under has no field %s", r.Name, name)
+		f := &r.Fields[i]
+		place := slices.IndexFunc(v.writer, func(w Field) bool { return w.Name == f.Name })
+		if place < 0 && !f.Nullable {
+			return nil, fmt.Errorf("schema that %s was written under has no field %s", r.Name, f.Name)
+		}
+		if place >= 0 && !v.writer[place].codec.becomes(f.codec) {
+			return nil, fmt.Errorf("schema that %s was written under: field %s is %s: expected a type that "+
+				"converts to %s", r.Name, f.Name, v.writer[place].codec.kind, f.codec.kind)
 		}
 		v.places = append(v.places, place)
 	}
@@ -111,8 +115,8 @@ func split(fields []Field, body []byte, values [][]byte) error {
 }
 
 // translate encodes a body of the writer's schema as today's schema does. It leaves out fields that today's
-// schema does not have. Fields that the writer did not have are null. A field that has another type today is
-// read by its text, as if the service had sent it.
+// schema does not have. Fields that the writer did not have are null. A value of another type is read by its
+// text, as if the service had sent it.
 func (v *ValueReader) translate(body []byte) ([]byte, error) {
 	if err := split(v.writer, body, v.values); err != nil {
 		return nil, err
@@ -135,12 +139,8 @@ func (v *ValueReader) translate(body []byte) ([]byte, error) {
 			b = append(b, value...)
 			continue
 		}
-		text := from.toJSON(nil, value)
-		if bytes.HasPrefix(text, []byte{'"'}) {
-			text, _ = jsontext.AppendUnquote(nil, text) // toJSON quoted it
-		}
 		var ok bool
-		if b, ok = f.codec.fromText(b, text); !ok {
+		if b, ok = f.codec.fromText(b, from.toJSON(nil, value)); !ok {
 			return nil, fmt.Errorf("field %s: expected %s, and the value does not fit", f.Name, f.codec.expected)
 		}
 	}
