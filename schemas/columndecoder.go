@@ -83,8 +83,6 @@ func (d *ColumnDecoder) reject(values [][]byte, i int) *Reject {
 		switch isText := d.cols[place].IsText(); {
 		case isText && !utf8.Valid(v):
 			rej.Err += "is not UTF-8: a database with encoding SQL_ASCII takes any bytes"
-		case isText && f.codec == timeCodec && isLeapSecond(v):
-			rej.Err += "has " + leapSecond
 		default:
 			rej.Err += "does not fit"
 		}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -163,17 +162,6 @@ func TestADatabaseValueThatBreaksTheContractIsRejectedByItsField(t *testing.T) {
 			strings.Contains(rej.Err, "secret") {
 			t.Errorf("%s: %s; row %s", c.field, rej.Err, rej.Row)
 		}
-	}
-}
-
-// A column of timestamps holds no leap second: PostgreSQL makes it the second after. One of text does.
-func TestALeapSecondInATextColumnIsNamed(t *testing.T) {
-	columns, values := slices.Clone(orderColumns), orderValues(t)
-	columns[4].OID, values[4] = pgtype.TextOID, []byte("2016-12-31 23:59:60+00")
-	_, rej := decoder(t, columns).Decode(values)
-	if rej == nil || rej.Field != "created_at" || !strings.Contains(rej.Err, "expected a time in RFC 3339") ||
-		!strings.Contains(rej.Err, "found a value of type text that has the second 60 (a leap second)") {
-		t.Errorf("%+v", rej)
 	}
 }
 
