@@ -317,7 +317,7 @@ func TestTheReferenceHasEveryFieldOfTheSchemas(t *testing.T) {
 			Fields []struct {
 				Name, Doc string
 				Type      any
-				PII       bool
+				Tags      []string `json:"confluent:tags"`
 			}
 		}
 		if err := json.Unmarshal([]byte(p.run("schema", "show", r.Resource)), &schema); err != nil {
@@ -327,7 +327,7 @@ func TestTheReferenceHasEveryFieldOfTheSchemas(t *testing.T) {
 		for _, f := range schema.Fields {
 			name, null := avroType(f.Type)
 			about := f.Doc
-			if f.PII {
+			if slices.Contains(f.Tags, "PII") {
 				about += " Personal."
 			}
 			fields.row(code(f.Name), name, map[bool]string{true: "yes", false: "no"}[null], about)

@@ -1,5 +1,11 @@
 package schemas
 
+import (
+	"encoding/binary"
+
+	"github.com/twmb/avro"
+)
+
 // codec is everything that storestream does with the values of one kind of field. The kinds are in long.go,
 // instant.go, decimal.go, double.go and text.go. The rest of the package is loops over codecs.
 //
@@ -17,16 +23,71 @@ type codec struct {
 	numbers bool
 
 	// fromColumn encodes a value of a PostgreSQL column, whose type is one of columns.
-	fromColumn func(b []byte, v columnValue) ([]byte, bool)
+	fromColumn func(b []byte, oid uint32, v []byte) ([]byte, bool)
 	columns    []uint32
 
-	// fromAvro encodes the value that c reads next. It was written under the type t, for which converts is true.
-	fromAvro func(b []byte, t *avroType, c *cursor) ([]byte, bool)
-	// converts returns whether values of t, which is no union, can be values of the field. Some may not fit.
-	converts func(t *avroType) bool
+	// size returns the number of bytes of the Avro value that b begins with, 0 if that is none of this kind.
+	size func(b []byte) int
+	// toJSON appends an Avro value as JSON. size has measured it.
+	toJSON func(dst, value []byte) []byte
+}
 
-	// toJSON appends the value that c reads next as JSON.
-	toJSON func(dst []byte, c *cursor) []byte
-	// skip moves c behind the value that it reads next.
-	skip func(c *cursor)
+// fieldTypes lists the types that a field may have, for people.
+const fieldTypes = `"long", "double", "string", {"type": "long", "logicalType": "timestamp-millis"} or ` +
+	`{"type": "bytes", "logicalType": "decimal", "precision": P up to 38, "scale": S}, or ["null", one of these]`
+
+// codecOf returns the codec of an Avro type, nil if fieldTypes does not have it. nullable is set if it is a
+// union of null and that type.
+func codecOf(n *avro.SchemaNode, halfEven bool) (c *codec, nullable bool) {
+	if n.Type == "union" && len(n.Branches) == 2 && n.Branches[0].Type == "null" {
+		n, nullable = &n.Branches[1], true
+	}
+	switch n.Type + " " + n.LogicalType {
+	case "long ":
+		return longCodec, nullable
+	case "long timestamp-millis":
+		return timeCodec, nullable
+	case "double ":
+		return doubleCodec, nullable
+	case "string ":
+		return textCodec, nullable
+	case "bytes decimal":
+		if n.Precision <= maxPrecision {
+			return decimalCodec(n.Precision, n.Scale, halfEven), nullable
+		}
+	}
+	return nil, nullable
+}
+
+// becomes returns whether values of c can be read as values of today's codec: another precision and scale of a
+// decimal, and a long as a double, which Avro calls compatible. Some values may not fit.
+func (c *codec) becomes(today *codec) bool {
+	return c.kind == today.kind || c == longCodec && today == doubleCodec
+}
+
+// sizeOfLong is the size of a long.
+func sizeOfLong(b []byte) int {
+	_, n := binary.Varint(b)
+	return max(n, 0)
+}
+
+// readLong reads a long that sizeOfLong has measured.
+func readLong(b []byte) int64 {
+	n, _ := binary.Varint(b)
+	return n
+}
+
+// sizeOfBytes is the size of bytes or a string: a length and as many bytes.
+func sizeOfBytes(b []byte) int {
+	length, n := binary.Varint(b)
+	if n <= 0 || length < 0 || length > int64(len(b)-n) {
+		return 0
+	}
+	return n + int(length)
+}
+
+// readBytes reads bytes that sizeOfBytes has measured.
+func readBytes(b []byte) []byte {
+	_, n := binary.Varint(b)
+	return b[n:]
 }

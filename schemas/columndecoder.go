@@ -58,7 +58,7 @@ func (d *ColumnDecoder) Decode(values [][]byte) (Record, *Reject) {
 			b = append(b, 2)
 		}
 		var ok bool
-		if b, ok = f.codec.fromColumn(b, columnValue{d.cols[place].OID, values[place]}); !ok {
+		if b, ok = f.codec.fromColumn(b, d.cols[place].OID, values[place]); !ok {
 			return Record{}, d.reject(values, i)
 		}
 		if f.Policy != "" {
@@ -83,8 +83,6 @@ func (d *ColumnDecoder) reject(values [][]byte, i int) *Reject {
 		switch isText := d.cols[place].IsText(); {
 		case isText && !utf8.Valid(v):
 			rej.Err += "is not UTF-8: a database with encoding SQL_ASCII takes any bytes"
-		case isText && f.codec == timeCodec && isLeapSecond(v):
-			rej.Err += "has " + leapSecond
 		default:
 			rej.Err += "does not fit"
 		}
@@ -119,7 +117,7 @@ const (
 // TooLong.
 func (d *ColumnDecoder) newReject(values [][]byte, left []int) *Reject {
 	rej := &Reject{UpdatedAt: MinInstant}
-	rej.ID, rej.HasID = columnValue{d.cols[d.places[0]].OID, values[d.places[0]]}.long()
+	rej.ID, rej.HasID = columnLong(d.cols[d.places[0]].OID, values[d.places[0]])
 	if t, ok := readTimestamp(values[d.places[d.res.updatedAt]]); ok {
 		rej.UpdatedAt = t
 	}
@@ -141,7 +139,7 @@ func (d *ColumnDecoder) newReject(values [][]byte, left []int) *Reject {
 		case v == nil:
 			row = append(row, "null"...)
 		default:
-			text, parses := columnValue{d.cols[i].OID, v}.legible(), true
+			text, parses := columnLegible(d.cols[i].OID, v), true
 			if d.cols[i].IsText() { // PostgreSQL has parsed the values of other columns
 				_, parses = f.codec.fromText(nil, text)
 			}

@@ -1,7 +1,6 @@
 package schemas
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"math"
@@ -9,141 +8,87 @@ import (
 	"unicode/utf8"
 )
 
-// columnValue is one value of a column in PostgreSQL's binary format. It is not NULL.
-type columnValue struct {
-	oid uint32
-	b   []byte
-}
+// Values of columns are in PostgreSQL's binary format, and not NULL.
 
 // maxFloatText is enough for the shortest text of any float: -2.2250738585072014e-308.
 const maxFloatText = 32
 
-// integer reads the integer types.
-func (v columnValue) integer() (int64, bool) {
-	switch len(v.b) {
+// columnInteger reads the integer types.
+func columnInteger(v []byte) (int64, bool) {
+	switch len(v) {
 	case 2:
-		return int64(int16(binary.BigEndian.Uint16(v.b))), true
+		return int64(int16(binary.BigEndian.Uint16(v))), true
 	case 4:
-		return int64(int32(binary.BigEndian.Uint32(v.b))), true
+		return int64(int32(binary.BigEndian.Uint32(v))), true
 	case 8:
-		return int64(binary.BigEndian.Uint64(v.b)), true
+		return int64(binary.BigEndian.Uint64(v)), true
 	}
 	return 0, false
 }
 
-// long reads a number as an integer of 64 bits.
-func (v columnValue) long() (int64, bool) {
-	switch v.oid {
+// columnLong reads a number as an integer of 64 bits.
+func columnLong(oid uint32, v []byte) (int64, bool) {
+	switch oid {
 	case oidInt2, oidInt4, oidInt8:
-		return v.integer()
+		return columnInteger(v)
 	case oidNumeric:
-		d, ok := v.decimal(19, 0, false)
-		if !ok {
-			return 0, false
-		}
-		return d.long()
+		d, ok := columnDecimal(oid, v, 19, 0, false)
+		n, fits := d.long()
+		return n, ok && fits
 	default:
 		var buf [maxFloatText]byte
-		return parseLong(v.text(buf[:0]))
+		return parseLong(columnText(buf[:0], oid, v))
 	}
 }
 
-// decimal reads a number as an unscaled decimal.
-func (v columnValue) decimal(precision, scale int, halfEven bool) (decimal, bool) {
-	if v.oid == oidNumeric {
-		n, ok := readNumeric(v.b)
-		if !ok {
-			return decimal{}, false
+// columnDecimal reads a number as an unscaled decimal, as parseDecimal does.
+func columnDecimal(oid uint32, v []byte, precision, scale int, halfEven bool) (decimal, bool) {
+	if oid == oidNumeric {
+		if d, ok := shortNumeric(v, precision, scale); ok {
+			return d, true
 		}
-		return n.decimal(precision, scale, halfEven)
 	}
-	var buf [maxFloatText]byte
-	return parseDecimal(v.text(buf[:0]), precision, scale, halfEven)
+	var buf [64]byte
+	return parseDecimal(columnText(buf[:0], oid, v), precision, scale, halfEven)
 }
 
-// double reads a finite number.
-func (v columnValue) double() (float64, bool) {
-	if v.oid == oidFloat8 && len(v.b) == 8 {
-		n := math.Float64frombits(binary.BigEndian.Uint64(v.b))
-		return n, !math.IsNaN(n) && !math.IsInf(n, 0)
-	}
-	var buf [maxFloatText]byte
-	return parseDouble(v.text(buf[:0])) // the text of a float8 of any other length is nil
-}
-
-// isText returns whether v can be the text of a string. The binary form of some types that users create is no
-// text. Their zero bytes give them away, because PostgreSQL has none in any text.
-func (v columnValue) isText() bool {
-	return utf8.Valid(v.b) && (v.oid < firstUserOID || bytes.IndexByte(v.b, 0) < 0)
-}
-
-func (v columnValue) instant() (Instant, bool) {
-	if v.oid == oidTimestamp || v.oid == oidTimestamptz {
-		return readTimestamp(v.b)
-	}
-	return parseInstant(v.b)
-}
-
-// text returns the value of a number or text column as text, nil if it is not well formed. A float becomes
-// the shortest decimal that reads back as that float. PostgreSQL prints the same decimal, and so the
+// columnText returns the value of a number or text column as text, nil if it is not well formed. It appends the
+// text to buf, or returns v. A float
+// becomes the shortest decimal that reads back as that float. PostgreSQL prints the same decimal, and so the
 // service's JSON holds it: the same row gives the same bytes from either source.
-func (v columnValue) text(buf []byte) []byte {
-	switch v.oid {
-	case oidInt2, oidInt4, oidInt8:
-		n, ok := v.integer()
+func columnText(buf []byte, oid uint32, v []byte) []byte {
+	switch {
+	case oid == oidNumeric:
+		return appendNumeric(buf, v)
+	case oid == oidFloat8 && len(v) == 8:
+		return strconv.AppendFloat(buf, math.Float64frombits(binary.BigEndian.Uint64(v)), 'e', -1, 64)
+	case oid == oidFloat4 && len(v) == 4:
+		return strconv.AppendFloat(buf, float64(math.Float32frombits(binary.BigEndian.Uint32(v))), 'e', -1, 32)
+	case oid == oidFloat8 || oid == oidFloat4:
+		return nil
+	case oid == oidInt2 || oid == oidInt4 || oid == oidInt8:
+		n, ok := columnInteger(v)
 		if !ok {
 			return nil
 		}
 		return strconv.AppendInt(buf, n, 10)
-	case oidFloat8:
-		if len(v.b) != 8 {
-			return nil
-		}
-		return strconv.AppendFloat(buf, math.Float64frombits(binary.BigEndian.Uint64(v.b)), 'e', -1, 64)
-	case oidFloat4:
-		if len(v.b) != 4 {
-			return nil
-		}
-		return strconv.AppendFloat(buf, float64(math.Float32frombits(binary.BigEndian.Uint32(v.b))), 'e', -1, 32)
-	case oidNumeric:
-		n, ok := readNumeric(v.b)
-		if !ok {
-			return nil
-		}
-		return n.appendText(buf)
 	default:
-		return v.b
+		return v
 	}
 }
 
-// legible returns the value for a person to read. Bytes that are not well formed are shown like a bytea, in
-// hexadecimal.
-func (v columnValue) legible() []byte {
-	switch v.oid {
-	case oidTimestamp, oidTimestamptz:
-		if len(v.b) == 8 {
-			return v.legibleTime()
+// columnLegible returns the value for a person to read. Bytes that are not well formed are shown like a bytea,
+// in hexadecimal.
+func columnLegible(oid uint32, v []byte) []byte {
+	if oid == oidTimestamp || oid == oidTimestamptz {
+		if t, ok := readTimestamp(v); ok {
+			return []byte(t.String())
 		}
-	default:
-		if text := v.text([]byte{}); text != nil && utf8.Valid(text) {
-			return text
+		if n, ok := columnInteger(v); ok { // infinity, or a time outside the years 1 to 9999
+			return strconv.AppendInt(nil, n, 10)
 		}
+	} else if text := columnText([]byte{}, oid, v); text != nil && utf8.Valid(text) {
+		return text
 	}
-	return append([]byte(`\x`), hex.EncodeToString(v.b)...)
-}
-
-// legibleTime returns a timestamp in RFC 3339, or PostgreSQL's name of infinity. A time outside the years 1
-// to 9999 is the number by which PostgreSQL counts it.
-func (v columnValue) legibleTime() []byte {
-	if t, ok := readTimestamp(v.b); ok {
-		return []byte(t.String())
-	}
-	switch n, _ := v.integer(); n {
-	case math.MaxInt64:
-		return []byte("infinity")
-	case math.MinInt64:
-		return []byte("-infinity")
-	default:
-		return strconv.AppendInt(nil, n, 10)
-	}
+	return append([]byte(`\x`), hex.EncodeToString(v)...)
 }

@@ -1,9 +1,19 @@
 package schemas
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"math/big"
 	"math/bits"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxPrecision    = 38 // 128 bits hold any number of so many digits
+	maxDecimalBytes = 16
 )
 
 // decimalCodec returns the codec of decimals with precision digits, scale of them after the point.
@@ -12,6 +22,7 @@ func decimalCodec(precision, scale int, halfEven bool) *codec {
 	if !halfEven {
 		expected += fmt.Sprintf(" and %d after it", scale)
 	}
+	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
 	return &codec{
 		kind: "a decimal",
 		avroType: fmt.Sprintf(`{"type":"bytes","logicalType":"decimal","precision":%d,"scale":%d}`,
@@ -24,30 +35,29 @@ func decimalCodec(precision, scale int, halfEven bool) *codec {
 			d, ok := parseDecimal(text, precision, scale, halfEven)
 			return d.appendBytes(b), ok
 		},
-		fromColumn: func(b []byte, v columnValue) ([]byte, bool) {
-			d, ok := v.decimal(precision, scale, halfEven)
+		fromColumn: func(b []byte, oid uint32, v []byte) ([]byte, bool) {
+			d, ok := columnDecimal(oid, v, precision, scale, halfEven)
 			return d.appendBytes(b), ok
 		},
-		converts: func(t *avroType) bool {
-			return (t.kind == "bytes" || t.kind == "fixed") && t.logical == "decimal"
-		},
-		fromAvro: func(b []byte, t *avroType, c *cursor) ([]byte, bool) {
-			d, ok := decimalOf(c.decimal(t))
-			if !ok || t.scale > maxPrecision {
-				return b, false
+		size: func(b []byte) int {
+			n := sizeOfBytes(b)
+			if n > 1+maxDecimalBytes {
+				return 0
 			}
-			var buf [48]byte
-			d, ok = parseDecimal(d.appendText(buf[:0], t.scale), precision, scale, halfEven)
-			return d.appendBytes(b), ok
+			return n
 		},
-		toJSON: func(dst []byte, c *cursor) []byte {
-			d, ok := decimalOf(c.bytes())
-			if !ok {
-				return append(dst, `"wider than 128 bits"`...) // not written by storestream
+		toJSON: func(dst, value []byte) []byte {
+			b := readBytes(value)
+			unscaled := new(big.Int).SetBytes(b)
+			if len(b) > 0 && b[0] >= 0x80 { // two's complement
+				unscaled.Sub(unscaled, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
 			}
-			return d.appendText(dst, scale)
+			text := new(big.Rat).SetFrac(unscaled, power).FloatString(scale)
+			if scale > 0 {
+				text = strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+			}
+			return append(dst, text...)
 		},
-		skip: func(c *cursor) { c.bytes() },
 	}
 }
 
@@ -58,14 +68,103 @@ type decimal struct {
 	neg    bool
 }
 
-// shortDecimal returns v followed by zeros zeros. It returns false if that has more than precision digits, or
-// if zeros is not from 0 to 19.
-func shortDecimal(neg bool, v uint64, zeros, precision int) (decimal, bool) {
-	if zeros < 0 || zeros > 19 {
-		return decimal{}, false
+// parseDecimal reads a number as an unscaled decimal, exactly: it does not pass through a float. The text is
+// an optional sign, digits with or without a point, and an optional exponent. That covers the numbers of JSON
+// and PostgreSQL, and also "+1", "007" and ".5", which have one meaning. NaN, Infinity, spaces and separators
+// are not numbers.
+//
+// It fails if the number has more than precision digits. It also fails if the number has digits behind the
+// last place, unless halfEven says to round them.
+//
+// It builds no power of ten. A million digits, or an exponent of 10^9, cost no more than reading them.
+func parseDecimal(text []byte, precision, scale int, halfEven bool) (d decimal, ok bool) {
+	i := 0
+	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
+		d.neg = text[0] == '-'
+		i = 1
 	}
-	d := decimal{neg: neg}
-	d.hi, d.lo = bits.Mul64(v, pow10[zeros].lo)
+	whole, i := scanDigits(text, i)
+	var fraction []byte
+	if i < len(text) && text[i] == '.' {
+		fraction, i = scanDigits(text, i+1)
+	}
+	if len(whole)+len(fraction) == 0 {
+		return d, false
+	}
+	var exponent int64
+	if i < len(text) {
+		var err error
+		// Beyond 32 bits it is the largest exponent. No text has enough digits to make up for that.
+		exponent, err = strconv.ParseInt(string(text[i+1:]), 10, 32)
+		if text[i]|0x20 != 'e' || errors.Is(err, strconv.ErrSyntax) {
+			return d, false
+		}
+	} else if len(whole)+len(fraction) <= 19 { // as nearly every price
+		var v uint64
+		for _, c := range whole {
+			v = v*10 + uint64(c-'0')
+		}
+		for _, c := range fraction {
+			v = v*10 + uint64(c-'0')
+		}
+		if short, ok := shortDecimal(d.neg, v, scale-len(fraction), precision); ok {
+			return short, true
+		}
+	}
+	var buf [64]byte
+	digits := append(append(buf[:0], whole...), fraction...)
+	places := len(whole) + int(exponent) + scale // of the unscaled value, beginning with the first digit
+	kept := min(max(places, 0), len(digits))
+	for _, c := range digits[:kept] {
+		if d.atLeast(precision - 1) {
+			return d, false
+		}
+		d.mulAdd(c - '0')
+	}
+	for zeros := places - len(digits); zeros > 0 && d.hi|d.lo != 0; zeros-- { // 5e3: ends after 38 of them
+		if d.atLeast(precision - 1) {
+			return d, false
+		}
+		d.mulAdd(0)
+	}
+	dropped := bytes.TrimRight(digits[kept:], "0")
+	if len(dropped) == 0 {
+		return d, true
+	}
+	first := dropped[0]
+	if places < 0 { // zeros stand before it: 0.004 at scale 0
+		first = '0'
+	}
+	if first > '5' || first == '5' && (len(dropped) > 1 || d.lo&1 == 1) {
+		var carry uint64
+		d.lo, carry = bits.Add64(d.lo, 1, 0)
+		d.hi += carry
+	}
+	return d, halfEven && !d.atLeast(precision)
+}
+
+func scanDigits(text []byte, from int) (digits []byte, end int) {
+	end = from
+	for end < len(text) && text[end]-'0' <= 9 {
+		end++
+	}
+	return text[from:end], end
+}
+
+// shortDecimal returns v * 10^exponent as an unscaled decimal. It returns false if that has more than precision
+// digits or is no integer, or if the exponent is not from -19 to 19.
+func shortDecimal(neg bool, v uint64, exponent, precision int) (d decimal, ok bool) {
+	if exponent < 0 && exponent >= -19 {
+		if v%pow10[-exponent].lo != 0 {
+			return d, false
+		}
+		v, exponent = v/pow10[-exponent].lo, 0
+	}
+	if exponent < 0 || exponent > 19 {
+		return d, false
+	}
+	d.neg = neg
+	d.hi, d.lo = bits.Mul64(v, pow10[exponent].lo)
 	return d, !d.atLeast(precision)
 }
 
@@ -73,7 +172,12 @@ func shortDecimal(neg bool, v uint64, zeros, precision int) (decimal, bool) {
 // bytes as possible, like Java's BigInteger. (-1.28 at scale 2 is 0x80, not 0xff80: two forms of one value
 // would be two rows.)
 func (d decimal) appendBytes(dst []byte) []byte {
-	hi, lo := d.twosComplement()
+	hi, lo := d.hi, d.lo
+	if d.neg {
+		var borrow uint64
+		lo, borrow = bits.Sub64(0, d.lo, 0)
+		hi, _ = bits.Sub64(0, d.hi, borrow)
+	}
 	fold := uint64(int64(hi) >> 63) // all ones for a negative value
 	width := 128 - bits.LeadingZeros64(hi^fold)
 	if hi == fold {
@@ -85,39 +189,6 @@ func (d decimal) appendBytes(dst []byte) []byte {
 	binary.BigEndian.PutUint64(b[8:], lo)
 	dst = append(dst, byte(n)<<1) // the Avro long n: it is below 64, one byte
 	return append(dst, b[16-n:]...)
-}
-
-func (d decimal) twosComplement() (hi, lo uint64) {
-	if !d.neg {
-		return d.hi, d.lo
-	}
-	lo, borrow := bits.Sub64(0, d.lo, 0)
-	hi, _ = bits.Sub64(0, d.hi, borrow)
-	return hi, lo
-}
-
-// decimalOf reads two's complement of any width, if the value fits 128 bits. No bytes at all are 0, as in
-// Java.
-func decimalOf(b []byte) (decimal, bool) {
-	for len(b) > 16 && (b[0] == 0 && b[1] < 0x80 || b[0] == 0xff && b[1] >= 0x80) {
-		b = b[1:]
-	}
-	if len(b) > 16 {
-		return decimal{}, false
-	}
-	var full [16]byte
-	d := decimal{neg: len(b) > 0 && b[0] >= 0x80}
-	if d.neg {
-		for i := range full {
-			full[i] = 0xff
-		}
-	}
-	copy(full[16-len(b):], b)
-	d.hi, d.lo = binary.BigEndian.Uint64(full[:8]), binary.BigEndian.Uint64(full[8:])
-	if d.neg {
-		d.hi, d.lo = d.twosComplement() // its own inverse
-	}
-	return d, true
 }
 
 // pow10 holds 10^0 to 10^38.
@@ -141,39 +212,6 @@ func (d *decimal) mulAdd(digit byte) {
 	hi, lo := bits.Mul64(d.lo, 10)
 	lo, carry := bits.Add64(lo, uint64(digit), 0)
 	d.hi, d.lo = d.hi*10+hi+carry, lo
-}
-
-// appendText appends d with the point before its last scale digits, in full and without trailing zeros: 49.5,
-// 0.01, -3.
-func (d decimal) appendText(dst []byte, scale int) []byte {
-	const e19 = 1e19
-	var digits [40]byte
-	high, low := bits.Div64(d.hi, d.lo, e19) // hi <= 2^63 < 10^19: it cannot overflow
-	end := len(digits)
-	for i := range 39 { // 2^127 has 39
-		v := &low
-		if i >= 19 {
-			v = &high
-		}
-		end--
-		digits[end] = byte('0' + *v%10)
-		*v /= 10
-	}
-	point, last := len(digits)-scale, len(digits)
-	for last > point && digits[last-1] == '0' {
-		last--
-	}
-	for end < point-1 && digits[end] == '0' {
-		end++
-	}
-	if d.neg && d.hi|d.lo != 0 {
-		dst = append(dst, '-')
-	}
-	dst = append(dst, digits[end:point]...)
-	if last > point {
-		dst = append(append(dst, '.'), digits[point:last]...)
-	}
-	return dst
 }
 
 // long returns d, which has scale 0, as an integer of 64 bits.

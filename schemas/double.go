@@ -17,43 +17,39 @@ var doubleCodec = &codec{
 		n, ok := parseDouble(text)
 		return appendDouble(b, n), ok
 	},
-	fromColumn: func(b []byte, v columnValue) ([]byte, bool) {
-		n, ok := v.double()
+	fromColumn: func(b []byte, oid uint32, v []byte) ([]byte, bool) {
+		if oid == oidFloat8 && len(v) == 8 {
+			n := math.Float64frombits(binary.BigEndian.Uint64(v))
+			return appendDouble(b, n), finite(n)
+		}
+		var buf [maxFloatText]byte
+		n, ok := parseDouble(columnText(buf[:0], oid, v))
 		return appendDouble(b, n), ok
 	},
-	converts: func(t *avroType) bool {
-		return t.kind == "double" || t.kind == "float" || t.kind == "int" || t.kind == "long"
-	},
-	fromAvro: func(b []byte, t *avroType, c *cursor) ([]byte, bool) {
-		switch t.kind {
-		case "int", "long":
-			n := c.long()
-			return appendDouble(b, float64(n)), n >= -1<<53 && n <= 1<<53 // beyond that not every integer is a double
-		case "float":
-			return appendDouble(b, float64(c.float())), true
-		default:
-			return appendDouble(b, c.double()), true
+	size: func(b []byte) int {
+		if len(b) < 8 || !finite(readDouble(b)) {
+			return 0
 		}
+		return 8
 	},
-	toJSON: func(dst []byte, c *cursor) []byte {
-		n := c.double()
-		if math.IsNaN(n) || math.IsInf(n, 0) { // not written by storestream
-			return strconv.AppendQuote(dst, strconv.FormatFloat(n, 'g', -1, 64))
-		}
-		return strconv.AppendFloat(dst, n, 'g', -1, 64)
-	},
-	skip: func(c *cursor) { c.take(8) },
+	toJSON: func(dst, value []byte) []byte { return strconv.AppendFloat(dst, readDouble(value), 'g', -1, 64) },
 }
 
 func appendDouble(b []byte, n float64) []byte {
 	return binary.LittleEndian.AppendUint64(b, math.Float64bits(n))
 }
 
+func readDouble(b []byte) float64 { return math.Float64frombits(binary.LittleEndian.Uint64(b)) }
+
+func finite(n float64) bool { return !math.IsNaN(n) && !math.IsInf(n, 0) }
+
 // parseDouble reads a number as the nearest double, as every JSON and SQL reader does. It fails if no double
 // is near (1e999).
 func parseDouble(text []byte) (float64, bool) {
-	if _, ok := scanNumber(text); !ok { // ParseFloat takes Inf, NaN, hexadecimal and underscores too
-		return 0, false
+	for _, c := range text { // ParseFloat takes Inf, NaN, hexadecimal and underscores too
+		if c-'0' > 9 && c != '.' && c != '-' && c != '+' && c|0x20 != 'e' {
+			return 0, false
+		}
 	}
 	v, err := strconv.ParseFloat(string(text), 64)
 	return v, err == nil

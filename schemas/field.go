@@ -8,8 +8,7 @@ type Field struct {
 	Policy   Policy // what is published of the field; "" is PolicyClear
 	Doc      string
 
-	codec  *codec
-	extras string // attributes that storestream only hands on to the registry, as they stand in its text
+	codec *codec
 }
 
 const masked = `"***"`

@@ -16,21 +16,17 @@ var longCodec = &codec{
 		n, ok := parseLong(text)
 		return binary.AppendVarint(b, n), ok
 	},
-	fromColumn: func(b []byte, v columnValue) ([]byte, bool) {
-		n, ok := v.long()
+	fromColumn: func(b []byte, oid uint32, v []byte) ([]byte, bool) {
+		n, ok := columnLong(oid, v)
 		return binary.AppendVarint(b, n), ok
 	},
-	converts: func(t *avroType) bool { return t.kind == "int" || t.kind == "long" },
-	fromAvro: func(b []byte, _ *avroType, c *cursor) ([]byte, bool) {
-		return binary.AppendVarint(b, c.long()), true
-	},
-	toJSON: func(dst []byte, c *cursor) []byte { return strconv.AppendInt(dst, c.long(), 10) },
-	skip:   func(c *cursor) { c.long() },
+	size:   sizeOfLong,
+	toJSON: func(dst, value []byte) []byte { return strconv.AppendInt(dst, readLong(value), 10) },
 }
 
 // parseLong reads an integer of 64 bits: also 12.0 and 1.2e1, which are integers, and not 12.5.
 func parseLong(text []byte) (int64, bool) {
-	if v, ok := parseShortLong(text); ok {
+	if v, err := strconv.ParseInt(string(text), 10, 64); err == nil {
 		return v, true
 	}
 	d, ok := parseDecimal(text, 19, 0, false)
@@ -38,19 +34,4 @@ func parseLong(text []byte) (int64, bool) {
 		return 0, false
 	}
 	return d.long()
-}
-
-// parseShortLong reads up to 18 digits, which cannot overflow. Nearly every integer is of this form.
-func parseShortLong(text []byte) (int64, bool) {
-	if len(text) == 0 || len(text) > 18 {
-		return 0, false
-	}
-	var v int64
-	for _, c := range text {
-		if c-'0' > 9 {
-			return 0, false
-		}
-		v = v*10 + int64(c-'0')
-	}
-	return v, true
 }

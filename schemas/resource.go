@@ -47,17 +47,7 @@ type Resource struct {
 	fullRejects bool   // Privacy.FullRejects
 }
 
-// newResource returns the resource that d declares, with the fields of s.
-func newResource(d Declaration, s *schemaFile) *Resource {
-	r := &Resource{Declaration: d, Fields: s.fields, valueSchema: schemaText(s), index: map[string]int{}}
-	for i := range r.Fields {
-		r.index[r.Fields[i].Name] = i
-	}
-	r.updatedAt, r.createdAt = r.index["updated_at"], r.index["created_at"]
-	return r
-}
-
-// ValueSchema returns the text to register for values. It does not depend on the layout of the schema file.
+// ValueSchema returns the text to register for values: that of the schema file, without white space.
 func (r *Resource) ValueSchema() string { return r.valueSchema }
 
 // KeySchema returns the text to register for keys.

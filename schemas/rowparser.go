@@ -231,8 +231,6 @@ func (p *RowParser) complaint(raw []byte, i int) string {
 		return "appears twice: expected it once"
 	case at.end == 0:
 		return expected + ", it is missing"
-	case codec == timeCodec && isLeapSecond(p.text(raw, i)):
-		return expected + ", found " + leapSecond
 	default:
 		return expected + ", found " + jsonKind(raw[at.start], codec.numbers)
 	}

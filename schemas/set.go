@@ -45,18 +45,18 @@ func Load(dir string) (*Set, error) {
 	}
 	set := &Set{}
 	for _, d := range declared {
-		set.resources = append(set.resources, newResource(d, files[d.RecordName]))
+		set.resources = append(set.resources, files[d.RecordName])
 	}
 	return set, nil
 }
 
 // readFolder parses a folder's .avsc files. It returns them by record name, and their mistakes.
-func readFolder(fsys fs.FS, folder string) (map[string]*schemaFile, []string, error) {
+func readFolder(fsys fs.FS, folder string) (map[string]*Resource, []string, error) {
 	entries, err := fs.ReadDir(fsys, folder)
 	if err != nil {
 		return nil, nil, err
 	}
-	found, files := map[string]*schemaFile{}, 0
+	found, files := map[string]*Resource{}, 0
 	var mistakes []string
 	for _, e := range entries {
 		if e.IsDir() || path.Ext(e.Name()) != ".avsc" {
@@ -67,13 +67,14 @@ func readFolder(fsys fs.FS, folder string) (map[string]*schemaFile, []string, er
 		if err != nil {
 			return nil, nil, err
 		}
-		s := parseSchemaFile(e.Name(), text)
-		if other := found[s.name]; other != nil {
-			s.wrong("", "record %s is in %s too: expected it once", s.name, other.file)
-		} else if s.name != "" {
-			found[s.name] = s
+		r, more := parseSchemaFile(e.Name(), text)
+		mistakes = append(mistakes, more...)
+		if r != nil && found[r.RecordName] != nil {
+			mistakes = append(mistakes, fmt.Sprintf("%s: record %s is in another file too: expected it once",
+				e.Name(), r.RecordName))
+		} else if r != nil {
+			found[r.RecordName] = r
 		}
-		mistakes = append(mistakes, s.mistakes...)
 	}
 	if files == 0 {
 		err = fmt.Errorf("no .avsc file in it: expected one for each schema to replace, such as Order.avsc")

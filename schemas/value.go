@@ -14,31 +14,6 @@ type Value struct {
 	body []byte // as today's schema encodes it
 }
 
-// readFixed reads the fields that every row has, and skips the others. It reads with c.
-func (v *Value) readFixed(c *cursor) error {
-	*c = cursor{b: v.body}
-	for i := range v.res.Fields {
-		f := &v.res.Fields[i]
-		if f.Nullable && c.isNull() {
-			continue
-		}
-		switch i {
-		case 0:
-			v.ID = c.long()
-		case v.res.updatedAt:
-			v.UpdatedAt = c.instant()
-		case v.res.createdAt:
-			v.CreatedAt = c.instant()
-		default:
-			f.codec.skip(c)
-		}
-	}
-	if c.err == nil && len(c.b) > 0 {
-		return errTrailing
-	}
-	return c.err
-}
-
 // AppendJSON appends the value as a JSON object, fields in the order of today's schema: money as an exact
 // number without trailing zeros, timestamps in RFC 3339. With maskPII, every personal value that is not null
 // becomes "***".
@@ -56,14 +31,15 @@ func (v Value) AppendJSON(dst []byte, maskPII bool) []byte {
 // until the next one.
 func (v Value) Fields() iter.Seq2[*Field, []byte] {
 	return func(yield func(*Field, []byte) bool) {
-		c := &cursor{b: v.body} // readFixed has read it without a fault
+		values := make([][]byte, len(v.res.Fields))
+		_ = split(v.res.Fields, v.body, values) // Read has split it without a fault
 		var text []byte
-		for i := range v.res.Fields {
+		for i, value := range values {
 			f := &v.res.Fields[i]
-			if f.Nullable && c.isNull() {
-				text = append(text[:0], "null"...)
+			if text = text[:0]; value == nil {
+				text = append(text, "null"...)
 			} else {
-				text = f.codec.toJSON(text[:0], c)
+				text = f.codec.toJSON(text, value)
 			}
 			if !yield(f, text) {
 				return

@@ -93,24 +93,13 @@ func TestAValueOfAnOlderSchemaHasTheHashOfTheSameRowToday(t *testing.T) {
 			bare},
 		"narrower types, other order, not nullable": {oldSchema(`
 			{"name":"total_amount","type":{"type":"bytes","logicalType":"decimal","precision":9,"scale":2}},
-			{"name":"status","type":{"type":"enum","name":"Status","symbols":["Complete","Shipped"]}},
-			{"name":"user_id","type":["int","null"]},`),
-			map[string]any{"user_id": int32(12), "status": "Shipped", "total_amount": json.Number("49.50")}, today},
-		"a fixed decimal, status as bytes": {oldSchema(`
-			{"name":"user_id","type":["null","long"]},{"name":"status","type":"bytes"},
-			{"name":"total_amount","type":["null",{"type":"fixed","name":"Money","size":20,
-				"logicalType":"decimal","precision":38,"scale":18}]},`),
-			map[string]any{"user_id": int64(12), "status": []byte("Shipped"), "total_amount": json.Number("49.5")},
-			today},
+			{"name":"status","type":"string"},{"name":"user_id","type":"long"},`),
+			map[string]any{"user_id": int64(12), "status": "Shipped", "total_amount": json.Number("49.50")}, today},
 		"fields that are gone": {oldSchema(`
-			{"name":"tags","type":{"type":"array","items":{"type":"record","name":"Tag","fields":[
-				{"name":"n","type":"string"},{"name":"next","type":["null","Tag"]}]}}},
-			{"name":"last","type":["null","Tag"]},
-			{"name":"more","type":{"type":"map","values":["null","float","boolean"]}},
-			{"name":"hash","type":{"type":"fixed","name":"H","size":3}},{"name":"d","type":"double"},`),
-			map[string]any{"tags": []any{map[string]any{"n": "a", "next": map[string]any{"n": "b", "next": nil}}},
-				"last": nil, "more": map[string]any{"x": float32(1), "y": true, "z": nil},
-				"hash": []byte("abc"), "d": 1.5}, bare},
+			{"name":"tag","type":["null","string"]},{"name":"last","type":["null",` + millis + `]},
+			{"name":"n","type":["null","long"]},{"name":"d","type":["null","double"]},
+			{"name":"fee","type":["null",{"type":"bytes","logicalType":"decimal","precision":9,"scale":2}]},`),
+			map[string]any{"tag": "a", "last": at.Time(), "n": nil, "d": 1.5, "fee": json.Number("1.25")}, bare},
 	} {
 		row := map[string]any{"id": int64(7), "created_at": at.Time(), "updated_at": at.Time()}
 		for k, v := range c.row {
@@ -129,41 +118,41 @@ func TestAValueOfAnOlderSchemaHasTheHashOfTheSameRowToday(t *testing.T) {
 	}
 }
 
-func TestNumbersAndTimesOfOtherTypesAreReadExactlyOrNotAtAll(t *testing.T) {
-	users := load(t).Get("users")
+// A schema whose field has another type, or may be null, can be registered where the subject takes anything.
+func TestAValueThatDoesNotFitTodaysTypeIsNotRead(t *testing.T) {
 	for _, c := range []struct {
-		avroType string
-		value    any
-		want     string // "": it does not fit
+		field string
+		value any
+		want  string // "": it is read
 	}{
-		{`"float"`, float32(-23.5), "-23.5"},
-		{`"int"`, int32(-23), "-23"},
-		{`"long"`, int64(1 << 53), "9007199254740992"},
-		{`"long"`, int64(-1 << 53), "-9007199254740992"},
-		{`"long"`, int64(1<<53 + 1), ""},
-		{`"long"`, int64(-1<<53 - 1), ""},
+		{`{"name":"total_amount","type":"long"}`, int64(7), "is an integer: expected a type that converts"},
+		{`{"name":"total_amount","type":{"type":"bytes","logicalType":"decimal","precision":38,"scale":19}}`,
+			json.Number("0.0000000000000000001"), "field total_amount: expected a decimal"},
+		{`{"name":"latitude","type":"long"}`, int64(-23), ""},
+		{`{"name":"latitude","type":"string"}`, "-23", "is a string: expected a type that converts to a double"},
+		{`{"name":"id","type":["null","long"]}`, nil, "field id: expected an integer of 64 bits, found null"},
 	} {
-		const micros = `{"type":"long","logicalType":"timestamp-micros"}`
-		schema := `{"type":"record","name":"User","fields":[{"name":"id","type":"long"},` +
-			`{"name":"latitude","type":` + c.avroType + `},{"name":"created_at","type":` + micros + `},` +
-			`{"name":"updated_at","type":` + micros + `}]}`
-		at := time.Date(1969, 12, 31, 23, 59, 58, 123_900_000, time.UTC) // floored too
-		got, err := mustReader(t, users, schema).Read(write(t, schema, map[string]any{"id": int64(7),
-			"latitude": c.value, "created_at": at, "updated_at": at}))
-		if c.want == "" {
-			if err == nil || !strings.Contains(err.Error(), "field latitude: the value does not fit") {
-				t.Errorf("%s %v: %v", c.avroType, c.value, err)
-			}
-			continue
+		resource, name := "orders", strings.Split(c.field, `"`)[3]
+		if name == "latitude" {
+			resource = "users"
 		}
-		if err != nil {
-			t.Errorf("%s %v: %v", c.avroType, c.value, err)
-			continue
+		id := `{"name":"id","type":"long"},`
+		if name == "id" {
+			id = ""
 		}
-		want := mustParse(t, "users", `{"id":7,"latitude":`+c.want+`,"created_at":"1969-12-31T23:59:58.123Z",`+
-			`"updated_at":"1969-12-31T23:59:58.123Z"}`)
-		if got.Hash != Hash(want.Value) {
-			t.Errorf("%s %v is read as %s", c.avroType, c.value, got.AppendJSON(nil, false))
+		schema := `{"type":"record","name":"R","fields":[` + id + c.field + `,` + timeFields + `]}`
+		at := time.UnixMilli(1)
+		row := map[string]any{"id": int64(7), "created_at": at, "updated_at": at, name: c.value}
+		reader, err := NewValueReader(load(t).Get(resource), schema)
+		var got Value
+		if err == nil {
+			got, err = reader.Read(write(t, schema, row))
+		}
+		if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %+v, %v, expected %q", c.field, got, err, c.want)
+		}
+		if c.want == "" && (err != nil || !strings.Contains(string(got.AppendJSON(nil, false)), `"latitude":-23,`)) {
+			t.Errorf("%s: %v", c.field, err)
 		}
 	}
 }
@@ -189,18 +178,18 @@ func TestFieldsAreMatchedByTheirNamesAndNotByTheirPlaces(t *testing.T) {
 	}
 }
 
-func TestASchemaThatTodaysCannotReadIsRefusedByItsField(t *testing.T) {
+func TestASchemaThatStorestreamCannotHaveWrittenIsRefusedByItsField(t *testing.T) {
 	r := load(t).Get("orders")
 	const order = `{"type":"record","name":"Order","fields":[`
 	for _, c := range []struct{ schema, want string }{
 		{"{", "schema that orders was written under"},
-		{`"string"`, "expected a record"},
-		{oldSchema(`{"name":"status","type":"int"},`), `field status: expected a type that converts to "string"`},
-		{oldSchema(`{"name":"total_amount","type":["null","double"]},`), "field total_amount: expected"},
-		{oldSchema(`{"name":"user_id","type":["null","long","string"]},`), "field user_id"},
-		{order + `{"name":"id","type":"long"}]}`, "field created_at: it has none"},
-		{order + `{"name":"id","type":["null","long"]},` + timeFields + `]}`, "field id"},
-		{order + `{"name":"created_at","type":"long"},{"name":"id","type":"long"}]}`, "field created_at"},
+		{`"string"`, "no field id"},
+		{oldSchema(`{"name":"status","type":"int"},`), "field status: expected \"long\", "},
+		{oldSchema(`{"name":"total_amount","type":["null","double"]},`), "field total_amount is a double"},
+		{oldSchema(`{"name":"user_id","type":["null","long","string"]},`), "field user_id: expected"},
+		{oldSchema(`{"name":"user_id","type":["long","null"]},`), "field user_id: expected"},
+		{oldSchema(`{"name":"tags","type":{"type":"array","items":"string"}},`), "field tags: expected"},
+		{order + `{"name":"id","type":"long"}]}`, "no field created_at"},
 	} {
 		if _, err := NewValueReader(r, c.schema); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, expected %q", c.schema, err, c.want)
@@ -230,22 +219,6 @@ func TestAValueThatIsNoneIsAnErrorWhateverItClaims(t *testing.T) {
 			t.Errorf("%s was read as %+v", name, got)
 		}
 	}
-	nothings := oldSchema(`{"name":"x","type":{"type":"array","items":{"type":"array","items":"null"}}},`)
-	body := binary.AppendVarint([]byte{0, 0, 0, 0, 0, 14}, 1<<62) // 2^62 arrays, the first of 2^62 nulls
-	if _, err := mustReader(t, r, nothings).Read(append(binary.AppendVarint(body, 1<<62), good...)); err == nil {
-		t.Error("2^124 nulls were read")
-	}
-	deep := oldSchema(`{"name":"x","type":{"type":"record","name":"R","fields":[
-		{"name":"r","type":["null","R"]}]}},`)
-	if _, err := mustReader(t, r, deep).Read(append([]byte{0, 0, 0, 0, 0, 14},
-		bytes.Repeat([]byte{2}, 1<<20)...)); err == nil {
-		t.Error("a million nested records were read")
-	}
-	status := oldSchema(`{"name":"status","type":{"type":"enum","name":"S","symbols":["A"]}},`)
-	if _, err := mustReader(t, r, status).Read(append([]byte{0, 0, 0, 0, 0, 14, 2},
-		good[len(good)-12:]...)); err == nil {
-		t.Error("symbol 1 of 1 was read")
-	}
 }
 
 func mustReader(t testing.TB, r *Resource, schema string) *ValueReader {
@@ -260,10 +233,9 @@ func mustReader(t testing.TB, r *Resource, schema string) *ValueReader {
 // Another decoder may be more lenient, never less: what one of the libraries refuses is refused here.
 func FuzzReadValue(f *testing.F) {
 	set := load(f)
-	other := oldSchema(`
-		{"name":"x","type":{"type":"array","items":["null","string",{"type":"map","values":"double"}]}},
+	other := oldSchema(`{"name":"x","type":["null","double"]},
 		{"name":"total_amount","type":{"type":"bytes","logicalType":"decimal","precision":9,"scale":2}},
-		{"name":"user_id","type":["int","null"]},`)
+		{"name":"user_id","type":"long"},`)
 	for i, r := range set.All() {
 		for _, g := range readGolden(f, r) {
 			f.Add(byte(i), mustParse(f, r.Name, string(g.Row)).Value)
