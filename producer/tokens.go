@@ -105,7 +105,7 @@ func (t *tokens) explain(err error) error {
 	e := &tokenError{url: t.config.TokenURL}
 	switch {
 	case errors.As(err, &handshake):
-		e.says, e.err = "cannot be used: "+handshake.Says, handshake
+		e.says, e.err = "cannot be used: "+handshake.Error(), handshake
 	case errors.As(err, &elsewhere):
 		e.says = fmt.Sprintf("redirects to %s, which is not followed, because the secret would go with the request",
 			elsewhere.To)
