@@ -53,7 +53,7 @@ type Config struct {
 	Log         Log                 `koanf:"log"`
 
 	entries  []Entry
-	proxies  []proxyVariable
+	proxies  map[string]string // by the variable
 	rotation *rotation.Set
 }
 
@@ -246,16 +246,6 @@ func (c *Config) Enabled() []string {
 
 // Entries returns every key in force, in the order of the documentation.
 func (c *Config) Entries() []Entry { return slices.Clone(c.entries) }
-
-// Proxies returns the variables in force that name a proxy for requests to the service, the registry and the
-// token endpoint.
-func (c *Config) Proxies() []Entry {
-	var entries []Entry
-	for _, p := range c.proxies {
-		entries = append(entries, Entry{Key: p.name, Value: p.shown(), From: "environment " + p.name})
-	}
-	return entries
-}
 
 // Rotation returns the secrets that are in files. They are read again while storestream runs. The users of
 // certificates add the files of those.

@@ -27,9 +27,11 @@ func decode(v *values, m *mistakes) *Config {
 		c, _ = unmarshal(v)
 	}
 	c.Store.BaseURL = strings.TrimRight(c.Store.BaseURL, "/")
-	if c.Postgres.DSN, err = withPassword(c.Postgres.DSN); err != nil {
+	text, err := readDSN(v.of(keyDSN).Text)
+	if err != nil {
 		m.value(keyDSN, err.Error())
 	}
+	c.Postgres.DSN = rotation.Literal(text)
 	return c
 }
 
@@ -74,7 +76,8 @@ func parse(_, to reflect.Type, data any) (any, error) {
 	s := given.Text
 	switch reflect.Zero(to).Interface().(type) {
 	case rotation.Secret:
-		return readSecret(s)
+		secret, err := readSecret(s)
+		return rotation.Literal(secret), err
 	case time.Duration:
 		d, err := time.ParseDuration(s)
 		if err != nil {

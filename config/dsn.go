@@ -8,7 +8,35 @@ import (
 	"github.com/storestream/storestream/internal/rotation"
 )
 
-// maskDSN shows of a DSN what may be shown; of one that cannot be understood, nothing.
+// readDSN returns the DSN in setting, or in the file that setting names. A password in a file of its own is
+// filled in. The DSN is one by which pgx can connect.
+func readDSN(setting string) (string, error) {
+	text, err := readSecret(setting)
+	if err != nil || text == "" {
+		return "", err
+	}
+	d, err := dsn.Parse(text)
+	if path, isFile := d.PasswordFile(); err == nil && isFile {
+		var password string
+		password, err = rotation.SecretFile(path)()
+		if err == nil && checkSecret(keyDSN, password) != nil {
+			err = fmt.Errorf("%s: %w", path, checkSecret(keyDSN, password))
+		}
+		d = d.WithPassword(password)
+	}
+	if err == nil {
+		err = checkSecret(keyDSN, d.Value("password"))
+	}
+	if err == nil {
+		_, err = d.Config()
+	}
+	if path, isFile := strings.CutPrefix(setting, secretFile); isFile && err != nil {
+		err = fmt.Errorf("%s: of what the file holds: %w", path, err)
+	}
+	return d.Text(), err
+}
+
+// maskDSN returns a DSN without its secrets. It shows nothing of one that cannot be understood.
 func maskDSN(text string) string {
 	if text == "" || strings.HasPrefix(text, secretFile) {
 		return text
@@ -18,36 +46,4 @@ func maskDSN(text string) string {
 		return rotation.Mask
 	}
 	return d.String()
-}
-
-// withPassword reads the password of a keyword DSN from its file where it is given as password=file:/path.
-func withPassword(text rotation.Secret) (rotation.Secret, error) {
-	d, err := dsn.Parse(text.Get())
-	if err != nil {
-		return text, nil //nolint:nilerr // the rules say so, with what else is wrong
-	}
-	path, isFile := d.PasswordFile()
-	if !isFile {
-		return text, nil
-	}
-	password, err := readSecret(secretFile + path)
-	if err == nil {
-		err = oneLine(password.Get())
-	}
-	if err != nil {
-		return text, fmt.Errorf("%s: %w", secretFile+path, err)
-	}
-	return rotation.Literal(d.WithPassword(password.Get())), nil
-}
-
-// checkDSN says whether pgx can connect by a DSN.
-func checkDSN(text rotation.Secret) error {
-	d, err := dsn.Parse(text.Get())
-	if err == nil {
-		err = oneLine(d.Value("password"))
-	}
-	if err == nil {
-		_, err = d.Config()
-	}
-	return err
 }

@@ -18,15 +18,12 @@ import (
 
 // loadFile lays a YAML file over v. It goes over YAML's nodes, because they know their lines and their text
 // as it was written. A key without a value (null) is not set.
-func loadFile(path string, interrupted <-chan struct{}, v *values, m *mistakes) {
+func loadFile(path string, v *values, m *mistakes) {
 	if path == "" || path == os.DevNull {
 		return
 	}
-	text, err := rotation.ReadOnce(path, interrupted)
+	text, err := rotation.ReadOnce(path)
 	if err != nil {
-		if inner, ok := errors.AsType[*rotation.FileError](err); ok {
-			err = inner.Err // the mistake names the path
-		}
 		m.add(Mistake{Key: path, Rule: fmt.Sprintf("the configuration file cannot be read: %v; expected one "+
 			"that the user of this process may read", err)})
 		return

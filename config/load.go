@@ -5,15 +5,13 @@ type Input struct {
 	File    string   // path of a YAML file; may be empty
 	Environ []string // NAME=value, as os.Environ gives it
 	Set     []string // key=value, from flags; it wins over the others
-
-	Interrupted <-chan struct{} // when closed, ends the wait for a File that is a pipe; may be nil
 }
 
 // Load reads all layers and checks them. Every error is an *InvalidError.
 func Load(in Input) (*Config, error) {
 	v := newValues()
 	m := &mistakes{values: v, broken: map[string]bool{}}
-	loadFile(in.File, in.Interrupted, v, m)
+	loadFile(in.File, v, m)
 	loadEnvironment(in.Environ, v, m)
 	loadFlags(in.Set, v, m)
 	complete(v)

@@ -1,9 +1,7 @@
 package config
 
 import (
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"math"
 	"net"
 	"net/netip"
@@ -16,7 +14,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/tlsfile"
 	"github.com/storestream/storestream/schemas"
 )
@@ -44,9 +41,6 @@ const (
 // topicName has the characters that Kafka allows in the name of a topic.
 var topicName = regexp.MustCompile(`^[a-zA-Z0-9._-]*$`)
 
-// tokenShape is a token that a header can carry and that is too long to guess.
-var tokenShape = regexp.MustCompile(`^[!-~]{16,}$`)
-
 // settingName has the form of the name of a topic's setting.
 var settingName = regexp.MustCompile(`^[a-z][a-z.]*$`)
 
@@ -56,7 +50,11 @@ func checkRules(c *Config, m *mistakes) {
 	checkKafka(c.Kafka, m)
 	checkResources(c, m)
 	checkSecurity(c, m)
-	checkSecrets(c, m)
+	for key, secret := range c.rotated() {
+		if err := checkSecret(key, secret.Get()); err != nil {
+			m.value(key, err.Error())
+		}
+	}
 	m.require("registry.url", isHTTP(c.Registry.URL), "expected an http or https URL without credentials "+
 		"(registry.username, registry.password), such as http://127.0.0.1:8081")
 	m.require("registry.username", !c.Registry.Password.IsSet() || c.Registry.Username != "",
@@ -91,20 +89,7 @@ func checkHTTP(h HTTP, m *mistakes) {
 		m.require("http.hosts", err == nil || !strings.ContainsAny(host, ":/[] "),
 			"expected names or addresses without scheme and port, such as status.shop.example, or * for any")
 	}
-	m.require("http.tls.key_file", h.TLS.CertFile == "" || h.TLS.KeyFile != "",
-		"a certificate is set: expected the file of its key")
-	m.require("http.tls.cert_file", h.TLS.KeyFile == "" || h.TLS.CertFile != "",
-		"a key is set: expected the file of its certificate")
-	if h.TLS.CertFile != "" && h.TLS.KeyFile != "" {
-		cert, err := rotation.File(h.TLS.CertFile)()
-		key, wrong := rotation.File(h.TLS.KeyFile)()
-		if err = errors.Join(err, wrong); err == nil {
-			_, err = tls.X509KeyPair([]byte(cert), []byte(key))
-		}
-		if err != nil {
-			m.value("http.tls.cert_file", fmt.Sprintf("certificate and key cannot be used: %v", err))
-		}
-	}
+	checkTLS("http.tls", TLS{CertFile: h.TLS.CertFile, KeyFile: h.TLS.KeyFile}, m)
 }
 
 func checkSources(c *Config, m *mistakes) {
@@ -120,15 +105,6 @@ func checkSources(c *Config, m *mistakes) {
 	m.oneOf("store.dialect.created_to", c.Store.Dialect.CreatedTo, Auto, "whole", "midnight")
 	m.oneOf("store.dialect.count", c.Store.Dialect.Count, Auto, "estimate", "ignore")
 	m.require("postgres.max_connections", c.Postgres.MaxConnections >= 1, "expected 1 or more")
-	if c.Postgres.DSN.IsSet() {
-		if err := checkDSN(c.Postgres.DSN); err != nil {
-			what := ""
-			if strings.HasPrefix(m.values.of(keyDSN).Text, secretFile) {
-				what = "of what the file holds: "
-			}
-			m.value(keyDSN, what+err.Error())
-		}
-	}
 }
 
 func checkKafka(k Kafka, m *mistakes) {
@@ -220,7 +196,7 @@ func checkSASL(s SASL, m *mistakes) {
 func checkTLS(section string, t TLS, m *mistakes) {
 	_, err := t.Files(section).Config()
 	if wrong, ok := errors.AsType[*tlsfile.FileError](err); ok {
-		m.value(section+"."+wrong.Key, wrong.Rule)
+		m.value(section+"."+wrong.Key, wrong.Err.Error())
 	}
 }
 

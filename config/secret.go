@@ -1,8 +1,6 @@
 package config
 
 import (
-	"errors"
-	"fmt"
 	"strings"
 	"unicode"
 
@@ -13,19 +11,12 @@ import (
 // secretFile is the prefix of a path to a file that holds the secret.
 const secretFile = "file:"
 
-// readSecret returns the secret in text, or in the file that text names. A newline at the end of the file is
-// not part of the secret.
-func readSecret(text string) (rotation.Secret, error) {
-	path, isFile := strings.CutPrefix(text, secretFile)
-	if !isFile {
-		return rotation.Literal(text), nil
+// readSecret returns the secret in setting, or in the file that setting names.
+func readSecret(setting string) (string, error) {
+	if path, isFile := strings.CutPrefix(setting, secretFile); isFile {
+		return rotation.SecretFile(path)()
 	}
-	secret, err := rotation.SecretFile(path)()
-	if wrong, ok := errors.AsType[*rotation.FileError](err); ok { // the mistake that it becomes names the path
-		err = fmt.Errorf("the secret cannot be read from its file: %w; expected one that the user of this "+
-			"process may read", wrong.Err)
-	}
-	return rotation.Literal(secret), err
+	return setting, nil
 }
 
 // rotated returns the secrets that are read again while storestream runs, by key. privacy.key is not among
@@ -41,65 +32,21 @@ func (c *Config) rotated() map[string]*rotation.Secret {
 	}
 }
 
-// secretRules has the rule of each secret, by key. A rule returns what was expected, or nil.
-var secretRules = map[string]func(secret string) error{
-	"store.api_key":            asItIs("key"),
-	"kafka.sasl.password":      oneLine,
-	"kafka.sasl.client_secret": inHeader("secret"),
-	"registry.password":        inHeader("password"),
-	"registry.token":           asItIs("token"),
-	"http.token": func(secret string) error {
-		if !tokenShape.MatchString(secret) {
-			return ruleError("expected 16 or more ASCII characters without spaces and control characters, such as " +
-				"openssl rand -hex 32 prints")
+// checkSecret checks a secret by the rule of its key. Servers and net/http refuse control characters without
+// naming the setting, and such a file is usually half written or in another encoding. Characters beyond ASCII
+// have no agreed form in a header that has the secret as it is.
+func checkSecret(key, secret string) error {
+	asItIs := key == "store.api_key" || key == "registry.token" || key == "http.token"
+	for _, r := range secret {
+		if unicode.IsControl(r) || r == '\ufeff' || asItIs && r > unicode.MaxASCII {
+			return ruleError("expected one line of text without control characters and byte order mark, and of " +
+				"ASCII characters if it is a key or a token")
 		}
-		return nil
-	},
-}
-
-// noText names the usual origin of a secret with a control character.
-const noText = ": is it half written, or in UTF-16?"
-
-// inHeader is the rule of secrets that are sent in an HTTP header, in base64 or in a form. They must not have
-// control characters (RFC 9110, 7617, 6749).
-func inHeader(what string) func(secret string) error {
-	return func(secret string) error {
-		if strings.ContainsFunc(secret, unicode.IsControl) {
-			return ruleError("expected a " + what + " of one line, without control characters" + noText)
-		}
-		return nil
 	}
-}
-
-// asItIs is the rule of secrets that are sent in a header without encoding. Characters beyond ASCII have no
-// agreed form there, and an invisible one comes from an editor or a web page.
-func asItIs(what string) func(secret string) error {
-	return func(secret string) error {
-		if strings.ContainsFunc(secret, func(r rune) bool { return r > unicode.MaxASCII }) {
-			return ruleError("expected a " + what + " of ASCII characters alone: was it copied along with others, " +
-				"or is the file in another encoding?")
-		}
-		return inHeader(what)(secret)
-	}
-}
-
-// oneLine is the rule of other passwords. All bytes but line breaks are the user's choice.
-func oneLine(secret string) error {
-	if strings.ContainsAny(secret, "\x00\r\n") {
-		return ruleError("expected a password of one line, without NUL bytes" + noText)
+	if key == "http.token" && secret != "" && (len(secret) < 16 || strings.Contains(secret, " ")) {
+		return ruleError("expected 16 or more characters without spaces, such as openssl rand -hex 32 prints")
 	}
 	return nil
-}
-
-// checkSecrets checks every secret by its rule.
-func checkSecrets(c *Config, m *mistakes) {
-	for key, secret := range c.rotated() {
-		if rule := secretRules[key]; rule != nil && secret.IsSet() {
-			if err := rule(secret.Get()); err != nil {
-				m.value(key, err.Error())
-			}
-		}
-	}
 }
 
 // follow starts to read the secrets that are in files again and again.
@@ -110,64 +57,27 @@ func (c *Config) follow(m *mistakes) {
 		if !isFile {
 			continue
 		}
-		follow := rotation.Follow
-		if key == "http.token" {
-			follow = rotation.FollowToken
-		}
-		followed, err := follow(c.rotation, key, path, secretRules[key])
+		followed, err := rotation.Follow(c.rotation, key, path, func(secret string) error {
+			return checkSecret(key, secret)
+		})
 		if err != nil { // it was valid a moment ago
 			m.value(key, err.Error())
 			continue
 		}
 		*secret = followed
 	}
-	c.followDSN(m)
-}
-
-// followDSN does the same for the DSN. The DSN, its password, or both may be in a file. The database client
-// reports a change itself, because it also reads the certificates that belong to the DSN.
-func (c *Config) followDSN(m *mistakes) {
-	setting := m.values.of(keyDSN).Text
-	given, _ := readSecret(setting) // it was read before, without error
-	text := func() (string, error) { return given.Get(), nil }
-	whole, isFile := strings.CutPrefix(setting, secretFile)
-	if isFile {
-		text = rotation.SecretFile(whole)
-	}
-	parsed, _ := dsn.Parse(given.Get()) // checkRules has parsed it
-	path, hasFile := parsed.PasswordFile()
-	if !isFile && !hasFile {
-		return
-	}
-	inputs := []rotation.Input{text}
-	if hasFile {
-		inputs = append(inputs, rotation.SecretFile(path))
-	}
-	parse := func(texts []string) (string, error) {
-		d, err := dsn.Parse(texts[0])
-		if err != nil {
-			return "", &rotation.FileError{Path: whole, Err: err}
-		}
-		if now, has := d.PasswordFile(); has != hasFile || has && now != path {
-			return "", &rotation.FileError{Path: whole, Err: ruleError("the password stands in another place than " +
-				"before, which takes a restart")}
-		}
-		text, password, from := texts[0], d.Value("password"), whole
-		if hasFile {
-			text, password, from = d.WithPassword(texts[1]), texts[1], path
-		}
-		if err := oneLine(password); err != nil {
-			return "", &rotation.FileError{Path: from, Err: err}
-		}
-		hideDSN(c.rotation.Hidden, text)
-		return text, nil
-	}
-	value, err := rotation.New(nil, keyDSN, parse, inputs...)
-	if err != nil {
+	// The database client reports changes of the DSN itself, because it also reads the certificates that belong
+	// to it.
+	value, err := rotation.New(nil, keyDSN, func(texts []string) (string, error) {
+		hideDSN(c.rotation.Hidden, texts[0])
+		return texts[0], nil
+	}, func() (string, error) { return readDSN(m.values.of(keyDSN).Text) })
+	switch {
+	case err != nil:
 		m.value(keyDSN, err.Error())
-		return
+	case c.Postgres.DSN.IsSet():
+		c.Postgres.DSN = rotation.FromValue(value)
 	}
-	c.Postgres.DSN = rotation.FromValue(value)
 }
 
 // hidden returns the secrets in use. No output may show them.
@@ -176,10 +86,10 @@ func (c *Config) hidden(v *values) *rotation.Hidden {
 	for _, e := range v.entries() {
 		openly = append(openly, e.Key, e.Value)
 	}
-	database, _ := dsn.Parse(c.Postgres.DSN.Get()) // checkRules has parsed it; an empty one has no user
+	database, _ := dsn.Parse(c.Postgres.DSN.Get()) // it was parsed before; an empty one has no user
 	users := []string{c.Registry.Username, c.Kafka.SASL.Username, c.Kafka.SASL.ClientID, database.Value("user")}
-	for _, p := range c.proxies {
-		users = append(users, p.user())
+	for _, address := range c.proxies {
+		users = append(users, proxyLogin(address).Username())
 	}
 	h := rotation.NewHidden(strings.Join(openly, "\n"), users...)
 	for key, secret := range c.rotated() {
@@ -187,15 +97,20 @@ func (c *Config) hidden(v *values) *rotation.Hidden {
 	}
 	h.Add("privacy.key", c.Privacy.Key.Get())
 	hideDSN(h, c.Postgres.DSN.Get())
-	for _, p := range c.proxies {
-		p.hide(h)
+	for name, address := range c.proxies {
+		if password, has := proxyLogin(address).Password(); has {
+			h.Add(name, password)
+		}
+		if strings.Contains(address, "@") { // net/http repeats an address that it cannot read
+			h.Add(name+" as a whole", address)
+		}
 	}
 	return h
 }
 
 // hideDSN hides the secret parts of a DSN.
 func hideDSN(h *rotation.Hidden, text string) {
-	d, _ := dsn.Parse(text) // checkRules has parsed it
+	d, _ := dsn.Parse(text) // it was parsed before
 	h.Add(keyDSN, d.Value("password"))
 	h.Add(keyDSN, d.Value("sslpassword"))
 }

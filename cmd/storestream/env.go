@@ -32,10 +32,9 @@ type environment struct {
 	environ        []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
-	rows           io.Writer       // stdout for rows: the one writer that hides no secrets, see execute
-	interrupted    <-chan struct{} // closed once the call is to end
-	terminal       bool            // a person can answer a question
-	paint          terminal.Paint  // for stdout
+	rows           io.Writer      // stdout for rows: the one writer that hides no secrets, see execute
+	terminal       bool           // a person can answer a question
+	paint          terminal.Paint // for stdout
 
 	secrets atomic.Pointer[rotation.Set] // those of the configuration, once it is loaded
 
@@ -82,8 +81,7 @@ func (e *environment) config() (*config.Config, error) {
 	if e.noFile != "" {
 		_, _ = fmt.Fprintf(e.stderr, "storestream: %s\n", e.noFile)
 	}
-	cfg, err := config.Load(config.Input{File: e.configFile, Environ: e.environ, Set: e.set,
-		Interrupted: e.interrupted})
+	cfg, err := config.Load(config.Input{File: e.configFile, Environ: e.environ, Set: e.set})
 	if err == nil {
 		e.secrets.Store(cfg.Rotation())
 	}

@@ -40,9 +40,8 @@ const (
 // run does what args say and returns the exit status.
 func run(ctx context.Context, args, environ []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return execute(ctx, args, &environment{environ: environ, stdin: stdin, stdout: stdout, stderr: stderr,
-		interrupted: ctx.Done(),
-		terminal:    terminal.Is(stdin) && terminal.Is(stdout),
-		paint:       terminal.PaintFor(terminal.Is(stdout), environ)})
+		terminal: terminal.Is(stdin) && terminal.Is(stdout),
+		paint:    terminal.PaintFor(terminal.Is(stdout), environ)})
 }
 
 func execute(ctx context.Context, args []string, env *environment) int {

@@ -184,7 +184,7 @@ func TestWrongUsageExitsWithTwoAndSaysWhatWasExpected(t *testing.T) {
 		{"tail orders -n few", `-n, --lines "few": expected a whole number, such as 10 (see `},
 		{"schema show", "expected the name of one resource"},
 		{"config show --config /no/such/file.yaml",
-			"/no/such/file.yaml: the configuration file cannot be read: no such file"},
+			"/no/such/file.yaml: the configuration file cannot be read: open "},
 		{"config show --config a.yaml --config b.yaml", `--config "b.yaml": given twice, expected once`},
 		{"config show --set log.levle=debug", "the nearest known one is log.level"},
 		{"config show --set log=debug", "log (flag --set): a section takes no value: expected one of its keys: " +
@@ -279,7 +279,7 @@ func TestTheConfigurationIsFoundWithoutAFlag(t *testing.T) {
 	}
 	variable := []string{"STORESTREAM_CONFIG=other.yaml"}
 	(&call{args: []string{"config", "show"}, environ: variable}).run(t.Context()).
-		expect(t, exitUsage, "other.yaml: the configuration file cannot be read: no such file")
+		expect(t, exitUsage, "other.yaml: the configuration file cannot be read: open ")
 	groupIs("storestream", nil)
 	write("storestream.yaml", "here")
 	write("other.yaml", "variable")

@@ -30,17 +30,17 @@ func TestBeyondThisMachineAConnectionIsVerifiedUnlessItSaysOtherwise(t *testing.
 		{"host=db user=u password=p", VerifyFull, nil},
 		{"postgres://u:p@127.0.0.1,db/store", VerifyFull, nil},
 		{"postgres://u:p@db/store?sslmode=", VerifyFull, nil},
-		{"postgres://u:p@db/store?ssl=true", Require, nil},
-		{"postgres://u:p@db/store?sslmode=require", Require, nil},
+		{"postgres://u:p@db/store?ssl=true", "require", nil},
+		{"postgres://u:p@db/store?sslmode=require", "require", nil},
 		{"postgres://u:p@db/store?sslmode=require&sslrootcert=/ca.pem", VerifyCA, nil},
 		{"postgres://u:p@db/store?sslmode=verify-ca", VerifyCA, nil},
-		{"postgres://u:p@db/store?sslmode=disable", Disable, []string{"db"}},
-		{"postgres://u:p@db/store?sslmode=allow", Allow, []string{"db"}},
+		{"postgres://u:p@db/store?sslmode=disable", "disable", []string{"db"}},
+		{"postgres://u:p@db/store?sslmode=allow", "allow", []string{"db"}},
 		{"postgres://u:p@db/store?sslmode=prefer", Prefer, []string{"db"}},
-		{"postgres://u:p@localhost,db:5433,10.0.0.1/store?sslmode=disable", Disable, []string{"db",
+		{"postgres://u:p@localhost,db:5433,10.0.0.1/store?sslmode=disable", "disable", []string{"db",
 			"10.0.0.1"}},
-		{"postgres://u:p@127.0.0.1/store?host=db&sslmode=disable", Disable, []string{"db"}},
-		{"postgres://u:p@127.0.0.1%2Cdb/store?sslmode=disable", Disable, []string{"127.0.0.1", "db"}[1:]},
+		{"postgres://u:p@127.0.0.1/store?host=db&sslmode=disable", "disable", []string{"db"}},
+		{"postgres://u:p@127.0.0.1,db/store?sslmode=disable", "disable", []string{"db"}},
 		{"host='/run/pg,db' sslmode=prefer user=u", Prefer, []string{"db"}},
 		{"postgres://u:p@localhost/store", Prefer, nil},
 		{"postgres://u:p@[::1]:6432/store", Prefer, nil},
@@ -140,19 +140,22 @@ func TestWhatAStringSaysIsWhatPgxConnectsBy(t *testing.T) {
 
 func TestAStringThatCanBeReadInTwoWaysIsRefusedAndNotRepeated(t *testing.T) {
 	for _, text := range []string{"", "s3cret", "postgres://me:s3c/ret@h/db", "postgres://me:s3c?ret@h/db",
-		"postgres://me:s3c#ret@h/db", "postgres://me:s3c@ret@h/db", "postgres://me:s3cret",
+		"postgres://me:s3c#ret@h/db", "postgres://me:s3cret",
 		"postgres://me:1/s3cret@h",
 		"postgres://me:s3c ret@h/db", "postgres://me:s3c%ret@h/db", "postgres://me:1@h:s3cret/db",
 		"postgres://me:1@h/db?s3cret", "postgres://me:1@h/db?password=1&s3cret=2",
 		"postgres://me:1@h/db?a=s3cret=2",
 		"postgres://me:1@h/db?sslmode=s3cret", "postgres://me:1@[s3cret/db", "postgres://me:1@[s3cret]/db",
 		"postgres://me:1@h!s3cret/db", "postgres://h/db?user=a&user=s3cret",
-		"postgres://h:1,i:2,j/db?port=1,2",
 		"host=h password=s3 cret", "host=h password='s3'cret", "host=h password='s3cret",
 		"host=h pasword=s3cret",
-		"host=h password=a password=s3cret", "host=h password=1 port=s3cret", "service=s3cret",
-		"host=h password=1 connect_timeout=s3cret", "postgres://me:1%00s3cret@h/db", "host='h s3cret'"} {
+		"host=h password=1 port=s3cret", "service=s3cret", "host='h s3cret'",
+		"postgres://h:1,i:2,j/db?port=1,2&password=s3cret", "host=h password=1 connect_timeout=s3cret",
+		"postgres://me:1%00s3cret@h/db"} {
 		d, err := Parse(text)
+		if err == nil {
+			_, err = d.Config()
+		}
 		if err == nil {
 			t.Errorf("%q is taken for %s", text, d)
 		} else if s := err.Error(); strings.Contains(s, "s3c") || strings.Contains(s, "ret@") {
@@ -186,7 +189,7 @@ func TestFilesThatAreCutOffAreRefusedByName(t *testing.T) {
 			"/cert: 2 certificates begin"},
 		{authority, cert, key[:len(key)-5], "its sslcert and sslkey cannot be used"},
 		{authority, cert, "", "its sslcert and sslkey cannot be used"},
-		{authority, cert, read(other.KeyFile), "private key does not match"},
+		{authority, cert, read(other.KeyFile), "its sslcert and sslkey cannot be used"},
 	} {
 		for name, text := range map[string]string{"ca": test.authority, "cert": test.cert, "key": test.key} {
 			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -200,7 +203,7 @@ func TestFilesThatAreCutOffAreRefusedByName(t *testing.T) {
 		}
 	}
 	if _, err := parse(t, "host=db user=u sslcert="+own.CertFile).Config(); err == nil ||
-		!strings.Contains(err.Error(), "expected both") {
+		!strings.Contains(err.Error(), "both or neither") {
 		t.Errorf("a certificate without its key: %v", err)
 	}
 }

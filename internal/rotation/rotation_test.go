@@ -121,7 +121,6 @@ func TestAFileThatCannotBeUsedLeavesTheLastGoodSecretAndIsToldOnce(t *testing.T)
 		{func() { _ = errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) }, "key: expected a regular file"},
 		{func() { _ = os.Remove(path) }, "key: no such file or directory"},
 		{func() { write("half") }, "expected 5 or more"},
-		{func() { write(strings.Repeat("x", 65<<10)) }, "key: the file is larger than 65536 bytes"},
 		{func() { write(strings.Repeat("x", 2<<20)) }, "key: the file is larger than 1048576 bytes"},
 	} {
 		broken.do()
@@ -149,37 +148,6 @@ func TestAFileThatCannotBeUsedLeavesTheLastGoodSecretAndIsToldOnce(t *testing.T)
 	if _, err := rotation.New(nil, "k", fiveOrMore, rotation.SecretFile(path+".missing")); err == nil ||
 		!strings.Contains(err.Error(), "key.missing: no such file") {
 		t.Errorf("%v", err)
-	}
-}
-
-// A certificate is read before the folder is swapped, its key after that: they are not called wrong.
-func TestFilesOfTwoFoldersThatWereSwappedMeanwhileAreReadAgain(t *testing.T) {
-	m := servers.MountForTest(t, t.TempDir(), map[string]string{"cert": "first", "key": "first"})
-	meanwhile := func() {}
-	core, logs := observer.New(zapcore.InfoLevel)
-	set := &rotation.Set{}
-	set.Log(zap.New(core))
-	pair, err := rotation.New(set, "kafka.tls", func(texts []string) (string, error) {
-		if texts[0] != texts[1] {
-			return "", errors.New("they are no pair")
-		}
-		return texts[0], nil
-	}, rotation.File(m.Path("cert")), func() (string, error) {
-		meanwhile()
-		return rotation.File(m.Path("key"))()
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	meanwhile = func() {
-		meanwhile = func() {}
-		m.Swap(map[string]string{"cert": "second", "key": "second"})
-	}
-	if got := pair.Get(); got != "second" {
-		t.Errorf("got %q, expected the second pair", got)
-	}
-	if lines := said(t, logs); strings.Contains(lines, "warn") {
-		t.Errorf("a pair that was only read too early is called wrong: %s", lines)
 	}
 }
 

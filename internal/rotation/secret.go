@@ -2,39 +2,34 @@ package rotation
 
 import (
 	"errors"
-	"fmt"
+	"io/fs"
 	"strings"
 )
 
+// Mask stands for what may not be shown.
+const Mask = "******"
+
 // Secret is a value that no log, error or page may show: it prints as ******, in JSON too. The zero value is
-// none. One that stands in a file is what the file holds at the moment that somebody asks for it.
+// no secret. A secret in a file is read again each time that it is used.
 type Secret struct {
 	literal string
 	value   *Value[string] // nil: literal is the secret
 }
 
-const (
-	// Mask stands for what may not be shown.
-	Mask = "******"
-	// maxSecret bounds a secret's length, in bytes.
-	maxSecret = 64 << 10
-
-	byteOrderMark = "\ufeff"
-)
-
-// Literal is a secret that does not change; "": none.
+// Literal is a secret that does not change. "" is no secret.
 func Literal(text string) Secret { return Secret{literal: text} }
 
-// FromValue is a secret that v holds.
+// FromValue is the secret in v.
 func FromValue(v *Value[string]) Secret { return Secret{value: v} }
 
-// Follow is the secret of a setting that stands in a file, where it keeps rule (nil: any does). set may be
-// nil.
+// Follow is the secret of a setting in a file, if it keeps rule. rule and set may be nil. While its file is
+// unusable, a secret that lets others in has to be refused, because the old one may have been revoked. So
+// compare with Current, and refuse on its error.
 func Follow(set *Set, setting, path string, rule func(secret string) error) (Secret, error) {
 	v, err := New(set, setting, func(texts []string) (string, error) {
 		if rule != nil {
 			if err := rule(texts[0]); err != nil {
-				return "", &FileError{path, err}
+				return "", &fs.PathError{Op: "read", Path: path, Err: err}
 			}
 		}
 		if set != nil {
@@ -45,49 +40,28 @@ func Follow(set *Set, setting, path string, rule func(secret string) error) (Sec
 	return Secret{value: v}, err
 }
 
-// FollowToken is Follow for a secret that others show to be let in. While its file cannot be used, the token
-// has to be refused, because the old one may have been revoked. So compare with Current, and refuse on its
-// error.
-func FollowToken(set *Set, setting, path string, rule func(secret string) error) (Secret, error) {
-	s, err := Follow(set, setting, path, rule)
-	if err == nil {
-		s.value.admits = true
-	}
-	return s, err
-}
-
-// SecretFile is the secret in a file. A newline at the file's end is not part of it, and blanks
-// alone are none.
+// SecretFile is the secret in a file. A newline at the file's end is not part of it, and blanks alone are no
+// secret.
 func SecretFile(path string) Input {
-	read := File(path)
 	return func() (string, error) {
-		text, err := read()
-		if err != nil {
-			return "", err
+		text, err := File(path)()
+		if err == nil && strings.TrimSpace(text) == "" {
+			err = &fs.PathError{Op: "read", Path: path, Err: errors.New("the file is empty")}
 		}
-		secret := strings.TrimRight(text, "\r\n")
-		switch {
-		case strings.TrimSpace(secret) == "":
-			return "", &FileError{path, errors.New("the file is empty")}
-		case strings.HasPrefix(text, byteOrderMark): // some editors write one, and it would be sent along
-			return "", &FileError{path, errors.New("the file begins with a byte order mark: save it without one")}
-		case len(text) > maxSecret:
-			return "", &FileError{path, fmt.Errorf("the file is larger than %d bytes", maxSecret)}
-		}
-		return secret, nil
+		return strings.TrimRight(text, "\r\n"), err
 	}
 }
 
-// IsSet says whether there is one.
+// IsSet reports whether there is one.
 func (s Secret) IsSet() bool { return s != Secret{} }
 
-// Get is the secret itself, as it is now.
+// Get returns the present secret.
 func (s Secret) Get() string {
 	secret, _ := s.Current()
 	return secret
 }
 
-// Current is Get, with the reason where its file cannot be used now.
+// Current is Get. A non-nil error means that its file is unusable and the secret is the last good one.
 func (s Secret) Current() (string, error) {
 	if s.value == nil {
 		return s.literal, nil

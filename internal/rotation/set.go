@@ -10,36 +10,31 @@ import (
 	"go.uber.org/zap"
 )
 
-// every is how often Follow looks at what nobody has asked for.
+// every is how often Follow reads the files.
 const every = 10 * time.Second
 
-// Set is the values of one process, and tells its log of them: which setting has changed, and which cannot be
-// used and why. It never tells what a file holds.
+// Set has the values of one process. It logs which setting has changed, and which one is unusable and why. It
+// never logs the content of a file.
 type Set struct {
-	// Hidden hears of every secret that a file holds, which none of the texts for others may show; nil: nobody
-	// does.
+	// Hidden learns every secret that a file holds. It may be nil.
 	Hidden *Hidden
 
-	mu      sync.Mutex
-	log     *zap.Logger // nil: nobody is told
-	values  []value
-	renewed chan struct{} // nil: nobody waits for it
+	mu       sync.Mutex
+	log      *zap.Logger // nil until Log
+	settings []string
+	looks    []func() (changed bool, err error) // of the settings
+	renewed  chan struct{}                      // nil unless somebody waits for it
 }
 
-// value is a *Value of whatever type.
-type value interface {
-	again() (setting string, changed bool, wrong error)
-}
-
-// Log has log told from now on.
+// Log sets the log.
 func (s *Set) Log(log *zap.Logger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.log = log
 }
 
-// Renewed returns a channel that is closed when the next value changes, or the next signal has had all files
-// read: whoever waits because a login was refused need not wait any longer. s may be nil.
+// Renewed returns a channel that is closed when the next value changes, or when the next signal has had all
+// files read. A login that was refused is worth another try then. s may be nil.
 func (s *Set) Renewed() <-chan struct{} {
 	if s == nil {
 		return nil
@@ -77,10 +72,10 @@ func (s *Set) HideJSON(text string) string {
 	return s.Hidden.HideJSON(text)
 }
 
-func (s *Set) add(v value) {
+func (s *Set) add(setting string, look func() (changed bool, err error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.values = append(s.values, v)
+	s.settings, s.looks = append(s.settings, setting), append(s.looks, look)
 }
 
 func (s *Set) logger() *zap.Logger {
@@ -92,26 +87,22 @@ func (s *Set) logger() *zap.Logger {
 	return s.log
 }
 
-// tell logs a change of a setting. was is the error before, wrong the one now. admits is Value.admits.
-func (s *Set) tell(setting string, admits, changed bool, was, wrong error) {
+// tell logs a change of a setting. was is the error before, wrong the present one.
+func (s *Set) tell(setting string, changed bool, was, wrong error) {
 	switch {
 	case changed:
 		s.logger().Info("a file has changed: what it holds is used from now on", zap.String("setting", setting))
 		s.renew()
-	case wrong != nil && was != nil && was.Error() == wrong.Error():
-	case wrong != nil && admits:
-		s.logger().Warn("a file cannot be used, the token is refused", zap.String("setting", setting),
-			zap.Error(wrong))
-	case wrong != nil:
-		s.logger().Warn("a file cannot be used, what it held before stays in use",
-			zap.String("setting", setting), zap.Error(wrong))
+	case wrong != nil && (was == nil || was.Error() != wrong.Error()):
+		s.logger().Warn("a file cannot be used: what it held before stays in use, but of http.token, which is "+
+			"refused", zap.String("setting", setting), zap.Error(wrong))
 	case was != nil && wrong == nil:
 		s.logger().Info("a file can be used again, and holds what it did", zap.String("setting", setting))
 	}
 }
 
-// Follow reads all files again when a signal comes, at once, and tells how many have changed. What nobody
-// asks for is looked at every ten seconds besides. It returns when ctx ends.
+// Follow reads all files again when a signal comes, and every ten seconds. So a broken file is reported before
+// it is needed, and before a restart would fail by it. It returns when ctx ends.
 func (s *Set) Follow(ctx context.Context, signals <-chan os.Signal) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -119,34 +110,28 @@ func (s *Set) Follow(ctx context.Context, signals <-chan os.Signal) {
 		select {
 		case <-ctx.Done():
 			return
+		case <-ticker.C:
+			s.readAll()
 		case <-signals:
 			changed, unusable := s.readAll()
 			s.logger().Info("SIGHUP: the files of secrets and certificates were read again",
 				zap.Int("changed", len(changed)), zap.Strings("settings", changed),
 				zap.Strings("unusable", unusable))
 			s.renew()
-		case <-ticker.C:
-			changed, _ := s.readAll()
-			for _, setting := range changed {
-				s.tell(setting, false, true, nil, nil)
-			}
 		}
 	}
 }
 
-// readAll reads every file again, and returns the settings whose values have changed, and those whose files
-// cannot be used.
 func (s *Set) readAll() (changed, unusable []string) {
 	s.mu.Lock()
-	values := slices.Clone(s.values)
+	settings, looks := slices.Clone(s.settings), slices.Clone(s.looks)
 	s.mu.Unlock()
-	for _, v := range values {
-		setting, other, wrong := v.again()
-		switch {
-		case wrong != nil:
-			unusable = append(unusable, setting)
-		case other:
-			changed = append(changed, setting)
+	for i, look := range looks {
+		switch isNew, err := look(); {
+		case err != nil:
+			unusable = append(unusable, settings[i])
+		case isNew:
+			changed = append(changed, settings[i])
 		}
 	}
 	return changed, unusable

@@ -492,7 +492,7 @@ func TestATokenWhoseFileCannotBeUsedLetsNobodyInAndTheLogSaysSo(t *testing.T) {
 			core, logs := observer.New(zap.InfoLevel)
 			files := &rotation.Set{}
 			files.Log(zap.New(core))
-			token, err := rotation.FollowToken(files, "http.token", mount.Path("token"), func(text string) error {
+			token, err := rotation.Follow(files, "http.token", mount.Path("token"), func(text string) error {
 				if len(text) < 16 {
 					return errors.New("expected 16 characters or more")
 				}
@@ -519,7 +519,7 @@ func TestATokenWhoseFileCannotBeUsedLetsNobodyInAndTheLogSaysSo(t *testing.T) {
 			if _, err := io.Copy(io.Discard, open.Body); err != nil { // until the server ends it
 				t.Errorf("a page that is open: %v", err)
 			}
-			told := logs.FilterMessage("a file cannot be used, the token is refused").All()
+			told := logs.FilterMessageSnippet("a file cannot be used").All()
 			if len(told) != 1 || told[0].ContextMap()["setting"] != "http.token" {
 				t.Errorf("the log has %v", logs.All())
 			}

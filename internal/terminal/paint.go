@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/mattn/go-isatty"
+	"golang.org/x/term"
 )
 
 // Is reports whether a stream is a terminal, or a Writer to one.
@@ -20,7 +20,7 @@ func Is(stream any) bool {
 		stream = w.W
 	}
 	f, ok := stream.(*os.File)
-	return ok && isatty.IsTerminal(f.Fd())
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // Style is a color or an emphasis: the number of an ANSI SGR code.
@@ -63,36 +63,13 @@ func (p Paint) As(s Style, text string) string {
 	return "\x1b[" + string(s) + "m" + Escape(text) + "\x1b[0m"
 }
 
-var painted = regexp.MustCompile("\x1b\\[[0-9;]*m")
+// styled matches the styles that Paint writes.
+var styled = regexp.MustCompile("\x1b\\[(?:[012]|3[1236])m")
 
 // Width returns how many columns text takes. Styles take none.
-func Width(text string) int { return utf8.RuneCountInString(painted.ReplaceAllString(text, "")) }
+func Width(text string) int { return utf8.RuneCountInString(styled.ReplaceAllString(text, "")) }
 
 // Pad fills text up with spaces, on its right, to so many columns.
-func Pad(text string, columns int) string { return text + space(text, columns) }
-
-func space(text string, columns int) string { return strings.Repeat(" ", max(0, columns-Width(text))) }
-
-// Cut shortens text to so many columns. The last column then shows that text is missing. Styles stay and end
-// as in text.
-func Cut(text string, columns int) string {
-	if Width(text) <= columns {
-		return text
-	}
-	var b strings.Builder
-	for used := 0; text != ""; {
-		if at := painted.FindStringIndex(text); at != nil && at[0] == 0 {
-			b.WriteString(text[:at[1]])
-			text = text[at[1]:]
-			continue
-		}
-		_, size := utf8.DecodeRuneInString(text)
-		if used++; used < columns {
-			b.WriteString(text[:size])
-		} else if used == columns {
-			b.WriteString("…")
-		}
-		text = text[size:]
-	}
-	return b.String()
+func Pad(text string, columns int) string {
+	return text + strings.Repeat(" ", max(0, columns-Width(text)))
 }

@@ -3,6 +3,8 @@ package terminal
 import (
 	"fmt"
 	"time"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Duration is d in its two largest units: 4d3h, 2h10m, 3m5s, 42s, 0.8s.
@@ -22,13 +24,7 @@ func Duration(d time.Duration) string {
 }
 
 // Count is n with its thousands apart: 1,234,567.
-func Count[N int | int32 | int64](n N) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
+func Count[N int | int32 | int64](n N) string { return humanize.Comma(int64(n)) }
 
 // Plural is n things: 1 row, 1,234 rows.
 func Plural[N int | int32 | int64](n N, thing string) string {
@@ -38,13 +34,5 @@ func Plural[N int | int32 | int64](n N, thing string) string {
 	return Count(n) + " " + thing + "s"
 }
 
-// Bytes is a size in its unit: 512 bytes, 2.0 KiB, 1.5 MiB.
-func Bytes(n int) string {
-	switch {
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d bytes", n)
-}
+// Bytes is a size in its unit: 512 B, 2.0 KiB, 1.5 MiB.
+func Bytes(n int) string { return humanize.IBytes(uint64(max(0, n))) }

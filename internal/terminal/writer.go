@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -46,9 +45,6 @@ func deceives(r rune) bool {
 	}
 	return false
 }
-
-// styled matches the styles that Paint writes.
-var styled = regexp.MustCompile("\x1b\\[(?:[012]|3[1236])m")
 
 // Writer escapes text and writes it to W, see Escape. Styles of a Paint stay if Paint is true. Each Write has
 // to consist of whole characters.

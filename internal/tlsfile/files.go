@@ -11,9 +11,6 @@ import (
 	"github.com/storestream/storestream/internal/rotation"
 )
 
-// DSN is the Section of PostgreSQL's files, which are parameters of a connection string.
-const DSN = "postgres.dsn"
-
 // Files are the files of one client. The zero value trusts who the system trusts, and has no certificate.
 type Files struct {
 	// Section is where a user sets them, such as "kafka.tls": errors name its keys.
@@ -25,14 +22,13 @@ type Files struct {
 
 // FileError is a file that cannot be used.
 type FileError struct {
-	Key  string // the last part of the key that names it: ca_file, cert_file or key_file
-	Rule string // what is wrong with it; it never holds what stands in the file
+	Key string // the last part of the key that names it: ca_file, cert_file or key_file
+	Err error  // without the content of the file
 }
 
-func (e *FileError) Error() string { return e.Key + ": " + e.Rule }
+func (e *FileError) Error() string { return e.Key + ": " + e.Err.Error() }
 
-// Config reads the files. A *FileError says which cannot be used. A client's certificate that has expired is
-// an error of the handshake with a server that asks for one, which it ends without saying why as plainly.
+// Config reads the files. A *FileError says which one is unusable.
 func (f Files) Config() (*tls.Config, error) {
 	c, err := f.Open(nil)
 	if err != nil {
@@ -41,38 +37,32 @@ func (f Files) Config() (*tls.Config, error) {
 	return c.Config(), nil
 }
 
-// Open reads the files, and has them read again whenever a connection is made. rotated hears when they have
-// changed or cannot be used; nil: nobody does. A *FileError says which cannot be used now.
+// Open reads the files, and has them read again whenever a connection is made. rotated hears of changes and of
+// unusable files. It may be nil. A *FileError says which file is unusable now.
 func (f Files) Open(rotated *rotation.Set) (*Client, error) {
 	switch {
 	case f.CertFile != "" && f.KeyFile == "":
-		return nil, &FileError{"key_file", "a certificate is set: expected the file of its key"}
+		return nil, &FileError{"key_file", errors.New("a certificate is set: expected the file of its key")}
 	case f.CertFile == "" && f.KeyFile != "":
-		return nil, &FileError{"cert_file", "a key is set: expected the file of its certificate"}
+		return nil, &FileError{"cert_file", errors.New("a key is set: expected the file of its certificate")}
 	}
-	var inputs []rotation.Input
-	for _, file := range []struct{ key, path string }{
-		{"cert_file", f.CertFile}, {"key_file", f.KeyFile}, {"ca_file", f.CAFile}} {
-		inputs = append(inputs, input(file.key, file.path))
-	}
-	config, err := rotation.New(rotated, f.Section, f.parse, inputs...)
+	config, err := rotation.New(rotated, f.Section, f.parse, input("cert_file", f.CertFile),
+		input("key_file", f.KeyFile), input("ca_file", f.CAFile))
 	if err != nil {
 		return nil, err
 	}
 	return &Client{f, config}, nil
 }
 
-// input is the text of a file; of none, "". Its error is a *FileError without the path, which whoever reports
-// it at the start names; later the log names the key.
+// input is the text of a file, or "" without one.
 func input(key, path string) rotation.Input {
-	if path == "" {
-		return func() (string, error) { return "", nil }
-	}
-	read := rotation.File(path)
 	return func() (string, error) {
-		text, err := read()
-		if wrong, ok := errors.AsType[*rotation.FileError](err); ok {
-			return "", &FileError{key, fmt.Sprintf("the file cannot be read: %v", wrong.Err)}
+		if path == "" {
+			return "", nil
+		}
+		text, err := rotation.File(path)()
+		if err != nil {
+			err = &FileError{key, err}
 		}
 		return text, err
 	}
@@ -91,16 +81,14 @@ func (f Files) parse(texts []string) (*tls.Config, error) {
 			_, err = Certificates(cert)
 		}
 		if err != nil {
-			return nil, &FileError{"cert_file", fmt.Sprintf("certificate and key cannot be used: %v", err)}
+			return nil, &FileError{"cert_file", fmt.Errorf("certificate and key cannot be used: %w", err)}
 		}
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-			return &pair, f.expired(pair.Leaf)
-		}
+		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 	}
 	if f.CAFile != "" {
 		all, err := Certificates(authorities)
 		if err != nil {
-			return nil, &FileError{"ca_file", err.Error()}
+			return nil, &FileError{"ca_file", err}
 		}
 		c.RootCAs = x509.NewCertPool()
 		for _, one := range all {
@@ -108,13 +96,6 @@ func (f Files) parse(texts []string) (*tls.Config, error) {
 		}
 	}
 	return c, nil
-}
-
-// Read returns what a file holds, for who leaves the use of it to a library that does not look what it opens:
-// a pipe would make it wait, and a device has no end.
-func Read(path string) ([]byte, error) {
-	text, err := rotation.File(path)()
-	return []byte(text), err
 }
 
 // Certificates are those in text, in PEM form. The standard library leaves out what it cannot read, and so

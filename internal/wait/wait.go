@@ -18,19 +18,6 @@ func For(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Until is ctx, cancelled when c is closed. cancel ends the wait for that.
-func Until(ctx context.Context, c <-chan struct{}) (_ context.Context, cancel context.CancelFunc) {
-	ctx, cancel = context.WithCancel(ctx)
-	go func() {
-		select {
-		case <-c:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, cancel
-}
-
 // Over says, without waiting, whether c is closed.
 func Over(c <-chan struct{}) bool {
 	select {

@@ -79,7 +79,7 @@ func (s *screen) waiting(name, words string) {
 	if s.terminal != nil {
 		width, _ := s.size()
 		s.draw([]string{"  " + s.paint.As(terminal.Bold, fmt.Sprintf("%-17s", name)) + " " +
-			s.paint.As(terminal.Faint, terminal.Cut(words, width-20))})
+			s.paint.As(terminal.Faint, cut(words, width-20))})
 		s.passing = true
 	}
 }

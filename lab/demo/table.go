@@ -26,18 +26,18 @@ func table(s status.Snapshot, paint terminal.Paint, width int) []string {
 		rows = 1
 		fit = func(cells ...string) []string { return slices.Delete(cells, 1, 2) }
 	}
-	head := fit("TOPIC", "SOURCE", "PUBLISHED", "ROWS/S", "LAG", "SETTLED (UTC)", "STATE")
+	// The spaces keep the columns as wide as their later figures, so that the table does not jump.
+	head := fit("TOPIC", "SOURCE", "PUBLISHED", "ROWS/S", "    LAG", "SETTLED (UTC)      ", "STATE")
 	t := terminal.NewTable(paint, head...)
 	t.Numbers(rows, rows+1, rows+2)
-	t.AtLeast(rows-1, 8).AtLeast(rows, 9).AtLeast(rows+1, 6).AtLeast(rows+2, 7).AtLeast(rows+3, 19)
 	for _, r := range s.Resources {
 		text, style := state(r, s.Now)
 		t.Row(fit(paint.As(terminal.Bold, "store."+r.Name), paint.As(terminal.Faint, r.Source),
 			terminal.Count(r.Rows), perSecond(r.RowsPerSecond), lag(r), instant(r.Settled), paint.As(style, text))...)
 	}
-	lines := t.Lines(width - len(margin))
+	lines := t.Lines()
 	for i := range lines {
-		lines[i] = margin + lines[i]
+		lines[i] = margin + strings.TrimRight(cut(lines[i], width-len(margin)), " ")
 	}
 	return lines
 }
@@ -115,7 +115,7 @@ func wrap(text string, columns int) []string {
 	var lines []string
 	line := ""
 	for word := range strings.FieldsSeq(text) {
-		word = terminal.Cut(word, columns)
+		word = cut(word, columns)
 		switch {
 		case line == "":
 			line = word

@@ -143,7 +143,7 @@ func (w *watch) show() {
 			lines = append(lines, "  "+w.screen.paint.As(terminal.Yellow, line))
 		}
 	}
-	lines = append(lines, "", "  "+w.screen.paint.As(terminal.Faint, terminal.Cut(w.footer(), width-2)))
+	lines = append(lines, "", "  "+w.screen.paint.As(terminal.Faint, cut(w.footer(), width-2)))
 	// The cursor cannot go back up to a line that has left the screen.
 	w.screen.draw(lines[:min(len(lines), max(1, height-1))])
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // inDSN names the DSN as the place of the TLS files.
-var inDSN = tlsfile.Files{Section: tlsfile.DSN}
+var inDSN = tlsfile.Files{Section: "postgres.dsn"}
 
 // explain makes err say what failed, on what, and what to do. pgx's errors about connecting hold no password,
 // and explain adds none.

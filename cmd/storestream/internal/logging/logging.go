@@ -4,7 +4,6 @@ package logging
 import (
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -34,7 +33,8 @@ func New(cfg config.Log, w io.Writer) *zap.Logger {
 		fields.ConsoleSeparator = "  "
 		encoder = zapcore.NewConsoleEncoder(fields)
 	}
-	return zap.New(suppressRepeats(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(oneLine{w})), level)))
+	core := zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(oneLine{w})), level)
+	return zap.New(&repeatSuppression{Core: core, mu: &sync.Mutex{}, seen: map[string]*warning{}})
 }
 
 // oneLine writes each text as one line without control characters. The console's form does not escape texts,
@@ -88,19 +88,24 @@ const (
 // always passes, because each line is an event of its own.
 type repeatSuppression struct {
 	zapcore.Core
-	bound    string // the text of the fields bound by With
-	warnings *warnings
+	bound string // the text of the fields bound by With
+
+	// Loggers that With has made share these.
+	mu   *sync.Mutex
+	seen map[string]*warning // by text
 }
 
-func suppressRepeats(core zapcore.Core) zapcore.Core {
-	return &repeatSuppression{Core: core, warnings: &warnings{byText: map[string]*warning{}}}
+// warning is one that was written lately.
+type warning struct {
+	written   time.Time
+	swallowed int // since then
 }
 
 // With binds fields. Two warnings are equal only if these fields are, so a failure of orders does not
 // suppress one of users.
 func (s *repeatSuppression) With(fields []zap.Field) zapcore.Core {
 	bound := s.bound + fieldText(fields)
-	return &repeatSuppression{Core: s.Core.With(fields), bound: bound, warnings: s.warnings}
+	return &repeatSuppression{Core: s.Core.With(fields), bound: bound, mu: s.mu, seen: s.seen}
 }
 
 // Check is zapcore's.
@@ -118,56 +123,22 @@ func (s *repeatSuppression) Write(entry zapcore.Entry, fields []zap.Field) error
 		return s.Core.Write(entry, fields)
 	}
 	text := entry.LoggerName + "\x00" + entry.Message + s.bound + fieldText(fields)
-	swallowed, write := s.warnings.add(text, entry.Time)
-	if !write {
+	s.mu.Lock()
+	last := s.seen[text]
+	if last != nil && entry.Time.Sub(last.written) < repeatAfter {
+		last.swallowed++
+		s.mu.Unlock()
 		return nil
 	}
-	if swallowed > 0 {
-		fields = append(fields[:len(fields):len(fields)], zap.Int("repeated", swallowed))
+	if len(s.seen) >= mostWarnings { // that repeats some lines, and bounds memory
+		clear(s.seen)
+	}
+	s.seen[text] = &warning{written: entry.Time}
+	s.mu.Unlock()
+	if last != nil && last.swallowed > 0 {
+		fields = append(fields[:len(fields):len(fields)], zap.Int("repeated", last.swallowed))
 	}
 	return s.Core.Write(entry, fields)
-}
-
-// warnings are the recent warnings, which a logger shares with all loggers that were made from it.
-type warnings struct {
-	mu     sync.Mutex
-	byText map[string]*warning
-}
-
-type warning struct {
-	written   time.Time
-	swallowed int // since then
-}
-
-// add takes a warning. It says whether to write it, and how many like it were swallowed since the last one.
-func (w *warnings) add(text string, now time.Time) (swallowed int, write bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	last := w.byText[text]
-	switch {
-	case last == nil:
-		w.makeRoom(now)
-		w.byText[text] = &warning{written: now}
-		return 0, true
-	case now.Sub(last.written) < repeatAfter:
-		last.swallowed++
-		return 0, false
-	}
-	swallowed, last.swallowed, last.written = last.swallowed, 0, now
-	return swallowed, true
-}
-
-// makeRoom forgets the warnings that ended. If none has, it forgets all of them: that repeats lines, and
-// bounds memory.
-func (w *warnings) makeRoom(now time.Time) {
-	if len(w.byText) < mostWarnings {
-		return
-	}
-	over := func(_ string, last *warning) bool { return now.Sub(last.written) >= 2*repeatAfter }
-	maps.DeleteFunc(w.byText, over)
-	if len(w.byText) >= mostWarnings {
-		clear(w.byText)
-	}
 }
 
 // fieldText is what makes warnings different: the texts and errors among the fields. Every digit is replaced,

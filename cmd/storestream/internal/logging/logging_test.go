@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -49,12 +50,12 @@ func TestAWarningThatRepeatsEverySecondIsOneLineAMinuteWithACount(t *testing.T) 
 }
 
 func TestWhatIsRememberedOfWarningsIsBounded(t *testing.T) {
-	w := &warnings{byText: map[string]*warning{}}
+	log := New(config.Log{Level: "info", Format: "json"}, io.Discard)
 	for i := range 10 * mostWarnings {
-		w.add(fmt.Sprintf("%c%d", 'a', i), time.Unix(int64(i), 0))
+		log.Warn(fmt.Sprintf("%c%d", 'a', i))
 	}
-	if len(w.byText) > mostWarnings {
-		t.Errorf("%d warnings are remembered, expected %d at most", len(w.byText), mostWarnings)
+	if n := len(log.Core().(*repeatSuppression).seen); n > mostWarnings {
+		t.Errorf("%d warnings are remembered, expected %d at most", n, mostWarnings)
 	}
 }
 
@@ -96,7 +97,7 @@ func TestATextOfMegabytesIsCutShortInTheLogAndInWhatIsRemembered(t *testing.T) {
 				t.Errorf("%s: a line of %d bytes", format, len(line))
 			}
 		}
-		for text := range log.Core().(*repeatSuppression).warnings.byText {
+		for text := range log.Core().(*repeatSuppression).seen {
 			if len(text) > 3*mostText {
 				t.Errorf("%s: %d bytes are remembered", format, len(text))
 			}

@@ -23,6 +23,7 @@ import (
 	"github.com/storestream/storestream/config"
 	"github.com/storestream/storestream/internal/dsn"
 	"github.com/storestream/storestream/internal/loopback"
+	"github.com/storestream/storestream/internal/rotation"
 	"github.com/storestream/storestream/internal/tlsfile"
 	"github.com/storestream/storestream/poller/postgres"
 )
@@ -184,7 +185,7 @@ func (s security) postgres(ctx context.Context) {
 		s.found.fail("postgres", err, "")
 		return
 	case err != nil:
-		s.failed("postgres", tlsfile.Files{Section: tlsfile.DSN}, err)
+		s.failed("postgres", tlsfile.Files{Section: "postgres.dsn"}, err)
 		return
 	}
 	defer conn.Close(ctx)
@@ -385,12 +386,12 @@ func (s security) files() {
 			s.mode(e.Key, path, e.Key)
 		case strings.HasSuffix(e.Key, ".cert_file") && e.Value != "":
 			s.ownCertificate(e.Key, e.Value)
-		case strings.Contains(e.Value, dsn.Mask) && strings.HasPrefix(e.From, filepath.Base(s.c.File)+":"):
+		case strings.Contains(e.Value, rotation.Mask) && strings.HasPrefix(e.From, filepath.Base(s.c.File)+":"):
 			inline = true
 		}
 	}
-	if d, err := dsn.Parse(s.c.Settings.Postgres.DSN.Get()); err == nil && d.KeyFile() != "" {
-		s.mode("postgres.dsn", d.KeyFile(), "the key of its sslkey")
+	if d, err := dsn.Parse(s.c.Settings.Postgres.DSN.Get()); err == nil && d.Value("sslkey") != "" {
+		s.mode("postgres.dsn", d.Value("sslkey"), "the key of its sslkey")
 		s.ownCertificate("postgres.dsn", d.Value("sslcert"))
 	}
 	if inline && s.c.File != "" {

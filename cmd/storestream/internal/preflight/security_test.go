@@ -75,7 +75,7 @@ func TestSecuritySaysWhatProtectsTheDatabase(t *testing.T) {
 		"security", "postgres", "in clear to "+elsewhere, "the credential too") // whichever answered now
 	says(t, secured(t, strings.ReplaceAll(dsn("postgres", direct, ""), authority.File,
 		servers.AuthorityForTest(t, t.TempDir()).File)), Failure, "security", "postgres",
-		`signed by "authority", which is not trusted: set sslrootcert in postgres.dsn to the certificates`)
+		"certificate signed by unknown authority", "check postgres.dsn")
 	says(t, secured(t, dsn("postgres", direct, "sslmode=disable")), OK, "security", "postgres",
 		"in clear, which does not leave this machine")
 
@@ -91,7 +91,7 @@ func TestSecuritySaysWhatProtectsTheDatabase(t *testing.T) {
 	says(t, secured(t, dsn("postgres", pooler(servers.CertificateConfig{Name: "old",
 		NotBefore: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC),
 		NotAfter:  time.Date(2026, 2, 3, 0, 0, 0, 0, time.UTC)}), "")),
-		Failure, "security", "postgres", "expired on 2026-02-03")
+		Failure, "security", "postgres", "certificate has expired")
 	says(t, secured(t, dsn("postgres", pooler(servers.CertificateConfig{Name: "other",
 		Hosts: []string{"other.example"}}), "")), Failure, "security", "postgres", "other.example", "localhost")
 }
@@ -185,8 +185,8 @@ func TestSecuritySaysWhatProtectsTheServiceAndThePage(t *testing.T) {
 	if asked {
 		t.Error("a request was sent")
 	}
-	says(t, secured(t, "store.base_url="+server.URL+"/v1"), Failure, "security", "store", "not trusted",
-		"store.tls.ca_file")
+	says(t, secured(t, "store.base_url="+server.URL+"/v1"), Failure, "security", "store", "unknown authority",
+		"check store.tls")
 	says(t, secured(t, "store.base_url=http://"+elsewhere+":1/v1", "security.allow_plaintext=store"), Warning,
 		"security", "store", "the credential too (security.allow_plaintext)")
 	says(t, secured(t), OK, "security", "status", "listens on this machine alone")
