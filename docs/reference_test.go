@@ -361,11 +361,11 @@ func (d *declared) MustRegister(collectors ...prometheus.Collector) {
 	d.all = append(d.all, collectors...)
 }
 
-var description = regexp.MustCompile(`fqName: "(\w+)", help: "([^"]*)".*variableLabels: \{([^}]*)\}`)
+var description = regexp.MustCompile(`fqName: "(\w+)", help: "([^"]*)".*constLabels: \{([^}]*)\}, variableLabels: \{([^}]*)\}`)
 
 func TestTheReferenceHasEveryMetric(t *testing.T) {
 	reg := &declared{}
-	metrics.New(reg)
+	metrics.New(reg).Resource("orders")
 	var rows [][]string
 	for _, c := range reg.all {
 		kind := "gauge"
@@ -382,7 +382,7 @@ func TestTheReferenceHasEveryMetric(t *testing.T) {
 			if m == nil {
 				t.Fatalf("a description that cannot be read: %s", desc)
 			}
-			rows = append(rows, []string{code(m[1]), kind, strings.ReplaceAll(m[3], ",", ", "), m[2]})
+			rows = append(rows, []string{code(m[1]), kind, labels(m[3], m[4]), m[2]})
 		}
 	}
 	slices.SortFunc(rows, func(a, b []string) int { return strings.Compare(a[0], b[0]) })
@@ -391,6 +391,18 @@ func TestTheReferenceHasEveryMetric(t *testing.T) {
 		list.row(r...)
 	}
 	generated(t, "metrics", list.String())
+}
+
+// labels is the names of the labels, those of constant value first.
+func labels(constant, variable string) string {
+	var names []string
+	if name, _, found := strings.Cut(constant, "="); found {
+		names = append(names, name)
+	}
+	if variable != "" {
+		names = append(names, strings.Split(variable, ",")...)
+	}
+	return strings.Join(names, ", ")
 }
 
 // What storestream makes of an empty cluster: the settings of its topics, the headers of its dead letters.

@@ -12,23 +12,22 @@ func TestLagGrowsBetweenScrapesWithoutAnyPass(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	set := New(reg)
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
-	set.lags.now = func() time.Time { return now }
 	orders := set.Resource("orders")
-	set.Resource("users") // bound, but never passed: no sample
+	orders.Lag.now = func() time.Time { return now }
 
-	if n := testutil.CollectAndCount(set.lags); n != 0 {
+	if n := testutil.CollectAndCount(orders.Lag); n != 0 {
 		t.Fatalf("%d samples before the first pass, expected none: a zero would say that the resource is fresh", n)
 	}
 	orders.Lag.Since(now.Add(-2 * time.Second))
-	if got := testutil.ToFloat64(set.lags); got != 2 {
+	if got := testutil.ToFloat64(orders.Lag); got != 2 {
 		t.Fatalf("lag %v s, expected 2", got)
 	}
 	now = now.Add(time.Hour) // nothing happens for an hour
-	if got := testutil.ToFloat64(set.lags); got != 3602 {
+	if got := testutil.ToFloat64(orders.Lag); got != 3602 {
 		t.Fatalf("lag %v s, expected 3602", got)
 	}
 	orders.Lag.Forget()
-	if n := testutil.CollectAndCount(set.lags); n != 0 {
+	if n := testutil.CollectAndCount(orders.Lag); n != 0 {
 		t.Fatalf("%d samples after another instance took over, expected none", n)
 	}
 }

@@ -52,22 +52,20 @@ func TestWhatCanBeCountedBeginsWithZero(t *testing.T) {
 	}
 }
 
-func TestRequestsAreTakenApartByResourceAndCode(t *testing.T) {
+func TestWhatWasCountedIsReadBackForPeople(t *testing.T) {
 	set := New(prometheus.NewRegistry())
-	users := set.Resource("users")
+	users, orders := set.Resource("users"), set.Resource("orders")
 	users.HTTPRequests("200").Add(7)
 	users.HTTPRequests("429").Inc()
-	set.Resource("orders")
-	got := set.Requests()
-	if got["users"]["200"] != 7 || got["users"]["429"] != 1 || got["orders"]["200"] != 0 || len(got) != 2 {
+	if got := users.Requests(); got["200"] != 7 || got["429"] != 1 || orders.Requests()["200"] != 0 {
 		t.Errorf("%v", got)
 	}
 	users.RowsPublished.Add(12)
-	if rows := set.Published(); rows["users"] != 12 || len(rows) != 2 {
-		t.Errorf("%v", rows)
+	if users.Published() != 12 || orders.Published() != 0 {
+		t.Errorf("%d and %d rows", users.Published(), orders.Published())
 	}
 	users.UnknownFields("discount").Inc()
-	if fields := set.Fields(); len(fields["users"]) != 1 || fields["users"][0] != "discount" {
+	if fields := users.Fields(); len(fields) != 1 || fields[0] != "discount" || len(orders.Fields()) != 0 {
 		t.Errorf("%v", fields)
 	}
 }

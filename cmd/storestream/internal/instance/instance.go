@@ -97,12 +97,12 @@ func (in *instance) snapshot() status.Snapshot {
 		owned[name] = true
 	}
 	refused, until := refusal(in.sources.Service())
-	sent, rows, fields := in.c.Metrics.Requests(), in.c.Metrics.Published(), in.c.Metrics.Fields()
 	for _, name := range in.c.Settings.Enabled() {
 		r := in.owners[name].status.snapshot(owned[name], refused, until)
-		r.Published, r.UnknownFields = rows[name], fields[name]
+		counts := in.owners[name].metrics
+		r.Published, r.UnknownFields = counts.Published(), counts.Fields()
 		if r.Source == config.REST {
-			r.Requests = requests(sent[name])
+			r.Requests = requests(counts.Requests())
 			s.Service = in.service()
 		}
 		s.Resources = append(s.Resources, r)
