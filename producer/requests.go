@@ -186,7 +186,7 @@ func (q *Requests) look(ctx context.Context, end lister) error {
 	if err != nil {
 		return err
 	}
-	if n := len(q.all); n > 0 && !anew && (length(spans) > 0 || q.log.id == [16]byte{}) {
+	if n := len(q.all); n > 0 && !anew && (length(spans) > 0 || q.log.id == "") {
 		// Brokers without topic ids show another topic only by its content.
 		same, err := q.holds(ctx, q.all[n-1])
 		if err != nil {
