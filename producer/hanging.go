@@ -2,6 +2,7 @@ package producer
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -149,7 +150,7 @@ func (c *Cluster) hanging(ctx context.Context, open []openTransaction) (
 // down. So it describes a random id: only a user who may describe all ids gets the answer "not found". And
 // it checks that each partition of the coordinators' log has a leader.
 func (c *Cluster) seesAllTransactions(ctx context.Context) bool {
-	id := newUID()
+	id := rand.Text()
 	described, err := c.admin.DescribeTransactions(ctx, id)
 	if err != nil || !errors.Is(described[id].Err, kerr.TransactionalIDNotFound) {
 		return false
