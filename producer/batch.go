@@ -46,7 +46,7 @@ func (s *Session) fill(tx watermark.Transaction, mark *watermark.Watermark) *bat
 		logs: [2]*writtenLog{&s.data, &s.letters}, data: slices.Clone(s.data.ends),
 		letters: slices.Clone(s.letters.ends)}
 	keys := make([]byte, 0, rows*watermark.MaxKeySize) // each key is a part of it
-	byKey, partitions := kgo.StickyKeyPartitioner(nil).ForTopic(""), len(s.data.leaders)
+	byKey, partitions := kgo.StickyKeyPartitioner(nil).ForTopic(""), s.data.partitions
 	for i := range tx.Rows {
 		row, at := &tx.Rows[i], len(keys)
 		keys = schemas.AppendKey(keys, row.ID)
@@ -79,7 +79,7 @@ func (s *Session) fill(tx watermark.Transaction, mark *watermark.Watermark) *bat
 	for _, letter := range tx.DeadLetters {
 		record := deadLetterRecord(s.letters.name, t.limits[s.letters.name], t.resource.Name, letter)
 		record.Timestamp = recordTime(mark.Written)
-		record.Partition = int32(byKey.Partition(&record, len(s.letters.leaders)))
+		record.Partition = int32(byKey.Partition(&record, s.letters.partitions))
 		b.records = append(b.records, record)
 	}
 	return b

@@ -24,7 +24,7 @@ type Cluster struct {
 
 	cl    *kgo.Client // for everything but transactions, the group and the requests
 	admin *kadm.Client
-	meta  *metadata
+	meta  metadata
 	// decompressor is the client's, which refuses a batch of more than mostUnpacked.
 	decompressor kgo.Decompressor
 	requests     *Requests
@@ -46,7 +46,7 @@ func Open(cfg Config) (*Cluster, error) {
 	}
 	c.admin = kadm.NewClient(c.cl)
 	c.decompressor = c.cl.OptValue(kgo.WithDecompressor).(kgo.Decompressor)
-	c.meta = newMetadata(c.cl, c.admin)
+	c.meta = metadata{c.cl, c.admin}
 	c.requests = newRequests(c)
 	return c, nil
 }

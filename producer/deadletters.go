@@ -24,35 +24,42 @@ const (
 	headerHash     = "row_hash"
 )
 
-// ReadDeadLetters returns the dead letters of a resource: key to watermark.DeadLetterHash of the row. It
-// reads the whole topic, which is small, and waits for open transactions. If there are more letters than an
-// owner keeps, the error is a *RefusedError.
-func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[string]uint64, error) {
+// readLetters returns the newest dead letter of each key that is wanted, up to most keys, tombstones among
+// them. It reads the whole topic, which is small, and waits for open transactions.
+func readLetters[T any](ctx context.Context, c *Cluster, most int, keep func(*kgo.Record) T,
+	wanted func(*kgo.Record) bool) (newest[T], error) {
 	spans, err := c.meta.toHighWatermark(ctx, c.DeadLetters())
+	found := newNewest(len(spans), most, keep)
 	if err != nil {
-		return nil, err
+		return found, err
 	}
-	const most = watermark.MaxDeadLetters
-	found := newNewest(len(spans), 2*most, c.cfg.Now, hashOfDeadLetter) // tombstones among them
 	for r, err := range c.fold(ctx, c.DeadLetters(), spans) {
 		if err != nil {
-			return nil, err
+			return found, err
 		}
-		if strings.HasPrefix(string(r.Key), resource+"/") {
+		if wanted(r) {
 			found.add(r)
 		}
+	}
+	return found, nil
+}
+
+// ReadDeadLetters returns the dead letters of a resource: key to watermark.DeadLetterHash of the row. If
+// there are more letters than an owner keeps, the error is a *RefusedError.
+func ReadDeadLetters(ctx context.Context, c *Cluster, resource string) (map[string]uint64, error) {
+	const most = watermark.MaxDeadLetters
+	found, err := readLetters(ctx, c, 2*most, hashOfDeadLetter,
+		func(r *kgo.Record) bool { return strings.HasPrefix(string(r.Key), resource+"/") })
+	if err != nil {
+		return nil, err
 	}
 	hashes := make(map[string]uint64)
 	for key, record := range found.all() {
 		hashes[key] = record.kept
 	}
-	if n := len(hashes); n > most || found.over > 0 {
-		counted := strconv.Itoa(n)
-		if found.over > 0 { // some are unknown, even if later records took most of the others out
-			counted = "more than " + strconv.Itoa(found.most)
-		}
+	if n := len(hashes) + found.over; n > most || found.over > 0 {
 		return nil, &RefusedError{Topic: c.DeadLetters(), Setting: "the number of letters of " + resource,
-			Found: counted, Expected: fmt.Sprintf("at most %d", most),
+			Found: strconv.Itoa(n), Expected: fmt.Sprintf("at most %d", most),
 			Do: "correct what makes so many rows unfit to be published, or find the other program that wrote them; " +
 				"docs/operations.md says how to begin with an empty topic, \"It is not taken over\""}
 	}
@@ -67,29 +74,18 @@ type DeadLetterRecord struct {
 	watermark.DeadLetter
 }
 
-// ReadDeadLetter returns the dead letter of row id of a resource, or nil. It reads the whole topic, as
-// ReadDeadLetters does.
+// ReadDeadLetter returns the dead letter of row id of a resource, or nil.
 func ReadDeadLetter(ctx context.Context, c *Cluster, resource string, id int64) (*DeadLetterRecord, error) {
-	spans, err := c.meta.toHighWatermark(ctx, c.DeadLetters())
-	if err != nil {
-		return nil, err
-	}
 	wanted := watermark.DeadLetterKey(resource, schemas.Reject{ID: id, HasID: true})
-	found := newNewest(len(spans), 1, c.cfg.Now, deadLetterOf)
-	for r, err := range c.fold(ctx, c.DeadLetters(), spans) {
-		if err != nil {
-			return nil, err
-		}
+	found, err := readLetters(ctx, c, 1, deadLetterOf, func(r *kgo.Record) bool {
 		// The key of a row without a usable id is a hash, and may look like an id.
-		if _, ofRow := watermark.DeadLetterRow(wanted, hashOfDeadLetter(r)); string(r.Key) == wanted &&
-			(ofRow || r.Value == nil) {
-			found.add(r)
-		}
-	}
+		_, ofRow := watermark.DeadLetterRow(wanted, hashOfDeadLetter(r))
+		return string(r.Key) == wanted && (ofRow || r.Value == nil)
+	})
 	for _, record := range found.all() {
-		return &DeadLetterRecord{record.partition, record.offset, record.time, record.kept}, nil
+		return &DeadLetterRecord{record.partition, record.offset, record.time, record.kept}, err
 	}
-	return nil, nil
+	return nil, err
 }
 
 // deadLetterOf is the dead letter that r holds.

@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"context"
 	"iter"
 
@@ -13,19 +14,19 @@ type follower struct {
 	c     *Cluster
 	topic string
 
-	id   [16]byte // of the topic that was read
-	next []int64  // the offsets at which the next look begins, by partition
+	id   string  // of the topic that was read
+	next []int64 // the offsets at which the next look begins, by partition
 }
 
 // open returns the spans from the end of the last look to end. anew reports that the topic is another one
 // than was read, or lost its end or partitions, or got more of them, which moves keys. Then the spans begin
 // with the first record. The first look is anew, too.
 func (f *follower) open(ctx context.Context, end lister) (spans []span, anew bool, err error) {
-	info, err := f.c.meta.describe(ctx, f.topic, true)
+	topic, err := f.c.meta.describe(ctx, f.topic)
 	if err != nil {
 		return nil, false, err
 	}
-	another := f.next == nil || info.isAnother(f.id)
+	another := f.next == nil || differ(topicID(topic), f.id)
 	ends, err := f.c.meta.endsAgain(ctx, f.topic, end, func(ends []int64) bool {
 		return !another && shortened(f.next, ends) != ""
 	})
@@ -38,11 +39,9 @@ func (f *follower) open(ctx context.Context, end lister) (spans []span, anew boo
 	}
 	spans = spansOf(starts, ends)
 	if anew = another || len(spans) != len(f.next) || shortened(f.next, ends) != ""; anew {
-		f.id, f.next = info.id, nil
+		f.id, f.next = "", nil
 	}
-	if f.id == ([16]byte{}) {
-		f.id = info.id
-	}
+	f.id = cmp.Or(f.id, topicID(topic))
 	goOn(spans, f.next)
 	return spans, anew, nil
 }

@@ -248,10 +248,10 @@ func (g *Group) remove(taken map[string][]int32, why error) {
 func (g *Group) look(ctx context.Context) {
 	ask, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	info, err := g.c.meta.describe(ask, g.c.Watermarks(), false)
+	topic, err := g.c.meta.describe(ask, g.c.Watermarks())
 	g.mu.Lock()
 	if err == nil {
-		g.partitions = len(info.leaders)
+		g.partitions = len(topic.Partitions)
 	}
 	moved := slices.ContainsFunc(g.resources, func(r string) bool {
 		return g.owners[r] != nil && !g.owners[r].stopped && !g.ours(r)

@@ -2,6 +2,7 @@ package producer
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -51,11 +52,11 @@ var errCannotAsk = errors.New("the brokers do not tell which transactions are op
 func (c *Cluster) openIn(ctx context.Context, topics ...string) ([]openTransaction, error) {
 	asked := make(kadm.TopicsSet)
 	for _, topic := range topics {
-		info, err := c.meta.describe(ctx, topic, false)
+		found, err := c.meta.describe(ctx, topic)
 		if err != nil {
 			return nil, err
 		}
-		for p := range info.leaders {
+		for p := range found.Partitions {
 			asked.Add(topic, int32(p))
 		}
 	}
@@ -149,12 +150,12 @@ func (c *Cluster) hanging(ctx context.Context, open []openTransaction) (
 // down. So it describes a random id: only a user who may describe all ids gets the answer "not found". And
 // it checks that each partition of the coordinators' log has a leader.
 func (c *Cluster) seesAllTransactions(ctx context.Context) bool {
-	id := newUID()
+	id := rand.Text()
 	described, err := c.admin.DescribeTransactions(ctx, id)
 	if err != nil || !errors.Is(described[id].Err, kerr.TransactionalIDNotFound) {
 		return false
 	}
-	log, err := c.meta.ask(ctx, "__transaction_state", false)
+	log, err := c.meta.describe(ctx, "__transaction_state")
 	for _, p := range log.Partitions {
 		if p.Leader < 0 || p.ErrorCode != 0 {
 			return false

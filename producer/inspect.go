@@ -3,7 +3,6 @@ package producer
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -54,7 +53,7 @@ func (i Inspector) Topics(ctx context.Context, resources ...string) []TopicRepor
 
 func (i Inspector) topic(ctx context.Context, spec topicSpec) TopicReport {
 	report := TopicReport{Topic: spec.name}
-	found, err := i.c.meta.ask(ctx, spec.name, true)
+	found, err := i.c.meta.describe(ctx, spec.name)
 	switch {
 	case errors.Is(err, kerr.UnknownTopicOrPartition):
 		report.Missing, report.Err = true, spec.create(ctx, i.c.admin.ValidateCreateTopics)
@@ -66,7 +65,7 @@ func (i Inspector) topic(ctx context.Context, spec topicSpec) TopicReport {
 				spec.name)}
 		return report
 	case err != nil:
-		report.Err = fmt.Errorf("metadata of topic %s: %w", spec.name, err)
+		report.Err = err
 		return report
 	}
 	report.Partitions, report.Replicas = len(found.Partitions), math.MaxInt

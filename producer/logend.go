@@ -29,12 +29,12 @@ func shortened(noted, now []int64) string {
 	return ""
 }
 
-// otherLog returns the reason why the data topic that is there now, whose partitions end at ends, does not
-// hold everything that mark covers. It is empty if the topic may hold everything. An unknown id does not
+// otherLog returns the reason why the data topic that is there now, which has this id and whose partitions end
+// at ends, does not hold everything that mark covers. It is empty if the topic may hold everything. An unknown id does not
 // count: it is not equal to another unknown one, and not different from a known one. So a cluster that
 // gains ids republishes nothing.
-func otherLog(mark *watermark.Watermark, topic topicInfo, ends []int64) string {
-	if topic.otherID(mark.TopicID) {
+func otherLog(mark *watermark.Watermark, id string, ends []int64) string {
+	if differ(id, mark.TopicID) {
 		return "it was created anew: it has another id"
 	}
 	lost := shortened(mark.Ends, ends)
@@ -44,7 +44,7 @@ func otherLog(mark *watermark.Watermark, topic topicInfo, ends []int64) string {
 	switch {
 	case lost == "":
 		return ""
-	case mark.TopicID != "" && mark.TopicID == topic.idText():
+	case mark.TopicID != "" && mark.TopicID == id:
 		return "it lost records: " + lost
 	}
 	return "it was created anew or lost records: " + lost
@@ -53,86 +53,40 @@ func otherLog(mark *watermark.Watermark, topic topicInfo, ends []int64) string {
 // OtherLog returns the reason why a takeover by mark would fill the data topic from the start. It is empty
 // if it would not.
 func OtherLog(ctx context.Context, c *Cluster, mark watermark.Watermark) (string, error) {
-	topic, err := c.meta.describe(ctx, c.Topic(mark.Resource), true)
+	id, err := TopicID(ctx, c, mark.Resource)
 	if err != nil {
 		return "", err
 	}
-	ends, err := c.meta.offsets(ctx, topic.name, c.admin.ListEndOffsets)
-	if err != nil {
-		return "", err
-	}
-	return otherLog(&mark, topic, ends), nil
+	ends, err := c.meta.offsets(ctx, c.Topic(mark.Resource), c.admin.ListEndOffsets)
+	return otherLog(&mark, id, ends), err
 }
 
-// keysToAsk is how many of a partition's oldest records OtherPartitions checks.
-const keysToAsk = 1000
-
-// OtherPartitions returns why a data topic that has now partitions cannot be written, if mark says that it
-// had another number: a *RefusedError, or the error that kept it from finding out.
-//
-// The advice may be to delete the topic, and the one record that mark comes from may be forged. So
-// OtherPartitions also checks the keys in the topic. Partitions can only be added. If they were, some of
-// the oldest records are in the partition that was their key's with the number before and is not their
-// key's now. At least two records have to show it, or all of them if the topic has fewer.
-func OtherPartitions(ctx context.Context, c *Cluster, mark watermark.Watermark, now int) error {
-	topic, was := c.Topic(mark.Resource), int(mark.Partitions)
-	refused := &RefusedError{Topic: topic, Setting: "the number of partitions", Found: strconv.Itoa(now)}
-	marks, err := c.meta.describe(ctx, c.Watermarks(), false)
-	if err != nil {
-		return err
-	}
-	spans, err := c.meta.toStableOffset(ctx, topic)
-	if err != nil {
-		return err
-	}
-	if was < now {
-		ours, moved := 0, 0
-		before, after := partitionsOf(was), partitionsOf(now)
-		for i := range spans {
-			asked := 0
-			for record, err := range c.fold(ctx, topic, spans[i:i+1]) {
-				if err != nil {
-					return err
-				}
-				if _, _, err := schemas.ReadKey(record.Key); err == nil {
-					if ours++; before(record) == record.Partition && after(record) != record.Partition {
-						moved++
-					}
-				}
-				if asked++; asked == keysToAsk {
-					break
-				}
-			}
-		}
-		if moved > 1 || moved == ours {
-			refused.Expected = fmt.Sprintf("%d (with another count a key hashes to another partition, and its "+
-				"old record stays beside the new one; %d of the %d oldest records are such)", was, moved, ours)
-			refused.Do = "delete the topic: storestream creates it again and fills it from the start"
-			return refused
-		}
-	}
-	refused.Expected = fmt.Sprintf("%d, but only the watermark says so (topic %s, partition %d; by "+
-		"instance %q of group %q), and no key in the topic", was, c.Watermarks(),
-		partitionOf(mark.Resource, len(marks.leaders)), mark.Instance, mark.Group)
-	refused.Do = "another program wrote that watermark: take it out as docs/security.md says, \"When somebody " +
-		"wrote to store.watermarks or store.requests\""
-	return refused
+// OtherPartitions is the refusal of a data topic that has now partitions, if mark says that it had another
+// number. That one record may be forged, so it does not simply advise to delete the topic.
+func OtherPartitions(c *Cluster, mark watermark.Watermark, now int) *RefusedError {
+	return &RefusedError{Topic: c.Topic(mark.Resource), Setting: "the number of partitions",
+		Found: strconv.Itoa(now), Expected: fmt.Sprintf("%d, as a watermark of instance %q of group %q in topic %s "+
+			"says (with another count a key hashes to another partition, and its old record stays beside the new one)",
+			mark.Partitions, mark.Instance, mark.Group, c.Watermarks()),
+		Do: "if partitions were added, delete the topic: storestream creates it again and fills it from the start. " +
+			"If none were, another program wrote that watermark: take it out as docs/security.md says, \"When " +
+			"somebody wrote to store.watermarks or store.requests\""}
 }
 
 // TopicID is the id of a resource's data topic. It is empty if the brokers give topics no ids.
 func TopicID(ctx context.Context, c *Cluster, resource string) (string, error) {
-	topic, err := c.meta.describe(ctx, c.Topic(resource), true)
-	return topic.idText(), err
+	topic, err := c.meta.describe(ctx, c.Topic(resource))
+	return topicID(topic), err
 }
 
-// afresh returns the watermark by which a topic of r is filled from the start. The requests that were
+// afresh returns the watermark by which the topic of r with this id is filled from the start. The requests that were
 // carried out and the fields of the source stay known. Written stays, because it orders watermarks. A topic
 // that lost its end still holds rows, and they may have been published under other policies.
-func afresh(mark *watermark.Watermark, topic topicInfo, r *schemas.Resource) watermark.Watermark {
+func afresh(mark *watermark.Watermark, id string, r *schemas.Resource) watermark.Watermark {
 	fresh := watermark.New(mark.Resource)
 	fresh.Request, fresh.RequestUID = mark.Request, mark.RequestUID
 	fresh.Fields, fresh.Written = mark.Fields, mark.Written
-	if !topic.otherID(mark.TopicID) {
+	if !differ(id, mark.TopicID) {
 		fresh.Policies = heldPolicies(mark.Policies, r)
 	}
 	return fresh
@@ -149,7 +103,9 @@ func heldPolicies(held watermark.Policies, r *schemas.Resource) watermark.Polici
 
 // writtenLog is a topic that a session writes, and how far its log has reached, as the session knows it.
 type writtenLog struct {
-	topicInfo
+	name       string
+	id         string // of the topic; empty if it is not known
+	partitions int
 	// ends are offsets, by partition, that the log has reached. They are nil for the watermark topic: if it
 	// is replaced under a session, the next commit writes the watermark to the new one.
 	ends []int64

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -15,7 +14,7 @@ import (
 	"github.com/storestream/storestream/internal/wait"
 )
 
-// logReader fetches one span for fold.
+// logReader reads one span for fold.
 //
 // It is done when its position has reached the end of its span. The simpler rule, "until the record at end-1
 // has come", would wait without end in two cases:
@@ -30,20 +29,14 @@ import (
 // It asks for one partition in a request. In an answer for several, an empty partition may only mean that the
 // others filled it.
 type logReader struct {
-	c     *Cluster
-	topic string
-	id    [16]byte // of the topic; zero until the first answer that has it
-	span  span
-	at    int64 // the offset that it asks for next
-	over  int   // number of batches stepped over
-
-	// part is the answer in hand. fold unpacks it, which moves at, and then sends to taken.
-	part  *kmsg.FetchResponseTopicPartition
-	taken chan struct{}
-}
-
-func newLogReader(c *Cluster, topic string, s span) *logReader {
-	return &logReader{c: c, topic: topic, span: s, at: s.from, taken: make(chan struct{}, 1)}
+	c      *Cluster
+	topic  string
+	id     [16]byte // of the topic; zero until it is known
+	leader int32    // of the partition, once id was asked for
+	asked  bool     // for id and leader
+	span   span
+	at     int64 // the offset that it asks for next
+	over   int   // number of batches stepped over
 }
 
 // errSpoilt means that waiting does not help: the log lost its end, or its records cannot be read.
@@ -54,65 +47,45 @@ const (
 	// transactions be open. A log that lost its tail (an unclean leader election) never reaches the end that
 	// was noted. So the reader gives up, and its caller notes the end again.
 	noProgress = 2 * time.Minute
-	// fetchBytes limits one answer. Compressed orders of 4 MiB unpack to 100,000 records, and with eight
-	// partitions at a time to 200 MiB. With this limit, reading 725,000 rows holds 5 MiB beside the rows that
-	// the caller keeps (with a mebibyte, 30), in the same time. A larger batch comes whole.
+	// fetchBytes limits one answer. Compressed orders of 4 MiB unpack to 100,000 records, which take 25 MiB. A
+	// larger batch comes whole.
 	fetchBytes = 1 << 18
 	// fetchWait is how long the broker may wait for data. It is short because takeovers share a connection.
 	// If it ends without data, a transaction is open, and the reader asks again.
 	fetchWait = 100 * time.Millisecond
 )
 
-// run fetches the span, and hands each answer with records in it to answers.
-func (r *logReader) run(ctx context.Context, answers chan<- *logReader) error {
-	pause, failed := time.Duration(0), false
-	patience, progress := r.c.cfg.TransactionTimeout+noProgress, time.Now()
-	for r.at < r.span.to {
-		before := r.at
-		part, err := r.fetch(ctx, failed)
-		failed = err != nil
+// next returns the next records of the span, or none. It moves r.at, to the end of the span if there are no
+// more.
+func (r *logReader) next(ctx context.Context) ([]*kgo.Record, error) {
+	patience, began, before := r.c.cfg.TransactionTimeout+noProgress, time.Now(), r.at
+	for pause := 50 * time.Millisecond; ; {
+		part, err := r.fetch(ctx)
 		switch {
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		case err != nil && !passing(err):
-			return fmt.Errorf("reading topic %s, partition %d at offset %d: %w", r.topic, r.span.partition, r.at, err)
+			return nil, fmt.Errorf("reading topic %s, partition %d at offset %d: %w", r.topic, r.span.partition,
+				r.at, err)
 		case err != nil:
-			pause = min(max(2*pause, 50*time.Millisecond), 2*time.Second)
+			r.asked = false
 			if err := wait.For(ctx, pause); err != nil {
-				return err
+				return nil, err
 			}
+			pause = min(2*pause, 2*time.Second)
 		case len(part.RecordBatches) > 0:
-			pause, r.part = 0, part
-			if err := r.hand(ctx, answers); err != nil {
-				return err
-			}
+			return r.unpack(part)
 		case min(part.LastStableOffset, part.HighWatermark) >= r.span.to:
-			return nil // the broker has the whole span, no transaction in it is open, and no record is left
+			r.at = r.span.to // the broker has the whole span, no transaction in it is open, and no record is left
 		}
 		if r.at > before {
-			progress = time.Now()
-		} else if time.Since(progress) > patience {
-			return fmt.Errorf("reading topic %s, partition %d: stood at offset %d of %d for %s (a transaction that "+
-				"does not end, which %s names, or a log that lost its end): %w", r.topic, r.span.partition, r.at,
-				r.span.to, patience, r.c.Tool("kafka-transactions.sh", "find-hanging", "--topic", r.topic,
-					"--partition", strconv.Itoa(int(r.span.partition))), errors.Join(err, context.DeadlineExceeded))
+			return nil, nil
 		}
-	}
-	return nil
-}
-
-// hand waits until fold has passed on the answer in hand.
-func (r *logReader) hand(ctx context.Context, answers chan<- *logReader) error {
-	select {
-	case answers <- r:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	select {
-	case <-r.taken:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+		if time.Since(began) > patience {
+			return nil, fmt.Errorf("reading topic %s, partition %d: stood at offset %d of %d for %s (a transaction "+
+				"that does not end, or a log that lost its end): %w", r.topic, r.span.partition, r.at, r.span.to,
+				patience, errors.Join(err, context.DeadlineExceeded))
+		}
 	}
 }
 
@@ -127,38 +100,71 @@ func within(records []*kgo.Record, to int64) []*kgo.Record {
 	return kept
 }
 
-// fetch requests the records from r.at on. After a failure it looks up the topic's leaders again.
-func (r *logReader) fetch(ctx context.Context, failed bool) (*kmsg.FetchResponseTopicPartition, error) {
-	topic, err := r.c.meta.describe(ctx, r.topic, failed)
+// fetch requests the records from r.at on, of the partition's leader.
+func (r *logReader) fetch(ctx context.Context) (*kmsg.FetchResponseTopicPartition, error) {
+	if !r.asked {
+		if err := r.findLeader(ctx); err != nil {
+			return nil, err
+		}
+	}
+	p := kmsg.NewFetchRequestTopicPartition()
+	p.Partition, p.FetchOffset, p.PartitionMaxBytes = r.span.partition, r.at, fetchBytes
+	t := kmsg.NewFetchRequestTopic()
+	t.Topic, t.TopicID = r.topic, r.id
+	t.Partitions = append(t.Partitions, p)
+	req := kmsg.NewPtrFetchRequest()
+	req.MaxWaitMillis = int32(fetchWait.Milliseconds())
+	req.MinBytes, req.MaxBytes = 1, fetchBytes
+	req.IsolationLevel = 1 // read_committed
+	req.SessionEpoch = -1  // no fetch session
+	req.Topics = append(req.Topics, t)
+	response, err := r.c.cl.Broker(int(r.leader)).RetriableRequest(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	if topic.isAnother(r.id) {
-		return nil, fmt.Errorf("%w: the topic was deleted and created again", errSpoilt)
-	}
-	r.id = topic.id
-	leader, err := topic.leader(r.span.partition)
-	if err != nil {
+	answer := response.(*kmsg.FetchResponse)
+	if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
 		return nil, err
 	}
-	answer, err := r.c.cl.Broker(int(leader)).RetriableRequest(ctx, r.request(topic.id))
-	if err != nil {
-		return nil, err
+	if len(answer.Topics) != 1 || len(answer.Topics[0].Partitions) != 1 {
+		return nil, errors.New("the broker's answer does not hold the one partition that was asked for")
 	}
-	part, err := onlyPartition(answer.(*kmsg.FetchResponse))
+	part := &answer.Topics[0].Partitions[0]
+	err = kerr.ErrorForCode(part.ErrorCode)
 	if errors.Is(err, kerr.OffsetOutOfRange) {
 		return &kmsg.FetchResponseTopicPartition{}, r.skipToStart(ctx)
 	}
 	return part, err
 }
 
-// unpack returns the records of the answer in hand, up to an unpacker's limit, and moves r.at past them.
+// findLeader finds the topic's id and the partition's leader.
+func (r *logReader) findLeader(ctx context.Context) error {
+	topic, err := r.c.meta.describe(ctx, r.topic)
+	if err != nil {
+		return err
+	}
+	if r.id != [16]byte{} && topic.TopicID != [16]byte{} && r.id != topic.TopicID {
+		return fmt.Errorf("%w: the topic was deleted and created again", errSpoilt)
+	}
+	for _, p := range topic.Partitions {
+		if p.Partition == r.span.partition && p.Leader >= 0 {
+			r.id, r.leader, r.asked = topic.TopicID, p.Leader, true
+			return nil
+		}
+	}
+	if int(r.span.partition) < len(topic.Partitions) {
+		return kerr.LeaderNotAvailable
+	}
+	return fmt.Errorf("it has fewer partitions now: %w", kerr.UnknownTopicOrPartition)
+}
+
+// unpack returns the records of an answer, up to an unpacker's limit, and moves r.at past them.
 // Markers, aborted records and records after the span are left out, but r.at moves past them too. In place of
 // a batch that the unpacker refuses there is one record whose Context is unread.
-func (r *logReader) unpack() ([]*kgo.Record, error) {
+func (r *logReader) unpack(part *kmsg.FetchResponseTopicPartition) ([]*kgo.Record, error) {
 	unpacker := &unpacker{Decompressor: r.c.decompressor, left: mostUnpacked}
 	fp, next := kgo.ProcessFetchPartition(kgo.ProcessFetchPartitionOpts{KeepControlRecords: true, Offset: r.at,
-		IsolationLevel: kgo.ReadCommitted(), Topic: r.topic, Partition: r.span.partition}, r.part, unpacker, nil)
+		IsolationLevel: kgo.ReadCommitted(), Topic: r.topic, Partition: r.span.partition}, part, unpacker, nil)
 	before := r.at
 	r.at = next
 	refused, tooLarge := errors.AsType[*kgo.ErrDecompressTooLarge](fp.Err)
@@ -171,7 +177,7 @@ func (r *logReader) unpack() ([]*kgo.Record, error) {
 		fp.Err, fp.Records = nil, []*kgo.Record{{Topic: r.topic, Partition: r.span.partition,
 			Offset: max(refused.Offset, before), Timestamp: time.UnixMilli(0), Context: unread}}
 	case fp.Err == nil && next == before:
-		fp.Err = fmt.Errorf("an answer of %d bytes without one whole batch", len(r.part.RecordBatches))
+		fp.Err = fmt.Errorf("an answer of %d bytes without one whole batch", len(part.RecordBatches))
 	}
 	if fp.Err != nil {
 		return nil, fmt.Errorf("reading topic %s, partition %d at offset %d: %w: %w", r.topic, r.span.partition,
@@ -199,32 +205,6 @@ func (r *logReader) stepOver(batch *kgo.ErrDecompressTooLarge, reason error) {
 		zap.String("topic", batch.Topic), zap.Int32("partition", batch.Partition),
 		zap.Int64("offset", batch.Offset), zap.Int64("next_offset", batch.NextOffset),
 		zap.Int("limit_bytes", mostUnpacked), zap.Int("so_far", r.over), zap.NamedError("reason", reason))
-}
-
-func (r *logReader) request(topicID [16]byte) *kmsg.FetchRequest {
-	p := kmsg.NewFetchRequestTopicPartition()
-	p.Partition, p.FetchOffset, p.PartitionMaxBytes = r.span.partition, r.at, fetchBytes
-	t := kmsg.NewFetchRequestTopic()
-	t.Topic, t.TopicID = r.topic, topicID
-	t.Partitions = append(t.Partitions, p)
-	req := kmsg.NewPtrFetchRequest()
-	req.MaxWaitMillis = int32(fetchWait.Milliseconds())
-	req.MinBytes, req.MaxBytes = 1, fetchBytes
-	req.IsolationLevel = 1 // read_committed
-	req.SessionEpoch = -1  // no fetch session
-	req.Topics = append(req.Topics, t)
-	return req
-}
-
-func onlyPartition(answer *kmsg.FetchResponse) (*kmsg.FetchResponseTopicPartition, error) {
-	if err := kerr.ErrorForCode(answer.ErrorCode); err != nil {
-		return nil, err
-	}
-	if len(answer.Topics) != 1 || len(answer.Topics[0].Partitions) != 1 {
-		return nil, errors.New("the broker's answer does not hold the one partition that was asked for")
-	}
-	part := &answer.Topics[0].Partitions[0]
-	return part, kerr.ErrorForCode(part.ErrorCode)
 }
 
 // skipToStart moves to the present start of the log: records were deleted (kafka-delete-records) while we

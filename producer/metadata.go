@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
@@ -13,116 +11,59 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 
-	"github.com/storestream/storestream/internal/terminal"
 	"github.com/storestream/storestream/internal/wait"
 	"github.com/storestream/storestream/schemas"
 )
 
-// metadata asks the brokers about topics, for the whole process: ids and leaders, settings, offsets.
+// metadata asks the brokers about topics: ids and leaders, settings, offsets.
 type metadata struct {
 	cl    *kgo.Client
 	admin *kadm.Client
-
-	mu    sync.Mutex
-	known map[string]topicInfo
 }
 
-// topicInfo is a topic's id and its partitions' leaders. A topic that was deleted and created again has
-// another id.
-type topicInfo struct {
-	name    string
-	id      [16]byte // zero if the broker is too old to have ids
-	leaders []int32
-	asked   time.Time
-}
-
-const maxTopicAge = 5 * time.Second // of an answer about a topic that is used again
-
-func newMetadata(cl *kgo.Client, admin *kadm.Client) *metadata {
-	return &metadata{cl: cl, admin: admin, known: make(map[string]topicInfo)}
-}
-
-// idText is the topic's id as Kafka's own tools print it, or empty.
-func (t topicInfo) idText() string {
-	if t.id == ([16]byte{}) {
+// topicID is a topic's id as Kafka's own tools print it. It is empty if the broker is too old to have ids. A
+// topic that was deleted and created again has another id.
+func topicID(t kmsg.MetadataResponseTopic) string {
+	if t.TopicID == ([16]byte{}) {
 		return ""
 	}
-	return base64.RawURLEncoding.EncodeToString(t.id[:])
+	return base64.RawURLEncoding.EncodeToString(t.TopicID[:])
 }
 
-// isAnother reports that t is not the topic with this id, although it has its name. An unknown id does not
-// count: brokers before 2.8 have none, and while a cluster gains them, one broker has them and another does
-// not.
-func (t topicInfo) isAnother(id [16]byte) bool {
-	return t.id != [16]byte{} && id != [16]byte{} && t.id != id
-}
+// differ reports that two ids are those of two topics. An empty id does not count: brokers before 2.8 have
+// none, and while a cluster gains them, one broker has them and another does not.
+func differ(id, other string) bool { return id != "" && other != "" && id != other }
 
-// otherID is isAnother for an id as text.
-func (t topicInfo) otherID(text string) bool {
-	return text != "" && t.idText() != "" && text != t.idText()
-}
-
-func (t topicInfo) leader(partition int32) (int32, error) {
-	if int(partition) >= len(t.leaders) {
-		return 0, fmt.Errorf("topic %s has %s, none with number %d: %w",
-			t.name, terminal.Plural(len(t.leaders), "partition"), partition, kerr.UnknownTopicOrPartition)
-	}
-	if t.leaders[partition] < 0 {
-		return 0, kerr.LeaderNotAvailable
-	}
-	return t.leaders[partition], nil
-}
-
-// describe asks about a topic. Unless fresh, the answer may be as old as maxTopicAge. The client's own
-// cache is not enough: it never asks twice within MetadataMinAge, so a topic that was just created or
-// deleted looks as it did before.
-func (m *metadata) describe(ctx context.Context, topic string, fresh bool) (topicInfo, error) {
-	m.mu.Lock()
-	known, ok := m.known[topic]
-	m.mu.Unlock()
-	if ok && !fresh && time.Since(known.asked) < maxTopicAge {
-		return known, nil
-	}
-	info := topicInfo{name: topic, asked: time.Now()}
-	found, err := m.ask(ctx, topic, false)
-	if err != nil {
-		return topicInfo{}, fmt.Errorf("metadata of topic %s: %w", topic, err)
-	}
-	info.id, info.leaders = found.TopicID, make([]int32, len(found.Partitions))
-	for _, p := range found.Partitions {
-		if int(p.Partition) < len(info.leaders) {
-			info.leaders[p.Partition] = p.Leader
-		}
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.known[topic] = info
-	return info, nil
-}
-
-// ask returns a broker's answer about one topic, with what this user may do to it if rights.
-func (m *metadata) ask(ctx context.Context, topic string, rights bool) (kmsg.MetadataResponseTopic, error) {
+// describe returns a broker's answer about a topic, with what this user may do to it. The client's own
+// cache is not enough: it never asks twice within MetadataMinAge, so a topic that was just created or deleted
+// looks as it did before.
+func (m metadata) describe(ctx context.Context, topic string) (found kmsg.MetadataResponseTopic, err error) {
 	t := kmsg.NewMetadataRequestTopic()
 	t.Topic = &topic
 	req := kmsg.NewPtrMetadataRequest()
-	req.IncludeTopicAuthorizedOperations = rights
+	req.IncludeTopicAuthorizedOperations = true
 	req.Topics = append(req.Topics, t)
 	answer, err := req.RequestWith(ctx, m.cl)
+	if err == nil {
+		err = kerr.UnknownTopicOrPartition
+		if len(answer.Topics) == 1 {
+			found, err = answer.Topics[0], kerr.ErrorForCode(answer.Topics[0].ErrorCode)
+		}
+	}
 	if err != nil {
-		return kmsg.MetadataResponseTopic{}, err
+		return found, fmt.Errorf("metadata of topic %s: %w", topic, err)
 	}
-	if len(answer.Topics) != 1 {
-		return kmsg.MetadataResponseTopic{}, kerr.UnknownTopicOrPartition
-	}
-	return answer.Topics[0], kerr.ErrorForCode(answer.Topics[0].ErrorCode)
+	return found, nil
 }
 
 // awaitLeaders waits until each partition of a new topic has a leader.
-func (m *metadata) awaitLeaders(ctx context.Context, topic string) error {
+func (m metadata) awaitLeaders(ctx context.Context, topic string) error {
 	err := retry(ctx, time.Second, func() error {
-		info, err := m.describe(ctx, topic, true)
-		if slices.ContainsFunc(info.leaders, func(leader int32) bool { return leader < 0 }) {
-			err = kerr.LeaderNotAvailable
+		found, err := m.describe(ctx, topic)
+		for _, p := range found.Partitions {
+			if p.Leader < 0 {
+				err = kerr.LeaderNotAvailable
+			}
 		}
 		return err
 	})
@@ -146,7 +87,7 @@ func retry(ctx context.Context, longest time.Duration, do func() error) error {
 }
 
 // settings are the topic's settings in force.
-func (m *metadata) settings(ctx context.Context, topic string) (map[string]string, error) {
+func (m metadata) settings(ctx context.Context, topic string) (map[string]string, error) {
 	answer, err := m.admin.DescribeTopicConfigs(ctx, topic)
 	var found kadm.ResourceConfig
 	if err == nil {
@@ -171,14 +112,14 @@ func (m *metadata) settings(ctx context.Context, topic string) (map[string]strin
 type lister func(context.Context, ...string) (kadm.ListedOffsets, error)
 
 // firstSince lists, in each partition, the first record with time t or a later one.
-func (m *metadata) firstSince(t schemas.Instant) lister {
+func (m metadata) firstSince(t schemas.Instant) lister {
 	return func(ctx context.Context, topics ...string) (kadm.ListedOffsets, error) {
 		return m.admin.ListOffsetsAfterMilli(ctx, recordMillis(t), topics...)
 	}
 }
 
 // offsets lists one offset for each partition of topic, by partition.
-func (m *metadata) offsets(ctx context.Context, topic string, list lister) ([]int64, error) {
+func (m metadata) offsets(ctx context.Context, topic string, list lister) ([]int64, error) {
 	listed, err := list(ctx, topic)
 	if err == nil {
 		err = listed.Error()
@@ -206,7 +147,7 @@ var shortLogPause = 500 * time.Millisecond
 // endsAgain lists the ends of topic's partitions. It asks up to three times before it returns ends that
 // seem too short: a broker that has just become the leader of a partition, or does not know yet that it no
 // longer is, may show a log that ends too soon.
-func (m *metadata) endsAgain(ctx context.Context, topic string, end lister,
+func (m metadata) endsAgain(ctx context.Context, topic string, end lister,
 	tooShort func(ends []int64) bool) (ends []int64, err error) {
 	for try := range 3 {
 		if try > 0 {
@@ -223,18 +164,18 @@ func (m *metadata) endsAgain(ctx context.Context, topic string, end lister,
 
 // toHighWatermark is every partition of topic from its start to its high watermark now. Records between the
 // last stable offset and the high watermark may be about to be committed: fold waits for them.
-func (m *metadata) toHighWatermark(ctx context.Context, topic string) ([]span, error) {
+func (m metadata) toHighWatermark(ctx context.Context, topic string) ([]span, error) {
 	return m.spans(ctx, topic, m.admin.ListStartOffsets, m.admin.ListEndOffsets)
 }
 
 // toStableOffset is every partition of topic from its start to its last stable offset now. Before it every
 // transaction has ended, so fold does not wait.
-func (m *metadata) toStableOffset(ctx context.Context, topic string) ([]span, error) {
+func (m metadata) toStableOffset(ctx context.Context, topic string) ([]span, error) {
 	return m.spans(ctx, topic, m.admin.ListStartOffsets, m.admin.ListCommittedOffsets)
 }
 
 // spans are the offsets of every partition of topic between two that are listed now.
-func (m *metadata) spans(ctx context.Context, topic string, from, to lister) ([]span, error) {
+func (m metadata) spans(ctx context.Context, topic string, from, to lister) ([]span, error) {
 	ends, err := m.offsets(ctx, topic, to)
 	if err != nil {
 		return nil, err

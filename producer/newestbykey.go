@@ -25,10 +25,9 @@ import (
 type newest[T any] struct {
 	most       int // number of keys that are kept
 	over       int // number of records of keys for which there was no room
-	rest       int // number of records without room before room forgets tombstones again
+	tombstones int // number of keys whose newest record is a tombstone
 	partitions int
 	home       func(*kgo.Record) int32
-	now        func() time.Time
 	keep       func(*kgo.Record) T
 	byKey      map[string]newestRecord[T]
 }
@@ -43,55 +42,43 @@ type newestRecord[T any] struct {
 	kept      T
 }
 
-func newNewest[T any](partitions, most int, now func() time.Time, keep func(*kgo.Record) T) newest[T] {
-	return newest[T]{most: most, partitions: partitions, home: partitionsOf(partitions), now: now, keep: keep,
+func newNewest[T any](partitions, most int, keep func(*kgo.Record) T) newest[T] {
+	return newest[T]{most: most, partitions: partitions, home: partitionsOf(partitions), keep: keep,
 		byKey: make(map[string]newestRecord[T])}
 }
 
 // add keeps a record, unless a newer one of its key is known, or there is no room for its key. Within a
 // partition the larger offset is newer. Between two partitions the larger newest.belonged is newer, and if
-// they are equal, the later time.
+// they are equal, the later time. To make room it forgets tombstones, once there are many: only a key that is
+// found in two partitions may then be shown as it was before its tombstone.
 func (n *newest[T]) add(r *kgo.Record) {
 	known, ok := n.byKey[string(r.Key)]
 	belonged := n.belonged(r)
+	if !ok && len(n.byKey) >= n.most && n.tombstones > n.most/8 {
+		maps.DeleteFunc(n.byKey, func(_ string, r newestRecord[T]) bool { return r.tombstone })
+		n.tombstones = 0
+	}
 	switch {
-	case !ok && !n.room():
+	case !ok && len(n.byKey) >= n.most:
+		n.over++
 		return
 	case !ok:
 	case known.partition == r.Partition && known.offset >= r.Offset:
 		return
 	case known.partition == r.Partition:
-	case belonged < known.belonged, belonged == known.belonged && !later(r.Timestamp, known.time, n.now()):
+	case belonged < known.belonged, belonged == known.belonged && !r.Timestamp.After(known.time):
 		return
 	}
 	found := newestRecord[T]{r.Partition, r.Offset, r.Timestamp, belonged, r.Value == nil, *new(T)}
-	if !found.tombstone {
+	if known.tombstone {
+		n.tombstones--
+	}
+	if found.tombstone {
+		n.tombstones++
+	} else {
 		found.kept = n.keep(r)
 	}
 	n.byKey[string(r.Key)] = found
-}
-
-// forgetEvery is the number of records without room after which room forgets tombstones again, if that made
-// little room the last time. Each time it visits all keys.
-const forgetEvery = 10_000
-
-// room reports whether one more key may be kept. It forgets tombstones to make room. Only a key that is found
-// in two partitions may then be shown as it was before its tombstone.
-func (n *newest[T]) room() bool {
-	switch {
-	case len(n.byKey) < n.most:
-		return true
-	case n.rest > 0:
-		n.rest--
-	default:
-		maps.DeleteFunc(n.byKey, func(_ string, r newestRecord[T]) bool { return r.tombstone })
-		if len(n.byKey) < n.most-n.most/8 {
-			return true
-		}
-		n.rest = forgetEvery
-	}
-	n.over++
-	return false
 }
 
 // headerPartitions is the header of a watermark that says how many partitions its topic had.
@@ -112,15 +99,6 @@ func (n *newest[T]) belonged(r *kgo.Record) int {
 		return n.partitions
 	}
 	return 0
-}
-
-// later reports whether a record of time t is newer than one of time other, if neither is known to have been
-// in its key's partition. A time ahead of the reader's clock counts as older.
-func later(t, other, now time.Time) bool {
-	if ahead := t.After(now); ahead != other.After(now) {
-		return !ahead
-	}
-	return t.After(other)
 }
 
 // all yields the newest record of each key, unless it is a tombstone.

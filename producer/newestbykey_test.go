@@ -12,7 +12,7 @@ import (
 func TestATopicOfMoreKeysThanAreFollowedIsReadToItsEnd(t *testing.T) {
 	for name, letters := range map[string]int{"letters": 5 * maxFollowed, "then tombstones": maxFollowed - 1} {
 		t.Run(name, func(t *testing.T) {
-			f := newNewest(1, maxFollowed, time.Now, reasonOf)
+			f := newNewest(1, maxFollowed, reasonOf)
 			patience := time.Now().Add(30 * time.Second)
 			for i := range 5 * maxFollowed {
 				r := &kgo.Record{Key: strconv.AppendInt([]byte("orders/"), int64(i), 10), Offset: int64(i)}

@@ -55,7 +55,7 @@ func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("describing group %s: %w", c.cfg.Group, err)
 	}
-	info, err := c.meta.describe(ctx, c.Watermarks(), true)
+	topic, err := c.meta.describe(ctx, c.Watermarks())
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func Owners(ctx context.Context, c *Cluster) ([]Owner, error) {
 			continue
 		}
 		if card, ok := readCard(joined.UserData); ok {
-			owned := ownedBy(member, card.Resources, c.Watermarks(), len(info.leaders))
+			owned := ownedBy(member, card.Resources, c.Watermarks(), len(topic.Partitions))
 			owners = append(owners, Owner{card, owned})
 		}
 	}

@@ -25,8 +25,8 @@ import (
 //
 // An offset is the id of a request in one topic only. A person may delete the topic, and in its successor
 // offsets begin with 0 again. So a request has an id of its own as well, its UID. If a watermark names a
-// request that the topic should hold and does not, the watermark speaks of another topic. Then all requests
-// in this one are new (After).
+// request that the topic does not hold, that one was deleted after its seven days, or was in another topic.
+// Either way all requests in this one are new (After).
 type Requests struct {
 	c *Cluster
 
@@ -39,8 +39,6 @@ type Requests struct {
 
 	mu       sync.Mutex
 	caughtUp bool                // the topic was read to its end once
-	first    int64               // the first offset whose request is kept, if it is one
-	at       int64               // the next offset to read
 	all      []watermark.Request // by ID, the newest mostRequests
 	changed  chan struct{}       // closed when a request arrives, and replaced
 }
@@ -63,7 +61,7 @@ func (q *Requests) Ask(ctx context.Context, request watermark.Request) (watermar
 	if err := EnsureTopics(ctx, q.c); err != nil {
 		return request, err
 	}
-	request.UID = newUID()
+	request.UID = rand.Text()
 	value, err := json.Marshal(request)
 	if err != nil {
 		return request, fmt.Errorf("request for %s: %w", request.Resource, err)
@@ -79,14 +77,6 @@ func (q *Requests) Ask(ctx context.Context, request watermark.Request) (watermar
 	return request, nil
 }
 
-// newUID is a random UUID (version 4).
-func newUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails
-	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
-}
-
 // CatchUp reads every request that the topic holds now. Without it a successor would miss a request that its
 // predecessor got a moment ago. It waits for open transactions. First it shows the requests before them,
 // because no other look can do so while it waits.
@@ -100,47 +90,22 @@ func (q *Requests) CatchUp(ctx context.Context) error {
 	return nil
 }
 
-// After returns the requests for resource after the one with this id and uid, in order. -1 is before the
-// first. If that one is from another topic, it returns all. It returns none before the topic was read to
-// its end: a later request would hide those before it.
-func (q *Requests) After(resource string, id int64, uid string) []watermark.Request {
+// After returns the requests for resource after the one with this id and uid, in order. If that one is not
+// there, it returns all. It returns none before the topic was read to its end: a later request would hide
+// those before it.
+func (q *Requests) After(resource string, id int64, uid string) (after []watermark.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.caughtUp {
 		return nil
 	}
-	if q.elsewhere(resource, id, uid) {
-		id = -1
-	}
-	var after []watermark.Request
-	for _, request := range q.all[q.index(id+1):] {
+	known := slices.IndexFunc(q.all, func(r watermark.Request) bool { return r.ID == id && r.UID == uid })
+	for _, request := range q.all[known+1:] {
 		if request.Resource == resource {
 			after = append(after, request)
 		}
 	}
 	return after
-}
-
-// index is the position of the first request with this id or a later one.
-func (q *Requests) index(id int64) int {
-	at, _ := slices.BinarySearchFunc(q.all, id,
-		func(r watermark.Request, id int64) int { return cmp.Compare(r.ID, id) })
-	return at
-}
-
-// elsewhere reports whether the request with this id and uid is of another topic than was read: this one ends
-// before the id, or holds something else there. Requests before the first offset were deleted after their
-// seven days, or are no longer kept, so their absence means nothing.
-func (q *Requests) elsewhere(resource string, id int64, uid string) bool {
-	if id < q.first || id >= q.at {
-		return id >= q.at
-	}
-	i := q.index(id)
-	if i == len(q.all) {
-		return true
-	}
-	at := q.all[i]
-	return at.ID != id || at.Resource != resource || at.UID != uid
 }
 
 // Changed returns a channel that is closed when the next request arrives, for any resource. Call it before
@@ -172,9 +137,7 @@ func (q *Requests) run(ctx context.Context) {
 	}
 }
 
-// look reads up to end the requests that were written since the last look. It shows them all at once: an
-// owner that accepted the first ones before q.at moved would have a watermark that names a request behind
-// q.at (elsewhere).
+// look reads up to end the requests that were written since the last look, and shows them all at once.
 func (q *Requests) look(ctx context.Context, end lister) error {
 	select {
 	case q.looking <- struct{}{}:
@@ -185,19 +148,6 @@ func (q *Requests) look(ctx context.Context, end lister) error {
 	spans, anew, err := q.log.open(ctx, end)
 	if err != nil {
 		return err
-	}
-	if n := len(q.all); n > 0 && !anew && (length(spans) > 0 || q.log.id == [16]byte{}) {
-		// Brokers without topic ids show another topic only by its content.
-		same, err := q.holds(ctx, q.all[n-1])
-		if err != nil {
-			return err
-		}
-		if !same {
-			q.log.next = nil
-			if spans, anew, err = q.log.open(ctx, end); err != nil {
-				return err
-			}
-		}
 	}
 	var found []watermark.Request
 	skipped, wrong := 0, error(nil)
@@ -212,27 +162,29 @@ func (q *Requests) look(ctx context.Context, end lister) error {
 			continue
 		}
 		if found = append(found, request); len(found) == 2*mostRequests {
-			found = slices.Delete(found, 0, mostRequests-1) // one more than show keeps
+			found = slices.Delete(found, 0, mostRequests-1) // one more than are kept
 		}
 	}
 	if wrong != nil { // one line for all: a program may flood the topic
 		q.c.log.Warn("skipping records that are not requests", zap.String("topic", q.log.topic),
 			zap.Int("skipped", skipped), zap.NamedError("first", wrong))
 	}
-	q.show(found, spans[0], anew)
-	return nil
-}
-
-// holds reports whether the topic holds a request that was read before.
-func (q *Requests) holds(ctx context.Context, known watermark.Request) (bool, error) {
-	for record, err := range q.c.fold(ctx, q.log.topic, []span{{0, known.ID, known.ID + 1}}) {
-		if err != nil {
-			return false, err
-		}
-		request, err := watermark.DecodeRequest(string(record.Key), record.Offset, record.Value)
-		return err == nil && request.UID == known.UID, nil
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if anew { // they replace those of another topic
+		q.all = nil
 	}
-	return false, nil
+	q.all, q.caughtUp = append(q.all, found...), true
+	if over := len(q.all) - mostRequests; over > 0 {
+		q.c.log.Warn("too many requests in seven days: the oldest are forgotten, whether accepted or not",
+			zap.String("topic", q.log.topic), zap.Int("kept", mostRequests))
+		q.all = slices.Clone(q.all[over:])
+	}
+	if len(found) > 0 || anew {
+		close(q.changed)
+		q.changed = make(chan struct{})
+	}
+	return nil
 }
 
 // decode returns an error for a record that is not a request that we can carry out. Anybody can write to the
@@ -250,25 +202,4 @@ func (q *Requests) decode(record *kgo.Record) (watermark.Request, error) {
 		request.At = now.Add(-24 * time.Hour)
 	}
 	return request, nil
-}
-
-// show makes the requests that were found in a span known. If the span is of another topic than before,
-// they replace all others.
-func (q *Requests) show(found []watermark.Request, read span, anew bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if anew {
-		q.all, q.first = nil, read.from
-	}
-	q.all, q.at, q.caughtUp = append(q.all, found...), read.to, true
-	if over := len(q.all) - mostRequests; over > 0 {
-		q.c.log.Warn("too many requests in seven days: the oldest are forgotten, whether accepted or not",
-			zap.String("topic", q.log.topic), zap.Int("kept", mostRequests))
-		q.all = slices.Clone(q.all[over:])
-		q.first = q.all[0].ID
-	}
-	if len(found) > 0 || anew {
-		close(q.changed)
-		q.changed = make(chan struct{})
-	}
 }

@@ -246,7 +246,11 @@ func TestRequestsOfATopicThatWasMadeAnewAreNotTakenForDone(t *testing.T) {
 		if err := fresh.CatchUp(s.ctx()); err != nil {
 			t.Fatal(err)
 		}
-		for name, instance := range map[string]*producer.Requests{"a new instance": fresh, "an old one": old} {
+		instances := map[string]*producer.Requests{"a new instance": fresh}
+		if broker.name == "with topic ids" { // without, it would have to look while the topic is shorter
+			instances["an old one"] = old
+		}
+		for name, instance := range instances {
 			for id := range int64(9) { // those of other resources, and behind the end
 				all := func() bool { return len(instance.After("orders", id, "of the old topic")) == 4 }
 				s.awaitRequests(instance, all,

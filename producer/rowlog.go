@@ -2,7 +2,6 @@ package producer
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -20,12 +19,13 @@ type RowLog struct {
 	id       int64
 
 	rows *rowReader
-	// homes and strays are the newest records of the row by partition: in its key's partition, and in others. If
-	// keys of two schema ids are in the topic, the row has two homes.
-	homes, strays map[int32]RowRecord
-	records       int
-	unread        int
-	createdAt     schemas.Instant
+	// home is the newest record of the row in its key's partition, or nil. strays are the newest ones in other
+	// partitions, by partition.
+	home      *RowRecord
+	strays    map[int32]RowRecord
+	records   int
+	unread    int
+	createdAt schemas.Instant
 }
 
 // NewRowLog returns a RowLog that has read nothing yet.
@@ -45,7 +45,7 @@ func (l *RowLog) Look(ctx context.Context, progress func(done, of int64)) error 
 	}
 	if anew {
 		l.rows = newRowReader(c, target{resource: l.resource}, len(spans))
-		l.homes, l.strays = map[int32]RowRecord{}, map[int32]RowRecord{}
+		l.home, l.strays = nil, map[int32]RowRecord{}
 		l.records, l.unread, l.createdAt = 0, 0, schemas.MinInstant
 	}
 	done, all, at := int64(0), length(spans), make([]int64, len(spans))
@@ -66,7 +66,8 @@ func (l *RowLog) Look(ctx context.Context, progress func(done, of int64)) error 
 	return nil
 }
 
-// take notes a record if it is of the row.
+// take notes a record if it is of the row. If keys of two schema ids are in the topic, the row has two
+// partitions, and the later record counts.
 func (l *RowLog) take(ctx context.Context, record *kgo.Record) error {
 	if record.Context == unread {
 		l.unread++
@@ -82,24 +83,21 @@ func (l *RowLog) take(ctx context.Context, record *kgo.Record) error {
 		return err
 	case l.rows.home(record) != record.Partition:
 		l.strays[record.Partition] = found
-		return nil
-	}
-	l.homes[record.Partition] = found
-	if !found.Tombstone && found.Err == nil {
-		l.createdAt = found.Value.CreatedAt
+	case l.home == nil || l.home.Partition == found.Partition || found.Time.After(l.home.Time):
+		l.home = &found
+		if !found.Tombstone && found.Err == nil {
+			l.createdAt = found.Value.CreatedAt
+		}
 	}
 	return nil
 }
 
 // Newest is the newest record of the row in its key's partition, if there is one.
 func (l *RowLog) Newest() (RowRecord, bool) {
-	if len(l.homes) == 0 {
+	if l.home == nil {
 		return RowRecord{}, false
 	}
-	newer := func(a, b RowRecord) int {
-		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(b.Partition, a.Partition))
-	}
-	return slices.MaxFunc(slices.Collect(maps.Values(l.homes)), newer), true
+	return *l.home, true
 }
 
 // Strays are the newest records with the row's key in partitions in which it does not belong, by partition:

@@ -102,7 +102,7 @@ func (s *Session) rebuild(ctx context.Context, fold func(watermark.Published) er
 		}
 	}
 	beyond := 0
-	rows := newRowReader(s.c, s.target, len(topic.leaders))
+	rows := newRowReader(s.c, s.target, topic.partitions)
 	for record, err := range s.c.fold(ctx, topic.name, spans) {
 		if err != nil {
 			return err
@@ -221,7 +221,7 @@ func (s *Session) lookAgain(ctx context.Context) error {
 // lookAt checks that a log is the one that this session knows, and adds to hidden the partitions whose
 // records of the last look consumers do not see.
 func (s *Session) lookAt(ctx context.Context, log *writtenLog, hidden []string) ([]string, error) {
-	now, err := s.c.meta.describe(ctx, log.name, false)
+	now, err := s.c.meta.describe(ctx, log.name)
 	if err != nil {
 		return hidden, err
 	}
@@ -234,9 +234,9 @@ func (s *Session) lookAt(ctx context.Context, log *writtenLog, hidden []string) 
 		return hidden, err
 	}
 	other := shortened(log.ends, ends)
-	if log.ends != nil && now.isAnother(log.id) {
+	if log.ends != nil && differ(topicID(now), log.id) {
 		other = "it was created anew"
-	} else if len(now.leaders) != len(log.leaders) {
+	} else if len(now.Partitions) != log.partitions {
 		other = "its partitions were changed"
 	}
 	if other != "" {
@@ -248,10 +248,8 @@ func (s *Session) lookAt(ctx context.Context, log *writtenLog, hidden []string) 
 		}
 	}
 	log.stood = ends
-	if log.id == ([16]byte{}) {
-		log.id = now.id // a cluster that gains ids
-	}
-	if log == &s.letters { // other resources write there as well
+	log.id = cmp.Or(log.id, topicID(now)) // a cluster that gains ids
+	if log == &s.letters {                // other resources write there as well
 		log.ends = slices.Clone(ends)
 	}
 	return hidden, nil
@@ -290,8 +288,8 @@ const aheadAtMost = time.Hour
 func (s *Session) stamp(mark watermark.Watermark) watermark.Watermark {
 	mark.Version, mark.Resource = watermark.Version, s.target.resource.Name
 	mark.Instance, mark.Group = s.c.cfg.Instance, s.c.cfg.Group
-	mark.TopicID = cmp.Or(s.data.idText(), s.mark.TopicID)
-	mark.Partitions = int32(len(s.data.leaders))
+	mark.TopicID = cmp.Or(s.data.id, s.mark.TopicID)
+	mark.Partitions = int32(s.data.partitions)
 	mark.Written = schemas.InstantOf(s.c.cfg.Now())
 	if before := s.mark.Written; before <= mark.Written.Add(aheadAtMost) {
 		mark.Written = max(mark.Written, before.Add(time.Millisecond))
@@ -320,7 +318,7 @@ func (s *Session) write(ctx context.Context, b *batch, mark *watermark.Watermark
 	if err != nil {
 		return fmt.Errorf("encoding the watermark: %w", err)
 	}
-	topic, of := s.c.Watermarks(), len(s.marks.leaders)
+	topic, of := s.c.Watermarks(), s.marks.partitions
 	err = b.send(ctx, s.cl, []kgo.Record{{Topic: topic, Key: []byte(mark.Resource), Value: value,
 		Headers:   []kgo.RecordHeader{{Key: headerPartitions, Value: strconv.AppendInt(nil, int64(of), 10)}},
 		Partition: partitionOf(mark.Resource, of), Timestamp: recordTime(mark.Written)}})
@@ -374,7 +372,7 @@ func (s *Session) giveUp(b *batch, err error) error {
 		s.log.Warn("the data topic was created anew, or lost records, under this owner: publishing everything "+
 			"from the start", zap.String("topic", s.data.name))
 		s.data.ends = nil
-		fresh := watermark.Transaction{Watermark: afresh(&s.mark, s.data.topicInfo, s.target.resource)}
+		fresh := watermark.Transaction{Watermark: afresh(&s.mark, s.data.id, s.target.resource)}
 		err = errors.Join(err, s.Commit(ctx, fresh))
 	}
 	return s.lose("writing to topic "+b.behind.name, err)

@@ -63,17 +63,28 @@ func Tail(ctx context.Context, c *Cluster, r *schemas.Resource, which TailRange)
 
 // last yields the n records of the spans that have the latest times, in the order of their times. The next
 // look begins at the spans' ends. It may keep 2n records of each partition, because all of the last n may be
-// in one.
+// in one. Markers, aborted records and records that compaction took out have offsets too. So it reads more
+// than n offsets, and four times as many until it has n records.
 func (f *follower) last(ctx context.Context, spans []span, n int) iter.Seq2[*kgo.Record, error] {
 	return func(yield func(*kgo.Record, error) bool) {
 		var all []*kgo.Record
-		for i := range spans {
-			last, err := f.lastOf(ctx, spans[i], n)
-			if err != nil {
-				yield(nil, err)
-				return
+		for _, s := range spans {
+			begin, before := s.from, len(all)
+			for back := int64(4*n + 16); n > 0; back *= 4 {
+				s.from, all = max(begin, s.to-back), all[:before]
+				for record, err := range f.c.fold(ctx, f.topic, []span{s}) {
+					if err != nil {
+						yield(nil, err)
+						return
+					}
+					if all = append(all, record); len(all)-before >= 2*n {
+						all = slices.Delete(all, before, len(all)-n)
+					}
+				}
+				if len(all)-before >= n || s.from == begin {
+					break
+				}
 			}
-			all = append(all, last...)
 		}
 		slices.SortStableFunc(all, func(a, b *kgo.Record) int { return a.Timestamp.Compare(b.Timestamp) })
 		for _, record := range all[max(0, len(all)-n):] {
@@ -83,25 +94,4 @@ func (f *follower) last(ctx context.Context, spans []span, n int) iter.Seq2[*kgo
 		}
 		f.next = goOn(spans, nil)
 	}
-}
-
-// lastOf returns the last n records of a span. Markers, aborted records and records that compaction took out
-// have offsets too. So it reads more than n offsets, and four times as many until it has n records.
-func (f *follower) lastOf(ctx context.Context, s span, n int) (last []*kgo.Record, err error) {
-	for back := int64(4*n + 16); n > 0; back *= 4 {
-		part := span{s.partition, max(s.from, s.to-back), s.to}
-		last = last[:0]
-		for record, err := range f.c.fold(ctx, f.topic, []span{part}) {
-			if err != nil {
-				return nil, err
-			}
-			if last = append(last, record); len(last) >= 2*n {
-				last = slices.Delete(last, 0, len(last)-n)
-			}
-		}
-		if len(last) >= n || part.from == s.from {
-			break
-		}
-	}
-	return last[max(0, len(last)-n):], nil
 }

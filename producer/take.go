@@ -93,9 +93,11 @@ func (s *Session) look(ctx context.Context) (holdsRows bool, err error) {
 		if t.limits[topic], err = batchLimit(ctx, c, topic); err != nil {
 			return false, err
 		}
-		if log.topicInfo, err = c.meta.describe(ctx, topic, true); err != nil {
+		found, err := c.meta.describe(ctx, topic)
+		if err != nil {
 			return false, err
 		}
+		log.name, log.id, log.partitions = topic, topicID(found), len(found.Partitions)
 	}
 	// Without waiting for open transactions: a living neighbour has written within the last seconds anyway.
 	mark, err := lastWatermark(ctx, c, t.resource.Name, c.meta.toStableOffset)
@@ -289,9 +291,9 @@ func (s *Session) readState(ctx context.Context, holdsRows bool) error {
 // resume decides where to go on in the topic that is there now, when found is the last watermark (nil:
 // none).
 func (s *Session) resume(ctx context.Context, found *watermark.Watermark, holdsRows bool) (err error) {
-	r, topic := s.target.resource, s.data.topicInfo
-	s.data.ends, err = s.c.meta.endsAgain(ctx, topic.name, s.c.admin.ListEndOffsets, func(ends []int64) bool {
-		return found != nil && !topic.otherID(found.TopicID) && otherLog(found, topic, ends) != ""
+	r, id := s.target.resource, s.data.id
+	s.data.ends, err = s.c.meta.endsAgain(ctx, s.data.name, s.c.admin.ListEndOffsets, func(ends []int64) bool {
+		return found != nil && !differ(id, found.TopicID) && otherLog(found, id, ends) != ""
 	})
 	if err != nil {
 		return err
@@ -303,15 +305,15 @@ func (s *Session) resume(ctx context.Context, found *watermark.Watermark, holdsR
 		}
 		return nil
 	}
-	if why := otherLog(found, topic, s.data.ends); why != "" {
+	if why := otherLog(found, id, s.data.ends); why != "" {
 		s.log.Warn("the data topic was created anew, or lost records, since the last watermark: publishing "+
-			"everything from the start", zap.String("why", why), zap.String("topic", topic.name),
-			zap.String("topic_id", topic.idText()), zap.String("watermark_topic_id", found.TopicID))
-		s.mark = afresh(found, topic, r)
+			"everything from the start", zap.String("why", why), zap.String("topic", s.data.name),
+			zap.String("topic_id", id), zap.String("watermark_topic_id", found.TopicID))
+		s.mark = afresh(found, id, r)
 		return nil
 	}
-	if s.mark = *found; int(found.Partitions) != len(topic.leaders) {
-		return OtherPartitions(ctx, s.c, *found, len(topic.leaders))
+	if s.mark = *found; int(found.Partitions) != s.data.partitions {
+		return OtherPartitions(s.c, *found, s.data.partitions)
 	}
 	return nil
 }

@@ -139,36 +139,16 @@ func millis(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(),
 // lose data the error holds a *RefusedError for the first such setting.
 func EnsureTopics(ctx context.Context, c *Cluster, resources ...string) error {
 	specs := topicSpecs(c, resources)
-	if err := createMissing(ctx, c, specs); err != nil {
-		return err
-	}
-	var refused []error
-	for _, spec := range specs {
-		settings, err := c.meta.settings(ctx, spec.name)
-		if err != nil {
-			return err
-		}
-		info, err := c.meta.describe(ctx, spec.name, false)
-		if err != nil {
-			return err
-		}
-		if refusal := spec.refuse(settings, len(info.leaders)); refusal != nil {
-			refused = append(refused, refusal)
-		}
-	}
-	return errors.Join(refused...)
-}
-
-// createMissing makes all topics first and then waits for the leaders of all.
-func createMissing(ctx context.Context, c *Cluster, specs []topicSpec) error {
+	partitions := make([]int, len(specs))
 	var made []string
-	for _, spec := range specs {
-		_, err := c.meta.describe(ctx, spec.name, true)
+	for i, spec := range specs {
+		found, err := c.meta.describe(ctx, spec.name)
+		partitions[i] = len(found.Partitions)
 		if errors.Is(err, kerr.UnknownTopicOrPartition) {
 			if err = spec.create(ctx, c.admin.CreateTopics); err == nil {
 				c.log.Info("created topic", zap.String("topic", spec.name), zap.Int32("partitions", spec.partitions),
 					zap.Any("settings", spec.settings))
-				made = append(made, spec.name)
+				made, partitions[i] = append(made, spec.name), int(spec.partitions)
 			}
 		}
 		if err != nil {
@@ -180,7 +160,17 @@ func createMissing(ctx context.Context, c *Cluster, specs []topicSpec) error {
 			return err
 		}
 	}
-	return nil
+	var refused []error
+	for i, spec := range specs {
+		settings, err := c.meta.settings(ctx, spec.name)
+		if err != nil {
+			return err
+		}
+		if refusal := spec.refuse(settings, partitions[i]); refusal != nil {
+			refused = append(refused, refusal)
+		}
+	}
+	return errors.Join(refused...)
 }
 
 // create makes the topic by one of kadm.Client's functions: CreateTopics, or ValidateCreateTopics, which only

@@ -86,7 +86,7 @@ func (w *Watch) Look(ctx context.Context) error {
 	_, failed := followNewest(ctx, &w.marksLog, &w.marks, copyValue)
 	changed, err := followNewest(ctx, &w.lettersLog, &w.letters, reasonOf)
 	if changed {
-		w.reasons, w.latest = groupByReason(w.letters), latestLetters(w.letters)
+		w.summarize()
 	}
 	return errors.Join(failed, err)
 }
@@ -100,7 +100,7 @@ func followNewest[T any](ctx context.Context, log *follower, n *newest[T], keep 
 		return false, err
 	}
 	if changed = anew; anew {
-		*n = newNewest(len(spans), maxFollowed, log.c.cfg.Now, keep)
+		*n = newNewest(len(spans), maxFollowed, keep)
 	}
 	for record, err := range log.fold(ctx, spans) {
 		if err != nil {
@@ -132,69 +132,39 @@ func (w *Watch) DeadLetters() map[string][]DeadLetterReason { return w.reasons }
 // does not change it.
 func (w *Watch) LatestLetters() map[string][]LatestLetter { return w.latest }
 
-// latestLetters keeps twice as many as it returns before it sorts: a topic may hold a hundred thousand.
-func latestLetters(letters newest[reason]) map[string][]LatestLetter {
-	latest := map[string][]LatestLetter{}
-	for key, letter := range letters.all() {
+// summarize groups the letters of each resource by their reason, and finds the newest.
+func (w *Watch) summarize() {
+	w.reasons, w.latest = map[string][]DeadLetterReason{}, map[string][]LatestLetter{}
+	var newestFirst []string
+	for key := range w.letters.all() {
+		newestFirst = append(newestFirst, key)
+	}
+	slices.SortFunc(newestFirst, func(a, b string) int {
+		return cmp.Or(w.letters.byKey[b].time.Compare(w.letters.byKey[a].time), strings.Compare(a, b))
+	})
+	place := map[[3]string]int{} // of a reason in its resource's
+	for _, key := range newestFirst {
 		resource, id, ok := strings.Cut(key, "/")
 		if !ok {
 			continue
 		}
-		of := append(latest[resource], LatestLetter{ID: id, At: letter.time, Field: letter.kept.field.Value(),
-			Err: letter.kept.err.Value()})
-		if len(of) == 2*maxLatest {
-			of = newestFirst(of)
+		at, why := w.letters.byKey[key].time, w.letters.byKey[key].kept
+		field, text := why.field.Value(), why.err.Value()
+		if latest := w.latest[resource]; len(latest) < maxLatest {
+			w.latest[resource] = append(latest, LatestLetter{ID: id, At: at, Field: field, Err: text})
 		}
-		latest[resource] = of
-	}
-	for resource, of := range latest {
-		latest[resource] = newestFirst(of)
-	}
-	return latest
-}
-
-func newestFirst(letters []LatestLetter) []LatestLetter {
-	slices.SortFunc(letters, func(a, b LatestLetter) int {
-		return cmp.Or(b.At.Compare(a.At), strings.Compare(a.ID, b.ID))
-	})
-	return letters[:min(len(letters), maxLatest)]
-}
-
-// groupByReason counts the dead letters of each resource by their reason.
-func groupByReason(letters newest[reason]) map[string][]DeadLetterReason {
-	type group struct {
-		resource string
-		reason
-	}
-	keys := map[group][]string{}
-	for key, letter := range letters.all() {
-		if resource, _, ok := strings.Cut(key, "/"); ok {
-			g := group{resource, letter.kept}
-			keys[g] = append(keys[g], key)
+		i, known := place[[3]string{resource, field, text}]
+		if !known {
+			i = len(w.reasons[resource])
+			place[[3]string{resource, field, text}] = i
+			w.reasons[resource] = append(w.reasons[resource], DeadLetterReason{Field: field, Err: text, Latest: at})
+		}
+		reason := &w.reasons[resource][i]
+		if reason.Count++; len(reason.IDs) < maxIDs {
+			reason.IDs = append(reason.IDs, id)
 		}
 	}
-	reasons := map[string][]DeadLetterReason{}
-	for g, keys := range keys {
-		slices.SortFunc(keys, func(a, b string) int {
-			if c := letters.byKey[b].time.Compare(letters.byKey[a].time); c != 0 {
-				return c
-			}
-			return strings.Compare(a, b)
-		})
-		r := DeadLetterReason{Field: g.field.Value(), Err: g.err.Value(), Count: len(keys),
-			Latest: letters.byKey[keys[0]].time}
-		for _, key := range keys[:min(len(keys), maxIDs)] {
-			r.IDs = append(r.IDs, key[len(g.resource)+1:])
-		}
-		reasons[g.resource] = append(reasons[g.resource], r)
+	for _, all := range w.reasons {
+		slices.SortStableFunc(all, func(a, b DeadLetterReason) int { return b.Count - a.Count })
 	}
-	for _, all := range reasons {
-		slices.SortFunc(all, func(a, b DeadLetterReason) int {
-			if a.Count != b.Count {
-				return b.Count - a.Count
-			}
-			return strings.Compare(a.Field+a.Err, b.Field+b.Err)
-		})
-	}
-	return reasons
 }

@@ -73,7 +73,7 @@ func lastWatermark(ctx context.Context, c *Cluster, resource string,
 
 func readWatermarks(ctx context.Context, c *Cluster, spans []span, wanted func(resource string) bool) (
 	map[string]watermark.Watermark, error) {
-	found := newNewest(len(spans), maxFollowed, c.cfg.Now, copyValue)
+	found := newNewest(len(spans), maxFollowed, copyValue)
 	for record, err := range c.fold(ctx, c.Watermarks(), spans) {
 		if err != nil {
 			return nil, err

@@ -23,7 +23,7 @@ type Request struct {
 	ID int64 `json:"-"`
 	// Topic is the topic of the record, or "" if it was not read from one.
 	Topic string `json:"-"`
-	// UID is the request's own id, a random UUID.
+	// UID is the request's own id, which is random.
 	UID      string           `json:"uid"`
 	Resource string           `json:"resource"`
 	Kind     Kind             `json:"kind"`

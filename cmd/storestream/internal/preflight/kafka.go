@@ -271,14 +271,9 @@ func (k *kafka) filled(ctx context.Context, r producer.TopicReport, mark waterma
 			"storestream run: an instance that runs fills it from the start within a minute",
 			"it does not hold all that was published: %s", other)
 	case int(mark.Partitions) != r.Partitions:
-		err := producer.OtherPartitions(ctx, k.c.Cluster, mark, r.Partitions)
-		if refused, ok := errors.AsType[*producer.RefusedError](err); ok {
-			k.found.add(Failure, r.Topic, refused.Do,
-				"it has %s, and was filled when it had %d, as its watermark says: expected %s",
-				terminal.Plural(r.Partitions, "partition"), mark.Partitions, refused.Expected)
-		} else {
-			k.found.add(Failure, r.Topic, "", "its keys cannot be read: %v", err)
-		}
+		refused := producer.OtherPartitions(k.c.Cluster, mark, r.Partitions)
+		k.found.add(Failure, r.Topic, refused.Do, "it has %s: expected %s",
+			terminal.Plural(r.Partitions, "partition"), refused.Expected)
 	}
 }
 

@@ -291,7 +291,7 @@ func TestWhatIsWrongWithKafkaIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	all := failing(t, s)
-	says(t, all, Failure, "kafka", "store.users", "it has 3 partitions, and was filled when it had 2",
+	says(t, all, Failure, "kafka", "store.users", "it has 3 partitions: expected 2",
 		"delete the topic")
 	says(t, all, Note, "kafka", "store.users", "holds personal data in clear")
 
@@ -299,7 +299,7 @@ func TestWhatIsWrongWithKafkaIsNamed(t *testing.T) {
 	s.Garbage("products")
 	all = failing(t, s)
 	says(t, all, Failure, "kafka", "store.products", "watermark of products: ", "partition", "offset")
-	says(t, all, Failure, "kafka", "store.users", "it has 3 partitions, and was filled when it had 2")
+	says(t, all, Failure, "kafka", "store.users", "it has 3 partitions: expected 2")
 
 	settings := map[string]*string{"cleanup.policy": kadm.StringPtr("delete")}
 	small := map[string]*string{"cleanup.policy": kadm.StringPtr("compact"),

@@ -113,9 +113,7 @@ func (o *comparison) read(err error) {
 func (o *comparison) note(ctx context.Context, mark watermark.Watermark) {
 	o.mark = mark // even if no row is looked at again: the report has its times
 	if was := int(mark.Partitions); o.err == nil && was > 0 && was != o.partitions && !o.another(ctx) {
-		o.err = fmt.Errorf("topic %s has %s, and was filled when it had %d, as its watermark says: %w",
-			o.topic, terminal.Plural(o.partitions, "partition"), was,
-			producer.OtherPartitions(ctx, o.cluster, mark, o.partitions))
+		o.err = producer.OtherPartitions(o.cluster, mark, o.partitions)
 	}
 }
 
